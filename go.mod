@@ -1,0 +1,3 @@
+module scrimp
+
+go 1.26.8

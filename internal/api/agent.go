@@ -1,0 +1,225 @@
+// Package api holds the wire types: what agents, command lines and pages
+// exchange with the server. Fields are only ever added.
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The agent's side. An agent calls the server and never the reverse:
+//
+//	POST /v1/agent/claim    Claim      -> Assignment  with the instance's one-time token
+//	POST /v1/agent/report   Report     -> Orders      with the attempt's token, about once a second
+//	POST /v1/agent/logs?attempt=A&offset=N  body: bytes of the log -> LogEnd
+//	GET  /v1/agent/logs?attempt=A           -> LogEnd: how much the server has
+//	POST /v1/agent/exec/{id} ExecResult -> 204
+//
+// Times on this wire are the agent's wall clock in UTC; the server turns them
+// into market time where they enter as events.
+
+// Claim asks for the task of this instance. Claiming twice with the same token
+// gives the same answer while the attempt lives, so that an answer lost on the
+// way can be asked for again.
+type Claim struct {
+	Instance string    `json:"instance"`
+	Boot     time.Time `json:"boot"` // when the agent began
+	Version  string    `json:"version"`
+}
+
+// Assignment is what an agent has to do: one attempt at one task.
+type Assignment struct {
+	Job          string `json:"job"`
+	Name         string `json:"name"`
+	Attempt      string `json:"attempt"`
+	Task         int    `json:"task"`  // 0-based rank of the task within the attempt
+	Tasks        int    `json:"tasks"` // how many tasks start together
+	Epoch        int    `json:"epoch"` // counts the attempts of the job from 1; fences older ones
+	AttemptToken string `json:"attempt_token"`
+
+	Setup   string            `json:"setup,omitempty"`
+	Command string            `json:"command"` // for sh -c, unless Args is given
+	Args    []string          `json:"args,omitempty"`
+	Workdir string            `json:"workdir"` // copied from here (a folder or a blob URL) to the machine's own
+	Env     map[string]string `json:"env,omitempty"`
+	Secrets map[string]string `json:"secrets,omitempty"` // into the environment; masked in the log; never written
+
+	Checkpoint Checkpoints   `json:"checkpoint"`
+	Outputs    []string      `json:"outputs,omitempty"` // folders below the work folder
+	OutputsURL string        `json:"outputs_url,omitempty"`
+	Signal     string        `json:"signal"`          // sent to ask for a save and an end: TERM
+	SignalLead time.Duration `json:"signal_lead_ns"`  // how long before the end it is sent; 0: at once
+	Grace      time.Duration `json:"grace_ns"`        // wall time between the signal and SIGKILL
+	Progress   Progressing   `json:"progress"`        // how progress is read besides the helper
+	Total      int64         `json:"total,omitempty"` // steps of the whole job, 0 unknown
+	Retryable  []int         `json:"retryable,omitempty"`
+	Report     time.Duration `json:"report_ns"`    // how often to report, wall
+	Silence    time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
+	Speed      float64       `json:"market_speed"` // market seconds a wall second
+	Deadline   time.Time     `json:"deadline"`     // wall time; zero is none
+}
+
+// Checkpoints says where a program saves and where the agent keeps it.
+type Checkpoints struct {
+	Dir      string        `json:"dir"`         // folder the program writes, absolute or below the work folder; "" for none
+	URL      string        `json:"url"`         // store: file:///…, s3://bucket?…
+	Prefix   string        `json:"prefix"`      // of the job within the store
+	Interval time.Duration `json:"interval_ns"` // how often the program should save, wall; 0: as it likes
+	KeepLast int           `json:"keep_last"`
+	KeepBest bool          `json:"keep_best,omitempty"`
+	KeepNth  int           `json:"keep_nth,omitempty"`
+	Metric   string        `json:"metric,omitempty"` // that KeepBest looks at
+	Goal     string        `json:"goal,omitempty"`   // minimize or maximize
+}
+
+// Progressing says how an unmodified program shows its progress.
+type Progressing struct {
+	Pattern string `json:"pattern,omitempty"` // regexp with named groups step, total, epoch; any other group is a metric
+	Saved   string `json:"saved,omitempty"`   // regexp of the line that says a save is complete; group step is optional
+	File    string `json:"file,omitempty"`    // of JSON lines {"step":…, "loss":…}
+}
+
+// Report is what the agent has to say since its last report. Messages carry a
+// sequence number that counts from 1 within the attempt; the server applies
+// each once and answers with the highest that it has made durable.
+type Report struct {
+	Attempt  string    `json:"attempt"`
+	Now      time.Time `json:"now"`
+	Messages []Message `json:"messages,omitempty"`
+	LogEnd   int64     `json:"log_end"`
+}
+
+// Message is one thing that happened on the machine. Exactly one of the pointers is set.
+type Message struct {
+	Seq     int64     `json:"seq"`
+	At      time.Time `json:"at"`
+	Started *Started  `json:"started,omitempty"`
+	Step    *Step     `json:"step,omitempty"`
+	Saved   *Saved    `json:"saved,omitempty"`
+	Refused *Refused  `json:"refused,omitempty"`
+	Noticed *Noticed  `json:"noticed,omitempty"`
+	Usage   *Usage    `json:"usage,omitempty"`
+	Ended   *Ended    `json:"ended,omitempty"`
+}
+
+// Started says that the program runs, and what it began from.
+type Started struct {
+	Restored string        `json:"restored,omitempty"` // manifest; "" for none
+	Step     int64         `json:"step"`               // that the manifest holds
+	Took     time.Duration `json:"took_ns"`            // restore, wall
+}
+
+// Step is progress. The agent keeps the newest of each report.
+type Step struct {
+	Step    int64              `json:"step"`
+	Total   int64              `json:"total,omitempty"`
+	Epoch   float64            `json:"epoch,omitempty"`
+	Metrics map[string]float64 `json:"metrics,omitempty"` // NaN and infinities travel in Broken
+	Broken  []string           `json:"broken,omitempty"`  // metrics that are not a finite number
+}
+
+// Saved says that a checkpoint is published and verified.
+type Saved struct {
+	Manifest string        `json:"manifest"`
+	Step     int64         `json:"step"`
+	Bytes    int64         `json:"bytes"`    // size of the checkpoint
+	Uploaded int64         `json:"uploaded"` // what was new in the store
+	Captured time.Time     `json:"captured"` // wall time up to which work is in it
+	Took     time.Duration `json:"took_ns"`  // from the program's save to the published manifest, wall
+}
+
+// Refused says that a checkpoint did not verify and was passed over.
+type Refused struct {
+	Manifest string `json:"manifest"`
+	Why      string `json:"why"`
+}
+
+// Noticed says that the provider will take the machine.
+type Noticed struct {
+	Source string    `json:"source"` // aws, gcp, azure, signal
+	Until  time.Time `json:"until"`  // wall
+}
+
+// Usage is a measurement of the machine over the time since the last one.
+type Usage struct {
+	CPU       float64 `json:"cpu"`        // cores in use
+	Memory    int64   `json:"memory"`     // bytes resident
+	DiskRead  int64   `json:"disk_read"`  // bytes
+	DiskWrite int64   `json:"disk_write"` // bytes
+	Processes int     `json:"processes"`
+}
+
+// EndReason is why the program is no longer running.
+type EndReason string
+
+// How an attempt ends, as the agent sees it.
+const (
+	EndCompleted EndReason = "completed" // exit 0 that nobody asked for
+	EndFailed    EndReason = "failed"    // any other exit that nobody asked for
+	EndDrained   EndReason = "drained"   // after our signal, whatever the exit
+	EndSetup     EndReason = "setup"     // set-up or restore failed, the program never ran
+)
+
+// Ended says that the program is no longer running and that all it left is kept.
+type Ended struct {
+	Reason  EndReason `json:"reason"`
+	Exit    int       `json:"exit"`              // status; 128+n for signal n
+	Step    int64     `json:"step"`              // last that was seen
+	Saved   bool      `json:"saved"`             // whether the newest checkpoint was taken after the program's end
+	Outputs string    `json:"outputs,omitempty"` // where they are kept
+	Error   string    `json:"error,omitempty"`
+}
+
+// Orders is the server's answer to a report.
+type Orders struct {
+	Ack    int64  `json:"ack"`              // highest message that is durable
+	LogEnd int64  `json:"log_end"`          // bytes of the log that the server has
+	Drain  *Drain `json:"drain,omitempty"`  // save, end, report, switch off
+	Save   bool   `json:"save,omitempty"`   // ask the program for a checkpoint now
+	Fenced bool   `json:"fenced,omitempty"` // another attempt has the task: stop, publish nothing
+	Off    bool   `json:"off,omitempty"`    // all is said: switch off
+
+	Interval       time.Duration `json:"interval_ns"`           // checkpoint interval, wall; it changes as it is measured
+	Spent          string        `json:"spent"`                 // decimal
+	BudgetLeft     string        `json:"budget_left,omitempty"` // decimal; "" where there is no budget
+	Currency       string        `json:"currency"`
+	TimeToDeadline time.Duration `json:"time_to_deadline_ns"` // wall; 0 where there is none
+	Exec           []Exec        `json:"exec,omitempty"`
+}
+
+// Drain asks for a save and an end.
+type Drain struct {
+	Why   string        `json:"why"`
+	Grace time.Duration `json:"grace_ns"` // wall
+}
+
+// Exec asks the agent to run a command beside the program.
+type Exec struct {
+	ID      string   `json:"id"`
+	Command []string `json:"command"`
+}
+
+// ExecResult is what it printed.
+type ExecResult struct {
+	Output []byte `json:"output"`
+	Exit   int    `json:"exit"`
+	Error  string `json:"error,omitempty"`
+}
+
+// LogEnd is how many bytes of an attempt's log the server has.
+type LogEnd struct {
+	Offset int64 `json:"offset"`
+}
+
+// Problem is an error as RFC 9457 describes it, with the mend beside it.
+type Problem struct {
+	Type   string `json:"type,omitempty"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	Field  string `json:"field,omitempty"`
+	Mend   string `json:"mend,omitempty"`
+}
+
+// Raw is JSON that is passed through.
+type Raw = json.RawMessage

@@ -1,0 +1,20 @@
+package ledger
+
+import (
+	"encoding/hex"
+	"fmt"
+)
+
+// Hash is a SHA-256 sum. Text is hexadecimal.
+type Hash [32]byte
+
+// MarshalText gives 64 hexadecimal digits.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h[:])), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hash) UnmarshalText(b []byte) error {
+	if n, err := hex.Decode(h[:], b); err != nil || n != len(h) || len(b) != 2*len(h) {
+		return fmt.Errorf("%q is not a SHA-256 sum", b)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+// Package money holds amounts, prices, and the only rounding in the program.
+//
+// An Amount is exact: a signed 128-bit count of 1e-12 currency units. A Rate is
+// a price per hour and a type of its own, so that a price cannot be added to an
+// amount. The currency stands beside both, in the value that owns them.
+package money
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+	"strings"
+)
+
+// Currency is an ISO 4217 code, such as "USD".
+type Currency string
+
+// USD is the currency of a market that does not say otherwise.
+const USD Currency = "USD"
+
+// pico is how many counts make one currency unit.
+const pico = 1_000_000_000_000
+
+// Amount is money: a signed count of 1e-12 currency units in 128 bits, so $1.50
+// is 1_500_000_000_000. The zero value is no money. Amounts compare with Cmp,
+// and with == where equality is all that is asked.
+type Amount struct {
+	hi int64
+	lo uint64
+}
+
+// Picos returns the Amount of n times 1e-12 currency units.
+func Picos(n int64) Amount { return Amount{hi: n >> 63, lo: uint64(n)} }
+
+// Add returns a + b. It panics on overflow of 128 bits, which no real sum reaches.
+func (a Amount) Add(b Amount) Amount {
+	lo, carry := bits.Add64(a.lo, b.lo, 0)
+	hi := a.hi + b.hi + int64(carry)
+	if (a.hi < 0) == (b.hi < 0) && (hi < 0) != (a.hi < 0) {
+		panic(fmt.Sprintf("money: %v + %v overflows", a, b))
+	}
+	return Amount{hi: hi, lo: lo}
+}
+
+// Neg returns -a.
+func (a Amount) Neg() Amount {
+	lo, carry := bits.Add64(^a.lo, 1, 0)
+	return Amount{hi: ^a.hi + int64(carry), lo: lo}
+}
+
+// Sub returns a - b.
+func (a Amount) Sub(b Amount) Amount { return a.Add(b.Neg()) }
+
+// Cmp returns -1, 0 or 1 as a is less than, equal to or greater than b.
+func (a Amount) Cmp(b Amount) int {
+	switch {
+	case a.hi < b.hi, a.hi == b.hi && a.lo < b.lo:
+		return -1
+	case a == b:
+		return 0
+	}
+	return 1
+}
+
+// Sign returns -1, 0 or 1.
+func (a Amount) Sign() int { return a.Cmp(Amount{}) }
+
+// IsZero reports whether a is no money at all.
+func (a Amount) IsZero() bool { return a == Amount{} }
+
+// Min returns the smaller of a and b.
+func Min(a, b Amount) Amount {
+	if b.Cmp(a) < 0 {
+		return b
+	}
+	return a
+}
+
+// Big returns a as a count of 1e-12 units.
+func (a Amount) Big() *big.Int {
+	b := new(big.Int).Lsh(big.NewInt(a.hi), 64)
+	return b.Add(b, new(big.Int).SetUint64(a.lo))
+}
+
+// fromBig returns false where b does not fit.
+func fromBig(b *big.Int) (Amount, bool) {
+	lo := new(big.Int).And(b, new(big.Int).SetUint64(^uint64(0)))
+	hi := new(big.Int).Rsh(b, 64)
+	if !hi.IsInt64() {
+		return Amount{}, false
+	}
+	return Amount{hi: hi.Int64(), lo: lo.Uint64()}, true
+}
+
+// AppendBinary appends the 16 bytes of a, most significant first. It never fails.
+func (a Amount) AppendBinary(b []byte) []byte {
+	for i := 56; i >= 0; i -= 8 {
+		b = append(b, byte(uint64(a.hi)>>i))
+	}
+	for i := 56; i >= 0; i -= 8 {
+		b = append(b, byte(a.lo>>i))
+	}
+	return b
+}
+
+// String returns a as an exact decimal without trailing zeros: "1.5", "-0.000000000001".
+func (a Amount) String() string { return decimal(a.Big()) }
+
+func decimal(n *big.Int) string {
+	sign := ""
+	if n.Sign() < 0 {
+		sign, n = "-", new(big.Int).Neg(n)
+	}
+	whole, frac := new(big.Int).QuoRem(n, big.NewInt(pico), new(big.Int))
+	if frac.Sign() == 0 {
+		return sign + whole.String()
+	}
+	return sign + whole.String() + "." + strings.TrimRight(fmt.Sprintf("%012d", frac.Int64()), "0")
+}
+
+// Parse reads a decimal such as "12.34", with at most 12 decimals and no exponent.
+func Parse(s string) (Amount, error) {
+	n, err := parseDecimal(s)
+	if err != nil {
+		return Amount{}, err
+	}
+	a, ok := fromBig(n)
+	if !ok {
+		return Amount{}, fmt.Errorf("amount %q is too large", s)
+	}
+	return a, nil
+}
+
+// parseDecimal returns the count of 1e-12 units that s says.
+func parseDecimal(s string) (*big.Int, error) {
+	bad := fmt.Errorf("%q is not a decimal amount such as 12.34", s)
+	digits, negative := strings.CutPrefix(s, "-")
+	whole, frac, point := strings.Cut(digits, ".")
+	if whole == "" || point && frac == "" || len(s) > 60 {
+		return nil, bad
+	}
+	if len(frac) > 12 {
+		return nil, fmt.Errorf("%q has more than 12 decimals", s)
+	}
+	all := whole + frac + strings.Repeat("0", 12-len(frac))
+	for _, r := range all {
+		if r < '0' || r > '9' {
+			return nil, bad
+		}
+	}
+	n, _ := new(big.Int).SetString(all, 10)
+	if negative {
+		n.Neg(n)
+	}
+	return n, nil
+}
+
+// MarshalText gives the exact decimal, so that JSON carries amounts as strings.
+func (a Amount) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (a *Amount) UnmarshalText(b []byte) error {
+	v, err := Parse(string(b))
+	if err != nil {
+		return err
+	}
+	*a = v
+	return nil
+}
+
+// Format returns a for people, rounded to places decimals, half away from zero,
+// with the currency's sign: "$12.34", "-$0.05", "12.34 EUR". It is the only place where money is rounded.
+func Format(a Amount, c Currency, places int) string {
+	n := a.Big()
+	sign := ""
+	if n.Sign() < 0 {
+		sign, n = "-", n.Neg(n)
+	}
+	places = max(0, min(places, 12))
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(12-places)), nil)
+	half := new(big.Int).Rsh(unit, 1)
+	n.Add(n, half).Quo(n, unit)
+	if n.Sign() == 0 {
+		sign = ""
+	}
+	digits := n.String()
+	if len(digits) <= places {
+		digits = strings.Repeat("0", places-len(digits)+1) + digits
+	}
+	text := digits[:len(digits)-places]
+	if places > 0 {
+		text += "." + digits[len(digits)-places:]
+	}
+	if c == USD {
+		return sign + "$" + text
+	}
+	return sign + text + " " + string(c)
+}
+
+// Float returns a in currency units, rounded to the nearest float64. It is for
+// statistics, drawings and estimates; nothing that it returns becomes money again.
+func (a Amount) Float() float64 {
+	f, _ := new(big.Rat).SetFrac(a.Big(), big.NewInt(pico)).Float64()
+	return f
+}
+
+// Estimated turns an estimate in currency units into an Amount. It is the one
+// door from float64 to money: for estimates and holds, never for what was billed.
+// It returns false where f is not a number or does not fit.
+func Estimated(f float64) (Amount, bool) {
+	if f != f || f > 1e20 || f < -1e20 {
+		return Amount{}, false
+	}
+	n, _ := new(big.Float).Mul(big.NewFloat(f), big.NewFloat(pico)).Int(nil)
+	return fromBig(n)
+}

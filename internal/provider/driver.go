@@ -1,0 +1,95 @@
+// Package provider rents machines: a concrete Provider for its users over a
+// small Driver that each cloud, cluster or laptop implements.
+package provider
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// A caller acts on these with errors.Is, never on the text.
+var (
+	ErrNoCapacity = errors.New("no capacity") // try another offer, now
+	ErrQuota      = errors.New("quota")       // tell the user; trying again is useless
+	ErrThrottled  = errors.New("throttled")   // try again, later
+	ErrNotFound   = errors.New("not found")   // it is gone; stop asking
+	ErrPrice      = errors.New("price")       // the offer costs more than the request allows
+)
+
+// Driver is what one cloud must do. Keep it small: what every cloud needs alike
+// (retries, rate limits) belongs to Provider.
+type Driver interface {
+	// Launch rents an instance and returns without waiting for it to boot.
+	// With a Key that was used before it returns the instance made then, also
+	// when that one has ended since.
+	Launch(context.Context, Request) (Instance, error)
+
+	// Terminate gives an instance back. It is idempotent: ErrNotFound means
+	// that the goal is reached.
+	Terminate(ctx context.Context, id string) error
+
+	// List returns every instance that carries our tag, known to us or not, and
+	// those that ended within the last hour of wall time, with their end and bill.
+	List(context.Context) ([]Instance, error)
+
+	// Offers returns what can be bought now, with prices and availability.
+	Offers(context.Context) ([]market.Offer, []market.Quote, error)
+}
+
+// Request asks for one instance.
+type Request struct {
+	Key     string // the same key rents once
+	Offer   market.OfferID
+	MaxRate money.Rate        // refuse with ErrPrice above it; 0 is no limit
+	Tags    map[string]string // on every resource that is created
+	// Env is given to the agent on the machine: the server's address, the
+	// one-time token. It is secret.
+	Env map[string]string
+}
+
+// State is where an instance stands with its provider.
+type State string
+
+// An instance is running from the moment it is billed, and ended once.
+const (
+	Running State = "running"
+	Ended   State = "ended"
+)
+
+// Cause is why an instance ended.
+type Cause string
+
+// Why an instance ended.
+const (
+	Terminated  Cause = "terminated"  // we gave it back
+	Interrupted Cause = "interrupted" // the provider took it
+	Stopped     Cause = "stopped"     // it switched itself off
+)
+
+// Instance is a machine that is or was rented.
+type Instance struct {
+	ID       string            `json:"id"`
+	Key      string            `json:"key"`
+	Offer    market.OfferID    `json:"offer"`
+	State    State             `json:"state"`
+	Launched time.Time         `json:"launched"` // market time from which it is billed
+	Rate     money.Rate        `json:"rate"`     // at launch
+	Ended    time.Time         `json:"ended"`    // market time until which it is billed; zero while running
+	Cause    Cause             `json:"cause,omitempty"`
+	Notice   time.Duration     `json:"notice_ns"`      // wall time the provider gave before it took the machine; 0 is none
+	Bill     []Line            `json:"bill,omitempty"` // once ended
+	Tags     map[string]string `json:"tags,omitempty"`
+}
+
+// Line is one line of a provider's bill for an instance. Credits are negative.
+type Line struct {
+	Rule     string         `json:"rule"` // "" for plain seconds, "minimum", "interrupted-early", …
+	From     time.Time      `json:"from"`
+	To       time.Time      `json:"to"`
+	Amount   money.Amount   `json:"amount"`
+	Currency money.Currency `json:"currency"`
+}
