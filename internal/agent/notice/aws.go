@@ -1,0 +1,106 @@
+package notice
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// aws watches EC2's metadata, version 2 (session tokens), with version 1 as
+// the fallback where no token is given out.
+type aws struct {
+	base  string
+	http  *http.Client
+	token string
+	v1    bool      // the service knows no tokens
+	until time.Time // of the last notice that was reported
+	moved bool      // rebalance was reported
+	looks int
+}
+
+const (
+	awsToken      = "/latest/api/token"
+	awsAction     = "/latest/meta-data/spot/instance-action"
+	awsRebalance  = "/latest/meta-data/events/recommendations/rebalance"
+	tokenLifetime = "21600"
+)
+
+func (w *aws) look(ctx context.Context) ([]Notice, error) {
+	var out []Notice
+	var action struct {
+		Action string    `json:"action"` // terminate, stop or hibernate: the machine is gone with each
+		Time   time.Time `json:"time"`
+	}
+	there, err := w.get(ctx, awsAction, &action)
+	if err != nil {
+		return nil, err
+	}
+	// The time is reported again only if it comes nearer: some services move it away with each answer.
+	if there && (w.until.IsZero() || action.Time.Before(w.until.Add(-time.Second))) {
+		w.until = action.Time
+		out = append(out, Notice{Source: "aws", Until: action.Time.UTC()})
+	}
+	if w.looks++; !w.moved && w.looks%3 == 1 { // advice is not urgent
+		var advice struct {
+			NoticeTime time.Time `json:"noticeTime"`
+		}
+		there, err := w.get(ctx, awsRebalance, &advice)
+		if err != nil {
+			return out, err
+		}
+		if there {
+			w.moved = true
+			out = append(out, Notice{Source: "aws", Advice: true})
+		}
+	}
+	return out, nil
+}
+
+// get reads a document, and reports whether it is there. The metadata service answers 404 while it is not.
+func (w *aws) get(ctx context.Context, path string, into any) (bool, error) {
+	for range 2 {
+		header := map[string]string{}
+		if !w.v1 && w.token == "" {
+			if err := w.renew(ctx); err != nil {
+				return false, err
+			}
+		}
+		if w.token != "" {
+			header["X-aws-ec2-metadata-token"] = w.token
+		}
+		a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+path, header)
+		switch {
+		case err != nil:
+			return false, err
+		case a.status == http.StatusUnauthorized: // the token is too old
+			w.token, w.v1 = "", false
+			continue
+		case a.status == http.StatusNotFound:
+			return false, nil
+		case a.status != http.StatusOK:
+			return false, fmt.Errorf("read %s: status %d", path, a.status)
+		}
+		if err := json.Unmarshal(a.body, into); err != nil {
+			return false, fmt.Errorf("read %s: %w", path, err)
+		}
+		return true, nil
+	}
+	return false, fmt.Errorf("read %s: the metadata service refuses its own token", path)
+}
+
+func (w *aws) renew(ctx context.Context) error {
+	a, err := ask(ctx, w.http, answerTime, http.MethodPut, w.base+awsToken, map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": tokenLifetime})
+	switch {
+	case err != nil:
+		return err
+	case a.status == http.StatusOK && len(a.body) > 0:
+		w.token = string(a.body)
+	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
+		w.v1 = true
+	default:
+		return fmt.Errorf("ask for a metadata token: status %d", a.status)
+	}
+	return nil
+}

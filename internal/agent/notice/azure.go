@@ -1,0 +1,83 @@
+package notice
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// azure watches Scheduled Events for the eviction of this machine.
+type azure struct {
+	base string
+	http *http.Client
+	name string // of this machine, "" while unknown
+	seen []string
+}
+
+const (
+	azureEvents = "/metadata/scheduledevents?api-version=2020-07-01"
+	azureName   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+)
+
+// azureGrace is what an eviction gives at least where the event says no time.
+const azureGrace = 30 * time.Second
+
+type scheduledEvents struct {
+	Events []scheduledEvent
+}
+
+type scheduledEvent struct {
+	EventId     string //nolint:revive // the document's own name
+	EventType   string // Preempt, Terminate, Reboot, Redeploy, Freeze
+	EventStatus string // Scheduled or Started
+	NotBefore   string // in HTTP's date form; "" once it has started
+	Resources   []string
+}
+
+func (w *azure) look(ctx context.Context) ([]Notice, error) {
+	header := map[string]string{"Metadata": "true"}
+	if w.name == "" { // events of a scale set come to all its machines
+		if a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+azureName, header); err == nil && a.status == http.StatusOK {
+			w.name = strings.TrimSpace(string(a.body))
+		}
+	}
+	// The first answer may take the service two minutes, while it wakes up.
+	a, err := ask(ctx, w.http, 2*longPoll+answerTime, http.MethodGet, w.base+azureEvents, header)
+	if err != nil {
+		return nil, err
+	}
+	if a.status != http.StatusOK {
+		return nil, fmt.Errorf("read %s: status %d", azureEvents, a.status)
+	}
+	var doc scheduledEvents
+	if err := json.Unmarshal(a.body, &doc); err != nil {
+		return nil, fmt.Errorf("read %s: %w", azureEvents, err)
+	}
+	var out []Notice
+	for _, e := range doc.Events {
+		if !w.takes(e) || slices.Contains(w.seen, e.EventId) {
+			continue
+		}
+		w.seen = append(w.seen, e.EventId)
+		until, err := http.ParseTime(e.NotBefore)
+		if err != nil {
+			until = time.Now().Add(azureGrace)
+		}
+		out = append(out, Notice{Source: "azure", Until: until.UTC()})
+	}
+	return out, nil
+}
+
+// takes reports whether e ends the programs of this machine. A freeze does not.
+func (w *azure) takes(e scheduledEvent) bool {
+	switch e.EventType {
+	case "Preempt", "Terminate", "Reboot", "Redeploy":
+	default:
+		return false
+	}
+	return w.name == "" || len(e.Resources) == 0 || slices.Contains(e.Resources, w.name)
+}
