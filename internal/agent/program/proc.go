@@ -1,0 +1,201 @@
+package program
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ticksPerSecond is the unit of CPU time in /proc: USER_HZ, which Linux fixes at 100 for its interface.
+const ticksPerSecond = 100
+
+// process is a line of /proc.
+type process struct {
+	pid, parent, group, session int
+	zombie                      bool
+	ticks                       int64 // user and system time, its own and of the children it waited for
+	rss                         int64 // bytes
+}
+
+// parseStat reads /proc/PID/stat. The command's name may hold anything, brackets and blanks too.
+func parseStat(b []byte) (process, bool) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return process{}, false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:open])))
+	f := strings.Fields(string(b[end+1:]))
+	if err != nil || len(f) < 22 {
+		return process{}, false
+	}
+	number := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n } // the kernel writes numbers
+	return process{
+		pid: pid, parent: int(number(1)), group: int(number(2)), session: int(number(3)),
+		zombie: f[0] == "Z" || f[0] == "X",
+		ticks:  number(11) + number(12) + number(13) + number(14),
+		rss:    number(21) * int64(os.Getpagesize()),
+	}, true
+}
+
+// processes lists what runs on this system. It is empty where there is no /proc.
+func processes() []process {
+	names, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
+	out := make([]process, 0, len(names))
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // it ended
+		}
+		if p, ok := parseStat(b); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// groupAlive reports whether group has a process that is no zombie. Where
+// nobody collects zombies (a container without an init) they must not count.
+func groupAlive(group int) bool {
+	if err := syscall.Kill(-group, 0); errors.Is(err, syscall.ESRCH) {
+		return false
+	}
+	all := processes()
+	if len(all) == 0 {
+		return true // no /proc: the signal's answer is all there is
+	}
+	for _, p := range all {
+		if p.group == group && !p.zombie {
+			return true
+		}
+	}
+	return false
+}
+
+// marked returns the processes whose environment holds mark, zombies aside.
+func marked(mark string) []int {
+	if mark == "" {
+		return nil
+	}
+	var out []int
+	for _, p := range processes() {
+		if p.zombie || p.pid == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+		if err == nil && holds(env, mark) {
+			out = append(out, p.pid)
+		}
+	}
+	return out
+}
+
+func holds(environ []byte, mark string) bool {
+	for len(environ) > 0 {
+		var one []byte
+		one, environ, _ = bytes.Cut(environ, []byte{0})
+		if string(one) == mark {
+			return true
+		}
+	}
+	return false
+}
+
+// Usage is what a program used since the measurement before.
+type Usage struct {
+	CPU       float64 // cores
+	Memory    int64   // bytes resident; memory that processes share counts for each
+	Read      int64   // bytes from disks
+	Written   int64   // bytes to disks
+	Processes int
+}
+
+// Meter measures a program. The zero value is not usable: see NewMeter.
+type Meter struct {
+	group int
+	at    time.Time
+	ticks int64
+	io    map[int][2]int64
+}
+
+// NewMeter measures the program of this group from now on.
+func NewMeter(group int, now time.Time) *Meter {
+	m := &Meter{group: group, io: map[int][2]int64{}}
+	m.Measure(now)
+	return m
+}
+
+// Measure returns what was used since the last call. It is false where the system cannot tell.
+func (m *Meter) Measure(now time.Time) (Usage, bool) {
+	members := family(processes(), m.group)
+	if len(members) == 0 {
+		return Usage{}, false
+	}
+	u := Usage{Processes: len(members)}
+	var ticks int64
+	seen := make(map[int][2]int64, len(members))
+	for _, p := range members {
+		ticks += p.ticks
+		u.Memory += p.rss
+		read, written, ok := diskIO(p.pid)
+		if !ok {
+			continue
+		}
+		before := m.io[p.pid]
+		u.Read += max(0, read-before[0])
+		u.Written += max(0, written-before[1])
+		seen[p.pid] = [2]int64{read, written}
+	}
+	if span := now.Sub(m.at).Seconds(); !m.at.IsZero() && span > 0 {
+		u.CPU = float64(max(0, ticks-m.ticks)) / ticksPerSecond / span
+	}
+	m.at, m.ticks, m.io = now, ticks, seen
+	return u, true
+}
+
+// family returns the processes of group and all that descend from them, whatever their group.
+func family(all []process, group int) []process {
+	in := make(map[int]bool)
+	for _, p := range all {
+		if p.group == group || p.session == group {
+			in[p.pid] = true
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if !in[p.pid] && in[p.parent] {
+				in[p.pid], grown = true, true
+			}
+		}
+	}
+	var out []process
+	for _, p := range all {
+		if in[p.pid] && !p.zombie {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func diskIO(pid int) (read, written int64, ok bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
+	if err != nil {
+		return 0, 0, false
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		n, _ := strconv.ParseInt(value, 10, 64) // the kernel writes numbers
+		switch name {
+		case "read_bytes":
+			read = n
+		case "write_bytes":
+			written = n
+		}
+	}
+	return read, written, true
+}

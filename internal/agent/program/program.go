@@ -1,0 +1,212 @@
+// Package program runs the user's program in a session of its own, signals the
+// whole of it, measures it, and makes sure that nothing of it outlives the agent.
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Spec says what to run.
+type Spec struct {
+	Args   []string
+	Dir    string
+	Env    []string
+	Output *os.File // stdout and stderr, written by the program itself: nobody's reader can block it
+	Mark   string   // NAME=value, unique to the program, in the environment of all its processes; "" for none
+}
+
+// Exit is how the main process ended.
+type Exit struct {
+	Status   int  // exit status; 128+n for signal n
+	Signaled bool // ended by a signal that it did not handle
+}
+
+// Program is a running program: the main process and all that it started.
+type Program struct {
+	group int
+	mark  string
+	main  chan struct{} // closed when the main process has ended
+	exit  Exit
+	guard *guard
+	once  sync.Once
+}
+
+// killPatience is how long the kernel may take to remove killed processes.
+const killPatience = 10 * time.Second
+
+// Start starts the program. The caller must call Close when it is through with it.
+func Start(s Spec) (*Program, error) {
+	if len(s.Args) == 0 {
+		return nil, errors.New("start the program: it has no command")
+	}
+	p := &Program{mark: s.Mark, main: make(chan struct{})}
+	started := make(chan error, 1)
+	go p.run(s, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Args[0], err)
+	}
+	g, err := startGuard(p.group)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the guard of %s: %w", s.Args[0], err), p.Kill())
+	}
+	p.guard = g
+	return p, nil
+}
+
+// run starts the main process and waits for it. It keeps its thread: the
+// kernel's parent-death signal is tied to the thread that started the process.
+func (p *Program) run(s Spec, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	env := s.Env
+	if s.Mark != "" {
+		env = append(append([]string(nil), env...), s.Mark)
+	}
+	cmd := exec.Command(s.Args[0], s.Args[1:]...)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, env, ownSession()
+	if s.Output != nil {
+		cmd.Stdout, cmd.Stderr = s.Output, s.Output
+	}
+	if err := cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	p.group = cmd.Process.Pid
+	started <- nil
+	err := cmd.Wait()
+	p.exit = exitOf(cmd.ProcessState, err)
+	close(p.main)
+}
+
+func exitOf(state *os.ProcessState, err error) Exit {
+	if state == nil {
+		return Exit{Status: 1}
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return Exit{Status: 128 + int(ws.Signal()), Signaled: true}
+	}
+	if status := state.ExitCode(); status >= 0 {
+		return Exit{Status: status}
+	}
+	_ = err // the state says all that is reported
+	return Exit{Status: 1}
+}
+
+// Group is the id of the process group, which is also the main process's.
+func (p *Program) Group() int { return p.group }
+
+// Done is closed when the main process has ended. Others of its group may still run.
+func (p *Program) Done() <-chan struct{} { return p.main }
+
+// Exit returns how the main process ended. It may be asked after Done is closed.
+func (p *Program) Exit() Exit { return p.exit }
+
+// Alive reports whether any process of the group is left, zombies aside where the system can tell.
+func (p *Program) Alive() bool {
+	select {
+	case <-p.main:
+		return groupAlive(p.group)
+	default:
+		return true
+	}
+}
+
+// Signal sends sig to every process of the group. A group that is gone is no error.
+func (p *Program) Signal(sig syscall.Signal) error {
+	if err := syscall.Kill(-p.group, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signal process group %d: %w", p.group, err)
+	}
+	return nil
+}
+
+// Kill ends every process of the program at once, also those that left its
+// group but carry its mark, and waits until they are gone.
+func (p *Program) Kill() error {
+	deadline := time.Now().Add(killPatience)
+	for {
+		if err := p.Signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+		strays := marked(p.mark)
+		for _, pid := range strays {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, most likely
+		}
+		if !p.Alive() && len(strays) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("kill process group %d: it is still there after %v", p.group, killPatience)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Close kills what is left of the program and releases its guard. It may be called twice.
+func (p *Program) Close() error {
+	err := p.Kill()
+	p.once.Do(func() {
+		if p.guard != nil {
+			p.guard.release()
+		}
+	})
+	return err
+}
+
+// guard is a small process of its own that waits for the agent to die, which
+// closes the pipe between them, and then kills the program's group. It covers
+// what the kernel's parent-death signal does not: the children of the main process.
+type guard struct {
+	cmd  *exec.Cmd
+	pipe io.WriteCloser
+}
+
+func startGuard(group int) (*guard, error) {
+	cmd := exec.Command("/bin/sh", "-c", `read -r word || kill -s KILL -- "-$1" 2>/dev/null`, "scrimp-guard", fmt.Sprint(group))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	pipe, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, pipe.Close())
+	}
+	return &guard{cmd, pipe}, nil
+}
+
+// release lets the guard go in peace.
+func (g *guard) release() {
+	_, err := io.WriteString(g.pipe, "bye\n")
+	_ = g.pipe.Close() // the word is what counts
+	if err != nil {
+		_ = g.cmd.Process.Kill() // it is gone or stuck; either way it must not fire later
+	}
+	_ = g.cmd.Wait()
+}
+
+// signals that a job file may name.
+var signals = map[string]syscall.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1,
+	"USR2": syscall.SIGUSR2, "TERM": syscall.SIGTERM, "CONT": syscall.SIGCONT,
+}
+
+// ParseSignal reads the name of a signal, with or without SIG. "" is TERM.
+func ParseSignal(name string) (syscall.Signal, error) {
+	if name == "" {
+		return syscall.SIGTERM, nil
+	}
+	sig, ok := signals[strings.TrimPrefix(strings.ToUpper(name), "SIG")]
+	if !ok {
+		return 0, fmt.Errorf("signal %q is not known: use TERM, INT, HUP, QUIT, USR1 or USR2", name)
+	}
+	return sig, nil
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package program
+
+import "syscall"
+
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// StepBack lowers the priority of this process.
+func StepBack() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10) }
