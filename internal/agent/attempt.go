@@ -1,0 +1,282 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"time"
+
+	"scrimp/internal/agent/notice"
+	"scrimp/internal/api"
+)
+
+// attempt is one run of one task on this machine.
+type attempt struct {
+	Config
+	a       api.Assignment
+	server  Server
+	box     *outbox
+	folders folders
+	mask    masker
+	match   patterns
+	ship    *shipper
+	keeper  keeper
+	saver   *saver // nil until the keeper is open
+	stops   chan stop
+	heard   chan struct{} // has a value after each answer of the server
+	execs   sync.WaitGroup
+	slots   chan struct{}
+
+	mu       sync.Mutex
+	last     api.Step // all progress so far
+	orders   api.Orders
+	ordersAt time.Time
+	asked    bool // the server wants a checkpoint
+	draining bool // the server's order was heard
+	stopping bool
+	knew     bool // the program has read should_stop
+	ended    bool // the program is over
+	off      bool // the server has heard enough
+	lastSave time.Time
+	silence  silence
+	env      []string // of the program; nil until it is known
+	ran      map[string]bool
+}
+
+// stop asks for the program's end.
+type stop struct {
+	why      string
+	source   string        // of a notice: aws, gcp, azure, signal; "" else
+	until    time.Time     // when the machine goes, with source
+	grace    time.Duration // between signal and kill, without source
+	at       bool          // at once, publishing nothing
+	fenced   bool
+	farewell time.Duration // how long the last report may take; 0 is the usual
+}
+
+func newAttempt(c Config, a api.Assignment, server Server) (*attempt, error) {
+	box, err := openOutbox(c.MachineDir, a.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	if a.Report <= 0 {
+		a.Report = defaultReport
+	}
+	if a.Grace <= 0 {
+		a.Grace = defaultGrace
+	}
+	g := &attempt{
+		Config: c, a: a, server: server, box: box, folders: layOut(c.MachineDir, a), mask: newMasker(a.Secrets),
+		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
+		silence: silence{limit: a.Silence, answered: wall(c.Now())}, ran: map[string]bool{}, lastSave: c.Now(),
+	}
+	g.Log = c.Log.With("attempt", a.Attempt)
+	g.ship = &shipper{path: g.folders.log, attempt: a.Attempt, server: server, mask: g.mask, log: g.Log}
+	return g, nil
+}
+
+// say queues a message.
+func (g *attempt) say(m api.Message) {
+	if m.At.IsZero() {
+		m.At = g.Now()
+	}
+	if err := g.box.Add(m); err != nil {
+		g.Log.Error("write to the outbox; the message is sent all the same", "error", err)
+	}
+}
+
+// ask asks for the program's end. It never blocks: beyond the first few, more reasons change nothing.
+func (g *attempt) ask(s stop) {
+	select {
+	case g.stops <- s:
+	default:
+	}
+}
+
+// run does everything, and returns when the machine can be switched off.
+func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (err error) {
+	var wg sync.WaitGroup
+	defer func() {
+		end(errOver)
+		wg.Wait()
+		g.execs.Wait()
+		err = errors.Join(err, g.box.Close())
+	}()
+	output, err := os.OpenFile(g.folders.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("agent: open log: %w", err)
+	}
+	defer func() { _ = output.Close() }() // the program wrote to it, not we
+	shipped := make(chan struct{})
+	wg.Go(func() { defer close(shipped); g.ship.run(life) })
+	wg.Go(func() { g.report(life) })
+	wg.Go(func() { notice.Watch(life, g.Metadata, nil, g.noticed) })
+	wg.Go(func() { g.watchServer(life) })
+	wg.Go(func() {
+		select {
+		case <-soft.Done():
+			g.ask(stop{why: "the machine's agent was told to end", source: "signal", until: g.Now().Add(g.a.Grace)})
+		case <-life.Done():
+		}
+	})
+
+	o := g.play(life, output)
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
+	if o.silent { // fenced, switched off, or told to end at once
+		if o.stop.fenced {
+			return fmt.Errorf("agent: %w", ErrFenced)
+		}
+		return context.Cause(life)
+	}
+	g.say(api.Message{Ended: &o.ended})
+	g.ship.final.Store(true)
+	g.farewell(life, o.stop, shipped)
+	return nil
+}
+
+// farewell waits until the server has heard all, for as long as it is worth to pay for the machine.
+func (g *attempt) farewell(life context.Context, s *stop, shipped <-chan struct{}) {
+	limit := g.a.Silence
+	if limit <= 0 {
+		limit = defaultSilence
+	}
+	if s != nil {
+		limit = min(limit, 20*time.Second)
+		if s.farewell > 0 {
+			limit = s.farewell
+		}
+	}
+	ctx, cancel := context.WithTimeout(life, limit)
+	defer cancel()
+	for shipped != nil || !g.box.Empty() {
+		g.mu.Lock()
+		off := g.off
+		g.mu.Unlock()
+		if off && g.box.Empty() {
+			return // the server wants no more, not even the log
+		}
+		select {
+		case <-ctx.Done():
+			g.Log.Warn("the server has not heard all before the end", "waited", limit)
+			return
+		case <-shipped:
+			shipped = nil
+		case <-g.heard:
+		}
+	}
+}
+
+// noticed takes what the metadata said.
+func (g *attempt) noticed(n notice.Notice) {
+	if n.Advice {
+		g.Log.Info("the provider advises to leave; a checkpoint is asked for", "source", n.Source)
+		g.mu.Lock()
+		g.asked = true
+		g.mu.Unlock()
+		return
+	}
+	g.ask(stop{why: "the provider takes the machine", source: n.Source, until: n.Until})
+}
+
+// watchServer asks for the end when the server has been away for too long.
+func (g *attempt) watchServer(life context.Context) {
+	for sleep(life, time.Second) {
+		g.mu.Lock()
+		due := g.silence.due(g.Now())
+		g.mu.Unlock()
+		if due {
+			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.a.Silence), grace: g.a.Grace, farewell: 5 * time.Second})
+			return
+		}
+	}
+}
+
+// The program's API.
+
+func (g *attempt) progress(s api.Step) {
+	g.mu.Lock()
+	g.last.Broken = nil // it is about now
+	g.last = mergeStep(g.last, s)
+	g.mu.Unlock()
+	g.box.Step(g.Now(), s)
+}
+
+func (g *attempt) total() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(g.a.Total, g.last.Total)
+}
+
+// seen returns the last step and a copy of the metrics.
+func (g *attempt) seen() (int64, map[string]float64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last.Step, maps.Clone(g.last.Metrics)
+}
+
+func (g *attempt) save(ctx context.Context, step int64) error {
+	at := g.Now()
+	last, metrics := g.seen()
+	if step == 0 {
+		step = last
+	}
+	if err := g.saver.Take(ctx, meta{Step: step, Captured: at, Metrics: metrics}, true); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.lastSave, g.asked = at, false
+	g.mu.Unlock()
+	return nil
+}
+
+func (g *attempt) state() ProgramState {
+	now := g.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.knew = g.knew || g.stopping
+	interval := g.a.Checkpoint.Interval
+	if g.orders.Interval > 0 {
+		interval = g.orders.Interval
+	}
+	s := ProgramState{
+		ShouldCheckpoint: due(now, g.lastSave, interval, g.asked, g.stopping),
+		ShouldStop:       g.stopping,
+		Spent:            g.orders.Spent,
+		Currency:         g.orders.Currency,
+	}
+	if s.Spent == "" {
+		s.Spent = "0"
+	}
+	if s.Currency == "" {
+		s.Currency = "USD"
+	}
+	if b := g.orders.BudgetLeft; b != "" {
+		s.BudgetLeft = &b
+	}
+	var left float64
+	switch {
+	case g.orders.TimeToDeadline != 0:
+		left = (g.orders.TimeToDeadline - now.Sub(g.ordersAt)).Seconds()
+		s.TimeToDeadline = &left
+	case !g.a.Deadline.IsZero():
+		left = g.a.Deadline.Sub(now).Seconds()
+		s.TimeToDeadline = &left
+	}
+	return s
+}
+
+// published reports a checkpoint.
+func (g *attempt) published(s api.Saved) {
+	g.say(api.Message{Saved: &s})
+	g.mu.Lock()
+	if s.Captured.After(g.lastSave) {
+		g.lastSave = s.Captured
+	}
+	g.asked = false
+	g.mu.Unlock()
+}

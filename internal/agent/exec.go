@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// Limits of a command that the server asks for.
+const (
+	execTime   = time.Minute
+	execOutput = 1 << 20
+	execAtOnce = 4
+)
+
+// bounded keeps the first bytes of what is written to it and takes the rest in silence.
+type bounded struct {
+	bytes.Buffer
+	left int
+	cut  bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	b.left -= n
+	b.cut = b.cut || n < len(p)
+	_, _ = b.Buffer.Write(p[:n]) // a buffer never fails
+	return len(p), nil
+}
+
+// execute runs a command in folder dir with the program's environment.
+func execute(ctx context.Context, command []string, dir string, env []string, mask masker, limit time.Duration) api.ExecResult {
+	if len(command) == 0 {
+		return api.ExecResult{Exit: 2, Error: "the command is empty"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out := &bounded{left: execOutput}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second // for children that left the group and hold the pipe
+	err := cmd.Run()
+	r := api.ExecResult{Output: mask.mask(out.Bytes())}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		r.Exit, r.Error = 124, fmt.Sprintf("ended after %v", limit)
+	case errors.As(err, &exit):
+		r.Exit = exit.ExitCode()
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			r.Exit = 128 + int(ws.Signal())
+		}
+	case err != nil:
+		r.Exit, r.Error = 127, err.Error()
+	}
+	if out.cut {
+		r.Error = fmt.Sprintf("the output is cut at %d bytes; %s", execOutput, r.Error)
+	}
+	return r
+}

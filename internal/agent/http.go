@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// Server is what the agent asks of its server. Every call may be repeated.
+type Server interface {
+	// Claim takes the task of this instance. It returns ErrFenced where the token is no longer good.
+	Claim(context.Context, api.Claim) (api.Assignment, error)
+	// Report sends messages and fetches orders. It returns ErrFenced where another attempt has the task.
+	Report(context.Context, api.Report) (api.Orders, error)
+	// LogEnd returns how many bytes of the log the server has.
+	LogEnd(ctx context.Context, attempt string) (int64, error)
+	// Logs appends chunk at offset and returns how many bytes the server has then: more
+	// than was sent where it had them already, less than offset where something is missing.
+	Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error)
+	// Exec hands in the result of a command.
+	Exec(ctx context.Context, id string, result api.ExecResult) error
+}
+
+// A caller acts on these with errors.Is, never on the text.
+var (
+	ErrFenced = errors.New("the token is no longer good: another attempt has the task") // stop, publish nothing
+	ErrBad    = errors.New("the server refuses the request")                            // trying again is useless
+)
+
+// answerTime is how long one request may take. Reports are small and often.
+const answerTime = 10 * time.Second
+
+// maxAnswer bounds what a server may answer.
+const maxAnswer = 16 << 20
+
+// httpServer is the Server behind an address.
+type httpServer struct {
+	base   string
+	client *http.Client
+	token  func() string
+}
+
+// Dial returns the Server at address: unix:///path/to.sock, http://host:port
+// or https://host:port. token is asked for before each request: it is the
+// instance's until the claim, and the attempt's afterwards.
+func Dial(address string, token func() string) (Server, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("server address %q: %w", address, err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
+	base := strings.TrimRight(address, "/")
+	switch u.Scheme {
+	case "unix":
+		var d net.Dialer
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", u.Path)
+		}
+		base = "http://scrimp"
+	case "http", "https":
+		transport.Proxy = http.ProxyFromEnvironment
+	default:
+		return nil, fmt.Errorf("server address %q: want unix:///path, http://host:port or https://host:port", address)
+	}
+	return &httpServer{base, &http.Client{Transport: transport}, token}, nil
+}
+
+// Close drops idle connections.
+func (s *httpServer) Close() { s.client.CloseIdleConnections() }
+
+func (s *httpServer) Claim(ctx context.Context, c api.Claim) (api.Assignment, error) {
+	var a api.Assignment
+	err := s.json(ctx, http.MethodPost, "/v1/agent/claim", c, &a)
+	if err == nil && a.Attempt == "" {
+		err = fmt.Errorf("claim the task of %s: the answer holds no attempt", c.Instance)
+	}
+	return a, err
+}
+
+func (s *httpServer) Report(ctx context.Context, r api.Report) (api.Orders, error) {
+	var o api.Orders
+	err := s.json(ctx, http.MethodPost, "/v1/agent/report", r, &o)
+	return o, err
+}
+
+func (s *httpServer) LogEnd(ctx context.Context, attempt string) (int64, error) {
+	var end api.LogEnd
+	err := s.json(ctx, http.MethodGet, "/v1/agent/logs?attempt="+url.QueryEscape(attempt), nil, &end)
+	return end.Offset, err
+}
+
+func (s *httpServer) Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error) {
+	var end api.LogEnd
+	path := "/v1/agent/logs?attempt=" + url.QueryEscape(attempt) + "&offset=" + strconv.FormatInt(offset, 10)
+	err := s.do(ctx, http.MethodPost, path, "application/octet-stream", chunk, &end)
+	return end.Offset, err
+}
+
+func (s *httpServer) Exec(ctx context.Context, id string, result api.ExecResult) error {
+	return s.json(ctx, http.MethodPost, "/v1/agent/exec/"+url.PathEscape(id), result, nil)
+}
+
+func (s *httpServer) json(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		body = b
+	}
+	return s.do(ctx, method, path, "application/json", body, out)
+}
+
+func (s *httpServer) do(ctx context.Context, method, path, kind string, body []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token())
+	req.Header.Set("Content-Type", kind)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if err := problem(resp.StatusCode, answer); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if out == nil || resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// problem turns a status into the error that a caller can act on.
+func problem(status int, body []byte) error {
+	if status >= 200 && status < 300 {
+		return nil
+	}
+	var p api.Problem
+	text := http.StatusText(status)
+	if json.Unmarshal(body, &p) == nil && p.Title != "" {
+		text = strings.Trim(p.Title+": "+p.Detail, ": ")
+	}
+	err := fmt.Errorf("status %d: %s", status, text)
+	switch status {
+	case http.StatusUnauthorized, http.StatusGone, http.StatusForbidden:
+		return fmt.Errorf("%w (%w)", ErrFenced, err)
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
+		return fmt.Errorf("%w (%w)", ErrBad, err)
+	}
+	return err
+}
+
+// retry calls do until it succeeds, with growing pauses. It ends early where
+// do's error says that repeating is useless, or where ctx is done.
+func retry(ctx context.Context, do func(context.Context) error) error {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := do(ctx)
+		if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrBad) {
+			return err
+		}
+		if !sleep(ctx, pause) {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// sleep waits for d, and reports false where ctx was done first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"scrimp/internal/agent/program"
+	"scrimp/internal/api"
+)
+
+// How long the agent tries to bring what is left to the store.
+const (
+	keepLimit = 15 * time.Minute // where nothing takes the machine away
+	keepExtra = time.Minute      // after the time at which it should be gone
+)
+
+// keep brings what the ended program left to the store, and says how it ended.
+func (g *attempt) keep(life context.Context, e ending, s *stop, exit program.Exit) outcome {
+	ctx, cancel := context.WithTimeout(life, keepTime(g.Now(), s))
+	defer cancel()
+	var listening sync.WaitGroup
+	var broken *stop // that ends this
+	listening.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case x := <-g.stops:
+				g.tellStop(x)
+				if x.at {
+					broken = &x
+					cancel()
+					return
+				}
+			}
+		}
+	})
+	e.status, e.signaled = exit.Status, exit.Signaled
+	step, metrics := g.seen()
+	o := outcome{ended: g.endOf(e, s, exit), stop: s}
+	o.ended.Step = step
+
+	kept, err := g.saver.Final(ctx, e, meta{Step: step, Captured: e.ended, Metrics: metrics})
+	err = errors.Join(err, g.saver.Flush(ctx))
+	o.ended.Saved = kept && err == nil && g.saver.Holds()
+	if err != nil {
+		g.Log.Error("keep the last checkpoint", "error", err)
+		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)
+	}
+	if len(g.a.Outputs) > 0 && g.a.OutputsURL != "" && !errors.Is(err, ErrFenced) {
+		where, err := g.keeper.Keep(ctx, g.folders.work, g.a.Outputs)
+		o.ended.Outputs = where
+		if err != nil {
+			g.Log.Error("keep outputs", "error", err)
+			o.ended.Error = joinText(o.ended.Error, fmt.Sprintf("outputs could not be kept: %v", err))
+		}
+	}
+	cancel()
+	listening.Wait()
+	switch {
+	case broken != nil:
+		return outcome{stop: broken, silent: true}
+	case errors.Is(err, ErrFenced):
+		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
+	}
+	return o
+}
+
+func joinText(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// keepTime is how long to try.
+func keepTime(now time.Time, s *stop) time.Duration {
+	if s == nil || s.source == "" {
+		return keepLimit
+	}
+	return max(0, s.until.Sub(now)) + keepExtra
+}
+
+// endOf names the end. A program that was told to stop by a signal, or that
+// read should_stop, ended because of it, whatever its status.
+func (g *attempt) endOf(e ending, s *stop, exit program.Exit) api.Ended {
+	g.mu.Lock()
+	knew := g.knew
+	g.mu.Unlock()
+	switch {
+	case s != nil && (!e.asked.IsZero() || e.killed || knew):
+		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
+	case exit.Status == 0:
+		return api.Ended{Reason: api.EndCompleted}
+	}
+	return api.Ended{Reason: api.EndFailed, Exit: exit.Status}
+}

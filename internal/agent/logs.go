@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// shipper copies the program's output from its file to the server. The file is
+// the buffer: the program writes to it directly and never waits for anybody.
+type shipper struct {
+	path    string
+	attempt string
+	server  Server
+	mask    masker
+	log     *slog.Logger
+	final   atomic.Bool  // nothing is written any more
+	sent    atomic.Int64 // bytes that the server has
+}
+
+const (
+	maxChunk = 256 << 10
+	lookLogs = 500 * time.Millisecond // how often the file is looked at
+	logError = 5 * time.Second        // longest pause after an error
+)
+
+// run ships until the log is final and complete, or ctx is done. Errors are
+// tried again for ever: the log waits in its file meanwhile.
+func (s *shipper) run(ctx context.Context) {
+	f, err := os.Open(s.path)
+	if err != nil {
+		s.log.Error("open log", "error", err)
+		return
+	}
+	defer func() { _ = f.Close() }() // it was read
+	offset, pause := int64(-1), lookLogs
+	for {
+		final := s.final.Load() // before the size is read, or the last bytes could be missed
+		more, err := s.round(ctx, f, &offset, final)
+		switch {
+		case errors.Is(err, ErrFenced), errors.Is(err, ErrBad):
+			s.log.Error("ship log", "error", err)
+			return
+		case err != nil:
+			offset, pause = -1, min(2*pause, logError) // ask the server where it stands
+		case more:
+			continue
+		case final:
+			return
+		default:
+			pause = lookLogs
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// round sends one chunk. more says that the next can follow at once.
+func (s *shipper) round(ctx context.Context, f *os.File, offset *int64, final bool) (more bool, err error) {
+	if *offset < 0 {
+		end, err := s.server.LogEnd(ctx, s.attempt)
+		if err != nil {
+			return false, err
+		}
+		*offset = end
+		s.sent.Store(end)
+	}
+	chunk, more, err := s.chunk(f, *offset, final)
+	if err != nil || len(chunk) == 0 {
+		return false, err
+	}
+	end, err := s.server.Logs(ctx, s.attempt, *offset, chunk)
+	if err != nil {
+		return false, err
+	}
+	if end < *offset {
+		s.log.Warn("the server lost a part of the log; it is sent again", "from", end, "to", *offset)
+	}
+	more = more || end < *offset+int64(len(chunk))
+	*offset = end
+	s.sent.Store(end)
+	return more, nil
+}
+
+// chunk reads and masks what comes next at offset. Bytes that may be the
+// beginning of a secret wait until it is clear, or until the log is final.
+func (s *shipper) chunk(f *os.File, offset int64, final bool) (chunk []byte, more bool, err error) {
+	reach := int64(s.mask.reach())
+	before := min(reach, offset)
+	window := make([]byte, before+maxChunk+reach)
+	n, err := f.ReadAt(window, offset-before)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, fmt.Errorf("read log at %d: %w", offset, err)
+	}
+	if int64(n) <= before {
+		return nil, false, nil
+	}
+	end := int64(n)
+	switch {
+	case end == int64(len(window)):
+		end = before + maxChunk
+		more = true
+	case !final:
+		end = max(before, end-int64(s.mask.pending(window[:n])))
+	}
+	return s.mask.mask(window[:n])[before:end], more, nil
+}
+
+// size is how many bytes the program has written.
+func (s *shipper) size() int64 { return sizeOf(s.path) }
+
+// sizeOf is the size of a file, 0 where it is not there.
+func sizeOf(path string) int64 {
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return st.Size()
+}

@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// shortestSecret is the length below which a value is not masked: it would
+// hide half of the log, and it is no secret.
+const shortestSecret = 4
+
+// shortestLine is the same for one line of a secret of several lines, such as a key in PEM.
+const shortestLine = 12
+
+// masker replaces secrets by stars, byte for byte. The length stays, so that a
+// place in the program's output is the same place in the log that leaves the
+// machine, and a chunk can be masked again from any offset with the same result.
+type masker struct {
+	secrets [][]byte
+	longest int
+}
+
+func newMasker(secrets map[string]string) masker {
+	var m masker
+	add := func(s string, shortest int) {
+		if len(s) >= shortest && !slices.ContainsFunc(m.secrets, func(b []byte) bool { return string(b) == s }) {
+			m.secrets = append(m.secrets, []byte(s))
+			m.longest = max(m.longest, len(s))
+		}
+	}
+	for _, s := range secrets {
+		add(s, shortestSecret)
+		if t := strings.TrimSpace(s); t != s {
+			add(t, shortestSecret)
+		}
+		if b, err := json.Marshal(s); err == nil { // as a program prints it inside of JSON
+			add(string(b[1:len(b)-1]), shortestSecret)
+		}
+		add(url.QueryEscape(s), shortestSecret)
+		if lines := strings.Split(s, "\n"); len(lines) > 1 {
+			for _, l := range lines {
+				add(strings.TrimSpace(l), shortestLine)
+			}
+		}
+	}
+	return m
+}
+
+// reach is how many bytes on both sides of a chunk decide about its bytes.
+func (m masker) reach() int { return max(0, m.longest-1) }
+
+// mask puts stars over every occurrence, also over those that overlap.
+func (m masker) mask(b []byte) []byte {
+	if len(m.secrets) == 0 {
+		return b
+	}
+	var out []byte
+	for _, s := range m.secrets {
+		for from := 0; ; {
+			i := bytes.Index(b[from:], s)
+			if i < 0 {
+				break
+			}
+			if out == nil {
+				out = bytes.Clone(b)
+			}
+			for j := range s {
+				out[from+i+j] = '*'
+			}
+			from += i + 1
+		}
+	}
+	if out == nil {
+		return b
+	}
+	return out
+}
+
+// pending returns how many bytes at the end of b may be the beginning of a
+// secret whose rest is not written yet.
+func (m masker) pending(b []byte) int {
+	for n := min(m.reach(), len(b)); n > 0; n-- {
+		tail := b[len(b)-n:]
+		for _, s := range m.secrets {
+			if len(s) > n && bytes.HasPrefix(s, tail) {
+				return n
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// outbox is the queue of what the agent has to say. Messages are numbered from
+// 1, kept on disk until the server has them, and sent again with the same
+// number until it says so; the server applies each number once.
+//
+// Progress and measurements are held back, newest only, while an earlier one is
+// still on its way, so that a server that is away for hours costs no memory.
+type outbox struct {
+	mu      sync.Mutex
+	file    *os.File
+	path    string
+	attempt string
+	seq     int64         // of the last message that was queued
+	acked   int64         // highest that the server has
+	queue   []api.Message // not acked, in order
+	step    *held[api.Step]
+	usage   *held[api.Usage]
+	urgent  chan struct{} // has a value while something should be sent at once
+}
+
+type held[T any] struct {
+	at    time.Time
+	value T
+}
+
+// maxReport is how many messages one report carries.
+const maxReport = 64
+
+// line is one line of the outbox on disk: a message, or what was acked.
+type line struct {
+	Attempt string       `json:"attempt,omitempty"`
+	Message *api.Message `json:"message,omitempty"`
+	Ack     int64        `json:"ack,omitempty"`
+}
+
+// openOutbox continues the outbox of this attempt in folder dir, or begins one.
+func openOutbox(dir, attempt string) (*outbox, error) {
+	o := &outbox{path: filepath.Join(dir, "outbox.jsonl"), attempt: attempt, urgent: make(chan struct{}, 1)}
+	old, err := os.ReadFile(o.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open outbox: %w", err)
+	}
+	o.replay(old)
+	if err := o.rewrite(); err != nil {
+		return nil, fmt.Errorf("open outbox: %w", err)
+	}
+	return o, nil
+}
+
+// replay reads the lines of an earlier agent. A torn last line is what a crash
+// leaves; its message was never sent.
+func (o *outbox) replay(old []byte) {
+	mine := false
+	in := bufio.NewScanner(bytes.NewReader(old))
+	in.Buffer(nil, len(old)+1)
+	for in.Scan() {
+		var l line
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			return
+		}
+		if l.Attempt != "" {
+			mine = l.Attempt == o.attempt
+		}
+		if !mine {
+			continue
+		}
+		if l.Message != nil {
+			o.seq = l.Message.Seq
+			o.queue = append(o.queue, *l.Message)
+		}
+		if l.Ack > 0 {
+			o.drop(l.Ack)
+		}
+	}
+}
+
+// rewrite replaces the file by one that holds the queue only.
+func (o *outbox) rewrite() error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	lines := []line{{Attempt: o.attempt}}
+	if o.acked > 0 {
+		lines = append(lines, line{Ack: o.acked})
+	}
+	for i := range o.queue {
+		lines = append(lines, line{Message: &o.queue[i]})
+	}
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	if err := replaceFile(o.path, b.Bytes()); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(o.path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if o.file != nil {
+		_ = o.file.Close() // replaced; nothing in it is wanted
+	}
+	o.file = f
+	return nil
+}
+
+// replaceFile writes path so that after a crash it holds the old or the new bytes.
+func replaceFile(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Close closes the file. What it holds stays.
+func (o *outbox) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.file.Close()
+}
+
+// Add queues a message that must arrive, and asks for it to be sent at once.
+// Progress that was seen before it goes first. A disk that is full does not keep
+// the message from being sent.
+func (o *outbox) Add(m api.Message) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.release(m.Ended != nil)
+	err := o.push(m, true)
+	o.wake()
+	return err
+}
+
+func (o *outbox) wake() {
+	select {
+	case o.urgent <- struct{}{}:
+	default:
+	}
+}
+
+func (o *outbox) push(m api.Message, sync bool) error {
+	o.seq++
+	m.Seq = o.seq
+	m.At = m.At.UTC()
+	o.queue = append(o.queue, m)
+	b, err := json.Marshal(line{Message: &m})
+	if err != nil {
+		return fmt.Errorf("queue message %d: %w", m.Seq, err)
+	}
+	if _, err := o.file.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("queue message %d: %w", m.Seq, err)
+	}
+	if sync {
+		if err := o.file.Sync(); err != nil {
+			return fmt.Errorf("queue message %d: %w", m.Seq, err)
+		}
+	}
+	return nil
+}
+
+// Step holds progress for the next report. A metric that was not a number stays
+// marked until it is sent, also where it has become one again.
+func (o *outbox) Step(at time.Time, s api.Step) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.step != nil {
+		s = mergeStep(o.step.value, s)
+	}
+	o.step = &held[api.Step]{at, s}
+}
+
+// Usage holds a measurement for the next report.
+func (o *outbox) Usage(at time.Time, u api.Usage) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.usage != nil { // amounts add up, levels are replaced
+		u.DiskRead += o.usage.value.DiskRead
+		u.DiskWrite += o.usage.value.DiskWrite
+	}
+	o.usage = &held[api.Usage]{at, u}
+}
+
+// release moves what is held into the queue where no earlier one is on its way, or always.
+func (o *outbox) release(always bool) {
+	waits := func(is func(api.Message) bool) bool { return !always && slices.ContainsFunc(o.queue, is) }
+	if o.step != nil && !waits(func(m api.Message) bool { return m.Step != nil }) {
+		h := o.step
+		o.step = nil
+		_ = o.push(api.Message{At: h.at, Step: &h.value}, false) // in memory it is sent all the same
+	}
+	if o.usage != nil && !waits(func(m api.Message) bool { return m.Usage != nil }) {
+		h := o.usage
+		o.usage = nil
+		_ = o.push(api.Message{At: h.at, Usage: &h.value}, false) // in memory it is sent all the same
+	}
+}
+
+// Next returns what the next report carries, in order.
+func (o *outbox) Next() []api.Message {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.release(false)
+	return slices.Clone(o.queue[:min(len(o.queue), maxReport)])
+}
+
+// Ack drops what the server has made durable. more says that it made room for others that wait.
+func (o *outbox) Ack(seq int64) (more bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if seq > o.seq {
+		return false, fmt.Errorf("the server acknowledges message %d, but only %d were written", seq, o.seq)
+	}
+	if seq <= o.acked {
+		return false, nil
+	}
+	o.drop(seq)
+	if len(o.queue) == 0 && o.step == nil && o.usage == nil {
+		if at, err := o.file.Seek(0, 2); err != nil || at > 1<<20 {
+			return false, o.rewrite()
+		}
+	}
+	b, err := json.Marshal(line{Ack: seq})
+	if err == nil {
+		_, err = o.file.Write(append(b, '\n'))
+	}
+	return len(o.queue) > 0, err
+}
+
+func (o *outbox) drop(seq int64) {
+	o.acked = max(o.acked, seq)
+	o.seq = max(o.seq, seq)
+	o.queue = slices.DeleteFunc(o.queue, func(m api.Message) bool { return m.Seq <= seq })
+}
+
+// Empty reports whether everything that was said has arrived.
+func (o *outbox) Empty() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queue) == 0 && o.step == nil
+}

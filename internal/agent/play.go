@@ -1,0 +1,365 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"scrimp/internal/agent/program"
+	"scrimp/internal/api"
+)
+
+// outcome is what became of the attempt.
+type outcome struct {
+	ended  api.Ended
+	stop   *stop // that asked for the end; nil: it ended by itself
+	silent bool  // nothing is said about it
+}
+
+// failSetup is an outcome before the program ran.
+func failSetup(exit int, err error) outcome {
+	return outcome{ended: api.Ended{Reason: api.EndSetup, Exit: exit, Error: err.Error()}}
+}
+
+// play makes everything ready, runs the program, and keeps what it leaves.
+func (g *attempt) play(life context.Context, output *os.File) outcome {
+	if ranBefore(g.MachineDir, g.a.Attempt) {
+		// The program died with the agent before. What lies in its folder may be torn.
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137, Error: "the agent was started again; the program had ended with the one before"}}
+	}
+	sig, err := program.ParseSignal(g.a.Signal)
+	if err == nil {
+		g.match, err = compilePatterns(g.a.Progress)
+	}
+	if err != nil {
+		return failSetup(2, err)
+	}
+	begun, s, err := g.prepareUntilStopped(life, output)
+	if begun.api != nil {
+		defer func() { _ = begun.api.Close() }() // the program is gone
+	}
+	if g.keeper != nil {
+		defer func() {
+			if err := g.keeper.Close(); err != nil {
+				g.Log.Warn("close the store", "error", err)
+			}
+		}()
+	}
+	switch {
+	case s != nil && s.at || life.Err() != nil:
+		return outcome{stop: s, silent: true}
+	case s != nil:
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program began: " + s.why}, stop: s}
+	case errors.Is(err, ErrFenced):
+		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
+	case err != nil:
+		exit := 1
+		if e, ok := errors.AsType[setupError](err); ok {
+			exit = e.status
+		}
+		return failSetup(exit, err)
+	}
+	return g.runProgram(life, begun, output, sig)
+}
+
+// ready is what is made ready for the program.
+type ready struct {
+	api      *programAPI
+	restored restored
+	env      []string
+}
+
+// setupError is a set-up command that failed.
+type setupError struct{ status int }
+
+func (e setupError) Error() string {
+	return fmt.Sprintf("set-up failed with exit status %d: its output is in the log", e.status)
+}
+
+// prepareUntilStopped prepares, and breaks off where something asks for the end.
+func (g *attempt) prepareUntilStopped(life context.Context, output *os.File) (ready, *stop, error) {
+	ctx, cancel := context.WithCancel(life)
+	defer cancel()
+	type result struct {
+		ready
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := g.prepare(ctx, output)
+		done <- result{r, err}
+	}()
+	var asked *stop
+	for {
+		select {
+		case r := <-done:
+			return r.ready, asked, r.err
+		case s := <-g.stops:
+			g.tellStop(s)
+			if asked == nil || s.at {
+				asked = &s
+			}
+			cancel()
+		}
+	}
+}
+
+// tellStop reports a notice, and lets the program know.
+func (g *attempt) tellStop(s stop) {
+	g.Log.Info("stop", "why", s.why, "source", s.source)
+	g.mu.Lock()
+	g.stopping = true
+	g.mu.Unlock()
+	if s.source != "" {
+		g.say(api.Message{Noticed: &api.Noticed{Source: s.source, Until: s.until.UTC()}})
+	}
+}
+
+// prepare fetches the work folder, restores, and sets up.
+func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
+	var r ready
+	for _, dir := range []string{g.folders.work, g.folders.captures} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return r, err
+		}
+	}
+	k, err := g.open(ctx, g.a, g.folders)
+	if err != nil {
+		return r, fmt.Errorf("open the store: %w", err)
+	}
+	g.keeper = k
+	if err := g.fetch(ctx); err != nil {
+		return r, err
+	}
+	if err := os.MkdirAll(g.folders.checkpoint, 0o700); err != nil {
+		return r, fmt.Errorf("make checkpoint folder: %w", err)
+	}
+	var refused []api.Refused
+	r.restored, refused, err = k.Restore(ctx, g.folders.checkpoint)
+	for _, x := range refused {
+		g.say(api.Message{Refused: &x})
+	}
+	if err != nil {
+		return r, fmt.Errorf("restore checkpoint: %w", err)
+	}
+	g.saver = newSaver(g.folders.checkpoint, k, g.Quiet, g.Log, g.Now)
+	g.saver.told = g.match.saved != nil
+	g.saver.saved = g.published
+	g.saver.fenced = func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) }
+	if err := g.saver.begin(); err != nil {
+		return r, err
+	}
+	if r.restored.Step > 0 {
+		g.mu.Lock()
+		g.last.Step = r.restored.Step
+		g.mu.Unlock()
+	}
+	if r.api, err = serveProgram(g, g.Log); err != nil {
+		return r, err
+	}
+	if err := os.WriteFile(g.folders.token, []byte(r.api.token), 0o600); err != nil {
+		return r, errors.Join(err, r.api.Close())
+	}
+	r.env = surroundings{
+		base: g.Environ, a: g.a, instance: g.Instance, folders: g.folders,
+		restored: r.restored.Manifest, url: r.api.url, token: r.api.token, port: freePort(),
+	}.environ()
+	if err := g.setup(ctx, r.env, output); err != nil {
+		return ready{}, errors.Join(err, r.api.Close())
+	}
+	return r, nil
+}
+
+func (g *attempt) fetch(ctx context.Context) error {
+	if g.a.Workdir == "" {
+		return nil
+	}
+	if from, ok := localFolder(g.a.Workdir); ok {
+		if st, err := os.Stat(from); err != nil || st.IsDir() {
+			return copyFolder(ctx, from, g.folders.work)
+		}
+	}
+	if err := g.keeper.Fetch(ctx, g.a.Workdir, g.folders.work); err != nil {
+		return fmt.Errorf("fetch work folder: %w", err)
+	}
+	return nil
+}
+
+// setup runs the set-up command, once for each machine.
+func (g *attempt) setup(ctx context.Context, env []string, output *os.File) error {
+	done := filepath.Join(g.MachineDir, "setup.done")
+	if g.a.Setup == "" {
+		return nil
+	}
+	if b, err := os.ReadFile(done); err == nil && string(b) == g.a.Setup {
+		return nil
+	}
+	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env, Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+	}
+	if err := p.Close(); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if e := p.Exit(); e.Status != 0 {
+		return setupError{e.Status}
+	}
+	return replaceFile(done, []byte(g.a.Setup))
+}
+
+// runProgram starts the program and sees to it until all it left is kept.
+func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig syscall.Signal) outcome {
+	args := g.a.Args
+	if len(args) == 0 {
+		args = []string{"/bin/sh", "-c", g.a.Command}
+	}
+	// What set-up printed, and what lies in the work folder, is no progress.
+	w := &watcher{g: g, output: tail{path: g.folders.log, offset: sizeOf(g.folders.log), cr: true}, file: tail{path: g.folders.progress, offset: sizeOf(g.folders.progress)}}
+	if err := markRan(g.MachineDir, g.a.Attempt); err != nil {
+		return failSetup(1, err)
+	}
+	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	if err != nil {
+		return failSetup(127, err)
+	}
+	g.mu.Lock()
+	g.env, g.lastSave = r.env, g.Now()
+	g.mu.Unlock()
+	g.say(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: r.restored.Took}})
+	if g.Background {
+		if err := program.StepBack(); err != nil {
+			g.Log.Warn("lower the agent's priority", "error", err)
+		}
+	}
+
+	var beside, uploads sync.WaitGroup
+	besides, halt := context.WithCancel(life)
+	uploading, endUploads := context.WithCancel(life)
+	defer uploads.Wait()
+	defer endUploads()
+	uploads.Go(func() { g.saver.upload(uploading) })
+	beside.Go(func() { w.follow(besides) })
+	beside.Go(func() { g.watchFolder(besides) })
+	beside.Go(func() { g.measure(besides, p) })
+
+	e, s := g.await(life, p, sig)
+	err = p.Close()
+	halt()
+	beside.Wait()
+	if err != nil {
+		g.Log.Error("end the program", "error", err)
+	}
+	if s != nil && s.at || life.Err() != nil {
+		return outcome{stop: s, silent: true}
+	}
+	w.read(life, true)
+	return g.keep(life, e, s, p.Exit())
+}
+
+// await waits for the program's end, and asks for it when something says so.
+// It returns the stop that the program was asked with, or that ends everything at once.
+func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (ending, *stop) {
+	var (
+		e         ending
+		asked     *stop
+		when      plan
+		signalled bool
+		gone      bool // the main process; others of its group may still save
+		done      = p.Done()
+		timer     = time.NewTimer(0)
+	)
+	defer timer.Stop()
+	for {
+		var tick <-chan time.Time
+		if asked != nil || gone {
+			timer.Reset(nextLook(time.Now(), when, signalled, gone))
+			tick = timer.C
+		}
+		select {
+		case <-life.Done():
+			return e, asked
+		case <-done:
+			done, gone = nil, true
+			if asked == nil { // what it left running in the background gets a moment
+				when = plan{signal: time.Now(), kill: time.Now().Add(late)}
+			}
+		case s := <-g.stops:
+			g.tellStop(s)
+			next := g.plan(s)
+			switch {
+			case s.at:
+				return e, &s
+			case asked != nil || gone:
+				when = plan{signal: earlier(when.signal, next.signal), kill: earlier(when.kill, next.kill)}
+			default:
+				asked, when = &s, next
+			}
+			if asked != nil && asked.source == "" && s.source != "" {
+				asked = &s // the provider's word is the stronger one
+			}
+		case <-tick:
+		}
+		now := time.Now()
+		e.ended = g.Now()
+		switch {
+		case gone && !p.Alive():
+			return e, asked
+		case asked == nil && !gone:
+			continue
+		case !now.Before(when.kill):
+			e.killed = asked != nil
+			return e, asked // Close kills
+		case !signalled && !now.Before(when.signal):
+			signalled = true
+			if asked != nil {
+				e.asked = g.Now()
+			}
+			if err := p.Signal(sig); err != nil {
+				g.Log.Error("ask the program to end", "error", err)
+			}
+		}
+	}
+}
+
+// groupLook is how often a group is looked at whose main process has ended.
+const groupLook = 20 * time.Millisecond
+
+// nextLook says how long to wait for the next thing that is planned.
+func nextLook(now time.Time, when plan, signalled, mainGone bool) time.Duration {
+	next := when.kill.Sub(now)
+	if !signalled {
+		next = min(next, when.signal.Sub(now))
+	}
+	if mainGone {
+		next = min(next, groupLook)
+	}
+	return max(0, next)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// plan says when to signal and to kill for this reason to stop.
+func (g *attempt) plan(s stop) plan {
+	now := time.Now()
+	if s.source != "" {
+		return planStop(now, now.Add(s.until.Sub(g.Now())), g.a.SignalLead, g.saver.Expected())
+	}
+	return plan{signal: now, kill: now.Add(s.grace)}
+}

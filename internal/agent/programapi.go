@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// backend is what the program's API asks of the agent.
+type backend interface {
+	progress(api.Step)
+	save(ctx context.Context, step int64) error // the folder is complete; returns once it is captured
+	state() ProgramState
+	total() int64 // steps of the job, 0 unknown
+}
+
+// ProgramState is what GET /v1/state answers to the program.
+type ProgramState struct {
+	ShouldCheckpoint bool     `json:"should_checkpoint"`
+	ShouldStop       bool     `json:"should_stop"`
+	Spent            string   `json:"spent"`
+	Currency         string   `json:"currency"`
+	BudgetLeft       *string  `json:"budget_left"`        // null: no budget
+	TimeToDeadline   *float64 `json:"time_to_deadline_s"` // null: no deadline
+}
+
+// trainerPath is the form of Kubeflow Trainer's address of a job's status.
+const trainerPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/scrimp/trainjobs/%s/status"
+
+// maxProgress bounds what a program may post.
+const maxProgress = 1 << 20
+
+// programAPI is the HTTP server on the loopback interface that the program talks to.
+type programAPI struct {
+	url    string
+	token  string
+	server *http.Server
+	done   chan struct{}
+}
+
+// newToken returns a secret that nobody can guess.
+func newToken() string { return strings.ToLower(rand.Text()) }
+
+// serveProgram starts the server. The caller must Close it.
+func serveProgram(b backend, log *slog.Logger) (*programAPI, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the program: %w", err)
+	}
+	p := &programAPI{url: "http://" + l.Addr().String(), token: newToken(), done: make(chan struct{})}
+	p.server = &http.Server{Handler: programHandler(b, p.token), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	go func() {
+		defer close(p.done)
+		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("serve the program's API", "error", err)
+		}
+	}()
+	return p, nil
+}
+
+// Close ends the server. Requests that run are cut off: the program is gone.
+func (p *programAPI) Close() error {
+	err := p.server.Close()
+	<-p.done
+	return err
+}
+
+func programHandler(b backend, token string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/progress", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusNoContent, r, func(body []byte) error {
+			s, ok, err := parseProgress(body)
+			if ok {
+				b.progress(s)
+			}
+			return err
+		})
+	})
+	mux.HandleFunc("POST /v1/saved", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusNoContent, r, func(body []byte) error {
+			var saved struct {
+				Step int64 `json:"step"`
+			}
+			if len(body) > 0 {
+				if err := json.Unmarshal(body, &saved); err != nil {
+					return err
+				}
+			}
+			if err := b.save(r.Context(), saved.Step); err != nil {
+				return conflict{err}
+			}
+			return nil
+		})
+	})
+	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(b.state()) // the program went away
+	})
+	// Any namespace and name: the token says whose it is. Kubeflow's answer is 200.
+	mux.HandleFunc("POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{job}/status", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusOK, r, func(body []byte) error {
+			s, ok, err := parseTrainerStatus(body, b.total())
+			if ok {
+				b.progress(s)
+			}
+			return err
+		})
+	})
+	want := []byte("Bearer " + token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			problemReply(w, http.StatusUnauthorized, "send SCRIMP_AGENT_TOKEN as a bearer token")
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// conflict is an error that is the agent's, not the request's.
+type conflict struct{ error }
+
+func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []byte) error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxProgress))
+	if err == nil {
+		err = do(body)
+	}
+	var c conflict
+	switch {
+	case errors.As(err, &c):
+		problemReply(w, http.StatusConflict, c.Error())
+	case err != nil:
+		problemReply(w, http.StatusBadRequest, err.Error())
+	case status == http.StatusOK:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // the program went away
+	default:
+		w.WriteHeader(status)
+	}
+}
+
+func problemReply(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(api.Problem{Title: http.StatusText(status), Status: status, Detail: detail}) // the program went away
+}

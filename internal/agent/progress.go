@@ -1,0 +1,270 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/api"
+)
+
+// mergeStep adds newer progress to older progress that was not sent yet.
+// Metrics that only the older one has stay: programs print loss and accuracy on lines of their own.
+func mergeStep(older, newer api.Step) api.Step {
+	if newer.Step == 0 {
+		newer.Step = older.Step
+	}
+	if newer.Total == 0 {
+		newer.Total = older.Total
+	}
+	if newer.Epoch == 0 {
+		newer.Epoch = older.Epoch
+	}
+	metrics := maps.Clone(older.Metrics)
+	if metrics == nil {
+		metrics = map[string]float64{}
+	}
+	maps.Copy(metrics, newer.Metrics)
+	broken := slices.Concat(older.Broken, newer.Broken)
+	slices.Sort(broken)
+	newer.Broken = slices.Compact(broken)
+	for _, name := range newer.Broken {
+		if _, again := newer.Metrics[name]; !again {
+			delete(metrics, name)
+		}
+	}
+	newer.Metrics = nil
+	if len(metrics) > 0 {
+		newer.Metrics = metrics
+	}
+	if len(newer.Broken) == 0 {
+		newer.Broken = nil
+	}
+	return newer
+}
+
+// setMetric adds a metric, or marks it where it is not a finite number.
+func setMetric(s *api.Step, name string, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		if !slices.Contains(s.Broken, name) {
+			s.Broken = append(s.Broken, name)
+		}
+		return
+	}
+	if s.Metrics == nil {
+		s.Metrics = map[string]float64{}
+	}
+	s.Metrics[name] = value
+}
+
+// setField puts one named number where it belongs. It reports whether the step was among it.
+func setField(s *api.Step, name string, value float64) bool {
+	whole := func() int64 {
+		if math.IsNaN(value) || math.Abs(value) >= 1<<62 {
+			return 0
+		}
+		return int64(value)
+	}
+	switch name {
+	case "step", "current_step", "currentStep", "global_step":
+		s.Step = max(0, whole())
+		return true
+	case "total", "total_steps", "totalSteps":
+		s.Total = max(0, whole())
+	case "epoch", "current_epoch", "currentEpoch":
+		if !math.IsNaN(value) && !math.IsInf(value, 0) {
+			s.Epoch = value
+		}
+	case "total_epochs", "totalEpochs":
+	default:
+		setMetric(s, name, value)
+	}
+	return false
+}
+
+// parseProgress reads {"step":12,"total":100,"epoch":1.5,"loss":2.3} or the same
+// with the metrics in "metrics". NaN and Infinity, which Python writes though JSON
+// has no such numbers, are read. ok is false where nothing in it is a number.
+func parseProgress(b []byte) (s api.Step, ok bool, err error) {
+	var fields map[string]any
+	if err := json.Unmarshal(quoteNaN(b), &fields); err != nil {
+		return s, false, fmt.Errorf("progress is no JSON object: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		switch v := fields[name].(type) {
+		case map[string]any:
+			if name != "metrics" {
+				continue
+			}
+			for _, metric := range slices.Sorted(maps.Keys(v)) {
+				if f, is := number(v[metric]); is {
+					setMetric(&s, metric, f)
+					ok = true
+				}
+			}
+		default:
+			if f, is := number(v); is {
+				setField(&s, name, f)
+				ok = true
+			}
+		}
+	}
+	return s, ok, nil
+}
+
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case string:
+		f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// quoteNaN puts quotes around the bare words NaN, Infinity and -Infinity outside of strings.
+func quoteNaN(b []byte) []byte {
+	if !bytes.Contains(b, []byte("NaN")) && !bytes.Contains(b, []byte("Infinity")) {
+		return b
+	}
+	var out bytes.Buffer
+	inside := false
+scan:
+	for i := 0; i < len(b); i++ {
+		switch {
+		case inside && b[i] == '\\' && i+1 < len(b):
+			out.Write(b[i : i+2])
+			i++
+			continue
+		case b[i] == '"':
+			inside = !inside
+		case !inside:
+			for _, word := range []string{"-Infinity", "Infinity", "NaN"} {
+				if bytes.HasPrefix(b[i:], []byte(word)) {
+					out.WriteString(`"` + word + `"`)
+					i += len(word) - 1
+					continue scan
+				}
+			}
+		}
+		out.WriteByte(b[i])
+	}
+	return out.Bytes()
+}
+
+// patterns read progress from lines of output.
+type patterns struct {
+	progress, saved *regexp.Regexp // nil: not used
+}
+
+func compilePatterns(p api.Progressing) (patterns, error) {
+	var out patterns
+	for _, c := range []struct {
+		name, text string
+		into       **regexp.Regexp
+	}{{"progress.pattern", p.Pattern, &out.progress}, {"progress.saved", p.Saved, &out.saved}} {
+		if c.text == "" {
+			continue
+		}
+		re, err := regexp.Compile(c.text)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", c.name, err)
+		}
+		*c.into = re
+	}
+	return out, nil
+}
+
+// found is what a line said.
+type found struct {
+	step    api.Step
+	isStep  bool
+	saved   bool
+	savedAt int64 // step of the save, 0 where the line does not say
+}
+
+func (p patterns) read(line []byte) found {
+	var f found
+	if p.progress != nil {
+		if m := p.progress.FindSubmatch(line); m != nil {
+			for i, name := range p.progress.SubexpNames() {
+				if name == "" || m[i] == nil {
+					continue
+				}
+				if v, ok := number(strings.ReplaceAll(string(m[i]), ",", "")); ok {
+					setField(&f.step, name, v)
+					f.isStep = true
+				}
+			}
+		}
+	}
+	if p.saved != nil {
+		if m := p.saved.FindSubmatch(line); m != nil {
+			f.saved = true
+			if i := p.saved.SubexpIndex("step"); i > 0 && m[i] != nil {
+				f.savedAt, _ = strconv.ParseInt(string(m[i]), 10, 64) // 0 where it is no number
+			}
+		}
+	}
+	return f
+}
+
+// trainerStatus is the body that Kubeflow Trainer's status endpoint takes. All is optional.
+type trainerStatus struct {
+	TrainerStatus *struct {
+		ProgressPercentage        *int32 `json:"progressPercentage"`
+		EstimatedRemainingSeconds *int32 `json:"estimatedRemainingSeconds"`
+		Metrics                   []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"metrics"`
+	} `json:"trainerStatus"`
+}
+
+// parseTrainerStatus reads it. A program that names no step is counted in
+// percent where total, the steps of the job, is unknown, and in steps else.
+func parseTrainerStatus(b []byte, total int64) (s api.Step, ok bool, err error) {
+	var body trainerStatus
+	if err := json.Unmarshal(b, &body); err != nil {
+		return s, false, fmt.Errorf("trainer status is no JSON object: %w", err)
+	}
+	t := body.TrainerStatus
+	if t == nil {
+		return s, false, nil
+	}
+	named := false
+	for _, m := range t.Metrics {
+		if f, is := number(m.Value); is && m.Name != "" {
+			named = setField(&s, m.Name, f) || named
+			ok = true
+		}
+	}
+	if p := t.ProgressPercentage; p != nil {
+		if *p < 0 || *p > 100 {
+			return s, false, fmt.Errorf("progressPercentage is %d, want 0 to 100", *p)
+		}
+		setMetric(&s, "progress_percent", float64(*p))
+		if !named {
+			if s.Total > 0 {
+				total = s.Total
+			}
+			if total == 0 {
+				total = 100
+			}
+			s.Step, s.Total = total*int64(*p)/100, total
+		}
+		ok = true
+	}
+	if r := t.EstimatedRemainingSeconds; r != nil {
+		setMetric(&s, "remaining_s", float64(*r))
+		ok = true
+	}
+	return s, ok, nil
+}

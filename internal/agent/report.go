@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// slowest is how long the pause between two reports grows while the server is away.
+const slowest = 5 * time.Second
+
+// report sends what is queued and takes orders, about once a second, until ctx
+// is done. While the server is away it asks less often.
+func (g *attempt) report(ctx context.Context) {
+	pause := g.a.Report
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-g.box.urgent:
+		}
+		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(), LogEnd: g.ship.size()})
+		switch {
+		case errors.Is(err, ErrFenced):
+			g.ask(stop{why: err.Error(), at: true, fenced: true})
+			return
+		case err != nil:
+			if ctx.Err() == nil {
+				g.Log.Warn("report", "error", err)
+			}
+			pause = min(2*max(pause, 100*time.Millisecond), max(slowest, g.a.Report))
+			if !sleep(ctx, min(pause, 200*time.Millisecond)) { // a crowd of urgent messages does not hammer it
+				return
+			}
+		default:
+			pause = g.a.Report
+			if g.obey(ctx, orders) {
+				g.box.wake()
+			}
+		}
+		timer.Reset(pause)
+	}
+}
+
+// obey does what the server's answer says. more says that messages arrived and others still wait.
+func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
+	more, err := g.box.Ack(o.Ack)
+	if err != nil {
+		g.Log.Error("acknowledge messages", "error", err)
+	}
+	now := g.Now()
+	g.mu.Lock()
+	g.silence.answer(now)
+	g.orders, g.ordersAt = o, now
+	g.asked = g.asked || o.Save
+	ended := g.ended
+	drain := o.Drain != nil && !g.draining && !ended
+	g.draining = g.draining || drain
+	g.off = g.off || o.Off
+	g.mu.Unlock()
+	switch {
+	case o.Fenced:
+		g.ask(stop{why: "another attempt has the task", at: true, fenced: true})
+	case o.Off && !ended:
+		g.ask(stop{why: "the server switches the machine off", at: true})
+	case drain:
+		grace := o.Drain.Grace
+		if grace <= 0 {
+			grace = g.a.Grace
+		}
+		g.ask(stop{why: o.Drain.Why, grace: grace})
+	}
+	for _, e := range o.Exec {
+		g.exec(ctx, e)
+	}
+	select {
+	case g.heard <- struct{}{}:
+	default:
+	}
+	return more
+}
+
+// exec runs a command once, however often the server asks for it.
+func (g *attempt) exec(ctx context.Context, e api.Exec) {
+	g.mu.Lock()
+	again, env := g.ran[e.ID], g.env
+	g.ran[e.ID] = true
+	g.mu.Unlock()
+	if again {
+		return
+	}
+	g.execs.Go(func() {
+		var r api.ExecResult
+		select {
+		case <-ctx.Done():
+			return
+		case g.slots <- struct{}{}:
+			defer func() { <-g.slots }()
+		}
+		if env == nil {
+			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
+		} else {
+			r = execute(ctx, e.Command, g.folders.work, env, g.mask, execTime)
+		}
+		if err := retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
+			g.Log.Warn("hand in the result of a command", "id", e.ID, "error", err)
+		}
+	})
+}

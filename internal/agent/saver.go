@@ -1,0 +1,296 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// vault keeps the checkpoints of one attempt.
+type vault interface {
+	// Capture takes a consistent copy of folder dir, which the program may go on writing to.
+	Capture(ctx context.Context, dir string) (capture, error)
+	// Publish stores, verifies and publishes it. It returns ErrFenced where a newer attempt has the claim.
+	Publish(ctx context.Context, c capture, m meta) (published, error)
+}
+
+// capture is a copy of the checkpoint folder on the machine's disk.
+type capture interface {
+	Size() int64 // bytes
+	Discard() error
+}
+
+// meta is said about a checkpoint in its manifest.
+type meta struct {
+	Step     int64
+	Captured time.Time // wall time up to which work is in it
+	Metrics  map[string]float64
+}
+
+// published says what became of a capture.
+type published struct {
+	Manifest string
+	Bytes    int64
+	Uploaded int64
+}
+
+// saver captures the checkpoint folder and uploads in the background, one at a
+// time. A capture that waits is replaced by a newer one.
+type saver struct {
+	dir    string
+	vault  vault
+	log    *slog.Logger
+	now    func() time.Time
+	saved  func(api.Saved) // a checkpoint is published
+	fenced func(error)     // another attempt has the claim
+
+	capturing sync.Mutex // one capture at a time
+	mu        sync.Mutex
+	watch     watch
+	told      bool // the program says when the folder is complete
+	waiting   *save
+	uploading bool
+	newest    newest
+	fail      error         // of the last upload; nil when it went well
+	changed   chan struct{} // closed and replaced when waiting or uploading changes
+}
+
+// save is a capture and what is said about it.
+type save struct {
+	capture capture
+	meta    meta
+	files   uint64
+	began   time.Time // of its upload
+}
+
+// newest is the last checkpoint that was published.
+type newest struct {
+	any   bool
+	files uint64
+	bytes int64
+	span  time.Duration // of its upload and verification
+}
+
+func newSaver(dir string, v vault, quiet time.Duration, log *slog.Logger, now func() time.Time) *saver {
+	return &saver{dir: dir, vault: v, log: log, now: now, watch: watch{quiet: quiet}, changed: make(chan struct{})}
+}
+
+// errMoving says that the folder changed while it was captured.
+var errMoving = errors.New("the checkpoint folder changes while it is captured")
+
+// begin notes what the folder holds before the program starts: it is in the store already.
+func (s *saver) begin() error {
+	v, err := scan(s.dir)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch.look(s.now(), v)
+	s.watch.took(time.Time{}, v.files)
+	return nil
+}
+
+// Look looks at the folder, and captures it where an unmodified program has
+// completed a checkpoint. It returns how long the look took.
+func (s *saver) Look(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
+	start := time.Now()
+	v, err := scan(s.dir)
+	took := time.Since(start)
+	if err != nil {
+		return took, err
+	}
+	s.mu.Lock()
+	take := s.watch.look(s.now(), v) && !s.told
+	upTo := s.watch.began
+	s.mu.Unlock()
+	if !take {
+		return took, nil
+	}
+	if upTo.IsZero() {
+		upTo = s.now()
+	}
+	err = s.Take(ctx, meta{Step: step, Captured: upTo, Metrics: metrics}, false)
+	if errors.Is(err, errMoving) {
+		return took, nil // it was not complete; the next quiet moment is
+	}
+	return took, err
+}
+
+// Take captures the folder now and queues it for upload. It returns when the
+// program may write again. told says that the program announced it.
+func (s *saver) Take(ctx context.Context, m meta, told bool) error {
+	s.capturing.Lock()
+	defer s.capturing.Unlock()
+	before, err := scan(s.dir)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.told = s.told || told
+	s.mu.Unlock()
+	if !before.any {
+		return nil // nothing was saved: there is nothing to keep
+	}
+	c, err := s.vault.Capture(ctx, s.dir)
+	if err != nil {
+		return fmt.Errorf("capture checkpoint: %w", err)
+	}
+	after, err := scan(s.dir)
+	if err == nil && after.files != before.files {
+		err = errMoving
+	}
+	if err != nil {
+		return errors.Join(err, c.Discard())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.waiting; old != nil {
+		if err := old.capture.Discard(); err != nil {
+			s.log.Warn("drop a capture that a newer one replaces", "error", err)
+		}
+	}
+	s.waiting = &save{capture: c, meta: m, files: before.files}
+	s.watch.took(s.now(), before.files)
+	s.tell()
+	return nil
+}
+
+// tell wakes those who wait for a change. The lock is held.
+func (s *saver) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// upload uploads until ctx is done. It is the saver's only uploader.
+func (s *saver) upload(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		next, changed := s.waiting, s.changed
+		if next != nil {
+			s.waiting, s.uploading = nil, true
+			s.tell()
+		}
+		s.mu.Unlock()
+		if next == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+			continue
+		}
+		err := s.publish(ctx, next)
+		s.mu.Lock()
+		s.uploading, s.fail = false, err
+		s.tell()
+		s.mu.Unlock()
+		if derr := next.capture.Discard(); derr != nil {
+			s.log.Warn("drop a capture", "error", derr)
+		}
+		if errors.Is(err, ErrFenced) {
+			s.fenced(err)
+			return
+		}
+	}
+}
+
+// publish tries until it succeeds, a newer capture waits, or ctx is done.
+func (s *saver) publish(ctx context.Context, v *save) error {
+	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		v.began = s.now()
+		p, err := s.vault.Publish(ctx, v.capture, v.meta)
+		if err == nil {
+			s.done(v, p)
+			return nil
+		}
+		if errors.Is(err, ErrFenced) {
+			return err
+		}
+		s.log.Warn("publish checkpoint; it is tried again", "error", err)
+		s.mu.Lock()
+		newer, changed := s.waiting != nil, s.changed
+		s.mu.Unlock()
+		if newer {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return errors.Join(err, context.Cause(ctx))
+		case <-changed:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+func (s *saver) done(v *save, p published) {
+	now := s.now()
+	s.mu.Lock()
+	span := now.Sub(v.began)
+	s.newest = newest{any: true, files: v.files, bytes: p.Bytes, span: span}
+	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
+	s.mu.Unlock()
+	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded, Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured)})
+}
+
+// Flush waits until everything that was captured is published, and returns why it is not.
+func (s *saver) Flush(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		busy, changed, err := s.waiting != nil || s.uploading, s.changed, s.fail
+		s.mu.Unlock()
+		if !busy {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		case <-changed:
+		}
+	}
+}
+
+// Final looks at what the ended program left, and captures it where it is a
+// whole checkpoint. kept says that the newest capture holds all that it left.
+func (s *saver) Final(ctx context.Context, e ending, m meta) (kept bool, err error) {
+	s.capturing.Lock() // a capture that is being made belongs before the end
+	v, err := scan(s.dir)
+	s.capturing.Unlock()
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	e.changed, e.told, e.last, e.quiet = v.any && v.files != s.watch.captured, s.told, v.last, s.watch.quiet
+	s.mu.Unlock()
+	if !e.changed {
+		return v.any, nil
+	}
+	if !e.whole() {
+		s.log.Info("what the program left may be torn; the checkpoint before it counts")
+		return false, nil
+	}
+	return true, s.Take(ctx, m, false)
+}
+
+// Holds reports whether the newest published checkpoint is what the folder held at the newest capture.
+func (s *saver) Holds() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newest.any && s.watch.captured == s.newest.files
+}
+
+// Expected is how long an upload is expected to take, as the last one was
+// measured; before the first, a second.
+func (s *saver) Expected() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Second + s.newest.span*3/2
+}

@@ -1,0 +1,232 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"scrimp/internal/api"
+)
+
+// fakeServer speaks the agent's protocol as docs describe it, keeps what it
+// was told, and fails in the ways that networks and restarts do.
+type fakeServer struct {
+	*httptest.Server
+	t *testing.T
+
+	mu         sync.Mutex
+	changed    *sync.Cond
+	assignment api.Assignment
+	orders     api.Orders // given with each answer
+	once       []func(*api.Orders)
+	applied    []api.Message
+	log        []byte
+	logEnd     int64 // as the last report said
+	results    map[string]api.ExecResult
+	claims     int
+	reports    int
+	chance     *rand.Rand
+	faults     float64 // odds of a fault, for each request
+	kinds      map[string]int
+	down       bool
+	fenced     bool
+}
+
+func newServer(t *testing.T, a api.Assignment) *fakeServer {
+	s := &fakeServer{t: t, assignment: a, results: map[string]api.ExecResult{}, kinds: map[string]int{}}
+	s.changed = sync.NewCond(&s.mu)
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// serve answers, after or instead of a fault.
+func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.changed.Broadcast()
+	fault := ""
+	if s.chance != nil && s.chance.Float64() < s.faults {
+		fault = []string{"refused", "lost answer", "error after", "twice", "restart"}[s.chance.IntN(5)]
+		s.kinds[fault]++
+	}
+	if s.down {
+		fault = "refused"
+	}
+	if fault == "refused" { // nothing was done
+		http.Error(w, "away", http.StatusServiceUnavailable)
+		return
+	}
+	status, answer := s.handle(r, body)
+	if fault == "twice" { // the network delivered it twice
+		status, answer = s.handle(r, body)
+	}
+	switch fault {
+	case "lost answer":
+		if h, ok := w.(http.Hijacker); ok {
+			if c, _, err := h.Hijack(); err == nil {
+				_ = c.Close()
+			}
+		}
+		return
+	case "error after":
+		http.Error(w, "internal", http.StatusInternalServerError)
+		return
+	case "restart": // what was not durable is gone: a part of the log
+		if n := len(s.log); n > 0 {
+			s.log = s.log[:n-s.chance.IntN(min(n, 1000))]
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if answer != nil {
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+}
+
+func (s *fakeServer) handle(r *http.Request, body []byte) (int, any) {
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	want := s.assignment.AttemptToken
+	if r.URL.Path == "/v1/agent/claim" {
+		want = "claim-token"
+	}
+	if token != want || s.fenced {
+		return http.StatusUnauthorized, api.Problem{Title: "Unauthorized", Status: 401}
+	}
+	switch {
+	case r.URL.Path == "/v1/agent/claim":
+		s.claims++
+		return http.StatusOK, s.assignment
+	case r.URL.Path == "/v1/agent/report":
+		return s.report(body)
+	case r.URL.Path == "/v1/agent/logs" && r.Method == http.MethodGet:
+		return http.StatusOK, api.LogEnd{Offset: int64(len(s.log))}
+	case r.URL.Path == "/v1/agent/logs":
+		offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+		if err != nil {
+			return http.StatusBadRequest, nil
+		}
+		if end := int64(len(s.log)); offset <= end && offset+int64(len(body)) > end {
+			s.log = append(s.log, body[end-offset:]...)
+		}
+		return http.StatusOK, api.LogEnd{Offset: int64(len(s.log))}
+	case strings.HasPrefix(r.URL.Path, "/v1/agent/exec/"):
+		var result api.ExecResult
+		if err := json.Unmarshal(body, &result); err != nil {
+			return http.StatusBadRequest, nil
+		}
+		s.results[strings.TrimPrefix(r.URL.Path, "/v1/agent/exec/")] = result
+		return http.StatusNoContent, nil
+	}
+	return http.StatusNotFound, nil
+}
+
+func (s *fakeServer) report(body []byte) (int, any) {
+	var r api.Report
+	if err := json.Unmarshal(body, &r); err != nil || r.Attempt != s.assignment.Attempt {
+		return http.StatusBadRequest, nil
+	}
+	s.reports++
+	s.logEnd = r.LogEnd
+	for _, m := range r.Messages {
+		next := int64(len(s.applied)) + 1
+		if m.Seq > next {
+			s.t.Errorf("message %d came before message %d", m.Seq, next)
+		}
+		if m.Seq == next {
+			s.applied = append(s.applied, m)
+		}
+	}
+	o := s.orders
+	o.Ack, o.LogEnd = int64(len(s.applied)), int64(len(s.log))
+	for _, f := range s.once {
+		f(&o)
+	}
+	s.once = nil
+	return http.StatusOK, o
+}
+
+// order changes the server's state.
+func (s *fakeServer) order(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	s.changed.Broadcast()
+}
+
+// messages returns what was applied.
+func (s *fakeServer) messages() []api.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.applied)
+}
+
+// told are the messages of one kind.
+func told[T any](s *fakeServer, pick func(api.Message) *T) []T {
+	var out []T
+	for _, m := range s.messages() {
+		if x := pick(m); x != nil {
+			out = append(out, *x)
+		}
+	}
+	return out
+}
+
+func started(m api.Message) *api.Started { return m.Started }
+func stepped(m api.Message) *api.Step    { return m.Step }
+func savedIn(m api.Message) *api.Saved   { return m.Saved }
+func noticed(m api.Message) *api.Noticed { return m.Noticed }
+func endedIn(m api.Message) *api.Ended   { return m.Ended }
+
+// story is what was applied, in short, without measurements and progress.
+func (s *fakeServer) story() string {
+	var out []string
+	for _, m := range s.messages() {
+		switch {
+		case m.Started != nil:
+			out = append(out, "started")
+		case m.Saved != nil:
+			out = append(out, "saved")
+		case m.Refused != nil:
+			out = append(out, "refused")
+		case m.Noticed != nil:
+			out = append(out, "noticed "+m.Noticed.Source)
+		case m.Ended != nil:
+			out = append(out, fmt.Sprintf("ended %s %d saved=%v", m.Ended.Reason, m.Ended.Exit, m.Ended.Saved))
+		}
+	}
+	return strings.Join(slices.Compact(out), ", ")
+}
+
+// wait blocks until ok, which is called with the lock held, or the test's patience is over.
+func (s *fakeServer) wait(what string, ok func() bool) {
+	s.t.Helper()
+	stop := wakeAfterPatience(s)
+	defer stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !ok() {
+		if s.t.Context().Err() != nil || patienceOver(s.t) {
+			s.t.Fatalf("not within %v: %s\nmessages: %+v\nlog: %s", patience, what, s.applied, s.log)
+		}
+		s.changed.Wait()
+	}
+}
+
+// waitFor waits for a message.
+func (s *fakeServer) waitFor(what string, ok func(api.Message) bool) {
+	s.t.Helper()
+	s.wait(what, func() bool { return slices.ContainsFunc(s.applied, ok) })
+}

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/api"
+)
+
+// folders are the places on the machine's disk.
+type folders struct {
+	machine    string // the machine's own folder
+	work       string // the program's working folder
+	checkpoint string // SCRIMP_CHECKPOINT_DIR
+	captures   string // copies of checkpoints that wait for upload
+	log        string // the program's output
+	progress   string // SCRIMP_PROGRESS_FILE
+	token      string // file of the token for Kubeflow's form
+}
+
+// layOut says where everything of assignment a lies below folder machine.
+func layOut(machine string, a api.Assignment) folders {
+	f := folders{
+		machine:  machine,
+		work:     filepath.Join(machine, "work"),
+		captures: filepath.Join(machine, "captures"),
+		log:      filepath.Join(machine, "log"),
+		progress: filepath.Join(machine, "progress.jsonl"),
+		token:    filepath.Join(machine, "trainer-token"),
+	}
+	f.checkpoint = filepath.Join(machine, "checkpoint")
+	if d := a.Checkpoint.Dir; d != "" {
+		f.checkpoint = below(f.work, d)
+	}
+	if p := a.Progress.File; p != "" {
+		f.progress = below(f.work, p)
+	}
+	return f
+}
+
+// below returns path as it is where it is absolute, and in folder dir else.
+func below(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// surroundings is what the program's environment is made of.
+type surroundings struct {
+	base     []string // the machine's own
+	a        api.Assignment
+	instance string
+	folders  folders
+	restored string
+	url      string // of the program's API
+	token    string
+	port     int // for torchrun's rendezvous, where the server names none
+}
+
+// environ returns the program's environment. What is later in it wins:
+// the machine's, the job's, scrimp's own, secrets. The agent's own variables,
+// its token among them, do not reach the program.
+func (s surroundings) environ() []string {
+	env := map[string]string{}
+	for _, kv := range s.base {
+		if name, value, ok := strings.Cut(kv, "="); ok && !strings.HasPrefix(name, "SCRIMP_") {
+			env[name] = value
+		}
+	}
+	address, port := "127.0.0.1", strconv.Itoa(s.port)
+	for name, value := range map[string]string{
+		"PET_NNODES": strconv.Itoa(max(1, s.a.Tasks)), "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": strconv.Itoa(s.a.Task),
+		"PET_MASTER_ADDR": address, "PET_MASTER_PORT": port, "MASTER_ADDR": address, "MASTER_PORT": port,
+		"PYTHONUNBUFFERED": "1", // or a killed program's last lines are lost
+	} {
+		env[name] = value
+	}
+	maps.Copy(env, s.a.Env)
+	maps.Copy(env, map[string]string{
+		"PWD":        s.folders.work,
+		"SCRIMP_JOB": s.a.Job, "SCRIMP_ATTEMPT": s.a.Attempt, "SCRIMP_EPOCH": strconv.Itoa(s.a.Epoch), "SCRIMP_INSTANCE": s.instance,
+		"SCRIMP_CHECKPOINT_DIR": s.folders.checkpoint, "SCRIMP_RESTORED": s.restored, "SCRIMP_PROGRESS_FILE": s.folders.progress,
+		"SCRIMP_AGENT_URL": s.url, "SCRIMP_AGENT_TOKEN": s.token,
+		"KUBEFLOW_TRAINER_SERVER_URL":   s.url + fmt.Sprintf(trainerPath, s.a.Job),
+		"KUBEFLOW_TRAINER_SERVER_TOKEN": s.folders.token, // a file that holds it, as Kubeflow mounts it
+	})
+	delete(env, "SCRIMP_CHECKPOINT_INTERVAL_S")
+	if d := s.a.Checkpoint.Interval; d > 0 {
+		env["SCRIMP_CHECKPOINT_INTERVAL_S"] = strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+	}
+	maps.Copy(env, s.a.Secrets)
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
+}
+
+// freePort returns a port that nobody listens on now.
+func freePort() int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 29500 // torchrun's own default
+	}
+	port := 29500
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		port = a.Port
+	}
+	_ = l.Close() // it is given up for the program
+	return port
+}

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// tail reads the new lines of a file that somebody else writes, from a byte on.
+type tail struct {
+	path   string
+	offset int64
+	cr     bool // a carriage return ends a line too: progress bars
+	rest   []byte
+	skip   bool // in a line that is longer than longestLine
+}
+
+const (
+	longestLine = 64 << 10
+	tailBlock   = 256 << 10
+)
+
+// read calls line for each line that was completed since. A line that is too
+// long is passed over. A file that is not there yet is empty; one that has
+// become shorter is read from its beginning. The slice is valid during the call.
+// With last, a line without its end is taken too.
+func (t *tail) read(last bool, line func([]byte)) error {
+	st, err := os.Stat(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", t.path, err)
+	}
+	if st.Size() < t.offset {
+		t.offset, t.rest, t.skip = 0, nil, false
+	}
+	if st.Size() > t.offset {
+		if err := t.blocks(st.Size(), line); err != nil {
+			return err
+		}
+	}
+	if last && len(t.rest) > 0 {
+		line(t.rest)
+		t.rest = nil
+	}
+	return nil
+}
+
+func (t *tail) blocks(size int64, line func([]byte)) error {
+	f, err := os.Open(t.path)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", t.path, err)
+	}
+	defer func() { _ = f.Close() }() // it was read
+	block := make([]byte, min(size-t.offset, tailBlock))
+	for t.offset < size {
+		n, err := f.ReadAt(block, t.offset)
+		if n == 0 && err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return fmt.Errorf("read %s: %w", t.path, err)
+		}
+		t.offset += int64(n)
+		t.split(block[:n], line)
+	}
+	return nil
+}
+
+func (t *tail) split(b []byte, line func([]byte)) {
+	ends := "\n"
+	if t.cr {
+		ends = "\r\n"
+	}
+	for {
+		i := bytes.IndexAny(b, ends)
+		if i < 0 {
+			if !t.skip {
+				t.rest = append(t.rest, b...)
+			}
+			if len(t.rest) > longestLine {
+				t.rest, t.skip = nil, true
+			}
+			return
+		}
+		switch {
+		case t.skip:
+			t.skip = false
+		case len(t.rest) > 0:
+			line(append(t.rest, b[:i]...))
+		case i > 0:
+			line(b[:i])
+		}
+		t.rest = t.rest[:0]
+		b = b[i+1:]
+	}
+}

@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// view is what a look at the checkpoint folder showed.
+type view struct {
+	files uint64    // stands for names, sizes and times of what a checkpoint holds
+	aside uint64    // the same for what is being written aside: *.tmp and hidden files
+	any   bool      // whether there are files
+	last  time.Time // newest time of a file that a checkpoint holds
+}
+
+// aside reports whether a file or folder of this name is no part of a
+// checkpoint: programs write aside and rename.
+func aside(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp")
+}
+
+// scan looks at folder dir. It reads no file.
+func scan(dir string) (view, error) {
+	files, asides := fnv.New64a(), fnv.New64a()
+	var v view
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // renamed or removed just now: the next look sees it
+		}
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path) // path begins with dir
+		into := files
+		if inAside(rel) {
+			into = asides
+		}
+		if d.IsDir() {
+			return nil // its files say all
+		}
+		if into == files {
+			v.any = true
+			if info.ModTime().After(v.last) {
+				v.last = info.ModTime()
+			}
+		}
+		_, _ = fmt.Fprintf(into, "%s\x00%d\x00%d\x00%d\x00", rel, info.Size(), info.ModTime().UnixNano(), info.Mode()) // a hash never fails
+		return nil
+	})
+	if err != nil {
+		return view{}, fmt.Errorf("look at checkpoint folder: %w", err)
+	}
+	v.files, v.aside = files.Sum64(), asides.Sum64()
+	return v, nil
+}
+
+func inAside(rel string) bool {
+	for part := range strings.SplitSeq(filepath.ToSlash(rel), "/") {
+		if aside(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// watch decides when the folder of an unmodified program holds a complete
+// checkpoint: it has changed, and nothing has been written for a moment, neither
+// into it nor aside.
+type watch struct {
+	quiet    time.Duration // for how long nothing must be written
+	spacing  time.Duration // between two captures
+	now      view          // at the last look
+	looked   time.Time     // last look
+	began    time.Time     // the save began after this; zero: nothing is new
+	changed  time.Time     // last change of the files
+	touched  time.Time     // last change of anything
+	captured uint64        // what the newest capture holds
+	at       time.Time     // of the newest capture
+}
+
+// asideLimit ends the wait for a file that is written aside without end, a log for instance.
+const asideLimit = time.Minute
+
+// look takes what a look showed. It returns whether to capture now; the work up to began is then in it.
+func (w *watch) look(now time.Time, v view) (capture bool) {
+	if !w.looked.IsZero() && (v.files != w.now.files || v.aside != w.now.aside) {
+		if w.began.IsZero() {
+			w.began = w.looked
+		}
+		w.touched = now
+		if v.files != w.now.files {
+			w.changed = now
+		}
+	}
+	w.now, w.looked = v, now
+	switch {
+	case v.files == w.captured || !v.any:
+		if now.Sub(w.touched) >= w.quiet {
+			w.began = time.Time{}
+		}
+		return false
+	case now.Sub(w.changed) < w.quiet || now.Sub(w.at) < w.spacing:
+		return false
+	case now.Sub(w.touched) < w.quiet:
+		return now.Sub(w.changed) >= asideLimit
+	}
+	return true
+}
+
+// took notes that a capture of files was made at now.
+func (w *watch) took(now time.Time, files uint64) {
+	w.captured, w.at = files, now
+	if w.now.files == files {
+		w.began = time.Time{}
+	}
+}
+
+// ending is what is known when the program is gone and its folder is looked at for the last time.
+type ending struct {
+	changed  bool      // the folder differs from the newest capture
+	asked    time.Time // when we signalled; zero: it ended by itself
+	killed   bool      // we had to kill it
+	status   int
+	signaled bool      // the main process died of a signal
+	told     bool      // the program says itself when it is complete
+	last     time.Time // newest change of the folder
+	ended    time.Time // when the program was gone
+	quiet    time.Duration
+}
+
+// whole reports whether what the program left is a complete checkpoint, so
+// that it may be published. A program that died in the middle of a save leaves a
+// torn one, which no hash can tell: better the one before it.
+func (e ending) whole() bool {
+	if !e.changed {
+		return false
+	}
+	rested := e.ended.Sub(e.last) >= e.quiet // it was not saving when it died
+	switch {
+	case e.killed:
+		return rested && !e.told
+	case !e.asked.IsZero() && !e.signaled:
+		return true // it took our signal and ended in order
+	case !e.asked.IsZero():
+		// The main process died of our signal, a shell for instance. What was
+		// written later was written by one that handled it.
+		return rested || e.last.After(e.asked.Add(10*time.Millisecond))
+	case e.status == 0:
+		return true
+	}
+	return rested && !e.told
+}
+
+// due reports whether a program with the helper should save now.
+func due(now, lastSave time.Time, interval time.Duration, asked, stopping bool) bool {
+	return asked || stopping || interval > 0 && now.Sub(lastSave) >= interval
+}
+
+// plan of a program's last moments: when to signal it, and when to kill it.
+type plan struct {
+	signal, kill time.Time
+}
+
+// shortest is what a program is given to save in any case; Hugging Face's trainer waits 3 s before it begins.
+const shortest = 5 * time.Second
+
+// late is what it is given where the machine should be gone already: clocks differ.
+const late = 2 * time.Second
+
+// planStop says when to signal and when to kill where the machine goes at
+// until. The upload that follows needs time too. lead is how long before the
+// end the program wants to be signalled; 0 is at once.
+//
+//	notice 120 s, upload 20 s, lead 0:     signal at once, kill after 100 s
+//	notice 120 s, upload 20 s, lead 90 s:  signal after 30 s, kill after 100 s
+//	notice 10 s, upload 20 s:              signal at once, kill after 5 s
+func planStop(now, until time.Time, lead, upload time.Duration) plan {
+	left := max(0, until.Sub(now))
+	p := plan{signal: now, kill: now.Add(max(left-upload, min(max(left, late), shortest)))}
+	if lead > 0 && lead < left {
+		p.signal = until.Add(-lead)
+	}
+	if p.signal.After(p.kill) { // the upload takes longer than the lead
+		p.signal = now
+	}
+	return p
+}
