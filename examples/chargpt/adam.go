@@ -1,0 +1,50 @@
+package main
+
+import "math"
+
+// adam is the optimiser and its state. The learning rate looks at the step
+// alone, never at how many steps are planned, so that a run can be made longer.
+type adam struct {
+	mean, square   []float64
+	decay1, decay2 float64 // beta1 and beta2 to the power of the steps taken
+}
+
+const (
+	beta1, beta2 = 0.9, 0.99
+	peakRate     = 6e-3 // learning rate at the end of the warm-up
+	warmup       = 100  // steps
+	clip         = 1.0  // largest norm of a gradient
+)
+
+func newAdam(n int) *adam {
+	return &adam{mean: make([]float64, n), square: make([]float64, n), decay1: 1, decay2: 1}
+}
+
+// rate is the learning rate of a step counted from 1: a straight line to
+// peakRate, then falling with the root of the step.
+func rate(step int64) float64 {
+	if step < warmup {
+		return float64(peakRate*float64(step)) / warmup
+	}
+	return float64(peakRate * math.Sqrt(warmup/float64(step)))
+}
+
+// step changes the weights by the gradients of a step counted from 1.
+func (a *adam) step(w, g []float64, step int64) {
+	f := 1.0
+	if size := math.Sqrt(dot(g, g)); size > clip {
+		f = clip / size
+	}
+	a.decay1 = float64(a.decay1 * beta1)
+	a.decay2 = float64(a.decay2 * beta2)
+	lr := rate(step) / (1 - a.decay1)
+	c := 1 / (1 - a.decay2)
+	g, mean, square := g[:len(w)], a.mean[:len(w)], a.square[:len(w)]
+	for i := range w {
+		x := float64(g[i] * f)
+		m := float64(mean[i]*beta1) + float64(x*(1-beta1))
+		v := float64(square[i]*beta2) + float64(x*x*(1-beta2))
+		mean[i], square[i] = m, v
+		w[i] -= float64(lr*m) / (math.Sqrt(float64(v*c)) + 1e-8)
+	}
+}
