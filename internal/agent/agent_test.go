@@ -59,10 +59,9 @@ func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What a restart of the server dropped after the agent's end is the server's own loss.
 			r.server.mu.Lock()
 			defer r.server.mu.Unlock()
-			if got := string(r.server.log); !strings.HasPrefix(string(want), got) || len(want)-len(got) > 1000 || len(want) < 300000 {
+			if got := string(r.server.log); got != string(want) || len(want) < 300000 {
 				t.Errorf("the server has %d bytes of the log, the program wrote %d", len(got), len(want))
 			}
 			last := r.server.applied[len(r.server.applied)-1]

@@ -74,7 +74,7 @@ func newAttempt(c Config, a api.Assignment, server Server) (*attempt, error) {
 		silence: silence{limit: a.Silence, answered: wall(c.Now())}, ran: map[string]bool{}, lastSave: c.Now(),
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
-	g.ship = &shipper{path: g.folders.log, attempt: a.Attempt, server: server, mask: g.mask, log: g.Log}
+	g.ship = &shipper{path: g.folders.log, attempt: a.Attempt, server: server, mask: g.mask, log: g.Log, wake: make(chan struct{}, 1), caught: box.wake}
 	return g, nil
 }
 
@@ -110,8 +110,8 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 		return fmt.Errorf("agent: open log: %w", err)
 	}
 	defer func() { _ = output.Close() }() // the program wrote to it, not we
-	shipped := make(chan struct{})
-	wg.Go(func() { defer close(shipped); g.ship.run(life) })
+	shipping := make(chan struct{})
+	wg.Go(func() { defer close(shipping); g.ship.run(life) })
 	wg.Go(func() { g.report(life) })
 	wg.Go(func() { notice.Watch(life, g.Metadata, nil, g.noticed) })
 	wg.Go(func() { g.watchServer(life) })
@@ -128,19 +128,20 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	g.ended = true
 	g.mu.Unlock()
 	if o.silent { // fenced, switched off, or told to end at once
-		if o.stop.fenced {
+		if o.stop != nil && o.stop.fenced {
 			return fmt.Errorf("agent: %w", ErrFenced)
 		}
 		return context.Cause(life)
 	}
 	g.say(api.Message{Ended: &o.ended})
-	g.ship.final.Store(true)
-	g.farewell(life, o.stop, shipped)
+	g.ship.finish()
+	g.farewell(life, o.stop, shipping)
 	return nil
 }
 
-// farewell waits until the server has heard all, for as long as it is worth to pay for the machine.
-func (g *attempt) farewell(life context.Context, s *stop, shipped <-chan struct{}) {
+// farewell waits until the server has heard all, for as long as it is worth to
+// pay for the machine. shipping is closed where the log can not be shipped.
+func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct{}) {
 	limit := g.a.Silence
 	if limit <= 0 {
 		limit = defaultSilence
@@ -148,24 +149,25 @@ func (g *attempt) farewell(life context.Context, s *stop, shipped <-chan struct{
 	if s != nil {
 		limit = min(limit, 20*time.Second)
 		if s.farewell > 0 {
-			limit = s.farewell
+			limit = min(limit, s.farewell)
 		}
 	}
 	ctx, cancel := context.WithTimeout(life, limit)
 	defer cancel()
-	for shipped != nil || !g.box.Empty() {
+	size, unshippable := g.ship.size(), false
+	for {
 		g.mu.Lock()
-		off := g.off
+		off, logged := g.off, g.orders.LogEnd >= size || unshippable
 		g.mu.Unlock()
-		if off && g.box.Empty() {
-			return // the server wants no more, not even the log
+		if g.box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
+			return
 		}
 		select {
 		case <-ctx.Done():
 			g.Log.Warn("the server has not heard all before the end", "waited", limit)
 			return
-		case <-shipped:
-			shipped = nil
+		case <-shipping:
+			shipping, unshippable = nil, true
 		case <-g.heard:
 		}
 	}

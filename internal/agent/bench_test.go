@@ -3,8 +3,13 @@ package agent
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"syscall"
+	"testing"
 	"time"
 )
 
@@ -34,4 +39,92 @@ func playBurn() int {
 	}
 	fmt.Printf("took %d\n", time.Since(start).Nanoseconds())
 	return 0
+}
+
+// burnAlone runs the program without an agent and returns the time it took by its own clock.
+func burnAlone(b *testing.B, rounds int) time.Duration {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{"TEST_PROGRAM=burn", fmt.Sprintf("TEST_ROUNDS=%d", rounds), "SCRIMP_CHECKPOINT_DIR=" + b.TempDir()}
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return took(b, out)
+}
+
+func took(b *testing.B, out []byte) time.Duration {
+	b.Helper()
+	m := regexp.MustCompile(`took (\d+)`).FindSubmatch(out)
+	if m == nil {
+		b.Fatalf("the program did not end its work: %.200q", out)
+	}
+	n, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(n)
+}
+
+// processorTime is what this process, the agent and the test's server, has used.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkProgramWithAgent runs a program that does nothing but arithmetic, with
+// output, progress, checkpoints of 1 MiB and a metadata service to watch: once
+// alone and once under the agent, in turns. It reports
+//
+//	cpu-%     processor time of the agent (and of the test's server, which is in the
+//	          same process) as a share of the program's time: what it can cost at most
+//	slower-%  how much longer the program took, median of pairs; on a busy machine mostly noise
+//
+// The promise is less than 1 % of throughput; the first number holds it.
+//
+//	go test -run '^$' -bench ProgramWithAgent -benchtime 5x ./internal/agent
+func BenchmarkProgramWithAgent(b *testing.B) {
+	const rounds = 4000
+	var ratios []float64
+	var used, ran time.Duration
+	for b.Loop() {
+		alone := burnAlone(b, rounds)
+		before := processorTime(b)
+		with := burnUnderAgent(b, rounds)
+		used += processorTime(b) - before
+		ran += with
+		ratios = append(ratios, float64(with-alone)/float64(alone))
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(100*float64(used)/float64(ran), "cpu-%")
+	b.ReportMetric(100*ratios[len(ratios)/2], "slower-%")
+	if share := float64(used) / float64(ran); share > 0.01 {
+		b.Errorf("the agent took %.2f %% of the program's time in processor time, want less than 1 %%", 100*share)
+	}
+}
+
+func burnUnderAgent(b *testing.B, rounds int) time.Duration {
+	b.Helper()
+	m := newMarket(b)
+	a := assign(b, "burn", fmt.Sprintf("TEST_ROUNDS=%d", rounds))
+	a.Progress.Pattern = `step=(?P<step>\d+) loss=(?P<loss>\S+)`
+	a.Report = time.Second
+	r := newRig(b, a)
+	r.config.Quiet, r.config.Metadata.AWS = time.Second, m.URL
+	r.start()
+	if err := r.end(); err != nil {
+		b.Fatal(err)
+	}
+	if len(r.keeper.versions) == 0 || len(told(r.server, stepped)) == 0 {
+		b.Fatalf("the agent did not do its work: %s", r.server.story())
+	}
+	return took(b, r.server.log)
 }

@@ -19,8 +19,11 @@ type shipper struct {
 	server  Server
 	mask    masker
 	log     *slog.Logger
-	final   atomic.Bool  // nothing is written any more
-	sent    atomic.Int64 // bytes that the server has
+	wake    chan struct{} // has a value when something is to be looked at now
+	caught  func()        // called when the log is final and all of it was sent
+	final   atomic.Bool   // nothing is written any more
+	sent    atomic.Int64  // bytes that the server said it has
+	lost    atomic.Bool   // the server said later that it has less
 }
 
 const (
@@ -29,8 +32,8 @@ const (
 	logError = 5 * time.Second        // longest pause after an error
 )
 
-// run ships until the log is final and complete, or ctx is done. Errors are
-// tried again for ever: the log waits in its file meanwhile.
+// run ships until ctx is done. Errors are tried again for ever: the log waits in
+// its file meanwhile.
 func (s *shipper) run(ctx context.Context) {
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -41,23 +44,56 @@ func (s *shipper) run(ctx context.Context) {
 	offset, pause := int64(-1), lookLogs
 	for {
 		final := s.final.Load() // before the size is read, or the last bytes could be missed
+		if s.lost.Swap(false) {
+			offset = -1
+		}
 		more, err := s.round(ctx, f, &offset, final)
 		switch {
-		case errors.Is(err, ErrFenced), errors.Is(err, ErrBad):
+		case errors.Is(err, ErrFenced):
 			s.log.Error("ship log", "error", err)
 			return
 		case err != nil:
 			offset, pause = -1, min(2*pause, logError) // ask the server where it stands
 		case more:
 			continue
-		case final:
-			return
 		default:
 			pause = lookLogs
+			if final {
+				s.caught()
+				pause = logError
+			}
 		}
-		if !sleep(ctx, pause) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
 			return
 		}
+	}
+}
+
+// finish says that nothing is written any more. It is called once.
+func (s *shipper) finish() {
+	s.final.Store(true)
+	s.look()
+}
+
+func (s *shipper) look() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// has takes what the server says it has, where it had said before that it has sent bytes.
+func (s *shipper) has(end, sent int64) {
+	if end < sent {
+		s.lost.Store(true)
+		s.look()
 	}
 }
 

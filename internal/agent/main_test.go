@@ -26,7 +26,7 @@ const patience = time.Minute
 
 var deadlines sync.Map // of waits, by test
 
-func patienceOver(t *testing.T) bool {
+func patienceOver(t testing.TB) bool {
 	d, ok := deadlines.Load(t)
 	return ok && time.Now().After(d.(time.Time))
 }
@@ -321,7 +321,7 @@ func (k *memKeeper) newest(name string) (string, meta) {
 
 // rig is an agent under test.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	server *fakeServer
 	keeper *memKeeper
 	config Config
@@ -331,7 +331,7 @@ type rig struct {
 }
 
 // assign returns an assignment that runs one of the test's programs.
-func assign(t *testing.T, play string, env ...string) api.Assignment {
+func assign(t testing.TB, play string, env ...string) api.Assignment {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -349,7 +349,7 @@ func assign(t *testing.T, play string, env ...string) api.Assignment {
 	return a
 }
 
-func newRig(t *testing.T, a api.Assignment) *rig {
+func newRig(t testing.TB, a api.Assignment) *rig {
 	t.Helper()
 	r := &rig{t: t, server: newServer(t, a), keeper: &memKeeper{}, logs: &bytes.Buffer{}}
 	r.config = Config{
@@ -393,3 +393,5 @@ func (r *rig) end() error {
 		return nil
 	}
 }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -24,6 +24,7 @@ func (g *attempt) report(ctx context.Context) {
 		case <-timer.C:
 		case <-g.box.urgent:
 		}
+		sent := g.ship.sent.Load()
 		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(), LogEnd: g.ship.size()})
 		switch {
 		case errors.Is(err, ErrFenced):
@@ -39,6 +40,7 @@ func (g *attempt) report(ctx context.Context) {
 			}
 		default:
 			pause = g.a.Report
+			g.ship.has(orders.LogEnd, sent)
 			if g.obey(ctx, orders) {
 				g.box.wake()
 			}

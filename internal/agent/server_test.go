@@ -20,7 +20,7 @@ import (
 // was told, and fails in the ways that networks and restarts do.
 type fakeServer struct {
 	*httptest.Server
-	t *testing.T
+	t testing.TB
 
 	mu         sync.Mutex
 	changed    *sync.Cond
@@ -40,7 +40,7 @@ type fakeServer struct {
 	fenced     bool
 }
 
-func newServer(t *testing.T, a api.Assignment) *fakeServer {
+func newServer(t testing.TB, a api.Assignment) *fakeServer {
 	s := &fakeServer{t: t, assignment: a, results: map[string]api.ExecResult{}, kinds: map[string]int{}}
 	s.changed = sync.NewCond(&s.mu)
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -69,6 +69,9 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 		return
 	}
+	if n := len(s.log); fault == "restart" && n > 0 { // what was not durable is gone: a part of the log
+		s.log = s.log[:n-s.chance.IntN(min(n, 1000))]
+	}
 	status, answer := s.handle(r, body)
 	if fault == "twice" { // the network delivered it twice
 		status, answer = s.handle(r, body)
@@ -84,10 +87,6 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	case "error after":
 		http.Error(w, "internal", http.StatusInternalServerError)
 		return
-	case "restart": // what was not durable is gone: a part of the log
-		if n := len(s.log); n > 0 {
-			s.log = s.log[:n-s.chance.IntN(min(n, 1000))]
-		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -93,6 +93,10 @@ type watch struct {
 // asideLimit ends the wait for a file that is written aside without end, a log for instance.
 const asideLimit = time.Minute
 
+// restless is how many quiet times a folder may keep changing before it is
+// captured between two changes: a program that saves all the time must not lose everything.
+const restless = 20
+
 // look takes what a look showed. It returns whether to capture now; the work up to began is then in it.
 func (w *watch) look(now time.Time, v view) (capture bool) {
 	if !w.looked.IsZero() && (v.files != w.now.files || v.aside != w.now.aside) {
@@ -111,7 +115,11 @@ func (w *watch) look(now time.Time, v view) (capture bool) {
 			w.began = time.Time{}
 		}
 		return false
-	case now.Sub(w.changed) < w.quiet || now.Sub(w.at) < w.spacing:
+	case now.Sub(w.at) < w.spacing:
+		return false
+	case !w.began.IsZero() && now.Sub(later(w.began, w.at)) >= restless*w.quiet:
+		return true
+	case now.Sub(w.changed) < w.quiet:
 		return false
 	case now.Sub(w.touched) < w.quiet:
 		return now.Sub(w.changed) >= asideLimit
@@ -119,11 +127,19 @@ func (w *watch) look(now time.Time, v view) (capture bool) {
 	return true
 }
 
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // took notes that a capture of files was made at now.
 func (w *watch) took(now time.Time, files uint64) {
 	w.captured, w.at = files, now
-	if w.now.files == files {
-		w.began = time.Time{}
+	w.began = time.Time{}
+	if w.now.files != files { // it went on
+		w.began = w.looked
 	}
 }
 

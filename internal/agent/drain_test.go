@@ -1,0 +1,323 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// market serves EC2's form of a spot notice once it is told to.
+type market struct {
+	*httptest.Server
+	until atomic.Pointer[time.Time]
+}
+
+func newMarket(t testing.TB) *market {
+	m := &market{}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		until := m.until.Load()
+		switch {
+		case r.URL.Path == "/latest/api/token":
+			_, _ = fmt.Fprint(w, "token")
+		case r.URL.Path == "/latest/meta-data/spot/instance-action" && until != nil:
+			_, _ = fmt.Fprintf(w, `{"action":"terminate","time":"%s"}`, until.UTC().Format(time.RFC3339))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(m.Close)
+	return m
+}
+
+func (m *market) notice(d time.Duration) { t := time.Now().Add(d); m.until.Store(&t) }
+
+// running starts an agent with play and waits until its program prints.
+func running(t *testing.T, a api.Assignment, change func(*rig)) *rig {
+	t.Helper()
+	r := newRig(t, a)
+	if change != nil {
+		change(r)
+	}
+	r.start()
+	r.server.wait("the program's first output", func() bool { return len(r.server.log) > 0 })
+	return r
+}
+
+// lastStep is the step in the last line of the program's output that says saved.
+func lastSaved(t *testing.T, r *rig) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.config.MachineDir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := strings.LastIndex(string(b), "saved ")
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimSpace(string(b[i+len("saved "):]))
+}
+
+func TestNoticeLosesNoWork(t *testing.T) {
+	m := newMarket(t)
+	// Hugging Face's trainer waits 3 s after the signal before it saves; here it is shorter.
+	r := running(t, assign(t, "train", "TEST_SAVE=500ms"), func(r *rig) { r.config.Metadata.AWS = m.URL + "/" })
+	m.notice(2 * time.Minute)
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.server.story(); got != "started, noticed aws, saved, ended drained 0 saved=true" {
+		t.Errorf("story %s", got)
+	}
+	if got, _ := r.keeper.newest("state"); got != lastSaved(t, r) {
+		t.Errorf("the store holds step %s, the program saved %s", got, lastSaved(t, r))
+	}
+	if n := told(r.server, noticed)[0]; time.Until(n.Until) > 2*time.Minute || time.Until(n.Until) < time.Minute {
+		t.Errorf("noticed until %v", n.Until)
+	}
+}
+
+func TestEveryReasonToStopSavesFirst(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		stop func(*rig)
+		want string
+	}{
+		{"order", func(r *rig) {
+			r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "a better offer", Grace: time.Minute} })
+		}, "started, saved, ended drained 0 saved=true"},
+		{"the agent is told to end", func(r *rig) { r.stop() }, "started, noticed signal, saved, ended drained 0 saved=true"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := running(t, assign(t, "train"), nil)
+			c.stop(r)
+			if err := r.end(); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.server.story(); got != c.want {
+				t.Errorf("story %s, want %s", got, c.want)
+			}
+			if got, _ := r.keeper.newest("state"); got == "" || got != lastSaved(t, r) {
+				t.Errorf("the store holds step %q, the program saved %q", got, lastSaved(t, r))
+			}
+		})
+	}
+}
+
+func TestProgramThatOverstaysIsKilledAndItsTornSaveIsNotPublished(t *testing.T) {
+	r := running(t, assign(t, "deaf"), nil)
+	r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "test", Grace: 300 * time.Millisecond} })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.server.story(); got != "started, ended drained 137 saved=false" {
+		t.Errorf("story %s", got)
+	}
+}
+
+func TestLeadGivesTheConfiguredSignalLater(t *testing.T) {
+	m := newMarket(t)
+	a := assign(t, "train")
+	a.Signal, a.SignalLead = "USR1", 10*time.Second
+	r := running(t, a, func(r *rig) { r.config.Metadata.AWS = m.URL })
+	m.notice(13 * time.Second) // EC2's form has whole seconds
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if log := string(r.server.log); !strings.Contains(log, "signal user defined signal 1") {
+		t.Errorf("the program did not see USR1: …%s", log[max(0, len(log)-200):])
+	}
+	n, e := told(r.server, noticed)[0], told(r.server, endedIn)[0]
+	var at time.Time
+	for _, m := range r.server.messages() {
+		if m.Ended != nil {
+			at = m.At
+		}
+	}
+	if at.Before(n.Until.Add(-10 * time.Second)) {
+		t.Errorf("ended %+v at %v, before the lead began (until %v)", e, at, n.Until)
+	}
+}
+
+func TestServerThatStaysAwayIsReportedToLater(t *testing.T) {
+	a := assign(t, "train", "TEST_EVERY=500")
+	r := running(t, a, nil)
+	r.server.order(func() { r.server.down = true })
+	tries := len(r.server.messages())
+	r.server.wait("checkpoints meanwhile", func() bool { r.keeper.mu.Lock(); defer r.keeper.mu.Unlock(); return len(r.keeper.versions) >= 1 })
+	r.server.order(func() { r.server.down = false })
+	r.server.waitFor("the checkpoint's message", func(m api.Message) bool { return m.Saved != nil })
+	if strings.Contains(r.server.story(), "ended") || tries == 0 {
+		t.Errorf("story %s: the program should still run", r.server.story())
+	}
+	r.server.order(func() { r.server.orders.Off = true })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
+	a := assign(t, "train")
+	a.Silence = 2 * time.Second
+	r := running(t, a, nil)
+	r.server.order(func() { r.server.down = true })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := r.keeper.newest("state"); got == "" || got != lastSaved(t, r) {
+		t.Errorf("the store holds step %q, the program saved %q", got, lastSaved(t, r))
+	}
+	// What could not be said is on the disk.
+	box, err := openOutbox(r.config.MachineDir, a.Attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = box.Close() }()
+	var kinds []string
+	for _, m := range box.Next() {
+		switch {
+		case m.Saved != nil:
+			kinds = append(kinds, "saved")
+		case m.Ended != nil:
+			kinds = append(kinds, "ended "+string(m.Ended.Reason))
+		}
+	}
+	if got := strings.Join(kinds, ", "); got != "saved, ended drained" {
+		t.Errorf("the outbox holds %s", got)
+	}
+}
+
+func TestHardEndKillsAtOnce(t *testing.T) {
+	r := running(t, assign(t, "deaf"), nil)
+	r.stop()
+	r.server.waitFor("the notice", func(m api.Message) bool { return m.Noticed != nil })
+	// The cleanup closes Hard; here the server's word does the same.
+	r.server.order(func() { r.server.orders.Off = true })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.keeper.versions) != 0 {
+		t.Errorf("%d checkpoints of a program in the middle of a save", len(r.keeper.versions))
+	}
+}
+
+func TestStopDuringSetupEndsTheSetup(t *testing.T) {
+	a := assign(t, "train")
+	a.Setup = "echo begun; sleep 1000"
+	r := newRig(t, a)
+	r.start()
+	r.server.wait("the set-up's output", func() bool { return len(r.server.log) > 0 })
+	r.stop()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.server.story(); got != "noticed signal, ended drained 0 saved=false" {
+		t.Errorf("story %s", got)
+	}
+}
+
+func TestUploadThatFailsIsTriedAgainAndThenReported(t *testing.T) {
+	r := newRig(t, assign(t, "train", "TEST_STEPS=5"))
+	r.keeper.fail = func(n int) error {
+		if n < 3 {
+			return errors.New("the store is away")
+		}
+		return nil
+	}
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.server.story(); got != "started, saved, ended completed 0 saved=true" || r.keeper.tries != 3 {
+		t.Errorf("story %s after %d tries", got, r.keeper.tries)
+	}
+}
+
+func TestRestoredProgramGoesOn(t *testing.T) {
+	r := newRig(t, assign(t, "train", "TEST_STEPS=30"))
+	r.keeper.versions = []map[string]string{{"state": "25"}}
+	r.keeper.metas = []meta{{Step: 25}}
+	r.keeper.refused = []api.Refused{{Manifest: "000001-000002", Why: "part 3 has another hash"}}
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if log := string(r.server.log); !strings.HasPrefix(log, "begin at 25 restored 000001-000001\n") {
+		t.Errorf("log %.60q", log)
+	}
+	if got := r.server.story(); got != "refused, started, saved, ended completed 0 saved=true" {
+		t.Errorf("story %s", got)
+	}
+	if s := told(r.server, started)[0]; s.Restored != "000001-000001" || s.Step != 25 {
+		t.Errorf("started %+v", s)
+	}
+}
+
+func TestAgentThatIsStartedAgainRunsNothingTwice(t *testing.T) {
+	a := assign(t, "train")
+	a.Silence = time.Second
+	r := running(t, a, nil)
+	r.server.order(func() { r.server.down = true }) // the last words are not heard
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.server.order(func() { r.server.down = false })
+	if err := Run(context.Background(), r.config); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.server.story(); got != "started, saved, ended drained 0 saved=true, ended drained 137 saved=false" {
+		t.Errorf("story %s", got)
+	}
+	if n := strings.Count(string(r.server.log), "begin at"); n != 1 {
+		t.Errorf("the program ran %d times", n)
+	}
+}
+
+// component finds a program that CI installs.
+func component(t *testing.T, name, variable string) string {
+	t.Helper()
+	if p := os.Getenv(variable); p != "" {
+		return p
+	}
+	p, err := exec.LookPath(name)
+	if err == nil {
+		return p
+	}
+	if os.Getenv("SCRIMP_CI") == "1" {
+		t.Fatalf("%s is not installed, and SCRIMP_CI is set: install it, or name it in %s", name, variable)
+	}
+	t.Skipf("skipped: %s is not installed; .ci/run installs it", name)
+	return ""
+}
+
+func TestNoticeOfAmazonsOwnMetadataMock(t *testing.T) {
+	mock := component(t, "ec2-metadata-mock", "SCRIMP_EC2_METADATA_MOCK")
+	port := freePort()
+	until := time.Now().Add(50 * time.Second).UTC().Format(time.RFC3339)
+	cmd := exec.Command(mock, "spot", "--action", "terminate", "--imdsv2", "-n", "127.0.0.1", "-p", fmt.Sprint(port), "--mock-delay-sec", "4", "--rebalance-delay-sec", "1", "-t", until)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	r := running(t, assign(t, "train"), func(r *rig) { r.config.Metadata.AWS = fmt.Sprintf("http://127.0.0.1:%d/", port) })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.server.story(); got != "started, noticed aws, saved, ended drained 0 saved=true" {
+		t.Errorf("story %s", got)
+	}
+	if n := told(r.server, noticed)[0]; n.Until.Format(time.RFC3339) != until {
+		t.Errorf("noticed until %v, the mock says %s", n.Until, until)
+	}
+}
