@@ -11,7 +11,7 @@ type adam struct {
 
 const (
 	beta1, beta2 = 0.9, 0.99
-	peakRate     = 6e-3 // learning rate at the end of the warm-up
+	peakRate     = 1e-2 // learning rate at the end of the warm-up
 	warmup       = 100  // steps
 	clip         = 1.0  // largest norm of a gradient
 )

@@ -82,7 +82,7 @@ func readCorpus(root string) (*corpus, error) {
 		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(rel), len(text))
 		sum.Write(text)
 		for _, b := range text {
-			tokens = append(tokens, token(b))
+			tokens = append(tokens, tokenOf(b))
 		}
 		c.files++
 	}
@@ -98,7 +98,7 @@ func readCorpus(root string) (*corpus, error) {
 // vocabulary: newline, tab, the printable characters of ASCII, all else.
 const vocabulary = 2 + 95 + 1
 
-func token(b byte) byte {
+func tokenOf(b byte) byte {
 	switch {
 	case b == '\n':
 		return 0
@@ -110,7 +110,7 @@ func token(b byte) byte {
 	return vocabulary - 1
 }
 
-func character(t byte) byte {
+func characterOf(t byte) byte {
 	switch {
 	case t == 0:
 		return '\n'

@@ -56,7 +56,7 @@ func newTensors(s shape) *tensors {
 func (t *tensors) start(s shape, r *splitmix) {
 	fill := func(w []float64, deviation float64) {
 		for i := range w {
-			w[i] = float64((r.uniform()*2 - 1) * math.Sqrt(3) * deviation)
+			w[i] = float64((r.uniform() - 0.5) * math.Sqrt(12) * deviation)
 		}
 	}
 	ones := func(w []float64) {

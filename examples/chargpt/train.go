@@ -83,7 +83,7 @@ func (t *trainer) sample(prompt string, n int) string {
 	random := splitmix(t.seed ^ 0x73616d706c65)
 	text := make([]byte, 0, len(prompt)+n)
 	for i := range len(prompt) {
-		text = append(text, token(prompt[i]))
+		text = append(text, tokenOf(prompt[i]))
 	}
 	odds := make([]float64, size.Vocab)
 	for range n {
@@ -101,7 +101,7 @@ func (t *trainer) sample(prompt string, n int) string {
 		text = append(text, byte(next))
 	}
 	for i, c := range text {
-		text[i] = character(c)
+		text[i] = characterOf(c)
 	}
 	return string(text)
 }
