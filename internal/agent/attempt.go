@@ -157,7 +157,7 @@ func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 	size, unshippable := g.ship.size(), false
 	for {
 		g.mu.Lock()
-		off, logged := g.off, g.orders.LogEnd >= size || unshippable
+		off, logged := g.off, g.orders.LogEnd >= size || g.orders.LogEnd == 0 && g.ship.sent.Load() >= size || unshippable
 		g.mu.Unlock()
 		if g.box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
 			return

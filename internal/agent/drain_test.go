@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -198,17 +199,36 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 	}
 }
 
-func TestHardEndKillsAtOnce(t *testing.T) {
+func TestSecondSignalEndsAtOnce(t *testing.T) {
 	r := running(t, assign(t, "deaf"), nil)
 	r.stop()
 	r.server.waitFor("the notice", func(m api.Message) bool { return m.Noticed != nil })
-	// The cleanup closes Hard; here the server's word does the same.
-	r.server.order(func() { r.server.orders.Off = true })
-	if err := r.end(); err != nil {
-		t.Fatal(err)
+	r.hard()
+	if err := r.end(); !errors.Is(err, errHard) {
+		t.Fatalf("error %v, want %v", err, errHard)
 	}
 	if len(r.keeper.versions) != 0 {
 		t.Errorf("%d checkpoints of a program in the middle of a save", len(r.keeper.versions))
+	}
+	if r.server.story() != "started, noticed signal" {
+		t.Errorf("story %s", r.server.story())
+	}
+}
+
+func TestNothingOfAnAgentIsLeftBehind(t *testing.T) {
+	before := runtime.NumGoroutine()
+	r := newRig(t, assign(t, "train", "TEST_STEPS=20"))
+	r.config.Metadata.AWS = newMarket(t).URL
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r.server.CloseClientConnections()
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+4; time.Sleep(10 * time.Millisecond) { // two servers of the test
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"time"
 
 	"scrimp/internal/api"
 )
@@ -25,5 +24,4 @@ type keeper interface {
 type restored struct {
 	Manifest string
 	Step     int64
-	Took     time.Duration
 }

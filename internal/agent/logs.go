@@ -91,7 +91,7 @@ func (s *shipper) look() {
 
 // has takes what the server says it has, where it had said before that it has sent bytes.
 func (s *shipper) has(end, sent int64) {
-	if end < sent {
+	if end < sent && end > 0 { // 0 is a server that does not say
 		s.lost.Store(true)
 		s.look()
 	}

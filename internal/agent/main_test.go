@@ -327,6 +327,7 @@ type rig struct {
 	config Config
 	stop   context.CancelFunc
 	done   chan error
+	hard   func()
 	logs   *bytes.Buffer
 }
 
@@ -365,7 +366,7 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	hard := make(chan struct{})
-	r.config.Hard = hard
+	r.config.Hard, r.hard = hard, sync.OnceFunc(func() { close(hard) })
 	r.stop, r.done = cancel, make(chan error, 1)
 	over := make(chan struct{})
 	go func() {
@@ -373,7 +374,7 @@ func (r *rig) start() {
 		r.done <- Run(ctx, r.config)
 	}()
 	r.t.Cleanup(func() {
-		close(hard)
+		r.hard()
 		<-over
 		cancel()
 		if r.t.Failed() {

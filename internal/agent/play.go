@@ -71,7 +71,17 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 type ready struct {
 	api      *programAPI
 	restored restored
+	took     time.Duration // the restore, wall
 	env      []string
+}
+
+// writable reports why a folder cannot be written to.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".scrimp-*.tmp")
+	if err != nil {
+		return fmt.Errorf("checkpoint folder %s cannot be written to: %w", dir, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // setupError is a set-up command that failed.
@@ -139,7 +149,11 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := os.MkdirAll(g.folders.checkpoint, 0o700); err != nil {
 		return r, fmt.Errorf("make checkpoint folder: %w", err)
 	}
+	if err := writable(g.folders.checkpoint); err != nil {
+		return r, err
+	}
 	var refused []api.Refused
+	begin := g.Now()
 	r.restored, refused, err = k.Restore(ctx, g.folders.checkpoint)
 	for _, x := range refused {
 		g.say(api.Message{Refused: &x})
@@ -147,6 +161,7 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err != nil {
 		return r, fmt.Errorf("restore checkpoint: %w", err)
 	}
+	r.took = g.Now().Sub(begin)
 	g.saver = newSaver(g.folders.checkpoint, k, g.Quiet, g.Log, g.Now)
 	g.saver.told = g.match.saved != nil
 	g.saver.saved = g.published
@@ -237,7 +252,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	g.mu.Lock()
 	g.env, g.lastSave = r.env, g.Now()
 	g.mu.Unlock()
-	g.say(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: r.restored.Took}})
+	g.say(api.Message{Started: &api.Started{Restored: r.restored.Manifest, Step: r.restored.Step, Took: max(0, r.took)}})
 	if g.Background {
 		if err := program.StepBack(); err != nil {
 			g.Log.Warn("lower the agent's priority", "error", err)

@@ -81,6 +81,12 @@ func (w *watcher) read(ctx context.Context, last bool) {
 func (g *attempt) watchFolder(ctx context.Context) {
 	for pause := lookFolder; sleep(ctx, pause); {
 		step, metrics := g.seen()
+		g.mu.Lock()
+		asked := g.asked
+		g.mu.Unlock()
+		if asked {
+			g.saver.Hurry()
+		}
 		took, err := g.saver.Look(ctx, step, metrics)
 		if err != nil && ctx.Err() == nil {
 			g.Log.Warn("watch the checkpoint folder", "error", err)
