@@ -1,0 +1,58 @@
+package blob
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// newAside makes a file without a name in dir, or one with a name where the
+// file system cannot (O_TMPFILE: ext4, xfs, btrfs and tmpfs can; NFS cannot).
+func newAside(dir string) (*aside, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o644)
+	switch err {
+	case nil:
+		return &aside{file: os.NewFile(uintptr(fd), filepath.Join(dir, asidePrefix))}, nil
+	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL:
+		return namedAside(dir)
+	}
+	return nil, &fs.PathError{Op: "create in", Path: dir, Err: err}
+}
+
+// appear gives the file its name. With absent it fails with fs.ErrExist where the name is taken.
+func (a *aside) appear(path string, absent bool) error {
+	if a.name == "" {
+		to := path
+		if !absent {
+			to = filepath.Join(filepath.Dir(path), asidePrefix+rand.Text())
+		}
+		from := fmt.Sprintf("/proc/self/fd/%d", a.file.Fd())
+		if err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW); err != nil {
+			return &os.LinkError{Op: "link", Old: from, New: to, Err: err}
+		}
+		if absent {
+			return nil
+		}
+		a.name = to
+	}
+	if absent {
+		return os.Link(a.name, path)
+	}
+	if err := os.Rename(a.name, path); err != nil {
+		return err
+	}
+	a.name = ""
+	return nil
+}
+
+func inode(stat fs.FileInfo) uint64 {
+	if s, ok := stat.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}

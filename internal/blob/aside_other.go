@@ -1,0 +1,24 @@
+//go:build !linux
+
+package blob
+
+import (
+	"io/fs"
+	"os"
+)
+
+func newAside(dir string) (*aside, error) { return namedAside(dir) }
+
+// appear gives the file its name. With absent it fails with fs.ErrExist where the name is taken.
+func (a *aside) appear(path string, absent bool) error {
+	if absent {
+		return os.Link(a.name, path)
+	}
+	if err := os.Rename(a.name, path); err != nil {
+		return err
+	}
+	a.name = ""
+	return nil
+}
+
+func inode(fs.FileInfo) uint64 { return 0 }

@@ -1,0 +1,77 @@
+// Package blob opens the stores that hold checkpoints, outputs and caches:
+// folders, through a driver of our own that survives a crash, and S3.
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"gocloud.dev/blob"
+)
+
+// ErrURL says that a store's address cannot be understood; trying again is useless.
+var ErrURL = errors.New("not the address of a store")
+
+// Open opens the store at an address:
+//
+//	file:///dir?prefix=P                               a folder, made where it is missing
+//	s3://bucket?endpoint=U&region=R&profile=N&prefix=P a bucket, which is never made or deleted
+//
+// The address holds no secret: S3 credentials come from where the AWS SDK looks.
+// The caller closes the bucket.
+func Open(ctx context.Context, address string) (*blob.Bucket, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("open store %q: %w: %w", address, ErrURL, err)
+	}
+	if u.User != nil {
+		u.User = nil // it may be a secret: it must not reach an error
+		return nil, fmt.Errorf("open store %s: %w: leave the user out, credentials come from the environment", u, ErrURL)
+	}
+	query := u.Query()
+	prefix := query.Get("prefix")
+	query.Del("prefix")
+	var b *blob.Bucket
+	switch u.Scheme {
+	case "file":
+		b, err = openFolder(u, query)
+	case "s3":
+		b, err = openS3(ctx, u.Host, query)
+		if strings.Trim(u.Path, "/") != "" {
+			err = errors.Join(err, fmt.Errorf("%w: a bucket has no path: write ?prefix=%s", ErrURL, strings.Trim(u.Path, "/")))
+		}
+	default:
+		err = fmt.Errorf("%w: begin it with file:// or s3://", ErrURL)
+	}
+	if err != nil {
+		if b != nil {
+			_ = b.Close() // nothing was written
+		}
+		return nil, fmt.Errorf("open store %s: %w", address, err)
+	}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		b = blob.PrefixedBucket(b, prefix+"/")
+	}
+	return b, nil
+}
+
+func openFolder(u *url.URL, query url.Values) (*blob.Bucket, error) {
+	if u.Host != "" && u.Host != "localhost" {
+		return nil, fmt.Errorf("%w: a folder has three slashes, file:///%s%s", ErrURL, u.Host, u.Path)
+	}
+	if len(query) > 0 {
+		return nil, fmt.Errorf("%w: a folder takes no parameter but prefix", ErrURL)
+	}
+	if !filepath.IsAbs(filepath.FromSlash(u.Path)) {
+		return nil, fmt.Errorf("%w: the folder's path must be absolute", ErrURL)
+	}
+	f, err := NewFolder(filepath.FromSlash(u.Path))
+	if err != nil {
+		return nil, err
+	}
+	return blob.NewBucket(f), nil
+}
