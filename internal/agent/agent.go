@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/notice"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 )
 
@@ -39,7 +40,7 @@ type Config struct {
 	Now        func() time.Time
 	Log        *slog.Logger
 
-	client Server // for tests, instead of Server
+	client wire.Server // for tests, instead of Server
 	open   func(context.Context, api.Assignment, folders) (keeper, error)
 }
 
@@ -86,10 +87,13 @@ var (
 	errOver = errors.New("the attempt is over")
 )
 
+// ErrFenced says that another attempt has the task.
+var ErrFenced = wire.ErrFenced
+
 // Run claims the task of this machine, runs it to its end and returns; the
 // caller then switches the machine off. Cancelling ctx asks for a save and an
 // end, as SIGTERM does; closing Config.Hard ends everything at once. It returns
-// ErrFenced where another attempt has the task, and nil where all was said.
+// wire.ErrFenced where another attempt has the task, and nil where all was said.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -101,14 +105,12 @@ func Run(ctx context.Context, c Config) error {
 	token.Store(&c.Token)
 	server := c.client
 	if server == nil {
-		s, err := Dial(c.Server, func() string { return *token.Load() })
+		s, err := wire.Dial(c.Server, func() string { return *token.Load() })
 		if err != nil {
 			return fmt.Errorf("agent: %w", err)
 		}
+		defer s.Close()
 		server = s
-		if closer, ok := s.(*httpServer); ok {
-			defer closer.Close()
-		}
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -134,13 +136,13 @@ func Run(ctx context.Context, c Config) error {
 }
 
 // claim asks for the task until the server answers.
-func claim(soft, life context.Context, server Server, c Config) (api.Assignment, error) {
+func claim(soft, life context.Context, server wire.Server, c Config) (api.Assignment, error) {
 	ctx, cancel := context.WithTimeoutCause(soft, c.ClaimFor, fmt.Errorf("no answer within %v", c.ClaimFor))
 	defer cancel()
 	defer context.AfterFunc(life, cancel)()
 	var a api.Assignment
 	boot := c.Now().UTC()
-	err := retry(ctx, func(ctx context.Context) error {
+	err := wire.Retry(ctx, func(ctx context.Context) error {
 		var err error
 		a, err = server.Claim(ctx, api.Claim{Instance: c.Instance, Boot: boot, Version: c.Version})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/progress"
 	"scrimp/internal/api"
 )
 
@@ -172,7 +173,7 @@ func TestProgressOfEverySource(t *testing.T) {
 		}
 		var all api.Step
 		for _, s := range told(r.server, stepped) {
-			all = mergeStep(all, s)
+			all = progress.Merge(all, s)
 		}
 		if all.Step != 12 || all.Metrics["acc"] != 0.5 || len(all.Broken) != 1 || all.Broken[0] != "loss" {
 			t.Errorf("progress %+v", all)

@@ -9,7 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/notice"
+	"scrimp/internal/agent/progress"
+	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 )
 
@@ -17,14 +21,14 @@ import (
 type attempt struct {
 	Config
 	a       api.Assignment
-	server  Server
+	server  wire.Server
 	box     *outbox
 	folders folders
-	mask    masker
-	match   patterns
-	ship    *shipper
+	mask    logship.Masker
+	match   progress.Patterns
+	ship    *logship.Shipper
 	keeper  keeper
-	saver   *saver // nil until the keeper is open
+	saver   *save.Saver // nil until the keeper is open
 	stops   chan stop
 	heard   chan struct{} // has a value after each answer of the server
 	execs   sync.WaitGroup
@@ -57,7 +61,7 @@ type stop struct {
 	farewell time.Duration // how long the last report may take; 0 is the usual
 }
 
-func newAttempt(c Config, a api.Assignment, server Server) (*attempt, error) {
+func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error) {
 	box, err := openOutbox(c.MachineDir, a.Attempt)
 	if err != nil {
 		return nil, err
@@ -69,12 +73,12 @@ func newAttempt(c Config, a api.Assignment, server Server) (*attempt, error) {
 		a.Grace = defaultGrace
 	}
 	g := &attempt{
-		Config: c, a: a, server: server, box: box, folders: layOut(c.MachineDir, a), mask: newMasker(a.Secrets),
+		Config: c, a: a, server: server, box: box, folders: layOut(c.MachineDir, a), mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
 		silence: silence{limit: a.Silence, answered: wall(c.Now())}, ran: map[string]bool{}, lastSave: c.Now(),
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
-	g.ship = &shipper{path: g.folders.log, attempt: a.Attempt, server: server, mask: g.mask, log: g.Log, wake: make(chan struct{}, 1), caught: box.wake}
+	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.wake)
 	return g, nil
 }
 
@@ -111,7 +115,7 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	}
 	defer func() { _ = output.Close() }() // the program wrote to it, not we
 	shipping := make(chan struct{})
-	wg.Go(func() { defer close(shipping); g.ship.run(life) })
+	wg.Go(func() { defer close(shipping); g.ship.Run(life) })
 	wg.Go(func() { g.report(life) })
 	wg.Go(func() { notice.Watch(life, g.Metadata, nil, g.noticed) })
 	wg.Go(func() { g.watchServer(life) })
@@ -129,12 +133,12 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	g.mu.Unlock()
 	if o.silent { // fenced, switched off, or told to end at once
 		if o.stop != nil && o.stop.fenced {
-			return fmt.Errorf("agent: %w", ErrFenced)
+			return fmt.Errorf("agent: %w", wire.ErrFenced)
 		}
 		return context.Cause(life)
 	}
 	g.say(api.Message{Ended: &o.ended})
-	g.ship.finish()
+	g.ship.Finish()
 	g.farewell(life, o.stop, shipping)
 	return nil
 }
@@ -154,10 +158,10 @@ func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 	}
 	ctx, cancel := context.WithTimeout(life, limit)
 	defer cancel()
-	size, unshippable := g.ship.size(), false
+	size, unshippable := g.ship.Size(), false
 	for {
 		g.mu.Lock()
-		off, logged := g.off, g.orders.LogEnd >= size || g.orders.LogEnd == 0 && g.ship.sent.Load() >= size || unshippable
+		off, logged := g.off, g.orders.LogEnd >= size || g.orders.LogEnd == 0 && g.ship.Sent() >= size || unshippable
 		g.mu.Unlock()
 		if g.box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
 			return
@@ -187,7 +191,7 @@ func (g *attempt) noticed(n notice.Notice) {
 
 // watchServer asks for the end when the server has been away for too long.
 func (g *attempt) watchServer(life context.Context) {
-	for sleep(life, time.Second) {
+	for wire.Sleep(life, time.Second) {
 		g.mu.Lock()
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()
@@ -203,7 +207,7 @@ func (g *attempt) watchServer(life context.Context) {
 func (g *attempt) progress(s api.Step) {
 	g.mu.Lock()
 	g.last.Broken = nil // it is about now
-	g.last = mergeStep(g.last, s)
+	g.last = progress.Merge(g.last, s)
 	g.mu.Unlock()
 	g.box.Step(g.Now(), s)
 }
@@ -227,7 +231,7 @@ func (g *attempt) save(ctx context.Context, step int64) error {
 	if step == 0 {
 		step = last
 	}
-	if err := g.saver.Take(ctx, meta{Step: step, Captured: at, Metrics: metrics}, true); err != nil {
+	if err := g.saver.Take(ctx, save.Meta{Step: step, Captured: at, Metrics: metrics}, true); err != nil {
 		return err
 	}
 	g.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/agent/save"
 	"scrimp/internal/api"
 )
 
@@ -267,7 +268,7 @@ func TestUploadThatFailsIsTriedAgainAndThenReported(t *testing.T) {
 func TestRestoredProgramGoesOn(t *testing.T) {
 	r := newRig(t, assign(t, "train", "TEST_STEPS=30"))
 	r.keeper.versions = []map[string]string{{"state": "25"}}
-	r.keeper.metas = []meta{{Step: 25}}
+	r.keeper.metas = []save.Meta{{Step: 25}}
 	r.keeper.refused = []api.Refused{{Manifest: "000001-000002", Why: "part 3 has another hash"}}
 	r.start()
 	if err := r.end(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/agent/logship"
 	"scrimp/internal/api"
 )
 
@@ -35,7 +36,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // execute runs a command in folder dir with the program's environment.
-func execute(ctx context.Context, command []string, dir string, env []string, mask masker, limit time.Duration) api.ExecResult {
+func execute(ctx context.Context, command []string, dir string, env []string, mask logship.Masker, limit time.Duration) api.ExecResult {
 	if len(command) == 0 {
 		return api.ExecResult{Exit: 2, Error: "the command is empty"}
 	}
@@ -48,7 +49,7 @@ func execute(ctx context.Context, command []string, dir string, env []string, ma
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // for children that left the group and hold the pipe
 	err := cmd.Run()
-	r := api.ExecResult{Output: mask.mask(out.Bytes())}
+	r := api.ExecResult{Output: mask.Mask(out.Bytes())}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 )
 
@@ -18,7 +20,7 @@ const (
 )
 
 // keep brings what the ended program left to the store, and says how it ended.
-func (g *attempt) keep(life context.Context, e ending, s *stop, exit program.Exit) outcome {
+func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit program.Exit) outcome {
 	ctx, cancel := context.WithTimeout(life, keepTime(g.Now(), s))
 	defer cancel()
 	var listening sync.WaitGroup
@@ -38,19 +40,19 @@ func (g *attempt) keep(life context.Context, e ending, s *stop, exit program.Exi
 			}
 		}
 	})
-	e.status, e.signaled = exit.Status, exit.Signaled
+	e.Status, e.Signaled = exit.Status, exit.Signaled
 	step, metrics := g.seen()
 	o := outcome{ended: g.endOf(e, s, exit), stop: s}
 	o.ended.Step = step
 
-	kept, err := g.saver.Final(ctx, e, meta{Step: step, Captured: e.ended, Metrics: metrics})
+	kept, err := g.saver.Final(ctx, e, save.Meta{Step: step, Captured: e.Ended, Metrics: metrics})
 	err = errors.Join(err, g.saver.Flush(ctx))
 	o.ended.Saved = kept && err == nil && g.saver.Holds()
 	if err != nil {
 		g.Log.Error("keep the last checkpoint", "error", err)
 		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)
 	}
-	if len(g.a.Outputs) > 0 && g.a.OutputsURL != "" && !errors.Is(err, ErrFenced) {
+	if len(g.a.Outputs) > 0 && g.a.OutputsURL != "" && !errors.Is(err, wire.ErrFenced) {
 		where, err := g.keeper.Keep(ctx, g.folders.work, g.a.Outputs)
 		o.ended.Outputs = where
 		if err != nil {
@@ -63,7 +65,7 @@ func (g *attempt) keep(life context.Context, e ending, s *stop, exit program.Exi
 	switch {
 	case broken != nil:
 		return outcome{stop: broken, silent: true}
-	case errors.Is(err, ErrFenced):
+	case errors.Is(err, wire.ErrFenced):
 		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
 	}
 	return o
@@ -86,12 +88,12 @@ func keepTime(now time.Time, s *stop) time.Duration {
 
 // endOf names the end. A program that was told to stop by a signal, or that
 // read should_stop, ended because of it, whatever its status.
-func (g *attempt) endOf(e ending, s *stop, exit program.Exit) api.Ended {
+func (g *attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
 	g.mu.Lock()
 	knew := g.knew
 	g.mu.Unlock()
 	switch {
-	case s != nil && (!e.asked.IsZero() || e.killed || knew):
+	case s != nil && (!e.Asked.IsZero() || e.Killed || knew):
 		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
 	case exit.Status == 0:
 		return api.Ended{Reason: api.EndCompleted}

@@ -3,13 +3,14 @@ package agent
 import (
 	"context"
 
+	"scrimp/internal/agent/save"
 	"scrimp/internal/api"
 )
 
 // keeper is the store of one attempt: its claim on the job's checkpoints, and
 // the place of its outputs.
 type keeper interface {
-	vault
+	save.Vault
 	// Restore puts the newest checkpoint that verifies into folder dir, and
 	// says which ones it passed over. restored is empty where there is none.
 	Restore(ctx context.Context, dir string) (r restored, refused []api.Refused, err error)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/progress"
 	"scrimp/internal/api"
 )
 
@@ -190,7 +191,7 @@ func (o *outbox) Step(at time.Time, s api.Step) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.step != nil {
-		s = mergeStep(o.step.value, s)
+		s = progress.Merge(o.step.value, s)
 	}
 	o.step = &held[api.Step]{at, s}
 }

@@ -10,7 +10,11 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/progress"
+	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 )
 
@@ -34,7 +38,7 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 	}
 	sig, err := program.ParseSignal(g.a.Signal)
 	if err == nil {
-		g.match, err = compilePatterns(g.a.Progress)
+		g.match, err = progress.Compile(g.a.Progress)
 	}
 	if err != nil {
 		return failSetup(2, err)
@@ -55,7 +59,7 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 		return outcome{stop: s, silent: true}
 	case s != nil:
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program began: " + s.why}, stop: s}
-	case errors.Is(err, ErrFenced):
+	case errors.Is(err, wire.ErrFenced):
 		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
 	case err != nil:
 		exit := 1
@@ -162,11 +166,11 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, fmt.Errorf("restore checkpoint: %w", err)
 	}
 	r.took = g.Now().Sub(begin)
-	g.saver = newSaver(g.folders.checkpoint, k, g.Quiet, g.Log, g.Now)
-	g.saver.told = g.match.saved != nil
-	g.saver.saved = g.published
-	g.saver.fenced = func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) }
-	if err := g.saver.begin(); err != nil {
+	g.saver = save.New(k, save.Config{
+		Dir: g.folders.checkpoint, Quiet: g.Quiet, Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
+		Fenced: func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) },
+	})
+	if err := g.saver.Begin(); err != nil {
 		return r, err
 	}
 	if r.restored.Step > 0 {
@@ -241,7 +245,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		args = []string{"/bin/sh", "-c", g.a.Command}
 	}
 	// What set-up printed, and what lies in the work folder, is no progress.
-	w := &watcher{g: g, output: tail{path: g.folders.log, offset: sizeOf(g.folders.log), cr: true}, file: tail{path: g.folders.progress, offset: sizeOf(g.folders.progress)}}
+	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true}, file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
 	if err := markRan(g.MachineDir, g.a.Attempt); err != nil {
 		return failSetup(1, err)
 	}
@@ -264,7 +268,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	uploading, endUploads := context.WithCancel(life)
 	defer uploads.Wait()
 	defer endUploads()
-	uploads.Go(func() { g.saver.upload(uploading) })
+	uploads.Go(func() { g.saver.Upload(uploading) })
 	beside.Go(func() { w.follow(besides) })
 	beside.Go(func() { g.watchFolder(besides) })
 	beside.Go(func() { g.measure(besides, p) })
@@ -285,9 +289,9 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 
 // await waits for the program's end, and asks for it when something says so.
 // It returns the stop that the program was asked with, or that ends everything at once.
-func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (ending, *stop) {
+func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (save.Ending, *stop) {
 	var (
-		e         ending
+		e         save.Ending
 		asked     *stop
 		when      plan
 		signalled bool
@@ -327,19 +331,19 @@ func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Si
 		case <-tick:
 		}
 		now := time.Now()
-		e.ended = g.Now()
+		e.Ended = g.Now()
 		switch {
 		case gone && !p.Alive():
 			return e, asked
 		case asked == nil && !gone:
 			continue
 		case !now.Before(when.kill):
-			e.killed = asked != nil
+			e.Killed = asked != nil
 			return e, asked // Close kills
 		case !signalled && !now.Before(when.signal):
 			signalled = true
 			if asked != nil {
-				e.asked = g.Now()
+				e.Asked = g.Now()
 			}
 			if err := p.Signal(sig); err != nil {
 				g.Log.Error("ask the program to end", "error", err)

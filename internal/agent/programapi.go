@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/agent/progress"
 	"scrimp/internal/api"
 )
 
@@ -80,7 +81,7 @@ func programHandler(b backend, token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/progress", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusNoContent, r, func(body []byte) error {
-			s, ok, err := parseProgress(body)
+			s, ok, err := progress.Parse(body)
 			if ok {
 				b.progress(s)
 			}
@@ -110,7 +111,7 @@ func programHandler(b backend, token string) http.Handler {
 	// Any namespace and name: the token says whose it is. Kubeflow's answer is 200.
 	mux.HandleFunc("POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{job}/status", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusOK, r, func(body []byte) error {
-			s, ok, err := parseTrainerStatus(body, b.total())
+			s, ok, err := progress.ParseTrainer(body, b.total())
 			if ok {
 				b.progress(s)
 			}

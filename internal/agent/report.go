@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 )
 
@@ -24,10 +25,10 @@ func (g *attempt) report(ctx context.Context) {
 		case <-timer.C:
 		case <-g.box.urgent:
 		}
-		sent := g.ship.sent.Load()
-		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(), LogEnd: g.ship.size()})
+		sent := g.ship.Sent()
+		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(), LogEnd: g.ship.Size()})
 		switch {
-		case errors.Is(err, ErrFenced):
+		case errors.Is(err, wire.ErrFenced):
 			g.ask(stop{why: err.Error(), at: true, fenced: true})
 			return
 		case err != nil:
@@ -35,12 +36,12 @@ func (g *attempt) report(ctx context.Context) {
 				g.Log.Warn("report", "error", err)
 			}
 			pause = min(2*max(pause, 100*time.Millisecond), max(slowest, g.a.Report))
-			if !sleep(ctx, min(pause, 200*time.Millisecond)) { // a crowd of urgent messages does not hammer it
+			if !wire.Sleep(ctx, min(pause, 200*time.Millisecond)) { // a crowd of urgent messages does not hammer it
 				return
 			}
 		default:
 			pause = g.a.Report
-			g.ship.has(orders.LogEnd, sent)
+			g.ship.Has(orders.LogEnd, sent)
 			if g.obey(ctx, orders) {
 				g.box.wake()
 			}
@@ -109,7 +110,7 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 		} else {
 			r = execute(ctx, e.Command, g.folders.work, env, g.mask, execTime)
 		}
-		if err := retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
+		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
 			g.Log.Warn("hand in the result of a command", "id", e.ID, "error", err)
 		}
 	})

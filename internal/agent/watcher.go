@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/progress"
+	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 )
 
@@ -21,13 +24,13 @@ const (
 // watcher follows what the program prints and writes.
 type watcher struct {
 	g            *attempt
-	output, file tail
-	announced    *meta // a save that the output announced and that is not captured yet
+	output, file progress.Tail
+	announced    *save.Meta // a save that the output announced and that is not captured yet
 }
 
 // follow reads until ctx is done.
 func (w *watcher) follow(ctx context.Context) {
-	for sleep(ctx, lookOutput) {
+	for wire.Sleep(ctx, lookOutput) {
 		w.read(ctx, false)
 	}
 }
@@ -35,26 +38,26 @@ func (w *watcher) follow(ctx context.Context) {
 // read takes what is new. last takes an unfinished line too.
 func (w *watcher) read(ctx context.Context, last bool) {
 	g := w.g
-	if g.match.progress != nil || g.match.saved != nil {
-		err := w.output.read(last, func(line []byte) {
-			f := g.match.read(line)
-			if f.isStep {
-				g.progress(f.step)
+	if g.match.Any() {
+		err := w.output.Read(last, func(line []byte) {
+			f := g.match.Read(line)
+			if f.IsStep {
+				g.progress(f.Step)
 			}
-			if f.saved {
+			if f.Saved {
 				step, metrics := g.seen()
-				if f.savedAt > 0 {
-					step = f.savedAt
+				if f.SavedStep > 0 {
+					step = f.SavedStep
 				}
-				w.announced = &meta{Step: step, Captured: g.Now(), Metrics: metrics}
+				w.announced = &save.Meta{Step: step, Captured: g.Now(), Metrics: metrics}
 			}
 		})
 		if err != nil {
 			g.Log.Warn("follow the output", "error", err)
 		}
 	}
-	err := w.file.read(last, func(line []byte) {
-		s, ok, err := parseProgress(line)
+	err := w.file.Read(last, func(line []byte) {
+		s, ok, err := progress.Parse(line)
 		if err != nil {
 			g.Log.Debug("progress file", "error", err)
 		}
@@ -67,7 +70,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 	}
 	if w.announced != nil && !last {
 		err := g.saver.Take(ctx, *w.announced, true)
-		if errors.Is(err, errMoving) {
+		if errors.Is(err, save.ErrMoving) {
 			return // the next look tries again
 		}
 		if err != nil {
@@ -79,7 +82,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 
 // watchFolder captures what an unmodified program saves, until ctx is done.
 func (g *attempt) watchFolder(ctx context.Context) {
-	for pause := lookFolder; sleep(ctx, pause); {
+	for pause := lookFolder; wire.Sleep(ctx, pause); {
 		step, metrics := g.seen()
 		g.mu.Lock()
 		asked := g.asked
@@ -98,7 +101,7 @@ func (g *attempt) watchFolder(ctx context.Context) {
 // measure reports what the program uses, until ctx is done.
 func (g *attempt) measure(ctx context.Context, p *program.Program) {
 	m := program.NewMeter(p.Group(), time.Now())
-	for sleep(ctx, lookUsage) {
+	for wire.Sleep(ctx, lookUsage) {
 		if u, ok := m.Measure(time.Now()); ok {
 			g.box.Usage(g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written, Processes: u.Processes})
 		}

@@ -1,4 +1,4 @@
-package agent
+package progress
 
 import (
 	"bytes"
@@ -9,11 +9,11 @@ import (
 	"os"
 )
 
-// tail reads the new lines of a file that somebody else writes, from a byte on.
-type tail struct {
-	path   string
-	offset int64
-	cr     bool // a carriage return ends a line too: progress bars
+// Tail reads the new lines of a file that somebody else writes, from a byte on.
+type Tail struct {
+	Path   string
+	Offset int64
+	Bars   bool // a carriage return ends a line too: progress bars
 	rest   []byte
 	skip   bool // in a line that is longer than longestLine
 }
@@ -23,22 +23,22 @@ const (
 	tailBlock   = 256 << 10
 )
 
-// read calls line for each line that was completed since. A line that is too
+// Read calls line for each line that was completed since. A line that is too
 // long is passed over. A file that is not there yet is empty; one that has
 // become shorter is read from its beginning. The slice is valid during the call.
 // With last, a line without its end is taken too.
-func (t *tail) read(last bool, line func([]byte)) error {
-	st, err := os.Stat(t.path)
+func (t *Tail) Read(last bool, line func([]byte)) error {
+	st, err := os.Stat(t.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", t.path, err)
+		return fmt.Errorf("look at %s: %w", t.Path, err)
 	}
-	if st.Size() < t.offset {
-		t.offset, t.rest, t.skip = 0, nil, false
+	if st.Size() < t.Offset {
+		t.Offset, t.rest, t.skip = 0, nil, false
 	}
-	if st.Size() > t.offset {
+	if st.Size() > t.Offset {
 		if err := t.blocks(st.Size(), line); err != nil {
 			return err
 		}
@@ -50,30 +50,30 @@ func (t *tail) read(last bool, line func([]byte)) error {
 	return nil
 }
 
-func (t *tail) blocks(size int64, line func([]byte)) error {
-	f, err := os.Open(t.path)
+func (t *Tail) blocks(size int64, line func([]byte)) error {
+	f, err := os.Open(t.Path)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", t.path, err)
+		return fmt.Errorf("read %s: %w", t.Path, err)
 	}
 	defer func() { _ = f.Close() }() // it was read
-	block := make([]byte, min(size-t.offset, tailBlock))
-	for t.offset < size {
-		n, err := f.ReadAt(block, t.offset)
+	block := make([]byte, min(size-t.Offset, tailBlock))
+	for t.Offset < size {
+		n, err := f.ReadAt(block, t.Offset)
 		if n == 0 && err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			return fmt.Errorf("read %s: %w", t.path, err)
+			return fmt.Errorf("read %s: %w", t.Path, err)
 		}
-		t.offset += int64(n)
+		t.Offset += int64(n)
 		t.split(block[:n], line)
 	}
 	return nil
 }
 
-func (t *tail) split(b []byte, line func([]byte)) {
+func (t *Tail) split(b []byte, line func([]byte)) {
 	ends := "\n"
-	if t.cr {
+	if t.Bars {
 		ends = "\r\n"
 	}
 	for {

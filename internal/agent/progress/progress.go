@@ -1,4 +1,6 @@
-package agent
+// Package progress reads how far a program is: from its output, its progress file,
+// and what it posts.
+package progress
 
 import (
 	"bytes"
@@ -14,9 +16,9 @@ import (
 	"scrimp/internal/api"
 )
 
-// mergeStep adds newer progress to older progress that was not sent yet.
+// Merge adds newer progress to older progress that was not sent yet.
 // Metrics that only the older one has stay: programs print loss and accuracy on lines of their own.
-func mergeStep(older, newer api.Step) api.Step {
+func Merge(older, newer api.Step) api.Step {
 	if newer.Step == 0 {
 		newer.Step = older.Step
 	}
@@ -88,10 +90,10 @@ func setField(s *api.Step, name string, value float64) bool {
 	return false
 }
 
-// parseProgress reads {"step":12,"total":100,"epoch":1.5,"loss":2.3} or the same
+// Parse reads {"step":12,"total":100,"epoch":1.5,"loss":2.3} or the same
 // with the metrics in "metrics". NaN and Infinity, which Python writes though JSON
 // has no such numbers, are read. ok is false where nothing in it is a number.
-func parseProgress(b []byte) (s api.Step, ok bool, err error) {
+func Parse(b []byte) (s api.Step, ok bool, err error) {
 	var fields map[string]any
 	if err := json.Unmarshal(quoteNaN(b), &fields); err != nil {
 		return s, false, fmt.Errorf("progress is no JSON object: %w", err)
@@ -159,13 +161,14 @@ scan:
 	return out.Bytes()
 }
 
-// patterns read progress from lines of output.
-type patterns struct {
+// Patterns read progress from lines of output.
+type Patterns struct {
 	progress, saved *regexp.Regexp // nil: not used
 }
 
-func compilePatterns(p api.Progressing) (patterns, error) {
-	var out patterns
+// Compile reads the patterns of a job file.
+func Compile(p api.Progressing) (Patterns, error) {
+	var out Patterns
 	for _, c := range []struct {
 		name, text string
 		into       **regexp.Regexp
@@ -182,16 +185,23 @@ func compilePatterns(p api.Progressing) (patterns, error) {
 	return out, nil
 }
 
-// found is what a line said.
-type found struct {
-	step    api.Step
-	isStep  bool
-	saved   bool
-	savedAt int64 // step of the save, 0 where the line does not say
+// Found is what a line said.
+type Found struct {
+	Step      api.Step
+	IsStep    bool
+	Saved     bool
+	SavedStep int64 // step of the save, 0 where the line does not say
 }
 
-func (p patterns) read(line []byte) found {
-	var f found
+// Any reports whether there is a pattern at all.
+func (p Patterns) Any() bool { return p.progress != nil || p.saved != nil }
+
+// Announces reports whether the output says when a save is complete.
+func (p Patterns) Announces() bool { return p.saved != nil }
+
+// Read looks for progress in a line.
+func (p Patterns) Read(line []byte) Found {
+	var f Found
 	if p.progress != nil {
 		if m := p.progress.FindSubmatch(line); m != nil {
 			for i, name := range p.progress.SubexpNames() {
@@ -199,17 +209,17 @@ func (p patterns) read(line []byte) found {
 					continue
 				}
 				if v, ok := number(strings.ReplaceAll(string(m[i]), ",", "")); ok {
-					setField(&f.step, name, v)
-					f.isStep = true
+					setField(&f.Step, name, v)
+					f.IsStep = true
 				}
 			}
 		}
 	}
 	if p.saved != nil {
 		if m := p.saved.FindSubmatch(line); m != nil {
-			f.saved = true
+			f.Saved = true
 			if i := p.saved.SubexpIndex("step"); i > 0 && m[i] != nil {
-				f.savedAt, _ = strconv.ParseInt(string(m[i]), 10, 64) // 0 where it is no number
+				f.SavedStep, _ = strconv.ParseInt(string(m[i]), 10, 64) // 0 where it is no number
 			}
 		}
 	}
@@ -228,9 +238,9 @@ type trainerStatus struct {
 	} `json:"trainerStatus"`
 }
 
-// parseTrainerStatus reads it. A program that names no step is counted in
+// ParseTrainer reads it. A program that names no step is counted in
 // percent where total, the steps of the job, is unknown, and in steps else.
-func parseTrainerStatus(b []byte, total int64) (s api.Step, ok bool, err error) {
+func ParseTrainer(b []byte, total int64) (s api.Step, ok bool, err error) {
 	var body trainerStatus
 	if err := json.Unmarshal(b, &body); err != nil {
 		return s, false, fmt.Errorf("trainer status is no JSON object: %w", err)

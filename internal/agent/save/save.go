@@ -1,4 +1,6 @@
-package agent
+// Package save decides when a program's checkpoint folder is complete, copies it,
+// and uploads the copies in the background.
+package save
 
 import (
 	"context"
@@ -8,42 +10,43 @@ import (
 	"sync"
 	"time"
 
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 )
 
-// vault keeps the checkpoints of one attempt.
-type vault interface {
+// Vault keeps the checkpoints of one attempt.
+type Vault interface {
 	// Capture takes a consistent copy of folder dir, which the program may go on writing to.
-	Capture(ctx context.Context, dir string) (capture, error)
-	// Publish stores, verifies and publishes it. It returns ErrFenced where a newer attempt has the claim.
-	Publish(ctx context.Context, c capture, m meta) (published, error)
+	Capture(ctx context.Context, dir string) (Capture, error)
+	// Publish stores, verifies and publishes it. It returns wire.ErrFenced where a newer attempt has the claim.
+	Publish(ctx context.Context, c Capture, m Meta) (Published, error)
 }
 
-// capture is a copy of the checkpoint folder on the machine's disk.
-type capture interface {
+// Capture is a copy of the checkpoint folder on the machine's disk.
+type Capture interface {
 	Size() int64 // bytes
 	Discard() error
 }
 
-// meta is said about a checkpoint in its manifest.
-type meta struct {
+// Meta is said about a checkpoint in its manifest.
+type Meta struct {
 	Step     int64
 	Captured time.Time // wall time up to which work is in it
 	Metrics  map[string]float64
 }
 
-// published says what became of a capture.
-type published struct {
+// Published says what became of a capture.
+type Published struct {
 	Manifest string
 	Bytes    int64
 	Uploaded int64
 }
 
-// saver captures the checkpoint folder and uploads in the background, one at a
+// Saver captures the checkpoint folder and uploads in the background, one at a
 // time. A capture that waits is replaced by a newer one.
-type saver struct {
+type Saver struct {
 	dir    string
-	vault  vault
+	vault  Vault
 	log    *slog.Logger
 	now    func() time.Time
 	saved  func(api.Saved) // a checkpoint is published
@@ -62,8 +65,8 @@ type saver struct {
 
 // save is a capture and what is said about it.
 type save struct {
-	capture capture
-	meta    meta
+	capture Capture
+	meta    Meta
 	files   uint64
 	began   time.Time // of its upload
 }
@@ -76,15 +79,27 @@ type newest struct {
 	span  time.Duration // of its upload and verification
 }
 
-func newSaver(dir string, v vault, quiet time.Duration, log *slog.Logger, now func() time.Time) *saver {
-	return &saver{dir: dir, vault: v, log: log, now: now, watch: watch{quiet: quiet}, changed: make(chan struct{})}
+// Config says what a Saver needs.
+type Config struct {
+	Dir       string        // folder that the program writes
+	Quiet     time.Duration // how long it must rest before it is captured
+	Announces bool          // the program's output says when it is complete
+	Now       func() time.Time
+	Log       *slog.Logger
+	Saved     func(api.Saved) // is called when a checkpoint is published
+	Fenced    func(error)     // is called when another attempt has the claim
 }
 
-// errMoving says that the folder changed while it was captured.
-var errMoving = errors.New("the checkpoint folder changes while it is captured")
+// New returns a Saver into v.
+func New(v Vault, c Config) *Saver {
+	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
+}
 
-// begin notes what the folder holds before the program starts: it is in the store already.
-func (s *saver) begin() error {
+// ErrMoving says that the folder changed while it was captured.
+var ErrMoving = errors.New("the checkpoint folder changes while it is captured")
+
+// Begin notes what the folder holds before the program starts: it is in the store already.
+func (s *Saver) Begin() error {
 	v, err := scan(s.dir)
 	if err != nil {
 		return err
@@ -97,7 +112,7 @@ func (s *saver) begin() error {
 }
 
 // Hurry lets the next complete checkpoint be captured without waiting for the spacing.
-func (s *saver) Hurry() {
+func (s *Saver) Hurry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.at = time.Time{}
@@ -105,7 +120,7 @@ func (s *saver) Hurry() {
 
 // Look looks at the folder, and captures it where an unmodified program has
 // completed a checkpoint. It returns how long the look took.
-func (s *saver) Look(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
+func (s *Saver) Look(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
 	start := time.Now()
 	v, err := scan(s.dir)
 	took := time.Since(start)
@@ -122,8 +137,8 @@ func (s *saver) Look(ctx context.Context, step int64, metrics map[string]float64
 	if upTo.IsZero() {
 		upTo = s.now()
 	}
-	err = s.Take(ctx, meta{Step: step, Captured: upTo, Metrics: metrics}, false)
-	if errors.Is(err, errMoving) {
+	err = s.Take(ctx, Meta{Step: step, Captured: upTo, Metrics: metrics}, false)
+	if errors.Is(err, ErrMoving) {
 		return took, nil // it was not complete; the next quiet moment is
 	}
 	return took, err
@@ -131,7 +146,7 @@ func (s *saver) Look(ctx context.Context, step int64, metrics map[string]float64
 
 // Take captures the folder now and queues it for upload. It returns when the
 // program may write again. told says that the program announced it.
-func (s *saver) Take(ctx context.Context, m meta, told bool) error {
+func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
 	s.capturing.Lock()
 	defer s.capturing.Unlock()
 	before, err := scan(s.dir)
@@ -150,7 +165,7 @@ func (s *saver) Take(ctx context.Context, m meta, told bool) error {
 	}
 	after, err := scan(s.dir)
 	if err == nil && after.files != before.files {
-		err = errMoving
+		err = ErrMoving
 	}
 	if err != nil {
 		return errors.Join(err, c.Discard())
@@ -169,13 +184,13 @@ func (s *saver) Take(ctx context.Context, m meta, told bool) error {
 }
 
 // tell wakes those who wait for a change. The lock is held.
-func (s *saver) tell() {
+func (s *Saver) tell() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// upload uploads until ctx is done. It is the saver's only uploader.
-func (s *saver) upload(ctx context.Context) {
+// Upload uploads until ctx is done. It is the saver's only uploader.
+func (s *Saver) Upload(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		next, changed := s.waiting, s.changed
@@ -200,7 +215,7 @@ func (s *saver) upload(ctx context.Context) {
 		if derr := next.capture.Discard(); derr != nil {
 			s.log.Warn("drop a capture", "error", derr)
 		}
-		if errors.Is(err, ErrFenced) {
+		if errors.Is(err, wire.ErrFenced) {
 			s.fenced(err)
 			return
 		}
@@ -208,7 +223,7 @@ func (s *saver) upload(ctx context.Context) {
 }
 
 // publish tries until it succeeds, a newer capture waits, or ctx is done.
-func (s *saver) publish(ctx context.Context, v *save) error {
+func (s *Saver) publish(ctx context.Context, v *save) error {
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 		v.began = s.now()
 		p, err := s.vault.Publish(ctx, v.capture, v.meta)
@@ -216,7 +231,7 @@ func (s *saver) publish(ctx context.Context, v *save) error {
 			s.done(v, p)
 			return nil
 		}
-		if errors.Is(err, ErrFenced) {
+		if errors.Is(err, wire.ErrFenced) {
 			return err
 		}
 		s.log.Warn("publish checkpoint; it is tried again", "error", err)
@@ -238,7 +253,7 @@ func (s *saver) publish(ctx context.Context, v *save) error {
 	}
 }
 
-func (s *saver) done(v *save, p published) {
+func (s *Saver) done(v *save, p Published) {
 	now := s.now()
 	s.mu.Lock()
 	span := now.Sub(v.began)
@@ -248,8 +263,8 @@ func (s *saver) done(v *save, p published) {
 	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded, Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured)})
 }
 
-// Flush waits until everything that was captured is published, and returns why it is not.
-func (s *saver) Flush(ctx context.Context) error {
+// Flush waits until everything that was captured is Published, and returns why it is not.
+func (s *Saver) Flush(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		busy, changed, err := s.waiting != nil || s.uploading, s.changed, s.fail
@@ -267,7 +282,7 @@ func (s *saver) Flush(ctx context.Context) error {
 
 // Final looks at what the ended program left, and captures it where it is a
 // whole checkpoint. kept says that the newest capture holds all that it left.
-func (s *saver) Final(ctx context.Context, e ending, m meta) (kept bool, err error) {
+func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err error) {
 	s.capturing.Lock() // a capture that is being made belongs before the end
 	v, err := scan(s.dir)
 	s.capturing.Unlock()
@@ -288,7 +303,7 @@ func (s *saver) Final(ctx context.Context, e ending, m meta) (kept bool, err err
 }
 
 // Holds reports whether the newest published checkpoint is what the folder held at the newest capture.
-func (s *saver) Holds() bool {
+func (s *Saver) Holds() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newest.any && s.watch.captured == s.newest.files
@@ -296,7 +311,7 @@ func (s *saver) Holds() bool {
 
 // Expected is how long an upload is expected to take, as the last one was
 // measured; before the first, a second.
-func (s *saver) Expected() time.Duration {
+func (s *Saver) Expected() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Second + s.newest.span*3/2

@@ -1,4 +1,4 @@
-package agent
+package save
 
 import (
 	"errors"
@@ -143,73 +143,38 @@ func (w *watch) took(now time.Time, files uint64) {
 	}
 }
 
-// ending is what is known when the program is gone and its folder is looked at for the last time.
-type ending struct {
+// Ending is what is known when the program is gone and its folder is looked at for the last time.
+type Ending struct {
 	changed  bool      // the folder differs from the newest capture
-	asked    time.Time // when we signalled; zero: it ended by itself
-	killed   bool      // we had to kill it
-	status   int
-	signaled bool      // the main process died of a signal
+	Asked    time.Time // when we signalled; zero: it ended by itself
+	Killed   bool      // we had to kill it
+	Status   int
+	Signaled bool      // the main process died of a signal
 	told     bool      // the program says itself when it is complete
 	last     time.Time // newest change of the folder
-	ended    time.Time // when the program was gone
+	Ended    time.Time // when the program was gone
 	quiet    time.Duration
 }
 
 // whole reports whether what the program left is a complete checkpoint, so
 // that it may be published. A program that died in the middle of a save leaves a
 // torn one, which no hash can tell: better the one before it.
-func (e ending) whole() bool {
+func (e Ending) whole() bool {
 	if !e.changed {
 		return false
 	}
-	rested := e.ended.Sub(e.last) >= e.quiet // it was not saving when it died
+	rested := e.Ended.Sub(e.last) >= e.quiet // it was not saving when it died
 	switch {
-	case e.killed:
+	case e.Killed:
 		return rested && !e.told
-	case !e.asked.IsZero() && !e.signaled:
+	case !e.Asked.IsZero() && !e.Signaled:
 		return true // it took our signal and ended in order
-	case !e.asked.IsZero():
+	case !e.Asked.IsZero():
 		// The main process died of our signal, a shell for instance. What was
 		// written later was written by one that handled it.
-		return rested || e.last.After(e.asked.Add(10*time.Millisecond))
-	case e.status == 0:
+		return rested || e.last.After(e.Asked.Add(10*time.Millisecond))
+	case e.Status == 0:
 		return true
 	}
 	return rested && !e.told
-}
-
-// due reports whether a program with the helper should save now.
-func due(now, lastSave time.Time, interval time.Duration, asked, stopping bool) bool {
-	return asked || stopping || interval > 0 && now.Sub(lastSave) >= interval
-}
-
-// plan of a program's last moments: when to signal it, and when to kill it.
-type plan struct {
-	signal, kill time.Time
-}
-
-// shortest is what a program is given to save in any case; Hugging Face's trainer waits 3 s before it begins.
-const shortest = 5 * time.Second
-
-// late is what it is given where the machine should be gone already: clocks differ.
-const late = 2 * time.Second
-
-// planStop says when to signal and when to kill where the machine goes at
-// until. The upload that follows needs time too. lead is how long before the
-// end the program wants to be signalled; 0 is at once.
-//
-//	notice 120 s, upload 20 s, lead 0:     signal at once, kill after 100 s
-//	notice 120 s, upload 20 s, lead 90 s:  signal after 30 s, kill after 100 s
-//	notice 10 s, upload 20 s:              signal at once, kill after 5 s
-func planStop(now, until time.Time, lead, upload time.Duration) plan {
-	left := max(0, until.Sub(now))
-	p := plan{signal: now, kill: now.Add(max(left-upload, min(max(left, late), shortest)))}
-	if lead > 0 && lead < left {
-		p.signal = until.Add(-lead)
-	}
-	if p.signal.After(p.kill) { // the upload takes longer than the lead
-		p.signal = now
-	}
-	return p
 }

@@ -1,4 +1,6 @@
-package agent
+// Package logship copies a program's output to the server, by offset, with its
+// secrets masked.
+package logship
 
 import (
 	"context"
@@ -9,15 +11,23 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"scrimp/internal/agent/wire"
 )
 
-// shipper copies the program's output from its file to the server. The file is
+// Server is what takes the log. See wire.Server.
+type Server interface {
+	LogEnd(ctx context.Context, attempt string) (int64, error)
+	Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error)
+}
+
+// Shipper copies the program's output from its file to the server. The file is
 // the buffer: the program writes to it directly and never waits for anybody.
-type shipper struct {
+type Shipper struct {
 	path    string
 	attempt string
 	server  Server
-	mask    masker
+	mask    Masker
 	log     *slog.Logger
 	wake    chan struct{} // has a value when something is to be looked at now
 	caught  func()        // called when the log is final and all of it was sent
@@ -26,15 +36,24 @@ type shipper struct {
 	lost    atomic.Bool   // the server said later that it has less
 }
 
+// New ships the file at path. It calls caught each time the log is finished and
+// all of it was sent.
+func New(path, attempt string, server Server, mask Masker, log *slog.Logger, caught func()) *Shipper {
+	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught, wake: make(chan struct{}, 1)}
+}
+
+// Sent is how many bytes the server said it has.
+func (s *Shipper) Sent() int64 { return s.sent.Load() }
+
 const (
 	maxChunk = 256 << 10
 	lookLogs = 500 * time.Millisecond // how often the file is looked at
 	logError = 5 * time.Second        // longest pause after an error
 )
 
-// run ships until ctx is done. Errors are tried again for ever: the log waits in
+// Run ships until ctx is done. Errors are tried again for ever: the log waits in
 // its file meanwhile.
-func (s *shipper) run(ctx context.Context) {
+func (s *Shipper) Run(ctx context.Context) {
 	f, err := os.Open(s.path)
 	if err != nil {
 		s.log.Error("open log", "error", err)
@@ -49,7 +68,7 @@ func (s *shipper) run(ctx context.Context) {
 		}
 		more, err := s.round(ctx, f, &offset, final)
 		switch {
-		case errors.Is(err, ErrFenced):
+		case errors.Is(err, wire.ErrFenced):
 			s.log.Error("ship log", "error", err)
 			return
 		case err != nil:
@@ -76,21 +95,21 @@ func (s *shipper) run(ctx context.Context) {
 	}
 }
 
-// finish says that nothing is written any more. It is called once.
-func (s *shipper) finish() {
+// Finish says that nothing is written any more. It is called once.
+func (s *Shipper) Finish() {
 	s.final.Store(true)
 	s.look()
 }
 
-func (s *shipper) look() {
+func (s *Shipper) look() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// has takes what the server says it has, where it had said before that it has sent bytes.
-func (s *shipper) has(end, sent int64) {
+// Has takes what the server says it has, where it had said before that it has sent bytes.
+func (s *Shipper) Has(end, sent int64) {
 	if end < sent && end > 0 { // 0 is a server that does not say
 		s.lost.Store(true)
 		s.look()
@@ -98,7 +117,7 @@ func (s *shipper) has(end, sent int64) {
 }
 
 // round sends one chunk. more says that the next can follow at once.
-func (s *shipper) round(ctx context.Context, f *os.File, offset *int64, final bool) (more bool, err error) {
+func (s *Shipper) round(ctx context.Context, f *os.File, offset *int64, final bool) (more bool, err error) {
 	if *offset < 0 {
 		end, err := s.server.LogEnd(ctx, s.attempt)
 		if err != nil {
@@ -126,7 +145,7 @@ func (s *shipper) round(ctx context.Context, f *os.File, offset *int64, final bo
 
 // chunk reads and masks what comes next at offset. Bytes that may be the
 // beginning of a secret wait until it is clear, or until the log is final.
-func (s *shipper) chunk(f *os.File, offset int64, final bool) (chunk []byte, more bool, err error) {
+func (s *Shipper) chunk(f *os.File, offset int64, final bool) (chunk []byte, more bool, err error) {
 	reach := int64(s.mask.reach())
 	before := min(reach, offset)
 	window := make([]byte, before+maxChunk+reach)
@@ -145,14 +164,14 @@ func (s *shipper) chunk(f *os.File, offset int64, final bool) (chunk []byte, mor
 	case !final:
 		end = max(before, end-int64(s.mask.pending(window[:n])))
 	}
-	return s.mask.mask(window[:n])[before:end], more, nil
+	return s.mask.Mask(window[:n])[before:end], more, nil
 }
 
-// size is how many bytes the program has written.
-func (s *shipper) size() int64 { return sizeOf(s.path) }
+// Size is how many bytes the program has written.
+func (s *Shipper) Size() int64 { return SizeOf(s.path) }
 
-// sizeOf is the size of a file, 0 where it is not there.
-func sizeOf(path string) int64 {
+// SizeOf is the size of a file, 0 where it is not there.
+func SizeOf(path string) int64 {
 	st, err := os.Stat(path)
 	if err != nil {
 		return 0

@@ -1,4 +1,6 @@
-package agent
+// Package wire is the agent's side of its protocol with the server: small calls
+// that may all be repeated, over a socket or the network.
+package wire
 
 import (
 	"bytes"
@@ -44,8 +46,8 @@ const answerTime = 10 * time.Second
 // maxAnswer bounds what a server may answer.
 const maxAnswer = 16 << 20
 
-// httpServer is the Server behind an address.
-type httpServer struct {
+// HTTP is the Server behind an address.
+type HTTP struct {
 	base   string
 	client *http.Client
 	token  func() string
@@ -54,7 +56,7 @@ type httpServer struct {
 // Dial returns the Server at address: unix:///path/to.sock, http://host:port
 // or https://host:port. token is asked for before each request: it is the
 // instance's until the claim, and the attempt's afterwards.
-func Dial(address string, token func() string) (Server, error) {
+func Dial(address string, token func() string) (*HTTP, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("server address %q: %w", address, err)
@@ -73,13 +75,14 @@ func Dial(address string, token func() string) (Server, error) {
 	default:
 		return nil, fmt.Errorf("server address %q: want unix:///path, http://host:port or https://host:port", address)
 	}
-	return &httpServer{base, &http.Client{Transport: transport}, token}, nil
+	return &HTTP{base, &http.Client{Transport: transport}, token}, nil
 }
 
 // Close drops idle connections.
-func (s *httpServer) Close() { s.client.CloseIdleConnections() }
+func (s *HTTP) Close() { s.client.CloseIdleConnections() }
 
-func (s *httpServer) Claim(ctx context.Context, c api.Claim) (api.Assignment, error) {
+// Claim implements Server.
+func (s *HTTP) Claim(ctx context.Context, c api.Claim) (api.Assignment, error) {
 	var a api.Assignment
 	err := s.json(ctx, http.MethodPost, "/v1/agent/claim", c, &a)
 	if err == nil && a.Attempt == "" {
@@ -88,30 +91,34 @@ func (s *httpServer) Claim(ctx context.Context, c api.Claim) (api.Assignment, er
 	return a, err
 }
 
-func (s *httpServer) Report(ctx context.Context, r api.Report) (api.Orders, error) {
+// Report implements Server.
+func (s *HTTP) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	var o api.Orders
 	err := s.json(ctx, http.MethodPost, "/v1/agent/report", r, &o)
 	return o, err
 }
 
-func (s *httpServer) LogEnd(ctx context.Context, attempt string) (int64, error) {
+// LogEnd implements Server.
+func (s *HTTP) LogEnd(ctx context.Context, attempt string) (int64, error) {
 	var end api.LogEnd
 	err := s.json(ctx, http.MethodGet, "/v1/agent/logs?attempt="+url.QueryEscape(attempt), nil, &end)
 	return end.Offset, err
 }
 
-func (s *httpServer) Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error) {
+// Logs implements Server.
+func (s *HTTP) Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error) {
 	var end api.LogEnd
 	path := "/v1/agent/logs?attempt=" + url.QueryEscape(attempt) + "&offset=" + strconv.FormatInt(offset, 10)
 	err := s.do(ctx, http.MethodPost, path, "application/octet-stream", chunk, &end)
 	return end.Offset, err
 }
 
-func (s *httpServer) Exec(ctx context.Context, id string, result api.ExecResult) error {
+// Exec implements Server.
+func (s *HTTP) Exec(ctx context.Context, id string, result api.ExecResult) error {
 	return s.json(ctx, http.MethodPost, "/v1/agent/exec/"+url.PathEscape(id), result, nil)
 }
 
-func (s *httpServer) json(ctx context.Context, method, path string, in, out any) error {
+func (s *HTTP) json(ctx context.Context, method, path string, in, out any) error {
 	var body []byte
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -123,7 +130,7 @@ func (s *httpServer) json(ctx context.Context, method, path string, in, out any)
 	return s.do(ctx, method, path, "application/json", body, out)
 }
 
-func (s *httpServer) do(ctx context.Context, method, path, kind string, body []byte, out any) error {
+func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))
@@ -173,22 +180,22 @@ func problem(status int, body []byte) error {
 	return err
 }
 
-// retry calls do until it succeeds, with growing pauses. It ends early where
+// Retry calls do until it succeeds, with growing pauses. It ends early where
 // do's error says that repeating is useless, or where ctx is done.
-func retry(ctx context.Context, do func(context.Context) error) error {
+func Retry(ctx context.Context, do func(context.Context) error) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := do(ctx)
 		if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrBad) {
 			return err
 		}
-		if !sleep(ctx, pause) {
+		if !Sleep(ctx, pause) {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}
 }
 
-// sleep waits for d, and reports false where ctx was done first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d, and reports false where ctx was done first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

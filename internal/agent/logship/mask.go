@@ -1,4 +1,4 @@
-package agent
+package logship
 
 import (
 	"bytes"
@@ -15,16 +15,17 @@ const shortestSecret = 4
 // shortestLine is the same for one line of a secret of several lines, such as a key in PEM.
 const shortestLine = 12
 
-// masker replaces secrets by stars, byte for byte. The length stays, so that a
+// Masker replaces secrets by stars, byte for byte. The length stays, so that a
 // place in the program's output is the same place in the log that leaves the
 // machine, and a chunk can be masked again from any offset with the same result.
-type masker struct {
+type Masker struct {
 	secrets [][]byte
 	longest int
 }
 
-func newMasker(secrets map[string]string) masker {
-	var m masker
+// NewMasker masks the values of secrets, in the forms in which they are printed.
+func NewMasker(secrets map[string]string) Masker {
+	var m Masker
 	add := func(s string, shortest int) {
 		if len(s) >= shortest && !slices.ContainsFunc(m.secrets, func(b []byte) bool { return string(b) == s }) {
 			m.secrets = append(m.secrets, []byte(s))
@@ -50,10 +51,10 @@ func newMasker(secrets map[string]string) masker {
 }
 
 // reach is how many bytes on both sides of a chunk decide about its bytes.
-func (m masker) reach() int { return max(0, m.longest-1) }
+func (m Masker) reach() int { return max(0, m.longest-1) }
 
-// mask puts stars over every occurrence, also over those that overlap.
-func (m masker) mask(b []byte) []byte {
+// Mask puts stars over every occurrence, also over those that overlap.
+func (m Masker) Mask(b []byte) []byte {
 	if len(m.secrets) == 0 {
 		return b
 	}
@@ -81,7 +82,7 @@ func (m masker) mask(b []byte) []byte {
 
 // pending returns how many bytes at the end of b may be the beginning of a
 // secret whose rest is not written yet.
-func (m masker) pending(b []byte) int {
+func (m Masker) pending(b []byte) int {
 	for n := min(m.reach(), len(b)); n > 0; n-- {
 		tail := b[len(b)-n:]
 		for _, s := range m.secrets {

@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"scrimp/internal/api"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time {
+	return epoch.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func TestStopIsPlannedWithinTheNotice(t *testing.T) {
+	for _, c := range []struct {
+		left, lead, upload, signal, kill float64
+	}{
+		{120, 0, 20, 0, 100},
+		{120, 90, 20, 30, 100},
+		{30, 90, 5, 0, 25},
+		{10, 0, 20, 0, 5},
+		{3, 0, 1, 0, 3},
+		{-5, 0, 1, 0, 2},
+		{120, 10, 20, 0, 100}, // signalled before it is killed
+	} {
+		seconds := func(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
+		p := planStop(epoch, at(c.left), seconds(c.lead), seconds(c.upload))
+		if !p.signal.Equal(at(c.signal)) || !p.kill.Equal(at(c.kill)) {
+			t.Errorf("%+v: signal after %v, kill after %v", c, p.signal.Sub(epoch), p.kill.Sub(epoch))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		left := time.Duration(rapid.Int64Range(-10, 600).Draw(t, "left")) * time.Second
+		p := planStop(epoch, epoch.Add(left), time.Duration(rapid.IntRange(0, 300).Draw(t, "lead"))*time.Second, time.Duration(rapid.IntRange(0, 900).Draw(t, "upload"))*time.Second)
+		if p.signal.After(p.kill) || p.signal.Before(epoch) {
+			t.Fatalf("a program is signalled before it is killed: %+v", p)
+		}
+		if p.kill.After(epoch.Add(max(left, late))) {
+			t.Fatalf("a program never stays longer than the machine: %+v", p)
+		}
+	})
+}
+
+func TestSaveIsDue(t *testing.T) {
+	for _, c := range []struct {
+		since, interval time.Duration
+		asked, stopping bool
+		want            bool
+	}{
+		{time.Minute, 0, false, false, false},
+		{59 * time.Second, time.Minute, false, false, false},
+		{time.Minute, time.Minute, false, false, true},
+		{0, 0, true, false, true},
+		{0, time.Hour, false, true, true},
+	} {
+		if got := due(epoch.Add(c.since), epoch, c.interval, c.asked, c.stopping); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestSilence(t *testing.T) {
+	look := func(s *silence, from, to float64) (due float64) {
+		for x := from; x <= to; x++ {
+			if s.due(at(x)) {
+				return x
+			}
+		}
+		return -1
+	}
+	t.Run("a server that is away", func(t *testing.T) {
+		s := &silence{limit: time.Minute, answered: at(0)}
+		if got := look(s, 0, 100); got != 61 {
+			t.Errorf("given up after %g s, want 61", got)
+		}
+	})
+	t.Run("a laptop that slept tries again first", func(t *testing.T) {
+		s := &silence{limit: time.Minute, answered: at(0)}
+		look(s, 0, 10)
+		if got := look(s, 7200, 7300); got != 7220 {
+			t.Errorf("given up at %g s, want 20 s after waking", got)
+		}
+	})
+	t.Run("and stays where it is answered", func(t *testing.T) {
+		s := &silence{limit: time.Minute, answered: at(0)}
+		look(s, 0, 10)
+		look(s, 7200, 7205)
+		s.answer(at(7205))
+		if got := look(s, 7206, 7260); got != -1 {
+			t.Errorf("given up at %g s", got)
+		}
+	})
+	t.Run("a clock that is set back", func(t *testing.T) {
+		s := &silence{limit: time.Minute, answered: at(7200)}
+		if got := look(s, 0, 100); got != 61 {
+			t.Errorf("given up after %g s, want a minute of the new clock", got)
+		}
+	})
+	t.Run("no limit", func(t *testing.T) {
+		if got := look(&silence{answered: at(0)}, 0, 1000); got != -1 {
+			t.Errorf("given up at %g s", got)
+		}
+	})
+}
+
+func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
+	dir := t.TempDir()
+	o, err := openOutbox(dir, "j.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Add(api.Message{At: epoch, Started: &api.Started{}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10000 { // hours without a server
+		o.Step(epoch, api.Step{Step: int64(i)})
+		o.Usage(epoch, api.Usage{DiskRead: 1})
+		o.Next()
+	}
+	if n := len(o.Next()); n != 3 {
+		t.Errorf("%d messages wait, want the start, one step and one measurement", n)
+	}
+	if err := o.Add(api.Message{At: epoch, Ended: &api.Ended{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Ack(1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Ack(99); err == nil {
+		t.Error("an acknowledgement of what was never written is no error")
+	}
+	before := o.Next()
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "outbox.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.WriteString(`{"message":{"seq":77,`) // torn by the crash
+	_ = f.Close()
+	o, err = openOutbox(dir, "j.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := o.Next()
+	if len(after) != len(before) || after[0].Seq != 2 || after[len(after)-1].Ended == nil || after[len(after)-2].Usage.DiskRead != 9999 {
+		t.Errorf("after the crash %+v, before %+v", after, before)
+	}
+	_ = o.Close()
+	if o, err = openOutbox(dir, "j.2"); err != nil || len(o.Next()) != 0 || o.seq != 0 {
+		t.Errorf("another attempt begins with %d messages, number %d (%v)", len(o.queue), o.seq, err)
+	}
+	_ = o.Close()
+}

@@ -1,0 +1,146 @@
+package save
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/api"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time {
+	return epoch.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func TestFolderIsCapturedOnceItRests(t *testing.T) {
+	type look struct {
+		at           float64
+		files, aside uint64
+		capture      bool
+	}
+	for _, c := range []struct {
+		name  string
+		looks []look
+	}{
+		{"a save that rests for a second", []look{{0, 0, 0, false}, {1, 1, 0, false}, {1.5, 1, 0, false}, {2, 1, 0, true}}},
+		{"a save that goes on", []look{{0, 0, 0, false}, {1, 1, 0, false}, {1.9, 2, 0, false}, {2.8, 3, 0, false}, {3.8, 3, 0, true}}},
+		{"a file that is still written aside", []look{{0, 0, 0, false}, {1, 1, 5, false}, {1.9, 1, 6, false}, {2.5, 1, 7, false}, {3.5, 1, 7, true}}},
+		{"a log that is written aside without end", []look{{0, 0, 0, false}, {1, 1, 5, false}, {15, 1, 5, true}}},
+		{"the same content again", []look{{0, 0, 0, false}, {1, 1, 0, false}, {2, 1, 0, true}, {9, 1, 0, false}, {10, 2, 0, false}, {11, 2, 0, true}, {12, 1, 0, false}, {13, 1, 0, true}}},
+		{"a program that saves all the time", []look{{0, 0, 0, false}, {0.9, 1, 0, false}, {1.8, 2, 0, false}, {10, 3, 0, false}, {20.5, 4, 0, true}, {21, 5, 0, false}, {40, 6, 0, false}, {41, 7, 0, true}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &watch{quiet: time.Second}
+			for _, l := range c.looks {
+				v := view{files: l.files, aside: l.aside, any: l.files != 0}
+				if got := w.look(at(l.at), v); got != l.capture {
+					t.Fatalf("at %gs: capture %v, want %v", l.at, got, l.capture)
+				}
+				if l.capture {
+					w.took(at(l.at), l.files)
+				}
+			}
+		})
+	}
+}
+
+func TestWorkIsCountedUpToTheBeginningOfTheSave(t *testing.T) {
+	w := &watch{quiet: time.Second}
+	w.look(at(0), view{})
+	w.look(at(1), view{aside: 1})            // it begins to write aside
+	w.look(at(2), view{aside: 2})            // and goes on
+	w.look(at(3), view{files: 1, any: true}) // renamed
+	if !w.look(at(4), view{files: 1, any: true}) {
+		t.Fatal("not captured")
+	}
+	if !w.began.Equal(at(0)) {
+		t.Errorf("work is counted up to %v, want the last look before the save began", w.began)
+	}
+}
+
+func TestOnlyWholeCheckpointsAreTakenAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		e    Ending
+		want bool
+	}{
+		{"nothing new", Ending{Status: 0}, false},
+		{"exit 0", Ending{changed: true, last: at(10), Ended: at(10)}, true},
+		{"crash in a save", Ending{changed: true, Status: 1, last: at(9.9), Ended: at(10)}, false},
+		{"crash long after a save", Ending{changed: true, Status: 1, last: at(8), Ended: at(10)}, true},
+		{"crash after an unannounced write of a program that announces", Ending{changed: true, Status: 1, last: at(8), Ended: at(10), told: true}, false},
+		{"saved after our signal", Ending{changed: true, Asked: at(5), last: at(9.9), Ended: at(10)}, true},
+		{"saved after our signal, exit 143", Ending{changed: true, Asked: at(5), Status: 143, last: at(9.9), Ended: at(10)}, true},
+		{"the shell died of our signal, its child saved", Ending{changed: true, Asked: at(5), Status: 143, Signaled: true, last: at(8), Ended: at(8.1)}, true},
+		{"no handler, in the middle of a save", Ending{changed: true, Asked: at(5), Status: 143, Signaled: true, last: at(4.999), Ended: at(5.001)}, false},
+		{"no handler, at rest", Ending{changed: true, Asked: at(5), Status: 143, Signaled: true, last: at(3), Ended: at(5.001)}, true},
+		{"overstayed in a save", Ending{changed: true, Asked: at(5), Killed: true, Status: 137, Signaled: true, last: at(9.9), Ended: at(10)}, false},
+		{"overstayed at rest", Ending{changed: true, Asked: at(5), Killed: true, Status: 137, Signaled: true, last: at(7), Ended: at(10)}, true},
+	} {
+		c.e.quiet = time.Second
+		if got := c.e.whole(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// A saver in a bubble: one upload at a time, the newest wins, nothing is lost.
+func TestNewestCaptureWins(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var reported []int64
+		s := New(slowVault{10 * time.Second}, Config{
+			Dir: dir, Quiet: time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Saved: func(x api.Saved) { reported = append(reported, x.Step) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); s.Upload(ctx) }()
+		for step := range int64(5) {
+			if err := os.WriteFile(filepath.Join(dir, "state"), fmt.Append(nil, step), 0o600); err != nil {
+				t.Error(err)
+			}
+			if err := s.Take(ctx, Meta{Step: step, Captured: time.Now()}, true); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		if err := s.Flush(ctx); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(reported, []int64{0, 4}) || !s.Holds() {
+			t.Errorf("published %v, want the first and the newest", reported)
+		}
+		if e := s.Expected(); e != 16*time.Second {
+			t.Errorf("an upload is expected to take %v after one of 10 s", e)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// slowVault takes a span of bubble time for each upload and keeps nothing.
+type slowVault struct{ span time.Duration }
+
+type nothing struct{}
+
+func (nothing) Size() int64    { return 1 }
+func (nothing) Discard() error { return nil }
+
+func (slowVault) Capture(context.Context, string) (Capture, error) { return nothing{}, nil }
+
+func (v slowVault) Publish(ctx context.Context, _ Capture, _ Meta) (Published, error) {
+	if !wire.Sleep(ctx, v.span) {
+		return Published{}, ctx.Err()
+	}
+	return Published{}, nil
+}
