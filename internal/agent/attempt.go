@@ -75,7 +75,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 	g := &attempt{
 		Config: c, a: a, server: server, box: box, folders: layOut(c.MachineDir, a), mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
-		silence: silence{limit: a.Silence, answered: wall(c.Now())}, ran: map[string]bool{}, lastSave: c.Now(),
+		silence: newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
 	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.wake)

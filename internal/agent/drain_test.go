@@ -169,6 +169,29 @@ func TestServerThatStaysAwayIsReportedToLater(t *testing.T) {
 	}
 }
 
+func TestLaptopThatSleptForHoursGoesOn(t *testing.T) {
+	var slept atomic.Int64
+	r := running(t, assign(t, "train"), func(r *rig) {
+		r.config.Now = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+	})
+	r.server.order(func() { r.server.down = true }) // the network comes back some seconds after the machine
+	slept.Store(int64(3 * time.Hour))
+	refused := 0
+	r.server.order(func() { refused = r.server.refused })
+	r.server.wait("some more tries", func() bool { return r.server.refused >= refused+5 }) // more than 3 s
+	r.server.order(func() { r.server.down = false })
+	reports := 0
+	r.server.order(func() { reports = r.server.reports })
+	r.server.wait("some more reports", func() bool { return r.server.reports >= reports+5 })
+	if got := r.server.story(); got != "started" {
+		t.Errorf("story %s: the program should still run", got)
+	}
+	r.server.order(func() { r.server.orders.Off = true })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 	a := assign(t, "train")
 	a.Silence = 2 * time.Second

@@ -65,6 +65,11 @@ func TestSaveIsDue(t *testing.T) {
 	}
 }
 
+func began(limit time.Duration, seconds float64) *silence {
+	s := newSilence(limit, at(seconds))
+	return &s
+}
+
 func TestSilence(t *testing.T) {
 	look := func(s *silence, from, to float64) (due float64) {
 		for x := from; x <= to; x++ {
@@ -75,20 +80,20 @@ func TestSilence(t *testing.T) {
 		return -1
 	}
 	t.Run("a server that is away", func(t *testing.T) {
-		s := &silence{limit: time.Minute, answered: at(0)}
+		s := began(time.Minute, 0)
 		if got := look(s, 0, 100); got != 61 {
 			t.Errorf("given up after %g s, want 61", got)
 		}
 	})
 	t.Run("a laptop that slept tries again first", func(t *testing.T) {
-		s := &silence{limit: time.Minute, answered: at(0)}
+		s := began(time.Minute, 0)
 		look(s, 0, 10)
 		if got := look(s, 7200, 7300); got != 7220 {
 			t.Errorf("given up at %g s, want 20 s after waking", got)
 		}
 	})
 	t.Run("and stays where it is answered", func(t *testing.T) {
-		s := &silence{limit: time.Minute, answered: at(0)}
+		s := began(time.Minute, 0)
 		look(s, 0, 10)
 		look(s, 7200, 7205)
 		s.answer(at(7205))
@@ -97,13 +102,13 @@ func TestSilence(t *testing.T) {
 		}
 	})
 	t.Run("a clock that is set back", func(t *testing.T) {
-		s := &silence{limit: time.Minute, answered: at(7200)}
+		s := began(time.Minute, 7200)
 		if got := look(s, 0, 100); got != 61 {
 			t.Errorf("given up after %g s, want a minute of the new clock", got)
 		}
 	})
 	t.Run("no limit", func(t *testing.T) {
-		if got := look(&silence{answered: at(0)}, 0, 1000); got != -1 {
+		if got := look(began(0, 0), 0, 1000); got != -1 {
 			t.Errorf("given up at %g s", got)
 		}
 	})

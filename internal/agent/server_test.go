@@ -37,6 +37,7 @@ type fakeServer struct {
 	faults     float64 // odds of a fault, for each request
 	kinds      map[string]int
 	down       bool
+	refused    int // requests while it was down
 	fenced     bool
 }
 
@@ -64,6 +65,7 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.down {
 		fault = "refused"
+		s.refused++
 	}
 	if fault == "refused" { // nothing was done
 		http.Error(w, "away", http.StatusServiceUnavailable)

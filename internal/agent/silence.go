@@ -20,6 +20,11 @@ const (
 
 func wall(t time.Time) time.Time { return t.Round(0).UTC() }
 
+// newSilence begins at now, when the server has just answered.
+func newSilence(limit time.Duration, now time.Time) silence {
+	return silence{limit: limit, answered: wall(now), looked: wall(now)}
+}
+
 // answer notes that the server answered at now.
 func (s *silence) answer(now time.Time) {
 	if now = wall(now); now.After(s.answered) {
@@ -33,7 +38,7 @@ func (s *silence) due(now time.Time) bool {
 	if now.Before(s.answered) { // the clock was set back
 		s.answered = now
 	}
-	if !s.looked.IsZero() && now.Sub(s.looked) > gap {
+	if now.Sub(s.looked) > gap {
 		s.patience = now.Add(probation)
 	}
 	s.looked = now
