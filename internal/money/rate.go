@@ -28,6 +28,23 @@ func (r Rate) Until(d time.Duration) Amount {
 	return Amount{hi: int64(qhi), lo: qlo}
 }
 
+// Buys returns how long a buys at r, cut off below a nanosecond, and false where
+// it buys more than a time.Duration can hold. It is zero where a is not positive.
+func (r Rate) Buys(a Amount) (d time.Duration, ok bool) {
+	if a.Sign() <= 0 {
+		return 0, true
+	}
+	if r <= 0 {
+		return 0, false
+	}
+	n := new(big.Int).Mul(a.Big(), big.NewInt(int64(time.Hour)))
+	n.Quo(n, big.NewInt(int64(r)))
+	if !n.IsInt64() {
+		return 0, false
+	}
+	return time.Duration(n.Int64()), true
+}
+
 // Times returns the rate of n machines at r each. It panics on overflow.
 func (r Rate) Times(n int) Rate {
 	if n < 0 || r < 0 {

@@ -1,0 +1,316 @@
+// Package core is the state machine: event in, actions out. Every change of
+// state there is happens in Machine.Step; it has no clock, no chance and no I/O.
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// Schema is the version of the event form that this release writes.
+const Schema = 1
+
+// Event is something that happened, and when. All times in events are market time.
+type Event struct {
+	At     time.Time `json:"at"`
+	Schema int       `json:"schema"`
+	Tenant string    `json:"tenant"`
+	Actor  string    `json:"actor,omitempty"` // who or what it comes from
+	Cause  string    `json:"cause,omitempty"` // the key of the action it answers
+	Key    string    `json:"key,omitempty"`   // idempotency key, unique within the tenant
+	Body   Body      `json:"body"`
+}
+
+// Body is what happened.
+type Body interface{ Kind() string }
+
+// Terms is what the core needs to know of a job. It is made from the job file
+// once, at submission, so that the core depends on no file format.
+type Terms struct {
+	Name     string       `json:"name"`
+	Owner    ledger.Owner `json:"owner"`
+	JobKind  string       `json:"job_kind,omitempty"` // experiment, production, interactive, inference, data
+	Variant  string       `json:"variant,omitempty"`
+	Parent   string       `json:"parent,omitempty"`
+	Priority int          `json:"priority,omitempty"` // 2 critical, 1 normal, 0 low
+	Nodes    int          `json:"nodes,omitempty"`
+	Need     plan.Need    `json:"need"`
+
+	Deadline      time.Time      `json:"deadline,omitzero"`
+	Promise       float64        `json:"promise,omitempty"` // share of such jobs that are in time
+	Budget        money.Amount   `json:"budget"`
+	HasBudget     bool           `json:"has_budget,omitempty"`
+	Currency      money.Currency `json:"currency"`
+	GPUHours      float64        `json:"gpu_hours,omitempty"`
+	WallClock     time.Duration  `json:"wall_clock_ns,omitempty"`
+	DeadlineFirst bool           `json:"deadline_first,omitempty"`
+
+	Steps    int64         `json:"steps,omitempty"`       // 0: unknown
+	Work     time.Duration `json:"work_ns,omitempty"`     // on a machine of speed 1; 0: unknown
+	Restart  time.Duration `json:"restart_ns"`            // expected until measured
+	Grace    time.Duration `json:"grace_ns"`              // given to a drain
+	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
+	Saves    bool          `json:"saves,omitempty"`       // whether the job has a checkpoint folder
+
+	Metric     policy.Metric `json:"metric"`
+	IdleLimit  time.Duration `json:"idle_limit_ns,omitempty"`
+	MaxRetries int           `json:"max_retries,omitempty"`
+	RetryCodes []int         `json:"retry_codes,omitempty"`
+	Notify     bool          `json:"notify,omitempty"`
+}
+
+// What can happen.
+type (
+	// JobSubmitted: somebody wants a job done. Spec is the job file as it was validated.
+	JobSubmitted struct {
+		Job   string          `json:"job"`
+		Terms Terms           `json:"terms"`
+		Spec  json.RawMessage `json:"spec,omitempty"`
+	}
+	// JobEnded: somebody wants a job over; Save keeps a checkpoint first (stop), otherwise it ends at once (cancel).
+	JobEnded struct {
+		Job  string `json:"job"`
+		Save bool   `json:"save"`
+	}
+	// MarketSeen: what is for sale and at what price. Offers that are not named stay as they were.
+	MarketSeen struct {
+		Offers []market.Offer `json:"offers,omitempty"`
+		Quotes []market.Quote `json:"quotes,omitempty"`
+	}
+	// Tick: time passed.
+	Tick struct{}
+	// Configured: the limits by which the machine works from now on.
+	Configured struct {
+		Config Config `json:"config"`
+	}
+	// LaunchDone: an instance was rented for a Launch.
+	LaunchDone struct {
+		Launch   string         `json:"launch"`
+		Instance string         `json:"instance"`
+		Offer    market.OfferID `json:"offer"`
+		Rate     money.Rate     `json:"rate"`
+		From     time.Time      `json:"from"` // billed from
+	}
+	// LaunchRefused: it was not.
+	LaunchRefused struct {
+		Launch string `json:"launch"`
+		Reason string `json:"reason"` // no_capacity, quota, price, throttled, error
+		Detail string `json:"detail,omitempty"`
+	}
+	// InstanceEnded: an instance is billed no longer.
+	InstanceEnded struct {
+		Instance string        `json:"instance"`
+		Until    time.Time     `json:"until"`               // billed until
+		Cause    string        `json:"cause"`               // terminated, interrupted, stopped
+		Notice   time.Duration `json:"notice_ns,omitempty"` // wall time; a fact for the receipt, which no rule reads
+		Bill     []BillLine    `json:"bill,omitempty"`
+	}
+	// InventorySeen: all that runs at a provider under our tag.
+	InventorySeen struct {
+		Provider string    `json:"provider"`
+		Running  []Rented  `json:"running,omitempty"`
+		AsOf     time.Time `json:"as_of"` // instances rented later may be missing
+	}
+	// AgentClaimed: the agent on an instance has its task.
+	AgentClaimed struct {
+		Attempt string `json:"attempt"`
+	}
+	// AttemptStarted: the program runs.
+	AttemptStarted struct {
+		Attempt  string        `json:"attempt"`
+		Message  int64         `json:"message"`
+		Restored string        `json:"restored,omitempty"`
+		Step     int64         `json:"step"`
+		Took     time.Duration `json:"took_ns"`
+	}
+	// Progressed: the program got on.
+	Progressed struct {
+		Attempt string             `json:"attempt"`
+		Message int64              `json:"message"`
+		Step    int64              `json:"step"`
+		Total   int64              `json:"total,omitempty"`
+		Epoch   float64            `json:"epoch,omitempty"`
+		Metrics map[string]float64 `json:"metrics,omitempty"`
+		Broken  []string           `json:"broken,omitempty"`
+	}
+	// CheckpointSaved: a checkpoint is published and verified.
+	CheckpointSaved struct {
+		Attempt  string        `json:"attempt"`
+		Message  int64         `json:"message"`
+		Manifest string        `json:"manifest"`
+		Step     int64         `json:"step"`
+		Bytes    int64         `json:"bytes"`
+		Uploaded int64         `json:"uploaded"`
+		Captured time.Time     `json:"captured"` // work up to here is in it
+		Took     time.Duration `json:"took_ns"`
+	}
+	// CheckpointRefused: one did not verify and was passed over.
+	CheckpointRefused struct {
+		Attempt  string `json:"attempt"`
+		Message  int64  `json:"message"`
+		Manifest string `json:"manifest"`
+		Why      string `json:"why"`
+	}
+	// NoticeGiven: the provider will take the machine.
+	NoticeGiven struct {
+		Attempt string    `json:"attempt"`
+		Message int64     `json:"message"`
+		Source  string    `json:"source"`
+		Until   time.Time `json:"until"`
+	}
+	// UsageSeen: what the machine did since the last one.
+	UsageSeen struct {
+		Attempt string  `json:"attempt"`
+		Message int64   `json:"message"`
+		CPU     float64 `json:"cpu"`
+		Memory  int64   `json:"memory"`
+	}
+	// AttemptEnded: the program runs no longer and what it left is kept.
+	AttemptEnded struct {
+		Attempt string `json:"attempt"`
+		Message int64  `json:"message"`
+		Reason  string `json:"reason"` // completed, failed, drained, setup
+		Exit    int    `json:"exit"`
+		Step    int64  `json:"step"`
+		Saved   bool   `json:"saved"`
+		Outputs string `json:"outputs,omitempty"`
+		Error   string `json:"error,omitempty"`
+	}
+	// AgentSilent: nothing was heard of an attempt's agent for too long.
+	AgentSilent struct {
+		Attempt string    `json:"attempt"`
+		Since   time.Time `json:"since"`
+	}
+)
+
+// BillLine is one line of a provider's bill for an instance. Credits are negative.
+type BillLine struct {
+	Rule     string         `json:"rule,omitempty"` // "" for plain seconds
+	Amount   money.Amount   `json:"amount"`
+	Currency money.Currency `json:"currency"`
+}
+
+// Rented is an instance that a provider shows as running.
+type Rented struct {
+	Instance string         `json:"instance"`
+	Launch   string         `json:"launch"` // the key it was rented with
+	Offer    market.OfferID `json:"offer"`
+	Rate     money.Rate     `json:"rate"`
+	From     time.Time      `json:"from"`
+}
+
+// Kinds of events, as they stand in the log.
+func (JobSubmitted) Kind() string      { return "job_submitted" }
+func (JobEnded) Kind() string          { return "job_ended" }
+func (MarketSeen) Kind() string        { return "market_seen" }
+func (Tick) Kind() string              { return "tick" }
+func (Configured) Kind() string        { return "configured" }
+func (LaunchDone) Kind() string        { return "launch_done" }
+func (LaunchRefused) Kind() string     { return "launch_refused" }
+func (InstanceEnded) Kind() string     { return "instance_ended" }
+func (InventorySeen) Kind() string     { return "inventory_seen" }
+func (AgentClaimed) Kind() string      { return "agent_claimed" }
+func (AttemptStarted) Kind() string    { return "attempt_started" }
+func (Progressed) Kind() string        { return "progressed" }
+func (CheckpointSaved) Kind() string   { return "checkpoint_saved" }
+func (CheckpointRefused) Kind() string { return "checkpoint_refused" }
+func (NoticeGiven) Kind() string       { return "notice_given" }
+func (UsageSeen) Kind() string         { return "usage_seen" }
+func (AttemptEnded) Kind() string      { return "attempt_ended" }
+func (AgentSilent) Kind() string       { return "agent_silent" }
+
+// Kinds lists every kind of event, for those who count coverage.
+var Kinds = []string{
+	"job_submitted", "job_ended", "market_seen", "tick", "launch_done", "launch_refused", "instance_ended", "inventory_seen",
+	"agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused", "notice_given", "usage_seen",
+	"attempt_ended", "agent_silent", "configured",
+}
+
+// MarshalJSON writes the body under its kind.
+func (e Event) MarshalJSON() ([]byte, error) {
+	body, err := json.Marshal(e.Body)
+	if err != nil {
+		return nil, err
+	}
+	type plain Event
+	return json.Marshal(struct {
+		Kind string `json:"kind"`
+		plain
+		Body json.RawMessage `json:"body"`
+	}{e.Body.Kind(), plain(e), body})
+}
+
+// UnmarshalJSON reads what MarshalJSON of this or an earlier release wrote.
+func (e *Event) UnmarshalJSON(b []byte) error {
+	type plain Event
+	var v struct {
+		Kind string `json:"kind"`
+		plain
+		Body json.RawMessage `json:"body"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	if v.Schema > Schema {
+		return fmt.Errorf("event has schema %d, this program knows only %d: use a newer program", v.Schema, Schema)
+	}
+	*e = Event(v.plain)
+	var err error
+	e.Body, err = body(v.Kind, v.Body)
+	return err
+}
+
+func body(kind string, b []byte) (Body, error) {
+	switch kind {
+	case "job_submitted":
+		return read[JobSubmitted](b)
+	case "job_ended":
+		return read[JobEnded](b)
+	case "market_seen":
+		return read[MarketSeen](b)
+	case "tick":
+		return Tick{}, nil
+	case "configured":
+		return read[Configured](b)
+	case "launch_done":
+		return read[LaunchDone](b)
+	case "launch_refused":
+		return read[LaunchRefused](b)
+	case "instance_ended":
+		return read[InstanceEnded](b)
+	case "inventory_seen":
+		return read[InventorySeen](b)
+	case "agent_claimed":
+		return read[AgentClaimed](b)
+	case "attempt_started":
+		return read[AttemptStarted](b)
+	case "progressed":
+		return read[Progressed](b)
+	case "checkpoint_saved":
+		return read[CheckpointSaved](b)
+	case "checkpoint_refused":
+		return read[CheckpointRefused](b)
+	case "notice_given":
+		return read[NoticeGiven](b)
+	case "usage_seen":
+		return read[UsageSeen](b)
+	case "attempt_ended":
+		return read[AttemptEnded](b)
+	case "agent_silent":
+		return read[AgentSilent](b)
+	}
+	return nil, fmt.Errorf("event of unknown kind %q: use a newer program", kind)
+}
+
+func read[T Body](b []byte) (Body, error) {
+	var v T
+	err := json.Unmarshal(b, &v)
+	return v, err
+}

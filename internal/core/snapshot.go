@@ -1,0 +1,202 @@
+package core
+
+import (
+	"cmp"
+	"container/heap"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/policy"
+)
+
+// snapshot is the whole state. Derived indexes are made again from it.
+type snapshot struct {
+	Version int                    `json:"version"`
+	Config  Config                 `json:"config"`
+	Now     time.Time              `json:"now"`
+	Seq     uint64                 `json:"seq"`
+	Order   uint64                 `json:"order"`
+	Jobs    []storedJob            `json:"jobs"`
+	Offers  []*offer               `json:"offers"`
+	Orphans map[string]Rented      `json:"orphans,omitempty"`
+	Heads   map[string]ledger.Hash `json:"heads,omitempty"`
+	Again   bool                   `json:"again,omitempty"`
+}
+
+// storedJob is a job with its place in the queue: 0 not there, 1 to be tried, 2 tried.
+type storedJob struct {
+	*Job
+	Order uint64 `json:"order"`
+	Queue int    `json:"queue,omitempty"`
+}
+
+// SnapshotVersion is the form that Snapshot writes. A snapshot of another
+// version is not read: the log has all that it would say.
+const SnapshotVersion = 1
+
+// Snapshot returns the state as bytes; the same state gives the same bytes.
+func (m *Machine) Snapshot() (json.RawMessage, error) {
+	s := snapshot{Version: SnapshotVersion, Config: m.cfg, Now: m.now, Seq: m.seq, Order: m.order, Offers: m.sale, Orphans: m.orphans, Heads: m.heads, Again: m.queue.again}
+	for _, j := range m.byOrder() {
+		stored := storedJob{Job: j, Order: j.place.order}
+		switch j.place.in {
+		case nil:
+		case &m.queue.heaps[m.queue.fresh]:
+			stored.Queue = 1
+		default:
+			stored.Queue = 2
+		}
+		s.Jobs = append(s.Jobs, stored)
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("write snapshot: %w", err)
+	}
+	return b, nil
+}
+
+// Restore returns the machine whose Snapshot gave b.
+func Restore(b json.RawMessage) (*Machine, error) {
+	var s snapshot
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	if s.Version != SnapshotVersion {
+		return nil, fmt.Errorf("read snapshot: it has version %d, not %d", s.Version, SnapshotVersion)
+	}
+	m := New()
+	m.cfg, m.now, m.seq, m.order = s.Config, s.Now, s.Seq, s.Order
+	for _, o := range s.Offers {
+		m.offers[o.Offer.ID] = o
+		m.sale = append(m.sale, o)
+	}
+	if s.Orphans != nil {
+		m.orphans = s.Orphans
+	}
+	if s.Heads != nil {
+		m.heads = s.Heads
+	}
+	for _, stored := range s.Jobs {
+		j := stored.Job
+		j.place.order = stored.Order
+		m.jobs[j.ID] = j
+		if stored.Queue > 0 {
+			m.queue.push(j, (m.queue.fresh+stored.Queue-1)%2)
+		}
+		if !j.Wake.IsZero() {
+			heap.Push(&m.wakes, wake{j.Wake, j})
+		}
+		for _, a := range j.Attempts[j.Closed:] {
+			if !a.Live() {
+				continue
+			}
+			m.attempts[a.ID] = a
+			if a.Instance != "" {
+				m.rented[a.Instance] = a
+			}
+		}
+		if j.live() != nil {
+			m.hold(j)
+		}
+	}
+	m.queue.again = s.Again
+	return m, nil
+}
+
+func (m *Machine) byOrder() []*Job {
+	return slices.SortedFunc(maps.Values(m.jobs), func(a, b *Job) int { return cmp.Compare(a.place.order, b.place.order) })
+}
+
+// Pending returns what was asked for and is not answered yet. After a restart
+// the shell does it again: every key makes that harmless.
+func (m *Machine) Pending() []Action {
+	var list []Action
+	for _, j := range m.byOrder() {
+		for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+			switch {
+			case !a.Live():
+			case a.Phase == Asked:
+				list = append(list, Launch{Job: j.ID, Attempt: a.ID, Offer: a.Offer, MaxRate: j.Terms.Need.MaxRate})
+			case a.Asking:
+				list = append(list, Terminate{Instance: a.Instance, Attempt: a.ID, Why: "asked_before"})
+			case a.Draining && a.Phase == Working:
+				list = append(list, Drain{Attempt: a.ID, Why: a.DrainWhy, Grace: j.Terms.Grace})
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.orphans)) {
+		list = append(list, Terminate{Instance: id, Why: "nobody_owns_it"})
+	}
+	return list
+}
+
+// Now is the time of the last event.
+func (m *Machine) Now() time.Time { return m.now }
+
+// Seq is how many events the machine has taken.
+func (m *Machine) Seq() uint64 { return m.seq }
+
+// Job returns the job of that name. It is the machine's own: read it, between steps.
+func (m *Machine) Job(id string) (*Job, bool) {
+	j, ok := m.jobs[id]
+	return j, ok
+}
+
+// Attempt returns the attempt of that name while it may still cost something.
+func (m *Machine) Attempt(id string) (*Attempt, bool) {
+	a, ok := m.attempts[id]
+	return a, ok
+}
+
+// Jobs returns all jobs in the order of their submission.
+func (m *Machine) Jobs() iter.Seq[*Job] { return slices.Values(m.byOrder()) }
+
+// Live returns the attempts that may still cost something, in the order of their jobs' names.
+func (m *Machine) Live() []*Attempt {
+	var list []*Attempt
+	for _, j := range m.running {
+		for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+			if a.Live() {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+// Quiet reports whether no job waits or runs and nothing is rented.
+func (m *Machine) Quiet() bool {
+	return len(m.attempts) == 0 && len(m.orphans) == 0 && m.queue.Len() == 0
+}
+
+// Sale returns what is for sale with its newest quote and hazard, by name.
+func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
+	return func(yield func(market.Offer, Listing) bool) {
+		for _, o := range m.sale {
+			if !yield(o.Offer, Listing{Quote: o.Quote, Hazard: o.Hazard}) {
+				return
+			}
+		}
+	}
+}
+
+// Listing is what is known of an offer now.
+type Listing struct {
+	Quote  market.Quote
+	Hazard policy.Hazard
+}
+
+// Head returns the hash of the tenant's last posting.
+func (m *Machine) Head(tenant string) ledger.Hash { return m.heads[tenant] }
+
+// Knows reports whether the instance is counted among those that cost something now.
+func (m *Machine) Knows(instance string) bool {
+	_, orphan := m.orphans[instance]
+	return orphan || m.rented[instance] != nil
+}

@@ -1,0 +1,224 @@
+package core
+
+import (
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// State is where a job stands.
+//
+//	Queued ──> Running ──> Succeeded | Failed | Stopped | Cancelled
+//	   ^          │
+//	   └──────────┘ its machine was lost or given back
+type State string
+
+// The states of a job. Running includes booting and draining.
+const (
+	Queued    State = "queued"
+	Running   State = "running"
+	Succeeded State = "succeeded"
+	Failed    State = "failed"
+	Stopped   State = "stopped"   // by the user or a guardrail; its checkpoint is kept
+	Cancelled State = "cancelled" // by the user, at once
+)
+
+// Over reports whether the job will never run again.
+func (s State) Over() bool { return s != Queued && s != Running }
+
+// Phase is where an attempt stands.
+//
+//	Asked ──> Booting ──> Working ──> Leaving ──> Gone
+//
+// Each may fall to Gone at once. Running again after a restore elsewhere is a
+// new attempt, not an arrow back.
+type Phase string
+
+// The phases of an attempt.
+const (
+	Asked   Phase = "asked"   // the launch is not answered yet
+	Booting Phase = "booting" // the instance is billed, the program does not run yet
+	Working Phase = "working" // the program runs
+	Leaving Phase = "leaving" // the program has ended, the instance is being given back
+	Gone    Phase = "gone"    // nothing is billed any more
+)
+
+// Job is a job as the core sees it.
+type Job struct {
+	ID        string       `json:"id"`
+	Tenant    string       `json:"tenant"`
+	Terms     Terms        `json:"terms"`
+	State     State        `json:"state"`
+	Why       string       `json:"why,omitempty"`    // reason of the state, machine-readable
+	Detail    string       `json:"detail,omitempty"` // one sentence
+	Submitted time.Time    `json:"submitted"`
+	Began     time.Time    `json:"began,omitzero"` // first launch
+	Finished  time.Time    `json:"finished,omitzero"`
+	Epoch     int          `json:"epoch"`  // of the newest attempt
+	Closed    int          `json:"closed"` // so many of the first attempts are gone
+	Attempts  []*Attempt   `json:"attempts,omitempty"`
+	Settled   money.Amount `json:"settled"` // cost of all attempts that are gone
+
+	Step      int64              `json:"step"`  // newest seen
+	Total     int64              `json:"total"` // steps of the whole job; 0 unknown
+	EpochSeen float64            `json:"epoch_seen,omitempty"`
+	Metrics   map[string]float64 `json:"metrics,omitempty"`
+	SavedStep int64              `json:"saved_step"` // in the newest verified checkpoint
+	SavedWork time.Duration      `json:"saved_work_ns"`
+	HasSaved  bool               `json:"has_saved,omitempty"`
+	Seen      policy.Seen        `json:"seen"`
+
+	StepRate  float64       `json:"step_rate,omitempty"`    // steps per hour on speed 1; 0 unknown
+	Restart   time.Duration `json:"restart_ns,omitempty"`   // measured; 0 unknown
+	SaveCost  time.Duration `json:"save_cost_ns,omitempty"` // measured; 0 unknown
+	Interval  time.Duration `json:"interval_ns,omitempty"`  // in force; 0: as the program likes
+	Retries   int           `json:"retries,omitempty"`
+	Failures  int           `json:"failures,omitempty"` // attempts in a row that made no step
+	GPUServed time.Duration `json:"gpu_served_ns,omitempty"`
+	Outputs   string        `json:"outputs,omitempty"`
+	Exit      int           `json:"exit,omitempty"`
+	Ending    State         `json:"ending,omitempty"` // what the job becomes when its attempt has left
+	EndingWhy string        `json:"ending_why,omitempty"`
+	Last      plan.Decision `json:"last"`
+	Wake      time.Time     `json:"wake,omitzero"`
+
+	place place // in the queue
+}
+
+// Attempt is one try at a job on one instance.
+type Attempt struct {
+	ID         string                      `json:"id"`
+	Job        string                      `json:"job"`
+	Epoch      int                         `json:"epoch"`
+	Phase      Phase                       `json:"phase"`
+	Offer      market.OfferID              `json:"offer"`
+	Zone       string                      `json:"zone"`
+	Capacity   market.Capacity             `json:"capacity"`
+	Provider   string                      `json:"provider"`
+	Speed      float64                     `json:"speed"`
+	GPUs       int                         `json:"gpus,omitempty"`
+	Instance   string                      `json:"instance,omitempty"`
+	Asked      time.Time                   `json:"asked"`
+	From       time.Time                   `json:"from,omitzero"`  // billed from
+	Until      time.Time                   `json:"until,omitzero"` // billed until
+	Claimed    time.Time                   `json:"claimed,omitzero"`
+	Started    time.Time                   `json:"started,omitzero"` // the program
+	Over       time.Time                   `json:"over,omitzero"`    // the program
+	Rates      []Segment                   `json:"rates,omitempty"`  // what it is billed at
+	Currency   money.Currency              `json:"currency"`
+	Posted     money.Amount                `json:"posted"`        // accrued so far
+	Kept       time.Time                   `json:"kept,omitzero"` // up to here the time is settled as start-up, useful or lost
+	Rules      money.Amount                `json:"rules"`         // sum of the bill's lines that are not plain seconds
+	Uses       map[ledger.Use]money.Amount `json:"uses"`
+	Billed     bool                        `json:"billed,omitempty"`
+	Refused    string                      `json:"refused,omitempty"` // why the launch was not granted
+	Restored   string                      `json:"restored,omitempty"`
+	First      int64                       `json:"first"` // step it began from
+	Step       int64                       `json:"step"`
+	Saves      int                         `json:"saves,omitempty"`
+	SavedBytes int64                       `json:"saved_bytes,omitempty"`
+	LastSave   time.Time                   `json:"last_save,omitzero"`
+	Draining   bool                        `json:"draining,omitempty"`
+	DrainWhy   string                      `json:"drain_why,omitempty"`
+	DrainBy    time.Time                   `json:"drain_by,omitzero"` // when patience ends
+	Noticed    time.Time                   `json:"noticed,omitzero"`
+	End        string                      `json:"end,omitempty"`   // completed, failed, drained, setup, interrupted, silent, terminated, stopped
+	Cause      string                      `json:"cause,omitempty"` // why the instance ended
+	Notice     time.Duration               `json:"notice_ns,omitempty"`
+	Exit       int                         `json:"exit,omitempty"`
+	Heard      int64                       `json:"heard"`            // highest message applied
+	Asking     bool                        `json:"asking,omitempty"` // a Terminate is out
+	IdleFrom   time.Time                   `json:"idle_from,omitzero"`
+	LostTime   time.Duration               `json:"lost_ns,omitempty"`
+	CPU        float64                     `json:"cpu,omitempty"` // mean cores in use
+	CPUSeen    int                         `json:"cpu_seen,omitempty"`
+}
+
+// Live reports whether the attempt may still cost something.
+func (a *Attempt) Live() bool { return a.Phase != Gone }
+
+// Segment is a price from a time on.
+type Segment struct {
+	From time.Time  `json:"from"`
+	Rate money.Rate `json:"rate"`
+}
+
+// Cost returns what the attempt has cost by t at plain seconds: the cumulative
+// cost over its price segments, so that any cut of the span has the same sum.
+func (a *Attempt) Cost(t time.Time) money.Amount {
+	var sum money.Amount
+	if a.From.IsZero() {
+		return sum
+	}
+	if !a.Until.IsZero() && t.After(a.Until) {
+		t = a.Until
+	}
+	for i, s := range a.Rates {
+		end := t
+		if i+1 < len(a.Rates) && a.Rates[i+1].From.Before(t) {
+			end = a.Rates[i+1].From
+		}
+		if end.After(s.From) {
+			sum = sum.Add(s.Rate.Until(end.Sub(s.From)))
+		}
+	}
+	return sum
+}
+
+// Attempt returns the newest attempt, or nil.
+func (j *Job) Attempt() *Attempt {
+	if len(j.Attempts) == 0 {
+		return nil
+	}
+	return j.Attempts[len(j.Attempts)-1]
+}
+
+// live returns the attempt that may still cost something, or nil.
+func (j *Job) live() *Attempt {
+	if a := j.Attempt(); a != nil && a.Live() {
+		return a
+	}
+	return nil
+}
+
+// Spent returns what the job has cost by t, to the last unit.
+func (j *Job) Spent(t time.Time) money.Amount {
+	spent := j.Settled
+	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+		if a.Live() {
+			spent = spent.Add(a.Cost(t))
+		}
+	}
+	return spent
+}
+
+// Left returns the useful time that the job still needs on a machine of that
+// speed, counted from its newest verified checkpoint, or false where nobody can say.
+func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
+	if speed <= 0 {
+		speed = 1
+	}
+	scale := func(hours float64) time.Duration { return time.Duration(hours / speed * float64(time.Hour)) }
+	switch {
+	case j.Total > 0 && j.StepRate > 0:
+		return scale(float64(max(0, j.Total-j.SavedStep)) / j.StepRate), scale(float64(j.SavedStep) / j.StepRate), true
+	case j.Terms.Work > 0 && j.Total > 0:
+		share := float64(j.SavedStep) / float64(j.Total)
+		return scale(j.Terms.Work.Hours() * max(0, 1-share)), scale(j.Terms.Work.Hours() * share), true
+	case j.Terms.Work > 0:
+		return scale(max(0, (j.Terms.Work - j.SavedWork).Hours())), scale(j.SavedWork.Hours()), true
+	}
+	return 0, 0, false
+}
+
+// restart is what a move takes: measured, else as the job's terms say.
+func (j *Job) restart() time.Duration {
+	if j.Restart > 0 {
+		return j.Restart
+	}
+	return j.Terms.Restart
+}

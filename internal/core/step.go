@@ -1,0 +1,486 @@
+package core
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// Config is what the machine works by. It enters as an event, so that a log
+// replays the same whatever a later release would set. Spans are market time.
+type Config struct {
+	MaxRunning int            `json:"max_running"`   // jobs that may hold a machine at once
+	Detect     time.Duration  `json:"detect_ns"`     // how long a loss can go unnoticed
+	BootLimit  time.Duration  `json:"boot_limit_ns"` // from launch to a running program, then the machine is given up
+	CoolOff    time.Duration  `json:"cool_off_ns"`   // before an offer is asked again that refused
+	Patience   time.Duration  `json:"patience_ns"`   // beyond the grace of a drain, then the machine is given back
+	Currency   money.Currency `json:"currency"`      // quotes in another are not bought
+}
+
+// DefaultConfig suits one user on one machine at market speed 1.
+func DefaultConfig() Config {
+	return Config{
+		MaxRunning: 4, Detect: 30 * time.Second, BootLimit: 10 * time.Minute,
+		CoolOff: time.Minute, Patience: 2 * time.Minute, Currency: money.USD,
+	}
+}
+
+// looks is how many queued jobs one step looks at, at most.
+const looks = 64
+
+// Decision is what was decided for a job. It is recorded beside its event;
+// replay applies it and never takes it again.
+type Decision struct {
+	Job string `json:"job"`
+	plan.Decision
+	Version string `json:"version"`
+	// SameRejected: the options were rejected for the same reasons as in the job's
+	// decision before, which the log has; they are not written twice.
+	SameRejected bool `json:"same_rejected,omitempty"`
+}
+
+// Outcome is what one step led to. The shell writes it in one transaction and
+// then does the actions, in order.
+type Outcome struct {
+	Decisions []Decision
+	Actions   []Action
+	Postings  []ledger.Posting
+	Wake      time.Time // when the next Tick is due; zero: none
+}
+
+// Machine is the state of all jobs, attempts and offers. It owns no goroutine
+// and no clock; Step is the only way to change it.
+type Machine struct {
+	cfg      Config
+	now      time.Time
+	seq      uint64
+	order    uint64
+	jobs     map[string]*Job
+	attempts map[string]*Attempt // all that are not gone, by ID
+	rented   map[string]*Attempt // the same by instance
+	orphans  map[string]Rented   // instances that nobody owns, being given back
+	offers   map[market.OfferID]*offer
+	sale     []*offer // sorted by ID
+	running  []*Job   // that hold or ask for a machine, sorted by ID
+	queue    queue
+	wakes    wakes
+	heads    map[string]ledger.Hash
+	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
+	replays  bool
+}
+
+type offer struct {
+	Offer  market.Offer  `json:"offer"`
+	Quote  market.Quote  `json:"quote"`
+	Cool   time.Time     `json:"cool,omitzero"`
+	Hazard policy.Hazard `json:"hazard"`
+}
+
+// New returns a machine with no jobs.
+func New() *Machine {
+	return &Machine{
+		cfg: DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
+		orphans: map[string]Rented{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
+	}
+}
+
+// Step takes one event and returns what is to be done about it, in order. It is
+// total: an event about something unknown or long over changes nothing.
+// It panics if time runs backwards, which is a bug of the caller.
+func (m *Machine) Step(e Event) Outcome { return m.step(e, nil, false) }
+
+// Replay does again what the log says happened: the event with the decisions
+// that were taken then. It gives the same postings and state as Step did.
+func (m *Machine) Replay(e Event, decisions []Decision) Outcome { return m.step(e, decisions, true) }
+
+func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
+	if e.At.Before(m.now) {
+		panic(fmt.Sprintf("core: %s at %v, but it is %v already", e.Body.Kind(), e.At, m.now))
+	}
+	m.now, m.replay, m.replays = e.At, decisions, replays
+	m.seq++
+	out := &Outcome{}
+	switch b := e.Body.(type) {
+	case Configured:
+		m.cfg = b.Config
+		m.queue.changed()
+	case JobSubmitted:
+		m.submit(e, b)
+	case JobEnded:
+		m.endJob(out, b)
+	case MarketSeen:
+		m.seeMarket(out, b)
+	case Tick:
+	case LaunchDone:
+		m.launched(out, Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
+	case LaunchRefused:
+		m.refused(out, b)
+	case InstanceEnded:
+		m.ended(out, b)
+	case InventorySeen:
+		m.inventory(out, b)
+	case AgentClaimed:
+		if a := m.attempts[b.Attempt]; a != nil && a.Claimed.IsZero() {
+			a.Claimed = m.now
+		}
+	case AttemptStarted:
+		m.started(out, b)
+	case Progressed:
+		m.progressed(out, b)
+	case CheckpointSaved:
+		m.saved(out, b)
+	case CheckpointRefused:
+		m.hear(b.Attempt, b.Message)
+	case NoticeGiven:
+		m.noticed(b)
+	case UsageSeen:
+		m.used(out, b)
+	case AttemptEnded:
+		m.programEnded(out, b)
+	case AgentSilent:
+		if a := m.attempts[b.Attempt]; a != nil && a.Phase != Asked {
+			a.End = cmp.Or(a.End, "silent")
+			m.terminate(out, a, "agent_silent")
+		}
+	default:
+		panic(fmt.Sprintf("core: unknown event %T", e.Body))
+	}
+	m.due(out)
+	m.consider(out)
+	m.seal(out)
+	out.Wake = m.nextWake()
+	return *out
+}
+
+// due looks at the jobs whose time has come.
+func (m *Machine) due(out *Outcome) {
+	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now) {
+		w := heap.Pop(&m.wakes).(wake)
+		if !w.at.Equal(w.job.Wake) || w.job.State.Over() && w.job.live() == nil {
+			continue
+		}
+		w.job.Wake = time.Time{}
+		switch {
+		case w.job.State == Queued && w.job.place.in != nil:
+			if m.room() {
+				m.queue.remove(w.job)
+				m.try(out, w.job)
+			}
+		default:
+			m.review(out, w.job)
+		}
+	}
+}
+
+// consider lets queued jobs have the free places, most urgent first.
+func (m *Machine) consider(out *Outcome) {
+	for range looks {
+		if !m.room() {
+			return
+		}
+		j, ok := m.queue.next()
+		if !ok {
+			return
+		}
+		m.try(out, j)
+	}
+}
+
+func (m *Machine) room() bool { return len(m.running) < m.cfg.MaxRunning }
+
+func (m *Machine) nextWake() time.Time {
+	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(m.wakes[0].job.Wake) {
+		heap.Pop(&m.wakes)
+	}
+	var at time.Time
+	if len(m.wakes) > 0 {
+		at = m.wakes[0].at
+	}
+	if m.room() && m.queue.untried() {
+		if soon := m.now.Add(time.Second); at.IsZero() || soon.Before(at) {
+			at = soon
+		}
+	}
+	return at
+}
+
+// wakeAt asks for a look at j at t, or earlier where that was asked before.
+func (m *Machine) wakeAt(j *Job, t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	if !t.After(m.now) {
+		t = m.now.Add(time.Nanosecond)
+	}
+	if j.Wake.IsZero() || t.Before(j.Wake) {
+		j.Wake = t
+		heap.Push(&m.wakes, wake{t, j})
+	}
+}
+
+// try decides about a job that holds no machine and launches what was taken.
+func (m *Machine) try(out *Outcome, j *Job) {
+	d := m.decide(out, j)
+	if d.Take == "" {
+		if d.Why == plan.BudgetGone {
+			m.finish(out, j, Stopped, string(policy.BudgetSpent))
+			return
+		}
+		j.Why = string(d.Why)
+		m.queue.tried(j)
+		m.wakeAt(j, d.Again)
+		return
+	}
+	o := m.offers[d.Take]
+	if o == nil { // a log that names an offer which its market never showed
+		m.queue.tried(j)
+		return
+	}
+	j.Epoch++
+	a := &Attempt{
+		ID: fmt.Sprintf("%s.%d", j.ID, j.Epoch), Job: j.ID, Epoch: j.Epoch, Phase: Asked, Offer: d.Take, Zone: o.Offer.Zone,
+		Capacity: o.Offer.Capacity, Provider: o.Offer.Provider, Speed: o.Offer.Speed, GPUs: o.Offer.Accelerators, Asked: m.now, Currency: o.Offer.Currency,
+		First: j.SavedStep, Step: j.SavedStep, Uses: map[ledger.Use]money.Amount{},
+	}
+	j.Attempts = append(j.Attempts, a)
+	j.State, j.Why, j.Detail = Running, string(d.Why), ""
+	if j.Began.IsZero() {
+		j.Began = m.now
+	}
+	m.attempts[a.ID] = a
+	m.hold(j)
+	out.Actions = append(out.Actions, Launch{Job: j.ID, Attempt: a.ID, Offer: d.Take, MaxRate: j.Terms.Need.MaxRate})
+}
+
+func (m *Machine) hold(j *Job) {
+	i, found := slices.BinarySearchFunc(m.running, j.ID, func(a *Job, id string) int { return cmp.Compare(a.ID, id) })
+	if !found {
+		m.running = slices.Insert(m.running, i, j)
+	}
+}
+
+// release takes j from those that hold a machine.
+func (m *Machine) release(j *Job) {
+	i, found := slices.BinarySearchFunc(m.running, j.ID, func(a *Job, id string) int { return cmp.Compare(a.ID, id) })
+	if found {
+		m.running = slices.Delete(m.running, i, i+1)
+		m.queue.changed()
+	}
+}
+
+// decide takes the decision for j, or in replay the recorded one.
+func (m *Machine) decide(out *Outcome, j *Job) plan.Decision {
+	var d plan.Decision
+	if m.replays {
+		if len(m.replay) > 0 && m.replay[0].Job == j.ID {
+			r := m.replay[0]
+			d, m.replay = r.Decision, m.replay[1:]
+			if r.SameRejected {
+				d.Rejected = j.Last.Rejected
+			}
+		}
+	} else {
+		d = plan.Decide(m.view(j), m.options())
+	}
+	record := Decision{Job: j.ID, Decision: d, Version: plan.Version}
+	if same(d, j.Last) {
+		record.Rejected, record.SameRejected = nil, true
+	}
+	out.Decisions = append(out.Decisions, record)
+	j.Last = d
+	return d
+}
+
+func same(a, b plan.Decision) bool {
+	return len(a.Rejected) > 0 && slices.Equal(a.Rejected, b.Rejected)
+}
+
+// view is j as a decision sees it.
+func (m *Machine) view(j *Job) plan.Job {
+	speed := 1.0
+	v := plan.Job{Need: j.Terms.Need, DeadlineFirst: j.Terms.DeadlineFirst}
+	v.Need.Critical = v.Need.Critical || j.Terms.Priority >= 2
+	if a := j.live(); a != nil && a.Phase == Working {
+		v.Held = a.Offer
+		if a.Speed > 0 {
+			speed = a.Speed
+		}
+	}
+	left, done, known := j.Left(speed)
+	v.Progress = policy.Progress{
+		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
+		Restart: j.restart(), Detect: m.cfg.Detect,
+	}
+	if j.Terms.HasBudget {
+		v.Limited, v.Left = true, j.Terms.Budget.Sub(j.Spent(m.now))
+	}
+	return v
+}
+
+func (m *Machine) options() []plan.Option {
+	list := make([]plan.Option, 0, len(m.sale))
+	for _, o := range m.sale {
+		if o.Offer.Currency == m.cfg.Currency {
+			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now)})
+		}
+	}
+	return list
+}
+
+func (m *Machine) submit(e Event, b JobSubmitted) {
+	if _, known := m.jobs[b.Job]; known || b.Job == "" {
+		return
+	}
+	m.order++
+	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval}
+	j.place.order = m.order
+	m.jobs[j.ID] = j
+	m.queue.add(j)
+}
+
+func (m *Machine) endJob(out *Outcome, b JobEnded) {
+	j := m.jobs[b.Job]
+	if j == nil || j.State.Over() {
+		return
+	}
+	state, why := Cancelled, "cancelled_by_user"
+	if b.Save {
+		state, why = Stopped, "stopped_by_user"
+	}
+	a := j.live()
+	switch {
+	case j.State == Queued || a == nil:
+		m.finish(out, j, state, why)
+	case b.Save && a.Phase == Working:
+		m.drain(out, j, a, why, state)
+	default:
+		m.finish(out, j, state, why)
+		if a.Phase != Asked {
+			m.terminate(out, a, why)
+		}
+	}
+}
+
+func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
+	for _, o := range b.Offers {
+		if known := m.offers[o.ID]; known != nil {
+			known.Offer = o
+			continue
+		}
+		added := &offer{Offer: o, Quote: market.Quote{Offer: o.ID}}
+		m.offers[o.ID] = added
+		i, _ := slices.BinarySearchFunc(m.sale, o.ID, func(a *offer, id market.OfferID) int { return cmp.Compare(a.Offer.ID, id) })
+		m.sale = slices.Insert(m.sale, i, added)
+	}
+	for _, q := range b.Quotes {
+		o := m.offers[q.Offer]
+		if o == nil || q.At.Before(o.Quote.At) || q.Priced && q.Rate < 0 {
+			continue
+		}
+		changed := o.Quote.Rate != q.Rate || o.Quote.Priced != q.Priced
+		o.Quote = q
+		if changed && q.Priced && o.Offer.Capacity == market.Spot {
+			m.reprice(o.Offer.ID, q)
+		}
+	}
+	m.queue.changed()
+	for _, j := range slices.Clone(m.running) {
+		m.review(out, j)
+	}
+}
+
+// review looks at a job that holds a machine: whether it must stop, and whether
+// it should be elsewhere.
+func (m *Machine) review(out *Outcome, j *Job) {
+	a := j.live()
+	if a == nil {
+		return
+	}
+	switch {
+	case a.Asking || a.Phase == Asked:
+		return
+	case a.Phase == Booting:
+		if limit := a.From.Add(m.cfg.BootLimit); m.now.Before(limit) {
+			m.wakeAt(j, limit)
+			return
+		}
+		a.End = "silent"
+		m.terminate(out, a, "boot_limit")
+		return
+	case a.Draining || a.Phase == Leaving:
+		if m.now.Before(a.DrainBy) {
+			m.wakeAt(j, a.DrainBy)
+			return
+		}
+		m.terminate(out, a, "drain_overdue")
+		return
+	}
+	if why, stop := m.exhausted(j, a); stop {
+		m.drain(out, j, a, string(why), Stopped)
+		return
+	}
+	if !a.Noticed.IsZero() {
+		return // the agent is saving already
+	}
+	d := m.decide(out, j)
+	if d.Take != a.Offer {
+		m.drain(out, j, a, "move_"+string(d.Why), "")
+		return
+	}
+	m.wakeAt(j, d.Again)
+}
+
+// drain asks the agent to save and end; the job becomes state afterwards, or is queued again where that is "".
+func (m *Machine) drain(out *Outcome, j *Job, a *Attempt, why string, state State) {
+	if state != "" && j.Ending == "" {
+		j.Ending, j.EndingWhy = state, why
+	}
+	if a.Draining || a.Phase != Working {
+		return
+	}
+	a.Draining, a.DrainWhy = true, why
+	a.DrainBy = m.now.Add(j.Terms.Grace + m.cfg.Patience)
+	m.wakeAt(j, a.DrainBy)
+	out.Actions = append(out.Actions, Drain{Attempt: a.ID, Why: why, Grace: j.Terms.Grace})
+}
+
+func (m *Machine) terminate(out *Outcome, a *Attempt, why string) {
+	if a.Asking || a.Phase == Gone || a.Instance == "" {
+		return
+	}
+	a.Asking = true
+	out.Actions = append(out.Actions, Terminate{Instance: a.Instance, Attempt: a.ID, Why: why})
+}
+
+// finish ends the job; what its machine still costs is added when the machine has gone.
+func (m *Machine) finish(out *Outcome, j *Job, s State, why string) {
+	if j.State.Over() {
+		return
+	}
+	m.queue.remove(j)
+	j.State, j.Why, j.Finished = s, why, m.now
+	if j.live() == nil {
+		m.release(j)
+	}
+	out.Actions = append(out.Actions, Notify{Job: j.ID, State: s, Why: why})
+}
+
+// requeue lets the job try again.
+func (m *Machine) requeue(j *Job, why string) {
+	if j.State.Over() || j.place.in != nil {
+		return
+	}
+	j.State, j.Why = Queued, why
+	if j.live() == nil {
+		m.release(j)
+	}
+	m.queue.add(j)
+}

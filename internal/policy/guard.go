@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"slices"
+	"time"
+)
+
+// Stop is why a run is ended before its program ends it.
+type Stop string
+
+// The guardrails. Each saves a checkpoint first.
+const (
+	TargetReached Stop = "target_reached" // success: the rest of the money comes back
+	BudgetSpent   Stop = "budget_spent"
+	GPUHoursSpent Stop = "gpu_hours_spent"
+	WallClock     Stop = "wall_clock"
+	Plateau       Stop = "plateau"
+	Diverged      Stop = "diverged"
+	MachineIdle   Stop = "machine_idle"
+	DeadlineGone  Stop = "deadline_passed"
+)
+
+// Metric is what the user watches.
+type Metric struct {
+	Name     string  `json:"name"`
+	Maximize bool    `json:"maximize,omitempty"`
+	Target   float64 `json:"target,omitempty"`
+	HasGoal  bool    `json:"has_target,omitempty"` // whether Target is set
+	Patience int64   `json:"patience,omitempty"`   // steps without improvement that end the run; 0: never
+	MinDelta float64 `json:"min_delta,omitempty"`  // what counts as improvement
+}
+
+// Seen is what became of the metric so far. It restarts from the checkpoint
+// with its run, since a run that resumes sees the same values again.
+type Seen struct {
+	Best     float64 `json:"best,omitempty"`
+	BestStep int64   `json:"best_step,omitempty"`
+	Any      bool    `json:"any,omitempty"`
+}
+
+// Watch takes the metrics of one report and says whether the run should end.
+// broken names the metrics that are not a finite number.
+func (s *Seen) Watch(m Metric, step int64, values map[string]float64, broken []string) (Stop, bool) {
+	if slices.Contains(broken, m.Name) || m.Name == "" && slices.Contains(broken, "loss") {
+		return Diverged, true
+	}
+	v, ok := values[m.Name]
+	if !ok || m.Name == "" {
+		return "", false
+	}
+	better := func(a, b float64) bool { // a better than b
+		if m.Maximize {
+			return a > b
+		}
+		return a < b
+	}
+	if m.HasGoal && (v == m.Target || better(v, m.Target)) {
+		return TargetReached, true
+	}
+	margin := m.MinDelta
+	if !m.Maximize {
+		margin = -margin
+	}
+	if !s.Any || better(v, s.Best+margin) {
+		*s = Seen{Best: v, BestStep: step, Any: true}
+		return "", false
+	}
+	if m.Patience > 0 && step-s.BestStep >= m.Patience {
+		return Plateau, true
+	}
+	return "", false
+}
+
+// Idle reports whether a machine that used cpu cores has done nothing since.
+func Idle(since, now time.Time, limit time.Duration) bool {
+	return limit > 0 && !since.IsZero() && now.Sub(since) >= limit
+}
