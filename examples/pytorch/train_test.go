@@ -1,0 +1,166 @@
+// Package pytorch tests the PyTorch example with real processes and real kills.
+// It has no Go code of its own.
+package pytorch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// python returns an interpreter that has PyTorch: Debian's own before another
+// one on the PATH.
+func python(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"/usr/bin/python3", "python3"} {
+		path, err := exec.LookPath(name)
+		if err == nil && exec.Command(path, "-c", "import torch").Run() == nil {
+			return path
+		}
+	}
+	if os.Getenv("SCRIMP_CI") == "1" {
+		t.Fatal("python3-torch is not installed")
+	}
+	t.Skip("skipped: python3-torch is not installed; .ci/run installs it")
+	return ""
+}
+
+// train runs train.py in dir and sends it sig at the first line that begins
+// with at; an empty at lets it run to its end. It returns what was printed and
+// the exit status, -1 where a signal ended it.
+func train(t *testing.T, python, dir string, env []string, sig syscall.Signal, at string, args ...string) (lines []string, code int) {
+	t.Helper()
+	c := exec.Command(python, append([]string{"train.py", "--steps", "120", "--log-every", "1", "--save-every", "0.02",
+		"--out", filepath.Join(dir, "out", "result.json")}, args...)...)
+	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "SCRIMP_CHECKPOINT_DIR="+filepath.Join(dir, "saved"))
+	c.Env = append(c.Env, env...)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for s := bufio.NewScanner(out); s.Scan(); {
+		lines = append(lines, s.Text())
+		if at != "" && strings.HasPrefix(s.Text(), at) {
+			at = ""
+			if err := c.Process.Signal(sig); err != nil {
+				t.Logf("signal: %v", err)
+			}
+		}
+	}
+	_ = c.Wait() // the status is what counts
+	if stderr.Len() > 0 {
+		t.Errorf("stderr: %s", stderr.String())
+	}
+	return lines, c.ProcessState.ExitCode()
+}
+
+type result struct {
+	Steps    int
+	Loss     float64
+	Accuracy float64
+	Weights  string
+}
+
+func read(t *testing.T, dir string) (r result) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "out", "result.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Killed twice without notice and asked to stop once, it ends with the loss and
+// the weights of a run that was left alone.
+func TestKilledTrainingEndsWithTheSameLoss(t *testing.T) {
+	if _, err := os.ReadFile("train.py"); err != nil { // go test's cache looks at what the test itself has read
+		t.Fatal(err)
+	}
+	py := python(t)
+	helper, err := filepath.Abs("../../sdk/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, env := range map[string][]string{"alone": nil, "with the helper": {"PYTHONPATH=" + helper, "SCRIMP_JOB=job-1"}} {
+		t.Run(name, func(t *testing.T) {
+			whole, dir := t.TempDir(), t.TempDir()
+			if lines, code := train(t, py, whole, env, 0, ""); code != 0 {
+				t.Fatalf("the whole run ended with %d: %v", code, lines)
+			}
+			for _, kill := range []struct {
+				sig  syscall.Signal
+				at   string
+				code int
+			}{
+				{syscall.SIGKILL, "step 31/", -1},
+				{syscall.SIGTERM, "step 58/", 143},
+				{syscall.SIGKILL, "step 90/", -1},
+			} {
+				lines, code := train(t, py, dir, env, kill.sig, kill.at)
+				if code != kill.code {
+					t.Fatalf("%v at %s: exit status %d, want %d: %v", kill.sig, kill.at, code, kill.code, lines)
+				}
+				if end := lines[len(lines)-1]; kill.sig == syscall.SIGTERM && !strings.HasPrefix(end, "saved step ") {
+					t.Fatalf("SIGTERM: the last line is %q", end)
+				}
+			}
+			lines, code := train(t, py, dir, env, 0, "")
+			if code != 0 || !strings.HasPrefix(lines[0], "resumed from step ") {
+				t.Fatalf("the last run ended with %d: %v", code, lines)
+			}
+			got, want := read(t, dir), read(t, whole)
+			if got != want {
+				t.Fatalf("after three kills %+v, want %+v", got, want)
+			}
+			if want.Steps != 120 || want.Loss >= 1.8 {
+				t.Fatalf("%+v: nothing was learnt", want)
+			}
+			t.Logf("loss %v, weights %s", got.Loss, got.Weights[:16])
+		})
+	}
+}
+
+// The patterns of the job file read the lines that the program prints.
+func TestJobFileReadsTheLines(t *testing.T) {
+	job, err := os.ReadFile("job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("train.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, form := range map[string][2]string{
+		"pattern": {`"step %d/%d loss %.4f"`, "step 7/9 loss 2.5000"},
+		"saved":   {`"saved step %d"`, "saved step 7"},
+	} {
+		line := form[1]
+		if !bytes.Contains(program, []byte(form[0])) {
+			t.Errorf("train.py prints no %s any more", form[0])
+		}
+		m := regexp.MustCompile(`(?m)^ +` + field + `: '(.*)'$`).FindSubmatch(job)
+		if m == nil {
+			t.Fatalf("job.yaml has no %s in single quotes", field)
+		}
+		p := regexp.MustCompile(string(m[1]))
+		got := p.FindStringSubmatch(line)
+		if got == nil || got[p.SubexpIndex("step")] != "7" {
+			t.Errorf("%s does not read %q", field, line)
+		}
+	}
+}
