@@ -108,27 +108,38 @@ func number(t *testing.T, line, pattern string) int64 {
 
 // However often and however it is killed, a run ends with the same bytes.
 func TestKilledRunEndsWithTheSameWeights(t *testing.T) {
-	const steps = 40
+	for steps := 40; killOften(t, steps) < 6; steps *= 2 {
+		if steps > 1000 {
+			t.Fatal("the signals come too late")
+		}
+	}
+}
+
+// killOften compares a run that is killed again and again with one that is
+// not, and returns how often a signal came before the end.
+func killOften(t *testing.T, steps int) (kills int) {
+	t.Helper()
+	n := strconv.Itoa(steps)
 	whole := workplace(t)
-	if k := start(t, whole, 0, 0, "--steps", "40"); k.code != 0 {
+	if k := start(t, whole, 0, 0, "--steps", n); k.code != 0 {
 		t.Fatalf("the whole run ended with %d: %v", k.code, k.lines)
 	}
 	r := splitmix(2)
 	dir := workplace(t)
-	kills, signals := 0, []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
+	signals := []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
 	resumed, last := int64(0), killed{}
 	for run := 0; ; run++ {
 		if run > 2*steps {
 			t.Fatalf("no end after %d runs", run)
 		}
 		sig := signals[run%len(signals)]
-		last = start(t, dir, sig, 1+r.below(7), "--steps", "40")
+		last = start(t, dir, sig, 1+r.below(7), "--steps", n)
 		if resumed > 0 || strings.HasPrefix(last.lines[1], "resumed") {
-			n := number(t, last.lines[1], `^resumed from step (\d+)$`)
-			if n < resumed {
-				t.Fatalf("run %d resumed from step %d, an earlier one was at %d", run, n, resumed)
+			from := number(t, last.lines[1], `^resumed from step (\d+)$`)
+			if from < resumed {
+				t.Fatalf("run %d resumed from step %d, an earlier one had saved %d", run, from, resumed)
 			}
-			resumed = n
+			resumed = from
 		}
 		for _, line := range last.lines { // what was said to be saved is what the next one begins from, or later
 			if strings.HasPrefix(line, "saved") {
@@ -156,18 +167,16 @@ func TestKilledRunEndsWithTheSameWeights(t *testing.T) {
 			}
 		}
 	}
-	if kills < 6 {
-		t.Fatalf("only %d kills", kills)
-	}
 	if !bytes.Equal(weights(t, dir), weights(t, whole)) {
 		t.Fatalf("after %d kills the weights differ", kills)
 	}
 	t.Logf("%d kills, %d bytes of weights are equal", kills, len(weights(t, whole)))
 
-	again := start(t, dir, 0, 0, "--steps", "40")
-	if again.code != 0 || again.lines[1] != "resumed from step 40" || again.lines[len(again.lines)-1] != last.lines[len(last.lines)-1] {
+	again := start(t, dir, 0, 0, "--steps", n)
+	if again.code != 0 || again.lines[1] != "resumed from step "+n || again.lines[len(again.lines)-1] != last.lines[len(last.lines)-1] {
 		t.Fatalf("run again after its end: %d, %v", again.code, again.lines)
 	}
+	return kills
 }
 
 // The learning rate does not look at how many steps are asked for.

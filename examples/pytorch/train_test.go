@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,7 +38,7 @@ func python(t *testing.T) string {
 // the exit status, -1 where a signal ended it.
 func train(t *testing.T, python, dir string, env []string, sig syscall.Signal, at string, args ...string) (lines []string, code int) {
 	t.Helper()
-	c := exec.Command(python, append([]string{"train.py", "--steps", "120", "--log-every", "1", "--save-every", "0.02",
+	c := exec.Command(python, append([]string{"train.py", "--log-every", "1", "--save-every", "0.02",
 		"--out", filepath.Join(dir, "out", "result.json")}, args...)...)
 	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "SCRIMP_CHECKPOINT_DIR="+filepath.Join(dir, "saved"))
 	c.Env = append(c.Env, env...)
@@ -98,41 +99,52 @@ func TestKilledTrainingEndsWithTheSameLoss(t *testing.T) {
 	}
 	for name, env := range map[string][]string{"alone": nil, "with the helper": {"PYTHONPATH=" + helper, "SCRIMP_JOB=job-1"}} {
 		t.Run(name, func(t *testing.T) {
-			whole, dir := t.TempDir(), t.TempDir()
-			if lines, code := train(t, py, whole, env, 0, ""); code != 0 {
-				t.Fatalf("the whole run ended with %d: %v", code, lines)
-			}
-			for _, kill := range []struct {
-				sig  syscall.Signal
-				at   string
-				code int
-			}{
-				{syscall.SIGKILL, "step 31/", -1},
-				{syscall.SIGTERM, "step 58/", 143},
-				{syscall.SIGKILL, "step 90/", -1},
-			} {
-				lines, code := train(t, py, dir, env, kill.sig, kill.at)
-				if code != kill.code {
-					t.Fatalf("%v at %s: exit status %d, want %d: %v", kill.sig, kill.at, code, kill.code, lines)
-				}
-				if end := lines[len(lines)-1]; kill.sig == syscall.SIGTERM && !strings.HasPrefix(end, "saved step ") {
-					t.Fatalf("SIGTERM: the last line is %q", end)
+			for steps := 120; !killedIsTheSame(t, py, env, steps); steps *= 2 {
+				if steps > 10_000 {
+					t.Fatal("the signals come too late")
 				}
 			}
-			lines, code := train(t, py, dir, env, 0, "")
-			if code != 0 || !strings.HasPrefix(lines[0], "resumed from step ") {
-				t.Fatalf("the last run ended with %d: %v", code, lines)
-			}
-			got, want := read(t, dir), read(t, whole)
-			if got != want {
-				t.Fatalf("after three kills %+v, want %+v", got, want)
-			}
-			if want.Steps != 120 || want.Loss >= 1.8 {
-				t.Fatalf("%+v: nothing was learnt", want)
-			}
-			t.Logf("loss %v, weights %s", got.Loss, got.Weights[:16])
 		})
 	}
+}
+
+// killedIsTheSame compares a run of so many steps that is killed three times
+// with one that is not. It is false where a signal came after the end.
+func killedIsTheSame(t *testing.T, py string, env []string, steps int) bool {
+	t.Helper()
+	n := strconv.Itoa(steps)
+	whole, dir := t.TempDir(), t.TempDir()
+	if lines, code := train(t, py, whole, env, 0, "", "--steps", n); code != 0 {
+		t.Fatalf("the whole run ended with %d: %v", code, lines)
+	}
+	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+		want := map[syscall.Signal]int{syscall.SIGKILL: -1, syscall.SIGTERM: 143}[sig]
+		at := "step " + strconv.Itoa((i+1)*steps/4) + "/"
+		lines, code := train(t, py, dir, env, sig, at, "--steps", n)
+		if code == 0 {
+			t.Logf("%v at %s came after the end", sig, at)
+			return false
+		}
+		if code != want {
+			t.Fatalf("%v at %s: exit status %d, want %d: %v", sig, at, code, want, lines)
+		}
+		if end := lines[len(lines)-1]; sig == syscall.SIGTERM && !strings.HasPrefix(end, "saved step ") {
+			t.Fatalf("SIGTERM: the last line is %q", end)
+		}
+	}
+	lines, code := train(t, py, dir, env, 0, "", "--steps", n)
+	if code != 0 || !strings.HasPrefix(lines[0], "resumed from step ") {
+		t.Fatalf("the last run ended with %d: %v", code, lines)
+	}
+	got, want := read(t, dir), read(t, whole)
+	if got != want {
+		t.Fatalf("after three kills %+v, want %+v", got, want)
+	}
+	if want.Steps != steps || want.Loss >= 1.8 {
+		t.Fatalf("%+v: nothing was learnt", want)
+	}
+	t.Logf("loss %v, weights %s", got.Loss, got.Weights[:16])
+	return true
 }
 
 // The patterns of the job file read the lines that the program prints.

@@ -1,0 +1,101 @@
+// Package plain tests the shell example with real processes and real kills. It
+// has no Go code of its own.
+package plain
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// train runs the script in a process group of its own, as the agent does, and
+// sends the group sig at the first line that begins with at.
+func train(t *testing.T, dir string, steps int, sig syscall.Signal, at string) (lines []string, code int) {
+	t.Helper()
+	script, err := filepath.Abs("train.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("sh", script, strconv.Itoa(steps), "0.001")
+	c.Dir = dir
+	c.Env = append(os.Environ(), "SCRIMP_CHECKPOINT_DIR="+filepath.Join(dir, "saved"))
+	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for s := bufio.NewScanner(out); s.Scan(); {
+		lines = append(lines, s.Text())
+		if at != "" && strings.HasPrefix(s.Text(), at) {
+			at = ""
+			if err := syscall.Kill(-c.Process.Pid, sig); err != nil {
+				t.Logf("signal: %v", err)
+			}
+		}
+	}
+	_ = c.Wait() // the status is what counts
+	return lines, c.ProcessState.ExitCode()
+}
+
+// Killed, asked to stop, and killed again, the script ends with the result of a
+// run that was left alone.
+func TestKilledScriptEndsWithTheSameResult(t *testing.T) {
+	if _, err := os.ReadFile("train.sh"); err != nil { // go test's cache looks at what the test itself has read
+		t.Fatal(err)
+	}
+	for steps := 100; !killedIsTheSame(t, steps); steps *= 2 {
+		if steps > 10_000 {
+			t.Fatal("the signals come too late")
+		}
+	}
+}
+
+// killedIsTheSame compares a run of so many steps that is killed three times
+// with one that is not. It is false where a signal came after the end.
+func killedIsTheSame(t *testing.T, steps int) bool {
+	t.Helper()
+	whole, dir := t.TempDir(), t.TempDir()
+	if lines, code := train(t, whole, steps, 0, ""); code != 0 {
+		t.Fatalf("the whole run ended with %d: %v", code, lines)
+	}
+	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL} {
+		want := map[syscall.Signal]int{syscall.SIGKILL: -1, syscall.SIGTERM: 143}[sig]
+		at := "step " + strconv.Itoa((i+1)*steps/4) + "/"
+		lines, code := train(t, dir, steps, sig, at)
+		if code == 0 {
+			t.Logf("%v at %s came after the end", sig, at)
+			return false
+		}
+		if code != want || i > 0 && !strings.HasPrefix(lines[0], "resumed from step ") {
+			t.Fatalf("%v at %s: exit status %d, want %d: %v", sig, at, code, want, lines)
+		}
+		if end := lines[len(lines)-1]; sig == syscall.SIGTERM && !strings.HasPrefix(end, "saved step ") {
+			t.Fatalf("SIGTERM: the last line is %q", end)
+		}
+	}
+	lines, code := train(t, dir, steps, 0, "")
+	if code != 0 || !strings.HasPrefix(lines[0], "resumed from step ") {
+		t.Fatalf("the last run ended with %d: %v", code, lines)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "out", "result"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(filepath.Join(whole, "out", "result"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) || !strings.HasPrefix(string(want), strconv.Itoa(steps)+" 2") {
+		t.Fatalf("after three kills %q, want %q", got, want)
+	}
+	return true
+}
