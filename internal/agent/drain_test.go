@@ -95,6 +95,9 @@ func TestEveryReasonToStopSavesFirst(t *testing.T) {
 		stop func(*rig)
 		want string
 	}{
+		{"order, below a shell that dies of the signal", func(r *rig) {
+			r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "a better offer", Grace: time.Minute} })
+		}, "started, saved, ended drained 143 saved=true"},
 		{"order", func(r *rig) {
 			r.server.order(func() { r.server.orders.Drain = &api.Drain{Why: "a better offer", Grace: time.Minute} })
 		}, "started, saved, ended drained 0 saved=true"},
@@ -102,7 +105,11 @@ func TestEveryReasonToStopSavesFirst(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := running(t, assign(t, "train"), nil)
+			a := assign(t, "train", "TEST_SAVE=300ms")
+			if strings.Contains(c.name, "shell") {
+				a.Command, a.Args = "'"+a.Args[0]+"'; true", nil
+			}
+			r := running(t, a, nil)
 			c.stop(r)
 			if err := r.end(); err != nil {
 				t.Fatal(err)
