@@ -20,9 +20,9 @@ fi
 
 # save publishes by a rename, so that a kill in between leaves the older state whole.
 save() {
-	echo "$step $a" >"$folder/state.part"
-	sync "$folder/state.part" 2>/dev/null || sync
-	mv "$folder/state.part" "$folder/state"
+	echo "$step $a" >"$folder/state.tmp"
+	sync "$folder/state.tmp" 2>/dev/null || sync
+	mv "$folder/state.tmp" "$folder/state"
 	echo "saved step $step"
 }
 

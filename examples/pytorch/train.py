@@ -59,12 +59,12 @@ def network():
 
 def write_atomically(path, write):
     """The file appears whole or not at all, and is on the disk once it appears."""
-    part = path + ".part"
-    with open(part, "wb") as f:
+    aside = path + ".tmp"
+    with open(aside, "wb") as f:
         write(f)
         f.flush()
         os.fsync(f.fileno())
-    os.replace(part, path)
+    os.replace(aside, path)
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     try:
         os.fsync(folder)

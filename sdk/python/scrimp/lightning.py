@@ -28,7 +28,7 @@ except ImportError:
 __all__ = ["ScrimpCallback", "newest"]
 
 _NAME = re.compile(r"scrimp-step=(\d+)\.ckpt")
-_PART = ".part"  # a save that is not complete
+_ASIDE = ".tmp"  # what ends so is never taken for a part of a checkpoint
 
 
 def newest(folder: Optional[str] = None) -> Optional[str]:
@@ -87,13 +87,13 @@ class ScrimpCallback(Callback):
             return
         folder = self._folder or scrimp.checkpoint_dir()
         path = os.path.join(folder, "scrimp-step=%d.ckpt" % step)
-        trainer.save_checkpoint(path + _PART)  # on all ranks; may be a folder
+        trainer.save_checkpoint(path + _ASIDE)  # on all ranks; may be a folder
         if trainer.is_global_zero:
             _remove(path)
-            os.replace(path + _PART, path)
+            os.replace(path + _ASIDE, path)
             for name in os.listdir(folder):
                 old = os.path.join(folder, name)
-                if old != path and _NAME.fullmatch(name[: -len(_PART)] if name.endswith(_PART) else name):
+                if old != path and _NAME.fullmatch(name[: -len(_ASIDE)] if name.endswith(_ASIDE) else name):
                     _remove(old)
             scrimp.saved(step)
         trainer.strategy.barrier()

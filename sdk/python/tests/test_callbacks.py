@@ -133,7 +133,7 @@ class Lightning(WithAgent):
 
     def test_it_saves_on_a_wish_and_keeps_one(self):
         self.later(should_checkpoint=True)
-        open(os.path.join(self.dir, "scrimp-step=7.ckpt.part"), "w").close()  # a killed save
+        open(os.path.join(self.dir, "scrimp-step=7.ckpt.tmp"), "w").close()  # a killed save
         open(os.path.join(self.dir, "last.ckpt"), "w").close()  # ModelCheckpoint's
         self.batch()
         self.assertEqual(self.files(), ["last.ckpt", "scrimp-step=1.ckpt"])
