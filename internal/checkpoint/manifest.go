@@ -1,0 +1,194 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// form is the version of what is written here.
+const form = 1
+
+// Meta is said about a checkpoint by who publishes it.
+type Meta struct {
+	Job      string             `json:"job,omitempty"`
+	Attempt  string             `json:"attempt,omitempty"`
+	Epoch    int                `json:"epoch"` // of the claim; Publish sets it
+	Step     int64              `json:"step"`
+	Captured time.Time          `json:"captured"` // wall time up to which work is in it
+	Metrics  map[string]float64 `json:"metrics,omitempty"`
+}
+
+// Manifest is one checkpoint: what it holds and where the parts are.
+type Manifest struct {
+	Form int    `json:"form"`
+	Name string `json:"name"` // <epoch>-<seq>
+	Meta
+	Session   int       `json:"session"` // of the claim
+	Writer    string    `json:"writer"`  // chance, so that no two manifests are equal
+	Published time.Time `json:"published"`
+	Bytes     int64     `json:"bytes"` // sum of the files' sizes
+	Files     []File    `json:"files"` // sorted by path
+}
+
+// File is a file, a folder (mode's directory bit) or a link (Target).
+type File struct {
+	Path     string      `json:"path"` // with slashes, below the folder
+	Mode     fs.FileMode `json:"mode"` // type and permissions
+	Modified time.Time   `json:"modified"`
+	Size     int64       `json:"size,omitempty"`
+	Target   string      `json:"target,omitempty"`
+	Parts    []Part      `json:"parts,omitempty"` // in order
+}
+
+// Part is a piece of a file's content.
+type Part struct {
+	Sum  string `json:"sum"` // SHA-256, hexadecimal
+	Size int64  `json:"size"`
+	Home string `json:"home"` // the claim under which it was stored, or "kept"
+}
+
+func (p Part) key() string { return "objects/" + p.Home + "/" + p.Sum }
+
+// parts returns every part of m once, by its key.
+func (m Manifest) parts() []Part {
+	seen := map[string]bool{}
+	var all []Part
+	for _, f := range m.Files {
+		for _, p := range f.Parts {
+			if !seen[p.key()] {
+				seen[p.key()] = true
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// finite returns the metrics that JSON can carry.
+func finite(metrics map[string]float64) map[string]float64 {
+	kept := map[string]float64{}
+	for name, v := range metrics {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			kept[name] = v
+		}
+	}
+	return kept
+}
+
+// seal writes v as one line of JSON and a line with its checksum.
+func seal(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	body = append(body, '\n')
+	sum := sha256.Sum256(body)
+	return fmt.Appendf(body, "sha256 %x\n", sum), nil
+}
+
+// unseal reads what seal wrote, and nothing that differs from it in one bit.
+func unseal(data []byte, v any) error {
+	i := bytes.IndexByte(data, '\n') + 1
+	sum := sha256.Sum256(data[:i])
+	if i == 0 || string(data[i:]) != fmt.Sprintf("sha256 %x\n", sum) {
+		return fmt.Errorf("%w: its checksum does not fit", ErrDamaged)
+	}
+	if err := json.Unmarshal(data[:i], v); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
+}
+
+// decode reads a manifest that was published as name.
+func decode(name string, data []byte) (Manifest, error) {
+	var m Manifest
+	if err := unseal(data, &m); err != nil {
+		return Manifest{}, err
+	}
+	if err := m.check(name); err != nil {
+		return Manifest{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return m, nil
+}
+
+// check holds a manifest to what restore relies on: nothing in it leads out of the folder.
+func (m Manifest) check(name string) error {
+	if m.Form != form {
+		return fmt.Errorf("form %d is not known: use a newer scrimp", m.Form)
+	}
+	if m.Name != name {
+		return fmt.Errorf("it says that its name is %q", m.Name)
+	}
+	if epoch, _, ok := parsePair(name); ok && epoch != m.Epoch {
+		return fmt.Errorf("it says that its epoch is %d", m.Epoch)
+	}
+	if !slices.IsSortedFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) }) {
+		return fmt.Errorf("its files are not sorted")
+	}
+	folders := map[string]bool{".": true}
+	var total int64
+	for i, f := range m.Files {
+		if !filepath.IsLocal(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "." || i > 0 && m.Files[i-1].Path == f.Path {
+			return fmt.Errorf("file path %q", f.Path)
+		}
+		if !folders[path.Dir(f.Path)] {
+			return fmt.Errorf("file %s is in no folder", f.Path)
+		}
+		if err := f.check(); err != nil {
+			return fmt.Errorf("file %s: %w", f.Path, err)
+		}
+		if f.Mode.IsDir() {
+			folders[f.Path] = true
+		}
+		total += f.Size
+	}
+	if total != m.Bytes {
+		return fmt.Errorf("files of %d bytes, not %d", total, m.Bytes)
+	}
+	return nil
+}
+
+func (f File) check() error {
+	var size int64
+	for _, p := range f.Parts {
+		if sum, err := hex.DecodeString(p.Sum); err != nil || len(sum) != sha256.Size || p.Size <= 0 || p.Size > 1<<30 ||
+			p.Home == "" || strings.ContainsAny(p.Home, "/.") {
+			return fmt.Errorf("part %+v", p)
+		}
+		size += p.Size
+	}
+	if size != f.Size {
+		return fmt.Errorf("parts of %d bytes, not %d", size, f.Size)
+	}
+	switch f.Mode.Type() {
+	case 0:
+		return nil
+	case fs.ModeDir:
+		if f.Size != 0 {
+			return fmt.Errorf("a folder with content")
+		}
+		return nil
+	case fs.ModeSymlink:
+		if f.Size != 0 || !inside(f.Path, f.Target) {
+			return fmt.Errorf("link to %q", f.Target)
+		}
+		return nil
+	}
+	return fmt.Errorf("mode %v", f.Mode)
+}
+
+// inside reports whether a link at slash path at stays in the folder.
+func inside(at, target string) bool {
+	return target != "" && !path.IsAbs(target) && filepath.IsLocal(path.Join(path.Dir(at), target))
+}

@@ -1,0 +1,219 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// restoreMark is in the name of every folder that is being restored into.
+const restoreMark = ".scrimp-restore-"
+
+// Refused is a checkpoint that was passed over.
+type Refused struct {
+	Name string
+	Why  string
+}
+
+// Restored says what a program begins from.
+type Restored struct {
+	Manifest *Manifest // nil: there was none
+	Refused  []Refused // newer ones that are damaged, newest first
+	Took     time.Duration
+}
+
+// Restore puts the newest checkpoint that counts and whose every byte is right
+// into folder dir, in place of what is there. Epoch is the highest that is looked
+// at; 0 is any. Where there is none dir is left as it is. A store that does
+// not answer is an error and never a reason to take an older checkpoint.
+func (s *Store) Restore(ctx context.Context, epoch int, dir string) (Restored, error) {
+	r, _, err := s.restore(ctx, epoch, dir)
+	return r, err
+}
+
+// Restore restores under the writer's claim, and ErrFenced says that it is lost.
+// The next publish stores only what differs.
+func (w *Writer) Restore(ctx context.Context, dir string) (Restored, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, v, err := w.store.restore(ctx, w.token.epoch, dir)
+	if err != nil {
+		return r, err
+	}
+	if w.token.before(v.token) {
+		return r, fmt.Errorf("restore to %s: %w", dir, ErrFenced)
+	}
+	// Only the newest that counts is sure to be kept by a prune of the claim before
+	// this one that is still under way.
+	if r.Manifest != nil && len(r.Refused) == 0 {
+		for _, p := range r.Manifest.parts() {
+			w.known[p.Sum] = p
+			w.verified[p.key()] = true
+		}
+	}
+	return r, nil
+}
+
+func (s *Store) restore(ctx context.Context, epoch int, dir string) (Restored, view, error) {
+	begin := time.Now()
+	dir = filepath.Clean(dir)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	clean(dir)
+	v, err := s.look(ctx)
+	r := Restored{Refused: v.refused}
+	for _, name := range slices.Backward(v.names) {
+		if err != nil {
+			break
+		}
+		if e, _, _ := parsePair(name); epoch > 0 && e > epoch {
+			continue
+		}
+		var m Manifest
+		m, err = s.manifest(ctx, v, name)
+		if err == nil {
+			err = s.fetch(ctx, m, dir)
+		}
+		switch {
+		case err == nil:
+			r.Manifest, r.Took = &m, time.Since(begin)
+			return r, v, nil
+		case errors.Is(err, errFencedOut):
+			err = nil
+		case errors.Is(err, ErrDamaged):
+			r.Refused = append(r.Refused, Refused{Name: name, Why: err.Error()})
+			err = nil
+		}
+	}
+	r.Took = time.Since(begin)
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%w: free space on this machine, or ask for a larger disk", err)
+	}
+	if err != nil {
+		return r, v, fmt.Errorf("restore to %s: %w", dir, err)
+	}
+	return r, v, nil
+}
+
+// clean removes what captures and restores of a killed agent left beside and in dir.
+func clean(dir string) {
+	for _, at := range []string{filepath.Dir(dir), dir} {
+		names, err := os.ReadDir(at)
+		if err != nil {
+			continue // what is wrong with it is said by what comes next
+		}
+		for _, n := range names {
+			for _, mark := range []string{captureMark, restoreMark} {
+				if strings.HasPrefix(n.Name(), "."+filepath.Base(dir)+mark) {
+					drop(filepath.Join(at, n.Name()))
+				}
+			}
+		}
+	}
+}
+
+// fetch writes a manifest's files aside and puts them in the place of dir when all are right.
+func (s *Store) fetch(ctx context.Context, m Manifest, dir string) (err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	aside, err := makeAside(dir, restoreMark)
+	if err != nil {
+		return err
+	}
+	defer drop(aside)
+	fresh := filepath.Join(aside, "new")
+	if err := os.Mkdir(fresh, 0o700); err != nil {
+		return err
+	}
+	if err := s.write(ctx, m, fresh); err != nil {
+		return err
+	}
+	return swap(dir, fresh, filepath.Join(aside, "old"))
+}
+
+// write writes a manifest's files below an empty folder.
+func (s *Store) write(ctx context.Context, m Manifest, dir string) (err error) {
+	root, err := os.OpenRoot(dir) // nothing that a manifest says leads out of it
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	type place struct {
+		Part
+		path   string
+		offset int64
+	}
+	var places []place
+	for _, f := range m.Files {
+		switch f.Mode.Type() {
+		case fs.ModeDir:
+			err = root.Mkdir(f.Path, 0o700)
+		case 0:
+			err = create(root, f.Path, f.Size)
+		}
+		if err != nil {
+			return err
+		}
+		var at int64
+		for _, p := range f.Parts {
+			places = append(places, place{p, f.Path, at})
+			at += p.Size
+		}
+	}
+	err = parallel(ctx, len(places), s.bufferFor(m.parts()), func(ctx context.Context, buffer []byte, i int) error {
+		p := places[i]
+		if err := s.readPart(ctx, p.Part, buffer[:p.Size]); err != nil {
+			return err
+		}
+		return writeAt(root, p.path, p.offset, buffer[:p.Size])
+	})
+	if err != nil {
+		return err
+	}
+	return finish(root, m.Files)
+}
+
+func create(root *os.Root, path string, size int64) error {
+	f, err := root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
+
+func writeAt(root *os.Root, path string, offset int64, data []byte) error {
+	f, err := root.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, offset)
+	return errors.Join(err, f.Close())
+}
+
+// finish makes the links, and sets permissions and times: what is inside before what holds it.
+func finish(root *os.Root, files []File) error {
+	for _, f := range slices.Backward(files) {
+		if f.Mode.Type() == fs.ModeSymlink {
+			if err := root.Symlink(f.Target, f.Path); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := root.Chtimes(f.Path, f.Modified, f.Modified); err != nil {
+			return err
+		}
+		if err := root.Chmod(f.Path, f.Mode.Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// source is a file that is to be published.
+type source struct {
+	File
+	from   string   // path to read
+	linked bool     // the program can still write to it
+	state  identity // when it was captured
+}
+
+// identity tells one state of a file from another.
+type identity struct {
+	inode    uint64
+	size     int64
+	modified int64 // nanoseconds since 1970
+}
+
+func stateOf(stat fs.FileInfo) identity {
+	return identity{inode(stat), stat.Size(), stat.ModTime().UnixNano()}
+}
+
+// errOutward says that a link leads out of the folder.
+var errOutward = errors.New("leads out of the folder: copy what it leads to, or ignore it")
+
+// scan lists a folder, sorted by path. A link that leads out is an error.
+func scan(dir string, ignore []string) ([]source, error) {
+	s := scanner{base: dir, ignore: ignore, outward: func(path string) error {
+		return fmt.Errorf("link %s: %w", path, errOutward)
+	}}
+	if err := s.walk("."); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(s.found, func(a, b source) int { return cmp.Compare(a.Path, b.Path) })
+	return s.found, nil
+}
+
+// scanner finds files, folders, and links that stay inside base. Sockets,
+// pipes and devices are no part of a checkpoint.
+type scanner struct {
+	base    string
+	ignore  []string
+	outward func(path string) error
+	found   []source
+}
+
+// walk lists what lies at the slash path below base, and it itself unless it is base.
+func (s *scanner) walk(below string) error {
+	return filepath.WalkDir(filepath.Join(s.base, filepath.FromSlash(below)), func(at string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(s.base, at)
+		if err != nil || relErr != nil || rel == "." {
+			if rel != "." {
+				err = moved(err)
+			}
+			return errors.Join(err, relErr)
+		}
+		rel = filepath.ToSlash(rel)
+		if !utf8.ValidString(rel) {
+			return fmt.Errorf("file name %q is not UTF-8: rename it, or ignore it", rel)
+		}
+		if ignored(rel, s.ignore) {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		return moved(s.add(rel, at, d))
+	})
+}
+
+func (s *scanner) add(rel, at string, d fs.DirEntry) error {
+	stat, err := d.Info()
+	if err != nil {
+		return err
+	}
+	f := source{
+		File: File{Path: rel, Mode: stat.Mode() & (fs.ModeType | fs.ModePerm), Modified: stat.ModTime().UTC()},
+		from: at,
+	}
+	switch stat.Mode().Type() {
+	case 0:
+		f.state, f.Size = stateOf(stat), stat.Size()
+	case fs.ModeDir:
+	case fs.ModeSymlink:
+		f.Target, err = linkTarget(s.base, at, rel)
+		if errors.Is(err, errOutward) {
+			return s.outward(rel)
+		}
+		if err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	s.found = append(s.found, f)
+	return nil
+}
+
+// moved says that a file which was there a moment ago is being replaced.
+func moved(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
+
+func ignored(rel string, patterns []string) bool {
+	name := path.Base(rel)
+	if strings.Contains(name, captureMark) || strings.Contains(name, restoreMark) {
+		return true
+	}
+	for _, p := range patterns {
+		p = strings.TrimSuffix(p, "/")
+		if ok, err := path.Match(p, name); ok && err == nil {
+			return true
+		}
+		if ok, err := path.Match(p, rel); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// linkTarget reads a link, and makes it relative where it leads into the folder by its whole path.
+func linkTarget(base, at, rel string) (string, error) {
+	target, err := os.Readlink(at)
+	if err != nil {
+		return "", err
+	}
+	if filepath.IsAbs(target) {
+		whole, err := filepath.Abs(base)
+		if err != nil {
+			return "", err
+		}
+		from := filepath.Join(whole, filepath.Dir(filepath.FromSlash(rel)))
+		if target, err = filepath.Rel(from, target); err != nil {
+			return "", errOutward
+		}
+	}
+	target = filepath.ToSlash(target)
+	if !inside(rel, target) {
+		return "", errOutward
+	}
+	return target, nil
+}

@@ -1,0 +1,128 @@
+// Package checkpoint keeps what a program saves: captured on its machine,
+// stored by content, published by one manifest, fenced by claims, and verified
+// whenever it is read back. docs/design/checkpoints.md says why it is safe.
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// A caller acts on these with errors.Is, never on the text.
+var (
+	ErrFenced  = errors.New("fenced: a newer attempt has the claim") // stop, publish nothing more
+	ErrDamaged = errors.New("damaged")                               // what is stored is not what was published
+	ErrChanged = errors.New("changed while it was read")             // capture again
+	ErrNone    = errors.New("nothing is kept")                       // there is nothing to fetch
+)
+
+// errTaken says that a name that is created once holds something else.
+var errTaken = errors.New("the name is taken")
+
+const (
+	partSize = 16 << 20 // bytes; large files are cut at its multiples
+	workers  = 4        // parts in flight; each holds one part in memory
+)
+
+// Store is the place of one job's checkpoints and outputs in a bucket:
+//
+//	claims/<epoch>-<session>            who may write
+//	fences/<epoch>-<session>            the manifests that counted when it was claimed
+//	manifests/<epoch>-<seq>             one for each checkpoint
+//	objects/<epoch>-<session>/<sha256>  parts of files, under the claim that stored them
+//	objects/kept/<sha256>               parts of outputs
+//	outputs/<name>/<seq>                one manifest for each time outputs were kept
+type Store struct {
+	bucket *blob.Bucket
+	prefix string
+	part   int64
+}
+
+// Open returns the store below prefix. It reads and writes nothing yet. The
+// caller keeps the bucket open for as long as it uses the store.
+func Open(bucket *blob.Bucket, prefix string) *Store {
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	return &Store{bucket: bucket, prefix: prefix, part: partSize}
+}
+
+// list returns the names below folder, sorted.
+func (s *Store) list(ctx context.Context, folder string) ([]string, error) {
+	var names []string
+	at := s.prefix + folder + "/"
+	for it := s.bucket.List(&blob.ListOptions{Prefix: at}); ; {
+		o, err := it.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", folder, err)
+		}
+		names = append(names, strings.TrimPrefix(o.Key, at))
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// read returns a small object whole.
+func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
+	data, err := s.bucket.ReadAll(ctx, s.prefix+key)
+	return data, readError(key, err)
+}
+
+// readError tells damage, which no new try mends, from a store that does not answer.
+func readError(key string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		return fmt.Errorf("read %s: %w: it is missing", key, ErrDamaged)
+	case errors.Is(err, syscall.EIO):
+		return fmt.Errorf("read %s: %w: %w", key, ErrDamaged, err)
+	}
+	return fmt.Errorf("read %s: %w", key, err)
+}
+
+// writeOptions describe every object. The type is given so that nobody guesses it.
+func writeOptions(absent bool) *blob.WriterOptions {
+	return &blob.WriterOptions{ContentType: "application/octet-stream", IfNotExist: absent}
+}
+
+// putOnce creates a small object, or returns errTaken where there is another
+// one. An answer that is lost on the way is asked for again: data must be
+// unlike anybody else's.
+func (s *Store) putOnce(ctx context.Context, key string, data []byte) error {
+	var err error
+	for range 3 {
+		err = s.bucket.WriteAll(ctx, s.prefix+key, data, writeOptions(true))
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if gcerrors.Code(err) != gcerrors.FailedPrecondition {
+			continue // it may be there or not
+		}
+		held, rerr := s.bucket.ReadAll(ctx, s.prefix+key)
+		switch {
+		case rerr != nil:
+			err = rerr
+		case bytes.Equal(held, data):
+			return nil
+		default:
+			return fmt.Errorf("create %s: %w", key, errTaken)
+		}
+	}
+	return fmt.Errorf("create %s: %w", key, err)
+}

@@ -1,0 +1,128 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"gocloud.dev/blob"
+)
+
+// Depth is how closely Verify looks.
+type Depth int
+
+// How closely Verify looks.
+const (
+	Sizes Depth = iota // every part is there and has its size
+	Full               // every byte is read back and hashed
+)
+
+// Verify holds what is stored to a manifest. ErrDamaged: it differs.
+func (s *Store) Verify(ctx context.Context, m Manifest, depth Depth) error {
+	parts := m.parts()
+	var err error
+	if depth == Full {
+		err = s.readAll(ctx, parts, nil)
+	} else {
+		err = parallel(ctx, len(parts), 0, func(ctx context.Context, _ []byte, i int) error {
+			a, err := s.bucket.Attributes(ctx, s.prefix+parts[i].key())
+			if err != nil {
+				return readError(parts[i].key(), err)
+			}
+			if a.Size != parts[i].Size {
+				return fmt.Errorf("read %s: %w: %d bytes, not %d", parts[i].key(), ErrDamaged, a.Size, parts[i].Size)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("verify %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// readAll reads parts back and calls done, where it is not nil, for each that is whole.
+func (s *Store) readAll(ctx context.Context, parts []Part, done func(Part)) error {
+	return parallel(ctx, len(parts), s.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
+		if err := s.readPart(ctx, parts[i], buffer[:parts[i].Size]); err != nil {
+			return err
+		}
+		if done != nil {
+			done(parts[i])
+		}
+		return nil
+	})
+}
+
+func (s *Store) bufferFor(parts []Part) int64 {
+	var n int64
+	for _, p := range parts {
+		n = max(n, p.Size)
+	}
+	return n
+}
+
+// readPart fills the buffer with a part whose every byte is right. It asks
+// twice before it says that the part is damaged: what is wrong may be the way.
+func (s *Store) readPart(ctx context.Context, p Part, buffer []byte) error {
+	err := s.readPartOnce(ctx, p, buffer)
+	if errors.Is(err, ErrDamaged) {
+		err = s.readPartOnce(ctx, p, buffer)
+	}
+	return err
+}
+
+func (s *Store) readPartOnce(ctx context.Context, p Part, buffer []byte) (err error) {
+	r, err := s.bucket.NewReader(ctx, s.prefix+p.key(), &blob.ReaderOptions{})
+	if err != nil {
+		return readError(p.key(), err)
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if r.Size() != p.Size {
+		return fmt.Errorf("read %s: %w: %d bytes, not %d", p.key(), ErrDamaged, r.Size(), p.Size)
+	}
+	if _, err := io.ReadFull(r, buffer); err != nil {
+		return readError(p.key(), err)
+	}
+	if sum := sha256.Sum256(buffer); hex.EncodeToString(sum[:]) != p.Sum {
+		return fmt.Errorf("read %s: %w: its content has another hash", p.key(), ErrDamaged)
+	}
+	return nil
+}
+
+// Verify reads back the parts of a manifest that this writer has not read back
+// before. A part that is damaged is stored anew by the next publish.
+func (w *Writer) Verify(ctx context.Context, m Manifest) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.verify(ctx, m)
+}
+
+func (w *Writer) verify(ctx context.Context, m Manifest) error {
+	var rest []Part
+	for _, p := range m.parts() {
+		if !w.verified[p.key()] {
+			rest = append(rest, p)
+		}
+	}
+	whole := make(chan Part, len(rest))
+	err := w.store.readAll(ctx, rest, func(p Part) { whole <- p })
+	close(whole)
+	for p := range whole {
+		w.verified[p.key()] = true
+	}
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, ErrDamaged) {
+		for _, p := range rest {
+			if !w.verified[p.key()] {
+				delete(w.known, p.Sum)
+			}
+		}
+	}
+	return fmt.Errorf("verify %s: %w", m.Name, err)
+}
