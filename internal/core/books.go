@@ -89,7 +89,7 @@ func (m *Machine) bill(out *Outcome, j *Job, a *Attempt, lines []BillLine) {
 			m.correct(out, j, a, l.Amount, l.Rule)
 		}
 	}
-	m.post(out, j, a, a.Posted.Add(a.Rules), ledger.Account("invoice/"+a.Provider), ledger.Payable(a.Provider), ledger.Billed, ledger.Open, "")
+	m.post(out, j, a, a.Posted.Add(a.Rules), ledger.Invoice(a.Provider), ledger.Payable(a.Provider), ledger.Billed, ledger.Open, "")
 	a.Billed = true
 }
 
