@@ -1,0 +1,137 @@
+package api
+
+import (
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// The user's side:
+//
+//	GET  /v1/server                       -> Server
+//	POST /v1/server/stop       StopServer -> 204
+//	GET  /v1/market                       -> Market
+//	POST /v1/jobs              Submission -> Job
+//	GET  /v1/jobs                         -> []Job, newest last
+//	GET  /v1/jobs/{id}                    -> Job
+//	GET  /v1/jobs/{id}/watch              -> a Job a line, at each change, until it is closed
+//	POST /v1/jobs/{id}/end     End        -> Job
+//	GET  /v1/jobs/{id}/log?offset=N[&follow=1] -> text
+//	GET  /v1/jobs/{id}/receipt            -> receipt.Receipt
+//	GET  /v1/jobs/{id}/spec               -> the job file as it was validated
+//	GET  /v1/jobs/{id}/explain            -> []Decision
+//	POST /v1/jobs/{id}/exec    Exec       -> ExecResult
+//	GET  /v1/ledger/verify                -> Verified
+
+// Submission asks for a job to be done.
+type Submission struct {
+	Key     string            `json:"key"`               // the same key submits once
+	Spec    Raw               `json:"spec"`              // as spec.Job encodes it
+	Folder  string            `json:"folder,omitempty"`  // work folder on this machine, copied at submission
+	Secrets map[string]string `json:"secrets,omitempty"` // values by name; kept apart from the log
+	Rerun   string            `json:"rerun,omitempty"`   // job whose work folder is taken instead of Folder
+}
+
+// End asks for a job to be over: Save keeps a checkpoint first.
+type End struct {
+	Save bool `json:"save"`
+}
+
+// StopServer asks the server to leave. Now also gives back all machines and
+// stops the market; otherwise both go on and the next server adopts them.
+type StopServer struct {
+	Now bool `json:"now"`
+}
+
+// Server says who answers.
+type Server struct {
+	Version string      `json:"version"`
+	Build   string      `json:"build"` // hash of the program
+	PID     int         `json:"pid"`
+	Dir     string      `json:"dir"`
+	Started time.Time   `json:"started"`
+	Market  MarketClock `json:"market"`
+	Jobs    int         `json:"jobs"`
+	Live    int         `json:"live"` // jobs that wait or run
+	Events  uint64      `json:"events"`
+}
+
+// MarketClock is the market and how its time runs.
+type MarketClock struct {
+	Name  string    `json:"name"`
+	Speed float64   `json:"speed"` // market seconds a wall second
+	Now   time.Time `json:"now"`   // market time
+}
+
+// Market is what is for sale.
+type Market struct {
+	Clock  MarketClock `json:"clock"`
+	Offers []Listing   `json:"offers"`
+}
+
+// Listing is an offer with its price and what was seen of its interruptions.
+type Listing struct {
+	Offer  market.Offer  `json:"offer"`
+	Quote  market.Quote  `json:"quote"`
+	Hazard policy.Hazard `json:"hazard"`
+}
+
+// Job is a job as people see it. Times are wall time unless they say market.
+type Job struct {
+	ID             string             `json:"id"`
+	Name           string             `json:"name"`
+	State          string             `json:"state"`
+	Why            string             `json:"why,omitempty"`    // machine-readable
+	Detail         string             `json:"detail,omitempty"` // a sentence
+	Closed         bool               `json:"closed"`           // over, and nothing of it costs anything any more
+	Submitted      time.Time          `json:"submitted"`
+	Finished       *time.Time         `json:"finished"`
+	Deadline       *time.Time         `json:"deadline"`
+	DeadlineMarket *time.Time         `json:"deadline_market"`
+	TimeLeft       *float64           `json:"time_left_s"` // market seconds until the deadline
+	Odds           *float64           `json:"odds"`        // of the deadline, 0 to 1; null: no deadline, or nobody can say
+	Currency       money.Currency     `json:"currency"`
+	Spent          money.Amount       `json:"spent"`
+	Budget         *money.Amount      `json:"budget"`
+	Rate           *money.Rate        `json:"rate"` // of an hour, while a machine is held
+	Step           int64              `json:"step"`
+	Total          *int64             `json:"total"`
+	Metrics        map[string]float64 `json:"metrics,omitempty"`
+	StepsPerSecond *float64           `json:"steps_per_second"`  // on the wall
+	Machine        string             `json:"machine,omitempty"` // instance
+	Offer          market.OfferID     `json:"offer,omitempty"`
+	Phase          string             `json:"phase,omitempty"` // of the attempt
+	Attempts       int                `json:"attempts"`
+	Interruptions  int                `json:"interruptions"`
+	SavedStep      int64              `json:"saved_step"`
+	Speed          float64            `json:"market_speed"`
+	Outputs        string             `json:"outputs,omitempty"`
+	Exit           int                `json:"exit"`
+	Tags           map[string]string  `json:"tags,omitempty"`
+}
+
+// Decision is one line of `scrimp explain`.
+type Decision struct {
+	At       time.Time `json:"at"` // wall
+	MarketAt time.Time `json:"market_at"`
+	Event    uint64    `json:"event"`
+	Cause    string    `json:"cause"` // kind of the event that led to it
+	Version  string    `json:"version"`
+	plan.Decision
+}
+
+// Verified is the outcome of a check of the ledger.
+type Verified struct {
+	OK       bool           `json:"ok"`
+	Problem  string         `json:"problem,omitempty"`
+	Events   uint64         `json:"events"`
+	Postings int            `json:"postings"`
+	Head     ledger.Hash    `json:"head"`
+	Jobs     int            `json:"jobs"`
+	Cost     money.Amount   `json:"cost"`
+	Currency money.Currency `json:"currency"`
+}

@@ -1,0 +1,257 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/provider"
+)
+
+// act does one action in a goroutine of its own; its outcome is the next event.
+func (c *Control) act(ctx context.Context, a core.Action) {
+	switch a := a.(type) {
+	case core.Drain: // agents pull: the order waits for the next report
+		c.mu.Lock()
+		c.drains[a.Attempt] = a
+		c.mu.Unlock()
+	case core.Launch:
+		c.acts.Add(1)
+		go func() { defer c.acts.Done(); c.launch(ctx, a) }()
+	case core.Terminate:
+		c.acts.Add(1)
+		go func() { defer c.acts.Done(); c.terminate(ctx, a) }()
+	case core.Notify:
+		if c.cfg.Notify != nil {
+			c.acts.Add(1)
+			go func() { defer c.acts.Done(); c.cfg.Notify(ctx, a) }()
+		}
+	}
+}
+
+// launch rents. What cannot be said for certain is asked again with the same key, which rents once.
+func (c *Control) launch(ctx context.Context, a core.Launch) {
+	wanted := func() bool {
+		ok := false
+		c.Read(func(m *core.Machine) {
+			t, live := m.Attempt(a.Attempt)
+			ok = live && t.Phase == core.Asked
+		})
+		return ok
+	}
+	for wait := 100 * time.Millisecond; ctx.Err() == nil && wanted(); wait = min(2*wait, 5*time.Second) {
+		i, err := c.driver.Launch(ctx, provider.Request{
+			Key: a.Attempt, Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(a.Attempt),
+			Tags: map[string]string{"scrimp-job": a.Job, "scrimp-attempt": a.Attempt},
+		})
+		var body core.Body
+		switch {
+		case err == nil:
+			body = core.LaunchDone{Launch: a.Attempt, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
+		case errors.Is(err, provider.ErrNoCapacity):
+			body = core.LaunchRefused{Launch: a.Attempt, Reason: "no_capacity", Detail: err.Error()}
+		case errors.Is(err, provider.ErrQuota):
+			body = core.LaunchRefused{Launch: a.Attempt, Reason: "quota", Detail: err.Error()}
+		case errors.Is(err, provider.ErrPrice):
+			body = core.LaunchRefused{Launch: a.Attempt, Reason: "price", Detail: err.Error()}
+		case errors.Is(err, provider.ErrNotFound):
+			body = core.LaunchRefused{Launch: a.Attempt, Reason: "not_for_sale", Detail: err.Error()}
+		default:
+			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Attempt, "error", err)
+			sleep(ctx, wait)
+			continue
+		}
+		e := c.event(c.Now(), body)
+		e.Actor, e.Cause = "provider:"+c.name, a.Key()
+		if err := c.Tell(ctx, e); err != nil && ctx.Err() == nil {
+			c.cfg.Log.Error("launch answer not written", "attempt", a.Attempt, "error", err)
+		}
+		if err == nil && i.State == provider.Ended { // the key was used before and that machine has ended
+			c.tellEnded(ctx, i)
+		}
+		return
+	}
+}
+
+func (c *Control) terminate(ctx context.Context, a core.Terminate) {
+	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
+		err := c.driver.Terminate(ctx, a.Instance)
+		if err == nil || errors.Is(err, provider.ErrNotFound) {
+			c.look(ctx) // the bill is in the list
+			return
+		}
+		c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err)
+		sleep(ctx, wait)
+	}
+}
+
+// watch looks at prices, instances and silent agents until ctx ends.
+func (c *Control) watch(ctx context.Context) {
+	swept := time.Time{}
+	for ctx.Err() == nil {
+		c.lookMarket(ctx)
+		c.look(ctx)
+		if time.Since(swept) >= c.cfg.Sweep {
+			c.sweep(ctx)
+			swept = time.Now()
+		}
+		c.silent(ctx)
+		sleep(ctx, c.cfg.Poll)
+	}
+}
+
+// marketState is what the core was last told of each offer. The watcher owns it.
+type marketState struct {
+	offers map[market.OfferID]market.Offer
+	quotes map[market.OfferID]market.Quote
+}
+
+// lookMarket tells the core what changed on the market.
+func (c *Control) lookMarket(ctx context.Context) {
+	offers, quotes, err := c.driver.Offers(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.cfg.Log.Warn("prices not read", "error", err)
+		}
+		return
+	}
+	if c.market.offers == nil {
+		c.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{}}
+	}
+	var seen core.MarketSeen
+	for _, o := range offers {
+		if old, known := c.market.offers[o.ID]; !known || old != o {
+			seen.Offers = append(seen.Offers, o)
+		}
+	}
+	for _, q := range quotes {
+		old, known := c.market.quotes[q.Offer]
+		if !known || old.Rate != q.Rate || old.Priced != q.Priced || old.Available != q.Available {
+			seen.Quotes = append(seen.Quotes, q)
+		}
+	}
+	if len(seen.Offers)+len(seen.Quotes) == 0 {
+		return
+	}
+	e := c.event(c.Now(), seen)
+	e.Actor = "provider:" + c.name
+	if c.Tell(ctx, e) == nil {
+		for _, o := range seen.Offers {
+			c.market.offers[o.ID] = o
+		}
+		for _, q := range seen.Quotes {
+			c.market.quotes[q.Offer] = q
+		}
+	}
+}
+
+// look tells the core of instances of ours that have ended.
+func (c *Control) look(ctx context.Context) {
+	live := 0
+	c.Read(func(m *core.Machine) { live = len(m.Live()) + len(m.Pending()) })
+	if live == 0 {
+		return
+	}
+	list, err := c.driver.List(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.cfg.Log.Warn("instances not listed", "error", err)
+		}
+		return
+	}
+	for _, i := range list {
+		if i.State == provider.Ended {
+			c.tellEnded(ctx, i)
+		}
+	}
+}
+
+// tellEnded tells the core once, and only where it still counts the instance.
+func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
+	c.mu.Lock()
+	known := c.listed[i.ID]
+	if !known && c.machine.Knows(i.ID) {
+		c.listed[i.ID] = true
+	} else {
+		known = true
+	}
+	c.mu.Unlock()
+	if known {
+		return
+	}
+	b := core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice}
+	for _, l := range i.Bill {
+		b.Bill = append(b.Bill, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency})
+	}
+	e := c.event(c.Now(), b)
+	e.Actor = "provider:" + c.name
+	if err := c.Tell(ctx, e); err != nil {
+		c.mu.Lock()
+		delete(c.listed, i.ID)
+		c.mu.Unlock()
+	}
+}
+
+// sweep compares the whole inventory with what the core knows.
+func (c *Control) sweep(ctx context.Context) {
+	asOf := c.Now()
+	list, err := c.driver.List(ctx)
+	if err != nil {
+		return
+	}
+	b := core.InventorySeen{Provider: c.name, AsOf: asOf}
+	news := false
+	c.Read(func(m *core.Machine) {
+		shown := map[string]bool{}
+		for _, i := range list {
+			shown[i.ID] = true // ended ones come with their bill, by look
+			if i.State == provider.Running {
+				b.Running = append(b.Running, core.Rented{Instance: i.ID, Launch: i.Key, Offer: i.Offer, Rate: i.Rate, From: i.Launched})
+				news = news || !m.Knows(i.ID)
+			}
+		}
+		for _, a := range m.Live() {
+			news = news || a.Instance != "" && !shown[a.Instance]
+		}
+	})
+	if !news {
+		return
+	}
+	for _, i := range list {
+		if i.State == provider.Ended {
+			c.tellEnded(ctx, i)
+		}
+	}
+	e := c.event(c.Now(), b)
+	e.Actor = "provider:" + c.name
+	_ = c.Tell(ctx, e) // the next sweep sees the same again
+}
+
+// silent tells the core of agents that said nothing for too long. An agent that
+// never spoke is the boot limit's matter.
+func (c *Control) silent(ctx context.Context) {
+	now := time.Now()
+	var events []core.Event
+	c.mu.RLock()
+	for _, a := range c.machine.Live() {
+		heard := c.heard[a.ID]
+		if !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence && (a.Phase == core.Working || a.Phase == core.Booting) && !a.Asking {
+			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID, Since: c.cfg.Clock.ToMarket(heard)}))
+		}
+	}
+	c.mu.RUnlock()
+	if len(events) > 0 {
+		_ = c.Tell(ctx, events...) // said again at the next look
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,342 @@
+// Package control drives the core live: it takes events, lets the core step,
+// writes what came of it in one transaction, and then acts. It holds no rule.
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/provider"
+	"scrimp/internal/store"
+)
+
+// Clock turns wall time into market time, which runs Speed times as fast.
+type Clock struct {
+	Wall   time.Time // a moment on the wall
+	Market time.Time // the same moment on the market
+	Speed  float64   // market seconds a wall second
+}
+
+// ToMarket returns the market time at wall time t.
+func (c Clock) ToMarket(t time.Time) time.Time {
+	return c.Market.Add(c.Stretch(t.Round(0).Sub(c.Wall))).UTC()
+}
+
+// ToWall returns the wall time at market time t.
+func (c Clock) ToWall(t time.Time) time.Time { return c.Wall.Add(c.Shrink(t.Sub(c.Market))).UTC() }
+
+// Stretch turns a wall span into the market span that passes meanwhile.
+func (c Clock) Stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Speed) }
+
+// Shrink turns a market span into the wall span that it takes.
+func (c Clock) Shrink(d time.Duration) time.Duration { return time.Duration(float64(d) / c.Speed) }
+
+// Config is what a Control needs to know. Spans are wall time.
+type Config struct {
+	Clock    Clock
+	Poll     time.Duration // between looks at instances and prices
+	Sweep    time.Duration // between sweeps of the whole inventory
+	Silence  time.Duration // without word from an agent before its machine is given up
+	Snapshot uint64        // events between snapshots
+	Log      *slog.Logger
+	// Env is given to the agent of an attempt: the server's address and the token.
+	Env func(attempt string) map[string]string
+	// Notify tells the user's webhook. It must not block for long.
+	Notify func(context.Context, core.Notify)
+}
+
+// Control owns a core.Machine and everything it acts on.
+type Control struct {
+	cfg    Config
+	store  store.Store
+	driver provider.Driver
+	name   string // of the provider
+
+	requests chan request
+	queue    chan core.Action
+	acts     sync.WaitGroup
+
+	mu      sync.RWMutex // guards machine against readers between steps
+	machine *core.Machine
+	specs   map[string]json.RawMessage // job files by job
+	heard   map[string]time.Time       // wall time of an attempt's last word
+	drains  map[string]core.Drain      // orders to be given to agents, by attempt
+	wake    time.Time                  // market time
+	changed chan struct{}              // closed and made anew at each change
+	listed  map[string]bool            // ended instances that were reported already
+	latest  map[string]*Latest         // newest word of each attempt, by attempt
+	market  marketState
+}
+
+type request struct {
+	events []core.Event
+	done   chan error
+}
+
+// ErrStopping is returned to callers while the server goes down.
+var ErrStopping = errors.New("the server is stopping")
+
+// New restores the machine from the store: the newest snapshot and the events after it.
+func New(ctx context.Context, s store.Store, d provider.Driver, providerName string, cfg Config) (*Control, error) {
+	c := &Control{
+		cfg: cfg, store: s, driver: d, name: providerName, requests: make(chan request), machine: core.New(),
+		specs: map[string]json.RawMessage{}, heard: map[string]time.Time{}, drains: map[string]core.Drain{}, changed: make(chan struct{}), listed: map[string]bool{}, latest: map[string]*Latest{},
+	}
+	if err := c.restore(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// restore replays the log. Job files are read from the log as well, so the
+// snapshot only saves the stepping.
+func (c *Control) restore(ctx context.Context) error {
+	snap, ok, err := c.store.LatestSnapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if ok && snap.Version == core.SnapshotVersion {
+		if c.machine, err = core.Restore(snap.State); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+	}
+	from := c.machine.Seq()
+	for after := uint64(0); ; {
+		records, err := c.store.Records(ctx, after, 1000)
+		if err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+		if len(records) == 0 {
+			break
+		}
+		for _, r := range records {
+			after = r.Seq
+			if r.Seq <= from && r.Kind != "job_submitted" {
+				continue
+			}
+			e, decisions, err := Decode(r)
+			if err != nil {
+				return err
+			}
+			if b, ok := e.Body.(core.JobSubmitted); ok && b.Spec != nil {
+				if _, known := c.specs[b.Job]; !known {
+					c.specs[b.Job] = b.Spec
+				}
+			}
+			if r.Seq > from {
+				c.wake = c.machine.Replay(e, decisions).Wake
+			}
+		}
+	}
+	if c.wake.IsZero() {
+		c.wake = c.machine.Now()
+	}
+	for _, a := range c.machine.Live() {
+		if !a.Claimed.IsZero() {
+			c.heard[a.ID] = time.Now() // its agent has until the limit to find us again
+		}
+	}
+	return nil
+}
+
+// Decode reads an event and its decisions back from the log.
+func Decode(r store.Record) (core.Event, []core.Decision, error) {
+	var e core.Event
+	if err := json.Unmarshal(r.Event, &e); err != nil {
+		return e, nil, fmt.Errorf("read event %d: %w", r.Seq, err)
+	}
+	var d []core.Decision
+	if len(r.Decisions) > 0 {
+		if err := json.Unmarshal(r.Decisions, &d); err != nil {
+			return e, nil, fmt.Errorf("read the decisions of event %d: %w", r.Seq, err)
+		}
+	}
+	return e, d, nil
+}
+
+// Run drives the core until ctx ends. It returns when all its goroutines have.
+func (c *Control) Run(ctx context.Context) error {
+	work, stop := context.WithCancel(ctx)
+	defer c.acts.Wait()
+	defer stop()
+
+	now := c.Now()
+	if err := c.apply(work, []core.Event{c.event(now, core.Configured{Config: c.coreConfig()})}); err != nil {
+		return err
+	}
+	for _, a := range c.machine.Pending() {
+		c.act(work, a)
+	}
+	c.acts.Add(1)
+	go func() { defer c.acts.Done(); c.watch(work) }()
+
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(c.untilWake())
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case r := <-c.requests:
+			batch, events := []request{r}, r.events
+		more: // whoever waits already shares the transaction
+			for len(events) < 256 {
+				select {
+				case next := <-c.requests:
+					batch, events = append(batch, next), append(events, next.events...)
+				default:
+					break more
+				}
+			}
+			err := c.apply(work, events)
+			for _, r := range batch {
+				r.done <- err
+			}
+			if err != nil {
+				return err
+			}
+		case <-timer.C:
+			if c.untilWake() > 0 {
+				continue
+			}
+			if err := c.apply(work, []core.Event{c.event(c.Now(), core.Tick{})}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *Control) untilWake() time.Duration {
+	if c.wake.IsZero() {
+		return time.Hour
+	}
+	return min(time.Hour, max(0, time.Until(c.cfg.Clock.ToWall(c.wake))))
+}
+
+// Now is the market time.
+func (c *Control) Now() time.Time { return c.cfg.Clock.ToMarket(time.Now()) }
+
+func (c *Control) event(at time.Time, b core.Body) core.Event {
+	return core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: b}
+}
+
+// Tell hands events to the core and returns when they are durable.
+func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
+	r := request{events: events, done: make(chan error, 1)}
+	select {
+	case c.requests <- r:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// apply steps through events, writes all that came of them, and then acts.
+func (c *Control) apply(ctx context.Context, events []core.Event) error {
+	c.mu.Lock()
+	var records []store.Record
+	var actions []core.Action
+	for _, e := range events {
+		if e.At.Before(c.machine.Now()) {
+			e.At = c.machine.Now() // a clock that was set back, or a message that was overtaken
+		}
+		out := c.machine.Step(e)
+		r, err := record(c.machine.Seq(), e, out)
+		if err != nil {
+			c.mu.Unlock()
+			return err
+		}
+		records, actions, c.wake = append(records, r), append(actions, out.Actions...), out.Wake
+		if b, ok := e.Body.(core.JobSubmitted); ok {
+			if _, known := c.specs[b.Job]; !known {
+				c.specs[b.Job] = b.Spec
+			}
+		}
+	}
+	if err := c.store.Append(context.WithoutCancel(ctx), records); err != nil {
+		c.mu.Unlock()
+		return fmt.Errorf("write %d events: %w", len(records), err)
+	}
+	var snap json.RawMessage
+	if last := c.machine.Seq(); c.cfg.Snapshot > 0 && last/c.cfg.Snapshot > (last-uint64(len(records)))/c.cfg.Snapshot {
+		snap, _ = c.machine.Snapshot()
+	}
+	seq := c.machine.Seq()
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
+	if snap != nil {
+		if err := c.store.SaveSnapshot(context.WithoutCancel(ctx), store.Snapshot{Seq: seq, Version: core.SnapshotVersion, State: snap}); err != nil {
+			c.cfg.Log.Warn("snapshot not saved; a restart reads more of the log", "error", err)
+		}
+	}
+	for _, a := range actions {
+		c.act(ctx, a)
+	}
+	return nil
+}
+
+func record(seq uint64, e core.Event, out core.Outcome) (store.Record, error) {
+	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings}
+	var err error
+	if r.Event, err = json.Marshal(e); err != nil {
+		return r, fmt.Errorf("encode event %d: %w", seq, err)
+	}
+	if len(out.Decisions) > 0 {
+		if r.Decisions, err = json.Marshal(out.Decisions); err != nil {
+			return r, fmt.Errorf("encode the decisions of event %d: %w", seq, err)
+		}
+	}
+	if len(out.Actions) > 0 {
+		if r.Actions, err = core.EncodeActions(out.Actions); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// Read calls f with the machine between two steps. f must not keep it.
+func (c *Control) Read(f func(*core.Machine)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	f(c.machine)
+}
+
+// Changed returns a channel that is closed at the next change of state.
+func (c *Control) Changed() <-chan struct{} {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.changed
+}
+
+// Spec returns the job file that the job was submitted with.
+func (c *Control) Spec(job string) (json.RawMessage, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, ok := c.specs[job]
+	return s, ok
+}
+
+// Clock is the market's clock.
+func (c *Control) Clock() Clock { return c.cfg.Clock }
+
+// coreConfig is the core's configuration in market time.
+func (c *Control) coreConfig() core.Config {
+	d := core.DefaultConfig()
+	d.Detect = c.cfg.Clock.Stretch(2 * c.cfg.Poll)
+	d.CoolOff = c.cfg.Clock.Stretch(2 * time.Second)
+	d.BootLimit = c.cfg.Clock.Stretch(5 * time.Minute)
+	d.Patience = c.cfg.Clock.Stretch(30 * time.Second)
+	return d
+}

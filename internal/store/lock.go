@@ -1,0 +1,30 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// takeLock holds the file until it is closed or the process ends, however it ends.
+func takeLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("%w: is the folder read-only?", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer func() { _ = f.Close() }()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			holder, _ := io.ReadAll(io.LimitReader(f, 32))
+			return nil, fmt.Errorf("%w by process %s: scrimp server stop ends it", ErrLocked, strings.TrimSpace(string(holder)))
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if err := f.Truncate(0); err == nil {
+		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid()) // for people; the lock is what counts
+	}
+	return f, nil
+}

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The output of programs lies in plain files beside the database, one an
+// attempt: a program that prints 100 MB a second then costs appends to a file,
+// and no transaction waits for it. It is not synced: what a crash of the whole
+// machine loses there, the agent's own file still has, and the offset asks for it.
+
+func (s *SQLite) logPath(attempt string) (string, error) {
+	if attempt == "" || strings.ContainsAny(attempt, "/\\\x00") || attempt[0] == '.' {
+		return "", fmt.Errorf("log of %q: not the name of an attempt", attempt)
+	}
+	return filepath.Join(s.dir, "logs", attempt+".log"), nil
+}
+
+// AppendLog implements Store.
+func (s *SQLite) AppendLog(_ context.Context, attempt string, offset int64, data []byte) (int64, error) {
+	path, err := s.logPath(attempt)
+	if err != nil {
+		return 0, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("write log of %s: %w", attempt, err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("write log of %s: %w", attempt, err)
+	}
+	end := info.Size()
+	if offset > end || offset+int64(len(data)) <= end {
+		return end, nil // a hole, or nothing new
+	}
+	data = data[end-offset:]
+	n, err := f.WriteAt(data, end)
+	if err != nil {
+		return end + int64(n), fmt.Errorf("write log of %s: %w: is the disk of %s full?", attempt, err, s.dir)
+	}
+	return end + int64(n), nil
+}
+
+// ReadLog implements Store.
+func (s *SQLite) ReadLog(_ context.Context, attempt string, offset int64, limit int) ([]byte, error) {
+	path, err := s.logPath(attempt)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read log of %s: %w", attempt, err)
+	}
+	defer func() { _ = f.Close() }()
+	b := make([]byte, limit)
+	n, err := f.ReadAt(b, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read log of %s: %w", attempt, err)
+	}
+	return b[:n], nil
+}
+
+// LogEnd implements Store.
+func (s *SQLite) LogEnd(_ context.Context, attempt string) (int64, error) {
+	path, err := s.logPath(attempt)
+	if err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read log of %s: %w", attempt, err)
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,68 @@
+// Package store keeps what happened: events with what was decided, postings,
+// snapshots and the output of programs.
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"scrimp/internal/ledger"
+)
+
+// A caller acts on these with errors.Is.
+var (
+	ErrConflict = errors.New("another writer has been here") // the log has grown meanwhile
+	ErrLocked   = errors.New("the data folder is in use")    // another server owns it
+)
+
+// Record is one step of the core: the event, what was decided, what is to be
+// done, and the postings. It is written in one transaction.
+type Record struct {
+	Seq       uint64
+	Tenant    string
+	At        time.Time // market time
+	Kind      string
+	Key       string // idempotency key; "" for none
+	Event     json.RawMessage
+	Decisions json.RawMessage
+	Actions   json.RawMessage
+	Postings  []ledger.Posting
+}
+
+// Snapshot is the core's state after the event Seq.
+type Snapshot struct {
+	Seq     uint64
+	Version int
+	State   json.RawMessage
+}
+
+// Store is what the server needs of a database. SQLite is one; PostgreSQL fits behind it.
+type Store interface {
+	// Append writes records, all or none, and returns when they are durable.
+	// They must continue the log without a hole; otherwise ErrConflict.
+	Append(ctx context.Context, records []Record) error
+	// Records returns at most limit records after a sequence number, without their postings.
+	Records(ctx context.Context, after uint64, limit int) ([]Record, error)
+	// Seen returns the event that carries the idempotency key.
+	Seen(ctx context.Context, tenant, key string) (seq uint64, ok bool, err error)
+	// SaveSnapshot keeps s and the one before it.
+	SaveSnapshot(ctx context.Context, s Snapshot) error
+	LatestSnapshot(ctx context.Context) (s Snapshot, ok bool, err error)
+	// Postings returns the tenant's postings in order; job "" is all.
+	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
+
+	// AppendLog adds output of an attempt at an offset and returns the new end.
+	// What is there already is passed over; a hole is refused: the end comes back unchanged.
+	AppendLog(ctx context.Context, attempt string, offset int64, data []byte) (end int64, err error)
+	// ReadLog returns at most limit bytes from offset; none at the end.
+	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
+	LogEnd(ctx context.Context, attempt string) (int64, error)
+
+	// PutMeta and Meta keep small facts by name.
+	PutMeta(ctx context.Context, key, value string) error
+	Meta(ctx context.Context, key string) (value string, ok bool, err error)
+	Close() error
+}
