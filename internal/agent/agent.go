@@ -41,7 +41,7 @@ type Config struct {
 	Log        *slog.Logger
 
 	client wire.Server // for tests, instead of Server
-	open   func(context.Context, api.Assignment, folders) (keeper, error)
+	open   func(context.Context, api.Assignment, *slog.Logger) (keeper, error)
 }
 
 // Default values of Config.

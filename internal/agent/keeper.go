@@ -2,9 +2,23 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	gcblob "gocloud.dev/blob"
 
 	"scrimp/internal/agent/save"
+	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/blob"
+	"scrimp/internal/checkpoint"
 )
 
 // keeper is the store of one attempt: its claim on the job's checkpoints, and
@@ -25,4 +39,221 @@ type keeper interface {
 type restored struct {
 	Manifest string
 	Step     int64
+}
+
+// storePatience is how long a store may be away before the attempt begins.
+const storePatience = 5 * time.Minute
+
+// storeKeeper is the keeper in a store of checkpoints.
+type storeKeeper struct {
+	a        api.Assignment
+	log      *slog.Logger
+	bucket   *gcblob.Bucket // nil: the job keeps no checkpoints
+	writer   *checkpoint.Writer
+	capturer *checkpoint.Capturer
+	first    bool // no capture was made yet
+}
+
+// openKeeper opens the store and claims it for the attempt's epoch: older
+// attempts can write no more from here on.
+func openKeeper(ctx context.Context, a api.Assignment, log *slog.Logger) (keeper, error) {
+	k := &storeKeeper{a: a, log: log, first: true}
+	if a.Checkpoint.URL == "" {
+		return k, nil
+	}
+	err := patiently(ctx, log, func(ctx context.Context) error {
+		b, err := blob.Open(ctx, a.Checkpoint.URL)
+		if errors.Is(err, blob.ErrURL) {
+			return fmt.Errorf("%w: %w", wire.ErrBad, err)
+		}
+		if err != nil {
+			return err
+		}
+		if k.writer, err = checkpoint.Open(b, a.Checkpoint.Prefix).Claim(ctx, a.Epoch, a.Attempt); err != nil {
+			return errors.Join(fenceOf(err), b.Close())
+		}
+		k.bucket = b
+		return nil
+	})
+	return k, err
+}
+
+// patiently tries again while a store is away.
+func patiently(ctx context.Context, log *slog.Logger, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, storePatience, fmt.Errorf("not within %v", storePatience))
+	defer cancel()
+	return wire.Retry(ctx, func(ctx context.Context) error {
+		err := do(ctx)
+		if err != nil {
+			log.Warn("reach the store", "error", err)
+		}
+		return err
+	})
+}
+
+// fenceOf turns the store's words into the agent's.
+func fenceOf(err error) error {
+	switch {
+	case errors.Is(err, checkpoint.ErrFenced):
+		return fmt.Errorf("%w: %w", wire.ErrFenced, err)
+	case errors.Is(err, checkpoint.ErrChanged):
+		return fmt.Errorf("%w: %w", save.ErrMoving, err)
+	}
+	return err
+}
+
+// Capture implements save.Vault. The first capture is a copy of everything:
+// whether the program overwrites its files in place is only known from the second on.
+func (k *storeKeeper) Capture(ctx context.Context, dir string) (save.Capture, error) {
+	if k.capturer == nil || k.capturer.Dir != dir {
+		k.capturer = &checkpoint.Capturer{Dir: dir, Ignore: save.Aside()}
+	}
+	k.capturer.Copy = k.first
+	c, err := k.capturer.Capture(ctx)
+	if err != nil {
+		return nil, fenceOf(err)
+	}
+	k.first = false
+	return c, nil
+}
+
+// Publish implements save.Vault: what it returns was read back from the store.
+func (k *storeKeeper) Publish(ctx context.Context, c save.Capture, m save.Meta) (save.Published, error) {
+	copied, ok := c.(*checkpoint.Capture)
+	if !ok {
+		return save.Published{}, fmt.Errorf("publish checkpoint: a capture of type %T", c)
+	}
+	manifest, stats, err := k.writer.PublishCapture(ctx, copied, checkpoint.Meta{
+		Job: k.a.Job, Attempt: k.a.Attempt, Step: m.Step, Captured: m.Captured, Metrics: m.Metrics,
+	})
+	if err == nil {
+		err = k.writer.Verify(ctx, manifest)
+	}
+	if err != nil {
+		return save.Published{}, fenceOf(err)
+	}
+	return save.Published{Manifest: manifest.Name, Bytes: stats.Bytes, Uploaded: stats.Uploaded}, nil
+}
+
+// Prune implements save.Vault by the job's keep rule.
+func (k *storeKeeper) Prune(ctx context.Context) error {
+	c := k.a.Checkpoint
+	keep := checkpoint.Keep{Last: c.KeepLast, EveryNth: c.KeepNth}
+	if c.KeepBest {
+		keep.Best, keep.Maximize = c.Metric, c.Goal == "maximize"
+	}
+	_, err := k.writer.Prune(ctx, keep)
+	return fenceOf(err)
+}
+
+func (k *storeKeeper) Restore(ctx context.Context, dir string) (restored, []api.Refused, error) {
+	if k.writer == nil {
+		return restored{}, nil, nil
+	}
+	var r checkpoint.Restored
+	err := patiently(ctx, k.log, func(ctx context.Context) error {
+		var err error
+		r, err = k.writer.Restore(ctx, dir)
+		return fenceOf(err)
+	})
+	var refused []api.Refused
+	for _, x := range r.Refused {
+		refused = append(refused, api.Refused{Manifest: x.Name, Why: x.Why})
+	}
+	if err != nil || r.Manifest == nil {
+		return restored{}, refused, err
+	}
+	return restored{Manifest: r.Manifest.Name, Step: r.Manifest.Step}, refused, nil
+}
+
+// Fetch understands two forms of address: ADDRESS#NAME is what was kept under a
+// name in a store of checkpoints; ADDRESS alone is a store whose blobs are the files.
+func (k *storeKeeper) Fetch(ctx context.Context, address, dir string) error {
+	place, name := splitName(address)
+	return patiently(ctx, k.log, func(ctx context.Context) (err error) {
+		b, err := blob.Open(ctx, place)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		if name != "" {
+			_, err := checkpoint.Open(b, "").Fetch(ctx, name, dir)
+			return err
+		}
+		return fetchBlobs(ctx, b, dir)
+	})
+}
+
+func splitName(address string) (place, name string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address, ""
+	}
+	name = u.Fragment
+	u.Fragment = ""
+	return u.String(), name
+}
+
+func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
+	for it := b.List(nil); ; {
+		o, err := it.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		path, err := inside(dir, o.Key)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // a store knows no permissions: scripts must run
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(b.Download(ctx, o.Key, f, nil), f.Close()); err != nil {
+			return err
+		}
+	}
+}
+
+// OutputsName is the name under which the outputs of a job's task are kept in
+// the store at Assignment.OutputsURL: checkpoint.Store.Fetch finds them by it.
+func OutputsName(job string, task int) string {
+	if task == 0 {
+		return job
+	}
+	return job + "-" + strconv.Itoa(task)
+}
+
+// Keep returns an address of the form ADDRESS#NAME.
+func (k *storeKeeper) Keep(ctx context.Context, dir string, folders []string) (string, error) {
+	name := OutputsName(k.a.Job, k.a.Task)
+	err := wire.Retry(ctx, func(ctx context.Context) (err error) {
+		b, err := blob.Open(ctx, k.a.OutputsURL)
+		if err != nil {
+			return fmt.Errorf("%w: %w", wire.ErrBad, err)
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		_, stats, err := checkpoint.Open(b, "").Keep(ctx, dir, folders, name)
+		for _, link := range stats.Skipped {
+			k.log.Warn("a link among the outputs leads out of the work folder; it is not kept", "link", link)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return k.a.OutputsURL + "#" + name, nil
+}
+
+// Close gives up the store. The claim stays: nobody but a newer attempt takes it.
+func (k *storeKeeper) Close() error {
+	if k.bucket == nil {
+		return nil
+	}
+	return k.bucket.Close()
 }

@@ -88,6 +88,8 @@ func (k *memKeeper) Publish(_ context.Context, c save.Capture, m save.Meta) (sav
 	return save.Published{Manifest: fmt.Sprintf("%06d-%06d", 1, len(k.versions)), Bytes: c.Size()}, nil
 }
 
+func (k *memKeeper) Prune(context.Context) error { return nil }
+
 func (k *memKeeper) Restore(_ context.Context, dir string) (restored, []api.Refused, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,7 +148,8 @@ func assign(t testing.TB, play string, env ...string) api.Assignment {
 	a := api.Assignment{
 		Job: "job-1", Name: "test", Attempt: "job-1.1", Tasks: 1, Epoch: 1, AttemptToken: "attempt-token",
 		Args: []string{self}, Env: map[string]string{"TEST_PROGRAM": play},
-		Grace: 20 * time.Second, Report: 20 * time.Millisecond, Silence: time.Minute,
+		Checkpoint: api.Checkpoints{URL: "mem://"},
+		Grace:      20 * time.Second, Report: 20 * time.Millisecond, Silence: time.Minute,
 	}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -162,7 +165,7 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 		Server: r.server.URL, Token: "claim-token", Instance: "i-1", MachineDir: t.TempDir(), Version: "test",
 		Environ: []string{"PATH=/usr/bin:/bin", "SCRIMP_TOKEN=claim-token", "GOCOVERDIR=" + os.TempDir()}, Quiet: 200 * time.Millisecond,
 		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
-		open: func(context.Context, api.Assignment, folders) (keeper, error) { return r.keeper, nil },
+		open: func(context.Context, api.Assignment, *slog.Logger) (keeper, error) { return r.keeper, nil },
 	}
 	return r
 }

@@ -137,12 +137,10 @@ func (g *attempt) tellStop(s stop) {
 // prepare fetches the work folder, restores, and sets up.
 func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	var r ready
-	for _, dir := range []string{g.folders.work, g.folders.captures} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return r, err
-		}
+	if err := os.MkdirAll(g.folders.work, 0o700); err != nil {
+		return r, err
 	}
-	k, err := g.open(ctx, g.a, g.folders)
+	k, err := g.open(ctx, g.a, g.Log)
 	if err != nil {
 		return r, fmt.Errorf("open the store: %w", err)
 	}
@@ -166,7 +164,11 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, fmt.Errorf("restore checkpoint: %w", err)
 	}
 	r.took = g.Now().Sub(begin)
-	g.saver = save.New(k, save.Config{
+	vault := save.Vault(k)
+	if g.a.Checkpoint.URL == "" {
+		vault = nil
+	}
+	g.saver = save.New(vault, save.Config{
 		Dir: g.folders.checkpoint, Quiet: g.Quiet, Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Fenced: func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) },
 	})

@@ -17,7 +17,6 @@ type folders struct {
 	machine    string // the machine's own folder
 	work       string // the program's working folder
 	checkpoint string // SCRIMP_CHECKPOINT_DIR
-	captures   string // copies of checkpoints that wait for upload
 	log        string // the program's output
 	progress   string // SCRIMP_PROGRESS_FILE
 	token      string // file of the token for Kubeflow's form
@@ -28,7 +27,6 @@ func layOut(machine string, a api.Assignment) folders {
 	f := folders{
 		machine:  machine,
 		work:     filepath.Join(machine, "work"),
-		captures: filepath.Join(machine, "captures"),
 		log:      filepath.Join(machine, "log"),
 		progress: filepath.Join(machine, "progress.jsonl"),
 		token:    filepath.Join(machine, "trainer-token"),

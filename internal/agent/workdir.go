@@ -17,7 +17,7 @@ func localFolder(source string) (string, bool) {
 	if filepath.IsAbs(source) {
 		return filepath.Clean(source), true
 	}
-	if u, err := url.Parse(source); err == nil && u.Scheme == "file" {
+	if u, err := url.Parse(source); err == nil && u.Scheme == "file" && u.RawQuery == "" && u.Fragment == "" {
 		return filepath.FromSlash(u.Path), true
 	}
 	return "", false

@@ -18,8 +18,11 @@ import (
 type Vault interface {
 	// Capture takes a consistent copy of folder dir, which the program may go on writing to.
 	Capture(ctx context.Context, dir string) (Capture, error)
-	// Publish stores, verifies and publishes it. It returns wire.ErrFenced where a newer attempt has the claim.
+	// Publish stores, publishes and verifies it. It returns wire.ErrFenced where a newer attempt
+	// has the claim, and ErrMoving where the program has overwritten what was captured.
 	Publish(ctx context.Context, c Capture, m Meta) (Published, error)
+	// Prune drops the checkpoints that need not stay.
+	Prune(ctx context.Context) error
 }
 
 // Capture is a copy of the checkpoint folder on the machine's disk.
@@ -58,6 +61,7 @@ type Saver struct {
 	told      bool // the program says when the folder is complete
 	waiting   *save
 	uploading bool
+	leaving   bool // the machine goes: nothing but the newest checkpoint matters
 	newest    newest
 	fail      error         // of the last upload; nil when it went well
 	changed   chan struct{} // closed and replaced when waiting or uploading changes
@@ -90,7 +94,7 @@ type Config struct {
 	Fenced    func(error)     // is called when another attempt has the claim
 }
 
-// New returns a Saver into v.
+// New returns a Saver into v; nil is a job that keeps no checkpoints.
 func New(v Vault, c Config) *Saver {
 	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
 }
@@ -121,6 +125,9 @@ func (s *Saver) Hurry() {
 // Look looks at the folder, and captures it where an unmodified program has
 // completed a checkpoint. It returns how long the look took.
 func (s *Saver) Look(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
+	if s.vault == nil {
+		return 0, nil
+	}
 	start := time.Now()
 	v, err := scan(s.dir)
 	took := time.Since(start)
@@ -147,6 +154,9 @@ func (s *Saver) Look(ctx context.Context, step int64, metrics map[string]float64
 // Take captures the folder now and queues it for upload. It returns when the
 // program may write again. told says that the program announced it.
 func (s *Saver) Take(ctx context.Context, m Meta, told bool) error {
+	if s.vault == nil {
+		return nil
+	}
 	s.capturing.Lock()
 	defer s.capturing.Unlock()
 	before, err := scan(s.dir)
@@ -209,7 +219,18 @@ func (s *Saver) Upload(ctx context.Context) {
 		}
 		err := s.publish(ctx, next)
 		s.mu.Lock()
+		prune := err == nil && s.waiting == nil && !s.leaving
+		s.mu.Unlock()
+		if prune {
+			if err := s.vault.Prune(ctx); err != nil {
+				s.log.Warn("drop old checkpoints", "error", err)
+			}
+		}
+		s.mu.Lock()
 		s.uploading, s.fail = false, err
+		if errors.Is(err, ErrMoving) && s.watch.captured == next.files {
+			s.watch.captured = 0 // it is not kept: the next look captures anew
+		}
 		s.tell()
 		s.mu.Unlock()
 		if derr := next.capture.Discard(); derr != nil {
@@ -231,7 +252,7 @@ func (s *Saver) publish(ctx context.Context, v *save) error {
 			s.done(v, p)
 			return nil
 		}
-		if errors.Is(err, wire.ErrFenced) {
+		if errors.Is(err, wire.ErrFenced) || errors.Is(err, ErrMoving) {
 			return err
 		}
 		s.log.Warn("publish checkpoint; it is tried again", "error", err)
@@ -283,6 +304,9 @@ func (s *Saver) Flush(ctx context.Context) error {
 // Final looks at what the ended program left, and captures it where it is a
 // whole checkpoint. kept says that the newest capture holds all that it left.
 func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err error) {
+	if s.vault == nil {
+		return false, nil
+	}
 	s.capturing.Lock() // a capture that is being made belongs before the end
 	v, err := scan(s.dir)
 	s.capturing.Unlock()
@@ -290,6 +314,7 @@ func (s *Saver) Final(ctx context.Context, e Ending, m Meta) (kept bool, err err
 		return false, err
 	}
 	s.mu.Lock()
+	s.leaving = !e.Asked.IsZero()
 	e.changed, e.told, e.last, e.quiet = v.any && v.files != s.watch.captured, s.told, v.last, s.watch.quiet
 	s.mu.Unlock()
 	if !e.changed {

@@ -138,6 +138,8 @@ func (nothing) Discard() error { return nil }
 
 func (slowVault) Capture(context.Context, string) (Capture, error) { return nothing{}, nil }
 
+func (slowVault) Prune(context.Context) error { return nil }
+
 func (v slowVault) Publish(ctx context.Context, _ Capture, _ Meta) (Published, error) {
 	if !wire.Sleep(ctx, v.span) {
 		return Published{}, ctx.Err()

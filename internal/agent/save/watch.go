@@ -24,6 +24,9 @@ func aside(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".tmp")
 }
 
+// Aside lists the patterns of names that aside knows, for those who copy.
+func Aside() []string { return []string{".*", "*.tmp"} }
+
 // scan looks at folder dir. It reads no file.
 func scan(dir string) (view, error) {
 	files, asides := fnv.New64a(), fnv.New64a()
