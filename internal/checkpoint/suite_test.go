@@ -232,15 +232,37 @@ func testNewerClaimFencesOlder(t *testing.T, b *gocloud.Bucket) {
 	}
 }
 
-// A stale attempt that was about to create its manifest when it was fenced
-// creates it, and it is never restored, not by later attempts either.
+// A manifest of a stale attempt that lands after the claim of a newer one, as
+// when the network was slow, is never restored, not by later attempts either.
 func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
 	dir := t.TempDir()
 	put(t, dir, "f", "good")
-	w1 := claim(t, s, 1)
-	publish(t, w1, dir, 1)
+	publish(t, claim(t, s, 1), dir, 1)
+	put(t, dir, "f", "stale")
+	m, _ := publish(t, claim(t, s, 2), dir, 2)
+	key := "jobs/j1/manifests/" + m.Name
+	late, err := b.ReadAll(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), key); err != nil { // it is still on its way
+		t.Fatal(err)
+	}
+	claim(t, s, 3)
+	if err := b.WriteAll(t.Context(), key, late, nil); err != nil {
+		t.Fatal(err)
+	}
+	checkStale(t, b, key)
+}
 
+// The same with a publish that is cut in two by the claim.
+func TestStalePublishIsNeverRestored(t *testing.T) {
+	b := openFolder(t, blobtest.Fast(t))
+	s := open(b)
+	dir := t.TempDir()
+	put(t, dir, "f", "good")
+	publish(t, claim(t, s, 1), dir, 1)
 	var once sync.Once
 	stale := hooked(t, b, func(op blobtest.Op) error {
 		if op.Kind == "write" && strings.Contains(op.Key, "manifests/") {
@@ -248,12 +270,19 @@ func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 		}
 		return nil
 	})
-	w2 := claim(t, open(stale), 2)
 	put(t, dir, "f", "stale")
-	if _, _, err := w2.Publish(t.Context(), dir, checkpoint.Meta{Step: 2}); !errors.Is(err, checkpoint.ErrFenced) {
+	if _, _, err := claim(t, open(stale), 2).Publish(t.Context(), dir, checkpoint.Meta{Step: 2}); !errors.Is(err, checkpoint.ErrFenced) {
 		t.Errorf("publish across a claim: %v", err)
 	}
-	if ok, err := b.Exists(t.Context(), "jobs/j1/manifests/000002-000002"); !ok || err != nil {
+	checkStale(t, b, "jobs/j1/manifests/000002-000002")
+}
+
+// checkStale holds a store of two manifests and three claims to restoring the
+// first, until a fourth claim publishes and drops the stale one.
+func checkStale(t *testing.T, b *gocloud.Bucket, stale string) {
+	t.Helper()
+	s := open(b)
+	if ok, err := b.Exists(t.Context(), stale); !ok || err != nil {
 		t.Fatalf("the stale manifest is not there, so nothing is tested: %v", err)
 	}
 	check := func(want string) {
@@ -265,6 +294,7 @@ func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 	check("000001-000001")
 	w4 := claim(t, s, 4)
 	check("000001-000001")
+	dir := t.TempDir()
 	put(t, dir, "f", "new")
 	m, _ := publish(t, w4, dir, 3)
 	check(m.Name)
@@ -275,7 +305,7 @@ func testStaleManifestIsNeverRestored(t *testing.T, b *gocloud.Bucket) {
 	if _, err := w4.Prune(t.Context(), checkpoint.Keep{Last: 9}); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := b.Exists(t.Context(), "jobs/j1/manifests/000002-000002"); ok || err != nil {
+	if ok, err := b.Exists(t.Context(), stale); ok || err != nil {
 		t.Errorf("prune leaves the stale manifest: %v, %v", ok, err)
 	}
 }

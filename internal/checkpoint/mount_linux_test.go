@@ -1,0 +1,88 @@
+package checkpoint_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/internal/blob/blobtest"
+	"scrimp/internal/checkpoint"
+)
+
+// mount puts a small file system at dir.
+func mount(t testing.TB, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("scrimp", dir, "tmpfs", 0, "size=1m"); err != nil {
+		blobtest.Missing(t, "the right to mount a tmpfs ("+err.Error()+")")
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A checkpoint folder that is a mount, and so cannot be renamed, is captured
+// and restored all the same.
+func TestFolderThatIsAMount(t *testing.T) {
+	b := openFolder(t, blobtest.Fast(t))
+	dir := filepath.Join(t.TempDir(), "mount")
+	mount(t, dir)
+	put(t, dir, "a/f", "one")
+	want := read(t, dir)
+	w := claim(t, open(b), 1)
+	publish(t, w, dir, 1)
+	put(t, dir, "a/f", "two")
+	put(t, dir, "more", "left over")
+	if _, err := w.Restore(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, dir); !got.equal(want) {
+		t.Errorf("differs:%s", want.diff(got))
+	}
+}
+
+// A machine whose disk is full says so and how to mend it, and the folder stays as it was.
+func TestRestoreToAFullDisk(t *testing.T) {
+	b := openFolder(t, blobtest.Fast(t))
+	big := filepath.Join(t.TempDir(), "c")
+	put(t, big, "f", strings.Repeat("x", 2<<20))
+	s := checkpoint.Open(b, "jobs/j1")
+	publish(t, claim(t, s, 1), big, 1)
+	disk := filepath.Join(t.TempDir(), "disk")
+	mount(t, disk)
+	dir := filepath.Join(disk, "c")
+	put(t, dir, "f", "as it was")
+	r, err := s.Restore(t.Context(), 0, dir)
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "free space") || r.Manifest != nil || len(r.Refused) > 0 {
+		t.Errorf("restored %+v, %v", r, err)
+	}
+	if got := read(t, disk); len(got) != 2 || !strings.HasSuffix(got["c/f"], "as it was") {
+		t.Errorf("the disk holds %v", got)
+	}
+}
+
+// A store whose disk is full says so, nothing of the checkpoint shows, and the one before is restored.
+func TestPublishToAFullDisk(t *testing.T) {
+	disk := filepath.Join(t.TempDir(), "disk")
+	mount(t, disk)
+	s := checkpoint.Open(openFolder(t, disk), "jobs/j1")
+	dir := filepath.Join(t.TempDir(), "c")
+	put(t, dir, "f", "fits")
+	w := claim(t, s, 1)
+	m, _ := publish(t, w, dir, 1)
+	put(t, dir, "f", strings.Repeat("x", 2<<20))
+	_, _, err := w.Publish(t.Context(), dir, checkpoint.Meta{})
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), disk) || !strings.Contains(err.Error(), "free space") {
+		t.Errorf("publish: %v", err)
+	}
+	if name, _, refused := restored(t, s); name != m.Name || len(refused) > 0 {
+		t.Errorf("restored %q, refused %v", name, refused)
+	}
+}
