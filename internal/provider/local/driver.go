@@ -1,0 +1,253 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/provider"
+)
+
+// Clock is how the market's time runs: at wall time Wall it was Market, and it runs Speed times as fast.
+type Clock struct {
+	Name   string    `json:"name"`
+	Wall   time.Time `json:"wall"`
+	Market time.Time `json:"market"`
+	Speed  float64   `json:"speed"`
+}
+
+// refusal is how the daemon says why it does not do something.
+type refusal struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+var kinds = map[string]error{"no_capacity": provider.ErrNoCapacity, "price": provider.ErrPrice, "not_found": provider.ErrNotFound}
+
+func (d *daemon) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, f func(r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			d.mu.Lock()
+			d.asked = time.Now()
+			d.mu.Unlock()
+			v, err := f(r)
+			w.Header().Set("Content-Type", "application/json")
+			if err != nil {
+				out := refusal{Text: err.Error()}
+				for kind, known := range kinds {
+					if errors.Is(err, known) {
+						out.Kind = kind
+					}
+				}
+				w.WriteHeader(http.StatusConflict)
+				v = out
+			}
+			_ = json.NewEncoder(w).Encode(v)
+		})
+	}
+	handle("POST /launch", func(r *http.Request) (any, error) {
+		var req provider.Request
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+			return nil, fmt.Errorf("launch: %w", err)
+		}
+		return d.launch(req)
+	})
+	handle("POST /terminate/{id}", func(r *http.Request) (any, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, m := range d.st.List {
+			if m.ID == r.PathValue("id") {
+				if m.State == provider.Ended {
+					return nil, fmt.Errorf("instance %s: %w", m.ID, provider.ErrNotFound)
+				}
+				d.finish(m, provider.Terminated, d.now())
+				return struct{}{}, nil
+			}
+		}
+		return nil, fmt.Errorf("instance %s: %w", r.PathValue("id"), provider.ErrNotFound)
+	})
+	handle("GET /instances", func(*http.Request) (any, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		list := []provider.Instance{}
+		for _, m := range d.st.List {
+			i := m.Instance
+			i.Bill = slices.Clone(i.Bill)
+			list = append(list, i)
+		}
+		return list, nil
+	})
+	handle("GET /offers", func(*http.Request) (any, error) {
+		now := d.now().Sub(d.st.Opened)
+		var v sale
+		for _, l := range d.st.Trace.Lines {
+			v.Offers = append(v.Offers, l.Offer)
+			v.Quotes = append(v.Quotes, d.st.Trace.Quote(l, now, d.st.Opened))
+		}
+		return v, nil
+	})
+	handle("GET /clock", func(*http.Request) (any, error) {
+		return Clock{Name: d.st.Trace.Name, Wall: d.st.Opened, Market: d.st.Opened, Speed: d.st.Trace.Speed}, nil
+	})
+	handle("POST /stop", func(*http.Request) (any, error) {
+		time.AfterFunc(50*time.Millisecond, d.stop) // once the answer is out
+		return struct{}{}, nil
+	})
+	return mux
+}
+
+type sale struct {
+	Offers []market.Offer `json:"offers"`
+	Quotes []market.Quote `json:"quotes"`
+}
+
+// Driver rents machines of the daemon in a folder.
+type Driver struct {
+	http *http.Client
+	dir  string
+}
+
+var _ provider.Driver = (*Driver)(nil)
+
+// Dial returns the driver of the folder's market. It asks nothing yet.
+func Dial(dir string) (*Driver, error) {
+	socket, err := filepath.Abs(filepath.Join(dir, socketName))
+	if err != nil {
+		return nil, fmt.Errorf("market in %s: %w", dir, err)
+	}
+	return &Driver{dir: dir, http: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}}}, nil
+}
+
+func (d *Driver) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://market"+path, body)
+	if err != nil {
+		return err
+	}
+	r, err := d.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the market in %s: %w", d.dir, err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	if r.StatusCode != http.StatusOK {
+		var no refusal
+		if err := json.NewDecoder(r.Body).Decode(&no); err != nil {
+			return fmt.Errorf("ask the market in %s: status %d", d.dir, r.StatusCode)
+		}
+		if kind := kinds[no.Kind]; kind != nil {
+			return fmt.Errorf("%w: %s", kind, no.Text)
+		}
+		return errors.New(no.Text)
+	}
+	return json.NewDecoder(r.Body).Decode(out)
+}
+
+// Launch implements provider.Driver.
+func (d *Driver) Launch(ctx context.Context, r provider.Request) (provider.Instance, error) {
+	var i provider.Instance
+	return i, d.do(ctx, http.MethodPost, "/launch", r, &i)
+}
+
+// Terminate implements provider.Driver.
+func (d *Driver) Terminate(ctx context.Context, id string) error {
+	var none struct{}
+	return d.do(ctx, http.MethodPost, "/terminate/"+id, nil, &none)
+}
+
+// List implements provider.Driver.
+func (d *Driver) List(ctx context.Context) ([]provider.Instance, error) {
+	var list []provider.Instance
+	return list, d.do(ctx, http.MethodGet, "/instances", nil, &list)
+}
+
+// Offers implements provider.Driver.
+func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	var v sale
+	err := d.do(ctx, http.MethodGet, "/offers", nil, &v)
+	return v.Offers, v.Quotes, err
+}
+
+// Clock returns how the market's time runs.
+func (d *Driver) Clock(ctx context.Context) (Clock, error) {
+	var c Clock
+	return c, d.do(ctx, http.MethodGet, "/clock", nil, &c)
+}
+
+// Stop ends the daemon. Machines that run go on.
+func (d *Driver) Stop(ctx context.Context) error {
+	var none struct{}
+	return d.do(ctx, http.MethodPost, "/stop", nil, &none)
+}
+
+// Spawn starts a daemon in a session of its own, unless one serves the folder,
+// and returns when it answers. Of two that start at once, one serves.
+func Spawn(ctx context.Context, dir, exe string, args []string) error {
+	d, err := Dial(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := d.Clock(ctx); err == nil {
+		return nil
+	}
+	logPath := filepath.Join(dir, "market.log")
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("start the market: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(exe, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the market: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // the daemon outlives us; the goroutine ends with either
+	for range 400 {
+		if _, err := d.Clock(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-ended:
+			if _, ok := d.Clock(ctx); ok == nil {
+				return nil // another one was quicker
+			}
+			text, _ := os.ReadFile(logPath)
+			return fmt.Errorf("start the market: %w: %s", err, lastLine(text))
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("start the market: no answer within 10 s: see %s", logPath)
+}
+
+func lastLine(text []byte) []byte {
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return lines[len(lines)-1]
+}
