@@ -26,7 +26,7 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 	if a.From.After(m.now) { // a provider's clock that is ahead
 		a.From, a.Kept = m.now, m.now
 	}
-	a.Rates = []Segment{{From: a.From, Rate: r.Rate}}
+	a.Rates = []market.Segment{{From: a.From, Rate: r.Rate}}
 	m.rented[r.Instance] = a
 	if j.State.Over() {
 		m.terminate(out, a, j.Why)
@@ -244,6 +244,7 @@ func (m *Machine) programEnded(out *Outcome, b AttemptEnded) {
 	case a.Started.IsZero():
 		m.keep(out, j, a, ledger.StartUp, m.now)
 	case b.Reason == "completed":
+		j.SavedWork += time.Duration(float64(m.now.Sub(a.Kept)) * cmp.Or(max(a.Speed, 0), 1))
 		m.keep(out, j, a, ledger.Useful, m.now)
 	case b.Saved:
 		// its last checkpoint was settled as useful when it was published; what came after it was the leaving

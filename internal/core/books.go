@@ -62,7 +62,7 @@ func (m *Machine) reprice(id market.OfferID, q market.Quote) {
 			case q.At.Equal(last.From):
 				last.Rate = q.Rate
 			default:
-				a.Rates = append(a.Rates, Segment{From: q.At, Rate: q.Rate})
+				a.Rates = append(a.Rates, market.Segment{From: q.At, Rate: q.Rate})
 			}
 		}
 	}

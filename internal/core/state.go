@@ -108,7 +108,7 @@ type Attempt struct {
 	Claimed    time.Time                   `json:"claimed,omitzero"`
 	Started    time.Time                   `json:"started,omitzero"` // the program
 	Over       time.Time                   `json:"over,omitzero"`    // the program
-	Rates      []Segment                   `json:"rates,omitempty"`  // what it is billed at
+	Rates      []market.Segment            `json:"rates,omitempty"`  // what it is billed at
 	Currency   money.Currency              `json:"currency"`
 	Posted     money.Amount                `json:"posted"`        // accrued so far
 	Kept       time.Time                   `json:"kept,omitzero"` // up to here the time is settled as start-up, useful or lost
@@ -141,32 +141,16 @@ type Attempt struct {
 // Live reports whether the attempt may still cost something.
 func (a *Attempt) Live() bool { return a.Phase != Gone }
 
-// Segment is a price from a time on.
-type Segment struct {
-	From time.Time  `json:"from"`
-	Rate money.Rate `json:"rate"`
-}
-
 // Cost returns what the attempt has cost by t at plain seconds: the cumulative
 // cost over its price segments, so that any cut of the span has the same sum.
 func (a *Attempt) Cost(t time.Time) money.Amount {
-	var sum money.Amount
 	if a.From.IsZero() {
-		return sum
+		return money.Amount{}
 	}
 	if !a.Until.IsZero() && t.After(a.Until) {
 		t = a.Until
 	}
-	for i, s := range a.Rates {
-		end := t
-		if i+1 < len(a.Rates) && a.Rates[i+1].From.Before(t) {
-			end = a.Rates[i+1].From
-		}
-		if end.After(s.From) {
-			sum = sum.Add(s.Rate.Until(end.Sub(s.From)))
-		}
-	}
-	return sum
+	return market.Cost(a.Rates, t)
 }
 
 // Attempt returns the newest attempt, or nil.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/market"
 )
 
 // agent is a simulated machine with its program: it restores, makes steps,
@@ -232,7 +233,10 @@ func (a *agent) notice(d time.Duration) {
 func (w *World) turn(z *zone) {
 	if z.open {
 		z.notice = 0
-		if w.chance(0.6) {
+		switch {
+		case w.calm:
+			z.notice = z.offer.Notice
+		case w.chance(0.6):
 			z.notice = 2 * time.Minute
 		}
 		for _, i := range w.order {
@@ -249,23 +253,25 @@ func (w *World) turn(z *zone) {
 				}
 			}
 			w.quotes()
-			w.after(w.span(40), func() { w.turn(z) })
+			w.after(w.spanOf(z, 40), func() { w.turn(z) })
 		})
 		return
 	}
 	z.open = true
-	if w.chance(0.5) {
+	switch {
+	case w.calm:
+	case w.chance(0.5):
 		z.rate = z.rate * 11 / 10
-	} else {
+	default:
 		z.rate = z.rate * 10 / 11
 	}
 	for _, i := range w.order {
 		if i.running() && i.offer.ID == z.spot {
-			i.segments = append(i.segments, core.Segment{From: w.now, Rate: z.rate})
+			i.segments = append(i.segments, market.Segment{From: w.now, Rate: z.rate})
 		}
 	}
 	w.quotes()
-	w.after(w.span(90), func() { w.turn(z) })
+	w.after(w.spanOf(z, 90), func() { w.turn(z) })
 }
 
 // lost takes a machine and checks the promise on work: none is lost after a
@@ -286,6 +292,22 @@ func (w *World) lost(i *instance) {
 	}
 	w.end(i, "interrupted")
 	w.after(2*time.Second, func() { w.endTold(i) })
+}
+
+// spanOf draws how long the zone stays as it is.
+func (w *World) spanOf(z *zone, median float64) time.Duration {
+	if w.calm {
+		return w.exponential(z.up, z.down, z.open)
+	}
+	return w.span(median)
+}
+
+func (w *World) exponential(up, down time.Duration, open bool) time.Duration {
+	mean := down
+	if open {
+		mean = up
+	}
+	return time.Duration(w.rng.ExpFloat64()*float64(mean)) + time.Second
 }
 
 // span draws a heavy-tailed span with that median in minutes.

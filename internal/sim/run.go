@@ -22,7 +22,7 @@ const horizon = 60 * 24 * time.Hour
 func Run(seed uint64, plant Plant) *World {
 	w := &World{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5c81)), plant: plant, now: epoch, m: core.New(), up: true,
-		instances: map[string]*instance{}, byKey: map[string]*instance{}, blobs: map[string]int64{}, Seen: map[string]int{},
+		instances: map[string]*instance{}, byKey: map[string]*instance{}, blobs: map[string]int64{}, Seen: map[string]int{}, start: epoch,
 	}
 	w.draw()
 	cfg := core.DefaultConfig()
@@ -59,6 +59,7 @@ func (w *World) draw() {
 	for n := range 1 + w.rng.IntN(3) {
 		name := fmt.Sprintf("z%d", n)
 		z := &zone{
+			name: name,
 			spot: market.OfferID("sim/" + name + "/m/spot"), firm: market.OfferID("sim/" + name + "/m/on-demand"),
 			rate: money.Rate(900_000_000_000 + w.rng.Int64N(400_000_000_000)),
 		}
@@ -66,6 +67,8 @@ func (w *World) draw() {
 		if w.chance(0.3) {
 			z.offer.Billing.FreeIfInterruptedWithin = time.Hour
 		}
+		z.firmOffer, z.firmRate = z.offer, firmRate
+		z.firmOffer.ID, z.firmOffer.Capacity, z.firmOffer.Notice = z.firm, market.OnDemand, 0
 		w.zones = append(w.zones, z)
 		w.after(w.span(5), func() { w.turn(z) })
 	}

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 )
 
 // Plant breaks one thing on purpose, to prove which property notices.
@@ -71,6 +72,10 @@ type World struct {
 	// Broken lists the properties that did not hold.
 	Broken []string
 	jobs   []simJob
+
+	calm  bool // no faults, exponential spans: a forecast
+	start time.Time
+	first plan.Decision
 }
 
 // faults are the odds of each fault, drawn by the seed.
@@ -81,11 +86,13 @@ type faults struct {
 
 // zone is a spot market with its spans of availability.
 type zone struct {
-	spot, firm market.OfferID
-	offer      market.Offer
-	rate       money.Rate
-	open       bool
-	notice     time.Duration
+	name             string
+	spot, firm       market.OfferID // "": not for sale there
+	offer, firmOffer market.Offer
+	rate, firmRate   money.Rate
+	open             bool
+	notice           time.Duration
+	up, down         time.Duration // mean spans of a forecast
 }
 
 type instance struct {
@@ -95,7 +102,7 @@ type instance struct {
 	until    time.Time
 	cause    string
 	notice   time.Duration
-	segments []core.Segment
+	segments []market.Segment
 	agent    *agent
 	bill     []core.BillLine
 }
@@ -143,7 +150,7 @@ func (w *World) at(t time.Time, do func()) {
 }
 
 func (w *World) tell(format string, args ...any) {
-	fmt.Fprintf(&w.Story, "%9s  %s\n", w.now.Sub(epoch).Round(time.Second), fmt.Sprintf(format, args...))
+	fmt.Fprintf(&w.Story, "%9s  %s\n", w.now.Sub(w.start).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
 func (w *World) breaks(format string, args ...any) {
@@ -290,7 +297,7 @@ func (w *World) sweep() {
 	if w.plant == PlantNoSweep {
 		return
 	}
-	b := core.InventorySeen{Provider: "sim", AsOf: w.now}
+	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
 	for _, i := range w.order {
 		if i.running() {
 			b.Running = append(b.Running, core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from})
@@ -304,24 +311,42 @@ func (w *World) sweep() {
 	w.step(b)
 }
 
+func (w *World) provider() string {
+	if w.calm && len(w.zones) > 0 {
+		return w.zones[0].offer.Provider
+	}
+	return "sim"
+}
+
 // quotes shows the core the market.
 func (w *World) quotes() {
 	var b core.MarketSeen
 	for _, z := range w.zones {
-		b.Offers = append(b.Offers, z.offer, w.firm(z))
-		b.Quotes = append(b.Quotes,
-			market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open, At: w.now, Source: "sim"},
-			market.Quote{Offer: z.firm, Rate: firmRate, Priced: true, Available: true, At: w.now, Source: "sim"})
+		if z.spot != "" {
+			b.Offers = append(b.Offers, z.offer)
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open, At: w.now, Source: "sim"})
+		}
+		if z.firm != "" {
+			b.Offers = append(b.Offers, z.firmOffer)
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true, Available: true, At: w.now, Source: "sim"})
+		}
 	}
 	w.step(b)
 }
 
+// firmRate is what an hour on-demand costs in a drawn market.
 const firmRate = money.Rate(3_060_000_000_000)
 
-func (w *World) firm(z *zone) market.Offer {
-	o := z.offer
-	o.ID, o.Capacity, o.Notice = z.firm, market.OnDemand, 0
-	return o
+// zone returns the zone of that name, new where there is none.
+func (w *World) zone(name string) *zone {
+	for _, z := range w.zones {
+		if z.name == name {
+			return z
+		}
+	}
+	z := &zone{name: name}
+	w.zones = append(w.zones, z)
+	return z
 }
 
 // act does an action in the simulated world, with its faults.
@@ -384,9 +409,9 @@ func (w *World) launch(a core.Launch) {
 	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: a.Attempt, offer: z.offer, from: w.now}
 	rate := z.rate
 	if !spot {
-		i.offer, rate = w.firm(z), firmRate
+		i.offer, rate = z.firmOffer, z.firmRate
 	}
-	i.segments = []core.Segment{{From: w.now, Rate: rate}}
+	i.segments = []market.Segment{{From: w.now, Rate: rate}}
 	for _, other := range w.order {
 		if other.key == a.Attempt && w.byKey[a.Attempt] != nil && other.running() {
 			w.breaks("rented twice: %s has %s and %s", a.Attempt, other.id, i.id)

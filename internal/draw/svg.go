@@ -1,0 +1,158 @@
+package draw
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strings"
+	"time"
+)
+
+// Block is a span on a lane of a timeline; Use is its class: start-up, useful, lost, idle.
+type Block struct {
+	Lane     string
+	From, To time.Time
+	Use      string
+	Title    string
+}
+
+// Mark is a moment on a lane, such as an interruption.
+type Mark struct {
+	Lane  string
+	At    time.Time
+	Class string // notice or kill
+	Title string
+}
+
+const (
+	svgWidth  = 900.0
+	laneLeft  = 190.0
+	laneRight = 14.0
+)
+
+// Timeline draws lanes of blocks with marks over a time axis.
+func Timeline(blocks []Block, marks []Mark) string {
+	if len(blocks) == 0 {
+		return ""
+	}
+	var lanes []string
+	row := map[string]int{}
+	first, last := blocks[0].From, blocks[0].To
+	for _, b := range blocks {
+		if _, ok := row[b.Lane]; !ok {
+			row[b.Lane] = len(lanes)
+			lanes = append(lanes, b.Lane)
+		}
+		if b.From.Before(first) {
+			first = b.From
+		}
+		if b.To.After(last) {
+			last = b.To
+		}
+	}
+	whole := max(last.Sub(first), time.Second)
+	x := func(t time.Time) float64 {
+		return laneLeft + float64(t.Sub(first))/float64(whole)*(svgWidth-laneLeft-laneRight)
+	}
+	height := float64(len(lanes))*34 + 34
+	var s strings.Builder
+	open(&s, "timeline", height, "Timeline of the attempts by offer")
+	for i, l := range lanes {
+		y := float64(i)*34 + 10
+		fmt.Fprintf(&s, `<text x="0" y="%.1f" class="lane">%s</text><line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="rail"/>`, y+15, html.EscapeString(Cut(l, 26)), laneLeft, svgWidth-laneRight, y+11, y+11)
+	}
+	for _, b := range blocks {
+		y := float64(row[b.Lane])*34 + 10
+		fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="%.1f" height="22" rx="3" class="use %s"><title>%s</title></rect>`, x(b.From), y, max(1, x(b.To)-x(b.From)-1), html.EscapeString(b.Use), html.EscapeString(b.Title))
+	}
+	for _, m := range marks {
+		r, ok := row[m.Lane]
+		if !ok || m.At.Before(first) || m.At.After(last.Add(whole)) {
+			continue
+		}
+		y := float64(r)*34 + 10
+		cx := min(x(m.At), svgWidth-laneRight)
+		fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark %s"><title>%s</title></path>`, cx, y+1, html.EscapeString(m.Class), html.EscapeString(m.Title))
+	}
+	axis(&s, height-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, func(v float64) string { return Span(time.Duration(v * float64(time.Second))) })
+	s.WriteString("</svg>")
+	return s.String()
+}
+
+// Point is one value of a series.
+type Point struct{ X, Y float64 }
+
+// Series is a line of a chart; Class names its colour.
+type Series struct {
+	Name   string
+	Class  string
+	Points []Point
+}
+
+// Lines draws series over common axes; what is not finite is left out.
+func Lines(title string, series []Series, xs, ys func(float64) string) string {
+	left, top, right, bottom := 62.0, 14.0, 20.0, 210.0
+	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for i := range series {
+		kept := series[i].Points[:0:0]
+		for _, p := range series[i].Points {
+			if finite(p.X) && finite(p.Y) {
+				kept = append(kept, p)
+				x0, x1, y0, y1 = min(x0, p.X), max(x1, p.X), min(y0, p.Y), max(y1, p.Y)
+			}
+		}
+		series[i].Points = kept
+	}
+	if math.IsInf(x0, 1) {
+		return ""
+	}
+	if x1 == x0 {
+		x1 = x0 + 1
+	}
+	if y1 == y0 {
+		y1 = y0 + 1
+	}
+	x := func(v float64) float64 { return left + (v-x0)/(x1-x0)*(svgWidth-left-right) }
+	y := func(v float64) float64 { return bottom - (v-y0)/(y1-y0)*(bottom-top) }
+	var s strings.Builder
+	open(&s, "chart", bottom+26, title)
+	for i := range 5 {
+		v := y0 + (y1-y0)*float64(i)/4
+		fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="grid"/><text x="%.1f" y="%.1f" class="tick end">%s</text>`, left, svgWidth-right, y(v), y(v), left-6, y(v)+4, html.EscapeString(ys(v)))
+	}
+	axis(&s, bottom+18, x0, x1, left, svgWidth-right, xs)
+	for i, line := range series {
+		if len(line.Points) == 0 {
+			continue
+		}
+		var path strings.Builder
+		for n, p := range line.Points {
+			command := "L"
+			if n == 0 {
+				command = "M"
+			}
+			fmt.Fprintf(&path, "%s%.1f %.1f", command, x(p.X), y(p.Y))
+		}
+		fmt.Fprintf(&s, `<path d="%s" class="line %s" fill="none"/><text x="%.1f" y="%.1f" class="key %s">%s</text>`, path.String(), html.EscapeString(line.Class), left+10+float64(i)*180, top+2, html.EscapeString(line.Class), html.EscapeString(line.Name))
+	}
+	s.WriteString("</svg>")
+	return s.String()
+}
+
+func open(s *strings.Builder, class string, height float64, title string) {
+	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" class="%s" role="img" aria-label="%s"><title>%s</title>`, svgWidth, height, class, html.EscapeString(title), html.EscapeString(title))
+}
+
+func axis(s *strings.Builder, y, v0, v1, x0, x1 float64, label func(float64) string) {
+	for i := range 5 {
+		share := float64(i) / 4
+		class := "tick mid"
+		switch i {
+		case 0:
+			class = "tick"
+		case 4:
+			class = "tick end"
+		}
+		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" class="%s">%s</text>`, x0+share*(x1-x0), y, class, html.EscapeString(label(v0+share*(v1-v0))))
+	}
+}

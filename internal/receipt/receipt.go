@@ -1,0 +1,232 @@
+// Package receipt says what a job cost, why, and what it would have cost
+// otherwise: as a value, as text and as one page.
+package receipt
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"scrimp/internal/draw"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+)
+
+// Receipt is the account of one job. Amounts are exact; fields named _usd are
+// estimates. Unknown is null.
+type Receipt struct {
+	Job              string         `json:"job"`
+	Name             string         `json:"name"`
+	State            string         `json:"state"`
+	Reason           string         `json:"reason"`
+	Currency         money.Currency `json:"currency"`
+	Cost             money.Amount   `json:"cost"`
+	OnDemandCost     *money.Amount  `json:"on_demand_cost"` // the useful work on the cheapest on-demand offer, start-up included
+	Saved            *money.Amount  `json:"saved"`
+	SavedShare       *float64       `json:"saved_share"`
+	CostWithoutRules money.Amount   `json:"cost_without_rules"` // plain seconds only
+	Budget           *money.Amount  `json:"budget"`
+	DeadlineMet      *bool          `json:"deadline_met"`
+	Deadline         *time.Time     `json:"deadline"`
+	DeadlineMarket   *time.Time     `json:"deadline_market"`
+	Submitted        time.Time      `json:"submitted"`
+	SubmittedMarket  time.Time      `json:"submitted_market"`
+	Finished         *time.Time     `json:"finished"`
+	FinishedMarket   *time.Time     `json:"finished_market"`
+	MarketSpeed      float64        `json:"market_speed"`
+	Market           string         `json:"market"`
+
+	Attempts        int                         `json:"attempts"`
+	Interruptions   []Interruption              `json:"interruptions"`
+	Tries           []Try                       `json:"tries"`
+	Uses            map[ledger.Use]money.Amount `json:"uses"`
+	Step            int64                       `json:"step"`
+	Total           *int64                      `json:"total"`
+	CostPer1000     *float64                    `json:"cost_per_1000_steps_usd"`
+	CostPerEpoch    *float64                    `json:"cost_per_epoch_usd"`
+	LostSeconds     float64                     `json:"lost_seconds"` // market time of work that was paid and lost
+	Checkpoints     int                         `json:"checkpoints"`
+	CheckpointBytes int64                       `json:"checkpoint_bytes_uploaded"`
+	SaveSeconds     *float64                    `json:"save_seconds"`     // mean, wall
+	IntervalSeconds *float64                    `json:"interval_seconds"` // in force at the end, wall
+	Metrics         map[string]float64          `json:"metrics,omitempty"`
+	Decisions       []Decision                  `json:"decisions"`
+	Tips            []Tip                       `json:"tips"`
+	Ledger          Ledger                      `json:"ledger"`
+	Loss            []Sample                    `json:"loss,omitempty"`
+	LossName        string                      `json:"loss_name,omitempty"`
+	Spend           []Spent                     `json:"spend,omitempty"`
+	Outputs         string                      `json:"outputs,omitempty"`
+}
+
+// Interruption is a machine that the provider took.
+type Interruption struct {
+	Instance string    `json:"instance"`
+	At       time.Time `json:"at"` // wall
+	MarketAt time.Time `json:"market_at"`
+	Notice   float64   `json:"notice"`   // wall seconds given; 0 for none
+	Restored *string   `json:"restored"` // manifest that the next attempt began from
+}
+
+// Try is one attempt.
+type Try struct {
+	Attempt  string                      `json:"attempt"`
+	Instance string                      `json:"instance"`
+	Offer    string                      `json:"offer"`
+	Capacity string                      `json:"capacity"`
+	From     time.Time                   `json:"from"`  // market
+	Begun    *time.Time                  `json:"begun"` // market: the program ran
+	Until    time.Time                   `json:"until"` // market
+	Rate     money.Rate                  `json:"rate"`  // of an hour, at launch
+	Cost     money.Amount                `json:"cost"`
+	Uses     map[ledger.Use]money.Amount `json:"uses"`
+	First    int64                       `json:"first_step"`
+	Last     int64                       `json:"last_step"`
+	Restored string                      `json:"restored,omitempty"`
+	End      string                      `json:"end"`
+	Rules    []Rule                      `json:"rules,omitempty"`
+}
+
+// Rule is a line of a bill that is not plain seconds.
+type Rule struct {
+	Rule   string       `json:"rule"`
+	Amount money.Amount `json:"amount"`
+}
+
+// Decision is what was decided, and why.
+type Decision struct {
+	MarketAt time.Time `json:"market_at"`
+	Take     string    `json:"take"` // "" for waiting
+	Why      string    `json:"why"`
+	Mode     string    `json:"mode"`
+	Rejected []string  `json:"rejected,omitempty"`
+}
+
+// Tip is what would make the next run cheaper.
+type Tip struct {
+	Text  string   `json:"text"`
+	Saves *float64 `json:"saves_usd"` // null: not computed
+}
+
+// Ledger says that the sums agree.
+type Ledger struct {
+	Postings int         `json:"postings"`
+	Head     ledger.Hash `json:"head"`
+	Agrees   bool        `json:"agrees"`
+}
+
+// Sample is the metric at a step.
+type Sample struct {
+	Step  int64     `json:"step"`
+	At    time.Time `json:"market_at"`
+	Value float64   `json:"value"`
+}
+
+// Spent is the spend at a time.
+type Spent struct {
+	At     time.Time    `json:"market_at"`
+	Amount money.Amount `json:"amount"`
+}
+
+// Check holds the receipt against itself: the attempts, the uses and the whole agree to the last unit.
+func (r Receipt) Check() error {
+	tries, uses, rules := money.Amount{}, money.Amount{}, money.Amount{}
+	for _, t := range r.Tries {
+		tries = tries.Add(t.Cost)
+		for _, l := range t.Rules {
+			rules = rules.Add(l.Amount)
+		}
+	}
+	for _, u := range r.Uses {
+		uses = uses.Add(u)
+	}
+	switch {
+	case tries != r.Cost:
+		return fmt.Errorf("the attempts cost %v, the job %v", tries, r.Cost)
+	case uses != r.Cost:
+		return fmt.Errorf("the uses cost %v, the job %v", uses, r.Cost)
+	case r.Cost.Sub(rules) != r.CostWithoutRules:
+		return fmt.Errorf("without rules it is %v, not %v", r.Cost.Sub(rules), r.CostWithoutRules)
+	}
+	return nil
+}
+
+func (r Receipt) money(a money.Amount) string { return money.Format(a, r.Currency, 4) }
+
+// verdict is the outcome in a few words.
+func (r Receipt) verdict() string {
+	words := []string{r.State + " (" + strings.ReplaceAll(r.Reason, "_", " ") + ")"}
+	if r.DeadlineMet != nil {
+		if *r.DeadlineMet {
+			words = append(words, "deadline met, "+draw.Span(r.DeadlineMarket.Sub(*r.FinishedMarket))+" early")
+		} else {
+			words = append(words, "DEADLINE MISSED")
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Text is the receipt for a terminal of that width.
+func (r Receipt) Text(width int) string {
+	width = max(60, min(width, 140))
+	var b strings.Builder
+	rule := strings.Repeat("─", width) + "\n"
+	fmt.Fprintf(&b, "%sReceipt for %s: %s\n%s", rule, r.Job, r.verdict(), rule)
+	row := func(name, value, note string) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-12s %14s  %s", name, value, draw.Cut(note, width-30)), " ") + "\n")
+	}
+	note := ""
+	if r.Budget != nil {
+		note = "of " + money.Format(*r.Budget, r.Currency, 2) + " budget"
+	}
+	row("cost", r.money(r.Cost), note)
+	if r.OnDemandCost != nil {
+		row("on-demand", r.money(*r.OnDemandCost), "the same work on the cheapest machine that nobody can take")
+		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
+	}
+	for _, u := range uses {
+		if v := r.Uses[u]; !v.IsZero() {
+			share := v.Float() / max(r.Cost.Float(), 1e-12)
+			row("  "+string(u), r.money(v), fmt.Sprintf("%s %.1f %%", draw.Bar(share, 16), share*100))
+		}
+	}
+	if r.CostWithoutRules != r.Cost {
+		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
+	}
+	fmt.Fprintf(&b, "\n")
+	rows := [][]string{{"ATTEMPT", "OFFER", "RAN", "STEPS", "COST", "END"}}
+	for _, t := range r.Tries {
+		rows = append(rows, []string{t.Attempt, t.Offer, draw.Span(t.Until.Sub(t.From)), fmt.Sprintf("%d-%d", t.First, t.Last), r.money(t.Cost), t.End})
+	}
+	b.WriteString(draw.Table(rows, width, 2, 3, 4))
+	fmt.Fprintf(&b, "\n%d attempts, %d interruptions", r.Attempts, len(r.Interruptions))
+	silent := 0
+	for _, i := range r.Interruptions {
+		if i.Notice == 0 {
+			silent++
+		}
+	}
+	fmt.Fprintf(&b, " (%d without notice), %s of paid work lost, %d checkpoints\n", silent, draw.Span(time.Duration(r.LostSeconds*float64(time.Second))), r.Checkpoints)
+	if len(r.Loss) > 1 {
+		values := make([]float64, len(r.Loss))
+		for i, s := range r.Loss {
+			values[i] = s.Value
+		}
+		fmt.Fprintf(&b, "%s %s %.4g to %.4g\n", r.LossName, draw.Spark(values, min(40, width-40)), values[0], values[len(values)-1])
+	}
+	fmt.Fprintf(&b, "market speed %g: spans and money are market time; ledger: %d postings, sums %s\n", r.MarketSpeed, r.Ledger.Postings, map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
+	for _, t := range r.Tips {
+		fmt.Fprintf(&b, "tip: %s%s\n", t.Text, saves(t))
+	}
+	return b.String()
+}
+
+func saves(t Tip) string {
+	if t.Saves == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (about $%.4f)", *t.Saves)
+}
+
+// uses in the order in which they are shown.
+var uses = []ledger.Use{ledger.Useful, ledger.StartUp, ledger.Lost, ledger.Idle, ledger.Open}

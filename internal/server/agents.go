@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+)
+
+// Limits of what an agent may send at once.
+const (
+	maxReport = 4 << 20
+	maxChunk  = 4 << 20
+)
+
+func (s *Server) agentClaim(w http.ResponseWriter, r *http.Request) {
+	attempt, ok := s.bearer(r, "claim")
+	if !ok {
+		problem(w, http.StatusUnauthorized, "no valid token", "only an agent that the server launched may claim", nil)
+		return
+	}
+	c, ok := read[api.Claim](w, r, maxReport)
+	if !ok {
+		return
+	}
+	job, a, err := s.control.Claim(r.Context(), attempt, c.Instance)
+	switch {
+	case errors.Is(err, control.ErrFenced):
+		problem(w, http.StatusGone, "the attempt is over", "switch the machine off", err)
+	case err != nil:
+		problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
+	default:
+		answer(w, s.assign(job, a))
+	}
+}
+
+// attempt returns the attempt whose agent asks, or answers that it may not.
+func (s *Server) attempt(w http.ResponseWriter, r *http.Request) (string, bool) {
+	attempt, ok := s.bearer(r, "attempt")
+	if !ok {
+		problem(w, http.StatusUnauthorized, "no valid token", "claim the task first", nil)
+	}
+	return attempt, ok
+}
+
+func (s *Server) agentReport(w http.ResponseWriter, r *http.Request) {
+	attempt, ok := s.attempt(w, r)
+	if !ok {
+		return
+	}
+	report, ok := read[api.Report](w, r, maxReport)
+	if !ok {
+		return
+	}
+	if report.Attempt != attempt {
+		problem(w, http.StatusForbidden, "the token is for another attempt", "", nil)
+		return
+	}
+	o, err := s.control.Report(r.Context(), report)
+	if err != nil {
+		problem(w, http.StatusServiceUnavailable, "not written", "send it again", err)
+		return
+	}
+	o.LogEnd, _ = s.store.LogEnd(r.Context(), attempt)
+	o.Exec = s.execsFor(attempt)
+	answer(w, o)
+}
+
+func (s *Server) agentLogs(w http.ResponseWriter, r *http.Request) {
+	attempt, ok := s.attempt(w, r)
+	if !ok {
+		return
+	}
+	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	if err != nil || offset < 0 {
+		problem(w, http.StatusBadRequest, "offset is not a count of bytes", "", err)
+		return
+	}
+	chunk, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
+	if err != nil {
+		problem(w, http.StatusRequestEntityTooLarge, "chunk not read", "send smaller ones", err)
+		return
+	}
+	end, err := s.store.AppendLog(r.Context(), attempt, offset, chunk)
+	if err != nil && end == 0 {
+		problem(w, http.StatusServiceUnavailable, "log not written", "send it again", err)
+		return
+	}
+	answer(w, api.LogEnd{Offset: end})
+}
+
+func (s *Server) agentLogEnd(w http.ResponseWriter, r *http.Request) {
+	attempt, ok := s.attempt(w, r)
+	if !ok {
+		return
+	}
+	end, err := s.store.LogEnd(r.Context(), attempt)
+	if err != nil {
+		problem(w, http.StatusServiceUnavailable, "log not read", "ask again", err)
+		return
+	}
+	answer(w, api.LogEnd{Offset: end})
+}
+
+// execution is a command that a user wants run beside the program.
+type execution struct {
+	attempt string
+	exec    api.Exec
+	given   bool
+	done    chan api.ExecResult
+}
+
+// execLimit is how long a user waits for a command.
+const execLimit = 5 * time.Minute
+
+func (s *Server) execsFor(attempt string) []api.Exec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []api.Exec
+	for _, e := range s.execs {
+		if e.attempt == attempt && !e.given {
+			e.given = true
+			list = append(list, e.exec)
+		}
+	}
+	return list
+}
+
+func (s *Server) agentExec(w http.ResponseWriter, r *http.Request) {
+	attempt, ok := s.attempt(w, r)
+	if !ok {
+		return
+	}
+	result, ok := read[api.ExecResult](w, r, 64<<20)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	e := s.execs[r.PathValue("id")]
+	if e != nil && e.attempt == attempt {
+		delete(s.execs, e.exec.ID)
+		e.done <- result
+	}
+	s.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// exec runs a command on the job's machine and returns what it printed.
+func (s *Server) exec(ctx context.Context, attempt string, command []string) (api.ExecResult, error) {
+	e := &execution{attempt: attempt, done: make(chan api.ExecResult, 1)}
+	s.mu.Lock()
+	e.exec = api.Exec{ID: fmt.Sprintf("%d-%d", time.Now().UnixNano(), len(s.execs)), Command: command}
+	s.execs[e.exec.ID] = e
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, execLimit)
+	defer cancel()
+	select {
+	case result := <-e.done:
+		return result, nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		delete(s.execs, e.exec.ID)
+		s.mu.Unlock()
+		return api.ExecResult{}, fmt.Errorf("run %s on %s: no answer", strings.Join(command, " "), attempt)
+	}
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/policy"
+	"scrimp/internal/sim"
+)
+
+// odds is what the newest forecast of a job says.
+type odds struct {
+	deadline *float64
+}
+
+// forecastEvery is how often a living job is played forward, on the wall.
+const forecastEvery = 3 * time.Second
+
+// forecast plays every working job forward through the core, beside the core's own work.
+func (s *Server) forecast(ctx context.Context) {
+	t := time.NewTicker(forecastEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		questions := map[string]sim.Question{}
+		s.control.Read(func(m *core.Machine) {
+			for j := range m.Jobs() {
+				if a := j.Attempt(); a != nil && a.Phase == core.Working && !j.Terms.Deadline.IsZero() && j.StepRate > 0 && len(questions) < 8 {
+					questions[j.ID] = s.question(m, j)
+				}
+			}
+		})
+		for id, q := range questions {
+			f := sim.Ask(q)
+			s.mu.Lock()
+			s.odds[id] = odds{deadline: &f.InTime}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// question asks how a job goes on. The caller reads the machine.
+func (s *Server) question(m *core.Machine, j *core.Job) sim.Question {
+	q := sim.Question{
+		Terms: j.Terms, Now: s.control.Now(), Done: j.Step, Pace: j.StepRate, Restart: max(j.Restart, time.Second), Save: max(j.SaveCost, time.Second),
+		Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
+	}
+	q.Terms.Steps = j.Total
+	for o, l := range m.Sale() {
+		q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, l.Quote)
+		q.Hazards[o.ID] = l.Hazard
+	}
+	return q
+}

@@ -1,0 +1,428 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/provider"
+)
+
+func (s *Server) clockNow() api.MarketClock {
+	return api.MarketClock{Name: s.clock.Name, Speed: s.clock.Speed, Now: s.control.Now()}
+}
+
+func (s *Server) getServer(w http.ResponseWriter, _ *http.Request) {
+	v := api.Server{Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
+	s.control.Read(func(m *core.Machine) {
+		v.Events = m.Seq()
+		for j := range m.Jobs() {
+			v.Jobs++
+			if !closed(j) {
+				v.Live++
+			}
+		}
+	})
+	answer(w, v)
+}
+
+func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.StopServer](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	s.now.Store(b.Now)
+	w.WriteHeader(http.StatusNoContent)
+	s.stop(errStopped)
+}
+
+func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
+	v := api.Market{Clock: s.clockNow()}
+	s.control.Read(func(m *core.Machine) {
+		for o, l := range m.Sale() {
+			v.Offers = append(v.Offers, api.Listing{Offer: o, Quote: l.Quote, Hazard: l.Hazard})
+		}
+	})
+	answer(w, v)
+}
+
+func (s *Server) getJobs(w http.ResponseWriter, _ *http.Request) {
+	list := []api.Job{}
+	s.control.Read(func(m *core.Machine) {
+		for j := range m.Jobs() {
+			list = append(list, s.show(j))
+		}
+	})
+	for i := range list {
+		s.fresh(&list[i])
+	}
+	answer(w, list)
+}
+
+// find returns the job as people see it.
+func (s *Server) find(id string) (api.Job, bool) {
+	var v api.Job
+	found := false
+	s.control.Read(func(m *core.Machine) {
+		if j, ok := m.Job(id); ok {
+			v, found = s.show(j), true
+		}
+	})
+	if found {
+		s.fresh(&v)
+	}
+	return v, found
+}
+
+func (s *Server) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
+	j, ok := s.find(r.PathValue("id"))
+	if !ok {
+		problem(w, http.StatusNotFound, fmt.Sprintf("job %s is not known", r.PathValue("id")), "scrimp jobs lists them", nil)
+	}
+	return j, ok
+}
+
+func (s *Server) getJob(w http.ResponseWriter, r *http.Request) {
+	if j, ok := s.job(w, r); ok {
+		answer(w, j)
+	}
+}
+
+// watchJob sends the job at each change, and at least once a second while it lives.
+func (s *Server) watchJob(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	flush, _ := w.(http.Flusher)
+	for {
+		changed := s.control.Changed()
+		j, ok := s.job(w, r)
+		if !ok || json.NewEncoder(w).Encode(j) != nil {
+			return
+		}
+		if flush != nil {
+			flush.Flush()
+		}
+		if j.Closed {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+			wait(r.Context(), 100*time.Millisecond) // a burst of changes is one line
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.job(w, r); !ok {
+		return
+	}
+	b, ok := read[api.End](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	id := r.PathValue("id")
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "user", Body: core.JobEnded{Job: id, Save: b.Save}}
+	if err := s.control.Tell(r.Context(), e); err != nil {
+		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	s.getJob(w, r)
+}
+
+// closed reports whether the job is over and nothing of it costs anything any more.
+func closed(j *core.Job) bool {
+	if !j.State.Over() {
+		return false
+	}
+	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+		if a.Live() {
+			return false
+		}
+	}
+	return true
+}
+
+// show is the job as people see it, from the core's state alone.
+func (s *Server) show(j *core.Job) api.Job {
+	clock, now := s.control.Clock(), s.control.Now()
+	v := api.Job{
+		ID: j.ID, Name: j.Terms.Name, State: string(j.State), Why: j.Why, Detail: j.Detail, Closed: closed(j), Submitted: clock.ToWall(j.Submitted),
+		Currency: j.Terms.Currency, Spent: j.Spent(now), Step: j.Step, Metrics: j.Metrics, SavedStep: j.SavedStep, Speed: clock.Speed,
+		Outputs: j.Outputs, Exit: j.Exit, Tags: j.Terms.Owner.Tags,
+	}
+	if !j.Finished.IsZero() {
+		v.Finished = ptr(clock.ToWall(j.Finished))
+	}
+	if d := j.Terms.Deadline; !d.IsZero() {
+		v.Deadline, v.DeadlineMarket = ptr(clock.ToWall(d)), ptr(d)
+		end := now
+		if j.State.Over() {
+			end = j.Finished
+		}
+		v.TimeLeft = ptr(d.Sub(end).Seconds())
+	}
+	if j.Terms.HasBudget {
+		v.Budget = ptr(j.Terms.Budget)
+	}
+	if j.Total > 0 {
+		v.Total = ptr(j.Total)
+	}
+	for _, a := range j.Attempts {
+		if a.Instance == "" {
+			continue
+		}
+		v.Attempts++
+		if a.Cause == string(provider.Interrupted) {
+			v.Interruptions++
+		}
+	}
+	if a := j.Attempt(); a != nil && a.Live() {
+		v.Machine, v.Offer, v.Phase = a.Instance, a.Offer, string(a.Phase)
+		if len(a.Rates) > 0 {
+			v.Rate = ptr(a.Rates[len(a.Rates)-1].Rate)
+		}
+	}
+	return v
+}
+
+// fresh adds what is newer than the last event.
+func (s *Server) fresh(v *api.Job) {
+	if v.Phase != "" {
+		attempt := ""
+		s.control.Read(func(m *core.Machine) {
+			if j, ok := m.Job(v.ID); ok && j.Attempt() != nil {
+				attempt = j.Attempt().ID
+				if a := j.Attempt(); !a.Started.IsZero() && v.Step > a.First {
+					if wall := s.control.Clock().Shrink(s.control.Now().Sub(a.Started)).Seconds(); wall > 1 {
+						v.StepsPerSecond = ptr(float64(max(v.Step, j.Step)-a.First) / wall)
+					}
+				}
+			}
+		})
+		if l, ok := s.control.Latest(attempt); ok && l.Step.Step > 0 {
+			v.Step, v.Metrics = l.Step.Step, l.Step.Metrics
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := s.odds[v.ID]; ok {
+		v.Odds = o.deadline
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// getLog streams the output of all attempts, one after the other.
+func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.job(w, r); !ok {
+		return
+	}
+	id := r.PathValue("id")
+	follow := r.URL.Query().Get("follow") != ""
+	skip, _ := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	flush, _ := w.(http.Flusher)
+	for n, at := 0, int64(0); ; {
+		changed := s.control.Changed()
+		var attempts []string
+		over := false
+		s.control.Read(func(m *core.Machine) {
+			j, _ := m.Job(id)
+			for _, a := range j.Attempts {
+				if a.Instance != "" {
+					attempts = append(attempts, a.ID)
+				}
+			}
+			over = closed(j)
+		})
+		for n < len(attempts) {
+			b, err := s.store.ReadLog(r.Context(), attempts[n], at, 1<<20)
+			if err != nil {
+				return
+			}
+			at += int64(len(b))
+			if cut := min(skip, int64(len(b))); cut > 0 {
+				skip -= cut
+				b = b[cut:]
+			}
+			if len(b) > 0 {
+				if _, err := w.Write(b); err != nil {
+					return
+				}
+				if flush != nil {
+					flush.Flush()
+				}
+				continue
+			}
+			if n == len(attempts)-1 {
+				break // it may grow
+			}
+			n, at = n+1, 0
+		}
+		if !follow || over {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) getSpec(w http.ResponseWriter, r *http.Request) {
+	spec, ok := s.control.Spec(r.PathValue("id"))
+	if !ok {
+		s.job(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(spec)
+}
+
+func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.job(w, r); !ok {
+		return
+	}
+	list := []api.Decision{}
+	err := s.each(r.Context(), func(seq uint64, e core.Event, decisions []core.Decision) error {
+		for _, d := range decisions {
+			if d.Job != r.PathValue("id") {
+				continue
+			}
+			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(), Version: d.Version, Decision: d.Decision}
+			if n := len(list); n > 0 && d.SameRejected {
+				line.Rejected = list[n-1].Rejected
+			}
+			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
+				list[n-1].Slack, list[n-1].Rejected = line.Slack, line.Rejected // said again: the newest figures stand
+				continue
+			}
+			list = append(list, line)
+		}
+		return nil
+	})
+	if err != nil {
+		problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
+		return
+	}
+	answer(w, list)
+}
+
+// each reads the whole log.
+func (s *Server) each(ctx context.Context, f func(seq uint64, e core.Event, d []core.Decision) error) error {
+	for after := uint64(0); ; {
+		records, err := s.store.Records(ctx, after, 1000)
+		if err != nil || len(records) == 0 {
+			return err
+		}
+		for _, r := range records {
+			after = r.Seq
+			e, d, err := control.Decode(r)
+			if err != nil {
+				return err
+			}
+			if err := f(r.Seq, e, d); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.Exec](w, r, 1<<20)
+	if !ok {
+		return
+	}
+	attempt := ""
+	s.control.Read(func(m *core.Machine) {
+		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Phase == core.Working {
+			attempt = j.Attempt().ID
+		}
+	})
+	if attempt == "" {
+		problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
+		return
+	}
+	result, err := s.exec(r.Context(), attempt, b.Command)
+	if err != nil {
+		problem(w, http.StatusGatewayTimeout, "no answer from the machine", "try again", err)
+		return
+	}
+	answer(w, result)
+}
+
+// getVerify replays the whole log and compares it with the ledger and the state.
+func (s *Server) getVerify(w http.ResponseWriter, r *http.Request) {
+	v := api.Verified{OK: true, Currency: "USD"}
+	fail := func(err error) {
+		if err != nil && v.OK {
+			v.OK, v.Problem = false, err.Error()
+		}
+	}
+	fail(s.verify(r.Context(), &v))
+	answer(w, v)
+}
+
+func (s *Server) verify(ctx context.Context, v *api.Verified) error {
+	var postings []ledger.Posting
+	for p, err := range s.store.Postings(ctx, "default", "") {
+		if err != nil {
+			return err
+		}
+		postings = append(postings, p)
+	}
+	m := core.New()
+	next := 0
+	err := s.each(ctx, func(seq uint64, e core.Event, d []core.Decision) error {
+		out := m.Replay(e, d)
+		for _, p := range out.Postings {
+			if next >= len(postings) {
+				return nil // written since the postings were read
+			}
+			if postings[next].Hash != p.Hash {
+				return fmt.Errorf("posting %d of event %d is not what the event led to", p.Line, seq)
+			}
+			next++
+		}
+		return nil
+	})
+	v.Events, v.Postings, v.Head = m.Seq(), len(postings), m.Head("default")
+	if err != nil {
+		return err
+	}
+	if next < len(postings) {
+		return errors.New("there are postings that no event led to")
+	}
+	for j := range m.Jobs() {
+		v.Jobs++
+		if closed(j) {
+			v.Cost = v.Cost.Add(j.Settled)
+		}
+	}
+	return nil
+}
+
+var _ = market.Spot
+var _ = io.EOF

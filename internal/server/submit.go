@@ -1,0 +1,324 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/spec"
+)
+
+// Defaults of what a job file may leave out. Spans are wall time.
+const (
+	defaultGrace   = 20 * time.Second
+	defaultRestart = 3 * time.Second
+	defaultKeep    = 3
+	defaultRetries = 10
+)
+
+// Terms is what the core needs to know of a job, in market time from now on.
+func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
+	t := core.Terms{
+		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: j.Promise, Currency: money.USD,
+		Owner:    ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment, ModelVersion: j.ModelVersion, Tags: j.Tags},
+		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock), DeadlineFirst: j.First == "deadline",
+		Steps: j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(defaultRestart), Grace: stretch(grace(j)),
+		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: defaultRetries, RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
+		Need: plan.Need{CPUs: j.Resources.CPUs.Min, Memory: int64(j.Resources.Memory.Min), Zones: j.Resources.Zones, MaxRate: j.MaxPrice},
+	}
+	for _, c := range j.Resources.Capacity {
+		t.Need.Capacity = append(t.Need.Capacity, market.Capacity(c))
+	}
+	switch j.Priority {
+	case "critical":
+		t.Priority = 2
+	case "low":
+		t.Priority = 0
+	}
+	if j.Retry.Max > 0 {
+		t.MaxRetries = j.Retry.Max
+	}
+	if j.Budget.Dollars != nil {
+		t.Budget, t.HasBudget = *j.Budget.Dollars, true
+	}
+	if i := j.Checkpoint.Interval; i != "" && i != "auto" {
+		d, _ := spec.ParseDuration(i) // validated
+		t.Interval = stretch(d)
+	}
+	t.Metric = policy.Metric{Name: j.Metric.Name, Maximize: j.Metric.Goal == "maximize", Patience: j.Metric.Patience, MinDelta: j.Metric.MinDelta}
+	if j.Metric.Target != nil {
+		t.Metric.Target, t.Metric.HasGoal = *j.Metric.Target, true
+	}
+	return t
+}
+
+func grace(j spec.Job) time.Duration {
+	if j.Grace > 0 {
+		return time.Duration(j.Grace)
+	}
+	return defaultGrace
+}
+
+func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.Submission](w, r, 8<<20)
+	if !ok {
+		return
+	}
+	j, err := spec.Decode(b.Spec)
+	if err != nil {
+		problem(w, http.StatusBadRequest, "the job is not in the form of a job file", "submit it with scrimp run", err)
+		return
+	}
+	if seq, seen, err := s.store.Seen(r.Context(), "default", b.Key); err == nil && seen && b.Key != "" {
+		if id := s.submittedBy(r.Context(), seq); id != "" {
+			v, _ := s.find(id)
+			answer(w, v)
+			return
+		}
+	}
+	s.mu.Lock() // one submission takes one name
+	defer s.mu.Unlock()
+	id := s.name(j.Name)
+	if err := s.keepWork(id, b); err != nil {
+		problem(w, http.StatusUnprocessableEntity, "the work folder was not copied", "give another with workdir, or leave out what cannot be read with .scrimpignore", err)
+		return
+	}
+	now := s.control.Now()
+	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "user", Key: b.Key,
+		Body: core.JobSubmitted{Job: id, Terms: Terms(j, now, s.control.Clock().Stretch), Spec: b.Spec}}
+	if err := s.control.Tell(r.Context(), e); err != nil {
+		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again", err)
+		return
+	}
+	var v api.Job
+	s.control.Read(func(m *core.Machine) {
+		if job, ok := m.Job(id); ok {
+			v = s.show(job)
+		}
+	})
+	answer(w, v)
+}
+
+func (s *Server) submittedBy(ctx context.Context, seq uint64) string {
+	records, err := s.store.Records(ctx, seq-1, 1)
+	if err != nil || len(records) == 0 {
+		return ""
+	}
+	var e core.Event
+	if json.Unmarshal(records[0].Event, &e) != nil {
+		return ""
+	}
+	b, _ := e.Body.(core.JobSubmitted)
+	return b.Job
+}
+
+// name returns a name that no job has: the job's own, with a number from the second on.
+func (s *Server) name(wanted string) string {
+	id := wanted
+	s.control.Read(func(m *core.Machine) {
+		for n := 2; ; n++ {
+			if _, taken := m.Job(id); !taken {
+				return
+			}
+			id = fmt.Sprintf("%s-%d", wanted, n)
+		}
+	})
+	return id
+}
+
+// keepWork copies the work folder and keeps the secrets apart from the log.
+func (s *Server) keepWork(id string, b api.Submission) error {
+	dir := filepath.Join(s.opts.Dir, "work", id)
+	from := b.Folder
+	if b.Rerun != "" {
+		from = filepath.Join(s.opts.Dir, "work", b.Rerun)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if from != "" {
+		if err := copyFolder(from, dir, s.opts.Dir); err != nil {
+			return err
+		}
+	}
+	if len(b.Secrets) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(b.Secrets)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(s.opts.Dir, "secrets"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.opts.Dir, "secrets", id+".json"), text, 0o600)
+}
+
+// maxWork is the largest work folder that is copied.
+const maxWork = 2 << 30
+
+// copyFolder copies a folder without what .scrimpignore and habit leave out,
+// and never the data folder itself.
+func copyFolder(from, to, data string) error {
+	ignored, err := ignoreFile(from)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		if path == data || ignored(rel, e.IsDir()) {
+			if e.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case e.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case info.Mode()&fs.ModeSymlink != 0:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(link, target)
+		case !info.Mode().IsRegular():
+			return nil
+		}
+		if total += info.Size(); total > maxWork {
+			return fmt.Errorf("%s holds more than 2 GiB: leave data out with a file .scrimpignore in git's form", from)
+		}
+		return copyFile(path, target, info.Mode().Perm())
+	})
+}
+
+func copyFile(from, to string, mode fs.FileMode) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode|0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = io.Copy(out, in)
+	return err
+}
+
+// assign is what the agent of the attempt has to do.
+func (s *Server) assign(job core.Job, a core.Attempt) api.Assignment {
+	raw, _ := s.control.Spec(job.ID)
+	j, err := spec.Decode(raw)
+	if err != nil {
+		s.opts.Log.Error("job file not read", "job", job.ID, "error", err)
+	}
+	clock := s.control.Clock()
+	env := map[string]string{"WANDB_RUN_ID": job.ID, "WANDB_RESUME": "allow"}
+	for k, v := range j.Env {
+		env[k] = v
+	}
+	signal, lead := signalOf(j.Signal)
+	blobs := "file://" + filepath.Join(s.opts.Dir, "blobs")
+	as := api.Assignment{
+		Job: job.ID, Name: j.Name, Attempt: a.ID, Tasks: 1, Epoch: a.Epoch, AttemptToken: s.ticket("attempt", a.ID),
+		Setup: j.Setup, Command: j.Command, Args: j.Args, Workdir: filepath.Join(s.opts.Dir, "work", job.ID), Env: env, Secrets: s.secrets(job.ID),
+		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
+		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File}, Total: j.Work.Steps,
+		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
+	}
+	if !job.Terms.Deadline.IsZero() {
+		as.Deadline = clock.ToWall(job.Terms.Deadline)
+	}
+	if j.Checkpoint.Dir != "" {
+		store := blobs
+		if j.Checkpoint.Store != "" {
+			store = j.Checkpoint.Store
+		}
+		keep := j.Checkpoint.Keep
+		if keep == 0 {
+			keep = defaultKeep
+		}
+		as.Checkpoint = api.Checkpoints{
+			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID + "/", Interval: clock.Shrink(job.Interval), KeepLast: keep,
+			KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
+		}
+	}
+	return as
+}
+
+// signalOf splits USR1@90s.
+func signalOf(text string) (name string, lead time.Duration) {
+	name, span, ok := strings.Cut(strings.TrimPrefix(text, "SIG"), "@")
+	if ok {
+		lead, _ = time.ParseDuration(span) // validated
+	}
+	if name == "" {
+		name = "TERM"
+	}
+	return name, lead
+}
+
+func (s *Server) secrets(job string) map[string]string {
+	b, err := os.ReadFile(filepath.Join(s.opts.Dir, "secrets", job+".json"))
+	if err != nil {
+		return nil
+	}
+	var m map[string]string
+	if err := json.Unmarshal(b, &m); err != nil {
+		s.opts.Log.Error("secrets not read", "job", job, "error", err)
+	}
+	return m
+}
+
+// notify tells the job's webhook and forgets its secrets.
+func (s *Server) notify(ctx context.Context, n core.Notify) {
+	_ = os.Remove(filepath.Join(s.opts.Dir, "secrets", n.Job+".json"))
+	raw, _ := s.control.Spec(n.Job)
+	j, err := spec.Decode(raw)
+	if err != nil || j.Notify == "" {
+		return
+	}
+	body, _ := json.Marshal(map[string]string{"job": n.Job, "state": string(n.State), "why": n.Why})
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.Notify, strings.NewReader(string(body)))
+	if err != nil {
+		s.opts.Log.Warn("webhook not told", "job", n.Job, "error", err)
+		return
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.opts.Log.Warn("webhook not told", "job", n.Job, "error", err)
+		return
+	}
+	_ = resp.Body.Close()
+}
