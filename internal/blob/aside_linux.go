@@ -56,3 +56,9 @@ func inode(stat fs.FileInfo) uint64 {
 	}
 	return 0
 }
+
+// startWriting tells the disk to begin with n bytes from offset, or with all
+// from there where n is 0. It is a hint: what fails here fails again at the sync.
+func startWriting(f *os.File, offset, n int64) {
+	_ = unix.SyncFileRange(int(f.Fd()), offset, n, unix.SYNC_FILE_RANGE_WRITE)
+}

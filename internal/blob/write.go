@@ -18,12 +18,18 @@ import (
 // rest of a process that was killed. No write of one blob lasts this long.
 const staleAside = 24 * time.Hour
 
+// flushEvery is how many bytes are written before the disk is told to begin.
+const flushEvery = 4 << 20
+
 type folderWriter struct {
 	ctx    context.Context // of the one write that this value is
 	folder *Folder
 	dir    string // of the blob
 	path   string
 	absent bool   // create only if absent
+	later  *Later // nil where the blob is durable before it appears
+	begun  int64  // bytes that are on their way to the disk
+	size   int64
 	aside  *aside // nil where the blob cannot appear
 	err    error  // the first one; the blob will not appear
 }
@@ -39,7 +45,8 @@ func (f *Folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 	}
 	w := &folderWriter{ctx: ctx, folder: f, dir: filepath.Dir(path), path: path, absent: opts.IfNotExist}
 	if opts.BeforeWrite != nil {
-		if err := opts.BeforeWrite(func(any) bool { return false }); err != nil {
+		as := func(i any) (ok bool) { w.later, ok = i.(*Later); return ok }
+		if err := opts.BeforeWrite(as); err != nil {
 			return nil, err
 		}
 	}
@@ -64,6 +71,11 @@ func (w *folderWriter) Write(p []byte) (int, error) {
 	}
 	n, err := w.aside.file.Write(p)
 	w.err = w.folder.full(w.dir, err)
+	if w.size += int64(n); w.size-w.begun >= flushEvery {
+		// The disk works while the next bytes come, and the sync has little left to do.
+		startWriting(w.aside.file, w.begun, w.size-w.begun)
+		w.begun = w.size
+	}
 	return n, w.err
 }
 
@@ -73,7 +85,7 @@ func (w *folderWriter) Close() error {
 	if w.err == nil {
 		w.err = w.ctx.Err()
 	}
-	if w.err == nil {
+	if w.err == nil && w.later == nil {
 		w.err = w.aside.file.Sync()
 	}
 	if w.err == nil {
@@ -82,6 +94,13 @@ func (w *folderWriter) Close() error {
 	if w.err == nil {
 		// The folder may have been removed as empty meanwhile, where the file has no name.
 		w.err = w.folder.inFolder(w.dir, func() error { return w.aside.appear(w.path, w.absent) })
+	}
+	if w.err == nil && w.later != nil {
+		startWriting(w.aside.file, w.begun, 0)
+		w.err = w.aside.unname()
+	}
+	if w.err == nil && w.later != nil {
+		return w.folder.full(w.dir, w.later.add(w.aside.file, w.dir))
 	}
 	if w.aside != nil {
 		if err := w.aside.discard(); w.err == nil {
@@ -213,12 +232,16 @@ func namedAside(dir string) (*aside, error) {
 }
 
 // discard closes the file and removes what name it still has.
-func (a *aside) discard() error {
-	err := a.file.Close()
-	if a.name != "" {
-		if rm := os.Remove(a.name); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
-			err = errors.Join(err, rm)
-		}
+func (a *aside) discard() error { return errors.Join(a.file.Close(), a.unname()) }
+
+// unname removes the name under which the file was written, where it still has it.
+func (a *aside) unname() error {
+	if a.name == "" {
+		return nil
 	}
-	return err
+	if err := os.Remove(a.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	a.name = ""
+	return nil
 }

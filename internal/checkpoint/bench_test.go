@@ -131,6 +131,7 @@ func BenchmarkPublishUnchanged(b *testing.B) {
 		if _, err := f.WriteAt(fmt.Append(nil, "change ", i), 100<<20); err != nil {
 			b.Fatal(err)
 		}
+		settle(b, filepath.Join(dir, "shard0"))
 		if _, stats := publish(b, w, dir, 1); stats.Stored != 1 {
 			b.Fatalf("stored %d parts", stats.Stored)
 		}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"scrimp/internal/blob"
 )
 
 // Stats says what publishing cost.
@@ -118,9 +120,11 @@ type upload struct {
 	store *Store
 	home  string
 
-	mu    sync.Mutex
-	known map[string]Part // by sum; parts are added once they are stored
-	stats Stats
+	later  blob.Later
+	mu     sync.Mutex
+	known  map[string]Part // by sum; parts are added once they are durable
+	stored []Part
+	stats  Stats
 }
 
 // span is a part before its content is known.
@@ -147,7 +151,7 @@ func (u *upload) all(ctx context.Context, sources []source) ([]File, error) {
 	}
 	u.stats.Parts = len(spans)
 	inFlight := map[string]bool{}
-	err := parallel(ctx, len(spans), largest, func(ctx context.Context, buffer []byte, i int) error {
+	err := u.store.parallel(ctx, len(spans), largest, func(ctx context.Context, buffer []byte, i int) error {
 		s := spans[i]
 		part, err := u.one(ctx, sources[s.file], s, buffer[:s.size], inFlight)
 		if err != nil {
@@ -156,6 +160,12 @@ func (u *upload) all(ctx context.Context, sources []source) ([]File, error) {
 		files[s.file].Parts[s.index] = part
 		return nil
 	})
+	if late := u.later.Sync(); late != nil {
+		return nil, errors.Join(err, fmt.Errorf("store parts: %w", late))
+	}
+	for _, p := range u.stored { // after an error too: the next try need not store them again
+		u.known[p.Sum] = p
+	}
 	return files, err
 }
 
@@ -178,12 +188,12 @@ func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFli
 	case begun: // if that fails, the whole publish does
 		return part, nil
 	}
-	if err := u.store.bucket.Upload(ctx, u.store.prefix+part.key(), bytes.NewReader(buffer), writeOptions(false)); err != nil {
+	if err := u.store.bucket.Upload(ctx, u.store.prefix+part.key(), bytes.NewReader(buffer), u.later.Options(*writeOptions(false))); err != nil {
 		return Part{}, fmt.Errorf("store part of %s: %w", f.Path, err)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.known[part.Sum] = part
+	u.stored = append(u.stored, part)
 	u.stats.Uploaded += s.size
 	u.stats.Stored++
 	return part, nil

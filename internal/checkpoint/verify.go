@@ -27,7 +27,7 @@ func (s *Store) Verify(ctx context.Context, m Manifest, depth Depth) error {
 	if depth == Full {
 		err = s.readAll(ctx, parts, nil)
 	} else {
-		err = parallel(ctx, len(parts), 0, func(ctx context.Context, _ []byte, i int) error {
+		err = s.parallel(ctx, len(parts), 0, func(ctx context.Context, _ []byte, i int) error {
 			a, err := s.bucket.Attributes(ctx, s.prefix+parts[i].key())
 			if err != nil {
 				return readError(parts[i].key(), err)
@@ -46,7 +46,7 @@ func (s *Store) Verify(ctx context.Context, m Manifest, depth Depth) error {
 
 // readAll reads parts back and calls done, where it is not nil, for each that is whole.
 func (s *Store) readAll(ctx context.Context, parts []Part, done func(Part)) error {
-	return parallel(ctx, len(parts), s.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
+	return s.parallel(ctx, len(parts), s.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
 		if err := s.readPart(ctx, parts[i], buffer[:parts[i].Size]); err != nil {
 			return err
 		}
