@@ -1,0 +1,122 @@
+// Package cli holds the command line: one file per command or family of commands.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Version is set by the build.
+var Version = "0.1.0-dev"
+
+// Exit codes. A plan that is not feasible is no error of the program.
+const (
+	exitError      = 1
+	exitInfeasible = 2
+	exitJobFailed  = 3
+	exitUsage      = 64
+)
+
+// exitCode is an error that has been told already and ends the program with that status.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// app is what every command shares.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	data     string // data folder
+	json     bool
+	now      func() time.Time
+}
+
+// Main runs the program and returns its exit status.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{in: in, out: out, err: errOut, now: time.Now}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	}
+	if a.json {
+		_ = json.NewEncoder(errOut).Encode(map[string]string{"error": err.Error()})
+	} else {
+		fmt.Fprintln(errOut, "scrimp: "+err.Error())
+	}
+	return exitError
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "scrimp",
+		Short:         "Train on time for the least money",
+		Long:          "scrimp plans, runs, watches and accounts for ML training, so that every job meets its deadline at the lowest cost.\n\nExit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed.",
+		Version:       Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&a.data, "data", defaultData(), "data `folder` (environment: SCRIMP_DATA)")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object a line")
+	root.AddCommand(
+		a.runCmd(), a.planCmd(),
+		a.jobsCmd(), a.queueCmd(), a.statusCmd(), a.logsCmd(), a.attachCmd(), a.execCmd(),
+		a.cancelCmd(), a.stopCmd(), a.rerunCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(),
+		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.agentCmd(),
+	)
+	return root
+}
+
+// defaultData is the folder of this user's server.
+func defaultData() string {
+	if d := os.Getenv("SCRIMP_DATA"); d != "" {
+		return d
+	}
+	if d := os.Getenv("XDG_DATA_HOME"); d != "" {
+		return filepath.Join(d, "scrimp")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ".scrimp"
+	}
+	return filepath.Join(home, ".local", "share", "scrimp")
+}
+
+// print writes v as a line of JSON.
+func (a *app) print(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, args...) }
+func (a *app) notef(format string, args ...any)  { fmt.Fprintf(a.err, format, args...) }
+
+// terminal reports whether w is one, and how wide it is.
+func terminal(w io.Writer) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile {
+		return 80, false
+	}
+	return terminalWidth(f)
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/server"
+)
+
+// client talks to the server of a data folder.
+type client struct {
+	http  *http.Client
+	token string
+	dir   string
+}
+
+// errNoServer says that none answers.
+var errNoServer = errors.New("no server answers")
+
+// open returns a client of the folder's server, or errNoServer.
+func (a *app) open(ctx context.Context) (*client, error) {
+	dir, err := filepath.Abs(a.data)
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", a.data, err)
+	}
+	token, err := os.ReadFile(filepath.Join(dir, server.TokenName))
+	if err != nil {
+		return nil, fmt.Errorf("%w in %s", errNoServer, dir)
+	}
+	socket := filepath.Join(dir, server.SocketName)
+	c := &client{dir: dir, token: strings.TrimSpace(string(token)), http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		},
+	}}}
+	if _, err := c.server(ctx); err != nil {
+		return nil, fmt.Errorf("%w in %s: %v", errNoServer, dir, err) //nolint:errorlint // the cause is for people
+	}
+	return c, nil
+}
+
+// ensure returns a client of the folder's server and starts one if none answers.
+// A server of another build is asked to hand over: its jobs run on.
+func (a *app) ensure(ctx context.Context, market string) (*client, error) {
+	c, err := a.open(ctx)
+	if err == nil {
+		v, err := c.server(ctx)
+		if err == nil && v.Build == build() {
+			return c, nil
+		}
+		a.notef("The server in %s is of another build: it hands over.\n", a.data)
+		if err := c.do(ctx, http.MethodPost, "/v1/server/stop", api.StopServer{}, nil); err != nil {
+			return nil, err
+		}
+		if err := gone(ctx, v.PID); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, errNoServer) {
+		return nil, err
+	}
+	if err := a.spawn(market); err != nil {
+		return nil, err
+	}
+	for begun := a.now(); ; {
+		c, err := a.open(ctx)
+		if err == nil {
+			return c, nil
+		}
+		if a.now().Sub(begun) > 20*time.Second {
+			return nil, fmt.Errorf("the server did not start within 20 s: see %s", filepath.Join(a.data, server.LogName))
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// spawn starts a server in a session of its own.
+func (a *app) spawn(market string) error {
+	dir, err := filepath.Abs(a.data)
+	if err != nil {
+		return fmt.Errorf("data folder %s: %w", a.data, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make data folder: %w: give another with --data", err)
+	}
+	log, err := os.OpenFile(filepath.Join(dir, server.LogName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the server's log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	args := []string{"server", "run", "--data", dir}
+	if market != "" {
+		args = append(args, "--market", market)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	return cmd.Process.Release()
+}
+
+// gone waits until the process has ended.
+func gone(ctx context.Context, pid int) error {
+	for range 200 {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+			return nil
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the old server (process %d) has not left after 10 s", pid)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// build is the hash of this program.
+func build() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return "unknown"
+	}
+	f, err := os.Open(exe)
+	if err != nil {
+		return "unknown"
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "unknown"
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+func (c *client) server(ctx context.Context) (api.Server, error) {
+	var v api.Server
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	return v, c.do(ctx, http.MethodGet, "/v1/server", nil, &v)
+}
+
+func (c *client) job(ctx context.Context, id string) (api.Job, error) {
+	var j api.Job
+	return j, c.do(ctx, http.MethodGet, "/v1/jobs/"+id, nil, &j)
+}
+
+// do sends in as JSON and reads the answer into out; either may be nil.
+func (c *client) do(ctx context.Context, method, path string, in, out any) error {
+	r, err := c.request(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Body.Close() }()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the server's answer to %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// request sends in as JSON and returns the answer, whose body the caller closes.
+func (c *client) request(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://scrimp"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	r, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the server: %w", err)
+	}
+	if r.StatusCode < 300 {
+		return r, nil
+	}
+	defer func() { _ = r.Body.Close() }()
+	var p api.Problem
+	if json.NewDecoder(r.Body).Decode(&p) != nil || p.Title == "" {
+		return nil, fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
+	}
+	text := p.Title
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	if p.Mend != "" {
+		text += " (" + p.Mend + ")"
+	}
+	return nil, errors.New(text)
+}

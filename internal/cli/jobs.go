@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/api"
+	"scrimp/internal/blob"
+	"scrimp/internal/checkpoint"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+	"scrimp/internal/receipt"
+)
+
+// with runs f against the folder's server.
+func (a *app) with(f func(ctx context.Context, c *client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := a.ensure(cmd.Context(), "")
+		if err != nil {
+			return err
+		}
+		return f(cmd.Context(), c, args)
+	}
+}
+
+func (a *app) list(ctx context.Context, c *client, keep func(api.Job) bool) error {
+	var all []api.Job
+	if err := c.do(ctx, http.MethodGet, "/v1/jobs", nil, &all); err != nil {
+		return err
+	}
+	_, people := terminal(a.out)
+	rows := [][]string{{"ID", "STATE", "STEP", "SPENT", "TIME LEFT", "SUBMITTED", "WHY"}}
+	for _, j := range all {
+		if !keep(j) {
+			continue
+		}
+		if a.json {
+			if err := a.print(j); err != nil {
+				return err
+			}
+			continue
+		}
+		step, left, when := fmt.Sprint(j.Step), "-", j.Submitted.Format(time.RFC3339)
+		if j.Total != nil {
+			step = fmt.Sprintf("%d/%d", j.Step, *j.Total)
+		}
+		if j.TimeLeft != nil {
+			left = draw.Span(time.Duration(*j.TimeLeft * float64(time.Second)))
+		}
+		if people {
+			when = draw.Ago(j.Submitted, a.now())
+		}
+		rows = append(rows, []string{j.ID, j.State, step, money.Format(j.Spent, j.Currency, 4), left, when, strings.ReplaceAll(j.Why, "_", " ")})
+	}
+	if a.json {
+		return nil
+	}
+	if len(rows) == 1 {
+		a.printf("No jobs. scrimp run job.yaml runs one, scrimp init writes the file.\n")
+		return nil
+	}
+	width, _ := terminal(a.out)
+	a.printf("%s", draw.Table(rows, width, 2, 3, 4))
+	return nil
+}
+
+func (a *app) jobsCmd() *cobra.Command {
+	return &cobra.Command{Use: "jobs", Short: "List all jobs with what they have spent", Args: cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
+			return a.list(ctx, c, func(api.Job) bool { return true })
+		})}
+}
+
+func (a *app) queueCmd() *cobra.Command {
+	return &cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
+			return a.list(ctx, c, func(j api.Job) bool { return !j.Closed })
+		})}
+}
+
+func (a *app) statusCmd() *cobra.Command {
+	return &cobra.Command{Use: "status [JOB]", Short: "Show one job, or the server and all that lives", Args: cobra.MaximumNArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			if len(args) == 0 {
+				return a.list(ctx, c, func(j api.Job) bool { return !j.Closed })
+			}
+			j, err := c.job(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(j)
+			}
+			a.printf("%s\n", progress(j))
+			a.printf("  attempts       %d, %d interruptions\n  saved step     %d\n", j.Attempts, j.Interruptions, j.SavedStep)
+			if j.Deadline != nil {
+				a.printf("  deadline       %s\n", j.Deadline.Format(time.RFC3339))
+			}
+			if j.Detail != "" {
+				a.printf("  detail         %s\n", j.Detail)
+			}
+			return nil
+		})}
+}
+
+func (a *app) logsCmd() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{Use: "logs JOB", Short: "Print a job's output over all its attempts", Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			path := "/v1/jobs/" + args[0] + "/log"
+			if follow {
+				path += "?follow=1"
+			}
+			r, err := c.request(ctx, http.MethodGet, path, nil)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = r.Body.Close() }()
+			if _, err = io.Copy(a.out, r.Body); ctx.Err() != nil {
+				return nil
+			}
+			return err
+		})}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job is over")
+	return cmd
+}
+
+func (a *app) attachCmd() *cobra.Command {
+	return &cobra.Command{Use: "attach JOB", Short: "Show a job's progress until it is over; Ctrl-C detaches", Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error { return a.follow(ctx, c, args[0]) })}
+}
+
+func (a *app) execCmd() *cobra.Command {
+	return &cobra.Command{Use: "exec JOB -- COMMAND [ARG ...]", Short: "Run a command on the job's machine, in its work folder", Args: cobra.MinimumNArgs(2),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			var result api.ExecResult
+			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/exec", api.Exec{Command: args[1:]}, &result); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(result)
+			}
+			_, _ = a.out.Write(result.Output)
+			if result.Error != "" {
+				return fmt.Errorf("run %s: %s", args[1], result.Error)
+			}
+			if result.Exit != 0 {
+				return exitCode(result.Exit)
+			}
+			return nil
+		})}
+}
+
+func (a *app) endCmd(use, short string, save bool) *cobra.Command {
+	return &cobra.Command{Use: use + " JOB", Short: short, Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			var j api.Job
+			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/end", api.End{Save: save}, &j); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(j)
+			}
+			if save && !j.Closed {
+				a.printf("%s saves a checkpoint and ends. scrimp attach %s shows it.\n", j.ID, j.ID)
+			} else {
+				a.printf("%s is %s.\n", j.ID, j.State)
+			}
+			return nil
+		})}
+}
+
+func (a *app) cancelCmd() *cobra.Command {
+	return a.endCmd("cancel", "End a job at once, without a checkpoint", false)
+}
+
+func (a *app) stopCmd() *cobra.Command {
+	return a.endCmd("stop", "Save a checkpoint, then end a job", true)
+}
+
+func (a *app) rerunCmd() *cobra.Command {
+	return &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			var spec json.RawMessage
+			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/spec", nil, &spec); err != nil {
+				return err
+			}
+			var j api.Job
+			if err := c.do(ctx, http.MethodPost, "/v1/jobs", api.Submission{Key: key(), Spec: spec, Rerun: args[0]}, &j); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(j)
+			}
+			a.printf("%s is queued.\n\n", j.ID)
+			a.next(j.ID)
+			return nil
+		})}
+}
+
+func (a *app) getCmd() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{Use: "get JOB", Short: "Copy a job's outputs here", Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			j, err := c.job(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			url, name, ok := strings.Cut(j.Outputs, "#")
+			if !ok {
+				return fmt.Errorf("%s has kept no outputs: name folders in outputs of its job file", j.ID)
+			}
+			if to == "" {
+				to = j.ID + "-outputs"
+			}
+			bucket, err := blob.Open(ctx, url)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = bucket.Close() }()
+			if _, err := checkpoint.Open(bucket, "").Fetch(ctx, name, to); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(map[string]string{"job": j.ID, "folder": to})
+			}
+			a.printf("Outputs of %s are in %s\n", j.ID, to)
+			return nil
+		})}
+	cmd.Flags().StringVarP(&to, "to", "o", "", "`folder` to copy to (default JOB-outputs)")
+	return cmd
+}
+
+func (a *app) receipt(ctx context.Context, c *client, id string) (receipt.Receipt, error) {
+	var r receipt.Receipt
+	return r, c.do(ctx, http.MethodGet, "/v1/jobs/"+id+"/receipt", nil, &r)
+}
+
+func (a *app) receiptCmd() *cobra.Command {
+	var page string
+	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would have cost on-demand", Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			r, err := a.receipt(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			if page != "" {
+				b, err := r.HTML()
+				if err != nil {
+					return err
+				}
+				if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
+					return fmt.Errorf("write the page: %w", err)
+				}
+				if err := os.WriteFile(page, b, 0o644); err != nil {
+					return fmt.Errorf("write the page: %w", err)
+				}
+				a.notef("The receipt is in %s\n", page)
+			}
+			switch {
+			case a.json:
+				return a.print(r)
+			case page == "":
+				width, _ := terminal(a.out)
+				a.printf("%s", r.Text(width))
+			}
+			return nil
+		})}
+	cmd.Flags().StringVar(&page, "html", "", "write it as one page to this `file`")
+	return cmd
+}
+
+func (a *app) explainCmd() *cobra.Command {
+	return &cobra.Command{Use: "explain JOB", Short: "Say why each decision was taken, and each option rejected", Args: cobra.ExactArgs(1),
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			var list []api.Decision
+			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/explain", nil, &list); err != nil {
+				return err
+			}
+			for _, d := range list {
+				if a.json {
+					if err := a.print(d); err != nil {
+						return err
+					}
+					continue
+				}
+				take := string(d.Take)
+				if take == "" {
+					take = "wait"
+				}
+				slack := ""
+				if d.HasSlack {
+					slack = ", slack " + draw.Span(d.Slack)
+				}
+				a.printf("%s  %s: %s (%s%s)\n", d.MarketAt.Format("15:04:05"), take, strings.ReplaceAll(string(d.Why), "_", " "), d.Mode, slack)
+				for _, r := range d.Rejected {
+					price := "price unknown"
+					if r.Priced {
+						price = r.Rate.String() + "/h"
+					}
+					a.printf("            not %s at %s: %s\n", r.Offer, price, strings.ReplaceAll(string(r.Why), "_", " "))
+				}
+			}
+			return nil
+		})}
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/agent"
+	"scrimp/internal/agent/notice"
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider/local"
+	"scrimp/internal/server"
+	"scrimp/internal/size"
+	"scrimp/internal/spec"
+)
+
+// idleAfter is when a server or market that nobody needs leaves.
+const idleAfter = 5 * time.Minute
+
+func (a *app) serverCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "server", Short: "The server of the data folder"}
+	var marketFile string
+	run := &cobra.Command{Use: "run", Short: "Serve in the foreground", Args: cobra.NoArgs, Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Ignore(syscall.SIGHUP)
+			dir, err := filepath.Abs(a.data)
+			if err != nil {
+				return err
+			}
+			return server.Serve(cmd.Context(), server.Options{
+				Dir: dir, Market: marketFile, Idle: idleAfter, Version: Version, Build: build(), Log: slog.New(slog.NewTextHandler(a.err, nil)),
+			})
+		}}
+	run.Flags().StringVar(&marketFile, "market", "", "market for a folder that has none yet")
+	status := &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.open(cmd.Context())
+			if errors.Is(err, errNoServer) {
+				if a.json {
+					return a.print(map[string]bool{"running": false})
+				}
+				a.printf("No server runs in %s. The next command starts one.\n", a.data)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			v, err := c.server(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(v)
+			}
+			a.printf("Server %s (process %d) in %s since %s\n", v.Version, v.PID, v.Dir, draw.Ago(v.Started, a.now()))
+			a.printf("  market    %s at speed %g, market time %s\n  jobs      %d, %d of them live\n  events    %d\n", v.Market.Name, v.Market.Speed, v.Market.Now.Format(time.RFC3339), v.Jobs, v.Live, v.Events)
+			return nil
+		}}
+	var now bool
+	stop := &cobra.Command{Use: "stop", Short: "End the server; its jobs go on, and the next command adopts them", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.open(cmd.Context())
+			if errors.Is(err, errNoServer) {
+				if !now {
+					return nil
+				}
+				if c, err = a.ensure(cmd.Context(), ""); err != nil { // only a server can give the machines back
+					return err
+				}
+			}
+			if err != nil {
+				return err
+			}
+			v, err := c.server(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.do(cmd.Context(), http.MethodPost, "/v1/server/stop", api.StopServer{Now: now}, nil); err != nil {
+				return err
+			}
+			return gone(cmd.Context(), v.PID)
+		}}
+	stop.Flags().BoolVar(&now, "now", false, "give back every machine and end the market too")
+	cmd.AddCommand(run, status, stop)
+	return cmd
+}
+
+func (a *app) marketCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "market", Short: "Show what is for sale, with prices and what was seen of interruptions", Args: cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
+			var m api.Market
+			if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(m)
+			}
+			a.printf("Market %s at speed %g, market time %s\n", m.Clock.Name, m.Clock.Speed, m.Clock.Now.Format(time.RFC3339))
+			rows := [][]string{{"OFFER", "CPUS", "MEMORY", "PRICE/H", "THERE", "NOTICE", "SEEN"}}
+			for _, l := range m.Offers {
+				price, there := "unknown", "no"
+				if l.Quote.Priced {
+					price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
+				}
+				if l.Quote.Available {
+					there = "yes"
+				}
+				seen := "-"
+				if l.Hazard.Served > 0 {
+					seen = fmt.Sprintf("%d lost in %s", l.Hazard.Lost, draw.Span(l.Hazard.Served))
+				}
+				rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), price, there, draw.Span(l.Offer.Notice), seen})
+			}
+			width, _ := terminal(a.out)
+			a.printf("%s", draw.Table(rows, width, 1, 2, 3))
+			return nil
+		})}
+	var file string
+	serve := &cobra.Command{Use: "serve", Short: "Serve a market in the foreground", Args: cobra.NoArgs, Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Ignore(syscall.SIGHUP)
+			trace, err := loadMarket(file)
+			if err != nil {
+				return err
+			}
+			exe, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			return local.Serve(cmd.Context(), local.Options{
+				Dir: a.data, Trace: trace, Machine: []string{exe, "agent"}, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
+			})
+		}}
+	serve.Flags().StringVar(&file, "market", "", "market `file`, or calm or stormy")
+	cmd.AddCommand(serve)
+	return cmd
+}
+
+// loadMarket reads a market file, or makes a built-in market of this machine's size.
+func loadMarket(file string) (market.Trace, error) {
+	if file == "" {
+		file = "calm"
+	}
+	if _, err := os.Stat(file); err != nil {
+		return market.Builtin(file, runtime.NumCPU(), memory())
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return market.Trace{}, fmt.Errorf("read market: %w", err)
+	}
+	return local.ParseMarket(file, text)
+}
+
+// memory is this machine's, or a guess where it cannot be read.
+func memory() size.Bytes {
+	text, err := os.ReadFile("/proc/meminfo")
+	var kib int64
+	if err == nil {
+		if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err == nil {
+			return size.Bytes(kib) * size.KiB
+		}
+	}
+	return 8 * size.GiB
+}
+
+func (a *app) agentCmd() *cobra.Command {
+	return &cobra.Command{Use: "agent", Short: "Run on a rented machine", Args: cobra.NoArgs, Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := context.WithCancel(context.WithoutCancel(cmd.Context()))
+			defer stop()
+			signals, hard := make(chan os.Signal, 2), make(chan struct{})
+			signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+			go func() { // ends with the process
+				<-signals
+				stop() // save and leave
+				<-signals
+				close(hard)
+			}()
+			err := agent.Run(ctx, agent.Config{
+				Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"), MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
+				Metadata: notice.Endpoints{AWS: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), GCE: os.Getenv("GCE_METADATA_HOST"), Azure: os.Getenv("SCRIMP_AZURE_METADATA")},
+				Environ:  os.Environ(), Version: Version, Background: true, Hard: hard, Log: slog.New(slog.NewTextHandler(a.err, nil)),
+			})
+			if errors.Is(err, agent.ErrFenced) {
+				return nil
+			}
+			return err
+		}}
+}
+
+func (a *app) ledgerCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "ledger", Short: "The books"}
+	cmd.AddCommand(&cobra.Command{Use: "verify", Short: "Replay the whole log and prove that the ledger follows from it", Args: cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
+			var v api.Verified
+			if err := c.do(ctx, http.MethodGet, "/v1/ledger/verify", nil, &v); err != nil {
+				return err
+			}
+			if a.json {
+				if err := a.print(v); err != nil {
+					return err
+				}
+			} else if v.OK {
+				a.printf("%d events replayed: %d postings follow from them, %d jobs, %s in all, head %x\n", v.Events, v.Postings, v.Jobs, money.Format(v.Cost, v.Currency, 4), v.Head[:6])
+			}
+			if !v.OK {
+				return fmt.Errorf("the ledger does not follow from the log: %s", v.Problem)
+			}
+			return nil
+		})})
+	return cmd
+}
+
+func (a *app) schemaCmd() *cobra.Command {
+	return &cobra.Command{Use: "schema", Short: "Print the JSON schema of the job file, for editors", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { _, err := a.out.Write(spec.Schema()); return err }}
+}
+
+func (a *app) doctorCmd() *cobra.Command {
+	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			type check struct {
+				Name string `json:"name"`
+				OK   bool   `json:"ok"`
+				Text string `json:"text"`
+			}
+			checks := []check{{"program", true, "scrimp " + Version + " " + build() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}}
+			probe := filepath.Join(a.data, ".probe")
+			err := os.MkdirAll(a.data, 0o700)
+			if err == nil {
+				err = os.WriteFile(probe, nil, 0o600)
+			}
+			_ = os.Remove(probe)
+			if err != nil {
+				checks = append(checks, check{"data folder", false, err.Error() + ": give another with --data"})
+			} else {
+				checks = append(checks, check{"data folder", true, a.data + " can be written to"})
+			}
+			if len(filepath.Join(a.data, "market", "market.sock")) > 100 {
+				checks = append(checks, check{"socket", false, "the path of the data folder is too long for a socket: give a shorter one with --data"})
+			}
+			if _, err := a.open(cmd.Context()); err != nil {
+				checks = append(checks, check{"server", true, "none runs; the next command starts one"})
+			} else {
+				checks = append(checks, check{"server", true, "runs"})
+			}
+			failed := false
+			for _, c := range checks {
+				failed = failed || !c.OK
+				if a.json {
+					_ = a.print(c)
+					continue
+				}
+				word := "ok  "
+				if !c.OK {
+					word = "FAIL"
+				}
+				a.printf("%s  %-12s %s\n", word, c.Name, c.Text)
+			}
+			if failed {
+				return exitCode(exitError)
+			}
+			return nil
+		}}
+}

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/policy"
+	"scrimp/internal/server"
+	"scrimp/internal/spec"
+)
+
+func terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
+	return server.Terms(j, now, stretch)
+}
+
+func hazards(m api.Market) map[market.OfferID]policy.Hazard {
+	h := map[market.OfferID]policy.Hazard{}
+	for _, l := range m.Offers {
+		h[l.Offer.ID] = l.Hazard
+	}
+	return h
+}

@@ -1,0 +1,131 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// file is a market file as people write it. docs/market-file.md describes it.
+type file struct {
+	Name     string         `yaml:"name"`
+	Currency money.Currency `yaml:"currency"`
+	Speed    float64        `yaml:"speed"`
+	Repeat   time.Duration  `yaml:"repeat"`
+	Offers   []fileOffer    `yaml:"offers"`
+}
+
+type fileOffer struct {
+	Zone     string          `yaml:"zone"`
+	Region   string          `yaml:"region"`
+	Machine  string          `yaml:"machine"`
+	CPUs     int             `yaml:"cpus"`
+	Memory   string          `yaml:"memory"`
+	Speed    float64         `yaml:"speed"`
+	Capacity market.Capacity `yaml:"capacity"`
+	Notice   time.Duration   `yaml:"notice"`
+	Boot     time.Duration   `yaml:"boot"`
+	Lifetime time.Duration   `yaml:"max_lifetime"`
+	Billing  struct {
+		Minimum time.Duration `yaml:"minimum"`
+		Free    time.Duration `yaml:"free_if_interrupted_within"`
+	} `yaml:"billing"`
+	Price     yaml.Node `yaml:"price"`
+	Available []struct {
+		From   time.Duration  `yaml:"from"`
+		To     time.Duration  `yaml:"to"`
+		Notice *time.Duration `yaml:"notice"`
+	} `yaml:"available"`
+}
+
+// ParseMarket reads a market file, YAML or JSON. Errors name the file, the
+// offer, the field and the mend.
+func ParseMarket(name string, text []byte) (market.Trace, error) {
+	var f file
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&f); err != nil {
+		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
+	}
+	t := market.Trace{Name: f.Name, Currency: f.Currency, Speed: f.Speed, Repeat: f.Repeat}
+	if t.Currency == "" {
+		t.Currency = money.USD
+	}
+	if t.Speed == 0 {
+		t.Speed = 1
+	}
+	for n, o := range f.Offers {
+		line, err := o.line(t.Currency)
+		if err != nil {
+			return market.Trace{}, fmt.Errorf("%s: offer %d: %w", name, n+1, err)
+		}
+		t.Lines = append(t.Lines, line)
+	}
+	if err := t.Validate(); err != nil {
+		return market.Trace{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
+}
+
+func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
+	memory, err := size.Parse(o.Memory)
+	if err != nil {
+		return market.TraceLine{}, fmt.Errorf("memory: %w", err)
+	}
+	line := market.TraceLine{Offer: market.Offer{
+		Provider: "local", Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, CPUs: o.CPUs, Memory: memory, Speed: o.Speed,
+		Notice: o.Notice, Boot: o.Boot, MaxLifetime: o.Lifetime, Currency: currency,
+		Billing: market.Billing{Minimum: o.Billing.Minimum, FreeIfInterruptedWithin: o.Billing.Free},
+	}}
+	line.Offer.ID = market.ID(line.Offer)
+	for _, s := range o.Available {
+		notice := o.Notice
+		if s.Notice != nil {
+			notice = *s.Notice
+		}
+		line.Available = append(line.Available, market.Span{From: s.From, To: s.To, Notice: notice})
+	}
+	line.Price, err = prices(o.Price)
+	return line, err
+}
+
+// prices reads one price, or a list of {at, price}.
+func prices(n yaml.Node) ([]market.Price, error) {
+	rate := func(n *yaml.Node) (money.Rate, error) {
+		r, err := money.ParseRate(strings.TrimPrefix(n.Value, "$"))
+		if err != nil {
+			return 0, fmt.Errorf("price: line %d: %w", n.Line, err)
+		}
+		return r, nil
+	}
+	switch n.Kind {
+	case 0:
+		return nil, nil // Validate says that it is missing
+	case yaml.ScalarNode:
+		r, err := rate(&n)
+		return []market.Price{{Rate: r}}, err
+	}
+	var steps []struct {
+		At    time.Duration `yaml:"at"`
+		Price yaml.Node     `yaml:"price"`
+	}
+	if err := n.Decode(&steps); err != nil {
+		return nil, fmt.Errorf("price: line %d: write one price, or a list of {at: 0s, price: 0.97}", n.Line)
+	}
+	list := make([]market.Price, 0, len(steps))
+	for _, s := range steps {
+		r, err := rate(&s.Price)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, market.Price{At: s.At, Rate: r})
+	}
+	return list, nil
+}
