@@ -231,6 +231,11 @@ func (g *attempt) save(ctx context.Context, step int64) error {
 	if step == 0 {
 		step = last
 	}
+	if step > last { // a save says more than the progress before it
+		g.mu.Lock()
+		g.last.Step = max(g.last.Step, step)
+		g.mu.Unlock()
+	}
 	if err := g.saver.Take(ctx, save.Meta{Step: step, Captured: at, Metrics: metrics}, true); err != nil {
 		return err
 	}

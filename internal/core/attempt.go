@@ -129,11 +129,10 @@ func (m *Machine) progressed(out *Outcome, b Progressed) {
 	if len(b.Metrics) > 0 {
 		j.Metrics = b.Metrics
 	}
-	if span := m.now.Sub(a.Started); span > 0 && a.Step > a.First {
-		rate := float64(a.Step-a.First) / span.Hours() / cmp.Or(max(a.Speed, 0), 1)
-		if a.Saves > 0 || j.StepRate == 0 || a.Step-a.First > j.Total/20 {
-			j.StepRate = rate
-		}
+	// The first steps of an attempt are slow (caches, compilation): its pace
+	// counts once it has run for three restarts and made ten steps.
+	if span := m.now.Sub(a.Started); span >= 3*j.restart() && a.Step-a.First >= 10 {
+		j.StepRate = float64(a.Step-a.First) / span.Hours() / cmp.Or(max(a.Speed, 0), 1)
 	}
 	if stop, ok := j.Seen.Watch(j.Terms.Metric, b.Step, b.Metrics, b.Broken); ok && j.Ending == "" {
 		state := Stopped
@@ -208,7 +207,7 @@ func (m *Machine) noticed(b NoticeGiven) {
 	if a == nil {
 		return
 	}
-	a.Noticed = m.now
+	a.Noticed, a.TakenAt = m.now, b.Until
 	if o := m.offers[a.Offer]; o != nil && o.Cool.Before(b.Until) {
 		o.Cool = b.Until // it would be taken again at once
 	}
@@ -328,7 +327,7 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 	j.GPUServed += time.Duration(a.GPUs) * until.Sub(a.From)
 	if o := m.offers[a.Offer]; o != nil && a.Capacity == market.Spot {
 		o.Hazard.Served += until.Sub(a.From)
-		if b.Cause == "interrupted" {
+		if b.Cause == "interrupted" || !a.Noticed.IsZero() { // given back early, but taken all the same
 			o.Hazard.Lost++
 		}
 	}

@@ -126,8 +126,9 @@ type Attempt struct {
 	DrainWhy   string                      `json:"drain_why,omitempty"`
 	DrainBy    time.Time                   `json:"drain_by,omitzero"` // when patience ends
 	Noticed    time.Time                   `json:"noticed,omitzero"`
-	End        string                      `json:"end,omitempty"`   // completed, failed, drained, setup, interrupted, silent, terminated, stopped
-	Cause      string                      `json:"cause,omitempty"` // why the instance ended
+	TakenAt    time.Time                   `json:"taken_at,omitzero"` // when the notice said that the machine goes
+	End        string                      `json:"end,omitempty"`     // completed, failed, drained, setup, interrupted, silent, terminated, stopped
+	Cause      string                      `json:"cause,omitempty"`   // why the instance ended
 	Notice     time.Duration               `json:"notice_ns,omitempty"`
 	Exit       int                         `json:"exit,omitempty"`
 	Heard      int64                       `json:"heard"`            // highest message applied
@@ -136,6 +137,12 @@ type Attempt struct {
 	LostTime   time.Duration               `json:"lost_ns,omitempty"`
 	CPU        float64                     `json:"cpu,omitempty"` // mean cores in use
 	CPUSeen    int                         `json:"cpu_seen,omitempty"`
+}
+
+// Taken reports whether the provider took the attempt's machine, or said that
+// it would and was given it back early.
+func (a *Attempt) Taken() bool {
+	return !a.Until.IsZero() && (a.Cause == "interrupted" || !a.Noticed.IsZero() && a.End != "completed")
 }
 
 // Live reports whether the attempt may still cost something.

@@ -257,6 +257,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	}
 	m.attempts[a.ID] = a
 	m.hold(j)
+	m.pace(j, a)
 	out.Actions = append(out.Actions, Launch{Job: j.ID, Attempt: a.ID, Offer: d.Take, MaxRate: j.Terms.Need.MaxRate})
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -15,8 +14,6 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
-	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 func (s *Server) clockNow() api.MarketClock {
@@ -192,7 +189,7 @@ func (s *Server) show(j *core.Job) api.Job {
 			continue
 		}
 		v.Attempts++
-		if a.Cause == string(provider.Interrupted) {
+		if a.Taken() {
 			v.Interruptions++
 		}
 	}
@@ -423,6 +420,3 @@ func (s *Server) verify(ctx context.Context, v *api.Verified) error {
 	}
 	return nil
 }
-
-var _ = market.Spot
-var _ = io.EOF

@@ -134,7 +134,7 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) {
 			Attempt: a.ID, Instance: a.Instance, Offer: string(a.Offer), Capacity: string(a.Capacity), From: a.From, Until: until, Rate: a.Rates[0].Rate,
 			Cost: a.Posted.Add(a.Rules), Uses: a.Uses, First: a.First, Last: a.Step, Restored: a.Restored, End: a.End,
 		}
-		if a.Cause == "interrupted" {
+		if a.Taken() {
 			t.End = "interrupted"
 		}
 		if a.Live() { // the part that is not posted yet is open
@@ -157,8 +157,12 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) {
 		v.Checkpoints += a.Saves
 		v.CheckpointBytes += a.SavedBytes
 		v.Tries = append(v.Tries, t)
-		if a.Cause == "interrupted" {
-			i := receipt.Interruption{Instance: a.Instance, At: clock.ToWall(a.Until), MarketAt: a.Until, Notice: a.Notice.Seconds()}
+		if a.Taken() {
+			notice := a.Notice
+			if !a.Noticed.IsZero() {
+				notice = clock.Shrink(a.TakenAt.Sub(a.Noticed)).Round(100 * time.Millisecond)
+			}
+			i := receipt.Interruption{Instance: a.Instance, At: clock.ToWall(a.Until), MarketAt: a.Until, Notice: notice.Seconds()}
 			for _, next := range j.Attempts[n+1:] {
 				if !next.Started.IsZero() {
 					if next.Restored != "" {

@@ -1,0 +1,53 @@
+#!/bin/sh
+# The main job of scrimp, on real input: train a small language model on a
+# market that takes its machine away every few seconds, and end on time, within
+# the budget, with the weights of a run that nobody interrupted.
+#
+# Usage: examples/demo.sh SCRIMP CHARGPT FOLDER   (make demo calls it)
+set -eu
+scrimp=$(readlink -f "$1") trainer=$(readlink -f "$2")
+here=$(dirname "$(readlink -f "$0")")
+mkdir -p "$3"
+cd "$3"
+GOROOT=$(go env GOROOT)
+export GOROOT
+data=$PWD/data
+
+over() {
+	trap - INT TERM EXIT
+	[ -d "$data" ] && "$scrimp" --data "$data" server stop --now || true
+}
+trap 'over; exit 130' INT TERM
+trap over EXIT
+
+# A data folder of its own, new each time; a demo that was cut off is tidied up first.
+[ -d "$data" ] && "$scrimp" --data "$data" server stop --now || true
+rm -rf data work reference outputs receipt.json receipt.html
+mkdir -p work reference
+cp "$here/chargpt/job.yaml" work/
+cp "$trainer" work/chargpt
+
+echo "Measuring this machine: how many steps are 40 s of training?"
+STEPS=$("$trainer" --calibrate 40s)
+export STEPS
+echo "$STEPS steps."
+echo
+
+echo "1. On a spot market that takes machines away, at 120 times real time:"
+"$scrimp" --data "$data" run work/job.yaml -y --market "$here/chargpt/market.yaml" --env STEPS="$STEPS" --env GOROOT="$GOROOT"
+"$scrimp" --data "$data" receipt chargpt --json --html receipt.html >receipt.json
+"$scrimp" --data "$data" get chargpt -o outputs >/dev/null
+"$scrimp" --data "$data" ledger verify
+over
+echo
+
+echo "2. The same trainer, run without interruption, for comparison:"
+"$trainer" --steps "$STEPS" --checkpoint reference/checkpoints --out reference/weights.bin --log-every 1000
+echo
+if cmp outputs/out/weights.bin reference/weights.bin; then
+	echo "The final weights are the same, byte for byte: $(wc -c <reference/weights.bin) bytes."
+else
+	echo "THE WEIGHTS DIFFER: work was lost or done twice." >&2
+	exit 1
+fi
+echo "Receipt: $PWD/receipt.json and $PWD/receipt.html"
