@@ -42,14 +42,18 @@ func (a Amount) Add(b Amount) Amount {
 	return Amount{hi: hi, lo: lo}
 }
 
-// Neg returns -a.
-func (a Amount) Neg() Amount {
-	lo, carry := bits.Add64(^a.lo, 1, 0)
-	return Amount{hi: ^a.hi + int64(carry), lo: lo}
+// Sub returns a - b. It panics on overflow of 128 bits, which no real sum reaches.
+func (a Amount) Sub(b Amount) Amount {
+	lo, borrow := bits.Sub64(a.lo, b.lo, 0)
+	hi := a.hi - b.hi - int64(borrow)
+	if (a.hi < 0) != (b.hi < 0) && (hi < 0) != (a.hi < 0) {
+		panic(fmt.Sprintf("money: %v - %v overflows", a, b))
+	}
+	return Amount{hi: hi, lo: lo}
 }
 
-// Sub returns a - b.
-func (a Amount) Sub(b Amount) Amount { return a.Add(b.Neg()) }
+// Neg returns -a. It panics for the one amount of 128 bits that has no opposite.
+func (a Amount) Neg() Amount { return Amount{}.Sub(a) }
 
 // Cmp returns -1, 0 or 1 as a is less than, equal to or greater than b.
 func (a Amount) Cmp(b Amount) int {
@@ -82,14 +86,32 @@ func (a Amount) Big() *big.Int {
 	return b.Add(b, new(big.Int).SetUint64(a.lo))
 }
 
-// fromBig returns false where b does not fit.
-func fromBig(b *big.Int) (Amount, bool) {
+// FromBig returns the Amount of b times 1e-12 units, and false where that does not fit.
+func FromBig(b *big.Int) (Amount, bool) {
 	lo := new(big.Int).And(b, new(big.Int).SetUint64(^uint64(0)))
 	hi := new(big.Int).Rsh(b, 64)
 	if !hi.IsInt64() {
 		return Amount{}, false
 	}
 	return Amount{hi: hi.Int64(), lo: lo.Uint64()}, true
+}
+
+// Micros returns a as whole 1e-6 units and the 1e-12 units besides, which have
+// the sign of a: two columns that a database can add up exactly. It returns
+// false beyond about 9.2e12 units.
+func (a Amount) Micros() (micros, picos int64, ok bool) {
+	whole, rest := new(big.Int).QuoRem(a.Big(), big.NewInt(1_000_000), new(big.Int))
+	return whole.Int64(), rest.Int64(), whole.IsInt64()
+}
+
+// FromMicros returns micros times 1e-6 units and picos times 1e-12 units. The
+// two may be sums of columns: picos need not be below 1e6, nor of micros' sign.
+func FromMicros(micros, picos int64) Amount {
+	hi, lo := bits.Mul64(uint64(micros), 1_000_000)
+	if micros < 0 {
+		hi -= 1_000_000 // the product of the two's complement is 1e6 times 2^64 too large
+	}
+	return Amount{hi: int64(hi), lo: lo}.Add(Picos(picos))
 }
 
 // AppendBinary appends the 16 bytes of a, most significant first. It never fails.
@@ -124,7 +146,7 @@ func Parse(s string) (Amount, error) {
 	if err != nil {
 		return Amount{}, err
 	}
-	a, ok := fromBig(n)
+	a, ok := FromBig(n)
 	if !ok {
 		return Amount{}, fmt.Errorf("amount %q is too large", s)
 	}
@@ -133,21 +155,21 @@ func Parse(s string) (Amount, error) {
 
 // parseDecimal returns the count of 1e-12 units that s says.
 func parseDecimal(s string) (*big.Int, error) {
-	bad := fmt.Errorf("%q is not a decimal amount such as 12.34", s)
+	bad := func() error { return fmt.Errorf("%.80q is not a decimal amount such as 12.34", s) }
 	digits, negative := strings.CutPrefix(s, "-")
 	whole, frac, point := strings.Cut(digits, ".")
 	if whole == "" || point && frac == "" || len(s) > 60 {
-		return nil, bad
+		return nil, bad()
+	}
+	for _, r := range whole + frac {
+		if r < '0' || r > '9' {
+			return nil, bad()
+		}
 	}
 	if len(frac) > 12 {
 		return nil, fmt.Errorf("%q has more than 12 decimals", s)
 	}
 	all := whole + frac + strings.Repeat("0", 12-len(frac))
-	for _, r := range all {
-		if r < '0' || r > '9' {
-			return nil, bad
-		}
-	}
 	n, _ := new(big.Int).SetString(all, 10)
 	if negative {
 		n.Neg(n)
@@ -212,5 +234,5 @@ func Estimated(f float64) (Amount, bool) {
 		return Amount{}, false
 	}
 	n, _ := new(big.Float).Mul(big.NewFloat(f), big.NewFloat(pico)).Int(nil)
-	return fromBig(n)
+	return FromBig(n)
 }

@@ -3,6 +3,7 @@ package size
 
 import (
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -30,27 +31,52 @@ var units = []struct {
 	{"TB", TB}, {"GB", GB}, {"MB", MB}, {"KB", KB}, {"kB", KB}, {"B", 1},
 }
 
-// Parse reads a size with its unit, such as 80GiB or 1.5GB.
+// Parse reads a size with its unit, such as 80GiB or 1.5GB: a plain decimal
+// without sign or exponent, cut off below one byte. Sizes end below 4 EiB.
 func Parse(s string) (Bytes, error) {
 	for _, u := range units {
 		number, ok := strings.CutSuffix(strings.TrimSpace(s), u.name)
 		if !ok {
 			continue
 		}
-		f, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || f < 0 || f*float64(u.size) >= 1<<62 {
-			break
+		if n, ok := count(strings.TrimSpace(number), u.size); ok {
+			return n, nil
 		}
-		return Bytes(f * float64(u.size)), nil
+		break
 	}
-	return 0, fmt.Errorf("%q is not a size with its unit, such as 80GiB or 500MB", s)
+	return 0, fmt.Errorf("%.80q is not a size with its unit, such as 80GiB or 500MB", s)
 }
 
-// String returns the size in the largest binary unit that keeps it at 1 or above, exact where it is whole.
+// count returns number times unit, exactly: a float64 would lose bytes above 8 PiB.
+func count(number string, unit Bytes) (Bytes, bool) {
+	whole, frac, point := strings.Cut(number, ".")
+	if whole == "" || point && frac == "" || len(number) > 60 {
+		return 0, false
+	}
+	for _, r := range whole + frac {
+		if r < '0' || r > '9' {
+			return 0, false
+		}
+	}
+	n, _ := new(big.Int).SetString(whole+frac, 10)
+	n.Mul(n, big.NewInt(int64(unit)))
+	n.Quo(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(frac))), nil))
+	return Bytes(n.Int64()), n.BitLen() <= 62
+}
+
+// String returns the size in the largest binary unit that keeps it at 1 or
+// above: exact where it is whole in that unit, else with at most three decimals.
 func (b Bytes) String() string {
 	for _, u := range units[:4] {
-		if b >= u.size {
-			return strconv.FormatFloat(float64(b)/float64(u.size), 'g', 4, 64) + u.name
+		switch {
+		case b < u.size:
+		case b%u.size == 0:
+			return strconv.FormatInt(int64(b/u.size), 10) + u.name
+		default:
+			// Cut off and never rounded up, so that what is short of a unit does not look whole.
+			thousandths := int64(b % u.size / (u.size / 1024) * 1000 / 1024)
+			text := fmt.Sprintf("%d.%03d", b/u.size, thousandths)
+			return strings.TrimRight(strings.TrimRight(text, "0"), ".") + u.name
 		}
 	}
 	return strconv.FormatInt(int64(b), 10) + "B"
