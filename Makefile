@@ -1,0 +1,47 @@
+# The two commands of a newcomer: make demo, make test.
+GO ?= go
+
+.PHONY: help demo build test check sim fuzz bench golden
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build/scrimp: FORCE
+	@echo "Building scrimp (the first build compiles SQLite and takes about a minute on two cores) ..."
+	@CGO_ENABLED=0 $(GO) build -tags local -trimpath -o $@ ./cmd/scrimp
+
+build/chargpt: FORCE
+	@echo "Building the example trainer ..."
+	@CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./examples/chargpt
+
+FORCE:
+
+demo: build/scrimp build/chargpt ## the main job on real input: needs nothing but Go
+	@./examples/demo.sh build/scrimp build/chargpt build/demo
+
+build: ## the whole program, object stores included, as build/scrimp-full
+	CGO_ENABLED=0 $(GO) build -trimpath -o build/scrimp-full ./cmd/scrimp
+
+test: ## all that Go alone allows; names what it skipped and why
+	@$(GO) run ./hack/testall
+
+check: ## linters, the race detector, simulated lives by the thousand
+	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
+	golangci-lint run ./...
+	$(GO) test -race ./internal/control ./internal/server ./internal/store ./internal/provider/... ./internal/agent/...
+	$(MAKE) sim
+
+SEEDS ?= 3000
+FIRST ?= 0
+sim: ## simulated lives: make sim SEEDS=100000 FIRST=0
+	$(GO) test ./internal/sim -run TestInvariants -seeds $(SEEDS) -first $(FIRST) -timeout 60m
+
+fuzz: ## half a minute of each fuzz test
+	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
+	  for t in $$(grep -oE '^func Fuzz[A-Za-z0-9]+' $$f | cut -c6-); do \
+	    echo "$$t in $$(dirname $$f)"; $(GO) test $$(dirname $$f) -run '^$$' -fuzz "^$$t$$" -fuzztime 30s || exit 1; done; done
+
+bench: ## benchmarks of the core, the checkpoints and the agent
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store
+
+golden: ## rewrite golden files; read the diff before you commit it
+	$(GO) test ./internal/... -update

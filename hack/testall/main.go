@@ -1,0 +1,119 @@
+// Command testall runs every check that Go alone allows, names what was
+// skipped and why, and ends with a count. Under SCRIMP_CI=1 a skip is a failure.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"sort"
+	"strings"
+)
+
+// event is a line of go test -json.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+}
+
+func main() {
+	failed := 0
+	if out, err := exec.Command("gofmt", "-l", "cmd", "examples", "hack", "internal", "sdk").CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+		fmt.Printf("gofmt would change:\n%s", out)
+		failed++
+	}
+	if out, err := exec.Command("go", "vet", "./...").CombinedOutput(); err != nil {
+		fmt.Printf("go vet:\n%s", out)
+		failed++
+	}
+	passed, bad, skipped := tests()
+	failed += bad
+	for _, s := range skipped {
+		fmt.Println("skipped " + s)
+	}
+	if os.Getenv("SCRIMP_CI") == "1" && len(skipped) > 0 {
+		fmt.Println("under SCRIMP_CI=1 a skip is a failure")
+		failed += len(skipped)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, len(skipped))
+	if failed > 0 || passed == 0 {
+		os.Exit(1)
+	}
+}
+
+// tests runs go test over everything and shows what failed.
+func tests() (passed, failed int, skipped []string) {
+	cmd := exec.Command("go", "test", "-json", "-timeout", "20m", "./...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		fmt.Println(err)
+		return 0, 1, nil
+	}
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+		return 0, 1, nil
+	}
+	output := map[string]*strings.Builder{}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Println(lines.Text()) // a build that failed
+			continue
+		}
+		name := e.Package + " " + e.Test
+		switch e.Action {
+		case "output", "build-output":
+			if output[name] == nil {
+				output[name] = &strings.Builder{}
+			}
+			output[name].WriteString(e.Output)
+		case "pass":
+			if e.Test == "" {
+				fmt.Printf("ok    %s\n", e.Package)
+			} else {
+				passed++
+			}
+		case "skip":
+			if e.Test != "" {
+				skipped = append(skipped, name+reason(output[name]))
+			}
+		case "fail", "build-fail":
+			failed++
+			fmt.Printf("FAIL  %s\n", name)
+			if b := output[name]; b != nil {
+				fmt.Println(b.String())
+			}
+		}
+		if e.Action == "pass" || e.Action == "skip" || e.Action == "fail" {
+			delete(output, name)
+		}
+	}
+	if err := cmd.Wait(); err != nil && failed == 0 {
+		fmt.Println("go test:", err)
+		failed++
+	}
+	sort.Strings(skipped)
+	return passed, failed, skipped
+}
+
+// reason is what a skipped test said.
+func reason(b *strings.Builder) string {
+	if b == nil {
+		return ""
+	}
+	for line := range strings.Lines(b.String()) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			return ": " + line
+		}
+	}
+	return ""
+}
