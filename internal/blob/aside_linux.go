@@ -2,6 +2,7 @@ package blob
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,16 +28,14 @@ func newAside(dir string) (*aside, error) {
 // appear gives the file its name. With absent it fails with fs.ErrExist where the name is taken.
 func (a *aside) appear(path string, absent bool) error {
 	if a.name == "" {
-		to := path
-		if !absent {
-			to = filepath.Join(filepath.Dir(path), asidePrefix+rand.Text())
+		err := a.link(path)
+		if absent || !errors.Is(err, fs.ErrExist) {
+			return err
 		}
-		from := fmt.Sprintf("/proc/self/fd/%d", a.file.Fd())
-		if err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW); err != nil {
-			return &os.LinkError{Op: "link", Old: from, New: to, Err: err}
-		}
-		if absent {
-			return nil
+		// Only to replace a blob does the file need a name of its own, for a moment.
+		to := filepath.Join(filepath.Dir(path), asidePrefix+rand.Text())
+		if err := a.link(to); err != nil {
+			return err
 		}
 		a.name = to
 	}
@@ -47,6 +46,15 @@ func (a *aside) appear(path string, absent bool) error {
 		return err
 	}
 	a.name = ""
+	return nil
+}
+
+// link names a file that has no name.
+func (a *aside) link(to string) error {
+	from := fmt.Sprintf("/proc/self/fd/%d", a.file.Fd())
+	if err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return &os.LinkError{Op: "link", Old: from, New: to, Err: err}
+	}
 	return nil
 }
 

@@ -107,8 +107,11 @@ func (w *folderWriter) Close() error {
 			w.err = err
 		}
 	}
-	if w.err == nil {
-		w.err = syncFolder(w.dir)
+	// A name that is taken is durable before anybody hears of it, too.
+	if w.err == nil || w.absent && errors.Is(w.err, fs.ErrExist) {
+		if err := syncFolder(w.dir); err != nil {
+			w.err = err
+		}
 	}
 	return w.folder.full(w.dir, w.err)
 }

@@ -22,7 +22,6 @@ type Keep struct {
 type Pruned struct {
 	Manifests []string
 	Objects   int
-	Bytes     int64
 }
 
 // Prune drops checkpoints that need not stay, once this writer has read back

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +32,7 @@ var suite = []struct {
 	{"NewerClaimFencesOlder", testNewerClaimFencesOlder},
 	{"StaleManifestIsNeverRestored", testStaleManifestIsNeverRestored},
 	{"SameAttemptClaimsAgain", testSameAttemptClaimsAgain},
+	{"LateManifestOfAnEarlierSession", testLateManifestOfAnEarlierSession},
 	{"OneClaimWins", testOneClaimWins},
 	{"DamageIsRefused", testDamageIsRefused},
 	{"DamageIsStoredAnew", testDamageIsStoredAnew},
@@ -330,6 +329,42 @@ func testSameAttemptClaimsAgain(t *testing.T, b *gocloud.Bucket) {
 	}
 }
 
+// What an agent had under way when it was killed, and lands after its restart
+// has claimed again, is not restored, and is not in the way.
+func testLateManifestOfAnEarlierSession(t *testing.T, b *gocloud.Bucket) {
+	s := open(b)
+	dir := t.TempDir()
+	put(t, dir, "f", "one")
+	w := claim(t, s, 1)
+	publish(t, w, dir, 1)
+	put(t, dir, "f", "late")
+	m, _ := publish(t, w, dir, 2)
+	key := "jobs/j1/manifests/" + m.Name
+	late, err := b.ReadAll(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(t.Context(), key); err != nil { // it is still on its way
+		t.Fatal(err)
+	}
+	again := claim(t, s, 1)
+	if err := b.WriteAll(t.Context(), key, late, nil); err != nil {
+		t.Fatal(err)
+	}
+	if name, _, refused := restored(t, s); name != "000001-000001" || len(refused) > 0 {
+		t.Errorf("restored %q, refused %v", name, refused)
+	}
+	put(t, dir, "f", "three")
+	m, _ = publish(t, again, dir, 3)
+	if name, _, _ := restored(t, s); m.Name != "000001-000003" || name != m.Name {
+		t.Errorf("published %s, restored %s", m.Name, name)
+	}
+	claim(t, s, 1) // once more: what counts is now in the fence
+	if name, _, _ := restored(t, s); name != m.Name {
+		t.Errorf("restored %s", name)
+	}
+}
+
 func testOneClaimWins(t *testing.T, b *gocloud.Bucket) {
 	s := open(b)
 	for epoch := range 5 {
@@ -349,94 +384,5 @@ func testOneClaimWins(t *testing.T, b *gocloud.Bucket) {
 		if won.Load() != 1 {
 			t.Errorf("epoch %d has %d winners", epoch+1, won.Load())
 		}
-	}
-}
-
-// damages are the ways in which an object can be broken.
-var damages = map[string]func(data []byte, r *rand.Rand) []byte{
-	"bit flipped": func(d []byte, r *rand.Rand) []byte {
-		d = slices.Clone(d)
-		d[r.IntN(len(d))] ^= 1 << r.IntN(8)
-		return d
-	},
-	"truncated": func(d []byte, r *rand.Rand) []byte { return d[:r.IntN(len(d))] },
-	"longer":    func(d []byte, _ *rand.Rand) []byte { return append(slices.Clone(d), 0) },
-	"missing":   func([]byte, *rand.Rand) []byte { return nil },
-}
-
-func damage(t testing.TB, b *gocloud.Bucket, key string, how func([]byte, *rand.Rand) []byte, r *rand.Rand) {
-	t.Helper()
-	data, err := b.ReadAll(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data = how(data, r); data == nil {
-		err = b.Delete(t.Context(), key)
-	} else {
-		err = b.WriteAll(t.Context(), key, data, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Whatever is broken of the newest checkpoint, it is refused with its name, and
-// the one before it is restored.
-func testDamageIsRefused(t *testing.T, b *gocloud.Bucket) {
-	r := rand.New(rand.NewPCG(1, 2))
-	n := 0
-	for kind, how := range damages {
-		for _, what := range []string{"manifest", "object"} {
-			for try := range 5 {
-				n++
-				s := checkpoint.Open(b, fmt.Sprintf("job%d", n))
-				s.SetPartSize(part)
-				dir := t.TempDir()
-				put(t, dir, "f", "0123456789")
-				put(t, dir, "same", "the part that stays")
-				w := claim(t, s, 1)
-				good, _ := publish(t, w, dir, 1)
-				want := read(t, dir)
-				put(t, dir, "f", "abcdefghij")
-				bad, _ := publish(t, w, dir, 2)
-				key := "manifests/" + bad.Name
-				if what == "object" {
-					p := bad.Files[0].Parts[try%2]
-					key = "objects/" + p.Home + "/" + p.Sum
-				}
-				damage(t, b, fmt.Sprintf("job%d/%s", n, key), how, r)
-				name, got, refused := restored(t, s)
-				gone := kind == "missing" && what == "manifest"
-				if name != good.Name || !got.equal(want) || !gone && (len(refused) != 1 || refused[0].Name != bad.Name || refused[0].Why == "") {
-					t.Errorf("%s %s: restored %q, refused %v%s", what, kind, name, refused, want.diff(got))
-				}
-				if what == "object" {
-					if err := s.Verify(t.Context(), bad, checkpoint.Full); !errors.Is(err, checkpoint.ErrDamaged) {
-						t.Errorf("%s %s: verify says %v", what, kind, err)
-					}
-				}
-			}
-		}
-	}
-}
-
-// A part that verify finds damaged is stored again by the next publish.
-func testDamageIsStoredAnew(t *testing.T, b *gocloud.Bucket) {
-	s := open(b)
-	dir := t.TempDir()
-	put(t, dir, "f", "01234567")
-	w := claim(t, s, 1)
-	m, _ := publish(t, w, dir, 1)
-	p := m.Files[0].Parts[0]
-	damage(t, b, "jobs/j1/objects/"+p.Home+"/"+p.Sum, damages["bit flipped"], rand.New(rand.NewPCG(1, 1)))
-	if err := w.Verify(t.Context(), m); !errors.Is(err, checkpoint.ErrDamaged) {
-		t.Fatalf("verify: %v", err)
-	}
-	m, stats := publish(t, w, dir, 2)
-	if stats.Stored != 1 {
-		t.Errorf("stats %+v", stats)
-	}
-	if err := w.Verify(t.Context(), m); err != nil {
-		t.Error(err)
 	}
 }
