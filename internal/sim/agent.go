@@ -23,9 +23,10 @@ type agent struct {
 	seq      int64
 	outbox   []core.Body
 	sending  bool
-	ended    bool      // it has said so
-	captured time.Time // work up to here is published, or the program's begin
-	interval time.Duration
+	ended    bool          // it has said so
+	captured time.Time     // work up to here is published, or the program's begin
+	interval time.Duration // between this save and the next
+	before   time.Duration // between the last save and this one
 	noticed  bool
 	want     int64 // step at the notice
 }
@@ -148,7 +149,7 @@ func (a *agent) saves() {
 			interval = max(j.Interval, time.Minute)
 		}
 	}
-	a.interval = interval
+	a.before, a.interval = a.interval, interval
 	a.w.after(interval, func() {
 		if a.dead || a.over {
 			return
@@ -286,7 +287,7 @@ func (w *World) lost(i *instance) {
 			w.breaks("work: %s had %v notice and a save takes %v, yet step %d was lost after %d", i.id, i.notice, a.job.save, a.want, a.saved)
 		}
 	case !a.over:
-		if gap := w.now.Sub(a.captured); gap > a.interval+2*a.job.save+time.Second {
+		if gap := w.now.Sub(a.captured); gap > max(a.before, a.interval)+2*a.job.save+time.Second {
 			w.breaks("work: %s lost %v of work, the interval was %v", i.id, gap, a.interval)
 		}
 	}
