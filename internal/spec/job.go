@@ -3,292 +3,148 @@
 package spec
 
 import (
-	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-
 	"scrimp/internal/money"
 	"scrimp/internal/size"
 )
 
 // Job is a job file. The zero value of a field means that the file does not say.
+//
+// The tags are the one description of the fields: json is the name in the file
+// and in the log, doc what it means, eg an example, default what holds where the
+// file does not say, later why this release keeps the field and does not use
+// it, also another name that is read, enum the words that are allowed, zero:"ok"
+// that zero may be written. Messages, schema and reference are made from them.
 type Job struct {
-	Name    string            `json:"name,omitempty" doc:"what the job is called; a DNS label"`
-	Kind    string            `json:"kind,omitempty" enum:"experiment,production,interactive,inference,data" doc:"what the job is for"`
-	Command string            `json:"command,omitempty" doc:"the program, for sh -c"`
-	Args    []string          `json:"args,omitempty" doc:"the program without a shell, instead of command"`
-	Setup   string            `json:"setup,omitempty" doc:"run once on each machine before the command"`
-	Workdir string            `json:"workdir,omitempty" doc:"folder that is copied to the machine; the job file's own unless set"`
-	Env     map[string]string `json:"env,omitempty" doc:"environment of the program"`
-	Secrets []string          `json:"secrets,omitempty" doc:"names of environment variables whose values are taken from the submitting shell and never written to a log"`
-	Data    []Data            `json:"data,omitempty" doc:"inputs, for planning transfers"`
-	Outputs []string          `json:"outputs,omitempty" doc:"folders below the work folder that are kept after the machine is gone, also after failure"`
+	Name    string            `json:"name,omitempty" doc:"What the job is called: small letters, digits and dashes, at most 40. The file's folder gives the name where the file does not." eg:"llama-ft"`
+	Kind    string            `json:"kind,omitempty" enum:"experiment,production,interactive,inference,data" default:"experiment" doc:"What the job is for." later:"every kind is scheduled alike"`
+	Command string            `json:"command,omitempty" doc:"The program, for sh -c. A list is run without a shell." eg:"exec python3 train.py --steps $STEPS"`
+	Args    []string          `json:"args,omitempty" doc:"The program and its arguments without a shell, instead of command." eg:"[python3, train.py]"`
+	Setup   string            `json:"setup,omitempty" doc:"Shell commands that run on each machine before the program; where they fail the program is not started." eg:"pip install -r requirements.txt"`
+	Workdir string            `json:"workdir,omitempty" doc:"Folder that is copied to the machine, relative to the job file. The job file's own unless set. .scrimpignore leaves files out." eg:"src" default:"."`
+	Env     map[string]string `json:"env,omitempty" doc:"Environment of the program. It is kept in the log as it stands: a password belongs under secrets." eg:"{STEPS: \"2000\"}"`
+	Secrets []string          `json:"secrets,omitempty" doc:"Names of environment variables whose values are taken from the shell that submits. The values are never in the log." eg:"[HF_TOKEN]"`
+	Data    []Data            `json:"data,omitempty" doc:"Inputs, for planning transfers." later:"transfers are not planned"`
+	Outputs []string          `json:"outputs,omitempty" doc:"Folders below the work folder that are kept after the machine is gone, also after a failure." eg:"[out]"`
 
-	Resources Resources  `json:"resources,omitzero" doc:"what a machine must have"`
-	AnyOf     []Variant  `json:"any_of,omitempty" doc:"alternatives: other resources with other arguments"`
-	Nodes     int        `json:"nodes,omitempty" doc:"machines that start together"`
-	MaxPrice  money.Rate `json:"max_price,omitempty" doc:"highest price of a machine's hour"`
+	Resources Resources  `json:"resources,omitzero" doc:"What a machine must have."`
+	AnyOf     []Variant  `json:"any_of,omitempty" doc:"Alternatives: other resources with other arguments, such as a smaller machine with mixed precision." later:"the job's own resources are used"`
+	Ladder    []Rung     `json:"ladder,omitempty" doc:"What to fall back to, in this order, when nothing is to be had." later:"the deadline decides when to fall back to on-demand"`
+	Nodes     int        `json:"nodes,omitempty" doc:"Machines that start together." eg:"4" default:"1" later:"the job runs on one machine"`
+	MaxPrice  money.Rate `json:"max_price,omitempty" doc:"Highest price of a machine's hour." eg:"$2.50"`
 
-	Model      Model      `json:"model,omitzero" doc:"the model, for estimates"`
-	Work       Work       `json:"work,omitzero" doc:"how much there is to do, if known"`
-	Metric     Metric     `json:"metric,omitzero" doc:"what the run is judged by"`
-	Checkpoint Checkpoint `json:"checkpoint,omitzero" doc:"where the program saves and what is kept"`
-	Progress   Progress   `json:"progress,omitzero" doc:"how an unmodified program shows its progress"`
+	Model      Model      `json:"model,omitzero" doc:"Shape of the model, for estimates." later:"nothing is estimated from it"`
+	Work       Work       `json:"work,omitzero" doc:"How much there is to do, where it is known. Without steps or time the deadline can only be guarded, not planned."`
+	Metric     Metric     `json:"metric,omitzero" doc:"What the run is judged by. Where it is not a finite number the run is stopped as diverged."`
+	Checkpoint Checkpoint `json:"checkpoint,omitzero" doc:"Where the program saves and what is kept. Without a folder every attempt begins again from nothing."`
+	Progress   Progress   `json:"progress,omitzero" doc:"How an unmodified program shows its progress. One value is the pattern."`
 
-	Priority string   `json:"priority,omitempty" enum:"critical,normal,low" doc:"critical never runs on what can be taken away"`
-	Deadline Deadline `json:"deadline,omitzero" doc:"when it must be done: a time, or in 6h"`
-	Window   string   `json:"window,omitempty" doc:"hours in which it may run, such as 22:00-06:00"`
-	Budget   Budget   `json:"budget,omitzero" doc:"the most it may use: dollars, or dollars, gpu_hours and wall_clock"`
-	First    string   `json:"first,omitempty" enum:"budget,deadline" doc:"which wins where both cannot hold"`
-	Promise  float64  `json:"promise,omitempty" doc:"share of such jobs that must be in time, 0 to 1"`
-	Retry    Retry    `json:"retry,omitzero" doc:"which failures are tried again"`
-	Signal   string   `json:"signal,omitempty" doc:"sent to ask for a save and an end, such as TERM or USR1@90s"`
-	Grace    Duration `json:"grace,omitempty" doc:"wall time between the signal and the kill"`
-	Idle     Duration `json:"idle,omitempty" doc:"stop when the machine does nothing for so long"`
-	Notify   string   `json:"notify,omitempty" doc:"URL that is told when the job is over"`
-	Compat   string   `json:"compat,omitempty" enum:"skypilot,dstack,sagemaker,slurm" doc:"set the variables of that system too"`
+	Priority string   `json:"priority,omitempty" enum:"critical,normal,low" default:"normal" doc:"Critical jobs go first and never run on what can be taken away; low ones go last."`
+	Deadline Deadline `json:"deadline,omitzero" doc:"When it must be done, market time: a time with its zone, or a span from the submission on." eg:"in 6h"`
+	Window   string   `json:"window,omitempty" doc:"Hours of the day in which it may run, UTC unless an offset follows." eg:"22:00-06:00 +02:00" later:"the job runs at any hour"`
+	Budget   Budget   `json:"budget,omitzero" doc:"The most it may use; what is reached first stops it, with a checkpoint. One value is dollars."`
+	First    string   `json:"first,omitempty" enum:"budget,deadline" default:"budget" doc:"Which of the two is kept where both cannot be."`
+	Promise  float64  `json:"promise,omitempty" doc:"Share of such jobs that must be in time, between 0 and 1; 99% is read as 0.99." eg:"0.99" default:"0.99" later:"the guard holds the deadline whatever the share"`
+	Retry    Retry    `json:"retry,omitzero" doc:"Which failures of the program are tried again. Interruptions always are, and do not count."`
+	Signal   string   `json:"signal,omitempty" doc:"Sent to the program's process group to ask for a save and an end: TERM, INT, HUP, USR1 or USR2. @90s is how long before the machine goes it is sent, wall time; at once without it." eg:"USR1@90s" default:"TERM"`
+	Grace    Duration `json:"grace,omitempty" doc:"Between the signal and the kill, wall time." eg:"90s" default:"20s"`
+	Idle     Duration `json:"idle,omitempty" doc:"Stop when the machine does nothing for so long, wall time. Never unless set." eg:"15m"`
+	Notify   string   `json:"notify,omitempty" doc:"Webhook: URL that gets a POST with job, state and why when the job is over." eg:"https://example.org/hook"`
+	Compat   string   `json:"compat,omitempty" enum:"skypilot,dstack,sagemaker,slurm" doc:"Set the variables of that system too." later:"only scrimp's own variables are set"`
 
-	Team         string            `json:"team,omitempty" doc:"whose cost it is"`
-	Project      string            `json:"project,omitempty" doc:"whose cost it is"`
-	Environment  string            `json:"environment,omitempty" doc:"whose cost it is"`
-	ModelVersion string            `json:"model_version,omitempty" doc:"whose cost it is"`
-	Tags         map[string]string `json:"tags,omitempty" doc:"on every resource and posting"`
+	Team         string            `json:"team,omitempty" doc:"Whose cost it is." eg:"vision"`
+	Project      string            `json:"project,omitempty" doc:"Whose cost it is." eg:"captioning"`
+	Environment  string            `json:"environment,omitempty" doc:"Whose cost it is." eg:"research"`
+	ModelVersion string            `json:"model_version,omitempty" doc:"Whose cost it is." eg:"v3"`
+	Tags         map[string]string `json:"tags,omitempty" doc:"On every resource and posting." eg:"{ticket: \"42\"}"`
 }
 
 // Data is an input.
 type Data struct {
-	Path   string     `json:"path,omitempty" doc:"path or URL"`
-	Size   size.Bytes `json:"size,omitempty" doc:"with its unit"`
-	Region string     `json:"region,omitempty" doc:"where it lies"`
+	Path   string     `json:"path,omitempty" doc:"Path or URL." eg:"s3://bucket/corpus" also:"url"`
+	Size   size.Bytes `json:"size,omitempty" doc:"How much it is." eg:"120GiB"`
+	Region string     `json:"region,omitempty" doc:"Where it lies." eg:"us-east-1"`
 }
 
 // Resources are what a machine must have.
 type Resources struct {
-	CPUs        Range    `json:"cpus,omitzero" doc:"processors: 4, 4+ or 4..16"`
-	Memory      Sizes    `json:"memory,omitzero" doc:"memory with its unit: 8GiB, 8GiB+ or 8GiB..64GiB"`
-	Disk        Sizes    `json:"disk,omitzero" doc:"disk with its unit"`
-	Accelerator string   `json:"accelerator,omitempty" doc:"kind and count: H100:1..8"`
-	Zones       []string `json:"zones,omitempty" doc:"zones or regions it may run in; all unless set"`
-	Capacity    []string `json:"capacity,omitempty" enum:"spot,on-demand,reserved" doc:"kinds of capacity it may use; all unless set"`
+	CPUs        Range    `json:"cpus,omitzero" doc:"Processors: 4, 4+ or 4..16. This release takes the cheapest machine that has at least the lower number." eg:"2..8"`
+	Memory      Sizes    `json:"memory,omitzero" doc:"Memory with its unit: 8GiB, 8GiB+ or 8..64GiB. This release takes the cheapest machine that has at least the lower size." eg:"8GiB+"`
+	Disk        Sizes    `json:"disk,omitzero" doc:"Disk with its unit: 100GiB, 100GiB+ or 100..500GiB." eg:"100GiB+" later:"machines are not chosen by their disk"`
+	Accelerator string   `json:"accelerator,omitempty" doc:"Kind and count: H100, H100:8, H100:2+ or H100:1..8." eg:"H100:1..8" later:"the local market sells processors only"`
+	Zones       []string `json:"zones,omitempty" doc:"Zones or regions it may run in. All unless set." eg:"[us-a, us-b]" also:"regions"`
+	Capacity    []string `json:"capacity,omitempty" enum:"spot,on-demand,reserved,any" doc:"Kinds of capacity it may use. All unless set; any is all." eg:"[spot, on-demand]"`
 }
 
 // Variant is an alternative way to run the job.
 type Variant struct {
-	Name       string            `json:"name,omitempty" doc:"of the variant"`
-	Resources  Resources         `json:"resources,omitzero" doc:"instead of the job's"`
-	Env        map[string]string `json:"env,omitempty" doc:"besides the job's"`
-	Args       []string          `json:"args,omitempty" doc:"instead of the job's"`
-	Throughput float64           `json:"throughput,omitempty" doc:"work per second against the job itself, such as 1.6"`
+	Name       string            `json:"name,omitempty" doc:"Of the alternative; each has another." eg:"small-bf16"`
+	Resources  Resources         `json:"resources,omitzero" doc:"Instead of the job's."`
+	Env        map[string]string `json:"env,omitempty" doc:"Besides the job's." eg:"{PRECISION: bf16}"`
+	Args       []string          `json:"args,omitempty" doc:"Added to the job's arguments." eg:"[--bf16]"`
+	Throughput float64           `json:"throughput,omitempty" doc:"Work per second against the job's own resources; 1.6x is read as 1.6." eg:"1.6x" default:"1"`
+}
+
+// Rung is a step of the ladder of what to fall back to.
+type Rung struct {
+	Capacity string     `json:"capacity,omitempty" enum:"spot,on-demand,reserved,any" doc:"Kind of capacity." eg:"spot"`
+	Zones    []string   `json:"zones,omitempty" doc:"Zones or regions." eg:"[us-a]" also:"regions"`
+	Use      string     `json:"use,omitempty" doc:"Name of an alternative of any_of." eg:"small-bf16"`
+	MaxPrice money.Rate `json:"max_price,omitempty" doc:"Highest price of a machine's hour on this rung." eg:"$3.00"`
+	For      Duration   `json:"for,omitempty" doc:"How long to try before the next rung, market time." eg:"30m"`
 }
 
 // Model is the shape of what is trained, or a file that says it.
 type Model struct {
-	Config     string  `json:"config,omitempty" doc:"a config.json"`
-	Parameters float64 `json:"parameters,omitempty" doc:"how many"`
-	Layers     int     `json:"layers,omitempty" doc:"how many"`
-	Hidden     int     `json:"hidden,omitempty" doc:"width"`
+	Config     string  `json:"config,omitempty" doc:"A config.json in the work folder, in Hugging Face's form." eg:"config.json"`
+	Parameters float64 `json:"parameters,omitempty" doc:"How many weights; K, M, B and T are read as thousand to trillion." eg:"7B"`
+	Layers     int     `json:"layers,omitempty" doc:"How many." eg:"32"`
+	Hidden     int     `json:"hidden,omitempty" doc:"Width." eg:"4096"`
 }
 
 // Work is how much there is to do.
 type Work struct {
-	Steps   int64    `json:"steps,omitempty" doc:"optimiser steps"`
-	Epochs  float64  `json:"epochs,omitempty" doc:"passes over the data"`
-	Samples int64    `json:"samples,omitempty" doc:"training samples"`
-	Tokens  int64    `json:"tokens,omitempty" doc:"training tokens"`
-	Time    Duration `json:"time,omitempty" doc:"expected time of an uninterrupted run, market time"`
+	Steps   int64    `json:"steps,omitempty" doc:"Optimiser steps; K, M, B and T are read as thousand to trillion." eg:"6000"`
+	Epochs  float64  `json:"epochs,omitempty" doc:"Passes over the data." eg:"3" later:"planning goes by steps and time"`
+	Samples int64    `json:"samples,omitempty" doc:"Training samples." eg:"1.2M" later:"planning goes by steps and time"`
+	Tokens  int64    `json:"tokens,omitempty" doc:"Training tokens." eg:"2B" later:"planning goes by steps and time"`
+	Time    Duration `json:"time,omitempty" doc:"Expected time of an uninterrupted run on a machine of speed 1, market time." eg:"10h"`
 }
 
 // Metric is what the run is judged by.
 type Metric struct {
-	Name     string   `json:"name,omitempty" doc:"as the program reports it"`
-	Goal     string   `json:"goal,omitempty" enum:"minimize,maximize" doc:"which way is better"`
-	Target   *float64 `json:"target,omitempty" doc:"reached is a success, and the rest of the money comes back"`
-	Patience int64    `json:"patience,omitempty" doc:"steps without improvement that end the run"`
-	MinDelta float64  `json:"min_delta,omitempty" doc:"what counts as improvement"`
+	Name     string   `json:"name,omitempty" doc:"As the program reports it." eg:"val_loss"`
+	Goal     string   `json:"goal,omitempty" enum:"minimize,maximize" default:"minimize" doc:"Which way is better."`
+	Target   *float64 `json:"target,omitempty" zero:"ok" doc:"Reached is a success, and the rest of the money comes back." eg:"1.85"`
+	Patience int64    `json:"patience,omitempty" doc:"Steps without improvement that end the run as a plateau." eg:"500"`
+	MinDelta float64  `json:"min_delta,omitempty" zero:"ok" doc:"The least change that counts as improvement." eg:"0.001" default:"0"`
 }
 
 // Checkpoint is where the program saves and what is kept.
 type Checkpoint struct {
-	Dir      string `json:"dir,omitempty" doc:"folder below the work folder; the program also finds it in SCRIMP_CHECKPOINT_DIR"`
-	Interval string `json:"interval,omitempty" doc:"auto, or a span of wall time"`
-	Keep     int    `json:"keep,omitempty" doc:"newest versions that are kept"`
-	Best     bool   `json:"best,omitempty" doc:"keep the best by the metric too"`
-	EveryNth int    `json:"every_nth,omitempty" doc:"keep every Nth version too"`
-	Store    string `json:"store,omitempty" doc:"file:///… or s3://…; the data folder unless set"`
+	Dir      string `json:"dir,omitempty" doc:"Folder the program saves to, below the work folder or absolute. The program finds it in SCRIMP_CHECKPOINT_DIR too." eg:"checkpoints"`
+	Interval string `json:"interval,omitempty" doc:"How often to save, wall time; auto follows what a save costs and how often machines are taken." eg:"10m" default:"auto"`
+	Keep     int    `json:"keep,omitempty" doc:"Newest versions that are kept." eg:"3" default:"3" also:"last"`
+	Best     bool   `json:"best,omitempty" doc:"Keep the best by the metric too." eg:"true" default:"false"`
+	EveryNth int    `json:"every_nth,omitempty" doc:"Keep every Nth version too." eg:"10"`
+	Store    string `json:"store,omitempty" doc:"Where they are kept: file:///… or s3://…. The server's data folder unless set." eg:"s3://bucket?region=us-east-1"`
 }
 
 // Progress is how an unmodified program shows its progress.
 type Progress struct {
-	Pattern string `json:"pattern,omitempty" doc:"regular expression with groups step, total, epoch; any other group is a metric"`
-	Saved   string `json:"saved,omitempty" doc:"regular expression of the line that says a save is complete; group step"`
-	File    string `json:"file,omitempty" doc:"file of JSON lines"`
+	Pattern string `json:"pattern,omitempty" doc:"Regular expression (RE2) that is searched in each line of output. The groups step, total and epoch have a meaning; any other named group is a metric." eg:"'step (?P<step>\\d+)/(?P<total>\\d+) loss (?P<loss>\\S+)'"`
+	Saved   string `json:"saved,omitempty" doc:"Regular expression of the line that says a save is complete; the group step is optional." eg:"'saved step (?P<step>\\d+)'"`
+	File    string `json:"file,omitempty" doc:"File of JSON lines such as {\"step\":12,\"loss\":2.3}, below the work folder." eg:"log/metrics.jsonl"`
 }
 
 // Budget is the most a job may use.
 type Budget struct {
-	Dollars   *money.Amount `json:"dollars,omitempty" doc:"in all, over every attempt"`
-	GPUHours  float64       `json:"gpu_hours,omitempty" doc:"in all"`
-	WallClock Duration      `json:"wall_clock,omitempty" doc:"from the first machine on, market time"`
+	Dollars   *money.Amount `json:"dollars,omitempty" doc:"In all, over every attempt." eg:"$30.00"`
+	GPUHours  float64       `json:"gpu_hours,omitempty" doc:"Hours times accelerators, in all." eg:"64"`
+	WallClock Duration      `json:"wall_clock,omitempty" doc:"From the first machine on, market time." eg:"12h"`
 }
 
 // Retry says which failures are tried again.
 type Retry struct {
-	Max   int   `json:"max,omitempty" doc:"how often at most"`
-	Codes []int `json:"codes,omitempty" doc:"exit statuses that are tried again; 75 always is"`
-}
-
-// Duration is a span such as 1h30m or 2d.
-type Duration time.Duration
-
-// ParseDuration reads a span with its unit; d is a day of 24 hours.
-func ParseDuration(s string) (time.Duration, error) {
-	s = strings.TrimSpace(s)
-	if days, rest, ok := strings.Cut(s, "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err == nil && n >= 0 && n < 1e5 {
-			span := time.Duration(n * 24 * float64(time.Hour))
-			if rest == "" {
-				return span, nil
-			}
-			more, err := time.ParseDuration(rest)
-			return span + more, err
-		}
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a span with its unit, such as 90s, 1h30m or 2d", s)
-	}
-	return d, nil
-}
-
-// MarshalText writes the span.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText reads a span.
-func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := ParseDuration(string(b))
-	*d = Duration(v)
-	return err
-}
-
-// Range is a count from Min to Max; Max 0 is no upper limit.
-type Range struct{ Min, Max int }
-
-// UnmarshalText reads 4, 4+ or 4..16.
-func (r *Range) UnmarshalText(b []byte) error {
-	low, high, err := bounds(string(b), func(s string) (int64, error) { return strconv.ParseInt(s, 10, 32) })
-	if err != nil {
-		return fmt.Errorf("%q is not a count such as 4, 4+ or 4..16", b)
-	}
-	*r = Range{int(low), int(high)}
-	return nil
-}
-
-// MarshalText writes what UnmarshalText reads.
-func (r Range) MarshalText() ([]byte, error) {
-	switch r.Max {
-	case 0:
-		return fmt.Appendf(nil, "%d+", r.Min), nil
-	case r.Min:
-		return fmt.Appendf(nil, "%d", r.Min), nil
-	}
-	return fmt.Appendf(nil, "%d..%d", r.Min, r.Max), nil
-}
-
-// Sizes is a size from Min to Max; Max 0 is no upper limit.
-type Sizes struct{ Min, Max size.Bytes }
-
-// UnmarshalText reads 8GiB, 8GiB+ or 8GiB..64GiB.
-func (r *Sizes) UnmarshalText(b []byte) error {
-	low, high, err := bounds(string(b), func(s string) (int64, error) { v, err := size.Parse(s); return int64(v), err })
-	if err != nil {
-		return fmt.Errorf("%q is not a size with its unit, such as 8GiB, 8GiB+ or 8GiB..64GiB", b)
-	}
-	*r = Sizes{size.Bytes(low), size.Bytes(high)}
-	return nil
-}
-
-// MarshalText writes what UnmarshalText reads, in bytes so that nothing is lost.
-func (r Sizes) MarshalText() ([]byte, error) {
-	switch r.Max {
-	case 0:
-		return fmt.Appendf(nil, "%dB+", r.Min), nil
-	case r.Min:
-		return fmt.Appendf(nil, "%dB", r.Min), nil
-	}
-	return fmt.Appendf(nil, "%dB..%dB", r.Min, r.Max), nil
-}
-
-func bounds(s string, parse func(string) (int64, error)) (low, high int64, err error) {
-	a, b, isRange := strings.Cut(s, "..")
-	if open, ok := strings.CutSuffix(s, "+"); ok {
-		low, err = parse(open)
-		return low, 0, err
-	}
-	if low, err = parse(a); err != nil {
-		return 0, 0, err
-	}
-	if !isRange {
-		return low, low, nil
-	}
-	high, err = parse(b)
-	if err == nil && high < low {
-		err = fmt.Errorf("the upper limit is below the lower")
-	}
-	return low, high, err
-}
-
-// Deadline is a time, or a span from the submission on. Spans become times in Resolve.
-type Deadline struct {
-	At time.Time
-	In time.Duration
-}
-
-// IsZero reports whether there is none.
-func (d Deadline) IsZero() bool { return d.At.IsZero() && d.In == 0 }
-
-// Resolve returns the time when submitted at now, in market time.
-func (d Deadline) Resolve(now time.Time) time.Time {
-	if d.In > 0 {
-		return now.Add(d.In)
-	}
-	return d.At
-}
-
-// UnmarshalText reads "in 6h" or a time in the form of RFC 3339.
-func (d *Deadline) UnmarshalText(b []byte) error {
-	if span, ok := strings.CutPrefix(string(b), "in "); ok {
-		v, err := ParseDuration(span)
-		if err == nil && v <= 0 {
-			err = fmt.Errorf("%q has passed already", b)
-		}
-		*d = Deadline{In: v}
-		return err
-	}
-	t, err := time.Parse(time.RFC3339, string(b))
-	if err != nil {
-		return fmt.Errorf("%q is neither a time such as 2026-12-01T18:00:00Z nor a span such as in 6h", b)
-	}
-	*d = Deadline{At: t.UTC()}
-	return nil
-}
-
-// MarshalText writes what UnmarshalText reads.
-func (d Deadline) MarshalText() ([]byte, error) {
-	if d.In > 0 {
-		return fmt.Appendf(nil, "in %v", d.In), nil
-	}
-	return []byte(d.At.Format(time.RFC3339)), nil
-}
-
-// Encode writes the job for the log.
-func (j Job) Encode() (json.RawMessage, error) { return json.Marshal(j) }
-
-// Decode reads what Encode wrote.
-func Decode(b []byte) (Job, error) {
-	var j Job
-	err := json.Unmarshal(b, &j)
-	return j, err
+	Max   int   `json:"max,omitempty" doc:"How often at most." eg:"3" default:"10" also:"max_attempts"`
+	Codes []int `json:"codes,omitempty" doc:"Exit statuses that are tried again, 1 to 255. 75 always is; 137 (killed, most often for memory) only where it is listed." eg:"[1, 17]" also:"recover_on_exit_codes"`
 }

@@ -1,0 +1,116 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Encode writes the job for the log. The names are those of the job file, so
+// that what it writes is a job file too.
+func (j Job) Encode() (json.RawMessage, error) { return json.Marshal(j) }
+
+// Decode reads what Encode wrote.
+func Decode(b []byte) (Job, error) {
+	var j Job
+	if err := json.Unmarshal(b, &j); err != nil {
+		return j, fmt.Errorf("read a job: %w", err)
+	}
+	j.normalize()
+	return j, nil
+}
+
+// normalize gives what can be said in two ways one form.
+func (j *Job) normalize() {
+	if slices.Contains(j.Resources.Capacity, "any") {
+		j.Resources.Capacity = nil
+	}
+	for i := range j.AnyOf {
+		if r := &j.AnyOf[i].Resources; slices.Contains(r.Capacity, "any") {
+			r.Capacity = nil
+		}
+	}
+}
+
+// Hash names the job by its content: two jobs have one hash where every field
+// has the same value. It covers a fixed form of path and value, not JSON, and
+// fields that are added later and not set do not change it.
+func (j Job) Hash() string {
+	var lines []string
+	visit(reflect.ValueOf(j), "", "", func(path string, v reflect.Value, _ reflect.StructTag) {
+		inside := strings.ContainsAny(path, "[") || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "tags.") || path == "metric.target"
+		if v.IsZero() && !inside {
+			return
+		}
+		text := fmt.Sprint(v.Interface())
+		if t, ok := v.Interface().(encoding.TextMarshaler); ok {
+			b, _ := t.MarshalText() // of quantities, which cannot fail
+			text = string(b)
+		}
+		lines = append(lines, path, text)
+	})
+	h := sha256.New()
+	h.Write([]byte("job/1\n"))
+	for _, s := range lines {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(s))))
+		h.Write([]byte(s))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Default returns the values that hold where a job file does not say. Command and name have none.
+func Default() Job {
+	var j Job
+	defaults(reflect.ValueOf(&j).Elem())
+	return j
+}
+
+func defaults(v reflect.Value) {
+	for i := range v.NumField() {
+		f, tag := v.Field(i), v.Type().Field(i).Tag
+		switch text, ok := tag.Lookup("default"); {
+		case ok:
+			if err := setScalar(f, text); err != nil {
+				panic(fmt.Sprintf("spec: default of %s: %v", fieldName(v.Type().Field(i)), err))
+			}
+		case f.Kind() == reflect.Struct && !reflect.PointerTo(f.Type()).Implements(textType):
+			defaults(f)
+		}
+	}
+}
+
+// FromCommand returns the job of a command that has no job file. The program
+// finds the folder to save to in SCRIMP_CHECKPOINT_DIR.
+func FromCommand(name string, args []string) Job {
+	return Job{Name: Label(name), Args: slices.Clone(args), Checkpoint: Checkpoint{Dir: "checkpoints"}}
+}
+
+// WithEnv returns the job with variables set or replaced, each given as
+// NAME=VALUE. The job itself is not changed.
+func (j Job) WithEnv(pairs []string) (Job, error) {
+	env := map[string]string{}
+	maps.Copy(env, j.Env)
+	for _, p := range pairs {
+		name, value, ok := strings.Cut(p, "=")
+		switch {
+		case !ok || !envForm.MatchString(name):
+			return j, fmt.Errorf("set %q in the environment: it is not NAME=VALUE", p)
+		case strings.HasPrefix(name, "SCRIMP_"):
+			return j, fmt.Errorf("set %s in the environment: scrimp sets it itself: use another name", name)
+		case slices.Contains(j.Secrets, name):
+			return j, fmt.Errorf("set %s in the environment: it is a secret of the job: export it in the shell instead", name)
+		}
+		env[name] = value
+	}
+	if len(env) > 0 {
+		j.Env = env
+	}
+	return j, nil
+}

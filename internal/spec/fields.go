@@ -1,0 +1,99 @@
+package spec
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func fieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// fieldOf returns the field of t that a file calls name.
+func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		if f := t.Field(i); name != "" && (fieldName(f) == name || f.Tag.Get("also") == name) {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// names returns what the fields of t are called.
+func names(t reflect.Type) []string {
+	var list []string
+	for i := range t.NumField() {
+		list = append(list, fieldName(t.Field(i)))
+		if also := t.Field(i).Tag.Get("also"); also != "" {
+			list = append(list, also)
+		}
+	}
+	return list
+}
+
+// nearest returns the word that is few changes away from s, or "".
+func nearest(s string, words []string) string {
+	slices.Sort(words)
+	best, least := "", max(2, len(s)/3)+1
+	for _, w := range words {
+		if d := distance(s, w); d < least && d < max(len(s), len(w)) {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// visit calls f for every value below v that is no struct, with its path and the
+// tag of its field, in the order of the fields and sorted by key in maps.
+func visit(v reflect.Value, path string, tag reflect.StructTag, f func(path string, v reflect.Value, tag reflect.StructTag)) {
+	if v.Kind() == reflect.Pointer {
+		if !v.IsNil() {
+			visit(v.Elem(), path, tag, f)
+		}
+		return
+	}
+	isText := reflect.PointerTo(v.Type()).Implements(textType)
+	switch {
+	case v.Kind() == reflect.Struct && !isText:
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			visit(v.Field(i), strings.TrimPrefix(path+"."+fieldName(field), "."), field.Tag, f)
+		}
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			visit(v.Index(i), path+"["+strconv.Itoa(i)+"]", tag, f)
+		}
+	case v.Kind() == reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, k := range keys {
+			visit(v.MapIndex(k), path+"."+k.String(), tag, f)
+		}
+	default:
+		f(path, v, tag)
+	}
+}
