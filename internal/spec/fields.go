@@ -34,6 +34,21 @@ func names(t reflect.Type) []string {
 	return list
 }
 
+// meant is the mend for a field of t that is not there.
+func meant(t reflect.Type, name string) string {
+	for i := range t.NumField() { // one that stands one level lower
+		if f := t.Field(i); f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(textType) {
+			if below, ok := fieldOf(f.Type, name); ok {
+				return "did you mean `" + fieldName(f) + "." + fieldName(below) + "`?"
+			}
+		}
+	}
+	if near := nearest(name, names(t)); near != "" {
+		return "did you mean `" + near + "`?"
+	}
+	return "scrimp schema prints all fields"
+}
+
 // nearest returns the word that is few changes away from s, or "".
 func nearest(s string, words []string) string {
 	slices.Sort(words)

@@ -144,7 +144,7 @@ func bounds(s string, parse func(string) (int64, error)) (low, high int64, err e
 	case !isOpen:
 		high = low
 	}
-	if low < 1 && (isOpen || high < 1) {
+	if low == 0 && high == 0 {
 		return 0, 0, nil
 	}
 	if low < 1 {

@@ -43,7 +43,7 @@ func later(v reflect.Value, path string) []Note {
 		name := strings.TrimPrefix(path+"."+fieldName(f), ".")
 		why := f.Tag.Get("later")
 		switch {
-		case v.Field(i).IsZero() || written(v.Field(i)) == f.Tag.Get("default"):
+		case v.Field(i).IsZero() || hasDefault(v.Field(i), f.Tag):
 		case why != "":
 			list = append(list, Note{name, "is kept and not used yet: " + why})
 		case f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(textType):
@@ -53,11 +53,8 @@ func later(v reflect.Value, path string) []Note {
 	return list
 }
 
-// written is a single value as a file would hold it; "" for others.
-func written(v reflect.Value) string {
-	switch v.Kind() {
-	case reflect.String, reflect.Int, reflect.Float64:
-		return fmt.Sprint(v.Interface())
-	}
-	return ""
+// hasDefault reports whether a single value is what holds without it.
+func hasDefault(v reflect.Value, tag reflect.StructTag) bool {
+	text, ok := tag.Lookup("default")
+	return ok && fmt.Sprint(v.Interface()) == text
 }

@@ -218,11 +218,7 @@ func (r *reader) fields(n *yaml.Node, v reflect.Value, field string) {
 			if field == "" && strings.HasPrefix(p.key.Value, "x-") {
 				continue // the place for what aliases stand for
 			}
-			mend := "scrimp schema prints all fields"
-			if near := nearest(p.key.Value, names(v.Type())); near != "" {
-				mend = "did you mean `" + near + "`?"
-			}
-			r.wrong(p.key, full, "is unknown", mend)
+			r.wrong(p.key, full, "is unknown", meant(v.Type(), p.key.Value))
 			continue
 		}
 		full = strings.TrimPrefix(field+"."+fieldName(f), ".")

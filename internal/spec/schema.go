@@ -1,76 +1,168 @@
 package spec
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Schema is the JSON schema of the job file, made from the Go types, so that
-// editors complete it.
+// editors complete it. It allows what Parse reads, and says less than Parse
+// checks: what two fields say together, and times, are not in it.
 func Schema() []byte {
-	s := object(reflect.TypeFor[Job]())
-	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["title"] = "scrimp job file"
-	b, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		panic(err) // maps of strings always encode
+	s := object{
+		{"$schema", "http://json-schema.org/draft-07/schema#"},
+		{"title", "scrimp job file"},
 	}
-	return append(b, '\n')
+	s = append(s, objectOf(reflect.TypeFor[Job]())...)
+	s = append(s,
+		member{"patternProperties", object{{"^x-", object{{"description", "Not read: a place for what aliases stand for."}}}}},
+		member{"anyOf", []any{object{{"required", []string{"command"}}}, object{{"required", []string{"args"}}}}})
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // maps and lists of strings always encode
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, b, "", "  "); err != nil {
+		panic(err)
+	}
+	return append(out.Bytes(), '\n')
 }
 
-func object(t reflect.Type) map[string]any {
-	properties := map[string]any{}
+// object is a JSON object whose members keep their order.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := e.Encode(m.name); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := e.Encode(m.value); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+func objectOf(t reflect.Type) object {
+	var properties object
 	for i := range t.NumField() {
 		f := t.Field(i)
-		p := schema(f.Type)
-		if doc := f.Tag.Get("doc"); doc != "" {
-			p["description"] = doc
+		properties = append(properties, member{fieldName(f), property(f)})
+		if also := f.Tag.Get("also"); also != "" {
+			properties = append(properties, member{also, append(object{{"description", "Another name of " + fieldName(f) + "."}}, formOf(f.Type, f.Tag)...)})
 		}
-		if words := f.Tag.Get("enum"); words != "" {
-			list := strings.Split(words, ",")
-			if items, ok := p["items"].(map[string]any); ok {
-				items["enum"] = list
-			} else {
-				p["enum"] = list
-			}
-		}
-		properties[fieldName(f)] = p
 	}
-	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	return object{{"type", "object"}, {"additionalProperties", false}, {"properties", properties}}
 }
 
-func schema(t reflect.Type) map[string]any {
-	if t.Kind() == reflect.Pointer {
-		return schema(t.Elem())
+func property(f reflect.StructField) object {
+	doc := f.Tag.Get("doc")
+	if why := f.Tag.Get("later"); why != "" {
+		doc += " Kept and not used by this release: " + why + "."
 	}
-	switch {
-	case t == budgetType:
-		return map[string]any{"anyOf": []any{map[string]any{"type": []string{"string", "number"}}, object(t)}}
-	case t == amountType || t == rateType:
-		return map[string]any{"type": []string{"string", "number"}, "examples": []string{"$4.00"}}
-	case t == bytesType:
-		return map[string]any{"type": "string", "examples": []string{"80GiB"}}
-	case reflect.PointerTo(t).Implements(textType):
-		return map[string]any{"type": []string{"string", "number"}}
+	p := object{{"description", doc}}
+	if d, ok := f.Tag.Lookup("default"); ok {
+		p = append(p, member{"default", plain(d)})
+	}
+	if eg := f.Tag.Get("eg"); eg != "" {
+		p = append(p, member{"examples", []any{plain(eg)}})
+	}
+	if fieldName(f) == "command" {
+		return append(p, member{"type", []string{"string", "array"}}, member{"items", object{{"type", scalars}}})
+	}
+	return append(p, formOf(f.Type, f.Tag)...)
+}
+
+// plain is the value that a piece of YAML stands for.
+func plain(text string) any {
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		return text
+	}
+	return v
+}
+
+// Patterns of what is written as text. Numbers may be written without quotes.
+const (
+	amountForm   = `^\$?[0-9]+(\.[0-9]{1,12})?$`
+	priceForm    = `^\$?[0-9]+(\.[0-9]{1,12})?(/h)?$`
+	spanForm     = `^([0-9.]+d)?([0-9.]+(h|m|s|ms))*$`
+	sizeForm     = `^[0-9.]+ ?([KMGT]i?B|kB|B)$`
+	sizesForm    = `^[0-9.]+ ?([KMGT]i?B|kB|B)?(\+|\.\.[0-9.]+ ?([KMGT]i?B|kB|B))?$`
+	rangeForm    = `^[0-9]+ ?(\+|\.\. ?[0-9]+)?$`
+	deadlineForm = `^(in .+|[0-9]{4}-[0-9]{2}-[0-9]{2}T.+)$`
+	countForm    = `^[0-9_]+(\.[0-9]+)?[KMBT]?$`
+	numberForm   = `^[0-9_]+(\.[0-9]+)?[KMBTx%]?$`
+)
+
+var scalars = []string{"string", "number", "boolean"}
+
+func formOf(t reflect.Type, tag reflect.StructTag) object {
+	text := func(pattern string, types ...string) object {
+		return object{{"type", append(types, "string")}, {"pattern", pattern}}
+	}
+	if t.Kind() == reflect.Pointer {
+		return formOf(t.Elem(), tag)
+	}
+	if name, ok := short[t]; ok {
+		f, _ := fieldOf(t, name)
+		return object{{"anyOf", []any{formOf(f.Type, f.Tag), objectOf(t)}}}
+	}
+	switch t {
+	case amountType:
+		return text(amountForm, "number")
+	case rateType:
+		return text(priceForm, "number")
+	case bytesType:
+		return text(sizeForm)
+	case reflect.TypeFor[Duration]():
+		return text(spanForm)
+	case reflect.TypeFor[Range]():
+		return text(rangeForm, "integer")
+	case reflect.TypeFor[Sizes]():
+		return text(sizesForm)
+	case reflect.TypeFor[Deadline]():
+		return text(deadlineForm)
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return object(t)
+		return objectOf(t)
 	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "number", "boolean"}}}
+		return object{{"type", "object"}, {"additionalProperties", object{{"type", scalars}}}}
 	case reflect.Slice:
-		item := schema(t.Elem())
-		if item["type"] == "object" {
-			return map[string]any{"type": "array", "items": item}
-		}
-		return map[string]any{"type": []string{"array", "string", "number"}, "items": item}
+		item := formOf(t.Elem(), tag)
+		return object{{"anyOf", []any{object{{"type", "array"}, {"items", item}}, item}}}
 	case reflect.Bool:
-		return map[string]any{"type": "boolean"}
+		return object{{"type", "boolean"}}
 	case reflect.Int, reflect.Int64:
-		return map[string]any{"type": "integer", "minimum": 0}
+		return append(text(countForm, "integer"), member{"minimum", 1})
 	case reflect.Float64:
-		return map[string]any{"type": "number"}
+		if tag.Get("zero") == "ok" {
+			return object{{"type", "number"}}
+		}
+		return append(text(numberForm, "number"), member{"exclusiveMinimum", 0})
 	}
-	return map[string]any{"type": "string"}
+	if words := tag.Get("enum"); words != "" {
+		return object{{"enum", strings.Split(words, ",")}}
+	}
+	return object{{"type", scalars}}
 }
