@@ -318,7 +318,7 @@ func (m *Machine) view(j *Job) plan.Job {
 	left, done, known := j.Left(speed)
 	v.Progress = policy.Progress{
 		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
-		Restart: j.restart(), Detect: m.cfg.Detect,
+		Restart: j.restart() + j.SaveCost, Detect: m.cfg.Detect,
 	}
 	if j.Terms.HasBudget {
 		v.Limited, v.Left = true, j.Terms.Budget.Sub(j.Spent(m.now))

@@ -240,18 +240,18 @@ func pays(job Job, held, o Option) bool {
 	return move < stay
 }
 
-// again is when the mode would change if no more work got done.
+// again is when the mode would change if no more work got done: to Certain, or
+// before that to Steady where the job waits.
 func again(d Decision, job Job, take *Option) time.Time {
 	var at time.Time
-	var ok bool
-	if d.Mode == policy.Patient && take == nil {
-		at, ok = policy.SteadyAt(job.Progress)
+	if d.Mode == policy.Certain {
+		return at
 	}
-	if !ok && d.Mode != policy.Certain {
-		at, ok = policy.CertainAt(job.Progress)
+	if certain, ok := policy.CertainAt(job.Progress); ok {
+		at = certain
 	}
-	if !ok {
-		return time.Time{}
+	if steady, ok := policy.SteadyAt(job.Progress); ok && d.Mode == policy.Patient && take == nil && (at.IsZero() || steady.Before(at)) {
+		at = steady
 	}
 	return at
 }

@@ -74,7 +74,7 @@ func (b Bytes) String() string {
 			return strconv.FormatInt(int64(b/u.size), 10) + u.name
 		default:
 			// Cut off and never rounded up, so that what is short of a unit does not look whole.
-			thousandths := int64(b % u.size / (u.size / 1024) * 1000 / 1024)
+			thousandths := int64(b % u.size * 1000 / u.size)
 			text := fmt.Sprintf("%d.%03d", b/u.size, thousandths)
 			return strings.TrimRight(strings.TrimRight(text, "0"), ".") + u.name
 		}
