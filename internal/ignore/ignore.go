@@ -2,7 +2,6 @@
 package ignore
 
 import (
-	"path"
 	"strings"
 )
 
@@ -16,83 +15,108 @@ type pattern struct {
 	anchored bool // holds a / before its end: from the root; otherwise at any depth
 }
 
-// Parse reads the lines of an ignore file.
+// Parse reads the lines of an ignore file. As in git no line is an error: one
+// that makes no sense matches nothing.
+//
+//	# comment        \#name is a file of that name
+//	*.pt             at any depth; * and ? and [a-z] do not match a slash
+//	/data            only here, as is every pattern with a slash in it
+//	cache/           folders only
+//	a/**/b  **/x  x/**   ** is any number of folders
+//	!keep.pt         taken back in, where no folder above it is out
 func Parse(text string) Patterns {
 	var list Patterns
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
-			line = strings.TrimSuffix(line, " ")
-		}
-		if line == "" || line[0] == '#' {
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if line = trimSpaces(line); line == "" || line[0] == '#' {
 			continue
 		}
 		var p pattern
-		if rest, ok := strings.CutPrefix(line, "!"); ok {
-			p.negated, line = true, rest
-		}
-		if strings.HasPrefix(line, `\#`) || strings.HasPrefix(line, `\!`) {
-			line = line[1:]
-		}
-		if rest, ok := strings.CutSuffix(line, "/"); ok {
-			p.folder, line = true, rest
-		}
+		line, p.negated = strings.CutPrefix(line, "!")
+		line, p.folder = strings.CutSuffix(line, "/")
 		p.anchored = strings.Contains(line, "/")
-		line = strings.TrimPrefix(line, "/")
-		if line == "" {
+		if line = strings.TrimPrefix(line, "/"); line == "" {
 			continue
 		}
 		p.segments = strings.Split(line, "/")
+		for i, s := range p.segments {
+			if len(s) > 2 && strings.Trim(s, "*") == "" {
+				p.segments[i] = "**"
+			}
+		}
 		list = append(list, p)
 	}
 	return list
 }
 
-// Match reports whether the path, with slashes and relative to the ignore
-// file's folder, is left out. Whoever walks a tree does not enter a folder that
-// is, so that nothing below it can be taken back in, as in git.
+// trimSpaces drops spaces at the end, up to one that a backslash protects.
+func trimSpaces(line string) string {
+	end := 0 // behind the last character that stays
+	for i := 0; i < len(line); i++ {
+		if line[i] == '\\' && i+1 < len(line) {
+			i++
+			end = i + 1
+		} else if line[i] != ' ' {
+			end = i + 1
+		}
+	}
+	return line[:end]
+}
+
+// Match reports whether the patterns leave the path out, by itself. The path has
+// slashes and is relative to the ignore file's folder. Whoever walks a tree does
+// not enter a folder that is left out, so that nothing below it can be taken
+// back in; Excludes gives the same answer without a walk.
 func (l Patterns) Match(name string, folder bool) bool {
 	parts := strings.Split(name, "/")
-	out := false
-	for _, p := range l {
+	for i := len(l) - 1; i >= 0; i-- {
+		p := l[i]
 		if p.folder && !folder {
 			continue
 		}
-		matched := false
-		if p.anchored {
-			matched = match(p.segments, parts)
-		} else {
-			matched = match(p.segments, parts[len(parts)-1:])
+		from := 0
+		if !p.anchored {
+			from = len(parts) - 1
 		}
-		if matched {
-			out = !p.negated
+		if match(p.segments, parts[from:]) {
+			return !p.negated
 		}
 	}
-	return out
+	return false
 }
 
-// match matches segment by segment; ** is any number of them.
-func match(pattern, parts []string) bool {
-	for len(pattern) > 0 {
-		if pattern[0] == "**" {
-			if len(pattern) == 1 {
-				return len(parts) > 0
-			}
-			for i := range len(parts) + 1 {
-				if match(pattern[1:], parts[i:]) {
-					return true
-				}
-			}
-			return false
+// Excludes reports whether the path or a folder that it lies in is left out.
+func (l Patterns) Excludes(name string, folder bool) bool {
+	for i := range len(name) {
+		if name[i] == '/' && l.Match(name[:i], true) {
+			return true
 		}
-		if len(parts) == 0 {
-			return false
-		}
-		ok, err := path.Match(strings.ReplaceAll(pattern[0], "[!", "[^"), parts[0])
-		if err != nil || !ok {
-			return false
-		}
-		pattern, parts = pattern[1:], parts[1:]
 	}
-	return len(parts) == 0
+	return l.Match(name, folder)
+}
+
+// match matches segment by segment; ** is any number of them, at the end one at
+// least. Where it fails behind a **, that one takes a segment more: only the
+// last needs to be tried again, so the work is at most the product of the lengths.
+func match(pattern, parts []string) bool {
+	p, s := 0, 0
+	starred, resume := -1, 0
+	for s < len(parts) {
+		switch {
+		case p < len(pattern) && pattern[p] == "**":
+			if p == len(pattern)-1 {
+				return true
+			}
+			starred, resume = p, s
+			p++
+		case p < len(pattern) && glob(pattern[p], parts[s]):
+			p, s = p+1, s+1
+		case starred >= 0:
+			resume++
+			p, s = starred+1, resume
+		default:
+			return false
+		}
+	}
+	return p == len(pattern)
 }

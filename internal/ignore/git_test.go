@@ -1,0 +1,139 @@
+package ignore
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Trees of a few names, and lines made of few pieces, so that most lines match
+// something. What git does with an empty segment, a protected slash and a set
+// with a slash in it is not documented, and is not held; nor is a**/, which
+// git reads against its documentation where plain text stands before it.
+var (
+	folders = []string{"a", "a/b", "a/b/c", "a/b/c/b", "b", "b/a", "[x]", "a b"}
+	files   = []string{"x", "a.o", "a/x", "a/b/x", "a/b/c/x", "a/b/c/b/a.o", "b/x", "b/a/a.o", "[x]/x", "a b/x ", "#x", "!x", `a\x`, "b-", "]", "a/*"}
+	pieces  = []string{"a", "b", "c", "x", "*", "**", "?", "/", "/", "/", ".o", "[ab]", "[!a]", "[^b]", "[]x]", "[a-c]", "[[:alpha:]]", `\`, `\*`, " ", "#", "!", "]", "-", "[x-]", `[\]]`, "[[:nope:]]", "**/", "/**", "/**/"}
+)
+
+var quirk = regexp.MustCompile(`[^/\n*]\*\*+/`)
+
+// TestGitAgrees holds Excludes against git itself, on random files of patterns.
+func TestGitAgrees(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		const why = "skipped: git is not installed; .ci/run installs it"
+		if os.Getenv("SCRIMP_CI") == "1" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	root := t.TempDir()
+	run := func(in string, args ...string) string {
+		cmd := exec.Command(git, args...)
+		cmd.Dir, cmd.Stdin = root, strings.NewReader(in)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "XDG_CONFIG_HOME="+root, "HOME="+root, "GIT_DIR="+filepath.Join(root, ".git"), "GIT_WORK_TREE="+root)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != 1) { // 1: nothing is ignored
+			t.Fatalf("git %v: %v\n%s", args, err, errs.String())
+		}
+		return string(out)
+	}
+	run("", "init", "-q")
+	run("", "config", "core.ignorecase", "false")
+	for _, d := range folders {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(root, f), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := strings.Join(append(append([]string{}, folders...), files...), "\x00") + "\x00"
+	matched := 0
+	for seed := range uint64(300) {
+		chance := rand.New(rand.NewPCG(seed, 1))
+		var lines strings.Builder
+		for range 1 + chance.IntN(4) {
+			for range 1 + chance.IntN(5) {
+				lines.WriteString(pieces[chance.IntN(len(pieces))])
+			}
+			lines.WriteString([]string{"\n", "\n", "\r\n", "  \n"}[chance.IntN(4)])
+		}
+		text := lines.String()
+		if strings.Contains(text, "//") || strings.Contains(text, `\/`) || quirk.MatchString(text) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(root, ".gitignore"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]bool{}
+		for name := range strings.SplitSeq(run(all, "check-ignore", "--no-index", "-z", "--stdin"), "\x00") {
+			out[name] = true
+		}
+		p := Parse(text)
+		for i, name := range append(append([]string{}, folders...), files...) {
+			if got := p.Excludes(name, i < len(folders)); got != out[name] {
+				t.Errorf("seed %d: %q on %q = %v, git says %v", seed, text, name, got, out[name])
+			}
+			if out[name] {
+				matched++
+			}
+		}
+	}
+	if matched < 200 {
+		t.Errorf("only %d paths matched: the test shows nothing", matched)
+	}
+}
+
+// slowGlob is glob written as its definition.
+func slowGlob(pattern, s string) bool {
+	if pattern == "" {
+		return s == ""
+	}
+	if pattern[0] == '*' {
+		return slowGlob(pattern[1:], s) || s != "" && slowGlob(pattern, s[1:])
+	}
+	if s == "" {
+		return false
+	}
+	ok, next := one(pattern, 0, s[0])
+	return ok && slowGlob(pattern[next:], s[1:])
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("*.o", "a.o")
+	f.Add("a*b*[c-e]?", "axbxbcd")
+	f.Add(`[]a]\**[`, "]*")
+	f.Add("[[:digit:]-z]*[!^]", "7--")
+	f.Fuzz(func(t *testing.T, pattern, s string) {
+		if len(pattern) > 12 || len(s) > 12 {
+			t.Skip() // the slow twin takes a product of choices
+		}
+		if got, want := glob(pattern, s), slowGlob(pattern, s); got != want {
+			t.Fatalf("glob(%q, %q) = %v, want %v", pattern, s, got, want)
+		}
+	})
+}
+
+func ExamplePatterns_Excludes() {
+	p := Parse("*.pt\n!best.pt\ncache/\n/data/**/raw\n")
+	for _, name := range []string{"out/last.pt", "out/best.pt", "src/cache/best.pt", "data/2026/01/raw"} {
+		fmt.Println(name, p.Excludes(name, false))
+	}
+	// Output:
+	// out/last.pt true
+	// out/best.pt false
+	// src/cache/best.pt true
+	// data/2026/01/raw true
+}
