@@ -7,11 +7,11 @@ help: ## what there is
 
 build/scrimp: FORCE
 	@echo "Building scrimp (the first build compiles SQLite and takes about a minute on two cores) ..."
-	@CGO_ENABLED=0 $(GO) build -tags local -trimpath -o $@ ./cmd/scrimp
+	@CGO_ENABLED=0 $(GO) build -tags local -o $@ ./cmd/scrimp
 
 build/chargpt: FORCE
 	@echo "Building the example trainer ..."
-	@CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./examples/chargpt
+	@CGO_ENABLED=0 $(GO) build -o $@ ./examples/chargpt
 
 FORCE:
 

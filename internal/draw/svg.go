@@ -91,7 +91,7 @@ type Series struct {
 
 // Lines draws series over common axes; what is not finite is left out.
 func Lines(title string, series []Series, xs, ys func(float64) string) string {
-	left, top, right, bottom := 62.0, 14.0, 20.0, 210.0
+	left, top, right, bottom := 62.0, 30.0, 20.0, 226.0
 	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for i := range series {
 		kept := series[i].Points[:0:0]
@@ -133,7 +133,7 @@ func Lines(title string, series []Series, xs, ys func(float64) string) string {
 			}
 			fmt.Fprintf(&path, "%s%.1f %.1f", command, x(p.X), y(p.Y))
 		}
-		fmt.Fprintf(&s, `<path d="%s" class="line %s" fill="none"/><text x="%.1f" y="%.1f" class="key %s">%s</text>`, path.String(), html.EscapeString(line.Class), left+10+float64(i)*180, top+2, html.EscapeString(line.Class), html.EscapeString(line.Name))
+		fmt.Fprintf(&s, `<path d="%s" class="line %s" fill="none"/><text x="%.1f" y="%.1f" class="key %s">%s</text>`, path.String(), html.EscapeString(line.Class), left+float64(i)*180, 12.0, html.EscapeString(line.Class), html.EscapeString(line.Name))
 	}
 	s.WriteString("</svg>")
 	return s.String()

@@ -282,13 +282,13 @@ func tips(v receipt.Receipt) []receipt.Tip {
 		}
 		list = append(list, t)
 	}
-	if share(ledger.Lost) > 0.03 {
+	if share(ledger.Lost) > 0.01 {
 		add(v.Uses[ledger.Lost], "%.0f %% of the cost was work that was lost: save more often, or let the program call scrimp.should_checkpoint()", share(ledger.Lost)*100)
 	}
-	if share(ledger.StartUp) > 0.05 {
+	if share(ledger.StartUp) > 0.01 {
 		add(v.Uses[ledger.StartUp], "%.0f %% of the cost was start-up: make set-up and restore quicker", share(ledger.StartUp)*100)
 	}
-	if share(ledger.Idle) > 0.05 {
+	if share(ledger.Idle) > 0.01 {
 		add(v.Uses[ledger.Idle], "%.0f %% of the cost was a machine without work: keep outputs and the last save small", share(ledger.Idle)*100)
 	}
 	firm := money.Amount{}
