@@ -206,7 +206,7 @@ func (r Receipt) Text(width int) string {
 			silent++
 		}
 	}
-	fmt.Fprintf(&b, " (%d without notice), %s of paid work lost, %d checkpoints\n", silent, draw.Span(time.Duration(r.LostSeconds*float64(time.Second))), r.Checkpoints)
+	fmt.Fprintf(&b, " (%d without notice)\n%s of paid work lost, %d checkpoints\n", silent, draw.Span(time.Duration(r.LostSeconds*float64(time.Second))), r.Checkpoints)
 	if len(r.Loss) > 1 {
 		values := make([]float64, len(r.Loss))
 		for i, s := range r.Loss {
@@ -214,7 +214,7 @@ func (r Receipt) Text(width int) string {
 		}
 		fmt.Fprintf(&b, "%s %s %.4g to %.4g\n", r.LossName, draw.Spark(values, min(40, width-40)), values[0], values[len(values)-1])
 	}
-	fmt.Fprintf(&b, "market speed %g: spans and money are market time; ledger: %d postings, sums %s\n", r.MarketSpeed, r.Ledger.Postings, map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
+	fmt.Fprintf(&b, "market speed %g: spans and money are market time\nledger: %d postings, sums %s\n", r.MarketSpeed, r.Ledger.Postings, map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
 	for _, t := range r.Tips {
 		fmt.Fprintf(&b, "tip: %s%s\n", t.Text, saves(t))
 	}
