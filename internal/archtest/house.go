@@ -1,0 +1,97 @@
+package archtest
+
+// A Room is a package of the house: where it stands and what it may reach.
+type Room struct {
+	Path string // below internal/
+	// Floor is 1 to 7; a package imports only what stands below it in House.
+	Floor int
+	// Third is what the package may import from other projects. It is held for
+	// pure packages only: above the line docs/design/dependencies.md is enough.
+	Third []string
+	// Chance says that the package may draw from a seed that was passed in.
+	Chance bool
+}
+
+// Line is the highest pure floor: values in, values out.
+const Line = 4
+
+// House is every package of internal, from the roof to the ground. The order is
+// the rule: a package imports only packages that are named after it.
+var House = []Room{
+	{Path: "archtest", Floor: 7}, // reads the whole house, is read by nobody
+	{Path: "cli", Floor: 7},
+	{Path: "server", Floor: 7},
+
+	{Path: "control", Floor: 6},
+	{Path: "sim", Floor: 6, Chance: true},
+	{Path: "agent", Floor: 6},
+	{Path: "agent/save", Floor: 6},
+	{Path: "agent/logship", Floor: 6},
+	{Path: "agent/progress", Floor: 6},
+	{Path: "agent/program", Floor: 6},
+	{Path: "agent/notice", Floor: 6},
+	{Path: "agent/wire", Floor: 6},
+
+	{Path: "foreign", Floor: 5},  // job files of other tools
+	{Path: "scaffold", Floor: 5}, // a first job file from a look at the folder
+	{Path: "store", Floor: 5},
+	{Path: "provider/local", Floor: 5},
+	{Path: "provider", Floor: 5},
+	{Path: "feed", Floor: 5},
+	{Path: "checkpoint", Floor: 5},
+	{Path: "blob/blobtest", Floor: 5},
+	{Path: "blob", Floor: 5},
+	{Path: "api", Floor: 5},
+
+	{Path: "receipt", Floor: 4},
+	{Path: "core", Floor: 4},
+
+	{Path: "plan", Floor: 3},
+
+	{Path: "policy", Floor: 2},
+	{Path: "pack", Floor: 2},
+	{Path: "estimate", Floor: 2, Third: []string{"gonum.org/v1/gonum"}},
+	{Path: "tune", Floor: 2, Chance: true},
+	{Path: "budget", Floor: 2},
+	{Path: "anomaly", Floor: 2},
+	{Path: "ledger", Floor: 2},
+	{Path: "check", Floor: 2},
+	{Path: "draw", Floor: 2},
+
+	{Path: "market", Floor: 1, Chance: true},
+	{Path: "catalog", Floor: 1},
+	{Path: "spec", Floor: 1, Third: []string{"gopkg.in/yaml.v3"}},
+	{Path: "ignore", Floor: 1},
+	{Path: "money", Floor: 1},
+	{Path: "size", Floor: 1},
+}
+
+// outside is what a pure package must not import, and why. A name stands for
+// all that lies below it too.
+var outside = map[string]string{
+	"context":       "nothing below the line waits, so nothing can be cancelled",
+	"crypto/rand":   "chance is drawn from a seed that was passed in",
+	"database/sql":  "what happened comes in as events",
+	"io/ioutil":     "it reads no file",
+	"log":           "a decision says why in its value, it does not log",
+	"math/rand":     "chance is drawn from math/rand/v2 with a seed that was passed in",
+	"net":           "it talks to nobody",
+	"os":            "it reads no file, no variable, and starts no program",
+	"path/filepath": "it knows no machine's file system: take package path",
+	"plugin":        "it loads nothing",
+	"runtime":       "it is the same on every machine",
+	"sync":          "it is single-threaded, so there is nothing to lock",
+	"syscall":       "it asks no kernel",
+	"testing":       "tests are in files of their own",
+	"unsafe":        "values are what their types say",
+}
+
+// clocks are the functions of package time that ask a machine.
+var clocks = []string{"After", "AfterFunc", "LoadLocation", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
+
+// clouds are the modules that `make demo` must not compile: files that import
+// them carry the constraint !local.
+var clouds = []string{
+	"cloud.google.com/go", "github.com/Azure", "github.com/aws", "gocloud.dev/aws", "gocloud.dev/azure",
+	"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob", "gocloud.dev/gcp", "k8s.io",
+}

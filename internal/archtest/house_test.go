@@ -1,0 +1,107 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// root is the repository: the folder above that holds go.mod.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("no go.mod above this package")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func packages(t *testing.T) []Package {
+	t.Helper()
+	list, err := Read(os.DirFS(root(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, p := range list {
+		seen[p.Dir] = true
+	}
+	for _, must := range []string{"internal/core", "internal/plan", "internal/money", "cmd/scrimp"} {
+		if !seen[must] {
+			t.Fatalf("%s was not read: the rules would hold over nothing", must)
+		}
+	}
+	return list
+}
+
+func report(t *testing.T, problems []string) {
+	t.Helper()
+	for _, p := range problems {
+		t.Error(p)
+	}
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Layers(p, House))
+	}
+}
+
+func TestPurePackagesArePure(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Pure(p, House))
+	}
+}
+
+func TestChanceIsPassedIn(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Chance(p, House))
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Documented(p))
+	}
+}
+
+func TestTheLocalBuildCompilesNoCloud(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Local(p))
+	}
+}
+
+func TestNoFileNamesAMachine(t *testing.T) {
+	dir := root(t)
+	var also []string
+	if strings.Count(dir, "/") > 1 && len(dir) > 8 {
+		also = append(also, dir) // short ones occur in other texts
+	}
+	problems, err := Traces(os.DirFS(dir), also...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, problems)
+}
+
+func TestTheHouseIsInOrder(t *testing.T) {
+	seen := map[string]bool{}
+	for i, r := range House {
+		if i > 0 && r.Floor > House[i-1].Floor {
+			t.Errorf("%s (floor %d) is named after %s (floor %d)", r.Path, r.Floor, House[i-1].Path, House[i-1].Floor)
+		}
+		if seen[r.Path] {
+			t.Errorf("%s is named twice", r.Path)
+		}
+		seen[r.Path] = true
+	}
+}

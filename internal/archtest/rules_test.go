@@ -1,0 +1,140 @@
+package archtest
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// A rule that cannot fail holds nothing: each gets a small bad example.
+func TestEachRuleCatchesItsFault(t *testing.T) {
+	house := []Room{
+		{Path: "cli", Floor: 7}, {Path: "sim", Floor: 6, Chance: true}, {Path: "store", Floor: 5}, {Path: "api", Floor: 5},
+		{Path: "core", Floor: 4}, {Path: "spec", Floor: 1, Third: []string{"gopkg.in/yaml.v3"}}, {Path: "market", Floor: 1, Chance: true}, {Path: "money", Floor: 1},
+	}
+	layers := func(p Package) []string { return Layers(p, house) }
+	pure := func(p Package) []string { return Pure(p, house) }
+	chance := func(p Package) []string { return Chance(p, house) }
+	for _, c := range []struct {
+		name  string
+		rule  func(Package) []string
+		file  string
+		text  string
+		fault string // "" where the rule must be content
+	}{
+		{"up a floor", layers, "internal/core/a.go", `package core; import "scrimp/internal/store"`, "stands above it"},
+		{"up within a floor", layers, "internal/api/a.go", `package api; import _ "scrimp/internal/store"`, "stands above it"},
+		{"to itself", layers, "internal/core/a.go", `package core; import "scrimp/internal/core"`, "stands above it"},
+		{"down", layers, "internal/store/a.go", `package store; import ("scrimp/internal/api"; "scrimp/internal/core")`, ""},
+		{"a package without a place", layers, "internal/helper/a.go", `package helper`, "add it to House"},
+		{"from a package without a place", layers, "internal/core/a.go", `package core; import "scrimp/internal/helper"`, "add it to House"},
+		{"a program", layers, "internal/cli/a.go", `package cli; import "scrimp/cmd/scrimp"`, "nobody imports a program"},
+		{"a test looks up", layers, "internal/core/a_test.go", `package core_test; import "scrimp/internal/store"`, ""},
+		{"a tool sees all", layers, "hack/tool/main.go", `package main; import "scrimp/internal/cli"`, ""},
+
+		{"context", pure, "internal/core/a.go", `package core; import "context"`, "cancelled"},
+		{"a logger", pure, "internal/core/a.go", `package core; import "log/slog"`, "does not log"},
+		{"the network", pure, "internal/core/a.go", `package core; import "net/http"`, "talks to nobody"},
+		{"a file", pure, "internal/core/a.go", `package core; import "os"`, "reads no file"},
+		{"a database", pure, "internal/core/a.go", `package core; import "database/sql"`, "comes in as events"},
+		{"a lock", pure, "internal/core/a.go", `package core; import "sync/atomic"`, "single-threaded"},
+		{"old chance", pure, "internal/market/a.go", `package market; import "math/rand"`, "v2"},
+		{"the machine's chance", pure, "internal/market/a.go", `package market; import "crypto/rand"`, "seed that was passed in"},
+		{"a neighbour of a bad name", pure, "internal/core/a.go", `package core; import "html/template"`, ""},
+		{"another project", pure, "internal/core/a.go", `package core; import "gopkg.in/yaml.v3"`, "another project"},
+		{"an allowed project", pure, "internal/spec/a.go", `package spec; import "gopkg.in/yaml.v3"`, ""},
+		{"a clock", pure, "internal/core/a.go", `package core; import "time"; var t = time.Now()`, "time.Now"},
+		{"a clock as a value", pure, "internal/core/a.go", `package core; import "time"; var now = time.Now`, "time.Now"},
+		{"a clock under another name", pure, "internal/core/a.go", `package core; import clock "time"; func f(t clock.Time) { _ = clock.Since(t) }`, "time.Since"},
+		{"a clock through a dot", pure, "internal/core/a.go", `package core; import . "time"; var t = Now()`, "with a dot"},
+		{"a pause", pure, "internal/core/a.go", `package core; import "time"; func f() { time.Sleep(1) }`, "time.Sleep"},
+		{"a timer", pure, "internal/core/a.go", `package core; import "time"; func f() { time.NewTimer(1) }`, "time.NewTimer"},
+		{"a time zone of the machine", pure, "internal/core/a.go", `package core; import "time"; func f() { time.LoadLocation("x") }`, "time.LoadLocation"},
+		{"a span", pure, "internal/core/a.go", `package core; import "time"; const d = time.Hour`, ""},
+		{"a goroutine", pure, "internal/core/a.go", `package core; func f() { go f() }`, "goroutine"},
+		{"a channel", pure, "internal/core/a.go", `package core; var c chan int`, "channel"},
+		{"a receive", pure, "internal/core/a.go", `package core; func f() { <-c }`, "channel"},
+		{"a select", pure, "internal/core/a.go", `package core; func f() { select {} }`, "channel"},
+		{"a printed line", pure, "internal/core/a.go", `package core; import "fmt"; func f() { fmt.Println() }`, "cli prints"},
+		{"a text", pure, "internal/core/a.go", `package core; import "fmt"; var s = fmt.Sprint(1)`, ""},
+		{"above the line", pure, "internal/store/a.go", `package store; import ("os"; "time"); var t = time.Now(); func f() { go f() }`, ""},
+		{"a test below the line", pure, "internal/core/a_test.go", `package core; import ("os"; "testing"; "time"); var t = time.Now()`, ""},
+
+		{"chance in the core", chance, "internal/core/a.go", `package core; import "math/rand/v2"`, "chance enters as an event"},
+		{"chance that was passed in", chance, "internal/market/a.go", `package market; import "math/rand/v2"; func f(r *rand.Rand) int { return r.IntN(3) }`, ""},
+		{"the machine's seed", chance, "internal/sim/a.go", `package sim; import "math/rand/v2"; func f() int { return rand.IntN(3) }`, "machine's seed"},
+		{"a seed of its own", chance, "internal/sim/a.go", `package sim; import "math/rand/v2"; func f(s uint64) *rand.Rand { return rand.New(rand.NewPCG(s, 0)) }`, ""},
+		{"chance in a shell", chance, "internal/store/a.go", `package store; import "math/rand/v2"; var n = rand.IntN(3)`, ""},
+
+		{"no comment", Documented, "internal/core/a.go", "package core", "no package comment"},
+		{"a comment", Documented, "internal/core/a.go", "// Package core decides.\npackage core", ""},
+		{"a comment about something else", Documented, "internal/core/a.go", "// Copyright.\npackage core", "begins with"},
+		{"a program's comment", Documented, "cmd/scrimp/main.go", "// Command scrimp runs jobs.\npackage main", ""},
+		{"a program's name", Documented, "cmd/scrimp/main.go", "// Scrimp runs jobs.\npackage main", ""},
+		{"only tests", Documented, "sdk/a_test.go", "package sdk", ""},
+
+		{"a cloud in the local build", Local, "internal/store/a.go", `package store; import "github.com/aws/aws-sdk-go-v2/aws"`, "!local"},
+		{"a cloud under another constraint", Local, "internal/store/a.go", "//go:build linux\n\npackage store\n\nimport \"gocloud.dev/blob/s3blob\"", "!local"},
+		{"a cloud in the full build", Local, "internal/store/a.go", "//go:build linux && !local\n\npackage store\n\nimport \"gocloud.dev/blob/s3blob\"", ""},
+		{"an interface of a cloud", Local, "internal/store/a.go", `package store; import "gocloud.dev/blob"`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list, err := Read(fstest.MapFS{c.file: &fstest.MapFile{Data: []byte(c.text)}})
+			if err != nil || len(list) != 1 {
+				t.Fatalf("read %d packages: %v", len(list), err)
+			}
+			got := strings.Join(c.rule(list[0]), "\n")
+			switch {
+			case c.fault == "" && got != "":
+				t.Errorf("the rule complains about good code:\n%s", got)
+			case c.fault != "" && !strings.Contains(got, c.fault):
+				t.Errorf("the rule says %q, without %q", got, c.fault)
+			}
+		})
+	}
+}
+
+func TestTwoCommentsAreOneTooMany(t *testing.T) {
+	list, err := Read(fstest.MapFS{
+		"internal/core/a.go": {Data: []byte("// Package core decides.\npackage core")},
+		"internal/core/b.go": {Data: []byte("// Package core steps.\npackage core")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Documented(list[0]); len(got) != 1 || !strings.Contains(got[0], "keep one") {
+		t.Errorf("two package comments: %q", got)
+	}
+}
+
+func TestTracesAreFound(t *testing.T) {
+	fsys := fstest.MapFS{
+		"good.md":     {Data: []byte("run it in any folder\n")},
+		"bad.md":      {Data: []byte("first\nsee /ho" + "me/me/notes\n")},
+		"go.env":      {Data: []byte("GOPROXY=https://proxy.go" + "lang.org\n")},
+		"here.txt":    {Data: []byte("built in /srv/checkouts/one\n")},
+		"build/a.txt": {Data: []byte("/ho" + "me/me\n")},
+		"picture.bin": {Data: []byte("\x00/ho" + "me/me\n")},
+		".git/a":      {Data: []byte("/ho" + "me/me\n")},
+		".ci/run":     {Data: []byte("cd /ro" + "ot/x\n")},
+	}
+	problems, err := Traces(fsys, "/srv/checkouts/one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(problems, "\n")
+	for _, want := range []string{"bad.md:2", "go.env:1", "here.txt:1", ".ci/run:1"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s was not found in %q", want, got)
+		}
+	}
+	if len(problems) != 4 {
+		t.Errorf("found %d traces, want 4:\n%s", len(problems), got)
+	}
+}
+
+func TestSourceThatCannotBeReadIsAnError(t *testing.T) {
+	if _, err := Read(fstest.MapFS{"a.go": {Data: []byte("package")}}); err == nil {
+		t.Error("broken source was read without complaint: the rules would hold over nothing")
+	}
+}
