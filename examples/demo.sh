@@ -36,6 +36,10 @@ echo
 echo "1. On a spot market that takes machines away, at 120 times real time:"
 "$scrimp" --data "$data" run work/job.yaml -y --market "$here/chargpt/market.yaml" --env STEPS="$STEPS" --env GOROOT="$GOROOT"
 "$scrimp" --data "$data" receipt chargpt --json --html receipt.html >receipt.json
+if grep -q '"restored":null' receipt.json; then
+	echo "AN INTERRUPTION WAS FOLLOWED BY A START FROM NOTHING: no checkpoint was restored." >&2
+	exit 1
+fi
 "$scrimp" --data "$data" get chargpt -o outputs >/dev/null
 "$scrimp" --data "$data" ledger verify
 over

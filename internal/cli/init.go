@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/scaffold"
+)
+
+func (a *app) initCmd() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			folder := "."
+			if len(args) == 1 {
+				folder = args[0]
+			}
+			abs, err := filepath.Abs(folder)
+			if err != nil {
+				return err
+			}
+			return a.writeNew(filepath.Join(folder, file), scaffold.Look(os.DirFS(abs), filepath.Base(abs)))
+		}}
+	cmd.Flags().StringVarP(&file, "output", "o", "job.yaml", "`file` to write")
+	return cmd
+}
+
+// writeNew writes a file that does not exist yet.
+func (a *app) writeNew(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s exists already: name another with -o", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if a.json {
+		return a.print(map[string]string{"file": path})
+	}
+	a.printf("Wrote %s. scrimp plan %s says what it would cost.\n", path, path)
+	return nil
+}
