@@ -1,0 +1,186 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/receipt"
+)
+
+// program is the scrimp that the tests run, built once.
+var program string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "scrimp")
+	if err != nil {
+		panic(err)
+	}
+	program = filepath.Join(dir, "scrimp")
+	build := exec.Command("go", "build", "-tags", "local", "-o", program, "scrimp/cmd/scrimp")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// home is a data folder of its own, whose server, market and machines end with the test.
+type home struct {
+	t    *testing.T
+	dir  string
+	data string
+}
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &home{t, dir, filepath.Join(dir, "d")}
+	t.Cleanup(func() {
+		if out, err := h.try("server", "stop", "--now"); err != nil {
+			t.Errorf("stop: %v\n%s", err, out)
+		}
+		if left, _ := exec.Command("pgrep", "-f", h.data).Output(); len(left) > 0 {
+			t.Errorf("processes are left: %s", left)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return h
+}
+
+func (h *home) try(args ...string) (string, error) {
+	cmd := exec.Command(program, append([]string{"--data", h.data}, args...)...)
+	cmd.Dir = h.dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (h *home) do(args ...string) string {
+	h.t.Helper()
+	out, err := h.try(args...)
+	if err != nil {
+		h.t.Fatalf("scrimp %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (h *home) write(name, text string) {
+	h.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o644); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// until waits for a condition of the live program; the limit only ends a hang.
+func (h *home) until(what string, ok func() bool) {
+	h.t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			log, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
+			h.t.Fatalf("never: %s\n%s\n%s", what, h.do("jobs"), log)
+		}
+	}
+}
+
+func (h *home) job(id string) (j api.Job) {
+	h.t.Helper()
+	if err := json.Unmarshal([]byte(h.do("status", id, "--json")), &j); err != nil {
+		h.t.Fatal(err)
+	}
+	return j
+}
+
+func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
+	h := newHome(t)
+	if out := h.do("run", "-y", "--", "sh", "-c", "echo hello from the machine"); !strings.Contains(out, "succeeded") {
+		t.Errorf("no success in\n%s", out)
+	}
+	if out := h.do("logs", "sh"); out != "hello from the machine\n" {
+		t.Errorf("log %q", out)
+	}
+	var r receipt.Receipt
+	if err := json.Unmarshal([]byte(h.do("receipt", "sh", "--json")), &r); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil || r.Cost.Sign() <= 0 || !r.Ledger.Agrees {
+		t.Errorf("receipt: %v, cost %v, agrees %v", err, r.Cost, r.Ledger.Agrees)
+	}
+	h.do("ledger", "verify")
+}
+
+func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
+	h := newHome(t)
+	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")
+	h.do("run", "-y", "-d", "job.yaml")
+	h.until("the program runs", func() bool { return h.job("counter").Phase == "working" })
+	var s api.Server
+	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	machine := h.job("counter").Machine
+	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.until("another server answers", func() bool {
+		out, err := h.try("status", "counter")
+		return err == nil && strings.Contains(out, "running")
+	})
+	if got := h.job("counter").Machine; got != machine {
+		t.Errorf("after the kill the job is on %s, it was on %s", got, machine)
+	}
+	h.do("exec", "counter", "--", "touch", "stop")
+	h.until("it is done", func() bool { return h.job("counter").Closed })
+	if j := h.job("counter"); j.State != "succeeded" || j.Attempts != 1 {
+		t.Errorf("%s after %d attempts, want succeeded after 1", j.State, j.Attempts)
+	}
+	h.do("get", "counter", "-o", "got")
+	if b, err := os.ReadFile(filepath.Join(h.dir, "got", "out", "result")); err != nil || string(b) != "done\n" {
+		t.Errorf("outputs: %q, %v", b, err)
+	}
+	h.do("ledger", "verify")
+}
+
+func TestABudgetStopsARunAfterASave(t *testing.T) {
+	h := newHome(t)
+	h.write("market.yaml", "name: fast\nspeed: 3600\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n")
+	h.write("job.yaml", "name: endless\ncommand: 'trap \"echo saved > checkpoints/state; exit 0\" TERM; while :; do sleep 0.05; done'\ncheckpoint: {dir: checkpoints}\nbudget: $4\ngrace: 1s\n")
+	out, err := h.try("run", "-y", "job.yaml", "--market", "market.yaml")
+	if err == nil {
+		t.Errorf("a job that was stopped exits 0:\n%s", out)
+	}
+	j := h.job("endless")
+	limit := 4 + 1 + 0.5 // budget + burn rate × grace + what the wall needs at this speed
+	if j.Why != "budget_spent" || j.Spent.Float() > limit || j.Spent.Float() < 2 {
+		t.Errorf("stopped for %q after %v, want budget_spent near 4", j.Why, j.Spent)
+	}
+}
+
+func TestEveryProblemOfAJobFileIsNamedWithItsMend(t *testing.T) {
+	h := newHome(t)
+	h.write("bad.yaml", "comand: x\nbuget: $4\npriority: urgent\n")
+	out, err := h.try("plan", "bad.yaml")
+	if err == nil {
+		t.Error("a bad job file is planned")
+	}
+	for _, want := range []string{"did you mean `command`", "did you mean `budget`", "bad.yaml:3", "critical, normal, low"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if n := strconv.Itoa(bytes.Count([]byte(out), []byte("\n"))); n == "0" {
+		t.Error("the problems share a line")
+	}
+}
