@@ -79,7 +79,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.data, "data", defaultData(), "data `folder` (environment: SCRIMP_DATA)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object a line")
 	root.AddCommand(
-		a.runCmd(), a.planCmd(), a.initCmd(),
+		a.runCmd(), a.planCmd(), a.initCmd(), a.importCmd(),
 		a.jobsCmd(), a.queueCmd(), a.statusCmd(), a.logsCmd(), a.attachCmd(), a.execCmd(),
 		a.cancelCmd(), a.stopCmd(), a.rerunCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(),
 		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.agentCmd(),

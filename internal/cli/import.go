@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/foreign"
+)
+
+func (a *app) importCmd() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{Use: "import FILE", Short: "Turn a SkyPilot, dstack or sbatch file into a job file", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return fmt.Errorf("read %s: %w", args[0], err)
+			}
+			r, err := foreign.Convert(args[0], text)
+			if err != nil {
+				return err
+			}
+			for _, l := range r.Lost {
+				if a.json {
+					if err := a.print(l); err != nil {
+						return err
+					}
+					continue
+				}
+				a.notef("not carried over: %s:%d `%s` %s\n", args[0], l.Line, l.Field, l.Why)
+			}
+			return a.writeNew(file, r.YAML)
+		}}
+	cmd.Flags().StringVarP(&file, "output", "o", "job.yaml", "`file` to write")
+	return cmd
+}

@@ -1,0 +1,134 @@
+package foreign_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/foreign"
+	"scrimp/internal/spec"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden; read the diff before you commit it")
+
+func TestConvert(t *testing.T) {
+	files, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, ".golden") {
+			continue
+		}
+		count++
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := foreign.Convert(file, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(file+".golden", r.YAML, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file + ".golden")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(r.YAML) != string(want) {
+				t.Errorf("Convert gives\n%s\nnot the golden file; -update rewrites it", r.YAML)
+			}
+			lines := strings.Split(string(text), "\n")
+			for _, l := range r.Lost {
+				last := l.Field[strings.LastIndexAny(l.Field, ".-")+1:]
+				if l.Line < 1 || l.Line > len(lines) || l.Why == "" {
+					t.Errorf("lost %+v has no place or no reason", l)
+				} else if !strings.Contains(string(text), last) && !strings.HasPrefix(l.Field, "--") {
+					t.Errorf("lost %+v names what the file does not hold", l)
+				}
+			}
+		})
+	}
+	if count < 5 {
+		t.Errorf("only %d files converted", count)
+	}
+}
+
+func TestWhatCannotBeConvertedSaysWhy(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                  "convert f.yaml: it is empty",
+		"a: b":                              "convert f.yaml: it is neither a SkyPilot task (run:), nor a dstack task (type: task), nor an sbatch script (#SBATCH)",
+		"command: a":                        "convert f.yaml: it has a command, so it is scrimp's own form already: run it with scrimp run",
+		"type: service\ncommands: [a]":      "convert f.yaml: its type is service, and only a task is a job that comes to an end",
+		"commands: [a]":                     "convert f.yaml: its type is nothing, and only a task is a job that comes to an end",
+		"name: p\n---\nrun: a\n---\nrun: b": "convert f.yaml: it is a pipeline of several tasks: convert each by itself, from a file of its own",
+		"resources: {cpus: 2}":              "convert f.yaml: it runs nothing, so there is no job in it",
+		"#!/bin/sh\n#SBATCH -n 2\n":         "convert f.yaml: it runs nothing, so there is no job in it",
+	} {
+		_, err := foreign.Convert("dir/f.yaml", []byte(text))
+		if err == nil || err.Error() != want {
+			t.Errorf("Convert(%q) = %v, want %s", text, err, want)
+		}
+	}
+	_, err := foreign.Convert("f.yaml", []byte("run: a\nresources: {cpus: many}"))
+	var problems spec.Problems
+	if !errors.As(err, &problems) {
+		t.Errorf("Convert of cpus: many = %v, want the problems of the job file", err)
+	}
+}
+
+func TestTimeLimits(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		"90": 90 * time.Minute, "1:30": 90 * time.Second, "2:00:00": 2 * time.Hour,
+		"1-12": 36 * time.Hour, "1-12:30": 36*time.Hour + 30*time.Minute, "1-00:00:01": 24*time.Hour + time.Second,
+	} {
+		r, err := foreign.Convert("a.sh", []byte("#SBATCH --time="+in+"\nrun\n"))
+		if err != nil || time.Duration(r.Job.Budget.WallClock) != want {
+			t.Errorf("--time=%s is %v (%v), want %v", in, time.Duration(r.Job.Budget.WallClock), err, want)
+		}
+	}
+}
+
+// FuzzConvert holds that whatever is converted is a job file, and that nothing panics.
+func FuzzConvert(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*")
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, ".golden") {
+			f.Add(string(text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := foreign.Convert("f.yaml", []byte(text))
+		if err != nil {
+			return
+		}
+		j, _, err := spec.Parse("job.yaml", r.YAML, "f", time.Time{})
+		if err != nil || j.Hash() != r.Job.Hash() {
+			t.Fatalf("%v\n%s", err, r.YAML)
+		}
+	})
+}
+
+func ExampleConvert() {
+	r, err := foreign.Convert("train.sh", []byte("#!/bin/sh\n#SBATCH --mem=4G --partition=gpu\nexec ./train\n"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(r.System, r.Job.Command)
+	for _, l := range r.Lost {
+		fmt.Println(l)
+	}
+	// Output:
+	// Slurm exec ./train
+	// line 2: `--partition`: offers are chosen by price and deadline; zones and capacity narrow them
+}

@@ -1,0 +1,414 @@
+package foreign
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/spec"
+)
+
+var directive = regexp.MustCompile(`^#SBATCH\s+(.*)$`)
+
+func isScript(s string) bool {
+	return strings.HasPrefix(s, "#!") || regexp.MustCompile(`(?m)^#SBATCH\s`).MatchString(s)
+}
+
+// What sbatch may say that scrimp has no field for, by its long name.
+var slurmLost = map[string]string{
+	"partition":           "offers are chosen by price and deadline; zones and capacity narrow them",
+	"qos":                 "see priority",
+	"priority":            "see priority: critical, normal or low",
+	"nice":                "see priority: critical, normal or low",
+	"output":              "the output of all attempts is kept as one: scrimp logs",
+	"error":               "the output of all attempts is kept as one: scrimp logs",
+	"open-mode":           "the output of all attempts is kept as one: scrimp logs",
+	"mail-type":           "see notify, which is a webhook",
+	"mail-user":           "see notify, which is a webhook",
+	"array":               "one job file is one job: submit one for each index, with --env",
+	"dependency":          "jobs do not wait for jobs",
+	"begin":               "jobs start when they are submitted and affordable",
+	"deadline":            "it has no time zone: give deadline, such as in 24h",
+	"time-min":            "the budget of time is one number",
+	"constraint":          "machines are chosen by what they have, not by features",
+	"nodelist":            "machines are rented, not named",
+	"exclude":             "machines are rented, not named",
+	"exclusive":           "a rented machine is the job's own",
+	"oversubscribe":       "a rented machine is the job's own",
+	"reservation":         "reservations are not named in a job file",
+	"licenses":            "licences are not counted",
+	"container":           "the program runs on the machine as it is, in no container",
+	"ntasks-per-gpu":      "the script itself starts its tasks",
+	"gpu-bind":            "the program sees all accelerators",
+	"cpu-freq":            "machines are not tuned",
+	"distribution":        "the script itself starts its tasks",
+	"hint":                "machines are not tuned",
+	"no-requeue":          "a job is always gone on with after an interruption",
+	"export-file":         "name the variables under env",
+	"gres-flags":          "machines are chosen by what they have",
+	"switches":            "networks are not chosen",
+	"comment":             "see tags",
+	"kill-on-invalid-dep": "jobs do not wait for jobs",
+}
+
+var shortNames = map[byte]string{
+	'J': "job-name", 'N': "nodes", 'n': "ntasks", 'c': "cpus-per-task", 'p': "partition", 't': "time", 'o': "output", 'e': "error",
+	'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint", 'G': "gpus", 'w': "nodelist", 'x': "exclude",
+	'b': "begin", 'L': "licenses", 'm': "distribution", 's': "oversubscribe", 'i': "input",
+}
+
+// sbatch is what the directives add up to.
+type sbatch struct {
+	nodes, tasks, perNode, cpus int
+	memory, perCPU              int64 // MiB; a node's, a processor's
+	gpu, gpuKind                string
+	gpusInAll                   bool
+}
+
+func (d *draft) slurm(base, whole string) error {
+	lines := strings.Split(strings.ReplaceAll(whole, "\r\n", "\n"), "\n")
+	shell := "/bin/sh"
+	var body []string
+	s := sbatch{nodes: 1, cpus: 1}
+	directives := true
+	for i, line := range lines {
+		at := &yaml.Node{Line: i + 1}
+		m := directive.FindStringSubmatch(line)
+		switch {
+		case i == 0 && strings.HasPrefix(line, "#!"):
+			shell = strings.TrimSpace(line[2:])
+		case m != nil && directives:
+			d.options(at, m[1], &s)
+		case m != nil:
+			d.lose(at, strings.TrimSpace(m[1]), "it stands behind the first command, where sbatch does not read it either")
+		default:
+			if trimmed := strings.TrimSpace(line); trimmed != "" && !strings.HasPrefix(trimmed, "#") {
+				directives = false
+			}
+			body = append(body, d.line(at, line))
+		}
+	}
+	d.machine(&s)
+	script := strings.Trim(strings.Join(body, "\n"), "\n")
+	fields := strings.Fields(shell)
+	name := ""
+	if len(fields) > 0 {
+		name = fields[0][strings.LastIndexByte(fields[0], '/')+1:]
+	}
+	if name == "env" && len(fields) > 1 {
+		name, fields = fields[1], fields[1:]
+	}
+	switch {
+	case strings.TrimSpace(script) == "":
+	case name == "bash" || name == "sh" || name == "dash":
+		for _, flag := range fields[1:] {
+			if strings.HasPrefix(flag, "-") && strings.Trim(flag, "-eux") == "" {
+				script = "set " + flag + "\n" + script
+			}
+		}
+		if name == "bash" && strings.Contains(script, "\n") {
+			d.script = script
+		} else {
+			d.run(script)
+		}
+	default:
+		d.args = []string{name, base}
+	}
+	d.aliases(&yaml.Node{Line: 1}, "SLURM", "slurm")
+	return nil
+}
+
+// line takes out of a line of the script what only a Slurm cluster has.
+func (d *draft) line(at *yaml.Node, line string) string {
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return line
+	}
+	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+	switch first := words[0]; first {
+	case "srun":
+		rest, options := withoutOptions(strings.TrimSpace(strings.TrimSpace(line)[len("srun"):]))
+		what := "srun"
+		if options != "" {
+			what += " " + options
+		}
+		d.lose(at, what, "the command runs once on the machine; torchrun starts one process for each accelerator")
+		return indent + rest
+	case "module", "ml", "spack":
+		d.lose(at, strings.TrimSpace(line), "a rented machine has no modules: put what the program needs into setup")
+		return indent + ": " + strings.TrimSpace(line)
+	case "scontrol", "sbatch", "squeue", "sacct", "scancel":
+		d.lose(at, strings.TrimSpace(line), "there is no Slurm on a rented machine; an exit with status 75 asks for another attempt")
+	}
+	return line
+}
+
+// withoutOptions returns a command without the options that stand before it.
+func withoutOptions(s string) (rest, options string) {
+	took := s
+	for strings.HasPrefix(took, "-") {
+		word, after, _ := strings.Cut(took, " ")
+		took = strings.TrimLeft(after, " ")
+		if len(word) == 2 && took != "" && !strings.HasPrefix(took, "-") { // -n 4
+			_, after, _ = strings.Cut(took, " ")
+			took = strings.TrimLeft(after, " ")
+		}
+	}
+	return took, strings.TrimSpace(strings.TrimSuffix(s, took))
+}
+
+// options reads a line of options: --name=value, --name value, -n value, -n4.
+func (d *draft) options(at *yaml.Node, text string, s *sbatch) {
+	if before, _, ok := strings.Cut(text, " #"); ok {
+		text = before
+	}
+	words := strings.Fields(text)
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		name, value, given := "", "", false
+		switch {
+		case strings.HasPrefix(word, "--"):
+			name, value, given = strings.Cut(word[2:], "=")
+		case len(word) >= 2 && word[0] == '-':
+			name, value, given = shortNames[word[1]], strings.TrimPrefix(word[2:], "="), len(word) > 2
+		}
+		if name == "" {
+			d.lose(at, word, "scrimp does not know this option")
+			continue
+		}
+		if !given && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+			value, words = words[0], words[1:]
+		}
+		d.option(at, name, strings.Trim(value, `"'`), s)
+	}
+}
+
+func (d *draft) option(at *yaml.Node, name, value string, s *sbatch) {
+	field := "--" + name
+	number := func(to *int) {
+		low, _, _ := strings.Cut(value, "-") // --nodes=2-4: at least
+		n, err := strconv.Atoi(low)
+		if err != nil || n < 1 || n > 1<<20 {
+			d.lose(at, field, fmt.Sprintf("%q is not a count", value))
+			return
+		}
+		*to = n
+	}
+	switch name {
+	case "job-name":
+		d.name = spec.Label(value)
+	case "nodes":
+		number(&s.nodes)
+	case "ntasks":
+		number(&s.tasks)
+	case "ntasks-per-node":
+		number(&s.perNode)
+	case "cpus-per-task":
+		number(&s.cpus)
+	case "mem":
+		s.memory = d.mebibytes(at, field, value)
+	case "mem-per-cpu":
+		s.perCPU = d.mebibytes(at, field, value)
+	case "tmp":
+		if m := d.mebibytes(at, field, value); m > 0 {
+			set(d.resources, "disk", text(mib(m)+"+"))
+		}
+	case "gres", "gpus", "gpus-per-node":
+		d.gpus(at, field, value, s)
+	case "time":
+		if span, ok := slurmTime(value); !ok {
+			d.lose(at, field, fmt.Sprintf("%q is not a time limit", value))
+		} else if span > 0 {
+			d.wallClock = short(span)
+			d.remarks["budget"] = "Slurm's time limit; it counts from the first machine on, over all attempts."
+		}
+	case "signal":
+		d.sbatchSignal(at, field, value)
+	case "chdir":
+		d.folder(&yaml.Node{Line: at.Line, Value: field}, value)
+	case "account":
+		d.team = value
+	case "wckey":
+		d.project = value
+	case "export":
+		for item := range strings.SplitSeq(value, ",") {
+			if k, v, ok := strings.Cut(item, "="); ok {
+				d.env[k] = v
+			} else if item != "NONE" && item != "NIL" {
+				d.lose(at, field+"="+item, "the submitting shell's environment is not taken: name variables under env or secrets")
+			}
+		}
+	case "requeue": // always
+	default:
+		d.lose(at, field, why(slurmLost[name]))
+	}
+}
+
+// mebibytes reads a size as Slurm writes it: 16G, 4000M, or MiB without a unit.
+func (d *draft) mebibytes(at *yaml.Node, field, value string) int64 {
+	m := regexp.MustCompile(`(?i)^([0-9]{1,12})([kmgt]?)b?$`).FindStringSubmatch(value)
+	if m == nil {
+		d.lose(at, field, fmt.Sprintf("%q is not a size", value))
+		return 0
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || n > 1<<33 {
+		d.lose(at, field, fmt.Sprintf("%q is not a size", value))
+		return 0
+	}
+	if n == 0 {
+		d.lose(at, field, "0 means all memory of the machine: give memory")
+	}
+	switch strings.ToLower(m[2]) {
+	case "k":
+		return max(1, n/1024)
+	case "g":
+		return n * 1024
+	case "t":
+		return n * 1024 * 1024
+	}
+	return n
+}
+
+func mib(n int64) string {
+	if n%1024 == 0 {
+		return fmt.Sprintf("%dGiB", n/1024)
+	}
+	return fmt.Sprintf("%dMiB", n)
+}
+
+// gpus reads gpu:a100:4, a100:4 and 4.
+func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
+	if strings.Contains(value, ",") {
+		d.lose(at, field, "only the first kind of "+value+" is kept")
+		value, _, _ = strings.Cut(value, ",")
+	}
+	value, isGPU := strings.CutPrefix(value, "gpu")
+	if field == "--gres" && !isGPU {
+		d.lose(at, field, "only accelerators are asked for")
+		return
+	}
+	value = strings.TrimPrefix(value, ":")
+	kind, count, both := strings.Cut(value, ":")
+	if !both && strings.Trim(kind, "0123456789") == "" {
+		kind, count = "", kind
+	}
+	if count == "" {
+		count = "1"
+	}
+	s.gpu, s.gpusInAll = count, field == "--gpus"
+	if kind == "" {
+		d.lose(at, field, "the kind of accelerator is not said: give accelerator, such as "+join("H100", count))
+		return
+	}
+	s.gpuKind = strings.ToUpper(kind)
+}
+
+// machine turns what is asked for in all into what one machine must have.
+func (d *draft) machine(s *sbatch) {
+	if s.nodes > 1 {
+		d.nodes = strconv.Itoa(s.nodes)
+	}
+	perNode := max(1, s.perNode)
+	if s.perNode == 0 && s.tasks > 0 {
+		perNode = (s.tasks + s.nodes - 1) / s.nodes
+	}
+	cpus := int64(perNode) * int64(s.cpus)
+	if cpus > 1 || s.cpus > 1 {
+		set(d.resources, "cpus", text(fmt.Sprintf("%d+", cpus)))
+	}
+	memory := s.memory
+	if memory == 0 && s.perCPU > 0 && s.perCPU < (1<<40)/cpus {
+		memory = s.perCPU * cpus
+	}
+	if memory > 0 {
+		set(d.resources, "memory", text(mib(memory)+"+"))
+	}
+	if s.gpuKind != "" {
+		count, err := strconv.Atoi(s.gpu)
+		if err == nil && s.gpusInAll {
+			count = (count + s.nodes - 1) / s.nodes
+		}
+		set(d.resources, "accelerator", text(join(s.gpuKind, strconv.Itoa(max(1, count)))))
+	}
+}
+
+// slurmTime reads minutes, minutes:seconds, hours:minutes:seconds, days-hours,
+// days-hours:minutes and days-hours:minutes:seconds. 0 is no limit.
+func slurmTime(s string) (time.Duration, bool) {
+	if u := strings.ToUpper(s); u == "UNLIMITED" || u == "INFINITE" {
+		return 0, true
+	}
+	days, clock, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, clock = "0", s
+	}
+	var n []int64
+	for part := range strings.SplitSeq(days+":"+clock, ":") {
+		v, err := strconv.ParseInt(part, 10, 64)
+		if err != nil || v < 0 || v > 100_000 {
+			return 0, false
+		}
+		n = append(n, v)
+	}
+	span := func(d, h, m, s int64) (time.Duration, bool) {
+		return time.Duration(d)*24*time.Hour + time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second, true
+	}
+	switch {
+	case hasDays && len(n) == 2:
+		return span(n[0], n[1], 0, 0)
+	case hasDays && len(n) == 3:
+		return span(n[0], n[1], n[2], 0)
+	case len(n) == 4:
+		return span(n[0], n[1], n[2], n[3])
+	case len(n) == 2:
+		return span(0, 0, n[1], 0)
+	case len(n) == 3:
+		return span(0, 0, n[1], n[2])
+	}
+	return 0, false
+}
+
+// short writes a span without units that are zero.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+var signalNumbers = map[string]string{"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
+
+// sbatchSignal reads [R][B]:USR1@90; the time is in seconds, 60 unless said.
+func (d *draft) sbatchSignal(at *yaml.Node, field, value string) {
+	text := regexp.MustCompile(`^[RB]+:`).ReplaceAllString(value, "")
+	name, lead, ok := strings.Cut(text, "@")
+	if !ok {
+		lead = "60"
+	}
+	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	if known, ok := signalNumbers[name]; ok {
+		name = known
+	}
+	seconds, err := strconv.Atoi(lead)
+	switch name {
+	case "TERM", "INT", "HUP", "USR1", "USR2":
+	default:
+		err = fmt.Errorf("signal")
+	}
+	if err != nil || seconds < 1 || seconds > 65535 {
+		d.lose(at, field, fmt.Sprintf("%q is not a signal that a program can save on", value))
+		return
+	}
+	d.signal = fmt.Sprintf("%s@%ds", name, seconds)
+	d.grace = fmt.Sprintf("%ds", seconds)
+}
