@@ -24,6 +24,7 @@ var House = []Room{
 
 	{Path: "control", Floor: 6},
 	{Path: "sim", Floor: 6, Chance: true},
+	{Path: "sim/tick", Floor: 6, Chance: true}, // the public benchmarks, tick by tick
 	{Path: "agent", Floor: 6},
 	{Path: "agent/save", Floor: 6},
 	{Path: "agent/logship", Floor: 6},
@@ -49,6 +50,7 @@ var House = []Room{
 	{Path: "plan", Floor: 3},
 
 	{Path: "policy", Floor: 2},
+	{Path: "policy/horizon", Floor: 2}, // wait, spot or on-demand: the deadline policy
 	{Path: "pack", Floor: 2},
 	{Path: "estimate", Floor: 2, Third: []string{"gonum.org/v1/gonum"}},
 	{Path: "tune", Floor: 2, Chance: true},

@@ -1,0 +1,170 @@
+package tick
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/money"
+)
+
+// Window is a cut of a zone's recorded spot market.
+type Window struct {
+	Zone  string
+	Index int    // as the file numbers it
+	Up    []bool // whether spot can be had, tick by tick
+}
+
+// ReadSingle reads availability in run-length form (zone, start_tick, ticks,
+// available) and the windows cut from it (zone, window, start_tick, ticks). The
+// names are those that errors give the files. Windows come in the file's order.
+func ReadSingle(availability io.Reader, availName string, windows io.Reader, winName string) ([]Window, error) {
+	up := map[string][]bool{}
+	last := ""
+	err := readCSV(availability, availName, []string{"zone", "start_tick", "ticks", "available"}, func(f []string) error {
+		zone := f[0]
+		n, err := numbers(f[1:], []string{"start_tick", "ticks", "available"})
+		switch seen := up[zone]; {
+		case zone == "":
+			return fmt.Errorf("field zone: missing: name the zone")
+		case err != nil:
+			return err
+		case n[2] > 1:
+			return fmt.Errorf("field available: %d is neither 0 nor 1", n[2])
+		case n[1] == 0 || n[1] > maxTicks:
+			return fmt.Errorf("field ticks: %d is not between 1 and %d", n[1], maxTicks)
+		case zone != last && seen != nil:
+			return fmt.Errorf("field zone: %s stood further up: keep the rows of a zone together", zone)
+		case n[0] > len(seen):
+			return fmt.Errorf("field start_tick: %d leaves a hole, %s is known to tick %d only: begin there", n[0], zone, len(seen))
+		case n[0] < len(seen):
+			return fmt.Errorf("field start_tick: %d comes before tick %d where the row above ends: sort the rows of %s and let none overlap", n[0], len(seen), zone)
+		case len(seen)+n[1] > maxTicks:
+			return fmt.Errorf("field ticks: %s would have more than %d ticks", zone, maxTicks)
+		}
+		for range n[1] {
+			up[zone] = append(up[zone], n[2] == 1)
+		}
+		last = zone
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	type key struct {
+		zone  string
+		index int
+	}
+	var out []Window
+	twice := map[key]bool{}
+	err = readCSV(windows, winName, []string{"zone", "window", "start_tick", "ticks"}, func(f []string) error {
+		zone := f[0]
+		n, err := numbers(f[1:], []string{"window", "start_tick", "ticks"})
+		whole, known := up[zone]
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			return fmt.Errorf("field zone: %q is not in %s", zone, availName)
+		case twice[key{zone, n[0]}]:
+			return fmt.Errorf("field window: %s has a window %d further up: number each once", zone, n[0])
+		case n[2] == 0:
+			return fmt.Errorf("field ticks: a window of none")
+		case n[1] > len(whole) || n[2] > len(whole)-n[1]:
+			return fmt.Errorf("field ticks: the window ends at tick %d, %s is known to tick %d only: shorten or move it", n[1]+n[2], zone, len(whole))
+		}
+		twice[key{zone, n[0]}] = true
+		out = append(out, Window{Zone: zone, Index: n[0], Up: whole[n[1] : n[1]+n[2]]})
+		return nil
+	})
+	return out, err
+}
+
+// maxTicks bounds what a file may claim: 190 years of ticks of ten minutes.
+const maxTicks = 10_000_000
+
+// SingleRuns returns the benchmark's runs: each window with each pair of
+// deadline and overhead. A window that is shorter than a deadline is an error.
+func SingleRuns(windows []Window) ([]Run, error) {
+	var out []Run
+	for _, w := range windows {
+		for _, deadline := range []time.Duration{52 * time.Hour, 70 * time.Hour} {
+			for _, over := range []time.Duration{3 * time.Minute, 12 * time.Minute} {
+				j := Job{Work: 48 * time.Hour, Deadline: deadline, Overhead: over, Gap: 10 * time.Minute, Spot: 973_100_000_000, OnDemand: 3_060_000_000_000}
+				if len(w.Up) < j.Ticks() {
+					return nil, fmt.Errorf("%s window %d: %d ticks of %v are shorter than the deadline of %v: give it at least %d", w.Zone, w.Index, len(w.Up), j.Gap, deadline, j.Ticks())
+				}
+				out = append(out, Run{Zone: w.Zone, Window: w.Index, Job: j, Up: w.Up})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Score is a policy's line in the table.
+type Score struct {
+	Runs   int
+	Misses int
+	Total  money.Amount
+}
+
+// Add counts one run.
+func (s *Score) Add(r Result) {
+	s.Runs++
+	if r.Missed {
+		s.Misses++
+	}
+	s.Total = s.Total.Add(r.Cost)
+}
+
+// Mean is the mean dollars a run, a statistic.
+func (s Score) Mean() float64 {
+	return s.Total.Float() / float64(max(1, s.Runs))
+}
+
+// readCSV calls row for each line after the header, which must be want. Errors
+// name file, line and mend.
+func readCSV(r io.Reader, name string, want []string, row func(fields []string) error) error {
+	scan := bufio.NewScanner(r)
+	line := 0
+	for scan.Scan() {
+		line++
+		text := strings.TrimSuffix(scan.Text(), "\r")
+		if line == 1 {
+			if text != strings.Join(want, ",") {
+				return fmt.Errorf("read %s: line 1: the header is %q: write %q", name, text, strings.Join(want, ","))
+			}
+			continue
+		}
+		fields := strings.Split(text, ",")
+		if len(fields) != len(want) {
+			return fmt.Errorf("read %s: line %d: %d fields: write %d (%s)", name, line, len(fields), len(want), strings.Join(want, ", "))
+		}
+		if err := row(fields); err != nil {
+			return fmt.Errorf("read %s: line %d: %w", name, line, err)
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return fmt.Errorf("read %s: line %d: %w", name, line+1, err)
+	}
+	if line < 2 {
+		return fmt.Errorf("read %s: no rows: it wants a header (%s) and rows", name, strings.Join(want, ","))
+	}
+	return nil
+}
+
+// numbers reads whole numbers from 0.
+func numbers(fields, names []string) ([]int, error) {
+	out := make([]int, len(fields))
+	for i, f := range fields {
+		n, err := strconv.Atoi(f)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("field %s: %q is not a whole number from 0", names[i], f)
+		}
+		out[i] = n
+	}
+	return out, nil
+}

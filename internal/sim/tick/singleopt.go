@@ -1,0 +1,95 @@
+package tick
+
+import (
+	"math"
+	"time"
+
+	"scrimp/internal/money"
+)
+
+// Optimum returns what the run costs if all of its window is known in advance,
+// and false where no choice meets the deadline. It is not bound by the guard.
+//
+// It is a dynamic programme over the tick, what is held with its outstanding
+// overhead, and the slack s = ticks left · gap − work left, all exact: spans are
+// counted in their greatest common divisor. Spot that lives is worth no less
+// than waiting, but nothing is left out for that: every choice is tried.
+func (r Run) Optimum() (money.Amount, bool) {
+	j := r.Job
+	unit := gcd(gcd(j.Gap, j.Overhead), j.Work)
+	gap, over, work := int(j.Gap/unit), int(j.Overhead/unit), int(j.Work/unit)
+	ticks := j.Ticks()
+	slack := ticks*gap - work
+	if slack < 0 {
+		return money.Amount{}, false
+	}
+	// A machine that was taken k ticks ago has outstanding[k] left; the last is 0.
+	outstanding := []int{over}
+	for outstanding[len(outstanding)-1] > 0 {
+		outstanding = append(outstanding, max(0, outstanding[len(outstanding)-1]-gap))
+	}
+	k := len(outstanding) - 1
+	if k == 0 { // no overhead at all
+		outstanding, k = []int{0, 0}, 1
+	}
+	// Rows: 0 nothing held; 1..k spot taken that many ticks ago; k+1..2k on-demand.
+	next, this := rows(2*k+1, slack+1), rows(2*k+1, slack+1)
+	for i := range next {
+		for s := range next[i] {
+			next[i][s] = math.MaxInt64 / 2
+		}
+	}
+	spend := func(price int64, row, age, s, left int) int64 {
+		served := min(outstanding[age], gap)
+		switch {
+		case left <= gap-served:
+			return price
+		case s < served:
+			return math.MaxInt64 / 2
+		}
+		return price + next[row+min(age+1, k)][s-served]
+	}
+	for t := ticks - 1; t >= 0; t-- {
+		up := t < len(r.Up) && r.Up[t]
+		for s := 0; s <= min(slack, (ticks-t)*gap-1); s++ {
+			left := (ticks-t)*gap - s
+			wait := int64(math.MaxInt64 / 2)
+			if s >= gap {
+				wait = next[0][s-gap]
+			}
+			demand := spend(int64(j.OnDemand), k, 0, s, left)
+			fresh := min(wait, demand)
+			if up {
+				fresh = min(fresh, spend(int64(j.Spot), 0, 0, s, left))
+			}
+			this[0][s] = fresh
+			for age := 1; age <= k; age++ {
+				this[age][s], this[k+age][s] = fresh, min(fresh, spend(int64(j.OnDemand), k, age, s, left))
+				if up {
+					this[age][s] = min(fresh, spend(int64(j.Spot), 0, age, s, left))
+				}
+			}
+		}
+		this, next = next, this
+	}
+	best := next[0][slack]
+	if best >= math.MaxInt64/2 {
+		return money.Amount{}, false
+	}
+	return money.Rate(best).Until(j.Gap), true
+}
+
+func rows(n, m int) [][]int64 {
+	out := make([][]int64, n)
+	for i := range out {
+		out[i] = make([]int64, m)
+	}
+	return out
+}
+
+func gcd(a, b time.Duration) time.Duration {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
