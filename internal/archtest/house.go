@@ -49,6 +49,7 @@ var House = []Room{
 
 	{Path: "plan", Floor: 3},
 
+	{Path: "policy/place", Floor: 2}, // in which zone
 	{Path: "policy", Floor: 2},
 	{Path: "policy/horizon", Floor: 2}, // wait, spot or on-demand: the deadline policy
 	{Path: "pack", Floor: 2},

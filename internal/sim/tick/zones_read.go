@@ -1,0 +1,210 @@
+package tick
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/money"
+)
+
+// ZoneTrace is what one zone did in one window, tick by tick.
+type ZoneTrace struct {
+	Up    []bool
+	Price []money.Rate // spot
+}
+
+// ZoneWindow is one span of wall-clock time over all zones.
+type ZoneWindow struct {
+	Number int
+	Zones  map[string]*ZoneTrace
+}
+
+// A BadLine is what is wrong with one line of a file, and how to mend it.
+type BadLine struct {
+	File  string
+	Line  int
+	Field string
+	Cause string
+	Mend  string
+}
+
+func (e *BadLine) Error() string {
+	at := e.File
+	if e.Line > 0 {
+		at += ":" + strconv.Itoa(e.Line)
+	}
+	if e.Field != "" {
+		at += ": " + e.Field
+	}
+	return at + ": " + e.Cause + "; " + e.Mend
+}
+
+// span is one run-length row.
+type span struct {
+	line, window int
+	zone         string
+	start, ticks int
+	value        string
+}
+
+// readSpans reads the rows window, zone, start_tick, ticks and the column named
+// last, and holds them against each other: within a window and zone each row
+// begins where the one before ended, the first at 0.
+func readSpans(file string, in io.Reader, last string) ([]span, error) {
+	r := csv.NewReader(in)
+	r.FieldsPerRecord = -1
+	r.ReuseRecord = true
+	want := []string{"window", "zone", "start_tick", "ticks", last}
+	head, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, &BadLine{file, 0, "", "the file is empty", "give a file with the line " + strings.Join(want, ",") + " first"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if !slices.Equal(head, want) {
+		return nil, &BadLine{file, 1, "", fmt.Sprintf("the columns are %q", strings.Join(head, ",")), "make the first line " + strings.Join(want, ",")}
+	}
+	type key struct {
+		window int
+		zone   string
+	}
+	ends, before := map[key]int{}, map[key]int{}
+	var rows []span
+	for {
+		rec, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		line, _ := r.FieldPos(0)
+		bad := func(field, cause, mend string) error { return &BadLine{file, line, field, cause, mend} }
+		if len(rec) != len(want) {
+			return nil, bad("", fmt.Sprintf("%d fields instead of %d", len(rec), len(want)), "write "+strings.Join(want, ","))
+		}
+		s := span{line: line, zone: rec[1], value: rec[4]}
+		for _, f := range []struct {
+			name string
+			text string
+			to   *int
+			low  int
+		}{{"window", rec[0], &s.window, 0}, {"start_tick", rec[2], &s.start, 0}, {"ticks", rec[3], &s.ticks, 1}} {
+			n, err := strconv.Atoi(f.text)
+			if err != nil || n < f.low || n > 1<<24 {
+				return nil, bad(f.name, fmt.Sprintf("%q is no whole number from %d to %d", f.text, f.low, 1<<24), "write one")
+			}
+			*f.to = n
+		}
+		if Region(s.zone) == "" {
+			return nil, bad("zone", fmt.Sprintf("%q names no region", s.zone), "write a zone as its region and one letter, such as us-east-1a")
+		}
+		k := key{s.window, s.zone}
+		end := ends[k]
+		switch {
+		case s.start > end:
+			return nil, bad("start_tick", fmt.Sprintf("hole: window %d of %s is known to tick %d and goes on at %d", s.window, s.zone, end, s.start), fmt.Sprintf("add the row for ticks %d to %d", end, s.start-1))
+		case s.start < before[k]:
+			return nil, bad("start_tick", fmt.Sprintf("wrong order: tick %d of window %d of %s stands after tick %d", s.start, s.window, s.zone, before[k]), "sort the rows by start_tick")
+		case s.start < end:
+			return nil, bad("start_tick", fmt.Sprintf("overlap: window %d of %s is known to tick %d already", s.window, s.zone, end), fmt.Sprintf("begin at %d or shorten the row before", end))
+		}
+		ends[k], before[k] = end+s.ticks, s.start
+		rows = append(rows, s)
+	}
+	if len(rows) == 0 {
+		return nil, &BadLine{file, 1, "", "no row follows the first line", "add rows"}
+	}
+	return rows, nil
+}
+
+// ReadZones reads the availability and the prices of several zones over several
+// windows, in the run-length form of the public benchmark: columns window, zone,
+// start_tick, ticks and available (0 or 1), or usd_per_hour (above zero). Both
+// files must tell of the same zones in the same windows, and of each for the
+// same number of ticks.
+func ReadZones(availabilityFile string, availability io.Reader, priceFile string, prices io.Reader) ([]ZoneWindow, error) {
+	ups, err := readSpans(availabilityFile, availability, "available")
+	if err != nil {
+		return nil, err
+	}
+	costs, err := readSpans(priceFile, prices, "usd_per_hour")
+	if err != nil {
+		return nil, err
+	}
+	windows := map[int]ZoneWindow{}
+	lines := map[*ZoneTrace]int{}
+	for _, s := range ups {
+		if s.value != "0" && s.value != "1" {
+			return nil, &BadLine{availabilityFile, s.line, "available", fmt.Sprintf("%q", s.value), "write 1 where spot can be had and 0 where not"}
+		}
+		w, ok := windows[s.window]
+		if !ok {
+			w = ZoneWindow{Number: s.window, Zones: map[string]*ZoneTrace{}}
+			windows[s.window] = w
+		}
+		t := w.Zones[s.zone]
+		if t == nil {
+			t = &ZoneTrace{}
+			w.Zones[s.zone] = t
+		}
+		lines[t] = s.line
+		for range s.ticks {
+			t.Up = append(t.Up, s.value == "1")
+		}
+	}
+	for _, s := range costs {
+		rate, err := money.ParseRate(s.value)
+		if err != nil || rate <= 0 {
+			return nil, &BadLine{priceFile, s.line, "usd_per_hour", fmt.Sprintf("%q is no price above zero", s.value), "write dollars an hour, such as 0.9731"}
+		}
+		t := windows[s.window].Zones[s.zone]
+		if t == nil {
+			return nil, &BadLine{priceFile, s.line, "zone", fmt.Sprintf("unknown zone: window %d of %s does not know %s", s.window, availabilityFile, s.zone), "add its availability or take the row out"}
+		}
+		if have := len(t.Price) + s.ticks; have > len(t.Up) {
+			return nil, &BadLine{priceFile, s.line, "ticks", fmt.Sprintf("prices go to tick %d, availability to %d", have, len(t.Up)), "cut the longer one"}
+		}
+		for range s.ticks {
+			t.Price = append(t.Price, rate)
+		}
+	}
+	out := make([]ZoneWindow, 0, len(windows))
+	for _, w := range windows {
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b ZoneWindow) int { return a.Number - b.Number })
+	for _, w := range out {
+		for _, z := range w.names() {
+			if t := w.Zones[z]; len(t.Price) < len(t.Up) {
+				return nil, &BadLine{availabilityFile, lines[t], "ticks", fmt.Sprintf("window %d of %s has availability for %d ticks and prices for %d", w.Number, z, len(t.Up), len(t.Price)), "add the missing rows to " + priceFile}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (w ZoneWindow) names() []string {
+	out := make([]string, 0, len(w.Zones))
+	for z := range w.Zones {
+		out = append(out, z)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Region is the region of a zone that is named as its region and one letter:
+// us-east-1 of us-east-1a. It is empty where the name has another form.
+func Region(zone string) string {
+	n := len(zone) - 1
+	if n < 1 || zone[n] < 'a' || zone[n] > 'z' || zone[n-1] < '0' || zone[n-1] > '9' {
+		return ""
+	}
+	return zone[:n]
+}
