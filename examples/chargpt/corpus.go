@@ -138,7 +138,7 @@ func findCorpus(named string) (string, error) {
 			}
 			return strings.TrimSpace(string(out))
 		},
-		func() string { return runtime.GOROOT() }, //nolint:staticcheck // the last resort where no go command is on the PATH
+		runtime.GOROOT, //nolint:staticcheck // the last resort where no go command is on the PATH
 		func() string { return "/usr/local/go" },
 		func() string { return "/usr/lib/go" },
 	}

@@ -4,6 +4,7 @@ package plain
 
 import (
 	"bufio"
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,7 +95,7 @@ func killedIsTheSame(t *testing.T, steps int) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(got) != string(want) || !strings.HasPrefix(string(want), strconv.Itoa(steps)+" 2") {
+	if !bytes.Equal(got, want) || !strings.HasPrefix(string(want), strconv.Itoa(steps)+" 2") {
 		t.Fatalf("after three kills %q, want %q", got, want)
 	}
 	return true

@@ -42,7 +42,6 @@ func TestMain(m *testing.M) {
 
 // memKeeper is a keeper in memory, for tests of the agent alone.
 type memKeeper struct {
-	dir      string
 	mu       sync.Mutex
 	versions []map[string]string // file to content
 	metas    []save.Meta

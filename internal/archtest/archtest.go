@@ -259,7 +259,7 @@ func builtWithLocal(f File) bool {
 	for _, group := range f.Tree.Comments {
 		for _, c := range group.List {
 			if expr, err := constraint.Parse(c.Text); err == nil && c.Pos() < f.Tree.Package {
-				return expr.Eval(func(tag string) bool { return true })
+				return expr.Eval(func(string) bool { return true })
 			}
 		}
 	}

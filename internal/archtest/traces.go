@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 // traces are patterns that only the machine of whoever wrote a file explains.
@@ -17,7 +18,7 @@ var traces = []string{
 // that it was written on, or the host of a package registry. also holds further
 // patterns, such as the path of this checkout.
 func Traces(fsys fs.FS, also ...string) (problems []string, err error) {
-	patterns := append(traces[:len(traces):len(traces)], also...)
+	patterns := slices.Concat(traces, also)
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocloud "gocloud.dev/blob"
-
 	"scrimp/internal/checkpoint"
 )
 
@@ -119,7 +117,7 @@ func BenchmarkPublishUnchanged(b *testing.B) {
 		b.Fatal(err)
 	}
 	random(b, dir, 1, benchSize)
-	var store *gocloud.Bucket = openFolder(b, filepath.Join(top, "store"))
+	store := openFolder(b, filepath.Join(top, "store"))
 	w := claim(b, checkpoint.Open(store, ""), 1)
 	publish(b, w, dir, 1)
 	f, err := os.OpenFile(filepath.Join(dir, "shard0"), os.O_RDWR, 0)

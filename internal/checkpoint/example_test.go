@@ -16,45 +16,45 @@ func Example() {
 	ctx := context.Background()
 	top, err := os.MkdirTemp("", "example")
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	defer os.RemoveAll(top)
 	bucket, err := blob.Open(ctx, "file://"+filepath.Join(top, "store"))
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	defer bucket.Close()
 	store := checkpoint.Open(bucket, "jobs/j1")
 
 	first := filepath.Join(top, "machine1", "ckpt")
 	if err := os.MkdirAll(first, 0o755); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	if err := os.WriteFile(filepath.Join(first, "weights"), []byte("trained for 100 steps"), 0o600); err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	w, err := store.Claim(ctx, 1, "j1.1")
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	m, stats, err := w.Publish(ctx, first, checkpoint.Meta{Job: "j1", Attempt: "j1.1", Step: 100})
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	fmt.Println("published", m.Name, "with", stats.Uploaded, "new bytes")
 
 	second := filepath.Join(top, "machine2", "ckpt")
 	w2, err := store.Claim(ctx, 2, "j1.2")
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	r, err := w2.Restore(ctx, second)
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	data, err := os.ReadFile(filepath.Join(second, "weights"))
 	if err != nil {
-		log.Fatal(err)
+		log.Panic(err)
 	}
 	fmt.Printf("restored %s at step %d: %s\n", r.Manifest.Name, r.Manifest.Step, data)
 

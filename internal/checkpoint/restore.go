@@ -64,8 +64,8 @@ func (w *Writer) Restore(ctx context.Context, dir string) (Restored, error) {
 func (s *Store) restore(ctx context.Context, epoch int, dir string) (Restored, view, error) {
 	begin := time.Now()
 	dir = filepath.Clean(dir)
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = target
 	}
 	clean(dir)
 	v, err := s.look(ctx)

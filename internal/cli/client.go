@@ -168,12 +168,14 @@ func (c *client) server(ctx context.Context) (api.Server, error) {
 	var v api.Server
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	return v, c.do(ctx, http.MethodGet, "/v1/server", nil, &v)
+	err := c.do(ctx, http.MethodGet, "/v1/server", nil, &v)
+	return v, err
 }
 
 func (c *client) job(ctx context.Context, id string) (api.Job, error) {
 	var j api.Job
-	return j, c.do(ctx, http.MethodGet, "/v1/jobs/"+id, nil, &j)
+	err := c.do(ctx, http.MethodGet, "/v1/jobs/"+id, nil, &j)
+	return j, err
 }
 
 // do sends in as JSON and reads the answer into out; either may be nil.

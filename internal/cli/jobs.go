@@ -125,7 +125,8 @@ func (a *app) logsCmd() *cobra.Command {
 				return err
 			}
 			defer func() { _ = r.Body.Close() }()
-			if _, err = io.Copy(a.out, r.Body); ctx.Err() != nil {
+			_, err = io.Copy(a.out, r.Body)
+			if ctx.Err() != nil { // the reader has seen enough
 				return nil
 			}
 			return err
@@ -242,7 +243,8 @@ func (a *app) getCmd() *cobra.Command {
 
 func (a *app) receipt(ctx context.Context, c *client, id string) (receipt.Receipt, error) {
 	var r receipt.Receipt
-	return r, c.do(ctx, http.MethodGet, "/v1/jobs/"+id+"/receipt", nil, &r)
+	err := c.do(ctx, http.MethodGet, "/v1/jobs/"+id+"/receipt", nil, &r)
+	return r, err
 }
 
 func (a *app) receiptCmd() *cobra.Command {

@@ -59,7 +59,6 @@ type Control struct {
 	name   string // of the provider
 
 	requests chan request
-	queue    chan core.Action
 	acts     sync.WaitGroup
 
 	mu      sync.RWMutex // guards machine against readers between steps

@@ -44,7 +44,7 @@ func (m *Machine) orphan(out *Outcome, r Rented) {
 	out.Actions = append(out.Actions, Terminate{Instance: r.Instance, Why: "nobody_owns_it"})
 }
 
-func (m *Machine) refused(out *Outcome, b LaunchRefused) {
+func (m *Machine) refused(b LaunchRefused) {
 	a := m.attempts[b.Launch]
 	if a == nil || a.Phase != Asked {
 		return

@@ -122,7 +122,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	case LaunchDone:
 		m.launched(out, Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
 	case LaunchRefused:
-		m.refused(out, b)
+		m.refused(b)
 	case InstanceEnded:
 		m.ended(out, b)
 	case InventorySeen:

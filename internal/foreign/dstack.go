@@ -282,14 +282,14 @@ func (d *draft) dstackRetry(key, v *yaml.Node) {
 	}
 	each(v, func(k, value *yaml.Node) {
 		field := key.Value + "." + k.Value
-		switch {
-		case k.Value == "on_events":
+		switch k.Value {
+		case "on_events":
 			for _, e := range values(value) {
 				if e == "error" {
 					d.lose(k, field, "scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 				}
 			}
-		case k.Value == "duration":
+		case "duration":
 			d.lose(k, field, "how long is said by the deadline")
 		default:
 			d.lose(k, field, "scrimp has nothing like it")

@@ -1,6 +1,7 @@
 package foreign_test
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,7 +46,7 @@ func TestConvert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(r.YAML) != string(want) {
+			if !bytes.Equal(r.YAML, want) {
 				t.Errorf("Convert gives\n%s\nnot the golden file; -update rewrites it", r.YAML)
 			}
 			lines := strings.Split(string(text), "\n")

@@ -121,7 +121,7 @@ var page = template.Must(template.New("receipt").Funcs(template.FuncMap{
 	"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
 	"day":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"plain":  func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-	"saves":  func(t Tip) string { return saves(t) },
+	"saves":  saves,
 	"width":  func(f float64) template.CSS { return template.CSS(fmt.Sprintf("width:%.3f%%", f)) },
 	"dollar": func(a *money.Amount) string { return a.String() },
 }).Parse(`<!doctype html>

@@ -31,7 +31,7 @@ type scheduledEvents struct {
 }
 
 type scheduledEvent struct {
-	EventId     string //nolint:revive // the document's own name
+	EventID     string
 	EventType   string // Preempt, Terminate, Reboot, Redeploy, Freeze
 	EventStatus string // Scheduled or Started
 	NotBefore   string // in HTTP's date form; "" once it has started
@@ -59,10 +59,10 @@ func (w *azure) look(ctx context.Context) ([]Notice, error) {
 	}
 	var out []Notice
 	for _, e := range doc.Events {
-		if !w.takes(e) || slices.Contains(w.seen, e.EventId) {
+		if !w.takes(e) || slices.Contains(w.seen, e.EventID) {
 			continue
 		}
-		w.seen = append(w.seen, e.EventId)
+		w.seen = append(w.seen, e.EventID)
 		until, err := http.ParseTime(e.NotBefore)
 		if err != nil {
 			until = time.Now().Add(azureGrace)

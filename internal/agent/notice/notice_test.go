@@ -197,7 +197,7 @@ func TestAzureEvictionOfThisMachineIsFound(t *testing.T) {
 			events := `{"EventId":"A","EventType":"Freeze","ResourceType":"VirtualMachine","Resources":["vmss_1"],"EventStatus":"Scheduled","NotBefore":"Mon, 19 Sep 2016 18:29:47 GMT","Description":"","EventSource":"Platform","DurationInSeconds":5},
 				{"EventId":"B","EventType":"Preempt","ResourceType":"VirtualMachine","Resources":["vmss_2"],"EventStatus":"Scheduled","NotBefore":"Mon, 19 Sep 2016 18:29:47 GMT","Description":"","EventSource":"Platform","DurationInSeconds":-1}`
 			if time.Since(start) > 9*time.Second {
-				events += fmt.Sprintf(`,{"EventId":"C","EventType":"Preempt","ResourceType":"VirtualMachine","Resources":["vmss_1"],"EventStatus":"Scheduled","NotBefore":"%s","Description":"","EventSource":"Platform","DurationInSeconds":-1}`, until.UTC().Format(http.TimeFormat))
+				events += fmt.Sprintf(`,{"EventId":"C","EventType":"Preempt","ResourceType":"VirtualMachine","Resources":["vmss_1"],"EventStatus":"Scheduled","NotBefore":%q,"Description":"","EventSource":"Platform","DurationInSeconds":-1}`, until.UTC().Format(http.TimeFormat))
 			}
 			_, _ = fmt.Fprintf(w, `{"DocumentIncarnation":2,"Events":[%s]}`, events)
 		})

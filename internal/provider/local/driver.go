@@ -170,7 +170,8 @@ func (d *Driver) do(ctx context.Context, method, path string, in, out any) error
 // Launch implements provider.Driver.
 func (d *Driver) Launch(ctx context.Context, r provider.Request) (provider.Instance, error) {
 	var i provider.Instance
-	return i, d.do(ctx, http.MethodPost, "/launch", r, &i)
+	err := d.do(ctx, http.MethodPost, "/launch", r, &i)
+	return i, err
 }
 
 // Terminate implements provider.Driver.
@@ -182,7 +183,8 @@ func (d *Driver) Terminate(ctx context.Context, id string) error {
 // List implements provider.Driver.
 func (d *Driver) List(ctx context.Context) ([]provider.Instance, error) {
 	var list []provider.Instance
-	return list, d.do(ctx, http.MethodGet, "/instances", nil, &list)
+	err := d.do(ctx, http.MethodGet, "/instances", nil, &list)
+	return list, err
 }
 
 // Offers implements provider.Driver.
@@ -195,7 +197,8 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 // Clock returns how the market's time runs.
 func (d *Driver) Clock(ctx context.Context) (Clock, error) {
 	var c Clock
-	return c, d.do(ctx, http.MethodGet, "/clock", nil, &c)
+	err := d.do(ctx, http.MethodGet, "/clock", nil, &c)
+	return c, err
 }
 
 // Stop ends the daemon. Machines that run go on.
