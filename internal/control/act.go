@@ -56,7 +56,7 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 			body = core.LaunchRefused{Launch: a.Attempt, Reason: "quota", Detail: err.Error()}
 		case errors.Is(err, provider.ErrPrice):
 			body = core.LaunchRefused{Launch: a.Attempt, Reason: "price", Detail: err.Error()}
-		case errors.Is(err, provider.ErrNotFound):
+		case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrRequest):
 			body = core.LaunchRefused{Launch: a.Attempt, Reason: "not_for_sale", Detail: err.Error()}
 		default:
 			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Attempt, "error", err)

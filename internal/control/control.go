@@ -55,7 +55,7 @@ type Config struct {
 type Control struct {
 	cfg    Config
 	store  store.Store
-	driver provider.Driver
+	driver *provider.Provider
 	name   string // of the provider
 
 	requests chan request
@@ -84,7 +84,7 @@ var ErrStopping = errors.New("the server is stopping")
 // New restores the machine from the store: the newest snapshot and the events after it.
 func New(ctx context.Context, s store.Store, d provider.Driver, providerName string, cfg Config) (*Control, error) {
 	c := &Control{
-		cfg: cfg, store: s, driver: d, name: providerName, requests: make(chan request), machine: core.New(),
+		cfg: cfg, store: s, driver: provider.New(d, provider.Default()), name: providerName, requests: make(chan request), machine: core.New(),
 		specs: map[string]json.RawMessage{}, heard: map[string]time.Time{}, drains: map[string]core.Drain{}, changed: make(chan struct{}), listed: map[string]bool{}, latest: map[string]*Latest{},
 	}
 	if err := c.restore(ctx); err != nil {

@@ -18,6 +18,8 @@ var (
 	ErrThrottled  = errors.New("throttled")   // try again, later
 	ErrNotFound   = errors.New("not found")   // it is gone; stop asking
 	ErrPrice      = errors.New("price")       // the offer costs more than the request allows
+	ErrRequest    = errors.New("bad request") // the request makes no sense; trying again is useless
+	ErrUnanswered = errors.New("no answer")   // of a Provider: it may have been done; the same key finds out
 )
 
 // Driver is what one cloud must do. Keep it small: what every cloud needs alike
@@ -25,7 +27,7 @@ var (
 type Driver interface {
 	// Launch rents an instance and returns without waiting for it to boot.
 	// With a Key that was used before it returns the instance made then, also
-	// when that one has ended since.
+	// when that one has ended since. A key whose launch was refused was not used.
 	Launch(context.Context, Request) (Instance, error)
 
 	// Terminate gives an instance back. It is idempotent: ErrNotFound means
@@ -33,7 +35,7 @@ type Driver interface {
 	Terminate(ctx context.Context, id string) error
 
 	// List returns every instance that carries our tag, known to us or not, and
-	// those that ended within the last hour of wall time, with their end and bill.
+	// those that ended, with their end and bill, for at least an hour of wall time after it.
 	List(context.Context) ([]Instance, error)
 
 	// Offers returns what can be bought now, with prices and availability.

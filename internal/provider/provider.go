@@ -1,0 +1,236 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"scrimp/internal/market"
+)
+
+// Config says how patient a Provider is. Spans are wall time.
+type Config struct {
+	Timeout time.Duration // of one call to the driver
+	Tries   int           // calls at most before a request is given up as unanswered
+	Wait    time.Duration // before the second call; each further wait is twice as long
+	MaxWait time.Duration // a wait grows no longer than this
+	Read    Limit         // List and Offers
+	Act     Limit         // Launch and Terminate: of their own, so that looking never delays giving back
+	// Jitter returns a fraction from 0 to below 1. It shortens each wait by up to
+	// a half, so that those who failed together do not ask again together.
+	Jitter func() float64
+}
+
+// Limit is how often calls may begin: Burst at once, and then one for each Every.
+type Limit struct {
+	Every time.Duration // 0 is no limit
+	Burst int
+}
+
+// Default is gentler than what the clouds allow to an account.
+func Default() Config {
+	return Config{
+		Timeout: 30 * time.Second, Tries: 4, Wait: 100 * time.Millisecond, MaxWait: 5 * time.Second,
+		Read: Limit{Every: 50 * time.Millisecond, Burst: 20}, Act: Limit{Every: 100 * time.Millisecond, Burst: 20},
+		Jitter: rand.Float64,
+	}
+}
+
+// Validate says what is wrong.
+func (c Config) Validate() error {
+	switch {
+	case c.Timeout <= 0, c.Wait <= 0, c.MaxWait < c.Wait:
+		return fmt.Errorf("provider: timeout %v, wait %v, longest wait %v: all must be above zero, the longest wait the longer one", c.Timeout, c.Wait, c.MaxWait)
+	case c.Tries < 1:
+		return fmt.Errorf("provider: %d tries: at least one is needed", c.Tries)
+	case c.Read.Every < 0, c.Act.Every < 0, c.Read.Every > 0 && c.Read.Burst < 1, c.Act.Every > 0 && c.Act.Burst < 1:
+		return errors.New("provider: a limit needs a span of zero or more, and a burst of at least one")
+	case c.Jitter == nil:
+		return errors.New("provider: no source of jitter")
+	}
+	return nil
+}
+
+// Provider rents machines: a Driver, and what every cloud needs alike. It limits
+// how often the driver is called and how long a call may take, and calls again
+// what was not answered: reads, Terminate, which is idempotent, and Launch, which
+// is by its key. A refusal is returned at once.
+type Provider struct {
+	driver Driver
+	cfg    Config
+	read   pace
+	act    pace
+}
+
+var _ Driver = (*Provider)(nil)
+
+// New returns a Provider over d. It panics where cfg is not valid, which is a bug.
+func New(d Driver, cfg Config) *Provider {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	return &Provider{driver: d, cfg: cfg, read: pace{limit: cfg.Read}, act: pace{limit: cfg.Act}}
+}
+
+// Launch rents an instance, once for each key however often it is called. An
+// error that is ErrUnanswered leaves open whether it did: ask again with the same key.
+func (p *Provider) Launch(ctx context.Context, r Request) (Instance, error) {
+	if r.Key == "" {
+		return Instance{}, fmt.Errorf("launch %s: %w: a request without a key could rent twice", r.Offer, ErrRequest)
+	}
+	var i Instance
+	err := p.call(ctx, &p.act, func(ctx context.Context) error {
+		var err error
+		if i, err = p.driver.Launch(ctx, r); err == nil && (i.ID == "" || i.Key != r.Key || i.Launched.IsZero()) {
+			// Not acted on: a sweep finds what was rented, by its tag.
+			err = fmt.Errorf("the answer names instance %q with key %q from %v, the request has key %q", i.ID, i.Key, i.Launched, r.Key)
+		}
+		return err
+	})
+	if err != nil {
+		return Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
+	}
+	return i, nil
+}
+
+// Terminate gives an instance back. ErrNotFound means that the goal is reached.
+func (p *Provider) Terminate(ctx context.Context, id string) error {
+	if err := p.call(ctx, &p.act, func(ctx context.Context) error { return p.driver.Terminate(ctx, id) }); err != nil {
+		return fmt.Errorf("terminate %s: %w", id, err)
+	}
+	return nil
+}
+
+// List returns what carries our tag, as the driver has it.
+func (p *Provider) List(ctx context.Context) ([]Instance, error) {
+	var list []Instance
+	err := p.call(ctx, &p.read, func(ctx context.Context) error {
+		var err error
+		list, err = p.driver.List(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list instances: %w", err)
+	}
+	return list, nil
+}
+
+// Offers returns what can be bought now.
+func (p *Provider) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	var offers []market.Offer
+	var quotes []market.Quote
+	err := p.call(ctx, &p.read, func(ctx context.Context) error {
+		var err error
+		offers, quotes, err = p.driver.Offers(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read offers: %w", err)
+	}
+	return offers, quotes, nil
+}
+
+// call calls f until it is answered, refused, or given up.
+func (p *Provider) call(ctx context.Context, pace *pace, f func(context.Context) error) error {
+	wait := p.cfg.Wait
+	for try := 1; ; try++ {
+		if err := pace.wait(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnanswered, err)
+		}
+		within, cancel := context.WithTimeoutCause(ctx, p.cfg.Timeout, fmt.Errorf("no answer within %v", p.cfg.Timeout))
+		err := f(within)
+		if err != nil && within.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", context.Cause(within), err)
+		}
+		cancel()
+		if err == nil || Refused(err) {
+			return err
+		}
+		pause := wait - time.Duration(float64(wait/2)*p.cfg.Jitter())
+		if errors.Is(err, ErrThrottled) {
+			pace.hold(pause) // for all who ask, not for this request alone
+		}
+		if try >= p.cfg.Tries || ctx.Err() != nil {
+			return fmt.Errorf("%w after %d tries: %w", ErrUnanswered, try, err)
+		}
+		if !sleep(ctx, pause) {
+			return fmt.Errorf("%w: %w: %w", ErrUnanswered, context.Cause(ctx), err)
+		}
+		wait = min(2*wait, p.cfg.MaxWait)
+	}
+}
+
+// Refused reports whether err is a clear no: nothing was done, and asking the
+// same again at once is useless. Every other error leaves open what was done.
+func Refused(err error) bool {
+	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// pace holds calls to a limit. It remembers one time only: when the next call
+// may begin if the whole burst is spent.
+type pace struct {
+	limit Limit
+	mu    sync.Mutex
+	full  time.Time // when the burst is whole again, with every call so far
+	held  time.Time // nobody begins before
+}
+
+// wait returns when the next call may begin.
+func (p *pace) wait(ctx context.Context) error {
+	if !sleep(ctx, time.Until(p.take(time.Now()))) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// take books a call and returns when it may begin.
+func (p *pace) take(now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := now
+	if p.limit.Every > 0 {
+		if p.full.Before(now) {
+			p.full = now
+		}
+		p.full = p.full.Add(p.limit.Every)
+		if begin := p.full.Add(-time.Duration(p.limit.Burst) * p.limit.Every); begin.After(at) {
+			at = begin
+		}
+	}
+	if p.held.After(at) {
+		at = p.held
+	}
+	return at
+}
+
+// hold lets nobody begin for a while.
+func (p *pace) hold(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := time.Now().Add(d); until.After(p.held) {
+		p.held = until
+	}
+}
+
+// sleep reports whether it slept to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

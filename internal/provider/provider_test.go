@@ -1,0 +1,246 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/market"
+)
+
+// scripted is a driver that answers as it is told and notes when it was called.
+type scripted struct {
+	mu    sync.Mutex
+	begun time.Time
+	keys  []string        // of launches
+	at    []time.Duration // of every call, since begun
+	// answer decides the nth call, from 1. It may wait for ctx.
+	answer func(ctx context.Context, n int) error
+}
+
+func (s *scripted) call(ctx context.Context, key string) error {
+	s.mu.Lock()
+	s.keys, s.at = append(s.keys, key), append(s.at, time.Since(s.begun))
+	n := len(s.at)
+	s.mu.Unlock()
+	return s.answer(ctx, n)
+}
+
+func (s *scripted) Launch(ctx context.Context, r Request) (Instance, error) {
+	return Instance{ID: "i-1", Key: r.Key, Launched: time.Now()}, s.call(ctx, r.Key)
+}
+func (s *scripted) Terminate(ctx context.Context, _ string) error { return s.call(ctx, "") }
+func (s *scripted) List(ctx context.Context) ([]Instance, error)  { return nil, s.call(ctx, "") }
+func (s *scripted) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	return nil, nil, s.call(ctx, "")
+}
+
+// patient is a configuration whose times are easy to count with.
+func patient() Config {
+	return Config{Timeout: 10 * time.Second, Tries: 4, Wait: time.Second, MaxWait: 3 * time.Second, Jitter: func() float64 { return 0 }}
+}
+
+// over runs f with a Provider over a scripted driver, on a bubble's clock.
+func over(t *testing.T, cfg Config, answer func(context.Context, int) error, f func(*testing.T, *Provider, *scripted)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{begun: time.Now(), answer: answer}
+		f(t, New(s, cfg), s)
+	})
+}
+
+func TestWhatIsNotAnsweredIsAskedAgainWithTheSameKeyAndLongerWaits(t *testing.T) {
+	broken := errors.New("connection reset")
+	over(t, patient(), func(context.Context, int) error { return broken }, func(t *testing.T, p *Provider, s *scripted) {
+		_, err := p.Launch(t.Context(), Request{Key: "job.1", Offer: "a"})
+		if !errors.Is(err, ErrUnanswered) || !errors.Is(err, broken) {
+			t.Errorf("error %v, want ErrUnanswered and its cause", err)
+		}
+		if want := []string{"job.1", "job.1", "job.1", "job.1"}; !slices.Equal(s.keys, want) {
+			t.Errorf("keys %v, want %v", s.keys, want)
+		}
+		if want := []time.Duration{0, time.Second, 3 * time.Second, 6 * time.Second}; !slices.Equal(s.at, want) { // waits of 1, 2, and 3 s, which is the longest
+			t.Errorf("called at %v, want %v", s.at, want)
+		}
+	})
+}
+
+func TestAnAnswerAfterAFaultIsTheAnswer(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *Provider) error{
+		"launch": func(ctx context.Context, p *Provider) error {
+			i, err := p.Launch(ctx, Request{Key: "k"})
+			if err == nil && i.ID != "i-1" {
+				err = fmt.Errorf("instance %q", i.ID)
+			}
+			return err
+		},
+		"terminate": func(ctx context.Context, p *Provider) error { return p.Terminate(ctx, "i-1") },
+		"list":      func(ctx context.Context, p *Provider) error { _, err := p.List(ctx); return err },
+		"offers":    func(ctx context.Context, p *Provider) error { _, _, err := p.Offers(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			over(t, patient(), func(_ context.Context, n int) error {
+				if n < 3 {
+					return ErrThrottled
+				}
+				return nil
+			}, func(t *testing.T, p *Provider, s *scripted) {
+				if err := do(t.Context(), p); err != nil || len(s.at) != 3 {
+					t.Errorf("%v after %d calls, want an answer after 3", err, len(s.at))
+				}
+			})
+		})
+	}
+}
+
+func TestARefusalIsNotAskedAgain(t *testing.T) {
+	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest} {
+		over(t, patient(), func(context.Context, int) error { return fmt.Errorf("offer a: %w", no) }, func(t *testing.T, p *Provider, s *scripted) {
+			if _, err := p.Launch(t.Context(), Request{Key: "k"}); !errors.Is(err, no) || errors.Is(err, ErrUnanswered) || len(s.at) != 1 {
+				t.Errorf("%v after %d calls, want %v after one", err, len(s.at), no)
+			}
+		})
+	}
+}
+
+func TestALaunchWithoutAKeyNeverReachesTheDriver(t *testing.T) {
+	over(t, patient(), func(context.Context, int) error { return nil }, func(t *testing.T, p *Provider, s *scripted) {
+		if _, err := p.Launch(t.Context(), Request{Offer: "a"}); !errors.Is(err, ErrRequest) || len(s.at) != 0 {
+			t.Errorf("%v after %d calls, want ErrRequest after none", err, len(s.at))
+		}
+	})
+}
+
+func TestACallThatHangsIsCutOffAndAskedAgain(t *testing.T) {
+	over(t, patient(), func(ctx context.Context, n int) error {
+		if n == 1 {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}, func(t *testing.T, p *Provider, s *scripted) {
+		if err := p.Terminate(t.Context(), "i-1"); err != nil {
+			t.Error(err)
+		}
+		if want := []time.Duration{0, 11 * time.Second}; !slices.Equal(s.at, want) { // the timeout and one wait
+			t.Errorf("called at %v, want %v", s.at, want)
+		}
+	})
+}
+
+func TestWhoGivesUpIsToldAtOnceThatNothingIsKnown(t *testing.T) {
+	over(t, patient(), func(ctx context.Context, _ int) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}, func(t *testing.T, p *Provider, s *scripted) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := p.Launch(ctx, Request{Key: "k"})
+		if !errors.Is(err, ErrUnanswered) || !errors.Is(err, context.DeadlineExceeded) || len(s.at) != 1 || time.Since(s.begun) != 3*time.Second {
+			t.Errorf("%v after %d calls and %v", err, len(s.at), time.Since(s.begun))
+		}
+	})
+}
+
+func TestAnAnswerForAnotherKeyIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{begun: time.Now(), answer: func(context.Context, int) error { return nil }}
+		p := New(stranger{s}, patient())
+		if i, err := p.Launch(t.Context(), Request{Key: "k"}); !errors.Is(err, ErrUnanswered) || i.ID != "" {
+			t.Errorf("%+v, %v: want no instance", i, err)
+		}
+	})
+}
+
+type stranger struct{ *scripted }
+
+func (s stranger) Launch(ctx context.Context, _ Request) (Instance, error) {
+	return s.scripted.Launch(ctx, Request{Key: "another"})
+}
+
+func TestCallsKeepToTheirLimitAndLookingNeverDelaysGivingBack(t *testing.T) {
+	cfg := patient()
+	cfg.Read, cfg.Act = Limit{Every: time.Second, Burst: 3}, Limit{Every: 2 * time.Second, Burst: 1}
+	over(t, cfg, func(context.Context, int) error { return nil }, func(t *testing.T, p *Provider, s *scripted) {
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() { _, _ = p.List(t.Context()) })
+		}
+		wg.Wait()
+		if want := []time.Duration{0, 0, 0, time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(s.at, want) {
+			t.Errorf("six looks at %v, want %v", s.at, want)
+		}
+		if err := p.Terminate(t.Context(), "i-1"); err != nil || s.at[6] != 3*time.Second {
+			t.Errorf("given back at %v (%v), want at once", s.at[6], err)
+		}
+		time.Sleep(time.Hour) // of the bubble: the burst is whole again and no larger
+		s.at, s.begun = nil, time.Now()
+		for range 4 {
+			_, _ = p.List(t.Context())
+		}
+		if want := []time.Duration{0, 0, 0, time.Second}; !slices.Equal(s.at, want) {
+			t.Errorf("after an hour, four looks at %v, want %v", s.at, want)
+		}
+	})
+}
+
+func TestAThrottledAnswerHoldsEverybodyBack(t *testing.T) {
+	over(t, patient(), func(_ context.Context, n int) error {
+		if n == 1 {
+			return ErrThrottled
+		}
+		return nil
+	}, func(t *testing.T, p *Provider, s *scripted) {
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = p.List(t.Context()) })
+		synctest.Wait()
+		_, _, err := p.Offers(t.Context())
+		wg.Wait()
+		if err != nil || s.at[1] < time.Second {
+			t.Errorf("the others were called at %v (%v), want not before 1 s", s.at[1:], err)
+		}
+	})
+}
+
+func TestJitterSpreadsThoseWhoFailedTogether(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 2))
+	cfg := patient()
+	cfg.Tries, cfg.Jitter = 2, chance.Float64
+	seen := map[time.Duration]bool{}
+	for range 50 {
+		over(t, cfg, func(context.Context, int) error { return errors.New("broken") }, func(t *testing.T, p *Provider, s *scripted) {
+			_, _ = p.List(t.Context())
+			if wait := s.at[1]; wait <= time.Second/2 || wait > time.Second {
+				t.Errorf("waited %v, want between 0.5 s and 1 s", wait)
+			}
+			seen[s.at[1]] = true
+		})
+	}
+	if len(seen) < 40 {
+		t.Errorf("50 waits have %d lengths", len(seen))
+	}
+}
+
+func TestABadConfigurationIsRefused(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(*Config){
+		"no timeout": func(c *Config) { c.Timeout = 0 },
+		"no try":     func(c *Config) { c.Tries = 0 },
+		"no wait":    func(c *Config) { c.Wait = 0 },
+		"no burst":   func(c *Config) { c.Act = Limit{Every: time.Second} },
+		"no jitter":  func(c *Config) { c.Jitter = nil },
+	} {
+		c := Default()
+		if spoil(&c); c.Validate() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
