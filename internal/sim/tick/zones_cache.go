@@ -1,0 +1,103 @@
+package tick
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"scrimp/internal/money"
+)
+
+// optimumVersion changes where ZoneOptimum's meaning does.
+const optimumVersion = 1
+
+// Key is the hash of all that the runs' optima depend on.
+func zonesKey(runs []ZoneRun) string {
+	h := sha256.New()
+	fmt.Fprintln(h, "zones optimum", optimumVersion)
+	for _, r := range runs {
+		j := &r.Job
+		fmt.Fprintln(h, j.Tick, j.Work, j.Deadline, j.Restart, j.Transfer, j.Carry)
+		for i, t := range r.Traces {
+			fmt.Fprintln(h, j.Zones[i].Region, j.Zones[i].OnDemand, t.Up[:j.Ticks()], t.Price[:j.Ticks()])
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// ZoneOptima returns the optimum of every run, from a file of folder where the
+// same runs were solved before, else computed (minutes) and kept there. An
+// empty folder keeps nothing. tell, if not nil, hears how many are solved.
+func ZoneOptima(runs []ZoneRun, folder string, tell func(done, of int)) ([]money.Amount, error) {
+	file := filepath.Join(folder, "zones-optimum-"+zonesKey(runs)[:32]+".json")
+	if folder != "" {
+		switch data, err := os.ReadFile(file); {
+		case err == nil:
+			var out []money.Amount
+			if json.Unmarshal(data, &out) == nil && len(out) == len(runs) {
+				return out, nil
+			}
+		case !errors.Is(err, os.ErrNotExist):
+			return nil, fmt.Errorf("read the kept optimum: %w", err)
+		}
+	}
+	out := make([]money.Amount, len(runs))
+	late := make([]bool, len(runs))
+	var mu sync.Mutex
+	done := 0
+	each(len(runs), func(i int) {
+		best, ok := runs[i].ZoneOptimum()
+		out[i], late[i] = best, !ok
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		if tell != nil {
+			tell(done, len(runs))
+		}
+	})
+	for i, l := range late {
+		if l {
+			return nil, fmt.Errorf("solve run %d of window %d: no choice meets its deadline", i, runs[i].Window)
+		}
+	}
+	if folder == "" {
+		return out, nil
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("keep the optimum: %w", err)
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("keep the optimum: %w", err)
+	}
+	aside := file + fmt.Sprintf(".%d", os.Getpid())
+	if err := os.WriteFile(aside, data, 0o600); err != nil {
+		return nil, fmt.Errorf("keep the optimum: %w", err)
+	}
+	if err := os.Rename(aside, file); err != nil {
+		return nil, fmt.Errorf("keep the optimum: %w", err)
+	}
+	return out, nil
+}
+
+// each calls do for 0 to n−1 on as many goroutines as there are processors, and
+// returns when all are done.
+func each(n int, do func(int)) {
+	var at atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := int(at.Add(1)) - 1; i < n; i = int(at.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,187 @@
+package tick
+
+import (
+	"math"
+	"time"
+
+	"scrimp/internal/money"
+)
+
+// never is the cost of what cannot be on time.
+const never = math.MaxInt64 / 4
+
+// ZoneOptimum returns what the run costs if all of its window is known in
+// advance, and false where no choice meets the deadline. It is not bound by the
+// guard.
+//
+// It is a dynamic programme from the last tick to the first over what is held,
+// what of the overhead is outstanding, and the slack s = ticks left · gap − work
+// left. Waiting costs a gap of slack, overhead what it takes, work nothing, so
+// that s never grows and two layers of (deadline − work) / unit cells are all the
+// memory there is. Everything is counted in the greatest common divisor of the
+// spans (15 s in the benchmark), so nothing is rounded. All choices are tried but
+// one: leaving a machine for the same machine.
+func (r *ZoneRun) ZoneOptimum() (money.Amount, bool) {
+	p := newOptimum(r)
+	if p.slack < 0 {
+		return money.Amount{}, false
+	}
+	for t := p.ticks - 1; t >= 0; t-- {
+		p.step(t)
+	}
+	best := p.next[p.none(p.regions)][p.slack]
+	return money.Picos(best), best < never
+}
+
+// optimum is one dynamic programme. Machines are the zones' spot machines and
+// then the regions' on-demand machines.
+type optimum struct {
+	run            *ZoneRun
+	gap            int
+	ticks, slack   int
+	zones, regions int
+	home           []int // region by machine
+	od             []int64
+	// owed are the outstanding overheads that a machine can begin a tick with,
+	// owed[0] = 0, begins are the places of d and of d + transfer, after says
+	// which follows which.
+	owed, after []int
+	begin       [2]int
+	next, this  [][]int64 // by state, by slack
+	take        []int64
+}
+
+func newOptimum(r *ZoneRun) *optimum {
+	j := &r.Job
+	unit := gcdSpan(gcdSpan(j.Tick, j.Work), gcdSpan(j.Restart, j.Transfer))
+	p := &optimum{run: r, gap: int(j.Tick / unit), ticks: j.Ticks(), zones: len(j.Zones)}
+	p.slack = p.ticks*p.gap - int(j.Work/unit)
+	index := map[string]int{}
+	for _, z := range j.Zones {
+		k, ok := index[z.Region]
+		if !ok {
+			k = len(index)
+			index[z.Region] = k
+			p.od = append(p.od, rateTick(z.OnDemand, j.Tick))
+		}
+		p.home = append(p.home, k)
+	}
+	p.regions = len(index)
+	for k := range p.regions {
+		p.home = append(p.home, k)
+	}
+	place := map[int]int{0: 0}
+	p.owed = []int{0}
+	for i, d := range []time.Duration{j.Restart, j.Restart + j.Transfer} {
+		owed := int(d / unit)
+		for o := owed; o > 0; o -= p.gap {
+			if _, ok := place[o]; !ok {
+				place[o] = len(p.owed)
+				p.owed = append(p.owed, o)
+			}
+		}
+		p.begin[i] = place[owed]
+	}
+	for _, o := range p.owed {
+		p.after = append(p.after, place[max(0, o-p.gap)])
+	}
+	if p.slack >= 0 {
+		n := len(p.home)*len(p.owed) + p.regions + 1
+		p.next, p.this = layers(n, p.slack+1), layers(n, p.slack+1)
+	}
+	return p
+}
+
+func layers(n, m int) [][]int64 {
+	out, cells := make([][]int64, n), make([]int64, n*m)
+	for i := range cells {
+		cells[i] = never
+	}
+	for i := range out {
+		out[i] = cells[i*m : (i+1)*m : (i+1)*m]
+	}
+	return out
+}
+
+func (p *optimum) state(machine, owed int) int { return machine*len(p.owed) + owed }
+func (p *optimum) none(region int) int         { return len(p.home)*len(p.owed) + region }
+
+// ride puts into out, by slack, the lower of what stands there and of what
+// machine costs from tick t on if it runs in it and owes owed at its start.
+func (p *optimum) ride(out []int64, t, machine, owed int, price int64) {
+	served := min(p.owed[owed], p.gap)
+	next := p.next[p.state(machine, p.after[owed])]
+	// From here on the work left fits into the tick.
+	last := min((p.ticks-t-1)*p.gap+served, len(out))
+	if served < last {
+		from := next[:last-served]
+		to := out[served:last]
+		for s, v := range from {
+			to[s] = min(to[s], price+v)
+		}
+	}
+	for s := last; s < len(out); s++ {
+		out[s] = min(out[s], price)
+	}
+}
+
+// step computes the layer of tick t.
+func (p *optimum) step(t int) {
+	j := &p.run.Job
+	price := make([]int64, len(p.home)) // of the tick; 0: not to be had
+	for z, trace := range p.run.Traces {
+		if trace.Up[t] {
+			price[z] = rateTick(trace.Price[t], j.Tick)
+		}
+	}
+	copy(price[p.zones:], p.od)
+	carry, _ := picos(j.Carry)
+	for h := range p.regions + 1 {
+		none := p.this[p.none(h)]
+		for s := range none {
+			none[s] = never
+		}
+		if len(none) > p.gap {
+			copy(none[p.gap:], p.next[p.none(h)])
+		}
+		for m, c := range price {
+			switch {
+			case c == 0:
+			case h == p.regions || p.home[m] == h:
+				p.ride(none, t, m, p.begin[0], c)
+			default:
+				p.ride(none, t, m, p.begin[1], c+carry)
+			}
+		}
+	}
+	for m, c := range price {
+		none := p.this[p.none(p.home[m])]
+		for o := range p.owed {
+			to := p.this[p.state(m, o)]
+			copy(to, none)
+			if c != 0 {
+				p.ride(to, t, m, o, c)
+			}
+		}
+	}
+	p.next, p.this = p.this, p.next
+}
+
+func gcdSpan(a, b time.Duration) time.Duration {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// rateTick is the price of a tick in 1e-12 dollars.
+func rateTick(r money.Rate, tick time.Duration) int64 {
+	n, _ := picos(r.Until(tick))
+	return n
+}
+
+// picos returns a in 1e-12 dollars, and false where that is beyond 63 bits.
+func picos(a money.Amount) (int64, bool) {
+	b := a.Big()
+	return b.Int64(), b.IsInt64()
+}

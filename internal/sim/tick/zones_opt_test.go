@@ -1,0 +1,133 @@
+package tick
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"scrimp/internal/money"
+	"scrimp/internal/policy/place"
+)
+
+func TestTheZoneOptimumIsWhatTheBenchmarkSays(t *testing.T) {
+	if os.Getenv("SCRIMP_CI") == "" && os.Getenv("SCRIMP_OPTIMUM") == "" {
+		t.Skipf("SKIPPED: %s takes minutes where nothing is kept: set SCRIMP_OPTIMUM=1", t.Name())
+	}
+	runs, _, err := ZoneRuns(publicZones(t), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	all, err := ZoneOptima(runs, filepath.Join(folder, "scrimp"), func(done, of int) {
+		if done%40 == 0 {
+			fmt.Println(done, "of", of, time.Since(began).Round(time.Second))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, a := range all {
+		sum += a.Float()
+	}
+	if got := sum / float64(len(all)); math.Abs(got-37.952) > 0.0011 {
+		t.Errorf("optimum %.4f instead of 37.952", got)
+	}
+}
+
+// smallRun is a run that can be searched by trying everything.
+func smallRun(chance *rand.Rand) *ZoneRun {
+	unit := 15 * time.Second
+	r := &ZoneRun{Job: place.Job{
+		Tick: 13 * unit, Restart: time.Duration(chance.IntN(30)) * unit, Transfer: time.Duration(chance.IntN(12)) * unit,
+		Carry: money.Picos(int64(chance.IntN(300_000))), Work: time.Duration(1+chance.IntN(60)) * unit, Deadline: 7 * 13 * unit,
+	}}
+	for i := range 1 + chance.IntN(3) {
+		tr := &ZoneTrace{}
+		for range 7 {
+			tr.Up = append(tr.Up, chance.IntN(3) > 0)
+			tr.Price = append(tr.Price, money.Rate(1+chance.IntN(4_000_000)))
+		}
+		r.Traces = append(r.Traces, tr)
+		r.Job.Zones = append(r.Job.Zones, place.Zone{Name: fmt.Sprint("z", i), Region: fmt.Sprint("r", chance.IntN(2)), OnDemand: 3_000_000})
+	}
+	return r
+}
+
+// tryAll is the lowest cost from v on, by the rules of Play and nothing else.
+func tryAll(r *ZoneRun, v place.View, cost money.Amount) (money.Amount, bool) {
+	if v.Left == 0 {
+		return cost, true
+	}
+	if v.Tick == r.Job.Ticks() {
+		return cost, false
+	}
+	v.Prices, v.Seen = make([]money.Rate, len(r.Traces)), make([]place.Sight, len(r.Traces))
+	r.show(&v)
+	choices := []place.Choice{{}}
+	for z := range r.Traces {
+		choices = append(choices, place.Choice{Kind: place.OnDemand, Zone: z})
+		if v.Seen[z] == place.Up {
+			choices = append(choices, place.Choice{Kind: place.Spot, Zone: z})
+		}
+	}
+	var best money.Amount
+	found := false
+	for _, c := range choices {
+		w, out := v, ZoneOutcome{Cost: cost}
+		r.hold(&w, c, &out)
+		w.Tick++
+		if got, ok := tryAll(r, w, out.Cost); ok && (!found || got.Cmp(best) < 0) {
+			best, found = got, true
+		}
+	}
+	return best, found
+}
+
+func TestTheZoneOptimumIsTheBestOfAllChoices(t *testing.T) {
+	feasible := 0
+	for seed := range uint64(60) {
+		r := smallRun(rand.New(rand.NewPCG(seed, 1)))
+		if len(r.Traces) == 3 {
+			r.Job.Deadline = 6 * r.Job.Tick
+		}
+		want, ok := tryAll(r, place.View{Left: r.Job.Work}, money.Amount{})
+		got, on := r.ZoneOptimum()
+		if ok != on || ok && got != want {
+			t.Fatalf("seed %d: %v (%v), by trying everything %v (%v)", seed, got, on, want, ok)
+		}
+		if ok {
+			feasible++
+		}
+	}
+	if feasible < 30 {
+		t.Errorf("only %d of 60 runs could be on time", feasible)
+	}
+}
+
+func TestKeptOptimaAreThoseOfTheSameRunsOnly(t *testing.T) {
+	chance, folder := rand.New(rand.NewPCG(3, 1)), t.TempDir()
+	r := smallRun(chance)
+	r.Job.Work = r.Job.Tick
+	first, err := ZoneOptima([]ZoneRun{*r}, folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	again, err := ZoneOptima([]ZoneRun{*r}, folder, func(int, int) { asked++ })
+	if err != nil || again[0] != first[0] || asked != 0 {
+		t.Errorf("%v after %v, %d solved again, %v", again, first, asked, err)
+	}
+	r.Traces[0].Price[0]++
+	if _, err := ZoneOptima([]ZoneRun{*r}, folder, func(int, int) { asked++ }); err != nil || asked != 1 {
+		t.Errorf("another price: %d solved, %v", asked, err)
+	}
+}
