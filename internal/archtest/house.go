@@ -61,8 +61,8 @@ var House = []Room{
 	{Path: "check", Floor: 2},
 	{Path: "draw", Floor: 2},
 
-	{Path: "market", Floor: 1, Chance: true},
 	{Path: "catalog", Floor: 1},
+	{Path: "market", Floor: 1, Chance: true},
 	{Path: "spec", Floor: 1, Third: []string{"gopkg.in/yaml.v3"}},
 	{Path: "ignore", Floor: 1},
 	{Path: "money", Floor: 1},

@@ -1,0 +1,234 @@
+// Package catalog holds what can be bought: facts of accelerators, machine types
+// with their list and spot prices, how providers bill and warn, and the user's own
+// prices laid over them. Every fact names its source; what has none is unknown.
+//
+// The rows that the binary carries are written by hack/catalog and dated; newer
+// ones are laid over them with With, the user's own with Overlay.
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// Figure is a number that may be unknown; its zero value is unknown.
+type Figure struct {
+	V  float64
+	OK bool
+}
+
+// Known returns the figure v.
+func Known(v float64) Figure { return Figure{V: v, OK: true} }
+
+// MarshalJSON writes null for what is unknown.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if !f.OK {
+		return []byte("null"), nil
+	}
+	return json.Marshal(f.V)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *Figure) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*f = Figure{}
+		return nil
+	}
+	f.OK = true
+	return json.Unmarshal(b, &f.V)
+}
+
+// Risk is a published share of machines that were interrupted within a month,
+// from Low to High, 0 to 1. The zero value is unknown.
+type Risk struct {
+	Low, High float64
+	Known     bool
+}
+
+// Listing is an offer of a machine type with the price that a source states.
+// The quote's Available is always false: a catalogue knows no capacity.
+type Listing struct {
+	Offer market.Offer
+	Quote market.Quote // At is zero where the source has no date
+
+	// AcceleratorMemory is what one accelerator has, as far as it can be used; 0 is unknown.
+	AcceleratorMemory size.Bytes
+	Disk              Figure // local, GB
+	Network           Figure // Gbit/s
+	Risk              Risk
+	// Listed is the price before the user's discount, where there is one.
+	Listed *money.Rate
+	// RuleSource says where billing rule and notice come from; "" where they are unknown.
+	RuleSource string
+}
+
+// Spec returns the facts of the listing's accelerator, and false where none are known.
+func (l Listing) Spec() (Accelerator, bool) { return Find(l.Offer.Accelerator) }
+
+// Age returns how old the price is, and false where its date is unknown.
+func (l Listing) Age(now time.Time) (time.Duration, bool) {
+	if !l.Quote.Priced || l.Quote.At.IsZero() {
+		return 0, false
+	}
+	return now.Sub(l.Quote.At), true
+}
+
+// Stale reports whether the price is older than limit or of unknown age: it may
+// be shown and ranked, and is never spent on without a live check.
+func (l Listing) Stale(now time.Time, limit time.Duration) bool {
+	age, ok := l.Age(now)
+	return !ok || age > limit
+}
+
+// PerDollar returns dense teraflops at p that a currency unit an hour rents, and
+// false where price or rate is unknown, or the price is zero.
+func (l Listing) PerDollar(p Precision) (float64, bool) {
+	spec, ok := l.Spec()
+	if !ok || !l.Quote.Priced || l.Quote.Rate == 0 {
+		return 0, false
+	}
+	rate, ok := spec.Dense(p)
+	return rate * float64(l.Offer.Accelerators) / l.Quote.Rate.Float(), ok
+}
+
+// Why a row was not taken, or not as it stands.
+const (
+	Duplicate   = "duplicate"    // the same offer stands twice in one source; the first row was kept
+	Negative    = "negative"     // a price below zero
+	ZeroPrice   = "zero_price"   // a price of zero, which says that there is none
+	NoPrice     = "no_price"     // no price stands there
+	BadPrice    = "bad_price"    // a price that is no decimal number, or too large
+	BadCurrency = "bad_currency" // no currency that is known
+	BadRow      = "bad_row"      // a field is missing or malformed
+	NoMachine   = "no_machine"   // a price of a machine of which nothing else is known
+	OtherUse    = "other_use"    // another operating system, tenancy, term or product
+	NoMatch     = "no_match"     // a row of the user's that touches nothing
+)
+
+// Skip is a row that was not taken.
+type Skip struct {
+	Source string `json:"source"`
+	Row    int    `json:"row,omitempty"` // 0 where the source has no rows
+	Name   string `json:"name,omitempty"`
+	Why    string `json:"why"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Catalog is listings, one an offer, ordered by offer, and what was skipped.
+type Catalog struct {
+	Listings []Listing
+	Skipped  []Skip
+}
+
+// New returns the catalogue of rows from one source. Of rows for the same offer
+// the first is kept, and the others are skipped.
+func New(source string, rows []Listing, skipped []Skip) Catalog {
+	c := Catalog{Skipped: slices.Clone(skipped)}
+	seen := map[market.OfferID]bool{}
+	for _, r := range rows {
+		if seen[r.Offer.ID] {
+			c.Skipped = append(c.Skipped, Skip{Source: source, Name: string(r.Offer.ID), Why: Duplicate})
+			continue
+		}
+		seen[r.Offer.ID] = true
+		c.Listings = append(c.Listings, r)
+	}
+	c.sort()
+	return c
+}
+
+// With lays newer over c: an offer in both is taken from newer, unless its price
+// is older, unpriced or undated where that of c is not.
+func (c Catalog) With(newer Catalog) Catalog {
+	out := Catalog{Skipped: slices.Concat(c.Skipped, newer.Skipped)}
+	at := map[market.OfferID]int{}
+	for _, l := range c.Listings {
+		at[l.Offer.ID] = len(out.Listings)
+		out.Listings = append(out.Listings, l)
+	}
+	for _, l := range newer.Listings {
+		i, ok := at[l.Offer.ID]
+		switch {
+		case !ok:
+			out.Listings = append(out.Listings, l)
+		case l.Quote.Priced && (!out.Listings[i].Quote.Priced || !l.Quote.At.Before(out.Listings[i].Quote.At)):
+			out.Listings[i] = l
+		}
+	}
+	out.sort()
+	return out
+}
+
+func (c *Catalog) sort() {
+	slices.SortStableFunc(c.Listings, func(a, b Listing) int { return cmp.Compare(a.Offer.ID, b.Offer.ID) })
+}
+
+// Machine returns a listing of the machine type of a provider for its shape, in
+// whatever region and capacity, and false where there is none.
+func (c Catalog) Machine(provider, machine string) (Listing, bool) {
+	i := slices.IndexFunc(c.Listings, func(l Listing) bool {
+		return l.Offer.Provider == provider && strings.EqualFold(l.Offer.Machine, machine)
+	})
+	if i < 0 {
+		return Listing{}, false
+	}
+	return c.Listings[i], true
+}
+
+// Machines returns a listing of each machine type of a provider, ordered by its name.
+func (c Catalog) Machines(provider string) []Listing {
+	var out []Listing
+	seen := map[string]bool{}
+	for _, l := range c.Listings {
+		if l.Offer.Provider == provider && !seen[l.Offer.Machine] {
+			seen[l.Offer.Machine] = true
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b Listing) int { return cmp.Compare(a.Offer.Machine, b.Offer.Machine) })
+	return out
+}
+
+// Sell returns shape as it is sold elsewhere: its region, zone, capacity and
+// price replaced, and the provider's rules for that capacity.
+func Sell(shape Listing, region, zone string, capacity market.Capacity, q market.Quote, currency money.Currency) Listing {
+	l := shape
+	l.Offer.Region, l.Offer.Zone, l.Offer.Capacity, l.Offer.Currency = region, zone, capacity, currency
+	l.Quote, l.Risk, l.Listed = q, Risk{}, nil
+	return l.settle()
+}
+
+// settle gives the listing its name and the provider's rules.
+func (l Listing) settle() Listing {
+	place := l.Offer
+	if place.Zone == "" {
+		place.Zone = place.Region // sold by the region
+	}
+	l.Offer.ID = market.ID(place)
+	l.Quote.Offer, l.Quote.Available = l.Offer.ID, false
+	rule, ok := RuleOf(l.Offer.Provider, l.Offer.Capacity)
+	l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = market.Billing{}, 0, 0, ""
+	if ok {
+		l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = rule.Billing, rule.Notice, rule.MaxLifetime, rule.Source
+	}
+	if spec, ok := l.Spec(); ok {
+		l.AcceleratorMemory = spec.Usable()
+	}
+	return l
+}
+
+// currencies are the codes of ISO 4217 in which the clouds publish prices.
+const currencies = " AED ARS AUD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR JPY KRW MXN MYR NGN NOK NZD PEN PHP PLN RON RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR "
+
+// ParseCurrency reads a currency's code, and says false where it is none.
+func ParseCurrency(s string) (money.Currency, bool) {
+	code := strings.ToUpper(strings.TrimSpace(s))
+	return money.Currency(code), len(code) == 3 && strings.Contains(currencies, " "+code+" ")
+}

@@ -1,0 +1,356 @@
+package catalog_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// facts is the folder that the embedded rows were written from.
+const facts = "../../../shared/data/estimate"
+
+func TestEveryEmbeddedFactHasASourceAndEveryPriceIsAboveZero(t *testing.T) {
+	c := catalog.Builtin()
+	if len(c.Listings) < 150 {
+		t.Fatalf("%d listings are embedded", len(c.Listings))
+	}
+	for _, l := range c.Listings {
+		if l.Quote.Source == "" || !l.Quote.Priced || l.Quote.Rate <= 0 || l.Offer.Currency != money.USD {
+			t.Errorf("%s: %+v", l.Offer.ID, l.Quote)
+		}
+		if l.Quote.Available {
+			t.Errorf("%s is called available, which no catalogue knows", l.Offer.ID)
+		}
+	}
+	for _, a := range catalog.Accelerators() {
+		if a.Source == "" || a.Memory <= 0 || a.UsableMemory > 0 && a.UsableSource == "" {
+			t.Errorf("%s has no source", a.Name)
+		}
+		if a.UsableMemory > a.Memory*110/100 || a.UsableMemory > 0 && a.UsableMemory < a.Memory*95/100 {
+			t.Errorf("%s: %v of %v usable", a.Name, a.UsableMemory, a.Memory)
+		}
+	}
+}
+
+func TestTheEmbeddedRowsAreThoseThatTheirFactsGive(t *testing.T) {
+	if _, err := os.Stat(facts); err != nil {
+		t.Skipf("SKIP %s: the facts that the embedded rows are written from are not here", facts)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command("go", "run", "./hack/catalog", "../shared/data/estimate", dir)
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"accelerators.csv", "listings.csv"} {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("%s differs: go run ./hack/catalog ../shared/data/estimate internal/catalog", name)
+		}
+	}
+}
+
+func TestUnknownIsNeverZero(t *testing.T) {
+	t4, _ := catalog.Find("t4")
+	if v, ok := t4.Dense(catalog.BF16); ok {
+		t.Errorf("a T4 has no bfloat16, and says %v", v)
+	}
+	if v, ok := t4.Dense(catalog.FP16); !ok || v != 65 {
+		t.Errorf("T4 fp16 = %v, %v", v, ok)
+	}
+	v5p, _ := catalog.Find("TPU-v5p")
+	if v5p.Link.OK || v5p.Power.OK {
+		t.Errorf("TPU-v5p: link %v, power %v", v5p.Link, v5p.Power)
+	}
+	c := catalog.Builtin()
+	for _, l := range c.Listings {
+		if l.Offer.Machine == "gpu_8x_v100" {
+			if _, ok := l.Spec(); ok {
+				t.Errorf("the source does not say which V100, the catalogue says %s", l.Offer.Accelerator)
+			}
+			if _, ok := l.PerDollar(catalog.FP16); ok {
+				t.Error("a rate of unknown facts")
+			}
+			if !l.Stale(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 1e6*time.Hour) {
+				t.Error("a price without a date is fresh")
+			}
+		}
+	}
+}
+
+func TestAQueryNamesTheKindsThatItsWordsAreIn(t *testing.T) {
+	for _, c := range []struct {
+		query, name string
+		want        bool
+	}{
+		{"H100", "H100-SXM-80GB", true}, {"h100", "H100-NVL-94GB", true}, {"H100", "H200-SXM", false},
+		{"A100-80GB", "A100-PCIe-80GB", true}, {"A100-80GB", "A100-SXM-40GB", false}, {"A10", "A10G", false},
+		{"A100", "A100-SXM-40GB", true}, {"L4", "L4", true}, {"L4", "l4-part", false}, {"L4-part", "l4-part", true},
+		{"NVIDIA A100-SXM4-80GB", "A100-SXM-80GB", true}, {"RTX 4090", "RTX4090", true}, {"Trainium", "Trainium1", true},
+		{"L4", "L40S", false}, {"", "L4", false}, {"H100", "", false}, {"TPU-v5e", "TPU-v5p", false}, {"TPU", "TPU-v5p", true},
+	} {
+		if got := catalog.Matches(c.query, c.name); got != c.want {
+			t.Errorf("Matches(%q, %q) = %v", c.query, c.name, got)
+		}
+	}
+	for _, c := range []struct {
+		name, machine string
+		memory        size.Bytes
+		want          string
+	}{
+		{"H100", "gpu_8x_h100_sxm5", 0, "H100-SXM-80GB"}, {"H100", "gpu_1x_h100_pcie", 0, "H100-PCIe-80GB"}, {"H100", "box", 0, "H100"},
+		{"V100-32GB", "x", 0, "V100-SXM2-32GB"}, {"A100", "a2-highgpu-8g", 40 * size.GiB, "A100"}, {"T4", "x", 0, "T4"}, {"Gaudi", "x", 0, "Gaudi"},
+		{"H200", "x", 0, "H200-SXM"},
+	} {
+		if got := catalog.Resolve(c.name, c.machine, c.memory); got != c.want {
+			t.Errorf("Resolve(%q, %q, %v) = %q, want %q", c.name, c.machine, c.memory, got, c.want)
+		}
+	}
+}
+
+const small = "provider,region,machine,capacity,accelerator,accelerators,cpus,price,currency,at,source\n"
+
+func TestARowThatDoesNotSayWhatItMustIsSkippedAndCounted(t *testing.T) {
+	for _, c := range []struct{ row, why string }{
+		{"aws,us-east-1,m,spot,,,4,-1.00,USD,,s", catalog.Negative},
+		{"aws,us-east-1,m,spot,,,4,0,USD,,s", catalog.ZeroPrice},
+		{"aws,us-east-1,m,spot,,,4,0.000,USD,,s", catalog.ZeroPrice},
+		{"aws,us-east-1,m,spot,,,4,1.2.3,USD,,s", catalog.BadPrice},
+		{"aws,us-east-1,m,spot,,,4,NaN,USD,,s", catalog.BadPrice},
+		{"aws,us-east-1,m,spot,,,4,99999999999,USD,,s", catalog.BadPrice},
+		{"aws,us-east-1,m,spot,,,4,1,XYZ,,s", catalog.BadCurrency},
+		{"aws,us-east-1,m,spot,,,4,1,,,s", catalog.BadCurrency},
+		{"aws,us-east-1,m,cheap,,,4,1,USD,,s", catalog.BadRow},
+		{"aws,,m,spot,,,4,1,USD,,s", catalog.BadRow},
+		{"aws,us-east-1,m,spot,,,many,1,USD,,s", catalog.BadRow},
+		{"aws,us-east-1,m,spot,,,4,1,USD,yesterday,s", catalog.BadRow},
+		{"aws,us-east-1,m,spot,H100,,4,1,USD,,s", catalog.BadRow},
+		{"aws,us-east-1,m,spot,,,4,1,USD", catalog.BadRow},
+		{"aws,us-east-1,good,spot,,,4,2,USD,,s", catalog.Duplicate},
+	} {
+		text := small + "aws,us-east-1,good,spot,,,4,1,USD,2026-01-02,s\n" + c.row + "\n"
+		got, err := catalog.Read("page", text)
+		if err != nil {
+			t.Errorf("%s: %v", c.row, err)
+			continue
+		}
+		if len(got.Listings) != 1 || got.Listings[0].Quote.Rate.String() != "1" || len(got.Skipped) != 1 || got.Skipped[0].Why != c.why {
+			t.Errorf("%s: %d listings, skipped %+v, want %s", c.row, len(got.Listings), got.Skipped, c.why)
+		}
+	}
+	got, err := catalog.Read("page", small+"aws,us-east-1,m,spot,,,4,,USD,,s\n")
+	if err != nil || len(got.Listings) != 1 || got.Listings[0].Quote.Priced {
+		t.Errorf("a row without a price: %+v, %v, want it unpriced", got, err)
+	}
+	for _, text := range []string{"", "provider,region\n", "a,b\n1,2\n", "<html>\n<p>\n"} {
+		if got, err := catalog.Read("page", text); err == nil {
+			t.Errorf("%q became %+v without an error", text, got)
+		}
+	}
+}
+
+func TestWhatIsWrittenIsReadBack(t *testing.T) {
+	want := catalog.Builtin()
+	got, err := catalog.Read("copy", catalog.Write(want.Listings))
+	if err != nil || len(got.Skipped) > 0 || len(got.Listings) != len(want.Listings) {
+		t.Fatalf("%d of %d, skipped %v, %v", len(got.Listings), len(want.Listings), got.Skipped, err)
+	}
+	for i := range got.Listings {
+		if got.Listings[i] != want.Listings[i] {
+			t.Errorf("%+v\nbecame\n%+v", want.Listings[i], got.Listings[i])
+		}
+	}
+}
+
+func one(t *testing.T, price, at string) catalog.Catalog {
+	t.Helper()
+	c, err := catalog.Read("test", small+"aws,us-east-1,m,spot,,,4,"+price+",USD,"+at+",s\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestTheNewerPriceStandsWhateverTheOrder(t *testing.T) {
+	for _, c := range []struct{ a, atA, b, atB, want string }{
+		{"1", "2026-01-01", "2", "2026-02-01", "2"},
+		{"1", "2026-02-01", "2", "2026-01-01", "1"},
+		{"1", "2026-01-01", "2", "", "1"},
+		{"1", "", "2", "2026-01-01", "2"},
+		{"1", "2026-01-01", "", "2026-02-01", "1"},
+		{"", "2026-02-01", "2", "2026-01-01", "2"},
+	} {
+		got := one(t, c.a, c.atA).With(one(t, c.b, c.atB))
+		if len(got.Listings) != 1 || got.Listings[0].Quote.Rate.String() != c.want {
+			t.Errorf("%+v: %v", c, got.Listings)
+		}
+	}
+}
+
+func TestTheUsersPricesAndDiscountsLieOverTheLists(t *testing.T) {
+	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	c, err := catalog.Builtin().Overlay("prices.csv", `provider,region,machine,capacity,price,currency,discount,accelerator,accelerators,cpus,memory_gib
+aws,*,p5.*,on-demand,,,25%,,,,
+aws,,p5.48xlarge,,,,0.5,,,,
+gcp,us-central1,a3-highgpu-8g,spot,30.5,EUR,,,,,
+slurm,cluster,a100-node,reserved,0,,,A100-SXM-80GB,8,64,512
+aws,*,no-such,,,,10%,,,,
+aws,*,p5.*,,,,125%,,,,
+aws,*,p5.*,,1,USD,10%,,,,
+aws,*,p5.*,,-3,USD,,,,,
+mine,here,box,reserved,0.10,USD,,,,,
+`, day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(id market.OfferID) catalog.Listing {
+		for _, l := range c.Listings {
+			if l.Offer.ID == id {
+				return l
+			}
+		}
+		t.Fatalf("no %s", id)
+		return catalog.Listing{}
+	}
+	// 55.04 less a quarter is 41.28, and half of that is 20.64.
+	if l := find("aws/us-east-1/p5.48xlarge/on-demand"); l.Quote.Rate.String() != "20.64" || l.Listed == nil || l.Listed.String() != "55.04" {
+		t.Errorf("%+v, listed %v", l.Quote, l.Listed)
+	}
+	if l := find("gcp/us-central1/a3-highgpu-8g/spot"); l.Quote.Rate.String() != "30.5" || l.Offer.Currency != "EUR" || !l.Quote.At.Equal(day) {
+		t.Errorf("%+v", l)
+	}
+	own := find("slurm/cluster/a100-node/reserved")
+	if !own.Quote.Priced || own.Quote.Rate != 0 || own.AcceleratorMemory != 81920*size.MiB || own.Offer.CPUs != 64 {
+		t.Errorf("a machine of the user's own: %+v", own)
+	}
+	var why []string
+	for _, s := range c.Skipped {
+		why = append(why, fmt.Sprint(s.Row, " ", s.Why))
+	}
+	want := []string{"6 no_match", "7 bad_price", "8 bad_row", "9 negative", "10 no_machine"}
+	if strings.Join(why, ",") != strings.Join(want, ",") {
+		t.Errorf("skipped %v, want %v", why, want)
+	}
+	if _, err := catalog.Builtin().Overlay("x", "a,b\n1,2\n", day); err == nil {
+		t.Error("a file without its columns is taken")
+	}
+}
+
+func TestFilters(t *testing.T) {
+	c := catalog.Builtin()
+	var f catalog.Filter
+	if err := f.ParseAccelerator("H100:8"); err != nil {
+		t.Fatal(err)
+	}
+	f.Memory, f.Regions, f.Capacity = 80*size.GB, []string{"us-*"}, []market.Capacity{market.Spot}
+	got := c.Match(f)
+	if len(got) != 1 || got[0].Offer.ID != "gcp/us-central1/a3-highgpu-8g/spot" {
+		t.Errorf("H100:8 spot in us-*: %v", got)
+	}
+	if got := c.Match(catalog.Filter{Regions: []string{"eu-*"}}); len(got) != 0 {
+		t.Errorf("in eu-*: %d", len(got))
+	}
+	for _, l := range c.Match(catalog.Filter{Accelerator: "none", CPUs: 8}) {
+		if l.Offer.Accelerators > 0 || l.Offer.CPUs < 8 {
+			t.Errorf("%+v", l.Offer)
+		}
+	}
+	for _, bad := range []string{"", ":8", "H100:", "H100:0", "H100:8..4", "H100:x", "H100:1..2+", "H100:1+..2"} {
+		if err := new(catalog.Filter).ParseAccelerator(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	if (catalog.Filter{Regions: []string{"eu-[a"}}).Check() == nil {
+		t.Error("a malformed pattern is taken")
+	}
+}
+
+func TestADecimalIsWrittenWithoutItsExponentAndKeepsItsValue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(0, 1e12).Draw(t, "n")
+		e := rapid.IntRange(-6, 2).Draw(t, "e")
+		got, ok := catalog.Plain(fmt.Sprintf("%de%d", n, e))
+		if !ok {
+			t.Fatalf("%de%d is no number", n, e)
+		}
+		want, err := money.Parse(fmt.Sprint(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := money.Parse(got)
+		if err != nil {
+			t.Fatalf("%de%d became %q: %v", n, e, got, err)
+		}
+		// a × 10^-e = n
+		for ; e > 0; e-- {
+			sum := money.Amount{}
+			for range 10 {
+				sum = sum.Add(want)
+			}
+			want = sum
+		}
+		for ; e < 0; e++ {
+			sum := money.Amount{}
+			for range 10 {
+				sum = sum.Add(a)
+			}
+			a = sum
+		}
+		if a != want {
+			t.Fatalf("%q is %v, want %v", got, a, want)
+		}
+	})
+	for _, bad := range []string{"", "e5", "1e", "1e99", "--1", "1,5", "0x10", "Inf"} {
+		if got, ok := catalog.Plain(bad); ok {
+			t.Errorf("%q became %q", bad, got)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(small + "aws,us-east-1,m,spot,H100,8,4,1e-3,USD,2026-01-01,s\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := catalog.Read("fuzz", text)
+		if err != nil {
+			return
+		}
+		rows, _ := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if len(rows) > 0 && len(c.Listings)+len(c.Skipped) != len(rows)-1 {
+			t.Errorf("%d rows, %d listings and %d skipped", len(rows)-1, len(c.Listings), len(c.Skipped))
+		}
+		for _, l := range c.Listings {
+			if l.Quote.Rate < 0 || l.Quote.Priced && l.Quote.Rate == 0 {
+				t.Errorf("price %v", l.Quote)
+			}
+		}
+	})
+}
+
+func ExampleCatalog_Match() {
+	f := catalog.Filter{Capacity: []market.Capacity{market.OnDemand}, Providers: []string{"aws"}}
+	_ = f.ParseAccelerator("H100:8")
+	for _, l := range catalog.Builtin().Match(f) {
+		perDollar, _ := l.PerDollar(catalog.BF16)
+		fmt.Printf("%s %s/h on %s, %.0f dense bf16 TFLOP/s for a dollar an hour\n", l.Offer.ID, money.Format(l.Quote.Rate.Until(time.Hour), l.Offer.Currency, 2), l.Quote.At.Format(time.DateOnly), perDollar)
+	}
+	// Output: aws/us-east-1/p5.48xlarge/on-demand $55.04/h on 2026-07-20, 144 dense bf16 TFLOP/s for a dollar an hour
+}

@@ -1,0 +1,102 @@
+package catalog
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// Filter says which listings are wanted. Zero fields ask for nothing.
+type Filter struct {
+	Accelerator string // H100, A100-80GB; "none" for machines without
+	Least       int    // accelerators in a machine
+	Most        int    // 0 is no limit
+	// Memory is what one accelerator must have; a machine without accelerators
+	// and one whose memory is unknown do not have it.
+	Memory    size.Bytes
+	CPUs      int
+	RAM       size.Bytes // of the machine
+	Providers []string   // patterns: *, ? and [a-z], of the whole name
+	Regions   []string   // patterns, of a region or a zone
+	Machines  []string   // patterns
+	Capacity  []market.Capacity
+	MaxRate   money.Rate // of an hour, in whatever currency; 0 is no limit
+}
+
+// ParseAccelerator reads a kind with a count into f: H100, H100:8, H100:2+ or H100:1..8.
+func (f *Filter) ParseAccelerator(s string) error {
+	kind, count, counted := strings.Cut(s, ":")
+	if f.Accelerator = strings.TrimSpace(kind); f.Accelerator == "" {
+		return fmt.Errorf("%q is not an accelerator such as H100, H100:8, H100:2+ or H100:1..8", s)
+	}
+	if !counted {
+		return nil
+	}
+	low, high, isRange := strings.Cut(count, "..")
+	low, isOpen := strings.CutSuffix(low, "+")
+	least, err := strconv.Atoi(strings.TrimSpace(low))
+	f.Least, f.Most = least, least
+	if err == nil && isRange {
+		f.Most, err = strconv.Atoi(strings.TrimSpace(high))
+	}
+	if isOpen {
+		f.Most = 0
+	}
+	if err != nil || f.Least < 1 || !isOpen && f.Most < f.Least || isOpen && isRange {
+		return fmt.Errorf("%q is not a count of accelerators such as 8, 2+ or 1..8", count)
+	}
+	return nil
+}
+
+// Check says what is wrong with the patterns.
+func (f Filter) Check() error {
+	for _, p := range slices.Concat(f.Providers, f.Regions, f.Machines) {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("pattern %q: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// Match returns the listings that f asks for, in the order of the catalogue.
+func (c Catalog) Match(f Filter) []Listing {
+	var out []Listing
+	for _, l := range c.Listings {
+		if f.takes(l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func (f Filter) takes(l Listing) bool {
+	o := l.Offer
+	switch {
+	case f.Accelerator == "none":
+		if o.Accelerator != "" {
+			return false
+		}
+	case f.Accelerator != "" && !Matches(f.Accelerator, o.Accelerator):
+		return false
+	}
+	return o.Accelerators >= f.Least && (f.Most == 0 || o.Accelerators <= f.Most) &&
+		(f.Memory == 0 || o.Accelerator != "" && l.AcceleratorMemory >= f.Memory) &&
+		o.CPUs >= f.CPUs && o.Memory >= f.RAM &&
+		(len(f.Capacity) == 0 || slices.Contains(f.Capacity, o.Capacity)) &&
+		(f.MaxRate == 0 || l.Quote.Priced && l.Quote.Rate <= f.MaxRate) &&
+		matchAny(f.Providers, o.Provider) && matchAny(f.Machines, o.Machine) &&
+		(matchAny(f.Regions, o.Region) || o.Zone != "" && matchAny(f.Regions, o.Zone))
+}
+
+func matchAny(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(strings.ToLower(p), strings.ToLower(name))
+		return ok && err == nil
+	})
+}

@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// Overlay lays the user's own prices and discounts over c. The text is a listings
+// file in which provider, region, machine and capacity may be patterns, and a
+// column discount may stand (25% or 0.25):
+//
+//	provider,region,machine,capacity,price,currency,discount,accelerator,accelerators,cpus,memory_gib,at
+//	aws,*,p5*,on-demand,,,25%,,,,,
+//	slurm,cluster,a100-node,reserved,0.90,USD,,A100-SXM-80GB,8,64,512,2026-11-01
+//
+// A discount applies to each listing that the row names. A price replaces theirs,
+// or where the row has no pattern and names none, adds a machine of the user's
+// own. Rows apply in their order. A price of zero is taken here as it stands: the
+// machine is paid already. A row that touches nothing is skipped and counted. Prices
+// of rows without a day are of the time at, such as when the file was last written.
+func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
+	rows, err := table(text)
+	if err != nil {
+		return c, fmt.Errorf("read prices of %s: %w", source, err)
+	}
+	for _, name := range []string{"provider", "machine"} {
+		if len(rows) > 0 {
+			if _, ok := rows[0][name]; !ok {
+				return c, fmt.Errorf("read prices of %s: no column %s", source, name)
+			}
+		}
+	}
+	out := Catalog{Listings: slices.Clone(c.Listings), Skipped: slices.Clone(c.Skipped)}
+	for i, r := range rows {
+		if skip := out.lay(source, at, r); skip.Why != "" {
+			skip.Source, skip.Row, skip.Name = source, i+2, r["provider"]+" "+r["machine"]
+			out.Skipped = append(out.Skipped, skip)
+		}
+	}
+	out.sort()
+	return out, nil
+}
+
+// lay applies one row, or says why not.
+func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
+	if r["!"] != "" || r["provider"] == "" || r["machine"] == "" {
+		return Skip{Why: BadRow, Detail: "provider or machine is missing"}
+	}
+	if (r["price"] == "") == (r["discount"] == "") {
+		return Skip{Why: BadRow, Detail: "it says neither or both of price and discount"}
+	}
+	f := Filter{Providers: []string{r["provider"]}, Machines: []string{r["machine"]}}
+	if r["region"] != "" {
+		f.Regions = []string{r["region"]}
+	}
+	if err := f.Check(); err != nil {
+		return Skip{Why: BadRow, Detail: err.Error()}
+	}
+	takes := func(l Listing) bool {
+		return f.takes(l) && (r["capacity"] == "" || matchAny([]string{r["capacity"]}, string(l.Offer.Capacity)))
+	}
+	if r["discount"] != "" {
+		part, ok := parsePart(r["discount"])
+		if !ok {
+			return Skip{Why: BadPrice, Detail: fmt.Sprintf("discount %q is not a share such as 25%% or 0.25", r["discount"])}
+		}
+		touched := false
+		for i, l := range c.Listings {
+			if takes(l) && l.Quote.Priced {
+				listed := l.Quote.Rate
+				if l.Listed == nil {
+					c.Listings[i].Listed = &listed
+				}
+				c.Listings[i].Quote.Rate = off(listed, part)
+				c.Listings[i].Quote.Source = l.Quote.Source + "; discount of " + source
+				touched = true
+			}
+		}
+		if !touched {
+			return Skip{Why: NoMatch}
+		}
+		return Skip{}
+	}
+	rate, why := ParsePrice(r["price"])
+	if why != "" && why != ZeroPrice {
+		return Skip{Why: why, Detail: r["price"]}
+	}
+	code := r["currency"]
+	if code == "" {
+		code = string(money.USD)
+	}
+	currency, ok := ParseCurrency(code)
+	if !ok {
+		return Skip{Why: BadCurrency, Detail: code}
+	}
+	q := market.Quote{Rate: rate, Priced: true, Source: source, At: day}
+	if r["at"] != "" {
+		at, err := ParseTime(r["at"])
+		if err != nil {
+			return Skip{Why: BadRow, Detail: err.Error()}
+		}
+		q.At = at
+	}
+	touched := false
+	for i, l := range c.Listings {
+		if takes(l) {
+			q.Offer = l.Offer.ID
+			c.Listings[i].Quote, c.Listings[i].Offer.Currency, c.Listings[i].Listed = q, currency, nil
+			touched = true
+		}
+	}
+	if touched {
+		return Skip{}
+	}
+	if strings.ContainsAny(r["provider"]+r["machine"]+r["region"]+r["capacity"], "*?[") || r["region"] == "" || r["capacity"] == "" {
+		return Skip{Why: NoMatch}
+	}
+	if r["cpus"] == "" && r["accelerator"] == "" {
+		return Skip{Why: NoMachine, Detail: "it says neither cpus nor accelerator"}
+	}
+	r["price"], r["currency"] = "1", string(currency) // replaced below: a listings file knows no zero
+	l, skip := listing(r)
+	if skip.Why != "" {
+		return skip
+	}
+	q.Offer = l.Offer.ID
+	l.Quote = q
+	c.Listings = append(c.Listings, l)
+	return Skip{}
+}
+
+// million is how many parts a discount is counted in.
+const million = 1_000_000
+
+// parsePart reads 25% or 0.25 as 250,000 parts of a million.
+func parsePart(s string) (parts int64, ok bool) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	rate, err := money.ParseRate(strings.TrimSpace(number))
+	if err != nil {
+		return 0, false
+	}
+	parts = int64(rate) / million // a rate counts 1e-12
+	if percent {
+		parts /= 100
+	}
+	return parts, parts > 0 && parts <= million
+}
+
+// off takes parts of a million from r, exactly but for what is below 1e-12, which is cut off.
+func off(r money.Rate, parts int64) money.Rate {
+	n := new(big.Int).Mul(big.NewInt(int64(r)), big.NewInt(million-parts))
+	return money.Rate(n.Quo(n, big.NewInt(million)).Int64())
+}
