@@ -35,6 +35,7 @@ var House = []Room{
 
 	{Path: "foreign", Floor: 5},  // job files of other tools
 	{Path: "scaffold", Floor: 5}, // a first job file from a look at the folder
+	{Path: "store/storetest", Floor: 5},
 	{Path: "store", Floor: 5},
 	{Path: "provider/local", Floor: 5},
 	{Path: "provider", Floor: 5},

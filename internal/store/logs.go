@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,10 @@ import (
 // and no transaction waits for it. It is not synced: what a crash of the whole
 // machine loses there, the agent's own file still has, and the offset asks for it.
 
-func (s *SQLite) logPath(attempt string) (string, error) {
+// logFiles keeps the output of programs in a folder.
+type logFiles struct{ dir string }
+
+func (s logFiles) logPath(attempt string) (string, error) {
 	if attempt == "" || strings.ContainsAny(attempt, "/\\\x00") || attempt[0] == '.' {
 		return "", fmt.Errorf("log of %q: not the name of an attempt", attempt)
 	}
@@ -23,7 +27,7 @@ func (s *SQLite) logPath(attempt string) (string, error) {
 }
 
 // AppendLog implements Store.
-func (s *SQLite) AppendLog(_ context.Context, attempt string, offset int64, data []byte) (int64, error) {
+func (s logFiles) AppendLog(_ context.Context, attempt string, offset int64, data []byte) (int64, error) {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return 0, err
@@ -50,7 +54,7 @@ func (s *SQLite) AppendLog(_ context.Context, attempt string, offset int64, data
 }
 
 // ReadLog implements Store.
-func (s *SQLite) ReadLog(_ context.Context, attempt string, offset int64, limit int) ([]byte, error) {
+func (s logFiles) ReadLog(_ context.Context, attempt string, offset int64, limit int) ([]byte, error) {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return nil, err
@@ -72,7 +76,7 @@ func (s *SQLite) ReadLog(_ context.Context, attempt string, offset int64, limit 
 }
 
 // LogEnd implements Store.
-func (s *SQLite) LogEnd(_ context.Context, attempt string) (int64, error) {
+func (s logFiles) LogEnd(_ context.Context, attempt string) (int64, error) {
 	path, err := s.logPath(attempt)
 	if err != nil {
 		return 0, err
@@ -85,4 +89,20 @@ func (s *SQLite) LogEnd(_ context.Context, attempt string) (int64, error) {
 		return 0, fmt.Errorf("read log of %s: %w", attempt, err)
 	}
 	return info.Size(), nil
+}
+
+// Logs implements Store.
+func (s logFiles) Logs(_ context.Context) ([]string, error) {
+	list, err := os.ReadDir(filepath.Join(s.dir, "logs"))
+	if err != nil {
+		return nil, fmt.Errorf("list logs: %w", err)
+	}
+	var names []string
+	for _, f := range list {
+		if name, ok := strings.CutSuffix(f.Name(), ".log"); ok && f.Type().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names) // by attempt, not by file name
+	return names, nil
 }

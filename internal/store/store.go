@@ -39,13 +39,20 @@ type Snapshot struct {
 	State   json.RawMessage
 }
 
-// Store is what the server needs of a database. SQLite is one; PostgreSQL fits behind it.
+// Store is what the server needs of a database. storetest holds every
+// implementation to it.
 type Store interface {
 	// Append writes records, all or none, and returns when they are durable.
 	// They must continue the log without a hole; otherwise ErrConflict.
 	Append(ctx context.Context, records []Record) error
+	// End returns the sequence number of the last record; 0 for an empty log.
+	End(ctx context.Context) (uint64, error)
 	// Records returns at most limit records after a sequence number, without their postings.
 	Records(ctx context.Context, after uint64, limit int) ([]Record, error)
+	// RecordsOf is Records of one kind of event.
+	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error)
+	// WholeRecords is Records with their postings.
+	WholeRecords(ctx context.Context, after uint64, limit int) ([]Record, error)
 	// Seen returns the event that carries the idempotency key.
 	Seen(ctx context.Context, tenant, key string) (seq uint64, ok bool, err error)
 	// SaveSnapshot keeps s and the one before it.
@@ -60,9 +67,16 @@ type Store interface {
 	// ReadLog returns at most limit bytes from offset; none at the end.
 	ReadLog(ctx context.Context, attempt string, offset int64, limit int) ([]byte, error)
 	LogEnd(ctx context.Context, attempt string) (int64, error)
+	// Logs returns the attempts that have output, sorted.
+	Logs(ctx context.Context) ([]string, error)
 
 	// PutMeta and Meta keep small facts by name.
 	PutMeta(ctx context.Context, key, value string) error
 	Meta(ctx context.Context, key string) (value string, ok bool, err error)
+	AllMeta(ctx context.Context) (map[string]string, error)
 	Close() error
 }
+
+// partSize is how many bytes of a snapshot are one row: small enough that an
+// append does not wait long behind it.
+const partSize = 4 << 20

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// schemas returns the migrations of a backend in order; the first leads to schema 1.
+func schemas(backend string) ([]string, error) {
+	return fs.Glob(migrations, "migrations/"+backend+"/*.sql") // sorted
+}
+
+// Migrate brings db to the newest schema and returns the versions it applied.
+// Each runs in a transaction of its own, together with the note that it ran. A
+// database that holds something is copied beside itself first.
+func Migrate(ctx context.Context, db *sql.DB, path string) (applied []int, err error) {
+	files, err := schemas("sqlite")
+	if err != nil {
+		return nil, err
+	}
+	return migrate(ctx, db, path, files)
+}
+
+func migrate(ctx context.Context, db *sql.DB, path string, files []string) (applied []int, err error) {
+	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, at TEXT NOT NULL) STRICT"); err != nil {
+		return nil, fmt.Errorf("read schema version: %w", err)
+	}
+	var have int
+	if err := db.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&have); err != nil {
+		return nil, fmt.Errorf("read schema version: %w", err)
+	}
+	if have > len(files) {
+		return nil, newer(have, len(files))
+	}
+	if have > 0 && have < len(files) {
+		if err := copyAside(ctx, db, fmt.Sprintf("%s.schema-%d", path, have)); err != nil {
+			return nil, fmt.Errorf("copy the database before its schema changes: %w: is its disk full?", err)
+		}
+	}
+	for i, name := range files[have:] {
+		version := have + i + 1
+		if err := apply(ctx, db, name, version); err != nil {
+			return applied, fmt.Errorf("migrate to %d (%s): %w", version, name, err)
+		}
+		applied = append(applied, version)
+	}
+	return applied, nil
+}
+
+// copyAside writes a whole copy of the database, or none.
+func copyAside(ctx context.Context, db *sql.DB, path string) error {
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // a copy that was cut short
+	}
+	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", path+".new"); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func newer(have, known int) error {
+	return fmt.Errorf("the database has schema %d, this program knows only %d: use a newer program", have, known)
+}
+
+func apply(ctx context.Context, db *sql.DB, name string, version int) error {
+	text, err := migrations.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // no-op after Commit
+	if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO schema_version (version, at) VALUES (?, datetime('now'))", version); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

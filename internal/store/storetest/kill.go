@@ -1,0 +1,115 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"scrimp/internal/store"
+)
+
+// childVariable names the place that a child process appends to.
+const childVariable = "SCRIMP_STORETEST_CHILD"
+
+// Main is what a TestMain calls: in the child process of the kill -9 test it
+// appends until it is killed; otherwise it runs the tests.
+func Main(m *testing.M, backends ...Backend) int {
+	name, place, ok := strings.Cut(os.Getenv(childVariable), " ")
+	if !ok {
+		return m.Run()
+	}
+	for _, b := range backends {
+		if b.Name == name {
+			fmt.Fprintln(os.Stderr, child(b, place))
+		}
+	}
+	return 1
+}
+
+// child continues the log and says of each batch when it is durable.
+func child(b Backend, place string) error {
+	ctx := context.Background()
+	s, err := b.Open(ctx, place)
+	if err != nil {
+		return err
+	}
+	end, err := s.End(ctx)
+	if err != nil {
+		return err
+	}
+	var w Writer
+	w.Make(int(end))
+	for n := 1; ; n = n%40 + 3 {
+		if err := s.Append(ctx, w.Make(n)); err != nil {
+			return err
+		}
+		fmt.Println(w.Next - 1)
+	}
+}
+
+func locked(t *testing.T, b Backend) {
+	place := b.Place(t)
+	s := b.open(t, place)
+	other, err := b.Open(t.Context(), place)
+	if err == nil {
+		_ = other.Close()
+	}
+	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Fatalf("a second server: %v; want ErrLocked with the process that has it", err)
+	}
+	t.Logf("as a user reads it: %v", err)
+	must(t, s.Append(t.Context(), new(Writer).Make(3))) // the first is not hurt
+	must(t, s.Close())
+	b.open(t, place)
+}
+
+func killed(t *testing.T, b Backend) {
+	place := b.Place(t)
+	var want Writer
+	acked := uint64(0)
+	for round := range 4 {
+		acked = max(acked, runChild(t, b, place, acked+uint64(100+37*round)))
+		s := b.open(t, place) // the dead hold no lock
+		got := all(t, s)
+		if uint64(len(got)) < acked {
+			t.Fatalf("round %d: %d records, but %d were acknowledged", round, len(got), acked)
+		}
+		want = Writer{}
+		same(t, got, want.Make(len(got)))
+		verify(t, s)
+		must(t, s.Close())
+	}
+}
+
+// runChild starts a child that appends, kills it -9 once it has acknowledged
+// record until, and returns the last that it did.
+func runChild(t *testing.T, b Backend, place string, until uint64) (acked uint64) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), childVariable+"="+b.Name+" "+place)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		n, err := strconv.ParseUint(lines.Text(), 10, 64)
+		if err != nil {
+			t.Fatalf("the child says %q", lines.Text())
+		}
+		if acked = n; acked >= until {
+			_ = cmd.Process.Kill() // and read on: what it said before it died counts
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	if acked < until {
+		t.Fatalf("the child ended at %d before it was killed", acked)
+	}
+	return acked
+}
