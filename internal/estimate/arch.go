@@ -1,0 +1,168 @@
+package estimate
+
+import "math"
+
+// The public shapes of models, each with its source. Nothing here was fitted.
+const (
+	hf   = "the model's config.json at huggingface.co"
+	timm = "timm, results/benchmark tables (GMACs and activations at the training resolution)"
+	tv   = "torchvision, documentation of the pretrained weights (GFLOPS column, multiply-adds)"
+	dle  = "NVIDIA DeepLearningExamples, model configuration of the README"
+)
+
+// llama is a dense transformer with grouped queries and a gated feed-forward.
+func llama(name string, params, l, d, h, kv, ff, v float64) Model {
+	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: kv, FF: ff, Vocab: v, Gated: true, Source: hf}
+}
+
+// gpt is a dense transformer with a plain feed-forward of four widths.
+func gpt(name string, params, l, d, h, v float64, tied bool, source string) Model {
+	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: h, FF: 4 * d, Vocab: v, Tied: tied, Source: source}
+}
+
+func conv(name string, kind Kind, params, gmacs, acts float64, source string) Model {
+	return Model{Name: name, Kind: kind, Params: params * 1e6, GMACs: gmacs, Acts: acts, Source: source}
+}
+
+func tied(m Model) Model { m.Tied = true; return m }
+
+var published = []Model{
+	llama("llama-7b", 6.74, 32, 4096, 32, 32, 11008, 32000),
+	llama("llama-13b", 13.02, 40, 5120, 40, 40, 13824, 32000),
+	llama("llama-33b", 32.5, 60, 6656, 52, 52, 17920, 32000),
+	llama("llama-65b", 65.2, 80, 8192, 64, 64, 22016, 32000),
+	llama("llama-2-7b", 6.74, 32, 4096, 32, 32, 11008, 32000),
+	llama("llama-2-13b", 13.02, 40, 5120, 40, 40, 13824, 32000),
+	llama("llama-2-70b", 68.98, 80, 8192, 64, 8, 28672, 32000),
+	llama("llama-3-8b", 8.03, 32, 4096, 32, 8, 14336, 128256),
+	llama("llama-3-70b", 70.6, 80, 8192, 64, 8, 28672, 128256),
+	llama("llama-3.1-8b", 8.03, 32, 4096, 32, 8, 14336, 128256),
+	llama("llama-3.1-70b", 70.6, 80, 8192, 64, 8, 28672, 128256),
+	llama("llama-3.1-405b", 405.9, 126, 16384, 128, 8, 53248, 128256),
+	tied(llama("llama-3.2-1b", 1.24, 16, 2048, 32, 8, 8192, 128256)),
+	tied(llama("llama-3.2-3b", 3.21, 28, 3072, 24, 8, 8192, 128256)),
+	llama("tiny-llama", 1.1, 22, 2048, 32, 4, 5632, 32000),
+	llama("codellama-7b", 6.74, 32, 4096, 32, 32, 11008, 32016),
+	llama("codellama-34b", 33.7, 48, 8192, 64, 8, 22016, 32000),
+	llama("mistral-7b", 7.24, 32, 4096, 32, 8, 14336, 32000),
+	llama("phi-3-mini-4k-instruct", 3.82, 32, 3072, 32, 32, 8192, 32064),
+	llama("qwen2-7b", 7.62, 28, 3584, 28, 4, 18944, 152064),
+	llama("qwen2.5-7b", 7.62, 28, 3584, 28, 4, 18944, 152064),
+	llama("qwen2.5-72b", 72.7, 80, 8192, 64, 8, 29568, 152064),
+	{Name: "gemma-2b", Kind: Transformer, Params: 2.51e9, Layers: 18, Dim: 2048, Heads: 8, KV: 1, Head: 256, FF: 16384, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-7b", Kind: Transformer, Params: 8.54e9, Layers: 28, Dim: 3072, Heads: 16, KV: 16, Head: 256, FF: 24576, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-2-2b", Kind: Transformer, Params: 2.61e9, Layers: 26, Dim: 2304, Heads: 8, KV: 4, Head: 256, FF: 9216, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-2-9b", Kind: Transformer, Params: 9.24e9, Layers: 42, Dim: 3584, Heads: 16, KV: 8, Head: 256, FF: 14336, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-2-27b", Kind: Transformer, Params: 27.2e9, Layers: 46, Dim: 4608, Heads: 32, KV: 16, Head: 128, FF: 36864, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "falcon-7b", Kind: Transformer, Params: 7.22e9, Layers: 32, Dim: 4544, Heads: 71, KV: 1, FF: 18176, Vocab: 65024, Tied: true, Source: hf},
+	{Name: "falcon-40b", Kind: Transformer, Params: 41.8e9, Layers: 60, Dim: 8192, Heads: 128, KV: 8, FF: 32768, Vocab: 65024, Tied: true, Source: hf},
+	{Name: "falcon-180b", Kind: Transformer, Params: 179.5e9, Layers: 80, Dim: 14848, Heads: 232, KV: 8, FF: 59392, Vocab: 65024, Source: hf},
+	gpt("phi-1.5", 1.42, 24, 2048, 32, 51200, false, hf),
+	gpt("phi-2", 2.78, 32, 2560, 32, 51200, false, hf),
+	gpt("stablelm-base-alpha-3b", 3.64, 16, 4096, 32, 50688, false, hf),
+	gpt("stablelm-base-alpha-7b", 7.88, 16, 6144, 48, 50688, false, hf),
+	gpt("pythia-1b", 1.01, 16, 2048, 8, 50304, false, hf),
+	gpt("pythia-6.9b", 6.86, 32, 4096, 32, 50432, false, hf),
+	gpt("pythia-12b", 11.85, 36, 5120, 40, 50688, false, hf),
+	gpt("gpt2", 0.124, 12, 768, 12, 50257, true, hf),
+	gpt("gpt2-medium", 0.355, 24, 1024, 16, 50257, true, hf),
+	gpt("gpt2-large", 0.774, 36, 1280, 20, 50257, true, hf),
+	gpt("gpt2-xl", 1.558, 48, 1600, 25, 50257, true, hf),
+	gpt("gpt-j-6b", 6.05, 28, 4096, 16, 50400, false, hf),
+	gpt("gpt3-175b", 174.6, 96, 12288, 96, 51200, true, "Brown et al. 2020, table 2.1"),
+	gpt("gpt3-5b", 5.2, 24, 4096, 32, 51200, true, "NeMo framework recipes"),
+	gpt("gpt3-20b", 20.5, 44, 6144, 48, 51200, true, "NeMo framework recipes"),
+	gpt("nemotron-22b", 22, 40, 6144, 48, 256000, false, "NeMo framework recipes"),
+	gpt("bloom-176b", 176.2, 70, 14336, 112, 250880, true, hf),
+	gpt("bert-base", 0.110, 12, 768, 12, 30522, true, hf),
+	gpt("bert-large", 0.336, 24, 1024, 16, 30522, true, hf),
+	gpt("roberta-base", 0.125, 12, 768, 12, 50265, true, hf),
+	gpt("distilbert", 0.066, 6, 768, 12, 30522, true, hf),
+	gpt("mpt-125m", 0.1253, 12, 768, 12, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-350m", 0.356, 24, 1024, 16, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-760m", 0.7605, 24, 1536, 12, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-1b", 1.316, 24, 2048, 16, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-3b", 2.6518, 32, 2560, 20, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-7b", 6.6589, 32, 4096, 32, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-13b", 12.854, 40, 5120, 40, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-30b", 29.9752, 48, 7168, 56, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	gpt("mpt-70b", 64.8624, 80, 8192, 64, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
+	{Name: "deepseek-v3", Kind: Experts, Params: 671e9, Active: 37e9, Layers: 61, Dim: 7168, Heads: 128, KV: 128, Head: 160, FF: 2048, Vocab: 129280, Gated: true, Source: hf + " (head: mean of 192 for keys and 128 for values)"},
+	{Name: "gpt-oss-120b", Kind: Experts, Params: 116.8e9, Active: 5.1e9, Layers: 36, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, Gated: true, Source: hf},
+	{Name: "gpt-oss-20b", Kind: Experts, Params: 20.9e9, Active: 3.6e9, Layers: 24, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, Gated: true, Source: hf},
+	{Name: "qwen3-30b-a3b", Kind: Experts, Params: 30.5e9, Active: 3.3e9, Layers: 48, Dim: 2048, Heads: 32, KV: 4, Head: 128, FF: 768, Vocab: 151936, Gated: true, Source: hf},
+	{Name: "qwen3-235b-a22b", Kind: Experts, Params: 235e9, Active: 22e9, Layers: 94, Dim: 4096, Heads: 64, KV: 4, Head: 128, FF: 1536, Vocab: 151936, Gated: true, Source: hf},
+	{Name: "mixtral-8x7b", Kind: Experts, Params: 46.7e9, Active: 12.9e9, Layers: 32, Dim: 4096, Heads: 32, KV: 8, FF: 14336, Vocab: 32000, Gated: true, Source: hf},
+	{Name: "transformer-xl base", Kind: Segments, Params: 192e6, Active: 65e6, Layers: 16, Dim: 512, Heads: 8, FF: 2048, Source: dle},
+	{Name: "transformer-xl large", Kind: Segments, Params: 285e6, Active: 220e6, Layers: 18, Dim: 1024, Heads: 16, FF: 4096, Source: dle},
+	conv("resnet-18", Conv, 11.69, 1.82, 2.48, timm),
+	conv("resnet-34", Conv, 21.80, 3.67, 3.74, timm),
+	conv("resnet-50", Conv, 25.56, 4.11, 11.11, timm),
+	conv("resnet-101", Conv, 44.55, 7.83, 16.23, timm),
+	conv("resnet-152", Conv, 60.19, 11.56, 22.56, timm),
+	conv("resnext-101-32x4d", Conv, 44.18, 8.01, 21.23, timm),
+	conv("se-resnext-101-32x4d", Conv, 48.96, 8.02, 21.26, timm),
+	conv("efficientnet-b0", Conv, 5.29, 0.40, 6.75, timm),
+	conv("efficientnet-b4", Conv, 19.34, 4.51, 50.04, timm),
+	conv("efficientnet-widese-b0", Conv, 9.2, 0.40, 6.75, timm),
+	conv("efficientnet-widese-b4", Conv, 32.3, 4.51, 50.04, timm),
+	conv("vgg-16", Conv, 138.36, 15.47, 13.56, timm),
+	conv("mobilenet-v2", Conv, 3.50, 0.31, 6.74, timm),
+	conv("densenet-121", Conv, 7.98, 2.83, 6.90, timm),
+	conv("convnext-tiny", Conv, 28.59, 4.47, 13.44, timm),
+	conv("vit-b-16", Conv, 86.57, 17.58, 23.90, timm),
+	conv("ssd300-r50", Detect, 22.9, 20.5, 40, dle+"; multiply-adds summed over its layers at 300 x 300"),
+	conv("maskrcnn-r50-fpn", Detect, 44.4, 134.38, 300, tv),
+	conv("retinanet", Detect, 34.0, 151.54, 330, tv),
+	{Name: "gnmt", Kind: Recurrent, Params: 160e6, Active: 65e6, Source: dle + " (4+4 layers of 1024; products a token, source and target counted)"},
+	{Name: "tacotron2", Kind: Recurrent, Params: 28.2e6, Source: dle},
+	{Name: "waveglow", Kind: Recurrent, Params: 87.9e6, Source: dle},
+	{Name: "ncf", Kind: Recommend, Params: 31.8e6, Active: 0.11e6, Source: dle + " (products of the dense part)"},
+}
+
+// shapes finds a published model by plain name.
+var shapes = func() map[string]Model {
+	m := map[string]Model{}
+	for _, p := range published {
+		m[plain(p.Name)] = p
+	}
+	for alias, name := range map[string]string{
+		"resnet50v1.5": "resnet50", "resnet50v1.5mxnet": "resnet50", "bertlargesquad": "bertlarge", "bertbasesquad": "bertbase",
+		"bertlargepretraintotarget": "bertlarge", "llama270bloratotarget": "llama270b", "retinanetssdtotarget": "retinanet",
+		"llama38binstruct": "llama38b", "tinyllama1.1b": "tinyllama", "mistral7bv0.1": "mistral7b", "bert": "bertbase",
+	} {
+		m[alias] = m[name]
+	}
+	return m
+}()
+
+// Published is the shape of a public model by any usual spelling of its name.
+func Published(name string) (Model, bool) {
+	m, ok := shapes[plain(name)]
+	return m, ok
+}
+
+// Models is every published shape, in the order of the table.
+func Models() []Model { return append([]Model(nil), published...) }
+
+// Shape is the model of a row: what the row states, and for the rest what is
+// published of a model of that name.
+func (r Row) Shape() Model {
+	m, _ := Published(r.Model)
+	m.Name, m.Kind = r.Model, Kind(r.Family)
+	set := func(p *float64, v, k float64) {
+		if !math.IsNaN(v) && v > 0 {
+			*p = v * k
+		}
+	}
+	set(&m.Params, r.Params, 1e9)
+	set(&m.Active, r.Active, 1e9)
+	set(&m.Layers, r.Layers, 1)
+	set(&m.Dim, r.Dim, 1)
+	set(&m.Heads, r.Heads, 1)
+	set(&m.KV, r.KV, 1)
+	set(&m.FF, r.FF, 1)
+	set(&m.Vocab, r.Vocab, 1)
+	set(&m.GMACs, r.GMACs, 1)
+	return m
+}

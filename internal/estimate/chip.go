@@ -1,0 +1,136 @@
+package estimate
+
+import "strings"
+
+// Precision is the arithmetic the matrix products run in.
+type Precision string
+
+// The classes of precision. Within a class names differ by publisher
+// (amp, bf16, bf16-true; FP8-CS, MXFP8), and a learned correction tells them apart.
+const (
+	FP32 Precision = "fp32"
+	TF32 Precision = "tf32"
+	Half Precision = "16"
+	FP8  Precision = "fp8"
+	FP4  Precision = "fp4"
+)
+
+// ParsePrecision reads a publisher's name. A run that states none is taken for
+// 16 bit mixed precision, which is what everything trains in today.
+func ParsePrecision(s string, tensor32 bool) Precision {
+	s = strings.ToLower(s)
+	switch {
+	case strings.Contains(s, "nvfp4") || strings.Contains(s, "fp4") && !strings.Contains(s, "nf4"):
+		return FP4
+	case strings.Contains(s, "fp8"):
+		return FP8
+	case strings.HasPrefix(s, "tf32") && tensor32:
+		return TF32
+	case s == "tf32/fp32", s == "fp32", s == "32", s == "tf32", s == "32-true", s == "float32":
+		return FP32
+	}
+	return Half
+}
+
+// Chip is what an accelerator can do, from its data sheet or measured. Zero is
+// unknown. Rates are dense, in 1e12 operations a second.
+type Chip struct {
+	Name   string
+	Arch   string
+	Vendor string
+	Mem    float64 // GB
+	Band   float64 // memory bandwidth, GB/s
+	FP32   float64
+	TF32   float64
+	Half   float64
+	FP8    float64
+	FP4    float64
+	Link   float64 // to its neighbours in the machine, GB/s one way
+	Matmul float64 // best measured 16-bit matrix product, in 1e12/s
+}
+
+// Peak is the dense rate in a precision: the next wider one the chip has.
+func (c Chip) Peak(p Precision) (float64, bool) {
+	ladder := []float64{c.FP32}
+	switch p {
+	case FP4:
+		ladder = []float64{c.FP4, c.FP8, c.Half}
+	case FP8:
+		ladder = []float64{c.FP8, c.Half}
+	case Half:
+		ladder = []float64{c.Half, c.TF32, c.FP32}
+	case TF32:
+		ladder = []float64{c.TF32, c.FP32}
+	}
+	for _, v := range ladder {
+		if v > 0 {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// ceiling is the share of the peak that the best measured matrix product
+// reaches: nothing trains faster. Chips nobody measured get the share of A100.
+func (c Chip) ceiling() float64 {
+	if c.Matmul > 0 && c.Half > 0 {
+		return c.Matmul / c.Half
+	}
+	return 0.87
+}
+
+// others are accelerators that published measurements name and the catalogue
+// has no row for, from the vendors' data sheets.
+var others = []Chip{
+	// nvidia.com, RTX 6000 Ada Generation datasheet: 91.1 TFLOPS fp32, 1457 fp8 sparse, 960 GB/s, 48 GB.
+	{Name: "RTX6000Ada", Arch: "ada", Vendor: "nvidia", Mem: 48, Band: 960, FP32: 91.1, TF32: 182.1, Half: 364.2, FP8: 728.5, Link: 31},
+	// nvidia.com, Quadro RTX 8000 datasheet: 16.3 TFLOPS fp32, 130.5 tensor fp16, 672 GB/s, 48 GB.
+	{Name: "RTX8000", Arch: "turing", Vendor: "nvidia", Mem: 48, Band: 672, FP32: 16.3, Half: 130.5, Link: 50},
+	// The 96 GB H100 with HBM2e at 500 W that the torchtitan reports name; rates of H100 SXM.
+	{Name: "H100-96GB-HBM2e-500W", Arch: "hopper", Vendor: "nvidia", Mem: 96, Band: 2000, FP32: 67, TF32: 494.5, Half: 989, FP8: 1979, Link: 450, Matmul: 794.5},
+	{Name: "H100-SXM", Arch: "hopper", Vendor: "nvidia", Mem: 96, Band: 2000, FP32: 67, TF32: 494.5, Half: 989, FP8: 1979, Link: 450, Matmul: 794.5},
+}
+
+// Chips finds accelerators by the names in use.
+type Chips map[string]Chip
+
+// NewChips indexes a list, with the few accelerators that only measurements name.
+func NewChips(list []Chip) Chips {
+	c := Chips{}
+	for _, k := range append(append([]Chip(nil), others...), list...) {
+		c[plain(k.Name)] = k
+	}
+	return c
+}
+
+// Find looks a name up, with or without the memory size behind it.
+func (c Chips) Find(names ...string) (Chip, bool) {
+	for _, n := range names {
+		if n == "" {
+			continue
+		}
+		p := plain(n)
+		if k, ok := c[p]; ok {
+			return k, true
+		}
+		if i := strings.LastIndexByte(n, '-'); i > 0 {
+			if k, ok := c[plain(n[:i])]; ok {
+				return k, true
+			}
+		}
+	}
+	return Chip{}, false
+}
+
+// plain drops what spellings of one name differ in.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return -1
+	}, s)
+}

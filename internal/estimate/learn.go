@@ -1,0 +1,158 @@
+package estimate
+
+import "math"
+
+// term is one part of the likeness of two runs: it counts where all its names
+// are equal, the more the nearer its numbers are.
+type term struct {
+	label string
+	names uint32         // names that must be equal
+	sd    float64        // how far, in ln, this part moves a run: its share of the prior
+	reach [nNums]float64 // distance, in ln, at which likeness falls to 61 %; zero: any
+	slope int            // 1 + the number it is linear in; zero: none
+}
+
+func bits(list ...int) uint32 {
+	var b uint32
+	for _, i := range list {
+		b |= 1 << i
+	}
+	return b
+}
+
+// kernel is the likeness of all terms together.
+type kernel struct {
+	terms []term
+	noise float64 // what repeats of one run differ by, in ln
+}
+
+func (k *kernel) of(a, b *point) float64 {
+	var same uint32
+	for i := range a.name {
+		if a.name[i] == b.name[i] {
+			same |= 1 << i
+		}
+	}
+	sum := 0.0
+	for i := range k.terms {
+		t := &k.terms[i]
+		if t.names&same != t.names || t.sd == 0 {
+			continue
+		}
+		v := t.sd * t.sd
+		d := 0.0
+		for j, l := range t.reach {
+			if l > 0 {
+				q := (a.num[j] - b.num[j]) / l
+				d += float64(q * q)
+			}
+		}
+		if d > 0 {
+			v *= math.Exp(-d / 2)
+		}
+		if t.slope > 0 {
+			c := centre[t.slope-1]
+			v *= (a.num[t.slope-1] - c) * (b.num[t.slope-1] - c)
+		}
+		sum += v
+	}
+	return sum
+}
+
+// centre is where a linear term is neutral.
+var centre = [nNums]float64{xN: 2, xMicro: 6, xSeq: 7, xOps: 24, xPeak: 5.7, xBand: 7.3, xSize: 21, xCut: 0}
+
+// learned is a kernel with the runs it has seen.
+type learned struct {
+	k      *kernel
+	seen   []point
+	factor square
+	alpha  []float64
+	widen  float64 // what the intervals are multiplied by so that they hold
+}
+
+// learn fits the measured points.
+func (k *kernel) learn(points []point) *learned {
+	l := &learned{k: k, widen: 1}
+	for _, p := range points {
+		if !math.IsNaN(p.y) {
+			l.seen = append(l.seen, p)
+		}
+	}
+	n := len(l.seen)
+	for jitter := k.noise * k.noise; ; jitter *= 2 {
+		l.factor = k.matrix(l.seen, jitter)
+		if l.factor.cholesky() {
+			break
+		}
+	}
+	y := make([]float64, n)
+	for i, p := range l.seen {
+		y[i] = p.y
+	}
+	l.alpha = l.factor.solve(y)
+	return l
+}
+
+func (k *kernel) matrix(seen []point, jitter float64) square {
+	s := newSquare(len(seen))
+	for i := range seen {
+		for j := range i + 1 {
+			v := k.of(&seen[i], &seen[j])
+			if i == j {
+				v += jitter
+			}
+			s.row(i)[j], s.row(j)[i] = v, v
+		}
+	}
+	return s
+}
+
+// predict is the correction ln(measured / physical) of a point and its standard error.
+func (l *learned) predict(p *point) (mean, sd float64) {
+	q := make([]float64, len(l.seen))
+	for i := range l.seen {
+		q[i] = l.k.of(p, &l.seen[i])
+	}
+	mean = dot(q, l.alpha)
+	l.factor.forward(q)
+	v := l.k.of(p, p) + l.k.noise*l.k.noise - dot(q, q)
+	return mean, math.Sqrt(math.Max(v, 1e-6))
+}
+
+// leftOut is what each group's points would have been estimated as had the
+// group not been measured, in closed form: for a group G of points,
+// error(G) = (K⁻¹[G,G])⁻¹ · (K⁻¹·y)[G].
+func (k *kernel) leftOut(seen []point, groups [][]int) (mean, sd []float64, ok bool) {
+	f := k.matrix(seen, k.noise*k.noise)
+	if !f.cholesky() {
+		return nil, nil, false
+	}
+	inv := f.inverse()
+	y := make([]float64, len(seen))
+	for i, p := range seen {
+		y[i] = p.y
+	}
+	alpha := f.solve(y)
+	mean, sd = make([]float64, len(seen)), make([]float64, len(seen))
+	for _, g := range groups {
+		b := newSquare(len(g))
+		rhs := make([]float64, len(g))
+		for i, gi := range g {
+			for j, gj := range g {
+				b.row(i)[j] = inv.row(gi)[gj]
+			}
+			rhs[i] = alpha[gi]
+		}
+		if !b.cholesky() {
+			return nil, nil, false
+		}
+		e := b.solve(rhs)
+		c := b.inverse()
+		for i, gi := range g {
+			mean[gi] = seen[gi].y - e[i]
+			sd[gi] = math.Sqrt(math.Max(c.row(i)[i], 1e-6))
+		}
+	}
+	return mean, sd, true
+}

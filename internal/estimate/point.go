@@ -1,0 +1,183 @@
+package estimate
+
+import (
+	"math"
+	"strings"
+)
+
+// What a point is like another in: each is a name, equal or not.
+const (
+	cFamily = iota
+	cTask
+	cModel
+	cChip
+	cArch
+	cPrecision // as the publisher writes it
+	cClass     // class of precision
+	cSource
+	cStack
+	cCut   // sharding, activation checkpointing, parallel degrees
+	cLine  // line of models: mpt, llama, bert, resnet
+	cWhere // one device, one machine, several machines
+	nNames
+)
+
+// What it is near another in: logarithms to the base e.
+const (
+	xN     = iota // accelerators
+	xMicro        // samples in the memory of one
+	xSeq          // tokens a sample
+	xOps          // operations a sample
+	xPeak         // dense rate
+	xBand         // bandwidth
+	xSize         // parameters
+	xCut          // tensor times pipeline parallel degree
+	nNums
+)
+
+// point is a run as the regression sees it.
+type point struct {
+	name [nNames]int32
+	num  [nNums]float64
+	// base is ln of the physical throughput per accelerator, in the unit of the row.
+	base float64
+	// y is ln(measured / base) where it was measured.
+	y float64
+}
+
+// names gives every spelling a number. The empty name is never equal to another.
+type names struct {
+	of   map[string]int32
+	next int32
+}
+
+func (n *names) id(kind int, s string) int32 {
+	if s == "" {
+		n.next--
+		return n.next
+	}
+	k := string(rune('a'+kind)) + strings.ToLower(s)
+	if v, ok := n.of[k]; ok {
+		return v
+	}
+	v := int32(len(n.of) + 1)
+	n.of[k] = v
+	return v
+}
+
+func lnOr(v, other float64) float64 {
+	if math.IsNaN(v) || v <= 0 {
+		return math.Log(other)
+	}
+	return math.Log(v)
+}
+
+// line is the line of models a name belongs to: its letters before a digit.
+func line(model string) string {
+	s := strings.ToLower(model)
+	if i := strings.IndexAny(s, "0123456789"); i > 0 {
+		s = s[:i]
+	}
+	return strings.Trim(s, "- _.")
+}
+
+// describe places a row.
+func describe(r Row, chips Chips, n *names) point {
+	m := r.Shape()
+	c, okChip := chips.Find(r.Spec, r.GPU)
+	class := ParsePrecision(r.Precision, c.TF32 > 0)
+	peak, okPeak := c.Peak(class)
+	if !okPeak {
+		peak = 100
+	}
+	count := r.N
+	if math.IsNaN(count) || count < 1 {
+		count = 1
+	}
+	where := "one"
+	switch {
+	case count > 8:
+		where = "many"
+	case count > 1:
+		where = "machine"
+	}
+	task := r.Task
+	var p point
+	p.name = [nNames]int32{
+		cFamily: n.id(cFamily, r.Family), cTask: n.id(cTask, task), cModel: n.id(cModel, r.Model),
+		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch), cPrecision: n.id(cPrecision, "p"+r.Precision),
+		cClass: n.id(cClass, string(class)), cSource: n.id(cSource, r.Source), cStack: n.id(cStack, r.Stack()),
+		cCut: n.id(cCut, "c"+r.Ckpt+"|"+r.Sharding+"|"+r.Parallel), cLine: n.id(cLine, line(r.Model)), cWhere: n.id(cWhere, where),
+	}
+	if !okChip && r.Machine != "" {
+		p.name[cArch] = n.id(cArch, "cpu")
+	}
+	seq := or(r.Seq, 1)
+	// Attention kernels reach about half the rate of matrix products, so the
+	// causal half that they skip is no gain: it is counted in full.
+	ops, ok := m.Ops(seq, r.Tuning(), false)
+	if !ok {
+		ops = 1e9
+	}
+	// One unit of throughput may be many tokens.
+	per := ops
+	if (m.Kind == Transformer || m.Kind == Experts) && strings.HasPrefix(r.Unit, "sequences") {
+		per = ops * seq
+	}
+	micro := or(r.Micro, math.NaN())
+	load := micro
+	if m.Kind == Transformer || m.Kind == Experts {
+		load = micro * seq
+	}
+	pp := ParseParallel(r.Parallel)
+	cut := math.Max(1, pp.TP) * math.Max(1, pp.PP) * math.Max(1, pp.CP)
+	p.num = [nNums]float64{
+		xN: math.Log(count), xMicro: lnOr(load, 1), xSeq: math.Log(seq), xOps: math.Log(per), xPeak: math.Log(peak),
+		xBand: lnOr(c.Band, 500), xSize: lnOr(m.active(), 1e8), xCut: math.Log(cut),
+	}
+	p.base = math.Log(a0(m, c, class, peak, per, count))
+	if Kind(r.Family) == Trees {
+		p.base = math.Log(3e7)
+		p.num[xOps] = lnOr(r.Rows, 1e6)
+	}
+	if t, ok := r.Measured(m, peak, ops, per); ok {
+		p.y = math.Log(t/count) - p.base
+	} else {
+		p.y = math.NaN()
+	}
+	return p
+}
+
+// a0 is the throughput per accelerator by arithmetic alone: the product units
+// at half of the rate they were measured at, the memory at its bandwidth, and
+// 0.985 for each doubling of the accelerators.
+func a0(m Model, c Chip, class Precision, peak, per, count float64) float64 {
+	t := per / (0.5 * c.ceiling() * peak * 1e12)
+	if m.Acts > 0 && c.Band > 0 {
+		bytes := 2.0
+		if class == FP32 || class == TF32 {
+			bytes = 4
+		}
+		// Each activation is written and read about six times over forward and backward.
+		t += m.Acts * 1e6 * bytes * 6 / (c.Band * 1e9)
+	}
+	return math.Pow(0.985, math.Log2(count)) / t
+}
+
+// Measured is the throughput that was measured, for the whole job, in the unit
+// of the row: as published, or from a published rate of operations.
+func (r Row) Measured(m Model, peak, ops, per float64) (float64, bool) {
+	n := or(r.N, 1)
+	if n < 1 {
+		n = 1
+	}
+	switch {
+	case known(r.Throughput) && r.Throughput > 0:
+		return r.Throughput, true
+	case known(r.PerGPU) && r.PerGPU > 0:
+		return r.PerGPU * n, true
+	case r.Task == "pretrain" && known(r.TFLOPS) && r.TFLOPS > 0 && m.Params > 0:
+		return r.TFLOPS * 1e12 * n / per, true
+	}
+	return 0, false
+}

@@ -1,0 +1,203 @@
+package estimate
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Row is a run in the form of the published measurements: what was asked, and
+// what was measured where it is known. Numbers that were not stated are NaN.
+type Row struct {
+	ID, Family, Task, Model            string
+	GPU, Spec, Precision               string
+	Ckpt, Sharding, Parallel, Machine  string
+	Unit, MemUnit, TimeUnit, Source    string
+	Split, Quality                     string
+	Params, Active                     float64 // in 1e9
+	Layers, Dim, Heads, KV, FF, Vocab  float64
+	GPUMem, N, Seq, Micro, Global      float64
+	GMACs, Rows, TreeN, Depth, Epochs  float64
+	Tokens                             float64 // in 1e9
+	Throughput, PerGPU, Step, MFU, Mem float64
+	TFLOPS, Time, GPUHours, Cost, OOM  float64
+}
+
+// BadCell is a value that no run can have.
+type BadCell struct {
+	Line         int
+	Field, Value string
+	Why          string
+}
+
+func (e *BadCell) Error() string {
+	return fmt.Sprintf("line %d, %s %q: %s", e.Line, e.Field, e.Value, e.Why)
+}
+
+// ReadRows reads the CSV form of the published measurements. Columns are found
+// by name, unknown ones are passed over, missing ones are unknown.
+func ReadRows(r io.Reader) ([]Row, error) {
+	c := csv.NewReader(r)
+	c.FieldsPerRecord = -1
+	head, err := c.Read()
+	if err != nil {
+		return nil, fmt.Errorf("read the header: %w", err)
+	}
+	col := map[string]int{}
+	for i, h := range head {
+		col[strings.TrimSpace(strings.TrimPrefix(h, "\ufeff"))] = i
+	}
+	for _, must := range []string{"id", "family", "model", "n_gpus"} {
+		if _, ok := col[must]; !ok {
+			return nil, fmt.Errorf("this is no table of runs: the column %s is missing", must)
+		}
+	}
+	var rows []Row
+	for line := 2; ; line++ {
+		rec, err := c.Read()
+		if err == io.EOF {
+			return rows, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(rec) > len(head) {
+			return nil, fmt.Errorf("line %d has %d cells under %d columns", line, len(rec), len(head))
+		}
+		row, err := parseRow(line, func(name string) string {
+			if i, ok := col[name]; ok && i < len(rec) {
+				return strings.TrimSpace(rec[i])
+			}
+			return ""
+		})
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+}
+
+func parseRow(line int, cell func(string) string) (Row, error) {
+	var bad error
+	num := func(name string, min, max float64) float64 {
+		s := cell(name)
+		if s == "" {
+			return math.NaN()
+		}
+		v, err := strconv.ParseFloat(s, 64)
+		switch {
+		case bad != nil:
+		case err != nil:
+			bad = &BadCell{line, name, s, "not a number; leave it empty where it is not known"}
+		case math.IsNaN(v) || v < min || v > max:
+			bad = &BadCell{line, name, s, fmt.Sprintf("must be from %g to %g", min, max)}
+		}
+		return v
+	}
+	const huge = 1e18
+	r := Row{
+		ID: cell("id"), Family: cell("family"), Task: cell("task"), Model: cell("model"),
+		GPU: cell("gpu"), Spec: cell("gpu_spec"), Precision: cell("precision"),
+		Ckpt: cell("act_ckpt"), Sharding: cell("sharding"), Parallel: cell("parallelism"), Machine: cell("machine"),
+		Unit: cell("throughput_unit"), MemUnit: cell("mem_unit"), TimeUnit: cell("time_unit"), Source: cell("source"),
+		Split: cell("split"), Quality: cell("quality"),
+		Params: num("params_b", 1e-9, 1e9), Active: num("active_params_b", 1e-9, 1e9),
+		Layers: num("layers", 1, 1e5), Dim: num("d_model", 1, 1e7), Heads: num("n_heads", 1, 1e6), KV: num("n_kv_heads", 1, 1e6),
+		FF: num("d_ff", 1, 1e8), Vocab: num("vocab", 1, 1e9),
+		GPUMem: num("gpu_mem_gb", 0.1, 1e6), N: num("n_gpus", 0, 1e7), Seq: num("seq_len", 1, 1e9),
+		Micro: num("micro_batch", 0, 1e9), Global: num("global_batch", 0, 1e12),
+		GMACs: num("fwd_gmacs", 0, 1e9), Rows: num("rows", 1, huge), TreeN: num("trees", 1, 1e9), Depth: num("depth", 1, 1e4),
+		Epochs: num("epochs", 0, 1e9), Tokens: num("tokens_b", 0, 1e9),
+		Throughput: num("throughput", 0, huge), PerGPU: num("throughput_per_gpu", 0, huge), Step: num("step_time_s", 0, huge),
+		MFU: num("mfu_pct", 0, 1000), Mem: num("peak_mem_gb", 0, 1e9), TFLOPS: num("model_tflops_per_gpu", 0, 1e9),
+		Time: num("time_value", 0, huge), GPUHours: num("gpu_hours", 0, huge), Cost: num("cost_usd", 0, huge), OOM: num("oom", 0, 1),
+	}
+	return r, bad
+}
+
+// Stack is the repository or site a source belongs to: its programs share a way
+// of doing things.
+func (r Row) Stack() string {
+	s := strings.TrimPrefix(strings.TrimPrefix(r.Source, "https://"), "http://")
+	parts := strings.Split(s, "/")
+	n := 3
+	if len(parts) > 0 && parts[0] != "github.com" {
+		n = 1
+	}
+	if len(parts) < n {
+		n = len(parts)
+	}
+	return strings.Join(parts[:n], "/")
+}
+
+// Tuning is which parameters the run changes, by the name of its task.
+func (r Row) Tuning() Tuning {
+	t := strings.ToLower(r.Task + " " + r.Model)
+	switch {
+	case strings.Contains(t, "qlora"):
+		return QLoRA
+	case strings.Contains(t, "lora"):
+		return LoRA
+	case strings.Contains(t, "adapter-v2"):
+		return AdapterV2
+	case strings.Contains(t, "adapter"):
+		return Adapter
+	}
+	return Full
+}
+
+// Scored says whether the row counts in the benchmark: quality A or B, did not
+// run out of memory, no inference.
+func (r Row) Scored() bool {
+	return (r.Quality == "A" || r.Quality == "B") && math.IsNaN(r.OOM) && !strings.HasPrefix(r.Task, "inference")
+}
+
+// known says whether a number was stated.
+func known(v float64) bool { return !math.IsNaN(v) }
+
+// or is v, or other where v was not stated.
+func or(v, other float64) float64 {
+	if known(v) {
+		return v
+	}
+	return other
+}
+
+// Parallel is how a run is cut: a degree is zero where it was not stated.
+type Parallel struct{ TP, PP, CP, EP, DP, FSDP float64 }
+
+// ParseParallel reads "FSDP=32 TP=8 PP=1".
+func ParseParallel(s string) Parallel {
+	var p Parallel
+	for _, f := range strings.Fields(s) {
+		k, v, ok := strings.Cut(f, "=")
+		if !ok {
+			if f == "FSDP" {
+				p.FSDP = 1
+			}
+			continue
+		}
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil || n < 0 || math.IsNaN(n) || math.IsInf(n, 0) {
+			continue
+		}
+		switch strings.ToUpper(k) {
+		case "TP":
+			p.TP = n
+		case "PP":
+			p.PP = n
+		case "CP":
+			p.CP = n
+		case "EP":
+			p.EP = n
+		case "DP":
+			p.DP = n
+		case "FSDP":
+			p.FSDP = n
+		}
+	}
+	return p
+}

@@ -1,0 +1,160 @@
+package estimate
+
+import "math"
+
+// Kind is a family of models whose cost follows one set of formulas.
+type Kind string
+
+// The kinds that have formulas. A row of measurements may name others
+// (rnn, gnn, recsys, diffusion): they count operations by parameters.
+const (
+	Transformer Kind = "transformer-dense"
+	Experts     Kind = "transformer-moe"
+	Recurrent   Kind = "rnn"
+	Segments    Kind = "transformer-xl"
+	Conv        Kind = "cnn"
+	Detect      Kind = "cnn-detect"
+	Recommend   Kind = "recsys"
+	Trees       Kind = "gbdt"
+)
+
+// Model is the shape of a model: what its cost is computed from. Zero means
+// unknown throughout, never none.
+type Model struct {
+	Name   string
+	Kind   Kind
+	Params float64 // all parameters
+	Active float64 // parameters a token passes through; Params where the model has no experts
+	Layers float64
+	Dim    float64 // width of the residual stream
+	Heads  float64
+	KV     float64 // key and value heads
+	Head   float64 // width of a head; Dim/Heads where zero
+	FF     float64 // width of the feed-forward layer (of one expert)
+	Vocab  float64
+	Tied   bool    // input embedding and output head are one matrix
+	Gated  bool    // feed-forward of three matrices (SwiGLU, GeGLU)
+	Window float64 // tokens a layer looks back on at most, averaged over the layers; zero: all
+	GMACs  float64 // forward multiply-accumulates a sample, in 1e9
+	Acts   float64 // activations a sample that the convolutions write, in 1e6
+	Source string  // where the shape was published
+}
+
+// active is the parameters a token passes through.
+func (m Model) active() float64 {
+	if m.Active > 0 {
+		return m.Active
+	}
+	return m.Params
+}
+
+// width is the total width of the attention heads.
+func (m Model) width() float64 {
+	if m.Head > 0 && m.Heads > 0 {
+		return m.Head * m.Heads
+	}
+	return m.dim()
+}
+
+// layers and dim guess a shape that was not stated from the parameters:
+// N = 12·L·d² with d = 128·L, the proportions of GPT-3.
+func (m Model) layers() float64 {
+	if m.Layers > 0 {
+		return m.Layers
+	}
+	return math.Cbrt(m.Params / (12 * 128 * 128))
+}
+
+func (m Model) dim() float64 {
+	if m.Dim > 0 {
+		return m.Dim
+	}
+	return 128 * m.layers()
+}
+
+// matmul is the parameters that are multiplied with each token: all but an
+// input embedding that is only looked up.
+func (m Model) matmul() float64 {
+	n := m.active()
+	if !m.Tied && n > m.Vocab*m.dim() {
+		n -= m.Vocab * m.dim()
+	}
+	return n
+}
+
+// Tuning is which parameters a run changes.
+type Tuning int
+
+// The ways to train.
+const (
+	Full      Tuning = iota
+	LoRA             // small matrices beside frozen 16-bit weights
+	QLoRA            // small matrices beside frozen 4-bit weights
+	Adapter          // a learned prefix in the upper layers
+	AdapterV2        // and a scale and bias on every linear layer
+)
+
+// Ops is floating-point operations a token (a sample where the model has no
+// tokens) of a training step, forward and backward, without recomputation: the
+// one convention inside.
+//
+//	transformer: 6·M + 6·L·w·s   M parameters multiplied, w width of the heads,
+//	                             s tokens looked back on, causal: half of them
+//	LoRA:        4·M + 6·L·w·s   the gradient of frozen weights is not computed
+//	convolution: 6·GMACs·1e9
+//	otherwise:   6·parameters
+//
+// Worked: Llama-3-8B, s 8192, M 8.03e9-0.525e9: 4.50e10 + 6·32·4096·8192 =
+// 0.64e10, together 5.15e10.
+func (m Model) Ops(s float64, tuning Tuning, causal bool) (float64, bool) {
+	if m.GMACs > 0 {
+		return 6 * m.GMACs * 1e9, true
+	}
+	if m.Params <= 0 {
+		return 0, false
+	}
+	k := 6.0
+	if tuning != Full {
+		k = 4
+	}
+	ops := k * m.matmul()
+	if m.Kind == Transformer || m.Kind == Experts {
+		back := s
+		if m.Window > 0 && m.Window < s {
+			back = m.Window
+		}
+		a := 12.0
+		if causal {
+			a = 6
+		}
+		ops += a * m.layers() * m.width() * back
+	}
+	return ops, true
+}
+
+// Convention is a way to count operations that a publisher states rates in.
+type Convention string
+
+// The published conventions that rows are converted from.
+const (
+	Mosaic   Convention = "mosaic"   // 6N + 12·L·d·s
+	Megatron Convention = "megatron" // 6(N - V·d) + 6·L·d·s, LoRA 4(N - V·d)
+	Plain    Convention = "6N"       // 6N
+)
+
+// OpsBy is operations a token in a publisher's convention. They differ by up to
+// an eighth, so a published rate is never compared with Ops directly.
+func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
+	n, l, d := m.active(), m.layers(), m.dim()
+	switch c {
+	case Mosaic:
+		return 6*n + 12*l*d*s
+	case Megatron:
+		k := 6.0
+		if tuning != Full {
+			k = 4
+		}
+		return k*(n-m.Vocab*d) + 6*l*m.width()*s
+	}
+	return 6 * n
+}
