@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"scrimp/internal/ledger"
@@ -15,7 +16,9 @@ import (
 func (m *Machine) launched(out *Outcome, r Rented) {
 	a := m.attempts[r.Launch]
 	if a == nil {
-		m.orphan(out, r)
+		if !m.closed(r) {
+			m.orphan(out, r)
+		}
 		return
 	}
 	if a.Phase != Asked {
@@ -33,6 +36,17 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 		return
 	}
 	m.wakeAt(j, a.From.Add(m.cfg.BootLimit))
+}
+
+// closed reports whether r is an instance that has ended and is paid for: the
+// answer to its launch comes after the inventory showed it and it was given back.
+func (m *Machine) closed(r Rented) bool {
+	dot := strings.LastIndexByte(r.Launch, '.')
+	if dot < 0 {
+		return false
+	}
+	j := m.jobs[r.Launch[:dot]]
+	return j != nil && slices.ContainsFunc(j.Attempts, func(a *Attempt) bool { return a.ID == r.Launch && a.Instance == r.Instance })
 }
 
 // orphan gives back an instance that no attempt owns.
@@ -109,7 +123,7 @@ func (m *Machine) started(out *Outcome, b AttemptStarted) {
 	}
 	m.pace(j, a)
 	m.guardTimes(j, a)
-	m.review(out, j)
+	m.gotOn(out, j, a)
 }
 
 func (m *Machine) progressed(out *Outcome, b Progressed) {
@@ -142,7 +156,7 @@ func (m *Machine) progressed(out *Outcome, b Progressed) {
 		m.drain(out, j, a, string(stop), state)
 		return
 	}
-	m.review(out, j)
+	m.gotOn(out, j, a)
 }
 
 func (m *Machine) saved(out *Outcome, b CheckpointSaved) {
@@ -176,7 +190,7 @@ func (m *Machine) saved(out *Outcome, b CheckpointSaved) {
 		}
 	}
 	m.pace(j, a)
-	m.review(out, j)
+	m.gotOn(out, j, a)
 }
 
 // pace sets the checkpoint interval by what is measured: Young and Daly's, and

@@ -121,7 +121,7 @@ func (m *Machine) correct(out *Outcome, j *Job, a *Attempt, off money.Amount, ru
 		u := uses[i]
 		part := rest
 		if i > 0 {
-			part = share(off, a.Uses[u], whole)
+			part = portion(off, a.Uses[u], whole)
 		}
 		rest = rest.Sub(part)
 		m.post(out, j, a, part, ledger.Payable(a.Provider), ledger.Cost(ledger.Compute, u), ledger.Billed, u, rule)
@@ -139,8 +139,8 @@ func compare(a, b ledger.Use) int {
 	return 0
 }
 
-// share returns off · part / whole, cut off towards zero.
-func share(off, part, whole money.Amount) money.Amount {
+// portion returns off · part / whole, cut off towards zero.
+func portion(off, part, whole money.Amount) money.Amount {
 	n := new(big.Int).Mul(off.Big(), part.Big())
 	a, _ := money.FromBig(n.Quo(n, whole.Big())) // no larger than off
 	return a

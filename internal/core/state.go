@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math/bits"
 	"time"
 
 	"scrimp/internal/ledger"
@@ -198,12 +199,23 @@ func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 	case j.Total > 0 && j.StepRate > 0:
 		return scale(float64(max(0, j.Total-j.SavedStep)) / j.StepRate), scale(float64(j.SavedStep) / j.StepRate), true
 	case j.Terms.Work > 0 && j.Total > 0:
-		share := float64(j.SavedStep) / float64(j.Total)
-		return scale(j.Terms.Work.Hours() * max(0, 1-share)), scale(j.Terms.Work.Hours() * share), true
+		left, done = share(j.Terms.Work, max(0, j.Total-j.SavedStep), j.Total), share(j.Terms.Work, min(j.SavedStep, j.Total), j.Total)
 	case j.Terms.Work > 0:
-		return scale(max(0, (j.Terms.Work - j.SavedWork).Hours())), scale(j.SavedWork.Hours()), true
+		left, done = max(0, j.Terms.Work-j.SavedWork), j.SavedWork
+	default:
+		return 0, 0, false
 	}
-	return 0, 0, false
+	if speed != 1 {
+		left, done = scale(left.Hours()), scale(done.Hours())
+	}
+	return left, done, true
+}
+
+// share is d · part / whole, cut off, for 0 ≤ part ≤ whole.
+func share(d time.Duration, part, whole int64) time.Duration {
+	hi, lo := bits.Mul64(uint64(d), uint64(part))
+	q, _ := bits.Div64(hi, lo, uint64(whole))
+	return time.Duration(q)
 }
 
 // restart is what a move takes: measured, else as the job's terms say.

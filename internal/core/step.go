@@ -23,13 +23,17 @@ type Config struct {
 	CoolOff    time.Duration  `json:"cool_off_ns"`   // before an offer is asked again that refused
 	Patience   time.Duration  `json:"patience_ns"`   // beyond the grace of a drain, then the machine is given back
 	Currency   money.Currency `json:"currency"`      // quotes in another are not bought
+
+	Policy  policy.Rule   `json:"policy,omitempty"`  // "": the default
+	Look    time.Duration `json:"look_ns,omitempty"` // the longest time between two looks at the market; 0: whenever a job asks
+	Reserve int           `json:"reserve,omitempty"` // restarts that the guard keeps back besides the one of a move
 }
 
 // DefaultConfig suits one user on one machine at market speed 1.
 func DefaultConfig() Config {
 	return Config{
 		MaxRunning: 4, Detect: 30 * time.Second, BootLimit: 10 * time.Minute,
-		CoolOff: time.Minute, Patience: 2 * time.Minute, Currency: money.USD,
+		CoolOff: time.Minute, Patience: 2 * time.Minute, Currency: money.USD, Reserve: 1,
 	}
 }
 
@@ -228,7 +232,11 @@ func (m *Machine) wakeAt(j *Job, t time.Time) {
 
 // try decides about a job that holds no machine and launches what was taken.
 func (m *Machine) try(out *Outcome, j *Job) {
-	d := m.decide(out, j)
+	d, ok := m.decide(out, j)
+	if !ok {
+		m.queue.tried(j)
+		return
+	}
 	if d.Take == "" {
 		if d.Why == plan.BudgetGone {
 			m.finish(out, j, Stopped, string(policy.BudgetSpent))
@@ -278,15 +286,16 @@ func (m *Machine) release(j *Job) {
 }
 
 // decide takes the decision for j, or in replay the recorded one.
-func (m *Machine) decide(out *Outcome, j *Job) plan.Decision {
-	var d plan.Decision
+// ok is false where the log has none: then none was taken.
+func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	if m.replays {
-		if len(m.replay) > 0 && m.replay[0].Job == j.ID {
-			r := m.replay[0]
-			d, m.replay = r.Decision, m.replay[1:]
-			if r.SameRejected {
-				d.Rejected = j.Last.Rejected
-			}
+		if len(m.replay) == 0 || m.replay[0].Job != j.ID {
+			return d, false
+		}
+		r := m.replay[0]
+		d, m.replay = r.Decision, m.replay[1:]
+		if r.SameRejected {
+			d.Rejected = j.Last.Rejected
 		}
 	} else {
 		d = plan.Decide(m.view(j), m.options())
@@ -297,7 +306,7 @@ func (m *Machine) decide(out *Outcome, j *Job) plan.Decision {
 	}
 	out.Decisions = append(out.Decisions, record)
 	j.Last = d
-	return d
+	return d, true
 }
 
 func same(a, b plan.Decision) bool {
@@ -306,24 +315,31 @@ func same(a, b plan.Decision) bool {
 
 // view is j as a decision sees it.
 func (m *Machine) view(j *Job) plan.Job {
-	speed := 1.0
-	v := plan.Job{Need: j.Terms.Need, DeadlineFirst: j.Terms.DeadlineFirst}
+	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1)}
 	v.Need.Critical = v.Need.Critical || j.Terms.Priority >= 2
-	if a := j.live(); a != nil && a.Phase == Working {
+	if a := j.live(); a != nil && (a.Phase == Working || a.Phase == Booting) {
 		v.Held = a.Offer
-		if a.Speed > 0 {
-			speed = a.Speed
+		if len(a.Rates) > 0 {
+			v.HeldRate = a.Rates[len(a.Rates)-1].Rate
 		}
-	}
-	left, done, known := j.Left(speed)
-	v.Progress = policy.Progress{
-		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
-		Restart: j.restart() + j.SaveCost, Detect: m.cfg.Detect,
+		if a.Phase == Booting {
+			v.Warming = max(1, j.restart()-m.now.Sub(a.Asked))
+		}
 	}
 	if j.Terms.HasBudget {
 		v.Limited, v.Left = true, j.Terms.Budget.Sub(j.Spent(m.now))
 	}
 	return v
+}
+
+// progress is what the deadline policy looks at, with the work on a machine of that speed.
+func (m *Machine) progress(j *Job, speed float64) policy.Progress {
+	left, done, known := j.Left(speed)
+	restart := j.restart() + j.SaveCost
+	return policy.Progress{
+		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
+		Restart: restart, Reserve: time.Duration(m.cfg.Reserve) * restart, Detect: m.cfg.Detect, Look: m.cfg.Look,
+	}
 }
 
 func (m *Machine) options() []plan.Option {
@@ -409,13 +425,13 @@ func (m *Machine) review(out *Outcome, j *Job) {
 	case a.Asking || a.Phase == Asked:
 		return
 	case a.Phase == Booting:
-		if limit := a.From.Add(m.cfg.BootLimit); m.now.Before(limit) {
-			m.wakeAt(j, limit)
+		limit := a.From.Add(m.cfg.BootLimit)
+		if !m.now.Before(limit) {
+			a.End = "silent"
+			m.terminate(out, a, "boot_limit")
 			return
 		}
-		a.End = "silent"
-		m.terminate(out, a, "boot_limit")
-		return
+		m.wakeAt(j, limit)
 	case a.Draining || a.Phase == Leaving:
 		if m.now.Before(a.DrainBy) {
 			m.wakeAt(j, a.DrainBy)
@@ -424,19 +440,48 @@ func (m *Machine) review(out *Outcome, j *Job) {
 		m.terminate(out, a, "drain_overdue")
 		return
 	}
-	if why, stop := m.exhausted(j, a); stop {
-		m.drain(out, j, a, string(why), Stopped)
-		return
+	if m.limits(out, j, a) || !a.Noticed.IsZero() {
+		return // it is saving
 	}
-	if !a.Noticed.IsZero() {
-		return // the agent is saving already
-	}
-	d := m.decide(out, j)
-	if d.Take != a.Offer {
+	d, ok := m.decide(out, j)
+	switch {
+	case !ok:
+	case d.Take == a.Offer:
+		m.wakeAt(j, d.Again)
+	case a.Phase == Working:
 		m.drain(out, j, a, "move_"+string(d.Why), "")
+	default: // it has nothing to save
+		a.End = "moved"
+		m.terminate(out, a, "move_"+string(d.Why))
+	}
+}
+
+// limits ends a job whose budget of any kind is used up, and reports whether it did.
+func (m *Machine) limits(out *Outcome, j *Job, a *Attempt) bool {
+	if a.Phase != Working || a.Draining {
+		return false
+	}
+	why, stop := m.exhausted(j, a)
+	if stop {
+		m.drain(out, j, a, string(why), Stopped)
+	}
+	return stop
+}
+
+// gotOn looks at a job that made progress: its limits, and whether it turned
+// out to be so slow that the guard holds. The market is as it was, so nothing
+// else can have changed.
+func (m *Machine) gotOn(out *Outcome, j *Job, a *Attempt) {
+	if m.replays && len(m.replay) > 0 && m.replay[0].Job == j.ID {
+		m.review(out, j) // a release that decided here wrote this log
 		return
 	}
-	m.wakeAt(j, d.Again)
+	if m.limits(out, j, a) || a.Draining || !a.Noticed.IsZero() || a.Capacity != market.Spot || a.Phase != Working {
+		return
+	}
+	if at, ok := m.progress(j, j.Last.Speed).GuardAt(true); ok {
+		m.wakeAt(j, at)
+	}
 }
 
 // drain asks the agent to save and end; the job becomes state afterwards, or is queued again where that is "".

@@ -13,7 +13,7 @@ import (
 
 // Version names the rules of this package in the log, so that a recorded
 // decision says which rules took it.
-const Version = "uniform-progress-2/1"
+const Version = "uniform-progress-2/2"
 
 // Reason says why an option was taken or not. It is a metric label and a column
 // of `scrimp explain`, so the set is small and closed.
@@ -24,6 +24,7 @@ const (
 	Cheapest   Reason = "cheapest"    // least per unit of work of all that the mode allows
 	Stays      Reason = "stays"       // it is held, and moving would not pay
 	SlackGone  Reason = "slack_gone"  // only capacity that cannot be taken away is in time
+	ByRule     Reason = "by_rule"     // the job or its policy asks for capacity that cannot be taken away
 	BehindPace Reason = "behind_pace" // no spot, and waiting would use up the slack
 	WaitsSpot  Reason = "waits_spot"  // spot is expected in time
 	NoOffer    Reason = "no_offer"    // nothing on the market fits the job
@@ -42,7 +43,7 @@ const (
 	OverPrice   Reason = "over_max_price"
 	OverBudget  Reason = "over_budget" // its first minutes would pass the budget
 	TooRisky    Reason = "too_risky"   // could be taken away, and there is no slack for that
-	NotYet      Reason = "not_yet"     // dearer than spot, and there is time to wait
+	NotYet      Reason = "not_yet"     // dearer than spot, and there is time to wait for that
 	CoolingOff  Reason = "cooling_off" // refused a launch a moment ago
 	Moving      Reason = "moving"      // cheaper, but not by more than the move costs
 )
@@ -66,9 +67,13 @@ type Option struct {
 
 // Job is what a decision looks at.
 type Job struct {
-	Need     Need
+	Need Need
+	Rule policy.Rule // "": the default
+	// Progress counts the work on a machine of speed 1.
 	Progress policy.Progress
 	Held     market.OfferID // "" when no machine is held
+	HeldRate money.Rate     // what it is billed at
+	Warming  time.Duration  // until the held machine works; 0: it does
 	Left     money.Amount   // of the budget
 	Limited  bool           // whether there is a budget
 	// DeadlineFirst lets the deadline win where budget and deadline cannot both hold.
@@ -91,6 +96,7 @@ type Decision struct {
 	Mode     policy.Mode    `json:"mode"`
 	Slack    time.Duration  `json:"slack_ns,omitempty"`
 	HasSlack bool           `json:"has_slack,omitempty"`
+	Speed    float64        `json:"speed,omitempty"` // of the machine on which the slack is counted; 0: 1
 	Rejected []Rejection    `json:"rejected,omitempty"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
@@ -100,160 +106,219 @@ type Decision struct {
 // that the deadline allows. Ties go to the held machine, then to the name, so that equal
 // input gives equal output whatever the order it came in.
 func Decide(job Job, options []Option) Decision {
-	d := Decision{Mode: policy.Deadline(job.Progress)}
+	s := sort(job, options)
+	d := Decision{Rejected: s.rejected}
+	v := s.view(job)
+	d.Speed = s.speed()
+	d.Mode = v.Mode(v.Working())
+	d.Slack, d.HasSlack = v.Slack(job.Held != "")
+	d.Slack -= v.Warming
+	choice := policy.Choose(cmp.Or(job.Rule, policy.Default), v)
 	if job.Need.Critical {
-		d.Mode = policy.Certain
+		choice, d.Mode = policy.Firm, policy.Certain
 	}
-	d.Slack, d.HasSlack = job.Progress.Slack(job.Held != "")
-
-	ranked := slices.SortedFunc(slices.Values(options), func(a, b Option) int {
-		return cmp.Or(cmp.Compare(perWork(a), perWork(b)), -compareBool(a.Offer.ID == job.Held, b.Offer.ID == job.Held), cmp.Compare(a.Offer.ID, b.Offer.ID))
-	})
-	spotExists, odExists := false, false
-	var spot, firm, held *Option
-	reject := func(o Option, why Reason) {
-		d.Rejected = append(d.Rejected, Rejection{Offer: o.Offer.ID, Rate: o.Quote.Rate, Priced: o.Quote.Priced, Why: why})
-	}
-	usable := make([]Option, 0, len(ranked)) // never grows: pointers into it stay good
-	for _, o := range ranked {
-		if why, ok := unfit(job.Need, o); !ok {
-			reject(o, why)
-			continue
-		}
-		if o.Offer.Capacity == market.Spot {
-			spotExists = true
-		} else {
-			odExists = true
-		}
-		isHeld := o.Offer.ID == job.Held
-		switch {
-		case !isHeld && o.Cooling:
-			reject(o, CoolingOff)
-			continue
-		case !isHeld && !o.Quote.Available:
-			reject(o, Unavailable)
-			continue
-		case job.Limited && !job.DeadlineFirst && !isHeld && o.Quote.Rate.Until(max(job.Progress.Restart, time.Minute)).Cmp(job.Left) > 0:
-			reject(o, OverBudget)
-			continue
-		}
-		usable = append(usable, o)
-		at := &usable[len(usable)-1]
-		if isHeld {
-			held = at
-		}
-		if o.Offer.Capacity == market.Spot && spot == nil {
-			spot = at
-		}
-		if o.Offer.Capacity != market.Spot && firm == nil {
-			firm = at
-		}
-	}
-	take := choose(&d, job, spot, firm, held, spotExists, odExists)
-	for _, o := range usable {
-		if take != nil && o.Offer.ID == take.Offer.ID {
-			continue
-		}
-		switch {
-		case o.Offer.Capacity == market.Spot && d.Mode == policy.Certain:
-			reject(o, TooRisky)
-		case o.Offer.Capacity != market.Spot && (take == nil || take.Offer.Capacity == market.Spot):
-			reject(o, NotYet)
-		case d.Why == Stays && take != nil && perWork(o) < perWork(*take):
-			reject(o, Moving)
-		default:
-			reject(o, CostsMore)
+	take := s.take(&d, job, v, choice)
+	for _, o := range s.usable {
+		if take == nil || o.Offer.ID != take.Offer.ID {
+			d.Rejected = append(d.Rejected, rejection(o, against(o, take, choice)))
 		}
 	}
 	if take != nil {
 		d.Take, d.Rate = take.Offer.ID, take.Quote.Rate
 	}
-	d.Again = again(d, job, take)
+	if choice == policy.Wait || take != nil && take.Offer.Capacity == market.Spot {
+		d.Again = policy.Again(cmp.Or(job.Rule, policy.Default), v, choice)
+	}
 	return d
 }
 
-// choose picks among the best spot, the best firm and the held option, and sets d.Why.
-func choose(d *Decision, job Job, spot, firm, held *Option, spotExists, odExists bool) *Option {
-	why := func(r Reason, o *Option) *Option { d.Why = r; return o }
-	if !spotExists && !odExists {
-		return why(NoOffer, nil)
-	}
-	if d.Mode == policy.Certain {
-		switch {
-		case held != nil && held.Offer.Capacity != market.Spot:
-			return why(Stays, held)
-		case firm != nil:
-			return why(SlackGone, firm)
-		case held != nil:
-			return why(Stays, held)
-		case spot != nil && !job.Need.Critical:
-			return why(Cheapest, spot)
-		}
-		return why(missing(*d), nil)
-	}
-	if held != nil && held.Offer.Capacity == market.Spot {
-		return why(Stays, held)
-	}
-	if spot != nil {
-		if held == nil || pays(job, *held, *spot) {
-			return why(Cheapest, spot)
-		}
-		return why(Stays, held)
-	}
-	if held != nil {
-		return why(Stays, held)
-	}
-	if firm != nil && d.Mode == policy.Steady {
-		return why(BehindPace, firm)
-	}
-	if firm != nil && !spotExists {
-		return why(Cheapest, firm)
-	}
-	if spotExists {
-		return why(WaitsSpot, nil)
-	}
-	return why(missing(*d), nil)
+// sorted is what is for sale, as far as the job could use it.
+type sorted struct {
+	usable           []Option // can be had now or is held, the least per work first
+	rejected         []Rejection
+	spot, firm, held *Option // the best of each
+	fits, affordable int
+	sold             bool // spot that is worth waiting for is for sale
 }
 
-// missing says why nothing that fits was usable.
-func missing(d Decision) Reason {
-	for _, r := range d.Rejected {
-		if r.Why == OverBudget {
-			return BudgetGone
+// sort ranks the options and rejects what the job cannot use now.
+func sort(job Job, options []Option) sorted {
+	ranked := slices.Clone(options)
+	for i := range ranked {
+		if o := &ranked[i]; o.Offer.ID == job.Held && !o.Quote.Priced {
+			o.Quote.Rate, o.Quote.Priced = job.HeldRate, true // nobody knows a newer price, and it is billed on
 		}
 	}
-	return NoCapacity
+	slices.SortFunc(ranked, func(a, b Option) int {
+		return cmp.Or(cmp.Compare(perWork(a), perWork(b)), -compareBool(a.Offer.ID == job.Held, b.Offer.ID == job.Held), cmp.Compare(a.Offer.ID, b.Offer.ID))
+	})
+	s := sorted{usable: make([]Option, 0, len(ranked))} // never grows: pointers into it stay good
+	floor := max(job.Progress.Restart, time.Minute)
+	for _, o := range ranked {
+		if why, ok := unfit(job.Need, o); !ok {
+			s.rejected = append(s.rejected, rejection(o, why))
+			continue
+		}
+		s.fits++
+		held := o.Offer.ID == job.Held
+		spot := o.Offer.Capacity == market.Spot
+		if !held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
+			s.rejected = append(s.rejected, rejection(o, OverBudget))
+			continue
+		}
+		s.affordable++
+		if spot && !held && s.firm != nil && !late(job, *s.firm) { // what cannot be taken away costs no more
+			s.rejected = append(s.rejected, rejection(o, CostsMore))
+			continue
+		}
+		s.sold = s.sold || spot
+		switch {
+		case held:
+		case o.Cooling:
+			s.rejected = append(s.rejected, rejection(o, CoolingOff))
+			continue
+		case !o.Quote.Available:
+			s.rejected = append(s.rejected, rejection(o, Unavailable))
+			continue
+		}
+		s.usable = append(s.usable, o)
+		at := &s.usable[len(s.usable)-1]
+		if held {
+			s.held = at
+		}
+		if spot && (s.spot == nil || held) {
+			s.spot = at
+		}
+		if !spot && (s.firm == nil || late(job, *s.firm) && perHour(*s.firm) < perHour(*at)) {
+			s.firm = at
+		}
+	}
+	return s
+}
+
+// late reports whether the work left would not be done in time on o.
+func late(job Job, o Option) bool {
+	slack, ok := scaled(job.Progress, o.Offer.Speed).Slack(o.Offer.ID == job.Held)
+	return ok && slack < 0
+}
+
+// scaled is p with its work counted on a machine of that speed.
+func scaled(p policy.Progress, speed float64) policy.Progress {
+	if speed > 0 && speed != 1 {
+		p.Left = time.Duration(float64(p.Left) / speed)
+		p.Done = time.Duration(float64(p.Done) / speed)
+	}
+	return p
+}
+
+// speed is that of the machine that the job would fall back to; 0 is 1.
+func (s sorted) speed() float64 {
+	switch {
+	case s.firm != nil:
+		return s.firm.Offer.Speed
+	case s.spot != nil:
+		return s.spot.Offer.Speed
+	}
+	return 0
+}
+
+// view is what a rule sees: its work is counted on the machine that it would
+// fall back to.
+func (s sorted) view(job Job) policy.View {
+	v := policy.View{Progress: job.Progress, Held: policy.Wait, Spot: s.spot != nil, Sold: s.sold, Warming: job.Warming}
+	v.Progress = scaled(job.Progress, s.speed())
+	if s.held != nil {
+		v.Held = policy.Firm
+		if s.held.Offer.Capacity == market.Spot {
+			v.Held = policy.Spot
+		}
+	}
+	return v
+}
+
+// take finds the option for the rule's choice, and sets d.Why.
+func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice) *Option {
+	why := func(r Reason, o *Option) *Option { d.Why = r; return o }
+	heldFirm := s.held != nil && s.held.Offer.Capacity != market.Spot
+	switch {
+	case s.fits == 0:
+		return why(NoOffer, nil)
+	case s.affordable == 0:
+		return why(BudgetGone, nil)
+	case choice == policy.Firm && heldFirm && (s.firm == s.held || !pays(job, v, *s.held, *s.firm)):
+		return why(Stays, s.held)
+	case choice == policy.Firm && s.firm != nil:
+		return why(whyFirm(job, v, heldFirm), s.firm)
+	case s.held != nil && (choice == policy.Firm || choice == policy.Spot && s.held == s.spot):
+		if s.held == s.spot && s.firm != nil && perWork(*s.firm) <= perWork(*s.held) && pays(job, v, *s.held, *s.firm) {
+			return why(Cheapest, s.firm) // its price rose over what cannot be taken away
+		}
+		return why(Stays, s.held)
+	case s.spot != nil && choice != policy.Wait && !job.Need.Critical:
+		if job.Rule == "" || job.Rule == policy.Default {
+			if s.held != nil && !pays(job, v, *s.held, *s.spot) {
+				return why(Stays, s.held)
+			}
+		}
+		return why(Cheapest, s.spot)
+	case choice == policy.Wait && s.sold:
+		return why(WaitsSpot, nil)
+	}
+	return why(NoCapacity, nil)
+}
+
+// whyFirm says why firm capacity is taken that is not held.
+func whyFirm(job Job, v policy.View, moves bool) Reason {
+	slack, timed := v.Slack(true)
+	behind, _ := v.Behind(0)
+	switch {
+	case job.Need.Critical || job.Rule == policy.OnDemand:
+		return ByRule
+	case moves || !v.Sold:
+		return Cheapest
+	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Look:
+		return SlackGone
+	case behind:
+		return BehindPace
+	}
+	return ByRule
+}
+
+// against says why o was not taken though it could have been; take is nil for waiting.
+func against(o Option, take *Option, choice policy.Choice) Reason {
+	spot := o.Offer.Capacity == market.Spot
+	switch {
+	case take == nil && spot:
+		return TooRisky
+	case take == nil:
+		return NotYet
+	case perWork(o) >= perWork(*take):
+		return CostsMore
+	case spot && take.Offer.Capacity != market.Spot && choice == policy.Firm:
+		return TooRisky
+	}
+	return Moving
+}
+
+func rejection(o Option, why Reason) Rejection {
+	return Rejection{Offer: o.Offer.ID, Rate: o.Quote.Rate, Priced: o.Quote.Priced, Why: why}
 }
 
 // pays reports whether leaving held for o saves more than the move costs: the
-// restart is paid at o's price and does no work.
-func pays(job Job, held, o Option) bool {
+// restart is paid at o's price and does no work. Where nobody knows the work,
+// what costs less per work pays.
+func pays(job Job, v policy.View, held, o Option) bool {
 	if !job.Progress.Known {
-		return true
+		return perWork(o) < perWork(held)
 	}
-	slack, ok := job.Progress.Slack(false)
-	if ok && slack <= 3*job.Progress.Restart+job.Progress.Detect {
-		return false // the job would come back at once
+	if o.Offer.Capacity == market.Spot {
+		if slack, ok := v.Slack(false); ok && slack <= 3*v.Restart+v.Detect+v.Look {
+			return false // the job would come back at once
+		}
 	}
 	stay := perWork(held) * job.Progress.Left.Hours()
 	move := float64(perWork(o)*job.Progress.Left.Hours()) + float64(o.Quote.Rate.Float()*job.Progress.Restart.Hours())
 	return move < stay
-}
-
-// again is when the mode would change if no more work got done: to Certain, or
-// before that to Steady where the job waits.
-func again(d Decision, job Job, take *Option) time.Time {
-	var at time.Time
-	if d.Mode == policy.Certain {
-		return at
-	}
-	if certain, ok := policy.CertainAt(job.Progress); ok {
-		at = certain
-	}
-	if steady, ok := policy.SteadyAt(job.Progress); ok && d.Mode == policy.Patient && take == nil && (at.IsZero() || steady.Before(at)) {
-		at = steady
-	}
-	return at
 }
 
 // unfit returns why o can never do for the job, and false, or true where it can.
@@ -275,12 +340,14 @@ func unfit(n Need, o Option) (Reason, bool) {
 }
 
 // perWork is the price of an hour of work on a machine of speed 1, for ranking only.
-func perWork(o Option) float64 {
-	speed := o.Offer.Speed
-	if speed <= 0 {
-		speed = 1
+func perWork(o Option) float64 { return o.Quote.Rate.Float() / perHour(o) }
+
+// perHour is the work of an hour on o, in hours on a machine of speed 1.
+func perHour(o Option) float64 {
+	if o.Offer.Speed <= 0 {
+		return 1
 	}
-	return o.Quote.Rate.Float() / speed
+	return o.Offer.Speed
 }
 
 func compareBool(a, b bool) int {

@@ -3,6 +3,7 @@ package plan
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func draw(rng *rand.Rand) (Job, []Option) {
 		options = append(options, o)
 	}
 	if rng.IntN(2) == 0 {
-		job.Held = options[rng.IntN(len(options))].Offer.ID
+		job.Held, job.HeldRate = options[rng.IntN(len(options))].Offer.ID, money.Rate(1+rng.Int64N(4e12))
 	}
 	return job, options
 }
@@ -47,6 +48,9 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 		}
 		firm := false
 		for _, o := range options {
+			if o.Offer.ID == job.Held && !o.Quote.Priced {
+				o.Quote.Rate, o.Quote.Priced = job.HeldRate, true
+			}
 			_, fits := unfit(job.Need, o)
 			firm = firm || fits && o.Offer.Capacity != market.Spot && (o.Quote.Available && !o.Cooling || o.Offer.ID == job.Held)
 			if o.Offer.ID != d.Take {
@@ -84,6 +88,63 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 		rng.Shuffle(len(options), func(i, j int) { options[i], options[j] = options[j], options[i] })
 		if again := Decide(job, options); !reflect.DeepEqual(d, again) {
 			t.Fatalf("seed %d: the order of the options matters:\n%+v\n%+v", seed, d, again)
+		}
+	}
+}
+
+// market is one spot and one on-demand offer at these prices an hour; 0 is not to be had.
+func offered(spot, firm float64) []Option {
+	option := func(id string, c market.Capacity, usd float64) Option {
+		rate := money.Rate(max(usd, 1) * 1e12)
+		return Option{Offer: market.Offer{ID: market.OfferID(id), Capacity: c, CPUs: 1, Speed: 1}, Quote: market.Quote{Rate: rate, Priced: true, Available: usd > 0}}
+	}
+	return []Option{option("spot", market.Spot, spot), option("firm", market.OnDemand, firm)}
+}
+
+func TestDecideInWords(t *testing.T) {
+	hours := func(left, deadline, done float64) policy.Progress {
+		d := func(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
+		return policy.Progress{Now: now, Began: now.Add(-time.Hour), Deadline: now.Add(d(deadline)), Left: d(left), Known: true, Done: d(done), Restart: 6 * time.Minute, Reserve: 6 * time.Minute, Detect: time.Minute}
+	}
+	unknown := hours(0, 8, 0)
+	unknown.Known = false
+	gone := offered(1, 3)
+	gone[0].Quote.Priced = false
+	cases := []struct {
+		name string
+		job  Job
+		sale []Option
+		take market.OfferID
+		why  Reason
+		not  Reason // why the other one was not taken
+	}{
+		{"spot is cheapest", Job{Progress: hours(3, 8, 3)}, offered(1, 3), "spot", Cheapest, CostsMore},
+		{"spot is dearer than on-demand", Job{Progress: hours(3, 8, 3)}, offered(4, 3), "firm", Cheapest, CostsMore},
+		{"it is, and nobody knows the work", Job{Progress: unknown, Held: "firm"}, offered(4, 3), "firm", Stays, CostsMore},
+		{"cheap spot, and nobody knows the work", Job{Progress: unknown, Held: "firm"}, offered(1, 3), "spot", Cheapest, CostsMore},
+		{"spot is gone, there is time", Job{Progress: hours(3, 8, 3)}, offered(0, 3), "", WaitsSpot, ""},
+		{"spot is gone, behind the line", Job{Progress: hours(3, 8, 0)}, offered(0, 3), "firm", BehindPace, Unavailable},
+		{"no slack", Job{Progress: hours(3, 3.2, 3)}, offered(1, 3), "firm", SlackGone, TooRisky},
+		{"no slack, on-demand is gone", Job{Progress: hours(3, 3.2, 3)}, offered(1, 0), "spot", Cheapest, Unavailable},
+		{"no slack, on-demand is held", Job{Progress: hours(3, 3.2, 3), Held: "firm"}, offered(1, 3), "firm", Stays, TooRisky},
+		{"moving would not pay", Job{Progress: hours(0.05, 8, 3), Held: "firm"}, offered(1, 3), "firm", Stays, Moving},
+		{"moving pays", Job{Progress: hours(2, 8, 3), Held: "firm"}, offered(1, 3), "spot", Cheapest, CostsMore},
+		{"nobody knows the price of what is held", Job{Progress: hours(3, 8, 3), Held: "spot", HeldRate: 1e12}, gone, "spot", Stays, CostsMore},
+		{"its price rose over on-demand", Job{Progress: hours(3, 8, 3), Held: "spot"}, offered(4, 3), "firm", Cheapest, CostsMore},
+		{"the budget is gone", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(1e9)}, offered(1, 3), "", BudgetGone, OverBudget},
+		{"spot is all that the budget allows, and gone", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(2e11)}, offered(0, 3), "", WaitsSpot, Unavailable},
+		{"a critical job", Job{Progress: hours(3, 8, 3), Need: Need{Critical: true}}, offered(1, 3), "firm", ByRule, WrongKind},
+		{"on-demand by rule", Job{Progress: hours(3, 8, 3), Rule: policy.OnDemand}, offered(1, 3), "firm", ByRule, TooRisky},
+		{"nothing fits", Job{Progress: hours(3, 8, 3), Need: Need{CPUs: 9}}, offered(1, 3), "", NoOffer, TooSmall},
+		{"all is gone", Job{Progress: hours(3, 3, 3)}, offered(0, 0), "", NoCapacity, Unavailable},
+	}
+	for _, c := range cases {
+		d := Decide(c.job, c.sale)
+		if d.Take != c.take || d.Why != c.why {
+			t.Errorf("%s: takes %q because %s, want %q because %s", c.name, d.Take, d.Why, c.take, c.why)
+		}
+		if c.not != "" && !slices.ContainsFunc(d.Rejected, func(r Rejection) bool { return r.Why == c.not }) {
+			t.Errorf("%s: rejected %+v, want one because %s", c.name, d.Rejected, c.not)
 		}
 	}
 }

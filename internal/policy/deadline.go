@@ -2,16 +2,19 @@
 // interval and the guardrails.
 package policy
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
-// Mode is what the deadline allows a job to do now.
+// Mode is how much of the slack is left, as `scrimp explain` shows it.
 type Mode string
 
 // The modes, from the cheapest to the safest.
 const (
-	Patient Mode = "patient" // spot where it can be had, else wait
-	Steady  Mode = "steady"  // spot where it can be had, else on-demand: the job is behind its pace
-	Certain Mode = "certain" // on-demand until the end: the slack is used up
+	Patient Mode = "patient" // ahead of the straight line to the deadline: waiting is possible
+	Steady  Mode = "steady"  // behind it
+	Certain Mode = "certain" // the guard holds: only what cannot be taken away is in time
 )
 
 // Progress is what the deadline policy looks at. All spans are market time.
@@ -28,8 +31,13 @@ type Progress struct {
 	// Restart is what moving to another machine takes: boot, restore, and the
 	// save before it.
 	Restart time.Duration
+	// Reserve is kept back besides: restarts take longer than the last one did.
+	Reserve time.Duration
 	// Detect is how long a loss can go unnoticed.
 	Detect time.Duration
+	// Look is the longest time between two decisions; 0 where the job can be
+	// looked at whenever it asks.
+	Look time.Duration
 }
 
 // Slack is the time to spare if the job ran without interruption from now on,
@@ -46,55 +54,99 @@ func (p Progress) Slack(running bool) (slack time.Duration, ok bool) {
 	return slack, true
 }
 
-// Deadline returns the mode for p: Uniform Progress without its second condition.
+// Guard reports whether the slack is used up, so that only what cannot be taken
+// away is still in time. No policy and no estimate overrides it.
 //
-//	Certain  when  deadline − now − left ≤ 2·restart + detect
-//	Steady   when  done < (now − began) · (done + left) / (deadline − began)
-//	Patient  otherwise
+//	deadline − now − left < restart + reserve + detect          on spot that works
+//	deadline − now − left < restart + reserve + detect + look   otherwise
 //
-// The first line is the guard that no estimate can override: a loss that is
-// noticed at the last moment still leaves one restart, and the move itself
-// costs another. The second keeps the job on a straight line from its
-// submission to its deadline (Wu et al., "Can't Be Late", NSDI 2024).
+// A machine that works loses at most what is not in a checkpoint, which left
+// counts already: one restart and the time to notice are enough. Who waits, or
+// whose machine does not work yet, loses the time until the next look besides.
 //
-// left=3 h, restart=6 min, detect=1 min: with 4 h to the deadline the slack is
-// 1 h and the job is not Certain; with 3 h 13 min it is. Held by TestDeadlineModes.
-func Deadline(p Progress) Mode {
+// left=3 h, restart=reserve=6 min, detect=1 min: the guard holds from 3 h 13 min
+// before the deadline on. Held by TestGuard.
+func (p Progress) Guard(working bool) bool {
+	slack, ok := p.Slack(true)
+	return ok && slack < p.need(working)
+}
+
+// need is the slack below which the guard holds.
+func (p Progress) need(working bool) time.Duration {
+	need := p.Restart + p.Reserve + p.Detect
+	if !working {
+		need += p.Look
+	}
+	return need
+}
+
+// GuardAt returns when the guard will hold if no more work gets done, so that
+// the shell can wake the job then. ok is false where it never does.
+func (p Progress) GuardAt(working bool) (at time.Time, ok bool) {
 	slack, ok := p.Slack(true)
 	if !ok {
-		return Patient
+		return time.Time{}, false
 	}
-	if slack <= 2*p.Restart+p.Detect {
+	return p.Now.Add(max(0, slack-p.need(working)+1)), true
+}
+
+// Behind reports whether less is done than a straight line from the submission
+// to the deadline asks for, a time ahead from now:
+//
+//	done · (deadline − began) < (now + ahead − began) · (done + left)
+//
+// It is the pace of Uniform Progress (Wu et al., "Can't Be Late", NSDI 2024),
+// compared exactly. ok is false without a deadline or where the work is unknown.
+func (p Progress) Behind(ahead time.Duration) (behind, ok bool) {
+	if p.Deadline.IsZero() || !p.Known {
+		return false, false
+	}
+	whole := p.Deadline.Sub(p.Began)
+	passed := p.Now.Sub(p.Began) + ahead
+	return less(p.Done, whole, passed, p.Done+p.Left), true
+}
+
+// Ahead reports whether more is done than the line asks for, a time ahead from now.
+func (p Progress) Ahead(ahead time.Duration) (is, ok bool) {
+	if p.Deadline.IsZero() || !p.Known {
+		return false, false
+	}
+	return less(p.Now.Sub(p.Began)+ahead, p.Done+p.Left, p.Done, p.Deadline.Sub(p.Began)), true
+}
+
+// BehindAt returns the first moment at which the job is behind if no more work gets done.
+func (p Progress) BehindAt() (at time.Time, ok bool) {
+	if p.Deadline.IsZero() || !p.Known || p.Left < 0 || p.Done+p.Left <= 0 {
+		return time.Time{}, false
+	}
+	whole := p.Deadline.Sub(p.Began)
+	if whole <= 0 {
+		return p.Now, true
+	}
+	// passed > done·whole/(done+left), so one more than the quotient
+	hi, lo := bits.Mul64(uint64(max(0, p.Done)), uint64(whole))
+	passed, _ := bits.Div64(hi, lo, uint64(p.Done+p.Left)) // done ≤ done+left, so it is at most whole
+	at = p.Began.Add(time.Duration(passed) + 1)
+	if at.Before(p.Now) {
+		at = p.Now
+	}
+	return at, true
+}
+
+// Mode returns how much of the slack is left.
+func (p Progress) Mode(working bool) Mode {
+	if p.Guard(working) {
 		return Certain
 	}
-	passed, whole := p.Now.Sub(p.Began), p.Deadline.Sub(p.Began)
-	if float64(p.Done)*float64(whole) < float64(passed)*float64(p.Done+p.Left) {
+	if behind, ok := p.Behind(0); ok && behind {
 		return Steady
 	}
 	return Patient
 }
 
-// CertainAt returns when Deadline turns to Certain if no more work gets done,
-// so that the shell can wake the job then. ok is false where it never does.
-func CertainAt(p Progress) (at time.Time, ok bool) {
-	slack, ok := p.Slack(true)
-	if !ok {
-		return time.Time{}, false
-	}
-	return p.Now.Add(max(0, slack-2*p.Restart-p.Detect)), true
-}
-
-// SteadyAt returns when Deadline turns from Patient to Steady if no more work
-// gets done. ok is false where it never does.
-func SteadyAt(p Progress) (at time.Time, ok bool) {
-	if p.Deadline.IsZero() || !p.Known || p.Done+p.Left <= 0 {
-		return time.Time{}, false
-	}
-	whole := p.Deadline.Sub(p.Began)
-	share := float64(p.Done) / float64(p.Done+p.Left)
-	at = p.Began.Add(time.Duration(share * float64(whole))).Add(time.Nanosecond)
-	if at.Before(p.Now) {
-		at = p.Now
-	}
-	return at, true
+// less compares a·b with c·d in 128 bits; what is negative counts as nothing.
+func less(a, b, c, d time.Duration) bool {
+	h1, l1 := bits.Mul64(uint64(max(0, a)), uint64(max(0, b)))
+	h2, l2 := bits.Mul64(uint64(max(0, c)), uint64(max(0, d)))
+	return h1 < h2 || h1 == h2 && l1 < l2
 }

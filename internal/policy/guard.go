@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -47,6 +48,9 @@ func (s *Seen) Watch(m Metric, step int64, values map[string]float64, broken []s
 	v, ok := values[m.Name]
 	if !ok || m.Name == "" {
 		return "", false
+	}
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Diverged, true
 	}
 	better := func(a, b float64) bool { // a better than b
 		if m.Maximize {

@@ -13,8 +13,8 @@ import (
 //	δ  what one checkpoint costs, M  mean time between interruptions
 //
 // The first factor is Young's (1974); the whole is Daly's higher-order estimate
-// (2006). δ=10 s, M=1 h gives √(72,000) ≈ 268 s, and 261 s with the correction.
-// The result is never below δ, nor below one second.
+// (2006). δ=10 s, M=1 h gives √(72,000) ≈ 268 s, and 262 s with the correction.
+// The result is never below one second.
 // TestIntervalLosesLeast holds it against a search.
 func Interval(cost, between time.Duration) time.Duration {
 	d, m := cost.Seconds(), between.Seconds()
@@ -24,9 +24,9 @@ func Interval(cost, between time.Duration) time.Duration {
 	tau := m
 	if d < 2*m {
 		x := d / (2 * m)
-		tau = math.Sqrt(2*d*m)*float64(1+float64(math.Sqrt(x)/3)+float64(x/9)) - d
+		tau = float64(math.Sqrt(2*d*m)*float64(1+float64(math.Sqrt(x)/3)+float64(x/9))) - d
 	}
-	return time.Duration(max(tau, d, 1) * float64(time.Second))
+	return time.Duration(max(tau, 1) * float64(time.Second))
 }
 
 // Hazard counts what is known of how long spot machines last.

@@ -2,47 +2,118 @@ package policy
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
 
-func TestDeadlineModes(t *testing.T) {
+// at is a job with three hours to go, six done in six, and so much time to its deadline.
+func at(left time.Duration) Progress {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	at := func(left time.Duration) Progress {
-		return Progress{Now: now, Began: now.Add(-6 * time.Hour), Deadline: now.Add(left), Left: 3 * time.Hour, Known: true, Done: 6 * time.Hour, Restart: 6 * time.Minute, Detect: time.Minute}
-	}
+	return Progress{Now: now, Began: now.Add(-6 * time.Hour), Deadline: now.Add(left), Left: 3 * time.Hour, Known: true, Done: 6 * time.Hour, Restart: 6 * time.Minute, Reserve: 6 * time.Minute, Detect: time.Minute}
+}
+
+func TestGuard(t *testing.T) {
+	looked := at(3*time.Hour + 20*time.Minute)
+	looked.Look = 10 * time.Minute
+	late := at(4 * time.Hour)
+	late.Done = time.Minute
+	unknown := at(time.Minute)
+	unknown.Known = false
+	never := at(0)
+	never.Deadline = time.Time{}
 	for _, c := range []struct {
-		p    Progress
-		want Mode
+		name    string
+		p       Progress
+		working bool
+		want    Mode
 	}{
-		{at(4 * time.Hour), Patient},
-		{at(3*time.Hour + 13*time.Minute), Certain}, // the guard, to the minute
-		{at(3*time.Hour + 14*time.Minute), Patient},
-		{at(time.Hour), Certain}, // too late already
-		{Progress{Now: now, Began: now.Add(-6 * time.Hour), Deadline: now.Add(4 * time.Hour), Left: 3 * time.Hour, Known: true, Done: time.Minute}, Steady},
-		{Progress{Now: now, Left: 3 * time.Hour, Known: true}, Patient}, // no deadline
-		{Progress{Now: now, Deadline: now.Add(time.Minute)}, Patient},   // nobody knows the work
+		{"an hour of slack", at(4 * time.Hour), false, Patient},
+		{"the guard, to the minute", at(3*time.Hour + 13*time.Minute), false, Patient},
+		{"and a moment later", at(3*time.Hour + 13*time.Minute - 1), false, Certain},
+		{"too late already", at(time.Hour), true, Certain},
+		{"rare looks, nothing works", looked, false, Certain},
+		{"rare looks, spot works", looked, true, Patient},
+		{"behind the line", late, false, Steady},
+		{"nobody knows the work", unknown, false, Patient},
+		{"no deadline", never, false, Patient},
 	} {
-		if got := Deadline(c.p); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.p, got, c.want)
+		if got := c.p.Mode(c.working); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
 
-func TestCertainAtIsWhenTheModeTurns(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	p := Progress{Now: now, Began: now, Deadline: now.Add(8 * time.Hour), Left: 3 * time.Hour, Known: true, Done: 100 * time.Hour, Restart: 6 * time.Minute, Detect: time.Minute}
-	at, ok := CertainAt(p)
-	if !ok {
-		t.Fatal("a deadline never gets tight")
+func TestTheGuardWakesTheJobAtTheFirstMomentItHolds(t *testing.T) {
+	for _, working := range []bool{true, false} {
+		p := at(8 * time.Hour)
+		p.Look = 7 * time.Minute
+		wake, ok := p.GuardAt(working)
+		if !ok {
+			t.Fatal("a deadline never gets tight")
+		}
+		p.Now = wake.Add(-1)
+		if p.Guard(working) {
+			t.Error("it held a moment before")
+		}
+		p.Now = wake
+		if !p.Guard(working) {
+			t.Error("it does not hold when it was said to")
+		}
 	}
-	p.Now = at.Add(-time.Second)
-	if Deadline(p) != Patient {
-		t.Error("certain a second too early")
+}
+
+// What is compared in 128 bits must turn exactly when it was said to, or the
+// shell would wake the job again and again at the same instant.
+func TestTheJobIsBehindAtTheFirstMomentThatWasSaid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		p := at(0)
+		p.Deadline = p.Began.Add(time.Duration(1 + rng.Int64N(int64(3000*time.Hour))))
+		p.Done, p.Left = time.Duration(rng.Int64N(int64(1000*time.Hour))), time.Duration(rng.Int64N(int64(1000*time.Hour)))
+		p.Now = p.Began
+		wake, ok := p.BehindAt()
+		if !ok {
+			t.Fatal("never behind")
+		}
+		p.Now = wake
+		if behind, _ := p.Behind(0); !behind && wake.Before(p.Deadline) {
+			t.Fatalf("%+v is not behind when it was said", p)
+		}
+		p.Now = wake.Add(-1)
+		if behind, _ := p.Behind(0); behind && p.Now.After(p.Began) {
+			t.Fatalf("%+v is behind a moment before", p)
+		}
 	}
-	p.Now = at
-	if Deadline(p) != Certain {
-		t.Error("not certain when it was said")
+}
+
+// No rule overrides the guard, and none takes spot that is not there.
+func TestEveryRuleObeysTheGuard(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	seen := map[Choice]int{}
+	for range 50_000 {
+		v := View{Progress: at(time.Duration(rng.Int64N(int64(8 * time.Hour)))), Held: []Choice{Wait, Spot, Firm}[rng.IntN(3)], Spot: rng.IntN(2) == 0, Sold: rng.IntN(4) > 0}
+		v.Done = time.Duration(rng.Int64N(int64(8 * time.Hour)))
+		v.Look = time.Duration(rng.Int64N(int64(20 * time.Minute)))
+		if rng.IntN(2) == 0 {
+			v.Warming = time.Minute
+		}
+		for _, r := range Rules {
+			got := Choose(r, v)
+			seen[got]++
+			if v.Guard(v.Working()) && got != Firm {
+				t.Fatalf("%s chooses %s against the guard: %+v", r, got, v)
+			}
+			if got == Spot && !v.Spot || got == Wait && !v.Sold && !v.Spot {
+				t.Fatalf("%s chooses %s, which is not for sale: %+v", r, got, v)
+			}
+			if wake := Again(r, v, got); got != Firm && wake.IsZero() {
+				t.Fatalf("%s chooses %s and is never woken: %+v", r, got, v)
+			}
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("the choices were %v", seen)
 	}
 }
 
@@ -51,7 +122,7 @@ func TestCertainAtIsWhenTheModeTurns(t *testing.T) {
 // M·(e^((τ+δ)/M) − 1)/τ for each unit of work.
 func TestIntervalLosesLeast(t *testing.T) {
 	for _, c := range []struct{ cost, between time.Duration }{
-		{10 * time.Second, time.Hour}, {time.Minute, 4 * time.Hour}, {5 * time.Minute, time.Hour}, {time.Second, 30 * time.Minute},
+		{10 * time.Second, time.Hour}, {time.Minute, 4 * time.Hour}, {5 * time.Minute, time.Hour}, {time.Second, 30 * time.Minute}, {50 * time.Minute, 20 * time.Minute},
 	} {
 		d, m := c.cost.Seconds(), c.between.Seconds()
 		per := func(tau float64) float64 { return m * (math.Exp((tau+d)/m) - 1) / tau }
@@ -63,7 +134,7 @@ func TestIntervalLosesLeast(t *testing.T) {
 			t.Errorf("δ=%v M=%v: %v costs %.5f for each unit of work, the best is %.5f", c.cost, c.between, Interval(c.cost, c.between), got, best)
 		}
 	}
-	if got := Interval(10*time.Second, time.Hour).Round(time.Second); got < 258*time.Second || got > 264*time.Second {
+	if got := Interval(10*time.Second, time.Hour).Round(time.Second); got != 262*time.Second {
 		t.Errorf("the worked number is %v", got)
 	}
 }
@@ -86,6 +157,8 @@ func TestGuardrails(t *testing.T) {
 		broken []string
 		want   Stop
 	}{
+		"a value that is none":   {Seen{}, 1, math.NaN(), nil, Diverged},
+		"without bound":          {Seen{}, 1, math.Inf(-1), nil, Diverged},
 		"above the target":       {Seen{}, 1, 2.5, nil, ""},
 		"at the target":          {Seen{}, 1, 2, nil, TargetReached},
 		"not a number":           {Seen{}, 1, 3, []string{"loss"}, Diverged},

@@ -1,0 +1,135 @@
+package policy
+
+import "time"
+
+// Choice is what a rule wants to run on now.
+type Choice string
+
+// The choices. Firm is capacity that cannot be taken away.
+const (
+	Wait Choice = "wait"
+	Spot Choice = "spot"
+	Firm Choice = "firm"
+)
+
+// Rule names a deadline policy.
+type Rule string
+
+// The rules. Every one obeys the guard.
+const (
+	Default          Rule = "default"
+	OnDemand         Rule = "on-demand"
+	Greedy           Rule = "greedy"
+	UniformProgress  Rule = "uniform-progress"
+	UniformProgress2 Rule = "uniform-progress-2" // without its second condition
+)
+
+// Rules lists them in the order in which tables show them.
+var Rules = []Rule{OnDemand, Greedy, UniformProgress, UniformProgress2, Default}
+
+// View is what a rule looks at: the job, what it holds, and what the market offers.
+type View struct {
+	Progress
+	Held    Choice        // Wait: nothing
+	Warming time.Duration // until the held machine works; 0: it does
+	// Spot says that spot can be had now, or is held and alive; Sold that it is for sale at all.
+	Spot, Sold bool
+}
+
+// Working reports whether held spot does work, so that its loss costs no more than one restart.
+func (v View) Working() bool { return v.Held == Spot && v.Spot && v.Warming <= 0 }
+
+// Choose returns what the rule wants, bound by the guard: where only firm
+// capacity is in time it is firm, except on spot that works and whose loss
+// would still leave a restart.
+func Choose(r Rule, v View) Choice {
+	if v.Guard(v.Working()) {
+		return Firm
+	}
+	want := wants(r, v)
+	if want == Spot && !v.Spot {
+		return Wait
+	}
+	return want
+}
+
+// wants is the rule by itself.
+//
+// Uniform Progress and greedy follow Wu et al., "Can't Be Late" (NSDI 2024), in
+// the order in which the public benchmark applies them.
+func wants(r Rule, v View) Choice {
+	slack, timed := v.Slack(true)
+	tight := timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Look // a second restart would not fit
+	held := v.Held == Spot && v.Spot
+	switch r {
+	case OnDemand:
+		return Firm
+	case Greedy:
+		switch {
+		case v.Held == Spot && v.Spot:
+			return Spot
+		case tight:
+			return Firm
+		case v.Spot:
+			return Spot
+		}
+		return v.orWait()
+	}
+	switch {
+	case held:
+		return Spot
+	case tight:
+		return Firm
+	case v.Held == Firm:
+		if !v.Spot {
+			return Firm
+		}
+		if r == UniformProgress {
+			// Back to spot only where the job stays ahead of its line after two restarts.
+			if ahead, ok := v.Ahead(2 * v.Restart); ok && !ahead {
+				return Firm
+			}
+		}
+		return Spot
+	case v.Spot:
+		return Spot
+	}
+	if behind, ok := v.Behind(0); ok && behind {
+		return Firm
+	}
+	return v.orWait()
+}
+
+// orWait waits where spot may come, and takes what there is where none is sold.
+func (v View) orWait() Choice {
+	if !v.Sold {
+		return Firm
+	}
+	return Wait
+}
+
+// Again returns when time alone could change what the rule wants, or zero.
+func Again(r Rule, v View, chosen Choice) time.Time {
+	var at time.Time
+	if chosen == Firm {
+		return at
+	}
+	if guard, ok := v.GuardAt(v.Working()); ok {
+		at = guard
+	}
+	if chosen != Wait {
+		return at
+	}
+	sooner := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	if slack, ok := v.Slack(true); ok { // when the slack gets tight
+		sooner(v.Now.Add(max(0, slack-(2*v.Restart+v.Reserve+v.Detect+v.Look)+1)))
+	}
+	if behind, ok := v.BehindAt(); ok && r != Greedy {
+		sooner(behind)
+	}
+	return at
+}
