@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,8 +42,7 @@ func (a *app) load(args []string, dash int, f jobFlags, now time.Time) (j spec.J
 	switch {
 	case dash >= 0:
 		folder = "."
-		j = spec.Job{Name: spec.Label(filepath.Base(args[0])), Args: args}
-		j.Checkpoint.Dir = "checkpoints"
+		j = spec.FromCommand(filepath.Base(args[0]), args)
 	default:
 		text, err := os.ReadFile(args[0])
 		if err != nil {
@@ -64,19 +64,12 @@ func (a *app) load(args []string, dash int, f jobFlags, now time.Time) (j spec.J
 	if folder, err = filepath.Abs(folder); err != nil {
 		return j, "", err
 	}
-	for _, pair := range f.env {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return j, "", fmt.Errorf("--env %q is not NAME=VALUE", pair)
-		}
-		if j.Env == nil {
-			j.Env = map[string]string{}
-		}
-		j.Env[name] = value
-		if name == "STEPS" && j.Work.Steps > 0 { // the work is what the program is told
-			if _, err := fmt.Sscan(value, &j.Work.Steps); err != nil {
-				return j, "", fmt.Errorf("--env %q is not a number of steps", pair)
-			}
+	if j, err = j.WithEnv(f.env); err != nil {
+		return j, "", err
+	}
+	if steps, ok := j.Env["STEPS"]; ok && j.Work.Steps > 0 { // the work is what the program is told
+		if j.Work.Steps, err = strconv.ParseInt(steps, 10, 64); err != nil || j.Work.Steps <= 0 {
+			return j, "", fmt.Errorf("set STEPS in the environment: %q is not a number of steps", steps)
 		}
 	}
 	for _, n := range notes {

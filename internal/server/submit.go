@@ -23,13 +23,12 @@ import (
 	"scrimp/internal/spec"
 )
 
-// Defaults of what a job file may leave out. Spans are wall time.
-const (
-	defaultGrace   = 20 * time.Second
-	defaultRestart = 3 * time.Second
-	defaultKeep    = 3
-	defaultRetries = 10
-)
+// standard holds what is done where a job file does not say. Spans are wall time.
+var standard = spec.Default()
+
+// firstRestart is what moving to another machine is taken to need until one was
+// measured: a local machine boots in one second and restores in another. Wall time.
+const firstRestart = 3 * time.Second
 
 // Terms is what the core needs to know of a job, in market time from now on.
 func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
@@ -37,8 +36,8 @@ func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: j.Promise, Currency: money.USD,
 		Owner:    ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment, ModelVersion: j.ModelVersion, Tags: j.Tags},
 		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock), DeadlineFirst: j.First == "deadline",
-		Steps: j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(defaultRestart), Grace: stretch(grace(j)),
-		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: defaultRetries, RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
+		Steps: j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart), Grace: stretch(grace(j)),
+		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: standard.Retry.Max, RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
 		Need: plan.Need{CPUs: j.Resources.CPUs.Min, Memory: int64(j.Resources.Memory.Min), Zones: j.Resources.Zones, MaxRate: j.MaxPrice},
 	}
 	for _, c := range j.Resources.Capacity {
@@ -71,7 +70,7 @@ func grace(j spec.Job) time.Duration {
 	if j.Grace > 0 {
 		return time.Duration(j.Grace)
 	}
-	return defaultGrace
+	return time.Duration(standard.Grace)
 }
 
 func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
@@ -82,6 +81,10 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	j, err := spec.Decode(b.Spec)
 	if err != nil {
 		problem(w, http.StatusBadRequest, "the job is not in the form of a job file", "submit it with scrimp run", err)
+		return
+	}
+	if err := j.Validate(s.control.Now()); err != nil {
+		problem(w, http.StatusUnprocessableEntity, "the job is not valid", "mend the fields that are named", err)
 		return
 	}
 	if seq, seen, err := s.store.Seen(r.Context(), "default", b.Key); err == nil && seen && b.Key != "" {
@@ -264,7 +267,7 @@ func (s *Server) assign(job core.Job, a core.Attempt) api.Assignment {
 		}
 		keep := j.Checkpoint.Keep
 		if keep == 0 {
-			keep = defaultKeep
+			keep = standard.Checkpoint.Keep
 		}
 		as.Checkpoint = api.Checkpoints{
 			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID + "/", Interval: clock.Shrink(job.Interval), KeepLast: keep,
