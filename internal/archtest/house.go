@@ -38,6 +38,7 @@ var House = []Room{
 	{Path: "store/storetest", Floor: 5},
 	{Path: "store", Floor: 5},
 	{Path: "provider/local", Floor: 5},
+	{Path: "provider/providertest", Floor: 5},
 	{Path: "provider", Floor: 5},
 	{Path: "feed", Floor: 5},
 	{Path: "checkpoint", Floor: 5},

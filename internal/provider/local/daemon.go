@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,11 +15,11 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/provider"
 )
 
@@ -31,57 +30,50 @@ type Options struct {
 	Machine []string      // command that a machine runs; the agent
 	Idle    time.Duration // leaves when nothing runs and nobody asked for that long; 0: stays
 	Log     *slog.Logger
+
+	now  func() time.Time // for tests with a clock that jumps, instead of time.Now
+	disk func(disk) disk  // for tests with a full disk, around the journal's file
 }
 
-// Names of files in the folder.
+// Names of files in the folder, besides the journal.
 const (
 	socketName = "market.sock"
-	stateName  = "market.json"
 	lockName   = "market.lock"
 )
 
-// keepEnded is how long an ended instance is still listed, in wall time.
-const keepEnded = time.Hour
-
-// state is what survives the daemon.
-type state struct {
-	Trace  market.Trace `json:"trace"`
-	Opened time.Time    `json:"opened"` // wall time; the market time is the same moment
-	Seq    int          `json:"seq"`
-	Prefix string       `json:"prefix"` // of instance names, so that no two folders share one
-	List   []*machine   `json:"instances"`
-}
-
-// machine is an instance and its processes.
-type machine struct {
-	provider.Instance
-	Wall    time.Time     `json:"wall"`       // of the launch
-	EndWall time.Time     `json:"end_wall"`   // of the end
-	PID     int           `json:"pid"`        // of its first process
-	Begun   string        `json:"begun"`      // that process's start time, which tells it from a later one of that number
-	Port    int           `json:"port"`       // of its metadata
-	LostAt  time.Time     `json:"lost_at"`    // market time when it will be taken; zero: never
-	Warning time.Duration `json:"warning_ns"` // wall time of notice before that
-
-	meta   *http.Server
-	timers []*time.Timer
-	ending bool
-	exited chan struct{} // closed when the first process has ended, where it is our child
-}
+const (
+	keepEnded   = time.Hour           // an ended instance is listed at least so long, wall time
+	keepNewest  = 100                 // and as many of the newest are, however old: a laptop may sleep for days
+	keepKeys    = 30 * 24 * time.Hour // a key is remembered after its instance's end
+	lookProcess = 200 * time.Millisecond
+	retryEnd    = time.Second // between tries to write an end
+)
 
 type daemon struct {
-	opts  Options
-	mu    sync.Mutex
-	st    state
-	asked time.Time
-	stop  context.CancelFunc
-	quit  <-chan struct{} // closed when the daemon leaves
-	tasks sync.WaitGroup
+	opts   Options
+	opened opened
+	high   atomic.Int64    // the latest market time that was seen, in Unix nanoseconds
+	quit   <-chan struct{} // closed when the daemon leaves
+	stop   context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	journal journal
+	seq     int
+	list    []*machine // in the order in which they were rented
+	keys    map[string]*machine
+	asked   time.Time
 }
 
 // Serve runs a daemon until ctx ends, it is told to stop, or it was idle for
 // long enough. Its machines go on without it; the next daemon finds them again.
 func Serve(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
 	if err := os.MkdirAll(filepath.Join(o.Dir, "machines"), 0o700); err != nil {
 		return fmt.Errorf("open market folder: %w", err)
 	}
@@ -93,21 +85,19 @@ func Serve(ctx context.Context, o Options) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("market in %s: another one serves it: %w", o.Dir, err)
 	}
+	if err := errors.Join(lock.Truncate(0), writePID(lock)); err != nil {
+		o.Log.Warn("process id not written", "error", err) // it is for people and tests only
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	d := &daemon{opts: o, asked: time.Now(), stop: stop, quit: ctx.Done()}
+	d := &daemon{opts: o, asked: time.Now(), stop: stop, quit: ctx.Done(), keys: map[string]*machine{}}
 	if err := d.load(); err != nil {
 		return err
 	}
-	socket := filepath.Join(o.Dir, socketName)
-	_ = os.Remove(socket) // ours by lock
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", socket)
+	defer func() { _ = d.journal.f.Close() }() // every record was synced
+	l, err := listen(ctx, filepath.Join(o.Dir, socketName))
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", socket, err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return fmt.Errorf("listen on %s: %w", socket, err)
+		return err
 	}
 	d.adopt()
 	h := &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second}
@@ -116,235 +106,127 @@ func Serve(ctx context.Context, o Options) error {
 	<-ctx.Done()
 	_ = h.Close()
 	d.mu.Lock()
-	for _, m := range d.st.List {
-		m.quiet()
+	for _, m := range d.list {
+		m.hush()
 	}
 	d.mu.Unlock()
 	d.tasks.Wait()
 	return nil
 }
 
-// load reads the state, or opens the market.
-func (d *daemon) load() error {
-	path := filepath.Join(d.opts.Dir, stateName)
-	b, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		if err := json.Unmarshal(b, &d.st); err != nil {
-			return fmt.Errorf("read %s: %w: move it away to open a new market", path, err)
-		}
-		return nil
-	case !errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("read market: %w", err)
+func writePID(f *os.File) error {
+	_, err := fmt.Fprintln(f, os.Getpid())
+	return err
+}
+
+// listen opens the folder's socket for its owner alone.
+func listen(ctx context.Context, socket string) (net.Listener, error) {
+	_ = os.Remove(socket) // ours by lock
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", socket)
+	if err != nil && len(socket) > longestSocket {
+		return nil, fmt.Errorf("listen on %s: the path is longer than the %d bytes that a socket's may have: choose a data folder with a shorter path", socket, longestSocket)
 	}
-	if err := d.opts.Trace.Validate(); err != nil {
-		return fmt.Errorf("market %s: %w", d.opts.Trace.Name, err)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", socket, err)
 	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("listen on %s: %w", socket, err)
+	}
+	return l, nil
+}
+
+// longestSocket is what every system allows for the path of a socket, with its end.
+const longestSocket = 103
+
+func newPrefix() string {
 	id := make([]byte, 3)
 	_, _ = rand.Read(id) // it never fails
-	d.st = state{Trace: d.opts.Trace, Opened: time.Now().UTC().Round(0), Prefix: hex.EncodeToString(id)}
-	return d.save()
+	return hex.EncodeToString(id)
 }
 
-// save writes the state durably. The caller holds mu or is alone.
-func (d *daemon) save() error {
-	b, err := json.MarshalIndent(d.st, "", " ")
-	if err != nil {
-		return fmt.Errorf("write market: %w", err)
-	}
-	path := filepath.Join(d.opts.Dir, stateName)
-	f, err := os.CreateTemp(d.opts.Dir, stateName+".*")
-	if err != nil {
-		return fmt.Errorf("write market: %w", err)
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(f.Name())
-		return fmt.Errorf("write market: %w", err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("write market: %w", err)
-	}
-	return nil
-}
+// wall is the wall time, without the monotonic clock: the hours in which the
+// computer sleeps count.
+func (d *daemon) wall() time.Time { return d.opts.now().Round(0).UTC() }
 
 // now is the market time: it began with the wall's and runs Speed times as fast,
-// also while no daemon runs.
-func (d *daemon) now() time.Time { return d.toMarket(time.Now()) }
+// also while no daemon runs. Where the wall's clock is set back it stands still
+// until that has caught up: it never runs backwards, and so no bill does.
+func (d *daemon) now() time.Time { return d.see(d.toMarket(d.wall())) }
+
+// see notes that the market time has come to t, and returns the latest so far.
+func (d *daemon) see(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	for {
+		high, n := d.high.Load(), t.UnixNano()
+		if n <= high {
+			return time.Unix(0, high).UTC()
+		}
+		if d.high.CompareAndSwap(high, n) {
+			return t.UTC()
+		}
+	}
+}
 
 func (d *daemon) toMarket(wall time.Time) time.Time {
-	return d.st.Opened.Add(time.Duration(float64(wall.Round(0).Sub(d.st.Opened)) * d.st.Trace.Speed)).UTC()
+	return d.opened.At.Add(time.Duration(float64(wall.Sub(d.opened.At)) * d.opened.Trace.Speed)).UTC()
 }
 
 func (d *daemon) toWall(at time.Time) time.Time {
-	return d.st.Opened.Add(time.Duration(float64(at.Sub(d.st.Opened)) / d.st.Trace.Speed))
+	return d.opened.At.Add(time.Duration(float64(at.Sub(d.opened.At)) / d.opened.Trace.Speed))
 }
 
-// adopt takes up the machines of an earlier daemon. What fell due meanwhile is done at once.
+// since is the market time since the market opened.
+func (d *daemon) since(at time.Time) time.Duration { return at.Sub(d.opened.At) }
+
+// adopt takes up the machines of an earlier daemon. What fell due meanwhile is
+// done at once, and what runs without being rented is ended.
 func (d *daemon) adopt() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, m := range d.st.List {
+	if ahead := time.Unix(0, d.high.Load()).Sub(d.toMarket(d.wall())); d.high.Load() > 0 && ahead > time.Minute {
+		d.opts.Log.Error("the clock was set back: market time stands still until it has caught up", "ahead", ahead)
+	}
+	rented := map[string]bool{}
+	for _, m := range d.list {
 		if m.State == provider.Ended {
 			continue
 		}
-		if err := d.serveMeta(m); err != nil {
-			d.opts.Log.Error("metadata not served", "instance", m.ID, "error", err)
+		rented[m.ID] = true
+		m.over = make(chan struct{})
+		if m.PID == 0 { // the daemon died between the start and writing it down
+			m.PID, m.Begun = first(m.ID)
 		}
-		d.arm(m)
-		d.tasks.Go(func() { d.mourn(m) })
+		d.tasks.Go(func() { d.tend(m) })
+	}
+	for id, pids := range strays("i-"+d.opened.Prefix+"-", rented) {
+		d.opts.Log.Error("processes of a machine that nobody rents: ended", "instance", id, "processes", len(pids))
+		killAll(id, 0, "")
 	}
 }
 
-// launch rents a machine, or returns the one that the key rented.
-func (d *daemon) launch(r provider.Request) (provider.Instance, error) {
+// show returns what is listed: all that run, all that ended lately, and the newest of the others.
+func (d *daemon) show() []provider.Instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, m := range d.st.List {
-		if m.Key == r.Key {
-			return m.Instance, nil
-		}
-	}
-	line, ok := d.st.Trace.Line(r.Offer)
-	if !ok {
-		return provider.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, provider.ErrNotFound)
-	}
-	now := d.now()
-	q := d.st.Trace.Quote(line, now.Sub(d.st.Opened), d.st.Opened)
-	switch {
-	case !q.Available:
-		return provider.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, provider.ErrNoCapacity)
-	case r.MaxRate > 0 && q.Rate > r.MaxRate:
-		return provider.Instance{}, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate, r.MaxRate, provider.ErrPrice)
-	}
-	d.st.Seq++
-	m := &machine{
-		Instance: provider.Instance{ID: fmt.Sprintf("i-%s-%d", d.st.Prefix, d.st.Seq), Key: r.Key, Offer: r.Offer, State: provider.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
-		Wall:     time.Now().UTC().Round(0),
-	}
-	if lost, notice, ok := d.st.Trace.Loss(line, now.Sub(d.st.Opened)); ok {
-		m.LostAt, m.Warning = d.st.Opened.Add(lost), notice
-	}
-	if err := d.serveMeta(m); err != nil {
-		return provider.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
-	}
-	// Written before it starts: a daemon that dies here leaves a machine without
-	// a process, which the next one ends, and not a process without a machine.
-	d.st.List = append(d.st.List, m)
-	if err := d.save(); err != nil {
-		d.st.List = d.st.List[:len(d.st.List)-1]
-		m.quiet()
-		return provider.Instance{}, err
-	}
-	if err := d.start(m, r.Env); err != nil {
-		d.close(m, provider.Stopped, d.now())
-		return provider.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
-	}
-	if err := d.save(); err != nil {
-		d.opts.Log.Error("launch not written", "instance", m.ID, "error", err)
-	}
-	d.arm(m)
-	d.tasks.Go(func() { d.mourn(m) })
-	d.opts.Log.Info("rented", "instance", m.ID, "offer", m.Offer, "key", m.Key)
-	return m.Instance, nil
-}
-
-// arm sets the clock for the machine's loss.
-func (d *daemon) arm(m *machine) {
-	if m.LostAt.IsZero() {
-		return
-	}
-	m.timers = append(m.timers, time.AfterFunc(max(0, time.Until(d.toWall(m.LostAt))), func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		m.Notice = m.Warning
-		d.finish(m, provider.Interrupted, m.LostAt)
-	}))
-}
-
-// finish kills the machine and ends its bill at a market time. The caller holds mu.
-func (d *daemon) finish(m *machine, cause provider.Cause, at time.Time) {
-	if m.State == provider.Ended || m.ending {
-		return
-	}
-	m.ending = true
-	d.mu.Unlock()
-	killAll(m.ID, m.PID, m.Begun)
-	d.mu.Lock()
-	d.close(m, cause, at)
-}
-
-// close ends the bill. The caller holds mu.
-func (d *daemon) close(m *machine, cause provider.Cause, at time.Time) {
-	if m.State == provider.Ended {
-		return
-	}
-	if at.Before(m.Launched) {
-		at = m.Launched
-	}
-	m.quiet()
-	m.State, m.Cause, m.Ended, m.EndWall = provider.Ended, cause, at, time.Now().UTC().Round(0)
-	line, _ := d.st.Trace.Line(m.Offer)
-	segments := d.st.Trace.Prices(line, m.Launched.Sub(d.st.Opened), at.Add(line.Offer.Billing.Minimum).Sub(d.st.Opened), d.st.Opened)
-	m.Bill = nil
-	for _, l := range market.Bill(line.Offer.Billing, segments, at, cause == provider.Interrupted) {
-		m.Bill = append(m.Bill, provider.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: currency(d.st.Trace)})
-	}
-	d.st.List = slices.DeleteFunc(d.st.List, func(o *machine) bool {
-		return o.State == provider.Ended && time.Since(o.EndWall) > keepEnded && o.Key != m.Key
-	})
-	if err := d.save(); err != nil {
-		d.opts.Log.Error("end not written", "instance", m.ID, "error", err)
-	}
-	d.opts.Log.Info("ended", "instance", m.ID, "cause", cause)
-}
-
-func currency(t market.Trace) money.Currency {
-	if t.Currency == "" {
-		return money.USD
-	}
-	return t.Currency
-}
-
-// mourn waits until the machine's first process has ended by itself.
-func (d *daemon) mourn(m *machine) {
-	poll := time.NewTicker(200 * time.Millisecond)
-	defer poll.Stop()
-wait:
-	for !d.over(m) {
-		select {
-		case <-d.quit:
-			return // the machine goes on; the next daemon mourns it
-		case <-m.exited: // never, where an earlier daemon started it
-			break wait
-		case <-poll.C:
-			if m.exited == nil && !alive(m.PID, m.Begun) {
-				break wait
+	list := []provider.Instance{}
+	now := d.wall()
+	ended := 0
+	for _, m := range slices.Backward(d.list) {
+		if m.State == provider.Ended {
+			if ended++; ended > keepNewest && now.Sub(m.EndWall) > keepEnded {
+				continue
 			}
 		}
+		i := m.Instance
+		i.Bill = slices.Clone(i.Bill)
+		list = append(list, i)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.finish(m, provider.Stopped, d.now())
-}
-
-func (d *daemon) over(m *machine) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return m.State == provider.Ended || m.ending
-}
-
-// quiet ends the machine's metadata and timers.
-func (m *machine) quiet() {
-	for _, t := range m.timers {
-		t.Stop()
-	}
-	if m.meta != nil {
-		_ = m.meta.Close()
-	}
+	slices.Reverse(list)
+	return list
 }
 
 // idle ends the daemon when nothing runs and nobody asks.
@@ -361,7 +243,7 @@ func (d *daemon) idle(ctx context.Context) {
 		case <-t.C:
 		}
 		d.mu.Lock()
-		busy := slices.ContainsFunc(d.st.List, func(m *machine) bool { return m.State != provider.Ended })
+		busy := slices.ContainsFunc(d.list, func(m *machine) bool { return m.State != provider.Ended })
 		idle := !busy && time.Since(d.asked) >= d.opts.Idle
 		d.mu.Unlock()
 		if idle {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,16 @@ type refusal struct {
 	Text string `json:"text"`
 }
 
-var kinds = map[string]error{"no_capacity": provider.ErrNoCapacity, "price": provider.ErrPrice, "not_found": provider.ErrNotFound}
+// refused is a refusal as the caller sees it: the daemon's words, and their kind.
+type refused struct {
+	kind error
+	text string
+}
+
+func (r refused) Error() string { return r.text }
+func (r refused) Unwrap() error { return r.kind }
+
+var kinds = map[string]error{"no_capacity": provider.ErrNoCapacity, "price": provider.ErrPrice, "not_found": provider.ErrNotFound, "request": provider.ErrRequest}
 
 func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -65,42 +75,28 @@ func (d *daemon) routes() http.Handler {
 		}
 		return d.launch(req)
 	})
-	handle("POST /terminate/{id}", func(r *http.Request) (any, error) {
+	handle("POST /terminate", func(r *http.Request) (any, error) {
+		id := r.URL.Query().Get("id")
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		for _, m := range d.st.List {
-			if m.ID == r.PathValue("id") {
-				if m.State == provider.Ended {
-					return nil, fmt.Errorf("instance %s: %w", m.ID, provider.ErrNotFound)
-				}
-				d.finish(m, provider.Terminated, d.now())
-				return struct{}{}, nil
-			}
+		n := slices.IndexFunc(d.list, func(m *machine) bool { return m.ID == id })
+		if n < 0 || d.list[n].State == provider.Ended {
+			return nil, fmt.Errorf("instance %q: %w", id, provider.ErrNotFound)
 		}
-		return nil, fmt.Errorf("instance %s: %w", r.PathValue("id"), provider.ErrNotFound)
+		return struct{}{}, d.finish(d.list[n], provider.Terminated, d.now())
 	})
-	handle("GET /instances", func(*http.Request) (any, error) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		list := []provider.Instance{}
-		for _, m := range d.st.List {
-			i := m.Instance
-			i.Bill = slices.Clone(i.Bill)
-			list = append(list, i)
-		}
-		return list, nil
-	})
+	handle("GET /instances", func(*http.Request) (any, error) { return d.show(), nil })
 	handle("GET /offers", func(*http.Request) (any, error) {
-		now := d.now().Sub(d.st.Opened)
+		now := d.since(d.now())
 		var v sale
-		for _, l := range d.st.Trace.Lines {
+		for _, l := range d.opened.Trace.Lines {
 			v.Offers = append(v.Offers, l.Offer)
-			v.Quotes = append(v.Quotes, d.st.Trace.Quote(l, now, d.st.Opened))
+			v.Quotes = append(v.Quotes, d.opened.Trace.Quote(l, now, d.opened.At))
 		}
 		return v, nil
 	})
 	handle("GET /clock", func(*http.Request) (any, error) {
-		return Clock{Name: d.st.Trace.Name, Wall: d.st.Opened, Market: d.st.Opened, Speed: d.st.Trace.Speed}, nil
+		return Clock{Name: d.opened.Trace.Name, Wall: d.opened.At, Market: d.opened.At, Speed: d.opened.Trace.Speed}, nil
 	})
 	handle("POST /stop", func(*http.Request) (any, error) {
 		time.AfterFunc(50*time.Millisecond, d.stop) // once the answer is out
@@ -160,7 +156,7 @@ func (d *Driver) do(ctx context.Context, method, path string, in, out any) error
 			return fmt.Errorf("ask the market in %s: status %d", d.dir, r.StatusCode)
 		}
 		if kind := kinds[no.Kind]; kind != nil {
-			return fmt.Errorf("%w: %s", kind, no.Text)
+			return refused{kind, no.Text}
 		}
 		return errors.New(no.Text)
 	}
@@ -177,7 +173,7 @@ func (d *Driver) Launch(ctx context.Context, r provider.Request) (provider.Insta
 // Terminate implements provider.Driver.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
 	var none struct{}
-	return d.do(ctx, http.MethodPost, "/terminate/"+id, nil, &none)
+	return d.do(ctx, http.MethodPost, "/terminate?id="+url.QueryEscape(id), nil, &none)
 }
 
 // List implements provider.Driver.

@@ -1,61 +1,125 @@
 package local
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
 // serveMeta serves the machine's metadata on loopback, in the forms of AWS
-// (IMDSv2), Compute Engine and Azure, on the port that the machine was told.
+// (IMDSv2), Compute Engine and Azure, where the machine was told. The caller holds mu.
+//
+// Each machine has a loopback address of its own where the system has more than
+// one. After a restart its port may be another's on the common address, and an
+// agent must never read the notice of another machine.
 func (d *daemon) serveMeta(m *machine) error {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", m.Port))
+	host := m.Host
+	if host == "" {
+		host = ownLoopback()
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(m.Port)))
+	if err != nil && m.Host == "" {
+		host = "127.0.0.1"
+		l, err = net.Listen("tcp", host+":0")
+	}
 	if err != nil {
 		return fmt.Errorf("serve metadata: %w", err)
 	}
-	m.Port = l.Addr().(*net.TCPAddr).Port
-	m.meta = &http.Server{Handler: d.metadata(m), ReadHeaderTimeout: 5 * time.Second}
-	d.tasks.Go(func() { _ = m.meta.Serve(l) })
+	m.Host, m.Port, m.served = host, l.Addr().(*net.TCPAddr).Port, d.wall()
+	meta := &http.Server{Handler: d.metadata(m), ReadHeaderTimeout: 5 * time.Second}
+	m.meta = meta
+	d.tasks.Go(func() { _ = meta.Serve(l) })
 	return nil
 }
 
-// noticed returns when the machine will be taken, in wall time, once that has been announced.
-func (d *daemon) noticed(m *machine) (until time.Time, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// ownLoopback is an address that hardly another one listens on: 127.x.y.z.
+func ownLoopback() string {
+	b := make([]byte, 3)
+	_, _ = rand.Read(b) // it never fails
+	return net.IPv4(127, 1+b[0]%254, b[1], 1+b[2]%254).String()
+}
+
+// noticed returns when the machine will be taken, in wall time, and since when that is announced.
+func (d *daemon) noticed(m *machine) (until, from time.Time, ok bool) {
 	if m.LostAt.IsZero() || m.Warning <= 0 {
-		return time.Time{}, false
+		return time.Time{}, time.Time{}, false
 	}
 	until = d.toWall(m.LostAt)
-	return until, !time.Now().Before(until.Add(-m.Warning))
+	return until, until.Add(-m.Warning), true
+}
+
+// announced returns when the machine will be taken, once that has been announced.
+func (d *daemon) announced(m *machine) (until time.Time, ok bool) {
+	until, from, ok := d.noticed(m)
+	return until, ok && !d.wall().Before(from)
+}
+
+// longestToken is the lifetime that IMDSv2 allows to a token, in seconds.
+const longestToken = 21600
+
+// tokens are the session tokens of one machine's metadata.
+type tokens struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (t *tokens) give(now time.Time, life time.Duration) string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // it never fails
+	token := hex.EncodeToString(b)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for old, until := range t.until {
+		if now.After(until) {
+			delete(t.until, old)
+		}
+	}
+	t.until[token] = now.Add(life)
+	return token
+}
+
+func (t *tokens) good(now time.Time, token string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	until, known := t.until[token]
+	return known && now.Before(until)
 }
 
 func (d *daemon) metadata(m *machine) http.Handler {
 	mux := http.NewServeMux()
-	var mu sync.Mutex
-	tokens := map[string]bool{}
+	d.aws(mux, m)
+	d.gce(mux, m)
+	d.azure(mux, m)
+	return mux
+}
+
+// aws is the form of EC2, with tokens required.
+func (d *daemon) aws(mux *http.ServeMux, m *machine) {
+	const ttl, name = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
+	given := tokens{until: map[string]time.Time{}}
 	mux.HandleFunc("PUT /latest/api/token", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds") == "" {
-			http.Error(w, "the lifetime of the token is missing", http.StatusBadRequest)
+		life, err := strconv.Atoi(r.Header.Get(ttl))
+		switch {
+		case r.Header.Get("X-Forwarded-For") != "":
+			http.Error(w, "no token through a proxy", http.StatusForbidden)
+			return
+		case err != nil || life < 1 || life > longestToken:
+			http.Error(w, "the lifetime of the token is missing, or is not 1 to 21600 s", http.StatusBadRequest)
 			return
 		}
-		mu.Lock()
-		token := fmt.Sprintf("%s-%d", m.ID, len(tokens))
-		tokens[token] = true
-		mu.Unlock()
-		w.Header().Set("X-aws-ec2-metadata-token-ttl-seconds", r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds"))
-		_, _ = w.Write([]byte(token))
+		w.Header().Set(ttl, strconv.Itoa(life))
+		_, _ = w.Write([]byte(given.give(d.wall(), time.Duration(life)*time.Second)))
 	})
-	aws := func(path string, value func() (string, bool)) {
+	document := func(path string, value func() (string, bool)) {
 		mux.HandleFunc("GET /latest/meta-data/"+path, func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			known := tokens[r.Header.Get("X-aws-ec2-metadata-token")]
-			mu.Unlock()
-			if !known {
+			if !given.good(d.wall(), r.Header.Get(name)) {
 				http.Error(w, "no valid token", http.StatusUnauthorized)
 				return
 			}
@@ -68,38 +132,91 @@ func (d *daemon) metadata(m *machine) http.Handler {
 		})
 	}
 	zone := strings.Split(string(m.Offer), "/")
-	aws("instance-id", func() (string, bool) { return m.ID, true })
-	aws("placement/availability-zone", func() (string, bool) { return zone[min(1, len(zone)-1)], true })
-	aws("spot/instance-action", func() (string, bool) {
-		until, ok := d.noticed(m)
+	document("instance-id", func() (string, bool) { return m.ID, true })
+	document("placement/availability-zone", func() (string, bool) { return zone[min(1, len(zone)-1)], true })
+	document("spot/instance-action", func() (string, bool) {
+		until, ok := d.announced(m)
 		b, _ := json.Marshal(map[string]string{"action": "terminate", "time": until.UTC().Format(time.RFC3339Nano)})
 		return string(b), ok
 	})
+}
+
+// longestWait is how long a waiting request of Compute Engine's form may wait.
+const longestWait = 5 * time.Minute
+
+// gce is the form of Compute Engine: a flag, which one may wait for.
+func (d *daemon) gce(mux *http.ServeMux, m *machine) {
 	mux.HandleFunc("GET /computeMetadata/v1/instance/preempted", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Metadata-Flavor", "Google")
 		if r.Header.Get("Metadata-Flavor") != "Google" {
 			http.Error(w, "the header Metadata-Flavor is missing", http.StatusForbidden)
 			return
 		}
-		w.Header().Set("Metadata-Flavor", "Google")
-		if _, ok := d.noticed(m); ok {
-			_, _ = w.Write([]byte("TRUE"))
-			return
+		flag := func() string {
+			if _, ok := d.announced(m); ok {
+				return "TRUE"
+			}
+			return "FALSE"
 		}
-		_, _ = w.Write([]byte("FALSE"))
+		q := r.URL.Query()
+		if q.Get("wait_for_change") == "true" && (q.Get("last_etag") == "" || q.Get("last_etag") == strings.ToLower(flag())) {
+			d.waitNotice(r, m, q.Get("timeout_sec"))
+		}
+		v := flag()
+		w.Header().Set("ETag", strings.ToLower(v))
+		_, _ = w.Write([]byte(v))
 	})
-	mux.HandleFunc("GET /metadata/scheduledevents", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Metadata") != "true" {
-			http.Error(w, "the header Metadata is missing", http.StatusBadRequest)
+}
+
+// waitNotice waits for the machine's notice, the caller's limit, or the end of either.
+func (d *daemon) waitNotice(r *http.Request, m *machine, seconds string) {
+	limit := longestWait
+	if n, err := strconv.Atoi(seconds); err == nil && n >= 0 {
+		limit = min(limit, time.Duration(n)*time.Second)
+	}
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	look := time.NewTicker(lookProcess) // and not a timer for the moment: the computer may sleep
+	defer look.Stop()
+	_, before := d.announced(m)
+	for {
+		if _, ok := d.announced(m); ok != before {
 			return
 		}
-		events := []map[string]any{}
-		if until, ok := d.noticed(m); ok {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-d.quit:
+			return
+		case <-end.C:
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// azure is the form of Scheduled Events.
+func (d *daemon) azure(mux *http.ServeMux, m *machine) {
+	handle := func(path string, f func(http.ResponseWriter)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Metadata") != "true" || r.URL.Query().Get("api-version") == "" {
+				http.Error(w, "the header Metadata or the parameter api-version is missing", http.StatusBadRequest)
+				return
+			}
+			f(w)
+		})
+	}
+	handle("/metadata/instance/compute/name", func(w http.ResponseWriter) { _, _ = w.Write([]byte(m.ID)) })
+	handle("/metadata/scheduledevents", func(w http.ResponseWriter) {
+		incarnation, events := 1, []map[string]any{}
+		if until, ok := d.announced(m); ok {
+			incarnation = 2
 			events = append(events, map[string]any{
 				"EventId": m.ID, "EventType": "Preempt", "ResourceType": "VirtualMachine", "Resources": []string{m.ID},
-				"EventStatus": "Scheduled", "NotBefore": until.UTC().Format(http.TimeFormat),
+				"EventStatus": "Scheduled", "NotBefore": until.UTC().Format(http.TimeFormat), "Description": "", "EventSource": "Platform", "DurationInSeconds": -1,
 			})
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": 1, "Events": events})
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": incarnation, "Events": events})
 	})
-	return mux
 }

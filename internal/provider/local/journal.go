@@ -1,0 +1,249 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"scrimp/internal/market"
+)
+
+// journalName is the file that survives the daemon: one line for each change, a
+// checksum and a record. docs/design/local-market.md describes it.
+const journalName = "market.journal"
+
+// opened is the first record: the market itself.
+type opened struct {
+	Trace  market.Trace `json:"trace"`
+	At     time.Time    `json:"at"`     // wall time; the market time is the same moment
+	Prefix string       `json:"prefix"` // of instance names, so that no two folders share one
+}
+
+// record is one line. A machine stands in it as it is from then on; a voided one never was.
+type record struct {
+	Opened  *opened  `json:"opened,omitempty"`
+	Machine *machine `json:"machine,omitempty"`
+	Void    string   `json:"void,omitempty"`
+}
+
+// disk is what the journal needs of a file.
+type disk interface {
+	io.WriteCloser
+	Sync() error
+	Truncate(size int64) error
+}
+
+// journal appends records durably. Its caller holds the daemon's lock, or is alone.
+type journal struct {
+	f    disk
+	size int64 // of what is whole
+	torn bool  // something lies behind it that could not be cut off yet
+}
+
+var table = crc32.MakeTable(crc32.Castagnoli)
+
+func encode(r record) ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(b, table), b), nil
+}
+
+func decode(line []byte) (record, bool) {
+	var r record
+	sum, body, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	want, err := strconv.ParseUint(string(sum), 16, 32)
+	return r, ok && err == nil && len(sum) == 8 && crc32.Checksum(body, table) == uint32(want) && json.Unmarshal(body, &r) == nil
+}
+
+// append writes records and returns when they are on the disk. Where it fails,
+// what it wrote of them is cut off again: a record is there as a whole or not at all.
+func (j *journal) append(records ...record) error {
+	var b []byte
+	for _, r := range records {
+		line, err := encode(r)
+		if err != nil {
+			return fmt.Errorf("write the market's journal: %w", err)
+		}
+		b = append(b, line...)
+	}
+	if j.torn {
+		if err := j.f.Truncate(j.size); err != nil {
+			return fmt.Errorf("write the market's journal: %w", err)
+		}
+		j.torn = false
+	}
+	_, err := j.f.Write(b)
+	if err == nil {
+		err = j.f.Sync()
+	}
+	if err != nil {
+		j.torn = j.f.Truncate(j.size) != nil
+		return fmt.Errorf("write the market's journal: %w", err)
+	}
+	j.size += int64(len(b))
+	return nil
+}
+
+// story is what a journal tells.
+type story struct {
+	market   *opened
+	machines []*machine // in the order in which they were rented
+	lines    int        // that are whole
+	damaged  int        // that are not
+	size     int64      // up to the end of the last whole line
+	tail     bool       // what is damaged is the end alone: a torn write
+}
+
+// read tells what a journal holds. A line that is damaged counts for nothing and
+// hides none that follows it.
+func read(text []byte) story {
+	var s story
+	at := map[string]int{}
+	for pos := 0; pos < len(text); {
+		line := text[pos:]
+		if end := bytes.IndexByte(line, '\n'); end >= 0 {
+			line = line[:end+1]
+		}
+		pos += len(line)
+		r, ok := decode(line)
+		if !ok || line[len(line)-1] != '\n' { // without its end it may lack more
+			s.damaged++
+			s.tail = true
+			continue
+		}
+		if s.damaged > 0 {
+			s.tail = false
+		}
+		s.lines++
+		s.size = int64(pos)
+		switch {
+		case r.Opened != nil:
+			s.market = r.Opened
+		case r.Machine != nil:
+			if n, known := at[r.Machine.ID]; known {
+				s.machines[n] = r.Machine
+				continue
+			}
+			at[r.Machine.ID] = len(s.machines)
+			s.machines = append(s.machines, r.Machine)
+		case r.Void != "":
+			if n, known := at[r.Void]; known {
+				s.machines[n] = nil
+			}
+		}
+	}
+	var there []*machine
+	for _, m := range s.machines {
+		if m != nil {
+			there = append(there, m)
+		}
+	}
+	s.machines = there
+	if s.damaged != 1 {
+		s.tail = false
+	}
+	return s
+}
+
+// load reads the journal, or opens the market.
+func (d *daemon) load() error {
+	path := filepath.Join(d.opts.Dir, journalName)
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read the market's journal: %w", err)
+	}
+	s := read(text)
+	switch {
+	case s.market == nil && len(s.machines) > 0:
+		return fmt.Errorf("read %s: its first line is damaged: move it away to open a new market", path)
+	case s.market == nil: // nothing was rented yet
+		if err := d.opts.Trace.Validate(); err != nil {
+			return fmt.Errorf("market %s: %w", d.opts.Trace.Name, err)
+		}
+		s.market = &opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix()}
+		d.opened = *s.market
+		return d.rewrite(path)
+	}
+	d.opened = *s.market
+	oldest := d.wall().Add(-keepKeys)
+	for _, m := range s.machines {
+		if n := m.number(d.opened.Prefix); n > d.seq {
+			d.seq = n
+		}
+		d.see(m.Launched)
+		d.see(m.Ended)
+		if m.EndWall.IsZero() || m.EndWall.After(oldest) {
+			d.list = append(d.list, m)
+			d.keys[m.Key] = m
+		}
+	}
+	d.seq += s.damaged // a name that stood in a damaged line is not given again
+	if s.damaged > 0 {
+		d.opts.Log.Error("the market's journal is damaged", "lines", s.damaged, "whole", s.lines, "torn_end", s.tail)
+		if !s.tail {
+			aside := fmt.Sprintf("%s.damaged-%d", path, d.wall().Unix())
+			if err := os.WriteFile(aside, text, 0o600); err != nil {
+				return fmt.Errorf("keep the damaged journal aside: %w", err)
+			}
+		}
+	}
+	if s.damaged > 0 || s.lines > 2*len(d.list)+100 {
+		return d.rewrite(path)
+	}
+	return d.reopen(path, s.size)
+}
+
+// rewrite replaces the journal by one with what still counts.
+func (d *daemon) rewrite(path string) error {
+	records := []record{{Opened: &d.opened}}
+	for _, m := range d.list {
+		records = append(records, record{Machine: m})
+	}
+	aside := path + ".new"
+	f, err := os.OpenFile(aside, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the market's journal: %w", err)
+	}
+	j := journal{f: f}
+	if err := errors.Join(j.append(records...), f.Close()); err != nil {
+		_ = os.Remove(aside)
+		return err
+	}
+	if err := os.Rename(aside, path); err != nil {
+		return fmt.Errorf("write the market's journal: %w", err)
+	}
+	if err := syncFolder(d.opts.Dir); err != nil {
+		return fmt.Errorf("write the market's journal: %w", err)
+	}
+	return d.reopen(path, j.size)
+}
+
+// reopen opens the journal, which is whole up to size, for appending.
+func (d *daemon) reopen(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the market's journal: %w", err)
+	}
+	d.journal = journal{f: f, size: size}
+	if d.opts.disk != nil {
+		d.journal.f = d.opts.disk(f)
+	}
+	return nil
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

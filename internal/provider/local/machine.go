@@ -1,0 +1,279 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+)
+
+// machine is an instance and its processes.
+type machine struct {
+	provider.Instance
+	Wall    time.Time     `json:"wall"`       // of the launch
+	EndWall time.Time     `json:"end_wall"`   // of the end
+	PID     int           `json:"pid"`        // of its first process; 0 is unknown
+	Begun   string        `json:"begun"`      // that process's start time, which tells it from a later one of that number
+	Host    string        `json:"host"`       // of its metadata
+	Port    int           `json:"port"`       // of its metadata
+	LostAt  time.Time     `json:"lost_at"`    // market time when it will be taken; zero: never
+	Warning time.Duration `json:"warning_ns"` // wall time of notice before that
+
+	meta   *http.Server
+	served time.Time // wall time since which its metadata answers
+	ending bool
+	over   chan struct{} // closed when its end is written
+	exited chan struct{} // closed when the first process has ended, where it is our child
+}
+
+// number is the machine's in the names of the folder's machines; 0 is none.
+func (m *machine) number(prefix string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(m.ID, "i-"+prefix+"-"))
+	return n
+}
+
+// launch rents a machine, or returns the one that the key rented.
+func (d *daemon) launch(r provider.Request) (provider.Instance, error) {
+	if r.Key == "" {
+		return provider.Instance{}, fmt.Errorf("%w: a launch without a key", provider.ErrRequest)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m := d.keys[r.Key]; m != nil {
+		return m.Instance, nil
+	}
+	line, ok := d.opened.Trace.Line(r.Offer)
+	if !ok {
+		return provider.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, provider.ErrNotFound)
+	}
+	now := d.now()
+	q := d.opened.Trace.Quote(line, d.since(now), d.opened.At)
+	switch {
+	case !q.Available:
+		return provider.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, provider.ErrNoCapacity)
+	case r.MaxRate > 0 && q.Rate > r.MaxRate:
+		return provider.Instance{}, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate, r.MaxRate, provider.ErrPrice)
+	}
+	d.seq++
+	m := &machine{
+		Instance: provider.Instance{ID: fmt.Sprintf("i-%s-%d", d.opened.Prefix, d.seq), Key: r.Key, Offer: r.Offer, State: provider.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
+		Wall:     d.wall(), over: make(chan struct{}),
+	}
+	if lost, notice, ok := d.opened.Trace.Loss(line, d.since(now)); ok {
+		m.LostAt, m.Warning = d.opened.At.Add(lost), notice
+	}
+	if err := d.serveMeta(m); err != nil {
+		return provider.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
+	}
+	// Written before it starts: a daemon that dies here leaves a machine without
+	// a process, which the next one ends, and not a process without a machine.
+	if err := d.journal.append(record{Machine: m}); err != nil {
+		m.hush()
+		return provider.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
+	}
+	if err := d.start(m, r.Env); err != nil {
+		err = fmt.Errorf("launch %s: %w", r.Offer, err)
+		// It never ran, so it is not billed.
+		void := d.journal.append(record{Void: m.ID})
+		if void == nil {
+			m.hush()
+			return provider.Instance{}, err
+		}
+		d.rented(m) // on the disk it runs: it must end there too
+		return provider.Instance{}, errors.Join(err, void)
+	}
+	if err := d.journal.append(record{Machine: m}); err != nil { // the next daemon looks for its process
+		d.opts.Log.Error("launch not written", "instance", m.ID, "error", err)
+	}
+	d.rented(m)
+	d.opts.Log.Info("rented", "instance", m.ID, "offer", m.Offer, "key", m.Key)
+	return m.Instance, nil
+}
+
+// rented takes the machine up. The caller holds mu.
+func (d *daemon) rented(m *machine) {
+	d.list = append(d.list, m)
+	d.keys[m.Key] = m
+	d.tasks.Go(func() { d.tend(m) })
+}
+
+// tend ends the machine when it is due, or when its first process has ended. It
+// looks at the wall's clock each time, since a timer stands still while the computer sleeps.
+func (d *daemon) tend(m *machine) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for looks := 0; ; looks++ {
+		select {
+		case <-d.quit:
+			return // the machine goes on; the next daemon tends it
+		case <-m.over:
+			return
+		case <-m.exited: // never, where an earlier daemon started it
+		case <-timer.C:
+		}
+		d.mu.Lock()
+		if m.ending {
+			d.mu.Unlock()
+			return
+		}
+		if m.meta == nil {
+			if err := d.serveMeta(m); err != nil && looks%50 == 0 { // its port is taken for the moment
+				d.opts.Log.Error("metadata not served", "instance", m.ID, "error", err)
+			}
+		}
+		wait := lookProcess
+		switch now := d.now(); {
+		case !m.LostAt.IsZero() && !now.Before(m.LostAt):
+			m.Notice = d.given(m)
+			_ = d.finish(m, provider.Interrupted, m.LostAt)
+		case d.gone(m, looks):
+			_ = d.finish(m, provider.Stopped, now)
+		case !m.LostAt.IsZero():
+			wait = min(wait, max(time.Millisecond, d.toWall(m.LostAt).Sub(d.wall())))
+		}
+		d.mu.Unlock()
+		timer.Reset(wait)
+	}
+}
+
+// gone reports whether the machine's first process has ended. The caller holds mu.
+func (d *daemon) gone(m *machine, looks int) bool {
+	if m.exited != nil {
+		select {
+		case <-m.exited:
+			return true
+		default:
+			return false
+		}
+	}
+	if m.PID == 0 && looks < 5 { // it may be between its fork and its name
+		m.PID, m.Begun = first(m.ID)
+		return false
+	}
+	return !alive(m.PID, m.Begun)
+}
+
+// given is the notice that the machine could have seen before it is taken now:
+// less than promised where it was rented later, or its metadata did not answer.
+func (d *daemon) given(m *machine) time.Duration {
+	if m.served.IsZero() {
+		return 0
+	}
+	until := d.toWall(m.LostAt)
+	from := until.Add(-m.Warning)
+	for _, later := range []time.Time{m.Wall, m.served} {
+		if later.After(from) {
+			from = later
+		}
+	}
+	return max(0, until.Sub(from))
+}
+
+// finish kills the machine and ends its bill at a market time, once. It returns
+// when that is on the disk. The caller holds mu, which is free meanwhile.
+func (d *daemon) finish(m *machine, cause provider.Cause, at time.Time) error {
+	if m.ending {
+		over := m.over
+		d.mu.Unlock()
+		defer d.mu.Lock()
+		limit := time.NewTimer(5 * time.Second)
+		defer limit.Stop()
+		select {
+		case <-over:
+			return nil
+		case <-limit.C:
+			return fmt.Errorf("instance %s is ending, and that is not written yet", m.ID)
+		}
+	}
+	m.ending = true
+	d.mu.Unlock()
+	if !killAll(m.ID, m.PID, m.Begun) {
+		d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
+	}
+	d.mu.Lock()
+	m.hush()
+	end := d.bill(m, cause, at)
+	err := d.journal.append(record{Machine: end})
+	if err != nil {
+		// Nobody is told of an end that is not written: it could come out another way later.
+		d.opts.Log.Error("end not written; trying again", "instance", m.ID, "error", err)
+		d.tasks.Go(func() { d.writeEnd(m, end) })
+		return err
+	}
+	d.ended(m, end)
+	return nil
+}
+
+// writeEnd tries to write an end until it is written or the daemon leaves.
+func (d *daemon) writeEnd(m, end *machine) {
+	t := time.NewTicker(retryEnd)
+	defer t.Stop()
+	for {
+		select {
+		case <-d.quit:
+			return // the next daemon finds the machine without its process
+		case <-t.C:
+		}
+		d.mu.Lock()
+		err := d.journal.append(record{Machine: end})
+		if err == nil {
+			d.ended(m, end)
+		}
+		d.mu.Unlock()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// ended makes an end that is written known. The caller holds mu.
+func (d *daemon) ended(m, end *machine) {
+	m.Instance, m.EndWall = end.Instance, end.EndWall
+	close(m.over)
+	d.opts.Log.Info("ended", "instance", m.ID, "cause", m.Cause)
+	oldest := d.wall().Add(-keepKeys)
+	d.list = slices.DeleteFunc(d.list, func(o *machine) bool {
+		old := o.State == provider.Ended && o.EndWall.Before(oldest)
+		if old {
+			delete(d.keys, o.Key)
+		}
+		return old
+	})
+}
+
+// bill returns the machine as it is once it ended at a market time.
+func (d *daemon) bill(m *machine, cause provider.Cause, at time.Time) *machine {
+	if at.Before(m.Launched) {
+		at = m.Launched
+	}
+	end := &machine{Instance: m.Instance, Wall: m.Wall, EndWall: d.wall(), PID: m.PID, Begun: m.Begun, Host: m.Host, Port: m.Port, LostAt: m.LostAt, Warning: m.Warning}
+	end.State, end.Cause, end.Ended, end.Bill = provider.Ended, cause, at, nil
+	t := d.opened.Trace
+	line, _ := t.Line(m.Offer) // it was rented, so it is there
+	segments := t.Prices(line, d.since(m.Launched), d.since(at.Add(line.Offer.Billing.Minimum)), d.opened.At)
+	for _, l := range market.Bill(line.Offer.Billing, segments, at, cause == provider.Interrupted) {
+		end.Bill = append(end.Bill, provider.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: currency(t)})
+	}
+	return end
+}
+
+func currency(t market.Trace) money.Currency {
+	if t.Currency == "" {
+		return money.USD
+	}
+	return t.Currency
+}
+
+// hush ends the machine's metadata. The caller holds mu.
+func (m *machine) hush() {
+	if m.meta != nil {
+		_ = m.meta.Close()
+	}
+}

@@ -1,0 +1,444 @@
+// Package providertest is the suite that every provider.Driver must pass, run
+// against the driver and the real engine behind it.
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+)
+
+// Rig is a driver under test and what its engine can be made to do.
+type Rig struct {
+	Driver provider.Driver
+
+	Granted market.OfferID // always to be had, at one price, never taken away
+	Empty   market.OfferID // known, and not to be had
+
+	// Restart kills the engine without a word and starts it again. nil: it cannot be.
+	Restart func(t *testing.T)
+	// Foreign rents what does not carry our tag, and returns its id. nil: it cannot be.
+	Foreign func(t *testing.T) string
+	// Fails is an offer that the provider takes away soon after its launch. "": there is none.
+	Fails market.OfferID
+	// Limit ends the wait for something that the engine does by itself; 0 is 20 s.
+	Limit time.Duration
+}
+
+// Run holds a driver to its contract. open makes a rig with an engine of its own.
+func Run(t *testing.T, open func(t *testing.T) Rig) {
+	for _, c := range []struct {
+		name string
+		hold func(*rig)
+	}{
+		{"offers have price, source and time", offers},
+		{"a launch is listed with its key, offer, price and tags", listed},
+		{"a key rents once, again and at the same time", once},
+		{"a key rents once, also when its machine has ended", onceForEver},
+		{"a lost answer does not rent twice", lostAnswer},
+		{"a key rents once, also when the engine dies", restarted},
+		{"a refusal says why and rents nothing", refused},
+		{"giving back can be asked for again", terminated},
+		{"only ours are listed", foreign},
+		{"bills add up, however the span is cut", bills},
+		{"what the provider takes ends with its cause and bill", taken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &rig{Rig: open(t), T: t}
+			if r.Limit == 0 {
+				r.Limit = 20 * time.Second
+			}
+			c.hold(r)
+		})
+	}
+}
+
+type rig struct {
+	Rig
+	*testing.T
+}
+
+func (r *rig) launch(key string) provider.Instance {
+	r.Helper()
+	i, err := r.Driver.Launch(r.Context(), r.request(key))
+	if err != nil {
+		r.Fatalf("launch %s: %v", key, err)
+	}
+	return i
+}
+
+func (r *rig) request(key string) provider.Request {
+	return provider.Request{Key: key, Offer: r.Granted, Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
+}
+
+// list returns the instances by key, and fails where a key or an id stands twice.
+func (r *rig) list() map[string]provider.Instance {
+	r.Helper()
+	all, err := r.Driver.List(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	keys, ids := map[string]provider.Instance{}, map[string]bool{}
+	for _, i := range all {
+		if other, twice := keys[i.Key]; twice || ids[i.ID] {
+			r.Errorf("key %s rented %s and %s", i.Key, other.ID, i.ID)
+		}
+		keys[i.Key], ids[i.ID] = i, true
+	}
+	return keys
+}
+
+// until waits for something that the engine does by itself.
+func (r *rig) until(what string, ok func() bool) {
+	r.Helper()
+	for begun := time.Now(); !ok(); {
+		if time.Since(begun) > r.Limit {
+			r.Fatalf("not within %v: %s", r.Limit, what)
+		}
+		timer := time.NewTimer(20 * time.Millisecond) // the engine is another process: there is nothing to wait on
+		<-timer.C
+	}
+}
+
+// giveBack terminates the key's instance and waits for its end in the list.
+func (r *rig) giveBack(key string) provider.Instance {
+	r.Helper()
+	if err := r.Driver.Terminate(r.Context(), r.list()[key].ID); err != nil {
+		r.Fatal(err)
+	}
+	var i provider.Instance
+	r.until("the end of "+key, func() bool { i = r.list()[key]; return i.State == provider.Ended })
+	return i
+}
+
+func offers(r *rig) {
+	sale, quotes, err := r.Driver.Offers(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	known := map[market.OfferID]bool{}
+	for _, o := range sale {
+		if o.ID == "" || known[o.ID] || o.Currency == "" || o.Machine == "" || o.Capacity == "" || o.CPUs <= 0 || o.Memory <= 0 {
+			r.Errorf("offer %+v lacks something, or stands twice", o)
+		}
+		known[o.ID] = true
+	}
+	quoted := map[market.OfferID]market.Quote{}
+	for _, q := range quotes {
+		if !known[q.Offer] || q.Source == "" || q.At.IsZero() || q.Priced && q.Rate <= 0 {
+			r.Errorf("quote %+v: its offer is unknown, or it lacks source, time or price", q)
+		}
+		quoted[q.Offer] = q
+	}
+	if !quoted[r.Granted].Available || !quoted[r.Granted].Priced {
+		r.Errorf("quote %+v of the offer that can be had", quoted[r.Granted])
+	}
+	if r.Empty != "" && quoted[r.Empty].Available {
+		r.Errorf("quote %+v of the offer that can not be had", quoted[r.Empty])
+	}
+}
+
+func listed(r *rig) {
+	before := r.list()
+	i := r.launch("a.1")
+	got, ok := r.list()["a.1"]
+	if !ok || len(r.list()) != len(before)+1 {
+		r.Fatalf("the list lacks %s", i.ID)
+	}
+	for _, x := range []provider.Instance{i, got} {
+		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || x.State != provider.Running || x.Launched.IsZero() || !x.Launched.Equal(i.Launched) || x.Rate <= 0 || x.Rate != i.Rate || !x.Ended.IsZero() || len(x.Bill) > 0 {
+			r.Errorf("instance %+v", x)
+		}
+		if want := r.request("a.1").Tags; !maps.Equal(x.Tags, want) {
+			r.Errorf("tags %v, want %v", x.Tags, want)
+		}
+	}
+}
+
+func once(r *rig) {
+	ids := make([]string, 24)
+	var wg sync.WaitGroup
+	for n := range ids {
+		wg.Go(func() { ids[n] = r.launch(fmt.Sprintf("a.%d", n%3)).ID })
+	}
+	wg.Wait()
+	for n, id := range ids {
+		if id != ids[n%3] {
+			r.Errorf("key a.%d rented %s and %s", n%3, ids[n%3], id)
+		}
+	}
+	if again := r.launch("a.0"); again.ID != ids[0] {
+		r.Errorf("key a.0 rented %s, and %s later", ids[0], again.ID)
+	}
+	if all := r.list(); len(all) != 3 {
+		r.Errorf("3 keys rented %d instances", len(all))
+	}
+}
+
+func onceForEver(r *rig) {
+	first := r.launch("a.1")
+	ended := r.giveBack("a.1")
+	again := r.launch("a.1")
+	if again.ID != first.ID || again.State != provider.Ended || !same(again.Bill, ended.Bill) {
+		r.Errorf("the key rented %s; after its end it gives %+v", first.ID, again)
+	}
+	if all := r.list(); len(all) != 1 {
+		r.Errorf("one key rented %d instances", len(all))
+	}
+}
+
+// lossy does what it is asked and loses its answer, as often as it is told.
+type lossy struct {
+	provider.Driver
+	mu   sync.Mutex
+	lose int
+}
+
+var errLost = errors.New("the answer was lost")
+
+func (l *lossy) lost() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lose--
+	return l.lose >= 0
+}
+
+func (l *lossy) Launch(ctx context.Context, q provider.Request) (provider.Instance, error) {
+	i, err := l.Driver.Launch(ctx, q)
+	if l.lost() {
+		return provider.Instance{}, errLost
+	}
+	return i, err
+}
+
+func (l *lossy) Terminate(ctx context.Context, id string) error {
+	err := l.Driver.Terminate(ctx, id)
+	if l.lost() {
+		return errLost
+	}
+	return err
+}
+
+func lostAnswer(r *rig) {
+	l := &lossy{Driver: r.Driver, lose: 2}
+	cfg := provider.Default()
+	cfg.Wait, cfg.MaxWait = time.Millisecond, time.Millisecond
+	p := provider.New(l, cfg)
+	i, err := p.Launch(r.Context(), r.request("a.1"))
+	if err != nil || r.list()["a.1"].ID != i.ID || len(r.list()) != 1 {
+		r.Fatalf("%+v, %v; listed are %v", i, err, r.list())
+	}
+	l.lose = 2
+	if err := p.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		r.Error(err)
+	}
+	r.until("its end", func() bool { return r.list()["a.1"].State == provider.Ended })
+
+	// A caller who hangs up in the middle of it learns nothing, and rents once all the same.
+	ctx, cancel := context.WithCancel(r.Context())
+	cancel()
+	if _, err := r.Driver.Launch(ctx, r.request("a.2")); err == nil {
+		r.Error("a caller who has hung up is answered")
+	}
+	two := r.launch("a.2")
+	if again := r.launch("a.2"); again.ID != two.ID {
+		r.Errorf("key a.2 rented %s and %s", two.ID, again.ID)
+	}
+	r.list()
+}
+
+func restarted(r *rig) {
+	if r.Restart == nil {
+		r.Skip("skipped: this engine cannot be restarted")
+	}
+	one, two := r.launch("a.1"), r.launch("a.2")
+	ended := r.giveBack("a.2")
+	r.Restart(r.T)
+	if again := r.launch("a.1"); again.ID != one.ID || again.State != provider.Running || !again.Launched.Equal(one.Launched) {
+		r.Errorf("key a.1 rented %s; after the restart it gives %+v", one.ID, again)
+	}
+	if again := r.launch("a.2"); again.ID != two.ID || again.State != provider.Ended || !again.Ended.Equal(ended.Ended) || !same(again.Bill, ended.Bill) {
+		r.Errorf("key a.2 ended as %+v; after the restart it gives %+v", ended, again)
+	}
+	three := r.launch("a.3")
+	if all := r.list(); len(all) != 3 || all["a.1"].State != provider.Running || three.ID == one.ID || three.ID == two.ID {
+		r.Errorf("after the restart, listed are %v", all)
+	}
+}
+
+func refused(r *rig) {
+	for _, c := range []struct {
+		name   string
+		change func(*provider.Request)
+		want   error
+	}{
+		{"nothing to be had", func(q *provider.Request) { q.Offer = r.Empty }, provider.ErrNoCapacity},
+		{"no such offer", func(q *provider.Request) { q.Offer = "nowhere/none/none/spot" }, provider.ErrNotFound},
+		{"too dear", func(q *provider.Request) { q.MaxRate = 1 }, provider.ErrPrice},
+		{"no key", func(q *provider.Request) { q.Key = "" }, provider.ErrRequest},
+	} {
+		q := r.request("a.1")
+		if c.change(&q); q.Offer == "" {
+			continue // this engine always has something
+		}
+		i, err := r.Driver.Launch(r.Context(), q)
+		if !errors.Is(err, c.want) || !provider.Refused(err) || i.ID != "" {
+			r.Errorf("%s: %+v, %v; want %v", c.name, i, err, c.want)
+		}
+	}
+	if all := r.list(); len(all) != 0 {
+		r.Errorf("refusals rented %v", all)
+	}
+	r.launch("a.1") // a key that was refused was not used
+}
+
+func terminated(r *rig) {
+	i := r.launch("a.1")
+	other := r.launch("a.2")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+				r.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	var end provider.Instance
+	r.until("the end", func() bool { end = r.list()["a.1"]; return end.State == provider.Ended })
+	if end.Cause != provider.Terminated || end.Ended.Before(end.Launched) || len(end.Bill) == 0 {
+		r.Errorf("ended as %+v", end)
+	}
+	if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		r.Errorf("once more: %v", err)
+	}
+	if again := r.list()["a.1"]; !again.Ended.Equal(end.Ended) || !same(again.Bill, end.Bill) {
+		r.Errorf("ended as %+v, and later as %+v", end, again)
+	}
+	for _, id := range []string{"i-never", "", "../instances", "a b%2f?c"} {
+		if err := r.Driver.Terminate(r.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+			r.Errorf("terminate %q: %v, want ErrNotFound", id, err)
+		}
+	}
+	if r.list()["a.2"].State != provider.Running {
+		r.Errorf("%s ended too", other.ID)
+	}
+}
+
+func foreign(r *rig) {
+	if r.Foreign == nil {
+		r.Skip("skipped: on this engine nothing else can be rented")
+	}
+	id := r.Foreign(r.T)
+	ours := r.launch("a.1")
+	for _, i := range r.list() {
+		if i.ID != ours.ID {
+			r.Errorf("listed is %s; ours is %s and a foreign one %s", i.ID, ours.ID, id)
+		}
+	}
+}
+
+func bills(r *rig) {
+	i := r.launch("a.1")
+	i = r.giveBack("a.1")
+	sale, _, err := r.Driver.Offers(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	var offer market.Offer
+	for _, o := range sale {
+		if o.ID == i.Offer {
+			offer = o
+		}
+	}
+	problems(r, i, offer.Currency)
+	var plain money.Amount
+	for _, l := range i.Bill {
+		if l.Rule == "" {
+			plain = plain.Add(l.Amount)
+		}
+	}
+	whole := i.Ended.Sub(i.Launched)
+	if want := i.Rate.Until(whole); plain != want {
+		r.Errorf("%v at %v an hour is billed as %v, want %v", whole, i.Rate, plain, want)
+	}
+	// Cut at random: the pieces, each the difference of what had been reached, have the bill's sum.
+	chance := rand.New(rand.NewPCG(1, 1))
+	segments := []market.Segment{{From: i.Launched, Rate: i.Rate}}
+	for range 100 {
+		var sum, before money.Amount
+		for at := i.Launched; at.Before(i.Ended); {
+			at = at.Add(time.Duration(1 + chance.Int64N(int64(whole/3)+1)))
+			if at.After(i.Ended) {
+				at = i.Ended
+			}
+			reached := market.Cost(segments, at)
+			sum, before = sum.Add(reached.Sub(before)), reached
+		}
+		if sum != plain {
+			r.Fatalf("pieces sum up to %v, the bill to %v", sum, plain)
+		}
+	}
+}
+
+// problems says what is wrong with the form of a bill: its plain lines must
+// cover the span from launch to end, without gap and overlap.
+func problems(r *rig, i provider.Instance, currency money.Currency) {
+	r.Helper()
+	at := i.Launched
+	for _, l := range i.Bill {
+		if l.Currency != currency || l.To.Before(l.From) {
+			r.Errorf("line %+v", l)
+		}
+		if l.Rule == "" {
+			if !l.From.Equal(at) || l.Amount.Sign() < 0 {
+				r.Errorf("line %+v does not begin at %v", l, at)
+			}
+			at = l.To
+		}
+	}
+	if !at.Equal(i.Ended) || i.Ended.Before(i.Launched) {
+		r.Errorf("the plain lines end at %v, the instance at %v, launched at %v", at, i.Ended, i.Launched)
+	}
+}
+
+// same reports whether two bills are the same, to the last unit.
+func same(a, b []provider.Line) bool {
+	return slices.EqualFunc(a, b, func(x, y provider.Line) bool {
+		return x.Rule == y.Rule && x.From.Equal(y.From) && x.To.Equal(y.To) && x.Amount == y.Amount && x.Currency == y.Currency
+	})
+}
+
+func taken(r *rig) {
+	if r.Fails == "" {
+		r.Skip("skipped: this engine takes nothing away")
+	}
+	q := r.request("a.1")
+	q.Offer = r.Fails
+	i, err := r.Driver.Launch(r.Context(), q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var end provider.Instance
+	r.until("the interruption", func() bool { end = r.list()["a.1"]; return end.State == provider.Ended })
+	if end.ID != i.ID || end.Cause != provider.Interrupted || len(end.Bill) == 0 {
+		r.Errorf("ended as %+v", end)
+	}
+	problems(r, end, end.Bill[0].Currency)
+	if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		r.Error(err)
+	}
+	if again := r.list()["a.1"]; again.Cause != provider.Interrupted || !same(again.Bill, end.Bill) {
+		r.Errorf("ended as %+v, and later as %+v", end, again)
+	}
+}
