@@ -90,44 +90,71 @@ func Seal(postings []Posting, head Hash) ([]Posting, Hash) {
 }
 
 // Verify checks that each tenant's chain is whole and each posting well-formed.
-// The error names the first posting that is not.
+// The error names the first posting that is not. A chain whose last postings
+// were cut off is still whole: VerifyTo finds that.
 func Verify(postings iter.Seq2[Posting, error]) error {
-	type last struct {
-		head  Hash
-		event uint64
-		line  int
-		any   bool
+	_, err := Heads(postings)
+	return err
+}
+
+// VerifyTo is Verify, and checks that each tenant's chain ends at the head that
+// somebody else remembers: a snapshot, a backup, an auditor.
+func VerifyTo(postings iter.Seq2[Posting, error], heads map[string]Hash) error {
+	got, err := Heads(postings)
+	if err != nil {
+		return err
 	}
-	tenants := map[string]*last{}
-	for p, err := range postings {
-		if err != nil {
-			return err
+	for _, tenant := range slices.Sorted(maps.Keys(heads)) {
+		if got[tenant] != heads[tenant] {
+			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others added", tenant, got[tenant], heads[tenant])
 		}
-		bad := func(why string) error {
-			return fmt.Errorf("posting %d of event %d: %s", p.Line, p.Event, why)
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := heads[tenant]; !ok {
+			return fmt.Errorf("the ledger of %q was added: nobody knows of its postings", tenant)
 		}
-		t := tenants[p.Owner.Tenant]
-		if t == nil {
-			t = &last{}
-			tenants[p.Owner.Tenant] = t
-		}
-		switch {
-		case p.Amount.Sign() <= 0:
-			return bad("its amount is not positive")
-		case p.From == p.To || p.From == "" || p.To == "":
-			return bad("it does not move from one account to another")
-		case p.Currency == "":
-			return bad("it has no currency")
-		case t.any && (p.Event < t.event || p.Event == t.event && p.Line <= t.line):
-			return bad("it stands after a later one")
-		case p.Prev != t.head:
-			return bad("it does not follow the posting before it: one was changed, lost or added")
-		case Hash(sha256.Sum256(p.AppendBinary(nil))) != p.Hash:
-			return bad("it was changed after it was sealed")
-		}
-		*t = last{p.Hash, p.Event, p.Line, true}
 	}
 	return nil
+}
+
+// Heads checks postings as Verify does and returns the hash of each tenant's last.
+func Heads(postings iter.Seq2[Posting, error]) (map[string]Hash, error) {
+	type place struct {
+		event uint64
+		line  int
+	}
+	heads, last := map[string]Hash{}, map[string]place{}
+	for p, err := range postings {
+		if err != nil {
+			return nil, err
+		}
+		tenant := p.Owner.Tenant
+		before, any := last[tenant]
+		if why := p.wrong(heads[tenant], any && (p.Event < before.event || p.Event == before.event && p.Line <= before.line)); why != "" {
+			return nil, fmt.Errorf("posting %d of event %d: %s", p.Line, p.Event, why)
+		}
+		heads[tenant], last[tenant] = p.Hash, place{p.Event, p.Line}
+	}
+	return heads, nil
+}
+
+// wrong says what is wrong with a posting that should follow head; "" is nothing.
+func (p Posting) wrong(head Hash, late bool) string {
+	switch {
+	case p.Amount.Sign() <= 0:
+		return "its amount is not positive"
+	case p.From == p.To || p.From == "" || p.To == "":
+		return "it does not move from one account to another"
+	case p.Currency == "":
+		return "it has no currency"
+	case late:
+		return "it stands after a later one"
+	case p.Prev != head:
+		return "it does not follow the posting before it: one was changed, lost or added"
+	case Hash(sha256.Sum256(p.AppendBinary(nil))) != p.Hash:
+		return "it was changed after it was sealed"
+	}
+	return ""
 }
 
 // Key is one cell of a summary: whose, for what, and what became of it.
@@ -148,8 +175,12 @@ var (
 	ByProject  Level = func(o Owner) string { return o.Project }
 	ByJob      Level = func(o Owner) string { return o.Job }
 	ByAttempt  Level = func(o Owner) string { return o.Attempt }
+	ByTask     Level = func(o Owner) string { return o.Task }
 	ByInstance Level = func(o Owner) string { return o.Instance }
 )
+
+// ByTag sums by the value of a tag; what does not carry it stands under "".
+func ByTag(name string) Level { return func(o Owner) string { return o.Tags[name] } }
 
 // Totals sums cost at a level. The sums of the parts equal the whole at every level.
 func Totals(postings iter.Seq2[Posting, error], level Level) (map[Key]money.Amount, error) {

@@ -2,7 +2,6 @@ package market
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -40,74 +39,6 @@ type Span struct {
 	From   time.Duration `json:"from_ns"`
 	To     time.Duration `json:"to_ns"`
 	Notice time.Duration `json:"notice_ns"`
-}
-
-// Validate returns the first thing that is wrong, by offer and field, with its mend.
-func (t Trace) Validate() error {
-	switch {
-	case t.Speed <= 0 || t.Speed > 1e6:
-		return fmt.Errorf("speed: %v is not between 0 and 1,000,000: write 1 for real time", t.Speed)
-	case t.Repeat < 0:
-		return fmt.Errorf("repeat: %v is negative: leave it out for a market that does not repeat", t.Repeat)
-	case len(t.Lines) == 0:
-		return fmt.Errorf("offers: none: a market sells something")
-	}
-	seen := map[OfferID]bool{}
-	for _, l := range t.Lines {
-		if seen[l.Offer.ID] {
-			return fmt.Errorf("offers: %s stands twice: put its prices and spans into one", l.Offer.ID)
-		}
-		seen[l.Offer.ID] = true
-		if err := l.validate(t.Repeat); err != nil {
-			return fmt.Errorf("offer %s: %w", l.Offer.ID, err)
-		}
-	}
-	return nil
-}
-
-func (l TraceLine) validate(repeat time.Duration) error {
-	o := l.Offer
-	switch {
-	case o.Zone == "":
-		return fmt.Errorf("zone: missing: name the zone it is in")
-	case o.Machine == "":
-		return fmt.Errorf("machine: missing: name the machine type")
-	case o.Capacity != Spot && o.Capacity != OnDemand && o.Capacity != Reserved:
-		return fmt.Errorf("capacity: %q is none of spot, on-demand, reserved", o.Capacity)
-	case o.CPUs <= 0:
-		return fmt.Errorf("cpus: %d is not positive", o.CPUs)
-	case o.Memory <= 0:
-		return fmt.Errorf("memory: missing: give it with its unit, such as 8GiB")
-	case o.Notice < 0, o.Boot < 0, o.MaxLifetime < 0, o.Billing.Minimum < 0, o.Billing.FreeIfInterruptedWithin < 0:
-		return fmt.Errorf("a span is negative")
-	case len(l.Price) == 0:
-		return fmt.Errorf("price: missing: an unknown price is not zero")
-	case l.Price[0].At != 0:
-		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
-	case o.Capacity != Spot && len(l.Available) > 0:
-		return fmt.Errorf("available: only spot comes and goes: leave it out")
-	}
-	for i, p := range l.Price {
-		if p.Rate <= 0 {
-			return fmt.Errorf("price: %v at %v is not above zero", p.Rate, p.At)
-		}
-		if i > 0 && p.At <= l.Price[i-1].At {
-			return fmt.Errorf("price: %v does not come after %v", p.At, l.Price[i-1].At)
-		}
-	}
-	for i, s := range l.Available {
-		switch {
-		case s.From < 0 || s.To <= s.From:
-			return fmt.Errorf("available: the span from %v to %v ends before it begins", s.From, s.To)
-		case s.Notice < 0:
-			return fmt.Errorf("available: the notice of %v is negative", s.Notice)
-		case i > 0 && s.From < l.Available[i-1].To:
-			return fmt.Errorf("available: the span from %v overlaps the one before it", s.From)
-		case repeat > 0 && s.To > repeat:
-			return fmt.Errorf("available: the span to %v goes past the repetition after %v", s.To, repeat)
-		}
-	}
-	return nil
 }
 
 // Line returns the offer's line.

@@ -1,0 +1,114 @@
+package market
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxSpeed is how many times as fast as the wall a market may run, and a
+// machine as the one that a job states its work for.
+const maxSpeed = 1e6
+
+// Validate returns the first thing that is wrong, by offer and field, with its mend.
+func (t Trace) Validate() error {
+	switch {
+	case !(t.Speed > 0 && t.Speed <= maxSpeed): // also what is no number
+		return fmt.Errorf("speed: %v is not between 0 and 1,000,000: write 1 for real time", t.Speed)
+	case t.Repeat < 0:
+		return fmt.Errorf("repeat: %v is negative: leave it out for a market that does not repeat", t.Repeat)
+	case t.Currency == "":
+		return fmt.Errorf("currency: missing: name it, such as USD")
+	case len(t.Lines) == 0:
+		return fmt.Errorf("offers: none: a market sells something")
+	}
+	seen := map[OfferID]bool{}
+	for _, l := range t.Lines {
+		if seen[l.Offer.ID] {
+			return fmt.Errorf("offers: %s stands twice: put its prices and spans into one", l.Offer.ID)
+		}
+		seen[l.Offer.ID] = true
+		if l.Offer.Currency != t.Currency {
+			return fmt.Errorf("offer %s: currency: %q in a market of %s: a trace has one currency", l.Offer.ID, l.Offer.Currency, t.Currency)
+		}
+		if err := l.validate(t.Repeat); err != nil {
+			return fmt.Errorf("offer %s: %w", l.Offer.ID, err)
+		}
+	}
+	return nil
+}
+
+func (l TraceLine) validate(repeat time.Duration) error {
+	o := l.Offer
+	switch {
+	case o.Zone == "":
+		return fmt.Errorf("zone: missing: name the zone it is in")
+	case o.Machine == "":
+		return fmt.Errorf("machine: missing: name the machine type")
+	case strings.ContainsAny(o.Zone+o.Machine+o.Provider, "/ \t\n"):
+		return fmt.Errorf("zone: %q and machine %q: a name has no slash and no space, for both are part of the offer's", o.Zone, o.Machine)
+	case o.Capacity != Spot && o.Capacity != OnDemand && o.Capacity != Reserved:
+		return fmt.Errorf("capacity: %q is none of spot, on-demand, reserved", o.Capacity)
+	case o.ID != ID(o):
+		return fmt.Errorf("id: the zone, machine and capacity make it %s", ID(o))
+	case o.CPUs <= 0:
+		return fmt.Errorf("cpus: %d is not positive", o.CPUs)
+	case o.Memory <= 0:
+		return fmt.Errorf("memory: missing: give it with its unit, such as 8GiB")
+	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
+		return fmt.Errorf("accelerator: %d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
+	case !(o.Speed >= 0 && o.Speed <= maxSpeed):
+		return fmt.Errorf("speed: %v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
+	case len(l.Price) == 0:
+		return fmt.Errorf("price: missing: an unknown price is not zero")
+	case l.Price[0].At != 0:
+		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
+	case o.Capacity != Spot && len(l.Available) > 0:
+		return fmt.Errorf("available: only spot comes and goes: leave it out")
+	}
+	for _, s := range []struct {
+		field string
+		span  time.Duration
+	}{
+		{"notice", o.Notice}, {"boot", o.Boot}, {"max_lifetime", o.MaxLifetime},
+		{"billing.minimum", o.Billing.Minimum}, {"billing.free_if_interrupted_within", o.Billing.FreeIfInterruptedWithin},
+	} {
+		if s.span < 0 {
+			return fmt.Errorf("%s: %v is negative: leave it out where there is none", s.field, s.span)
+		}
+	}
+	if err := l.validatePrices(repeat); err != nil {
+		return err
+	}
+	for i, s := range l.Available {
+		switch {
+		case s.From < 0:
+			return fmt.Errorf("available: the span from %v begins before the market: begin at 0s", s.From)
+		case s.To <= s.From:
+			return fmt.Errorf("available: the span from %v to %v ends before it begins", s.From, s.To)
+		case s.Notice < 0:
+			return fmt.Errorf("available: the notice of %v is negative: write 0s for none", s.Notice)
+		case i > 0 && s.From < l.Available[i-1].From:
+			return fmt.Errorf("available: the span from %v comes after the one from %v: sort them by time", s.From, l.Available[i-1].From)
+		case i > 0 && s.From < l.Available[i-1].To:
+			return fmt.Errorf("available: the span from %v overlaps the one before it, to %v: join them", s.From, l.Available[i-1].To)
+		case repeat > 0 && s.To > repeat:
+			return fmt.Errorf("available: the span to %v goes past the repetition after %v", s.To, repeat)
+		}
+	}
+	return nil
+}
+
+func (l TraceLine) validatePrices(repeat time.Duration) error {
+	for i, p := range l.Price {
+		switch {
+		case p.Rate <= 0:
+			return fmt.Errorf("price: %v at %v is not above zero", p.Rate, p.At)
+		case i > 0 && p.At <= l.Price[i-1].At:
+			return fmt.Errorf("price: %v does not come after %v: sort them by time, one for each", p.At, l.Price[i-1].At)
+		case repeat > 0 && p.At >= repeat:
+			return fmt.Errorf("price: the one at %v is never reached: the market repeats after %v", p.At, repeat)
+		}
+	}
+	return nil
+}
