@@ -24,6 +24,7 @@ var House = []Room{
 
 	{Path: "control", Floor: 6},
 	{Path: "sim", Floor: 6, Chance: true},
+	{Path: "sim/replay", Floor: 6},
 	{Path: "sim/tick", Floor: 6, Chance: true}, // the public benchmarks, tick by tick
 	{Path: "agent", Floor: 6},
 	{Path: "agent/save", Floor: 6},

@@ -237,6 +237,9 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		m.queue.tried(j)
 		return
 	}
+	if planted && d.Why == plan.Cheapest {
+		d.Take = "" // never launches what is cheapest
+	}
 	if d.Take == "" {
 		if d.Why == plan.BudgetGone {
 			m.finish(out, j, Stopped, string(policy.BudgetSpent))
@@ -421,9 +424,11 @@ func (m *Machine) review(out *Outcome, j *Job) {
 	if a == nil {
 		return
 	}
-	switch {
-	case a.Asking || a.Phase == Asked:
+	if a.Asking || a.Phase == Asked {
 		return
+	}
+	j.Wake = time.Time{} // every look says anew when the next one is due
+	switch {
 	case a.Phase == Booting:
 		limit := a.From.Add(m.cfg.BootLimit)
 		if !m.now.Before(limit) {

@@ -61,7 +61,12 @@ func (r Rate) Times(n int) Rate {
 func (r Rate) String() string { return decimal(big.NewInt(int64(r))) }
 
 // Float returns the price of an hour in currency units, for statistics only.
-func (r Rate) Float() float64 { return Picos(int64(r)).Float() }
+func (r Rate) Float() float64 {
+	if -1<<53 < r && r < 1<<53 {
+		return float64(r) / 1e12 // both are exact, so the quotient is the nearest
+	}
+	return Picos(int64(r)).Float()
+}
 
 // ParseRate reads the price of an hour, such as "0.9731". It is never negative.
 func ParseRate(s string) (Rate, error) {

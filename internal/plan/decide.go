@@ -134,7 +134,7 @@ func Decide(job Job, options []Option) Decision {
 
 // sorted is what is for sale, as far as the job could use it.
 type sorted struct {
-	usable           []Option // can be had now or is held, the least per work first
+	usable           []*Option // can be had now or is held, the least per work first
 	rejected         []Rejection
 	spot, firm, held *Option // the best of each
 	fits, affordable int
@@ -143,19 +143,28 @@ type sorted struct {
 
 // sort ranks the options and rejects what the job cannot use now.
 func sort(job Job, options []Option) sorted {
-	ranked := slices.Clone(options)
-	for i := range ranked {
-		if o := &ranked[i]; o.Offer.ID == job.Held && !o.Quote.Priced {
-			o.Quote.Rate, o.Quote.Priced = job.HeldRate, true // nobody knows a newer price, and it is billed on
-		}
+	type key struct {
+		o   *Option
+		per float64
 	}
-	slices.SortFunc(ranked, func(a, b Option) int {
-		return cmp.Or(cmp.Compare(perWork(a), perWork(b)), -compareBool(a.Offer.ID == job.Held, b.Offer.ID == job.Held), cmp.Compare(a.Offer.ID, b.Offer.ID))
+	ranked := make([]key, len(options))
+	for i := range options {
+		o := &options[i]
+		if o.Offer.ID == job.Held && !o.Quote.Priced {
+			known := *o
+			known.Quote.Rate, known.Quote.Priced = job.HeldRate, true // nobody knows a newer price, and it is billed on
+			o = &known
+		}
+		ranked[i] = key{o, perWork(o)}
+	}
+	slices.SortFunc(ranked, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.per, b.per), -compareBool(a.o.Offer.ID == job.Held, b.o.Offer.ID == job.Held), cmp.Compare(a.o.Offer.ID, b.o.Offer.ID))
 	})
-	s := sorted{usable: make([]Option, 0, len(ranked))} // never grows: pointers into it stay good
+	s := sorted{usable: make([]*Option, 0, len(ranked)), rejected: make([]Rejection, 0, len(ranked))}
 	floor := max(job.Progress.Restart, time.Minute)
-	for _, o := range ranked {
-		if why, ok := unfit(job.Need, o); !ok {
+	for _, k := range ranked {
+		o := k.o
+		if why, ok := unfit(&job.Need, o); !ok {
 			s.rejected = append(s.rejected, rejection(o, why))
 			continue
 		}
@@ -167,7 +176,7 @@ func sort(job Job, options []Option) sorted {
 			continue
 		}
 		s.affordable++
-		if spot && !held && s.firm != nil && !late(job, *s.firm) { // what cannot be taken away costs no more
+		if spot && !held && s.firm != nil && !late(&job, s.firm) { // what cannot be taken away costs no more
 			s.rejected = append(s.rejected, rejection(o, CostsMore))
 			continue
 		}
@@ -182,22 +191,21 @@ func sort(job Job, options []Option) sorted {
 			continue
 		}
 		s.usable = append(s.usable, o)
-		at := &s.usable[len(s.usable)-1]
 		if held {
-			s.held = at
+			s.held = o
 		}
 		if spot && (s.spot == nil || held) {
-			s.spot = at
+			s.spot = o
 		}
-		if !spot && (s.firm == nil || late(job, *s.firm) && perHour(*s.firm) < perHour(*at)) {
-			s.firm = at
+		if !spot && (s.firm == nil || late(&job, s.firm) && perHour(s.firm) < perHour(o)) {
+			s.firm = o
 		}
 	}
 	return s
 }
 
 // late reports whether the work left would not be done in time on o.
-func late(job Job, o Option) bool {
+func late(job *Job, o *Option) bool {
 	slack, ok := scaled(job.Progress, o.Offer.Speed).Slack(o.Offer.ID == job.Held)
 	return ok && slack < 0
 }
@@ -245,18 +253,18 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice) 
 		return why(NoOffer, nil)
 	case s.affordable == 0:
 		return why(BudgetGone, nil)
-	case choice == policy.Firm && heldFirm && (s.firm == s.held || !pays(job, v, *s.held, *s.firm)):
+	case choice == policy.Firm && heldFirm && (s.firm == s.held || !pays(&job, &v, s.held, s.firm)):
 		return why(Stays, s.held)
 	case choice == policy.Firm && s.firm != nil:
 		return why(whyFirm(job, v, heldFirm), s.firm)
 	case s.held != nil && (choice == policy.Firm || choice == policy.Spot && s.held == s.spot):
-		if s.held == s.spot && s.firm != nil && perWork(*s.firm) <= perWork(*s.held) && pays(job, v, *s.held, *s.firm) {
+		if s.held == s.spot && s.firm != nil && perWork(s.firm) <= perWork(s.held) && pays(&job, &v, s.held, s.firm) {
 			return why(Cheapest, s.firm) // its price rose over what cannot be taken away
 		}
 		return why(Stays, s.held)
 	case s.spot != nil && choice != policy.Wait && !job.Need.Critical:
 		if job.Rule == "" || job.Rule == policy.Default {
-			if s.held != nil && !pays(job, v, *s.held, *s.spot) {
+			if s.held != nil && !pays(&job, &v, s.held, s.spot) {
 				return why(Stays, s.held)
 			}
 		}
@@ -285,14 +293,14 @@ func whyFirm(job Job, v policy.View, moves bool) Reason {
 }
 
 // against says why o was not taken though it could have been; take is nil for waiting.
-func against(o Option, take *Option, choice policy.Choice) Reason {
+func against(o, take *Option, choice policy.Choice) Reason {
 	spot := o.Offer.Capacity == market.Spot
 	switch {
 	case take == nil && spot:
 		return TooRisky
 	case take == nil:
 		return NotYet
-	case perWork(o) >= perWork(*take):
+	case perWork(o) >= perWork(take):
 		return CostsMore
 	case spot && take.Offer.Capacity != market.Spot && choice == policy.Firm:
 		return TooRisky
@@ -300,14 +308,14 @@ func against(o Option, take *Option, choice policy.Choice) Reason {
 	return Moving
 }
 
-func rejection(o Option, why Reason) Rejection {
+func rejection(o *Option, why Reason) Rejection {
 	return Rejection{Offer: o.Offer.ID, Rate: o.Quote.Rate, Priced: o.Quote.Priced, Why: why}
 }
 
 // pays reports whether leaving held for o saves more than the move costs: the
 // restart is paid at o's price and does no work. Where nobody knows the work,
 // what costs less per work pays.
-func pays(job Job, v policy.View, held, o Option) bool {
+func pays(job *Job, v *policy.View, held, o *Option) bool {
 	if !job.Progress.Known {
 		return perWork(o) < perWork(held)
 	}
@@ -322,7 +330,7 @@ func pays(job Job, v policy.View, held, o Option) bool {
 }
 
 // unfit returns why o can never do for the job, and false, or true where it can.
-func unfit(n Need, o Option) (Reason, bool) {
+func unfit(n *Need, o *Option) (Reason, bool) {
 	switch {
 	case o.Offer.CPUs < n.CPUs, int64(o.Offer.Memory) < n.Memory:
 		return TooSmall, false
@@ -340,10 +348,10 @@ func unfit(n Need, o Option) (Reason, bool) {
 }
 
 // perWork is the price of an hour of work on a machine of speed 1, for ranking only.
-func perWork(o Option) float64 { return o.Quote.Rate.Float() / perHour(o) }
+func perWork(o *Option) float64 { return o.Quote.Rate.Float() / perHour(o) }
 
 // perHour is the work of an hour on o, in hours on a machine of speed 1.
-func perHour(o Option) float64 {
+func perHour(o *Option) float64 {
 	if o.Offer.Speed <= 0 {
 		return 1
 	}

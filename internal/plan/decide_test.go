@@ -51,7 +51,7 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 			if o.Offer.ID == job.Held && !o.Quote.Priced {
 				o.Quote.Rate, o.Quote.Priced = job.HeldRate, true
 			}
-			_, fits := unfit(job.Need, o)
+			_, fits := unfit(&job.Need, &o)
 			firm = firm || fits && o.Offer.Capacity != market.Spot && (o.Quote.Available && !o.Cooling || o.Offer.ID == job.Held)
 			if o.Offer.ID != d.Take {
 				continue

@@ -81,6 +81,9 @@ type Run struct {
 	Up     []bool // whether spot can be had, tick by tick from the run's start
 }
 
+// At reports whether spot can be had in tick t; past the end of the window it cannot.
+func (r Run) At(t int) bool { return t >= 0 && t < len(r.Up) && r.Up[t] }
+
 // Result is what a run came to.
 type Result struct {
 	SpotTicks   int // ticks billed

@@ -1,0 +1,5 @@
+//go:build planted
+
+package core
+
+const planted = true
