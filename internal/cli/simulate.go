@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/draw"
+	"scrimp/internal/sim/replay"
+	"scrimp/internal/sim/tick"
+)
+
+func (a *app) simulateCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "simulate", Short: "Play recorded markets through the production core, and compare policies",
+		Long: "Plays recorded markets through the very code that decides in production, in virtual time, and compares deadline policies by cost.",
+	}
+	cmd.AddCommand(a.simulateDeadlineCmd())
+	return cmd
+}
+
+// policyFlag adds --policy and returns the names asked for, in the order of the table.
+func policyFlag(cmd *cobra.Command) func() ([]string, error) {
+	var asked []string
+	cmd.Flags().StringSliceVar(&asked, "policy", nil, "only these `policies`: "+strings.Join(replay.Names, ", ")+" (default all)")
+	return func() ([]string, error) {
+		if len(asked) == 0 {
+			return replay.Names, nil
+		}
+		for _, p := range asked {
+			if !slices.Contains(replay.Names, p) {
+				return nil, fmt.Errorf("--policy %q is none of %s", p, strings.Join(replay.Names, ", "))
+			}
+		}
+		return slices.DeleteFunc(slices.Clone(replay.Names), func(n string) bool { return !slices.Contains(asked, n) }), nil
+	}
+}
+
+func (a *app) simulateDeadlineCmd() *cobra.Command {
+	var availability, windows string
+	cmd := &cobra.Command{
+		Use:   "deadline --availability FILE --windows FILE",
+		Short: "The public benchmark with one zone: spot, on-demand, or wait?",
+		Long: `Plays the public deadline benchmark (Can't Be Late, NSDI 2024): 48 h of work, a deadline 52 or 70 h
+after the window's start, 3 or 12 min to restart, spot at $0.9731/h and on-demand at $3.06/h, in ticks of
+10 min, for every window of the file. Every policy decides through the production core; the optimum
+knows the future and is found by dynamic programming.
+
+Files: availability (zone,start_tick,ticks,available) and windows (zone,window,start_tick,ticks), CSV with
+a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
+		Args: cobra.NoArgs,
+	}
+	names := policyFlag(cmd)
+	cmd.Flags().StringVar(&availability, "availability", "", "CSV `file` of when spot was available, run-length coded")
+	cmd.Flags().StringVar(&windows, "windows", "", "CSV `file` of the windows to play")
+	_ = cmd.MarkFlagRequired("availability")
+	_ = cmd.MarkFlagRequired("windows")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		asked, err := names()
+		if err != nil {
+			return err
+		}
+		af, err := os.Open(availability)
+		if err != nil {
+			return fmt.Errorf("read --availability: %w", err)
+		}
+		defer func() { _ = af.Close() }()
+		wf, err := os.Open(windows)
+		if err != nil {
+			return fmt.Errorf("read --windows: %w", err)
+		}
+		defer func() { _ = wf.Close() }()
+		list, err := tick.ReadSingle(af, availability, wf, windows)
+		if err != nil {
+			return err
+		}
+		runs, err := tick.SingleRuns(list)
+		if err != nil {
+			return err
+		}
+		scores, err := replay.Deadline(cmd.Context(), runs, asked, a.now, a.counter())
+		if err != nil {
+			return err
+		}
+		return a.scores(scores)
+	}
+	return cmd
+}
+
+// counter shows how far a long computation is, on the error stream, at most twice a second.
+func (a *app) counter() func(name string, done, of int) {
+	_, tty := terminal(a.err)
+	last := time.Time{}
+	return func(name string, done, of int) {
+		if !tty {
+			return
+		}
+		if done == of {
+			a.notef("\r\x1b[K")
+		} else if now := a.now(); now.Sub(last) > 500*time.Millisecond {
+			last = now
+			a.notef("\r\x1b[K%s: %d of %d runs", name, done, of)
+		}
+	}
+}
+
+// scores prints the table of a benchmark.
+func (a *app) scores(scores []replay.Score) error {
+	if a.json {
+		return a.print(map[string][]replay.Score{"policies": scores})
+	}
+	width, _ := terminal(a.out)
+	a.printf("%s", scoreTable(scores, width))
+	return nil
+}
+
+func scoreTable(scores []replay.Score, width int) string {
+	head := []string{"POLICY", "MEAN", "OVER OPT.", "MISSES", "LOST/RUN", "LAUNCHES/RUN"}
+	forms := slices.ContainsFunc(scores, func(s replay.Score) bool { return s.Form != "" })
+	if forms {
+		head = slices.Insert(head, 1, "FORM")
+		head = append(head, "MOVES/RUN")
+	}
+	rows := [][]string{head}
+	for _, s := range scores {
+		over, lost, launches, moves := "-", fmt.Sprintf("%.1f", s.InterruptionsPerRun), fmt.Sprintf("%.1f", s.LaunchesPerRun), fmt.Sprintf("%.2f", s.MovesPerRun)
+		if s.OverOptimum != nil {
+			over = fmt.Sprintf("%.1f %%", 100**s.OverOptimum)
+		}
+		if s.Name == replay.Optimum {
+			over, lost, launches, moves = "", "-", "-", "-"
+		}
+		row := []string{s.Name, fmt.Sprintf("$%.3f", s.MeanUSD), over, fmt.Sprintf("%d of %d", s.Misses, s.Runs), lost, launches}
+		if forms {
+			row = slices.Insert(row, 1, s.Form)
+			row = append(row, moves)
+		}
+		rows = append(rows, row)
+	}
+	if forms {
+		return draw.Table(rows, width, 2, 3, 4, 5, 6, 7)
+	}
+	return draw.Table(rows, width, 1, 2, 3, 4, 5)
+}
