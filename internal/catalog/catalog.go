@@ -119,7 +119,11 @@ type Skip struct {
 	Name   string `json:"name,omitempty"`
 	Why    string `json:"why"`
 	Detail string `json:"detail,omitempty"`
+	Count  int    `json:"count,omitempty"` // rows of which this one is an example; 0 is this one alone
 }
+
+// Rows returns how many rows s stands for.
+func (s Skip) Rows() int { return max(1, s.Count) }
 
 // Catalog is listings, one an offer, ordered by offer, and what was skipped.
 type Catalog struct {

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"bytes"
 	"encoding/csv"
 	"fmt"
 	"os"
@@ -63,7 +64,7 @@ func TestTheEmbeddedRowsAreThoseThatTheirFactsGive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(got) != string(want) {
+		if !bytes.Equal(got, want) {
 			t.Errorf("%s differs: go run ./hack/catalog ../shared/data/estimate internal/catalog", name)
 		}
 	}

@@ -1,0 +1,144 @@
+// Package feed reads what others publish of prices, and turns it into catalogue
+// values: AWS price lists, spot price history and interruption rates, Azure retail
+// prices, the Google Cloud billing catalogue, SkyPilot's tables. It keeps copies in
+// the data folder, so that a machine without a network plans with dated prices.
+//
+// A reader takes what it understands. A row that it does not is skipped and
+// counted with the reason; a page of another form is an error.
+package feed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/catalog"
+)
+
+// Form is a kind of page.
+type Form string
+
+// The forms that are read.
+const (
+	AWSPrices  Form = "aws-prices"  // a price list file of Amazon EC2
+	AWSSpot    Form = "aws-spot"    // the answer of DescribeSpotPriceHistory
+	AWSAdvisor Form = "aws-advisor" // rates of interruption, spot-advisor-data.json
+	Azure      Form = "azure"       // a page of the retail prices API
+	GCP        Form = "gcp"         // a page of the billing catalogue
+	SkyPilot   Form = "skypilot"    // a table of the SkyPilot catalogue
+	Listings   Form = "listings"    // a listings file of our own
+)
+
+// Forms returns all forms, for help texts.
+func Forms() []Form { return []Form{AWSPrices, AWSSpot, AWSAdvisor, Azure, GCP, SkyPilot, Listings} }
+
+// errForm says that a page is not of the form that it should have.
+var errForm = errors.New("the page has another form")
+
+// Sniff says which form a page has.
+func Sniff(page []byte) (Form, error) {
+	start := bytes.TrimSpace(bytes.TrimPrefix(page[:min(len(page), 1<<16)], []byte("\ufeff")))
+	has := func(s string) bool { return bytes.Contains(start, []byte(s)) }
+	switch {
+	case len(start) == 0:
+		return "", errors.New("the page is empty")
+	case start[0] == '{' && has(`"offerCode"`):
+		return AWSPrices, nil
+	case start[0] == '{' && has(`"SpotPriceHistory"`):
+		return AWSSpot, nil
+	case start[0] == '{' && (has(`"spot_advisor"`) || has(`"ranges"`)):
+		return AWSAdvisor, nil
+	case start[0] == '{' && has(`"Items"`):
+		return Azure, nil
+	case start[0] == '{' && has(`"skus"`):
+		return GCP, nil
+	case has("InstanceType") && has("AcceleratorName"):
+		return SkyPilot, nil
+	case has("provider") && has("capacity"):
+		return Listings, nil
+	}
+	return "", fmt.Errorf("the page has none of the forms %v", Forms())
+}
+
+// Page is what was read of a source.
+type Page struct {
+	Source   string
+	Provider string           // for tables that do not say
+	Shapes   catalog.Catalog  // machine types that are known already
+	At       time.Time        // when the page was read, for prices that carry no time of their own
+	Spot     *catalog.Catalog // spot listings that the advisor's rates are for
+}
+
+// Import reads one page of a form.
+func Import(form Form, p Page, page []byte) (catalog.Catalog, error) {
+	switch form {
+	case AWSPrices:
+		return readAWSPrices(p, bytes.NewReader(page))
+	case AWSSpot:
+		c, _, err := readAWSSpot(p, page)
+		return c, err
+	case AWSAdvisor:
+		return readAdvisor(p, page)
+	case Azure:
+		c, _, err := readAzure(p, page)
+		return c, err
+	case GCP:
+		t := skus{}
+		if _, err := t.add(p, page); err != nil {
+			return catalog.Catalog{}, err
+		}
+		return t.compose(p), nil
+	case SkyPilot:
+		return readSkyPilot(p, string(page))
+	case Listings:
+		return catalog.Read(p.Source, string(page))
+	}
+	return catalog.Catalog{}, fmt.Errorf("form %q is none of %v", form, Forms())
+}
+
+// tally counts rows that were skipped, and keeps an example of each reason.
+type tally struct {
+	source string
+	skips  []catalog.Skip
+}
+
+func (t *tally) skip(why, name, detail string) {
+	i := slices.IndexFunc(t.skips, func(s catalog.Skip) bool { return s.Why == why })
+	if i < 0 {
+		t.skips = append(t.skips, catalog.Skip{Source: t.source, Name: name, Why: why, Detail: detail, Count: 1})
+		return
+	}
+	t.skips[i].Count++
+}
+
+// decode reads JSON and keeps numbers as they stand.
+func decode(page []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(page, []byte("\ufeff"))))
+	d.UseNumber()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%w: %w", errForm, err)
+	}
+	return nil
+}
+
+// Summary writes what was skipped in one line: "12 other_use, 1 zero_price".
+func Summary(skipped []catalog.Skip) string {
+	count := map[string]int{}
+	var order []string
+	for _, s := range skipped {
+		if count[s.Why] == 0 {
+			order = append(order, s.Why)
+		}
+		count[s.Why] += s.Rows()
+	}
+	slices.Sort(order)
+	parts := make([]string, len(order))
+	for i, why := range order {
+		parts[i] = fmt.Sprintf("%d %s", count[why], why)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,138 @@
+package feed
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+var skyMemory = regexp.MustCompile(`'SizeInMiB': *([0-9.]+)`)
+
+// readSkyPilot reads a table of the SkyPilot catalogue. Its prices are dollars, and
+// carry no date: they are of p.At, or of no known time where that is zero.
+func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
+	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
+	r.FieldsPerRecord = -1
+	r.LazyQuotes = true // the accelerators' column is a Python literal
+	names, err := r.Read()
+	if err != nil {
+		return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: %w", p.Source, errForm, err)
+	}
+	col := map[string]int{}
+	for i, n := range names {
+		col[strings.TrimSpace(n)] = i
+	}
+	for _, need := range []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "Region"} {
+		if _, ok := col[need]; !ok {
+			return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: no column %s", p.Source, errForm, need)
+		}
+	}
+	if p.Provider == "" {
+		return catalog.Catalog{}, errors.New("read SkyPilot table: the file does not say whose prices they are: give --provider")
+	}
+	t := tally{source: p.Source}
+	var rows []catalog.Listing
+	for {
+		cells, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w", p.Source, err)
+		}
+		cell := func(name string) string {
+			if i, ok := col[name]; ok && i < len(cells) {
+				return strings.TrimSpace(cells[i])
+			}
+			return ""
+		}
+		machine := cell("InstanceType")
+		if machine == "" {
+			machine = cell("AcceleratorName") // a TPU is its own machine type
+		}
+		if len(cells) != len(names) || machine == "" || cell("Region") == "" {
+			t.skip(catalog.BadRow, machine, "machine or region is missing, or the row is cut")
+			continue
+		}
+		shape, ok := skyShape(p, machine, cell)
+		if !ok {
+			t.skip(catalog.BadRow, machine, "processors, memory or accelerators are no numbers")
+			continue
+		}
+		for _, sale := range []struct {
+			column   string
+			capacity market.Capacity
+		}{{"Price", market.OnDemand}, {"SpotPrice", market.Spot}} {
+			text := cell(sale.column)
+			if text == "" || strings.EqualFold(text, "nan") {
+				if sale.capacity == market.OnDemand && cell("SpotPrice") == "" {
+					t.skip(catalog.NoPrice, machine, cell("Region"))
+				}
+				continue
+			}
+			rate, why := catalog.ParsePrice(text)
+			if why != "" {
+				t.skip(why, machine, sale.column+" "+text)
+				continue
+			}
+			q := market.Quote{Rate: rate, Priced: true, At: p.At, Source: p.Source}
+			zone := cell("AvailabilityZone")
+			rows = append(rows, catalog.Sell(shape, cell("Region"), zone, sale.capacity, q, money.USD))
+		}
+	}
+	c := catalog.New(p.Source, rows, t.skips)
+	if len(c.Listings) == 0 {
+		return c, fmt.Errorf("read SkyPilot table of %s: no row has a price: %s", p.Source, Summary(c.Skipped))
+	}
+	return c, nil
+}
+
+func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing, bool) {
+	number := func(name string, most float64) (float64, bool) {
+		if cell(name) == "" {
+			return 0, true
+		}
+		v, err := strconv.ParseFloat(cell(name), 64)
+		return v, err == nil && !math.IsNaN(v) && v >= 0 && v <= most
+	}
+	cpus, ok1 := number("vCPUs", 1e5)
+	memory, ok2 := number("MemoryGiB", 1e6)
+	count, ok3 := number("AcceleratorCount", 1e5)
+	if !ok1 || !ok2 || !ok3 {
+		return catalog.Listing{}, false
+	}
+	if l, ok := p.Shapes.Machine(p.Provider, machine); ok {
+		return l, true
+	}
+	l := catalog.Listing{Offer: market.Offer{Provider: p.Provider, Machine: machine, CPUs: int(cpus), Memory: size.Bytes(memory * float64(size.GiB))}}
+	kind := cell("AcceleratorName")
+	if kind == "" {
+		return l, true
+	}
+	if m := skyMemory.FindStringSubmatch(cell("GpuInfo")); m != nil {
+		v, err := strconv.ParseFloat(m[1], 64)
+		switch {
+		case err != nil || v <= 0 || v > 1e7:
+		case v >= 1000:
+			l.AcceleratorMemory = size.Bytes(v) * size.MiB
+		default:
+			l.AcceleratorMemory = size.Bytes(v) * size.GB // some tables put gigabytes there
+		}
+	}
+	l.Offer.Accelerators = max(1, int(count))
+	l.Offer.Accelerator = catalog.Resolve(kind, machine, l.AcceleratorMemory)
+	if count > 0 && count < 1 {
+		l.Offer.Accelerator = kind + "-part"
+	}
+	return l, true
+}

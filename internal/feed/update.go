@@ -1,0 +1,183 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/catalog"
+)
+
+// Endpoints are where the sources are.
+type Endpoints struct {
+	AWS, Advisor, Azure, GCP, SkyPilot string
+}
+
+// Public returns the public endpoints.
+func Public() Endpoints {
+	return Endpoints{
+		AWS:      "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current",
+		Advisor:  "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json",
+		Azure:    "https://prices.azure.com/api/retail/prices",
+		GCP:      "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus",
+		SkyPilot: "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8",
+	}
+}
+
+// Updater fetches sources.
+type Updater struct {
+	Client    Client
+	Endpoints Endpoints
+	Known     catalog.Catalog // for shapes of machines and for spot listings
+	Regions   []string        // of all providers; each takes those of its own form. Empty is one for AWS and Azure, all of GCP
+	GCPKey    string          // API key of the billing catalogue
+	Now       time.Time
+}
+
+// Sources are what Update takes besides skypilot/NAME.
+var Sources = []string{"aws", "aws-risk", "azure", "gcp"}
+
+var (
+	awsRegion   = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-\d+$`)
+	azureRegion = regexp.MustCompile(`^[a-z]+\d?$`)
+	gcpRegion   = regexp.MustCompile(`^[a-z]+-[a-z]+\d+$`)
+	skyName     = regexp.MustCompile(`^[a-z0-9_]+$`)
+)
+
+func (u Updater) regions(form *regexp.Regexp, otherwise ...string) []string {
+	if len(u.Regions) == 0 {
+		return otherwise
+	}
+	return slices.DeleteFunc(slices.Clone(u.Regions), func(r string) bool { return !form.MatchString(r) })
+}
+
+// mostPages ends a source that never ends.
+const mostPages = 5000
+
+// Update fetches one source.
+func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, error) {
+	switch source {
+	case "aws":
+		return u.aws(ctx)
+	case "aws-risk":
+		page, err := u.Client.page(ctx, u.Endpoints.Advisor)
+		if err != nil {
+			return catalog.Catalog{}, err
+		}
+		return readAdvisor(Page{Source: redact(u.Endpoints.Advisor), Spot: &u.Known}, page)
+	case "azure":
+		return u.azure(ctx)
+	case "gcp":
+		return u.gcp(ctx)
+	}
+	if name, ok := strings.CutPrefix(source, "skypilot/"); ok && skyName.MatchString(name) {
+		link := u.Endpoints.SkyPilot + "/" + name + "/vms.csv"
+		page, err := u.Client.page(ctx, link)
+		if err != nil {
+			return catalog.Catalog{}, err
+		}
+		return readSkyPilot(Page{Source: redact(link), Provider: name, Shapes: u.Known, At: u.Now}, string(page))
+	}
+	return catalog.Catalog{}, fmt.Errorf("%q is no source: there are %s and skypilot/NAME", source, strings.Join(Sources, ", "))
+}
+
+func (u Updater) aws(ctx context.Context) (catalog.Catalog, error) {
+	var all catalog.Catalog
+	regions := u.regions(awsRegion, "us-east-1")
+	if len(regions) == 0 {
+		return all, fmt.Errorf("none of the regions %v is of AWS, such as us-east-1", u.Regions)
+	}
+	for _, r := range regions {
+		link := u.Endpoints.AWS + "/" + r + "/index.json"
+		body, err := u.Client.get(ctx, link)
+		if err != nil {
+			return all, err
+		}
+		c, err := readAWSPrices(Page{Source: redact(link), Shapes: u.Known, At: u.Now}, body)
+		_ = body.Close()
+		if err != nil {
+			return all, err
+		}
+		all = all.With(c)
+	}
+	return all, nil
+}
+
+func (u Updater) azure(ctx context.Context) (catalog.Catalog, error) {
+	var all catalog.Catalog
+	regions := u.regions(azureRegion, "eastus")
+	if len(regions) == 0 {
+		return all, fmt.Errorf("none of the regions %v is of Azure, such as eastus", u.Regions)
+	}
+	for _, r := range regions {
+		filter := "serviceName eq 'Virtual Machines' and priceType eq 'Consumption' and armRegionName eq '" + r + "'"
+		link := u.Endpoints.Azure + "?$filter=" + url.QueryEscape(filter)
+		seen := map[string]bool{}
+		for link != "" {
+			if seen[link] || len(seen) >= mostPages {
+				return all, fmt.Errorf("fetch %s: %w: its pages do not end", redact(link), errForm)
+			}
+			seen[link] = true
+			if !sameHost(link, u.Endpoints.Azure) {
+				return all, fmt.Errorf("fetch %s: %w: the next page is at %s", redact(u.Endpoints.Azure), errForm, redact(link))
+			}
+			page, err := u.Client.page(ctx, link)
+			if err != nil {
+				return all, err
+			}
+			c, next, err := readAzure(Page{Source: redact(u.Endpoints.Azure), Shapes: u.Known, At: u.Now}, page)
+			if err != nil {
+				return all, err
+			}
+			all, link = all.With(c), next
+		}
+	}
+	return all, nil
+}
+
+func sameHost(a, b string) bool {
+	x, err := url.Parse(a)
+	y, err2 := url.Parse(b)
+	return err == nil && err2 == nil && x.Host == y.Host && x.Scheme == y.Scheme
+}
+
+func (u Updater) gcp(ctx context.Context) (catalog.Catalog, error) {
+	if u.GCPKey == "" {
+		return catalog.Catalog{}, fmt.Errorf("the billing catalogue of Google Cloud wants an API key: put one into GOOGLE_API_KEY")
+	}
+	var parts skus
+	p := Page{Source: redact(u.Endpoints.GCP), Shapes: u.Known, At: u.Now}
+	seen := map[string]bool{}
+	for token := ""; ; {
+		if seen[token] || len(seen) >= mostPages {
+			return catalog.Catalog{}, fmt.Errorf("fetch %s: %w: its pages do not end", p.Source, errForm)
+		}
+		seen[token] = true
+		query := url.Values{"key": {u.GCPKey}, "pageSize": {"5000"}}
+		if token != "" {
+			query.Set("pageToken", token)
+		}
+		page, err := u.Client.page(ctx, u.Endpoints.GCP+"?"+query.Encode())
+		if err != nil {
+			return catalog.Catalog{}, err
+		}
+		if token, err = parts.add(p, page); err != nil {
+			return catalog.Catalog{}, err
+		}
+		if token == "" {
+			break
+		}
+	}
+	all := parts.compose(p)
+	if wanted := u.regions(gcpRegion); len(wanted) > 0 {
+		all.Listings = slices.DeleteFunc(all.Listings, func(l catalog.Listing) bool { return !slices.Contains(wanted, l.Offer.Region) })
+	}
+	if len(all.Listings) == 0 {
+		return all, fmt.Errorf("read the billing catalogue of %s: %w: no machine type has all its components: %s", p.Source, errForm, Summary(all.Skipped))
+	}
+	return all, nil
+}
