@@ -60,7 +60,7 @@ func (k *kernel) of(a, b *point) float64 {
 }
 
 // centre is where a linear term is neutral.
-var centre = [nNums]float64{xN: 2, xMicro: 6, xSeq: 7, xOps: 24, xPeak: 5.7, xBand: 7.3, xSize: 21, xCut: 0}
+var centre = [nNums]float64{xN: 2, xMicro: 6, xSeq: 7, xOps: 24, xPeak: 5.7, xBand: 7.3, xSize: 21, xCut: 0, xComm: 0}
 
 // learned is a kernel with the runs it has seen.
 type learned struct {
@@ -120,39 +120,52 @@ func (l *learned) predict(p *point) (mean, sd float64) {
 	return mean, math.Sqrt(math.Max(v, 1e-6))
 }
 
+// examined is the seen points with the inverse of their likeness, from which the
+// error of any group left out follows without fitting again.
+type examined struct {
+	y, alpha []float64
+	inv      square
+}
+
+func (k *kernel) examine(seen []point) (examined, bool) {
+	f := k.matrix(seen, k.noise*k.noise)
+	if !f.cholesky() {
+		return examined{}, false
+	}
+	e := examined{y: make([]float64, len(seen)), inv: f.inverse()}
+	for i, p := range seen {
+		e.y[i] = p.y
+	}
+	e.alpha = f.solve(e.y)
+	return e, true
+}
+
 // leftOut is what each group's points would have been estimated as had the
 // group not been measured, in closed form: for a group G of points,
 // error(G) = (K⁻¹[G,G])⁻¹ · (K⁻¹·y)[G].
-func (k *kernel) leftOut(seen []point, groups [][]int) (mean, sd []float64, ok bool) {
-	f := k.matrix(seen, k.noise*k.noise)
-	if !f.cholesky() {
-		return nil, nil, false
+func (e examined) leftOut(groups [][]int) (mean, sd []float64) {
+	mean, sd = make([]float64, len(e.y)), make([]float64, len(e.y))
+	for i := range mean {
+		mean[i], sd[i] = math.NaN(), math.NaN()
 	}
-	inv := f.inverse()
-	y := make([]float64, len(seen))
-	for i, p := range seen {
-		y[i] = p.y
-	}
-	alpha := f.solve(y)
-	mean, sd = make([]float64, len(seen)), make([]float64, len(seen))
 	for _, g := range groups {
 		b := newSquare(len(g))
 		rhs := make([]float64, len(g))
 		for i, gi := range g {
 			for j, gj := range g {
-				b.row(i)[j] = inv.row(gi)[gj]
+				b.row(i)[j] = e.inv.row(gi)[gj]
 			}
-			rhs[i] = alpha[gi]
+			rhs[i] = e.alpha[gi]
 		}
 		if !b.cholesky() {
-			return nil, nil, false
+			continue
 		}
-		e := b.solve(rhs)
+		miss := b.solve(rhs)
 		c := b.inverse()
 		for i, gi := range g {
-			mean[gi] = seen[gi].y - e[i]
+			mean[gi] = e.y[gi] - miss[i]
 			sd[gi] = math.Sqrt(math.Max(c.row(i)[i], 1e-6))
 		}
 	}
-	return mean, sd, true
+	return mean, sd
 }

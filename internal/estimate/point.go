@@ -32,6 +32,7 @@ const (
 	xBand         // bandwidth
 	xSize         // parameters
 	xCut          // tensor times pipeline parallel degree
+	xComm         // 1 + time to exchange what is shared / time to compute
 	nNums
 )
 
@@ -124,21 +125,33 @@ func describe(r Row, chips Chips, n *names) point {
 	if (m.Kind == Transformer || m.Kind == Experts) && strings.HasPrefix(r.Unit, "sequences") {
 		per = ops * seq
 	}
-	micro := or(r.Micro, math.NaN())
-	load := micro
+	// How many units of throughput one accelerator takes in at a time.
+	load := r.Micro * unitsOf(r, m)
+	batch := load
 	if m.Kind == Transformer || m.Kind == Experts {
-		load = micro * seq
+		batch = r.Micro * seq
 	}
 	pp := ParseParallel(r.Parallel)
 	cut := math.Max(1, pp.TP) * math.Max(1, pp.PP) * math.Max(1, pp.CP)
 	p.num = [nNums]float64{
-		xN: math.Log(count), xMicro: lnOr(load, 1), xSeq: math.Log(seq), xOps: math.Log(per), xPeak: math.Log(peak),
+		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(seq), xOps: math.Log(per), xPeak: math.Log(peak),
 		xBand: lnOr(c.Band, 500), xSize: lnOr(m.active(), 1e8), xCut: math.Log(cut),
 	}
-	p.base = math.Log(a0(m, c, class, peak, per, count))
+	t := seconds(m, c, class, peak, per)
+	t *= math.Pow(0.985, -math.Log2(count))
+	comm := exchange(r, m, c, count) / load // NaN where the load is not known
+	if comm > 0 {
+		p.num[xComm] = math.Log1p(comm / t)
+		if r.Sharding == "" && pp.TP == 0 && pp.FSDP == 0 && m.Params < 3e9 {
+			t += comm
+		}
+	}
+	p.base = -math.Log(t)
 	if Kind(r.Family) == Trees {
-		p.base = math.Log(3e7)
-		p.num[xOps] = lnOr(r.Rows, 1e6)
+		rows := or(r.Rows, 1e6)
+		p.num[xOps] = math.Log(rows)
+		// A second of set-up a hundred trees, and 5e7 rows x trees a second.
+		p.base = -math.Log(0.01/rows + 1/5e7)
 	}
 	if t, ok := r.Measured(m, peak, ops, per); ok {
 		p.y = math.Log(t/count) - p.base
@@ -148,20 +161,57 @@ func describe(r Row, chips Chips, n *names) point {
 	return p
 }
 
-// a0 is the throughput per accelerator by arithmetic alone: the product units
-// at half of the rate they were measured at, the memory at its bandwidth, and
-// 0.985 for each doubling of the accelerators.
-func a0(m Model, c Chip, class Precision, peak, per, count float64) float64 {
+// unitsOf is how many units of throughput a sample has.
+func unitsOf(r Row, m Model) float64 {
+	switch {
+	case strings.HasPrefix(r.Unit, "tokens") && (m.Kind == Transformer || m.Kind == Experts):
+		return r.Seq
+	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == Recurrent:
+		return 50 // a sentence pair of WMT
+	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == Segments:
+		return 192
+	case strings.HasPrefix(r.Unit, "mel"):
+		return 600 // frames of an utterance of LJSpeech, 7 s at 86 a second
+	}
+	return 1
+}
+
+// seconds is the time a unit takes on one accelerator by arithmetic alone: the
+// product units at half of the rate that was measured for plain products, and
+// the memory at its bandwidth.
+func seconds(m Model, c Chip, class Precision, peak, per float64) float64 {
 	t := per / (0.5 * c.ceiling() * peak * 1e12)
 	if m.Acts > 0 && c.Band > 0 {
 		bytes := 2.0
 		if class == FP32 || class == TF32 {
 			bytes = 4
 		}
-		// Each activation is written and read about six times over forward and backward.
-		t += m.Acts * 1e6 * bytes * 6 / (c.Band * 1e9)
+		// Convolution, normalisation and activation write and read each value about
+		// 24 times over forward and backward.
+		t += m.Acts * 1e6 * bytes * 24 / (c.Band * 1e9)
 	}
-	return math.Pow(0.985, math.Log2(count)) / t
+	return t
+}
+
+// exchange is the seconds a step needs to sum gradients (4 bytes a parameter, in
+// a ring) or to gather and scatter shards (2 bytes, three times), at a third of
+// the link's rate; between machines at 50 GB/s an accelerator at most.
+func exchange(r Row, m Model, c Chip, count float64) float64 {
+	if count < 2 || m.Params <= 0 {
+		return 0
+	}
+	link := c.Link
+	if link <= 0 {
+		link = 31
+	}
+	if count > 8 {
+		link = math.Min(link, 150)
+	}
+	bytes := 8 * m.Params
+	if r.Sharding != "" {
+		bytes = 6 * m.Params
+	}
+	return bytes * (count - 1) / count / (link / 3 * 1e9)
 }
 
 // Measured is the throughput that was measured, for the whole job, in the unit

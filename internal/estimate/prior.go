@@ -44,11 +44,51 @@ func standard() *kernel {
 		{label: "chip n", names: bits(cChip, cFamily), sd: 0.1, reach: r(xN, 2)},
 		{label: "chip n all", names: bits(cChip), sd: 0.1, reach: r(xN, 1)},
 		{label: "cut", names: bits(cFamily), sd: 0.1, reach: r(xCut, 1.5)},
+		{label: "all size", sd: 0.2, reach: r(xSize, 1.5)},
+		{label: "all class size", names: bits(cClass), sd: 0.2, reach: r(xSize, 1.5)},
+		{label: "all micro", sd: 0.1, reach: r(xMicro, 2)},
+		{label: "where", names: bits(cWhere, cFamily), sd: 0.05},
+		{label: "stack where", names: bits(cWhere, cStack), sd: 0.05},
+		{label: "model ops", names: bits(cModel), sd: 0.2, reach: r(xOps, 1.5)},
+		{label: "family ops", names: bits(cFamily), sd: 0.2, reach: r(xOps, 1.5)},
+		{label: "chip ops", names: bits(cModel, cChip), sd: 0.1, reach: r(xOps, 1.5)},
+		{label: "stack micro", names: bits(cStack), sd: 0.1, reach: r(xMicro, 1.5)},
+		{label: "chip micro", names: bits(cChip, cFamily), sd: 0.1, reach: r(xMicro, 1.5)},
+		{label: "class n", names: bits(cClass, cFamily), sd: 0.05, reach: r(xN, 2)},
+		{label: "ops peak", names: bits(cFamily), sd: 0.1, reach: r(xOps, 2, xPeak, 1)},
+		{label: "comm", sd: 0.2, slope: 1 + xComm},
+		{label: "family comm", names: bits(cFamily), sd: 0.1, reach: r(xComm, 0.3)},
+		{label: "stack comm", names: bits(cStack, cFamily), sd: 0.2, slope: 1 + xComm},
+		{label: "arch comm", names: bits(cArch), sd: 0.1, slope: 1 + xComm},
+		{label: "chip comm", names: bits(cChip, cStack), sd: 0.1, slope: 1 + xComm},
+		{label: "peak all", sd: 0.2, slope: 1 + xPeak},
+		{label: "band all", sd: 0.2, slope: 1 + xBand},
+		{label: "class peak", names: bits(cFamily, cClass), sd: 0.2, slope: 1 + xPeak},
 		{label: "peak line", names: bits(cFamily), sd: 0.2, slope: 1 + xPeak},
 		{label: "band line", names: bits(cFamily), sd: 0.2, slope: 1 + xBand},
 		{label: "model peak", names: bits(cModel), sd: 0.1, slope: 1 + xPeak},
 		{label: "model band", names: bits(cModel), sd: 0.1, slope: 1 + xBand},
 		{label: "size line", names: bits(cFamily), sd: 0.1, slope: 1 + xSize},
 		{label: "ops line", names: bits(cFamily), sd: 0.1, slope: 1 + xOps},
+	}}
+}
+
+// memoryKernel is the likeness of runs in what their memory differs by from arithmetic.
+func memoryKernel() *kernel {
+	var near [nNums]float64
+	near[xMicro] = 1.5
+	return &kernel{noise: 0.03, terms: []term{
+		{label: "all", sd: 0.05},
+		{label: "task", names: bits(cTask), sd: 0.1},
+		{label: "stack", names: bits(cStack), sd: 0.1},
+		{label: "stack task", names: bits(cStack, cTask), sd: 0.1},
+		{label: "source task", names: bits(cSource, cTask), sd: 0.15},
+		{label: "source task precision", names: bits(cSource, cTask, cPrecision), sd: 0.05},
+		{label: "line", names: bits(cLine), sd: 0.05},
+		{label: "model", names: bits(cModel), sd: 0.08},
+		{label: "model stack", names: bits(cModel, cStack), sd: 0.08},
+		{label: "source batch", names: bits(cSource, cTask), sd: 0.1, reach: near},
+		{label: "run", names: bits(cModel, cSource, cTask, cPrecision, cWhere), sd: 0.05},
+		{label: "cut", names: bits(cSource, cTask, cWhere), sd: 0.05},
 	}}
 }

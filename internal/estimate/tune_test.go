@@ -53,23 +53,10 @@ func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
 
 // profileLeft is what the asked rows would be estimated as with all but their
 // group known, and of their group only the given row.
-func (b *bench) profileLeft(k *kernel, seq bool) ([]float64, bool) {
-	est := make([]float64, len(b.rows))
-	for i := range est {
-		est[i] = math.NaN()
-	}
+func (b *bench) profileLeft(e examined, seq bool) []float64 {
 	_, asked := profileGroups(b.rows, seq)
-	// Rows that tie with the given one stay out too.
-	m, _, ok := k.leftOut(b.points, asked)
-	if !ok {
-		return nil, false
-	}
-	for _, g := range asked {
-		for _, i := range g {
-			est[i] = m[i]
-		}
-	}
-	return est, true
+	m, _ := e.leftOut(asked)
+	return m
 }
 
 // profileAlone is the same where nothing but the given row is known.
@@ -127,11 +114,12 @@ func (b *bench) judge(k *kernel) (list []verdict, loss float64) {
 		return func(i int) bool { return strings.HasPrefix(b.rows[i].Family, f) }
 	}
 	all := func(int) bool { return true }
+	x, ok := k.examine(b.points)
+	if !ok {
+		return nil, math.Inf(1)
+	}
 	for name, key := range map[string]func(Row) string{"stack": stackKey, "source": sourceKey} {
-		m, sd, ok := k.leftOut(b.points, groups(b.rows, key))
-		if !ok {
-			return nil, math.Inf(1)
-		}
+		m, sd := x.leftOut(groups(b.rows, key))
 		a := add(name+" all", m, all)
 		d := add(name+" dense tokens", m, func(i int) bool { return dense(b.rows[i]) })
 		add(name+" transformer", m, is("transformer"))
@@ -153,11 +141,10 @@ func (b *bench) judge(k *kernel) (list []verdict, loss float64) {
 	for _, alone := range []bool{false, true} {
 		for _, seq := range []bool{false, true} {
 			var est []float64
-			ok := true
 			if alone {
 				est = b.profileAlone(k, seq)
-			} else if est, ok = b.profileLeft(k, seq); !ok {
-				return nil, math.Inf(1)
+			} else {
+				est = b.profileLeft(x, seq)
 			}
 			n := "profiled "
 			if alone {

@@ -1,0 +1,219 @@
+package estimate
+
+import "math"
+
+// Recompute is how much of the forward pass is thrown away and computed again.
+type Recompute int
+
+// What activation checkpointing keeps.
+const (
+	KeepAll  Recompute = iota
+	KeepSome           // the products of every other matrix: half
+	KeepEnds           // the input of each layer only
+)
+
+// Setup is a run as far as its memory depends on it. Zero is unknown, and each
+// field says what is then assumed.
+type Setup struct {
+	Model  Model
+	Tuning Tuning
+	Class  Precision
+	Pure   bool    // weights, gradients and optimiser in 16 bit throughout
+	N      float64 // accelerators; 1
+	Micro  float64 // samples in an accelerator's memory at a time
+	Seq    float64 // tokens a sample
+	Keep   Recompute
+	Cut    Parallel
+	Stage  int     // ZeRO: 1 optimiser, 2 and gradients, 3 and weights are shared out (FSDP is 3)
+	Nested bool    // the constants of 4-bit weights are quantised too
+	Train  float64 // parameters that are trained beside frozen ones; 0.2 % of all
+	All    bool    // small matrices beside every linear layer, not beside attention only
+	Own    bool    // the program keeps a head of its own where the model shares it with the embedding
+	Whole  bool    // each process loads all weights before it shares them out
+	Rows   float64 // boosted trees: rows in memory
+	Card   float64 // GB on one accelerator
+}
+
+// Memory is the peak on one accelerator by component, in GB of 1e9 bytes.
+type Memory struct {
+	Weights     float64 `json:"weights_gb"`
+	Gradients   float64 `json:"gradients_gb"`
+	Optimiser   float64 `json:"optimiser_gb"`
+	Activations float64 `json:"activations_gb"`
+	Logits      float64 `json:"logits_gb"`
+	Overhead    float64 `json:"overhead_gb"`
+}
+
+// Total is the sum of all components.
+func (m Memory) Total() float64 {
+	return m.Weights + m.Gradients + m.Optimiser + m.Activations + m.Logits + m.Overhead
+}
+
+// Memory is the peak by arithmetic alone. It reports false where batch, sequence
+// or parameters are not known.
+//
+//	bytes a parameter   pure 16 bit 2+2+4; mixed 4+4+8; Megatron 2+4+12/DP; LoRA 2; QLoRA 0.56
+//	activations         gated      2·s·b·(6d + 2kv + 4f) a layer
+//	                    plain      2·s·b·(7d + 2f) a layer
+//	                    recomputed 2·s·b·d a layer and one layer in full
+//	logits              10·s·b·V: in 16 bit, in 32 bit, and the gradient in 32 bit
+//
+// Worked: stablelm-base-alpha-3b, LoRA, b 2, s 1034: weights 3.64e9·2 = 7.28 GB,
+// activations 2·1034·2·16·4096·15 = 4.07 GB, logits 10·1034·2·50688 = 1.05 GB.
+func (s Setup) Memory() (Memory, bool) {
+	m := s.Model
+	if m.Kind == Trees {
+		// A value and a bin for each of a handful of columns, gradient and leaf a row.
+		return Memory{Activations: 64 * s.Rows / 1e9}, s.Rows > 0
+	}
+	if m.Params <= 0 || s.Micro <= 0 {
+		return Memory{}, false
+	}
+	if m.Kind == Transformer || m.Kind == Experts {
+		if s.Seq <= 0 {
+			return Memory{}, false
+		}
+		return s.transformer(), true
+	}
+	if m.Acts <= 0 {
+		return Memory{}, false
+	}
+	bytes := 2.0
+	if s.Class == FP32 || s.Class == TF32 {
+		bytes = 4
+	}
+	// Two and a half copies of what each layer writes are kept for the way back.
+	return Memory{
+		Weights: 4 * m.Params / 1e9, Gradients: 4 * m.Params / 1e9, Optimiser: 4 * m.Params / 1e9,
+		Activations: 2.5 * bytes * m.Acts * 1e6 * s.Micro / 1e9, Overhead: 0.6,
+	}, true
+}
+
+func (s Setup) transformer() Memory {
+	m := s.Model
+	at := func(v float64) float64 { return math.Max(1, v) }
+	n := at(s.N)
+	tp, pp, cp := at(s.Cut.TP), at(s.Cut.PP), at(s.Cut.CP)
+	dp := at(n / (tp * pp * cp))
+	shards := at(n / (tp * pp))
+	d, l, f := m.dim(), m.layers(), m.FF
+	// The first and the last stage of a pipeline hold the embedding too.
+	table := math.Min(m.Vocab*d, m.Params)
+	p := (m.Params-table)/(tp*pp) + table/tp
+	if f <= 0 {
+		f = 4 * d
+	}
+	kv := d
+	if m.KV > 0 && m.Heads > 0 {
+		kv = m.width() / m.Heads * m.KV
+	}
+	var g Memory
+	g.Overhead = 0.2
+	switch s.Tuning {
+	case Full:
+		s.full(&g, p, dp, shards)
+	default:
+		s.frozen(&g, d, n, tp*pp, shards)
+	}
+	tokens := s.Micro * s.Seq / cp
+	wide := 2 * (7*d + 2*f)
+	in := 3 * (3*d + f) // what the linear layers of a block take in, kept beside its copy in 16 bit
+	out := 5*d + f
+	if m.Gated {
+		wide = 2 * (6*d + 2*kv + 4*f)
+		out += f
+	}
+	if m.Kind == Experts && m.Active > 0 {
+		// Shared layers and the experts a token passes through, from the active parameters.
+		wide = 2 * (8*d + 4*math.Max(f, (m.active()/l-4*d*d)/(3*d)))
+	}
+	switch s.Tuning {
+	case QLoRA:
+		wide += in
+		if s.All {
+			wide += 2 * (6*d + f)
+		}
+	case LoRA:
+		if s.All {
+			wide += 2 * (6*d + f)
+		}
+	case AdapterV2:
+		wide += 3 * out
+	}
+	switch s.Keep {
+	case KeepEnds:
+		ends := 2 * d * l
+		if s.Stage == 3 {
+			ends /= tp // FSDP with tensor parallelism cuts the sequence between layers
+		}
+		g.Activations = tokens * (ends + wide/tp)
+	case KeepSome:
+		g.Activations = tokens * wide * l / 2 / tp
+	default:
+		g.Activations = tokens * wide * l / tp
+	}
+	g.Activations /= 1e9
+	g.Logits = 10 * tokens * m.Vocab / tp / 1e9
+	return g
+}
+
+// full is the standing bytes where every parameter is trained.
+func (s Setup) full(g *Memory, p, dp, shards float64) {
+	w, gr, o := 4.0, 4.0, 8.0
+	share := func(stage int, by float64) float64 {
+		if s.Stage >= stage {
+			return by
+		}
+		return 1
+	}
+	switch {
+	case s.Pure:
+		w, gr, o = 2, 2, 4
+	case s.Stage == 1 || s.Stage == 2:
+		w, gr, o = 2, 4, 12
+	}
+	g.Weights = w * p / share(3, shards) / 1e9
+	g.Gradients = gr * p / share(2, shards) / 1e9
+	g.Optimiser = o * p / share(1, dp) / 1e9
+	if s.Stage == 3 {
+		// Two layers are gathered in 16 bit at a time.
+		g.Overhead += 2 * 2 * p / s.Model.layers() / 1e9
+		g.Optimiser = o * p / shards / 1e9
+	}
+}
+
+// frozen is the standing bytes where small matrices are trained beside frozen weights.
+func (s Setup) frozen(g *Memory, d, n, cut, shards float64) {
+	m := s.Model
+	table := m.Vocab * d
+	p, embed := m.Params, table
+	if !m.Tied {
+		embed += table
+	} else if s.Own {
+		p += table
+		embed += table
+	}
+	bytes := 2 * p
+	if s.Tuning == QLoRA || s.Class == FP4 {
+		each := 0.5 + 4.0/64
+		if s.Nested {
+			each = 0.5 + 1.0/64
+		}
+		bytes = 2*embed + each*math.Max(0, p-embed)
+	}
+	bytes /= cut
+	switch {
+	case s.Whole && n > 1:
+		bytes *= 1 + 1/n
+	case n > 1 && (s.Stage == 3 || s.Card > 0 && bytes > 0.8*s.Card*1e9):
+		bytes /= shards
+	}
+	g.Weights = bytes / 1e9
+	t := s.Train
+	if t <= 0 {
+		t = 0.002 * m.Params
+	}
+	g.Weights += 2 * t / 1e9
+	g.Gradients = 2 * t / 1e9
+	g.Optimiser = 8 * t / 1e9
+}

@@ -1,0 +1,94 @@
+package estimate
+
+import (
+	"math"
+	"strings"
+)
+
+// habit is what a program is known to do, from its code.
+type habit struct {
+	own, whole bool
+	keep       Recompute // where several accelerators share the weights of a fine-tuning run
+}
+
+// habits are keyed by a part of the source's address.
+var habits = map[string]habit{
+	// litgpt builds lm_head beside wte, and its FSDP fine-tuning loads the whole
+	// checkpoint in each process and recomputes blocks (finetune/lora.py).
+	"litgpt": {own: true, whole: true, keep: KeepEnds},
+}
+
+func habitOf(source string) habit {
+	for k, h := range habits {
+		if strings.Contains(strings.ToLower(source), "/"+k) {
+			return h
+		}
+	}
+	return habit{}
+}
+
+// Setup is the run of a row as far as its memory depends on it.
+func (r Row) Setup(chips Chips) Setup {
+	m := r.Shape()
+	c, _ := chips.Find(r.Spec, r.GPU)
+	cut := ParseParallel(r.Parallel)
+	p := strings.ToLower(r.Precision)
+	s := Setup{
+		Model: m, Tuning: r.Tuning(), Class: ParsePrecision(r.Precision, c.TF32 > 0), N: or(r.N, 1),
+		Pure:  strings.Contains(p, "-true") || strings.Contains(r.Source, "torchtune"),
+		Micro: or(r.Micro, 0), Seq: or(r.Seq, 0), Cut: cut, Rows: or(r.Rows, 0),
+		Nested: strings.Contains(p, "-dq"), Card: or(r.GPUMem, c.Mem),
+	}
+	if s.Tuning != Full && strings.Contains(p, "nf4") {
+		if s.Tuning == LoRA {
+			s.Tuning = QLoRA
+		}
+		s.Class = FP4
+	}
+	switch strings.ToLower(r.Sharding) {
+	case "full_shard":
+		s.Stage = 3
+	case "shard_grad_op":
+		s.Stage = 2
+	default:
+		if cut.FSDP > 0 {
+			s.Stage = 3
+		} else if cut.TP > 0 || cut.PP > 0 {
+			s.Stage = 1
+		}
+	}
+	switch {
+	case r.Ckpt == "full":
+		s.Keep = KeepEnds
+	case strings.HasPrefix(r.Ckpt, "selective"):
+		s.Keep = KeepSome
+	}
+	h := habitOf(r.Source)
+	s.Own = h.own
+	if s.Tuning != Full && s.N > 1 {
+		s.Whole = h.whole
+		if r.Ckpt == "" {
+			s.Keep = max(s.Keep, h.keep)
+		}
+	}
+	if math.IsNaN(s.Card) {
+		s.Card = 0
+	}
+	return s
+}
+
+// peakGB is the memory that was measured, in GB of 1e9 bytes.
+func (r Row) peakGB() (float64, bool) {
+	if !known(r.Mem) || r.Mem <= 0 {
+		return 0, false
+	}
+	return r.Mem * r.memUnit(), true
+}
+
+// memUnit is how many GB of 1e9 bytes the row's unit of memory is.
+func (r Row) memUnit() float64 {
+	if strings.EqualFold(r.MemUnit, "GiB") {
+		return 1.073741824
+	}
+	return 1
+}
