@@ -66,7 +66,6 @@ func publishedChips(t testing.TB) Chips {
 type bench struct {
 	rows   []Row
 	points []point
-	truth  []float64
 }
 
 func newBench(t testing.TB) *bench {

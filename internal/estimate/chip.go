@@ -51,8 +51,10 @@ type Chip struct {
 
 // Peak is the dense rate in a precision: the next wider one the chip has.
 func (c Chip) Peak(p Precision) (float64, bool) {
-	ladder := []float64{c.FP32}
+	var ladder []float64
 	switch p {
+	case FP32:
+		ladder = []float64{c.FP32}
 	case FP4:
 		ladder = []float64{c.FP4, c.FP8, c.Half}
 	case FP8:

@@ -139,6 +139,7 @@ func (s Setup) transformer() Memory {
 		}
 	case AdapterV2:
 		wide += 3 * out
+	case Full, Adapter:
 	}
 	switch s.Keep {
 	case KeepEnds:

@@ -153,7 +153,7 @@ func describe(r Row, chips Chips, n *names) point {
 		// A second of set-up a hundred trees, and 5e7 rows x trees a second.
 		p.base = -math.Log(0.01/rows + 1/5e7)
 	}
-	if t, ok := r.Measured(m, peak, ops, per); ok {
+	if t, ok := r.Measured(m, per); ok {
 		p.y = math.Log(t/count) - p.base
 	} else {
 		p.y = math.NaN()
@@ -216,7 +216,7 @@ func exchange(r Row, m Model, c Chip, count float64) float64 {
 
 // Measured is the throughput that was measured, for the whole job, in the unit
 // of the row: as published, or from a published rate of operations.
-func (r Row) Measured(m Model, peak, ops, per float64) (float64, bool) {
+func (r Row) Measured(m Model, per float64) (float64, bool) {
 	n := or(r.N, 1)
 	if n < 1 {
 		n = 1

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -58,7 +59,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	var rows []Row
 	for line := 2; ; line++ {
 		rec, err := c.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return rows, nil
 		}
 		if err != nil {
@@ -82,7 +83,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 
 func parseRow(line int, cell func(string) string) (Row, error) {
 	var bad error
-	num := func(name string, min, max float64) float64 {
+	num := func(name string, low, high float64) float64 {
 		s := cell(name)
 		if s == "" {
 			return math.NaN()
@@ -92,8 +93,8 @@ func parseRow(line int, cell func(string) string) (Row, error) {
 		case bad != nil:
 		case err != nil:
 			bad = &BadCell{line, name, s, "not a number; leave it empty where it is not known"}
-		case math.IsNaN(v) || v < min || v > max:
-			bad = &BadCell{line, name, s, fmt.Sprintf("must be from %g to %g", min, max)}
+		case math.IsNaN(v) || v < low || v > high:
+			bad = &BadCell{line, name, s, fmt.Sprintf("must be from %g to %g", low, high)}
 		}
 		return v
 	}

@@ -155,6 +155,7 @@ func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
 			k = 4
 		}
 		return k*(n-m.Vocab*d) + 6*l*m.width()*s
+	case Plain:
 	}
 	return 6 * n
 }
