@@ -215,7 +215,7 @@ func (c *cloud) clean() {
 // until waits for another process; the limit only ends a hang.
 func (c *cloud) until(what string, ok func() bool) {
 	c.t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+	for begun := time.Now(); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Since(begun) > patience {
 			c.t.Fatalf("not within %v: %s", patience, what)
 		}

@@ -1,0 +1,251 @@
+package local
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/provider"
+)
+
+// restless asks again soon, since its daemon dies all the time.
+func restless(d provider.Driver, seed uint64) *provider.Provider {
+	chance := rand.New(rand.NewPCG(seed, 9))
+	var mu sync.Mutex
+	cfg := provider.Default()
+	cfg.Timeout, cfg.Tries, cfg.Wait, cfg.MaxWait = 10*time.Second, 1000, 2*time.Millisecond, 20*time.Millisecond
+	cfg.Read, cfg.Act = provider.Limit{}, provider.Limit{}
+	cfg.Jitter = func() float64 { mu.Lock(); defer mu.Unlock(); return chance.Float64() }
+	return provider.New(d, cfg)
+}
+
+func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			c := newCloud(t, testTrace(60))
+			p := restless(c, seed)
+			const keys, kills = 12, 10
+			ids := make([]string, keys)
+			var users sync.WaitGroup
+			for k := range keys {
+				users.Go(func() { // rents, and gives every second one back
+					chance := rand.New(rand.NewPCG(seed, uint64(k)))
+					pause(chance, 600)
+					q := provider.Request{Key: fmt.Sprintf("job.%d", k), Offer: always}
+					i, err := p.Launch(t.Context(), q)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					ids[k] = i.ID
+					pause(chance, 300)
+					if k%2 == 0 {
+						if err := p.Terminate(t.Context(), i.ID); err != nil && !provider.Refused(err) {
+							t.Error(err)
+						}
+					}
+					if again, err := p.Launch(t.Context(), q); err != nil || again.ID != i.ID {
+						t.Errorf("%s rented %s, and then %s (%v)", q.Key, i.ID, again.ID, err)
+					}
+				})
+			}
+			ended := map[string]provider.Instance{} // as they were first seen
+			watch := func() {
+				list, err := p.List(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				for _, i := range list {
+					before, known := ended[i.ID]
+					switch {
+					case known && !reflect.DeepEqual(before, i):
+						t.Errorf("%s ended as %+v, and later as %+v", i.ID, before, i)
+					case i.State == provider.Ended:
+						ended[i.ID] = i
+					}
+				}
+			}
+			chance := rand.New(rand.NewPCG(seed, 1000))
+			for range kills {
+				pause(chance, 80)
+				c.kill()
+				c.start()
+				watch()
+			}
+			users.Wait()
+			c.kill()
+			c.start()
+			watch()
+
+			list, err := c.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			byKey := map[string]string{}
+			for _, i := range list {
+				if byKey[i.Key] != "" {
+					t.Errorf("%s rented %s and %s", i.Key, byKey[i.Key], i.ID)
+				}
+				byKey[i.Key] = i.ID
+				n := len(members(i.ID, 0, ""))
+				switch {
+				case i.State == provider.Running && n != 1:
+					t.Errorf("%s runs, with %d processes", i.ID, n)
+				case i.State == provider.Ended && n != 0:
+					t.Errorf("%s has ended, with %d processes", i.ID, n)
+				}
+				if i.State == provider.Ended {
+					if want := i.Rate.Until(i.Ended.Sub(i.Launched)); len(i.Bill) != 1 || i.Bill[0].Amount != want {
+						t.Errorf("the bill of %s is %+v, want one line of %v", i.ID, i.Bill, want)
+					}
+				}
+			}
+			running := 0
+			for k, id := range ids {
+				if byKey[fmt.Sprintf("job.%d", k)] != id {
+					t.Errorf("job.%d has %s, listed is %s", k, id, byKey[fmt.Sprintf("job.%d", k)])
+				}
+				if i := c.instance(id); i.State == provider.Running {
+					running++
+				} else if i.Cause == provider.Stopped {
+					t.Logf("%s was lost between its record and its process", id)
+				}
+			}
+			if len(list) != keys || running == 0 || running > keys/2 {
+				t.Errorf("%d instances, %d of them running; want %d and at most %d", len(list), running, keys, keys/2)
+			}
+		})
+	}
+}
+
+// pause waits for a random moment: what happens then is what is tested.
+func pause(chance *rand.Rand, most int) {
+	time.Sleep(time.Duration(chance.IntN(most)) * time.Millisecond)
+}
+
+func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
+	c := newCloud(t, testTrace(60))
+	i := c.launch("a.1", always)
+	lost := c.launch("a.2", fleeing)
+	pid, _ := first(i.ID)
+	c.kill()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1600 * time.Millisecond) // the other one's 90 s at speed 60 pass while nobody looks
+	c.start()
+	c.until("both ends", func() bool {
+		return c.instance(i.ID).State == provider.Ended && c.instance(lost.ID).State == provider.Ended
+	})
+	if got := c.instance(i.ID); got.Cause != provider.Stopped {
+		t.Errorf("ended as %+v", got)
+	}
+	// It ran on for a moment, which nobody pays: the market took it when it was due. Nobody announced it either.
+	if got := c.instance(lost.ID); got.Cause != provider.Interrupted || got.Ended.Sub(got.Launched) != 90*time.Second || got.Notice >= time.Second {
+		t.Errorf("ended as %+v", got)
+	}
+	if left := members(lost.ID, 0, ""); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+}
+
+func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
+	for name, end := range map[string]func(*cloud, string){
+		"given back": func(c *cloud, id string) {
+			if err := c.Terminate(c.t.Context(), id); err != nil {
+				c.t.Error(err)
+			}
+		},
+		"its first process is killed": func(c *cloud, id string) {
+			pid, _ := first(id)
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				c.t.Error(err)
+			}
+		},
+		"its first process is killed while no daemon runs": func(c *cloud, id string) {
+			pid, _ := first(id)
+			c.kill()
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				c.t.Error(err)
+			}
+			c.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCloud(t, testTrace(60))
+			i := c.launch("a.1", always, "PLAY=family")
+			other := c.launch("a.2", always, "PLAY=family")
+			c.until("its family", func() bool { return c.machineFile(i.ID, "ready") != "" && len(members(i.ID, 0, "")) >= 7 })
+			was := map[int]string{}
+			for _, pid := range members(i.ID, 0, "") {
+				was[pid] = begun(pid)
+			}
+			end(c, i.ID)
+			c.until("the end", func() bool { return c.instance(i.ID).State == provider.Ended })
+			for pid, start := range was {
+				if alive(pid, start) {
+					t.Errorf("process %d is left", pid)
+				}
+			}
+			if n := len(members(other.ID, 0, "")); n < 7 {
+				t.Errorf("the other machine has %d processes left", n)
+			}
+		})
+	}
+}
+
+func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
+	a, b := newCloud(t, testTrace(60)), newCloud(t, testTrace(60))
+	one, two := a.launch("job.1", always, "PLAY=env"), b.launch("job.1", always, "PLAY=env")
+	if one.ID == two.ID {
+		t.Fatalf("both are %s", one.ID)
+	}
+	a.kill()
+	for n := range 5 { // where the first one's port could be taken
+		b.launch(fmt.Sprintf("more.%d", n), always)
+	}
+	a.start()
+	for _, c := range []struct {
+		*cloud
+		i provider.Instance
+	}{{a, one}, {b, two}} {
+		c.until("its own metadata", func() bool { return c.awsDocument(c.i.ID, "instance-id") == c.i.ID })
+	}
+	if err := a.Terminate(t.Context(), one.ID); err != nil {
+		t.Error(err)
+	}
+	if err := a.Terminate(t.Context(), two.ID); !provider.Refused(err) {
+		t.Errorf("a folder gives back a machine of another: %v", err)
+	}
+	if got := b.instance(two.ID); got.State != provider.Running || len(members(two.ID, 0, "")) == 0 {
+		t.Errorf("the other folder's machine is %+v", got)
+	}
+}
+
+func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
+	c := newCloud(t, testTrace(60))
+	i, lost := c.launch("a.1", always), c.launch("a.2", fleeing)
+	all := append(append(members(i.ID, 0, ""), members(lost.ID, 0, "")...), c.pid())
+	for _, pid := range all {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Second) // two market minutes
+	for _, pid := range all {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.until("the end of the one that fell due", func() bool { return c.instance(lost.ID).State == provider.Ended })
+	if got := c.instance(lost.ID); got.Ended.Sub(got.Launched) != 90*time.Second {
+		t.Errorf("ended as %+v", got)
+	}
+	if got := c.instance(i.ID); got.State != provider.Running || len(members(i.ID, 0, "")) != 1 {
+		t.Errorf("the other one is %+v", got)
+	}
+}

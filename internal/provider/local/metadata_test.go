@@ -1,0 +1,272 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/agent/notice"
+	"scrimp/internal/market"
+	"scrimp/internal/provider"
+)
+
+// endpoint is where the machine was told to find its metadata, "" while it does not run.
+func (c *cloud) endpoint(id string) string {
+	for v := range strings.SplitSeq(c.machineFile(id, "env"), "\n") {
+		if e, ok := strings.CutPrefix(v, "AWS_EC2_METADATA_SERVICE_ENDPOINT="); ok {
+			return strings.TrimRight(e, "/")
+		}
+	}
+	return ""
+}
+
+// ask returns a metadata answer's status and body; 0 where there was none.
+func ask(method, url string, header ...string) (int, string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	for n := 0; n+1 < len(header); n += 2 {
+		r.Header.Set(header[n], header[n+1])
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = a.Body.Close() }()
+	b, _ := io.ReadAll(a.Body)
+	return a.StatusCode, string(b)
+}
+
+const (
+	tokenName = "X-aws-ec2-metadata-token"
+	tokenTTL  = "X-aws-ec2-metadata-token-ttl-seconds"
+)
+
+func (c *cloud) awsDocument(id, path string) string {
+	base := c.endpoint(id)
+	if base == "" {
+		return ""
+	}
+	status, token := ask(http.MethodPut, base+"/latest/api/token", tokenTTL, "60")
+	if status != http.StatusOK {
+		return ""
+	}
+	if status, v := ask(http.MethodGet, base+"/latest/meta-data/"+path, tokenName, token); status == http.StatusOK {
+		return v
+	}
+	return ""
+}
+
+// noticeTrace has one spot offer that is taken after a wall time, with a notice.
+func noticeTrace(speed float64, after, warning time.Duration) market.Trace {
+	t := testTrace(speed)
+	for n := range t.Lines {
+		if o := &t.Lines[n].Offer; o.ID == fleeing {
+			o.MaxLifetime, o.Notice = time.Duration(float64(after)*speed), warning
+		}
+	}
+	return t
+}
+
+func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *testing.T) {
+	for _, speed := range []float64{1, 60, 3600} {
+		t.Run(fmt.Sprintf("speed=%g", speed), func(t *testing.T) {
+			t.Parallel()
+			const life, warning = 6 * time.Second, 4 * time.Second
+			c := newCloud(t, noticeTrace(speed, life, warning))
+			asked := time.Now()
+			i := c.launch("a.1", fleeing, "PLAY=env")
+			lost := time.Now().Add(life)
+			c.until("its address", func() bool { return c.endpoint(i.ID) != "" })
+			base := c.endpoint(i.ID)
+
+			ctx, cancel := context.WithTimeout(t.Context(), life-2*time.Second+warning/2)
+			defer cancel()
+			var mu sync.Mutex
+			found, when := map[string]notice.Notice{}, map[string]time.Time{}
+			notice.Watch(ctx, notice.Endpoints{AWS: base + "/", GCE: strings.TrimPrefix(base, "http://"), Azure: base}, nil, func(n notice.Notice) {
+				mu.Lock()
+				defer mu.Unlock()
+				if _, twice := found[n.Source]; twice {
+					t.Errorf("%s is told twice", n.Source)
+				}
+				found[n.Source], when[n.Source] = n, time.Now()
+				if len(found) == 3 {
+					cancel()
+				}
+			})
+			if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, []string{"aws", "azure", "gcp"}) {
+				t.Fatalf("found by %v", got)
+			}
+			early, late := asked.Add(life-warning), lost
+			for source, at := range when {
+				if at.Before(early) || at.After(late) {
+					t.Errorf("%s was found %v after the launch, want from %v on", source, at.Sub(asked), life-warning)
+				}
+			}
+			for source, slack := range map[string]time.Duration{"aws": 0, "azure": time.Second} { // HTTP's dates have whole seconds
+				if u := found[source].Until; u.Before(asked.Add(life-slack)) || u.After(lost) {
+					t.Errorf("%s says until %v, want %v to %v", source, u, asked.Add(life), lost)
+				}
+			}
+			c.until("its end", func() bool { return c.instance(i.ID).State == provider.Ended })
+			if took := time.Since(asked); took < life {
+				t.Errorf("it was taken %v after its launch, want %v", took, life)
+			}
+			end := c.instance(i.ID)
+			if end.Notice != warning || end.Ended.Sub(end.Launched) != time.Duration(float64(life)*speed) {
+				t.Errorf("ended as %+v, want a notice of %v", end, warning)
+			}
+			// Interrupted within its first hour, as this offer's rule has it, or not.
+			var sum string
+			for _, l := range end.Bill {
+				sum += l.Rule + " "
+			}
+			want := map[float64]string{1: " minimum interrupted-early ", 60: " interrupted-early ", 3600: " "}[speed]
+			if sum != want {
+				t.Errorf("the bill's rules are %q, want %q", sum, want)
+			}
+		})
+	}
+}
+
+func TestMetadataRefusesWhatTheCloudsRefuse(t *testing.T) {
+	c := newCloud(t, testTrace(60))
+	i := c.launch("a.1", always, "PLAY=env")
+	c.until("its address", func() bool { return c.endpoint(i.ID) != "" })
+	base := c.endpoint(i.ID)
+	_, token := ask(http.MethodPut, base+"/latest/api/token", tokenTTL, "21600")
+	_, brief := ask(http.MethodPut, base+"/latest/api/token", tokenTTL, "1")
+	for _, q := range []struct {
+		name, method, path string
+		header             []string
+		want               int
+	}{
+		{"a token without a lifetime", "PUT", "/latest/api/token", nil, 400},
+		{"a token for ever", "PUT", "/latest/api/token", []string{tokenTTL, "21601"}, 400},
+		{"a token through a proxy", "PUT", "/latest/api/token", []string{tokenTTL, "60", "X-Forwarded-For", "10.0.0.1"}, 403},
+		{"no token", "GET", "/latest/meta-data/instance-id", nil, 401},
+		{"another's token", "GET", "/latest/meta-data/instance-id", []string{tokenName, "guessed"}, 401},
+		{"the id", "GET", "/latest/meta-data/instance-id", []string{tokenName, token}, 200},
+		{"a notice that was not given", "GET", "/latest/meta-data/spot/instance-action", []string{tokenName, token}, 404},
+		{"Compute Engine without its header", "GET", "/computeMetadata/v1/instance/preempted", nil, 403},
+		{"Compute Engine", "GET", "/computeMetadata/v1/instance/preempted", []string{"Metadata-Flavor", "Google"}, 200},
+		{"Azure without its header", "GET", "/metadata/scheduledevents?api-version=2020-07-01", nil, 400},
+		{"Azure without a version", "GET", "/metadata/scheduledevents", []string{"Metadata", "true"}, 400},
+		{"Azure", "GET", "/metadata/scheduledevents?api-version=2020-07-01", []string{"Metadata", "true"}, 200},
+	} {
+		if got, body := ask(q.method, base+q.path, q.header...); got != q.want {
+			t.Errorf("%s: %d %s, want %d", q.name, got, body, q.want)
+		}
+	}
+	c.until("the end of the short token", func() bool {
+		status, _ := ask(http.MethodGet, base+"/latest/meta-data/instance-id", tokenName, brief)
+		return status == http.StatusUnauthorized
+	})
+	c.kill() // and the tokens of an earlier daemon are no good: the watcher asks for a new one
+	c.start()
+	c.until("the metadata after a restart", func() bool {
+		status, _ := ask(http.MethodGet, base+"/latest/meta-data/instance-id", tokenName, token)
+		return status == http.StatusUnauthorized
+	})
+	if got := c.awsDocument(i.ID, "instance-id"); got != i.ID {
+		t.Errorf("the id is %q", got)
+	}
+}
+
+// component finds a program that CI installs.
+func component(t *testing.T, name, variable string) string {
+	t.Helper()
+	if p := os.Getenv(variable); p != "" {
+		return p
+	}
+	p, err := exec.LookPath(name)
+	if err == nil {
+		return p
+	}
+	if os.Getenv("SCRIMP_CI") == "1" {
+		t.Fatalf("%s is not installed, and SCRIMP_CI is set: install it, or name it in %s", name, variable)
+	}
+	t.Skipf("skipped: %s is not installed; .ci/run installs it", name)
+	return ""
+}
+
+func TestMetadataAnswersAsAmazonsOwnMockDoes(t *testing.T) {
+	mock := component(t, "ec2-metadata-mock", "SCRIMP_EC2_METADATA_MOCK")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close() // it is given up for the mock
+	cmd := exec.Command(mock, "spot", "--action", "terminate", "--imdsv2", "-n", "127.0.0.1", "-p", strconv.Itoa(port))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	theirs := fmt.Sprintf("http://127.0.0.1:%d", port)
+
+	c := newCloud(t, noticeTrace(60, 30*time.Second, 29*time.Second+900*time.Millisecond))
+	i := c.launch("a.1", fleeing, "PLAY=env")
+	c.until("the notice", func() bool { return c.awsDocument(i.ID, "spot/instance-action") != "" })
+	ours := c.endpoint(i.ID)
+	c.until("the mock", func() bool {
+		status, _ := ask(http.MethodPut, theirs+"/latest/api/token", tokenTTL, "60")
+		return status == http.StatusOK
+	})
+	_, ourToken := ask(http.MethodPut, ours+"/latest/api/token", tokenTTL, "60")
+	_, theirToken := ask(http.MethodPut, theirs+"/latest/api/token", tokenTTL, "60")
+	for _, q := range []struct {
+		method, path, header string
+		token                bool
+	}{
+		{http.MethodPut, "/latest/api/token", "", false},
+		{http.MethodGet, "/latest/meta-data/instance-id", "", false},
+		{http.MethodGet, "/latest/meta-data/instance-id", "", true},
+		{http.MethodGet, "/latest/meta-data/placement/availability-zone", "", true},
+		{http.MethodGet, "/latest/meta-data/spot/instance-action", "", false},
+		{http.MethodGet, "/latest/meta-data/spot/instance-action", "", true},
+		{http.MethodGet, "/latest/meta-data/no-such-thing", "", true},
+	} {
+		header := func(token string) []string {
+			if q.token {
+				return []string{tokenName, token}
+			}
+			return nil
+		}
+		a, our := ask(q.method, ours+q.path, header(ourToken)...)
+		b, their := ask(q.method, theirs+q.path, header(theirToken)...)
+		if a != b {
+			t.Errorf("%s %s (token: %v): we say %d, the mock says %d", q.method, q.path, q.token, a, b)
+		}
+		if a == http.StatusOK && strings.HasPrefix(their, "{") {
+			if x, y := fields(t, our), fields(t, their); !slices.Equal(x, y) {
+				t.Errorf("%s has the fields %v, the mock's %v", q.path, x, y)
+			}
+		}
+	}
+}
+
+func fields(t *testing.T, text string) []string {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return slices.Sorted(maps.Keys(v))
+}
