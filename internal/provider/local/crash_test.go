@@ -179,7 +179,9 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 			c := newCloud(t, testTrace(60))
 			i := c.launch("a.1", always, "PLAY=family")
 			other := c.launch("a.2", always, "PLAY=family")
-			c.until("its family", func() bool { return c.machineFile(i.ID, "ready") != "" && len(members(i.ID, 0, "")) >= 7 })
+			for _, m := range []string{i.ID, other.ID} {
+				c.until("the family of "+m, func() bool { return c.machineFile(m, "ready") != "" && len(members(m, 0, "")) >= 7 })
+			}
 			was := map[int]string{}
 			for _, pid := range members(i.ID, 0, "") {
 				was[pid] = begun(pid)

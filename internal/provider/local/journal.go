@@ -61,7 +61,7 @@ func decode(line []byte) (record, bool) {
 	var r record
 	sum, body, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 	want, err := strconv.ParseUint(string(sum), 16, 32)
-	return r, ok && err == nil && len(sum) == 8 && crc32.Checksum(body, table) == uint32(want) && json.Unmarshal(body, &r) == nil
+	return r, ok && err == nil && len(sum) == 8 && uint64(crc32.Checksum(body, table)) == want && json.Unmarshal(body, &r) == nil
 }
 
 // append writes records and returns when they are on the disk. Where it fails,

@@ -349,8 +349,8 @@ func foreign(r *rig) {
 }
 
 func bills(r *rig) {
-	i := r.launch("a.1")
-	i = r.giveBack("a.1")
+	r.launch("a.1")
+	i := r.giveBack("a.1")
 	sale, _, err := r.Driver.Offers(r.Context())
 	if err != nil {
 		r.Fatal(err)
