@@ -44,4 +44,4 @@ bench: ## benchmarks of the core, the checkpoints and the agent
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store
 
 golden: ## rewrite golden files; read the diff before you commit it
-	$(GO) test ./internal/... -update
+	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

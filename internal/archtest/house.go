@@ -20,6 +20,7 @@ const Line = 4
 var House = []Room{
 	{Path: "archtest", Floor: 7}, // reads the whole house, is read by nobody
 	{Path: "cli", Floor: 7},
+	{Path: "cli/show", Floor: 7}, // wire values as text for people
 	{Path: "server", Floor: 7},
 
 	{Path: "control", Floor: 6},
@@ -34,6 +35,7 @@ var House = []Room{
 	{Path: "agent/notice", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
 
+	{Path: "golden", Floor: 5},   // tests only: what is printed, held in files
 	{Path: "foreign", Floor: 5},  // job files of other tools
 	{Path: "scaffold", Floor: 5}, // a first job file from a look at the folder
 	{Path: "store/storetest", Floor: 5},

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"scrimp/internal/cli/show"
 )
 
 // Version is set by the build.
@@ -24,7 +26,6 @@ const (
 	exitError      = 1
 	exitInfeasible = 2
 	exitJobFailed  = 3
-	exitUsage      = 64
 )
 
 // exitCode is an error that has been told already and ends the program with that status.
@@ -112,6 +113,26 @@ func (a *app) print(v any) error {
 
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, args...) }
 func (a *app) notef(format string, args ...any)  { fmt.Fprintf(a.err, format, args...) }
+
+// place is where tables go: as wide as the terminal; what is piped keeps all
+// its columns and has times that a program can read.
+func (a *app) place() show.Place {
+	width, people := terminal(a.out)
+	if !people {
+		return show.Place{}
+	}
+	return show.Place{Width: width, Now: a.now()}
+}
+
+// line is where a line of progress goes: a terminal's last column stays free,
+// since some of them break the line there.
+func (a *app) line() show.Place {
+	width, people := terminal(a.err)
+	if !people {
+		return show.Place{}
+	}
+	return show.Place{Width: width - 1, Now: a.now()}
+}
 
 // terminal reports whether w is one, and how wide it is.
 func terminal(w io.Writer) (width int, ok bool) {

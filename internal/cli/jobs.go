@@ -8,16 +8,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
-	"scrimp/internal/draw"
-	"scrimp/internal/money"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/receipt"
 )
 
@@ -37,39 +36,16 @@ func (a *app) list(ctx context.Context, c *client, keep func(api.Job) bool) erro
 	if err := c.do(ctx, http.MethodGet, "/v1/jobs", nil, &all); err != nil {
 		return err
 	}
-	_, people := terminal(a.out)
-	rows := [][]string{{"ID", "STATE", "STEP", "SPENT", "TIME LEFT", "SUBMITTED", "WHY"}}
+	all = slices.DeleteFunc(all, func(j api.Job) bool { return !keep(j) })
+	if !a.json {
+		a.printf("%s", show.Jobs(all, a.place()))
+		return nil
+	}
 	for _, j := range all {
-		if !keep(j) {
-			continue
+		if err := a.print(j); err != nil {
+			return err
 		}
-		if a.json {
-			if err := a.print(j); err != nil {
-				return err
-			}
-			continue
-		}
-		step, left, when := fmt.Sprint(j.Step), "-", j.Submitted.Format(time.RFC3339)
-		if j.Total != nil {
-			step = fmt.Sprintf("%d/%d", j.Step, *j.Total)
-		}
-		if j.TimeLeft != nil {
-			left = draw.Span(time.Duration(*j.TimeLeft * float64(time.Second)))
-		}
-		if people {
-			when = draw.Ago(j.Submitted, a.now())
-		}
-		rows = append(rows, []string{j.ID, j.State, step, money.Format(j.Spent, j.Currency, 4), left, when, strings.ReplaceAll(j.Why, "_", " ")})
 	}
-	if a.json {
-		return nil
-	}
-	if len(rows) == 1 {
-		a.printf("No jobs. scrimp run job.yaml runs one, scrimp init writes the file.\n")
-		return nil
-	}
-	width, _ := terminal(a.out)
-	a.printf("%s", draw.Table(rows, width, 2, 3, 4))
 	return nil
 }
 
@@ -100,14 +76,7 @@ func (a *app) statusCmd() *cobra.Command {
 			if a.json {
 				return a.print(j)
 			}
-			a.printf("%s\n", progress(j))
-			a.printf("  attempts       %d, %d interruptions\n  saved step     %d\n", j.Attempts, j.Interruptions, j.SavedStep)
-			if j.Deadline != nil {
-				a.printf("  deadline       %s\n", j.Deadline.Format(time.RFC3339))
-			}
-			if j.Detail != "" {
-				a.printf("  detail         %s\n", j.Detail)
-			}
+			a.printf("%s", show.Job(j, a.place()))
 			return nil
 		})}
 }
@@ -148,7 +117,13 @@ func (a *app) execCmd() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.print(result)
+				if err := a.print(show.Exec(result)); err != nil {
+					return err
+				}
+				if result.Error == "" && result.Exit != 0 {
+					return exitCode(result.Exit)
+				}
+				return nil
 			}
 			_, _ = a.out.Write(result.Output)
 			if result.Error != "" {
@@ -203,7 +178,7 @@ func (a *app) rerunCmd() *cobra.Command {
 				return a.print(j)
 			}
 			a.printf("%s is queued.\n\n", j.ID)
-			a.next(j.ID)
+			a.printf("%s", show.Next(j.ID))
 			return nil
 		})}
 }
@@ -272,8 +247,7 @@ func (a *app) receiptCmd() *cobra.Command {
 			case a.json:
 				return a.print(r)
 			case page == "":
-				width, _ := terminal(a.out)
-				a.printf("%s", r.Text(width))
+				a.printf("%s", r.Text(a.place().Width))
 			}
 			return nil
 		})}
@@ -288,28 +262,17 @@ func (a *app) explainCmd() *cobra.Command {
 			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/explain", nil, &list); err != nil {
 				return err
 			}
+			if !a.json {
+				j, err := c.job(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				a.printf("%s", show.Explain(list, j.Currency, a.place()))
+				return nil
+			}
 			for _, d := range list {
-				if a.json {
-					if err := a.print(d); err != nil {
-						return err
-					}
-					continue
-				}
-				take := string(d.Take)
-				if take == "" {
-					take = "wait"
-				}
-				slack := ""
-				if d.HasSlack {
-					slack = ", slack " + draw.Span(d.Slack)
-				}
-				a.printf("%s  %s: %s (%s%s)\n", d.MarketAt.Format("15:04:05"), take, strings.ReplaceAll(string(d.Why), "_", " "), d.Mode, slack)
-				for _, r := range d.Rejected {
-					price := "price unknown"
-					if r.Priced {
-						price = r.Rate.String() + "/h"
-					}
-					a.printf("            not %s at %s: %s\n", r.Offer, price, strings.ReplaceAll(string(r.Why), "_", " "))
+				if err := a.print(d); err != nil {
+					return err
 				}
 			}
 			return nil

@@ -18,9 +18,8 @@ import (
 	"scrimp/internal/agent"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/api"
-	"scrimp/internal/draw"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/provider/local"
 	"scrimp/internal/server"
 	"scrimp/internal/size"
@@ -65,8 +64,7 @@ func (a *app) serverCmd() *cobra.Command {
 			if a.json {
 				return a.print(v)
 			}
-			a.printf("Server %s (process %d) in %s since %s\n", v.Version, v.PID, v.Dir, draw.Ago(v.Started, a.now()))
-			a.printf("  market    %s at speed %g, market time %s\n  jobs      %d, %d of them live\n  events    %d\n", v.Market.Name, v.Market.Speed, v.Market.Now.Format(time.RFC3339), v.Jobs, v.Live, v.Events)
+			a.printf("%s", show.Server(v, a.place()))
 			return nil
 		}}
 	var now bool
@@ -108,24 +106,7 @@ func (a *app) marketCmd() *cobra.Command {
 			if a.json {
 				return a.print(m)
 			}
-			a.printf("Market %s at speed %g, market time %s\n", m.Clock.Name, m.Clock.Speed, m.Clock.Now.Format(time.RFC3339))
-			rows := [][]string{{"OFFER", "CPUS", "MEMORY", "PRICE/H", "THERE", "NOTICE", "SEEN"}}
-			for _, l := range m.Offers {
-				price, there := "unknown", "no"
-				if l.Quote.Priced {
-					price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
-				}
-				if l.Quote.Available {
-					there = "yes"
-				}
-				seen := "-"
-				if l.Hazard.Served > 0 {
-					seen = fmt.Sprintf("%d lost in %s", l.Hazard.Lost, draw.Span(l.Hazard.Served))
-				}
-				rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), price, there, draw.Span(l.Offer.Notice), seen})
-			}
-			width, _ := terminal(a.out)
-			a.printf("%s", draw.Table(rows, width, 1, 2, 3))
+			a.printf("%s", show.Market(m, a.place()))
 			return nil
 		})}
 	var file string
@@ -213,11 +194,11 @@ func (a *app) ledgerCmd() *cobra.Command {
 				if err := a.print(v); err != nil {
 					return err
 				}
-			} else if v.OK {
-				a.printf("%d events replayed: %d postings follow from them, %d jobs, %s in all, head %x\n", v.Events, v.Postings, v.Jobs, money.Format(v.Cost, v.Currency, 4), v.Head[:6])
+			} else {
+				a.printf("%s", show.Verified(v, a.place()))
 			}
 			if !v.OK {
-				return fmt.Errorf("the ledger does not follow from the log: %s", v.Problem)
+				return exitCode(exitError)
 			}
 			return nil
 		})})
@@ -232,12 +213,7 @@ func (a *app) schemaCmd() *cobra.Command {
 func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			type check struct {
-				Name string `json:"name"`
-				OK   bool   `json:"ok"`
-				Text string `json:"text"`
-			}
-			checks := []check{{"program", true, "scrimp " + Version + " " + build() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}}
+			checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + build() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}}
 			probe := filepath.Join(a.data, ".probe")
 			err := os.MkdirAll(a.data, 0o700)
 			if err == nil {
@@ -245,30 +221,29 @@ func (a *app) doctorCmd() *cobra.Command {
 			}
 			_ = os.Remove(probe)
 			if err != nil {
-				checks = append(checks, check{"data folder", false, err.Error() + ": give another with --data"})
+				checks = append(checks, show.Check{Name: "data folder", OK: false, Text: err.Error() + ": give another with --data"})
 			} else {
-				checks = append(checks, check{"data folder", true, a.data + " can be written to"})
+				checks = append(checks, show.Check{Name: "data folder", OK: true, Text: a.data + " can be written to"})
 			}
 			if len(filepath.Join(a.data, "market", "market.sock")) > 100 {
-				checks = append(checks, check{"socket", false, "the path of the data folder is too long for a socket: give a shorter one with --data"})
+				checks = append(checks, show.Check{Name: "socket", OK: false, Text: "the path of the data folder is too long for a socket: give a shorter one with --data"})
 			}
 			if _, err := a.open(cmd.Context()); err != nil {
-				checks = append(checks, check{"server", true, "none runs; the next command starts one"})
+				checks = append(checks, show.Check{Name: "server", OK: true, Text: "none runs; the next command starts one"})
 			} else {
-				checks = append(checks, check{"server", true, "runs"})
+				checks = append(checks, show.Check{Name: "server", OK: true, Text: "runs"})
 			}
 			failed := false
 			for _, c := range checks {
 				failed = failed || !c.OK
 				if a.json {
-					_ = a.print(c)
-					continue
+					if err := a.print(c); err != nil {
+						return err
+					}
 				}
-				word := "ok  "
-				if !c.OK {
-					word = "FAIL"
-				}
-				a.printf("%s  %-12s %s\n", word, c.Name, c.Text)
+			}
+			if !a.json {
+				a.printf("%s", show.Doctor(checks, a.place()))
 			}
 			if failed {
 				return exitCode(exitError)

@@ -11,13 +11,48 @@ import (
 	"unicode/utf8"
 )
 
-func TestATableIsNeverWiderThanItsTerminal(t *testing.T) {
-	rows := [][]string{{"ID", "STATE", "WHY"}, {"a-job-with-a-long-name", "running", strings.Repeat("because ", 30)}, {"b", "queued", "ü"}}
-	for _, width := range []int{40, 80, 120} {
-		for _, line := range strings.Split(Table(rows, width, 0), "\n") {
-			if n := utf8.RuneCountInString(line); n > width {
+func TestAGridFitsAndNeverCutsANumber(t *testing.T) {
+	columns := []Column{{Name: "ID", Least: 8}, {Name: "SPENT", Right: true}, {Name: "WHEN", Leaves: 2}, {Name: "WHY", Leaves: 1, Least: 5}, {Name: "EMPTY", Leaves: 1}}
+	rows := [][]string{{"a-job-with-a-long-name", "$1234.5678", "50 min ago", strings.Repeat("because ", 30), "-"}, {"b", "$0.1", "-", "ü", "-"}}
+	for width, heads := range map[int]string{0: "ID SPENT WHEN WHY", 120: "ID SPENT WHEN WHY", 40: "ID SPENT WHEN WHY", 28: "ID SPENT WHY", 21: "ID SPENT"} {
+		text := Grid(columns, rows, width)
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		if got := strings.Join(strings.Fields(lines[0]), " "); got != heads {
+			t.Errorf("width %d shows %q, want %q", width, got, heads)
+		}
+		if !strings.Contains(lines[1], "$1234.5678") {
+			t.Errorf("width %d cuts a number: %q", width, lines[1])
+		}
+		for _, line := range lines {
+			if n := utf8.RuneCountInString(line); width > 0 && n > width {
 				t.Errorf("width %d: a line of %d: %q", width, n, line)
 			}
+		}
+	}
+}
+
+func TestWrappedTextLosesNoWordAndKeepsItsIndent(t *testing.T) {
+	const text = "the budget stops it, after a checkpoint that is verified"
+	for _, width := range []int{0, 20, 30, 80} {
+		got := Wrap("  cost  ", text, width)
+		if strings.Join(strings.Fields(got), " ") != "cost "+text {
+			t.Errorf("width %d: %q", width, got)
+		}
+		for i, line := range strings.Split(strings.TrimSuffix(got, "\n"), "\n") {
+			if n := utf8.RuneCountInString(line); width > 0 && n > width && strings.Count(line[8:], " ") > 0 {
+				t.Errorf("width %d: a line of %d: %q", width, n, line)
+			}
+			if i > 0 && !strings.HasPrefix(line, "        ") {
+				t.Errorf("width %d: no indent: %q", width, line)
+			}
+		}
+	}
+}
+
+func TestLargeCountsAreShort(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 99_999: "99999", 100_000: "100k", 999_499: "999k", 999_500: "1M", 1_250_000: "1.25M", 90_000_000: "90M", 999_499_999: "999M", 999_500_000: "1G", 8_030_000_000: "8.03G", -1_250_000: "-1.25M"} {
+		if got := Short(n); got != want {
+			t.Errorf("%d reads %q, want %q", n, got, want)
 		}
 	}
 }

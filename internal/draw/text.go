@@ -9,63 +9,94 @@ import (
 	"unicode/utf8"
 )
 
-// Table aligns rows of cells in columns, at most width runes wide: cells of the
-// widest column are cut with … where there is no room. Columns named in right are
-// aligned to the right. The first row is the head.
-func Table(rows [][]string, width int, right ...int) string {
-	if len(rows) == 0 {
-		return ""
-	}
-	widths := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, c := range r {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+// Column is a column of a grid.
+type Column struct {
+	Name  string
+	Right bool // numbers are aligned to the right
+	// Least is how narrow its cells may be cut, in runes; 0: they are never cut,
+	// since half a number is another number.
+	Least int
+	// Leaves is when the column is left out for want of room, the highest first;
+	// 0: never. A column that leaves and holds nothing but dashes is left out always.
+	Leaves int
+}
+
+// Grid aligns rows of cells below a head, at most width runes wide where its
+// columns allow that; a width of 0 has room for all. First columns leave, then
+// cells are cut with ….
+func Grid(columns []Column, rows [][]string, width int) string {
+	widths := make([]int, len(columns))
+	shown := make([]bool, len(columns))
+	for i, c := range columns {
+		widths[i] = utf8.RuneCountInString(c.Name)
+		for _, r := range rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
+			shown[i] = shown[i] || r[i] != "-"
 		}
+		shown[i] = shown[i] || c.Leaves == 0
 	}
-	for total(widths) > width {
-		widest := 0
-		for i, w := range widths {
-			if w > widths[widest] {
+	sum := func(least bool) int {
+		n := -2
+		for i, c := range columns {
+			switch {
+			case !shown[i]:
+			case least && c.Least > 0:
+				n += 2 + min(widths[i], c.Least)
+			default:
+				n += 2 + widths[i]
+			}
+		}
+		return n
+	}
+	for width > 0 && sum(true) > width {
+		next := -1
+		for i, c := range columns {
+			if shown[i] && c.Leaves > 0 && (next < 0 || c.Leaves > columns[next].Leaves) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		shown[next] = false
+	}
+	for width > 0 && sum(false) > width {
+		widest := -1
+		for i, c := range columns {
+			if shown[i] && c.Least > 0 && widths[i] > c.Least && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
-		if widths[widest] <= 4 {
+		if widest < 0 {
 			break
 		}
 		widths[widest]--
 	}
-	isRight := map[int]bool{}
-	for _, i := range right {
-		isRight[i] = true
-	}
 	var b strings.Builder
-	for _, r := range rows {
-		line := ""
-		for i, c := range r {
-			c = Cut(c, widths[i])
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-			if isRight[i] {
-				c = pad + c
+	line := func(cell func(i int) string) {
+		text := ""
+		for i, c := range columns {
+			if !shown[i] {
+				continue
+			}
+			if text != "" {
+				text += "  "
+			}
+			s := Cut(cell(i), widths[i])
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(s))
+			if c.Right {
+				text += pad + s
 			} else {
-				c += pad
+				text += s + pad
 			}
-			if i > 0 {
-				line += "  "
-			}
-			line += c
 		}
-		b.WriteString(strings.TrimRight(line, " "))
-		b.WriteByte('\n')
+		b.WriteString(strings.TrimRight(text, " ") + "\n")
+	}
+	line(func(i int) string { return columns[i].Name })
+	for _, r := range rows {
+		line(func(i int) string { return r[i] })
 	}
 	return b.String()
-}
-
-func total(widths []int) int {
-	n := 2 * (len(widths) - 1)
-	for _, w := range widths {
-		n += w
-	}
-	return n
 }
 
 // Cut shortens s to width runes, the last being … where something is left out.
@@ -77,6 +108,51 @@ func Cut(s string, width int) string {
 		return ""
 	}
 	return string([]rune(s)[:width-1]) + "…"
+}
+
+// Wrap writes text behind first, broken at spaces so that no line is wider than
+// width runes, 0 being any width; further lines stand below the text. A word that is wider than a
+// line is kept whole: it may be a path that somebody copies.
+func Wrap(first, text string, width int) string {
+	indent := strings.Repeat(" ", utf8.RuneCountInString(first))
+	var b strings.Builder
+	line, empty := first, true
+	for _, word := range strings.Fields(text) {
+		switch {
+		case empty:
+			line += word
+		case width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			b.WriteString(line + "\n")
+			line = indent + word
+		default:
+			line += " " + word
+		}
+		empty = false
+	}
+	b.WriteString(strings.TrimRight(line, " ") + "\n")
+	return b.String()
+}
+
+// Count writes how many there are of what: 1 interruption, 2 interruptions.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Short writes a large count in three digits: 1.25M; below 100,000 it is exact.
+func Short(n int64) string {
+	switch v := float64(n); {
+	case n > -100_000 && n < 100_000:
+		return fmt.Sprint(n)
+	case n > -999_500_000 && n < 999_500_000 && (n >= 999_500 || n <= -999_500):
+		return fmt.Sprintf("%.3gM", v/1e6)
+	case n > -999_500 && n < 999_500:
+		return fmt.Sprintf("%.3gk", v/1e3)
+	default:
+		return fmt.Sprintf("%.3gG", v/1e9)
+	}
 }
 
 // Spark draws values as a line of blocks, width runes wide; what is not finite is a gap.

@@ -1,9 +1,7 @@
 package foreign_test
 
 import (
-	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +10,9 @@ import (
 	"time"
 
 	"scrimp/internal/foreign"
+	"scrimp/internal/golden"
 	"scrimp/internal/spec"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/*.golden; read the diff before you commit it")
 
 func TestConvert(t *testing.T) {
 	files, err := filepath.Glob("testdata/*")
@@ -37,27 +34,7 @@ func TestConvert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if *update {
-				if err := os.WriteFile(file+".golden", r.YAML, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file + ".golden")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(r.YAML, want) {
-				t.Errorf("Convert gives\n%s\nnot the golden file; -update rewrites it", r.YAML)
-			}
-			lines := strings.Split(string(text), "\n")
-			for _, l := range r.Lost {
-				last := l.Field[strings.LastIndexAny(l.Field, ".-")+1:]
-				if l.Line < 1 || l.Line > len(lines) || l.Why == "" {
-					t.Errorf("lost %+v has no place or no reason", l)
-				} else if !strings.Contains(string(text), last) && !strings.HasPrefix(l.Field, "--") {
-					t.Errorf("lost %+v names what the file does not hold", l)
-				}
-			}
+			golden.Check(t, filepath.Base(file)+".golden", string(r.YAML))
 		})
 	}
 	if count < 5 {

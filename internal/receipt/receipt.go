@@ -151,7 +151,14 @@ func (r Receipt) Check() error {
 	return nil
 }
 
-func (r Receipt) money(a money.Amount) string { return money.Format(a, r.Currency, 4) }
+// money writes an amount; a job that cost less than a cent has two more places.
+func (r Receipt) money(a money.Amount) string {
+	places := 4
+	if f := r.Cost.Float(); f > 0 && f < 0.01 {
+		places = 6
+	}
+	return money.Format(a, r.Currency, places)
+}
 
 // verdict is the outcome in a few words.
 func (r Receipt) verdict() string {
@@ -166,14 +173,17 @@ func (r Receipt) verdict() string {
 	return strings.Join(words, ", ")
 }
 
-// Text is the receipt for a terminal of that width.
+// Text is the receipt for a terminal of that width, in columns; 0 is a file.
 func (r Receipt) Text(width int) string {
+	if width == 0 {
+		width = 80
+	}
 	width = max(60, min(width, 140))
 	var b strings.Builder
 	rule := strings.Repeat("─", width) + "\n"
-	fmt.Fprintf(&b, "%sReceipt for %s: %s\n%s", rule, r.Job, r.verdict(), rule)
+	b.WriteString(rule + draw.Wrap("", "Receipt for "+r.Job+": "+r.verdict(), width) + rule)
 	row := func(name, value, note string) {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%-12s %14s  %s", name, value, draw.Cut(note, width-30)), " ") + "\n")
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-13s %14s  %s", name, value, draw.Cut(note, width-31)), " ") + "\n")
 	}
 	note := ""
 	if r.Budget != nil {
@@ -181,7 +191,7 @@ func (r Receipt) Text(width int) string {
 	}
 	row("cost", r.money(r.Cost), note)
 	if r.OnDemandCost != nil {
-		row("on-demand", r.money(*r.OnDemandCost), "the same work on the cheapest machine that nobody can take")
+		row("on-demand", r.money(*r.OnDemandCost), "the work on the cheapest that nobody can take")
 		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
 	}
 	for _, u := range uses {
@@ -194,19 +204,21 @@ func (r Receipt) Text(width int) string {
 		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
 	}
 	fmt.Fprintf(&b, "\n")
-	rows := [][]string{{"ATTEMPT", "OFFER", "RAN", "STEPS", "COST", "END"}}
+	var rows [][]string
 	for _, t := range r.Tries {
-		rows = append(rows, []string{t.Attempt, t.Offer, draw.Span(t.Until.Sub(t.From)), fmt.Sprintf("%d-%d", t.First, t.Last), r.money(t.Cost), t.End})
+		rows = append(rows, []string{strings.TrimPrefix(t.Attempt, r.Job+"."), t.Offer, draw.Span(t.Until.Sub(t.From)), draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), t.End})
 	}
-	b.WriteString(draw.Table(rows, width, 2, 3, 4))
-	fmt.Fprintf(&b, "\n%d attempts, %d interruptions", r.Attempts, len(r.Interruptions))
+	b.WriteString(draw.Grid([]draw.Column{
+		{Name: "ATTEMPT", Right: true}, {Name: "OFFER", Least: 16}, {Name: "RAN", Right: true}, {Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END"},
+	}, rows, width))
+	fmt.Fprintf(&b, "\n%s, %s", draw.Count(r.Attempts, "attempt"), draw.Count(len(r.Interruptions), "interruption"))
 	silent := 0
 	for _, i := range r.Interruptions {
 		if i.Notice == 0 {
 			silent++
 		}
 	}
-	fmt.Fprintf(&b, " (%d without notice)\n%s of paid work lost, %d checkpoints\n", silent, draw.Span(time.Duration(r.LostSeconds*float64(time.Second))), r.Checkpoints)
+	fmt.Fprintf(&b, " (%d without notice)\n%s, %s\n", silent, r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
 	if len(r.Loss) > 1 {
 		values := make([]float64, len(r.Loss))
 		for i, s := range r.Loss {
@@ -214,11 +226,19 @@ func (r Receipt) Text(width int) string {
 		}
 		fmt.Fprintf(&b, "%s %s %.4g to %.4g\n", r.LossName, draw.Spark(values, min(40, width-40)), values[0], values[len(values)-1])
 	}
-	fmt.Fprintf(&b, "market speed %g: spans and money are market time\nledger: %d postings, sums %s\n", r.MarketSpeed, r.Ledger.Postings, map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
+	fmt.Fprintf(&b, "market speed %g: spans and money are market time\nledger: %s, sums %s\n", r.MarketSpeed, draw.Count(r.Ledger.Postings, "posting"), map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
 	for _, t := range r.Tips {
-		fmt.Fprintf(&b, "tip: %s%s\n", t.Text, saves(t))
+		b.WriteString(draw.Wrap("tip: ", t.Text+saves(t), width))
 	}
 	return b.String()
+}
+
+// lost says how much market time of paid work was done twice.
+func (r Receipt) lost() string {
+	if r.LostSeconds <= 0 {
+		return "no paid work was lost"
+	}
+	return draw.Span(time.Duration(r.LostSeconds*float64(time.Second))) + " of paid work lost"
 }
 
 func saves(t Tip) string {

@@ -2,11 +2,13 @@ package receipt
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"scrimp/internal/golden"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
@@ -32,8 +34,8 @@ func sample() Receipt {
 		SubmittedMarket: at, Submitted: at, MarketSpeed: 60, Market: "m", Attempts: 2,
 		Interruptions: []Interruption{{Instance: "i-1", At: at, MarketAt: at.Add(30 * time.Minute), Restored: &restored}},
 		Tries: []Try{
-			{Attempt: "t.1", Instance: "i-1", Offer: "p/z/m/spot", From: at, Begun: &begun, Until: at.Add(30 * time.Minute), Cost: amount("0.3"), End: "interrupted", Rules: []Rule{{"provider", amount("-0.01")}}},
-			{Attempt: "t.2", Instance: "i-2", Offer: "p/z/m/spot", From: at.Add(31 * time.Minute), Until: finished, Cost: amount("0.3"), End: "completed"},
+			{Attempt: "<b>train</b>.1", Instance: "i-1", Offer: "p/z/m/spot", From: at, Begun: &begun, Until: at.Add(30 * time.Minute), Cost: amount("0.3"), End: "interrupted", Rules: []Rule{{"provider", amount("-0.01")}}},
+			{Attempt: "<b>train</b>.2", Instance: "i-2", Offer: "p/z/m/spot", From: at.Add(31 * time.Minute), Until: finished, Cost: amount("0.3"), End: "completed"},
 		},
 		Uses: map[ledger.Use]money.Amount{ledger.Useful: amount("0.5"), ledger.Lost: amount("0.1")},
 		Loss: []Sample{{0, at, 4}, {10, finished, 2}}, LossName: "loss",
@@ -74,9 +76,54 @@ func TestAmountsAreDecimalsAndUnknownIsNull(t *testing.T) {
 	}
 }
 
+// large is a job of many attempts with a long name that ran out of its budget
+// and missed its deadline, and nothing at all on-demand to compare with.
+func large() Receipt {
+	r := sample()
+	missed, deadline := false, r.SubmittedMarket.Add(30*time.Minute)
+	r.Job, r.State, r.Reason, r.DeadlineMet, r.DeadlineMarket = "resnet-on-all-of-imagenet-2", "stopped", "budget_spent", &missed, &deadline
+	r.OnDemandCost, r.Saved, r.SavedShare, r.Tips = nil, nil, nil, nil
+	r.Cost, r.CostWithoutRules, r.Tries, r.Loss = money.Amount{}, money.Amount{}, nil, nil
+	r.Uses = map[ledger.Use]money.Amount{}
+	for i := range 12 {
+		from := r.SubmittedMarket.Add(time.Duration(i) * 30 * time.Hour)
+		begun := from.Add(time.Minute)
+		c := amount("1234.5678")
+		r.Tries = append(r.Tries, Try{Attempt: "resnet-on-all-of-imagenet-2." + strconv.Itoa(i+1), Instance: "i-1", Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Capacity: "spot", From: from, Begun: &begun, Until: from.Add(29 * time.Hour), Cost: c, First: int64(i) * 1_000_000, Last: int64(i+1) * 1_000_000, End: "interrupted"})
+		r.Cost, r.CostWithoutRules = r.Cost.Add(c), r.CostWithoutRules.Add(c)
+		r.Loss = append(r.Loss, Sample{int64(i), from, 4 / float64(i+1)})
+	}
+	for i, u := range []ledger.Use{ledger.Useful, ledger.StartUp, ledger.Lost, ledger.Idle} {
+		part := amount("100")
+		if i == 0 {
+			part = r.Cost.Sub(amount("300"))
+		}
+		r.Uses[u] = part
+	}
+	r.Attempts, r.LostSeconds, r.Checkpoints = 12, 360_000, 1
+	return r
+}
+
+func TestWhatIsPrinted(t *testing.T) {
+	for name, r := range map[string]Receipt{"sample": sample(), "large": large()} {
+		if err := r.Check(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, width := range []int{0, 80, 120} {
+			golden.Check(t, name+"."+strconv.Itoa(width)+".txt", r.Text(width))
+		}
+		golden.JSON(t, name+".json", r)
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, name+".html", string(page))
+	}
+}
+
 func TestTheTextFitsItsTerminal(t *testing.T) {
-	for _, width := range []int{80, 120} {
-		for _, line := range strings.Split(sample().Text(width), "\n") {
+	for _, width := range []int{60, 80, 120, 200} {
+		for _, line := range strings.Split(sample().Text(width)+large().Text(width), "\n") {
 			if n := utf8.RuneCountInString(line); n > width {
 				t.Errorf("width %d: a line of %d: %q", width, n, line)
 			}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/api"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/sim"
+	"scrimp/internal/spec"
+)
+
+// forecastRuns is how many lives of a job a plan plays: the odds are then known to about 3 %.
+const forecastRuns = 200
+
+// predict asks the server what is for sale and plays the job forward on it.
+
+func (a *app) predict(ctx context.Context, c *client, j spec.Job, clock api.MarketClock) (show.Plan, error) {
+	var m api.Market
+	if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		return show.Plan{}, err
+	}
+	for begun := a.now(); len(m.Offers) == 0 && a.now().Sub(begun) < 5*time.Second; { // a server that has just begun
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return show.Plan{}, err
+		}
+		if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+			return show.Plan{}, err
+		}
+	}
+	return foresee(j, m, clock), nil
+}
+
+func (a *app) planCmd() *cobra.Command {
+	var f jobFlags
+	cmd := &cobra.Command{
+		Use:   "plan job.yaml",
+		Short: "Say what a job would cost, when it would be done, and why, without acting",
+		Long:  "Plays the job forward through the code that would run it, on markets drawn from what is known of the offers.\n\nExit status: 0 feasible, 2 not feasible, 1 error.",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			c, err := a.ensure(ctx, f.market)
+			if err != nil {
+				return err
+			}
+			v, err := c.server(ctx)
+			if err != nil {
+				return err
+			}
+			j, _, notes, err := load(args, cmd.ArgsLenAtDash(), f, v.Market.Now)
+			if err != nil {
+				return err
+			}
+			a.notes(notes)
+			p, err := a.predict(ctx, c, j, v.Market)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				err = a.print(p)
+			} else {
+				a.printf("%s", p.Text(a.place()))
+			}
+			if err == nil && !p.Feasible {
+				return exitCode(exitInfeasible)
+			}
+			return err
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// foresee plays the job forward on the market.
+func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
+	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
+	q := sim.Question{Terms: terms(j, clock.Now, stretch), Now: clock.Now, Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m)}
+	for _, l := range m.Offers {
+		q.Offers, q.Quotes = append(q.Offers, l.Offer), append(q.Quotes, l.Quote)
+	}
+	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{}, Rejected: []show.Rejected{}}
+	p.Known = q.Terms.Work > 0
+	if b := j.Budget.Dollars; b != nil {
+		worst := b.Float()
+		p.WorstUSD = &worst
+	}
+	if q.Terms.Steps == 0 {
+		q.Terms.Steps = 1000
+	}
+	if p.Known {
+		q.Pace = float64(q.Terms.Steps) / q.Terms.Work.Hours()
+	} else {
+		q.Terms.Deadline, q.Runs = time.Time{}, 1
+		q.Pace = float64(q.Terms.Steps) // an hour stands in: only the first decision is shown
+	}
+	f := sim.Ask(q)
+	p.Take, p.Why = string(f.First.Take), string(f.First.Why)
+	for _, r := range f.First.Rejected {
+		p.Rejected = append(p.Rejected, show.Rejected{Offer: string(r.Offer), Why: string(r.Why)})
+	}
+	if f.First.Take == "" && f.First.Why == "no_offer" {
+		p.Feasible = false
+		p.Reasons = append(p.Reasons, "nothing on this market fits: scrimp market shows what is for sale")
+	}
+	if !p.Known {
+		return p
+	}
+	p.Runs = q.Runs
+	p.CostUSD, p.Interrupts = &f.Cost, &f.Interruptions
+	p.FinishS = &[3]float64{f.Finish[0].Seconds(), f.Finish[1].Seconds(), f.Finish[2].Seconds()}
+	if f.OnDemand > 0 {
+		p.OnDemandUSD = &f.OnDemand
+	}
+	if !q.Terms.Deadline.IsZero() {
+		p.InTime = &f.InTime
+	}
+	if f.Done < 0.5 || p.InTime != nil && *p.InTime < 0.5 {
+		p.Feasible = false
+		p.Reasons = append(p.Reasons, fmt.Sprintf("done within budget in %.0f %% of the runs: the work needs about %s", f.Done*100, draw.Span(q.Terms.Work)))
+	}
+	return p
+}

@@ -1,0 +1,190 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+)
+
+// Jobs is the table of jobs and queue.
+func Jobs(list []api.Job, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No jobs. scrimp run job.yaml runs one, scrimp init writes the file.", p.width())
+	}
+	var rows [][]string
+	for _, j := range list {
+		step, budget, left, odds := draw.Short(j.Step), "-", "-", "-"
+		if j.Total != nil {
+			step += "/" + draw.Short(*j.Total)
+		}
+		if j.Budget != nil {
+			budget = money.Format(*j.Budget, j.Currency, 2)
+		}
+		if j.TimeLeft != nil && j.Finished == nil {
+			left = seconds(*j.TimeLeft)
+		}
+		if j.Odds != nil && j.Finished == nil {
+			odds = fmt.Sprintf("%.0f %%", *j.Odds*100)
+		}
+		rows = append(rows, []string{j.ID, j.State, step, money.Format(j.Spent, j.Currency, 4), budget, left, odds, p.when(j.Submitted), words(j.Why)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true}, {Name: "BUDGET", Right: true, Leaves: 3},
+		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ODDS", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
+	}, rows, p.width())
+}
+
+// phase is what the machine of a running job is doing, for people; "" where it
+// does what it is rented for.
+func phase(j api.Job) string {
+	switch j.Phase {
+	case "", "working":
+		return ""
+	case "asked":
+		return "asks for a machine"
+	case "booting":
+		return "starts its machine"
+	case "leaving":
+		return "gives its machine back"
+	}
+	return words(j.Phase)
+}
+
+// held reports whether the job has a machine now. The machine of the last
+// attempt stays on the wire, for status; it is not shown as held.
+func held(j api.Job) bool { return j.Offer != "" && j.Finished == nil && j.State != "queued" }
+
+// Progress is a job in one line of at most the width: an item that does not
+// fit is left out whole.
+func Progress(j api.Job, p Place) string {
+	head := j.ID + " " + j.State
+	switch w := phase(j); {
+	case j.State == "running" && w != "":
+		head = j.ID + " " + w
+	case j.State == "running" && j.Step > 0: // the step says so
+		head = j.ID
+	case j.State == "queued" && j.Why != "":
+		head += " (" + words(j.Why) + ")"
+	}
+	items := []string{head}
+	if j.Total != nil {
+		items = append(items, fmt.Sprintf("step %d/%d", j.Step, *j.Total))
+	} else if j.Step > 0 {
+		items = append(items, fmt.Sprintf("step %d", j.Step))
+	}
+	if loss, ok := j.Metrics["loss"]; ok {
+		items = append(items, fmt.Sprintf("loss %.4g", loss))
+	}
+	spent := money.Format(j.Spent, j.Currency, 3)
+	if j.Budget != nil {
+		spent += " of " + money.Format(*j.Budget, j.Currency, 2)
+	}
+	items = append(items, spent)
+	if j.TimeLeft != nil && j.Finished == nil {
+		items = append(items, seconds(*j.TimeLeft)+" left")
+		if j.Odds != nil {
+			items = append(items, fmt.Sprintf("odds %.0f %%", *j.Odds*100))
+		}
+	}
+	if held(j) {
+		items = append(items, string(j.Offer))
+	}
+	if j.Interruptions > 0 {
+		items = append(items, draw.Count(j.Interruptions, "interruption"))
+	}
+	line := items[0]
+	if p.Width > 0 {
+		line = draw.Cut(line, p.Width)
+	}
+	for _, item := range items[1:] {
+		if longer := line + "  " + item; p.Width == 0 || utf8.RuneCountInString(longer) <= p.Width {
+			line = longer
+		}
+	}
+	return line
+}
+
+// Job is the page of one job.
+func Job(j api.Job, p Place) string {
+	var b strings.Builder
+	head := j.ID + ": " + j.State
+	if j.Why != "" {
+		head += " (" + words(j.Why) + ")"
+	}
+	if w := phase(j); w != "" && held(j) {
+		head += ", " + w
+	}
+	b.WriteString(draw.Wrap("", head, p.width()))
+	if j.Detail != "" {
+		p.fact(&b, "detail", "%s", j.Detail)
+	}
+	step := fmt.Sprint(j.Step)
+	if j.Total != nil && *j.Total > 0 {
+		step = fmt.Sprintf("%d of %d (%d %%)", j.Step, *j.Total, j.Step*100 / *j.Total)
+	}
+	if j.StepsPerSecond != nil && j.Finished == nil {
+		step += fmt.Sprintf(", %.3g a second", *j.StepsPerSecond)
+	}
+	p.fact(&b, "step", "%s", step)
+	p.fact(&b, "saved step", "%d", j.SavedStep)
+	if len(j.Metrics) > 0 {
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(j.Metrics)) {
+			list = append(list, fmt.Sprintf("%s %.4g", name, j.Metrics[name]))
+		}
+		p.fact(&b, "metrics", "%s", strings.Join(list, ", "))
+	}
+	spent := money.Format(j.Spent, j.Currency, 4)
+	if j.Budget != nil {
+		spent += " of " + money.Format(*j.Budget, j.Currency, 2)
+	}
+	if j.Rate != nil && held(j) {
+		spent += ", " + rate(*j.Rate, j.Currency) + " now"
+	}
+	p.fact(&b, "spent", "%s", spent)
+	switch {
+	case held(j) && j.Machine != "":
+		p.fact(&b, "machine", "%s, %s", j.Machine, j.Offer)
+	case held(j):
+		p.fact(&b, "machine", "asked for: %s", j.Offer)
+	}
+	p.fact(&b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
+	if j.Deadline != nil {
+		text := moment(*j.Deadline)
+		if j.TimeLeft != nil && j.Finished == nil {
+			text += ", " + seconds(*j.TimeLeft) + " of market time left"
+		}
+		if j.Odds != nil && j.Finished == nil {
+			text += fmt.Sprintf(", met with odds of %.0f %%", *j.Odds*100)
+		}
+		p.fact(&b, "deadline", "%s", text)
+	}
+	p.fact(&b, "submitted", "%s", p.when(j.Submitted))
+	if j.Finished != nil {
+		p.fact(&b, "finished", "%s, after %s on the wall", p.when(*j.Finished), draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
+	}
+	if len(j.Tags) > 0 {
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {
+			list = append(list, name+"="+j.Tags[name])
+		}
+		p.fact(&b, "tags", "%s", strings.Join(list, ", "))
+	}
+	return b.String()
+}
+
+// Next names the commands that are useful for a job that was just submitted.
+func Next(id string) string {
+	var b strings.Builder
+	for _, line := range [][2]string{{"attach ", "its progress; Ctrl-C detaches"}, {"logs -f ", "its output"}, {"explain ", "its decisions, and why"}, {"stop ", "saves a checkpoint and ends it"}} {
+		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("logs -f ")+len(id), line[0]+id, line[1])
+	}
+	return b.String()
+}

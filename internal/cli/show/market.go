@@ -1,0 +1,104 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+)
+
+// Market is the table of what is for sale; TAKEN is how many machines the
+// provider was seen to take, in how much time of all of them.
+func Market(m api.Market, p Place) string {
+	var rows [][]string
+	for _, l := range m.Offers {
+		price, there, notice, gpus, seen := "unknown", "no", "-", "-", "-"
+		if l.Quote.Priced {
+			price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
+		}
+		if l.Quote.Available {
+			there = "yes"
+		}
+		if l.Offer.Capacity == "spot" {
+			notice = "none"
+		}
+		if l.Offer.Notice > 0 {
+			notice = draw.Span(l.Offer.Notice)
+		}
+		if l.Offer.Accelerators > 0 {
+			gpus = fmt.Sprintf("%dx%s", l.Offer.Accelerators, l.Offer.Accelerator)
+		}
+		if l.Hazard.Served > 0 {
+			seen = fmt.Sprintf("%d in %s", l.Hazard.Lost, draw.Span(l.Hazard.Served))
+		}
+		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price, there, notice, seen})
+	}
+	head := draw.Wrap("", fmt.Sprintf("Market %s at speed %g, market time %s", m.Clock.Name, m.Clock.Speed, moment(m.Clock.Now)), p.width())
+	if len(rows) == 0 {
+		return head + "Nothing is for sale.\n"
+	}
+	return head + draw.Grid([]draw.Column{
+		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3}, {Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
+		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1},
+	}, rows, p.width())
+}
+
+// Explain lists decisions, each with what was not taken. Prices are in c.
+func Explain(list []api.Decision, c money.Currency, p Place) string {
+	if len(list) == 0 {
+		return "Nothing was decided yet.\n"
+	}
+	var b strings.Builder
+	for i, d := range list {
+		if day := d.MarketAt.UTC().Format("2006-01-02"); i == 0 || day != list[i-1].MarketAt.UTC().Format("2006-01-02") {
+			fmt.Fprintf(&b, "%s, market time (UTC)\n", day)
+		}
+		take := "nothing"
+		if d.Take != "" {
+			take = string(d.Take)
+			if d.Rate > 0 {
+				take += " at " + rate(d.Rate, c)
+			}
+		}
+		slack := ""
+		if d.HasSlack {
+			slack = ", slack " + draw.Span(d.Slack)
+		}
+		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)", take, why(d.Why), words(d.Mode), slack), p.width()))
+		for _, r := range d.Rejected {
+			price := "unknown price"
+			if r.Priced {
+				price = rate(r.Rate, c)
+			}
+			b.WriteString(draw.Wrap("            ", fmt.Sprintf("not %s at %s: %s", r.Offer, price, words(r.Why)), p.width()))
+		}
+	}
+	return b.String()
+}
+
+// why says in words why an option was taken, or none.
+func why(r plan.Reason) string {
+	switch r {
+	case plan.Cheapest:
+		return "cheapest"
+	case plan.Stays:
+		return "stays, moving would not pay"
+	case plan.SlackGone:
+		return "slack gone, only what cannot be taken away is in time"
+	case plan.BehindPace:
+		return "behind pace, waiting for spot would use up the slack"
+	case plan.WaitsSpot:
+		return "waits, spot is expected in time"
+	case plan.NoOffer:
+		return "no offer, nothing on the market fits"
+	case plan.NoCapacity:
+		return "no capacity, what fits cannot be had now"
+	case plan.BudgetGone:
+		return "budget gone, no option starts within it"
+	default:
+		return words(r)
+	}
+}

@@ -1,0 +1,93 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"scrimp/internal/draw"
+	"scrimp/internal/plan"
+)
+
+// Plan is a job played forward through the core: what it would cost, when it
+// would be done, and why. Amounts are estimates; unknown is null.
+type Plan struct {
+	Name        string      `json:"name"`
+	Feasible    bool        `json:"feasible"`
+	Known       bool        `json:"known"` // whether the work is known
+	Market      string      `json:"market"`
+	Speed       float64     `json:"market_speed"`
+	Runs        int         `json:"runs"` // how many lives were played; 0: none
+	Take        string      `json:"take"`
+	Why         string      `json:"why"`
+	Rejected    []Rejected  `json:"rejected"`
+	CostUSD     *[3]float64 `json:"cost_usd"`      // 10 %, median, 90 %
+	FinishS     *[3]float64 `json:"finish_s"`      // the same, market seconds
+	InTime      *float64    `json:"odds"`          // of the deadline
+	Interrupts  *float64    `json:"interruptions"` // expected
+	OnDemandUSD *float64    `json:"on_demand_usd"`
+	WorstUSD    *float64    `json:"worst_usd"` // what the budget lets it cost at most
+	Reasons     []string    `json:"reasons"`
+}
+
+// Rejected is an offer that would not be taken now.
+type Rejected struct {
+	Offer string `json:"offer"`
+	Why   string `json:"why"`
+}
+
+// Text is the plan for people.
+func (v Plan) Text(p Place) string {
+	var b strings.Builder
+	head := v.Name + " on market " + v.Market
+	if v.Speed != 1 {
+		head += fmt.Sprintf(" at speed %g (a second here is %s there)", v.Speed, seconds(v.Speed))
+	}
+	if !v.Feasible {
+		head += ": NOT FEASIBLE"
+	}
+	b.WriteString(draw.Wrap("", head, p.width()))
+	if v.Known && v.CostUSD != nil {
+		cost := span(fmt.Sprintf("$%.2f", v.CostUSD[0]), fmt.Sprintf("$%.2f", v.CostUSD[2]))
+		if strings.Contains(cost, " to ") {
+			cost += fmt.Sprintf(", median $%.2f", v.CostUSD[1])
+		}
+		p.fact(&b, "cost", "%s", cost)
+		if v.OnDemandUSD != nil {
+			p.fact(&b, "on-demand", "$%.2f", *v.OnDemandUSD)
+		}
+	} else {
+		p.fact(&b, "cost", "unknown until the first steps: give work.time, or work.steps and progress, to plan it")
+	}
+	if v.WorstUSD != nil {
+		p.fact(&b, "at most", "$%.2f: the budget stops it, after a checkpoint", *v.WorstUSD)
+	}
+	if v.FinishS != nil {
+		p.fact(&b, "finish", "in %s", span(seconds(v.FinishS[0]), seconds(v.FinishS[2])))
+	}
+	if v.InTime != nil {
+		p.fact(&b, "deadline", "met in %.0f %% of %d simulated runs", *v.InTime*100, v.Runs)
+	}
+	if v.Interrupts != nil {
+		p.fact(&b, "interruptions", "%.1f expected", *v.Interrupts)
+	}
+	if v.Take != "" {
+		p.fact(&b, "begins on", "%s: %s", v.Take, why(plan.Reason(v.Why)))
+	} else {
+		p.fact(&b, "begins", "when it can: %s", why(plan.Reason(v.Why)))
+	}
+	for _, r := range v.Rejected {
+		p.fact(&b, "", "not %s: %s", r.Offer, words(r.Why))
+	}
+	for _, r := range v.Reasons {
+		p.fact(&b, "note", "%s", r)
+	}
+	return b.String()
+}
+
+// span writes a range, or one value where both ends read the same.
+func span(low, high string) string {
+	if low == high {
+		return low
+	}
+	return low + " to " + high
+}

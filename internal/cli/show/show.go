@@ -1,0 +1,117 @@
+// Package show writes what people read: values of the wire become aligned text
+// that fits a terminal. Each function is given all that it prints, the width and
+// the time included, so that golden files hold every table.
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+)
+
+// narrowest is the least width that tables are laid out for, in columns.
+const narrowest = 60
+
+// Place is where text is shown. A zero Place is a file or a program: nothing is
+// cut or left out for want of room, and times are RFC 3339.
+type Place struct {
+	Width int // columns; 0: any number
+	Now   time.Time
+}
+
+func (p Place) width() int {
+	if p.Width == 0 {
+		return 0
+	}
+	return max(narrowest, p.Width)
+}
+
+// when writes t as people say it, or as programs read it.
+func (p Place) when(t time.Time) string {
+	if p.Now.IsZero() {
+		return t.UTC().Format(time.RFC3339)
+	}
+	return draw.Ago(t, p.Now)
+}
+
+// fact is a line of a page of facts: a name of at most 14 columns and what it is.
+func (p Place) fact(b *strings.Builder, name, format string, args ...any) {
+	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), fmt.Sprintf(format, args...), p.width()))
+}
+
+// words writes a machine-readable reason for people.
+func words[S ~string](reason S) string { return strings.ReplaceAll(string(reason), "_", " ") }
+
+// rate writes the price of an hour.
+func rate(r money.Rate, c money.Currency) string {
+	return money.Format(money.Picos(int64(r)), c, 4) + "/h"
+}
+
+func seconds(s float64) string { return draw.Span(time.Duration(s * float64(time.Second))) }
+
+// moment writes a time of the market.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// Server says who serves the data folder.
+func Server(v api.Server, p Place) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.when(v.Started))
+	p.fact(&b, "folder", "%s", v.Dir)
+	p.fact(&b, "market", "%s at speed %g, market time %s", v.Market.Name, v.Market.Speed, moment(v.Market.Now))
+	p.fact(&b, "jobs", "%d, %d of them live", v.Jobs, v.Live)
+	p.fact(&b, "events", "%d", v.Events)
+	return b.String()
+}
+
+// Check is a line of scrimp doctor.
+type Check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Text string `json:"text"` // what was found, and what mends it
+}
+
+// Doctor lists what was checked.
+func Doctor(checks []Check, p Place) string {
+	var b strings.Builder
+	for _, c := range checks {
+		word := "ok"
+		if !c.OK {
+			word = "FAIL"
+		}
+		b.WriteString(draw.Wrap(fmt.Sprintf("%-4s  %-12s ", word, c.Name), c.Text, p.width()))
+	}
+	return b.String()
+}
+
+// Verified says what a replay of the log has proved.
+func Verified(v api.Verified, p Place) string {
+	var b strings.Builder
+	if !v.OK {
+		b.WriteString(draw.Wrap("", "The ledger does NOT follow from the log: "+v.Problem, p.width()))
+		return b.String()
+	}
+	fmt.Fprintf(&b, "The ledger follows from the log to the last unit.\n")
+	p.fact(&b, "events", "%d replayed", v.Events)
+	p.fact(&b, "postings", "%d", v.Postings)
+	p.fact(&b, "jobs", "%d", v.Jobs)
+	p.fact(&b, "cost", "%s", money.Format(v.Cost, v.Currency, 4))
+	p.fact(&b, "head", "%x", v.Head[:6])
+	return b.String()
+}
+
+// Executed is what a command on a job's machine has printed, as --json has it:
+// text, where the wire carries bytes.
+type Executed struct {
+	Output string `json:"output"` // what is no text is replaced
+	Exit   int    `json:"exit"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Exec is the result of scrimp exec for a program.
+func Exec(r api.ExecResult) Executed {
+	return Executed{strings.ToValidUTF8(string(r.Output), "\uFFFD"), r.Exit, r.Error}
+}

@@ -1,0 +1,171 @@
+package show_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"scrimp/internal/api"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/golden"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/size"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func amount(s string) money.Amount {
+	a, err := money.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+func price(s string) money.Rate {
+	r, err := money.ParseRate(s)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// jobs are one of each kind: running late in its life, asking for its first
+// machine, queued with a long name, done, and stopped by its budget.
+func jobs() []api.Job {
+	return []api.Job{
+		{
+			ID: "bert", Name: "bert", State: "running", Why: "cheapest", Submitted: now.Add(-50 * time.Minute), Deadline: ptr(now.Add(2 * time.Hour)), DeadlineMarket: ptr(now.Add(2 * time.Hour)),
+			TimeLeft: ptr(7200.0), Odds: ptr(0.98), Currency: money.USD, Spent: amount("0.965412"), Budget: ptr(amount("3")), Rate: ptr(price("1.2071")), Step: 2822, Total: ptr(int64(4200)),
+			Metrics: map[string]float64{"loss": 2.18812, "val": 2.2071}, StepsPerSecond: ptr(14.25), Machine: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Phase: "working",
+			Attempts: 4, Interruptions: 3, SavedStep: 2800, Speed: 1, Tags: map[string]string{"team": "vision", "env": "research"},
+		},
+		{ID: "first", Name: "first", State: "running", Why: "cheapest", Submitted: now.Add(-20 * time.Second), Currency: money.USD, Offer: "local/a/m/spot", Phase: "asked", Attempts: 1, Speed: 1},
+		{
+			ID: "resnet-on-all-of-imagenet-2", Name: "resnet-on-all-of-imagenet", State: "queued", Why: "waits_spot", Detail: "No spot machine is for sale; there is time to wait for one until 2026-03-02 04:00:00 UTC.",
+			Submitted: now.Add(-26 * time.Hour), Deadline: ptr(now.Add(72 * time.Hour)), TimeLeft: ptr(259200.0), Currency: money.USD, Spent: amount("1241.5"), Budget: ptr(amount("20000")), Step: 1_250_000, Total: ptr(int64(90_000_000)),
+			Metrics: map[string]float64{"loss": 0.00012345}, Attempts: 12, Interruptions: 11, Phase: "gone", Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Machine: "i-old", SavedStep: 1_250_000, Speed: 1,
+		},
+		{ID: "done", Name: "done", State: "succeeded", Why: "completed", Closed: true, Submitted: now.Add(-80 * time.Hour), Finished: ptr(now.Add(-70 * time.Hour)), Deadline: ptr(now.Add(-60 * time.Hour)), TimeLeft: ptr(-36000.0), Odds: ptr(1.0), Currency: money.USD, Spent: amount("12.0001"), Step: 100, Total: ptr(int64(100)), Attempts: 1, Speed: 1},
+		{ID: "yen", Name: "yen", State: "stopped", Why: "budget_spent", Closed: true, Submitted: now.Add(-3 * time.Hour), Finished: ptr(now.Add(-time.Hour)), Currency: "JPY", Spent: amount("500.2"), Budget: ptr(amount("500")), Step: 77, Attempts: 2, Interruptions: 1, Speed: 1},
+	}
+}
+
+func sale() api.Market {
+	m := api.Market{Clock: api.MarketClock{Name: "recorded", Speed: 120, Now: now}}
+	add := func(zone, machine string, c market.Capacity, gpus int, rate string, there bool, notice time.Duration, h policy.Hazard) {
+		o := market.Offer{ID: market.OfferID("aws/" + zone + "/" + machine + "/" + string(c)), Provider: "aws", Zone: zone, Machine: machine, Capacity: c, CPUs: 8, Memory: 61 * size.GiB, Notice: notice, Currency: money.USD, Accelerators: gpus}
+		if gpus > 0 {
+			o.Accelerator = "V100"
+		}
+		q := market.Quote{Offer: o.ID, Available: there, At: now, Source: "trace"}
+		if rate != "" {
+			q.Rate, q.Priced = price(rate), true
+		}
+		m.Offers = append(m.Offers, api.Listing{Offer: o, Quote: q, Hazard: h})
+	}
+	add("us-east-1a", "p3.2xlarge", market.Spot, 1, "0.9213", true, 2*time.Minute, policy.Hazard{Lost: 3, Served: 40 * time.Hour})
+	add("us-east-1b", "p3.2xlarge", market.Spot, 1, "", false, 0, policy.Hazard{})
+	add("us-east-1a", "p3.2xlarge", market.OnDemand, 1, "3.06", true, 0, policy.Hazard{})
+	add("us-east-1a", "c5.2xlarge", market.OnDemand, 0, "0.34", true, 0, policy.Hazard{})
+	return m
+}
+
+func decisions() []api.Decision {
+	return []api.Decision{
+		{At: now, MarketAt: now.Add(-13 * time.Hour), Event: 3, Cause: "job_submitted", Version: plan.Version, Decision: plan.Decision{
+			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Patient, Slack: 3*time.Hour + 5*time.Minute, HasSlack: true,
+			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.NotYet}},
+		}},
+		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: plan.Version, Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour)}},
+	}
+}
+
+func plans() map[string]show.Plan {
+	return map[string]show.Plan{
+		"known": {
+			Name: "bert", Feasible: true, Known: true, Market: "recorded", Speed: 120, Runs: 200, Take: "aws/us-east-1a/p3.2xlarge/spot", Why: "cheapest",
+			Rejected: []show.Rejected{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: "unavailable"}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Why: "not_yet"}},
+			CostUSD:  &[3]float64{1.38, 1.381, 1.76}, FinishS: &[3]float64{5100, 5200, 6180}, InTime: ptr(0.98), Interrupts: ptr(0.4), OnDemandUSD: ptr(4.28), WorstUSD: ptr(3.0), Reasons: []string{},
+		},
+		"unknown":    {Name: "sh", Feasible: true, Market: "calm", Speed: 1, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, Reasons: []string{}},
+		"infeasible": {Name: "big", Known: true, Market: "calm", Speed: 1, Runs: 200, Why: "no_offer", Rejected: []show.Rejected{{Offer: "local/a/m/spot", Why: "too_small"}}, CostUSD: &[3]float64{9, 9, 9}, FinishS: &[3]float64{36000, 36000, 36000}, InTime: ptr(0.0), WorstUSD: ptr(4.0), Reasons: []string{"nothing on this market fits: scrimp market shows what is for sale", "done within budget in 0 % of the runs: the work needs about 10h 00m"}},
+	}
+}
+
+func server() api.Server {
+	return api.Server{Version: "0.1.0", Build: "0123456789abcdef", PID: 4242, Dir: "data/scrimp", Started: now.Add(-3 * time.Hour), Market: api.MarketClock{Name: "recorded", Speed: 120, Now: now}, Jobs: 5, Live: 3, Events: 1234}
+}
+
+func checks() []show.Check {
+	return []show.Check{
+		{Name: "program", OK: true, Text: "scrimp 0.1.0 0123456789abcdef, linux/amd64, built with the tag local: checkpoints go to folders only; make build adds S3"},
+		{Name: "data folder", Text: "mkdir data: permission denied: give another with --data"},
+		{Name: "server", OK: true, Text: "none runs; the next command starts one"},
+	}
+}
+
+func verified() api.Verified {
+	return api.Verified{OK: true, Events: 103, Postings: 111, Head: ledger.Hash{0xc0, 0xff, 0xee}, Jobs: 1, Cost: amount("1.414412345678"), Currency: money.USD}
+}
+
+// pages is everything that is printed, by name.
+func pages(p show.Place) map[string]string {
+	out := map[string]string{
+		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": show.Market(sale(), p), "market-none": show.Market(api.Market{Clock: sale().Clock}, p),
+		"explain": show.Explain(decisions(), money.USD, p), "server": show.Server(server(), p), "doctor": show.Doctor(checks(), p),
+		"ledger": show.Verified(verified(), p), "ledger-wrong": show.Verified(api.Verified{Problem: "event 7 posts 3 to the job's account, the book holds 4"}, p), "next": show.Next("bert"),
+	}
+	var lines, status strings.Builder
+	for _, j := range jobs() {
+		fmt.Fprintln(&lines, show.Progress(j, p))
+		fmt.Fprintln(&status, show.Job(j, p))
+	}
+	out["progress"], out["status"] = lines.String(), status.String()
+	for name, v := range plans() {
+		out["plan-"+name] = v.Text(p)
+	}
+	return out
+}
+
+func TestWhatIsPrinted(t *testing.T) {
+	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
+		for name, text := range pages(p) {
+			golden.Check(t, name+"."+width+".txt", text)
+		}
+	}
+}
+
+func TestNoLineIsWiderThanItsTerminal(t *testing.T) {
+	for _, width := range []int{60, 72, 80, 100, 120, 200} {
+		for name, text := range pages(show.Place{Width: width, Now: now}) {
+			for line := range strings.Lines(text) {
+				line = strings.TrimSuffix(line, "\n")
+				if n := utf8.RuneCountInString(line); n > width {
+					t.Errorf("%s at %d columns has a line of %d: %q", name, width, n, line)
+				}
+				if strings.TrimRight(line, " ") != line {
+					t.Errorf("%s ends a line in spaces: %q", name, line)
+				}
+			}
+		}
+	}
+}
+
+func TestWhatAProgramReads(t *testing.T) {
+	for name, v := range map[string]any{
+		"job": jobs()[0], "job-new": jobs()[1], "job-done": jobs()[3], "market": sale(), "decision": decisions()[0], "decision-waits": decisions()[1],
+		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "check": checks()[1], "ledger": verified(),
+		"exec": show.Exec(api.ExecResult{Output: []byte("hello\n\xff"), Exit: 3}), "problem": api.Problem{Title: "job bert is not known", Status: 404, Mend: "scrimp jobs lists them"},
+	} {
+		golden.JSON(t, "json/"+name+".json", v)
+	}
+}
