@@ -118,31 +118,25 @@ func (a *app) scores(scores []replay.Score) error {
 	return nil
 }
 
+// scoreTable has a line for each score; columns leave where width, in columns, has no room.
 func scoreTable(scores []replay.Score, width int) string {
-	head := []string{"POLICY", "MEAN", "OVER OPT.", "MISSES", "LOST/RUN", "LAUNCHES/RUN"}
-	forms := slices.ContainsFunc(scores, func(s replay.Score) bool { return s.Form != "" })
-	if forms {
-		head = slices.Insert(head, 1, "FORM")
-		head = append(head, "MOVES/RUN")
+	columns := []draw.Column{
+		{Name: "POLICY"}, {Name: "FORM", Leaves: 1}, {Name: "MEAN", Right: true}, {Name: "OVER OPT.", Right: true}, {Name: "MISSES", Right: true},
+		{Name: "LOST/RUN", Right: true, Leaves: 3}, {Name: "LAUNCHES/RUN", Right: true, Leaves: 4}, {Name: "MOVES/RUN", Right: true, Leaves: 2},
 	}
-	rows := [][]string{head}
+	var rows [][]string
 	for _, s := range scores {
-		over, lost, launches, moves := "-", fmt.Sprintf("%.1f", s.InterruptionsPerRun), fmt.Sprintf("%.1f", s.LaunchesPerRun), fmt.Sprintf("%.2f", s.MovesPerRun)
+		form, over, lost, launches, moves := "-", "-", fmt.Sprintf("%.1f", s.InterruptionsPerRun), fmt.Sprintf("%.1f", s.LaunchesPerRun), "-"
+		if s.Form != "" {
+			form, moves = s.Form, fmt.Sprintf("%.2f", s.MovesPerRun)
+		}
 		if s.OverOptimum != nil {
 			over = fmt.Sprintf("%.1f %%", 100**s.OverOptimum)
 		}
 		if s.Name == replay.Optimum {
 			over, lost, launches, moves = "", "-", "-", "-"
 		}
-		row := []string{s.Name, fmt.Sprintf("$%.3f", s.MeanUSD), over, fmt.Sprintf("%d of %d", s.Misses, s.Runs), lost, launches}
-		if forms {
-			row = slices.Insert(row, 1, s.Form)
-			row = append(row, moves)
-		}
-		rows = append(rows, row)
+		rows = append(rows, []string{s.Name, form, fmt.Sprintf("$%.3f", s.MeanUSD), over, fmt.Sprintf("%d of %d", s.Misses, s.Runs), lost, launches, moves})
 	}
-	if forms {
-		return draw.Table(rows, width, 2, 3, 4, 5, 6, 7)
-	}
-	return draw.Table(rows, width, 1, 2, 3, 4, 5)
+	return draw.Grid(columns, rows, width)
 }
