@@ -129,8 +129,8 @@ func Heads(postings iter.Seq2[Posting, error]) (map[string]Hash, error) {
 			return nil, err
 		}
 		tenant := p.Owner.Tenant
-		before, any := last[tenant]
-		if why := p.wrong(heads[tenant], any && (p.Event < before.event || p.Event == before.event && p.Line <= before.line)); why != "" {
+		before, seen := last[tenant]
+		if why := p.wrong(heads[tenant], seen && (p.Event < before.event || p.Event == before.event && p.Line <= before.line)); why != "" {
 			return nil, fmt.Errorf("posting %d of event %d: %s", p.Line, p.Event, why)
 		}
 		heads[tenant], last[tenant] = p.Hash, place{p.Event, p.Line}

@@ -1,6 +1,7 @@
 package market_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -237,7 +238,7 @@ func TestGenerateIsItsSeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, _ := json.Marshal(market.Generate(p, seed))
-		if string(a) != string(b) {
+		if !bytes.Equal(a, b) {
 			t.Fatalf("seed %d gives two markets", seed)
 		}
 		if other, ok := markets[string(a)]; ok {

@@ -74,6 +74,7 @@ func wants(r Rule, v View) Choice {
 			return Spot
 		}
 		return v.orWait()
+	default: // Uniform Progress in its forms
 	}
 	switch {
 	case held:

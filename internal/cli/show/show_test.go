@@ -81,11 +81,11 @@ func sale() api.Market {
 
 func decisions() []api.Decision {
 	return []api.Decision{
-		{At: now, MarketAt: now.Add(-13 * time.Hour), Event: 3, Cause: "job_submitted", Version: plan.Version, Decision: plan.Decision{
+		{At: now, MarketAt: now.Add(-13 * time.Hour), Event: 3, Cause: "job_submitted", Version: "uniform-progress-2/1", Decision: plan.Decision{
 			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Patient, Slack: 3*time.Hour + 5*time.Minute, HasSlack: true,
 			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.NotYet}},
 		}},
-		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: plan.Version, Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour)}},
+		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour)}},
 	}
 }
 

@@ -48,7 +48,6 @@ type optimum struct {
 	owed, after []int
 	begin       [2]int
 	next, this  [][]int64 // by state, by slack
-	take        []int64
 }
 
 func newOptimum(r *ZoneRun) *optimum {

@@ -49,7 +49,7 @@ func child(b Backend, place string) error {
 		if err := s.Append(ctx, w.Make(n)); err != nil {
 			return err
 		}
-		fmt.Println(w.Next - 1)
+		fmt.Fprintln(os.Stdout, w.Next-1)
 	}
 }
 
