@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"scrimp/internal/core"
-	"scrimp/internal/market"
 )
 
 // agent is a simulated machine with its program: it restores, makes steps,
@@ -15,6 +14,7 @@ type agent struct {
 	w        *World
 	i        *instance
 	job      *simJob
+	epoch    int
 	dead     bool // the machine is gone
 	over     bool // the program has ended
 	began    time.Time
@@ -23,6 +23,8 @@ type agent struct {
 	seq      int64
 	outbox   []core.Body
 	sending  bool
+	cut      bool          // no word of it reaches the server
+	answered time.Time     // last time the server took a message
 	ended    bool          // it has said so
 	captured time.Time     // work up to here is published, or the program's begin
 	interval time.Duration // between this save and the next
@@ -33,41 +35,97 @@ type agent struct {
 
 // boot starts the agent on a new instance.
 func (w *World) boot(i *instance) {
-	var job *simJob
-	for n := range w.jobs {
-		if id := w.jobs[n].id; len(i.key) > len(id) && i.key[:len(id)+1] == id+"." {
-			job = &w.jobs[n]
-		}
-	}
+	job := w.jobOf(i.key)
 	if job == nil {
 		return
 	}
 	a := &agent{w: w, i: i, job: job}
+	if _, err := fmt.Sscanf(i.key[len(job.id):], ".%d", &a.epoch); err != nil {
+		return
+	}
 	i.agent = a
 	if w.chance(w.faults.Silent) {
 		w.saw("fault never boots × launch")
 		return
 	}
-	w.after(job.boot, func() {
-		if a.dead {
-			return
+	w.after(job.boot, a.claim)
+}
+
+// jobOf returns the job whose attempt has that name.
+func (w *World) jobOf(attempt string) *simJob {
+	for n := range w.jobs {
+		if id := w.jobs[n].id; len(attempt) > len(id) && attempt[:len(id)+1] == id+"." {
+			return &w.jobs[n]
 		}
-		a.from = w.blobs[job.id]
-		a.saved = a.from
-		a.began, a.captured = w.now, w.now
-		restored := ""
-		if a.from > 0 {
-			restored = fmt.Sprintf("m-%d", a.from)
-		}
-		w.step(core.AgentClaimed{Attempt: i.key})
-		a.say(func(n int64) core.Body {
-			return core.AttemptStarted{Attempt: i.key, Message: n, Restored: restored, Step: a.from, Took: time.Second}
-		})
-		a.report()
-		a.saves()
-		left := float64(job.steps-a.from) / job.pace
-		w.after(time.Duration(left*float64(time.Hour))+time.Millisecond, func() { a.complete() })
+	}
+	return nil
+}
+
+// claim takes the task, as soon as the server answers and knows of the launch.
+func (a *agent) claim() {
+	w := a.w
+	if a.dead || a.over {
+		return
+	}
+	if a.cut || !w.step(core.AgentClaimed{Attempt: a.i.key}) {
+		w.after(10*time.Second, a.claim)
+		return
+	}
+	switch live, ok := w.m.Attempt(a.i.key); {
+	case !ok || live.Asking: // another has the task
+		return
+	case live.Phase == core.Asked:
+		w.after(10*time.Second, a.claim)
+		return
+	}
+	a.begin()
+}
+
+func (a *agent) begin() {
+	w, job := a.w, a.job
+	w.claims[job.id] = max(w.claims[job.id], a.epoch)
+	a.answered = w.now
+	if f, ok := a.failure(); ok && f.setup {
+		w.failed[job.id]++
+		a.over = true
+		a.end("setup", f.exit, 0, false)
+		return
+	}
+	a.from = w.blobs[job.id]
+	a.saved = a.from
+	a.began, a.captured = w.now, w.now
+	restored := ""
+	if a.from > 0 {
+		restored = fmt.Sprintf("m-%d", a.from)
+	}
+	a.say(func(n int64) core.Body {
+		return core.AttemptStarted{Attempt: a.i.key, Message: n, Restored: restored, Step: a.from, Took: time.Second}
 	})
+	a.report()
+	if job.terms.Saves {
+		a.saves()
+	}
+	a.reach()
+}
+
+// failure is the next one that the program will come to.
+func (a *agent) failure() (failure, bool) {
+	if n := a.w.failed[a.job.id]; n < len(a.job.fails) {
+		return a.job.fails[n], true
+	}
+	return failure{}, false
+}
+
+// limit is the step at which something other than a step comes.
+func (a *agent) limit() int64 {
+	limit := a.job.steps
+	if f, ok := a.failure(); ok {
+		limit = min(limit, f.step)
+	}
+	if a.job.hangs > 0 {
+		limit = min(limit, a.job.hangs)
+	}
+	return max(limit, a.from)
 }
 
 // step is what the program has reached by now.
@@ -75,7 +133,55 @@ func (a *agent) step() int64 {
 	if a.began.IsZero() {
 		return a.from
 	}
-	return min(a.job.steps, a.from+int64(a.w.now.Sub(a.began).Hours()*a.job.pace))
+	return min(a.limit(), a.from+int64(max(0, a.w.now.Sub(a.began)).Hours()*a.job.pace))
+}
+
+// reach waits for what comes at the limit: the end, a failure, or nothing any more.
+func (a *agent) reach() {
+	left := float64(a.limit()-a.from)/a.job.pace - a.w.now.Sub(a.began).Hours()
+	a.w.after(max(0, time.Duration(left*float64(time.Hour)))+time.Millisecond, func() {
+		switch step := a.step(); {
+		case a.dead || a.over:
+		case step < a.limit(): // the machine slept meanwhile
+			a.reach()
+		case step >= a.job.steps:
+			a.complete()
+		default:
+			if f, ok := a.failure(); ok && step >= f.step {
+				a.w.failed[a.job.id]++
+				a.w.saw("program fails")
+				a.over = true
+				a.end("failed", f.exit, step, false)
+			}
+		}
+	})
+}
+
+// end says how the program ended, after keeping its outputs.
+func (a *agent) end(reason string, exit int, step int64, saved bool) {
+	outputs, text := "", ""
+	if a.job.outputs && a.holds() {
+		outputs = "outputs/" + a.i.key
+		a.w.outputs[a.job.id] = outputs
+		if a.w.plant == PlantNoOutputs {
+			outputs = ""
+		}
+	}
+	if reason == "failed" && a.job.secret != "" { // its last words name what it was given
+		a.w.saw("secret in the last words")
+		text = "login with TOKEN=*** failed"
+		if a.w.plant == PlantNoMask {
+			text = "login with TOKEN=" + a.job.secret + " failed"
+		}
+	}
+	a.say(func(n int64) core.Body {
+		return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: reason, Exit: exit, Step: step, Saved: saved, Outputs: outputs, Error: text}
+	})
+}
+
+// holds reports whether no later attempt has the task.
+func (a *agent) holds() bool {
+	return a.epoch >= a.w.claims[a.job.id] || a.w.plant == PlantNoFence
 }
 
 // say queues a message; messages go out in order until each is durable.
@@ -92,28 +198,48 @@ func (a *agent) send() {
 	a.sending = true
 	a.w.after(500*time.Millisecond, func() {
 		a.sending = false
-		if a.dead || len(a.outbox) == 0 {
+		if len(a.outbox) == 0 {
 			return
 		}
-		if !a.w.step(a.outbox[0]) {
+		b := a.outbox[0]
+		if a.cut || !a.w.step(b) {
+			a.away()
 			a.sending = true
 			a.w.after(10*time.Second, func() { a.sending = false; a.send() })
 			return
 		}
-		if a.w.chance(a.w.faults.Twice) || a.w.plant == PlantTwiceHeard {
-			a.w.saw("fault twice × message")
-			b := a.outbox[0]
-			if a.w.plant == PlantTwiceHeard {
-				b = anew(b)
-			}
-			a.w.step(b)
+		if a.dead {
+			a.w.saw("word of a dead machine")
 		}
-		if _, last := a.outbox[0].(core.AttemptEnded); last {
+		a.answered = a.w.now
+		a.echo(b)
+		if _, last := b.(core.AttemptEnded); last {
 			a.ended = true
 		}
 		a.outbox = a.outbox[1:]
 		a.send()
 	})
+}
+
+// echo lets a message arrive a second time: at once, or after later ones.
+func (a *agent) echo(b core.Body) {
+	again := b
+	if a.w.plant == PlantTwiceHeard {
+		again = anew(b)
+	}
+	if a.w.chance(a.w.faults.Twice) || a.w.plant == PlantTwiceHeard {
+		a.w.saw("fault twice × message")
+		a.w.step(again)
+	}
+	if a.w.chance(a.w.faults.Twice / 2) {
+		if a.w.plant == PlantLateHeard {
+			again = anew(b)
+		}
+		a.w.after(time.Duration(1+a.w.rng.IntN(600))*time.Second, func() {
+			a.w.saw("fault reordered × message")
+			a.w.step(again)
+		})
+	}
 }
 
 // anew makes a message look like one that was not heard.
@@ -126,21 +252,54 @@ func anew(b core.Body) core.Body {
 	return b
 }
 
+// away saves and switches the machine off where the server has been away for too long.
+func (a *agent) away() {
+	if a.dead || a.w.leave == 0 || a.w.now.Sub(a.answered) < a.w.leave {
+		return
+	}
+	off := func() {
+		if !a.dead {
+			a.w.end(a.i, "stopped")
+			a.w.after(2*time.Second, func() { a.w.endTold(a.i) })
+		}
+	}
+	if a.over || a.began.IsZero() {
+		off()
+		return
+	}
+	a.over = true
+	a.save(a.step(), off)
+}
+
 func (a *agent) report() {
 	if a.dead || a.over {
 		return
 	}
 	if s := a.step(); s > a.from {
-		loss := 5.0 - 4.0*float64(s)/float64(a.job.steps)
+		loss, number := a.job.loss(s)
 		a.say(func(n int64) core.Body {
-			return core.Progressed{Attempt: a.i.key, Message: n, Step: s, Total: a.job.steps, Metrics: map[string]float64{"loss": loss}}
+			b := core.Progressed{Attempt: a.i.key, Message: n, Step: s, Total: a.job.steps, Metrics: map[string]float64{"loss": loss}}
+			if !number {
+				b.Metrics, b.Broken = nil, []string{"loss"}
+			}
+			if a.w.plant == PlantMute {
+				b.Metrics, b.Broken = nil, nil
+			}
+			return b
 		})
-		if a.w.chance(0.05) {
-			a.say(func(n int64) core.Body { return core.UsageSeen{Attempt: a.i.key, Message: n, CPU: 1} })
-		}
 	}
-	a.w.after(90*time.Second, a.report)
+	if a.job.terms.IdleLimit > 0 || a.w.chance(0.05) {
+		cpu := 1.0
+		if a.job.hangs > 0 && a.step() >= a.job.hangs && a.w.plant != PlantBusy {
+			cpu = 0
+		}
+		a.say(func(n int64) core.Body { return core.UsageSeen{Attempt: a.i.key, Message: n, CPU: cpu} })
+	}
+	a.w.after(reportEvery, a.report)
 }
+
+// reportEvery is how often a program says how far it is.
+const reportEvery = 90 * time.Second
 
 func (a *agent) saves() {
 	interval := 20 * time.Minute
@@ -167,8 +326,14 @@ func (a *agent) save(step int64, done func()) {
 			a.w.saw("fault killed while saving")
 			return
 		}
-		if step > a.saved && step > a.w.blobs[a.job.id] {
-			a.saved, a.w.blobs[a.job.id] = step, step
+		if !a.job.terms.Saves {
+			step = 0
+		}
+		switch {
+		case !a.holds():
+			a.w.saw("fenced out")
+		case step > a.saved && (step > a.w.blobs[a.job.id] || a.epoch < a.w.claims[a.job.id]):
+			a.saved, a.w.blobs[a.job.id], a.w.saver[a.job.id] = step, step, a.epoch
 			a.captured = captured
 			a.say(func(n int64) core.Body {
 				return core.CheckpointSaved{Attempt: a.i.key, Message: n, Manifest: fmt.Sprintf("m-%d", step), Step: step, Bytes: 1000, Uploaded: 500, Captured: captured, Took: a.job.save}
@@ -185,11 +350,7 @@ func (a *agent) complete() {
 		return
 	}
 	a.over = true
-	a.save(a.job.steps, func() {
-		a.say(func(n int64) core.Body {
-			return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: "completed", Step: a.job.steps, Saved: true}
-		})
-	})
+	a.save(a.job.steps, func() { a.end("completed", 0, a.job.steps, true) })
 }
 
 // drain ends the program, saves, and says so.
@@ -197,20 +358,22 @@ func (a *agent) drain(reason string) {
 	if a.dead || a.over {
 		return
 	}
-	if a.began.IsZero() {
-		a.over = true
-		a.say(func(n int64) core.Body {
-			return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: reason, Exit: 143}
-		})
-		return
-	}
 	step := a.step()
-	a.over = true
-	a.save(step, func() {
-		a.say(func(n int64) core.Body {
-			return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: reason, Exit: 143, Step: step, Saved: true}
+	switch {
+	case a.began.IsZero():
+		a.over = true
+		a.end(reason, 143, 0, false)
+	case a.job.deaf || a.w.plant == PlantDeafProgram:
+		a.w.after(a.job.terms.Grace, func() {
+			if !a.dead && !a.over {
+				a.over = true
+				a.end(reason, 137, a.step(), false)
+			}
 		})
-	})
+	default:
+		a.over = true
+		a.save(step, func() { a.end(reason, 143, step, a.job.terms.Saves) })
+	}
 }
 
 // notice tells the agent that its machine goes away in d.
@@ -228,92 +391,4 @@ func (a *agent) notice(d time.Duration) {
 		return core.NoticeGiven{Attempt: a.i.key, Message: n, Source: "sim", Until: until}
 	})
 	a.drain("drained")
-}
-
-// turn opens or closes a zone and lets its machines go.
-func (w *World) turn(z *zone) {
-	if z.open {
-		z.notice = 0
-		switch {
-		case w.calm:
-			z.notice = z.offer.Notice
-		case w.chance(0.6):
-			z.notice = 2 * time.Minute
-		}
-		for _, i := range w.order {
-			if i.running() && i.offer.ID == z.spot && i.agent != nil {
-				i.agent.notice(z.notice)
-			}
-		}
-		w.after(z.notice, func() {
-			z.open = false
-			for _, i := range w.order {
-				if i.running() && i.offer.ID == z.spot {
-					i.notice = z.notice
-					w.lost(i)
-				}
-			}
-			w.quotes()
-			w.after(w.spanOf(z, 40), func() { w.turn(z) })
-		})
-		return
-	}
-	z.open = true
-	switch {
-	case w.calm:
-	case w.chance(0.5):
-		z.rate = z.rate * 11 / 10
-	default:
-		z.rate = z.rate * 10 / 11
-	}
-	for _, i := range w.order {
-		if i.running() && i.offer.ID == z.spot {
-			i.segments = append(i.segments, market.Segment{From: w.now, Rate: z.rate})
-		}
-	}
-	w.quotes()
-	w.after(w.spanOf(z, 90), func() { w.turn(z) })
-}
-
-// lost takes a machine and checks the promise on work: none is lost after a
-// notice that is long enough for the save, else at most one checkpoint interval.
-func (w *World) lost(i *instance) {
-	a := i.agent
-	w.saw("interruption")
-	switch {
-	case a == nil || a.began.IsZero() || a.ended:
-	case i.notice >= a.job.save+time.Second && a.noticed:
-		if a.saved < a.want {
-			w.breaks("work: %s had %v notice and a save takes %v, yet step %d was lost after %d", i.id, i.notice, a.job.save, a.want, a.saved)
-		}
-	case !a.over:
-		if gap := w.now.Sub(a.captured); gap > max(a.before, a.interval)+2*a.job.save+time.Second {
-			w.breaks("work: %s lost %v of work, the interval was %v", i.id, gap, a.interval)
-		}
-	}
-	w.end(i, "interrupted")
-	w.after(2*time.Second, func() { w.endTold(i) })
-}
-
-// spanOf draws how long the zone stays as it is.
-func (w *World) spanOf(z *zone, median float64) time.Duration {
-	if w.calm {
-		return w.exponential(z.up, z.down, z.open)
-	}
-	return w.span(median)
-}
-
-func (w *World) exponential(up, down time.Duration, open bool) time.Duration {
-	mean := down
-	if open {
-		mean = up
-	}
-	return time.Duration(w.rng.ExpFloat64()*float64(mean)) + time.Second
-}
-
-// span draws a heavy-tailed span with that median in minutes.
-func (w *World) span(median float64) time.Duration {
-	u := max(1e-3, w.rng.Float64())
-	m := median * (1/u - 0.6) // Pareto-like
-	return time.Duration(min(m, 1440) * float64(time.Minute))
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -92,10 +91,8 @@ func Ask(q Question) Forecast {
 
 // play lives one life of the job on a market drawn by the seed.
 func play(q Question, seed uint64) (*World, *core.Job) {
-	w := &World{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0xf0ca)), now: q.Now, m: core.New(), up: true, calm: true, start: q.Now,
-		instances: map[string]*instance{}, byKey: map[string]*instance{}, blobs: map[string]int64{}, Seen: map[string]int{},
-	}
+	w := newWorld(rand.New(rand.NewPCG(seed, 0xf0ca)), q.Now)
+	w.seed, w.calm, w.keeps = seed, true, false
 	for i, o := range q.Offers {
 		quote := q.Quotes[i]
 		z := w.zone(o.Zone)
@@ -126,9 +123,7 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 		w.first = j.Last
 	}
 	for len(w.heap) > 0 && w.now.Sub(q.Now) < horizon {
-		e := heap.Pop(&w.heap).(entry)
-		w.now = e.at
-		e.do()
+		w.next()
 		if w.m.Quiet() && w.allTold() {
 			break
 		}

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"scrimp/internal/core"
@@ -32,6 +31,23 @@ const (
 	PlantDropBill   Plant = "drop-posting"       // one posting is lost
 	PlantDeaf       Plant = "deaf-agent"         // agents do not save when the machine is about to go
 	PlantTwiceHeard Plant = "heard-twice"        // a repeated message counts again
+
+	PlantLateHeard   Plant = "heard-late"       // a message that was overtaken counts again
+	PlantNoFence     Plant = "no-fence"         // a stale attempt may still publish
+	PlantNoTick      Plant = "no-tick"          // time alone never wakes the server
+	PlantMute        Plant = "mute"             // programs report no metric
+	PlantBusy        Plant = "always-busy"      // a machine that does nothing looks busy
+	PlantDeafProgram Plant = "deaf-program"     // no program takes notice of the signal to save and end
+	PlantSlowFirm    Plant = "slow-on-demand"   // an on-demand machine takes an hour to be granted
+	PlantDearer      Plant = "dearer"           // the provider bills more than it quotes
+	PlantOwner       Plant = "wrong-team"       // a posting is booked on another team
+	PlantNoMask      Plant = "no-mask"          // the last words of a program are not masked
+	PlantNoOutputs   Plant = "no-outputs"       // nobody hears where outputs are kept
+	PlantOrder       Plant = "no-priority"      // jobs are submitted without their priority
+	PlantNoMax       Plant = "no-max-price"     // jobs are submitted without their highest price
+	PlantRetryAll    Plant = "retry-everything" // every exit status looks like one that asks for a retry
+	PlantBilledTwice Plant = "orphan-twice"     // an instance that was given up for lost is billed again as nobody's
+	PlantFirmInTime  Plant = "no-on-demand"     // nothing on-demand is ever shown to the server
 )
 
 // Log is the durable part of the world: what a restart reads.
@@ -61,9 +77,20 @@ type World struct {
 	instances map[string]*instance
 	byKey     map[string]*instance
 	order     []*instance
-	blobs     map[string]int64 // newest published step by job
+	blobs     map[string]int64  // newest published step by job
+	saver     map[string]int    // epoch of the attempt that published it
+	claims    map[string]int    // epoch of the newest attempt that began
+	outputs   map[string]string // where the newest outputs are kept, by job
+	failed    map[string]int    // how many of its failures the job's program has come to
 	faults    faults
+	script    *script // nil: drawn
 	launchN   int
+	leave     time.Duration // an agent without a server for so long leaves; 0: never
+	asleep    time.Time     // until then timers do not fire
+	skew      time.Duration // how far the server's clock is ahead
+
+	// watch is shown each step, where it is set.
+	watch func(core.Event, core.Outcome)
 
 	// Seen counts what occurred: kinds of events and actions, and actions × faults.
 	Seen map[string]int
@@ -74,25 +101,15 @@ type World struct {
 	jobs   []simJob
 
 	calm  bool // no faults, exponential spans: a forecast
+	keeps bool // keeps the log, so that a restart can read it
 	start time.Time
 	first plan.Decision
 }
 
 // faults are the odds of each fault, drawn by the seed.
 type faults struct {
-	Refuse, LoseAnswer, Late, Twice, Crash, Silent, TermFail float64
-	onDemandFails                                            bool
-}
-
-// zone is a spot market with its spans of availability.
-type zone struct {
-	name             string
-	spot, firm       market.OfferID // "": not for sale there
-	offer, firmOffer market.Offer
-	rate, firmRate   money.Rate
-	open             bool
-	notice           time.Duration
-	up, down         time.Duration // mean spans of a forecast
+	Refuse, LoseAnswer, Late, Twice, Crash, Silent, TermFail, Unlisted float64
+	onDemandFails                                                      bool
 }
 
 type instance struct {
@@ -108,15 +125,6 @@ type instance struct {
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
-
-type simJob struct {
-	id    string
-	terms core.Terms
-	steps int64
-	pace  float64 // steps an hour
-	boot  time.Duration
-	save  time.Duration
-}
 
 type entry struct {
 	at time.Time
@@ -149,6 +157,32 @@ func (w *World) at(t time.Time, do func()) {
 	heap.Push(&w.heap, entry{at: t, n: w.count, do: do})
 }
 
+// horizon is when a simulated life is cut off; every job is over long before.
+const horizon = 60 * 24 * time.Hour
+
+// newWorld returns a world before anything has happened in it.
+func newWorld(rng *rand.Rand, at time.Time) *World {
+	return &World{
+		rng: rng, now: at, start: at, m: core.New(), up: true, keeps: true, leave: 30 * time.Minute,
+		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{},
+		blobs: map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{}, failed: map[string]int{},
+	}
+}
+
+// next lets the next thing happen; false: nothing will ever happen again.
+func (w *World) next() bool {
+	if len(w.heap) == 0 {
+		return false
+	}
+	e := heap.Pop(&w.heap).(entry)
+	w.now = e.at
+	if w.now.Before(w.asleep) {
+		w.now = w.asleep
+	}
+	e.do()
+	return true
+}
+
 func (w *World) tell(format string, args ...any) {
 	fmt.Fprintf(&w.Story, "%9s  %s\n", w.now.Sub(w.start).Round(time.Second), fmt.Sprintf(format, args...))
 }
@@ -172,11 +206,53 @@ func (w *World) step(b core.Body) bool {
 	}
 	if w.chance(w.faults.Crash) && w.chance(0.5) {
 		w.saw("fault crash before write × " + b.Kind())
-		w.crash()
+		w.crash(time.Duration(5+w.rng.IntN(200)) * time.Second)
 		return false
 	}
-	e := core.Event{At: w.now, Schema: core.Schema, Tenant: "default", Body: b}
+	e := core.Event{At: w.now.Add(w.skew), Schema: core.Schema, Tenant: "default", Body: b}
+	if e.At.Before(w.m.Now()) { // as the shell does with a clock that was set back
+		e.At = w.m.Now()
+	}
 	out := w.m.Step(e)
+	w.write(e, out)
+	for i, p := range out.Postings {
+		if w.plant == PlantDropBill && i == 1 {
+			continue
+		}
+		if w.plant == PlantOwner && p.Line == 2 {
+			p.Owner.Team = "another"
+		}
+		w.postings = append(w.postings, p)
+	}
+	if w.watch != nil {
+		w.watch(e, out)
+	}
+	w.saw("event " + b.Kind())
+	w.schedule(out.Wake)
+	crash := w.chance(w.faults.Crash)
+	for _, a := range out.Actions {
+		w.saw("action " + a.Kind())
+		crash = crash || w.script != nil && w.script.dies == a.Kind()
+		if crash {
+			w.saw("fault crash before act × " + a.Kind())
+			continue
+		}
+		w.act(a)
+	}
+	if crash {
+		w.crash(time.Duration(5+w.rng.IntN(200)) * time.Second)
+	} else if w.keeps && w.faults.Crash > 0 && len(w.log)%37 == 0 {
+		w.snap, _ = w.m.Snapshot()
+		w.snapAt = len(w.log)
+	}
+	return true
+}
+
+// write appends to the log.
+func (w *World) write(e core.Event, out core.Outcome) {
+	if !w.keeps {
+		return
+	}
 	ej, err := json.Marshal(e)
 	if err != nil {
 		panic(err)
@@ -186,30 +262,6 @@ func (w *World) step(b core.Body) bool {
 		panic(err)
 	}
 	w.log = append(w.log, logged{ej, dj})
-	for i, p := range out.Postings {
-		if w.plant == PlantDropBill && i == 1 {
-			continue
-		}
-		w.postings = append(w.postings, p)
-	}
-	w.saw("event " + b.Kind())
-	w.schedule(out.Wake)
-	crash := w.chance(w.faults.Crash)
-	for _, a := range out.Actions {
-		w.saw("action " + a.Kind())
-		if crash {
-			w.saw("fault crash before act × " + a.Kind())
-			continue
-		}
-		w.act(a)
-	}
-	if crash {
-		w.crash()
-	} else if len(w.log)%37 == 0 {
-		w.snap, _ = w.m.Snapshot()
-		w.snapAt = len(w.log)
-	}
-	return true
 }
 
 func (w *World) schedule(wake time.Time) {
@@ -217,9 +269,12 @@ func (w *World) schedule(wake time.Time) {
 		return
 	}
 	w.tick = wake
-	at := wake
+	at := wake.Add(-w.skew)
 	if at.Before(w.now) {
 		at = w.now
+	}
+	if w.plant == PlantNoTick {
+		at = at.Add(2 * time.Hour)
 	}
 	w.at(at, func() {
 		if w.tick.Equal(wake) {
@@ -229,16 +284,20 @@ func (w *World) schedule(wake time.Time) {
 	})
 }
 
-// crash kills the server; it comes back a while later from what is durable.
-func (w *World) crash() {
+// crash kills the server; it comes back after that time from what is durable.
+func (w *World) crash(away time.Duration) {
 	before, err := w.m.Snapshot()
 	if err != nil {
 		panic(err)
 	}
-	durable := uint64(len(w.log)) == w.m.Seq()
+	durable := !w.keeps || uint64(len(w.log)) == w.m.Seq()
 	w.up = false
 	w.tell("server dies")
-	w.after(time.Duration(5+w.rng.IntN(200))*time.Second, func() { w.restart(before, durable) })
+	if w.script != nil {
+		w.script.dies = ""
+		away = max(away, w.script.away)
+	}
+	w.after(away, func() { w.restart(before, durable) })
 }
 
 // restart builds the machine again from the snapshot and the log after it, and
@@ -299,7 +358,7 @@ func (w *World) sweep() {
 	}
 	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
 	for _, i := range w.order {
-		if i.running() {
+		if i.running() && !w.unlisted(i) {
 			b.Running = append(b.Running, core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from})
 		}
 	}
@@ -336,154 +395,3 @@ func (w *World) quotes() {
 
 // firmRate is what an hour on-demand costs in a drawn market.
 const firmRate = money.Rate(3_060_000_000_000)
-
-// zone returns the zone of that name, new where there is none.
-func (w *World) zone(name string) *zone {
-	for _, z := range w.zones {
-		if z.name == name {
-			return z
-		}
-	}
-	z := &zone{name: name}
-	w.zones = append(w.zones, z)
-	return z
-}
-
-// act does an action in the simulated world, with its faults.
-func (w *World) act(a core.Action) {
-	switch a := a.(type) {
-	case core.Launch:
-		w.launch(a)
-	case core.Terminate:
-		d := time.Duration(1+w.rng.IntN(20)) * time.Second
-		if w.chance(w.faults.TermFail) {
-			w.saw("fault late × terminate")
-			d += 3 * time.Minute
-		}
-		w.after(d, func() {
-			if i := w.instances[a.Instance]; i != nil {
-				w.end(i, "terminated")
-				w.endTold(i)
-			}
-		})
-	case core.Drain:
-		d := time.Duration(1+w.rng.IntN(3)) * time.Second
-		if w.chance(w.faults.Late) {
-			w.saw("fault late × drain")
-			d += 30 * time.Second
-		}
-		w.after(d, func() {
-			for _, i := range w.order {
-				if i.key == a.Attempt && i.running() && i.agent != nil {
-					i.agent.drain("drained")
-				}
-			}
-		})
-	case core.Notify:
-		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
-	}
-}
-
-func (w *World) launch(a core.Launch) {
-	if i := w.byKey[a.Attempt]; i != nil && w.plant != PlantNoKey {
-		w.answer(i) // the key rents once
-		return
-	}
-	var z *zone
-	spot := false
-	for _, c := range w.zones {
-		if c.spot == a.Offer || c.firm == a.Offer {
-			z, spot = c, c.spot == a.Offer
-		}
-	}
-	refuse := z == nil || spot && !z.open
-	if !refuse && w.chance(w.faults.Refuse) && (spot || w.faults.onDemandFails) {
-		w.saw("fault refused × launch")
-		refuse = true
-	}
-	if refuse {
-		w.after(time.Second, func() { w.step(core.LaunchRefused{Launch: a.Attempt, Reason: "no_capacity"}) })
-		return
-	}
-	w.launchN++
-	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: a.Attempt, offer: z.offer, from: w.now}
-	rate := z.rate
-	if !spot {
-		i.offer, rate = z.firmOffer, z.firmRate
-	}
-	i.segments = []market.Segment{{From: w.now, Rate: rate}}
-	for _, other := range w.order {
-		if other.key == a.Attempt && w.byKey[a.Attempt] != nil && other.running() {
-			w.breaks("rented twice: %s has %s and %s", a.Attempt, other.id, i.id)
-		}
-	}
-	w.instances[i.id], w.byKey[a.Attempt] = i, i
-	w.order = append(w.order, i)
-	w.tell("rent %s for %s: %s", i.id, a.Attempt, a.Offer)
-	w.boot(i)
-	w.answer(i)
-}
-
-// answer tells the core that the launch was granted, unless the answer is lost.
-func (w *World) answer(i *instance) {
-	b := core.LaunchDone{Launch: i.key, Instance: i.id, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
-	d := time.Second
-	switch {
-	case w.chance(w.faults.LoseAnswer):
-		w.saw("fault answer lost × launch")
-		w.after(2*time.Minute, w.sweep)
-		return
-	case w.chance(w.faults.Late):
-		w.saw("fault late × launch")
-		d = 40 * time.Second
-	}
-	w.after(d, func() {
-		w.step(b)
-		if w.chance(w.faults.Twice) {
-			w.saw("fault twice × launch")
-			w.step(b)
-		}
-		if !i.running() {
-			w.endTold(i)
-		}
-	})
-}
-
-// end takes the machine: its processes are gone and it is billed no longer.
-func (w *World) end(i *instance, cause string) {
-	if !i.running() {
-		return
-	}
-	i.until, i.cause = w.now, cause
-	if i.agent != nil {
-		i.agent.dead = true
-	}
-	a := core.Attempt{From: i.from, Rates: i.segments}
-	i.bill = []core.BillLine{{Amount: a.Cost(i.until), Currency: money.USD}}
-	if low := i.from.Add(time.Minute); i.until.Before(low) {
-		i.bill = append(i.bill, core.BillLine{Rule: "minimum", Amount: a.Cost(low).Sub(a.Cost(i.until)), Currency: money.USD})
-	}
-	if cause == "interrupted" && i.until.Sub(i.from) < i.offer.Billing.FreeIfInterruptedWithin {
-		total := money.Amount{}
-		for _, l := range i.bill {
-			total = total.Add(l.Amount)
-		}
-		i.bill = append(i.bill, core.BillLine{Rule: "interrupted-early", Amount: total.Neg(), Currency: money.USD})
-	}
-	w.tell("end %s: %s after %v", i.id, cause, i.until.Sub(i.from))
-}
-
-// endTold tells the core of an ended instance until it is durable.
-func (w *World) endTold(i *instance) {
-	if i.running() || w.up && !w.m.Knows(i.id) {
-		return
-	}
-	ok := w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
-	if ok && w.chance(w.faults.Twice) {
-		w.saw("fault twice × instance_ended")
-		w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
-	}
-	if !ok {
-		w.after(30*time.Second, func() { w.endTold(i) })
-	}
-}

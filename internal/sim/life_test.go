@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -15,15 +14,10 @@ import (
 	"scrimp/internal/size"
 )
 
-// horizon is when a simulated life is cut off; every job is over long before.
-const horizon = 60 * 24 * time.Hour
-
 // Run lives the life that the seed draws and checks every property of it.
 func Run(seed uint64, plant Plant) *World {
-	w := &World{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5c81)), plant: plant, now: epoch, m: core.New(), up: true,
-		instances: map[string]*instance{}, byKey: map[string]*instance{}, blobs: map[string]int64{}, Seen: map[string]int{}, start: epoch,
-	}
+	w := newWorld(rand.New(rand.NewPCG(seed, 0x5c81)), epoch)
+	w.seed, w.plant = seed, plant
 	w.draw()
 	cfg := core.DefaultConfig()
 	cfg.MaxRunning = 1 + w.rng.IntN(3)
@@ -33,9 +27,10 @@ func Run(seed uint64, plant Plant) *World {
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)
 	for len(w.heap) > 0 && w.now.Sub(epoch) < horizon {
-		e := heap.Pop(&w.heap).(entry)
-		w.now = e.at
-		e.do()
+		w.next()
+		if plant != PlantNone && len(w.Broken) > 0 {
+			break
+		}
 		if w.up && w.m.Quiet() && w.allTold() {
 			break
 		}
@@ -235,7 +230,7 @@ func (w *World) check() {
 		if j.SavedStep > w.blobs[j.ID] {
 			w.breaks("work: %s counts on step %d, only %d was published", j.ID, j.SavedStep, w.blobs[j.ID])
 		}
-		if j.State == core.Succeeded && j.Why == "completed" && j.Total > 0 && w.blobs[j.ID] < j.Total {
+		if j.Terms.Saves && j.State == core.Succeeded && j.Why == "completed" && j.Total > 0 && w.blobs[j.ID] < j.Total {
 			w.breaks("work: %s is done at step %d of %d", j.ID, w.blobs[j.ID], j.Total)
 		}
 		w.promises(j)

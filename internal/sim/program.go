@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"encoding/json"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// simJob is a job with what nobody but its program knows.
+type simJob struct {
+	id      string
+	terms   core.Terms
+	spec    json.RawMessage
+	steps   int64
+	pace    float64 // steps an hour
+	boot    time.Duration
+	save    time.Duration
+	outputs bool   // it leaves folders that are kept
+	secret  string // value that the program was given; it never belongs into the log
+	program
+}
+
+// program is how a job's program behaves. Steps count over the whole job; 0 is never.
+type program struct {
+	fails []failure // in this order, each once
+	flat  int64     // from here on its loss falls no more
+	nan   int64     // from here on its loss is no number
+	hangs int64     // here it stops making steps, and its machine does nothing
+	deaf  bool      // it takes no notice of the signal to save and end, and is killed after the grace
+}
+
+// failure is an end of the program with a status other than 0.
+type failure struct {
+	step  int64 // where it comes to it
+	exit  int
+	setup bool // the commands before the program failed
+}
+
+// loss is what the program reports after that step, and whether it is a number.
+func (j *simJob) loss(step int64) (float64, bool) {
+	if j.nan > 0 && step >= j.nan {
+		return 0, false
+	}
+	if j.flat > 0 {
+		step = min(step, j.flat)
+	}
+	return 5 - float64(4*float64(step)/float64(max(j.steps, 1))), true
+}
+
+// sleeps puts the machine that all of this runs on to sleep: programs make no
+// steps, timers fire late, and time passes all the same.
+func (w *World) sleeps(d time.Duration) {
+	w.asleep = w.now.Add(d)
+	for _, i := range w.order {
+		if a := i.agent; a != nil && i.running() && !a.began.IsZero() {
+			a.began, a.captured = a.began.Add(d), a.captured.Add(d)
+		}
+	}
+}
+
+// script says what a drawn life leaves to chance; a scenario sets it.
+type script struct {
+	refuse   []string        // reasons why the next launches are refused
+	unheard  int             // answers to launches that get lost
+	pending  time.Duration   // how long a launch is being granted
+	slow     time.Duration   // how long giving a machine back takes
+	unlisted map[string]bool // instances that the provider's inventory leaves out
+	dies     string          // kind of action before which the server dies next
+	away     time.Duration   // for how long it does, at least
+	silent   time.Duration   // without word from an agent before the server says so; 0: never
+}
+
+// unlisted reports whether the provider's inventory leaves the instance out.
+func (w *World) unlisted(i *instance) bool {
+	if w.script != nil {
+		return w.script.unlisted[i.id]
+	}
+	if w.chance(w.faults.Unlisted) {
+		w.saw("fault unlisted × inventory")
+		return true
+	}
+	return false
+}

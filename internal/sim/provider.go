@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// act does an action in the simulated world, with its faults.
+func (w *World) act(a core.Action) {
+	switch a := a.(type) {
+	case core.Launch:
+		w.launch(a)
+	case core.Terminate:
+		d := w.delay(1, 20)
+		if w.script != nil {
+			d = max(d, w.script.slow)
+		}
+		if w.chance(w.faults.TermFail) {
+			w.saw("fault late × terminate")
+			d += 3 * time.Minute
+		}
+		w.after(d, func() {
+			if i := w.instances[a.Instance]; i != nil {
+				w.end(i, "terminated")
+				w.endTold(i)
+			}
+		})
+	case core.Drain:
+		d := w.delay(1, 3)
+		if w.chance(w.faults.Late) {
+			w.saw("fault late × drain")
+			d += 30 * time.Second
+		}
+		w.after(d, func() {
+			for _, i := range w.order {
+				if i.key == a.Attempt && i.running() && i.agent != nil {
+					i.agent.drain("drained")
+				}
+			}
+		})
+	case core.Notify:
+		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
+	}
+}
+
+func (w *World) launch(a core.Launch) {
+	if i := w.byKey[a.Attempt]; i != nil && w.plant != PlantNoKey {
+		w.answer(i) // the key rents once
+		return
+	}
+	var z *zone
+	spot := false
+	for _, c := range w.zones {
+		if c.spot == a.Offer || c.firm == a.Offer {
+			z, spot = c, c.spot == a.Offer
+		}
+	}
+	reason := "no_capacity"
+	refuse := z == nil || spot && !z.open
+	switch {
+	case refuse:
+	case a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate:
+		refuse, reason = true, "price"
+	case w.script != nil && len(w.script.refuse) > 0:
+		refuse, reason = true, w.script.refuse[0]
+		w.script.refuse = w.script.refuse[1:]
+	}
+	if !refuse && w.chance(w.faults.Refuse) && (spot || w.faults.onDemandFails) {
+		w.saw("fault refused × launch")
+		refuse = true
+	}
+	if refuse {
+		w.after(time.Second, func() { w.step(core.LaunchRefused{Launch: a.Attempt, Reason: reason}) })
+		return
+	}
+	if w.script != nil && w.script.pending > 0 {
+		w.after(w.script.pending, func() { w.grant(a, z, spot) })
+		return
+	}
+	if w.plant == PlantSlowFirm && !spot {
+		w.after(time.Hour, func() { w.grant(a, z, spot) })
+		return
+	}
+	w.grant(a, z, spot)
+}
+
+func rateOf(z *zone, spot bool) money.Rate {
+	if spot {
+		return z.rate
+	}
+	return z.firmRate
+}
+
+// grant rents the machine.
+func (w *World) grant(a core.Launch, z *zone, spot bool) {
+	if i := w.byKey[a.Attempt]; i != nil && w.plant != PlantNoKey { // asked twice while it was pending
+		w.answer(i)
+		return
+	}
+	w.launchN++
+	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: a.Attempt, offer: z.offer, from: w.now}
+	if !spot {
+		i.offer = z.firmOffer
+	}
+	i.segments = []market.Segment{{From: w.now, Rate: rateOf(z, spot)}}
+	for _, other := range w.order {
+		if other.key == a.Attempt && w.byKey[a.Attempt] != nil && other.running() {
+			w.breaks("rented twice: %s has %s and %s", a.Attempt, other.id, i.id)
+		}
+	}
+	w.instances[i.id], w.byKey[a.Attempt] = i, i
+	w.order = append(w.order, i)
+	w.tell("rent %s for %s: %s", i.id, a.Attempt, a.Offer)
+	w.boot(i)
+	w.answer(i)
+}
+
+// delay is a drawn number of seconds; the least of them in a scenario.
+func (w *World) delay(least, spread int) time.Duration {
+	if w.script != nil {
+		return time.Duration(least) * time.Second
+	}
+	return time.Duration(least+w.rng.IntN(spread)) * time.Second
+}
+
+// answer tells the core that the launch was granted, unless the answer is lost.
+func (w *World) answer(i *instance) {
+	b := core.LaunchDone{Launch: i.key, Instance: i.id, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
+	d := time.Second
+	switch {
+	case w.script != nil && w.script.unheard > 0:
+		w.script.unheard--
+		w.after(2*time.Minute, w.sweep)
+		return
+	case w.chance(w.faults.LoseAnswer):
+		w.saw("fault answer lost × launch")
+		w.after(2*time.Minute, w.sweep)
+		return
+	case w.chance(w.faults.Late):
+		w.saw("fault late × launch")
+		d = 40 * time.Second
+	}
+	w.after(d, func() {
+		w.step(b)
+		if w.chance(w.faults.Twice) {
+			w.saw("fault twice × launch")
+			w.step(b)
+		}
+		if !i.running() {
+			w.endTold(i)
+		}
+	})
+}
+
+// end takes the machine: its processes are gone and it is billed no longer.
+func (w *World) end(i *instance, cause string) {
+	if !i.running() {
+		return
+	}
+	i.until, i.cause = w.now, cause
+	if i.agent != nil {
+		i.agent.dead = true
+	}
+	rules := i.offer.Billing
+	rules.Minimum = max(rules.Minimum, time.Minute)
+	segments := i.segments
+	if w.plant == PlantDearer {
+		segments = append(slices.Clone(segments), market.Segment{From: i.from.Add(time.Hour), Rate: 10 * firmRate})
+		slices.SortStableFunc(segments, func(a, b market.Segment) int { return a.From.Compare(b.From) })
+	}
+	for _, l := range market.Bill(rules, segments, i.until, cause == "interrupted") {
+		i.bill = append(i.bill, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: money.USD})
+	}
+	w.tell("end %s: %s after %v", i.id, cause, i.until.Sub(i.from))
+}
+
+// endTold tells the core of an ended instance until it is durable.
+func (w *World) endTold(i *instance) {
+	if i.running() || w.up && !w.m.Knows(i.id) {
+		return
+	}
+	ok := w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
+	if ok && w.chance(w.faults.Twice) {
+		w.saw("fault twice × instance_ended")
+		w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
+	}
+	if !ok {
+		w.after(30*time.Second, func() { w.endTold(i) })
+	}
+}

@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// TestScenarios plays each file of testdata/scenario: commands above the line
+// of dashes, the story that they lead to below. -update writes the stories anew.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenario/*.txt")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d scenario files, want 25 or more (%v)", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			commands, want, found := strings.Cut(string(b), "----\n")
+			if !found && !*update {
+				t.Fatalf("%s has no line of dashes: go test ./internal/sim -run TestScenarios -update", file)
+			}
+			if !strings.HasPrefix(commands, "# ") {
+				t.Errorf("%s begins with no sentence that says what must hold", file)
+			}
+			got, broken, err := tellStory(commands)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range broken {
+				t.Errorf("%s", b)
+			}
+			if again, _, _ := tellStory(commands); again != got {
+				t.Error("the same scenario told two stories")
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(commands+"----\n"+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("go test ./internal/sim -run 'TestScenarios/%s' -update, and read the diff\n%s", filepath.Base(file[:len(file)-4]), diff(want, got))
+			}
+		})
+	}
+}
+
+// diff shows the first line that is not as it was, with what stands around it.
+func diff(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	part := func(s []string) string { return strings.Join(s[max(0, min(n-2, len(s))):min(n+6, len(s))], "\n") }
+	return fmt.Sprintf("from line %d:\n%s\nwant:\n%s", n+1, part(b), part(a))
+}
+
+// tellStory plays the commands and returns what happened, and what should not have.
+func tellStory(commands string) (text string, broken []string, err error) {
+	s := &stage{w: newWorld(rand.New(rand.NewPCG(1, 1)), epoch), said: map[string]string{}, saves: map[string]int{}, step: map[string]int64{}}
+	s.w.script = &script{unlisted: map[string]bool{}, silent: 10 * time.Minute}
+	s.w.watch = s.tell
+	s.cfg = core.DefaultConfig()
+	for n, line := range strings.Split(commands, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if err := s.command(line); err != nil {
+			return "", nil, fmt.Errorf("line %d: %q: %w", n+1, strings.TrimSpace(line), err)
+		}
+	}
+	if !s.ran {
+		return "", nil, fmt.Errorf("nothing is run: end with `run until done`")
+	}
+	s.receipts()
+	return s.b.String(), s.w.Broken, nil
+}
+
+// stage is a scenario as it is being played.
+type stage struct {
+	w     *World
+	b     bytes.Buffer
+	cfg   core.Config
+	ran   bool
+	said  map[string]string // last decision printed of each job
+	saves map[string]int    // checkpoints not printed yet, by attempt
+	step  map[string]int64  // in the newest of them
+	live  map[string]bool   // instances that cost something
+	todo  int               // commands whose time has not come
+
+	minutes int
+}
+
+func (s *stage) line(verb, format string, args ...any) {
+	for _, attempt := range sortedKeys(s.saves) {
+		n := s.saves[attempt]
+		delete(s.saves, attempt)
+		plural := ""
+		if n > 1 {
+			plural = "s"
+		}
+		fmt.Fprintf(&s.b, "%s  %-8s %s: %d checkpoint%s, the newest holds step %d\n", clock(s.w), "saved", attempt, n, plural, s.step[attempt])
+	}
+	fmt.Fprintf(&s.b, "%s  %-8s %s\n", clock(s.w), verb, fmt.Sprintf(format, args...))
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func clock(w *World) string { return hms(w.now.Sub(w.start)) }
+
+// hms is a span as 12h05m09s.
+func hms(d time.Duration) string {
+	d = d.Round(time.Second)
+	return fmt.Sprintf("%2dh%02dm%02ds", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+}
+
+// run lets the world go on until everything is over, or for that long.
+func (s *stage) run(limit time.Duration) {
+	w := s.w
+	if !s.ran {
+		w.step(core.Configured{Config: s.cfg})
+		w.quotes()
+		w.after(time.Minute, s.looks)
+		s.ran = true
+	}
+	end := w.now.Add(limit)
+	for len(w.heap) > 0 && !w.heap[0].at.After(end) {
+		w.next()
+		if w.up && s.todo == 0 && len(w.jobs) > 0 && w.m.Quiet() && w.allTold() {
+			return
+		}
+	}
+}
+
+// looks is what the shell does by the clock: sweeps, and agents that say nothing.
+func (s *stage) looks() {
+	w := s.w
+	s.minutes++
+	if s.minutes%5 == 0 {
+		w.sweep()
+	}
+	if w.up {
+		for _, a := range w.m.Live() {
+			i := w.instances[a.Instance]
+			switch {
+			case i == nil:
+			case !i.running():
+				w.endTold(i)
+			case i.agent != nil && a.Phase == core.Working && !a.Asking && w.now.Sub(i.agent.answered) > w.script.silent:
+				w.step(core.AgentSilent{Attempt: a.ID, Since: i.agent.answered})
+			}
+		}
+	}
+	w.after(time.Minute, s.looks)
+}

@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+)
+
+// tell prints what a step came from and what it led to.
+func (s *stage) tell(e core.Event, out core.Outcome) {
+	if s.stale(e.Body) {
+		return
+	}
+	s.rented(e.Body)
+	switch b := e.Body.(type) {
+	case core.JobSubmitted:
+		s.line("submit", "%s", b.Job)
+	case core.LaunchRefused:
+		s.line("refused", "%s: %s", b.Launch, b.Reason)
+	case core.AttemptStarted:
+		from := "from nothing"
+		if b.Restored != "" {
+			from = fmt.Sprintf("restored %s, from step %d", b.Restored, b.Step)
+		}
+		s.line("started", "%s: %s", b.Attempt, from)
+	case core.NoticeGiven:
+		s.line("notice", "%s: its machine goes in %v", b.Attempt, b.Until.Sub(e.At).Round(time.Second))
+	case core.CheckpointSaved:
+		s.saves[b.Attempt]++
+		s.step[b.Attempt] = b.Step
+	case core.AgentSilent:
+		s.line("silent", "%s: no word for %v", b.Attempt, e.At.Sub(b.Since).Round(time.Minute))
+	case core.AttemptEnded:
+		how := "not saved"
+		if b.Saved {
+			how = "saved"
+		}
+		if b.Outputs != "" {
+			how += ", outputs kept"
+		}
+		if b.Error != "" {
+			how += ": " + b.Error
+		}
+		s.line("program", "%s: %s with status %d at step %d, %s", b.Attempt, b.Reason, b.Exit, b.Step, how)
+	case core.InstanceEnded:
+		lines := []string{}
+		for _, l := range b.Bill {
+			rule := l.Rule
+			if rule == "" {
+				rule = "seconds"
+			}
+			lines = append(lines, rule+" "+dollars(l.Amount))
+		}
+		s.line("gone", "%s: %s after %s, bill %s", b.Instance, b.Cause, strings.TrimSpace(hms(b.Until.Sub(s.w.instances[b.Instance].from))), strings.Join(lines, ", "))
+	}
+	for _, d := range out.Decisions {
+		s.decision(d)
+	}
+	for _, a := range out.Actions {
+		switch a := a.(type) {
+		case core.Launch:
+			s.line("launch", "%s: %s", a.Attempt, a.Offer)
+		case core.Drain:
+			s.line("drain", "%s: %s", a.Attempt, a.Why)
+		case core.Terminate:
+			s.line("return", "%s: %s", a.Instance, a.Why)
+		case core.Notify:
+			s.line("job", "%s is %s: %s", a.Job, a.State, a.Why)
+		}
+	}
+	if b, ok := e.Body.(core.InstanceEnded); ok {
+		s.posted(b.Instance)
+	}
+}
+
+// rented prints what is new and what is missing among the machines that cost something.
+func (s *stage) rented(b core.Body) {
+	now := map[string]bool{}
+	for _, a := range s.w.m.Live() {
+		if a.Instance == "" {
+			continue
+		}
+		now[a.Instance] = true
+		if !s.live[a.Instance] {
+			verb := "granted"
+			if _, found := b.(core.InventorySeen); found {
+				verb = "found"
+			}
+			s.line(verb, "%s: %s at %s", a.ID, a.Instance, price(a.Rates[0].Rate))
+		}
+	}
+	if _, inventory := b.(core.InventorySeen); inventory {
+		for _, id := range sortedKeys(s.live) {
+			if !now[id] {
+				s.line("missing", "%s is not in the provider's inventory", id)
+			}
+		}
+	}
+	s.live = now
+}
+
+// stale prints messages that nobody listens to any more.
+func (s *stage) stale(b core.Body) bool {
+	attempt := ""
+	switch b := b.(type) {
+	case core.AttemptStarted:
+		attempt = b.Attempt
+	case core.CheckpointSaved:
+		attempt = b.Attempt
+	case core.AttemptEnded:
+		attempt = b.Attempt
+	default:
+		return false
+	}
+	if _, live := s.w.m.Attempt(attempt); live {
+		return false
+	}
+	s.line("stale", "%s says %s, and nothing changes", attempt, b.Kind())
+	return true
+}
+
+func (s *stage) decision(d core.Decision) {
+	take := string(d.Take)
+	if take == "" {
+		take = "nothing"
+	}
+	short := fmt.Sprintf("%s %s", take, d.Why)
+	if s.said[d.Job] == short {
+		return
+	}
+	s.said[d.Job] = short
+	text := fmt.Sprintf("%s: %s, %s; %s", d.Job, take, d.Why, d.Mode)
+	if d.HasSlack {
+		text += fmt.Sprintf(", slack %s", strings.TrimSpace(hms(d.Slack)))
+	}
+	var not []string
+	j, _ := s.w.m.Job(d.Job)
+	for _, r := range j.Last.Rejected {
+		not = append(not, fmt.Sprintf("%s (%s)", r.Offer, r.Why))
+	}
+	if len(not) > 0 {
+		text += "; not " + strings.Join(not, ", ")
+	}
+	s.line("decide", "%s", text)
+}
+
+// posted prints what the ledger says of an instance that is gone.
+func (s *stage) posted(instance string) {
+	parts, whose := s.byUse(func(o ledger.Owner) bool { return o.Instance == instance })
+	if whose == "" {
+		whose = "nobody"
+	}
+	s.line("books", "%s of %s: %s", instance, whose, parts)
+}
+
+func (s *stage) byUse(mine func(ledger.Owner) bool) (text, whose string) {
+	sums := map[string]money.Amount{}
+	for _, p := range s.w.postings {
+		if !mine(p.Owner) {
+			continue
+		}
+		whose = p.Owner.Attempt
+		if _, u, ok := p.To.IsCost(); ok {
+			sums[string(u)] = sums[string(u)].Add(p.Amount)
+		}
+		if _, u, ok := p.From.IsCost(); ok {
+			sums[string(u)] = sums[string(u)].Sub(p.Amount)
+		}
+	}
+	var parts []string
+	for _, u := range sortedKeys(sums) {
+		if !sums[u].IsZero() {
+			parts = append(parts, u+" "+dollars(sums[u]))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing", whose
+	}
+	return strings.Join(parts, ", "), whose
+}
+
+// receipts prints what became of each job, and holds the properties of a life that has ended.
+func (s *stage) receipts() {
+	w := s.w
+	over := true
+	for j := range w.m.Jobs() {
+		over = over && j.State.Over()
+		saved := "no checkpoint"
+		if j.HasSaved {
+			saved = fmt.Sprintf("checkpoint at step %d", j.SavedStep)
+		}
+		when := "still"
+		if !j.Finished.IsZero() {
+			when = "after " + strings.TrimSpace(hms(j.Finished.Sub(j.Submitted)))
+		}
+		fmt.Fprintf(&s.b, "receipt  %s: %s (%s) %s, %s\n", j.ID, j.State, j.Why, when, saved)
+		cost := dollars(j.Spent(w.now))
+		if j.Terms.HasBudget {
+			cost += " of " + dollars(j.Terms.Budget)
+		}
+		uses, _ := s.byUse(func(o ledger.Owner) bool { return o.Job == j.ID })
+		fmt.Fprintf(&s.b, "         cost %s: %s\n", cost, uses)
+		taken := 0
+		for _, a := range j.Attempts {
+			if a.Taken() {
+				taken++
+			}
+		}
+		text := fmt.Sprintf("%d attempts, %d interruptions", len(j.Attempts), taken)
+		if d := j.Terms.Deadline; !d.IsZero() && j.State == core.Succeeded {
+			if j.Finished.After(d) {
+				text += ", " + strings.TrimSpace(hms(j.Finished.Sub(d))) + " late"
+			} else {
+				text += ", " + strings.TrimSpace(hms(d.Sub(j.Finished))) + " early"
+			}
+		}
+		if j.Outputs != "" {
+			text += ", " + j.Outputs
+		}
+		fmt.Fprintf(&s.b, "         %s\n", text)
+	}
+	if over && w.up {
+		w.check()
+		if len(w.Broken) == 0 {
+			fmt.Fprintf(&s.b, "ledger   %d postings agree with the provider's bills\n", len(w.postings))
+		}
+	}
+}
+
+func dollars(a money.Amount) string { return money.Format(a, money.USD, 4) }
+
+func price(r money.Rate) string { return "$" + r.String() + "/h" }
