@@ -172,7 +172,7 @@ func (c *Control) look(ctx context.Context) {
 func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
 	c.mu.Lock()
 	known := c.listed[i.ID]
-	if !known && c.machine.Knows(i.ID) {
+	if !known && c.machine.Awaits(i.ID) {
 		c.listed[i.ID] = true
 	} else {
 		known = true
@@ -202,7 +202,7 @@ func (c *Control) sweep(ctx context.Context) {
 		return
 	}
 	b := core.InventorySeen{Provider: c.name, AsOf: asOf}
-	news := false
+	news, ended := false, false
 	c.Read(func(m *core.Machine) {
 		shown := map[string]bool{}
 		for _, i := range list {
@@ -210,19 +210,21 @@ func (c *Control) sweep(ctx context.Context) {
 			if i.State == provider.Running {
 				b.Running = append(b.Running, core.Rented{Instance: i.ID, Launch: i.Key, Offer: i.Offer, Rate: i.Rate, From: i.Launched})
 				news = news || !m.Knows(i.ID)
+			} else {
+				ended = ended || m.Awaits(i.ID)
 			}
 		}
 		for _, a := range m.Live() {
 			news = news || a.Instance != "" && !shown[a.Instance]
 		}
 	})
-	if !news {
-		return
-	}
 	for _, i := range list {
-		if i.State == provider.Ended {
+		if ended && i.State == provider.Ended {
 			c.tellEnded(ctx, i)
 		}
+	}
+	if !news {
+		return
 	}
 	e := c.event(c.Now(), b)
 	e.Actor = "provider:" + c.name

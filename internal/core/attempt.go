@@ -305,8 +305,13 @@ func (m *Machine) retries(j *Job, exit int) bool {
 
 // ended takes the end of an instance and its bill.
 func (m *Machine) ended(out *Outcome, b InstanceEnded) {
-	if r, ok := m.orphans[b.Instance]; ok {
-		delete(m.orphans, b.Instance)
+	r, orphan := m.orphans[b.Instance]
+	delete(m.orphans, b.Instance)
+	switch a := m.given[b.Instance]; {
+	case a != nil:
+		m.late(out, a, b)
+		return
+	case orphan:
 		m.bookOrphan(out, r, b)
 		return
 	}
@@ -337,6 +342,7 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 		a.LostTime += max(0, until.Sub(a.Kept))
 	}
 	m.keep(out, j, a, use, until)
+	m.level(out, j, a)
 	m.bill(out, j, a, b.Bill)
 	j.GPUServed += time.Duration(a.GPUs) * until.Sub(a.From)
 	if o := m.offers[a.Offer]; o != nil && a.Capacity == market.Spot {
@@ -364,6 +370,27 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 	m.requeue(j, cmp.Or(a.End, "lost"))
 }
 
+// late takes the end of an instance that was given up for lost: what it cost
+// longer than we knew was for nothing.
+func (m *Machine) late(out *Outcome, a *Attempt, b InstanceEnded) {
+	delete(m.given, b.Instance)
+	a.GivenUp = false
+	j, before, known := m.jobs[a.Job], a.Posted.Add(a.Rules), a.Until
+	if b.Until.After(m.now) {
+		b.Until = m.now
+	}
+	if b.Until.After(a.Until) {
+		a.Until, a.Cause = b.Until, b.Cause
+		a.LostTime += a.Until.Sub(known)
+		j.GPUServed += time.Duration(a.GPUs) * a.Until.Sub(known)
+	}
+	m.keep(out, j, a, ledger.Lost, a.Until)
+	m.bill(out, j, a, b.Bill)
+	if slices.Contains(j.Attempts[:j.Closed], a) {
+		j.Settled = j.Settled.Add(a.Posted.Add(a.Rules).Sub(before))
+	}
+}
+
 // inventory compares what a provider shows with what we know: adopts launches
 // whose answer was lost, gives back what nobody owns, and notices what is gone.
 func (m *Machine) inventory(out *Outcome, b InventorySeen) {
@@ -383,6 +410,7 @@ func (m *Machine) inventory(out *Outcome, b InventorySeen) {
 		for _, a := range j.Attempts[j.Closed:] {
 			if a.Instance != "" && a.Live() && a.Provider == b.Provider && !shown[a.Instance] && a.From.Before(b.AsOf) {
 				m.ended(out, InstanceEnded{Instance: a.Instance, Until: b.AsOf, Cause: "interrupted"})
+				a.GivenUp, m.given[a.Instance] = true, a
 			}
 		}
 	}

@@ -31,6 +31,27 @@ func (m *Machine) keep(out *Outcome, j *Job, a *Attempt, use ledger.Use, t time.
 	a.Kept = t
 }
 
+// level takes back what was settled beyond the end of an attempt, as by a clock
+// that was ahead: from the largest use first, so that nothing of it stays open.
+func (m *Machine) level(out *Outcome, j *Job, a *Attempt) {
+	for a.Uses[ledger.Open].Sign() < 0 {
+		use, most := ledger.Open, money.Amount{}
+		for u, v := range a.Uses {
+			if c := v.Cmp(most); c > 0 || c == 0 && v.Sign() > 0 && u < use {
+				use, most = u, v
+			}
+		}
+		if use == ledger.Open {
+			return
+		}
+		part := money.Amount{}.Sub(a.Uses[ledger.Open])
+		if most.Cmp(part) < 0 {
+			part = most
+		}
+		m.move(out, j, a, part, use, ledger.Open, "settled_too_far")
+	}
+}
+
 // until is up to when the attempt is billed as far as is known now.
 func (m *Machine) until(a *Attempt) time.Time {
 	if !a.Until.IsZero() {

@@ -92,6 +92,11 @@ func Restore(b json.RawMessage) (*Machine, error) {
 		if !j.Wake.IsZero() {
 			heap.Push(&m.wakes, wake{j.Wake, j})
 		}
+		for _, a := range j.Attempts {
+			if a.GivenUp {
+				m.given[a.Instance] = a
+			}
+		}
 		for _, a := range j.Attempts[j.Closed:] {
 			if !a.Live() {
 				continue
@@ -194,6 +199,12 @@ type Listing struct {
 
 // Head returns the hash of the tenant's last posting.
 func (m *Machine) Head(tenant string) ledger.Hash { return m.heads[tenant] }
+
+// Awaits reports whether the end of the instance would still be booked: it is
+// counted among those that cost something, or it was given up without a bill.
+func (m *Machine) Awaits(instance string) bool {
+	return m.Knows(instance) || m.given[instance] != nil
+}
 
 // Knows reports whether the instance is counted among those that cost something now.
 func (m *Machine) Knows(instance string) bool {

@@ -136,7 +136,8 @@ type Attempt struct {
 	Asking     bool                        `json:"asking,omitempty"` // a Terminate is out
 	IdleFrom   time.Time                   `json:"idle_from,omitzero"`
 	LostTime   time.Duration               `json:"lost_ns,omitempty"`
-	CPU        float64                     `json:"cpu,omitempty"` // mean cores in use
+	GivenUp    bool                        `json:"given_up,omitempty"` // its provider lists the instance no more, and sent no bill yet
+	CPU        float64                     `json:"cpu,omitempty"`      // mean cores in use
 	CPUSeen    int                         `json:"cpu_seen,omitempty"`
 }
 
@@ -183,6 +184,8 @@ func (j *Job) Spent(t time.Time) money.Amount {
 	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
 		if a.Live() {
 			spent = spent.Add(a.Cost(t))
+		} else { // gone, while one before it is still being given back
+			spent = spent.Add(a.Posted).Add(a.Rules)
 		}
 	}
 	return spent

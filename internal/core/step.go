@@ -71,6 +71,7 @@ type Machine struct {
 	attempts map[string]*Attempt // all that are not gone, by ID
 	rented   map[string]*Attempt // the same by instance
 	orphans  map[string]Rented   // instances that nobody owns, being given back
+	given    map[string]*Attempt // instances that were given up for lost, by name: their bill may still come
 	offers   map[market.OfferID]*offer
 	sale     []*offer // sorted by ID
 	running  []*Job   // that hold or ask for a machine, sorted by ID
@@ -92,7 +93,7 @@ type offer struct {
 func New() *Machine {
 	return &Machine{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
-		orphans: map[string]Rented{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
+		orphans: map[string]Rented{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
 }
 
@@ -174,7 +175,7 @@ func (m *Machine) due(out *Outcome) {
 		w.job.Wake = time.Time{}
 		switch {
 		case w.job.State == Queued && w.job.place.in != nil:
-			if m.room() {
+			if m.room() && !m.elsewhere(w.job) {
 				m.queue.remove(w.job)
 				m.try(out, w.job)
 			}
@@ -182,6 +183,12 @@ func (m *Machine) due(out *Outcome) {
 			m.review(out, w.job)
 		}
 	}
+}
+
+// elsewhere reports whether the log that is replayed decided nothing for j here,
+// as the one of a release that woke its jobs at other times.
+func (m *Machine) elsewhere(j *Job) bool {
+	return m.replays && (len(m.replay) == 0 || m.replay[0].Job != j.ID)
 }
 
 // consider lets queued jobs have the free places, most urgent first.
@@ -248,6 +255,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		j.Why = string(d.Why)
 		m.queue.tried(j)
 		m.wakeAt(j, d.Again)
+		m.cooled(j, d)
 		return
 	}
 	o := m.offers[d.Take]
@@ -270,6 +278,15 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	m.hold(j)
 	m.pace(j, a)
 	out.Actions = append(out.Actions, Launch{Job: j.ID, Attempt: a.ID, Offer: d.Take, MaxRate: j.Terms.Need.MaxRate})
+}
+
+// cooled wakes a job that waits for when an offer may be asked again.
+func (m *Machine) cooled(j *Job, d plan.Decision) {
+	for _, r := range d.Rejected {
+		if o := m.offers[r.Offer]; r.Why == plan.CoolingOff && o != nil && o.Cool.After(m.now) {
+			m.wakeAt(j, o.Cool)
+		}
+	}
 }
 
 func (m *Machine) hold(j *Job) {

@@ -143,21 +143,6 @@ func (w *World) housekeeping() {
 	w.after(5*time.Minute, w.housekeeping)
 }
 
-// allTold reports whether nothing runs any more.
-func (w *World) allTold() bool {
-	for _, i := range w.order {
-		if i.running() {
-			return false
-		}
-	}
-	for _, j := range w.jobs {
-		if known, ok := w.m.Job(j.id); !ok || !known.State.Over() {
-			return false
-		}
-	}
-	return true
-}
-
 // check holds the properties at the end of a life.
 func (w *World) check() {
 	if !w.up {

@@ -181,7 +181,7 @@ func (w *World) end(i *instance, cause string) {
 
 // endTold tells the core of an ended instance until it is durable.
 func (w *World) endTold(i *instance) {
-	if i.running() || w.up && !w.m.Knows(i.id) {
+	if i.running() || w.up && !w.m.Awaits(i.id) {
 		return
 	}
 	ok := w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
@@ -192,4 +192,19 @@ func (w *World) endTold(i *instance) {
 	if !ok {
 		w.after(30*time.Second, func() { w.endTold(i) })
 	}
+}
+
+// allTold reports whether nothing runs any more.
+func (w *World) allTold() bool {
+	for _, i := range w.order {
+		if i.running() {
+			return false
+		}
+	}
+	for _, j := range w.jobs {
+		if known, ok := w.m.Job(j.id); !ok || !known.State.Over() {
+			return false
+		}
+	}
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 )
 
 // tell prints what a step came from and what it led to.
@@ -129,7 +130,8 @@ func (s *stage) decision(d core.Decision) {
 		take = "nothing"
 	}
 	short := fmt.Sprintf("%s %s", take, d.Why)
-	if s.said[d.Job] == short {
+	last := s.said[d.Job]
+	if last == short || d.Why == plan.Stays && strings.HasPrefix(last, take+" ") {
 		return
 	}
 	s.said[d.Job] = short

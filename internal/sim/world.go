@@ -229,7 +229,11 @@ func (w *World) step(b core.Body) bool {
 	}
 	w.saw("event " + b.Kind())
 	w.schedule(out.Wake)
-	crash := w.chance(w.faults.Crash)
+	odds := w.faults.Crash
+	if len(out.Actions) > 0 {
+		odds *= 6 // where a crash can hurt
+	}
+	crash := w.chance(odds)
 	for _, a := range out.Actions {
 		w.saw("action " + a.Kind())
 		crash = crash || w.script != nil && w.script.dies == a.Kind()
@@ -363,7 +367,7 @@ func (w *World) sweep() {
 		}
 	}
 	for _, i := range w.order {
-		if !i.running() && w.up && w.m.Knows(i.id) {
+		if !i.running() && w.up && w.m.Awaits(i.id) {
 			w.endTold(i)
 		}
 	}
