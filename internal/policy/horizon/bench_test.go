@@ -1,0 +1,73 @@
+package horizon_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"scrimp/internal/policy/horizon"
+	"scrimp/internal/sim/tick"
+)
+
+type player struct {
+	s     *horizon.Solver
+	j     tick.Job
+	watch horizon.Watch
+}
+
+func (p *player) Decide(v tick.View) tick.Kind {
+	now := time.Unix(0, 0).Add(time.Duration(v.Tick) * p.j.Gap)
+	p.watch = p.watch.See(now, v.Available, p.j.Gap)
+	got := p.s.Decide(horizon.State{
+		Until: p.j.Deadline - time.Duration(v.Tick)*p.j.Gap, Left: v.Left, Up: v.Available, Age: p.watch.Age(now),
+		Held: horizon.Held(v.Held), Owed: v.Outstanding, Odds: p.watch.Odds,
+	})
+	return tick.Kind(got.Choice)
+}
+
+func runs(t testing.TB) []tick.Run {
+	const folder = "../../../../shared/data/spot/"
+	avail, err := os.Open(folder + "availability_2022.csv")
+	if err != nil {
+		t.Skipf("SKIPPED: the public traces are not beside the repository: %v", err)
+	}
+	defer avail.Close()
+	windows, err := os.Open(folder + "windows_2022.csv")
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	defer windows.Close()
+	list, err := tick.ReadSingle(avail, "availability_2022.csv", windows, "windows_2022.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := tick.SingleRuns(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestThePublicBenchmarkCostsLessThanThePublishedPolicies(t *testing.T) {
+	solvers := map[[2]time.Duration]*horizon.Solver{}
+	parts := map[[2]time.Duration]*tick.Score{}
+	var all tick.Score
+	begin := time.Now()
+	for _, r := range runs(t) {
+		k := [2]time.Duration{r.Job.Deadline, r.Job.Overhead}
+		if solvers[k] == nil {
+			solvers[k] = horizon.New(horizon.Problem{Deadline: r.Job.Deadline, Overhead: r.Job.Overhead, Grid: r.Job.Gap, Spot: .9731, OnDemand: 3.06})
+			parts[k] = &tick.Score{}
+		}
+		res := r.Play(&player{s: solvers[k], j: r.Job})
+		all.Add(res)
+		parts[k].Add(res)
+	}
+	for k, s := range parts {
+		t.Logf("%v %.3f tables %d", k, s.Mean(), solvers[k].Made)
+	}
+	if all.Misses != 0 || all.Mean() > 100.8 {
+		t.Errorf("%d misses, %.3f dollars", all.Misses, all.Mean())
+	}
+	t.Logf("mean %.3f misses %d in %v", all.Mean(), all.Misses, time.Since(begin))
+}

@@ -1,0 +1,317 @@
+// Package horizon decides between waiting, spot and on-demand for a job with a
+// deadline: a decision process over the time left, the slack, the state and age
+// of the spot market, and the machine held with the overhead it still owes.
+package horizon
+
+import (
+	"math"
+	"time"
+)
+
+// Problem is what a table is made for.
+type Problem struct {
+	Deadline time.Duration // the longest time to a deadline that is asked about
+	Overhead time.Duration // what taking a machine costs in time: boot, restore, work that is lost
+	Grid     time.Duration // time between two decisions
+	Spot     float64       // dollars an hour, a statistic
+	OnDemand float64
+}
+
+// Held is what the job runs on.
+type Held uint8
+
+// What can be held. None is to wait.
+const (
+	None Held = iota
+	Spot
+	OnDemand
+)
+
+// ages are the buckets of a period's age in steps: exact where the hazard falls
+// fast. A bucket reaches to the next.
+var ages = []int{1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 23, 31, 42, 58, 80, 120, 200, 350}
+
+func bucket(age int) int {
+	b := len(ages) - 1
+	for b > 0 && ages[b] > age {
+		b--
+	}
+	return b
+}
+
+// shape is what all tables of a problem share: the slack grid and how a slack
+// that shrinks falls between two of its points.
+type shape struct {
+	steps int       // steps to the deadline
+	over  float64   // overhead in steps
+	owed  []float64 // overhead owed at the start of a step by a machine that is held, by state; the first is 0
+	next  []int     // the state that follows
+	first int       // the state that follows the step in which a machine is taken
+	slack []float64 // grid points in steps
+	wait  shift
+	taken shift
+	serve []shift // by state
+	spot  float64 // dollars a step
+	firm  float64
+	holds int // columns of an up state
+}
+
+type shift struct {
+	by    float64
+	index []int32
+	part  []float32
+}
+
+func newShape(p Problem) *shape {
+	g := &shape{steps: int(p.Deadline / p.Grid), over: float64(p.Overhead) / float64(p.Grid)}
+	g.spot, g.firm = p.Spot*p.Grid.Hours(), p.OnDemand*p.Grid.Hours()
+	g.owed = []float64{0}
+	for o := g.over - 1; o > 1e-9; o-- {
+		g.owed = append(g.owed, o)
+	}
+	// owed[1] is the largest; it shrinks along the list and ends at owed[0].
+	n := len(g.owed)
+	g.next = make([]int, n)
+	for i := 1; i < n; i++ {
+		g.next[i] = (i + 1) % n
+	}
+	if n > 1 {
+		g.first = 1
+	}
+	const unit = 0.1
+	exact := g.over + 4
+	for s := 0.0; s < exact; s = float64(len(g.slack)) * unit {
+		g.slack = append(g.slack, s)
+	}
+	for s := g.slack[len(g.slack)-1] + unit; ; s += max(unit, 0.12*s) {
+		g.slack = append(g.slack, s)
+		if s > float64(g.steps) {
+			break
+		}
+	}
+	g.wait, g.taken = g.shift(1), g.shift(min(g.over, 1))
+	for _, o := range g.owed {
+		g.serve = append(g.serve, g.shift(min(o, 1)))
+	}
+	g.holds = 1 + 2*n
+	return g
+}
+
+func (g *shape) find(s float64) (int32, float32) {
+	if s <= 0 {
+		return 0, 0
+	}
+	lo, hi := 0, len(g.slack)-1
+	if s >= g.slack[hi] {
+		return int32(hi - 1), 1
+	}
+	for hi-lo > 1 {
+		m := (lo + hi) / 2
+		if g.slack[m] <= s {
+			lo = m
+		} else {
+			hi = m
+		}
+	}
+	part := (s - g.slack[lo]) / (g.slack[hi] - g.slack[lo])
+	return int32(lo), float32(math.Round(part*1024) / 1024)
+}
+
+func (g *shape) shift(by float64) shift {
+	s := shift{by: by}
+	for _, x := range g.slack {
+		i, p := g.find(x - by)
+		s.index, s.part = append(s.index, i), append(s.part, p)
+	}
+	return s
+}
+
+// column numbers what is held: 0 none, then spot by what it owes, then on-demand.
+func (g *shape) column(h Held, state int) int {
+	switch h {
+	case None:
+	case Spot:
+		return 1 + state
+	case OnDemand:
+		return 1 + len(g.owed) + state
+	}
+	return 0
+}
+
+// guarded reports whether so little slack, in steps, leaves only on-demand, or
+// spot that lives and owes nothing. A step that is lost here cannot be made good.
+func (g *shape) guarded(slack float64) bool { return slack < g.over+1-1e-9 }
+
+// Table is the cost to go in dollars, for one problem and one pair of scales.
+type Table struct {
+	g     *shape
+	up    []float64 // chance that a period with spot ends within a step, by bucket
+	gap   []float64
+	value [][]float32 // by kept level: [market][column][slack]
+}
+
+// near is how many of the last steps before the deadline a table keeps one by
+// one; of those further away it keeps every fourth and lies straight between.
+const near = 32
+
+// kept is the level at or below m, where it is kept, and the next level above.
+func kept(m int) (low, index, high int) {
+	if m < near {
+		return m, m, m + 1
+	}
+	k := (m - near) / 4
+	return near + 4*k, near + k, near + 4*k + 4
+}
+
+func (t *Table) at(market, column int) int {
+	return (market*t.g.holds + column) * len(t.g.slack)
+}
+
+func solve(g *shape, grid time.Duration, up, gap float64) *Table {
+	t := &Table{g: g}
+	for i := range ages {
+		mid := time.Duration(ages[i])
+		if i+1 < len(ages) {
+			mid = time.Duration(ages[i]+ages[i+1]-1) * grid / 2
+		} else {
+			mid *= grid
+		}
+		t.up = append(t.up, UpPrior.Ends(up, mid-grid/2, grid))
+		t.gap = append(t.gap, GapPrior.Ends(gap, mid-grid/2, grid))
+	}
+	n, S := len(ages), len(g.slack)
+	size := 2 * n * g.holds * S
+	mean := make([]float32, size)
+	last, out := make([]float32, size), make([]float32, size)
+	for m := 0; ; m++ {
+		if low, _, _ := kept(m); low == m {
+			t.value = append(t.value, append([]float32(nil), last...))
+			if m >= g.steps {
+				return t
+			}
+		}
+		t.expect(last, mean)
+		for market := range 2 * n {
+			for c := range g.holds {
+				if market >= n && c >= 1 && c <= len(g.owed) {
+					continue // no spot is held without a market
+				}
+				t.level(m+1, market, c, mean, out)
+			}
+		}
+		last, out = out, last
+	}
+}
+
+// expect fills mean with the value at the start of the next step, by the market
+// and what is held at the end of this one.
+func (t *Table) expect(v, mean []float32) {
+	g, n, S := t.g, len(ages), len(t.g.slack)
+	for b := range n {
+		move := float32(0)
+		if b+1 < n {
+			move = 1 / float32(ages[b+1]-ages[b])
+		}
+		for c := range g.holds {
+			lost := c
+			if c >= 1 && c <= len(g.owed) {
+				lost = 0
+			}
+			h := float32(t.up[b])
+			stay, on, end := (1-h)*(1-move), (1-h)*move, h
+			a, d := v[t.at(b, c):][:S], v[t.at(n, lost):][:S]
+			x := v[t.at(min(b+1, n-1), c):][:S]
+			to := mean[t.at(b, c):][:S]
+			for s := range to {
+				to[s] = float32(stay*a[s]) + float32(on*x[s]) + float32(end*d[s])
+			}
+			if lost != c {
+				continue
+			}
+			h = float32(t.gap[b])
+			stay, on, end = (1-h)*(1-move), (1-h)*move, h
+			a, d = v[t.at(n+b, c):][:S], v[t.at(0, c):][:S]
+			x = v[t.at(n+min(b+1, n-1), c):][:S]
+			to = mean[t.at(n+b, c):][:S]
+			for s := range to {
+				to[s] = float32(stay*a[s]) + float32(on*x[s]) + float32(end*d[s])
+			}
+		}
+	}
+}
+
+// level fills one row of the table: the cheapest of the choices at each slack.
+func (t *Table) level(m, market, c int, mean, out []float32) {
+	g, S := t.g, len(t.g.slack)
+	n := len(ages)
+	to := out[t.at(market, c):][:S]
+	held, state := None, 0
+	switch {
+	case c > len(g.owed):
+		held, state = OnDemand, c-1-len(g.owed)
+	case c > 0:
+		held, state = Spot, c-1
+	}
+	step := func(h Held) (*shift, []float32, float32) {
+		move, next := &g.taken, g.first
+		if h == held {
+			move, next = &g.serve[state], g.next[state]
+		}
+		price := float32(g.firm)
+		if h == Spot {
+			price = float32(g.spot)
+		}
+		return move, mean[t.at(market, g.column(h, next)):][:S], price
+	}
+	firm, firmMean, firmPrice := step(OnDemand)
+	var spot *shift
+	var spotMean []float32
+	var spotPrice float32
+	if market < n {
+		spot, spotMean, spotPrice = step(Spot)
+	}
+	none := mean[t.at(market, 0):][:S]
+	for s := range to {
+		w := float64(m) - g.slack[s]
+		if w <= 1e-9 {
+			clear(to[s:])
+			return
+		}
+		cost := run(w, s, firm, firmMean, firmPrice)
+		guard := g.guarded(g.slack[s])
+		if spot != nil && (!guard || held == Spot && state == 0) {
+			cost = min(cost, run(w, s, spot, spotMean, spotPrice))
+		}
+		if !guard {
+			i, p := g.wait.index[s], g.wait.part[s]
+			cost = min(cost, none[i]+float32(p*(none[i+1]-none[i])))
+		}
+		to[s] = cost
+	}
+}
+
+func run(w float64, s int, by *shift, mean []float32, price float32) float32 {
+	if w <= 1-by.by+1e-9 {
+		return price
+	}
+	i, p := by.index[s], by.part[s]
+	return price + mean[i] + float32(p*(mean[i+1]-mean[i]))
+}
+
+// lookup is the value at m steps to the deadline and a slack in steps.
+func (t *Table) lookup(m, market, c int, slack float64) float64 {
+	if float64(m)-slack <= 1e-9 || m <= 0 {
+		return 0
+	}
+	low, k, high := kept(m)
+	at := t.at(market, c)
+	i, p := t.g.find(slack)
+	v := t.value[k][at+int(i):]
+	x := float64(v[0] + float32(p*(v[1]-v[0])))
+	if low == m || k+1 >= len(t.value) {
+		return x
+	}
+	v = t.value[k+1][at+int(i):]
+	y := float64(v[0] + float32(p*(v[1]-v[0])))
+	return x + float64((y-x)*float64(m-low)/float64(high-low))
+}
