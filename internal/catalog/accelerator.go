@@ -206,7 +206,9 @@ func Resolve(name, machine string, memory size.Bytes) string {
 	}
 	var fit []Accelerator
 	for _, a := range accelerators {
-		if Matches(name, a.Name) && (memory == 0 || near(memory, a.Memory)) {
+		// a family's name alone, such as Inferentia, says no generation: its memory does
+		named := len(words(name)) > 0 && words(name)[0] == words(a.Name)[0]
+		if Matches(name, a.Name) && (memory == 0 && named || near(memory, a.Memory)) {
 			fit = append(fit, a)
 		}
 	}

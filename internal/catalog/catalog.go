@@ -87,6 +87,20 @@ func (l Listing) Stale(now time.Time, limit time.Duration) bool {
 	return !ok || age > limit
 }
 
+// Fresh returns how old a price of that capacity may be before it is marked: a
+// spot price moves by the hour, a list by the quarter, what is paid already by the year.
+func Fresh(c market.Capacity) time.Duration {
+	const day = 24 * time.Hour
+	switch c {
+	case market.Spot:
+		return time.Hour
+	case market.Reserved:
+		return 90 * day
+	default:
+		return 7 * day
+	}
+}
+
 // PerDollar returns dense teraflops at p that a currency unit an hour rents, and
 // false where price or rate is unknown, or the price is zero.
 func (l Listing) PerDollar(p Precision) (float64, bool) {

@@ -120,7 +120,7 @@ func TestAQueryNamesTheKindsThatItsWordsAreIn(t *testing.T) {
 	}{
 		{"H100", "gpu_8x_h100_sxm5", 0, "H100-SXM-80GB"}, {"H100", "gpu_1x_h100_pcie", 0, "H100-PCIe-80GB"}, {"H100", "box", 0, "H100"},
 		{"V100-32GB", "x", 0, "V100-SXM2-32GB"}, {"A100", "a2-highgpu-8g", 40 * size.GiB, "A100"}, {"T4", "x", 0, "T4"}, {"Gaudi", "x", 0, "Gaudi"},
-		{"H200", "x", 0, "H200-SXM"},
+		{"H200", "x", 0, "H200-SXM"}, {"inferentia", "inf1.xlarge", 0, "inferentia"}, {"Inferentia", "x", 32 * size.GB, "Inferentia2"},
 	} {
 		if got := catalog.Resolve(c.name, c.machine, c.memory); got != c.want {
 			t.Errorf("Resolve(%q, %q, %v) = %q, want %q", c.name, c.machine, c.memory, got, c.want)

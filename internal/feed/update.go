@@ -142,7 +142,15 @@ func (u Updater) azure(ctx context.Context) (catalog.Catalog, error) {
 func sameHost(a, b string) bool {
 	x, err := url.Parse(a)
 	y, err2 := url.Parse(b)
-	return err == nil && err2 == nil && x.Host == y.Host && x.Scheme == y.Scheme
+	return err == nil && err2 == nil && x.Scheme == y.Scheme && x.Hostname() == y.Hostname() && port(x) == port(y)
+}
+
+// port of a URL; Azure's links name the one that is meant anyway.
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" || u.Scheme != "https" {
+		return p
+	}
+	return "443"
 }
 
 func (u Updater) gcp(ctx context.Context) (catalog.Catalog, error) {

@@ -167,3 +167,19 @@ func TestAPageWithoutEndAndPagesWithoutEndAreErrors(t *testing.T) {
 		t.Errorf("a token twice: %v after %d", err, len(token.asked))
 	}
 }
+
+func TestALinkIsFollowedToTheSameHostOnly(t *testing.T) {
+	azure := Public().Azure
+	for link, want := range map[string]bool{
+		"https://prices.azure.com:443/api/retail/prices?$skip=1000": true, // as Azure writes it
+		"https://prices.azure.com/api":                              true,
+		"http://prices.azure.com/api":                               false,
+		"https://prices.azure.com:8443/api":                         false,
+		"https://prices.azure.com.evil.example/api":                 false,
+		"//prices.azure.com/api":                                    false,
+	} {
+		if sameHost(link, azure) != want {
+			t.Errorf("%s at the host of %s is not %v", link, azure, want)
+		}
+	}
+}

@@ -1,0 +1,368 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// Offer is a listing as --json has it. What is unknown is null.
+type Offer struct {
+	ID                string          `json:"offer"`
+	Provider          string          `json:"provider"`
+	Region            string          `json:"region"`
+	Zone              string          `json:"zone,omitempty"`
+	Machine           string          `json:"machine"`
+	Capacity          market.Capacity `json:"capacity"`
+	Accelerator       string          `json:"accelerator,omitempty"`
+	Accelerators      int             `json:"accelerators"`
+	AcceleratorMemory *size.Bytes     `json:"accelerator_memory_bytes"`
+	CPUs              *int            `json:"cpus"`
+	Memory            *size.Bytes     `json:"memory_bytes"`
+	Disk              catalog.Figure  `json:"disk_gb"`
+	Network           catalog.Figure  `json:"network_gbps"`
+
+	Price    *money.Rate    `json:"price"` // of the machine's hour
+	Currency money.Currency `json:"currency"`
+	Listed   *money.Rate    `json:"listed_price,omitempty"` // before the user's discount
+	At       *time.Time     `json:"price_at"`
+	Age      *float64       `json:"price_age_s"`
+	Stale    bool           `json:"stale"` // never spent on without a live check
+	Source   string         `json:"price_source"`
+
+	Notice       *float64       `json:"notice_s"`
+	Minimum      *float64       `json:"billed_at_least_s"`
+	FreeWithin   *float64       `json:"free_if_interrupted_within_s"`
+	MaxLifetime  *float64       `json:"max_lifetime_s"` // null: none is known
+	RuleSource   string         `json:"rule_source,omitempty"`
+	RiskLow      *float64       `json:"interrupted_within_month_low"`
+	RiskHigh     *float64       `json:"interrupted_within_month_high"`
+	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, as specified, for a currency unit an hour
+	MemoryPer    catalog.Figure `json:"accelerator_memory_gb_per_price"`
+	BandwidthPer catalog.Figure `json:"accelerator_gbps_per_price"`
+}
+
+// Limits says when a price is stale: 0 is what its capacity allows.
+type Limits struct{ Age time.Duration }
+
+func (l Limits) of(c market.Capacity) time.Duration {
+	if l.Age > 0 {
+		return l.Age
+	}
+	return catalog.Fresh(c)
+}
+
+// OfferOf returns l as a program reads it.
+func OfferOf(l catalog.Listing, now time.Time, limits Limits) Offer {
+	o := l.Offer
+	v := Offer{
+		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, Accelerator: o.Accelerator, Accelerators: o.Accelerators,
+		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(o.Capacity)), Source: l.Quote.Source, RuleSource: l.RuleSource,
+	}
+	if l.AcceleratorMemory > 0 {
+		v.AcceleratorMemory = &l.AcceleratorMemory
+	}
+	if o.CPUs > 0 {
+		v.CPUs = &o.CPUs
+	}
+	if o.Memory > 0 {
+		v.Memory = &o.Memory
+	}
+	if l.Quote.Priced {
+		v.Price = &l.Quote.Rate
+		if !l.Quote.At.IsZero() {
+			v.At = &l.Quote.At
+		}
+	}
+	if age, ok := l.Age(now); ok {
+		s := age.Seconds()
+		v.Age = &s
+	}
+	if l.RuleSource != "" {
+		notice, least, free := o.Notice.Seconds(), o.Billing.Minimum.Seconds(), o.Billing.FreeIfInterruptedWithin.Seconds()
+		v.Minimum, v.FreeWithin = &least, &free
+		if o.Capacity == market.Spot {
+			v.Notice = &notice
+		}
+	}
+	if o.MaxLifetime > 0 {
+		most := o.MaxLifetime.Seconds()
+		v.MaxLifetime = &most
+	}
+	if l.Risk.Known {
+		v.RiskLow, v.RiskHigh = &l.Risk.Low, &l.Risk.High
+	}
+	v.PerPrice = efficiency(l)
+	if price := l.Quote.Rate.Float(); l.Quote.Priced && price > 0 {
+		if l.AcceleratorMemory > 0 {
+			v.MemoryPer = catalog.Known(float64(l.AcceleratorMemory) / float64(size.GB) * float64(o.Accelerators) / price)
+		}
+		if spec, ok := l.Spec(); ok && spec.Bandwidth.OK {
+			v.BandwidthPer = catalog.Known(spec.Bandwidth.V * float64(o.Accelerators) / price)
+		}
+	}
+	return v
+}
+
+// efficiency is dense 16 bit teraflops for a currency unit an hour.
+func efficiency(l catalog.Listing) catalog.Figure {
+	v, ok := l.PerDollar(catalog.FP16)
+	if !ok {
+		v, ok = l.PerDollar(catalog.BF16)
+	}
+	if !ok {
+		return catalog.Figure{}
+	}
+	return catalog.Known(v)
+}
+
+// Orders are the orders in which offers are listed.
+var Orders = []string{"price", "value", "gpu-price", "age", "name"}
+
+// SortOffers orders listings: by the price of an hour, by teraflops for the price (most
+// first), by the price of an accelerator's hour, by the price's age, or by name.
+// What is unknown comes last; currencies stay apart, dollars first.
+func SortOffers(list []catalog.Listing, by string) error {
+	if !slices.Contains(Orders, by) {
+		return fmt.Errorf("--sort %q is none of %s", by, strings.Join(Orders, ", "))
+	}
+	slices.SortStableFunc(list, func(a, b catalog.Listing) int {
+		name := cmp.Compare(a.Offer.ID, b.Offer.ID)
+		if by == "name" {
+			return name
+		}
+		return cmp.Or(last(!a.Quote.Priced, !b.Quote.Priced), last(a.Offer.Currency != money.USD, b.Offer.Currency != money.USD), cmp.Compare(a.Offer.Currency, b.Offer.Currency), compareBy(by, a, b), cmp.Compare(a.Quote.Rate, b.Quote.Rate), name)
+	})
+	return nil
+}
+
+func compareBy(by string, a, b catalog.Listing) int {
+	switch by {
+	case "value":
+		x, y := efficiency(a), efficiency(b)
+		return cmp.Or(last(!x.OK, !y.OK), cmp.Compare(y.V, x.V))
+	case "gpu-price":
+		none := cmp.Or(last(a.Offer.Accelerators == 0, b.Offer.Accelerators == 0))
+		if none != 0 || a.Offer.Accelerators == 0 {
+			return none
+		}
+		return cmp.Compare(a.Quote.Rate.Float()/float64(a.Offer.Accelerators), b.Quote.Rate.Float()/float64(b.Offer.Accelerators))
+	case "age":
+		return cmp.Or(last(a.Quote.At.IsZero(), b.Quote.At.IsZero()), b.Quote.At.Compare(a.Quote.At))
+	default:
+		return 0
+	}
+}
+
+// last puts what is true behind what is not.
+func last(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// Offers is the table of listings, with the sources of their prices and, of the
+// accelerators that the user has asked for, what is known of them. Of more than
+// most listings (0: no limit) it says how many are left out.
+func Offers(list []catalog.Listing, kinds []catalog.Accelerator, most int, limits Limits, now time.Time, p Place) string {
+	var b strings.Builder
+	if len(list) == 0 {
+		b.WriteString(draw.Wrap("", "No offer is like that. scrimp offers lists all of them, scrimp catalog update fetches more.", p.width()))
+		b.WriteString(facts(kinds, p))
+		return b.String()
+	}
+	left := 0
+	if most > 0 && len(list) > most {
+		left, list = len(list)-most, list[:most]
+	}
+	var sources []string
+	var rows [][]string
+	stale, discounted := false, false
+	for _, l := range list {
+		old := l.Quote.Priced && l.Stale(now, limits.of(l.Offer.Capacity))
+		stale = stale || old
+		discounted = discounted || l.Listed != nil
+		rows = append(rows, row(l, old, &sources, now, p))
+	}
+	table := draw.Grid([]draw.Column{
+		{Name: "MACHINE", Least: 12}, {Name: "WHERE", Least: 12}, {Name: "KIND"}, {Name: "GPUS", Least: 12}, {Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7}, {Name: "MEMORY", Right: true, Leaves: 8},
+		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true}, {Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
+	}, rows, p.width())
+	b.WriteString(table)
+	if left > 0 {
+		b.WriteString(draw.Wrap("", fmt.Sprintf("… and %d more: --limit 0 lists them, --gpu, --region and --max-price narrow them.", left), p.width()))
+	}
+	b.WriteString("\n")
+	for i, s := range sources {
+		b.WriteString(draw.Wrap(fmt.Sprintf("  [%d] ", i+1), s, p.width()))
+	}
+	if strings.Contains(table, "TF/$") {
+		b.WriteString(draw.Wrap("  TF/$ ", "dense 16 bit teraflops, as specified, for one unit of currency an hour.", p.width()))
+	}
+	if discounted {
+		b.WriteString(draw.Wrap("  *    ", "with your discount.", p.width()))
+	}
+	if stale {
+		text := fmt.Sprintf("older than %s (spot: %s)", long(catalog.Fresh(market.OnDemand)), long(catalog.Fresh(market.Spot)))
+		if limits.Age > 0 {
+			text = "older than " + long(limits.Age)
+		}
+		b.WriteString(draw.Wrap("  !    ", text+", or of unknown age: to compare with, never spent on without a live check. scrimp catalog update fetches newer prices.", p.width()))
+	}
+	b.WriteString(facts(kinds, p))
+	return b.String()
+}
+
+func row(l catalog.Listing, old bool, sources *[]string, now time.Time, p Place) []string {
+	o := l.Offer
+	where := o.Provider + " " + cmp.Or(o.Zone, o.Region)
+	gpus, memory, cpus, ram, price, age, from := "-", "-", "-", "-", "unknown", "-", "-"
+	if o.Accelerator != "" {
+		gpus = fmt.Sprintf("%dx%s", o.Accelerators, o.Accelerator)
+		if l.AcceleratorMemory > 0 {
+			memory = fmt.Sprintf("%.0f GB", float64(l.AcceleratorMemory)/float64(size.GB))
+		}
+	}
+	if o.CPUs > 0 {
+		cpus = fmt.Sprint(o.CPUs)
+	}
+	if o.Memory > 0 {
+		ram = fmt.Sprintf("%.0f GiB", float64(o.Memory)/float64(size.GiB))
+	}
+	if l.Quote.Priced {
+		price = money.Format(money.Picos(int64(l.Quote.Rate)), o.Currency, 4)
+		if l.Listed != nil {
+			price += "*"
+		}
+		age = "?"
+		if span, ok := l.Age(now); ok {
+			age = shortAge(span)
+			if p.Now.IsZero() {
+				age = l.Quote.At.UTC().Format(time.DateOnly)
+			}
+		}
+		if old {
+			age += "!"
+		}
+		i := slices.Index(*sources, l.Quote.Source)
+		if i < 0 {
+			i = len(*sources)
+			*sources = append(*sources, l.Quote.Source)
+		}
+		from = fmt.Sprintf("[%d]", i+1)
+	}
+	value := "-"
+	if f := efficiency(l); f.OK {
+		value = fmt.Sprintf("%.0f", f.V)
+	}
+	notice := "-"
+	if o.Capacity == market.Spot {
+		switch {
+		case l.RuleSource == "":
+			notice = "unknown"
+		case o.Notice == 0:
+			notice = "none"
+		default:
+			notice = fmt.Sprintf("%.0f s", o.Notice.Seconds())
+		}
+	}
+	risk := "-"
+	if l.Risk.Known {
+		risk = fmt.Sprintf("%.0f-%.0f %%", l.Risk.Low*100, l.Risk.High*100)
+	}
+	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, notice, risk, from}
+}
+
+// shortAge writes an age in its largest unit.
+func shortAge(d time.Duration) string {
+	switch {
+	case d < time.Hour:
+		return fmt.Sprintf("%dmin", max(0, d)/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
+// long writes whole days and hours in words.
+func long(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d == day:
+		return "a day"
+	case d%day == 0:
+		return fmt.Sprintf("%d days", d/day)
+	case d == time.Hour:
+		return "an hour"
+	default:
+		return draw.Span(d)
+	}
+}
+
+// facts is the table of what is known of kinds of accelerators, with sources.
+func facts(kinds []catalog.Accelerator, p Place) string {
+	if len(kinds) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	var rows [][]string
+	var notes []string
+	figure := func(f catalog.Figure) string {
+		if !f.OK {
+			return "-"
+		}
+		return fmt.Sprintf("%.4g", f.V)
+	}
+	for i, a := range kinds {
+		rate := func(q catalog.Precision) string {
+			v, ok := a.Dense(q)
+			return figure(catalog.Figure{V: v, OK: ok})
+		}
+		half := rate(catalog.FP16)
+		if half == "-" {
+			half = rate(catalog.BF16)
+		}
+		usable := "-"
+		if a.UsableMemory > 0 {
+			usable = fmt.Sprintf("%.1f", float64(a.UsableMemory)/float64(size.GB))
+		}
+		rows = append(rows, []string{a.Name, fmt.Sprintf("%.0f", float64(a.Memory)/float64(size.GB)), usable, figure(a.Bandwidth), rate(catalog.FP32), rate(catalog.TF32), half, rate(catalog.FP8), rate(catalog.INT8), rate(catalog.FP4), figure(a.Link), figure(a.Power), fmt.Sprintf("(%c)", 'a'+i%26)})
+		note := a.Source
+		if a.UsableSource != "" {
+			note += "; usable memory: " + a.UsableSource
+		}
+		if a.Notes != "" {
+			note += "; " + a.Notes
+		}
+		notes = append(notes, note)
+	}
+	b.WriteString("\n")
+	b.WriteString(draw.Grid([]draw.Column{
+		{Name: "GPU"}, {Name: "GB", Right: true}, {Name: "USABLE", Right: true}, {Name: "GB/S", Right: true}, {Name: "FP32", Right: true}, {Name: "TF32", Right: true, Leaves: 3}, {Name: "16 BIT", Right: true}, {Name: "FP8", Right: true},
+		{Name: "INT8", Right: true, Leaves: 4}, {Name: "FP4", Right: true, Leaves: 5}, {Name: "LINK", Right: true, Leaves: 2}, {Name: "WATT", Right: true, Leaves: 1}, {Name: "FROM", Right: true, Leaves: 6},
+	}, rows, p.width()))
+	b.WriteString(draw.Wrap("  ", "GB as sold, and as the driver reports them; rates are dense, 1e12 operations a second; LINK is GB/s to a neighbour, one way; - is unknown, or no such format.", p.width()))
+	for i, n := range notes {
+		b.WriteString(draw.Wrap(fmt.Sprintf("  (%c) ", 'a'+i%26), n, p.width()))
+	}
+	return b.String()
+}
+
+// Kinds is the table of accelerators.
+func Kinds(list []catalog.Accelerator, p Place) string {
+	return strings.TrimPrefix(facts(list, p), "\n")
+}
