@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 )
 
@@ -361,9 +362,16 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 		m.finish(out, j, j.Ending, j.EndingWhy)
 		return
 	}
-	if b.Cause == "stopped" && a.Step <= a.First {
+	if silent := a.End == "silent" && a.Started.IsZero(); silent || b.Cause == "stopped" && a.Step <= a.First {
+		if o := m.offers[a.Offer]; o != nil && silent {
+			o.Cool = m.now.Add(m.cfg.BootLimit) // where there is another, it may do better
+		}
 		if j.Failures++; j.Failures >= 5 {
-			m.finish(out, j, Failed, "agent_stops")
+			why := "agent_stops"
+			if silent {
+				why = "never_starts"
+			}
+			m.finish(out, j, Failed, why)
 			return
 		}
 	}
@@ -414,6 +422,17 @@ func (m *Machine) inventory(out *Outcome, b InventorySeen) {
 			}
 		}
 	}
+}
+
+// over says whether a limit is used up that no machine can change any more.
+func (j *Job) over(now time.Time) (plan.Reason, bool) {
+	switch t := j.Terms; {
+	case t.WallClock > 0 && !j.Began.IsZero() && now.Sub(j.Began) >= t.WallClock:
+		return plan.TimeGone, true
+	case t.GPUHours > 0 && j.GPUServed.Hours() >= t.GPUHours:
+		return plan.HoursGone, true
+	}
+	return "", false
 }
 
 // exhausted says whether a limit of the job is used up, the grace of a drain included.

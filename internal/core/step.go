@@ -237,6 +237,9 @@ func (m *Machine) wakeAt(j *Job, t time.Time) {
 	}
 }
 
+// gone are the decisions that end a job which holds no machine.
+var gone = map[plan.Reason]policy.Stop{plan.BudgetGone: policy.BudgetSpent, plan.TimeGone: policy.WallClock, plan.HoursGone: policy.GPUHoursSpent}
+
 // try decides about a job that holds no machine and launches what was taken.
 func (m *Machine) try(out *Outcome, j *Job) {
 	d, ok := m.decide(out, j)
@@ -248,14 +251,17 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		d.Take = "" // never launches what is cheapest
 	}
 	if d.Take == "" {
-		if d.Why == plan.BudgetGone {
-			m.finish(out, j, Stopped, string(policy.BudgetSpent))
+		if why, ok := gone[d.Why]; ok {
+			m.finish(out, j, Stopped, string(why))
 			return
 		}
 		j.Why = string(d.Why)
 		m.queue.tried(j)
 		m.wakeAt(j, d.Again)
 		m.cooled(j, d)
+		if j.Terms.WallClock > 0 && !j.Began.IsZero() {
+			m.wakeAt(j, j.Began.Add(j.Terms.WallClock))
+		}
 		return
 	}
 	o := m.offers[d.Take]
@@ -317,6 +323,8 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 		if r.SameRejected {
 			d.Rejected = j.Last.Rejected
 		}
+	} else if why, over := j.over(m.now); over {
+		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
 		d = plan.Decide(m.view(j), m.options())
 	}

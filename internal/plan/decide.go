@@ -30,6 +30,8 @@ const (
 	NoOffer    Reason = "no_offer"    // nothing on the market fits the job
 	NoCapacity Reason = "no_capacity" // what fits cannot be had now
 	BudgetGone Reason = "budget_gone" // no option starts within the budget
+	TimeGone   Reason = "time_gone"   // its wall-clock is used up
+	HoursGone  Reason = "hours_gone"  // its GPU-hours are used up
 )
 
 // Why an option was not taken.

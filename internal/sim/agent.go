@@ -350,7 +350,7 @@ func (a *agent) complete() {
 		return
 	}
 	a.over = true
-	a.save(a.job.steps, func() { a.end("completed", 0, a.job.steps, true) })
+	a.save(a.job.steps, func() { a.end("completed", 0, a.job.steps, a.job.terms.Saves) })
 }
 
 // drain ends the program, saves, and says so.

@@ -93,7 +93,7 @@ func (s *stage) happens(words []string, line string) error {
 		s.line("server", "dies for %v", away)
 		w.script.away = 0
 		w.crash(away)
-		w.after(away, func() { s.line("server", "is back") })
+		w.after(away, func() { s.back = w.now; s.line("server", "is back") })
 	case "cancel", "stop": // cancel JOB
 		id := a.first()
 		s.line("user", "%s %s", verb, id)

@@ -103,6 +103,7 @@ type stage struct {
 	todo  int               // commands whose time has not come
 
 	minutes int
+	back    time.Time // when the server last came back: no agent is silent before it was there to listen
 }
 
 func (s *stage) line(verb, format string, args ...any) {
@@ -167,7 +168,7 @@ func (s *stage) looks() {
 			case i == nil:
 			case !i.running():
 				w.endTold(i)
-			case i.agent != nil && a.Phase == core.Working && !a.Asking && w.now.Sub(i.agent.answered) > w.script.silent:
+			case i.agent != nil && a.Phase == core.Working && !a.Asking && w.now.Sub(i.agent.answered) > w.script.silent && w.now.Sub(s.back) > w.script.silent:
 				w.step(core.AgentSilent{Attempt: a.ID, Since: i.agent.answered})
 			}
 		}
