@@ -3,13 +3,16 @@ package cli
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/draw"
+	"scrimp/internal/money"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
 )
@@ -19,7 +22,7 @@ func (a *app) simulateCmd() *cobra.Command {
 		Use: "simulate", Short: "Play recorded markets through the production core, and compare policies",
 		Long: "Plays recorded markets through the very code that decides in production, in virtual time, and compares deadline policies by cost.",
 	}
-	cmd.AddCommand(a.simulateDeadlineCmd())
+	cmd.AddCommand(a.simulateDeadlineCmd(), a.simulateZonesCmd())
 	return cmd
 }
 
@@ -89,6 +92,90 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 		return a.scores(scores)
 	}
 	return cmd
+}
+
+func (a *app) simulateZonesCmd() *cobra.Command {
+	var availability, prices string
+	var forms []string
+	cmd := &cobra.Command{
+		Use:   "zones --availability FILE --prices FILE",
+		Short: "The public benchmark with several zones: where to run, and when?",
+		Long: `Plays the public benchmark with several zones: one V100, ticks of 195 s, 48 h of work by 52 h or 24 h by
+36 or 48 h, 3 or 12 min to restart, on-demand at $3.06/h, live spot prices, and a checkpoint that takes
+90 s and $1 to another region, over ten groups of zones. In form A every zone is seen in every tick, in
+form B the held one and one other that the policy asks about. Every policy decides through the production
+core; the optimum knows the future, takes minutes, and is kept in the user's cache folder.
+
+Files: availability (window,zone,start_tick,ticks,available) and prices (window,zone,start_tick,ticks,
+usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
+		Args: cobra.NoArgs,
+	}
+	names := policyFlag(cmd)
+	cmd.Flags().StringVar(&availability, "availability", "", "CSV `file` of when spot was available, run-length coded")
+	cmd.Flags().StringVar(&prices, "prices", "", "CSV `file` of the spot prices, run-length coded")
+	cmd.Flags().StringSliceVar(&forms, "form", []string{"A", "B"}, "what a policy sees: `A`, B or both")
+	_ = cmd.MarkFlagRequired("availability")
+	_ = cmd.MarkFlagRequired("prices")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		asked, err := names()
+		if err != nil {
+			return err
+		}
+		windows, err := readZones(availability, prices)
+		if err != nil {
+			return err
+		}
+		var rows []replay.ZoneRow
+		for _, f := range forms {
+			if f != "A" && f != "B" {
+				return fmt.Errorf("--form %q is neither A nor B", f)
+			}
+			runs, left, err := tick.ZoneRuns(windows, f == "B")
+			if err != nil {
+				return fmt.Errorf("%s: %w", availability, err)
+			}
+			if left > 0 && len(rows) == 0 {
+				a.notef("%d pairs of group and window left out: the files lack a zone of the group\n", left)
+			}
+			rows = append(rows, replay.ZoneRow{Form: f, Runs: runs})
+		}
+		tell := a.counter()
+		var optima []money.Amount
+		if slices.Contains(asked, replay.Optimum) && len(rows) > 0 {
+			cache := ""
+			if dir, err := os.UserCacheDir(); err == nil {
+				cache = filepath.Join(dir, "scrimp")
+			}
+			var mu sync.Mutex
+			if optima, err = tick.ZoneOptima(rows[0].Runs, cache, func(done, of int) {
+				mu.Lock()
+				defer mu.Unlock()
+				tell(replay.Optimum, done, of)
+			}); err != nil {
+				return err
+			}
+		}
+		scores, err := replay.SeveralZones(cmd.Context(), rows, optima, asked, a.now, tell)
+		if err != nil {
+			return err
+		}
+		return a.scores(scores)
+	}
+	return cmd
+}
+
+func readZones(availability, prices string) ([]tick.ZoneWindow, error) {
+	af, err := os.Open(availability)
+	if err != nil {
+		return nil, fmt.Errorf("read --availability: %w", err)
+	}
+	defer func() { _ = af.Close() }()
+	pf, err := os.Open(prices)
+	if err != nil {
+		return nil, fmt.Errorf("read --prices: %w", err)
+	}
+	defer func() { _ = pf.Close() }()
+	return tick.ReadZones(availability, af, prices, pf)
 }
 
 // counter shows how far a long computation is, on the error stream, at most twice a second.

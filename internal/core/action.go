@@ -38,6 +38,13 @@ type (
 		Why     string        `json:"why"`
 		Grace   time.Duration `json:"grace_ns"` // market time
 	}
+	// Look asks whether the offer can be had now, before anything is given up for
+	// it. Answer: MarketSeen with its quote, or none where the provider cannot say.
+	Look struct {
+		Job   string         `json:"job"`
+		Offer market.OfferID `json:"offer"`
+		Count int            `json:"count"` // of the job's looks
+	}
 	// Notify tells whoever the job names. It has no answer.
 	Notify struct {
 		Job   string `json:"job"`
@@ -50,12 +57,14 @@ type (
 func (a Launch) Key() string    { return a.Attempt }
 func (a Terminate) Key() string { return "terminate/" + a.Instance }
 func (a Drain) Key() string     { return "drain/" + a.Attempt }
+func (a Look) Key() string      { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
 func (a Notify) Key() string    { return "notify/" + a.Job + "/" + string(a.State) }
 
 // Kinds of actions.
 func (Launch) Kind() string    { return "launch" }
 func (Terminate) Kind() string { return "terminate" }
 func (Drain) Kind() string     { return "drain" }
+func (Look) Kind() string      { return "look" }
 func (Notify) Kind() string    { return "notify" }
 
 // EncodeActions writes actions for the log.

@@ -32,6 +32,7 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 	}
 	a.Rates = []market.Segment{{From: a.From, Rate: r.Rate}}
 	m.rented[r.Instance] = a
+	j.Home = a.Region
 	if j.State.Over() {
 		m.terminate(out, a, j.Why)
 		return
@@ -113,7 +114,7 @@ func (m *Machine) started(out *Outcome, b AttemptStarted) {
 		j.SavedStep, j.SavedWork = 0, 0
 	}
 	m.keep(out, j, a, ledger.StartUp, m.now)
-	restart := m.now.Sub(a.Asked)
+	restart := max(0, m.now.Sub(a.Asked)-a.Transfer)
 	if j.Restart == 0 {
 		j.Restart = max(restart, time.Nanosecond)
 	} else {

@@ -52,9 +52,13 @@ type Terms struct {
 	WallClock     time.Duration  `json:"wall_clock_ns,omitempty"`
 	DeadlineFirst bool           `json:"deadline_first,omitempty"`
 
-	Steps    int64         `json:"steps,omitempty"`       // 0: unknown
-	Work     time.Duration `json:"work_ns,omitempty"`     // on a machine of speed 1; 0: unknown
-	Restart  time.Duration `json:"restart_ns"`            // expected until measured
+	Steps   int64         `json:"steps,omitempty"`   // 0: unknown
+	Work    time.Duration `json:"work_ns,omitempty"` // on a machine of speed 1; 0: unknown
+	Restart time.Duration `json:"restart_ns"`        // expected until measured
+	// Transfer is what taking the checkpoint to another region adds to a restart,
+	// and Carry what it costs; 0 where the job cannot leave its region.
+	Transfer time.Duration `json:"transfer_ns,omitempty"`
+	Carry    money.Amount  `json:"carry,omitzero"`
 	Grace    time.Duration `json:"grace_ns"`              // given to a drain
 	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
 	Saves    bool          `json:"saves,omitempty"`       // whether the job has a checkpoint folder

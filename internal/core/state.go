@@ -73,19 +73,23 @@ type Job struct {
 	HasSaved  bool               `json:"has_saved,omitempty"`
 	Seen      policy.Seen        `json:"seen"`
 
-	StepRate  float64       `json:"step_rate,omitempty"`    // steps per hour on speed 1; 0 unknown
-	Restart   time.Duration `json:"restart_ns,omitempty"`   // measured; 0 unknown
-	SaveCost  time.Duration `json:"save_cost_ns,omitempty"` // measured; 0 unknown
-	Interval  time.Duration `json:"interval_ns,omitempty"`  // in force; 0: as the program likes
-	Retries   int           `json:"retries,omitempty"`
-	Failures  int           `json:"failures,omitempty"` // attempts in a row that made no step
-	GPUServed time.Duration `json:"gpu_served_ns,omitempty"`
-	Outputs   string        `json:"outputs,omitempty"`
-	Exit      int           `json:"exit,omitempty"`
-	Ending    State         `json:"ending,omitempty"` // what the job becomes when its attempt has left
-	EndingWhy string        `json:"ending_why,omitempty"`
-	Last      plan.Decision `json:"last"`
-	Wake      time.Time     `json:"wake,omitzero"`
+	StepRate  float64        `json:"step_rate,omitempty"`    // steps per hour on speed 1; 0 unknown
+	Restart   time.Duration  `json:"restart_ns,omitempty"`   // measured; 0 unknown
+	SaveCost  time.Duration  `json:"save_cost_ns,omitempty"` // measured; 0 unknown
+	Interval  time.Duration  `json:"interval_ns,omitempty"`  // in force; 0: as the program likes
+	Retries   int            `json:"retries,omitempty"`
+	Failures  int            `json:"failures,omitempty"` // attempts in a row that made no step
+	GPUServed time.Duration  `json:"gpu_served_ns,omitempty"`
+	Outputs   string         `json:"outputs,omitempty"`
+	Exit      int            `json:"exit,omitempty"`
+	Ending    State          `json:"ending,omitempty"` // what the job becomes when its attempt has left
+	EndingWhy string         `json:"ending_why,omitempty"`
+	Last      plan.Decision  `json:"last"`
+	Wake      time.Time      `json:"wake,omitzero"`
+	Home      string         `json:"home,omitempty"`  // region of the newest machine, and of the checkpoint
+	Looks     int            `json:"looks,omitempty"` // at offers that nobody had tried
+	Looked    time.Time      `json:"looked,omitzero"` // the last time
+	Asks      market.OfferID `json:"asks,omitempty"`  // at which then
 
 	place place // in the queue
 }
@@ -97,6 +101,7 @@ type Attempt struct {
 	Epoch      int                         `json:"epoch"`
 	Phase      Phase                       `json:"phase"`
 	Offer      market.OfferID              `json:"offer"`
+	Region     string                      `json:"region,omitempty"`
 	Zone       string                      `json:"zone"`
 	Capacity   market.Capacity             `json:"capacity"`
 	Provider   string                      `json:"provider"`
@@ -104,8 +109,9 @@ type Attempt struct {
 	GPUs       int                         `json:"gpus,omitempty"`
 	Instance   string                      `json:"instance,omitempty"`
 	Asked      time.Time                   `json:"asked"`
-	From       time.Time                   `json:"from,omitzero"`  // billed from
-	Until      time.Time                   `json:"until,omitzero"` // billed until
+	Transfer   time.Duration               `json:"transfer_ns,omitempty"` // of its restart, for another region
+	From       time.Time                   `json:"from,omitzero"`         // billed from
+	Until      time.Time                   `json:"until,omitzero"`        // billed until
 	Claimed    time.Time                   `json:"claimed,omitzero"`
 	Started    time.Time                   `json:"started,omitzero"` // the program
 	Over       time.Time                   `json:"over,omitzero"`    // the program

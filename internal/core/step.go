@@ -242,6 +242,11 @@ var gone = map[plan.Reason]policy.Stop{plan.BudgetGone: policy.BudgetSpent, plan
 
 // try decides about a job that holds no machine and launches what was taken.
 func (m *Machine) try(out *Outcome, j *Job) {
+	if m.awaits(j) {
+		m.queue.tried(j)
+		return
+	}
+	j.Wake = time.Time{} // every look says anew when the next one is due
 	d, ok := m.decide(out, j)
 	if !ok {
 		m.queue.tried(j)
@@ -249,6 +254,11 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	}
 	if planted && d.Why == plan.Cheapest {
 		d.Take = "" // never launches what is cheapest
+	}
+	if d.Look != "" {
+		m.queue.tried(j)
+		m.look(out, j, d.Look)
+		return
 	}
 	if d.Take == "" {
 		if why, ok := gone[d.Why]; ok {
@@ -273,7 +283,10 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	a := &Attempt{
 		ID: fmt.Sprintf("%s.%d", j.ID, j.Epoch), Job: j.ID, Epoch: j.Epoch, Phase: Asked, Offer: d.Take, Zone: o.Offer.Zone,
 		Capacity: o.Offer.Capacity, Provider: o.Offer.Provider, Speed: o.Offer.Speed, GPUs: o.Offer.Accelerators, Asked: m.now, Currency: o.Offer.Currency,
-		First: j.SavedStep, Step: j.SavedStep, Uses: map[ledger.Use]money.Amount{},
+		First: j.SavedStep, Step: j.SavedStep, Uses: map[ledger.Use]money.Amount{}, Region: o.Offer.Region,
+	}
+	if j.Home != "" && j.Home != a.Region {
+		a.Transfer = j.Terms.Transfer
 	}
 	j.Attempts = append(j.Attempts, a)
 	j.State, j.Why, j.Detail = Running, string(d.Why), ""
@@ -343,7 +356,9 @@ func same(a, b plan.Decision) bool {
 
 // view is j as a decision sees it.
 func (m *Machine) view(j *Job) plan.Job {
-	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1)}
+	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
+		Home: j.Home, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
+	}
 	v.Need.Critical = v.Need.Critical || j.Terms.Priority >= 2
 	if a := j.live(); a != nil && (a.Phase == Working || a.Phase == Booting) {
 		v.Held = a.Offer
@@ -351,7 +366,7 @@ func (m *Machine) view(j *Job) plan.Job {
 			v.HeldRate = a.Rates[len(a.Rates)-1].Rate
 		}
 		if a.Phase == Booting {
-			v.Warming = max(1, j.restart()-m.now.Sub(a.Asked))
+			v.Warming = max(1, j.restart()+a.Transfer-m.now.Sub(a.Asked))
 		}
 	}
 	if j.Terms.HasBudget {
@@ -363,7 +378,7 @@ func (m *Machine) view(j *Job) plan.Job {
 // progress is what the deadline policy looks at, with the work on a machine of that speed.
 func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	left, done, known := j.Left(speed)
-	restart := j.restart() + j.SaveCost
+	restart := j.restart() + j.SaveCost + j.Terms.Transfer
 	return policy.Progress{
 		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
 		Restart: restart, Reserve: time.Duration(m.cfg.Reserve) * restart, Detect: m.cfg.Detect, Look: m.cfg.Look,
@@ -452,7 +467,7 @@ func (m *Machine) review(out *Outcome, j *Job) {
 	if a.Asking || a.Phase == Asked {
 		return
 	}
-	j.Wake = time.Time{} // every look says anew when the next one is due
+	j.Wake = time.Time{} // as in try
 	switch {
 	case a.Phase == Booting:
 		limit := a.From.Add(m.cfg.BootLimit)
@@ -470,12 +485,14 @@ func (m *Machine) review(out *Outcome, j *Job) {
 		m.terminate(out, a, "drain_overdue")
 		return
 	}
-	if m.limits(out, j, a) || !a.Noticed.IsZero() {
-		return // it is saving
+	if m.limits(out, j, a) || !a.Noticed.IsZero() || m.awaits(j) {
+		return // it is saving, or asking
 	}
 	d, ok := m.decide(out, j)
 	switch {
 	case !ok:
+	case d.Look != "":
+		m.look(out, j, d.Look)
 	case d.Take == a.Offer:
 		m.wakeAt(j, d.Again)
 	case a.Phase == Working:
@@ -484,6 +501,26 @@ func (m *Machine) review(out *Outcome, j *Job) {
 		a.End = "moved"
 		m.terminate(out, a, "move_"+string(d.Why))
 	}
+}
+
+// look asks about an offer that nobody has tried; the answer brings the job back here.
+func (m *Machine) look(out *Outcome, j *Job, offer market.OfferID) {
+	j.Looks++
+	j.Looked, j.Asks = m.now, offer
+	out.Actions = append(out.Actions, Look{Job: j.ID, Offer: offer, Count: j.Looks})
+	m.wakeAt(j, m.now.Add(m.answerTime()))
+}
+
+// answerTime is how long an answer to a look is waited for, and how long it counts.
+func (m *Machine) answerTime() time.Duration { return max(m.cfg.Detect, time.Nanosecond) }
+
+// awaits reports whether j waits for the answer to a look.
+func (m *Machine) awaits(j *Job) bool {
+	if j.Asks == "" || m.now.Sub(j.Looked) >= m.answerTime() {
+		return false
+	}
+	o := m.offers[j.Asks]
+	return o != nil && (o.Quote.Untried || o.Quote.At.Before(j.Looked))
 }
 
 // limits ends a job whose budget of any kind is used up, and reports whether it did.

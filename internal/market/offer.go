@@ -68,5 +68,8 @@ type Quote struct {
 	Priced    bool       `json:"priced"`    // false: the price is unknown, which is not zero
 	Available bool       `json:"available"` // whether a launch would be granted now
 	At        time.Time  `json:"at"`        // market time
-	Source    string     `json:"source"`
+	// Untried says that nobody knows whether a launch would be granted: Available
+	// means nothing until somebody looks.
+	Untried bool   `json:"untried,omitempty"`
+	Source  string `json:"source"`
 }

@@ -29,6 +29,7 @@ const (
 	WaitsSpot  Reason = "waits_spot"  // spot is expected in time
 	NoOffer    Reason = "no_offer"    // nothing on the market fits the job
 	NoCapacity Reason = "no_capacity" // what fits cannot be had now
+	Looking    Reason = "looking"     // whether an offer can be had is asked first
 	BudgetGone Reason = "budget_gone" // no option starts within the budget
 	TimeGone   Reason = "time_gone"   // its wall-clock is used up
 	HoursGone  Reason = "hours_gone"  // its GPU-hours are used up
@@ -38,6 +39,7 @@ const (
 const (
 	CostsMore   Reason = "costs_more"  // it would do, and is beaten on price
 	Unavailable Reason = "unavailable" // cannot be had now
+	Untried     Reason = "untried"     // nobody knows whether it can be had
 	Unpriced    Reason = "unpriced"    // its price is unknown, which is not zero
 	TooSmall    Reason = "too_small"   // fewer processors or less memory than the job asks for
 	WrongPlace  Reason = "wrong_place" // not in a zone or region that the job allows
@@ -78,6 +80,12 @@ type Job struct {
 	Warming  time.Duration  // until the held machine works; 0: it does
 	Left     money.Amount   // of the budget
 	Limited  bool           // whether there is a budget
+	// Home is the region of the checkpoint; "" before the first machine.
+	Home string
+	// Looks counts the looks at offers that nobody had tried; Looked says that
+	// the last was for this decision.
+	Looks  int
+	Looked bool
 	// DeadlineFirst lets the deadline win where budget and deadline cannot both hold.
 	DeadlineFirst bool
 }
@@ -100,6 +108,8 @@ type Decision struct {
 	HasSlack bool           `json:"has_slack,omitempty"`
 	Speed    float64        `json:"speed,omitempty"` // of the machine on which the slack is counted; 0: 1
 	Rejected []Rejection    `json:"rejected,omitempty"`
+	// Look is an offer to ask about before anything else is done.
+	Look market.OfferID `json:"look,omitempty"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
 }
@@ -111,6 +121,10 @@ func Decide(job Job, options []Option) Decision {
 	s := sort(job, options)
 	d := Decision{Rejected: s.rejected}
 	v := s.view(job)
+	if at, ok := s.look(job, v); ok {
+		d.Look, d.Why = at, Looking
+		return d
+	}
 	d.Speed = s.speed()
 	d.Mode = v.Mode(v.Working())
 	d.Slack, d.HasSlack = v.Slack(job.Held != "")
@@ -140,14 +154,17 @@ type sorted struct {
 	rejected         []Rejection
 	spot, firm, held *Option // the best of each
 	fits, affordable int
-	sold             bool // spot that is worth waiting for is for sale
+	untried          []market.OfferID // spot that would do, by name, where somebody has to look
+	spots            []market.OfferID // all spot that would do
+	sold             bool             // spot that is worth waiting for is for sale
 }
 
 // sort ranks the options and rejects what the job cannot use now.
 func sort(job Job, options []Option) sorted {
 	type key struct {
-		o   *Option
-		per float64
+		o    *Option
+		per  float64
+		away bool // firm, and not where the checkpoint is
 	}
 	ranked := make([]key, len(options))
 	for i := range options {
@@ -157,10 +174,10 @@ func sort(job Job, options []Option) sorted {
 			known.Quote.Rate, known.Quote.Priced = job.HeldRate, true // nobody knows a newer price, and it is billed on
 			o = &known
 		}
-		ranked[i] = key{o, perWork(o)}
+		ranked[i] = key{o, perWork(o), o.Offer.Capacity != market.Spot && job.Home != "" && o.Offer.Region != job.Home}
 	}
 	slices.SortFunc(ranked, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.per, b.per), -compareBool(a.o.Offer.ID == job.Held, b.o.Offer.ID == job.Held), cmp.Compare(a.o.Offer.ID, b.o.Offer.ID))
+		return cmp.Or(cmp.Compare(a.per, b.per), -compareBool(a.o.Offer.ID == job.Held, b.o.Offer.ID == job.Held), compareBool(a.away, b.away), cmp.Compare(a.o.Offer.ID, b.o.Offer.ID))
 	})
 	s := sorted{usable: make([]*Option, 0, len(ranked)), rejected: make([]Rejection, 0, len(ranked))}
 	floor := max(job.Progress.Restart, time.Minute)
@@ -183,8 +200,15 @@ func sort(job Job, options []Option) sorted {
 			continue
 		}
 		s.sold = s.sold || spot
+		if spot {
+			s.spots = append(s.spots, o.Offer.ID)
+		}
 		switch {
 		case held:
+		case o.Quote.Untried:
+			s.untried = append(s.untried, o.Offer.ID)
+			s.rejected = append(s.rejected, rejection(o, Untried))
+			continue
 		case o.Cooling:
 			s.rejected = append(s.rejected, rejection(o, CoolingOff))
 			continue
@@ -204,6 +228,18 @@ func sort(job Job, options []Option) sorted {
 		}
 	}
 	return s
+}
+
+// look returns the offer to ask about: one at a time, round all spot that would
+// do, while none is held. ok is false where there is nothing to ask, or an
+// answer to this decision's question.
+func (s sorted) look(job Job, v policy.View) (id market.OfferID, ok bool) {
+	if len(s.untried) == 0 || job.Looked || v.Held == policy.Spot || job.Rule == policy.OnDemand || job.Need.Critical {
+		return "", false
+	}
+	slices.Sort(s.spots)
+	id = s.spots[(job.Looks+1)%len(s.spots)]
+	return id, slices.Contains(s.untried, id)
 }
 
 // late reports whether the work left would not be done in time on o.

@@ -20,6 +20,7 @@ const (
 	Default          Rule = "default"
 	OnDemand         Rule = "on-demand"
 	Greedy           Rule = "greedy"
+	GreedyGuard      Rule = "greedy-guard" // with no more than the guard to be in time
 	UniformProgress  Rule = "uniform-progress"
 	UniformProgress2 Rule = "uniform-progress-2" // without its second condition
 )
@@ -64,14 +65,16 @@ func wants(r Rule, v View) Choice {
 	switch r {
 	case OnDemand:
 		return Firm
-	case Greedy:
+	case Greedy, GreedyGuard:
 		switch {
 		case v.Held == Spot && v.Spot:
 			return Spot
-		case tight:
+		case tight && r == Greedy:
 			return Firm
 		case v.Spot:
 			return Spot
+		case v.Held == Firm && r == GreedyGuard:
+			return Firm
 		}
 		return v.orWait()
 	default: // Uniform Progress in its forms
@@ -126,10 +129,10 @@ func Again(r Rule, v View, chosen Choice) time.Time {
 			at = t
 		}
 	}
-	if slack, ok := v.Slack(true); ok { // when the slack gets tight
+	if slack, ok := v.Slack(true); ok && r != GreedyGuard { // when the slack gets tight
 		sooner(v.Now.Add(max(0, slack-(2*v.Restart+v.Reserve+v.Detect+v.Look)+1)))
 	}
-	if behind, ok := v.BehindAt(); ok && r != Greedy {
+	if behind, ok := v.BehindAt(); ok && r != Greedy && r != GreedyGuard {
 		sooner(behind)
 	}
 	return at

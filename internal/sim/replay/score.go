@@ -81,6 +81,46 @@ func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() t
 	return scores, nil
 }
 
+// ZoneRow is a form of the benchmark with several zones, and its runs.
+type ZoneRow struct {
+	Form string // A: every zone is seen in every tick; B: the held one and one more
+	Runs []tick.ZoneRun
+}
+
+// SeveralZones plays every run of every form under every rule. optima are those
+// of the runs of each form, which are the same; nil where Optimum is not asked for.
+func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, names []string, now func() time.Time, tell func(name string, done, of int)) ([]Score, error) {
+	var scores []Score
+	for _, name := range names {
+		for _, form := range forms {
+			lines, err := each(ctx, len(form.Runs), func(i int) tally {
+				r, began := &form.Runs[i], now()
+				l := tally{work: r.Job.Work, deadline: r.Job.Deadline, overhead: r.Job.Restart}
+				if name == Optimum {
+					l.cost = optima[i]
+				} else {
+					rule := policy.Rule(name)
+					if rule == policy.Greedy {
+						rule = policy.GreedyGuard // as this benchmark defines it
+					}
+					out := Zones(r, rule, false)
+					l.cost, l.missed, l.lost, l.launched, l.moved, l.n = out.Cost, out.Missed, out.Interruptions, out.Launches, out.Carries, out.Decisions
+				}
+				l.took = now().Sub(began)
+				return l
+			}, func(done int) { tell(name+" "+form.Form, done, len(form.Runs)) })
+			if err != nil {
+				return nil, err
+			}
+			s := score(name, lines)
+			s.Form = form.Form
+			scores = append(scores, s)
+		}
+	}
+	over(scores)
+	return scores, nil
+}
+
 // each does work on every index on all cores, in any order, and returns what it gave in order.
 func each(ctx context.Context, n int, work func(int) tally, tell func(done int)) ([]tally, error) {
 	lines := make([]tally, n)

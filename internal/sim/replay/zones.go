@@ -1,0 +1,118 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+	"scrimp/internal/sim/tick"
+)
+
+// several is the market of a run over several zones.
+type several struct {
+	run    *tick.ZoneRun
+	offers []market.Offer // spot of each zone, then on-demand of each
+	index  map[market.OfferID]int
+	t      int
+	now    time.Time
+}
+
+func newSeveral(r *tick.ZoneRun) *several {
+	s := &several{run: r, index: map[market.OfferID]int{}}
+	for _, c := range []market.Capacity{market.Spot, market.OnDemand} {
+		for i, z := range r.Job.Zones {
+			id := market.OfferID(fmt.Sprintf("trace/%02d-%s/machine/%s", i, z.Name, c))
+			s.index[id] = i
+			s.offers = append(s.offers, market.Offer{ID: id, Provider: "trace", Region: z.Region, Zone: z.Name, Machine: "machine", Capacity: c, CPUs: 1, Speed: 1, Currency: money.USD})
+		}
+	}
+	return s
+}
+
+// Zones plays one run of the benchmark with several zones under the rule.
+func Zones(r *tick.ZoneRun, rule policy.Rule, trace bool) Outcome {
+	j := &r.Job
+	s := newSeveral(r)
+	w := &world{m: core.New(), sale: s, work: j.Work, now: start, trace: trace}
+	s.now = w.now
+	deadline := start.Add(j.Deadline)
+	// The last look is a whole tick before the last whole tick ends.
+	w.step(config(rule, j.Restart+j.Transfer, j.Tick+j.Deadline%j.Tick))
+	w.step(core.MarketSeen{Offers: s.offers, Quotes: s.quotes("", true)})
+	t := terms(j.Work, j.Restart, deadline)
+	t.Transfer, t.Carry = j.Transfer, j.Carry
+	w.step(core.JobSubmitted{Job: jobID, Terms: t})
+	w.act()
+	w.note()
+	for s.t = 1; ; s.t++ {
+		w.advance(j.Tick)
+		s.now = w.now
+		if w.finished(start.Add(time.Duration(j.Ticks()) * j.Tick)) {
+			return w.close()
+		}
+		held := market.OfferID("")
+		if w.attempt != "" {
+			held = w.offer.ID
+		}
+		w.step(core.MarketSeen{Quotes: s.quotes(held, false)})
+		if held != "" && w.offer.Capacity == market.Spot && !s.up(s.index[held]) {
+			w.lost()
+		}
+		w.act()
+		w.note()
+	}
+}
+
+// up reports whether spot is there in tick t; past the trace's end it is not.
+func (s *several) up(z int) bool {
+	up := s.run.Traces[z].Up
+	return s.t < len(up) && up[s.t]
+}
+
+func (s *several) offer(id market.OfferID) market.Offer {
+	for _, o := range s.offers {
+		if o.ID == id {
+			return o
+		}
+	}
+	return market.Offer{}
+}
+
+func (s *several) rate(id market.OfferID) money.Rate { return s.look(id).Rate }
+
+func (s *several) overhead(away bool) (time.Duration, money.Amount) {
+	if away {
+		return s.run.Job.Restart + s.run.Job.Transfer, s.run.Job.Carry
+	}
+	return s.run.Job.Restart, money.Amount{}
+}
+
+// look is the quote of an offer in this tick, whoever may see it.
+func (s *several) look(id market.OfferID) market.Quote {
+	z := s.index[id]
+	q := market.Quote{Offer: id, Rate: s.run.Job.Zones[z].OnDemand, Priced: true, Available: true, At: s.now, Source: "trace"}
+	if s.offer(id).Capacity == market.Spot {
+		prices := s.run.Traces[z].Price
+		q.Rate, q.Available = prices[min(s.t, len(prices)-1)], s.up(z)
+	}
+	return q
+}
+
+// quotes is what is seen of this tick without a look.
+func (s *several) quotes(held market.OfferID, all bool) []market.Quote {
+	list := make([]market.Quote, 0, len(s.offers))
+	for _, o := range s.offers {
+		if o.Capacity != market.Spot && !all {
+			continue
+		}
+		q := s.look(o.ID)
+		if s.run.Job.Looks && o.Capacity == market.Spot && o.ID != held {
+			q.Available, q.Untried = false, true
+		}
+		list = append(list, q)
+	}
+	return list
+}

@@ -1,0 +1,122 @@
+package replay
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+	"scrimp/internal/policy/place"
+	"scrimp/internal/sim/tick"
+)
+
+// publicZones reads the windows of the public benchmark with several zones, or skips where the data is missing.
+func publicZones(t testing.TB) []tick.ZoneWindow {
+	t.Helper()
+	a, err := os.Open(data + "zones_public_availability.csv")
+	if err != nil {
+		t.Skip("not installed: the public traces of several zones (../shared/data/spot)")
+	}
+	defer func() { _ = a.Close() }()
+	p, err := os.Open(data + "zones_public_spot_price.csv")
+	if err != nil {
+		t.Skip("not installed: the public traces of several zones (../shared/data/spot)")
+	}
+	defer func() { _ = p.Close() }()
+	windows, err := tick.ReadZones("availability", a, "prices", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return windows
+}
+
+// generatedZones are runs of the project's own: zones in two regions, prices that move.
+func generatedZones(n int, looks bool) []tick.ZoneRun {
+	rng := rand.New(rand.NewPCG(8, 8))
+	var runs []tick.ZoneRun
+	for i := range n {
+		r := tick.ZoneRun{Window: i, Job: place.Job{
+			Tick: 195 * time.Second, Work: 10 * time.Hour, Deadline: []time.Duration{12, 15, 20}[i%3] * time.Hour,
+			Restart: 3 * time.Minute, Transfer: 90 * time.Second, Carry: money.Picos(1_000_000_000_000), Looks: looks,
+		}}
+		if i%2 == 1 {
+			r.Job.Restart = 12 * time.Minute
+		}
+		for z := range 1 + rng.IntN(4) {
+			region := []string{"east", "west"}[rng.IntN(2)]
+			r.Job.Zones = append(r.Job.Zones, place.Zone{Name: region + string(rune('a'+z)), Region: region, OnDemand: 3_060_000_000_000})
+			trace := &tick.ZoneTrace{}
+			up, price := rng.IntN(2) == 0, money.Rate(700_000_000_000+rng.Int64N(600_000_000_000))
+			for len(trace.Up) < r.Job.Ticks() {
+				for range min(1+int(3/(rng.Float64()+0.01)), 200) {
+					trace.Up, trace.Price = append(trace.Up, up), append(trace.Price, price)
+				}
+				up = !up
+				if rng.IntN(3) == 0 {
+					price = price * money.Rate(90+rng.Int64N(21)) / 100
+				}
+			}
+			r.Traces = append(r.Traces, trace)
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+func plain(rule policy.Rule) func(*place.Job) place.Policy {
+	return map[policy.Rule]func(*place.Job) place.Policy{
+		policy.OnDemand:         func(j *place.Job) place.Policy { return &place.Certain{Job: j} },
+		policy.GreedyGuard:      func(j *place.Job) place.Policy { return &place.Greedy{Job: j} },
+		policy.UniformProgress:  func(j *place.Job) place.Policy { return &place.Uniform{Job: j, Second: true} },
+		policy.UniformProgress2: func(j *place.Job) place.Policy { return &place.Uniform{Job: j} },
+	}[rule]
+}
+
+// The core costs what the plain loop over several zones costs, run by run: with
+// machines in many zones, live prices, checkpoints that are carried, and looks.
+func TestTheCoreCostsWhatThePlainLoopOverZonesCosts(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		name := map[bool]string{false: "sees all", true: "looks"}[looks]
+		t.Run("generated, "+name, func(t *testing.T) { sameZones(t, generatedZones(120, looks), looks) })
+		t.Run("public, "+name, func(t *testing.T) {
+			runs, _, err := tick.ZoneRuns(publicZones(t), looks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var some []tick.ZoneRun
+			for i := 0; i < len(runs); i += 7 {
+				some = append(some, runs[i])
+			}
+			sameZones(t, some, looks)
+		})
+	}
+}
+
+func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
+	for _, rule := range []policy.Rule{policy.OnDemand, policy.GreedyGuard, policy.UniformProgress, policy.UniformProgress2} {
+		if rule == policy.GreedyGuard && looks {
+			continue // the plain one does not look
+		}
+		bad := 0
+		for i := range runs {
+			r := &runs[i]
+			want, got := r.Play(plain(rule)(&r.Job)), Zones(r, rule, false)
+			// Each price segment's cost is cut to the last unit by itself.
+			off := want.Cost.Sub(got.Cost)
+			if off.Sign() < 0 {
+				off = off.Neg()
+			}
+			if off.Cmp(money.Picos(1000)) > 0 || got.Missed != want.Missed || got.Carries != want.Carries {
+				if bad++; bad <= 3 {
+					t.Errorf("%s, group %d window %d %v by %v: core %v, %d carries, late %v; plain %v, %d carries, late %v",
+						rule, r.Group, r.Window, r.Job.Work, r.Job.Deadline, got.Cost.Float(), got.Carries, got.Missed, want.Cost.Float(), want.Carries, want.Missed)
+				}
+			}
+		}
+		if bad > 0 {
+			t.Errorf("%s: %d of %d runs differ", rule, bad, len(runs))
+		}
+	}
+}
