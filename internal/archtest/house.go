@@ -39,6 +39,7 @@ var House = []Room{
 	{Path: "foreign", Floor: 5},  // job files of other tools
 	{Path: "scaffold", Floor: 5}, // a first job file from a look at the folder
 	{Path: "store/storetest", Floor: 5},
+	{Path: "store/pgtest", Floor: 5},
 	{Path: "store", Floor: 5},
 	{Path: "provider/local", Floor: 5},
 	{Path: "provider/providertest", Floor: 5},
@@ -101,5 +102,5 @@ var clocks = []string{"After", "AfterFunc", "LoadLocation", "NewTicker", "NewTim
 // them carry the constraint !local.
 var clouds = []string{
 	"cloud.google.com/go", "github.com/Azure", "github.com/aws", "gocloud.dev/aws", "gocloud.dev/azure",
-	"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob", "gocloud.dev/gcp", "k8s.io",
+	"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob", "gocloud.dev/gcp", "github.com/jackc/pgx", "k8s.io",
 }

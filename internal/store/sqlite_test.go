@@ -29,8 +29,6 @@ var sqlite = storetest.Backend{
 	Old:      oldSQLite,
 }
 
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m, sqlite)) }
-
 func TestSQLite(t *testing.T) { storetest.Run(t, sqlite) }
 
 func execSQLite(t testing.TB, place, text string) error {

@@ -15,7 +15,7 @@ import (
 // A caller acts on these with errors.Is.
 var (
 	ErrConflict = errors.New("another writer has been here") // the log has grown meanwhile
-	ErrLocked   = errors.New("the data folder is in use")    // another server owns it
+	ErrLocked   = errors.New("in use")                       // another server owns the place
 )
 
 // Record is one step of the core: the event, what was decided, what is to be

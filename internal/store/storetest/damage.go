@@ -127,7 +127,7 @@ func appendOnly(t *testing.T, b Backend) {
 			t.Errorf("%s: %v; want it refused with %q", c.sql, err, c.words)
 		}
 	}
-	same(t, all(t, s), want)
+	Same(t, all(t, s), want)
 }
 
 // damaged takes the guards away, as one who has the database in hand can.
@@ -256,11 +256,11 @@ func full(t *testing.T, b Backend) {
 		t.Errorf("a full disk says %q", err)
 	}
 	t.Logf("as a user reads it: %v", err)
-	same(t, all(t, s), kept) // reads go on
+	Same(t, all(t, s), kept) // reads go on
 	must(t, s.Close())
 	s = b.open(t, place)
-	same(t, all(t, s), kept)
-	verify(t, s)
+	Same(t, all(t, s), kept)
+	Verify(t, s)
 }
 
 // random is text that does not compress.
@@ -280,7 +280,7 @@ func migrated(t *testing.T, b Backend) {
 			s := b.open(t, place)
 			var w Writer
 			want := w.Make(OldLog)
-			same(t, all(t, s), want)
+			Same(t, all(t, s), want)
 			snap, ok, err := s.LatestSnapshot(t.Context())
 			must(t, err)
 			if !ok || snap.Seq != OldLog || snap.Version != 1 || string(snap.State) != OldState {
@@ -293,8 +293,8 @@ func migrated(t *testing.T, b Backend) {
 			must(t, s.Append(t.Context(), more))
 			must(t, s.Close())
 			s = b.open(t, place) // and again, which migrates nothing
-			same(t, all(t, s), append(want, more...))
-			verify(t, s)
+			Same(t, all(t, s), append(want, more...))
+			Verify(t, s)
 		})
 	}
 	if b.Versions > 1 && b.Old == nil {

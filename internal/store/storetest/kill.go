@@ -81,8 +81,8 @@ func killed(t *testing.T, b Backend) {
 			t.Fatalf("round %d: %d records, but %d were acknowledged", round, len(got), acked)
 		}
 		want = Writer{}
-		same(t, got, want.Make(len(got)))
-		verify(t, s)
+		Same(t, got, want.Make(len(got)))
+		Verify(t, s)
 		must(t, s.Close())
 	}
 }

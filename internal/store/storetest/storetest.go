@@ -127,8 +127,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// same compares what was written with what is read, bytes and all.
-func same(t testing.TB, got, want []Record) {
+// Same compares what was written with what is read, bytes and all.
+func Same(t testing.TB, got, want []Record) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%d records, want %d", len(got), len(want))

@@ -50,14 +50,14 @@ func readBack(t *testing.T, b Backend) {
 	must(t, s.Append(t.Context(), want[:1]))
 	must(t, s.Append(t.Context(), want[1:40]))
 	must(t, s.Append(t.Context(), want[40:]))
-	same(t, all(t, s), want)
+	Same(t, all(t, s), want)
 
 	page, err := s.Records(t.Context(), 10, 20)
 	must(t, err)
-	same(t, page, bare(want[10:30]))
+	Same(t, page, bare(want[10:30]))
 	page, err = s.Records(t.Context(), 60, 20)
 	must(t, err)
-	same(t, page, nil)
+	Same(t, page, nil)
 	end, err := s.End(t.Context())
 	must(t, err)
 	if end != 60 {
@@ -71,7 +71,7 @@ func readBack(t *testing.T, b Backend) {
 	}
 	page, err = s.RecordsOf(t.Context(), "tick", 5, 10)
 	must(t, err)
-	same(t, page, bare(ticks[:10]))
+	Same(t, page, bare(ticks[:10]))
 
 	for _, tenant := range []string{"default", "lab", "nobody"} {
 		for _, job := range []string{"", "j-2", "j-none"} {
@@ -95,11 +95,11 @@ func readBack(t *testing.T, b Backend) {
 			}
 		}
 	}
-	verify(t, s)
+	Verify(t, s)
 }
 
-// verify checks the chain of each tenant.
-func verify(t testing.TB, s store.Store) {
+// Verify checks the chain of each tenant.
+func Verify(t testing.TB, s store.Store) {
 	t.Helper()
 	for _, tenant := range []string{"default", "lab"} {
 		if err := ledger.Verify(s.Postings(context.Background(), tenant, "")); err != nil {
@@ -124,10 +124,10 @@ func atomicAppend(t *testing.T, b Backend) {
 	if err := s.Append(t.Context(), broken); err == nil {
 		t.Fatal("a posting from an account to itself was taken")
 	}
-	same(t, all(t, s), first)
+	Same(t, all(t, s), first)
 	must(t, s.Append(t.Context(), batch)) // the log did not move
-	same(t, all(t, s), append(first, batch...))
-	verify(t, s)
+	Same(t, all(t, s), append(first, batch...))
+	Verify(t, s)
 }
 
 func atomicRead(t *testing.T, b Backend) {
@@ -198,9 +198,9 @@ func noHole(t *testing.T, b Backend) {
 	if err := s.Append(t.Context(), []Record{stray}); err == nil {
 		t.Error("a posting of another event was taken")
 	}
-	same(t, all(t, s), records[:5])
+	Same(t, all(t, s), records[:5])
 	must(t, s.Append(t.Context(), records[5:]))
-	same(t, all(t, s), records)
+	Same(t, all(t, s), records)
 }
 
 func canceled(t *testing.T, b Backend) {
@@ -212,9 +212,9 @@ func canceled(t *testing.T, b Backend) {
 	if err := s.Append(ctx, records[5:]); !errors.Is(err, context.Canceled) {
 		t.Fatalf("append with a canceled context: %v", err)
 	}
-	same(t, all(t, s), records[:5])
+	Same(t, all(t, s), records[:5])
 	must(t, s.Append(t.Context(), records[5:]))
-	same(t, all(t, s), records)
+	Same(t, all(t, s), records)
 }
 
 func seen(t *testing.T, b Backend) {
@@ -255,7 +255,7 @@ func reopen(t *testing.T, b Backend) {
 		part := w.Make(4)
 		must(t, s.Append(t.Context(), part))
 		want = append(want, part...)
-		same(t, all(t, s), want)
+		Same(t, all(t, s), want)
 		must(t, s.Close())
 	}
 }

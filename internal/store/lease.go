@@ -1,0 +1,131 @@
+//go:build !local
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// lease owns the goroutine that renews it.
+type lease struct {
+	mu      sync.Mutex
+	cancel  context.CancelFunc // of the renewal
+	renewal sync.WaitGroup
+	once    sync.Once
+	lost    chan struct{}
+}
+
+func (l *lease) lose() { l.once.Do(func() { close(l.lost) }) }
+
+func (l *lease) stop() {
+	l.mu.Lock()
+	if l.cancel != nil {
+		l.cancel()
+	}
+	l.mu.Unlock()
+	l.renewal.Wait()
+}
+
+// Epoch implements Replica.
+func (s *Postgres) Epoch() uint64 { return s.epoch.Load() }
+
+// Deposed implements Replica.
+func (s *Postgres) Deposed() <-chan struct{} { return s.lease.lost }
+
+// Leads implements Replica. The time runs from before the renewal was sent, on
+// this machine's monotonic clock, so it ends before the database's does.
+func (s *Postgres) Leads() bool {
+	select {
+	case <-s.lease.lost:
+		return false
+	default:
+	}
+	return s.epoch.Load() > 0 && time.Since(s.born)-time.Duration(s.renewed.Load()) < s.cfg.Lease
+}
+
+// TryLead implements Replica.
+func (s *Postgres) TryLead(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.lease.lost:
+		return fmt.Errorf("lead: %w: open the database anew", ErrDeposed) // its memory is of the past
+	default:
+	}
+	if s.epoch.Load() > 0 {
+		return nil
+	}
+	host, _ := os.Hostname()
+	holder := fmt.Sprintf("process %d on %s", os.Getpid(), host)
+	sent := time.Now()
+	var epoch, end int64
+	// Where a write of the old leader holds the row this waits for it, and looks again.
+	err := s.pool.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(), until = clock_timestamp() + $2::interval
+		WHERE until < clock_timestamp() RETURNING epoch, seq`, holder, s.cfg.Lease).Scan(&epoch, &end)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s.held(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("lead: %w", err)
+	}
+	s.next = uint64(end) + 1
+	s.renewed.Store(int64(sent.Sub(s.born)))
+	s.epoch.Store(uint64(epoch))
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.lease.mu.Lock()
+	s.lease.cancel = cancel
+	s.lease.mu.Unlock()
+	s.lease.renewal.Go(func() { s.renew(work, epoch) })
+	return nil
+}
+
+// held says who leads.
+func (s *Postgres) held(ctx context.Context) error {
+	var holder string
+	var since time.Time
+	if err := s.pool.QueryRow(ctx, "SELECT holder, since FROM leader WHERE epoch > 0").Scan(&holder, &since); err != nil {
+		return fmt.Errorf("lead: %w", err)
+	}
+	return fmt.Errorf("lead: the database is %w by %s since %s: stop that server first, or wait for it", ErrLocked, holder, since.UTC().Format(time.RFC3339))
+}
+
+// Lead implements Replica.
+func (s *Postgres) Lead(ctx context.Context) error {
+	for {
+		err := s.TryLead(ctx)
+		if err == nil || errors.Is(err, ErrDeposed) {
+			return err
+		}
+		if !errors.Is(err, ErrLocked) && !away(err) {
+			return err
+		}
+		if cause := pause(ctx, s.cfg.Lease/8); cause != nil {
+			return fmt.Errorf("%w: %w", err, cause)
+		}
+	}
+}
+
+// renew keeps the lease until ctx ends or it is lost.
+func (s *Postgres) renew(ctx context.Context, epoch int64) {
+	for pause(ctx, s.cfg.Lease/4) == nil {
+		sent := time.Now()
+		once, cancel := context.WithTimeout(ctx, s.cfg.Lease)
+		tag, err := s.pool.Exec(once, "UPDATE leader SET until = clock_timestamp() + $2::interval WHERE epoch = $1", epoch, s.cfg.Lease)
+		cancel()
+		switch {
+		case err != nil: // the next one may work; Leads knows how old the last is
+		case tag.RowsAffected() == 0:
+			s.lease.lose()
+			return
+		default:
+			s.renewed.Store(int64(sent.Sub(s.born)))
+		}
+	}
+}

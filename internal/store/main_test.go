@@ -1,0 +1,14 @@
+package store_test
+
+import (
+	"os"
+	"testing"
+
+	"scrimp/internal/store/storetest"
+)
+
+// backends are those that this build has.
+var backends = []storetest.Backend{sqlite}
+
+// TestMain is also that of the child processes that the suite kills.
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m, backends...)) }

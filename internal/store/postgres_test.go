@@ -1,0 +1,438 @@
+//go:build !local
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/pgtest"
+	"scrimp/internal/store/storetest"
+)
+
+// A place of PostgreSQL is the data folder, a space, and the address.
+func placeOf(t testing.TB, address string) string { return t.TempDir() + " " + address }
+
+func settings(place string) store.PostgresConfig {
+	dir, address, _ := strings.Cut(place, " ")
+	cfg := store.DefaultPostgres(address, dir)
+	cfg.Lease = 2 * time.Second // the tests wait for it after each kill -9
+	return cfg
+}
+
+// lead opens a place and leads, waiting longer than a dead leader's lease.
+func lead(ctx context.Context, place string) (store.Store, error) {
+	cfg := settings(place)
+	s, err := store.OpenPostgres(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, cfg.Lease+cfg.Lease/2)
+	defer cancel()
+	if err := s.Lead(wait); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// postgres is the backend; without a cluster it can only open places.
+func postgres(c *pgtest.Cluster) storetest.Backend {
+	return storetest.Backend{
+		Name:  "postgres",
+		Place: func(t testing.TB) string { return placeOf(t, c.Database(t)) },
+		Open:  lead,
+		Exec: func(_ testing.TB, place, text string) error {
+			_, err := c.Query(settings(place).URL, text)
+			return err
+		},
+		Full:     func(t testing.TB, bytes int64) string { return placeOf(t, c.SmallDatabase(t, bytes)) },
+		Versions: 1,
+	}
+}
+
+func init() { backends = append(backends, postgres(nil)) }
+
+func TestPostgres(t *testing.T) { storetest.Run(t, postgres(pgtest.Start(t))) }
+
+// replica opens a place without leading.
+func replica(t testing.TB, cfg store.PostgresConfig) store.Replica {
+	t.Helper()
+	s, err := store.OpenPostgres(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // again, where the test closed it
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantEnd(t testing.TB, s store.Store, want uint64) {
+	t.Helper()
+	if end, err := s.End(t.Context()); end != want || err != nil {
+		t.Fatalf("the log ends at %d (%v), want %d", end, err, want)
+	}
+}
+
+const expire = "UPDATE leader SET until = '-infinity'"
+
+// A leader that another has replaced writes nothing, whatever it tries, and
+// learns of it; the new one goes on where the log ended.
+func TestADeposedLeadersWritesAreRefused(t *testing.T) {
+	c := pgtest.Start(t)
+	for name, write := range map[string]func(ctx context.Context, s store.Store, next []store.Record) error{
+		"append":   func(ctx context.Context, s store.Store, next []store.Record) error { return s.Append(ctx, next) },
+		"snapshot": snapshot,
+		"a fact":   func(ctx context.Context, s store.Store, _ []store.Record) error { return s.PutMeta(ctx, "a", "old") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := settings(placeOf(t, c.Database(t)))
+			cfg.Lease = time.Hour // no renewal: only the write itself can find out
+			old, next := replica(t, cfg), replica(t, cfg)
+			var w storetest.Writer
+			must(t, old.TryLead(t.Context()))
+			must(t, old.Append(t.Context(), w.Make(5)))
+			if err := next.TryLead(t.Context()); !errors.Is(err, store.ErrLocked) {
+				t.Fatalf("a second leader within the lease: %v", err)
+			}
+			if err := next.Append(t.Context(), w.Make(1)); !errors.Is(err, store.ErrDeposed) {
+				t.Fatalf("one who does not lead writes: %v", err)
+			}
+			if !old.Leads() || next.Leads() || old.Epoch() != 1 || next.Epoch() != 0 {
+				t.Errorf("before: leads %v and %v, epochs %d and %d", old.Leads(), next.Leads(), old.Epoch(), next.Epoch())
+			}
+			_, err := c.Query(cfg.URL, expire)
+			must(t, err)
+			must(t, next.TryLead(t.Context()))
+
+			w = storetest.Writer{}
+			more := w.Make(12)[5:]
+			if err := write(t.Context(), old, more[:3]); !errors.Is(err, store.ErrDeposed) {
+				t.Errorf("the old leader's write: %v, want ErrDeposed", err)
+			}
+			select {
+			case <-old.Deposed():
+			default:
+				t.Error("the old leader does not know that it is deposed")
+			}
+			if old.Leads() || !next.Leads() || next.Epoch() != 2 {
+				t.Errorf("after: leads %v and %v, epoch %d", old.Leads(), next.Leads(), next.Epoch())
+			}
+			if err := old.TryLead(t.Context()); !errors.Is(err, store.ErrDeposed) {
+				t.Errorf("the old leader leads again with its old memory: %v", err)
+			}
+			wantEnd(t, old, 5)
+			if got, err := c.Query(cfg.URL, "SELECT count(*) FROM event UNION ALL SELECT count(*) FROM meta UNION ALL SELECT count(*) FROM snapshot_part"); got != "5\n0\n0" || err != nil {
+				t.Errorf("events, facts and snapshot parts: %q, %v; want 5, 0, 0", got, err)
+			}
+			must(t, next.Append(t.Context(), more))
+			wantEnd(t, old, 12) // it reads on
+		})
+	}
+}
+
+func snapshot(ctx context.Context, s store.Store, _ []store.Record) error {
+	return s.SaveSnapshot(ctx, store.Snapshot{Seq: 5, Version: 1, State: []byte("{}")})
+}
+
+// A write that the database holds up is either before a takeover or refused by
+// it: the leader's row decides, not the clock.
+func TestAWriteAndATakeoverHappenOneAfterTheOther(t *testing.T) {
+	c := pgtest.Start(t)
+	cfg := settings(placeOf(t, c.Database(t)))
+	cfg.Lease = time.Hour
+	old, next := replica(t, cfg), replica(t, cfg)
+	must(t, old.TryLead(t.Context()))
+	_, err := c.Query(cfg.URL, expire)
+	must(t, err)
+	// The append takes the leader's row, then sleeps within its insert.
+	_, err = c.Query(cfg.URL, `CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('x', ''), pg_sleep(0.5); RETURN NEW; END $$;
+		CREATE TRIGGER nap BEFORE INSERT ON event FOR EACH STATEMENT EXECUTE FUNCTION nap()`)
+	must(t, err)
+	written := make(chan error, 1)
+	go func() { written <- old.Append(t.Context(), new(storetest.Writer).Make(3)) }()
+	for n := ""; n != "1"; { // until the append sleeps
+		n, err = c.Query(cfg.URL, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+		must(t, err)
+	}
+	if err := next.TryLead(t.Context()); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a takeover during a write: %v, want it refused, for the write renews the lease", err)
+	}
+	must(t, <-written)
+	wantEnd(t, next, 3)
+}
+
+// Who closes hands over at once, and the next has the whole log.
+func TestCloseHandsOverAtOnce(t *testing.T) {
+	c := pgtest.Start(t)
+	cfg := settings(placeOf(t, c.Database(t)))
+	cfg.Lease = time.Hour
+	var w storetest.Writer
+	for round := range uint64(3) {
+		s := replica(t, cfg)
+		must(t, s.TryLead(t.Context()))
+		if s.Epoch() != round+1 {
+			t.Errorf("epoch %d, want %d", s.Epoch(), round+1)
+		}
+		must(t, s.Append(t.Context(), w.Make(4)))
+		must(t, s.Close())
+	}
+	wantEnd(t, replica(t, cfg), 12)
+}
+
+// Servers that start at once on an empty database make its schema once.
+func TestServersThatStartAtOnceMigrateOnce(t *testing.T) {
+	c := pgtest.Start(t)
+	place := placeOf(t, c.Database(t))
+	var all sync.WaitGroup
+	var leaders atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			s := replica(t, settings(place))
+			err := s.TryLead(t.Context())
+			if err == nil {
+				leaders.Add(1)
+			} else if !errors.Is(err, store.ErrLocked) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := leaders.Load(); n != 1 {
+		t.Errorf("%d servers lead", n)
+	}
+	if got, err := c.Query(settings(place).URL, "SELECT count(*) FROM schema_version"); got != "1" || err != nil {
+		t.Errorf("%s notes of the schema, %v", got, err)
+	}
+}
+
+// A database that crashes and comes back under appends loses nothing that was
+// acknowledged, and the writer notices only the wait.
+func TestAppendsOutliveTheDatabasesCrash(t *testing.T) {
+	c := pgtest.Start(t)
+	cfg := settings(placeOf(t, c.Database(t)))
+	s := replica(t, cfg)
+	must(t, s.TryLead(t.Context()))
+	const records = 3000
+	var acked atomic.Uint64
+	done := make(chan error, 1)
+	progress := make(chan uint64, records)
+	go func() {
+		defer close(progress)
+		var w storetest.Writer
+		for acked.Load() < records {
+			list := w.Make(10)
+			if err := s.Append(t.Context(), list); err != nil {
+				done <- err
+				return
+			}
+			acked.Store(w.Next - 1)
+			progress <- w.Next - 1
+		}
+		done <- nil
+	}()
+	crashes := 0
+	for n := range progress {
+		if n > uint64(700*(crashes+1)) && crashes < 3 {
+			c.Kill(t)
+			c.Run(t)
+			crashes++
+		}
+	}
+	must(t, <-done)
+	if crashes != 3 {
+		t.Fatalf("%d crashes: the test shows nothing", crashes)
+	}
+	wantWritten(t, s, records)
+}
+
+// wantWritten compares the log with what one writer makes.
+func wantWritten(t testing.TB, s store.Store, n int) {
+	t.Helper()
+	got, err := s.WholeRecords(context.Background(), 0, n+1000)
+	must(t, err)
+	storetest.Same(t, got, new(storetest.Writer).Make(len(got)))
+	if len(got) != n {
+		t.Errorf("%d records, want %d", len(got), n)
+	}
+	storetest.Verify(t, s)
+}
+
+// wire is a server's socket that loses the answers it is told to lose, or says nothing at all.
+type wire struct {
+	dir    string
+	lose   atomic.Int32 // answers to appends that are still to be lost
+	lost   atomic.Int32
+	frozen atomic.Bool
+	thaw   chan struct{}
+}
+
+func newWire(t testing.TB, c *pgtest.Cluster) *wire {
+	dir, err := os.MkdirTemp("", "wire-")
+	must(t, err)
+	w := &wire{dir: dir, thaw: make(chan struct{})}
+	in, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	must(t, err)
+	var all sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		_ = in.Close()
+		all.Wait()
+		_ = os.RemoveAll(dir)
+	})
+	all.Go(func() {
+		for {
+			client, err := in.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("unix", c.Socket())
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			both := func() { _ = client.Close(); _ = server.Close() }
+			context.AfterFunc(ctx, both)
+			var doomed atomic.Bool // an append has gone through whose answer is to be lost
+			all.Go(func() { defer both(); w.ask(client, server, &doomed) })
+			all.Go(func() { defer both(); w.answer(server, client, &doomed) })
+		}
+	})
+	return w
+}
+
+func (w *wire) ask(from, to net.Conn, doomed *atomic.Bool) {
+	b := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if w.frozen.Load() {
+			<-w.thaw
+		}
+		if strings.Contains(string(b[:n]), `{"at": "x"`) && w.lose.Add(-1) >= 0 { // the text of the records
+			doomed.Store(true)
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (w *wire) answer(from, to net.Conn, doomed *atomic.Bool) {
+	b := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if doomed.Load() && strings.Contains(string(b[:n]), "SELECT 1") { // it is done, and nobody hears of it
+			w.lost.Add(1)
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// An append whose answer is lost on the way has happened, and is not done twice.
+func TestALostAnswerIsAskedFor(t *testing.T) {
+	c := pgtest.Start(t)
+	address := c.Database(t)
+	wire := newWire(t, c)
+	name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres://postgres@/"), "?")
+	s := replica(t, settings(placeOf(t, pgtest.Address(name, wire.dir))))
+	must(t, s.TryLead(t.Context()))
+	var w storetest.Writer
+	for range 10 {
+		wire.lose.Store(2)
+		must(t, s.Append(t.Context(), w.Make(7)))
+	}
+	if n := wire.lost.Load(); n < 10 {
+		t.Fatalf("%d answers were lost: the test shows nothing", n)
+	}
+	wantWritten(t, s, 70)
+}
+
+// A leader that cannot reach the database says by itself that it may lead no
+// more, before another can; its write fails and leaves the log sound.
+func TestALeaderThatIsCutOffKnowsIt(t *testing.T) {
+	c := pgtest.Start(t)
+	address := c.Database(t)
+	wire := newWire(t, c)
+	name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres://postgres@/"), "?")
+	cfg := settings(placeOf(t, pgtest.Address(name, wire.dir)))
+	cfg.Lease, cfg.Patience = time.Second, 0
+	s := replica(t, cfg)
+	must(t, s.TryLead(t.Context()))
+	var w storetest.Writer
+	must(t, s.Append(t.Context(), w.Make(7)))
+	wire.frozen.Store(true)
+	err := s.Append(t.Context(), w.Make(3)) // waits a lease
+	if err == nil || errors.Is(err, store.ErrDeposed) || !strings.Contains(err.Error(), "is it reached from here?") {
+		t.Fatalf("an append into a dead line: %v", err)
+	}
+	t.Logf("as a user reads it: %v", err)
+	if s.Leads() {
+		t.Error("a lease after it was cut off it still leads")
+	}
+	cfg.URL = address
+	next := replica(t, cfg)
+	must(t, next.Lead(t.Context()))
+	close(wire.thaw) // what was sent arrives at last
+	wire.frozen.Store(false)
+	w = storetest.Writer{}
+	must(t, next.Append(t.Context(), w.Make(9)[7:]))
+	if err := s.Append(t.Context(), w.Make(1)); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrDeposed) {
+		t.Errorf("the one that was cut off writes: %v", err)
+	}
+	wantWritten(t, next, 9)
+}
+
+func TestPostgresConfigSaysWhatIsWrong(t *testing.T) {
+	good := store.DefaultPostgres("postgres://x/y", t.TempDir())
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for words, change := range map[string]func(*store.PostgresConfig){
+		"no address":         func(c *store.PostgresConfig) { c.URL = "" },
+		"data folder: none":  func(c *store.PostgresConfig) { c.Dir = "" },
+		"too short":          func(c *store.PostgresConfig) { c.Lease = time.Millisecond },
+		"is negative":        func(c *store.PostgresConfig) { c.Patience = -1 },
+		"write postgres://U": func(c *store.PostgresConfig) { c.URL = "mysql://x:y:z" },
+	} {
+		bad := good
+		change(&bad)
+		if s, err := store.OpenPostgres(t.Context(), bad); err == nil || !strings.Contains(err.Error(), words) {
+			if err == nil {
+				_ = s.Close()
+			}
+			t.Errorf("%q: %v", words, err)
+		}
+	}
+	bad := good
+	bad.URL = "postgres://nobody:hunter2@/none?host=" + t.TempDir()
+	if _, err := store.OpenPostgres(t.Context(), bad); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("no server: %v; want an error without the password", err)
+	} else {
+		fmt.Fprintln(t.Output(), "as a user reads it:", err)
+	}
+}
