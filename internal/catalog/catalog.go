@@ -163,7 +163,8 @@ func New(source string, rows []Listing, skipped []Skip) Catalog {
 }
 
 // With lays newer over c: an offer in both is taken from newer, unless its price
-// is older, unpriced or undated where that of c is not.
+// is older, unpriced or undated where that of c is not. A risk of interruption
+// stays where the listing laid over it states none.
 func (c Catalog) With(newer Catalog) Catalog {
 	out := Catalog{Skipped: slices.Concat(c.Skipped, newer.Skipped)}
 	at := map[market.OfferID]int{}
@@ -173,11 +174,18 @@ func (c Catalog) With(newer Catalog) Catalog {
 	}
 	for _, l := range newer.Listings {
 		i, ok := at[l.Offer.ID]
-		switch {
-		case !ok:
+		if !ok {
 			out.Listings = append(out.Listings, l)
-		case l.Quote.Priced && (!out.Listings[i].Quote.Priced || !l.Quote.At.Before(out.Listings[i].Quote.At)):
-			out.Listings[i] = l
+			continue
+		}
+		old := &out.Listings[i]
+		if l.Quote.Priced && (!old.Quote.Priced || !l.Quote.At.Before(old.Quote.At)) {
+			if !l.Risk.Known {
+				l.Risk = old.Risk
+			}
+			*old = l
+		} else if l.Risk.Known && !old.Risk.Known {
+			old.Risk = l.Risk
 		}
 	}
 	out.sort()

@@ -83,7 +83,7 @@ func (a *app) root() *cobra.Command {
 		a.runCmd(), a.planCmd(), a.initCmd(), a.importCmd(),
 		a.jobsCmd(), a.queueCmd(), a.statusCmd(), a.logsCmd(), a.attachCmd(), a.execCmd(),
 		a.cancelCmd(), a.stopCmd(), a.rerunCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(),
-		a.simulateCmd(), a.offersCmd(),
+		a.simulateCmd(), a.offersCmd(), a.catalogCmd(),
 		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.agentCmd(),
 	)
 	return root

@@ -73,8 +73,29 @@ type Page struct {
 	Spot     *catalog.Catalog // spot listings that the advisor's rates are for
 }
 
-// Import reads one page of a form.
-func Import(form Form, p Page, page []byte) (catalog.Catalog, error) {
+// Import reads the pages of one source, all of one form.
+func Import(form Form, p Page, pages ...[]byte) (catalog.Catalog, error) {
+	if form == GCP { // a machine's parts may stand on several pages
+		t := skus{}
+		for _, page := range pages {
+			if _, err := t.add(p, page); err != nil {
+				return catalog.Catalog{}, err
+			}
+		}
+		return t.compose(p), nil
+	}
+	var all catalog.Catalog
+	for _, page := range pages {
+		c, err := importPage(form, p, page)
+		if err != nil {
+			return catalog.Catalog{}, err
+		}
+		all = all.With(c)
+	}
+	return all, nil
+}
+
+func importPage(form Form, p Page, page []byte) (catalog.Catalog, error) {
 	switch form {
 	case AWSPrices:
 		return readAWSPrices(p, bytes.NewReader(page))
@@ -86,18 +107,13 @@ func Import(form Form, p Page, page []byte) (catalog.Catalog, error) {
 	case Azure:
 		c, _, err := readAzure(p, page)
 		return c, err
-	case GCP:
-		t := skus{}
-		if _, err := t.add(p, page); err != nil {
-			return catalog.Catalog{}, err
-		}
-		return t.compose(p), nil
 	case SkyPilot:
 		return readSkyPilot(p, string(page))
 	case Listings:
 		return catalog.Read(p.Source, string(page))
+	default:
+		return catalog.Catalog{}, fmt.Errorf("form %q is none of %v", form, Forms())
 	}
-	return catalog.Catalog{}, fmt.Errorf("form %q is none of %v", form, Forms())
 }
 
 // tally counts rows that were skipped, and keeps an example of each reason.

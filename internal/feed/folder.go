@@ -29,6 +29,27 @@ type Copy struct {
 // copies laid over it, and the user's own prices over all. A file that is not what
 // it should be is an error that names it.
 func Load(dir string) (catalog.Catalog, []Copy, error) {
+	c, copies, err := Published(dir)
+	if err != nil {
+		return c, copies, err
+	}
+	text, at, err := read(filepath.Join(dir, PricesName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, copies, nil
+	}
+	if err != nil {
+		return c, copies, err
+	}
+	over, err := c.Overlay(PricesName, text, at)
+	if err != nil {
+		return c, copies, fmt.Errorf("%w: mend %s", err, filepath.Join(dir, PricesName))
+	}
+	return over, append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")}), nil
+}
+
+// Published is Load without the user's own prices: what a source is read against,
+// so that a discount never comes into a copy and is not taken twice.
+func Published(dir string) (catalog.Catalog, []Copy, error) {
 	c := catalog.Builtin()
 	copies := []Copy{{Name: "built in", Rows: len(c.Listings), At: newest(c)}}
 	entries, err := os.ReadDir(filepath.Join(dir, folder))
@@ -50,18 +71,7 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 		copies = append(copies, Copy{Name: e.Name(), Rows: len(more.Listings), At: at})
 		c = c.With(more)
 	}
-	text, at, err := read(filepath.Join(dir, PricesName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, copies, nil
-	}
-	if err != nil {
-		return c, copies, err
-	}
-	over, err := c.Overlay(PricesName, text, at)
-	if err != nil {
-		return c, copies, fmt.Errorf("%w: mend %s", err, filepath.Join(dir, PricesName))
-	}
-	return over, append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")}), nil
+	return c, copies, nil
 }
 
 func newest(c catalog.Catalog) time.Time {
@@ -89,15 +99,35 @@ func read(name string) (string, time.Time, error) {
 	return string(text), info.ModTime().UTC(), nil
 }
 
-// Save keeps a source's listings in the data folder in place of the copy before:
-// all of them or, after a crash, none.
-func Save(dir, name string, c catalog.Catalog) error {
-	name = strings.Map(func(r rune) rune {
+// Keep lays c over the copy of its source in the data folder, so that what was
+// fetched of other regions stays, and returns how many listings the copy has now.
+// A copy that cannot be read is replaced.
+func Keep(dir, name string, c catalog.Catalog) (int, error) {
+	name = fileName(name)
+	text, _, err := read(filepath.Join(dir, folder, name))
+	if err == nil {
+		if old, bad := catalog.Read(name, text); bad == nil {
+			c = old.With(c)
+		}
+	}
+	return len(c.Listings), Save(dir, name, c)
+}
+
+// fileName is where the copy of a source lies.
+func fileName(source string) string {
+	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", r) {
 			return r
 		}
 		return '-'
-	}, name)
+	}, source)
+	return strings.TrimSuffix(name, ".csv") + ".csv"
+}
+
+// Save keeps a source's listings in the data folder in place of the copy before:
+// all of them or, after a crash, none.
+func Save(dir, name string, c catalog.Catalog) error {
+	name = fileName(name)
 	dir = filepath.Join(dir, folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("keep catalogue: %w", err)
@@ -114,7 +144,7 @@ func Save(dir, name string, c catalog.Catalog) error {
 	if err := os.Chmod(f.Name(), 0o644); err != nil {
 		return fmt.Errorf("keep catalogue: %w", err)
 	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name+".csv")); err != nil {
+	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
 		return fmt.Errorf("keep catalogue: %w", err)
 	}
 	return nil

@@ -1,0 +1,39 @@
+package show_test
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/golden"
+)
+
+func contents(t *testing.T) show.Contents {
+	c := show.Contents{
+		Folder:  "data/scrimp",
+		Layers:  []show.Layer{{Name: "built in", Rows: 181, At: ptr(now.Add(-200 * 24 * time.Hour))}, {Name: "aws.csv", Rows: 8123, At: ptr(now.Add(-5 * time.Hour))}, {Name: "prices.csv", Rows: 2, At: ptr(now.Add(-24 * time.Hour))}, {Name: "import-listings.csv", Rows: 7}},
+		Skipped: []catalog.Skip{{Source: "prices.csv", Row: 4, Name: "aws p9*", Why: catalog.NoMatch}, {Source: "aws", Name: "p5.48xlarge", Why: catalog.OtherUse, Detail: "another system, tenancy, software or product", Count: 8123}},
+	}
+	c.Count(offers(t).Listings, now, show.Limits{})
+	return c
+}
+
+func TestTheCatalogueShowsItsLayersAndWhatWasSkipped(t *testing.T) {
+	fetched := []show.Fetched{
+		{Source: "aws", Offers: 812, Kept: 1600, Summary: "8123 other_use, 1 zero_price", Skipped: []catalog.Skip{}},
+		{Source: "skypilot/lambda", Offers: 24, Kept: 24, Skipped: []catalog.Skip{}},
+		{Source: "gcp", Error: "read the billing catalogue of https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus: the page has another form: no skus", Skipped: []catalog.Skip{}},
+	}
+	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
+		golden.Check(t, "catalog."+width+".txt", contents(t).Text(p))
+		text := ""
+		for _, f := range fetched {
+			text += f.Text(p)
+		}
+		golden.Check(t, "fetched."+width+".txt", text)
+	}
+	golden.JSON(t, "json/catalog.json", contents(t))
+	golden.JSON(t, "json/fetched.json", fetched[0])
+	golden.JSON(t, "json/gpu.json", show.KindOf(kinds("H100-NVL")[0]))
+}
