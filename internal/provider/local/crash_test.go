@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -79,6 +80,12 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 			users.Wait()
 			c.kill()
 			c.start()
+			c.until("the end of what was lost between its record and its process", func() bool {
+				list, err := c.List(t.Context())
+				return err == nil && !slices.ContainsFunc(list, func(i provider.Instance) bool {
+					return i.State == provider.Running && len(members(i.ID, 0, "")) == 0
+				})
+			})
 			watch()
 
 			list, err := c.List(t.Context())
@@ -249,5 +256,23 @@ func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 	}
 	if got := c.instance(i.ID); got.State != provider.Running || len(members(i.ID, 0, "")) != 1 {
 		t.Errorf("the other one is %+v", got)
+	}
+}
+
+func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
+	c := newCloud(t, testTrace(60))
+	i := c.launch("a.1", always)
+	pid := c.pid()
+	was := begun(pid)
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.until("the daemon's end", func() bool { return !alive(pid, was) })
+	if n := len(members(i.ID, 0, "")); n != 1 {
+		t.Errorf("the machine has %d processes", n)
+	}
+	c.start()
+	if got := c.instance(i.ID); got.State != provider.Running || c.pid() == pid {
+		t.Errorf("the next daemon found %+v", got)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"scrimp/internal/market"
@@ -54,14 +53,15 @@ func encode(r record) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(b, table), b), nil
+	return fmt.Appendf(nil, "%s %s\n", checksum(b), b), nil
 }
+
+func checksum(body []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(body, table)) }
 
 func decode(line []byte) (record, bool) {
 	var r record
 	sum, body, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-	want, err := strconv.ParseUint(string(sum), 16, 32)
-	return r, ok && err == nil && len(sum) == 8 && uint64(crc32.Checksum(body, table)) == want && json.Unmarshal(body, &r) == nil
+	return r, ok && string(sum) == checksum(body) && json.Unmarshal(body, &r) == nil
 }
 
 // append writes records and returns when they are on the disk. Where it fails,
@@ -93,6 +93,9 @@ func (j *journal) append(records ...record) error {
 	return nil
 }
 
+// shortestRecord is less than the bytes of any machine's record.
+const shortestRecord = 100
+
 // story is what a journal tells.
 type story struct {
 	market   *opened
@@ -100,6 +103,7 @@ type story struct {
 	lines    int        // that are whole
 	damaged  int        // that are not
 	size     int64      // up to the end of the last whole line
+	hidden   int        // the most machines whose only record can stand in those
 	tail     bool       // what is damaged is the end alone: a torn write
 }
 
@@ -117,6 +121,7 @@ func read(text []byte) story {
 		r, ok := decode(line)
 		if !ok || line[len(line)-1] != '\n' { // without its end it may lack more
 			s.damaged++
+			s.hidden += 1 + len(line)/shortestRecord // where a newline is lost, a line is several
 			s.tail = true
 			continue
 		}
@@ -186,7 +191,7 @@ func (d *daemon) load() error {
 			d.keys[m.Key] = m
 		}
 	}
-	d.seq += s.damaged // a name that stood in a damaged line is not given again
+	d.seq += s.hidden // a name that stood in a damaged line is not given again
 	if s.damaged > 0 {
 		d.opts.Log.Error("the market's journal is damaged", "lines", s.damaged, "whole", s.lines, "torn_end", s.tail)
 		if !s.tail {

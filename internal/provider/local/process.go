@@ -47,10 +47,10 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 	}
 	m.PID, m.exited = cmd.Process.Pid, make(chan struct{})
 	m.Begun = begun(m.PID)
-	d.tasks.Go(func() {
+	go func() { // no task of the daemon's, which leaves while its machines run
 		_ = cmd.Wait() // how it ended is its own affair
 		close(m.exited)
-	})
+	}()
 	return nil
 }
 

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/provider"
 )
 
@@ -345,100 +342,5 @@ func foreign(r *rig) {
 		if i.ID != ours.ID {
 			r.Errorf("listed is %s; ours is %s and a foreign one %s", i.ID, ours.ID, id)
 		}
-	}
-}
-
-func bills(r *rig) {
-	r.launch("a.1")
-	i := r.giveBack("a.1")
-	sale, _, err := r.Driver.Offers(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
-	var offer market.Offer
-	for _, o := range sale {
-		if o.ID == i.Offer {
-			offer = o
-		}
-	}
-	problems(r, i, offer.Currency)
-	var plain money.Amount
-	for _, l := range i.Bill {
-		if l.Rule == "" {
-			plain = plain.Add(l.Amount)
-		}
-	}
-	whole := i.Ended.Sub(i.Launched)
-	if want := i.Rate.Until(whole); plain != want {
-		r.Errorf("%v at %v an hour is billed as %v, want %v", whole, i.Rate, plain, want)
-	}
-	// Cut at random: the pieces, each the difference of what had been reached, have the bill's sum.
-	chance := rand.New(rand.NewPCG(1, 1))
-	segments := []market.Segment{{From: i.Launched, Rate: i.Rate}}
-	for range 100 {
-		var sum, before money.Amount
-		for at := i.Launched; at.Before(i.Ended); {
-			at = at.Add(time.Duration(1 + chance.Int64N(int64(whole/3)+1)))
-			if at.After(i.Ended) {
-				at = i.Ended
-			}
-			reached := market.Cost(segments, at)
-			sum, before = sum.Add(reached.Sub(before)), reached
-		}
-		if sum != plain {
-			r.Fatalf("pieces sum up to %v, the bill to %v", sum, plain)
-		}
-	}
-}
-
-// problems says what is wrong with the form of a bill: its plain lines must
-// cover the span from launch to end, without gap and overlap.
-func problems(r *rig, i provider.Instance, currency money.Currency) {
-	r.Helper()
-	at := i.Launched
-	for _, l := range i.Bill {
-		if l.Currency != currency || l.To.Before(l.From) {
-			r.Errorf("line %+v", l)
-		}
-		if l.Rule == "" {
-			if !l.From.Equal(at) || l.Amount.Sign() < 0 {
-				r.Errorf("line %+v does not begin at %v", l, at)
-			}
-			at = l.To
-		}
-	}
-	if !at.Equal(i.Ended) || i.Ended.Before(i.Launched) {
-		r.Errorf("the plain lines end at %v, the instance at %v, launched at %v", at, i.Ended, i.Launched)
-	}
-}
-
-// same reports whether two bills are the same, to the last unit.
-func same(a, b []provider.Line) bool {
-	return slices.EqualFunc(a, b, func(x, y provider.Line) bool {
-		return x.Rule == y.Rule && x.From.Equal(y.From) && x.To.Equal(y.To) && x.Amount == y.Amount && x.Currency == y.Currency
-	})
-}
-
-func taken(r *rig) {
-	if r.Fails == "" {
-		r.Skip("skipped: this engine takes nothing away")
-	}
-	q := r.request("a.1")
-	q.Offer = r.Fails
-	i, err := r.Driver.Launch(r.Context(), q)
-	if err != nil {
-		r.Fatal(err)
-	}
-	var end provider.Instance
-	r.until("the interruption", func() bool { end = r.list()["a.1"]; return end.State == provider.Ended })
-	if end.ID != i.ID || end.Cause != provider.Interrupted || len(end.Bill) == 0 {
-		r.Errorf("ended as %+v", end)
-	}
-	problems(r, end, end.Bill[0].Currency)
-	if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
-		r.Error(err)
-	}
-	if again := r.list()["a.1"]; again.Cause != provider.Interrupted || !same(again.Bill, end.Bill) {
-		r.Errorf("ended as %+v, and later as %+v", end, again)
 	}
 }
