@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +61,28 @@ func init() { backends = append(backends, postgres(nil)) }
 
 func TestPostgres(t *testing.T) { storetest.Run(t, postgres(pgtest.Start(t))) }
 
+// What only a store that several servers open has.
+func TestReplicas(t *testing.T) {
+	c := pgtest.Start(t)
+	for _, p := range []struct {
+		name string
+		test func(*testing.T, *pgtest.Cluster)
+	}{
+		{"a deposed leader's writes are refused", deposed},
+		{"a write and a takeover happen one after the other", oneAfterTheOther},
+		{"close hands over at once", handOver},
+		{"servers that start at once migrate once", migrateOnce},
+		{"a lost answer is asked for", lostAnswer},
+		{"a leader that is cut off knows it", cutOff},
+		{"an append that was given up and comes through is seen", lateWrite},
+		{"leaders that are killed and frozen in a loop lose nothing and do nothing twice", killedLeaders},
+		{"a takeover takes less than 10 s with the settings that a server has", usualTakeover},
+		{"appends outlive the database's crash", crash},
+	} {
+		t.Run(strings.ReplaceAll(p.name, " ", "_"), func(t *testing.T) { p.test(t, c) })
+	}
+}
+
 // replica opens a place without leading.
 func replica(t testing.TB, cfg store.PostgresConfig) store.Replica {
 	t.Helper()
@@ -93,8 +112,7 @@ const expire = "UPDATE leader SET until = '-infinity'"
 
 // A leader that another has replaced writes nothing, whatever it tries, and
 // learns of it; the new one goes on where the log ended.
-func TestADeposedLeadersWritesAreRefused(t *testing.T) {
-	c := pgtest.Start(t)
+func deposed(t *testing.T, c *pgtest.Cluster) {
 	for name, write := range map[string]func(ctx context.Context, s store.Store, next []store.Record) error{
 		"append":   func(ctx context.Context, s store.Store, next []store.Record) error { return s.Append(ctx, next) },
 		"snapshot": snapshot,
@@ -152,8 +170,7 @@ func snapshot(ctx context.Context, s store.Store, _ []store.Record) error {
 
 // A write that the database holds up is either before a takeover or refused by
 // it: the leader's row decides, not the clock.
-func TestAWriteAndATakeoverHappenOneAfterTheOther(t *testing.T) {
-	c := pgtest.Start(t)
+func oneAfterTheOther(t *testing.T, c *pgtest.Cluster) {
 	cfg := settings(placeOf(t, c.Database(t)))
 	cfg.Lease = time.Hour
 	old, next := replica(t, cfg), replica(t, cfg)
@@ -178,8 +195,7 @@ func TestAWriteAndATakeoverHappenOneAfterTheOther(t *testing.T) {
 }
 
 // Who closes hands over at once, and the next has the whole log.
-func TestCloseHandsOverAtOnce(t *testing.T) {
-	c := pgtest.Start(t)
+func handOver(t *testing.T, c *pgtest.Cluster) {
 	cfg := settings(placeOf(t, c.Database(t)))
 	cfg.Lease = time.Hour
 	var w storetest.Writer
@@ -196,8 +212,7 @@ func TestCloseHandsOverAtOnce(t *testing.T) {
 }
 
 // Servers that start at once on an empty database make its schema once.
-func TestServersThatStartAtOnceMigrateOnce(t *testing.T) {
-	c := pgtest.Start(t)
+func migrateOnce(t *testing.T, c *pgtest.Cluster) {
 	place := placeOf(t, c.Database(t))
 	var all sync.WaitGroup
 	var leaders atomic.Int32
@@ -223,8 +238,7 @@ func TestServersThatStartAtOnceMigrateOnce(t *testing.T) {
 
 // A database that crashes and comes back under appends loses nothing that was
 // acknowledged, and the writer notices only the wait.
-func TestAppendsOutliveTheDatabasesCrash(t *testing.T) {
-	c := pgtest.Start(t)
+func crash(t *testing.T, c *pgtest.Cluster) {
 	cfg := settings(placeOf(t, c.Database(t)))
 	s := replica(t, cfg)
 	must(t, s.TryLead(t.Context()))
@@ -271,140 +285,6 @@ func wantWritten(t testing.TB, s store.Store, n int) {
 		t.Errorf("%d records, want %d", len(got), n)
 	}
 	storetest.Verify(t, s)
-}
-
-// wire is a server's socket that loses the answers it is told to lose, or says nothing at all.
-type wire struct {
-	dir    string
-	lose   atomic.Int32 // answers to appends that are still to be lost
-	lost   atomic.Int32
-	frozen atomic.Bool
-	thaw   chan struct{}
-}
-
-func newWire(t testing.TB, c *pgtest.Cluster) *wire {
-	dir, err := os.MkdirTemp("", "wire-")
-	must(t, err)
-	w := &wire{dir: dir, thaw: make(chan struct{})}
-	in, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
-	must(t, err)
-	var all sync.WaitGroup
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() {
-		cancel()
-		_ = in.Close()
-		all.Wait()
-		_ = os.RemoveAll(dir)
-	})
-	all.Go(func() {
-		for {
-			client, err := in.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("unix", c.Socket())
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			both := func() { _ = client.Close(); _ = server.Close() }
-			context.AfterFunc(ctx, both)
-			var doomed atomic.Bool // an append has gone through whose answer is to be lost
-			all.Go(func() { defer both(); w.ask(client, server, &doomed) })
-			all.Go(func() { defer both(); w.answer(server, client, &doomed) })
-		}
-	})
-	return w
-}
-
-func (w *wire) ask(from, to net.Conn, doomed *atomic.Bool) {
-	b := make([]byte, 1<<20)
-	for {
-		n, err := from.Read(b)
-		if err != nil {
-			return
-		}
-		if w.frozen.Load() {
-			<-w.thaw
-		}
-		if strings.Contains(string(b[:n]), `{"at": "x"`) && w.lose.Add(-1) >= 0 { // the text of the records
-			doomed.Store(true)
-		}
-		if _, err := to.Write(b[:n]); err != nil {
-			return
-		}
-	}
-}
-
-func (w *wire) answer(from, to net.Conn, doomed *atomic.Bool) {
-	b := make([]byte, 1<<20)
-	for {
-		n, err := from.Read(b)
-		if err != nil {
-			return
-		}
-		if doomed.Load() && strings.Contains(string(b[:n]), "SELECT 1") { // it is done, and nobody hears of it
-			w.lost.Add(1)
-			return
-		}
-		if _, err := to.Write(b[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// An append whose answer is lost on the way has happened, and is not done twice.
-func TestALostAnswerIsAskedFor(t *testing.T) {
-	c := pgtest.Start(t)
-	address := c.Database(t)
-	wire := newWire(t, c)
-	name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres://postgres@/"), "?")
-	s := replica(t, settings(placeOf(t, pgtest.Address(name, wire.dir))))
-	must(t, s.TryLead(t.Context()))
-	var w storetest.Writer
-	for range 10 {
-		wire.lose.Store(2)
-		must(t, s.Append(t.Context(), w.Make(7)))
-	}
-	if n := wire.lost.Load(); n < 10 {
-		t.Fatalf("%d answers were lost: the test shows nothing", n)
-	}
-	wantWritten(t, s, 70)
-}
-
-// A leader that cannot reach the database says by itself that it may lead no
-// more, before another can; its write fails and leaves the log sound.
-func TestALeaderThatIsCutOffKnowsIt(t *testing.T) {
-	c := pgtest.Start(t)
-	address := c.Database(t)
-	wire := newWire(t, c)
-	name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres://postgres@/"), "?")
-	cfg := settings(placeOf(t, pgtest.Address(name, wire.dir)))
-	cfg.Lease, cfg.Patience = time.Second, 0
-	s := replica(t, cfg)
-	must(t, s.TryLead(t.Context()))
-	var w storetest.Writer
-	must(t, s.Append(t.Context(), w.Make(7)))
-	wire.frozen.Store(true)
-	err := s.Append(t.Context(), w.Make(3)) // waits a lease
-	if err == nil || errors.Is(err, store.ErrDeposed) || !strings.Contains(err.Error(), "is it reached from here?") {
-		t.Fatalf("an append into a dead line: %v", err)
-	}
-	t.Logf("as a user reads it: %v", err)
-	if s.Leads() {
-		t.Error("a lease after it was cut off it still leads")
-	}
-	cfg.URL = address
-	next := replica(t, cfg)
-	must(t, next.Lead(t.Context()))
-	close(wire.thaw) // what was sent arrives at last
-	wire.frozen.Store(false)
-	w = storetest.Writer{}
-	must(t, next.Append(t.Context(), w.Make(9)[7:]))
-	if err := s.Append(t.Context(), w.Make(1)); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrDeposed) {
-		t.Errorf("the one that was cut off writes: %v", err)
-	}
-	wantWritten(t, next, 9)
 }
 
 func TestPostgresConfigSaysWhatIsWrong(t *testing.T) {

@@ -1,0 +1,227 @@
+//go:build !local
+
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/pgtest"
+	"scrimp/internal/store/storetest"
+)
+
+// replicaVariable holds the lease and the place of a child that leads when it can.
+const replicaVariable = "SCRIMP_STORE_REPLICA"
+
+func init() {
+	lease, place, ok := strings.Cut(os.Getenv(replicaVariable), " ")
+	if !ok {
+		return
+	}
+	err := replicaChild(lease, place)
+	if errors.Is(err, store.ErrDeposed) {
+		fmt.Fprintln(os.Stdout, "deposed 0 0")
+		os.Exit(0)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// replicaChild waits until it leads, then appends without end. It says
+// "lead EPOCH END" and, for each batch that is durable, "wrote EPOCH LAST".
+func replicaChild(lease, place string) error {
+	ctx := context.Background()
+	cfg := settings(place)
+	var err error
+	if cfg.Lease, err = time.ParseDuration(lease); err != nil {
+		return err
+	}
+	s, err := store.OpenPostgres(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if err := s.Lead(ctx); err != nil {
+		return err
+	}
+	end, err := s.End(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, "lead", s.Epoch(), end)
+	var w storetest.Writer
+	w.Make(int(end))
+	for n := 1; ; n = n%17 + 2 {
+		if err := s.Append(ctx, w.Make(n)); err != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stdout, "wrote", s.Epoch(), w.Next-1)
+	}
+}
+
+// server is a child.
+type server struct {
+	cmd *exec.Cmd
+}
+
+// said is a line of a child, or its end.
+type said struct {
+	by         *server
+	word       string // lead, wrote, deposed, gone
+	epoch, seq uint64
+}
+
+func startServer(t testing.TB, lease time.Duration, place string, heard chan<- said) *server {
+	t.Helper()
+	s := &server{cmd: exec.Command(os.Args[0], "-test.run=^$")}
+	s.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%v %s", replicaVariable, lease, place))
+	s.cmd.Stderr = os.Stderr
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := s.cmd.StdoutPipe()
+	must(t, err)
+	must(t, s.cmd.Start())
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			what := said{by: s}
+			if _, err := fmt.Sscan(lines.Text(), &what.word, &what.epoch, &what.seq); err != nil {
+				what.word = "nonsense: " + lines.Text()
+			}
+			heard <- what
+		}
+		_ = s.cmd.Wait() // most are killed
+		heard <- said{by: s, word: "gone"}
+	}()
+	return s
+}
+
+func killedLeaders(t *testing.T, c *pgtest.Cluster) { leaders(t, c, time.Second, 6) }
+
+func usualTakeover(t *testing.T, c *pgtest.Cluster) {
+	leaders(t, c, store.DefaultPostgres("", "").Lease, 1)
+}
+
+// leaders runs three servers and takes the leader away, by kill -9 and by
+// freezing it past its lease in turn. What a frozen one does when it thaws must
+// change nothing.
+func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int) {
+	place := placeOf(t, c.Database(t))
+	heard := make(chan said, 1000)
+	running := map[*server]bool{}
+	start := func() { running[startServer(t, lease, place, heard)] = true }
+	wrote := map[uint64]uint64{} // the last record of a batch, and the epoch that said it is durable
+	var leader *server
+	var epoch, count uint64
+	hear := func() said {
+		t.Helper()
+		select {
+		case s := <-heard:
+			switch s.word {
+			case "wrote":
+				if before, twice := wrote[s.seq]; twice {
+					t.Fatalf("record %d was acknowledged in epoch %d and in epoch %d", s.seq, before, s.epoch)
+				}
+				wrote[s.seq] = s.epoch
+				if s.epoch > epoch {
+					leader, epoch, count = s.by, s.epoch, 0
+				}
+				count++
+			case "gone":
+				delete(running, s.by)
+			case "lead", "deposed":
+			default:
+				t.Fatal(s.word)
+			}
+			return s
+		case <-t.Context().Done():
+			t.Fatal("the test was stopped")
+		}
+		return said{}
+	}
+	for range 3 {
+		start()
+	}
+	defer func() {
+		for s := range running {
+			_ = s.cmd.Process.Kill()
+		}
+		for len(running) > 0 {
+			hear()
+		}
+	}()
+	for round := range rounds {
+		for count < 40 {
+			hear()
+		}
+		old, before := leader, epoch
+		freeze := round%2 == 1
+		began := time.Now()
+		if freeze {
+			must(t, old.cmd.Process.Signal(syscall.SIGSTOP))
+		} else {
+			must(t, old.cmd.Process.Kill())
+		}
+		for epoch == before {
+			hear()
+		}
+		took := time.Since(began)
+		t.Logf("round %d: leader of epoch %d %s; the next wrote after %v", round, before, map[bool]string{true: "frozen", false: "killed"}[freeze], took.Round(time.Millisecond))
+		if took > 10*time.Second {
+			t.Errorf("a takeover took %v", took)
+		}
+		if freeze {
+			must(t, old.cmd.Process.Signal(syscall.SIGCONT))
+			knows := false
+			for running[old] {
+				s := hear()
+				knows = knows || s.by == old && s.word == "deposed"
+			}
+			if !knows {
+				t.Error("the one that was frozen ended without knowing that it is deposed")
+			}
+		}
+		start()
+	}
+	for s := range running {
+		_ = s.cmd.Process.Kill()
+	}
+	for len(running) > 0 {
+		hear()
+	}
+	_, err := c.Query(settings(place).URL, "UPDATE leader SET epoch = epoch + 1") // what the last one sent before it died is there now, or never
+	must(t, err)
+	s := replica(t, settings(place))
+	end, err := s.End(t.Context())
+	must(t, err)
+	wantWritten(t, s, int(end))
+	list, err := c.Query(settings(place).URL, "SELECT seq, epoch FROM event ORDER BY seq")
+	must(t, err)
+	acked, last := 0, uint64(0)
+	for line := range strings.Lines(list) {
+		var seq, by uint64
+		if _, err := fmt.Sscanf(line, "%d|%d", &seq, &by); err != nil {
+			t.Fatal(err)
+		}
+		if by < last {
+			t.Fatalf("record %d was written in epoch %d, after epoch %d had begun", seq, by, last)
+		}
+		last = by
+		if said, ok := wrote[seq]; ok {
+			if acked++; said != by {
+				t.Errorf("record %d was acknowledged in epoch %d and stands there from epoch %d", seq, said, by)
+			}
+		}
+	}
+	if acked != len(wrote) || acked < 40*rounds {
+		t.Errorf("%d of %d acknowledged batches are there", acked, len(wrote))
+	}
+	t.Logf("%d records, %d acknowledged batches, %d epochs", end, acked, last)
+}

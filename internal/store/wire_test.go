@@ -1,0 +1,188 @@
+//go:build !local
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/pgtest"
+	"scrimp/internal/store/storetest"
+)
+
+// wire is a server's socket that loses the answers it is told to lose, or says nothing at all.
+type wire struct {
+	dir    string
+	lose   atomic.Int32 // answers to appends that are still to be lost
+	lost   atomic.Int32
+	frozen atomic.Bool
+	thaw   chan struct{}
+}
+
+func newWire(t testing.TB, c *pgtest.Cluster) *wire {
+	dir, err := os.MkdirTemp("", "wire-")
+	must(t, err)
+	w := &wire{dir: dir, thaw: make(chan struct{})}
+	in, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	must(t, err)
+	var all sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		_ = in.Close()
+		all.Wait()
+		_ = os.RemoveAll(dir)
+	})
+	all.Go(func() {
+		for {
+			client, err := in.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("unix", c.Socket())
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			both := func() { _ = client.Close(); _ = server.Close() }
+			context.AfterFunc(ctx, both)
+			var doomed atomic.Bool // an append has gone through whose answer is to be lost
+			all.Go(func() { defer both(); w.ask(client, server, &doomed) })
+			all.Go(func() { defer both(); w.answer(server, client, &doomed) })
+		}
+	})
+	return w
+}
+
+// address is that of a database, by way of the wire.
+func (w *wire) address(direct string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(direct, "postgres://postgres@/"), "?")
+	return pgtest.Address(name, w.dir)
+}
+
+func (w *wire) ask(from, to net.Conn, doomed *atomic.Bool) {
+	b := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if w.frozen.Load() {
+			<-w.thaw
+		}
+		if strings.Contains(string(b[:n]), `{"at": "x"`) && w.lose.Add(-1) >= 0 { // the text of the records
+			doomed.Store(true)
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (w *wire) answer(from, to net.Conn, doomed *atomic.Bool) {
+	b := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if doomed.Load() && strings.Contains(string(b[:n]), "SELECT 1") { // it is done, and nobody hears of it
+			w.lost.Add(1)
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// An append whose answer is lost on the way has happened, and is not done twice.
+func lostAnswer(t *testing.T, c *pgtest.Cluster) {
+	address := c.Database(t)
+	wire := newWire(t, c)
+	s := replica(t, settings(placeOf(t, wire.address(address))))
+	must(t, s.TryLead(t.Context()))
+	var w storetest.Writer
+	for range 10 {
+		wire.lose.Store(2)
+		must(t, s.Append(t.Context(), w.Make(7)))
+	}
+	if n := wire.lost.Load(); n < 10 {
+		t.Fatalf("%d answers were lost: the test shows nothing", n)
+	}
+	wantWritten(t, s, 70)
+}
+
+// A leader that cannot reach the database says by itself that it may lead no
+// more, before another can; its write fails and leaves the log sound.
+func cutOff(t *testing.T, c *pgtest.Cluster) {
+	address := c.Database(t)
+	wire := newWire(t, c)
+	cfg := settings(placeOf(t, wire.address(address)))
+	cfg.Lease, cfg.Patience = time.Second, 0
+	s := replica(t, cfg)
+	must(t, s.TryLead(t.Context()))
+	var w storetest.Writer
+	must(t, s.Append(t.Context(), w.Make(7)))
+	wire.frozen.Store(true)
+	err := s.Append(t.Context(), w.Make(3)) // waits a lease
+	if err == nil || errors.Is(err, store.ErrDeposed) || !strings.Contains(err.Error(), "is it reached from here?") {
+		t.Fatalf("an append into a dead line: %v", err)
+	}
+	t.Logf("as a user reads it: %v", err)
+	if s.Leads() {
+		t.Error("a lease after it was cut off it still leads")
+	}
+	cfg.URL = address
+	next := replica(t, cfg)
+	must(t, next.Lead(t.Context()))
+	close(wire.thaw) // what was sent arrives at last
+	wire.frozen.Store(false)
+	w = storetest.Writer{}
+	must(t, next.Append(t.Context(), w.Make(9)[7:]))
+	if err := s.Append(t.Context(), w.Make(1)); !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrDeposed) {
+		t.Errorf("the one that was cut off writes: %v", err)
+	}
+	wantWritten(t, next, 9)
+}
+
+// An append that was given up and comes through after all: the leader sees it
+// before it writes again, and goes on behind it.
+func lateWrite(t *testing.T, c *pgtest.Cluster) {
+	address := c.Database(t)
+	wire := newWire(t, c)
+	cfg := settings(placeOf(t, wire.address(address)))
+	cfg.Lease = time.Hour
+	s := replica(t, cfg)
+	must(t, s.TryLead(t.Context()))
+	var w storetest.Writer
+	must(t, s.Append(t.Context(), w.Make(7)))
+	wire.frozen.Store(true)
+	brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	late := w.Make(3)
+	if err := s.Append(brief, late); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("an append into a dead line: %v", err)
+	}
+	wire.frozen.Store(false)
+	close(wire.thaw)
+	for end := uint64(0); end != 10; { // until it is there
+		var err error
+		end, err = s.End(t.Context())
+		must(t, err)
+	}
+	if err := s.Append(t.Context(), late); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("the same again: %v, want ErrConflict", err)
+	}
+	must(t, s.Append(t.Context(), w.Make(5)))
+	wantWritten(t, s, 15)
+}
