@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,32 +61,41 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	case errors.As(err, &code):
 		return int(code)
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
 	if a.json {
 		_ = json.NewEncoder(errOut).Encode(map[string]string{"error": err.Error()})
 	} else {
-		fmt.Fprintln(errOut, "scrimp: "+err.Error())
+		fmt.Fprintln(errOut, "scrimp: "+strings.TrimSpace(err.Error()))
 	}
 	return exitError
 }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "scrimp",
-		Short:         "Train on time for the least money",
-		Long:          "scrimp plans, runs, watches and accounts for ML training, so that every job meets its deadline at the lowest cost.\n\nExit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed.",
+		Use:   "scrimp",
+		Short: "Train on time for the least money",
+		Long: `scrimp plans, runs, watches and accounts for ML training, so that every job meets its deadline at the
+lowest cost. What is asked for goes to the output, progress and errors to the error stream. Tables fit
+the terminal; piped, they are whole and their times are RFC 3339.
+
+Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was stopped.`,
 		Version:       Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().StringVar(&a.data, "data", defaultData(), "data `folder` (environment: SCRIMP_DATA)")
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object a line")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object a line (default: text for people)")
+	_ = root.RegisterFlagCompletionFunc("data", completeFolder)
 	root.AddCommand(
 		a.runCmd(), a.planCmd(), a.initCmd(), a.importCmd(),
 		a.jobsCmd(), a.queueCmd(), a.statusCmd(), a.logsCmd(), a.attachCmd(), a.execCmd(),
 		a.cancelCmd(), a.stopCmd(), a.rerunCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(),
 		a.simulateCmd(), a.offersCmd(), a.catalogCmd(),
-		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.agentCmd(),
+		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.completionCmd(), a.agentCmd(),
 	)
+	helps(root)
 	return root
 }
 

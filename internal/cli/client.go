@@ -119,7 +119,8 @@ func (a *app) spawn(market string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	return cmd.Process.Release()
+	go func() { _ = cmd.Wait() }() // ends with one of the two; a server that ends first is no zombie
+	return nil
 }
 
 // gone waits until the process has ended.

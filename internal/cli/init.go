@@ -13,7 +13,8 @@ import (
 
 func (a *app) initCmd() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder", Args: cobra.MaximumNArgs(1),
+	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder", Args: takes("[FOLDER]"), GroupID: groupRun, ValidArgsFunction: completeFolder,
+		Long: "Looks at the files of a folder and writes a first job file there. What it guessed stands in comments. It overwrites nothing." + plainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			folder := "."
 			if len(args) == 1 {

@@ -1,8 +1,9 @@
 package cli
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/receipt"
+	"scrimp/internal/spec"
 )
 
 // with runs f against the folder's server.
@@ -50,21 +52,24 @@ func (a *app) list(ctx context.Context, c *client, keep func(api.Job) bool) erro
 }
 
 func (a *app) jobsCmd() *cobra.Command {
-	return &cobra.Command{Use: "jobs", Short: "List all jobs with what they have spent", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "jobs", Short: "List all jobs with what they have spent", Args: takes(), GroupID: groupLook,
+		Long: "Lists all jobs, those that are over too. STEP is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and ODDS the chance to meet it." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			return a.list(ctx, c, func(api.Job) bool { return true })
 		})}
 }
 
 func (a *app) queueCmd() *cobra.Command {
-	return &cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: takes(), GroupID: groupLook,
+		Long: "Lists the jobs that wait or run, as scrimp jobs lists all." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			return a.list(ctx, c, func(j api.Job) bool { return !j.Closed })
 		})}
 }
 
 func (a *app) statusCmd() *cobra.Command {
-	return &cobra.Command{Use: "status [JOB]", Short: "Show one job, or the server and all that lives", Args: cobra.MaximumNArgs(1),
+	return &cobra.Command{Use: "status [JOB]", Short: "Show one job, or all that wait or run", Args: takes("[JOB]"), GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
+		Long: "Shows one job: where it runs, how far it is, what it has spent, its odds, its metrics. Without a JOB it lists the jobs that wait or run. Amounts are in the job's currency, spans are market time." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			if len(args) == 0 {
 				return a.list(ctx, c, func(j api.Job) bool { return !j.Closed })
@@ -83,7 +88,8 @@ func (a *app) statusCmd() *cobra.Command {
 
 func (a *app) logsCmd() *cobra.Command {
 	var follow bool
-	cmd := &cobra.Command{Use: "logs JOB", Short: "Print a job's output over all its attempts", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "logs JOB", Short: "Print a job's output over all its attempts", Args: takes("JOB"), GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
+		Long: "Prints what the job's program wrote to its output and error streams, over all attempts, also after the machine is gone. With --json each line is an object: {\"job\", \"line\"}. Ctrl-C ends a --follow; the job goes on." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			path := "/v1/jobs/" + args[0] + "/log"
 			if follow {
@@ -94,23 +100,54 @@ func (a *app) logsCmd() *cobra.Command {
 				return err
 			}
 			defer func() { _ = r.Body.Close() }()
-			_, err = io.Copy(a.out, r.Body)
+			if a.json {
+				err = a.lines(args[0], r.Body)
+			} else {
+				_, err = io.Copy(a.out, r.Body)
+			}
 			if ctx.Err() != nil { // the reader has seen enough
 				return nil
 			}
 			return err
 		})}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job is over")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job is over (default: print what there is)")
 	return cmd
 }
 
+// logLine is a line of a job's output for a program.
+type logLine struct {
+	Job  string `json:"job"`
+	Line string `json:"line"` // without its end; what is no text is replaced
+}
+
+// lines prints each line of a job's output as an object, as soon as it is whole.
+func (a *app) lines(job string, from io.Reader) error {
+	r := bufio.NewReader(from)
+	for {
+		line, err := r.ReadString('\n')
+		if line != "" {
+			if err := a.print(logLine{job, strings.ToValidUTF8(strings.TrimSuffix(line, "\n"), "\uFFFD")}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
 func (a *app) attachCmd() *cobra.Command {
-	return &cobra.Command{Use: "attach JOB", Short: "Show a job's progress until it is over; Ctrl-C detaches", Args: cobra.ExactArgs(1),
+	return &cobra.Command{Use: "attach JOB", Short: "Show a job's progress until it is over; Ctrl-C detaches", Args: takes("JOB"), GroupID: groupLook, ValidArgsFunction: a.completeJob(live),
+		Long: "Shows a job's progress until it is over, and then its receipt, as scrimp run does. Progress goes to the error stream, the receipt to the output. Ctrl-C detaches; the job goes on.\n\nExit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error { return a.follow(ctx, c, args[0]) })}
 }
 
 func (a *app) execCmd() *cobra.Command {
-	return &cobra.Command{Use: "exec JOB -- COMMAND [ARG ...]", Short: "Run a command on the job's machine, in its work folder", Args: cobra.MinimumNArgs(2),
+	return &cobra.Command{Use: "exec JOB -- COMMAND [ARG ...]", Short: "Run a command on the job's machine, in its work folder", Args: takes("JOB", "COMMAND", "[ARG ...]"), GroupID: groupLook, ValidArgsFunction: a.completeJob(live),
+		Long: "Runs a command on the machine that the job has now, in its work folder and environment, and prints what it wrote. It has no input and no terminal.\n\nExit status: the command's own; 1 where it could not be run.",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var result api.ExecResult
 			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/exec", api.Exec{Command: args[1:]}, &result); err != nil {
@@ -136,8 +173,8 @@ func (a *app) execCmd() *cobra.Command {
 		})}
 }
 
-func (a *app) endCmd(use, short string, save bool) *cobra.Command {
-	return &cobra.Command{Use: use + " JOB", Short: short, Args: cobra.ExactArgs(1),
+func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
+	return &cobra.Command{Use: use + " JOB", Short: short, Long: long + plainExit, Args: takes("JOB"), GroupID: groupRun, ValidArgsFunction: a.completeJob(live),
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var j api.Job
 			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/end", api.End{Save: save}, &j); err != nil {
@@ -156,22 +193,32 @@ func (a *app) endCmd(use, short string, save bool) *cobra.Command {
 }
 
 func (a *app) cancelCmd() *cobra.Command {
-	return a.endCmd("cancel", "End a job at once, without a checkpoint", false)
+	return a.endCmd("cancel", "End a job at once, without a checkpoint",
+		"Ends a job at once: the work since its last checkpoint is lost and its machine is given back. scrimp stop saves first.", false)
 }
 
 func (a *app) stopCmd() *cobra.Command {
-	return a.endCmd("stop", "Save a checkpoint, then end a job", true)
+	return a.endCmd("stop", "Save a checkpoint, then end a job",
+		"Asks the program to save, uploads and verifies the checkpoint, keeps the outputs, gives the machine back and ends the job. Between the signal and the kill is the grace of the job file (default 20s, wall time).", true)
 }
 
 func (a *app) rerunCmd() *cobra.Command {
-	return &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: cobra.ExactArgs(1),
+	return &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: takes("JOB"), GroupID: groupRun, ValidArgsFunction: a.completeJob(every),
+		Long: "Submits the job again with the files and env of its first submission, as a new job with a budget of its own. Secrets are taken from the environment again: they are forgotten when a job is over. It begins from nothing." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
-			var spec json.RawMessage
-			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/spec", nil, &spec); err != nil {
+			s := api.Submission{Key: key(), Rerun: args[0]}
+			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/spec", nil, &s.Spec); err != nil {
+				return err
+			}
+			first, err := spec.Decode(s.Spec)
+			if err != nil {
+				return err
+			}
+			if s.Secrets, err = secrets(first.Secrets); err != nil {
 				return err
 			}
 			var j api.Job
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs", api.Submission{Key: key(), Spec: spec, Rerun: args[0]}, &j); err != nil {
+			if err := c.do(ctx, http.MethodPost, "/v1/jobs", s, &j); err != nil {
 				return err
 			}
 			if a.json {
@@ -185,7 +232,8 @@ func (a *app) rerunCmd() *cobra.Command {
 
 func (a *app) getCmd() *cobra.Command {
 	var to string
-	cmd := &cobra.Command{Use: "get JOB", Short: "Copy a job's outputs here", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "get JOB", Short: "Copy a job's outputs here", Args: takes("JOB"), GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
+		Long: "Copies the folders named in outputs of the job file here, each file checked against its hash. They are kept after the machine is gone, also of a job that failed." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			j, err := c.job(ctx, args[0])
 			if err != nil {
@@ -224,7 +272,8 @@ func (a *app) receipt(ctx context.Context, c *client, id string) (receipt.Receip
 
 func (a *app) receiptCmd() *cobra.Command {
 	var page string
-	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would have cost on-demand", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would have cost on-demand", Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
+		Long: "Shows what a job has cost so far or in all, in its currency: useful, start-up, lost and idle time, each attempt and interruption, and what the same work costs on-demand. Amounts in --json are decimal strings." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			r, err := a.receipt(ctx, c, args[0])
 			if err != nil {
@@ -251,12 +300,14 @@ func (a *app) receiptCmd() *cobra.Command {
 			}
 			return nil
 		})}
-	cmd.Flags().StringVar(&page, "html", "", "write it as one page to this `file`")
+	cmd.Flags().StringVar(&page, "html", "", "write it as one page to this `file` (default: print it as text)")
+	_ = cmd.RegisterFlagCompletionFunc("html", files("html"))
 	return cmd
 }
 
 func (a *app) explainCmd() *cobra.Command {
-	return &cobra.Command{Use: "explain JOB", Short: "Say why each decision was taken, and each option rejected", Args: cobra.ExactArgs(1),
+	return &cobra.Command{Use: "explain JOB", Short: "Say why each decision was taken, and each option rejected", Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
+		Long: "Lists each decision of a job: what was taken at which price an hour, why, and why each other offer was not. Times are market time in UTC." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var list []api.Decision
 			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/explain", nil, &list); err != nil {

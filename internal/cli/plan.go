@@ -19,7 +19,6 @@ import (
 const forecastRuns = 200
 
 // predict asks the server what is for sale and plays the job forward on it.
-
 func (a *app) predict(ctx context.Context, c *client, j spec.Job, clock api.MarketClock) (show.Plan, error) {
 	var m api.Market
 	if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
@@ -39,12 +38,20 @@ func (a *app) predict(ctx context.Context, c *client, j spec.Job, clock api.Mark
 func (a *app) planCmd() *cobra.Command {
 	var f jobFlags
 	cmd := &cobra.Command{
-		Use:   "plan job.yaml",
+		Use:   "plan job.yaml | plan -- COMMAND [ARG ...]",
 		Short: "Say what a job would cost, when it would be done, and why, without acting",
-		Long:  "Plays the job forward through the code that would run it, on markets drawn from what is known of the offers.\n\nExit status: 0 feasible, 2 not feasible, 1 error.",
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Plays the job forward 200 times through the code that would run it, on markets drawn from what is known
+of the offers, and says the cost (10 %, middle, 90 %), the finish, the odds of the deadline and why each
+offer is taken or not. It rents nothing. Spans are market time, amounts are in the offers' currency.
+
+Exit status: 0 feasible, 2 not feasible, 1 error.`,
+		Example: "  scrimp plan job.yaml\n  scrimp plan --json job.yaml --env STEPS=100",
+		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			if _, _, _, err := load(args, cmd.ArgsLenAtDash(), f, a.now()); err != nil { // before a server is started for it
+				return err
+			}
 			c, err := a.ensure(ctx, f.market)
 			if err != nil {
 				return err

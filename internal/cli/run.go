@@ -31,6 +31,7 @@ type jobFlags struct {
 func (f *jobFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
 	cmd.Flags().StringVar(&f.market, "market", "", "market `file`, or calm or stormy, for a data folder that has none yet (default calm)")
+	_ = cmd.RegisterFlagCompletionFunc("market", completeMarket)
 }
 
 // load reads the job file, or makes a job of the command after --.
@@ -83,15 +84,20 @@ func (a *app) runCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run job.yaml | run -- COMMAND [ARG ...]",
 		Short: "Run a job to its deadline for the least money",
-		Long:  "Runs the job of a job file, or a command as it is, and shows its progress. Ctrl-C detaches; the job goes on.\n\nExit status: 0 succeeded, 1 error, 3 the job failed or was stopped.",
-		Args:  cobra.MinimumNArgs(1),
+		Long: `Runs the job of a job file, or a command as it is, in a copy of its folder, and shows its progress on
+the error stream; the receipt is the output. At a terminal it says what the run would cost and asks
+first; -y or --json does not ask. Ctrl-C detaches; the job goes on.
+
+Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`,
+		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
+		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent")
-	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
+	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
 	return cmd
 }
 
@@ -117,7 +123,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return err
 	}
 	if !a.json {
-		a.notef("%s", p.Text(a.place()))
+		a.notef("%s", p.Text(a.line()))
 	}
 	if _, asks := terminal(a.err); asks && !yes && !a.json {
 		a.notef("Run it? [Y/n] ")
@@ -126,16 +132,12 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 			return errors.New("not run")
 		}
 	}
-	s := api.Submission{Key: key(), Folder: folder, Secrets: map[string]string{}}
+	s := api.Submission{Key: key(), Folder: folder}
 	if s.Spec, err = j.Encode(); err != nil {
 		return err
 	}
-	for _, name := range j.Secrets {
-		value, ok := os.LookupEnv(name)
-		if !ok {
-			return fmt.Errorf("secret %s is not in the environment: export it first", name)
-		}
-		s.Secrets[name] = value
+	if s.Secrets, err = secrets(j.Secrets); err != nil {
+		return err
 	}
 	var job api.Job
 	if err := c.do(ctx, http.MethodPost, "/v1/jobs", s, &job); err != nil {
@@ -150,6 +152,19 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return nil
 	}
 	return a.follow(ctx, c, job.ID)
+}
+
+// secrets takes the values of the names from the environment: they stand in no file.
+func secrets(names []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, name := range names {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			return nil, fmt.Errorf("secret %s is not in the environment: export it first", name)
+		}
+		values[name] = value
+	}
+	return values, nil
 }
 
 func key() string {

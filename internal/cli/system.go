@@ -30,7 +30,8 @@ import (
 const idleAfter = 5 * time.Minute
 
 func (a *app) serverCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "server", Short: "The server of the data folder"}
+	cmd := &cobra.Command{Use: "server", Short: "The server of the data folder", GroupID: groupRest,
+		Long: "The first command starts a server in the background; it leaves 5 minutes after the last job."}
 	var marketFile string
 	run := &cobra.Command{Use: "run", Short: "Serve in the foreground", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,7 +45,8 @@ func (a *app) serverCmd() *cobra.Command {
 			})
 		}}
 	run.Flags().StringVar(&marketFile, "market", "", "market for a folder that has none yet")
-	status := &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: cobra.NoArgs,
+	status := &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: takes(),
+		Long: "Says who serves the data folder, its market and how many jobs it has. It starts none." + plainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.open(cmd.Context())
 			if errors.Is(err, errNoServer) {
@@ -68,12 +70,13 @@ func (a *app) serverCmd() *cobra.Command {
 			return nil
 		}}
 	var now bool
-	stop := &cobra.Command{Use: "stop", Short: "End the server; its jobs go on, and the next command adopts them", Args: cobra.NoArgs,
+	stop := &cobra.Command{Use: "stop", Short: "End the server; its jobs go on, and the next command adopts them", Args: takes(),
+		Long: "Ends the server. The machines and their programs go on: the next command starts a server that adopts them. With --now every machine is given back and the market ends; work since the last checkpoint is lost." + plainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.open(cmd.Context())
 			if errors.Is(err, errNoServer) {
-				if !now {
-					return nil
+				if _, err := os.Stat(filepath.Join(a.data, server.TokenName)); err != nil || !now { // nothing ever ran here, or it may run on
+					return a.stopped(0, false)
 				}
 				if c, err = a.ensure(cmd.Context(), ""); err != nil { // only a server can give the machines back
 					return err
@@ -89,15 +92,35 @@ func (a *app) serverCmd() *cobra.Command {
 			if err := c.do(cmd.Context(), http.MethodPost, "/v1/server/stop", api.StopServer{Now: now}, nil); err != nil {
 				return err
 			}
-			return gone(cmd.Context(), v.PID)
+			if err := gone(cmd.Context(), v.PID); err != nil {
+				return err
+			}
+			return a.stopped(v.PID, now)
 		}}
-	stop.Flags().BoolVar(&now, "now", false, "give back every machine and end the market too")
+	stop.Flags().BoolVar(&now, "now", false, "give back every machine and end the market too (default: they go on)")
 	cmd.AddCommand(run, status, stop)
 	return cmd
 }
 
+// stopped says that the server with this process is gone; 0: there was none.
+func (a *app) stopped(pid int, machines bool) error {
+	if a.json {
+		return a.print(map[string]any{"running": false, "stopped_pid": pid, "machines_given_back": machines})
+	}
+	switch {
+	case pid == 0:
+		a.printf("No server runs in %s.\n", a.data)
+	case machines:
+		a.printf("The server (process %d) has ended, and every machine is given back.\n", pid)
+	default:
+		a.printf("The server (process %d) has ended. What runs goes on; the next command adopts it.\n", pid)
+	}
+	return nil
+}
+
 func (a *app) marketCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "market", Short: "Show what is for sale, with prices and what was seen of interruptions", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "market", Short: "Show what is for sale, with prices and what was seen of interruptions", Args: takes(), GroupID: groupMoney,
+		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the word that a spot machine is taken and its end, TAKEN how many were seen to be taken in how much time of all machines of the kind." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var m api.Market
 			if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
@@ -183,8 +206,9 @@ func (a *app) agentCmd() *cobra.Command {
 }
 
 func (a *app) ledgerCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "ledger", Short: "The books"}
-	cmd.AddCommand(&cobra.Command{Use: "verify", Short: "Replay the whole log and prove that the ledger follows from it", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "ledger", Short: "The books", GroupID: groupMoney, Long: "The books: double entry, append-only, chained by hashes."}
+	cmd.AddCommand(&cobra.Command{Use: "verify", Short: "Replay the whole log and prove that the ledger follows from it", Args: takes(),
+		Long: "Replays every event through the core and compares each posting, each sum and the chain of hashes.\n\nExit status: 0 it follows, 1 error, or it does not.",
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var v api.Verified
 			if err := c.do(ctx, http.MethodGet, "/v1/ledger/verify", nil, &v); err != nil {
@@ -206,12 +230,14 @@ func (a *app) ledgerCmd() *cobra.Command {
 }
 
 func (a *app) schemaCmd() *cobra.Command {
-	return &cobra.Command{Use: "schema", Short: "Print the JSON schema of the job file, for editors", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "schema", Short: "Print the JSON schema of the job file, for editors", Args: takes(), GroupID: groupRest,
+		Long: "Prints the JSON schema of the job file. Save it and begin a job file with the line # yaml-language-server: $schema=FILE, and an editor completes and checks its fields." + plainExit,
 		RunE: func(*cobra.Command, []string) error { _, err := a.out.Write(spec.Schema()); return err }}
 }
 
 func (a *app) doctorCmd() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: takes(), GroupID: groupRest,
+		Long: "Checks that scrimp can work here, and says what mends what does not.\n\nExit status: 0 all is well, 1 a check failed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + build() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}}
 			probe := filepath.Join(a.data, ".probe")

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"scrimp/internal/golden"
+)
+
+// commands calls f with every command that a person is shown.
+func commands(t *testing.T, f func(c *cobra.Command)) {
+	t.Helper()
+	t.Setenv("SCRIMP_DATA", "data")
+	root := (&app{now: time.Now}).root()
+	root.InitDefaultHelpCmd()
+	root.InitDefaultHelpFlag()
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "help" {
+			return
+		}
+		c.InitDefaultHelpFlag()
+		f(c)
+		for _, sub := range c.Commands() {
+			each(sub)
+		}
+	}
+	each(root)
+}
+
+func TestEveryHelpSaysHowTheCommandEnds(t *testing.T) {
+	commands(t, func(c *cobra.Command) {
+		if c.Long == "" || c.Runnable() && !strings.Contains(c.Long, "Exit status: 0") && c.Name() != "exec" {
+			t.Errorf("%s --help names no exit status in %q", c.CommandPath(), c.Long)
+		}
+		if c.Runnable() && c.HasParent() && c.Parent() == c.Root() && c.GroupID == "" {
+			t.Errorf("%s is in no group of scrimp --help", c.CommandPath())
+		}
+	})
+}
+
+func TestEveryFlagSaysItsDefault(t *testing.T) {
+	commands(t, func(c *cobra.Command) {
+		required := func(f *pflag.Flag) bool { return f.Annotations[cobra.BashCompOneRequiredFlag] != nil }
+		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+			said := strings.Contains(f.Usage, "default") || f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]"
+			optional := f.Name != "help" && f.Name != "version" && f.Name != "env" && !required(f)
+			if optional && !said {
+				t.Errorf("%s --%s does not say what holds without it: %q", c.CommandPath(), f.Name, f.Usage)
+			}
+		})
+	})
+}
+
+func TestEveryCommandTakesJSON(t *testing.T) {
+	commands(t, func(c *cobra.Command) {
+		if c.Flags().Lookup("json") == nil && c.InheritedFlags().Lookup("json") == nil {
+			t.Errorf("%s takes no --json", c.CommandPath())
+		}
+	})
+}
+
+func TestEveryJobArgumentIsCompleted(t *testing.T) {
+	commands(t, func(c *cobra.Command) {
+		if strings.Contains(c.Use, "JOB") && c.ValidArgsFunction == nil {
+			t.Errorf("%s does not complete JOB", c.CommandPath())
+		}
+	})
+}
+
+// Help is written for 80 columns; a command's one line in the list may be wider by a word.
+func TestHelp(t *testing.T) {
+	commands(t, func(c *cobra.Command) {
+		var b bytes.Buffer
+		c.SetOut(&b)
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 88 {
+				t.Errorf("%s --help has a line of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		golden.Check(t, "help/"+strings.ReplaceAll(c.CommandPath(), " ", "-")+".txt", b.String())
+	})
+}
+
+func TestAMissingArgumentIsNamed(t *testing.T) {
+	for line, want := range map[string]string{
+		"logs":              "JOB is missing",
+		"logs a b":          `"b" is one argument too many`,
+		"run":               "scrimp init writes a job file",
+		"run train.py x":    "scrimp run -- train.py x",
+		"run job.yaml -- x": "not both",
+		"exec a":            "COMMAND is missing",
+		"jobs a":            `"a" is one argument too many`,
+		"logs a --flow":     "scrimp logs --help lists the flags",
+		"lgs":               "logs",
+		"plan nothing.yaml": "scrimp init writes one",
+	} {
+		var out, err bytes.Buffer
+		if code := Main(append([]string{"--data", t.TempDir()}, strings.Fields(line)...), os.Stdin, &out, &err); code != 1 {
+			t.Errorf("scrimp %s ends with %d, want 1", line, code)
+		}
+		if !strings.Contains(err.String(), want) || out.Len() > 0 {
+			t.Errorf("scrimp %s: no %q in %q, or an output %q", line, want, err.String(), out.String())
+		}
+	}
+}
