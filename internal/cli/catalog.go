@@ -24,7 +24,8 @@ const (
 )
 
 func (a *app) catalogCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "catalog", Short: "The catalogue of offers: what it holds, newer prices, other people's tables"}
+	cmd := &cobra.Command{Use: "catalog", Short: "The catalogue of machines and prices", GroupID: groupMoney,
+		Long: "The catalogue of offers: machines and dated prices that the program carries, newer prices that were fetched or imported, and your own."}
 	cmd.AddCommand(a.catalogShowCmd(), a.catalogUpdateCmd(), a.catalogImportCmd())
 	return cmd
 }
@@ -32,7 +33,7 @@ func (a *app) catalogCmd() *cobra.Command {
 func (a *app) catalogShowCmd() *cobra.Command {
 	var gpus bool
 	cmd := &cobra.Command{
-		Use: "show", Short: "Say what the catalogue is made of, how old its prices are, and what was skipped",
+		Use: "show", Short: "Say what the catalogue holds, how old it is, what was skipped",
 		Long: "Lists the layers of the catalogue (what the program carries, what was fetched or imported, your own " + feed.PricesName + "), what it has of each provider, and every row that was skipped with the reason.\n\nExit status: 0 done, 1 error.",
 		Args: cobra.NoArgs,
 		RunE: func(_ *cobra.Command, _ []string) error {
@@ -68,7 +69,7 @@ func (a *app) catalogShowCmd() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&gpus, "gpus", false, "list what is known of accelerators instead")
+	cmd.Flags().BoolVar(&gpus, "gpus", false, "list what is known of accelerators instead (default: the catalogue)")
 	return cmd
 }
 
@@ -150,7 +151,7 @@ func (a *app) catalogImportCmd() *cobra.Command {
 		names = append(names, string(f))
 	}
 	cmd := &cobra.Command{
-		Use: "import FILE ...", Short: "Read prices from files: provider's pages, SkyPilot tables, or a table of your own",
+		Use: "import FILE ...", Short: "Read prices from files: provider pages, SkyPilot tables, your own",
 		Long:    "Reads pages that you have fetched yourself and keeps their offers in the data folder. All files of one command are of one form and one source; it is seen from the first, unless --form says it.\n\nExit status: 0 imported, 1 error: then nothing is kept.",
 		Example: "  aws ec2 describe-spot-price-history --product-descriptions Linux/UNIX --region us-east-1 > spot.json\n  scrimp catalog import spot.json\n  scrimp catalog import --provider lambda vms.csv",
 		Args:    cobra.MinimumNArgs(1),
@@ -158,8 +159,8 @@ func (a *app) catalogImportCmd() *cobra.Command {
 			return a.importPrices(args, feed.Form(form), provider, at)
 		},
 	}
-	cmd.Flags().StringVar(&form, "form", "", "`form` of the files: "+strings.Join(names, ", "))
-	cmd.Flags().StringVar(&provider, "provider", "", "`name` of the provider whose table it is, for SkyPilot tables, which do not say")
+	cmd.Flags().StringVar(&form, "form", "", "`form` of the files: "+strings.Join(names, ", ")+" (default: seen from the first)")
+	cmd.Flags().StringVar(&provider, "provider", "", "`name` of the provider whose table it is, for SkyPilot tables, which do not say (default: as the page says)")
 	cmd.Flags().StringVar(&at, "at", "", "`day` or time of prices that carry none (default when the file was written)")
 	return cmd
 }

@@ -272,7 +272,7 @@ func (a *app) receipt(ctx context.Context, c *client, id string) (receipt.Receip
 
 func (a *app) receiptCmd() *cobra.Command {
 	var page string
-	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would have cost on-demand", Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
+	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would cost on-demand", Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
 		Long: "Shows what a job has cost so far or in all, in its currency: useful, start-up, lost and idle time, each attempt and interruption, and what the same work costs on-demand. Amounts in --json are decimal strings." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			r, err := a.receipt(ctx, c, args[0])

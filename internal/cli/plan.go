@@ -39,7 +39,7 @@ func (a *app) planCmd() *cobra.Command {
 	var f jobFlags
 	cmd := &cobra.Command{
 		Use:   "plan job.yaml | plan -- COMMAND [ARG ...]",
-		Short: "Say what a job would cost, when it would be done, and why, without acting",
+		Short: "Say what a job would cost and when it is done; spends nothing",
 		Long: `Plays the job forward 200 times through the code that would run it, on markets drawn from what is known
 of the offers, and says the cost (10 %, middle, 90 %), the finish, the odds of the deadline and why each
 offer is taken or not. It rents nothing. Spans are market time, amounts are in the offers' currency.

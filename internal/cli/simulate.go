@@ -19,7 +19,7 @@ import (
 
 func (a *app) simulateCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "simulate", Short: "Play recorded markets through the production core, and compare policies", GroupID: groupMoney,
+		Use: "simulate", Short: "Play recorded markets through the production core", GroupID: groupMoney,
 		Long: "Plays recorded markets through the very code that decides in production, in virtual time, and compares deadline policies by cost.",
 	}
 	cmd.AddCommand(a.simulateDeadlineCmd(), a.simulateZonesCmd())

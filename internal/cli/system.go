@@ -119,7 +119,7 @@ func (a *app) stopped(pid int, machines bool) error {
 }
 
 func (a *app) marketCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "market", Short: "Show what is for sale, with prices and what was seen of interruptions", Args: takes(), GroupID: groupMoney,
+	cmd := &cobra.Command{Use: "market", Short: "Show the server's market: prices, and what was seen taken", Args: takes(), GroupID: groupMoney,
 		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the word that a spot machine is taken and its end, TAKEN how many were seen to be taken in how much time of all machines of the kind." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var m api.Market
