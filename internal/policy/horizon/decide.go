@@ -7,13 +7,11 @@ import (
 
 // State is what a decision looks at.
 type State struct {
-	Until time.Duration // to the deadline
-	Left  time.Duration // useful work left, above zero
-	Up    bool          // spot can be had now
-	Age   time.Duration // since the market was first seen so, in its present period
-	Held  Held
-	Owed  time.Duration // overhead that the held machine has still to serve
-	Odds  Odds
+	Until  time.Duration // to the deadline
+	Left   time.Duration // useful work left, above zero
+	Held   Held
+	Owed   time.Duration // overhead that the held machine has still to serve
+	Market Market        // spot
 }
 
 // Verdict is a choice with the dollars that are expected to be paid from now on,
@@ -24,67 +22,74 @@ type Verdict struct {
 	Lasts  float64    // chance that the market stays as it is until the next decision
 }
 
+// Tables are made for offsets half a logarithm apart; between them the dollars lie straight.
+const (
+	offsets = 7
+	apart   = 0.5
+)
+
 // Solver keeps the tables of one problem, made when they are first needed.
 type Solver struct {
 	p      Problem
+	prior  Prior
 	g      *shape
-	tables [Scales][Scales]*Table
+	tables [offsets][offsets]*Table
 	Made   int // tables solved so far
 }
 
 // New returns a solver without tables.
-func New(p Problem) *Solver {
-	return &Solver{p: p, g: newShape(p)}
+func New(p Problem, prior Prior) *Solver {
+	return &Solver{p: p, prior: prior, g: newShape(p)}
 }
 
-// least is the weight from which a table is asked.
-const least = 0.02
+// between returns the table below an offset and the part of the way to the next.
+func between(offset float64) (int, float64) {
+	x := offset/apart + (offsets-1)/2
+	x = min(max(x, 0), offsets-1)
+	i := min(int(x), offsets-2)
+	return i, x - float64(i)
+}
 
-// Decide returns the cheapest choice in the mean over what the odds hold likely.
-func (v *Solver) Decide(s State) Verdict {
-	grid := v.p.Grid
-	age := s.Age + grid/2
-	var wu, wg [Scales]float64
-	if s.Up {
-		wu, wg = UpPrior.weights(s.Odds.Up, age, grid), GapPrior.weights(s.Odds.Gap, -1, grid)
-	} else {
-		wu, wg = UpPrior.weights(s.Odds.Up, -1, grid), GapPrior.weights(s.Odds.Gap, age, grid)
+func (v *Solver) table(i, j int) *Table {
+	if v.tables[i][j] == nil {
+		const middle = (offsets - 1) / 2
+		v.tables[i][j] = solve(v.g, v.p.Grid, v.prior, apart*float64(i-middle), apart*float64(j-middle))
+		v.Made++
 	}
+	return v.tables[i][j]
+}
+
+// Decide returns the cheapest choice. Of equal ones it takes what is held.
+func (v *Solver) Decide(s State) Verdict {
+	up, gap := v.prior.Offsets(s.Market.Odds)
+	var ends float64
+	if s.Market.Up {
+		ends = v.prior.Up.Ends(up, s.Market.Age, v.p.Grid)
+	} else {
+		ends = v.prior.Gap.Ends(gap, s.Market.Age, v.p.Grid)
+	}
+	i, x := between(up)
+	j, y := between(gap)
 	var out Verdict
-	sum := 0.0
-	for i := range wu {
-		for j := range wg {
-			w := wu[i] * wg[j]
-			if w < least {
-				continue
-			}
-			t := v.tables[i][j]
-			if t == nil {
-				t = solve(v.g, grid, UpPrior.Scale[i], GapPrior.Scale[j])
-				v.tables[i][j] = t
-				v.Made++
-			}
-			var ends float64
-			if s.Up {
-				ends = UpPrior.Ends(UpPrior.Scale[i], age, grid)
-			} else {
-				ends = GapPrior.Ends(GapPrior.Scale[j], age, grid)
-			}
-			q := v.ask(t, s, ends)
-			for k := range q {
-				out.USD[k] += float64(w * q[k])
-			}
-			out.Lasts += float64(w * (1 - ends))
-			sum += w
+	for _, c := range [4]struct {
+		i, j int
+		w    float64
+	}{{i, j, (1 - x) * (1 - y)}, {i + 1, j, x * (1 - y)}, {i, j + 1, (1 - x) * y}, {i + 1, j + 1, x * y}} {
+		if c.w == 0 {
+			continue
+		}
+		q := v.ask(v.table(c.i, c.j), s, ends)
+		for k := range q {
+			out.USD[k] += float64(c.w * q[k])
 		}
 	}
+	out.Choice = s.Held
 	for k := range out.USD {
-		out.USD[k] /= sum
-		if out.USD[k] < out.USD[out.Choice] {
+		if out.USD[k] < out.USD[out.Choice]-1e-9 {
 			out.Choice = Held(k)
 		}
 	}
-	out.Lasts /= sum
+	out.Lasts = 1 - ends
 	return out
 }
 
@@ -96,11 +101,11 @@ func (v *Solver) ask(t *Table, s State, ends float64) [3]float64 {
 	left := float64(s.Left) / unit
 	slack := float64(s.Until/v.p.Grid) - left
 	n := len(ages)
-	k := int(s.Age/v.p.Grid) + 1
+	k := int(s.Market.Age/v.p.Grid) + 1
 	next := bucket(k + 1)
 	value := func(c int, slack float64) float64 {
 		lost := c
-		if s.Up {
+		if s.Market.Up {
 			if c >= 1 && c <= len(g.owed) {
 				lost = 0
 			}
@@ -128,7 +133,7 @@ func (v *Solver) ask(t *Table, s State, ends float64) [3]float64 {
 	}
 	out := [3]float64{math.Inf(1), math.Inf(1), run(OnDemand, g.firm)}
 	guard := g.guarded(slack)
-	if s.Up && (!guard || s.Held == Spot && s.Owed == 0) {
+	if s.Market.Up && (!guard || s.Held == Spot && s.Owed == 0) {
 		out[Spot] = run(Spot, g.spot)
 	}
 	if !guard {

@@ -5,110 +5,103 @@ import (
 	"time"
 )
 
-// Scales is how many hazard scales are weighed for the periods with spot and
-// for those without.
-const Scales = 7
+// Knots is how many ages the shape of a hazard is given at.
+const Knots = 10
 
-// Prior says how spot comes and goes where nothing was seen yet. A period of
-// age a, in hours, ends at the rate scale · a^-Fall an hour: the longer it has
-// lasted, the longer it will. Fall is common to all markets; the scale is
-// learned.
-type Prior struct {
-	Fall   float64         // exponent, 0 (no memory) to below 1
-	Scale  [Scales]float64 // per hour at the age of one hour, from the calmest
-	Weight [Scales]float64 // what each is worth before anything was seen; sums to 1
-	Forget float64         // what one more period leaves of what the earlier ones said, 0 to 1
+// KnotAge are those ages. Between two of them the hazard follows a power law;
+// before the first and after the last it is constant.
+var KnotAge = [Knots]time.Duration{
+	10 * time.Minute, 20 * time.Minute, 30 * time.Minute, 50 * time.Minute, 80 * time.Minute,
+	130 * time.Minute, 210 * time.Minute, 400 * time.Minute, 800 * time.Minute, 1800 * time.Minute,
 }
 
-// Priors are the shapes of periods with spot and of those without, fitted to the
-// public traces of 2022 (docs/design/deadline-policy.md).
-var (
-	UpPrior  = prior(0.70, 0.55, 1.0, 0.90)
-	GapPrior = prior(0.70, 0.55, 1.0, 0.90)
+// Shape says how a kind of period, with spot or without, comes to its end: at
+// age a at exp(log(a) + offset) an hour, where the offset is
+//
+//	Same·same + Other·other + Share·share
+//
+// of what was seen before: see Odds.offset.
+type Shape struct {
+	Log    [Knots]float64 // logarithm of the hazard, an hour, by age
+	Same   float64        // longer periods of this kind before
+	Other  float64        // longer periods of the other kind before
+	Share  float64        // more time with spot in the last day
+	Middle float64        // mean logarithm of a period's hours, where nothing was seen
+}
+
+// Prior is what is known of every spot market.
+type Prior struct {
+	Up, Gap Shape
+}
+
+// Odds is what was seen of one market's periods, with memories that fade. The
+// zero Odds has seen nothing.
+type Odds struct {
+	UpLog, UpCount   float64 // sum of the logarithms of their hours, and how many
+	GapLog, GapCount float64
+	UpHours, Hours   float64 // hours with spot, and all
+}
+
+const (
+	forget  = 0.9            // what one more period leaves of those before
+	doubt   = 4              // periods that must be seen until they count by half
+	day     = 24 * time.Hour // memory of the share with spot
+	usual   = 0.56           // share with spot where nothing was seen
+	hidden  = 12             // hours that must be seen until the share counts by half
+	running = 100 * time.Minute
 )
 
-// prior spreads the scales by factors of 1.6 around the middle one, with normal
-// weights of the spread in natural logarithms.
-func prior(fall, middle, spread, forget float64) Prior {
-	p := Prior{Fall: fall, Forget: forget}
-	sum := 0.0
-	for i := range Scales {
-		z := float64(i-Scales/2) * 0.47
-		p.Scale[i] = middle * math.Exp(z)
-		p.Weight[i] = math.Exp(-z * z / (2 * spread * spread))
-		sum += p.Weight[i]
-	}
-	for i := range Scales {
-		p.Weight[i] /= sum
-	}
-	return p
-}
-
-// load is the integral of the hazard of scale 1 from age a to b, in hours.
-func (p Prior) load(a, b float64) float64 {
-	k := 1 - p.Fall
-	return (math.Pow(b, k) - math.Pow(a, k)) / k
-}
-
-// Ends is the chance that a period of age a ends within the step, at a scale.
-func (p Prior) Ends(scale float64, a, step time.Duration) float64 {
-	h := 1 - math.Exp(-scale*p.load(a.Hours(), (a+step).Hours()))
-	return math.Round(h*(1<<20)) / (1 << 20)
-}
-
-// Odds is what was seen of one offer's spot market: the logarithm of how likely
-// each scale makes it. The zero Odds has seen nothing.
-type Odds struct {
-	Up  [Scales]float64
-	Gap [Scales]float64
-}
-
-// Ended returns the odds after a period of the length: with spot, or without.
-// step is how often the market was looked at; a period of one look has the length
-// of half a step.
-func (o Odds) Ended(up bool, length, step time.Duration) Odds {
+// ended returns the odds after a whole period.
+func (o Odds) ended(up bool, length time.Duration) Odds {
+	o = o.lasted(up, length)
+	log := math.Log(max(length, time.Second).Hours())
 	if up {
-		o.Up = UpPrior.seen(o.Up, length, step, true)
+		o.UpLog, o.UpCount = float64(o.UpLog*forget)+log, float64(o.UpCount*forget)+1
 	} else {
-		o.Gap = GapPrior.seen(o.Gap, length, step, true)
+		o.GapLog, o.GapCount = float64(o.GapLog*forget)+log, float64(o.GapCount*forget)+1
 	}
 	return o
 }
 
-func (p Prior) seen(l [Scales]float64, length, step time.Duration, ended bool) [Scales]float64 {
-	first := (step / 2).Hours()
-	lived := p.load(first, max(length.Hours(), first))
-	last := p.load(length.Hours(), (length + step).Hours())
-	for i := range l {
-		if ended {
-			l[i] *= p.Forget
-		}
-		l[i] -= p.Scale[i] * lived
-		if ended {
-			l[i] += math.Log(1 - math.Exp(-p.Scale[i]*last))
-		}
-		l[i] = math.Round(l[i]*1024) / 1024
+// lasted returns the odds after the market has been so for a time.
+func (o Odds) lasted(up bool, length time.Duration) Odds {
+	fade := math.Exp(-float64(length) / float64(day))
+	hours := float64(day.Hours() * (1 - fade))
+	o.Hours = float64(o.Hours*fade) + hours
+	o.UpHours *= fade
+	if up {
+		o.UpHours += hours
 	}
-	return l
+	return o
 }
 
-// weights is how likely each scale is, with a period that still runs at age a
-// (below zero: none runs).
-func (p Prior) weights(l [Scales]float64, a, step time.Duration) [Scales]float64 {
-	if a > 0 {
-		l = p.seen(l, a, step, false)
+// offset is the logarithm by which this market's hazard differs from the common
+// one, rounded to 1/4096, so that all processors find the same.
+func (s Shape) offset(sameLog, sameCount, otherLog, otherCount, otherMiddle float64, o Odds) float64 {
+	same := (sameLog - float64(sameCount*s.Middle)) / (sameCount + doubt)
+	other := (otherLog - float64(otherCount*otherMiddle)) / (otherCount + doubt)
+	share := (o.UpHours - float64(o.Hours*usual)) / (o.Hours + hidden)
+	return math.Round((float64(s.Same*same)+float64(s.Other*other)+float64(s.Share*share))*4096) / 4096
+}
+
+// Offsets are those of the periods with spot and of the gaps.
+func (p Prior) Offsets(o Odds) (up, gap float64) {
+	return p.Up.offset(o.UpLog, o.UpCount, o.GapLog, o.GapCount, p.Gap.Middle, o),
+		p.Gap.offset(o.GapLog, o.GapCount, o.UpLog, o.UpCount, p.Up.Middle, o)
+}
+
+// Ends is the chance that a period first seen age ago ends within the step, with
+// the hazard in the middle of the step; the period began half a step before it
+// was seen. Rounded to 2^-20.
+func (s Shape) Ends(offset float64, age, step time.Duration) float64 {
+	a := age + step
+	i := 0
+	for i < Knots-2 && KnotAge[i+1] <= a {
+		i++
 	}
-	top := l[0]
-	for _, x := range l {
-		top = max(top, x)
-	}
-	sum := 0.0
-	for i := range l {
-		l[i] = p.Weight[i] * math.Exp(l[i]-top)
-		sum += l[i]
-	}
-	for i := range l {
-		l[i] /= sum
-	}
-	return l
+	low, high := math.Log(KnotAge[i].Hours()), math.Log(KnotAge[i+1].Hours())
+	part := (math.Log(a.Hours()) - low) / (high - low)
+	part = min(max(part, 0), 1)
+	log := s.Log[i] + float64(part*(s.Log[i+1]-s.Log[i])) + offset
+	return math.Round((1-math.Exp(-math.Exp(log)*step.Hours()))*(1<<20)) / (1 << 20)
 }

@@ -28,14 +28,15 @@ const maxSteps = 512
 // Shelf keeps the solvers of the latest problems. It is a cache of pure results:
 // with or without it the verdicts are the same.
 type Shelf struct {
+	prior Prior
 	room  int
 	order []Problem // the oldest first
 	by    map[Problem]*Solver
 }
 
 // NewShelf returns a shelf with room for so many problems, 1 or more.
-func NewShelf(room int) *Shelf {
-	return &Shelf{room: max(room, 1), by: map[Problem]*Solver{}}
+func NewShelf(prior Prior, room int) *Shelf {
+	return &Shelf{prior: prior, room: max(room, 1), by: map[Problem]*Solver{}}
 }
 
 // Solver returns the problem's solver.
@@ -47,7 +48,7 @@ func (s *Shelf) Solver(p Problem) *Solver {
 		delete(s.by, s.order[0])
 		s.order = append(s.order[:0], s.order[1:]...)
 	}
-	got := New(p)
+	got := New(p, s.prior)
 	s.by[p] = got
 	s.order = append(s.order, p)
 	return got

@@ -29,7 +29,7 @@ const (
 
 // ages are the buckets of a period's age in steps: exact where the hazard falls
 // fast. A bucket reaches to the next.
-var ages = []int{1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 23, 31, 42, 58, 80, 120, 200, 350}
+var ages = []int{1, 2, 3, 4, 5, 7, 10, 14, 20, 32, 50, 80, 130}
 
 func bucket(age int) int {
 	b := len(ages) - 1
@@ -142,7 +142,7 @@ func (g *shape) column(h Held, state int) int {
 // spot that lives and owes nothing. A step that is lost here cannot be made good.
 func (g *shape) guarded(slack float64) bool { return slack < g.over+1-1e-9 }
 
-// Table is the cost to go in dollars, for one problem and one pair of scales.
+// Table is the cost to go in dollars, for one problem and one pair of offsets.
 type Table struct {
 	g     *shape
 	up    []float64 // chance that a period with spot ends within a step, by bucket
@@ -167,17 +167,17 @@ func (t *Table) at(market, column int) int {
 	return (market*t.g.holds + column) * len(t.g.slack)
 }
 
-func solve(g *shape, grid time.Duration, up, gap float64) *Table {
+func solve(g *shape, grid time.Duration, prior Prior, up, gap float64) *Table {
 	t := &Table{g: g}
-	for i := range ages {
-		mid := time.Duration(ages[i])
+	for i, a := range ages {
+		// The middle of the bucket, in half steps.
+		twice := 4 * a / 3 * 2
 		if i+1 < len(ages) {
-			mid = time.Duration(ages[i]+ages[i+1]-1) * grid / 2
-		} else {
-			mid *= grid
+			twice = a + ages[i+1] - 1
 		}
-		t.up = append(t.up, UpPrior.Ends(up, mid-grid/2, grid))
-		t.gap = append(t.gap, GapPrior.Ends(gap, mid-grid/2, grid))
+		age := time.Duration(twice-2) * grid / 2
+		t.up = append(t.up, prior.Up.Ends(up, age, grid))
+		t.gap = append(t.gap, prior.Gap.Ends(gap, age, grid))
 	}
 	n, S := len(ages), len(g.slack)
 	size := 2 * n * g.holds * S

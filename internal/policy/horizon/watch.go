@@ -4,36 +4,45 @@ import "time"
 
 // Watch is what was seen of one offer's spot market: its present period and the
 // odds from the ones before. The zero Watch has seen nothing. It is a plain
-// value: copy it, keep it, compare it.
+// value: copy it, keep it, compare it. It changes when the market does, and not
+// by being looked at more often.
 type Watch struct {
 	Known bool
-	Up    bool      // spot could be had at Last
-	Since time.Time // first look that saw the market as it is
-	Last  time.Time // latest look
-	Odds  Odds
+	Whole bool      // the present period was seen to begin
+	Up    bool      // spot can be had
+	Since time.Time // first look that saw the present period
+	Odds  Odds      // of the periods before
 }
 
-// See returns the watch after a look at the market. step is how often it is
-// looked at. A look earlier than the last changes nothing.
-func (w Watch) See(at time.Time, up bool, step time.Duration) Watch {
+// See returns the watch after a look at the market. A look earlier than the
+// present period changes nothing.
+func (w Watch) See(at time.Time, up bool) Watch {
 	switch {
 	case !w.Known:
-		return Watch{Known: true, Up: up, Since: at, Last: at, Odds: w.Odds}
-	case at.Before(w.Last):
+		return Watch{Known: true, Up: up, Since: at, Odds: w.Odds}
+	case up == w.Up || at.Before(w.Since):
 		return w
-	case up != w.Up:
-		// The period ended somewhere between the two looks, and began so too.
-		w.Odds = w.Odds.Ended(w.Up, w.Last.Sub(w.Since)+step/2, step)
-		w.Up, w.Since = up, at
 	}
-	w.Last = at
-	return w
+	return Watch{Known: true, Whole: true, Up: up, Since: at, Odds: w.Odds.ended(w.Up, at.Sub(w.Since))}
 }
 
-// Age is how long the market has been as it is, from the first look that saw it.
-func (w Watch) Age(now time.Time) time.Duration {
-	if !w.Known || now.Before(w.Since) {
-		return 0
+// Market is what is known at a time.
+type Market struct {
+	Up   bool
+	Age  time.Duration // of the present period
+	Odds Odds
+}
+
+// At returns what is known at now, which is not before Since. A market that was
+// never seen to change is taken to be as it is since 100 minutes more.
+func (w Watch) At(now time.Time) Market {
+	if !w.Known {
+		return Market{}
 	}
-	return now.Sub(w.Since)
+	age := max(now.Sub(w.Since), 0)
+	m := Market{Up: w.Up, Age: age, Odds: w.Odds.lasted(w.Up, age)}
+	if !w.Whole {
+		m.Age += running
+	}
+	return m
 }
