@@ -76,3 +76,25 @@ func TestThePublicBenchmarkCostsLessThanThePublishedPolicies(t *testing.T) {
 		t.Errorf("%d misses, %.3f dollars", all.Misses, all.Mean())
 	}
 }
+
+func BenchmarkTable(b *testing.B) {
+	p := horizon.Problem{Deadline: 70 * time.Hour, Overhead: 12 * time.Minute, Grid: 10 * time.Minute, Spot: .9731, OnDemand: 3.06}
+	b.ReportAllocs()
+	for b.Loop() {
+		s := horizon.New(p, horizon.Public)
+		s.Decide(horizon.State{Until: 70 * time.Hour, Left: 48 * time.Hour})
+		if s.Made != 1 {
+			b.Fatal(s.Made)
+		}
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	p := horizon.Problem{Deadline: 70 * time.Hour, Overhead: 12 * time.Minute, Grid: 10 * time.Minute, Spot: .9731, OnDemand: 3.06}
+	s := horizon.New(p, horizon.Public)
+	m := horizon.Market{Up: true, Age: time.Hour, Odds: horizon.Odds{UpLog: 1, UpCount: 3, GapLog: 1, GapCount: 3, UpHours: 5, Hours: 6}}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Decide(horizon.State{Until: 60 * time.Hour, Left: 40 * time.Hour, Held: horizon.Spot, Market: m})
+	}
+}

@@ -1,6 +1,3 @@
-// Package horizon decides between waiting, spot and on-demand for a job with a
-// deadline: a decision process over the time left, the slack, the state and age
-// of the spot market, and the machine held with the overhead it still owes.
 package horizon
 
 import (
@@ -26,6 +23,9 @@ const (
 	Spot
 	OnDemand
 )
+
+// String returns "wait", "spot" or "on-demand".
+func (h Held) String() string { return [...]string{"wait", "spot", "on-demand"}[h] }
 
 // ages are the buckets of a period's age in steps: exact where the hazard falls
 // fast. A bucket reaches to the next.
