@@ -38,6 +38,9 @@ func TestProgramRunsToItsEndAndAllIsSaid(t *testing.T) {
 	if e.Outputs != "mem://outputs" || e.Step != 60 || len(r.keeper.kept) != 1 {
 		t.Errorf("ended %+v, outputs %v", e, r.keeper.kept)
 	}
+	if r.server.logAtEnd == 0 || r.server.logAtEnd != len(r.server.log) {
+		t.Errorf("when the end was told, the server had %d bytes of %d of the log: whoever hears of the end reads the log then", r.server.logAtEnd, len(r.server.log))
+	}
 	if !r.keeper.closed {
 		t.Error("the store was not closed")
 	}

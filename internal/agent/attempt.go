@@ -137,10 +137,28 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 		}
 		return context.Cause(life)
 	}
-	g.say(api.Message{Ended: &o.ended})
 	g.ship.Finish()
+	g.lastLines(life, shipping)
+	g.say(api.Message{Ended: &o.ended})
 	g.farewell(life, o.stop, shipping)
 	return nil
+}
+
+// lastLines waits until the server has the whole log, for a moment only: whoever
+// hears of the end reads the log then, and a server that knows the end may want
+// no more of it.
+func (g *attempt) lastLines(life context.Context, shipping <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(life, time.Second)
+	defer cancel()
+	for size := g.ship.Size(); g.ship.Sent() < size; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-shipping:
+			return
+		case <-g.heard:
+		}
+	}
 }
 
 // farewell waits until the server has heard all, for as long as it is worth to

@@ -30,6 +30,7 @@ type fakeServer struct {
 	applied    []api.Message
 	log        []byte
 	logEnd     int64 // as the last report said
+	logAtEnd   int   // how much of the log was here when the end was told
 	results    map[string]api.ExecResult
 	claims     int
 	reports    int
@@ -148,6 +149,9 @@ func (s *fakeServer) report(body []byte) (int, any) {
 		}
 		if m.Seq == next {
 			s.applied = append(s.applied, m)
+			if m.Ended != nil {
+				s.logAtEnd = len(s.log)
+			}
 		}
 	}
 	o := s.orders
