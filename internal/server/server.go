@@ -79,6 +79,9 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	defer func() { _ = st.Close() }()
+	if err := store.Ready(ctx, st); err != nil {
+		return fmt.Errorf("open %s: %w", o.Dir, err)
+	}
 	s := &Server{opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}}
 	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {
 		return err

@@ -106,3 +106,21 @@ func (s logFiles) Logs(_ context.Context) ([]string, error) {
 	slices.Sort(names) // by attempt, not by file name
 	return names, nil
 }
+
+// syncLogs makes all output durable.
+func (s logFiles) syncLogs() error {
+	names, err := s.Logs(context.Background())
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		f, err := os.Open(filepath.Join(s.dir, "logs", name+".log"))
+		if err != nil {
+			return fmt.Errorf("write log of %s: %w", name, err)
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return fmt.Errorf("write log of %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -12,3 +12,10 @@ var backends = []storetest.Backend{sqlite}
 
 // TestMain is also that of the child processes that the suite kills.
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m, backends...)) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

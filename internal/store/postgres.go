@@ -305,10 +305,14 @@ func pause(ctx context.Context, d time.Duration) error {
 // fenced runs do in a transaction that holds the leader's row, so that nobody
 // takes over before it ends. do is safe to repeat.
 func (s *Postgres) fenced(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	epoch := s.epoch.Load()
+	if epoch == 0 {
+		return fmt.Errorf("write to the database: this server does not lead: %w", ErrDeposed)
+	}
 	err := s.persist(ctx, func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			var one int
-			err := tx.QueryRow(ctx, "SELECT 1 FROM leader WHERE epoch = $1 AND $1 > 0 FOR SHARE", int64(s.epoch.Load())).Scan(&one)
+			err := tx.QueryRow(ctx, "SELECT 1 FROM leader WHERE epoch = $1 FOR SHARE", int64(epoch)).Scan(&one)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return ErrDeposed
 			}

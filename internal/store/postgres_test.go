@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,7 @@ func TestReplicas(t *testing.T) {
 		{"leaders that are killed and frozen in a loop lose nothing and do nothing twice", killedLeaders},
 		{"a takeover takes less than 10 s with the settings that a server has", usualTakeover},
 		{"appends outlive the database's crash", crash},
+		{"a backup of SQLite restores into PostgreSQL and back to the same hash", thereAndBack},
 	} {
 		t.Run(strings.ReplaceAll(p.name, " ", "_"), func(t *testing.T) { p.test(t, c) })
 	}
@@ -92,13 +94,6 @@ func replica(t testing.TB, cfg store.PostgresConfig) store.Replica {
 	}
 	t.Cleanup(func() { _ = s.Close() }) // again, where the test closed it
 	return s
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func wantEnd(t testing.TB, s store.Store, want uint64) {
@@ -273,6 +268,30 @@ func crash(t *testing.T, c *pgtest.Cluster) {
 		t.Fatalf("%d crashes: the test shows nothing", crashes)
 	}
 	wantWritten(t, s, records)
+}
+
+// A team that outgrows its folder takes its whole past along.
+func thereAndBack(t *testing.T, c *pgtest.Cluster) {
+	file, sum := smallBackup(t)
+	pg := replica(t, settings(placeOf(t, c.Database(t))))
+	if _, err := store.Restore(t.Context(), pg, bytes.NewReader(file)); !errors.Is(err, store.ErrDeposed) {
+		t.Fatalf("one who does not lead restores: %v", err)
+	}
+	must(t, pg.TryLead(t.Context()))
+	there, err := store.Restore(t.Context(), pg, bytes.NewReader(file))
+	must(t, err)
+	var again bytes.Buffer
+	_, err = store.Backup(t.Context(), pg, &again)
+	must(t, err)
+	folder, err := store.Open(t.TempDir())
+	must(t, err)
+	defer func() { _ = folder.Close() }()
+	back, err := store.Restore(t.Context(), folder, &again)
+	must(t, err)
+	if there != sum || back != sum {
+		t.Errorf("SQLite %+v, PostgreSQL %+v, and back %+v", sum, there, back)
+	}
+	wantWritten(t, folder, 30)
 }
 
 // wantWritten compares the log with what one writer makes.

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"scrimp/internal/ledger"
+)
+
+// A backup is a tar file, compressed with gzip, that any tool opens:
+//
+//	head.json          format, the end of the log, the snapshot
+//	snapshot           the state, as the core wrote it; only where there is one
+//	events/NNN.jsonl   one event a line, with its postings
+//	facts.json         facts by name
+//	output/ATTEMPT     what the attempt printed
+//	sum.json           Sum of all of it; last, so that a file without it is cut short
+//
+// It belongs to no database: one of SQLite restores into PostgreSQL.
+const backupFormat = 1
+
+// backupHead is head.json.
+type backupHead struct {
+	Format   int           `json:"format"`
+	End      uint64        `json:"end"`
+	Snapshot *snapshotHead `json:"snapshot,omitempty"`
+}
+
+type snapshotHead struct {
+	Seq     uint64 `json:"seq"`
+	Version int    `json:"version"`
+}
+
+// backupRecord is a line of events. Texts are JSON strings: they come back byte by byte.
+type backupRecord struct {
+	Seq       uint64           `json:"seq"`
+	Tenant    string           `json:"tenant"`
+	At        int64            `json:"at"` // nanoseconds since 1970
+	Kind      string           `json:"kind"`
+	Key       string           `json:"key,omitempty"`
+	Event     string           `json:"event"`
+	Decisions string           `json:"decisions,omitempty"`
+	Actions   string           `json:"actions,omitempty"`
+	Postings  []ledger.Posting `json:"postings,omitempty"`
+}
+
+func (r backupRecord) record() Record {
+	out := Record{Seq: r.Seq, Tenant: r.Tenant, At: time.Unix(0, r.At).UTC(), Kind: r.Kind, Key: r.Key, Event: json.RawMessage(r.Event), Postings: r.Postings}
+	if r.Decisions != "" {
+		out.Decisions = json.RawMessage(r.Decisions)
+	}
+	if r.Actions != "" {
+		out.Actions = json.RawMessage(r.Actions)
+	}
+	return out
+}
+
+// restoring is the fact that stands in a store while it is restored.
+const restoring = "store/restoring"
+
+// Ready returns an error for a store whose restoration was cut short. A server
+// asks before it begins.
+func Ready(ctx context.Context, s Store) error {
+	hash, ok, err := s.Meta(ctx, restoring)
+	if err != nil {
+		return err
+	}
+	if ok && hash != "" {
+		return fmt.Errorf("the restoration of this data was cut short: restore the same backup again, which goes on where it ended")
+	}
+	return nil
+}
+
+// factsOf returns the facts that others keep.
+func factsOf(ctx context.Context, s Store) (map[string]string, error) {
+	all, err := s.AllMeta(ctx)
+	delete(all, restoring)
+	return all, err
+}
+
+// archive writes members.
+type archive struct {
+	w *tar.Writer
+}
+
+func (a archive) begin(name string, size int64) error {
+	return a.w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, Format: tar.FormatPAX})
+}
+
+func (a archive) add(name string, b []byte) error {
+	if err := a.begin(name, int64(len(b))); err != nil {
+		return err
+	}
+	_, err := a.w.Write(b)
+	return err
+}
+
+func (a archive) addJSON(name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return a.add(name, append(b, '\n'))
+}
+
+// Backup writes all that the store holds while it is in use: the log up to where
+// it ends now, and the output up to where it ends when its turn comes. It holds
+// nothing up. The store may be one that does not lead.
+func Backup(ctx context.Context, s Store, w io.Writer) (Sum, error) {
+	if err := Ready(ctx, s); err != nil {
+		return Sum{}, fmt.Errorf("back up: %w", err)
+	}
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a good one
+	a := archive{tar.NewWriter(z)}
+	sum, err := backup(ctx, s, a)
+	if err == nil {
+		err = a.w.Close()
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return Sum{}, fmt.Errorf("back up: %w", err)
+	}
+	return sum, nil
+}
+
+func backup(ctx context.Context, s Store, a archive) (Sum, error) {
+	head := backupHead{Format: backupFormat}
+	snap, ok, err := s.LatestSnapshot(ctx) // before the end is asked for: it is not behind it then
+	if err != nil {
+		return Sum{}, err
+	}
+	facts, err := factsOf(ctx, s)
+	if err != nil {
+		return Sum{}, err
+	}
+	if head.End, err = s.End(ctx); err != nil {
+		return Sum{}, err
+	}
+	if ok {
+		head.Snapshot = &snapshotHead{Seq: snap.Seq, Version: snap.Version}
+	}
+	if err := a.addJSON("head.json", head); err != nil {
+		return Sum{}, err
+	}
+	if ok {
+		if err := a.add("snapshot", snap.State); err != nil {
+			return Sum{}, err
+		}
+	}
+	d := digest{h: sha256.New()}
+	err = eachPage(ctx, s, head.End, func(page []Record) error {
+		d.records(page)
+		b, err := lines(page)
+		if err != nil {
+			return err
+		}
+		return a.add(fmt.Sprintf("events/%012d.jsonl", page[0].Seq), b)
+	})
+	if err != nil {
+		return Sum{}, err
+	}
+	d.facts(facts)
+	if err := a.addJSON("facts.json", facts); err != nil {
+		return Sum{}, err
+	}
+	names, err := s.Logs(ctx)
+	if err != nil {
+		return Sum{}, err
+	}
+	for _, name := range names {
+		size, err := s.LogEnd(ctx, name)
+		if err != nil {
+			return Sum{}, err
+		}
+		d.output(name, size)
+		if err := a.begin("output/"+name, size); err != nil {
+			return Sum{}, err
+		}
+		if err := eachChunk(ctx, s, name, size, func(b []byte) error {
+			d.h.Write(b)
+			_, err := a.w.Write(b)
+			return err
+		}); err != nil {
+			return Sum{}, err
+		}
+	}
+	return d.sum(), a.addJSON("sum.json", d.sum())
+}
+
+// lines is a page as it stands in a backup.
+func lines(page []Record) ([]byte, error) {
+	var out []byte
+	for _, r := range page {
+		line := backupRecord{
+			Seq: r.Seq, Tenant: r.Tenant, At: r.At.UnixNano(), Kind: r.Kind, Key: r.Key,
+			Event: string(r.Event), Decisions: string(r.Decisions), Actions: string(r.Actions), Postings: r.Postings,
+		}
+		for _, s := range []string{line.Tenant, line.Kind, line.Key, line.Event, line.Decisions, line.Actions} {
+			if !utf8.ValidString(s) {
+				return nil, fmt.Errorf("event %d is not text", r.Seq)
+			}
+		}
+		b, err := json.Marshal(line)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, b...), '\n')
+	}
+	return out, nil
+}

@@ -1,0 +1,122 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/store"
+	"scrimp/internal/store/storetest"
+)
+
+func smallBackup(t testing.TB) (file []byte, sum store.Sum) {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	must(t, err)
+	defer func() { _ = s.Close() }()
+	must(t, s.Append(t.Context(), new(storetest.Writer).Make(30)))
+	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 20, Version: 1, State: []byte(`"x"`)}))
+	must(t, s.PutMeta(t.Context(), "a", "1"))
+	_, err = s.AppendLog(t.Context(), "j-1.1", 0, []byte("a line\n"))
+	must(t, err)
+	var b bytes.Buffer
+	sum, err = store.Backup(t.Context(), s, &b)
+	must(t, err)
+	return b.Bytes(), sum
+}
+
+// Whatever happens to a backup's bytes is found, or harmed nothing.
+func TestADamagedBackupIsFound(t *testing.T) {
+	file, sum := smallBackup(t)
+	found := 0
+	check := func(what string, bad []byte) {
+		t.Helper()
+		got, err := store.CheckBackup(bytes.NewReader(bad))
+		switch {
+		case err == nil && got != sum:
+			t.Errorf("%s: taken for %+v", what, got)
+		case err != nil && !errors.Is(err, store.ErrDamaged):
+			t.Errorf("%s: %v, want ErrDamaged", what, err)
+		case err != nil:
+			found++
+		}
+	}
+	for n := range file {
+		check(fmt.Sprintf("cut to %d of %d bytes", n, len(file)), file[:n])
+	}
+	if found != len(file) {
+		t.Errorf("%d of %d cuts were found", found, len(file))
+	}
+	found = 0
+	const flips = 1000
+	rng := rand.New(rand.NewPCG(4, 2))
+	for range flips {
+		bad, at, bit := slices.Clone(file), rng.IntN(len(file)), rng.IntN(8)
+		bad[at] ^= 1 << bit
+		check(fmt.Sprintf("bit %d of byte %d turned", bit, at), bad)
+	}
+	if found < flips*98/100 { // a few bits mean nothing: the time and the system in gzip's head
+		t.Errorf("%d of %d turned bits were found", found, flips)
+	}
+	check("something after it", append(slices.Clone(file), "more"...))
+	check("twice", append(slices.Clone(file), file...))
+	check("nothing", nil)
+	check("not a backup", []byte("hello"))
+}
+
+// One who has the file in hand can pack it anew; what it says then does not add up.
+func TestAForgedBackupIsFound(t *testing.T) {
+	for name, c := range map[string]struct{ script, words string }{
+		"as it was":          {"true", ""},
+		"an amount":          {`sed -i s/0.000005/0.000006/ events/*`, "hash"},
+		"a fact":             {`sed -i s/1/2/ facts.json`, "hash"},
+		"output":             {`echo more >> output/j-1.1`, "hash"},
+		"an event is gone":   {`sed -i 7d events/*`, "wants 7"},
+		"the last is gone":   {`sed -i '$d' events/*`, "hash"},
+		"two are swapped":    {`sed -i '3{h;d};4{G}' events/*`, "wants 3"},
+		"no facts":           {`rm facts.json`, "no place there"},
+		"no head":            {`rm head.json`, "begins with"},
+		"a file of its own":  {`echo > events.txt`, "no place there"},
+		"of a newer program": {`sed -i s/:1/:2/ head.json`, "use a newer program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, _ := smallBackup(t)
+			script := "set -e; tar xz; " + c.script + "; for f in head.json snapshot events/* events.txt facts.json output/* sum.json; do if [ -e $f ]; then echo $f; fi; done | tar cT - | gzip"
+			cmd := exec.Command("bash", "-c", script)
+			cmd.Dir, cmd.Stdin = t.TempDir(), bytes.NewReader(file)
+			again, err := cmd.Output()
+			must(t, err)
+			_, err = store.CheckBackup(bytes.NewReader(again))
+			if c.words == "" {
+				must(t, err)
+			} else if err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("%v; want %q", err, c.words)
+			}
+		})
+	}
+}
+
+// A name in a backup is that of an attempt, and no path.
+func TestABackupDoesNotEscapeItsFolder(t *testing.T) {
+	s, err := store.Open(t.TempDir())
+	must(t, err)
+	defer func() { _ = s.Close() }()
+	file, _ := smallBackup(t)
+	dir := t.TempDir()
+	cmd := exec.Command("bash", "-c", `set -e; tar xz; tar cf a.tar --transform 's,output/j-1.1,output/../../escaped,' -P head.json snapshot events/* facts.json output/* sum.json; gzip -c a.tar`)
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(file)
+	bad, err := cmd.Output()
+	must(t, err)
+	if _, err := store.Restore(t.Context(), s, bytes.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "not the name of an attempt") {
+		t.Errorf("a name with a path: %v", err)
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, "..", "*escaped*")); len(found) > 0 {
+		t.Errorf("written: %q", found)
+	}
+}

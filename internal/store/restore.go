@@ -1,0 +1,299 @@
+package store
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ErrDamaged is returned for a backup that is cut short or whose bytes are not
+// those that were written.
+var ErrDamaged = errors.New("the backup is damaged")
+
+// target is where the parts of a backup go.
+type target interface {
+	head(backupHead) error
+	snapshot(Snapshot) error
+	records([]Record) error
+	facts(map[string]string) error
+	output(attempt string, at int64, b []byte) error
+}
+
+// CheckBackup reads a backup to its end and returns what it holds, or ErrDamaged.
+func CheckBackup(r io.Reader) (Sum, error) {
+	sum, err := readBackup(r, nothing{})
+	if err != nil {
+		return Sum{}, fmt.Errorf("check the backup: %w", err)
+	}
+	return sum, nil
+}
+
+// Restore fills an empty store, which must lead, and compares what it then holds
+// with what the backup was made of. A store that a restoration of the same backup
+// was cut short in is filled up; any other that holds something is refused.
+func Restore(ctx context.Context, s Store, r io.Reader) (Sum, error) {
+	want, err := readBackup(r, &filler{ctx: ctx, s: s})
+	if err != nil {
+		return Sum{}, fmt.Errorf("restore: %w", err)
+	}
+	got, err := SumOf(ctx, s)
+	if err != nil {
+		return Sum{}, fmt.Errorf("restore: %w", err)
+	}
+	if got != want {
+		return Sum{}, fmt.Errorf("restore: what is there now is not what the backup says: %d events with hash %x, not %d with %x", got.End, got.Hash, want.End, want.Hash)
+	}
+	if f, ok := s.(interface{ syncLogs() error }); ok { // no agent has another copy of this output
+		if err := f.syncLogs(); err != nil {
+			return Sum{}, fmt.Errorf("restore: %w", err)
+		}
+	}
+	if err := s.PutMeta(ctx, restoring, ""); err != nil {
+		return Sum{}, fmt.Errorf("restore: %w", err)
+	}
+	return got, nil
+}
+
+// readBackup checks the sum that the backup ends with; by then all has gone to t.
+func readBackup(r io.Reader, t target) (Sum, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return Sum{}, damaged("it does not begin as one", err)
+	}
+	b := reader{members: tar.NewReader(z), d: digest{h: sha256.New()}, t: t}
+	for !b.done {
+		m, err := b.members.Next()
+		if err != nil {
+			return Sum{}, damaged("it is cut short", err)
+		}
+		if err := b.member(m); err != nil {
+			return Sum{}, err
+		}
+	}
+	if _, err := b.members.Next(); !errors.Is(err, io.EOF) {
+		return Sum{}, damaged("something follows its end", err)
+	}
+	if _, err := io.Copy(io.Discard, z); err != nil { // to the checksum of the compression
+		return Sum{}, damaged("its end is missing", err)
+	}
+	return b.want, nil
+}
+
+func damaged(what string, err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: %s", ErrDamaged, what)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrDamaged, what, err)
+}
+
+// reader takes one member after the other, in the order that Backup has.
+type reader struct {
+	members *tar.Reader
+	d       digest
+	t       target
+	head    backupHead
+	begun   bool // head.json was there
+	facts   bool // so was facts.json: no events after it
+	done    bool // and sum.json
+	want    Sum
+}
+
+func (b *reader) member(m *tar.Header) error {
+	attempt, isOutput := strings.CutPrefix(m.Name, "output/")
+	switch {
+	case !b.begun && m.Name != "head.json":
+		return damaged("it begins with "+m.Name, nil)
+	case m.Name == "head.json" && !b.begun:
+		b.begun = true
+		if err := b.json(&b.head); err != nil {
+			return err
+		}
+		if b.head.Format != backupFormat {
+			return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, backupFormat)
+		}
+		return b.t.head(b.head)
+	case m.Name == "snapshot" && b.head.Snapshot != nil && b.d.s.End == 0 && !b.facts:
+		state, err := io.ReadAll(b.members)
+		if err != nil {
+			return damaged("its snapshot cannot be read", err)
+		}
+		return b.t.snapshot(Snapshot{Seq: b.head.Snapshot.Seq, Version: b.head.Snapshot.Version, State: state})
+	case strings.HasPrefix(m.Name, "events/") && !b.facts:
+		return b.events(m.Name)
+	case m.Name == "facts.json" && !b.facts:
+		b.facts = true
+		var all map[string]string
+		if err := b.json(&all); err != nil {
+			return err
+		}
+		b.d.facts(all)
+		return b.t.facts(all)
+	case isOutput && b.facts:
+		return b.output(attempt, m.Size)
+	case m.Name == "sum.json" && b.facts:
+		b.done = true
+		if err := b.json(&b.want); err != nil {
+			return err
+		}
+		if got := b.d.sum(); got != b.want || got.End != b.head.End {
+			return damaged(fmt.Sprintf("%d events with hash %x, its end says %d with %x", got.End, got.Hash, b.want.End, b.want.Hash), nil)
+		}
+		return nil
+	}
+	return damaged(m.Name+" has no place there", nil)
+}
+
+func (b *reader) json(to any) error {
+	text, err := io.ReadAll(b.members)
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	if err != nil {
+		return damaged("it cannot be read", err)
+	}
+	return nil
+}
+
+func (b *reader) events(name string) error {
+	var page []Record
+	for lines := json.NewDecoder(b.members); ; {
+		var line backupRecord
+		err := lines.Decode(&line)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return damaged(name+" cannot be read", err)
+		}
+		page = append(page, line.record())
+	}
+	if err := follows(page, b.d.s.End+1); err != nil {
+		return damaged(name, err)
+	}
+	b.d.records(page)
+	return b.t.records(page)
+}
+
+func (b *reader) output(attempt string, size int64) error {
+	b.d.output(attempt, size)
+	for at := int64(0); ; {
+		chunk := make([]byte, min(1<<20, size-at))
+		if len(chunk) == 0 {
+			return b.t.output(attempt, at, nil) // an empty one is one too
+		}
+		if _, err := io.ReadFull(b.members, chunk); err != nil {
+			return damaged("the output of "+attempt+" is cut short", err)
+		}
+		b.d.h.Write(chunk)
+		if err := b.t.output(attempt, at, chunk); err != nil {
+			return err
+		}
+		at += int64(len(chunk))
+	}
+}
+
+// nothing keeps nothing.
+type nothing struct{}
+
+func (nothing) head(backupHead) error              { return nil }
+func (nothing) snapshot(Snapshot) error            { return nil }
+func (nothing) records([]Record) error             { return nil }
+func (nothing) facts(map[string]string) error      { return nil }
+func (nothing) output(string, int64, []byte) error { return nil }
+
+// filler puts what is read into a store.
+type filler struct {
+	ctx  context.Context // that of the one call of Restore
+	s    Store
+	have uint64    // events that were there
+	snap *Snapshot // written when its event is there
+}
+
+func (f *filler) head(h backupHead) error {
+	begun, ok, err := f.s.Meta(f.ctx, restoring)
+	if err != nil {
+		return err
+	}
+	if f.have, err = f.s.End(f.ctx); err != nil {
+		return err
+	}
+	facts, err := factsOf(f.ctx, f.s)
+	if err != nil {
+		return err
+	}
+	logs, err := f.s.Logs(f.ctx)
+	if err != nil {
+		return err
+	}
+	if (!ok || begun == "") && (f.have > 0 || len(facts) > 0 || len(logs) > 0) {
+		return fmt.Errorf("the place is not empty: it holds %d events: give an empty one", f.have)
+	}
+	return f.s.PutMeta(f.ctx, restoring, fmt.Sprint("of ", h.End, " events"))
+}
+
+func (f *filler) snapshot(s Snapshot) error {
+	f.snap = &s
+	return nil
+}
+
+func (f *filler) records(page []Record) error {
+	n := 0
+	for n < len(page) && page[n].Seq <= f.have {
+		n++
+	}
+	if n > 0 {
+		there, err := f.s.WholeRecords(f.ctx, page[0].Seq-1, n)
+		if err != nil {
+			return err
+		}
+		if !sameRecords(there, page[:n]) {
+			return fmt.Errorf("the place holds events of another backup: give an empty one")
+		}
+	}
+	return f.s.Append(f.ctx, page[n:])
+}
+
+func sameRecords(a, b []Record) bool {
+	x, y := digest{h: sha256.New()}, digest{h: sha256.New()}
+	x.records(a)
+	y.records(b)
+	return x.sum() == y.sum()
+}
+
+// facts come after the last event, so the snapshot has its event now.
+func (f *filler) facts(all map[string]string) error {
+	if f.snap != nil {
+		if err := f.s.SaveSnapshot(f.ctx, *f.snap); err != nil {
+			return err
+		}
+		f.snap = nil
+	}
+	for k, v := range all {
+		if err := f.s.PutMeta(f.ctx, k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *filler) output(attempt string, at int64, b []byte) error {
+	end, err := f.s.AppendLog(f.ctx, attempt, at, b)
+	if err != nil {
+		return err
+	}
+	if end < at+int64(len(b)) {
+		return fmt.Errorf("write log of %s: it ends at %d", attempt, end)
+	}
+	there, err := f.s.ReadLog(f.ctx, attempt, at, len(b))
+	if err == nil && !bytes.Equal(there, b) {
+		err = fmt.Errorf("the place holds other output of %s: give an empty one", attempt)
+	}
+	return err
+}

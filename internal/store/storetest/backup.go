@@ -1,0 +1,194 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"scrimp/internal/store"
+)
+
+// live appends, prints, notes and takes snapshots until it is told to stop.
+func live(t testing.TB, s store.Store, w *Writer) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var owned sync.WaitGroup
+	owned.Go(func() {
+		for round := 0; ctx.Err() == nil; round++ {
+			if err := step(s, w, round); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	return func() { cancel(); owned.Wait() }
+}
+
+func step(s store.Store, w *Writer, round int) error {
+	ctx := context.Background()
+	attempt := fmt.Sprintf("j-%d.1", round%7)
+	end, err := s.LogEnd(ctx, attempt)
+	if err != nil {
+		return err
+	}
+	state, err := json.Marshal(fmt.Sprint("after round ", round))
+	if err != nil {
+		return err
+	}
+	_, logged := s.AppendLog(ctx, attempt, end, []byte(strings.Repeat(fmt.Sprintf("%s prints \x00\xff in round %d\n", attempt, round), 20)))
+	return errors.Join(
+		s.Append(ctx, w.Make(1+round*31%400)), logged,
+		s.PutMeta(ctx, fmt.Sprintf("fact %d", round%5), fmt.Sprintf("of round %d", round)),
+		s.SaveSnapshot(ctx, store.Snapshot{Seq: w.Next - 1, Version: 4, State: state}),
+	)
+}
+
+// filled returns a store at rest that holds some of everything.
+func filled(t testing.TB, b Backend) store.Store {
+	t.Helper()
+	s := b.fresh(t)
+	var w Writer
+	for round := range 12 {
+		must(t, step(s, &w, round))
+	}
+	_, err := s.AppendLog(t.Context(), "j-silent.1", 0, nil)
+	must(t, err)
+	return s
+}
+
+func backup(t testing.TB, s store.Store) ([]byte, store.Sum) {
+	t.Helper()
+	var file bytes.Buffer
+	sum, err := store.Backup(t.Context(), s, &file)
+	must(t, err)
+	checked, err := store.CheckBackup(bytes.NewReader(file.Bytes()))
+	must(t, err)
+	if checked != sum {
+		t.Fatalf("the backup holds %+v, and %+v was written", checked, sum)
+	}
+	return file.Bytes(), sum
+}
+
+func backedUp(t *testing.T, b Backend) {
+	from := b.fresh(t)
+	last := uint64(0)
+	var life Writer
+	for n := range 2 {
+		stop := live(t, from, &life)
+		for end := uint64(0); end < last+1500; {
+			var err error
+			end, err = from.End(t.Context())
+			must(t, err)
+		}
+		file, sum := backup(t, from)
+		stop()
+		place := b.Place(t)
+		to := b.open(t, place)
+		got, err := store.Restore(t.Context(), to, bytes.NewReader(file))
+		must(t, err)
+		must(t, to.Close())
+		to = b.open(t, place)
+		again, err := store.SumOf(t.Context(), to)
+		must(t, err)
+		if got != sum || again != sum {
+			t.Errorf("backup %d is %+v, it restored to %+v and reads %+v", n, sum, got, again)
+		}
+		if sum.End < 1500 || sum.Facts != 5 || sum.Outputs != 7 || sum.Postings < 1400 {
+			t.Errorf("backup %d holds %+v: the test shows little", n, sum)
+		}
+		must(t, store.Ready(t.Context(), to))
+		w := Writer{}
+		want := w.Make(int(sum.End))
+		Same(t, all(t, to), want)
+		snap, ok, err := to.LatestSnapshot(t.Context())
+		must(t, err)
+		if !ok || snap.Seq > sum.End || snap.Version != 4 || !strings.HasPrefix(string(snap.State), `"after round`) {
+			t.Errorf("the snapshot of the restored: %v, at %d of %d, %q", ok, snap.Seq, sum.End, snap.State)
+		}
+		must(t, to.Append(t.Context(), w.Make(10))) // life goes on
+		Verify(t, to)
+		last = sum.End
+	}
+}
+
+// torn gives the first bytes of a file and then breaks.
+func torn(file []byte, n int) io.Reader {
+	return io.MultiReader(bytes.NewReader(file[:n]), brokenPipe{})
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func cutShort(t *testing.T, b Backend) {
+	file, sum := backup(t, filled(t, b))
+	place := b.Place(t)
+	s := b.open(t, place)
+	rng := rand.New(rand.NewPCG(5, 5))
+	for n := 0; n < len(file); n += 1 + rng.IntN(len(file)/5) { // further each time
+		if _, err := store.Restore(t.Context(), s, torn(file, n)); !errors.Is(err, store.ErrDamaged) {
+			t.Fatalf("the first %d bytes of %d: %v, want ErrDamaged", n, len(file), err)
+		}
+		if end, err := s.End(t.Context()); end > 0 || err != nil {
+			if err := store.Ready(t.Context(), s); err == nil || !strings.Contains(err.Error(), "restore the same backup again") {
+				t.Fatalf("with %d of %d events it is ready: %v", end, sum.End, err)
+			}
+			if _, err := store.Backup(t.Context(), s, io.Discard); err == nil {
+				t.Fatal("half a store was backed up")
+			}
+		}
+		must(t, s.Close())
+		s = b.open(t, place)
+	}
+	got, err := store.Restore(t.Context(), s, bytes.NewReader(file))
+	must(t, err)
+	must(t, store.Ready(t.Context(), s))
+	if got != sum {
+		t.Errorf("restored in pieces: %+v, want %+v", got, sum)
+	}
+	if _, err := store.Restore(t.Context(), s, bytes.NewReader(file)); err == nil {
+		t.Error("a whole store was restored into")
+	}
+}
+
+func notEmpty(t *testing.T, b Backend) {
+	file, _ := backup(t, filled(t, b))
+	for name, c := range map[string]struct {
+		words string
+		fill  func(store.Store) error
+	}{
+		"events": {"not empty", func(s store.Store) error { return s.Append(t.Context(), new(Writer).Make(3)) }},
+		"a fact": {"not empty", func(s store.Store) error { return s.PutMeta(t.Context(), "a", "1") }},
+		"output": {"not empty", func(s store.Store) error {
+			_, err := s.AppendLog(t.Context(), "j", 0, []byte("x"))
+			return err
+		}},
+		"half of another": {"another backup", func(s store.Store) error {
+			list := new(Writer).Make(1)
+			list[0].Event = json.RawMessage(`{"other":1}`)
+			return errors.Join(s.PutMeta(t.Context(), "store/restoring", "x"), s.Append(t.Context(), list))
+		}},
+		"other output": {"other output", func(s store.Store) error {
+			_, err := s.AppendLog(t.Context(), "j-2.1", 0, []byte("x"))
+			return errors.Join(s.PutMeta(t.Context(), "store/restoring", "x"), err)
+		}},
+		"more output": {"is not what the backup says", func(s store.Store) error {
+			_, err := s.AppendLog(t.Context(), "j-9.1", 0, []byte("x"))
+			return errors.Join(s.PutMeta(t.Context(), "store/restoring", "x"), err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := b.fresh(t)
+			must(t, c.fill(s))
+			if _, err := store.Restore(t.Context(), s, bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("restored into %s: %v; want %q", name, err, c.words)
+			}
+		})
+	}
+}

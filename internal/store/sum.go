@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+
+	"scrimp/internal/ledger"
+)
+
+// Sum says what a store holds. Two stores with equal sums hold the same bytes,
+// whatever database they lie in. Snapshots do not count: they follow from the log.
+type Sum struct {
+	End      uint64      `json:"end"`      // last event
+	Postings uint64      `json:"postings"` // postings of these events
+	Facts    int         `json:"facts"`
+	Outputs  int         `json:"outputs"` // attempts with output
+	Bytes    int64       `json:"bytes"`   // of output
+	Hash     ledger.Hash `json:"hash"`    // SHA-256 over all of it
+}
+
+// SumOf reads the whole store. It is exact where nobody writes meanwhile.
+func SumOf(ctx context.Context, s Store) (Sum, error) {
+	d := digest{h: sha256.New()}
+	end, err := s.End(ctx)
+	if err != nil {
+		return Sum{}, err
+	}
+	err = eachPage(ctx, s, end, func(page []Record) error {
+		d.records(page)
+		return nil
+	})
+	if err != nil {
+		return Sum{}, err
+	}
+	facts, err := factsOf(ctx, s)
+	if err != nil {
+		return Sum{}, err
+	}
+	d.facts(facts)
+	names, err := s.Logs(ctx)
+	if err != nil {
+		return Sum{}, err
+	}
+	for _, name := range names {
+		size, err := s.LogEnd(ctx, name)
+		if err != nil {
+			return Sum{}, err
+		}
+		d.output(name, size)
+		if err := eachChunk(ctx, s, name, size, func(b []byte) error { _, err := d.h.Write(b); return err }); err != nil {
+			return Sum{}, err
+		}
+	}
+	return d.sum(), nil
+}
+
+// pageSize is how many events are in memory at a time.
+const pageSize = 1000
+
+// eachPage reads the log up to end.
+func eachPage(ctx context.Context, s Store, end uint64, do func([]Record) error) error {
+	for after := uint64(0); after < end; {
+		page, err := s.WholeRecords(ctx, after, int(min(pageSize, end-after)))
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 || page[0].Seq != after+1 {
+			return fmt.Errorf("read events after %d: they are missing, and the log ends at %d", after, end)
+		}
+		if err := do(page); err != nil {
+			return err
+		}
+		after = page[len(page)-1].Seq
+	}
+	return nil
+}
+
+// eachChunk reads the first size bytes of an attempt's output.
+func eachChunk(ctx context.Context, s Store, attempt string, size int64, do func([]byte) error) error {
+	for at := int64(0); at < size; {
+		b, err := s.ReadLog(ctx, attempt, at, int(min(1<<20, size-at)))
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			return fmt.Errorf("read log of %s: it ends at %d, and had %d bytes", attempt, at, size)
+		}
+		if err := do(b); err != nil {
+			return err
+		}
+		at += int64(len(b))
+	}
+	return nil
+}
+
+// digest is a Sum in the making. Each part says its length first, so that no two
+// stores give the same bytes.
+type digest struct {
+	h hash.Hash
+	s Sum
+	b []byte
+}
+
+func (d *digest) number(n uint64) { d.b = binary.AppendUvarint(d.b, n) }
+
+func (d *digest) text(s string) {
+	d.number(uint64(len(s)))
+	d.b = append(d.b, s...)
+}
+
+func (d *digest) flush() {
+	d.h.Write(d.b)
+	d.b = d.b[:0]
+}
+
+func (d *digest) records(list []Record) {
+	for _, r := range list {
+		d.number(r.Seq)
+		d.number(uint64(r.At.UnixNano()))
+		for _, s := range []string{r.Tenant, r.Kind, r.Key, string(r.Event), string(r.Decisions), string(r.Actions)} {
+			d.text(s)
+		}
+		d.number(uint64(len(r.Postings)))
+		for _, p := range r.Postings {
+			d.text(string(p.AppendBinary(nil)))
+			d.b = append(d.b, p.Hash[:]...)
+		}
+		d.flush()
+		d.s.End, d.s.Postings = r.Seq, d.s.Postings+uint64(len(r.Postings))
+	}
+}
+
+func (d *digest) facts(all map[string]string) {
+	d.s.Facts = len(all)
+	d.text("facts")
+	d.number(uint64(len(all)))
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		d.text(k)
+		d.text(all[k])
+	}
+	d.flush()
+}
+
+// output begins an attempt's output; its bytes go to h themselves.
+func (d *digest) output(attempt string, size int64) {
+	d.s.Outputs, d.s.Bytes = d.s.Outputs+1, d.s.Bytes+size
+	d.text("output")
+	d.text(attempt)
+	d.number(uint64(size))
+	d.flush()
+}
+
+func (d *digest) sum() Sum {
+	s := d.s
+	d.h.Sum(s.Hash[:0])
+	return s
+}
