@@ -29,6 +29,8 @@ func conv(name string, kind Kind, params, gmacs, acts float64, source string) Mo
 
 func tied(m Model) Model { m.Tied = true; return m }
 
+func depthwise(m Model) Model { m.Depth = true; return m }
+
 var published = []Model{
 	llama("llama-7b", 6.74, 32, 4096, 32, 32, 11008, 32000),
 	llama("llama-13b", 13.02, 40, 5120, 40, 40, 13824, 32000),
@@ -90,12 +92,12 @@ var published = []Model{
 	gpt("mpt-13b", 12.854, 40, 5120, 40, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
 	gpt("mpt-30b", 29.9752, 48, 7168, 56, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
 	gpt("mpt-70b", 64.8624, 80, 8192, 64, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
-	{Name: "deepseek-v3", Kind: Experts, Params: 671e9, Active: 37e9, Layers: 61, Dim: 7168, Heads: 128, KV: 128, Head: 160, FF: 2048, Vocab: 129280, Gated: true, Source: hf + " (head: mean of 192 for keys and 128 for values)"},
-	{Name: "gpt-oss-120b", Kind: Experts, Params: 116.8e9, Active: 5.1e9, Layers: 36, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, Gated: true, Source: hf},
-	{Name: "gpt-oss-20b", Kind: Experts, Params: 20.9e9, Active: 3.6e9, Layers: 24, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, Gated: true, Source: hf},
-	{Name: "qwen3-30b-a3b", Kind: Experts, Params: 30.5e9, Active: 3.3e9, Layers: 48, Dim: 2048, Heads: 32, KV: 4, Head: 128, FF: 768, Vocab: 151936, Gated: true, Source: hf},
-	{Name: "qwen3-235b-a22b", Kind: Experts, Params: 235e9, Active: 22e9, Layers: 94, Dim: 4096, Heads: 64, KV: 4, Head: 128, FF: 1536, Vocab: 151936, Gated: true, Source: hf},
-	{Name: "mixtral-8x7b", Kind: Experts, Params: 46.7e9, Active: 12.9e9, Layers: 32, Dim: 4096, Heads: 32, KV: 8, FF: 14336, Vocab: 32000, Gated: true, Source: hf},
+	{Name: "deepseek-v3", Kind: Experts, Params: 671e9, Active: 37e9, Layers: 61, Dim: 7168, Heads: 128, KV: 128, Head: 160, FF: 2048, Vocab: 129280, TopK: 9, Gated: true, Source: hf + " (head: mean of 192 for keys and 128 for values)"},
+	{Name: "gpt-oss-120b", Kind: Experts, Params: 116.8e9, Active: 5.1e9, Layers: 36, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, TopK: 4, Gated: true, Source: hf},
+	{Name: "gpt-oss-20b", Kind: Experts, Params: 20.9e9, Active: 3.6e9, Layers: 24, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, TopK: 4, Gated: true, Source: hf},
+	{Name: "qwen3-30b-a3b", Kind: Experts, Params: 30.5e9, Active: 3.3e9, Layers: 48, Dim: 2048, Heads: 32, KV: 4, Head: 128, FF: 768, Vocab: 151936, TopK: 8, Gated: true, Source: hf},
+	{Name: "qwen3-235b-a22b", Kind: Experts, Params: 235e9, Active: 22e9, Layers: 94, Dim: 4096, Heads: 64, KV: 4, Head: 128, FF: 1536, Vocab: 151936, TopK: 8, Gated: true, Source: hf},
+	{Name: "mixtral-8x7b", Kind: Experts, Params: 46.7e9, Active: 12.9e9, Layers: 32, Dim: 4096, Heads: 32, KV: 8, FF: 14336, Vocab: 32000, TopK: 2, Gated: true, Source: hf},
 	{Name: "transformer-xl base", Kind: Segments, Params: 192e6, Active: 65e6, Layers: 16, Dim: 512, Heads: 8, FF: 2048, Source: dle},
 	{Name: "transformer-xl large", Kind: Segments, Params: 285e6, Active: 220e6, Layers: 18, Dim: 1024, Heads: 16, FF: 4096, Source: dle},
 	conv("resnet-18", Conv, 11.69, 1.82, 2.48, timm),
@@ -105,14 +107,14 @@ var published = []Model{
 	conv("resnet-152", Conv, 60.19, 11.56, 22.56, timm),
 	conv("resnext-101-32x4d", Conv, 44.18, 8.01, 21.23, timm),
 	conv("se-resnext-101-32x4d", Conv, 48.96, 8.02, 21.26, timm),
-	conv("efficientnet-b0", Conv, 5.29, 0.40, 6.75, timm),
-	conv("efficientnet-b4", Conv, 19.34, 4.51, 50.04, timm),
-	conv("efficientnet-widese-b0", Conv, 9.2, 0.40, 6.75, timm),
-	conv("efficientnet-widese-b4", Conv, 32.3, 4.51, 50.04, timm),
+	depthwise(conv("efficientnet-b0", Conv, 5.29, 0.40, 6.75, timm)),
+	depthwise(conv("efficientnet-b4", Conv, 19.34, 4.51, 50.04, timm)),
+	depthwise(conv("efficientnet-widese-b0", Conv, 9.2, 0.40, 6.75, timm)),
+	depthwise(conv("efficientnet-widese-b4", Conv, 32.3, 4.51, 50.04, timm)),
 	conv("vgg-16", Conv, 138.36, 15.47, 13.56, timm),
-	conv("mobilenet-v2", Conv, 3.50, 0.31, 6.74, timm),
+	depthwise(conv("mobilenet-v2", Conv, 3.50, 0.31, 6.74, timm)),
 	conv("densenet-121", Conv, 7.98, 2.83, 6.90, timm),
-	conv("convnext-tiny", Conv, 28.59, 4.47, 13.44, timm),
+	depthwise(conv("convnext-tiny", Conv, 28.59, 4.47, 13.44, timm)),
 	conv("vit-b-16", Conv, 86.57, 17.58, 23.90, timm),
 	conv("ssd300-r50", Detect, 22.9, 20.5, 40, dle+"; multiply-adds summed over its layers at 300 x 300"),
 	conv("maskrcnn-r50-fpn", Detect, 44.4, 134.38, 300, tv),
@@ -120,7 +122,7 @@ var published = []Model{
 	{Name: "gnmt", Kind: Recurrent, Params: 160e6, Active: 65e6, Source: dle + " (4+4 layers of 1024; products a token, source and target counted)"},
 	{Name: "tacotron2", Kind: Recurrent, Params: 28.2e6, Source: dle},
 	{Name: "waveglow", Kind: Recurrent, Params: 87.9e6, Source: dle},
-	{Name: "ncf", Kind: Recommend, Params: 31.8e6, Active: 0.11e6, Source: dle + " (products of the dense part)"},
+	{Name: "ncf", Kind: Recommend, Params: 31.8e6, Active: 0.11e6, Acts: 0.0008, Source: dle + " (products of the dense part)"},
 }
 
 // shapes finds a published model by plain name.

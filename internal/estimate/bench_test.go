@@ -66,12 +66,13 @@ func publishedChips(t testing.TB) Chips {
 type bench struct {
 	rows   []Row
 	points []point
+	chips  Chips
 }
 
 func newBench(t testing.TB) *bench {
 	chips := publishedChips(t)
 	n := &names{of: map[string]int32{}}
-	b := &bench{}
+	b := &bench{chips: chips}
 	for _, r := range publishedRows(t) {
 		if !r.Scored() {
 			continue

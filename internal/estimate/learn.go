@@ -29,7 +29,7 @@ type kernel struct {
 func (k *kernel) of(a, b *point) float64 {
 	var same uint32
 	for i := range a.name {
-		if a.name[i] == b.name[i] {
+		if a.name[i] == b.name[i] && (a.name[i] != 0 || a == b) {
 			same |= 1 << i
 		}
 	}
@@ -68,12 +68,14 @@ type learned struct {
 	seen   []point
 	factor square
 	alpha  []float64
-	widen  float64 // what the intervals are multiplied by so that they hold
+	// near and far are what a standard error is multiplied by so that the interval
+	// holds four of five: by the runs' own error with groups, and sources, left out.
+	near, afar float64
 }
 
 // learn fits the measured points.
 func (k *kernel) learn(points []point) *learned {
-	l := &learned{k: k, widen: 1}
+	l := &learned{k: k, near: 1.28, afar: 1.28}
 	for _, p := range points {
 		if !math.IsNaN(p.y) {
 			l.seen = append(l.seen, p)
@@ -91,7 +93,39 @@ func (k *kernel) learn(points []point) *learned {
 		y[i] = p.y
 	}
 	l.alpha = l.factor.solve(y)
+	l.calibrate(y)
 	return l
+}
+
+// few is how many runs a quantile of their errors must have.
+const few = 30
+
+func (l *learned) calibrate(y []float64) {
+	if len(y) < few {
+		return
+	}
+	x := examined{y: y, alpha: l.alpha, inv: l.factor.inverse()}
+	l.near = x.held(l.grouped(cSource, cTask, cModel, cChip))
+	l.afar = x.held(l.grouped(cSource))
+}
+
+// grouped is the seen points that are alike in all the names.
+func (l *learned) grouped(by ...int) (groups [][]int) {
+	at := map[[nNames]int32]int{}
+	for i, p := range l.seen {
+		var k [nNames]int32
+		for _, n := range by {
+			k[n] = p.name[n]
+		}
+		j, ok := at[k]
+		if !ok {
+			j = len(groups)
+			at[k] = j
+			groups = append(groups, nil)
+		}
+		groups[j] = append(groups[j], i)
+	}
+	return groups
 }
 
 func (k *kernel) matrix(seen []point, jitter float64) square {
@@ -110,14 +144,26 @@ func (k *kernel) matrix(seen []point, jitter float64) square {
 
 // predict is the correction ln(measured / physical) of a point and its standard error.
 func (l *learned) predict(p *point) (mean, sd float64) {
+	g := l.guess(p)
+	return g.mean, g.sd
+}
+
+// guess is the same with the seen point that is most like it.
+func (l *learned) guess(p *point) guess {
 	q := make([]float64, len(l.seen))
 	for i := range l.seen {
 		q[i] = l.k.of(p, &l.seen[i])
 	}
-	mean = dot(q, l.alpha)
+	g := guess{mean: dot(q, l.alpha), nearest: -1}
+	for i := range q {
+		if g.nearest < 0 || q[i] > q[g.nearest] {
+			g.nearest = i
+		}
+	}
 	l.factor.forward(q)
 	v := l.k.of(p, p) + l.k.noise*l.k.noise - dot(q, q)
-	return mean, math.Sqrt(math.Max(v, 1e-6))
+	g.sd = math.Sqrt(math.Max(v, 1e-6))
+	return g
 }
 
 // examined is the seen points with the inverse of their likeness, from which the

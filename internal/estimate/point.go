@@ -46,16 +46,12 @@ type point struct {
 	y float64
 }
 
-// names gives every spelling a number. The empty name is never equal to another.
-type names struct {
-	of   map[string]int32
-	next int32
-}
+// names gives every spelling a number. The empty name is 0, which equals nothing.
+type names struct{ of map[string]int32 }
 
 func (n *names) id(kind int, s string) int32 {
 	if s == "" {
-		n.next--
-		return n.next
+		return 0
 	}
 	k := string(rune('a'+kind)) + strings.ToLower(s)
 	if v, ok := n.of[k]; ok {
@@ -64,6 +60,14 @@ func (n *names) id(kind int, s string) int32 {
 	v := int32(len(n.of) + 1)
 	n.of[k] = v
 	return v
+}
+
+func (n *names) clone() *names {
+	c := &names{of: make(map[string]int32, len(n.of))}
+	for k, v := range n.of {
+		c.of[k] = v
+	}
+	return c
 }
 
 func lnOr(v, other float64) float64 {
@@ -125,9 +129,7 @@ func describe(r Row, chips Chips, n *names) point {
 	if (m.Kind == Transformer || m.Kind == Experts) && strings.HasPrefix(r.Unit, "sequences") {
 		per = ops * seq
 	}
-	// How many units of throughput one accelerator takes in at a time.
-	load := r.Micro * unitsOf(r, m)
-	batch := load
+	batch := r.Micro * unitsOf(r, m)
 	if m.Kind == Transformer || m.Kind == Experts {
 		batch = r.Micro * seq
 	}
@@ -137,21 +139,18 @@ func describe(r Row, chips Chips, n *names) point {
 		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(seq), xOps: math.Log(per), xPeak: math.Log(peak),
 		xBand: lnOr(c.Band, 500), xSize: lnOr(m.active(), 1e8), xCut: math.Log(cut),
 	}
-	t := seconds(m, c, class, peak, per)
-	t *= math.Pow(0.985, -math.Log2(count))
-	comm := exchange(r, m, c, count) / load // NaN where the load is not known
+	t, comm := constants.unit(r, m, c, class, peak, count)
 	if comm > 0 {
 		p.num[xComm] = math.Log1p(comm / t)
-		if r.Sharding == "" && pp.TP == 0 && pp.FSDP == 0 && m.Params < 3e9 {
-			t += comm
-		}
 	}
+	t = math.Pow(math.Pow(t, constants.overlap)+math.Pow(comm, constants.overlap), 1/constants.overlap)
+	t *= math.Pow(0.985, -math.Log2(count))
 	p.base = -math.Log(t)
 	if Kind(r.Family) == Trees {
 		rows := or(r.Rows, 1e6)
 		p.num[xOps] = math.Log(rows)
-		// A second of set-up a hundred trees, and 5e7 rows x trees a second.
-		p.base = -math.Log(0.01/rows + 1/5e7)
+		// Two seconds of set-up a hundred trees, and 4e7 rows x trees a second.
+		p.base = -math.Log(0.02/rows + 1/4e7)
 	}
 	if t, ok := r.Measured(m, per); ok {
 		p.y = math.Log(t/count) - p.base
@@ -176,44 +175,6 @@ func unitsOf(r Row, m Model) float64 {
 	return 1
 }
 
-// seconds is the time a unit takes on one accelerator by arithmetic alone: the
-// product units at half of the rate that was measured for plain products, and
-// the memory at its bandwidth.
-func seconds(m Model, c Chip, class Precision, peak, per float64) float64 {
-	t := per / (0.5 * c.ceiling() * peak * 1e12)
-	if m.Acts > 0 && c.Band > 0 {
-		bytes := 2.0
-		if class == FP32 || class == TF32 {
-			bytes = 4
-		}
-		// Convolution, normalisation and activation write and read each value about
-		// 24 times over forward and backward.
-		t += m.Acts * 1e6 * bytes * 24 / (c.Band * 1e9)
-	}
-	return t
-}
-
-// exchange is the seconds a step needs to sum gradients (4 bytes a parameter, in
-// a ring) or to gather and scatter shards (2 bytes, three times), at a third of
-// the link's rate; between machines at 50 GB/s an accelerator at most.
-func exchange(r Row, m Model, c Chip, count float64) float64 {
-	if count < 2 || m.Params <= 0 {
-		return 0
-	}
-	link := c.Link
-	if link <= 0 {
-		link = 31
-	}
-	if count > 8 {
-		link = math.Min(link, 150)
-	}
-	bytes := 8 * m.Params
-	if r.Sharding != "" {
-		bytes = 6 * m.Params
-	}
-	return bytes * (count - 1) / count / (link / 3 * 1e9)
-}
-
 // Measured is the throughput that was measured, for the whole job, in the unit
 // of the row: as published, or from a published rate of operations.
 func (r Row) Measured(m Model, per float64) (float64, bool) {
@@ -228,6 +189,8 @@ func (r Row) Measured(m Model, per float64) (float64, bool) {
 		return r.PerGPU * n, true
 	case r.Task == "pretrain" && known(r.TFLOPS) && r.TFLOPS > 0 && m.Params > 0:
 		return r.TFLOPS * 1e12 * n / per, true
+	case known(r.Tokens) && known(r.GPUHours) && r.GPUHours > 0 && r.Tokens > 0:
+		return r.Tokens * 1e9 / (r.GPUHours * 3600) * n, true
 	}
 	return 0, false
 }

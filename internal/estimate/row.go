@@ -168,7 +168,7 @@ func or(v, other float64) float64 {
 }
 
 // Parallel is how a run is cut: a degree is zero where it was not stated.
-type Parallel struct{ TP, PP, CP, EP, DP, FSDP float64 }
+type Parallel struct{ TP, PP, CP, EP, DP, FSDP, VP float64 }
 
 // ParseParallel reads "FSDP=32 TP=8 PP=1".
 func ParseParallel(s string) Parallel {
@@ -198,6 +198,8 @@ func ParseParallel(s string) Parallel {
 			p.DP = n
 		case "FSDP":
 			p.FSDP = n
+		case "VP":
+			p.VP = n
 		}
 	}
 	return p

@@ -32,11 +32,13 @@ type Model struct {
 	Head   float64 // width of a head; Dim/Heads where zero
 	FF     float64 // width of the feed-forward layer (of one expert)
 	Vocab  float64
+	TopK   float64 // experts a token passes through
 	Tied   bool    // input embedding and output head are one matrix
 	Gated  bool    // feed-forward of three matrices (SwiGLU, GeGLU)
 	Window float64 // tokens a layer looks back on at most, averaged over the layers; zero: all
 	GMACs  float64 // forward multiply-accumulates a sample, in 1e9
-	Acts   float64 // activations a sample that the convolutions write, in 1e6
+	Acts   float64 // activations a sample that the layers write, in 1e6
+	Depth  bool    // its convolutions are depthwise in the main
 	Source string  // where the shape was published
 }
 
@@ -158,4 +160,31 @@ func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
 	case Plain:
 	}
 	return 6 * n
+}
+
+// Count is the parameters of a transformer of this shape, all of them and those a
+// token passes through, where each feed-forward is one of that many experts.
+//
+// Worked: Llama-3-8B: 32 layers of 4096·4096·2 + 4096·1024·2 + 3·4096·14336, and
+// 2·128256·4096 for the vocabulary: 8.03e9.
+func (m Model) Count(experts float64) (all, active float64) {
+	d, w := m.Dim, m.width()
+	kv := w
+	if m.KV > 0 && m.Heads > 0 {
+		kv = w / m.Heads * m.KV
+	}
+	attention := 2*d*w + 2*d*kv + 4*d
+	mats := 2.0
+	if m.Gated {
+		mats = 3
+	}
+	forward := mats * d * m.FF
+	table := m.Vocab * d
+	if !m.Tied {
+		table *= 2
+	}
+	pass := math.Max(1, m.TopK)
+	all = m.Layers*(attention+forward*math.Max(1, experts)) + table
+	active = m.Layers*(attention+forward*math.Min(pass, math.Max(1, experts))) + table
+	return all, active
 }

@@ -3,14 +3,22 @@ package estimate
 import (
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
-var tune = flag.Int("tune", 0, "steps of tuning the likeness")
+var (
+	tune = flag.Int("tune", 0, "steps of tuning the likeness")
+	fold = flag.Int("fold", -1, "tune on this half of the groups only, and show the error of the other")
+	show = flag.Bool("show", false, "print the table of the benchmark")
+	hold = flag.Float64("hold", 0.1, "what it costs to move a setting")
+)
 
 // profiled is, for each asked row, the given row of its group: equal in source,
 // model, task, gpu, precision and seq_len, the fewest accelerators.
@@ -90,13 +98,24 @@ func (b *bench) truthY() []float64 {
 
 func dense(r Row) bool { return r.Family == "transformer-dense" && r.Unit == "tokens/s" }
 
-// judge prints the error of every protocol.
-func (b *bench) judge(k *kernel) (list []verdict, loss float64) {
+// judge is the error of every protocol, and a smooth loss over the rows that in takes.
+func (b *bench) judge(k *kernel, in func(int) bool) (list []verdict, loss float64) {
 	y := b.truthY()
-	add := func(name string, est []float64, keep func(int) bool) score {
-		s := scoreOf(est, y, func(i int) bool { return b.asked(i) && keep(i) })
-		list = append(list, verdict{name, s})
-		return s
+	add := func(name string, est []float64, weight float64, keep func(int) bool) {
+		take := func(i int) bool { return b.asked(i) && keep(i) && in(i) && !math.IsNaN(est[i]) }
+		list = append(list, verdict{name, scoreOf(est, y, take)})
+		n, sum := 0.0, 0.0
+		for i := range est {
+			if take(i) {
+				e := math.Abs(est[i] - y[i])
+				e = math.Sqrt(e*e + 0.0004)
+				n++
+				sum += e / (1 + e)
+			}
+		}
+		if n > 0 {
+			loss += weight * 100 * sum / n
+		}
 	}
 	cover := func(m, sd []float64, z float64) float64 {
 		n, in := 0.0, 0.0
@@ -118,25 +137,15 @@ func (b *bench) judge(k *kernel) (list []verdict, loss float64) {
 	if !ok {
 		return nil, math.Inf(1)
 	}
-	for name, key := range map[string]func(Row) string{"stack": stackKey, "source": sourceKey} {
+	for j, key := range []func(Row) string{stackKey, sourceKey} {
+		name := []string{"stack", "source"}[j]
 		m, sd := x.leftOut(groups(b.rows, key))
-		a := add(name+" all", m, all)
-		d := add(name+" dense tokens", m, func(i int) bool { return dense(b.rows[i]) })
-		add(name+" transformer", m, is("transformer"))
-		add(name+" cnn", m, is("cnn"))
-		add(name+" other", m, func(i int) bool { return !is("cnn")(i) && !is("transformer")(i) })
+		add(name+" all", m, 3, all)
+		add(name+" dense tokens", m, 0.5, func(i int) bool { return dense(b.rows[i]) })
+		add(name+" transformer", m, 0, is("transformer"))
+		add(name+" cnn", m, 0, is("cnn"))
+		add(name+" other", m, 0, func(i int) bool { return !is("cnn")(i) && !is("transformer")(i) })
 		list = append(list, verdict{name + " cover at 1.28", score{cover: cover(m, sd, 1.28)}})
-		w := 1.0
-		if name == "source" {
-			w = 0.5
-		}
-		loss += w * (0.5*math.Min(a.mape, 100) + a.median + 0.5*d.mape + d.median)
-		// A smooth part, so that small steps show.
-		for i := range m {
-			if b.asked(i) {
-				loss += w * 30 * math.Sqrt(0.0004+(m[i]-y[i])*(m[i]-y[i])) / float64(len(m))
-			}
-		}
 	}
 	for _, alone := range []bool{false, true} {
 		for _, seq := range []bool{false, true} {
@@ -151,13 +160,13 @@ func (b *bench) judge(k *kernel) (list []verdict, loss float64) {
 				n = "profiled alone "
 			}
 			if seq {
-				loss += add(n+"sequence", est, all).mape
+				add(n+"sequence", est, 1, all)
 				continue
 			}
-			loss += add(n+"cnn", est, is("cnn")).mape
-			loss += add(n+"transformer to 8", est, func(i int) bool { return is("transformer")(i) && b.rows[i].N <= 8 }).mape
-			loss += add(n+"transformer more", est, func(i int) bool { return is("transformer")(i) && b.rows[i].N > 8 }).mape
-			add(n+"other", est, func(i int) bool { return !is("cnn")(i) && !is("transformer")(i) })
+			add(n+"cnn", est, 1, is("cnn"))
+			add(n+"transformer to 8", est, 1, func(i int) bool { return is("transformer")(i) && b.rows[i].N <= 8 })
+			add(n+"transformer more", est, 1, func(i int) bool { return is("transformer")(i) && b.rows[i].N > 8 })
+			add(n+"other", est, 0, func(i int) bool { return !is("cnn")(i) && !is("transformer")(i) })
 		}
 	}
 	return list, loss
@@ -183,7 +192,7 @@ func (b *bench) linear(seq bool) []float64 {
 
 func TestJudge(t *testing.T) {
 	b := newBench(t)
-	list, loss := b.judge(standard())
+	list, loss := b.judge(standard(), func(int) bool { return true })
 	for _, v := range list {
 		t.Logf("%-32s n %4.0f  %6.1f / %5.1f  cover %.0f", v.name, v.s.n, v.s.mape, v.s.median, v.s.cover)
 	}
@@ -200,54 +209,117 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// settle describes the rows anew, with other physical constants.
+func (b *bench) settle() {
+	n := &names{of: map[string]int32{}}
+	for i, r := range b.rows {
+		b.points[i] = describe(r, b.chips, n)
+	}
+}
+
+// numbers is every physical constant by name.
+func (k *physics) numbers() (out []*float64, label []string) {
+	v := reflect.ValueOf(k).Elem()
+	for i := range v.NumField() {
+		out = append(out, (*float64)(unsafe.Pointer(v.Field(i).UnsafeAddr())))
+		label = append(label, v.Type().Field(i).Name)
+	}
+	return out, label
+}
+
 func TestTune(t *testing.T) {
 	if *tune == 0 {
 		t.Skip("SKIPPED: tuning takes minutes: -tune 400")
 	}
 	b := newBench(t)
+	half := func(i int) uint32 { h := fnv.New32a(); h.Write([]byte(stackKey(b.rows[i]))); return h.Sum32() % 2 }
+	in := func(i int) bool { return *fold < 0 || half(i) == uint32(*fold) }
+	out := func(i int) bool { return !in(i) }
+	if *fold < 0 {
+		out = in
+	}
 	k := standard()
-	_, best := b.judge(k)
+	start, phys := standard(), constants
+	from, labels := phys.numbers()
+	now, _ := constants.numbers()
+	// far is how far the settings went from where they began: what moves them must pay.
+	far := func(k *kernel) float64 {
+		s := 0.0
+		for i, x := range k.terms {
+			s += math.Pow(math.Log((x.sd+0.01)/(start.terms[i].sd+0.01)), 2)
+			for j, v := range x.reach {
+				if v > 0 {
+					s += math.Pow(math.Log(v/start.terms[i].reach[j]), 2)
+				}
+			}
+		}
+		for i := range now {
+			s += 2 * math.Pow(math.Log(*now[i] / *from[i]), 2)
+		}
+		return *hold * s
+	}
+	_, best := b.judge(k, in)
+	_, other := b.judge(k, out)
 	rng := rand.New(rand.NewPCG(1, 2))
-	fmt.Fprintf(os.Stderr, "start %.3f\n", best)
+	fmt.Fprintf(os.Stderr, "start %.3f other half %.3f\n", best, other)
 	for step := range *tune {
 		try := *k
 		try.terms = append([]term(nil), k.terms...)
 		what := ""
-		for range 1 + rng.IntN(2) {
-			i := rng.IntN(len(try.terms) + 1)
-			f := math.Exp(rng.NormFloat64() * 0.6)
-			if i == len(try.terms) {
-				try.noise = math.Min(math.Max(try.noise*math.Exp(rng.NormFloat64()*0.2), 0.02), 0.1)
-				continue
+		undo := func() {}
+		if rng.IntN(4) == 0 {
+			i := rng.IntN(len(now))
+			was := *now[i]
+			*now[i] *= math.Exp(rng.NormFloat64() * 0.3)
+			if labels[i] == "overlap" {
+				*now[i] = math.Min(math.Max(*now[i], 1), 6)
 			}
-			x := &try.terms[i]
-			what = x.label
-			if rng.IntN(3) > 0 {
-				x.sd = math.Min(math.Max(x.sd*f, 0.003), 2)
-				continue
-			}
-			for j := range x.reach {
-				if x.reach[j] > 0 {
-					x.reach[j] = math.Min(math.Max(x.reach[j]*math.Exp(rng.NormFloat64()*0.5), 0.2), 10)
+			b.settle()
+			undo = func() { *now[i] = was; b.settle() }
+			what = labels[i]
+		} else {
+			for range 1 + rng.IntN(2) {
+				i := rng.IntN(len(try.terms) + 1)
+				if i == len(try.terms) {
+					try.noise = math.Min(math.Max(try.noise*math.Exp(rng.NormFloat64()*0.2), 0.02), 0.1)
+					continue
+				}
+				x := &try.terms[i]
+				what = x.label
+				if rng.IntN(3) > 0 {
+					x.sd = math.Min(math.Max(x.sd*math.Exp(rng.NormFloat64()*0.8), 0.003), 2)
+					continue
+				}
+				for j := range x.reach {
+					if x.reach[j] > 0 {
+						x.reach[j] = math.Min(math.Max(x.reach[j]*math.Exp(rng.NormFloat64()*0.5), 0.2), 10)
+					}
 				}
 			}
 		}
-		if _, loss := b.judge(&try); loss < best {
-			best = loss
+		if _, loss := b.judge(&try, in); loss+far(&try) < best {
+			best = loss + far(&try)
 			*k = try
-			fmt.Fprintf(os.Stderr, "%d %.3f %s\n", step, best, what)
+		} else {
+			undo()
+		}
+		if step%100 == 99 {
+			_, other = b.judge(k, out)
+			fmt.Fprintf(os.Stderr, "%d %.3f of it held back %.3f, other half %.3f, last %s\n", step, best, far(k), other, what)
 		}
 	}
-	var s strings.Builder
-	fmt.Fprintf(&s, "noise %.3f\n", k.noise)
+	list, _ := b.judge(k, out)
+	for _, v := range list {
+		fmt.Fprintf(os.Stderr, "%-32s n %4.0f  %6.1f / %5.1f  cover %.0f\n", v.name, v.s.n, v.s.mape, v.s.median, v.s.cover)
+	}
+	fmt.Fprintf(os.Stderr, "%+v\nnoise %.3f\n", constants, k.noise)
 	for _, x := range k.terms {
-		fmt.Fprintf(&s, "%s: %.3g", x.label, x.sd)
+		fmt.Fprintf(os.Stderr, "%s: %.3g", x.label, x.sd)
 		for j, v := range x.reach {
 			if v > 0 {
-				fmt.Fprintf(&s, " %d %.2g", j, v)
+				fmt.Fprintf(os.Stderr, " %d %.2g", j, v)
 			}
 		}
-		s.WriteString("\n")
+		fmt.Fprintln(os.Stderr)
 	}
-	fmt.Fprint(os.Stderr, s.String())
 }

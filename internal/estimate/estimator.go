@@ -1,0 +1,342 @@
+package estimate
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+)
+
+// Prices says what accelerators cost in dollars an hour, list price, and where
+// that stands. It reports false where no price is known: unpriced is never free.
+type Prices interface {
+	// Hourly is the least that n accelerators of a kind cost; machine is set
+	// where a certain machine type was asked for.
+	Hourly(accelerator, machine string, n float64) (usd float64, source string, ok bool)
+}
+
+// Estimator answers what runs will need. It remembers what it worked out, so it
+// is not safe for concurrent use; Fork gives another for the same knowledge.
+type Estimator struct {
+	chips  Chips
+	prices Prices
+	names  *names
+	rate   *learned
+	weight *learned
+	labels []string        // what each run of rate was, for a reader
+	known  map[int32]bool  // sources there are runs of
+	stacks map[int32]bool  // programs there are runs of
+	memo   map[point]guess // corrections by what they depend on
+}
+
+type guess struct {
+	mean, sd float64
+	nearest  int
+}
+
+// Answer is what a run is estimated to need. A nil is unknown, for the reason
+// that Provenance states.
+type Answer struct {
+	ID         string  `json:"id"`
+	Throughput *Range  `json:"throughput"`  // for the whole job, in the run's unit
+	Hours      *Range  `json:"hours"`       // wall time
+	PeakMemory *Range  `json:"peak_memory_gb"` // of one accelerator, in the run's unit
+	Cost       *Range  `json:"cost_usd"`
+	Fits       *bool   `json:"fits"`
+	Provenance string  `json:"provenance"`
+	Unit       string  `json:"unit,omitempty"`
+	Memory     *Memory `json:"memory,omitempty"` // by component, by arithmetic alone
+	Hourly     float64 `json:"hourly_usd,omitempty"`
+}
+
+// unlearned is how far, in ln, four of five public runs lie from the physical
+// part alone: the interval where nothing was measured. TestPhysicalPartAlone holds it.
+const (
+	unlearnedRate   = 0.70
+	unlearnedMemory = 0.25
+)
+
+// New learns from measured runs. Rows without a measurement teach nothing; nil
+// prices leave dollars unknown.
+func New(chips Chips, prices Prices, measured []Row) *Estimator {
+	e := &Estimator{chips: chips, prices: prices, names: &names{of: map[string]int32{}}, known: map[int32]bool{}, stacks: map[int32]bool{}, memo: map[point]guess{}}
+	var rates, weights []point
+	for _, r := range measured {
+		if r.Quality == "C" || strings.HasPrefix(r.Task, "inference") {
+			continue
+		}
+		p := describe(r, chips, e.names)
+		if !math.IsNaN(p.y) {
+			rates = append(rates, p)
+			e.labels = append(e.labels, r.label())
+			e.known[p.name[cSource]], e.stacks[p.name[cStack]] = true, true
+		}
+		if gb, ok := r.peakGB(); ok {
+			if m, ok := r.Setup(chips).Memory(); ok {
+				p.base = math.Log(m.Total())
+				p.y = math.Log(gb) - p.base
+				weights = append(weights, p)
+			}
+		}
+	}
+	e.rate = standard().learn(rates)
+	e.weight = memoryKernel().learn(weights)
+	return e
+}
+
+// Fork is another estimator with the same knowledge, for use beside this one.
+func (e *Estimator) Fork() *Estimator {
+	f := *e
+	f.names = e.names.clone()
+	f.memo = map[point]guess{}
+	return &f
+}
+
+// Runs is how many measured runs throughput and memory were learned from.
+func (e *Estimator) Runs() (rate, memory int) { return len(e.rate.seen), len(e.weight.seen) }
+
+// label is the run in a reader's words.
+func (r Row) label() string {
+	s := r.Model
+	if known(r.N) && r.N > 0 && r.GPU != "" {
+		s += fmt.Sprintf(" on %g %s", r.N, r.GPU)
+	} else if r.Machine != "" {
+		s += " on " + r.Machine
+	}
+	if st := r.Stack(); st != "" {
+		s += " (" + strings.TrimPrefix(st, "github.com/") + ")"
+	}
+	return s
+}
+
+// correct is the learned correction of a point.
+func (e *Estimator) correct(p point) guess {
+	p.base, p.y = 0, 0
+	if g, ok := e.memo[p]; ok {
+		return g
+	}
+	g := e.rate.guess(&p)
+	if len(e.rate.seen) == 0 {
+		g = guess{0, unlearnedRate, -1}
+	} else {
+		w := e.rate.afar
+		if e.known[p.name[cSource]] {
+			w = e.rate.near
+		}
+		g.sd = math.Min(g.sd*w, unlearnedRate)
+	}
+	if len(e.memo) > 1<<16 {
+		clear(e.memo)
+	}
+	e.memo[p] = g
+	return g
+}
+
+// around is a value with its interval: half, in ln, either way.
+func around(v, half float64) *Range {
+	return &Range{Value: v, Low: v * math.Exp(-half), High: v * math.Exp(half)}
+}
+
+// floor is the least that an interval can be wide, in ln: the same machine type
+// varies by 0.1 to 1.8 %, submitters of one system by up to 4.7 %.
+const floor = 0.04
+
+// Rate is the throughput for the whole job, and false where neither the model's
+// shape nor a measured run of it is known, or no accelerator.
+func (e *Estimator) Rate(r Row) (Range, bool) {
+	g, p, why := e.rateOf(r)
+	if why != "" {
+		return Range{}, false
+	}
+	return *around(r.count()*math.Exp(p.base+g.mean), math.Max(floor, g.sd)), true
+}
+
+func (r Row) count() float64 {
+	if known(r.N) && r.N >= 1 {
+		return r.N
+	}
+	return 1
+}
+
+// rateOf says why a rate cannot be known, or the correction of the physical one.
+func (e *Estimator) rateOf(r Row) (guess, point, string) {
+	if math.IsNaN(r.N) {
+		return guess{}, point{}, "how many accelerators is not stated"
+	}
+	m := r.Shape()
+	_, chip := e.chips.Find(r.Spec, r.GPU)
+	if !chip && r.GPU != "" {
+		return guess{}, point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.GPU)
+	}
+	if !chip && m.Kind != Trees {
+		return guess{}, point{}, "no accelerator is stated"
+	}
+	p := describe(r, e.chips, e.names)
+	if _, ok := m.Ops(1, Full, false); !ok && m.Kind != Trees && !e.seen(p) {
+		return guess{}, point{}, fmt.Sprintf("the shape of the model %s is not known", r.Model)
+	}
+	return e.correct(p), p, ""
+}
+
+// seen says whether a run of the same model was measured.
+func (e *Estimator) seen(p point) bool {
+	for i := range e.rate.seen {
+		if e.rate.seen[i].name[cModel] == p.name[cModel] {
+			return true
+		}
+	}
+	return false
+}
+
+// Estimate is everything that can be said of a run.
+func (e *Estimator) Estimate(r Row) Answer {
+	a := Answer{ID: r.ID, Unit: r.unit()}
+	var why []string
+	g, p, no := e.rateOf(r)
+	if no == "" {
+		a.Throughput = around(r.count()*math.Exp(p.base+g.mean), math.Max(floor, g.sd))
+		why = append(why, e.tell(p, g))
+	} else {
+		why = append(why, "throughput is unknown: "+no)
+	}
+	why = append(why, e.memory(r, &a))
+	units, ok := r.Work()
+	if a.Throughput != nil && ok {
+		h := a.Throughput.Per(units / 3600)
+		a.Hours = &h
+		if e.prices != nil {
+			if usd, source, ok := e.prices.Hourly(r.accelerator(), r.Machine, r.count()); ok {
+				c := a.Hours.Times(usd)
+				a.Cost, a.Hourly = &c, usd
+				why = append(why, "price "+source)
+			} else {
+				why = append(why, "no price is known")
+			}
+		}
+	} else if !ok {
+		why = append(why, "how much work there is is not stated (tokens, epochs and rows, or rows and trees)")
+	}
+	a.Provenance = strings.Join(why, "; ") + "."
+	return a
+}
+
+func (r Row) accelerator() string {
+	if r.Spec != "" {
+		return r.Spec
+	}
+	return r.GPU
+}
+
+// unit is the unit of the row's throughput, by its model where it states none.
+func (r Row) unit() string {
+	if r.Unit != "" {
+		return r.Unit
+	}
+	switch Kind(r.Family) {
+	case Trees:
+		return "row-trees/s"
+	case Conv, Detect:
+		return "images/s"
+	case Transformer, Experts, Recurrent, Segments:
+		return "tokens/s"
+	case Recommend:
+	}
+	return "samples/s"
+}
+
+// Work is how many units of throughput the run asks for, and false where it does
+// not say: tokens, epochs times rows, or rows times trees.
+func (r Row) Work() (units float64, ok bool) {
+	u := r.unit()
+	switch {
+	case u == "row-trees/s":
+		return r.Rows * r.TreeN, known(r.Rows) && known(r.TreeN)
+	case strings.HasSuffix(u, "tokens/s") && known(r.Tokens):
+		return r.Tokens * 1e9, true
+	case known(r.Tokens) && strings.HasPrefix(u, "sequences") && known(r.Seq):
+		return r.Tokens * 1e9 / r.Seq, true
+	case known(r.Epochs) && known(r.Rows):
+		units = r.Epochs * r.Rows
+		if strings.HasSuffix(u, "tokens/s") {
+			return units * r.Seq, known(r.Seq)
+		}
+		return units, true
+	}
+	return 0, false
+}
+
+// tell is the provenance of a rate.
+func (e *Estimator) tell(p point, g guess) string {
+	n := len(e.rate.seen)
+	if n == 0 || g.nearest < 0 {
+		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
+	}
+	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %d measured runs, most of all %s", math.Exp(g.mean), n, e.labels[g.nearest])
+	if !e.known[p.name[cSource]] && !e.stacks[p.name[cStack]] {
+		s += ", none of this program"
+	}
+	return s
+}
+
+// memory fills in the peak and whether it fits, and says where that comes from.
+func (e *Estimator) memory(r Row, a *Answer) string {
+	s := r.Setup(e.chips)
+	m, ok := s.Memory()
+	if !ok {
+		if Kind(r.Family) == Trees {
+			return "memory is unknown: rows are not stated"
+		}
+		return "memory is unknown: batch, sequence or parameters are not stated"
+	}
+	mean, half := e.weigh(r, m)
+	gb := around(m.Total()*math.Exp(mean), half)
+	peak := gb.Times(1 / r.memUnit())
+	a.PeakMemory, a.Memory = &peak, &m
+	if s.Card <= 0 || Kind(r.Family) == Trees {
+		return "memory by component"
+	}
+	fits := Fits(*gb, s.Card)
+	a.Fits = &fits
+	return fmt.Sprintf("memory by component × %.2f, against %.3g GB", math.Exp(mean), s.Card)
+}
+
+// weigh is the learned correction of a peak and half its interval, in ln.
+func (e *Estimator) weigh(r Row, m Memory) (mean, half float64) {
+	if len(e.weight.seen) == 0 {
+		return 0, unlearnedMemory
+	}
+	p := describe(r, e.chips, e.names)
+	p.base, p.y = 0, 0
+	g := e.weight.guess(&p)
+	w := e.weight.afar
+	for i := range e.weight.seen {
+		if e.weight.seen[i].name[cSource] == p.name[cSource] {
+			w = e.weight.near
+			break
+		}
+	}
+	return g.mean, math.Min(math.Max(floor, g.sd*w), 2*unlearnedMemory)
+}
+
+// Fits says whether a peak fits a card, in GB, so that it never says yes of a run
+// that would fail: three quarters of the way to the upper end of the interval
+// must leave 4 % for fragments and the driver.
+func Fits(peak Range, card float64) bool {
+	return peak.Value+0.75*(peak.High-peak.Value) <= 0.96*card
+}
+
+// held is the 80 % quantile of |error| over its standard error with groups left out.
+func (x examined) held(groups [][]int) float64 {
+	mean, sd := x.leftOut(groups)
+	var z []float64
+	for i := range mean {
+		if !math.IsNaN(mean[i]) {
+			z = append(z, math.Abs(mean[i]-x.y[i])/sd[i])
+		}
+	}
+	if len(z) == 0 {
+		return 1.28
+	}
+	sort.Float64s(z)
+	return z[min(len(z)-1, int(math.Ceil(0.8*float64(len(z)+1)))-1)]
+}

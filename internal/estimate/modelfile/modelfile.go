@@ -1,0 +1,164 @@
+// Package modelfile reads the shape of a model from what people have of it: a
+// config.json in the form of Hugging Face, an ONNX file, or a line of their own.
+// It takes bytes and reads no file.
+package modelfile
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/estimate"
+)
+
+// Bad is a model that cannot be read: which file, which field, and what mends it.
+type Bad struct{ File, Field, Why, Mend string }
+
+func (e *Bad) Error() string {
+	s := e.File
+	if e.Field != "" {
+		s += ", " + e.Field
+	}
+	s += ": " + e.Why
+	if e.Mend != "" {
+		s += "; " + e.Mend
+	}
+	return s
+}
+
+// Read tells a config.json from an ONNX file by its content.
+func Read(name string, content []byte) (estimate.Model, error) {
+	trimmed := bytes.TrimLeft(content, "\ufeff \t\r\n")
+	switch {
+	case len(trimmed) == 0:
+		return estimate.Model{}, &Bad{File: name, Why: "is empty", Mend: forms}
+	case trimmed[0] == '{':
+		return Config(name, trimmed)
+	}
+	return ONNX(name, content)
+}
+
+const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model, or a line such as \"transformer layers=32 dim=4096 vocab=32000\""
+
+// kinds are the words a line may begin with.
+var kinds = map[string]estimate.Kind{
+	"transformer": estimate.Transformer, "moe": estimate.Experts, "cnn": estimate.Conv, "trees": estimate.Trees,
+}
+
+// Spec reads a line: what kind of model, then its numbers.
+//
+//	transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vocab=128256 gated=1
+//	moe params=46.7e9 active=12.9e9 layers=32 dim=4096 ff=14336 topk=2
+//	cnn gmacs=4.1 activations=11.1 params=25.6e6
+//	trees
+//
+// A transformer's parameters are counted from its shape where they are not given.
+func Spec(line string) (estimate.Model, error) {
+	bad := func(field, why, mend string) (estimate.Model, error) {
+		return estimate.Model{}, &Bad{File: fmt.Sprintf("model %q", line), Field: field, Why: why, Mend: mend}
+	}
+	words := strings.Fields(strings.ReplaceAll(line, ",", " "))
+	if len(words) == 0 {
+		return bad("", "is empty", forms)
+	}
+	kind, ok := kinds[strings.TrimSuffix(strings.ToLower(words[0]), ":")]
+	if !ok {
+		return bad("", "is no file, no published model and no shape", forms)
+	}
+	m := estimate.Model{Name: string(kind), Kind: kind, Source: "as stated"}
+	on := 0.0
+	fields := map[string]*float64{
+		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV, "head": &m.Head,
+		"ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts, "window": &m.Window, "gated": &on, "tied": &on,
+	}
+	for _, w := range words[1:] {
+		k, v, ok := strings.Cut(w, "=")
+		p := fields[strings.ToLower(k)]
+		if !ok || p == nil {
+			return bad(k, "is no field of a model", "fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied")
+		}
+		n, err := number(v)
+		if err != nil {
+			return bad(k, err.Error(), "write a number such as 4096, 7e9 or 7B")
+		}
+		*p = n
+		switch strings.ToLower(k) {
+		case "gated":
+			m.Gated = n != 0
+		case "tied":
+			m.Tied = n != 0
+		}
+	}
+	return settle(fmt.Sprintf("model %q", line), m)
+}
+
+// number reads 4096, 7e9, 7B, 350M, 4k.
+func number(s string) (float64, error) {
+	scale := 1.0
+	if s != "" {
+		switch s[len(s)-1] {
+		case 'k', 'K':
+			scale, s = 1e3, s[:len(s)-1]
+		case 'M':
+			scale, s = 1e6, s[:len(s)-1]
+		case 'B', 'G':
+			scale, s = 1e9, s[:len(s)-1]
+		case 'T':
+			scale, s = 1e12, s[:len(s)-1]
+		}
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	v *= scale
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return 0, fmt.Errorf("%q is no number from 0 up", s)
+	}
+	return v, nil
+}
+
+// Number reads a count as people write it: 2B, 350M, 1e9.
+func Number(s string) (float64, error) { return number(s) }
+
+// settle counts what follows from the rest, and refuses shapes that no model has.
+func settle(file string, m estimate.Model) (estimate.Model, error) {
+	bad := func(field, why, mend string) (estimate.Model, error) {
+		return estimate.Model{}, &Bad{File: file, Field: field, Why: why, Mend: mend}
+	}
+	for _, f := range []struct {
+		name string
+		v    float64
+		most float64
+	}{
+		{"layers", m.Layers, 1e4}, {"width", m.Dim, 1e6}, {"heads", m.Heads, 1e5}, {"key and value heads", m.KV, 1e5}, {"feed-forward width", m.FF, 1e7},
+		{"vocabulary", m.Vocab, 1e8}, {"parameters", m.Params, 1e14}, {"multiply-accumulates", m.GMACs, 1e7}, {"activations", m.Acts, 1e7},
+	} {
+		if f.v > f.most || f.v < 0 {
+			return bad(f.name, fmt.Sprintf("%g is absurd", f.v), fmt.Sprintf("at most %g", f.most))
+		}
+	}
+	switch m.Kind {
+	case estimate.Transformer, estimate.Experts:
+		if m.Params == 0 && (m.Layers == 0 || m.Dim == 0) {
+			return bad("layers, dim", "neither parameters nor layers and width are given", "give params, or layers and dim")
+		}
+		if m.KV > 0 && m.Heads > 0 && m.KV > m.Heads {
+			return bad("key and value heads", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads), "")
+		}
+		if m.Heads > 0 && m.Dim > 0 && m.Head == 0 && math.Mod(m.Dim, m.Heads) != 0 {
+			return bad("heads", fmt.Sprintf("%g do not divide the width %g", m.Heads, m.Dim), "give head, the width of one")
+		}
+		if m.FF == 0 && m.Dim > 0 {
+			m.FF = 4 * m.Dim
+		}
+		if m.Params == 0 {
+			m.Params, m.Active = m.Count(1)
+		}
+	case estimate.Conv, estimate.Detect:
+		if m.GMACs == 0 {
+			return bad("gmacs", "a convolutional model needs its multiply-accumulates a sample", "give gmacs=4.1")
+		}
+	case estimate.Trees, estimate.Recurrent, estimate.Recommend, estimate.Segments:
+	}
+	return m, nil
+}

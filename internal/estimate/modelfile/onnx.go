@@ -1,0 +1,463 @@
+package modelfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"scrimp/internal/estimate"
+)
+
+// ONNX reads parameters, multiply-accumulates and written activations of a sample
+// from a model in ONNX form. Only shapes are read, never the weights, so a file
+// whose weights lie beside it is enough.
+func ONNX(name string, content []byte) (estimate.Model, error) {
+	bad := func(field, why, mend string) (estimate.Model, error) {
+		return estimate.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
+	}
+	g, err := readModel(content)
+	if err != nil {
+		return bad("", "is neither JSON nor an ONNX model: "+err.Error(), forms)
+	}
+	if len(g.nodes) == 0 {
+		return bad("graph", "has no nodes", forms)
+	}
+	t, err := g.walk()
+	if err != nil {
+		return bad("graph", err.Error(), "export it with fixed input sizes, or run onnx.shape_inference.infer_shapes on it")
+	}
+	if t.macs == 0 {
+		return bad("graph", "has no convolution and no matrix product", forms)
+	}
+	m := estimate.Model{Name: g.name, Kind: estimate.Conv, Params: t.params, GMACs: t.macs / 1e9, Acts: t.acts / 1e6, Source: name}
+	if m.Name == "" {
+		m.Name = "onnx"
+	}
+	m.Depth = t.deep > t.convs/4
+	return settle(name, m)
+}
+
+// field is one field of a protobuf message: a number, or bytes.
+type field struct {
+	tag  int
+	num  uint64
+	data []byte
+}
+
+var errTorn = errors.New("the file is torn")
+
+// fields calls f with each field of a message.
+func fields(b []byte, f func(field) error) error {
+	for len(b) > 0 {
+		key, n := binary.Uvarint(b)
+		if n <= 0 || key>>3 == 0 || key>>3 > 1<<28 {
+			return errTorn
+		}
+		b = b[n:]
+		x := field{tag: int(key >> 3)}
+		switch key & 7 {
+		case 0:
+			v, n := binary.Uvarint(b)
+			if n <= 0 {
+				return errTorn
+			}
+			x.num, b = v, b[n:]
+		case 1:
+			if len(b) < 8 {
+				return errTorn
+			}
+			b = b[8:]
+		case 2:
+			size, n := binary.Uvarint(b)
+			if n <= 0 || size > uint64(len(b)-n) {
+				return errTorn
+			}
+			x.data, b = b[n:n+int(size)], b[n+int(size):]
+		case 5:
+			if len(b) < 4 {
+				return errTorn
+			}
+			b = b[4:]
+		default:
+			return errTorn
+		}
+		if err := f(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type node struct {
+	op      string
+	in, out []string
+	ints    map[string][]int64
+}
+
+type graph struct {
+	name   string
+	nodes  []node
+	shape  map[string][]int64 // of values; -1 is not known, the first dimension is 1 where it is
+	weight map[string]bool
+	params float64
+}
+
+func readModel(b []byte) (*graph, error) {
+	g := &graph{shape: map[string][]int64{}, weight: map[string]bool{}}
+	found := false
+	err := fields(b, func(f field) error {
+		if f.tag == 7 && f.data != nil {
+			found = true
+			return g.read(f.data)
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = errors.New("it has no graph")
+	}
+	return g, err
+}
+
+func (g *graph) read(b []byte) error {
+	return fields(b, func(f field) error {
+		switch f.tag {
+		case 1:
+			n := node{ints: map[string][]int64{}}
+			g.nodes = append(g.nodes, n)
+			return g.nodes[len(g.nodes)-1].read(f.data)
+		case 2:
+			g.name = string(f.data)
+		case 5:
+			return g.tensor(f.data)
+		case 11, 12, 13:
+			return g.value(f.data)
+		}
+		return nil
+	})
+}
+
+func (n *node) read(b []byte) error {
+	return fields(b, func(f field) error {
+		switch f.tag {
+		case 1:
+			n.in = append(n.in, string(f.data))
+		case 2:
+			n.out = append(n.out, string(f.data))
+		case 4:
+			n.op = string(f.data)
+		case 5:
+			var name string
+			var list []int64
+			err := fields(f.data, func(f field) error {
+				switch f.tag {
+				case 1:
+					name = string(f.data)
+				case 3:
+					list = []int64{int64(f.num)}
+				case 8:
+					v, err := ints(f)
+					list = append(list, v...)
+					return err
+				}
+				return nil
+			})
+			n.ints[name] = list
+			return err
+		}
+		return nil
+	})
+}
+
+// ints reads numbers, packed or one by one.
+func ints(f field) ([]int64, error) {
+	if f.data == nil {
+		return []int64{int64(f.num)}, nil
+	}
+	var out []int64
+	for b := f.data; len(b) > 0; {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, errTorn
+		}
+		out, b = append(out, int64(v)), b[n:]
+	}
+	return out, nil
+}
+
+func (g *graph) tensor(b []byte) error {
+	var dims []int64
+	var name string
+	kind := uint64(0)
+	err := fields(b, func(f field) error {
+		switch f.tag {
+		case 1:
+			v, err := ints(f)
+			dims = append(dims, v...)
+			return err
+		case 2:
+			kind = f.num
+		case 8:
+			name = string(f.data)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	n := 1.0
+	for _, d := range dims {
+		if d < 0 || d > 1<<40 {
+			return fmt.Errorf("the size %d of %s is absurd", d, name)
+		}
+		n *= float64(d)
+	}
+	g.shape[name], g.weight[name] = dims, true
+	if kind == 1 || kind == 10 || kind == 11 || kind == 16 { // float, half, double, bfloat16
+		g.params += n
+	}
+	return nil
+}
+
+// value reads the shape of an input, an output or a value between.
+func (g *graph) value(b []byte) error {
+	var name string
+	var dims []int64
+	shaped := false
+	err := fields(b, func(f field) error {
+		if f.tag == 1 {
+			name = string(f.data)
+		}
+		if f.tag != 2 {
+			return nil
+		}
+		return fields(f.data, func(f field) error { // TypeProto
+			if f.tag != 1 {
+				return nil
+			}
+			return fields(f.data, func(f field) error { // tensor type
+				if f.tag != 2 {
+					return nil
+				}
+				shaped = true
+				return fields(f.data, func(f field) error { // shape
+					if f.tag != 1 {
+						return nil
+					}
+					d := int64(-1)
+					err := fields(f.data, func(f field) error {
+						if f.tag == 1 {
+							d = int64(f.num)
+						}
+						return nil
+					})
+					dims = append(dims, d)
+					return err
+				})
+			})
+		})
+	})
+	if err == nil && shaped {
+		if len(dims) > 1 {
+			dims[0] = 1 // one sample
+		}
+		if _, ok := g.shape[name]; !ok {
+			g.shape[name] = dims
+		}
+	}
+	return err
+}
+
+type totals struct{ params, macs, acts, convs, deep float64 }
+
+// walk adds up the work of a sample; shapes that the file does not state are
+// inferred for the operators that convolutional models are made of.
+func (g *graph) walk() (totals, error) {
+	t := totals{params: g.params}
+	for _, n := range g.nodes {
+		if len(n.out) == 0 {
+			continue
+		}
+		out := g.infer(n)
+		switch n.op {
+		case "Conv", "ConvTranspose", "Gemm", "MatMul":
+			size, ok := volume(out)
+			if !ok || len(n.in) < 2 {
+				return t, fmt.Errorf("the size of %s, the result of %s, is not known", n.out[0], n.op)
+			}
+			w, in := g.shape[n.in[1]], g.shape[n.in[0]]
+			each := 0.0 // products per value that is written
+			switch n.op {
+			case "Conv":
+				v, ok := volume(w)
+				if !ok || len(w) < 3 || w[0] == 0 {
+					return t, fmt.Errorf("the weights %s have no size", n.in[1])
+				}
+				each = v / float64(w[0])
+				t.convs++
+				if len(n.ints["group"]) == 1 && n.ints["group"][0] == w[0] && w[0] > 1 {
+					t.deep++
+				}
+			case "ConvTranspose":
+				v, _ := volume(w)
+				each = v / float64(max(1, out[1]))
+			default:
+				k := int64(-1)
+				if len(in) > 0 {
+					k = in[len(in)-1]
+				}
+				if len(n.ints["transA"]) == 1 && n.ints["transA"][0] == 1 && len(in) == 2 {
+					k = in[0]
+				}
+				if k <= 0 && len(w) == 2 {
+					k = w[0]
+				}
+				if k <= 0 {
+					return t, fmt.Errorf("the size of %s, which %s takes in, is not known", n.in[0], n.op)
+				}
+				each = float64(k)
+			}
+			t.macs += size * each
+			t.acts += size
+		}
+	}
+	return t, nil
+}
+
+func volume(dims []int64) (float64, bool) {
+	v := 1.0
+	for _, d := range dims {
+		if d < 0 {
+			return 0, false
+		}
+		v *= float64(d)
+	}
+	return v, len(dims) > 0
+}
+
+// infer is the shape of what a node writes first: as stated, or worked out.
+func (g *graph) infer(n node) []int64 {
+	if s, ok := g.shape[n.out[0]]; ok {
+		if _, whole := volume(s); whole {
+			return s
+		}
+	}
+	var in []int64
+	if len(n.in) > 0 {
+		in = g.shape[n.in[0]]
+	}
+	s := shapeOf(n, in, func(i int) []int64 {
+		if i < len(n.in) {
+			return g.shape[n.in[i]]
+		}
+		return nil
+	})
+	if s != nil {
+		g.shape[n.out[0]] = s
+	}
+	return s
+}
+
+func shapeOf(n node, in []int64, at func(int) []int64) []int64 {
+	one := func(name string, i int, other int64) int64 {
+		if l := n.ints[name]; i < len(l) {
+			return l[i]
+		}
+		return other
+	}
+	slide := func(channels int64, kernel func(int) int64) []int64 {
+		if len(in) < 3 || channels <= 0 {
+			return nil
+		}
+		out := []int64{in[0], channels}
+		spatial := len(in) - 2
+		for i := range spatial {
+			k, st, di := kernel(i), one("strides", i, 1), one("dilations", i, 1)
+			pad := one("pads", i, 0) + one("pads", i+spatial, 0)
+			if in[i+2] <= 0 || st <= 0 || k <= 0 {
+				return nil
+			}
+			out = append(out, max(1, (in[i+2]+pad-di*(k-1)-1)/st+1))
+		}
+		return out
+	}
+	switch n.op {
+	case "Conv":
+		w := at(1)
+		if len(w) < 3 || len(in) != len(w) {
+			return nil
+		}
+		return slide(w[0], func(i int) int64 { return w[i+2] })
+	case "MaxPool", "AveragePool":
+		if len(in) < 3 {
+			return nil
+		}
+		return slide(in[1], func(i int) int64 { return one("kernel_shape", i, 0) })
+	case "GlobalAveragePool", "GlobalMaxPool":
+		if len(in) < 3 {
+			return nil
+		}
+		out := []int64{in[0], in[1]}
+		for range in[2:] {
+			out = append(out, 1)
+		}
+		return out
+	case "Flatten":
+		if v, ok := volume(in); ok && len(in) > 1 && in[0] > 0 {
+			return []int64{in[0], int64(v) / in[0]}
+		}
+	case "Gemm":
+		w := at(1)
+		if len(w) == 2 && len(in) == 2 {
+			if one("transB", 0, 0) == 1 {
+				return []int64{in[0], w[0]}
+			}
+			return []int64{in[0], w[1]}
+		}
+	case "MatMul":
+		w := at(1)
+		if len(in) > 1 && len(w) > 1 {
+			return append(append([]int64(nil), in[:len(in)-1]...), w[len(w)-1])
+		}
+	case "Concat":
+		return concat(in, one("axis", 0, 1), n, at)
+	case "Add", "Sub", "Mul", "Div", "Sum", "Max", "Min":
+		best := in
+		for i := range n.in {
+			if s := at(i); len(s) >= len(best) {
+				if a, _ := volume(s); a > 0 {
+					if b, ok := volume(best); !ok || a > b {
+						best = s
+					}
+				}
+			}
+		}
+		return best
+	default:
+		if strings.Contains(sameSize, " "+n.op+" ") {
+			return in
+		}
+	}
+	return nil
+}
+
+// sameSize are operators that write as much as they read.
+const sameSize = " Relu LeakyRelu Clip Sigmoid Tanh Erf HardSwish HardSigmoid Elu Selu Softmax LogSoftmax BatchNormalization InstanceNormalization LayerNormalization GroupNormalization Dropout Identity Cast PRelu Softplus Mish Gelu Sqrt Exp Neg Abs Pow LRN "
+
+func concat(in []int64, axis int64, n node, at func(int) []int64) []int64 {
+	if axis < 0 {
+		axis += int64(len(in))
+	}
+	if axis < 0 || int(axis) >= len(in) {
+		return nil
+	}
+	out := append([]int64(nil), in...)
+	for i := 1; i < len(n.in); i++ {
+		s := at(i)
+		if len(s) != len(in) || s[axis] < 0 {
+			return nil
+		}
+		out[axis] += s[axis]
+	}
+	return out
+}

@@ -1,0 +1,298 @@
+package estimate
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// publishedPrices is the list price of the smallest sum of machines of a kind.
+type publishedPrices []map[string]string
+
+func (p publishedPrices) Hourly(gpu, _ string, n float64) (best float64, source string, ok bool) {
+	for _, m := range p {
+		usd, err := strconv.ParseFloat(m["on_demand_usd_h"], 64)
+		count, err2 := strconv.ParseFloat(m["accel_count"], 64)
+		if m["gpu_spec"] != gpu || gpu == "" || err != nil || err2 != nil || usd <= 0 || count <= 0 {
+			continue
+		}
+		if v := usd * math.Ceil(n/count); !ok || v < best {
+			best, source, ok = v, m["instance_type"]+" "+m["source_date"], true
+		}
+	}
+	return best, source, ok
+}
+
+// regret is, for every group of runs that do the same work on other machines, the
+// dollars of the one that is chosen over the dollars of the best.
+func (b *bench) regret(est []float64, prices Prices) (out []float64) {
+	work := func(r Row) string {
+		return strings.Join([]string{r.Source, r.Task, r.Model, fmt.Sprint(r.Tokens, r.Epochs, r.Rows, r.TreeN, r.Depth, r.Seq, r.Global)}, "|")
+	}
+	for _, g := range groups(b.rows, work) {
+		place := map[string]bool{}
+		cheap, best := -1, -1
+		dollars := func(i int, y float64) float64 {
+			r := b.rows[i]
+			usd, _, ok := prices.Hourly(r.Spec, r.Machine, r.count())
+			if !ok || !b.asked(i) || math.IsNaN(y) {
+				return math.NaN()
+			}
+			return usd / (r.count() * math.Exp(b.points[i].base+y))
+		}
+		for _, i := range g {
+			guessed, paid := dollars(i, est[i]), dollars(i, b.points[i].y)
+			if math.IsNaN(guessed) || math.IsNaN(paid) {
+				continue
+			}
+			place[fmt.Sprint(b.rows[i].GPU, b.rows[i].N)] = true
+			if cheap < 0 || guessed < dollars(cheap, est[cheap]) {
+				cheap = i
+			}
+			if best < 0 || paid < dollars(best, b.points[best].y) {
+				best = i
+			}
+		}
+		if len(place) > 1 {
+			out = append(out, dollars(cheap, b.points[cheap].y)/dollars(best, b.points[best].y))
+		}
+	}
+	return out
+}
+
+// workGroups leaves whole choices out.
+func workKey(r Row) string { return strings.Join([]string{r.Source, r.Task, r.Model}, "|") }
+
+func covered(m, half, y []float64, keep func(int) bool) float64 {
+	n, in := 0.0, 0.0
+	for i := range m {
+		if keep(i) && !math.IsNaN(m[i]) {
+			n++
+			if math.Abs(m[i]-y[i]) <= half[i] {
+				in++
+			}
+		}
+	}
+	return 100 * in / n
+}
+
+// memoryVerdict is what leaving groups out says of memory.
+type memoryVerdict struct {
+	lora, qlora, all       score
+	burnt, ran, taken, fit int
+	cover                  float64
+}
+
+func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
+	list := weighedRows(t)
+	chips := publishedChips(t)
+	var rows []Row
+	for _, w := range list {
+		rows = append(rows, w.row)
+	}
+	est, y, half := make([]float64, len(list)), make([]float64, len(list)), make([]float64, len(list))
+	in := 0
+	for _, g := range groups(rows, key) {
+		out := map[int]bool{}
+		for _, i := range g {
+			out[i] = true
+		}
+		var rest []Row
+		for i := range rows {
+			if !out[i] {
+				rest = append(rest, rows[i])
+			}
+		}
+		e := New(chips, nil, rest)
+		for _, i := range g {
+			a := e.Estimate(rows[i])
+			est[i], half[i] = math.Log(a.PeakMemory.Value*rows[i].memUnit()), math.Log(a.PeakMemory.High/a.PeakMemory.Value)
+			y[i] = math.Log(list[i].gb)
+			if !list[i].fits {
+				v.ran++
+				if a.Fits != nil && *a.Fits {
+					v.burnt++
+					t.Logf("says fits of %s %s %s batch %g: %.1f of %.0f GB", rows[i].ID, rows[i].Model, rows[i].Task, rows[i].Micro, a.PeakMemory.Value, rows[i].GPUMem)
+				}
+				continue
+			}
+			if math.Abs(est[i]-y[i]) <= half[i] {
+				in++
+			}
+			if a.Fits != nil {
+				v.fit++
+				if *a.Fits {
+					v.taken++
+				}
+			}
+		}
+	}
+	of := func(task string) func(int) bool {
+		return func(i int) bool { return list[i].fits && strings.HasPrefix(rows[i].Task, task) }
+	}
+	v.lora, v.qlora, v.all = scoreOf(est, y, of("finetune-lora")), scoreOf(est, y, of("finetune-qlora")), scoreOf(est, y, of(""))
+	v.cover = 100 * float64(in) / v.all.n
+	return v
+}
+
+// TestBench prints every protocol of the public benchmark beside its baseline, and
+// fails where a target is missed. `make bench-estimate` runs it.
+func TestBench(t *testing.T) {
+	b := newBench(t)
+	y := b.truthY()
+	x, ok := standard().examine(b.points)
+	if !ok {
+		t.Fatal("the likeness of the runs is no likeness")
+	}
+	asked := func(i int) bool { return b.asked(i) }
+	is := func(f string) func(int) bool {
+		return func(i int) bool { return asked(i) && strings.HasPrefix(b.rows[i].Family, f) }
+	}
+	var lines []string
+	fmtScore := func(s score) string { return fmt.Sprintf("%6.1f / %5.1f", s.mape, s.median) }
+	line := func(name string, base, ours, target string, ok bool) {
+		mark := "reached"
+		if !ok {
+			mark = "MISSED"
+			t.Errorf("%s: %s, to reach %s", name, ours, target)
+		}
+		lines = append(lines, fmt.Sprintf("%-58s %-15s %-30s %-22s %s", name, base, ours, target, mark))
+	}
+	note := func(name string, base, ours string) {
+		lines = append(lines, fmt.Sprintf("%-58s %-15s %s", name, base, ours))
+	}
+
+	stack := groups(b.rows, stackKey)
+	m, sd := x.leftOut(stack)
+	z := x.held(stack)
+	half := make([]float64, len(sd))
+	for i := range sd {
+		half[i] = math.Max(floor, z*sd[i])
+	}
+	base := b.baseline(stack)
+	s := scoreOf(m, y, asked)
+	line(fmt.Sprintf("known stack, MAPE / median %% (%.0f rows, %d groups)", s.n, len(stack)), fmtScore(scoreOf(base, y, asked)),
+		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), covered(m, half, y, asked)), "<= 20 / <= 11", s.mape <= 20 && s.median <= 11)
+	for _, f := range []string{"transformer", "cnn", "rnn", "gbdt", "recsys"} {
+		s := scoreOf(m, y, is(f))
+		note(fmt.Sprintf("  of them %s (%.0f)", f, s.n), fmtScore(scoreOf(base, y, is(f))), fmtScore(s))
+	}
+	dt := func(i int) bool { return asked(i) && dense(b.rows[i]) }
+	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(m, y, dt).n), fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(m, y, dt)))
+
+	source := groups(b.rows, sourceKey)
+	base = b.baseline(source)
+	ms, hs := make([]float64, len(y)), make([]float64, len(y))
+	for i := range ms {
+		ms[i] = math.NaN()
+	}
+	answered, questions := 0, 0
+	for _, g := range source {
+		out := map[int]bool{}
+		for _, i := range g {
+			out[i] = true
+		}
+		var rest []Row
+		for i := range b.rows {
+			if !out[i] {
+				rest = append(rest, b.rows[i])
+			}
+		}
+		e := New(b.chips, nil, rest)
+		for _, i := range g {
+			if !asked(i) {
+				continue
+			}
+			questions++
+			if r, ok := e.Rate(b.rows[i].question()); ok {
+				answered++
+				ms[i] = math.Log(r.Value/b.rows[i].count()) - b.points[i].base
+				hs[i] = math.Log(r.High / r.Value)
+			}
+		}
+	}
+	s = scoreOf(ms, y, asked)
+	c := covered(ms, hs, y, asked)
+	line(fmt.Sprintf("unknown source, MAPE / median %% (%.0f rows, %d sources)", s.n, len(source)), fmtScore(scoreOf(base, y, asked)),
+		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), c), "median <= 25, 75 to 90 %", s.median <= 25 && c >= 75 && c <= 90)
+	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(ms, y, dt).n), fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(ms, y, dt)))
+	note("  by arithmetic alone", "", fmtScore(scoreOf(make([]float64, len(y)), y, asked)))
+	line("rows that get a value", "", fmt.Sprintf("%d of %d", answered, questions), ">= 98 %", float64(answered) >= 0.98*float64(questions))
+
+	for _, alone := range []bool{false, true} {
+		name := "one profiled row"
+		if alone {
+			name = "one profiled row and nothing else"
+		}
+		of := func(seq bool) []float64 {
+			if alone {
+				return b.profileAlone(standard(), seq)
+			}
+			return b.profileLeft(x, seq)
+		}
+		n, lin := of(false), b.linear(false)
+		for _, p := range []struct {
+			name string
+			keep func(int) bool
+			max  float64
+		}{
+			{"CNN", is("cnn"), 5},
+			{"transformer <= 8", func(i int) bool { return is("transformer")(i) && b.rows[i].N <= 8 }, 10},
+			{"transformer > 8", func(i int) bool { return is("transformer")(i) && b.rows[i].N > 8 }, 7},
+		} {
+			s := scoreOf(n, y, p.keep)
+			text := fmt.Sprintf("%s, other counts: %s (%.0f)", name, p.name, s.n)
+			if alone {
+				note(text, fmtScore(scoreOf(lin, y, p.keep)), fmtScore(s))
+			} else {
+				line(text, fmtScore(scoreOf(lin, y, p.keep)), fmtScore(s), fmt.Sprintf("MAPE <= %g", p.max), s.mape <= p.max)
+			}
+		}
+		q := scoreOf(of(true), y, asked)
+		text := fmt.Sprintf("%s, other sequence length (%.0f)", name, q.n)
+		bs := fmtScore(scoreOf(b.linear(true), y, asked))
+		if alone {
+			note(text, bs, fmtScore(q))
+		} else {
+			line(text, bs, fmtScore(q), "MAPE <= 12", q.mape <= 12)
+		}
+	}
+
+	for _, p := range []struct {
+		name string
+		key  func(Row) string
+	}{{"known stack", stackKey}, {"unknown source", sourceKey}} {
+		v := judgeMemory(t, p.key)
+		if p.name == "known stack" {
+			line(fmt.Sprintf("memory, LoRA (%.0f)", v.lora.n), "", fmtScore(v.lora), "MAPE <= 8", v.lora.mape <= 8)
+			line(fmt.Sprintf("memory, QLoRA (%.0f)", v.qlora.n), "", fmtScore(v.qlora), "MAPE <= 10", v.qlora.mape <= 10)
+			line(fmt.Sprintf("says fits of a run that ran out of memory (%d)", v.ran), "", fmt.Sprint(v.burnt), "0", v.burnt == 0)
+			line(fmt.Sprintf("says fits of a run that fitted (%d)", v.fit), "", fmt.Sprintf("%d: %.0f %%", v.taken, 100*float64(v.taken)/float64(v.fit)), ">= 85 %", float64(v.taken) >= 0.85*float64(v.fit))
+		} else {
+			note("memory, "+p.name+", LoRA", "", fmtScore(v.lora))
+			note("memory, "+p.name+", QLoRA", "", fmtScore(v.qlora))
+			note("memory, "+p.name+", fits", "", fmt.Sprintf("%d of %d that ran out, %d of %d that fitted", v.burnt, v.ran, v.taken, v.fit))
+		}
+		note("memory, "+p.name+", all", "", fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(v.all), v.cover))
+	}
+
+	prices := publishedPrices(table(t, "instances.csv"))
+	mw, _ := x.leftOut(groups(b.rows, workKey))
+	r, rb := b.regret(mw, prices), b.regret(b.baseline(groups(b.rows, workKey)), prices)
+	line(fmt.Sprintf("planner regret, median / 95th percentile (%d choices)", len(r)), fmt.Sprintf("%.2f / %.2f", quantile(rb, 0.5), quantile(rb, 0.95)),
+		fmt.Sprintf("%.2f / %.2f", quantile(r, 0.5), quantile(r, 0.95)), "<= 1.05 / <= 1.25", quantile(r, 0.5) <= 1.05 && quantile(r, 0.95) <= 1.25)
+
+	if *show {
+		fmt.Fprintf(os.Stdout, "%-58s %-15s %-30s %s\n%s\n", "ON RUNS LEFT OUT", "BASELINE", "OURS", "TO REACH", strings.Join(lines, "\n"))
+	}
+}
+
+// question is the row without what was measured.
+func (r Row) question() Row {
+	u := math.NaN()
+	r.Throughput, r.PerGPU, r.Step, r.MFU, r.Mem, r.TFLOPS, r.Time, r.GPUHours, r.Cost, r.OOM = u, u, u, u, u, u, u, u, u, u
+	return r
+}
