@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo build test check sim fuzz bench golden
+.PHONY: help demo build test check sim fuzz bench bench-estimate golden
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -42,6 +42,9 @@ fuzz: ## half a minute of each fuzz test
 
 bench: ## benchmarks of the core, the checkpoints and the agent
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store
+
+bench-estimate: ## how wrong estimates are, against baselines: needs ../shared/data/estimate
+	@$(GO) test ./internal/estimate -count 1 -run TestBench -show
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

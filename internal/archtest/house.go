@@ -59,6 +59,7 @@ var House = []Room{
 	{Path: "policy", Floor: 2},
 	{Path: "policy/horizon", Floor: 2}, // wait, spot or on-demand: the deadline policy
 	{Path: "pack", Floor: 2},
+	{Path: "estimate/modelfile", Floor: 2}, // shapes from config.json, ONNX, a line
 	{Path: "estimate", Floor: 2, Third: []string{"gonum.org/v1/gonum"}},
 	{Path: "tune", Floor: 2, Chance: true},
 	{Path: "budget", Floor: 2},

@@ -159,6 +159,9 @@ func Models() []Model { return append([]Model(nil), published...) }
 // published of a model of that name.
 func (r Row) Shape() Model {
 	m, _ := Published(r.Model)
+	if r.Given != nil {
+		m = *r.Given
+	}
 	m.Name, m.Kind = r.Model, Kind(r.Family)
 	set := func(p *float64, v, k float64) {
 		if !math.IsNaN(v) && v > 0 {

@@ -1,6 +1,11 @@
 package estimate
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"scrimp/internal/catalog"
+)
 
 // Precision is the arithmetic the matrix products run in.
 type Precision string
@@ -122,6 +127,30 @@ func (c Chips) Find(names ...string) (Chip, bool) {
 		}
 	}
 	return Chip{}, false
+}
+
+// Name is the full name of the accelerator that a user means: H100 where there
+// is one form of it, or else the error names the forms.
+func (c Chips) Name(query string) (string, error) {
+	if k, ok := catalog.Find(query); ok {
+		return k.Name, nil
+	}
+	var names []string
+	for _, k := range catalog.Accelerators() {
+		if catalog.Matches(query, k.Name) {
+			names = append(names, k.Name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		if k, ok := c[plain(query)]; ok {
+			return k.Name, nil
+		}
+		return "", fmt.Errorf("%q: nothing is known of this accelerator; scrimp catalog show --gpus lists those that are", query)
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("%q may be %s: name one", query, strings.Join(names, ", "))
 }
 
 // plain drops what spellings of one name differ in.

@@ -88,6 +88,7 @@ func line(model string) string {
 
 // describe places a row.
 func describe(r Row, chips Chips, n *names) point {
+	r.Unit = r.unit()
 	m := r.Shape()
 	c, okChip := chips.Find(r.Spec, r.GPU)
 	class := ParsePrecision(r.Precision, c.TF32 > 0)
@@ -164,7 +165,7 @@ func describe(r Row, chips Chips, n *names) point {
 func unitsOf(r Row, m Model) float64 {
 	switch {
 	case strings.HasPrefix(r.Unit, "tokens") && (m.Kind == Transformer || m.Kind == Experts):
-		return r.Seq
+		return or(r.Seq, 2048)
 	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == Recurrent:
 		return 50 // a sentence pair of WMT
 	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == Segments:

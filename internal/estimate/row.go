@@ -25,6 +25,19 @@ type Row struct {
 	Tokens                             float64 // in 1e9
 	Throughput, PerGPU, Step, MFU, Mem float64
 	TFLOPS, Time, GPUHours, Cost, OOM  float64
+
+	// Given is the model where it was read from a file or stated, not named.
+	Given *Model
+}
+
+// Unstated is a row of which no number is stated.
+func Unstated() Row {
+	u := math.NaN()
+	return Row{
+		Params: u, Active: u, Layers: u, Dim: u, Heads: u, KV: u, FF: u, Vocab: u, GPUMem: u, N: u, Seq: u, Micro: u, Global: u,
+		GMACs: u, Rows: u, TreeN: u, Depth: u, Epochs: u, Tokens: u, Throughput: u, PerGPU: u, Step: u, MFU: u, Mem: u,
+		TFLOPS: u, Time: u, GPUHours: u, Cost: u, OOM: u,
+	}
 }
 
 // BadCell is a value that no run can have.
@@ -154,6 +167,13 @@ func (r Row) Tuning() Tuning {
 // run out of memory, no inference.
 func (r Row) Scored() bool {
 	return (r.Quality == "A" || r.Quality == "B") && math.IsNaN(r.OOM) && !strings.HasPrefix(r.Task, "inference")
+}
+
+// Question is the row without what was measured.
+func (r Row) Question() Row {
+	u := math.NaN()
+	r.Throughput, r.PerGPU, r.Step, r.MFU, r.Mem, r.TFLOPS, r.Time, r.GPUHours, r.Cost, r.OOM = u, u, u, u, u, u, u, u, u, u
+	return r
 }
 
 // known says whether a number was stated.

@@ -50,6 +50,8 @@ func (r Row) Setup(chips Chips) Setup {
 		s.Stage = 3
 	case "shard_grad_op":
 		s.Stage = 2
+	case "zero1":
+		s.Stage = 1
 	default:
 		if cut.FSDP > 0 {
 			s.Stage = 3

@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/modelfile"
+)
+
+// measuredName is the table of measured runs in the data folder, which every
+// estimate learns from.
+const measuredName = "measured.csv"
+
+// formats are the precisions that --precision takes.
+var formats = []string{"fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "bf16-true", "fp16-true", "mxfp8", "nvfp4", "amp"}
+
+// estimateFlags state a run.
+type estimateFlags struct {
+	model, gpu, precision, checkpointing, resize, program string
+	tokens, rows                                          string
+	seq, micro, global, gather, epochs, trees, depth      float64
+	tp, pp, price                                         float64
+	zero                                                  int
+	lora, qlora                                           bool
+
+	batch     string
+	calibrate []string
+	accuracy  bool
+	runs      float64
+	per       string
+	most      int
+}
+
+func (f *estimateFlags) add(cmd *cobra.Command) {
+	s := cmd.Flags()
+	s.StringVar(&f.model, "model", "", "`what` is trained: a published name, a config.json, an ONNX file, a shape, or \"measured: 120 samples/s on L4\"")
+	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100-SXM-80GB:8 (default: every kind with a price)")
+	s.StringVar(&f.precision, "precision", "bf16", "`format` of the matrix products: fp32, tf32, fp16, bf16, fp8, fp4; bf16-true keeps weights and optimiser in it too")
+	s.Float64Var(&f.seq, "seq", 0, "`tokens` a sample (default 2048 for a transformer)")
+	s.Float64Var(&f.micro, "micro", 0, "`samples` an accelerator takes in at a time (default: the largest power of two that fits)")
+	s.Float64Var(&f.global, "global", 0, "`samples` a step over all accelerators (default: micro × accumulate × replicas)")
+	s.Float64Var(&f.gather, "accumulate", 1, "micro-batches whose gradients are summed to a step")
+	s.StringVar(&f.checkpointing, "checkpointing", "none", "activation checkpointing: none, selective, full")
+	s.IntVar(&f.zero, "zero", 0, "ZeRO `stage`: 1 shares out the optimiser, 2 gradients too, 3 weights too (as FSDP does)")
+	s.BoolVar(&f.lora, "lora", false, "train small matrices beside frozen 16 bit weights")
+	s.BoolVar(&f.qlora, "qlora", false, "train small matrices beside frozen 4 bit weights")
+	s.Float64Var(&f.tp, "tp", 1, "tensor parallel degree")
+	s.Float64Var(&f.pp, "pp", 1, "pipeline stages")
+	s.StringVar(&f.tokens, "tokens", "", "`count` of tokens to train on: 2B, 350M")
+	s.Float64Var(&f.epochs, "epochs", 0, "times that --rows are passed through")
+	s.StringVar(&f.rows, "rows", "", "`count` of samples, or of a table's rows")
+	s.Float64Var(&f.trees, "trees", 0, "boosted trees: how many")
+	s.Float64Var(&f.depth, "depth", 0, "boosted trees: how deep")
+	s.StringVar(&f.resize, "resize", "", "progressive resizing as `pixels:share,…`: 128:0.5,224:0.5; one size without a share")
+	s.StringVar(&f.program, "program", "", "`source` of the calibration's runs that your program is the same as")
+	s.Float64Var(&f.price, "price", 0, "`dollars` an hour for all accelerators (default: the lowest list price on demand)")
+	s.StringVar(&f.batch, "batch", "", "CSV `file` of runs in the form of the published measurements: one JSON object is written for each")
+	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+measuredName+" in the data folder (may be repeated)")
+	s.BoolVar(&f.accuracy, "accuracy", false, "show past errors by kind, each run estimated as if it had not been measured")
+	s.Float64Var(&f.runs, "runs", 0, "`number` of such runs in a programme of experiments")
+	s.StringVar(&f.per, "per", "week", "in which `span` the runs are: day, week, month, year")
+	s.IntVar(&f.most, "limit", 15, "how many accelerators to show; 0 is all; --json has all")
+}
+
+func (a *app) estimateCmd() *cobra.Command {
+	var f estimateFlags
+	cmd := &cobra.Command{
+		Use:   "estimate --model WHAT",
+		Short: "Say what a training run needs before it is paid for: memory, throughput, time, dollars",
+		Long: `Estimates memory by component, throughput, time and dollars of a training run, each with a range that
+holds what is measured in four of five cases, and a sentence that says where it comes from.
+
+A model is a published name (llama-3-8b, resnet-50), a config.json in the form of Hugging Face, an ONNX
+file, a shape ("transformer layers=32 dim=4096 heads=32 vocab=32000", "cnn gmacs=4.1 activations=11.1
+params=25.6M", "trees"), or a measurement ("measured: 120 samples/s on L4").
+
+It learns from measured runs: measured.csv in the data folder and --calibrate, in the form of the published
+measurements (docs/estimate.md). Without any it is arithmetic alone, and says so.
+
+Exit status: 0 done, 1 error.`,
+		Example: "  scrimp estimate --model llama-3-8b --tokens 2B --precision bf16 --gpu H100-SXM-80GB:8 --zero 3\n  scrimp estimate --model mistral-7b --qlora --tokens 10M\n  scrimp estimate --model config.json --lora --seq 4096 --epochs 3 --rows 50k\n  scrimp estimate --model trees --rows 10M --trees 500 --depth 8 --gpu T4\n  scrimp estimate --model resnet-50 --rows 1.28M --epochs 90 --resize 128:0.5,224:0.5 --runs 40 --per week\n  scrimp estimate --batch rows.csv --calibrate calib.csv --json",
+		Args:    cobra.NoArgs,
+		RunE: func(_ *cobra.Command, _ []string) error {
+			return a.estimate(f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// measuredRuns reads what there is to learn from.
+func (a *app) measuredRuns(f estimateFlags) ([]estimate.Row, error) {
+	files := append([]string(nil), f.calibrate...)
+	if own := filepath.Join(a.data, measuredName); len(files) == 0 || exists(own) {
+		files = append(files, own)
+	}
+	var rows []estimate.Row
+	for _, name := range files {
+		list, err := readRows(name)
+		if errors.Is(err, fs.ErrNotExist) && name == filepath.Join(a.data, measuredName) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, list...)
+	}
+	return rows, nil
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+func readRows(name string) ([]estimate.Row, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read runs: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	rows, err := estimate.ReadRows(file)
+	if err != nil {
+		return nil, fmt.Errorf("read runs of %s: %w", name, err)
+	}
+	return rows, nil
+}
+
+func (a *app) estimate(f estimateFlags) error {
+	c, _, err := a.loadCatalog()
+	if err != nil {
+		return err
+	}
+	measured, err := a.measuredRuns(f)
+	if err != nil {
+		return err
+	}
+	chips, prices := estimate.Catalogued(), estimate.NewListed(c)
+	switch {
+	case f.accuracy:
+		list := estimate.New(chips, prices, measured).Accuracy()
+		if !a.json {
+			a.printf("%s", show.Accuracy(list, a.place()))
+			return nil
+		}
+		for _, e := range list {
+			if err := a.print(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	case f.batch != "":
+		rows, err := readRows(f.batch)
+		if err != nil {
+			return err
+		}
+		e := estimate.New(chips, prices, measured)
+		for _, r := range rows {
+			if err := a.print(e.Estimate(r.Question())); err != nil {
+				return err
+			}
+		}
+		return nil
+	case f.model == "":
+		return errors.New("nothing to estimate: give --model, --batch or --accuracy; scrimp estimate --help shows examples")
+	}
+	q, own, err := f.ask(chips)
+	if err != nil {
+		return err
+	}
+	e := estimate.New(chips, prices, append(measured, own...))
+	runs, err := f.weekly()
+	if err != nil {
+		return err
+	}
+	return a.answer(e, q, runs, f.most)
+}
+
+// answer prints one estimate, or the table of all accelerators.
+func (a *app) answer(e *estimate.Estimator, q estimate.Ask, runs float64, most int) error {
+	whole := func(o estimate.Option) show.Estimate {
+		v := show.Estimate{Model: q.Model.Name, Option: o}
+		if runs > 0 {
+			p := o.Programme(runs)
+			v.Programme = &p
+		}
+		return v
+	}
+	if q.Chip != "" {
+		o, err := e.Answer(q)
+		if err != nil {
+			return fmt.Errorf("estimate %s: %w", q.Model.Name, err)
+		}
+		if a.json {
+			return a.print(whole(o))
+		}
+		a.printf("%s", show.EstimateOf(whole(o), a.place()))
+		return nil
+	}
+	list, err := e.Options(q)
+	if err != nil {
+		return fmt.Errorf("estimate %s: %w", q.Model.Name, err)
+	}
+	if !a.json {
+		a.printf("%s", show.Options(q.Model.Name, list, most, a.place()))
+		if runs > 0 && len(list) > 0 {
+			a.printf("\n%s", show.EstimateOf(whole(list[0]), a.place()))
+		}
+		return nil
+	}
+	for _, o := range list {
+		if err := a.print(whole(o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask reads the flags, and the run that a measurement stands for.
+func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimate.Row, err error) {
+	q = estimate.Ask{
+		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero, TP: f.tp, PP: f.pp,
+		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Program: f.program, Price: f.price,
+	}
+	for _, n := range []struct {
+		flag, text string
+		to         *float64
+	}{{"--tokens", f.tokens, &q.Tokens}, {"--rows", f.rows, &q.Rows}} {
+		if n.text == "" {
+			continue
+		}
+		if *n.to, err = modelfile.Number(n.text); err != nil {
+			return q, nil, fmt.Errorf("%s %w, such as 2B, 350M or 1e9", n.flag, err)
+		}
+	}
+	var ok bool
+	if q.Keep, ok = map[string]estimate.Recompute{"none": estimate.KeepAll, "selective": estimate.KeepSome, "full": estimate.KeepEnds}[f.checkpointing]; !ok {
+		return q, nil, fmt.Errorf("--checkpointing %q is none of none, selective, full", f.checkpointing)
+	}
+	switch {
+	case f.lora && f.qlora:
+		return q, nil, errors.New("--lora and --qlora are two ways: give one")
+	case f.lora:
+		q.Tuning = estimate.LoRA
+	case f.qlora:
+		q.Tuning = estimate.QLoRA
+	}
+	if !slices.Contains(formats, strings.ToLower(f.precision)) {
+		return q, nil, fmt.Errorf("--precision %q is none of %s", f.precision, strings.Join(formats, ", "))
+	}
+	if q.Pixels, err = stages(f.resize); err != nil {
+		return q, nil, err
+	}
+	kind, count, counted := strings.Cut(f.gpu, ":")
+	if counted {
+		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
+			return q, nil, fmt.Errorf("--gpu %q: %q is no number of accelerators", f.gpu, count)
+		}
+	}
+	if kind != "" {
+		if q.Chip, err = chips.Name(kind); err != nil {
+			return q, nil, fmt.Errorf("--gpu %w", err)
+		}
+	}
+	if strings.HasPrefix(strings.TrimSpace(f.model), "measured:") {
+		r, m, err := estimate.ParseMeasured(f.model, chips)
+		if err != nil {
+			return q, nil, fmt.Errorf("--model %w", err)
+		}
+		q.Model, q.Program, q.Unit = m, r.Source, r.Unit
+		if q.Count == 0 && q.Chip == r.GPU {
+			q.Count = r.N
+		}
+		return q, []estimate.Row{r}, nil
+	}
+	q.Model, err = modelOf(f.model)
+	if q.Seq == 0 && (q.Model.Kind == estimate.Transformer || q.Model.Kind == estimate.Experts) {
+		q.Seq = 2048
+	}
+	return q, nil, err
+}
+
+// modelOf finds a model by published name, in a file, or from a line.
+func modelOf(what string) (estimate.Model, error) {
+	if info, err := os.Stat(what); err == nil {
+		if info.IsDir() {
+			what = filepath.Join(what, "config.json")
+		}
+		content, err := os.ReadFile(what)
+		if err != nil {
+			return estimate.Model{}, fmt.Errorf("read the model: %w", err)
+		}
+		return modelfile.Read(what, content)
+	}
+	if m, ok := estimate.Published(what); ok {
+		return m, nil
+	}
+	return modelfile.Spec(what)
+}
+
+// stages reads 128:0.5,224:0.5.
+func stages(s string) ([]estimate.Stage, error) {
+	if s == "" {
+		return nil, nil
+	}
+	var out []estimate.Stage
+	for _, part := range strings.Split(s, ",") {
+		px, share, shared := strings.Cut(part, ":")
+		st := estimate.Stage{Share: 1}
+		var err, err2 error
+		st.Pixels, err = strconv.ParseFloat(strings.TrimSpace(px), 64)
+		if shared {
+			st.Share, err2 = strconv.ParseFloat(strings.TrimSpace(share), 64)
+		}
+		if err != nil || err2 != nil {
+			return nil, fmt.Errorf("--resize %q is not pixels and shares such as 128:0.5,224:0.5", s)
+		}
+		out = append(out, st)
+	}
+	return out, nil
+}
+
+// weekly is how many runs a week the programme has.
+func (f *estimateFlags) weekly() (float64, error) {
+	k, ok := map[string]float64{"day": 7, "week": 1, "month": 12.0 / 52, "year": 1.0 / 52}[f.per]
+	if !ok {
+		return 0, fmt.Errorf("--per %q is none of day, week, month, year", f.per)
+	}
+	if !(f.runs >= 0 && f.runs <= 1e9) {
+		return 0, fmt.Errorf("--runs %g is no number of runs", f.runs)
+	}
+	return f.runs * k, nil
+}

@@ -1,0 +1,141 @@
+package show
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"scrimp/internal/draw"
+	"scrimp/internal/estimate"
+)
+
+// Estimate is what a run is estimated to need, as --json has it.
+type Estimate struct {
+	Model string `json:"model"`
+	estimate.Option
+	Programme *estimate.Programme `json:"programme,omitempty"`
+}
+
+// three writes a number with three digits that mean something.
+func three(v float64) string {
+	switch {
+	case v == 0 || math.IsNaN(v) || math.IsInf(v, 0):
+		return fmt.Sprint(v)
+	case math.Abs(v) >= 1e6 || math.Abs(v) < 0.001:
+		return fmt.Sprintf("%.3g", v)
+	}
+	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
+	return fmt.Sprintf("%.*f", digits, v)
+}
+
+// between writes a range: the value, and what holds it in four of five cases.
+func between(r *estimate.Range, f func(float64) string, unit string) string {
+	if r == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s%s (%s to %s)", f(r.Value), unit, f(r.Low), f(r.High))
+}
+
+func usd(v float64) string { return fmt.Sprintf("$%.2f", v) }
+
+func hoursOf(hours float64) string { return seconds(hours * 3600) }
+
+// EstimateOf says what one run needs.
+func EstimateOf(v Estimate, p Place) string {
+	var b strings.Builder
+	o := v.Option
+	title := fmt.Sprintf("%s on %g × %s", v.Model, o.Count, o.Chip)
+	if o.Micro > 0 {
+		title += fmt.Sprintf(", %g samples an accelerator at a time", o.Micro)
+	}
+	b.WriteString(draw.Wrap("", title, p.width()))
+	p.fact(&b, "throughput", "%s", between(o.Throughput, three, " "+o.Unit))
+	p.fact(&b, "time", "%s", between(o.Hours, hoursOf, ""))
+	cost := between(o.Cost, usd, "")
+	if o.Hourly > 0 {
+		cost += fmt.Sprintf(" at %s an hour", usd(o.Hourly))
+	}
+	p.fact(&b, "cost", "%s", cost)
+	fits := ""
+	if o.Fits != nil {
+		fits = ", does not fit"
+		if *o.Fits {
+			fits = ", fits"
+		}
+	}
+	p.fact(&b, "memory", "%s%s", between(o.PeakMemory, three, " GB an accelerator"), fits)
+	if m := o.Memory; m != nil {
+		var parts []string
+		for _, c := range []struct {
+			name string
+			gb   float64
+		}{{"weights", m.Weights}, {"gradients", m.Gradients}, {"optimiser", m.Optimiser}, {"activations", m.Activations}, {"logits", m.Logits}, {"overhead", m.Overhead}} {
+			if c.gb > 0 {
+				parts = append(parts, fmt.Sprintf("%s %s", c.name, three(c.gb)))
+			}
+		}
+		p.fact(&b, "of it, in GB", "%s", strings.Join(parts, ", "))
+	}
+	if g := v.Programme; g != nil {
+		p.fact(&b, fmt.Sprintf("%g runs", g.Runs), "a week: %s, %s of the machine; a year of 52 weeks: %s", between(g.Week, usd, ""), between(g.Hours, hoursOf, ""), between(g.Year, usd, ""))
+	}
+	p.fact(&b, "from", "%s", o.Provenance)
+	b.WriteString(draw.Wrap("", "Ranges hold what is measured in four of five cases.", p.width()))
+	return b.String()
+}
+
+// Options is the table of accelerators for one run, the cheapest first.
+func Options(model string, list []estimate.Option, most int, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No accelerator that has a price holds "+model+". Give --gpu, a smaller --micro, --checkpointing full, --zero 3 or --lora.", p.width())
+	}
+	left := 0
+	if most > 0 && len(list) > most {
+		left, list = len(list)-most, list[:most]
+	}
+	value := func(r *estimate.Range, f func(float64) string) string {
+		if r == nil {
+			return "-"
+		}
+		return f(r.Value)
+	}
+	low := func(r *estimate.Range, f func(float64) string) string {
+		if r == nil {
+			return "-"
+		}
+		return f(r.Low) + " to " + f(r.High)
+	}
+	var rows [][]string
+	for _, o := range list {
+		micro := "-"
+		if o.Micro > 0 {
+			micro = fmt.Sprintf("%g", o.Micro)
+		}
+		rows = append(rows, []string{fmt.Sprintf("%g × %s", o.Count, o.Chip), micro, value(o.PeakMemory, three), value(o.Throughput, three), value(o.Hours, hoursOf), value(o.Cost, usd), low(o.Cost, usd)})
+	}
+	var b strings.Builder
+	b.WriteString(draw.Grid([]draw.Column{
+		{Name: "ACCELERATORS", Least: 12}, {Name: "BATCH", Right: true, Leaves: 3}, {Name: "GB", Right: true, Leaves: 2}, {Name: list[0].Unit, Right: true, Leaves: 1},
+		{Name: "TIME", Right: true}, {Name: "COST", Right: true}, {Name: "80 % RANGE", Right: true, Leaves: 4},
+	}, rows, p.width()))
+	if left > 0 {
+		b.WriteString(draw.Wrap("", fmt.Sprintf("%d more: --limit 0 shows all.", left), p.width()))
+	}
+	b.WriteString(draw.Wrap("", "On-demand list prices. --gpu says more of one of them.", p.width()))
+	return b.String()
+}
+
+// Accuracy is the table of past errors by kind.
+func Accuracy(list []estimate.Error, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "Nothing was measured yet, so nothing can be compared. Give a table of measured runs with --calibrate.", p.width())
+	}
+	var rows [][]string
+	for _, e := range list {
+		rows = append(rows, []string{e.What, e.LeftOut, e.Kind, fmt.Sprint(e.Runs), fmt.Sprint(e.Groups), fmt.Sprintf("%.1f %%", 100*e.Median), fmt.Sprintf("%.1f %%", 100*e.Mean), fmt.Sprintf("%.0f %%", 100*e.Covered)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "OF", Least: 6}, {Name: "LEFT OUT", Least: 6}, {Name: "KIND", Least: 8}, {Name: "RUNS", Right: true}, {Name: "GROUPS", Right: true, Leaves: 1},
+		{Name: "MEDIAN", Right: true}, {Name: "MEAN", Right: true}, {Name: "IN RANGE", Right: true},
+	}, rows, p.width()) + draw.Wrap("", "Each run is estimated as if its group had not been measured. Stack: runs of one program, task, model and accelerator; source: all of one source.", p.width())
+}

@@ -1,0 +1,37 @@
+package estimate
+
+import (
+	"math"
+	"testing"
+
+	"scrimp/internal/catalog"
+)
+
+// The embedded catalogue must say what the published tables say, or the benchmark
+// and the program would answer differently.
+func TestTheCatalogueSaysWhatThePublishedTablesSay(t *testing.T) {
+	pub, ours := publishedChips(t), Catalogued()
+	for name, c := range pub {
+		o := ours[name]
+		if o != c {
+			t.Errorf("%s: catalogue %+v, published %+v", name, o, c)
+		}
+	}
+	prices, listed := publishedPrices(table(t, "instances.csv")), NewListed(catalog.Builtin())
+	n := 0
+	for _, c := range pub {
+		for _, count := range []float64{1, 2, 3, 8, 16, 100} {
+			p, _, ok := prices.Hourly(c.Name, "", count)
+			v, source, ok2 := listed.Hourly(c.Name, "", count)
+			if ok != ok2 || math.Abs(p-v) > 1e-9 {
+				t.Errorf("%g %s: catalogue %v %v (%s), published %v %v", count, c.Name, v, ok2, source, p, ok)
+			}
+			if ok {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("nothing has a price")
+	}
+}
