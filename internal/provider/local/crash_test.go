@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -32,12 +33,15 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 			const keys, kills = 12, 10
 			ids := make([]string, keys)
 			var users sync.WaitGroup
+			ctx, leave := context.WithCancel(t.Context())
+			defer users.Wait()
+			defer leave()
 			for k := range keys {
 				users.Go(func() { // rents, and gives every second one back
 					chance := rand.New(rand.NewPCG(seed, uint64(k)))
 					pause(chance, 600)
 					q := provider.Request{Key: fmt.Sprintf("job.%d", k), Offer: always}
-					i, err := p.Launch(t.Context(), q)
+					i, err := p.Launch(ctx, q)
 					if err != nil {
 						t.Error(err)
 						return
@@ -45,11 +49,11 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 					ids[k] = i.ID
 					pause(chance, 300)
 					if k%2 == 0 {
-						if err := p.Terminate(t.Context(), i.ID); err != nil && !provider.Refused(err) {
+						if err := p.Terminate(ctx, i.ID); err != nil && !provider.Refused(err) {
 							t.Error(err)
 						}
 					}
-					if again, err := p.Launch(t.Context(), q); err != nil || again.ID != i.ID {
+					if again, err := p.Launch(ctx, q); err != nil || again.ID != i.ID {
 						t.Errorf("%s rented %s, and then %s (%v)", q.Key, i.ID, again.ID, err)
 					}
 				})
