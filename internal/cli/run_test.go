@@ -37,12 +37,12 @@ func TestMain(m *testing.M) {
 
 // home is a data folder of its own, whose server, market and machines end with the test.
 type home struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string
 	data string
 }
 
-func newHome(t *testing.T) *home {
+func newHome(t testing.TB) *home {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
 	if err != nil {
