@@ -1,0 +1,286 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+)
+
+// price returns what the run would cost, in dollars, and from where that is known.
+func (c *Case) price() (low, high float64, how string, ok bool) {
+	if e := c.Estimate; e != nil && e.CostHigh > 0 {
+		return e.CostLow, e.CostHigh, cmp.Or(e.Source, "the estimate"), true
+	}
+	for _, r := range c.Runs {
+		if r.State != "succeeded" || !r.CostUSD.OK {
+			continue
+		}
+		scale, more := 1.0, ""
+		if r.Steps > 0 && c.Job.Work.Steps > 0 && r.Steps != c.Job.Work.Steps {
+			scale = float64(c.Job.Work.Steps) / float64(r.Steps)
+			more = fmt.Sprintf(", for %d steps instead of %d", c.Job.Work.Steps, r.Steps)
+		}
+		return r.CostUSD.V * scale, r.CostUSD.V * scale, "what " + r.Job + " has cost" + more, true
+	}
+	hours, known := c.length()
+	if !known || c.Job.Work.Time == 0 {
+		return 0, 0, "", false
+	}
+	f := c.wanted()
+	cheap, ok := c.cheapest(f, 0)
+	if !ok {
+		return 0, 0, "", false
+	}
+	n := float64(max(1, c.Job.Nodes)) * hours.Hours()
+	low, high = cheap.Quote.Rate.Float()*n, cheap.Quote.Rate.Float()*n
+	how = fmt.Sprintf("%s on %s", draw.Span(hours), hourly(cheap))
+	f.Capacity = []market.Capacity{market.OnDemand}
+	if firm, ok := c.cheapest(f, 0); ok && firm.Quote.Rate > cheap.Quote.Rate && c.onSpot() {
+		high = firm.Quote.Rate.Float() * n
+		how += ", or on " + hourly(firm)
+	}
+	if at := cheap.Quote.At; cheap.Stale(c.Now, catalog.Fresh(cheap.Offer.Capacity)) {
+		how += ", a price of unknown age"
+		if !at.IsZero() {
+			how = strings.TrimSuffix(how, "unknown age") + at.Format(time.DateOnly)
+		}
+	}
+	return low, high, how, true
+}
+
+func dollars(low, high float64) string {
+	a, b := fmt.Sprintf("$%.2f", low), fmt.Sprintf("$%.2f", high)
+	if a == b {
+		return a
+	}
+	return a + " to " + b
+}
+
+func cost(c *Case) (Verdict, string, string) {
+	low, high, how, ok := c.price()
+	if !ok {
+		return Unknown, "neither work.time, an estimate nor an earlier run says how much there is to do, or nothing of that kind has a price", "give work.time, or run scrimp estimate, or a short first run"
+	}
+	return Pass, "about " + dollars(low, high) + ": " + how, ""
+}
+
+func machine(c *Case) (Verdict, string, string) {
+	r, f := c.Job.Resources, c.wanted()
+	if r.Accelerator == "" && r.CPUs.Min == 0 && r.Memory.Min == 0 {
+		return Pass, "it asks for nothing in particular: the cheapest machine is taken", ""
+	}
+	take, ok := c.cheapest(f, 0)
+	if !ok {
+		return Unknown, "the catalogue has no machine like that with a price in dollars", "scrimp catalog update fetches more; scrimp offers shows what there is"
+	}
+	name := hourly(take)
+	if e := c.Estimate; e != nil && e.PeakMemory > 0 && f.Accelerator != "" {
+		if e.PeakMemory > take.AcceleratorMemory && take.AcceleratorMemory > 0 {
+			return Fail, fmt.Sprintf("it needs %v on each accelerator, %s has %v", e.PeakMemory, name, take.AcceleratorMemory), "ask for a larger one, or use accumulation, activation checkpointing or sharding"
+		}
+		free := f
+		free.Accelerator = ""
+		if small, ok := c.cheapest(free, e.PeakMemory); ok && small.Quote.Rate.Float() < 0.95*take.Quote.Rate.Float() && f.Least <= small.Offer.Accelerators {
+			return Warn, fmt.Sprintf("it needs %v on each accelerator; %s has that, and it asks for %s", e.PeakMemory, hourly(small), name), "compare both with scrimp plan: the slower machine may cost less in all"
+		}
+		return Pass, fmt.Sprintf("it needs %v on each accelerator, and nothing that has that is cheaper than %s", e.PeakMemory, name), ""
+	}
+	if u, ok := c.used(); ok && u >= 0.7 {
+		return Pass, fmt.Sprintf("earlier runs used %.0f %% of it", u*100), ""
+	}
+	if len(c.Job.AnyOf) > 0 || f.Most == 0 && f.Least > 0 && strings.Contains(r.Accelerator, "+") || f.Most > f.Least {
+		return Pass, "it names alternatives, and the cheapest that does is taken", ""
+	}
+	below, all := c.rank(take)
+	if all >= 5 && below*10 >= all*9 {
+		return Warn, fmt.Sprintf("%s is dearer than %d of %d machine types of its kind, and nothing says that less would not do", name, below, all), "give model and work for an estimate, or alternatives under any_of"
+	}
+	return Pass, fmt.Sprintf("%s; %d of %d machine types of its kind cost more", name, all-below, all), ""
+}
+
+// rank counts the machine types with or without accelerators, as l has, and those that are cheaper.
+func (c *Case) rank(l catalog.Listing) (below, all int) {
+	price := l.Quote.Rate
+	for _, o := range c.Offers { // on-demand prices are compared with each other
+		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider && o.Offer.Capacity == market.OnDemand && o.Quote.Priced && o.Offer.Currency == "USD" {
+			price = max(price, o.Quote.Rate)
+		}
+	}
+	seen := map[string]bool{}
+	for _, o := range c.Offers {
+		name := o.Offer.Provider + "/" + o.Offer.Machine
+		if !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand || (o.Offer.Accelerators > 0) != (l.Offer.Accelerators > 0) || seen[name] || o.Offer.Machine == l.Offer.Machine {
+			continue
+		}
+		seen[name] = true
+		all++
+		if o.Quote.Rate < price {
+			below++
+		}
+	}
+	return below, all
+}
+
+func precision(c *Case) (Verdict, string, string) {
+	if !c.trains() {
+		return Pass, "it trains nothing", ""
+	}
+	if said := c.Facts["precision"]; said != "" {
+		return c.fits(said, "you say "+said)
+	}
+	if full, ok := c.find(fullForm); ok && !full.only {
+		if m, mixed := c.find(precisionForm); !mixed || m.only || m.off {
+			return Warn, "full precision: " + full.where, "train in bf16 or fp16: about twice the speed for half the activations' memory"
+		}
+	}
+	m, ok := c.find(precisionForm)
+	switch {
+	case ok && m.only:
+		return Warn, "the program knows " + m.where + ", and nothing passes it", "pass the flag"
+	case ok && m.off:
+		return Warn, "switched off: " + m.where, "switch it on"
+	case ok:
+		return c.fits(m.value, m.where)
+	case c.Job.Resources.Accelerator == "":
+		return Pass, "it asks for no accelerator: there is nothing to gain", ""
+	}
+	return Unknown, "neither the command nor the program says in which precision it trains", supply("precision")
+}
+
+// fits judges a precision on the accelerator that the job asks for.
+func (c *Case) fits(format, evidence string) (Verdict, string, string) {
+	format = strings.ToLower(format)
+	switch {
+	case format == "32" || format == "fp32" || format == "no" || format == "float32":
+		return Warn, evidence, "train in bf16 or fp16: about twice the speed for half the activations' memory"
+	case !strings.Contains(format, "bf16") && !strings.Contains(format, "bfloat16") && !strings.Contains(format, "fp8"):
+		return Pass, evidence, ""
+	}
+	want := catalog.BF16
+	if strings.Contains(format, "fp8") {
+		want = catalog.FP8
+	}
+	for _, a := range catalog.Accelerators() {
+		kind, _, _ := strings.Cut(c.Job.Resources.Accelerator, ":")
+		if !catalog.Matches(kind, a.Name) {
+			continue
+		}
+		if _, has := a.Dense(want); !has {
+			return Warn, fmt.Sprintf("%s, and %s has no %s", evidence, a.Name, want), "take fp16, or a newer accelerator"
+		}
+	}
+	return Pass, evidence, ""
+}
+
+func accumulation(c *Case) (Verdict, string, string) {
+	if !c.trains() {
+		return Pass, "it trains nothing", ""
+	}
+	m, ok := c.find(accumForm)
+	value, where := m.value, m.where
+	if said := c.Facts["accumulation"]; said != "" {
+		value, where, ok, m.only = said, "you say "+said, true, false
+	}
+	switch {
+	case ok && m.only:
+		return Warn, "the program knows " + where + ", and nothing passes it", "pass it where a smaller machine would do"
+	case ok && (value == "1" || value == "0" || value == ""):
+		return Warn, where + ": each batch goes through in one piece", "with more and smaller pieces a machine with less memory does the same work"
+	case ok:
+		return Pass, where, ""
+	case c.Job.Resources.Accelerator == "":
+		return Pass, "it asks for no accelerator into whose memory a batch must fit", ""
+	}
+	return Unknown, "neither the command nor the program says into how many pieces a batch is cut", supply("accumulation")
+}
+
+func checkpoints(c *Case) (Verdict, string, string) {
+	j := c.Job
+	long, known := c.length()
+	if j.Checkpoint.Dir == "" {
+		const mend = "name checkpoint.dir, and let the program save there and begin from what it finds"
+		switch {
+		case known && long <= 30*time.Minute:
+			return Warn, fmt.Sprintf("it keeps none; an interruption repeats up to %s", draw.Span(long)), mend
+		case !c.onSpot():
+			return Warn, "it keeps none, and never runs on what can be taken away; a failure still repeats all", mend
+		}
+		return Fail, "it keeps none and may run on spot: every interruption repeats all of it", mend
+	}
+	if at, err := time.ParseDuration(j.Checkpoint.Interval); err == nil && at > 30*time.Minute {
+		return Warn, fmt.Sprintf("it saves every %s: so much is lost where there is no notice", draw.Span(at)), "checkpoint.interval: auto follows what a save costs and how often machines are taken"
+	}
+	if grace := time.Duration(j.Grace); grace > 0 && c.onSpot() {
+		f := c.wanted()
+		f.Capacity = []market.Capacity{market.Spot}
+		for _, l := range (catalog.Catalog{Listings: c.Offers}).Match(f) {
+			if l.RuleSource != "" && l.Offer.Notice > 0 && grace > l.Offer.Notice {
+				return Warn, fmt.Sprintf("grace is %s, %s gives %s of notice", draw.Span(grace), l.Offer.Provider, draw.Span(l.Offer.Notice)), "a save must end within the notice: save less, or more often"
+			}
+		}
+	}
+	for _, r := range c.Runs {
+		if r.Checkpoints > 0 {
+			return Pass, fmt.Sprintf("%s, every %s; %s has kept %d", j.Checkpoint.Dir, cmp.Or(j.Checkpoint.Interval, "auto"), r.Job, r.Checkpoints), ""
+		}
+	}
+	return Pass, fmt.Sprintf("%s, every %s; not seen to work yet", j.Checkpoint.Dir, cmp.Or(j.Checkpoint.Interval, "auto")), ""
+}
+
+// mostResume is how long it may take until a program goes on.
+const mostResume = 5 * time.Minute
+
+func resume(c *Case) (Verdict, string, string) {
+	judge := func(d time.Duration, where string) (Verdict, string, string) {
+		text := fmt.Sprintf("%s took %s from a machine to the next step", where, draw.Span(d))
+		if d >= mostResume {
+			return Fail, text, "shorten setup (an image with everything in it), and make the checkpoint smaller"
+		}
+		return Pass, text, ""
+	}
+	if d, err := time.ParseDuration(c.Facts["resume"]); err == nil {
+		return judge(d, "you say that it")
+	}
+	for _, r := range c.Runs {
+		if len(r.Resumes) > 0 {
+			return judge(slices.Max(r.Resumes), r.Job)
+		}
+	}
+	if c.Job.Checkpoint.Dir == "" && c.trains() {
+		return Unknown, "it keeps no checkpoints to go on from", "name checkpoint.dir"
+	}
+	return Unknown, "no earlier run was seen to go on from a checkpoint", "interrupt a short run once on the local market, or " + supply("resume")
+}
+
+func earlyStopping(c *Case) (Verdict, string, string) {
+	const mend = "name metric.name with metric.patience or metric.target: a plateau then ends the run, and the rest of the money comes back"
+	if !c.trains() {
+		return Pass, "it trains nothing", ""
+	}
+	m := c.Job.Metric
+	switch {
+	case m.Name != "" && m.Patience > 0:
+		return Pass, fmt.Sprintf("%s: %d steps without improvement end it", m.Name, m.Patience), ""
+	case m.Name != "" && m.Target != nil:
+		return Pass, fmt.Sprintf("%s: reaching %g ends it", m.Name, *m.Target), ""
+	}
+	if yes, ok := c.said("early_stopping"); ok {
+		if yes {
+			return Pass, "you say that the program stops itself", ""
+		}
+		return Warn, "you say that it does not", mend
+	}
+	if found, ok := c.find(earlyForm); ok && !found.only && !found.off {
+		return Pass, found.where, ""
+	}
+	if m.Name != "" {
+		return Warn, fmt.Sprintf("%s is watched, and no plateau ends the run", m.Name), mend
+	}
+	return Warn, "nothing ends the run before its last step", mend
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+
+	"scrimp/internal/api"
+	"scrimp/internal/catalog"
+	"scrimp/internal/check"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/money"
+	"scrimp/internal/receipt"
+	"scrimp/internal/server"
+	"scrimp/internal/spec"
+)
+
+// earlierRuns is how many runs of the same name a check looks at.
+const earlierRuns = 5
+
+func (a *app) checkCmd() *cobra.Command {
+	var f jobFlags
+	var facts []string
+	var file string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "check job.yaml",
+		Short: "Judge a job by the checklists of the trade before money is spent",
+		Long: "Goes through four checklists (before training, during, before deployment, in production) and gives each item a verdict, the evidence it rests on, and what mends it. " +
+			"It reads the job file, the programs that its command names, earlier runs of the same name, and the catalogue. What none of them says is unknown, and never passes; you may state it with --fact.\n\n" +
+			"Exit status: 0 nothing fails, 2 something does, 1 error.",
+		Example: "  scrimp check job.yaml\n  scrimp check job.yaml --fact utilisation=82% --fact quantised=int8\n  scrimp check job.yaml --facts facts.yaml --json\n\nWhat may be stated:\n" + strings.TrimSuffix(show.Facts(show.Place{Width: helpWidth}), "\n"),
+		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			now := a.now().UTC()
+			j, folder, notes, err := load(args, cmd.ArgsLenAtDash(), f, now)
+			if err != nil {
+				return err
+			}
+			a.notes(notes)
+			c := check.Case{Job: j, Now: now, Force: force, Texts: programs(j, folder)}
+			if c.Facts, err = readFacts(file, facts); err != nil {
+				return err
+			}
+			cat, _, err := a.loadCatalog()
+			if err != nil {
+				return err
+			}
+			c.Offers = cat.Listings
+			if err := a.history(cmd.Context(), &c); err != nil {
+				return err
+			}
+			r := check.Check(c)
+			if a.json {
+				err = a.print(r)
+			} else {
+				a.printf("%s", show.Checklist(r, a.place()))
+			}
+			if err == nil && !r.OK {
+				return exitCode(exitInfeasible)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
+	cmd.Flags().StringArrayVar(&facts, "fact", nil, "state `NAME=VALUE`, which nothing else says (may be repeated)")
+	cmd.Flags().StringVar(&file, "facts", "", "YAML `file` of such names and values; --fact goes over it")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints")
+	return cmd
+}
+
+// readFacts reads what the user states, from a file and from flags.
+func readFacts(file string, flags []string) (map[string]string, error) {
+	facts := map[string]string{}
+	var all []string
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read facts: %w", err)
+		}
+		var values map[string]yaml.Node
+		if err := yaml.Unmarshal(text, &values); err != nil {
+			return nil, fmt.Errorf("read facts of %s: it is a list of lines such as quantised: int8: %w", file, err)
+		}
+		for name, v := range values {
+			all = append(all, name+"="+v.Value)
+		}
+		slices.Sort(all)
+	}
+	for _, s := range append(all, flags...) {
+		name, value, err := check.ParseFact(s)
+		if err != nil {
+			return nil, err
+		}
+		facts[name] = value
+	}
+	return facts, nil
+}
+
+// mostProgram is the largest program that is read, in bytes.
+const mostProgram = 1 << 20
+
+// programs reads the files of the work folder that the command names.
+func programs(j spec.Job, folder string) []check.Text {
+	words := strings.FieldsFunc(j.Command, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`=,", r) })
+	root, err := os.OpenRoot(folder) // nothing outside the work folder is read
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
+	var list []check.Text
+	var seen []string
+	for _, w := range append(words, j.Args...) {
+		name := filepath.Clean(w)
+		if slices.Contains(seen, name) || !slices.Contains([]string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}, filepath.Ext(name)) {
+			continue
+		}
+		seen = append(seen, name)
+		info, err := root.Stat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > mostProgram {
+			continue
+		}
+		if b, err := root.ReadFile(name); err == nil {
+			list = append(list, check.Text{Name: name, Body: string(b)})
+		}
+	}
+	return list
+}
+
+// history adds what the data folder knows of earlier runs of the same name, and
+// what its market sells.
+func (a *app) history(ctx context.Context, c *check.Case) error {
+	if _, err := os.Stat(filepath.Join(a.data, server.TokenName)); errors.Is(err, os.ErrNotExist) {
+		return nil // nothing has ever run here
+	}
+	cl, err := a.ensure(ctx, "")
+	if err != nil {
+		return err
+	}
+	var m api.Market
+	if err := cl.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		return err
+	}
+	for _, l := range m.Offers {
+		c.Offers = append(c.Offers, catalog.Listing{Offer: l.Offer, Quote: l.Quote, RuleSource: m.Clock.Name})
+	}
+	var all []api.Job
+	if err := cl.do(ctx, http.MethodGet, "/v1/jobs", nil, &all); err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(j api.Job) bool { return j.Name != c.Job.Name || !j.Closed })
+	slices.SortStableFunc(all, func(x, y api.Job) int { return cmp.Or(y.Submitted.Compare(x.Submitted), cmp.Compare(x.ID, y.ID)) })
+	for _, j := range all[:min(len(all), earlierRuns)] {
+		r, err := a.receipt(ctx, cl, j.ID)
+		if err != nil {
+			return err
+		}
+		c.Runs = append(c.Runs, earlier(r))
+	}
+	return nil
+}
+
+// earlier is what a receipt says to a check.
+func earlier(r receipt.Receipt) check.Run {
+	run := check.Run{Job: r.Job, State: r.State, Steps: r.Step, Checkpoints: r.Checkpoints, Interruptions: len(r.Interruptions)}
+	if r.Currency == money.USD {
+		run.CostUSD = catalog.Known(r.Cost.Float())
+	}
+	if r.FinishedMarket != nil {
+		run.Finished = *r.FinishedMarket
+	}
+	for _, t := range r.Tries {
+		if t.Begun == nil {
+			continue
+		}
+		run.Worked += t.Until.Sub(*t.Begun)
+		if t.Restored != "" && t.Last > t.First { // it went on, and came further; on the wall, as a program starts
+			run.Resumes = append(run.Resumes, time.Duration(float64(t.Begun.Sub(t.From))/max(1, r.MarketSpeed)))
+		}
+	}
+	for _, name := range []string{"gpu_utilisation", "gpu_utilization", "gpu_util", "utilisation", "utilization"} {
+		if v, ok := r.Metrics[name]; ok && v >= 0 && v <= 100 {
+			if v > 1 {
+				v /= 100
+			}
+			run.Utilisation = catalog.Known(v)
+			break
+		}
+	}
+	return run
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"scrimp/internal/check"
+	"scrimp/internal/receipt"
+	"scrimp/internal/spec"
+)
+
+func findings(t *testing.T, dir string, args ...string) (map[string]check.Finding, int) {
+	t.Helper()
+	out, errs, code := call(t, dir, append([]string{"check", "--json"}, args...)...)
+	var r check.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%d %v %s %s", code, err, out, errs)
+	}
+	all := map[string]check.Finding{}
+	for _, f := range r.Findings {
+		all[f.ID] = f
+	}
+	if r.OK != (code == 0) {
+		t.Errorf("ok is %v, exit status %d", r.OK, code)
+	}
+	return all, code
+}
+
+func TestACheckReadsJobProgramAndFactsAndItsExitStatusIsTheVerdict(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	write(t, work, "train.py", "import torch\nwith torch.autocast('cuda'):\n    pass\n")
+	write(t, work, "../secret.py", "EarlyStopping()\n")
+	bad := write(t, work, "job.yaml", "name: bert\ncommand: python train.py ../secret.py --accum 4\nresources: {accelerator: 'H100:8'}\n")
+	all, code := findings(t, dir, bad)
+	if code != 2 || all["budget"].Verdict != check.Fail || all["spot-proven"].Verdict != check.Fail {
+		t.Errorf("%d %+v", code, all)
+	}
+	if all["precision"].Verdict != check.Pass || all["precision"].Evidence != "train.py:2 `autocast`" {
+		t.Errorf("%+v", all["precision"])
+	}
+	if all["early-stopping"].Verdict != check.Warn {
+		t.Errorf("a file outside the work folder was read: %+v", all["early-stopping"])
+	}
+	good := write(t, work, "good.yaml", "name: bert\ncommand: python train.py\nwork: {time: 1h}\nbudget: $100\ncheckpoint: {dir: ck}\nresources: {accelerator: 'H100:8'}\n")
+	facts := write(t, work, "facts.yaml", "utilisation: 82%\nreviewed: 2026-11-02\npredictions_per_second: 120\nonnx: no\n")
+	all, code = findings(t, dir, good, "--facts", facts, "--fact", "onnx=yes")
+	if code != 0 || all["utilisation"].Verdict != check.Pass || all["onnx"].Verdict != check.Pass || all["prediction-cost"].Verdict != check.Pass {
+		t.Errorf("%d %+v", code, all)
+	}
+	all, _ = findings(t, dir, bad, "--force")
+	if all["spot-proven"].Verdict != check.Warn {
+		t.Errorf("%+v", all["spot-proven"])
+	}
+	for _, args := range [][]string{{"nowhere.yaml"}, {bad, "--fact", "colour=red"}, {bad, "--facts", "nowhere"}, {bad, "--facts", filepath.Join(work, "train.py")}, {facts}} {
+		if _, _, code := call(t, dir, append([]string{"check"}, args...)...); code != 1 {
+			t.Errorf("%v: %d", args, code)
+		}
+	}
+}
+
+func TestAReceiptSaysWhatWasProven(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	begun, again, idle := at.Add(2*time.Minute), at.Add(time.Hour+4*time.Minute), at.Add(3*time.Hour)
+	r := receipt.Receipt{
+		Job: "j", State: "succeeded", Step: 100, Checkpoints: 3, MarketSpeed: 2, Metrics: map[string]float64{"gpu_util": 63},
+		Tries: []receipt.Try{
+			{From: at, Begun: &begun, Until: at.Add(time.Hour), First: 0, Last: 60},
+			{From: at.Add(time.Hour), Begun: &again, Until: at.Add(2 * time.Hour), First: 50, Last: 100, Restored: "m-1"},
+			{From: at.Add(2 * time.Hour), Until: at.Add(2*time.Hour + time.Minute), Restored: "m-2"},
+			{From: at.Add(2 * time.Hour), Begun: &idle, Until: at.Add(3 * time.Hour), First: 100, Last: 100, Restored: "m-2"},
+		},
+	}
+	run := earlier(r)
+	if len(run.Resumes) != 1 || run.Resumes[0] != 2*time.Minute || run.Worked != 114*time.Minute || !run.Utilisation.OK || run.Utilisation.V != 0.63 || run.CostUSD.OK {
+		t.Errorf("%+v", run)
+	}
+	if p := programs(spec.Job{Command: "python ../x.py /etc/passwd.cfg"}, t.TempDir()); len(p) != 0 {
+		t.Errorf("%v", p)
+	}
+}

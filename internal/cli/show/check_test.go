@@ -1,0 +1,32 @@
+package show_test
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/check"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/golden"
+	"scrimp/internal/spec"
+)
+
+func report(t *testing.T) check.Report {
+	budget := amount("200")
+	return check.Check(check.Case{
+		Job: spec.Job{
+			Name: "bert", Command: "python train.py --bf16", Work: spec.Work{Time: spec.Duration(12 * time.Hour)}, Checkpoint: spec.Checkpoint{Dir: "checkpoints"}, Budget: spec.Budget{Dollars: &budget},
+			Resources: spec.Resources{Accelerator: "H100:8"}, Data: []spec.Data{{Path: "s3://corpus/tokens", Region: "us-east-1"}}, Team: "vision",
+		},
+		Now: now, Offers: offers(t).Listings, Facts: map[string]string{"quantised": "int8", "pruning": "no", "predictions_per_second": "120"},
+		Runs: []check.Run{{Job: "bert-1", State: "succeeded", Steps: 300, Checkpoints: 12, Resumes: []time.Duration{40 * time.Second}, Utilisation: catalog.Known(0.43), Finished: now.Add(-100 * time.Hour)}},
+	})
+}
+
+func TestAChecklistIsPrintedWithEvidenceAndMend(t *testing.T) {
+	r := report(t)
+	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
+		golden.Check(t, "check."+width+".txt", show.Checklist(r, p))
+	}
+	golden.JSON(t, "json/checklist.json", r)
+}
