@@ -76,7 +76,7 @@ func (a *app) estimateCmd() *cobra.Command {
 	var f estimateFlags
 	cmd := &cobra.Command{
 		Use:   "estimate --model WHAT",
-		Short: "Say what a training run needs before it is paid for: memory, throughput, time, dollars",
+		Short: "Say what a training run needs: memory, time and dollars", GroupID: groupMoney,
 		Long: `Estimates memory by component, throughput, time and dollars of a training run, each with a range that
 holds what is measured in four of five cases, and a sentence that says where it comes from.
 
