@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo build test check sim fuzz bench bench-estimate golden
+.PHONY: help demo build test check sim fuzz bench bench-estimate bench-server golden
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -45,6 +45,10 @@ bench: ## benchmarks of the core, the checkpoints and the agent
 
 bench-estimate: ## how wrong estimates are, against baselines: needs ../shared/data/estimate
 	@$(GO) test ./internal/estimate -count 1 -run TestBench -show
+
+JOBS ?= 1000000
+bench-server: ## the store at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000
+	$(GO) test -run '^$$' -bench 'Append|Resident' -benchtime 1x -timeout 60m ./internal/store -jobs $(JOBS)
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
