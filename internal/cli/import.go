@@ -31,7 +31,7 @@ func (a *app) importCmd() *cobra.Command {
 				}
 				a.notef("not carried over: %s:%d `%s` %s\n", args[0], l.Line, l.Field, l.Why)
 			}
-			return a.writeNew(file, r.YAML)
+			return a.writeNew(file, r.YAML, nil)
 		}}
 	cmd.Flags().StringVarP(&file, "output", "o", "job.yaml", "`file` to write")
 	return cmd

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/show"
 	"scrimp/internal/scaffold"
 )
 
 func (a *app) initCmd() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder", Args: takes("[FOLDER]"), GroupID: groupRun, ValidArgsFunction: completeFolder,
-		Long: "Looks at the files of a folder and writes a first job file there. What it guessed stands in comments. It overwrites nothing." + plainExit,
+		Long: "Looks at the files of a folder and writes a first job file there: how the program is started and its packages installed, where it saves, how it prints its progress. It runs nothing and overwrites nothing. Each guess is told with what it was made of, and stands in the file as a comment." + plainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			folder := "."
 			if len(args) == 1 {
@@ -24,14 +25,15 @@ func (a *app) initCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.writeNew(filepath.Join(folder, file), scaffold.Look(os.DirFS(abs), filepath.Base(abs)))
+			d := scaffold.Look(os.DirFS(abs), filepath.Base(abs))
+			return a.writeNew(filepath.Join(folder, file), d.YAML, d.Guesses)
 		}}
-	cmd.Flags().StringVarP(&file, "output", "o", "job.yaml", "`file` to write")
+	cmd.Flags().StringVarP(&file, "output", "o", "job.yaml", "`file` to write, in the folder")
 	return cmd
 }
 
 // writeNew writes a file that does not exist yet.
-func (a *app) writeNew(path string, text []byte) error {
+func (a *app) writeNew(path string, text []byte, guesses []scaffold.Guess) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%s exists already: name another with -o", path)
@@ -44,8 +46,8 @@ func (a *app) writeNew(path string, text []byte) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if a.json {
-		return a.print(map[string]string{"file": path})
+		return a.print(show.Written{File: path, Guesses: guesses})
 	}
-	a.printf("Wrote %s. scrimp plan %s says what it would cost.\n", path, path)
+	a.printf("%s", show.Written{File: path, Guesses: guesses}.Text(a.place()))
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/scaffold"
 	"scrimp/internal/size"
 )
 
@@ -117,12 +118,21 @@ func verified() api.Verified {
 	return api.Verified{OK: true, Events: 103, Postings: 111, Head: ledger.Hash{0xc0, 0xff, 0xee}, Jobs: 1, Cost: amount("1.414412345678"), Currency: money.USD}
 }
 
+func written() show.Written {
+	return show.Written{File: "job.yaml", Guesses: []scaffold.Guess{
+		{Field: "setup", Value: "python3 -m pip install -r requirements.txt", Why: "requirements.txt is here"},
+		{Field: "command", Value: "exec torchrun --standalone --nproc_per_node=gpu train.py", Why: "train.py because of its name, it imports torch; it uses torch.distributed, so torchrun starts a process for each accelerator"},
+		{Field: "progress.pattern", Value: `step (?P<step>\d+)/(?P<total>\d+) loss (?P<loss>[^\s,;|)}%\]]+)`, Why: "train.py prints step {step}/{total} loss {loss}"},
+	}}
+}
+
 // pages is everything that is printed, by name.
 func pages(p show.Place) map[string]string {
 	out := map[string]string{
 		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": show.Market(sale(), p), "market-none": show.Market(api.Market{Clock: sale().Clock}, p),
 		"explain": show.Explain(decisions(), money.USD, p), "server": show.Server(server(), p), "doctor": show.Doctor(checks(), p),
 		"ledger": show.Verified(verified(), p), "ledger-wrong": show.Verified(api.Verified{Problem: "event 7 posts 3 to the job's account, the book holds 4"}, p), "next": show.Next("bert"),
+		"init": written().Text(p),
 	}
 	var lines, status strings.Builder
 	for _, j := range jobs() {
@@ -163,7 +173,7 @@ func TestNoLineIsWiderThanItsTerminal(t *testing.T) {
 func TestWhatAProgramReads(t *testing.T) {
 	for name, v := range map[string]any{
 		"job": jobs()[0], "job-new": jobs()[1], "job-done": jobs()[3], "market": sale(), "decision": decisions()[0], "decision-waits": decisions()[1],
-		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "check": checks()[1], "ledger": verified(),
+		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "init": written(), "check": checks()[1], "ledger": verified(),
 		"exec": show.Exec(api.ExecResult{Output: []byte("hello\n\xff"), Exit: 3}), "problem": api.Problem{Title: "job bert is not known", Status: 404, Mend: "scrimp jobs lists them"},
 	} {
 		golden.JSON(t, "json/"+name+".json", v)

@@ -1,0 +1,33 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"scrimp/internal/draw"
+	"scrimp/internal/scaffold"
+)
+
+// Written is a job file that was written, as --json has it.
+type Written struct {
+	File    string           `json:"file"`
+	Guesses []scaffold.Guess `json:"guesses,omitempty"`
+}
+
+// Text says what was guessed, and from what.
+func (w Written) Text(p Place) string {
+	var b strings.Builder
+	b.WriteString(draw.Wrap("", fmt.Sprintf("Wrote %s. scrimp plan %s says what it would cost.", w.File, w.File), p.width()))
+	widest := 0
+	for _, g := range w.Guesses {
+		widest = max(widest, len(g.Field))
+	}
+	if len(w.Guesses) > 0 {
+		b.WriteString("Guessed, have a look at them:\n")
+	}
+	for _, g := range w.Guesses {
+		b.WriteString(draw.Wrap(fmt.Sprintf("  %-*s  ", widest, g.Field), g.Value, p.width()))
+		b.WriteString(draw.Wrap(fmt.Sprintf("  %-*s  ", widest, ""), "("+g.Why+")", p.width()))
+	}
+	return b.String()
+}

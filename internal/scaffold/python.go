@@ -1,0 +1,238 @@
+package scaffold
+
+import (
+	"regexp"
+	"strings"
+)
+
+// call is a call in a Python text.
+type call struct {
+	name string
+	args []string // as they stand, without space around them
+	then string   // what follows the closing bracket, to the end of the line
+}
+
+// calls finds the calls of functions with these names, in order of the text.
+func calls(text string, names ...string) []call {
+	var list []call
+	find := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\(`)
+	for _, at := range find.FindAllStringSubmatchIndex(text, -1) {
+		line := text[strings.LastIndexByte(text[:at[0]], '\n')+1 : at[0]]
+		if strings.Contains(line, "#") || strings.HasSuffix(strings.TrimSpace(line), "def") {
+			continue
+		}
+		if args, end, ok := arguments(text, at[1]); ok {
+			then, _, _ := strings.Cut(text[end:], "\n")
+			list = append(list, call{text[at[2]:at[3]], args, then})
+		}
+	}
+	return list
+}
+
+// arguments splits what stands from i on to the bracket that closes it.
+func arguments(text string, i int) (args []string, end int, ok bool) {
+	depth, begin := 0, i
+	add := func(to int) {
+		if a := strings.TrimSpace(text[begin:to]); a != "" {
+			args = append(args, a)
+		}
+		begin = to + 1
+	}
+	for i < len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\'':
+			_, next, ok := literal(text, i)
+			if !ok {
+				return nil, 0, false
+			}
+			i = next
+			continue
+		case c == '#':
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+			continue
+		case c == '(' || c == '[' || c == '{':
+			depth++
+		case c == ')' && depth == 0:
+			add(i)
+			return args, i + 1, true
+		case c == ')' || c == ']' || c == '}':
+			depth--
+		case c == ',' && depth == 0:
+			add(i)
+		}
+		i++
+	}
+	return nil, 0, false
+}
+
+// literal reads a string literal that begins with its quote at i, and says where it ends.
+func literal(text string, i int) (content string, end int, ok bool) {
+	quote := text[i : i+1]
+	if strings.HasPrefix(text[i:], strings.Repeat(quote, 3)) {
+		quote = strings.Repeat(quote, 3)
+	}
+	begin := i + len(quote)
+	for i = begin; i < len(text); i++ {
+		switch {
+		case text[i] == '\\':
+			i++
+		case strings.HasPrefix(text[i:], quote):
+			return text[begin:i], i + len(quote), true
+		case text[i] == '\n' && len(quote) == 1:
+			return "", 0, false
+		}
+	}
+	return "", 0, false
+}
+
+// part is a piece of a text that a program prints: what is fixed, or an expression.
+type part struct {
+	text string
+	expr bool
+	wide bool // it may be printed behind spaces
+}
+
+var prefix = regexp.MustCompile(`^[fFrRbBuU]{0,2}["']`)
+
+// parts takes a printed argument apart: string literals, with what their braces
+// or percent signs stand for, and expressions. rest are the further arguments,
+// which a logger fills in.
+func parts(arg string, rest []string) []part {
+	var list []part
+	i, formatted := 0, false
+	for {
+		m := prefix.FindString(arg[i:])
+		if m == "" {
+			break
+		}
+		content, end, ok := literal(arg, i+len(m)-1)
+		if !ok {
+			break
+		}
+		if strings.ContainsAny(m, "fF") {
+			list = append(list, braces(content, nil)...)
+		} else {
+			list = append(list, part{text: content})
+			formatted = true
+		}
+		i = len(arg) - len(strings.TrimLeft(arg[end:], " \t\n")) // the next literal is a part of this one
+		if i >= len(arg) {
+			break
+		}
+	}
+	if len(list) == 0 {
+		return []part{{text: arg, expr: true}}
+	}
+	after := strings.TrimSpace(arg[i:])
+	if !formatted {
+		return list
+	}
+	whole := ""
+	for _, p := range list {
+		whole += p.text
+	}
+	switch {
+	case strings.HasPrefix(after, ".format("):
+		if args, _, ok := arguments(after, len(".format(")); ok {
+			return braces(whole, args)
+		}
+	case strings.HasPrefix(after, "%"):
+		after = strings.TrimSpace(after[1:])
+		if strings.HasPrefix(after, "(") {
+			if args, _, ok := arguments(after, 1); ok {
+				return percents(whole, args)
+			}
+		}
+		return percents(whole, []string{after})
+	case after == "" && len(rest) > 0 && percent.MatchString(whole):
+		return percents(whole, rest)
+	}
+	return list
+}
+
+// braces takes apart a text with {expression:form}; args fill in {} and {0}.
+func braces(s string, args []string) []part {
+	var list []part
+	fixed, next := "", 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case strings.HasPrefix(s[i:], "{{") || strings.HasPrefix(s[i:], "}}"):
+			fixed += s[i : i+1]
+			i++
+		case s[i] == '{':
+			depth, j := 0, i
+			for ; j < len(s); j++ {
+				if s[j] == '{' {
+					depth++
+				} else if s[j] == '}' {
+					if depth--; depth == 0 {
+						break
+					}
+				}
+			}
+			if j >= len(s) {
+				return append(list, part{text: fixed})
+			}
+			list = append(list, part{text: fixed})
+			fixed = ""
+			expr, wide := s[i+1:j], false
+			if m := regexp.MustCompile(`^(.*?)(=)?(![rsa])?(:[^:\]]*)?$`).FindStringSubmatch(expr); m != nil {
+				if m[2] != "" { // {name=} prints the name too
+					list = append(list, part{text: m[1] + "="})
+				}
+				expr, wide = m[1], width.MatchString(m[4])
+			}
+			if args != nil {
+				k := next
+				switch {
+				case expr == "":
+					next++
+				case strings.Trim(expr, "0123456789") == "":
+					k = 0
+					for _, c := range expr {
+						k = min(10*k+int(c-'0'), len(args))
+					}
+				default:
+					k = len(args)
+					for n, a := range args {
+						if value, ok := strings.CutPrefix(a, expr+"="); ok {
+							args[n], k = value, n
+						}
+					}
+				}
+				if k < len(args) {
+					expr = args[k]
+				}
+			}
+			list = append(list, part{strings.TrimSpace(expr), true, wide})
+			i = j
+		default:
+			fixed += s[i : i+1]
+		}
+	}
+	return append(list, part{text: fixed})
+}
+
+// width finds a least width in {:5d} and %5d.
+var width = regexp.MustCompile(`^[:%][-+<>^=]*[1-9]`)
+
+var percent = regexp.MustCompile(`%[-+ 0#]*\d*(?:\.\d+)?[diufeEgGsrx]`)
+
+// percents takes apart a text with %d and the like.
+func percents(s string, args []string) []part {
+	var list []part
+	for k := 0; ; k++ {
+		at := percent.FindStringIndex(s)
+		if at == nil {
+			return append(list, part{text: strings.ReplaceAll(s, "%%", "%")})
+		}
+		expr := ""
+		if k < len(args) {
+			expr = args[k]
+		}
+		list = append(list, part{text: strings.ReplaceAll(s[:at[0]], "%%", "%")}, part{expr, true, width.MatchString(s[at[0]:at[1]])})
+		s = s[at[1]:]
+	}
+}
