@@ -38,6 +38,19 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 		return
 	}
 	m.wakeAt(j, a.From.Add(m.cfg.BootLimit))
+	if at, limited := j.brokeAt(m.now); limited {
+		m.wakeAt(j, at)
+	}
+}
+
+// brokeAt returns when the budget of a job is used up whose machine boots: there is nothing to save.
+func (j *Job) brokeAt(now time.Time) (time.Time, bool) {
+	a := j.live()
+	if t := j.Terms; !t.HasBudget || t.DeadlineFirst || a == nil || len(a.Rates) == 0 {
+		return time.Time{}, false
+	}
+	d, ok := a.Rates[len(a.Rates)-1].Rate.Buys(j.Terms.Budget.Sub(j.Spent(now)))
+	return now.Add(d), ok
 }
 
 // closed reports whether r is an instance that has ended and is paid for: the

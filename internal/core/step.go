@@ -175,9 +175,17 @@ func (m *Machine) due(out *Outcome) {
 		w.job.Wake = time.Time{}
 		switch {
 		case w.job.State == Queued && w.job.place.in != nil:
-			if m.room() && !m.elsewhere(w.job) {
+			_, over := w.job.over(m.now)
+			switch {
+			case over && !m.elsewhere(w.job):
 				m.queue.remove(w.job)
 				m.try(out, w.job)
+			case m.room(): // in its turn, which may not come yet
+				m.queue.remove(w.job)
+				m.queue.add(w.job)
+				fallthrough
+			default:
+				m.overAt(w.job)
 			}
 		default:
 			m.review(out, w.job)
@@ -185,8 +193,7 @@ func (m *Machine) due(out *Outcome) {
 	}
 }
 
-// elsewhere reports whether the log that is replayed decided nothing for j here,
-// as the one of a release that woke its jobs at other times.
+// elsewhere reports whether the log that is replayed decided nothing for j here.
 func (m *Machine) elsewhere(j *Job) bool {
 	return m.replays && (len(m.replay) == 0 || m.replay[0].Job != j.ID)
 }
@@ -198,11 +205,33 @@ func (m *Machine) consider(out *Outcome) {
 			return
 		}
 		j, ok := m.queue.next()
+		if m.replays {
+			j, ok = m.recorded(j)
+		}
 		if !ok {
 			return
 		}
 		m.try(out, j)
 	}
+}
+
+// recorded returns the job that the log decided about next. It is j, the most
+// urgent, unless a release wrote the log that took them in another order.
+func (m *Machine) recorded(j *Job) (*Job, bool) {
+	if len(m.replay) > 0 && j != nil && m.replay[0].Job == j.ID {
+		return j, true
+	}
+	if j != nil {
+		m.queue.add(j)
+	}
+	if len(m.replay) == 0 {
+		return nil, false
+	}
+	if j = m.jobs[m.replay[0].Job]; j == nil || j.place.in == nil {
+		return nil, false
+	}
+	m.queue.remove(j)
+	return j, true
 }
 
 func (m *Machine) room() bool { return len(m.running) < m.cfg.MaxRunning }
@@ -269,9 +298,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		m.queue.tried(j)
 		m.wakeAt(j, d.Again)
 		m.cooled(j, d)
-		if j.Terms.WallClock > 0 && !j.Began.IsZero() {
-			m.wakeAt(j, j.Began.Add(j.Terms.WallClock))
-		}
+		m.overAt(j)
 		return
 	}
 	o := m.offers[d.Take]
@@ -476,6 +503,14 @@ func (m *Machine) review(out *Outcome, j *Job) {
 			m.terminate(out, a, "boot_limit")
 			return
 		}
+		if at, limited := j.brokeAt(m.now); limited {
+			if !at.After(m.now) {
+				a.End = "moved"
+				m.terminate(out, a, string(policy.BudgetSpent))
+				return
+			}
+			m.wakeAt(j, at)
+		}
 		m.wakeAt(j, limit)
 	case a.Draining || a.Phase == Leaving:
 		if m.now.Before(a.DrainBy) {
@@ -596,4 +631,12 @@ func (m *Machine) requeue(j *Job, why string) {
 		m.release(j)
 	}
 	m.queue.add(j)
+	m.overAt(j)
+}
+
+// overAt wakes a job that waits when its wall clock runs out.
+func (m *Machine) overAt(j *Job) {
+	if j.Terms.WallClock > 0 && !j.Began.IsZero() {
+		m.wakeAt(j, j.Began.Add(j.Terms.WallClock))
+	}
 }

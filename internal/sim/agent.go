@@ -31,6 +31,9 @@ type agent struct {
 	before   time.Duration // between the last save and this one
 	noticed  bool
 	want     int64 // step at the notice
+	left     int64 // step at which it was told to leave
+	failed   *failure
+	kept     string // where its outputs are
 }
 
 // boot starts the agent on a new instance.
@@ -87,7 +90,7 @@ func (a *agent) begin() {
 	a.answered = w.now
 	if f, ok := a.failure(); ok && f.setup {
 		w.failed[job.id]++
-		a.over = true
+		a.over, a.failed = true, &f
 		a.end("setup", f.exit, 0, false)
 		return
 	}
@@ -150,7 +153,7 @@ func (a *agent) reach() {
 			if f, ok := a.failure(); ok && step >= f.step {
 				a.w.failed[a.job.id]++
 				a.w.saw("program fails")
-				a.over = true
+				a.over, a.failed = true, &f
 				a.end("failed", f.exit, step, false)
 			}
 		}
@@ -160,9 +163,9 @@ func (a *agent) reach() {
 // end says how the program ended, after keeping its outputs.
 func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	outputs, text := "", ""
-	if a.job.outputs && a.holds() {
+	if a.job.outputs && a.holds() && (!a.began.IsZero() || reason == "setup") {
 		outputs = "outputs/" + a.i.key
-		a.w.outputs[a.job.id] = outputs
+		a.w.outputs[a.job.id], a.kept = outputs, outputs
 		if a.w.plant == PlantNoOutputs {
 			outputs = ""
 		}
@@ -173,6 +176,9 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 		if a.w.plant == PlantNoMask {
 			text = "login with TOKEN=" + a.job.secret + " failed"
 		}
+	}
+	if reason == "failed" && a.w.plant == PlantRetryAll {
+		exit = 75
 	}
 	a.say(func(n int64) core.Body {
 		return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: reason, Exit: exit, Step: step, Saved: saved, Outputs: outputs, Error: text}
@@ -359,6 +365,7 @@ func (a *agent) drain(reason string) {
 		return
 	}
 	step := a.step()
+	a.left = step
 	switch {
 	case a.began.IsZero():
 		a.over = true

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"scrimp/internal/core"
-	"scrimp/internal/market"
 )
 
 // happens does what a scenario lets happen at a time.
@@ -121,10 +120,7 @@ func (s *stage) happens(words []string, line string) error {
 		w.sweep()
 	case "orphan": // orphan ZONE: a machine with our tag that nobody asked for
 		z := w.zone(a.first())
-		w.launchN++
-		i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: "ghost.1", offer: z.offer, from: w.now, segments: []market.Segment{{From: w.now, Rate: z.rate}}}
-		w.instances[i.id], w.byKey[i.key] = i, i
-		w.order = append(w.order, i)
+		i := w.orphan(z)
 		s.line("provider", "rents %s, and nobody asked for it", i.id)
 	case "sleep": // sleep 3h: the laptop's lid is closed
 		d, err := time.ParseDuration(a.first())

@@ -68,6 +68,7 @@ type script struct {
 	unlisted map[string]bool // instances that the provider's inventory leaves out
 	dies     string          // kind of action before which the server dies next
 	away     time.Duration   // for how long it does, at least
+	still    bool            // nothing happens but the events that the scenario names
 	silent   time.Duration   // without word from an agent before the server says so; 0: never
 }
 

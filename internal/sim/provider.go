@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"scrimp/internal/core"
@@ -12,6 +13,9 @@ import (
 
 // act does an action in the simulated world, with its faults.
 func (w *World) act(a core.Action) {
+	if w.script != nil && w.script.still {
+		return
+	}
 	switch a := a.(type) {
 	case core.Launch:
 		w.launch(a)
@@ -25,7 +29,7 @@ func (w *World) act(a core.Action) {
 			d += 3 * time.Minute
 		}
 		w.after(d, func() {
-			if i := w.instances[a.Instance]; i != nil {
+			if i := w.instances[strings.TrimSuffix(a.Instance, "-again")]; i != nil {
 				w.end(i, "terminated")
 				w.endTold(i)
 			}
@@ -82,8 +86,12 @@ func (w *World) launch(a core.Launch) {
 		w.after(w.script.pending, func() { w.grant(a, z, spot) })
 		return
 	}
-	if w.plant == PlantSlowFirm && !spot {
-		w.after(time.Hour, func() { w.grant(a, z, spot) })
+	delay := w.firmDelay
+	if w.plant == PlantSlowFirm {
+		delay += time.Hour
+	}
+	if !spot && delay > 0 {
+		w.after(delay, func() { w.grant(a, z, spot) })
 		return
 	}
 	w.grant(a, z, spot)
@@ -135,11 +143,11 @@ func (w *World) answer(i *instance) {
 	switch {
 	case w.script != nil && w.script.unheard > 0:
 		w.script.unheard--
-		w.after(2*time.Minute, w.sweep)
+		w.askAgain(i)
 		return
 	case w.chance(w.faults.LoseAnswer):
 		w.saw("fault answer lost × launch")
-		w.after(2*time.Minute, w.sweep)
+		w.askAgain(i)
 		return
 	case w.chance(w.faults.Late):
 		w.saw("fault late × launch")
@@ -153,6 +161,17 @@ func (w *World) answer(i *instance) {
 		}
 		if !i.running() {
 			w.endTold(i)
+		}
+	})
+}
+
+// askAgain is what the shell does about a launch that is not answered: it looks
+// at what runs, and asks with the same key where that was not it.
+func (w *World) askAgain(i *instance) {
+	w.after(2*time.Minute, func() {
+		w.sweep()
+		if a, ok := w.m.Attempt(i.key); ok && a.Phase == core.Asked && w.up {
+			w.launch(core.Launch{Job: a.Job, Attempt: a.ID, Offer: a.Offer})
 		}
 	})
 }
@@ -183,6 +202,12 @@ func (w *World) end(i *instance, cause string) {
 func (w *World) endTold(i *instance) {
 	if i.running() || w.up && !w.m.Awaits(i.id) {
 		return
+	}
+	if again := i.id + "-again"; w.plant == PlantBilledTwice && w.up && w.m.Knows(again) {
+		w.step(core.InstanceEnded{Instance: again, Until: i.until, Cause: i.cause, Bill: slices.Clone(i.bill)})
+	}
+	if w.up && !w.m.Knows(i.id) {
+		w.saw("given up, then billed")
 	}
 	ok := w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
 	if ok && w.chance(w.faults.Twice) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -140,15 +141,17 @@ func hms(d time.Duration) string {
 func (s *stage) run(limit time.Duration) {
 	w := s.w
 	if !s.ran {
-		w.step(core.Configured{Config: s.cfg})
-		w.quotes()
-		w.after(time.Minute, s.looks)
+		if !w.script.still {
+			w.step(core.Configured{Config: s.cfg})
+			w.quotes()
+			w.after(time.Minute, s.looks)
+		}
 		s.ran = true
 	}
 	end := w.now.Add(limit)
 	for len(w.heap) > 0 && !w.heap[0].at.After(end) {
 		w.next()
-		if w.up && s.todo == 0 && len(w.jobs) > 0 && w.m.Quiet() && w.allTold() {
+		if w.up && s.todo == 0 && (len(w.jobs) > 0 || w.script.still) && w.m.Quiet() && w.allTold() {
 			return
 		}
 	}
@@ -174,4 +177,32 @@ func (s *stage) looks() {
 		}
 	}
 	w.after(time.Minute, s.looks)
+}
+
+// keepLife writes a drawn life as a scenario: its events as the core took them,
+// fed to a core around which nothing happens by itself. It tells the same story
+// as long as the core does, whatever later becomes of how lives are drawn.
+func keepLife(t *testing.T, w *World, name string) {
+	t.Helper()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Seed %d", w.seed)
+	for _, broken := range w.Broken {
+		fmt.Fprintf(&b, "\n# %s", broken)
+	}
+	b.WriteString("\nstill\n")
+	for _, l := range w.log {
+		var e core.Event
+		if err := json.Unmarshal(l.event, &e); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "at %v event %s\n", e.At.Sub(epoch), l.event)
+	}
+	b.WriteString("run until done\n")
+	story, _, err := tellStory(b.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("testdata/scenario", name+".txt"), []byte(b.String()+"----\n"+story), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -52,6 +52,9 @@ func (s *stage) command(line string) error {
 			}
 		})
 		return nil
+	case "still": // nothing happens but the events that the scenario names
+		s.w.script.still = true
+		do = func() error { return nil }
 	case "run":
 		do = func() error {
 			a.plain = nil

@@ -15,6 +15,7 @@ import (
 var (
 	seeds = flag.Int("seeds", 300, "how many lives to simulate")
 	first = flag.Int("first", 0, "the first seed")
+	keep  = flag.String("keep", "", "write the life to testdata/scenario/NAME.txt: its events, and what the core made of them")
 )
 
 // actions are all that the core can ask for.
@@ -24,7 +25,20 @@ var actions = []string{"launch", "terminate", "drain", "notify"}
 var strikes = []string{
 	"refused × launch", "answer lost × launch", "late × launch", "twice × launch", "never boots × launch", "crash before act × launch",
 	"late × terminate", "crash before act × terminate", "late × drain", "crash before act × drain", "crash before act × notify",
-	"twice × message", "twice × instance_ended", "silent × agent",
+	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving",
+}
+
+// ends are the reasons for which a job can be over.
+var ends = []string{
+	"completed", "target_reached", "budget_spent", "gpu_hours_spent", "wall_clock", "plateau", "diverged", "machine_idle",
+	"cancelled_by_user", "stopped_by_user", "exit", "setup_failed",
+}
+
+// moments are what else every run of the seeds must have met.
+var moments = []string{
+	"notice", "interruption", "deadline promised", "guard diverged", "guard plateau", "guard target_reached", "stopped with a checkpoint",
+	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
+	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan",
 }
 
 func TestInvariants(t *testing.T) {
@@ -33,7 +47,7 @@ func TestInvariants(t *testing.T) {
 		seed := uint64(*first + n)
 		w := Run(seed, PlantNone)
 		for _, b := range w.Broken {
-			t.Errorf("%s\nrepeat: go test ./internal/sim -run TestInvariants -first %d -seeds 1", b, seed)
+			t.Errorf("%s\nrepeat: go test ./internal/sim -run TestInvariants -first %d -seeds 1\nkeep:   the same with -keep NAME, which writes testdata/scenario/NAME.txt", b, seed)
 		}
 		if n%4 == 0 || len(w.Broken) > 0 {
 			if again := Run(seed, PlantNone); !bytes.Equal(w.Story.Bytes(), again.Story.Bytes()) {
@@ -42,6 +56,9 @@ func TestInvariants(t *testing.T) {
 		}
 		for what, count := range w.Seen {
 			seen[what] += count
+		}
+		if *keep != "" {
+			keepLife(t, w, *keep)
 		}
 		if t.Failed() {
 			t.Log(w.Story.String())
@@ -63,43 +80,69 @@ func TestInvariants(t *testing.T) {
 			need("event " + k)
 		}
 	}
-	for _, a := range actions {
-		need("action " + a)
-	}
-	for _, s := range strikes {
-		need("fault " + s)
-	}
-	for _, what := range []string{"notice", "interruption", "deadline promised"} {
-		need(what)
+	for _, c := range []struct {
+		kind  string
+		cells []string
+	}{{"action ", actions}, {"fault ", strikes}, {"ended ", ends}, {"", moments}} {
+		for _, what := range c.cells {
+			need(c.kind + what)
+		}
 	}
 	t.Logf("what %d lives met:\n%s", *seeds, table.String())
 }
 
+// plants names for each planted fault the properties of which one must notice,
+// and a seed near one that does, so that the search is short.
+var plants = map[Plant]struct {
+	properties string
+	from       uint64
+}{
+	PlantNoKey:       {"rented twice", 0},
+	PlantNoSweep:     {"leaked|money|unfinished", 0},
+	PlantNoRedo:      {"unfinished|leaked", 0},
+	PlantDecideNew:   {"replay", 0},
+	PlantDropBill:    {"chain|money|sums", 0},
+	PlantDeaf:        {"work", 0},
+	PlantTwiceHeard:  {"work", 0},
+	PlantLateHeard:   {"work", 0},
+	PlantNoFence:     {"work", 305},
+	PlantNoTick:      {"guard|deadline|budget", 0},
+	PlantMute:        {"guard", 0},
+	PlantBusy:        {"guard", 0},
+	PlantDeafProgram: {"guard|work", 0},
+	PlantSlowFirm:    {"deadline", 345},
+	PlantFirmInTime:  {"deadline", 80},
+	PlantDearer:      {"budget", 120},
+	PlantOwner:       {"sums", 0},
+	PlantNoMask:      {"secret", 0},
+	PlantNoOutputs:   {"outputs", 0},
+	PlantOrder:       {"order", 0},
+	PlantNoMax:       {"price", 0},
+	PlantRetryAll:    {"retry", 0},
+	PlantBilledTwice: {"money", 0},
+}
+
 // TestPlantedFaultsAreCaught breaks one thing at a time and names the property that notices.
 func TestPlantedFaultsAreCaught(t *testing.T) {
-	for plant, property := range map[Plant]string{
-		PlantNoKey:      "rented twice",
-		PlantNoSweep:    "leaked|unfinished",
-		PlantNoRedo:     "unfinished|leaked",
-		PlantDecideNew:  "replay",
-		PlantDropBill:   "chain|money|sums",
-		PlantDeaf:       "work",
-		PlantTwiceHeard: "work",
-	} {
+	const lives = 400
+	for _, plant := range slices.Sorted(maps.Keys(plants)) {
 		t.Run(string(plant), func(t *testing.T) {
 			caught := map[string]int{}
-			for seed := range uint64(200) {
+			for n := range uint64(lives) {
+				seed := plants[plant].from + n
 				for _, b := range Run(seed, plant).Broken {
 					name, _, _ := strings.Cut(b, ":")
-					caught[name]++
+					if caught[name]++; caught[name] == 1 {
+						t.Logf("seed %d: %s", seed, b)
+					}
 				}
-				for _, name := range strings.Split(property, "|") {
+				for _, name := range strings.Split(plants[plant].properties, "|") {
 					if caught[name] > 0 {
 						return
 					}
 				}
 			}
-			t.Errorf("200 lives with %s and nobody noticed; wanted %q, saw %v", plant, property, slices.Sorted(maps.Keys(caught)))
+			t.Errorf("%d lives with %s and nobody noticed; wanted %q, saw %v", lives, plant, plants[plant].properties, slices.Sorted(maps.Keys(caught)))
 		})
 	}
 }

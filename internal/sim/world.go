@@ -50,12 +50,6 @@ const (
 	PlantFirmInTime  Plant = "no-on-demand"     // nothing on-demand is ever shown to the server
 )
 
-// Log is the durable part of the world: what a restart reads.
-type logged struct {
-	event     json.RawMessage
-	decisions json.RawMessage
-}
-
 // World is one simulated life of a job or a few.
 type World struct {
 	seed  uint64
@@ -88,6 +82,8 @@ type World struct {
 	leave     time.Duration // an agent without a server for so long leaves; 0: never
 	asleep    time.Time     // until then timers do not fire
 	skew      time.Duration // how far the server's clock is ahead
+	firmDelay time.Duration // how long a machine on-demand is being granted
+	away      time.Duration // how long the server was away, in all
 
 	// watch is shown each step, where it is set.
 	watch func(core.Event, core.Outcome)
@@ -265,7 +261,12 @@ func (w *World) write(e core.Event, out core.Outcome) {
 	if err != nil {
 		panic(err)
 	}
-	w.log = append(w.log, logged{ej, dj})
+	for _, j := range w.jobs {
+		if j.secret != "" && bytes.Contains(ej, []byte(j.secret)) {
+			w.breaks("secret: the log has the value of %s's secret, in %s", j.id, e.Body.Kind())
+		}
+	}
+	w.log = append(w.log, logged{event: ej, decisions: dj})
 }
 
 func (w *World) schedule(wake time.Time) {
@@ -288,92 +289,6 @@ func (w *World) schedule(wake time.Time) {
 	})
 }
 
-// crash kills the server; it comes back after that time from what is durable.
-func (w *World) crash(away time.Duration) {
-	before, err := w.m.Snapshot()
-	if err != nil {
-		panic(err)
-	}
-	durable := !w.keeps || uint64(len(w.log)) == w.m.Seq()
-	w.up = false
-	w.tell("server dies")
-	if w.script != nil {
-		w.script.dies = ""
-		away = max(away, w.script.away)
-	}
-	w.after(away, func() { w.restart(before, durable) })
-}
-
-// restart builds the machine again from the snapshot and the log after it, and
-// does again what was asked for and is not answered.
-func (w *World) restart(before json.RawMessage, durable bool) {
-	m, from := core.New(), 0
-	if w.snap != nil && w.chance(0.5) {
-		var err error
-		if m, err = core.Restore(w.snap); err != nil {
-			w.breaks("restart: %v", err)
-			return
-		}
-		from = w.snapAt
-	}
-	var wake time.Time
-	for _, l := range w.log[from:] {
-		var e core.Event
-		var d []core.Decision
-		if err := json.Unmarshal(l.event, &e); err != nil {
-			w.breaks("restart reads event: %v", err)
-			return
-		}
-		if err := json.Unmarshal(l.decisions, &d); err != nil {
-			w.breaks("restart reads decisions: %v", err)
-			return
-		}
-		if w.plant == PlantDecideNew {
-			d = nil
-		}
-		wake = m.Replay(e, d).Wake
-	}
-	again, err := m.Snapshot()
-	if err != nil {
-		panic(err)
-	}
-	if durable && !bytes.Equal(before, again) {
-		w.breaks("replay: a restart gives another state than the one that was lost")
-	}
-	w.m, w.up, w.tick = m, true, time.Time{}
-	w.tell("server is back after %d events", len(w.log))
-	if wake.IsZero() || wake.Before(w.now) {
-		wake = w.now
-	}
-	w.schedule(wake)
-	if w.plant != PlantNoRedo {
-		for _, a := range m.Pending() {
-			w.act(a)
-		}
-	}
-	w.sweep()
-	w.quotes()
-}
-
-// sweep shows the core all that runs.
-func (w *World) sweep() {
-	if w.plant == PlantNoSweep {
-		return
-	}
-	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
-	for _, i := range w.order {
-		if i.running() && !w.unlisted(i) {
-			b.Running = append(b.Running, core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from})
-		}
-	}
-	for _, i := range w.order {
-		if !i.running() && w.up && w.m.Awaits(i.id) {
-			w.endTold(i)
-		}
-	}
-	w.step(b)
-}
-
 func (w *World) provider() string {
 	if w.calm && len(w.zones) > 0 {
 		return w.zones[0].offer.Provider
@@ -389,7 +304,7 @@ func (w *World) quotes() {
 			b.Offers = append(b.Offers, z.offer)
 			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open, At: w.now, Source: "sim"})
 		}
-		if z.firm != "" {
+		if z.firm != "" && w.plant != PlantFirmInTime {
 			b.Offers = append(b.Offers, z.firmOffer)
 			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true, Available: true, At: w.now, Source: "sim"})
 		}

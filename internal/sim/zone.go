@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"scrimp/internal/market"
@@ -92,6 +93,16 @@ func (w *World) shut(z *zone, notice, taken time.Duration, then func()) {
 	})
 }
 
+// orphan is a machine with our tag that nobody asked for, as of a server whose folder was lost.
+func (w *World) orphan(z *zone) *instance {
+	w.saw("orphan")
+	w.launchN++
+	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: "ghost.1", offer: z.firmOffer, from: w.now, segments: []market.Segment{{From: w.now, Rate: z.firmRate}}}
+	w.instances[i.id], w.byKey[i.key] = i, i
+	w.order = append(w.order, i)
+	return i
+}
+
 // lost takes a machine and checks the promise on work: none is lost after a
 // notice that is long enough for the save, else at most one checkpoint interval.
 func (w *World) lost(i *instance) {
@@ -103,7 +114,7 @@ func (w *World) lost(i *instance) {
 		if a.saved < a.want {
 			w.breaks("work: %s had %v notice and a save takes %v, yet step %d was lost after %d", i.id, i.notice, a.job.save, a.want, a.saved)
 		}
-	case !a.over:
+	case !a.over && a.step() > max(a.saved, a.from):
 		if gap := w.now.Sub(a.captured); gap > max(a.before, a.interval)+2*a.job.save+time.Second {
 			w.breaks("work: %s lost %v of work, the interval was %v", i.id, gap, a.interval)
 		}

@@ -1,0 +1,258 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+)
+
+// check holds the properties at the end of a life.
+func (w *World) check() {
+	if !w.up {
+		w.breaks("the server never came back")
+		return
+	}
+	w.checkMachines()
+	w.checkMoney()
+	for j := range w.m.Jobs() {
+		if !j.State.Over() {
+			w.breaks("unfinished: %s is %s (%s)", j.ID, j.State, j.Why)
+			continue
+		}
+		w.saw("ended " + j.Why)
+		if j.SavedStep > w.blobs[j.ID] {
+			w.breaks("work: %s counts on step %d, only %d was published", j.ID, j.SavedStep, w.blobs[j.ID])
+		}
+		if j.Terms.Saves && j.State == core.Succeeded && j.Why == "completed" && j.Total > 0 && w.blobs[j.ID] < j.Total {
+			w.breaks("work: %s is done at step %d of %d", j.ID, w.blobs[j.ID], j.Total)
+		}
+		if w.script == nil {
+			w.checkLimits(j)
+			w.checkSaved(j)
+			w.checkEarly(j)
+		}
+	}
+}
+
+// checkMachines holds that nothing runs any more and nothing was rented twice.
+func (w *World) checkMachines() {
+	rented := map[string]string{}
+	for _, i := range w.order {
+		if i.running() {
+			w.breaks("leaked: %s of %s still runs", i.id, i.key)
+		}
+		if other, ok := rented[i.key]; ok {
+			w.breaks("rented twice: %s has %s and %s", i.key, other, i.id)
+		}
+		rented[i.key] = i.id
+	}
+}
+
+// checkMoney holds that the sums are equal at every level, from the provider's
+// bill of one machine to all that was ever spent.
+func (w *World) checkMoney() {
+	sums := map[string]map[string]money.Amount{"attempt": {}, "instance": {}, "job": {}, "team": {}}
+	var costs money.Amount
+	add := func(o ledger.Owner, a money.Amount) {
+		costs = costs.Add(a)
+		for level, of := range map[string]string{"attempt": o.Attempt, "instance": o.Instance, "job": o.Job, "team": o.Team} {
+			sums[level][of] = sums[level][of].Add(a)
+		}
+	}
+	head := ledger.Hash{}
+	for n, p := range w.postings {
+		if p.Prev != head {
+			w.breaks("chain: posting %d does not follow the one before it", n)
+			break
+		}
+		head = p.Hash
+		if isCost(p.To) {
+			add(p.Owner, p.Amount)
+		}
+		if isCost(p.From) {
+			add(p.Owner, money.Amount{}.Sub(p.Amount))
+		}
+	}
+	var bills money.Amount
+	for _, i := range w.order {
+		var bill money.Amount
+		for _, l := range i.bill {
+			bill = bill.Add(l.Amount)
+		}
+		bills = bills.Add(bill)
+		if sums["instance"][i.id] != bill {
+			w.breaks("money: the bill of %s is %v, the ledger says %v", i.id, bill, sums["instance"][i.id])
+		}
+	}
+	if costs != bills {
+		w.breaks("money: the ledger says %v, the provider's bills say %v", costs, bills)
+	}
+	var spent money.Amount
+	teams := map[string]money.Amount{}
+	for j := range w.m.Jobs() {
+		if got := j.Spent(w.now); sums["job"][j.ID] != got {
+			w.breaks("sums: %s spent %v, its postings say %v", j.ID, got, sums["job"][j.ID])
+		}
+		spent = spent.Add(j.Spent(w.now))
+		if mine := w.job(j.ID); mine != nil {
+			teams[mine.terms.Owner.Team] = teams[mine.terms.Owner.Team].Add(j.Spent(w.now))
+		}
+		for _, a := range j.Attempts {
+			w.checkAttempt(a, sums["attempt"][a.ID])
+		}
+	}
+	for _, team := range sortedKeys(teams) {
+		if teams[team] != sums["team"][team] {
+			w.breaks("sums: the jobs of %s spent %v, its postings say %v", team, teams[team], sums["team"][team])
+		}
+	}
+	if orphans := sums["attempt"][""]; spent.Add(orphans) != costs {
+		w.breaks("money: jobs spent %v and orphans %v, the ledger says %v", spent, orphans, costs)
+	}
+}
+
+func (w *World) checkAttempt(a *core.Attempt, posted money.Amount) {
+	uses := money.Amount{}
+	for _, u := range a.Uses {
+		uses = uses.Add(u)
+		if u.Sign() < 0 {
+			w.breaks("sums: a use of %s cost %v", a.ID, u)
+		}
+	}
+	if total := a.Posted.Add(a.Rules); uses != total || posted != total {
+		w.breaks("sums: %s cost %v, its uses %v, its postings %v", a.ID, total, uses, posted)
+	}
+	if open := a.Uses[ledger.Open]; !open.IsZero() && a.Phase == core.Gone {
+		w.breaks("sums: %s is gone and %v of it is open", a.ID, open)
+	}
+}
+
+func isCost(a ledger.Account) bool { return len(a) > 5 && a[:5] == "cost/" }
+
+// checkLimits holds that each guard stops its job within its bound.
+func (w *World) checkLimits(j *core.Job) {
+	job := w.job(j.ID)
+	t := job.terms
+	// What a stop takes: the grace and the patience of a drain, a machine that
+	// boots meanwhile, the delays of the faults, and all that the server was away.
+	room := t.Grace + 2*time.Minute + 10*time.Minute + 6*time.Minute + w.away
+	if t.WallClock > 0 && !j.Began.IsZero() && j.Finished.Sub(j.Began) > t.WallClock+room {
+		w.breaks("guard: %s went on for %v, its wall clock is %v", j.ID, j.Finished.Sub(j.Began), t.WallClock)
+	}
+	var served time.Duration
+	for _, i := range w.order {
+		a := i.agent
+		if a == nil || a.job.id != j.ID {
+			continue
+		}
+		served += time.Duration(i.offer.Accelerators) * i.until.Sub(i.from)
+		if t.IdleLimit > 0 && !a.began.IsZero() {
+			hung := a.began.Add(time.Duration(float64(max(0, job.hangs-a.from)) / job.pace * float64(time.Hour)))
+			if i.until.Sub(hung) > t.IdleLimit+2*reportEvery+room {
+				w.breaks("guard: %s did nothing for %v, the limit is %v", i.id, i.until.Sub(hung), t.IdleLimit)
+			}
+		}
+	}
+	gpus := w.zones[0].offer.Accelerators
+	if limit := time.Duration(t.GPUHours * float64(time.Hour)); t.GPUHours > 0 && served > limit+time.Duration(gpus)*room {
+		w.breaks("guard: %s used %v of GPU time, its limit is %v", j.ID, served, limit)
+	}
+	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
+	if t.HasBudget && !t.DeadlineFirst && exact {
+		// burn rate × grace + one billing minimum
+		if limit := t.Budget.Add(firmRate.Until(t.Grace + time.Minute)); j.Spent(w.now).Cmp(limit) > 0 {
+			w.breaks("budget: %s spent %v of %v", j.ID, j.Spent(w.now), t.Budget)
+		}
+	}
+	if t.HasBudget && t.DeadlineFirst && j.Spent(w.now).Cmp(t.Budget) > 0 {
+		w.saw("deadline first, over the budget")
+	}
+	if t.Need.MaxRate > 0 && j.State == core.Succeeded {
+		w.saw("done under a highest price")
+	}
+}
+
+// guards are the reasons for which a run is ended before its program ends it.
+var guards = []policy.Stop{policy.TargetReached, policy.BudgetSpent, policy.GPUHoursSpent, policy.WallClock, policy.Plateau, policy.Diverged, policy.MachineIdle}
+
+// checkSaved holds that what a guard or the user stopped was saved first.
+func (w *World) checkSaved(j *core.Job) {
+	a := j.Attempt()
+	if a == nil || !j.Terms.Saves || a.End != "drained" || !slices.Contains(guards, policy.Stop(j.Why)) && j.Why != "stopped_by_user" {
+		return
+	}
+	i := w.byKey[a.ID]
+	if i == nil || i.agent == nil || i.agent.job.deaf || !i.agent.holds() || i.agent.began.IsZero() {
+		return
+	}
+	w.saw("stopped with a checkpoint")
+	if w.blobs[j.ID] < i.agent.left {
+		w.breaks("guard: %s was stopped (%s) at step %d, its checkpoint holds %d", j.ID, j.Why, i.agent.left, w.blobs[j.ID])
+	}
+}
+
+// checkEarly holds that no guard stops a job before its limit.
+func (w *World) checkEarly(j *core.Job) {
+	job := w.job(j.ID)
+	t := job.terms
+	switch policy.Stop(j.Why) {
+	case policy.WallClock:
+		if j.Finished.Sub(j.Began) < t.WallClock {
+			w.breaks("early: %s was stopped after %v, its wall clock is %v", j.ID, j.Finished.Sub(j.Began), t.WallClock)
+		}
+	case policy.BudgetSpent: // the grace is kept back, and no machine is begun for less than a restart
+		if kept := firmRate.Until(t.Grace + max(t.Restart, j.Restart+j.SaveCost) + time.Minute); j.Spent(w.now).Add(kept).Cmp(t.Budget) < 0 {
+			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID, j.Spent(w.now), t.Budget)
+		}
+	case policy.GPUHoursSpent:
+		if limit := time.Duration(t.GPUHours * float64(time.Hour)); j.GPUServed < limit {
+			w.breaks("early: %s was stopped after %v of GPU time, its limit is %v", j.ID, j.GPUServed, limit)
+		}
+	case policy.MachineIdle:
+		if job.hangs == 0 {
+			w.breaks("early: %s was stopped as idle and never hung", j.ID)
+		}
+	case policy.Diverged:
+		if job.nan == 0 {
+			w.breaks("early: %s was stopped as diverged and did not", j.ID)
+		}
+	case policy.Plateau:
+		if job.flat == 0 {
+			w.breaks("early: %s was stopped on a plateau and had none", j.ID)
+		}
+	case policy.TargetReached, policy.DeadlineGone:
+	}
+}
+
+// twin lives the same life on-demand from the start: where that is in time with
+// a slack of two restarts and one detection time, the life must be in time.
+func (w *World) twin() {
+	j, ok := w.m.Job("job0")
+	if !ok || j.State != core.Succeeded {
+		return
+	}
+	job := w.job(j.ID)
+	o := drawn(w.seed, PlantNone)
+	o.rng = rand.New(rand.NewPCG(w.seed, 2))
+	o.jobs[0].terms.Need.Capacity = []market.Capacity{market.OnDemand}
+	o.live()
+	other, ok := o.m.Job(j.ID)
+	if !ok || other.State != core.Succeeded {
+		w.breaks("deadline: the on-demand twin of %s ended as %s", j.ID, other.State)
+		return
+	}
+	d := max(job.terms.Restart, job.boot+job.save+w.firmDelay)
+	if job.terms.Deadline.Sub(other.Finished) < 2*d+detect {
+		return
+	}
+	w.saw("deadline promised")
+	if j.Finished.After(job.terms.Deadline) {
+		w.breaks("deadline: %s was %v late, on-demand it was %v early", j.ID, j.Finished.Sub(job.terms.Deadline), job.terms.Deadline.Sub(other.Finished))
+	}
+}

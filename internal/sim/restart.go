@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// logged is the durable part of the world: what a restart reads.
+type logged struct {
+	event     json.RawMessage
+	decisions json.RawMessage
+	read      *readBack // by the first restart
+}
+
+// readBack is what a restart made of the bytes.
+type readBack struct {
+	event     core.Event
+	decisions []core.Decision
+}
+
+// back reads what was written. A later restart reads the same bytes, so it is done once.
+func (l *logged) back() (*readBack, error) {
+	if l.read == nil {
+		var r readBack
+		if err := json.Unmarshal(l.event, &r.event); err != nil {
+			return nil, fmt.Errorf("read event: %w", err)
+		}
+		if err := json.Unmarshal(l.decisions, &r.decisions); err != nil {
+			return nil, fmt.Errorf("read decisions: %w", err)
+		}
+		l.read = &r
+	}
+	return l.read, nil
+}
+
+// crash kills the server; it comes back after that time from what is durable.
+func (w *World) crash(away time.Duration) {
+	before, err := w.m.Snapshot()
+	if err != nil {
+		panic(err)
+	}
+	durable := !w.keeps || uint64(len(w.log)) == w.m.Seq()
+	w.up = false
+	w.tell("server dies")
+	w.away += away
+	if w.script != nil {
+		w.script.dies = ""
+		away = max(away, w.script.away)
+	}
+	w.after(away, func() { w.restart(before, durable) })
+}
+
+// restart builds the machine again from the snapshot and the log after it, and
+// does again what was asked for and is not answered.
+func (w *World) restart(before json.RawMessage, durable bool) {
+	m, from := core.New(), 0
+	if w.snap != nil && w.chance(0.5) {
+		var err error
+		if m, err = core.Restore(w.snap); err != nil {
+			w.breaks("restart: %v", err)
+			return
+		}
+		from = w.snapAt
+	}
+	var wake time.Time
+	for n := range w.log[from:] {
+		r, err := w.log[from+n].back()
+		if err != nil {
+			w.breaks("restart: %v", err)
+			return
+		}
+		d := r.decisions
+		if w.plant == PlantDecideNew {
+			d = nil
+		}
+		wake = m.Replay(r.event, d).Wake
+	}
+	again, err := m.Snapshot()
+	if err != nil {
+		panic(err)
+	}
+	if durable && !bytes.Equal(before, again) {
+		w.breaks("replay: a restart gives another state than the one that was lost")
+	}
+	w.m, w.up, w.tick = m, true, time.Time{}
+	w.tell("server is back after %d events", len(w.log))
+	if wake.IsZero() || wake.Before(w.now) {
+		wake = w.now
+	}
+	w.schedule(wake)
+	if w.plant != PlantNoRedo {
+		for _, a := range m.Pending() {
+			w.act(a)
+		}
+	}
+	w.sweep()
+	w.quotes()
+}
+
+// sweep shows the core all that runs, where that is news to it, as the shell does.
+func (w *World) sweep() {
+	if w.plant == PlantNoSweep {
+		return
+	}
+	for _, i := range w.order {
+		if !i.running() && w.up && w.m.Awaits(i.id) {
+			w.endTold(i)
+		}
+	}
+	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
+	shown, news := map[string]bool{}, false
+	for _, i := range w.order {
+		if !i.running() || w.unlisted(i) {
+			continue
+		}
+		id := i.id
+		if w.plant == PlantBilledTwice && w.m.Awaits(id) && !w.m.Knows(id) {
+			id += "-again"
+		}
+		shown[i.id] = true
+		news = news || !w.m.Knows(id)
+		b.Running = append(b.Running, core.Rented{Instance: id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from})
+	}
+	for _, a := range w.m.Live() {
+		news = news || a.Instance != "" && !shown[a.Instance]
+	}
+	if news {
+		w.step(b)
+	}
+}

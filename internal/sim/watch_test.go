@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"slices"
+
+	"scrimp/internal/core"
+	"scrimp/internal/policy"
+)
+
+// twin knows what the core is not told (where a loss goes flat, what a program
+// really ended with, what a job was submitted with), and says at each step what
+// must come of it, in the plainest way.
+type twin struct {
+	w       *World
+	heard   map[string]int64 // newest message of each attempt
+	seen    map[string]*best
+	looked  map[string]bool // a decision was taken about the job
+	retries map[string]int
+	setups  map[string]int
+}
+
+type best struct {
+	loss float64
+	step int64
+}
+
+func newTwin(w *World) *twin {
+	return &twin{w: w, heard: map[string]int64{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}}
+}
+
+func (t *twin) watch(e core.Event, out core.Outcome) {
+	switch b := e.Body.(type) {
+	case core.AttemptStarted:
+		t.fresh(b.Attempt, b.Message)
+	case core.CheckpointSaved:
+		t.fresh(b.Attempt, b.Message)
+	case core.UsageSeen:
+		t.fresh(b.Attempt, b.Message)
+	case core.NoticeGiven:
+		t.fresh(b.Attempt, b.Message)
+	case core.Progressed:
+		if t.fresh(b.Attempt, b.Message) {
+			t.progressed(b)
+		}
+	case core.AttemptEnded:
+		if t.fresh(b.Attempt, b.Message) {
+			t.ended(b)
+		}
+	case core.LaunchDone:
+		if a, ok := t.w.m.Attempt(b.Launch); ok {
+			if limit := t.w.job(a.Job).terms.Need.MaxRate; limit > 0 && b.Rate > limit {
+				t.w.breaks("price: %s was rented at %v, the job's highest is %v", b.Launch, b.Rate, limit)
+			}
+		}
+	}
+	t.order(out)
+	for _, a := range out.Actions {
+		if a, ok := a.(core.Terminate); ok {
+			t.givenBack(a)
+		}
+	}
+}
+
+// fresh reports whether the message is new and comes from an attempt that lives.
+func (t *twin) fresh(attempt string, message int64) bool {
+	if message <= t.heard[attempt] {
+		return false
+	}
+	t.heard[attempt] = message
+	_, live := t.w.m.Attempt(attempt)
+	return live
+}
+
+// progressed holds the guards on a metric: the step that hears of what they
+// guard against ends the run.
+func (t *twin) progressed(b core.Progressed) {
+	a, _ := t.w.m.Attempt(b.Attempt)
+	j, _ := t.w.m.Job(a.Job)
+	if a.Phase != core.Working {
+		return
+	}
+	stop := t.verdict(t.w.job(j.ID), b.Step)
+	if stop != "" {
+		t.w.saw("guard " + string(stop))
+		if j.Ending == "" && !j.State.Over() {
+			t.w.breaks("guard: %s goes on after step %d though it has %s", j.ID, b.Step, stop)
+		}
+	}
+}
+
+func (t *twin) verdict(j *simJob, step int64) policy.Stop {
+	m := j.terms.Metric
+	loss, number := j.loss(step)
+	if !number {
+		return policy.Diverged
+	}
+	if m.Name == "" {
+		return ""
+	}
+	if m.HasGoal && loss <= m.Target {
+		return policy.TargetReached
+	}
+	s := t.seen[j.id]
+	if s == nil || loss < s.loss {
+		t.seen[j.id] = &best{loss: loss, step: step}
+	} else if m.Patience > 0 && step-s.step >= m.Patience {
+		return policy.Plateau
+	}
+	return ""
+}
+
+// ended holds the retry rules by what the program really ended with, and that its outputs are known.
+func (t *twin) ended(b core.AttemptEnded) {
+	i := t.w.byKey[b.Attempt]
+	a, _ := t.w.m.Attempt(b.Attempt)
+	if i == nil || i.agent == nil {
+		return
+	}
+	j, _ := t.w.m.Job(a.Job)
+	if kept := i.agent.kept; kept != "" {
+		t.w.saw("outputs kept")
+		if j.Outputs != kept {
+			t.w.breaks("outputs: those of %s are at %q, the job says %q", b.Attempt, kept, j.Outputs)
+		}
+	}
+	f := i.agent.failed
+	if f == nil || j.Epoch > a.Epoch+1 || j.State.Over() && j.State != core.Failed || j.Ending != "" {
+		return
+	}
+	again := false
+	switch terms := t.w.job(j.ID).terms; {
+	case f.setup:
+		t.setups[j.ID]++
+		again = t.setups[j.ID] < 3
+	case f.exit == 75 || slices.Contains(terms.RetryCodes, f.exit):
+		t.retries[j.ID]++
+		again = t.retries[j.ID] <= terms.MaxRetries
+	}
+	switch {
+	case again:
+		t.w.saw("tried again")
+	default:
+		t.w.saw("not tried again")
+	}
+	if failed := j.State == core.Failed; failed == again && (!f.setup || !failed) { // other attempts that made no step count with set-ups
+		t.w.breaks("retry: %s ended with status %d and the job is %s", b.Attempt, f.exit, j.State)
+	}
+}
+
+// order holds that no job is launched before a more urgent one was looked at.
+func (t *twin) order(out core.Outcome) {
+	launched := map[string]bool{}
+	for _, a := range out.Actions {
+		if l, ok := a.(core.Launch); ok {
+			launched[l.Job] = true
+		}
+	}
+	for _, d := range out.Decisions {
+		t.looked[d.Job] = true
+		if !launched[d.Job] {
+			continue
+		}
+		for _, other := range t.w.jobs {
+			if other.id == d.Job || other.terms.Priority <= t.w.job(d.Job).terms.Priority || t.looked[other.id] {
+				continue
+			}
+			if j, known := t.w.m.Job(other.id); known && !j.State.Over() {
+				t.w.breaks("order: %s was launched before %s, which is more urgent", d.Job, other.id)
+			}
+		}
+	}
+	if len(launched) > 0 && t.w.m.Quiet() {
+		return
+	}
+	for _, j := range t.w.jobs {
+		if _, known := t.w.m.Job(j.id); known && !t.looked[j.id] {
+			t.w.saw("a job waits for a place")
+			return
+		}
+	}
+}
+
+// givenBack holds that no machine whose program works is given back before it
+// was asked to save, unless the user cancels or nobody hears of it any more.
+func (t *twin) givenBack(a core.Terminate) {
+	live, ok := t.w.m.Attempt(a.Attempt)
+	if !ok || live.Phase != core.Working {
+		return
+	}
+	switch a.Why {
+	case "drain_overdue", "agent_silent", "cancelled_by_user":
+	default:
+		t.w.breaks("guard: the machine of %s was given back for %s and its program was not asked to save", a.Attempt, a.Why)
+	}
+}
