@@ -68,15 +68,14 @@ func (f Filter) Check() error {
 func (c Catalog) Match(f Filter) []Listing {
 	var out []Listing
 	for _, l := range c.Listings {
-		if f.Takes(l) {
+		if f.takes(l) {
 			out = append(out, l)
 		}
 	}
 	return out
 }
 
-// Takes reports whether l is one that f asks for.
-func (f Filter) Takes(l Listing) bool {
+func (f Filter) takes(l Listing) bool {
 	o := l.Offer
 	switch {
 	case f.Accelerator == "none":

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/policy/horizon"
 )
 
 // Config is what the machine works by. It enters as an event, so that a log
@@ -80,6 +81,7 @@ type Machine struct {
 	heads    map[string]ledger.Hash
 	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
 	replays  bool
+	mind     *plan.Mind
 }
 
 type offer struct {
@@ -87,15 +89,24 @@ type offer struct {
 	Quote  market.Quote  `json:"quote"`
 	Cool   time.Time     `json:"cool,omitzero"`
 	Hazard policy.Hazard `json:"hazard"`
+	Watch  horizon.Watch `json:"watch,omitzero"`
 }
 
 // New returns a machine with no jobs.
-func New() *Machine {
+func New() *Machine { return NewWith(plan.NewMind()) }
+
+// NewWith is New with a mind that may have thought before, which saves time and
+// changes nothing else.
+func NewWith(mind *plan.Mind) *Machine {
 	return &Machine{
-		cfg: DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
+		mind: mind,
+		cfg:  DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
 		orphans: map[string]Rented{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
 }
+
+// Share lets m decide with a mind that others of the same goroutine use too.
+func (m *Machine) Share(mind *plan.Mind) { m.mind = mind }
 
 // Step takes one event and returns what is to be done about it, in order. It is
 // total: an event about something unknown or long over changes nothing.
@@ -366,7 +377,7 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	} else if why, over := j.over(m.now); over {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
-		d = plan.Decide(m.view(j), m.options())
+		d = m.mind.Decide(m.view(j), m.options())
 	}
 	record := Decision{Job: j.ID, Decision: d, Version: plan.Version}
 	if same(d, j.Last) {
@@ -416,7 +427,7 @@ func (m *Machine) options() []plan.Option {
 	list := make([]plan.Option, 0, len(m.sale))
 	for _, o := range m.sale {
 		if o.Offer.Currency == m.cfg.Currency {
-			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now)})
+			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch})
 		}
 	}
 	return list
@@ -471,6 +482,9 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 		o := m.offers[q.Offer]
 		if o == nil || q.At.Before(o.Quote.At) || q.Priced && q.Rate < 0 {
 			continue
+		}
+		if o.Offer.Capacity == market.Spot && !q.Untried {
+			o.Watch = o.Watch.See(q.At, q.Available)
 		}
 		changed := o.Quote.Rate != q.Rate || o.Quote.Priced != q.Priced
 		o.Quote = q

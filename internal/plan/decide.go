@@ -9,11 +9,12 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
+	"scrimp/internal/policy/horizon"
 )
 
 // Version names the rules of this package in the log, so that a recorded
 // decision says which rules took it.
-const Version = "uniform-progress-2/2"
+const Version = "horizon/1"
 
 // Reason says why an option was taken or not. It is a metric label and a column
 // of `scrimp explain`, so the set is small and closed.
@@ -21,18 +22,19 @@ type Reason string
 
 // Why an option was taken.
 const (
-	Cheapest   Reason = "cheapest"    // least per unit of work of all that the mode allows
-	Stays      Reason = "stays"       // it is held, and moving would not pay
-	SlackGone  Reason = "slack_gone"  // only capacity that cannot be taken away is in time
-	ByRule     Reason = "by_rule"     // the job or its policy asks for capacity that cannot be taken away
-	BehindPace Reason = "behind_pace" // no spot, and waiting would use up the slack
-	WaitsSpot  Reason = "waits_spot"  // spot is expected in time
-	NoOffer    Reason = "no_offer"    // nothing on the market fits the job
-	NoCapacity Reason = "no_capacity" // what fits cannot be had now
-	Looking    Reason = "looking"     // whether an offer can be had is asked first
-	BudgetGone Reason = "budget_gone" // no option starts within the budget
-	TimeGone   Reason = "time_gone"   // its wall-clock is used up
-	HoursGone  Reason = "hours_gone"  // its GPU-hours are used up
+	Cheapest   Reason = "cheapest"           // least per unit of work of all that the mode allows
+	Stays      Reason = "stays"              // it is held, and moving would not pay
+	SlackGone  Reason = "slack_gone"         // only capacity that cannot be taken away is in time
+	ByRule     Reason = "by_rule"            // the job or its policy asks for capacity that cannot be taken away
+	BehindPace Reason = "behind_pace"        // no spot, and waiting would use up the slack
+	WaitsMore  Reason = "waiting_costs_more" // waiting for spot is expected to cost more than on-demand
+	WaitsSpot  Reason = "waits_spot"         // spot is expected in time
+	NoOffer    Reason = "no_offer"           // nothing on the market fits the job
+	NoCapacity Reason = "no_capacity"        // what fits cannot be had now
+	Looking    Reason = "looking"            // whether an offer can be had is asked first
+	BudgetGone Reason = "budget_gone"        // no option starts within the budget
+	TimeGone   Reason = "time_gone"          // its wall-clock is used up
+	HoursGone  Reason = "hours_gone"         // its GPU-hours are used up
 )
 
 // Why an option was not taken.
@@ -66,7 +68,8 @@ type Need struct {
 type Option struct {
 	Offer   market.Offer
 	Quote   market.Quote
-	Cooling bool // it refused a launch a moment ago
+	Cooling bool           // it refused a launch a moment ago
+	Watch   *horizon.Watch // what was seen of it, for spot; nil: nothing
 }
 
 // Job is what a decision looks at.
@@ -110,14 +113,19 @@ type Decision struct {
 	Rejected []Rejection    `json:"rejected,omitempty"`
 	// Look is an offer to ask about before anything else is done.
 	Look market.OfferID `json:"look,omitempty"`
+	// Expect is what each choice was expected to cost, where that was weighed.
+	Expect *Expect `json:"expect,omitempty"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
 }
 
+// Decide is Mind.Decide where nothing is kept for the next decision.
+func Decide(job Job, options []Option) Decision { return NewMind().Decide(job, options) }
+
 // Decide takes the option that does the work for the least money among those
 // that the deadline allows. Ties go to the held machine, then to the name, so that equal
 // input gives equal output whatever the order it came in.
-func Decide(job Job, options []Option) Decision {
+func (m *Mind) Decide(job Job, options []Option) Decision {
 	s := sort(job, options)
 	d := Decision{Rejected: s.rejected}
 	v := s.view(job)
@@ -133,16 +141,24 @@ func Decide(job Job, options []Option) Decision {
 	if job.Need.Critical {
 		choice, d.Mode = policy.Firm, policy.Certain
 	}
-	take := s.take(&d, job, v, choice)
+	step, foresaw := time.Duration(0), false
+	if s.foreseeable(&job, &v) {
+		choice, step = m.foresee(&d, &job, &s, &v)
+		foresaw = true
+	}
+	take := s.take(&d, job, v, choice, foresaw)
 	for _, o := range s.usable {
 		if take == nil || o.Offer.ID != take.Offer.ID {
-			d.Rejected = append(d.Rejected, rejection(o, against(o, take, choice)))
+			d.Rejected = append(d.Rejected, rejection(o, against(o, take, choice, take == s.held && d.Mode != policy.Certain)))
 		}
 	}
 	if take != nil {
 		d.Take, d.Rate = take.Offer.ID, take.Quote.Rate
 	}
-	if choice == policy.Wait || take != nil && take.Offer.Capacity == market.Spot {
+	switch {
+	case foresaw:
+		d.Again = s.again(&v, choice, step)
+	case choice == policy.Wait || take != nil && take.Offer.Capacity == market.Spot:
 		d.Again = policy.Again(cmp.Or(job.Rule, policy.Default), v, choice)
 	}
 	return d
@@ -153,6 +169,7 @@ type sorted struct {
 	usable           []*Option // can be had now or is held, the least per work first
 	rejected         []Rejection
 	spot, firm, held *Option // the best of each
+	asleep           *Option // the best spot that cannot be had now
 	fits, affordable int
 	untried          []market.OfferID // spot that would do, by name, where somebody has to look
 	spots            []market.OfferID // all spot that would do
@@ -213,6 +230,9 @@ func sort(job Job, options []Option) sorted {
 			s.rejected = append(s.rejected, rejection(o, CoolingOff))
 			continue
 		case !o.Quote.Available:
+			if spot && s.asleep == nil {
+				s.asleep = o
+			}
 			s.rejected = append(s.rejected, rejection(o, Unavailable))
 			continue
 		}
@@ -283,7 +303,7 @@ func (s sorted) view(job Job) policy.View {
 }
 
 // take finds the option for the rule's choice, and sets d.Why.
-func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice) *Option {
+func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, foresaw bool) *Option {
 	why := func(r Reason, o *Option) *Option { d.Why = r; return o }
 	heldFirm := s.held != nil && s.held.Offer.Capacity != market.Spot
 	switch {
@@ -294,7 +314,7 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice) 
 	case choice == policy.Firm && heldFirm && (s.firm == s.held || !pays(&job, &v, s.held, s.firm)):
 		return why(Stays, s.held)
 	case choice == policy.Firm && s.firm != nil:
-		return why(whyFirm(job, v, heldFirm), s.firm)
+		return why(whyFirm(job, v, heldFirm, foresaw), s.firm)
 	case s.held != nil && (choice == policy.Firm || choice == policy.Spot && s.held == s.spot):
 		if s.held == s.spot && s.firm != nil && perWork(s.firm) <= perWork(s.held) && pays(&job, &v, s.held, s.firm) {
 			return why(Cheapest, s.firm) // its price rose over what cannot be taken away
@@ -302,7 +322,7 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice) 
 		return why(Stays, s.held)
 	case s.spot != nil && choice != policy.Wait && !job.Need.Critical:
 		if job.Rule == "" || job.Rule == policy.Default {
-			if s.held != nil && !pays(&job, &v, s.held, s.spot) {
+			if s.held != nil && !(foresaw && heldFirm) && !pays(&job, &v, s.held, s.spot) {
 				return why(Stays, s.held)
 			}
 		}
@@ -314,7 +334,7 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice) 
 }
 
 // whyFirm says why firm capacity is taken that is not held.
-func whyFirm(job Job, v policy.View, moves bool) Reason {
+func whyFirm(job Job, v policy.View, moves, foresaw bool) Reason {
 	slack, timed := v.Slack(true)
 	behind, _ := v.Behind(0)
 	switch {
@@ -322,6 +342,8 @@ func whyFirm(job Job, v policy.View, moves bool) Reason {
 		return ByRule
 	case moves || !v.Sold:
 		return Cheapest
+	case foresaw:
+		return WaitsMore
 	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Look:
 		return SlackGone
 	case behind:
@@ -331,7 +353,7 @@ func whyFirm(job Job, v policy.View, moves bool) Reason {
 }
 
 // against says why o was not taken though it could have been; take is nil for waiting.
-func against(o, take *Option, choice policy.Choice) Reason {
+func against(o, take *Option, choice policy.Choice, stays bool) Reason {
 	spot := o.Offer.Capacity == market.Spot
 	switch {
 	case take == nil && spot:
@@ -340,7 +362,7 @@ func against(o, take *Option, choice policy.Choice) Reason {
 		return NotYet
 	case perWork(o) >= perWork(take):
 		return CostsMore
-	case spot && take.Offer.Capacity != market.Spot && choice == policy.Firm:
+	case spot && take.Offer.Capacity != market.Spot && choice == policy.Firm && !stays:
 		return TooRisky
 	}
 	return Moving

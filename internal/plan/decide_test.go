@@ -32,6 +32,9 @@ func draw(rng *rand.Rand) (Job, []Option) {
 		o.Quote = market.Quote{Offer: o.Offer.ID, Rate: money.Rate(1 + rng.Int64N(4e12)), Priced: rng.IntN(6) > 0, Available: rng.IntN(3) > 0}
 		options = append(options, o)
 	}
+	if seed := rng.IntN(40); seed > 0 { // the default policy's tables take their time
+		job.Rule = policy.Rules[seed%4]
+	}
 	if rng.IntN(2) == 0 {
 		job.Held, job.HeldRate = options[rng.IntN(len(options))].Offer.ID, money.Rate(1+rng.Int64N(4e12))
 	}
@@ -39,6 +42,7 @@ func draw(rng *rand.Rand) (Job, []Option) {
 }
 
 func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
+	mind := NewMind()
 	for seed := range uint64(20_000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		job, options := draw(rng)
@@ -85,6 +89,9 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 				}
 			}
 		}
+		if warm := mind.Decide(job, options); !reflect.DeepEqual(d, warm) {
+			t.Fatalf("seed %d: what was thought of before changes the decision:\n%+v\n%+v", seed, d, warm)
+		}
 		rng.Shuffle(len(options), func(i, j int) { options[i], options[j] = options[j], options[i] })
 		if again := Decide(job, options); !reflect.DeepEqual(d, again) {
 			t.Fatalf("seed %d: the order of the options matters:\n%+v\n%+v", seed, d, again)
@@ -123,7 +130,9 @@ func TestDecideInWords(t *testing.T) {
 		{"it is, and nobody knows the work", Job{Progress: unknown, Held: "firm"}, offered(4, 3), "firm", Stays, CostsMore},
 		{"cheap spot, and nobody knows the work", Job{Progress: unknown, Held: "firm"}, offered(1, 3), "spot", Cheapest, CostsMore},
 		{"spot is gone, there is time", Job{Progress: hours(3, 8, 3)}, offered(0, 3), "", WaitsSpot, ""},
-		{"spot is gone, behind the line", Job{Progress: hours(3, 8, 0)}, offered(0, 3), "firm", BehindPace, Unavailable},
+		{"spot is gone, behind the line", Job{Progress: hours(3, 8, 0), Rule: policy.UniformProgress}, offered(0, 3), "firm", BehindPace, Unavailable},
+		{"spot is gone, but may come back in time", Job{Progress: hours(3, 8, 0)}, offered(0, 3), "", WaitsSpot, NotYet},
+		{"spot is gone, and there is hardly time for its return", Job{Progress: hours(3, 3.4, 3)}, offered(0, 3), "firm", WaitsMore, Unavailable},
 		{"no slack", Job{Progress: hours(3, 3.2, 3)}, offered(1, 3), "firm", SlackGone, TooRisky},
 		{"no slack, on-demand is gone", Job{Progress: hours(3, 3.2, 3)}, offered(1, 0), "spot", Cheapest, Unavailable},
 		{"no slack, on-demand is held", Job{Progress: hours(3, 3.2, 3), Held: "firm"}, offered(1, 3), "firm", Stays, TooRisky},

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/core"
 	"scrimp/internal/market"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim"
 )
@@ -22,6 +23,7 @@ const forecastEvery = 3 * time.Second
 func (s *Server) forecast(ctx context.Context) {
 	t := time.NewTicker(forecastEvery)
 	defer t.Stop()
+	mind := plan.NewMind()
 	for {
 		select {
 		case <-ctx.Done():
@@ -37,6 +39,7 @@ func (s *Server) forecast(ctx context.Context) {
 			}
 		})
 		for id, q := range questions {
+			q.Mind = mind
 			f := sim.Ask(q)
 			s.mu.Lock()
 			s.odds[id] = odds{deadline: &f.InTime}

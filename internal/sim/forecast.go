@@ -26,6 +26,7 @@ type Question struct {
 	Hazards map[market.OfferID]policy.Hazard
 	Spent   money.Amount
 	Runs    int
+	Mind    *plan.Mind // kept from one question to the next; nil: a new one
 }
 
 // Forecast is the answer, over all runs. Spans are market time from now.
@@ -43,6 +44,9 @@ type Forecast struct {
 // Ask plays the question. The same question has the same answer.
 func Ask(q Question) Forecast {
 	f := Forecast{Runs: q.Runs}
+	if q.Mind == nil {
+		q.Mind = plan.NewMind()
+	}
 	var costs []float64
 	var finishes []time.Duration
 	for n := range q.Runs {
@@ -92,7 +96,8 @@ func Ask(q Question) Forecast {
 // play lives one life of the job on a market drawn by the seed.
 func play(q Question, seed uint64) (*World, *core.Job) {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0xf0ca)), q.Now)
-	w.seed, w.calm, w.keeps = seed, true, false
+	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Mind
+	w.m.Share(q.Mind)
 	for i, o := range q.Offers {
 		quote := q.Quotes[i]
 		z := w.zone(o.Zone)

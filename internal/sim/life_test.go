@@ -42,6 +42,9 @@ func (w *World) live() {
 	cfg := core.DefaultConfig()
 	cfg.MaxRunning = 1 + w.rng.IntN(3)
 	cfg.Detect = detect
+	if w.seed%6 != 0 { // the tables of the default policy take their time
+		cfg.Policy = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy, policy.UniformProgress2, policy.OnDemand}[w.seed%6-1]
+	}
 	w.step(core.Configured{Config: cfg})
 	w.submitAll()
 	w.quotes()

@@ -66,6 +66,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 		}
 		from = w.snapAt
 	}
+	m.Share(w.mind)
 	var wake time.Time
 	for n := range w.log[from:] {
 		r, err := w.log[from+n].back()

@@ -55,7 +55,7 @@ func play(runs []tick.Run, prior horizon.Prior) (all tick.Score, parts map[[2]ti
 	for _, r := range runs {
 		k := [2]time.Duration{r.Job.Deadline, r.Job.Overhead}
 		if solvers[k] == nil {
-			solvers[k] = horizon.New(horizon.Problem{Deadline: r.Job.Deadline, Overhead: r.Job.Overhead, Grid: r.Job.Gap, Spot: .9731, OnDemand: 3.06}, prior)
+			solvers[k] = horizon.New(horizon.Problem{Deadline: r.Job.Deadline, Overhead: r.Job.Overhead, Grid: r.Job.Gap, Spot: .9731, OnDemand: 3.06, Whole: true}, prior)
 			parts[k] = &tick.Score{}
 		}
 		res := r.Play(&player{s: solvers[k], j: r.Job})

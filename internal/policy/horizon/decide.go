@@ -78,7 +78,7 @@ func (v *Solver) Decide(s State) Verdict {
 		if c.w == 0 {
 			continue
 		}
-		q := v.ask(v.table(c.i, c.j), s, ends)
+		q := v.weigh(v.table(c.i, c.j), s, ends)
 		for k := range q {
 			out.USD[k] += float64(c.w * q[k])
 		}
@@ -91,6 +91,26 @@ func (v *Solver) Decide(s State) Verdict {
 	}
 	out.Lasts = 1 - ends
 	return out
+}
+
+// weigh asks from the whole steps to the deadline below and above, and lies
+// between; where the guard holds with the lower number, that counts alone.
+func (v *Solver) weigh(t *Table, s State, ends float64) [3]float64 {
+	part := s.Until % v.p.Grid
+	s.Until -= part
+	low := v.ask(t, s, ends)
+	if part <= 0 || math.IsInf(low[None], 1) || int(s.Until/v.p.Grid) >= v.g.steps {
+		return low
+	}
+	s.Until += v.p.Grid
+	high := v.ask(t, s, ends)
+	f := float64(part) / float64(v.p.Grid)
+	for k := range low {
+		if !math.IsInf(low[k], 1) {
+			low[k] += float64(f * (high[k] - low[k]))
+		}
+	}
+	return low
 }
 
 // ask is one step of the decision process from the exact state.
@@ -120,7 +140,10 @@ func (v *Solver) ask(t *Table, s State, ends float64) [3]float64 {
 		}
 		served := min(owed, 1)
 		if left <= 1-served+1e-9 {
-			return price
+			if g.whole {
+				return price
+			}
+			return float64(price * (served + left))
 		}
 		rest := owed - served
 		state := 0

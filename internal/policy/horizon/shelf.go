@@ -5,24 +5,26 @@ import "time"
 // For returns the problem of a job with so much time to its deadline, which is
 // looked at every look. Problems of like jobs come out equal, so that they share
 // tables: the time is rounded up to one of a ladder whose rungs are an eighth
-// apart, the overhead up to the next quarter of a grid step.
+// apart, the overhead up to the next twentieth of a grid step. Where the grid is
+// that of the looks, machines are given back at looks only.
 func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem {
 	grid := max(look, time.Second)
-	for grid*maxSteps < deadline || grid*4 < overhead {
+	for most := time.Duration(maxSteps); grid*most < deadline || grid*4 < overhead; most = maxSteps / 2 {
 		grid *= 2
 	}
 	steps := 8
 	for time.Duration(steps)*grid < deadline {
 		steps += max(1, steps/8)
 	}
-	quarter := max(grid/4, 1)
+	unit := max(grid/20, 1)
 	return Problem{
-		Deadline: time.Duration(steps) * grid, Overhead: (overhead + quarter - 1) / quarter * quarter,
-		Grid: grid, Spot: spot, OnDemand: onDemand,
+		Deadline: time.Duration(steps) * grid, Overhead: (overhead + unit - 1) / unit * unit,
+		Grid: grid, Spot: spot, OnDemand: onDemand, Whole: grid == look,
 	}
 }
 
-// maxSteps bounds the work of a table.
+// maxSteps bounds the work of a table; half of it where the grid is not that of
+// the looks anyway.
 const maxSteps = 512
 
 // Shelf keeps the solvers of the latest problems. It is a cache of pure results:

@@ -12,6 +12,7 @@ type Problem struct {
 	Grid     time.Duration // time between two decisions
 	Spot     float64       // dollars an hour, a statistic
 	OnDemand float64
+	Whole    bool // a machine is paid for whole grid steps, also the one in which the work ends
 }
 
 // Held is what the job runs on.
@@ -53,6 +54,7 @@ type shape struct {
 	serve []shift // by state
 	spot  float64 // dollars a step
 	firm  float64
+	whole bool
 	holds int // columns of an up state
 }
 
@@ -65,6 +67,7 @@ type shift struct {
 func newShape(p Problem) *shape {
 	g := &shape{steps: int(p.Deadline / p.Grid), over: float64(p.Overhead) / float64(p.Grid)}
 	g.spot, g.firm = p.Spot*p.Grid.Hours(), p.OnDemand*p.Grid.Hours()
+	g.whole = p.Whole
 	g.owed = []float64{0}
 	for o := g.over - 1; o > 1e-9; o-- {
 		g.owed = append(g.owed, o)
@@ -277,10 +280,10 @@ func (t *Table) level(m, market, c int, mean, out []float32) {
 			clear(to[s:])
 			return
 		}
-		cost := run(w, s, firm, firmMean, firmPrice)
+		cost := run(w, s, firm, firmMean, firmPrice, g.whole)
 		guard := g.guarded(g.slack[s])
 		if spot != nil && (!guard || held == Spot && state == 0) {
-			cost = min(cost, run(w, s, spot, spotMean, spotPrice))
+			cost = min(cost, run(w, s, spot, spotMean, spotPrice, g.whole))
 		}
 		if !guard {
 			i, p := g.wait.index[s], g.wait.part[s]
@@ -290,9 +293,12 @@ func (t *Table) level(m, market, c int, mean, out []float32) {
 	}
 }
 
-func run(w float64, s int, by *shift, mean []float32, price float32) float32 {
+func run(w float64, s int, by *shift, mean []float32, price float32, whole bool) float32 {
 	if w <= 1-by.by+1e-9 {
-		return price
+		if whole {
+			return price
+		}
+		return float32(price * float32(w+by.by))
 	}
 	i, p := by.index[s], by.part[s]
 	return price + mean[i] + float32(p*(mean[i+1]-mean[i]))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim/tick"
 )
@@ -59,14 +60,14 @@ type tally struct {
 func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() time.Time, tell func(name string, done, of int)) ([]Score, error) {
 	var scores []Score
 	for _, name := range names {
-		lines, err := each(ctx, len(runs), func(i int) tally {
+		lines, err := each(ctx, len(runs), func(mind *plan.Mind, i int) tally {
 			r, began := runs[i], now()
 			l := tally{work: r.Job.Work, deadline: r.Job.Deadline, overhead: r.Job.Overhead}
 			if name == Optimum {
 				cost, ok := r.Optimum()
 				l.cost, l.missed = cost, !ok
 			} else {
-				out := Single(r, policy.Rule(name), false)
+				out := Single(r, mind, policy.Rule(name), false)
 				l.cost, l.missed, l.lost, l.launched, l.n = out.Cost, out.Missed, out.Interruptions, out.Launches, out.Decisions
 			}
 			l.took = now().Sub(began)
@@ -93,7 +94,7 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 	var scores []Score
 	for _, name := range names {
 		for _, form := range forms {
-			lines, err := each(ctx, len(form.Runs), func(i int) tally {
+			lines, err := each(ctx, len(form.Runs), func(mind *plan.Mind, i int) tally {
 				r, began := &form.Runs[i], now()
 				l := tally{work: r.Job.Work, deadline: r.Job.Deadline, overhead: r.Job.Restart}
 				if name == Optimum {
@@ -103,7 +104,7 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 					if rule == policy.Greedy {
 						rule = policy.GreedyGuard // as this benchmark defines it
 					}
-					out := Zones(r, rule, false)
+					out := Zones(r, mind, rule, false)
 					l.cost, l.missed, l.lost, l.launched, l.moved, l.n = out.Cost, out.Missed, out.Interruptions, out.Launches, out.Carries, out.Decisions
 				}
 				l.took = now().Sub(began)
@@ -122,7 +123,7 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 }
 
 // each does work on every index on all cores, in any order, and returns what it gave in order.
-func each(ctx context.Context, n int, work func(int) tally, tell func(done int)) ([]tally, error) {
+func each(ctx context.Context, n int, work func(*plan.Mind, int) tally, tell func(done int)) ([]tally, error) {
 	lines := make([]tally, n)
 	var mu sync.Mutex
 	next, done := 0, 0
@@ -138,8 +139,9 @@ func each(ctx context.Context, n int, work func(int) tally, tell func(done int))
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
+			mind := plan.NewMind()
 			for i, ok := take(); ok; i, ok = take() {
-				lines[i] = work(i)
+				lines[i] = work(mind, i)
 				mu.Lock()
 				done++
 				tell(done)

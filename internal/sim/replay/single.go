@@ -6,6 +6,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim/tick"
 )
@@ -20,10 +21,10 @@ type single struct{ run tick.Run }
 
 // Single plays one run of the one-zone benchmark under the rule. trace asks for
 // what was held, tick by tick.
-func Single(r tick.Run, rule policy.Rule, trace bool) Outcome {
+func Single(r tick.Run, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
 	j := r.Job
 	s := single{r}
-	w := &world{m: core.New(), sale: s, work: j.Work, now: start, trace: trace}
+	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
 	deadline := start.Add(time.Duration(j.Ticks()) * j.Gap)
 	w.step(config(rule, j.Overhead, j.Gap))
 	w.step(core.MarketSeen{Offers: []market.Offer{s.offer(spotID), s.offer(firmID)}, Quotes: s.quotes(0, true, w.now)})

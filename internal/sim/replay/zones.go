@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim/tick"
 )
@@ -33,10 +34,10 @@ func newSeveral(r *tick.ZoneRun) *several {
 }
 
 // Zones plays one run of the benchmark with several zones under the rule.
-func Zones(r *tick.ZoneRun, rule policy.Rule, trace bool) Outcome {
+func Zones(r *tick.ZoneRun, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
 	j := &r.Job
 	s := newSeveral(r)
-	w := &world{m: core.New(), sale: s, work: j.Work, now: start, trace: trace}
+	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
 	s.now = w.now
 	deadline := start.Add(j.Deadline)
 	// The last look is a whole tick before the last whole tick ends.

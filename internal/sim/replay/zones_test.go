@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/place"
 	"scrimp/internal/sim/tick"
@@ -102,7 +103,7 @@ func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
 		bad := 0
 		for i := range runs {
 			r := &runs[i]
-			want, got := r.Play(plain(rule)(&r.Job)), Zones(r, rule, false)
+			want, got := r.Play(plain(rule)(&r.Job)), Zones(r, plan.NewMind(), rule, false)
 			// Each price segment's cost is cut to the last unit by itself.
 			off := want.Cost.Sub(got.Cost)
 			if off.Sign() < 0 {

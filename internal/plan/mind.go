@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"math"
+	"time"
+
+	"scrimp/internal/policy"
+	"scrimp/internal/policy/horizon"
+)
+
+// Mind keeps tables from one decision to the next. It is a cache of pure
+// results: without it the decisions are the same and take longer. It is not for
+// use by several goroutines at once.
+type Mind struct {
+	shelf *horizon.Shelf
+}
+
+// minds is how many jobs that differ share the tables.
+const minds = 16
+
+// NewMind returns a mind that has thought of nothing yet.
+func NewMind() *Mind { return &Mind{horizon.NewShelf(horizon.Public, minds)} }
+
+// Expect is what is expected to be paid from now to the end of the job, by what
+// is done now, in dollars: a statistic. A choice that cannot be made has no number.
+type Expect struct {
+	Wait     *float64 `json:"wait_usd"`
+	Spot     *float64 `json:"spot_usd"`
+	OnDemand *float64 `json:"on_demand_usd"`
+	// Lasts is the chance that spot stays as it is, there or not, until the next look.
+	Lasts float64 `json:"lasts"`
+	// Look is the time until then.
+	Look time.Duration `json:"look_ns"`
+}
+
+// foreseeable reports whether the default policy can weigh the future of the
+// job: it has a deadline that is not near enough for the guard, its work is
+// known, and spot is for sale for less than what cannot be taken away.
+func (s *sorted) foreseeable(job *Job, v *policy.View) bool {
+	if job.Rule != "" && job.Rule != policy.Default || job.Need.Critical || s.firm == nil || s.market() == nil {
+		return false
+	}
+	if perWork(s.market()) >= perWork(s.firm) {
+		return false
+	}
+	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && !v.Guard(v.Working()) && v.Deadline.After(v.Began)
+}
+
+// market is the spot option whose coming and going counts: the one held or to be
+// had, else the cheapest.
+func (s *sorted) market() *Option {
+	if s.spot != nil {
+		return s.spot
+	}
+	return s.asleep
+}
+
+// foresee weighs wait, spot and on-demand by what each is expected to cost, and
+// says how long until the next look.
+func (m *Mind) foresee(d *Decision, job *Job, s *sorted, v *policy.View) (policy.Choice, time.Duration) {
+	spot := s.market()
+	speed := s.speed()
+	if speed <= 0 {
+		speed = 1
+	}
+	p := horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(spot)*speed), ratio(s.firm.Quote.Rate.Float()))
+	var seen horizon.Market
+	if spot.Watch != nil {
+		seen = spot.Watch.At(v.Now)
+	}
+	seen.Up = s.spot != nil
+	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect, Left: v.Left, Market: seen}
+	switch v.Held {
+	case policy.Spot:
+		state.Held, state.Owed = horizon.Spot, v.Warming
+	case policy.Firm:
+		state.Held, state.Owed = horizon.OnDemand, v.Warming
+	case policy.Wait:
+	}
+	got := m.shelf.Solver(p).Decide(state)
+	d.Expect = &Expect{Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]), Lasts: math.Round(got.Lasts*1e4) / 1e4, Look: p.Grid}
+	return [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}[got.Choice], p.Grid
+}
+
+// ratio rounds a price for a table: markets whose prices differ by less than a
+// part in two hundred share it.
+func ratio(usd float64) float64 {
+	if usd <= 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(usd))) / 200
+	return math.Round(usd/unit) * unit
+}
+
+func dollars(usd float64) *float64 {
+	if math.IsInf(usd, 0) || math.IsNaN(usd) {
+		return nil
+	}
+	usd = math.Round(usd*1e4) / 1e4
+	return &usd
+}
+
+// again is when time alone could change what was foreseen: when the guard will
+// hold, and for who waits or pays for on-demand at the next look, just after it
+// so that what is seen then comes first.
+func (s *sorted) again(v *policy.View, choice policy.Choice, step time.Duration) time.Time {
+	var at time.Time
+	if choice != policy.Firm {
+		at, _ = v.GuardAt(v.Working())
+	}
+	if choice != policy.Spot {
+		if next := v.Now.Add(step + 1); at.IsZero() || next.Before(at) {
+			at = next
+		}
+	}
+	return at
+}
