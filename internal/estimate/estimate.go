@@ -12,6 +12,8 @@
 // All formulas with units, ranges and a worked number are in docs/formulas.md.
 package estimate
 
+import "math"
+
 // Range is a value with the interval that holds it in four of five cases.
 type Range struct {
 	Value float64 `json:"value"`
@@ -21,6 +23,11 @@ type Range struct {
 
 // Times is the range with every end multiplied by k, which must not be negative.
 func (r Range) Times(k float64) Range { return Range{r.Value * k, r.Low * k, r.High * k} }
+
+// sound reports whether the range is one: positive, finite, in order.
+func (r Range) sound() bool {
+	return r.Low > 0 && r.Low <= r.Value && r.Value <= r.High && !math.IsInf(r.High, 1)
+}
 
 // Per is k divided by the range: the low end of a rate is the high end of a time.
 func (r Range) Per(k float64) Range { return Range{k / r.Value, k / r.High, k / r.Low} }

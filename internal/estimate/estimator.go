@@ -218,6 +218,15 @@ func (e *Estimator) Estimate(r Row) Answer {
 	} else if !ok {
 		why = append(why, "how much work there is is not stated (tokens, epochs and rows, or rows and trees)")
 	}
+	for _, v := range []**Range{&a.Throughput, &a.Hours, &a.PeakMemory, &a.Cost} {
+		if *v != nil && !(*v).sound() {
+			*v = nil
+			why = append(why, "a figure is outside what numbers hold, and left out")
+		}
+	}
+	if a.PeakMemory == nil {
+		a.Fits = nil
+	}
 	a.Provenance = strings.Join(why, "; ") + "."
 	return a
 }

@@ -26,33 +26,71 @@ type kernel struct {
 	noise float64 // what repeats of one run differ by, in ln
 }
 
-func (k *kernel) of(a, b *point) float64 {
+// part is a term made ready to be counted often.
+type part struct {
+	names  uint32
+	v      float64 // variance
+	slope  int
+	reach  [3]int8 // the numbers it is near in, -1 at the end
+	shrink [3]float64
+}
+
+// ready is the parts of a kernel; a term is near in at most three numbers.
+func (k *kernel) ready() []part {
+	var out []part
+	for i := range k.terms {
+		t := &k.terms[i]
+		if t.sd == 0 {
+			continue
+		}
+		p := part{names: t.names, v: t.sd * t.sd, slope: t.slope - 1, reach: [3]int8{-1, -1, -1}}
+		n := 0
+		for j, l := range t.reach {
+			if l > 0 {
+				p.reach[n], p.shrink[n] = int8(j), -1/(2*l*l)
+				n++
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// like is how much two runs share: the covariance of their corrections.
+func like(parts []part, a, b *point) float64 {
 	var same uint32
 	for i := range a.name {
 		if a.name[i] == b.name[i] && (a.name[i] != 0 || a == b) {
 			same |= 1 << i
 		}
 	}
+	var apart [nNums]float64
+	for i := range apart {
+		d := a.num[i] - b.num[i]
+		apart[i] = float64(d * d)
+	}
 	sum := 0.0
-	for i := range k.terms {
-		t := &k.terms[i]
-		if t.names&same != t.names || t.sd == 0 {
+	for i := range parts {
+		p := &parts[i]
+		if p.names&same != p.names {
 			continue
 		}
-		v := t.sd * t.sd
-		d := 0.0
-		for j, l := range t.reach {
-			if l > 0 {
-				q := (a.num[j] - b.num[j]) / l
-				d += float64(q * q)
+		v, d := p.v, 0.0
+		for j, x := range p.reach {
+			if x < 0 {
+				break
 			}
+			d += float64(apart[x] * p.shrink[j])
 		}
-		if d > 0 {
-			v *= math.Exp(-d / 2)
+		if d < -20 {
+			continue
 		}
-		if t.slope > 0 {
-			c := centre[t.slope-1]
-			v *= (a.num[t.slope-1] - c) * (b.num[t.slope-1] - c)
+		if d < 0 {
+			v *= math.Exp(d)
+		}
+		if p.slope >= 0 {
+			c := centre[p.slope]
+			v *= (a.num[p.slope] - c) * (b.num[p.slope] - c)
 		}
 		sum += v
 	}
@@ -65,6 +103,7 @@ var centre = [nNums]float64{xN: 2, xMicro: 6, xSeq: 7, xOps: 24, xPeak: 5.7, xBa
 // learned is a kernel with the runs it has seen.
 type learned struct {
 	k      *kernel
+	parts  []part
 	seen   []point
 	factor square
 	alpha  []float64
@@ -75,7 +114,7 @@ type learned struct {
 
 // learn fits the measured points.
 func (k *kernel) learn(points []point) *learned {
-	l := &learned{k: k, near: 1.28, afar: 1.28}
+	l := &learned{k: k, parts: k.ready(), near: 1.28, afar: 1.28}
 	for _, p := range points {
 		if !math.IsNaN(p.y) {
 			l.seen = append(l.seen, p)
@@ -130,9 +169,10 @@ func (l *learned) grouped(by ...int) (groups [][]int) {
 
 func (k *kernel) matrix(seen []point, jitter float64) square {
 	s := newSquare(len(seen))
+	parts := k.ready()
 	for i := range seen {
 		for j := range i + 1 {
-			v := k.of(&seen[i], &seen[j])
+			v := like(parts, &seen[i], &seen[j])
 			if i == j {
 				v += jitter
 			}
@@ -152,7 +192,7 @@ func (l *learned) predict(p *point) (mean, sd float64) {
 func (l *learned) guess(p *point) guess {
 	q := make([]float64, len(l.seen))
 	for i := range l.seen {
-		q[i] = l.k.of(p, &l.seen[i])
+		q[i] = like(l.parts, p, &l.seen[i])
 	}
 	g := guess{mean: dot(q, l.alpha), nearest: -1}
 	for i := range q {
@@ -161,7 +201,7 @@ func (l *learned) guess(p *point) guess {
 		}
 	}
 	l.factor.forward(q)
-	v := l.k.of(p, p) + l.k.noise*l.k.noise - dot(q, q)
+	v := like(l.parts, p, p) + l.k.noise*l.k.noise - dot(q, q)
 	g.sd = math.Sqrt(math.Max(v, 1e-6))
 	return g
 }

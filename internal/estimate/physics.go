@@ -30,8 +30,9 @@ type physics struct {
 // bandwidth-bound traffic are what public profiles of training steps show; the
 // values were settled on the error of whole sources left out (TestTune).
 var constants = physics{
-	product: 0.62, narrow: 300, few: 200, attention: 0.5, traffic: 90, unfused: 12, routing: 60, expert: 300,
-	passes: 20, deep: 40, conv: 0.55, launch: 8e-6, link: 0.4, network: 40, overlap: 2, small: 0.4,
+	product: 0.78, narrow: 230, few: 800, attention: 0.73, traffic: 155, unfused: 3.1,
+	routing: 35, expert: 940, passes: 24, deep: 65, conv: 0.7, launch: 1.5e-05,
+	link: 0.44, network: 100, overlap: 1.2, small: 0.42,
 }
 
 // unit is the accelerator-seconds of one unit of throughput (a token, an image)

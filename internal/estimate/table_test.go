@@ -157,7 +157,7 @@ func TestBench(t *testing.T) {
 		mark := "reached"
 		if !ok {
 			mark = "MISSED"
-			t.Logf("%s: %s, to reach %s", name, ours, target)
+			t.Errorf("%s: %s, to reach %s", name, ours, target)
 		}
 		lines = append(lines, fmt.Sprintf("%-58s %-15s %-30s %-22s %s", name, base, ours, target, mark))
 	}

@@ -147,6 +147,7 @@ func (b *bench) judge(k *kernel, in func(int) bool) (list []verdict, loss float6
 		add(name+" other", m, 0, func(i int) bool { return !is("cnn")(i) && !is("transformer")(i) })
 		list = append(list, verdict{name + " cover at 1.28", score{cover: cover(m, sd, 1.28)}})
 	}
+	add("arithmetic alone", make([]float64, len(y)), 0.5, all)
 	for _, alone := range []bool{false, true} {
 		for _, seq := range []bool{false, true} {
 			var est []float64

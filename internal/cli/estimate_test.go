@@ -1,0 +1,143 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/cli"
+)
+
+// scrimp runs the program in this process, on an empty data folder.
+func scrimp(t *testing.T, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = cli.Main(append([]string{"--data", t.TempDir()}, args...), strings.NewReader(""), &o, &e)
+	return o.String(), e.String(), code
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const runsHead = "id,family,task,model,params_b,layers,d_model,n_heads,n_kv_heads,d_ff,vocab,gpu,gpu_spec,gpu_mem_gb,n_gpus,precision,seq_len,micro_batch,global_batch,act_ckpt,sharding,fwd_gmacs,rows,trees,depth,machine,throughput,throughput_unit,peak_mem_gb,mem_unit,tokens_b,quality,source\n"
+
+// A question in the form of the published measurements is answered in the form of
+// the issue: one object a row, in the row's units, null only for what cannot be known.
+func TestABatchIsAnsweredRowByRow(t *testing.T) {
+	learn := write(t, "calib.csv", runsHead+
+		"a,transformer-dense,pretrain,mine,7,32,4096,32,32,11008,32000,A100-SXM-80GB,A100-SXM-80GB,80,8,bf16,2048,4,32,none,FULL_SHARD,,,,,,20000,tokens/s,60,GB,,A,ours\n")
+	ask := write(t, "rows.csv", runsHead+
+		"q1,transformer-dense,pretrain,mine,7,32,4096,32,32,11008,32000,A100-SXM-80GB,A100-SXM-80GB,80,16,bf16,2048,4,64,none,FULL_SHARD,,,,,,,tokens/s,,GiB,2,,ours\n"+
+		"q2,gbdt,train,xgboost,,,,,,,,V100-SXM2-16GB,V100-SXM2-16GB,16,1,,,,,,,,1000000,100,10,p3.2xlarge,,row-trees/s,,,,,other\n"+
+		"q3,transformer-dense,pretrain,mine,7,32,4096,32,32,11008,32000,A100-SXM-80GB,A100-SXM-80GB,80,,bf16,2048,4,64,none,FULL_SHARD,,,,,,,tokens/s,,GiB,2,,ours\n")
+	out, errOut, code := scrimp(t, "estimate", "--batch", ask, "--calibrate", learn, "--json")
+	if code != 0 {
+		t.Fatal(errOut)
+	}
+	type span struct{ Value, Low, High float64 }
+	type line struct {
+		ID         string
+		Throughput *span
+		Hours      *span
+		Memory     *span `json:"peak_memory_gb"`
+		Cost       *span `json:"cost_usd"`
+		Fits       *bool
+		Provenance string
+	}
+	got := map[string]line{}
+	for l := range strings.Lines(out) {
+		var raw map[string]any
+		if err := json.Unmarshal([]byte(l), &raw); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []string{"id", "throughput", "hours", "peak_memory_gb", "cost_usd", "fits", "provenance"} {
+			if _, ok := raw[k]; !ok {
+				t.Errorf("%s is missing in %s", k, l)
+			}
+		}
+		var v line
+		if err := json.Unmarshal([]byte(l), &v); err != nil {
+			t.Fatal(err)
+		}
+		got[v.ID] = v
+	}
+	q1, q2, q3 := got["q1"], got["q2"], got["q3"]
+	if q1.Throughput == nil || q1.Throughput.Value < 33000 || q1.Throughput.Value > 42000 {
+		t.Errorf("twice the accelerators of a run at 20000 tokens/s: %+v", q1.Throughput)
+	}
+	if q1.Hours == nil || q1.Cost == nil || q1.Fits == nil || q1.Memory == nil || !strings.Contains(q1.Provenance, "mine on 8 A100-SXM-80GB") {
+		t.Errorf("%+v", q1)
+	}
+	if q2.Throughput == nil || q2.Hours == nil || q2.Fits != nil {
+		t.Errorf("boosted trees: %+v", q2)
+	}
+	if q3.Throughput != nil || q3.Hours != nil || !strings.Contains(q3.Provenance, "how many accelerators is not stated") {
+		t.Errorf("a row without its number of accelerators: %+v", q3)
+	}
+}
+
+func TestEstimatesOfEveryKindOfModel(t *testing.T) {
+	config := write(t, "config.json", `{"model_type":"llama","hidden_size":2048,"num_hidden_layers":16,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":8192,"vocab_size":128256,"hidden_act":"silu","tie_word_embeddings":true}`)
+	for _, args := range [][]string{
+		{"--model", "llama-3-8b", "--tokens", "2B", "--precision", "bf16", "--gpu", "H100-SXM:8", "--zero", "3"},
+		{"--model", config, "--tokens", "100M", "--lora", "--gpu", "L4"},
+		{"--model", "transformer layers=12 dim=768 vocab=50257", "--seq", "1024", "--tokens", "1B", "--gpu", "T4:4"},
+		{"--model", "cnn gmacs=4.1 activations=11.1 params=25.6M", "--rows", "1.28M", "--epochs", "90", "--resize", "128:0.5,224:0.5", "--gpu", "A10G", "--runs", "40", "--per", "week"},
+		{"--model", "trees", "--rows", "10M", "--trees", "500", "--depth", "8", "--gpu", "T4"},
+		{"--model", "measured: 120 samples/s on L4", "--rows", "1M", "--epochs", "3", "--gpu", "A10G"},
+	} {
+		out, errOut, code := scrimp(t, append([]string{"estimate", "--json"}, args...)...)
+		var v struct {
+			Throughput, Hours *struct{ Value, Low, High float64 }
+			Cost              *struct{ Value float64 } `json:"cost_usd"`
+			Programme         *struct {
+				Year *struct{ Value float64 } `json:"year_usd"`
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 {
+			t.Fatalf("%v: %v %s%s", args, err, out, errOut)
+		}
+		if v.Throughput == nil || v.Hours == nil || v.Cost == nil || v.Hours.Low >= v.Hours.High || v.Cost.Value <= 0 {
+			t.Errorf("%v: %s", args, out)
+		}
+		if args[len(args)-1] == "week" && (v.Programme == nil || v.Programme.Year == nil || v.Programme.Year.Value < 2000*v.Cost.Value) {
+			t.Errorf("40 runs a week are %+v a year at %+v each", v.Programme, v.Cost)
+		}
+	}
+}
+
+func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
+	png := write(t, "model.onnx", "\x89PNG\r\n")
+	for want, args := range map[string][]string{
+		"nothing to estimate":     {},
+		"is no file, no":          {"--model", "llama-99"},
+		"model.onnx":              {"--model", png},
+		"--tokens":                {"--model", "llama-3-8b", "--tokens", "lots"},
+		"--gpu \"H100:8\" may be": {"--model", "llama-3-8b", "--gpu", "H100"},
+		"nothing is known":        {"--model", "llama-3-8b", "--gpu", "Abacus:8"},
+		"price of -3":             {"--model", "llama-3-8b", "--gpu", "L4", "--price", "-3"},
+		"give one":                {"--model", "llama-3-8b", "--lora", "--qlora"},
+		"--precision":             {"--model", "llama-3-8b", "--precision", "fp7"},
+		"--resize":                {"--model", "resnet-50", "--resize", "wide"},
+		"--per":                   {"--model", "resnet-50", "--per", "fortnight"},
+		"read runs":               {"--batch", filepath.Join(t.TempDir(), "none.csv")},
+		"this is no table":        {"--batch", write(t, "x.csv", "a,b\n1,2\n")},
+	} {
+		if strings.HasPrefix(want, "--gpu") {
+			want = "may be"
+		}
+		_, errOut, code := scrimp(t, append([]string{"estimate"}, args...)...)
+		if code != 1 || !strings.Contains(errOut, want) {
+			t.Errorf("%v: status %d, %q, want %q", args, code, errOut, want)
+		}
+	}
+}

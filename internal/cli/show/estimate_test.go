@@ -1,0 +1,57 @@
+package show_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"scrimp/internal/cli/show"
+	"scrimp/internal/estimate"
+	"scrimp/internal/golden"
+)
+
+func span(v float64) *estimate.Range { return &estimate.Range{Value: v, Low: v * 0.8, High: v * 1.3} }
+
+func estimates(p show.Place) map[string]string {
+	whole := estimate.Option{Chip: "H100-SXM-80GB", Count: 8, Micro: 4, Answer: estimate.Answer{
+		Throughput: span(81234.5), Unit: "tokens/s", Hours: span(6.84), Cost: span(376.4), Hourly: 55.04, PeakMemory: span(61.2), Fits: ptr(true),
+		Memory:     &estimate.Memory{Weights: 4.02, Gradients: 4.02, Optimiser: 8.03, Activations: 28.1, Logits: 10.5, Overhead: 1.2},
+		Provenance: "throughput by arithmetic × 1.08, learned from 691 measured runs, most of all Llama-3-8B on 8 H100-SXM-80GB (NVIDIA-NeMo/Megatron-Bridge), none of this program; memory by component × 1.00, against 80 GB; price aws p5.48xlarge in us-east-1, 2026-07-20.",
+	}}
+	big := whole
+	big.Chip, big.Fits, big.Cost, big.Hourly = "A100-SXM-40GB", ptr(false), nil, 0
+	week := whole.Programme(40)
+	unknown := estimate.Option{Chip: "T4", Count: 1, Answer: estimate.Answer{Unit: "samples/s", Provenance: "throughput is unknown: the shape of the model x is not known."}}
+	errors := []estimate.Error{
+		{Kind: "all", What: "throughput", LeftOut: "stack", Runs: 691, Groups: 193, Mean: 0.179, Median: 0.081, Covered: 0.79},
+		{Kind: "transformer-dense", What: "memory", LeftOut: "source", Runs: 83, Groups: 5, Mean: 0.115, Median: 0.075, Covered: 0.81},
+	}
+	return map[string]string{
+		"estimate":          show.EstimateOf(show.Estimate{Model: "llama-3-8b", Option: whole, Programme: &week}, p),
+		"estimate-unknown":  show.EstimateOf(show.Estimate{Model: "x", Option: unknown}, p),
+		"estimate-options":  show.Options("llama-3-8b", []estimate.Option{whole, big, unknown}, 2, p),
+		"estimate-none":     show.Options("llama-3-8b", nil, 2, p),
+		"estimate-accuracy": show.Accuracy(errors, p),
+		"estimate-nothing":  show.Accuracy(nil, p),
+	}
+}
+
+func TestEstimatesArePrinted(t *testing.T) {
+	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}, "piped": {}} {
+		for name, text := range estimates(p) {
+			golden.Check(t, name+"."+width+".txt", text)
+		}
+	}
+}
+
+func TestNoLineOfAnEstimateIsWiderThanItsTerminal(t *testing.T) {
+	for _, width := range []int{60, 80, 100} {
+		for name, text := range estimates(show.Place{Width: width, Now: now}) {
+			for line := range strings.Lines(text) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+					t.Errorf("%s at %d columns has a line of %d: %q", name, width, n, line)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package estimate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"scrimp/internal/catalog"
+)
+
+func alone() *Estimator { return New(Catalogued(), NewListed(catalog.Builtin()), nil) }
+
+func asked(t testing.TB) Ask {
+	t.Helper()
+	m, ok := Published("llama-3-8b")
+	if !ok {
+		t.Fatal("llama-3-8b is not published")
+	}
+	return Ask{Model: m, Chip: "H100-SXM-80GB", Count: 8, Precision: "bf16", Seq: 2048, Micro: 2, Zero: 3, Tokens: 2e9}
+}
+
+func answer(t testing.TB, e *Estimator, q Ask) Option {
+	t.Helper()
+	o, err := e.Answer(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Throughput == nil || o.PeakMemory == nil {
+		t.Fatalf("%s: no value", o.Provenance)
+	}
+	return o
+}
+
+func TestMoreWorkTakesLongerAndCostsMoreAndAHigherRateLess(t *testing.T) {
+	e, q := alone(), asked(t)
+	a := answer(t, e, q)
+	q.Tokens *= 2
+	b := answer(t, e, q)
+	if r := b.Hours.Value / a.Hours.Value; math.Abs(r-2) > 1e-9 {
+		t.Errorf("twice the tokens take %.6f times the hours", r)
+	}
+	if r := b.Cost.Value / a.Cost.Value; math.Abs(r-2) > 1e-9 {
+		t.Errorf("twice the tokens cost %.6f times the dollars", r)
+	}
+	if got, want := a.Cost.Value, a.Hours.Value*a.Hourly; math.Abs(got/want-1) > 1e-12 {
+		t.Errorf("cost %.6f, hours times price %.6f", got, want)
+	}
+	if a.Hours.Low >= a.Hours.High || math.Abs(a.Hours.Low*a.Throughput.High*3600/2e9-1) > 1e-9 {
+		t.Errorf("the least hours %g do not go with the highest rate %g", a.Hours.Low, a.Throughput.High)
+	}
+}
+
+func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
+	e, base := alone(), asked(t)
+	peak := func(change func(*Ask)) float64 {
+		q := base
+		change(&q)
+		return answer(t, e, q).PeakMemory.Value
+	}
+	was := peak(func(*Ask) {})
+	for name, change := range map[string]func(*Ask){
+		"checkpointing": func(q *Ask) { q.Keep = KeepEnds },
+		"selective":     func(q *Ask) { q.Keep = KeepSome },
+		"smaller batch": func(q *Ask) { q.Micro = 1 },
+		"shorter":       func(q *Ask) { q.Seq = 1024 },
+		"LoRA":          func(q *Ask) { q.Tuning, q.Count, q.Zero = LoRA, 1, 0 },
+		"tensor":        func(q *Ask) { q.TP = 2 },
+	} {
+		if name == "LoRA" {
+			full := peak(func(q *Ask) { q.Count, q.Zero = 1, 0 })
+			if got := peak(change); got >= full {
+				t.Errorf("%s takes %.1f GB, full training %.1f", name, got, full)
+			}
+			continue
+		}
+		if got := peak(change); got >= was {
+			t.Errorf("%s takes %.1f GB, without it %.1f", name, got, was)
+		}
+	}
+	for stage := 1; stage <= 3; stage++ {
+		less := peak(func(q *Ask) { q.Zero = stage })
+		more := peak(func(q *Ask) { q.Zero = stage - 1 })
+		// Stage 1 and 2 keep weights of 16 bit and a copy of 32 with the optimiser.
+		if less >= more {
+			t.Errorf("ZeRO %d takes %.1f GB, ZeRO %d %.1f", stage, less, stage-1, more)
+		}
+	}
+	// With a large batch what 4-bit layers keep for the way back outweighs their weights.
+	lora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = LoRA, 1, 0, 1 })
+	qlora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = QLoRA, 1, 0, 1 })
+	if qlora >= lora {
+		t.Errorf("QLoRA takes %.1f GB, LoRA %.1f", qlora, lora)
+	}
+}
+
+func TestTheWorkedNumberOfMemory(t *testing.T) {
+	m, _ := Published("stablelm-base-alpha-3b")
+	g, ok := Setup{Model: m, Tuning: LoRA, Class: Half, N: 1, Micro: 2, Seq: 1034}.Memory()
+	if !ok {
+		t.Fatal("no memory")
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"weights", g.Weights, 3.64*2 + 2*0.002*3.64}, {"activations", g.Activations, 2 * 1034 * 2 * 16 * 4096 * 15 / 1e9}, {"logits", g.Logits, 10 * 1034 * 2 * 50688 / 1e9},
+	} {
+		if math.Abs(c.got/c.want-1) > 0.002 {
+			t.Errorf("%s is %.3f GB, by hand %.3f", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestResizingCostsTheMeanSquareOfTheSize(t *testing.T) {
+	m, _ := Published("resnet-50")
+	q := Ask{Model: m, Chip: "A100-SXM-80GB", Count: 1, Precision: "amp", Micro: 128, Rows: 1e6, Epochs: 1}
+	plain := answer(t, alone(), q)
+	q.Pixels = []Stage{{224, 1}}
+	same := answer(t, alone(), q)
+	q.Pixels = []Stage{{128, 0.5}, {224, 0.5}}
+	less := answer(t, alone(), q)
+	if same.Hours.Value != plain.Hours.Value {
+		t.Errorf("at the stated size it takes %g h, without resizing %g", same.Hours.Value, plain.Hours.Value)
+	}
+	if r := less.Hours.Value / plain.Hours.Value; r < 0.6 || r > 0.75 {
+		t.Errorf("half at 128 takes %.2f of the time, the mean square is 0.66", r)
+	}
+}
+
+func TestAMeasuredRunIsWhatItsOwnEstimateSays(t *testing.T) {
+	chips := Catalogued()
+	r, m, err := ParseMeasured("measured: 120 samples/s on L4", chips)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(chips, NewListed(catalog.Builtin()), []Row{r})
+	q := Ask{Model: m, Chip: "L4", Count: 1, Precision: "bf16", Unit: r.Unit, Program: r.Source, Epochs: 1, Rows: 1e6}
+	same, err := e.Answer(q)
+	if err != nil || same.Throughput == nil || math.Abs(same.Throughput.Value/120-1) > 0.02 {
+		t.Fatalf("%v: %+v", err, same.Throughput)
+	}
+	q.Chip = "H100-SXM-80GB"
+	other, err := e.Answer(q)
+	if err != nil || other.Throughput == nil || other.Throughput.Value < 240 {
+		t.Errorf("%v: an H100 does %+v of what an L4 does at 120", err, other.Throughput)
+	}
+	wide := func(r *Range) float64 { return r.High / r.Low }
+	if other.Throughput != nil && wide(other.Throughput) <= wide(same.Throughput) {
+		t.Errorf("another accelerator is as certain (%.2f) as the measured one (%.2f)", wide(other.Throughput), wide(same.Throughput))
+	}
+}
+
+func TestWhatIsMeasuredMovesTheEstimateTowardsItself(t *testing.T) {
+	chips := Catalogued()
+	q := asked(t)
+	chip, _ := chips.Find(q.Chip)
+	q.Program = "https://example.org/our-trainer"
+	before := answer(t, New(chips, nil, nil), q)
+	r := q.Row(chip, 8, 2)
+	r.Throughput, r.Quality = before.Throughput.Value*1.4, "A"
+	after := answer(t, New(chips, nil, []Row{r}), q)
+	if g := after.Throughput.Value / before.Throughput.Value; g < 1.25 || g > 1.4 {
+		t.Errorf("a run measured at 1.4 times the estimate moved it to %.2f", g)
+	}
+	if w, v := after.Throughput.High/after.Throughput.Low, before.Throughput.High/before.Throughput.Low; w >= v {
+		t.Errorf("the interval went from %.2f to %.2f", v, w)
+	}
+	q.Count = 16
+	if far := answer(t, New(chips, nil, []Row{r}), q); !strings.Contains(far.Provenance, "llama-3-8b on 8 H100-SXM-80GB") {
+		t.Errorf("provenance does not name the run it learned from: %s", far.Provenance)
+	}
+}
+
+func TestOptionsAreFeasibleAndInOrder(t *testing.T) {
+	q := asked(t)
+	q.Chip, q.Count, q.Micro = "", 0, 0
+	list, err := alone().Options(q)
+	if err != nil || len(list) < 5 {
+		t.Fatal(len(list), err)
+	}
+	for i, o := range list {
+		if o.Fits != nil && !*o.Fits {
+			t.Errorf("%g × %s does not fit", o.Count, o.Chip)
+		}
+		if i > 0 && o.Cost.Value < list[i-1].Cost.Value {
+			t.Errorf("%s at %.2f comes after %.2f", o.Chip, o.Cost.Value, list[i-1].Cost.Value)
+		}
+	}
+}
+
+func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
+	for want, change := range map[string]func(*Ask){
+		"price":     func(q *Ask) { q.Price = -1 },
+		"tokens":    func(q *Ask) { q.Tokens = math.NaN() },
+		"micro":     func(q *Ask) { q.Micro = -2 },
+		"multiple":  func(q *Ask) { q.TP = 3 },
+		"ZeRO":      func(q *Ask) { q.Zero = 4 },
+		"resizing":  func(q *Ask) { q.Pixels = []Stage{{224, 1}} },
+		"NoSuchGPU": func(q *Ask) { q.Chip = "NoSuchGPU" },
+	} {
+		q := asked(t)
+		change(&q)
+		if _, err := alone().Answer(q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestABadTableNamesLineAndField(t *testing.T) {
+	head := "id,family,model,n_gpus,throughput\n"
+	for text, want := range map[string]string{
+		"":                           "header",
+		"a,b\n1,2\n":                 "column",
+		head + "x,cnn,m,eight,\n":    "line 2, n_gpus \"eight\"",
+		head + "x,cnn,m,-1,\n":       "line 2, n_gpus \"-1\"",
+		head + "x,cnn,m,1,nan\n":     "line 2, throughput",
+		head + "x,cnn,m,1,1,2,3,4\n": "cells",
+		head + "\"x,cnn\n":           "line 2",
+	} {
+		if _, err := ReadRows(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	var bad *BadCell
+	_, err := ReadRows(strings.NewReader(head + "x,cnn,m,eight,\n"))
+	if !errors.As(err, &bad) || bad.Line != 2 || bad.Field != "n_gpus" {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever is asked, an answer can be written down: no NaN, no infinity, nothing
+// below zero, ends in order.
+func FuzzEstimate(f *testing.F) {
+	f.Add("transformer-dense", "llama-3-8b", "H100-SXM-80GB", "bf16", "tokens/s", 8.0, 2048.0, 4.0, 512.0, 2.0)
+	f.Add("cnn", "resnet-50", "L4", "amp", "images/s", 1.0, math.NaN(), 128.0, math.NaN(), math.NaN())
+	f.Add("gbdt", "xgboost", "", "", "row-trees/s", 0.0, 1e300, 1e-300, 0.0, 0.0)
+	f.Add("rnn", "", "T4", "fp32", "sequences/s", 1.0, 0.0, 0.0, 0.0, 1e9)
+	e := alone()
+	seen := Unstated()
+	seen.Family, seen.Model, seen.GPU, seen.Spec, seen.N, seen.Throughput, seen.Source = "cnn", "resnet-50", "L4", "L4", 1, 500, "own"
+	l := New(Catalogued(), NewListed(catalog.Builtin()), []Row{seen})
+	f.Fuzz(func(t *testing.T, family, model, gpu, precision, unit string, n, seq, micro, global, tokens float64) {
+		r := Unstated()
+		r.Family, r.Model, r.GPU, r.Spec, r.Precision, r.Unit = family, model, gpu, gpu, precision, unit
+		r.N, r.Seq, r.Micro, r.Global, r.Tokens, r.Rows, r.TreeN, r.Epochs = n, seq, micro, global, tokens, tokens, n, micro
+		for _, x := range []*Estimator{e, l} {
+			a := x.Estimate(r)
+			if _, err := json.Marshal(a); err != nil {
+				t.Fatalf("%v: %+v", err, a)
+			}
+			for name, v := range map[string]*Range{"throughput": a.Throughput, "hours": a.Hours, "memory": a.PeakMemory, "cost": a.Cost} {
+				if v != nil && !v.sound() {
+					t.Fatalf("%s is %+v", name, *v)
+				}
+			}
+			if a.Provenance == "" {
+				t.Fatal("no provenance")
+			}
+		}
+	})
+}
+
+// The closed form by which the benchmark leaves groups out must be what leaving
+// them out and learning again gives.
+func TestLeavingAGroupOutIsLearningWithoutIt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	chips, n := Catalogued(), &names{of: map[string]int32{}}
+	var points []point
+	for i := range 60 {
+		r := Unstated()
+		m := published[rng.IntN(20)]
+		r.Given, r.Model, r.Family = &m, m.Name, string(m.Kind)
+		r.GPU = []string{"L4", "T4", "A100-SXM-80GB"}[rng.IntN(3)]
+		r.Spec, r.Source, r.Task = r.GPU, fmt.Sprint("s", i%7), "pretrain"
+		r.N, r.Seq, r.Micro, r.Throughput = float64(1+rng.IntN(8)), 2048, float64(1+rng.IntN(8)), 1000*math.Exp(rng.NormFloat64())
+		points = append(points, describe(r, chips, n))
+	}
+	k := standard()
+	x, ok := k.examine(points)
+	if !ok {
+		t.Fatal("the likeness is no likeness")
+	}
+	groups := (&learned{seen: points}).grouped(cSource)
+	mean, sd := x.leftOut(groups)
+	for _, g := range groups {
+		out := map[int]bool{}
+		for _, i := range g {
+			out[i] = true
+		}
+		var rest []point
+		for i, p := range points {
+			if !out[i] {
+				rest = append(rest, p)
+			}
+		}
+		l := k.learn(rest)
+		for _, i := range g {
+			m, s := l.predict(&points[i])
+			if math.Abs(m-mean[i]) > 1e-6 || math.Abs(s-sd[i]) > 1e-6 {
+				t.Fatalf("point %d: %.9f ± %.9f by the closed form, %.9f ± %.9f by learning again", i, mean[i], sd[i], m, s)
+			}
+		}
+	}
+}
+
+// A planner asks for the same few corrections again and again; 100,000 a second
+// is the least that must be reached.
+func BenchmarkEstimates(b *testing.B) {
+	m, _ := Published("llama-3-8b")
+	var seen []Row
+	chips := Catalogued()
+	list := chips.sorted()
+	for i := range 600 {
+		q := Ask{Model: m, Precision: "bf16", Seq: 2048, Zero: 3}
+		r := q.Row(list[i%len(list)], float64(int(1)<<(i%6)), float64(int(1)<<(i%5)))
+		r.Throughput, r.Source = 1000+float64(i), fmt.Sprint("s", i%20)
+		seen = append(seen, r)
+	}
+	e := New(chips, NewListed(catalog.Builtin()), seen)
+	var rows []Row
+	for i := range 1000 {
+		q := Ask{Model: m, Precision: "bf16", Seq: 2048, Zero: 3, Tokens: 1e9}
+		rows = append(rows, q.Row(list[i%len(list)], float64(int(1)<<(i/len(list)%6)), float64(int(1)<<(i%4))))
+	}
+	for _, r := range rows {
+		if _, ok := e.Rate(r); !ok {
+			b.Fatal("no rate")
+		}
+	}
+	b.Run("again", func(b *testing.B) {
+		for i := range b.N {
+			e.Rate(rows[i%len(rows)])
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "estimates/s")
+	})
+	b.Run("whole", func(b *testing.B) {
+		for i := range b.N {
+			e.Estimate(rows[i%len(rows)])
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "estimates/s")
+	})
+	b.Run("new", func(b *testing.B) {
+		for i := range b.N {
+			clear(e.memo)
+			e.Rate(rows[i%len(rows)])
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "estimates/s")
+	})
+}
