@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +14,8 @@ import (
 	"scrimp/internal/receipt"
 )
 
-// taken takes every machine of its spot zone without notice, 10 s and 25 s on
-// the wall after it opens, and not again.
+// taken takes every machine of its spot zone without notice, twice, so many
+// seconds on the wall after it opens, and not again.
 const taken = `name: taken
 speed: 60
 offers:
@@ -25,7 +26,7 @@ offers:
     memory: 4GiB
     capacity: spot
     price: 1
-    available: [{from: 0m, to: 10m, notice: 0s}, {from: 11m, to: 25m, notice: 0s}, {from: 26m, to: 100h}]
+    available: [{from: 0m, to: %dm, notice: 0s}, {from: %dm, to: %dm, notice: 0s}, {from: %dm, to: 100h}]
 `
 
 // The PyTorch example, killed twice without notice under scrimp, ends with the
@@ -51,14 +52,14 @@ func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
 	if strings.Count(job, python) != 1 || !strings.Contains(job, "interval: 1s") {
 		t.Fatalf("the job file has changed:\n%s", job)
 	}
-	for steps := 6000; ; steps *= 2 { // enough to be at work when the machine is taken for the second time
-		if steps > 200_000 {
-			t.Fatal("the machine is taken too late")
+	for steps, life := 3500, 8; ; steps, life = 2*steps, 2*life { // until a life is long enough for a save, and the work for two lives
+		if life > 100 {
+			t.Fatal("the machine is taken too early or too late")
 		}
 		h := newHome(t)
 		h.write("train.py", string(train))
 		h.write("job.yaml", job)
-		h.write("market.yaml", taken)
+		h.write("market.yaml", fmt.Sprintf(taken, life, life+1, 2*life+1, 2*life+2))
 		n := strconv.Itoa(steps)
 		h.do("run", "-y", "job.yaml", "--market", "market.yaml", "--env", "STEPS="+n)
 		h.do("get", "pytorch-digits", "-o", "got")

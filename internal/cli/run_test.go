@@ -53,8 +53,15 @@ func newHome(t testing.TB) *home {
 		if out, err := h.try("server", "stop", "--now"); err != nil {
 			t.Errorf("stop: %v\n%s", err, out)
 		}
-		if left, _ := exec.Command("pgrep", "-f", h.data).Output(); len(left) > 0 {
-			t.Errorf("processes are left: %s", left)
+		for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) { // the market ends just after it has said so
+			left, _ := exec.Command("pgrep", "-a", "-f", h.data).Output()
+			if len(left) == 0 {
+				break
+			}
+			if time.Since(begun) > 20*time.Second {
+				t.Errorf("processes are left: %s", left)
+				break
+			}
 		}
 		_ = os.RemoveAll(dir)
 	})

@@ -59,6 +59,7 @@ type Server struct {
 	started time.Time
 	stop    context.CancelCauseFunc
 	now     atomic.Bool // stop with all machines
+	teller  teller
 
 	mu    sync.Mutex
 	asked time.Time // when somebody last called
@@ -82,7 +83,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err := store.Ready(ctx, st); err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
-	s := &Server{opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}}
+	s := &Server{opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, teller: newTeller(o.Version, o.Log)}
 	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {
 		return err
 	}
@@ -99,6 +100,10 @@ func Serve(ctx context.Context, o Options) error {
 		Poll:  300 * time.Millisecond, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: o.Log,
 		Env: s.agentEnv, Notify: s.notify,
 	})
+	if err != nil {
+		return err
+	}
+	untold, err := s.untold()
 	if err != nil {
 		return err
 	}
@@ -120,6 +125,9 @@ func Serve(ctx context.Context, o Options) error {
 	owned.Go(func() { _ = h.Serve(l) })
 	owned.Go(func() { s.idle(ctx) })
 	owned.Go(func() { s.forecast(ctx) })
+	for _, n := range untold {
+		owned.Go(func() { s.notify(ctx, n) })
+	}
 	o.Log.Info("serving", "dir", o.Dir, "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)
 	s.stop(err)

@@ -300,28 +300,3 @@ func (s *Server) secrets(job string) map[string]string {
 	}
 	return m
 }
-
-// notify tells the job's webhook and forgets its secrets.
-func (s *Server) notify(ctx context.Context, n core.Notify) {
-	_ = os.Remove(filepath.Join(s.opts.Dir, "secrets", n.Job+".json"))
-	raw, _ := s.control.Spec(n.Job)
-	j, err := spec.Decode(raw)
-	if err != nil || j.Notify == "" {
-		return
-	}
-	body, _ := json.Marshal(map[string]string{"job": n.Job, "state": string(n.State), "why": n.Why})
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.Notify, strings.NewReader(string(body)))
-	if err != nil {
-		s.opts.Log.Warn("webhook not told", "job", n.Job, "error", err)
-		return
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.opts.Log.Warn("webhook not told", "job", n.Job, "error", err)
-		return
-	}
-	_ = resp.Body.Close()
-}

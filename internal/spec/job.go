@@ -48,7 +48,7 @@ type Job struct {
 	Signal   string   `json:"signal,omitempty" doc:"Sent to the program's process group to ask for a save and an end: TERM, INT, HUP, USR1 or USR2. @90s is how long before the machine goes it is sent, wall time; at once without it." eg:"USR1@90s" default:"TERM"`
 	Grace    Duration `json:"grace,omitempty" doc:"Between the signal and the kill, wall time." eg:"90s" default:"20s"`
 	Idle     Duration `json:"idle,omitempty" doc:"Stop when the machine does nothing for so long, wall time. Never unless set." eg:"15m"`
-	Notify   string   `json:"notify,omitempty" doc:"Webhook: URL that gets a POST with job, state and why when the job is over." eg:"https://example.org/hook"`
+	Notify   string   `json:"notify,omitempty" doc:"Webhook: URL that gets a POST with id, job, state and why when the job is over, again until it is taken; the id stays. $NAME of secrets is filled in, so that a token need not stand here." eg:"https://example.org/hook"`
 	Compat   string   `json:"compat,omitempty" enum:"skypilot,dstack,sagemaker,slurm" doc:"Set the variables of that system too." later:"only scrimp's own variables are set"`
 
 	Team         string            `json:"team,omitempty" doc:"Whose cost it is." eg:"vision"`

@@ -1,0 +1,147 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// hook answers with one status after the other, the last one again and again.
+type hook struct {
+	*httptest.Server
+	got []http.Header
+	all []word
+}
+
+func newHook(t *testing.T, answer func(n int, w http.ResponseWriter)) *hook {
+	h := &hook{}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var x word
+		b, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(b, &x); err != nil || r.Method != http.MethodPost {
+			t.Errorf("%s %s: %v", r.Method, b, err)
+		}
+		h.got, h.all = append(h.got, r.Header), append(h.all, x)
+		answer(len(h.all), w)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+const token = "T0PSECRET"
+
+// patient is a teller that notes its waits instead of waiting.
+func patient(t *testing.T) (tell teller, waits *[]time.Duration) {
+	var log bytes.Buffer
+	waits = &[]time.Duration{}
+	tell = newTeller("1", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	tell.pause = func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil }
+	t.Cleanup(func() {
+		if strings.Contains(log.String(), token) {
+			t.Errorf("the log has the secret:\n%s", &log)
+		}
+	})
+	return tell, waits
+}
+
+func someWord() word {
+	n := core.Notify{Job: "j", State: core.Succeeded, Why: "completed"}
+	return word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why}
+}
+
+func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
+	h := newHook(t, func(n int, w http.ResponseWriter) {
+		if n <= 2 {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	})
+	tell, waits := patient(t)
+	if err := tell.tell(t.Context(), h.URL+"/hook/"+token, someWord()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(*waits, []time.Duration{time.Second, 2 * time.Second}) {
+		t.Errorf("waits %v, want 1 s and 2 s", *waits)
+	}
+	if len(h.all) != 3 {
+		t.Fatalf("told %d times, want 3", len(h.all))
+	}
+	for i, w := range h.all {
+		if w != someWord() || h.got[i].Get("Idempotency-Key") != "notify/j/succeeded" || h.got[i].Get("Content-Type") != "application/json" {
+			t.Errorf("try %d: %+v, %v", i+1, w, h.got[i])
+		}
+	}
+}
+
+func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusGone, http.StatusUnauthorized, http.StatusMovedPermanently} {
+		h := newHook(t, func(_ int, w http.ResponseWriter) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+		})
+		tell, _ := patient(t)
+		if err := tell.tell(t.Context(), h.URL+"/"+token, someWord()); !errors.Is(err, errHook) || len(h.all) != 1 || strings.Contains(err.Error(), token) {
+			t.Errorf("%d: %v after %d tries", status, err, len(h.all))
+		}
+	}
+}
+
+func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
+	h := newHook(t, func(n int, w http.ResponseWriter) {
+		switch n {
+		case 1:
+			w.Header().Set("Retry-After", "30")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case 2:
+			w.Header().Set("Retry-After", "999999")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	tell, waits := patient(t)
+	if err := tell.tell(t.Context(), h.URL, someWord()); err != nil || !slices.Equal(*waits, []time.Duration{30 * time.Second, toldMost}) {
+		t.Errorf("%v, waits %v, want 30 s and %v", err, *waits, toldMost)
+	}
+}
+
+func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
+	h := newHook(t, nil)
+	gone := h.URL + "/" + token
+	h.Close()
+	tell, waits := patient(t)
+	err := tell.tell(t.Context(), gone, someWord())
+	if err == nil || strings.Contains(err.Error(), token) {
+		t.Errorf("%v", err)
+	}
+	if n := len(*waits); n != toldTries-1 || (*waits)[n-1] > toldMost {
+		t.Errorf("%d waits: %v", n, *waits)
+	}
+	if err := tell.tell(t.Context(), "http://%zz/"+token, someWord()); !errors.Is(err, errHook) || strings.Contains(err.Error(), token) {
+		t.Errorf("a bad address: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	tell.pause = func(ctx context.Context, _ time.Duration) error { cancel(); return ctx.Err() }
+	if err := tell.tell(ctx, gone, someWord()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a server that leaves: %v", err)
+	}
+}
+
+func TestSecretsAreFilledIntoTheAddress(t *testing.T) {
+	secrets := map[string]string{"HOOK": "abc", "B": "x$HOOK"}
+	for notify, want := range map[string]string{
+		"https://a/$HOOK": "https://a/abc", "https://a/${HOOK}x?q=$OTHER": "https://a/abcx?q=$OTHER", "https://a/$B": "https://a/x$HOOK", "https://a/$HOOKS": "https://a/$HOOKS",
+	} {
+		if got := address(notify, secrets); got != want {
+			t.Errorf("%s: %s, want %s", notify, got, want)
+		}
+	}
+}
