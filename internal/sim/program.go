@@ -52,7 +52,7 @@ func (j *simJob) loss(step int64) (float64, bool) {
 // steps, timers fire late, and time passes all the same.
 func (w *World) sleeps(d time.Duration) {
 	w.asleep = w.now.Add(d)
-	for _, i := range w.order {
+	for _, i := range w.open {
 		if a := i.agent; a != nil && i.running() && !a.began.IsZero() {
 			a.began, a.captured = a.began.Add(d), a.captured.Add(d)
 		}

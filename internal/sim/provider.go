@@ -41,7 +41,7 @@ func (w *World) act(a core.Action) {
 			d += 30 * time.Second
 		}
 		w.after(d, func() {
-			for _, i := range w.order {
+			for _, i := range w.open {
 				if i.key == a.Attempt && i.running() && i.agent != nil {
 					i.agent.drain("drained")
 				}
@@ -116,13 +116,13 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 		i.offer = z.firmOffer
 	}
 	i.segments = []market.Segment{{From: w.now, Rate: rateOf(z, spot)}}
-	for _, other := range w.order {
+	for _, other := range w.open {
 		if other.key == a.Attempt && w.byKey[a.Attempt] != nil && other.running() {
 			w.breaks("rented twice: %s has %s and %s", a.Attempt, other.id, i.id)
 		}
 	}
 	w.instances[i.id], w.byKey[a.Attempt] = i, i
-	w.order = append(w.order, i)
+	w.order, w.open = append(w.order, i), append(w.open, i)
 	w.tell("rent %s for %s: %s", i.id, a.Attempt, a.Offer)
 	w.boot(i)
 	w.answer(i)
@@ -214,6 +214,7 @@ func (w *World) endTold(i *instance) {
 		w.saw("fault twice × instance_ended")
 		w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
 	}
+	i.told = i.told || ok
 	if !ok {
 		w.after(30*time.Second, func() { w.endTold(i) })
 	}
@@ -221,7 +222,7 @@ func (w *World) endTold(i *instance) {
 
 // allTold reports whether nothing runs any more.
 func (w *World) allTold() bool {
-	for _, i := range w.order {
+	for _, i := range w.open {
 		if i.running() {
 			return false
 		}

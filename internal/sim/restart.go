@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"scrimp/internal/core"
@@ -107,14 +108,15 @@ func (w *World) sweep() {
 	if w.plant == PlantNoSweep {
 		return
 	}
-	for _, i := range w.order {
+	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told })
+	for _, i := range w.open {
 		if !i.running() && w.up && w.m.Awaits(i.id) {
 			w.endTold(i)
 		}
 	}
 	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
 	shown, news := map[string]bool{}, false
-	for _, i := range w.order {
+	for _, i := range w.open {
 		if !i.running() || w.unlisted(i) {
 			continue
 		}

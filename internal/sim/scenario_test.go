@@ -71,7 +71,7 @@ func diff(want, got string) string {
 
 // tellStory plays the commands and returns what happened, and what should not have.
 func tellStory(commands string) (text string, broken []string, err error) {
-	s := &stage{w: newWorld(rand.New(rand.NewPCG(1, 1)), epoch), said: map[string]string{}, saves: map[string]int{}, step: map[string]int64{}}
+	s := &stage{w: newWorld(rand.New(rand.NewPCG(1, 1)), epoch), said: map[string]string{}, saves: map[string]int{}, step: map[string]int64{}, since: map[string]time.Time{}}
 	s.w.script = &script{unlisted: map[string]bool{}, silent: 10 * time.Minute}
 	s.w.watch = s.tell
 	s.cfg = core.DefaultConfig()
@@ -101,7 +101,8 @@ type stage struct {
 	saves map[string]int    // checkpoints not printed yet, by attempt
 	step  map[string]int64  // in the newest of them
 	live  map[string]bool   // instances that cost something
-	todo  int               // commands whose time has not come
+	since map[string]time.Time
+	todo  int // commands whose time has not come
 
 	minutes int
 	back    time.Time // when the server last came back: no agent is silent before it was there to listen

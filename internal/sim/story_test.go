@@ -56,7 +56,7 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 			}
 			lines = append(lines, rule+" "+dollars(l.Amount))
 		}
-		s.line("gone", "%s: %s after %s, bill %s", b.Instance, b.Cause, strings.TrimSpace(hms(b.Until.Sub(s.w.instances[b.Instance].from))), strings.Join(lines, ", "))
+		s.line("gone", "%s: %s after %s, bill %s", b.Instance, b.Cause, s.lasted(b), strings.Join(lines, ", "))
 	}
 	for _, d := range out.Decisions {
 		s.decision(d)
@@ -78,6 +78,18 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 	}
 }
 
+// lasted is for how long an instance was rented, where that is known.
+func (s *stage) lasted(b core.InstanceEnded) string {
+	from, ok := s.since[b.Instance]
+	if i := s.w.instances[b.Instance]; i != nil {
+		from, ok = i.from, true
+	}
+	if !ok {
+		return "some time"
+	}
+	return strings.TrimSpace(hms(b.Until.Sub(from)))
+}
+
 // rented prints what is new and what is missing among the machines that cost something.
 func (s *stage) rented(b core.Body) {
 	now := map[string]bool{}
@@ -85,7 +97,7 @@ func (s *stage) rented(b core.Body) {
 		if a.Instance == "" {
 			continue
 		}
-		now[a.Instance] = true
+		now[a.Instance], s.since[a.Instance] = true, a.From
 		if !s.live[a.Instance] {
 			verb := "granted"
 			if _, found := b.(core.InventorySeen); found {
@@ -225,7 +237,7 @@ func (s *stage) receipts() {
 		}
 		fmt.Fprintf(&s.b, "         %s\n", text)
 	}
-	if over && w.up {
+	if over && w.up && !w.script.still {
 		w.check()
 		if len(w.Broken) == 0 {
 			fmt.Fprintf(&s.b, "ledger   %d postings agree with the provider's bills\n", len(w.postings))

@@ -71,7 +71,8 @@ type World struct {
 	zones     []*zone
 	instances map[string]*instance
 	byKey     map[string]*instance
-	order     []*instance
+	order     []*instance       // all that were ever rented
+	open      []*instance       // those that run, or whose end is not told yet
 	blobs     map[string]int64  // newest published step by job
 	saver     map[string]int    // epoch of the attempt that published it
 	claims    map[string]int    // epoch of the newest attempt that began
@@ -97,6 +98,7 @@ type World struct {
 	Broken []string
 	jobs   []simJob
 
+	plain bool // a year of many jobs: nothing is told, and no agent is silent
 	calm  bool // no faults, exponential spans: a forecast
 	keeps bool // keeps the log, so that a restart can read it
 	start time.Time
@@ -119,6 +121,7 @@ type instance struct {
 	segments []market.Segment
 	agent    *agent
 	bill     []core.BillLine
+	told     bool // its end is durable
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
@@ -182,6 +185,9 @@ func (w *World) next() bool {
 }
 
 func (w *World) tell(format string, args ...any) {
+	if w.plain {
+		return
+	}
 	fmt.Fprintf(&w.Story, "%9s  %s\n", w.now.Sub(w.start).Round(time.Second), fmt.Sprintf(format, args...))
 }
 

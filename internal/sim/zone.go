@@ -62,7 +62,7 @@ func (w *World) turn(z *zone) {
 // reprice sets the price of spot, also for the machines that run.
 func (w *World) reprice(z *zone, rate money.Rate) {
 	z.rate = rate
-	for _, i := range w.order {
+	for _, i := range w.open {
 		if i.running() && i.offer.ID == z.spot {
 			i.segments = append(i.segments, market.Segment{From: w.now, Rate: rate})
 		}
@@ -73,14 +73,14 @@ func (w *World) reprice(z *zone, rate money.Rate) {
 // that it will be after notice, and it is after taken.
 func (w *World) shut(z *zone, notice, taken time.Duration, then func()) {
 	z.notice = min(notice, taken)
-	for _, i := range w.order {
+	for _, i := range w.open {
 		if i.running() && i.offer.ID == z.spot && i.agent != nil {
 			i.agent.notice(notice)
 		}
 	}
 	w.after(taken, func() {
 		z.open = false
-		for _, i := range w.order {
+		for _, i := range w.open {
 			if i.running() && i.offer.ID == z.spot {
 				i.notice = z.notice
 				w.lost(i)
@@ -99,7 +99,7 @@ func (w *World) orphan(z *zone) *instance {
 	w.launchN++
 	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: "ghost.1", offer: z.firmOffer, from: w.now, segments: []market.Segment{{From: w.now, Rate: z.firmRate}}}
 	w.instances[i.id], w.byKey[i.key] = i, i
-	w.order = append(w.order, i)
+	w.order, w.open = append(w.order, i), append(w.open, i)
 	return i
 }
 
