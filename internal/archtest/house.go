@@ -40,6 +40,7 @@ var House = []Room{
 	{Path: "scaffold", Floor: 5}, // a first job file from a look at the folder
 	{Path: "store/storetest", Floor: 5},
 	{Path: "store/pgtest", Floor: 5},
+	{Path: "store/backup", Floor: 5},
 	{Path: "store", Floor: 5},
 	{Path: "provider/local", Floor: 5},
 	{Path: "provider/providertest", Floor: 5},

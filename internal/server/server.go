@@ -27,6 +27,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/provider/local"
 	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
 )
 
 // Options says where the server lives and when it leaves. Spans are wall time.
@@ -80,7 +81,7 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	defer func() { _ = st.Close() }()
-	if err := store.Ready(ctx, st); err != nil {
+	if err := backup.Ready(ctx, st); err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
 	s := &Server{opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, teller: newTeller(o.Version, o.Log)}

@@ -118,7 +118,7 @@ func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int) {
 	running := map[*server]bool{}
 	start := func() { running[startServer(t, lease, place, heard)] = true }
 	wrote := map[uint64]uint64{} // the last record of a batch, and the epoch that said it is durable
-	knows := map[*server]bool{} // who has said that it is deposed
+	knows := map[*server]bool{}  // who has said that it is deposed
 	var leader *server
 	var epoch, count uint64
 	hear := func() said {

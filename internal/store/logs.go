@@ -107,8 +107,8 @@ func (s logFiles) Logs(_ context.Context) ([]string, error) {
 	return names, nil
 }
 
-// syncLogs makes all output durable.
-func (s logFiles) syncLogs() error {
+// SyncLogs makes all output durable.
+func (s logFiles) SyncLogs() error {
 	names, err := s.Logs(context.Background())
 	if err != nil {
 		return err

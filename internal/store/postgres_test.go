@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
 	"scrimp/internal/store/pgtest"
 	"scrimp/internal/store/storetest"
 )
@@ -272,21 +273,29 @@ func crash(t *testing.T, c *pgtest.Cluster) {
 
 // A team that outgrows its folder takes its whole past along.
 func thereAndBack(t *testing.T, c *pgtest.Cluster) {
-	file, sum := smallBackup(t)
+	from, err := store.Open(t.TempDir())
+	must(t, err)
+	defer func() { _ = from.Close() }()
+	must(t, from.Append(t.Context(), new(storetest.Writer).Make(30)))
+	_, err = from.AppendLog(t.Context(), "j-1.1", 0, []byte("a line\n"))
+	must(t, err)
+	var file bytes.Buffer
+	sum, err := backup.Write(t.Context(), from, &file)
+	must(t, err)
 	pg := replica(t, settings(placeOf(t, c.Database(t))))
-	if _, err := store.Restore(t.Context(), pg, bytes.NewReader(file)); !errors.Is(err, store.ErrDeposed) {
+	if _, err := backup.Restore(t.Context(), pg, bytes.NewReader(file.Bytes())); !errors.Is(err, store.ErrDeposed) {
 		t.Fatalf("one who does not lead restores: %v", err)
 	}
 	must(t, pg.TryLead(t.Context()))
-	there, err := store.Restore(t.Context(), pg, bytes.NewReader(file))
+	there, err := backup.Restore(t.Context(), pg, bytes.NewReader(file.Bytes()))
 	must(t, err)
 	var again bytes.Buffer
-	_, err = store.Backup(t.Context(), pg, &again)
+	_, err = backup.Write(t.Context(), pg, &again)
 	must(t, err)
 	folder, err := store.Open(t.TempDir())
 	must(t, err)
 	defer func() { _ = folder.Close() }()
-	back, err := store.Restore(t.Context(), folder, &again)
+	back, err := backup.Restore(t.Context(), folder, &again)
 	must(t, err)
 	if there != sum || back != sum {
 		t.Errorf("SQLite %+v, PostgreSQL %+v, and back %+v", sum, there, back)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
 )
 
 // live appends, prints, notes and takes snapshots until it is told to stop.
@@ -62,12 +63,12 @@ func filled(t testing.TB, b Backend) store.Store {
 	return s
 }
 
-func backup(t testing.TB, s store.Store) ([]byte, store.Sum) {
+func backedUpTo(t testing.TB, s store.Store) ([]byte, backup.Sum) {
 	t.Helper()
 	var file bytes.Buffer
-	sum, err := store.Backup(t.Context(), s, &file)
+	sum, err := backup.Write(t.Context(), s, &file)
 	must(t, err)
-	checked, err := store.CheckBackup(bytes.NewReader(file.Bytes()))
+	checked, err := backup.Check(bytes.NewReader(file.Bytes()))
 	must(t, err)
 	if checked != sum {
 		t.Fatalf("the backup holds %+v, and %+v was written", checked, sum)
@@ -86,15 +87,15 @@ func backedUp(t *testing.T, b Backend) {
 			end, err = from.End(t.Context())
 			must(t, err)
 		}
-		file, sum := backup(t, from)
+		file, sum := backedUpTo(t, from)
 		stop()
 		place := b.Place(t)
 		to := b.open(t, place)
-		got, err := store.Restore(t.Context(), to, bytes.NewReader(file))
+		got, err := backup.Restore(t.Context(), to, bytes.NewReader(file))
 		must(t, err)
 		must(t, to.Close())
 		to = b.open(t, place)
-		again, err := store.SumOf(t.Context(), to)
+		again, err := backup.SumOf(t.Context(), to)
 		must(t, err)
 		if got != sum || again != sum {
 			t.Errorf("backup %d is %+v, it restored to %+v and reads %+v", n, sum, got, again)
@@ -102,7 +103,7 @@ func backedUp(t *testing.T, b Backend) {
 		if sum.End < 1500 || sum.Facts != 5 || sum.Outputs != 7 || sum.Postings < 1400 {
 			t.Errorf("backup %d holds %+v: the test shows little", n, sum)
 		}
-		must(t, store.Ready(t.Context(), to))
+		must(t, backup.Ready(t.Context(), to))
 		w := Writer{}
 		want := w.Make(int(sum.End))
 		Same(t, all(t, to), want)
@@ -127,38 +128,38 @@ type brokenPipe struct{}
 func (brokenPipe) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func cutShort(t *testing.T, b Backend) {
-	file, sum := backup(t, filled(t, b))
+	file, sum := backedUpTo(t, filled(t, b))
 	place := b.Place(t)
 	s := b.open(t, place)
 	rng := rand.New(rand.NewPCG(5, 5))
 	for n := 0; n < len(file); n += 1 + rng.IntN(len(file)/5) { // further each time
-		if _, err := store.Restore(t.Context(), s, torn(file, n)); !errors.Is(err, store.ErrDamaged) {
+		if _, err := backup.Restore(t.Context(), s, torn(file, n)); !errors.Is(err, backup.ErrDamaged) {
 			t.Fatalf("the first %d bytes of %d: %v, want ErrDamaged", n, len(file), err)
 		}
 		if end, err := s.End(t.Context()); end > 0 || err != nil {
-			if err := store.Ready(t.Context(), s); err == nil || !strings.Contains(err.Error(), "restore the same backup again") {
+			if err := backup.Ready(t.Context(), s); err == nil || !strings.Contains(err.Error(), "restore the same backup again") {
 				t.Fatalf("with %d of %d events it is ready: %v", end, sum.End, err)
 			}
-			if _, err := store.Backup(t.Context(), s, io.Discard); err == nil {
+			if _, err := backup.Write(t.Context(), s, io.Discard); err == nil {
 				t.Fatal("half a store was backed up")
 			}
 		}
 		must(t, s.Close())
 		s = b.open(t, place)
 	}
-	got, err := store.Restore(t.Context(), s, bytes.NewReader(file))
+	got, err := backup.Restore(t.Context(), s, bytes.NewReader(file))
 	must(t, err)
-	must(t, store.Ready(t.Context(), s))
+	must(t, backup.Ready(t.Context(), s))
 	if got != sum {
 		t.Errorf("restored in pieces: %+v, want %+v", got, sum)
 	}
-	if _, err := store.Restore(t.Context(), s, bytes.NewReader(file)); err == nil {
+	if _, err := backup.Restore(t.Context(), s, bytes.NewReader(file)); err == nil {
 		t.Error("a whole store was restored into")
 	}
 }
 
 func notEmpty(t *testing.T, b Backend) {
-	file, _ := backup(t, filled(t, b))
+	file, _ := backedUpTo(t, filled(t, b))
 	for name, c := range map[string]struct {
 		words string
 		fill  func(store.Store) error
@@ -186,7 +187,7 @@ func notEmpty(t *testing.T, b Backend) {
 		t.Run(name, func(t *testing.T) {
 			s := b.fresh(t)
 			must(t, c.fill(s))
-			if _, err := store.Restore(t.Context(), s, bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), c.words) {
+			if _, err := backup.Restore(t.Context(), s, bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("restored into %s: %v; want %q", name, err, c.words)
 			}
 		})

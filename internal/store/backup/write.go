@@ -1,4 +1,4 @@
-package store
+package backup
 
 import (
 	"archive/tar"
@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/ledger"
+	"scrimp/internal/store"
 )
 
 // A backup is a tar file, compressed with gzip, that any tool opens:
@@ -24,10 +25,10 @@ import (
 //	sum.json           Sum of all of it; last, so that a file without it is cut short
 //
 // It belongs to no database: one of SQLite restores into PostgreSQL.
-const backupFormat = 1
+const format = 1
 
-// backupHead is head.json.
-type backupHead struct {
+// header is head.json.
+type header struct {
 	Format   int           `json:"format"`
 	End      uint64        `json:"end"`
 	Snapshot *snapshotHead `json:"snapshot,omitempty"`
@@ -38,8 +39,8 @@ type snapshotHead struct {
 	Version int    `json:"version"`
 }
 
-// backupRecord is a line of events. Texts are JSON strings: they come back byte by byte.
-type backupRecord struct {
+// entry is a line of events. Texts are JSON strings: they come back byte by byte.
+type entry struct {
 	Seq       uint64           `json:"seq"`
 	Tenant    string           `json:"tenant"`
 	At        int64            `json:"at"` // nanoseconds since 1970
@@ -51,8 +52,8 @@ type backupRecord struct {
 	Postings  []ledger.Posting `json:"postings,omitempty"`
 }
 
-func (r backupRecord) record() Record {
-	out := Record{Seq: r.Seq, Tenant: r.Tenant, At: time.Unix(0, r.At).UTC(), Kind: r.Kind, Key: r.Key, Event: json.RawMessage(r.Event), Postings: r.Postings}
+func (r entry) record() store.Record {
+	out := store.Record{Seq: r.Seq, Tenant: r.Tenant, At: time.Unix(0, r.At).UTC(), Kind: r.Kind, Key: r.Key, Event: json.RawMessage(r.Event), Postings: r.Postings}
 	if r.Decisions != "" {
 		out.Decisions = json.RawMessage(r.Decisions)
 	}
@@ -67,7 +68,7 @@ const restoring = "store/restoring"
 
 // Ready returns an error for a store whose restoration was cut short. A server
 // asks before it begins.
-func Ready(ctx context.Context, s Store) error {
+func Ready(ctx context.Context, s store.Store) error {
 	hash, ok, err := s.Meta(ctx, restoring)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func Ready(ctx context.Context, s Store) error {
 }
 
 // factsOf returns the facts that others keep.
-func factsOf(ctx context.Context, s Store) (map[string]string, error) {
+func factsOf(ctx context.Context, s store.Store) (map[string]string, error) {
 	all, err := s.AllMeta(ctx)
 	delete(all, restoring)
 	return all, err
@@ -110,16 +111,16 @@ func (a archive) addJSON(name string, v any) error {
 	return a.add(name, append(b, '\n'))
 }
 
-// Backup writes all that the store holds while it is in use: the log up to where
+// Write writes all that the store holds while it is in use: the log up to where
 // it ends now, and the output up to where it ends when its turn comes. It holds
 // nothing up. The store may be one that does not lead.
-func Backup(ctx context.Context, s Store, w io.Writer) (Sum, error) {
+func Write(ctx context.Context, s store.Store, w io.Writer) (Sum, error) {
 	if err := Ready(ctx, s); err != nil {
 		return Sum{}, fmt.Errorf("back up: %w", err)
 	}
 	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a good one
 	a := archive{tar.NewWriter(z)}
-	sum, err := backup(ctx, s, a)
+	sum, err := write(ctx, s, a)
 	if err == nil {
 		err = a.w.Close()
 	}
@@ -132,8 +133,8 @@ func Backup(ctx context.Context, s Store, w io.Writer) (Sum, error) {
 	return sum, nil
 }
 
-func backup(ctx context.Context, s Store, a archive) (Sum, error) {
-	head := backupHead{Format: backupFormat}
+func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
+	head := header{Format: format}
 	snap, ok, err := s.LatestSnapshot(ctx) // before the end is asked for: it is not behind it then
 	if err != nil {
 		return Sum{}, err
@@ -157,7 +158,7 @@ func backup(ctx context.Context, s Store, a archive) (Sum, error) {
 		}
 	}
 	d := digest{h: sha256.New()}
-	err = eachPage(ctx, s, head.End, func(page []Record) error {
+	err = eachPage(ctx, s, head.End, func(page []store.Record) error {
 		d.records(page)
 		b, err := lines(page)
 		if err != nil {
@@ -197,10 +198,10 @@ func backup(ctx context.Context, s Store, a archive) (Sum, error) {
 }
 
 // lines is a page as it stands in a backup.
-func lines(page []Record) ([]byte, error) {
+func lines(page []store.Record) ([]byte, error) {
 	var out []byte
 	for _, r := range page {
-		line := backupRecord{
+		line := entry{
 			Seq: r.Seq, Tenant: r.Tenant, At: r.At.UnixNano(), Kind: r.Kind, Key: r.Key,
 			Event: string(r.Event), Decisions: string(r.Decisions), Actions: string(r.Actions), Postings: r.Postings,
 		}

@@ -1,4 +1,4 @@
-package store_test
+package backup_test
 
 import (
 	"bytes"
@@ -12,10 +12,18 @@ import (
 	"testing"
 
 	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
 	"scrimp/internal/store/storetest"
 )
 
-func smallBackup(t testing.TB) (file []byte, sum store.Sum) {
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func smallBackup(t testing.TB) (file []byte, sum backup.Sum) {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
 	must(t, err)
@@ -26,7 +34,7 @@ func smallBackup(t testing.TB) (file []byte, sum store.Sum) {
 	_, err = s.AppendLog(t.Context(), "j-1.1", 0, []byte("a line\n"))
 	must(t, err)
 	var b bytes.Buffer
-	sum, err = store.Backup(t.Context(), s, &b)
+	sum, err = backup.Write(t.Context(), s, &b)
 	must(t, err)
 	return b.Bytes(), sum
 }
@@ -37,11 +45,11 @@ func TestADamagedBackupIsFound(t *testing.T) {
 	found := 0
 	check := func(what string, bad []byte) {
 		t.Helper()
-		got, err := store.CheckBackup(bytes.NewReader(bad))
+		got, err := backup.Check(bytes.NewReader(bad))
 		switch {
 		case err == nil && got != sum:
 			t.Errorf("%s: taken for %+v", what, got)
-		case err != nil && !errors.Is(err, store.ErrDamaged):
+		case err != nil && !errors.Is(err, backup.ErrDamaged):
 			t.Errorf("%s: %v, want ErrDamaged", what, err)
 		case err != nil:
 			found++
@@ -92,7 +100,7 @@ func TestAForgedBackupIsFound(t *testing.T) {
 			cmd.Dir, cmd.Stdin = t.TempDir(), bytes.NewReader(file)
 			again, err := cmd.Output()
 			must(t, err)
-			_, err = store.CheckBackup(bytes.NewReader(again))
+			_, err = backup.Check(bytes.NewReader(again))
 			if c.words == "" {
 				must(t, err)
 			} else if err == nil || !strings.Contains(err.Error(), c.words) {
@@ -113,7 +121,7 @@ func TestABackupDoesNotEscapeItsFolder(t *testing.T) {
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(file)
 	bad, err := cmd.Output()
 	must(t, err)
-	if _, err := store.Restore(t.Context(), s, bytes.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "not the name of an attempt") {
+	if _, err := backup.Restore(t.Context(), s, bytes.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "not the name of an attempt") {
 		t.Errorf("a name with a path: %v", err)
 	}
 	if found, _ := filepath.Glob(filepath.Join(dir, "..", "*escaped*")); len(found) > 0 {

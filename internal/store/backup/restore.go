@@ -1,4 +1,4 @@
-package store
+package backup
 
 import (
 	"archive/tar"
@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"scrimp/internal/store"
 )
 
 // ErrDamaged is returned for a backup that is cut short or whose bytes are not
@@ -19,15 +21,15 @@ var ErrDamaged = errors.New("the backup is damaged")
 
 // target is where the parts of a backup go.
 type target interface {
-	head(backupHead) error
-	snapshot(Snapshot) error
-	records([]Record) error
+	head(header) error
+	snapshot(store.Snapshot) error
+	records([]store.Record) error
 	facts(map[string]string) error
 	output(attempt string, at int64, b []byte) error
 }
 
-// CheckBackup reads a backup to its end and returns what it holds, or ErrDamaged.
-func CheckBackup(r io.Reader) (Sum, error) {
+// Check reads a backup to its end and returns what it holds, or ErrDamaged.
+func Check(r io.Reader) (Sum, error) {
 	sum, err := readBackup(r, nothing{})
 	if err != nil {
 		return Sum{}, fmt.Errorf("check the backup: %w", err)
@@ -38,7 +40,7 @@ func CheckBackup(r io.Reader) (Sum, error) {
 // Restore fills an empty store, which must lead, and compares what it then holds
 // with what the backup was made of. A store that a restoration of the same backup
 // was cut short in is filled up; any other that holds something is refused.
-func Restore(ctx context.Context, s Store, r io.Reader) (Sum, error) {
+func Restore(ctx context.Context, s store.Store, r io.Reader) (Sum, error) {
 	want, err := readBackup(r, &filler{ctx: ctx, s: s})
 	if err != nil {
 		return Sum{}, fmt.Errorf("restore: %w", err)
@@ -50,8 +52,8 @@ func Restore(ctx context.Context, s Store, r io.Reader) (Sum, error) {
 	if got != want {
 		return Sum{}, fmt.Errorf("restore: what is there now is not what the backup says: %d events with hash %x, not %d with %x", got.End, got.Hash, want.End, want.Hash)
 	}
-	if f, ok := s.(interface{ syncLogs() error }); ok { // no agent has another copy of this output
-		if err := f.syncLogs(); err != nil {
+	if f, ok := s.(interface{ SyncLogs() error }); ok { // no agent has another copy of this output
+		if err := f.SyncLogs(); err != nil {
 			return Sum{}, fmt.Errorf("restore: %w", err)
 		}
 	}
@@ -93,12 +95,12 @@ func damaged(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrDamaged, what, err)
 }
 
-// reader takes one member after the other, in the order that Backup has.
+// reader takes one member after the other, in the order that Write has.
 type reader struct {
 	members *tar.Reader
 	d       digest
 	t       target
-	head    backupHead
+	head    header
 	begun   bool // head.json was there
 	facts   bool // so was facts.json: no events after it
 	done    bool // and sum.json
@@ -115,8 +117,8 @@ func (b *reader) member(m *tar.Header) error {
 		if err := b.json(&b.head); err != nil {
 			return err
 		}
-		if b.head.Format != backupFormat {
-			return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, backupFormat)
+		if b.head.Format != format {
+			return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, format)
 		}
 		return b.t.head(b.head)
 	case m.Name == "snapshot" && b.head.Snapshot != nil && b.d.s.End == 0 && !b.facts:
@@ -124,7 +126,7 @@ func (b *reader) member(m *tar.Header) error {
 		if err != nil {
 			return damaged("its snapshot cannot be read", err)
 		}
-		return b.t.snapshot(Snapshot{Seq: b.head.Snapshot.Seq, Version: b.head.Snapshot.Version, State: state})
+		return b.t.snapshot(store.Snapshot{Seq: b.head.Snapshot.Seq, Version: b.head.Snapshot.Version, State: state})
 	case strings.HasPrefix(m.Name, "events/") && !b.facts:
 		return b.events(m.Name)
 	case m.Name == "facts.json" && !b.facts:
@@ -162,9 +164,9 @@ func (b *reader) json(to any) error {
 }
 
 func (b *reader) events(name string) error {
-	var page []Record
+	var page []store.Record
 	for lines := json.NewDecoder(b.members); ; {
-		var line backupRecord
+		var line entry
 		err := lines.Decode(&line)
 		if errors.Is(err, io.EOF) {
 			break
@@ -174,8 +176,10 @@ func (b *reader) events(name string) error {
 		}
 		page = append(page, line.record())
 	}
-	if err := follows(page, b.d.s.End+1); err != nil {
-		return damaged(name, err)
+	for i, r := range page {
+		if want := b.d.s.End + 1 + uint64(i); r.Seq != want {
+			return damaged(fmt.Sprintf("%s has event %d where the log wants %d", name, r.Seq, want), nil)
+		}
 	}
 	b.d.records(page)
 	return b.t.records(page)
@@ -202,21 +206,21 @@ func (b *reader) output(attempt string, size int64) error {
 // nothing keeps nothing.
 type nothing struct{}
 
-func (nothing) head(backupHead) error              { return nil }
-func (nothing) snapshot(Snapshot) error            { return nil }
-func (nothing) records([]Record) error             { return nil }
+func (nothing) head(header) error                  { return nil }
+func (nothing) snapshot(store.Snapshot) error      { return nil }
+func (nothing) records([]store.Record) error       { return nil }
 func (nothing) facts(map[string]string) error      { return nil }
 func (nothing) output(string, int64, []byte) error { return nil }
 
 // filler puts what is read into a store.
 type filler struct {
 	ctx  context.Context // that of the one call of Restore
-	s    Store
-	have uint64    // events that were there
-	snap *Snapshot // written when its event is there
+	s    store.Store
+	have uint64          // events that were there
+	snap *store.Snapshot // written when its event is there
 }
 
-func (f *filler) head(h backupHead) error {
+func (f *filler) head(h header) error {
 	begun, ok, err := f.s.Meta(f.ctx, restoring)
 	if err != nil {
 		return err
@@ -238,12 +242,12 @@ func (f *filler) head(h backupHead) error {
 	return f.s.PutMeta(f.ctx, restoring, fmt.Sprint("of ", h.End, " events"))
 }
 
-func (f *filler) snapshot(s Snapshot) error {
+func (f *filler) snapshot(s store.Snapshot) error {
 	f.snap = &s
 	return nil
 }
 
-func (f *filler) records(page []Record) error {
+func (f *filler) records(page []store.Record) error {
 	n := 0
 	for n < len(page) && page[n].Seq <= f.have {
 		n++
@@ -260,7 +264,7 @@ func (f *filler) records(page []Record) error {
 	return f.s.Append(f.ctx, page[n:])
 }
 
-func sameRecords(a, b []Record) bool {
+func sameRecords(a, b []store.Record) bool {
 	x, y := digest{h: sha256.New()}, digest{h: sha256.New()}
 	x.records(a)
 	y.records(b)

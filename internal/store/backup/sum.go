@@ -1,4 +1,6 @@
-package store
+// Package backup writes all that a store holds into one file while the store is
+// in use, and fills an empty store from it, of whatever database.
+package backup
 
 import (
 	"context"
@@ -10,6 +12,7 @@ import (
 	"slices"
 
 	"scrimp/internal/ledger"
+	"scrimp/internal/store"
 )
 
 // Sum says what a store holds. Two stores with equal sums hold the same bytes,
@@ -24,13 +27,13 @@ type Sum struct {
 }
 
 // SumOf reads the whole store. It is exact where nobody writes meanwhile.
-func SumOf(ctx context.Context, s Store) (Sum, error) {
+func SumOf(ctx context.Context, s store.Store) (Sum, error) {
 	d := digest{h: sha256.New()}
 	end, err := s.End(ctx)
 	if err != nil {
 		return Sum{}, err
 	}
-	err = eachPage(ctx, s, end, func(page []Record) error {
+	err = eachPage(ctx, s, end, func(page []store.Record) error {
 		d.records(page)
 		return nil
 	})
@@ -63,7 +66,7 @@ func SumOf(ctx context.Context, s Store) (Sum, error) {
 const pageSize = 1000
 
 // eachPage reads the log up to end.
-func eachPage(ctx context.Context, s Store, end uint64, do func([]Record) error) error {
+func eachPage(ctx context.Context, s store.Store, end uint64, do func([]store.Record) error) error {
 	for after := uint64(0); after < end; {
 		page, err := s.WholeRecords(ctx, after, int(min(pageSize, end-after)))
 		if err != nil {
@@ -81,7 +84,7 @@ func eachPage(ctx context.Context, s Store, end uint64, do func([]Record) error)
 }
 
 // eachChunk reads the first size bytes of an attempt's output.
-func eachChunk(ctx context.Context, s Store, attempt string, size int64, do func([]byte) error) error {
+func eachChunk(ctx context.Context, s store.Store, attempt string, size int64, do func([]byte) error) error {
 	for at := int64(0); at < size; {
 		b, err := s.ReadLog(ctx, attempt, at, int(min(1<<20, size-at)))
 		if err != nil {
@@ -118,7 +121,7 @@ func (d *digest) flush() {
 	d.b = d.b[:0]
 }
 
-func (d *digest) records(list []Record) {
+func (d *digest) records(list []store.Record) {
 	for _, r := range list {
 		d.number(r.Seq)
 		d.number(uint64(r.At.UnixNano()))
