@@ -33,6 +33,7 @@ type attempt struct {
 	heard   chan struct{} // has a value after each answer of the server
 	execs   sync.WaitGroup
 	slots   chan struct{}
+	trouble trouble
 
 	mu       sync.Mutex
 	last     api.Step // all progress so far
@@ -87,9 +88,11 @@ func (g *attempt) say(m api.Message) {
 	if m.At.IsZero() {
 		m.At = g.Now()
 	}
-	if err := g.box.Add(m); err != nil {
+	err := g.box.Add(m)
+	if err != nil {
 		g.Log.Error("write to the outbox; the message is sent all the same", "error", err)
 	}
+	g.trouble.is("write on the machine's disk", err)
 }
 
 // ask asks for the program's end. It never blocks: beyond the first few, more reasons change nothing.
@@ -301,6 +304,7 @@ func (g *attempt) state() ProgramState {
 
 // published reports a checkpoint.
 func (g *attempt) published(s api.Saved) {
+	g.trouble.is(troubleKeep, nil)
 	g.say(api.Message{Saved: &s})
 	g.mu.Lock()
 	if s.Captured.After(g.lastSave) {

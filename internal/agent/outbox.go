@@ -33,6 +33,7 @@ type outbox struct {
 	queue   []api.Message // not acked, in order
 	step    *held[api.Step]
 	usage   *held[api.Usage]
+	torn    bool          // the file lacks something of the queue, for want of room
 	urgent  chan struct{} // has a value while something should be sent at once
 }
 
@@ -170,19 +171,29 @@ func (o *outbox) push(m api.Message, sync bool) error {
 	m.Seq = o.seq
 	m.At = m.At.UTC()
 	o.queue = append(o.queue, m)
-	b, err := json.Marshal(line{Message: &m})
-	if err != nil {
+	if err := o.write(line{Message: &m}, sync); err != nil {
 		return fmt.Errorf("queue message %d: %w", m.Seq, err)
-	}
-	if _, err := o.file.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("queue message %d: %w", m.Seq, err)
-	}
-	if sync {
-		if err := o.file.Sync(); err != nil {
-			return fmt.Errorf("queue message %d: %w", m.Seq, err)
-		}
 	}
 	return nil
+}
+
+// write appends a line. Where the disk is full the file may end within one; the
+// next write then puts the whole queue into a new file, or fails as well.
+func (o *outbox) write(l line, sync bool) error {
+	if o.torn {
+		err := o.rewrite()
+		o.torn = err != nil
+		return err
+	}
+	b, err := json.Marshal(l)
+	if err == nil {
+		_, err = o.file.Write(append(b, '\n'))
+	}
+	if err == nil && sync {
+		err = o.file.Sync()
+	}
+	o.torn = err != nil
+	return err
 }
 
 // Step holds progress for the next report. A metric that was not a number stays
@@ -246,11 +257,7 @@ func (o *outbox) Ack(seq int64) (more bool, err error) {
 			return false, o.rewrite()
 		}
 	}
-	b, err := json.Marshal(line{Ack: seq})
-	if err == nil {
-		_, err = o.file.Write(append(b, '\n'))
-	}
-	return len(o.queue) > 0, err
+	return len(o.queue) > 0, o.write(line{Ack: seq}, false)
 }
 
 func (o *outbox) drop(seq int64) {

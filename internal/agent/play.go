@@ -170,7 +170,8 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	}
 	g.saver = save.New(vault, save.Config{
 		Dir: g.folders.checkpoint, Quiet: g.Quiet, Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
-		Fenced: func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) },
+		Failing: func(err error) { g.trouble.is(troubleKeep, err); g.box.wake() },
+		Fenced:  func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) },
 	})
 	if err := g.saver.Begin(); err != nil {
 		return r, err

@@ -25,6 +25,7 @@ var programs = map[string]func() int{
 	"env":      playEnv,
 	"progress": playProgress,
 	"burn":     playBurn,
+	"agent":    playAgent,
 }
 
 // playPrint prints TEST_LINES lines on both streams and exits with TEST_EXIT.

@@ -30,7 +30,8 @@ type fakeServer struct {
 	applied    []api.Message
 	log        []byte
 	logEnd     int64 // as the last report said
-	logAtEnd   int   // how much of the log was here when the end was told
+	trouble    string
+	logAtEnd   int // how much of the log was here when the end was told
 	results    map[string]api.ExecResult
 	claims     int
 	reports    int
@@ -141,7 +142,7 @@ func (s *fakeServer) report(body []byte) (int, any) {
 		return http.StatusBadRequest, nil
 	}
 	s.reports++
-	s.logEnd = r.LogEnd
+	s.logEnd, s.trouble = r.LogEnd, r.Trouble
 	for _, m := range r.Messages {
 		next := int64(len(s.applied)) + 1
 		if m.Seq > next {

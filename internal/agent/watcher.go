@@ -76,6 +76,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 		if err != nil {
 			g.Log.Warn("capture the checkpoint that the output announced", "error", err)
 		}
+		g.trouble.is(troubleCapture, err)
 		w.announced = nil
 	}
 }
@@ -93,6 +94,9 @@ func (g *attempt) watchFolder(ctx context.Context) {
 		took, err := g.saver.Look(ctx, step, metrics)
 		if err != nil && ctx.Err() == nil {
 			g.Log.Warn("watch the checkpoint folder", "error", err)
+			g.trouble.is(troubleCapture, err)
+		} else if err == nil {
+			g.trouble.is(troubleCapture, nil)
 		}
 		pause = max(lookFolder, min(took*lookShare, 10*time.Second))
 	}

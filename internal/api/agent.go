@@ -87,6 +87,7 @@ type Report struct {
 	Now      time.Time `json:"now"`
 	Messages []Message `json:"messages,omitempty"`
 	LogEnd   int64     `json:"log_end"`
+	Trouble  string    `json:"trouble,omitempty"` // what goes wrong on the machine now, in a sentence; empty: nothing does
 }
 
 // Message is one thing that happened on the machine. Exactly one of the pointers is set.

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,6 +98,12 @@ func (h *home) until(what string, ok func() bool) {
 	for begun := time.Now(); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Since(begun) > time.Minute {
 			log, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
+			market, _ := filepath.Glob(filepath.Join(h.data, "*", "market.log"))
+			consoles, _ := filepath.Glob(filepath.Join(h.data, "*", "machines", "*", "console.log"))
+			for _, path := range append(market, consoles...) {
+				text, _ := os.ReadFile(path)
+				log = fmt.Appendf(log, "\n%s:\n%s", path, text)
+			}
 			h.t.Fatalf("never: %s\n%s\n%s", what, h.do("jobs"), log)
 		}
 	}

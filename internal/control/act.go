@@ -89,6 +89,13 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 
 // watch looks at prices, instances and silent agents until ctx ends.
 func (c *Control) watch(ctx context.Context) {
+	c.awake()
+	c.acts.Go(func() {
+		for ctx.Err() == nil {
+			sleep(ctx, time.Second)
+			c.awake()
+		}
+	})
 	swept := time.Time{}
 	for ctx.Err() == nil {
 		c.lookMarket(ctx)
@@ -234,6 +241,7 @@ func (c *Control) sweep(ctx context.Context) {
 // silent tells the core of agents that said nothing for too long. An agent that
 // never spoke is the boot limit's matter.
 func (c *Control) silent(ctx context.Context) {
+	c.awake()
 	now := time.Now()
 	var events []core.Event
 	c.mu.RLock()
@@ -247,6 +255,23 @@ func (c *Control) silent(ctx context.Context) {
 	if len(events) > 0 {
 		_ = c.Tell(ctx, events...) // said again at the next look
 	}
+}
+
+// awake is called about once a second. After a gap, as on a laptop that slept,
+// every agent has the whole limit again: nobody could speak to a server that was
+// stopped, and the agents slept with it.
+func (c *Control) awake() {
+	now := time.Now().Round(0) // the hours asleep count
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	gap := now.Sub(c.beat)
+	if !c.beat.IsZero() && gap > c.cfg.Silence/4 {
+		for attempt := range c.heard {
+			c.heard[attempt] = now
+		}
+		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again", "gap", gap, "limit", c.cfg.Silence)
+	}
+	c.beat = now
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -19,8 +19,10 @@ type Latest struct {
 	Heard time.Time // wall
 	Step  api.Step
 	Usage api.Usage
-	told  time.Time // when progress last became an event, wall
-	used  time.Time // when usage did
+	// Trouble is what goes wrong on the machine now; empty: nothing does.
+	Trouble string
+	told    time.Time // when progress last became an event, wall
+	used    time.Time // when usage did
 }
 
 // Progress and usage that decide nothing become an event no more often than this, on the wall.
@@ -78,6 +80,9 @@ func (c *Control) hear(attempt string) *Latest {
 // says is durable when Report returns.
 func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	l := c.hear(r.Attempt)
+	c.mu.Lock()
+	l.Trouble = r.Trouble
+	c.mu.Unlock()
 	heard := int64(-1)
 	c.Read(func(m *core.Machine) {
 		if a, ok := m.Attempt(r.Attempt); ok {

@@ -65,6 +65,7 @@ type Control struct {
 	machine *core.Machine
 	specs   map[string]json.RawMessage // job files by job
 	heard   map[string]time.Time       // wall time of an attempt's last word
+	beat    time.Time                  // wall time at which the server was last awake
 	drains  map[string]core.Drain      // orders to be given to agents, by attempt
 	wake    time.Time                  // market time
 	changed chan struct{}              // closed and made anew at each change

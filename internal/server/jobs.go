@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"scrimp/internal/api"
@@ -216,8 +217,12 @@ func (s *Server) fresh(v *api.Job) {
 				}
 			}
 		})
-		if l, ok := s.control.Latest(attempt); ok && l.Step.Step > 0 {
+		l, ok := s.control.Latest(attempt)
+		if ok && l.Step.Step > 0 {
 			v.Step, v.Metrics = l.Step.Step, l.Step.Metrics
+		}
+		if ok && l.Trouble != "" {
+			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
 		}
 	}
 	s.mu.Lock()

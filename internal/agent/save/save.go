@@ -54,6 +54,7 @@ type Saver struct {
 	now    func() time.Time
 	saved  func(api.Saved) // a checkpoint is published
 	fenced func(error)     // another attempt has the claim
+	failed func(error)     // a publish failed and is tried again
 
 	capturing sync.Mutex // one capture at a time
 	mu        sync.Mutex
@@ -92,11 +93,12 @@ type Config struct {
 	Log       *slog.Logger
 	Saved     func(api.Saved) // is called when a checkpoint is published
 	Fenced    func(error)     // is called when another attempt has the claim
+	Failing   func(error)     // is called when a checkpoint could not be published; it is tried again. nil: nobody is told
 }
 
 // New returns a Saver into v; nil is a job that keeps no checkpoints.
 func New(v Vault, c Config) *Saver {
-	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
+	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing, told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
 }
 
 // ErrMoving says that the folder changed while it was captured.
@@ -256,6 +258,9 @@ func (s *Saver) publish(ctx context.Context, v *save) error {
 			return err
 		}
 		s.log.Warn("publish checkpoint; it is tried again", "error", err)
+		if s.failed != nil && ctx.Err() == nil {
+			s.failed(err)
+		}
 		s.mu.Lock()
 		newer, changed := s.waiting != nil, s.changed
 		s.mu.Unlock()

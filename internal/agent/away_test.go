@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/blob"
+	"scrimp/internal/checkpoint"
+	sale "scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+	"scrimp/internal/provider/local"
+	"scrimp/internal/size"
+)
+
+// playAgent is an agent in a process of its own, as a machine runs it.
+func playAgent() int {
+	err := Run(context.Background(), Config{
+		Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"), MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
+		Environ: os.Environ(), Version: "test", Quiet: 200 * time.Millisecond, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// rented is a market with one machine for sale, served within the test's process.
+func rented(t *testing.T, env map[string]string) (*local.Driver, provider.Instance, string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "m") // short: the path of a socket is
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, err := money.ParseRate("0.36")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := sale.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: sale.OnDemand, CPUs: 1, Memory: size.GiB, Currency: money.USD}
+	o.ID = sale.ID(o)
+	trace := sale.Trace{Name: "one", Currency: money.USD, Speed: 1, Lines: []sale.TraceLine{{Offer: o, Price: []sale.Price{{Rate: rate}}}}}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- local.Serve(ctx, local.Options{Dir: dir, Trace: trace, Machine: []string{self}}) }()
+	d, err := local.Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := d.Clock(ctx); err == nil {
+			break
+		} else if time.Since(begun) > patience {
+			t.Fatal(err)
+		}
+	}
+	i, err := d.Launch(ctx, provider.Request{Key: "job-1.1", Offer: o.ID, Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = d.Terminate(context.Background(), i.ID) // where it still runs
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			b, _ := os.ReadFile(filepath.Join(dir, "machines", i.ID, "console.log"))
+			t.Logf("the machine's console:\n%s", b)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return d, i, filepath.Join(dir, "machines", i.ID)
+}
+
+func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t *testing.T) {
+	store := t.TempDir()
+	a := stored(t, store, 1, "train")
+	a.Silence = 2 * time.Second
+	server := newServer(t, a)
+	driver, i, dir := rented(t, map[string]string{"TEST_PROGRAM": "agent", "SCRIMP_SERVER": server.URL, "SCRIMP_TOKEN": "claim-token"})
+	server.wait("the program's first output", func() bool { return len(server.log) > 0 })
+	server.order(func() { server.down = true })
+	away := time.Now()
+
+	var end provider.Instance
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		list, err := driver.List(t.Context())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("listed are %v, %v", list, err)
+		}
+		if end = list[0]; end.State == provider.Ended {
+			break
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("the machine runs on %v after its server went away", time.Since(away))
+		}
+	}
+	if end.Cause != provider.Stopped || end.Ended.Before(away.Add(a.Silence)) {
+		t.Errorf("ended as %+v, %v after the server went away, want its own end after %v", end, end.Ended.Sub(away), a.Silence)
+	}
+	if want := i.Rate.Until(end.Ended.Sub(end.Launched)); len(end.Bill) != 1 || end.Bill[0].Amount != want {
+		t.Errorf("the bill is %+v, want %v", end.Bill, want)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := log[strings.LastIndex(string(log), "saved ")+len("saved "):]
+	b, err := blob.Open(t.Context(), a.Checkpoint.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	w, err := checkpoint.Open(b, a.Checkpoint.Prefix).Claim(t.Context(), 2, "job-1.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := t.TempDir()
+	if _, err := w.Restore(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	state, err := os.ReadFile(checkpointFile(next))
+	if err != nil || strings.TrimSpace(string(state)) != strings.TrimSpace(string(saved)) {
+		t.Errorf("the next attempt begins from %q, the last save was %q, %v", state, saved, err)
+	}
+}

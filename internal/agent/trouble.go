@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// What can go wrong on a machine while its program runs on.
+const (
+	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
+	troubleCapture = "the checkpoint folder cannot be read"
+)
+
+// trouble is what goes wrong at present. Each report carries it, so that
+// whoever looks at the job sees it while there is time to mend it.
+type trouble struct {
+	mu    sync.Mutex
+	going map[string]error
+}
+
+// is notes how something goes: err is nil where it goes well again.
+func (t *trouble) is(what string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		delete(t.going, what)
+		return
+	}
+	if t.going == nil {
+		t.going = map[string]error{}
+	}
+	t.going[what] = err
+}
+
+// now is all of it in a sentence, empty where all goes well.
+func (t *trouble) now() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(t.going)) {
+		all = append(all, fmt.Sprintf("%s: %v", what, t.going[what]))
+	}
+	return strings.Join(all, "; ")
+}
