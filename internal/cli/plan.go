@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,9 @@ func (a *app) predict(ctx context.Context, c *client, j spec.Job, clock api.Mark
 
 func (a *app) planCmd() *cobra.Command {
 	var f jobFlags
+	var ranked bool
+	var svg string
+	var most int
 	cmd := &cobra.Command{
 		Use:   "plan job.yaml | plan -- COMMAND [ARG ...]",
 		Short: "Say what a job would cost and when it is done; spends nothing",
@@ -49,8 +53,13 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			if _, _, _, err := load(args, cmd.ArgsLenAtDash(), f, a.now()); err != nil { // before a server is started for it
+			j, folder, notes, err := load(args, cmd.ArgsLenAtDash(), f, a.now()) // before a server is started for it
+			if err != nil {
 				return err
+			}
+			if ranked {
+				a.notes(slices.DeleteFunc(notes, func(n spec.Note) bool { return slices.Contains(rankedFields, n.Field) }))
+				return a.rankPlan(j, folder, svg, most)
 			}
 			c, err := a.ensure(ctx, f.market)
 			if err != nil {
@@ -60,7 +69,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			if err != nil {
 				return err
 			}
-			j, _, notes, err := load(args, cmd.ArgsLenAtDash(), f, v.Market.Now)
+			j, _, notes, err = load(args, cmd.ArgsLenAtDash(), f, v.Market.Now)
 			if err != nil {
 				return err
 			}
@@ -81,6 +90,9 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic (docs/plan.md); starts no server")
+	cmd.Flags().StringVar(&svg, "svg", "", "with --catalog: draw cost against time into this `file`")
+	cmd.Flags().IntVar(&most, "limit", 50, "with --catalog: plans and rejected offers to return; 0 is all")
 	return cmd
 }
 

@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/check"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/estimate"
+	"scrimp/internal/market"
+	"scrimp/internal/rank"
+	"scrimp/internal/size"
+	"scrimp/internal/spec"
+)
+
+// What a plan over the catalogue takes for granted where nothing was measured.
+const (
+	assumedStart  = 5 * time.Minute
+	assumedResume = 5 * time.Minute
+	assumedSave   = 30 * time.Second
+	assumedGap    = 10 * time.Minute
+	assumedShare  = 0.8 // of the steps, where a plateau ends a run
+	statedSpread  = 1.2 // factor to each side of a time that the job states
+	otherSpread   = 1.5 // the same on another accelerator of the same name
+)
+
+// rankedFields are used by a plan over the catalogue, though not yet by a run.
+var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs", "promise", "data", "nodes"}
+
+// rankPlan ranks the catalogue's offers for a job.
+func (a *app) rankPlan(j spec.Job, folder, svg string, most int) error {
+	now := a.now().UTC()
+	c, _, err := a.loadCatalog()
+	if err != nil {
+		return err
+	}
+	q, v, err := a.question(j, folder, c, now)
+	if err != nil {
+		return err
+	}
+	q.Most = most
+	v.Answer = rank.Rank(q)
+	if svg != "" {
+		if err := os.WriteFile(svg, []byte(v.SVG()), 0o644); err != nil {
+			return fmt.Errorf("write the drawing: %w", err)
+		}
+		a.notef("The frontier is in %s\n", svg)
+	}
+	if a.json {
+		err = a.print(v)
+	} else {
+		a.printf("%s", v.Text(a.place()))
+	}
+	if err == nil && !v.Answer.Feasible {
+		return exitCode(exitInfeasible)
+	}
+	return err
+}
+
+// question is what a job asks of the catalogue.
+func (a *app) question(j spec.Job, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
+	v := show.Ranking{Name: j.Name, Assumed: []string{}}
+	q := rank.Question{
+		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
+		Start: assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
+	}
+	if !j.Deadline.IsZero() {
+		q.Deadline = j.Deadline.Resolve(now).Sub(now)
+		if q.Deadline <= 0 {
+			return q, v, errors.New("the deadline has passed")
+		}
+	}
+	if b := j.Budget.Dollars; b != nil {
+		q.Budget = catalog.Known(b.Float())
+	}
+	for _, d := range j.Data {
+		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
+			q.Data.Region, q.Data.Size = d.Region, q.Data.Size+d.Size
+		}
+	}
+	v.Assumed = append(v.Assumed, fmt.Sprintf("%s from a machine to the first step, %s from a checkpoint, %s a save, %s until another spot machine", draw.Span(q.Start), draw.Span(q.Resume), draw.Span(q.Save), draw.Span(q.Gap)))
+	if !q.Checkpoints {
+		v.Assumed = append(v.Assumed, "no checkpoints: an interruption repeats everything")
+	}
+	var err error
+	switch {
+	case j.Model != (spec.Model{}):
+		err = a.byModel(j, folder, c, &q, &v)
+	case j.Work.Time > 0:
+		byTime(j, &q, &v)
+	default:
+		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or work.samples and work.epochs)")
+	}
+	if j.Metric.Patience == 0 && j.Metric.Target == nil && j.Kind != "inference" && err == nil {
+		early := q.Variants[0]
+		early.Name, early.Lever, early.Work = "early stopping", fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
+		q.Variants = append(q.Variants, early)
+	}
+	return q, v, err
+}
+
+// asks is what resources ask of a machine.
+func asks(r spec.Resources, j spec.Job) catalog.Filter {
+	f := catalog.Filter{CPUs: r.CPUs.Min, RAM: r.Memory.Min, Regions: r.Zones, MaxRate: j.MaxPrice}
+	if r.Accelerator != "" && f.ParseAccelerator(r.Accelerator) != nil {
+		f.Accelerator = r.Accelerator
+	}
+	if f.Accelerator != "" && f.Least == 0 {
+		f.Least, f.Most = 1, 1
+	}
+	for _, k := range r.Capacity {
+		if k == "any" {
+			f.Capacity = nil
+			break
+		}
+		f.Capacity = append(f.Capacity, market.Capacity(k))
+	}
+	if j.Priority == "critical" {
+		f.Capacity = []market.Capacity{market.OnDemand, market.Reserved}
+	}
+	return f
+}
+
+// byTime takes the time that the job states, on the least machine that it asks for.
+func byTime(j spec.Job, q *rank.Question, v *show.Ranking) {
+	hours := time.Duration(j.Work.Time).Hours()
+	q.Work = 3600 // so that a rate is one over hours
+	v.Work = fmt.Sprintf("%s, as the job states it", draw.Span(time.Duration(j.Work.Time)))
+	q.Variants = []rank.Variant{{Name: ""}}
+	filters := []catalog.Filter{q.Asks}
+	speeds := []float64{1}
+	for i, alt := range j.AnyOf {
+		f := asks(alt.Resources, j)
+		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Asks: &f})
+		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
+	}
+	if len(speeds) > 1 {
+		v.Work += ", times what any_of states"
+	}
+	v.Assumed = append(v.Assumed, fmt.Sprintf("stated times hold to a factor of %g", statedSpread))
+	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
+		if variant >= len(filters) {
+			variant = 0 // a lever changes the work, not the speed
+		}
+		rate, spread, source := speeds[variant]/hours, statedSpread, "the time that the job states"
+		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
+			if n := float64(s.Each) / float64(max(1, f.Least)); n != 1 {
+				rate *= n * math.Pow(0.985, math.Log2(n))
+				source += fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
+			}
+			if k := slower(f.Accelerator, s.Accelerator); k < 1 {
+				rate, spread = rate*k, otherSpread
+				source += ", and by the dense rate of " + s.Accelerator
+			}
+		}
+		fits := true // the job says so by asking for it
+		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits, Source: source}, true
+	}
+}
+
+// slower is the dense rate of a kind against the fastest that is asked for by name.
+func slower(asked, kind string) float64 {
+	best, own := 0.0, 0.0
+	for _, a := range catalog.Accelerators() {
+		v, ok := a.Dense(catalog.FP16)
+		if !ok || !catalog.Matches(asked, a.Name) {
+			continue
+		}
+		best = max(best, v)
+		if a.Name == kind {
+			own = v
+		}
+	}
+	if own == 0 || best == 0 {
+		return 1
+	}
+	return own / best
+}
+
+// knob is a way to train that the estimator can tell from others.
+type knob struct {
+	name, lever string
+	set         func(*estimate.Ask)
+}
+
+// byModel estimates the run on every shape.
+func (a *app) byModel(j spec.Job, folder string, c catalog.Catalog, q *rank.Question, v *show.Ranking) error {
+	ask := estimate.Ask{Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs}
+	var err error
+	switch m := j.Model; {
+	case m.Config != "":
+		name := m.Config
+		if file := filepath.Join(folder, name); exists(file) {
+			name = file
+		}
+		if ask.Model, err = modelOf(name); err != nil {
+			return err
+		}
+	default:
+		ask.Model = estimate.Model{Name: j.Name, Kind: estimate.Transformer, Params: m.Parameters, Layers: float64(m.Layers), Dim: float64(m.Hidden)}
+	}
+	text := ask.Model.Kind == estimate.Transformer || ask.Model.Kind == estimate.Experts
+	switch {
+	case ask.Tokens == 0 && ask.Rows == 0:
+		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or work.samples and work.epochs")
+	case text:
+		ask.Seq = 2048
+		v.Assumed = append(v.Assumed, "2048 tokens a sample")
+	case ask.Epochs == 0:
+		ask.Epochs = 1
+	}
+	v.Work = cmp.Or(ask.Model.Name, "the model")
+	if ask.Tokens > 0 {
+		v.Work += fmt.Sprintf(", %s tokens", draw.Short(int64(ask.Tokens)))
+	} else {
+		v.Work += fmt.Sprintf(", %s samples, %g times", draw.Short(int64(ask.Rows)), max(1, ask.Epochs))
+	}
+	rows, err := a.measuredRuns(estimateFlags{})
+	if err != nil {
+		return err
+	}
+	e := estimate.New(estimate.Catalogued(), nil, rows)
+	knobs := []knob{{set: func(*estimate.Ask) {}}}
+	for _, f := range check.Check(check.Case{Job: j, Texts: programs(j, folder), Now: q.Now}).Findings {
+		if f.ID == "precision" && f.Verdict == check.Warn && strings.HasPrefix(f.Evidence, "full precision") {
+			knobs[0].set = func(x *estimate.Ask) { x.Precision = "fp32" }
+			knobs = append(knobs, knob{"bf16", "mixed precision", func(x *estimate.Ask) { x.Precision = "bf16" }})
+		}
+	}
+	if text {
+		knobs = append(knobs,
+			knob{"checkpointing", "activation checkpointing", func(x *estimate.Ask) { knobs[0].set(x); x.Keep = estimate.KeepEnds }},
+			knob{"zero-3", "ZeRO stage 3 (FSDP)", func(x *estimate.Ask) { knobs[0].set(x); x.Zero = 3 }},
+			knob{"zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Ask) { knobs[0].set(x); x.Zero, x.Keep = 3, estimate.KeepEnds }},
+			knob{"fp8", "fp8", func(x *estimate.Ask) { x.Precision = "fp8" }})
+	}
+	if ask.Model.Kind == estimate.Conv {
+		knobs = append(knobs, knob{"resizing", "progressive resizing, 128 pixels for the first half", func(x *estimate.Ask) {
+			knobs[0].set(x)
+			x.Pixels = []estimate.Stage{{Pixels: 128, Share: 0.5}, {Pixels: 224, Share: 0.5}}
+		}})
+	}
+	for _, k := range knobs {
+		q.Variants = append(q.Variants, rank.Variant{Name: k.name, Lever: k.lever})
+	}
+	q.Work = 3600
+	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
+		x := ask
+		if variant < len(knobs) {
+			knobs[variant].set(&x)
+		} else {
+			knobs[0].set(&x)
+		}
+		x.Chip, x.Count = s.Accelerator, float64(s.Count())
+		if x.Chip == "" || x.Count < 1 || x.Zero > 0 && x.Count < 2 {
+			return rank.Estimate{}, false
+		}
+		o, err := e.Answer(x)
+		if err != nil || o.Hours == nil {
+			return rank.Estimate{}, false
+		}
+		r := rank.Estimate{Rate: rank.Range{Low: 1 / o.Hours.High, Value: 1 / o.Hours.Value, High: 1 / o.Hours.Low}, Fits: o.Fits, Source: o.Provenance}
+		if o.PeakMemory != nil {
+			r.Memory = size.Bytes(o.PeakMemory.Value * float64(size.GB))
+		}
+		return r, true
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/cli/show"
+)
+
+func ranked(t *testing.T, dir string, args ...string) (show.Ranking, string, int) {
+	t.Helper()
+	out, errs, code := call(t, dir, append([]string{"plan", "--catalog", "--json"}, args...)...)
+	var v show.Ranking
+	if out != "" {
+		if err := json.Unmarshal([]byte(out), &v); err != nil {
+			t.Fatalf("%d %v %s %s", code, err, out, errs)
+		}
+	}
+	return v, errs, code
+}
+
+const timed = "name: bert\ncommand: python train.py\nwork: {time: 10h}\nresources: {accelerator: 'A100-80GB:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\nany_of:\n  - {name: h100, resources: {accelerator: 'H100:8'}, throughput: 2.2x}\n"
+
+func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	drawing := filepath.Join(work, "frontier.svg")
+	v, errs, code := ranked(t, dir, write(t, work, "job.yaml", timed), "--svg", drawing)
+	if code != 0 || !v.Answer.Feasible || len(v.Answer.Plans) < 4 || strings.Contains(errs, "not used yet") {
+		t.Fatalf("%d %s %+v", code, errs, v)
+	}
+	as := map[string]bool{}
+	for _, p := range v.Answer.Plans {
+		as[p.Variant] = true
+		if p.Variant == "h100" && !strings.Contains(string(p.ID), "p5.48xlarge") && !strings.Contains(strings.ToLower(string(p.ID)), "h100") && !strings.Contains(string(p.ID), "a3-highgpu") {
+			t.Errorf("%s as h100", p.ID)
+		}
+	}
+	if !as["h100"] || !as[""] {
+		t.Errorf("variants %v", as)
+	}
+	if b, err := os.ReadFile(drawing); err != nil || !strings.HasPrefix(string(b), "<svg") {
+		t.Errorf("%v %.20s", err, b)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("the data folder has %v", entries)
+	}
+	v, _, code = ranked(t, dir, write(t, work, "rich.yaml", timed+"deadline: in 7h\n"))
+	if code != 0 || v.Answer.Plans[0].Variant != "h100" || len(v.Answer.Levers) == 0 {
+		t.Errorf("in 7h: %d %+v", code, v.Answer.Plans)
+	}
+	v, _, code = ranked(t, dir, write(t, work, "poor.yaml", timed+"deadline: in 7h\nbudget: $20\n"))
+	if code != 2 || v.Answer.Feasible || len(v.Answer.Nearest) == 0 || v.Answer.Nearest[0].Cost <= 20 {
+		t.Errorf("for $20: %d %+v", code, v.Answer.Nearest)
+	}
+}
+
+func TestAJobIsRankedByItsModel(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	const job = "name: llama\ncommand: python train.py\nmodel: {config: llama-3-8b}\nwork: {tokens: 100M}\nresources: {accelerator: 'H100:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\n"
+	v, errs, code := ranked(t, dir, write(t, work, "job.yaml", job))
+	if code != 2 || len(v.Answer.Levers) == 0 || !strings.Contains(v.Answer.Levers[0].Name, "ZeRO") || v.Answer.Levers[0].Saves != nil {
+		t.Errorf("whole on each accelerator: %d %s %+v", code, errs, v.Answer.Levers)
+	}
+	v, errs, code = ranked(t, dir, write(t, work, "small.yaml", strings.Replace(job, "llama-3-8b", "gpt2", 1)))
+	if code != 0 || v.Answer.Plans[0].Source == "" || v.Answer.Plans[0].Hours.High <= v.Answer.Plans[0].Hours.Low {
+		t.Errorf("%d %s %+v", code, errs, v.Answer.Plans)
+	}
+	for name, text := range map[string]string{
+		"no work":  "command: x\nresources: {accelerator: L4}\n",
+		"no size":  "command: x\nmodel: {config: llama-3-8b}\n",
+		"no model": "command: x\nmodel: {config: nowhere.json}\nwork: {tokens: 1M}\n",
+	} {
+		if _, errs, code := ranked(t, dir, write(t, work, "bad.yaml", text)); code != 1 || errs == "" {
+			t.Errorf("%s: %d %s", name, code, errs)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/rank"
+)
+
+// Ranking is the catalogue's offers ranked for a job.
+type Ranking struct {
+	Name    string      `json:"name"`
+	Work    string      `json:"work"`    // how much there is to do, and who says so
+	Assumed []string    `json:"assumed"` // what is taken for granted
+	Answer  rank.Answer `json:"answer"`
+}
+
+// How much of a ranking people are shown.
+const (
+	mostPlans   = 10
+	mostRejects = 5
+	barWidth    = 24
+)
+
+// sum writes an amount of the ranking's currency.
+func (v Ranking) sum(usd float64) string {
+	a, ok := money.Estimated(usd)
+	if !ok {
+		return "?"
+	}
+	return money.Format(a, v.Answer.Currency, 2)
+}
+
+func hours(h float64) string { return draw.Span(time.Duration(h * float64(time.Hour))) }
+
+func times(n int, what string) string {
+	if n == 1 {
+		return what
+	}
+	return fmt.Sprintf("%d× %s", n, what)
+}
+
+// percent writes odds; what is not certain does not read 100 %.
+func percent(odds float64) string {
+	switch {
+	case odds > 0.99 && odds < 0.999999:
+		return "> 99 %"
+	case odds < 0.01 && odds > 0.000001:
+		return "< 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", odds*100)
+}
+
+func (v Ranking) interval(r rank.Range) string { return span(v.sum(r.Low), v.sum(r.High)) }
+
+// Text is the ranking for people.
+func (v Ranking) Text(p Place) string {
+	var b strings.Builder
+	a := v.Answer
+	head := fmt.Sprintf("%s: %s. %s weighed, ", v.Name, v.Work, draw.Count(a.Considered, "option"))
+	if a.Feasible {
+		b.WriteString(draw.Wrap("", head+fmt.Sprintf("%d feasible.", a.Counts[rank.CostsMore]+1), p.width()))
+		v.plans(&b, p)
+		v.chosen(&b, a.Plans[0], p)
+	} else {
+		b.WriteString(draw.Wrap("", head+"NONE IS FEASIBLE.", p.width()))
+		for _, n := range a.Nearest {
+			p.fact(&b, "nearest", "%s", v.near(n))
+		}
+	}
+	v.levers(&b, p)
+	v.rejected(&b, p)
+	v.frontier(&b, p)
+	b.WriteString("\n")
+	for _, s := range v.Assumed {
+		p.fact(&b, "assumed", "%s", s)
+	}
+	return b.String()
+}
+
+func (v Ranking) plans(b *strings.Builder, p Place) {
+	var rows [][]string
+	list := v.Answer.Plans
+	if p.Width > 0 {
+		list = list[:min(len(list), mostPlans)]
+	}
+	for i, x := range list {
+		o := x.Offer.Offer
+		odds, taken := "-", "-"
+		if x.Chance != nil {
+			odds = percent(*x.Chance)
+		}
+		if o.Capacity == market.Spot {
+			taken = fmt.Sprintf("%.1f", x.Interruptions)
+		}
+		gpus := "-"
+		if o.Accelerators > 0 {
+			gpus = fmt.Sprintf("%dx%s", o.Accelerators*x.Machines, o.Accelerator)
+		}
+		mark := ""
+		if x.Stale {
+			mark = "!"
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(i + 1), times(x.Machines, o.Machine), o.Provider + " " + cmp.Or(o.Zone, o.Region), string(o.Capacity), gpus, cmp.Or(x.Variant, "-"),
+			v.sum(x.Cost.Value) + mark, v.interval(x.Cost), hours(x.Hours.Value), odds, taken,
+		})
+	}
+	b.WriteString(draw.Grid([]draw.Column{
+		{Name: "#", Right: true}, {Name: "MACHINE", Least: 13}, {Name: "WHERE", Least: 13}, {Name: "KIND"}, {Name: "GPUS", Least: 15, Leaves: 5}, {Name: "AS", Least: 6, Leaves: 4},
+		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 3}, {Name: "TAKES", Right: true}, {Name: "IN TIME", Right: true, Leaves: 1}, {Name: "TAKEN", Right: true, Leaves: 2},
+	}, rows, p.width()))
+	if n := v.Answer.Counts[rank.CostsMore] + 1; p.Width > 0 && len(v.Answer.Plans) > len(list) {
+		fmt.Fprintf(b, "… and %d more: --json has them\n", n-len(list))
+	}
+}
+
+func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
+	fmt.Fprintf(b, "\nThe first\n")
+	p.fact(b, "offer", "%s at %s", times(x.Machines, string(x.ID)), rate(x.Offer.Quote.Rate, x.Offer.Offer.Currency))
+	cost := v.interval(x.Cost)
+	if len(x.Missing) > 0 {
+		cost += ", without " + strings.Join(x.Missing, " and ") + " (unknown)"
+	}
+	p.fact(b, "cost", "%s", cost)
+	p.fact(b, "finish", "in %s", span(hours(x.Hours.Low), hours(x.Hours.High)))
+	if x.Offer.Offer.Capacity == market.Spot {
+		text := fmt.Sprintf("%.1f interruptions and %s of lost time expected", x.Interruptions, hours(x.LostHours))
+		if x.IntervalS > 0 {
+			text += fmt.Sprintf(", best saved every %s", seconds(x.IntervalS))
+		}
+		p.fact(b, "spot", "%s", text)
+	}
+	if x.Fallback != "" {
+		p.fact(b, "falls back", "to %s when the slack is gone", x.Fallback)
+	}
+	if x.Source != "" {
+		p.fact(b, "from", "%s", x.Source)
+	}
+	if x.Stale {
+		p.fact(b, "price", "! old or of unknown age (%s): never spent on without a live check", x.Offer.Quote.Source)
+	}
+}
+
+func (v Ranking) near(n rank.Nearest) string {
+	what := fmt.Sprintf("%s, %s", times(n.Plan.Machines, string(n.Plan.ID)), v.sum(n.Cost))
+	switch n.Wish {
+	case "budget":
+		return fmt.Sprintf("a budget of %s: %s", v.sum(n.Cost), what)
+	case "deadline":
+		return fmt.Sprintf("a deadline in %s: %s", hours(n.Hours), what)
+	}
+	return fmt.Sprintf("a budget of %s and a deadline in %s: %s", v.sum(n.Cost), hours(n.Hours), times(n.Plan.Machines, string(n.Plan.ID)))
+}
+
+func (v Ranking) levers(b *strings.Builder, p Place) {
+	if len(v.Answer.Levers) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nWhat would make it %s\n", map[bool]string{true: "cheaper", false: "feasible"}[v.Answer.Feasible])
+	for _, l := range v.Answer.Levers {
+		text := map[string]string{rank.LeverElsewhere: "another region", rank.LeverKind: "another kind of capacity", rank.LeverLater: "a deadline in " + hours(l.Hours)}[l.Name]
+		where := fmt.Sprintf("%s for %s", times(l.Plan.Machines, string(l.Plan.ID)), v.sum(l.Plan.Cost.Value))
+		name := "would do"
+		if l.Saves != nil {
+			name = "saves " + v.sum(l.Saves.Value)
+		}
+		p.fact(b, name, "%s: %s", cmp.Or(text, l.Name), where)
+	}
+}
+
+func (v Ranking) rejected(b *strings.Builder, p Place) {
+	var parts []string
+	for _, why := range rank.Reasons {
+		if n := v.Answer.Counts[why]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, words(why)))
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nNot taken\n")
+	p.fact(b, "options", "%s", strings.Join(parts, ", "))
+	n := 0
+	for _, r := range v.Answer.Rejected {
+		if r.Why == rank.OtherMachine || n >= mostRejects {
+			continue
+		}
+		n++
+		text := words(r.Why)
+		switch {
+		case r.Why == rank.TooSlow && r.Chance != nil:
+			text += fmt.Sprintf(": %s, in time in %s", hours(r.Hours.Value), percent(*r.Chance))
+		case r.Why == rank.OverBudget:
+			text += ": " + v.sum(r.Cost.Value)
+		}
+		p.fact(b, "not", "%s: %s", times(r.Machines, string(r.ID)), text)
+	}
+}
+
+// frontier draws the plans of which none is both cheaper and sooner.
+func (v Ranking) frontier(b *strings.Builder, p Place) {
+	list := v.Answer.Frontier
+	if len(list) < 2 {
+		return
+	}
+	fmt.Fprintf(b, "\nCost against time\n")
+	most := slices.MaxFunc(list, func(a, b rank.Point) int { return cmp.Compare(a.Cost, b.Cost) }).Cost
+	var rows [][]string
+	for _, f := range list {
+		note := times(f.Machines, string(f.Offer))
+		if !f.Feasible {
+			note += " (not feasible)"
+		}
+		rows = append(rows, []string{hours(f.Hours), v.sum(f.Cost), strings.TrimRight(strings.ReplaceAll(draw.Bar(f.Cost/most, barWidth), "░", " "), " "), note})
+	}
+	b.WriteString(draw.Grid([]draw.Column{{Name: "TAKES", Right: true}, {Name: "COST", Right: true}, {Name: " "}, {Name: "OFFER", Least: 20}}, rows, p.width()))
+}
+
+// SVG draws the frontier.
+func (v Ranking) SVG() string {
+	var points []draw.Point
+	for _, f := range v.Answer.Frontier {
+		points = append(points, draw.Point{X: f.Hours, Y: f.Cost})
+	}
+	return draw.Lines(v.Name+": cost against time", []draw.Series{{Name: "cheapest for its time", Class: "a", Points: points}}, hours, v.sum)
+}
