@@ -36,7 +36,7 @@ func (e *Estimator) Accuracy() []Error {
 		for _, by := range []struct {
 			name  string
 			names []int
-			widen float64
+			widen widths
 		}{{"stack", []int{cSource, cTask, cModel, cChip}, w.l.near}, {"source", []int{cSource}, w.l.afar}} {
 			groups := w.l.grouped(by.names...)
 			mean, sd := x.leftOut(groups)
@@ -46,7 +46,7 @@ func (e *Estimator) Accuracy() []Error {
 	return out
 }
 
-func (e *Estimator) errors(what, left string, seen []point, groups [][]int, y, mean, sd []float64, widen float64) []Error {
+func (e *Estimator) errors(what, left string, seen []point, groups [][]int, y, mean, sd []float64, widen widths) []Error {
 	type sum struct {
 		e      Error
 		errors []float64
@@ -64,7 +64,7 @@ func (e *Estimator) errors(what, left string, seen []point, groups [][]int, y, m
 		}
 		s.e.Runs++
 		s.errors = append(s.errors, math.Abs(math.Exp(mean[i]-y[i])-1))
-		if math.Abs(mean[i]-y[i]) <= math.Max(floor, widen*sd[i]) {
+		if math.Abs(mean[i]-y[i]) <= math.Max(floor, widen.of(seen[i].name[cFamily])*sd[i]) {
 			s.e.Covered++
 		}
 	}

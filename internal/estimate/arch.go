@@ -119,6 +119,9 @@ var published = []Model{
 	conv("ssd300-r50", Detect, 22.9, 20.5, 40, dle+"; multiply-adds summed over its layers at 300 x 300"),
 	conv("maskrcnn-r50-fpn", Detect, 44.4, 134.38, 300, tv),
 	conv("retinanet", Detect, 34.0, 151.54, 330, tv),
+	{Name: "transformer-big", Kind: Transformer, Params: 213e6, Layers: 12, Dim: 1024, Heads: 16, KV: 16, FF: 4096, Vocab: 37000, Tied: true, Source: "Vaswani et al. 2017, table 3"},
+	{Name: "jasper", Kind: Recurrent, Params: 333e6, Source: "Li et al. 2019 (Jasper 10x5 DR)"},
+	{Name: "efficientdet-d0", Kind: Detect, Params: 3.9e6, GMACs: 2.5, Source: "Tan et al. 2020, table 2"},
 	{Name: "gnmt", Kind: Recurrent, Params: 160e6, Active: 65e6, Source: dle + " (4+4 layers of 1024; products a token, source and target counted)"},
 	{Name: "tacotron2", Kind: Recurrent, Params: 28.2e6, Source: dle},
 	{Name: "waveglow", Kind: Recurrent, Params: 87.9e6, Source: dle},
@@ -152,13 +155,47 @@ func Published(name string) (Model, bool) {
 	return m, ok
 }
 
+// variant is the published model of which name is a variant: the longest name
+// that it begins with and that is not cut inside a number.
+func variant(name string) (Model, bool) {
+	if m, ok := Published(name); ok {
+		return m, true
+	}
+	p := plain(name)
+	for i := len(p) - 1; i >= 4; i-- {
+		if m, ok := shapes[p[:i]]; ok && (p[i] < '0' || p[i] > '9') {
+			return m, true
+		}
+	}
+	return Model{}, false
+}
+
+// typical is the operations a unit, in training, of a model of a family of which
+// nothing is known: those of BERT-Base a token, of ResNet-50 an image, and so on.
+func typical(k Kind) float64 {
+	switch k {
+	case Transformer, Experts, Segments:
+		return 6.6e8
+	case Conv:
+		return 2.5e10
+	case Detect:
+		return 3e11
+	case Recurrent:
+		return 4e8
+	case Recommend:
+		return 1e6
+	case Trees:
+	}
+	return 1e10
+}
+
 // Models is every published shape, in the order of the table.
 func Models() []Model { return append([]Model(nil), published...) }
 
 // Shape is the model of a row: what the row states, and for the rest what is
 // published of a model of that name.
 func (r Row) Shape() Model {
-	m, _ := Published(r.Model)
+	m, _ := variant(r.Model)
 	if r.Given != nil {
 		m = *r.Given
 	}

@@ -3,7 +3,6 @@ package estimate
 import (
 	"fmt"
 	"math"
-	"sort"
 	"strings"
 )
 
@@ -31,8 +30,9 @@ type Estimator struct {
 }
 
 type guess struct {
-	mean, sd float64
-	nearest  int
+	mean, sd  float64
+	nearest   int
+	shapeless bool // the shape of the model is not known, and a typical one was taken
 }
 
 // Answer is what a run is estimated to need. A nil is unknown, for the reason
@@ -119,13 +119,13 @@ func (e *Estimator) correct(p point) guess {
 	}
 	g := e.rate.guess(&p)
 	if len(e.rate.seen) == 0 {
-		g = guess{0, unlearnedRate, -1}
+		g = guess{sd: unlearnedRate, nearest: -1}
 	} else {
 		w := e.rate.afar
 		if e.known[p.name[cSource]] {
 			w = e.rate.near
 		}
-		g.sd = math.Min(g.sd*w, unlearnedRate)
+		g.sd = math.Min(g.sd*w.of(p.name[cFamily]), 2*unlearnedRate)
 	}
 	if len(e.memo) > 1<<16 {
 		clear(e.memo)
@@ -143,8 +143,8 @@ func around(v, half float64) *Range {
 // varies by 0.1 to 1.8 %, submitters of one system by up to 4.7 %.
 const floor = 0.04
 
-// Rate is the throughput for the whole job, and false where neither the model's
-// shape nor a measured run of it is known, or no accelerator.
+// Rate is the throughput for the whole job, and false where accelerator or count
+// are not known.
 func (e *Estimator) Rate(r Row) (Range, bool) {
 	g, p, why := e.rateOf(r)
 	if why != "" {
@@ -174,10 +174,11 @@ func (e *Estimator) rateOf(r Row) (guess, point, string) {
 		return guess{}, point{}, "no accelerator is stated"
 	}
 	p := describe(r, e.chips, e.names)
+	g := e.correct(p)
 	if _, ok := m.Ops(1, Full, false); !ok && m.Kind != Trees && !e.seen(p) {
-		return guess{}, point{}, fmt.Sprintf("the shape of the model %s is not known", r.Model)
+		g.sd, g.shapeless = 2*unlearnedRate, true
 	}
-	return e.correct(p), p, ""
+	return g, p, ""
 }
 
 // seen says whether a run of the same model was measured.
@@ -278,6 +279,9 @@ func (r Row) Work() (units float64, ok bool) {
 
 // tell is the provenance of a rate.
 func (e *Estimator) tell(p point, g guess) string {
+	if g.shapeless {
+		return "throughput of a typical model of its family, since the shape of this one is not known"
+	}
 	n := len(e.rate.seen)
 	if n == 0 || g.nearest < 0 {
 		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
@@ -326,7 +330,7 @@ func (e *Estimator) weigh(r Row) (mean, half float64) {
 			break
 		}
 	}
-	return g.mean, math.Min(math.Max(floor, g.sd*w), 2*unlearnedMemory)
+	return g.mean, math.Min(math.Max(floor, g.sd*w.of(p.name[cFamily])), 2*unlearnedMemory)
 }
 
 // Fits says whether a peak fits a card, in GB: a quarter of the way to the upper
@@ -334,20 +338,4 @@ func (e *Estimator) weigh(r Row) (mean, half float64) {
 // runs this says yes of none that ran out of memory (TestBench).
 func Fits(peak Range, card float64) bool {
 	return peak.Value+0.25*(peak.High-peak.Value) <= 0.97*card
-}
-
-// held is the 80 % quantile of |error| over its standard error with groups left out.
-func (e examined) held(groups [][]int) float64 {
-	mean, sd := e.leftOut(groups)
-	var z []float64
-	for i := range mean {
-		if !math.IsNaN(mean[i]) {
-			z = append(z, math.Abs(mean[i]-e.y[i])/sd[i])
-		}
-	}
-	if len(z) == 0 {
-		return 1.28
-	}
-	sort.Float64s(z)
-	return z[min(len(z)-1, int(math.Ceil(0.8*float64(len(z)+1)))-1)]
 }

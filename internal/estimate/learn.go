@@ -1,6 +1,9 @@
 package estimate
 
-import "math"
+import (
+	"math"
+	"sort"
+)
 
 // term is one part of the likeness of two runs: it counts where all its names
 // are equal, the more the nearer its numbers are.
@@ -107,14 +110,14 @@ type learned struct {
 	seen   []point
 	factor square
 	alpha  []float64
-	// near and far are what a standard error is multiplied by so that the interval
+	// near and afar are what a standard error is multiplied by so that the interval
 	// holds four of five: by the runs' own error with groups, and sources, left out.
-	near, afar float64
+	near, afar widths
 }
 
 // learn fits the measured points.
 func (k *kernel) learn(points []point) *learned {
-	l := &learned{k: k, parts: k.ready(), near: 1.28, afar: 1.28}
+	l := &learned{k: k, parts: k.ready(), near: widths{}, afar: widths{}}
 	for _, p := range points {
 		if !math.IsNaN(p.y) {
 			l.seen = append(l.seen, p)
@@ -144,8 +147,51 @@ func (l *learned) calibrate(y []float64) {
 		return
 	}
 	x := examined{y: y, alpha: l.alpha, inv: l.factor.inverse()}
-	l.near = x.held(l.grouped(cSource, cTask, cModel, cChip))
-	l.afar = x.held(l.grouped(cSource))
+	l.near = l.held(x, l.grouped(cSource, cTask, cModel, cChip))
+	l.afar = l.held(x, l.grouped(cSource))
+	// A family that was seen in one or two sources tells little of the next one.
+	for f, v := range l.afar {
+		l.afar[f] = math.Max(v, l.afar[0])
+	}
+}
+
+// widths is by how much a standard error is multiplied, by family of models; 0 is
+// the family of all.
+type widths map[int32]float64
+
+// of is the width for a family, that of all where it has too few runs, and that
+// of a normal distribution where all are too few.
+func (w widths) of(family int32) float64 {
+	if v, ok := w[family]; ok {
+		return v
+	}
+	if v, ok := w[0]; ok {
+		return v
+	}
+	return 1.28
+}
+
+// held is the 80 % quantile of |error| over its standard error with groups left
+// out, for all runs and for each family that has enough of them.
+func (l *learned) held(x examined, groups [][]int) widths {
+	mean, sd := x.leftOut(groups)
+	z := map[int32][]float64{}
+	for i := range mean {
+		if !math.IsNaN(mean[i]) {
+			v := math.Abs(mean[i]-x.y[i]) / sd[i]
+			f := l.seen[i].name[cFamily]
+			z[0], z[f] = append(z[0], v), append(z[f], v)
+		}
+	}
+	w := widths{}
+	for f, v := range z {
+		if len(v) < few {
+			continue
+		}
+		sort.Float64s(v)
+		w[f] = v[min(len(v)-1, int(math.Ceil(0.8*float64(len(v)+1)))-1)]
+	}
+	return w
 }
 
 // grouped is the seen points that are alike in all the names.

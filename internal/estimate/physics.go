@@ -78,7 +78,10 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 		t = 6*m.GMACs*1e9/(k.conv*rate) + m.Acts*1e6*wide*passes/band
 		launches = 600
 	case m.Kind == Recurrent:
-		ops, _ := m.Ops(1, Full, false)
+		ops, ok := m.Ops(1, Full, false)
+		if !ok {
+			ops = typical(m.Kind)
+		}
 		t = ops / (k.small * rate)
 		launches = 25 * 8 * 6 // words, layers, kernels
 		if strings.HasPrefix(r.Unit, "mel") {
@@ -87,7 +90,7 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 	default:
 		ops, ok := m.Ops(or(r.Seq, 1), Full, false)
 		if !ok {
-			ops = 1e9
+			ops = typical(m.Kind)
 		}
 		t = ops/(k.product*rate) + m.Acts*1e6*wide*k.passes/band
 		launches = 100
@@ -136,8 +139,11 @@ func (k *physics) token(r Row, m Model, c Chip, rate, half, wide, band, link, tp
 		s = 384 // a segment of 192 and the one before
 	}
 	tuning := r.Tuning()
-	ops, _ := m.Ops(0, tuning, false)
+	ops, ok := m.Ops(0, tuning, false)
 	all, _ := m.Ops(s, tuning, false)
+	if !ok {
+		ops, all = typical(m.Kind), typical(m.Kind)
+	}
 	again, anew := 1.0, 1.0
 	switch {
 	case r.Ckpt == "full":

@@ -123,7 +123,7 @@ func describe(r Row, chips Chips, n *names) point {
 	// causal half that they skip is no gain: it is counted in full.
 	ops, ok := m.Ops(seq, r.Tuning(), false)
 	if !ok {
-		ops = 1e9
+		ops = typical(m.Kind)
 	}
 	// One unit of throughput may be many tokens.
 	per := ops

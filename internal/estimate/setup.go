@@ -7,8 +7,8 @@ import (
 
 // habit is what a program is known to do, from its code.
 type habit struct {
-	own, whole bool
-	keep       Recompute // where several accelerators share the weights of a fine-tuning run
+	own, whole, pure bool
+	keep             Recompute // where several accelerators share the weights of a fine-tuning run
 }
 
 // habits are keyed by a part of the source's address.
@@ -16,6 +16,8 @@ var habits = map[string]habit{
 	// litgpt builds lm_head beside wte, and its FSDP fine-tuning loads the whole
 	// checkpoint in each process and recomputes blocks (finetune/lora.py).
 	"litgpt": {own: true, whole: true, keep: KeepEnds},
+	// torchtune's recipes keep weights, gradients and optimiser in the precision named.
+	"torchtune": {pure: true},
 }
 
 func habitOf(source string) habit {
@@ -35,7 +37,7 @@ func (r Row) Setup(chips Chips) Setup {
 	p := strings.ToLower(r.Precision)
 	s := Setup{
 		Model: m, Tuning: r.Tuning(), Class: ParsePrecision(r.Precision, c.TF32 > 0), N: or(r.N, 1),
-		Pure:  strings.Contains(p, "-true") || strings.Contains(r.Source, "torchtune"),
+		Pure:  strings.Contains(p, "-true") || habitOf(r.Source).pure,
 		Micro: or(r.Micro, 0), Seq: or(r.Seq, 0), Cut: cut, Rows: or(r.Rows, 0),
 		Nested: strings.Contains(p, "-dq"), Card: or(r.GPUMem, c.Mem),
 	}
