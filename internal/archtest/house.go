@@ -55,6 +55,7 @@ var House = []Room{
 	{Path: "core", Floor: 4},
 
 	{Path: "plan", Floor: 3},
+	{Path: "rank", Floor: 3}, // plans over the catalogue: what is cheapest in time
 
 	{Path: "policy/place", Floor: 2}, // in which zone
 	{Path: "policy", Floor: 2},

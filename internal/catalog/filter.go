@@ -68,14 +68,15 @@ func (f Filter) Check() error {
 func (c Catalog) Match(f Filter) []Listing {
 	var out []Listing
 	for _, l := range c.Listings {
-		if f.takes(l) {
+		if f.Takes(l) {
 			out = append(out, l)
 		}
 	}
 	return out
 }
 
-func (f Filter) takes(l Listing) bool {
+// Takes reports whether l is one that f asks for.
+func (f Filter) Takes(l Listing) bool {
 	o := l.Offer
 	switch {
 	case f.Accelerator == "none":

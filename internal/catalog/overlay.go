@@ -63,7 +63,7 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 		return Skip{Why: BadRow, Detail: err.Error()}
 	}
 	takes := func(l Listing) bool {
-		return f.takes(l) && (r["capacity"] == "" || matchAny([]string{r["capacity"]}, string(l.Offer.Capacity)))
+		return f.Takes(l) && (r["capacity"] == "" || matchAny([]string{r["capacity"]}, string(l.Offer.Capacity)))
 	}
 	if r["discount"] != "" {
 		part, ok := parsePart(r["discount"])

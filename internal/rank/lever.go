@@ -1,0 +1,137 @@
+package rank
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"scrimp/internal/market"
+)
+
+// Point is a plan on the frontier: nothing is both cheaper and sooner.
+type Point struct {
+	Offer    market.OfferID `json:"offer"`
+	Machines int            `json:"machines"`
+	Variant  string         `json:"variant,omitempty"`
+	Hours    float64        `json:"hours"`
+	Cost     float64        `json:"cost_usd"`
+	Feasible bool           `json:"feasible"`
+}
+
+// frontier returns the plans of which none is both cheaper and sooner, the
+// soonest first. What misses the deadline or the budget is on it too: it shows
+// what either costs.
+func frontier(all []*Plan) []Point {
+	var list []Point
+	for _, p := range all {
+		if (p.why == "" || p.why == TooSlow || p.why == OverBudget) && p.Hours.Value > 0 {
+			list = append(list, Point{p.ID, p.Machines, p.Variant, p.Hours.Value, p.Cost.Value, p.why == ""})
+		}
+	}
+	slices.SortFunc(list, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Hours, b.Hours), cmp.Compare(a.Cost, b.Cost), cmp.Compare(a.Offer, b.Offer))
+	})
+	kept := []Point{}
+	for _, p := range list {
+		if len(kept) == 0 || p.Cost < kept[len(kept)-1].Cost {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// What a lever moves, besides the names of variants.
+const (
+	LeverElsewhere = "elsewhere"      // another region
+	LeverKind      = "other_capacity" // spot where the job does not allow it, or the reverse
+	LeverLater     = "later"          // a later deadline
+)
+
+// Lever is a change that would make the job cheaper, or feasible.
+type Lever struct {
+	Name  string `json:"name"`
+	Saves *Range `json:"saves_usd"` // null: there is no plan to compare with
+	Plan  Plan   `json:"plan"`
+	// Hours is what the deadline would have to be, for LeverLater.
+	Hours float64 `json:"deadline_hours,omitempty"`
+}
+
+// levers returns what would save something, the most first.
+func (r *ranking) levers() []Lever {
+	list := []Lever{}
+	add := func(name string, p Plan, hours float64) {
+		l := Lever{Name: name, Plan: r.told(&p), Hours: hours}
+		if len(r.answer.Plans) > 0 {
+			now := r.answer.Plans[0].Cost
+			if p.Cost.Value >= now.Value {
+				return
+			}
+			// Both ends move together: what makes one run slower makes the other slower too.
+			l.Saves = &Range{min(now.Low-p.Cost.Low, now.High-p.Cost.High), now.Value - p.Cost.Value, max(now.Low-p.Cost.Low, now.High-p.Cost.High)}
+		}
+		list = append(list, l)
+	}
+	for name, p := range r.relaxed { // sorted below
+		switch Reason(name) {
+		case WrongPlace:
+			name = LeverElsewhere
+		case WrongKind:
+			name = LeverKind
+		default:
+		}
+		add(name, p, 0)
+	}
+	if r.late.life != nil {
+		add(LeverLater, r.late, r.needs(&r.late))
+	}
+	slices.SortFunc(list, func(a, b Lever) int {
+		return cmp.Or(cmp.Compare(a.Plan.Cost.Value, b.Plan.Cost.Value), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// needs returns the least deadline in hours that keeps the promise on a plan.
+func (r *ranking) needs(p *Plan) float64 {
+	return p.life.hours * math.Exp(r.z*p.life.sigma)
+}
+
+// Nearest is the least change of a wish that makes it feasible.
+type Nearest struct {
+	Wish  string  `json:"wish"`           // budget, deadline, or both
+	Cost  float64 `json:"cost_usd"`       // that the budget must be
+	Hours float64 `json:"deadline_hours"` // that the deadline must be; 0: as it is, or none
+	Plan  Plan    `json:"plan"`
+}
+
+// nearest returns the least budget for the deadline, the least deadline for the
+// budget, and, where neither is enough, the cheapest plan of all.
+func (r *ranking) nearest(all []*Plan) []Nearest {
+	var money, late, both *Nearest
+	for _, p := range all {
+		if p.why != TooSlow && p.why != OverBudget || p.Hours.Value <= 0 {
+			continue
+		}
+		needs := r.needs(p)
+		inTime := !p.timed || p.chance >= r.Promise
+		inBudget := !r.Budget.OK || p.Cost.Value <= r.Budget.V
+		if inTime && (money == nil || p.Cost.Value < money.Cost) {
+			money = &Nearest{"budget", p.Cost.Value, 0, r.told(p)}
+		}
+		if inBudget && !inTime && (late == nil || needs < late.Hours) {
+			late = &Nearest{"deadline", p.Cost.Value, needs, r.told(p)}
+		}
+		if both == nil || p.Cost.Value < both.Cost {
+			both = &Nearest{"both", p.Cost.Value, needs, r.told(p)}
+		}
+	}
+	list := []Nearest{}
+	for _, n := range []*Nearest{money, late} {
+		if n != nil {
+			list = append(list, *n)
+		}
+	}
+	if len(list) == 0 && both != nil {
+		list = append(list, *both)
+	}
+	return list
+}

@@ -1,0 +1,290 @@
+package rank
+
+import (
+	"math"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/market"
+	"scrimp/internal/policy"
+	"scrimp/internal/size"
+)
+
+// tenth is the standard normal quantile of 0.9: an 80 % interval is so many
+// deviations wide to each side.
+const tenth = 1.2815515655446004
+
+// life is how a run of a shape and variant is expected to go on one kind of capacity.
+type life struct {
+	hours, sigma  float64 // median, and deviation of its logarithm
+	held          float64 // of hours, those with a machine: they are paid
+	work          float64 // hours of an uninterrupted run, median
+	chance        float64 // of the deadline; means nothing without one
+	interruptions float64
+	interval      time.Duration
+	low, high     float64 // hours, 10 % and 90 %
+	why           Reason  // TakenTooOften, or ""
+}
+
+// cell is what is shared by all offers of a shape, for a variant.
+type cell struct {
+	estimate Estimate
+	ok       bool
+	hours    float64 // of an uninterrupted run, median
+	sigma    float64
+	firm     life
+	spot     map[time.Duration]*life // by mean time between interruptions
+	last     time.Duration
+	lastLife *life
+}
+
+// row is all variants on a shape.
+type row struct {
+	cells []cell
+	// firm is the cheapest offer of the shape that cannot be taken away; nil is none.
+	firm *catalog.Listing
+}
+
+// mostHours is the longest run that is planned, and widest how far an estimate may
+// be off: a factor of 47 to each side.
+const (
+	mostHours = 1e6
+	widest    = 3.0
+	mostLost  = 20.0 // hours held for an hour of work
+)
+
+func (r *ranking) row(s Shape) *row {
+	if found, ok := r.rows[s]; ok {
+		return found
+	}
+	one := s
+	one.Machines = 1
+	w := &row{cells: make([]cell, len(r.Variants)), firm: r.firm[one]}
+	r.rows[s] = w
+	if r.Estimate == nil || !(r.Work > 0) {
+		return w
+	}
+	for v := range w.cells {
+		c := &w.cells[v]
+		e, ok := r.Estimate(s, v)
+		if !ok || !e.Rate.ok() {
+			continue
+		}
+		work := r.Work
+		if k := r.Variants[v].Work; k > 0 {
+			work *= k
+		}
+		c.hours = work / e.Rate.Value / 3600
+		if c.hours > mostHours {
+			continue
+		}
+		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*life{}
+		c.sigma = min(widest, math.Log(e.Rate.High/e.Rate.Low)/(2*tenth))
+		hours := c.hours + r.Start.Hours()
+		c.firm = r.close(life{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
+	}
+	return w
+}
+
+// on returns how the run goes on machines that are taken so often.
+func (c *cell) on(r *ranking, between time.Duration) *life {
+	if c.lastLife != nil && c.last == between {
+		return c.lastLife
+	}
+	l, ok := c.spot[between]
+	if !ok {
+		v := r.spotLife(c, between)
+		l = &v
+		c.spot[between] = l
+	}
+	c.last, c.lastLife = between, l
+	return l
+}
+
+// spotLife is a run on spot machines that are held for M on average.
+//
+// With checkpoints every τ (policy.Interval), each costing δ, s the time from a
+// machine to the next step and g the wait for another machine:
+//
+//	held = start + T/τ · M·e^(s/M)·(e^((τ+δ)/M) − 1),  n = held/M interruptions
+//	hours = held + n·g,  variance of what is lost = n·((s+g)² + (s+g)·τ + τ²/3 + g²)
+//
+// Without checkpoints all is repeated: n = e^((T+s)/M) − 1, held = M·n.
+//
+// T=10 h, M=4 h, δ=30 s, s=6 min, start=g=0: τ=910 s, held = 10.94 h, n = 2.7.
+// TestASpotRunTakesAsLongAsItsSimulation holds both.
+func (r *ranking) spotLife(c *cell, between time.Duration) life {
+	m, s, g := between.Hours(), r.Resume.Hours(), r.Gap.Hours()
+	l := life{work: c.hours}
+	variance := 0.0
+	if r.Checkpoints {
+		save := max(r.Save, time.Second)
+		l.interval = policy.Interval(save, between)
+		tau := l.interval.Hours()
+		l.held = r.Start.Hours() + float64(c.hours/tau*m*math.Exp(s/m)*(math.Exp((tau+save.Hours())/m)-1))
+		if l.held > mostLost*c.hours {
+			l.why = TakenTooOften
+			return l
+		}
+		l.interruptions = l.held / m
+		loss := s + g
+		variance = l.interruptions * (float64(loss*loss) + float64(loss*tau) + float64(tau*tau)/3 + float64(g*g))
+	} else {
+		x := (c.hours + r.Start.Hours()) / m
+		l.interruptions = math.Exp(x) - 1
+		l.held = m * l.interruptions
+		if l.held > mostLost*c.hours {
+			l.why = TakenTooOften
+			return l
+		}
+		lost := l.held - c.hours
+		variance = float64(lost*lost) + float64(l.interruptions*2*g*g)
+	}
+	l.hours = l.held + float64(l.interruptions*g)
+	l.sigma = math.Sqrt(float64(c.sigma*c.sigma) + math.Log1p(variance/float64(l.hours*l.hours)))
+	return r.close(l)
+}
+
+// close adds the interval and the chance of the deadline: the logarithm of the
+// time is taken to be normal.
+func (r *ranking) close(l life) life {
+	l.low, l.high = l.hours*math.Exp(-tenth*l.sigma), l.hours*math.Exp(tenth*l.sigma)
+	l.chance = 1
+	if d := r.Deadline.Hours(); d > 0 {
+		l.chance = within(d, l.hours, l.sigma)
+	}
+	return l
+}
+
+// within returns the chance that a time with that median is at most limit.
+func within(limit, median, sigma float64) float64 {
+	switch {
+	case limit <= 0:
+		return 0
+	case sigma <= 0 && median <= limit:
+		return 1
+	case sigma <= 0:
+		return 0
+	}
+	return 0.5 * math.Erfc(-math.Log(limit/median)/(sigma*math.Sqrt2))
+}
+
+// quantile returns the standard normal quantile of p.
+func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
+// option is an offer with a count of machines and a variant, and why it is not
+// feasible, or "".
+func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reason {
+	c := &w.cells[variant]
+	if !c.ok {
+		return NoEstimate
+	}
+	p.Source = c.estimate.Source
+	switch e := &c.estimate; {
+	case e.Fits != nil && !*e.Fits, e.Fits == nil && e.Memory > 0 && l.AcceleratorMemory > 0 && e.Memory > l.AcceleratorMemory:
+		return DoesNotFit
+	case e.Fits == nil && l.Offer.Accelerators > 0 && (e.Memory == 0 || l.AcceleratorMemory == 0):
+		p.missing |= lacksMemory
+	}
+	p.life = &c.firm
+	var over *catalog.Listing
+	if l.Offer.Capacity == market.Spot {
+		between := r.Hazards[l.Offer.ID].Between()
+		if most := l.Offer.MaxLifetime; most > 0 {
+			between = min(between, most)
+		}
+		p.life = c.on(r, between)
+		if p.life.why != "" {
+			return p.life.why
+		}
+		if w.firm != nil && r.Deadline > 0 && w.firm.Quote.Rate > l.Quote.Rate {
+			over = w.firm
+		}
+	}
+	r.price(p, l, c, over)
+	switch {
+	case p.timed && p.chance < r.Promise:
+		return TooSlow
+	case r.Budget.OK && p.Cost.Value > r.Budget.V:
+		return OverBudget
+	}
+	return ""
+}
+
+// What a cost may leave out, as bits.
+const (
+	lacksMemory = 1 << iota
+	lacksTransfer
+	lacksStorage
+)
+
+var missingNames = []string{"memory", "transfer", "storage"}
+
+// price fills in cost and chance. Where an on-demand offer takes over when the
+// slack is gone, a run that spot alone would not finish in time spends the share
+//
+//	f = (D − T) / (D·(1 − T/H))
+//
+// of the deadline D on spot, where work goes T/H as fast, and the rest on-demand.
+// D=10 h, T=8 h, H=12 h: f = 2/(10·⅓) = 0.6.
+func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.Listing) {
+	n := float64(p.Machines)
+	rate := l.Quote.Rate.Float() * n
+	v := p.life
+	least := l.Offer.Billing.Minimum.Hours()
+	perHour := v.held / v.hours * rate // a wait for a machine costs nothing
+	paid := func(hours float64) float64 { return max(least*rate, float64(hours*perHour)) }
+	p.Cost, p.Hours = Range{paid(v.low), paid(v.hours), paid(v.high)}, Range{v.low, v.hours, v.high}
+	if d := r.Deadline.Hours(); d > 0 {
+		p.timed, p.chance = true, v.chance
+		need := c.hours + r.Start.Hours() + r.Resume.Hours()
+		if over != nil && need < d {
+			if chance := within(d, need, c.sigma); chance > v.chance && chance >= r.Promise {
+				p.Fallback, p.chance = over.Offer.ID, chance
+				slow := 1 - need/max(v.hours, need*1.001)
+				f := min(1, (d-need)/float64(d*slow))
+				mixed := d * (float64(f*perHour) + float64((1-f)*over.Quote.Rate.Float()*n))
+				p.Cost.Value = float64(v.chance*min(p.Cost.Value, paid(d))) + float64((1-v.chance)*mixed)
+				p.Cost.Low, p.Cost.High = min(p.Cost.Low, p.Cost.Value), max(p.Cost.Value, mixed)
+				p.Hours.Value, p.Hours.High = min(v.hours, d), max(min(v.high, d), min(v.hours, d))
+			}
+		}
+	}
+	add := 0.0
+	if r.Data.Region != "" && r.Data.Region != l.Offer.Region {
+		if r.Data.PerGB.OK {
+			add += float64(float64(r.Data.Size) / float64(size.GB) * r.Data.PerGB.V)
+		} else {
+			p.missing |= lacksTransfer
+		}
+	}
+	if r.Checkpoints {
+		if r.Storage.OK {
+			add += float64(r.Storage.V * p.Hours.Value)
+		} else {
+			p.missing |= lacksStorage
+		}
+	}
+	p.Cost.Low, p.Cost.Value, p.Cost.High = p.Cost.Low+add, p.Cost.Value+add, p.Cost.High+add
+}
+
+// told returns p with what is only needed of plans that are returned.
+func (r *ranking) told(plan *Plan) Plan {
+	p := *plan
+	if v := p.life; v != nil && v.interruptions > 0 {
+		p.Interruptions, p.IntervalS = v.interruptions, v.interval.Seconds()
+		p.LostHours = max(0, v.hours-v.work-r.Start.Hours())
+	}
+	if p.timed {
+		p.Chance = &p.chance
+	}
+	for i, name := range missingNames {
+		if p.missing&(1<<i) != 0 {
+			p.Missing = append(p.Missing, name)
+		}
+	}
+	if p.Offer != nil {
+		p.Stale = p.Offer.Stale(r.Now, catalog.Fresh(p.Offer.Offer.Capacity))
+	}
+	return p
+}

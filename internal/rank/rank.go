@@ -1,0 +1,393 @@
+// Package rank ranks plans: offers × machines × variants of a job, on spot or not,
+// by what they are expected to cost, when they are done, and how likely that is in
+// time. It says why each other option is not taken, what would be cheaper, and,
+// where nothing is feasible, which budget or deadline would be.
+//
+// Offers with the same accelerator and count share an estimate; prices only rank
+// them. Formulas are in docs/formulas.md, section "Ranked plans".
+package rank
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+	"scrimp/internal/size"
+)
+
+// Reason says why an option is not taken. The set is closed: it is a metric label.
+type Reason string
+
+// Why an option is not taken.
+const (
+	CostsMore     Reason = "costs_more"      // it would do, and another is expected to cost less
+	TooSlow       Reason = "too_slow"        // the deadline is less likely than was promised
+	OverBudget    Reason = "over_budget"     // it is expected to cost more than the budget
+	DoesNotFit    Reason = "does_not_fit"    // its accelerators have not the memory
+	TakenTooOften Reason = "taken_too_often" // spot: more work is lost than is done
+	NoEstimate    Reason = "no_estimate"     // nobody knows how fast it is
+	Unpriced      Reason = "unpriced"        // its price is unknown, which is not zero
+	OtherCurrency Reason = "other_currency"  // nothing is converted without a dated rate
+	OverPrice     Reason = "over_max_price"
+	WrongPlace    Reason = "wrong_place"   // not in a region that the job allows
+	WrongKind     Reason = "wrong_kind"    // a kind of capacity that the job does not allow
+	OtherMachine  Reason = "other_machine" // not what the job asks for
+	NotAllowed    Reason = "not_allowed"   // a change of the job that is only proposed
+)
+
+// Reasons are all reasons, the nearest to being taken first.
+var Reasons = []Reason{CostsMore, OverBudget, TooSlow, TakenTooOften, DoesNotFit, NoEstimate, OverPrice, WrongPlace, WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
+
+// Range is a value with the ends of the interval that holds it in four of five cases.
+type Range struct {
+	Low   float64 `json:"low"`
+	Value float64 `json:"value"`
+	High  float64 `json:"high"`
+}
+
+// Exactly is a range without width.
+func Exactly(v float64) Range { return Range{v, v, v} }
+
+func (r Range) ok() bool {
+	return r.Low > 0 && r.Value >= r.Low && r.High >= r.Value && !math.IsInf(r.High, 0)
+}
+
+// Shape is all that an estimate depends on besides the job.
+type Shape struct {
+	Accelerator string // "" for none
+	Each        int    // accelerators in a machine
+	CPUs        int    // of a machine without accelerators
+	Machines    int
+}
+
+// Count returns how many accelerators work together.
+func (s Shape) Count() int { return s.Each * s.Machines }
+
+// Estimate is what a variant is expected to do on a shape.
+type Estimate struct {
+	Rate   Range      // work a second, of all machines together
+	Memory size.Bytes // of one accelerator at the peak; 0 is unknown
+	// Fits is nil where nobody knows.
+	Fits   *bool
+	Source string // where the figures come from, in a sentence
+}
+
+// Variant is a way to run the job: a precision, a batch, a smaller machine.
+type Variant struct {
+	Name string
+	// Work is how much there is to do against the job as it stands; 0 is 1.
+	Work float64
+	// Asks is what this variant asks of a machine; nil is what the job asks.
+	Asks *catalog.Filter
+	// Lever is set where the job does not allow it as it stands: it is never
+	// chosen, and its saving is told.
+	Lever string
+}
+
+// Question is a job, and all that it could run on.
+type Question struct {
+	Offers   []catalog.Listing
+	Hazards  map[market.OfferID]policy.Hazard // as seen; the prior where there is none
+	Variants []Variant                        // none is the job as it stands
+	Estimate func(s Shape, variant int) (Estimate, bool)
+
+	Asks     catalog.Filter
+	Machines []int   // counts of machines that work together; none is 1
+	Work     float64 // in the unit of Estimate's rates
+
+	Deadline time.Duration // from now on; 0 is none
+	Budget   catalog.Figure
+	Promise  float64 // share of such jobs that must be in time; 0 is 0.9
+	Currency money.Currency
+
+	Start  time.Duration // from a machine to the first step
+	Resume time.Duration // the same, from a checkpoint
+	Save   time.Duration // that a checkpoint takes from the work
+	Gap    time.Duration // expected wait for another spot machine
+	// Checkpoints says that an interruption repeats only what came after the last one.
+	Checkpoints bool
+
+	Data    Data
+	Storage catalog.Figure // currency units an hour; unknown is left out, and said
+	Now     time.Time
+	Most    int // plans and rejections to return; 0 is all
+}
+
+// Data is what must be brought to another region.
+type Data struct {
+	Size   size.Bytes
+	Region string         // "" where nothing is to be brought
+	PerGB  catalog.Figure // currency units a gigabyte; unknown is left out, and said
+}
+
+// Plan is an option with what is expected of it.
+type Plan struct {
+	Offer    *catalog.Listing `json:"-"`
+	ID       market.OfferID   `json:"offer"`
+	Machines int              `json:"machines"`
+	Variant  string           `json:"variant,omitempty"`
+
+	Cost   Range    `json:"cost_usd"` // in the question's currency
+	Hours  Range    `json:"hours"`
+	Chance *float64 `json:"odds"` // of the deadline; null: there is none
+
+	Interruptions float64 `json:"interruptions"` // expected
+	LostHours     float64 `json:"lost_hours"`    // expected: work that is done twice, waits and restarts
+	IntervalS     float64 `json:"checkpoint_interval_s,omitempty"`
+	// Fallback is the on-demand offer that takes over when the slack is gone.
+	Fallback market.OfferID `json:"fallback,omitempty"`
+
+	Stale   bool     `json:"stale"`             // its price is never spent on without a live check
+	Missing []string `json:"missing,omitempty"` // what the cost leaves out, since nobody knows it
+	Source  string   `json:"source,omitempty"`
+
+	why     Reason
+	life    *life
+	timed   bool
+	chance  float64
+	missing uint8
+}
+
+// Rejection is an option that is not taken.
+type Rejection struct {
+	Plan
+	Why Reason `json:"why"`
+}
+
+// Answer is the ranked plans, and all that was weighed.
+type Answer struct {
+	Feasible   bool           `json:"feasible"`
+	Considered int            `json:"considered"` // options: offers × machines × variants
+	Plans      []Plan         `json:"plans"`      // feasible, the least expected cost first
+	Rejected   []Rejection    `json:"rejected"`   // of each other offer its best option
+	Counts     map[Reason]int `json:"counts"`     // of all options
+	Frontier   []Point        `json:"frontier"`
+	Levers     []Lever        `json:"levers"`
+	Nearest    []Nearest      `json:"nearest"` // where nothing is feasible
+	Promise    float64        `json:"promise"`
+	Currency   money.Currency `json:"currency"`
+}
+
+// ranking is a question being answered.
+type ranking struct {
+	Question
+	z       float64 // quantile of the promise
+	rows    map[Shape]*row
+	firm    map[Shape]*catalog.Listing // the cheapest that cannot be taken away
+	answer  Answer
+	all     []Plan // the best option of each offer that the job allows
+	relaxed map[string]Plan
+	late    Plan // the cheapest that misses only the deadline
+}
+
+// Rank answers a question.
+func Rank(q Question) Answer {
+	if len(q.Variants) == 0 {
+		q.Variants = []Variant{{}}
+	}
+	if len(q.Machines) == 0 {
+		q.Machines = []int{1}
+	}
+	if !(q.Promise > 0 && q.Promise < 1) {
+		q.Promise = 0.9
+	}
+	if q.Currency == "" {
+		q.Currency = money.USD
+	}
+	r := &ranking{Question: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{}, firm: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
+	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{}, Rejected: []Rejection{}, Levers: []Lever{}, Nearest: []Nearest{}}
+	r.fallbacks()
+	for i := range q.Offers {
+		r.weigh(&q.Offers[i])
+	}
+	r.finish()
+	return r.answer
+}
+
+// shape is what an estimate of an offer depends on.
+func shape(o market.Offer, machines int) Shape {
+	s := Shape{Accelerator: o.Accelerator, Each: o.Accelerators, Machines: machines}
+	if o.Accelerators == 0 {
+		s.CPUs = o.CPUs
+	}
+	return s
+}
+
+// fallbacks finds the cheapest on-demand offer of each shape that the job allows.
+func (r *ranking) fallbacks() {
+	asks := r.Asks
+	asks.Capacity = nil
+	for i := range r.Offers {
+		l := &r.Offers[i]
+		if l.Offer.Capacity == market.Spot || !l.Quote.Priced || l.Offer.Currency != r.Currency || !asks.Takes(*l) {
+			continue
+		}
+		s := shape(l.Offer, 1)
+		if old, ok := r.firm[s]; !ok || l.Quote.Rate < old.Quote.Rate || l.Quote.Rate == old.Quote.Rate && l.Offer.ID < old.Offer.ID {
+			r.firm[s] = l
+		}
+	}
+}
+
+// weigh looks at every machine count and variant of an offer.
+func (r *ranking) weigh(l *catalog.Listing) {
+	best, found := Plan{}, false
+	base := r.allows(&r.Asks, l)
+	for _, n := range r.Machines {
+		w := r.row(shape(l.Offer, n))
+		for v := range r.Variants {
+			variant := &r.Variants[v]
+			p := Plan{Offer: l, ID: l.Offer.ID, Machines: n, Variant: variant.Name, why: base}
+			if variant.Asks != nil {
+				p.why = r.allows(variant.Asks, l)
+			}
+			r.answer.Considered++
+			if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
+				bad := r.option(&p, w, l, v)
+				switch {
+				case variant.Lever != "" && p.why == "" && bad == "":
+					r.relax(variant.Lever, &p)
+				case variant.Lever == "" && p.why != "" && bad == "":
+					r.relax(string(p.why), &p)
+				case variant.Lever == "" && p.why == "":
+					p.why = bad
+					if bad == TooSlow && (!r.Budget.OK || p.Cost.Value <= r.Budget.V) && (r.late.life == nil || cheaper(&p, &r.late) < 0) {
+						r.late = p
+					}
+				}
+			}
+			if variant.Lever != "" {
+				p.why = NotAllowed
+			}
+			if p.why != "" {
+				r.answer.Counts[p.why]++
+			}
+			if variant.Lever == "" && (!found || better(&p, &best)) {
+				best, found = p, true
+			}
+		}
+	}
+	if found {
+		r.all = append(r.all, best)
+	}
+}
+
+// relax keeps the cheapest plan of what the job does not allow as it stands.
+func (r *ranking) relax(what string, p *Plan) {
+	if old, ok := r.relaxed[what]; !ok || cheaper(p, &old) < 0 {
+		r.relaxed[what] = *p
+	}
+}
+
+// allows says why the job does not allow an offer, or "".
+func (r *ranking) allows(asks *catalog.Filter, l *catalog.Listing) Reason {
+	switch {
+	case !l.Quote.Priced:
+		if asks.Takes(*l) || r.loose(asks, l) {
+			return Unpriced
+		}
+		return OtherMachine
+	case asks.Takes(*l):
+		if l.Offer.Currency != r.Currency {
+			return OtherCurrency
+		}
+		return ""
+	case !r.loose(asks, l):
+		return OtherMachine
+	case l.Offer.Currency != r.Currency:
+		return OtherCurrency
+	}
+	f := *asks
+	if f.MaxRate = 0; f.Takes(*l) {
+		return OverPrice
+	}
+	f = *asks
+	if f.Regions = nil; f.Takes(*l) {
+		return WrongPlace
+	}
+	f = *asks
+	if f.Capacity = nil; f.Takes(*l) {
+		return WrongKind
+	}
+	return OtherMachine
+}
+
+// loose reports whether the machine itself would do.
+func (*ranking) loose(asks *catalog.Filter, l *catalog.Listing) bool {
+	f := *asks
+	f.MaxRate, f.Regions, f.Capacity, f.Providers = 0, nil, nil, nil
+	return f.Takes(*l)
+}
+
+// better orders options of one offer: what is feasible, then what is nearest to it.
+func better(a, b *Plan) bool {
+	if a.why != b.why {
+		return order(a.why) < order(b.why)
+	}
+	if a.why == TooSlow && a.chance != b.chance { // of two, the one that is likelier in time
+		return a.chance > b.chance
+	}
+	return cheaper(a, b) < 0
+}
+
+func order(why Reason) int {
+	if why == "" {
+		return -1
+	}
+	return slices.Index(Reasons, why)
+}
+
+// cheaper orders by expected cost, then finish, then name, so that equal input
+// gives equal output whatever the order it came in.
+func cheaper(a, b *Plan) int {
+	if a.Cost.Value != b.Cost.Value {
+		return cmp.Compare(a.Cost.Value, b.Cost.Value)
+	}
+	return cmp.Or(cmp.Compare(a.Hours.Value, b.Hours.Value), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Machines, b.Machines), cmp.Compare(a.Variant, b.Variant))
+}
+
+// finish sorts what was weighed into the answer.
+func (r *ranking) finish() {
+	a := &r.answer
+	sorted := make([]*Plan, len(r.all))
+	for i := range r.all {
+		sorted[i] = &r.all[i]
+	}
+	slices.SortFunc(sorted, func(x, y *Plan) int {
+		if x.why != y.why {
+			return cmp.Compare(order(x.why), order(y.why))
+		}
+		return cheaper(x, y)
+	})
+	split := len(sorted)
+	if i := slices.IndexFunc(sorted, func(p *Plan) bool { return p.why != "" }); i >= 0 {
+		split = i
+	}
+	most := r.Most
+	if most <= 0 {
+		most = len(sorted)
+	}
+	for _, p := range sorted[:min(split, most)] {
+		a.Plans = append(a.Plans, r.told(p))
+	}
+	for _, p := range sorted[split:min(len(sorted), split+most)] {
+		a.Rejected = append(a.Rejected, Rejection{r.told(p), p.why})
+	}
+	if a.Feasible = split > 0; a.Feasible {
+		feasible := a.Considered
+		for _, n := range a.Counts {
+			feasible -= n
+		}
+		a.Counts[CostsMore] = feasible - 1
+	}
+	a.Frontier = frontier(sorted)
+	a.Levers = r.levers()
+	if !a.Feasible {
+		a.Nearest = r.nearest(sorted)
+	}
+}
