@@ -93,7 +93,7 @@ func (a *app) question(j spec.Job, folder string, c catalog.Catalog, now time.Ti
 	var err error
 	switch {
 	case j.Model != (spec.Model{}):
-		err = a.byModel(j, folder, c, &q, &v)
+		err = a.byModel(j, folder, &q, &v)
 	case j.Work.Time > 0:
 		byTime(j, &q, &v)
 	default:
@@ -192,7 +192,7 @@ type knob struct {
 }
 
 // byModel estimates the run on every shape.
-func (a *app) byModel(j spec.Job, folder string, c catalog.Catalog, q *rank.Question, v *show.Ranking) error {
+func (a *app) byModel(j spec.Job, folder string, q *rank.Question, v *show.Ranking) error {
 	ask := estimate.Ask{Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs}
 	var err error
 	switch m := j.Model; {
