@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"scrimp/internal/ledger"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/storetest"
@@ -126,5 +128,69 @@ func TestABackupDoesNotEscapeItsFolder(t *testing.T) {
 	}
 	if found, _ := filepath.Glob(filepath.Join(dir, "..", "*escaped*")); len(found) > 0 {
 		t.Errorf("written: %q", found)
+	}
+}
+
+// Two stores that differ anywhere have different sums.
+func TestTheSumCoversEverything(t *testing.T) {
+	sumWith := func(records func([]store.Record), rest func(store.Store) error) backup.Sum {
+		t.Helper()
+		s, err := store.Open(t.TempDir())
+		must(t, err)
+		defer func() { _ = s.Close() }()
+		list := new(storetest.Writer).Make(20) // the last has a key, an action and two postings
+		records(list)
+		must(t, s.Append(t.Context(), list))
+		must(t, s.PutMeta(t.Context(), "a", "bc"))
+		_, err = s.AppendLog(t.Context(), "j.1", 0, []byte("xyz"))
+		must(t, err)
+		must(t, rest(s))
+		sum, err := backup.SumOf(t.Context(), s)
+		must(t, err)
+		return sum
+	}
+	same, none := func([]store.Record) {}, func(store.Store) error { return nil }
+	want := sumWith(same, none)
+	if again := sumWith(same, none); again != want {
+		t.Fatalf("the same store has sums %+v and %+v", want, again)
+	}
+	seen := map[ledger.Hash]string{want.Hash: "the store itself"}
+	differs := func(name string, sum backup.Sum) {
+		t.Helper()
+		if other, ok := seen[sum.Hash]; ok {
+			t.Errorf("%s: the hash is that of %s", name, other)
+		}
+		seen[sum.Hash] = name
+	}
+	fields := reflect.TypeFor[store.Record]()
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		if name == "Seq" {
+			continue // the log has no holes: the number follows from the place
+		}
+		differs(name, sumWith(func(list []store.Record) {
+			switch r := &list[19]; name {
+			case "At":
+				r.At = r.At.Add(1)
+			case "Postings":
+				r.Postings = r.Postings[:1]
+			case "Event", "Decisions", "Actions":
+				reflect.ValueOf(r).Elem().Field(i).SetBytes([]byte(`{"changed":1}`))
+			default:
+				reflect.ValueOf(r).Elem().Field(i).SetString("changed")
+			}
+		}, none))
+	}
+	differs("a posting's hash", sumWith(func(list []store.Record) { list[19].Postings[0].Hash[31] ^= 1 }, none))
+	differs("a posting's line", sumWith(func(list []store.Record) { list[19].Postings[0].Line = 7 }, none))
+	for name, rest := range map[string]func(store.Store) error{
+		"a fact":            func(s store.Store) error { return s.PutMeta(t.Context(), "a", "bd") },
+		"a fact more":       func(s store.Store) error { return s.PutMeta(t.Context(), "b", "") },
+		"output":            func(s store.Store) error { _, err := s.AppendLog(t.Context(), "j.1", 3, []byte("!")); return err },
+		"an attempt more":   func(s store.Store) error { _, err := s.AppendLog(t.Context(), "j.2", 0, nil); return err },
+		"an event more":     func(s store.Store) error { return s.Append(t.Context(), new(storetest.Writer).Make(21)[20:]) },
+		"text across parts": func(s store.Store) error { return s.PutMeta(t.Context(), "ab", "c") },
+	} {
+		differs(name, sumWith(same, rest))
 	}
 }
