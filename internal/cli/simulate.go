@@ -18,10 +18,19 @@ import (
 )
 
 func (a *app) simulateCmd() *cobra.Command {
+	var f simulateFlags
 	cmd := &cobra.Command{
-		Use: "simulate", Short: "Play recorded markets through the production core", GroupID: groupMoney,
-		Long: "Plays recorded markets through the very code that decides in production, in virtual time, and compares deadline policies by cost.",
+		Use: "simulate job.yaml --market FILE", Short: "Play a job, or a public benchmark, through the production core, and compare policies", GroupID: groupMoney,
+		Long: `Plays the job on a recorded or generated market, in virtual time, through the very code that decides in
+production, once for each deadline policy, and compares cost, finish, interruptions and lost work, with
+on-demand and with the optimum, which knows the market in advance (on a grid of a minute or more).
+--seeds N submits the job at N times spread over the market. Nothing is rented, and no server is needed.` + plainExit,
+		Example: `  scrimp simulate job.yaml --market stormy --seeds 20
+  scrimp simulate job.yaml --market recorded.yaml --policy default,on-demand --svg runs.svg`,
+		Args: func(_ *cobra.Command, args []string) error { return f.check(args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.simulateJob(cmd, args, f) },
 	}
+	a.simulateFlags(cmd, &f)
 	cmd.AddCommand(a.simulateDeadlineCmd(), a.simulateZonesCmd())
 	return cmd
 }

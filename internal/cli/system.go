@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/market"
+	"scrimp/internal/marketfile"
 	"scrimp/internal/provider/local"
 	"scrimp/internal/server"
 	"scrimp/internal/size"
@@ -165,7 +166,7 @@ func loadMarket(file string) (market.Trace, error) {
 	if err != nil {
 		return market.Trace{}, fmt.Errorf("read market: %w", err)
 	}
-	return local.ParseMarket(file, text)
+	return marketfile.Parse(file, text)
 }
 
 // memory is this machine's, or a guess where it cannot be read.

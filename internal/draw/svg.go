@@ -156,3 +156,19 @@ func axis(s *strings.Builder, y, v0, v1, x0, x1 float64, label func(float64) str
 		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" class="%s">%s</text>`, x0+share*(x1-x0), y, class, html.EscapeString(label(v0+share*(v1-v0))))
 	}
 }
+
+// Standalone gives a drawing the colours that a page would: a file of its own.
+func Standalone(svg string) string {
+	at := strings.IndexByte(svg, '>')
+	if at < 0 {
+		return svg
+	}
+	return svg[:at+1] + `<style>
+svg { background: #fff; font: 12px system-ui, sans-serif; color: #1a1d21 }
+text { fill: #5b6470 } .lane { fill: #1a1d21 } .end { text-anchor: end } .mid { text-anchor: middle }
+.rail, .grid { stroke: #d8dce2; stroke-width: 1 }
+.useful { fill: #2f7d5b } .start-up { fill: #8fb8a5 } .lost { fill: #c2683c } .idle { fill: #b8bec7 }
+.mark { fill: #a02c2c } .line { stroke: #2f5d9b; stroke-width: 2 }
+@media (prefers-color-scheme: dark) { svg { background: #14171b } text { fill: #9aa4b1 } .lane { fill: #e6e9ed } .rail, .grid { stroke: #333a43 } }
+</style>` + svg[at+1:]
+}

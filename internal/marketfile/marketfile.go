@@ -1,4 +1,6 @@
-package local
+// Package marketfile reads and writes markets: the market file that people write,
+// and the forms in which public traces and price histories come.
+package marketfile
 
 import (
 	"bytes"
@@ -28,6 +30,8 @@ type fileOffer struct {
 	Machine  string          `yaml:"machine"`
 	CPUs     int             `yaml:"cpus"`
 	Memory   string          `yaml:"memory"`
+	GPU      string          `yaml:"accelerator"`
+	GPUs     int             `yaml:"accelerators"`
 	Speed    float64         `yaml:"speed"`
 	Capacity market.Capacity `yaml:"capacity"`
 	Notice   time.Duration   `yaml:"notice"`
@@ -45,9 +49,9 @@ type fileOffer struct {
 	} `yaml:"available"`
 }
 
-// ParseMarket reads a market file, YAML or JSON. Errors name the file, the
+// Parse reads a market file, YAML or JSON. Errors name the file, the
 // offer, the field and the mend.
-func ParseMarket(name string, text []byte) (market.Trace, error) {
+func Parse(name string, text []byte) (market.Trace, error) {
 	var f file
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -79,8 +83,15 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 	if err != nil {
 		return market.TraceLine{}, fmt.Errorf("memory: %w", err)
 	}
+	if o.GPU != "" && o.GPUs == 0 {
+		o.GPUs = 1
+	}
+	if o.GPUs < 0 || o.GPUs > 0 && o.GPU == "" {
+		return market.TraceLine{}, fmt.Errorf("accelerators: %d of %q: name the accelerator, and how many of it the machine has", o.GPUs, o.GPU)
+	}
 	line := market.TraceLine{Offer: market.Offer{
 		Provider: "local", Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, CPUs: o.CPUs, Memory: memory, Speed: o.Speed,
+		Accelerator: o.GPU, Accelerators: o.GPUs,
 		Notice: o.Notice, Boot: o.Boot, MaxLifetime: o.Lifetime, Currency: currency,
 		Billing: market.Billing{Minimum: o.Billing.Minimum, FreeIfInterruptedWithin: o.Billing.Free},
 	}}

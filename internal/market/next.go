@@ -1,0 +1,35 @@
+package market
+
+import "time"
+
+// Next returns when the offer's price or availability changes next after a time
+// since the market opened; false where it never does.
+func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
+	within, turn := t.fold(at)
+	first, next, later := time.Duration(-1), time.Duration(-1), false
+	see := func(d time.Duration) {
+		if t.Repeat > 0 && d >= t.Repeat {
+			d = 0 // where the turn ends the next begins
+		}
+		if first < 0 || d < first {
+			first = d
+		}
+		if d > within && (next < 0 || d < next) {
+			next, later = d, true
+		}
+	}
+	for _, p := range l.Price {
+		see(p.At)
+	}
+	for _, s := range l.Available {
+		see(s.From)
+		see(s.To)
+	}
+	switch {
+	case later:
+		return turn + next, true
+	case t.Repeat > 0 && first >= 0 && (len(l.Price) > 1 || len(l.Available) > 0):
+		return turn + t.Repeat + first, true
+	}
+	return 0, false
+}

@@ -1,0 +1,78 @@
+package marketfile
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// Encode writes a market as a market file, which Parse reads to the same market.
+// note stands above it as a comment, a line each.
+func Encode(t market.Trace, note string) []byte {
+	var b bytes.Buffer
+	for line := range strings.Lines(note) {
+		fmt.Fprintf(&b, "# %s\n", strings.TrimRight(line, "\n"))
+	}
+	fmt.Fprintf(&b, "name: %q\ncurrency: %s\n", t.Name, t.Currency)
+	if t.Speed != 1 {
+		fmt.Fprintf(&b, "speed: %g\n", t.Speed)
+	}
+	if t.Repeat > 0 {
+		fmt.Fprintf(&b, "repeat: %s\n", short(t.Repeat))
+	}
+	b.WriteString("offers:\n")
+	for _, l := range t.Lines {
+		o := l.Offer
+		fmt.Fprintf(&b, "  - zone: %q\n    region: %q\n    machine: %q\n    capacity: %s\n    cpus: %d\n    memory: %s\n", o.Zone, o.Region, o.Machine, o.Capacity, o.CPUs, o.Memory)
+		if o.Accelerator != "" {
+			fmt.Fprintf(&b, "    accelerator: %q\n    accelerators: %d\n", o.Accelerator, o.Accelerators)
+		}
+		if o.Speed != 0 {
+			fmt.Fprintf(&b, "    speed: %g\n", o.Speed)
+		}
+		for _, f := range []struct {
+			name string
+			d    time.Duration
+		}{{"notice", o.Notice}, {"boot", o.Boot}, {"max_lifetime", o.MaxLifetime}} {
+			if f.d > 0 {
+				fmt.Fprintf(&b, "    %s: %s\n", f.name, short(f.d))
+			}
+		}
+		if r := o.Billing; r != (market.Billing{}) {
+			fmt.Fprintf(&b, "    billing: {minimum: %s, free_if_interrupted_within: %s}\n", short(r.Minimum), short(r.FreeIfInterruptedWithin))
+		}
+		if len(l.Price) == 1 {
+			fmt.Fprintf(&b, "    price: %s\n", price(l.Price[0].Rate))
+		} else {
+			b.WriteString("    price:\n")
+			for _, p := range l.Price {
+				fmt.Fprintf(&b, "      - {at: %s, price: %s}\n", short(p.At), price(p.Rate))
+			}
+		}
+		if l.Available != nil {
+			b.WriteString("    available:\n")
+			for _, s := range l.Available {
+				fmt.Fprintf(&b, "      - {from: %s, to: %s, notice: %s}\n", short(s.From), short(s.To), short(s.Notice))
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+func price(r money.Rate) string { return strings.TrimPrefix(r.String(), "$") }
+
+// short is d without the zeros that time.Duration writes: 1h30m instead of 1h30m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

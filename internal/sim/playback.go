@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// Playback asks what a job would have done on a market that is known.
+type Playback struct {
+	Terms   core.Terms    // Steps and Work are known
+	Restart time.Duration // boot and restore
+	Save    time.Duration // what a save takes
+	Trace   market.Trace
+	Opened  time.Time     // when the market opened, in market time
+	From    time.Duration // of the market, at which the job is submitted
+	Policy  policy.Rule
+	Mind    *plan.Mind // kept from one playback to the next; nil: a new one
+}
+
+// Played is what came of it.
+type Played struct {
+	State         core.State
+	Why           string
+	Cost          money.Amount
+	Finish        time.Duration // after the submission
+	InTime        bool          // or without a deadline
+	Interruptions int
+	Lost          money.Amount // paid for work that was lost
+	LostTime      time.Duration
+	Attempts      []*core.Attempt
+	Submitted     time.Time
+	Ended         time.Time
+}
+
+// playFor is when a job that is not done is given up.
+const playFor = 400 * 24 * time.Hour
+
+// Play plays the job through the core on the trace: prices and interruptions come
+// when the trace says, machines boot and save in the given time, and nothing else
+// goes wrong. The same playback has the same outcome.
+func Play(p Playback) Played {
+	now := p.Opened.Add(p.From)
+	w := newWorld(rand.New(rand.NewPCG(1, 1)), now)
+	w.calm, w.keeps = true, false
+	if p.Mind != nil {
+		w.mind = p.Mind
+		w.m.Share(p.Mind)
+	}
+	for _, l := range p.Trace.Lines {
+		w.sells(p, l)
+	}
+	t := p.Terms
+	t.Notify = false
+	id := "job"
+	pace := float64(t.Steps) / t.Work.Hours()
+	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: pace, boot: p.Restart, save: p.Save}}
+	cfg := core.DefaultConfig()
+	cfg.MaxRunning, cfg.Policy, cfg.Currency = 1, p.Policy, p.Trace.Currency
+	w.step(core.Configured{Config: cfg})
+	w.quotes()
+	w.step(core.JobSubmitted{Job: id, Terms: t})
+	for len(w.heap) > 0 && w.now.Sub(now) < playFor {
+		w.next()
+		if w.m.Quiet() && w.allTold() {
+			break
+		}
+	}
+	j, _ := w.m.Job(id)
+	out := Played{State: j.State, Why: j.Why, Cost: j.Spent(w.now), Submitted: now, Ended: w.now, Attempts: j.Attempts}
+	if !j.Finished.IsZero() {
+		out.Ended = j.Finished
+	}
+	out.Finish = out.Ended.Sub(now)
+	out.InTime = j.State == core.Succeeded && (t.Deadline.IsZero() || !out.Ended.After(t.Deadline))
+	for _, a := range j.Attempts {
+		if a.Taken() {
+			out.Interruptions++
+		}
+		out.Lost = out.Lost.Add(a.Uses[ledger.Lost])
+		out.LostTime += a.LostTime
+	}
+	return out
+}
+
+// sells puts one offer of the trace on sale and lets it follow the trace.
+func (w *World) sells(p Playback, l market.TraceLine) {
+	z := &zone{name: string(l.Offer.ID)}
+	w.zones = append(w.zones, z)
+	q := p.Trace.Quote(l, p.From, p.Opened)
+	if l.Offer.Capacity == market.Spot {
+		z.spot, z.offer, z.rate, z.open = l.Offer.ID, l.Offer, q.Rate, q.Available
+	} else {
+		z.firm, z.firmOffer, z.firmRate = l.Offer.ID, l.Offer, q.Rate
+	}
+	w.follow(z, p, l, p.From)
+}
+
+// follow waits for what the trace says next of the offer after a time since the
+// market opened: a notice, an end, a beginning, a price.
+func (w *World) follow(z *zone, p Playback, l market.TraceLine, at time.Duration) {
+	next, changes := p.Trace.Next(l, at)
+	if z.spot != "" && z.open {
+		if end, notice, ok := p.Trace.Loss(market.TraceLine{Offer: plainOffer(l.Offer), Available: l.Available}, at); ok && notice > 0 && (!changes || end-notice < next) {
+			if warn := max(end-notice, at); warn > at {
+				w.at(p.Opened.Add(warn), func() { w.follow(z, p, l, warn) })
+				return
+			}
+			// Told now; prices do not move in these last moments.
+			w.shut(z, notice, end-at, func() { w.changed(z, p, l, end) })
+			return
+		}
+	}
+	if changes {
+		w.at(p.Opened.Add(next), func() { w.changed(z, p, l, next) })
+	}
+}
+
+// plainOffer is o without a lifetime: that ends a machine and not the offer.
+func plainOffer(o market.Offer) market.Offer {
+	o.MaxLifetime = 0
+	return o
+}
+
+// changed brings the offer to what the trace says, and follows on.
+func (w *World) changed(z *zone, p Playback, l market.TraceLine, at time.Duration) {
+	q := p.Trace.Quote(l, at, p.Opened)
+	switch {
+	case z.firm != "":
+		z.firmRate = q.Rate
+		w.quotes()
+	case z.open && !q.Available:
+		w.shut(z, 0, 0, func() { w.follow(z, p, l, at) })
+		return
+	default:
+		if q.Rate != z.rate {
+			w.reprice(z, q.Rate)
+		}
+		z.open = q.Available
+		w.quotes()
+	}
+	w.follow(z, p, l, at)
+}
