@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -15,6 +16,7 @@ import (
 //	GET  /v1/server                       -> Server
 //	POST /v1/server/stop       StopServer -> 204
 //	GET  /v1/market                       -> Market
+//	GET  /v1/history                      -> History
 //	POST /v1/jobs              Submission -> Job
 //	GET  /v1/jobs                         -> []Job, newest last
 //	GET  /v1/jobs/{id}                    -> Job
@@ -71,6 +73,26 @@ type MarketClock struct {
 type Market struct {
 	Clock  MarketClock `json:"clock"`
 	Offers []Listing   `json:"offers"`
+}
+
+// History is what the server saw of its market, and the jobs that it finished
+// there: what simulations of other policies begin from.
+type History struct {
+	Opened time.Time    `json:"opened"` // market time of the trace's beginning
+	Trace  market.Trace `json:"trace"`
+	Jobs   []PastJob    `json:"jobs"`
+}
+
+// PastJob is a job that is over, as a simulation needs it.
+type PastJob struct {
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
+	Terms     core.Terms    `json:"terms"` // Steps and Work as they turned out
+	Submitted time.Time     `json:"submitted"`
+	Restart   time.Duration `json:"restart_ns"` // measured; 0: unknown
+	Save      time.Duration `json:"save_ns"`    // measured; 0: unknown
+	Cost      money.Amount  `json:"cost"`
+	Known     bool          `json:"known"` // whether its work is: it was measured
 }
 
 // Listing is an offer with its price and what was seen of its interruptions.

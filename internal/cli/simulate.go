@@ -24,11 +24,18 @@ func (a *app) simulateCmd() *cobra.Command {
 		Long: `Plays the job on a recorded or generated market, in virtual time, through the very code that decides in
 production, once for each deadline policy, and compares cost, finish, interruptions and lost work, with
 on-demand and with the optimum, which knows the market in advance (on a grid of a minute or more).
---seeds N submits the job at N times spread over the market. Nothing is rented, and no server is needed.` + plainExit,
+--seeds N submits the job at N times spread over the market. Nothing is rented, and no server is needed.
+--history answers: which policy would have saved most on the jobs that this server has run?` + plainExit,
 		Example: `  scrimp simulate job.yaml --market stormy --seeds 20
-  scrimp simulate job.yaml --market recorded.yaml --policy default,on-demand --svg runs.svg`,
+  scrimp simulate job.yaml --market recorded.yaml --policy default,on-demand --svg runs.svg
+  scrimp simulate --history`,
 		Args: func(_ *cobra.Command, args []string) error { return f.check(args) },
-		RunE: func(cmd *cobra.Command, args []string) error { return a.simulateJob(cmd, args, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.history {
+				return a.simulateHistory(cmd.Context(), f)
+			}
+			return a.simulateJob(cmd, args, f)
+		},
 	}
 	a.simulateFlags(cmd, &f)
 	cmd.AddCommand(a.simulateDeadlineCmd(), a.simulateZonesCmd())

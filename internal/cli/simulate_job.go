@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
@@ -52,6 +55,7 @@ type simulateFlags struct {
 	restart  time.Duration
 	save     time.Duration
 	svg      string
+	history  bool
 }
 
 func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) error {
@@ -267,7 +271,7 @@ func simulatedTable(rows []simulated, width int) string {
 		if r.OverOptimum != nil && r.Policy != replay.Optimum {
 			over = fmt.Sprintf("%.1f %%", 100**r.OverOptimum)
 		}
-		line := []string{r.Policy, fmt.Sprintf("$%.2f", r.MeanUSD), of, over}
+		line := []string{r.Policy, cents(r.MeanUSD), of, over}
 		if r.Policy == replay.Optimum {
 			line = append(line, "-", "-", "-", "-")
 		} else {
@@ -288,6 +292,21 @@ func simulatedTable(rows []simulated, width int) string {
 		}
 	}
 	return out
+}
+
+func signed(usd float64) string {
+	if usd < 0 {
+		return fmt.Sprintf("-$%.4f", -usd)
+	}
+	return fmt.Sprintf("$%.4f", usd)
+}
+
+// cents shows small amounts to the tenth of a cent.
+func cents(usd float64) string {
+	if usd < 10 {
+		return fmt.Sprintf("$%.3f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
 }
 
 // simulatedSVG draws the first run of every policy, a lane each.
@@ -314,6 +333,10 @@ var errNoMarket = errors.New("--market: missing: name a market file, or calm or 
 
 func (f *simulateFlags) check(args []string) error {
 	switch {
+	case f.history && (len(args) > 0 || f.job.market != "" || f.seeds != 1):
+		return errors.New("--history plays the server's own jobs on its own market: leave out the job file, --market and --seeds")
+	case f.history:
+		return nil
 	case len(args) == 0:
 		return errors.New("name a job file, as in scrimp simulate job.yaml --market stormy, or one of the benchmarks: deadline, zones")
 	case f.job.market == "":
@@ -333,5 +356,90 @@ func (a *app) simulateFlags(cmd *cobra.Command, f *simulateFlags) {
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many submissions, `N`, spread over the market")
 	cmd.Flags().DurationVar(&f.restart, "restart", 3*time.Minute, "from launch to a program that works")
 	cmd.Flags().DurationVar(&f.save, "save", 10*time.Second, "what a checkpoint takes")
+	cmd.Flags().BoolVar(&f.history, "history", false, "play the server's own past jobs on the market that it saw")
 	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the first run of every policy into this `file`")
+}
+
+// pastPolicy is a line of what another policy would have made of the jobs so far.
+type pastPolicy struct {
+	Policy     string   `json:"policy"`
+	TotalUSD   float64  `json:"total_usd"`
+	SavedUSD   *float64 `json:"saved_usd"` // against what was paid
+	Misses     int      `json:"misses"`
+	Jobs       int      `json:"jobs"`
+	Unfinished int      `json:"unfinished"` // within their budget, on the market as it was seen
+}
+
+// simulateHistory plays the server's jobs again under each policy.
+func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
+	names, err := f.policies()
+	if err != nil {
+		return err
+	}
+	c, err := a.ensure(ctx, "")
+	if err != nil {
+		return err
+	}
+	var h api.History
+	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
+		return err
+	}
+	paid, unknown := 0.0, 0
+	var jobs []api.PastJob
+	for _, j := range h.Jobs {
+		if !j.Known {
+			unknown++
+			continue
+		}
+		paid += j.Cost.Float()
+		jobs = append(jobs, j)
+	}
+	if len(jobs) == 0 {
+		return fmt.Errorf("no job has succeeded yet whose work was measured (%d without): run some, then ask again", unknown)
+	}
+	tell := a.counter()
+	mind := plan.NewMind()
+	var rows []pastPolicy
+	for _, name := range names {
+		if name == replay.Optimum {
+			continue
+		}
+		row := pastPolicy{Policy: name}
+		for n, j := range jobs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			tell(name, n, len(jobs))
+			p := sim.Play(sim.Playback{
+				Terms: j.Terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: h.Trace, Opened: h.Opened,
+				From: j.Submitted.Sub(h.Opened), Policy: policy.Rule(name), Mind: mind,
+			})
+			row.Jobs++
+			row.TotalUSD += p.Cost.Float()
+			switch {
+			case p.State != core.Succeeded:
+				row.Unfinished++
+			case !p.InTime:
+				row.Misses++
+			}
+		}
+		tell(name, len(jobs), len(jobs))
+		saved := paid - row.TotalUSD
+		row.SavedUSD = &saved
+		rows = append(rows, row)
+	}
+	if a.json {
+		return a.print(map[string]any{"paid_usd": paid, "jobs": len(jobs), "jobs_unknown": unknown, "policies": rows})
+	}
+	width, _ := terminal(a.out)
+	table := [][]string{}
+	for _, r := range rows {
+		table = append(table, []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), signed(*r.SavedUSD), fmt.Sprintf("%d of %d", r.Misses, r.Jobs), fmt.Sprint(r.Unfinished)})
+	}
+	a.printf("%s, for which $%.4f was paid, on the market that was seen", draw.Count(len(jobs), "job"), paid)
+	if unknown > 0 {
+		a.printf("; %d more whose work was not measured are left out", unknown)
+	}
+	a.printf("\n\n%s", draw.Grid([]draw.Column{{Name: "POLICY"}, {Name: "WOULD COST", Right: true}, {Name: "SAVED", Right: true}, {Name: "LATE", Right: true}, {Name: "UNFINISHED", Right: true}}, table, width))
+	return nil
 }

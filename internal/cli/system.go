@@ -150,7 +150,7 @@ func (a *app) marketCmd() *cobra.Command {
 			})
 		}}
 	serve.Flags().StringVar(&file, "market", "", "market `file`, or calm or stormy")
-	cmd.AddCommand(serve)
+	cmd.AddCommand(serve, a.marketRecordCmd(), a.marketGenerateCmd(), a.marketImportCmd())
 	return cmd
 }
 

@@ -22,9 +22,9 @@ type Trace struct {
 type TraceLine struct {
 	Offer Offer   `json:"offer"`
 	Price []Price `json:"price"`
-	// Available are the spans in which it can be had; nil is always. When a span
-	// of spot ends, its machines are taken.
-	Available []Span `json:"available,omitempty"`
+	// Available are the spans in which it can be had; nil is always, and none is
+	// never. When a span of spot ends, its machines are taken.
+	Available []Span `json:"available,omitzero"`
 }
 
 // Price is what an hour costs from At on.
@@ -62,7 +62,7 @@ func (t Trace) fold(at time.Duration) (within, turn time.Duration) {
 // At of the quote is counted from opened.
 func (t Trace) Quote(l TraceLine, at time.Duration, opened time.Time) Quote {
 	within, turn := t.fold(at)
-	q := Quote{Offer: l.Offer.ID, Priced: true, Available: len(l.Available) == 0, At: opened, Source: "trace " + t.Name}
+	q := Quote{Offer: l.Offer.ID, Priced: true, Available: l.Available == nil, At: opened, Source: "trace " + t.Name}
 	since := time.Duration(0)
 	for _, p := range l.Price {
 		if p.At > within {

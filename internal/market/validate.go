@@ -63,7 +63,7 @@ func (l TraceLine) validate(repeat time.Duration) error {
 		return fmt.Errorf("price: missing: an unknown price is not zero")
 	case l.Price[0].At != 0:
 		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
-	case o.Capacity != Spot && len(l.Available) > 0:
+	case o.Capacity != Spot && l.Available != nil:
 		return fmt.Errorf("available: only spot comes and goes: leave it out")
 	}
 	for _, s := range []struct {

@@ -54,7 +54,11 @@ func Encode(t market.Trace, note string) []byte {
 			}
 		}
 		if l.Available != nil {
-			b.WriteString("    available:\n")
+			b.WriteString("    available:")
+			if len(l.Available) == 0 {
+				b.WriteString(" []")
+			}
+			b.WriteString("\n")
 			for _, s := range l.Available {
 				fmt.Fprintf(&b, "      - {from: %s, to: %s, notice: %s}\n", short(s.From), short(s.To), short(s.Notice))
 			}

@@ -96,6 +96,9 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 		Billing: market.Billing{Minimum: o.Billing.Minimum, FreeIfInterruptedWithin: o.Billing.Free},
 	}}
 	line.Offer.ID = market.ID(line.Offer)
+	if o.Available != nil {
+		line.Available = []market.Span{}
+	}
 	for _, s := range o.Available {
 		notice := o.Notice
 		if s.Notice != nil {

@@ -323,6 +323,7 @@ func (s *Server) routes() http.Handler {
 	user("GET /v1/server", s.getServer)
 	user("POST /v1/server/stop", s.postStop)
 	user("GET /v1/market", s.getMarket)
+	user("GET /v1/history", s.getHistory)
 	user("POST /v1/jobs", s.postJob)
 	user("GET /v1/jobs", s.getJobs)
 	user("GET /v1/jobs/{id}", s.getJob)

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/api"
+	"scrimp/internal/market"
+	"scrimp/internal/marketfile"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// writeMarket prints a market file, or writes it where out names a file.
+func (a *app) writeMarket(t market.Trace, note, out string) error {
+	if a.json {
+		return a.print(t)
+	}
+	text := marketfile.Encode(t, note)
+	if out == "" {
+		a.printf("%s", text)
+		return nil
+	}
+	if err := os.WriteFile(out, text, 0o644); err != nil {
+		return fmt.Errorf("write -o: %w", err)
+	}
+	a.notef("%s: %d offers. Play a job on it: scrimp simulate job.yaml --market %s\n", out, len(t.Lines), out)
+	return nil
+}
+
+func (a *app) marketRecordCmd() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use: "record", Short: "Write the market that the server has seen as a market file", Args: takes(),
+		Long: "Writes all that the server's log says of its market, prices and when spot could be had, as a market file: to play jobs on, or to draw more markets like it." + plainExit,
+		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
+			var h api.History
+			if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
+				return err
+			}
+			if len(h.Trace.Lines) == 0 {
+				return fmt.Errorf("the server has seen no prices yet")
+			}
+			return a.writeMarket(h.Trace, "recorded from "+h.Opened.UTC().Format(time.RFC3339)+" (market time) on", out)
+		})}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write into this `file` (default: print)")
+	return cmd
+}
+
+func (a *app) marketGenerateCmd() *cobra.Command {
+	var from, out string
+	var seed uint64
+	length := 30 * 24 * time.Hour
+	cmd := &cobra.Command{
+		Use: "generate", Short: "Draw a market like another one", Args: takes(),
+		Long: `Fits a semi-Markov model to a market: how long each offer stays available, and away, and how its price
+moves. Then draws a market from it. The same seed draws the same market.` + plainExit,
+		Example: "  scrimp market generate --from recorded.yaml --seed 7 --length 720h -o drawn.yaml",
+		RunE: func(_ *cobra.Command, _ []string) error {
+			t, err := loadMarket(from)
+			if err != nil {
+				return err
+			}
+			drawn, err := market.Fit(t, 0).Generate(length, seed)
+			if err != nil {
+				return fmt.Errorf("--length: %w", err)
+			}
+			return a.writeMarket(drawn, fmt.Sprintf("drawn from %s with seed %d", t.Name, seed), out)
+		}}
+	cmd.Flags().StringVar(&from, "from", "stormy", "market `file` to fit, or calm or stormy")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "which market to draw")
+	cmd.Flags().DurationVar(&length, "length", length, "how long it is until it repeats")
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write into this `file` (default: print)")
+	return cmd
+}
+
+func (a *app) marketImportCmd() *cobra.Command {
+	var out, spot, demand, memory, ones string
+	m := marketfile.Import{}
+	cmd := &cobra.Command{
+		Use: "import FILE…", Short: "Turn public traces and price histories into a market file", Args: takes("FILE…"),
+		Long: `Reads, each in its own form: preemption and availability traces in JSON ({"metadata": {"gap_seconds": …},
+"data": [0, 1, …], "prices": […]}, one zone a file, named as the file), the answer of AWS
+(describe-spot-price-history, JSON), and run-length CSV (zone,start_tick,ticks,available).` + plainExit,
+		Example: "  scrimp market import us-west-2a.json us-west-2b.json --spot-price 0.97 --on-demand-price 3.06 -o v100.yaml",
+		RunE: func(_ *cobra.Command, args []string) error {
+			var err error
+			if spot != "" {
+				if m.Spot, err = money.ParseRate(spot); err != nil {
+					return fmt.Errorf("--spot-price: %w", err)
+				}
+			}
+			if demand != "" {
+				if m.OnDemand, err = money.ParseRate(demand); err != nil {
+					return fmt.Errorf("--on-demand-price: %w", err)
+				}
+			}
+			if m.Memory, err = size.Parse(memory); err != nil {
+				return fmt.Errorf("--memory: %w", err)
+			}
+			switch ones {
+			case "available", "preempted":
+				m.OnesAvailable = ones == "available"
+			default:
+				return fmt.Errorf("--ones %q is neither available nor preempted", ones)
+			}
+			if m.GPU != "" && m.GPUs == 0 {
+				m.GPUs = 1
+			}
+			var files []marketfile.Source
+			for _, name := range args {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					return fmt.Errorf("read: %w", err)
+				}
+				files = append(files, marketfile.Source{Name: name, Text: text})
+			}
+			t, err := m.Import(files)
+			if err != nil {
+				return err
+			}
+			return a.writeMarket(t, "imported", out)
+		}}
+	f := cmd.Flags()
+	f.StringVarP(&out, "out", "o", "", "write into this `file` (default: print)")
+	f.StringVar(&m.Name, "name", "", "name of the market")
+	f.StringVar(&spot, "spot-price", "", "`dollars` an hour of spot, where the file has no prices")
+	f.StringVar(&demand, "on-demand-price", "", "`dollars` an hour of what cannot be taken (default: none is sold)")
+	f.StringVar(&m.Machine, "machine", "", "`name` of the machine type, where the file has none")
+	f.IntVar(&m.CPUs, "cpus", 8, "processors of the machine")
+	f.StringVar(&memory, "memory", "61GiB", "its memory")
+	f.StringVar(&m.GPU, "accelerator", "", "`name` of its accelerator")
+	f.IntVar(&m.GPUs, "accelerators", 0, "how many it has")
+	f.DurationVar(&m.Tick, "tick", 0, "time between two values, where the file does not say")
+	f.DurationVar(&m.Notice, "notice", 2*time.Minute, "notice before spot is taken")
+	f.StringVar(&ones, "ones", "preempted", "what a 1 stands for in JSON data: preempted or available")
+	return cmd
+}

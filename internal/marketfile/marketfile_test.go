@@ -1,0 +1,121 @@
+package marketfile_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/marketfile"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// What is written is read as what it was.
+func TestAMarketFileIsTheMarket(t *testing.T) {
+	for _, name := range []string{"calm", "stormy"} {
+		m, err := market.Builtin(name, 3, 4*size.GiB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Lines[0].Offer.Accelerator, m.Lines[0].Offer.Accelerators, m.Lines[0].Offer.MaxLifetime = "V100", 2, 24*time.Hour
+		m.Lines[2].Available = []market.Span{}
+		got, err := marketfile.Parse("m.yaml", marketfile.Encode(m, "two\nlines"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Lines[0].Offer.Provider = "local"
+		for i := range got.Lines {
+			if !reflect.DeepEqual(got.Lines[i], m.Lines[i]) {
+				t.Fatalf("%s: %+v\nis not %+v", name, got.Lines[i], m.Lines[i])
+			}
+		}
+		if got.Repeat != m.Repeat || got.Speed != m.Speed || got.Name != m.Name {
+			t.Errorf("%v %v %q", got.Repeat, got.Speed, got.Name)
+		}
+	}
+}
+
+var v100 = marketfile.Import{Machine: "p3.2xlarge", CPUs: 8, Memory: 61 * size.GiB, GPU: "V100", GPUs: 1, Spot: 973_100_000_000, OnDemand: 3_060_000_000_000, Tick: 10 * time.Minute, Notice: 2 * time.Minute}
+
+func TestPublicFormsBecomeMarkets(t *testing.T) {
+	const preempted = `{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1, 0, 1]}`
+	const priced = `{"data": [1, 0], "prices": [0.5, 0.7]}`
+	const aws = `{"SpotPriceHistory": [
+		{"AvailabilityZone": "us-east-1a", "InstanceType": "p3.2xlarge", "ProductDescription": "Linux/UNIX", "SpotPrice": "0.94", "Timestamp": "2024-01-01T02:00:00Z"},
+		{"AvailabilityZone": "us-east-1a", "InstanceType": "p3.2xlarge", "ProductDescription": "Windows", "SpotPrice": "9", "Timestamp": "2024-01-01T01:00:00Z"},
+		{"AvailabilityZone": "us-east-1a", "InstanceType": "p3.2xlarge", "ProductDescription": "Linux/UNIX", "SpotPrice": "0.92", "Timestamp": "2024-01-01T00:00:00Z"}]}`
+	const runs = "window,zone,start_tick,ticks,available\n0,us-east-1a,0,3,1\n0,us-east-1a,3,2,0\n1,us-east-1a,0,9,1\n"
+	min := func(n int) time.Duration { return time.Duration(n) * time.Minute }
+	for name, c := range map[string]struct {
+		text  string
+		spans []market.Span
+		price []market.Price
+	}{
+		"x/us-east-1a.json": {preempted, []market.Span{{To: min(20), Notice: min(2)}, {From: min(30), To: min(40), Notice: min(2)}}, []market.Price{{Rate: 973_100_000_000}}},
+		"us-east-1a":        {priced, []market.Span{{From: min(10), To: min(20), Notice: min(2)}}, []market.Price{{Rate: 5e11}, {At: min(10), Rate: 7e11}}},
+		"history.json":      {aws, nil, []market.Price{{Rate: 92e10}, {At: 2 * time.Hour, Rate: 94e10}}},
+		"runs.csv":          {runs, []market.Span{{To: min(30), Notice: min(2)}}, []market.Price{{Rate: 973_100_000_000}}},
+	} {
+		m, err := v100.Import([]marketfile.Source{{Name: name, Text: []byte(c.text)}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(m.Lines) != 2 || m.Lines[1].Offer.Capacity != market.OnDemand || m.Lines[1].Price[0].Rate != v100.OnDemand {
+			t.Errorf("%s: %+v", name, m.Lines)
+			continue
+		}
+		l := m.Lines[0]
+		if l.Offer.Zone != "us-east-1a" || l.Offer.Region != "us-east-1" || !reflect.DeepEqual(l.Available, c.spans) || !reflect.DeepEqual(l.Price, c.price) {
+			t.Errorf("%s: %s in %s, %v, %v", name, l.Offer.Zone, l.Offer.Region, l.Available, l.Price)
+		}
+	}
+	ones := v100
+	ones.OnesAvailable = true
+	m, err := ones.Import([]marketfile.Source{{Name: "a", Text: []byte(preempted)}})
+	if err != nil || len(m.Lines[0].Available) != 2 || m.Lines[0].Available[0].From != min(20) {
+		t.Errorf("ones are available: %v, %v", m.Lines[0].Available, err)
+	}
+}
+
+func TestABadTraceSaysWhatIsWrongAndHowToMendIt(t *testing.T) {
+	blind := v100
+	blind.Spot, blind.Tick = 0, 0
+	for want, c := range map[string]struct {
+		m    marketfile.Import
+		text string
+	}{
+		"docs/market-file.md":           {v100, "hello"},
+		"data: missing":                 {v100, `{"metadata": {}}`},
+		"--tick":                        {blind, `{"data": [1]}`},
+		"--spot-price":                  {blind, `{"metadata": {"gap_seconds": 60}, "data": [1]}`},
+		"data[1]: 2":                    {v100, `{"data": [1, 2]}`},
+		"one for each":                  {v100, `{"data": [1, 0], "prices": [1]}`},
+		"not above zero":                {v100, `{"data": [1], "prices": [0]}`},
+		"read as JSON":                  {v100, `{"data": [1`},
+		"give --tick":                   {blind, "zone,start_tick,ticks,available\n"},
+		"no column available":           {v100, "zone,start_tick,ticks\n"},
+		"line 3: start_tick: 5":         {v100, "zone,start_tick,ticks,available\na,0,3,1\na,5,1,0\n"},
+		"line 2: available":             {v100, "zone,start_tick,ticks,available\na,0,3,x\n"},
+		"no rows":                       {v100, "zone,start_tick,ticks,available\n"},
+		"SpotPriceHistory[0].SpotPrice": {v100, `{"SpotPriceHistory": [{"SpotPrice": "-1"}]}`},
+		"no price of a Linux":           {v100, `{"SpotPriceHistory": []}`},
+	} {
+		_, err := c.m.Import([]marketfile.Source{{Name: "f", Text: []byte(c.text)}})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f: ") {
+			t.Errorf("%s gives %v, want f: … %s", c.text, err, want)
+		}
+	}
+}
+
+func TestAFileNamesItsCurrency(t *testing.T) {
+	m, err := marketfile.Parse("m", []byte("name: x\noffers:\n  - {zone: a, machine: m, capacity: on-demand, cpus: 1, memory: 1GiB, price: 1}\n"))
+	if err != nil || m.Currency != money.USD || m.Speed != 1 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if _, err := marketfile.Parse("m", []byte("offers:\n  - {zone: a, machine: m, capacity: spot, cpus: 1, memory: 1GiB, price: 1, accelerators: 2}\n")); err == nil || !strings.Contains(err.Error(), "accelerator") {
+		t.Errorf("accelerators of no name: %v", err)
+	}
+}

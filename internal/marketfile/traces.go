@@ -1,0 +1,303 @@
+package marketfile
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/size"
+)
+
+// Import is what a trace file does not say of the machines that it is about.
+type Import struct {
+	Name     string // of the market
+	Machine  string
+	CPUs     int
+	Memory   size.Bytes
+	GPU      string
+	GPUs     int
+	Spot     money.Rate // where the file has no prices
+	OnDemand money.Rate // 0: nothing is sold that cannot be taken
+	Tick     time.Duration
+	Notice   time.Duration
+	// OnesAvailable says that 1 stands for available; false: for preempted, as in
+	// the public preemption traces.
+	OnesAvailable bool
+}
+
+// Source is one trace file; its name without folder and ending names the zone
+// where the file does not.
+type Source struct {
+	Name string
+	Text []byte
+}
+
+// Import reads trace files into one market, each in the form that it is in:
+//
+//   - JSON {"metadata": {"gap_seconds": 600}, "data": [0, 1, …], "prices": […]}:
+//     the public preemption and availability traces, one zone a file
+//   - JSON {"SpotPriceHistory": […]}: the answer of AWS, prices without availability
+//   - CSV zone,start_tick,ticks,available: run-length coded, also with a column window
+func (m Import) Import(files []Source) (market.Trace, error) {
+	t := market.Trace{Name: cmp.Or(m.Name, "imported"), Currency: money.USD, Speed: 1}
+	for _, f := range files {
+		var lines []market.TraceLine
+		var err error
+		switch head := strings.TrimSpace(string(f.Text[:min(len(f.Text), 4096)])); {
+		case strings.HasPrefix(head, "{") && strings.Contains(string(f.Text), `"SpotPriceHistory"`):
+			lines, err = m.history(f.Text)
+		case strings.HasPrefix(head, "{"):
+			lines, err = m.preemptions(f)
+		case strings.Contains(head, "start_tick"):
+			lines, err = m.runs(f.Text)
+		default:
+			err = errors.New("neither JSON with data or SpotPriceHistory, nor CSV with start_tick: docs/market-file.md shows the forms")
+		}
+		if err != nil {
+			return t, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		t.Lines = append(t.Lines, lines...)
+	}
+	if m.OnDemand > 0 {
+		places := map[string]bool{}
+		for _, l := range slices.Clone(t.Lines) {
+			if o := l.Offer; !places[o.Zone+"/"+o.Machine] {
+				places[o.Zone+"/"+o.Machine] = true
+				o.Capacity, o.Notice = market.OnDemand, 0
+				o.ID = market.ID(o)
+				t.Lines = append(t.Lines, market.TraceLine{Offer: o, Price: []market.Price{{Rate: m.OnDemand}}})
+			}
+		}
+	}
+	return t, t.Validate()
+}
+
+func (m Import) offer(zone, machine string) market.Offer {
+	o := market.Offer{
+		Provider: "local", Zone: zone, Region: region(zone), Machine: cmp.Or(machine, m.Machine, "machine"), Capacity: market.Spot,
+		CPUs: max(m.CPUs, 1), Memory: max(m.Memory, size.GiB), Accelerator: m.GPU, Accelerators: m.GPUs, Notice: m.Notice, Currency: money.USD,
+	}
+	o.ID = market.ID(o)
+	return o
+}
+
+// region is us-east-1 of us-east-1a, else the zone.
+func region(zone string) string {
+	n := len(zone)
+	if n > 2 && zone[n-1] >= 'a' && zone[n-1] <= 'z' && zone[n-2] >= '0' && zone[n-2] <= '9' {
+		return zone[:n-1]
+	}
+	return zone
+}
+
+func (m Import) preemptions(f Source) ([]market.TraceLine, error) {
+	var file struct {
+		Metadata struct {
+			Gap float64 `json:"gap_seconds"`
+		} `json:"metadata"`
+		Data   []float64 `json:"data"`
+		Prices []float64 `json:"prices"`
+	}
+	if err := json.Unmarshal(f.Text, &file); err != nil {
+		return nil, fmt.Errorf("read as JSON: %w", err)
+	}
+	gap := time.Duration(file.Metadata.Gap * float64(time.Second))
+	if gap <= 0 {
+		gap = m.Tick
+	}
+	switch {
+	case len(file.Data) == 0:
+		return nil, errors.New("data: missing or empty: it holds 0 or 1 for each step")
+	case gap <= 0:
+		return nil, errors.New("metadata.gap_seconds: missing: give the time between two values with --tick")
+	case len(file.Prices) > 0 && len(file.Prices) != len(file.Data):
+		return nil, fmt.Errorf("prices: %d for %d values of data: give one for each, or none", len(file.Prices), len(file.Data))
+	case len(file.Prices) == 0 && m.Spot <= 0:
+		return nil, errors.New("prices: missing: give the price of an hour with --spot-price")
+	}
+	up := make([]bool, len(file.Data))
+	for i, v := range file.Data {
+		if v != 0 && v != 1 {
+			return nil, fmt.Errorf("data[%d]: %v is neither 0 nor 1", i, v)
+		}
+		up[i] = (v == 1) == m.OnesAvailable
+	}
+	zone := f.Name[strings.LastIndexAny(f.Name, `/\`)+1:]
+	if dot := strings.LastIndexByte(zone, '.'); dot > 0 {
+		zone = zone[:dot]
+	}
+	l := market.TraceLine{Offer: m.offer(zone, ""), Available: spans(up, gap, m.Notice)}
+	if len(file.Prices) == 0 {
+		l.Price = []market.Price{{Rate: m.Spot}}
+	}
+	for i, p := range file.Prices {
+		r, err := rate(strconv.FormatFloat(p, 'f', -1, 64))
+		if err != nil {
+			return nil, fmt.Errorf("prices[%d]: %w", i, err)
+		}
+		if n := len(l.Price); n == 0 || l.Price[n-1].Rate != r {
+			l.Price = append(l.Price, market.Price{At: time.Duration(i) * gap, Rate: r})
+		}
+	}
+	return []market.TraceLine{l}, nil
+}
+
+func spans(up []bool, gap, notice time.Duration) []market.Span {
+	list := []market.Span{}
+	for i := 0; i < len(up); i++ {
+		if !up[i] {
+			continue
+		}
+		from := i
+		for i < len(up) && up[i] {
+			i++
+		}
+		list = append(list, market.Span{From: time.Duration(from) * gap, To: time.Duration(i) * gap, Notice: min(notice, time.Duration(i-from)*gap)})
+	}
+	return list
+}
+
+func rate(text string) (money.Rate, error) {
+	r, err := money.ParseRate(text)
+	if err != nil {
+		return 0, err
+	}
+	if r <= 0 {
+		return 0, fmt.Errorf("%s is not above zero", text)
+	}
+	return r, nil
+}
+
+// history reads prices; AWS does not say when spot could be had, so it always can.
+func (m Import) history(text []byte) ([]market.TraceLine, error) {
+	var answer struct {
+		List []struct {
+			Zone    string    `json:"AvailabilityZone"`
+			Type    string    `json:"InstanceType"`
+			Product string    `json:"ProductDescription"`
+			Price   string    `json:"SpotPrice"`
+			At      time.Time `json:"Timestamp"`
+		} `json:"SpotPriceHistory"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("read as JSON: %w", err)
+	}
+	slices.SortStableFunc(answer.List, func(a, b struct {
+		Zone    string    `json:"AvailabilityZone"`
+		Type    string    `json:"InstanceType"`
+		Product string    `json:"ProductDescription"`
+		Price   string    `json:"SpotPrice"`
+		At      time.Time `json:"Timestamp"`
+	}) int {
+		return a.At.Compare(b.At)
+	})
+	var lines []market.TraceLine
+	at := map[string]int{}
+	for i, e := range answer.List {
+		if e.Product != "" && !strings.HasPrefix(e.Product, "Linux") {
+			continue
+		}
+		r, err := rate(e.Price)
+		if err != nil {
+			return nil, fmt.Errorf("SpotPriceHistory[%d].SpotPrice of %s: %w", i, e.Type, err)
+		}
+		key := e.Zone + "/" + e.Type
+		n, known := at[key]
+		if !known {
+			n = len(lines)
+			at[key] = n
+			lines = append(lines, market.TraceLine{Offer: m.offer(e.Zone, e.Type)})
+		}
+		since := e.At.Sub(answer.List[0].At)
+		l := &lines[n]
+		switch k := len(l.Price); {
+		case k == 0:
+			l.Price = append(l.Price, market.Price{Rate: r})
+		case l.Price[k-1].Rate == r:
+		case l.Price[k-1].At == since:
+			l.Price[k-1].Rate = r
+		default:
+			l.Price = append(l.Price, market.Price{At: since, Rate: r})
+		}
+	}
+	if len(lines) == 0 {
+		return nil, errors.New("SpotPriceHistory: no price of a Linux machine")
+	}
+	return lines, nil
+}
+
+func (m Import) runs(text []byte) ([]market.TraceLine, error) {
+	r := csv.NewReader(strings.NewReader(string(text)))
+	head, err := r.Read()
+	if err != nil {
+		return nil, fmt.Errorf("line 1: %w", err)
+	}
+	column := map[string]int{}
+	for i, h := range head {
+		column[h] = i
+	}
+	for _, want := range []string{"zone", "start_tick", "ticks", "available"} {
+		if _, ok := column[want]; !ok {
+			return nil, fmt.Errorf("line 1: no column %s: the columns are zone,start_tick,ticks,available", want)
+		}
+	}
+	if m.Tick <= 0 || m.Spot <= 0 {
+		return nil, errors.New("ticks and prices: the file has neither: give --tick, such as 10m, and --spot-price")
+	}
+	window, windows := column["window"]
+	first := ""
+	var lines []market.TraceLine
+	at := map[string]int{}
+	ups := map[string][]bool{}
+	for {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read: %w", err)
+		}
+		line, _ := r.FieldPos(0)
+		if windows {
+			if first == "" {
+				first = row[window]
+			}
+			if row[window] != first {
+				continue // one market: the first window's
+			}
+		}
+		zone := row[column["zone"]]
+		start, err1 := strconv.Atoi(row[column["start_tick"]])
+		ticks, err2 := strconv.Atoi(row[column["ticks"]])
+		available := row[column["available"]]
+		switch {
+		case err1 != nil || err2 != nil || ticks <= 0 || ticks > 1<<24:
+			return nil, fmt.Errorf("line %d: start_tick and ticks: %q and %q: give whole numbers, ticks above 0", line, row[column["start_tick"]], row[column["ticks"]])
+		case start != len(ups[zone]):
+			return nil, fmt.Errorf("line %d: start_tick: %d, but the row before of zone %s ends at %d: give the rows in order, without holes", line, start, zone, len(ups[zone]))
+		case available != "0" && available != "1":
+			return nil, fmt.Errorf("line %d: available: %q is neither 0 nor 1", line, available)
+		}
+		if _, known := at[zone]; !known {
+			at[zone] = len(lines)
+			lines = append(lines, market.TraceLine{Offer: m.offer(zone, ""), Price: []market.Price{{Rate: m.Spot}}})
+		}
+		ups[zone] = append(ups[zone], slices.Repeat([]bool{available == "1"}, ticks)...)
+	}
+	for zone, n := range at {
+		lines[n].Available = spans(ups[zone], m.Tick, m.Notice)
+	}
+	if len(lines) == 0 {
+		return nil, errors.New("no rows")
+	}
+	return lines, nil
+}

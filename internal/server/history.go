@@ -1,0 +1,48 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+)
+
+// getHistory answers with what was seen of the market, from the log, and with the
+// jobs that succeeded on it.
+func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
+	var seen market.Recorder
+	err := s.each(r.Context(), func(_ uint64, e core.Event, _ []core.Decision) error {
+		if b, ok := e.Body.(core.MarketSeen); ok {
+			for _, o := range b.Offers {
+				seen.Offer(o)
+			}
+			for _, q := range b.Quotes {
+				seen.Quote(q)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		problem(w, http.StatusInternalServerError, "the log cannot be read", "run scrimp doctor", err)
+		return
+	}
+	seen.Until(s.control.Now())
+	h := api.History{Jobs: []api.PastJob{}}
+	h.Trace, h.Opened = seen.Trace("recorded")
+	s.control.Read(func(m *core.Machine) {
+		for j := range m.Jobs() {
+			if j.State != core.Succeeded {
+				continue
+			}
+			p := api.PastJob{ID: j.ID, Name: j.Terms.Name, Terms: j.Terms, Submitted: j.Submitted, Restart: j.Restart, Save: j.SaveCost, Cost: j.Spent(m.Now())}
+			if steps := max(j.Total, j.Step); steps > 0 && j.StepRate > 0 {
+				p.Known = true
+				p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.StepRate*float64(time.Hour))
+			}
+			h.Jobs = append(h.Jobs, p)
+		}
+	})
+	answer(w, h)
+}

@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+	"scrimp/internal/size"
+)
+
+// A job played on a known market costs what can be counted by hand.
+func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
+	offer := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1, Currency: money.USD, Notice: 2 * time.Minute}
+	offer.ID = market.ID(offer)
+	firm := offer
+	firm.Capacity, firm.Notice = market.OnDemand, 0
+	firm.ID = market.ID(firm)
+	const dollar = money.Rate(1e12)
+	trace := market.Trace{Name: "by hand", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{
+		{Offer: offer, Price: []market.Price{{Rate: dollar}, {At: 90 * time.Minute, Rate: 2 * dollar}}, Available: []market.Span{{To: time.Hour, Notice: 2 * time.Minute}, {From: 80 * time.Minute, To: 10 * time.Hour}}},
+		{Offer: firm, Price: []market.Price{{Rate: 4 * dollar}}},
+	}}
+	p := Playback{
+		Terms:   core.Terms{Name: "j", Currency: money.USD, Steps: 120, Work: 2 * time.Hour, Restart: time.Minute, Grace: time.Minute, Saves: true, Priority: 1},
+		Restart: time.Minute, Save: 10 * time.Second, Trace: trace, Opened: epoch, Policy: policy.Greedy,
+	}
+	got := Play(p)
+	// An hour of the first machine, gone two minutes early less the save and given
+	// back; then the second one from 80 min on, its price doubled after ten minutes.
+	if got.State != core.Succeeded || got.Interruptions != 1 || !got.InTime {
+		t.Fatalf("%+v", got)
+	}
+	if cost := got.Cost.Float(); cost < 2.9 || cost > 3.2 {
+		t.Errorf("it cost %v", cost)
+	}
+	if got.Finish < 2*time.Hour+20*time.Minute || got.Finish > 2*time.Hour+35*time.Minute {
+		t.Errorf("it took %v", got.Finish)
+	}
+	if got.LostTime > 0 {
+		t.Errorf("%v of work were lost in spite of the notice", got.LostTime)
+	}
+	if again := Play(p); again.Cost != got.Cost || again.Finish != got.Finish {
+		t.Errorf("played again it costs %v and takes %v", again.Cost, again.Finish)
+	}
+	// Submitted later, it is as if the trace began there; without notice work is lost.
+	late := p
+	late.From = 30 * time.Minute
+	late.Trace.Lines = append([]market.TraceLine(nil), trace.Lines...)
+	late.Trace.Lines[0].Available = []market.Span{{To: time.Hour}, {From: 80 * time.Minute, To: 10 * time.Hour}}
+	if got := Play(late); got.LostTime <= 0 || got.Attempts[0].Until.Sub(epoch) < time.Hour {
+		t.Errorf("lost %v, the first machine until %v", got.LostTime, got.Attempts[0].Until)
+	}
+	// Nothing for sale: it never ends, and costs nothing.
+	none := p
+	none.Trace.Lines = []market.TraceLine{{Offer: offer, Price: []market.Price{{Rate: dollar}}, Available: []market.Span{}}}
+	if got := Play(none); got.State != core.Queued || !got.Cost.IsZero() || got.InTime {
+		t.Errorf("%+v", got)
+	}
+}
