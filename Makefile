@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo build test check sim fuzz bench bench-estimate bench-server golden
+.PHONY: help demo build test check sim fuzz bench bench-estimate bench-deadline bench-zones bench-server golden
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -45,6 +45,13 @@ bench: ## benchmarks of the core, the checkpoints and the agent
 
 bench-estimate: ## how wrong estimates are, against baselines: needs ../shared/data/estimate
 	@$(GO) test ./internal/estimate -count 1 -run TestBench -show
+
+DATA ?= ../shared/data
+bench-deadline: ## deadline policies on the public benchmark with one zone: needs ../shared/data/spot
+	@$(GO) run ./cmd/scrimp simulate deadline --availability $(DATA)/spot/availability_2022.csv --windows $(DATA)/spot/windows_2022.csv
+
+bench-zones: ## the same with several zones, live prices and transfer; the optimum takes minutes, once
+	@$(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv
 
 JOBS ?= 1000000
 bench-server: ## the store at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000

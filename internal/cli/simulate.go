@@ -20,7 +20,7 @@ import (
 func (a *app) simulateCmd() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use: "simulate job.yaml --market FILE", Short: "Play a job, or a public benchmark, through the production core, and compare policies", GroupID: groupMoney,
+		Use: "simulate job.yaml --market FILE", Short: "Play a job on a recorded market, and compare policies", GroupID: groupMoney,
 		Long: `Plays the job on a recorded or generated market, in virtual time, through the very code that decides in
 production, once for each deadline policy, and compares cost, finish, interruptions and lost work, with
 on-demand and with the optimum, which knows the market in advance (on a grid of a minute or more).

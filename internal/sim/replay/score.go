@@ -30,7 +30,8 @@ type Score struct {
 	// InterruptionsPerRun, LaunchesPerRun and MovesPerRun are means.
 	InterruptionsPerRun float64 `json:"interruptions_per_run"`
 	LaunchesPerRun      float64 `json:"launches_per_run"`
-	MovesPerRun         float64 `json:"moves_per_run"` // to another region
+	MovesPerRun         float64 `json:"moves_per_run"`   // machines taken after the first
+	CarriesPerRun       float64 `json:"carries_per_run"` // of them, those to another region
 	Decisions           int     `json:"decisions,omitempty"`
 	Seconds             float64 `json:"seconds,omitempty"` // of one core, about
 	Parts               []Part  `json:"parts"`
@@ -169,7 +170,8 @@ func score(name string, lines []tally) Score {
 		}
 		s.InterruptionsPerRun += float64(l.lost)
 		s.LaunchesPerRun += float64(l.launched)
-		s.MovesPerRun += float64(l.moved)
+		s.MovesPerRun += float64(max(0, l.launched-1))
+		s.CarriesPerRun += float64(l.moved)
 		s.Decisions += l.n
 		s.Seconds += l.took.Seconds()
 		k := kind{l.work, l.deadline, l.overhead}
@@ -191,6 +193,7 @@ func score(name string, lines []tally) Score {
 	s.InterruptionsPerRun /= n
 	s.LaunchesPerRun /= n
 	s.MovesPerRun /= n
+	s.CarriesPerRun /= n
 	for _, k := range order {
 		sum := sums[k]
 		s.Parts = append(s.Parts, Part{WorkHours: k[0].Hours(), DeadlineHours: k[1].Hours(), OverheadHours: k[2].Hours(), MeanUSD: sum.cost.Float() / float64(sum.n), Runs: sum.n})
