@@ -35,9 +35,9 @@ var House = []Room{
 	{Path: "agent/notice", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
 
-	{Path: "golden", Floor: 5},   // tests only: what is printed, held in files
-	{Path: "foreign", Floor: 5},  // job files of other tools
-	{Path: "scaffold", Floor: 5}, // a first job file from a look at the folder
+	{Path: "golden", Floor: 5},     // tests only: what is printed, held in files
+	{Path: "foreign", Floor: 5},    // job files of other tools
+	{Path: "scaffold", Floor: 5},   // a first job file from a look at the folder
 	{Path: "marketfile", Floor: 5}, // markets as files
 	{Path: "store/storetest", Floor: 5},
 	{Path: "store/pgtest", Floor: 5},
