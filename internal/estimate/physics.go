@@ -26,13 +26,12 @@ type physics struct {
 	small     float64 // share of the product rate of sequences computed word by word
 }
 
-// constants are the values in use. Products at 0.6 of the best measured rate and
-// bandwidth-bound traffic are what public profiles of training steps show; the
-// values were settled on the error of whole sources left out (TestTune).
+// constants are the values in use, settled on the error of groups and whole
+// sources left out of the public runs (TestTune).
 var constants = physics{
-	product: 0.78, narrow: 230, few: 800, attention: 0.73, traffic: 155, unfused: 3.1,
-	routing: 35, expert: 940, passes: 24, deep: 65, conv: 0.7, launch: 1.5e-05,
-	link: 0.44, network: 100, overlap: 1.2, small: 0.42,
+	product: 0.84, narrow: 190, few: 1100, attention: 0.57, traffic: 260, unfused: 2.5,
+	routing: 32, expert: 720, passes: 25, deep: 64, conv: 0.73, launch: 32e-6,
+	link: 0.34, network: 150, overlap: 1.6, small: 0.52,
 }
 
 // unit is the accelerator-seconds of one unit of throughput (a token, an image)
