@@ -17,12 +17,14 @@ var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 func page(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
+	b, err := readTestdata(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
+
+func readTestdata(name string) ([]byte, error) { return os.ReadFile(filepath.Join("testdata", name)) }
 
 func known() Page {
 	return Page{Source: "test", Shapes: catalog.Builtin(), At: now, Provider: "lambda"}

@@ -30,13 +30,22 @@ type skus struct {
 }
 
 var (
-	gcpCoreRAM = regexp.MustCompile(`^(?:Spot Preemptible )?([A-Z][0-9][A-Z]?)(?: Predefined)?(?: AMD| Arm)? Instance (Core|Ram) running in `)
+	gcpCoreRAM = regexp.MustCompile(`^(?:Spot Preemptible )?([A-Z][0-9][A-Z]?(?:Plus|Ultra|Mega)?)(?: Predefined)?(?: AMD| Arm)? Instance (Core|Ram) running in `)
 	gcpGPU     = regexp.MustCompile(`^(?:Nvidia )?(?:Tesla )?(.+?) GPU (?:attached to Spot Preemptible VMs )?running in `)
+	gcpSlice   = regexp.MustCompile(`^(?:Spot Preemptible )?[A-Z][0-9]\w* Nvidia (.+?) \(1 gpu slice\) running in `)
+	gcpSpot    = regexp.MustCompile(`\bSpot Preemptible\b`)
 )
+
+// gcpFamilies are machine types whose components have names of their own: the
+// first are sold as A3 and H100 too, at another price.
+var gcpFamilies = []struct {
+	machine, family string
+	gpus            []string
+}{{"a3-megagpu-", "A3PLUS", []string{"H100 80GB Plus", "H100 80GB Mega"}}, {"a3-ultragpu-", "A3ULTRA", []string{"H200 141GB"}}}
 
 // gcpKinds are the words by which SKUs call the accelerators of machine types.
 var gcpKinds = map[string]string{
-	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100 80GB", "H100-SXM-80GB": "H100 80GB", "H200-SXM": "H200 141GB", "L4": "L4", "T4": "T4", "V100-SXM2-16GB": "V100",
+	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100 80GB", "H100-SXM-80GB": "H100 80GB", "H200-SXM": "H200 141GB", "B200-SXM": "B200", "L4": "L4", "T4": "T4", "V100-SXM2-16GB": "V100",
 }
 
 // add takes a page, and returns the token of the next one.
@@ -80,15 +89,20 @@ func (s *skus) add(p Page, page []byte) (string, error) {
 		part := ""
 		var units []string
 		if m := gcpCoreRAM.FindStringSubmatch(k.Description); m != nil {
-			part = m[1] + " " + strings.ToLower(m[2])
+			part = strings.ToUpper(m[1]) + " " + strings.ToLower(m[2])
 			units = map[string][]string{"Core": {"h"}, "Ram": {"GiBy.h", "GBy.h"}}[m[2]]
 		} else if m := gcpGPU.FindStringSubmatch(k.Description); m != nil && k.Category.Group == "GPU" {
+			part, units = m[1], []string{"h"}
+		} else if m := gcpSlice.FindStringSubmatch(k.Description); m != nil && k.Category.Group == "GPU" {
 			part, units = m[1], []string{"h"}
 		}
 		capacity := ""
 		switch k.Category.Usage {
 		case "OnDemand":
 			capacity = string(market.OnDemand)
+			if gcpSpot.MatchString(k.Description) { // some are filed so, at the price of spot
+				capacity = string(market.Spot)
+			}
 		case "Preemptible":
 			capacity = string(market.Spot)
 		}
@@ -165,6 +179,12 @@ func (s *skus) compose(p Page) catalog.Catalog {
 		if !isType || o.CPUs == 0 || o.Memory == 0 || strings.Contains(o.Machine, "(") {
 			continue // a TPU, which this service does not sell
 		}
+		gpus := []string{gcpKinds[o.Accelerator]}
+		for _, f := range gcpFamilies {
+			if strings.HasPrefix(o.Machine, f.machine) {
+				family, gpus = f.family, f.gpus
+			}
+		}
 		sold := false
 		for _, place := range slices.Sorted(maps.Keys(places)) {
 			core, ok := s.parts[place+"/"+family+" core"]
@@ -175,7 +195,11 @@ func (s *skus) compose(p Page) catalog.Catalog {
 			gib := int64(o.Memory / size.GiB)
 			rate := core.rate.Times(o.CPUs) + ram.rate.Times(int(gib))
 			if o.Accelerator != "" {
-				gpu, ok := s.parts[place+"/"+gcpKinds[o.Accelerator]]
+				var gpu sku
+				ok := false
+				for i := 0; i < len(gpus) && !ok; i++ {
+					gpu, ok = s.parts[place+"/"+gpus[i]]
+				}
 				if !ok || gpu.currency != core.currency {
 					continue
 				}

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing
 	if kind == "" {
 		return l, true
 	}
-	if m := skyMemory.FindStringSubmatch(cell("GpuInfo")); m != nil {
+	if m := skyMemory.FindStringSubmatch(cmp.Or(cell("GpuInfo"), cell("GPUInfo"))); m != nil {
 		v, err := strconv.ParseFloat(m[1], 64)
 		switch {
 		case err != nil || v <= 0 || v > 1e7:
