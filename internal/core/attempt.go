@@ -25,6 +25,10 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 	if a.Phase != Asked {
 		return // said before
 	}
+	if m.Awaits(r.Instance) { // a provider that gives one machine twice
+		m.refused(LaunchRefused{Launch: r.Launch, Reason: "error"})
+		return
+	}
 	j := m.jobs[a.Job]
 	a.Phase, a.Instance, a.From, a.Kept = Booting, r.Instance, r.From, r.From
 	if a.From.After(m.now) { // a provider's clock that is ahead
@@ -357,7 +361,7 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 		a.LostTime += max(0, until.Sub(a.Kept))
 	}
 	m.keep(out, j, a, use, until)
-	m.level(out, j, a)
+	m.level(out, j, a, use)
 	m.bill(out, j, a, b.Bill)
 	j.GPUServed += time.Duration(a.GPUs) * until.Sub(a.From)
 	if o := m.offers[a.Offer]; o != nil && a.Capacity == market.Spot {
@@ -407,6 +411,7 @@ func (m *Machine) late(out *Outcome, a *Attempt, b InstanceEnded) {
 		j.GPUServed += time.Duration(a.GPUs) * a.Until.Sub(known)
 	}
 	m.keep(out, j, a, ledger.Lost, a.Until)
+	m.level(out, j, a, ledger.Lost)
 	m.bill(out, j, a, b.Bill)
 	if slices.Contains(j.Attempts[:j.Closed], a) {
 		j.Settled = j.Settled.Add(a.Posted.Add(a.Rules).Sub(before))

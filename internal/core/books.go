@@ -31,9 +31,13 @@ func (m *Machine) keep(out *Outcome, j *Job, a *Attempt, use ledger.Use, t time.
 	a.Kept = t
 }
 
-// level takes back what was settled beyond the end of an attempt, as by a clock
-// that was ahead: from the largest use first, so that nothing of it stays open.
-func (m *Machine) level(out *Outcome, j *Job, a *Attempt) {
+// level settles what is still open at the end of an attempt: a price that came
+// later than the settlement of its time is of the last use, and what was settled
+// beyond the end, as by a clock that was ahead, is taken back from the largest.
+func (m *Machine) level(out *Outcome, j *Job, a *Attempt, last ledger.Use) {
+	if open := a.Uses[ledger.Open]; open.Sign() > 0 {
+		m.move(out, j, a, open, ledger.Open, last, "priced_later")
+	}
 	for a.Uses[ledger.Open].Sign() < 0 {
 		use, most := ledger.Open, money.Amount{}
 		for u, v := range a.Uses {

@@ -338,6 +338,9 @@ func (a *agent) save(step int64, done func()) {
 		switch {
 		case !a.holds():
 			a.w.saw("fenced out")
+			if a.w.note != nil {
+				a.w.note("fenced", fmt.Sprintf("%s may not publish step %d", a.i.key, step))
+			}
 		case step > a.saved && (step > a.w.blobs[a.job.id] || a.epoch < a.w.claims[a.job.id]):
 			a.saved, a.w.blobs[a.job.id], a.w.saver[a.job.id] = step, step, a.epoch
 			a.captured = captured

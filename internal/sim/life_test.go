@@ -207,7 +207,7 @@ func (w *World) submitAll() {
 	for n := range w.jobs {
 		w.submit(w.jobs[n])
 		j, id := w.jobs[n], w.jobs[n].id
-		if j.terms.Need.MaxRate > 0 { // nothing may ever cost so little: its user gives up
+		if j.terms.Need.MaxRate > 0 || !j.terms.Saves { // nothing may ever cost so little or stay for so long: its user gives up
 			w.after(72*time.Hour, func() { w.giveUp(id) })
 		}
 		if w.calm5() || !w.chance(0.15) {

@@ -74,6 +74,7 @@ func tellStory(commands string) (text string, broken []string, err error) {
 	s := &stage{w: newWorld(rand.New(rand.NewPCG(1, 1)), epoch), said: map[string]string{}, saves: map[string]int{}, step: map[string]int64{}, since: map[string]time.Time{}}
 	s.w.script = &script{unlisted: map[string]bool{}, silent: 10 * time.Minute}
 	s.w.watch = s.tell
+	s.w.note = func(verb, text string) { s.line(verb, "%s", text) }
 	s.cfg = core.DefaultConfig()
 	for n, line := range strings.Split(commands, "\n") {
 		line, _, _ = strings.Cut(line, "#")

@@ -89,6 +89,8 @@ type World struct {
 
 	// watch is shown each step, where it is set.
 	watch func(core.Event, core.Outcome)
+	// note is shown what no event tells, where it is set.
+	note func(verb, text string)
 
 	// Seen counts what occurred: kinds of events and actions, and actions × faults.
 	Seen map[string]int

@@ -1,0 +1,239 @@
+package core
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// noise draws events without any sense: about jobs, attempts and instances that
+// are known, were known or never will be, with times and numbers that contradict
+// each other. Step must take them all.
+type noise struct {
+	rng *rand.Rand
+	now time.Time
+}
+
+func (n *noise) pick(of ...string) string { return of[n.rng.IntN(len(of))] }
+
+func (n *noise) job() string      { return n.pick("a", "b", "c", "a", "b") }
+func (n *noise) attempt() string  { return fmt.Sprintf("%s.%d", n.job(), 1+n.rng.IntN(6)) }
+func (n *noise) instance() string { return fmt.Sprintf("i-%d", n.rng.IntN(12)) }
+func (n *noise) offer() market.OfferID {
+	return market.OfferID(n.pick("sim/z/m/spot", "sim/z/m/on-demand", "sim/y/m/spot", "nobody"))
+}
+func (n *noise) rate() money.Rate { return money.Rate(n.rng.Int64N(4e12)) }
+
+// when is a time near now, before or after it.
+func (n *noise) when() time.Time {
+	return n.now.Add(time.Duration(n.rng.NormFloat64() * float64(time.Hour)))
+}
+func (n *noise) span() time.Duration { return time.Duration(n.rng.Int64N(int64(2 * time.Hour))) }
+
+func (n *noise) event() Event {
+	n.now = n.now.Add(time.Duration(n.rng.ExpFloat64() * float64(3*time.Minute)))
+	return Event{At: n.now, Schema: Schema, Tenant: "default", Body: n.body()}
+}
+
+func (n *noise) body() Body {
+	message := n.rng.Int64N(40)
+	step := n.rng.Int64N(2000)
+	switch n.rng.IntN(20) {
+	case 0:
+		return n.submitted()
+	case 1:
+		if n.rng.IntN(8) > 0 {
+			return Tick{}
+		}
+		return JobEnded{Job: n.job(), Save: n.rng.IntN(2) == 0}
+	case 2:
+		return n.market()
+	case 3, 4, 5:
+		return LaunchDone{Launch: n.attempt(), Instance: n.instance(), Offer: n.offer(), Rate: n.rate(), From: n.when()}
+	case 6:
+		return LaunchRefused{Launch: n.attempt(), Reason: n.pick("no_capacity", "quota", "")}
+	case 7, 8:
+		b := InstanceEnded{Instance: n.instance(), Until: n.when(), Cause: n.pick("terminated", "interrupted", "stopped")}
+		if n.rng.IntN(2) == 0 {
+			b.Bill = append(b.Bill, BillLine{Amount: money.Picos(n.rng.Int64N(3e12)), Currency: money.USD}, BillLine{Rule: "credit", Amount: money.Picos(n.rng.Int64N(2e12) - 1e12), Currency: money.USD})
+		}
+		return b
+	case 9:
+		b := InventorySeen{Provider: n.pick("sim", "sim", "other"), AsOf: n.when()}
+		for range n.rng.IntN(4) {
+			b.Running = append(b.Running, Rented{Instance: n.instance(), Launch: n.attempt(), Offer: n.offer(), Rate: n.rate(), From: n.when()})
+		}
+		return b
+	case 10:
+		return AgentClaimed{Attempt: n.attempt()}
+	case 11, 12:
+		return AttemptStarted{Attempt: n.attempt(), Message: message, Restored: n.pick("", "m-1"), Step: step, Took: n.span()}
+	case 13, 14:
+		b := Progressed{Attempt: n.attempt(), Message: message, Step: step, Total: n.rng.Int64N(2) * 2000, Metrics: map[string]float64{"loss": n.rng.NormFloat64()}}
+		if n.rng.IntN(10) == 0 {
+			b.Broken = []string{"loss"}
+		}
+		return b
+	case 15, 16:
+		return CheckpointSaved{Attempt: n.attempt(), Message: message, Manifest: "m", Step: step, Bytes: 1, Captured: n.when(), Took: n.span()}
+	case 17:
+		return NoticeGiven{Attempt: n.attempt(), Message: message, Until: n.when()}
+	case 18:
+		if n.rng.IntN(2) == 0 {
+			return AgentSilent{Attempt: n.attempt(), Since: n.when()}
+		}
+		return UsageSeen{Attempt: n.attempt(), Message: message, CPU: n.rng.Float64() / 8}
+	default:
+		return AttemptEnded{Attempt: n.attempt(), Message: message, Reason: n.pick("completed", "failed", "drained", "setup", "strange"), Exit: n.rng.IntN(140), Step: step, Saved: n.rng.IntN(2) == 0}
+	}
+}
+
+func (n *noise) submitted() Body {
+	t := Terms{
+		Name: "x", Currency: money.USD, Owner: ledger.Owner{Team: "t"}, Need: plan.Need{CPUs: 1}, Saves: n.rng.IntN(4) > 0,
+		Steps: n.rng.Int64N(2) * 1500, Work: n.span() * time.Duration(n.rng.IntN(2)), Restart: n.span() / 20, Grace: n.span() / 40,
+		MaxRetries: n.rng.IntN(3), Priority: n.rng.IntN(3), IdleLimit: n.span() * time.Duration(n.rng.IntN(2)), DeadlineFirst: n.rng.IntN(2) == 0,
+		Metric: policy.Metric{Name: n.pick("", "loss"), Patience: n.rng.Int64N(2) * 300},
+	}
+	if n.rng.IntN(2) == 0 {
+		t.Deadline = n.when().Add(2 * time.Hour)
+	}
+	if n.rng.IntN(2) == 0 {
+		t.Budget, t.HasBudget = money.Picos(n.rng.Int64N(6e12)-1e12), true
+	}
+	if n.rng.IntN(3) == 0 {
+		t.WallClock = n.span()
+	}
+	return JobSubmitted{Job: n.job(), Terms: t}
+}
+
+func (n *noise) market() Body {
+	var b MarketSeen
+	for _, id := range []market.OfferID{"sim/z/m/spot", "sim/z/m/on-demand", "sim/y/m/spot"} {
+		o := market.Offer{ID: id, Provider: "sim", Region: "r", Zone: string(id[4]), Machine: "m", Capacity: market.Spot, CPUs: 2, Accelerators: n.rng.IntN(3), Speed: float64(n.rng.IntN(3)), Currency: money.USD}
+		if id == "sim/z/m/on-demand" {
+			o.Capacity = market.OnDemand
+		}
+		if n.rng.IntN(3) > 0 {
+			b.Offers = append(b.Offers, o)
+		}
+		b.Quotes = append(b.Quotes, market.Quote{Offer: id, Rate: n.rate(), Priced: n.rng.IntN(5) > 0, Available: n.rng.IntN(3) > 0, At: n.when(), Source: "noise"})
+	}
+	return b
+}
+
+// Whatever comes in whatever order, a step takes it, the sums stay equal, and
+// the log and the snapshot give the state back.
+func TestAStepTakesEveryEvent(t *testing.T) {
+	lives := 200
+	if testing.Short() {
+		lives = 50
+	}
+	for seed := range uint64(lives) {
+		nonsense(t, seed, 400)
+		if t.Failed() {
+			t.Fatalf("repeat: nonsense(t, %d, 400)", seed)
+		}
+	}
+}
+
+func FuzzAStepTakesEveryEvent(f *testing.F) {
+	f.Add(uint64(1), uint16(100))
+	f.Fuzz(func(t *testing.T, seed uint64, events uint16) { nonsense(t, seed, int(events%2000)) })
+}
+
+func nonsense(t *testing.T, seed uint64, events int) {
+	t.Helper()
+	n := &noise{rng: rand.New(rand.NewPCG(seed, 99)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	m, replayed := New(), New()
+	costs := map[string]money.Amount{}
+	cfg := DefaultConfig()
+	cfg.MaxRunning = 1 + n.rng.IntN(3)
+	for i := range events {
+		e := n.event()
+		if i == 0 {
+			e.Body = Configured{Config: cfg}
+		}
+		out := m.Step(e)
+		for _, p := range out.Postings {
+			if _, _, to := p.To.IsCost(); to {
+				costs[p.Owner.Attempt] = costs[p.Owner.Attempt].Add(p.Amount)
+			}
+			if _, _, from := p.From.IsCost(); from {
+				costs[p.Owner.Attempt] = costs[p.Owner.Attempt].Sub(p.Amount)
+			}
+			if p.Amount.Sign() <= 0 {
+				t.Fatalf("seed %d, event %d (%s): posting of %v", seed, i, e.Body.Kind(), p.Amount)
+			}
+		}
+		if wake := out.Wake; !wake.IsZero() && !wake.After(e.At) && len(out.Actions) == 0 && len(out.Decisions) == 0 {
+			t.Fatalf("seed %d, event %d (%s): to be woken at once, and nothing was done", seed, i, e.Body.Kind())
+		}
+		if again := replayed.Replay(read1(t, e), out.Decisions); len(again.Postings) != len(out.Postings) {
+			t.Fatalf("seed %d, event %d (%s): replay gives other postings", seed, i, e.Body.Kind())
+		}
+	}
+	for j := range m.Jobs() {
+		var spent money.Amount
+		for _, a := range j.Attempts {
+			whole := a.Posted.Add(a.Rules)
+			if sum(a.Uses) != whole || costs[a.ID] != whole {
+				t.Errorf("seed %d: %s cost %v, its uses %v, its postings %v", seed, a.ID, whole, sum(a.Uses), costs[a.ID])
+			}
+			if open := a.Uses[ledger.Open]; a.Phase == Gone && !open.IsZero() {
+				t.Errorf("seed %d: %s is gone and %v of it is open", seed, a.ID, open)
+			}
+			if a.Phase == Gone {
+				spent = spent.Add(whole)
+			} else {
+				spent = spent.Add(a.Cost(n.now))
+			}
+		}
+		if got := j.Spent(n.now); got != spent {
+			t.Errorf("seed %d: %s spent %v, its attempts %v", seed, j.ID, got, spent)
+		}
+	}
+	state := snap(t, m)
+	if !bytes.Equal(state, snap(t, replayed)) {
+		t.Errorf("seed %d: the log gives another state", seed)
+	}
+	restored, err := Restore(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(state, snap(t, restored)) {
+		t.Errorf("seed %d: the snapshot gives another state", seed)
+	}
+}
+
+// read1 is e as the log gives it back.
+func read1(t *testing.T, e Event) Event {
+	t.Helper()
+	b, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Event
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+func snap(t *testing.T, m *Machine) json.RawMessage {
+	t.Helper()
+	b, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
