@@ -27,8 +27,10 @@ type Expect struct {
 	Wait     *float64 `json:"wait_usd"`
 	Spot     *float64 `json:"spot_usd"`
 	OnDemand *float64 `json:"on_demand_usd"`
-	// Lasts is the chance that spot stays as it is, there or not, until the next look.
-	Lasts float64 `json:"lasts"`
+	// Up says whether spot can be had; Chance is that of its being there still, or
+	// again, at the next look.
+	Up     bool    `json:"spot_up"`
+	Chance float64 `json:"spot_chance"`
 	// Look is the time until then.
 	Look time.Duration `json:"look_ns"`
 }
@@ -78,7 +80,7 @@ func (m *Mind) foresee(d *Decision, job *Job, s *sorted, v *policy.View) (policy
 	case policy.Wait:
 	}
 	got := m.shelf.Solver(p).Decide(state)
-	d.Expect = &Expect{Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]), Lasts: math.Round(got.Lasts*1e4) / 1e4, Look: p.Grid}
+	d.Expect = &Expect{Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]), Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid}
 	return [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}[got.Choice], p.Grid
 }
 
@@ -98,6 +100,14 @@ func dollars(usd float64) *float64 {
 	}
 	usd = math.Round(usd*1e4) / 1e4
 	return &usd
+}
+
+// chance is that of spot being there at the next look, to four digits.
+func chance(lasts float64, up bool) float64 {
+	if !up {
+		lasts = 1 - lasts
+	}
+	return math.Round(lasts*1e4) / 1e4
 }
 
 // again is when time alone could change what was foreseen: when the guard will

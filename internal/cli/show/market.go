@@ -68,6 +68,9 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 			slack = ", slack " + draw.Span(d.Slack)
 		}
 		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)", take, why(d.Why), words(d.Mode), slack), p.width()))
+		if d.Expect != nil {
+			b.WriteString(draw.Wrap("            ", expected(*d.Expect), p.width()))
+		}
 		for _, r := range d.Rejected {
 			price := "unknown price"
 			if r.Priced {
@@ -77,6 +80,24 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		}
 	}
 	return b.String()
+}
+
+// expected says what each choice was expected to cost, and how likely spot is.
+func expected(e plan.Expect) string {
+	var parts []string
+	for _, c := range []struct {
+		name string
+		usd  *float64
+	}{{"waiting", e.Wait}, {"spot", e.Spot}, {"on-demand", e.OnDemand}} {
+		if c.usd != nil {
+			parts = append(parts, fmt.Sprintf("%s $%.2f", c.name, *c.usd))
+		}
+	}
+	spot := "comes back within"
+	if e.Up {
+		spot = "lasts the next"
+	}
+	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot, draw.Span(e.Look), 100*e.Chance)
 }
 
 // why says in words why an option was taken, or none.
@@ -90,6 +111,8 @@ func why(r plan.Reason) string {
 		return "slack gone, only what cannot be taken away is in time"
 	case plan.BehindPace:
 		return "behind pace, waiting for spot would use up the slack"
+	case plan.WaitsMore:
+		return "waiting for spot is expected to cost more"
 	case plan.WaitsSpot:
 		return "waits, spot is expected in time"
 	case plan.NoOffer:

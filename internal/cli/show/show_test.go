@@ -84,9 +84,11 @@ func decisions() []api.Decision {
 	return []api.Decision{
 		{At: now, MarketAt: now.Add(-13 * time.Hour), Event: 3, Cause: "job_submitted", Version: "uniform-progress-2/1", Decision: plan.Decision{
 			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Patient, Slack: 3*time.Hour + 5*time.Minute, HasSlack: true,
+			Expect:   &plan.Expect{Wait: ptr(2.2), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Chance: 0.97, Look: 4 * time.Minute},
 			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.NotYet}},
 		}},
-		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour)}},
+		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour),
+			Expect: &plan.Expect{Wait: ptr(2.104), OnDemand: ptr(6.3), Chance: 0.031, Look: 4 * time.Minute}}},
 	}
 }
 
