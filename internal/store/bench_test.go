@@ -35,7 +35,7 @@ func onBoth(b *testing.B, do func(b *testing.B, backend storetest.Backend)) {
 	b.Run("postgres", func(b *testing.B) { do(b, postgres(pgtest.Start(b))) })
 }
 
-// submission is the event of a job of usual size, about 2 KB.
+// submission is the event of a short job file: 0.8 KB.
 func submission(tb testing.TB, job string) core.Event {
 	tb.Helper()
 	j := spec.Default()
