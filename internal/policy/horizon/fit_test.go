@@ -10,7 +10,10 @@ import (
 	"scrimp/internal/sim/tick"
 )
 
-var fitPrior = flag.Bool("fit", false, "print the prior that the public traces give")
+var (
+	fitPrior = flag.Bool("fit", false, "print the prior that the public traces give")
+	allZones = flag.Bool("zones", false, "leave out every zone in its turn, not the first only")
+)
 
 // A row is one tick of one run: whether the period ended in the next.
 type row struct {
@@ -187,6 +190,11 @@ func TestLeavingTheTestedZoneOutOfTheFitCostsLittle(t *testing.T) {
 		}
 		byZone[r.Zone] = append(byZone[r.Zone], r)
 	}
+	// What the eight come to: TestLeavingTheTestedZoneOut -zones, 2026-11-21.
+	most := 99.45
+	if !*allZones {
+		zones, most = []string{"us-west-2b_v100_1"}, 98.3
+	}
 	mean, misses := 0.0, 0
 	for _, z := range zones {
 		all, _ := play(byZone[z], without(o, z))
@@ -195,7 +203,7 @@ func TestLeavingTheTestedZoneOutOfTheFitCostsLittle(t *testing.T) {
 		misses += all.Misses
 	}
 	t.Logf("mean of the zones, each left out of its fit: %.3f dollars, %d misses", mean, misses)
-	if mean > 99.6 || misses > 0 {
+	if mean > most || misses > 0 {
 		t.Errorf("%.3f dollars, %d misses", mean, misses)
 	}
 }

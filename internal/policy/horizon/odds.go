@@ -25,7 +25,7 @@ type Shape struct {
 	Log    [Knots]float64 // logarithm of the hazard, an hour, by age
 	Same   float64        // longer periods of this kind before
 	Other  float64        // longer periods of the other kind before
-	Share  float64        // more time with spot in the last day
+	Share  float64        // more time with spot in the last two days
 	Middle float64        // mean logarithm of a period's hours, where nothing was seen
 }
 
@@ -43,35 +43,40 @@ type Odds struct {
 }
 
 const (
-	forget  = 0.9            // what one more period leaves of those before
-	doubt   = 4              // periods that must be seen until they count by half
-	day     = 24 * time.Hour // memory of the share with spot
+	forget  = 0.97           // what one more period leaves of those before
+	doubt   = 6              // periods that must be seen until they count by half
+	memory  = 48 * time.Hour // over which the share with spot fades
 	usual   = 0.56           // share with spot where nothing was seen
 	hidden  = 12             // hours that must be seen until the share counts by half
 	running = 100 * time.Minute
 )
+
+// exact rounds to 2^-20, so that all processors keep the same bytes whatever the
+// last bits of their logarithms are.
+func exact(x float64) float64 { return math.Round(x*(1<<20)) / (1 << 20) }
 
 // ended returns the odds after a whole period.
 func (o Odds) ended(up bool, length time.Duration) Odds {
 	o = o.lasted(up, length)
 	log := math.Log(max(length, time.Second).Hours())
 	if up {
-		o.UpLog, o.UpCount = float64(o.UpLog*forget)+log, float64(o.UpCount*forget)+1
+		o.UpLog, o.UpCount = exact(float64(o.UpLog*forget)+log), exact(float64(o.UpCount*forget)+1)
 	} else {
-		o.GapLog, o.GapCount = float64(o.GapLog*forget)+log, float64(o.GapCount*forget)+1
+		o.GapLog, o.GapCount = exact(float64(o.GapLog*forget)+log), exact(float64(o.GapCount*forget)+1)
 	}
 	return o
 }
 
 // lasted returns the odds after the market has been so for a time.
 func (o Odds) lasted(up bool, length time.Duration) Odds {
-	fade := math.Exp(-float64(length) / float64(day))
-	hours := float64(day.Hours() * (1 - fade))
-	o.Hours = float64(o.Hours*fade) + hours
-	o.UpHours *= fade
+	fade := math.Exp(-float64(length) / float64(memory))
+	hours := float64(memory.Hours() * (1 - fade))
+	o.Hours = exact(float64(o.Hours*fade) + hours)
+	o.UpHours = float64(o.UpHours * fade)
 	if up {
 		o.UpHours += hours
 	}
+	o.UpHours = exact(o.UpHours)
 	return o
 }
 
@@ -103,5 +108,5 @@ func (s Shape) Ends(offset float64, age, step time.Duration) float64 {
 	part := (math.Log(a.Hours()) - low) / (high - low)
 	part = min(max(part, 0), 1)
 	log := s.Log[i] + float64(part*(s.Log[i+1]-s.Log[i])) + offset
-	return math.Round((1-math.Exp(-math.Exp(log)*step.Hours()))*(1<<20)) / (1 << 20)
+	return exact(1 - math.Exp(-math.Exp(log)*step.Hours()))
 }

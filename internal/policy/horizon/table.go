@@ -2,10 +2,12 @@ package horizon
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
-// Problem is what a table is made for.
+// Problem is what tables are made for. Jobs of equal problems share them: they
+// serve any work and any time up to Deadline.
 type Problem struct {
 	Deadline time.Duration // the longest time to a deadline that is asked about
 	Overhead time.Duration // what taking a machine costs in time: boot, restore, work that is lost
@@ -154,16 +156,19 @@ type Table struct {
 }
 
 // near is how many of the last steps before the deadline a table keeps one by
-// one; of those further away it keeps every fourth and lies straight between.
-const near = 32
+// one; of those further away it keeps every eighth and lies straight between.
+const (
+	near   = 32
+	stride = 8
+)
 
 // kept is the level at or below m, where it is kept, and the next level above.
 func kept(m int) (low, index, high int) {
 	if m < near {
 		return m, m, m + 1
 	}
-	k := (m - near) / 4
-	return near + 4*k, near + k, near + 4*k + 4
+	k := (m - near) / stride
+	return near + stride*k, near + k, near + stride*(k+1)
 }
 
 func (t *Table) at(market, column int) int {
@@ -188,7 +193,7 @@ func solve(g *shape, grid time.Duration, prior Prior, up, gap float64) *Table {
 	last, out := make([]float32, size), make([]float32, size)
 	for m := 0; ; m++ {
 		if low, _, _ := kept(m); low == m {
-			t.value = append(t.value, append([]float32(nil), last...))
+			t.value = append(t.value, slices.Clone(last))
 			if m >= g.steps {
 				return t
 			}
@@ -274,34 +279,63 @@ func (t *Table) level(m, market, c int, mean, out []float32) {
 		spot, spotMean, spotPrice = step(Spot)
 	}
 	none := mean[t.at(market, 0):][:S]
+	e := g.edge(m - 1)
 	for s := range to {
 		w := float64(m) - g.slack[s]
-		if w <= 1e-9 {
-			clear(to[s:])
-			return
-		}
-		cost := run(w, s, firm, firmMean, firmPrice, g.whole)
+		// The first point past the end of the work stands for the least work there
+		// is: what lies before it is found between it and the point below.
+		last := w <= 1e-9
+		w = max(w, 1e-6)
+		cost := run(w, s, firm, firmMean, firmPrice, e)
 		guard := g.guarded(g.slack[s])
 		if spot != nil && (!guard || held == Spot && state == 0) {
-			cost = min(cost, run(w, s, spot, spotMean, spotPrice, g.whole))
+			cost = min(cost, run(w, s, spot, spotMean, spotPrice, e))
 		}
 		if !guard {
-			i, p := g.wait.index[s], g.wait.part[s]
-			cost = min(cost, none[i]+float32(p*(none[i+1]-none[i])))
+			cost = min(cost, e.mix(none, g.wait.index[s], g.wait.part[s]))
 		}
 		to[s] = cost
+		if last {
+			for i := s + 1; i < S; i++ {
+				to[i] = cost
+			}
+			return
+		}
 	}
 }
 
-func run(w float64, s int, by *shift, mean []float32, price float32, whole bool) float32 {
+// run is what a step costs on a machine, and all that follows.
+func run(w float64, s int, by *shift, mean []float32, price float32, e edge) float32 {
 	if w <= 1-by.by+1e-9 {
-		if whole {
+		if e.whole {
 			return price
 		}
 		return float32(price * float32(w+by.by))
 	}
-	i, p := by.index[s], by.part[s]
-	return price + mean[i] + float32(p*(mean[i+1]-mean[i]))
+	return price + e.mix(mean, by.index[s], by.part[s])
+}
+
+// edge is the pair of grid points between which the work comes to its end at some
+// number of steps to the deadline. The upper one stands for the least work there is,
+// wherever it lies.
+type edge struct {
+	index int32
+	wider float32 // distance of the two over that of the lower one to the end
+	whole bool    // the last step is paid for whole
+}
+
+func (g *shape) edge(m int) edge {
+	i, _ := g.find(float64(m) - 1e-9)
+	wide := (g.slack[i+1] - g.slack[i]) / max(float64(m)-g.slack[i], 1e-9)
+	return edge{index: i, wider: float32(math.Round(min(wide, 1e6)*1024) / 1024), whole: g.whole}
+}
+
+// mix is the value a part of the way from point i to the next.
+func (e edge) mix(v []float32, i int32, part float32) float32 {
+	if i == e.index {
+		part = min(part*e.wider, 1)
+	}
+	return v[i] + float32(part*(v[i+1]-v[i]))
 }
 
 // lookup is the value at m steps to the deadline and a slack in steps.
@@ -312,12 +346,12 @@ func (t *Table) lookup(m, market, c int, slack float64) float64 {
 	low, k, high := kept(m)
 	at := t.at(market, c)
 	i, p := t.g.find(slack)
-	v := t.value[k][at+int(i):]
-	x := float64(v[0] + float32(p*(v[1]-v[0])))
+	x := float64(t.g.edge(low).mix(t.value[k][at:], i, p))
 	if low == m || k+1 >= len(t.value) {
 		return x
 	}
-	v = t.value[k+1][at+int(i):]
-	y := float64(v[0] + float32(p*(v[1]-v[0])))
-	return x + float64((y-x)*float64(m-low)/float64(high-low))
+	y := float64(t.g.edge(high).mix(t.value[k+1][at:], i, p))
+	// At the lower level the work may be at its end before.
+	from := max(float64(low), slack)
+	return x + float64((y-x)*(float64(m)-from)/(float64(high)-from))
 }
