@@ -57,7 +57,8 @@ type shape struct {
 	spot  float64 // dollars a step
 	firm  float64
 	whole bool
-	holds int // columns of an up state
+	ends  []edge // by steps to the deadline
+	holds int    // columns of an up state
 }
 
 type shift struct {
@@ -83,16 +84,19 @@ func newShape(p Problem) *shape {
 	if n > 1 {
 		g.first = 1
 	}
-	const unit = 0.1
-	exact := g.over + 4
-	for s := 0.0; s < exact; s = float64(len(g.slack)) * unit {
+	// Near the guard a tenth of a step, further up wider and wider.
+	const fine = 0.1
+	for s := 0.0; s < g.over+4; s = float64(len(g.slack)) * fine {
 		g.slack = append(g.slack, s)
 	}
-	for s := g.slack[len(g.slack)-1] + unit; ; s += max(unit, 0.12*s) {
+	for s := g.slack[len(g.slack)-1] + fine; ; s += max(fine, 0.12*s) {
 		g.slack = append(g.slack, s)
 		if s > float64(g.steps) {
 			break
 		}
+	}
+	for m := range g.steps + stride + 1 {
+		g.ends = append(g.ends, g.edge(m))
 	}
 	g.wait, g.taken = g.shift(1), g.shift(min(g.over, 1))
 	for _, o := range g.owed {
@@ -279,7 +283,7 @@ func (t *Table) level(m, market, c int, mean, out []float32) {
 		spot, spotMean, spotPrice = step(Spot)
 	}
 	none := mean[t.at(market, 0):][:S]
-	e := g.edge(m - 1)
+	e := g.ends[m-1]
 	for s := range to {
 		w := float64(m) - g.slack[s]
 		// The first point past the end of the work stands for the least work there
@@ -287,7 +291,7 @@ func (t *Table) level(m, market, c int, mean, out []float32) {
 		last := w <= 1e-9
 		w = max(w, 1e-6)
 		cost := run(w, s, firm, firmMean, firmPrice, e)
-		guard := g.guarded(g.slack[s])
+		guard := g.guarded(min(g.slack[s], float64(m)-1e-6))
 		if spot != nil && (!guard || held == Spot && state == 0) {
 			cost = min(cost, run(w, s, spot, spotMean, spotPrice, e))
 		}
@@ -346,11 +350,11 @@ func (t *Table) lookup(m, market, c int, slack float64) float64 {
 	low, k, high := kept(m)
 	at := t.at(market, c)
 	i, p := t.g.find(slack)
-	x := float64(t.g.edge(low).mix(t.value[k][at:], i, p))
+	x := float64(t.g.ends[low].mix(t.value[k][at:], i, p))
 	if low == m || k+1 >= len(t.value) {
 		return x
 	}
-	y := float64(t.g.edge(high).mix(t.value[k+1][at:], i, p))
+	y := float64(t.g.ends[high].mix(t.value[k+1][at:], i, p))
 	// At the lower level the work may be at its end before.
 	from := max(float64(low), slack)
 	return x + float64((y-x)*(float64(m)-from)/(float64(high)-from))
