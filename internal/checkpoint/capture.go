@@ -85,7 +85,7 @@ func (c *Capturer) Capture(ctx context.Context) (*Capture, error) {
 	}
 }
 
-func (c *Capturer) once(ctx context.Context) (capture *Capture, err error) {
+func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 	dir, err := filepath.EvalSymlinks(c.Dir)
 	if err != nil {
 		return nil, err
@@ -103,10 +103,10 @@ func (c *Capturer) once(ctx context.Context) (capture *Capture, err error) {
 	if err != nil {
 		return nil, err
 	}
-	capture = &Capture{aside: aside}
+	made := &Capture{aside: aside}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, capture.Discard())
+			err = errors.Join(err, made.Discard())
 		}
 	}()
 	for i := range found {
@@ -123,8 +123,8 @@ func (c *Capturer) once(ctx context.Context) (capture *Capture, err error) {
 			return nil, err
 		}
 		f.from = to
-		capture.Bytes += f.Size
-		capture.Copied += copied
+		made.Bytes += f.Size
+		made.Copied += copied
 	}
 	again, err := scan(dir, c.Ignore)
 	if err != nil {
@@ -136,8 +136,8 @@ func (c *Capturer) once(ctx context.Context) (capture *Capture, err error) {
 		return nil, ErrChanged
 	}
 	c.remember(found)
-	capture.files = found
-	return capture, nil
+	made.files = found
+	return made, nil
 }
 
 // take makes the copy of one file and returns how many bytes it cost.

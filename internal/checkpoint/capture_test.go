@@ -1,7 +1,9 @@
 package checkpoint_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -182,6 +184,54 @@ func TestCaptureRefuses(t *testing.T) {
 		if err := os.Remove(at); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if names, _ := os.ReadDir(filepath.Dir(dir)); len(names) != 1 {
+		t.Errorf("captures are left: %v", names)
+	}
+}
+
+// A capture that breaks off in the middle is an error, and leaves nothing.
+func TestCaptureThatBreaksOffLeavesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "c")
+	put(t, dir, "f", "x")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := checkpoint.TakeCapture(gone, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("its caller has gone: %v", err)
+	}
+	// A program that never rests: files come and go all the time.
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			name := filepath.Join(dir, fmt.Sprintf("n%d", n%50))
+			_ = os.WriteFile(name, []byte(name), 0o600)
+			_ = os.Remove(filepath.Join(dir, fmt.Sprintf("n%d", (n+25)%50)))
+		}
+	}()
+	broken := 0
+	for range 20 {
+		c, err := checkpoint.TakeCapture(t.Context(), dir)
+		switch {
+		case err == nil:
+			if err := c.Discard(); err != nil {
+				t.Error(err)
+			}
+		case errors.Is(err, checkpoint.ErrChanged) || errors.Is(err, os.ErrNotExist):
+			broken++
+		default:
+			t.Error(err)
+		}
+	}
+	close(stop)
+	<-stopped
+	if broken == 0 {
+		t.Error("the test is void: no capture broke off")
 	}
 	if names, _ := os.ReadDir(filepath.Dir(dir)); len(names) != 1 {
 		t.Errorf("captures are left: %v", names)
