@@ -73,9 +73,9 @@ func (a *app) checkCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
-	cmd.Flags().StringArrayVar(&facts, "fact", nil, "state `NAME=VALUE`, which nothing else says (may be repeated)")
-	cmd.Flags().StringVar(&file, "facts", "", "YAML `file` of such names and values; --fact goes over it")
-	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints")
+	cmd.Flags().StringArrayVar(&facts, "fact", nil, "state `NAME=VALUE`, which nothing else says (default none; may be repeated)")
+	cmd.Flags().StringVar(&file, "facts", "", "YAML `file` of such names and values; --fact goes over it (default none)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints (default: it fails)")
 	return cmd
 }
 

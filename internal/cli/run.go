@@ -50,6 +50,9 @@ func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folde
 			return j, "", nil, err
 		}
 		if j, notes, err = spec.Parse(args[0], text, filepath.Base(folder), now); err != nil {
+			if ext := filepath.Ext(args[0]); ext != ".yaml" && ext != ".yml" && ext != ".json" {
+				err = fmt.Errorf("%w: where %s is a program and no job file: scrimp run -- COMMAND %s", err, args[0], args[0])
+			}
 			return j, "", nil, err
 		}
 		if j.Workdir != "" && !filepath.IsAbs(j.Workdir) {

@@ -21,8 +21,9 @@ type Latest struct {
 	Usage api.Usage
 	// Trouble is what goes wrong on the machine now; empty: nothing does.
 	Trouble string
-	told    time.Time // when progress last became an event, wall
-	used    time.Time // when usage did
+	told    time.Time   // when progress last became an event, wall
+	used    time.Time   // when usage did
+	kept    api.Message // newest progress, where it is no event yet
 }
 
 // Progress and usage that decide nothing become an event no more often than this, on the wall.
@@ -96,11 +97,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 		if heard < 0 || msg.Seq <= heard {
 			continue
 		}
-		if b := c.body(l, r.Attempt, msg); b != nil {
-			e := c.event(c.cfg.Clock.ToMarket(msg.At), b)
-			e.Actor, e.Key = "agent:"+r.Attempt, fmt.Sprintf("%s/%d", r.Attempt, msg.Seq)
-			events = append(events, e)
-		}
+		events = append(events, c.heardFrom(l, r.Attempt, msg)...)
 	}
 	now := c.Now()
 	for i := range events { // an agent's clock may be ahead
@@ -116,21 +113,48 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	return c.orders(r.Attempt, max(top, heard)), nil
 }
 
+// heardFrom turns a message into events: none where it changes no decision. What
+// follows progress that was no event finds it told: a program's last line is
+// what its job is judged by.
+func (c *Control) heardFrom(l *Latest, attempt string, m api.Message) []core.Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var events []core.Event
+	add := func(m api.Message, b core.Body) {
+		e := c.event(c.cfg.Clock.ToMarket(m.At), b)
+		e.Actor, e.Key = "agent:"+attempt, fmt.Sprintf("%s/%d", attempt, m.Seq)
+		events = append(events, e)
+	}
+	b := c.body(l, attempt, m)
+	if b == nil {
+		return nil
+	}
+	if l.kept.Step != nil {
+		add(l.kept, progressed(attempt, l.kept))
+		l.kept = api.Message{}
+	}
+	add(m, b)
+	return events
+}
+
+func progressed(attempt string, m api.Message) core.Body {
+	return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
+}
+
 // body turns a message into an event, or nil where it changes no decision.
 func (c *Control) body(l *Latest, attempt string, m api.Message) core.Body {
 	clock := c.cfg.Clock
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch {
 	case m.Started != nil:
 		return core.AttemptStarted{Attempt: attempt, Message: m.Seq, Restored: m.Started.Restored, Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
 	case m.Step != nil:
 		l.Step = *m.Step
 		if len(m.Step.Broken) == 0 && m.At.Sub(l.told) < stepEvery {
+			l.kept = m
 			return nil
 		}
-		l.told = m.At
-		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
+		l.told, l.kept = m.At, api.Message{}
+		return progressed(attempt, m)
 	case m.Saved != nil:
 		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step, Bytes: m.Saved.Bytes,
 			Uploaded: m.Saved.Uploaded, Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}

@@ -288,8 +288,15 @@ func tips(v receipt.Receipt) []receipt.Tip {
 	if share(ledger.StartUp) > 0.01 {
 		add(v.Uses[ledger.StartUp], "%.0f %% of the cost was start-up: make set-up and restore quicker", share(ledger.StartUp)*100)
 	}
-	if share(ledger.Idle) > 0.01 {
-		add(v.Uses[ledger.Idle], "%.0f %% of the cost was a machine without work: keep outputs and the last save small", share(ledger.Idle)*100)
+	ruled := v.Cost.Sub(v.CostWithoutRules) // what is billed beyond the seconds, such as a minimum, is booked as idle
+	if ruled.Sign() < 0 {
+		ruled = money.Amount{}
+	}
+	if part := ruled.Float() / max(v.Cost.Float(), 1e-12); part > 0.01 {
+		add(ruled, "%.0f %% of the cost is billed beyond the seconds used, such as a least time: shorter runs cost no less", part*100)
+	}
+	if idle := v.Uses[ledger.Idle].Sub(ruled); idle.Float()/max(v.Cost.Float(), 1e-12) > 0.01 {
+		add(idle, "%.0f %% of the cost was a machine without work: keep outputs and the last save small", 100*idle.Float()/v.Cost.Float())
 	}
 	firm := money.Amount{}
 	for _, t := range v.Tries {

@@ -36,8 +36,6 @@ func between(r *estimate.Range, f func(float64) string, unit string) string {
 	return fmt.Sprintf("%s%s (%s to %s)", f(r.Value), unit, f(r.Low), f(r.High))
 }
 
-func usd(v float64) string { return fmt.Sprintf("$%.2f", v) }
-
 func hoursOf(hours float64) string { return seconds(hours * 3600) }
 
 // EstimateOf says what one run needs.

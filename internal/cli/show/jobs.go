@@ -33,12 +33,20 @@ func Jobs(list []api.Job, p Place) string {
 		if j.Odds != nil && j.Finished == nil {
 			odds = fmt.Sprintf("%.0f %%", *j.Odds*100)
 		}
-		rows = append(rows, []string{j.ID, j.State, step, money.Format(j.Spent, j.Currency, 4), budget, left, odds, p.when(j.Submitted), words(j.Why)})
+		rows = append(rows, []string{j.ID, j.State, step, spent(j, 4), budget, left, odds, p.when(j.Submitted), words(j.Why)})
 	}
 	return draw.Grid([]draw.Column{
 		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true}, {Name: "BUDGET", Right: true, Leaves: 3},
 		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ODDS", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
 	}, rows, p.width())
+}
+
+// spent writes what a job has spent, with so many decimals; less than a cent has six.
+func spent(j api.Job, places int) string {
+	if f := j.Spent.Float(); f > 0 && f < 0.01 {
+		places = 6
+	}
+	return money.Format(j.Spent, j.Currency, places)
 }
 
 // phase is what the machine of a running job is doing, for people; "" where it
@@ -82,7 +90,7 @@ func Progress(j api.Job, p Place) string {
 	if loss, ok := j.Metrics["loss"]; ok {
 		items = append(items, fmt.Sprintf("loss %.4g", loss))
 	}
-	spent := money.Format(j.Spent, j.Currency, 3)
+	spent := spent(j, 3)
 	if j.Budget != nil {
 		spent += " of " + money.Format(*j.Budget, j.Currency, 2)
 	}
@@ -141,7 +149,7 @@ func Job(j api.Job, p Place) string {
 		}
 		p.fact(&b, "metrics", "%s", strings.Join(list, ", "))
 	}
-	spent := money.Format(j.Spent, j.Currency, 4)
+	spent := spent(j, 4)
 	if j.Budget != nil {
 		spent += " of " + money.Format(*j.Budget, j.Currency, 2)
 	}

@@ -2,6 +2,8 @@ package show
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"scrimp/internal/draw"
@@ -47,13 +49,13 @@ func (v Plan) Text(p Place) string {
 	}
 	b.WriteString(draw.Wrap("", head, p.width()))
 	if v.Known && v.CostUSD != nil {
-		cost := span(fmt.Sprintf("$%.2f", v.CostUSD[0]), fmt.Sprintf("$%.2f", v.CostUSD[2]))
+		cost := span(usd(v.CostUSD[0]), usd(v.CostUSD[2]))
 		if strings.Contains(cost, " to ") {
-			cost += fmt.Sprintf(", median $%.2f", v.CostUSD[1])
+			cost += ", median " + usd(v.CostUSD[1])
 		}
 		p.fact(&b, "cost", "%s", cost)
 		if v.OnDemandUSD != nil {
-			p.fact(&b, "on-demand", "$%.2f", *v.OnDemandUSD)
+			p.fact(&b, "on-demand", "%s", usd(*v.OnDemandUSD))
 		}
 	} else {
 		p.fact(&b, "cost", "unknown until the first steps: give work.time, or work.steps and progress, to plan it")
@@ -82,6 +84,14 @@ func (v Plan) Text(p Place) string {
 		p.fact(&b, "note", "%s", r)
 	}
 	return b.String()
+}
+
+// usd writes an estimate: to the cent, or with three digits that count where it is less than a dime.
+func usd(v float64) string {
+	if v == 0 || v >= 0.1 {
+		return fmt.Sprintf("$%.2f", v)
+	}
+	return "$" + strconv.FormatFloat(v, 'f', min(9, 2-int(math.Floor(math.Log10(v)))), 64)
 }
 
 // span writes a range, or one value where both ends read the same.

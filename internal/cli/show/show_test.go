@@ -49,7 +49,7 @@ func jobs() []api.Job {
 			Metrics: map[string]float64{"loss": 2.18812, "val": 2.2071}, StepsPerSecond: ptr(14.25), Machine: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Phase: "working",
 			Attempts: 4, Interruptions: 3, SavedStep: 2800, Speed: 1, Tags: map[string]string{"team": "vision", "env": "research"},
 		},
-		{ID: "first", Name: "first", State: "running", Why: "cheapest", Submitted: now.Add(-20 * time.Second), Currency: money.USD, Offer: "local/a/m/spot", Phase: "asked", Attempts: 1, Speed: 1},
+		{ID: "first", Name: "first", State: "running", Why: "cheapest", Submitted: now.Add(-20 * time.Second), Currency: money.USD, Spent: amount("0.000102"), Offer: "local/a/m/spot", Phase: "asked", Attempts: 1, Speed: 1},
 		{
 			ID: "resnet-on-all-of-imagenet-2", Name: "resnet-on-all-of-imagenet", State: "queued", Why: "waits_spot", Detail: "No spot machine is for sale; there is time to wait for one until 2026-03-02 04:00:00 UTC.",
 			Submitted: now.Add(-26 * time.Hour), Deadline: ptr(now.Add(72 * time.Hour)), TimeLeft: ptr(259200.0), Currency: money.USD, Spent: amount("1241.5"), Budget: ptr(amount("20000")), Step: 1_250_000, Total: ptr(int64(90_000_000)),
@@ -99,6 +99,7 @@ func plans() map[string]show.Plan {
 			Rejected: []show.Rejected{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: "unavailable"}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Why: "not_yet"}},
 			CostUSD:  &[3]float64{1.38, 1.381, 1.76}, FinishS: &[3]float64{5100, 5200, 6180}, InTime: ptr(0.98), Interrupts: ptr(0.4), OnDemandUSD: ptr(4.28), WorstUSD: ptr(3.0), Reasons: []string{},
 		},
+		"small":      {Name: "tiny", Feasible: true, Known: true, Market: "calm", Speed: 1, Runs: 200, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, CostUSD: &[3]float64{0.00029491, 0.000301, 0.08}, FinishS: &[3]float64{39, 40, 60}, OnDemandUSD: ptr(0.000975), Reasons: []string{}},
 		"unknown":    {Name: "sh", Feasible: true, Market: "calm", Speed: 1, Take: "local/a/m/spot", Why: "cheapest", Rejected: []show.Rejected{}, Reasons: []string{}},
 		"infeasible": {Name: "big", Known: true, Market: "calm", Speed: 1, Runs: 200, Why: "no_offer", Rejected: []show.Rejected{{Offer: "local/a/m/spot", Why: "too_small"}}, CostUSD: &[3]float64{9, 9, 9}, FinishS: &[3]float64{36000, 36000, 36000}, InTime: ptr(0.0), WorstUSD: ptr(4.0), Reasons: []string{"nothing on this market fits: scrimp market shows what is for sale", "done within budget in 0 % of the runs: the work needs about 10h 00m"}},
 	}
