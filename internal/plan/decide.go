@@ -322,7 +322,7 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, 
 		return why(Stays, s.held)
 	case s.spot != nil && choice != policy.Wait && !job.Need.Critical:
 		if job.Rule == "" || job.Rule == policy.Default {
-			if s.held != nil && !(foresaw && heldFirm) && !pays(&job, &v, s.held, s.spot) {
+			if s.held != nil && (!foresaw || !heldFirm) && !pays(&job, &v, s.held, s.spot) {
 				return why(Stays, s.held)
 			}
 		}

@@ -59,7 +59,7 @@ func (s *sorted) market() *Option {
 
 // foresee weighs wait, spot and on-demand by what each is expected to cost, and
 // says how long until the next look.
-func (m *Mind) foresee(d *Decision, job *Job, s *sorted, v *policy.View) (policy.Choice, time.Duration) {
+func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.Choice, time.Duration) {
 	spot := s.market()
 	speed := s.speed()
 	if speed <= 0 {
