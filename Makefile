@@ -44,7 +44,7 @@ bench: ## benchmarks of the core, the checkpoints and the agent
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store
 
 bench-estimate: ## how wrong estimates are, against baselines: needs ../shared/data/estimate
-	@$(GO) test ./internal/estimate -count 1 -run TestBench -show
+	@cd internal/estimate && $(GO) test -count 1 -run TestBench -show
 
 DATA ?= ../shared/data
 bench-deadline: ## deadline policies on the public benchmark with one zone: needs ../shared/data/spot

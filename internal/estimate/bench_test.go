@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"encoding/csv"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,6 +19,9 @@ func publishedRows(t testing.TB) []Row {
 	t.Helper()
 	f, err := os.Open(filepath.Join(folder, "measured_calibrate.csv"))
 	if err != nil {
+		if *show {
+			fmt.Fprintln(os.Stdout, "SKIPPED: the published measurements are not here:", err)
+		}
 		t.Skipf("SKIPPED: the published measurements are not here: %v", err)
 	}
 	defer f.Close()
