@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/check"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/money"
+	"scrimp/internal/rank"
 	"scrimp/internal/receipt"
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
@@ -60,6 +61,11 @@ func (a *app) checkCmd() *cobra.Command {
 			if err := a.history(cmd.Context(), &c); err != nil {
 				return err
 			}
+			if j.Model != (spec.Model{}) {
+				if err := a.expect(&c, folder); err != nil {
+					a.notef("note: no estimate: %v\n", err)
+				}
+			}
 			r := check.Check(c)
 			if a.json {
 				err = a.print(r)
@@ -77,6 +83,31 @@ func (a *app) checkCmd() *cobra.Command {
 	cmd.Flags().StringVar(&file, "facts", "", "YAML `file` of such names and values; --fact goes over it (default none)")
 	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints (default: it fails)")
 	return cmd
+}
+
+// expect adds what the model's estimate says of the machine that a plan would take.
+func (a *app) expect(c *check.Case, folder string) error {
+	q, _, err := a.question(c.Job, folder, catalog.Catalog{Listings: c.Offers}, c.Now)
+	if err != nil {
+		return err
+	}
+	answer := rank.Rank(q)
+	var p rank.Plan
+	switch {
+	case answer.Feasible:
+		p = answer.Plans[0]
+	case len(answer.Rejected) > 0:
+		p = answer.Rejected[0].Plan
+	}
+	if p.Offer == nil {
+		return errors.New("nothing in the catalogue is like what the job asks for")
+	}
+	e := check.Estimate{CostLow: p.Cost.Low, Cost: p.Cost.Value, CostHigh: p.Cost.High, Time: time.Duration(p.Hours.Value * float64(time.Hour)), Source: fmt.Sprintf("%s on %s", p.Source, p.ID)}
+	if x, ok := q.Estimate(rank.Shape{Accelerator: p.Offer.Offer.Accelerator, Each: p.Offer.Offer.Accelerators, Machines: p.Machines}, 0); ok {
+		e.PeakMemory = x.Memory
+	}
+	c.Estimate = &e
+	return nil
 }
 
 // readFacts reads what the user states, from a file and from flags.

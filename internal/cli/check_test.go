@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,19 @@ func TestACheckReadsJobProgramAndFactsAndItsExitStatusIsTheVerdict(t *testing.T)
 		if _, _, code := call(t, dir, append([]string{"check"}, args...)...); code != 1 {
 			t.Errorf("%v: %d", args, code)
 		}
+	}
+}
+
+func TestACheckTakesTheModelsEstimate(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	const job = "name: m\ncommand: python train.py\nmodel: {config: MODEL}\nwork: {tokens: 50M}\nbudget: $500\ncheckpoint: {dir: ck}\nresources: {accelerator: 'H100:8'}\n"
+	all, _ := findings(t, dir, write(t, work, "small.yaml", strings.Replace(job, "MODEL", "gpt2", 1)))
+	if all["cost"].Verdict != check.Pass || all["machine"].Verdict == check.Unknown || all["machine"].Verdict == check.Fail {
+		t.Errorf("%+v\n%+v", all["cost"], all["machine"])
+	}
+	all, code := findings(t, dir, write(t, work, "large.yaml", strings.Replace(job, "MODEL", "llama-3-8b", 1)))
+	if code != 2 || all["machine"].Verdict != check.Fail || !strings.Contains(all["machine"].Evidence, "it needs") {
+		t.Errorf("%d %+v", code, all["machine"])
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
 	"scrimp/internal/market"
+	"scrimp/internal/plan"
 	"scrimp/internal/rank"
+	"scrimp/internal/sim"
 	"scrimp/internal/size"
 	"scrimp/internal/spec"
 )
@@ -26,10 +28,10 @@ const (
 	assumedStart  = 5 * time.Minute
 	assumedResume = 5 * time.Minute
 	assumedSave   = 30 * time.Second
-	assumedGap    = 10 * time.Minute
-	assumedShare  = 0.8 // of the steps, where a plateau ends a run
-	statedSpread  = 1.2 // factor to each side of a time that the job states
-	otherSpread   = 1.5 // the same on another accelerator of the same name
+	assumedGap    = 24 * time.Minute // a tenth of the time that spot machines last, as in the lives that are played
+	assumedShare  = 0.8              // of the steps, where a plateau ends a run
+	statedSpread  = 1.2              // factor to each side of a time that the job states
+	otherSpread   = 1.5              // the same on another accelerator of the same name
 )
 
 // rankedFields are used by a plan over the catalogue, though not yet by a run.
@@ -48,6 +50,9 @@ func (a *app) rankPlan(j spec.Job, folder, svg string, most int) error {
 	}
 	q.Most = most
 	v.Answer = rank.Rank(q)
+	if v.Answer.Feasible {
+		v.Played = playPlan(j, q, v.Answer.Plans[0])
+	}
 	if svg != "" {
 		if err := os.WriteFile(svg, []byte(v.SVG()), 0o644); err != nil {
 			return fmt.Errorf("write the drawing: %w", err)
@@ -63,6 +68,34 @@ func (a *app) rankPlan(j spec.Job, folder, svg string, most int) error {
 		return exitCode(exitInfeasible)
 	}
 	return err
+}
+
+// playPlan plays a plan forward through the code that would run it: its offer, and
+// the on-demand offer that it falls back to, at the middle of the estimate.
+func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
+	work := time.Duration(p.WorkHours * float64(time.Hour))
+	t := terms(j, q.Now, func(d time.Duration) time.Duration { return d })
+	t.Need, t.Work = plan.Need{Critical: t.Need.Critical}, work
+	if t.Steps == 0 {
+		t.Steps = 1000
+	}
+	x := sim.Question{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save, Runs: forecastRuns, Hazards: q.Hazards}
+	for i := range q.Offers {
+		if l := &q.Offers[i]; l.Offer.ID == p.ID || l.Offer.ID == p.Fallback {
+			quote := l.Quote
+			quote.Rate, quote.Available, quote.At = quote.Rate.Times(p.Machines), true, q.Now
+			x.Offers, x.Quotes = append(x.Offers, l.Offer), append(x.Quotes, quote)
+		}
+	}
+	f := sim.Ask(x)
+	v := show.Played{Runs: f.Runs, Done: f.Done, Cost: f.Cost, Interruptions: f.Interruptions}
+	for _, d := range f.Finish {
+		v.Hours = append(v.Hours, d.Hours())
+	}
+	if q.Deadline > 0 {
+		v.InTime = &f.InTime
+	}
+	return &v
 }
 
 // question is what a job asks of the catalogue.

@@ -57,6 +57,25 @@ func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
 	}
 }
 
+// TestThePlanAgreesWithItsLives holds the arithmetic against the code that would
+// run the plan, on spot and on-demand. Notices make the lives a little cheaper.
+func TestThePlanAgreesWithItsLives(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	for _, job := range []string{timed, timed + "deadline: in 20h\n", strings.Replace(timed, "'A100-80GB:8'", "'A100-80GB:8', capacity: [on-demand]", 1) + "deadline: in 20h\n"} {
+		v, _, code := ranked(t, dir, write(t, work, "job.yaml", job))
+		if code != 0 || v.Played == nil || v.Played.Done < 0.99 || v.Played.InTime != nil && *v.Played.InTime < 0.99 {
+			t.Fatalf("%d %+v", code, v.Played)
+		}
+		p := v.Answer.Plans[0]
+		if ratio := p.Cost.Value / v.Played.Cost[1]; ratio < 0.98 || ratio > 1.12 {
+			t.Errorf("%s: $%.2f by arithmetic, $%.2f lived", p.ID, p.Cost.Value, v.Played.Cost[1])
+		}
+		if ratio := p.Hours.Value / v.Played.Hours[1]; ratio < 0.85 || ratio > 1.15 {
+			t.Errorf("%s: %.2f h by arithmetic, %.2f h lived", p.ID, p.Hours.Value, v.Played.Hours[1])
+		}
+	}
+}
+
 func TestAJobIsRankedByItsModel(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	const job = "name: llama\ncommand: python train.py\nmodel: {config: llama-3-8b}\nwork: {tokens: 100M}\nresources: {accelerator: 'H100:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\n"

@@ -271,6 +271,9 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 // told returns p with what is only needed of plans that are returned.
 func (r *ranking) told(plan *Plan) Plan {
 	p := *plan
+	if p.life != nil {
+		p.WorkHours = p.life.work
+	}
 	if v := p.life; v != nil && v.interruptions > 0 {
 		p.Interruptions, p.IntervalS = v.interruptions, v.interval.Seconds()
 		p.LostHours = max(0, v.hours-v.work-r.Start.Hours())

@@ -136,6 +136,8 @@ type Plan struct {
 	Hours  Range    `json:"hours"`
 	Chance *float64 `json:"odds"` // of the deadline; null: there is none
 
+	// WorkHours is how long the work takes where nothing interrupts it.
+	WorkHours     float64 `json:"work_hours"`
 	Interruptions float64 `json:"interruptions"` // expected
 	LostHours     float64 `json:"lost_hours"`    // expected: work that is done twice, waits and restarts
 	IntervalS     float64 `json:"checkpoint_interval_s,omitempty"`

@@ -19,6 +19,18 @@ type Ranking struct {
 	Work    string      `json:"work"`    // how much there is to do, and who says so
 	Assumed []string    `json:"assumed"` // what is taken for granted
 	Answer  rank.Answer `json:"answer"`
+	Played  *Played     `json:"played"` // the first plan; null: none
+}
+
+// Played is a plan that was lived many times through the code that would run it,
+// as fast as the estimate's middle says: it knows interruptions, not the estimate's error.
+type Played struct {
+	Runs          int        `json:"runs"`
+	Done          float64    `json:"done"` // share that was completed within the budget
+	InTime        *float64   `json:"odds"`
+	Cost          [3]float64 `json:"cost_usd"` // 10 %, median, 90 %
+	Hours         []float64  `json:"hours"`    // the same
+	Interruptions float64    `json:"interruptions"`
 }
 
 // How much of a ranking people are shown.
@@ -139,6 +151,16 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 	}
 	if x.Fallback != "" {
 		p.fact(b, "falls back", "to %s when the slack is gone", x.Fallback)
+	}
+	if l := v.Played; l != nil {
+		text := fmt.Sprintf("%d lives through the code that would run it: %s", l.Runs, span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
+		if len(l.Hours) == len(l.Cost) {
+			text += ", done in " + span(hours(l.Hours[0]), hours(l.Hours[2]))
+		}
+		if l.InTime != nil {
+			text += ", in time in " + percent(*l.InTime)
+		}
+		p.fact(b, "played", "%s", text)
 	}
 	if x.Source != "" {
 		p.fact(b, "from", "%s", x.Source)
