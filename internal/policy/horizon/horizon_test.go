@@ -321,3 +321,21 @@ func TestLikeJobsShareTheirTables(t *testing.T) {
 		t.Error("the shelf keeps more than it has room for, or a new solver decides otherwise")
 	}
 }
+
+// The worked numbers of docs/formulas.md.
+func TestTheWorkedNumbers(t *testing.T) {
+	prior := horizon.Public
+	if got := prior.Up.Ends(0, 0, 10*time.Minute); math.Abs(got-0.2825) > 5e-5 {
+		t.Errorf("spot that is just seen ends within 10 min with %.4f", got)
+	}
+	if got := prior.Up.Ends(0, 390*time.Minute, 10*time.Minute); math.Abs(got-0.0420) > 5e-5 {
+		t.Errorf("spot seen for 6.5 h ends within 10 min with %.4f", got)
+	}
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var w horizon.Watch
+	w = w.See(began, true).See(began.Add(20*time.Minute), false)
+	up, gap := prior.Offsets(w.Odds)
+	if math.Abs(up-0.0317) > 5e-4 || math.Abs(gap-0.0453) > 5e-4 {
+		t.Errorf("after 20 min of spot and nothing else the offsets are %.4f and %.4f", up, gap)
+	}
+}
