@@ -11,7 +11,7 @@ import (
 // What can go wrong on a machine while its program runs on.
 const (
 	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
-	troubleCapture = "the checkpoint folder cannot be read"
+	troubleCapture = "the checkpoint folder cannot be copied"
 )
 
 // trouble is what goes wrong at present. Each report carries it, so that
