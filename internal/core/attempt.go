@@ -87,6 +87,7 @@ func (m *Machine) refused(b LaunchRefused) {
 		o.Cool = m.now.Add(m.cfg.CoolOff)
 	}
 	a.Refused, a.Billed = cmp.Or(b.Reason, "error"), true
+	m.failed(j, a)
 	m.gone(j, a)
 	m.requeue(j, "launch_refused")
 	m.release(j)
@@ -368,6 +369,7 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 		o.Hazard.Served += until.Sub(a.From)
 		if b.Cause == "interrupted" || !a.Noticed.IsZero() { // given back early, but taken all the same
 			o.Hazard.Lost++
+			m.failed(j, a)
 		}
 	}
 	open := a.Over.IsZero() // the program was cut off

@@ -73,23 +73,25 @@ type Job struct {
 	HasSaved  bool               `json:"has_saved,omitempty"`
 	Seen      policy.Seen        `json:"seen"`
 
-	StepRate  float64        `json:"step_rate,omitempty"`    // steps per hour on speed 1; 0 unknown
-	Restart   time.Duration  `json:"restart_ns,omitempty"`   // measured; 0 unknown
-	SaveCost  time.Duration  `json:"save_cost_ns,omitempty"` // measured; 0 unknown
-	Interval  time.Duration  `json:"interval_ns,omitempty"`  // in force; 0: as the program likes
-	Retries   int            `json:"retries,omitempty"`
-	Failures  int            `json:"failures,omitempty"` // attempts in a row that made no step
-	GPUServed time.Duration  `json:"gpu_served_ns,omitempty"`
-	Outputs   string         `json:"outputs,omitempty"`
-	Exit      int            `json:"exit,omitempty"`
-	Ending    State          `json:"ending,omitempty"` // what the job becomes when its attempt has left
-	EndingWhy string         `json:"ending_why,omitempty"`
-	Last      plan.Decision  `json:"last"`
-	Wake      time.Time      `json:"wake,omitzero"`
-	Home      string         `json:"home,omitempty"`  // region of the newest machine, and of the checkpoint
-	Looks     int            `json:"looks,omitempty"` // at offers that nobody had tried
-	Looked    time.Time      `json:"looked,omitzero"` // the last time
-	Asks      market.OfferID `json:"asks,omitempty"`  // at which then
+	StepRate  float64         `json:"step_rate,omitempty"`    // steps per hour on speed 1; 0 unknown
+	Restart   time.Duration   `json:"restart_ns,omitempty"`   // measured; 0 unknown
+	SaveCost  time.Duration   `json:"save_cost_ns,omitempty"` // measured; 0 unknown
+	Interval  time.Duration   `json:"interval_ns,omitempty"`  // in force; 0: as the program likes
+	Retries   int             `json:"retries,omitempty"`
+	Failures  int             `json:"failures,omitempty"` // attempts in a row that made no step
+	GPUServed time.Duration   `json:"gpu_served_ns,omitempty"`
+	Outputs   string          `json:"outputs,omitempty"`
+	Exit      int             `json:"exit,omitempty"`
+	Ending    State           `json:"ending,omitempty"` // what the job becomes when its attempt has left
+	EndingWhy string          `json:"ending_why,omitempty"`
+	Last      plan.Decision   `json:"last"`
+	Wake      time.Time       `json:"wake,omitzero"`
+	Home      string          `json:"home,omitempty"`   // region of the newest machine, and of the checkpoint
+	Looks     int             `json:"looks,omitempty"`  // at offers that nobody had tried
+	Looked    time.Time       `json:"looked,omitzero"`  // the last time
+	Without   time.Time       `json:"without,omitzero"` // since then it has had no machine; zero: it has one
+	Stands    []plan.Standing `json:"stands,omitempty"` // by rung of its ladder
+	Asks      market.OfferID  `json:"asks,omitempty"`   // at which then
 
 	place place // in the queue
 }
@@ -102,6 +104,8 @@ type Attempt struct {
 	Phase      Phase                       `json:"phase"`
 	Offer      market.OfferID              `json:"offer"`
 	Region     string                      `json:"region,omitempty"`
+	Variant    string                      `json:"variant,omitempty"` // in which the work is done
+	Rung       int                         `json:"rung,omitempty"`    // of the ladder, from 1; 0: there is none
 	Zone       string                      `json:"zone"`
 	Capacity   market.Capacity             `json:"capacity"`
 	Provider   string                      `json:"provider"`

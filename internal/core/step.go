@@ -310,6 +310,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		m.wakeAt(j, d.Again)
 		m.cooled(j, d)
 		m.overAt(j)
+		m.rungAt(j)
 		return
 	}
 	o := m.offers[d.Take]
@@ -323,6 +324,11 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		Capacity: o.Offer.Capacity, Provider: o.Offer.Provider, Speed: o.Offer.Speed, GPUs: o.Offer.Accelerators, Asked: m.now, Currency: o.Offer.Currency,
 		First: j.SavedStep, Step: j.SavedStep, Uses: map[ledger.Use]money.Amount{}, Region: o.Offer.Region,
 	}
+	a.Variant, a.Rung = d.Variant, j.Terms.Need.RungOf(o.Offer, o.Quote.Rate, d.Variant)+1
+	if d.Variant != "" {
+		a.Speed = cmp.Or(max(a.Speed, 0), 1) * j.Terms.Need.Faster(d.Variant)
+	}
+	j.Without = time.Time{}
 	if j.Home != "" && j.Home != a.Region {
 		a.Transfer = j.Terms.Transfer
 	}
@@ -397,9 +403,12 @@ func (m *Machine) view(j *Job) plan.Job {
 	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
 		Home: j.Home, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
 	}
+	if len(v.Need.Ladder) > 0 {
+		v.Open, _ = m.open(j)
+	}
 	v.Need.Critical = v.Need.Critical || j.Terms.Priority >= 2
 	if a := j.live(); a != nil && (a.Phase == Working || a.Phase == Booting) {
-		v.Held = a.Offer
+		v.Held, v.Variant = a.Offer, a.Variant
 		if len(a.Rates) > 0 {
 			v.HeldRate = a.Rates[len(a.Rates)-1].Rate
 		}
@@ -411,6 +420,44 @@ func (m *Machine) view(j *Job) plan.Job {
 		v.Limited, v.Left = true, j.Terms.Budget.Sub(j.Spent(m.now))
 	}
 	return v
+}
+
+// open says which rungs of its ladder j may use, and when that changes next.
+func (m *Machine) open(j *Job) (open []bool, next time.Time) {
+	without := time.Duration(0)
+	if !j.Without.IsZero() {
+		without = m.now.Sub(j.Without)
+	}
+	open, next = plan.Open(j.Terms.Need.Ladder, j.Stands, m.now, without)
+	if a := j.live(); a != nil { // where it is now it may be, and before
+		for i := range min(a.Rung, len(open)) {
+			open[i] = open[i] || i == a.Rung-1
+		}
+	}
+	return open, next
+}
+
+// rungAt wakes the job when another rung of its ladder opens.
+func (m *Machine) rungAt(j *Job) {
+	if len(j.Terms.Need.Ladder) > 0 {
+		_, next := m.open(j)
+		m.wakeAt(j, next)
+	}
+}
+
+// failed counts a loss or a refusal on the attempt's rung.
+func (m *Machine) failed(j *Job, a *Attempt) {
+	ladder := j.Terms.Need.Ladder
+	if a.Rung < 1 || a.Rung > len(ladder) || ladder[a.Rung-1].Failures == 0 {
+		return
+	}
+	for len(j.Stands) < len(ladder) {
+		j.Stands = append(j.Stands, plan.Standing{})
+	}
+	s, r := &j.Stands[a.Rung-1], ladder[a.Rung-1]
+	if s.Failures++; s.Failures >= r.Failures {
+		*s = plan.Standing{Rests: m.now.Add(r.Rest())}
+	}
 }
 
 // progress is what the deadline policy looks at, with the work on a machine of that speed.
@@ -438,7 +485,7 @@ func (m *Machine) submit(e Event, b JobSubmitted) {
 		return
 	}
 	m.order++
-	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval}
+	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Without: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval}
 	j.place.order = m.order
 	m.jobs[j.ID] = j
 	m.queue.add(j)
@@ -544,6 +591,7 @@ func (m *Machine) review(out *Outcome, j *Job) {
 		m.look(out, j, d.Look)
 	case d.Take == a.Offer:
 		m.wakeAt(j, d.Again)
+		m.rungAt(j)
 	case a.Phase == Working:
 		m.drain(out, j, a, "move_"+string(d.Why), "")
 	default: // it has nothing to save
@@ -640,7 +688,7 @@ func (m *Machine) requeue(j *Job, why string) {
 	if j.State.Over() || j.place.in != nil {
 		return
 	}
-	j.State, j.Why = Queued, why
+	j.State, j.Why, j.Without = Queued, why, m.now
 	if j.live() == nil {
 		m.release(j)
 	}

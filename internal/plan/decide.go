@@ -39,13 +39,15 @@ const (
 
 // Why an option was not taken.
 const (
-	CostsMore   Reason = "costs_more"  // it would do, and is beaten on price
-	Unavailable Reason = "unavailable" // cannot be had now
-	Untried     Reason = "untried"     // nobody knows whether it can be had
-	Unpriced    Reason = "unpriced"    // its price is unknown, which is not zero
-	TooSmall    Reason = "too_small"   // fewer processors or less memory than the job asks for
-	WrongPlace  Reason = "wrong_place" // not in a zone or region that the job allows
-	WrongKind   Reason = "wrong_kind"  // a kind of capacity that the job does not allow
+	CostsMore   Reason = "costs_more"        // it would do, and is beaten on price
+	Unavailable Reason = "unavailable"       // cannot be had now
+	Untried     Reason = "untried"           // nobody knows whether it can be had
+	Unpriced    Reason = "unpriced"          // its price is unknown, which is not zero
+	LaterRung   Reason = "later_rung"        // of the ladder, which is not reached yet, or rests
+	WrongGPU    Reason = "wrong_accelerator" // none, another, or too few
+	TooSmall    Reason = "too_small"         // fewer processors or less memory than the job asks for
+	WrongPlace  Reason = "wrong_place"       // not in a zone or region that the job allows
+	WrongKind   Reason = "wrong_kind"        // a kind of capacity that the job does not allow
 	OverPrice   Reason = "over_max_price"
 	OverBudget  Reason = "over_budget" // its first minutes would pass the budget
 	TooRisky    Reason = "too_risky"   // could be taken away, and there is no slack for that
@@ -54,22 +56,15 @@ const (
 	Moving      Reason = "moving"      // cheaper, but not by more than the move costs
 )
 
-// Need is what the job asks of a machine. Zero fields ask for nothing.
-type Need struct {
-	CPUs     int               `json:"cpus,omitempty"`
-	Memory   int64             `json:"memory_bytes,omitempty"`
-	Zones    []string          `json:"zones,omitempty"` // zones or regions
-	Capacity []market.Capacity `json:"capacity,omitempty"`
-	MaxRate  money.Rate        `json:"max_price,omitempty"` // 0: no limit
-	Critical bool              `json:"critical,omitempty"`  // never on what can be taken away
-}
-
 // Option is an offer with its quote, as the job sees it.
 type Option struct {
 	Offer   market.Offer
 	Quote   market.Quote
 	Cooling bool           // it refused a launch a moment ago
 	Watch   *horizon.Watch // what was seen of it, for spot; nil: nothing
+
+	way   int     // of doing the work on it: 0 the job's own, then the variants
+	speed float64 // of the work on it, done that way
 }
 
 // Job is what a decision looks at.
@@ -79,10 +74,13 @@ type Job struct {
 	// Progress counts the work on a machine of speed 1.
 	Progress policy.Progress
 	Held     market.OfferID // "" when no machine is held
-	HeldRate money.Rate     // what it is billed at
-	Warming  time.Duration  // until the held machine works; 0: it does
-	Left     money.Amount   // of the budget
-	Limited  bool           // whether there is a budget
+	Variant  string         // in which the work is done on it
+	// Open says which rungs of the ladder are open; nil: all.
+	Open     []bool
+	HeldRate money.Rate    // what it is billed at
+	Warming  time.Duration // until the held machine works; 0: it does
+	Left     money.Amount  // of the budget
+	Limited  bool          // whether there is a budget
 	// Home is the region of the checkpoint; "" before the first machine.
 	Home string
 	// Looks counts the looks at offers that nobody had tried; Looked says that
@@ -105,6 +103,7 @@ type Rejection struct {
 type Decision struct {
 	Take     market.OfferID `json:"take,omitempty"`
 	Rate     money.Rate     `json:"rate,omitempty"`
+	Variant  string         `json:"variant,omitempty"` // in which the work is done; "": the job's own way
 	Why      Reason         `json:"why"`
 	Mode     policy.Mode    `json:"mode"`
 	Slack    time.Duration  `json:"slack_ns,omitempty"`
@@ -127,8 +126,13 @@ func Decide(job Job, options []Option) Decision { return NewMind().Decide(job, o
 // input gives equal output whatever the order it came in.
 func (m *Mind) Decide(job Job, options []Option) Decision {
 	s := sort(job, options)
-	d := Decision{Rejected: s.rejected}
 	v := s.view(job)
+	if job.Open != nil && v.Guard(v.Working()) { // what is in time is allowed whatever the ladder says
+		job.Open = nil
+		s = sort(job, options)
+		v = s.view(job)
+	}
+	d := Decision{Rejected: s.rejected}
 	if at, ok := s.look(job, v); ok {
 		d.Look, d.Why = at, Looking
 		return d
@@ -154,10 +158,17 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 	}
 	if take != nil {
 		d.Take, d.Rate = take.Offer.ID, take.Quote.Rate
+		if take.way > 0 {
+			d.Variant = job.Need.Variants[take.way-1].Name
+		}
 	}
 	switch {
 	case foresaw:
 		d.Again = s.again(&v, choice, step)
+	case take == nil && choice == policy.Firm:
+		if !v.Guard(v.Working()) {
+			d.Again, _ = v.GuardAt(v.Working()) // then the ladder counts no more
+		}
 	case choice == policy.Wait || take != nil && take.Offer.Capacity == market.Spot:
 		d.Again = policy.Again(cmp.Or(job.Rule, policy.Default), v, choice)
 	}
@@ -171,6 +182,7 @@ type sorted struct {
 	spot, firm, held *Option // the best of each
 	asleep           *Option // the best spot that cannot be had now
 	fits, affordable int
+	later            bool             // something does for the job on a rung that is not open
 	untried          []market.OfferID // spot that would do, by name, where somebody has to look
 	spots            []market.OfferID // all spot that would do
 	sold             bool             // spot that is worth waiting for is for sale
@@ -181,9 +193,11 @@ func sort(job Job, options []Option) sorted {
 	type key struct {
 		o    *Option
 		per  float64
-		away bool // firm, and not where the checkpoint is
+		away bool   // firm, and not where the checkpoint is
+		why  Reason // why it can never do, or ""
 	}
 	ranked := make([]key, len(options))
+	job.Need.plain = !slices.ContainsFunc(options, func(o Option) bool { return o.Offer.Accelerators > 0 })
 	for i := range options {
 		o := &options[i]
 		if o.Offer.ID == job.Held && !o.Quote.Priced {
@@ -191,7 +205,25 @@ func sort(job Job, options []Option) sorted {
 			known.Quote.Rate, known.Quote.Priced = job.HeldRate, true // nobody knows a newer price, and it is billed on
 			o = &known
 		}
-		ranked[i] = key{o, perWork(o), o.Offer.Capacity != market.Spot && job.Home != "" && o.Offer.Region != job.Home}
+		way, why, ok := job.Need.fit(job.Open, o)
+		if !ok {
+			why = cmp.Or(why, NoOffer)
+			if o.Offer.ID == job.Held && why == LaterRung { // it is held, and nobody sends it away for that
+				way, _, ok = job.Need.fit(nil, o)
+			}
+		}
+		if o.Offer.ID == job.Held {
+			way = max(0, 1+slices.IndexFunc(job.Need.Variants, func(v Variant) bool { return v.Name == job.Variant }))
+		}
+		if ok {
+			why = ""
+		}
+		o.way, o.speed = way, 0
+		if way >= 0 {
+			_, faster := job.Need.way(way)
+			o.speed = cmp.Or(max(o.Offer.Speed, 0), 1) * faster
+		}
+		ranked[i] = key{o, perWork(o), o.Offer.Capacity != market.Spot && job.Home != "" && o.Offer.Region != job.Home, why}
 	}
 	slices.SortFunc(ranked, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.per, b.per), -compareBool(a.o.Offer.ID == job.Held, b.o.Offer.ID == job.Held), compareBool(a.away, b.away), cmp.Compare(a.o.Offer.ID, b.o.Offer.ID))
@@ -200,8 +232,9 @@ func sort(job Job, options []Option) sorted {
 	floor := max(job.Progress.Restart, time.Minute)
 	for _, k := range ranked {
 		o := k.o
-		if why, ok := unfit(&job.Need, o); !ok {
-			s.rejected = append(s.rejected, rejection(o, why))
+		if k.why != "" {
+			s.later = s.later || k.why == LaterRung
+			s.rejected = append(s.rejected, rejection(o, k.why))
 			continue
 		}
 		s.fits++
@@ -264,7 +297,7 @@ func (s sorted) look(job Job, v policy.View) (id market.OfferID, ok bool) {
 
 // late reports whether the work left would not be done in time on o.
 func late(job *Job, o *Option) bool {
-	slack, ok := scaled(job.Progress, o.Offer.Speed).Slack(o.Offer.ID == job.Held)
+	slack, ok := scaled(job.Progress, o.speed).Slack(o.Offer.ID == job.Held)
 	return ok && slack < 0
 }
 
@@ -281,9 +314,9 @@ func scaled(p policy.Progress, speed float64) policy.Progress {
 func (s sorted) speed() float64 {
 	switch {
 	case s.firm != nil:
-		return s.firm.Offer.Speed
+		return s.firm.speed
 	case s.spot != nil:
-		return s.spot.Offer.Speed
+		return s.spot.speed
 	}
 	return 0
 }
@@ -307,6 +340,8 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, 
 	why := func(r Reason, o *Option) *Option { d.Why = r; return o }
 	heldFirm := s.held != nil && s.held.Offer.Capacity != market.Spot
 	switch {
+	case s.fits == 0 && s.later:
+		return why(NoCapacity, nil)
 	case s.fits == 0:
 		return why(NoOffer, nil)
 	case s.affordable == 0:
@@ -389,33 +424,15 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 	return move < stay
 }
 
-// unfit returns why o can never do for the job, and false, or true where it can.
-func unfit(n *Need, o *Option) (Reason, bool) {
-	switch {
-	case o.Offer.CPUs < n.CPUs, int64(o.Offer.Memory) < n.Memory:
-		return TooSmall, false
-	case len(n.Zones) > 0 && !slices.Contains(n.Zones, o.Offer.Zone) && !slices.Contains(n.Zones, o.Offer.Region):
-		return WrongPlace, false
-	case len(n.Capacity) > 0 && !slices.Contains(n.Capacity, o.Offer.Capacity),
-		n.Critical && o.Offer.Capacity == market.Spot:
-		return WrongKind, false
-	case !o.Quote.Priced:
-		return Unpriced, false
-	case n.MaxRate > 0 && o.Quote.Rate > n.MaxRate:
-		return OverPrice, false
-	}
-	return "", true
-}
-
 // perWork is the price of an hour of work on a machine of speed 1, for ranking only.
 func perWork(o *Option) float64 { return o.Quote.Rate.Float() / perHour(o) }
 
 // perHour is the work of an hour on o, in hours on a machine of speed 1.
 func perHour(o *Option) float64 {
-	if o.Offer.Speed <= 0 {
+	if o.speed <= 0 {
 		return 1
 	}
-	return o.Offer.Speed
+	return o.speed
 }
 
 func compareBool(a, b bool) int {

@@ -17,7 +17,7 @@ var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func draw(rng *rand.Rand) (Job, []Option) {
 	job := Job{
 		Progress: policy.Progress{Now: now, Began: now.Add(-time.Hour), Deadline: now.Add(time.Duration(rng.IntN(20)) * time.Hour), Left: time.Duration(rng.IntN(10)) * time.Hour, Known: rng.IntN(4) > 0, Done: time.Duration(rng.IntN(3)) * time.Hour, Restart: 6 * time.Minute, Detect: time.Minute},
-		Limited:  rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0, Need: Need{Critical: rng.IntN(5) == 0, CPUs: rng.IntN(4)},
+		Limited:  rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0, Need: Need{Critical: rng.IntN(5) == 0, Asks: Asks{CPUs: rng.IntN(4)}},
 	}
 	job.Left = money.Picos(rng.Int64N(2e12))
 	if rng.IntN(3) == 0 {
@@ -55,7 +55,9 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 			if o.Offer.ID == job.Held && !o.Quote.Priced {
 				o.Quote.Rate, o.Quote.Priced = job.HeldRate, true
 			}
-			_, fits := unfit(&job.Need, &o)
+			plain := job.Need
+			plain.plain = true
+			_, _, fits := plain.fit(nil, &o)
 			firm = firm || fits && o.Offer.Capacity != market.Spot && (o.Quote.Available && !o.Cooling || o.Offer.ID == job.Held)
 			if o.Offer.ID != d.Take {
 				continue
@@ -144,7 +146,7 @@ func TestDecideInWords(t *testing.T) {
 		{"spot is all that the budget allows, and gone", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(2e11)}, offered(0, 3), "", WaitsSpot, Unavailable},
 		{"a critical job", Job{Progress: hours(3, 8, 3), Need: Need{Critical: true}}, offered(1, 3), "firm", ByRule, WrongKind},
 		{"on-demand by rule", Job{Progress: hours(3, 8, 3), Rule: policy.OnDemand}, offered(1, 3), "firm", ByRule, TooRisky},
-		{"nothing fits", Job{Progress: hours(3, 8, 3), Need: Need{CPUs: 9}}, offered(1, 3), "", NoOffer, TooSmall},
+		{"nothing fits", Job{Progress: hours(3, 8, 3), Need: Need{Asks: Asks{CPUs: 9}}}, offered(1, 3), "", NoOffer, TooSmall},
 		{"all is gone", Job{Progress: hours(3, 3, 3)}, offered(0, 0), "", NoCapacity, Unavailable},
 	}
 	for _, c := range cases {

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,10 +41,7 @@ func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock), DeadlineFirst: j.First == "deadline",
 		Steps: j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart), Grace: stretch(grace(j)),
 		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: standard.Retry.Max, RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
-		Need: plan.Need{CPUs: j.Resources.CPUs.Min, Memory: int64(j.Resources.Memory.Min), Zones: j.Resources.Zones, MaxRate: j.MaxPrice},
-	}
-	for _, c := range j.Resources.Capacity {
-		t.Need.Capacity = append(t.Need.Capacity, market.Capacity(c))
+		Need: need(j),
 	}
 	switch j.Priority {
 	case "critical":
@@ -64,6 +64,52 @@ func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 		t.Metric.Target, t.Metric.HasGoal = *j.Metric.Target, true
 	}
 	return t
+}
+
+// need is what the job asks of machines, with its alternatives and its ladder.
+func need(j spec.Job) plan.Need {
+	n := plan.Need{Asks: asks(j.Resources), MaxRate: j.MaxPrice}
+	for i, v := range j.AnyOf {
+		w := plan.Variant{Name: variant(j, i), Asks: n.Asks, Throughput: v.Throughput}
+		if !reflect.ValueOf(v.Resources).IsZero() {
+			w.Asks = asks(v.Resources)
+		}
+		n.Variants = append(n.Variants, w)
+	}
+	for _, r := range j.Ladder {
+		rung := plan.Rung{Zones: r.Zones, Use: r.Use, MaxRate: r.MaxPrice, For: time.Duration(r.For), Failures: r.Failures}
+		if r.Capacity != "" && r.Capacity != "any" {
+			rung.Capacity = []market.Capacity{market.Capacity(r.Capacity)}
+		}
+		n.Ladder = append(n.Ladder, rung)
+	}
+	return n
+}
+
+// quoted is args as a shell reads them, each after a space.
+func quoted(args []string) string {
+	var b strings.Builder
+	for _, a := range args {
+		b.WriteString(" '" + strings.ReplaceAll(a, "'", `'\''`) + "'")
+	}
+	return b.String()
+}
+
+// variant names an alternative: by its name, else by its place.
+func variant(j spec.Job, i int) string {
+	if name := j.AnyOf[i].Name; name != "" {
+		return name
+	}
+	return fmt.Sprintf("any_of[%d]", i)
+}
+
+func asks(r spec.Resources) plan.Asks {
+	a := plan.Asks{CPUs: r.CPUs.Min, Memory: int64(r.Memory.Min), Zones: r.Zones}
+	for _, c := range r.Capacity {
+		a.Capacity = append(a.Capacity, market.Capacity(c))
+	}
+	a.Accelerator, a.Accelerators = r.GPUs()
+	return a
 }
 
 func grace(j spec.Job) time.Duration {
@@ -248,11 +294,22 @@ func (s *Server) assign(job core.Job, a core.Attempt) api.Assignment {
 	for k, v := range j.Env {
 		env[k] = v
 	}
+	command, args := j.Command, slices.Clone(j.Args)
+	for i, v := range j.AnyOf {
+		if a.Variant != "" && variant(j, i) == a.Variant {
+			if len(args) > 0 {
+				args = append(args, v.Args...)
+			} else {
+				command += quoted(v.Args)
+			}
+			maps.Copy(env, v.Env)
+		}
+	}
 	signal, lead := signalOf(j.Signal)
 	blobs := "file://" + filepath.Join(s.opts.Dir, "blobs")
 	as := api.Assignment{
 		Job: job.ID, Name: j.Name, Attempt: a.ID, Tasks: 1, Epoch: a.Epoch, AttemptToken: s.ticket("attempt", a.ID),
-		Setup: j.Setup, Command: j.Command, Args: j.Args, Workdir: filepath.Join(s.opts.Dir, "work", job.ID), Env: env, Secrets: s.secrets(job.ID),
+		Setup: j.Setup, Command: command, Args: args, Workdir: filepath.Join(s.opts.Dir, "work", job.ID), Env: env, Secrets: s.secrets(job.ID),
 		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File}, Total: j.Work.Steps,
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,

@@ -15,6 +15,7 @@ type agent struct {
 	i        *instance
 	job      *simJob
 	epoch    int
+	pace     float64 // steps an hour, the way the work is done here
 	dead     bool // the machine is gone
 	over     bool // the program has ended
 	began    time.Time
@@ -42,7 +43,7 @@ func (w *World) boot(i *instance) {
 	if job == nil {
 		return
 	}
-	a := &agent{w: w, i: i, job: job}
+	a := &agent{w: w, i: i, job: job, pace: job.pace}
 	if _, err := fmt.Sscanf(i.key[len(job.id):], ".%d", &a.epoch); err != nil {
 		return
 	}
@@ -94,6 +95,9 @@ func (a *agent) begin() {
 		a.end("setup", f.exit, 0, false)
 		return
 	}
+	if live, ok := w.m.Attempt(a.i.key); ok && live.Variant != "" {
+		a.pace = job.pace * job.terms.Need.Faster(live.Variant)
+	}
 	a.from = w.blobs[job.id]
 	a.saved = a.from
 	a.began, a.captured = w.now, w.now
@@ -136,12 +140,12 @@ func (a *agent) step() int64 {
 	if a.began.IsZero() {
 		return a.from
 	}
-	return min(a.limit(), a.from+int64(max(0, a.w.now.Sub(a.began)).Hours()*a.job.pace))
+	return min(a.limit(), a.from+int64(max(0, a.w.now.Sub(a.began)).Hours()*a.pace))
 }
 
 // reach waits for what comes at the limit: the end, a failure, or nothing any more.
 func (a *agent) reach() {
-	left := float64(a.limit()-a.from)/a.job.pace - a.w.now.Sub(a.began).Hours()
+	left := float64(a.limit()-a.from)/a.pace - a.w.now.Sub(a.began).Hours()
 	a.w.after(max(0, time.Duration(left*float64(time.Hour)))+time.Millisecond, func() {
 		switch step := a.step(); {
 		case a.dead || a.over:

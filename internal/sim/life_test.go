@@ -129,7 +129,7 @@ func (w *World) drawWork(id string) simJob {
 	}
 	j.terms = core.Terms{
 		Name: j.id, Currency: money.USD, Steps: j.steps, Restart: 4 * time.Minute, Grace: 3 * time.Minute, Saves: true, Priority: w.rng.IntN(3),
-		Owner: ledger.Owner{Team: fmt.Sprintf("team%d", w.rng.IntN(2)), Project: "p"}, Need: plan.Need{CPUs: 1}, Work: work,
+		Owner: ledger.Owner{Team: fmt.Sprintf("team%d", w.rng.IntN(2)), Project: "p"}, Need: plan.Need{Asks: plan.Asks{CPUs: 1}}, Work: work,
 	}
 	return j
 }

@@ -174,7 +174,7 @@ func (s *stage) market(a *args) error {
 	z.open = !a.has("closed")
 	z.rate, z.firmRate = a.rate("spot"), a.rate("on-demand")
 	o := market.Offer{
-		Provider: "sim", Region: "r", Zone: z.name, Machine: "m", CPUs: 4, Memory: 8 * size.GiB, Currency: money.USD,
+		Provider: "sim", Region: "r", Zone: z.name, Machine: "m", CPUs: int(a.count("cpus", 4)), Memory: 8 * size.GiB, Currency: money.USD,
 		Speed: a.number("speed", 1), Accelerators: int(a.count("gpus", 0)), Notice: a.span("notice", 0), MaxLifetime: a.span("lifetime", 0),
 		Billing: market.Billing{Minimum: a.span("minimum", time.Minute), FreeIfInterruptedWithin: a.span("free", 0)},
 	}
@@ -219,10 +219,13 @@ func (s *stage) job(a *args) error {
 	j.terms = core.Terms{
 		Name: j.id, Currency: money.USD, Steps: j.steps, Work: work, Owner: ledger.Owner{Team: "t", Project: "p"},
 		Restart: a.span("restart", 3*time.Minute), Grace: a.span("grace", 2*time.Minute), Interval: a.span("interval", 0), Saves: !a.has("no_checkpoint"),
-		Need:     plan.Need{CPUs: 1, MaxRate: a.rate("max_price")},
+		Need:     plan.Need{Asks: plan.Asks{CPUs: int(a.count("cpus", 1))}, MaxRate: a.rate("max_price")},
 		GPUHours: a.number("gpu_hours", 0), WallClock: a.span("wall_clock", 0), IdleLimit: a.span("idle", 0),
 		DeadlineFirst: a.text("first", "budget") == "deadline", MaxRetries: int(a.count("retries", 10)),
 		Priority: map[string]int{"critical": 2, "normal": 1, "low": 0}[a.text("priority", "normal")],
+	}
+	if err := alternatives(a, &j.terms.Need); err != nil {
+		return err
 	}
 	if a.has("unknown_work") {
 		j.terms.Work, j.terms.Steps = 0, 0
@@ -259,6 +262,46 @@ func (s *stage) job(a *args) error {
 		}
 		s.submit(j)
 	})
+	return nil
+}
+
+// alternatives reads variants=NAME:CPUS:THROUGHPUT,… and
+// ladder=CAPACITY[/ZONE][@VARIANT][:FAILURES][:FOR],….
+func alternatives(a *args, n *plan.Need) error {
+	list := func(key string) []string {
+		return strings.FieldsFunc(a.text(key, ""), func(r rune) bool { return r == ',' })
+	}
+	for _, v := range list("variants") {
+		w := plan.Variant{}
+		if _, err := fmt.Sscanf(strings.ReplaceAll(v, ":", " "), "%s %d %f", &w.Name, &w.CPUs, &w.Throughput); err != nil {
+			return fmt.Errorf("variants: %q: %w", v, err)
+		}
+		n.Variants = append(n.Variants, w)
+	}
+	for _, text := range list("ladder") {
+		parts := strings.Split(text, ":")
+		what, use, _ := strings.Cut(parts[0], "@")
+		capacity, zone, _ := strings.Cut(what, "/")
+		r := plan.Rung{Use: use}
+		if capacity != "any" {
+			r.Capacity = []market.Capacity{market.Capacity(capacity)}
+		}
+		if zone != "" {
+			r.Zones = []string{zone}
+		}
+		for _, p := range parts[1:] {
+			if count, err := strconv.Atoi(p); err == nil {
+				r.Failures = count
+				continue
+			}
+			d, err := time.ParseDuration(p)
+			if err != nil {
+				return fmt.Errorf("ladder: %q: %w", text, err)
+			}
+			r.For = d
+		}
+		n.Ladder = append(n.Ladder, r)
+	}
 	return nil
 }
 

@@ -156,6 +156,7 @@ func (c *checker) alternatives() {
 	for i, rung := range c.j.Ladder {
 		field := fmt.Sprintf("ladder[%d]", i)
 		c.wrong(reflect.ValueOf(rung).IsZero(), field, "says nothing", "give it a capacity, zones or an alternative")
+		c.wrong(rung.Failures < 0, field+".failures", fmt.Sprintf("is %d", rung.Failures), "give a number above 0, or leave it out")
 		c.wrong(rung.Use != "" && !slices.Contains(seen, rung.Use), field+".use", fmt.Sprintf("is %q, which any_of does not name", rung.Use), "name an alternative there")
 	}
 }
@@ -168,6 +169,19 @@ func (c *checker) resources(field string, r Resources) {
 	var count Range
 	bad := m == nil || m[1] != "" && (count.UnmarshalText([]byte(m[1])) != nil || count.Min < 1)
 	c.wrong(bad, field+".accelerator", fmt.Sprintf("is %q", r.Accelerator), "write a kind and a count, such as H100:8 or H100:1..8")
+}
+
+// GPUs is the accelerator that is asked for, and how many at least; "" and 0: none.
+func (r Resources) GPUs() (kind string, count int) {
+	kind, n, _ := strings.Cut(r.Accelerator, ":")
+	if kind == "" {
+		return "", 0
+	}
+	var many Range
+	if n == "" || many.UnmarshalText([]byte(n)) != nil {
+		return kind, 1
+	}
+	return kind, max(many.Min, 1)
 }
 
 func (c *checker) saving() {

@@ -27,8 +27,8 @@ type Job struct {
 	Outputs []string          `json:"outputs,omitempty" doc:"Folders below the work folder that are kept after the machine is gone, also after a failure." eg:"[out]"`
 
 	Resources Resources  `json:"resources,omitzero" doc:"What a machine must have."`
-	AnyOf     []Variant  `json:"any_of,omitempty" doc:"Alternatives: other resources with other arguments, such as a smaller machine with mixed precision." later:"the job's own resources are used"`
-	Ladder    []Rung     `json:"ladder,omitempty" doc:"What to fall back to, in this order, when nothing is to be had." later:"the deadline decides when to fall back to on-demand"`
+	AnyOf     []Variant  `json:"any_of,omitempty" doc:"Alternatives: other resources with other arguments, such as a smaller machine with mixed precision."`
+	Ladder    []Rung     `json:"ladder,omitempty" doc:"What is tried first, and what next, when nothing is to be had or it fails too often. Where the deadline leaves no slack, any of them."`
 	Nodes     int        `json:"nodes,omitempty" doc:"Machines that start together." eg:"4" default:"1" later:"the job runs on one machine"`
 	MaxPrice  money.Rate `json:"max_price,omitempty" doc:"Highest price of a machine's hour." eg:"$2.50"`
 
@@ -70,7 +70,7 @@ type Resources struct {
 	CPUs        Range    `json:"cpus,omitzero" doc:"Processors: 4, 4+ or 4..16. This release takes the cheapest machine that has at least the lower number." eg:"2..8"`
 	Memory      Sizes    `json:"memory,omitzero" doc:"Memory with its unit: 8GiB, 8GiB+ or 8..64GiB. This release takes the cheapest machine that has at least the lower size." eg:"8GiB+"`
 	Disk        Sizes    `json:"disk,omitzero" doc:"Disk with its unit: 100GiB, 100GiB+ or 100..500GiB." eg:"100GiB+" later:"machines are not chosen by their disk"`
-	Accelerator string   `json:"accelerator,omitempty" doc:"Kind and count: H100, H100:8, H100:2+ or H100:1..8." eg:"H100:1..8" later:"the local market sells processors only"`
+	Accelerator string   `json:"accelerator,omitempty" doc:"Kind and count: H100, H100:8, H100:2+ or H100:1..8." eg:"H100:1..8" later:"a market that sells processors only cannot heed it"`
 	Zones       []string `json:"zones,omitempty" doc:"Zones or regions it may run in. All unless set." eg:"[us-a, us-b]" also:"regions"`
 	Capacity    []string `json:"capacity,omitempty" enum:"spot,on-demand,reserved,any" doc:"Kinds of capacity it may use. All unless set; any is all." eg:"[spot, on-demand]"`
 }
@@ -88,9 +88,10 @@ type Variant struct {
 type Rung struct {
 	Capacity string     `json:"capacity,omitempty" enum:"spot,on-demand,reserved,any" doc:"Kind of capacity." eg:"spot"`
 	Zones    []string   `json:"zones,omitempty" doc:"Zones or regions." eg:"[us-a]" also:"regions"`
-	Use      string     `json:"use,omitempty" doc:"Name of an alternative of any_of." eg:"small-bf16"`
+	Use      string     `json:"use,omitempty" doc:"Name of an alternative of any_of; the job's own resources unless set." eg:"small-bf16"`
 	MaxPrice money.Rate `json:"max_price,omitempty" doc:"Highest price of a machine's hour on this rung." eg:"$3.00"`
-	For      Duration   `json:"for,omitempty" doc:"How long to try before the next rung, market time." eg:"30m"`
+	For      Duration   `json:"for,omitempty" doc:"How long to try before the next rung, market time; and how long this one rests after its failures (30m unless set)." eg:"30m"`
+	Failures int        `json:"failures,omitempty" doc:"Losses and refusals here until the job leaves this rung alone for a while and tries the next." eg:"3"`
 }
 
 // Model is the shape of what is trained, or a file that says it.

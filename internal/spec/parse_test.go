@@ -160,10 +160,10 @@ func TestNotesNameWhatIsKeptAndNotUsed(t *testing.T) {
 	for _, n := range notes {
 		fields = append(fields, n.Field)
 	}
-	if want := "kind resources.accelerator any_of nodes work.tokens env.WANDB_API_KEY"; strings.Join(fields, " ") != want {
+	if want := "kind resources.accelerator nodes work.tokens env.WANDB_API_KEY"; strings.Join(fields, " ") != want {
 		t.Errorf("notes on %v, want %s", fields, want)
 	}
-	if got, want := notes[3].String(), "`nodes` is kept and not used yet: the job runs on one machine"; got != want {
+	if got, want := notes[2].String(), "`nodes` is kept and not used yet: the job runs on one machine"; got != want {
 		t.Errorf("note %q, want %q", got, want)
 	}
 	if _, notes := parse(t, "command: a\nnodes: 1\nkind: experiment\npromise: 99%\n"); len(notes) > 0 {
