@@ -351,13 +351,13 @@ func (f *simulateFlags) check(args []string) error {
 
 func (a *app) simulateFlags(cmd *cobra.Command, f *simulateFlags) {
 	f.job.add(cmd)
-	cmd.Flags().Lookup("market").Usage = "market `file`, or calm or stormy"
+	cmd.Flags().Lookup("market").Usage = "market `file`, or calm or stormy (required with a job file)"
 	f.policies = policyFlag(cmd)
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many submissions, `N`, spread over the market")
 	cmd.Flags().DurationVar(&f.restart, "restart", 3*time.Minute, "from launch to a program that works")
 	cmd.Flags().DurationVar(&f.save, "save", 10*time.Second, "what a checkpoint takes")
-	cmd.Flags().BoolVar(&f.history, "history", false, "play the server's own past jobs on the market that it saw")
-	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the first run of every policy into this `file`")
+	cmd.Flags().BoolVar(&f.history, "history", false, "play the server's own past jobs on the market that it saw (default: a job file)")
+	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the first run of every policy into this `file` (default: only in the terminal)")
 }
 
 // pastPolicy is a line of what another policy would have made of the jobs so far.
