@@ -351,7 +351,7 @@ func (f *simulateFlags) check(args []string) error {
 
 func (a *app) simulateFlags(cmd *cobra.Command, f *simulateFlags) {
 	f.job.add(cmd)
-	cmd.Flags().Lookup("market").Usage = "market `file`, or calm or stormy (required with a job file)"
+	cmd.Flags().Lookup("market").Usage = "market `file`, or calm or stormy (default none: a job file needs one)"
 	f.policies = policyFlag(cmd)
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many submissions, `N`, spread over the market")
 	cmd.Flags().DurationVar(&f.restart, "restart", 3*time.Minute, "from launch to a program that works")

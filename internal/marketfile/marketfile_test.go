@@ -47,16 +47,16 @@ func TestPublicFormsBecomeMarkets(t *testing.T) {
 		{"AvailabilityZone": "us-east-1a", "InstanceType": "p3.2xlarge", "ProductDescription": "Windows", "SpotPrice": "9", "Timestamp": "2024-01-01T01:00:00Z"},
 		{"AvailabilityZone": "us-east-1a", "InstanceType": "p3.2xlarge", "ProductDescription": "Linux/UNIX", "SpotPrice": "0.92", "Timestamp": "2024-01-01T00:00:00Z"}]}`
 	const runs = "window,zone,start_tick,ticks,available\n0,us-east-1a,0,3,1\n0,us-east-1a,3,2,0\n1,us-east-1a,0,9,1\n"
-	min := func(n int) time.Duration { return time.Duration(n) * time.Minute }
+	mins := func(n int) time.Duration { return time.Duration(n) * time.Minute }
 	for name, c := range map[string]struct {
 		text  string
 		spans []market.Span
 		price []market.Price
 	}{
-		"x/us-east-1a.json": {preempted, []market.Span{{To: min(20), Notice: min(2)}, {From: min(30), To: min(40), Notice: min(2)}}, []market.Price{{Rate: 973_100_000_000}}},
-		"us-east-1a":        {priced, []market.Span{{From: min(10), To: min(20), Notice: min(2)}}, []market.Price{{Rate: 5e11}, {At: min(10), Rate: 7e11}}},
+		"x/us-east-1a.json": {preempted, []market.Span{{To: mins(20), Notice: mins(2)}, {From: mins(30), To: mins(40), Notice: mins(2)}}, []market.Price{{Rate: 973_100_000_000}}},
+		"us-east-1a":        {priced, []market.Span{{From: mins(10), To: mins(20), Notice: mins(2)}}, []market.Price{{Rate: 5e11}, {At: mins(10), Rate: 7e11}}},
 		"history.json":      {aws, nil, []market.Price{{Rate: 92e10}, {At: 2 * time.Hour, Rate: 94e10}}},
-		"runs.csv":          {runs, []market.Span{{To: min(30), Notice: min(2)}}, []market.Price{{Rate: 973_100_000_000}}},
+		"runs.csv":          {runs, []market.Span{{To: mins(30), Notice: mins(2)}}, []market.Price{{Rate: 973_100_000_000}}},
 	} {
 		m, err := v100.Import([]marketfile.Source{{Name: name, Text: []byte(c.text)}})
 		if err != nil {
@@ -75,7 +75,7 @@ func TestPublicFormsBecomeMarkets(t *testing.T) {
 	ones := v100
 	ones.OnesAvailable = true
 	m, err := ones.Import([]marketfile.Source{{Name: "a", Text: []byte(preempted)}})
-	if err != nil || len(m.Lines[0].Available) != 2 || m.Lines[0].Available[0].From != min(20) {
+	if err != nil || len(m.Lines[0].Available) != 2 || m.Lines[0].Available[0].From != mins(20) {
 		t.Errorf("ones are available: %v, %v", m.Lines[0].Available, err)
 	}
 }

@@ -34,14 +34,13 @@ func FromTrace(t market.Trace, from, work, deadline, restart, grid time.Duration
 		next, changes := t.Next(l, at)
 		for i := range ticks {
 			begin := from + time.Duration(i)*grid
-			up := true // available for all of the tick
 			for changes && next <= begin {
 				at = next
 				q = t.Quote(l, at, time.Time{})
 				next, changes = t.Next(l, at)
 			}
 			z.Price[i] = q.Rate
-			up = q.Available
+			up := q.Available // for all of the tick
 			for n, c := next, changes; c && n < begin+grid; n, c = t.Next(l, n) {
 				up = up && t.Quote(l, n, time.Time{}).Available
 			}
