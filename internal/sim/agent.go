@@ -16,8 +16,8 @@ type agent struct {
 	job      *simJob
 	epoch    int
 	pace     float64 // steps an hour, the way the work is done here
-	dead     bool // the machine is gone
-	over     bool // the program has ended
+	dead     bool    // the machine is gone
+	over     bool    // the program has ended
 	began    time.Time
 	from     int64 // step restored
 	saved    int64 // published by this attempt
