@@ -75,7 +75,7 @@ func spotProven(c *Case) (Verdict, string, string) {
 		return Pass, "it never runs on what can be taken away", ""
 	}
 	d, known := c.length()
-	if known && d <= longRun {
+	if known && d <= LongRun {
 		return Pass, fmt.Sprintf("it takes %s: not long", draw.Span(d)), ""
 	}
 	long := "nobody knows how long it takes"

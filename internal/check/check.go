@@ -247,8 +247,8 @@ func (c *Case) onSpot() bool {
 	return len(kinds) == 0 || slices.Contains(kinds, "any") || slices.Contains(kinds, "spot")
 }
 
-// longRun is from when on a run is long: repeating it costs more than proving its checkpoints.
-const longRun = 2 * time.Hour
+// LongRun is from when on a run is long: repeating it costs more than proving its checkpoints.
+const LongRun = 2 * time.Hour
 
 // length returns how long the run takes at most, as far as anything says so.
 func (c *Case) length() (time.Duration, bool) {

@@ -26,8 +26,8 @@ import (
 	"scrimp/internal/spec"
 )
 
-// earlierRuns is how many runs of the same name a check looks at.
-const earlierRuns = 5
+// mostRuns is how many runs of the same name a check looks at.
+const mostRuns = 5
 
 func (a *app) checkCmd() *cobra.Command {
 	var f jobFlags
@@ -185,18 +185,42 @@ func (a *app) history(ctx context.Context, c *check.Case) error {
 	for _, l := range m.Offers {
 		c.Offers = append(c.Offers, catalog.Listing{Offer: l.Offer, Quote: l.Quote, RuleSource: m.Clock.Name})
 	}
+	c.Runs, err = a.earlierRuns(ctx, cl, c.Job.Name)
+	return err
+}
+
+// earlierRuns returns what the receipts of the newest runs of a name say.
+func (a *app) earlierRuns(ctx context.Context, cl *client, name string) ([]check.Run, error) {
 	var all []api.Job
 	if err := cl.do(ctx, http.MethodGet, "/v1/jobs", nil, &all); err != nil {
-		return err
+		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(j api.Job) bool { return j.Name != c.Job.Name || !j.Closed })
+	all = slices.DeleteFunc(all, func(j api.Job) bool { return j.Name != name || !j.Closed })
 	slices.SortStableFunc(all, func(x, y api.Job) int { return cmp.Or(y.Submitted.Compare(x.Submitted), cmp.Compare(x.ID, y.ID)) })
-	for _, j := range all[:min(len(all), earlierRuns)] {
+	var runs []check.Run
+	for _, j := range all[:min(len(all), mostRuns)] {
 		r, err := a.receipt(ctx, cl, j.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c.Runs = append(c.Runs, earlier(r))
+		runs = append(runs, earlier(r))
+	}
+	return runs, nil
+}
+
+// proven refuses a long run on spot whose checkpoints no earlier run has shown to work.
+func (a *app) proven(ctx context.Context, cl *client, j spec.Job) error {
+	if time.Duration(j.Work.Time) <= check.LongRun {
+		return nil
+	}
+	runs, err := a.earlierRuns(ctx, cl, j.Name)
+	if err != nil {
+		return err
+	}
+	for _, f := range check.Check(check.Case{Job: j, Runs: runs}).Findings {
+		if f.ID == "spot-proven" && f.Verdict == check.Fail {
+			return fmt.Errorf("not run: %s: %s", f.Evidence, f.Mend)
+		}
 	}
 	return nil
 }

@@ -83,28 +83,31 @@ func (a *app) notes(list []spec.Note) {
 
 func (a *app) runCmd() *cobra.Command {
 	var f jobFlags
-	var yes, detach bool
+	var yes, detach, force bool
 	cmd := &cobra.Command{
 		Use:   "run job.yaml | run -- COMMAND [ARG ...]",
 		Short: "Run a job to its deadline for the least money",
 		Long: `Runs the job of a job file, or a command as it is, in a copy of its folder, and shows its progress on
 the error stream; the receipt is the output. At a terminal it says what the run would cost and asks
-first; -y or --json does not ask. Ctrl-C detaches; the job goes on.
+first; -y or --json does not ask. Ctrl-C detaches; the job goes on. A job that may run on spot for more
+than two hours is refused where no earlier run of its name was seen to go on from a checkpoint, unless
+--force; on a simulated market, whose speed is not 1, only seconds are lost, and it is not.
 
 Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`,
 		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
 		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach)
+			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach, force)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints (default: refuse it)")
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes, detach bool) error {
+func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes, detach, force bool) error {
 	if _, _, _, err := load(args, dash, f, a.now()); err != nil { // before a server is started for it
 		return err
 	}
@@ -121,6 +124,11 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return err
 	}
 	a.notes(notes)
+	if !force && v.Market.Speed == 1 {
+		if err := a.proven(ctx, c, j); err != nil {
+			return err
+		}
+	}
 	p, err := a.predict(ctx, c, j, v.Market)
 	if err != nil {
 		return err
