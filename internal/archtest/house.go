@@ -63,7 +63,8 @@ var House = []Room{
 	{Path: "policy/horizon", Floor: 2}, // wait, spot or on-demand: the deadline policy
 	{Path: "pack", Floor: 2},
 	{Path: "estimate/modelfile", Floor: 2}, // shapes from config.json, ONNX, a line
-	{Path: "estimate", Floor: 2, Third: []string{"gonum.org/v1/gonum"}},
+	{Path: "estimate", Floor: 2},
+	{Path: "estimate/likeness", Floor: 2}, // a correction learned from runs that are alike
 	{Path: "tune", Floor: 2, Chance: true},
 	{Path: "budget", Floor: 2},
 	{Path: "anomaly", Floor: 2},

@@ -3,6 +3,8 @@ package estimate
 import (
 	"math"
 	"sort"
+
+	"scrimp/internal/estimate/likeness"
 )
 
 // Error is how wrong estimates of one kind of run were, each estimated as if
@@ -24,29 +26,30 @@ func (e *Estimator) Accuracy() []Error {
 	var out []Error
 	for _, w := range []struct {
 		what string
-		l    *learned
-	}{{"throughput", e.rate}, {"memory", e.weight}} {
-		if len(w.l.seen) == 0 {
+		l    *likeness.Learned
+		k    *likeness.Kernel
+	}{{"throughput", e.rate, standard()}, {"memory", e.weight, memoryKernel()}} {
+		if len(w.l.Seen) == 0 {
 			continue
 		}
-		x, ok := w.l.k.examine(w.l.seen)
+		x, ok := w.k.Examine(w.l.Seen)
 		if !ok {
 			continue
 		}
 		for _, by := range []struct {
 			name  string
 			names []int
-			widen widths
-		}{{"stack", []int{cSource, cTask, cModel, cChip}, w.l.near}, {"source", []int{cSource}, w.l.afar}} {
-			groups := w.l.grouped(by.names...)
-			mean, sd := x.leftOut(groups)
-			out = append(out, e.errors(w.what, by.name, w.l.seen, groups, x.y, mean, sd, by.widen)...)
+			widen likeness.Widths
+		}{{"stack", stackNames, w.l.Near}, {"source", sourceNames, w.l.Afar}} {
+			groups := w.l.Grouped(by.names...)
+			mean, sd := x.LeftOut(groups)
+			out = append(out, e.errors(w.what, by.name, w.l.Seen, groups, x.Y, mean, sd, by.widen)...)
 		}
 	}
 	return out
 }
 
-func (e *Estimator) errors(what, left string, seen []point, groups [][]int, y, mean, sd []float64, widen widths) []Error {
+func (e *Estimator) errors(what, left string, seen []likeness.Point, groups [][]int, y, mean, sd []float64, widen likeness.Widths) []Error {
 	type sum struct {
 		e      Error
 		errors []float64
@@ -64,7 +67,7 @@ func (e *Estimator) errors(what, left string, seen []point, groups [][]int, y, m
 		}
 		s.e.Runs++
 		s.errors = append(s.errors, math.Abs(math.Exp(mean[i]-y[i])-1))
-		if math.Abs(mean[i]-y[i]) <= math.Max(floor, widen.of(seen[i].name[cFamily])*sd[i]) {
+		if math.Abs(mean[i]-y[i]) <= math.Max(floor, widen.Of(seen[i].Name[cFamily])*sd[i]) {
 			s.e.Covered++
 		}
 	}
@@ -75,7 +78,7 @@ func (e *Estimator) errors(what, left string, seen []point, groups [][]int, y, m
 				continue
 			}
 			add("all", i, counted)
-			add(e.families[seen[i].name[cFamily]], i, counted)
+			add(e.families[seen[i].Name[cFamily]], i, counted)
 		}
 	}
 	var out []Error

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"scrimp/internal/estimate/likeness"
 )
 
 const folder = "../../../shared/data/estimate"
@@ -69,7 +71,7 @@ func publishedChips(t testing.TB) Chips {
 // bench is the scored rows with a throughput.
 type bench struct {
 	rows   []Row
-	points []point
+	points []likeness.Point
 	chips  Chips
 }
 
@@ -82,7 +84,7 @@ func newBench(t testing.TB) *bench {
 			continue
 		}
 		p := describe(r, chips, n)
-		if math.IsNaN(p.y) {
+		if math.IsNaN(p.Y) {
 			continue
 		}
 		b.rows, b.points = append(b.rows, r), append(b.points, p)
@@ -160,7 +162,7 @@ func (b *bench) baseline(g [][]int) []float64 {
 		for i, p := range b.points {
 			if !gone[i] {
 				// ln of model flops utilisation: the physical base without its roofline.
-				u := b.mfu(i) + p.y
+				u := b.mfu(i) + p.Y
 				r := b.rows[i]
 				for _, k := range []string{r.GPU + "|" + r.Precision, r.GPU, ""} {
 					at[k] = append(at[k], u)
@@ -183,23 +185,96 @@ func (b *bench) baseline(g [][]int) []float64 {
 // mfu is ln of the utilisation that the physical base stands for.
 func (b *bench) mfu(i int) float64 {
 	p := b.points[i]
-	return p.base + p.num[xOps] - p.num[xPeak] - math.Log(1e12)
+	return p.Base + p.Num[xOps] - p.Num[xPeak] - math.Log(1e12)
 }
 
-func TestBaselines(t *testing.T) {
-	b := newBench(t)
-	y := make([]float64, len(b.rows))
-	for i := range y {
-		y[i] = b.points[i].y
+// profiled is, for each asked row, the given row of its group: equal in source,
+// model, task, gpu, precision and seq_len, the fewest accelerators.
+func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
+	key := func(r Row) string {
+		k := strings.Join([]string{r.Source, r.Model, r.Task, r.GPU, r.Precision}, "|")
+		if seq {
+			return fmt.Sprint(k, "|", r.N)
+		}
+		return fmt.Sprint(k, "|", r.Seq)
 	}
-	for _, fam := range []string{"", "transformer", "cnn", "rnn", "gbdt", "recsys"} {
-		for name, key := range map[string]func(Row) string{"stack": stackKey, "source": sourceKey} {
-			g := groups(b.rows, key)
-			est := b.baseline(g)
-			keep := func(i int) bool { return b.asked(i) && strings.HasPrefix(b.rows[i].Family, fam) }
-			s := scoreOf(est, y, keep)
-			p := scoreOf(make([]float64, len(y)), y, keep)
-			t.Logf("%-12s %-6s n %3.0f groups %d baseline %.1f / %.1f  physical %.1f / %.1f", fam, name, s.n, len(g), s.mape, s.median, p.mape, p.median)
+	for _, g := range groups(rows, key) {
+		best := -1
+		at := func(i int) float64 {
+			if seq {
+				return rows[i].Seq
+			}
+			return rows[i].N
+		}
+		for _, i := range g {
+			if known(at(i)) && known(rows[i].Throughput) && (best < 0 || at(i) < at(best)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		var ask []int
+		for _, i := range g {
+			if known(at(i)) && at(i) > at(best) && known(rows[i].Throughput) {
+				ask = append(ask, i)
+			}
+		}
+		if len(ask) > 0 {
+			given, asked = append(given, best), append(asked, ask)
 		}
 	}
+	return given, asked
+}
+
+// profileLeft is what the asked rows would be estimated as with all but their
+// group known, and of their group only the given row.
+func (b *bench) profileLeft(e likeness.Examined, seq bool) []float64 {
+	_, asked := profileGroups(b.rows, seq)
+	m, _ := e.LeftOut(asked)
+	return m
+}
+
+// profileAlone is the same where nothing but the given row is known.
+func (b *bench) profileAlone(k *likeness.Kernel, seq bool) []float64 {
+	est := make([]float64, len(b.rows))
+	for i := range est {
+		est[i] = math.NaN()
+	}
+	given, asked := profileGroups(b.rows, seq)
+	for j, g := range given {
+		l := k.Learn([]likeness.Point{b.points[g]})
+		for _, i := range asked[j] {
+			est[i] = l.Guess(&b.points[i]).Mean
+		}
+	}
+	return est
+}
+
+func (b *bench) truthY() []float64 {
+	y := make([]float64, len(b.rows))
+	for i := range y {
+		y[i] = b.points[i].Y
+	}
+	return y
+}
+
+func dense(r Row) bool { return r.Family == "transformer-dense" && r.Unit == "tokens/s" }
+
+// linear is the plain answer to the one-profiled-row question: the given rate per accelerator.
+func (b *bench) linear(seq bool) []float64 {
+	est := make([]float64, len(b.rows))
+	for i := range est {
+		est[i] = math.NaN()
+	}
+	given, asked := profileGroups(b.rows, seq)
+	for j, g := range given {
+		for _, i := range asked[j] {
+			est[i] = b.points[g].Y + b.points[g].Base - b.points[i].Base
+			if !seq {
+				est[i] += math.Log(0.985) * (b.points[i].Num[xN] - b.points[g].Num[xN]) / math.Ln2
+			}
+		}
+	}
+	return est
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"scrimp/internal/estimate/likeness"
 )
 
 // Prices says what accelerators cost in dollars an hour, list price, and where
@@ -20,18 +22,17 @@ type Estimator struct {
 	chips    Chips
 	prices   Prices
 	names    *names
-	rate     *learned
-	weight   *learned
+	rate     *likeness.Learned
+	weight   *likeness.Learned
 	labels   []string // what each run of rate was, for a reader
 	families map[int32]string
-	known    map[int32]bool  // sources there are runs of
-	stacks   map[int32]bool  // programs there are runs of
-	memo     map[point]guess // corrections by what they depend on
+	known    map[int32]bool           // sources there are runs of
+	stacks   map[int32]bool           // programs there are runs of
+	memo     map[likeness.Point]guess // corrections by what they depend on
 }
 
 type guess struct {
-	mean, sd  float64
-	nearest   int
+	likeness.Guess
 	shapeless bool // the shape of the model is not known, and a typical one was taken
 }
 
@@ -60,29 +61,29 @@ const (
 // New learns from measured runs. Rows without a measurement teach nothing; nil
 // prices leave dollars unknown.
 func New(chips Chips, prices Prices, measured []Row) *Estimator {
-	e := &Estimator{chips: chips, prices: prices, names: &names{of: map[string]int32{}}, known: map[int32]bool{}, stacks: map[int32]bool{}, families: map[int32]string{}, memo: map[point]guess{}}
-	var rates, weights []point
+	e := &Estimator{chips: chips, prices: prices, names: &names{of: map[string]int32{}}, known: map[int32]bool{}, stacks: map[int32]bool{}, families: map[int32]string{}, memo: map[likeness.Point]guess{}}
+	var rates, weights []likeness.Point
 	for _, r := range measured {
 		if r.Quality == "C" || strings.HasPrefix(r.Task, "inference") {
 			continue
 		}
 		p := describe(r, chips, e.names)
-		e.families[p.name[cFamily]] = r.Family
-		if !math.IsNaN(p.y) {
+		e.families[p.Name[cFamily]] = r.Family
+		if !math.IsNaN(p.Y) {
 			rates = append(rates, p)
 			e.labels = append(e.labels, r.label())
-			e.known[p.name[cSource]], e.stacks[p.name[cStack]] = true, true
+			e.known[p.Name[cSource]], e.stacks[p.Name[cStack]] = true, true
 		}
 		if gb, ok := r.peakGB(); ok {
 			if m, ok := r.Setup(chips).Memory(); ok {
-				p.base = math.Log(m.Total())
-				p.y = math.Log(gb) - p.base
+				p.Base = math.Log(m.Total())
+				p.Y = math.Log(gb) - p.Base
 				weights = append(weights, p)
 			}
 		}
 	}
-	e.rate = standard().learn(rates)
-	e.weight = memoryKernel().learn(weights)
+	e.rate = standard().Learn(rates)
+	e.weight = memoryKernel().Learn(weights)
 	return e
 }
 
@@ -90,12 +91,12 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 func (e *Estimator) Fork() *Estimator {
 	f := *e
 	f.names = e.names.clone()
-	f.memo = map[point]guess{}
+	f.memo = map[likeness.Point]guess{}
 	return &f
 }
 
 // Runs is how many measured runs throughput and memory were learned from.
-func (e *Estimator) Runs() (rate, memory int) { return len(e.rate.seen), len(e.weight.seen) }
+func (e *Estimator) Runs() (rate, memory int) { return len(e.rate.Seen), len(e.weight.Seen) }
 
 // label is the run in a reader's words.
 func (r Row) label() string {
@@ -112,20 +113,20 @@ func (r Row) label() string {
 }
 
 // correct is the learned correction of a point.
-func (e *Estimator) correct(p point) guess {
-	p.base, p.y = 0, 0
+func (e *Estimator) correct(p likeness.Point) guess {
+	p.Base, p.Y = 0, 0
 	if g, ok := e.memo[p]; ok {
 		return g
 	}
-	g := e.rate.guess(&p)
-	if len(e.rate.seen) == 0 {
-		g = guess{sd: unlearnedRate, nearest: -1}
+	g := guess{Guess: e.rate.Guess(&p)}
+	if len(e.rate.Seen) == 0 {
+		g = guess{Guess: likeness.Guess{SD: unlearnedRate, Nearest: -1}}
 	} else {
-		w := e.rate.afar
-		if e.known[p.name[cSource]] {
-			w = e.rate.near
+		w := e.rate.Afar
+		if e.known[p.Name[cSource]] {
+			w = e.rate.Near
 		}
-		g.sd = math.Min(g.sd*w.of(p.name[cFamily]), 2*unlearnedRate)
+		g.SD = math.Min(g.SD*w.Of(p.Name[cFamily]), 2*unlearnedRate)
 	}
 	if len(e.memo) > 1<<16 {
 		clear(e.memo)
@@ -150,7 +151,7 @@ func (e *Estimator) Rate(r Row) (Range, bool) {
 	if why != "" {
 		return Range{}, false
 	}
-	return *around(r.count()*math.Exp(p.base+g.mean), math.Max(floor, g.sd)), true
+	return *around(r.count()*math.Exp(p.Base+g.Mean), math.Max(floor, g.SD)), true
 }
 
 func (r Row) count() float64 {
@@ -161,30 +162,30 @@ func (r Row) count() float64 {
 }
 
 // rateOf says why a rate cannot be known, or the correction of the physical one.
-func (e *Estimator) rateOf(r Row) (guess, point, string) {
+func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 	if math.IsNaN(r.N) {
-		return guess{}, point{}, "how many accelerators is not stated"
+		return guess{}, likeness.Point{}, "how many accelerators is not stated"
 	}
 	m := r.Shape()
 	_, chip := e.chips.Find(r.Spec, r.GPU)
 	if !chip && r.GPU != "" {
-		return guess{}, point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.GPU)
+		return guess{}, likeness.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.GPU)
 	}
 	if !chip && m.Kind != Trees {
-		return guess{}, point{}, "no accelerator is stated"
+		return guess{}, likeness.Point{}, "no accelerator is stated"
 	}
 	p := describe(r, e.chips, e.names)
 	g := e.correct(p)
 	if _, ok := m.Ops(1, Full, false); !ok && m.Kind != Trees && !e.seen(p) {
-		g.sd, g.shapeless = 2*unlearnedRate, true
+		g.SD, g.shapeless = 2*unlearnedRate, true
 	}
 	return g, p, ""
 }
 
 // seen says whether a run of the same model was measured.
-func (e *Estimator) seen(p point) bool {
-	for i := range e.rate.seen {
-		if e.rate.seen[i].name[cModel] == p.name[cModel] {
+func (e *Estimator) seen(p likeness.Point) bool {
+	for i := range e.rate.Seen {
+		if e.rate.Seen[i].Name[cModel] == p.Name[cModel] {
 			return true
 		}
 	}
@@ -197,7 +198,7 @@ func (e *Estimator) Estimate(r Row) Answer {
 	var why []string
 	g, p, no := e.rateOf(r)
 	if no == "" {
-		a.Throughput = around(r.count()*math.Exp(p.base+g.mean), math.Max(floor, g.sd))
+		a.Throughput = around(r.count()*math.Exp(p.Base+g.Mean), math.Max(floor, g.SD))
 		why = append(why, e.tell(p, g))
 	} else {
 		why = append(why, "throughput is unknown: "+no)
@@ -278,16 +279,16 @@ func (r Row) Work() (units float64, ok bool) {
 }
 
 // tell is the provenance of a rate.
-func (e *Estimator) tell(p point, g guess) string {
+func (e *Estimator) tell(p likeness.Point, g guess) string {
 	if g.shapeless {
 		return "throughput of a typical model of its family, since the shape of this one is not known"
 	}
-	n := len(e.rate.seen)
-	if n == 0 || g.nearest < 0 {
+	n := len(e.rate.Seen)
+	if n == 0 || g.Nearest < 0 {
 		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
 	}
-	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %d measured runs, most of all %s", math.Exp(g.mean), n, e.labels[g.nearest])
-	if !e.known[p.name[cSource]] && !e.stacks[p.name[cStack]] {
+	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %d measured runs, most of all %s", math.Exp(g.Mean), n, e.labels[g.Nearest])
+	if !e.known[p.Name[cSource]] && !e.stacks[p.Name[cStack]] {
 		s += ", none of this program"
 	}
 	return s
@@ -317,20 +318,20 @@ func (e *Estimator) memory(r Row, a *Answer) string {
 
 // weigh is the learned correction of a peak and half its interval, in ln.
 func (e *Estimator) weigh(r Row) (mean, half float64) {
-	if len(e.weight.seen) == 0 {
+	if len(e.weight.Seen) == 0 {
 		return 0, unlearnedMemory
 	}
 	p := describe(r, e.chips, e.names)
-	p.base, p.y = 0, 0
-	g := e.weight.guess(&p)
-	w := e.weight.afar
-	for i := range e.weight.seen {
-		if e.weight.seen[i].name[cSource] == p.name[cSource] {
-			w = e.weight.near
+	p.Base, p.Y = 0, 0
+	g := e.weight.Guess(&p)
+	w := e.weight.Afar
+	for i := range e.weight.Seen {
+		if e.weight.Seen[i].Name[cSource] == p.Name[cSource] {
+			w = e.weight.Near
 			break
 		}
 	}
-	return g.mean, math.Min(math.Max(floor, g.sd*w.of(p.name[cFamily])), 2*unlearnedMemory)
+	return g.Mean, math.Min(math.Max(floor, g.SD*w.Of(p.Name[cFamily])), 2*unlearnedMemory)
 }
 
 // Fits says whether a peak fits a card, in GB: a quarter of the way to the upper

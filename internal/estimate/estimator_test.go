@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -262,49 +261,6 @@ func FuzzEstimate(f *testing.F) {
 			}
 		}
 	})
-}
-
-// The closed form by which the benchmark leaves groups out must be what leaving
-// them out and learning again gives.
-func TestLeavingAGroupOutIsLearningWithoutIt(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
-	chips, n := Catalogued(), &names{of: map[string]int32{}}
-	var points []point
-	for i := range 60 {
-		r := Unstated()
-		m := published[rng.IntN(20)]
-		r.Given, r.Model, r.Family = &m, m.Name, string(m.Kind)
-		r.GPU = []string{"L4", "T4", "A100-SXM-80GB"}[rng.IntN(3)]
-		r.Spec, r.Source, r.Task = r.GPU, fmt.Sprint("s", i%7), "pretrain"
-		r.N, r.Seq, r.Micro, r.Throughput = float64(1+rng.IntN(8)), 2048, float64(1+rng.IntN(8)), 1000*math.Exp(rng.NormFloat64())
-		points = append(points, describe(r, chips, n))
-	}
-	k := standard()
-	x, ok := k.examine(points)
-	if !ok {
-		t.Fatal("the likeness is no likeness")
-	}
-	groups := (&learned{seen: points}).grouped(cSource)
-	mean, sd := x.leftOut(groups)
-	for _, g := range groups {
-		out := map[int]bool{}
-		for _, i := range g {
-			out[i] = true
-		}
-		var rest []point
-		for i, p := range points {
-			if !out[i] {
-				rest = append(rest, p)
-			}
-		}
-		l := k.learn(rest)
-		for _, i := range g {
-			m, s := l.predict(&points[i])
-			if math.Abs(m-mean[i]) > 1e-6 || math.Abs(s-sd[i]) > 1e-6 {
-				t.Fatalf("point %d: %.9f ± %.9f by the closed form, %.9f ± %.9f by learning again", i, mean[i], sd[i], m, s)
-			}
-		}
-	}
 }
 
 // A planner asks for the same few corrections again and again; 100,000 a second

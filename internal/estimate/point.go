@@ -3,6 +3,8 @@ package estimate
 import (
 	"math"
 	"strings"
+
+	"scrimp/internal/estimate/likeness"
 )
 
 // What a point is like another in: each is a name, equal or not.
@@ -19,7 +21,6 @@ const (
 	cCut   // sharding, activation checkpointing, parallel degrees
 	cLine  // line of models: mpt, llama, bert, resnet
 	cWhere // one device, one machine, several machines
-	nNames
 )
 
 // What it is near another in: logarithms to the base e.
@@ -33,18 +34,7 @@ const (
 	xSize         // parameters
 	xCut          // tensor times pipeline parallel degree
 	xComm         // 1 + time to exchange what is shared / time to compute
-	nNums
 )
-
-// point is a run as the regression sees it.
-type point struct {
-	name [nNames]int32
-	num  [nNums]float64
-	// base is ln of the physical throughput per accelerator, in the unit of the row.
-	base float64
-	// y is ln(measured / base) where it was measured.
-	y float64
-}
 
 // names gives every spelling a number. The empty name is 0, which equals nothing.
 type names struct{ of map[string]int32 }
@@ -87,7 +77,7 @@ func line(model string) string {
 }
 
 // describe places a row.
-func describe(r Row, chips Chips, n *names) point {
+func describe(r Row, chips Chips, n *names) likeness.Point {
 	r.Unit = r.unit()
 	m := r.Shape()
 	c, okChip := chips.Find(r.Spec, r.GPU)
@@ -108,15 +98,15 @@ func describe(r Row, chips Chips, n *names) point {
 		where = "machine"
 	}
 	task := r.Task
-	var p point
-	p.name = [nNames]int32{
+	var p likeness.Point
+	p.Name = [likeness.Names]int32{
 		cFamily: n.id(cFamily, r.Family), cTask: n.id(cTask, task), cModel: n.id(cModel, r.Model),
 		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch), cPrecision: n.id(cPrecision, "p"+r.Precision),
 		cClass: n.id(cClass, string(class)), cSource: n.id(cSource, r.Source), cStack: n.id(cStack, r.Stack()),
 		cCut: n.id(cCut, "c"+r.Ckpt+"|"+r.Sharding+"|"+r.Parallel), cLine: n.id(cLine, line(r.Model)), cWhere: n.id(cWhere, where),
 	}
 	if !okChip && r.Machine != "" {
-		p.name[cArch] = n.id(cArch, "cpu")
+		p.Name[cArch] = n.id(cArch, "cpu")
 	}
 	seq := or(r.Seq, 1)
 	// Attention kernels reach about half the rate of matrix products, so the
@@ -136,27 +126,27 @@ func describe(r Row, chips Chips, n *names) point {
 	}
 	pp := ParseParallel(r.Parallel)
 	cut := math.Max(1, pp.TP) * math.Max(1, pp.PP) * math.Max(1, pp.CP)
-	p.num = [nNums]float64{
+	p.Num = [likeness.Nums]float64{
 		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(seq), xOps: math.Log(per), xPeak: math.Log(peak),
 		xBand: lnOr(c.Band, 500), xSize: lnOr(m.active(), 1e8), xCut: math.Log(cut),
 	}
 	t, comm := constants.unit(r, m, c, class, peak, count)
 	if comm > 0 {
-		p.num[xComm] = math.Log1p(comm / t)
+		p.Num[xComm] = math.Log1p(comm / t)
 	}
 	t = math.Pow(math.Pow(t, constants.overlap)+math.Pow(comm, constants.overlap), 1/constants.overlap)
 	t *= math.Pow(0.985, -math.Log2(count))
-	p.base = -math.Log(t)
+	p.Base = -math.Log(t)
 	if Kind(r.Family) == Trees {
 		rows := or(r.Rows, 1e6)
-		p.num[xOps] = math.Log(rows)
+		p.Num[xOps] = math.Log(rows)
 		// Two seconds of set-up a hundred trees, and 4e7 rows x trees a second.
-		p.base = -math.Log(0.02/rows + 1/4e7)
+		p.Base = -math.Log(0.02/rows + 1/4e7)
 	}
 	if t, ok := r.Measured(m, per); ok {
-		p.y = math.Log(t/count) - p.base
+		p.Y = math.Log(t/count) - p.Base
 	} else {
-		p.y = math.NaN()
+		p.Y = math.NaN()
 	}
 	return p
 }

@@ -1,90 +1,101 @@
 package estimate
 
+import "scrimp/internal/estimate/likeness"
+
+// centre is where a linear term is neutral.
+var centre = [likeness.Nums]float64{xN: 2, xMicro: 6, xSeq: 7, xOps: 24, xPeak: 5.7, xBand: 7.3, xSize: 21}
+
+// Runs of one stack are alike in source, task, model and accelerator.
+var (
+	stackNames  = []int{cSource, cTask, cModel, cChip}
+	sourceNames = []int{cSource}
+)
+
 // standard is the likeness that the binary uses. Its shares (sd, in ln: 0.1 is
-// about 10 %) and distances were tuned by `go test ./internal/estimate -run
+// about 10 %) and distances were tuned by `go test ./internal/estimate -tags tune -run
 // TestTune -tune` on the error of groups and sources left out.
-func standard() *kernel {
-	r := func(pairs ...float64) (out [nNums]float64) {
+func standard() *likeness.Kernel {
+	r := func(pairs ...float64) (out [likeness.Nums]float64) {
 		for i := 0; i+1 < len(pairs); i += 2 {
 			out[int(pairs[i])] = pairs[i+1]
 		}
 		return out
 	}
-	return &kernel{noise: 0.052, terms: []term{
-		{label: "all", sd: 0.13},
-		{label: "family", names: bits(cFamily), sd: 0.25},
-		{label: "family class", names: bits(cFamily, cClass), sd: 0.034},
-		{label: "family arch class", names: bits(cFamily, cArch, cClass), sd: 0.037},
-		{label: "family chip", names: bits(cFamily, cChip), sd: 0.2},
-		{label: "arch class", names: bits(cArch, cClass), sd: 0.17},
-		{label: "chip class", names: bits(cChip, cClass), sd: 0.062},
-		{label: "chip", names: bits(cChip), sd: 0.25},
-		{label: "task", names: bits(cTask, cFamily), sd: 0.058},
-		{label: "stack", names: bits(cStack), sd: 0.5},
-		{label: "stack family", names: bits(cStack, cFamily), sd: 0.054},
-		{label: "source", names: bits(cSource), sd: 0.31},
-		{label: "source chip", names: bits(cSource, cChip), sd: 0.056},
-		{label: "line", names: bits(cLine, cFamily), sd: 0.073},
-		{label: "model", names: bits(cModel), sd: 0.061},
-		{label: "model class", names: bits(cModel, cClass), sd: 0.068},
-		{label: "model arch", names: bits(cModel, cArch), sd: 0.15},
-		{label: "model chip class", names: bits(cModel, cChip, cClass), sd: 0.033},
-		{label: "model source", names: bits(cModel, cSource), sd: 0.036},
-		{label: "model source chip", names: bits(cModel, cSource, cChip, cTask), sd: 0.041},
-		{label: "run", names: bits(cModel, cSource, cChip, cTask, cPrecision), sd: 0.055},
-		{label: "run cut", names: bits(cModel, cSource, cChip, cTask, cPrecision, cCut), sd: 0.11},
-		{label: "precision", names: bits(cStack, cPrecision), sd: 0.088},
-		{label: "family size", names: bits(cFamily), sd: 0.096, reach: r(xSize, 1.4)},
-		{label: "family seq", names: bits(cFamily), sd: 0.34, reach: r(xSeq, 3.8)},
-		{label: "family micro", names: bits(cFamily), sd: 0.053, reach: r(xMicro, 2.1)},
-		{label: "family n", names: bits(cFamily), sd: 0.027, reach: r(xN, 2.5)},
-		{label: "stack shape", names: bits(cStack, cFamily), sd: 0.1, reach: r(xSize, 1.8, xSeq, 0.91, xMicro, 1.3)},
-		{label: "model micro", names: bits(cModel), sd: 0.19, reach: r(xMicro, 1.4, xSeq, 0.57)},
-		{label: "model n", names: bits(cModel, cStack), sd: 0.13, reach: r(xN, 0.44)},
-		{label: "chip n", names: bits(cChip, cFamily), sd: 0.14, reach: r(xN, 4.4)},
-		{label: "cut", names: bits(cFamily), sd: 0.18, reach: r(xCut, 0.56)},
-		{label: "all size", sd: 0.29, reach: r(xSize, 0.55)},
-		{label: "all class size", names: bits(cClass), sd: 0.19, reach: r(xSize, 4.9)},
-		{label: "all micro", sd: 0.2, reach: r(xMicro, 1.2)},
-		{label: "stack where", names: bits(cWhere, cStack), sd: 0.037},
-		{label: "model ops", names: bits(cModel), sd: 0.077, reach: r(xOps, 1.3)},
-		{label: "family ops", names: bits(cFamily), sd: 0.074, reach: r(xOps, 1.4)},
-		{label: "chip ops", names: bits(cModel, cChip), sd: 0.44, reach: r(xOps, 0.2)},
-		{label: "stack micro", names: bits(cStack), sd: 0.23, reach: r(xMicro, 1.8)},
-		{label: "chip micro", names: bits(cChip, cFamily), sd: 0.38, reach: r(xMicro, 1.7)},
-		{label: "class n", names: bits(cClass, cFamily), sd: 0.046, reach: r(xN, 1.4)},
-		{label: "ops peak", names: bits(cFamily), sd: 0.22, reach: r(xOps, 1.4, xPeak, 0.68)},
-		{label: "comm", sd: 0.13, slope: 1 + xComm},
-		{label: "family comm", names: bits(cFamily), sd: 0.078, reach: r(xComm, 0.21)},
-		{label: "stack comm", names: bits(cStack, cFamily), sd: 0.14, slope: 1 + xComm},
-		{label: "arch comm", names: bits(cArch), sd: 0.091, slope: 1 + xComm},
-		{label: "chip comm", names: bits(cChip, cStack), sd: 2, slope: 1 + xComm},
-		{label: "peak all", sd: 0.25, slope: 1 + xPeak},
-		{label: "band all", sd: 0.049, slope: 1 + xBand},
-		{label: "peak line", names: bits(cFamily), sd: 0.066, slope: 1 + xPeak},
-		{label: "band line", names: bits(cFamily), sd: 0.032, slope: 1 + xBand},
-		{label: "model peak", names: bits(cModel), sd: 0.17, slope: 1 + xPeak},
-		{label: "model band", names: bits(cModel), sd: 0.064, slope: 1 + xBand},
-		{label: "size line", names: bits(cFamily), sd: 0.031, slope: 1 + xSize},
+	return &likeness.Kernel{Centre: centre, Stack: stackNames, Source: sourceNames, Family: cFamily, Noise: 0.052, Terms: []likeness.Term{
+		{Label: "all", SD: 0.13},
+		{Label: "family", Names: likeness.Same(cFamily), SD: 0.25},
+		{Label: "family class", Names: likeness.Same(cFamily, cClass), SD: 0.034},
+		{Label: "family arch class", Names: likeness.Same(cFamily, cArch, cClass), SD: 0.037},
+		{Label: "family chip", Names: likeness.Same(cFamily, cChip), SD: 0.2},
+		{Label: "arch class", Names: likeness.Same(cArch, cClass), SD: 0.17},
+		{Label: "chip class", Names: likeness.Same(cChip, cClass), SD: 0.062},
+		{Label: "chip", Names: likeness.Same(cChip), SD: 0.25},
+		{Label: "task", Names: likeness.Same(cTask, cFamily), SD: 0.058},
+		{Label: "stack", Names: likeness.Same(cStack), SD: 0.5},
+		{Label: "stack family", Names: likeness.Same(cStack, cFamily), SD: 0.054},
+		{Label: "source", Names: likeness.Same(cSource), SD: 0.31},
+		{Label: "source chip", Names: likeness.Same(cSource, cChip), SD: 0.056},
+		{Label: "line", Names: likeness.Same(cLine, cFamily), SD: 0.073},
+		{Label: "model", Names: likeness.Same(cModel), SD: 0.061},
+		{Label: "model class", Names: likeness.Same(cModel, cClass), SD: 0.068},
+		{Label: "model arch", Names: likeness.Same(cModel, cArch), SD: 0.15},
+		{Label: "model chip class", Names: likeness.Same(cModel, cChip, cClass), SD: 0.033},
+		{Label: "model source", Names: likeness.Same(cModel, cSource), SD: 0.036},
+		{Label: "model source chip", Names: likeness.Same(cModel, cSource, cChip, cTask), SD: 0.041},
+		{Label: "run", Names: likeness.Same(cModel, cSource, cChip, cTask, cPrecision), SD: 0.055},
+		{Label: "run cut", Names: likeness.Same(cModel, cSource, cChip, cTask, cPrecision, cCut), SD: 0.11},
+		{Label: "precision", Names: likeness.Same(cStack, cPrecision), SD: 0.088},
+		{Label: "family size", Names: likeness.Same(cFamily), SD: 0.096, Reach: r(xSize, 1.4)},
+		{Label: "family seq", Names: likeness.Same(cFamily), SD: 0.34, Reach: r(xSeq, 3.8)},
+		{Label: "family micro", Names: likeness.Same(cFamily), SD: 0.053, Reach: r(xMicro, 2.1)},
+		{Label: "family n", Names: likeness.Same(cFamily), SD: 0.027, Reach: r(xN, 2.5)},
+		{Label: "stack shape", Names: likeness.Same(cStack, cFamily), SD: 0.1, Reach: r(xSize, 1.8, xSeq, 0.91, xMicro, 1.3)},
+		{Label: "model micro", Names: likeness.Same(cModel), SD: 0.19, Reach: r(xMicro, 1.4, xSeq, 0.57)},
+		{Label: "model n", Names: likeness.Same(cModel, cStack), SD: 0.13, Reach: r(xN, 0.44)},
+		{Label: "chip n", Names: likeness.Same(cChip, cFamily), SD: 0.14, Reach: r(xN, 4.4)},
+		{Label: "cut", Names: likeness.Same(cFamily), SD: 0.18, Reach: r(xCut, 0.56)},
+		{Label: "all size", SD: 0.29, Reach: r(xSize, 0.55)},
+		{Label: "all class size", Names: likeness.Same(cClass), SD: 0.19, Reach: r(xSize, 4.9)},
+		{Label: "all micro", SD: 0.2, Reach: r(xMicro, 1.2)},
+		{Label: "stack where", Names: likeness.Same(cWhere, cStack), SD: 0.037},
+		{Label: "model ops", Names: likeness.Same(cModel), SD: 0.077, Reach: r(xOps, 1.3)},
+		{Label: "family ops", Names: likeness.Same(cFamily), SD: 0.074, Reach: r(xOps, 1.4)},
+		{Label: "chip ops", Names: likeness.Same(cModel, cChip), SD: 0.44, Reach: r(xOps, 0.2)},
+		{Label: "stack micro", Names: likeness.Same(cStack), SD: 0.23, Reach: r(xMicro, 1.8)},
+		{Label: "chip micro", Names: likeness.Same(cChip, cFamily), SD: 0.38, Reach: r(xMicro, 1.7)},
+		{Label: "class n", Names: likeness.Same(cClass, cFamily), SD: 0.046, Reach: r(xN, 1.4)},
+		{Label: "ops peak", Names: likeness.Same(cFamily), SD: 0.22, Reach: r(xOps, 1.4, xPeak, 0.68)},
+		{Label: "comm", SD: 0.13, Slope: 1 + xComm},
+		{Label: "family comm", Names: likeness.Same(cFamily), SD: 0.078, Reach: r(xComm, 0.21)},
+		{Label: "stack comm", Names: likeness.Same(cStack, cFamily), SD: 0.14, Slope: 1 + xComm},
+		{Label: "arch comm", Names: likeness.Same(cArch), SD: 0.091, Slope: 1 + xComm},
+		{Label: "chip comm", Names: likeness.Same(cChip, cStack), SD: 2, Slope: 1 + xComm},
+		{Label: "peak all", SD: 0.25, Slope: 1 + xPeak},
+		{Label: "band all", SD: 0.049, Slope: 1 + xBand},
+		{Label: "peak line", Names: likeness.Same(cFamily), SD: 0.066, Slope: 1 + xPeak},
+		{Label: "band line", Names: likeness.Same(cFamily), SD: 0.032, Slope: 1 + xBand},
+		{Label: "model peak", Names: likeness.Same(cModel), SD: 0.17, Slope: 1 + xPeak},
+		{Label: "model band", Names: likeness.Same(cModel), SD: 0.064, Slope: 1 + xBand},
+		{Label: "size line", Names: likeness.Same(cFamily), SD: 0.031, Slope: 1 + xSize},
 	}}
 }
 
 // memoryKernel is the likeness of runs in what their memory differs by from arithmetic.
-func memoryKernel() *kernel {
-	var near [nNums]float64
+func memoryKernel() *likeness.Kernel {
+	var near [likeness.Nums]float64
 	near[xMicro] = 1.5
-	return &kernel{noise: 0.03, terms: []term{
-		{label: "all", sd: 0.02},
-		{label: "task", names: bits(cTask), sd: 0.04},
-		{label: "stack", names: bits(cStack), sd: 0.1},
-		{label: "stack task", names: bits(cStack, cTask), sd: 0.1},
-		{label: "source task", names: bits(cSource, cTask), sd: 0.15},
-		{label: "source task precision", names: bits(cSource, cTask, cPrecision), sd: 0.05},
-		{label: "line", names: bits(cLine), sd: 0.02},
-		{label: "model", names: bits(cModel), sd: 0.04},
-		{label: "model stack", names: bits(cModel, cStack), sd: 0.08},
-		{label: "source batch", names: bits(cSource, cTask), sd: 0.1, reach: near},
-		{label: "run", names: bits(cModel, cSource, cTask, cPrecision, cWhere), sd: 0.05},
-		{label: "cut", names: bits(cSource, cTask, cWhere), sd: 0.05},
+	return &likeness.Kernel{Centre: centre, Stack: stackNames, Source: sourceNames, Family: cFamily, Noise: 0.03, Terms: []likeness.Term{
+		{Label: "all", SD: 0.02},
+		{Label: "task", Names: likeness.Same(cTask), SD: 0.04},
+		{Label: "stack", Names: likeness.Same(cStack), SD: 0.1},
+		{Label: "stack task", Names: likeness.Same(cStack, cTask), SD: 0.1},
+		{Label: "source task", Names: likeness.Same(cSource, cTask), SD: 0.15},
+		{Label: "source task precision", Names: likeness.Same(cSource, cTask, cPrecision), SD: 0.05},
+		{Label: "line", Names: likeness.Same(cLine), SD: 0.02},
+		{Label: "model", Names: likeness.Same(cModel), SD: 0.04},
+		{Label: "model stack", Names: likeness.Same(cModel, cStack), SD: 0.08},
+		{Label: "source batch", Names: likeness.Same(cSource, cTask), SD: 0.1, Reach: near},
+		{Label: "run", Names: likeness.Same(cModel, cSource, cTask, cPrecision, cWhere), SD: 0.05},
+		{Label: "cut", Names: likeness.Same(cSource, cTask, cWhere), SD: 0.05},
 	}}
 }

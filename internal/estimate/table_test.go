@@ -1,13 +1,54 @@
 package estimate
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"scrimp/internal/estimate/likeness"
 )
+
+var show = flag.Bool("show", false, "print the table of the benchmark")
+
+type weighed struct {
+	row  Row
+	p    likeness.Point
+	gb   float64
+	fits bool
+}
+
+// weighedRows is every scored row with a measured peak, and those that ran out.
+func weighedRows(t testing.TB) []weighed {
+	chips := publishedChips(t)
+	n := &names{of: map[string]int32{}}
+	var list []weighed
+	for _, r := range publishedRows(t) {
+		if r.Quality != "A" && r.Quality != "B" || strings.HasPrefix(r.Task, "inference") {
+			continue
+		}
+		gb, ok := r.peakGB()
+		if !ok && r.OOM != 1 {
+			continue
+		}
+		p := describe(r, chips, n)
+		p.Y = math.NaN()
+		m, mok := r.Setup(chips).Memory()
+		if !mok {
+			t.Logf("%s %s %s: no memory", r.ID, r.Model, r.Task)
+			continue
+		}
+		p.Base = math.Log(m.Total())
+		if ok {
+			p.Y = math.Log(gb) - p.Base
+		}
+		list = append(list, weighed{r, p, gb, ok && r.OOM != 1})
+	}
+	return list
+}
 
 // publishedPrices is the list price of the smallest sum of machines of a kind.
 type publishedPrices []map[string]string
@@ -41,10 +82,10 @@ func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 			if !ok || !b.asked(i) || math.IsNaN(y) {
 				return math.NaN()
 			}
-			return usd / (r.count() * math.Exp(b.points[i].base+y))
+			return usd / (r.count() * math.Exp(b.points[i].Base+y))
 		}
 		for _, i := range g {
-			guessed, paid := dollars(i, est[i]), dollars(i, b.points[i].y)
+			guessed, paid := dollars(i, est[i]), dollars(i, b.points[i].Y)
 			if math.IsNaN(guessed) || math.IsNaN(paid) {
 				continue
 			}
@@ -52,12 +93,12 @@ func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 			if cheap < 0 || guessed < dollars(cheap, est[cheap]) {
 				cheap = i
 			}
-			if best < 0 || paid < dollars(best, b.points[best].y) {
+			if best < 0 || paid < dollars(best, b.points[best].Y) {
 				best = i
 			}
 		}
 		if len(place) > 1 {
-			out = append(out, dollars(cheap, b.points[cheap].y)/dollars(best, b.points[best].y))
+			out = append(out, dollars(cheap, b.points[cheap].Y)/dollars(best, b.points[best].Y))
 		}
 	}
 	return out
@@ -143,7 +184,7 @@ func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
 func TestBench(t *testing.T) {
 	b := newBench(t)
 	y := b.truthY()
-	x, ok := standard().examine(b.points)
+	x, ok := standard().Examine(b.points)
 	if !ok {
 		t.Fatal("the likeness of the runs is no likeness")
 	}
@@ -166,11 +207,11 @@ func TestBench(t *testing.T) {
 	}
 
 	stack := groups(b.rows, stackKey)
-	m, sd := x.leftOut(stack)
-	z := (&learned{seen: b.points}).held(x, stack)
+	m, sd := x.LeftOut(stack)
+	z := standard().Learn(b.points).Near
 	half := make([]float64, len(sd))
 	for i := range sd {
-		half[i] = math.Max(floor, z.of(b.points[i].name[cFamily])*sd[i])
+		half[i] = math.Max(floor, z.Of(b.points[i].Name[cFamily])*sd[i])
 	}
 	base := b.baseline(stack)
 	s := scoreOf(m, y, asked)
@@ -209,7 +250,7 @@ func TestBench(t *testing.T) {
 			questions++
 			if r, ok := e.Rate(b.rows[i].Question()); ok {
 				answered++
-				ms[i] = math.Log(r.Value/b.rows[i].count()) - b.points[i].base
+				ms[i] = math.Log(r.Value/b.rows[i].count()) - b.points[i].Base
 				hs[i] = math.Log(r.High / r.Value)
 			}
 		}
@@ -280,7 +321,7 @@ func TestBench(t *testing.T) {
 	}
 
 	prices := publishedPrices(table(t, "instances.csv"))
-	mw, _ := x.leftOut(groups(b.rows, workKey))
+	mw, _ := x.LeftOut(groups(b.rows, workKey))
 	r, rb := b.regret(mw, prices), b.regret(b.baseline(groups(b.rows, workKey)), prices)
 	line(fmt.Sprintf("planner regret, median / 95th percentile (%d choices)", len(r)), fmt.Sprintf("%.2f / %.2f", quantile(rb, 0.5), quantile(rb, 0.95)),
 		fmt.Sprintf("%.2f / %.2f", quantile(r, 0.5), quantile(r, 0.95)), "<= 1.05 / <= 1.25", quantile(r, 0.5) <= 1.05 && quantile(r, 0.95) <= 1.25)
@@ -296,7 +337,7 @@ func TestPhysicalPartAlone(t *testing.T) {
 	b := newBench(t)
 	in := 0.0
 	for i := range b.points {
-		if math.Abs(b.points[i].y) <= unlearnedRate {
+		if math.Abs(b.points[i].Y) <= unlearnedRate {
 			in++
 		}
 	}
@@ -307,7 +348,7 @@ func TestPhysicalPartAlone(t *testing.T) {
 	for _, w := range weighedRows(t) {
 		if w.fits {
 			all++
-			if math.Abs(w.p.y) <= unlearnedMemory {
+			if math.Abs(w.p.Y) <= unlearnedMemory {
 				in++
 			}
 		}

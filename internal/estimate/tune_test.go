@@ -1,3 +1,5 @@
+//go:build tune
+
 package estimate
 
 import (
@@ -11,95 +13,23 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"scrimp/internal/estimate/likeness"
 )
 
 var (
-	tune = flag.Int("tune", 0, "steps of tuning the likeness")
+	tune = flag.Int("tune", 400, "steps of tuning the likeness")
 	fold = flag.Int("fold", -1, "tune on this half of the groups only, and show the error of the other")
-	show = flag.Bool("show", false, "print the table of the benchmark")
 	hold = flag.Float64("hold", 0.1, "what it costs to move a setting")
 )
-
-// profiled is, for each asked row, the given row of its group: equal in source,
-// model, task, gpu, precision and seq_len, the fewest accelerators.
-func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
-	key := func(r Row) string {
-		k := strings.Join([]string{r.Source, r.Model, r.Task, r.GPU, r.Precision}, "|")
-		if seq {
-			return fmt.Sprint(k, "|", r.N)
-		}
-		return fmt.Sprint(k, "|", r.Seq)
-	}
-	for _, g := range groups(rows, key) {
-		best := -1
-		at := func(i int) float64 {
-			if seq {
-				return rows[i].Seq
-			}
-			return rows[i].N
-		}
-		for _, i := range g {
-			if known(at(i)) && known(rows[i].Throughput) && (best < 0 || at(i) < at(best)) {
-				best = i
-			}
-		}
-		if best < 0 {
-			continue
-		}
-		var ask []int
-		for _, i := range g {
-			if known(at(i)) && at(i) > at(best) && known(rows[i].Throughput) {
-				ask = append(ask, i)
-			}
-		}
-		if len(ask) > 0 {
-			given, asked = append(given, best), append(asked, ask)
-		}
-	}
-	return given, asked
-}
-
-// profileLeft is what the asked rows would be estimated as with all but their
-// group known, and of their group only the given row.
-func (b *bench) profileLeft(e examined, seq bool) []float64 {
-	_, asked := profileGroups(b.rows, seq)
-	m, _ := e.leftOut(asked)
-	return m
-}
-
-// profileAlone is the same where nothing but the given row is known.
-func (b *bench) profileAlone(k *kernel, seq bool) []float64 {
-	est := make([]float64, len(b.rows))
-	for i := range est {
-		est[i] = math.NaN()
-	}
-	given, asked := profileGroups(b.rows, seq)
-	for j, g := range given {
-		l := k.learn([]point{b.points[g]})
-		for _, i := range asked[j] {
-			est[i], _ = l.predict(&b.points[i])
-		}
-	}
-	return est
-}
 
 type verdict struct {
 	name string
 	s    score
 }
 
-func (b *bench) truthY() []float64 {
-	y := make([]float64, len(b.rows))
-	for i := range y {
-		y[i] = b.points[i].y
-	}
-	return y
-}
-
-func dense(r Row) bool { return r.Family == "transformer-dense" && r.Unit == "tokens/s" }
-
 // judge is the error of every protocol, and a smooth loss over the rows that in takes.
-func (b *bench) judge(k *kernel, in func(int) bool) (list []verdict, loss float64) {
+func (b *bench) judge(k *likeness.Kernel, in func(int) bool) (list []verdict, loss float64) {
 	y := b.truthY()
 	add := func(name string, est []float64, weight float64, keep func(int) bool) {
 		take := func(i int) bool { return b.asked(i) && keep(i) && in(i) && !math.IsNaN(est[i]) }
@@ -133,13 +63,13 @@ func (b *bench) judge(k *kernel, in func(int) bool) (list []verdict, loss float6
 		return func(i int) bool { return strings.HasPrefix(b.rows[i].Family, f) }
 	}
 	all := func(int) bool { return true }
-	x, ok := k.examine(b.points)
+	x, ok := k.Examine(b.points)
 	if !ok {
 		return nil, math.Inf(1)
 	}
 	for j, key := range []func(Row) string{stackKey, sourceKey} {
 		name := []string{"stack", "source"}[j]
-		m, sd := x.leftOut(groups(b.rows, key))
+		m, sd := x.LeftOut(groups(b.rows, key))
 		add(name+" all", m, 3, all)
 		add(name+" dense tokens", m, 0.5, func(i int) bool { return dense(b.rows[i]) })
 		add(name+" transformer", m, 0, is("transformer"))
@@ -173,43 +103,6 @@ func (b *bench) judge(k *kernel, in func(int) bool) (list []verdict, loss float6
 	return list, loss
 }
 
-// linear is the plain answer to the one-profiled-row question: the given rate per accelerator.
-func (b *bench) linear(seq bool) []float64 {
-	est := make([]float64, len(b.rows))
-	for i := range est {
-		est[i] = math.NaN()
-	}
-	given, asked := profileGroups(b.rows, seq)
-	for j, g := range given {
-		for _, i := range asked[j] {
-			est[i] = b.points[g].y + b.points[g].base - b.points[i].base
-			if !seq {
-				est[i] += math.Log(0.985) * (b.points[i].num[xN] - b.points[g].num[xN]) / math.Ln2
-			}
-		}
-	}
-	return est
-}
-
-func TestJudge(t *testing.T) {
-	b := newBench(t)
-	list, loss := b.judge(standard(), func(int) bool { return true })
-	for _, v := range list {
-		t.Logf("%-32s n %4.0f  %6.1f / %5.1f  cover %.0f", v.name, v.s.n, v.s.mape, v.s.median, v.s.cover)
-	}
-	t.Logf("loss %.3f", loss)
-	y := b.truthY()
-	for _, seq := range []bool{false, true} {
-		e := b.linear(seq)
-		for _, f := range []string{"cnn", "transformer"} {
-			for _, many := range []bool{false, true} {
-				s := scoreOf(e, y, func(i int) bool { return strings.HasPrefix(b.rows[i].Family, f) && (b.rows[i].N > 8) == many })
-				t.Logf("linear seq %v %s many %v: n %.0f %.1f / %.1f", seq, f, many, s.n, s.mape, s.median)
-			}
-		}
-	}
-}
-
 // settle describes the rows anew, with other physical constants.
 func (b *bench) settle() {
 	n := &names{of: map[string]int32{}}
@@ -228,10 +121,9 @@ func (k *physics) numbers() (out []*float64, label []string) {
 	return out, label
 }
 
+// TestTune settles the physical constants and the likeness on the error of groups
+// left out: go test ./internal/estimate -tags tune -run TestTune -tune 2000 -hold 0.15
 func TestTune(t *testing.T) {
-	if *tune == 0 {
-		t.Skip("SKIPPED: tuning takes minutes: -tune 400")
-	}
 	b := newBench(t)
 	half := func(i int) uint32 { h := fnv.New32a(); h.Write([]byte(stackKey(b.rows[i]))); return h.Sum32() % 2 }
 	in := func(i int) bool { return *fold < 0 || half(i) == uint32(*fold) }
@@ -244,13 +136,13 @@ func TestTune(t *testing.T) {
 	from, labels := phys.numbers()
 	now, _ := constants.numbers()
 	// far is how far the settings went from where they began: what moves them must pay.
-	far := func(k *kernel) float64 {
+	far := func(k *likeness.Kernel) float64 {
 		s := 0.0
-		for i, x := range k.terms {
-			s += math.Pow(math.Log((x.sd+0.01)/(start.terms[i].sd+0.01)), 2)
-			for j, v := range x.reach {
+		for i, x := range k.Terms {
+			s += math.Pow(math.Log((x.SD+0.01)/(start.Terms[i].SD+0.01)), 2)
+			for j, v := range x.Reach {
 				if v > 0 {
-					s += math.Pow(math.Log(v/start.terms[i].reach[j]), 2)
+					s += math.Pow(math.Log(v/start.Terms[i].Reach[j]), 2)
 				}
 			}
 		}
@@ -265,7 +157,7 @@ func TestTune(t *testing.T) {
 	fmt.Fprintf(os.Stderr, "start %.3f other half %.3f\n", best, other)
 	for step := range *tune {
 		try := *k
-		try.terms = append([]term(nil), k.terms...)
+		try.Terms = append([]likeness.Term(nil), k.Terms...)
 		what := ""
 		undo := func() {}
 		if rng.IntN(4) == 0 {
@@ -280,20 +172,20 @@ func TestTune(t *testing.T) {
 			what = labels[i]
 		} else {
 			for range 1 + rng.IntN(2) {
-				i := rng.IntN(len(try.terms) + 1)
-				if i == len(try.terms) {
-					try.noise = math.Min(math.Max(try.noise*math.Exp(rng.NormFloat64()*0.2), 0.02), 0.1)
+				i := rng.IntN(len(try.Terms) + 1)
+				if i == len(try.Terms) {
+					try.Noise = math.Min(math.Max(try.Noise*math.Exp(rng.NormFloat64()*0.2), 0.02), 0.1)
 					continue
 				}
-				x := &try.terms[i]
-				what = x.label
+				x := &try.Terms[i]
+				what = x.Label
 				if rng.IntN(3) > 0 {
-					x.sd = math.Min(math.Max(x.sd*math.Exp(rng.NormFloat64()*0.8), 0.003), 2)
+					x.SD = math.Min(math.Max(x.SD*math.Exp(rng.NormFloat64()*0.8), 0.003), 2)
 					continue
 				}
-				for j := range x.reach {
-					if x.reach[j] > 0 {
-						x.reach[j] = math.Min(math.Max(x.reach[j]*math.Exp(rng.NormFloat64()*0.5), 0.2), 10)
+				for j := range x.Reach {
+					if x.Reach[j] > 0 {
+						x.Reach[j] = math.Min(math.Max(x.Reach[j]*math.Exp(rng.NormFloat64()*0.5), 0.2), 10)
 					}
 				}
 			}
@@ -313,10 +205,10 @@ func TestTune(t *testing.T) {
 	for _, v := range list {
 		fmt.Fprintf(os.Stderr, "%-32s n %4.0f  %6.1f / %5.1f  cover %.0f\n", v.name, v.s.n, v.s.mape, v.s.median, v.s.cover)
 	}
-	fmt.Fprintf(os.Stderr, "%+v\nnoise %.3f\n", constants, k.noise)
-	for _, x := range k.terms {
-		fmt.Fprintf(os.Stderr, "%s: %.3g", x.label, x.sd)
-		for j, v := range x.reach {
+	fmt.Fprintf(os.Stderr, "%+v\nnoise %.3f\n", constants, k.Noise)
+	for _, x := range k.Terms {
+		fmt.Fprintf(os.Stderr, "%s: %.3g", x.Label, x.SD)
+		for j, v := range x.Reach {
 			if v > 0 {
 				fmt.Fprintf(os.Stderr, " %d %.2g", j, v)
 			}

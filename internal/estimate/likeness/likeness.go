@@ -1,0 +1,326 @@
+// Package likeness learns a correction from runs that were measured: a Gaussian
+// process whose covariance is a sum of terms, each counting where two runs have
+// names in common and numbers near each other. It knows nothing of what the names
+// and numbers mean.
+package likeness
+
+import (
+	"math"
+	"sort"
+)
+
+// Names and Nums are how many names and numbers a run is described by at most.
+const (
+	Names = 12
+	Nums  = 9
+)
+
+// Point is a run: its names by number, 0 equal to nothing, and its numbers.
+type Point struct {
+	Name [Names]int32
+	Num  [Nums]float64
+	// Base is ln of the physical estimate, Y is ln(measured / physical); NaN: not measured.
+	Base, Y float64
+}
+
+// Term is one part of the likeness of two runs: it counts where all its names
+// are equal, the more the nearer its numbers are.
+type Term struct {
+	Label string        // for a reader
+	Names uint32        // names that must be equal
+	SD    float64       // how far, in ln, this part moves a run: its share of the prior
+	Reach [Nums]float64 // distance, in ln, at which likeness falls to 61 %; zero: any
+	Slope int           // 1 + the number it is linear in; zero: none
+}
+
+// Same is the set of names that must be equal.
+func Same(list ...int) uint32 {
+	var b uint32
+	for _, i := range list {
+		b |= 1 << i
+	}
+	return b
+}
+
+// Kernel is the likeness of all terms together.
+type Kernel struct {
+	Terms  []Term
+	Noise  float64       // what repeats of one run differ by, in ln
+	Centre [Nums]float64 // where a linear term is neutral
+	// Stack and Source are the names that groups are left out by to learn how wide
+	// an interval must be, for runs of a program that was seen and of one that was
+	// not; Family is the name for which widths are kept apart.
+	Stack, Source []int
+	Family        int
+}
+
+// part is a term made ready to be counted often.
+type part struct {
+	names  uint32
+	v      float64 // variance
+	slope  int
+	reach  [3]int8 // the numbers it is near in, -1 at the end
+	shrink [3]float64
+}
+
+// ready is the parts of a kernel; a term is near in at most three numbers.
+func (k *Kernel) ready() []part {
+	var out []part
+	for i := range k.Terms {
+		t := &k.Terms[i]
+		if t.SD == 0 {
+			continue
+		}
+		p := part{names: t.Names, v: t.SD * t.SD, slope: t.Slope - 1, reach: [3]int8{-1, -1, -1}}
+		n := 0
+		for j, l := range t.Reach {
+			if l > 0 {
+				p.reach[n], p.shrink[n] = int8(j), -1/(2*l*l)
+				n++
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// like is how much two runs share: the covariance of their corrections.
+func like(parts []part, centre *[Nums]float64, a, b *Point) float64 {
+	var same uint32
+	for i := range a.Name {
+		if a.Name[i] == b.Name[i] && (a.Name[i] != 0 || a == b) {
+			same |= 1 << i
+		}
+	}
+	var apart [Nums]float64
+	for i := range apart {
+		d := a.Num[i] - b.Num[i]
+		apart[i] = float64(d * d)
+	}
+	sum := 0.0
+	for i := range parts {
+		p := &parts[i]
+		if p.names&same != p.names {
+			continue
+		}
+		v, d := p.v, 0.0
+		for j, x := range p.reach {
+			if x < 0 {
+				break
+			}
+			d += float64(apart[x] * p.shrink[j])
+		}
+		if d < -20 {
+			continue
+		}
+		if d < 0 {
+			v *= math.Exp(d)
+		}
+		if p.slope >= 0 {
+			c := centre[p.slope]
+			v *= (a.Num[p.slope] - c) * (b.Num[p.slope] - c)
+		}
+		sum += v
+	}
+	return sum
+}
+
+// Learned is a kernel with the runs it has seen.
+type Learned struct {
+	k      *Kernel
+	parts  []part
+	Seen   []Point
+	factor square
+	alpha  []float64
+	// Near and Afar are what a standard error is multiplied by so that the interval
+	// holds four of five: by the runs' own error with groups, and sources, left out.
+	Near, Afar Widths
+}
+
+// Learn fits the measured points.
+func (k *Kernel) Learn(points []Point) *Learned {
+	l := &Learned{k: k, parts: k.ready(), Near: Widths{}, Afar: Widths{}}
+	for _, p := range points {
+		if !math.IsNaN(p.Y) {
+			l.Seen = append(l.Seen, p)
+		}
+	}
+	n := len(l.Seen)
+	for jitter := k.Noise * k.Noise; ; jitter *= 2 {
+		l.factor = k.matrix(l.Seen, jitter)
+		if l.factor.cholesky() {
+			break
+		}
+	}
+	y := make([]float64, n)
+	for i, p := range l.Seen {
+		y[i] = p.Y
+	}
+	l.alpha = l.factor.solve(y)
+	l.calibrate(y)
+	return l
+}
+
+// few is how many runs a quantile of their errors must have.
+const few = 30
+
+func (l *Learned) calibrate(y []float64) {
+	if len(y) < few {
+		return
+	}
+	x := Examined{Y: y, alpha: l.alpha, inv: l.factor.inverse()}
+	l.Near = l.held(x, l.Grouped(l.k.Stack...))
+	l.Afar = l.held(x, l.Grouped(l.k.Source...))
+	// A family that was seen in one or two sources tells little of the next one.
+	for f, v := range l.Afar {
+		l.Afar[f] = math.Max(v, l.Afar[0])
+	}
+}
+
+// Widths is by how much a standard error is multiplied, by family of models; 0 is
+// the family of all.
+type Widths map[int32]float64
+
+// Of is the width for a family, that of all where it has too few runs, and that
+// of a normal distribution where all are too few.
+func (w Widths) Of(family int32) float64 {
+	if v, ok := w[family]; ok {
+		return v
+	}
+	if v, ok := w[0]; ok {
+		return v
+	}
+	return 1.28
+}
+
+// held is the 80 % quantile of |error| over its standard error with groups left
+// out, for all runs and for each family that has enough of them.
+func (l *Learned) held(x Examined, groups [][]int) Widths {
+	mean, sd := x.LeftOut(groups)
+	z := map[int32][]float64{}
+	for i := range mean {
+		if !math.IsNaN(mean[i]) {
+			v := math.Abs(mean[i]-x.Y[i]) / sd[i]
+			f := l.Seen[i].Name[l.k.Family]
+			z[0], z[f] = append(z[0], v), append(z[f], v)
+		}
+	}
+	w := Widths{}
+	for f, v := range z {
+		if len(v) < few {
+			continue
+		}
+		sort.Float64s(v)
+		w[f] = v[min(len(v)-1, int(math.Ceil(0.8*float64(len(v)+1)))-1)]
+	}
+	return w
+}
+
+// Grouped is the seen points that are alike in all the names.
+func (l *Learned) Grouped(by ...int) (groups [][]int) {
+	at := map[[Names]int32]int{}
+	for i, p := range l.Seen {
+		var k [Names]int32
+		for _, n := range by {
+			k[n] = p.Name[n]
+		}
+		j, ok := at[k]
+		if !ok {
+			j = len(groups)
+			at[k] = j
+			groups = append(groups, nil)
+		}
+		groups[j] = append(groups[j], i)
+	}
+	return groups
+}
+
+func (k *Kernel) matrix(seen []Point, jitter float64) square {
+	s := newSquare(len(seen))
+	parts := k.ready()
+	for i := range seen {
+		for j := range i + 1 {
+			v := like(parts, &k.Centre, &seen[i], &seen[j])
+			if i == j {
+				v += jitter
+			}
+			s.row(i)[j], s.row(j)[i] = v, v
+		}
+	}
+	return s
+}
+
+// Guess is the correction of a point.
+type Guess struct {
+	Mean, SD float64 // in ln, with its standard error
+	Nearest  int     // the seen point that is most like it; -1: none was seen
+}
+
+// Guess is the correction ln(measured / physical) of a point.
+func (l *Learned) Guess(p *Point) Guess {
+	q := make([]float64, len(l.Seen))
+	for i := range l.Seen {
+		q[i] = like(l.parts, &l.k.Centre, p, &l.Seen[i])
+	}
+	g := Guess{Mean: dot(q, l.alpha), Nearest: -1}
+	for i := range q {
+		if g.Nearest < 0 || q[i] > q[g.Nearest] {
+			g.Nearest = i
+		}
+	}
+	l.factor.forward(q)
+	v := like(l.parts, &l.k.Centre, p, p) + l.k.Noise*l.k.Noise - dot(q, q)
+	g.SD = math.Sqrt(math.Max(v, 1e-6))
+	return g
+}
+
+// Examined is the seen points with the inverse of their likeness, from which the
+// error of any group left out follows without fitting again.
+type Examined struct {
+	Y     []float64
+	alpha []float64
+	inv   square
+}
+
+func (k *Kernel) Examine(seen []Point) (Examined, bool) {
+	f := k.matrix(seen, k.Noise*k.Noise)
+	if !f.cholesky() {
+		return Examined{}, false
+	}
+	e := Examined{Y: make([]float64, len(seen)), inv: f.inverse()}
+	for i, p := range seen {
+		e.Y[i] = p.Y
+	}
+	e.alpha = f.solve(e.Y)
+	return e, true
+}
+
+// LeftOut is what each group's points would have been estimated as had the
+// group not been measured, in closed form: for a group G of points,
+// error(G) = (K⁻¹[G,G])⁻¹ · (K⁻¹·y)[G].
+func (e Examined) LeftOut(groups [][]int) (mean, sd []float64) {
+	mean, sd = make([]float64, len(e.Y)), make([]float64, len(e.Y))
+	for i := range mean {
+		mean[i], sd[i] = math.NaN(), math.NaN()
+	}
+	for _, g := range groups {
+		b := newSquare(len(g))
+		rhs := make([]float64, len(g))
+		for i, gi := range g {
+			for j, gj := range g {
+				b.row(i)[j] = e.inv.row(gi)[gj]
+			}
+			rhs[i] = e.alpha[gi]
+		}
+		if !b.cholesky() {
+			continue
+		}
+		miss := b.solve(rhs)
+		c := b.inverse()
+		for i, gi := range g {
+			mean[gi] = e.Y[gi] - miss[i]
+			sd[gi] = math.Sqrt(math.Max(c.row(i)[i], 1e-6))
+		}
+	}
+	return mean, sd
+}
