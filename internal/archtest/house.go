@@ -64,6 +64,7 @@ var House = []Room{
 	{Path: "pack", Floor: 2},
 	{Path: "estimate/modelfile", Floor: 2}, // shapes from config.json, ONNX, a line
 	{Path: "estimate", Floor: 2},
+	{Path: "estimate/shape", Floor: 2},    // models: what their cost depends on
 	{Path: "estimate/likeness", Floor: 2}, // a correction learned from runs that are alike
 	{Path: "tune", Floor: 2, Chance: true},
 	{Path: "budget", Floor: 2},

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/shape"
 )
 
 // measuredName is the table of measured runs in the data folder, which every
@@ -251,9 +252,9 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimat
 	case f.lora && f.qlora:
 		return q, nil, errors.New("--lora and --qlora are two ways: give one")
 	case f.lora:
-		q.Tuning = estimate.LoRA
+		q.Tuning = shape.LoRA
 	case f.qlora:
-		q.Tuning = estimate.QLoRA
+		q.Tuning = shape.QLoRA
 	}
 	if !slices.Contains(formats, strings.ToLower(f.precision)) {
 		return q, nil, fmt.Errorf("--precision %q is none of %s", f.precision, strings.Join(formats, ", "))
@@ -284,25 +285,25 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimat
 		return q, []estimate.Row{r}, nil
 	}
 	q.Model, err = modelOf(f.model)
-	if q.Seq == 0 && (q.Model.Kind == estimate.Transformer || q.Model.Kind == estimate.Experts) {
+	if q.Seq == 0 && (q.Model.Kind == shape.Transformer || q.Model.Kind == shape.Experts) {
 		q.Seq = 2048
 	}
 	return q, nil, err
 }
 
 // modelOf finds a model by published name, in a file, or from a line.
-func modelOf(what string) (estimate.Model, error) {
+func modelOf(what string) (shape.Model, error) {
 	if info, err := os.Stat(what); err == nil {
 		if info.IsDir() {
 			what = filepath.Join(what, "config.json")
 		}
 		content, err := os.ReadFile(what)
 		if err != nil {
-			return estimate.Model{}, fmt.Errorf("read the model: %w", err)
+			return shape.Model{}, fmt.Errorf("read the model: %w", err)
 		}
 		return modelfile.Read(what, content)
 	}
-	if m, ok := estimate.Published(what); ok {
+	if m, ok := shape.Published(what); ok {
 		return m, nil
 	}
 	return modelfile.Spec(what)

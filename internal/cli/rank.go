@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market"
 	"scrimp/internal/plan"
 	"scrimp/internal/rank"
@@ -238,9 +239,9 @@ func (a *app) byModel(j spec.Job, folder string, q *rank.Question, v *show.Ranki
 			return err
 		}
 	default:
-		ask.Model = estimate.Model{Name: j.Name, Kind: estimate.Transformer, Params: m.Parameters, Layers: float64(m.Layers), Dim: float64(m.Hidden)}
+		ask.Model = shape.Model{Name: j.Name, Kind: shape.Transformer, Params: m.Parameters, Layers: float64(m.Layers), Dim: float64(m.Hidden)}
 	}
-	text := ask.Model.Kind == estimate.Transformer || ask.Model.Kind == estimate.Experts
+	text := ask.Model.Kind == shape.Transformer || ask.Model.Kind == shape.Experts
 	switch {
 	case ask.Tokens == 0 && ask.Rows == 0:
 		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or work.samples and work.epochs")
@@ -275,7 +276,7 @@ func (a *app) byModel(j spec.Job, folder string, q *rank.Question, v *show.Ranki
 			knob{"zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Ask) { knobs[0].set(x); x.Zero, x.Keep = 3, estimate.KeepEnds }},
 			knob{"fp8", "fp8", func(x *estimate.Ask) { x.Precision = "fp8" }})
 	}
-	if ask.Model.Kind == estimate.Conv {
+	if ask.Model.Kind == shape.Conv {
 		knobs = append(knobs, knob{"resizing", "progressive resizing, 128 pixels for the first half", func(x *estimate.Ask) {
 			knobs[0].set(x)
 			x.Pixels = []estimate.Stage{{Pixels: 128, Share: 0.5}, {Pixels: 224, Share: 0.5}}

@@ -5,12 +5,14 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"scrimp/internal/estimate/shape"
 )
 
 // Ask is a run as a user states it. Zero is unknown, except where a field says
 // what zero means.
 type Ask struct {
-	Model     Model
+	Model     shape.Model
 	Chip      string // accelerator; "" asks for every one with a price
 	Count     float64
 	Precision string
@@ -20,7 +22,7 @@ type Ask struct {
 	Gather    float64 // accumulation: micro-batches a step; 0: one
 	Keep      Recompute
 	Zero      int // ZeRO stage, 0 to 3
-	Tuning    Tuning
+	Tuning    shape.Tuning
 	TP, PP    float64
 	Tokens    float64
 	Epochs    float64
@@ -38,7 +40,7 @@ type Stage struct{ Pixels, Share float64 }
 
 // scaled is the model at the sizes of progressive resizing: work grows with the
 // square of the size, so half the epochs at 128 and half at 224 cost 0.66.
-func (q Ask) scaled() Model {
+func (q Ask) scaled() shape.Model {
 	m := q.Model
 	if len(q.Pixels) == 0 {
 		return m
@@ -85,7 +87,7 @@ func (q Ask) Check() error {
 	return nil
 }
 
-var taskOf = map[Tuning]string{LoRA: "finetune-lora", QLoRA: "finetune-qlora", Adapter: "finetune-adapter", AdapterV2: "finetune-adapter-v2"}
+var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "finetune-qlora", shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
 
 // Row is the question on so many of an accelerator.
 func (q Ask) Row(chip Chip, count, micro float64) Row {
@@ -93,14 +95,14 @@ func (q Ask) Row(chip Chip, count, micro float64) Row {
 	r := Unstated()
 	r.Given, r.Model, r.Family = &m, m.Name, string(m.Kind)
 	r.Task = "train"
-	if m.Kind == Transformer || m.Kind == Experts {
+	if m.Kind == shape.Transformer || m.Kind == shape.Experts {
 		r.Task = "pretrain"
 	}
 	if t, ok := taskOf[q.Tuning]; ok {
 		r.Task = t
 	}
 	r.GPU, r.Spec, r.N, r.Precision, r.Source, r.Unit = chip.Name, chip.Name, count, q.Precision, q.Program, q.Unit
-	if q.Tuning == QLoRA && !strings.Contains(r.Precision, "nf4") {
+	if q.Tuning == shape.QLoRA && !strings.Contains(r.Precision, "nf4") {
 		r.Precision = "bf16+nf4"
 	}
 	if chip.Mem > 0 {
@@ -156,7 +158,7 @@ type Option struct {
 // none is stated: the largest power of two, up to 256, that fits.
 func (e *Estimator) one(q Ask, chip Chip, count float64) Option {
 	micro := q.Micro
-	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != Trees {
+	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
 		micro = 1
 		for next := 1.0; next <= 256; next *= 2 {
 			a := Answer{}

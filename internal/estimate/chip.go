@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"scrimp/internal/catalog"
+	"scrimp/internal/estimate/shape"
 )
 
 // Precision is the arithmetic the matrix products run in.
@@ -117,7 +118,7 @@ type Chips map[string]Chip
 func NewChips(list []Chip) Chips {
 	c := Chips{}
 	for _, k := range append(append([]Chip(nil), others...), list...) {
-		c[plain(k.Name)] = k
+		c[shape.Key(k.Name)] = k
 	}
 	return c
 }
@@ -128,12 +129,12 @@ func (c Chips) Find(names ...string) (Chip, bool) {
 		if n == "" {
 			continue
 		}
-		p := plain(n)
+		p := shape.Key(n)
 		if k, ok := c[p]; ok {
 			return k, true
 		}
 		if i := strings.LastIndexByte(n, '-'); i > 0 {
-			if k, ok := c[plain(n[:i])]; ok {
+			if k, ok := c[shape.Key(n[:i])]; ok {
 				return k, true
 			}
 		}
@@ -155,7 +156,7 @@ func (c Chips) Name(query string) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		if k, ok := c[plain(query)]; ok {
+		if k, ok := c[shape.Key(query)]; ok {
 			return k.Name, nil
 		}
 		return "", fmt.Errorf("%q: nothing is known of this accelerator; scrimp catalog show --gpus lists those that are", query)
@@ -163,17 +164,4 @@ func (c Chips) Name(query string) (string, error) {
 		return names[0], nil
 	}
 	return "", fmt.Errorf("%q may be %s: name one", query, strings.Join(names, ", "))
-}
-
-// plain drops what spellings of one name differ in.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return -1
-	}, s)
 }

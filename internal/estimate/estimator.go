@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/shape"
 )
 
 // Prices says what accelerators cost in dollars an hour, list price, and where
@@ -171,12 +172,12 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 	if !chip && r.GPU != "" {
 		return guess{}, likeness.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.GPU)
 	}
-	if !chip && m.Kind != Trees {
+	if !chip && m.Kind != shape.Trees {
 		return guess{}, likeness.Point{}, "no accelerator is stated"
 	}
 	p := describe(r, e.chips, e.names)
 	g := e.correct(p)
-	if _, ok := m.Ops(1, Full, false); !ok && m.Kind != Trees && !e.seen(p) {
+	if _, ok := m.Ops(1, shape.Full, false); !ok && m.Kind != shape.Trees && !e.seen(p) {
 		g.SD, g.shapeless = 2*unlearnedRate, true
 	}
 	return g, p, ""
@@ -245,14 +246,14 @@ func (r Row) unit() string {
 	if r.Unit != "" {
 		return r.Unit
 	}
-	switch Kind(r.Family) {
-	case Trees:
+	switch shape.Kind(r.Family) {
+	case shape.Trees:
 		return "row-trees/s"
-	case Conv, Detect:
+	case shape.Conv, shape.Detect:
 		return "images/s"
-	case Transformer, Experts, Recurrent, Segments:
+	case shape.Transformer, shape.Experts, shape.Recurrent, shape.Segments:
 		return "tokens/s"
-	case Recommend:
+	case shape.Recommend:
 	}
 	return "samples/s"
 }
@@ -299,7 +300,7 @@ func (e *Estimator) memory(r Row, a *Answer) string {
 	s := r.Setup(e.chips)
 	m, ok := s.Memory()
 	if !ok {
-		if Kind(r.Family) == Trees {
+		if shape.Kind(r.Family) == shape.Trees {
 			return "memory is unknown: rows are not stated"
 		}
 		return "memory is unknown: batch, sequence or parameters are not stated"
@@ -308,7 +309,7 @@ func (e *Estimator) memory(r Row, a *Answer) string {
 	gb := around(m.Total()*math.Exp(mean), half)
 	peak := gb.Times(1 / r.memUnit())
 	a.PeakMemory, a.Memory = &peak, &m
-	if s.Card <= 0 || Kind(r.Family) == Trees {
+	if s.Card <= 0 || shape.Kind(r.Family) == shape.Trees {
 		return "memory by component"
 	}
 	fits := Fits(*gb, s.Card)

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"scrimp/internal/catalog"
+	"scrimp/internal/estimate/shape"
 )
 
 func alone() *Estimator { return New(Catalogued(), NewListed(catalog.Builtin()), nil) }
 
 func asked(t testing.TB) Ask {
 	t.Helper()
-	m, ok := Published("llama-3-8b")
+	m, ok := shape.Published("llama-3-8b")
 	if !ok {
 		t.Fatal("llama-3-8b is not published")
 	}
@@ -66,7 +67,7 @@ func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
 		"selective":     func(q *Ask) { q.Keep = KeepSome },
 		"smaller batch": func(q *Ask) { q.Micro = 1 },
 		"shorter":       func(q *Ask) { q.Seq = 1024 },
-		"LoRA":          func(q *Ask) { q.Tuning, q.Count, q.Zero = LoRA, 1, 0 },
+		"LoRA":          func(q *Ask) { q.Tuning, q.Count, q.Zero = shape.LoRA, 1, 0 },
 		"tensor":        func(q *Ask) { q.TP = 2 },
 	} {
 		if name == "LoRA" {
@@ -89,16 +90,16 @@ func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
 		}
 	}
 	// With a large batch what 4-bit layers keep for the way back outweighs their weights.
-	lora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = LoRA, 1, 0, 1 })
-	qlora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = QLoRA, 1, 0, 1 })
+	lora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = shape.LoRA, 1, 0, 1 })
+	qlora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = shape.QLoRA, 1, 0, 1 })
 	if qlora >= lora {
 		t.Errorf("QLoRA takes %.1f GB, LoRA %.1f", qlora, lora)
 	}
 }
 
 func TestTheWorkedNumberOfMemory(t *testing.T) {
-	m, _ := Published("stablelm-base-alpha-3b")
-	g, ok := Setup{Model: m, Tuning: LoRA, Class: Half, N: 1, Micro: 2, Seq: 1034}.Memory()
+	m, _ := shape.Published("stablelm-base-alpha-3b")
+	g, ok := Setup{Model: m, Tuning: shape.LoRA, Class: Half, N: 1, Micro: 2, Seq: 1034}.Memory()
 	if !ok {
 		t.Fatal("no memory")
 	}
@@ -115,7 +116,7 @@ func TestTheWorkedNumberOfMemory(t *testing.T) {
 }
 
 func TestResizingCostsTheMeanSquareOfTheSize(t *testing.T) {
-	m, _ := Published("resnet-50")
+	m, _ := shape.Published("resnet-50")
 	q := Ask{Model: m, Chip: "A100-SXM-80GB", Count: 1, Precision: "amp", Micro: 128, Rows: 1e6, Epochs: 1}
 	plain := answer(t, alone(), q)
 	q.Pixels = []Stage{{224, 1}}
@@ -266,7 +267,7 @@ func FuzzEstimate(f *testing.F) {
 // A planner asks for the same few corrections again and again; 100,000 a second
 // is the least that must be reached.
 func BenchmarkEstimates(b *testing.B) {
-	m, _ := Published("llama-3-8b")
+	m, _ := shape.Published("llama-3-8b")
 	var seen []Row
 	chips := Catalogued()
 	list := chips.sorted()

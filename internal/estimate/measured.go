@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"scrimp/internal/estimate/shape"
 )
 
 // ParseMeasured reads what somebody measured: "120 samples/s on L4", "3500
 // tokens/s on 8 A100-SXM-80GB". It is the run and the model it stands for: one
 // of which no more is known than the operations a unit that this rate implies.
-func ParseMeasured(line string, chips Chips) (Row, Model, error) {
-	bad := func(why string) (Row, Model, error) {
-		return Row{}, Model{}, fmt.Errorf("measured %q: %s; write it as \"measured: 120 samples/s on L4\" or \"measured: 3500 tokens/s on 8 A100-SXM-80GB\"", line, why)
+func ParseMeasured(line string, chips Chips) (Row, shape.Model, error) {
+	bad := func(why string) (Row, shape.Model, error) {
+		return Row{}, shape.Model{}, fmt.Errorf("measured %q: %s; write it as \"measured: 120 samples/s on L4\" or \"measured: 3500 tokens/s on 8 A100-SXM-80GB\"", line, why)
 	}
 	w := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "measured:"))
 	if len(w) < 4 || w[2] != "on" || len(w) > 5 {
@@ -39,7 +41,7 @@ func ParseMeasured(line string, chips Chips) (Row, Model, error) {
 	if !ok {
 		return bad(fmt.Sprintf("the rate of %s is not known", kind))
 	}
-	m := Model{Name: "measured", Kind: "measured", Source: "as measured"}
+	m := shape.Model{Name: "measured", Kind: "measured", Source: "as measured"}
 	r := Unstated()
 	r.Family, r.Task, r.Model, r.Source = "measured", "train", "measured", "own"
 	r.GPU, r.Spec, r.N, r.Unit, r.Throughput = c.Name, c.Name, n, w[1], rate

@@ -1,6 +1,10 @@
 package estimate
 
-import "math"
+import (
+	"math"
+
+	"scrimp/internal/estimate/shape"
+)
 
 // Recompute is how much of the forward pass is thrown away and computed again.
 type Recompute int
@@ -15,8 +19,8 @@ const (
 // Setup is a run as far as its memory depends on it. Zero is unknown, and each
 // field says what is then assumed.
 type Setup struct {
-	Model  Model
-	Tuning Tuning
+	Model  shape.Model
+	Tuning shape.Tuning
 	Class  Precision
 	Pure   bool    // weights, gradients and optimiser in 16 bit throughout
 	N      float64 // accelerators; 1
@@ -62,14 +66,14 @@ func (m Memory) Total() float64 {
 // activations 2·1034·2·16·4096·15 = 4.07 GB, logits 10·1034·2·50688 = 1.05 GB.
 func (s Setup) Memory() (Memory, bool) {
 	m := s.Model
-	if m.Kind == Trees {
+	if m.Kind == shape.Trees {
 		// A value and a bin for each of a handful of columns, gradient and leaf a row.
 		return Memory{Activations: 64 * s.Rows / 1e9}, s.Rows > 0
 	}
 	if m.Params <= 0 || s.Micro <= 0 {
 		return Memory{}, false
 	}
-	if m.Kind == Transformer || m.Kind == Experts {
+	if m.Kind == shape.Transformer || m.Kind == shape.Experts {
 		if s.Seq <= 0 {
 			return Memory{}, false
 		}
@@ -96,7 +100,7 @@ func (s Setup) transformer() Memory {
 	tp, pp, cp := at(s.Cut.TP), at(s.Cut.PP), at(s.Cut.CP)
 	dp := at(n / (tp * pp * cp))
 	shards := at(n / (tp * pp))
-	d, l, f := m.dim(), m.layers(), m.FF
+	d, l, f := m.Wide(), m.Deep(), m.FF
 	// The first and the last stage of a pipeline hold the embedding too.
 	table := math.Min(m.Vocab*d, m.Params)
 	p := (m.Params-table)/(tp*pp) + table/tp
@@ -105,12 +109,12 @@ func (s Setup) transformer() Memory {
 	}
 	kv := d
 	if m.KV > 0 && m.Heads > 0 {
-		kv = m.width() / m.Heads * m.KV
+		kv = m.HeadsWidth() / m.Heads * m.KV
 	}
 	var g Memory
 	g.Overhead = 0.2
 	switch s.Tuning {
-	case Full:
+	case shape.Full:
 		s.full(&g, p, dp, shards)
 	default:
 		s.frozen(&g, d, n, tp*pp, shards)
@@ -123,23 +127,23 @@ func (s Setup) transformer() Memory {
 		wide = 2 * (6*d + 2*kv + 4*f)
 		out += f
 	}
-	if m.Kind == Experts && m.Active > 0 {
+	if m.Kind == shape.Experts && m.Active > 0 {
 		// Shared layers and the experts a token passes through, from the active parameters.
-		wide = 2 * (8*d + 4*math.Max(f, (m.active()/l-4*d*d)/(3*d)))
+		wide = 2 * (8*d + 4*math.Max(f, (m.Pass()/l-4*d*d)/(3*d)))
 	}
 	switch s.Tuning {
-	case QLoRA:
+	case shape.QLoRA:
 		wide += in
 		if s.All {
 			wide += 2 * (6*d + f)
 		}
-	case LoRA:
+	case shape.LoRA:
 		if s.All {
 			wide += 2 * (6*d + f)
 		}
-	case AdapterV2:
+	case shape.AdapterV2:
 		wide += 3 * out
-	case Full, Adapter:
+	case shape.Full, shape.Adapter:
 	}
 	switch s.Keep {
 	case KeepEnds:
@@ -178,7 +182,7 @@ func (s Setup) full(g *Memory, p, dp, shards float64) {
 	g.Optimiser = o * p / share(1, dp) / 1e9
 	if s.Stage == 3 {
 		// Two layers are gathered in 16 bit at a time.
-		g.Overhead += 2 * 2 * p / s.Model.layers() / 1e9
+		g.Overhead += 2 * 2 * p / s.Model.Deep() / 1e9
 		g.Optimiser = o * p / shards / 1e9
 	}
 }
@@ -195,7 +199,7 @@ func (s Setup) frozen(g *Memory, d, n, cut, shards float64) {
 		embed += table
 	}
 	bytes := 2 * p
-	if s.Tuning == QLoRA || s.Class == FP4 {
+	if s.Tuning == shape.QLoRA || s.Class == FP4 {
 		each := 0.5 + 4.0/64
 		if s.Nested {
 			each = 0.5 + 1.0/64

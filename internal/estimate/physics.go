@@ -3,6 +3,8 @@ package estimate
 import (
 	"math"
 	"strings"
+
+	"scrimp/internal/estimate/shape"
 )
 
 // physics is the constants of the physical part. They are few, each has a
@@ -36,7 +38,7 @@ var constants = physics{
 
 // unit is the accelerator-seconds of one unit of throughput (a token, an image)
 // and, apart, the seconds of exchanging gradients and shards that go with it.
-func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count float64) (t, comm float64) {
+func (k *physics) unit(r Row, m shape.Model, c Chip, class Precision, peak, count float64) (t, comm float64) {
 	band, link := c.Band*1e9, c.Link*1e9
 	if band <= 0 {
 		band = 500e9
@@ -63,9 +65,9 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 	}
 	launches := 0.0
 	switch {
-	case m.Kind == Transformer || m.Kind == Experts || m.Kind == Segments:
+	case m.Kind == shape.Transformer || m.Kind == shape.Experts || m.Kind == shape.Segments:
 		t = k.token(r, m, c, rate, half*c.ceiling()*1e12, wide, band, link, tp)
-		launches = 60 * m.layers()
+		launches = 60 * m.Deep()
 		if strings.HasPrefix(r.Unit, "sequences") {
 			t *= or(r.Seq, 1)
 		}
@@ -76,10 +78,10 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 		}
 		t = 6*m.GMACs*1e9/(k.conv*rate) + m.Acts*1e6*wide*passes/band
 		launches = 600
-	case m.Kind == Recurrent:
-		ops, ok := m.Ops(1, Full, false)
+	case m.Kind == shape.Recurrent:
+		ops, ok := m.Ops(1, shape.Full, false)
 		if !ok {
-			ops = typical(m.Kind)
+			ops = shape.Typical(m.Kind)
 		}
 		t = ops / (k.small * rate)
 		launches = 25 * 8 * 6 // words, layers, kernels
@@ -87,9 +89,9 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 			launches = 860 * 250 // frames of the longest utterance, kernels a frame
 		}
 	default:
-		ops, ok := m.Ops(or(r.Seq, 1), Full, false)
+		ops, ok := m.Ops(or(r.Seq, 1), shape.Full, false)
 		if !ok {
-			ops = typical(m.Kind)
+			ops = shape.Typical(m.Kind)
 		}
 		t = ops/(k.product*rate) + m.Acts*1e6*wide*k.passes/band
 		launches = 100
@@ -98,7 +100,7 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 		// What starts one after another and what computes overlap in part.
 		t = math.Sqrt(t*t + square1(launches*k.launch/load))
 	}
-	if r.Tuning() == Full && m.Params > 0 {
+	if r.Tuning() == shape.Full && m.Params > 0 {
 		// The optimiser reads and writes weights, gradients and two moments once a step.
 		shards := tp * pp
 		if r.Sharding != "" || cut.FSDP > 0 || pp > 1 || tp > 1 {
@@ -112,7 +114,7 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 		micros := math.Max(1, r.Global*tp*pp*cp/count/r.Micro)
 		t *= 1 + (pp-1)/(micros*math.Max(1, cut.VP))
 	}
-	if count < 2 || m.Params <= 0 || math.IsNaN(load) || r.Tuning() != Full {
+	if count < 2 || m.Params <= 0 || math.IsNaN(load) || r.Tuning() != shape.Full {
 		return t, 0
 	}
 	link *= k.link
@@ -132,22 +134,22 @@ func (k *physics) unit(r Row, m Model, c Chip, class Precision, peak, count floa
 func square1(v float64) float64 { return v * v }
 
 // token is the accelerator-seconds of a token of a transformer.
-func (k *physics) token(r Row, m Model, c Chip, rate, half, wide, band, link, tp float64) float64 {
-	s, d, l := or(r.Seq, 1), m.dim(), m.layers()
-	if m.Kind == Segments {
+func (k *physics) token(r Row, m shape.Model, c Chip, rate, half, wide, band, link, tp float64) float64 {
+	s, d, l := or(r.Seq, 1), m.Wide(), m.Deep()
+	if m.Kind == shape.Segments {
 		s = 384 // a segment of 192 and the one before
 	}
 	tuning := r.Tuning()
 	ops, ok := m.Ops(0, tuning, false)
 	all, _ := m.Ops(s, tuning, false)
 	if !ok {
-		ops, all = typical(m.Kind), typical(m.Kind)
+		ops, all = shape.Typical(m.Kind), shape.Typical(m.Kind)
 	}
 	again, anew := 1.0, 1.0
 	switch {
 	case r.Ckpt == "full":
 		again, anew = 4.0/3, 4.0/3
-		if tuning != Full {
+		if tuning != shape.Full {
 			again = 1.5
 		}
 	case strings.HasPrefix(r.Ckpt, "selective"):
@@ -158,7 +160,7 @@ func (k *physics) token(r Row, m Model, c Chip, rate, half, wide, band, link, tp
 		tokens = 8192 // a batch that fills the accelerator
 	}
 	good := k.product * d / (d + k.narrow) * tokens / (tokens + k.few)
-	if m.Kind == Experts {
+	if m.Kind == shape.Experts {
 		f := m.FF
 		if f <= 0 {
 			f = d

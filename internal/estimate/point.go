@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"scrimp/internal/estimate/likeness"
+	"scrimp/internal/estimate/shape"
 )
 
 // What a point is like another in: each is a name, equal or not.
@@ -113,22 +114,22 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	// causal half that they skip is no gain: it is counted in full.
 	ops, ok := m.Ops(seq, r.Tuning(), false)
 	if !ok {
-		ops = typical(m.Kind)
+		ops = shape.Typical(m.Kind)
 	}
 	// One unit of throughput may be many tokens.
 	per := ops
-	if (m.Kind == Transformer || m.Kind == Experts) && strings.HasPrefix(r.Unit, "sequences") {
+	if (m.Kind == shape.Transformer || m.Kind == shape.Experts) && strings.HasPrefix(r.Unit, "sequences") {
 		per = ops * seq
 	}
 	batch := r.Micro * unitsOf(r, m)
-	if m.Kind == Transformer || m.Kind == Experts {
+	if m.Kind == shape.Transformer || m.Kind == shape.Experts {
 		batch = r.Micro * seq
 	}
 	pp := ParseParallel(r.Parallel)
 	cut := math.Max(1, pp.TP) * math.Max(1, pp.PP) * math.Max(1, pp.CP)
 	p.Num = [likeness.Nums]float64{
 		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(seq), xOps: math.Log(per), xPeak: math.Log(peak),
-		xBand: lnOr(c.Band, 500), xSize: lnOr(m.active(), 1e8), xCut: math.Log(cut),
+		xBand: lnOr(c.Band, 500), xSize: lnOr(m.Pass(), 1e8), xCut: math.Log(cut),
 	}
 	t, comm := constants.unit(r, m, c, class, peak, count)
 	if comm > 0 {
@@ -137,7 +138,7 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	t = math.Pow(math.Pow(t, constants.overlap)+math.Pow(comm, constants.overlap), 1/constants.overlap)
 	t *= math.Pow(0.985, -math.Log2(count))
 	p.Base = -math.Log(t)
-	if Kind(r.Family) == Trees {
+	if shape.Kind(r.Family) == shape.Trees {
 		rows := or(r.Rows, 1e6)
 		p.Num[xOps] = math.Log(rows)
 		// Two seconds of set-up a hundred trees, and 4e7 rows x trees a second.
@@ -152,13 +153,13 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 }
 
 // unitsOf is how many units of throughput a sample has.
-func unitsOf(r Row, m Model) float64 {
+func unitsOf(r Row, m shape.Model) float64 {
 	switch {
-	case strings.HasPrefix(r.Unit, "tokens") && (m.Kind == Transformer || m.Kind == Experts):
+	case strings.HasPrefix(r.Unit, "tokens") && (m.Kind == shape.Transformer || m.Kind == shape.Experts):
 		return or(r.Seq, 2048)
-	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == Recurrent:
+	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == shape.Recurrent:
 		return 50 // a sentence pair of WMT
-	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == Segments:
+	case strings.HasPrefix(r.Unit, "tokens") && m.Kind == shape.Segments:
 		return 192
 	case strings.HasPrefix(r.Unit, "mel"):
 		return 600 // frames of an utterance of LJSpeech, 7 s at 86 a second
@@ -168,7 +169,7 @@ func unitsOf(r Row, m Model) float64 {
 
 // Measured is the throughput that was measured, for the whole job, in the unit
 // of the row: as published, or from a published rate of operations.
-func (r Row) Measured(m Model, per float64) (float64, bool) {
+func (r Row) Measured(m shape.Model, per float64) (float64, bool) {
 	n := or(r.N, 1)
 	if n < 1 {
 		n = 1

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"scrimp/internal/estimate/shape"
 )
 
 // Row is a run in the form of the published measurements: what was asked, and
@@ -27,7 +29,7 @@ type Row struct {
 	TFLOPS, Time, GPUHours, Cost, OOM  float64
 
 	// Given is the model where it was read from a file or stated, not named.
-	Given *Model
+	Given *shape.Model
 }
 
 // Unstated is a row of which no number is stated.
@@ -148,19 +150,19 @@ func (r Row) Stack() string {
 }
 
 // Tuning is which parameters the run changes, by the name of its task.
-func (r Row) Tuning() Tuning {
+func (r Row) Tuning() shape.Tuning {
 	t := strings.ToLower(r.Task + " " + r.Model)
 	switch {
 	case strings.Contains(t, "qlora"):
-		return QLoRA
+		return shape.QLoRA
 	case strings.Contains(t, "lora"):
-		return LoRA
+		return shape.LoRA
 	case strings.Contains(t, "adapter-v2"):
-		return AdapterV2
+		return shape.AdapterV2
 	case strings.Contains(t, "adapter"):
-		return Adapter
+		return shape.Adapter
 	}
-	return Full
+	return shape.Full
 }
 
 // Scored says whether the row counts in the benchmark: quality A or B, did not
@@ -223,4 +225,29 @@ func ParseParallel(s string) Parallel {
 		}
 	}
 	return p
+}
+
+// Shape is the model of a row: what the row states, and for the rest what is
+// published of a model of that name.
+func (r Row) Shape() shape.Model {
+	m, _ := shape.Variant(r.Model)
+	if r.Given != nil {
+		m = *r.Given
+	}
+	m.Name, m.Kind = r.Model, shape.Kind(r.Family)
+	set := func(p *float64, v, k float64) {
+		if !math.IsNaN(v) && v > 0 {
+			*p = v * k
+		}
+	}
+	set(&m.Params, r.Params, 1e9)
+	set(&m.Active, r.Active, 1e9)
+	set(&m.Layers, r.Layers, 1)
+	set(&m.Dim, r.Dim, 1)
+	set(&m.Heads, r.Heads, 1)
+	set(&m.KV, r.KV, 1)
+	set(&m.FF, r.FF, 1)
+	set(&m.Vocab, r.Vocab, 1)
+	set(&m.GMACs, r.GMACs, 1)
+	return m
 }

@@ -3,6 +3,8 @@ package estimate
 import (
 	"math"
 	"strings"
+
+	"scrimp/internal/estimate/shape"
 )
 
 // habit is what a program is known to do, from its code.
@@ -41,9 +43,9 @@ func (r Row) Setup(chips Chips) Setup {
 		Micro: or(r.Micro, 0), Seq: or(r.Seq, 0), Cut: cut, Rows: or(r.Rows, 0),
 		Nested: strings.Contains(p, "-dq"), Card: or(r.GPUMem, c.Mem),
 	}
-	if s.Tuning != Full && strings.Contains(p, "nf4") {
-		if s.Tuning == LoRA {
-			s.Tuning = QLoRA
+	if s.Tuning != shape.Full && strings.Contains(p, "nf4") {
+		if s.Tuning == shape.LoRA {
+			s.Tuning = shape.QLoRA
 		}
 		s.Class = FP4
 	}
@@ -69,7 +71,7 @@ func (r Row) Setup(chips Chips) Setup {
 	}
 	h := habitOf(r.Source)
 	s.Own = h.own
-	if s.Tuning != Full && s.N > 1 {
+	if s.Tuning != shape.Full && s.N > 1 {
 		s.Whole = h.whole
 		if r.Ckpt == "" {
 			s.Keep = max(s.Keep, h.keep)

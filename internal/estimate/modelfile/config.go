@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/shape"
 )
 
 // Config reads a config.json in the form of Hugging Face's transformers.
-func Config(name string, content []byte) (estimate.Model, error) {
-	bad := func(field, why, mend string) (estimate.Model, error) {
-		return estimate.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
+func Config(name string, content []byte) (shape.Model, error) {
+	bad := func(field, why, mend string) (shape.Model, error) {
+		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
 	}
 	var c map[string]any
 	if err := json.Unmarshal(content, &c); err != nil {
@@ -50,8 +50,8 @@ func Config(name string, content []byte) (estimate.Model, error) {
 		return other
 	}
 	kind, _ := c["model_type"].(string)
-	m := estimate.Model{
-		Name: kind, Kind: estimate.Transformer, Source: name,
+	m := shape.Model{
+		Name: kind, Kind: shape.Transformer, Source: name,
 		Layers: num("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
 		Dim:    num("hidden_size", "n_embd", "d_model"),
 		Heads:  num("num_attention_heads", "n_head", "n_heads"),
@@ -82,7 +82,7 @@ func Config(name string, content []byte) (estimate.Model, error) {
 	}
 	experts := num("num_local_experts", "n_routed_experts", "num_experts")
 	if experts > 1 {
-		m.Kind = estimate.Experts
+		m.Kind = shape.Experts
 		m.TopK = num("num_experts_per_tok", "experts_per_token")
 		if m.TopK == 0 {
 			return bad("num_experts_per_tok", "a model with experts must say how many a token passes", "")
@@ -99,7 +99,7 @@ func Config(name string, content []byte) (estimate.Model, error) {
 		m.Gated = true
 	}
 	if wrong != nil {
-		return estimate.Model{}, wrong
+		return shape.Model{}, wrong
 	}
 	if m.Layers == 0 || m.Dim == 0 {
 		return bad("num_hidden_layers, hidden_size", "it states no layers or no width, so it is the config of no transformer that is known here", forms)

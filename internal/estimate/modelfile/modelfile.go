@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/shape"
 )
 
 // Bad is a model that cannot be read: which file, which field, and what mends it.
@@ -29,11 +29,11 @@ func (e *Bad) Error() string {
 }
 
 // Read tells a config.json from an ONNX file by its content.
-func Read(name string, content []byte) (estimate.Model, error) {
+func Read(name string, content []byte) (shape.Model, error) {
 	trimmed := bytes.TrimLeft(content, "\ufeff \t\r\n")
 	switch {
 	case len(trimmed) == 0:
-		return estimate.Model{}, &Bad{File: name, Why: "is empty", Mend: forms}
+		return shape.Model{}, &Bad{File: name, Why: "is empty", Mend: forms}
 	case trimmed[0] == '{':
 		return Config(name, trimmed)
 	}
@@ -43,8 +43,8 @@ func Read(name string, content []byte) (estimate.Model, error) {
 const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model, or a line such as \"transformer layers=32 dim=4096 vocab=32000\""
 
 // kinds are the words a line may begin with.
-var kinds = map[string]estimate.Kind{
-	"transformer": estimate.Transformer, "moe": estimate.Experts, "cnn": estimate.Conv, "trees": estimate.Trees,
+var kinds = map[string]shape.Kind{
+	"transformer": shape.Transformer, "moe": shape.Experts, "cnn": shape.Conv, "trees": shape.Trees,
 }
 
 // Spec reads a line: what kind of model, then its numbers.
@@ -55,9 +55,9 @@ var kinds = map[string]estimate.Kind{
 //	trees
 //
 // A transformer's parameters are counted from its shape where they are not given.
-func Spec(line string) (estimate.Model, error) {
-	bad := func(field, why, mend string) (estimate.Model, error) {
-		return estimate.Model{}, &Bad{File: fmt.Sprintf("model %q", line), Field: field, Why: why, Mend: mend}
+func Spec(line string) (shape.Model, error) {
+	bad := func(field, why, mend string) (shape.Model, error) {
+		return shape.Model{}, &Bad{File: fmt.Sprintf("model %q", line), Field: field, Why: why, Mend: mend}
 	}
 	words := strings.Fields(strings.ReplaceAll(line, ",", " "))
 	if len(words) == 0 {
@@ -67,7 +67,7 @@ func Spec(line string) (estimate.Model, error) {
 	if !ok {
 		return bad("", "is no file, no published model and no shape", forms)
 	}
-	m := estimate.Model{Name: string(kind), Kind: kind, Source: "as stated"}
+	m := shape.Model{Name: string(kind), Kind: kind, Source: "as stated"}
 	on := 0.0
 	fields := map[string]*float64{
 		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV, "head": &m.Head,
@@ -121,9 +121,9 @@ func number(s string) (float64, error) {
 func Number(s string) (float64, error) { return number(s) }
 
 // settle counts what follows from the rest, and refuses shapes that no model has.
-func settle(file string, m estimate.Model) (estimate.Model, error) {
-	bad := func(field, why, mend string) (estimate.Model, error) {
-		return estimate.Model{}, &Bad{File: file, Field: field, Why: why, Mend: mend}
+func settle(file string, m shape.Model) (shape.Model, error) {
+	bad := func(field, why, mend string) (shape.Model, error) {
+		return shape.Model{}, &Bad{File: file, Field: field, Why: why, Mend: mend}
 	}
 	for _, f := range []struct {
 		name string
@@ -138,7 +138,7 @@ func settle(file string, m estimate.Model) (estimate.Model, error) {
 		}
 	}
 	switch m.Kind {
-	case estimate.Transformer, estimate.Experts:
+	case shape.Transformer, shape.Experts:
 		if m.Params == 0 && (m.Layers == 0 || m.Dim == 0) {
 			return bad("layers, dim", "neither parameters nor layers and width are given", "give params, or layers and dim")
 		}
@@ -154,11 +154,11 @@ func settle(file string, m estimate.Model) (estimate.Model, error) {
 		if m.Params == 0 {
 			m.Params, m.Active = m.Count(1)
 		}
-	case estimate.Conv, estimate.Detect:
+	case shape.Conv, shape.Detect:
 		if m.GMACs == 0 {
 			return bad("gmacs", "a convolutional model needs its multiply-accumulates a sample", "give gmacs=4.1")
 		}
-	case estimate.Trees, estimate.Recurrent, estimate.Recommend, estimate.Segments:
+	case shape.Trees, shape.Recurrent, shape.Recommend, shape.Segments:
 	}
 	return m, nil
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/shape"
 )
 
 const llama = `{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,
@@ -73,14 +73,14 @@ func TestWhatIsNoModelIsRefusedWithFileFieldAndMend(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	m, err := modelfile.Spec("transformer layers=32 dim=4096 heads=32 kv=8 ff=14336 vocab=128256 gated=1")
-	if err != nil || m.Kind != estimate.Transformer {
+	if err != nil || m.Kind != shape.Transformer {
 		t.Fatal(m, err)
 	}
 	near(t, "parameters", m.Params, 8.03e9, 0.01)
 	if m, err = modelfile.Spec("cnn: gmacs=4.1, activations=11.1, params=25.6M"); err != nil || m.GMACs != 4.1 || m.Params != 25.6e6 {
 		t.Error(m, err)
 	}
-	if m, err = modelfile.Spec("trees"); err != nil || m.Kind != estimate.Trees {
+	if m, err = modelfile.Spec("trees"); err != nil || m.Kind != shape.Trees {
 		t.Error(m, err)
 	}
 	for line, want := range map[string]string{

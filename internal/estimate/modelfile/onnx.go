@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/shape"
 )
 
 // ONNX reads parameters, multiply-accumulates and written activations of a sample
 // from a model in ONNX form. Only shapes are read, never the weights, so a file
 // whose weights lie beside it is enough.
-func ONNX(name string, content []byte) (estimate.Model, error) {
-	bad := func(field, why, mend string) (estimate.Model, error) {
-		return estimate.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
+func ONNX(name string, content []byte) (shape.Model, error) {
+	bad := func(field, why, mend string) (shape.Model, error) {
+		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
 	}
 	g, err := readModel(content)
 	if err != nil {
@@ -30,7 +30,7 @@ func ONNX(name string, content []byte) (estimate.Model, error) {
 	if t.macs == 0 {
 		return bad("graph", "has no convolution and no matrix product", forms)
 	}
-	m := estimate.Model{Name: g.name, Kind: estimate.Conv, Params: t.params, GMACs: t.macs / 1e9, Acts: t.acts / 1e6, Source: name}
+	m := shape.Model{Name: g.name, Kind: shape.Conv, Params: t.params, GMACs: t.macs / 1e9, Acts: t.acts / 1e6, Source: name}
 	if m.Name == "" {
 		m.Name = "onnx"
 	}

@@ -1,7 +1,6 @@
-package estimate
+package shape
 
 import (
-	"math"
 	"strings"
 )
 
@@ -132,7 +131,7 @@ var published = []Model{
 var shapes = func() map[string]Model {
 	m := map[string]Model{}
 	for _, p := range published {
-		m[plain(p.Name)] = p
+		m[Key(p.Name)] = p
 	}
 	for alias, name := range map[string]string{
 		"resnet50v1.5": "resnet50", "resnet50v1.5mxnet": "resnet50", "bertlargesquad": "bertlarge", "bertbasesquad": "bertbase",
@@ -146,7 +145,7 @@ var shapes = func() map[string]Model {
 
 // Published is the shape of a public model by any usual spelling of its name.
 func Published(name string) (Model, bool) {
-	p := plain(name)
+	p := Key(name)
 	m, ok := shapes[p]
 	if !ok && strings.HasPrefix(p, "bloomcand") {
 		// Candidates of one project: the vocabulary was settled, the shape was not.
@@ -155,13 +154,13 @@ func Published(name string) (Model, bool) {
 	return m, ok
 }
 
-// variant is the published model of which name is a variant: the longest name
+// Variant is the published model of which name is a variant: the longest name
 // that it begins with and that is not cut inside a number.
-func variant(name string) (Model, bool) {
+func Variant(name string) (Model, bool) {
 	if m, ok := Published(name); ok {
 		return m, true
 	}
-	p := plain(name)
+	p := Key(name)
 	for i := len(p) - 1; i >= 4; i-- {
 		if m, ok := shapes[p[:i]]; ok && (p[i] < '0' || p[i] > '9') {
 			return m, true
@@ -170,9 +169,9 @@ func variant(name string) (Model, bool) {
 	return Model{}, false
 }
 
-// typical is the operations a unit, in training, of a model of a family of which
+// Typical is the operations a unit, in training, of a model of a family of which
 // nothing is known: those of BERT-Base a token, of ResNet-50 an image, and so on.
-func typical(k Kind) float64 {
+func Typical(k Kind) float64 {
 	switch k {
 	case Transformer, Experts, Segments:
 		return 6.6e8
@@ -192,27 +191,15 @@ func typical(k Kind) float64 {
 // Models is every published shape, in the order of the table.
 func Models() []Model { return append([]Model(nil), published...) }
 
-// Shape is the model of a row: what the row states, and for the rest what is
-// published of a model of that name.
-func (r Row) Shape() Model {
-	m, _ := variant(r.Model)
-	if r.Given != nil {
-		m = *r.Given
-	}
-	m.Name, m.Kind = r.Model, Kind(r.Family)
-	set := func(p *float64, v, k float64) {
-		if !math.IsNaN(v) && v > 0 {
-			*p = v * k
+// Key drops what spellings of one name differ in.
+func Key(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
 		}
-	}
-	set(&m.Params, r.Params, 1e9)
-	set(&m.Active, r.Active, 1e9)
-	set(&m.Layers, r.Layers, 1)
-	set(&m.Dim, r.Dim, 1)
-	set(&m.Heads, r.Heads, 1)
-	set(&m.KV, r.KV, 1)
-	set(&m.FF, r.FF, 1)
-	set(&m.Vocab, r.Vocab, 1)
-	set(&m.GMACs, r.GMACs, 1)
-	return m
+		return -1
+	}, s)
 }

@@ -1,4 +1,6 @@
-package estimate
+// Package shape holds what a model is as far as its cost depends on it: the
+// numbers of its shape, what follows from them, and the public shapes by name.
+package shape
 
 import "math"
 
@@ -42,44 +44,44 @@ type Model struct {
 	Source string  // where the shape was published
 }
 
-// active is the parameters a token passes through.
-func (m Model) active() float64 {
+// Pass is the parameters a token passes through.
+func (m Model) Pass() float64 {
 	if m.Active > 0 {
 		return m.Active
 	}
 	return m.Params
 }
 
-// width is the total width of the attention heads.
-func (m Model) width() float64 {
+// HeadsWidth is the total width of the attention heads.
+func (m Model) HeadsWidth() float64 {
 	if m.Head > 0 && m.Heads > 0 {
 		return m.Head * m.Heads
 	}
-	return m.dim()
+	return m.Wide()
 }
 
-// layers and dim guess a shape that was not stated from the parameters:
+// Deep and Wide are layers and width; they guess a shape that was not stated from the parameters:
 // N = 12·L·d² with d = 128·L, the proportions of GPT-3.
-func (m Model) layers() float64 {
+func (m Model) Deep() float64 {
 	if m.Layers > 0 {
 		return m.Layers
 	}
 	return math.Cbrt(m.Params / (12 * 128 * 128))
 }
 
-func (m Model) dim() float64 {
+func (m Model) Wide() float64 {
 	if m.Dim > 0 {
 		return m.Dim
 	}
-	return 128 * m.layers()
+	return 128 * m.Deep()
 }
 
-// matmul is the parameters that are multiplied with each token: all but an
+// Products is the parameters that are multiplied with each token: all but an
 // input embedding that is only looked up.
-func (m Model) matmul() float64 {
-	n := m.active()
-	if !m.Tied && n > m.Vocab*m.dim() {
-		n -= m.Vocab * m.dim()
+func (m Model) Products() float64 {
+	n := m.Pass()
+	if !m.Tied && n > m.Vocab*m.Wide() {
+		n -= m.Vocab * m.Wide()
 	}
 	return n
 }
@@ -119,7 +121,7 @@ func (m Model) Ops(s float64, tuning Tuning, causal bool) (float64, bool) {
 	if tuning != Full {
 		k = 4
 	}
-	ops := k * m.matmul()
+	ops := k * m.Products()
 	if m.Kind == Transformer || m.Kind == Experts {
 		back := s
 		if m.Window > 0 && m.Window < s {
@@ -129,7 +131,7 @@ func (m Model) Ops(s float64, tuning Tuning, causal bool) (float64, bool) {
 		if causal {
 			a = 6
 		}
-		ops += a * m.layers() * m.width() * back
+		ops += a * m.Deep() * m.HeadsWidth() * back
 	}
 	return ops, true
 }
@@ -147,7 +149,7 @@ const (
 // OpsBy is operations a token in a publisher's convention. They differ by up to
 // an eighth, so a published rate is never compared with Ops directly.
 func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
-	n, l, d := m.active(), m.layers(), m.dim()
+	n, l, d := m.Pass(), m.Deep(), m.Wide()
 	switch c {
 	case Mosaic:
 		return 6*n + 12*l*d*s
@@ -156,7 +158,7 @@ func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
 		if tuning != Full {
 			k = 4
 		}
-		return k*(n-m.Vocab*d) + 6*l*m.width()*s
+		return k*(n-m.Vocab*d) + 6*l*m.HeadsWidth()*s
 	case Plain:
 	}
 	return 6 * n
@@ -168,7 +170,7 @@ func (m Model) OpsBy(c Convention, s float64, tuning Tuning) float64 {
 // Worked: Llama-3-8B: 32 layers of 4096·4096·2 + 4096·1024·2 + 3·4096·14336, and
 // 2·128256·4096 for the vocabulary: 8.03e9.
 func (m Model) Count(experts float64) (all, active float64) {
-	d, w := m.Dim, m.width()
+	d, w := m.Dim, m.HeadsWidth()
 	kv := w
 	if m.KV > 0 && m.Heads > 0 {
 		kv = w / m.Heads * m.KV
