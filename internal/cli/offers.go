@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/api"
 	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/feed"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/policy"
 	"scrimp/internal/size"
 )
 
@@ -113,6 +117,26 @@ func (a *app) loadCatalog() (catalog.Catalog, []feed.Copy, error) {
 	return c, copies, nil
 }
 
+// seen is what the data folder's server has seen of spot machines being taken, by
+// offer; nothing where no server runs.
+func (a *app) seen(ctx context.Context) map[market.OfferID]policy.Hazard {
+	all := map[market.OfferID]policy.Hazard{}
+	c, err := a.open(ctx)
+	if err != nil {
+		return all
+	}
+	var m api.Market
+	if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		a.notef("note: what was seen of interruptions is left out: %v\n", err)
+	}
+	for _, l := range m.Offers {
+		if l.Hazard.Served > 0 {
+			all[l.Offer.ID] = l.Hazard
+		}
+	}
+	return all
+}
+
 func (a *app) offersCmd() *cobra.Command {
 	var f offerFlags
 	var order string
@@ -122,12 +146,12 @@ func (a *app) offersCmd() *cobra.Command {
 		GroupID: groupMoney,
 		Aliases: []string{"gpus"},
 		Short:   "List what can be rented, at which price, and what a dollar buys",
-		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how long before it takes a spot machine a provider warns, and what share of them was interrupted within a month. " +
+		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how long before it takes a spot machine a provider warns, and what share of them was interrupted within a month as published (RISK), and how many the server has seen taken in how much time (TAKEN). " +
 			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName + " in the data folder holds your own prices, discounts and machines. " +
 			"It works without a network and starts no server.\n\nExit status: 0 listed, 2 nothing is like that, 1 error.",
 		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n  scrimp offers --gpu L4 --sort value --json",
 		Args:    cobra.NoArgs,
-		RunE: func(_ *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			want, limits, err := f.filter()
 			if err != nil {
 				return err
@@ -144,9 +168,10 @@ func (a *app) offersCmd() *cobra.Command {
 				return err
 			}
 			now := a.now().UTC()
+			seen := a.seen(cmd.Context())
 			if a.json {
 				for _, l := range list {
-					if err := a.print(show.OfferOf(l, now, limits)); err != nil {
+					if err := a.print(show.OfferOf(l, seen[l.Offer.ID], now, limits)); err != nil {
 						return err
 					}
 				}
@@ -159,7 +184,7 @@ func (a *app) offersCmd() *cobra.Command {
 						}
 					}
 				}
-				a.printf("%s", show.Offers(list, kinds, most, limits, now, a.place()))
+				a.printf("%s", show.Offers(list, seen, kinds, most, limits, now, a.place()))
 			}
 			if len(list) == 0 {
 				return exitCode(exitInfeasible)

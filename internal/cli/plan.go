@@ -59,7 +59,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			}
 			if ranked {
 				a.notes(slices.DeleteFunc(notes, func(n spec.Note) bool { return slices.Contains(rankedFields, n.Field) }))
-				return a.rankPlan(j, folder, svg, most)
+				return a.rankPlan(ctx, j, folder, svg, most)
 			}
 			c, err := a.ensure(ctx, f.market)
 			if err != nil {

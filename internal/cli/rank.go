@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -39,7 +40,7 @@ const (
 var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs", "promise", "data", "nodes"}
 
 // rankPlan ranks the catalogue's offers for a job.
-func (a *app) rankPlan(j spec.Job, folder, svg string, most int) error {
+func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most int) error {
 	now := a.now().UTC()
 	c, _, err := a.loadCatalog()
 	if err != nil {
@@ -49,7 +50,7 @@ func (a *app) rankPlan(j spec.Job, folder, svg string, most int) error {
 	if err != nil {
 		return err
 	}
-	q.Most = most
+	q.Most, q.Hazards = most, a.seen(ctx)
 	v.Answer = rank.Rank(q)
 	if v.Answer.Feasible {
 		v.Played = playPlan(j, q, v.Answer.Plans[0])

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/policy"
 	"scrimp/internal/size"
 )
 
@@ -45,6 +46,8 @@ type Offer struct {
 	RuleSource   string         `json:"rule_source,omitempty"`
 	RiskLow      *float64       `json:"interrupted_within_month_low"`
 	RiskHigh     *float64       `json:"interrupted_within_month_high"`
+	Taken        *int           `json:"seen_taken"`             // by the data folder's server; null: it has seen none
+	Served       *float64       `json:"seen_s"`                 // in how much spot time
 	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, as specified, for a currency unit an hour
 	MemoryPer    catalog.Figure `json:"accelerator_memory_gb_per_price"`
 	BandwidthPer catalog.Figure `json:"accelerator_gbps_per_price"`
@@ -61,7 +64,7 @@ func (l Limits) of(c market.Capacity) time.Duration {
 }
 
 // OfferOf returns l as a program reads it.
-func OfferOf(l catalog.Listing, now time.Time, limits Limits) Offer {
+func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits) Offer {
 	o := l.Offer
 	v := Offer{
 		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, Accelerator: o.Accelerator, Accelerators: o.Accelerators,
@@ -99,6 +102,10 @@ func OfferOf(l catalog.Listing, now time.Time, limits Limits) Offer {
 	}
 	if l.Risk.Known {
 		v.RiskLow, v.RiskHigh = &l.Risk.Low, &l.Risk.High
+	}
+	if seen.Served > 0 {
+		served := seen.Served.Seconds()
+		v.Taken, v.Served = &seen.Lost, &served
 	}
 	v.PerPrice = efficiency(l)
 	if price := l.Quote.Rate.Float(); l.Quote.Priced && price > 0 {
@@ -177,7 +184,7 @@ func last(a, b bool) int {
 // Offers is the table of listings, with the sources of their prices and, of the
 // accelerators that the user has asked for, what is known of them. Of more than
 // most listings (0: no limit) it says how many are left out.
-func Offers(list []catalog.Listing, kinds []catalog.Accelerator, most int, limits Limits, now time.Time, p Place) string {
+func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []catalog.Accelerator, most int, limits Limits, now time.Time, p Place) string {
 	var b strings.Builder
 	if len(list) == 0 {
 		b.WriteString(draw.Wrap("", "No offer is like that. scrimp offers lists all of them, scrimp catalog update fetches more.", p.width()))
@@ -195,11 +202,11 @@ func Offers(list []catalog.Listing, kinds []catalog.Accelerator, most int, limit
 		old := l.Quote.Priced && l.Stale(now, limits.of(l.Offer.Capacity))
 		stale = stale || old
 		discounted = discounted || l.Listed != nil
-		rows = append(rows, row(l, old, &sources, now, p))
+		rows = append(rows, row(l, seen[l.Offer.ID], old, &sources, now, p))
 	}
 	table := draw.Grid([]draw.Column{
 		{Name: "MACHINE", Least: 12}, {Name: "WHERE", Least: 12}, {Name: "KIND"}, {Name: "GPUS", Least: 12}, {Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7}, {Name: "MEMORY", Right: true, Leaves: 8},
-		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true}, {Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
+		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true}, {Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4}, {Name: "TAKEN", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
 	}, rows, p.width())
 	b.WriteString(table)
 	if left > 0 {
@@ -226,7 +233,7 @@ func Offers(list []catalog.Listing, kinds []catalog.Accelerator, most int, limit
 	return b.String()
 }
 
-func row(l catalog.Listing, old bool, sources *[]string, now time.Time, p Place) []string {
+func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now time.Time, p Place) []string {
 	o := l.Offer
 	where := o.Provider + " " + cmp.Or(o.Zone, o.Region)
 	gpus, memory, cpus, ram, price, age, from := "-", "-", "-", "-", "unknown", "-", "-"
@@ -283,7 +290,11 @@ func row(l catalog.Listing, old bool, sources *[]string, now time.Time, p Place)
 	if l.Risk.Known {
 		risk = fmt.Sprintf("%.0f-%.0f %%", l.Risk.Low*100, l.Risk.High*100)
 	}
-	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, notice, risk, from}
+	taken := "-"
+	if seen.Served > 0 {
+		taken = fmt.Sprintf("%d in %s", seen.Lost, draw.Span(seen.Served))
+	}
+	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, notice, risk, taken, from}
 }
 
 // shortAge writes an age in its largest unit.

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/golden"
 	"scrimp/internal/market"
+	"scrimp/internal/policy"
 )
 
 // listings has one of each kind: dated and undated, spot with a risk, of another
@@ -30,6 +31,9 @@ const own = `provider,region,machine,capacity,price,currency,discount,accelerato
 aws,*,p5*,on-demand,,,25%,,,,,
 slurm,cluster,h100-node,reserved,9.60,USD,,H100-SXM-80GB,8,128,1024,
 `
+
+// seen is what a server has seen of the spot offer.
+var seen = map[market.OfferID]policy.Hazard{"aws/us-east-1a/p5.48xlarge/spot": {Lost: 3, Served: 40 * time.Hour}}
 
 func offers(t *testing.T) catalog.Catalog {
 	t.Helper()
@@ -53,8 +57,8 @@ func offerPages(t *testing.T, p show.Place) map[string]string {
 		t.Fatal(err)
 	}
 	return map[string]string{
-		"offers": show.Offers(list, nil, 0, show.Limits{}, now, p), "offers-few": show.Offers(list, nil, 3, show.Limits{Age: 24 * time.Hour}, now, p),
-		"offers-gpu": show.Offers(list[:4], kinds("H100"), 0, show.Limits{}, now, p), "offers-none": show.Offers(nil, kinds("MI300X"), 0, show.Limits{}, now, p), "gpus": show.Kinds(kinds("A100"), p),
+		"offers": show.Offers(list, seen, nil, 0, show.Limits{}, now, p), "offers-few": show.Offers(list, seen, nil, 3, show.Limits{Age: 24 * time.Hour}, now, p),
+		"offers-gpu": show.Offers(list[:4], seen, kinds("H100"), 0, show.Limits{}, now, p), "offers-none": show.Offers(nil, nil, kinds("MI300X"), 0, show.Limits{}, now, p), "gpus": show.Kinds(kinds("A100"), p),
 	}
 }
 
@@ -73,9 +77,9 @@ func TestOffersAreTablesThatFit(t *testing.T) {
 	for _, l := range offers(t).Listings {
 		switch {
 		case l.Offer.Zone == "us-east-1a":
-			golden.JSON(t, "json/offer.json", show.OfferOf(l, now, show.Limits{}))
+			golden.JSON(t, "json/offer.json", show.OfferOf(l, seen[l.Offer.ID], now, show.Limits{}))
 		case l.Offer.Provider == "newcloud":
-			golden.JSON(t, "json/offer-unknown.json", show.OfferOf(l, now, show.Limits{}))
+			golden.JSON(t, "json/offer-unknown.json", show.OfferOf(l, seen[l.Offer.ID], now, show.Limits{}))
 		}
 	}
 }
@@ -118,7 +122,7 @@ func TestAPriceIsMarkedWhenItIsOlderThanItsLimitOrHasNoDate(t *testing.T) {
 		}
 	}
 	for _, l := range offers(t).Listings {
-		if !show.OfferOf(l, now, show.Limits{Age: time.Minute}).Stale {
+		if !show.OfferOf(l, seen[l.Offer.ID], now, show.Limits{Age: time.Minute}).Stale {
 			t.Errorf("%s is fresh within a minute", l.Offer.ID)
 		}
 	}
