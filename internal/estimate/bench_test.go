@@ -115,7 +115,7 @@ func stackKey(r Row) string  { return strings.Join([]string{r.Source, r.Task, r.
 func sourceKey(r Row) string { return r.Source }
 
 // errors is |estimate/measured - 1| in percent.
-type score struct{ mape, median, cover, n float64 }
+type score struct{ mape, median, n float64 }
 
 func scoreOf(est, y []float64, keep func(int) bool) score {
 	var e []float64

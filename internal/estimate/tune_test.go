@@ -24,8 +24,9 @@ var (
 )
 
 type verdict struct {
-	name string
-	s    score
+	name  string
+	s     score
+	cover float64
 }
 
 // judge is the error of every protocol, and a smooth loss over the rows that in takes.
@@ -33,7 +34,7 @@ func (b *bench) judge(k *likeness.Kernel, in func(int) bool) (list []verdict, lo
 	y := b.truthY()
 	add := func(name string, est []float64, weight float64, keep func(int) bool) {
 		take := func(i int) bool { return b.asked(i) && keep(i) && in(i) && !math.IsNaN(est[i]) }
-		list = append(list, verdict{name, scoreOf(est, y, take)})
+		list = append(list, verdict{name, scoreOf(est, y, take), 0})
 		n, sum := 0.0, 0.0
 		for i := range est {
 			if take(i) {
@@ -75,7 +76,7 @@ func (b *bench) judge(k *likeness.Kernel, in func(int) bool) (list []verdict, lo
 		add(name+" transformer", m, 0, is("transformer"))
 		add(name+" cnn", m, 0, is("cnn"))
 		add(name+" other", m, 0, func(i int) bool { return !is("cnn")(i) && !is("transformer")(i) })
-		list = append(list, verdict{name + " cover at 1.28", score{cover: cover(m, sd, 1.28)}})
+		list = append(list, verdict{name + " cover at 1.28", score{}, cover(m, sd, 1.28)})
 	}
 	add("arithmetic alone", make([]float64, len(y)), 0.5, all)
 	for _, alone := range []bool{false, true} {
@@ -203,7 +204,7 @@ func TestTune(t *testing.T) {
 	}
 	list, _ := b.judge(k, out)
 	for _, v := range list {
-		fmt.Fprintf(os.Stderr, "%-32s n %4.0f  %6.1f / %5.1f  cover %.0f\n", v.name, v.s.n, v.s.mape, v.s.median, v.s.cover)
+		fmt.Fprintf(os.Stderr, "%-32s n %4.0f  %6.1f / %5.1f  cover %.0f\n", v.name, v.s.n, v.s.mape, v.s.median, v.cover)
 	}
 	fmt.Fprintf(os.Stderr, "%+v\nnoise %.3f\n", constants, k.Noise)
 	for _, x := range k.Terms {

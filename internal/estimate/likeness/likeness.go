@@ -282,6 +282,8 @@ type Examined struct {
 	inv   square
 }
 
+// Examine prepares the points for leaving groups out. It reports false where the
+// likeness is none: not positive definite.
 func (k *Kernel) Examine(seen []Point) (Examined, bool) {
 	f := k.matrix(seen, k.Noise*k.Noise)
 	if !f.cholesky() {

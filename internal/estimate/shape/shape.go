@@ -60,7 +60,7 @@ func (m Model) HeadsWidth() float64 {
 	return m.Wide()
 }
 
-// Deep and Wide are layers and width; they guess a shape that was not stated from the parameters:
+// Deep is the layers. Deep and Wide guess a shape that was not stated from the parameters:
 // N = 12·L·d² with d = 128·L, the proportions of GPT-3.
 func (m Model) Deep() float64 {
 	if m.Layers > 0 {
@@ -69,6 +69,7 @@ func (m Model) Deep() float64 {
 	return math.Cbrt(m.Params / (12 * 128 * 128))
 }
 
+// Wide is the width of the residual stream.
 func (m Model) Wide() float64 {
 	if m.Dim > 0 {
 		return m.Dim
