@@ -1,0 +1,254 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+)
+
+// closed reports whether r is an instance that has ended and is paid for: the
+// answer to its launch comes after the inventory showed it and it was given back.
+func (m *Machine) closed(r Rented) bool {
+	dot := strings.LastIndexByte(r.Launch, '.')
+	if dot < 0 {
+		return false
+	}
+	j := m.jobs[r.Launch[:dot]]
+	return j != nil && slices.ContainsFunc(j.Attempts, func(a *Attempt) bool { return a.ID == r.Launch && a.Instance == r.Instance })
+}
+
+// orphan gives back an instance that no attempt owns.
+func (m *Machine) orphan(out *Outcome, r Rented) {
+	if _, known := m.orphans[r.Instance]; known || m.rented[r.Instance] != nil {
+		return
+	}
+	m.orphans[r.Instance] = r
+	out.Actions = append(out.Actions, Terminate{Instance: r.Instance, Why: "nobody_owns_it"})
+}
+
+// gone closes an attempt that costs nothing any more.
+func (m *Machine) gone(j *Job, a *Attempt) {
+	a.Phase = Gone
+	delete(m.attempts, a.ID)
+	delete(m.rented, a.Instance)
+	for j.Closed < len(j.Attempts) && !j.Attempts[j.Closed].Live() {
+		c := j.Attempts[j.Closed]
+		j.Settled = j.Settled.Add(c.Posted).Add(c.Rules)
+		j.Closed++
+	}
+	if j.live() == nil {
+		m.release(j)
+	}
+}
+
+// regain counts as useful what the attempt before a was thought to have lost: a
+// begins so many steps after the newest checkpoint that we heard of, so one was
+// published whose word got lost with its machine.
+func (m *Machine) regain(out *Outcome, j *Job, a *Attempt, steps int64) {
+	i := slices.Index(j.Attempts, a) - 1
+	if i < 0 || steps <= 0 || j.StepRate <= 0 {
+		return
+	}
+	last := j.Attempts[i]
+	end := last.Until
+	if !last.Over.IsZero() {
+		end = last.Over
+	}
+	if last.Phase != Gone || last.LostTime <= 0 || last.Started.IsZero() {
+		return
+	}
+	speed := cmp.Or(max(last.Speed, 0), 1)
+	d := min(last.LostTime, time.Duration(float64(steps)/(j.StepRate*speed)*float64(time.Hour)))
+	from := end.Add(-last.LostTime)
+	part := last.Cost(from.Add(d)).Sub(last.Cost(from))
+	if lost := last.Uses[ledger.Lost]; lost.Cmp(part) < 0 {
+		part = lost // a credit of the bill has lowered it
+	}
+	m.move(out, j, last, part, ledger.Lost, ledger.Useful, "restored_later")
+	last.LostTime -= d
+	j.SavedWork += time.Duration(float64(d) * speed)
+}
+
+// programEnded gives the machine back and settles what becomes of the job.
+func (m *Machine) programEnded(out *Outcome, b AttemptEnded) {
+	j, a := m.hear(b.Attempt, b.Message)
+	if a == nil || a.Phase != Working && a.Phase != Booting {
+		return
+	}
+	a.Phase, a.Over, a.End, a.Exit = Leaving, m.now, b.Reason, b.Exit
+	a.DrainBy = m.now // it is given back at once
+	switch {
+	case a.Started.IsZero():
+		m.keep(out, j, a, ledger.StartUp, m.now)
+	case b.Reason == "completed":
+		j.SavedWork += time.Duration(float64(m.now.Sub(a.Kept)) * cmp.Or(max(a.Speed, 0), 1))
+		m.keep(out, j, a, ledger.Useful, m.now)
+	case b.Saved:
+		// its last checkpoint was settled as useful when it was published; what came after it was the leaving
+		m.keep(out, j, a, ledger.Idle, m.now)
+	default:
+		a.LostTime += m.now.Sub(a.Kept)
+		m.keep(out, j, a, ledger.Lost, m.now)
+	}
+	if b.Step > 0 {
+		j.Step = max(b.Step, j.SavedStep)
+	}
+	if b.Outputs != "" {
+		j.Outputs = b.Outputs
+	}
+	m.terminate(out, a, "program_"+b.Reason)
+	if j.State.Over() {
+		return
+	}
+	j.Exit, j.Detail = b.Exit, b.Error
+	switch {
+	case b.Reason == "completed":
+		m.finish(out, j, Succeeded, "completed")
+	case j.Ending != "":
+		m.finish(out, j, j.Ending, j.EndingWhy)
+	case b.Reason == "drained":
+		m.requeue(j, cmp.Or(a.DrainWhy, "interrupted"))
+	case b.Reason == "setup" && j.Failures < 2:
+		j.Failures++
+		m.requeue(j, "setup_failed")
+	case b.Reason == "setup":
+		m.finish(out, j, Failed, "setup_failed")
+	case m.retries(j, b.Exit):
+		j.Retries++
+		m.requeue(j, "retry")
+	default:
+		m.finish(out, j, Failed, "exit")
+	}
+}
+
+// retries reports whether a program that ended with that status is tried again:
+// 75 asks for it; 137 is a kill, most often for memory, and never retried unless the user lists it.
+func (m *Machine) retries(j *Job, exit int) bool {
+	return j.Retries < j.Terms.MaxRetries && (exit == 75 || slices.Contains(j.Terms.RetryCodes, exit))
+}
+
+// ended takes the end of an instance and its bill.
+func (m *Machine) ended(out *Outcome, b InstanceEnded) {
+	r, orphan := m.orphans[b.Instance]
+	delete(m.orphans, b.Instance)
+	switch a := m.given[b.Instance]; {
+	case a != nil:
+		m.late(out, a, b)
+		return
+	case orphan:
+		m.bookOrphan(out, r, b)
+		return
+	}
+	a := m.rented[b.Instance]
+	if a == nil {
+		return
+	}
+	j := m.jobs[a.Job]
+	until := b.Until
+	if until.After(m.now) {
+		until = m.now
+	}
+	if until.Before(a.From) {
+		until = a.From
+	}
+	a.Until, a.Cause, a.Notice = until, b.Cause, b.Notice
+	if b.Cause == "interrupted" && a.End == "" {
+		a.End = "interrupted"
+	}
+	a.End = cmp.Or(a.End, b.Cause)
+	use := ledger.Lost
+	switch {
+	case !a.Over.IsZero():
+		use = ledger.Idle
+	case a.Started.IsZero():
+		use = ledger.StartUp
+	default:
+		a.LostTime += max(0, until.Sub(a.Kept))
+	}
+	m.keep(out, j, a, use, until)
+	m.level(out, j, a, use)
+	m.bill(out, j, a, b.Bill)
+	j.GPUServed += time.Duration(a.GPUs) * until.Sub(a.From)
+	if o := m.offers[a.Offer]; o != nil && a.Capacity == market.Spot {
+		o.Hazard.Served += until.Sub(a.From)
+		if b.Cause == "interrupted" || !a.Noticed.IsZero() { // given back early, but taken all the same
+			o.Hazard.Lost++
+			m.failed(j, a)
+		}
+	}
+	open := a.Over.IsZero() // the program was cut off
+	newest := j.Attempt() == a
+	m.gone(j, a)
+	if !open || !newest || j.State.Over() {
+		return
+	}
+	if j.Ending != "" {
+		m.finish(out, j, j.Ending, j.EndingWhy)
+		return
+	}
+	if silent := a.End == "silent" && a.Started.IsZero(); silent || b.Cause == "stopped" && a.Step <= a.First {
+		if o := m.offers[a.Offer]; o != nil && silent {
+			o.Cool = m.now.Add(m.cfg.BootLimit) // where there is another, it may do better
+		}
+		if j.Failures++; j.Failures >= 5 {
+			why := "agent_stops"
+			if silent {
+				why = "never_starts"
+			}
+			m.finish(out, j, Failed, why)
+			return
+		}
+	}
+	m.requeue(j, cmp.Or(a.End, "lost"))
+}
+
+// late takes the end of an instance that was given up for lost: what it cost
+// longer than we knew was for nothing.
+func (m *Machine) late(out *Outcome, a *Attempt, b InstanceEnded) {
+	delete(m.given, b.Instance)
+	a.GivenUp = false
+	j, before, known := m.jobs[a.Job], a.Posted.Add(a.Rules), a.Until
+	if b.Until.After(m.now) {
+		b.Until = m.now
+	}
+	if b.Until.After(a.Until) {
+		a.Until, a.Cause = b.Until, b.Cause
+		a.LostTime += a.Until.Sub(known)
+		j.GPUServed += time.Duration(a.GPUs) * a.Until.Sub(known)
+	}
+	m.keep(out, j, a, ledger.Lost, a.Until)
+	m.level(out, j, a, ledger.Lost)
+	m.bill(out, j, a, b.Bill)
+	if slices.Contains(j.Attempts[:j.Closed], a) {
+		j.Settled = j.Settled.Add(a.Posted.Add(a.Rules).Sub(before))
+	}
+}
+
+// inventory compares what a provider shows with what we know: adopts launches
+// whose answer was lost, gives back what nobody owns, and notices what is gone.
+func (m *Machine) inventory(out *Outcome, b InventorySeen) {
+	shown := map[string]bool{}
+	for _, r := range b.Running {
+		shown[r.Instance] = true
+		switch a := m.attempts[r.Launch]; {
+		case a == nil:
+			m.orphan(out, r)
+		case a.Phase == Asked:
+			m.launched(out, r)
+		case a.Instance != r.Instance:
+			m.orphan(out, r)
+		}
+	}
+	for _, j := range slices.Clone(m.running) {
+		for _, a := range j.Attempts[j.Closed:] {
+			if a.Instance != "" && a.Live() && a.Provider == b.Provider && !shown[a.Instance] && a.From.Before(b.AsOf) {
+				m.ended(out, InstanceEnded{Instance: a.Instance, Until: b.AsOf, Cause: "interrupted"})
+				a.GivenUp, m.given[a.Instance] = true, a
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package core
+
+import (
+	"time"
+
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// brokeAt returns when the budget of a job is used up whose machine boots: there is nothing to save.
+func (j *Job) brokeAt(now time.Time) (time.Time, bool) {
+	a := j.live()
+	if t := j.Terms; !t.HasBudget || t.DeadlineFirst || a == nil || len(a.Rates) == 0 {
+		return time.Time{}, false
+	}
+	d, ok := a.Rates[len(a.Rates)-1].Rate.Buys(j.Terms.Budget.Sub(j.Spent(now)))
+	return now.Add(d), ok
+}
+
+// over says whether a limit is used up that no machine can change any more.
+func (j *Job) over(now time.Time) (plan.Reason, bool) {
+	switch t := j.Terms; {
+	case t.WallClock > 0 && !j.Began.IsZero() && now.Sub(j.Began) >= t.WallClock:
+		return plan.TimeGone, true
+	case t.GPUHours > 0 && j.GPUServed.Hours() >= t.GPUHours:
+		return plan.HoursGone, true
+	}
+	return "", false
+}
+
+// exhausted says whether a limit of the job is used up, the grace of a drain included.
+func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
+	t := j.Terms
+	rate := a.Rates[len(a.Rates)-1].Rate
+	switch {
+	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now).Add(rate.Until(t.Grace)).Cmp(t.Budget) >= 0:
+		return policy.BudgetSpent, true
+	case t.WallClock > 0 && m.now.Sub(j.Began) >= t.WallClock:
+		return policy.WallClock, true
+	case t.GPUHours > 0 && a.GPUs > 0 && (j.GPUServed+time.Duration(a.GPUs)*m.now.Sub(a.From)).Hours() >= t.GPUHours:
+		return policy.GPUHoursSpent, true
+	}
+	m.guardTimes(j, a)
+	return "", false
+}
+
+// guardTimes wakes the job when the first of its limits will be reached.
+func (m *Machine) guardTimes(j *Job, a *Attempt) {
+	t := j.Terms
+	if t.HasBudget && !t.DeadlineFirst {
+		rate := a.Rates[len(a.Rates)-1].Rate
+		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now)).Sub(rate.Until(t.Grace))); ok {
+			m.wakeAt(j, m.now.Add(d))
+		}
+	}
+	if t.WallClock > 0 {
+		m.wakeAt(j, j.Began.Add(t.WallClock))
+	}
+	if t.GPUHours > 0 && a.GPUs > 0 {
+		left := time.Duration(t.GPUHours*float64(time.Hour)) - j.GPUServed - time.Duration(a.GPUs)*m.now.Sub(a.From)
+		m.wakeAt(j, m.now.Add(left/time.Duration(a.GPUs)+1))
+	}
+}
