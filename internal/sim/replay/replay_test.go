@@ -19,12 +19,12 @@ func public(t testing.TB) []tick.Run {
 	t.Helper()
 	a, err := os.Open(data + "availability_2022.csv")
 	if err != nil {
-		t.Skip("not installed: the public traces (../shared/data/spot)")
+		t.Skip("SKIPPED: the public traces are not beside the repository (../shared/data/spot)")
 	}
 	defer func() { _ = a.Close() }()
 	w, err := os.Open(data + "windows_2022.csv")
 	if err != nil {
-		t.Skip("not installed: the public traces (../shared/data/spot)")
+		t.Skip("SKIPPED: the public traces are not beside the repository (../shared/data/spot)")
 	}
 	defer func() { _ = w.Close() }()
 	windows, err := tick.ReadSingle(a, "availability_2022.csv", w, "windows_2022.csv")

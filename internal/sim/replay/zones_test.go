@@ -18,12 +18,12 @@ func publicZones(t testing.TB) []tick.ZoneWindow {
 	t.Helper()
 	a, err := os.Open(data + "zones_public_availability.csv")
 	if err != nil {
-		t.Skip("not installed: the public traces of several zones (../shared/data/spot)")
+		t.Skip("SKIPPED: the public traces of several zones are not beside the repository (../shared/data/spot)")
 	}
 	defer func() { _ = a.Close() }()
 	p, err := os.Open(data + "zones_public_spot_price.csv")
 	if err != nil {
-		t.Skip("not installed: the public traces of several zones (../shared/data/spot)")
+		t.Skip("SKIPPED: the public traces of several zones are not beside the repository (../shared/data/spot)")
 	}
 	defer func() { _ = p.Close() }()
 	windows, err := tick.ReadZones("availability", a, "prices", p)
