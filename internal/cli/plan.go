@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"scrimp/internal/core"
 	"slices"
 	"time"
 
@@ -143,5 +144,23 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 		p.Feasible = false
 		p.Reasons = append(p.Reasons, fmt.Sprintf("done within budget in %.0f %% of the runs: the work needs about %s", f.Done*100, draw.Span(q.Terms.Work)))
 	}
+	p.Reasons = append(p.Reasons, conflicts(q.Terms, f)...)
 	return p
+}
+
+// conflicts says, before anything is spent, where deadline, promise and budget
+// cannot all hold, and which one gives way.
+func conflicts(t core.Terms, f sim.Forecast) []string {
+	var list []string
+	if !t.Deadline.IsZero() && t.Promise > 0 && f.InTime < t.Promise {
+		list = append(list, fmt.Sprintf("the deadline is met in %.0f %% of the runs and %.4g %% are promised: give a later deadline, more budget, or a lower promise", f.InTime*100, t.Promise*100))
+	}
+	switch {
+	case !t.HasBudget:
+	case !t.DeadlineFirst && f.Done < 1:
+		list = append(list, fmt.Sprintf("the budget ends before the work in %.0f %% of the runs: first is budget, so the job then stops with a checkpoint", (1-f.Done)*100))
+	case t.DeadlineFirst && f.Cost[2] > t.Budget.Float():
+		list = append(list, fmt.Sprintf("it may cost $%.2f, more than the budget of $%.2f: first is deadline, so it goes on", f.Cost[2], t.Budget.Float()))
+	}
+	return list
 }

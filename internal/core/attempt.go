@@ -120,6 +120,7 @@ func (m *Machine) progressed(out *Outcome, b Progressed) {
 	// counts once it has run for three restarts and made ten steps.
 	if span := m.now.Sub(a.Started); span >= 3*j.restart() && a.Step-a.First >= 10 {
 		j.StepRate = float64(a.Step-a.First) / span.Hours() / cmp.Or(max(a.Speed, 0), 1)
+		m.steadiness(j, a)
 	}
 	if stop, ok := j.Seen.Watch(j.Terms.Metric, b.Step, b.Metrics, b.Broken); ok && j.Ending == "" {
 		state := Stopped
@@ -130,6 +131,21 @@ func (m *Machine) progressed(out *Outcome, b Progressed) {
 		return
 	}
 	m.gotOn(out, j, a)
+}
+
+// paceLook is the least time over which a pace is measured.
+const paceLook = time.Minute
+
+// steadiness takes a look at the pace since the last one.
+func (m *Machine) steadiness(j *Job, a *Attempt) {
+	if j.PaceFrom.Before(a.Started) { // its first steps are behind it
+		j.PaceFrom, j.PaceStep = m.now, a.Step
+		return
+	}
+	if span := m.now.Sub(j.PaceFrom); span >= paceLook && a.Step > j.PaceStep {
+		j.Pace = j.Pace.See(float64(a.Step-j.PaceStep)/span.Hours()/cmp.Or(max(a.Speed, 0), 1), span)
+		j.PaceFrom, j.PaceStep = m.now, a.Step
+	}
 }
 
 func (m *Machine) saved(out *Outcome, b CheckpointSaved) {

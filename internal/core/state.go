@@ -73,7 +73,10 @@ type Job struct {
 	HasSaved  bool               `json:"has_saved,omitempty"`
 	Seen      policy.Seen        `json:"seen"`
 
-	StepRate  float64         `json:"step_rate,omitempty"`    // steps per hour on speed 1; 0 unknown
+	StepRate  float64         `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
+	Pace      policy.Pace     `json:"pace,omitzero"`
+	PaceFrom  time.Time       `json:"pace_from,omitzero"` // of the look that is under way
+	PaceStep  int64           `json:"pace_step,omitempty"`
 	Restart   time.Duration   `json:"restart_ns,omitempty"`   // measured; 0 unknown
 	SaveCost  time.Duration   `json:"save_cost_ns,omitempty"` // measured; 0 unknown
 	Interval  time.Duration   `json:"interval_ns,omitempty"`  // in force; 0: as the program likes

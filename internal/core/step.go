@@ -467,6 +467,7 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	return policy.Progress{
 		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
 		Restart: restart, Reserve: time.Duration(m.cfg.Reserve) * restart, Detect: m.cfg.Detect, Look: m.cfg.Look,
+		Doubt: j.Pace.Doubt(left, j.Terms.Promise),
 	}
 }
 

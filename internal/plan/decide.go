@@ -108,7 +108,8 @@ type Decision struct {
 	Mode     policy.Mode    `json:"mode"`
 	Slack    time.Duration  `json:"slack_ns,omitempty"`
 	HasSlack bool           `json:"has_slack,omitempty"`
-	Speed    float64        `json:"speed,omitempty"` // of the machine on which the slack is counted; 0: 1
+	Doubt    time.Duration  `json:"doubt_ns,omitempty"` // how much longer the work may take, within the promise
+	Speed    float64        `json:"speed,omitempty"`    // of the machine on which the slack is counted; 0: 1
 	Rejected []Rejection    `json:"rejected,omitempty"`
 	// Look is an offer to ask about before anything else is done.
 	Look market.OfferID `json:"look,omitempty"`
@@ -141,6 +142,7 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 	d.Mode = v.Mode(v.Working())
 	d.Slack, d.HasSlack = v.Slack(job.Held != "")
 	d.Slack -= v.Warming
+	d.Doubt = v.Doubt
 	choice := policy.Choose(cmp.Or(job.Rule, policy.Default), v)
 	if job.Need.Critical {
 		choice, d.Mode = policy.Firm, policy.Certain
@@ -306,6 +308,7 @@ func scaled(p policy.Progress, speed float64) policy.Progress {
 	if speed > 0 && speed != 1 {
 		p.Left = time.Duration(float64(p.Left) / speed)
 		p.Done = time.Duration(float64(p.Done) / speed)
+		p.Doubt = time.Duration(float64(p.Doubt) / speed)
 	}
 	return p
 }
@@ -379,7 +382,7 @@ func whyFirm(job Job, v policy.View, moves, foresaw bool) Reason {
 		return Cheapest
 	case foresaw:
 		return WaitsMore
-	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Look:
+	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look:
 		return SlackGone
 	case behind:
 		return BehindPace
@@ -415,7 +418,7 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 		return perWork(o) < perWork(held)
 	}
 	if o.Offer.Capacity == market.Spot {
-		if slack, ok := v.Slack(false); ok && slack <= 3*v.Restart+v.Detect+v.Look {
+		if slack, ok := v.Slack(false); ok && slack <= 3*v.Restart+v.Detect+v.Doubt+v.Look {
 			return false // the job would come back at once
 		}
 	}

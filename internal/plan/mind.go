@@ -71,7 +71,7 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 		seen = spot.Watch.At(v.Now)
 	}
 	seen.Up = s.spot != nil
-	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect, Left: v.Left, Market: seen}
+	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Doubt, Left: v.Left, Market: seen}
 	switch v.Held {
 	case policy.Spot:
 		state.Held, state.Owed = horizon.Spot, v.Warming

@@ -33,6 +33,8 @@ type Progress struct {
 	Restart time.Duration
 	// Reserve is kept back besides: restarts take longer than the last one did.
 	Reserve time.Duration
+	// Doubt is how much longer than Left the work may take, within the promise.
+	Doubt time.Duration
 	// Detect is how long a loss can go unnoticed.
 	Detect time.Duration
 	// Look is the longest time between two decisions; 0 where the job can be
@@ -57,8 +59,8 @@ func (p Progress) Slack(running bool) (slack time.Duration, ok bool) {
 // Guard reports whether the slack is used up, so that only what cannot be taken
 // away is still in time. No policy and no estimate overrides it.
 //
-//	deadline − now − left < restart + reserve + detect          on spot that works
-//	deadline − now − left < restart + reserve + detect + look   otherwise
+//	deadline − now − left < restart + reserve + detect + doubt          on spot that works
+//	deadline − now − left < restart + reserve + detect + doubt + look   otherwise
 //
 // A machine that works loses at most what is not in a checkpoint, which left
 // counts already: one restart and the time to notice are enough. Who waits, or
@@ -73,7 +75,7 @@ func (p Progress) Guard(working bool) bool {
 
 // need is the slack below which the guard holds.
 func (p Progress) need(working bool) time.Duration {
-	need := p.Restart + p.Reserve + p.Detect
+	need := p.Restart + p.Reserve + p.Detect + p.Doubt
 	if !working {
 		need += p.Look
 	}

@@ -170,3 +170,52 @@ func TestGuardrails(t *testing.T) {
 		}
 	}
 }
+
+// With work that goes unevenly, what is left takes longer than expected by more
+// than the doubt no more often than the promise allows.
+func TestThePromiseIsKeptForUncertainWork(t *testing.T) {
+	for _, spread := range []float64{0.05, 0.2, 0.5} {
+		for _, promise := range []float64{0.9, 0.99} {
+			rng := rand.New(rand.NewPCG(3, 3))
+			late, all := 0, 0
+			for range 4000 {
+				total := 50 + rng.IntN(400) // looks of a minute that the work takes at its mean rate
+				know := 5 + rng.IntN(40)
+				var p Pace
+				done := 0.0
+				draw := func() float64 { return math.Exp(spread*rng.NormFloat64() - spread*spread/2) }
+				for range know {
+					r := draw()
+					done += r
+					p = p.See(r, time.Minute)
+				}
+				rest := float64(total) - done
+				if rest <= 0 {
+					continue
+				}
+				left := time.Duration(rest / (done / float64(know)) * float64(time.Minute))
+				takes := 0
+				for d := 0.0; d < rest; takes++ {
+					d += draw()
+				}
+				all++
+				if time.Duration(takes-1)*time.Minute > left+p.Doubt(left, promise) {
+					late++
+				}
+			}
+			if share := float64(late) / float64(all); share > 2*(1-promise)+0.005 {
+				t.Errorf("spread %v: %.3f are later than the doubt, %.2f may be", spread, share, 1-promise)
+			}
+		}
+	}
+	if (Pace{}).Doubt(time.Hour, 0.99) != 0 {
+		t.Error("doubt about what nobody has seen")
+	}
+	var steady Pace
+	for range 60 {
+		steady = steady.See(100, time.Minute)
+	}
+	if d := steady.Doubt(2*time.Hour, 0.99); d <= 0 || d > 3*time.Minute {
+		t.Errorf("after an hour of even pace, %v of doubt about two more", d)
+	}
+}

@@ -60,7 +60,7 @@ func Choose(r Rule, v View) Choice {
 // the order in which the public benchmark applies them.
 func wants(r Rule, v View) Choice {
 	slack, timed := v.Slack(true)
-	tight := timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Look // a second restart would not fit
+	tight := timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look // a second restart would not fit
 	held := v.Held == Spot && v.Spot
 	switch r {
 	case OnDemand:
@@ -130,7 +130,7 @@ func Again(r Rule, v View, chosen Choice) time.Time {
 		}
 	}
 	if slack, ok := v.Slack(true); ok && r != GreedyGuard { // when the slack gets tight
-		sooner(v.Now.Add(max(0, slack-(2*v.Restart+v.Reserve+v.Detect+v.Look)+1)))
+		sooner(v.Now.Add(max(0, slack-(2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look)+1)))
 	}
 	if behind, ok := v.BehindAt(); ok && r != Greedy && r != GreedyGuard {
 		sooner(behind)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ const firstRestart = 3 * time.Second
 // Terms is what the core needs to know of a job, in market time from now on.
 func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
 	t := core.Terms{
-		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: j.Promise, Currency: money.USD,
+		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, standard.Promise), Currency: money.USD,
 		Owner:    ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment, ModelVersion: j.ModelVersion, Tags: j.Tags},
 		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock), DeadlineFirst: j.First == "deadline",
 		Steps: j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart), Grace: stretch(grace(j)),

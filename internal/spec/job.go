@@ -43,7 +43,7 @@ type Job struct {
 	Window   string   `json:"window,omitempty" doc:"Hours of the day in which it may run, UTC unless an offset follows." eg:"22:00-06:00 +02:00" later:"the job runs at any hour"`
 	Budget   Budget   `json:"budget,omitzero" doc:"The most it may use; what is reached first stops it, with a checkpoint. One value is dollars."`
 	First    string   `json:"first,omitempty" enum:"budget,deadline" default:"budget" doc:"Which of the two is kept where both cannot be."`
-	Promise  float64  `json:"promise,omitempty" doc:"Share of such jobs that must be in time, between 0 and 1; 99% is read as 0.99." eg:"0.99" default:"0.99" later:"the guard holds the deadline whatever the share"`
+	Promise  float64  `json:"promise,omitempty" doc:"Share of such jobs that must be in time, between 0 and 1; 99% is read as 0.99." eg:"0.99" default:"0.99"`
 	Retry    Retry    `json:"retry,omitzero" doc:"Which failures of the program are tried again. Interruptions always are, and do not count."`
 	Signal   string   `json:"signal,omitempty" doc:"Sent to the program's process group to ask for a save and an end: TERM, INT, HUP, USR1 or USR2. @90s is how long before the machine goes it is sent, wall time; at once without it." eg:"USR1@90s" default:"TERM"`
 	Grace    Duration `json:"grace,omitempty" doc:"Between the signal and the kill, wall time." eg:"90s" default:"20s"`

@@ -66,6 +66,9 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		slack := ""
 		if d.HasSlack {
 			slack = ", slack " + draw.Span(d.Slack)
+			if d.Doubt > 0 {
+				slack += ", doubt about the work " + draw.Span(d.Doubt)
+			}
 		}
 		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)", take, why(d.Why), words(d.Mode), slack), p.width()))
 		if d.Expect != nil {
