@@ -167,7 +167,7 @@ func (c *Control) Run(ctx context.Context) error {
 	defer stop()
 
 	now := c.Now()
-	if err := c.apply(work, []core.Event{c.event(now, core.Configured{Config: c.coreConfig()})}); err != nil {
+	if err := c.apply(work, []core.Event{c.event(now, core.Configured{Config: CoreConfig(c.cfg.Clock, c.cfg.Poll)})}); err != nil {
 		return err
 	}
 	for _, a := range c.machine.Pending() {
@@ -331,12 +331,13 @@ func (c *Control) Spec(job string) (json.RawMessage, bool) {
 // Clock is the market's clock.
 func (c *Control) Clock() Clock { return c.cfg.Clock }
 
-// coreConfig is the core's configuration in market time.
-func (c *Control) coreConfig() core.Config {
+// CoreConfig is the core's configuration, in market time, where the market is
+// looked at every poll on the wall.
+func CoreConfig(clock Clock, poll time.Duration) core.Config {
 	d := core.DefaultConfig()
-	d.Detect = c.cfg.Clock.Stretch(2 * c.cfg.Poll)
-	d.CoolOff = c.cfg.Clock.Stretch(2 * time.Second)
-	d.BootLimit = c.cfg.Clock.Stretch(5 * time.Minute)
-	d.Patience = c.cfg.Clock.Stretch(30 * time.Second)
+	d.Detect = clock.Stretch(2 * poll)
+	d.CoolOff = clock.Stretch(2 * time.Second)
+	d.BootLimit = clock.Stretch(5 * time.Minute)
+	d.Patience = clock.Stretch(30 * time.Second)
 	return d
 }

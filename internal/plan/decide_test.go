@@ -110,6 +110,19 @@ func offered(spot, firm float64) []Option {
 	return []Option{option("spot", market.Spot, spot), option("firm", market.OnDemand, firm)}
 }
 
+// Work that is short beside the table's steps takes spot that is for sale, however
+// far the deadline is: nothing is won by waiting with it.
+func TestShortWorkDoesNotWaitForAFarDeadline(t *testing.T) {
+	for _, deadline := range []time.Duration{10 * time.Minute, 3 * time.Hour, 24 * time.Hour, 60 * 24 * time.Hour} {
+		for _, look := range []time.Duration{600 * time.Millisecond, 30 * time.Second, 10 * time.Minute} {
+			job := Job{Progress: policy.Progress{Now: now, Began: now, Deadline: now.Add(deadline), Left: 35 * time.Second, Known: true, Restart: 3 * time.Second, Detect: look}}
+			if d := Decide(job, offered(1, 3)); look < deadline/8 && d.Take != "spot" {
+				t.Errorf("with a deadline in %v and a look every %v it takes %q: %s", deadline, look, d.Take, d.Why)
+			}
+		}
+	}
+}
+
 func TestDecideInWords(t *testing.T) {
 	hours := func(left, deadline, done float64) policy.Progress {
 		d := func(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }

@@ -45,7 +45,24 @@ func (s *sorted) foreseeable(job *Job, v *policy.View) bool {
 	if perWork(s.market()) >= perWork(s.firm) {
 		return false
 	}
-	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && !v.Guard(v.Working()) && v.Deadline.After(v.Began)
+	if !v.Known || v.Left <= 0 || v.Deadline.IsZero() || v.Guard(v.Working()) || !v.Deadline.After(v.Began) {
+		return false
+	}
+	return v.Left+v.Done >= coarse*s.problem(v).Grid
+}
+
+// coarse is how many steps of a table the whole work must have. Below it the
+// table's own steps are larger than what is weighed: a job of half a minute with a
+// deadline in a day would wait for that day, with spot for sale.
+const coarse = 8
+
+// problem is what the job's future is weighed by.
+func (s *sorted) problem(v *policy.View) horizon.Problem {
+	speed := s.speed()
+	if speed <= 0 {
+		speed = 1
+	}
+	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(s.market())*speed), ratio(s.firm.Quote.Rate.Float()))
 }
 
 // market is the spot option whose coming and going counts: the one held or to be
@@ -61,11 +78,7 @@ func (s *sorted) market() *Option {
 // says how long until the next look.
 func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.Choice, time.Duration) {
 	spot := s.market()
-	speed := s.speed()
-	if speed <= 0 {
-		speed = 1
-	}
-	p := horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(spot)*speed), ratio(s.firm.Quote.Rate.Float()))
+	p := s.problem(v)
 	var seen horizon.Market
 	if spot.Watch != nil {
 		seen = spot.Watch.At(v.Now)

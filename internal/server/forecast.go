@@ -4,12 +4,20 @@ import (
 	"context"
 	"time"
 
+	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim"
 )
+
+// poll is how often the market is looked at, on the wall.
+const poll = 300 * time.Millisecond
+
+// Rules is how the core of a server decides on a market of that speed: who plays
+// a job forward plays it by these.
+func Rules(speed float64) core.Config { return control.CoreConfig(control.Clock{Speed: speed}, poll) }
 
 // odds is what the newest forecast of a job says.
 type odds struct {
@@ -52,7 +60,7 @@ func (s *Server) forecast(ctx context.Context) {
 func (s *Server) question(m *core.Machine, j *core.Job) sim.Question {
 	q := sim.Question{
 		Terms: j.Terms, Now: s.control.Now(), Done: j.Step, Pace: j.StepRate, Restart: max(j.Restart, time.Second), Save: max(j.SaveCost, time.Second),
-		Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
+		Config: Rules(s.clock.Speed), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
 	}
 	q.Terms.Steps = j.Total
 	for o, l := range m.Sale() {

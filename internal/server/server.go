@@ -98,7 +98,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	s.control, err = control.New(ctx, st, s.market, "local", control.Config{
 		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
-		Poll:  300 * time.Millisecond, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: o.Log,
+		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: o.Log,
 		Env: s.agentEnv, Notify: s.notify,
 	})
 	if err != nil {

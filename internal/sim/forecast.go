@@ -26,7 +26,8 @@ type Question struct {
 	Hazards map[market.OfferID]policy.Hazard
 	Spent   money.Amount
 	Runs    int
-	Mind    *plan.Mind // kept from one question to the next; nil: a new one
+	Config  core.Config // of the core that will decide; zero: the default
+	Mind    *plan.Mind  // kept from one question to the next; nil: a new one
 }
 
 // Forecast is the answer, over all runs. Spans are market time from now.
@@ -119,7 +120,10 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 	}
 	id := "job"
 	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: q.Pace, boot: q.Restart, save: q.Save}}
-	cfg := core.DefaultConfig()
+	cfg := q.Config
+	if cfg.MaxRunning == 0 {
+		cfg = core.DefaultConfig()
+	}
 	cfg.MaxRunning = 1
 	w.step(core.Configured{Config: cfg})
 	w.quotes()

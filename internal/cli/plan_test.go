@@ -1,0 +1,32 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/cli/show"
+)
+
+// A job of half a minute begins at once on spot that is for sale, however far its
+// deadline is, and the plan says so: it plays the code that then decides.
+func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
+	h := newHome(t)
+	h.write("job.yaml", endless+"work: {steps: 300, time: 35s}\ndeadline: in 24h\n")
+	var p show.Plan
+	if err := json.Unmarshal([]byte(h.do("plan", "--json", "job.yaml")), &p); err != nil {
+		t.Fatal(err)
+	}
+	h.do("run", "-y", "-d", "job.yaml")
+	var first api.Decision
+	if err := json.Unmarshal([]byte(strings.SplitN(h.do("explain", "--json", "endless"), "\n", 2)[0]), &first); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(p.Take, "/spot") || p.FinishS[2] > 300 {
+		t.Errorf("the plan begins on %q (%s) and ends after %.0f s", p.Take, p.Why, p.FinishS[2])
+	}
+	if string(first.Take) != p.Take || string(first.Why) != p.Why {
+		t.Errorf("done was %s (%s), planned %s (%s)", first.Take, first.Why, p.Take, p.Why)
+	}
+}
