@@ -51,6 +51,8 @@ type Accelerator struct {
 	Source       string
 	UsableSource string
 	Notes        string
+
+	words []string // of its name
 }
 
 // Dense returns the dense rate at p in 1e12 operations a second, and false where
@@ -128,6 +130,7 @@ func parseAccelerators(specs, usable string) ([]Accelerator, error) {
 		if bad != nil {
 			return nil, bad
 		}
+		a.words = words(a.Name)
 		at[a.Name] = len(list)
 		list = append(list, a)
 	}
@@ -161,8 +164,9 @@ func Find(name string) (Accelerator, bool) {
 // Matches reports whether name is a kind that query asks for: its first word is
 // query's, and each other word of query is in it. H100 is every H100, A100-80GB
 // the two with 80 GB; A10 is no A10G, and L4 no part of an L4.
-func Matches(query, name string) bool {
-	q, n := words(query), words(name)
+func Matches(query, name string) bool { return matches(words(query), words(name)) }
+
+func matches(q, n []string) bool {
 	if len(q) == 0 || len(n) == 0 || !sameKind(q[0], n[0]) {
 		return false
 	}
@@ -205,17 +209,18 @@ func Resolve(name, machine string, memory size.Bytes) string {
 		return a.Name
 	}
 	var fit []Accelerator
+	asked := words(name)
 	for _, a := range accelerators {
 		// a family's name alone, such as Inferentia, says no generation: its memory does
-		named := len(words(name)) > 0 && words(name)[0] == words(a.Name)[0]
-		if Matches(name, a.Name) && (memory == 0 && named || near(memory, a.Memory)) {
+		named := len(asked) > 0 && asked[0] == a.words[0]
+		if matches(asked, a.words) && (memory == 0 && named || near(memory, a.Memory)) {
 			fit = append(fit, a)
 		}
 	}
 	if len(fit) > 1 {
 		var form []Accelerator
 		for _, a := range fit {
-			for _, w := range words(a.Name)[1:] {
+			for _, w := range a.words[1:] {
 				if (w == "sxm" || w == "sxm2" || w == "pcie" || w == "nvl") && strings.Contains(strings.ToLower(machine), w) {
 					form = append(form, a)
 				}
