@@ -111,6 +111,26 @@ func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
 	}
 }
 
+// TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds takes the prices of
+// the embedded catalogue: the three cost about the same, and differ 2.2 times in time.
+func TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds(t *testing.T) {
+	a := rank.Rank(rank.Question{
+		Offers: catalog.Builtin().Listings, Asks: catalog.Filter{Providers: []string{"aws"}, Machines: []string{"p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"}}, Work: 3600, Now: now,
+		Estimate: takes(map[string]rank.Range{"H100-SXM-80GB": rank.Exactly(2.2), "H200-SXM": rank.Exactly(1.85), "B200-SXM": rank.Exactly(1)}),
+	})
+	if len(a.Plans) != 3 {
+		t.Fatalf("%+v", a.Plans)
+	}
+	if low, high := a.Plans[0].Cost.Value, a.Plans[2].Cost.Value; high > 1.1*low {
+		t.Errorf("$%.2f to $%.2f: not about the same", low, high)
+	}
+	for _, p := range a.Plans {
+		if !p.Stale {
+			t.Errorf("%s: a price of %s is fresh on %s", p.ID, p.Offer.Quote.At, now)
+		}
+	}
+}
+
 func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	no := false
 	offers := []catalog.Listing{
