@@ -50,14 +50,22 @@ func (a *app) planCmd() *cobra.Command {
 of the offers, and says the cost (10 %, middle, 90 %), the finish, the odds of the deadline and why each
 offer is taken or not. It rents nothing. Spans are market time, amounts are in the offers' currency.
 
+With --catalog, or where the job asks for an accelerator that the market of the data folder does not
+sell, it ranks the offers of the catalogue instead, by expected cost, finish and odds, says why each
+other one is not taken and what would be cheaper, and plays the first forward (docs/plan.md).
+
 Exit status: 0 feasible, 2 not feasible, 1 error.`,
-		Example: "  scrimp plan job.yaml\n  scrimp plan --json job.yaml --env STEPS=100",
+		Example: "  scrimp plan job.yaml\n  scrimp plan --catalog job.yaml --svg frontier.svg\n  scrimp plan --json job.yaml --env STEPS=100",
 		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			j, folder, notes, err := load(args, cmd.ArgsLenAtDash(), f, a.now()) // before a server is started for it
 			if err != nil {
 				return err
+			}
+			if kind := j.Resources.Accelerator; kind != "" && !ranked && f.market == "" && !a.sells(ctx, kind) {
+				a.notef("note: the market of the data folder sells no %s: the catalogue is ranked instead (--catalog)\n", kind)
+				ranked = true
 			}
 			if ranked {
 				a.notes(slices.DeleteFunc(notes, func(n spec.Note) bool { return slices.Contains(rankedFields, n.Field) }))

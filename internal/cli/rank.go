@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"scrimp/internal/api"
 	"scrimp/internal/catalog"
 	"scrimp/internal/check"
 	"scrimp/internal/cli/show"
@@ -38,6 +41,20 @@ const (
 
 // rankedFields are used by a plan over the catalogue, though not yet by a run.
 var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs", "promise", "data", "nodes"}
+
+// sells reports whether a server runs whose market has such an accelerator.
+func (a *app) sells(ctx context.Context, accelerator string) bool {
+	kind, _, _ := strings.Cut(accelerator, ":")
+	c, err := a.open(ctx)
+	if err != nil {
+		return false
+	}
+	var m api.Market
+	if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return catalog.Matches(kind, l.Offer.Accelerator) })
+}
 
 // rankPlan ranks the catalogue's offers for a job.
 func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most int) error {

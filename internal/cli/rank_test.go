@@ -47,6 +47,9 @@ func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("the data folder has %v", entries)
 	}
+	if _, errs, code := call(t, dir, "plan", "--json", filepath.Join(work, "job.yaml")); code != 0 || !strings.Contains(errs, "the catalogue is ranked") {
+		t.Errorf("without --catalog: %d %s", code, errs)
+	}
 	v, _, code = ranked(t, dir, write(t, work, "rich.yaml", timed+"deadline: in 7h\n"))
 	if code != 0 || v.Answer.Plans[0].Variant != "h100" || len(v.Answer.Levers) == 0 {
 		t.Errorf("in 7h: %d %+v", code, v.Answer.Plans)
