@@ -85,7 +85,7 @@ func Ask(q Question) Forecast {
 		hours := float64(q.Terms.Steps-q.Done)/q.Pace + q.Restart.Hours()
 		for i, o := range q.Offers {
 			if o.Capacity == market.OnDemand && q.Quotes[i].Priced {
-				if cost := hours * q.Quotes[i].Rate.Float(); f.OnDemand == 0 || cost < f.OnDemand {
+				if cost := max(hours, o.Billing.Minimum.Hours()) * q.Quotes[i].Rate.Float(); f.OnDemand == 0 || cost < f.OnDemand {
 					f.OnDemand = cost
 				}
 			}

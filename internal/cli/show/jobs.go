@@ -41,9 +41,10 @@ func Jobs(list []api.Job, p Place) string {
 	}, rows, p.width())
 }
 
-// spent writes what a job has spent, with so many decimals; less than a cent has six.
+// spent writes what a job has spent, with so many decimals; less than a cent has
+// six, where no budget of dollars says that cents are nothing.
 func spent(j api.Job, places int) string {
-	if f := j.Spent.Float(); f > 0 && f < 0.01 {
+	if f := j.Spent.Float(); f > 0 && f < 0.01 && (j.Budget == nil || j.Budget.Float() < 1) {
 		places = 6
 	}
 	return money.Format(j.Spent, j.Currency, places)

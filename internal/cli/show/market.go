@@ -93,7 +93,7 @@ func expected(e plan.Expect) string {
 		usd  *float64
 	}{{"waiting", e.Wait}, {"spot", e.Spot}, {"on-demand", e.OnDemand}} {
 		if c.usd != nil {
-			parts = append(parts, fmt.Sprintf("%s $%.2f", c.name, *c.usd))
+			parts = append(parts, c.name+" "+usd(*c.usd))
 		}
 	}
 	spot := "comes back within"
@@ -116,6 +116,14 @@ func why(r plan.Reason) string {
 		return "behind pace, waiting for spot would use up the slack"
 	case plan.WaitsMore:
 		return "waiting for spot is expected to cost more"
+	case plan.ByRule:
+		return "asked for by the job or its policy"
+	case plan.Looking:
+		return "asks first whether it can be had"
+	case plan.TimeGone:
+		return "time gone, the budget's wall-clock is used up"
+	case plan.HoursGone:
+		return "hours gone, the budget's GPU-hours are used up"
 	case plan.WaitsSpot:
 		return "waits, spot is expected in time"
 	case plan.NoOffer:
