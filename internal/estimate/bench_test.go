@@ -73,6 +73,7 @@ type bench struct {
 	rows   []Row
 	points []likeness.Point
 	chips  Chips
+	near   likeness.Widths
 }
 
 func newBench(t testing.TB) *bench {
@@ -90,6 +91,27 @@ func newBench(t testing.TB) *bench {
 		b.rows, b.points = append(b.rows, r), append(b.points, p)
 	}
 	return b
+}
+
+// halves is half the interval of standard errors with stacks left out.
+func (b *bench) halves(sd []float64) []float64 {
+	if b.near == nil {
+		b.near = standard().Learn(b.points).Near
+	}
+	out := make([]float64, len(sd))
+	for i := range sd {
+		out[i] = math.Max(floor, b.near.Of(b.points[i].Name[cFamily])*sd[i])
+	}
+	return out
+}
+
+// shaded is the values that are given for middles of intervals.
+func (b *bench) shaded(middle, half []float64) []float64 {
+	out := make([]float64, len(middle))
+	for i := range middle {
+		out[i] = middle[i] - shade(half[i])
+	}
+	return out
 }
 
 // asked says whether the row states a throughput, so that it is scored.
@@ -231,8 +253,8 @@ func profileGroups(rows []Row, seq bool) (given []int, asked [][]int) {
 // group known, and of their group only the given row.
 func (b *bench) profileLeft(e likeness.Examined, seq bool) []float64 {
 	_, asked := profileGroups(b.rows, seq)
-	m, _ := e.LeftOut(asked)
-	return m
+	m, sd := e.LeftOut(asked)
+	return b.shaded(m, b.halves(sd))
 }
 
 // profileAlone is the same where nothing but the given row is known.
@@ -245,7 +267,8 @@ func (b *bench) profileAlone(k *likeness.Kernel, seq bool) []float64 {
 	for j, g := range given {
 		l := k.Learn([]likeness.Point{b.points[g]})
 		for _, i := range asked[j] {
-			est[i] = l.Guess(&b.points[i]).Mean
+			g := l.Guess(&b.points[i])
+			est[i] = g.Mean - shade(l.Near.Of(b.points[i].Name[cFamily])*g.SD)
 		}
 	}
 	return est

@@ -32,6 +32,7 @@ type Estimator struct {
 	memo     map[likeness.Point]guess // corrections by what they depend on
 }
 
+// guess is a learned correction; its SD is half the interval, in ln.
 type guess struct {
 	likeness.Guess
 	shapeless bool // the shape of the model is not known, and a typical one was taken
@@ -141,6 +142,26 @@ func around(v, half float64) *Range {
 	return &Range{Value: v, Low: v * math.Exp(-half), High: v * math.Exp(half)}
 }
 
+// shade is by how much, in ln, a value lies below the middle of its interval, half
+// an interval wide: too high an estimate has no bound, too low a one has, so the
+// least relative error is expected below the middle, by half the variance where
+// errors are about normal in ln. A standard error up to 0.4 is passed over: there
+// it gains less than it costs the median. Worked: ± 1.28 in ln: (1 - 0.16)/2 = 0.42.
+func shade(half float64) float64 {
+	s := math.Min(1, half/1.28)
+	return math.Max(0, s*s-0.16) / 2
+}
+
+// around is the range of a rate that is v by arithmetic.
+func (g guess) around(v float64) *Range {
+	half := math.Max(floor, g.SD)
+	r := around(v*math.Exp(g.Mean), half)
+	if g.Nearest >= 0 {
+		r.Value *= math.Exp(-shade(half))
+	}
+	return r
+}
+
 // floor is the least that an interval can be wide, in ln: the same machine type
 // varies by 0.1 to 1.8 %, submitters of one system by up to 4.7 %.
 const floor = 0.04
@@ -152,7 +173,7 @@ func (e *Estimator) Rate(r Row) (Range, bool) {
 	if why != "" {
 		return Range{}, false
 	}
-	return *around(r.count()*math.Exp(p.Base+g.Mean), math.Max(floor, g.SD)), true
+	return *g.around(r.count() * math.Exp(p.Base)), true
 }
 
 func (r Row) count() float64 {
@@ -199,7 +220,7 @@ func (e *Estimator) Estimate(r Row) Answer {
 	var why []string
 	g, p, no := e.rateOf(r)
 	if no == "" {
-		a.Throughput = around(r.count()*math.Exp(p.Base+g.Mean), math.Max(floor, g.SD))
+		a.Throughput = g.around(r.count() * math.Exp(p.Base))
 		why = append(why, e.tell(p, g))
 	} else {
 		why = append(why, "throughput is unknown: "+no)

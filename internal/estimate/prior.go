@@ -21,7 +21,7 @@ func standard() *likeness.Kernel {
 		}
 		return out
 	}
-	return &likeness.Kernel{Centre: centre, Stack: stackNames, Source: sourceNames, Family: cFamily, Noise: 0.052, Terms: []likeness.Term{
+	return &likeness.Kernel{Centre: centre, Stack: stackNames, Source: sourceNames, Family: cFamily, Width: 0.5, Noise: 0.052, Terms: []likeness.Term{
 		{Label: "all", SD: 0.13},
 		{Label: "family", Names: likeness.Same(cFamily), SD: 0.25},
 		{Label: "family class", Names: likeness.Same(cFamily, cClass), SD: 0.034},
@@ -84,7 +84,7 @@ func standard() *likeness.Kernel {
 func memoryKernel() *likeness.Kernel {
 	var near [likeness.Nums]float64
 	near[xMicro] = 1.5
-	return &likeness.Kernel{Centre: centre, Stack: stackNames, Source: sourceNames, Family: cFamily, Noise: 0.03, Terms: []likeness.Term{
+	return &likeness.Kernel{Centre: centre, Stack: stackNames, Source: sourceNames, Family: cFamily, Width: 1, Noise: 0.03, Terms: []likeness.Term{
 		{Label: "all", SD: 0.02},
 		{Label: "task", Names: likeness.Same(cTask), SD: 0.04},
 		{Label: "stack", Names: likeness.Same(cStack), SD: 0.1},

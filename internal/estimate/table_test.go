@@ -208,27 +208,24 @@ func TestBench(t *testing.T) {
 
 	stack := groups(b.rows, stackKey)
 	m, sd := x.LeftOut(stack)
-	z := standard().Learn(b.points).Near
-	half := make([]float64, len(sd))
-	for i := range sd {
-		half[i] = math.Max(floor, z.Of(b.points[i].Name[cFamily])*sd[i])
-	}
+	half := b.halves(sd)
+	given := b.shaded(m, half)
 	base := b.baseline(stack)
-	s := scoreOf(m, y, asked)
+	s := scoreOf(given, y, asked)
 	line(fmt.Sprintf("known stack, MAPE / median %% (%.0f rows, %d groups)", s.n, len(stack)), fmtScore(scoreOf(base, y, asked)),
 		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), covered(m, half, y, asked)), "<= 20 / <= 11", s.mape <= 20 && s.median <= 11)
 	for _, f := range []string{"transformer", "cnn", "rnn", "gbdt", "recsys"} {
-		s := scoreOf(m, y, is(f))
+		s := scoreOf(given, y, is(f))
 		note(fmt.Sprintf("  of them %s (%.0f)", f, s.n), fmtScore(scoreOf(base, y, is(f))), fmtScore(s))
 	}
 	dt := func(i int) bool { return asked(i) && dense(b.rows[i]) }
-	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(m, y, dt).n), fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(m, y, dt)))
+	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(given, y, dt).n), fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(given, y, dt)))
 
 	source := groups(b.rows, sourceKey)
 	base = b.baseline(source)
-	ms, hs := make([]float64, len(y)), make([]float64, len(y))
+	ms, mid, hs := make([]float64, len(y)), make([]float64, len(y)), make([]float64, len(y))
 	for i := range ms {
-		ms[i] = math.NaN()
+		ms[i], mid[i] = math.NaN(), math.NaN()
 	}
 	answered, questions := 0, 0
 	for _, g := range source {
@@ -251,12 +248,13 @@ func TestBench(t *testing.T) {
 			if r, ok := e.Rate(b.rows[i].Question()); ok {
 				answered++
 				ms[i] = math.Log(r.Value/b.rows[i].count()) - b.points[i].Base
-				hs[i] = math.Log(r.High / r.Value)
+				mid[i] = math.Log(math.Sqrt(r.High*r.Low)/b.rows[i].count()) - b.points[i].Base
+				hs[i] = math.Log(r.High/r.Low) / 2
 			}
 		}
 	}
 	s = scoreOf(ms, y, asked)
-	c := covered(ms, hs, y, asked)
+	c := covered(mid, hs, y, asked)
 	line(fmt.Sprintf("unknown source, MAPE / median %% (%.0f rows, %d sources)", s.n, len(source)), fmtScore(scoreOf(base, y, asked)),
 		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), c), "median <= 25, 75 to 90 %", s.median <= 25 && c >= 75 && c <= 90)
 	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(ms, y, dt).n), fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(ms, y, dt)))
@@ -321,8 +319,8 @@ func TestBench(t *testing.T) {
 	}
 
 	prices := publishedPrices(table(t, "instances.csv"))
-	mw, _ := x.LeftOut(groups(b.rows, workKey))
-	r, rb := b.regret(mw, prices), b.regret(b.baseline(groups(b.rows, workKey)), prices)
+	mw, sw := x.LeftOut(groups(b.rows, workKey))
+	r, rb := b.regret(b.shaded(mw, b.halves(sw)), prices), b.regret(b.baseline(groups(b.rows, workKey)), prices)
 	line(fmt.Sprintf("planner regret, median / 95th percentile (%d choices)", len(r)), fmt.Sprintf("%.2f / %.2f", quantile(rb, 0.5), quantile(rb, 0.95)),
 		fmt.Sprintf("%.2f / %.2f", quantile(r, 0.5), quantile(r, 0.95)), "<= 1.05 / <= 1.25", quantile(r, 0.5) <= 1.05 && quantile(r, 0.95) <= 1.25)
 

@@ -47,6 +47,9 @@ type Kernel struct {
 	Terms  []Term
 	Noise  float64       // what repeats of one run differ by, in ln
 	Centre [Nums]float64 // where a linear term is neutral
+	// Width is what a standard error is multiplied by for an interval that holds four
+	// of five, where too few runs were seen to learn it.
+	Width float64
 	// Stack and Source are the names that groups are left out by to learn how wide
 	// an interval must be, for runs of a program that was seen and of one that was
 	// not; Family is the name for which widths are kept apart.
@@ -139,7 +142,7 @@ type Learned struct {
 
 // Learn fits the measured points.
 func (k *Kernel) Learn(points []Point) *Learned {
-	l := &Learned{k: k, parts: k.ready(), Near: Widths{}, Afar: Widths{}}
+	l := &Learned{k: k, parts: k.ready(), Near: Widths{-1: k.Width}, Afar: Widths{-1: k.Width}}
 	for _, p := range points {
 		if !math.IsNaN(p.Y) {
 			l.Seen = append(l.Seen, p)
@@ -162,7 +165,7 @@ func (k *Kernel) Learn(points []Point) *Learned {
 }
 
 // few is how many runs a quantile of their errors must have.
-const few = 30
+const few = 15
 
 func (l *Learned) calibrate(y []float64) {
 	if len(y) < few {
@@ -173,24 +176,25 @@ func (l *Learned) calibrate(y []float64) {
 	l.Afar = l.held(x, l.Grouped(l.k.Source...))
 	// A family that was seen in one or two sources tells little of the next one.
 	for f, v := range l.Afar {
-		l.Afar[f] = math.Max(v, l.Afar[0])
+		if f > 0 {
+			l.Afar[f] = math.Max(v, l.Afar[0])
+		}
 	}
 }
 
 // Widths is by how much a standard error is multiplied, by family of models; 0 is
-// the family of all.
+// the family of all, and -1 what holds where too few runs were seen.
 type Widths map[int32]float64
 
-// Of is the width for a family, that of all where it has too few runs, and that
-// of a normal distribution where all are too few.
+// Of is the width for a family, or that of all where it has too few runs.
 func (w Widths) Of(family int32) float64 {
-	if v, ok := w[family]; ok {
+	if v, ok := w[family]; ok && family > 0 {
 		return v
 	}
 	if v, ok := w[0]; ok {
 		return v
 	}
-	return 1.28
+	return w[-1]
 }
 
 // held is the 80 % quantile of |error| over its standard error with groups left
@@ -205,7 +209,7 @@ func (l *Learned) held(x Examined, groups [][]int) Widths {
 			z[0], z[f] = append(z[0], v), append(z[f], v)
 		}
 	}
-	w := Widths{}
+	w := Widths{-1: l.k.Width}
 	for f, v := range z {
 		if len(v) < few {
 			continue

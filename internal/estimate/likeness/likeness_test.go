@@ -22,7 +22,7 @@ func some(seed uint64, n int) []Point {
 
 func plain() *Kernel {
 	near := [Nums]float64{1, 2}
-	return &Kernel{Noise: 0.05, Stack: []int{0, 1}, Source: []int{1}, Terms: []Term{
+	return &Kernel{Noise: 0.05, Width: 1.5, Stack: []int{0, 1}, Source: []int{1}, Terms: []Term{
 		{Label: "all", SD: 0.5}, {Label: "first", Names: Same(0), SD: 0.4}, {Label: "both", Names: Same(0, 1), SD: 0.2, Reach: near}, {Label: "line", SD: 0.1, Slope: 1},
 	}}
 }
@@ -72,7 +72,7 @@ func TestWidthsHoldFourOfFive(t *testing.T) {
 	if in < 156 || in > 168 {
 		t.Errorf("%d of 200 are within the width", in)
 	}
-	if few := k.Learn(points[:10]); few.Near.Of(1) != 1.28 {
+	if few := k.Learn(points[:10]); few.Near.Of(1) != 1.5 {
 		t.Errorf("of ten runs a width of %g was learned", few.Near.Of(1))
 	}
 }
