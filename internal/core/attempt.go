@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
+	"scrimp/internal/policy/horizon"
 )
 
 // launched takes the answer to a Launch, whether it came from the launch itself
@@ -191,6 +192,12 @@ func (m *Machine) pace(j *Job, a *Attempt) {
 	between := policy.Hazard{}.Between()
 	if o := m.offers[a.Offer]; o != nil {
 		between = o.Hazard.Between()
+		if o.Watch.Known && o.Watch.Up { // at the period's present age, not in the mean
+			between = horizon.Public.Between(o.Watch.At(m.now))
+		}
+		if most := o.Offer.MaxLifetime; most > 0 {
+			between = min(between, most)
+		}
 	}
 	if a.Capacity != market.Spot {
 		between *= 10 // machines that cannot be taken still break

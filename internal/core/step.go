@@ -585,6 +585,9 @@ func (m *Machine) review(out *Outcome, j *Job) {
 	if m.limits(out, j, a) || !a.Noticed.IsZero() || m.awaits(j) {
 		return // it is saving, or asking
 	}
+	if m.expires(out, j, a) {
+		return
+	}
 	d, ok := m.decide(out, j)
 	switch {
 	case !ok:
@@ -593,12 +596,39 @@ func (m *Machine) review(out *Outcome, j *Job) {
 	case d.Take == a.Offer:
 		m.wakeAt(j, d.Again)
 		m.rungAt(j)
+		if at, ok := m.expiry(a, j); ok && a.Phase == Working {
+			m.wakeAt(j, at)
+		}
 	case a.Phase == Working:
 		m.drain(out, j, a, "move_"+string(d.Why), "")
 	default: // it has nothing to save
 		a.End = "moved"
 		m.terminate(out, a, "move_"+string(d.Why))
 	}
+}
+
+// expiry is when a machine with a longest lifetime is left: early enough to save
+// twice, for the end is known in advance.
+func (m *Machine) expiry(a *Attempt, j *Job) (time.Time, bool) {
+	o := m.offers[a.Offer]
+	if o == nil || o.Offer.MaxLifetime <= 0 {
+		return time.Time{}, false
+	}
+	margin := j.Terms.Grace + 2*j.SaveCost + m.cfg.Detect
+	if margin >= o.Offer.MaxLifetime/2 {
+		return time.Time{}, false // it would be left as soon as it works
+	}
+	return a.From.Add(o.Offer.MaxLifetime - margin), true
+}
+
+// expires leaves a machine whose lifetime ends, in time to lose no work.
+func (m *Machine) expires(out *Outcome, j *Job, a *Attempt) bool {
+	at, ok := m.expiry(a, j)
+	if !ok || a.Phase != Working || m.now.Before(at) || m.replays && len(m.replay) > 0 && m.replay[0].Job == j.ID {
+		return false
+	}
+	m.drain(out, j, a, "lifetime_ends", "")
+	return true
 }
 
 // look asks about an offer that nobody has tried; the answer brings the job back here.

@@ -125,7 +125,27 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	w.order, w.open = append(w.order, i), append(w.open, i)
 	w.tell("rent %s for %s: %s", i.id, a.Attempt, a.Offer)
 	w.boot(i)
+	w.ages(i)
 	w.answer(i)
+}
+
+// ages takes a machine when its longest lifetime is over, with the offer's notice.
+func (w *World) ages(i *instance) {
+	most, notice := i.offer.MaxLifetime, i.offer.Notice
+	if most <= 0 {
+		return
+	}
+	w.after(max(0, most-notice), func() {
+		if i.running() && i.agent != nil && notice > 0 {
+			i.agent.notice(notice)
+		}
+	})
+	w.after(most, func() {
+		if i.running() {
+			i.notice = notice
+			w.lost(i)
+		}
+	})
 }
 
 // delay is a drawn number of seconds; the least of them in a scenario.
