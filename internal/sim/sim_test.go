@@ -105,7 +105,7 @@ var plants = map[Plant]struct {
 	PlantDeaf:        {"work", 0},
 	PlantTwiceHeard:  {"work", 0},
 	PlantLateHeard:   {"work", 0},
-	PlantNoFence:     {"work", 305},
+	PlantNoFence:     {"work", 1580},
 	PlantNoTick:      {"guard|deadline|budget", 0},
 	PlantMute:        {"guard", 0},
 	PlantBusy:        {"guard", 0},
