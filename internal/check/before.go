@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/catalog"
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
+	"scrimp/internal/size"
 )
 
 // price returns what the run would cost, in dollars, and from where that is known.
@@ -54,6 +55,8 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 	return low, high, how, true
 }
 
+func gigabytes(b size.Bytes) string { return fmt.Sprintf("%.1f GB", float64(b)/float64(size.GB)) }
+
 func dollars(low, high float64) string {
 	a, b := fmt.Sprintf("$%.2f", low), fmt.Sprintf("$%.2f", high)
 	if a == b {
@@ -82,14 +85,14 @@ func machine(c *Case) (Verdict, string, string) {
 	name := hourly(take)
 	if e := c.Estimate; e != nil && e.PeakMemory > 0 && f.Accelerator != "" {
 		if e.PeakMemory > take.AcceleratorMemory && take.AcceleratorMemory > 0 {
-			return Fail, fmt.Sprintf("it needs %v on each accelerator, %s has %v", e.PeakMemory, name, take.AcceleratorMemory), "ask for a larger one, or use accumulation, activation checkpointing or sharding"
+			return Fail, fmt.Sprintf("it needs %s on each accelerator, %s has %s", gigabytes(e.PeakMemory), name, gigabytes(take.AcceleratorMemory)), "ask for a larger one, or use accumulation, activation checkpointing or sharding"
 		}
 		free := f
 		free.Accelerator = ""
 		if small, ok := c.cheapest(free, e.PeakMemory); ok && small.Quote.Rate.Float() < 0.95*take.Quote.Rate.Float() && f.Least <= small.Offer.Accelerators {
-			return Warn, fmt.Sprintf("it needs %v on each accelerator; %s has that, and it asks for %s", e.PeakMemory, hourly(small), name), "compare both with scrimp plan: the slower machine may cost less in all"
+			return Warn, fmt.Sprintf("it needs %s on each accelerator; %s has that, and it asks for %s", gigabytes(e.PeakMemory), hourly(small), name), "compare both with scrimp plan: the slower machine may cost less in all"
 		}
-		return Pass, fmt.Sprintf("it needs %v on each accelerator, and nothing that has that is cheaper than %s", e.PeakMemory, name), ""
+		return Pass, fmt.Sprintf("it needs %s on each accelerator, and nothing that has that is cheaper than %s", gigabytes(e.PeakMemory), name), ""
 	}
 	if u, ok := c.used(); ok && u >= 0.7 {
 		return Pass, fmt.Sprintf("earlier runs used %.0f %% of it", u*100), ""

@@ -48,7 +48,7 @@ func (a *app) checkCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.notes(notes)
+			a.notes(unranked(notes))
 			c := check.Case{Job: j, Now: now, Force: force, Texts: programs(j, folder)}
 			if c.Facts, err = readFacts(file, facts); err != nil {
 				return err
@@ -102,7 +102,7 @@ func (a *app) expect(c *check.Case, folder string) error {
 	if p.Offer == nil {
 		return errors.New("nothing in the catalogue is like what the job asks for")
 	}
-	e := check.Estimate{CostLow: p.Cost.Low, Cost: p.Cost.Value, CostHigh: p.Cost.High, Time: time.Duration(p.Hours.Value * float64(time.Hour)), Source: fmt.Sprintf("%s on %s", p.Source, p.ID)}
+	e := check.Estimate{CostLow: p.Cost.Low, Cost: p.Cost.Value, CostHigh: p.Cost.High, Time: time.Duration(p.Hours.Value * float64(time.Hour)), Source: fmt.Sprintf("%s, on %s", strings.TrimRight(p.Source, ". "), p.ID)}
 	if x, ok := q.Estimate(rank.Shape{Accelerator: p.Offer.Offer.Accelerator, Each: p.Offer.Offer.Accelerators, Machines: p.Machines}, 0); ok {
 		e.PeakMemory = x.Memory
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"scrimp/internal/core"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +67,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 				ranked = true
 			}
 			if ranked {
-				a.notes(slices.DeleteFunc(notes, func(n spec.Note) bool { return slices.Contains(rankedFields, n.Field) }))
+				a.notes(unranked(notes))
 				return a.rankPlan(ctx, j, folder, svg, most)
 			}
 			c, err := a.ensure(ctx, f.market)

@@ -42,6 +42,11 @@ const (
 // rankedFields are used by a plan over the catalogue, though not yet by a run.
 var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs", "promise", "data", "nodes"}
 
+// unranked leaves out notes of fields that a plan over the catalogue uses.
+func unranked(notes []spec.Note) []spec.Note {
+	return slices.DeleteFunc(notes, func(n spec.Note) bool { return slices.Contains(rankedFields, n.Field) })
+}
+
 // sells reports whether a server runs whose market has such an accelerator.
 func (a *app) sells(ctx context.Context, accelerator string) bool {
 	kind, _, _ := strings.Cut(accelerator, ":")

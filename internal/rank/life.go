@@ -221,12 +221,14 @@ const (
 var missingNames = []string{"memory", "transfer", "storage"}
 
 // price fills in cost and chance. Where an on-demand offer takes over when the
-// slack is gone, a run that spot alone would not finish in time spends the share
+// slack is gone, a run that needs T hours, and H on spot alone, which is more than
+// the deadline D, spends the share
 //
 //	f = (D − T) / (D·(1 − T/H))
 //
-// of the deadline D on spot, where work goes T/H as fast, and the rest on-demand.
-// D=10 h, T=8 h, H=12 h: f = 2/(10·⅓) = 0.6.
+// of D on spot, where work goes T/H as fast, and the rest on-demand. D=10 h, T=8 h,
+// H=12 h: f = 2/(10·⅓) = 0.6. The runs that spot alone would finish in time cost what
+// spot costs, the others what the middle one of them does.
 func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.Listing) {
 	n := float64(p.Machines)
 	rate := l.Quote.Rate.Float() * n
@@ -238,16 +240,30 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 	if d := r.Deadline.Hours(); d > 0 {
 		p.timed, p.chance = true, v.chance
 		need := c.hours + r.Start.Hours() + r.Resume.Hours()
-		if over != nil && need < d {
-			if chance := within(d, need, c.sigma); chance > v.chance && chance >= r.Promise {
-				p.Fallback, p.chance = over.Offer.ID, chance
-				slow := 1 - need/max(v.hours, need*1.001)
-				f := min(1, (d-need)/float64(d*slow))
-				mixed := d * (float64(f*perHour) + float64((1-f)*over.Quote.Rate.Float()*n))
-				p.Cost.Value = float64(v.chance*min(p.Cost.Value, paid(d))) + float64((1-v.chance)*mixed)
-				p.Cost.Low, p.Cost.High = min(p.Cost.Low, p.Cost.Value), max(p.Cost.Value, mixed)
-				p.Hours.Value, p.Hours.High = min(v.hours, d), max(min(v.high, d), min(v.hours, d))
+		chance := 0.0
+		if over != nil && v.chance < 1 && need < d {
+			chance = within(d, need, c.sigma)
+		}
+		if chance > v.chance && chance >= r.Promise {
+			p.Fallback, p.chance = over.Offer.ID, chance
+			firm := over.Quote.Rate.Float() * n
+			at := func(z float64) (cost, hours float64) { // of the run that many deviations slower
+				t, h := need*math.Exp(z*c.sigma), v.hours*math.Exp(z*v.sigma)
+				switch {
+				case h <= d:
+					return paid(h), h
+				case t >= d:
+					return t * firm, t
+				}
+				f := min(1, (d-t)/float64(d*(1-t/h)))
+				return d * (float64(f*perHour) + float64((1-f)*firm)), d
 			}
+			_, p.Hours.Value = at(0)
+			p.Cost.High, p.Hours.High = at(tenth)
+			missing, _ := at(quantile(1 - (1-v.chance)/2))
+			p.Cost.Value = float64(v.chance*min(p.Cost.Value, paid(d))) + float64((1-v.chance)*missing)
+			p.Cost.Low, p.Cost.High = min(p.Cost.Low, p.Cost.Value), max(p.Cost.Value, p.Cost.High)
+			p.Hours.Low, p.Hours.High = min(p.Hours.Low, p.Hours.Value), max(p.Hours.Value, p.Hours.High)
 		}
 	}
 	add := 0.0

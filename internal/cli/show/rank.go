@@ -61,10 +61,12 @@ func times(n int, what string) string {
 // percent writes odds; what is not certain does not read 100 %.
 func percent(odds float64) string {
 	switch {
-	case odds > 0.99 && odds < 0.999999:
-		return "> 99 %"
+	case odds > 0.999 && odds < 0.999999:
+		return "> 99.9 %"
 	case odds < 0.01 && odds > 0.000001:
 		return "< 1 %"
+	case odds >= 0.9 && odds < 0.999999:
+		return fmt.Sprintf("%.1f %%", odds*100)
 	}
 	return fmt.Sprintf("%.0f %%", odds*100)
 }
