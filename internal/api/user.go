@@ -60,6 +60,7 @@ type Server struct {
 	Jobs    int         `json:"jobs"`
 	Live    int         `json:"live"` // jobs that wait or run
 	Events  uint64      `json:"events"`
+	Shared  bool        `json:"shared,omitempty"` // serves others too, and was not started by a command
 }
 
 // MarketClock is the market and how its time runs.
@@ -134,6 +135,8 @@ type Job struct {
 	Outputs        string             `json:"outputs,omitempty"`
 	Exit           int                `json:"exit"`
 	Tags           map[string]string  `json:"tags,omitempty"`
+	Team           string             `json:"team,omitempty"`
+	Project        string             `json:"project,omitempty"`
 }
 
 // Decision is one line of `scrimp explain`.

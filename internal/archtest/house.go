@@ -76,6 +76,7 @@ var House = []Room{
 	{Path: "catalog", Floor: 1},
 	{Path: "market", Floor: 1, Chance: true},
 	{Path: "spec", Floor: 1, Third: []string{"gopkg.in/yaml.v3"}},
+	{Path: "identity", Floor: 1}, // who may do what
 	{Path: "ignore", Floor: 1},
 	{Path: "money", Floor: 1},
 	{Path: "size", Floor: 1},

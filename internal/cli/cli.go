@@ -94,7 +94,9 @@ Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was 
 		a.cancelCmd(), a.stopCmd(), a.rerunCmd(), a.getCmd(), a.receiptCmd(), a.explainCmd(),
 		a.simulateCmd(), a.estimateCmd(), a.offersCmd(), a.catalogCmd(),
 		a.checkCmd(),
-		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.completionCmd(), a.agentCmd(),
+		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(),
+		a.serveCmd(), a.loginCmd(), a.logoutCmd(), a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(),
+		a.completionCmd(), a.agentCmd(),
 	)
 	helps(root)
 	return root

@@ -22,11 +22,13 @@ import (
 	"scrimp/internal/server"
 )
 
-// client talks to the server of a data folder.
+// client talks to the server of a data folder, or to the one that was logged in to.
 type client struct {
 	http  *http.Client
+	base  string // address of the server; http://scrimp stands for the folder's socket
 	token string
 	dir   string
+	far   bool // logged in: the server may be another machine
 }
 
 // errNoServer says that none answers.
@@ -38,12 +40,15 @@ func (a *app) open(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", a.data, err)
 	}
+	if c, err := far(dir); c != nil || err != nil {
+		return c, err
+	}
 	token, err := os.ReadFile(filepath.Join(dir, server.TokenName))
 	if err != nil {
 		return nil, fmt.Errorf("%w in %s", errNoServer, dir)
 	}
 	socket := filepath.Join(dir, server.SocketName)
-	c := &client{dir: dir, token: strings.TrimSpace(string(token)), http: &http.Client{Transport: &http.Transport{
+	c := &client{base: "http://scrimp", dir: dir, token: strings.TrimSpace(string(token)), http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", socket)
@@ -61,8 +66,8 @@ func (a *app) ensure(ctx context.Context, market string) (*client, error) {
 	c, err := a.open(ctx)
 	if err == nil {
 		v, err := c.server(ctx)
-		if err == nil && v.Build == build() {
-			return c, nil
+		if c.far || err == nil && (v.Build == build() || v.Shared) {
+			return c, err
 		}
 		a.notef("The server in %s is of another build: it hands over.\n", a.data)
 		if err := c.do(ctx, http.MethodPost, "/v1/server/stop", api.StopServer{}, nil); err != nil {
@@ -205,7 +210,7 @@ func (c *client) request(ctx context.Context, method, path string, in any) (*htt
 		}
 		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://scrimp"+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -223,6 +228,9 @@ func (c *client) request(ctx context.Context, method, path string, in any) (*htt
 		return nil, fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
 	}
 	text := p.Title
+	if p.Field != "" {
+		text = p.Field + ": " + text
+	}
 	if p.Detail != "" {
 		text += ": " + p.Detail
 	}

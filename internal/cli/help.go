@@ -14,6 +14,7 @@ const (
 	groupRun   = "run"
 	groupLook  = "look"
 	groupMoney = "money"
+	groupShare = "share"
 	groupRest  = "rest"
 )
 
@@ -28,7 +29,7 @@ const helpWidth = 80
 func helps(root *cobra.Command) {
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupLook, Title: "Watch:"},
-		&cobra.Group{ID: groupMoney, Title: "Understand:"}, &cobra.Group{ID: groupRest, Title: "The rest:"},
+		&cobra.Group{ID: groupMoney, Title: "Understand:"}, &cobra.Group{ID: groupShare, Title: "Share a server:"}, &cobra.Group{ID: groupRest, Title: "The rest:"},
 	)
 	root.SetHelpCommandGroupID(groupRest)
 	root.CompletionOptions.DisableDefaultCmd = true // ours says less and needs less

@@ -87,6 +87,9 @@ func (h *home) do(args ...string) string {
 
 func (h *home) write(name, text string) {
 	h.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(h.dir, name)), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o644); err != nil {
 		h.t.Fatal(err)
 	}

@@ -86,6 +86,9 @@ func (a *app) serverCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if c.far {
+				return errors.New("the server is not this folder's: end it where it was started, or scrimp logout first")
+			}
 			v, err := c.server(cmd.Context())
 			if err != nil {
 				return err

@@ -42,6 +42,10 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 		return ok
 	}
 	for wait := 100 * time.Millisecond; ctx.Err() == nil && wanted(); wait = min(2*wait, 5*time.Second) {
+		if !c.leads() {
+			sleep(ctx, wait)
+			continue
+		}
 		i, err := c.driver.Launch(ctx, provider.Request{
 			Key: a.Attempt, Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(a.Attempt),
 			Tags: map[string]string{"scrimp-job": a.Job, "scrimp-attempt": a.Attempt},
@@ -77,6 +81,10 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 
 func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
+		if !c.leads() {
+			sleep(ctx, wait)
+			continue
+		}
 		err := c.driver.Terminate(ctx, a.Instance)
 		if err == nil || errors.Is(err, provider.ErrNotFound) {
 			c.look(ctx) // the bill is in the list

@@ -47,6 +47,9 @@ type Config struct {
 	Log      *slog.Logger
 	// Env is given to the agent of an attempt: the server's address and the token.
 	Env func(attempt string) map[string]string
+	// Leads is asked before each act: false while another server may have taken
+	// over. nil: none can.
+	Leads func() bool
 	// Notify tells the user's webhook. It must not block for long.
 	Notify func(context.Context, core.Notify)
 }
@@ -327,6 +330,9 @@ func (c *Control) Spec(job string) (json.RawMessage, bool) {
 	s, ok := c.specs[job]
 	return s, ok
 }
+
+// leads reports whether this server may still act on the world.
+func (c *Control) leads() bool { return c.cfg.Leads == nil || c.cfg.Leads() }
 
 // Clock is the market's clock.
 func (c *Control) Clock() Clock { return c.cfg.Clock }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -87,6 +88,14 @@ type (
 	MarketSeen struct {
 		Offers []market.Offer `json:"offers,omitempty"`
 		Quotes []market.Quote `json:"quotes,omitempty"`
+	}
+	// Audited: somebody did something, or tried to. No rule reads it.
+	Audited struct {
+		Act identity.Act `json:"act"`
+	}
+	// IdentityChanged: who may do what has changed. No rule reads it; the server does.
+	IdentityChanged struct {
+		Change identity.Change `json:"change"`
 	}
 	// Tick: time passed.
 	Tick struct{}
@@ -214,6 +223,8 @@ type Rented struct {
 func (JobSubmitted) Kind() string      { return "job_submitted" }
 func (JobEnded) Kind() string          { return "job_ended" }
 func (MarketSeen) Kind() string        { return "market_seen" }
+func (Audited) Kind() string           { return "audited" }
+func (IdentityChanged) Kind() string   { return "identity_changed" }
 func (Tick) Kind() string              { return "tick" }
 func (Configured) Kind() string        { return "configured" }
 func (LaunchDone) Kind() string        { return "launch_done" }
@@ -279,6 +290,10 @@ func body(kind string, b []byte) (Body, error) {
 		return read[JobEnded](b)
 	case "market_seen":
 		return read[MarketSeen](b)
+	case "audited":
+		return read[Audited](b)
+	case "identity_changed":
+		return read[IdentityChanged](b)
 	case "tick":
 		return Tick{}, nil
 	case "configured":

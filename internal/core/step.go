@@ -134,7 +134,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 		m.endJob(out, b)
 	case MarketSeen:
 		m.seeMarket(out, b)
-	case Tick:
+	case Tick, Audited, IdentityChanged:
 	case LaunchDone:
 		m.launched(out, Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
 	case LaunchRefused:

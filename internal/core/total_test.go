@@ -52,7 +52,7 @@ func (n *noise) body() Body {
 		return n.submitted()
 	case 1:
 		if n.rng.IntN(8) > 0 {
-			return Tick{}
+			return []Body{Tick{}, Tick{}, Audited{}, IdentityChanged{}}[n.rng.IntN(4)]
 		}
 		return JobEnded{Job: n.job(), Save: n.rng.IntN(2) == 0}
 	case 2:

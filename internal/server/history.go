@@ -33,7 +33,7 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 	h.Trace, h.Opened = seen.Trace("recorded")
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			if j.State != core.Succeeded {
+			if j.State != core.Succeeded || !sees(callerOf(r), j) {
 				continue
 			}
 			p := api.PastJob{ID: j.ID, Name: j.Terms.Name, Terms: j.Terms, Submitted: j.Submitted, Restart: j.Restart, Save: j.SaveCost, Cost: j.Spent(m.Now())}

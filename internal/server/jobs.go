@@ -21,23 +21,33 @@ func (s *Server) clockNow() api.MarketClock {
 	return api.MarketClock{Name: s.clock.Name, Speed: s.clock.Speed, Now: s.control.Now()}
 }
 
-func (s *Server) getServer(w http.ResponseWriter, _ *http.Request) {
-	v := api.Server{Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
+func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
+	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
 	s.control.Read(func(m *core.Machine) {
 		v.Events = m.Seq()
 		for j := range m.Jobs() {
+			if !sees(callerOf(r), j) {
+				continue
+			}
 			v.Jobs++
 			if !closed(j) {
 				v.Live++
 			}
 		}
 	})
+	if !rules(callerOf(r)) { // where it lives is its owner's business
+		v.PID, v.Dir = 0, ""
+	}
 	answer(w, v)
 }
 
 func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 	b, ok := read[api.StopServer](w, r, 1<<16)
 	if !ok {
+		return
+	}
+	if err := s.tell(r, ""); err != nil {
+		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
 	s.now.Store(b.Now)
@@ -55,11 +65,13 @@ func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
 	answer(w, v)
 }
 
-func (s *Server) getJobs(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 	list := []api.Job{}
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			list = append(list, s.show(j))
+			if sees(callerOf(r), j) {
+				list = append(list, s.show(j))
+			}
 		}
 	})
 	for i := range list {
@@ -139,8 +151,8 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "user", Body: core.JobEnded{Job: id, Save: b.Save}}
-	if err := s.control.Tell(r.Context(), e); err != nil {
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: core.JobEnded{Job: id, Save: b.Save}}
+	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
@@ -166,7 +178,7 @@ func (s *Server) show(j *core.Job) api.Job {
 	v := api.Job{
 		ID: j.ID, Name: j.Terms.Name, State: string(j.State), Why: j.Why, Detail: j.Detail, Closed: closed(j), Submitted: clock.ToWall(j.Submitted),
 		Currency: j.Terms.Currency, Spent: j.Spent(now), Step: j.Step, Metrics: j.Metrics, SavedStep: j.SavedStep, Speed: clock.Speed,
-		Outputs: j.Outputs, Exit: j.Exit, Tags: j.Terms.Owner.Tags,
+		Outputs: j.Outputs, Exit: j.Exit, Tags: j.Terms.Owner.Tags, Team: j.Terms.Owner.Team, Project: j.Terms.Owner.Project,
 	}
 	if !j.Finished.IsZero() {
 		v.Finished = ptr(clock.ToWall(j.Finished))
@@ -365,6 +377,10 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 	})
 	if attempt == "" {
 		problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
+		return
+	}
+	if err := s.tell(r, r.PathValue("id")); err != nil { // before it does anything
+		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
 	result, err := s.exec(r.Context(), attempt, b.Command)

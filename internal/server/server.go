@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,23 +21,31 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/identity"
 	"scrimp/internal/provider/local"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 )
 
-// Options says where the server lives and when it leaves. Spans are wall time.
+// Options says where the server lives, who may reach it, and when it leaves. Spans are wall time.
 type Options struct {
-	Dir     string        // data folder; one server each, by lock
-	Market  string        // market file, or the name of a built-in one; used when the folder has no market yet
-	Idle    time.Duration // leaves when no job lived and nobody asked for that long; 0: stays
-	Version string
-	Build   string
-	Exe     string // the program that machines start; "" is this one
-	Log     *slog.Logger
+	Dir      string        // data folder; one server each, by lock; with DB the replicas share it
+	DB       string        // postgres://…; "" is SQLite in the data folder
+	Market   string        // market file, or the name of a built-in one; used when the folder has no market yet
+	Idle     time.Duration // leaves when no job lived and nobody asked for that long; 0: stays
+	Listen   string        // host:port beside the socket; "" for none
+	TLSCert  string        // files in PEM; "" for plain HTTP
+	TLSKey   string
+	Insecure bool              // plain HTTP on an address that others reach
+	Rate     int               // requests a second of one token; 0: 500
+	LogLimit int64             // bytes of output kept of one attempt; 0: 1 GiB
+	Ready    func(addr string) // told where Listen answers, once
+	Version  string
+	Build    string
+	Exe      string // the program that machines start; "" is this one
+	Log      *slog.Logger
 }
 
 // Names of files in the data folder.
@@ -48,43 +55,91 @@ const (
 	LogName    = "server.log"
 )
 
-// Server answers users and agents.
+// Server answers users and agents. It lives as long as it leads.
 type Server struct {
 	opts    Options
-	store   store.Store
+	store   store.Replica
 	control *control.Control
 	market  *local.Driver
 	clock   local.Clock
-	token   string // of the user
+	token   string // of who holds the data folder
 	secret  []byte // that agents' tokens are made with
 	started time.Time
 	stop    context.CancelCauseFunc
 	now     atomic.Bool // stop with all machines
 	teller  teller
+	pace    *pace
+	wide    bool // serves others too, in the foreground
 
 	mu    sync.Mutex
 	asked time.Time // when somebody last called
 	execs map[string]*execution
 	odds  map[string]odds
+
+	people sync.RWMutex // guards book; changes are made one after the other
+	book   *identity.Book
 }
 
 // errStopped is why a server left that was asked to.
 var errStopped = errors.New("asked to stop")
 
 // Serve runs a server in the folder until ctx ends, it is asked to stop, or it was idle for long enough.
+// Of several on one database one leads; the others wait, and take over.
 func Serve(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("open data folder: %w", err)
 	}
-	st, err := store.Open(o.Dir)
+	f := &front{pace: newPace(o.Rate)}
+	done, err := f.listen(ctx, o)
 	if err != nil {
 		return err
 	}
+	defer done()
+	if o.DB == "" {
+		st, err := store.Open(o.Dir)
+		if err != nil {
+			return err
+		}
+		return lead(ctx, o, st, f)
+	}
+	for {
+		err := follow(ctx, o, f)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, store.ErrDeposed) && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		o.Log.Warn("another server leads; following", "error", err)
+	}
+}
+
+// follow waits for the lead of the database, and leads.
+func follow(ctx context.Context, o Options, f *front) error {
+	st, err := store.OpenPostgres(ctx, store.DefaultPostgres(o.DB, o.Dir))
+	if err != nil {
+		return err
+	}
+	o.Log.Info("waiting to lead", "dir", o.Dir)
+	if err := st.Lead(ctx); err != nil {
+		_ = st.Close()
+		if ctx.Err() != nil { // asked to leave while it waited
+			return nil
+		}
+		return err
+	}
+	o.Log.Info("leading", "epoch", st.Epoch())
+	return lead(ctx, o, st, f)
+}
+
+// lead serves from a store that this server alone writes to, and closes it.
+func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	defer func() { _ = st.Close() }()
 	if err := backup.Ready(ctx, st); err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
-	s := &Server{opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, teller: newTeller(o.Version, o.Log)}
+	s := &Server{
+		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, teller: newTeller(o.Version, o.Log),
+		pace: f.pace, wide: o.Idle == 0, book: identity.NewBook(),
+	}
+	var err error
 	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {
 		return err
 	}
@@ -93,13 +148,16 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	s.secret = []byte(agentKey)
+	if err := s.readBook(ctx); err != nil {
+		return err
+	}
 	if err := s.openMarket(ctx); err != nil {
 		return err
 	}
 	s.control, err = control.New(ctx, st, s.market, "local", control.Config{
 		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
 		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: o.Log,
-		Env: s.agentEnv, Notify: s.notify,
+		Env: s.agentEnv, Notify: s.notify, Leads: st.Leads,
 	})
 	if err != nil {
 		return err
@@ -111,27 +169,34 @@ func Serve(ctx context.Context, o Options) error {
 
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
-	socket := filepath.Join(o.Dir, SocketName)
-	_ = os.Remove(socket) // ours by lock; one that was killed leaves it behind
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "unix", socket)
+	l, err := s.socket(ctx)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", socket, err)
+		return err
 	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return fmt.Errorf("listen on %s: %w", socket, err)
-	}
-	h := &http.Server{Handler: s.routes(), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	routes := s.routes()
+	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, socketKey{}, true)
+		}}
 	var owned sync.WaitGroup
 	owned.Go(func() { _ = h.Serve(l) })
 	owned.Go(func() { s.idle(ctx) })
 	owned.Go(func() { s.forecast(ctx) })
+	owned.Go(func() {
+		select {
+		case <-st.Deposed():
+			s.stop(store.ErrDeposed)
+		case <-ctx.Done():
+		}
+	})
 	for _, n := range untold {
 		owned.Go(func() { s.notify(ctx, n) })
 	}
+	f.open(ctx, routes)
 	o.Log.Info("serving", "dir", o.Dir, "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)
 	s.stop(err)
+	f.close()
 	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if h.Shutdown(down) != nil {
@@ -146,6 +211,24 @@ func Serve(ctx context.Context, o Options) error {
 		return nil
 	}
 	return err
+}
+
+// socket listens in the data folder, for its owner and for agents on this machine.
+func (s *Server) socket(ctx context.Context) (net.Listener, error) {
+	path := filepath.Join(s.opts.Dir, SocketName)
+	_ = os.Remove(path) // ours by lock; one that was killed leaves it behind
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if u, ok := l.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false) // the next leader's may lie there already
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	return l, nil
 }
 
 // openMarket finds the folder's market, or starts it.
@@ -252,93 +335,10 @@ func (s *Server) ticket(what, attempt string) string {
 	return what + "." + attempt + "." + hex.EncodeToString(h.Sum(nil))
 }
 
-// bearer returns the attempt that the request's token is for.
-func (s *Server) bearer(r *http.Request, what string) (attempt string, ok bool) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return "", false
-	}
-	rest, ok := strings.CutPrefix(token, what+".")
-	if !ok {
-		return "", false
-	}
-	dot := strings.LastIndexByte(rest, '.')
-	if dot < 0 {
-		return "", false
-	}
-	attempt = rest[:dot]
-	return attempt, hmac.Equal([]byte(token), []byte(s.ticket(what, attempt)))
-}
-
 // agentEnv is what the agent of an attempt finds in its environment.
 func (s *Server) agentEnv(attempt string) map[string]string {
 	return map[string]string{
 		"SCRIMP_SERVER": "unix://" + filepath.Join(s.opts.Dir, SocketName),
 		"SCRIMP_TOKEN":  s.ticket("claim", attempt),
 	}
-}
-
-// problem answers with an error as RFC 9457 has it.
-func problem(w http.ResponseWriter, status int, title, mend string, err error) {
-	p := api.Problem{Title: title, Status: status, Mend: mend}
-	if err != nil {
-		p.Detail = err.Error()
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(p)
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-// read decodes a request's body of at most limit bytes.
-func read[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) {
-	var v T
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
-	if err := d.Decode(&v); err != nil {
-		problem(w, http.StatusBadRequest, "the request is not the JSON that is wanted here", "send what the API describes", err)
-		return v, false
-	}
-	return v, true
-}
-
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	user := func(pattern string, h http.HandlerFunc) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-			if !hmac.Equal([]byte(token), []byte(s.token)) {
-				problem(w, http.StatusUnauthorized, "no valid token", "the token stands in the file token of the data folder", nil)
-				return
-			}
-			s.mu.Lock()
-			s.asked = time.Now()
-			s.mu.Unlock()
-			h(w, r)
-		})
-	}
-	user("GET /v1/server", s.getServer)
-	user("POST /v1/server/stop", s.postStop)
-	user("GET /v1/market", s.getMarket)
-	user("GET /v1/history", s.getHistory)
-	user("POST /v1/jobs", s.postJob)
-	user("GET /v1/jobs", s.getJobs)
-	user("GET /v1/jobs/{id}", s.getJob)
-	user("GET /v1/jobs/{id}/watch", s.watchJob)
-	user("POST /v1/jobs/{id}/end", s.postEnd)
-	user("GET /v1/jobs/{id}/log", s.getLog)
-	user("GET /v1/jobs/{id}/receipt", s.getReceipt)
-	user("GET /v1/jobs/{id}/spec", s.getSpec)
-	user("GET /v1/jobs/{id}/explain", s.getExplain)
-	user("POST /v1/jobs/{id}/exec", s.postExec)
-	user("GET /v1/ledger/verify", s.getVerify)
-	mux.HandleFunc("POST /v1/agent/claim", s.agentClaim)
-	mux.HandleFunc("POST /v1/agent/report", s.agentReport)
-	mux.HandleFunc("POST /v1/agent/logs", s.agentLogs)
-	mux.HandleFunc("GET /v1/agent/logs", s.agentLogEnd)
-	mux.HandleFunc("POST /v1/agent/exec/{id}", s.agentExec)
-	return mux
 }

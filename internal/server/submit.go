@@ -19,6 +19,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -134,6 +135,13 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusUnprocessableEntity, "the job is not valid", "mend the fields that are named", err)
 		return
 	}
+	if (b.Folder != "" || b.Rerun != "") && !s.takesFrom(w, r, b) {
+		return
+	}
+	c := callerOf(r)
+	if j.Team, j.Project, ok = s.place(w, c, j); !ok {
+		return
+	}
 	if seq, seen, err := s.store.Seen(r.Context(), "default", b.Key); err == nil && seen && b.Key != "" {
 		if id := s.submittedBy(r.Context(), seq); id != "" {
 			v, _ := s.find(id)
@@ -149,9 +157,9 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := s.control.Now()
-	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "user", Key: b.Key,
+	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
 		Body: core.JobSubmitted{Job: id, Terms: Terms(j, now, s.control.Clock().Stretch), Spec: b.Spec}}
-	if err := s.control.Tell(r.Context(), e); err != nil {
+	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again", err)
 		return
 	}
@@ -162,6 +170,46 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	answer(w, v)
+}
+
+// place says whose the job is, or answers what is wrong.
+func (s *Server) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
+	if c.Token == "" && c.User == ownerName { // their own server: the job file says it all
+		return j.Team, j.Project, true
+	}
+	s.people.RLock()
+	defer s.people.RUnlock()
+	team, project, field, err := s.book.Place(c, j.Team, j.Project)
+	if err != nil {
+		status := http.StatusUnprocessableEntity
+		if field == "team" && j.Team != "" {
+			status = http.StatusForbidden
+		}
+		fieldProblem(w, status, field, "the job cannot be placed", "write "+field+" in the job file", err)
+		return "", "", false
+	}
+	return team, project, true
+}
+
+// takesFrom reports whether the caller may use the folder or the job that the
+// submission takes its work folder from, or answers that they may not.
+func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+	if b.Folder != "" && !bySocket(r) { // a path here is none of theirs
+		fieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only", "upload the folder, as scrimp run does", nil)
+		return false
+	}
+	if b.Rerun == "" {
+		return true
+	}
+	ok := false
+	s.control.Read(func(m *core.Machine) {
+		j, known := m.Job(b.Rerun)
+		ok = known && sees(callerOf(r), j)
+	})
+	if !ok {
+		fieldProblem(w, http.StatusNotFound, "rerun", fmt.Sprintf("job %s is not known", b.Rerun), "scrimp jobs lists them", nil)
+	}
+	return ok
 }
 
 func (s *Server) submittedBy(ctx context.Context, seq uint64) string {

@@ -1,0 +1,122 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/identity"
+)
+
+// clean takes out of a text of others what would steer a terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+func grants(list []identity.Grant) string {
+	var words []string
+	for _, g := range list {
+		if g.Team == identity.Everywhere {
+			words = append(words, g.Role.String()+" of all teams")
+		} else {
+			words = append(words, g.Role.String()+" of "+g.Team)
+		}
+	}
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
+}
+
+// Me says who is logged in where.
+func Me(server string, v api.Me, p Place) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Logged in to %s\n", server)
+	p.fact(&b, "user", "%s", v.User)
+	p.fact(&b, "may be", "%s", grants(v.Grants))
+	if v.Best.String() != "" && v.Expires != nil {
+		p.fact(&b, "token", "%s, until %s", v.Token, moment(*v.Expires))
+	}
+	return b.String()
+}
+
+// Users is the table of users.
+func Users(list []identity.User, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No users. scrimp users set NAME --grant admin makes the first.", p.width())
+	}
+	var rows [][]string
+	for _, u := range list {
+		state := "on"
+		if u.Off {
+			state = "off"
+		}
+		rows = append(rows, []string{u.Name, state, p.when(u.Made), grants(u.Grants)})
+	}
+	return draw.Grid([]draw.Column{{Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "MADE", Leaves: 1}, {Name: "MAY BE", Least: 16}}, rows, p.width())
+}
+
+// Teams is the table of teams.
+func Teams(list []identity.Team, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No teams. scrimp teams set NAME makes one.", p.width())
+	}
+	var rows [][]string
+	for _, t := range list {
+		projects := "any"
+		if len(t.Projects) > 0 {
+			projects = strings.Join(t.Projects, ", ")
+		}
+		rows = append(rows, []string{t.Name, projects})
+	}
+	return draw.Grid([]draw.Column{{Name: "TEAM", Least: 12}, {Name: "PROJECTS", Least: 16}}, rows, p.width())
+}
+
+// Tokens is the table of tokens.
+func Tokens(list []api.Token, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No tokens. scrimp tokens new USER makes one.", p.width())
+	}
+	var rows [][]string
+	for _, t := range list {
+		state, most := "live", "-"
+		switch {
+		case t.Revoked != nil:
+			state = "revoked"
+		case !t.Live:
+			state = "expired"
+		}
+		if t.Most != identity.Nobody {
+			most = t.Most.String()
+		}
+		rows = append(rows, []string{t.ID, t.User, state, most, p.when(t.Made), t.Expires.UTC().Format("2006-01-02"), clean(t.Note)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ID"}, {Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "AT MOST"}, {Name: "MADE", Leaves: 2}, {Name: "UNTIL"}, {Name: "NOTE", Least: 8, Leaves: 1},
+	}, rows, p.width())
+}
+
+// Audit is the table of who did what.
+func Audit(list []api.Act, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "Nothing is on record.", p.width())
+	}
+	var rows [][]string
+	for _, a := range list {
+		token := a.Token
+		if token == "" {
+			token = "-"
+		}
+		rows = append(rows, []string{p.when(a.At), clean(a.Who), clean(a.Route), clean(a.Object), a.Outcome, token, clean(a.From), clean(a.Detail)})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "WHEN"}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10}, {Name: "OUTCOME"}, {Name: "TOKEN", Leaves: 2}, {Name: "FROM", Leaves: 1}, {Name: "DETAIL", Least: 8, Leaves: 3},
+	}, rows, p.width())
+}

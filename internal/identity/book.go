@@ -1,0 +1,241 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A caller acts on these with errors.Is. Both are told to the one who asks as
+// the same thing, so that nobody learns which tokens there were.
+var (
+	ErrUnknown = errors.New("the token is not known")
+	ErrExpired = errors.New("the token has expired, or was revoked")
+)
+
+// User is a person or a program that acts for one.
+type User struct {
+	Name   string    `json:"name"`
+	Grants []Grant   `json:"grants"`
+	Off    bool      `json:"off,omitempty"` // may do nothing; what they did stays on record
+	Made   time.Time `json:"made"`          // wall time
+}
+
+// Team owns jobs. A team that names projects has no others.
+type Team struct {
+	Name     string   `json:"name"`
+	Projects []string `json:"projects,omitempty"`
+}
+
+// Token lets who shows it act as its user. The token itself is nowhere kept.
+//
+// The hash is one SHA-256 of 32 random bytes. Slow hashes protect passwords,
+// which can be guessed; 2^256 values cannot, however fast each try is, and a
+// request is not slowed by a tenth of a second.
+type Token struct {
+	ID      string    `json:"id"` // first 12 digits of the hash
+	User    string    `json:"user"`
+	Hash    string    `json:"hash"` // hexadecimal
+	Most    Role      `json:"most"` // the user's role is cut to it; none: it is not
+	Note    string    `json:"note,omitempty"`
+	Made    time.Time `json:"made"`
+	Expires time.Time `json:"expires"`
+	Revoked time.Time `json:"revoked,omitzero"`
+}
+
+// Live reports whether the token still opens anything.
+func (t Token) Live(now time.Time) bool { return t.Revoked.IsZero() && now.Before(t.Expires) }
+
+// LongestLife of a token: one that is forgotten closes by itself.
+const LongestLife = 366 * 24 * time.Hour
+
+// tokenMark makes a token known to those who search texts for secrets.
+const tokenMark = "scrimp_"
+
+// Mint makes a token of 32 random bytes. The text is for the user alone.
+func Mint(chance [32]byte, user string, now time.Time, life time.Duration) (text string, t Token) {
+	text = tokenMark + base64.RawURLEncoding.EncodeToString(chance[:])
+	h := hash(text)
+	return text, Token{ID: h[:12], User: user, Hash: h, Made: now, Expires: now.Add(life)}
+}
+
+func hash(text string) string {
+	h := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(h[:])
+}
+
+// Change is one line of a Book's history. One of its fields is set.
+type Change struct {
+	User   *User      `json:"user,omitempty"` // is now so
+	Team   *Team      `json:"team,omitempty"`
+	Token  *Token     `json:"token,omitempty"` // is given out
+	Revoke string     `json:"revoke,omitempty"`
+	At     *time.Time `json:"at,omitempty"` // of Revoke, wall time
+}
+
+// Book is what the changes so far have led to.
+type Book struct {
+	users  map[string]User
+	teams  map[string]Team
+	tokens map[string]Token  // by hash
+	ids    map[string]string // hash by ID
+}
+
+// NewBook returns an empty one.
+func NewBook() *Book {
+	return &Book{map[string]User{}, map[string]Team{}, map[string]Token{}, map[string]string{}}
+}
+
+// Check returns what is wrong with a change to this book, with its mend.
+func (b *Book) Check(c Change) error {
+	switch {
+	case c.User != nil:
+		if err := checkName("user", c.User.Name); err != nil {
+			return err
+		}
+		if c.User.Name == "owner" {
+			return errors.New(`user "owner" is who holds the data folder: take another name`)
+		}
+		for _, g := range c.User.Grants {
+			if _, known := b.teams[g.Team]; !known && g.Team != Everywhere {
+				return fmt.Errorf("team %q is not known: make it with scrimp teams set %s", g.Team, g.Team)
+			}
+		}
+	case c.Team != nil:
+		for _, p := range c.Team.Projects {
+			if err := checkName("project", p); err != nil {
+				return err
+			}
+		}
+		return checkName("team", c.Team.Name)
+	case c.Token != nil:
+		u, known := b.users[c.Token.User]
+		life := c.Token.Expires.Sub(c.Token.Made)
+		switch {
+		case !known:
+			return fmt.Errorf("user %q is not known: scrimp users lists them", c.Token.User)
+		case u.Off:
+			return fmt.Errorf("user %s is switched off: scrimp users set %s --on", u.Name, u.Name)
+		case life <= 0 || life > LongestLife:
+			return fmt.Errorf("a token lives more than 0 and at most %d hours, not %v", LongestLife/time.Hour, life)
+		}
+	case c.Revoke != "":
+		if _, known := b.ids[c.Revoke]; !known {
+			return fmt.Errorf("token %q is not known: scrimp tokens lists them", c.Revoke)
+		}
+	default:
+		return errors.New("the change is empty")
+	}
+	return nil
+}
+
+// Apply takes a change that was checked. It takes any other too: a log is read as it is.
+func (b *Book) Apply(c Change) {
+	switch {
+	case c.User != nil:
+		u := *c.User
+		u.Grants = slices.Clone(u.Grants)
+		b.users[u.Name] = u
+	case c.Team != nil:
+		t := *c.Team
+		t.Projects = slices.Clone(t.Projects)
+		b.teams[t.Name] = t
+	case c.Token != nil:
+		b.tokens[c.Token.Hash], b.ids[c.Token.ID] = *c.Token, c.Token.Hash
+	case c.Revoke != "" && c.At != nil:
+		if t, known := b.tokens[b.ids[c.Revoke]]; known && t.Revoked.IsZero() {
+			t.Revoked = *c.At
+			b.tokens[t.Hash] = t
+		}
+	}
+}
+
+// Who returns whose token this is. Tokens are found by their hash, so the time
+// that it takes says nothing of any of them.
+func (b *Book) Who(token string, now time.Time) (Caller, error) {
+	t, known := b.tokens[hash(token)]
+	if !known || !strings.HasPrefix(token, tokenMark) {
+		return Caller{}, ErrUnknown
+	}
+	u, known := b.users[t.User]
+	if !known || u.Off || !t.Live(now) {
+		return Caller{}, fmt.Errorf("%w (token %s)", ErrExpired, t.ID)
+	}
+	return Caller{User: u.Name, Token: t.ID, Grants: slices.Clone(u.Grants), Most: t.Most}, nil
+}
+
+// Users are in the order of their names.
+func (b *Book) Users() []User {
+	return slices.SortedFunc(maps.Values(b.users), func(x, y User) int { return strings.Compare(x.Name, y.Name) })
+}
+
+// Teams are in the order of their names.
+func (b *Book) Teams() []Team {
+	return slices.SortedFunc(maps.Values(b.teams), func(x, y Team) int { return strings.Compare(x.Name, y.Name) })
+}
+
+// Tokens are in the order in which they were made.
+func (b *Book) Tokens() []Token {
+	return slices.SortedFunc(maps.Values(b.tokens), func(x, y Token) int {
+		if c := x.Made.Compare(y.Made); c != 0 {
+			return c
+		}
+		return strings.Compare(x.ID, y.ID)
+	})
+}
+
+// User returns one by name.
+func (b *Book) User(name string) (User, bool) { u, ok := b.users[name]; return u, ok }
+
+// Token returns one by its ID.
+func (b *Book) Token(id string) (Token, bool) { t, ok := b.tokens[b.ids[id]]; return t, ok }
+
+// Place says for which team and project a job of the caller is: those that are
+// asked for, or the only ones that they can mean. field is what is wrong.
+func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field string, err error) {
+	if team == "" {
+		var can []string
+		for _, t := range b.Teams() {
+			if c.Role(t.Name) >= Submitter {
+				can = append(can, t.Name)
+			}
+		}
+		switch {
+		case len(can) == 1:
+			team = can[0]
+		case c.Role(Everywhere) >= Submitter:
+		case len(can) > 1:
+			return "", "", "team", fmt.Errorf("the job names no team: write one of %s", strings.Join(can, ", "))
+		}
+	}
+	t, known := b.teams[team]
+	switch {
+	case team != "" && c.Role(team) < Submitter, team == "" && c.Role(Everywhere) < Submitter:
+		return "", "", "team", fmt.Errorf("%s may not submit for team %q", c.User, team)
+	case team != "" && !known && len(b.teams) > 0:
+		return "", "", "team", fmt.Errorf("team %q is not known: an admin makes it with scrimp teams set %s", team, team)
+	case project == "" && len(t.Projects) == 1:
+		project = t.Projects[0]
+	case len(t.Projects) > 0 && !slices.Contains(t.Projects, project):
+		return "", "", "project", fmt.Errorf("project %q is none of team %s: write one of %s", project, team, strings.Join(t.Projects, ", "))
+	}
+	return team, project, "", nil
+}
+
+// Act is a line of the audit trail: who did what, or tried to.
+type Act struct {
+	At      time.Time `json:"at"` // wall time
+	Who     string    `json:"who"`
+	Token   string    `json:"token,omitempty"` // its ID
+	From    string    `json:"from,omitempty"`  // address, or socket
+	Route   string    `json:"route"`
+	Object  string    `json:"object,omitempty"`
+	Outcome string    `json:"outcome"`          // done, refused, failed
+	Detail  string    `json:"detail,omitempty"` // never a secret
+}

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"scrimp/internal/api"
+)
+
+// problem answers with an error as RFC 9457 has it.
+func problem(w http.ResponseWriter, status int, title, mend string, err error) {
+	fieldProblem(w, status, "", title, mend, err)
+}
+
+// fieldProblem is problem with the field of the request that is wrong.
+func fieldProblem(w http.ResponseWriter, status int, field, title, mend string, err error) {
+	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Mend: mend}
+	if err != nil {
+		p.Detail = err.Error()
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// read decodes a request's body of at most limit bytes: one JSON value.
+func read[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) {
+	var v T
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
+	err := d.Decode(&v)
+	if err == nil && d.More() {
+		err = errors.New("there is more after the value")
+	}
+	if err == nil {
+		return v, true
+	}
+	var big *http.MaxBytesError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &big):
+		problem(w, http.StatusRequestEntityTooLarge, "the request is too large", fmt.Sprintf("send at most %d bytes", limit), nil)
+	case errors.As(err, &kind):
+		fieldProblem(w, http.StatusBadRequest, kind.Field, "the request is not the JSON that is wanted here", "send what GET /v1/openapi.json describes", err)
+	default:
+		problem(w, http.StatusBadRequest, "the request is not the JSON that is wanted here", "send what GET /v1/openapi.json describes", err)
+	}
+	return v, false
+}

@@ -1,0 +1,243 @@
+package server
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+// ownerName is what the audit trail calls who holds the data folder.
+const ownerName = "owner"
+
+// bearerToken is what the request shows.
+func bearerToken(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
+// bearer returns the attempt that the request's token is for.
+func (s *Server) bearer(r *http.Request, what string) (attempt string, ok bool) {
+	token := bearerToken(r)
+	rest, ok := strings.CutPrefix(token, what+".")
+	if !ok {
+		return "", false
+	}
+	dot := strings.LastIndexByte(rest, '.')
+	if dot < 0 {
+		return "", false
+	}
+	attempt = rest[:dot]
+	return attempt, hmac.Equal([]byte(token), []byte(s.ticket(what, attempt)))
+}
+
+// who returns the caller of a request. The data folder's own token is good on its socket only.
+func (s *Server) who(r *http.Request) (identity.Caller, error) {
+	token := bearerToken(r)
+	if bySocket(r) && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1 {
+		return identity.Owner(ownerName), nil
+	}
+	s.people.RLock()
+	defer s.people.RUnlock()
+	return s.book.Who(token, time.Now())
+}
+
+// call is what is known of a request while it is served.
+type call struct {
+	caller  identity.Caller
+	act     identity.Act
+	written bool // the act is on record
+}
+
+type callKey struct{}
+
+func callOf(r *http.Request) *call {
+	c, _ := r.Context().Value(callKey{}).(*call)
+	if c == nil {
+		c = &call{}
+	}
+	return c
+}
+
+func callerOf(r *http.Request) identity.Caller { return callOf(r).caller }
+
+// status keeps what was answered.
+type status struct {
+	http.ResponseWriter
+	code int
+}
+
+func (w *status) WriteHeader(code int) {
+	if w.code == 0 {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *status) Write(b []byte) (int, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Flush implements http.Flusher.
+func (w *status) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Unwrap is for http.ResponseController.
+func (w *status) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// guard sets what keeps a browser from taking an answer for a page.
+func guard(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// slower answers a caller who asks too often.
+func slower(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	problem(w, http.StatusTooManyRequests, "too many requests", "wait as long as Retry-After says; watch a job instead of asking for it", nil)
+}
+
+func from(r *http.Request) string {
+	if bySocket(r) {
+		return "socket"
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host
+}
+
+// serve is the one way to a handler: it finds out who asks, whether they may,
+// and puts on record what they did.
+func (s *Server) serve(t route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		guard(w)
+		switch t.Scope {
+		case open:
+			t.do(s, w, r)
+			return
+		case claims, attempts:
+			if ok, wait := s.pace.take("agent "+bearerToken(r), time.Now()); !ok {
+				slower(w, wait)
+				return
+			}
+			t.do(s, w, r)
+			return
+		case anywhere, everywhere, ofJob:
+		}
+		caller, err := s.who(r)
+		name := "token " + caller.Token
+		if err != nil {
+			name = "from " + from(r)
+		}
+		if ok, wait := s.pace.take(name, time.Now()); !ok {
+			slower(w, wait)
+			return
+		}
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			problem(w, http.StatusUnauthorized, "no valid token", "scrimp login ADDRESS keeps one; an admin makes it with scrimp tokens new USER", nil)
+			return
+		}
+		s.mu.Lock()
+		s.asked = time.Now()
+		s.mu.Unlock()
+		c := &call{caller: caller, act: identity.Act{Who: caller.User, Token: caller.Token, From: from(r), Route: r.Method + " " + t.Path, Object: r.PathValue("id")}}
+		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+		sw := &status{ResponseWriter: w}
+		if s.may(sw, r, t) {
+			t.do(s, sw, r)
+		}
+		s.audit(r, t, sw.code)
+	}
+}
+
+// may answers a caller who lacks the role that the table asks for.
+func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
+	caller := callerOf(r)
+	has := caller.Best()
+	switch t.Scope {
+	case everywhere:
+		has = caller.Role(identity.Everywhere)
+	case ofJob:
+		id := r.PathValue("id")
+		team, known := "", false
+		s.control.Read(func(m *core.Machine) {
+			if j, ok := m.Job(id); ok {
+				team, known = j.Terms.Owner.Team, true
+			}
+		})
+		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
+			problem(w, http.StatusNotFound, fmt.Sprintf("job %s is not known", id), "scrimp jobs lists them", nil)
+			return false
+		}
+	case open, claims, attempts, anywhere:
+	}
+	if has >= t.Role {
+		return true
+	}
+	problem(w, http.StatusForbidden, fmt.Sprintf("this needs the role %v, and %s has %v", t.Role, caller.User, has), "an admin grants it with scrimp users set "+caller.User, nil)
+	return false
+}
+
+// sees reports whether the caller may know of the job.
+func sees(c identity.Caller, j *core.Job) bool { return c.Role(j.Terms.Owner.Team) >= identity.Viewer }
+
+// tell hands events to the core with the act that caused them, in one
+// transaction: what is done is on record, and what is not is not.
+func (s *Server) tell(r *http.Request, object string, events ...core.Event) error {
+	c := callOf(r)
+	c.act.Object = object
+	err := s.control.Tell(r.Context(), append(events, s.acted(c.act, "done"))...)
+	c.written = err == nil
+	return err
+}
+
+func (s *Server) acted(a identity.Act, outcome string) core.Event {
+	a.At, a.Outcome = time.Now().UTC(), outcome
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(a.Who), Body: core.Audited{Act: a}}
+}
+
+// actor is how events name a user.
+func actor(user string) string {
+	if user == ownerName {
+		return "user"
+	}
+	return "user:" + user
+}
+
+// audit puts on record what its handler did not: what was refused, and what
+// changed something that is no event. What only reads leaves no trace, but for refusals.
+func (s *Server) audit(r *http.Request, t route, code int) {
+	c := callOf(r)
+	if c.written || t.Reads && code != http.StatusForbidden {
+		return
+	}
+	outcome := "done"
+	switch {
+	case code >= 500:
+		outcome = "failed"
+	case code >= 400:
+		outcome = "refused"
+		c.act.Detail = http.StatusText(code)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
+	defer cancel()
+	if err := s.control.Tell(ctx, s.acted(c.act, outcome)); err != nil && ctx.Err() == nil && !errors.Is(err, control.ErrStopping) {
+		s.opts.Log.Error("act not put on record", "who", c.act.Who, "route", c.act.Route, "error", err)
+	}
+}

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// standardRate is how many requests a second one token may send on average; it
+// may send two seconds' worth at once.
+const standardRate = 500
+
+// pace limits how often each of many callers may ask: a bucket of tokens each.
+type pace struct {
+	rate float64
+
+	mu      sync.Mutex
+	buckets map[string]*bucket
+	swept   time.Time
+}
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+func newPace(rate int) *pace {
+	if rate <= 0 {
+		rate = standardRate
+	}
+	return &pace{rate: float64(rate), buckets: map[string]*bucket{}}
+}
+
+// take reports whether the caller may ask now, and otherwise how long to wait.
+func (p *pace) take(caller string, now time.Time) (ok bool, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	full := 2 * p.rate
+	if now.Sub(p.swept) > time.Minute { // who was away for two seconds has a full bucket, which is as good as none
+		p.swept = now
+		for name, b := range p.buckets {
+			if now.Sub(b.at) > time.Minute {
+				delete(p.buckets, name)
+			}
+		}
+	}
+	b := p.buckets[caller]
+	if b == nil {
+		b = &bucket{full, now}
+		p.buckets[caller] = b
+	}
+	b.left, b.at = min(full, b.left+float64(max(0, now.Sub(b.at).Seconds())*p.rate)), now
+	if b.left < 1 {
+		return false, time.Duration((1 - b.left) / p.rate * float64(time.Second))
+	}
+	b.left--
+	return true, 0
+}

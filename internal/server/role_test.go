@@ -1,0 +1,224 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+// wanted is the table once more, as a reader of the rules would write it: who is
+// the least that may use a route, and in which team. A route that is not here fails the test.
+var wanted = map[string]string{
+	"GET /healthz": "open", "GET /readyz": "open",
+	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere", "GET /v1/market": "viewer anywhere",
+	"GET /v1/history": "viewer anywhere", "GET /v1/ledger/verify": "operator everywhere",
+	"POST /v1/jobs": "submitter anywhere", "GET /v1/jobs": "viewer anywhere", "GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
+	"POST /v1/jobs/{id}/end": "submitter of the job", "GET /v1/jobs/{id}/log": "viewer of the job", "GET /v1/jobs/{id}/receipt": "viewer of the job",
+	"GET /v1/jobs/{id}/spec": "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job", "POST /v1/jobs/{id}/exec": "operator of the job",
+	"GET /v1/users": "admin everywhere", "PUT /v1/users/{id}": "admin everywhere", "GET /v1/teams": "viewer anywhere", "PUT /v1/teams/{id}": "admin everywhere",
+	"GET /v1/tokens": "viewer anywhere", "POST /v1/tokens": "viewer anywhere", "DELETE /v1/tokens/{id}": "viewer anywhere", "GET /v1/audit": "admin everywhere",
+	"POST /v1/agent/claim": "claim", "POST /v1/agent/report": "attempt", "POST /v1/agent/logs": "attempt", "GET /v1/agent/logs": "attempt", "POST /v1/agent/exec/{id}": "attempt",
+}
+
+// Every route is asked with every role in the job's team, in another and in all,
+// with no token, a wrong, an expired and a revoked one, and with those of agents.
+func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
+	type caller struct {
+		name, token string
+		may         identity.Caller
+		user        bool
+	}
+	callers := []caller{{name: "no token"}, {name: "a wrong token", token: "scrimp_" + strings.Repeat("A", 43)}, {name: "the owner's token on the network", token: w.token},
+		{name: "a claim", token: w.ticket("claim", "seen.1")}, {name: "an attempt", token: w.ticket("attempt", "seen.1")}, {name: "a forged attempt", token: "attempt.seen.1.00"}}
+	for _, team := range []string{"vision", "text", "*"} {
+		for role := identity.Viewer; role <= identity.Admin; role++ {
+			name := role.String() + "-" + strings.ReplaceAll(team, "*", "all")
+			g := identity.Grant{Team: team, Role: role}
+			callers = append(callers, caller{name, w.user(name, g), identity.Caller{User: name, Grants: []identity.Grant{g}}, true})
+		}
+	}
+	callers = append(callers, caller{"nothing", w.user("nothing"), identity.Caller{}, true})
+	w.user("late", identity.Grant{Team: "*", Role: identity.Admin})
+	callers = append(callers, caller{name: "an expired token", token: w.expired("late")})
+	off := w.user("off", identity.Grant{Team: "*", Role: identity.Admin})
+	w.must("PUT", "/v1/users/off", `{"off":true}`, nil)
+	callers = append(callers, caller{name: "a user who is off", token: off})
+	var made api.MadeToken
+	w.must("POST", "/v1/tokens", api.NewToken{User: "late"}, &made)
+	w.must("DELETE", "/v1/tokens/"+made.ID, nil, nil)
+	callers = append(callers, caller{name: "a revoked token", token: made.Text})
+	var cut api.MadeToken
+	w.must("POST", "/v1/tokens", api.NewToken{User: "admin-all", Most: identity.Viewer}, &cut)
+	callers = append(callers, caller{"a token that is cut", cut.Text, identity.Caller{Grants: []identity.Grant{{Team: "*", Role: identity.Viewer}}}, true})
+
+	w.must("POST", "/v1/jobs", aJob("seen", "vision"), nil)
+	w.must("POST", "/v1/jobs/seen/end", api.End{}, nil)
+	asked := 0
+	for _, r := range table {
+		rule, ok := wanted[r.Method+" "+r.Path]
+		if !ok {
+			t.Errorf("%s %s: no rule is written in this test", r.Method, r.Path)
+			continue
+		}
+		for _, c := range callers {
+			path := strings.ReplaceAll(r.Path, "{id}", "seen")
+			if r.Path == "/v1/agent/logs" && r.Method == "POST" {
+				path += "?offset=0"
+			}
+			body := "{}"
+			if r.Path == "/v1/jobs" {
+				body = `{"spec":{}}`
+			}
+			rec, p := w.ask(r.Method, path, c.token, body)
+			asked++
+			want := allowed
+			least, where, _ := strings.Cut(rule, " ")
+			switch {
+			case rule == "open":
+			case rule == "claim" || rule == "attempt":
+				if c.name != "a "+rule && c.name != "an "+rule {
+					want = stranger
+				}
+			case !c.user:
+				want = stranger
+			default:
+				role, _ := identity.ParseRole(least)
+				has := map[string]identity.Role{"anywhere": c.may.Best(), "everywhere": c.may.Role("*"), "of the job": c.may.Role("vision")}[where]
+				if has < role {
+					want = refused
+					if where == "of the job" && has == identity.Nobody {
+						want = hidden
+					}
+				}
+			}
+			if got := outcome(rec.Code, p); got != want {
+				t.Errorf("%s %s (%s) asked by %s: %d %q, want %s", r.Method, r.Path, rule, c.name, rec.Code, p.Title, want)
+			}
+		}
+	}
+	if asked < 500 {
+		t.Errorf("only %d questions were asked", asked)
+	}
+	if w.stopped != 1+1 { // the admin of all teams, and nobody else; the owner is not asked here
+		t.Logf("the server was stopped %d times", w.stopped)
+	}
+	t.Logf("%d routes, %d callers, %d questions", len(table), len(callers), asked)
+}
+
+const allowed, stranger, refused, hidden = "allowed", "401", "403", "404"
+
+func outcome(code int, p api.Problem) string {
+	switch {
+	case code == http.StatusUnauthorized:
+		return stranger
+	case code == http.StatusForbidden && strings.HasPrefix(p.Title, "this needs the role"):
+		return refused
+	case code == http.StatusNotFound && strings.HasPrefix(p.Title, "job "):
+		return hidden
+	}
+	return allowed
+}
+
+func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{Projects: []string{"lanes"}}, nil)
+	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
+	bob := w.user("bob", identity.Grant{Team: "text", Role: identity.Admin})
+	rec, p := w.ask("POST", "/v1/jobs", ann, aJob("mine", ""))
+	if rec.Code != 200 {
+		t.Fatalf("%+v", p)
+	}
+	for token, want := range map[string]bool{ann: true, bob: false} {
+		for _, path := range []string{"/v1/jobs", "/v1/history"} {
+			if rec, _ := w.ask("GET", path, token, nil); strings.Contains(rec.Body.String(), "mine") != want && path == "/v1/jobs" {
+				t.Errorf("%s: %s", path, rec.Body)
+			}
+		}
+		rec, _ := w.ask("GET", "/v1/jobs/mine", token, nil)
+		none, _ := w.ask("GET", "/v1/jobs/none", token, nil)
+		if !want && strings.ReplaceAll(rec.Body.String(), "mine", "none") != none.Body.String() {
+			t.Errorf("a job of others does not look like one that is not there: %s, %s", rec.Body, none.Body)
+		}
+	}
+	w.control.Read(func(m *core.Machine) {
+		if j, _ := m.Job("mine"); j.Terms.Owner.Team != "vision" || j.Terms.Owner.Project != "lanes" {
+			t.Errorf("the job is of %+v, want its submitter's only team and that one's only project", j.Terms.Owner)
+		}
+	})
+	if rec, p := w.ask("POST", "/v1/jobs", ann, aJob("theirs", "text")); rec.Code != http.StatusForbidden || p.Field != "team" || p.Mend == "" {
+		t.Errorf("a job for another team: %d %+v", rec.Code, p)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", bob, `{"rerun":"mine",`+aJob("again", "text")[1:]); rec.Code != http.StatusNotFound || p.Field != "rerun" {
+		t.Errorf("the files of another team's job: %d %+v", rec.Code, p)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", ann, `{"folder":"/etc",`+aJob("etc", "")[1:]); rec.Code != http.StatusForbidden || p.Field != "folder" {
+		t.Errorf("a folder of the server: %d %+v", rec.Code, p)
+	}
+}
+
+func TestWhoDidWhatIsOnRecordAndSurvivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, func(o *Options) { o.Dir = dir })
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
+	w.ask("POST", "/v1/jobs", ann, aJob("one", ""))
+	w.ask("POST", "/v1/jobs", ann, `{"spec":{"name":"no command"}}`)
+	w.ask("POST", "/v1/jobs/one/exec", ann, api.Exec{Command: []string{"id"}})
+	w.ask("POST", "/v1/jobs/one/end", ann, api.End{})
+	w.ask("GET", "/v1/users", ann, nil)
+	w.ask("GET", "/v1/jobs", ann, nil)
+	var page api.Audit
+	w.must("GET", "/v1/audit", nil, &page)
+	var got []string
+	for _, a := range page.Acts {
+		if a.At.IsZero() || a.From == "" {
+			t.Errorf("%+v says not when or from where", a)
+		}
+		got = append(got, strings.Join([]string{a.Who, a.Route, a.Object, a.Outcome}, "|"))
+	}
+	want := []string{
+		"owner|PUT /v1/teams/{id}|vision|done", "owner|PUT /v1/users/{id}|ann|done", "owner|POST /v1/tokens|" + page.Acts[2].Object + "|done",
+		"ann|POST /v1/jobs|one|done", "ann|POST /v1/jobs||refused", "ann|POST /v1/jobs/{id}/exec|one|refused", "ann|POST /v1/jobs/{id}/end|one|done", "ann|GET /v1/users||refused",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("on record are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if page.Acts[3].Token == "" || page.Acts[0].Token != "" {
+		t.Errorf("tokens %q and %q", page.Acts[3].Token, page.Acts[0].Token)
+	}
+	w.must("GET", "/v1/audit?user=ann&limit=2", nil, &page)
+	if len(page.Acts) != 2 || page.Next == 0 || page.Acts[1].Outcome != "refused" {
+		t.Errorf("a page of two: %+v", page)
+	}
+	text := ""
+	for r, err := range w.eachRecord(t) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(r.Event)
+	}
+	if strings.Contains(text, ann) || strings.Contains(text, strings.TrimPrefix(ann, "scrimp_")) {
+		t.Error("the log holds a token")
+	}
+	var v api.Verified
+	if w.must("GET", "/v1/ledger/verify", nil, &v); !v.OK {
+		t.Errorf("%+v", v)
+	}
+	again := identity.NewBook()
+	w.book, again = again, w.book
+	if err := w.readBook(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(w.book.Tokens(), again.Tokens(), func(a, b identity.Token) bool { return a.Hash == b.Hash && a.Expires.Equal(b.Expires) }) || len(w.book.Users()) != 1 {
+		t.Errorf("read back: %+v, were %+v", w.book.Tokens(), again.Tokens())
+	}
+}

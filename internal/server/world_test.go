@@ -1,0 +1,173 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/market"
+	"scrimp/internal/provider"
+	"scrimp/internal/store"
+)
+
+// shut is a provider that has nothing for sale: jobs wait.
+type shut struct{}
+
+func (shut) Launch(context.Context, provider.Request) (provider.Instance, error) {
+	return provider.Instance{}, provider.ErrNoCapacity
+}
+func (shut) Terminate(context.Context, string) error           { return provider.ErrNotFound }
+func (shut) List(context.Context) ([]provider.Instance, error) { return nil, nil }
+func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	return nil, nil, nil
+}
+
+// world is a server without a market, asked in process.
+type world struct {
+	*Server
+	t       testing.TB
+	h       http.Handler
+	log     *bytes.Buffer
+	stopped int
+}
+
+func newWorld(t testing.TB, change func(*Options)) *world {
+	t.Helper()
+	w := &world{t: t, log: &bytes.Buffer{}}
+	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	if change != nil {
+		change(&o)
+	}
+	st, err := store.Open(o.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, teller: newTeller("test", o.Log),
+		pace: newPace(o.Rate), wide: true, book: identity.NewBook(), token: strings.Repeat("0", 64), secret: []byte("agents")}
+	w.stop = func(error) { w.stopped++ }
+	if err := w.readBook(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	w.control, err = control.New(t.Context(), st, shut{}, "shut", control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.control.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		_ = st.Close()
+	})
+	w.h = w.routes()
+	return w
+}
+
+// ask sends a request. A token of "owner" is the data folder's, on its socket.
+func (w *world) ask(method, path, token string, body any) (*httptest.ResponseRecorder, api.Problem) {
+	w.t.Helper()
+	var text io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		text = strings.NewReader(b)
+	default:
+		j, err := json.Marshal(b)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		text = bytes.NewReader(j)
+	}
+	r := httptest.NewRequestWithContext(w.t.Context(), method, path, text)
+	if token == ownerName {
+		token = w.token
+		r = r.WithContext(context.WithValue(r.Context(), socketKey{}, true))
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	rec := httptest.NewRecorder()
+	w.h.ServeHTTP(rec, r)
+	var p api.Problem
+	if rec.Code >= 400 {
+		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || p.Status != rec.Code || p.Title == "" || rec.Header().Get("Content-Type") != "application/problem+json" {
+			w.t.Errorf("%s %s: %d is no problem as RFC 9457 has it: %s, %q", method, path, rec.Code, rec.Header().Get("Content-Type"), rec.Body)
+		}
+	}
+	return rec, p
+}
+
+// must is ask of the owner, for what has to work.
+func (w *world) must(method, path string, body, out any) {
+	w.t.Helper()
+	rec, p := w.ask(method, path, ownerName, body)
+	if rec.Code >= 300 {
+		w.t.Fatalf("%s %s: %+v", method, path, p)
+	}
+	if out != nil {
+		if err := json.Unmarshal(rec.Body.Bytes(), out); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// user makes a user with a token.
+func (w *world) user(name string, grants ...identity.Grant) string {
+	w.t.Helper()
+	w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: grants}, nil)
+	var made api.MadeToken
+	w.must("POST", "/v1/tokens", api.NewToken{User: name}, &made)
+	return made.Text
+}
+
+func aJob(name, team string) string {
+	if team != "" {
+		team = `,"team":"` + team + `"`
+	}
+	return fmt.Sprintf(`{"spec":{"name":%q,"command":"true"%s}}`, name, team)
+}
+
+// expired makes a token that has no life left.
+func (w *world) expired(user string) string {
+	text, tok := identity.Mint(sha256.Sum256([]byte(user)), user, time.Now().Add(-2*time.Hour), time.Hour)
+	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
+	if err := w.control.Tell(w.t.Context(), e); err != nil {
+		w.t.Fatal(err)
+	}
+	w.book.Apply(identity.Change{Token: &tok})
+	return text
+}
+
+// eachRecord is the log as the store keeps it.
+func (w *world) eachRecord(t testing.TB) func(func(store.Record, error) bool) {
+	t.Helper()
+	return func(yield func(store.Record, error) bool) {
+		for after := uint64(0); ; {
+			records, err := w.store.Records(t.Context(), after, 1000)
+			if err != nil || len(records) == 0 {
+				return
+			}
+			for _, r := range records {
+				after = r.Seq
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+}
