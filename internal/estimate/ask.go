@@ -207,6 +207,9 @@ func (e *Estimator) Options(q Ask) ([]Option, error) {
 	}
 	var out []Option
 	for _, chip := range e.chips.sorted() {
+		if !trains(chip, q.Model.Kind) {
+			continue
+		}
 		counts := []float64{1, 2, 4, 8, 16, 32, 64}
 		if q.Count > 0 {
 			counts = []float64{q.Count}
@@ -240,6 +243,12 @@ func (e *Estimator) Options(q Ask) ([]Option, error) {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return value(out[i]) < value(out[j]) })
 	return out, nil
+}
+
+// trains says whether an accelerator trains models of a kind at all: Inferentia
+// serves them, and boosted trees have programs for one vendor's accelerators.
+func trains(c Chip, k shape.Kind) bool {
+	return !strings.HasPrefix(c.Name, "Inferentia") && (k != shape.Trees || c.Vendor == "nvidia")
 }
 
 // sorted is the chips by name, each once.

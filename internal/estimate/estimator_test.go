@@ -186,6 +186,9 @@ func TestOptionsAreFeasibleAndInOrder(t *testing.T) {
 		if o.Fits != nil && !*o.Fits {
 			t.Errorf("%g × %s does not fit", o.Count, o.Chip)
 		}
+		if strings.HasPrefix(o.Chip, "Inferentia") {
+			t.Errorf("%s does not train", o.Chip)
+		}
 		if i > 0 && o.Cost.Value < list[i-1].Cost.Value {
 			t.Errorf("%s at %.2f comes after %.2f", o.Chip, o.Cost.Value, list[i-1].Cost.Value)
 		}
