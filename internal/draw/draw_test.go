@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 func TestAGridFitsAndNeverCutsANumber(t *testing.T) {
@@ -102,4 +104,36 @@ func TestSparkKeepsItsWidthAndSkipsWhatIsNotFinite(t *testing.T) {
 	if Spark(nil, 10) != "" {
 		t.Error("a spark of nothing")
 	}
+}
+
+// An axis names round numbers between its ends, and not more than six of them.
+func TestTicksAreRoundAndFew(t *testing.T) {
+	for _, c := range []struct {
+		v0, v1 float64
+		want   string
+	}{
+		{0, 2554, "0 10m 20m 30m 40m"}, {106, 2558, "10m 20m 30m 40m"}, {0, 31, "0 10s 20s 30s"}, {0, 7 * 3600, "0 2h 4h 6h"}, {0, 90 * 60, "0 30m 1h 1h 30m"}, {0, 9 * 86400, "0 2d 4d 6d 8d"},
+	} {
+		var names []string
+		for _, v := range moments(c.v0, c.v1) {
+			names = append(names, Moment(v))
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.v0, c.v1, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		v0 := rapid.Float64Range(-1e6, 1e6).Draw(t, "from")
+		v1 := v0 + rapid.Float64Range(1e-3, 1e7).Draw(t, "span")
+		for name, ticks := range map[string][]float64{"moments": moments(v0, v1), "rounds": rounds(v0, v1)} {
+			for _, v := range ticks {
+				if v == 0 && math.Signbit(v) {
+					t.Fatalf("%s from %v to %v: minus zero", name, v0, v1)
+				}
+			}
+			if n := len(ticks); n < 1 || n > 6 || ticks[0] < v0-1e-6*(v1-v0) || ticks[n-1] > v1+1e-6*(v1-v0) {
+				t.Fatalf("%s from %v to %v: %v", name, v0, v1, ticks)
+			}
+		}
+	})
 }

@@ -74,7 +74,7 @@ func Timeline(blocks []Block, marks []Mark) string {
 		cx := min(x(m.At), svgWidth-laneRight)
 		fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark %s"><title>%s</title></path>`, cx, y+1, html.EscapeString(m.Class), html.EscapeString(m.Title))
 	}
-	axis(&s, height-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, func(v float64) string { return Span(time.Duration(v * float64(time.Second))) })
+	axis(&s, height-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, moments(0, whole.Seconds()), Moment)
 	s.WriteString("</svg>")
 	return s.String()
 }
@@ -89,7 +89,7 @@ type Series struct {
 	Points []Point
 }
 
-// Lines draws series over common axes; what is not finite is left out.
+// Lines draws series over common axes, X in seconds; what is not finite is left out.
 func Lines(title string, series []Series, xs, ys func(float64) string) string {
 	left, top, right, bottom := 62.0, 30.0, 20.0, 226.0
 	x0, x1, y0, y1 := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
@@ -112,15 +112,18 @@ func Lines(title string, series []Series, xs, ys func(float64) string) string {
 	if y1 == y0 {
 		y1 = y0 + 1
 	}
+	if t := rounds(y0, y1); len(t) > 1 { // the axis ends at round numbers
+		step := t[1] - t[0]
+		y0, y1 = math.Floor(y0/step+1e-9)*step, math.Ceil(y1/step-1e-9)*step
+	}
 	x := func(v float64) float64 { return left + (v-x0)/(x1-x0)*(svgWidth-left-right) }
 	y := func(v float64) float64 { return bottom - (v-y0)/(y1-y0)*(bottom-top) }
 	var s strings.Builder
 	open(&s, "chart", bottom+26, title)
-	for i := range 5 {
-		v := y0 + (y1-y0)*float64(i)/4
+	for _, v := range rounds(y0, y1) {
 		fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="grid"/><text x="%.1f" y="%.1f" class="tick end">%s</text>`, left, svgWidth-right, y(v), y(v), left-6, y(v)+4, html.EscapeString(ys(v)))
 	}
-	axis(&s, bottom+18, x0, x1, left, svgWidth-right, xs)
+	axis(&s, bottom+18, x0, x1, left, svgWidth-right, moments(x0, x1), xs)
 	for i, line := range series {
 		if len(line.Points) == 0 {
 			continue
@@ -143,18 +146,82 @@ func open(s *strings.Builder, class string, height float64, title string) {
 	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" class="%s" role="img" aria-label="%s"><title>%s</title>`, svgWidth, height, class, html.EscapeString(title), html.EscapeString(title))
 }
 
-func axis(s *strings.Builder, y, v0, v1, x0, x1 float64, label func(float64) string) {
-	for i := range 5 {
-		share := float64(i) / 4
+// axis writes the names of its ticks below a drawing from x0 to x1.
+func axis(s *strings.Builder, y, v0, v1, x0, x1 float64, ticks []float64, label func(float64) string) {
+	for _, v := range ticks {
+		at := x0 + (v-v0)/(v1-v0)*(x1-x0)
 		class := "tick mid"
-		switch i {
-		case 0:
+		switch {
+		case at < x0+30:
 			class = "tick"
-		case 4:
+		case at > x1-30:
 			class = "tick end"
 		}
-		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" class="%s">%s</text>`, x0+share*(x1-x0), y, class, html.EscapeString(label(v0+share*(v1-v0))))
+		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" class="%s">%s</text>`, at, y, class, html.EscapeString(label(v)))
 	}
+}
+
+// clocks are the steps of an axis of time, in seconds, as people count them.
+var clocks = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600, 48 * 3600}
+
+// Moment writes a time on an axis, in seconds, without units that are zero: 10m, 1h 30m, 45s.
+func Moment(seconds float64) string {
+	d := time.Duration(math.Round(seconds*1000)) * time.Millisecond
+	h, m := d/time.Hour, d%time.Hour/time.Minute
+	switch {
+	case d%time.Second != 0 || d < 0:
+		return Span(d)
+	case d == 0:
+		return "0"
+	case d%(24*time.Hour) == 0:
+		return fmt.Sprintf("%dd", h/24)
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%dh", h)
+	case h > 0 && d%time.Minute == 0:
+		return fmt.Sprintf("%dh %02dm", h, m)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%dm", m)
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return Span(d)
+}
+
+// moments are round times from v0 to v1, in seconds, six at most.
+func moments(v0, v1 float64) []float64 {
+	step := clocks[len(clocks)-1]
+	for _, c := range clocks {
+		if (v1-v0)/c <= 5 {
+			step = c
+			break
+		}
+	}
+	if v1-v0 < 4*clocks[0] {
+		return rounds(v0, v1)
+	}
+	for (v1-v0)/step > 5 {
+		step *= 2
+	}
+	return multiples(v0, v1, step)
+}
+
+// rounds are round numbers from v0 to v1: steps of 1, 2 or 5, six at most.
+func rounds(v0, v1 float64) []float64 {
+	unit := math.Pow(10, math.Floor(math.Log10((v1-v0)/5)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if step := m * unit; (v1-v0)/step <= 5 {
+			return multiples(v0, v1, step)
+		}
+	}
+	return multiples(v0, v1, 20*unit)
+}
+
+func multiples(v0, v1, step float64) []float64 {
+	var list []float64
+	for k := math.Ceil(v0/step - 1e-9); k*step <= v1+1e-9*step; k++ {
+		list = append(list, k*step+0) // +0: there is no minus zero on an axis
+	}
+	return list
 }
 
 // Standalone gives a drawing the colours that a page would: a file of its own.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"math"
 	"strings"
 	"time"
 
@@ -68,9 +69,26 @@ func (r Receipt) timeline() string {
 
 func (r Receipt) since(t time.Time) float64 { return t.Sub(r.SubmittedMarket).Seconds() }
 
-func span(v float64) string { return draw.Span(time.Duration(v * float64(time.Second))) }
+// digits writes the numbers of an axis that reaches to most: three digits that count.
+func digits(most float64) func(float64) string {
+	places := 2
+	if most > 0 && most < 1 {
+		places = min(9, 2-int(math.Floor(math.Log10(most))))
+	}
+	return func(v float64) string { return fmt.Sprintf("%.*f", places, v) }
+}
 
-func dollars(v float64) string { return fmt.Sprintf("%.2f", v) }
+func largest(all []draw.Series) float64 {
+	most := 0.0
+	for _, s := range all {
+		for _, p := range s.Points {
+			if !math.IsInf(p.Y, 0) && !math.IsNaN(p.Y) {
+				most = max(most, math.Abs(p.Y))
+			}
+		}
+	}
+	return most
+}
 
 func (r Receipt) spendChart() string {
 	if len(r.Spend) < 2 {
@@ -89,7 +107,7 @@ func (r Receipt) spendChart() string {
 	}
 	flat("budget", "budget", r.Budget)
 	flat("on-demand", "ondemand", r.OnDemandCost)
-	return draw.Lines("Spend over market time", all, span, dollars)
+	return draw.Lines("Spend over market time", all, draw.Moment, digits(largest(all)))
 }
 
 func (r Receipt) lossChart() string {
@@ -100,11 +118,17 @@ func (r Receipt) lossChart() string {
 	for _, s := range r.Loss {
 		line.Points = append(line.Points, draw.Point{X: r.since(s.At), Y: s.Value})
 	}
-	return draw.Lines(r.LossName+" over market time", []draw.Series{line}, span, dollars)
+	return draw.Lines(r.LossName+" over market time", []draw.Series{line}, draw.Moment, digits(largest([]draw.Series{line})))
 }
 
 var page = template.Must(template.New("receipt").Funcs(template.FuncMap{
-	"money": func(c money.Currency, a money.Amount) string { return money.Format(a, c, 4) },
+	"money": func(c money.Currency, a money.Amount) string {
+		if f := math.Abs(a.Float()); f > 0 && f < 0.01 {
+			return money.Format(a, c, 6)
+		}
+		return money.Format(a, c, 4)
+	},
+	"rate": func(c money.Currency, r money.Rate) string { return money.Format(money.Picos(int64(r)), c, 4) },
 	"whole": func(c money.Currency, a *money.Amount) string {
 		if a == nil {
 			return "none"
@@ -140,7 +164,7 @@ main{max-width:980px;margin:0 auto;padding:32px 20px 60px}h1{font-size:24px;marg
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}th{color:var(--soft);font-weight:600;text-align:left}th,td{padding:6px 12px 6px 0;border-bottom:1px solid var(--line);white-space:nowrap}.n{text-align:right}
 svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font-size:12px}svg .lane{fill:var(--ink);font-size:12.5px}.rail,.grid{stroke:var(--line)}.mid{text-anchor:middle}.end{text-anchor:end}
 .mark{stroke:var(--page)}.mark.kill{fill:var(--bad)}.mark.notice{fill:var(--ink)}.line{stroke-width:2}.line.spent,.line.loss{stroke:var(--useful)}.line.budget{stroke:var(--bad);stroke-dasharray:6 4}.line.ondemand{stroke:var(--startup);stroke-dasharray:2 4}svg .key.spent,svg .key.loss{fill:var(--useful)}svg .key.budget{fill:var(--bad)}svg .key.ondemand{fill:var(--startup)}
-details{margin-top:10px}summary{cursor:pointer;color:var(--soft)}code{font-size:12.5px;word-break:break-all}li{margin:4px 0}footer{margin-top:40px;color:var(--soft);font-size:13px}
+.keys .killed{color:var(--bad)}details{margin-top:10px}summary{cursor:pointer;color:var(--soft)}code{font-size:12.5px;word-break:break-all}li{margin:4px 0}footer{margin-top:40px;color:var(--soft);font-size:13px}
 @media print{main{padding:0}details{display:none}}
 </style></head><body><main>
 <h1>Receipt for {{.Job}}</h1>
@@ -149,17 +173,17 @@ details{margin-top:10px}summary{cursor:pointer;color:var(--soft)}code{font-size:
 <div><b>{{money .Currency .Cost}}</b><span>cost, of {{whole .Currency .Budget}} budget</span></div>
 {{if .OnDemandCost}}<div><b>{{money .Currency .OnDemandCost}}</b><span>the same work on-demand</span></div>
 <div><b>{{percent .SavedShare}}</b><span>saved</span></div>{{end}}
-<div><b>{{len .Interruptions}}</b><span>interruptions in {{.Attempts}} attempts</span></div>
-<div><b>{{.Step}}</b><span>steps, {{.Checkpoints}} checkpoints</span></div>
+<div><b>{{len .Interruptions}}</b><span>interruption{{if ne (len .Interruptions) 1}}s{{end}} in {{.Attempts}} attempt{{if ne .Attempts 1}}s{{end}}</span></div>
+<div><b>{{.Step}}</b><span>steps, {{.Checkpoints}} checkpoint{{if ne .Checkpoints 1}}s{{end}}</span></div>
 </div>
 <h2>What the money did</h2>
 <div class="bar">{{range .Shares}}<i class="{{.Use}}" style="{{width .Percent}}" title="{{.Use}}"></i>{{end}}</div>
 <div class="keys">{{range .Shares}}<span><i class="{{.Use}}"></i>{{.Use}} {{.Amount}} ({{printf "%.1f" .Percent}} %)</span>{{end}}</div>
-<h2>Timeline</h2>{{.Timeline}}
+<h2>Timeline</h2>{{.Timeline}}{{if .Interruptions}}<div class="keys"><span><b class="noticed">▾</b> taken with a notice</span><span><b class="killed">▾</b> taken without</span></div>{{end}}
 {{if .SpendSVG}}<h2>Spend</h2>{{.SpendSVG}}{{end}}
 {{if .Fit}}<h2>{{.LossName}}</h2>{{.Fit}}{{end}}
 <h2>Attempts</h2><div class="wide"><table><tr><th>attempt<th>offer<th class="n">from<th class="n">ran<th class="n">rate/h<th class="n">steps<th class="n">cost<th>end</tr>
-{{$c := .Currency}}{{range .Tries}}<tr><td>{{.Attempt}}<td>{{.Offer}}<td class="n">{{clock .From}}<td class="n">{{span .From .Until}}<td class="n">{{.Rate}}<td class="n">{{.First}}–{{.Last}}<td class="n">{{money $c .Cost}}<td>{{plain .End}}</tr>{{range .Rules}}<tr><td><td>billing rule: {{.Rule}}<td><td><td><td><td class="n">{{money $c .Amount}}<td>included above</tr>{{end}}{{end}}</table></div>
+{{$c := .Currency}}{{range .Tries}}<tr><td>{{.Attempt}}<td>{{.Offer}}<td class="n">{{clock .From}}<td class="n">{{span .From .Until}}<td class="n">{{rate $c .Rate}}<td class="n">{{.First}}–{{.Last}}<td class="n">{{money $c .Cost}}<td>{{plain .End}}</tr>{{range .Rules}}<tr><td><td>billing rule: {{.Rule}}<td><td><td><td><td class="n">{{money $c .Amount}}<td>included above</tr>{{end}}{{end}}</table></div>
 {{if .Interruptions}}<h2>Interruptions</h2><div class="wide"><table><tr><th>machine<th>market time<th>notice<th>the next attempt began from</tr>
 {{range .Interruptions}}<tr><td>{{.Instance}}<td>{{clock .MarketAt}}<td>{{if .Notice}}{{printf "%.0f s" .Notice}}{{else}}none{{end}}<td>{{if .Restored}}checkpoint {{.Restored}}{{else}}the beginning{{end}}</tr>{{end}}</table></div>{{end}}
 {{if .Tips}}<h2>What would make the next run cheaper</h2><ul>{{range .Tips}}<li>{{.Text}}{{saves .}}</li>{{end}}</ul>{{end}}
