@@ -16,15 +16,21 @@ import (
 
 const folder = "../../../shared/data/estimate"
 
+// missing skips, and says so where the table was asked for.
+func missing(t testing.TB, err error) {
+	t.Helper()
+	if *show {
+		fmt.Fprintln(os.Stdout, "SKIPPED: the published measurements are not here:", err)
+	}
+	t.Skipf("SKIPPED: the published measurements are not here: %v", err)
+}
+
 // published reads the measurements, and skips where they are not there.
 func publishedRows(t testing.TB) []Row {
 	t.Helper()
 	f, err := os.Open(filepath.Join(folder, "measured_calibrate.csv"))
 	if err != nil {
-		if *show {
-			fmt.Fprintln(os.Stdout, "SKIPPED: the published measurements are not here:", err)
-		}
-		t.Skipf("SKIPPED: the published measurements are not here: %v", err)
+		missing(t, err)
 	}
 	defer f.Close()
 	rows, err := ReadRows(f)
@@ -38,7 +44,7 @@ func table(t testing.TB, name string) []map[string]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(folder, name))
 	if err != nil {
-		t.Skipf("SKIPPED: %s is not here: %v", name, err)
+		missing(t, err)
 	}
 	defer f.Close()
 	recs, err := csv.NewReader(f).ReadAll()
