@@ -72,7 +72,7 @@ func TestThePublicBenchmarkCostsLessThanThePublishedPolicies(t *testing.T) {
 		t.Logf("%v %.3f", k, s.Mean())
 	}
 	t.Logf("mean %.3f misses %d in %v", all.Mean(), all.Misses, time.Since(begin))
-	if all.Misses != 0 || all.Mean() > 99.3 {
+	if all.Misses != 0 || all.Mean() > 99.25 {
 		t.Errorf("%d misses, %.3f dollars", all.Misses, all.Mean())
 	}
 }

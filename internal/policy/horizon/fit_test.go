@@ -74,14 +74,6 @@ func rows(list []tick.Run, middle [2]float64) (out [2][]row) {
 // held near a straight line by a ridge of 10 and the factors near 0 by one of 0.5.
 // The windows of a zone overlap four times, so a row counts a quarter.
 func fit(list []row, skip string, middle float64) horizon.Shape {
-	events := map[string]float64{}
-	for _, o := range list {
-		events[o.zone] += o.ended
-	}
-	mean := 0.0
-	for _, e := range events {
-		mean += e / float64(len(events))
-	}
 	const p = horizon.Knots + 2 + 3
 	var b [p]float64
 	b[horizon.Knots+1] = -0.7
@@ -106,7 +98,7 @@ func fit(list []row, skip string, middle float64) horizon.Shape {
 			if o.zone == skip {
 				continue
 			}
-			weight := math.Sqrt(mean/events[o.zone]) / 4
+			const weight = 1. / 4
 			var x [p]float64
 			x[o.knot], x[o.knot+1] = 1-o.part, o.part
 			x[horizon.Knots] = 1
@@ -191,9 +183,9 @@ func TestLeavingTheTestedZoneOutOfTheFitCostsLittle(t *testing.T) {
 		byZone[r.Zone] = append(byZone[r.Zone], r)
 	}
 	// What the eight come to: TestLeavingTheTestedZoneOut -zones, 2026-11-21.
-	most := 99.45
+	most := 99.35
 	if !*allZones {
-		zones, most = []string{"us-west-2b_v100_1"}, 98.3
+		zones, most = []string{"us-west-2b_v100_1"}, 98.4
 	}
 	mean, misses := 0.0, 0
 	for _, z := range zones {
