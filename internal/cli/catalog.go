@@ -214,7 +214,12 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	if provider != "" {
 		name += "-" + provider
 	}
-	if f.Kept, err = feed.Keep(a.data, name, c); err != nil {
+	if form == feed.Kubernetes || form == feed.Slurm { // what is gone from a cluster is not for sale any more
+		f.Kept, err = f.Offers, feed.Save(a.data, name, c)
+	} else {
+		f.Kept, err = feed.Keep(a.data, name, c)
+	}
+	if err != nil {
 		return err
 	}
 	return a.tell(f)

@@ -30,11 +30,15 @@ const (
 	Azure      Form = "azure"       // a page of the retail prices API
 	GCP        Form = "gcp"         // a page of the billing catalogue
 	SkyPilot   Form = "skypilot"    // a table of the SkyPilot catalogue
+	Kubernetes Form = "kubernetes"  // kubectl get nodes -o json
+	Slurm      Form = "slurm"       // scontrol show node
 	Listings   Form = "listings"    // a listings file of our own
 )
 
 // Forms returns all forms, for help texts.
-func Forms() []Form { return []Form{AWSPrices, AWSSpot, AWSAdvisor, Azure, GCP, SkyPilot, Listings} }
+func Forms() []Form {
+	return []Form{AWSPrices, AWSSpot, AWSAdvisor, Azure, GCP, SkyPilot, Kubernetes, Slurm, Listings}
+}
 
 // errForm says that a page is not of the form that it should have.
 var errForm = errors.New("the page has another form")
@@ -56,6 +60,10 @@ func Sniff(page []byte) (Form, error) {
 		return Azure, nil
 	case start[0] == '{' && has(`"skus"`):
 		return GCP, nil
+	case start[0] == '{' && has(`"items"`) && (has(`"Node"`) || has(`"NodeList"`) || has(`"allocatable"`)):
+		return Kubernetes, nil
+	case bytes.HasPrefix(start, []byte("NodeName=")):
+		return Slurm, nil
 	case has("InstanceType") && has("AcceleratorName"):
 		return SkyPilot, nil
 	case has("provider") && has("capacity"):
@@ -67,7 +75,7 @@ func Sniff(page []byte) (Form, error) {
 // Page is what was read of a source.
 type Page struct {
 	Source   string
-	Provider string           // for tables that do not say
+	Provider string           // for tables that do not say; of a cluster its name, which stands as its region
 	Shapes   catalog.Catalog  // machine types that are known already
 	At       time.Time        // when the page was read, for prices that carry no time of their own
 	Spot     *catalog.Catalog // spot listings that the advisor's rates are for
@@ -109,6 +117,10 @@ func importPage(form Form, p Page, page []byte) (catalog.Catalog, error) {
 		return c, err
 	case SkyPilot:
 		return readSkyPilot(p, string(page))
+	case Kubernetes:
+		return readNodes(p, page)
+	case Slurm:
+		return readScontrol(p, string(page))
 	case Listings:
 		return catalog.Read(p.Source, string(page))
 	default:
