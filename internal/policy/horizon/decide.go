@@ -35,6 +35,7 @@ type Solver struct {
 	g      *shape
 	tables [offsets][offsets]*Table
 	Made   int // tables solved so far
+	bytes  int // that they take
 }
 
 // New returns a solver without tables.
@@ -55,6 +56,9 @@ func (v *Solver) table(i, j int) *Table {
 		const middle = (offsets - 1) / 2
 		v.tables[i][j] = solve(v.g, v.p.Grid, v.prior, apart*float64(i-middle), apart*float64(j-middle))
 		v.Made++
+		for _, level := range v.tables[i][j].value {
+			v.bytes += 4 * len(level)
+		}
 	}
 	return v.tables[i][j]
 }

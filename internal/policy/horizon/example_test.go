@@ -28,5 +28,5 @@ func Example() {
 	fmt.Printf("%v: waiting $%.2f, spot $%.2f, on-demand $%.2f; spot lasts another look: %.0f %%\n",
 		verdict.Choice, verdict.USD[horizon.None], verdict.USD[horizon.Spot], verdict.USD[horizon.OnDemand], 100*verdict.Lasts)
 	// Output:
-	// spot: waiting $125.31, spot $124.69, on-demand $125.71; spot lasts another look: 88 %
+	// spot: waiting $125.31, spot $124.70, on-demand $125.71; spot lasts another look: 88 %
 }

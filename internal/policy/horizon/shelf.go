@@ -1,6 +1,9 @@
 package horizon
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // For returns the problem of a job with so much time to its deadline, which is
 // looked at every look. Problems of like jobs come out equal, so that they share
@@ -27,31 +30,43 @@ func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem
 // the looks anyway.
 const maxSteps = 512
 
-// Shelf keeps the solvers of the latest problems. It is a cache of pure results:
+// Shelf keeps the solvers that were asked for last. It is a cache of pure results:
 // with or without it the verdicts are the same.
 type Shelf struct {
 	prior Prior
 	room  int
-	order []Problem // the oldest first
-	by    map[Problem]*Solver
+	order []*Solver // the latest last
 }
+
+// mostBytes bounds what the tables of a shelf take, whatever its room: some 130
+// tables of a job of three days. One solver alone may take 100 MB.
+const mostBytes = 256 << 20
 
 // NewShelf returns a shelf with room for so many problems, 1 or more.
 func NewShelf(prior Prior, room int) *Shelf {
-	return &Shelf{prior: prior, room: max(room, 1), by: map[Problem]*Solver{}}
+	return &Shelf{prior: prior, room: max(room, 1)}
 }
 
-// Solver returns the problem's solver.
+// Solver returns the problem's solver. Those that were not asked for longest make
+// room for it.
 func (s *Shelf) Solver(p Problem) *Solver {
-	if got := s.by[p]; got != nil {
-		return got
+	i := slices.IndexFunc(s.order, func(v *Solver) bool { return v.p == p })
+	if i == len(s.order)-1 && i >= 0 {
+		return s.order[i]
 	}
-	if len(s.order) == s.room {
-		delete(s.by, s.order[0])
-		s.order = append(s.order[:0], s.order[1:]...)
+	var got *Solver
+	if i >= 0 {
+		got = s.order[i]
+		s.order = slices.Delete(s.order, i, i+1)
+	} else {
+		got = New(p, s.prior)
 	}
-	got := New(p, s.prior)
-	s.by[p] = got
-	s.order = append(s.order, p)
+	bytes := got.bytes
+	keep := len(s.order)
+	for keep > 0 && len(s.order)-keep < s.room-1 && bytes+s.order[keep-1].bytes <= mostBytes {
+		keep--
+		bytes += s.order[keep].bytes
+	}
+	s.order = append(slices.Delete(s.order, 0, keep), got)
 	return got
 }

@@ -160,10 +160,10 @@ type Table struct {
 }
 
 // near is how many of the last steps before the deadline a table keeps one by
-// one; of those further away it keeps every eighth and lies straight between.
+// one; of those further away it keeps every sixteenth and lies straight between.
 const (
 	near   = 32
-	stride = 8
+	stride = 16
 )
 
 // kept is the level at or below m, where it is kept, and the next level above.
