@@ -70,7 +70,8 @@ func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 		for _, r := range gpuResources {
 			if count, err := strconv.Atoi(has[r]); err == nil && count > 0 && count < 1e5 {
 				shape.Offer.Accelerators = count
-				kind = cmp.Or(kind, strings.TrimSuffix(r[:strings.Index(r, ".")], ".")+"-unknown")
+				vendor, _, _ := strings.Cut(r, ".")
+				kind = cmp.Or(kind, vendor+"-unknown")
 			}
 		}
 		if mib, err := strconv.ParseInt(labels["nvidia.com/gpu.memory"], 10, 32); err == nil && mib > 0 {
