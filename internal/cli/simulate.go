@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/draw"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/money"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
@@ -216,30 +216,6 @@ func (a *app) scores(scores []replay.Score) error {
 	if a.json {
 		return a.print(map[string][]replay.Score{"policies": scores})
 	}
-	width, _ := terminal(a.out)
-	a.printf("%s", scoreTable(scores, width))
+	a.printf("%s", show.Scores(scores, a.place()))
 	return nil
-}
-
-// scoreTable has a line for each score; columns leave where width, in columns, has no room.
-func scoreTable(scores []replay.Score, width int) string {
-	columns := []draw.Column{
-		{Name: "POLICY"}, {Name: "FORM", Leaves: 1}, {Name: "MEAN", Right: true}, {Name: "OVER OPT.", Right: true}, {Name: "MISSES", Right: true},
-		{Name: "LOST/RUN", Right: true, Leaves: 3}, {Name: "LAUNCHES/RUN", Right: true, Leaves: 4}, {Name: "MOVES/RUN", Right: true, Leaves: 2},
-	}
-	var rows [][]string
-	for _, s := range scores {
-		form, over, lost, launches, moves := "-", "-", fmt.Sprintf("%.1f", s.InterruptionsPerRun), fmt.Sprintf("%.1f", s.LaunchesPerRun), "-"
-		if s.Form != "" {
-			form, moves = s.Form, fmt.Sprintf("%.2f", s.MovesPerRun)
-		}
-		if s.OverOptimum != nil {
-			over = fmt.Sprintf("%.1f %%", 100**s.OverOptimum)
-		}
-		if s.Name == replay.Optimum {
-			over, lost, launches, moves = "", "-", "-", "-"
-		}
-		rows = append(rows, []string{s.Name, form, fmt.Sprintf("$%.3f", s.MeanUSD), over, fmt.Sprintf("%d of %d", s.Misses, s.Runs), lost, launches, moves})
-	}
-	return draw.Grid(columns, rows, width)
 }

@@ -92,7 +92,7 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 	if a.json {
 		return a.print(map[string]any{"job": j.Name, "market": trace.Name, "policies": rows})
 	}
-	width, _ := terminal(a.out)
+	width := a.place().Width
 	a.printf("%s: %s of work%s on market %s, %s\n\n%s", j.Name, draw.Span(t.Work), by(t, opened), trace.Name, draw.Count(f.seeds, "run"), simulatedTable(rows, width))
 	return nil
 }
@@ -431,7 +431,7 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	if a.json {
 		return a.print(map[string]any{"paid_usd": paid, "jobs": len(jobs), "jobs_unknown": unknown, "policies": rows})
 	}
-	width, _ := terminal(a.out)
+	width := a.place().Width
 	table := [][]string{}
 	for _, r := range rows {
 		table = append(table, []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), signed(*r.SavedUSD), fmt.Sprintf("%d of %d", r.Misses, r.Jobs), fmt.Sprint(r.Unfinished)})

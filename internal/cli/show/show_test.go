@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/scaffold"
+	"scrimp/internal/sim/replay"
 	"scrimp/internal/size"
 )
 
@@ -129,13 +130,22 @@ func written() show.Written {
 	}}
 }
 
+func scores() []replay.Score {
+	return []replay.Score{
+		{Name: "greedy", MeanUSD: 103.8514, OverOptimum: ptr(0.1017), Runs: 960, InterruptionsPerRun: 8.4, LaunchesPerRun: 9.9},
+		{Name: "uniform-progress-2", Form: "B", MeanUSD: 102.81, OverOptimum: ptr(0.0906), Runs: 960, Misses: 3, InterruptionsPerRun: 12.25, LaunchesPerRun: 31, MovesPerRun: 2.5},
+		{Name: replay.Optimum, MeanUSD: 94.27, OverOptimum: ptr(0.0), Runs: 960},
+		{Name: "default", MeanUSD: 99.226, Runs: 960, InterruptionsPerRun: 10.1, LaunchesPerRun: 14.2},
+	}
+}
+
 // pages is everything that is printed, by name.
 func pages(p show.Place) map[string]string {
 	out := map[string]string{
 		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": show.Market(sale(), p), "market-none": show.Market(api.Market{Clock: sale().Clock}, p),
 		"explain": show.Explain(decisions(), money.USD, p), "server": show.Server(server(), p), "doctor": show.Doctor(checks(), p),
 		"ledger": show.Verified(verified(), p), "ledger-wrong": show.Verified(api.Verified{Problem: "event 7 posts 3 to the job's account, the book holds 4"}, p), "next": show.Next("bert"),
-		"init": written().Text(p),
+		"init": written().Text(p), "scores": show.Scores(scores(), p),
 	}
 	var lines, status strings.Builder
 	for _, j := range jobs() {
@@ -176,7 +186,7 @@ func TestNoLineIsWiderThanItsTerminal(t *testing.T) {
 func TestWhatAProgramReads(t *testing.T) {
 	for name, v := range map[string]any{
 		"job": jobs()[0], "job-new": jobs()[1], "job-done": jobs()[3], "market": sale(), "decision": decisions()[0], "decision-waits": decisions()[1],
-		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "init": written(), "check": checks()[1], "ledger": verified(),
+		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "score": scores()[1], "init": written(), "check": checks()[1], "ledger": verified(),
 		"exec": show.Exec(api.ExecResult{Output: []byte("hello\n\xff"), Exit: 3}), "problem": api.Problem{Title: "job bert is not known", Status: 404, Mend: "scrimp jobs lists them"},
 	} {
 		golden.JSON(t, "json/"+name+".json", v)
