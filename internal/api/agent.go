@@ -18,6 +18,15 @@ import (
 // Times on this wire are the agent's wall clock in UTC; the server turns them
 // into market time where they enter as events.
 
+// Wire is the version of the agent's protocol that this release speaks, in the
+// header WireHeader of both sides; OldestWire is the oldest that a server still
+// takes. An agent that names none speaks 1.
+const (
+	Wire       = 1
+	OldestWire = 1
+	WireHeader = "Scrimp-Wire"
+)
+
 // Claim asks for the task of this instance. Claiming twice with the same token
 // gives the same answer while the attempt lives, so that an answer lost on the
 // way can be asked for again.

@@ -33,9 +33,15 @@ import (
 type Submission struct {
 	Key     string            `json:"key"`               // the same key submits once
 	Spec    Raw               `json:"spec"`              // as spec.Job encodes it
-	Folder  string            `json:"folder,omitempty"`  // work folder on this machine, copied at submission
+	Folder  string            `json:"folder,omitempty"`  // work folder on the server's machine, copied at submission; of its owner only
+	Work    string            `json:"work,omitempty"`    // work folder that was sent before
 	Secrets map[string]string `json:"secrets,omitempty"` // values by name; kept apart from the log
 	Rerun   string            `json:"rerun,omitempty"`   // job whose work folder is taken instead of Folder
+}
+
+// Work is a work folder that was sent. Its sender can submit jobs with it for a day.
+type Work struct {
+	Work string `json:"work"`
 }
 
 // End asks for a job to be over: Save keeps a checkpoint first.

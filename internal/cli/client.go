@@ -210,11 +210,17 @@ func (c *client) request(ctx context.Context, method, path string, in any) (*htt
 		}
 		body = bytes.NewReader(b)
 	}
+	return c.requestBody(ctx, method, path, body, "application/json")
+}
+
+// requestBody sends a body as it is.
+func (c *client) requestBody(ctx context.Context, method, path string, body io.Reader, kind string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Content-Type", kind)
 	r, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the server: %w", err)

@@ -15,8 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/api"
-	"scrimp/internal/blob"
-	"scrimp/internal/checkpoint"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/receipt"
 	"scrimp/internal/spec"
@@ -246,12 +244,7 @@ func (a *app) getCmd() *cobra.Command {
 			if to == "" {
 				to = j.ID + "-outputs"
 			}
-			bucket, err := blob.Open(ctx, url)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = bucket.Close() }()
-			if _, err := checkpoint.Open(bucket, "").Fetch(ctx, name, to); err != nil {
+			if err := c.fetch(ctx, j.ID, url, name, to); err != nil {
 				return err
 			}
 			if a.json {

@@ -144,6 +144,13 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		}
 	}
 	s := api.Submission{Key: key(), Folder: folder}
+	if c.far {
+		if s.Folder = ""; folder != "" {
+			if s.Work, err = c.send(ctx, folder); err != nil {
+				return err
+			}
+		}
+	}
 	if s.Spec, err = j.Encode(); err != nil {
 		return err
 	}

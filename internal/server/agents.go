@@ -68,7 +68,7 @@ func (s *Server) agentReport(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusServiceUnavailable, "not written", "send it again", err)
 		return
 	}
-	o.LogEnd, _ = s.store.LogEnd(r.Context(), attempt)
+	o.LogEnd = s.logged(r.Context(), attempt, report.LogEnd)
 	o.Exec = s.execsFor(attempt)
 	answer(w, o)
 }
@@ -88,6 +88,14 @@ func (s *Server) agentLogs(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusRequestEntityTooLarge, "chunk not read", "send smaller ones", err)
 		return
 	}
+	if ok, wait := s.logPace.takeMany(attempt, float64(len(chunk)), time.Now()); !ok {
+		slower(w, wait)
+		return
+	}
+	if end := s.logged(r.Context(), attempt, offset+int64(len(chunk))); end >= s.logLimit() {
+		answer(w, api.LogEnd{Offset: end})
+		return
+	}
 	end, err := s.store.AppendLog(r.Context(), attempt, offset, chunk)
 	if err != nil && end == 0 {
 		problem(w, http.StatusServiceUnavailable, "log not written", "send it again", err)
@@ -101,12 +109,43 @@ func (s *Server) agentLogEnd(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	end, err := s.store.LogEnd(r.Context(), attempt)
-	if err != nil {
-		problem(w, http.StatusServiceUnavailable, "log not read", "ask again", err)
-		return
+	answer(w, api.LogEnd{Offset: s.logged(r.Context(), attempt, 0)})
+}
+
+// What is kept of a program's output. A program that prints without end fills no
+// disk and keeps nobody waiting.
+const (
+	standardLogLimit = 1 << 30 // bytes of an attempt
+	logRate          = 8 << 20 // bytes a second of an attempt, on average
+)
+
+func (s *Server) logLimit() int64 {
+	if s.opts.LogLimit > 0 {
+		return s.opts.LogLimit
 	}
-	answer(w, api.LogEnd{Offset: end})
+	return standardLogLimit
+}
+
+// logged returns up to where the attempt's agent need not send its output: what
+// is kept, and once that is as much as is kept at all, everything it has.
+func (s *Server) logged(ctx context.Context, attempt string, has int64) int64 {
+	end, err := s.store.LogEnd(ctx, attempt)
+	limit := s.logLimit()
+	if err != nil || end < limit {
+		return end
+	}
+	s.mu.Lock()
+	before, known := s.skipped[attempt]
+	end = max(end, before, has)
+	s.skipped[attempt] = end
+	s.mu.Unlock()
+	if kept, _ := s.store.LogEnd(ctx, attempt); !known && kept < limit+int64(maxChunk) {
+		word := fmt.Sprintf("\nscrimp: the output is longer than %d MiB; the rest is not kept\n", limit>>20)
+		if _, err := s.store.AppendLog(ctx, attempt, kept, []byte(word)); err != nil {
+			s.opts.Log.Warn("end of a log not marked", "attempt", attempt, "error", err)
+		}
+	}
+	return end
 }
 
 // execution is a command that a user wants run beside the program.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -135,7 +136,9 @@ func (s *Server) serve(t route) http.HandlerFunc {
 				slower(w, wait)
 				return
 			}
-			t.do(s, w, r)
+			if speaks(w, r, api.OldestWire, api.Wire) {
+				t.do(s, w, r)
+			}
 			return
 		case anywhere, everywhere, ofJob:
 		}
@@ -164,6 +167,29 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		}
 		s.audit(r, t, sw.code)
 	}
+}
+
+// speaks answers an agent whose protocol this server does not speak.
+func speaks(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
+	w.Header().Set(api.WireHeader, strconv.Itoa(newest))
+	text, version := r.Header.Get(api.WireHeader), 1
+	if text != "" {
+		var err error
+		if version, err = strconv.Atoi(text); err != nil || version < 1 {
+			fieldProblem(w, http.StatusBadRequest, api.WireHeader, "the version of the protocol is not a number from 1 on", "start the agent that the server gives to its machines", nil)
+			return false
+		}
+	}
+	has := fmt.Sprintf("the agent speaks version %d of the protocol, this server %d to %d", version, oldest, newest)
+	switch {
+	case version < oldest:
+		problem(w, http.StatusUpgradeRequired, "the agent is too old for this server", "give the machine back: the next one starts with the server's own agent", errors.New(has))
+	case version > newest:
+		problem(w, http.StatusUpgradeRequired, "the agent is newer than this server", "bring the server up to date, or give the machine back", errors.New(has))
+	default:
+		return true
+	}
+	return false
 }
 
 // may answers a caller who lacks the role that the table asks for.

@@ -32,6 +32,11 @@ func newPace(rate int) *pace {
 
 // take reports whether the caller may ask now, and otherwise how long to wait.
 func (p *pace) take(caller string, now time.Time) (ok bool, wait time.Duration) {
+	return p.takeMany(caller, 1, now)
+}
+
+// takeMany is take of n at once; n is at most two seconds' worth.
+func (p *pace) takeMany(caller string, n float64, now time.Time) (ok bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	full := 2 * p.rate
@@ -48,10 +53,10 @@ func (p *pace) take(caller string, now time.Time) (ok bool, wait time.Duration) 
 		b = &bucket{full, now}
 		p.buckets[caller] = b
 	}
-	b.left, b.at = min(full, b.left+float64(max(0, now.Sub(b.at).Seconds())*p.rate)), now
-	if b.left < 1 {
-		return false, time.Duration((1 - b.left) / p.rate * float64(time.Second))
+	b.left, b.at = min(full, b.left+max(0, now.Sub(b.at).Seconds())*p.rate), now
+	if n = min(n, full); b.left < n {
+		return false, time.Duration((n - b.left) / p.rate * float64(time.Second))
 	}
-	b.left--
+	b.left -= n
 	return true, 0
 }

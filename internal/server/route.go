@@ -45,6 +45,7 @@ var table = []route{
 	{"GET", "/v1/history", identity.Viewer, anywhere, true, "Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil, (*Server).getHistory},
 	{"GET", "/v1/ledger/verify", identity.Operator, everywhere, true, "Replay the log and compare the ledger with it", nil, api.Verified{}, "", nil, (*Server).getVerify},
 
+	{"POST", "/v1/work", identity.Submitter, anywhere, false, "Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil, (*Server).postWork},
 	{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil, (*Server).postJob},
 	{"GET", "/v1/jobs", identity.Viewer, anywhere, true, "List jobs, newest last", nil, []api.Job{}, "", nil, (*Server).getJobs},
 	{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil, (*Server).getJob},
@@ -52,6 +53,7 @@ var table = []route{
 	{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofJob, false, "End a job", api.End{}, api.Job{}, "", nil, (*Server).postEnd},
 	{"GET", "/v1/jobs/{id}/log", identity.Viewer, ofJob, true, "Print the output of a job, over all its attempts", nil, nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed"}, (*Server).getLog},
 	{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why", nil, receipt.Receipt{}, "", nil, (*Server).getReceipt},
+	{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true, "Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip", nil, (*Server).getOutputs},
 	{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{}, "", nil, (*Server).getSpec},
 	{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil, []api.Decision{}, "", nil, (*Server).getExplain},
 	{"POST", "/v1/jobs/{id}/exec", identity.Operator, ofJob, false, "Run a command on the job's machine", api.Exec{}, api.ExecResult{}, "", nil, (*Server).postExec},

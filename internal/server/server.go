@@ -69,12 +69,16 @@ type Server struct {
 	now     atomic.Bool // stop with all machines
 	teller  teller
 	pace    *pace
-	wide    bool // serves others too, in the foreground
+	logPace *pace // in bytes
+	wide    bool  // serves others too, in the foreground
 
-	mu    sync.Mutex
-	asked time.Time // when somebody last called
-	execs map[string]*execution
-	odds  map[string]odds
+	mu      sync.Mutex
+	asked   time.Time // when somebody last called
+	execs   map[string]*execution
+	odds    map[string]odds
+	busy    map[string]chan struct{} // names and keys of submissions in work
+	numbers map[string]int           // by name of a job: the lowest number that may be free
+	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
 
 	people sync.RWMutex // guards book; changes are made one after the other
 	book   *identity.Book
@@ -136,8 +140,8 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
 	s := &Server{
-		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, teller: newTeller(o.Version, o.Log),
-		pace: f.pace, wide: o.Idle == 0, book: identity.NewBook(),
+		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
+		pace: f.pace, logPace: newPace(logRate), wide: o.Idle == 0, book: identity.NewBook(),
 	}
 	var err error
 	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {

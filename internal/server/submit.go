@@ -2,12 +2,10 @@ package server
 
 import (
 	"cmp"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -142,25 +140,34 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	if j.Team, j.Project, ok = s.place(w, c, j); !ok {
 		return
 	}
-	if seq, seen, err := s.store.Seen(r.Context(), "default", b.Key); err == nil && seen && b.Key != "" {
-		if id := s.submittedBy(r.Context(), seq); id != "" {
-			v, _ := s.find(id)
-			answer(w, v)
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		b.Key = key
+	}
+	if len(b.Key) > 255 {
+		fieldProblem(w, http.StatusBadRequest, "key", "the key is longer than 255 bytes", "send a random one of 24 digits", nil)
+		return
+	}
+	if b.Key != "" {
+		if c.Token != "" {
+			b.Key = c.User + "/" + b.Key // keys of others say nothing of theirs
+		}
+		defer s.alone("key " + b.Key)()
+		if s.again(w, r, b) {
 			return
 		}
 	}
-	s.mu.Lock() // one submission takes one name
-	defer s.mu.Unlock()
-	id := s.name(j.Name)
-	if err := s.keepWork(id, b); err != nil {
+	id, done := s.name(j.Name)
+	defer done()
+	if err := s.keepWork(r, id, b); err != nil {
 		problem(w, http.StatusUnprocessableEntity, "the work folder was not copied", "give another with workdir, or leave out what cannot be read with .scrimpignore", err)
 		return
 	}
 	now := s.control.Now()
 	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
 		Body: core.JobSubmitted{Job: id, Terms: Terms(j, now, s.control.Clock().Stretch), Spec: b.Spec}}
+	callOf(r).act.Detail = fingerprint(b)
 	if err := s.tell(r, id, e); err != nil {
-		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again", err)
+		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again with the same key", err)
 		return
 	}
 	var v api.Job
@@ -212,123 +219,134 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 	return ok
 }
 
-func (s *Server) submittedBy(ctx context.Context, seq uint64) string {
-	records, err := s.store.Records(ctx, seq-1, 1)
-	if err != nil || len(records) == 0 {
-		return ""
+// alone waits until nobody else does what has that name, and returns what ends it.
+func (s *Server) alone(what string) (done func()) {
+	for {
+		s.mu.Lock()
+		before, busy := s.busy[what]
+		if !busy {
+			mine := make(chan struct{})
+			s.busy[what] = mine
+			s.mu.Unlock()
+			return func() {
+				s.mu.Lock()
+				delete(s.busy, what)
+				s.mu.Unlock()
+				close(mine)
+			}
+		}
+		s.mu.Unlock()
+		<-before
 	}
-	var e core.Event
-	if json.Unmarshal(records[0].Event, &e) != nil {
-		return ""
-	}
-	b, _ := e.Body.(core.JobSubmitted)
-	return b.Job
 }
 
-// name returns a name that no job has: the job's own, with a number from the second on.
-func (s *Server) name(wanted string) string {
-	id := wanted
-	s.control.Read(func(m *core.Machine) {
-		for n := 2; ; n++ {
-			if _, taken := m.Job(id); !taken {
-				return
-			}
-			id = fmt.Sprintf("%s-%d", wanted, n)
+// fingerprint says whether two submissions ask for the same. Values of secrets
+// are left out: who reads the audit trail could try values until one fits.
+func fingerprint(b api.Submission) string {
+	b.Key = ""
+	names := slices.Sorted(maps.Keys(b.Secrets))
+	b.Secrets = nil
+	text, err := json.Marshal(struct {
+		api.Submission
+		Names []string
+	}{b, names})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return "asks for " + hex.EncodeToString(sum[:8])
+}
+
+// again answers a submission whose key was used before: with its job where it
+// asks for the same, else with a conflict.
+func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+	seq, seen, err := s.store.Seen(r.Context(), "default", b.Key)
+	if err != nil {
+		problem(w, http.StatusServiceUnavailable, "the log was not read", "submit it again with the same key", err)
+		return true
+	}
+	if !seen {
+		return false
+	}
+	records, err := s.store.Records(r.Context(), seq-1, 2)
+	var first, next core.Event
+	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
+		problem(w, http.StatusServiceUnavailable, "the log was not read", "submit it again with the same key", err)
+		return true
+	}
+	body, ok := first.Body.(core.JobSubmitted)
+	if !ok {
+		problem(w, http.StatusConflict, "the key was used for something else", "send another key", nil)
+		return true
+	}
+	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
+		if a, ok := next.Body.(core.Audited); ok && a.Act.Object == body.Job && a.Act.Detail != fingerprint(b) {
+			fieldProblem(w, http.StatusConflict, "key", fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job), "send another key with another submission", nil)
+			return true
 		}
+	}
+	v, _ := s.find(body.Job)
+	callOf(r).act.Object = body.Job
+	answer(w, v)
+	return true
+}
+
+// name returns a name that no job has, and takes it until done: the job's own,
+// with a number from the second on.
+func (s *Server) name(wanted string) (id string, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.control.Read(func(m *core.Machine) {
+		first := max(1, s.numbers[wanted]) // lower ones are taken for ever, and can be very many
+		for n := first; ; n++ {
+			if id = wanted; n > 1 {
+				id = fmt.Sprintf("%s-%d", wanted, n)
+			}
+			_, taken := m.Job(id)
+			if taken && n == first {
+				first++
+			}
+			if _, busy := s.busy["name "+id]; !taken && !busy {
+				break
+			}
+		}
+		s.numbers[wanted] = first
 	})
-	return id
+	s.busy["name "+id] = nil
+	return id, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.busy, "name "+id)
+	}
 }
 
 // keepWork copies the work folder and keeps the secrets apart from the log.
-func (s *Server) keepWork(id string, b api.Submission) error {
+func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
 	dir := filepath.Join(s.opts.Dir, "work", id)
 	from := b.Folder
 	if b.Rerun != "" {
 		from = filepath.Join(s.opts.Dir, "work", b.Rerun)
 	}
+	if err := os.RemoveAll(dir); err != nil { // of a submission that was cut short
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if from != "" {
+	switch {
+	case from != "":
 		if err := copyFolder(from, dir, s.opts.Dir); err != nil {
+			return err
+		}
+	case b.Work != "":
+		if err := s.unpackUpload(callerOf(r), b.Work, dir); err != nil {
 			return err
 		}
 	}
 	if len(b.Secrets) == 0 {
 		return nil
 	}
-	text, err := json.Marshal(b.Secrets)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(s.opts.Dir, "secrets"), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(s.opts.Dir, "secrets", id+".json"), text, 0o600)
-}
-
-// maxWork is the largest work folder that is copied.
-const maxWork = 2 << 30
-
-// copyFolder copies a folder without what .scrimpignore and habit leave out,
-// and never the data folder itself.
-func copyFolder(from, to, data string) error {
-	ignored, err := ignoreFile(from)
-	if err != nil {
-		return err
-	}
-	total := int64(0)
-	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil || rel == "." {
-			return err
-		}
-		if path == data || ignored(rel, e.IsDir()) {
-			if e.IsDir() {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		switch {
-		case e.IsDir():
-			return os.MkdirAll(target, 0o700)
-		case info.Mode()&fs.ModeSymlink != 0:
-			link, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			return os.Symlink(link, target)
-		case !info.Mode().IsRegular():
-			return nil
-		}
-		if total += info.Size(); total > maxWork {
-			return fmt.Errorf("%s holds more than 2 GiB: leave data out with a file .scrimpignore in git's form", from)
-		}
-		return copyFile(path, target, info.Mode().Perm())
-	})
-}
-
-func copyFile(from, to string, mode fs.FileMode) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode|0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	_, err = io.Copy(out, in)
-	return err
+	return s.keepSecrets(id, b.Secrets)
 }
 
 // assign is what the agent of the attempt has to do.
@@ -393,16 +411,4 @@ func signalOf(text string) (name string, lead time.Duration) {
 		name = "TERM"
 	}
 	return name, lead
-}
-
-func (s *Server) secrets(job string) map[string]string {
-	b, err := os.ReadFile(filepath.Join(s.opts.Dir, "secrets", job+".json"))
-	if err != nil {
-		return nil
-	}
-	var m map[string]string
-	if err := json.Unmarshal(b, &m); err != nil {
-		s.opts.Log.Error("secrets not read", "job", job, "error", err)
-	}
-	return m
 }

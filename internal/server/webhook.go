@@ -158,7 +158,7 @@ func (s *Server) notify(ctx context.Context, n core.Notify) {
 
 // forget removes the secrets of a job that is over.
 func (s *Server) forget(job string) {
-	if err := os.Remove(filepath.Join(s.opts.Dir, "secrets", job+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(s.secretFile(job)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.opts.Log.Warn("secrets not forgotten", "job", job, "error", err)
 	}
 }

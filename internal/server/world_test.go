@@ -55,8 +55,8 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, teller: newTeller("test", o.Log),
-		pace: newPace(o.Rate), wide: true, book: identity.NewBook(), token: strings.Repeat("0", 64), secret: []byte("agents")}
+	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller("test", o.Log),
+		pace: newPace(o.Rate), logPace: newPace(logRate), wide: true, book: identity.NewBook(), token: strings.Repeat("0", 64), secret: []byte("agents")}
 	w.stop = func(error) { w.stopped++ }
 	if err := w.readBook(t.Context()); err != nil {
 		t.Fatal(err)

@@ -139,6 +139,7 @@ func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, o
 	}
 	req.Header.Set("Authorization", "Bearer "+s.token())
 	req.Header.Set("Content-Type", kind)
+	req.Header.Set(api.WireHeader, strconv.Itoa(api.Wire))
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
@@ -174,7 +175,7 @@ func problem(status int, body []byte) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusGone, http.StatusForbidden:
 		return fmt.Errorf("%w (%w)", ErrFenced, err)
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity, http.StatusUpgradeRequired:
 		return fmt.Errorf("%w (%w)", ErrBad, err)
 	}
 	return err

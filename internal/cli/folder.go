@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"scrimp/internal/api"
+	"scrimp/internal/blob"
+	"scrimp/internal/checkpoint"
+	"scrimp/internal/server"
+)
+
+// send uploads a work folder to a server that does not see this machine's files.
+func (c *client) send(ctx context.Context, folder string) (work string, err error) {
+	r, w := io.Pipe()
+	packed := make(chan error, 1)
+	go func() { // ends when the request has read or dropped the pipe
+		err := server.Pack(w, folder, c.dir)
+		_ = w.CloseWithError(err)
+		packed <- err
+	}()
+	resp, err := c.requestBody(ctx, http.MethodPost, "/v1/work", r, "application/gzip")
+	_ = r.CloseWithError(err)
+	if wrong := <-packed; wrong != nil && err == nil {
+		err = wrong
+	}
+	if err != nil {
+		return "", fmt.Errorf("send the work folder: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var v api.Work
+	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
+		return "", fmt.Errorf("send the work folder: %w", err)
+	}
+	return v.Work, nil
+}
+
+// fetch copies a job's outputs here, each file checked against its hash.
+func (c *client) fetch(ctx context.Context, job, url, name, to string) error {
+	if c.far {
+		r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+job+"/outputs", nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = r.Body.Close() }()
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return fmt.Errorf("copy outputs: %w", err)
+		}
+		if err := server.Unpack(r.Body, to); err != nil {
+			return fmt.Errorf("copy outputs: %w", err)
+		}
+		return nil
+	}
+	bucket, err := blob.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bucket.Close() }()
+	_, err = checkpoint.Open(bucket, "").Fetch(ctx, name, to)
+	return err
+}

@@ -1,0 +1,105 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/internal/api"
+)
+
+// serve runs scrimp serve until the test ends, and returns its address.
+func (h *home) serve(args ...string) string {
+	h.t.Helper()
+	cmd, out, errs := h.start(append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...)...)
+	h.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			h.t.Errorf("serve: %v\n%s", err, errs)
+		}
+	})
+	var at struct{ Address string }
+	h.until("it serves", func() bool {
+		_, err := os.Stat(filepath.Join(h.data, "server.sock"))
+		return err == nil && json.Unmarshal([]byte(out.String()), &at) == nil
+	})
+	return at.Address
+}
+
+// user is somebody with a data folder of their own.
+type user struct {
+	h   *home
+	dir string
+}
+
+func (u user) try(input string, args ...string) (string, error) {
+	cmd := exec.Command(program, append([]string{"--data", u.dir}, args...)...)
+	cmd.Dir, cmd.Stdin, cmd.Env = u.h.dir, strings.NewReader(input), append(os.Environ(), "SCRIMP_TOKEN=")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestSeveralPeopleShareAServer(t *testing.T) {
+	h := newHome(t)
+	address := h.serve()
+	h.do("teams", "set", "vision")
+	h.do("users", "set", "ann", "--grant", "vision=submitter")
+	h.do("users", "set", "eve")
+	login := func(name string) user {
+		var made api.MadeToken
+		if err := json.Unmarshal([]byte(h.do("tokens", "new", name, "--json")), &made); err != nil {
+			t.Fatal(err)
+		}
+		u := user{h, filepath.Join(h.dir, name)}
+		if out, err := u.try(made.Text+"\n", "login", address, "--token-stdin"); err != nil || !strings.Contains(out, name) || strings.Contains(out, made.Text) {
+			t.Fatalf("login: %v\n%s", err, out)
+		}
+		return u
+	}
+	ann, eve := login("ann"), login("eve")
+	if s, err := os.Stat(filepath.Join(ann.dir, "login.json")); err != nil || s.Mode().Perm() != 0o600 {
+		t.Errorf("the token lies in %v, %v", s.Mode(), err)
+	}
+	h.write("a/job.yaml", "name: hers\ncommand: 'cat words; mkdir out; echo kept > out/result'\noutputs: [out]\n")
+	h.write("a/words", "from her folder\n")
+	if out, err := ann.try("", "run", "-y", "a/job.yaml"); err != nil || !strings.Contains(out, "succeeded") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := ann.try("", "logs", "hers"); err != nil || out != "from her folder\n" {
+		t.Errorf("her log: %q, %v", out, err)
+	}
+	if out, err := ann.try("", "get", "hers", "-o", filepath.Join(h.dir, "got")); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if b, err := os.ReadFile(filepath.Join(h.dir, "got", "out", "result")); err != nil || string(b) != "kept\n" {
+		t.Errorf("her outputs: %q, %v", b, err)
+	}
+	for _, line := range []string{"status hers", "logs hers", "receipt hers", "cancel hers", "users", "audit", "exec hers -- id"} {
+		if out, err := eve.try("", strings.Fields(line)...); err == nil {
+			t.Errorf("eve: scrimp %s:\n%s", line, out)
+		}
+	}
+	if out := h.do("audit", "--json", "--user", "ann"); !strings.Contains(out, `"object":"hers"`) {
+		t.Errorf("no submission on record:\n%s", out)
+	}
+	if out, err := ann.try("", "logout"); err != nil || !strings.Contains(out, "revoked") {
+		t.Errorf("logout: %v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(ann.dir, "login.json")); err == nil {
+		t.Error("the token is kept after logout")
+	}
+}
+
+func TestAnAddressThatOthersReachNeedsTLS(t *testing.T) {
+	h := user{&home{t: t, dir: t.TempDir()}, t.TempDir()}
+	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", ":0"}, {"--listen", "[::]:0"}, {"--listen", "example.com:0"}} {
+		out, err := h.try("", append([]string{"serve"}, args...)...)
+		if err == nil || !strings.Contains(out, "--tls-cert") {
+			t.Errorf("serve %v: %v\n%s", args, err, out)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package server
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/identity"
+)
+
+func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
+	w := newWorld(t, nil)
+	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	bob := w.user("bob", identity.Grant{Team: "*", Role: identity.Submitter})
+	body := func(key, name string) string { return `{"key":"` + key + `",` + aJob(name, "")[1:] }
+	var ids sync.Map
+	var all sync.WaitGroup
+	for range 8 { // at once, as a client that is impatient would
+		all.Go(func() {
+			rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "one"))
+			var j api.Job
+			if err := json.Unmarshal(rec.Body.Bytes(), &j); rec.Code != 200 || err != nil {
+				t.Errorf("%d %+v %v", rec.Code, p, err)
+			}
+			ids.Store(j.ID, true)
+		})
+	}
+	all.Wait()
+	for id := range ids.Range {
+		if id != "one" {
+			t.Errorf("the key led to %v", id)
+		}
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "two")); rec.Code != http.StatusConflict || p.Field != "key" || p.Mend == "" {
+		t.Errorf("another body: %d %+v", rec.Code, p)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", ann, `{"key":"k","secrets":{"A":"x"},`+aJob("one", "")[1:]); rec.Code != http.StatusConflict {
+		t.Errorf("another secret: %d %+v", rec.Code, p)
+	}
+	if rec, _ := w.ask("POST", "/v1/jobs", bob, body("k", "three")); rec.Code != 200 || strings.Contains(rec.Body.String(), `"one"`) {
+		t.Errorf("a key of somebody else is known: %d %s", rec.Code, rec.Body)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/jobs", strings.NewReader(aJob("one", "")))
+	r.Header.Set("Authorization", "Bearer "+ann)
+	r.Header.Set("Idempotency-Key", "k")
+	rec := httptest.NewRecorder()
+	if w.h.ServeHTTP(rec, r); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"id":"one"`) {
+		t.Errorf("the key in the header: %d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestJobsOfOneNameAreNumbered(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, want := range []string{"a", "a-2", "a-3"} {
+		var j api.Job
+		if w.must("POST", "/v1/jobs", aJob("a", ""), &j); j.ID != want {
+			t.Errorf("%s, want %s", j.ID, want)
+		}
+	}
+}
+
+// A folder that is sent writes nowhere but into its place.
+func TestASentFolderStaysInItsPlace(t *testing.T) {
+	type entry struct {
+		name, link, text string
+		kind             byte
+	}
+	for name, list := range map[string][]entry{
+		"a path upwards": {{name: "../out", text: "x", kind: tar.TypeReg}}, "an absolute path": {{name: "/tmp/scrimp-out", text: "x", kind: tar.TypeReg}},
+		"a link and a file in it": {{name: "l", link: "..", kind: tar.TypeSymlink}, {name: "l/out", text: "x", kind: tar.TypeReg}},
+		"a link and a file on it": {{name: "l", link: "../out", kind: tar.TypeSymlink}, {name: "l", text: "x", kind: tar.TypeReg}},
+		"a hard link":             {{name: "l", link: "/etc/passwd", kind: tar.TypeLink}}, "a device": {{name: "d", kind: tar.TypeChar}},
+	} {
+		var b bytes.Buffer
+		zip := gzip.NewWriter(&b)
+		tw := tar.NewWriter(zip)
+		for _, e := range list {
+			if err := tw.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.text)), Mode: 0o644}); err != nil {
+				t.Fatal(err)
+			}
+			tw.Write([]byte(e.text))
+		}
+		tw.Close()
+		zip.Close()
+		dir := t.TempDir()
+		to := filepath.Join(dir, "to")
+		if err := os.Mkdir(to, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := Unpack(&b, to); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 {
+			t.Errorf("%s wrote %v", name, left)
+		}
+	}
+}
+
+func TestAFolderArrivesAsItWasSent(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x", ".scrimpignore": "*.env\n", ".git/config": "x", "data/db": "x"} {
+		path := filepath.Join(from, name)
+		os.MkdirAll(filepath.Dir(path), 0o755)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.Symlink("b/c", filepath.Join(from, "a", "link"))
+	var b bytes.Buffer
+	if err := Pack(&b, from, filepath.Join(from, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unpack(&b, to); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(to, "a", "link")); err != nil || string(text) != "deep" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if s, err := os.Stat(filepath.Join(to, "run.sh")); err != nil || s.Mode()&0o100 == 0 {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, name := range []string{"secret.env", ".git", "data"} {
+		if _, err := os.Stat(filepath.Join(to, name)); err == nil {
+			t.Errorf("%s was sent", name)
+		}
+	}
+}
+
+func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
+	w := newWorld(t, nil)
+	const value = "hunter2-hunter2"
+	w.must("POST", "/v1/jobs", `{"secrets":{"KEY":"`+value+`"},`+aJob("sealed", "")[1:], nil)
+	if got := w.secrets("sealed"); got["KEY"] != value {
+		t.Errorf("they do not open: %v", got)
+	}
+	err := filepath.WalkDir(w.opts.Dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(value)) {
+			t.Errorf("%s holds the secret", path)
+		}
+		if info, _ := e.Info(); info.Mode().Perm()&0o077 != 0 && strings.Contains(path, "secret") {
+			t.Errorf("others may read %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(w.log.String(), value) {
+		t.Error("the server's log holds the secret")
+	}
+	other := w.secretFile("other")
+	text, _ := os.ReadFile(w.secretFile("sealed"))
+	os.WriteFile(other, text, 0o600)
+	if m, err := w.openSecrets("other"); err == nil {
+		t.Errorf("in another job's place they open: %v", m)
+	}
+	text[len(text)-1] ^= 1
+	os.WriteFile(w.secretFile("sealed"), text, 0o600)
+	if m, err := w.openSecrets("sealed"); err == nil {
+		t.Errorf("changed, they open: %v", m)
+	}
+}
+
+func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		header         string
+		oldest, newest int
+		status         int
+		want           string
+	}{
+		{"", 1, 1, 200, ""}, {"1", 1, 1, 200, ""}, {"1", 1, 3, 200, ""}, {"3", 1, 3, 200, ""},
+		{"", 2, 3, 426, "too old"}, {"1", 2, 3, 426, "too old"}, {"4", 1, 3, 426, "newer"}, {"x", 1, 1, 400, "number"}, {"-1", 1, 1, 400, "number"}, {"0", 1, 1, 400, "number"},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/claim", nil)
+		if c.header != "" {
+			r.Header.Set(api.WireHeader, c.header)
+		}
+		rec := httptest.NewRecorder()
+		if speaks(rec, r, c.oldest, c.newest) {
+			rec.WriteHeader(200)
+		}
+		var p api.Problem
+		json.Unmarshal(rec.Body.Bytes(), &p)
+		if rec.Code != c.status || !strings.Contains(p.Title, c.want) || c.want != "" && p.Mend == "" || rec.Header().Get(api.WireHeader) == "" {
+			t.Errorf("version %q at %d to %d: %d %+v", c.header, c.oldest, c.newest, rec.Code, p)
+		}
+	}
+	w := newWorld(t, nil)
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/claim", strings.NewReader("{}"))
+	r.Header.Set("Authorization", "Bearer "+w.ticket("claim", "a.1"))
+	r.Header.Set(api.WireHeader, "99")
+	rec := httptest.NewRecorder()
+	if w.h.ServeHTTP(rec, r); rec.Code != 426 {
+		t.Errorf("the route takes an agent from the future: %d", rec.Code)
+	}
+}
+
+func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
+	w := newWorld(t, nil)
+	send := func(token string) int {
+		rec, _ := w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: "b.1"})
+		return rec.Code
+	}
+	if got := send(w.ticket("attempt", "a.1")); got != http.StatusForbidden {
+		t.Errorf("a report for another attempt: %d", got)
+	}
+	if got := send(w.ticket("claim", "b.1")); got != http.StatusUnauthorized {
+		t.Errorf("a claim's token reports: %d", got)
+	}
+	good := w.ticket("attempt", "b.1")
+	for _, bad := range []string{good[:len(good)-1] + "x", strings.Replace(good, "b.1", "c.1", 1), "attempt.", "attempt..", good + "0"} {
+		if got := send(bad); got != http.StatusUnauthorized {
+			t.Errorf("%q reports: %d", bad, got)
+		}
+	}
+}
+
+func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
+	token := w.ticket("attempt", "a.1")
+	chunk := strings.Repeat("x", 256<<10)
+	offset := int64(0)
+	for range 40 {
+		var end api.LogEnd
+		rec, p := w.ask("POST", "/v1/agent/logs?offset="+jsonOf(offset), token, chunk)
+		if rec.Code != 200 {
+			t.Fatalf("at %d: %+v", offset, p)
+		}
+		json.Unmarshal(rec.Body.Bytes(), &end)
+		if end.Offset < offset+int64(len(chunk)) {
+			t.Fatalf("%d bytes are kept of %d: the agent would send them again for ever", end.Offset, offset+int64(len(chunk)))
+		}
+		offset = end.Offset
+	}
+	kept, _ := w.store.LogEnd(t.Context(), "a.1")
+	text, _ := w.store.ReadLog(t.Context(), "a.1", kept-100, 100)
+	if kept < 1<<20 || kept > 2<<20 || !bytes.Contains(text, []byte("longer than 1 MiB")) {
+		t.Errorf("%d bytes are kept, which end %q", kept, text)
+	}
+	if got := w.logged(t.Context(), "a.1", 1<<40); got != 1<<40 {
+		t.Errorf("the agent's backlog is wanted from %d on", got)
+	}
+	var full bool
+	for range 200 {
+		rec, _ := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", "b.1"), chunk)
+		full = full || rec.Code == http.StatusTooManyRequests && rec.Header().Get("Retry-After") != ""
+	}
+	if !full {
+		t.Error("50 MB at once are taken")
+	}
+}
+
+func jsonOf(v any) string { b, _ := json.Marshal(v); return string(b) }
+
+func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
+	p, now := newPace(10), time.Unix(0, 0)
+	taken := 0
+	for range 100 {
+		if ok, wait := p.take("a", now); ok {
+			taken++
+		} else if wait <= 0 || wait > 100*time.Millisecond {
+			t.Fatalf("wait %v", wait)
+		}
+	}
+	if taken != 20 {
+		t.Errorf("%d of 100 at once, want two seconds' worth", taken)
+	}
+	if ok, _ := p.take("b", now); !ok {
+		t.Error("another caller is slowed")
+	}
+	for range 1000 { // ten seconds
+		now = now.Add(10 * time.Millisecond)
+		if ok, _ := p.take("a", now); ok {
+			taken++
+		}
+	}
+	if taken < 119 || taken > 121 {
+		t.Errorf("%d in ten seconds more, want 20 and 100", taken)
+	}
+	w := newWorld(t, func(o *Options) { o.Rate = 1 })
+	codes := map[int]int{}
+	for range 10 {
+		rec, _ := w.ask("GET", "/v1/jobs", "scrimp_guess", nil)
+		codes[rec.Code]++
+	}
+	if codes[http.StatusTooManyRequests] == 0 {
+		t.Errorf("tokens can be guessed as fast as they come: %v", codes)
+	}
+}
+
+func TestBadRequestsAreProblemsWithFieldAndMend(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		field              string
+	}{
+		{"POST", "/v1/jobs", "", 400, ""}, {"POST", "/v1/jobs", "{", 400, ""}, {"POST", "/v1/jobs", "{} {}", 400, ""}, {"POST", "/v1/jobs", `{"key":7}`, 400, "key"},
+		{"POST", "/v1/jobs", `{"spec":{}}`, 422, ""}, {"POST", "/v1/jobs", `{"spec":"x"}`, 400, ""}, {"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 256) + `",` + aJob("x", "")[1:], 400, "key"},
+		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 9<<20) + `"}`, 413, ""},
+		{"GET", "/v1/jobs/none", "", 404, ""}, {"GET", "/v1/jobs/%00", "", 404, ""}, {"GET", "/v1/nothing", "", 404, ""}, {"DELETE", "/v1/jobs", "", 405, ""}, {"PATCH", "/v1/jobs/x", "", 405, ""},
+		{"GET", "/v1/audit?after=x", "", 400, "after"}, {"GET", "/v1/audit?limit=0", "", 400, "limit"}, {"GET", "/v1/audit?limit=5000", "", 400, "limit"},
+		{"PUT", "/v1/users/a%20b", "{}", 422, ""}, {"PUT", "/v1/users/x", `{"grants":[{"team":"none","role":"viewer"}]}`, 422, ""}, {"PUT", "/v1/users/x", `{"grants":[{"team":"*","role":"root"}]}`, 400, ""},
+		{"POST", "/v1/tokens", `{"user":"nobody"}`, 422, ""}, {"DELETE", "/v1/tokens/none", "", 404, ""},
+	} {
+		rec, p := w.ask(c.method, c.path, ownerName, c.body)
+		if rec.Code != c.status || p.Field != c.field || p.Mend == "" && p.Detail == "" {
+			t.Errorf("%s %s %.40q: %d %+v, want %d and field %q", c.method, c.path, c.body, rec.Code, p, c.status, c.field)
+		}
+	}
+}
+
+// What an attacker writes comes back as text, does nothing, and breaks nothing.
+func TestAttacks(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("POST", "/v1/jobs", aJob("victim", ""), nil)
+	for _, evil := range []string{"' OR '1'='1", "'; DROP TABLE event; --", "victim'--", `" OR ""="`, "victim%00", "../victim", "..%2f..%2fetc%2fpasswd", "<script>alert(1)</script>", "%0d%0aSet-Cookie:%20a=b"} {
+		path := strings.NewReplacer(" ", "%20", "'", "%27", `"`, "%22", "<", "%3C", ">", "%3E", ";", "%3B", "../", "..%2F").Replace(evil)
+		for _, route := range []string{"/v1/jobs/" + path, "/v1/jobs/" + path + "/log", "/v1/jobs/" + path + "/receipt", "/v1/jobs/" + path + "/outputs", "/v1/jobs/" + path + "/spec"} {
+			if rec, _ := w.ask("GET", route, ownerName, nil); rec.Code != http.StatusNotFound {
+				t.Errorf("GET %s: %d %s", route, rec.Code, rec.Body)
+			} else if len(rec.Header()["Set-Cookie"]) > 0 || rec.Header().Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(rec.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+				t.Errorf("GET %s: headers %v", route, rec.Header())
+			}
+		}
+		w.ask("GET", "/v1/audit?user="+path, ownerName, nil)
+		w.ask("PUT", "/v1/users/"+path, ownerName, "{}")
+		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil, Spec: api.Raw(`{"name":"x","command":"true"}`), Work: evil})
+		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil + "2", Spec: api.Raw(`{"name":"x","command":"true"}`), Rerun: evil})
+	}
+	var j api.Job
+	w.must("GET", "/v1/jobs/victim", nil, &j)
+	var v api.Verified
+	if w.must("GET", "/v1/ledger/verify", nil, &v); !v.OK || j.ID != "victim" {
+		t.Errorf("after the attacks: %+v, %+v", v, j)
+	}
+	if rec, _ := w.ask("GET", "/v1/jobs/victim/log", ownerName, nil); !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/plain") {
+		t.Errorf("a log is %s", rec.Header().Get("Content-Type"))
+	}
+}
+
+// A page that a logged-in person opens cannot make their browser act here.
+func TestAPageOfAnotherOriginCannotAct(t *testing.T) {
+	w := newWorld(t, nil)
+	for name, set := range map[string]func(http.Header){
+		"a form":          func(h http.Header) { h.Set("Content-Type", "text/plain"); h.Set("Sec-Fetch-Site", "cross-site") },
+		"an old browser":  func(h http.Header) { h.Set("Origin", "https://evil.example") },
+		"a sibling":       func(h http.Header) { h.Set("Sec-Fetch-Site", "same-site") },
+		"without a token": func(h http.Header) { h.Del("Authorization"); h.Set("Cookie", "token="+w.token) },
+	} {
+		r := httptest.NewRequest("POST", "/v1/jobs/x/end", strings.NewReader("{}"))
+		r = r.WithContext(context.WithValue(r.Context(), socketKey{}, true))
+		r.Header.Set("Authorization", "Bearer "+w.token)
+		set(r.Header)
+		rec := httptest.NewRecorder()
+		if w.h.ServeHTTP(rec, r); rec.Code != http.StatusForbidden && rec.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
+		}
+		if len(rec.Header()["Access-Control-Allow-Origin"]) > 0 {
+			t.Errorf("%s: other origins may read", name)
+		}
+	}
+}
