@@ -288,7 +288,11 @@ func simulatedTable(rows []simulated, width int) string {
 				out += "\nthe first run: = spot, # on-demand or reserved, . nothing held\n"
 				lanes = true
 			}
-			out += draw.Cut(fmt.Sprintf("%-18s  %s", r.Policy, r.Timeline), width) + "\n"
+			lane := fmt.Sprintf("%-18s  %s", r.Policy, r.Timeline)
+			if width > 0 { // 0 is any width
+				lane = draw.Cut(lane, width)
+			}
+			out += lane + "\n"
 		}
 	}
 	return out
