@@ -98,3 +98,40 @@ func BenchmarkDecide(b *testing.B) {
 		s.Decide(horizon.State{Until: 60 * time.Hour, Left: 40 * time.Hour, Held: horizon.Spot, Market: m})
 	}
 }
+
+// TestLooksOfAnotherLengthAreAsGood plays some of the runs with every tick cut in
+// two, and with half of the ticks.
+func TestLooksOfAnotherLengthAreAsGood(t *testing.T) {
+	var some [3][]tick.Run
+	for i, r := range runs(t) {
+		if i%16 != 5 && i%16 != 10 {
+			continue
+		}
+		half, double := r, r
+		half.Job.Gap, double.Job.Gap = 5*time.Minute, 20*time.Minute
+		half.Up, double.Up = nil, nil
+		for j, up := range r.Up {
+			half.Up = append(half.Up, up, up)
+			if j%2 == 0 {
+				double.Up = append(double.Up, up)
+			}
+		}
+		some[0], some[1], some[2] = append(some[0], r), append(some[1], half), append(some[2], double)
+	}
+	var ours, theirs [3]float64
+	for k, list := range some {
+		all, _ := play(list, horizon.Public)
+		var up tick.Score
+		for _, r := range list {
+			up.Add(r.Play(tick.UniformProgress2.Make(r.Job)))
+		}
+		ours[k], theirs[k] = all.Mean(), up.Mean()
+		t.Logf("ticks of %v: $%.3f, uniform progress $%.3f, %d misses of %d", list[0].Job.Gap, ours[k], theirs[k], all.Misses, all.Runs)
+		if all.Misses > 0 || ours[k] > theirs[k]*0.98 {
+			t.Errorf("ticks of %v: $%.3f and %d misses, uniform progress $%.3f", list[0].Job.Gap, ours[k], all.Misses, theirs[k])
+		}
+	}
+	if ours[1] > ours[0]*1.01 {
+		t.Errorf("looked at twice as often a run costs $%.3f in place of $%.3f", ours[1], ours[0])
+	}
+}

@@ -20,6 +20,7 @@ type Verdict struct {
 	Choice Held
 	USD    [3]float64 // by Held
 	Lasts  float64    // chance that the market stays as it is until the next decision
+	Hour   float64    // chance that it does so for an hour
 }
 
 // Tables are made for offsets half a logarithm apart; between them the dollars lie straight.
@@ -94,6 +95,11 @@ func (v *Solver) Decide(s State) Verdict {
 		}
 	}
 	out.Lasts = 1 - ends
+	if s.Market.Up {
+		out.Hour = v.prior.Up.stays(up, s.Market.Age, v.p.Grid)
+	} else {
+		out.Hour = v.prior.Gap.stays(gap, s.Market.Age, v.p.Grid)
+	}
 	return out
 }
 

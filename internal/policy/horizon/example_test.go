@@ -25,8 +25,8 @@ func Example() {
 		Until: deadline.Sub(now), Left: 48 * time.Hour,
 		Held: horizon.None, Market: watch.At(now),
 	})
-	fmt.Printf("%v: waiting $%.2f, spot $%.2f, on-demand $%.2f; spot lasts another look: %.0f %%\n",
-		verdict.Choice, verdict.USD[horizon.None], verdict.USD[horizon.Spot], verdict.USD[horizon.OnDemand], 100*verdict.Lasts)
+	fmt.Printf("%v: waiting $%.2f, spot $%.2f, on-demand $%.2f; spot lasts another look: %.0f %%, another hour: %.0f %%\n",
+		verdict.Choice, verdict.USD[horizon.None], verdict.USD[horizon.Spot], verdict.USD[horizon.OnDemand], 100*verdict.Lasts, 100*verdict.Hour)
 	// Output:
-	// spot: waiting $125.31, spot $124.70, on-demand $125.71; spot lasts another look: 88 %
+	// spot: waiting $125.31, spot $124.70, on-demand $125.71; spot lasts another look: 88 %, another hour: 51 %
 }

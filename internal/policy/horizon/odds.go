@@ -110,3 +110,16 @@ func (s Shape) Ends(offset float64, age, step time.Duration) float64 {
 	log := s.Log[i] + float64(part*(s.Log[i+1]-s.Log[i])) + offset
 	return exact(1 - math.Exp(-math.Exp(log)*step.Hours()))
 }
+
+// stays is the chance that a period first seen age ago lasts for another hour, looked
+// at every step, but not more than twelve times.
+func (s Shape) stays(offset float64, age, step time.Duration) float64 {
+	step = max(step, 5*time.Minute)
+	chance, left := 1.0, time.Hour
+	for ; left > 0; left -= step {
+		step = min(step, left)
+		chance *= 1 - s.Ends(offset, age, step)
+		age += step
+	}
+	return exact(chance)
+}
