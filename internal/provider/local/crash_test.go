@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
@@ -278,5 +280,29 @@ func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
 	c.start()
 	if got := c.instance(i.ID); got.State != provider.Running || c.pid() == pid {
 		t.Errorf("the next daemon found %+v", got)
+	}
+}
+
+func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
+	c, other := newCloud(t, testTrace(60)), newCloud(t, testTrace(60))
+	kept, theirs := c.launch("a.1", always), other.launch("a.1", always)
+	journal := filepath.Join(c.dir, journalName)
+	before, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := c.launch("a.2", always, "PLAY=family")
+	c.until("its family", func() bool { return len(members(lost.ID, 0, "")) >= 7 })
+	c.kill()
+	if err := os.WriteFile(journal, before, 0o600); err != nil { // a disk that forgot what it had promised to keep
+		t.Fatal(err)
+	}
+	c.start()
+	c.until("the end of what is not in the journal", func() bool { return len(members(lost.ID, 0, "")) == 0 })
+	if n := len(members(kept.ID, 0, "")); n != 1 || c.instance(kept.ID).State != provider.Running {
+		t.Errorf("the rented one has %d processes", n)
+	}
+	if n := len(members(theirs.ID, 0, "")); n != 1 {
+		t.Errorf("the other folder's has %d processes", n)
 	}
 }

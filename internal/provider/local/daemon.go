@@ -197,9 +197,6 @@ func (d *daemon) adopt() {
 		}
 		rented[m.ID] = true
 		m.over = make(chan struct{})
-		if m.PID == 0 { // the daemon died between the start and writing it down
-			m.PID, m.Begun = first(m.ID)
-		}
 		d.tasks.Go(func() { d.tend(m) })
 	}
 	for id, pids := range strays("i-"+d.opened.Prefix+"-", rented) {

@@ -454,6 +454,9 @@ func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
 	if err := s.Terminate(t.Context(), i.ID); err != nil || begun(pid) != "" {
 		t.Errorf("given back: %v, its process is there: %v", err, begun(pid) != "")
 	}
+	if got, _ := s.listed(i.ID); got.Cause != provider.Terminated { // and not as one without a process
+		t.Errorf("ended as %+v", got)
+	}
 }
 
 // secondFails is a disk that refuses every second record.

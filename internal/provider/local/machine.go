@@ -153,7 +153,7 @@ func (d *daemon) gone(m *machine, looks int) bool {
 			return false
 		}
 	}
-	if m.PID == 0 && looks < 5 { // it may be between its fork and its name
+	if m.PID == 0 && looks < 5 { // the daemon before died between the start and writing it down, and the fork may still lack its name
 		m.PID, m.Begun = first(m.ID)
 		return false
 	}
