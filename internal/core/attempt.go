@@ -28,6 +28,7 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 		return
 	}
 	j := m.jobs[a.Job]
+	j.Without = time.Time{}
 	a.Phase, a.Instance, a.From, a.Kept = Booting, r.Instance, r.From, r.From
 	if a.From.After(m.now) { // a provider's clock that is ahead
 		a.From, a.Kept = m.now, m.now

@@ -188,7 +188,7 @@ func (m *Machine) due(out *Outcome) {
 		case w.job.State == Queued && w.job.place.in != nil:
 			_, over := w.job.over(m.now)
 			switch {
-			case over && !m.elsewhere(w.job):
+			case over && !m.awaits(w.job) && !m.elsewhere(w.job):
 				m.queue.remove(w.job)
 				m.try(out, w.job)
 			case m.room(): // in its turn, which may not come yet
@@ -216,6 +216,10 @@ func (m *Machine) consider(out *Outcome) {
 			return
 		}
 		j, ok := m.queue.next()
+		if ok && m.awaits(j) {
+			m.queue.tried(j)
+			continue
+		}
 		if m.replays {
 			j, ok = m.recorded(j)
 		}
@@ -282,10 +286,6 @@ var gone = map[plan.Reason]policy.Stop{plan.BudgetGone: policy.BudgetSpent, plan
 
 // try decides about a job that holds no machine and launches what was taken.
 func (m *Machine) try(out *Outcome, j *Job) {
-	if m.awaits(j) {
-		m.queue.tried(j)
-		return
-	}
 	j.Wake = time.Time{} // every look says anew when the next one is due
 	d, ok := m.decide(out, j)
 	if !ok {
@@ -328,7 +328,6 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	if d.Variant != "" {
 		a.Speed = cmp.Or(max(a.Speed, 0), 1) * j.Terms.Need.Faster(d.Variant)
 	}
-	j.Without = time.Time{}
 	if j.Home != "" && j.Home != a.Region {
 		a.Transfer = j.Terms.Transfer
 	}
@@ -719,7 +718,10 @@ func (m *Machine) requeue(j *Job, why string) {
 	if j.State.Over() || j.place.in != nil {
 		return
 	}
-	j.State, j.Why, j.Without = Queued, why, m.now
+	j.State, j.Why = Queued, why
+	if j.Without.IsZero() { // a launch that is refused gave it no machine
+		j.Without = m.now
+	}
 	if j.live() == nil {
 		m.release(j)
 	}

@@ -152,6 +152,9 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		choice, step = m.foresee(&d, &job, &s, &v)
 		foresaw = true
 	}
+	if choice == policy.Wait && len(job.Need.Ladder) > 0 && s.firm != nil {
+		choice = policy.Firm // the job file says that the rung before has been waited for long enough
+	}
 	take := s.take(&d, job, v, choice, foresaw)
 	for _, o := range s.usable {
 		if take == nil || o.Offer.ID != take.Offer.ID {

@@ -231,37 +231,6 @@ func (a *agent) send() {
 	})
 }
 
-// echo lets a message arrive a second time: at once, or after later ones.
-func (a *agent) echo(b core.Body) {
-	again := b
-	if a.w.plant == PlantTwiceHeard {
-		again = anew(b)
-	}
-	if a.w.chance(a.w.faults.Twice) || a.w.plant == PlantTwiceHeard {
-		a.w.saw("fault twice × message")
-		a.w.step(again)
-	}
-	if a.w.chance(a.w.faults.Twice / 2) {
-		if a.w.plant == PlantLateHeard {
-			again = anew(b)
-		}
-		a.w.after(time.Duration(1+a.w.rng.IntN(600))*time.Second, func() {
-			a.w.saw("fault reordered × message")
-			a.w.step(again)
-		})
-	}
-}
-
-// anew makes a message look like one that was not heard.
-func anew(b core.Body) core.Body {
-	if s, ok := b.(core.CheckpointSaved); ok {
-		s.Message += 1000
-		s.Step += 50
-		return s
-	}
-	return b
-}
-
 // away saves and switches the machine off where the server has been away for too long.
 func (a *agent) away() {
 	if a.dead || a.w.leave == 0 || a.w.now.Sub(a.answered) < a.w.leave {
@@ -348,6 +317,9 @@ func (a *agent) save(step int64, done func()) {
 		case step > a.saved && (step > a.w.blobs[a.job.id] || a.epoch < a.w.claims[a.job.id]):
 			a.saved, a.w.blobs[a.job.id], a.w.saver[a.job.id] = step, step, a.epoch
 			a.captured = captured
+			if a.epoch < a.w.claims[a.job.id] {
+				a.w.breaks("fence: %s published step %d after a later attempt had begun", a.i.key, step)
+			}
 			a.say(func(n int64) core.Body {
 				return core.CheckpointSaved{Attempt: a.i.key, Message: n, Manifest: fmt.Sprintf("m-%d", step), Step: step, Bytes: 1000, Uploaded: 500, Captured: captured, Took: a.job.save}
 			})

@@ -153,7 +153,7 @@ func (w *World) checkLimits(j *core.Job) {
 		}
 		served += time.Duration(i.offer.Accelerators) * i.until.Sub(i.from)
 		if t.IdleLimit > 0 && !a.began.IsZero() {
-			hung := a.began.Add(time.Duration(float64(max(0, job.hangs-a.from)) / job.pace * float64(time.Hour)))
+			hung := a.began.Add(time.Duration(float64(max(0, job.hangs-a.from)) / a.pace * float64(time.Hour)))
 			if i.until.Sub(hung) > t.IdleLimit+2*reportEvery+room {
 				w.breaks("guard: %s did nothing for %v, the limit is %v", i.id, i.until.Sub(hung), t.IdleLimit)
 			}

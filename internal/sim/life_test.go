@@ -86,6 +86,7 @@ func (w *World) draw() {
 	if w.calm5() {
 		w.faults = faults{}
 	}
+	w.untried = !w.calm5() && w.chance(0.2)
 	w.firmDelay = time.Duration(w.rng.IntN(180)) * time.Second
 	gpus := 0
 	if w.chance(0.4) {
@@ -157,6 +158,16 @@ func (w *World) drawJob(id string, gpus int) simJob {
 	}
 	if gpus > 0 && w.chance(0.3) {
 		t.GPUHours = t.Work.Hours() * float64(gpus) * within(0.2, 1.2)
+	}
+	if w.chance(0.2) {
+		spot, firm := []market.Capacity{market.Spot}, []market.Capacity{market.OnDemand}
+		t.Need.Ladder = []plan.Rung{{Capacity: spot, For: time.Duration(5+w.rng.IntN(60)) * time.Minute, Failures: w.rng.IntN(3)}, {Capacity: firm}}
+	}
+	if w.chance(0.2) {
+		t.Need.Variants = []plan.Variant{{Name: "fast", Throughput: within(0.5, 3), Asks: plan.Asks{CPUs: 1}}}
+		if len(t.Need.Ladder) > 0 {
+			t.Need.Ladder[1].Use = "fast"
+		}
 	}
 	if w.chance(0.3) {
 		t.Need.MaxRate = money.Rate(within(0.9, 1.6) * 1e12)

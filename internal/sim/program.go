@@ -83,3 +83,34 @@ func (w *World) unlisted(i *instance) bool {
 	}
 	return false
 }
+
+// echo lets a message arrive a second time: at once, or after later ones.
+func (a *agent) echo(b core.Body) {
+	again := b
+	if a.w.plant == PlantTwiceHeard {
+		again = anew(b)
+	}
+	if a.w.chance(a.w.faults.Twice) || a.w.plant == PlantTwiceHeard {
+		a.w.saw("fault twice × message")
+		a.w.step(again)
+	}
+	if a.w.chance(a.w.faults.Twice / 2) {
+		if a.w.plant == PlantLateHeard {
+			again = anew(b)
+		}
+		a.w.after(time.Duration(1+a.w.rng.IntN(600))*time.Second, func() {
+			a.w.saw("fault reordered × message")
+			a.w.step(again)
+		})
+	}
+}
+
+// anew makes a message look like one that was not heard.
+func anew(b core.Body) core.Body {
+	if s, ok := b.(core.CheckpointSaved); ok {
+		s.Message += 1000
+		s.Step += 50
+		return s
+	}
+	return b
+}

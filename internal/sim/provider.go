@@ -47,9 +47,26 @@ func (w *World) act(a core.Action) {
 				}
 			}
 		})
+	case core.Look:
+		w.looked(a)
 	case core.Notify:
 		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
 	}
+}
+
+// looked answers whether an offer can be had now, where somebody can say.
+func (w *World) looked(a core.Look) {
+	if w.chance(w.faults.LoseAnswer) {
+		w.saw("fault answer lost × look")
+		return
+	}
+	w.after(w.delay(1, 5), func() {
+		for _, z := range w.zones {
+			if z.spot == a.Offer {
+				w.step(core.MarketSeen{Quotes: []market.Quote{{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open, At: w.now, Source: "look"}}})
+			}
+		}
+	})
 }
 
 func (w *World) launch(a core.Launch) {

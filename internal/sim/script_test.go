@@ -164,6 +164,7 @@ func (s *stage) config(a *args) error {
 	c.Detect, c.BootLimit = a.span("detect", c.Detect), a.span("boot_limit", c.BootLimit)
 	c.CoolOff, c.Patience = a.span("cool_off", c.CoolOff), a.span("patience", c.Patience)
 	s.w.leave = a.span("leave", s.w.leave)
+	s.w.untried = a.has("untried")
 	s.w.script.silent = a.span("silent", s.w.script.silent)
 	return nil
 }

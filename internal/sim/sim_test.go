@@ -19,11 +19,11 @@ var (
 )
 
 // actions are all that the core can ask for.
-var actions = []string{"launch", "terminate", "drain", "notify"}
+var actions = []string{"launch", "terminate", "drain", "look", "notify"}
 
 // faults that a life can meet, by the action or message they strike.
 var strikes = []string{
-	"refused × launch", "answer lost × launch", "late × launch", "twice × launch", "never boots × launch", "crash before act × launch",
+	"refused × launch", "answer lost × launch", "answer lost × look", "crash before act × look", "late × launch", "twice × launch", "never boots × launch", "crash before act × launch",
 	"late × terminate", "crash before act × terminate", "late × drain", "crash before act × drain", "crash before act × notify",
 	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving",
 }
@@ -38,7 +38,7 @@ var ends = []string{
 var moments = []string{
 	"notice", "interruption", "deadline promised", "guard diverged", "guard plateau", "guard target_reached", "stopped with a checkpoint",
 	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
-	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan",
+	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan", "the second rung", "a variant",
 }
 
 func TestInvariants(t *testing.T) {
@@ -105,7 +105,7 @@ var plants = map[Plant]struct {
 	PlantDeaf:        {"work", 0},
 	PlantTwiceHeard:  {"work", 0},
 	PlantLateHeard:   {"work", 0},
-	PlantNoFence:     {"work", 1580},
+	PlantNoFence:     {"fence", 0},
 	PlantNoTick:      {"guard|deadline|budget", 0},
 	PlantMute:        {"guard", 0},
 	PlantBusy:        {"guard", 0},

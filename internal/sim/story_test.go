@@ -65,6 +65,8 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 		switch a := a.(type) {
 		case core.Launch:
 			s.line("launch", "%s: %s", a.Attempt, a.Offer)
+		case core.Look:
+			s.line("look", "%s: at %s", a.Job, a.Offer)
 		case core.Drain:
 			s.line("drain", "%s: %s", a.Attempt, a.Why)
 		case core.Terminate:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"scrimp/internal/core"
+	"scrimp/internal/market"
 	"scrimp/internal/policy"
 )
 
@@ -48,6 +49,9 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 		}
 	case core.LaunchDone:
 		if a, ok := t.w.m.Attempt(b.Launch); ok {
+			if a.Variant != "" {
+				t.w.saw("a variant")
+			}
 			if limit := t.w.job(a.Job).terms.Need.MaxRate; limit > 0 && b.Rate > limit {
 				t.w.breaks("price: %s was rented at %v, the job's highest is %v", b.Launch, b.Rate, limit)
 			}
@@ -157,6 +161,7 @@ func (t *twin) order(out core.Outcome) {
 	}
 	for _, d := range out.Decisions {
 		t.looked[d.Job] = true
+		t.ladder(d, launched[d.Job])
 		if !launched[d.Job] {
 			continue
 		}
@@ -177,6 +182,43 @@ func (t *twin) order(out core.Outcome) {
 			t.w.saw("a job waits for a place")
 			return
 		}
+	}
+}
+
+// ladder holds that the second rung is not used before the job had no machine for
+// the time that the first one is tried, or failed there as often as it allows.
+func (t *twin) ladder(d core.Decision, launched bool) {
+	j, ok := t.w.m.Job(d.Job)
+	if !ok || !launched || !j.Terms.Deadline.IsZero() || d.Mode == policy.Certain { // what is in time is allowed whatever the ladder says
+		return
+	}
+	need := t.w.job(d.Job).terms.Need
+	a := j.Attempt()
+	if len(need.Ladder) == 0 || a.Capacity == market.Spot || t.w.faults.Unlisted > 0 {
+		return
+	}
+	t.w.saw("the second rung")
+	since, failures := j.Submitted, 0
+	for _, before := range j.Attempts[:len(j.Attempts)-1] {
+		if before.Live() && before.Capacity != market.Spot {
+			return // it is still there
+		}
+		if before.Refused != "" || before.Taken() || before.End == "interrupted" {
+			failures++
+		}
+		if !before.From.IsZero() {
+			since = before.From // it had a machine then
+			if !before.Until.IsZero() {
+				since = before.Until
+			}
+			if !before.Over.IsZero() && before.Over.Before(since) {
+				since = before.Over
+			}
+		}
+	}
+	first := need.Ladder[0]
+	if rests := first.Failures > 0 && failures >= first.Failures; !rests && t.w.m.Now().Sub(since) < first.For {
+		t.w.breaks("ladder: %s went on-demand %v after its last machine, spot is tried for %v", j.ID, t.w.m.Now().Sub(since), first.For)
 	}
 }
 

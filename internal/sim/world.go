@@ -84,6 +84,7 @@ type World struct {
 	leave     time.Duration // an agent without a server for so long leaves; 0: never
 	asleep    time.Time     // until then timers do not fire
 	skew      time.Duration // how far the server's clock is ahead
+	untried   bool          // nobody knows whether spot can be had before somebody looks
 	firmDelay time.Duration // how long a machine on-demand is being granted
 	away      time.Duration // how long the server was away, in all
 
@@ -312,7 +313,7 @@ func (w *World) quotes() {
 	for _, z := range w.zones {
 		if z.spot != "" {
 			b.Offers = append(b.Offers, z.offer)
-			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open, At: w.now, Source: "sim"})
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open && !w.untried, Untried: w.untried, At: w.now, Source: "sim"})
 		}
 		if z.firm != "" && w.plant != PlantFirmInTime {
 			b.Offers = append(b.Offers, z.firmOffer)
