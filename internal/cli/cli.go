@@ -47,6 +47,7 @@ type app struct {
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends whatever does not end by itself
 	a := &app{in: in, out: out, err: errOut, now: time.Now}
 	root := a.root()
 	root.SetArgs(args)

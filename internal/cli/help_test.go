@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -114,5 +116,21 @@ func TestAMissingArgumentIsNamed(t *testing.T) {
 		if !strings.Contains(err.String(), want) || out.Len() > 0 {
 			t.Errorf("scrimp %s: no %q in %q, or an output %q", line, want, err.String(), out.String())
 		}
+	}
+}
+
+func TestAQuestionIsAnsweredByItsLineOrByCtrlC(t *testing.T) {
+	for text, want := range map[string]bool{"\n": true, "y\n": true, " YES \n": true, "n\n": false, "what\n": false, "": false, "y": false} {
+		a := &app{in: strings.NewReader(text), err: io.Discard}
+		if got := a.confirmed(t.Context(), "?"); got != want {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+	in, out := io.Pipe() // somebody who types nothing
+	defer func() { _ = out.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a := (&app{in: in, err: io.Discard}); a.confirmed(ctx, "?") {
+		t.Error("Ctrl-C is taken for yes")
 	}
 }

@@ -137,9 +137,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		a.notef("%s", p.Text(a.line()))
 	}
 	if _, asks := terminal(a.err); asks && !yes && !a.json {
-		a.notef("Run it? [Y/n] ")
-		line, err := bufio.NewReader(a.in).ReadString('\n')
-		if s := strings.ToLower(strings.TrimSpace(line)); err != nil || s != "" && s != "y" && s != "yes" {
+		if !a.confirmed(ctx, "Run it? [Y/n] ") {
 			return errors.New("not run")
 		}
 	}
@@ -170,6 +168,24 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return nil
 	}
 	return a.follow(ctx, c, job.ID)
+}
+
+// confirmed asks, and takes Enter, y and yes for yes. Ctrl-C is a no, at once.
+func (a *app) confirmed(ctx context.Context, question string) bool {
+	a.notef("%s", question)
+	said := make(chan bool, 1)
+	go func() { // ends with its line, or with the process
+		line, err := bufio.NewReader(a.in).ReadString('\n')
+		s := strings.ToLower(strings.TrimSpace(line))
+		said <- err == nil && (s == "" || s == "y" || s == "yes")
+	}()
+	select {
+	case yes := <-said:
+		return yes
+	case <-ctx.Done():
+		a.notef("\n")
+		return false
+	}
 }
 
 // secrets takes the values of the names from the environment: they stand in no file.
