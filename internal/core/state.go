@@ -92,6 +92,7 @@ type Job struct {
 	Home      string          `json:"home,omitempty"`   // region of the newest machine, and of the checkpoint
 	Looks     int             `json:"looks,omitempty"`  // at offers that nobody had tried
 	Looked    time.Time       `json:"looked,omitzero"`  // the last time
+	Bound     market.OfferID  `json:"bound,omitempty"`  // it leaves its machine for this one
 	Without   time.Time       `json:"without,omitzero"` // since then it has had no machine; zero: it has one
 	Stands    []plan.Standing `json:"stands,omitempty"` // by rung of its ladder
 	Asks      market.OfferID  `json:"asks,omitempty"`   // at which then

@@ -25,9 +25,10 @@ type Config struct {
 	Patience   time.Duration  `json:"patience_ns"`   // beyond the grace of a drain, then the machine is given back
 	Currency   money.Currency `json:"currency"`      // quotes in another are not bought
 
-	Policy  policy.Rule   `json:"policy,omitempty"`  // "": the default
-	Look    time.Duration `json:"look_ns,omitempty"` // the longest time between two looks at the market; 0: whenever a job asks
-	Reserve int           `json:"reserve,omitempty"` // restarts that the guard keeps back besides the one of a move
+	Policy  policy.Rule   `json:"policy,omitempty"`   // "": the default
+	Spare   time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
+	Look    time.Duration `json:"look_ns,omitempty"`  // the longest time between two looks at the market; 0: whenever a job asks
+	Reserve int           `json:"reserve,omitempty"`  // restarts that the guard keeps back besides the one of a move
 }
 
 // DefaultConfig suits one user on one machine at market speed 1.
@@ -90,7 +91,11 @@ type offer struct {
 	Cool   time.Time     `json:"cool,omitzero"`
 	Hazard policy.Hazard `json:"hazard"`
 	Watch  horizon.Watch `json:"watch,omitzero"`
+	Past   []plan.Turn   `json:"past,omitempty"` // the latest turns of spot
 }
+
+// turns is how many of them are kept for each offer.
+const turns = 128
 
 // New returns a machine with no jobs.
 func New() *Machine { return NewWith(plan.NewMind()) }
@@ -292,6 +297,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		m.queue.tried(j)
 		return
 	}
+	j.Bound = ""
 	if planted && d.Why == plan.Cheapest {
 		d.Take = "" // never launches what is cheapest
 	}
@@ -400,7 +406,7 @@ func same(a, b plan.Decision) bool {
 // view is j as a decision sees it.
 func (m *Machine) view(j *Job) plan.Job {
 	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
-		Home: j.Home, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
+		ID: j.ID, Home: j.Home, Transfer: j.Terms.Transfer, Carry: j.Terms.Carry, Bound: j.Bound, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
 	}
 	if len(v.Need.Ladder) > 0 {
 		v.Open, _ = m.open(j)
@@ -465,7 +471,7 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	restart := j.restart() + j.SaveCost + j.Terms.Transfer
 	return policy.Progress{
 		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
-		Restart: restart, Reserve: time.Duration(m.cfg.Reserve) * restart, Detect: m.cfg.Detect, Look: m.cfg.Look,
+		Restart: restart, Reserve: time.Duration(m.cfg.Reserve)*restart + m.cfg.Spare, Detect: m.cfg.Detect, Look: m.cfg.Look,
 		Doubt: j.Pace.Doubt(left, j.Terms.Promise),
 	}
 }
@@ -474,7 +480,7 @@ func (m *Machine) options() []plan.Option {
 	list := make([]plan.Option, 0, len(m.sale))
 	for _, o := range m.sale {
 		if o.Offer.Currency == m.cfg.Currency {
-			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch})
+			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Past: o.Past})
 		}
 	}
 	return list
@@ -531,6 +537,10 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 			continue
 		}
 		if o.Offer.Capacity == market.Spot && !q.Untried {
+			if w := o.Watch; !w.Known || w.Up != q.Available {
+				o.Past = append(o.Past, plan.Turn{At: q.At, Up: q.Available})
+				o.Past = o.Past[max(0, len(o.Past)-turns):]
+			}
 			o.Watch = o.Watch.See(q.At, q.Available)
 		}
 		changed := o.Quote.Rate != q.Rate || o.Quote.Priced != q.Priced
@@ -599,6 +609,7 @@ func (m *Machine) review(out *Outcome, j *Job) {
 			m.wakeAt(j, at)
 		}
 	case a.Phase == Working:
+		j.Bound = d.Take
 		m.drain(out, j, a, "move_"+string(d.Why), "")
 	default: // it has nothing to save
 		a.End = "moved"

@@ -62,6 +62,7 @@ type Option struct {
 	Quote   market.Quote
 	Cooling bool           // it refused a launch a moment ago
 	Watch   *horizon.Watch // what was seen of it, for spot; nil: nothing
+	Past    []Turn         // how it came and went, for spot: the latest turns
 
 	way   int     // of doing the work on it: 0 the job's own, then the variants
 	speed float64 // of the work on it, done that way
@@ -81,8 +82,15 @@ type Job struct {
 	Warming  time.Duration // until the held machine works; 0: it does
 	Left     money.Amount  // of the budget
 	Limited  bool          // whether there is a budget
-	// Home is the region of the checkpoint; "" before the first machine.
-	Home string
+	// Home is the region of the checkpoint; "" before the first machine. Taking it
+	// to another adds Transfer to a restart, and costs Carry.
+	Home     string
+	Transfer time.Duration
+	Carry    money.Amount
+	// ID tells jobs apart, for what is kept between two decisions.
+	ID string
+	// Bound is the offer that it left its machine for; "": none.
+	Bound market.OfferID
 	// Looks counts the looks at offers that nobody had tried; Looked says that
 	// the last was for this decision.
 	Looks  int
@@ -134,7 +142,11 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		v = s.view(job)
 	}
 	d := Decision{Rejected: s.rejected}
-	if at, ok := s.look(job, v); ok {
+	zones := s.several(&job)
+	if zones != nil && !placeable(&v) {
+		zones = nil
+	}
+	if at, ok := s.look(job, v); ok && zones == nil {
 		d.Look, d.Why = at, Looking
 		return d
 	}
@@ -148,14 +160,26 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		choice, d.Mode = policy.Firm, policy.Certain
 	}
 	step, foresaw := time.Duration(0), false
-	if s.foreseeable(&job, &v) {
+	var take *Option
+	switch {
+	case zones != nil:
+		var look market.OfferID
+		if take, look = m.place(&d, &job, &s, &v, zones); look != "" {
+			d.Look = look
+			return d
+		}
+		choice, step, foresaw = chosen(take), d.Expect.look(), true
+	case s.foreseeable(&job, &v):
 		choice, step = m.foresee(&d, &job, &s, &v)
 		foresaw = true
 	}
 	if choice == policy.Wait && len(job.Need.Ladder) > 0 && s.firm != nil {
 		choice = policy.Firm // the job file says that the rung before has been waited for long enough
+		zones = nil
 	}
-	take := s.take(&d, job, v, choice, foresaw)
+	if zones == nil {
+		take = s.take(&d, job, v, choice, foresaw)
+	}
 	for _, o := range s.usable {
 		if take == nil || o.Offer.ID != take.Offer.ID {
 			d.Rejected = append(d.Rejected, rejection(o, against(o, take, choice, take == s.held && d.Mode != policy.Certain)))
@@ -180,6 +204,17 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 	return d
 }
 
+// chosen is the kind of capacity that was taken.
+func chosen(o *Option) policy.Choice {
+	switch {
+	case o == nil:
+		return policy.Wait
+	case o.Offer.Capacity == market.Spot:
+		return policy.Spot
+	}
+	return policy.Firm
+}
+
 // sorted is what is for sale, as far as the job could use it.
 type sorted struct {
 	usable           []*Option // can be had now or is held, the least per work first
@@ -189,7 +224,7 @@ type sorted struct {
 	fits, affordable int
 	later            bool             // something does for the job on a rung that is not open
 	untried          []market.OfferID // spot that would do, by name, where somebody has to look
-	spots            []market.OfferID // all spot that would do
+	spots            []*Option        // all spot that would do
 	sold             bool             // spot that is worth waiting for is for sale
 }
 
@@ -256,7 +291,7 @@ func sort(job Job, options []Option) sorted {
 		}
 		s.sold = s.sold || spot
 		if spot {
-			s.spots = append(s.spots, o.Offer.ID)
+			s.spots = append(s.spots, o)
 		}
 		switch {
 		case held:
@@ -295,8 +330,12 @@ func (s sorted) look(job Job, v policy.View) (id market.OfferID, ok bool) {
 	if len(s.untried) == 0 || job.Looked || v.Held == policy.Spot || job.Rule == policy.OnDemand || job.Need.Critical {
 		return "", false
 	}
-	slices.Sort(s.spots)
-	id = s.spots[(job.Looks+1)%len(s.spots)]
+	names := make([]market.OfferID, 0, len(s.spots))
+	for _, o := range s.spots {
+		names = append(names, o.Offer.ID)
+	}
+	slices.Sort(names)
+	id = names[(job.Looks+1)%len(names)]
 	return id, slices.Contains(s.untried, id)
 }
 

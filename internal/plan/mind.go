@@ -12,14 +12,17 @@ import (
 // results: without it the decisions are the same and take longer. It is not for
 // use by several goroutines at once.
 type Mind struct {
-	shelf *horizon.Shelf
+	shelf  *horizon.Shelf
+	placed map[string]*placed // by job
 }
 
 // minds is how many jobs that differ share the tables.
 const minds = 16
 
 // NewMind returns a mind that has thought of nothing yet.
-func NewMind() *Mind { return &Mind{horizon.NewShelf(horizon.Public, minds)} }
+func NewMind() *Mind {
+	return &Mind{shelf: horizon.NewShelf(horizon.Public, minds), placed: map[string]*placed{}}
+}
 
 // Expect is what is expected to be paid from now to the end of the job, by what
 // is done now, in dollars: a statistic. A choice that cannot be made has no number.
@@ -28,7 +31,7 @@ type Expect struct {
 	Spot     *float64 `json:"spot_usd"`
 	OnDemand *float64 `json:"on_demand_usd"`
 	// Up says whether spot can be had; Chance is that of its being there still, or
-	// again, at the next look.
+	// again, at the next look: 0 where several zones were weighed.
 	Up     bool    `json:"spot_up"`
 	Chance float64 `json:"spot_chance"`
 	// Look is the time until then.

@@ -26,7 +26,7 @@ func Single(r tick.Run, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
 	s := single{r}
 	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
 	deadline := start.Add(time.Duration(j.Ticks()) * j.Gap)
-	w.step(config(rule, j.Overhead, j.Gap))
+	w.step(config(rule, j.Overhead, j.Gap, 0))
 	w.step(core.MarketSeen{Offers: []market.Offer{s.offer(spotID), s.offer(firmID)}, Quotes: s.quotes(0, true, w.now)})
 	w.step(core.JobSubmitted{Job: jobID, Terms: terms(j.Work, j.Overhead, deadline)})
 	w.act()

@@ -73,9 +73,9 @@ func terms(work, restart time.Duration, deadline time.Time) core.Terms {
 }
 
 // config leaves the core nothing to wait for but the next look at the market.
-func config(rule policy.Rule, restart, look time.Duration) core.Configured {
+func config(rule policy.Rule, restart, look, spare time.Duration) core.Configured {
 	return core.Configured{Config: core.Config{
-		MaxRunning: 1, BootLimit: 10*restart + time.Hour, Patience: time.Hour, Currency: money.USD, Policy: rule, Look: look,
+		MaxRunning: 1, BootLimit: 10*restart + time.Hour, Patience: time.Hour, Currency: money.USD, Policy: rule, Look: look, Spare: spare,
 	}}
 }
 

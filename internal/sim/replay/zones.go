@@ -40,8 +40,8 @@ func Zones(r *tick.ZoneRun, mind *plan.Mind, rule policy.Rule, trace bool) Outco
 	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
 	s.now = w.now
 	deadline := start.Add(j.Deadline)
-	// The last look is a whole tick before the last whole tick ends.
-	w.step(config(rule, j.Restart+j.Transfer, j.Tick+j.Deadline%j.Tick))
+	// What is left of the deadline after its last whole tick counts for nothing.
+	w.step(config(rule, j.Restart+j.Transfer, j.Tick, j.Deadline%j.Tick))
 	w.step(core.MarketSeen{Offers: s.offers, Quotes: s.quotes("", true)})
 	t := terms(j.Work, j.Restart, deadline)
 	t.Transfer, t.Carry = j.Transfer, j.Carry
