@@ -104,14 +104,14 @@ func New() *Machine { return NewWith(plan.NewMind()) }
 // changes nothing else.
 func NewWith(mind *plan.Mind) *Machine {
 	return &Machine{
-		mind: mind,
+		mind: mind.Fork(),
 		cfg:  DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
 		orphans: map[string]Rented{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
 }
 
 // Share lets m decide with a mind that others of the same goroutine use too.
-func (m *Machine) Share(mind *plan.Mind) { m.mind = mind }
+func (m *Machine) Share(mind *plan.Mind) { m.mind = mind.Fork() }
 
 // Step takes one event and returns what is to be done about it, in order. It is
 // total: an event about something unknown or long over changes nothing.

@@ -16,6 +16,10 @@ type Mind struct {
 	placed map[string]*placed // by job
 }
 
+// Fork returns a mind for another world: it shares the tables, which are true in
+// every world, and has seen nothing of this one's markets.
+func (m *Mind) Fork() *Mind { return &Mind{shelf: m.shelf, placed: map[string]*placed{}} }
+
 // minds is how many jobs that differ share the tables.
 const minds = 16
 
