@@ -1,0 +1,211 @@
+package local
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/provider"
+)
+
+// fullDisk takes so many bytes more, and then none.
+type fullDisk struct {
+	disk
+	mu    *sync.Mutex
+	room  *int
+	stuck *bool // it cannot even cut off
+}
+
+func newFullDisk(room int) fullDisk {
+	return fullDisk{mu: &sync.Mutex{}, room: &room, stuck: new(bool)}
+}
+
+func (f fullDisk) set(room int, stuck bool) {
+	f.mu.Lock()
+	*f.room, *f.stuck = room, stuck
+	f.mu.Unlock()
+}
+
+func (f fullDisk) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := *f.room; n < len(b) {
+		*f.room = 0
+		n, err := f.disk.Write(b[:n])
+		return n, errors.Join(syscall.ENOSPC, err)
+	}
+	*f.room -= len(b)
+	return f.disk.Write(b)
+}
+
+func (f fullDisk) Sync() error { return nil } // thousands of disks are tested
+
+func (f fullDisk) Truncate(size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if *f.stuck {
+		return io.ErrClosedPipe
+	}
+	return f.disk.Truncate(size)
+}
+
+func TestADiskFullAtAnyByteLeavesWholeRecordsOnly(t *testing.T) {
+	text, records := written(t)
+	path := filepath.Join(t.TempDir(), "j")
+	for room := 0; room <= len(text); room += 23 {
+		for _, stuck := range []bool{false, true} {
+			f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			full := newFullDisk(room)
+			full.disk = f
+			*full.stuck = stuck
+			j := journal{f: full}
+			var kept []record
+			for n, r := range records {
+				if n == len(records)-1 {
+					full.set(1<<20, false) // there is room again
+				}
+				err := j.append(r)
+				if err == nil {
+					kept = append(kept, r)
+				} else if !strings.HasPrefix(err.Error(), "write the market's journal: ") || !errors.Is(err, syscall.ENOSPC) && !stuck {
+					t.Fatalf("room for %d bytes: %v", room, err)
+				}
+			}
+			_ = f.Close()
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := read(got)
+			if s.damaged > 0 || told(s) != plainly(kept) {
+				t.Fatalf("room for %d bytes, stuck: %v: %d damaged lines and\n%s\nwant\n%s", room, stuck, s.damaged, told(s), plainly(kept))
+			}
+		}
+	}
+}
+
+func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
+	dir, full := folder(t), newFullDisk(1<<20)
+	wrap := func(o *Options) { o.disk = func(d disk) disk { f := full; f.disk = d; return f } }
+	s := serveHere(t, dir, testTrace(60), wrap)
+	kept, err := s.rent("a.1", always)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	full.set(100, false) // a launch
+	_, err = s.rent("a.2", always)
+	if err == nil || provider.Refused(err) || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), "journal") {
+		t.Fatalf("a launch on a full disk: %v", err)
+	}
+	if list, err := s.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("listed are %v, %v", list, err)
+	}
+	full.set(1<<20, false)
+	second, err := s.rent("a.2", always)
+	if err != nil || second.ID == kept.ID {
+		t.Fatalf("once there is room: %+v, %v", second, err)
+	}
+
+	full.set(10, true) // an end, which cannot even be cut off
+	if err := s.Terminate(t.Context(), kept.ID); err == nil || provider.Refused(err) || !strings.Contains(err.Error(), "no space left on device") {
+		t.Errorf("an end on a full disk: %v", err)
+	}
+	if i, ok := s.listed(kept.ID); !ok || i.State != provider.Running {
+		t.Errorf("an end that is not written is told: %+v", i)
+	}
+	if left := members(kept.ID, 0, ""); len(left) > 0 {
+		t.Errorf("processes %v run on", left)
+	}
+	s.stop() // and the daemon is restarted on the torn journal, with room
+	full.set(1<<20, false)
+	s = serveHere(t, dir, testTrace(60), wrap)
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if i, ok := s.listed(kept.ID); ok && i.State == provider.Ended && len(i.Bill) == 1 {
+			break
+		} else if time.Since(begun) > patience {
+			t.Fatalf("the end is not written: %+v", i)
+		}
+	}
+	if i, ok := s.listed(second.ID); !ok || i.State != provider.Running || len(members(second.ID, 0, "")) != 1 {
+		t.Errorf("the other one is %+v", i)
+	}
+	again, err := s.rent("a.2", always)
+	if err != nil || again.ID != second.ID {
+		t.Errorf("a.2 rents %s, and then %s, %v", second.ID, again.ID, err)
+	}
+
+	full.set(10, false) // an end that is written as soon as there is room, without a restart
+	if err := s.Terminate(t.Context(), second.ID); err == nil {
+		t.Error("an end that is not written is no error")
+	}
+	full.set(1<<20, false)
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if i, _ := s.listed(second.ID); i.State == provider.Ended {
+			if i.Cause != provider.Terminated || len(i.Bill) != 1 || i.Bill[0].Amount != i.Rate.Until(i.Ended.Sub(i.Launched)) {
+				t.Errorf("ended as %+v", i)
+			}
+			break
+		} else if time.Since(begun) > patience {
+			t.Fatalf("the end is not written: %+v", i)
+		}
+	}
+	s.stop()
+	text, err := os.ReadFile(filepath.Join(dir, journalName))
+	if st := read(text); err != nil || st.damaged > 0 || len(st.machines) != 2 {
+		t.Errorf("the journal tells\n%s, %d lines damaged, %v", told(st), st.damaged, err)
+	}
+}
+
+func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
+	dir, full := folder(t), newFullDisk(1<<20)
+	s := serveHere(t, dir, testTrace(60), func(o *Options) {
+		o.disk = func(d disk) disk { f := full; f.disk = d; return secondFails{f, new(int)} }
+	})
+	i, err := s.rent("a.1", always)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	if text, _ := os.ReadFile(filepath.Join(dir, journalName)); len(read(text).machines) != 1 || read(text).machines[0].PID != 0 {
+		t.Fatalf("the test is void: the process is written: %s", text)
+	}
+	pid, _ := first(i.ID)
+	s = serveHere(t, dir, testTrace(60), nil)
+	got, ok := s.listed(i.ID)
+	if !ok || !reflect.DeepEqual(got, i) {
+		t.Errorf("adopted as %+v, want %+v", got, i)
+	}
+	if again, err := s.rent("a.1", always); err != nil || again.ID != i.ID {
+		t.Errorf("rented again: %+v, %v", again, err)
+	}
+	if err := s.Terminate(t.Context(), i.ID); err != nil || begun(pid) != "" {
+		t.Errorf("given back: %v, its process is there: %v", err, begun(pid) != "")
+	}
+	if got, _ := s.listed(i.ID); got.Cause != provider.Terminated { // and not as one without a process
+		t.Errorf("ended as %+v", got)
+	}
+}
+
+// secondFails is a disk that refuses every second record.
+type secondFails struct {
+	disk
+	n *int
+}
+
+func (f secondFails) Write(b []byte) (int, error) {
+	if *f.n++; *f.n%2 == 0 {
+		return 0, syscall.ENOSPC
+	}
+	return f.disk.Write(b)
+}
