@@ -96,7 +96,7 @@ Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was 
 		a.simulateCmd(), a.estimateCmd(), a.offersCmd(), a.catalogCmd(),
 		a.checkCmd(),
 		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(),
-		a.serveCmd(), a.loginCmd(), a.logoutCmd(), a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(),
+		a.serveCmd(), a.loginCmd(), a.logoutCmd(), a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.backupCmd(), a.restoreCmd(),
 		a.completionCmd(), a.agentCmd(),
 	)
 	helps(root)

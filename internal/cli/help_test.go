@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"scrimp/internal/golden"
+	"scrimp/internal/server"
 )
 
 // commands calls f with every command that a person is shown.
@@ -133,4 +134,9 @@ func TestAQuestionIsAnsweredByItsLineOrByCtrlC(t *testing.T) {
 	if a := (&app{in: in, err: io.Discard}); a.confirmed(ctx, "?") {
 		t.Error("Ctrl-C is taken for yes")
 	}
+}
+
+// docs/openapi.json is what scrimp server openapi prints: go test ./internal/cli -run OpenAPI -update.
+func TestTheCommittedOpenAPIIsWhatTheServerAnswers(t *testing.T) {
+	golden.Check(t, "../../../docs/openapi.json", string(server.OpenAPI(Version)))
 }

@@ -86,6 +86,26 @@ func TestSeveralPeopleShareAServer(t *testing.T) {
 	if out := h.do("audit", "--json", "--user", "ann"); !strings.Contains(out, `"object":"hers"`) {
 		t.Errorf("no submission on record:\n%s", out)
 	}
+	var kept, restored struct {
+		End  int
+		Hash string
+	}
+	if err := json.Unmarshal([]byte(h.do("backup", "b.tar.gz", "--json")), &kept); err != nil || kept.End == 0 {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	if s, err := os.Stat(filepath.Join(h.dir, "b.tar.gz")); err != nil || s.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the backup: %v, %v", s, err)
+	}
+	fresh := user{h, filepath.Join(h.dir, "fresh")}
+	if out, err := fresh.try("", "restore", "b.tar.gz", "--json"); err != nil || json.Unmarshal([]byte(out), &restored) != nil || restored != kept {
+		t.Errorf("restored %+v, were %+v, %v\n%s", restored, kept, err, out)
+	}
+	if out, err := fresh.try("", "restore", "b.tar.gz"); err == nil {
+		t.Errorf("a store that is not empty is overwritten:\n%s", out)
+	}
+	if out, err := ann.try("", "backup", "c.tar.gz"); err == nil {
+		t.Errorf("a submitter takes everybody's data:\n%s", out)
+	}
 	if out, err := ann.try("", "logout"); err != nil || !strings.Contains(out, "revoked") {
 		t.Errorf("logout: %v\n%s", err, out)
 	}

@@ -102,7 +102,7 @@ func (a *app) serverCmd() *cobra.Command {
 			return a.stopped(v.PID, now)
 		}}
 	stop.Flags().BoolVar(&now, "now", false, "give back every machine and end the market too (default: they go on)")
-	cmd.AddCommand(run, status, stop)
+	cmd.AddCommand(run, status, stop, a.openapiCmd())
 	return cmd
 }
 

@@ -96,6 +96,7 @@ func (s *Server) agentLogs(w http.ResponseWriter, r *http.Request) {
 		answer(w, api.LogEnd{Offset: end})
 		return
 	}
+	s.metrics.output.Add(float64(len(chunk)))
 	end, err := s.store.AppendLog(r.Context(), attempt, offset, chunk)
 	if err != nil && end == 0 {
 		problem(w, http.StatusServiceUnavailable, "log not written", "send it again", err)

@@ -125,7 +125,9 @@ func from(r *http.Request) string {
 // serve is the one way to a handler: it finds out who asks, whether they may,
 // and puts on record what they did.
 func (s *Server) serve(t route) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return func(plain http.ResponseWriter, r *http.Request) {
+		w, begun := &status{ResponseWriter: plain}, time.Now()
+		defer func() { s.metrics.served(t, w.code, time.Since(begun)) }()
 		guard(w)
 		switch t.Scope {
 		case open:
@@ -161,11 +163,10 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		s.mu.Unlock()
 		c := &call{caller: caller, act: identity.Act{Who: caller.User, Token: caller.Token, From: from(r), Route: r.Method + " " + t.Path, Object: r.PathValue("id")}}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
-		sw := &status{ResponseWriter: w}
-		if s.may(sw, r, t) {
-			t.do(s, sw, r)
+		if s.may(w, r, t) {
+			t.do(s, w, r)
 		}
-		s.audit(r, t, sw.code)
+		s.audit(r, t, w.code)
 	}
 }
 

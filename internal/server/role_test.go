@@ -17,6 +17,7 @@ var wanted = map[string]string{
 	"GET /healthz": "open", "GET /readyz": "open",
 	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere", "GET /v1/market": "viewer anywhere",
 	"GET /v1/history": "viewer anywhere", "GET /v1/ledger/verify": "operator everywhere",
+	"GET /v1/openapi.json": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere", "GET /v1/events": "viewer anywhere",
 	"POST /v1/work": "submitter anywhere", "GET /v1/jobs/{id}/outputs": "viewer of the job",
 	"POST /v1/jobs": "submitter anywhere", "GET /v1/jobs": "viewer anywhere", "GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
 	"POST /v1/jobs/{id}/end": "submitter of the job", "GET /v1/jobs/{id}/log": "viewer of the job", "GET /v1/jobs/{id}/receipt": "viewer of the job",
@@ -63,7 +64,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 	w.must("POST", "/v1/jobs", aJob("seen", "vision"), nil)
 	w.must("POST", "/v1/jobs/seen/end", api.End{}, nil)
 	asked := 0
-	for _, r := range table {
+	for _, r := range table() {
 		rule, ok := wanted[r.Method+" "+r.Path]
 		if !ok {
 			t.Errorf("%s %s: no rule is written in this test", r.Method, r.Path)
@@ -73,6 +74,9 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 			path := strings.ReplaceAll(r.Path, "{id}", "seen")
 			if r.Path == "/v1/agent/logs" && r.Method == "POST" {
 				path += "?offset=0"
+			}
+			if r.Path == "/v1/events" {
+				path += "?after=x" // else it goes on
 			}
 			body := "{}"
 			if r.Path == "/v1/jobs" {
@@ -111,7 +115,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 	if w.stopped != 1+1 { // the admin of all teams, and nobody else; the owner is not asked here
 		t.Logf("the server was stopped %d times", w.stopped)
 	}
-	t.Logf("%d routes, %d callers, %d questions", len(table), len(callers), asked)
+	t.Logf("%d routes, %d callers, %d questions", len(table()), len(callers), asked)
 }
 
 const allowed, stranger, refused, hidden = "allowed", "401", "403", "404"

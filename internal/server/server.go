@@ -70,7 +70,8 @@ type Server struct {
 	teller  teller
 	pace    *pace
 	logPace *pace // in bytes
-	wide    bool  // serves others too, in the foreground
+	metrics *metrics
+	wide    bool // serves others too, in the foreground
 
 	mu      sync.Mutex
 	asked   time.Time // when somebody last called
@@ -141,7 +142,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s := &Server{
 		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
-		pace: f.pace, logPace: newPace(logRate), wide: o.Idle == 0, book: identity.NewBook(),
+		pace: f.pace, logPace: newPace(logRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(),
 	}
 	var err error
 	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {
@@ -177,6 +178,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	if err != nil {
 		return err
 	}
+	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
 	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {

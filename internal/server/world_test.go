@@ -56,7 +56,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 		t.Fatal(err)
 	}
 	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller("test", o.Log),
-		pace: newPace(o.Rate), logPace: newPace(logRate), wide: true, book: identity.NewBook(), token: strings.Repeat("0", 64), secret: []byte("agents")}
+		pace: newPace(o.Rate), logPace: newPace(logRate), metrics: newMetrics(), wide: true, book: identity.NewBook(), token: strings.Repeat("0", 64), secret: []byte("agents")}
 	w.stop = func(error) { w.stopped++ }
 	if err := w.readBook(t.Context()); err != nil {
 		t.Fatal(err)
@@ -74,6 +74,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 		<-done
 		_ = st.Close()
 	})
+	w.metrics.reg.MustRegister(w.Server)
 	w.h = w.routes()
 	return w
 }

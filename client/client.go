@@ -1,0 +1,256 @@
+// Package client asks a scrimp server: it submits jobs, follows them and says
+// what they cost. It is a thin layer over the HTTP API, which GET
+// /v1/openapi.json describes.
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/api"
+	"scrimp/internal/receipt"
+)
+
+// What goes over the wire. Fields are only ever added.
+type (
+	Job        = api.Job
+	Submission = api.Submission // Spec is a job file as JSON; Key makes it safe to repeat
+	Receipt    = receipt.Receipt
+)
+
+// Problem is an error that the server told, as RFC 9457 has it, with its mend.
+type Problem struct{ api.Problem }
+
+func (p *Problem) Error() string {
+	text := p.Title
+	if p.Field != "" {
+		text = p.Field + ": " + text
+	}
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	if p.Mend != "" {
+		text += " (" + p.Mend + ")"
+	}
+	return text
+}
+
+// Client is good for any number of goroutines.
+type Client struct {
+	base, token string
+	http        *http.Client
+}
+
+// New returns a client of the server at an address such as
+// https://scrimp.example.com. The token is one of scrimp tokens new. A nil
+// client is http.DefaultClient; a timeout of its own also ends streams.
+func New(address, token string, h *http.Client) *Client {
+	if h == nil {
+		h = http.DefaultClient
+	}
+	return &Client{strings.TrimRight(address, "/"), token, h}
+}
+
+// Send uploads a work folder, a tar file in gzip, for a submission that follows within a day.
+func (c *Client) Send(ctx context.Context, folder io.Reader) (work string, err error) {
+	r, err := c.send(ctx, http.MethodPost, "/v1/work", "application/gzip", folder)
+	if err != nil {
+		return "", err
+	}
+	v, err := decode[api.Work](r)
+	return v.Work, err
+}
+
+// Submit submits a job. With a Key it can be repeated: the same key submits once.
+func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs", s)
+}
+
+// Job returns a job.
+func (c *Client) Job(ctx context.Context, id string) (Job, error) {
+	return ask[Job](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id), nil)
+}
+
+// page is how many jobs are asked for at once.
+const page = 200
+
+// Jobs lists the jobs that the token's user sees, oldest first, a page at a time.
+func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
+	return func(yield func(Job, error) bool) {
+		for after := ""; ; {
+			r, err := c.send(ctx, http.MethodGet, "/v1/jobs?limit="+strconv.Itoa(page)+"&after="+url.QueryEscape(after), "", nil)
+			var list []Job
+			if err == nil {
+				list, err = decode[[]Job](r)
+			}
+			if err != nil {
+				yield(Job{}, err)
+				return
+			}
+			for _, j := range list {
+				if !yield(j, nil) {
+					return
+				}
+			}
+			if after = r.Header.Get("Scrimp-Next"); after == "" {
+				return
+			}
+		}
+	}
+}
+
+// Watch yields a job at each change until it is closed: over, and costing
+// nothing any more. An error ends it; it can be watched again.
+func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[Job, error] {
+	return func(yield func(Job, error) bool) {
+		r, err := c.send(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/watch", "", nil)
+		if err != nil {
+			yield(Job{}, err)
+			return
+		}
+		defer func() { _ = r.Body.Close() }()
+		for d := json.NewDecoder(r.Body); ; {
+			var j Job
+			if err := d.Decode(&j); err != nil {
+				yield(Job{}, fmt.Errorf("watch %s: %w", id, noEnd(err)))
+				return
+			}
+			if !yield(j, nil) || j.Closed {
+				return
+			}
+		}
+	}
+}
+
+// noEnd is for a stream that should have gone on.
+func noEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Event is a job as an event of the server's log has left it.
+type Event struct {
+	ID  uint64 // give it to Events to go on after it; 0: progress between events
+	Job Job
+}
+
+// Events yields the jobs that the user sees as they change, after an event, or
+// from now on where after is 0. An error ends it; go on after the last ID.
+func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		path := "/v1/events"
+		if after > 0 {
+			path += "?after=" + strconv.FormatUint(after, 10)
+		}
+		r, err := c.send(ctx, http.MethodGet, path, "", nil)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer func() { _ = r.Body.Close() }()
+		var e Event
+		lines := bufio.NewScanner(r.Body)
+		lines.Buffer(nil, 4<<20)
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			switch name {
+			case "id":
+				e.ID, _ = strconv.ParseUint(value, 10, 64) // 0 is one without
+			case "data":
+				err := json.Unmarshal([]byte(value), &e.Job)
+				if !yield(e, err) || err != nil {
+					return
+				}
+				e = Event{}
+			}
+		}
+		yield(Event{}, fmt.Errorf("follow the events: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF)))
+	}
+}
+
+// Logs returns the output of a job over all its attempts, from an offset in
+// bytes; follow goes on until the job is closed. The caller closes it.
+func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool) (io.ReadCloser, error) {
+	path := "/v1/jobs/" + url.PathEscape(id) + "/log?offset=" + strconv.FormatInt(offset, 10)
+	if follow {
+		path += "&follow=1"
+	}
+	r, err := c.send(ctx, http.MethodGet, path, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Body, nil
+}
+
+// End ends a job: save keeps a checkpoint first, otherwise it ends at once.
+func (c *Client) End(ctx context.Context, id string, save bool) (Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/end", api.End{Save: save})
+}
+
+// Receipt says what a job has cost, and why.
+func (c *Client) Receipt(ctx context.Context, id string) (Receipt, error) {
+	return ask[Receipt](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/receipt", nil)
+}
+
+func ask[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			var none T
+			return none, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	r, err := c.send(ctx, method, path, "application/json", body)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return decode[T](r)
+}
+
+func decode[T any](r *http.Response) (v T, err error) {
+	defer func() { _ = r.Body.Close() }()
+	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+		return v, fmt.Errorf("read the server's answer: %w", err)
+	}
+	return v, nil
+}
+
+// send returns an answer that is no problem.
+func (c *Client) send(ctx context.Context, method, path, kind string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if kind != "" {
+		req.Header.Set("Content-Type", kind)
+	}
+	r, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the server: %w", err)
+	}
+	if r.StatusCode < 300 {
+		return r, nil
+	}
+	defer func() { _ = r.Body.Close() }()
+	p := &Problem{}
+	if json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&p.Problem) != nil || p.Title == "" {
+		p.Title, p.Status = http.StatusText(r.StatusCode), r.StatusCode
+	}
+	return nil, fmt.Errorf("%s %s: %w", method, path, p)
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/draw"
+	"scrimp/internal/server"
+	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
+)
+
+func (a *app) backupCmd() *cobra.Command {
+	return &cobra.Command{Use: "backup FILE", Short: "Copy all that the server knows into a file, while it works", Args: takes("FILE"), GroupID: groupShare,
+		Long: "Writes the log, the ledger, users, hashes of tokens and the output of all jobs into a file, as they are at one moment, and checks it. The server goes on meanwhile. Work folders, checkpoints, outputs and secrets are not in it." + plainExit,
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			r, err := c.request(ctx, http.MethodGet, "/v1/backup", nil)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = r.Body.Close() }()
+			sum, err := keepBackup(r.Body, args[0])
+			if err != nil {
+				return fmt.Errorf("back up: %w", err)
+			}
+			return a.summed("Backed up", sum, args[0])
+		})}
+}
+
+// keepBackup writes a backup, and gives it its name once it is whole.
+func keepBackup(from io.Reader, path string) (sum backup.Sum, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*") // 0600
+	if err != nil {
+		return sum, err
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if _, err := io.Copy(f, from); err != nil {
+		return sum, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return sum, err
+	}
+	if sum, err = backup.Check(f); err != nil {
+		return sum, err
+	}
+	if err := f.Sync(); err != nil {
+		return sum, err
+	}
+	return sum, os.Rename(f.Name(), path)
+}
+
+func (a *app) summed(what string, sum backup.Sum, where string) error {
+	if a.json {
+		return a.print(sum)
+	}
+	a.printf("%s %s, %s and the output of %s: %s\nSHA-256 %x\n", what, draw.Count(int(sum.End), "event"), draw.Count(int(sum.Postings), "posting"), draw.Count(sum.Outputs, "attempt"), where, sum.Hash)
+	return nil
+}
+
+func (a *app) restoreCmd() *cobra.Command {
+	var db string
+	cmd := &cobra.Command{Use: "restore FILE", Short: "Fill an empty data folder or database from a backup", Args: takes("FILE"), GroupID: groupShare,
+		Long:    "Fills the data folder, or with --db a PostgreSQL database, from a backup, and compares what it then holds with what the backup was made of. Both must be empty, and no server may run there. A backup of SQLite restores into PostgreSQL, and the other way round." + plainExit,
+		Example: "  scrimp --data new restore backup.tar.gz\n  scrimp --data new restore backup.tar.gz --db postgres://scrimp@db/scrimp",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+			defer func() { _ = f.Close() }()
+			dir, err := filepath.Abs(a.data)
+			if err != nil {
+				return err
+			}
+			var st store.Replica
+			if db == "" {
+				st, err = store.Open(dir)
+			} else {
+				st, err = store.OpenPostgres(cmd.Context(), store.DefaultPostgres(db, dir))
+			}
+			if err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+			defer func() { _ = st.Close() }()
+			if err := st.TryLead(cmd.Context()); err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+			sum, err := backup.Restore(cmd.Context(), st, f)
+			if err != nil {
+				return err
+			}
+			return a.summed("Restored", sum, dir)
+		}}
+	cmd.Flags().StringVar(&db, "db", "", "PostgreSQL `address`, postgres://… (default: SQLite in the data folder)")
+	return cmd
+}
+
+func (a *app) openapiCmd() *cobra.Command {
+	return &cobra.Command{Use: "openapi", Short: "Print the description of the server's API", Args: takes(),
+		Long: "Prints the description of the HTTP API as OpenAPI 3.1, as GET /v1/openapi.json has it." + plainExit,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.out.Write(server.OpenAPI(Version))
+			return err
+		}}
+}

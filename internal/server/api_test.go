@@ -1,0 +1,286 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/identity"
+	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
+)
+
+func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
+	var doc struct {
+		OpenAPI    string
+		Paths      map[string]map[string]struct{ OperationID string }
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]json.RawMessage
+				Required   []string
+			}
+		}
+	}
+	text := OpenAPI("test")
+	if err := json.Unmarshal(text, &doc); err != nil || doc.OpenAPI != "3.1.0" {
+		t.Fatalf("%v, version %q", err, doc.OpenAPI)
+	}
+	seen := map[string]bool{}
+	for _, r := range table() {
+		op, ok := doc.Paths[r.Path][strings.ToLower(r.Method)]
+		if !ok || seen[op.OperationID] {
+			t.Errorf("%s %s is missing, or its name %q is taken", r.Method, r.Path, op.OperationID)
+		}
+		seen[op.OperationID] = true
+	}
+	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(text, -1) {
+		if s, ok := doc.Components.Schemas[string(ref[1])]; !ok || len(s.Properties) == 0 && !slices.Contains([]string{"Tick"}, string(ref[1])) {
+			t.Errorf("%s is not described", ref[1])
+		}
+	}
+	// What the server really answers is what is described: no field more, none that is required less.
+	w := newWorld(t, nil)
+	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
+	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
+	for path, name := range map[string]string{"/v1/server": "Server", "/v1/jobs/one": "Job", "/v1/jobs/one/receipt": "Receipt", "/v1/me": "Me", "/v1/audit": "Audit", "/v1/ledger/verify": "Verified", "/v1/history": "History", "/v1/market": "Market"} {
+		var got map[string]json.RawMessage
+		w.must("GET", path, nil, &got)
+		for field := range got {
+			if _, ok := doc.Components.Schemas[name].Properties[field]; !ok {
+				t.Errorf("%s answers %s, which %s does not have", path, field, name)
+			}
+		}
+		for _, field := range doc.Components.Schemas[name].Required {
+			if _, ok := got[field]; !ok {
+				t.Errorf("%s answers no %s, which %s requires", path, field, name)
+			}
+		}
+	}
+}
+
+func TestAProgramWorksThroughTheClient(t *testing.T) {
+	w := newWorld(t, nil)
+	token := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	site := httptest.NewServer(w.h)
+	t.Cleanup(site.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := client.New(site.URL+"/", token, nil)
+	submit := func(name string) client.Job {
+		t.Helper()
+		j, err := c.Submit(ctx, client.Submission{Key: "key of " + name, Spec: api.Raw(`{"name":"` + name + `","command":"true"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	first := submit("a")
+	if again := submit("a"); again.ID != first.ID {
+		t.Errorf("the same key gave %s and %s", first.ID, again.ID)
+	}
+	for range 450 { // more than two pages
+		if _, err := c.Submit(ctx, client.Submission{Spec: api.Raw(`{"name":"many","command":"true"}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	for j, err := range c.Jobs(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[j.ID] {
+			t.Errorf("%s is listed twice", j.ID)
+		}
+		seen[j.ID] = true
+	}
+	if len(seen) != 451 {
+		t.Errorf("%d jobs are listed, want 451", len(seen))
+	}
+	var end uint64
+	for e, err := range c.Events(ctx, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Job.ID == "a" || e.ID > 0 { // the beginning of the log is sent again
+			end = e.ID
+			break
+		}
+	}
+	from, err := w.store.End(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan client.Event, 1)
+	go func() {
+		for e, err := range c.Events(ctx, from) {
+			if err == nil && e.Job.ID == "a" {
+				heard <- e
+			}
+			return
+		}
+	}()
+	if j, err := c.End(ctx, "a", false); err != nil || j.State != "cancelled" {
+		t.Errorf("end: %+v, %v", j, err)
+	}
+	select {
+	case e := <-heard:
+		if e.ID <= end || e.Job.State != "cancelled" {
+			t.Errorf("heard %d of %s", e.ID, e.Job.State)
+		}
+	case <-ctx.Done():
+		t.Error("the end was not heard of")
+	}
+	last := client.Job{}
+	for j, err := range c.Watch(ctx, "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = j
+	}
+	if !last.Closed {
+		t.Errorf("watched until %+v", last)
+	}
+	out, err := c.Logs(ctx, "a", 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(out); err != nil || len(text) != 0 {
+		t.Errorf("output %q, %v", text, err)
+	}
+	if r, err := c.Receipt(ctx, "a"); err != nil || r.Job != "a" || r.Cost.Sign() != 0 {
+		t.Errorf("receipt %+v, %v", r, err)
+	}
+	_, err = c.Job(ctx, "none")
+	var p *client.Problem
+	if !errors.As(err, &p) || p.Status != http.StatusNotFound || p.Mend == "" {
+		t.Errorf("a job that is not there: %v", err)
+	}
+	if _, err := client.New(site.URL, "wrong", nil).Job(ctx, "a"); !errors.As(err, &p) || p.Status != http.StatusUnauthorized {
+		t.Errorf("a wrong token: %v", err)
+	}
+}
+
+func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
+	bob := w.user("bob", identity.Grant{Team: "text", Role: identity.Viewer})
+	site := httptest.NewServer(w.h)
+	t.Cleanup(site.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w.must("POST", "/v1/jobs", aJob("theirs", "vision"), nil)
+	w.must("POST", "/v1/jobs", aJob("ours", "text"), nil)
+	for e, err := range client.New(site.URL, bob, nil).Events(ctx, 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Job.ID != "ours" {
+			t.Errorf("bob hears of %s", e.Job.ID)
+		}
+		break
+	}
+}
+
+func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
+	rec, _ := w.ask("GET", "/metrics", ownerName, nil)
+	if problems, err := promlint.New(bytes.NewReader(rec.Body.Bytes())).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	text := rec.Body.String()
+	for _, want := range []string{`scrimp_jobs{state="queued"} 1`, "scrimp_leader 1", `scrimp_http_requests_total{code="200",route="POST /v1/jobs"} 1`, `scrimp_build_info{version="test"} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	dashboard, err := os.ReadFile("../../docs/grafana/scrimp.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct{ Panels []struct{ Title string } }
+	if err := json.Unmarshal(dashboard, &board); err != nil || len(board.Panels) < 6 {
+		t.Errorf("the dashboard has %d panels, %v", len(board.Panels), err)
+	}
+	known := string(text)
+	for _, d := range []string{descBurn.String(), descMachines.String()} { // there are none while nothing runs
+		known += d
+	}
+	for _, name := range regexp.MustCompile(`scrimp_[a-z_]+`).FindAllString(string(dashboard), -1) {
+		if !strings.Contains(known, name) {
+			t.Errorf("the dashboard draws %s, which is no metric", name)
+		}
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if rec, _ := w.ask("GET", path, "", nil); rec.Code != 200 {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+	f := &front{}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/jobs": 503} {
+		rec := httptest.NewRecorder()
+		f.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		if rec.Code != want || want == 503 && rec.Header().Get("Retry-After") == "" {
+			t.Errorf("a server that follows answers %s with %d", path, rec.Code)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	f.open(ctx, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel() // the leadership ends while a stream is open
+		<-r.Context().Done()
+		close(ended)
+	}))
+	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/v1/events", nil))
+	select {
+	case <-ended:
+	default:
+		t.Error("a stream outlives the leadership that it tells of")
+	}
+}
+
+func TestABackupTakenWhileItServesRestoresToTheSame(t *testing.T) {
+	w := newWorld(t, nil)
+	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
+	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
+	rec, p := w.ask("GET", "/v1/backup", ownerName, nil)
+	if rec.Code != 200 {
+		t.Fatalf("%+v", p)
+	}
+	sum, err := backup.SumOf(t.Context(), w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	got, err := backup.Restore(t.Context(), st, rec.Body)
+	if err != nil || got != sum {
+		t.Errorf("restored %+v, were %+v, %v", got, sum, err)
+	}
+	s := &Server{store: st, book: identity.NewBook()}
+	if err := s.readBook(t.Context()); err != nil || len(s.book.Users()) != 1 {
+		t.Errorf("users after it: %+v, %v", s.book.Users(), err)
+	}
+}

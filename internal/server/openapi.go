@@ -1,0 +1,200 @@
+package server
+
+import (
+	"encoding"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/identity"
+)
+
+// OpenAPI describes every route of the table, and the types that they exchange,
+// as OpenAPI 3.1 does. It is made from the Go types, so it cannot say anything else.
+func OpenAPI(version string) []byte {
+	g := &schemas{made: map[string]any{}, names: map[reflect.Type]string{}}
+	problem := map[string]any{"description": "Refused or failed, and what mends it", "content": map[string]any{"application/problem+json": map[string]any{"schema": g.of(reflect.TypeFor[api.Problem]())}}}
+	paths := map[string]any{}
+	for _, t := range table() {
+		op := map[string]any{"summary": t.Does, "operationId": operation(t), "responses": map[string]any{"default": problem}}
+		var params []any
+		for part := range strings.SplitSeq(t.Path, "/") {
+			if name, ok := strings.CutPrefix(part, "{"); ok {
+				params = append(params, map[string]any{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
+			}
+		}
+		for _, q := range t.Query {
+			name, says, _ := strings.Cut(q, ": ")
+			params = append(params, map[string]any{"name": name, "in": "query", "description": says, "schema": map[string]any{"type": "string"}})
+		}
+		if t.Path == "/v1/jobs" && t.Method == http.MethodPost {
+			params = append(params, map[string]any{"name": "Idempotency-Key", "in": "header", "description": "The same key submits once; with another body it is a conflict", "schema": map[string]any{"type": "string", "maxLength": 255}})
+		}
+		if len(params) > 0 {
+			op["parameters"] = params
+		}
+		if t.In != nil {
+			op["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": g.of(reflect.TypeOf(t.In))}}}
+		}
+		op["responses"].(map[string]any)["200"] = answered(g, t)
+		if t.Out == nil && t.Stream == "" {
+			delete(op["responses"].(map[string]any), "200")
+			op["responses"].(map[string]any)["204"] = map[string]any{"description": "Done"}
+		}
+		switch t.Scope {
+		case open:
+			op["security"] = []any{}
+		case claims, attempts:
+			op["security"] = []any{map[string]any{"agent": []any{}}}
+		case anywhere, everywhere, ofJob:
+			op["x-role"] = t.Role.String()
+			op["x-where"] = map[scope]string{anywhere: "in one team", everywhere: "in all teams", ofJob: "in the team of the job"}[t.Scope]
+		}
+		item, _ := paths[t.Path].(map[string]any)
+		if item == nil {
+			item = map[string]any{}
+			paths[t.Path] = item
+		}
+		item[strings.ToLower(t.Method)] = op
+	}
+	doc := map[string]any{
+		"openapi":  "3.1.0",
+		"info":     map[string]any{"title": "scrimp", "version": version, "description": "Trains on time for the least money. Amounts of money are decimal strings beside their currency; numbers named _usd are estimates; spans named _ns are nanoseconds; null is unknown, never zero.", "license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+		"paths":    paths,
+		"security": []any{map[string]any{"token": []any{}}},
+		"components": map[string]any{"schemas": maps.Clone(g.made), "securitySchemes": map[string]any{
+			"token": map[string]any{"type": "http", "scheme": "bearer", "description": "A user's token: scrimp tokens new"},
+			"agent": map[string]any{"type": "http", "scheme": "bearer", "description": "A token that allows one task, which the server gives to the machine that it rents"},
+		}},
+	}
+	text, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		panic(err) // maps and lists of strings always encode
+	}
+	return append(text, '\n')
+}
+
+// operation names a route as code does: getJobsLog.
+func operation(t route) string {
+	name := strings.ToLower(t.Method)
+	for part := range strings.SplitSeq(strings.NewReplacer("/v1", "", "{id}", "").Replace(t.Path), "/") {
+		part = strings.ReplaceAll(part, ".", "")
+		if part != "" {
+			name += strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	if strings.HasSuffix(t.Path, "{id}") {
+		name += "ByID"
+	}
+	return name
+}
+
+func answered(g *schemas, t route) map[string]any {
+	r := map[string]any{"description": "Done"}
+	kind, schema := "application/json", map[string]any{"type": "string"}
+	if t.Out != nil {
+		schema = g.of(reflect.TypeOf(t.Out))
+	}
+	if t.Stream != "" {
+		kind = t.Stream
+	}
+	r["content"] = map[string]any{kind: map[string]any{"schema": schema}}
+	return r
+}
+
+// schemas makes a named schema of each struct that it meets.
+type schemas struct {
+	made  map[string]any
+	names map[reflect.Type]string
+}
+
+func (g *schemas) of(t reflect.Type) map[string]any {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return map[string]any{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[time.Duration]():
+		return map[string]any{"type": "integer", "format": "int64", "description": "nanoseconds"}
+	case reflect.TypeFor[json.RawMessage]():
+		return map[string]any{}
+	case reflect.TypeFor[identity.Role]():
+		return map[string]any{"type": "string", "enum": []string{"none", "viewer", "submitter", "operator", "admin"}}
+	}
+	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		return map[string]any{"type": "string"}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return map[string]any{"anyOf": []any{g.of(t.Elem()), map[string]any{"type": "null"}}}
+	case reflect.Slice, reflect.Array:
+		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+			return map[string]any{"type": "string", "contentEncoding": "base64"}
+		}
+		return map[string]any{"type": "array", "items": g.of(t.Elem())}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": g.of(t.Elem())}
+	case reflect.Struct:
+		return map[string]any{"$ref": "#/components/schemas/" + g.name(t)}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Interface:
+		return map[string]any{}
+	default:
+		return map[string]any{"type": "integer", "format": "int64"}
+	}
+}
+
+// name makes the schema of a struct and returns its name: that of the type, with
+// its package's before it where the name is taken.
+func (g *schemas) name(t reflect.Type) string {
+	if name, known := g.names[t]; known {
+		return name
+	}
+	name := t.Name()
+	if _, taken := g.made[name]; taken {
+		parts := strings.Split(t.PkgPath(), "/")
+		pkg := parts[len(parts)-1]
+		name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
+	}
+	g.names[t] = name
+	properties, required := map[string]any{}, []string{}
+	g.made[name] = properties // taken, before what refers to it
+	g.fields(t, properties, &required)
+	schema := map[string]any{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	g.made[name] = schema
+	return name
+}
+
+func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]string) {
+	for f := range t.Fields() {
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			g.fields(f.Type, properties, required)
+			continue
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = f.Name
+		}
+		properties[name] = g.of(f.Type)
+		if !strings.Contains(rest, "omitempty") && !strings.Contains(rest, "omitzero") {
+			*required = append(*required, name)
+		}
+	}
+}
+
+func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(OpenAPI(s.opts.Version))
+}
