@@ -120,6 +120,18 @@ func (h *home) job(id string) (j api.Job) {
 	return j
 }
 
+// adds holds a receipt, of a job that runs or is over, against itself and against the ledger.
+func (h *home) adds(job string) {
+	h.t.Helper()
+	var r receipt.Receipt
+	if err := json.Unmarshal([]byte(h.do("receipt", job, "--json")), &r); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := r.Check(); err != nil || r.Cost.Sign() <= 0 || !r.Ledger.Agrees {
+		h.t.Errorf("receipt: %v, cost %v, agrees %v", err, r.Cost, r.Ledger.Agrees)
+	}
+}
+
 func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
 	h := newHome(t)
 	if out := h.do("run", "-y", "--", "sh", "-c", "echo hello from the machine"); !strings.Contains(out, "succeeded") {
@@ -128,13 +140,7 @@ func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
 	if out := h.do("logs", "sh"); out != "hello from the machine\n" {
 		t.Errorf("log %q", out)
 	}
-	var r receipt.Receipt
-	if err := json.Unmarshal([]byte(h.do("receipt", "sh", "--json")), &r); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Check(); err != nil || r.Cost.Sign() <= 0 || !r.Ledger.Agrees {
-		t.Errorf("receipt: %v, cost %v, agrees %v", err, r.Cost, r.Ledger.Agrees)
-	}
+	h.adds("sh")
 	h.do("ledger", "verify")
 }
 
@@ -148,6 +154,7 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	machine := h.job("counter").Machine
+	h.adds("counter") // while it runs
 	if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +165,10 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	if got := h.job("counter").Machine; got != machine {
 		t.Errorf("after the kill the job is on %s, it was on %s", got, machine)
 	}
+	h.adds("counter")
 	h.do("exec", "counter", "--", "touch", "stop")
 	h.until("it is done", func() bool { return h.job("counter").Closed })
+	h.adds("counter")
 	if j := h.job("counter"); j.State != "succeeded" || j.Attempts != 1 {
 		t.Errorf("%s after %d attempts, want succeeded after 1", j.State, j.Attempts)
 	}

@@ -33,7 +33,9 @@ func (s *Server) receipt(ctx context.Context, id string) (receipt.Receipt, error
 	clock, now := s.control.Clock(), s.control.Now()
 	var j core.Job
 	var v receipt.Receipt
+	var seq uint64
 	s.control.Read(func(m *core.Machine) {
+		seq = m.Seq()
 		live, _ := m.Job(id)
 		b, _ := json.Marshal(live) // a copy that the core does not touch
 		_ = json.Unmarshal(b, &j)
@@ -57,7 +59,7 @@ func (s *Server) receipt(ctx context.Context, id string) (receipt.Receipt, error
 			v.DeadlineMet = ptr(j.State == core.Succeeded && !j.Finished.After(d))
 		}
 	}
-	s.tries(&v, &j, now)
+	running := s.tries(&v, &j, now)
 	if v.OnDemandCost != nil && j.State == core.Succeeded {
 		v.Saved = ptr(v.OnDemandCost.Sub(v.Cost))
 		if v.OnDemandCost.Sign() > 0 {
@@ -81,7 +83,7 @@ func (s *Server) receipt(ctx context.Context, id string) (receipt.Receipt, error
 	if err := s.history(ctx, &v, &j); err != nil {
 		return v, err
 	}
-	if err := s.sums(ctx, &v); err != nil {
+	if err := s.sums(ctx, &v, seq, v.Cost.Sub(running)); err != nil {
 		return v, err
 	}
 	v.Tips = tips(v)
@@ -116,8 +118,9 @@ func onDemand(m *core.Machine, j *core.Job) *money.Amount {
 	return best
 }
 
-// tries adds the attempts and what they sum to.
-func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) {
+// tries adds the attempts and what they sum to. It returns the part of the cost
+// that has run up since the last posting of machines that still run.
+func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
 	clock := s.control.Clock()
 	v.Uses = map[ledger.Use]money.Amount{}
 	v.Interruptions, v.Tries = []receipt.Interruption{}, []receipt.Try{}
@@ -139,6 +142,7 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) {
 		}
 		if a.Live() { // the part that is not posted yet is open
 			open := a.Cost(now).Sub(a.Posted)
+			running = running.Add(open)
 			t.Cost = t.Cost.Add(open)
 			t.Uses[ledger.Open] = t.Uses[ledger.Open].Add(open)
 			t.End = string(a.Phase)
@@ -174,6 +178,7 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) {
 			v.Interruptions = append(v.Interruptions, i)
 		}
 	}
+	return running
 }
 
 // history adds what only the log has: decisions, the metric and the spend over time.
@@ -251,12 +256,16 @@ func thin[T any](list []T, n int) []T {
 	return kept
 }
 
-// sums holds the ledger against the job to the last unit.
-func (s *Server) sums(ctx context.Context, v *receipt.Receipt) error {
+// sums holds the ledger, up to event seq, against what the job had posted at that
+// event, to the last unit.
+func (s *Server) sums(ctx context.Context, v *receipt.Receipt, seq uint64, want money.Amount) error {
 	posted := money.Amount{}
 	for p, err := range s.store.Postings(ctx, "default", v.Job) {
 		if err != nil {
 			return err
+		}
+		if p.Event > seq {
+			continue // posted since the job was looked at
 		}
 		v.Ledger.Postings++
 		v.Ledger.Head = p.Hash
@@ -267,7 +276,7 @@ func (s *Server) sums(ctx context.Context, v *receipt.Receipt) error {
 			posted = posted.Sub(p.Amount)
 		}
 	}
-	v.Ledger.Agrees = posted == v.Cost
+	v.Ledger.Agrees = posted == want
 	return nil
 }
 
