@@ -10,7 +10,10 @@ type Foresight struct {
 	Job *Job
 
 	mem     *memory
-	tab     table
+	tabs    []table
+	Built   int
+	builtAt int
+	now     model
 	options []Option
 }
 
@@ -45,7 +48,7 @@ func (p *Foresight) Look(v View) int {
 		if s != Unseen {
 			continue
 		}
-		saves := p.mem.chance(z, v.Tick, p.Job.Tick.Hours(), up[z]) * max(stay-p.take(v, z, work, slack), 1e-6)
+		saves := p.mem.chance(z, v.Tick, p.Job.Tick.Hours(), up[z]) * max(stay-p.takeNow(v, z, work, slack), 1e-6)
 		if saves > most {
 			look, most = z, saves
 		}
@@ -91,22 +94,31 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	for z, r := range v.Prices {
 		price[z] = r.Float()
 	}
-	old := &p.tab.m
-	fresh := p.tab.has(work)
-	if fresh {
+	if p.tabs == nil {
+		p.tabs = make([]table, len(P.Spread)/3)
+	} else if p.tabs[0].has(work) && v.Tick < p.builtAt+P.Every {
+		return
+	} else if p.tabs[0].has(work) {
+		old := &p.now
+		fresh := true
 		for z := range price {
-			if apart(price[z], old.price[z], 0.01) || apart(loss[z], old.loss[z], 0.2) || apart(back[z], old.back[z], 0.2) || math.Abs(up[z]-old.up[z]) > 0.1 {
+			if apart(price[z], old.price[z], 0.02) || loss[z].off(old.loss[z]) > P.Change || back[z].off(old.back[z]) > P.Change || math.Abs(up[z]-old.up[z]) > 0.15 {
 				fresh = false
 			}
 		}
+		if fresh {
+			return
+		}
 	}
-	if fresh {
-		return
-	}
-	p.tab.build(model{
+	p.Built++
+	p.builtAt = v.Tick
+	p.now = model{
 		price: price, loss: loss, back: back, up: up, regions: p.mem.regions, n: p.mem.n,
 		demand: j.Zones[0].OnDemand.Float(), restart: j.Restart.Hours(), carry: j.Carry.Float(), further: j.Transfer.Hours(), tick: j.Tick.Hours(),
-	}, work, slack)
+	}
+	for k := range p.tabs {
+		p.tabs[k].build(p.now, work, slack)
+	}
 }
 
 func apart(a, b, by float64) bool { return math.Abs(a-b) > by*b }
@@ -121,10 +133,9 @@ func (p *Foresight) home(v View) int {
 	return -1
 }
 
-// spot is the cost to go of zone z's machine as it is now.
-func (p *Foresight) spot(z int, work, slack float64) float64 {
-	t := &p.tab
-	b, f := between(p.mem.zones[z].age)
+// spot is the cost to go of a machine of zone z at some age.
+func (t *table) spotAt(z int, age, work, slack float64) float64 {
+	b, f := between(age)
 	lo := t.pick(work, slack, func(l *layer) []float64 { return l.spot[z][b] })
 	if f == 0 {
 		return lo
@@ -133,59 +144,69 @@ func (p *Foresight) spot(z int, work, slack float64) float64 {
 	return float64((1-f)*lo) + float64(f*hi)
 }
 
-// move is what taking zone z costs at once, in hours of slack and in dollars.
-func (p *Foresight) move(v View, z int) (owed, dollars float64) {
-	m := &p.tab.m
-	owed = m.restart
-	if h := p.home(v); h >= 0 && m.regions[z] != h {
-		owed, dollars = owed+m.further, m.carry
+// staying is the cost to go on on-demand while zone z is up at some age, where
+// it is not taken in this tick.
+func (t *table) staying(z, k int, age, work, slack float64) float64 {
+	m := &t.m
+	if slack < -1e-9 || work < m.tick {
+		return m.demand * work
 	}
-	return owed, dollars + float64(m.price[z]*owed)
+	h := 1 - math.Exp(-float64(t.scale[z]*lossShape.cumulative(age, age+m.tick)))
+	b, f := between(age + m.tick)
+	w := work - m.tick
+	lo := t.pick(w, slack, func(l *layer) []float64 { return l.cand[z][k][b] })
+	if f > 0 {
+		lo = float64((1-f)*lo) + float64(f*t.pick(w, slack, func(l *layer) []float64 { return l.cand[z][k][b+1] }))
+	}
+	home := m.regions[z]
+	if k == 1 {
+		home = (home + 1) % m.n
+	}
+	gone := t.pick(w, slack, func(l *layer) []float64 { return l.dem[home][0] })
+	return float64(m.demand*m.tick) + float64((1-h)*lo) + float64(h*gone)
 }
 
-// hopeless reports whether the guard steps in before a machine that owes so much
-// does any work.
-func (p *Foresight) hopeless(owed, slack float64) bool {
-	tick := p.tab.m.tick
-	return slack < (math.Ceil(owed/tick-1e-9)-1)*tick-1e-9
-}
-
-// take is the cost to go of taking zone z, which is up.
-func (p *Foresight) take(v View, z int, work, slack float64) float64 {
-	owed, dollars := p.move(v, z)
-	if p.hopeless(owed, slack) {
+// owes is the cost to go of a machine of zone z at some age that still owes so
+// many hours of overhead, carry apart.
+func (t *table) owes(z int, age, owed, work, slack float64) float64 {
+	m := &t.m
+	if slack < (math.Ceil(owed/m.tick-1e-9)-1)*m.tick-1e-9 {
 		return far
 	}
-	return dollars + p.spot(z, work, slack-owed)
-}
-
-// fresh is the same of a zone that has just come up.
-func (p *Foresight) fresh(v View, z int, work, slack float64) float64 {
-	owed, dollars := p.move(v, z)
-	if p.hopeless(owed, slack) {
-		return far
+	v := float64(m.price[z]*owed) + t.spotAt(z, age+owed, work, slack-owed)
+	if owed == 0 {
+		return v
 	}
-	return dollars + p.tab.pick(work, slack-owed, func(l *layer) []float64 { return l.spot[z][0] })
+	p := math.Exp(-float64(t.scale[z] * lossShape.cumulative(age, age+owed)))
+	lost := float64(m.price[z]*owed/2) + t.pick(work, slack-owed/2, func(l *layer) []float64 { return l.lost[z] })
+	return float64(p*v) + float64((1-p)*lost)
 }
 
-func (p *Foresight) best(v View, work, slack float64) Choice {
-	t, m := &p.tab, &p.tab.m
+func (t *table) take(z, home int, age, work, slack float64) float64 {
+	m := &t.m
+	owed, c := m.restart, 0.0
+	if home >= 0 && m.regions[z] != home {
+		owed, c = owed+m.further, m.carry
+	}
+	return c + t.owes(z, age, owed, work, slack)
+}
+
+// weigh adds to p.options what each costs by table t, of some weight.
+func (p *Foresight) weigh(t *table, weight float64, v View, work, slack float64) {
+	m := &t.m
 	home := p.home(v)
 	// Hazard of return now, and the bucket of nothing up that has the same.
 	now := make([]float64, len(m.price))
-	sum := 0.0
+	sum, total := 0.0, 0.0
 	for z := range now {
 		if r := &p.mem.zones[z]; !r.up {
-			now[z] = m.back[z] * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
+			now[z] = m.back[z].in(0) * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
 			sum += now[z]
 		}
+		total += m.back[z].in(0)
 	}
 	h := max(home, 0)
 	b, bf := ages-1, 0.0
-	total := 0.0
-	for _, x := range m.back {
-		total += x
-	}
 	n := len(m.price)
 	for k := range ages - 1 {
 		hi, lo := total*returnMix(k, n), total*returnMix(k+1, n)
@@ -208,51 +229,91 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 	dem := func(l *layer) [][ages][]float64 { return l.dem }
 	none := func(l *layer) [][ages][]float64 { return l.none }
 
-	best, cost := Choice{}, math.Inf(1)
-	p.options = p.options[:0]
+	at := 0
 	consider := func(c Choice, x float64) {
-		p.options = append(p.options, Option{c, x})
-		if x < cost-1e-9 {
-			best, cost = c, x
+		if at == len(p.options) {
+			p.options = append(p.options, Option{c, 0})
 		}
+		p.options[at].USD += weight * x
+		at++
 	}
 	owed := v.Overhead.Hours()
 	if v.Held == Spot {
-		consider(Choice{Spot, v.Zone}, float64(m.price[v.Zone]*owed)+p.spot(v.Zone, work, slack-owed))
+		consider(Choice{Spot, v.Zone}, t.owes(v.Zone, p.mem.zones[v.Zone].age, owed, work, slack))
 	}
 	for z, s := range v.Seen {
 		if s == Up && (v.Held != Spot || z != v.Zone) {
-			consider(Choice{Spot, z}, p.take(v, z, work, slack))
+			consider(Choice{Spot, z}, t.take(z, home, p.mem.zones[z].age, work, slack))
 		}
 	}
-	if v.Held == OnDemand {
-		consider(Choice{OnDemand, v.Zone}, float64(m.demand*owed)+byGap(dem, work, slack-owed))
-	} else {
-		consider(Choice{OnDemand, p.Job.Reserve(v)}, float64(m.demand*m.restart)+byGap(dem, work, slack-m.restart))
+	// On-demand: with nothing up it waits for a return, else for what is up to
+	// have lasted.
+	reserve := p.Job.Reserve(v)
+	if v.Held != OnDemand {
+		owed = m.restart
 	}
-	if v.Held != Spot {
-		// Wait a tick: what is up stays up or not, what is down comes back or not.
-		s := slack - m.tick
-		wait := float64(m.demand * (work + m.restart))
-		if s >= 0 {
-			rest, sum := 1.0, 0.0
-			stay := byGap(none, work, s)
-			for z, seen := range v.Seen {
-				if seen == Up {
-					stay = min(stay, p.take(v, z, work, s))
-				}
-			}
-			for z := range now {
-				r := now[z] * m.tick
-				if r == 0 {
-					continue
-				}
-				rest -= r
-				sum += r * min(p.fresh(v, z, work, s), stay)
-			}
-			wait = sum + float64(rest*stay)
+	on := m.regions[reserve]
+	still, some := math.Inf(1), false
+	for z, s := range v.Seen {
+		if s == Up && !(v.Held == Spot && z == v.Zone) {
+			some = true
+			still = min(still, t.staying(z, other(m.regions[z], on), p.mem.zones[z].age, work, slack-owed))
 		}
-		consider(Choice{}, wait)
+	}
+	if !some {
+		still = byGap(dem, work, slack-owed)
+	}
+	consider(Choice{OnDemand, reserve}, float64(m.demand*owed)+still)
+	if v.Held == Spot {
+		return
+	}
+	// Wait a tick: what is up stays up or not, what is down comes back or not.
+	s := slack - m.tick
+	wait := float64(m.demand * (work + m.restart))
+	if s >= 0 {
+		rest, sum := 1.0, 0.0
+		stay := byGap(none, work, s)
+		for z, seen := range v.Seen {
+			if seen == Up {
+				stay = min(stay, t.take(z, home, p.mem.zones[z].age, work, s))
+			}
+		}
+		for z := range now {
+			r := now[z] * m.tick
+			if r == 0 {
+				continue
+			}
+			rest -= r
+			sum += r * min(t.take(z, home, 0, work, s), stay)
+		}
+		wait = sum + float64(rest*stay)
+	}
+	consider(Choice{}, wait)
+}
+
+func (p *Foresight) best(v View, work, slack float64) Choice {
+	p.options = p.options[:0]
+	for k := range p.tabs {
+		p.weigh(&p.tabs[k], P.Spread[3*k+2], v, work, slack)
+	}
+	best, cost := Choice{}, math.Inf(1)
+	for _, o := range p.options {
+		if o.USD < cost-1e-9 {
+			best, cost = o.Choice, o.USD
+		}
 	}
 	return best
+}
+
+// takeNow is the cost to go of taking zone z, would it be up.
+func (p *Foresight) takeNow(v View, z int, work, slack float64) float64 {
+	sum := 0.0
+	age := p.mem.zones[z].age
+	if !p.mem.zones[z].up {
+		age = 0
+	}
+	for k := range p.tabs {
+		sum += P.Spread[3*k+2] * p.tabs[k].take(z, p.home(v), age, work, slack)
+	}
+	return sum
 }

@@ -3,26 +3,20 @@ package place
 import "math"
 
 // A shape is the hazard by age that is common to all zones: events an hour at
-// age a hours are rate · a^−power, with the age held above floor. Spot periods
-// and the gaps between them are heavy-tailed everywhere: what has lasted lasts.
-type shape struct{ rate, power, floor float64 }
+// age a hours are rate · (a + shift)^−power. Spot periods and the gaps between
+// them are heavy-tailed everywhere: what has lasted lasts.
+type shape struct{ rate, power, shift float64 }
 
 var (
-	lossShape   = shape{0.4, 0.7, 0.05}
-	returnShape = shape{0.45, 0.55, 0.05}
+	lossShape   = shape{0.61, 0.7, 0.4}
+	returnShape = shape{0.85, 0.5, 0.4}
 )
 
 // cumulative is the expected number of events from age a to age b of a zone of
 // scale 1.
-func (s shape) cumulative(a, b float64) float64 { return s.upTo(b) - s.upTo(a) }
-
-func (s shape) upTo(a float64) float64 {
-	flat := math.Pow(s.floor, -s.power)
-	if a <= s.floor {
-		return s.rate * a * flat
-	}
+func (s shape) cumulative(a, b float64) float64 {
 	e := 1 - s.power
-	return s.rate * (float64(s.floor*flat) + (math.Pow(a, e)-math.Pow(s.floor, e))/e)
+	return s.rate / e * (math.Pow(b+s.shift, e) - math.Pow(a+s.shift, e))
 }
 
 // edges are the ages, in hours, that split what is remembered of an age; a
@@ -73,6 +67,7 @@ type record struct {
 	at         int     // tick in which it was last seen
 	loss, back count
 	upFor, all float64 // hours seen up, hours seen
+	late       float64 // share of the last hours that it was up
 }
 
 // memory is what a run has seen of all zones.
@@ -85,28 +80,67 @@ type memory struct {
 func newMemory(j *Job) *memory {
 	m := &memory{zones: make([]record, len(j.Zones))}
 	index := map[string]int{}
-	for _, z := range j.Zones {
-		k, ok := index[z.Region]
+	for z := range j.Zones {
+		name := j.Zones[z].Region
+		k, ok := index[name]
 		if !ok {
 			k = len(index)
-			index[z.Region] = k
+			index[name] = k
 		}
 		m.regions = append(m.regions, k)
+		m.zones[z].late = P.UpPrior
 	}
 	m.n = len(index)
 	return m
 }
 
-// seenFirst is the age of a state that was found and not seen to begin: such a
-// state is more likely one of the long ones.
-const seenFirst = 1.3
+// P are the knobs.
+var P = struct {
+	Forget, ZoneWeight, AllWeight, UpWeight, UpPrior, Late, Mixing float64
+	LossOwn, LossRegion, BackOwn, BackRegion                       float64
+	SeenFirst, LossPrior, BackPrior, Together                      float64
+	Spread                                                         []float64 // multipliers: loss, back, weight
+	Every                                                          int
+	MoodLasts, TraitLasts                                          float64
+	Change, Step, Fine, Grow                                       float64
+}{
+	Forget: 72, ZoneWeight: 3, AllWeight: 4, UpWeight: 6, UpPrior: 0.7, Late: 6, Mixing: 3,
+	LossOwn: 0.85, LossRegion: 0.8, BackOwn: 0.9, BackRegion: 0.7,
+	SeenFirst: 1.3, LossPrior: 1, BackPrior: 1, Together: 0.8,
+	Spread:    []float64{1, 1, 1},
+	MoodLasts: 8, TraitLasts: 48,
+	Every: 10, Change: 0.3, Step: 200, Fine: 0.5, Grow: 1.08,
+}
+
+// around is the share of the last hours that the other zones of z's region were
+// up.
+func (m *memory) around(z int) float64 {
+	sum, n := 0.0, 0
+	for y := range m.zones {
+		if y != z && m.regions[y] == m.regions[z] {
+			sum += m.zones[y].late
+			n++
+		}
+	}
+	if n == 0 {
+		return P.UpPrior
+	}
+	return sum / float64(n)
+}
+
+// mood is how many times as often as in the common shape zone z is lost and
+// comes back, going by what it and its region did in the last hours.
+func (m *memory) mood(z int) (loss, back float64) {
+	own, region := m.zones[z].late-P.UpPrior, m.around(z)-P.UpPrior
+	return math.Exp(-float64(P.LossOwn*own) - float64(P.LossRegion*region)), math.Exp(float64(P.BackOwn*own) + float64(P.BackRegion*region))
+}
 
 // see takes zone z's state in tick t, of so many hours a tick. Seeing it twice in
 // a tick is seeing it once.
 func (m *memory) see(z int, up bool, t int, tick float64) {
 	r := &m.zones[z]
 	if !r.known {
-		r.known, r.up, r.age, r.at = true, up, seenFirst, t
+		r.known, r.up, r.age, r.at = true, up, P.SeenFirst, t
 		return
 	}
 	h := float64(t-r.at) * tick
@@ -114,10 +148,11 @@ func (m *memory) see(z int, up bool, t int, tick float64) {
 		return
 	}
 	r.at = t
-	keep := math.Exp(-h / forget)
-	c, s := &r.back, returnShape
+	keep := math.Exp(-h / P.Forget)
+	loss, back := m.mood(z)
+	c, s, mood := &r.back, returnShape, back
 	if r.up {
-		c, s = &r.loss, lossShape
+		c, s, mood = &r.loss, lossShape, loss
 	}
 	for _, c := range []*count{&r.loss, &r.back} {
 		c.events *= keep
@@ -128,19 +163,20 @@ func (m *memory) see(z int, up bool, t int, tick float64) {
 	if r.up {
 		r.upFor += h
 	}
+	stay := math.Exp(-h / P.Late)
+	r.late *= stay
+	if up {
+		r.late += 1 - stay
+	}
 	if up == r.up {
-		c.expected += s.cumulative(r.age, r.age+h)
+		c.expected += mood * s.cumulative(r.age, r.age+h)
 		r.age += h
 		return
 	}
 	c.events++
-	c.expected += s.cumulative(r.age, r.age+h/2)
+	c.expected += mood * s.cumulative(r.age, r.age+h/2)
 	r.up, r.age = up, h/2
 }
-
-// mixing is the time, in hours, in which what was last seen of a zone loses its
-// weight against the share of the time that it is up.
-const mixing = 3
 
 // chance is that of zone z being up in tick t, where share of the time it is.
 func (m *memory) chance(z, t int, tick, share float64) float64 {
@@ -152,23 +188,13 @@ func (m *memory) chance(z, t int, tick, share float64) float64 {
 	if r.up {
 		last = 1
 	}
-	return share + float64((last-share)*math.Exp(-float64(t-r.at)*tick/mixing))
+	return share + float64((last-share)*math.Exp(-float64(t-r.at)*tick/P.Mixing))
 }
 
-// Weights of what is not the zone's own: in events for hazards, in hours for
-// the share of the time that it is up.
-var (
-	forget     = 72.0
-	zoneWeight = 2.0
-	allWeight  = 3.0
-	upWeight   = 6.0
-	upPrior    = 0.7
-)
-
 // scales returns how many times as often as in the common shape each zone is
-// lost and comes back, and the share of the time that it is up: each the zone's own, shrunk to its region's, shrunk to that of all,
-// shrunk to 1.
-func (m *memory) scales() (loss, back, up []float64) {
+// lost and comes back, and the share of the time that it is up: each the zone's
+// own, shrunk to its region's, shrunk to that of all, shrunk to the prior.
+func (m *memory) scales() (loss, back []drift, up []float64) {
 	shrink := func(of func(*record) (n, e float64), own, prior, priorWeight float64) []float64 {
 		var an, ae float64
 		rn, re := make([]float64, m.n), make([]float64, m.n)
@@ -178,7 +204,7 @@ func (m *memory) scales() (loss, back, up []float64) {
 			rn[m.regions[z]] += n
 			re[m.regions[z]] += e
 		}
-		whole := (an + prior*priorWeight) / (ae + priorWeight)
+		whole := (an + float64(prior*priorWeight)) / (ae + priorWeight)
 		out := make([]float64, len(m.zones))
 		for z := range m.zones {
 			k := m.regions[z]
@@ -188,8 +214,13 @@ func (m *memory) scales() (loss, back, up []float64) {
 		}
 		return out
 	}
-	loss = shrink(func(r *record) (float64, float64) { return r.loss.events, r.loss.expected }, zoneWeight, 1, allWeight)
-	back = shrink(func(r *record) (float64, float64) { return r.back.events, r.back.expected }, zoneWeight, 1, allWeight)
-	up = shrink(func(r *record) (float64, float64) { return r.upFor, r.all }, upWeight, upPrior, upWeight)
+	l := shrink(func(r *record) (float64, float64) { return r.loss.events, r.loss.expected }, P.ZoneWeight, P.LossPrior, P.AllWeight)
+	b := shrink(func(r *record) (float64, float64) { return r.back.events, r.back.expected }, P.ZoneWeight, P.BackPrior, P.AllWeight)
+	up = shrink(func(r *record) (float64, float64) { return r.upFor, r.all }, P.UpWeight, P.UpPrior, P.UpWeight)
+	for z := range l {
+		x, y := m.mood(z)
+		loss = append(loss, drift{math.Log(x), math.Log(l[z])})
+		back = append(back, drift{math.Log(y), math.Log(b[z])})
+	}
 	return loss, back, up
 }

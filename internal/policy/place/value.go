@@ -8,8 +8,8 @@ import (
 // model is what a table is computed from. Dollars and hours.
 type model struct {
 	price   []float64 // spot, by zone
-	loss    []float64 // scales
-	back    []float64
+	loss    []drift   // scales
+	back    []drift
 	up      []float64 // share of the time
 	regions []int
 	n       int // regions
@@ -20,35 +20,81 @@ type model struct {
 	tick    float64
 }
 
+// drift is a logarithm of a scale that is not what it is for ever: what the last
+// hours said passes within hours, what the whole run said within days.
+type drift struct{ mood, trait float64 }
+
+// in is the scale so many hours ahead.
+func (d drift) in(h float64) float64 {
+	return math.Exp(float64(d.mood*math.Exp(-h/P.MoodLasts)) + float64(d.trait*math.Exp(-h/P.TraitLasts)))
+}
+
+// off is how far apart two drifts are at present.
+func (d drift) off(e drift) float64 { return math.Abs(d.mood + d.trait - e.mood - e.trait) }
+
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
-// slack under guard, place 1 + q a slack of q cells above it.
+// slack under guard, the others as the grid has them.
 type layer struct {
-	spot  [][ages][]float64 // by zone, age
-	none  [][ages][]float64 // by home region, time for which nothing is up
-	dem   [][ages][]float64 // the same on on-demand
-	take  [][2][2][]float64 // by zone; fresh or old; in the same region or not
-	lost  [][]float64       // by zone, at its loss
+	spot  [][ages][]float64    // by zone, age
+	none  [][ages][]float64    // by home region, time for which nothing is up
+	dem   [][ages][]float64    // the same on on-demand
+	take  [][2][ages][]float64 // by zone, in the same region or not, age; the first fresh
+	cand  [][2][ages][]float64 // on on-demand while a zone is up, by the same
+	lost  [][]float64          // by zone, at its loss
+	back  [][]float64          // by home region, at the return of the zone that returns first
+	come  [][]float64          // the same on on-demand
 	cells []float64
 }
 
 // table is the cost to go of the layers nearest to the work left.
 type table struct {
 	m      model
-	step   float64 // hours of work between layers
-	cell   float64 // hours of slack between places
-	per    int     // cells a step
-	top    int     // layers
-	width  int
+	step   float64   // hours of work between layers
+	grid   []float64 // slack by place; the first is the guard's
+	top    int       // layers
+	room   int
 	layers []*layer // the last few, by number modulo their count
+
+	hold    [][ages]float64 // chance of a loss a step, by zone
+	share   []float64       // of the zones among returns
+	scale   []float64       // of losses, by zone
+	up      []float64
+	ahead   float64         // hours from now for which the hazards stand
+	rate    [ages]float64   // returns an hour
+	stepped [ages]float64   // chance of a return a step
+	onward  [ages]float64   // chance of the next bucket a step
+	shift   [2]shift        // by the same region or not
+	waited  [ages][]float64 // chance of a return while the slack falls by a place
+	moved   [ages][]float64 // chance of the next bucket in the same
+	mid     [][]float64
+	midA    [][]float64
+	order   []int
 }
 
-const kept = 10
+// shift is where some hours of overhead lead, by place.
+type shift struct {
+	owed   float64
+	whole  []spot    // after all of it
+	half   []spot    // after half of it, on the way
+	first  int       // from here on the machine does work before the guard steps in
+	bucket [ages]int // ages after it
+	part   [ages]float64
+	last   [ages][]float64 // chance that the machine lives through it, by zone
+}
+
+// spot is a point between two places.
+type spot struct {
+	lo int
+	f  float64
+}
+
+const kept = 16
 
 const far = 1e9
 
 func newLayer(zones, regions, width int) *layer {
 	l := &layer{}
-	n := zones*(ages+5) + regions*2*ages
+	n := zones*(5*ages+1) + regions*(2*ages+2)
 	l.cells = make([]float64, n*width)
 	at := 0
 	next := func() []float64 {
@@ -56,84 +102,205 @@ func newLayer(zones, regions, width int) *layer {
 		return l.cells[at-width : at : at]
 	}
 	l.spot = make([][ages][]float64, zones)
-	l.take = make([][2][2][]float64, zones)
+	l.take = make([][2][ages][]float64, zones)
+	l.cand = make([][2][ages][]float64, zones)
 	l.lost = make([][]float64, zones)
 	for z := range zones {
 		for a := range ages {
 			l.spot[z][a] = next()
 		}
-		for i := range 2 {
-			for k := range 2 {
-				l.take[z][i][k] = next()
+		for k := range 2 {
+			for a := range ages {
+				l.take[z][k][a], l.cand[z][k][a] = next(), next()
 			}
 		}
 		l.lost[z] = next()
 	}
 	l.none = make([][ages][]float64, regions)
 	l.dem = make([][ages][]float64, regions)
+	l.back = make([][]float64, regions)
+	l.come = make([][]float64, regions)
 	for h := range regions {
 		for b := range ages {
 			l.none[h][b], l.dem[h][b] = next(), next()
 		}
+		l.back[h], l.come[h] = next(), next()
 	}
 	return l
 }
 
-// oldAge is the bucket of a neighbour that was up before it is needed.
+// oldAge is the age of a neighbour that was up before it is needed.
 const oldAge = 3
 
-func (t *table) build(m model, work, slack float64) {
-	t.m = m
-	t.step = max(3*m.tick, work/300)
-	t.per = 1
-	for t.per < 3 && slack/t.step*float64(t.per+1) < 110 {
-		t.per++
+// begins is the age at which bucket b is taken: what is fresh is new.
+func begins(b int) float64 {
+	if b == 0 {
+		return 0
 	}
-	t.cell = t.step / float64(t.per)
-	t.top = int(math.Ceil(work/t.step)) + 1
-	width := int(math.Ceil(max(slack, 0)/t.cell)) + 3
-	if width > t.width || len(t.layers) == 0 {
-		t.width = width + 8
-		t.layers = nil
-		for range kept {
-			t.layers = append(t.layers, newLayer(len(m.price), m.n, t.width))
+	return centre(b)
+}
+
+// lay chooses the places of slack: fine where the guard is near and each
+// restart counts, coarser further away.
+func (t *table) lay(slack float64) {
+	t.grid = append(t.grid[:0], -1, 0)
+	gap := min(t.m.tick, max(t.m.restart, 0.02)) * P.Fine
+	fine := 6 * max(t.m.restart, t.m.tick)
+	for s := 0.0; s < slack; {
+		s += gap
+		t.grid = append(t.grid, s)
+		if s > fine {
+			gap *= P.Grow
 		}
 	}
-	w := width
-	zones := len(m.price)
-	// hazards a step
-	hold := make([][ages]float64, zones)
-	for z := range zones {
-		for a := range ages {
-			hold[z][a] = 1 - math.Exp(-float64(m.loss[z]*lossShape.mean(a))*t.step)
+	s := t.grid[len(t.grid)-1]
+	t.grid = append(t.grid, s+gap)
+}
+
+// at returns where s hours of slack lie.
+func (t *table) at(s float64) spot {
+	if s < -1e-9 {
+		return spot{0, 0}
+	}
+	n := len(t.grid)
+	if s >= t.grid[n-1] {
+		return spot{n - 2, 1}
+	}
+	i, ok := slices.BinarySearch(t.grid, s)
+	if ok {
+		return spot{min(i, n-2), float64(i - min(i, n-2))}
+	}
+	i = max(i, 2)
+	return spot{i - 1, max(0, (s-t.grid[i-1])/(t.grid[i]-t.grid[i-1]))}
+}
+
+func (p spot) of(v []float64) float64 {
+	if p.f == 0 {
+		return v[p.lo]
+	}
+	return float64((1-p.f)*v[p.lo]) + float64(p.f*v[p.lo+1])
+}
+
+func (t *table) prepare() {
+	m := &t.m
+	zones, w := len(m.price), len(t.grid)
+	for _, v := range []*[]float64{&t.share, &t.scale, &t.up} {
+		*v = slices.Grow((*v)[:0], zones)[:zones]
+	}
+	t.hold = slices.Grow(t.hold[:0], zones)[:zones]
+	for k := range t.shift {
+		s := &t.shift[k]
+		s.owed = m.restart + float64(float64(k)*m.further)
+		s.whole, s.half = s.whole[:0], s.half[:0]
+		ticks := math.Ceil(s.owed/m.tick-1e-9) - 1
+		s.first = w
+		for q, x := range t.grid {
+			if q == 0 {
+				s.whole, s.half = append(s.whole, spot{}), append(s.half, spot{})
+				continue
+			}
+			if x >= ticks*m.tick-1e-9 && s.first == w {
+				s.first = q
+			}
+			s.whole = append(s.whole, t.at(x-s.owed))
+			h := t.at(x - s.owed/2)
+			if h.lo+1 >= q && h.f > 0 || h.lo >= q {
+				h = spot{q - 1, 0}
+			}
+			s.half = append(s.half, h)
+		}
+		for i := range ages {
+			s.bucket[i], s.part[i] = between(begins(i) + s.owed)
+			s.last[i] = slices.Grow(s.last[i][:0], zones)[:zones]
 		}
 	}
-	ret := make([][ages]float64, zones) // chance that this zone is the one that comes back
-	var onward [ages]float64
 	for b := range ages {
-		all := 0.0
-		for z := range zones {
-			ret[z][b] = m.back[z] * returnMix(b, zones) * t.step
-			all += ret[z][b]
+		t.waited[b] = slices.Grow(t.waited[b][:0], w)[:w]
+		t.moved[b] = slices.Grow(t.moved[b][:0], w)[:w]
+	}
+	for len(t.mid) < zones {
+		t.mid = append(t.mid, nil)
+	}
+	for len(t.midA) < m.n {
+		t.midA = append(t.midA, nil)
+	}
+	for i := range t.mid {
+		t.mid[i] = slices.Grow(t.mid[i][:0], w)[:w]
+	}
+	for i := range t.midA {
+		t.midA[i] = slices.Grow(t.midA[i][:0], w)[:w]
+	}
+	t.order = t.order[:0]
+	for z := range zones {
+		t.order = append(t.order, z)
+	}
+}
+
+// hazards sets the chances to what they are so many hours from now.
+func (t *table) hazards(ahead float64) {
+	m := &t.m
+	t.ahead = ahead
+	zones := len(m.price)
+	all := 0.0
+	later := math.Exp(-ahead / P.TraitLasts)
+	for z := range zones {
+		t.scale[z] = m.loss[z].in(ahead)
+		for a := range ages {
+			t.hold[z][a] = 1 - math.Exp(-float64(t.scale[z]*lossShape.mean(a))*t.step)
 		}
-		if all > 0 {
-			p := 1 - math.Exp(-all)
-			for z := range zones {
-				ret[z][b] *= p / all
+		for k := range t.shift {
+			s := &t.shift[k]
+			for i := range ages {
+				s.last[i][z] = math.Exp(-float64(t.scale[z] * lossShape.cumulative(begins(i), begins(i)+s.owed)))
 			}
 		}
+		t.share[z] = m.back[z].in(ahead)
+		all += t.share[z]
+		t.up[z] = P.UpPrior + float64((m.up[z]-P.UpPrior)*later)
+	}
+	for z := range zones {
+		t.share[z] /= all
+	}
+	for b := range ages {
+		t.rate[b] = all * returnMix(b, zones)
+		t.stepped[b] = 1 - math.Exp(-t.rate[b]*t.step)
+		t.onward[b] = 0
 		if b < ages-1 {
-			onward[b] = min(1, t.step/(edges[b+1]-edges[b]))
+			t.onward[b] = 1 / (edges[b+1] - edges[b])
+		}
+		for q := 1; q < len(t.grid); q++ {
+			wait := t.grid[q] - t.grid[q-1]
+			t.waited[b][q] = 1 - math.Exp(-t.rate[b]*wait)
+			t.moved[b][q] = min(1, t.onward[b]*wait)
 		}
 	}
-	zero := t.at(0)
+}
+
+// build computes the cost to go up to some work and slack left.
+func (t *table) build(m model, work, slack float64) {
+	t.m = m
+	t.step = max(2*m.tick, work/P.Step)
+	t.top = int(math.Ceil(work/t.step)) + 1
+	t.lay(max(slack, 0))
+	if len(t.grid) > t.room || len(t.layers) == 0 {
+		t.room = len(t.grid) + 8
+		t.layers = nil
+		for range kept {
+			t.layers = append(t.layers, newLayer(len(m.price), m.n, t.room))
+		}
+	}
+	t.prepare()
+	zero := t.layer(0)
 	for i := range zero.cells {
 		zero.cells[i] = 0
 	}
-	order := make([]int, zones)
 	for i := 1; i <= t.top; i++ {
-		t.fill(i, w, hold, ret, onward, order)
+		if h := max(0, work-float64(float64(i)*t.step)); i == 1 || t.ahead-h > 1 {
+			t.hazards(h)
+		}
+		t.fill(i)
 	}
+	t.hazards(0)
 }
 
 // returnMix is the mean hazard of return in bucket b of nothing up: the zone
@@ -145,151 +312,182 @@ func returnMix(b, zones int) float64 {
 	return float64(f*returnShape.mean(b)) + float64((1-f)*later)
 }
 
-func (t *table) at(i int) *layer { return t.layers[i%kept] }
+func (t *table) layer(i int) *layer { return t.layers[i%kept] }
 
-// reach returns how many places d hours of overhead are, and the first place
-// from which a machine with that overhead becomes useful before the guard.
-func (t *table) reach(d float64) (k int, f float64, first int) {
-	x := d / t.cell
-	k = int(x)
-	ticks := math.Ceil(d/t.m.tick-1e-9) - 1
-	return k, x - float64(k), 1 + int(math.Ceil(ticks*t.m.tick/t.cell-1e-9))
-}
-
-// shifted puts into out what from costs d hours of slack later, plus cost.
-func (t *table) shifted(out, from []float64, w int, d, cost float64) {
-	k, f, first := t.reach(d)
-	for q := range w {
-		switch {
-		case q < first:
-			out[q] = far
-		case q-k <= 1:
-			out[q] = cost + from[0]
-		default:
-			out[q] = cost + float64((1-f)*from[q-k]) + float64(f*from[q-k-1])
-		}
+// mix is x·a + y·b + c + h·l, place by place.
+func mix(out, a, b, l []float64, x, y, c, h float64) {
+	a, b, l = a[:len(out)], b[:len(out)], l[:len(out)]
+	for q := range out {
+		out[q] = c + float64(x*a[q]) + float64(y*b[q]) + float64(h*l[q])
 	}
 }
 
-func (t *table) fill(i, w int, hold, ret [][ages]float64, onward [ages]float64, order []int) {
+// ahead puts into out the value half a step above that of p, from those of p and
+// of o, a step below it.
+func ahead(out, p, o []float64, first bool) {
+	p, o = p[:len(out)], o[:len(out)]
+	if first {
+		copy(out, p)
+		return
+	}
+	for q := range out {
+		out[q] = p[q] + float64(0.5*(p[q]-o[q]))
+	}
+}
+
+func (t *table) fill(i int) {
 	m := &t.m
-	cur, prev := t.at(i), t.at(i-1)
+	w := len(t.grid)
+	cur, prev, older := t.layer(i), t.layer(i-1), t.layer(max(i-2, 0))
 	work := float64(i) * t.step
+	forced := m.demand * (work + m.restart)
 	for z := range m.price {
+		ahead(t.mid[z], prev.lost[z], older.lost[z], i < 3)
 		c := m.price[z] * t.step
-		lost := prev.lost[z]
 		for a := range ages {
-			out, same, older := cur.spot[z][a], prev.spot[z][a], prev.spot[z][min(a+1, ages-1)]
-			h, on := hold[z][a], onward[a]
-			x, y := (1-h)*(1-on), (1-h)*on
-			for q := range w {
-				out[q] = c + float64(x*same[q]) + float64(y*older[q]) + float64(h*lost[q])
-			}
-		}
-		for k := range 2 {
-			o, c := m.restart, 0.0
-			if k == 1 {
-				o, c = o+m.further, m.carry
-			}
-			c += m.price[z] * o
-			t.shifted(cur.take[z][0][k], cur.spot[z][0], w, o, c)
-			t.shifted(cur.take[z][1][k], cur.spot[z][oldAge], w, o, c)
+			h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
+			mix(cur.spot[z][a][:w], prev.spot[z][a], prev.spot[z][min(a+1, ages-1)], t.mid[z], (1-h)*(1-on), (1-h)*on, c*(1-h/2), h)
 		}
 	}
-	odTake := make([]float64, w)
 	for h := range m.n {
+		ahead(t.midA[h], prev.come[h], older.come[h], i < 3)
 		for b := range ages {
-			out := cur.dem[h][b]
-			same, later := prev.dem[h][b], prev.dem[h][min(b+1, ages-1)]
-			on := onward[b]
-			c, rest := m.demand*t.step, 1.0
-			for q := range w {
-				out[q] = c
-			}
-			for z := range m.price {
-				take := prev.take[z][0][other(m.regions[z], h)]
-				r := ret[z][b]
-				rest -= r
-				for q := range w {
-					out[q] += r * min(take[q], same[q])
+			out, same, later := cur.dem[h][b][:w], prev.dem[h][b], prev.dem[h][min(b+1, ages-1)]
+			r, on := t.stepped[b], min(1, t.onward[b]*t.step)
+			c := m.demand * t.step
+			for q := range out {
+				a := t.midA[h][q]
+				x := same[q]
+				if a < x {
+					out[q] = float64(c*(1-r/2)) + float64(r*a) + (1-r)*(float64((1-on)*x)+float64(on*later[q]))
+				} else {
+					out[q] = c + float64((1-on)*x) + float64(on*later[q])
 				}
-			}
-			x, y := rest*(1-on), rest*on
-			for q := range w {
-				out[q] += float64(x*same[q]) + float64(y*later[q])
 			}
 			out[0] = m.demand * work
 		}
-		forced := m.demand * (work + m.restart)
-		for b := ages - 1; b >= 0; b-- { // a later bucket first: waiting leads there
-			out := cur.none[h][b]
-			t.shifted(odTake, cur.dem[h][b], w, m.restart, m.demand*m.restart)
-			out[0] = forced
-			for q := 1; q < w; q++ {
-				od := min(odTake[q], forced)
-				if q-t.per < 1 {
-					out[q] = od
-					continue
-				}
-				s := q - t.per
-				rest, sum := 1.0, 0.0
-				stay := cur.none[h][b][s]
-				for z := range m.price {
-					r := ret[z][b]
-					rest -= r
-					sum += r * min(cur.take[z][0][other(m.regions[z], h)][s], stay)
-				}
-				on := onward[b]
-				sum += rest * (float64((1-on)*stay) + float64(on*cur.none[h][min(b+1, ages-1)][s]))
-				out[q] = min(od, sum)
+		cur.back[h][0], cur.come[h][0] = forced, m.demand*work
+		for b := range ages {
+			cur.none[h][b][0] = forced
+		}
+	}
+	for z := range m.price {
+		cur.lost[z][0] = forced
+		for k := range min(2, m.n) {
+			home := m.regions[z]
+			if k == 1 {
+				home = (home + 1) % m.n
+			}
+			for a := range ages {
+				cur.take[z][k][a][0] = far
+				h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
+				mix(cur.cand[z][k][a][:w], prev.cand[z][k][a], prev.cand[z][k][min(a+1, ages-1)], prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand*t.step, h)
+				cur.cand[z][k][a][0] = m.demand * work
 			}
 		}
 	}
-	// Losses: the best neighbour that is up, in the order of the middle.
-	mid := w / 2
-	for z := range m.price {
-		home := m.regions[z]
-		for k := range order {
-			order[k] = k
-		}
-		slices.SortStableFunc(order, func(a, b int) int {
-			x, y := cur.take[a][1][other(m.regions[a], home)][mid], cur.take[b][1][other(m.regions[b], home)][mid]
-			if x < y {
-				return -1
-			}
-			if x > y {
-				return 1
-			}
-			return 0
-		})
-		out, none := cur.lost[z], cur.none[home][0]
-		for q := range w {
-			out[q] = 0
-		}
-		rest := 1.0
-		for _, n := range order {
-			if n == z {
-				continue
-			}
-			p := m.up[n]
-			if m.regions[n] == home {
-				p *= lossTogether
-			}
-			take := cur.take[n][1][other(m.regions[n], home)]
-			x := rest * p
-			for q := range w {
-				out[q] += x * min(take[q], none[q])
-			}
-			rest *= 1 - p
-		}
-		for q := range w {
-			out[q] += rest * none[q]
-		}
-		out[0] = m.demand * (work + m.restart)
+	for q := 1; q < w; q++ {
+		t.takes(cur, q)
+		t.waits(cur, q, forced)
+		t.losses(cur, q, forced)
 	}
 }
 
-var lossTogether = 0.8
+func (t *table) takes(cur *layer, q int) {
+	m := &t.m
+	for k := range min(2, m.n) {
+		s := &t.shift[k]
+		whole, half := s.whole[q], s.half[q]
+		carry := float64(float64(k) * m.carry)
+		for z := range m.price {
+			if q < s.first {
+				for a := range ages {
+					cur.take[z][k][a][q] = far
+				}
+				continue
+			}
+			c := carry + float64(m.price[z]*s.owed)
+			lost := carry + float64(m.price[z]*s.owed/2) + half.of(cur.lost[z])
+			for a := range ages {
+				b, f := s.bucket[a], s.part[a]
+				v := whole.of(cur.spot[z][b])
+				if f > 0 {
+					v = float64((1-f)*v) + float64(f*whole.of(cur.spot[z][b+1]))
+				}
+				p := s.last[a][z]
+				v = float64(p*(c+v)) + float64((1-p)*lost)
+				cur.take[z][k][a][q] = v
+				cur.cand[z][k][a][q] = min(v, cur.cand[z][k][a][q])
+			}
+		}
+	}
+}
+
+func (t *table) waits(cur *layer, q int, forced float64) {
+	m := &t.m
+	for h := range m.n {
+		stay := cur.none[h][0][q-1]
+		a, come := 0.0, 0.0
+		for z := range m.price {
+			come += t.share[z] * cur.cand[z][other(m.regions[z], h)][0][q]
+			a += t.share[z] * min(cur.take[z][other(m.regions[z], h)][0][q], stay)
+		}
+		cur.back[h][q], cur.come[h][q] = a, come
+		dem := t.shift[0].whole[q]
+		for b := ages - 1; b >= 0; b-- { // a later bucket first: waiting leads there
+			od := forced
+			od = min(od, float64(m.demand*m.restart)+dem.of(cur.dem[h][b]))
+			if q == 1 {
+				cur.none[h][b][q] = od
+				continue
+			}
+			r, on := t.waited[b][q], t.moved[b][q]
+			x := float64((1-on)*cur.none[h][b][q-1]) + float64(on*cur.none[h][min(b+1, ages-1)][q-1])
+			up := min((a+cur.back[h][q-1])/2, x)
+			cur.none[h][b][q] = min(od, float64(r*up)+float64((1-r)*x))
+		}
+	}
+}
+
+// losses is the cost to go when a machine has just been lost: the best neighbour
+// that is up, or none.
+func (t *table) losses(cur *layer, q int, forced float64) {
+	m := &t.m
+	for h := range m.n {
+		for i := 1; i < len(t.order); i++ {
+			for k := i; k > 0; k-- {
+				a, b := t.order[k], t.order[k-1]
+				if cur.take[a][other(m.regions[a], h)][oldAge][q] >= cur.take[b][other(m.regions[b], h)][oldAge][q] {
+					break
+				}
+				t.order[k], t.order[k-1] = b, a
+			}
+		}
+		none := cur.none[h][0][q]
+		for z := range m.price {
+			if m.regions[z] != h {
+				continue
+			}
+			out, rest := 0.0, 1.0
+			for _, n := range t.order {
+				take := cur.take[n][other(m.regions[n], h)][oldAge][q]
+				if take >= none {
+					break
+				}
+				if n == z {
+					continue
+				}
+				p := t.up[n]
+				if m.regions[n] == h {
+					p *= P.Together
+				}
+				out += float64(rest * p * take)
+				rest *= 1 - p
+			}
+			cur.lost[z][q] = out + float64(rest*none)
+		}
+	}
+}
 
 func other(a, b int) int {
 	if a == b {
@@ -301,24 +499,18 @@ func other(a, b int) int {
 // pick is the cost to go in one of the kept layers, between work and slack.
 func (t *table) pick(work, slack float64, of func(*layer) []float64) float64 {
 	x := work / t.step
-	i := min(int(x), t.top-1)
+	i := max(min(int(x), t.top-1), t.top-kept+1, 0)
 	f := min(x-float64(i), 1)
-	lo, hi := t.level(of(t.at(i)), slack), t.level(of(t.at(i+1)), slack)
+	at := t.at(slack)
+	lo, hi := at.of(of(t.layer(i))), at.of(of(t.layer(i+1)))
 	return float64((1-f)*lo) + float64(f*hi)
-}
-
-func (t *table) level(v []float64, slack float64) float64 {
-	if slack < 0 {
-		return v[0]
-	}
-	x := slack / t.cell
-	q := min(int(x), t.width-3)
-	f := min(x-float64(q), 1)
-	return float64((1-f)*v[1+q]) + float64(f*v[2+q])
 }
 
 // has reports whether the layers for work are kept.
 func (t *table) has(work float64) bool {
+	if len(t.layers) == 0 {
+		return false
+	}
 	i := int(work / t.step)
-	return len(t.layers) > 0 && i < t.top && i > t.top-kept+1 || len(t.layers) > 0 && t.top < kept
+	return i < t.top && i > t.top-kept+1
 }
