@@ -90,9 +90,10 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 func (p *Foresight) refresh(v View, work, slack float64) {
 	j := p.Job
 	loss, back, up := p.mem.scales()
-	price := make([]float64, len(v.Prices))
+	price, now := make([]float64, len(v.Prices)), make([]float64, len(v.Prices))
 	for z, r := range v.Prices {
 		price[z] = r.Float()
+		now[z] = p.mem.chance(z, v.Tick, j.Tick.Hours(), up[z])
 	}
 	if p.tabs == nil {
 		p.tabs = make([]table, len(P.Spread)/3)
@@ -102,7 +103,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 		old := &p.now
 		fresh := true
 		for z := range price {
-			if apart(price[z], old.price[z], 0.02) || loss[z].off(old.loss[z]) > P.Change || back[z].off(old.back[z]) > P.Change || math.Abs(up[z]-old.up[z]) > 0.15 {
+			if apart(price[z], old.price[z], 0.02) || loss[z].off(old.loss[z]) > P.Change || back[z].off(old.back[z]) > P.Change || math.Abs(up[z]-old.up[z]) > 0.15 || math.Abs(now[z]-old.now[z]) > P.NowChange {
 				fresh = false
 			}
 		}
@@ -113,7 +114,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	p.Built++
 	p.builtAt = v.Tick
 	p.now = model{
-		price: price, loss: loss, back: back, up: up, regions: p.mem.regions, n: p.mem.n,
+		price: price, loss: loss, back: back, up: up, now: now, regions: p.mem.regions, n: p.mem.n,
 		demand: j.Zones[0].OnDemand.Float(), restart: j.Restart.Hours(), carry: j.Carry.Float(), further: j.Transfer.Hours(), tick: j.Tick.Hours(),
 	}
 	for k := range p.tabs {

@@ -101,38 +101,46 @@ var P = struct {
 	SeenFirst, LossPrior, BackPrior, Together                      float64
 	Spread                                                         []float64 // multipliers: loss, back, weight
 	Every                                                          int
-	MoodLasts, TraitLasts                                          float64
+	MoodLasts, TraitLasts, QuickLasts, NowLasts, NowChange         float64
+	LossNow, BackNow                                               float64
 	Change, Step, Fine, Grow                                       float64
 }{
 	Forget: 72, ZoneWeight: 3, AllWeight: 4, UpWeight: 6, UpPrior: 0.7, Late: 6, Mixing: 3,
-	LossOwn: 0.85, LossRegion: 0.8, BackOwn: 0.9, BackRegion: 0.7,
+	LossOwn: 1.1, LossRegion: -0.6, LossNow: 1.2, BackOwn: 1.1, BackRegion: -0.7, BackNow: 1,
 	SeenFirst: 1.3, LossPrior: 1, BackPrior: 1, Together: 0.8,
 	Spread:    []float64{1, 1, 1},
-	MoodLasts: 8, TraitLasts: 48,
-	Every: 10, Change: 0.3, Step: 200, Fine: 0.5, Grow: 1.08,
+	MoodLasts: 8, TraitLasts: 48, QuickLasts: 3, NowLasts: 3, NowChange: 0.4,
+	Every: 10, Change: 0.3, Step: 200, Fine: 1, Grow: 1.15,
 }
 
-// around is the share of the last hours that the other zones of z's region were
-// up.
-func (m *memory) around(z int) float64 {
-	sum, n := 0.0, 0
+// around is the share of the other zones of z's region that are up, now and over
+// the last hours.
+func (m *memory) around(z int) (now, late float64) {
+	n := 0.0
 	for y := range m.zones {
-		if y != z && m.regions[y] == m.regions[z] {
-			sum += m.zones[y].late
+		if r := &m.zones[y]; y != z && m.regions[y] == m.regions[z] && r.known {
+			late += r.late
+			if r.up {
+				now++
+			}
 			n++
 		}
 	}
 	if n == 0 {
-		return P.UpPrior
+		return P.UpPrior, P.UpPrior
 	}
-	return sum / float64(n)
+	return now / n, late / n
 }
 
-// mood is how many times as often as in the common shape zone z is lost and
-// comes back, going by what it and its region did in the last hours.
-func (m *memory) mood(z int) (loss, back float64) {
-	own, region := m.zones[z].late-P.UpPrior, m.around(z)-P.UpPrior
-	return math.Exp(-float64(P.LossOwn*own) - float64(P.LossRegion*region)), math.Exp(float64(P.BackOwn*own) + float64(P.BackRegion*region))
+// moods is how far zone z is lost and comes back more often than in the common
+// shape, going by what it and its region did in the last hours.
+func (m *memory) moods(z int) (loss, back drift) {
+	var own float64
+	now, late := m.around(z)
+	own, late, now = m.zones[z].late-P.UpPrior, late-P.UpPrior, now-P.UpPrior
+	loss = drift{quick: -float64(P.LossNow*now) - float64(P.LossRegion*late), mood: -float64(P.LossOwn * own)}
+	back = drift{quick: float64(P.BackNow*now) + float64(P.BackRegion*late), mood: float64(P.BackOwn * own)}
+	return loss, back
 }
 
 // see takes zone z's state in tick t, of so many hours a tick. Seeing it twice in
@@ -149,10 +157,10 @@ func (m *memory) see(z int, up bool, t int, tick float64) {
 	}
 	r.at = t
 	keep := math.Exp(-h / P.Forget)
-	loss, back := m.mood(z)
-	c, s, mood := &r.back, returnShape, back
+	loss, back := m.moods(z)
+	c, s, mood := &r.back, returnShape, back.in(0)
 	if r.up {
-		c, s, mood = &r.loss, lossShape, loss
+		c, s, mood = &r.loss, lossShape, loss.in(0)
 	}
 	for _, c := range []*count{&r.loss, &r.back} {
 		c.events *= keep
@@ -218,9 +226,9 @@ func (m *memory) scales() (loss, back []drift, up []float64) {
 	b := shrink(func(r *record) (float64, float64) { return r.back.events, r.back.expected }, P.ZoneWeight, P.BackPrior, P.AllWeight)
 	up = shrink(func(r *record) (float64, float64) { return r.upFor, r.all }, P.UpWeight, P.UpPrior, P.UpWeight)
 	for z := range l {
-		x, y := m.mood(z)
-		loss = append(loss, drift{math.Log(x), math.Log(l[z])})
-		back = append(back, drift{math.Log(y), math.Log(b[z])})
+		x, y := m.moods(z)
+		x.trait, y.trait = math.Log(l[z]), math.Log(b[z])
+		loss, back = append(loss, x), append(back, y)
 	}
 	return loss, back, up
 }

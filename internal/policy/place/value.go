@@ -11,6 +11,7 @@ type model struct {
 	loss    []drift   // scales
 	back    []drift
 	up      []float64 // share of the time
+	now     []float64 // chance of being up at present
 	regions []int
 	n       int // regions
 	demand  float64
@@ -22,15 +23,17 @@ type model struct {
 
 // drift is a logarithm of a scale that is not what it is for ever: what the last
 // hours said passes within hours, what the whole run said within days.
-type drift struct{ mood, trait float64 }
+type drift struct{ quick, mood, trait float64 }
 
 // in is the scale so many hours ahead.
 func (d drift) in(h float64) float64 {
-	return math.Exp(float64(d.mood*math.Exp(-h/P.MoodLasts)) + float64(d.trait*math.Exp(-h/P.TraitLasts)))
+	return math.Exp(float64(d.quick*math.Exp(-h/P.QuickLasts)) + float64(d.mood*math.Exp(-h/P.MoodLasts)) + float64(d.trait*math.Exp(-h/P.TraitLasts)))
 }
 
 // off is how far apart two drifts are at present.
-func (d drift) off(e drift) float64 { return math.Abs(d.mood + d.trait - e.mood - e.trait) }
+func (d drift) off(e drift) float64 {
+	return math.Abs(d.quick + d.mood + d.trait - e.quick - e.mood - e.trait)
+}
 
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
 // slack under guard, the others as the grid has them.
@@ -243,6 +246,7 @@ func (t *table) hazards(ahead float64) {
 	zones := len(m.price)
 	all := 0.0
 	later := math.Exp(-ahead / P.TraitLasts)
+	present := math.Exp(-math.Sqrt(ahead / P.NowLasts))
 	for z := range zones {
 		t.scale[z] = m.loss[z].in(ahead)
 		for a := range ages {
@@ -256,7 +260,8 @@ func (t *table) hazards(ahead float64) {
 		}
 		t.share[z] = m.back[z].in(ahead)
 		all += t.share[z]
-		t.up[z] = P.UpPrior + float64((m.up[z]-P.UpPrior)*later)
+		up := P.UpPrior + float64((m.up[z]-P.UpPrior)*later)
+		t.up[z] = up + float64((m.now[z]-up)*present)
 	}
 	for z := range zones {
 		t.share[z] /= all
@@ -295,7 +300,7 @@ func (t *table) build(m model, work, slack float64) {
 		zero.cells[i] = 0
 	}
 	for i := 1; i <= t.top; i++ {
-		if h := max(0, work-float64(float64(i)*t.step)); i == 1 || t.ahead-h > 1 {
+		if h := max(0, work-float64(float64(i)*t.step)); i == 1 || t.ahead-h > 0.5 {
 			t.hazards(h)
 		}
 		t.fill(i)
