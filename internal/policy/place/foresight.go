@@ -7,7 +7,8 @@ import "math"
 // are learned within the run. One Foresight decides one run; its zero value with
 // a Job is ready.
 type Foresight struct {
-	Job *Job
+	Spent float64
+	Job   *Job
 
 	mem     *memory
 	tabs    []table
@@ -74,6 +75,9 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 		p.mem = newMemory(j)
 	}
 	tick := j.Tick.Hours()
+	for z, r := range v.Prices {
+		p.mem.priced(z, r.Float()/j.Zones[z].OnDemand.Float())
+	}
 	for z, s := range v.Seen {
 		if s != Unseen {
 			p.mem.see(z, s == Up, v.Tick, tick)
@@ -114,7 +118,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	p.Built++
 	p.builtAt = v.Tick
 	p.now = model{
-		price: price, loss: loss, back: back, up: up, now: now, regions: p.mem.regions, n: p.mem.n,
+		price: price, loss: loss, back: back, up: up, now: now, usual: p.mem.usual, regions: p.mem.regions, n: p.mem.n,
 		demand: j.Zones[0].OnDemand.Float(), restart: j.Restart.Hours(), carry: j.Carry.Float(), further: j.Transfer.Hours(), tick: j.Tick.Hours(),
 	}
 	for k := range p.tabs {

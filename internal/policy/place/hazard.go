@@ -8,7 +8,7 @@ import "math"
 type shape struct{ rate, power, shift float64 }
 
 var (
-	lossShape   = shape{0.61, 0.7, 0.4}
+	lossShape   = shape{0.49, 0.65, 0.4}
 	returnShape = shape{0.85, 0.5, 0.4}
 )
 
@@ -73,8 +73,19 @@ type record struct {
 // memory is what a run has seen of all zones.
 type memory struct {
 	zones   []record
-	regions []int // region by zone
-	n       int   // regions
+	regions []int     // region by zone
+	n       int       // regions
+	dear    []float64 // logarithm of the price over on-demand's, against the usual third
+	usual   []float64 // share of the time that a zone of such a price is up
+}
+
+// priced takes zone z's spot price over its on-demand price: where spot is dear
+// little is left over, and machines are lost more often.
+func (m *memory) priced(z int, ratio float64) {
+	x := math.Log(max(ratio, 0.01) / 0.33)
+	m.dear[z] = min(max(x, -0.7), 0.7)
+	odds := P.UpOdds * math.Exp(-float64(P.UpPrice*m.dear[z]))
+	m.usual[z] = odds / (1 + odds)
 }
 
 func newMemory(j *Job) *memory {
@@ -91,6 +102,7 @@ func newMemory(j *Job) *memory {
 		m.zones[z].late = P.UpPrior
 	}
 	m.n = len(index)
+	m.dear, m.usual = make([]float64, len(j.Zones)), make([]float64, len(j.Zones))
 	return m
 }
 
@@ -102,13 +114,14 @@ var P = struct {
 	Spread                                                         []float64 // multipliers: loss, back, weight
 	Every                                                          int
 	MoodLasts, TraitLasts, QuickLasts, NowLasts, NowChange         float64
-	LossNow, BackNow                                               float64
+	LossNow, BackNow, LossPrice, BackPrice, UpPrice, UpOdds        float64
 	Change, Step, Fine, Grow                                       float64
 }{
 	Forget: 72, ZoneWeight: 3, AllWeight: 4, UpWeight: 6, UpPrior: 0.7, Late: 6, Mixing: 3,
-	LossOwn: 1.1, LossRegion: -0.6, LossNow: 1.2, BackOwn: 1.1, BackRegion: -0.7, BackNow: 1,
+	LossOwn: 1.0, LossRegion: -0.95, LossNow: 1.4, BackOwn: 1.1, BackRegion: -0.7, BackNow: 1,
 	SeenFirst: 1.3, LossPrior: 1, BackPrior: 1, Together: 0.8,
 	Spread:    []float64{1, 1, 1},
+	LossPrice: 1.4, BackPrice: -0.8, UpPrice: 5.4, UpOdds: 3.3,
 	MoodLasts: 8, TraitLasts: 48, QuickLasts: 3, NowLasts: 3, NowChange: 0.4,
 	Every: 10, Change: 0.3, Step: 200, Fine: 1, Grow: 1.15,
 }
@@ -138,8 +151,8 @@ func (m *memory) moods(z int) (loss, back drift) {
 	var own float64
 	now, late := m.around(z)
 	own, late, now = m.zones[z].late-P.UpPrior, late-P.UpPrior, now-P.UpPrior
-	loss = drift{quick: -float64(P.LossNow*now) - float64(P.LossRegion*late), mood: -float64(P.LossOwn * own)}
-	back = drift{quick: float64(P.BackNow*now) + float64(P.BackRegion*late), mood: float64(P.BackOwn * own)}
+	loss = drift{quick: -float64(P.LossNow*now) - float64(P.LossRegion*late), mood: -float64(P.LossOwn * own), lasting: P.LossPrice * m.dear[z]}
+	back = drift{quick: float64(P.BackNow*now) + float64(P.BackRegion*late), mood: float64(P.BackOwn * own), lasting: P.BackPrice * m.dear[z]}
 	return loss, back
 }
 
@@ -224,7 +237,10 @@ func (m *memory) scales() (loss, back []drift, up []float64) {
 	}
 	l := shrink(func(r *record) (float64, float64) { return r.loss.events, r.loss.expected }, P.ZoneWeight, P.LossPrior, P.AllWeight)
 	b := shrink(func(r *record) (float64, float64) { return r.back.events, r.back.expected }, P.ZoneWeight, P.BackPrior, P.AllWeight)
-	up = shrink(func(r *record) (float64, float64) { return r.upFor, r.all }, P.UpWeight, P.UpPrior, P.UpWeight)
+	for z := range m.zones {
+		r := &m.zones[z]
+		up = append(up, (r.upFor+float64(P.UpWeight*m.usual[z]))/(r.all+P.UpWeight))
+	}
 	for z := range l {
 		x, y := m.moods(z)
 		x.trait, y.trait = math.Log(l[z]), math.Log(b[z])

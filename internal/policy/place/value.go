@@ -12,6 +12,7 @@ type model struct {
 	back    []drift
 	up      []float64 // share of the time
 	now     []float64 // chance of being up at present
+	usual   []float64 // share of the time that a zone of this price is up
 	regions []int
 	n       int // regions
 	demand  float64
@@ -23,16 +24,16 @@ type model struct {
 
 // drift is a logarithm of a scale that is not what it is for ever: what the last
 // hours said passes within hours, what the whole run said within days.
-type drift struct{ quick, mood, trait float64 }
+type drift struct{ quick, mood, trait, lasting float64 }
 
 // in is the scale so many hours ahead.
 func (d drift) in(h float64) float64 {
-	return math.Exp(float64(d.quick*math.Exp(-h/P.QuickLasts)) + float64(d.mood*math.Exp(-h/P.MoodLasts)) + float64(d.trait*math.Exp(-h/P.TraitLasts)))
+	return math.Exp(d.lasting + float64(d.quick*math.Exp(-h/P.QuickLasts)) + float64(d.mood*math.Exp(-h/P.MoodLasts)) + float64(d.trait*math.Exp(-h/P.TraitLasts)))
 }
 
 // off is how far apart two drifts are at present.
 func (d drift) off(e drift) float64 {
-	return math.Abs(d.quick + d.mood + d.trait - e.quick - e.mood - e.trait)
+	return math.Abs(d.quick + d.mood + d.trait + d.lasting - e.quick - e.mood - e.trait - e.lasting)
 }
 
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
@@ -260,7 +261,7 @@ func (t *table) hazards(ahead float64) {
 		}
 		t.share[z] = m.back[z].in(ahead)
 		all += t.share[z]
-		up := P.UpPrior + float64((m.up[z]-P.UpPrior)*later)
+		up := m.usual[z] + float64((m.up[z]-m.usual[z])*later)
 		t.up[z] = up + float64((m.now[z]-up)*present)
 	}
 	for z := range zones {
