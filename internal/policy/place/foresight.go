@@ -118,7 +118,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	p.Built++
 	p.builtAt = v.Tick
 	p.now = model{
-		price: price, loss: loss, back: back, up: up, now: now, usual: p.mem.usual, regions: p.mem.regions, n: p.mem.n,
+		price: price, loss: loss, back: back, up: up, now: now, usual: p.mem.usual, empty: p.mem.empty(), regions: p.mem.regions, n: p.mem.n,
 		demand: j.Zones[0].OnDemand.Float(), restart: j.Restart.Hours(), carry: j.Carry.Float(), further: j.Transfer.Hours(), tick: j.Tick.Hours(),
 	}
 	for k := range p.tabs {
@@ -208,7 +208,7 @@ func (p *Foresight) weigh(t *table, weight float64, v View, work, slack float64)
 			now[z] = m.back[z].in(0) * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
 			sum += now[z]
 		}
-		total += m.back[z].in(0)
+		total += t.share[z] * t.all
 	}
 	h := max(home, 0)
 	b, bf := ages-1, 0.0

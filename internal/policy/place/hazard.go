@@ -8,8 +8,8 @@ import "math"
 type shape struct{ rate, power, shift float64 }
 
 var (
-	lossShape   = shape{0.49, 0.65, 0.4}
-	returnShape = shape{0.85, 0.5, 0.4}
+	lossShape   = shape{0.53, 0.84, 0.4}
+	returnShape = shape{0.9, 0.72, 0.4}
 )
 
 // cumulative is the expected number of events from age a to age b of a zone of
@@ -114,14 +114,14 @@ var P = struct {
 	Spread                                                         []float64 // multipliers: loss, back, weight
 	Every                                                          int
 	MoodLasts, TraitLasts, QuickLasts, NowLasts, NowChange         float64
-	LossNow, BackNow, LossPrice, BackPrice, UpPrice, UpOdds        float64
+	LossNow, BackNow, LossPrice, BackPrice, UpPrice, UpOdds, Later float64
 	Change, Step, Fine, Grow                                       float64
 }{
 	Forget: 72, ZoneWeight: 3, AllWeight: 4, UpWeight: 6, UpPrior: 0.7, Late: 6, Mixing: 3,
-	LossOwn: 1.0, LossRegion: -0.95, LossNow: 1.4, BackOwn: 1.1, BackRegion: -0.7, BackNow: 1,
+	LossOwn: 0.2, LossRegion: 0, LossNow: 0.2, BackOwn: 0.2, BackRegion: 0, BackNow: 0.2,
 	SeenFirst: 1.3, LossPrior: 1, BackPrior: 1, Together: 0.8,
 	Spread:    []float64{1, 1, 1},
-	LossPrice: 1.4, BackPrice: -0.8, UpPrice: 5.4, UpOdds: 3.3,
+	LossPrice: 1.4, BackPrice: -0.4, UpPrice: 5.4, UpOdds: 3.3, Later: 2,
 	MoodLasts: 8, TraitLasts: 48, QuickLasts: 3, NowLasts: 3, NowChange: 0.4,
 	Every: 10, Change: 0.3, Step: 200, Fine: 1, Grow: 1.15,
 }
@@ -143,6 +143,19 @@ func (m *memory) around(z int) (now, late float64) {
 		return P.UpPrior, P.UpPrior
 	}
 	return now / n, late / n
+}
+
+// empty is what a region without any zone up does to a return, by zone.
+func (m *memory) empty() []float64 {
+	out := make([]float64, len(m.zones))
+	for z := range out {
+		for y := range out {
+			if y != z && m.regions[y] == m.regions[z] {
+				out[z] = -float64(P.BackNow * P.UpPrior)
+			}
+		}
+	}
+	return out
 }
 
 // moods is how far zone z is lost and comes back more often than in the common

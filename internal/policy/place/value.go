@@ -12,6 +12,7 @@ type model struct {
 	back    []drift
 	up      []float64 // share of the time
 	now     []float64 // chance of being up at present
+	empty   []float64 // logarithm of what an empty region does to a return
 	usual   []float64 // share of the time that a zone of this price is up
 	regions []int
 	n       int // regions
@@ -63,6 +64,7 @@ type table struct {
 	share   []float64       // of the zones among returns
 	scale   []float64       // of losses, by zone
 	up      []float64
+	all     float64         // sum of the scales of return
 	ahead   float64         // hours from now for which the hazards stand
 	rate    [ages]float64   // returns an hour
 	stepped [ages]float64   // chance of a return a step
@@ -259,7 +261,9 @@ func (t *table) hazards(ahead float64) {
 				s.last[i][z] = math.Exp(-float64(t.scale[z] * lossShape.cumulative(begins(i), begins(i)+s.owed)))
 			}
 		}
-		t.share[z] = m.back[z].in(ahead)
+		back := m.back[z]
+		back.lasting, back.quick = back.lasting+m.empty[z], 0 // while nothing is up, its region is empty all along
+		t.share[z] = back.in(ahead)
 		all += t.share[z]
 		up := m.usual[z] + float64((m.up[z]-m.usual[z])*later)
 		t.up[z] = up + float64((m.now[z]-up)*present)
@@ -267,6 +271,7 @@ func (t *table) hazards(ahead float64) {
 	for z := range zones {
 		t.share[z] /= all
 	}
+	t.all = all
 	for b := range ages {
 		t.rate[b] = all * returnMix(b, zones)
 		t.stepped[b] = 1 - math.Exp(-t.rate[b]*t.step)
@@ -313,7 +318,7 @@ func (t *table) build(m model, work, slack float64) {
 // that was lost last is that long down, the others longer.
 func returnMix(b, zones int) float64 {
 	f := 1 / float64(zones)
-	a := centre(b) + 1
+	a := centre(b) + P.Later
 	later := returnShape.cumulative(a, a+0.1) / 0.1
 	return float64(f*returnShape.mean(b)) + float64((1-f)*later)
 }
