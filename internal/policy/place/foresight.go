@@ -118,7 +118,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	p.Built++
 	p.builtAt = v.Tick
 	p.now = model{
-		price: price, loss: loss, back: back, up: up, now: now, usual: p.mem.usual, empty: p.mem.empty(), regions: p.mem.regions, n: p.mem.n,
+		price: price, loss: loss, back: back, up: up, now: now, usual: p.mem.usual, regions: p.mem.regions, n: p.mem.n,
 		demand: j.Zones[0].OnDemand.Float(), restart: j.Restart.Hours(), carry: j.Carry.Float(), further: j.Transfer.Hours(), tick: j.Tick.Hours(),
 	}
 	for k := range p.tabs {
@@ -202,10 +202,15 @@ func (p *Foresight) weigh(t *table, weight float64, v View, work, slack float64)
 	home := p.home(v)
 	// Hazard of return now, and the bucket of nothing up that has the same.
 	now := make([]float64, len(m.price))
-	sum, total := 0.0, 0.0
+	sum, total, linked := 0.0, 0.0, together(len(now))
+	for _, s := range v.Seen {
+		if s == Up {
+			linked = 1
+		}
+	}
 	for z := range now {
 		if r := &p.mem.zones[z]; !r.up {
-			now[z] = m.back[z].in(0) * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
+			now[z] = linked * m.back[z].in(0) * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
 			sum += now[z]
 		}
 		total += t.share[z] * t.all

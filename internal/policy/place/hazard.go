@@ -67,7 +67,6 @@ type record struct {
 	at         int     // tick in which it was last seen
 	loss, back count
 	upFor, all float64 // hours seen up, hours seen
-	late       float64 // share of the last hours that it was up
 }
 
 // memory is what a run has seen of all zones.
@@ -99,7 +98,6 @@ func newMemory(j *Job) *memory {
 			index[name] = k
 		}
 		m.regions = append(m.regions, k)
-		m.zones[z].late = P.UpPrior
 	}
 	m.n = len(index)
 	m.dear, m.usual = make([]float64, len(j.Zones)), make([]float64, len(j.Zones))
@@ -108,65 +106,22 @@ func newMemory(j *Job) *memory {
 
 // P are the knobs.
 var P = struct {
-	Forget, ZoneWeight, AllWeight, UpWeight, UpPrior, Late, Mixing float64
-	LossOwn, LossRegion, BackOwn, BackRegion                       float64
-	SeenFirst, LossPrior, BackPrior, Together                      float64
-	Spread                                                         []float64 // multipliers: loss, back, weight
-	Every                                                          int
-	MoodLasts, TraitLasts, QuickLasts, NowLasts, NowChange         float64
-	LossNow, BackNow, LossPrice, BackPrice, UpPrice, UpOdds, Later float64
-	Change, Step, Fine, Grow                                       float64
+	Forget, ZoneWeight, AllWeight, UpWeight, UpPrior, Late, Mixing        float64
+	LossOwn, LossRegion, BackOwn, BackRegion                              float64
+	SeenFirst, LossPrior, BackPrior, Together                             float64
+	Spread                                                                []float64 // multipliers: loss, back, weight
+	Every                                                                 int
+	MoodLasts, TraitLasts, QuickLasts, NowLasts, NowChange                float64
+	LossNow, BackNow, LossPrice, BackPrice, UpPrice, UpOdds, Later, Alone float64
+	Change, Step, Fine, Grow                                              float64
 }{
-	Forget: 72, ZoneWeight: 3, AllWeight: 4, UpWeight: 6, UpPrior: 0.7, Late: 6, Mixing: 3,
+	Forget: 72, ZoneWeight: 20, AllWeight: 30, UpWeight: 20, UpPrior: 0.7, Late: 6, Mixing: 3,
 	LossOwn: 0.2, LossRegion: 0, LossNow: 0.2, BackOwn: 0.2, BackRegion: 0, BackNow: 0.2,
 	SeenFirst: 1.3, LossPrior: 1, BackPrior: 1, Together: 0.8,
 	Spread:    []float64{1, 1, 1},
-	LossPrice: 1.4, BackPrice: -0.4, UpPrice: 5.4, UpOdds: 3.3, Later: 2,
+	LossPrice: 1.5, BackPrice: -0.4, UpPrice: 5.4, UpOdds: 3.3, Later: 2, Alone: 99,
 	MoodLasts: 8, TraitLasts: 48, QuickLasts: 3, NowLasts: 3, NowChange: 0.4,
-	Every: 10, Change: 0.3, Step: 200, Fine: 1, Grow: 1.15,
-}
-
-// around is the share of the other zones of z's region that are up, now and over
-// the last hours.
-func (m *memory) around(z int) (now, late float64) {
-	n := 0.0
-	for y := range m.zones {
-		if r := &m.zones[y]; y != z && m.regions[y] == m.regions[z] && r.known {
-			late += r.late
-			if r.up {
-				now++
-			}
-			n++
-		}
-	}
-	if n == 0 {
-		return P.UpPrior, P.UpPrior
-	}
-	return now / n, late / n
-}
-
-// empty is what a region without any zone up does to a return, by zone.
-func (m *memory) empty() []float64 {
-	out := make([]float64, len(m.zones))
-	for z := range out {
-		for y := range out {
-			if y != z && m.regions[y] == m.regions[z] {
-				out[z] = -float64(P.BackNow * P.UpPrior)
-			}
-		}
-	}
-	return out
-}
-
-// moods is how far zone z is lost and comes back more often than in the common
-// shape, going by what it and its region did in the last hours.
-func (m *memory) moods(z int) (loss, back drift) {
-	var own float64
-	now, late := m.around(z)
-	own, late, now = m.zones[z].late-P.UpPrior, late-P.UpPrior, now-P.UpPrior
-	loss = drift{quick: -float64(P.LossNow*now) - float64(P.LossRegion*late), mood: -float64(P.LossOwn * own), lasting: P.LossPrice * m.dear[z]}
-	back = drift{quick: float64(P.BackNow*now) + float64(P.BackRegion*late), mood: float64(P.BackOwn * own), lasting: P.BackPrice * m.dear[z]}
-	return loss, back
+	Every: 3, Change: 0.3, Step: 200, Fine: 1, Grow: 1.15,
 }
 
 // see takes zone z's state in tick t, of so many hours a tick. Seeing it twice in
@@ -183,10 +138,9 @@ func (m *memory) see(z int, up bool, t int, tick float64) {
 	}
 	r.at = t
 	keep := math.Exp(-h / P.Forget)
-	loss, back := m.moods(z)
-	c, s, mood := &r.back, returnShape, back.in(0)
+	c, s, scale := &r.back, returnShape, math.Exp(P.BackPrice*m.dear[z])
 	if r.up {
-		c, s, mood = &r.loss, lossShape, loss.in(0)
+		c, s, scale = &r.loss, lossShape, math.Exp(P.LossPrice*m.dear[z])
 	}
 	for _, c := range []*count{&r.loss, &r.back} {
 		c.events *= keep
@@ -197,18 +151,13 @@ func (m *memory) see(z int, up bool, t int, tick float64) {
 	if r.up {
 		r.upFor += h
 	}
-	stay := math.Exp(-h / P.Late)
-	r.late *= stay
-	if up {
-		r.late += 1 - stay
-	}
 	if up == r.up {
-		c.expected += mood * s.cumulative(r.age, r.age+h)
+		c.expected += scale * s.cumulative(r.age, r.age+h)
 		r.age += h
 		return
 	}
 	c.events++
-	c.expected += mood * s.cumulative(r.age, r.age+h/2)
+	c.expected += scale * s.cumulative(r.age, r.age+h/2)
 	r.up, r.age = up, h/2
 }
 
@@ -255,9 +204,8 @@ func (m *memory) scales() (loss, back []drift, up []float64) {
 		up = append(up, (r.upFor+float64(P.UpWeight*m.usual[z]))/(r.all+P.UpWeight))
 	}
 	for z := range l {
-		x, y := m.moods(z)
-		x.trait, y.trait = math.Log(l[z]), math.Log(b[z])
-		loss, back = append(loss, x), append(back, y)
+		loss = append(loss, drift{math.Log(l[z]), P.LossPrice * m.dear[z]})
+		back = append(back, drift{math.Log(b[z]), P.BackPrice * m.dear[z]})
 	}
 	return loss, back, up
 }

@@ -12,7 +12,6 @@ type model struct {
 	back    []drift
 	up      []float64 // share of the time
 	now     []float64 // chance of being up at present
-	empty   []float64 // logarithm of what an empty region does to a return
 	usual   []float64 // share of the time that a zone of this price is up
 	regions []int
 	n       int // regions
@@ -25,16 +24,16 @@ type model struct {
 
 // drift is a logarithm of a scale that is not what it is for ever: what the last
 // hours said passes within hours, what the whole run said within days.
-type drift struct{ quick, mood, trait, lasting float64 }
+type drift struct{ trait, lasting float64 }
 
 // in is the scale so many hours ahead.
 func (d drift) in(h float64) float64 {
-	return math.Exp(d.lasting + float64(d.quick*math.Exp(-h/P.QuickLasts)) + float64(d.mood*math.Exp(-h/P.MoodLasts)) + float64(d.trait*math.Exp(-h/P.TraitLasts)))
+	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/P.TraitLasts)))
 }
 
 // off is how far apart two drifts are at present.
 func (d drift) off(e drift) float64 {
-	return math.Abs(d.quick + d.mood + d.trait + d.lasting - e.quick - e.mood - e.trait - e.lasting)
+	return math.Abs(d.trait + d.lasting - e.trait - e.lasting)
 }
 
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
@@ -242,6 +241,10 @@ func (t *table) prepare() {
 	}
 }
 
+// together is how many of n zones that are all down come back on their own, as a
+// share of them: they are mostly down for one reason.
+func together(n int) float64 { return min(1, P.Alone/float64(n)) }
+
 // hazards sets the chances to what they are so many hours from now.
 func (t *table) hazards(ahead float64) {
 	m := &t.m
@@ -261,9 +264,7 @@ func (t *table) hazards(ahead float64) {
 				s.last[i][z] = math.Exp(-float64(t.scale[z] * lossShape.cumulative(begins(i), begins(i)+s.owed)))
 			}
 		}
-		back := m.back[z]
-		back.lasting, back.quick = back.lasting+m.empty[z], 0 // while nothing is up, its region is empty all along
-		t.share[z] = back.in(ahead)
+		t.share[z] = m.back[z].in(ahead)
 		all += t.share[z]
 		up := m.usual[z] + float64((m.up[z]-m.usual[z])*later)
 		t.up[z] = up + float64((m.now[z]-up)*present)
@@ -271,6 +272,7 @@ func (t *table) hazards(ahead float64) {
 	for z := range zones {
 		t.share[z] /= all
 	}
+	all *= together(zones)
 	t.all = all
 	for b := range ages {
 		t.rate[b] = all * returnMix(b, zones)
