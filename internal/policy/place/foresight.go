@@ -1,18 +1,19 @@
 package place
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Foresight is the default policy: it takes the option with the lowest expected
 // cost to the end of the job, by a finite-horizon decision process whose hazards
 // are learned within the run. One Foresight decides one run; its zero value with
 // a Job is ready.
 type Foresight struct {
-	Spent float64
-	Job   *Job
+	Job *Job
 
 	mem     *memory
-	tabs    []table
-	Built   int
+	tab     table
 	builtAt int
 	now     model
 	options []Option
@@ -91,6 +92,10 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	return work, slack
 }
 
+// every is how many ticks a table stands at least.
+const every = 3
+
+// refresh rebuilds the table where what it was built from has moved.
 func (p *Foresight) refresh(v View, work, slack float64) {
 	j := p.Job
 	loss, back, up := p.mem.scales()
@@ -99,15 +104,14 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 		price[z] = r.Float()
 		now[z] = p.mem.chance(z, v.Tick, j.Tick.Hours(), up[z])
 	}
-	if p.tabs == nil {
-		p.tabs = make([]table, len(P.Spread)/3)
-	} else if p.tabs[0].has(work) && v.Tick < p.builtAt+P.Every {
-		return
-	} else if p.tabs[0].has(work) {
+	if p.tab.has(work) {
+		if v.Tick < p.builtAt+every {
+			return
+		}
 		old := &p.now
 		fresh := true
 		for z := range price {
-			if apart(price[z], old.price[z], 0.02) || loss[z].off(old.loss[z]) > P.Change || back[z].off(old.back[z]) > P.Change || math.Abs(up[z]-old.up[z]) > 0.15 || math.Abs(now[z]-old.now[z]) > P.NowChange {
+			if apart(price[z], old.price[z], 0.02) || loss[z].off(old.loss[z]) > 0.3 || back[z].off(old.back[z]) > 0.3 || math.Abs(up[z]-old.up[z]) > 0.15 || math.Abs(now[z]-old.now[z]) > 0.4 {
 				fresh = false
 			}
 		}
@@ -115,15 +119,12 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 			return
 		}
 	}
-	p.Built++
 	p.builtAt = v.Tick
 	p.now = model{
-		price: price, loss: loss, back: back, up: up, now: now, usual: p.mem.usual, regions: p.mem.regions, n: p.mem.n,
+		price: price, loss: loss, back: back, up: up, now: now, usual: slices.Clone(p.mem.usual), regions: p.mem.regions, n: p.mem.n,
 		demand: j.Zones[0].OnDemand.Float(), restart: j.Restart.Hours(), carry: j.Carry.Float(), further: j.Transfer.Hours(), tick: j.Tick.Hours(),
 	}
-	for k := range p.tabs {
-		p.tabs[k].build(p.now, work, slack)
-	}
+	p.tab.build(p.now, work, slack)
 }
 
 func apart(a, b, by float64) bool { return math.Abs(a-b) > by*b }
@@ -196,21 +197,16 @@ func (t *table) take(z, home int, age, work, slack float64) float64 {
 	return c + t.owes(z, age, owed, work, slack)
 }
 
-// weigh adds to p.options what each costs by table t, of some weight.
-func (p *Foresight) weigh(t *table, weight float64, v View, work, slack float64) {
-	m := &t.m
+// weigh puts into p.options what each is expected to cost.
+func (p *Foresight) weigh(v View, work, slack float64) {
+	t, m := &p.tab, &p.tab.m
 	home := p.home(v)
 	// Hazard of return now, and the bucket of nothing up that has the same.
 	now := make([]float64, len(m.price))
-	sum, total, linked := 0.0, 0.0, together(len(now))
-	for _, s := range v.Seen {
-		if s == Up {
-			linked = 1
-		}
-	}
+	sum, total := 0.0, 0.0
 	for z := range now {
 		if r := &p.mem.zones[z]; !r.up {
-			now[z] = linked * m.back[z].in(0) * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
+			now[z] = m.back[z].in(0) * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
 			sum += now[z]
 		}
 		total += t.share[z] * t.all
@@ -239,14 +235,7 @@ func (p *Foresight) weigh(t *table, weight float64, v View, work, slack float64)
 	dem := func(l *layer) [][ages][]float64 { return l.dem }
 	none := func(l *layer) [][ages][]float64 { return l.none }
 
-	at := 0
-	consider := func(c Choice, x float64) {
-		if at == len(p.options) {
-			p.options = append(p.options, Option{c, 0})
-		}
-		p.options[at].USD += weight * x
-		at++
-	}
+	consider := func(c Choice, x float64) { p.options = append(p.options, Option{c, x}) }
 	owed := v.Overhead.Hours()
 	if v.Held == Spot {
 		consider(Choice{Spot, v.Zone}, t.owes(v.Zone, p.mem.zones[v.Zone].age, owed, work, slack))
@@ -265,7 +254,7 @@ func (p *Foresight) weigh(t *table, weight float64, v View, work, slack float64)
 	on := m.regions[reserve]
 	still, some := math.Inf(1), false
 	for z, s := range v.Seen {
-		if s == Up && !(v.Held == Spot && z == v.Zone) {
+		if s == Up && (v.Held != Spot || z != v.Zone) {
 			some = true
 			still = min(still, t.staying(z, other(m.regions[z], on), p.mem.zones[z].age, work, slack-owed))
 		}
@@ -303,9 +292,7 @@ func (p *Foresight) weigh(t *table, weight float64, v View, work, slack float64)
 
 func (p *Foresight) best(v View, work, slack float64) Choice {
 	p.options = p.options[:0]
-	for k := range p.tabs {
-		p.weigh(&p.tabs[k], P.Spread[3*k+2], v, work, slack)
-	}
+	p.weigh(v, work, slack)
 	best, cost := Choice{}, math.Inf(1)
 	for _, o := range p.options {
 		if o.USD < cost-1e-9 {
@@ -317,13 +304,9 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 
 // takeNow is the cost to go of taking zone z, would it be up.
 func (p *Foresight) takeNow(v View, z int, work, slack float64) float64 {
-	sum := 0.0
 	age := p.mem.zones[z].age
 	if !p.mem.zones[z].up {
 		age = 0
 	}
-	for k := range p.tabs {
-		sum += P.Spread[3*k+2] * p.tabs[k].take(z, p.home(v), age, work, slack)
-	}
-	return sum
+	return p.tab.take(z, p.home(v), age, work, slack)
 }

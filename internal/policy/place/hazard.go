@@ -82,8 +82,8 @@ type memory struct {
 // little is left over, and machines are lost more often.
 func (m *memory) priced(z int, ratio float64) {
 	x := math.Log(max(ratio, 0.01) / 0.33)
-	m.dear[z] = min(max(x, -0.7), 0.7)
-	odds := P.UpOdds * math.Exp(-float64(P.UpPrice*m.dear[z]))
+	m.dear[z] = min(max(x, -dearest), dearest)
+	odds := upOdds * math.Exp(-float64(upPrice*m.dear[z]))
 	m.usual[z] = odds / (1 + odds)
 }
 
@@ -104,32 +104,35 @@ func newMemory(j *Job) *memory {
 	return m
 }
 
-// P are the knobs.
-var P = struct {
-	Forget, ZoneWeight, AllWeight, UpWeight, UpPrior, Late, Mixing        float64
-	LossOwn, LossRegion, BackOwn, BackRegion                              float64
-	SeenFirst, LossPrior, BackPrior, Together                             float64
-	Spread                                                                []float64 // multipliers: loss, back, weight
-	Every                                                                 int
-	MoodLasts, TraitLasts, QuickLasts, NowLasts, NowChange                float64
-	LossNow, BackNow, LossPrice, BackPrice, UpPrice, UpOdds, Later, Alone float64
-	Change, Step, Fine, Grow                                              float64
-}{
-	Forget: 72, ZoneWeight: 20, AllWeight: 30, UpWeight: 20, UpPrior: 0.7, Late: 6, Mixing: 3,
-	LossOwn: 0.2, LossRegion: 0, LossNow: 0.2, BackOwn: 0.2, BackRegion: 0, BackNow: 0.2,
-	SeenFirst: 1.3, LossPrior: 1, BackPrior: 1, Together: 0.8,
-	Spread:    []float64{1, 1, 1},
-	LossPrice: 1.5, BackPrice: -0.4, UpPrice: 5.4, UpOdds: 3.3, Later: 2, Alone: 99,
-	MoodLasts: 8, TraitLasts: 48, QuickLasts: 3, NowLasts: 3, NowChange: 0.4,
-	Every: 3, Change: 0.3, Step: 200, Fine: 1, Grow: 1.15,
-}
+// What is taken for granted before a run has seen anything, and how fast what it
+// sees counts. The figures are the formulas document's; hours where no unit stands.
+const (
+	forget     = 72.0 // what was seen so long ago counts 1/e
+	zoneWeight = 20.0 // of the region's scale against the zone's own, in events
+	allWeight  = 30.0 // of the common shape against what all zones showed, in events
+	upWeight   = 20.0 // of the usual share of time against the one seen
+	lossScale  = 1.2  // losses beside the common shape: hope is dearer than fear
+	seenFirst  = 2.5  // age of a state that was found and not seen to begin
+	mixing     = 3.0  // a state that nobody looked at fades so fast
+
+	lossPrice = 1.5  // losses go with the price to this power
+	backPrice = -0.4 // returns too
+	upPrice   = 5.4  // and the odds of being up, to minus this
+	upOdds    = 3.3  // at a third of on-demand's price
+	dearest   = 0.7  // largest logarithm of the price that counts
+
+	traitLasts = 48.0 // what the run says of a zone passes
+	nowLasts   = 3.0  // so does the state that it is in
+	otherAge   = 1.0  // a zone that is down with others is so much longer down
+	together   = 0.8  // chance that a live neighbour of the region outlives a loss
+)
 
 // see takes zone z's state in tick t, of so many hours a tick. Seeing it twice in
 // a tick is seeing it once.
 func (m *memory) see(z int, up bool, t int, tick float64) {
 	r := &m.zones[z]
 	if !r.known {
-		r.known, r.up, r.age, r.at = true, up, P.SeenFirst, t
+		r.known, r.up, r.age, r.at = true, up, seenFirst, t
 		return
 	}
 	h := float64(t-r.at) * tick
@@ -137,10 +140,10 @@ func (m *memory) see(z int, up bool, t int, tick float64) {
 		return
 	}
 	r.at = t
-	keep := math.Exp(-h / P.Forget)
-	c, s, scale := &r.back, returnShape, math.Exp(P.BackPrice*m.dear[z])
+	keep := math.Exp(-h / forget)
+	c, s, scale := &r.back, returnShape, math.Exp(backPrice*m.dear[z])
 	if r.up {
-		c, s, scale = &r.loss, lossShape, math.Exp(P.LossPrice*m.dear[z])
+		c, s, scale = &r.loss, lossShape, math.Exp(lossPrice*m.dear[z])
 	}
 	for _, c := range []*count{&r.loss, &r.back} {
 		c.events *= keep
@@ -171,14 +174,14 @@ func (m *memory) chance(z, t int, tick, share float64) float64 {
 	if r.up {
 		last = 1
 	}
-	return share + float64((last-share)*math.Exp(-float64(t-r.at)*tick/P.Mixing))
+	return share + float64((last-share)*math.Exp(-float64(t-r.at)*tick/mixing))
 }
 
 // scales returns how many times as often as in the common shape each zone is
 // lost and comes back, and the share of the time that it is up: each the zone's
 // own, shrunk to its region's, shrunk to that of all, shrunk to the prior.
 func (m *memory) scales() (loss, back []drift, up []float64) {
-	shrink := func(of func(*record) (n, e float64), own, prior, priorWeight float64) []float64 {
+	shrink := func(of func(*record) (n, e float64), prior float64) []float64 {
 		var an, ae float64
 		rn, re := make([]float64, m.n), make([]float64, m.n)
 		for z := range m.zones {
@@ -187,25 +190,25 @@ func (m *memory) scales() (loss, back []drift, up []float64) {
 			rn[m.regions[z]] += n
 			re[m.regions[z]] += e
 		}
-		whole := (an + float64(prior*priorWeight)) / (ae + priorWeight)
+		whole := (an + float64(prior*allWeight)) / (ae + allWeight)
 		out := make([]float64, len(m.zones))
 		for z := range m.zones {
 			k := m.regions[z]
-			region := (rn[k] + float64(own*whole)) / (re[k] + own)
+			region := (rn[k] + float64(zoneWeight*whole)) / (re[k] + zoneWeight)
 			n, e := of(&m.zones[z])
-			out[z] = (n + float64(own*region)) / (e + own)
+			out[z] = (n + float64(zoneWeight*region)) / (e + zoneWeight)
 		}
 		return out
 	}
-	l := shrink(func(r *record) (float64, float64) { return r.loss.events, r.loss.expected }, P.ZoneWeight, P.LossPrior, P.AllWeight)
-	b := shrink(func(r *record) (float64, float64) { return r.back.events, r.back.expected }, P.ZoneWeight, P.BackPrior, P.AllWeight)
+	l := shrink(func(r *record) (float64, float64) { return r.loss.events, r.loss.expected }, lossScale)
+	b := shrink(func(r *record) (float64, float64) { return r.back.events, r.back.expected }, 1)
 	for z := range m.zones {
 		r := &m.zones[z]
-		up = append(up, (r.upFor+float64(P.UpWeight*m.usual[z]))/(r.all+P.UpWeight))
+		up = append(up, (r.upFor+float64(upWeight*m.usual[z]))/(r.all+upWeight))
 	}
 	for z := range l {
-		loss = append(loss, drift{math.Log(l[z]), P.LossPrice * m.dear[z]})
-		back = append(back, drift{math.Log(b[z]), P.BackPrice * m.dear[z]})
+		loss = append(loss, drift{math.Log(l[z]), lossPrice * m.dear[z]})
+		back = append(back, drift{math.Log(b[z]), backPrice * m.dear[z]})
 	}
 	return loss, back, up
 }

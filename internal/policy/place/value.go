@@ -22,19 +22,17 @@ type model struct {
 	tick    float64
 }
 
-// drift is a logarithm of a scale that is not what it is for ever: what the last
-// hours said passes within hours, what the whole run said within days.
+// drift is a logarithm of a scale that is not what it is for ever: what the
+// run showed passes within days, what the price says does not.
 type drift struct{ trait, lasting float64 }
 
 // in is the scale so many hours ahead.
 func (d drift) in(h float64) float64 {
-	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/P.TraitLasts)))
+	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/traitLasts)))
 }
 
 // off is how far apart two drifts are at present.
-func (d drift) off(e drift) float64 {
-	return math.Abs(d.trait + d.lasting - e.trait - e.lasting)
-}
+func (d drift) off(e drift) float64 { return math.Abs(d.trait + d.lasting - e.trait - e.lasting) }
 
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
 // slack under guard, the others as the grid has them.
@@ -149,13 +147,13 @@ func begins(b int) float64 {
 // restart counts, coarser further away.
 func (t *table) lay(slack float64) {
 	t.grid = append(t.grid[:0], -1, 0)
-	gap := min(t.m.tick, max(t.m.restart, 0.02)) * P.Fine
+	gap := min(t.m.tick, max(t.m.restart, 0.02)) * 0.7
 	fine := 6 * max(t.m.restart, t.m.tick)
 	for s := 0.0; s < slack; {
 		s += gap
 		t.grid = append(t.grid, s)
 		if s > fine {
-			gap *= P.Grow
+			gap *= 1.1
 		}
 	}
 	s := t.grid[len(t.grid)-1]
@@ -241,18 +239,14 @@ func (t *table) prepare() {
 	}
 }
 
-// together is how many of n zones that are all down come back on their own, as a
-// share of them: they are mostly down for one reason.
-func together(n int) float64 { return min(1, P.Alone/float64(n)) }
-
 // hazards sets the chances to what they are so many hours from now.
 func (t *table) hazards(ahead float64) {
 	m := &t.m
 	t.ahead = ahead
 	zones := len(m.price)
 	all := 0.0
-	later := math.Exp(-ahead / P.TraitLasts)
-	present := math.Exp(-math.Sqrt(ahead / P.NowLasts))
+	later := math.Exp(-ahead / traitLasts)
+	present := math.Exp(-math.Sqrt(ahead / nowLasts))
 	for z := range zones {
 		t.scale[z] = m.loss[z].in(ahead)
 		for a := range ages {
@@ -272,7 +266,6 @@ func (t *table) hazards(ahead float64) {
 	for z := range zones {
 		t.share[z] /= all
 	}
-	all *= together(zones)
 	t.all = all
 	for b := range ages {
 		t.rate[b] = all * returnMix(b, zones)
@@ -292,7 +285,7 @@ func (t *table) hazards(ahead float64) {
 // build computes the cost to go up to some work and slack left.
 func (t *table) build(m model, work, slack float64) {
 	t.m = m
-	t.step = max(2*m.tick, work/P.Step)
+	t.step = max(2*m.tick, work/200)
 	t.top = int(math.Ceil(work/t.step)) + 1
 	t.lay(max(slack, 0))
 	if len(t.grid) > t.room || len(t.layers) == 0 {
@@ -320,194 +313,12 @@ func (t *table) build(m model, work, slack float64) {
 // that was lost last is that long down, the others longer.
 func returnMix(b, zones int) float64 {
 	f := 1 / float64(zones)
-	a := centre(b) + P.Later
+	a := centre(b) + otherAge
 	later := returnShape.cumulative(a, a+0.1) / 0.1
 	return float64(f*returnShape.mean(b)) + float64((1-f)*later)
 }
 
 func (t *table) layer(i int) *layer { return t.layers[i%kept] }
-
-// mix is x·a + y·b + c + h·l, place by place.
-func mix(out, a, b, l []float64, x, y, c, h float64) {
-	a, b, l = a[:len(out)], b[:len(out)], l[:len(out)]
-	for q := range out {
-		out[q] = c + float64(x*a[q]) + float64(y*b[q]) + float64(h*l[q])
-	}
-}
-
-// ahead puts into out the value half a step above that of p, from those of p and
-// of o, a step below it.
-func ahead(out, p, o []float64, first bool) {
-	p, o = p[:len(out)], o[:len(out)]
-	if first {
-		copy(out, p)
-		return
-	}
-	for q := range out {
-		out[q] = p[q] + float64(0.5*(p[q]-o[q]))
-	}
-}
-
-func (t *table) fill(i int) {
-	m := &t.m
-	w := len(t.grid)
-	cur, prev, older := t.layer(i), t.layer(i-1), t.layer(max(i-2, 0))
-	work := float64(i) * t.step
-	forced := m.demand * (work + m.restart)
-	for z := range m.price {
-		ahead(t.mid[z], prev.lost[z], older.lost[z], i < 3)
-		c := m.price[z] * t.step
-		for a := range ages {
-			h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
-			mix(cur.spot[z][a][:w], prev.spot[z][a], prev.spot[z][min(a+1, ages-1)], t.mid[z], (1-h)*(1-on), (1-h)*on, c*(1-h/2), h)
-		}
-	}
-	for h := range m.n {
-		ahead(t.midA[h], prev.come[h], older.come[h], i < 3)
-		for b := range ages {
-			out, same, later := cur.dem[h][b][:w], prev.dem[h][b], prev.dem[h][min(b+1, ages-1)]
-			r, on := t.stepped[b], min(1, t.onward[b]*t.step)
-			c := m.demand * t.step
-			for q := range out {
-				a := t.midA[h][q]
-				x := same[q]
-				if a < x {
-					out[q] = float64(c*(1-r/2)) + float64(r*a) + (1-r)*(float64((1-on)*x)+float64(on*later[q]))
-				} else {
-					out[q] = c + float64((1-on)*x) + float64(on*later[q])
-				}
-			}
-			out[0] = m.demand * work
-		}
-		cur.back[h][0], cur.come[h][0] = forced, m.demand*work
-		for b := range ages {
-			cur.none[h][b][0] = forced
-		}
-	}
-	for z := range m.price {
-		cur.lost[z][0] = forced
-		for k := range min(2, m.n) {
-			home := m.regions[z]
-			if k == 1 {
-				home = (home + 1) % m.n
-			}
-			for a := range ages {
-				cur.take[z][k][a][0] = far
-				h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
-				mix(cur.cand[z][k][a][:w], prev.cand[z][k][a], prev.cand[z][k][min(a+1, ages-1)], prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand*t.step, h)
-				cur.cand[z][k][a][0] = m.demand * work
-			}
-		}
-	}
-	for q := 1; q < w; q++ {
-		t.takes(cur, q)
-		t.waits(cur, q, forced)
-		t.losses(cur, q, forced)
-	}
-}
-
-func (t *table) takes(cur *layer, q int) {
-	m := &t.m
-	for k := range min(2, m.n) {
-		s := &t.shift[k]
-		whole, half := s.whole[q], s.half[q]
-		carry := float64(float64(k) * m.carry)
-		for z := range m.price {
-			if q < s.first {
-				for a := range ages {
-					cur.take[z][k][a][q] = far
-				}
-				continue
-			}
-			c := carry + float64(m.price[z]*s.owed)
-			lost := carry + float64(m.price[z]*s.owed/2) + half.of(cur.lost[z])
-			for a := range ages {
-				b, f := s.bucket[a], s.part[a]
-				v := whole.of(cur.spot[z][b])
-				if f > 0 {
-					v = float64((1-f)*v) + float64(f*whole.of(cur.spot[z][b+1]))
-				}
-				p := s.last[a][z]
-				v = float64(p*(c+v)) + float64((1-p)*lost)
-				cur.take[z][k][a][q] = v
-				cur.cand[z][k][a][q] = min(v, cur.cand[z][k][a][q])
-			}
-		}
-	}
-}
-
-func (t *table) waits(cur *layer, q int, forced float64) {
-	m := &t.m
-	for h := range m.n {
-		stay := cur.none[h][0][q-1]
-		a, come := 0.0, 0.0
-		for z := range m.price {
-			come += t.share[z] * cur.cand[z][other(m.regions[z], h)][0][q]
-			a += t.share[z] * min(cur.take[z][other(m.regions[z], h)][0][q], stay)
-		}
-		cur.back[h][q], cur.come[h][q] = a, come
-		dem := t.shift[0].whole[q]
-		for b := ages - 1; b >= 0; b-- { // a later bucket first: waiting leads there
-			od := forced
-			od = min(od, float64(m.demand*m.restart)+dem.of(cur.dem[h][b]))
-			if q == 1 {
-				cur.none[h][b][q] = od
-				continue
-			}
-			r, on := t.waited[b][q], t.moved[b][q]
-			x := float64((1-on)*cur.none[h][b][q-1]) + float64(on*cur.none[h][min(b+1, ages-1)][q-1])
-			up := min((a+cur.back[h][q-1])/2, x)
-			cur.none[h][b][q] = min(od, float64(r*up)+float64((1-r)*x))
-		}
-	}
-}
-
-// losses is the cost to go when a machine has just been lost: the best neighbour
-// that is up, or none.
-func (t *table) losses(cur *layer, q int, forced float64) {
-	m := &t.m
-	for h := range m.n {
-		for i := 1; i < len(t.order); i++ {
-			for k := i; k > 0; k-- {
-				a, b := t.order[k], t.order[k-1]
-				if cur.take[a][other(m.regions[a], h)][oldAge][q] >= cur.take[b][other(m.regions[b], h)][oldAge][q] {
-					break
-				}
-				t.order[k], t.order[k-1] = b, a
-			}
-		}
-		none := cur.none[h][0][q]
-		for z := range m.price {
-			if m.regions[z] != h {
-				continue
-			}
-			out, rest := 0.0, 1.0
-			for _, n := range t.order {
-				take := cur.take[n][other(m.regions[n], h)][oldAge][q]
-				if take >= none {
-					break
-				}
-				if n == z {
-					continue
-				}
-				p := t.up[n]
-				if m.regions[n] == h {
-					p *= P.Together
-				}
-				out += float64(rest * p * take)
-				rest *= 1 - p
-			}
-			cur.lost[z][q] = out + float64(rest*none)
-		}
-	}
-}
-
-func other(a, b int) int {
-	if a == b {
-		return 0
-	}
-	return 1
-}
 
 // pick is the cost to go in one of the kept layers, between work and slack.
 func (t *table) pick(work, slack float64, of func(*layer) []float64) float64 {

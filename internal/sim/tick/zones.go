@@ -97,9 +97,6 @@ type ZoneOutcome struct {
 // does not see up.
 func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 	var out ZoneOutcome
-	return r.play(p, &out, func() {})
-}
-func (r *ZoneRun) play(p place.Policy, po *ZoneOutcome, f func()) (out ZoneOutcome) {
 	j := &r.Job
 	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones))}
 	looker, _ := p.(place.Looker)
@@ -110,8 +107,6 @@ func (r *ZoneRun) play(p place.Policy, po *ZoneOutcome, f func()) (out ZoneOutco
 				v.Seen[z] = r.sight(z, v.Tick)
 			}
 		}
-		*po = out
-		f()
 		c := j.Guard(v, p.Decide(v))
 		out.Decisions++
 		if c.Kind == place.Spot && v.Seen[c.Zone] != place.Up {

@@ -144,3 +144,20 @@ func TestGroupsThatLackAZoneAreLeftOutAndShortWindowsRefused(t *testing.T) {
 		t.Errorf("no group at all: %d left out, %v", left, err)
 	}
 }
+
+func TestTheDefaultPolicyOverSeveralZones(t *testing.T) {
+	if os.Getenv("SCRIMP_CI") == "" && os.Getenv("SCRIMP_ZONES") == "" {
+		t.Skipf("SKIPPED: %s takes minutes on a busy machine: set SCRIMP_ZONES=1", t.Name())
+	}
+	windows := publicZones(t)
+	for _, c := range []struct {
+		looks bool
+		most  float64
+	}{{false, 40.2}, {true, 40.8}} {
+		mean, by, misses := meanOf(t, windows, c.looks, func(j *place.Job) place.Policy { return &place.Foresight{Job: j} })
+		if mean > c.most || misses > 0 {
+			t.Errorf("looks %v: %.3f dollars and %d misses, more than %.1f and 0: %v", c.looks, mean, misses, c.most, by)
+		}
+		t.Logf("looks %v: %.3f dollars: %v", c.looks, mean, by)
+	}
+}
