@@ -79,7 +79,10 @@ func (a *app) ensure(ctx context.Context, market string) (*client, error) {
 	} else if !errors.Is(err, errNoServer) {
 		return nil, err
 	}
-	if err := a.spawn(market); err != nil {
+	why := "the server did not start within 20 s: see " + filepath.Join(a.data, server.LogName)
+	if _, err := os.Stat(filepath.Join(a.data, server.ElsewhereName)); err == nil { // another takes over, or somebody has to start one
+		why = "no server of this folder answered within 20 s, and its log lies in PostgreSQL: start scrimp serve --db"
+	} else if err := a.spawn(market); err != nil {
 		return nil, err
 	}
 	for begun := a.now(); ; {
@@ -88,7 +91,7 @@ func (a *app) ensure(ctx context.Context, market string) (*client, error) {
 			return c, nil
 		}
 		if a.now().Sub(begun) > 20*time.Second {
-			return nil, fmt.Errorf("the server did not start within 20 s: see %s", filepath.Join(a.data, server.LogName))
+			return nil, errors.New(why)
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return nil, err

@@ -53,6 +53,9 @@ const (
 	SocketName = "server.sock"
 	TokenName  = "token"
 	LogName    = "server.log"
+	// ElsewhereName marks a folder whose log lies in PostgreSQL: a server that
+	// knew nothing of it would begin an empty one beside it.
+	ElsewhereName = "log-is-in-postgresql"
 )
 
 // Server answers users and agents. It lives as long as it leads.
@@ -93,6 +96,14 @@ var errStopped = errors.New("asked to stop")
 func Serve(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("open data folder: %w", err)
+	}
+	elsewhere := filepath.Join(o.Dir, ElsewhereName)
+	if o.DB != "" {
+		if err := os.WriteFile(elsewhere, nil, 0o600); err != nil {
+			return fmt.Errorf("open data folder: %w", err)
+		}
+	} else if _, err := os.Stat(elsewhere); err == nil {
+		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with --data", o.Dir)
 	}
 	f := &front{pace: newPace(o.Rate)}
 	done, err := f.listen(ctx, o)
