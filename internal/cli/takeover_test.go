@@ -1,0 +1,120 @@
+//go:build !local
+
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/store/pgtest"
+)
+
+// Two servers share a database and a data folder. The one that leads is killed
+// again and again while a job runs: the other takes over, the program runs on,
+// and the machine is rented once.
+func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
+	db := pgtest.Start(t)
+	small := program
+	whole := filepath.Join(t.TempDir(), "scrimp")
+	build := exec.Command("go", "build", "-o", whole, "scrimp/cmd/scrimp")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program = whole
+	defer func() { program = small }()
+
+	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &home{t, dir, filepath.Join(dir, "d")}
+	defer func() { _ = os.RemoveAll(dir) }()
+	url := db.Database(t)
+	begin := func() *exec.Cmd {
+		cmd, _, _ := h.start("serve", "--json", "--listen", "127.0.0.1:0", "--db", url)
+		return cmd
+	}
+	servers := []*exec.Cmd{begin(), begin()}
+	answers := func() (s api.Server, ok bool) {
+		cmd := exec.Command(program, "--data", h.data, "server", "status", "--json")
+		out, err := cmd.Output()
+		return s, err == nil && json.Unmarshal(out, &s) == nil && s.PID > 0
+	}
+	h.until("one leads", func() bool { _, ok := answers(); return ok })
+	h.write("job.yaml", endless)
+	h.do("run", "-y", "-d", "job.yaml")
+	h.until("the program runs", func() bool { return h.job("endless").Phase == "working" })
+	machine := h.job("endless").Machine
+	for round := range 3 {
+		s, ok := answers()
+		if !ok {
+			t.Fatal("nobody answers")
+		}
+		var killed *exec.Cmd
+		for i, cmd := range servers {
+			if cmd.Process.Pid == s.PID {
+				killed, servers = cmd, append(servers[:i:i], servers[i+1:]...)
+				break
+			}
+		}
+		if killed == nil {
+			t.Fatalf("process %d answers, which was not started here", s.PID)
+		}
+		begun := time.Now()
+		if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_ = killed.Wait()
+		h.until("another leads", func() bool { next, ok := answers(); return ok && next.PID != s.PID })
+		took := time.Since(begun)
+		t.Logf("round %d: taken over after %v", round, took.Round(time.Millisecond))
+		if took > 10*time.Second {
+			t.Errorf("the takeover needed %v, want less than 10 s", took)
+		}
+		if j := h.job("endless"); j.Machine != machine || j.Attempts != 1 || j.State != "running" {
+			t.Errorf("after it the job is %s on %s after %d attempts, was on %s", j.State, j.Machine, j.Attempts, machine)
+		}
+		servers = append(servers, begin())
+	}
+	h.do("exec", "endless", "--", "touch", "stop")
+	h.until("it is done", func() bool { return h.job("endless").Closed })
+	if j := h.job("endless"); j.State != "succeeded" || j.Attempts != 1 {
+		t.Errorf("%s after %d attempts, want succeeded after 1", j.State, j.Attempts)
+	}
+	h.do("ledger", "verify")
+	if out := h.do("logs", "endless"); out != "one\ntwo\n" {
+		t.Errorf("its output: %q", out)
+	}
+	last, _ := answers()
+	for _, cmd := range servers { // those that follow first, or one of them would take over
+		if cmd.Process.Pid != last.PID {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("a server that follows is asked to end: %v", err)
+			}
+		}
+	}
+	var ended sync.WaitGroup
+	for _, cmd := range servers { // a child that nobody waits for seems to live
+		if cmd.Process.Pid == last.PID {
+			ended.Go(func() { _ = cmd.Wait() })
+		}
+	}
+	h.do("server", "stop", "--now")
+	ended.Wait()
+	if _, err := os.Stat(filepath.Join(h.data, "scrimp.db")); err == nil {
+		t.Error("a server began a log of its own beside the database")
+	}
+	if out, err := h.try("serve", "--listen", "127.0.0.1:0"); err == nil || !strings.Contains(out, "--db") {
+		t.Errorf("a server without the database starts: %v\n%s", err, out)
+	}
+}
