@@ -43,7 +43,7 @@ type Config struct {
 	Poll     time.Duration // between looks at instances and prices
 	Sweep    time.Duration // between sweeps of the whole inventory
 	Silence  time.Duration // without word from an agent before its machine is given up
-	Snapshot uint64        // events between snapshots
+	Snapshot uint64        // events between snapshots at least, and a quarter of the jobs: what writing one costs is in proportion to what it saves; 0: none is written
 	Log      *slog.Logger
 	// Env is given to the agent of an attempt: the server's address and the token.
 	Env func(attempt string) map[string]string
@@ -66,7 +66,6 @@ type Control struct {
 
 	mu      sync.RWMutex // guards machine against readers between steps
 	machine *core.Machine
-	specs   map[string]json.RawMessage // job files by job
 	heard   map[string]time.Time       // wall time of an attempt's last word
 	beat    time.Time                  // wall time at which the server was last awake
 	drains  map[string]core.Drain      // orders to be given to agents, by attempt
@@ -75,6 +74,9 @@ type Control struct {
 	listed  map[string]bool            // ended instances that were reported already
 	latest  map[string]*Latest         // newest word of each attempt, by attempt
 	market  marketState
+
+	snapped  uint64 // event of the newest snapshot
+	snapping bool   // one is being written
 }
 
 type request struct {
@@ -89,7 +91,7 @@ var ErrStopping = errors.New("the server is stopping")
 func New(ctx context.Context, s store.Store, d provider.Driver, providerName string, cfg Config) (*Control, error) {
 	c := &Control{
 		cfg: cfg, store: s, driver: provider.New(d, provider.Default()), name: providerName, requests: make(chan request), machine: core.New(),
-		specs: map[string]json.RawMessage{}, heard: map[string]time.Time{}, drains: map[string]core.Drain{}, changed: make(chan struct{}), listed: map[string]bool{}, latest: map[string]*Latest{},
+		heard: map[string]time.Time{}, drains: map[string]core.Drain{}, changed: make(chan struct{}), listed: map[string]bool{}, latest: map[string]*Latest{},
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, err
@@ -97,8 +99,7 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 	return c, nil
 }
 
-// restore replays the log. Job files are read from the log as well, so the
-// snapshot only saves the stepping.
+// restore reads the newest snapshot and replays the log after it.
 func (c *Control) restore(ctx context.Context) error {
 	snap, ok, err := c.store.LatestSnapshot(ctx)
 	if err != nil {
@@ -109,8 +110,8 @@ func (c *Control) restore(ctx context.Context) error {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}
-	from := c.machine.Seq()
-	for after := uint64(0); ; {
+	c.snapped = c.machine.Seq()
+	for after := c.snapped; ; {
 		records, err := c.store.Records(ctx, after, 1000)
 		if err != nil {
 			return fmt.Errorf("restore: %w", err)
@@ -120,21 +121,11 @@ func (c *Control) restore(ctx context.Context) error {
 		}
 		for _, r := range records {
 			after = r.Seq
-			if r.Seq <= from && r.Kind != "job_submitted" {
-				continue
-			}
 			e, decisions, err := Decode(r)
 			if err != nil {
 				return err
 			}
-			if b, ok := e.Body.(core.JobSubmitted); ok && b.Spec != nil {
-				if _, known := c.specs[b.Job]; !known {
-					c.specs[b.Job] = b.Spec
-				}
-			}
-			if r.Seq > from {
-				c.wake = c.machine.Replay(e, decisions).Wake
-			}
+			c.wake = c.machine.Replay(e, decisions).Wake
 		}
 	}
 	if c.wake.IsZero() {
@@ -163,6 +154,9 @@ func Decode(r store.Record) (core.Event, []core.Decision, error) {
 	return e, d, nil
 }
 
+// group is how many events share a transaction at most.
+const group = 2000
+
 // Run drives the core until ctx ends. It returns when all its goroutines have.
 func (c *Control) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(ctx)
@@ -189,7 +183,7 @@ func (c *Control) Run(ctx context.Context) error {
 		case r := <-c.requests:
 			batch, events := []request{r}, r.events
 		more: // whoever waits already shares the transaction
-			for len(events) < 256 {
+			for len(events) < group {
 				select {
 				case next := <-c.requests:
 					batch, events = append(batch, next), append(events, next.events...)
@@ -261,29 +255,15 @@ func (c *Control) apply(ctx context.Context, events []core.Event) error {
 			return err
 		}
 		records, actions, c.wake = append(records, r), append(actions, out.Actions...), out.Wake
-		if b, ok := e.Body.(core.JobSubmitted); ok {
-			if _, known := c.specs[b.Job]; !known {
-				c.specs[b.Job] = b.Spec
-			}
-		}
 	}
 	if err := c.store.Append(context.WithoutCancel(ctx), records); err != nil {
 		c.mu.Unlock()
 		return fmt.Errorf("write %d events: %w", len(records), err)
 	}
-	var snap json.RawMessage
-	if last := c.machine.Seq(); c.cfg.Snapshot > 0 && last/c.cfg.Snapshot > (last-uint64(len(records)))/c.cfg.Snapshot {
-		snap, _ = c.machine.Snapshot()
-	}
-	seq := c.machine.Seq()
+	c.snapshot(ctx)
 	close(c.changed)
 	c.changed = make(chan struct{})
 	c.mu.Unlock()
-	if snap != nil {
-		if err := c.store.SaveSnapshot(context.WithoutCancel(ctx), store.Snapshot{Seq: seq, Version: core.SnapshotVersion, State: snap}); err != nil {
-			c.cfg.Log.Warn("snapshot not saved; a restart reads more of the log", "error", err)
-		}
-	}
 	for _, a := range actions {
 		c.act(ctx, a)
 	}
@@ -323,12 +303,34 @@ func (c *Control) Changed() <-chan struct{} {
 	return c.changed
 }
 
-// Spec returns the job file that the job was submitted with.
-func (c *Control) Spec(job string) (json.RawMessage, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	s, ok := c.specs[job]
-	return s, ok
+// Spec returns the job file that the job was submitted with, from the log; ok is
+// false where the job is not known.
+func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, ok bool, err error) {
+	var seq uint64
+	c.Read(func(m *core.Machine) {
+		if j, known := m.Job(job); known {
+			seq = j.Event
+		}
+	})
+	if seq == 0 {
+		return nil, false, nil
+	}
+	records, err := c.store.Records(ctx, seq-1, 1)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
+	}
+	if len(records) == 0 {
+		return nil, false, fmt.Errorf("read the job file of %s: event %d is not there", job, seq)
+	}
+	e, _, err := Decode(records[0])
+	if err != nil {
+		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
+	}
+	b, ok := e.Body.(core.JobSubmitted)
+	if !ok || b.Job != job {
+		return nil, false, fmt.Errorf("read the job file of %s: event %d is another", job, seq)
+	}
+	return b.Spec, true, nil
 }
 
 // leads reports whether this server may still act on the world.

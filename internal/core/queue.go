@@ -11,8 +11,9 @@ import (
 // something changes, so that a million queued jobs do not make each step slow.
 type queue struct {
 	heaps [2]urgency
-	fresh int  // which heap holds the jobs to be tried
-	again bool // something changed while that one was not empty
+	fresh int        // which heap holds the jobs to be tried
+	again bool       // something changed while that one was not empty
+	touch func(*Job) // is told of a job before it changes; nil: nobody is
 }
 
 // place is where a job stands in the queue.
@@ -55,6 +56,12 @@ func (u *urgency) Pop() any {
 	return j
 }
 
+func (q *queue) tell(j *Job) {
+	if q.touch != nil {
+		q.touch(j)
+	}
+}
+
 // add puts j among the jobs to be tried.
 func (q *queue) add(j *Job) { q.push(j, q.fresh) }
 
@@ -62,12 +69,14 @@ func (q *queue) add(j *Job) { q.push(j, q.fresh) }
 func (q *queue) tried(j *Job) { q.push(j, 1-q.fresh) }
 
 func (q *queue) push(j *Job, to int) {
+	q.tell(j)
 	j.place.in = &q.heaps[to]
 	heap.Push(j.place.in, j)
 }
 
 func (q *queue) remove(j *Job) {
 	if j.place.in != nil {
+		q.tell(j)
 		heap.Remove(j.place.in, j.place.index)
 		j.place.in = nil
 	}
@@ -82,6 +91,7 @@ func (q *queue) next() (*Job, bool) {
 		return nil, false
 	}
 	j := heap.Pop(&q.heaps[q.fresh]).(*Job)
+	q.tell(j)
 	j.place.in = nil
 	return j, true
 }

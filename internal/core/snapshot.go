@@ -22,11 +22,11 @@ type snapshot struct {
 	Now     time.Time              `json:"now"`
 	Seq     uint64                 `json:"seq"`
 	Order   uint64                 `json:"order"`
-	Jobs    []storedJob            `json:"jobs"`
 	Offers  []*offer               `json:"offers"`
 	Orphans map[string]Rented      `json:"orphans,omitempty"`
 	Heads   map[string]ledger.Hash `json:"heads,omitempty"`
 	Again   bool                   `json:"again,omitempty"`
+	Jobs    []storedJob            `json:"jobs,omitempty"`
 }
 
 // storedJob is a job with its place in the queue: 0 not there, 1 to be tried, 2 tried.
@@ -38,25 +38,17 @@ type storedJob struct {
 
 // SnapshotVersion is the form that Snapshot writes. A snapshot of another
 // version is not read: the log has all that it would say.
-const SnapshotVersion = 1
+const SnapshotVersion = 2
 
 // Snapshot returns the state as bytes; the same state gives the same bytes.
 func (m *Machine) Snapshot() (json.RawMessage, error) {
-	s := snapshot{Version: SnapshotVersion, Config: m.cfg, Now: m.now, Seq: m.seq, Order: m.order, Offers: m.sale, Orphans: m.orphans, Heads: m.heads, Again: m.queue.again}
-	for _, j := range m.byOrder() {
-		stored := storedJob{Job: j, Order: j.place.order}
-		switch j.place.in {
-		case nil:
-		case &m.queue.heaps[m.queue.fresh]:
-			stored.Queue = 1
-		default:
-			stored.Queue = 2
+	f := m.Freeze()
+	var b json.RawMessage
+	for done := false; !done; {
+		var err error
+		if b, done, err = f.Encode(b, m.Len()); err != nil {
+			return nil, err
 		}
-		s.Jobs = append(s.Jobs, stored)
-	}
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("write snapshot: %w", err)
 	}
 	return b, nil
 }
@@ -86,6 +78,7 @@ func Restore(b json.RawMessage) (*Machine, error) {
 		j := stored.Job
 		j.place.order = stored.Order
 		m.jobs[j.ID] = j
+		m.inOrder = append(m.inOrder, j)
 		if stored.Queue > 0 {
 			m.queue.push(j, (m.queue.fresh+stored.Queue-1)%2)
 		}
@@ -114,15 +107,15 @@ func Restore(b json.RawMessage) (*Machine, error) {
 	return m, nil
 }
 
-func (m *Machine) byOrder() []*Job {
-	return slices.SortedFunc(maps.Values(m.jobs), func(a, b *Job) int { return cmp.Compare(a.place.order, b.place.order) })
-}
-
 // Pending returns what was asked for and is not answered yet. After a restart
 // the shell does it again: every key makes that harmless.
 func (m *Machine) Pending() []Action {
 	var list []Action
-	for _, j := range m.byOrder() {
+	costs := map[*Job]bool{}
+	for _, a := range m.attempts {
+		costs[m.jobs[a.Job]] = true
+	}
+	for _, j := range slices.SortedFunc(maps.Keys(costs), func(a, b *Job) int { return cmp.Compare(a.place.order, b.place.order) }) {
 		for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
 			switch {
 			case !a.Live():
@@ -160,7 +153,48 @@ func (m *Machine) Attempt(id string) (*Attempt, bool) {
 }
 
 // Jobs returns all jobs in the order of their submission.
-func (m *Machine) Jobs() iter.Seq[*Job] { return slices.Values(m.byOrder()) }
+func (m *Machine) Jobs() iter.Seq[*Job] { return slices.Values(m.inOrder) }
+
+// JobsAfter returns the jobs that were submitted after the one of that name,
+// oldest first; "" is all. ok is false where the job is not known.
+func (m *Machine) JobsAfter(id string) (jobs iter.Seq[*Job], ok bool) {
+	n, ok := m.position(id, -1)
+	if !ok {
+		return nil, false
+	}
+	return slices.Values(m.inOrder[n+1:]), true
+}
+
+// JobsBefore returns the jobs that were submitted before the one of that name,
+// newest first; "" is all. ok is false where the job is not known.
+func (m *Machine) JobsBefore(id string) (jobs iter.Seq[*Job], ok bool) {
+	n, ok := m.position(id, len(m.inOrder))
+	if !ok {
+		return nil, false
+	}
+	return func(yield func(*Job) bool) {
+		for _, j := range slices.Backward(m.inOrder[:n]) {
+			if !yield(j) {
+				return
+			}
+		}
+	}, true
+}
+
+// position is where the job stands in the order of submission; none for "".
+func (m *Machine) position(id string, none int) (int, bool) {
+	if id == "" {
+		return none, true
+	}
+	j, ok := m.jobs[id]
+	if !ok {
+		return 0, false
+	}
+	return slices.BinarySearchFunc(m.inOrder, j.place.order, func(a *Job, order uint64) int { return cmp.Compare(a.place.order, order) })
+}
+
+// Len is how many jobs there are, those that are over with them.
+func (m *Machine) Len() int { return len(m.inOrder) }
 
 // Live returns the attempts that may still cost something, in the order of their jobs' names.
 func (m *Machine) Live() []*Attempt {

@@ -57,6 +57,7 @@ type Job struct {
 	Why       string       `json:"why,omitempty"`    // reason of the state, machine-readable
 	Detail    string       `json:"detail,omitempty"` // one sentence
 	Submitted time.Time    `json:"submitted"`
+	Event     uint64       `json:"event"`          // number of its submission in the log
 	Began     time.Time    `json:"began,omitzero"` // first launch
 	Finished  time.Time    `json:"finished,omitzero"`
 	Epoch     int          `json:"epoch"`  // of the newest attempt

@@ -70,6 +70,7 @@ type Machine struct {
 	seq      uint64
 	order    uint64
 	jobs     map[string]*Job
+	inOrder  []*Job              // all jobs, in the order of their submission
 	attempts map[string]*Attempt // all that are not gone, by ID
 	rented   map[string]*Attempt // the same by instance
 	orphans  map[string]Rented   // instances that nobody owns, being given back
@@ -79,6 +80,7 @@ type Machine struct {
 	running  []*Job   // that hold or ask for a machine, sorted by ID
 	queue    queue
 	wakes    wakes
+	frozen   *Frozen // the state of a while ago that is being encoded, or nil
 	heads    map[string]ledger.Hash
 	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
 	replays  bool
@@ -185,6 +187,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 func (m *Machine) due(out *Outcome) {
 	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now) {
 		w := heap.Pop(&m.wakes).(wake)
+		m.touch(w.job)
 		if !w.at.Equal(w.job.Wake) || w.job.State.Over() && w.job.live() == nil {
 			continue
 		}
@@ -491,9 +494,10 @@ func (m *Machine) submit(e Event, b JobSubmitted) {
 		return
 	}
 	m.order++
-	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Without: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval}
+	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Without: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval, Event: m.seq}
 	j.place.order = m.order
 	m.jobs[j.ID] = j
+	m.inOrder = append(m.inOrder, j)
 	m.queue.add(j)
 }
 

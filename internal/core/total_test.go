@@ -158,10 +158,20 @@ func nonsense(t *testing.T, seed uint64, events int) {
 	costs := map[string]money.Amount{}
 	cfg := DefaultConfig()
 	cfg.MaxRunning = 1 + n.rng.IntN(3)
+	var frozen *Frozen
+	var then, part json.RawMessage
+	whole := false
 	for i := range events {
 		e := n.event()
 		if i == 0 {
 			e.Body = Configured{Config: cfg}
+		}
+		if i == events/3 || i == events/2 {
+			then = snap(t, m)
+			frozen, part, whole = m.Freeze(), nil, false
+		}
+		if frozen != nil && !whole && n.rng.IntN(20) == 0 {
+			part, whole, _ = frozen.Encode(part, 1)
 		}
 		out := m.Step(e)
 		for _, p := range out.Postings {
@@ -200,6 +210,17 @@ func nonsense(t *testing.T, seed uint64, events int) {
 		}
 		if got := j.Spent(n.now); got != spent {
 			t.Errorf("seed %d: %s spent %v, its attempts %v", seed, j.ID, got, spent)
+		}
+	}
+	if frozen != nil {
+		for !whole {
+			var err error
+			if part, whole, err = frozen.Encode(part, 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(part, then) {
+			t.Errorf("seed %d: later steps change the state that was frozen:\n%s\nwas\n%s", seed, part, then)
 		}
 	}
 	state := snap(t, m)

@@ -37,7 +37,12 @@ func (s *Server) agentClaim(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
 	default:
-		answer(w, s.assign(job, a))
+		as, err := s.assign(r.Context(), job, a)
+		if err != nil {
+			problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+			return
+		}
+		answer(w, as)
 	}
 }
 

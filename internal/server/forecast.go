@@ -40,8 +40,8 @@ func (s *Server) forecast(ctx context.Context) {
 		}
 		questions := map[string]sim.Question{}
 		s.control.Read(func(m *core.Machine) {
-			for j := range m.Jobs() {
-				if a := j.Attempt(); a != nil && a.Phase == core.Working && !j.Terms.Deadline.IsZero() && j.StepRate > 0 && len(questions) < 8 {
+			for _, a := range m.Live() {
+				if j, _ := m.Job(a.Job); a == j.Attempt() && a.Phase == core.Working && !j.Terms.Deadline.IsZero() && j.StepRate > 0 && len(questions) < 8 {
 					questions[j.ID] = s.question(m, j)
 				}
 			}

@@ -65,45 +65,6 @@ func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
 	answer(w, v)
 }
 
-// getJobs lists the jobs that the caller sees: all of them, or a page.
-func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	limit, after, live := 0, q.Get("after"), q.Get("live") != ""
-	if text := q.Get("limit"); text != "" {
-		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > 1000 {
-			fieldProblem(w, http.StatusBadRequest, "limit", "limit is not a number from 1 to 1000", "leave it out for all jobs", nil)
-			return
-		}
-	}
-	list, next, found := []api.Job{}, "", after == ""
-	s.control.Read(func(m *core.Machine) {
-		for j := range m.Jobs() {
-			switch {
-			case !found:
-				found = j.ID == after
-			case !sees(callerOf(r), j) || live && closed(j):
-			case limit > 0 && len(list) == limit:
-				next = list[limit-1].ID
-				return
-			default:
-				list = append(list, s.show(j))
-			}
-		}
-	})
-	if !found {
-		fieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("job %s is not known", after), "give what the header Scrimp-Next said", nil)
-		return
-	}
-	for i := range list {
-		s.fresh(&list[i])
-	}
-	if next != "" {
-		w.Header().Set("Scrimp-Next", next)
-	}
-	answer(w, list)
-}
-
 // find returns the job as people see it.
 func (s *Server) find(id string) (api.Job, bool) {
 	var v api.Job
@@ -330,7 +291,11 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) getSpec(w http.ResponseWriter, r *http.Request) {
-	spec, ok := s.control.Spec(r.PathValue("id"))
+	spec, ok, err := s.control.Spec(r.Context(), r.PathValue("id"))
+	if err != nil {
+		problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		return
+	}
 	if !ok {
 		s.job(w, r)
 		return

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -350,8 +351,11 @@ func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
 }
 
 // assign is what the agent of the attempt has to do.
-func (s *Server) assign(job core.Job, a core.Attempt) api.Assignment {
-	raw, _ := s.control.Spec(job.ID)
+func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.Assignment, error) {
+	raw, _, err := s.control.Spec(ctx, job.ID)
+	if err != nil {
+		return api.Assignment{}, err
+	}
 	j, err := spec.Decode(raw)
 	if err != nil {
 		s.opts.Log.Error("job file not read", "job", job.ID, "error", err)
@@ -398,7 +402,7 @@ func (s *Server) assign(job core.Job, a core.Attempt) api.Assignment {
 			KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
 		}
 	}
-	return as
+	return as, nil
 }
 
 // signalOf splits USR1@90s.

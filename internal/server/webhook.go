@@ -139,7 +139,11 @@ func address(notify string, secrets map[string]string) string {
 // notify tells the job's webhook, notes that it was told, and forgets the job's
 // secrets. A server that ends before tells it at its next start.
 func (s *Server) notify(ctx context.Context, n core.Notify) {
-	raw, _ := s.control.Spec(n.Job)
+	raw, _, err := s.control.Spec(ctx, n.Job)
+	if err != nil {
+		s.opts.Log.Warn("webhook not told; the next start does it", "job", n.Job, "error", err)
+		return
+	}
 	j, err := spec.Decode(raw)
 	if err == nil && j.Notify != "" {
 		err := s.teller.tell(ctx, address(j.Notify, s.secrets(n.Job)), word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why})

@@ -1,0 +1,90 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/provider"
+	"scrimp/internal/store"
+)
+
+// shut is a provider that has nothing for sale.
+type shut struct{}
+
+func (shut) Launch(context.Context, provider.Request) (provider.Instance, error) {
+	return provider.Instance{}, provider.ErrNoCapacity
+}
+func (shut) Terminate(context.Context, string) error           { return provider.ErrNotFound }
+func (shut) List(context.Context) ([]provider.Instance, error) { return nil, nil }
+func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	return nil, nil, nil
+}
+
+// A server that stops while snapshots are written beside its steps begins again
+// with the state that it had, whichever snapshot it finds, and knows every job file.
+func TestARestartFindsTheSameState(t *testing.T) {
+	dir := t.TempDir()
+	st, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	cfg := Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Snapshot: 50, Log: slog.New(slog.DiscardHandler)}
+	var before json.RawMessage
+	jobs := 0
+	for range 4 {
+		c, err := New(t.Context(), st, shut{}, "shut", cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before != nil {
+			after, err := c.machine.Snapshot()
+			if err != nil || !bytes.Equal(before, after) {
+				t.Fatalf("a restart with %d jobs gives another state: %v", jobs, err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = c.Run(ctx) }()
+		for range 300 {
+			jobs++
+			id := fmt.Sprint("j", jobs)
+			body := core.JobSubmitted{Job: id, Spec: json.RawMessage(fmt.Sprintf(`{"name":%q}`, id)), Terms: core.Terms{Name: id}}
+			if err := c.Tell(ctx, core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: body}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		<-done
+		if before, err = c.machine.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap, ok, err := st.LatestSnapshot(t.Context())
+	if err != nil || !ok || snap.Seq < 50 {
+		t.Fatalf("no snapshot was written beside %d events: %v %v", jobs, snap.Seq, err)
+	}
+	c, err := New(t.Context(), st, shut{}, "shut", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i <= jobs; i += 7 {
+		id := fmt.Sprint("j", i)
+		if text, ok, err := c.Spec(t.Context(), id); err != nil || !ok || string(text) != fmt.Sprintf(`{"name":%q}`, id) {
+			t.Fatalf("the job file of %s is %q, %v, %v", id, text, ok, err)
+		}
+	}
+	if _, ok, err := c.Spec(t.Context(), "nobody"); ok || err != nil {
+		t.Errorf("a job that nobody submitted has a job file: %v", err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+)
+
+// maxPage is how many jobs a page has at most.
+const maxPage = 1000
+
+// page says which of the jobs are wanted: all, or at most limit after or before one.
+type page struct {
+	limit         int // 0: all
+	after, before string
+	backwards     bool // from before, or from the newest, back
+	live          bool
+}
+
+func pageOf(q url.Values) (p page, field, wrong string) {
+	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != ""}
+	if text := q.Get("limit"); text != "" {
+		var err error
+		if p.limit, err = strconv.Atoi(text); err != nil || p.limit < 1 || p.limit > maxPage {
+			return p, "limit", fmt.Sprintf("limit is not a number from 1 to %d", maxPage)
+		}
+	}
+	if p.after != "" && p.backwards {
+		return p, "before", "a page begins after a job or ends before one, not both"
+	}
+	return p, "", ""
+}
+
+// getJobs lists the jobs that the caller sees, newest last: all of them, or a page.
+func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
+	p, field, wrong := pageOf(r.URL.Query())
+	if wrong != "" {
+		fieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
+		return
+	}
+	c, list, more, known := callerOf(r), []api.Job{}, false, true
+	s.control.Read(func(m *core.Machine) {
+		if j, ok := m.Job(p.after + p.before); ok && !sees(c, j) {
+			known = false // who may not see a job does not learn that it is there
+			return
+		}
+		var jobs iter.Seq[*core.Job]
+		if p.backwards {
+			jobs, known = m.JobsBefore(p.before)
+		} else {
+			jobs, known = m.JobsAfter(p.after)
+		}
+		if !known {
+			return
+		}
+		for j := range jobs {
+			if !sees(c, j) || p.live && closed(j) {
+				continue
+			}
+			if more = p.limit > 0 && len(list) == p.limit; more {
+				break
+			}
+			list = append(list, s.show(j))
+		}
+	})
+	if !known {
+		field := "after"
+		if p.backwards {
+			field = "before"
+		}
+		fieldProblem(w, http.StatusBadRequest, field, fmt.Sprintf("job %s is not known", p.after+p.before), "give what the header Scrimp-Next said", nil)
+		return
+	}
+	if p.backwards {
+		slices.Reverse(list)
+	}
+	for i := range list {
+		s.fresh(&list[i])
+	}
+	if more && p.backwards {
+		w.Header().Set(nextHeader, list[0].ID)
+	} else if more {
+		w.Header().Set(nextHeader, list[len(list)-1].ID)
+	}
+	answer(w, list)
+}
+
+// nextHeader names the job that the next page begins after, or ends before.
+const nextHeader = "Scrimp-Next"

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/identity"
+)
+
+// Pages forwards and pages backwards show every job that the caller sees once,
+// in the order of submission, and say nothing of others.
+func TestPagesShowEveryJobOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, team := range []string{"vision", "text"} {
+		w.must("PUT", "/v1/teams/"+team, api.SetTeam{}, nil)
+	}
+	var all, mine []string
+	for i := range 23 {
+		team, id := "vision", fmt.Sprintf("j%d", i)
+		if i%3 == 1 {
+			team = "text"
+		} else {
+			mine = append(mine, id)
+		}
+		w.must("POST", "/v1/jobs", aJob(id, team), nil)
+		all = append(all, id)
+	}
+	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Viewer})
+	for token, want := range map[string][]string{ownerName: all, ann: mine} {
+		page := func(query string) (ids []string) {
+			rec, p := w.ask("GET", "/v1/jobs"+query, token, nil)
+			if rec.Code != 200 {
+				t.Fatalf("%s: %+v", query, p)
+			}
+			for part := range strings.SplitSeq(rec.Body.String(), `"id":"`) {
+				if id, _, ok := strings.Cut(part, `"`); ok && strings.HasPrefix(id, "j") {
+					ids = append(ids, id)
+				}
+			}
+			return ids
+		}
+		if got := page(""); !slices.Equal(got, want) {
+			t.Errorf("without a limit %v, want %v", got, want)
+		}
+		var back []string
+		for p := page("?limit=5&before="); len(p) > 0; p = page("?limit=5&before=" + p[0]) {
+			back = append(slices.Clone(p), back...)
+		}
+		if !slices.Equal(back, want) {
+			t.Errorf("backwards %v, want %v", back, want)
+		}
+		var forth []string
+		for p := page("?limit=4"); len(p) > 0; p = page("?limit=4&after=" + p[len(p)-1]) {
+			forth = append(forth, p...)
+		}
+		if !slices.Equal(forth, want) {
+			t.Errorf("forwards %v, want %v", forth, want)
+		}
+	}
+	for query, code := range map[string]int{"?limit=0": 400, "?limit=1001": 400, "?limit=x": 400, "?after=j0&before=j2": 400, "?after=j1": 400, "?before=nobody": 400} {
+		if rec, p := w.ask("GET", "/v1/jobs"+query, ann, nil); rec.Code != code || p.Mend == "" {
+			t.Errorf("%s: %d, want %d: %+v", query, rec.Code, code, p)
+		}
+	}
+	if rec, _ := w.ask("GET", "/v1/jobs?after=j1", ownerName, nil); rec.Code != http.StatusOK {
+		t.Errorf("the owner sees all, and got %d", rec.Code)
+	}
+}
