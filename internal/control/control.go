@@ -66,13 +66,13 @@ type Control struct {
 
 	mu      sync.RWMutex // guards machine against readers between steps
 	machine *core.Machine
-	heard   map[string]time.Time       // wall time of an attempt's last word
-	beat    time.Time                  // wall time at which the server was last awake
-	drains  map[string]core.Drain      // orders to be given to agents, by attempt
-	wake    time.Time                  // market time
-	changed chan struct{}              // closed and made anew at each change
-	listed  map[string]bool            // ended instances that were reported already
-	latest  map[string]*Latest         // newest word of each attempt, by attempt
+	heard   map[string]time.Time  // wall time of an attempt's last word
+	beat    time.Time             // wall time at which the server was last awake
+	drains  map[string]core.Drain // orders to be given to agents, by attempt
+	wake    time.Time             // market time
+	changed chan struct{}         // closed and made anew at each change
+	listed  map[string]bool       // ended instances that were reported already
+	latest  map[string]*Latest    // newest word of each attempt, by attempt
 	market  marketState
 
 	snapped  uint64 // event of the newest snapshot
