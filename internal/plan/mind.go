@@ -69,7 +69,7 @@ func (s *sorted) problem(v *policy.View) horizon.Problem {
 	if speed <= 0 {
 		speed = 1
 	}
-	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(s.market())*speed), ratio(s.firm.Quote.Rate.Float()))
+	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(s.market())*speed/s.firm.Quote.Rate.Float()), 1)
 }
 
 // market is the spot option whose coming and going counts: the one held or to be
@@ -100,19 +100,16 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 	case policy.Wait:
 	}
 	got := m.shelf.Solver(p).Decide(state)
+	for k := range got.USD {
+		got.USD[k] *= s.firm.Quote.Rate.Float() // the table is in hours of on-demand
+	}
 	d.Expect = &Expect{Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]), Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid}
 	return [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}[got.Choice], p.Grid
 }
 
-// ratio rounds a price for a table: markets whose prices differ by less than a
-// part in two hundred share it.
-func ratio(usd float64) float64 {
-	if usd <= 0 {
-		return 0
-	}
-	unit := math.Pow(10, math.Floor(math.Log10(usd))) / 200
-	return math.Round(usd/unit) * unit
-}
+// ratio rounds the price of spot over on-demand's for a table: only that ratio
+// counts for what is done, and markets within a hundredth of each other share it.
+func ratio(r float64) float64 { return min(max(math.Round(r*100), 1), 99) / 100 }
 
 func dollars(usd float64) *float64 {
 	if math.IsInf(usd, 0) || math.IsNaN(usd) {

@@ -8,8 +8,8 @@ import (
 // For returns the problem of a job with so much time to its deadline, which is
 // looked at every look. Problems of like jobs come out equal, so that they share
 // tables: the time is rounded up to one of a ladder whose rungs are an eighth
-// apart, the overhead up to the next twentieth of a grid step. Where the grid is
-// that of the looks, machines are given back at looks only.
+// apart, the overhead up to the next twentieth of a grid step, or quarter where the
+// grid is not that of the looks. Where it is, machines are given back at looks only.
 func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem {
 	grid := max(look, time.Second)
 	for most := time.Duration(maxSteps); grid*most < deadline || grid*4 < overhead; most = maxSteps / 2 {
@@ -19,7 +19,10 @@ func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem
 	for time.Duration(steps)*grid < deadline {
 		steps += max(1, steps/8)
 	}
-	unit := max(grid/20, 1)
+	unit := max(grid/4, 1)
+	if grid == look {
+		unit = max(grid/20, 1)
+	}
 	return Problem{
 		Deadline: time.Duration(steps) * grid, Overhead: (overhead + unit - 1) / unit * unit,
 		Grid: grid, Spot: spot, OnDemand: onDemand, Whole: grid == look,
