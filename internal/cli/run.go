@@ -246,11 +246,36 @@ func (a *app) follow(ctx context.Context, c *client, id string) error {
 			return err
 		}
 		a.printf("%s", r.Text(a.place().Width))
+		if final.State == "failed" {
+			a.notef("%s", show.Failed(final, a.lastLines(ctx, c, id, 5), a.line()))
+		}
 	}
 	if final.State != "succeeded" {
 		return exitCode(exitJobFailed)
 	}
 	return nil
+}
+
+// lastLines are the last n lines of a job's output, none where they cannot be had.
+func (a *app) lastLines(ctx context.Context, c *client, id string, n int) []string {
+	r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+id+"/log", nil)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = r.Body.Close() }()
+	var last []string
+	lines := bufio.NewReader(r.Body)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			if last = append(last, line); len(last) > n {
+				last = last[1:]
+			}
+		}
+		if err != nil {
+			return last
+		}
+	}
 }
 
 // watch calls show with the job at each change until it is closed. A server

@@ -144,6 +144,25 @@ func TestACommandRunsAsItIsAndItsReceiptAddsUp(t *testing.T) {
 	h.do("ledger", "verify")
 }
 
+func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
+	h := newHome(t)
+	h.write("blocked", "a file where a folder should be")
+	for _, c := range []struct{ name, file, cause string }{
+		{"gone", "name: gone\ncommand: no-such-trainer --fast\n", "failed: exit code 127: the command was not found"},
+		{"gone", "name: gone\ncommand: no-such-trainer --fast\n", "no-such-trainer: not found"},
+		{"loud", "name: loud\ncommand: 'seq 100; exit 9'\n", "failed: exit code 9\nThe end of its output; scrimp logs loud has all of it:\n  96\n  97\n  98\n  99\n  100\n"},
+		{"ck", "name: ck\ncommand: 'true'\ncheckpoint: {dir: " + filepath.Join(h.dir, "blocked", "ck") + "}\n", "failed: make checkpoint folder: mkdir"},
+	} {
+		h.write(c.name+".yaml", c.file)
+		if out, err := h.try("run", "-y", c.name+".yaml"); err == nil || !strings.Contains(out, c.cause) {
+			t.Errorf("%s: %v, want %q in\n%s", c.name, err, c.cause, out)
+		}
+	}
+	if out := h.do("status", "gone"); !strings.Contains(out, "127: the command was not found") {
+		t.Errorf("the page of the job does not say why:\n%s", out)
+	}
+}
+
 func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")

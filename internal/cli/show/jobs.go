@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -134,6 +135,9 @@ func Job(j api.Job, p Place) string {
 	if j.Detail != "" {
 		p.fact(&b, "detail", "%s", j.Detail)
 	}
+	if j.State == "failed" && j.Exit != 0 {
+		p.fact(&b, "exit code", "%s", exitCode(j.Exit))
+	}
 	step := fmt.Sprint(j.Step)
 	if j.Total != nil && *j.Total > 0 {
 		step = fmt.Sprintf("%d of %d (%d %%)", j.Step, *j.Total, j.Step*100 / *j.Total)
@@ -185,6 +189,44 @@ func Job(j api.Job, p Place) string {
 			list = append(list, name+"="+j.Tags[name])
 		}
 		p.fact(&b, "tags", "%s", strings.Join(list, ", "))
+	}
+	return b.String()
+}
+
+// exitCode writes a program's exit code, with what shells mean by it.
+func exitCode(code int) string {
+	switch {
+	case code == 126:
+		return "126: the command cannot be executed"
+	case code == 127:
+		return "127: the command was not found"
+	case code > 128 && code < 160:
+		return fmt.Sprintf("%d: ended by signal %d", code, code-128)
+	}
+	return strconv.Itoa(code)
+}
+
+// Failed says why a job failed, with the last lines of its output.
+func Failed(j api.Job, last []string, p Place) string {
+	var b strings.Builder
+	b.WriteString("\n")
+	why := j.Detail
+	if why == "" && j.Exit != 0 {
+		why = "exit code " + exitCode(j.Exit)
+	}
+	if why == "" {
+		why = words(j.Why)
+	}
+	b.WriteString(draw.Wrap("", j.ID+" failed: "+clean(why), p.width()))
+	if len(last) > 0 {
+		b.WriteString(draw.Wrap("", "The end of its output; scrimp logs "+j.ID+" has all of it:", p.width()))
+	}
+	for _, line := range last {
+		line = "  " + clean(line)
+		if p.Width > 0 {
+			line = draw.Cut(line, p.Width)
+		}
+		b.WriteString(line + "\n")
 	}
 	return b.String()
 }
