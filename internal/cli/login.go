@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -73,6 +74,9 @@ func (a *app) loginCmd() *cobra.Command {
 			u, err := url.Parse(strings.TrimRight(args[0], "/"))
 			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 				return fmt.Errorf("address %q: write https://HOST[:PORT]", args[0])
+			}
+			if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+				a.notef("Warning: the token passes in the clear to %s. Take https where you can.\n", host)
 			}
 			l := login{Server: u.String(), Token: os.Getenv("SCRIMP_TOKEN")}
 			if fromInput || l.Token == "" {
