@@ -53,6 +53,8 @@ func table() []route {
 		{"GET", "/v1/backup", identity.Admin, everywhere, true, "Fetch all that the store holds, as scrimp restore reads it", nil, nil, "application/gzip", nil, (*Server).getBackup},
 		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job", nil, api.Job{}, "text/event-stream", []string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"}, (*Server).getEvents},
 
+		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{}, "", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given", "since: span of market time until now"}, (*Server).getCosts},
+
 		{"POST", "/v1/work", identity.Submitter, anywhere, false, "Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil, (*Server).postWork},
 		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil, (*Server).postJob},
 		{"GET", "/v1/jobs", identity.Viewer, anywhere, true, "List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "", []string{"after: id of the job that a page begins after", "limit: jobs at most, 1 to 1000; all where it is not given", "live: 1 for those that wait or run", "before: id of the job that a page ends before; empty for a page of the newest"}, (*Server).getJobs},

@@ -84,6 +84,9 @@ type Server struct {
 	numbers map[string]int           // by name of a job: the lowest number that may be free
 	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
 
+	ledgers  sync.Mutex // guards register
+	register register
+
 	people sync.RWMutex // guards book; changes are made one after the other
 	book   *identity.Book
 }

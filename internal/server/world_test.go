@@ -46,6 +46,11 @@ type world struct {
 
 func newWorld(t testing.TB, change func(*Options)) *world {
 	t.Helper()
+	return newWorldOf(t, shut{}, change)
+}
+
+func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *world {
+	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
 	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	if change != nil {
@@ -62,7 +67,7 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	w.control, err = control.New(t.Context(), st, shut{}, "shut", control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
+	w.control, err = control.New(t.Context(), st, sells, "shut", control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,83 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+)
+
+// sum writes an amount; less than a cent has six decimals.
+func sum(a money.Amount, c money.Currency) string {
+	if f := a.Float(); f > -0.01 && f < 0.01 && f != 0 {
+		return money.Format(a, c, 6)
+	}
+	return money.Format(a, c, 2)
+}
+
+// Costs is the table of costs.
+func Costs(v api.Costs, p Place) string {
+	if len(v.Lines) == 0 {
+		return draw.Wrap("", "Nothing was spent.", p.width())
+	}
+	whole := func(a *money.Amount, c money.Currency) string {
+		if a == nil {
+			return "-"
+		}
+		return sum(*a, c)
+	}
+	totals := map[money.Currency]api.CostLine{}
+	var rows [][]string
+	row := func(name string, l api.CostLine) {
+		use := func(u ledger.Use) string {
+			if l.Uses[u].IsZero() {
+				return "-"
+			}
+			return sum(l.Uses[u], l.Currency)
+		}
+		rows = append(rows, []string{name, fmt.Sprint(l.Jobs), sum(l.Spent, l.Currency), use(ledger.Useful), use(ledger.Lost), use(ledger.StartUp), use(ledger.Idle), use(ledger.Open),
+			whole(l.Estimated, l.Currency), whole(l.Actual, l.Currency), whole(l.Saved, l.Currency)})
+	}
+	var order []money.Currency
+	for _, l := range v.Lines {
+		name := clean(l.Name)
+		if name == "" {
+			name = "(none)"
+		}
+		row(name, l)
+		t, known := totals[l.Currency]
+		if !known {
+			t.Currency, t.Uses = l.Currency, map[ledger.Use]money.Amount{}
+			order = append(order, l.Currency)
+		}
+		t.Spent, t.Jobs = t.Spent.Add(l.Spent), t.Jobs+l.Jobs
+		for u, a := range l.Uses {
+			t.Uses[u] = t.Uses[u].Add(a)
+		}
+		t.Estimated, t.Actual, t.Saved = plus(t.Estimated, l.Estimated), plus(t.Actual, l.Actual), plus(t.Saved, l.Saved)
+		totals[l.Currency] = t
+	}
+	for _, c := range order {
+		row("total", totals[c])
+	}
+	return draw.Grid([]draw.Column{
+		{Name: strings.ToUpper(strings.ReplaceAll(v.By, ":", " ")), Least: 10}, {Name: "JOBS", Right: true, Leaves: 5}, {Name: "SPENT", Right: true}, {Name: "USEFUL", Right: true}, {Name: "LOST", Right: true},
+		{Name: "START-UP", Right: true, Leaves: 4}, {Name: "IDLE", Right: true, Leaves: 3}, {Name: "OPEN", Right: true, Leaves: 6},
+		{Name: "ESTIMATED", Right: true, Leaves: 8}, {Name: "ACTUAL", Right: true, Leaves: 7}, {Name: "SAVED", Right: true, Leaves: 2},
+	}, rows, p.width())
+}
+
+// plus adds what is known.
+func plus(a, b *money.Amount) *money.Amount {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	s := a.Add(*b)
+	return &s
+}

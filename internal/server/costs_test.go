@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+)
+
+// firm sells one kind of machine on-demand, at a price with a digit at the last
+// unit. What ends there, the test says.
+type firm struct{ shut }
+
+const firmRate = money.Rate(1_000_000_000_001) // dollars an hour
+
+func (firm) Launch(_ context.Context, r provider.Request) (provider.Instance, error) {
+	return provider.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: firmRate}, nil
+}
+func (firm) Terminate(context.Context, string) error { return nil }
+func (firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	o := market.Offer{ID: "firm", Provider: "firm", Region: "r", Zone: "r-a", Capacity: market.OnDemand, CPUs: 4, Memory: 1 << 30, Currency: money.USD, Speed: 1}
+	return []market.Offer{o}, []market.Quote{{Offer: "firm", At: time.Now().UTC(), Rate: firmRate, Priced: true, Available: true}}, nil
+}
+
+// event tells the core what happened so long after now.
+func (w *world) event(body core.Body, after time.Duration) {
+	w.t.Helper()
+	if err := w.control.Tell(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema, Tenant: "default", Actor: "server", Body: body}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// booting waits until n attempts hold a machine, and returns them in order.
+func (w *world) booting(n int) []string {
+	w.t.Helper()
+	for {
+		changed := w.control.Changed()
+		var list []string
+		w.control.Read(func(m *core.Machine) {
+			for _, a := range m.Live() {
+				if a.Instance != "" {
+					list = append(list, a.ID)
+				}
+			}
+		})
+		if len(list) >= n {
+			return list
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Second):
+			w.t.Fatalf("only %v hold a machine, want %d", list, n)
+		}
+	}
+}
+
+func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
+	w := newWorldOf(t, firm{}, func(o *Options) { o.Rate = 1e6 })
+	for i := range 9 {
+		team, project, ticket := fmt.Sprintf("team-%d", i%2), fmt.Sprintf("p%d", i%3), fmt.Sprint(i%4)
+		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"spec":{"name":"j%d","command":"true","team":%q,"project":%q,"tags":{"ticket":%q}}}`, i, team, project, ticket), nil)
+	}
+	asked := w.booting(4)
+	check := func() {
+		t.Helper()
+		for _, by := range []string{"team", "project", "user", "kind", "job", "tag:ticket", "tag:none"} {
+			var v api.Costs
+			w.must("GET", "/v1/costs?by="+by, nil, &v)
+			var spent, want money.Amount
+			for _, l := range v.Lines {
+				var uses money.Amount
+				for _, a := range l.Uses {
+					uses = uses.Add(a)
+				}
+				if uses != l.Spent {
+					t.Errorf("by %s: the uses of %q are %v, spent %v", by, l.Name, uses, l.Spent)
+				}
+				spent = spent.Add(l.Spent)
+			}
+			posted, err := ledger.Totals(w.store.Postings(t.Context(), "default", ""), ledger.ByTenant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range posted {
+				want = want.Add(a)
+			}
+			w.control.Read(func(m *core.Machine) {
+				for _, a := range m.Live() {
+					want = want.Add(a.Cost(v.Until).Sub(a.Posted))
+				}
+			})
+			if spent != want || want.Sign() <= 0 {
+				t.Errorf("by %s: %v, the ledger has %v", by, spent, want)
+			}
+		}
+	}
+	check()
+	for n, id := range asked {
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
+		if n%2 == 0 {
+			w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, time.Hour+time.Minute)
+			w.event(core.InstanceEnded{Instance: "i-" + id, Until: w.control.Now().Add(time.Hour + 2*time.Minute), Cause: "terminated"}, time.Hour+3*time.Minute)
+		}
+	}
+	check()
+	var v api.Costs
+	w.must("GET", "/v1/costs", nil, &v)
+	compared := 0
+	for _, l := range v.Lines {
+		if compared += l.Compared; l.Compared > 0 && (l.OnDemand == nil || l.Saved == nil) || l.Uses[ledger.Open].Sign() < 0 || l.Spent.Sign() <= 0 {
+			t.Errorf("%+v", l)
+		}
+	}
+	if compared != 2 {
+		t.Errorf("%d jobs are compared with on-demand, want the 2 that succeeded: %+v", compared, v.Lines)
+	}
+	w.must("GET", "/v1/costs?since=1s", nil, &v)
+	for _, l := range v.Lines {
+		if l.Jobs != l.Live || l.Compared != 0 {
+			t.Errorf("within the last second: %+v", l)
+		}
+	}
+}
+
+func TestCostsOfOtherTeamsAreNotShown(t *testing.T) {
+	w := newWorldOf(t, firm{}, nil)
+	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "team-0", Role: identity.Viewer})
+	w.must("POST", "/v1/jobs", aJob("a", "team-1"), nil)
+	w.booting(1)
+	rec, _ := w.ask("GET", "/v1/costs", ann, nil)
+	if rec.Code != 200 || strings.Contains(rec.Body.String(), "team-1") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	for _, bad := range []string{"by=colour", "by=tag:", "since=7", "since=-1h"} {
+		if rec, p := w.ask("GET", "/v1/costs?"+bad, ownerName, nil); rec.Code != 400 || p.Field == "" || p.Mend == "" {
+			t.Errorf("%s: %d %+v", bad, rec.Code, p)
+		}
+	}
+}
