@@ -178,6 +178,9 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 		if b.Cause == "interrupted" || !a.Noticed.IsZero() { // given back early, but taken all the same
 			o.Hazard.Lost++
 			m.failed(j, a)
+			if !j.HasSaved && !a.Started.IsZero() {
+				j.Wasted++
+			}
 		}
 	}
 	open := a.Over.IsZero() // the program was cut off

@@ -93,6 +93,7 @@ type Job struct {
 	Home      string          `json:"home,omitempty"`   // region of the newest machine, and of the checkpoint
 	Looks     int             `json:"looks,omitempty"`  // at offers that nobody had tried
 	Looked    time.Time       `json:"looked,omitzero"`  // the last time
+	Wasted    int             `json:"wasted,omitempty"` // machines taken with all that was done on them
 	Bound     market.OfferID  `json:"bound,omitempty"`  // it leaves its machine for this one
 	Without   time.Time       `json:"without,omitzero"` // since then it has had no machine; zero: it has one
 	Stands    []plan.Standing `json:"stands,omitempty"` // by rung of its ladder

@@ -409,7 +409,7 @@ func same(a, b plan.Decision) bool {
 // view is j as a decision sees it.
 func (m *Machine) view(j *Job) plan.Job {
 	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
-		ID: j.ID, Home: j.Home, Transfer: j.Terms.Transfer, Carry: j.Terms.Carry, Bound: j.Bound, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
+		ID: j.ID, Home: j.Home, Transfer: j.Terms.Transfer, Carry: j.Terms.Carry, Bound: j.Bound, Wasted: j.Wasted, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
 	}
 	if len(v.Need.Ladder) > 0 {
 		v.Open, _ = m.open(j)

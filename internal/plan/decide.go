@@ -32,6 +32,7 @@ const (
 	NoOffer    Reason = "no_offer"           // nothing on the market fits the job
 	NoCapacity Reason = "no_capacity"        // what fits cannot be had now
 	Looking    Reason = "looking"            // whether an offer can be had is asked first
+	SavesNone  Reason = "saves_nothing"      // spot was taken with all the work again and again
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
 	TimeGone   Reason = "time_gone"          // its wall-clock is used up
 	HoursGone  Reason = "hours_gone"         // its GPU-hours are used up
@@ -89,6 +90,9 @@ type Job struct {
 	Carry    money.Amount
 	// ID tells jobs apart, for what is kept between two decisions.
 	ID string
+	// Wasted counts the machines that were taken with all the work done there,
+	// because the job saves nothing.
+	Wasted int
 	// Bound is the offer that it left its machine for; "": none.
 	Bound market.OfferID
 	// Looks counts the looks at offers that nobody had tried; Looked says that
@@ -173,12 +177,19 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		choice, step = m.foresee(&d, &job, &s, &v)
 		foresaw = true
 	}
+	wasteful := job.Wasted >= wasted && s.firm != nil && choice != policy.Firm
+	if wasteful {
+		choice, zones, foresaw = policy.Firm, nil, false
+	}
 	if choice == policy.Wait && len(job.Need.Ladder) > 0 && s.firm != nil {
 		choice = policy.Firm // the job file says that the rung before has been waited for long enough
 		zones = nil
 	}
 	if zones == nil {
 		take = s.take(&d, job, v, choice, foresaw)
+		if wasteful && take == s.firm {
+			d.Why = SavesNone
+		}
 	}
 	for _, o := range s.usable {
 		if take == nil || o.Offer.ID != take.Offer.ID {
@@ -203,6 +214,10 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 	}
 	return d
 }
+
+// wasted is how many machines a job that saves nothing loses before it is kept off
+// what can be taken: begun anew for ever, it would never end.
+const wasted = 3
 
 // chosen is the kind of capacity that was taken.
 func chosen(o *Option) policy.Choice {

@@ -130,6 +130,8 @@ func why(r plan.Reason) string {
 		return "no offer, nothing on the market fits"
 	case plan.NoCapacity:
 		return "no capacity, what fits cannot be had now"
+	case plan.SavesNone:
+		return "spot was taken with all the work again and again, for the job saves nothing"
 	case plan.BudgetGone:
 		return "budget gone, no option starts within it"
 	default:
