@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/plan"
 	"scrimp/internal/spec"
 )
 
@@ -91,7 +93,8 @@ func (a *app) runCmd() *cobra.Command {
 the error stream; the receipt is the output. At a terminal it says what the run would cost and asks
 first; -y or --json does not ask. Ctrl-C detaches; the job goes on. A job that may run on spot for more
 than two hours is refused where no earlier run of its name was seen to go on from a checkpoint, unless
---force; on a simulated market, whose speed is not 1, only seconds are lost, and it is not.
+--force; on a simulated market, whose speed is not 1, only seconds are lost, and it is not. A job that
+nothing on the market fits is refused as well: with --force it waits.
 
 Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`,
 		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
@@ -103,7 +106,7 @@ Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
-	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints (default: refuse it)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints, and let a job wait that nothing fits (default: refuse them)")
 	return cmd
 }
 
@@ -135,6 +138,9 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 	}
 	if !a.json {
 		a.notef("%s", p.Text(a.line()))
+	}
+	if !force && never(p) {
+		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it waits until something does")
 	}
 	if _, asks := terminal(a.err); asks && !yes && !a.json {
 		if !a.confirmed(ctx, "Run it? [Y/n] ") {
@@ -168,6 +174,14 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return nil
 	}
 	return a.follow(ctx, c, job.ID)
+}
+
+// never reports whether nothing on the market can ever do for the job: a price
+// may change, what a machine is does not. An empty market may still fill.
+func never(p show.Plan) bool {
+	return p.Take == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool {
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
+	})
 }
 
 // confirmed asks, and takes Enter, y and yes for yes. Ctrl-C is a no, at once.

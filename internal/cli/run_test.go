@@ -163,6 +163,25 @@ func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
 	}
 }
 
+func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
+	h := newHome(t)
+	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
+	if out, err := h.try("run", "-y", "-d", "huge.yaml"); err == nil || !strings.Contains(out, "not run: nothing on this market fits") {
+		t.Errorf("%v, want it refused:\n%s", err, out)
+	}
+	if out := h.do("jobs"); strings.Contains(out, "huge") {
+		t.Errorf("it was submitted all the same:\n%s", out)
+	}
+	h.do("run", "-y", "-d", "--force", "huge.yaml")
+	if j := h.job("huge"); j.State != "queued" || j.Why != "no_offer" {
+		t.Errorf("forced, it is %s (%s), want queued (no_offer)", j.State, j.Why)
+	}
+	h.do("cancel", "huge")
+	h.write("thrifty.yaml", "name: thrifty\ncommand: 'true'\nmax_price: $0.001\n") // a price may fall
+	h.do("run", "-y", "-d", "thrifty.yaml")
+	h.do("cancel", "thrifty")
+}
+
 func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")
