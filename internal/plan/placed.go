@@ -49,16 +49,22 @@ func (s *sorted) several(job *Job) []*Option {
 	return list
 }
 
+// step is the time between two looks that a job in several zones is weighed with.
+func step(v *policy.View) time.Duration {
+	if v.Look > 0 {
+		return v.Look
+	}
+	d := max(v.Detect, time.Minute)
+	for v.Deadline.Sub(v.Began) > 512*d {
+		d *= 2
+	}
+	return d
+}
+
 // placing is the problem that a job in several zones is, with the policy that has
 // seen what was seen of them so far.
 func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *placed {
-	tick := v.Look
-	if tick <= 0 {
-		tick = max(v.Detect, time.Minute)
-		for v.Deadline.Sub(v.Began) > 512*tick {
-			tick *= 2
-		}
-	}
+	tick := step(v)
 	unit := max(tick/20, 1)
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
@@ -190,7 +196,7 @@ func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*
 
 // placeable reports whether the future of a job in several zones can be weighed.
 func placeable(v *policy.View) bool {
-	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) && !v.Guard(v.Working())
+	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) && !v.Guard(v.Working()) && v.Left+v.Done >= coarse*step(v)
 }
 
 // look is the time until the next one.

@@ -82,7 +82,7 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("open market folder: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := alone(ctx, lock); err != nil {
 		return fmt.Errorf("market in %s: another one serves it: %w", o.Dir, err)
 	}
 	if err := errors.Join(lock.Truncate(0), writePID(lock)); err != nil {
@@ -246,6 +246,23 @@ func (d *daemon) idle(ctx context.Context) {
 		if idle {
 			d.stop()
 			return
+		}
+	}
+}
+
+// alone takes the lock of the folder. A daemon that was killed while it started a
+// machine leaves the lock to that child until it has become its program, a moment
+// later: so what is locked is asked for again for a while.
+func alone(ctx context.Context, lock *os.File) error {
+	for tries := 0; ; tries++ {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) || tries >= 20 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
