@@ -33,7 +33,8 @@ export STEPS
 echo "$STEPS steps."
 echo
 
-echo "1. On a spot market that takes machines away, at 120 times real time:"
+echo "1. On a spot market at 120 times real time, which takes machines away, some after a notice"
+echo "   of 4 s on the wall and some without one:"
 "$scrimp" --data "$data" run work/job.yaml -y --market "$here/chargpt/market.yaml" --env STEPS="$STEPS" --env GOROOT="$GOROOT"
 "$scrimp" --data "$data" receipt chargpt --json --html receipt.html >receipt.json
 if grep -q '"restored":null' receipt.json; then

@@ -34,8 +34,19 @@ func names(t reflect.Type) []string {
 	return list
 }
 
+// elsewhere is what other tools call our fields; near spelling would lead astray.
+var elsewhere = map[string]string{
+	"gpu": "accelerator", "gpus": "accelerator", "ram": "memory", "mem": "memory", "run": "command", "cmd": "command", "script": "command",
+}
+
 // meant is the mend for a field of t that is not there.
 func meant(t reflect.Type, name string) string {
+	if ours, known := elsewhere[name]; known {
+		if f, ok := fieldOf(t, ours); ok {
+			return "did you mean `" + fieldName(f) + "`?"
+		}
+		name = ours
+	}
 	for i := range t.NumField() { // one that stands one level lower
 		if f := t.Field(i); f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(textType) {
 			if below, ok := fieldOf(f.Type, name); ok {

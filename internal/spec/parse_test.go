@@ -87,6 +87,7 @@ func TestProblems(t *testing.T) {
 		want []string
 	}{
 		"unknown field":         {"command: run\nbuget: $4", []string{"job.yaml:2: `buget` is unknown: did you mean `budget`?"}},
+		"another tool's word":   {"cmd: run\ngpus: 8\ncommand: run\nresources: {gpus: 8}", []string{"job.yaml:1: `cmd` is unknown: did you mean `command`?", "job.yaml:2: `gpus` is unknown: did you mean `resources.accelerator`?", "job.yaml:4: `resources.gpus` is unknown: did you mean `accelerator`?"}},
 		"unknown nested field":  {"command: run\nresources:\n  cpu: 2", []string{"job.yaml:3: `resources.cpu` is unknown: did you mean `cpus`?"}},
 		"nothing near":          {"command: run\nqqqqqq: 1", []string{"job.yaml:2: `qqqqqq` is unknown: scrimp schema prints all fields"}},
 		"twice":                 {"command: run\nname: a\nname: b", []string{"job.yaml:3: `name` stands twice: keep one"}},
