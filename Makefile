@@ -41,7 +41,7 @@ fuzz: ## half a minute of each fuzz test
 	    echo "$$t in $$(dirname $$f)"; $(GO) test $$(dirname $$f) -run '^$$' -fuzz "^$$t$$" -fuzztime 30s || exit 1; done; done
 
 bench: ## benchmarks of the core, the checkpoints and the agent
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store ./internal/server
 
 bench-estimate: ## how wrong estimates are, against baselines: needs ../shared/data/estimate
 	@cd internal/estimate && $(GO) test -count 1 -run TestBench -show
@@ -54,8 +54,9 @@ bench-zones: ## the same with several zones, live prices and transfer; the optim
 	@$(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv
 
 JOBS ?= 1000000
-bench-server: ## the store at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000
+bench-server: ## the store and a server over HTTP at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000
 	$(GO) test -run '^$$' -bench 'Append|Resident' -benchtime 1x -timeout 60m ./internal/store -jobs $(JOBS)
+	$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 60m ./internal/server -jobs $(JOBS) -for 10s
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

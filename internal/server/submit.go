@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -327,12 +328,17 @@ func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
 	from := b.Folder
 	if b.Rerun != "" {
 		from = filepath.Join(s.opts.Dir, "work", b.Rerun)
+		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) { // it had none
+			from = ""
+		}
 	}
 	if err := os.RemoveAll(dir); err != nil { // of a submission that was cut short
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+	if from != "" || b.Work != "" { // else the folder is made when it is wanted: to make a million would keep commits waiting
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
 	}
 	switch {
 	case from != "":
@@ -360,6 +366,10 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 	if err != nil {
 		s.opts.Log.Error("job file not read", "job", job.ID, "error", err)
 	}
+	work := filepath.Join(s.opts.Dir, "work", job.ID)
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return api.Assignment{}, fmt.Errorf("make the work folder: %w", err)
+	}
 	clock := s.control.Clock()
 	env := map[string]string{"WANDB_RUN_ID": job.ID, "WANDB_RESUME": "allow"}
 	for k, v := range j.Env {
@@ -380,7 +390,7 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 	blobs := "file://" + filepath.Join(s.opts.Dir, "blobs")
 	as := api.Assignment{
 		Job: job.ID, Name: j.Name, Attempt: a.ID, Tasks: 1, Epoch: a.Epoch, AttemptToken: s.ticket("attempt", a.ID),
-		Setup: j.Setup, Command: command, Args: args, Workdir: filepath.Join(s.opts.Dir, "work", job.ID), Env: env, Secrets: s.secrets(job.ID),
+		Setup: j.Setup, Command: command, Args: args, Workdir: work, Env: env, Secrets: s.secrets(job.ID),
 		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File}, Total: j.Work.Steps,
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
