@@ -150,7 +150,11 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 	}
 	if f.Done < 0.5 || p.InTime != nil && *p.InTime < 0.5 {
 		p.Feasible = false
-		p.Reasons = append(p.Reasons, fmt.Sprintf("done within budget in %.0f %% of the runs: the work needs about %s", f.Done*100, draw.Span(q.Terms.Work)))
+		share, what := f.Done, "done within budget"
+		if f.Done >= 0.5 { // the deadline is what fails
+			share, what = *p.InTime, "done in time"
+		}
+		p.Reasons = append(p.Reasons, fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100, draw.Span(q.Terms.Work)))
 	}
 	p.Reasons = append(p.Reasons, conflicts(q.Terms, f)...)
 	return p

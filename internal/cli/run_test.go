@@ -182,6 +182,14 @@ func TestAJobThatNothingFitsIsNotSubmittedUnlessForced(t *testing.T) {
 	h.do("cancel", "thrifty")
 }
 
+func TestAPlanNamesTheLimitThatFails(t *testing.T) {
+	h := newHome(t)
+	h.write("late.yaml", "name: late\ncommand: 'true'\nwork: {steps: 100, time: 10h}\ndeadline: in 1h\n") // no budget
+	if out, err := h.try("plan", "late.yaml"); err == nil || !strings.Contains(out, "done in time in 0 % of the runs") || strings.Contains(out, "within budget") {
+		t.Errorf("%v, want the deadline named and no budget:\n%s", err, out)
+	}
+}
+
 func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")
