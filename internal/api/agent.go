@@ -5,6 +5,8 @@ package api
 import (
 	"encoding/json"
 	"time"
+
+	"scrimp/internal/budget"
 )
 
 // The agent's side. An agent calls the server and never the reverse:
@@ -229,6 +231,9 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"`
 	Field  string `json:"field,omitempty"`
 	Mend   string `json:"mend,omitempty"`
+
+	Limit *budget.Limit `json:"limit,omitempty"` // that does not let a job in
+	Use   *budget.Use   `json:"use,omitempty"`   // what is spent and held of it
 }
 
 // Raw is JSON that is passed through.

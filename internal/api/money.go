@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
@@ -10,6 +11,8 @@ import (
 // What was spent, and what may be:
 //
 //	GET /v1/costs?by=team&since=7d -> Costs
+//	GET /v1/budgets                -> Budgets
+//	PUT /v1/budgets      SetBudget -> 204
 
 // Costs is what was spent until a moment, the seconds that run included. Times are market time.
 type Costs struct {
@@ -37,4 +40,38 @@ type CostLine struct {
 	OnDemand  *money.Amount `json:"on_demand"` // what the useful work would have cost there; null: nobody can say
 	Saved     *money.Amount `json:"saved"`     // against that; below zero: it cost more
 	Compared  int           `json:"compared"`  // how many these are
+}
+
+// Budgets are the limits that the caller may know of, and the tags that a job must have.
+type Budgets struct {
+	Limits   []BudgetLine   `json:"limits"`
+	Tags     budget.Tags    `json:"tags"` // values that are allowed, by tag; none: any
+	Currency money.Currency `json:"currency"`
+}
+
+// BudgetLine is a limit, what is used of it in the window that is open, and
+// when it will be reached at the present rate, market time.
+type BudgetLine struct {
+	Limit  budget.Limit `json:"limit"`
+	Use    budget.Use   `json:"use"`
+	Burn   money.Rate   `json:"burn"`   // dollars an hour
+	Breach *time.Time   `json:"breach"` // null: not in this window
+}
+
+// SetBudget makes or changes a limit, removes one by name, or requires a tag. One of them is given.
+type SetBudget struct {
+	Limit  *budget.Limit `json:"limit,omitempty"`
+	Remove string        `json:"remove,omitempty"` // SCOPE/WINDOW
+	Tag    string        `json:"tag,omitempty"`
+	Values []string      `json:"values,omitempty"` // that the tag may have; none: any
+	Free   bool          `json:"free,omitempty"`   // the tag is not required any more
+}
+
+// BudgetWarning is what the webhook of a limit gets.
+type BudgetWarning struct {
+	Budget  string       `json:"budget"`
+	Share   float64      `json:"share"` // that spending has reached; at 1 jobs are saved and stopped
+	Spent   money.Amount `json:"spent"`
+	Held    money.Amount `json:"held"`
+	Dollars money.Amount `json:"dollars"`
 }

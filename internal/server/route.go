@@ -54,6 +54,8 @@ func table() []route {
 		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job", nil, api.Job{}, "text/event-stream", []string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"}, (*Server).getEvents},
 
 		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{}, "", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given", "since: span of market time until now"}, (*Server).getCosts},
+		{"GET", "/v1/budgets", identity.Viewer, anywhere, true, "List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil, (*Server).getBudgets},
+		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag", api.SetBudget{}, nil, "", nil, (*Server).putBudgets},
 
 		{"POST", "/v1/work", identity.Submitter, anywhere, false, "Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil, (*Server).postWork},
 		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil, (*Server).postJob},

@@ -84,8 +84,10 @@ type Server struct {
 	numbers map[string]int           // by name of a job: the lowest number that may be free
 	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
 
-	ledgers  sync.Mutex // guards register
+	ledgers  sync.Mutex // guards what follows; held while a job is admitted
 	register register
+	tally    tally
+	budgets  *budgetRules // nil: not read yet
 
 	people sync.RWMutex // guards book; changes are made one after the other
 	book   *identity.Book
@@ -202,6 +204,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	owned.Go(func() { _ = h.Serve(l) })
 	owned.Go(func() { s.idle(ctx) })
 	owned.Go(func() { s.forecast(ctx) })
+	owned.Go(func() { s.guardBudgets(ctx) })
 	owned.Go(func() {
 		select {
 		case <-st.Deposed():

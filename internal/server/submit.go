@@ -165,8 +165,16 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := s.control.Now()
+	terms := Terms(j, now, s.control.Clock().Stretch)
+	written, ok := s.admit(w, r, id, &terms)
+	if !ok {
+		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
+		s.forget(id)
+		return
+	}
+	defer written()
 	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
-		Body: core.JobSubmitted{Job: id, Terms: Terms(j, now, s.control.Clock().Stretch), Spec: b.Spec}}
+		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec}}
 	callOf(r).act.Detail = fingerprint(b)
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again with the same key", err)

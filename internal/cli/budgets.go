@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/money"
+)
+
+func (a *app) budgetsCmd() *cobra.Command {
+	list := a.with(func(ctx context.Context, c *client, _ []string) error {
+		var v api.Budgets
+		if err := c.do(ctx, http.MethodGet, "/v1/budgets", nil, &v); err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(v)
+		}
+		a.printf("%s", show.Budgets(v, a.place()))
+		return nil
+	})
+	cmd := &cobra.Command{Use: "budgets", Short: "List limits and what is left of them, and set them", Args: takes(), GroupID: groupMoney,
+		Long: "Lists the limits that you may know of: what is spent in the window, what is held for jobs that are not over, and when the limit is reached at the present rate. A job is let in where what is spent, what is held and the most that it can cost pass no limit that it is under." + plainExit,
+		RunE: list}
+	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRmCmd(), a.budgetsTagCmd())
+	return cmd
+}
+
+func (a *app) putBudget(ctx context.Context, c *client, b api.SetBudget, done string) error {
+	if err := c.do(ctx, http.MethodPut, "/v1/budgets", b, nil); err != nil {
+		return err
+	}
+	if a.json {
+		return a.print(map[string]string{"done": done})
+	}
+	a.printf("%s\n", done)
+	return nil
+}
+
+// window are the flags of which one is given.
+type window struct {
+	scope                  string
+	team                   string
+	day, week, month, ever bool
+}
+
+func (w *window) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&w.scope, "scope", "all", "whose `jobs`: all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE")
+	f.StringVar(&w.team, "team", "", "`name` of a team, for --scope team:NAME (default: as --scope says)")
+	f.BoolVar(&w.day, "day", false, "in a calendar day, UTC (default: a month)")
+	f.BoolVar(&w.week, "week", false, "in a week from Monday on, UTC (default: a month)")
+	f.BoolVar(&w.month, "month", false, "in a calendar month, UTC (default: a month)")
+	f.BoolVar(&w.ever, "total", false, "in all (default: a month)")
+	cmd.MarkFlagsMutuallyExclusive("day", "week", "month", "total")
+	cmd.MarkFlagsMutuallyExclusive("scope", "team")
+}
+
+func (w *window) limit() (budget.Limit, error) {
+	l := budget.Limit{Window: budget.Month}
+	switch {
+	case w.day:
+		l.Window = budget.Day
+	case w.week:
+		l.Window = budget.Week
+	case w.ever:
+		l.Window = budget.Total
+	}
+	if w.team != "" {
+		w.scope = "team:" + w.team
+	}
+	var err error
+	l.Scope, err = budget.ParseScope(w.scope)
+	return l, err
+}
+
+func (a *app) budgetsSetCmd() *cobra.Command {
+	var w window
+	var dollars, approve, notify string
+	var gpuHours float64
+	var jobs int
+	var warn []float64
+	cmd := &cobra.Command{Use: "set", Short: "Make a limit, or change one", Args: takes(),
+		Long: "Makes the limit of a scope in a window, or puts a new one in its place. A job under a limit of dollars needs a budget, or work and a price from which the most that it costs is known: that becomes its budget. " +
+			"At each share of --warn, and when all is spent, the webhook of --notify gets a POST; when all is spent, what runs is saved and stopped." + plainExit,
+		Example: "  scrimp budgets set --team vision --month --dollars 500 --warn 0.8\n  scrimp budgets set --scope user:ann --day --jobs 4\n  scrimp budgets set --week --gpu-hours 200 --approve 100",
+	}
+	w.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&dollars, "dollars", "", "`amount` that may be spent (default: not limited)")
+	f.Float64Var(&gpuHours, "gpu-hours", 0, "`hours` of one GPU that may be used (default: not limited)")
+	f.IntVar(&jobs, "jobs", 0, "`number` of jobs that may wait or run at once (default: not limited)")
+	f.StringVar(&approve, "approve", "", "`amount` above which a job is submitted by an admin (default: never)")
+	f.Float64SliceVar(&warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: at the limit only)")
+	f.StringVar(&notify, "notify", "", "`URL` that gets the warnings (default: the server's log only)")
+	cmd.RunE = a.with(func(ctx context.Context, c *client, _ []string) error {
+		l, err := w.limit()
+		if err != nil {
+			return err
+		}
+		for _, v := range []struct {
+			flag, text string
+			to         **money.Amount
+		}{{"dollars", dollars, &l.Dollars}, {"approve", approve, &l.Approve}} {
+			if v.text == "" {
+				continue
+			}
+			amount, err := money.Parse(v.text)
+			if err != nil {
+				return fmt.Errorf("--%s %s: %w: write it as in 500 or 12.50", v.flag, v.text, err)
+			}
+			*v.to = &amount
+		}
+		if cmd.Flags().Changed("gpu-hours") {
+			l.GPUHours = &gpuHours
+		}
+		if cmd.Flags().Changed("jobs") {
+			l.Jobs = &jobs
+		}
+		l.Warn, l.Notify = warn, notify
+		if err := l.Check(); err != nil {
+			return err
+		}
+		return a.putBudget(ctx, c, api.SetBudget{Limit: &l}, "Budget "+l.Name()+" is set.")
+	})
+	return cmd
+}
+
+func (a *app) budgetsRmCmd() *cobra.Command {
+	return &cobra.Command{Use: "rm BUDGET", Short: "Remove a limit", Args: takes("BUDGET"),
+		Long:    "Removes a limit by its name, as scrimp budgets lists it." + plainExit,
+		Example: "  scrimp budgets rm team:vision/month",
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			return a.putBudget(ctx, c, api.SetBudget{Remove: args[0]}, "Budget "+args[0]+" is removed.")
+		})}
+}
+
+func (a *app) budgetsTagCmd() *cobra.Command {
+	var free bool
+	cmd := &cobra.Command{Use: "tag KEY [VALUE ...]", Short: "Require a tag of every job, or free them of it", Args: takes("KEY", "[VALUE ...]"),
+		Long:    "Requires that every job that is submitted from now on has the tag, with one of the values, or with any where none is given." + plainExit,
+		Example: "  scrimp budgets tag env dev prod\n  scrimp budgets tag ticket\n  scrimp budgets tag env --free",
+		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			if free && len(args) > 1 {
+				return errors.New("--free takes no values: leave them out")
+			}
+			done := "Jobs must have the tag " + args[0] + "."
+			if free {
+				done = "Jobs need no tag " + args[0] + "."
+			}
+			return a.putBudget(ctx, c, api.SetBudget{Tag: args[0], Values: args[1:], Free: free}, done)
+		})}
+	cmd.Flags().BoolVar(&free, "free", false, "require it no more (default: require it)")
+	return cmd
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/money"
+)
+
+func (w *world) limit(l budget.Limit) {
+	w.t.Helper()
+	w.must("PUT", "/v1/budgets", api.SetBudget{Limit: &l}, nil)
+}
+
+func costing(name, team, rest string) string {
+	return fmt.Sprintf(`{"spec":{"name":%q,"command":"true","team":%q%s}}`, name, team, rest)
+}
+
+func dollars(n int64) *money.Amount { return ptr(money.Picos(n * 1e12)) }
+
+// Many submissions at once take no more than there is, and what is over gives it back.
+func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)})
+	var all sync.WaitGroup
+	codes := make(chan int, 20)
+	for i := range 20 {
+		all.Go(func() {
+			rec, p := w.ask("POST", "/v1/jobs", ownerName, costing(fmt.Sprintf("j%d", i), "a", `,"budget":{"dollars":"12"}`))
+			if codes <- rec.Code; rec.Code != 200 && (rec.Code != http.StatusPaymentRequired || p.Limit == nil || p.Use == nil || p.Mend == "") {
+				t.Errorf("%d %+v", rec.Code, p)
+			}
+		})
+	}
+	all.Wait()
+	close(codes)
+	let := 0
+	for c := range codes {
+		if c == 200 {
+			let++
+		}
+	}
+	if let != 4 {
+		t.Errorf("%d jobs of $12 are let in under $50, want 4", let)
+	}
+	if rec, _ := w.ask("POST", "/v1/jobs", ownerName, costing("other", "b", "")); rec.Code != 200 {
+		t.Errorf("another team's job: %d", rec.Code)
+	}
+	rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("open", "a", ""))
+	if rec.Code != http.StatusPaymentRequired || !strings.Contains(p.Mend, "give the job a budget") {
+		t.Errorf("a job without a budget: %d %+v", rec.Code, p)
+	}
+	var jobs []api.Job
+	w.must("GET", "/v1/jobs", nil, &jobs)
+	w.must("POST", "/v1/jobs/"+jobs[0].ID+"/end", api.End{}, nil)
+	if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("next", "a", `,"budget":{"dollars":"12"}`)); rec.Code != 200 {
+		t.Errorf("after one is over: %d %+v", rec.Code, p)
+	}
+}
+
+func TestQuotasTagsAndApprovalHoldAtSubmission(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
+	boss := w.user("boss", identity.Grant{Team: "a", Role: identity.Admin})
+	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Values: []string{"dev"}}, nil)
+	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", "")); rec.Code != 422 || p.Field != "tags" || !strings.Contains(p.Detail, "write dev") {
+		t.Errorf("without its tag: %d %+v", rec.Code, p)
+	}
+	w.limit(budget.Limit{Scope: "user:ann", Window: budget.Day, Jobs: ptr(1)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Total, Approve: dollars(10)})
+	tagged := `,"tags":{"env":"dev"},"budget":{"dollars":"%d"}`
+	for _, c := range []struct {
+		who  string
+		usd  int
+		want int
+	}{{ann, 11, 403}, {ann, 10, 200}, {ann, 1, 403}, {boss, 11, 200}} {
+		if rec, p := w.ask("POST", "/v1/jobs", c.who, costing("x", "a", fmt.Sprintf(tagged, c.usd))); rec.Code != c.want || c.want != 200 && p.Mend == "" {
+			t.Errorf("$%d: %d %+v, want %d", c.usd, rec.Code, p, c.want)
+		}
+	}
+	var v api.Budgets
+	w.must("GET", "/v1/budgets", nil, &v)
+	if len(v.Limits) != 2 || v.Limits[1].Use.Jobs != 1 || v.Limits[0].Use.Held != *dollars(21) {
+		t.Errorf("%+v", v)
+	}
+	rec, _ := w.ask("GET", "/v1/budgets", ann, nil)
+	if strings.Contains(rec.Body.String(), `"all"`) || !strings.Contains(rec.Body.String(), "user:ann") {
+		t.Errorf("ann sees %s", rec.Body)
+	}
+	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "user:ann/day"}, nil)
+	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Free: true}, nil)
+	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", `,"budget":{"dollars":"1"}`)); rec.Code != 200 {
+		t.Errorf("when the quota and the tag are gone: %d %+v", rec.Code, p)
+	}
+	for _, bad := range []api.SetBudget{{}, {Remove: "x"}, {Limit: &budget.Limit{Scope: "all", Window: "year"}}} {
+		if rec, p := w.ask("PUT", "/v1/budgets", ownerName, bad); rec.Code < 400 || p.Mend == "" {
+			t.Errorf("%+v: %d %+v", bad, rec.Code, p)
+		}
+	}
+}
+
+// What ran before its limit was set is counted, warned of once, and stopped.
+func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
+	w := newWorldOf(t, firm{}, nil)
+	said := make(chan string, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b := make([]byte, 1000)
+		n, _ := r.Body.Read(b)
+		said <- string(b[:n])
+	}))
+	defer hook.Close()
+	w.must("POST", "/v1/jobs", aJob("old", "a"), nil)
+	id := w.booting(1)[0]
+	w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(5e11)), Warn: []float64{0.5}, Notify: hook.URL + "/secret"})
+	for range 3 {
+		if err := w.lookAtBudgets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(said) != 2 {
+		t.Fatalf("%d warnings, want one at half and one at the limit", len(said))
+	}
+	if a, b := <-said, <-said; !strings.Contains(a, `"share":0.5`) || !strings.Contains(b, `"share":1`) || !strings.Contains(b, `"dollars":"0.5`) {
+		t.Errorf("%s\n%s", a, b)
+	}
+	w.control.Read(func(m *core.Machine) {
+		if j, _ := m.Job("old"); j.Ending != core.Stopped && j.State != core.Stopped {
+			t.Errorf("the job is %s, ending %q", j.State, j.Ending)
+		}
+	})
+	var v api.Budgets
+	w.must("GET", "/v1/budgets", nil, &v)
+	if l := v.Limits[0]; l.Use.Spent.Cmp(money.Picos(1e12)) < 0 || l.Breach == nil || l.Use.Unbounded != "old" {
+		t.Errorf("%+v", l)
+	}
+	if strings.Contains(w.log.String(), "secret") {
+		t.Error("the log has the webhook's address")
+	}
+}
