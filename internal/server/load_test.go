@@ -251,6 +251,7 @@ func load(b *testing.B, s *loaded, st store.Replica) {
 
 	s.many("page", 1, func(_, i int) (int, error) { return s.page(n, i) })
 	sent := s.many("submit", clients, s.submit("a"))
+	sent += s.many("submit-batches-of-100", clients, s.batch)
 	var both sync.WaitGroup
 	both.Go(func() { sent += s.many("submit-while-paged", clients, s.submit("b")) })
 	s.many("page-while-submitting", 1, func(_, i int) (int, error) { return s.page(n, i) })
@@ -279,6 +280,22 @@ func (s *loaded) page(n, i int) (int, error) {
 		err = fmt.Errorf("a page has %d jobs", len(list))
 	}
 	return 1, err
+}
+
+// batch submits 100 jobs at once.
+func (s *loaded) batch(client, i int) (int, error) {
+	list, made := make([]any, 100), []struct {
+		ID string `json:"id"`
+	}{}
+	for k := range list {
+		name := fmt.Sprintf("c-%d-%d-%d", client, i, k)
+		list[k] = map[string]any{"key": name, "spec": json.RawMessage(file(name))}
+	}
+	err := s.try("POST", "/v1/jobs/batch", list, &made)
+	if err == nil && len(made) != len(list) {
+		err = fmt.Errorf("%d of %d jobs were made", len(made), len(list))
+	}
+	return len(made), err
 }
 
 func (s *loaded) submit(kind string) func(client, i int) (int, error) {

@@ -59,6 +59,7 @@ func table() []route {
 
 		{"POST", "/v1/work", identity.Submitter, anywhere, false, "Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil, (*Server).postWork},
 		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil, (*Server).postJob},
+		{"POST", "/v1/jobs/batch", identity.Submitter, anywhere, false, "Submit 1 to 1000 jobs without work folders or secrets, all or none", []api.Submission{}, []api.Job{}, "", nil, (*Server).postBatch},
 		{"GET", "/v1/jobs", identity.Viewer, anywhere, true, "List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "", []string{"after: id of the job that a page begins after", "limit: jobs at most, 1 to 1000; all where it is not given", "live: 1 for those that wait or run", "before: id of the job that a page ends before; empty for a page of the newest"}, (*Server).getJobs},
 		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil, (*Server).getJob},
 		{"GET", "/v1/jobs/{id}/watch", identity.Viewer, ofJob, true, "Show a job at each change, a line each, until it is closed", nil, api.Job{}, "application/x-ndjson", nil, (*Server).watchJob},

@@ -267,40 +267,6 @@ func fingerprint(b api.Submission) string {
 	return "asks for " + hex.EncodeToString(sum[:8])
 }
 
-// again answers a submission whose key was used before: with its job where it
-// asks for the same, else with a conflict.
-func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
-	seq, seen, err := s.store.Seen(r.Context(), "default", b.Key)
-	if err != nil {
-		problem(w, http.StatusServiceUnavailable, "the log was not read", "submit it again with the same key", err)
-		return true
-	}
-	if !seen {
-		return false
-	}
-	records, err := s.store.Records(r.Context(), seq-1, 2)
-	var first, next core.Event
-	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
-		problem(w, http.StatusServiceUnavailable, "the log was not read", "submit it again with the same key", err)
-		return true
-	}
-	body, ok := first.Body.(core.JobSubmitted)
-	if !ok {
-		problem(w, http.StatusConflict, "the key was used for something else", "send another key", nil)
-		return true
-	}
-	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
-		if a, ok := next.Body.(core.Audited); ok && a.Act.Object == body.Job && a.Act.Detail != fingerprint(b) {
-			fieldProblem(w, http.StatusConflict, "key", fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job), "send another key with another submission", nil)
-			return true
-		}
-	}
-	v, _ := s.find(body.Job)
-	callOf(r).act.Object = body.Job
-	answer(w, v)
-	return true
-}
-
 // name returns a name that no job has, and takes it until done: the job's own,
 // with a number from the second on.
 func (s *Server) name(wanted string) (id string, done func()) {

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/spec"
+)
+
+// maxBatch is how many jobs are submitted at once at most.
+const maxBatch = 1000
+
+// refusal is what is wrong with a request.
+type refusal struct {
+	status             int
+	field, title, mend string
+	err                error
+}
+
+func (n *refusal) answer(w http.ResponseWriter) {
+	fieldProblem(w, n.status, n.field, n.title, n.mend, n.err)
+}
+
+// earlier returns the job of a submission whose key was used before, where it
+// asks for the same; "" where the key is new.
+func (s *Server) earlier(ctx context.Context, b api.Submission) (job string, no *refusal) {
+	unread := &refusal{status: http.StatusServiceUnavailable, title: "the log was not read", mend: "submit it again with the same key"}
+	seq, seen, err := s.store.Seen(ctx, "default", b.Key)
+	if err != nil {
+		unread.err = err
+		return "", unread
+	}
+	if !seen {
+		return "", nil
+	}
+	records, err := s.store.Records(ctx, seq-1, 2)
+	var first, next core.Event
+	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
+		unread.err = err
+		return "", unread
+	}
+	body, ok := first.Body.(core.JobSubmitted)
+	if !ok {
+		return "", &refusal{status: http.StatusConflict, title: "the key was used for something else", mend: "send another key"}
+	}
+	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
+		if a, ok := next.Body.(core.Audited); ok && a.Act.Object == body.Job && a.Act.Detail != fingerprint(b) {
+			return "", &refusal{status: http.StatusConflict, field: "key", title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job), mend: "send another key with another submission"}
+		}
+	}
+	return body.Job, nil
+}
+
+// again answers a submission whose key was used before: with its job where it
+// asks for the same, else with a conflict.
+func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+	job, no := s.earlier(r.Context(), b)
+	if no != nil {
+		no.answer(w)
+		return true
+	}
+	if job == "" {
+		return false
+	}
+	v, _ := s.find(job)
+	callOf(r).act.Object = job
+	answer(w, v)
+	return true
+}
+
+// postBatch submits many jobs in one transaction. What is wrong with one of them
+// is wrong with all.
+func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
+	list, ok := read[[]api.Submission](w, r, 8<<20)
+	if !ok {
+		return
+	}
+	if len(list) == 0 || len(list) > maxBatch {
+		problem(w, http.StatusUnprocessableEntity, fmt.Sprintf("a batch has 1 to %d jobs, this one %d", maxBatch, len(list)), "send several batches", nil)
+		return
+	}
+	jobs, ok := s.readBatch(w, r, list)
+	if !ok {
+		return
+	}
+	var keys []string
+	for _, b := range list {
+		if b.Key != "" {
+			keys = append(keys, b.Key)
+		}
+	}
+	slices.Sort(keys) // in one order, so that two batches never wait for each other
+	for i, key := range keys {
+		if i > 0 && keys[i-1] == key {
+			fieldProblem(w, http.StatusBadRequest, "key", "two jobs of the batch have the same key", "give each its own", nil)
+			return
+		}
+	}
+	for _, key := range keys {
+		defer s.alone("key " + key)()
+	}
+	c, now, ids := callOf(r), s.control.Now(), make([]string, len(list))
+	var events []core.Event
+	for i, b := range list {
+		if b.Key != "" {
+			id, no := s.earlier(r.Context(), b)
+			if no != nil {
+				no.field = fmt.Sprintf("[%d].key", i)
+				no.answer(w)
+				return
+			}
+			if ids[i] = id; id != "" {
+				continue
+			}
+		}
+		id, done := s.name(jobs[i].Name)
+		defer done()
+		act := c.act
+		act.Object, act.Detail = id, fingerprint(b)
+		ids[i] = id
+		events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.caller.User), Key: b.Key,
+			Body: core.JobSubmitted{Job: id, Terms: Terms(jobs[i], now, s.control.Clock().Stretch), Spec: b.Spec}}, s.acted(act, "done"))
+	}
+	if len(events) > 0 {
+		if err := s.control.Tell(r.Context(), events...); err != nil {
+			problem(w, http.StatusServiceUnavailable, "the jobs were not written", "submit them again with the same keys", err)
+			return
+		}
+		c.written = true
+	}
+	shown := make([]api.Job, 0, len(ids))
+	s.control.Read(func(m *core.Machine) {
+		for _, id := range ids {
+			if j, ok := m.Job(id); ok {
+				shown = append(shown, s.show(j))
+			}
+		}
+	})
+	answer(w, shown)
+}
+
+// readBatch returns the job files of a batch, or answers what is wrong with one.
+// Keys become the caller's own.
+func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
+	c := callerOf(r)
+	jobs := make([]spec.Job, len(list))
+	for i := range list {
+		b := &list[i]
+		var no *refusal
+		j, err := spec.Decode(b.Spec)
+		switch {
+		case err != nil:
+			no = &refusal{status: http.StatusBadRequest, field: "spec", title: "the job is not in the form of a job file", mend: "submit it with scrimp run", err: err}
+		case b.Folder != "" || b.Work != "" || b.Rerun != "" || len(b.Secrets) > 0:
+			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "a job with a work folder or secrets is in the batch", mend: "submit it alone, with POST /v1/jobs"}
+		case len(b.Key) > 255:
+			no = &refusal{status: http.StatusBadRequest, field: "key", title: "the key is longer than 255 bytes", mend: "send a random one of 24 digits"}
+		default:
+			if err := j.Validate(s.control.Now()); err != nil {
+				no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "the job is not valid", mend: "mend the fields that are named", err: err}
+			}
+		}
+		if no != nil {
+			no.field = fmt.Sprintf("[%d].%s", i, no.field)
+			no.answer(w)
+			return nil, false
+		}
+		var ok bool
+		if j.Team, j.Project, ok = s.place(w, c, j); !ok {
+			return nil, false
+		}
+		if b.Key != "" && c.Token != "" {
+			b.Key = c.User + "/" + b.Key // as with one job
+		}
+		jobs[i] = j
+	}
+	return jobs, true
+}

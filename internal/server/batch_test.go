@@ -1,0 +1,58 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/identity"
+)
+
+// A batch submits all of its jobs or none, and the same keys submit once,
+// whether they come in a batch or alone.
+func TestABatchIsAllOrNone(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
+	batch := func(keys ...string) string {
+		var jobs []string
+		for _, k := range keys {
+			jobs = append(jobs, fmt.Sprintf(`{"key":%q,%s`, k, aJob("job-"+k, "")[1:]))
+		}
+		return "[" + strings.Join(jobs, ",") + "]"
+	}
+	count := func() int {
+		var all []api.Job
+		w.must("GET", "/v1/jobs", nil, &all)
+		return len(all)
+	}
+	for range 2 {
+		rec, p := w.ask("POST", "/v1/jobs/batch", ann, batch("a", "b", "c"))
+		if rec.Code != 200 || strings.Count(rec.Body.String(), `"id":"job-`) != 3 || !strings.Contains(rec.Body.String(), `"team":"vision"`) {
+			t.Fatalf("%d %+v %s", rec.Code, p, rec.Body)
+		}
+	}
+	if rec, _ := w.ask("POST", "/v1/jobs", ann, `{"key":"b",`+aJob("job-b", "")[1:]); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"id":"job-b"`) {
+		t.Errorf("alone the key is another: %s", rec.Body)
+	}
+	if n := count(); n != 3 {
+		t.Fatalf("%d jobs, want 3", n)
+	}
+	secret := `[{"secrets":{"A":"x"},` + aJob("s", "")[1:] + `]`
+	for body, want := range map[string]int{
+		`[]`: 422, batch("d", "d"): 400, secret: 422,
+		"[" + aJob("fine", "") + "," + aJob("theirs", "text") + "]":                    http.StatusForbidden,
+		"[" + aJob("fine", "") + `,{"spec":{"name":"no command"}}]`:                    422,
+		"[" + aJob("fine", "") + `,{"key":"a",` + aJob("something-else", "")[1:] + "]": http.StatusConflict,
+		"[" + strings.Repeat(aJob("many", "")+",", maxBatch) + aJob("many", "") + "]":  422,
+	} {
+		if rec, p := w.ask("POST", "/v1/jobs/batch", ann, body); rec.Code != want || p.Mend == "" {
+			t.Errorf("%.80s: %d %+v, want %d", body, rec.Code, p, want)
+		}
+	}
+	if n := count(); n != 3 {
+		t.Errorf("%d jobs after batches that were refused, want 3", n)
+	}
+}
