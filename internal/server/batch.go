@@ -101,8 +101,14 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	var held []func()
+	defer func() {
+		for _, release := range held {
+			release()
+		}
+	}()
 	for _, key := range keys {
-		defer s.alone("key " + key)()
+		held = append(held, s.alone("key "+key))
 	}
 	c, now, ids := callOf(r), s.control.Now(), make([]string, len(list))
 	var events []core.Event
@@ -119,7 +125,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		id, done := s.name(jobs[i].Name)
-		defer done()
+		held = append(held, done)
 		act := c.act
 		act.Object, act.Detail = id, fingerprint(b)
 		ids[i] = id
