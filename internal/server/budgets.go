@@ -374,15 +374,22 @@ func (s *Server) guardBudgets(ctx context.Context) {
 	}
 }
 
-func (s *Server) lookAtBudgets(ctx context.Context) error {
+// booksNow are the limits and their books at one moment.
+func (s *Server) booksNow(ctx context.Context) (budget.Books, error) {
 	s.ledgers.Lock()
 	defer s.ledgers.Unlock()
 	rules, err := s.readRules(ctx)
 	if err != nil || len(rules.Limits) == 0 {
-		return err
+		return budget.Books{}, err
 	}
 	b, _, err := s.books(ctx, rules)
-	if err != nil {
+	return b, err
+}
+
+// lookAtBudgets looks once. No submission waits while a webhook is told.
+func (s *Server) lookAtBudgets(ctx context.Context) error {
+	b, err := s.booksNow(ctx)
+	if err != nil || len(b.Limits) == 0 {
 		return err
 	}
 	told := map[string]bool{}
@@ -393,15 +400,15 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 	}
 	now, still := s.control.Now(), map[string]bool{}
 	changed := false
-	for _, l := range rules.Limits {
+	for _, l := range b.Limits {
 		u := b.Use(l)
 		for _, share := range l.Passed(u) {
+			if share == 1 { // before anybody is told
+				s.stopAll(ctx, l, b.Live)
+			}
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(now).Format(time.RFC3339))
 			if still[key] = told[key] || s.warn(ctx, l, u, share); !told[key] && still[key] {
 				changed = true
-			}
-			if share == 1 {
-				s.stopAll(ctx, l, b.Live)
 			}
 		}
 	}

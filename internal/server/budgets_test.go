@@ -114,6 +114,11 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	w := newWorldOf(t, firm{}, nil)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if !w.ledgers.TryLock() {
+			t.Error("submissions wait for the webhook")
+		} else {
+			w.ledgers.Unlock()
+		}
 		b := make([]byte, 1000)
 		n, _ := r.Body.Read(b)
 		said <- string(b[:n])
