@@ -1,12 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -355,119 +353,4 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// guardBudgets looks at the limits every few seconds: it warns, and at the limit
-// saves and stops what runs. New work is refused at submission.
-func (s *Server) guardBudgets(ctx context.Context) {
-	t := time.NewTicker(2 * time.Second)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		if err := s.lookAtBudgets(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Log.Error("budgets not looked at", "error", err)
-		}
-	}
-}
-
-// booksNow are the limits and their books at one moment.
-func (s *Server) booksNow(ctx context.Context) (budget.Books, error) {
-	s.ledgers.Lock()
-	defer s.ledgers.Unlock()
-	rules, err := s.readRules(ctx)
-	if err != nil || len(rules.Limits) == 0 {
-		return budget.Books{}, err
-	}
-	b, _, err := s.books(ctx, rules)
-	return b, err
-}
-
-// lookAtBudgets looks once. No submission waits while a webhook is told.
-func (s *Server) lookAtBudgets(ctx context.Context) error {
-	b, err := s.booksNow(ctx)
-	if err != nil || len(b.Limits) == 0 {
-		return err
-	}
-	told := map[string]bool{}
-	if text, ok, err := s.store.Meta(ctx, warnedMeta); err != nil {
-		return err
-	} else if ok && json.Unmarshal([]byte(text), &told) != nil {
-		return errors.New("read what budgets have warned of")
-	}
-	now, still := s.control.Now(), map[string]bool{}
-	changed := false
-	for _, l := range b.Limits {
-		u := b.Use(l)
-		for _, share := range l.Passed(u) {
-			if share == 1 { // before anybody is told
-				s.stopAll(ctx, l, b.Live)
-			}
-			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(now).Format(time.RFC3339))
-			if still[key] = told[key] || s.warn(ctx, l, u, share); !told[key] && still[key] {
-				changed = true
-			}
-		}
-	}
-	if !changed {
-		return nil
-	}
-	text, err := json.Marshal(still)
-	if err != nil {
-		return err
-	}
-	return s.store.PutMeta(ctx, warnedMeta, string(text))
-}
-
-// warn tells the limit's webhook that a share of it is spent; false: not told, so
-// that it is tried again at the next look.
-func (s *Server) warn(ctx context.Context, l budget.Limit, u budget.Use, share float64) bool {
-	s.opts.Log.Warn("budget", "limit", l.Name(), "share", share, "spent", u.Spent.String(), "of", l.Dollars.String())
-	if l.Notify == "" {
-		return true
-	}
-	body, err := json.Marshal(api.BudgetWarning{Budget: l.Name(), Share: share, Spent: u.Spent, Held: u.Held, Dollars: *l.Dollars})
-	if err != nil {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.Notify, bytes.NewReader(body))
-	if err != nil {
-		return true // no address; the log has it
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", s.teller.agent)
-	res, err := s.teller.client.Do(req)
-	if err != nil {
-		s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify))
-		return false
-	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16))
-	_ = res.Body.Close()
-	return res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests
-}
-
-// stopAll saves and stops the jobs of a limit that is spent.
-func (s *Server) stopAll(ctx context.Context, l budget.Limit, live []budget.Job) {
-	var events []core.Event
-	s.control.Read(func(m *core.Machine) {
-		for _, b := range live {
-			j, ok := m.Job(b.ID)
-			if !ok || j.State.Over() || j.Ending != "" || !l.Scope.Holds(b.Owner, b.User) {
-				continue
-			}
-			events = append(events, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: b.ID, Save: true}})
-		}
-	})
-	if len(events) == 0 {
-		return
-	}
-	s.opts.Log.Warn("budget spent: jobs are saved and stopped", "limit", l.Name(), "jobs", len(events))
-	if err := s.control.Tell(ctx, events...); err != nil && ctx.Err() == nil {
-		s.opts.Log.Error("jobs of a spent budget not stopped", "limit", l.Name(), "error", err)
-	}
 }
