@@ -86,7 +86,7 @@ func attach(list []Record, postings iter.Seq2[ledger.Posting, error]) error {
 // Seen implements Store.
 func (s *SQLite) Seen(ctx context.Context, tenant, key string) (uint64, bool, error) {
 	var seq int64
-	err := s.reads.QueryRowContext(ctx, "SELECT seq FROM event WHERE tenant = ? AND key = ? ORDER BY seq LIMIT 1", tenant, key).Scan(&seq)
+	err := s.seen.QueryRowContext(ctx, tenant, key).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}

@@ -27,6 +27,7 @@ type SQLite struct {
 	addEntry *sql.Stmt
 	addPart  *sql.Stmt
 	addMeta  *sql.Stmt
+	seen     *sql.Stmt // reads
 }
 
 // databaseName is the database's file within the folder.
@@ -63,6 +64,7 @@ func (s *SQLite) open() (err error) {
 	if s.reads, err = sql.Open("sqlite", "file:"+path+pragmas); err != nil {
 		return err
 	}
+	s.reads.SetMaxIdleConns(32) // of many readers each would open the file anew
 	if _, err := Migrate(context.Background(), s.write, path); err != nil {
 		return err
 	}
@@ -81,7 +83,8 @@ func (s *SQLite) open() (err error) {
 			return err
 		}
 	}
-	return nil
+	s.seen, err = s.reads.Prepare("SELECT seq FROM event WHERE tenant = ? AND key = ? ORDER BY seq LIMIT 1")
+	return err
 }
 
 // Close lets the folder go.
