@@ -128,6 +128,8 @@ type Job struct {
 	Budget         *money.Amount      `json:"budget"`
 	Rate           *money.Rate        `json:"rate"` // of an hour, while a machine is held
 	Step           int64              `json:"step"`
+	StepRate       *float64           `json:"step_rate"`   // steps an hour of useful time on a machine of speed 1; null: not measured yet
+	StepSpread     *float64           `json:"step_spread"` // of that from minute to minute, a share of it; null as well
 	Total          *int64             `json:"total"`
 	Metrics        map[string]float64 `json:"metrics,omitempty"`
 	StepsPerSecond *float64           `json:"steps_per_second"`  // on the wall

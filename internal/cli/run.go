@@ -147,22 +147,8 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 			return errors.New("not run")
 		}
 	}
-	s := api.Submission{Key: key(), Folder: folder}
-	if c.far {
-		if s.Folder = ""; folder != "" {
-			if s.Work, err = c.send(ctx, folder); err != nil {
-				return err
-			}
-		}
-	}
-	if s.Spec, err = j.Encode(); err != nil {
-		return err
-	}
-	if s.Secrets, err = secrets(j.Secrets); err != nil {
-		return err
-	}
-	var job api.Job
-	if err := c.do(ctx, http.MethodPost, "/v1/jobs", s, &job); err != nil {
+	job, err := a.submit(ctx, c, j, folder)
+	if err != nil {
 		return err
 	}
 	if detach {
@@ -174,6 +160,25 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return nil
 	}
 	return a.follow(ctx, c, job.ID)
+}
+
+// submit sends the job, with its folder where the server is elsewhere.
+func (a *app) submit(ctx context.Context, c *client, j spec.Job, folder string) (job api.Job, err error) {
+	s := api.Submission{Key: key(), Folder: folder}
+	if c.far {
+		if s.Folder = ""; folder != "" {
+			if s.Work, err = c.send(ctx, folder); err != nil {
+				return job, err
+			}
+		}
+	}
+	if s.Spec, err = j.Encode(); err != nil {
+		return job, err
+	}
+	if s.Secrets, err = secrets(j.Secrets); err != nil {
+		return job, err
+	}
+	return job, c.do(ctx, http.MethodPost, "/v1/jobs", s, &job)
 }
 
 // never reports whether nothing on the market can ever do for the job: a price

@@ -82,6 +82,7 @@ func (m *Machine) started(out *Outcome, b AttemptStarted) {
 	a.Phase, a.Started, a.Restored = Working, m.now, b.Restored
 	a.First, a.Step = b.Step, b.Step
 	m.regain(out, j, a, b.Step-j.SavedStep)
+	m.forfeit(out, j, a, b.Step)
 	j.SavedStep = b.Step // what the newest verified checkpoint really holds
 	if b.Restored == "" {
 		j.SavedStep, j.SavedWork = 0, 0

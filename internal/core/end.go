@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
+	"scrimp/internal/money"
 )
 
 // closed reports whether r is an instance that has ended and is paid for: the
@@ -71,6 +72,33 @@ func (m *Machine) regain(out *Outcome, j *Job, a *Attempt, steps int64) {
 	m.move(out, j, last, part, ledger.Lost, ledger.Useful, "restored_later")
 	last.LostTime -= d
 	j.SavedWork += time.Duration(float64(d) * speed)
+}
+
+// forfeit counts as lost what was settled as useful and is done again: an attempt
+// begins at an earlier step than the newest checkpoint that we heard of, because
+// that one was torn or is gone. Each earlier attempt gives the share of its useful
+// money that its steps from there on were of all its useful steps.
+func (m *Machine) forfeit(out *Outcome, j *Job, a *Attempt, from int64) {
+	end := j.SavedStep // of the useful steps of the attempt that is looked at
+	for i := slices.Index(j.Attempts, a) - 1; i >= 0 && end > from; i-- {
+		last := j.Attempts[i]
+		if last.Started.IsZero() || last.Phase != Gone {
+			continue
+		}
+		first := min(last.First, end)
+		again, all := end-max(first, from), end-first
+		end = first
+		useful := last.Uses[ledger.Useful]
+		if again <= 0 || all <= 0 || useful.Sign() <= 0 {
+			continue
+		}
+		part := portion(useful, money.Picos(again), money.Picos(all))
+		m.move(out, j, last, part, ledger.Useful, ledger.Lost, "restored_before")
+		worked := max(0, last.Kept.Sub(last.Started)-last.LostTime)
+		d := share(worked, again, all)
+		last.LostTime += d
+		j.SavedWork = max(0, j.SavedWork-time.Duration(float64(d)*cmp.Or(max(last.Speed, 0), 1)))
+	}
 }
 
 // programEnded gives the machine back and settles what becomes of the job.

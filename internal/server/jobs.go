@@ -165,6 +165,14 @@ func (s *Server) show(j *core.Job) api.Job {
 		Currency: j.Terms.Currency, Spent: j.Spent(now), Step: j.Step, Metrics: j.Metrics, SavedStep: j.SavedStep, Speed: clock.Speed,
 		Outputs: j.Outputs, Exit: j.Exit, Tags: j.Terms.Owner.Tags, Team: j.Terms.Owner.Team, Project: j.Terms.Owner.Project,
 	}
+	if j.StepRate > 0 {
+		rate := j.StepRate
+		v.StepRate = &rate
+		if j.Pace.Looks > 0 {
+			spread := j.Pace.Spread()
+			v.StepSpread = &spread
+		}
+	}
 	if !j.Finished.IsZero() {
 		v.Finished = ptr(clock.ToWall(j.Finished))
 	}
