@@ -172,7 +172,7 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 			d.Look = look
 			return d
 		}
-		choice, step, foresaw = chosen(take), d.Expect.look(), true
+		choice, step, foresaw = chosen(take), tickOf(&v), true
 	case s.foreseeable(&job, &v):
 		choice, step = m.foresee(&d, &job, &s, &v)
 		foresaw = true

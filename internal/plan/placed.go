@@ -49,8 +49,8 @@ func (s *sorted) several(job *Job) []*Option {
 	return list
 }
 
-// step is the time between two looks that a job in several zones is weighed with.
-func step(v *policy.View) time.Duration {
+// tickOf is the time between two looks that a job in several zones is weighed with.
+func tickOf(v *policy.View) time.Duration {
 	if v.Look > 0 {
 		return v.Look
 	}
@@ -64,7 +64,7 @@ func step(v *policy.View) time.Duration {
 // placing is the problem that a job in several zones is, with the policy that has
 // seen what was seen of them so far.
 func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *placed {
-	tick := step(v)
+	tick := tickOf(v)
 	unit := max(tick/20, 1)
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
@@ -196,15 +196,7 @@ func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*
 
 // placeable reports whether the future of a job in several zones can be weighed.
 func placeable(v *policy.View) bool {
-	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) && !v.Guard(v.Working()) && v.Left+v.Done >= coarse*step(v)
-}
-
-// look is the time until the next one.
-func (e *Expect) look() time.Duration {
-	if e == nil {
-		return time.Minute
-	}
-	return e.Look
+	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) && !v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
 }
 
 // weighed sums up what was weighed: the best of each kind.

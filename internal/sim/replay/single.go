@@ -17,13 +17,16 @@ const (
 )
 
 // single is the market of the one-zone benchmark.
-type single struct{ run tick.Run }
+type single struct {
+	run tick.Run
+	t   int // the present tick
+}
 
 // Single plays one run of the one-zone benchmark under the rule. trace asks for
 // what was held, tick by tick.
 func Single(r tick.Run, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
 	j := r.Job
-	s := single{r}
+	s := &single{run: r}
 	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
 	deadline := start.Add(time.Duration(j.Ticks()) * j.Gap)
 	w.step(config(rule, j.Overhead, j.Gap, 0))
@@ -36,6 +39,7 @@ func Single(r tick.Run, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
 		if w.finished(deadline) {
 			return w.close()
 		}
+		s.t = t
 		w.step(core.MarketSeen{Quotes: s.quotes(t, false, w.now)})
 		if w.attempt != "" && w.offer.Capacity == market.Spot && !r.At(t) {
 			w.lost()
@@ -45,7 +49,7 @@ func Single(r tick.Run, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
 	}
 }
 
-func (s single) offer(id market.OfferID) market.Offer {
+func (s *single) offer(id market.OfferID) market.Offer {
 	o := market.Offer{ID: id, Provider: "trace", Region: "region", Zone: "zone", Machine: "machine", Capacity: market.Spot, CPUs: 1, Speed: 1, Currency: money.USD}
 	if id == firmID {
 		o.Capacity = market.OnDemand
@@ -53,22 +57,24 @@ func (s single) offer(id market.OfferID) market.Offer {
 	return o
 }
 
-func (s single) rate(id market.OfferID) money.Rate {
+func (s *single) rate(id market.OfferID) money.Rate {
 	if id == spotID {
 		return s.run.Job.Spot
 	}
 	return s.run.Job.OnDemand
 }
 
-func (s single) overhead(bool) (time.Duration, money.Amount) {
+func (s *single) overhead(bool) (time.Duration, money.Amount) {
 	return s.run.Job.Overhead, money.Amount{}
 }
 
-func (s single) look(id market.OfferID) market.Quote { return market.Quote{Offer: id} }
+func (s *single) look(id market.OfferID) market.Quote {
+	return market.Quote{Offer: id, Available: id == firmID || s.run.At(s.t)}
+}
 
 // quotes is the market of tick t; what has not changed since the tick before is
 // left out unless all is asked for.
-func (s single) quotes(t int, all bool, now time.Time) []market.Quote {
+func (s *single) quotes(t int, all bool, now time.Time) []market.Quote {
 	var list []market.Quote
 	if up := s.run.At(t); all || up != s.run.At(t-1) {
 		list = append(list, market.Quote{Offer: spotID, Rate: s.run.Job.Spot, Priced: true, Available: up, At: now, Source: "trace"})

@@ -5,6 +5,7 @@
 package replay
 
 import (
+	"fmt"
 	"time"
 
 	"scrimp/internal/core"
@@ -51,6 +52,7 @@ type world struct {
 	done    time.Duration
 	message int64
 	queue   []core.Action
+	looked  time.Time // the last look: the rules allow one a tick
 }
 
 // sale is the market of a run.
@@ -123,6 +125,9 @@ func (w *world) act() {
 		w.queue = w.queue[1:]
 		switch a := a.(type) {
 		case core.Launch:
+			if q := w.sale.look(a.Offer); !q.Available {
+				panic(fmt.Sprintf("%s was taken at %v, where it is not to be had", a.Offer, w.now.Sub(start)))
+			}
 			w.out.Launches++
 			w.attempt, w.offer, w.started = a.Attempt, w.sale.offer(a.Offer), false
 			w.carried = w.home != "" && w.home != w.offer.Region
@@ -141,6 +146,10 @@ func (w *world) act() {
 		case core.Terminate:
 			w.end("terminated")
 		case core.Look:
+			if w.now.Equal(w.looked) {
+				panic(fmt.Sprintf("a second look at %v", w.now.Sub(start)))
+			}
+			w.looked = w.now
 			w.step(core.MarketSeen{Quotes: []market.Quote{w.sale.look(a.Offer)}})
 		}
 	}
