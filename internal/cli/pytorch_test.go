@@ -52,9 +52,11 @@ func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
 	if strings.Count(job, python) != 1 || !strings.Contains(job, "interval: 1s") {
 		t.Fatalf("the job file has changed:\n%s", job)
 	}
-	for steps, life := 3500, 8; ; steps, life = 2*steps, 2*life { // until a life is long enough for a save, and the work for two lives
-		if life > 100 {
-			t.Fatal("the machine is taken too early or too late")
+	// Until a life is long enough for a save, and the work for more than two lives,
+	// however fast this machine is.
+	for steps, life, tries := 3500, 8, 0; ; tries++ {
+		if tries > 8 {
+			t.Fatalf("the machine is taken too early or too late: %d steps, %d s", steps, life)
 		}
 		h := newHome(t)
 		h.write("train.py", string(train))
@@ -69,6 +71,7 @@ func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
 		}
 		if len(r.Interruptions) < 2 {
 			t.Logf("%d steps were over before the second interruption", steps)
+			steps *= 2
 			continue
 		}
 		restored := 0
@@ -82,6 +85,7 @@ func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
 		}
 		if restored == 0 {
 			t.Log("no machine lived long enough for a save: once more")
+			steps, life = 2*steps, 2*life
 			continue
 		}
 		if r.Attempts != len(r.Interruptions)+1 || !r.Ledger.Agrees {
