@@ -178,7 +178,8 @@ func (a *app) submit(ctx context.Context, c *client, j spec.Job, folder string) 
 	if s.Secrets, err = secrets(j.Secrets); err != nil {
 		return job, err
 	}
-	return job, c.do(ctx, http.MethodPost, "/v1/jobs", s, &job)
+	err = c.do(ctx, http.MethodPost, "/v1/jobs", s, &job)
+	return job, err
 }
 
 // never reports whether nothing on the market can ever do for the job: a price

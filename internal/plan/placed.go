@@ -21,11 +21,10 @@ type Turn struct {
 // placed is a job that may run in several zones: what is kept of it between two
 // decisions. All of it follows from the offers' turns, so it can be lost.
 type placed struct {
-	key  string
-	see  *place.Foresight
-	job  place.Job
-	fed  []time.Time // by zone, the last turn taken in
-	last int         // tick of the last decision
+	key string
+	see *place.Foresight
+	job place.Job
+	fed []time.Time // by zone, the last turn taken in
 }
 
 // memory is how far back turns count.
