@@ -8,9 +8,13 @@ import (
 	"scrimp/internal/policy/horizon"
 )
 
-// Mind keeps tables from one decision to the next. It is a cache of pure
-// results: without it the decisions are the same and take longer. It is not for
-// use by several goroutines at once.
+// Mind keeps from one decision to the next what is dear to find out again. Its
+// tables for one zone are a cache of pure results. What it holds of a job in
+// several zones follows from the offers' turns, but is learned as they come and
+// rebuilt when it has moved enough: after a restart it is learned again from the
+// turns that are kept, and may weigh a little otherwise than it would have. What was
+// decided stands in the log and is never decided again. It is not for use by
+// several goroutines at once.
 type Mind struct {
 	shelf  *horizon.Shelf
 	placed map[string]*placed // by job

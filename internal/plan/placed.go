@@ -19,7 +19,7 @@ type Turn struct {
 }
 
 // placed is a job that may run in several zones: what is kept of it between two
-// decisions. All of it follows from the offers' turns, so it can be lost.
+// decisions. It is learned from the offers' turns, and after a loss learned again.
 type placed struct {
 	key string
 	see *place.Foresight

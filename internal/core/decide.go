@@ -1,0 +1,122 @@
+package core
+
+import (
+	"slices"
+	"time"
+
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+)
+
+// decide takes the decision for j, or in replay the recorded one.
+// ok is false where the log has none: then none was taken.
+func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
+	if m.replays {
+		if len(m.replay) == 0 || m.replay[0].Job != j.ID {
+			return d, false
+		}
+		r := m.replay[0]
+		d, m.replay = r.Decision, m.replay[1:]
+		if r.SameRejected {
+			d.Rejected = j.Last.Rejected
+		}
+	} else if why, over := j.over(m.now); over {
+		d = plan.Decision{Why: why, Mode: policy.Patient}
+	} else {
+		d = m.mind.Decide(m.view(j), m.options())
+	}
+	record := Decision{Job: j.ID, Decision: d, Version: plan.Version}
+	if same(d, j.Last) {
+		record.Rejected, record.SameRejected = nil, true
+	}
+	out.Decisions = append(out.Decisions, record)
+	j.Last = d
+	return d, true
+}
+
+func same(a, b plan.Decision) bool {
+	return len(a.Rejected) > 0 && slices.Equal(a.Rejected, b.Rejected)
+}
+
+// view is j as a decision sees it.
+func (m *Machine) view(j *Job) plan.Job {
+	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
+		ID: j.ID, Home: j.Home, Transfer: j.Terms.Transfer, Carry: j.Terms.Carry, Bound: j.Bound, Wasted: j.Wasted, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
+	}
+	if len(v.Need.Ladder) > 0 {
+		v.Open, _ = m.open(j)
+	}
+	v.Need.Critical = v.Need.Critical || j.Terms.Priority >= 2
+	if a := j.live(); a != nil && (a.Phase == Working || a.Phase == Booting) {
+		v.Held, v.Variant = a.Offer, a.Variant
+		if len(a.Rates) > 0 {
+			v.HeldRate = a.Rates[len(a.Rates)-1].Rate
+		}
+		if a.Phase == Booting {
+			v.Warming = max(1, j.restart()+a.Transfer-m.now.Sub(a.Asked))
+		}
+	}
+	if j.Terms.HasBudget {
+		v.Limited, v.Left = true, j.Terms.Budget.Sub(j.Spent(m.now))
+	}
+	return v
+}
+
+// open says which rungs of its ladder j may use, and when that changes next.
+func (m *Machine) open(j *Job) (open []bool, next time.Time) {
+	without := time.Duration(0)
+	if !j.Without.IsZero() {
+		without = m.now.Sub(j.Without)
+	}
+	open, next = plan.Open(j.Terms.Need.Ladder, j.Stands, m.now, without)
+	if a := j.live(); a != nil { // where it is now it may be, and before
+		for i := range min(a.Rung, len(open)) {
+			open[i] = open[i] || i == a.Rung-1
+		}
+	}
+	return open, next
+}
+
+// rungAt wakes the job when another rung of its ladder opens.
+func (m *Machine) rungAt(j *Job) {
+	if len(j.Terms.Need.Ladder) > 0 {
+		_, next := m.open(j)
+		m.wakeAt(j, next)
+	}
+}
+
+// failed counts a loss or a refusal on the attempt's rung.
+func (m *Machine) failed(j *Job, a *Attempt) {
+	ladder := j.Terms.Need.Ladder
+	if a.Rung < 1 || a.Rung > len(ladder) || ladder[a.Rung-1].Failures == 0 {
+		return
+	}
+	for len(j.Stands) < len(ladder) {
+		j.Stands = append(j.Stands, plan.Standing{})
+	}
+	s, r := &j.Stands[a.Rung-1], ladder[a.Rung-1]
+	if s.Failures++; s.Failures >= r.Failures {
+		*s = plan.Standing{Rests: m.now.Add(r.Rest())}
+	}
+}
+
+// progress is what the deadline policy looks at, with the work on a machine of that speed.
+func (m *Machine) progress(j *Job, speed float64) policy.Progress {
+	left, done, known := j.Left(speed)
+	restart := j.restart() + j.SaveCost + j.Terms.Transfer
+	return policy.Progress{
+		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
+		Restart: restart, Reserve: time.Duration(m.cfg.Reserve)*restart + m.cfg.Spare, Detect: m.cfg.Detect, Look: m.cfg.Look,
+		Doubt: j.Pace.Doubt(left, j.Terms.Promise),
+	}
+}
+
+func (m *Machine) options() []plan.Option {
+	list := make([]plan.Option, 0, len(m.sale))
+	for _, o := range m.sale {
+		if o.Offer.Currency == m.cfg.Currency {
+			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Past: o.Past})
+		}
+	}
+	return list
+}

@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/policy"
+)
+
+// sorted is what is for sale, as far as the job could use it.
+type sorted struct {
+	usable           []*Option // can be had now or is held, the least per work first
+	rejected         []Rejection
+	spot, firm, held *Option // the best of each
+	asleep           *Option // the best spot that cannot be had now
+	fits, affordable int
+	later            bool             // something does for the job on a rung that is not open
+	untried          []market.OfferID // spot that would do, by name, where somebody has to look
+	spots            []*Option        // all spot that would do
+	sold             bool             // spot that is worth waiting for is for sale
+}
+
+// sort ranks the options and rejects what the job cannot use now.
+func sort(job Job, options []Option) sorted {
+	type key struct {
+		o    *Option
+		per  float64
+		away bool   // firm, and not where the checkpoint is
+		why  Reason // why it can never do, or ""
+	}
+	ranked := make([]key, len(options))
+	job.Need.plain = !slices.ContainsFunc(options, func(o Option) bool { return o.Offer.Accelerators > 0 })
+	for i := range options {
+		o := &options[i]
+		if o.Offer.ID == job.Held && !o.Quote.Priced {
+			known := *o
+			known.Quote.Rate, known.Quote.Priced = job.HeldRate, true // nobody knows a newer price, and it is billed on
+			o = &known
+		}
+		way, why, ok := job.Need.fit(job.Open, o)
+		if !ok {
+			why = cmp.Or(why, NoOffer)
+			if o.Offer.ID == job.Held && why == LaterRung { // it is held, and nobody sends it away for that
+				way, _, ok = job.Need.fit(nil, o)
+			}
+		}
+		if o.Offer.ID == job.Held {
+			way = max(0, 1+slices.IndexFunc(job.Need.Variants, func(v Variant) bool { return v.Name == job.Variant }))
+		}
+		if ok {
+			why = ""
+		}
+		o.way, o.speed = way, 0
+		if way >= 0 {
+			_, faster := job.Need.way(way)
+			o.speed = cmp.Or(max(o.Offer.Speed, 0), 1) * faster
+		}
+		ranked[i] = key{o, perWork(o), o.Offer.Capacity != market.Spot && job.Home != "" && o.Offer.Region != job.Home, why}
+	}
+	slices.SortFunc(ranked, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.per, b.per), -compareBool(a.o.Offer.ID == job.Held, b.o.Offer.ID == job.Held), compareBool(a.away, b.away), cmp.Compare(a.o.Offer.ID, b.o.Offer.ID))
+	})
+	s := sorted{usable: make([]*Option, 0, len(ranked)), rejected: make([]Rejection, 0, len(ranked))}
+	floor := max(job.Progress.Restart, time.Minute)
+	for _, k := range ranked {
+		o := k.o
+		if k.why != "" {
+			s.later = s.later || k.why == LaterRung
+			s.rejected = append(s.rejected, rejection(o, k.why))
+			continue
+		}
+		s.fits++
+		held := o.Offer.ID == job.Held
+		spot := o.Offer.Capacity == market.Spot
+		if !held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
+			s.rejected = append(s.rejected, rejection(o, OverBudget))
+			continue
+		}
+		s.affordable++
+		if spot && !held && s.firm != nil && !late(&job, s.firm) { // what cannot be taken away costs no more
+			s.rejected = append(s.rejected, rejection(o, CostsMore))
+			continue
+		}
+		s.sold = s.sold || spot
+		if spot {
+			s.spots = append(s.spots, o)
+		}
+		switch {
+		case held:
+		case o.Quote.Untried:
+			s.untried = append(s.untried, o.Offer.ID)
+			s.rejected = append(s.rejected, rejection(o, Untried))
+			continue
+		case o.Cooling:
+			s.rejected = append(s.rejected, rejection(o, CoolingOff))
+			continue
+		case !o.Quote.Available:
+			if spot && s.asleep == nil {
+				s.asleep = o
+			}
+			s.rejected = append(s.rejected, rejection(o, Unavailable))
+			continue
+		}
+		s.usable = append(s.usable, o)
+		if held {
+			s.held = o
+		}
+		if spot && (s.spot == nil || held) {
+			s.spot = o
+		}
+		if !spot && (s.firm == nil || late(&job, s.firm) && perHour(s.firm) < perHour(o)) {
+			s.firm = o
+		}
+	}
+	return s
+}
+
+// look returns the offer to ask about: one at a time, round all spot that would
+// do, while none is held. ok is false where there is nothing to ask, or an
+// answer to this decision's question.
+func (s sorted) look(job Job, v policy.View) (id market.OfferID, ok bool) {
+	if len(s.untried) == 0 || job.Looked || v.Held == policy.Spot || job.Rule == policy.OnDemand || job.Need.Critical {
+		return "", false
+	}
+	names := make([]market.OfferID, 0, len(s.spots))
+	for _, o := range s.spots {
+		names = append(names, o.Offer.ID)
+	}
+	slices.Sort(names)
+	id = names[(job.Looks+1)%len(names)]
+	return id, slices.Contains(s.untried, id)
+}
+
+// late reports whether the work left would not be done in time on o.
+func late(job *Job, o *Option) bool {
+	slack, ok := scaled(job.Progress, o.speed).Slack(o.Offer.ID == job.Held)
+	return ok && slack < 0
+}
+
+// scaled is p with its work counted on a machine of that speed.
+func scaled(p policy.Progress, speed float64) policy.Progress {
+	if speed > 0 && speed != 1 {
+		p.Left = time.Duration(float64(p.Left) / speed)
+		p.Done = time.Duration(float64(p.Done) / speed)
+		p.Doubt = time.Duration(float64(p.Doubt) / speed)
+	}
+	return p
+}
+
+// speed is that of the machine that the job would fall back to; 0 is 1.
+func (s sorted) speed() float64 {
+	switch {
+	case s.firm != nil:
+		return s.firm.speed
+	case s.spot != nil:
+		return s.spot.speed
+	}
+	return 0
+}
+
+// view is what a rule sees: its work is counted on the machine that it would
+// fall back to.
+func (s sorted) view(job Job) policy.View {
+	v := policy.View{Progress: job.Progress, Held: policy.Wait, Spot: s.spot != nil, Sold: s.sold, Warming: job.Warming}
+	v.Progress = scaled(job.Progress, s.speed())
+	if s.held != nil {
+		v.Held = policy.Firm
+		if s.held.Offer.Capacity == market.Spot {
+			v.Held = policy.Spot
+		}
+	}
+	return v
+}
