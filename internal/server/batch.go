@@ -112,6 +112,8 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	}
 	c, now, ids := callOf(r), s.control.Now(), make([]string, len(list))
 	var events []core.Event
+	var terms []core.Terms
+	var names []string
 	for i, b := range list {
 		if b.Key != "" {
 			id, no := s.earlier(r.Context(), b)
@@ -129,8 +131,19 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		act := c.act
 		act.Object, act.Detail = id, fingerprint(b)
 		ids[i] = id
+		terms, names = append(terms, Terms(jobs[i], now, s.control.Clock().Stretch)), append(names, id)
 		events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.caller.User), Key: b.Key,
-			Body: core.JobSubmitted{Job: id, Terms: Terms(jobs[i], now, s.control.Clock().Stretch), Spec: b.Spec}}, s.acted(act, "done"))
+			Body: core.JobSubmitted{Job: id, Spec: b.Spec}}, s.acted(act, "done"))
+	}
+	written, ok := s.admitAll(w, r, names, terms)
+	if !ok {
+		return
+	}
+	defer written()
+	for n := range terms { // admission may have given a job its budget
+		b := events[2*n].Body.(core.JobSubmitted)
+		b.Terms = terms[n]
+		events[2*n].Body = b
 	}
 	if len(events) > 0 {
 		if err := s.control.Tell(r.Context(), events...); err != nil {

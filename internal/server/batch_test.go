@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scrimp/internal/api"
+	"scrimp/internal/budget"
 	"scrimp/internal/identity"
 )
 
@@ -54,5 +55,37 @@ func TestABatchIsAllOrNone(t *testing.T) {
 	}
 	if n := count(); n != 3 {
 		t.Errorf("%d jobs after batches that were refused, want 3", n)
+	}
+}
+
+// A batch passes no limit that its jobs would not pass one by one, and takes no
+// job without the tags that are required.
+func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
+	w := newWorld(t, nil)
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50), Jobs: ptr(4)})
+	batch := func(n, usd int, rest string) string {
+		var jobs []string
+		for i := range n {
+			jobs = append(jobs, costing(fmt.Sprintf("j%d", i), "a", fmt.Sprintf(`,"budget":{"dollars":"%d"}%s`, usd, rest)))
+		}
+		return "[" + strings.Join(jobs, ",") + "]"
+	}
+	post := func(body string, want int) {
+		t.Helper()
+		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want || want != 200 && p.Mend == "" {
+			t.Errorf("%d %+v, want %d", rec.Code, p, want)
+		}
+	}
+	post(batch(5, 12, ""), http.StatusPaymentRequired)
+	post(batch(5, 1, ""), http.StatusForbidden) // one too many
+	post("["+costing("open", "a", "")+"]", http.StatusPaymentRequired)
+	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Values: []string{"dev"}}, nil)
+	post(batch(1, 1, ""), 422)
+	post(batch(4, 12, `,"tags":{"env":"dev"}`), 200)
+	post(batch(1, 2, `,"tags":{"env":"dev"}`), http.StatusForbidden)
+	var v api.Budgets
+	w.must("GET", "/v1/budgets", nil, &v)
+	if u := v.Limits[0].Use; u.Jobs != 4 || u.Held != *dollars(48) {
+		t.Errorf("%+v, want 4 jobs and $48", u)
 	}
 }
