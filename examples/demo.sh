@@ -13,8 +13,13 @@ GOROOT=$(go env GOROOT)
 export GOROOT
 data=$PWD/data
 
+run=
 over() {
 	trap - INT TERM EXIT
+	if [ -n "$run" ]; then # nobody detaches here: all that the demo rented ends with it
+		kill -9 "$run" 2>/dev/null || true
+		printf '\nInterrupted: the demo ends its server and its machines, and the job with them. Nothing goes on.\n' >&2
+	fi
 	[ -d "$data" ] && "$scrimp" --data "$data" server stop --now || true
 }
 trap 'over; exit 130' INT TERM
@@ -35,7 +40,12 @@ echo
 
 echo "1. On a spot market at 120 times real time, which takes machines away, some after a notice"
 echo "   of 4 s on the wall and some without one:"
-"$scrimp" --data "$data" run work/job.yaml -y --market "$here/chargpt/market.yaml" --env STEPS="$STEPS" --env GOROOT="$GOROOT"
+"$scrimp" --data "$data" run work/job.yaml -y --market "$here/chargpt/market.yaml" --env STEPS="$STEPS" --env GOROOT="$GOROOT" &
+run=$!
+status=0
+wait "$run" || status=$?
+run=
+[ "$status" = 0 ] || exit "$status"
 "$scrimp" --data "$data" receipt chargpt --json --html receipt.html >receipt.json
 if grep -q '"restored":null' receipt.json; then
 	echo "AN INTERRUPTION WAS FOLLOWED BY A START FROM NOTHING: no checkpoint was restored." >&2

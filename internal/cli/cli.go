@@ -45,7 +45,11 @@ type app struct {
 
 // Main runs the program and returns its exit status.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(os.Interrupt) { // a script that keeps Ctrl-C from us sees to it itself
+		signals = append(signals, os.Interrupt)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends whatever does not end by itself
 	a := &app{in: in, out: out, err: errOut, now: time.Now}

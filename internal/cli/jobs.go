@@ -201,8 +201,9 @@ func (a *app) stopCmd() *cobra.Command {
 }
 
 func (a *app) rerunCmd() *cobra.Command {
-	return &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: takes("JOB"), GroupID: groupRun, ValidArgsFunction: a.completeJob(every),
-		Long: "Submits the job again with the files and env of its first submission, as a new job with a budget of its own. Secrets are taken from the environment again: they are forgotten when a job is over. It begins from nothing." + plainExit,
+	var detach bool
+	cmd := &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: takes("JOB"), GroupID: groupRun, ValidArgsFunction: a.completeJob(every),
+		Long: "Submits the job again with the files and env of its first submission, as a new job with a budget of its own, and shows its progress as scrimp run does. Secrets are taken from the environment again: they are forgotten when a job is over. It begins from nothing. Ctrl-C detaches; the job goes on.\n\nExit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			s := api.Submission{Key: key(), Rerun: args[0]}
 			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/spec", nil, &s.Spec); err != nil {
@@ -219,13 +220,13 @@ func (a *app) rerunCmd() *cobra.Command {
 			if err := c.do(ctx, http.MethodPost, "/v1/jobs", s, &j); err != nil {
 				return err
 			}
-			if a.json {
-				return a.print(j)
+			if detach {
+				return a.detached(j)
 			}
-			a.printf("%s is queued.\n\n", j.ID)
-			a.printf("%s", show.Next(j.ID))
-			return nil
+			return a.follow(ctx, c, j.ID)
 		})}
+	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
+	return cmd
 }
 
 func (a *app) getCmd() *cobra.Command {

@@ -152,14 +152,19 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return err
 	}
 	if detach {
-		if a.json {
-			return a.print(job)
-		}
-		a.printf("%s is queued.\n\n", job.ID)
-		a.printf("%s", show.Next(job.ID))
-		return nil
+		return a.detached(job)
 	}
 	return a.follow(ctx, c, job.ID)
+}
+
+// detached shows a job that nobody waits for.
+func (a *app) detached(j api.Job) error {
+	if a.json {
+		return a.print(j)
+	}
+	a.printf("%s is queued.\n\n", j.ID)
+	a.printf("%s", show.Next(j.ID))
+	return nil
 }
 
 // submit sends the job, with its folder where the server is elsewhere.
@@ -231,24 +236,23 @@ func key() string {
 // progress is for people and goes where errors go; the receipt is the output.
 func (a *app) follow(ctx context.Context, c *client, id string) error {
 	_, isTerminal := terminal(a.err)
-	shown, last := "", time.Time{}
+	var paper pacer
+	shown := ""
 	final, err := a.watch(ctx, c, id, func(j api.Job) {
 		if a.json {
 			_ = a.print(j)
 			return
 		}
 		line := show.Progress(j, a.line())
-		state := j.State + j.Machine + j.Phase
 		if isTerminal {
 			a.notef("\r%s\x1b[K", line)
-			if state != shown {
+			if state := j.State + j.Machine + j.Phase; state != shown {
 				a.notef("\n")
+				shown = state
 			}
-		} else if state != shown || a.now().Sub(last) >= 3*time.Second {
+		} else if paper.worth(j, a.now()) {
 			a.notef("%s\n", line)
-			last = a.now()
 		}
-		shown = state
 	})
 	if isTerminal && !a.json {
 		a.notef("\n")
@@ -274,6 +278,27 @@ func (a *app) follow(ctx context.Context, c *client, id string) error {
 		return exitCode(exitJobFailed)
 	}
 	return nil
+}
+
+// pacer decides which progress is worth a line where the lines before it stay.
+type pacer struct {
+	state string
+	last  time.Time
+}
+
+// worth reports whether j is worth a line now: something else happens than
+// before, or it got on for three seconds. One that waits for the same reason
+// as before says nothing new for a minute.
+func (p *pacer) worth(j api.Job, now time.Time) bool {
+	state, pause := j.State+j.Machine+j.Phase, 3*time.Second
+	if j.State == "queued" {
+		state, pause = state+j.Why, time.Minute
+	}
+	if state == p.state && now.Sub(p.last) < pause {
+		return false
+	}
+	p.state, p.last = state, now
+	return true
 }
 
 // lastLines are the last n lines of a job's output, none where they cannot be had.

@@ -121,6 +121,23 @@ func (c *Control) watch(ctx context.Context) {
 type marketState struct {
 	offers map[market.OfferID]market.Offer
 	quotes map[market.OfferID]market.Quote
+	bad    map[string]string // what is wrong with an offer or its price, as it was logged
+}
+
+// sound reports whether what a provider says of an offer may enter the log,
+// which is for ever, and says once what keeps it out. What was known of the offer
+// before stays as it was.
+func (c *Control) sound(what string, id market.OfferID, err error) bool {
+	key := what + " " + string(id)
+	if err == nil {
+		delete(c.market.bad, key)
+		return true
+	}
+	if text := err.Error(); c.market.bad[key] != text {
+		c.market.bad[key] = text
+		c.cfg.Log.Error("what the provider says of an offer makes no sense and is left out: mend the market's file or its feed", "what", what, "offer", id, "error", err)
+	}
+	return false
 }
 
 // lookMarket tells the core what changed on the market.
@@ -133,15 +150,23 @@ func (c *Control) lookMarket(ctx context.Context) {
 		return
 	}
 	if c.market.offers == nil {
-		c.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{}}
+		c.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{}, bad: map[string]string{}}
 	}
 	var seen core.MarketSeen
+	left := map[market.OfferID]bool{}
 	for _, o := range offers {
+		if !c.sound("offer", o.ID, o.Validate()) {
+			left[o.ID] = true
+			continue
+		}
 		if old, known := c.market.offers[o.ID]; !known || old != o {
 			seen.Offers = append(seen.Offers, o)
 		}
 	}
 	for _, q := range quotes {
+		if left[q.Offer] || !c.sound("price", q.Offer, q.Validate()) {
+			continue
+		}
 		old, known := c.market.quotes[q.Offer]
 		if !known || old.Rate != q.Rate || old.Priced != q.Priced || old.Available != q.Available {
 			seen.Quotes = append(seen.Quotes, q)

@@ -38,6 +38,49 @@ func (t Trace) Validate() error {
 	return nil
 }
 
+// Validate returns the first thing that no offer may say, whoever sells it, by
+// field: what is planned with, and what is billed. What is unknown is left out.
+func (o Offer) Validate() error {
+	switch {
+	case o.ID == "":
+		return fmt.Errorf("id: missing: an offer is bought by its name")
+	case o.Capacity != Spot && o.Capacity != OnDemand && o.Capacity != Reserved:
+		return fmt.Errorf("capacity: %q is none of spot, on-demand, reserved", o.Capacity)
+	case o.Currency == "":
+		return fmt.Errorf("currency: missing: name it, such as USD")
+	case o.CPUs < 0 || o.Memory < 0:
+		return fmt.Errorf("cpus: %d and %v of memory: leave out what is unknown", o.CPUs, o.Memory)
+	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
+		return fmt.Errorf("accelerator: %d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
+	case !(o.Speed >= 0 && o.Speed <= maxSpeed): // also what is no number
+		return fmt.Errorf("speed: %v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
+	}
+	for _, s := range []struct {
+		field string
+		span  time.Duration
+	}{
+		{"notice", o.Notice}, {"boot", o.Boot}, {"max_lifetime", o.MaxLifetime},
+		{"billing.minimum", o.Billing.Minimum}, {"billing.free_if_interrupted_within", o.Billing.FreeIfInterruptedWithin},
+	} {
+		if s.span < 0 {
+			return fmt.Errorf("%s: %v is negative: leave it out where there is none", s.field, s.span)
+		}
+	}
+	return nil
+}
+
+// Validate returns what is wrong with the quote: an unknown price is not Priced,
+// a machine that is paid for already may cost nothing more, and nobody pays us.
+func (q Quote) Validate() error {
+	switch {
+	case q.Offer == "":
+		return fmt.Errorf("offer: missing: a price is of something")
+	case q.Priced && q.Rate < 0:
+		return fmt.Errorf("price: %v is below zero: leave it out where it is unknown", q.Rate)
+	}
+	return nil
+}
+
 func (l TraceLine) validate(repeat time.Duration) error {
 	o := l.Offer
 	switch {
@@ -55,10 +98,6 @@ func (l TraceLine) validate(repeat time.Duration) error {
 		return fmt.Errorf("cpus: %d is not positive", o.CPUs)
 	case o.Memory <= 0:
 		return fmt.Errorf("memory: missing: give it with its unit, such as 8GiB")
-	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
-		return fmt.Errorf("accelerator: %d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
-	case !(o.Speed >= 0 && o.Speed <= maxSpeed):
-		return fmt.Errorf("speed: %v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
 	case len(l.Price) == 0:
 		return fmt.Errorf("price: missing: an unknown price is not zero")
 	case l.Price[0].At != 0:
@@ -66,16 +105,8 @@ func (l TraceLine) validate(repeat time.Duration) error {
 	case o.Capacity != Spot && l.Available != nil:
 		return fmt.Errorf("available: only spot comes and goes: leave it out")
 	}
-	for _, s := range []struct {
-		field string
-		span  time.Duration
-	}{
-		{"notice", o.Notice}, {"boot", o.Boot}, {"max_lifetime", o.MaxLifetime},
-		{"billing.minimum", o.Billing.Minimum}, {"billing.free_if_interrupted_within", o.Billing.FreeIfInterruptedWithin},
-	} {
-		if s.span < 0 {
-			return fmt.Errorf("%s: %v is negative: leave it out where there is none", s.field, s.span)
-		}
+	if err := o.Validate(); err != nil {
+		return err
 	}
 	if err := l.validatePrices(repeat); err != nil {
 		return err

@@ -1,0 +1,114 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/store"
+)
+
+// sells is a provider with offers of which some make no sense.
+type sells struct {
+	shut
+	offers []market.Offer
+	quotes []market.Quote
+}
+
+func (s *sells) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	return s.offers, s.quotes, nil
+}
+
+// What is in the log is there for ever, so that an offer or a price that makes
+// no sense is kept out, is named once, and does not keep out the others.
+func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
+	good := market.Offer{ID: "us-a/c2/spot", Provider: "x", Capacity: market.Spot, CPUs: 2, Currency: money.USD}
+	var s sells
+	add := func(id market.OfferID, rate money.Rate, change func(*market.Offer)) {
+		o := good
+		o.ID = id
+		if change != nil {
+			change(&o)
+		}
+		s.offers = append(s.offers, o)
+		s.quotes = append(s.quotes, market.Quote{Offer: o.ID, Rate: rate, Priced: true, Available: true})
+	}
+	add("good", 5, nil)
+	add("paid already", 0, nil)
+	add("pays us", -5, nil)
+	add("not a number", 5, func(o *market.Offer) { o.Speed = math.NaN() })
+	add("ends before it begins", 5, func(o *market.Offer) { o.MaxLifetime = -time.Second })
+	add("of no kind", 5, func(o *market.Offer) { o.Capacity = "" })
+	add("", 5, nil)
+
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	now := time.Now().UTC()
+	var log bytes.Buffer
+	c, err := New(t.Context(), st, &s, "x", Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	// Run would look at the market too, beside us: this takes requests alone.
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case r := <-c.requests:
+				r.done <- c.apply(ctx, r.events)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	c.lookMarket(ctx)
+	c.lookMarket(ctx)
+	if n := strings.Count(log.String(), "makes no sense"); n != 5 {
+		t.Errorf("%d lines name what makes no sense, want one for each of 5:\n%s", n, &log)
+	}
+	s.quotes[2].Rate = 7 // it is mended
+	c.lookMarket(ctx)
+	cancel()
+	<-done
+
+	records, err := st.Records(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var offers, prices []string
+	for _, r := range records {
+		e, _, err := Decode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, ok := e.Body.(core.MarketSeen)
+		if !ok {
+			continue
+		}
+		for _, o := range seen.Offers {
+			offers = append(offers, string(o.ID))
+		}
+		for _, q := range seen.Quotes {
+			prices = append(prices, string(q.Offer)+" "+q.Rate.String())
+		}
+	}
+	if want := []string{"good", "paid already", "pays us"}; !slices.Equal(offers, want) {
+		t.Errorf("offers in the log: %q, want %q", offers, want)
+	}
+	if want := []string{"good 0.000000000005", "paid already 0", "pays us 0.000000000007"}; !slices.Equal(prices, want) {
+		t.Errorf("prices in the log: %q, want %q", prices, want)
+	}
+}
