@@ -354,6 +354,12 @@ func (l Limit) Passed(u Use) []float64 {
 	return list
 }
 
+// Rules are what an admin has set: the limits, sorted by name, and the tags that jobs must have.
+type Rules struct {
+	Limits []Limit `json:"limits"`
+	Tags   Tags    `json:"tags,omitempty"`
+}
+
 // Tags are the tags that a job must have, with the values that are allowed; none: any.
 type Tags map[string][]string
 

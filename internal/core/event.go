@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
@@ -96,6 +97,10 @@ type (
 	// IdentityChanged: who may do what has changed. No rule reads it; the server does.
 	IdentityChanged struct {
 		Change identity.Change `json:"change"`
+	}
+	// BudgetsSet: the limits and the tags that jobs must have, from now on, as a whole.
+	BudgetsSet struct {
+		Rules budget.Rules `json:"rules"`
 	}
 	// Tick: time passed.
 	Tick struct{}
@@ -225,6 +230,7 @@ func (JobEnded) Kind() string          { return "job_ended" }
 func (MarketSeen) Kind() string        { return "market_seen" }
 func (Audited) Kind() string           { return "audited" }
 func (IdentityChanged) Kind() string   { return "identity_changed" }
+func (BudgetsSet) Kind() string        { return "budgets_set" }
 func (Tick) Kind() string              { return "tick" }
 func (Configured) Kind() string        { return "configured" }
 func (LaunchDone) Kind() string        { return "launch_done" }
@@ -294,6 +300,8 @@ func body(kind string, b []byte) (Body, error) {
 		return read[Audited](b)
 	case "identity_changed":
 		return read[IdentityChanged](b)
+	case "budgets_set":
+		return read[BudgetsSet](b)
 	case "tick":
 		return Tick{}, nil
 	case "configured":

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
@@ -26,6 +27,7 @@ type snapshot struct {
 	Orphans map[string]Rented      `json:"orphans,omitempty"`
 	Heads   map[string]ledger.Hash `json:"heads,omitempty"`
 	Again   bool                   `json:"again,omitempty"`
+	Rules   *budget.Rules          `json:"rules,omitempty"`
 	Jobs    []storedJob            `json:"jobs,omitempty"`
 }
 
@@ -63,7 +65,7 @@ func Restore(b json.RawMessage) (*Machine, error) {
 		return nil, fmt.Errorf("read snapshot: it has version %d, not %d", s.Version, SnapshotVersion)
 	}
 	m := New()
-	m.cfg, m.now, m.seq, m.order = s.Config, s.Now, s.Seq, s.Order
+	m.cfg, m.now, m.seq, m.order, m.rules = s.Config, s.Now, s.Seq, s.Order, s.Rules
 	for _, o := range s.Offers {
 		m.offers[o.Offer.ID] = o
 		m.sale = append(m.sale, o)
@@ -132,6 +134,15 @@ func (m *Machine) Pending() []Action {
 		list = append(list, Terminate{Instance: id, Why: "nobody_owns_it"})
 	}
 	return list
+}
+
+// Rules are the limits and required tags in force; ok is false where nobody has
+// ever set any. They are the machine's own: change none of them.
+func (m *Machine) Rules() (rules budget.Rules, ok bool) {
+	if m.rules == nil {
+		return budget.Rules{}, false
+	}
+	return *m.rules, true
 }
 
 // Now is the time of the last event.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -85,6 +86,7 @@ type Machine struct {
 	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
 	replays  bool
 	mind     *plan.Mind
+	rules    *budget.Rules // nil: nobody has set any
 }
 
 type offer struct {
@@ -142,6 +144,8 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	case MarketSeen:
 		m.seeMarket(out, b)
 	case Tick, Audited, IdentityChanged:
+	case BudgetsSet:
+		m.rules = &b.Rules
 	case LaunchDone:
 		m.launched(out, Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
 	case LaunchRefused:

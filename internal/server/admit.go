@@ -1,77 +1,109 @@
 package server
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"net/http"
 
-	"scrimp/internal/api"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
 )
 
-// admitAll is admit for the jobs of a batch: each is weighed with the holds of
-// those before it, and where one is not let in, none is. done is called when
-// they are written.
-func (s *Server) admitAll(w http.ResponseWriter, r *http.Request, ids []string, terms []core.Terms) (done func(), ok bool) {
-	if len(terms) == 0 {
-		return func() {}, true
-	}
+// door lets jobs in under the limits and tags in force. While it is open nobody
+// else lets jobs in, so that two submissions never take the same money: it is
+// closed when what it let in is written.
+type door struct {
+	s     *Server
+	rules budget.Rules
+	books *budget.Books // nil: not summed yet
+	open  bool
+}
+
+// openDoor waits until nobody else lets jobs in. The caller closes it.
+func (s *Server) openDoor(ctx context.Context) (*door, *refusal) {
 	s.ledgers.Lock()
-	defer func() {
-		if !ok {
-			s.ledgers.Unlock()
-		}
-	}()
-	unread := func(err error) (func(), bool) {
-		problem(w, http.StatusServiceUnavailable, "the budgets were not read", "submit them again with the same keys", err)
-		return nil, false
-	}
-	rules, err := s.readRules(r.Context())
+	rules, err := s.readRules(ctx)
 	if err != nil {
-		return unread(err)
-	}
-	for n, t := range terms {
-		if err := rules.Tags.Check(t.Owner.Tags); err != nil {
-			fieldProblem(w, http.StatusUnprocessableEntity, "tags", "a tag is required here, and job "+ids[n]+" lacks it", "write tags in the job file; scrimp budgets lists what is required", err)
-			return nil, false
-		}
-	}
-	if len(rules.Limits) == 0 {
 		s.ledgers.Unlock()
-		return func() {}, true
+		return nil, &refusal{status: http.StatusServiceUnavailable, title: "the budgets were not read", mend: "submit it again with the same key", err: err}
 	}
-	b, _, err := s.books(r.Context(), rules)
-	if err != nil {
-		return unread(err)
+	d := &door{s: s, rules: rules, open: true}
+	if len(rules.Limits) == 0 { // there is nothing to take twice, so that submissions share a transaction
+		d.close()
 	}
-	c := callerOf(r)
-	for n := range terms {
-		t := &terms[n]
-		if !t.HasBudget && budget.Capped(rules.Limits, t.Owner, c.User) {
-			if most, known := budget.Bound(t.Work, s.highest(t)); known {
-				t.Budget, t.HasBudget = most, true
+	return d, nil
+}
+
+func (d *door) close() {
+	if d.open {
+		d.open = false
+		d.s.ledgers.Unlock()
+	}
+}
+
+// admit says why a job is not let in, or counts it. A job that is let in under a
+// limit of dollars without a budget of its own gets one.
+func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) *refusal {
+	if err := d.rules.Tags.Check(t.Owner.Tags); err != nil {
+		return &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here", mend: "write tags in the job file; scrimp budgets lists what is required", err: err}
+	}
+	limits := d.rules.Limits
+	if len(limits) == 0 {
+		return nil
+	}
+	if !t.HasBudget && budget.Capped(limits, t.Owner, c.User) {
+		if most, known := budget.Bound(t.Work, d.s.highest(t)); known {
+			t.Budget, t.HasBudget = most, true
+		}
+	}
+	if d.books == nil {
+		b, _, err := d.s.books(ctx, d.rules)
+		if err != nil {
+			return &refusal{status: http.StatusServiceUnavailable, title: "the ledger was not read", mend: "submit it again with the same key", err: err}
+		}
+		d.books = &b
+	}
+	j := budgetJob(id, c.User, *t)
+	if least, by, asks := budget.Approval(limits, t.Owner, c.User); asks && (!j.Bounded || j.Most.Cmp(least) > 0) && c.Role(t.Owner.Team) < identity.Admin {
+		return &refusal{status: http.StatusForbidden, field: "budget", title: fmt.Sprintf("jobs that can cost more than %s are submitted by an admin: budget %s", money.Format(least, t.Currency, 2), by.Name()),
+			mend: "give the job a smaller budget, or ask an admin to submit it"}
+	}
+	if no := d.books.Admit(j); no != nil {
+		if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
+			no.Mend = "write first: budget in the job file, so that its budget holds"
+		}
+		return overLimit(no)
+	}
+	d.books.Live = append(d.books.Live, j)
+	return nil
+}
+
+// overLimit is how a limit refuses.
+func overLimit(no *budget.Refusal) *refusal {
+	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", mend: no.Mend, err: no, limit: no}
+	switch no.Why {
+	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget:
+		r.status = http.StatusForbidden
+	case budget.NoBudget, budget.OtherOpen, budget.Dollars:
+	}
+	return r
+}
+
+// highest is the highest price at which a machine may be rented for the job, as
+// far as is known now.
+func (s *Server) highest(t *core.Terms) money.Rate {
+	if t.Need.MaxRate > 0 {
+		return t.Need.MaxRate
+	}
+	most := money.Rate(0)
+	s.control.Read(func(m *core.Machine) {
+		for _, l := range m.Sale() {
+			if l.Quote.Priced {
+				most = max(most, l.Quote.Rate)
 			}
 		}
-		j := budgetJob(ids[n], c.User, *t)
-		if least, by, asks := budget.Approval(rules.Limits, t.Owner, c.User); asks && (!j.Bounded || j.Most.Cmp(least) > 0) && c.Role(t.Owner.Team) < identity.Admin {
-			fieldProblem(w, http.StatusForbidden, "budget", fmt.Sprintf("job %s can cost more than %s, and such jobs are submitted by an admin: budget %s", ids[n], money.Format(least, t.Currency, 2), by.Name()),
-				"give the job a smaller budget, or ask an admin to submit it", nil)
-			return nil, false
-		}
-		if no := b.Admit(j); no != nil {
-			status := http.StatusPaymentRequired
-			if no.Why == budget.TooMany || no.Why == budget.GPUHours || no.Why == budget.GPUOpen || no.Why == budget.NoGPUBudget {
-				status = http.StatusForbidden
-			}
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(status)
-			_ = json.NewEncoder(w).Encode(api.Problem{Type: "about:blank", Title: "a budget does not let job " + ids[n] + " of the batch in", Status: status, Field: "budget", Detail: no.Error(), Mend: no.Mend, Limit: &no.Limit, Use: &no.Use})
-			return nil, false
-		}
-		b.Live = append(b.Live, j)
-	}
-	return s.ledgers.Unlock, true
+	})
+	return most
 }

@@ -20,8 +20,12 @@ func fieldProblem(w http.ResponseWriter, status int, field, title, mend string, 
 	if err != nil {
 		p.Detail = err.Error()
 	}
+	tellProblem(w, p)
+}
+
+func tellProblem(w http.ResponseWriter, p api.Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
+	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p)
 }
 

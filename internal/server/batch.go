@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"scrimp/internal/api"
+	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/spec"
 )
@@ -20,10 +21,18 @@ type refusal struct {
 	status             int
 	field, title, mend string
 	err                error
+	limit              *budget.Refusal // nil: it is no limit that refuses
 }
 
 func (n *refusal) answer(w http.ResponseWriter) {
-	fieldProblem(w, n.status, n.field, n.title, n.mend, n.err)
+	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Mend: n.mend}
+	if n.err != nil {
+		p.Detail = n.err.Error()
+	}
+	if n.limit != nil {
+		p.Limit, p.Use = &n.limit.Limit, &n.limit.Use
+	}
+	tellProblem(w, p)
 }
 
 // earlier returns the job of a submission whose key was used before, where it
@@ -110,10 +119,14 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	for _, key := range keys {
 		held = append(held, s.alone("key "+key))
 	}
+	d, no := s.openDoor(r.Context())
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	defer d.close()
 	c, now, ids := callOf(r), s.control.Now(), make([]string, len(list))
 	var events []core.Event
-	var terms []core.Terms
-	var names []string
 	for i, b := range list {
 		if b.Key != "" {
 			id, no := s.earlier(r.Context(), b)
@@ -128,22 +141,17 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		}
 		id, done := s.name(jobs[i].Name)
 		held = append(held, done)
+		terms := Terms(jobs[i], now, s.control.Clock().Stretch)
+		if no := d.admit(r.Context(), c.caller, id, &terms); no != nil {
+			no.field = fmt.Sprintf("[%d].%s", i, no.field)
+			no.answer(w)
+			return
+		}
 		act := c.act
 		act.Object, act.Detail = id, fingerprint(b)
 		ids[i] = id
-		terms, names = append(terms, Terms(jobs[i], now, s.control.Clock().Stretch)), append(names, id)
 		events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.caller.User), Key: b.Key,
-			Body: core.JobSubmitted{Job: id, Spec: b.Spec}}, s.acted(act, "done"))
-	}
-	written, ok := s.admitAll(w, r, names, terms)
-	if !ok {
-		return
-	}
-	defer written()
-	for n := range terms { // admission may have given a job its budget
-		b := events[2*n].Body.(core.JobSubmitted)
-		b.Terms = terms[n]
-		events[2*n].Body = b
+			Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec}}, s.acted(act, "done"))
 	}
 	if len(events) > 0 {
 		if err := s.control.Tell(r.Context(), events...); err != nil {

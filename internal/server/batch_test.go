@@ -72,7 +72,7 @@ func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
 	}
 	post := func(body string, want int) {
 		t.Helper()
-		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want || want != 200 && p.Mend == "" {
+		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want || want != 200 && (p.Mend == "" || !strings.HasPrefix(p.Field, "[")) {
 			t.Errorf("%d %+v, want %d", rec.Code, p, want)
 		}
 	}

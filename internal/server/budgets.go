@@ -17,12 +17,6 @@ import (
 	"scrimp/internal/money"
 )
 
-// budgetRules are what an admin has set.
-type budgetRules struct {
-	Limits []budget.Limit `json:"limits"`
-	Tags   budget.Tags    `json:"tags"`
-}
-
 // tally sums what was booked by limit, in the window of the newest posting. It
 // reads on where it stopped.
 type tally struct {
@@ -35,47 +29,43 @@ type tallied struct {
 	spent money.Amount
 }
 
-// The names under which the store keeps them.
+// What the store keeps beside the log.
 const (
-	budgetsMeta = "budgets"
+	budgetsMeta = "budgets" // the rules of releases that had no event for them
 	warnedMeta  = "budgets_warned"
 )
 
-// readRules reads the rules once. The caller holds s.ledgers.
-func (s *Server) readRules(ctx context.Context) (*budgetRules, error) {
-	if s.budgets != nil {
-		return s.budgets, nil
+// readRules returns the rules in force, which are in the log. Those that a release
+// before kept beside the log are taken into it once. The caller holds s.ledgers.
+func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
+	set := false
+	s.control.Read(func(m *core.Machine) { v, set = m.Rules() })
+	if set || s.adopted {
+		return v, nil
 	}
-	v := budgetRules{Tags: budget.Tags{}}
 	text, ok, err := s.store.Meta(ctx, budgetsMeta)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	if ok {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			return nil, fmt.Errorf("read the budgets: %w", err)
+			return v, fmt.Errorf("read the budgets: %w", err)
+		}
+		if err := s.control.Tell(ctx, s.rulesSet("server", v)); err != nil {
+			return v, err
 		}
 	}
-	s.budgets = &v
-	return s.budgets, nil
+	s.adopted = true
+	return v, nil
 }
 
-// writeRules keeps changed rules. The caller holds s.ledgers.
-func (s *Server) writeRules(ctx context.Context, v budgetRules) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	if err := s.store.PutMeta(ctx, budgetsMeta, string(text)); err != nil {
-		return err
-	}
-	s.budgets, s.tally = &v, tally{}
-	return nil
+func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor, Body: core.BudgetsSet{Rules: v}}
 }
 
 // books are what is spent and held by now. The caller holds s.ledgers until what
 // it admits is written, so that two submissions never take the same money.
-func (s *Server) books(ctx context.Context, rules *budgetRules) (budget.Books, map[string]money.Rate, error) {
+func (s *Server) books(ctx context.Context, rules budget.Rules) (budget.Books, map[string]money.Rate, error) {
 	b := budget.Books{Limits: rules.Limits, Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
 	burn := map[string]money.Rate{}
 	g, err := s.registered(ctx)
@@ -138,7 +128,7 @@ func (s *Server) books(ctx context.Context, rules *budgetRules) (budget.Books, m
 }
 
 // tallied adds the postings up to the event end.
-func (s *Server) tallied(ctx context.Context, rules *budgetRules, g *register, end uint64) error {
+func (s *Server) tallied(ctx context.Context, rules budget.Rules, g *register, end uint64) error {
 	if s.tally.sums == nil {
 		s.tally.sums = map[string]tallied{}
 	}
@@ -188,78 +178,6 @@ func budgetJob(id, user string, t core.Terms) budget.Job {
 	}
 }
 
-// admit answers a job that its tags or the budgets do not let in; a job that is
-// let in under a limit of dollars without a budget of its own gets one. done is
-// called when the job is written.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, id string, t *core.Terms) (done func(), ok bool) {
-	s.ledgers.Lock()
-	rules, err := s.readRules(r.Context())
-	if err != nil {
-		s.ledgers.Unlock()
-		problem(w, http.StatusServiceUnavailable, "the budgets were not read", "submit it again with the same key", err)
-		return nil, false
-	}
-	if err := rules.Tags.Check(t.Owner.Tags); err != nil {
-		s.ledgers.Unlock()
-		fieldProblem(w, http.StatusUnprocessableEntity, "tags", "a tag is required here", "write tags in the job file; scrimp budgets lists what is required", err)
-		return nil, false
-	}
-	if len(rules.Limits) == 0 {
-		s.ledgers.Unlock()
-		return func() {}, true
-	}
-	c := callerOf(r)
-	if !t.HasBudget && budget.Capped(rules.Limits, t.Owner, c.User) {
-		if most, known := budget.Bound(t.Work, s.highest(t)); known {
-			t.Budget, t.HasBudget = most, true
-		}
-	}
-	b, _, err := s.books(r.Context(), rules)
-	j := budgetJob(id, c.User, *t)
-	switch least, by, asks := budget.Approval(rules.Limits, t.Owner, c.User); {
-	case err != nil:
-		problem(w, http.StatusServiceUnavailable, "the ledger was not read", "submit it again with the same key", err)
-	case asks && (!j.Bounded || j.Most.Cmp(least) > 0) && c.Role(t.Owner.Team) < identity.Admin:
-		fieldProblem(w, http.StatusForbidden, "budget", fmt.Sprintf("jobs that can cost more than %s are submitted by an admin: budget %s", money.Format(least, t.Currency, 2), by.Name()),
-			"give the job a smaller budget, or ask an admin to submit it", nil)
-	default:
-		no := b.Admit(j)
-		if no == nil {
-			return s.ledgers.Unlock, true
-		}
-		status := http.StatusPaymentRequired
-		if no.Why == budget.TooMany || no.Why == budget.GPUHours || no.Why == budget.GPUOpen || no.Why == budget.NoGPUBudget {
-			status = http.StatusForbidden
-		}
-		if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
-			no.Mend = "write first: budget in the job file, so that its budget holds"
-		}
-		v := api.Problem{Type: "about:blank", Title: "a budget does not let the job in", Status: status, Field: "budget", Detail: no.Error(), Mend: no.Mend, Limit: &no.Limit, Use: &no.Use}
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(v)
-	}
-	s.ledgers.Unlock()
-	return nil, false
-}
-
-// highest is the highest price at which a machine may be rented for the job, as
-// far as is known now.
-func (s *Server) highest(t *core.Terms) money.Rate {
-	if t.Need.MaxRate > 0 {
-		return t.Need.MaxRate
-	}
-	most := money.Rate(0)
-	s.control.Read(func(m *core.Machine) {
-		for _, l := range m.Sale() {
-			if l.Quote.Priced {
-				most = max(most, l.Quote.Rate)
-			}
-		}
-	})
-	return most
-}
-
 // shows reports whether the caller may know of the limit: one of a team that it
 // sees, of itself, or, where it sees all teams, any.
 func shows(c identity.Caller, scope budget.Scope) bool {
@@ -281,7 +199,9 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusInternalServerError, "the budgets were not read", "ask again", err)
 		return
 	}
-	v.Tags = set.Tags
+	if set.Tags != nil {
+		v.Tags = set.Tags
+	}
 	all := rules(callerOf(r))
 	for _, l := range set.Limits {
 		if !shows(callerOf(r), l.Scope) {
@@ -313,7 +233,7 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusServiceUnavailable, "the budgets were not read", "ask again", err)
 		return
 	}
-	v := budgetRules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
+	v := budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
 	for k, values := range old.Tags {
 		v.Tags[k] = values
 	}
@@ -344,13 +264,10 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the change is empty", "send a limit, remove or a tag", nil)
 		return
 	}
-	if err := s.tell(r, object); err != nil {
+	if err := s.tell(r, object, s.rulesSet(actor(callerOf(r).User), v)); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
-	if err := s.writeRules(r.Context(), v); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
-		return
-	}
+	s.tally = tally{}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
+	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
@@ -151,5 +153,57 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	}
 	if strings.Contains(w.log.String(), "secret") {
 		t.Error("the log has the webhook's address")
+	}
+}
+
+// Limits and tags are in the log: a replay of it knows them, and what a release
+// before kept beside it is taken in once.
+func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	old := budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)}}, Tags: budget.Tags{"env": {"dev"}}}
+	text, err := json.Marshal(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.store.PutMeta(t.Context(), budgetsMeta, string(text)); err != nil {
+		t.Fatal(err)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("x", "a", "")); rec.Code != 422 || p.Field != "tags" {
+		t.Errorf("before anybody looked at the budgets: %d %+v", rec.Code, p)
+	}
+	var v api.Budgets
+	w.must("GET", "/v1/budgets", nil, &v)
+	if len(v.Limits) != 1 || *v.Limits[0].Limit.Dollars != *dollars(50) || len(v.Tags) != 1 {
+		t.Errorf("%+v", v)
+	}
+	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "team:a/month"}, nil)
+	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Free: true}, nil)
+	w.limit(budget.Limit{Scope: "all", Window: budget.Day, Jobs: ptr(3)})
+	replayed, sets := core.New(), 0
+	for r := range w.eachRecord(t) {
+		e, decisions, err := control.Decode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if replayed.Replay(e, decisions); e.Body.Kind() == "budgets_set" {
+			sets++
+		}
+	}
+	if rules, ok := replayed.Rules(); !ok || len(rules.Limits) != 1 || rules.Limits[0].Name() != "all/day" || len(rules.Tags) != 0 {
+		t.Errorf("the log says %+v", rules)
+	}
+	if sets != 4 {
+		t.Errorf("%d events set the budgets, want the old ones once and three changes", sets)
+	}
+	b, err := replayed.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, err := core.Restore(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rules, ok := restored.Rules(); !ok || len(rules.Limits) != 1 {
+		t.Errorf("the snapshot says %+v", rules)
 	}
 }

@@ -87,7 +87,7 @@ type Server struct {
 	ledgers  sync.Mutex // guards what follows; held while a job is admitted
 	register register
 	tally    tally
-	budgets  *budgetRules // nil: not read yet
+	adopted  bool // what a release before kept of budgets beside the log is taken into it
 
 	people sync.RWMutex // guards book; changes are made one after the other
 	book   *identity.Book

@@ -166,13 +166,17 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	}
 	now := s.control.Now()
 	terms := Terms(j, now, s.control.Clock().Stretch)
-	written, ok := s.admit(w, r, id, &terms)
-	if !ok {
+	d, no := s.openDoor(r.Context())
+	if no == nil {
+		defer d.close()
+		no = d.admit(r.Context(), c, id, &terms)
+	}
+	if no != nil {
+		no.answer(w)
 		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
 		s.forget(id)
 		return
 	}
-	defer written()
 	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
 		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec}}
 	callOf(r).act.Detail = fingerprint(b)
