@@ -41,6 +41,9 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 	n := float64(max(1, c.Job.Nodes)) * hours.Hours()
 	low, high = cheap.Quote.Rate.Float()*n, cheap.Quote.Rate.Float()*n
 	how = fmt.Sprintf("%s on %s", draw.Span(hours), hourly(cheap))
+	if c.WorkFrom != "" {
+		how = fmt.Sprintf("%s (%s) on %s", draw.Span(hours), c.WorkFrom, hourly(cheap))
+	}
 	f.Capacity = []market.Capacity{market.OnDemand}
 	if firm, ok := c.cheapest(f, 0); ok && firm.Quote.Rate > cheap.Quote.Rate && c.onSpot() {
 		high = firm.Quote.Rate.Float() * n
@@ -68,7 +71,7 @@ func dollars(low, high float64) string {
 func cost(c *Case) (Verdict, string, string) {
 	low, high, how, ok := c.price()
 	if !ok {
-		return Unknown, "neither work.time, an estimate nor an earlier run says how much there is to do, or nothing of that kind has a price", "give work.time, or run scrimp estimate, or a short first run"
+		return Unknown, "neither work.time, an estimate nor an earlier run says how much there is to do, or nothing of that kind has a price", "give work.time, or let scrimp profile measure it"
 	}
 	return Pass, "about " + dollars(low, high) + ": " + how, ""
 }

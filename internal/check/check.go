@@ -98,6 +98,7 @@ type Case struct {
 	Texts    []Text
 	Facts    map[string]string // what the user states, by the names of Facts
 	Force    bool              // a long run on spot goes without proven checkpoints
+	WorkFrom string            // what says how long the job takes; "": its file
 
 	places []place // all texts by line, filled by Check
 }

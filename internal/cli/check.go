@@ -87,7 +87,7 @@ func (a *app) checkCmd() *cobra.Command {
 
 // expect adds what the model's estimate says of the machine that a plan would take.
 func (a *app) expect(c *check.Case, folder string) error {
-	q, _, err := a.question(c.Job, folder, catalog.Catalog{Listings: c.Offers}, c.Now)
+	q, _, err := a.question(c.Job, c.WorkFrom, folder, catalog.Catalog{Listings: c.Offers}, c.Now)
 	if err != nil {
 		return err
 	}
@@ -185,6 +185,7 @@ func (a *app) history(ctx context.Context, c *check.Case) error {
 	for _, l := range m.Offers {
 		c.Offers = append(c.Offers, catalog.Listing{Offer: l.Offer, Quote: l.Quote, RuleSource: m.Clock.Name})
 	}
+	c.Job, c.WorkFrom = a.learnFrom(ctx, cl, c.Job)
 	c.Runs, err = a.earlierRuns(ctx, cl, c.Job.Name)
 	return err
 }

@@ -83,10 +83,12 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 				return err
 			}
 			a.notes(notes)
+			j, from := a.learnFrom(ctx, c, j)
 			p, err := a.predict(ctx, c, j, v.Market)
 			if err != nil {
 				return err
 			}
+			p.WorkFrom = from
 			if a.json {
 				err = a.print(p)
 			} else {
@@ -113,7 +115,10 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 		q.Offers, q.Quotes = append(q.Offers, l.Offer), append(q.Quotes, l.Quote)
 	}
 	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{}, Rejected: []show.Rejected{}}
-	p.Known = q.Terms.Work > 0
+	if p.Known = q.Terms.Work > 0; p.Known {
+		s := q.Terms.Work.Seconds()
+		p.WorkS = &s
+	}
 	if b := j.Budget.Dollars; b != nil {
 		worst := b.Float()
 		p.WorstUSD = &worst

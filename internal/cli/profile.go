@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/draw"
+	"scrimp/internal/measured"
 	"scrimp/internal/spec"
 )
 
@@ -29,8 +30,10 @@ func (a *app) profileCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "profile job.yaml", Short: "Run a job for a few minutes, and say how long all of it takes", GroupID: groupMoney,
 		Long: `Runs the job of a job file on one machine for a short time, saves, and ends it: then it is known how fast its
-steps go, and what plan, simulate and the deadline policy should count on. It prints the line for the job
-file. The time counts from the first machine on, market time. It costs what it costs: the receipt stays.` + plainExit,
+steps go, and what plan, simulate and the deadline policy should count on. The measured
+run is kept, as that of every run is: plan, check and the next run count on it, unless the job file says
+another work.time; the line for the job file is printed. The time counts from the first machine on, market
+time. It costs what it costs: the receipt stays.` + plainExit,
 		Example: "  scrimp profile job.yaml --for 3m",
 		Args:    takesJob, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,7 +62,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobFlags, 
 		return err
 	}
 	steps := j.Work.Steps
-	j.Name += "-profile"
+	j.Name = measured.Profile(j.Name)
 	j.Deadline, j.Notify = spec.Deadline{}, ""
 	j.Budget.WallClock = spec.Duration(length)
 	job, err := a.submit(ctx, c, j, folder)
@@ -103,5 +106,5 @@ func profileText(p profiled) string {
 		return s + "How many steps there are is unknown: put work.steps into the job file.\n"
 	}
 	work := time.Duration(*p.WorkS * float64(time.Second)).Round(time.Second)
-	return s + fmt.Sprintf("All %d steps take %s. For the job file:\n\n    work: {steps: %d, time: %s}\n", p.Steps, draw.Span(work), p.Steps, work)
+	return s + fmt.Sprintf("All %d steps take %s. That is kept: plan, check and the next run count on it.\nFor the job file, to hold it there as well:\n\n    work: {steps: %d, time: %s}\n", p.Steps, draw.Span(work), p.Steps, work)
 }

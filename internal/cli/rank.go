@@ -68,7 +68,13 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	if err != nil {
 		return err
 	}
-	q, v, err := a.question(j, folder, c, now)
+	from := ""
+	if runs, err := a.ran(ctx, j.Name); err != nil {
+		a.notef("note: earlier runs are left out: %v\n", err)
+	} else {
+		j, from = a.learn(j, runs)
+	}
+	q, v, err := a.question(j, from, folder, c, now)
 	if err != nil {
 		return err
 	}
@@ -122,8 +128,9 @@ func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
 	return &v
 }
 
-// question is what a job asks of the catalogue.
-func (a *app) question(j spec.Job, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
+// question is what a job asks of the catalogue; from says from where its work is
+// known, "" its file.
+func (a *app) question(j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Question{
 		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
@@ -152,7 +159,7 @@ func (a *app) question(j spec.Job, folder string, c catalog.Catalog, now time.Ti
 	case j.Model != (spec.Model{}):
 		err = a.byModel(j, folder, &q, &v)
 	case j.Work.Time > 0:
-		byTime(j, &q, &v)
+		byTime(j, from, &q, &v)
 	default:
 		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or work.samples and work.epochs)")
 	}
@@ -186,11 +193,11 @@ func asks(r spec.Resources, j spec.Job) catalog.Filter {
 	return f
 }
 
-// byTime takes the time that the job states, on the least machine that it asks for.
-func byTime(j spec.Job, q *rank.Question, v *show.Ranking) {
+// byTime takes the time that the job states, or that was measured, on the least machine that it asks for.
+func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
 	hours := time.Duration(j.Work.Time).Hours()
 	q.Work = 3600 // so that a rate is one over hours
-	v.Work = fmt.Sprintf("%s, as the job states it", draw.Span(time.Duration(j.Work.Time)))
+	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
 	q.Variants = []rank.Variant{{Name: ""}}
 	filters := []catalog.Filter{q.Asks}
 	speeds := []float64{1}
@@ -202,12 +209,12 @@ func byTime(j spec.Job, q *rank.Question, v *show.Ranking) {
 	if len(speeds) > 1 {
 		v.Work += ", times what any_of states"
 	}
-	v.Assumed = append(v.Assumed, fmt.Sprintf("stated times hold to a factor of %g", statedSpread))
+	v.Assumed = append(v.Assumed, fmt.Sprintf("these times hold to a factor of %g", statedSpread))
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		if variant >= len(filters) {
 			variant = 0 // a lever changes the work, not the speed
 		}
-		rate, spread, source := speeds[variant]/hours, statedSpread, "the time that the job states"
+		rate, spread, source := speeds[variant]/hours, statedSpread, cmp.Or(from, "the time that the job states")
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
 			if n := float64(s.Each) / float64(max(1, f.Least)); n != 1 {
 				rate *= n * math.Pow(0.985, math.Log2(n))

@@ -127,6 +127,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return err
 	}
 	a.notes(notes)
+	j, from := a.learnFrom(ctx, c, j)
 	if !force && v.Market.Speed == 1 {
 		if err := a.proven(ctx, c, j); err != nil {
 			return err
@@ -136,6 +137,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 	if err != nil {
 		return err
 	}
+	p.WorkFrom = from
 	if !a.json {
 		a.notef("%s", p.Text(a.line()))
 	}

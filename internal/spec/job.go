@@ -100,6 +100,11 @@ type Model struct {
 	Parameters float64 `json:"parameters,omitempty" doc:"How many weights; K, M, B and T are read as thousand to trillion." eg:"7B"`
 	Layers     int     `json:"layers,omitempty" doc:"How many." eg:"32"`
 	Hidden     int     `json:"hidden,omitempty" doc:"Width." eg:"4096"`
+	Shape      string  `json:"shape,omitempty" doc:"The shape in a line, as scrimp estimate --model takes it. Made from config at the submission where that is a file, so that the run can be compared with later ones." eg:"cnn gmacs=4.1 activations=11.1 params=25.6M"`
+	Sequence   int64   `json:"sequence,omitempty" doc:"Tokens a sample; 2048 of a transformer unless set." eg:"4096"`
+	Batch      int64   `json:"batch,omitempty" doc:"Samples that an accelerator takes in at a time; what fits unless set." eg:"4"`
+	Precision  string  `json:"precision,omitempty" enum:"fp32,tf32,fp16,bf16,fp8,fp4" doc:"Format of the matrix products; bf16 unless this or the program says another." eg:"fp16"`
+	Tuning     string  `json:"tuning,omitempty" enum:"full,lora,qlora" doc:"Which weights are trained: all of them unless set, or small matrices beside weights that are frozen in 16 (lora) or 4 bits (qlora)."`
 }
 
 // Work is how much there is to do.

@@ -15,7 +15,9 @@ import (
 type Plan struct {
 	Name        string      `json:"name"`
 	Feasible    bool        `json:"feasible"`
-	Known       bool        `json:"known"` // whether the work is known
+	Known       bool        `json:"known"`               // whether the work is known
+	WorkS       *float64    `json:"work_s"`              // of an uninterrupted run on speed 1, market seconds
+	WorkFrom    string      `json:"work_from,omitempty"` // what says so; "": the job file
 	Market      string      `json:"market"`
 	Speed       float64     `json:"market_speed"`
 	Runs        int         `json:"runs"` // how many lives were played; 0: none
@@ -48,6 +50,9 @@ func (v Plan) Text(p Place) string {
 		head += ": NOT FEASIBLE"
 	}
 	b.WriteString(draw.Wrap("", head, p.width()))
+	if v.WorkS != nil && v.WorkFrom != "" {
+		p.fact(&b, "work", "%s, %s", seconds(*v.WorkS), v.WorkFrom)
+	}
 	if v.Known && v.CostUSD != nil {
 		cost := span(usd(v.CostUSD[0]), usd(v.CostUSD[2]))
 		if strings.Contains(cost, " to ") {
@@ -58,7 +63,7 @@ func (v Plan) Text(p Place) string {
 			p.fact(&b, "on-demand", "%s", usd(*v.OnDemandUSD))
 		}
 	} else {
-		p.fact(&b, "cost", "unknown until the first steps: give work.time, or work.steps and progress, to plan it")
+		p.fact(&b, "cost", "unknown until the first steps: give work.time, or let scrimp profile measure it")
 	}
 	if v.WorstUSD != nil {
 		p.fact(&b, "at most", "$%.2f: the budget stops it, after a checkpoint", *v.WorstUSD)

@@ -1,0 +1,194 @@
+// Package measured holds what finished runs have measured, as the log tells it:
+// pace, throughput, hours and dollars beside what was expected of them. It is a
+// view of the job's state and of its job file, so there is no second book that
+// could disagree; plans, checks and estimates of later runs count on it.
+package measured
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/spec"
+)
+
+// Run is what a run that is over has measured. Spans are market time. Null is unknown.
+type Run struct {
+	Job      string    `json:"job"`
+	Name     string    `json:"name"`
+	Kind     string    `json:"kind"` // of the job: experiment, production …
+	State    string    `json:"state"`
+	Finished time.Time `json:"finished"` // market
+
+	// Where it ran longest.
+	Offer        string  `json:"offer"`
+	Machine      string  `json:"machine,omitempty"`
+	Accelerator  string  `json:"accelerator,omitempty"`
+	Accelerators int     `json:"accelerators,omitempty"`
+	Speed        float64 `json:"speed"` // of that machine
+
+	Steps        int64    `json:"steps"`          // newest seen
+	Total        *int64   `json:"total"`          // of the whole job
+	StepsPerHour *float64 `json:"steps_per_hour"` // on a machine of speed 1
+	Spread       *float64 `json:"spread"`         // from minute to minute, a share
+	WorkS        *float64 `json:"work_s"`         // all of the work on speed 1, in seconds
+	ExpectedS    *float64 `json:"expected_s"`     // what was said of that at the submission
+
+	Currency     money.Currency `json:"currency"`
+	Cost         money.Amount   `json:"cost"`
+	ExpectedCost *money.Amount  `json:"expected_cost"` // at the first decision
+
+	Model      string   `json:"model,omitempty"`     // as the job file says it
+	Precision  string   `json:"precision,omitempty"` //
+	Sequence   int64    `json:"sequence,omitempty"`
+	Batch      int64    `json:"batch,omitempty"` // samples an accelerator takes in at a time
+	Unit       string   `json:"unit,omitempty"`  // of throughput
+	Throughput *float64 `json:"throughput"`      // of the whole job, on the machine where it ran longest
+	PeakMemory *float64 `json:"peak_memory_gb"`  // of one accelerator, as the program reports it
+
+	Program string `json:"program,omitempty"` // hash of the command: what is measured of one program says nothing of another
+	Env     string `json:"env,omitempty"`     // hash of its environment but STEPS
+}
+
+// fewest is how many steps a pace needs.
+const fewest = 10
+
+// Of is what the state says of a job; With adds what its job file says. It is
+// false where the job still goes on or nothing was measured.
+func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bool)) (Run, bool) {
+	if !j.State.Over() {
+		return Run{}, false
+	}
+	r := Run{Job: j.ID, Name: j.Terms.Name, Kind: j.Terms.JobKind, State: string(j.State), Finished: j.Finished, Steps: j.Step, Currency: j.Terms.Currency, Cost: j.Spent(now)}
+	if r.Kind == "" {
+		r.Kind = "experiment"
+	}
+	if total := j.Total; total > 0 {
+		r.Total = &total
+	}
+	var longest, newest *core.Attempt // newest: whose pace the state has
+	most := time.Duration(0)
+	for _, a := range j.Attempts {
+		if d := worked(a); d > most {
+			longest, most = a, d
+		}
+		if a.Step-a.First >= fewest {
+			newest = a
+		}
+	}
+	if longest == nil {
+		return Run{}, false
+	}
+	r.Offer, r.Speed = string(longest.Offer), max(longest.Speed, 0)
+	if r.Speed == 0 {
+		r.Speed = 1
+	}
+	if o, ok := offer(longest.Offer); ok {
+		r.Machine, r.Accelerator, r.Accelerators = o.Machine, o.Accelerator, o.Accelerators
+	}
+	steps := longest.Step - longest.First
+	switch {
+	case j.StepRate > 0 && steps >= fewest:
+		rate := j.StepRate
+		if newest != longest { // what that attempt took after its last step is in it
+			rate = float64(steps) / most.Hours() / r.Speed
+		}
+		r.StepsPerHour = &rate
+		if j.Pace.Looks > 0 {
+			s := j.Pace.Spread()
+			r.Spread = &s
+		}
+		if j.Total > 0 {
+			w := float64(j.Total) / rate * 3600
+			r.WorkS = &w
+		}
+	case j.State == core.Succeeded && longest.End == "completed" && longest.Restored == "":
+		w := most.Seconds() * r.Speed // it shows no steps, and did all of it in one go
+		r.WorkS = &w
+	default:
+		return Run{}, false
+	}
+	if w := j.Terms.Work; w > 0 {
+		s := w.Seconds()
+		r.ExpectedS = &s
+	}
+	for _, name := range []string{"peak_memory_gb", "peak_mem_gb"} {
+		if v, ok := j.Metrics[name]; ok && v > 0 {
+			r.PeakMemory = &v
+			break
+		}
+	}
+	for _, u := range []string{"tokens", "samples", "images", "sequences"} {
+		if v, ok := j.Metrics[u+"_per_second"]; ok && v > 0 {
+			r.Unit, r.Throughput = u+"/s", &v
+			break
+		}
+	}
+	return r, true
+}
+
+// worked is how long the program ran.
+func worked(a *core.Attempt) time.Duration {
+	end := a.Over
+	if end.IsZero() {
+		end = a.Until
+	}
+	if a.Started.IsZero() || end.IsZero() {
+		return 0
+	}
+	return end.Sub(a.Started)
+}
+
+// With adds what the job file says.
+func (r Run) With(j spec.Job) Run {
+	r.Program, r.Env = Program(j), Environment(j)
+	m := j.Model
+	r.Model, r.Precision, r.Sequence, r.Batch = m.Shape, m.Precision, m.Sequence, m.Batch
+	if r.Model == "" {
+		r.Model = m.Config
+	}
+	if r.StepsPerHour == nil || r.Total == nil {
+		return r
+	}
+	per, unit := 0.0, ""
+	switch w := j.Work; {
+	case w.Tokens > 0:
+		per, unit = float64(w.Tokens)/float64(*r.Total), "tokens/s"
+	case w.Samples > 0:
+		per, unit = float64(w.Samples)*max(1, w.Epochs)/float64(*r.Total), "samples/s"
+	default:
+		return r
+	}
+	v := *r.StepsPerHour * r.Speed / 3600 * per
+	r.Throughput, r.Unit = &v, unit
+	return r
+}
+
+// Program is a hash of what the job runs.
+func Program(j spec.Job) string {
+	return hash(append([]string{j.Setup, j.Command}, j.Args...))
+}
+
+// Environment is a hash of the program's environment but STEPS, which says how
+// much is done and not how.
+func Environment(j spec.Job) string {
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(j.Env)) {
+		if k != "STEPS" {
+			list = append(list, k, j.Env[k])
+		}
+	}
+	return hash(list)
+}
+
+func hash(list []string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(strings.Join(list, "\x00"))) // it never fails
+	return fmt.Sprintf("%016x", h.Sum64())
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strconv"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/measured"
+	"scrimp/internal/money"
+	"scrimp/internal/spec"
+)
+
+// standardRuns is how many measured runs are answered with where nobody says.
+const standardRuns = 200
+
+// getMeasured answers with what runs that are over have measured, newest first.
+func (s *Server) getMeasured(w http.ResponseWriter, r *http.Request) {
+	most := standardRuns
+	if text := r.URL.Query().Get("limit"); text != "" {
+		var err error
+		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > maxPage {
+			fieldProblem(w, http.StatusBadRequest, "limit", "limit is not a number from 1 to 1000", "leave it out for the newest 200", nil)
+			return
+		}
+	}
+	list := s.measured(callerSees(r), r.URL.Query().Get("name"), most)
+	if err := s.expected(r.Context(), list); err != nil {
+		problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
+		return
+	}
+	for i := range list {
+		text, ok, err := s.control.Spec(r.Context(), list[i].Job)
+		if err != nil {
+			problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+			return
+		}
+		if j, wrong := spec.Decode(text); ok && wrong == nil { // a file of a release that knew more is passed over
+			list[i] = list[i].With(j)
+		}
+	}
+	answer(w, list)
+}
+
+func callerSees(r *http.Request) func(*core.Job) bool {
+	c := callerOf(r)
+	return func(j *core.Job) bool { return sees(c, j) }
+}
+
+// pieceOfJobs is how many jobs are looked at with no step meanwhile.
+const pieceOfJobs = 20_000
+
+// measured is what the newest runs have measured, of one job's name where it is given.
+func (s *Server) measured(sees func(*core.Job) bool, name string, most int) []measured.Run {
+	list := []measured.Run{}
+	for before, more := "", true; more && len(list) < most; {
+		more = false
+		s.control.Read(func(m *core.Machine) {
+			offers := map[market.OfferID]market.Offer{}
+			for o := range m.Sale() {
+				offers[o.ID] = o
+			}
+			jobs, ok := m.JobsBefore(before)
+			if !ok {
+				return
+			}
+			looked := 0
+			for j := range jobs {
+				if looked == pieceOfJobs || len(list) == most {
+					more = true
+					return
+				}
+				looked++
+				before = j.ID
+				if name != "" && j.Terms.Name != name && j.Terms.Name != measured.Profile(name) || !sees(j) {
+					continue
+				}
+				if run, ok := measured.Of(j, m.Now(), func(id market.OfferID) (market.Offer, bool) { o, ok := offers[id]; return o, ok }); ok {
+					list = append(list, run)
+				}
+			}
+		})
+	}
+	return list
+}
+
+// expected adds what the runs were expected to cost when they were first decided.
+func (s *Server) expected(ctx context.Context, list []measured.Run) error {
+	s.ledgers.Lock()
+	defer s.ledgers.Unlock()
+	g, err := s.registered(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if a, ok := g.estimates[list[i].Job]; ok && cmp.Or(list[i].Currency, money.USD) == money.USD {
+			list[i].ExpectedCost = &a
+		}
+	}
+	return nil
+}
