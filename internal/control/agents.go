@@ -85,7 +85,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	l.Trouble = r.Trouble
 	c.mu.Unlock()
 	heard := int64(-1)
-	c.Read(func(m *core.Machine) {
+	c.Peek(func(m *core.Machine) { // orders waits until it is durable
 		if a, ok := m.Attempt(r.Attempt); ok {
 			heard = a.Heard
 		}
@@ -178,15 +178,24 @@ func (c *Control) body(l *Latest, attempt string, m api.Message) core.Body {
 
 // orders is what the agent of the attempt should do now.
 func (c *Control) orders(attempt string, ack int64) api.Orders {
-	clock := c.cfg.Clock
 	now := c.Now()
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	a, live := c.machine.Attempt(attempt)
-	if !live {
-		return api.Orders{Ack: ack, Fenced: true}
-	}
-	j, _ := c.machine.Job(a.Job)
+	var o api.Orders
+	c.Look(func(m *core.Machine) uint64 {
+		a, live := m.Attempt(attempt)
+		if !live {
+			o = api.Orders{Ack: ack, Fenced: true}
+			return m.Seq()
+		}
+		j, _ := m.Job(a.Job)
+		o = c.ordersOf(j, a, ack, now)
+		return m.ChangedAt(j)
+	})
+	return o
+}
+
+// ordersOf is what the agent of a should do. The caller holds the lock.
+func (c *Control) ordersOf(j *core.Job, a *core.Attempt, ack int64, now time.Time) api.Orders {
+	clock := c.cfg.Clock
 	o := api.Orders{
 		Ack: ack, Off: a.Phase == core.Leaving, Currency: string(j.Terms.Currency), Fenced: j.Epoch != a.Epoch && a.Phase != core.Leaving,
 		Interval: clock.Shrink(j.Interval), Spent: j.Spent(now).String(),
@@ -197,7 +206,7 @@ func (c *Control) orders(attempt string, ack int64) api.Orders {
 	if !j.Terms.Deadline.IsZero() {
 		o.TimeToDeadline = clock.Shrink(j.Terms.Deadline.Sub(now))
 	}
-	if d, ok := c.drains[attempt]; ok && a.Draining {
+	if d, ok := c.drains[a.ID]; ok && a.Draining {
 		o.Drain = &api.Drain{Why: d.Why, Grace: clock.Shrink(d.Grace)}
 	}
 	return o

@@ -69,19 +69,15 @@ type Control struct {
 	heard   map[string]time.Time  // wall time of an attempt's last word
 	beat    time.Time             // wall time at which the server was last awake
 	drains  map[string]core.Drain // orders to be given to agents, by attempt
-	wake    time.Time             // market time
-	changed chan struct{}         // closed and made anew at each change
+	wake    time.Time             // market time; the run's own
 	listed  map[string]bool       // ended instances that were reported already
 	latest  map[string]*Latest    // newest word of each attempt, by attempt
 	market  marketState
 
+	durable tide // how much of what was stepped is
+
 	snapped  uint64 // event of the newest snapshot
 	snapping bool   // one is being written
-}
-
-type request struct {
-	events []core.Event
-	done   chan error
 }
 
 // ErrStopping is returned to callers while the server goes down.
@@ -91,7 +87,7 @@ var ErrStopping = errors.New("the server is stopping")
 func New(ctx context.Context, s store.Store, d provider.Driver, providerName string, cfg Config) (*Control, error) {
 	c := &Control{
 		cfg: cfg, store: s, driver: provider.New(d, provider.Default()), name: providerName, requests: make(chan request), machine: core.New(),
-		heard: map[string]time.Time{}, drains: map[string]core.Drain{}, changed: make(chan struct{}), listed: map[string]bool{}, latest: map[string]*Latest{},
+		heard: map[string]time.Time{}, drains: map[string]core.Drain{}, listed: map[string]bool{}, latest: map[string]*Latest{},
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, err
@@ -131,6 +127,7 @@ func (c *Control) restore(ctx context.Context) error {
 	if c.wake.IsZero() {
 		c.wake = c.machine.Now()
 	}
+	c.durable.rise(c.machine.Seq())
 	for _, a := range c.machine.Live() {
 		if !a.Claimed.IsZero() {
 			c.heard[a.ID] = time.Now() // its agent has until the limit to find us again
@@ -154,61 +151,6 @@ func Decode(r store.Record) (core.Event, []core.Decision, error) {
 	return e, d, nil
 }
 
-// group is how many events share a transaction at most.
-const group = 2000
-
-// Run drives the core until ctx ends. It returns when all its goroutines have.
-func (c *Control) Run(ctx context.Context) error {
-	work, stop := context.WithCancel(ctx)
-	defer c.acts.Wait()
-	defer stop()
-
-	now := c.Now()
-	if err := c.apply(work, []core.Event{c.event(now, core.Configured{Config: CoreConfig(c.cfg.Clock, c.cfg.Poll)})}); err != nil {
-		return err
-	}
-	for _, a := range c.machine.Pending() {
-		c.act(work, a)
-	}
-	c.acts.Add(1)
-	go func() { defer c.acts.Done(); c.watch(work) }()
-
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		timer.Reset(c.untilWake())
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case r := <-c.requests:
-			batch, events := []request{r}, r.events
-		more: // whoever waits already shares the transaction
-			for len(events) < group {
-				select {
-				case next := <-c.requests:
-					batch, events = append(batch, next), append(events, next.events...)
-				default:
-					break more
-				}
-			}
-			err := c.apply(work, events)
-			for _, r := range batch {
-				r.done <- err
-			}
-			if err != nil {
-				return err
-			}
-		case <-timer.C:
-			if c.untilWake() > 0 {
-				continue
-			}
-			if err := c.apply(work, []core.Event{c.event(c.Now(), core.Tick{})}); err != nil {
-				return err
-			}
-		}
-	}
-}
-
 func (c *Control) untilWake() time.Duration {
 	if c.wake.IsZero() {
 		return time.Hour
@@ -223,85 +165,50 @@ func (c *Control) event(at time.Time, b core.Body) core.Event {
 	return core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: b}
 }
 
-// Tell hands events to the core and returns when they are durable.
-func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
-	r := request{events: events, done: make(chan error, 1)}
-	select {
-	case c.requests <- r:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// apply steps through events, writes all that came of them, and then acts.
-func (c *Control) apply(ctx context.Context, events []core.Event) error {
-	c.mu.Lock()
-	var records []store.Record
-	var actions []core.Action
-	for _, e := range events {
-		if e.At.Before(c.machine.Now()) {
-			e.At = c.machine.Now() // a clock that was set back, or a message that was overtaken
-		}
-		out := c.machine.Step(e)
-		r, err := record(c.machine.Seq(), e, out)
-		if err != nil {
-			c.mu.Unlock()
-			return err
-		}
-		records, actions, c.wake = append(records, r), append(actions, out.Actions...), out.Wake
-	}
-	if err := c.store.Append(context.WithoutCancel(ctx), records); err != nil {
-		c.mu.Unlock()
-		return fmt.Errorf("write %d events: %w", len(records), err)
-	}
-	c.snapshot(ctx)
-	close(c.changed)
-	c.changed = make(chan struct{})
-	c.mu.Unlock()
-	for _, a := range actions {
-		c.act(ctx, a)
-	}
-	return nil
-}
-
-func record(seq uint64, e core.Event, out core.Outcome) (store.Record, error) {
-	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings}
-	var err error
-	if r.Event, err = json.Marshal(e); err != nil {
-		return r, fmt.Errorf("encode event %d: %w", seq, err)
-	}
-	if len(out.Decisions) > 0 {
-		if r.Decisions, err = json.Marshal(out.Decisions); err != nil {
-			return r, fmt.Errorf("encode the decisions of event %d: %w", seq, err)
-		}
-	}
-	if len(out.Actions) > 0 {
-		if r.Actions, err = core.EncodeActions(out.Actions); err != nil {
-			return r, err
-		}
-	}
-	return r, nil
-}
-
-// Read calls f with the machine between two steps. f must not keep it.
+// Read calls f with the machine between two steps, and returns when all that f
+// may have seen is durable. f must not keep the machine.
 func (c *Control) Read(f func(*core.Machine)) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	f(c.machine)
+	c.Look(func(m *core.Machine) uint64 { f(m); return m.Seq() })
 }
 
-// Changed returns a channel that is closed at the next change of state.
-func (c *Control) Changed() <-chan struct{} {
+// Look is Read of an f that says itself which event is the last that it depends
+// on, as Machine.ChangedAt does: what has not changed for a while is shown without
+// waiting for the events that are being written.
+func (c *Control) Look(f func(*core.Machine) (last uint64)) {
+	c.durable.wait(c.peek(f))
+}
+
+// Job calls f with the job of that name, between two steps, and returns when what f
+// saw of it is durable. It reports whether the job is known.
+func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) {
+	c.Look(func(m *core.Machine) uint64 {
+		var j *core.Job
+		if j, known = m.Job(id); !known {
+			return 0
+		}
+		f(m, j)
+		return m.ChangedAt(j)
+	})
+	return known
+}
+
+// Peek is Read without waiting: what f sees may be taken back by a crash. It is
+// for what is shown to nobody, and for what an event that follows depends on.
+func (c *Control) Peek(f func(*core.Machine)) {
+	c.peek(func(m *core.Machine) uint64 { f(m); return 0 })
+}
+
+func (c *Control) peek(f func(*core.Machine) uint64) uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.changed
+	return f(c.machine)
 }
+
+// Durable is the number of the last event that is.
+func (c *Control) Durable() uint64 { return c.durable.at() }
+
+// Changed returns a channel that is closed when more events are durable.
+func (c *Control) Changed() <-chan struct{} { return c.durable.changed() }
 
 // Spec returns the job file that the job was submitted with, from the log; ok is
 // false where the job is not known.

@@ -68,7 +68,7 @@ func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
 		for {
 			select {
 			case r := <-c.requests:
-				r.done <- c.apply(ctx, r.events)
+				_ = c.commit(ctx, []stepped{c.step(ctx, r)}) // the lookers hear of it
 			case <-ctx.Done():
 				return
 			}

@@ -37,10 +37,13 @@ func (c *Control) save(ctx context.Context, f *core.Frozen) error {
 			return context.Cause(ctx)
 		}
 		var err error
-		c.Read(func(*core.Machine) { state, done, err = f.Encode(state, piece) })
+		c.Peek(func(*core.Machine) { state, done, err = f.Encode(state, piece) })
 		if err != nil {
 			return err
 		}
+	}
+	if !c.durable.wait(f.Seq()) {
+		return ErrStopping
 	}
 	return c.store.SaveSnapshot(context.WithoutCancel(ctx), store.Snapshot{Seq: f.Seq(), Version: core.SnapshotVersion, State: state})
 }

@@ -5,6 +5,7 @@ package core
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"scrimp/internal/budget"
@@ -260,12 +261,37 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	type plain Event
-	return json.Marshal(struct {
-		Kind string `json:"kind"`
-		plain
-		Body json.RawMessage `json:"body"`
-	}{e.Body.Kind(), plain(e), body})
+	return e.Append(nil, body)
+}
+
+// Append appends e in JSON to b, where its body is encoded already.
+func (e Event) Append(b, body []byte) ([]byte, error) {
+	at, err := e.At.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	b = append(append(append(b, `{"kind":"`...), e.Body.Kind()...), `","at":`...)
+	b = append(append(b, at...), `,"schema":`...)
+	b = append(strconv.AppendInt(b, int64(e.Schema), 10), `,"tenant":`...)
+	b = appendText(b, e.Tenant)
+	for _, f := range [...]struct{ name, value string }{{`,"actor":`, e.Actor}, {`,"cause":`, e.Cause}, {`,"key":`, e.Key}} {
+		if f.value != "" {
+			b = appendText(append(b, f.name...), f.value)
+		}
+	}
+	b = append(append(b, `,"body":`...), body...)
+	return append(b, '}'), nil
+}
+
+// appendText appends a JSON string as json.Marshal writes it.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			text, _ := json.Marshal(s) // it never fails on a string
+			return append(b, text...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // UnmarshalJSON reads what MarshalJSON of this or an earlier release wrote.

@@ -30,20 +30,26 @@ func (m *Machine) Freeze() *Frozen {
 		c := *o
 		f.head.Offers = append(f.head.Offers, &c)
 	}
-	m.frozen, m.queue.touch = f, m.touch
+	m.frozen = f
 	// What holds a machine, or may still be billed for one, changes from
 	// everywhere. What is left is over for good, or waits.
 	for _, a := range m.attempts {
-		m.touch(m.jobs[a.Job])
+		m.spare(m.jobs[a.Job])
 	}
 	for _, a := range m.given {
-		m.touch(m.jobs[a.Job])
+		m.spare(m.jobs[a.Job])
 	}
 	return f
 }
 
 // touch is called before a job that waits is changed.
 func (m *Machine) touch(j *Job) {
+	j.changed = m.seq
+	m.spare(j)
+}
+
+// spare keeps a copy of j as it is, where it is frozen and its turn has not come.
+func (m *Machine) spare(j *Job) {
 	f := m.frozen
 	if f == nil || f.next >= len(f.jobs) || j.place.order < f.jobs[f.next].place.order || j.place.order > f.head.Order || f.saved[j] != nil {
 		return

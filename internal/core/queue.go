@@ -13,7 +13,7 @@ type queue struct {
 	heaps [2]urgency
 	fresh int        // which heap holds the jobs to be tried
 	again bool       // something changed while that one was not empty
-	touch func(*Job) // is told of a job before it changes; nil: nobody is
+	touch func(*Job) // is told of a job before it changes
 }
 
 // place is where a job stands in the queue.
@@ -56,12 +56,6 @@ func (u *urgency) Pop() any {
 	return j
 }
 
-func (q *queue) tell(j *Job) {
-	if q.touch != nil {
-		q.touch(j)
-	}
-}
-
 // add puts j among the jobs to be tried.
 func (q *queue) add(j *Job) { q.push(j, q.fresh) }
 
@@ -69,14 +63,14 @@ func (q *queue) add(j *Job) { q.push(j, q.fresh) }
 func (q *queue) tried(j *Job) { q.push(j, 1-q.fresh) }
 
 func (q *queue) push(j *Job, to int) {
-	q.tell(j)
+	q.touch(j)
 	j.place.in = &q.heaps[to]
 	heap.Push(j.place.in, j)
 }
 
 func (q *queue) remove(j *Job) {
 	if j.place.in != nil {
-		q.tell(j)
+		q.touch(j)
 		heap.Remove(j.place.in, j.place.index)
 		j.place.in = nil
 	}
@@ -91,7 +85,7 @@ func (q *queue) next() (*Job, bool) {
 		return nil, false
 	}
 	j := heap.Pop(&q.heaps[q.fresh]).(*Job)
-	q.tell(j)
+	q.touch(j)
 	j.place.in = nil
 	return j, true
 }

@@ -99,7 +99,8 @@ type Job struct {
 	Stands    []plan.Standing `json:"stands,omitempty"` // by rung of its ladder
 	Asks      market.OfferID  `json:"asks,omitempty"`   // at which then
 
-	place place // in the queue
+	place   place  // in the queue
+	changed uint64 // number of the last event that may have changed it alone; 0: none since the start
 }
 
 // Attempt is one try at a job on one instance.

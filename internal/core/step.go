@@ -81,6 +81,7 @@ type Machine struct {
 	running  []*Job   // that hold or ask for a machine, sorted by ID
 	queue    queue
 	wakes    wakes
+	swept    uint64  // number of the last event that may have changed every job that has had a machine
 	frozen   *Frozen // the state of a while ago that is being encoded, or nil
 	heads    map[string]ledger.Hash
 	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
@@ -107,11 +108,13 @@ func New() *Machine { return NewWith(plan.NewMind()) }
 // NewWith is New with a mind whose tables may be there already, which saves time and
 // changes nothing else: of this world's markets it has seen nothing.
 func NewWith(mind *plan.Mind) *Machine {
-	return &Machine{
+	m := &Machine{
 		mind: mind.Fork(),
 		cfg:  DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
 		orphans: map[string]Rented{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
+	m.queue.touch = m.touch
+	return m
 }
 
 // Share lets m decide with a mind that others of the same goroutine use too.
@@ -132,6 +135,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	}
 	m.now, m.replay, m.replays = e.At, decisions, replays
 	m.seq++
+	m.mark(e.Body)
 	out := &Outcome{}
 	switch b := e.Body.(type) {
 	case Configured:
@@ -386,7 +390,7 @@ func (m *Machine) submit(e Event, b JobSubmitted) {
 	}
 	m.order++
 	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Without: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval, Event: m.seq}
-	j.place.order = m.order
+	j.place.order, j.changed = m.order, m.seq
 	m.jobs[j.ID] = j
 	m.inOrder = append(m.inOrder, j)
 	m.queue.add(j)

@@ -173,7 +173,13 @@ func nonsense(t *testing.T, seed uint64, events int) {
 		if frozen != nil && !whole && n.rng.IntN(20) == 0 {
 			part, whole, _ = frozen.Encode(part, 1)
 		}
+		before := jobs(t, m)
 		out := m.Step(e)
+		for j := range m.Jobs() {
+			if text, _ := json.Marshal(j); m.ChangedAt(j) != m.Seq() && (string(text) != before[j.ID] || j.Event == m.Seq()) {
+				t.Fatalf("seed %d, event %d (%s) changed %s, which says that event %d was the last:\n%s\nwas\n%s", seed, i, e.Body.Kind(), j.ID, m.ChangedAt(j), text, before[j.ID])
+			}
+		}
 		for _, p := range out.Postings {
 			if _, _, to := p.To.IsCost(); to {
 				costs[p.Owner.Attempt] = costs[p.Owner.Attempt].Add(p.Amount)
@@ -248,6 +254,20 @@ func read1(t *testing.T, e Event) Event {
 		t.Fatal(err)
 	}
 	return back
+}
+
+// jobs is each job in JSON, by name.
+func jobs(t *testing.T, m *Machine) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for j := range m.Jobs() {
+		text, err := json.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[j.ID] = string(text)
+	}
+	return all
 }
 
 func snap(t *testing.T, m *Machine) json.RawMessage {

@@ -203,10 +203,13 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 	case ofJob:
 		id := r.PathValue("id")
 		team, known := "", false
-		s.control.Read(func(m *core.Machine) {
-			if j, ok := m.Job(id); ok {
-				team, known = j.Terms.Owner.Team, true
+		s.control.Look(func(m *core.Machine) uint64 {
+			j, ok := m.Job(id)
+			if !ok {
+				return 0
 			}
+			team, known = j.Terms.Owner.Team, true
+			return j.Event // the team never changes
 		})
 		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
 			problem(w, http.StatusNotFound, fmt.Sprintf("job %s is not known", id), "scrimp jobs lists them", nil)

@@ -161,12 +161,13 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		c.written = true
 	}
 	shown := make([]api.Job, 0, len(ids))
-	s.control.Read(func(m *core.Machine) {
+	s.control.Look(func(m *core.Machine) (last uint64) {
 		for _, id := range ids {
 			if j, ok := m.Job(id); ok {
-				shown = append(shown, s.show(j))
+				shown, last = append(shown, s.show(j)), max(last, m.ChangedAt(j))
 			}
 		}
+		return last
 	})
 	answer(w, shown)
 }

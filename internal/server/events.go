@@ -122,10 +122,7 @@ func (s *Server) beats(caller identity.Caller, last map[string][]byte, send func
 // visible returns a job that the caller may see.
 func (s *Server) visible(caller identity.Caller, id string) (api.Job, bool) {
 	ok := false
-	s.control.Read(func(m *core.Machine) {
-		j, known := m.Job(id)
-		ok = known && sees(caller, j)
-	})
+	s.control.Job(id, func(_ *core.Machine, j *core.Job) { ok = sees(caller, j) })
 	if !ok {
 		return api.Job{}, false
 	}

@@ -68,12 +68,7 @@ func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
 // find returns the job as people see it.
 func (s *Server) find(id string) (api.Job, bool) {
 	var v api.Job
-	found := false
-	s.control.Read(func(m *core.Machine) {
-		if j, ok := m.Job(id); ok {
-			v, found = s.show(j), true
-		}
-	})
+	found := s.control.Job(id, func(_ *core.Machine, j *core.Job) { v = s.show(j) })
 	if found {
 		s.fresh(&v)
 	}
@@ -212,8 +207,8 @@ func (s *Server) show(j *core.Job) api.Job {
 func (s *Server) fresh(v *api.Job) {
 	if v.Phase != "" {
 		attempt := ""
-		s.control.Read(func(m *core.Machine) {
-			if j, ok := m.Job(v.ID); ok && j.Attempt() != nil {
+		s.control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
+			if j.Attempt() != nil {
 				attempt = j.Attempt().ID
 				if a := j.Attempt(); !a.Started.IsZero() && v.Step > a.First {
 					if wall := s.control.Clock().Shrink(s.control.Now().Sub(a.Started)).Seconds(); wall > 1 {
@@ -253,8 +248,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 		changed := s.control.Changed()
 		var attempts []string
 		over := false
-		s.control.Read(func(m *core.Machine) {
-			j, _ := m.Job(id)
+		s.control.Job(id, func(_ *core.Machine, j *core.Job) {
 			for _, a := range j.Attempts {
 				if a.Instance != "" {
 					attempts = append(attempts, a.ID)

@@ -45,10 +45,10 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, list, more, known := callerOf(r), []api.Job{}, false, true
-	s.control.Read(func(m *core.Machine) {
+	s.control.Look(func(m *core.Machine) (last uint64) {
 		if j, ok := m.Job(p.after + p.before); ok && !sees(c, j) {
 			known = false // who may not see a job does not learn that it is there
-			return
+			return 0
 		}
 		var jobs iter.Seq[*core.Job]
 		if p.backwards {
@@ -57,17 +57,22 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 			jobs, known = m.JobsAfter(p.after)
 		}
 		if !known {
-			return
+			return 0
 		}
+		durable := s.control.Durable()
 		for j := range jobs {
+			if j.Event > durable { // it is being written: the next page has it
+				continue
+			}
 			if !sees(c, j) || p.live && closed(j) {
 				continue
 			}
 			if more = p.limit > 0 && len(list) == p.limit; more {
 				break
 			}
-			list = append(list, s.show(j))
+			list, last = append(list, s.show(j)), max(last, m.ChangedAt(j))
 		}
+		return last
 	})
 	if !known {
 		field := "after"

@@ -185,11 +185,7 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var v api.Job
-	s.control.Read(func(m *core.Machine) {
-		if job, ok := m.Job(id); ok {
-			v = s.show(job)
-		}
-	})
+	s.control.Job(id, func(_ *core.Machine, j *core.Job) { v = s.show(j) })
 	answer(w, v)
 }
 
@@ -223,10 +219,7 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 		return true
 	}
 	ok := false
-	s.control.Read(func(m *core.Machine) {
-		j, known := m.Job(b.Rerun)
-		ok = known && sees(callerOf(r), j)
-	})
+	s.control.Job(b.Rerun, func(_ *core.Machine, j *core.Job) { ok = sees(callerOf(r), j) })
 	if !ok {
 		fieldProblem(w, http.StatusNotFound, "rerun", fmt.Sprintf("job %s is not known", b.Rerun), "scrimp jobs lists them", nil)
 	}
@@ -276,7 +269,7 @@ func fingerprint(b api.Submission) string {
 func (s *Server) name(wanted string) (id string, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.control.Read(func(m *core.Machine) {
+	s.control.Peek(func(m *core.Machine) { // a name that is being written is taken
 		first := max(1, s.numbers[wanted]) // lower ones are taken for ever, and can be very many
 		for n := first; ; n++ {
 			if id = wanted; n > 1 {

@@ -1,0 +1,237 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/store"
+)
+
+// Three hands work at the same time: who tells of an event encodes it, the run
+// steps through it, and the writer makes durable what was stepped meanwhile, acts
+// on it and answers. So a step never waits for a disk, and whatever gathers while
+// one transaction is written shares the next.
+
+const (
+	// group is how many events share a transaction, about.
+	group = 2000
+	// ahead is how many requests may be stepped and not written yet.
+	ahead = 256
+	// turn is how many events are stepped before readers have their turn.
+	turn = 16
+)
+
+// request is what somebody tells, and where they wait.
+type request struct {
+	events []core.Event
+	bodies [][]byte // the events', encoded
+	done   chan error
+}
+
+// stepped is a request that the core has taken: it is to be written.
+type stepped struct {
+	request
+	first uint64 // number of the first event
+	outs  []core.Outcome
+}
+
+// ask is a request about events.
+func ask(events []core.Event) (request, error) {
+	r := request{events: slices.Clone(events), bodies: make([][]byte, len(events)), done: make(chan error, 1)}
+	for i, e := range events {
+		var err error
+		if r.bodies[i], err = json.Marshal(e.Body); err != nil {
+			return r, fmt.Errorf("encode %s: %w", e.Body.Kind(), err)
+		}
+	}
+	return r, nil
+}
+
+// Tell hands events to the core and returns when they are durable, all or none.
+func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
+	r, err := ask(events)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.requests <- r:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Run drives the core until ctx ends. It returns when all its goroutines have.
+func (c *Control) Run(ctx context.Context) error {
+	defer c.durable.end()
+	work, stop := context.WithCancel(ctx)
+	defer c.acts.Wait()
+	defer stop()
+
+	first, err := ask([]core.Event{c.event(c.Now(), core.Configured{Config: CoreConfig(c.cfg.Clock, c.cfg.Poll)})})
+	if err != nil {
+		return err
+	}
+	if err := c.commit(work, []stepped{c.step(work, first)}); err != nil {
+		return err
+	}
+	for _, a := range c.machine.Pending() {
+		c.act(work, a)
+	}
+	c.acts.Add(1)
+	go func() { defer c.acts.Done(); c.watch(work) }()
+
+	steps, failed, written := make(chan stepped, ahead), make(chan struct{}), make(chan error, 1)
+	go func() { written <- c.write(work, steps, failed) }()
+	why := c.drive(ctx, work, steps, failed)
+	close(steps) // what was stepped is written still
+	if err := <-written; err != nil {
+		return err
+	}
+	return why
+}
+
+// drive steps through what is told and through what time brings, until ctx ends or a write has failed.
+func (c *Control) drive(ctx, work context.Context, steps chan<- stepped, failed <-chan struct{}) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(c.untilWake())
+		var r request
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-failed:
+			return nil
+		case r = <-c.requests:
+		case <-timer.C:
+			if c.untilWake() > 0 {
+				continue
+			}
+			var err error
+			if r, err = ask([]core.Event{c.event(c.Now(), core.Tick{})}); err != nil {
+				return err
+			}
+		}
+		steps <- c.step(work, r)
+	}
+}
+
+// step lets the core take the events of a request.
+func (c *Control) step(ctx context.Context, r request) stepped {
+	s := stepped{request: r, outs: make([]core.Outcome, 0, len(r.events))}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.first = c.machine.Seq() + 1
+	for i := range r.events {
+		if i%turn == turn-1 { // who reads has a turn
+			c.mu.Unlock()
+			c.mu.Lock()
+		}
+		e := &r.events[i]
+		if e.At.Before(c.machine.Now()) {
+			e.At = c.machine.Now() // a clock that was set back, or a message that was overtaken
+		}
+		out := c.machine.Step(*e)
+		s.outs, c.wake = append(s.outs, out), out.Wake
+	}
+	c.snapshot(ctx)
+	return s
+}
+
+// write makes durable what was stepped, as much at a time as has gathered, until
+// there is no more. After a failure it takes nothing more.
+func (c *Control) write(ctx context.Context, steps <-chan stepped, failed chan<- struct{}) error {
+	for s := range steps {
+		batch, events := []stepped{s}, len(s.events)
+	more:
+		for events < group {
+			select {
+			case s, ok := <-steps:
+				if !ok {
+					break more
+				}
+				batch, events = append(batch, s), events+len(s.events)
+			default:
+				break more
+			}
+		}
+		if err := c.commit(ctx, batch); err != nil {
+			c.durable.end()
+			close(failed)
+			for s := range steps {
+				s.done <- err
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// commit writes what was stepped in one transaction, lets it be seen, acts on it
+// and answers.
+func (c *Control) commit(ctx context.Context, batch []stepped) error {
+	records, err := records(batch)
+	if err == nil {
+		if err = c.store.Append(context.WithoutCancel(ctx), records); err != nil {
+			err = fmt.Errorf("write %d events: %w", len(records), err)
+		}
+	}
+	if err == nil {
+		c.durable.rise(records[len(records)-1].Seq)
+		for _, s := range batch {
+			for _, out := range s.outs {
+				for _, a := range out.Actions {
+					c.act(ctx, a)
+				}
+			}
+		}
+	}
+	for _, s := range batch {
+		s.done <- err
+	}
+	return err
+}
+
+// records is what was stepped as the store keeps it.
+func records(batch []stepped) ([]store.Record, error) {
+	var list []store.Record
+	for _, s := range batch {
+		for i, e := range s.events {
+			r, err := record(s.first+uint64(i), e, s.bodies[i], s.outs[i])
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+func record(seq uint64, e core.Event, body []byte, out core.Outcome) (store.Record, error) {
+	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings}
+	var err error
+	if r.Event, err = e.Append(make([]byte, 0, len(body)+200), body); err != nil {
+		return r, fmt.Errorf("encode event %d: %w", seq, err)
+	}
+	if len(out.Decisions) > 0 {
+		if r.Decisions, err = json.Marshal(out.Decisions); err != nil {
+			return r, fmt.Errorf("encode the decisions of event %d: %w", seq, err)
+		}
+	}
+	if len(out.Actions) > 0 {
+		if r.Actions, err = core.EncodeActions(out.Actions); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,162 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/store"
+)
+
+// gate is a log in memory whose appends wait for leave.
+type gate struct {
+	store.Store
+	leave   chan error
+	records [][]store.Record
+}
+
+func (g *gate) LatestSnapshot(context.Context) (store.Snapshot, bool, error) {
+	return store.Snapshot{}, false, nil
+}
+func (g *gate) Records(context.Context, uint64, int) ([]store.Record, error) { return nil, nil }
+func (g *gate) Append(_ context.Context, records []store.Record) error {
+	err := <-g.leave
+	if err == nil {
+		g.records = append(g.records, slices.Clone(records))
+	}
+	return err
+}
+
+// gated runs a control on a gate whose first event, the configuration, is written.
+func gated(t *testing.T) (c *Control, g *gate, ran <-chan error, stop func()) {
+	t.Helper()
+	g = &gate{leave: make(chan error)}
+	now := time.Now().UTC()
+	c, err := New(t.Context(), g, shut{}, "shut", Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	g.leave <- nil
+	synctest.Wait()
+	return c, g, done, cancel
+}
+
+func submission(c *Control, id string) core.Event {
+	return core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: core.JobSubmitted{Job: id, Terms: core.Terms{Name: id}}}
+}
+
+// While a transaction is written the core goes on, what gathers meanwhile shares
+// the next one, and nobody is shown or promised what is not durable.
+func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, g, ran, stop := gated(t)
+		told := make(chan string, 100)
+		tell := func(id string) {
+			go func() {
+				if err := c.Tell(t.Context(), submission(c, id), c.event(c.Now(), core.Audited{})); err != nil {
+					t.Error(err)
+				}
+				told <- id
+			}()
+			synctest.Wait()
+		}
+		tell("a")
+		g.leave <- nil
+		synctest.Wait()
+		if got := <-told; got != "a" {
+			t.Fatalf("%s is told", got)
+		}
+		for i := range 9 {
+			tell(fmt.Sprint("b", i))
+		}
+		if len(told) > 0 {
+			t.Fatal("an event is acknowledged that is not written")
+		}
+		stepped := 0
+		c.Peek(func(m *core.Machine) { stepped = m.Len() })
+		if stepped != 10 {
+			t.Errorf("%d of 10 jobs are stepped while the first is written", stepped)
+		}
+		if !c.Job("a", func(*core.Machine, *core.Job) {}) { // at once, or the test hangs
+			t.Error("a job that is durable is not known")
+		}
+		if c.Job("nobody", func(*core.Machine, *core.Job) {}) {
+			t.Error("a job that nobody submitted is known")
+		}
+		seen := make(chan string, 2)
+		for _, read := range []struct {
+			name string
+			do   func()
+		}{
+			{"the state", func() { c.Read(func(*core.Machine) {}) }},
+			{"a job that is being written", func() { c.Job("b8", func(*core.Machine, *core.Job) {}) }},
+		} {
+			go func() { read.do(); seen <- read.name }()
+			synctest.Wait()
+		}
+		g.leave <- nil // the transaction of the first
+		synctest.Wait()
+		if len(told) != 1 || len(seen) > 0 {
+			t.Errorf("after the first of them is written %d are acknowledged and %d readers are answered", len(told), len(seen))
+		}
+		g.leave <- nil // that of all others
+		synctest.Wait()
+		if len(told) != 9 || len(seen) != 2 {
+			t.Errorf("after all are written %d of 9 are acknowledged, %d readers are answered", len(told), len(seen))
+		}
+		stop()
+		if err := <-ran; !errors.Is(err, context.Canceled) {
+			t.Errorf("the run ends with %v", err)
+		}
+		var sizes []int
+		next := uint64(1)
+		for _, batch := range g.records {
+			sizes = append(sizes, len(batch))
+			for _, r := range batch {
+				if r.Seq != next {
+					t.Fatalf("event %d is written where %d belongs", r.Seq, next)
+				}
+				next++
+			}
+		}
+		if want := []int{1, 2, 2, 16}; !slices.Equal(sizes, want) {
+			t.Errorf("the transactions have %v events, want %v", sizes, want)
+		}
+	})
+}
+
+// A write that fails is answered with its error, to those too that were stepped
+// after it, and the run ends with it.
+func TestAWriteThatFailsEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, g, ran, stop := gated(t)
+		defer stop()
+		full := errors.New("the disk is full")
+		told := make(chan error, 3)
+		for i := range 3 {
+			go func() { told <- c.Tell(t.Context(), submission(c, fmt.Sprint("j", i))) }()
+			synctest.Wait()
+		}
+		g.leave <- full
+		for range 3 {
+			if err := <-told; !errors.Is(err, full) {
+				t.Errorf("who told of an event that is not written hears %v", err)
+			}
+		}
+		if err := <-ran; !errors.Is(err, full) {
+			t.Errorf("the run ends with %v", err)
+		}
+		if len(g.records) != 1 {
+			t.Errorf("%d transactions are written", len(g.records))
+		}
+	})
+}
