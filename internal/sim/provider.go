@@ -56,6 +56,9 @@ func (w *World) act(a core.Action) {
 
 // looked answers whether an offer can be had now, where somebody can say.
 func (w *World) looked(a core.Look) {
+	if w.unheard {
+		return
+	}
 	if w.chance(w.faults.LoseAnswer) {
 		w.saw("fault answer lost × look")
 		return
@@ -74,6 +77,7 @@ func (w *World) launch(a core.Launch) {
 		w.answer(i) // the key rents once
 		return
 	}
+	unheard := w.unheard
 	var z *zone
 	spot := false
 	for _, c := range w.zones {
@@ -95,12 +99,20 @@ func (w *World) launch(a core.Launch) {
 		w.saw("fault refused × launch")
 		refuse = true
 	}
+	if refuse && unheard {
+		return
+	}
 	if refuse {
 		w.after(time.Second, func() { w.step(core.LaunchRefused{Launch: a.Attempt, Reason: reason}) })
 		return
 	}
+	grant := func() {
+		defer func(before bool) { w.unheard = before }(w.unheard)
+		w.unheard = unheard
+		w.grant(a, z, spot)
+	}
 	if w.script != nil && w.script.pending > 0 {
-		w.after(w.script.pending, func() { w.grant(a, z, spot) })
+		w.after(w.script.pending, grant)
 		return
 	}
 	delay := w.firmDelay
@@ -108,10 +120,10 @@ func (w *World) launch(a core.Launch) {
 		delay += time.Hour
 	}
 	if !spot && delay > 0 {
-		w.after(delay, func() { w.grant(a, z, spot) })
+		w.after(delay, grant)
 		return
 	}
-	w.grant(a, z, spot)
+	grant()
 }
 
 func rateOf(z *zone, spot bool) money.Rate {
@@ -175,6 +187,9 @@ func (w *World) delay(least, spread int) time.Duration {
 
 // answer tells the core that the launch was granted, unless the answer is lost.
 func (w *World) answer(i *instance) {
+	if w.unheard {
+		return
+	}
 	b := core.LaunchDone{Launch: i.key, Instance: i.id, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
 	d := time.Second
 	switch {

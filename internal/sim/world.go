@@ -48,6 +48,7 @@ const (
 	PlantRetryAll    Plant = "retry-everything" // every exit status looks like one that asks for a retry
 	PlantBilledTwice Plant = "orphan-twice"     // an instance that was given up for lost is billed again as nobody's
 	PlantFirmInTime  Plant = "no-on-demand"     // nothing on-demand is ever shown to the server
+	PlantProject     Plant = "wrong-project"    // a posting is booked on another project
 )
 
 // World is one simulated life of a job or a few.
@@ -100,6 +101,10 @@ type World struct {
 	// Broken lists the properties that did not hold.
 	Broken []string
 	jobs   []simJob
+
+	// through takes what is to be written where the store can fail; nil: it never does.
+	through func(...core.Event) (durable bool)
+	unheard bool // who acts now has been replaced: nobody hears what comes of it
 
 	plain bool // a year of many jobs: nothing is told, and no agent is silent
 	calm  bool // no faults, exponential spans: a forecast
@@ -211,31 +216,20 @@ func (w *World) step(b core.Body) bool {
 	if !w.up {
 		return false
 	}
+	if w.through != nil {
+		return w.through(w.event(b))
+	}
 	if w.chance(w.faults.Crash) && w.chance(0.5) {
 		w.saw("fault crash before write × " + b.Kind())
 		w.crash(time.Duration(5+w.rng.IntN(200)) * time.Second)
 		return false
 	}
-	e := core.Event{At: w.now.Add(w.skew), Schema: core.Schema, Tenant: "default", Body: b}
-	if e.At.Before(w.m.Now()) { // as the shell does with a clock that was set back
-		e.At = w.m.Now()
-	}
+	e := w.event(b)
 	out := w.m.Step(e)
-	w.write(e, out)
-	for i, p := range out.Postings {
-		if w.plant == PlantDropBill && i == 1 {
-			continue
-		}
-		if w.plant == PlantOwner && p.Line == 2 {
-			p.Owner.Team = "another"
-		}
-		w.postings = append(w.postings, p)
-	}
 	if w.watch != nil {
 		w.watch(e, out)
 	}
-	w.saw("event " + b.Kind())
-	w.schedule(out.Wake)
+	w.commit(e, out)
 	odds := w.faults.Crash
 	if len(out.Actions) > 0 {
 		odds *= 6 // where a crash can hurt
@@ -257,6 +251,34 @@ func (w *World) step(b core.Body) bool {
 		w.snapAt = len(w.log)
 	}
 	return true
+}
+
+// event is what happens now, by the server's clock.
+func (w *World) event(b core.Body) core.Event {
+	e := core.Event{At: w.now.Add(w.skew), Schema: core.Schema, Tenant: "default", Body: b}
+	if e.At.Before(w.m.Now()) { // as the shell does with a clock that was set back
+		e.At = w.m.Now()
+	}
+	return e
+}
+
+// commit makes a step durable.
+func (w *World) commit(e core.Event, out core.Outcome) {
+	w.write(e, out)
+	for i, p := range out.Postings {
+		if w.plant == PlantDropBill && i == 1 {
+			continue
+		}
+		if w.plant == PlantOwner && p.Line == 2 {
+			p.Owner.Team = "another"
+		}
+		if w.plant == PlantProject && p.Line == 0 && p.Owner.Job != "" {
+			p.Owner.Project = "another"
+		}
+		w.postings = append(w.postings, p)
+	}
+	w.saw("event " + e.Body.Kind())
+	w.schedule(out.Wake)
 }
 
 // write appends to the log.

@@ -1,0 +1,360 @@
+package sim
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+)
+
+// limited is a limit while it is in force, with what it cannot hold.
+type limited struct {
+	limit  budget.Limit
+	from   time.Time
+	until  time.Time    // zero: it is in force
+	spent  money.Amount // in its window when it was set
+	room   money.Amount // spent and held when it was set, where that is more than the limit
+	jobs   int          // that were not over when it was set, where that is more than the limit
+	gpus   float64
+	open   bool                       // nobody knew then what all of its jobs could cost
+	late   money.Amount               // bills that came for jobs that were over, and orphans
+	credit money.Amount               // given back
+	carry  map[time.Time]money.Amount // not booked yet when the window began
+}
+
+// landed is shown each event that is durable.
+func (t *tenants) landed(e core.Event, out core.Outcome) {
+	w := t.w
+	user, isUser := strings.CutPrefix(e.Actor, "user:")
+	rules, _ := w.m.Rules()
+	switch b := e.Body.(type) {
+	case core.IdentityChanged:
+		t.truth.Apply(b.Change)
+	case core.JobSubmitted:
+		t.by[b.Job] = user
+		t.mayAct(user, b.Terms.Owner.Team, "submitted "+b.Job)
+		if err := rules.Tags.Check(b.Terms.Owner.Tags); err != nil {
+			w.breaks("tags: %s was let in: %v", b.Job, err)
+		}
+		t.count(b)
+	case core.JobEnded:
+		if j, ok := w.m.Job(b.Job); ok && isUser {
+			t.mayAct(user, j.Terms.Owner.Team, "ended "+b.Job)
+		}
+	case core.BudgetsSet:
+		t.rulesSet(b.Rules)
+	}
+	for _, p := range out.Postings {
+		part := cost(p)
+		for _, l := range t.limits {
+			switch {
+			case part.IsZero() || !l.limit.Scope.Holds(p.Owner, t.by[p.Owner.Job]):
+			case part.Sign() < 0:
+				l.credit = l.credit.Sub(part)
+			case p.Owner.Job == "" || t.closed[p.Owner.Job]:
+				l.late = l.late.Add(part)
+			}
+		}
+	}
+	for j := range w.m.Jobs() {
+		if t.closed[j.ID] = isClosed(j); j.Terms.HasBudget && !j.Terms.DeadlineFirst {
+			if over := j.Spent(w.m.Now()).Sub(j.Terms.Budget); over.Cmp(t.over[j.ID]) > 0 {
+				t.over[j.ID] = over
+			}
+		}
+	}
+}
+
+// mayAct holds that nobody did what their role did not let them do then.
+func (t *tenants) mayAct(user, team, what string) {
+	if user == "owner" {
+		return
+	}
+	u, _ := t.truth.User(user)
+	if (identity.Caller{User: user, Grants: u.Grants}).Role(team) < identity.Submitter {
+		t.w.breaks("role: %s %s of %s", user, what, team)
+	}
+}
+
+// count holds the limits of jobs at a time.
+func (t *tenants) count(b core.JobSubmitted) {
+	for _, l := range t.limits {
+		if l.limit.Jobs == nil || !l.until.IsZero() || !l.limit.Scope.Holds(b.Terms.Owner, t.by[b.Job]) {
+			continue
+		}
+		n := 0
+		for j := range t.w.m.Jobs() {
+			if by, known := t.by[j.ID]; known && !isClosed(j) && l.limit.Scope.Holds(j.Terms.Owner, by) {
+				n++
+			}
+		}
+		if n > max(*l.limit.Jobs, l.jobs) {
+			t.w.breaks("quota: %s holds %d jobs, %d with %s", l.limit.Name(), *l.limit.Jobs, n, b.Job)
+		}
+	}
+}
+
+func (t *tenants) rulesSet(r budget.Rules) {
+	w := t.w
+	t.tallied, t.sums = 0, map[string]tallied{}
+	b := t.books(r)
+	for _, l := range t.limits {
+		if l.until.IsZero() && !slices.ContainsFunc(r.Limits, func(o budget.Limit) bool { return reflect.DeepEqual(o, l.limit) }) {
+			l.until = w.m.Now()
+		}
+	}
+	for _, l := range r.Limits {
+		if slices.ContainsFunc(t.limits, func(o *limited) bool { return o.until.IsZero() && reflect.DeepEqual(o.limit, l) }) {
+			continue
+		}
+		u := b.Use(l)
+		t.limits = append(t.limits, &limited{
+			limit: l, from: w.m.Now(), spent: u.Spent, room: u.Spent.Add(u.Held), jobs: u.Jobs, gpus: u.GPUSpent + u.GPUHeld,
+			open: u.Unbounded != "", carry: map[time.Time]money.Amount{},
+		})
+	}
+}
+
+// midnight notes what is not booked yet when a window ends: it counts in the next one.
+func (t *tenants) midnight() {
+	w := t.w
+	w.after(24*time.Hour, t.midnight)
+	for _, l := range t.limits {
+		begin := l.limit.Window.Begin(w.now)
+		if !begin.Equal(w.now) {
+			continue
+		}
+		for j := range w.m.Jobs() {
+			for _, a := range j.Attempts {
+				if !a.Live() || !l.limit.Scope.Holds(j.Terms.Owner, t.by[j.ID]) {
+					continue
+				}
+				open := a.Cost(w.now)
+				if w.up {
+					open = open.Sub(a.Posted)
+				}
+				l.carry[begin] = l.carry[begin].Add(open)
+			}
+		}
+	}
+}
+
+// check holds at the end of a life what several teams were promised.
+func (t *tenants) check() {
+	t.checkAnswers()
+	t.checkAudit()
+	t.checkOwners()
+	for _, l := range t.limits {
+		t.checkLimit(l)
+	}
+	for _, key := range sortedKeys(t.waits) {
+		if t.waits[key] >= 25 && t.told[key] == 0 {
+			t.w.breaks("warned: nobody was told of %s", key)
+		}
+	}
+}
+
+// checkAnswers holds that whatever was answered has happened.
+func (t *tenants) checkAnswers() {
+	w := t.w
+	for _, x := range t.wishes {
+		if !x.acked {
+			continue
+		}
+		if _, known := w.m.Job(x.id); !known || t.v.keys[x.key] != x.id {
+			w.breaks("lost: %s of %s was answered and is not there", x.id, x.user)
+		}
+	}
+}
+
+// checkAudit holds that each act that was answered has its line, and each act in
+// the log has one right behind it.
+func (t *tenants) checkAudit() {
+	w := t.w
+	lines := map[string]int{}
+	named := func(n int, object, who string) bool {
+		for ; n < len(w.log); n++ {
+			r, err := w.log[n].back()
+			if err != nil {
+				return false
+			}
+			switch b := r.event.Body.(type) {
+			case core.Audited:
+				return b.Act.Object == object && b.Act.Who == who
+			case core.IdentityChanged: // several in one act
+			default:
+				return false
+			}
+		}
+		return false
+	}
+	for n := range w.log {
+		r, err := w.log[n].back()
+		if err != nil {
+			w.breaks("replay: %v", err)
+			return
+		}
+		who, isUser := strings.CutPrefix(r.event.Actor, "user:")
+		missing := false
+		switch b := r.event.Body.(type) {
+		case core.Audited:
+			lines[b.Act.Who+" "+b.Act.Route+" "+b.Act.Object+" "+b.Act.Outcome]++
+		case core.JobSubmitted:
+			missing = !named(n+1, b.Job, who)
+		case core.JobEnded:
+			missing = isUser && !named(n+1, b.Job, who)
+		case core.BudgetsSet, core.IdentityChanged:
+			if n+1 == len(w.log) {
+				missing = true
+			} else if next, err := w.log[n+1].back(); err == nil {
+				_, line := next.event.Body.(core.Audited)
+				_, more := next.event.Body.(core.IdentityChanged)
+				missing = !line && !more
+			}
+		}
+		if missing {
+			w.breaks("audit: event %d, %s of %s, has no line", n+1, r.event.Body.Kind(), r.event.Actor)
+		}
+	}
+	for _, act := range sortedKeys(t.acts) {
+		if lines[act] < t.acts[act] {
+			w.breaks("audit: %q was answered %d times and has %d lines", act, t.acts[act], lines[act])
+		}
+	}
+}
+
+// checkOwners holds that the ledger and the provider's bills give the same sums
+// for every project, user and tag, to the last unit. Teams are held elsewhere.
+func (t *tenants) checkOwners() {
+	w := t.w
+	posted, billed := map[string]money.Amount{}, map[string]money.Amount{}
+	add := func(sums map[string]money.Amount, o ledger.Owner, part money.Amount) {
+		for _, of := range []string{"project " + o.Team + "/" + o.Project, "user " + t.by[o.Job], "tag env=" + o.Tags["env"], "user and project " + t.by[o.Job] + "/" + o.Project} {
+			sums[of] = sums[of].Add(part)
+		}
+	}
+	owned := map[string]bool{} // else nobody's, and booked as such
+	for _, p := range w.postings {
+		add(posted, p.Owner, cost(p))
+		owned[p.Owner.Instance] = owned[p.Owner.Instance] || p.Owner.Job != ""
+	}
+	for _, i := range w.order {
+		o := ledger.Owner{}
+		if j := w.jobOf(i.key); j != nil && owned[i.id] {
+			o = j.terms.Owner
+			o.Job = j.id
+		}
+		for _, l := range i.bill {
+			add(billed, o, l.Amount)
+		}
+	}
+	for _, of := range sortedKeys(posted) {
+		if posted[of] != billed[of] {
+			w.breaks("owners: the postings of %s say %v, the bills %v", of, posted[of], billed[of])
+		}
+	}
+	for _, of := range sortedKeys(billed) {
+		if _, known := posted[of]; !known && !billed[of].IsZero() {
+			w.breaks("owners: %s was billed %v and nothing was posted", of, billed[of])
+		}
+	}
+}
+
+// checkLimit holds that no window of a limit has spent more than it, but for what
+// a limit cannot hold: what its jobs passed their budgets by (that is held by
+// itself), spans that were booked in the next window, bills that come late, and
+// credits, which make room once more. A limit that was set when nobody knew what
+// its jobs could cost stops them: for it holds burn rate × the time a stop takes.
+func (t *tenants) checkLimit(l *limited) {
+	w := t.w
+	booked := map[time.Time]money.Amount{}
+	for _, p := range w.postings {
+		if l.limit.Scope.Holds(p.Owner, t.by[p.Owner.Job]) && (l.until.IsZero() || !p.At.After(l.until)) {
+			begin := l.limit.Window.Begin(p.At)
+			booked[begin] = booked[begin].Add(cost(p))
+		}
+	}
+	if l.limit.Dollars != nil {
+		for begin, spent := range booked {
+			if end, ends := l.limit.Window.End(begin); ends && !end.After(l.from) {
+				continue
+			}
+			room := *l.limit.Dollars
+			base := l.room
+			if l.open {
+				base = l.spent.Add(t.stopping())
+				room = room.Add(t.stopping())
+				w.saw("a limit over jobs without a budget")
+			}
+			if base.Cmp(room) > 0 {
+				room = base
+			}
+			room = room.Add(l.carry[begin]).Add(l.late)
+			if l.limit.Window != budget.Total {
+				room = room.Add(l.credit)
+			}
+			for _, j := range w.jobs {
+				if l.limit.Scope.Holds(j.terms.Owner, t.by[j.id]) {
+					room = room.Add(t.over[j.id])
+				}
+			}
+			if spent.Cmp(room) > 0 {
+				w.breaks("limit: %s of %v spent %v in the window from %v, room was %v", l.limit.Name(), *l.limit.Dollars, spent, begin.Format(time.DateOnly), room)
+			}
+			if spent.Cmp(*l.limit.Dollars) <= 0 && spent.Add(spent).Cmp(*l.limit.Dollars) > 0 {
+				w.saw("a limit more than half spent")
+			}
+		}
+	}
+	t.checkHours(l)
+}
+
+// stopping is what all machines cost at most while a stop takes effect.
+func (t *tenants) stopping() money.Amount {
+	most := firmRate
+	for _, i := range t.w.order {
+		for _, s := range i.segments {
+			most = max(most, s.Rate)
+		}
+	}
+	one := most.Until(2*look + 3*time.Minute + 2*time.Minute + 16*time.Minute + t.w.away)
+	all := money.Amount{}
+	for range 4 {
+		all = all.Add(one)
+	}
+	return all
+}
+
+// checkHours holds limits of GPU-hours that are for all time.
+func (t *tenants) checkHours(l *limited) {
+	w := t.w
+	if l.limit.GPUHours == nil || l.limit.Window != budget.Total || !l.until.IsZero() || !l.late.IsZero() {
+		return
+	}
+	used, over := 0.0, 0.0
+	for j := range w.m.Jobs() {
+		if !l.limit.Scope.Holds(j.Terms.Owner, t.by[j.ID]) {
+			continue
+		}
+		mine := 0.0
+		for _, a := range j.Attempts {
+			if !a.Until.IsZero() {
+				mine += float64(a.GPUs) * a.Until.Sub(a.From).Hours()
+			}
+		}
+		used += mine
+		if j.Terms.GPUHours == 0 && j.Terms.Need.Accelerators > 0 {
+			return
+		}
+		over += max(0, mine-j.Terms.GPUHours)
+	}
+	if room := max(*l.limit.GPUHours, l.gpus) + over; used > room+1e-6 {
+		w.breaks("quota: %s of %g GPU-hours used %g, room was %g", l.limit.Name(), *l.limit.GPUHours, used, room)
+	}
+}

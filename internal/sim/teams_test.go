@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var teamSeeds = flag.Int("teams", 200, "how many lives of several teams to simulate")
+
+// reasons are why a job is not let in.
+var reasons = []string{"role", "tags", "no_budget", "other_open", "dollars", "no_gpu_hours", "other_gpu_open", "gpu_hours", "jobs"}
+
+// teamMoments are what else the lives of teams must have met.
+var teamMoments = []string{
+	"the same key again", "a batch", "let in later", "a budget from the work", "an end is refused", "a webhook is away", "a warning", "stopped at a limit",
+	"a late write is fenced", "a backup in the middle", "a limit over jobs without a budget", "a limit more than half spent", "orphan", "interruption", "given up, then billed",
+}
+
+// TestTeams lives lives of several teams, on servers that follow each other and
+// a store that fails in every way it can, at every kind of write.
+func TestTeams(t *testing.T) {
+	seen := map[string]int{}
+	for n := range *teamSeeds {
+		seed := uint64(*first + n)
+		w := RunTeams(seed, PlantNone)
+		for _, b := range w.Broken {
+			t.Errorf("%s\nrepeat: go test ./internal/sim -run TestTeams -first %d -teams 1", b, seed)
+		}
+		if n%8 == 0 || len(w.Broken) > 0 {
+			if again := RunTeams(seed, PlantNone); !bytes.Equal(w.Story.Bytes(), again.Story.Bytes()) {
+				t.Errorf("seed %d told two stories", seed)
+			}
+		}
+		for what, count := range w.Seen {
+			seen[what] += count
+		}
+		if t.Failed() {
+			t.Log(w.Story.String())
+			t.FailNow()
+		}
+	}
+	if *teamSeeds < 100 {
+		return // too few to meet everything
+	}
+	var table strings.Builder
+	need := func(what string) {
+		fmt.Fprintf(&table, "%-60s %8d\n", what, seen[what])
+		if seen[what] == 0 {
+			t.Errorf("in %d lives there was no %q: the seeds prove nothing about it", *teamSeeds, what)
+		}
+	}
+	for _, fate := range fates {
+		for _, what := range slices.Concat(actions, []string{"job_submitted", "job_ended", "budgets_set", "identity_changed", "report"}) {
+			need("fault " + fate + " × " + what)
+		}
+	}
+	for _, a := range actions {
+		need("action " + a)
+		need("fault done late × " + a)
+	}
+	for _, why := range reasons {
+		need("let in: no, " + why)
+	}
+	for _, what := range teamMoments {
+		need(what)
+	}
+	t.Logf("what %d lives met:\n%s", *teamSeeds, table.String())
+}
+
+// teamPlants names for each fault that is planted in the store or the server the
+// properties of which one must notice.
+var teamPlants = map[Plant]string{
+	PlantAckEarly:   "lost|audit",
+	PlantNoEpoch:    "fence",
+	PlantBlindRetry: "replay",
+	PlantActEarly:   "unwritten",
+	PlantTorn:       "backup",
+	PlantNoHold:     "limit",
+	PlantOneBook:    "limit|quota",
+	PlantNoGuard:    "limit",
+	PlantRulesGone:  "limit|quota|tags",
+	PlantNoSeen:     "submitted twice",
+	PlantNoAudit:    "audit",
+	PlantNoRole:     "role",
+	PlantStaleRoles: "role",
+	PlantNoTags:     "tags",
+	PlantNoWarning:  "warned",
+	PlantProject:    "owners",
+	PlantNoKey:      "rented twice",
+	PlantNoRedo:     "unfinished|leaked",
+	PlantNoSweep:    "leaked|money|unfinished",
+	PlantDecideNew:  "replay",
+}
+
+// TestFaultsPlantedAmongTeamsAreCaught breaks one thing at a time and names the property that notices.
+func TestFaultsPlantedAmongTeamsAreCaught(t *testing.T) {
+	const lives = 300
+	for _, plant := range slices.Sorted(maps.Keys(teamPlants)) {
+		t.Run(string(plant), func(t *testing.T) {
+			caught := map[string]int{}
+			for seed := range uint64(lives) {
+				for _, b := range RunTeams(seed, plant).Broken {
+					name, _, _ := strings.Cut(b, ":")
+					if caught[name]++; caught[name] == 1 {
+						t.Logf("seed %d: %s", seed, b)
+					}
+				}
+				for _, name := range strings.Split(teamPlants[plant], "|") {
+					if caught[name] > 0 {
+						return
+					}
+				}
+			}
+			t.Errorf("%d lives with %s and nobody noticed; wanted %q, saw %v", lives, plant, teamPlants[plant], slices.Sorted(maps.Keys(caught)))
+		})
+	}
+}
