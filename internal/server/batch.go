@@ -1,11 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
@@ -35,46 +38,71 @@ func (n *refusal) answer(w http.ResponseWriter) {
 	tellProblem(w, p)
 }
 
-// earlier returns the job of a submission whose key was used before, where it
-// asks for the same; "" where the key is new.
-func (s *Server) earlier(ctx context.Context, b api.Submission) (job string, no *refusal) {
-	unread := &refusal{status: http.StatusServiceUnavailable, title: "the log was not read", mend: "submit it again with the same key"}
-	seq, seen, err := s.store.Seen(ctx, "default", b.Key)
+// used returns which keys were used before, each with the event that carries it.
+func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *refusal) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	seen, err := s.store.Seen(ctx, "default", keys...)
 	if err != nil {
-		unread.err = err
-		return "", unread
+		return nil, unread(err)
 	}
-	if !seen {
-		return "", nil
-	}
+	return seen, nil
+}
+
+func unread(err error) *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, title: "the log was not read", mend: "submit it again with the same key", err: err}
+}
+
+// earlier returns the job of a submission whose key the event seq carries, where it
+// asks for the same.
+func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *refusal) {
 	records, err := s.store.Records(ctx, seq-1, 2)
 	var first, next core.Event
 	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
-		unread.err = err
-		return "", unread
+		return "", unread(err)
 	}
 	body, ok := first.Body.(core.JobSubmitted)
 	if !ok {
 		return "", &refusal{status: http.StatusConflict, title: "the key was used for something else", mend: "send another key"}
 	}
+	same := false
 	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
-		if a, ok := next.Body.(core.Audited); ok && a.Act.Object == body.Job && a.Act.Detail != fingerprint(b) {
-			return "", &refusal{status: http.StatusConflict, field: "key", title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job), mend: "send another key with another submission"}
+		a, ok := next.Body.(core.Audited)
+		if alone := ok && a.Act.Object == body.Job && strings.HasPrefix(a.Act.Detail, asksFor); alone {
+			same = a.Act.Detail == fingerprint(b)
+		} else { // one of a batch, which has its job file and nothing besides
+			text, err := json.Marshal(b.Spec) // as the log has it
+			same = err == nil && bytes.Equal(text, body.Spec) && !besides(b)
 		}
 	}
+	if !same {
+		return "", &refusal{status: http.StatusConflict, field: "key", title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job), mend: "send another key with another submission"}
+	}
 	return body.Job, nil
+}
+
+// besides reports whether a submission has more than a job file.
+func besides(b api.Submission) bool {
+	return b.Folder != "" || b.Work != "" || b.Rerun != "" || len(b.Secrets) > 0
 }
 
 // again answers a submission whose key was used before: with its job where it
 // asks for the same, else with a conflict.
 func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
-	job, no := s.earlier(r.Context(), b)
+	seen, no := s.used(r.Context(), b.Key)
 	if no != nil {
 		no.answer(w)
 		return true
 	}
-	if job == "" {
+	seq, ok := seen[b.Key]
+	if !ok {
 		return false
+	}
+	job, no := s.earlier(r.Context(), b, seq)
+	if no != nil {
+		no.answer(w)
+		return true
 	}
 	v, _ := s.find(job)
 	callOf(r).act.Object = job
@@ -119,6 +147,11 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	for _, key := range keys {
 		held = append(held, s.alone("key "+key))
 	}
+	seen, no := s.used(r.Context(), keys...)
+	if no != nil {
+		no.answer(w)
+		return
+	}
 	d, no := s.openDoor(r.Context())
 	if no != nil {
 		no.answer(w)
@@ -127,17 +160,17 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	defer d.close()
 	c, now, ids := callOf(r), s.control.Now(), make([]string, len(list))
 	var events []core.Event
+	all := sha256.New() // what is asked for
 	for i, b := range list {
-		if b.Key != "" {
-			id, no := s.earlier(r.Context(), b)
+		if seq, ok := seen[b.Key]; ok {
+			id, no := s.earlier(r.Context(), b, seq)
 			if no != nil {
 				no.field = fmt.Sprintf("[%d].key", i)
 				no.answer(w)
 				return
 			}
-			if ids[i] = id; id != "" {
-				continue
-			}
+			ids[i] = id
+			continue
 		}
 		id, done := s.name(jobs[i].Name)
 		held = append(held, done)
@@ -147,13 +180,15 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 			no.answer(w)
 			return
 		}
-		act := c.act
-		act.Object, act.Detail = id, fingerprint(b)
 		ids[i] = id
+		all.Write(b.Spec)
 		events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.caller.User), Key: b.Key,
-			Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec}}, s.acted(act, "done"))
+			Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec}})
 	}
-	if len(events) > 0 {
+	if n := len(events); n > 0 { // one act for all: it stands behind them in their transaction, and each names who sent it
+		first, last := events[0].Body.(core.JobSubmitted).Job, events[n-1].Body.(core.JobSubmitted).Job
+		c.act.Object, c.act.Detail = first, fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, all.Sum(nil)[:8])
+		events = append(events, s.acted(c.act, "done"))
 		if err := s.control.Tell(r.Context(), events...); err != nil {
 			problem(w, http.StatusServiceUnavailable, "the jobs were not written", "submit them again with the same keys", err)
 			return
@@ -184,7 +219,7 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 		switch {
 		case err != nil:
 			no = &refusal{status: http.StatusBadRequest, field: "spec", title: "the job is not in the form of a job file", mend: "submit it with scrimp run", err: err}
-		case b.Folder != "" || b.Work != "" || b.Rerun != "" || len(b.Secrets) > 0:
+		case besides(*b):
 			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "a job with a work folder or secrets is in the batch", mend: "submit it alone, with POST /v1/jobs"}
 		case len(b.Key) > 255:
 			no = &refusal{status: http.StatusBadRequest, field: "key", title: "the key is longer than 255 bytes", mend: "send a random one of 24 digits"}

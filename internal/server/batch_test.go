@@ -41,6 +41,22 @@ func TestABatchIsAllOrNone(t *testing.T) {
 	if n := count(); n != 3 {
 		t.Fatalf("%d jobs, want 3", n)
 	}
+	for _, body := range []string{`{"key":"b",` + aJob("another", "")[1:], `{"key":"b","secrets":{"A":"x"},` + aJob("job-b", "")[1:]} {
+		if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict || p.Field != "key" {
+			t.Errorf("the key of one of a batch with something else: %d %+v", rec.Code, p)
+		}
+	}
+	var trail api.Audit
+	w.must("GET", "/v1/audit", nil, &trail)
+	acts := 0
+	for _, a := range trail.Acts {
+		if strings.Contains(a.Detail, "3 jobs, from job-a to job-c, ") && a.Object == "job-a" && a.Who == "ann" && a.Outcome == "done" {
+			acts++
+		}
+	}
+	if acts != 1 {
+		t.Errorf("%d acts are on record for the batch, want 1: %+v", acts, trail.Acts)
+	}
 	secret := `[{"secrets":{"A":"x"},` + aJob("s", "")[1:] + `]`
 	for body, want := range map[string]int{
 		`[]`: 422, batch("d", "d"): 400, secret: 422,

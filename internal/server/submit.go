@@ -247,6 +247,9 @@ func (s *Server) alone(what string) (done func()) {
 	}
 }
 
+// asksFor begins what a fingerprint says.
+const asksFor = "asks for "
+
 // fingerprint says whether two submissions ask for the same. Values of secrets
 // are left out: who reads the audit trail could try values until one fits.
 func fingerprint(b api.Submission) string {
@@ -261,7 +264,7 @@ func fingerprint(b api.Submission) string {
 		return ""
 	}
 	sum := sha256.Sum256(text)
-	return "asks for " + hex.EncodeToString(sum[:8])
+	return asksFor + hex.EncodeToString(sum[:8])
 }
 
 // name returns a name that no job has, and takes it until done: the job's own,
@@ -283,7 +286,9 @@ func (s *Server) name(wanted string) (id string, done func()) {
 				break
 			}
 		}
-		s.numbers[wanted] = first
+		if first > 1 {
+			s.numbers[wanted] = first
+		}
 	})
 	s.busy["name "+id] = nil
 	return id, func() {

@@ -54,8 +54,9 @@ func (c *checker) values() {
 		case reflect.String:
 			text := v.String()
 			words := tag.Get("enum")
-			c.wrong(words != "" && text != "" && !slices.Contains(strings.Split(words, ","), text), field,
-				fmt.Sprintf("is %q", text), "it is one of "+strings.ReplaceAll(words, ",", ", "))
+			if words != "" && text != "" && !slices.Contains(strings.Split(words, ","), text) {
+				c.wrong(true, field, fmt.Sprintf("is %q", text), "it is one of "+strings.ReplaceAll(words, ",", ", "))
+			}
 			c.wrong(strings.ContainsRune(text, 0), field, "holds a zero byte", "leave it out")
 		case reflect.Int, reflect.Int64:
 			c.wrong(v.Int() < 0, field, "is below zero", "leave it out, or give more than zero")

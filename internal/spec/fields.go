@@ -94,7 +94,8 @@ func distance(a, b string) int {
 }
 
 // visit calls f for every value below v that is no struct, with its path and the
-// tag of its field, in the order of the fields and sorted by key in maps.
+// tag of its field, in the order of the fields and sorted by key in maps. Fields
+// that are not set are passed over, but for those of a list's entries.
 func visit(v reflect.Value, path string, tag reflect.StructTag, f func(path string, v reflect.Value, tag reflect.StructTag)) {
 	if v.Kind() == reflect.Pointer {
 		if !v.IsNil() {
@@ -105,7 +106,11 @@ func visit(v reflect.Value, path string, tag reflect.StructTag, f func(path stri
 	isText := reflect.PointerTo(v.Type()).Implements(textType)
 	switch {
 	case v.Kind() == reflect.Struct && !isText:
+		inside := strings.ContainsRune(path, '[')
 		for i := range v.NumField() {
+			if v.Field(i).IsZero() && !inside {
+				continue
+			}
 			field := v.Type().Field(i)
 			visit(v.Field(i), strings.TrimPrefix(path+"."+fieldName(field), "."), field.Tag, f)
 		}

@@ -71,13 +71,18 @@ func (s *Postgres) WholeRecords(ctx context.Context, after uint64, limit int) ([
 }
 
 // Seen implements Store.
-func (s *Postgres) Seen(ctx context.Context, tenant, key string) (uint64, bool, error) {
-	var seq int64
-	err := s.pool.QueryRow(ctx, "SELECT seq FROM event WHERE tenant = $1 AND key = $2 ORDER BY seq LIMIT 1", tenant, key).Scan(&seq)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
+func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
+	rows, err := s.pool.Query(ctx, "SELECT key, min(seq) FROM event WHERE tenant = $1 AND key = ANY ($2) GROUP BY key", tenant, keys)
+	if err != nil {
+		return nil, fmt.Errorf("look for keys: %w", err)
 	}
-	return uint64(seq), err == nil, err
+	seen := map[string]uint64{}
+	var key string
+	var seq int64
+	if _, err := pgx.ForEachRow(rows, []any{&key, &seq}, func() error { seen[key] = uint64(seq); return nil }); err != nil {
+		return nil, fmt.Errorf("look for keys: %w", err)
+	}
+	return seen, nil
 }
 
 // LatestSnapshot implements Store.

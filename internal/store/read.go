@@ -84,13 +84,26 @@ func attach(list []Record, postings iter.Seq2[ledger.Posting, error]) error {
 }
 
 // Seen implements Store.
-func (s *SQLite) Seen(ctx context.Context, tenant, key string) (uint64, bool, error) {
-	var seq int64
-	err := s.seen.QueryRowContext(ctx, tenant, key).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
+func (s *SQLite) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
+	list, err := json.Marshal(keys)
+	if err != nil {
+		return nil, fmt.Errorf("look for keys: %w", err)
 	}
-	return uint64(seq), err == nil, err
+	rows, err := s.seen.QueryContext(ctx, tenant, string(list))
+	if err != nil {
+		return nil, fmt.Errorf("look for keys: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	seen := map[string]uint64{}
+	for rows.Next() {
+		var key string
+		var seq int64
+		if err := rows.Scan(&key, &seq); err != nil {
+			return nil, fmt.Errorf("look for keys: %w", err)
+		}
+		seen[key] = uint64(seq)
+	}
+	return seen, rows.Err()
 }
 
 // LatestSnapshot implements Store.

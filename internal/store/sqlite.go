@@ -83,7 +83,7 @@ func (s *SQLite) open() (err error) {
 			return err
 		}
 	}
-	s.seen, err = s.reads.Prepare("SELECT seq FROM event WHERE tenant = ? AND key = ? ORDER BY seq LIMIT 1")
+	s.seen, err = s.reads.Prepare("SELECT key, min(seq) FROM event WHERE tenant = ? AND key IN (SELECT value FROM json_each(?)) GROUP BY key")
 	return err
 }
 

@@ -53,8 +53,8 @@ type Store interface {
 	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error)
 	// WholeRecords is Records with their postings.
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]Record, error)
-	// Seen returns the event that carries the idempotency key.
-	Seen(ctx context.Context, tenant, key string) (seq uint64, ok bool, err error)
+	// Seen returns, by idempotency key, the first event that carries it; a key that none carries is left out.
+	Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error)
 	// SaveSnapshot keeps s and the one before it.
 	SaveSnapshot(ctx context.Context, s Snapshot) error
 	LatestSnapshot(ctx context.Context) (s Snapshot, ok bool, err error)
