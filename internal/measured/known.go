@@ -11,7 +11,9 @@ import (
 
 // Profile is what a short run is called that scrimp profile makes of a job of
 // that name. Names have at most 40 letters.
-func Profile(name string) string { return name[:min(len(name), 40-len("-profile"))] + "-profile" }
+func Profile(name string) string { return name[:min(len(name), 40-len(suffix))] + suffix }
+
+const suffix = "-profile"
 
 // Measures reports whether the run is one of the job of that name, or a profile of it.
 func (r Run) Measures(job string) bool { return r.Name == job || r.Name == Profile(job) }

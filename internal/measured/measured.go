@@ -20,11 +20,12 @@ import (
 
 // Run is what a run that is over has measured. Spans are market time. Null is unknown.
 type Run struct {
-	Job      string    `json:"job"`
-	Name     string    `json:"name"`
-	Kind     string    `json:"kind"` // of the job: experiment, production …
-	State    string    `json:"state"`
-	Finished time.Time `json:"finished"` // market
+	Job       string    `json:"job"`
+	Name      string    `json:"name"`
+	Kind      string    `json:"kind"` // of the job: experiment, production …
+	State     string    `json:"state"`
+	Submitted time.Time `json:"submitted"` // market
+	Finished  time.Time `json:"finished"`  // market
 
 	// Where it ran longest.
 	Offer        string  `json:"offer"`
@@ -44,13 +45,11 @@ type Run struct {
 	Cost         money.Amount   `json:"cost"`
 	ExpectedCost *money.Amount  `json:"expected_cost"` // at the first decision
 
-	Model      string   `json:"model,omitempty"`     // as the job file says it
-	Precision  string   `json:"precision,omitempty"` //
-	Sequence   int64    `json:"sequence,omitempty"`
-	Batch      int64    `json:"batch,omitempty"` // samples an accelerator takes in at a time
-	Unit       string   `json:"unit,omitempty"`  // of throughput
-	Throughput *float64 `json:"throughput"`      // of the whole job, on the machine where it ran longest
-	PeakMemory *float64 `json:"peak_memory_gb"`  // of one accelerator, as the program reports it
+	Model      *spec.Model `json:"model"`          // as the job file says it
+	Work       spec.Work   `json:"work"`           // likewise
+	Unit       string      `json:"unit,omitempty"` // of throughput
+	Throughput *float64    `json:"throughput"`     // of the whole job, on the machine where it ran longest
+	PeakMemory *float64    `json:"peak_memory_gb"` // of one accelerator, as the program reports it
 
 	Program string `json:"program,omitempty"` // hash of the command: what is measured of one program says nothing of another
 	Env     string `json:"env,omitempty"`     // hash of its environment but STEPS
@@ -65,7 +64,7 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	if !j.State.Over() {
 		return Run{}, false
 	}
-	r := Run{Job: j.ID, Name: j.Terms.Name, Kind: j.Terms.JobKind, State: string(j.State), Finished: j.Finished, Steps: j.Step, Currency: j.Terms.Currency, Cost: j.Spent(now)}
+	r := Run{Job: j.ID, Name: j.Terms.Name, Kind: j.Terms.JobKind, State: string(j.State), Submitted: j.Submitted, Finished: j.Finished, Steps: j.Step, Currency: j.Terms.Currency, Cost: j.Spent(now)}
 	if r.Kind == "" {
 		r.Kind = "experiment"
 	}
@@ -148,10 +147,10 @@ func worked(a *core.Attempt) time.Duration {
 // With adds what the job file says.
 func (r Run) With(j spec.Job) Run {
 	r.Program, r.Env = Program(j), Environment(j)
-	m := j.Model
-	r.Model, r.Precision, r.Sequence, r.Batch = m.Shape, m.Precision, m.Sequence, m.Batch
-	if r.Model == "" {
-		r.Model = m.Config
+	r.Work = j.Work
+	if j.Model != (spec.Model{}) {
+		m := j.Model
+		r.Model = &m
 	}
 	if r.StepsPerHour == nil || r.Total == nil {
 		return r

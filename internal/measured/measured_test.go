@@ -50,7 +50,7 @@ func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 	if !near(*r.StepsPerHour, 200) || !near(*r.WorkS, 5*3600) || !near(*r.ExpectedS, 4*3600) || *r.PeakMemory != 71.5 {
 		t.Errorf("%+v", r)
 	}
-	if r.Unit != "tokens/s" || !near(*r.Throughput, 2e9/(5*3600)) || r.Accelerator != "H100-SXM-80GB" || r.Accelerators != 8 || r.Model != "llama-3-8b" || r.Batch != 4 {
+	if r.Unit != "tokens/s" || !near(*r.Throughput, 2e9/(5*3600)) || r.Accelerator != "H100-SXM-80GB" || r.Accelerators != 8 || r.Model.Config != "llama-3-8b" || r.Model.Batch != 4 {
 		t.Errorf("%+v: 2B tokens in five hours", r)
 	}
 	text, err := json.Marshal(r)

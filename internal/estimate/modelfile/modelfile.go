@@ -94,6 +94,41 @@ func Spec(line string) (shape.Model, error) {
 	return settle(fmt.Sprintf("model %q", line), m)
 }
 
+// Line writes a model as Spec reads it. It is false for a kind that has no such
+// line, and for a shape that Spec would not take.
+func Line(m shape.Model) (string, bool) {
+	line := ""
+	for word, k := range kinds {
+		if k == m.Kind {
+			line = word
+		}
+	}
+	if line == "" {
+		return "", false
+	}
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{
+		{"params", m.Params}, {"active", m.Active}, {"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads}, {"kv", m.KV}, {"head", m.Head},
+		{"ff", m.FF}, {"vocab", m.Vocab}, {"topk", m.TopK}, {"gmacs", m.GMACs}, {"activations", m.Acts}, {"window", m.Window},
+	} {
+		if f.v > 0 {
+			line += " " + f.name + "=" + strconv.FormatFloat(f.v, 'g', -1, 64)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{{"gated", m.Gated}, {"tied", m.Tied}} {
+		if f.on {
+			line += " " + f.name + "=1"
+		}
+	}
+	_, err := Spec(line)
+	return line, err == nil
+}
+
 // number reads 4096, 7e9, 7B, 350M, 4k.
 func number(s string) (float64, error) {
 	scale := 1.0

@@ -1,0 +1,136 @@
+package measured
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/estimate"
+)
+
+// Pair is something that was expected of a run when it was submitted, beside what
+// came out.
+type Pair struct {
+	Job      string    `json:"job"`
+	Name     string    `json:"name"`
+	Finished time.Time `json:"finished"`
+	What     string    `json:"what"` // throughput, hours or dollars
+	Kind     string    `json:"kind"` // family of the model for throughput, else kind of the job
+	Unit     string    `json:"unit"`
+	Expected float64   `json:"expected"`
+	Actual   float64   `json:"actual"`
+	Within   *bool     `json:"within"` // the range that was given; null: none was
+}
+
+// Error is the relative error, |expected / actual - 1|.
+func (p Pair) Error() float64 { return math.Abs(p.Expected/p.Actual - 1) }
+
+// Missed is how wrong what was expected of one kind of run was. Shares of 1.
+type Missed struct {
+	What   string   `json:"what"`
+	Kind   string   `json:"kind"` // "all" is every run
+	Runs   int      `json:"runs"`
+	Median float64  `json:"median"` // of the relative error
+	Mean   float64  `json:"mean"`
+	Bias   float64  `json:"bias"`   // median of expected / actual - 1: above 0 too much was expected
+	Within *float64 `json:"within"` // of the ranges that were given; null: none was
+}
+
+// mostCompared is how many of the newest runs are estimated once more: each learns
+// from all before it.
+const mostCompared = 100
+
+// Compare says, of runs newest first, what was expected of each beside what it
+// measured. Hours and dollars are those of the submission; throughput is estimated
+// as it could have been then, from rows and from the runs that were over.
+func Compare(runs []Run, rows []estimate.Row, chips estimate.Chips) []Pair {
+	var list []Pair
+	var e *estimate.Estimator
+	learned := -1
+	for i, r := range runs {
+		p := Pair{Job: r.Job, Name: r.Name, Finished: r.Finished, Kind: r.Kind}
+		if row, ok := r.Row(chips); ok && i < mostCompared {
+			var before []Run
+			for _, b := range runs {
+				if b.Finished.Before(r.Submitted) {
+					before = append(before, b)
+				}
+			}
+			if len(before) != learned { // fewer were over before an earlier submission: the same number is the same runs
+				e, learned = estimate.New(chips, nil, append(slices.Clone(rows), Rows(before, chips)...)), len(before)
+			}
+			if x, ok := e.Rate(row.Question()); ok {
+				t, in := p, x.Low <= *r.Throughput && *r.Throughput <= x.High
+				t.What, t.Kind, t.Unit, t.Expected, t.Actual, t.Within = "throughput", row.Family, r.Unit, x.Value, *r.Throughput, &in
+				list = append(list, t)
+			}
+		}
+		whole := r.State == "succeeded" && !strings.HasSuffix(r.Name, suffix)
+		if r.ExpectedS != nil && r.WorkS != nil && *r.WorkS > 0 {
+			h := p
+			h.What, h.Unit, h.Expected, h.Actual = "hours", "h", *r.ExpectedS/3600, *r.WorkS/3600
+			list = append(list, h)
+		}
+		if whole && r.ExpectedCost != nil && r.Cost.Sign() > 0 {
+			d := p
+			d.What, d.Unit, d.Expected, d.Actual = "dollars", string(r.Currency), r.ExpectedCost.Float(), r.Cost.Float()
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// Missing sums the pairs up by kind: all of them first, then each kind by name.
+func Missing(list []Pair) []Missed {
+	var out []Missed
+	for _, what := range []string{"throughput", "hours", "dollars"} {
+		var kinds []string
+		for _, p := range list {
+			if p.What == what && !slices.Contains(kinds, p.Kind) {
+				kinds = append(kinds, p.Kind)
+			}
+		}
+		slices.Sort(kinds)
+		for _, kind := range append([]string{"all"}, kinds...) {
+			if m, ok := missed(list, what, kind); ok {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+func missed(list []Pair, what, kind string) (Missed, bool) {
+	m := Missed{What: what, Kind: kind}
+	var errors, signed []float64
+	given, within := 0, 0
+	for _, p := range list {
+		if p.What != what || kind != "all" && p.Kind != kind {
+			continue
+		}
+		errors, signed = append(errors, p.Error()), append(signed, p.Expected/p.Actual-1)
+		m.Mean += p.Error()
+		if p.Within != nil {
+			given++
+			if *p.Within {
+				within++
+			}
+		}
+	}
+	if m.Runs = len(errors); m.Runs == 0 {
+		return m, false
+	}
+	m.Mean /= float64(m.Runs)
+	m.Median, m.Bias = median(errors), median(signed)
+	if given > 0 {
+		w := float64(within) / float64(given)
+		m.Within = &w
+	}
+	return m, true
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

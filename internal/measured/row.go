@@ -1,0 +1,96 @@
+package measured
+
+import (
+	"strings"
+
+	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/shape"
+	"scrimp/internal/spec"
+)
+
+// Own begins the source of runs that were measured here: estimates of one's own
+// runs take them for runs of the same stack of programs.
+const Own = "own"
+
+// Source is what runs of a job are learned under.
+func Source(job string) string { return Own + "/" + job }
+
+// Tunings are the ways to train that a job file may name.
+var Tunings = map[string]shape.Tuning{"": shape.Full, "full": shape.Full, "lora": shape.LoRA, "qlora": shape.QLoRA}
+
+// Shape is the model that a job file names, where that can be known without its
+// files: by shape, by published name, by parameters.
+func Shape(name string, m spec.Model) (shape.Model, bool) {
+	for _, what := range []string{m.Shape, m.Config} {
+		if what == "" {
+			continue
+		}
+		if k, ok := shape.Published(what); ok {
+			return k, true
+		}
+		if k, err := modelfile.Spec(what); err == nil {
+			return k, true
+		}
+	}
+	if m.Parameters > 0 || m.Layers > 0 && m.Hidden > 0 {
+		k := shape.Model{Name: name, Kind: shape.Transformer, Params: m.Parameters, Layers: float64(m.Layers), Dim: float64(m.Hidden)}
+		if k.Params == 0 {
+			k.FF = 4 * k.Dim
+			k.Params, _ = k.Count(1)
+		}
+		return k, true
+	}
+	return shape.Model{}, false
+}
+
+// Ask is the run that a job file asks for, as the estimator takes it, on no
+// accelerator in particular.
+func Ask(j spec.Job, m shape.Model) estimate.Ask {
+	q := estimate.Ask{
+		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence), Tuning: Tunings[j.Model.Tuning],
+		Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs, Program: Source(j.Name),
+	}
+	if q.Precision == "" {
+		q.Precision = "bf16"
+	}
+	if text := m.Kind == shape.Transformer || m.Kind == shape.Experts; text && q.Seq == 0 {
+		q.Seq = 2048
+	}
+	if q.Rows > 0 && q.Epochs == 0 {
+		q.Epochs = 1
+	}
+	return q
+}
+
+// Row is the run in the form that estimates learn from. It is false where its
+// model, its accelerator or its throughput is not known.
+func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
+	chip, known := chips.Find(r.Accelerator)
+	if r.Model == nil || !known || r.Accelerators < 1 || r.Throughput == nil || !(*r.Throughput > 0) {
+		return estimate.Row{}, false
+	}
+	m, ok := Shape(r.Name, *r.Model)
+	if !ok {
+		return estimate.Row{}, false
+	}
+	q := Ask(spec.Job{Name: strings.TrimSuffix(r.Name, suffix), Model: *r.Model, Work: r.Work}, m)
+	q.Unit = r.Unit
+	row := q.Row(chip, float64(r.Accelerators), q.Micro)
+	row.ID, row.Throughput = r.Job, *r.Throughput
+	if r.PeakMemory != nil {
+		row.Mem, row.MemUnit = *r.PeakMemory, "GB"
+	}
+	return row, true
+}
+
+// Rows are the rows of the runs that have one.
+func Rows(runs []Run, chips estimate.Chips) []estimate.Row {
+	var rows []estimate.Row
+	for _, r := range runs {
+		if row, ok := r.Row(chips); ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
