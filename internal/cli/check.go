@@ -62,7 +62,7 @@ func (a *app) checkCmd() *cobra.Command {
 				return err
 			}
 			if j.Model != (spec.Model{}) {
-				if err := a.expect(&c, folder); err != nil {
+				if err := a.expect(cmd.Context(), &c, folder); err != nil {
 					a.notef("note: no estimate: %v\n", err)
 				}
 			}
@@ -86,8 +86,8 @@ func (a *app) checkCmd() *cobra.Command {
 }
 
 // expect adds what the model's estimate says of the machine that a plan would take.
-func (a *app) expect(c *check.Case, folder string) error {
-	q, _, err := a.question(c.Job, c.WorkFrom, folder, catalog.Catalog{Listings: c.Offers}, c.Now)
+func (a *app) expect(ctx context.Context, c *check.Case, folder string) error {
+	q, _, err := a.question(ctx, c.Job, c.WorkFrom, folder, catalog.Catalog{Listings: c.Offers}, c.Now)
 	if err != nil {
 		return err
 	}

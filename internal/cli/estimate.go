@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
+	"scrimp/internal/measured"
 )
 
 // measuredName is the table of measured runs in the data folder, which every
@@ -37,6 +39,7 @@ type estimateFlags struct {
 	batch     string
 	calibrate []string
 	accuracy  bool
+	measured  bool
 	runs      float64
 	per       string
 	most      int
@@ -67,7 +70,8 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 	s.Float64Var(&f.price, "price", 0, "`dollars` an hour for all accelerators (default: the lowest list price on demand)")
 	s.StringVar(&f.batch, "batch", "", "CSV `file` of runs in the form of the published measurements: one JSON object is written for each (default: none)")
 	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+measuredName+" in the data folder (may be repeated; default: none)")
-	s.BoolVar(&f.accuracy, "accuracy", false, "show past errors by kind, each run estimated as if it had not been measured (default: estimate)")
+	s.BoolVar(&f.accuracy, "accuracy", false, "show past errors by kind: of your runs what was expected beside what came out, of tables each run as if it had not been measured (default: estimate)")
+	s.BoolVar(&f.measured, "measured", false, "list the measured runs of yours that estimates learn from, newest first (default: estimate)")
 	s.Float64Var(&f.runs, "runs", 0, "`number` of such runs in a programme of experiments")
 	s.StringVar(&f.per, "per", "week", "in which `span` the runs are: day, week, month, year")
 	s.IntVar(&f.most, "limit", 15, "how many accelerators to show; 0 is all; --json has all")
@@ -85,22 +89,37 @@ A model is a published name (llama-3-8b, resnet-50), a config.json in the form o
 file, a shape ("transformer layers=32 dim=4096 heads=32 vocab=32000", "cnn gmacs=4.1 activations=11.1
 params=25.6M", "trees"), or a measurement ("measured: 120 samples/s on L4").
 
-It learns from measured runs: measured.csv in the data folder and --calibrate, in the form of the published
-measurements (docs/estimate.md). Without any it is arithmetic alone, and says so.
+It learns from measured runs: those of the data folder's jobs that name their model and ran on an
+accelerator (--measured lists them), measured.csv in the data folder, and --calibrate, tables in the form of
+the published measurements (docs/estimate.md). Without any it is arithmetic alone, and says so.
 
 Exit status: 0 done, 1 error.`,
 		Example: "  scrimp estimate --model llama-3-8b --tokens 2B --precision bf16 --gpu H100-SXM-80GB:8 --zero 3\n  scrimp estimate --model mistral-7b --qlora --tokens 10M\n  scrimp estimate --model config.json --lora --seq 4096 --epochs 3 --rows 50k\n  scrimp estimate --model trees --rows 10M --trees 500 --depth 8 --gpu T4\n  scrimp estimate --model resnet-50 --rows 1.28M --epochs 90 --resize 128:0.5,224:0.5 --runs 40 --per week\n  scrimp estimate --batch rows.csv --calibrate calib.csv --json",
 		Args:    cobra.NoArgs,
-		RunE: func(_ *cobra.Command, _ []string) error {
-			return a.estimate(f)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.estimate(cmd.Context(), f)
 		},
 	}
 	f.add(cmd)
 	return cmd
 }
 
-// measuredRuns reads what there is to learn from.
-func (a *app) measuredRuns(f estimateFlags) ([]estimate.Row, error) {
+// measuredRuns reads what there is to learn from: tables, and the runs of the data
+// folder, which count as one more.
+func (a *app) measuredRuns(ctx context.Context, f estimateFlags) ([]estimate.Row, error) {
+	rows, err := a.tables(f)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := a.ran(ctx, "")
+	if err != nil {
+		a.notef("note: runs of yours are left out: %v\n", err)
+	}
+	return append(rows, measured.Rows(runs, estimate.Catalogued())...), nil
+}
+
+// tables reads the tables of measured runs.
+func (a *app) tables(f estimateFlags) ([]estimate.Row, error) {
 	files := append([]string(nil), f.calibrate...)
 	if own := filepath.Join(a.data, measuredName); len(files) == 0 || exists(own) {
 		files = append(files, own)
@@ -137,35 +156,26 @@ func readRows(name string) ([]estimate.Row, error) {
 	return rows, nil
 }
 
-func (a *app) estimate(f estimateFlags) error {
+func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	c, _, err := a.loadCatalog()
 	if err != nil {
 		return err
 	}
-	measured, err := a.measuredRuns(f)
+	if f.accuracy || f.measured {
+		return a.past(ctx, f)
+	}
+	learned, err := a.measuredRuns(ctx, f)
 	if err != nil {
 		return err
 	}
 	chips, prices := estimate.Catalogued(), estimate.NewListed(c)
 	switch {
-	case f.accuracy:
-		list := estimate.New(chips, prices, measured).Accuracy()
-		if !a.json {
-			a.printf("%s", show.Accuracy(list, a.place()))
-			return nil
-		}
-		for _, e := range list {
-			if err := a.print(e); err != nil {
-				return err
-			}
-		}
-		return nil
 	case f.batch != "":
 		rows, err := readRows(f.batch)
 		if err != nil {
 			return err
 		}
-		e := estimate.New(chips, prices, measured)
+		e := estimate.New(chips, prices, learned)
 		for _, r := range rows {
 			if err := a.print(e.Estimate(r.Question())); err != nil {
 				return err
@@ -179,7 +189,10 @@ func (a *app) estimate(f estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	e := estimate.New(chips, prices, append(measured, own...))
+	if q.Program == "" {
+		q.Program = measured.Own // the stack of the user's own runs, where there are any
+	}
+	e := estimate.New(chips, prices, append(learned, own...))
 	runs, err := f.weekly()
 	if err != nil {
 		return err

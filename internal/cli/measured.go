@@ -11,7 +11,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
+	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/measured"
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
@@ -75,4 +78,76 @@ func (a *app) learnFrom(ctx context.Context, c *client, j spec.Job) (filled spec
 		a.notef("note: earlier runs are left out: %v\n", err)
 	}
 	return a.learn(j, runs)
+}
+
+// mostModel is the largest file that is looked into at a submission, in bytes.
+const mostModel = 256 << 20
+
+// shaped is the job with the shape of its model in a line, where its file says only
+// in which file that stands: the log keeps no files, and later estimates learn from it.
+func shaped(j spec.Job, folder string) spec.Job {
+	file := filepath.Join(folder, j.Model.Config)
+	if j.Model.Config == "" || j.Model.Shape != "" {
+		return j
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > mostModel {
+		return j
+	}
+	if m, err := modelOf(file); err == nil {
+		if line, ok := modelfile.Line(m); ok {
+			j.Model.Shape = line
+		}
+	}
+	return j
+}
+
+// past shows what runs have measured, or how wrong was what had been expected of them.
+func (a *app) past(ctx context.Context, f estimateFlags) error {
+	runs, err := a.ran(ctx, "")
+	if err != nil {
+		return err
+	}
+	chips := estimate.Catalogued()
+	if f.measured {
+		if !a.json {
+			a.printf("%s", show.MeasuredRuns(runs, chips, f.most, a.place()))
+			return nil
+		}
+		for _, r := range runs {
+			if err := a.print(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows, err := a.tables(f)
+	if err != nil {
+		return err
+	}
+	v := show.Past{Pairs: measured.Compare(runs, rows, chips)}
+	v.Missed = measured.Missing(v.Pairs)
+	if len(rows) > 0 {
+		v.LeftOut = estimate.New(chips, nil, append(rows, measured.Rows(runs, chips)...)).Accuracy()
+	}
+	if !a.json {
+		a.printf("%s", v.Text(f.most, a.place()))
+		return nil
+	}
+	for _, e := range v.LeftOut {
+		if err := a.print(e); err != nil {
+			return err
+		}
+	}
+	for _, m := range v.Missed {
+		if err := a.print(m); err != nil {
+			return err
+		}
+	}
+	for _, p := range v.Pairs {
+		if err := a.print(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market"
+	"scrimp/internal/measured"
 	"scrimp/internal/plan"
 	"scrimp/internal/rank"
 	"scrimp/internal/sim"
@@ -74,7 +75,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 	} else {
 		j, from = a.learn(j, runs)
 	}
-	q, v, err := a.question(j, from, folder, c, now)
+	q, v, err := a.question(ctx, j, from, folder, c, now)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
 
 // question is what a job asks of the catalogue; from says from where its work is
 // known, "" its file.
-func (a *app) question(j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
+func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Question{
 		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
@@ -157,7 +158,7 @@ func (a *app) question(j spec.Job, from, folder string, c catalog.Catalog, now t
 	var err error
 	switch {
 	case j.Model != (spec.Model{}):
-		err = a.byModel(j, folder, &q, &v)
+		err = a.byModel(ctx, j, folder, &q, &v)
 	case j.Work.Time > 0:
 		byTime(j, from, &q, &v)
 	default:
@@ -256,30 +257,25 @@ type knob struct {
 }
 
 // byModel estimates the run on every shape.
-func (a *app) byModel(j spec.Job, folder string, q *rank.Question, v *show.Ranking) error {
-	ask := estimate.Ask{Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs}
-	var err error
-	switch m := j.Model; {
-	case m.Config != "":
-		name := m.Config
+func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Question, v *show.Ranking) error {
+	m, ok := measured.Shape(j.Name, j.Model)
+	if name := j.Model.Config; name != "" && (!ok || exists(filepath.Join(folder, name))) {
+		var err error
 		if file := filepath.Join(folder, name); exists(file) {
 			name = file
 		}
-		if ask.Model, err = modelOf(name); err != nil {
+		if m, err = modelOf(name); err != nil {
 			return err
 		}
-	default:
-		ask.Model = shape.Model{Name: j.Name, Kind: shape.Transformer, Params: m.Parameters, Layers: float64(m.Layers), Dim: float64(m.Hidden)}
+		m.Name = j.Name // as its measured runs are called
 	}
+	ask := measured.Ask(j, m)
 	text := ask.Model.Kind == shape.Transformer || ask.Model.Kind == shape.Experts
 	switch {
 	case ask.Tokens == 0 && ask.Rows == 0:
 		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or work.samples and work.epochs")
-	case text:
-		ask.Seq = 2048
-		v.Assumed = append(v.Assumed, "2048 tokens a sample")
-	case ask.Epochs == 0:
-		ask.Epochs = 1
+	case text && j.Model.Sequence == 0:
+		v.Assumed = append(v.Assumed, fmt.Sprintf("%g tokens a sample (model.sequence says otherwise)", ask.Seq))
 	}
 	v.Work = cmp.Or(ask.Model.Name, "the model")
 	if ask.Tokens > 0 {
@@ -287,14 +283,14 @@ func (a *app) byModel(j spec.Job, folder string, q *rank.Question, v *show.Ranki
 	} else {
 		v.Work += fmt.Sprintf(", %s samples, %g times", draw.Short(int64(ask.Rows)), max(1, ask.Epochs))
 	}
-	rows, err := a.measuredRuns(estimateFlags{})
+	rows, err := a.measuredRuns(ctx, estimateFlags{})
 	if err != nil {
 		return err
 	}
 	e := estimate.New(estimate.Catalogued(), nil, rows)
 	knobs := []knob{{set: func(*estimate.Ask) {}}}
 	for _, f := range check.Check(check.Case{Job: j, Texts: programs(j, folder), Now: q.Now}).Findings {
-		if f.ID == "precision" && f.Verdict == check.Warn && strings.HasPrefix(f.Evidence, "full precision") {
+		if f.ID == "precision" && j.Model.Precision == "" && f.Verdict == check.Warn && strings.HasPrefix(f.Evidence, "full precision") {
 			knobs[0].set = func(x *estimate.Ask) { x.Precision = "fp32" }
 			knobs = append(knobs, knob{"bf16", "mixed precision", func(x *estimate.Ask) { x.Precision = "bf16" }})
 		}

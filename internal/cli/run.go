@@ -172,6 +172,7 @@ func (a *app) detached(j api.Job) error {
 // submit sends the job, with its folder where the server is elsewhere.
 func (a *app) submit(ctx context.Context, c *client, j spec.Job, folder string) (job api.Job, err error) {
 	s := api.Submission{Key: key(), Folder: folder}
+	j = shaped(j, folder)
 	if c.far {
 		if s.Folder = ""; folder != "" {
 			if s.Work, err = c.send(ctx, folder); err != nil {

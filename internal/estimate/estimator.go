@@ -27,6 +27,7 @@ type Estimator struct {
 	weight   *likeness.Learned
 	labels   []string // what each run of rate was, for a reader
 	families map[int32]string
+	own      int                      // how many of rate are the user's own: of a source that begins with own
 	known    map[int32]bool           // sources there are runs of
 	stacks   map[int32]bool           // programs there are runs of
 	memo     map[likeness.Point]guess // corrections by what they depend on
@@ -74,6 +75,9 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 		if !math.IsNaN(p.Y) {
 			rates = append(rates, p)
 			e.labels = append(e.labels, r.label())
+			if r.Stack() == "own" {
+				e.own++
+			}
 			e.known[p.Name[cSource]], e.stacks[p.Name[cStack]] = true, true
 		}
 		if gb, ok := r.peakGB(); ok {
@@ -309,11 +313,26 @@ func (e *Estimator) tell(p likeness.Point, g guess) string {
 	if n == 0 || g.Nearest < 0 {
 		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
 	}
-	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %d measured runs, most of all %s", math.Exp(g.Mean), n, e.labels[g.Nearest])
+	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %s, most of all %s", math.Exp(g.Mean), e.learned(n), e.labels[g.Nearest])
 	if !e.known[p.Name[cSource]] && !e.stacks[p.Name[cStack]] {
 		s += ", none of this program"
 	}
 	return s
+}
+
+// learned says how many runs there were, and whose.
+func (e *Estimator) learned(n int) string {
+	s := fmt.Sprintf("%d measured runs", n)
+	if n == 1 {
+		s = "one measured run"
+	}
+	switch e.own {
+	case 0:
+		return s
+	case n:
+		return s + " of yours"
+	}
+	return fmt.Sprintf("%s, %d of them yours", s, e.own)
 }
 
 // memory fills in the peak and whether it fits, and says where that comes from.

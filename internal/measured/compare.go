@@ -33,8 +33,8 @@ type Missed struct {
 	Runs   int      `json:"runs"`
 	Median float64  `json:"median"` // of the relative error
 	Mean   float64  `json:"mean"`
-	Bias   float64  `json:"bias"`   // median of expected / actual - 1: above 0 too much was expected
-	Within *float64 `json:"within"` // of the ranges that were given; null: none was
+	Bias   float64  `json:"bias"`         // median of expected / actual - 1: above 0 too much was expected
+	Within *float64 `json:"within_share"` // of the ranges that were given; null: none was
 }
 
 // mostCompared is how many of the newest runs are estimated once more: each learns

@@ -2,11 +2,14 @@ package measured_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/estimate"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
 	"scrimp/internal/spec"
@@ -132,5 +135,94 @@ func TestALongNameIsFoundAgainByItsProfile(t *testing.T) {
 	name := "a-job-whose-name-has-all-of-the-40-lette"
 	if p := measured.Profile(name); len(p) > 40 || !(measured.Run{Name: p}).Measures(name) {
 		t.Errorf("%s", p)
+	}
+}
+
+func TestARunWithAModelTeachesTheEstimatorOfTheNext(t *testing.T) {
+	chips := estimate.Catalogued()
+	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b", Batch: 4, Sequence: 4096, Tuning: "lora"}, Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
+	m, _ := measured.Shape(j.Name, j.Model)
+	ask := measured.Ask(j, m)
+	ask.Chip, ask.Count = "H100-SXM-80GB", 8
+	first, err := estimate.New(chips, nil, nil).Answer(ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hours := 1.7 * first.Hours.Value // it is slower than arithmetic says
+	job := aRun("llama", hours, 1000/hours, 1000)
+	rows := measured.Rows([]measured.Run{of(t, job, j)}, chips)
+	if len(rows) != 1 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	next, err := estimate.New(chips, nil, rows).Answer(ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := math.Abs(next.Hours.Value/hours - 1); e > 0.03 {
+		t.Errorf("the same run again is expected to take %g h, and took %g", next.Hours.Value, hours)
+	}
+	if was, is := first.Hours.High/first.Hours.Low, next.Hours.High/next.Hours.Low; is > was/2 {
+		t.Errorf("its range spans a factor of %g, before of %g", is, was)
+	}
+	if !strings.Contains(next.Provenance, "learned from one measured run of yours") {
+		t.Error(next.Provenance)
+	}
+	ask.Count = 4
+	half, err := estimate.New(chips, nil, rows).Answer(ask)
+	if err != nil || math.Abs(half.Hours.Value/(2*hours)-1) > 0.15 {
+		t.Errorf("%v on half as many accelerators, %v: want about %g h", half.Hours, err, 2*hours)
+	}
+	for name, change := range map[string]func(*measured.Run){
+		"no model":       func(r *measured.Run) { r.Model = nil },
+		"a file's model": func(r *measured.Run) { r.Model = &spec.Model{Config: "config.json"} },
+		"no accelerator": func(r *measured.Run) { r.Accelerator, r.Accelerators = "", 0 },
+		"no throughput":  func(r *measured.Run) { r.Throughput = nil },
+	} {
+		r := of(t, job, j)
+		change(&r)
+		if _, ok := r.Row(chips); ok {
+			t.Errorf("%s: it taught something", name)
+		}
+	}
+}
+
+func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
+	chips := estimate.Catalogued()
+	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b"}, Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
+	at := func(days int, hours float64) measured.Run {
+		job := aRun("llama", hours, 1000/hours, 1000)
+		job.Terms.Work = time.Duration(hours / 2 * float64(time.Hour))
+		job.Submitted, job.Finished = begun.AddDate(0, 0, days), begun.AddDate(0, 0, days).Add(time.Hour)
+		job.ID = fmt.Sprintf("llama-%d", days)
+		return of(t, job, j)
+	}
+	list := measured.Compare([]measured.Run{at(2, 40), at(1, 40), at(0, 40)}, nil, chips)
+	var rates []float64
+	for _, p := range list {
+		if p.What == "throughput" {
+			rates = append(rates, p.Error())
+		}
+	}
+	if len(rates) != 3 || rates[2] < 0.3 || rates[1] > 0.05 || rates[0] > 0.05 {
+		t.Errorf("%v: only the first, which is last, was estimated by arithmetic alone", rates)
+	}
+	together := measured.Compare([]measured.Run{at(0, 40), at(0, 40), at(0, 40)}, nil, chips)
+	for _, p := range together {
+		if p.What == "throughput" && p.Error() < 0.3 {
+			t.Errorf("%+v: of runs at one time none knew of another", p)
+		}
+	}
+	byKind := map[string]measured.Missed{}
+	for _, m := range measured.Missing(list) {
+		byKind[m.What+" "+m.Kind] = m
+	}
+	if h := byKind["hours experiment"]; h.Runs != 3 || !near(h.Median, 0.5) || !near(h.Bias, -0.5) || h.Within != nil {
+		t.Errorf("%+v: half of each was stated", h)
+	}
+	if r := byKind["throughput transformer-dense"]; r.Runs != 3 || r.Within == nil || byKind["throughput all"].Runs != 3 {
+		t.Errorf("%+v", r)
+	}
+	if _, ok := byKind["dollars all"]; ok {
+		t.Error("no dollars were expected, and they are compared")
 	}
 }

@@ -19,8 +19,9 @@ func Source(job string) string { return Own + "/" + job }
 // Tunings are the ways to train that a job file may name.
 var Tunings = map[string]shape.Tuning{"": shape.Full, "full": shape.Full, "lora": shape.LoRA, "qlora": shape.QLoRA}
 
-// Shape is the model that a job file names, where that can be known without its
-// files: by shape, by published name, by parameters.
+// Shape is the model that a job of that name names, where that can be known without
+// its files: by shape, by published name, by parameters. A model without a published
+// name is called as the job is.
 func Shape(name string, m spec.Model) (shape.Model, bool) {
 	for _, what := range []string{m.Shape, m.Config} {
 		if what == "" {
@@ -30,6 +31,7 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 			return k, true
 		}
 		if k, err := modelfile.Spec(what); err == nil {
+			k.Name = name
 			return k, true
 		}
 	}
@@ -70,13 +72,19 @@ func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
 	if r.Model == nil || !known || r.Accelerators < 1 || r.Throughput == nil || !(*r.Throughput > 0) {
 		return estimate.Row{}, false
 	}
-	m, ok := Shape(r.Name, *r.Model)
+	name := strings.TrimSuffix(r.Name, suffix)
+	m, ok := Shape(name, *r.Model)
 	if !ok {
 		return estimate.Row{}, false
 	}
-	q := Ask(spec.Job{Name: strings.TrimSuffix(r.Name, suffix), Model: *r.Model, Work: r.Work}, m)
-	q.Unit = r.Unit
-	row := q.Row(chip, float64(r.Accelerators), q.Micro)
+	q := Ask(spec.Job{Name: name, Model: *r.Model, Work: r.Work}, m)
+	q.Unit, q.Chip, q.Count = r.Unit, chip.Name, float64(r.Accelerators)
+	if q.Micro == 0 { // a batch that is not stated is the largest that fits, as in every estimate
+		if o, err := estimate.New(chips, nil, nil).Answer(q); err == nil {
+			q.Micro = o.Micro
+		}
+	}
+	row := q.Row(chip, q.Count, q.Micro)
 	row.ID, row.Throughput = r.Job, *r.Throughput
 	if r.PeakMemory != nil {
 		row.Mem, row.MemUnit = *r.PeakMemory, "GB"

@@ -32,7 +32,7 @@ type Job struct {
 	Nodes     int        `json:"nodes,omitempty" doc:"Machines that start together." eg:"4" default:"1" later:"the job runs on one machine"`
 	MaxPrice  money.Rate `json:"max_price,omitempty" doc:"Highest price of a machine's hour." eg:"$2.50"`
 
-	Model      Model      `json:"model,omitzero" doc:"Shape of the model, for estimates." later:"nothing is estimated from it"`
+	Model      Model      `json:"model,omitzero" doc:"Shape of the model, for estimates." later:"it is for plan --catalog, check and estimates; a run is not scheduled by it"`
 	Work       Work       `json:"work,omitzero" doc:"How much there is to do, where it is known. Without steps or time the deadline can only be guarded, not planned."`
 	Metric     Metric     `json:"metric,omitzero" doc:"What the run is judged by. Where it is not a finite number the run is stopped as diverged."`
 	Checkpoint Checkpoint `json:"checkpoint,omitzero" doc:"Where the program saves and what is kept. Without a folder every attempt begins again from nothing."`

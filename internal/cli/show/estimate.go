@@ -122,18 +122,3 @@ func Options(model string, list []estimate.Option, most int, p Place) string {
 	b.WriteString(draw.Wrap("", "On-demand list prices. --gpu says more of one of them.", p.width()))
 	return b.String()
 }
-
-// Accuracy is the table of past errors by kind.
-func Accuracy(list []estimate.Error, p Place) string {
-	if len(list) == 0 {
-		return draw.Wrap("", "Nothing was measured yet, so nothing can be compared. Give a table of measured runs with --calibrate.", p.width())
-	}
-	var rows [][]string
-	for _, e := range list {
-		rows = append(rows, []string{e.What, e.LeftOut, e.Kind, fmt.Sprint(e.Runs), fmt.Sprint(e.Groups), fmt.Sprintf("%.1f %%", 100*e.Median), fmt.Sprintf("%.1f %%", 100*e.Mean), fmt.Sprintf("%.0f %%", 100*e.Covered)})
-	}
-	return draw.Grid([]draw.Column{
-		{Name: "OF", Least: 6}, {Name: "LEFT OUT", Least: 6}, {Name: "KIND", Least: 8}, {Name: "RUNS", Right: true}, {Name: "GROUPS", Right: true, Leaves: 1},
-		{Name: "MEDIAN", Right: true}, {Name: "MEAN", Right: true}, {Name: "IN RANGE", Right: true},
-	}, rows, p.width()) + draw.Wrap("", "Each run is estimated as if its group had not been measured. Stack: runs of one program, task, model and accelerator; source: all of one source.", p.width())
-}

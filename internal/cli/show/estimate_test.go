@@ -8,6 +8,8 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
 	"scrimp/internal/golden"
+	"scrimp/internal/measured"
+	"scrimp/internal/spec"
 )
 
 func span(v float64) *estimate.Range { return &estimate.Range{Value: v, Low: v * 0.8, High: v * 1.3} }
@@ -26,13 +28,31 @@ func estimates(p show.Place) map[string]string {
 		{Kind: "all", What: "throughput", LeftOut: "stack", Runs: 691, Groups: 193, Mean: 0.179, Median: 0.081, Covered: 0.79},
 		{Kind: "transformer-dense", What: "memory", LeftOut: "source", Runs: 83, Groups: 5, Mean: 0.115, Median: 0.075, Covered: 0.81},
 	}
+	runs := []measured.Run{
+		{Job: "llama-ft-3", Name: "llama-ft", Finished: now, Machine: "p5.48xlarge", Accelerator: "H100-SXM-80GB", Accelerators: 8, StepsPerHour: ptr(1234.5), WorkS: ptr(5 * 3600.0), Unit: "tokens/s", Throughput: ptr(111111.0), PeakMemory: ptr(71.5), Cost: amount("275.2"), Model: &spec.Model{Config: "llama-3-8b"}},
+		{Job: "chargpt-profile", Name: "chargpt-profile", Finished: now, Machine: "m1", StepsPerHour: ptr(2870.0), Cost: amount("0.016")},
+		{Job: "sh", Name: "sh", Finished: now, WorkS: ptr(1.0)},
+	}
+	past := show.Past{Pairs: []measured.Pair{
+		{Job: "llama-ft-3", Finished: now, What: "throughput", Kind: "transformer-dense", Unit: "tokens/s", Expected: 104000, Actual: 111111, Within: ptr(true)},
+		{Job: "llama-ft-3", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5},
+		{Job: "llama-ft-3", Finished: now, What: "dollars", Kind: "experiment", Unit: "USD", Expected: 250, Actual: 275.2},
+	}}
+	past.Missed = measured.Missing(past.Pairs)
+	both := past
+	both.LeftOut = errors
+	chips := estimate.Catalogued()
 	return map[string]string{
+		"measured":          show.MeasuredRuns(runs, chips, 2, p),
+		"measured-nothing":  show.MeasuredRuns(nil, chips, 2, p),
+		"past":              past.Text(2, p),
+		"past-both":         both.Text(0, p),
 		"estimate":          show.EstimateOf(show.Estimate{Model: "llama-3-8b", Option: whole, Programme: &week}, p),
 		"estimate-unknown":  show.EstimateOf(show.Estimate{Model: "x", Option: unknown}, p),
 		"estimate-options":  show.Options("llama-3-8b", []estimate.Option{whole, big, unknown}, 2, p),
 		"estimate-none":     show.Options("llama-3-8b", nil, 2, p),
 		"estimate-accuracy": show.Accuracy(errors, p),
-		"estimate-nothing":  show.Accuracy(nil, p),
+		"estimate-nothing":  (show.Past{}).Text(0, p),
 	}
 }
 

@@ -71,13 +71,13 @@ func Spec(line string) (shape.Model, error) {
 	on := 0.0
 	fields := map[string]*float64{
 		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV, "head": &m.Head,
-		"ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts, "window": &m.Window, "gated": &on, "tied": &on,
+		"ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts, "window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on,
 	}
 	for _, w := range words[1:] {
 		k, v, ok := strings.Cut(w, "=")
 		p := fields[strings.ToLower(k)]
 		if !ok || p == nil {
-			return bad(k, "is no field of a model", "fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied")
+			return bad(k, "is no field of a model", "fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied depthwise")
 		}
 		n, err := number(v)
 		if err != nil {
@@ -89,6 +89,8 @@ func Spec(line string) (shape.Model, error) {
 			m.Gated = n != 0
 		case "tied":
 			m.Tied = n != 0
+		case "depthwise":
+			m.Depth = n != 0
 		}
 	}
 	return settle(fmt.Sprintf("model %q", line), m)
@@ -120,7 +122,7 @@ func Line(m shape.Model) (string, bool) {
 	for _, f := range []struct {
 		name string
 		on   bool
-	}{{"gated", m.Gated}, {"tied", m.Tied}} {
+	}{{"gated", m.Gated}, {"tied", m.Tied}, {"depthwise", m.Depth}} {
 		if f.on {
 			line += " " + f.name + "=1"
 		}

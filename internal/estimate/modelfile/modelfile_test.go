@@ -203,3 +203,33 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestALineSaysAllThatAnEstimateDependsOn(t *testing.T) {
+	c, err := modelfile.Read("config.json", []byte(llama))
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := []shape.Model{c}
+	for _, name := range []string{"llama-3-8b", "mixtral-8x7b", "resnet-50", "efficientnet-b0", "bert-large"} {
+		m, ok := shape.Published(name)
+		if !ok {
+			t.Fatalf("%s is not published", name)
+		}
+		models = append(models, m)
+	}
+	for _, m := range models {
+		line, ok := modelfile.Line(m)
+		back, err := modelfile.Spec(line)
+		if !ok || err != nil {
+			t.Errorf("%s: %q %v %v", m.Name, line, ok, err)
+			continue
+		}
+		back.Name, back.Source, back.FF = m.Name, m.Source, m.FF // what is not stated is filled in
+		if back != m {
+			t.Errorf("%s:\n%+v\n%+v\n%s", m.Name, m, back, line)
+		}
+	}
+	if line, ok := modelfile.Line(shape.Model{Kind: shape.Recurrent, Params: 1e6}); ok {
+		t.Errorf("%q stands for a model that no line says", line)
+	}
+}

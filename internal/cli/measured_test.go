@@ -1,0 +1,111 @@
+package cli_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/estimate"
+	"scrimp/internal/measured"
+)
+
+func lines[T any](t *testing.T, text string) (list []T) {
+	t.Helper()
+	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
+		var v T
+		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
+			t.Fatalf("%v in %s", err, s.Text())
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// out is what the program prints, without its notes.
+func (h *home) out(args ...string) string {
+	h.t.Helper()
+	cmd := exec.Command(program, append([]string{"--data", h.data}, args...)...)
+	cmd.Dir = h.dir
+	out, err := cmd.Output()
+	if err != nil {
+		h.t.Fatalf("scrimp %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out)
+}
+
+// A run of some seconds on a machine that is said to have an L4 calibrates the
+// plan of the next run and the estimate of its model, after the server was killed.
+func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
+	h := newHome(t)
+	h.write("market.yaml", `name: lab
+currency: USD
+offers:
+  - {zone: a, region: a, machine: g, cpus: 1, memory: 1GiB, accelerator: L4, accelerators: 1, capacity: on-demand, price: 0.80}
+`)
+	h.write("job.yaml", `name: vision
+command: 'for i in $(seq $STEPS); do echo "step $i/$STEPS loss 1"; sleep 0.05; done'
+env: {STEPS: "200"}
+progress: 'step (?P<step>\d+)/(?P<total>\d+) loss (?P<loss>\S+)'
+model: {config: resnet-50}
+work: {steps: 200, samples: 20000}
+`)
+	estimated := func() estimate.Answer {
+		list := lines[show.Estimate](t, h.do("estimate", "--model", "resnet-50", "--rows", "20000", "--epochs", "1", "--gpu", "L4", "--json"))
+		return list[0].Answer
+	}
+	before := estimated()
+	if !strings.Contains(before.Provenance, "no measured run") || h.do("estimate", "--measured", "--json") != "" {
+		t.Errorf("nothing has run: %s", before.Provenance)
+	}
+	h.do("run", "-y", "--market", "market.yaml", "job.yaml")
+
+	var server api.Server
+	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &server); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("kill", "-9", strconv.Itoa(server.PID)).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	runs := lines[measured.Run](t, h.do("estimate", "--measured", "--json"))
+	if len(runs) != 1 || runs[0].Job != "vision" || runs[0].Accelerator != "L4" || runs[0].StepsPerHour == nil || runs[0].Throughput == nil {
+		t.Fatalf("%+v", runs)
+	}
+	r := runs[0]
+	if want := *r.StepsPerHour / 3600 * 100; r.Unit != "samples/s" || math.Abs(*r.Throughput/want-1) > 0.01 || r.Cost.Sign() <= 0 || r.Cost != h.job("vision").Spent {
+		t.Errorf("%+v: want %g samples/s, and the cost of the receipt", r, want)
+	}
+	after := estimated()
+	if math.Abs(after.Throughput.Value / *r.Throughput-1) > 0.1 || after.Throughput.High/after.Throughput.Low > before.Throughput.High/before.Throughput.Low {
+		t.Errorf("the estimate is %+v after %g was measured, before it was %+v", after.Throughput, *r.Throughput, before.Throughput)
+	}
+	if !strings.Contains(after.Provenance, "one measured run of yours") {
+		t.Error(after.Provenance)
+	}
+
+	var p show.Plan
+	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml", "--env", "STEPS=400")), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.WorkS == nil || math.Abs(*p.WorkS/(2**r.WorkS)-1) > 0.1 || !strings.HasPrefix(p.WorkFrom, "by one measured run of yours") {
+		t.Errorf("%+v: twice the steps take twice the time, which was %g s", p, *r.WorkS)
+	}
+	if out, _ := h.try("check", "job.yaml"); !strings.Contains(strings.Join(strings.Fields(out), " "), "one measured run of yours") {
+		t.Errorf("the check does not know of the run:\n%s", out)
+	}
+	h.do("profile", "job.yaml", "--for", "10s")
+	found := map[string]bool{}
+	for _, x := range lines[measured.Pair](t, h.do("estimate", "--accuracy", "--json")) {
+		if x.Job == "vision-profile" && x.Expected > 0 && x.Actual > 0 && x.Error() < 0.5 {
+			found[x.What] = true
+		}
+	}
+	if !found["throughput"] {
+		t.Errorf("of the second run what was expected does not stand beside what came out: %v\n%s", found, h.do("estimate", "--accuracy"))
+	}
+}
