@@ -81,7 +81,7 @@ work: {steps: 200, samples: 20000}
 		t.Errorf("%+v: want %g samples/s, and the cost of the receipt", r, want)
 	}
 	after := estimated()
-	if math.Abs(after.Throughput.Value / *r.Throughput-1) > 0.1 || after.Throughput.High/after.Throughput.Low > before.Throughput.High/before.Throughput.Low {
+	if math.Abs(after.Throughput.Value / *r.Throughput - 1) > 0.1 || after.Throughput.High/after.Throughput.Low > before.Throughput.High/before.Throughput.Low {
 		t.Errorf("the estimate is %+v after %g was measured, before it was %+v", after.Throughput, *r.Throughput, before.Throughput)
 	}
 	if !strings.Contains(after.Provenance, "one measured run of yours") {
