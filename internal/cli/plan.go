@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
-	"scrimp/internal/core"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,7 +119,7 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 		s := q.Terms.Work.Seconds()
 		p.WorkS = &s
 	}
-	if b := j.Budget.Dollars; b != nil {
+	if b := j.Budget.Dollars; b != nil && !q.Terms.DeadlineFirst {
 		worst := b.Float()
 		p.WorstUSD = &worst
 	}
@@ -161,23 +161,76 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 		}
 		p.Reasons = append(p.Reasons, fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100, draw.Span(q.Terms.Work)))
 	}
-	p.Reasons = append(p.Reasons, conflicts(q.Terms, f)...)
+	p.Reasons = append(p.Reasons, conflicts(q, f)...)
 	return p
 }
 
+// alternatives is how many lives each of the two ways out of a conflict is played for.
+const alternatives = 60
+
 // conflicts says, before anything is spent, where deadline, promise and budget
 // cannot all hold, and which one gives way.
-func conflicts(t core.Terms, f sim.Forecast) []string {
+func conflicts(q sim.Question, f sim.Forecast) []string {
 	var list []string
+	t := q.Terms
+	if t.HasBudget && !t.Deadline.IsZero() && (f.InTime < max(t.Promise, 0.9) || f.Done < 1 || t.DeadlineFirst && f.Cost[2] > t.Budget.Float()) {
+		return apart(q, f)
+	}
 	if !t.Deadline.IsZero() && t.Promise > 0 && f.InTime < t.Promise {
 		list = append(list, fmt.Sprintf("the deadline is met in %.0f %% of the runs and %.4g %% are promised: give a later deadline, more budget, or a lower promise", f.InTime*100, t.Promise*100))
 	}
 	switch {
 	case !t.HasBudget:
 	case !t.DeadlineFirst && f.Done < 1:
-		list = append(list, fmt.Sprintf("the budget ends before the work in %.0f %% of the runs: first is budget, so the job then stops with a checkpoint", (1-f.Done)*100))
+		list = append(list, fmt.Sprintf("the budget ends before the work in %.0f %% of the runs: the job then stops with a checkpoint", (1-f.Done)*100))
 	case t.DeadlineFirst && f.Cost[2] > t.Budget.Float():
 		list = append(list, fmt.Sprintf("it may cost $%.2f, more than the budget of $%.2f: first is deadline, so it goes on", f.Cost[2], t.Budget.Float()))
 	}
 	return list
+}
+
+// apart plays a job whose deadline and budget may not both hold once without each
+// of them, and says what finishes when for how much, which of the two gives way, and
+// the nearest deadline and budget that would do.
+func apart(q sim.Question, f sim.Forecast) []string {
+	t := q.Terms
+	q.Runs = alternatives
+	timely, thrifty := q, q
+	timely.Terms.HasBudget = false
+	thrifty.Terms.Deadline, thrifty.Terms.DeadlineFirst = time.Time{}, false
+	a, b := sim.Ask(timely), sim.Ask(thrifty)
+	first := "first is budget, so the job is late rather than dearer: it waits for what finishes within the budget, and where nothing does it ends early, with its checkpoint"
+	if t.DeadlineFirst {
+		first = "first is deadline, so the budget gives way"
+	}
+	list := []string{fmt.Sprintf("deadline and budget both hold in %.0f %% of the runs; %s", f.InTime*100, first)}
+	if t.DeadlineFirst {
+		list[0] = fmt.Sprintf("it may cost %s, more than the budget of $%.2f; %s", roundedUp(f.Cost[2]), t.Budget.Float(), first)
+	}
+	allowed := t.Deadline.Sub(q.Now)
+	switch {
+	case a.InTime >= 0.9:
+		list = append(list, fmt.Sprintf("in time it costs %s to %s: a budget of %s would do", roundedUp(a.Cost[0]), roundedUp(a.Cost[2]), roundedUp(a.Cost[2]*1.02)))
+	default:
+		list = append(list, fmt.Sprintf("no budget makes it be in time in more than %.0f %% of the runs: it is done in %s to %s", a.InTime*100, draw.Span(a.Finish[0]), draw.Span(a.Finish[2])))
+	}
+	switch {
+	case b.Done >= 0.9 && b.Finish[2] > allowed:
+		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s: a deadline in %s would do", draw.Span(b.Finish[0]), draw.Span(b.Finish[2]), draw.Span(b.Finish[2]+b.Finish[2]/50)))
+	case b.Done >= 0.9:
+		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s", draw.Span(b.Finish[0]), draw.Span(b.Finish[2])))
+	default:
+		thrifty.Terms.HasBudget = false
+		c := sim.Ask(thrifty)
+		list = append(list, fmt.Sprintf("the budget does not do in %.0f %% of the runs, however late: the cheapest way costs %s to %s", 100*(1-b.Done), roundedUp(c.Cost[0]), roundedUp(c.Cost[2])))
+	}
+	return list
+}
+
+// roundedUp writes dollars rounded up, so that a budget of what is written does.
+func roundedUp(usd float64) string {
+	if usd < 1 {
+		return fmt.Sprintf("$%.4f", math.Ceil(usd*1e4)/1e4)
+	}
+	return fmt.Sprintf("$%.2f", math.Ceil(usd*100)/100)
 }

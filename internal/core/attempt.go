@@ -208,7 +208,7 @@ func (m *Machine) pace(j *Job, a *Attempt) {
 	j.Interval = policy.Interval(cost, between)
 	left, _, known := j.Left(cmp.Or(max(a.Speed, 0), 1))
 	p := policy.Progress{Now: m.now, Deadline: j.Terms.Deadline, Left: left, Known: known}
-	if slack, ok := p.Slack(true); ok {
+	if slack, ok := p.Slack(true); ok && slack >= 0 { // what is late anyway saves as if there were no deadline
 		room := (slack - 2*j.restart() - m.cfg.Detect) / 2
 		j.Interval = max(min(j.Interval, room), min(cost, j.Interval))
 	}

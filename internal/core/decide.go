@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -57,7 +58,8 @@ func (m *Machine) view(j *Job) plan.Job {
 		}
 	}
 	if j.Terms.HasBudget {
-		v.Limited, v.Left = true, j.Terms.Budget.Sub(j.Spent(m.now))
+		v.Limited, v.Left, v.Grace = true, j.Terms.Budget.Sub(j.Spent(m.now)), j.Terms.Grace
+		v.Unsaved, v.Sooner = m.unsaved(j), j.Terms.Metric.HasGoal || j.Terms.Metric.Patience > 0
 	}
 	return v
 }
@@ -100,6 +102,20 @@ func (m *Machine) failed(j *Job, a *Attempt) {
 	}
 }
 
+// unsaved is the work that the machine of j has done since the newest checkpoint, on speed 1.
+func (m *Machine) unsaved(j *Job) time.Duration {
+	a := j.live()
+	switch {
+	case a == nil || a.Phase != Working:
+		return 0
+	case j.Total > 0 && j.StepRate > 0:
+		return time.Duration(float64(max(0, a.Step-j.SavedStep)) / j.StepRate * float64(time.Hour))
+	case j.Terms.Work > 0 && j.Total > 0:
+		return share(j.Terms.Work, min(max(0, a.Step-j.SavedStep), j.Total), j.Total)
+	}
+	return time.Duration(float64(max(0, m.now.Sub(a.Kept))) * cmp.Or(max(a.Speed, 0), 1))
+}
+
 // progress is what the deadline policy looks at, with the work on a machine of that speed.
 func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	left, done, known := j.Left(speed)
@@ -115,7 +131,7 @@ func (m *Machine) options() []plan.Option {
 	list := make([]plan.Option, 0, len(m.sale))
 	for _, o := range m.sale {
 		if o.Offer.Currency == m.cfg.Currency {
-			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Past: o.Past})
+			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Past: o.Past, Low: o.Low})
 		}
 	}
 	return list

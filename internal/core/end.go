@@ -132,7 +132,9 @@ func (m *Machine) programEnded(out *Outcome, b AttemptEnded) {
 	if j.State.Over() {
 		return
 	}
-	j.Exit, j.Detail = b.Exit, b.Error
+	if j.Exit = b.Exit; b.Error != "" || j.Ending == "" {
+		j.Detail = b.Error
+	}
 	switch {
 	case b.Reason == "completed":
 		m.finish(out, j, Succeeded, "completed")

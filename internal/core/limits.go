@@ -1,8 +1,11 @@
 package core
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
+	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 )
@@ -15,6 +18,28 @@ func (j *Job) brokeAt(now time.Time) (time.Time, bool) {
 	}
 	d, ok := a.Rates[len(a.Rates)-1].Rate.Buys(j.Terms.Budget.Sub(j.Spent(now)))
 	return now.Add(d), ok
+}
+
+// strained reports whether the rest of the work turned out to cost more on the
+// machine of j than is left of a budget that comes first, since the last decision.
+func (m *Machine) strained(j *Job, a *Attempt) bool {
+	t := j.Terms
+	if !t.HasBudget || t.DeadlineFirst || j.Last.Purse != nil || len(a.Rates) == 0 {
+		return false
+	}
+	speed := cmp.Or(max(a.Speed, 0), 1)
+	left, _, known := j.Left(speed)
+	left -= time.Duration(float64(m.unsaved(j)) / speed)
+	return known && a.Rates[len(a.Rates)-1].Rate.Until(max(0, left)+t.Grace).Cmp(t.Budget.Sub(j.Spent(m.now))) > 0
+}
+
+// missing says in a sentence why the budget does not do.
+func missing(d plan.Decision, in money.Currency) string {
+	if d.Purse == nil {
+		return ""
+	}
+	return fmt.Sprintf("the rest of the work needs about %s on %s, the cheapest offer, and %s of the budget are left",
+		money.Format(d.Purse.Needs, in, 4), d.Purse.On, money.Format(d.Purse.Left, in, 4))
 }
 
 // over says whether a limit is used up that no machine can change any more.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"scrimp/internal/market"
+	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 )
 
@@ -60,6 +61,9 @@ func (m *Machine) review(out *Outcome, j *Job) {
 		if at, ok := m.expiry(a, j); ok && a.Phase == Working {
 			m.wakeAt(j, at)
 		}
+	case a.Phase == Working && d.Take == "" && d.Why == plan.OutOfMoney:
+		j.Detail = missing(d, j.Terms.Currency)
+		m.drain(out, j, a, string(gone[d.Why]), Stopped)
 	case a.Phase == Working:
 		j.Bound = d.Take
 		m.drain(out, j, a, "move_"+string(d.Why), "")
@@ -138,5 +142,8 @@ func (m *Machine) gotOn(out *Outcome, j *Job, a *Attempt) {
 	}
 	if at, ok := m.progress(j, j.Last.Speed).GuardAt(true); ok {
 		m.wakeAt(j, at)
+	}
+	if m.strained(j, a) {
+		m.wakeAt(j, m.now.Add(m.cfg.Detect))
 	}
 }

@@ -111,6 +111,7 @@ type offer struct {
 	Hazard policy.Hazard `json:"hazard"`
 	Watch  horizon.Watch `json:"watch,omitzero"`
 	Past   []plan.Turn   `json:"past,omitempty"` // the latest turns of spot
+	Low    plan.Low      `json:"low,omitzero"`   // the least that it could be had for
 }
 
 // turns is how many of them are kept for each offer.
@@ -312,7 +313,7 @@ func (m *Machine) wakeAt(j *Job, t time.Time) {
 }
 
 // gone are the decisions that end a job which holds no machine.
-var gone = map[plan.Reason]policy.Stop{plan.BudgetGone: policy.BudgetSpent, plan.TimeGone: policy.WallClock, plan.HoursGone: policy.GPUHoursSpent}
+var gone = map[plan.Reason]policy.Stop{plan.BudgetGone: policy.BudgetSpent, plan.OutOfMoney: policy.BudgetShort, plan.TimeGone: policy.WallClock, plan.HoursGone: policy.GPUHoursSpent}
 
 // try decides about a job that holds no machine and launches what was taken.
 func (m *Machine) try(out *Outcome, j *Job) {
@@ -333,6 +334,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	}
 	if d.Take == "" {
 		if why, ok := gone[d.Why]; ok {
+			j.Detail = missing(d, j.Terms.Currency)
 			m.finish(out, j, Stopped, string(why))
 			return
 		}
@@ -455,6 +457,9 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 				o.Past = o.Past[max(0, len(o.Past)-turns):]
 			}
 			o.Watch = o.Watch.See(q.At, q.Available)
+		}
+		if q.Priced && (q.Available || q.Untried) && (!o.Low.Known || q.Rate < o.Low.Rate) {
+			o.Low = plan.Low{Rate: q.Rate, Known: true}
 		}
 		changed := o.Quote.Rate != q.Rate || o.Quote.Priced != q.Priced
 		o.Quote = q

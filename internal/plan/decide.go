@@ -33,6 +33,8 @@ const (
 	Looking    Reason = "looking"            // whether an offer can be had is asked first
 	SavesNone  Reason = "saves_nothing"      // spot was taken with all the work again and again
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
+	BudgetWait Reason = "waits_budget"       // what can be had would not finish within the budget, and something cheaper would
+	OutOfMoney Reason = "budget_short"       // not even the cheapest would
 	TimeGone   Reason = "time_gone"          // its wall-clock is used up
 	HoursGone  Reason = "hours_gone"         // its GPU-hours are used up
 )
@@ -49,7 +51,7 @@ const (
 	WrongPlace  Reason = "wrong_place"       // not in a zone or region that the job allows
 	WrongKind   Reason = "wrong_kind"        // a kind of capacity that the job does not allow
 	OverPrice   Reason = "over_max_price"
-	OverBudget  Reason = "over_budget" // its first minutes would pass the budget
+	OverBudget  Reason = "over_budget" // its first minutes would pass the budget, or what is left of the work would
 	TooRisky    Reason = "too_risky"   // could be taken away, and there is no slack for that
 	NotYet      Reason = "not_yet"     // dearer than spot, and there is time to wait for that
 	CoolingOff  Reason = "cooling_off" // refused a launch a moment ago
@@ -63,9 +65,16 @@ type Option struct {
 	Cooling bool           // it refused a launch a moment ago
 	Watch   *horizon.Watch // what was seen of it, for spot; nil: nothing
 	Past    []Turn         // how it came and went, for spot: the latest turns
+	Low     Low            // the least that it was for sale for
 
 	way   int     // of doing the work on it: 0 the job's own, then the variants
 	speed float64 // of the work on it, done that way
+}
+
+// Low is the lowest price at which an offer could be had.
+type Low struct {
+	Rate  money.Rate `json:"rate"`
+	Known bool       `json:"known,omitempty"`
 }
 
 // Job is what a decision looks at.
@@ -82,6 +91,9 @@ type Job struct {
 	Warming  time.Duration // until the held machine works; 0: it does
 	Left     money.Amount  // of the budget
 	Limited  bool          // whether there is a budget
+	Unsaved  time.Duration // work done on the held machine that is in no checkpoint yet
+	Grace    time.Duration // that a last save may take
+	Sooner   bool          // a target or a plateau may end it before its work is done
 	// Home is the region of the checkpoint; "" before the first machine. Taking it
 	// to another adds Transfer to a restart, and costs Carry.
 	Home     string
@@ -126,6 +138,8 @@ type Decision struct {
 	Look market.OfferID `json:"look,omitempty"`
 	// Expect is what each choice was expected to cost, where that was weighed.
 	Expect *Expect `json:"expect,omitempty"`
+	// Purse is set where a budget that comes first kept an option from being taken.
+	Purse *Purse `json:"purse,omitempty"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
 }
@@ -144,7 +158,7 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		s = sort(job, options)
 		v = s.view(job)
 	}
-	d := Decision{Rejected: s.rejected}
+	d := Decision{Rejected: s.rejected, Purse: s.purse.shown()}
 	zones := s.several(&job)
 	if zones != nil && !placeable(&v) {
 		zones = nil
@@ -163,8 +177,11 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		choice, d.Mode = policy.Firm, policy.Certain
 	}
 	step, foresaw := time.Duration(0), false
+	lost := choice == policy.Firm && v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && s.firm != nil && late(&job, s.firm)
 	var take *Option
 	switch {
+	case lost:
+		choice = policy.Spot // what works may be in time, and nothing else is
 	case zones != nil:
 		var look market.OfferID
 		if take, look = m.place(&d, &job, &s, &v, zones); look != "" {
@@ -208,8 +225,12 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		if !v.Guard(v.Working()) {
 			d.Again, _ = v.GuardAt(v.Working()) // then the ladder counts no more
 		}
+	case lost: // time changes nothing any more
 	case choice == policy.Wait || take != nil && take.Offer.Capacity == market.Spot:
 		d.Again = policy.Again(cmp.Or(job.Rule, policy.Default), v, choice)
+	}
+	if take == nil && d.Again.IsZero() && len(s.untried) > 0 && d.Why == BudgetWait { // somebody has to look
+		d.Again = v.Now.Add(max(v.Look, v.Detect, time.Minute))
 	}
 	return d
 }
@@ -239,7 +260,7 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, 
 	case s.fits == 0:
 		return why(NoOffer, nil)
 	case s.affordable == 0:
-		return why(BudgetGone, nil)
+		return why(s.broke(), nil)
 	case choice == policy.Firm && heldFirm && (s.firm == s.held || !pays(&job, &v, s.held, s.firm)):
 		return why(Stays, s.held)
 	case choice == policy.Firm && s.firm != nil:
@@ -256,6 +277,8 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, 
 			}
 		}
 		return why(Cheapest, s.spot)
+	case s.purse.kept:
+		return why(BudgetWait, nil)
 	case choice == policy.Wait && s.sold:
 		return why(WaitsSpot, nil)
 	}

@@ -86,7 +86,7 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 		}
 		if d.Mode == policy.Certain && firm && !job.Limited {
 			for _, o := range options {
-				if o.Offer.ID == d.Take && o.Offer.Capacity == market.Spot {
+				if o.Offer.ID == d.Take && o.Offer.Capacity == market.Spot && (o.Offer.ID != job.Held || !late(&job, &Option{speed: 1})) {
 					t.Fatalf("seed %d: spot without slack, though firm capacity can be had", seed)
 				}
 			}
@@ -130,6 +130,12 @@ func TestDecideInWords(t *testing.T) {
 	}
 	unknown := hours(0, 8, 0)
 	unknown.Known = false
+	endless := func(p policy.Progress) policy.Progress { p.Deadline = time.Time{}; return p }
+	dearer := func(spot, firm float64) []Option {
+		list := offered(spot, firm)
+		list[0].Low = Low{Rate: 1e12, Known: true}
+		return list
+	}
 	gone := offered(1, 3)
 	gone[0].Quote.Priced = false
 	cases := []struct {
@@ -155,8 +161,17 @@ func TestDecideInWords(t *testing.T) {
 		{"moving pays", Job{Progress: hours(2, 8, 3), Held: "firm"}, offered(1, 3), "spot", Cheapest, CostsMore},
 		{"nobody knows the price of what is held", Job{Progress: hours(3, 8, 3), Held: "spot", HeldRate: 1e12}, gone, "spot", Stays, CostsMore},
 		{"its price rose over on-demand", Job{Progress: hours(3, 8, 3), Held: "spot"}, offered(4, 3), "firm", Cheapest, CostsMore},
-		{"the budget is gone", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(1e9)}, offered(1, 3), "", BudgetGone, OverBudget},
-		{"spot is all that the budget allows, and gone", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(2e11)}, offered(0, 3), "", WaitsSpot, Unavailable},
+		{"the budget is gone", Job{Progress: endless(hours(3, 8, 3)), Limited: true, Left: money.Picos(1e9)}, offered(1, 3), "", BudgetGone, OverBudget},
+		{"the first minutes of spot are all that the budget allows", Job{Progress: endless(hours(3, 8, 3)), Limited: true, Left: money.Picos(2e11)}, offered(0, 3), "", WaitsSpot, Unavailable},
+		{"the budget pays for spot to the end", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(4e12)}, offered(1, 3), "spot", Cheapest, OverBudget},
+		{"the budget pays for spot only, and it is gone", Job{Progress: hours(3, 3.2, 3), Limited: true, Left: money.Picos(4e12)}, offered(0, 3), "", BudgetWait, OverBudget},
+		{"the same, and the deadline comes first", Job{Progress: hours(3, 3.2, 3), Limited: true, DeadlineFirst: true, Left: money.Picos(4e12)}, offered(0, 3), "firm", SlackGone, Unavailable},
+		{"the budget pays for on-demand to the end", Job{Progress: hours(3, 3.2, 3), Limited: true, Left: money.Picos(10e12)}, offered(0, 3), "firm", SlackGone, Unavailable},
+		{"the budget does not pay for spot to the end", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(2e12)}, offered(1, 3), "", OutOfMoney, OverBudget},
+		{"the same, but a target may end it sooner", Job{Progress: hours(3, 8, 3), Limited: true, Sooner: true, Left: money.Picos(2e12)}, offered(1, 3), "spot", Cheapest, CostsMore},
+		{"it does but for what an estimate may be off", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(2.9e12)}, offered(1, 3), "spot", Cheapest, OverBudget},
+		{"spot rose beyond the budget, and was cheaper", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(4e12), Held: "spot"}, dearer(2, 3), "", BudgetWait, OverBudget},
+		{"it works in spite of the deadline that nothing else meets", Job{Progress: hours(3, 2, 3), Held: "spot"}, offered(1, 3), "spot", Stays, CostsMore},
 		{"a critical job", Job{Progress: hours(3, 8, 3), Need: Need{Critical: true}}, offered(1, 3), "firm", ByRule, WrongKind},
 		{"on-demand by rule", Job{Progress: hours(3, 8, 3), Rule: policy.OnDemand}, offered(1, 3), "firm", ByRule, TooRisky},
 		{"nothing fits", Job{Progress: hours(3, 8, 3), Need: Need{Asks: Asks{CPUs: 9}}}, offered(1, 3), "", NoOffer, TooSmall},

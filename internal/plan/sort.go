@@ -16,10 +16,12 @@ type sorted struct {
 	spot, firm, held *Option // the best of each
 	asleep           *Option // the best spot that cannot be had now
 	fits, affordable int
+	cheapest         float64          // of all that would do, the least per work
 	later            bool             // something does for the job on a rung that is not open
 	untried          []market.OfferID // spot that would do, by name, where somebody has to look
 	spots            []*Option        // all spot that would do
 	sold             bool             // spot that is worth waiting for is for sale
+	purse            purse
 }
 
 // sort ranks the options and rejects what the job cannot use now.
@@ -64,6 +66,18 @@ func sort(job Job, options []Option) sorted {
 	})
 	s := sorted{usable: make([]*Option, 0, len(ranked)), rejected: make([]Rejection, 0, len(ranked))}
 	floor := max(job.Progress.Restart, time.Minute)
+	fit, more := make([]ranks, 0, len(ranked)), false
+	for _, k := range ranked {
+		held := k.o.Offer.ID == job.Held
+		if k.why == "" && (held || k.o.Offer.Capacity != market.Spot || job.Rule != policy.OnDemand) {
+			fit = append(fit, ranks{k.o, held})
+		}
+		more = more || k.why == Unpriced || k.why == LaterRung || k.why == OverPrice
+	}
+	s.purse = weigh(&job, fit, more)
+	if len(fit) > 0 {
+		s.cheapest = perWork(fit[0].o)
+	}
 	for _, k := range ranked {
 		o := k.o
 		if k.why != "" {
@@ -75,6 +89,11 @@ func sort(job Job, options []Option) sorted {
 		held := o.Offer.ID == job.Held
 		spot := o.Offer.Capacity == market.Spot
 		if !held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
+			s.rejected = append(s.rejected, rejection(o, OverBudget))
+			continue
+		}
+		if s.purse.over(ranks{o, held}, s.cheapest) {
+			s.purse.kept = true
 			s.rejected = append(s.rejected, rejection(o, OverBudget))
 			continue
 		}

@@ -13,6 +13,7 @@ type Stop string
 const (
 	TargetReached Stop = "target_reached" // success: the rest of the money comes back
 	BudgetSpent   Stop = "budget_spent"
+	BudgetShort   Stop = "budget_short" // what is left of it does not pay for what is left of the work
 	GPUHoursSpent Stop = "gpu_hours_spent"
 	WallClock     Stop = "wall_clock"
 	Plateau       Stop = "plateau"

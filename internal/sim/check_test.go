@@ -179,7 +179,7 @@ func (w *World) checkLimits(j *core.Job) {
 }
 
 // guards are the reasons for which a run is ended before its program ends it.
-var guards = []policy.Stop{policy.TargetReached, policy.BudgetSpent, policy.GPUHoursSpent, policy.WallClock, policy.Plateau, policy.Diverged, policy.MachineIdle}
+var guards = []policy.Stop{policy.TargetReached, policy.BudgetSpent, policy.BudgetShort, policy.GPUHoursSpent, policy.WallClock, policy.Plateau, policy.Diverged, policy.MachineIdle}
 
 // checkSaved holds that what a guard or the user stopped was saved first.
 func (w *World) checkSaved(j *core.Job) {
@@ -225,6 +225,10 @@ func (w *World) checkEarly(j *core.Job) {
 	case policy.Plateau:
 		if job.flat == 0 {
 			w.breaks("early: %s was stopped on a plateau and had none", j.ID)
+		}
+	case policy.BudgetShort: // TestABudgetThatComesFirst… counts what was left against the cheapest offer
+		if t.Deadline.IsZero() || t.DeadlineFirst {
+			w.breaks("early: %s was stopped for its budget, which does not come first", j.ID)
 		}
 	case policy.TargetReached, policy.DeadlineGone:
 	}

@@ -30,7 +30,7 @@ var strikes = []string{
 
 // ends are the reasons for which a job can be over.
 var ends = []string{
-	"completed", "target_reached", "budget_spent", "gpu_hours_spent", "wall_clock", "plateau", "diverged", "machine_idle",
+	"completed", "target_reached", "budget_spent", "budget_short", "gpu_hours_spent", "wall_clock", "plateau", "diverged", "machine_idle",
 	"cancelled_by_user", "stopped_by_user", "exit", "setup_failed",
 }
 

@@ -74,6 +74,9 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		if d.Expect != nil {
 			b.WriteString(draw.Wrap("            ", expected(*d.Expect), p.width()))
 		}
+		if w := d.Purse; w != nil {
+			b.WriteString(draw.Wrap("            ", fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s", money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
+		}
 		for _, r := range d.Rejected {
 			price := "unknown price"
 			if r.Priced {
@@ -134,6 +137,10 @@ func why(r plan.Reason) string {
 		return "spot was taken with all the work again and again, for the job saves nothing"
 	case plan.BudgetGone:
 		return "budget gone, no option starts within it"
+	case plan.BudgetWait:
+		return "waits, what can be had would not finish within the budget, and something cheaper would"
+	case plan.OutOfMoney:
+		return "budget short, not even the cheapest finishes within it"
 	default:
 		return words(r)
 	}
