@@ -226,10 +226,10 @@ func (w *World) step(b core.Body) bool {
 	}
 	e := w.event(b)
 	out := w.m.Step(e)
+	w.commit(e, out)
 	if w.watch != nil {
 		w.watch(e, out)
 	}
-	w.commit(e, out)
 	odds := w.faults.Crash
 	if len(out.Actions) > 0 {
 		odds *= 6 // where a crash can hurt
