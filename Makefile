@@ -43,8 +43,8 @@ fuzz: ## half a minute of each fuzz test
 bench: ## benchmarks of the core, the checkpoints and the agent
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/core ./internal/checkpoint ./internal/agent ./internal/store ./internal/server
 
-bench-estimate: ## how wrong estimates are, against baselines: needs ../shared/data/estimate
-	@cd internal/estimate && $(GO) test -count 1 -run TestBench -show
+bench-estimate: ## how wrong estimates are, against baselines, and settled without what is scored: needs ../shared/data/estimate
+	@cd internal/estimate && $(GO) test -count 1 -run 'TestBench|TestSettledOn' -show -nested
 
 DATA ?= ../shared/data
 bench-deadline: ## deadline policies on the public benchmark with one zone: needs ../shared/data/spot

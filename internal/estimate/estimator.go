@@ -57,9 +57,12 @@ type Answer struct {
 // unlearned is how far, in ln, four of five public runs lie from the physical
 // part alone: the interval where nothing was measured. TestPhysicalPartAlone holds it.
 const (
-	unlearnedRate   = 0.70
+	unlearnedRate   = 0.50
 	unlearnedMemory = 0.25
 )
+
+// widest is the most that half an interval of a rate is, in ln: a factor of eight.
+const widest = 2.1
 
 // New learns from measured runs. Rows without a measurement teach nothing; nil
 // prices leave dollars unknown.
@@ -132,7 +135,7 @@ func (e *Estimator) correct(p likeness.Point) guess {
 		if e.known[p.Name[cSource]] {
 			w = e.rate.Near
 		}
-		g.SD = math.Min(g.SD*w.Of(p.Name[cFamily]), 2*unlearnedRate)
+		g.SD = math.Min(g.SD*w.Of(p.Name[cFamily]), widest)
 	}
 	if len(e.memo) > 1<<16 {
 		clear(e.memo)
@@ -147,13 +150,13 @@ func around(v, half float64) *Range {
 }
 
 // shade is by how much, in ln, a value lies below the middle of its interval, half
-// an interval wide: too high an estimate has no bound, too low a one has, so the
-// least relative error is expected below the middle, by half the variance where
-// errors are about normal in ln. A standard error up to 0.4 is passed over: there
-// it gains less than it costs the median. Worked: ± 1.28 in ln: (1 - 0.16)/2 = 0.42.
+// an interval wide: too high an estimate has no bound, too low a one has, so where
+// errors are about normal in ln with standard error s the mean relative error is
+// least at s² below the middle. A standard error up to 0.17 is passed over, and one
+// above 1.2 taken for that. Worked: half 1.28 in ln is s = 1: 1 - 0.03 = 0.97.
 func shade(half float64) float64 {
-	s := math.Min(1, half/1.28)
-	return math.Max(0, s*s-0.16) / 2
+	s := math.Min(1.2, half/1.28)
+	return math.Max(0, s*s-0.03)
 }
 
 // around is the range of a rate that is v by arithmetic.

@@ -11,8 +11,8 @@ import (
 
 // Names and Nums are how many names and numbers a run is described by at most.
 const (
-	Names = 12
-	Nums  = 9
+	Names = 13
+	Nums  = 10
 )
 
 // Point is a run: its names by number, 0 equal to nothing, and its numbers.
@@ -172,8 +172,8 @@ func (l *Learned) calibrate(y []float64) {
 		return
 	}
 	x := Examined{Y: y, alpha: l.alpha, inv: l.factor.inverse()}
-	l.Near = l.held(x, l.Grouped(l.k.Stack...))
-	l.Afar = l.held(x, l.Grouped(l.k.Source...))
+	l.Near = l.held(x, l.Grouped(l.k.Stack...), true)
+	l.Afar = l.held(x, l.Grouped(l.k.Source...), false)
 	// A family that was seen in one or two sources tells little of the next one.
 	for f, v := range l.Afar {
 		if f > 0 {
@@ -198,16 +198,27 @@ func (w Widths) Of(family int32) float64 {
 }
 
 // held is the 80 % quantile of |error| over its standard error with groups left
-// out, for all runs and for each family that has enough of them.
-func (l *Learned) held(x Examined, groups [][]int) Widths {
+// out, for all runs and for each family that has enough of them. Runs of a group
+// err alike, so where unsure is set the quantile allows for as few groups as there are.
+func (l *Learned) held(x Examined, groups [][]int, unsure bool) Widths {
 	mean, sd := x.LeftOut(groups)
 	z := map[int32][]float64{}
-	for i := range mean {
-		if !math.IsNaN(mean[i]) {
+	many := map[int32]float64{} // groups
+	for _, g := range groups {
+		seen := map[int32]bool{}
+		for _, i := range g {
+			if math.IsNaN(mean[i]) {
+				continue
+			}
 			v := math.Abs(mean[i]-x.Y[i]) / sd[i]
 			f := l.Seen[i].Name[l.k.Family]
 			z[0], z[f] = append(z[0], v), append(z[f], v)
+			if !seen[f] {
+				seen[f] = true
+				many[f]++
+			}
 		}
+		many[0]++
 	}
 	w := Widths{-1: l.k.Width}
 	for f, v := range z {
@@ -215,7 +226,11 @@ func (l *Learned) held(x Examined, groups [][]int) Widths {
 			continue
 		}
 		sort.Float64s(v)
-		w[f] = v[min(len(v)-1, int(math.Ceil(0.8*float64(len(v)+1)))-1)]
+		q := 0.8
+		if unsure {
+			q = math.Min(1, 0.8*(1+1/many[f]))
+		}
+		w[f] = v[min(len(v)-1, int(math.Ceil(q*float64(len(v))))-1)]
 	}
 	return w
 }

@@ -28,6 +28,10 @@ func conv(name string, kind Kind, params, gmacs, acts float64, source string) Mo
 
 func tied(m Model) Model { m.Tied = true; return m }
 
+func regions(m Model) Model { m.Regions = true; return m }
+
+func grouped(m Model) Model { m.Groups = true; return m }
+
 func depthwise(m Model) Model { m.Depth = true; return m }
 
 var published = []Model{
@@ -104,8 +108,8 @@ var published = []Model{
 	conv("resnet-50", Conv, 25.56, 4.11, 11.11, timm),
 	conv("resnet-101", Conv, 44.55, 7.83, 16.23, timm),
 	conv("resnet-152", Conv, 60.19, 11.56, 22.56, timm),
-	conv("resnext-101-32x4d", Conv, 44.18, 8.01, 21.23, timm),
-	conv("se-resnext-101-32x4d", Conv, 48.96, 8.02, 21.26, timm),
+	grouped(conv("resnext-101-32x4d", Conv, 44.18, 8.01, 21.23, timm)),
+	grouped(conv("se-resnext-101-32x4d", Conv, 48.96, 8.02, 21.26, timm)),
 	depthwise(conv("efficientnet-b0", Conv, 5.29, 0.40, 6.75, timm)),
 	depthwise(conv("efficientnet-b4", Conv, 19.34, 4.51, 50.04, timm)),
 	depthwise(conv("efficientnet-widese-b0", Conv, 9.2, 0.40, 6.75, timm)),
@@ -116,7 +120,7 @@ var published = []Model{
 	depthwise(conv("convnext-tiny", Conv, 28.59, 4.47, 13.44, timm)),
 	conv("vit-b-16", Conv, 86.57, 17.58, 23.90, timm),
 	conv("ssd300-r50", Detect, 22.9, 20.5, 40, dle+"; multiply-adds summed over its layers at 300 x 300"),
-	conv("maskrcnn-r50-fpn", Detect, 44.4, 134.38, 300, tv),
+	regions(conv("maskrcnn-r50-fpn", Detect, 44.4, 134.38, 300, tv)),
 	conv("retinanet", Detect, 34.0, 151.54, 330, tv),
 	{Name: "transformer-big", Kind: Transformer, Params: 213e6, Layers: 12, Dim: 1024, Heads: 16, KV: 16, FF: 4096, Vocab: 37000, Tied: true, Source: "Vaswani et al. 2017, table 3"},
 	{Name: "jasper", Kind: Recurrent, Params: 333e6, Source: "Li et al. 2019 (Jasper 10x5 DR)"},

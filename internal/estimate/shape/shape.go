@@ -23,25 +23,27 @@ const (
 // Model is the shape of a model: what its cost is computed from. Zero means
 // unknown throughout, never none.
 type Model struct {
-	Name   string
-	Kind   Kind
-	Params float64 // all parameters
-	Active float64 // parameters a token passes through; Params where the model has no experts
-	Layers float64
-	Dim    float64 // width of the residual stream
-	Heads  float64
-	KV     float64 // key and value heads
-	Head   float64 // width of a head; Dim/Heads where zero
-	FF     float64 // width of the feed-forward layer (of one expert)
-	Vocab  float64
-	TopK   float64 // experts a token passes through
-	Tied   bool    // input embedding and output head are one matrix
-	Gated  bool    // feed-forward of three matrices (SwiGLU, GeGLU)
-	Window float64 // tokens a layer looks back on at most, averaged over the layers; zero: all
-	GMACs  float64 // forward multiply-accumulates a sample, in 1e9
-	Acts   float64 // activations a sample that the layers write, in 1e6
-	Depth  bool    // its convolutions are depthwise in the main
-	Source string  // where the shape was published
+	Name    string
+	Kind    Kind
+	Params  float64 // all parameters
+	Active  float64 // parameters a token passes through; Params where the model has no experts
+	Layers  float64
+	Dim     float64 // width of the residual stream
+	Heads   float64
+	KV      float64 // key and value heads
+	Head    float64 // width of a head; Dim/Heads where zero
+	FF      float64 // width of the feed-forward layer (of one expert)
+	Vocab   float64
+	TopK    float64 // experts a token passes through
+	Tied    bool    // input embedding and output head are one matrix
+	Gated   bool    // feed-forward of three matrices (SwiGLU, GeGLU)
+	Window  float64 // tokens a layer looks back on at most, averaged over the layers; zero: all
+	GMACs   float64 // forward multiply-accumulates a sample, in 1e9
+	Acts    float64 // activations a sample that the layers write, in 1e6
+	Depth   bool    // its convolutions are depthwise in the main
+	Groups  bool    // its convolutions are in many small groups (ResNeXt)
+	Regions bool    // it proposes regions first and looks at each: many small steps an image
+	Source  string  // where the shape was published
 }
 
 // Pass is the parameters a token passes through.
@@ -66,6 +68,9 @@ func (m Model) Deep() float64 {
 	if m.Layers > 0 {
 		return m.Layers
 	}
+	if m.Dim > 0 {
+		return math.Max(1, m.Params/(12*m.Dim*m.Dim))
+	}
 	return math.Cbrt(m.Params / (12 * 128 * 128))
 }
 
@@ -73,6 +78,9 @@ func (m Model) Deep() float64 {
 func (m Model) Wide() float64 {
 	if m.Dim > 0 {
 		return m.Dim
+	}
+	if m.Layers > 0 {
+		return math.Max(1, math.Sqrt(m.Params/(12*m.Layers)))
 	}
 	return 128 * m.Deep()
 }

@@ -1,0 +1,220 @@
+package estimate
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"testing"
+	"unsafe"
+
+	"scrimp/internal/estimate/likeness"
+)
+
+var (
+	steps    = flag.Int("steps", 60, "steps of settling the constants")
+	anchor   = flag.Float64("anchor", 0.2, "what a run's error by arithmetic alone counts")
+	stiff    = flag.Float64("stiff", 0.3, "how far, in ln, a physical constant may be expected from where it began")
+	loose    = flag.Float64("loose", 0.3, "the same of a share of the likeness")
+	resettle = flag.Bool("settle", false, "settle the constants anew and print them")
+	chat     = flag.Bool("chat", false, "print how settling gets on")
+)
+
+// neutral is the physical constants before any run was looked at: each is what
+// the vendors' and the kernels' own papers lead one to expect.
+var neutral = physics{
+	product: 0.8, narrow: 200, few: 1000, attention: 0.5, traffic: 200, unfused: 4,
+	routing: 32, expert: 500, passes: 20, deep: 40, conv: 0.5, launch: 20e-6,
+	link: 0.5, network: 100, overlap: 2, small: 0.5,
+	balance: 0.5, plain: 1.2, exchange: 0.5, proposal: 2000, grouped: 0.65,
+}
+
+// blank is the likeness before any run was looked at: every term moves a run by a
+// tenth, distances are a factor of four.
+func blank() *likeness.Kernel {
+	k := *standard()
+	k.Noise = 0.05
+	k.Terms = append([]likeness.Term(nil), k.Terms...)
+	for i := range k.Terms {
+		t := &k.Terms[i]
+		t.SD = 0.1
+		if t.Slope == 1+xTree {
+			t.SD = 0.6 // programs of boosted trees differ by a factor of two
+		}
+		for j := range t.Reach {
+			if t.Reach[j] > 0 {
+				t.Reach[j] = math.Log(4)
+			}
+		}
+	}
+	return &k
+}
+
+// numbers is every physical constant by name.
+func (k *physics) numbers() (out []*float64, label []string) {
+	v := reflect.ValueOf(k).Elem()
+	for i := range v.NumField() {
+		out = append(out, (*float64)(unsafe.Pointer(v.Field(i).UnsafeAddr())))
+		label = append(label, v.Type().Field(i).Name)
+	}
+	return out, label
+}
+
+// setting is one number that is settled: where it is, where it began, and how far,
+// in ln, it may be expected to lie from there.
+type setting struct {
+	at       *float64
+	from, sd float64
+	min, max float64
+	m, v     float64 // of the descent
+}
+
+// settling is the settings on their way.
+type settling struct {
+	rows   []Row
+	chips  Chips
+	k      *likeness.Kernel
+	consts []*float64
+	list   []setting // the constants, the noise, then shares and distances as terms has them
+	terms  []struct{ term, num int }
+	blocks [][]int
+	by     []likeness.Leaving
+}
+
+// settle finds the constants and the likeness anew from the rows alone, beginning
+// with neutral and blank: it descends the loss of groups, sources and profiled
+// runs left out, and every setting that moves costs what its prior says.
+func settle(rows []Row, chips Chips, steps int, say func(string, ...any)) (physics, *likeness.Kernel) {
+	was := constants
+	defer func() { constants = was }()
+	constants = neutral
+	s := newSettling(rows, chips)
+	for step := range steps {
+		loss, slope := s.look()
+		held := s.descend(step, steps, slope)
+		if step%10 == 0 || step == steps-1 {
+			say("step %d loss %.2f held %.2f\n", step, loss, held)
+		}
+	}
+	return constants, s.k
+}
+
+func newSettling(rows []Row, chips Chips) *settling {
+	s := &settling{rows: rows, chips: chips, k: blank(), blocks: groups(rows, sourceKey)}
+	var labels []string
+	s.consts, labels = constants.numbers()
+	for i, c := range s.consts {
+		x := setting{at: c, from: *c, sd: *stiff, min: *c / 10, max: *c * 10}
+		if labels[i] == "overlap" {
+			x.min, x.max = 1, 6
+		}
+		s.list = append(s.list, x)
+	}
+	s.list = append(s.list, setting{at: &s.k.Noise, from: s.k.Noise, sd: 0.3, min: 0.02, max: 0.1})
+	for i := range s.k.Terms {
+		t := &s.k.Terms[i]
+		sd := *loose
+		if t.Slope == 1+xTree {
+			sd = 0.2 // a handful of runs cannot tell otherwise
+		}
+		s.list, s.terms = append(s.list, setting{at: &t.SD, from: t.SD, sd: sd, min: 0.003, max: 2}), append(s.terms, struct{ term, num int }{i, -1})
+		for j := range t.Reach {
+			if t.Reach[j] > 0 {
+				s.list, s.terms = append(s.list, setting{at: &t.Reach[j], from: t.Reach[j], sd: 0.5, min: 0.2, max: 10}), append(s.terms, struct{ term, num int }{i, j})
+			}
+		}
+	}
+	_, counts := profileGroups(rows, false)
+	_, longer := profileGroups(rows, true)
+	s.by = []likeness.Leaving{{Groups: groups(rows, stackKey), Weight: 1}, {Groups: s.blocks, Weight: 0.5}, {Groups: counts, Weight: 0.5}, {Groups: longer, Weight: 0.5}}
+	return s
+}
+
+func (s *settling) describe() (out []likeness.Point) {
+	n := &names{of: map[string]int32{}}
+	for _, r := range s.rows {
+		out = append(out, describe(r, s.chips, n))
+	}
+	return out
+}
+
+// look is the loss where the settings are, and its slope by the logarithm of each.
+func (s *settling) look() (loss float64, slope []float64) {
+	points := s.describe()
+	loss, by, ok := s.k.Loss(points, s.blocks, s.by)
+	if !ok {
+		panic("the likeness is none")
+	}
+	// By arithmetic alone they should be near too: ± 25 %, with long tails.
+	for i, p := range points {
+		q := 4*0.0625 + p.Y*p.Y
+		loss += *anchor * 2.5 * math.Log(q/0.25)
+		by.Y[i] += *anchor * 5 * p.Y / q
+	}
+	slope = make([]float64, len(s.list))
+	for i, c := range s.consts {
+		const h = 1e-4
+		v := *c
+		*c = v * math.Exp(h)
+		for j, p := range s.describe() {
+			slope[i] += by.Y[j] * (p.Y - points[j].Y) / h
+		}
+		*c = v
+	}
+	slope[len(s.consts)] = by.Noise
+	for i, w := range s.terms {
+		if w.num < 0 {
+			slope[len(s.consts)+1+i] = by.SD[w.term]
+		} else {
+			slope[len(s.consts)+1+i] = by.Reach[w.term][w.num]
+		}
+	}
+	return loss, slope
+}
+
+// descend moves every setting against its slope by a step that its own past slopes
+// scale (Kingma and Ba 2015), and returns what the priors cost where it was.
+func (s *settling) descend(step, steps int, slope []float64) (held float64) {
+	rate := 0.12 * math.Min(1, 2*(1-float64(step)/float64(steps)))
+	for i := range s.list {
+		x := &s.list[i]
+		far := math.Log(*x.at / x.from)
+		held += far * far / (2 * x.sd * x.sd)
+		g := slope[i] + far/(x.sd*x.sd)
+		x.m, x.v = 0.9*x.m+0.1*g, 0.98*x.v+0.02*g*g
+		d := x.m / (1 - math.Pow(0.9, float64(step+1))) / (math.Sqrt(x.v/(1-math.Pow(0.98, float64(step+1)))) + 1e-9)
+		*x.at = math.Min(math.Max(*x.at*math.Exp(-rate*d), x.min), x.max)
+	}
+	return held
+}
+
+// TestSettle settles the constants in use on all public runs and prints them:
+// go test ./internal/estimate -run TestSettle -settle -steps 100 -v
+func TestSettle(t *testing.T) {
+	if !*resettle {
+		t.Skip("settling takes a minute: -settle")
+	}
+	b := newBench(t)
+	c, k := settle(b.rows, b.chips, *steps, telling)
+	from, labels := c.numbers()
+	for i, l := range labels {
+		fmt.Fprintf(os.Stdout, "%s: %.3g, ", l, *from[i])
+	}
+	fmt.Fprintf(os.Stdout, "\nnoise %.3g\n", k.Noise)
+	for _, x := range k.Terms {
+		fmt.Fprintf(os.Stdout, "%s SD: %.2g", x.Label, x.SD)
+		for j, v := range x.Reach {
+			if v > 0 {
+				fmt.Fprintf(os.Stdout, " %d %.2g", j, v)
+			}
+		}
+		fmt.Fprintln(os.Stdout)
+	}
+}
+
+func telling(format string, a ...any) {
+	if *chat {
+		fmt.Fprintf(os.Stderr, format, a...)
+	}
+}
