@@ -10,6 +10,24 @@ import (
 	"scrimp/internal/policy"
 )
 
+// mostRate is the highest price at which a launch may be granted: a quarter above
+// the one that was decided on, and never above the job's own limit, where it has
+// one. The provider holds it against its price of the moment, so that no money is
+// spent on a price that is too old to be true, however it came to be so. What costs
+// nothing must still cost nothing.
+//
+// Worked: decided at $2.00 an hour, the launch is refused above $2.50.
+func mostRate(limit, decided money.Rate) money.Rate {
+	most := decided + decided/4
+	if most < decided { // more than there are numbers for
+		most = decided
+	}
+	if most = max(1, most); limit > 0 {
+		return min(most, limit)
+	}
+	return most
+}
+
 // brokeAt returns when the budget of a job is used up whose machine boots: there is nothing to save.
 func (j *Job) brokeAt(now time.Time) (time.Time, bool) {
 	a := j.live()

@@ -122,7 +122,7 @@ func (m *Machine) Pending() []Action {
 			switch {
 			case !a.Live():
 			case a.Phase == Asked:
-				list = append(list, Launch{Job: j.ID, Attempt: a.ID, Offer: a.Offer, MaxRate: j.Terms.Need.MaxRate})
+				list = append(list, Launch{Job: j.ID, Attempt: a.ID, Offer: a.Offer, MaxRate: cmp.Or(a.Most, j.Terms.Need.MaxRate)})
 			case a.Asking:
 				list = append(list, Terminate{Instance: a.Instance, Attempt: a.ID, Why: "asked_before"})
 			case a.Draining && a.Phase == Working:

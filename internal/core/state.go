@@ -120,6 +120,7 @@ type Attempt struct {
 	GPUs       int                         `json:"gpus,omitempty"`
 	Instance   string                      `json:"instance,omitempty"`
 	Asked      time.Time                   `json:"asked"`
+	Most       money.Rate                  `json:"most,omitempty"`        // its launch is refused above it; 0 in logs of earlier releases
 	Transfer   time.Duration               `json:"transfer_ns,omitempty"` // of its restart, for another region
 	From       time.Time                   `json:"from,omitzero"`         // billed from
 	Until      time.Time                   `json:"until,omitzero"`        // billed until

@@ -357,6 +357,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		Capacity: o.Offer.Capacity, Provider: o.Offer.Provider, Speed: o.Offer.Speed, GPUs: o.Offer.Accelerators, Asked: m.now, Currency: o.Offer.Currency,
 		First: j.SavedStep, Step: j.SavedStep, Uses: map[ledger.Use]money.Amount{}, Region: o.Offer.Region,
 	}
+	a.Most = mostRate(j.Terms.Need.MaxRate, d.Rate)
 	a.Variant, a.Rung = d.Variant, j.Terms.Need.RungOf(o.Offer, o.Quote.Rate, d.Variant)+1
 	if d.Variant != "" {
 		a.Speed = cmp.Or(max(a.Speed, 0), 1) * j.Terms.Need.Faster(d.Variant)
@@ -372,7 +373,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	m.attempts[a.ID] = a
 	m.hold(j)
 	m.pace(j, a)
-	out.Actions = append(out.Actions, Launch{Job: j.ID, Attempt: a.ID, Offer: d.Take, MaxRate: j.Terms.Need.MaxRate})
+	out.Actions = append(out.Actions, Launch{Job: j.ID, Attempt: a.ID, Offer: d.Take, MaxRate: a.Most})
 }
 
 // cooled wakes a job that waits for when an offer may be asked again.

@@ -55,6 +55,9 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 			if limit := t.w.job(a.Job).terms.Need.MaxRate; limit > 0 && b.Rate > limit {
 				t.w.breaks("price: %s was rented at %v, the job's highest is %v", b.Launch, b.Rate, limit)
 			}
+			if a.Most == 0 || b.Rate > a.Most {
+				t.w.breaks("price: %s was rented at %v, a quarter above what was decided on is %v", b.Launch, b.Rate, a.Most)
+			}
 		}
 	}
 	t.order(out)
