@@ -208,7 +208,7 @@ func (c *Control) look(ctx context.Context) {
 	}
 }
 
-// tellEnded tells the core once, and only where it still counts the instance.
+// tellEnded tells the core one time at once, and only where it still counts the instance.
 func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
 	c.mu.Lock()
 	known := c.listed[i.ID]
@@ -227,11 +227,10 @@ func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
 	}
 	e := c.event(c.Now(), b)
 	e.Actor = "provider:" + c.name
-	if err := c.Tell(ctx, e); err != nil {
-		c.mu.Lock()
-		delete(c.listed, i.ID)
-		c.mu.Unlock()
-	}
+	_ = c.Tell(ctx, e) // the next look sees the same again, where the core still waits for it
+	c.mu.Lock()
+	delete(c.listed, i.ID)
+	c.mu.Unlock()
 }
 
 // sweep compares the whole inventory with what the core knows.
@@ -247,8 +246,9 @@ func (c *Control) sweep(ctx context.Context) {
 		shown := map[string]bool{}
 		for _, i := range list {
 			shown[i.ID] = true // ended ones come with their bill, by look
-			if i.State == provider.Running {
-				b.Running = append(b.Running, core.Rented{Instance: i.ID, Launch: i.Key, Offer: i.Offer, Rate: i.Rate, From: i.Launched})
+			r := core.Rented{Instance: i.ID, Launch: i.Key, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
+			if i.State == provider.Running || m.Unheard(r) {
+				b.Running = append(b.Running, r)
 				news = news || !m.Knows(i.ID)
 			} else {
 				ended = ended || m.Awaits(i.ID)

@@ -70,7 +70,7 @@ type Control struct {
 	beat    time.Time             // wall time at which the server was last awake
 	drains  map[string]core.Drain // orders to be given to agents, by attempt
 	wake    time.Time             // market time; the run's own
-	listed  map[string]bool       // ended instances that were reported already
+	listed  map[string]bool       // ended instances that are being reported
 	latest  map[string]*Latest    // newest word of each attempt, by attempt
 	market  marketState
 

@@ -15,7 +15,7 @@ import (
 func (m *Machine) launched(out *Outcome, r Rented) {
 	a := m.attempts[r.Launch]
 	if a == nil {
-		if !m.closed(r) {
+		if _, closed := m.closed(r); !closed {
 			m.orphan(out, r)
 		}
 		return

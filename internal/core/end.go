@@ -11,15 +11,52 @@ import (
 	"scrimp/internal/money"
 )
 
-// closed reports whether r is an instance that has ended and is paid for: the
-// answer to its launch comes after the inventory showed it and it was given back.
-func (m *Machine) closed(r Rented) bool {
-	dot := strings.LastIndexByte(r.Launch, '.')
-	if dot < 0 {
-		return false
+// closed returns when r ended, where it is an instance that has ended and is paid
+// for: the answer to its launch comes after the inventory showed it and it was
+// given back, or an inventory comes that is older than its end.
+func (m *Machine) closed(r Rented) (time.Time, bool) {
+	if until, was := m.buried[r.Instance]; was {
+		return until, true
 	}
-	j := m.jobs[r.Launch[:dot]]
-	return j != nil && slices.ContainsFunc(j.Attempts, func(a *Attempt) bool { return a.ID == r.Launch && a.Instance == r.Instance })
+	if a := m.owner(r); a != nil && m.given[r.Instance] == nil {
+		return a.Until, true
+	}
+	return time.Time{}, false
+}
+
+// owner returns the attempt that has or had r, or nil.
+func (m *Machine) owner(r Rented) *Attempt {
+	if j := m.asker(r.Launch); j != nil {
+		if n := slices.IndexFunc(j.Attempts, func(a *Attempt) bool { return a.ID == r.Launch && a.Instance == r.Instance }); n >= 0 {
+			return j.Attempts[n]
+		}
+	}
+	return nil
+}
+
+// asker returns the job that the launch was for, or nil.
+func (m *Machine) asker(launch string) *Job {
+	dot := strings.LastIndexByte(launch, '.')
+	if dot < 0 {
+		return nil
+	}
+	return m.jobs[launch[:dot]]
+}
+
+// Unheard reports whether a job of ours asked for r and nothing was ever heard of
+// it: whoever rented it was replaced before they could say so. What has ended
+// meanwhile is shown in an inventory like what runs, and is booked when its end is told.
+func (m *Machine) Unheard(r Rented) bool {
+	_, closed := m.closed(r)
+	return !closed && !m.Awaits(r.Instance) && m.asker(r.Launch) != nil
+}
+
+// shown takes an instance of an inventory that no attempt has. One that ended
+// after the inventory was taken is none any more.
+func (m *Machine) shown(out *Outcome, r Rented, asOf time.Time) {
+	if until, closed := m.closed(r); !closed || asOf.After(until) {
+		m.orphan(out, r)
+	}
 }
 
 // orphan gives back an instance that no attempt owns.
@@ -170,6 +207,10 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 		m.late(out, a, b)
 		return
 	case orphan:
+		if _, paid := m.closed(r); paid { // a list showed it although it had ended
+			return
+		}
+		m.buried[b.Instance] = b.Until
 		m.bookOrphan(out, r, b)
 		return
 	}
@@ -269,11 +310,11 @@ func (m *Machine) inventory(out *Outcome, b InventorySeen) {
 		shown[r.Instance] = true
 		switch a := m.attempts[r.Launch]; {
 		case a == nil:
-			m.orphan(out, r)
+			m.shown(out, r, b.AsOf)
 		case a.Phase == Asked:
 			m.launched(out, r)
 		case a.Instance != r.Instance:
-			m.orphan(out, r)
+			m.shown(out, r, b.AsOf)
 		}
 	}
 	for _, j := range slices.Clone(m.running) {

@@ -24,7 +24,7 @@ type Frozen struct {
 func (m *Machine) Freeze() *Frozen {
 	f := &Frozen{
 		m: m, jobs: m.inOrder[:len(m.inOrder):len(m.inOrder)], fresh: &m.queue.heaps[m.queue.fresh], saved: map[*Job]*Job{},
-		head: snapshot{Version: SnapshotVersion, Config: m.cfg, Now: m.now, Seq: m.seq, Order: m.order, Orphans: maps.Clone(m.orphans), Heads: maps.Clone(m.heads), Again: m.queue.again, Rules: m.rules},
+		head: snapshot{Version: SnapshotVersion, Config: m.cfg, Now: m.now, Seq: m.seq, Order: m.order, Orphans: maps.Clone(m.orphans), Buried: maps.Clone(m.buried), Heads: maps.Clone(m.heads), Again: m.queue.again, Rules: m.rules},
 	}
 	for _, o := range m.sale {
 		c := *o

@@ -25,6 +25,7 @@ type snapshot struct {
 	Order   uint64                 `json:"order"`
 	Offers  []*offer               `json:"offers"`
 	Orphans map[string]Rented      `json:"orphans,omitempty"`
+	Buried  map[string]time.Time   `json:"buried,omitempty"`
 	Heads   map[string]ledger.Hash `json:"heads,omitempty"`
 	Again   bool                   `json:"again,omitempty"`
 	Rules   *budget.Rules          `json:"rules,omitempty"`
@@ -72,6 +73,9 @@ func Restore(b json.RawMessage) (*Machine, error) {
 	}
 	if s.Orphans != nil {
 		m.orphans = s.Orphans
+	}
+	if s.Buried != nil {
+		m.buried = s.Buried
 	}
 	if s.Heads != nil {
 		m.heads = s.Heads

@@ -85,11 +85,12 @@ type Machine struct {
 	seq      uint64
 	order    uint64
 	jobs     map[string]*Job
-	inOrder  []*Job              // all jobs, in the order of their submission
-	attempts map[string]*Attempt // all that are not gone, by ID
-	rented   map[string]*Attempt // the same by instance
-	orphans  map[string]Rented   // instances that nobody owns, being given back
-	given    map[string]*Attempt // instances that were given up for lost, by name: their bill may still come
+	inOrder  []*Job               // all jobs, in the order of their submission
+	attempts map[string]*Attempt  // all that are not gone, by ID
+	rented   map[string]*Attempt  // the same by instance
+	orphans  map[string]Rented    // instances that nobody owns, being given back
+	buried   map[string]time.Time // instances that nobody owned and that were paid for, with their ends
+	given    map[string]*Attempt  // instances that were given up for lost, by name: their bill may still come
 	offers   map[market.OfferID]*offer
 	sale     []*offer // sorted by ID
 	running  []*Job   // that hold or ask for a machine, sorted by ID
@@ -126,7 +127,7 @@ func NewWith(mind *plan.Mind) *Machine {
 	m := &Machine{
 		mind: mind.Fork(),
 		cfg:  DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
-		orphans: map[string]Rented{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
+		orphans: map[string]Rented{}, buried: map[string]time.Time{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
 	m.queue.touch = m.touch
 	return m

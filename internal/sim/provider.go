@@ -54,6 +54,15 @@ func (w *World) act(a core.Action) {
 	}
 }
 
+// tells hands on what a provider answered, as long as the server lives that asked:
+// it waits for its store.
+func (w *World) tells(life int, b core.Body) {
+	if w.step(b) || w.through == nil || life != w.lives {
+		return
+	}
+	w.after(5*time.Second, func() { w.tells(life, b) })
+}
+
 // looked answers whether an offer can be had now, where somebody can say.
 func (w *World) looked(a core.Look) {
 	if w.unheard {
@@ -103,7 +112,8 @@ func (w *World) launch(a core.Launch) {
 		return
 	}
 	if refuse {
-		w.after(time.Second, func() { w.step(core.LaunchRefused{Launch: a.Attempt, Reason: reason}) })
+		life := w.lives
+		w.after(time.Second, func() { w.tells(life, core.LaunchRefused{Launch: a.Attempt, Reason: reason}) })
 		return
 	}
 	grant := func() {
@@ -205,8 +215,9 @@ func (w *World) answer(i *instance) {
 		w.saw("fault late × launch")
 		d = 40 * time.Second
 	}
+	life := w.lives
 	w.after(d, func() {
-		w.step(b)
+		w.tells(life, b)
 		if w.chance(w.faults.Twice) {
 			w.saw("fault twice × launch")
 			w.step(b)

@@ -46,6 +46,7 @@ func (w *World) crash(away time.Duration) {
 	}
 	durable := !w.keeps || uint64(len(w.log)) == w.m.Seq()
 	w.up = false
+	w.lives++
 	w.tell("server dies")
 	w.away += away
 	if w.script != nil {
@@ -117,7 +118,8 @@ func (w *World) sweep() {
 	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
 	shown, news := map[string]bool{}, false
 	for _, i := range w.open {
-		if !i.running() || w.unlisted(i) {
+		r := core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
+		if !i.running() && !(w.up && w.m.Unheard(r)) || w.unlisted(i) {
 			continue
 		}
 		id := i.id
@@ -126,12 +128,19 @@ func (w *World) sweep() {
 		}
 		shown[i.id] = true
 		news = news || !w.m.Knows(id)
-		b.Running = append(b.Running, core.Rented{Instance: id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from})
+		r.Instance = id
+		b.Running = append(b.Running, r)
 	}
 	for _, a := range w.m.Live() {
 		news = news || a.Instance != "" && !shown[a.Instance]
 	}
-	if news {
-		w.step(b)
+	if !news {
+		return
 	}
+	if w.through != nil && w.chance(w.faults.Late) { // the list is of a while ago when it arrives
+		w.saw("fault late × inventory")
+		w.after(w.delay(1, 60), func() { w.step(b) })
+		return
+	}
+	w.step(b)
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // cheap are policies whose tables take no time.
-var cheap = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy, policy.OnDemand}
+var cheap = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy}
 
 // look is how often budgets are looked at in a drawn life.
 const look = 3 * time.Minute
@@ -103,7 +103,7 @@ func drawnTeams(seed uint64, plant Plant) (*World, *vault, *tenants) {
 	}
 	w.faults = faults{
 		Refuse: odds(0.3), LoseAnswer: odds(0.2), Late: odds(0.3), Twice: odds(0.3), Silent: odds(0.05), TermFail: odds(0.3),
-		Unlisted: odds(0.03), onDemandFails: w.chance(0.3),
+		Unlisted: odds(0.06), onDemandFails: w.chance(0.3),
 	}
 	if w.chance(0.2) {
 		w.faults = faults{}
@@ -347,7 +347,7 @@ func (t *tenants) setLimit() {
 		n := 1 + w.rng.IntN(4)
 		l.Jobs = &n
 	}
-	if t.gpus > 0 && w.chance(0.3) {
+	if t.gpus > 0 && w.chance(0.5) {
 		h := 5 + 100*w.rng.Float64()
 		l.GPUHours = &h
 	}

@@ -104,6 +104,7 @@ type World struct {
 
 	// through takes what is to be written where the store can fail; nil: it never does.
 	through func(...core.Event) (durable bool)
+	lives   int  // servers that have died
 	unheard bool // who acts now has been replaced: nobody hears what comes of it
 
 	plain bool // a year of many jobs: nothing is told, and no agent is silent
