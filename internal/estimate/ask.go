@@ -159,15 +159,7 @@ type Option struct {
 func (e *Estimator) one(q Ask, chip Chip, count float64) Option {
 	micro := q.Micro
 	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
-		micro = 1
-		for next := 1.0; next <= 256; next *= 2 {
-			a := Answer{}
-			e.memory(q.Row(chip, count, next), &a)
-			if a.Fits == nil || !*a.Fits {
-				break
-			}
-			micro = next
-		}
+		micro = e.largest(q, chip, count)
 	}
 	r := q.Row(chip, count, micro)
 	prices := e.prices
@@ -177,6 +169,30 @@ func (e *Estimator) one(q Ask, chip Chip, count float64) Option {
 	o := Option{Answer: e.Estimate(r), Chip: chip.Name, Count: count, Micro: micro}
 	e.prices = prices
 	return o
+}
+
+// largest is the largest power of two up to 256 that fits, and 1 where none does or
+// nobody can say. Only the batch differs from one to the next, so the rest is worked
+// out once; where memory was learned from runs its correction depends on the batch too.
+func (e *Estimator) largest(q Ask, chip Chip, count float64) float64 {
+	r := q.Row(chip, count, 1)
+	s := r.Setup(e.chips)
+	if s.Card <= 0 {
+		return 1
+	}
+	micro := 1.0
+	for next := 1.0; next <= 256; next *= 2 {
+		if s.Micro = next; len(e.weight.Seen) > 0 {
+			r = q.Row(chip, count, next)
+		}
+		m, ok := s.Memory()
+		mean, half := e.weigh(r)
+		if !ok || !Fits(*around(m.Total()*math.Exp(mean), half), s.Card) {
+			break
+		}
+		micro = next
+	}
+	return micro
 }
 
 // flat is a price that the user gave.

@@ -26,8 +26,12 @@ var habits = map[string]habit{
 }
 
 func habitOf(source string) habit {
+	if source == "" {
+		return habit{}
+	}
+	source = strings.ToLower(source)
 	for k, h := range habits {
-		if strings.Contains(strings.ToLower(source), "/"+k) {
+		if strings.Contains(source, "/"+k) {
 			return h
 		}
 	}
@@ -51,11 +55,11 @@ func (r Row) filled() float64 {
 func (r Row) Setup(chips Chips) Setup {
 	m := r.Shape()
 	c, _ := chips.Find(r.Spec, r.GPU)
-	cut := ParseParallel(r.Parallel)
+	cut, h := ParseParallel(r.Parallel), habitOf(r.Source)
 	p := strings.ToLower(r.Precision)
 	s := Setup{
 		Model: m, Tuning: r.Tuning(), Class: ParsePrecision(r.Precision, c.TF32 > 0), N: or(r.N, 1),
-		Pure:  strings.Contains(p, "-true") || habitOf(r.Source).pure,
+		Pure:  strings.Contains(p, "-true") || h.pure,
 		Micro: or(r.Micro, 0), Seq: or(r.Seq, 0), Cut: cut, Rows: or(r.Rows, 0),
 		Nested: strings.Contains(p, "-dq"), Card: or(r.GPUMem, c.Mem),
 	}
@@ -85,7 +89,6 @@ func (r Row) Setup(chips Chips) Setup {
 	case strings.HasPrefix(r.Ckpt, "selective"):
 		s.Keep = KeepSome
 	}
-	h := habitOf(r.Source)
 	s.Own = h.own
 	if s.Tuning != shape.Full && s.N > 1 {
 		s.Whole = h.whole
