@@ -43,7 +43,7 @@ type Config struct {
 	Poll     time.Duration // between looks at instances and prices
 	Sweep    time.Duration // between sweeps of the whole inventory
 	Silence  time.Duration // without word from an agent before its machine is given up
-	Snapshot uint64        // events between snapshots at least, and a quarter of the jobs: what writing one costs is in proportion to what it saves; 0: none is written
+	Snapshot uint64        // events between snapshots at least; 0: none is written
 	Log      *slog.Logger
 	// Env is given to the agent of an attempt: the server's address and the token.
 	Env func(attempt string) map[string]string
@@ -77,6 +77,8 @@ type Control struct {
 	durable tide // how much of what was stepped is
 
 	snapped  uint64 // event of the newest snapshot
+	tried    uint64 // event of the newest attempt at one
+	looksAt  uint64 // event at which is looked again whether one is due
 	snapping bool   // one is being written
 }
 
@@ -93,62 +95,6 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 		return nil, err
 	}
 	return c, nil
-}
-
-// restore reads the newest snapshot and replays the log after it.
-func (c *Control) restore(ctx context.Context) error {
-	snap, ok, err := c.store.LatestSnapshot(ctx)
-	if err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	if ok && snap.Version == core.SnapshotVersion {
-		if c.machine, err = core.Restore(snap.State); err != nil {
-			return fmt.Errorf("restore: %w", err)
-		}
-	}
-	c.snapped = c.machine.Seq()
-	for after := c.snapped; ; {
-		records, err := c.store.Records(ctx, after, 1000)
-		if err != nil {
-			return fmt.Errorf("restore: %w", err)
-		}
-		if len(records) == 0 {
-			break
-		}
-		for _, r := range records {
-			after = r.Seq
-			e, decisions, err := Decode(r)
-			if err != nil {
-				return err
-			}
-			c.wake = c.machine.Replay(e, decisions).Wake
-		}
-	}
-	if c.wake.IsZero() {
-		c.wake = c.machine.Now()
-	}
-	c.durable.rise(c.machine.Seq())
-	for _, a := range c.machine.Live() {
-		if !a.Claimed.IsZero() {
-			c.heard[a.ID] = time.Now() // its agent has until the limit to find us again
-		}
-	}
-	return nil
-}
-
-// Decode reads an event and its decisions back from the log.
-func Decode(r store.Record) (core.Event, []core.Decision, error) {
-	var e core.Event
-	if err := json.Unmarshal(r.Event, &e); err != nil {
-		return e, nil, fmt.Errorf("read event %d: %w", r.Seq, err)
-	}
-	var d []core.Decision
-	if len(r.Decisions) > 0 {
-		if err := json.Unmarshal(r.Decisions, &d); err != nil {
-			return e, nil, fmt.Errorf("read the decisions of event %d: %w", r.Seq, err)
-		}
-	}
-	return e, d, nil
 }
 
 func (c *Control) untilWake() time.Duration {

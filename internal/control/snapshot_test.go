@@ -31,6 +31,7 @@ func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 // with the state that it had, whichever snapshot it finds, and knows every job file.
 func TestARestartFindsTheSameState(t *testing.T) {
 	dir := t.TempDir()
+	parts := 0
 	st, err := store.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,15 @@ func TestARestartFindsTheSameState(t *testing.T) {
 	c, err := New(t.Context(), st, shut{}, "shut", cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for part, err := range st.SnapshotParts(t.Context(), snap) {
+		if err != nil || len(part) == 0 {
+			t.Fatal(err)
+		}
+		parts++
+	}
+	if parts < 2 || parts != snap.Parts {
+		t.Errorf("the snapshot of %d jobs has %d parts, and names %d", jobs, parts, snap.Parts)
 	}
 	for i := 1; i <= jobs; i += 7 {
 		id := fmt.Sprint("j", i)

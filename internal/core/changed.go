@@ -5,25 +5,39 @@ import "strings"
 // ChangedAt returns the number of the last event that may have changed j; 0 where
 // none has since the machine was restored. A shell that shows only what is durable
 // need not wait for events that are being written and have nothing to do with j.
-func (m *Machine) ChangedAt(j *Job) uint64 {
-	if len(j.Attempts) > 0 {
-		return max(j.changed, m.swept)
-	}
-	return j.changed
+func (m *Machine) ChangedAt(j *Job) uint64 { return j.changed }
+
+// mark notes that this event may change j.
+func (m *Machine) mark(j *Job) {
+	j.changed, m.parts[m.partOf(j)] = m.seq, m.seq
 }
 
-// mark notes which jobs the event is about. A job that waits is marked where it
-// is taken from its place in the queue, one that is decided about here.
-func (m *Machine) mark(b Body) {
+// partOf is the part of a snapshot that j is in.
+func (m *Machine) partOf(j *Job) int { return int(j.place.order-1) / m.part }
+
+// grow makes room for the newest job's part.
+func (m *Machine) grow() {
+	if len(m.inOrder) > len(m.parts)*m.part {
+		m.parts = append(m.parts, 0)
+	}
+}
+
+// marks notes which jobs the event is about. A job that waits is marked where it is
+// taken from its place in the queue.
+func (m *Machine) marks(b Body) {
 	switch b := b.(type) {
-	case MarketSeen, InventorySeen, InstanceEnded, Configured:
-		m.swept = m.seq
 	case JobEnded:
 		m.marked(b.Job)
 	case LaunchDone:
 		m.ofAttempt(b.Launch)
 	case LaunchRefused:
 		m.ofAttempt(b.Launch)
+	case InstanceEnded:
+		for _, a := range []*Attempt{m.rented[b.Instance], m.given[b.Instance]} {
+			if a != nil {
+				m.marked(a.Job)
+			}
+		}
 	case AgentClaimed:
 		m.ofAttempt(b.Attempt)
 	case AttemptStarted:
@@ -42,15 +56,20 @@ func (m *Machine) mark(b Body) {
 		m.ofAttempt(b.Attempt)
 	case AgentSilent:
 		m.ofAttempt(b.Attempt)
-	case JobSubmitted, Tick, Audited, IdentityChanged: // of a job that is marked where it is made, or of none
-	default: // of a kind that came later
-		m.swept = m.seq
+	case JobSubmitted, Tick, Audited, IdentityChanged, BudgetsSet: // of a job that is marked where it is made, or of none
+	default: // of whatever holds a machine, as what the market shows
+		for _, a := range m.attempts {
+			m.marked(a.Job)
+		}
+		for _, a := range m.given {
+			m.marked(a.Job)
+		}
 	}
 }
 
 func (m *Machine) marked(job string) {
 	if j := m.jobs[job]; j != nil {
-		j.changed = m.seq
+		m.mark(j)
 	}
 }
 

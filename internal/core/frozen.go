@@ -9,26 +9,34 @@ import (
 )
 
 // Frozen is the state as it was at one event. A million jobs take seconds to
-// encode, so that is done in pieces between the machine's steps. A step that
-// changes a job whose turn has not come leaves a copy of it as it was.
+// encode, so only those parts are that have changed, one at a time between the
+// machine's steps. A step that changes a job whose turn has not come leaves a copy
+// of it as it was.
 type Frozen struct {
 	m     *Machine
-	head  snapshot // without the jobs
-	jobs  []*Job   // in the order of submission
-	fresh *urgency // who stood in it was to be tried
-	next  int      // of jobs, to be encoded
+	head  head
+	jobs  []*Job       // in the order of submission
+	parts []int        // to be encoded, in order
+	todo  map[int]bool // the same, while they are
 	saved map[*Job]*Job
 }
 
 // Freeze keeps the state as it is now, until it is encoded or the next Freeze.
-func (m *Machine) Freeze() *Frozen {
+// Parts that have not changed since the event are left out; 0 is all.
+func (m *Machine) Freeze(since uint64) *Frozen {
 	f := &Frozen{
-		m: m, jobs: m.inOrder[:len(m.inOrder):len(m.inOrder)], fresh: &m.queue.heaps[m.queue.fresh], saved: map[*Job]*Job{},
-		head: snapshot{Version: SnapshotVersion, Config: m.cfg, Now: m.now, Seq: m.seq, Order: m.order, Orphans: maps.Clone(m.orphans), Buried: maps.Clone(m.buried), Heads: maps.Clone(m.heads), Again: m.queue.again, Rules: m.rules},
+		m: m, jobs: m.inOrder[:len(m.inOrder):len(m.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
+		head: head{Version: SnapshotVersion, Config: m.cfg, Now: m.now, Seq: m.seq, Order: m.order, Orphans: maps.Clone(m.orphans), Buried: maps.Clone(m.buried), Heads: maps.Clone(m.heads),
+			Fresh: m.queue.fresh, Again: m.queue.again, Rules: m.rules, Part: m.part, Jobs: len(m.inOrder)},
 	}
 	for _, o := range m.sale {
 		c := *o
 		f.head.Offers = append(f.head.Offers, &c)
+	}
+	for n, at := range m.parts {
+		if since == 0 || at > since {
+			f.parts, f.todo[n] = append(f.parts, n), true
+		}
 	}
 	m.frozen = f
 	// What holds a machine, or may still be billed for one, changes from
@@ -42,16 +50,27 @@ func (m *Machine) Freeze() *Frozen {
 	return f
 }
 
+// ChangedJobs is how many jobs, about, a Freeze since that event would encode.
+func (m *Machine) ChangedJobs(since uint64) int {
+	n := 0
+	for _, at := range m.parts {
+		if at > since {
+			n++
+		}
+	}
+	return n * m.part
+}
+
 // touch is called before a job that waits is changed.
 func (m *Machine) touch(j *Job) {
-	j.changed = m.seq
+	m.mark(j)
 	m.spare(j)
 }
 
 // spare keeps a copy of j as it is, where it is frozen and its turn has not come.
 func (m *Machine) spare(j *Job) {
 	f := m.frozen
-	if f == nil || f.next >= len(f.jobs) || j.place.order < f.jobs[f.next].place.order || j.place.order > f.head.Order || f.saved[j] != nil {
+	if f == nil || j.place.order > f.head.Order || !f.todo[m.partOf(j)] || f.saved[j] != nil {
 		return
 	}
 	c := *j
@@ -67,53 +86,55 @@ func (m *Machine) spare(j *Job) {
 // Seq is how many events led to the state.
 func (f *Frozen) Seq() uint64 { return f.head.Seq }
 
-// Jobs is how many jobs the state has.
-func (f *Frozen) Jobs() int { return len(f.jobs) }
+// Parts is how many parts the state has, those that are not encoded with them.
+func (f *Frozen) Parts() int { return (len(f.jobs) + f.head.Part - 1) / f.head.Part }
+
+// Head is the state without its jobs.
+func (f *Frozen) Head() (json.RawMessage, error) {
+	b, err := json.Marshal(f.head)
+	if err != nil {
+		return nil, fmt.Errorf("write snapshot: %w", err)
+	}
+	return b, nil
+}
 
 // errFrozenAnew says that the copies were kept for a later Freeze.
 var errFrozenAnew = errors.New("write snapshot: another was begun meanwhile")
 
-// Encode adds at most that many jobs to b, which begins empty, and reports
-// whether b is whole now. It is called between steps.
-func (f *Frozen) Encode(b json.RawMessage, most int) (whole json.RawMessage, done bool, err error) {
+// Encode returns the next part that has changed, with its number; more is false
+// where there is none. It is called between steps.
+func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err error) {
 	if f.m.frozen != f {
-		return nil, false, errFrozenAnew
+		return 0, nil, false, errFrozenAnew
 	}
-	if f.next == 0 {
-		head, err := json.Marshal(f.head)
-		if err != nil {
-			return nil, false, fmt.Errorf("write snapshot: %w", err)
-		}
-		b = append(slices.Grow(b, len(head)+600*len(f.jobs)), head[:len(head)-1]...) // about the size of a job that waits
-		b = append(b, `,"jobs":[`...)
+	if len(f.parts) == 0 {
+		f.m.frozen = nil
+		return 0, nil, false, nil
 	}
-	for range min(most, len(f.jobs)-f.next) {
-		j := f.jobs[f.next]
+	number = f.parts[0]
+	f.parts = f.parts[1:]
+	delete(f.todo, number)
+	jobs := f.jobs[number*f.head.Part : min((number+1)*f.head.Part, len(f.jobs))]
+	b := append(make([]byte, 0, 700*len(jobs)), '[') // about the size of a job that waits
+	for i, j := range jobs {
 		if c := f.saved[j]; c != nil {
 			delete(f.saved, j)
 			j = c
 		}
 		stored := storedJob{Job: j, Order: j.place.order}
-		switch j.place.in {
-		case nil:
-		case f.fresh:
-			stored.Queue = 1
-		default:
-			stored.Queue = 2
+		for n := range f.m.queue.heaps {
+			if j.place.in == &f.m.queue.heaps[n] {
+				stored.Queue = n + 1
+			}
 		}
 		text, err := json.Marshal(stored)
 		if err != nil {
-			return nil, false, fmt.Errorf("write snapshot: job %s: %w", j.ID, err)
+			return 0, nil, false, fmt.Errorf("write snapshot: job %s: %w", j.ID, err)
 		}
-		if f.next > 0 {
+		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, text...)
-		f.next++
 	}
-	if f.next < len(f.jobs) {
-		return b, false, nil
-	}
-	f.m.frozen = nil
-	return append(b, "]}"...), true, nil
+	return number, append(b, ']'), true, nil
 }

@@ -2,9 +2,6 @@ package core
 
 import (
 	"cmp"
-	"container/heap"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -15,103 +12,6 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
 )
-
-// snapshot is the whole state. Derived indexes are made again from it.
-type snapshot struct {
-	Version int                    `json:"version"`
-	Config  Config                 `json:"config"`
-	Now     time.Time              `json:"now"`
-	Seq     uint64                 `json:"seq"`
-	Order   uint64                 `json:"order"`
-	Offers  []*offer               `json:"offers"`
-	Orphans map[string]Rented      `json:"orphans,omitempty"`
-	Buried  map[string]time.Time   `json:"buried,omitempty"`
-	Heads   map[string]ledger.Hash `json:"heads,omitempty"`
-	Again   bool                   `json:"again,omitempty"`
-	Rules   *budget.Rules          `json:"rules,omitempty"`
-	Jobs    []storedJob            `json:"jobs,omitempty"`
-}
-
-// storedJob is a job with its place in the queue: 0 not there, 1 to be tried, 2 tried.
-type storedJob struct {
-	*Job
-	Order uint64 `json:"order"`
-	Queue int    `json:"queue,omitempty"`
-}
-
-// SnapshotVersion is the form that Snapshot writes. A snapshot of another
-// version is not read: the log has all that it would say.
-const SnapshotVersion = 2
-
-// Snapshot returns the state as bytes; the same state gives the same bytes.
-func (m *Machine) Snapshot() (json.RawMessage, error) {
-	f := m.Freeze()
-	var b json.RawMessage
-	for done := false; !done; {
-		var err error
-		if b, done, err = f.Encode(b, m.Len()); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
-}
-
-// Restore returns the machine whose Snapshot gave b.
-func Restore(b json.RawMessage) (*Machine, error) {
-	var s snapshot
-	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, fmt.Errorf("read snapshot: %w", err)
-	}
-	if s.Version != SnapshotVersion {
-		return nil, fmt.Errorf("read snapshot: it has version %d, not %d", s.Version, SnapshotVersion)
-	}
-	m := New()
-	m.cfg, m.now, m.seq, m.order, m.rules = s.Config, s.Now, s.Seq, s.Order, s.Rules
-	for _, o := range s.Offers {
-		m.offers[o.Offer.ID] = o
-		m.sale = append(m.sale, o)
-	}
-	if s.Orphans != nil {
-		m.orphans = s.Orphans
-	}
-	if s.Buried != nil {
-		m.buried = s.Buried
-	}
-	if s.Heads != nil {
-		m.heads = s.Heads
-	}
-	for _, stored := range s.Jobs {
-		j := stored.Job
-		j.place.order = stored.Order
-		m.jobs[j.ID] = j
-		m.inOrder = append(m.inOrder, j)
-		if stored.Queue > 0 {
-			m.queue.push(j, (m.queue.fresh+stored.Queue-1)%2)
-		}
-		if !j.Wake.IsZero() {
-			heap.Push(&m.wakes, wake{j.Wake, j})
-		}
-		for _, a := range j.Attempts {
-			if a.GivenUp {
-				m.given[a.Instance] = a
-			}
-		}
-		for _, a := range j.Attempts[j.Closed:] {
-			if !a.Live() {
-				continue
-			}
-			m.attempts[a.ID] = a
-			if a.Instance != "" {
-				m.rented[a.Instance] = a
-			}
-		}
-		if j.live() != nil {
-			m.hold(j)
-		}
-	}
-	m.queue.again = s.Again
-	return m, nil
-}
 
 // Pending returns what was asked for and is not answered yet. After a restart
 // the shell does it again: every key makes that harmless.

@@ -100,7 +100,7 @@ type Job struct {
 	Asks      market.OfferID  `json:"asks,omitempty"`   // at which then
 
 	place   place  // in the queue
-	changed uint64 // number of the last event that may have changed it alone; 0: none since the start
+	changed uint64 // number of the last event that may have changed it; 0: none since the start
 }
 
 // Attempt is one try at a job on one instance.

@@ -96,8 +96,9 @@ type Machine struct {
 	running  []*Job   // that hold or ask for a machine, sorted by ID
 	queue    queue
 	wakes    wakes
-	swept    uint64  // number of the last event that may have changed every job that has had a machine
-	frozen   *Frozen // the state of a while ago that is being encoded, or nil
+	part     int      // jobs in a part of a snapshot
+	parts    []uint64 // by part: number of the last event that may have changed a job in it
+	frozen   *Frozen  // the state of a while ago that is being encoded, or nil
 	heads    map[string]ledger.Hash
 	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
 	replays  bool
@@ -125,8 +126,8 @@ func New() *Machine { return NewWith(plan.NewMind()) }
 // changes nothing else: of this world's markets it has seen nothing.
 func NewWith(mind *plan.Mind) *Machine {
 	m := &Machine{
-		mind: mind.Fork(),
-		cfg:  DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
+		part: partJobs, mind: mind.Fork(),
+		cfg: DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
 		orphans: map[string]Rented{}, buried: map[string]time.Time{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
 	m.queue.touch = m.touch
@@ -151,7 +152,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	}
 	m.now, m.replay, m.replays = e.At, decisions, replays
 	m.seq++
-	m.mark(e.Body)
+	m.marks(e.Body)
 	out := &Outcome{}
 	switch b := e.Body.(type) {
 	case Configured:
@@ -408,9 +409,11 @@ func (m *Machine) submit(e Event, b JobSubmitted) {
 	}
 	m.order++
 	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Without: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval, Event: m.seq}
-	j.place.order, j.changed = m.order, m.seq
+	j.place.order = m.order
 	m.jobs[j.ID] = j
 	m.inOrder = append(m.inOrder, j)
+	m.grow()
+	m.mark(j)
 	m.queue.add(j)
 }
 

@@ -383,12 +383,30 @@ func fill(b *testing.B, st store.Store, n int) {
 			b.Logf("%d jobs", i+1)
 		}
 		if i == n*4/5 {
-			state, err := m.Snapshot()
-			must(b, err)
 			must(b, st.Append(b.Context(), records))
 			records = records[:0]
-			must(b, st.SaveSnapshot(b.Context(), store.Snapshot{Seq: m.Seq(), Version: core.SnapshotVersion, State: state}))
+			saveSnapshot(b, st, m)
 		}
 	}
 	must(b, st.Append(b.Context(), records))
+}
+
+// saveSnapshot writes a snapshot as the server does.
+func saveSnapshot(b *testing.B, st store.Store, m *core.Machine) {
+	b.Helper()
+	f := m.Freeze(0)
+	s := store.Snapshot{Seq: f.Seq(), Version: core.SnapshotVersion, Parts: f.Parts()}
+	for {
+		n, part, more, err := f.Encode()
+		must(b, err)
+		if !more {
+			break
+		}
+		s.New = append(s.New, n)
+		must(b, st.SaveParts(b.Context(), s.Seq, map[int]json.RawMessage{n: part}))
+	}
+	var err error
+	s.State, err = f.Head()
+	must(b, err)
+	must(b, st.SaveSnapshot(b.Context(), s))
 }

@@ -332,37 +332,6 @@ func (s *Postgres) fenced(ctx context.Context, do func(context.Context, pgx.Tx) 
 	return nil
 }
 
-// SaveSnapshot implements Store. Its parts are written one by one, so that
-// appends go on between them.
-func (s *Postgres) SaveSnapshot(ctx context.Context, snap Snapshot) error {
-	if err := s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM snapshot_part WHERE seq NOT IN (SELECT seq FROM snapshot)") // of one that was cut short
-		return err
-	}); err != nil {
-		return err
-	}
-	seq, parts := int64(snap.Seq), 0
-	for state := snap.State; parts == 0 || len(state) > 0; parts++ {
-		n := min(len(state), partSize)
-		part := append([]byte{}, state[:n]...)
-		if err := s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "INSERT INTO snapshot_part (seq, part, bytes) VALUES ($1, $2, $3) ON CONFLICT (seq, part) DO UPDATE SET bytes = excluded.bytes", seq, parts, part)
-			return err
-		}); err != nil {
-			return err
-		}
-		state = state[n:]
-	}
-	return s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		var b pgx.Batch
-		b.Queue("DELETE FROM snapshot_part WHERE seq = $1 AND part >= $2", seq, parts)
-		b.Queue("INSERT INTO snapshot (seq, version) VALUES ($1, $2) ON CONFLICT (seq) DO UPDATE SET version = excluded.version", seq, snap.Version)
-		b.Queue("DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT 2)")
-		b.Queue("DELETE FROM snapshot_part WHERE seq NOT IN (SELECT seq FROM snapshot)")
-		return tx.SendBatch(ctx, &b).Close()
-	})
-}
-
 // PutMeta implements Store.
 func (s *Postgres) PutMeta(ctx context.Context, key, value string) error {
 	return s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {

@@ -85,35 +85,6 @@ func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map
 	return seen, nil
 }
 
-// LatestSnapshot implements Store.
-func (s *Postgres) LatestSnapshot(ctx context.Context) (snap Snapshot, ok bool, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { // a newer one may drop this one meanwhile
-		var seq, size int64
-		err := tx.QueryRow(ctx, "SELECT seq, version, (SELECT sum(length(bytes)) FROM snapshot_part p WHERE p.seq = s.seq) FROM snapshot s ORDER BY seq DESC LIMIT 1").Scan(&seq, &snap.Version, &size)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		snap.Seq, ok, snap.State = uint64(seq), true, make([]byte, 0, size)
-		rows, err := tx.Query(ctx, "SELECT bytes FROM snapshot_part WHERE seq = $1 ORDER BY part", seq)
-		if err != nil {
-			return err
-		}
-		var part pgtype.DriverBytes
-		_, err = pgx.ForEachRow(rows, []any{&part}, func() error {
-			snap.State = append(snap.State, part...)
-			return nil
-		})
-		return err
-	})
-	if err != nil {
-		return Snapshot{}, false, fmt.Errorf("read snapshot: %w", err)
-	}
-	return snap, ok, nil
-}
-
 // Postings implements Store.
 func (s *Postgres) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
 	if job == "" {

@@ -106,46 +106,6 @@ func (s *SQLite) Seen(ctx context.Context, tenant string, keys ...string) (map[s
 	return seen, rows.Err()
 }
 
-// LatestSnapshot implements Store.
-func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
-	var snap Snapshot
-	var seq int64
-	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // a newer one may drop this one meanwhile
-	if err != nil {
-		return snap, false, fmt.Errorf("read snapshot: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // it has read only
-	err = tx.QueryRowContext(ctx, "SELECT seq, version FROM snapshot ORDER BY seq DESC LIMIT 1").Scan(&seq, &snap.Version)
-	if errors.Is(err, sql.ErrNoRows) {
-		return snap, false, nil
-	}
-	if err != nil {
-		return snap, false, fmt.Errorf("read snapshot: %w", err)
-	}
-	snap.Seq = uint64(seq)
-	var size int64
-	if err := tx.QueryRowContext(ctx, "SELECT sum(length(bytes)) FROM snapshot_part WHERE seq = ?", seq).Scan(&size); err != nil {
-		return snap, false, fmt.Errorf("read snapshot: %w", err)
-	}
-	snap.State = make([]byte, 0, size)
-	rows, err := tx.QueryContext(ctx, "SELECT bytes FROM snapshot_part WHERE seq = ? ORDER BY part", seq)
-	if err != nil {
-		return snap, false, fmt.Errorf("read snapshot: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var part sql.RawBytes
-		if err := rows.Scan(&part); err != nil {
-			return snap, false, fmt.Errorf("read snapshot: %w", err)
-		}
-		snap.State = append(snap.State, part...)
-	}
-	if err := rows.Err(); err != nil {
-		return snap, false, fmt.Errorf("read snapshot: %w", err)
-	}
-	return snap, true, nil
-}
-
 // Postings implements Store.
 func (s *SQLite) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
 	if job == "" {

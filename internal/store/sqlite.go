@@ -160,44 +160,6 @@ func follows(records []Record, next uint64) error {
 	return nil
 }
 
-// SaveSnapshot implements Store. Its parts are written one by one, so that
-// appends go on between them.
-func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
-	if _, err := s.write.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq NOT IN (SELECT seq FROM snapshot)"); err != nil {
-		return s.failed(err) // parts of one that was cut short
-	}
-	parts := 0
-	for state := snap.State; parts == 0 || len(state) > 0; parts++ {
-		n := min(len(state), partSize)
-		if _, err := s.addPart.ExecContext(ctx, int64(snap.Seq), parts, append([]byte{}, state[:n]...)); err != nil {
-			return s.failed(err)
-		}
-		state = state[n:]
-	}
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return s.failed(err)
-	}
-	defer func() { _ = tx.Rollback() }() // no-op after Commit
-	for _, do := range []struct {
-		text string
-		args []any
-	}{
-		{"DELETE FROM snapshot_part WHERE seq = ? AND part >= ?", []any{int64(snap.Seq), parts}},
-		{"INSERT OR REPLACE INTO snapshot (seq, version) VALUES (?, ?)", []any{int64(snap.Seq), snap.Version}},
-		{"DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT 2)", nil},
-		{"DELETE FROM snapshot_part WHERE seq NOT IN (SELECT seq FROM snapshot)", nil},
-	} {
-		if _, err := tx.ExecContext(ctx, do.text, do.args...); err != nil {
-			return s.failed(err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		return s.failed(err)
-	}
-	return nil
-}
-
 // PutMeta implements Store.
 func (s *SQLite) PutMeta(ctx context.Context, key, value string) error {
 	if _, err := s.addMeta.ExecContext(ctx, key, value); err != nil {

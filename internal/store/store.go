@@ -16,6 +16,7 @@ import (
 var (
 	ErrConflict = errors.New("another writer has been here") // the log has grown meanwhile
 	ErrLocked   = errors.New("in use")                       // another server owns the place
+	ErrGone     = errors.New("a newer snapshot is there")    // ask for that one
 )
 
 // Record is one step of the core: the event, what was decided, what is to be
@@ -32,11 +33,18 @@ type Record struct {
 	Postings  []ledger.Posting
 }
 
-// Snapshot is the core's state after the event Seq.
+// Snapshot is the core's state after the event Seq: all of it in State, or a head
+// there and the rest in parts, which are saved before. Most parts are as they were
+// in an earlier snapshot, and are taken from it.
 type Snapshot struct {
 	Seq     uint64
 	Version int
 	State   json.RawMessage
+	Parts   int    // 0: State is all
+	Base    uint64 // to be saved: the snapshot whose parts it has where New names none; 0: none
+	New     []int  // to be saved: the parts that were saved for Seq
+
+	from []uint64 // by part: the snapshot it was saved for
 }
 
 // Store is what the server needs of a database. storetest holds every
@@ -55,9 +63,15 @@ type Store interface {
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]Record, error)
 	// Seen returns, by idempotency key, the first event that carries it; a key that none carries is left out.
 	Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error)
+	// SaveParts writes parts, by number, of the snapshot after the event seq, which is
+	// there once SaveSnapshot has written it.
+	SaveParts(ctx context.Context, seq uint64, parts map[int]json.RawMessage) error
 	// SaveSnapshot keeps s and the one before it.
 	SaveSnapshot(ctx context.Context, s Snapshot) error
 	LatestSnapshot(ctx context.Context) (s Snapshot, ok bool, err error)
+	// SnapshotParts returns the parts of what LatestSnapshot has returned, in order. It
+	// fails with ErrGone where two newer ones have been saved meanwhile.
+	SnapshotParts(ctx context.Context, s Snapshot) iter.Seq2[json.RawMessage, error]
 	// Postings returns the tenant's postings in order; job "" is all.
 	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
 

@@ -135,7 +135,7 @@ func Write(ctx context.Context, s store.Store, w io.Writer) (Sum, error) {
 
 func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 	head := header{Format: format}
-	snap, ok, err := s.LatestSnapshot(ctx) // before the end is asked for: it is not behind it then
+	snap, ok, err := store.Whole(ctx, s) // before the end is asked for: it is not behind it then
 	if err != nil {
 		return Sum{}, err
 	}

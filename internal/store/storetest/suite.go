@@ -29,6 +29,7 @@ func Run(t *testing.T, b Backend) {
 		{"a snapshot and the events after it give the state of the log alone", snapshotState},
 		{"a snapshot of many parts is read as it was written, and the newest two are kept", snapshotParts},
 		{"a snapshot that was cut short is not there", snapshotTorn},
+		{"a snapshot takes what has not changed from the one before, and nothing is kept that none needs", snapshotShared},
 		{"events and postings are never changed or deleted", appendOnly},
 		{"a damaged posting is found", damaged},
 		{"output is kept by offset, however it is sent", logs},

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"scrimp/internal/store"
+)
+
+// partsOf is a snapshot as it is read: its head and its parts.
+func partsOf(t *testing.T, s store.Store, snap store.Snapshot) []string {
+	t.Helper()
+	list := []string{string(snap.State)}
+	for part, err := range s.SnapshotParts(t.Context(), snap) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(part))
+	}
+	return list
+}
+
+func snapshotShared(t *testing.T, b Backend) {
+	place := b.Place(t)
+	s := b.open(t, place)
+	must(t, s.Append(t.Context(), new(Writer).Make(40)))
+	whole := []string(nil) // the head, and what each part was last saved as
+	var earlier store.Snapshot
+	base := uint64(0)
+	for round := range 8 {
+		seq := uint64(4 * (round + 1))
+		parts := 3 + 2*round
+		whole = append(whole, make([]string, parts+1-len(whole))...)
+		whole[0] = fmt.Sprintf(`{"head":%d,"long":%q}`, round, strings.Repeat("x", 5<<20*(round%2)))
+		saved := map[int]json.RawMessage{}
+		var names []int
+		for n := range parts {
+			if whole[n+1] == "" || n%3 == round%3 {
+				whole[n+1] = fmt.Sprintf(`["%d of %d"]`, n, round)
+				saved[n], names = json.RawMessage(whole[n+1]), append(names, n)
+			}
+		}
+		must(t, s.SaveParts(t.Context(), seq, saved))
+		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)})) // of one that never comes
+		if snap, ok, err := s.LatestSnapshot(t.Context()); err != nil || ok != (round > 0) || snap.Seq != base {
+			t.Fatalf("round %d: the snapshot at %d is there before it is saved: %v", round, snap.Seq, err)
+		}
+		next := store.Snapshot{Seq: seq, Version: 7, State: json.RawMessage(whole[0]), Parts: parts, Base: base, New: names}
+		if hole := next; round > 0 {
+			hole.Base = 0
+			if err := s.SaveSnapshot(t.Context(), hole); err == nil {
+				t.Fatalf("round %d: a snapshot with a hole is saved", round)
+			}
+		}
+		must(t, s.SaveSnapshot(t.Context(), next))
+		base = seq
+		if round == 5 {
+			must(t, s.Close())
+			s = b.open(t, place)
+		}
+		snap, ok, err := s.LatestSnapshot(t.Context())
+		if err != nil || !ok || snap.Seq != seq || snap.Version != 7 || snap.Parts != parts {
+			t.Fatalf("round %d: %v, %v: %d of version %d with %d parts", round, ok, err, snap.Seq, snap.Version, snap.Parts)
+		}
+		if got := partsOf(t, s, snap); !slices.Equal(got, whole) {
+			t.Fatalf("round %d: %.300q, want %.300q", round, got, whole)
+		}
+		one, ok, err := store.Whole(t.Context(), s)
+		if want := fmt.Sprintf(`{"head":%s,"parts":[%s]}`, whole[0], strings.Join(whole[1:], ",")); err != nil || !ok || string(one.State) != want || one.Parts != 0 {
+			t.Fatalf("round %d: as one value it is %.300q: %v", round, one.State, err)
+		}
+		if round == 4 {
+			earlier = snap
+		}
+	}
+	gone := error(nil)
+	for _, err := range s.SnapshotParts(t.Context(), earlier) {
+		gone = err
+	}
+	if !errors.Is(gone, store.ErrGone) {
+		t.Errorf("a snapshot that three newer ones have followed is read: %v", gone)
+	}
+	must(t, b.Exec(t, place, "DELETE FROM snapshot WHERE seq = 32")) // the one before it is whole still
+	snap, ok, err := s.LatestSnapshot(t.Context())
+	if err != nil || !ok || snap.Seq != 28 || len(partsOf(t, s, snap)) != snap.Parts+1 {
+		t.Errorf("the snapshot before the newest: %v, %v, at %d", ok, err, snap.Seq)
+	}
+	// A state without parts makes all others unneeded, but for those of the one before it.
+	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 36, Version: 7, State: []byte(`"all"`)}))
+	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 37, Version: 7, State: []byte(`"all"`)}))
+	must(t, b.Exec(t, place, "DELETE FROM snapshot_part WHERE seq >= 36"))
+	if err := b.Exec(t, place, "CREATE TABLE nothing_is_left AS SELECT 1/(CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) AS ok FROM snapshot_part"); err != nil {
+		t.Errorf("parts are kept that no snapshot needs: %v", err)
+	}
+	must(t, s.Close())
+}
