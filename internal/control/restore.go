@@ -139,7 +139,8 @@ func inOrder[A, B any](in iter.Seq2[A, error], f func(A) (B, error)) iter.Seq2[B
 		}()
 		defer func() {
 			close(stop)
-			for range results { // until the reader has left
+			for r := range results { // until the reader has left
+				<-r
 			}
 		}()
 		for r := range results {
