@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
@@ -22,6 +23,8 @@ import (
 //	GET  /v1/jobs/{id}                    -> Job
 //	GET  /v1/jobs/{id}/watch              -> a Job a line, at each change, until it is closed
 //	POST /v1/jobs/{id}/end     End        -> Job
+//	POST /v1/jobs/{id}/approve Review     -> Job
+//	POST /v1/jobs/{id}/reject  Review     -> Job
 //	GET  /v1/jobs/{id}/log?offset=N[&follow=1] -> text
 //	GET  /v1/jobs/{id}/receipt            -> receipt.Receipt
 //	GET  /v1/jobs/{id}/spec               -> the job file as it was validated
@@ -47,6 +50,22 @@ type Work struct {
 // End asks for a job to be over: Save keeps a checkpoint first.
 type End struct {
 	Save bool `json:"save"`
+}
+
+// Review is what somebody says of a job that waits for approval.
+type Review struct {
+	Reason string `json:"reason,omitempty"` // at most 1000 bytes; a rejection has one
+}
+
+// Approval is what a job waits for, or had to wait for, before it may run.
+type Approval struct {
+	Limits   []budget.Threshold `json:"limits"`   // that it is above, the lowest amount first
+	Most     *money.Amount      `json:"most"`     // that it can cost; null: nobody knows
+	Until    time.Time          `json:"until"`    // whoever has not approved it by then never does
+	At       *time.Time         `json:"at"`       // when it was reviewed; null: it waits
+	Approved *bool              `json:"approved"` // null: it waits
+	By       string             `json:"by,omitempty"`
+	Reason   string             `json:"reason,omitempty"`
 }
 
 // StopServer asks the server to leave. Now also gives back all machines and
@@ -145,6 +164,9 @@ type Job struct {
 	Tags           map[string]string  `json:"tags,omitempty"`
 	Team           string             `json:"team,omitempty"`
 	Project        string             `json:"project,omitempty"`
+	User           string             `json:"user,omitempty"`     // who submitted it
+	Quota          string             `json:"quota,omitempty"`    // limit for whose quota it waits
+	Approval       *Approval          `json:"approval,omitempty"` // that it waits for, or had to wait for
 }
 
 // Decision is one line of `scrimp explain`.

@@ -109,13 +109,26 @@ type Limit struct {
 	Dollars  *money.Amount `json:"dollars"`
 	GPUHours *float64      `json:"gpu_hours"`
 	Jobs     *int          `json:"jobs"`    // that are not over, at any time
-	Approve  *money.Amount `json:"approve"` // jobs that can cost more wait for an admin
-	Warn     []float64     `json:"warn"`    // shares of Dollars at which Notify is told
-	Notify   string        `json:"notify,omitempty"`
+	Running  *int          `json:"running"` // jobs that hold a machine at once; more wait in the queue
+	GPUs     *int          `json:"gpus"`    // that are in use at once; more wait in the queue
+	// Wait lets a job wait for the next window where the GPU-hours of this one do
+	// not suffice; else it is not let in.
+	Wait    bool          `json:"wait,omitempty"`
+	Approve *money.Amount `json:"approve"` // jobs that can cost more wait for approval
+	// ApproveWithin is how long a job waits for it, market time; 0: Standing.
+	ApproveWithin time.Duration `json:"approve_within_ns,omitempty"`
+	Warn          []float64     `json:"warn"` // shares of Dollars at which Notify is told
+	Notify        string        `json:"notify,omitempty"`
 }
+
+// maxHours is a million GPUs for two months; more do not fit a span of time.
+const maxHours = 2_000_000
 
 // Name is what the limit is called: one scope has one limit for a window.
 func (l Limit) Name() string { return string(l.Scope) + "/" + string(l.Window) }
+
+// Queues reports whether jobs wait in the queue for the limit.
+func (l Limit) Queues() bool { return l.Running != nil || l.GPUs != nil || l.Wait && l.GPUHours != nil }
 
 // Check says what is wrong with the limit.
 func (l Limit) Check() error {
@@ -126,10 +139,19 @@ func (l Limit) Check() error {
 		return fmt.Errorf("window %q: write day, week, month or total", l.Window)
 	}
 	switch {
-	case l.Dollars == nil && l.GPUHours == nil && l.Jobs == nil && l.Approve == nil:
-		return fmt.Errorf("%s limits nothing: give dollars, GPU-hours, jobs or an amount from which on jobs are approved", l.Name())
-	case l.Dollars != nil && l.Dollars.Sign() < 0, l.GPUHours != nil && !(*l.GPUHours >= 0), l.Jobs != nil && *l.Jobs < 0, l.Approve != nil && l.Approve.Sign() < 0:
+	case l.Dollars == nil && l.GPUHours == nil && l.Jobs == nil && l.Approve == nil && l.Running == nil && l.GPUs == nil:
+		return fmt.Errorf("%s limits nothing: give dollars, GPU-hours, jobs, running jobs, GPUs or an amount above which jobs are approved", l.Name())
+	case l.Dollars != nil && l.Dollars.Sign() < 0, l.GPUHours != nil && !(*l.GPUHours >= 0), l.Jobs != nil && *l.Jobs < 0, l.Approve != nil && l.Approve.Sign() < 0,
+		l.Running != nil && *l.Running < 0, l.GPUs != nil && *l.GPUs < 0:
 		return fmt.Errorf("%s is below zero: give zero to allow nothing", l.Name())
+	case l.GPUHours != nil && *l.GPUHours > maxHours:
+		return fmt.Errorf("%s has more GPU-hours than can be counted: give at most %d", l.Name(), maxHours)
+	case l.ApproveWithin < 0 || l.ApproveWithin > 0 && l.Approve == nil:
+		return fmt.Errorf("%s gives a time for an approval that it does not ask for: give an amount above which jobs are approved", l.Name())
+	case l.Wait && l.GPUHours == nil:
+		return fmt.Errorf("%s waits for GPU-hours that are not limited: give GPU-hours too", l.Name())
+	case l.Wait && l.Window == Total:
+		return fmt.Errorf("%s has no next window to wait for: give a day, week or month", l.Name())
 	case l.Dollars == nil && len(l.Warn) > 0:
 		return fmt.Errorf("%s warns of dollars that are not limited: give dollars too", l.Name())
 	}
@@ -154,6 +176,13 @@ type Job struct {
 	// GPUMost and GPUSpent are the same in GPU-hours; a job without GPUs is bounded by 0.
 	GPUMost, GPUSpent float64
 	GPUBounded        bool
+	// GPUs are the fewest that it can run on.
+	GPUs int
+	// Asks says that it waits for approval: it takes nothing.
+	Asks bool
+	// Runs says that it holds a machine now, with so many GPUs.
+	Runs    bool
+	GPUsNow int
 }
 
 // held is what is set aside for the rest of the job: never below zero.
@@ -171,8 +200,13 @@ type Use struct {
 	GPUSpent  float64      `json:"gpu_hours_spent"`
 	GPUHeld   float64      `json:"gpu_hours_held"`
 	Jobs      int          `json:"jobs"`
+	Asking    int          `json:"asking"`              // jobs that wait for approval, which are counted nowhere else
+	Running   int          `json:"running"`             // jobs that hold a machine
+	GPUs      int          `json:"gpus"`                // in use
 	Unbounded string       `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
 	GPUOpen   string       `json:"gpu_unbounded,omitempty"`
+
+	needs int // GPUs of the job that is weighed
 }
 
 // Books are what was spent by limit, by name, in the windows that are open, and the jobs that are not over.
@@ -190,7 +224,15 @@ func (b Books) Use(l Limit) Use {
 		if !l.Scope.Holds(j.Owner, j.User) {
 			continue
 		}
+		if j.Asks {
+			u.Asking++
+			continue
+		}
 		u.Jobs++
+		if j.Runs {
+			u.Running++
+			u.GPUs += j.GPUsNow
+		}
 		u.Held = u.Held.Add(j.held())
 		u.GPUHeld += max(0, j.GPUMost-j.GPUSpent)
 		if !j.Bounded {
@@ -223,6 +265,7 @@ const (
 	GPUOpen     Reason = "other_gpu_open"
 	GPUHours    Reason = "gpu_hours"
 	TooMany     Reason = "jobs"
+	TooLarge    Reason = "gpus" // it needs more GPUs, or more GPU-hours, than the limit ever gives
 )
 
 // Refusal says which limit a job does not pass, and what mends it.
@@ -249,6 +292,11 @@ func (r Refusal) Error() string {
 		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most", l.Name(), *l.GPUHours, u.GPUOpen)
 	case GPUHours:
 		return fmt.Sprintf("budget %s: of %g GPU-hours, %.4g are used and %.4g held", l.Name(), *l.GPUHours, u.GPUSpent, u.GPUHeld)
+	case TooLarge:
+		if l.GPUs != nil && r.Use.needs > *l.GPUs {
+			return fmt.Sprintf("budget %s: %d GPUs may be in use at once, and the job needs %d", l.Name(), *l.GPUs, r.Use.needs)
+		}
+		return fmt.Sprintf("budget %s: a %s has %g GPU-hours, and the job can use more", l.Name(), l.Window, *l.GPUHours)
 	case TooMany:
 		return fmt.Sprintf("budget %s: %d of %d jobs wait or run", l.Name(), u.Jobs, *l.Jobs)
 	}
@@ -276,10 +324,16 @@ func (b Books) Admit(j Job) *Refusal {
 		case l.GPUHours == nil:
 		case !j.GPUBounded:
 			return no(NoGPUBudget, "give the job budget.gpu_hours")
+		case l.Wait && j.GPUMost > *l.GPUHours:
+			return no(TooLarge, "give the job a smaller budget.gpu_hours, or ask an admin for scrimp budgets set")
+		case l.Wait: // the queue keeps it
 		case u.GPUOpen != "":
 			return no(GPUOpen, "end job "+u.GPUOpen+", or wait until it is over")
 		case u.GPUSpent+u.GPUHeld+j.GPUMost > *l.GPUHours:
 			return no(GPUHours, "give the job a smaller budget.gpu_hours, or wait until jobs are over")
+		}
+		if u.needs = j.GPUs; l.GPUs != nil && j.GPUs > *l.GPUs {
+			return no(TooLarge, "ask for fewer GPUs, or ask an admin for scrimp budgets set")
 		}
 		if l.Jobs != nil && u.Jobs >= *l.Jobs {
 			return no(TooMany, "wait until a job is over, or end one")
@@ -288,19 +342,12 @@ func (b Books) Admit(j Job) *Refusal {
 	return nil
 }
 
-// Capped reports whether a job of that owner is under a limit of dollars, so that it needs a most.
+// Capped reports whether a job of that owner is under a limit of dollars, or one
+// above which jobs are approved, so that it needs a most.
 func Capped(limits []Limit, o ledger.Owner, user string) bool {
-	return slices.ContainsFunc(limits, func(l Limit) bool { return l.Dollars != nil && l.Scope.Holds(o, user) })
-}
-
-// Approval returns the lowest amount above which a job of that owner waits for approval.
-func Approval(limits []Limit, o ledger.Owner, user string) (least money.Amount, by Limit, ok bool) {
-	for _, l := range limits {
-		if l.Approve != nil && l.Scope.Holds(o, user) && (!ok || l.Approve.Cmp(least) < 0) {
-			least, by, ok = *l.Approve, l, true
-		}
-	}
-	return least, by, ok
+	return slices.ContainsFunc(limits, func(l Limit) bool {
+		return (l.Dollars != nil || l.Approve != nil) && l.Scope.Holds(o, user)
+	})
 }
 
 // Bound is what work can cost at most where no machine is rented above rate and
@@ -352,40 +399,4 @@ func (l Limit) Passed(u Use) []float64 {
 	}
 	slices.SortFunc(list, cmp.Compare)
 	return list
-}
-
-// Rules are what an admin has set: the limits, sorted by name, and the tags that jobs must have.
-type Rules struct {
-	Limits []Limit `json:"limits"`
-	Tags   Tags    `json:"tags,omitempty"`
-}
-
-// Tags are the tags that a job must have, with the values that are allowed; none: any.
-type Tags map[string][]string
-
-// Check names the first tag, by name, that is missing or has a value that is not allowed.
-func (t Tags) Check(has map[string]string) error {
-	var names []string
-	for name := range t {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		value, ok := has[name]
-		allowed := t[name]
-		switch {
-		case !ok || value == "":
-			return fmt.Errorf("tag %s is missing: %s", name, choices(allowed))
-		case len(allowed) > 0 && !slices.Contains(allowed, value):
-			return fmt.Errorf("tag %s is %q: %s", name, value, choices(allowed))
-		}
-	}
-	return nil
-}
-
-func choices(allowed []string) string {
-	if len(allowed) == 0 {
-		return "write any value"
-	}
-	return "write " + strings.Join(allowed, ", ")
 }

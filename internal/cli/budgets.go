@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/money"
+	"scrimp/internal/spec"
 )
 
 func (a *app) budgetsCmd() *cobra.Command {
@@ -85,21 +86,28 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 	var w window
 	var dollars, approve, notify string
 	var gpuHours float64
-	var jobs int
+	var jobs, running, gpus int
+	var wait bool
+	var within string
 	var warn []float64
 	cmd := &cobra.Command{Use: "set", Short: "Make a limit, or change one", Args: takes(),
 		Long: "Makes the limit of a scope in a window, or puts a new one in its place. A job under a limit of dollars needs a budget, or work and a price from which the most that it costs is known: that becomes its budget. " +
-			"At each share of --warn, and when all is spent, the webhook of --notify gets a POST; when all is spent, what runs is saved and stopped." + plainExit,
-		Example: "  scrimp budgets set --team vision --month --dollars 500 --warn 0.8\n  scrimp budgets set --scope user:ann --day --jobs 4\n  scrimp budgets set --week --gpu-hours 200 --approve 100",
+			"At each share of --warn, when all is spent, and when a job waits for approval, the webhook of --notify gets a POST; when all is spent, what runs is saved and stopped. " +
+			"Jobs over --running or --gpus wait in the queue, and those of others pass them." + plainExit,
+		Example: "  scrimp budgets set --team vision --month --dollars 500 --warn 0.8\n  scrimp budgets set --scope user:ann --day --jobs 4\n  scrimp budgets set --team vision --running 4 --gpus 16\n  scrimp budgets set --week --gpu-hours 200 --wait --approve 100",
 	}
 	w.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&dollars, "dollars", "", "`amount` that may be spent (default: not limited)")
 	f.Float64Var(&gpuHours, "gpu-hours", 0, "`hours` of one GPU that may be used (default: not limited)")
 	f.IntVar(&jobs, "jobs", 0, "`number` of jobs that may wait or run at once (default: not limited)")
-	f.StringVar(&approve, "approve", "", "`amount` above which a job is submitted by an admin (default: never)")
+	f.IntVar(&running, "running", 0, "`number` of jobs that may hold a machine at once; more wait in the queue (default: not limited)")
+	f.IntVar(&gpus, "gpus", 0, "`number` of GPUs that may be in use at once; more wait in the queue (default: not limited)")
+	f.BoolVar(&wait, "wait", false, "let a job wait for the next window where the GPU-hours do not suffice (default: it is not let in)")
+	f.StringVar(&approve, "approve", "", "`amount` above which a job waits for scrimp approve (default: never)")
+	f.StringVar(&within, "approve-within", "", "`span` of market time after which a job that nobody has approved is given up, as in 2d (default: 7d)")
 	f.Float64SliceVar(&warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: at the limit only)")
-	f.StringVar(&notify, "notify", "", "`URL` that gets the warnings (default: the server's log only)")
+	f.StringVar(&notify, "notify", "", "`URL` that gets the warnings, and hears of jobs that wait for approval (default: the server's log only)")
 	cmd.RunE = a.with(func(ctx context.Context, c *client, _ []string) error {
 		l, err := w.limit()
 		if err != nil {
@@ -124,7 +132,18 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 		if cmd.Flags().Changed("jobs") {
 			l.Jobs = &jobs
 		}
-		l.Warn, l.Notify = warn, notify
+		if cmd.Flags().Changed("running") {
+			l.Running = &running
+		}
+		if cmd.Flags().Changed("gpus") {
+			l.GPUs = &gpus
+		}
+		if within != "" {
+			if l.ApproveWithin, err = spec.ParseDuration(within); err != nil {
+				return fmt.Errorf("--approve-within %s: %w: write it as in 36h or 2d", within, err)
+			}
+		}
+		l.Wait, l.Warn, l.Notify = wait, warn, notify
 		if err := l.Check(); err != nil {
 			return err
 		}

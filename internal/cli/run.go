@@ -276,6 +276,9 @@ func (a *app) follow(ctx context.Context, c *client, id string) error {
 		if final.State == "failed" {
 			a.notef("%s", show.Failed(final, a.lastLines(ctx, c, id, 5), a.line()))
 		}
+		if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
+			a.notef("%s", show.Refused(final, a.line()))
+		}
 	}
 	if final.State != "succeeded" {
 		return exitCode(exitJobFailed)
@@ -294,7 +297,7 @@ type pacer struct {
 // as before says nothing new for a minute.
 func (p *pacer) worth(j api.Job, now time.Time) bool {
 	state, pause := j.State+j.Machine+j.Phase, 3*time.Second
-	if j.State == "queued" {
+	if j.State == "queued" || j.State == "held" {
 		state, pause = state+j.Why, time.Minute
 	}
 	if state == p.state && now.Sub(p.last) < pause {

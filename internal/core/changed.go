@@ -28,6 +28,8 @@ func (m *Machine) marks(b Body) {
 	switch b := b.(type) {
 	case JobEnded:
 		m.marked(b.Job)
+	case JobReviewed:
+		m.marked(b.Job)
 	case LaunchDone:
 		m.ofAttempt(b.Launch)
 	case LaunchRefused:

@@ -44,6 +44,7 @@ func (m *Machine) view(j *Job) plan.Job {
 	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
 		ID: j.ID, Home: j.Home, Transfer: j.Terms.Transfer, Carry: j.Terms.Carry, Bound: j.Bound, Wasted: j.Wasted, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
 	}
+	v.GPURoom, v.GPULimited = m.gpuRoom(j)
 	if len(v.Need.Ladder) > 0 {
 		v.Open, _ = m.open(j)
 	}
@@ -121,7 +122,7 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	left, done, known := j.Left(speed)
 	restart := j.restart() + j.SaveCost + j.Terms.Transfer
 	return policy.Progress{
-		Now: m.now, Began: j.Submitted, Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
+		Now: m.now, Began: j.begin(), Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
 		Restart: restart, Reserve: time.Duration(m.cfg.Reserve)*restart + m.cfg.Spare, Detect: m.cfg.Detect, Look: m.cfg.Look,
 		Doubt: j.Pace.Doubt(left, j.Terms.Promise),
 	}

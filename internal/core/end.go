@@ -244,6 +244,7 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 	m.level(out, j, a, use)
 	m.bill(out, j, a, b.Bill)
 	j.GPUServed += time.Duration(a.GPUs) * until.Sub(a.From)
+	m.servedGPUs(j, a, a.From, until)
 	if o := m.offers[a.Offer]; o != nil && a.Capacity == market.Spot {
 		o.Hazard.Served += until.Sub(a.From)
 		if b.Cause == "interrupted" || !a.Noticed.IsZero() { // given back early, but taken all the same
@@ -293,6 +294,7 @@ func (m *Machine) late(out *Outcome, a *Attempt, b InstanceEnded) {
 		a.Until, a.Cause = b.Until, b.Cause
 		a.LostTime += a.Until.Sub(known)
 		j.GPUServed += time.Duration(a.GPUs) * a.Until.Sub(known)
+		m.servedGPUs(j, a, known, a.Until)
 	}
 	m.keep(out, j, a, ledger.Lost, a.Until)
 	m.level(out, j, a, ledger.Lost)

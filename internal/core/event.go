@@ -80,6 +80,14 @@ type (
 		Job   string          `json:"job"`
 		Terms Terms           `json:"terms"`
 		Spec  json.RawMessage `json:"spec,omitempty"`
+		// Asking says that the job waits for approval first, and for what.
+		Asking *budget.Asking `json:"asking,omitempty"`
+	}
+	// JobReviewed: a job that waits for approval has it, or never gets it.
+	JobReviewed struct {
+		Job      string `json:"job"`
+		Approved bool   `json:"approved"`
+		Reason   string `json:"reason,omitempty"`
 	}
 	// JobEnded: somebody wants a job over; Save keeps a checkpoint first (stop), otherwise it ends at once (cancel).
 	JobEnded struct {
@@ -227,6 +235,7 @@ type Rented struct {
 
 // Kinds of events, as they stand in the log.
 func (JobSubmitted) Kind() string      { return "job_submitted" }
+func (JobReviewed) Kind() string       { return "job_reviewed" }
 func (JobEnded) Kind() string          { return "job_ended" }
 func (MarketSeen) Kind() string        { return "market_seen" }
 func (Audited) Kind() string           { return "audited" }
@@ -318,6 +327,8 @@ func body(kind string, b []byte) (Body, error) {
 	switch kind {
 	case "job_submitted":
 		return read[JobSubmitted](b)
+	case "job_reviewed":
+		return read[JobReviewed](b)
 	case "job_ended":
 		return read[JobEnded](b)
 	case "market_seen":

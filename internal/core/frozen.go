@@ -122,10 +122,8 @@ func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err erro
 			j = c
 		}
 		stored := storedJob{Job: j, Order: j.place.order}
-		for n := range f.m.queue.heaps {
-			if j.place.in == &f.m.queue.heaps[n] {
-				stored.Queue = n + 1
-			}
+		if j.place.waits {
+			stored.Queue = j.place.side + 1
 		}
 		text, err := json.Marshal(stored)
 		if err != nil {

@@ -29,14 +29,14 @@ type head struct {
 	Orphans map[string]Rented      `json:"orphans,omitempty"`
 	Buried  map[string]time.Time   `json:"buried,omitempty"`
 	Heads   map[string]ledger.Hash `json:"heads,omitempty"`
-	Fresh   int                    `json:"fresh,omitempty"` // which of the queue's heaps is to be tried
+	Fresh   int                    `json:"fresh,omitempty"` // which side of the queue is to be tried
 	Again   bool                   `json:"again,omitempty"`
 	Rules   *budget.Rules          `json:"rules,omitempty"`
 	Part    int                    `json:"part"` // jobs in a part
 	Jobs    int                    `json:"jobs"`
 }
 
-// storedJob is a job with its place in the queue: 0 not there, else the number of its heap, from 1.
+// storedJob is a job with its place in the queue: 0 not there, else the number of its side, from 1.
 type storedJob struct {
 	*Job
 	Order uint64 `json:"order"`
@@ -51,7 +51,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 3
+const SnapshotVersion = 4
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (m *Machine) Snapshot() (json.RawMessage, error) {
@@ -122,7 +122,10 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		return nil, fmt.Errorf("read snapshot: it has version %d, not %d", h.Version, SnapshotVersion)
 	}
 	m := New()
-	m.cfg, m.now, m.seq, m.order, m.rules, m.part = h.Config, h.Now, h.Seq, h.Order, h.Rules, h.Part
+	m.cfg, m.now, m.seq, m.order, m.part = h.Config, h.Now, h.Seq, h.Order, h.Part
+	if h.Rules != nil {
+		m.setRules(h.Rules)
+	}
 	m.queue.fresh, m.queue.again = h.Fresh&1, h.Again
 	for _, o := range h.Offers {
 		m.offers[o.Offer.ID] = o
@@ -150,8 +153,11 @@ func (r *Restorer) Add(p Part) {
 		m.jobs[j.ID] = j
 		m.inOrder = append(m.inOrder, j)
 		m.grow()
+		if !j.State.Over() {
+			m.classOf(j)
+		}
 		if stored.Queue > 0 {
-			m.queue.push(j, (stored.Queue-1)&1)
+			m.queue.seat(j, min(stored.Queue-1, stuck))
 		}
 		if !j.Wake.IsZero() {
 			heap.Push(&m.wakes, wake{j.Wake, j})
@@ -181,5 +187,6 @@ func (r *Restorer) Machine() (*Machine, error) {
 	if len(r.m.inOrder) != r.jobs {
 		return nil, errors.New("read snapshot: a part is missing")
 	}
+	r.m.recount()
 	return r.m, nil
 }

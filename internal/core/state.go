@@ -1,9 +1,12 @@
 package core
 
 import (
+	"cmp"
 	"math/bits"
+	"strings"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -13,13 +16,14 @@ import (
 
 // State is where a job stands.
 //
-//	Queued ──> Running ──> Succeeded | Failed | Stopped | Cancelled
-//	   ^          │
-//	   └──────────┘ its machine was lost or given back
+//	Held ──> Queued ──> Running ──> Succeeded | Failed | Stopped | Cancelled
+//	            ^          │
+//	            └──────────┘ its machine was lost or given back
 type State string
 
 // The states of a job. Running includes booting and draining.
 const (
+	Held      State = "held" // it waits for approval, and holds nothing
 	Queued    State = "queued"
 	Running   State = "running"
 	Succeeded State = "succeeded"
@@ -28,8 +32,11 @@ const (
 	Cancelled State = "cancelled" // by the user, at once
 )
 
+// States are all of them.
+var States = []State{Held, Queued, Running, Succeeded, Failed, Stopped, Cancelled}
+
 // Over reports whether the job will never run again.
-func (s State) Over() bool { return s != Queued && s != Running }
+func (s State) Over() bool { return s != Held && s != Queued && s != Running }
 
 // Phase is where an attempt stands.
 //
@@ -52,6 +59,7 @@ const (
 type Job struct {
 	ID        string       `json:"id"`
 	Tenant    string       `json:"tenant"`
+	By        string       `json:"by,omitempty"` // the user who submitted it; "": who owns the data folder
 	Terms     Terms        `json:"terms"`
 	State     State        `json:"state"`
 	Why       string       `json:"why,omitempty"`    // reason of the state, machine-readable
@@ -99,8 +107,42 @@ type Job struct {
 	Stands    []plan.Standing `json:"stands,omitempty"` // by rung of its ladder
 	Asks      market.OfferID  `json:"asks,omitempty"`   // at which then
 
+	Approval *Approval `json:"approval,omitempty"` // that it waits for, or had to wait for; never changed, but for another
+
 	place   place  // in the queue
 	changed uint64 // number of the last event that may have changed it; 0: none since the start
+}
+
+// Approval is what a job waits for before it may run, and what became of that.
+type Approval struct {
+	budget.Asking
+	At       time.Time `json:"at,omitzero"` // reviewed; zero: not yet
+	By       string    `json:"by,omitempty"`
+	Approved bool      `json:"approved,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// begin is from when on the job could run: its submission, or its approval.
+func (j *Job) begin() time.Time {
+	if a := j.Approval; a != nil && a.Approved {
+		return a.At
+	}
+	return j.Submitted
+}
+
+// Owner is the user who holds the data folder.
+const Owner = "owner"
+
+// User is who submitted the job.
+func (j *Job) User() string { return cmp.Or(j.By, Owner) }
+
+// by is the user that an event's actor names; "" is the owner.
+func by(actor string) string {
+	name, _ := strings.CutPrefix(actor, "user:")
+	if name == actor {
+		return ""
+	}
+	return name
 }
 
 // Attempt is one try at a job on one instance.

@@ -104,6 +104,8 @@ type Machine struct {
 	replays  bool
 	mind     *plan.Mind
 	rules    *budget.Rules // nil: nobody has set any
+	quotas   []*quota      // of them what the queue keeps, by name
+	era      int           // how often they changed
 }
 
 type offer struct {
@@ -154,19 +156,22 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	m.seq++
 	m.marks(e.Body)
 	out := &Outcome{}
+	m.roll()
 	switch b := e.Body.(type) {
 	case Configured:
 		m.cfg = b.Config
 		m.queue.changed()
 	case JobSubmitted:
-		m.submit(e, b)
+		m.submit(out, e, b)
+	case JobReviewed:
+		m.reviewed(out, e, b)
 	case JobEnded:
 		m.endJob(out, b)
 	case MarketSeen:
 		m.seeMarket(out, b)
 	case Tick, Audited, IdentityChanged:
 	case BudgetsSet:
-		m.rules = &b.Rules
+		m.setRules(&b.Rules)
 	case LaunchDone:
 		m.launched(out, Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
 	case LaunchRefused:
@@ -218,7 +223,9 @@ func (m *Machine) due(out *Outcome) {
 		}
 		w.job.Wake = time.Time{}
 		switch {
-		case w.job.State == Queued && w.job.place.in != nil:
+		case w.job.State == Held:
+			m.finish(out, w.job, Cancelled, ApprovalExpired)
+		case w.job.State == Queued && w.job.place.waits:
 			_, over := w.job.over(m.now)
 			switch {
 			case over && !m.awaits(w.job) && !m.elsewhere(w.job):
@@ -248,7 +255,12 @@ func (m *Machine) consider(out *Outcome, most int) {
 		if !m.room() {
 			return
 		}
-		j, ok := m.queue.next()
+		blocks := m.blocks()
+		j, ok := m.queue.next(blocks)
+		if ok && blocks(j).never {
+			m.queue.push(j, stuck)
+			continue
+		}
 		if ok && m.awaits(j) {
 			m.queue.tried(j)
 			continue
@@ -275,7 +287,7 @@ func (m *Machine) recorded(j *Job) (*Job, bool) {
 	if len(m.replay) == 0 {
 		return nil, false
 	}
-	if j = m.jobs[m.replay[0].Job]; j == nil || j.place.in == nil {
+	if j = m.jobs[m.replay[0].Job]; j == nil || !j.place.waits {
 		return nil, false
 	}
 	m.queue.remove(j)
@@ -292,7 +304,10 @@ func (m *Machine) nextWake() time.Time {
 	if len(m.wakes) > 0 {
 		at = m.wakes[0].at
 	}
-	if m.room() && m.queue.untried() {
+	if open := m.wakeForQuotas(); !open.IsZero() && (at.IsZero() || open.Before(at)) {
+		at = open
+	}
+	if m.room() && m.queue.untried(m.blocks()) {
 		if soon := m.now.Add(time.Second); at.IsZero() || soon.Before(at) {
 			at = soon
 		}
@@ -388,6 +403,7 @@ func (m *Machine) cooled(j *Job, d plan.Decision) {
 }
 
 func (m *Machine) hold(j *Job) {
+	m.classOf(j)
 	i, found := slices.BinarySearchFunc(m.running, j.ID, func(a *Job, id string) int { return cmp.Compare(a.ID, id) })
 	if !found {
 		m.running = slices.Insert(m.running, i, j)
@@ -403,20 +419,6 @@ func (m *Machine) release(j *Job) {
 	}
 }
 
-func (m *Machine) submit(e Event, b JobSubmitted) {
-	if _, known := m.jobs[b.Job]; known || b.Job == "" {
-		return
-	}
-	m.order++
-	j := &Job{ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, State: Queued, Submitted: m.now, Without: m.now, Total: b.Terms.Steps, Interval: b.Terms.Interval, Event: m.seq}
-	j.place.order = m.order
-	m.jobs[j.ID] = j
-	m.inOrder = append(m.inOrder, j)
-	m.grow()
-	m.mark(j)
-	m.queue.add(j)
-}
-
 func (m *Machine) endJob(out *Outcome, b JobEnded) {
 	j := m.jobs[b.Job]
 	if j == nil || j.State.Over() {
@@ -428,6 +430,9 @@ func (m *Machine) endJob(out *Outcome, b JobEnded) {
 	}
 	a := j.live()
 	switch {
+	case j.State == Held:
+		m.touch(j)
+		m.finish(out, j, state, why)
 	case j.State == Queued || a == nil:
 		m.finish(out, j, state, why)
 	case b.Save && a.Phase == Working:
@@ -515,7 +520,7 @@ func (m *Machine) finish(out *Outcome, j *Job, s State, why string) {
 
 // requeue lets the job try again.
 func (m *Machine) requeue(j *Job, why string) {
-	if j.State.Over() || j.place.in != nil {
+	if j.State.Over() || j.place.waits {
 		return
 	}
 	j.State, j.Why = Queued, why

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -52,7 +53,7 @@ func (n *noise) body() Body {
 		return n.submitted()
 	case 1:
 		if n.rng.IntN(8) > 0 {
-			return []Body{Tick{}, Tick{}, Audited{}, IdentityChanged{}}[n.rng.IntN(4)]
+			return []Body{Tick{}, Tick{}, Audited{}, IdentityChanged{}, n.rules(), JobReviewed{Job: n.job(), Approved: n.rng.IntN(3) > 0}}[n.rng.IntN(6)]
 		}
 		return JobEnded{Job: n.job(), Save: n.rng.IntN(2) == 0}
 	case 2:
@@ -113,7 +114,33 @@ func (n *noise) submitted() Body {
 	if n.rng.IntN(3) == 0 {
 		t.WallClock = n.span()
 	}
-	return JobSubmitted{Job: n.job(), Terms: t}
+	b := JobSubmitted{Job: n.job(), Terms: t}
+	if n.rng.IntN(3) == 0 {
+		b.Asking = &budget.Asking{Until: n.when().Add(4 * time.Hour)}
+	}
+	return b
+}
+
+// rules are limits that the queue keeps.
+func (n *noise) rules() Body {
+	var list []budget.Limit
+	for _, scope := range []budget.Scope{"all", "team:t", "user:owner"} {
+		l := budget.Limit{Scope: scope, Window: budget.Day}
+		if n.rng.IntN(2) == 0 {
+			count := n.rng.IntN(3)
+			l.Running = &count
+		}
+		if n.rng.IntN(3) == 0 {
+			count := n.rng.IntN(4)
+			l.GPUs = &count
+		}
+		if n.rng.IntN(2) == 0 {
+			hours := n.rng.Float64() * 4
+			l.GPUHours, l.Wait = &hours, true
+		}
+		list = append(list, l)
+	}
+	return BudgetsSet{Rules: budget.Rules{Limits: list}}
 }
 
 func (n *noise) market() Body {

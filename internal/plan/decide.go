@@ -52,6 +52,7 @@ const (
 	WrongKind   Reason = "wrong_kind"        // a kind of capacity that the job does not allow
 	OverPrice   Reason = "over_max_price"
 	OverBudget  Reason = "over_budget" // its first minutes would pass the budget, or what is left of the work would
+	OverQuota   Reason = "over_quota"  // has more GPUs than a quota has left
 	TooRisky    Reason = "too_risky"   // could be taken away, and there is no slack for that
 	NotYet      Reason = "not_yet"     // dearer than spot, and there is time to wait for that
 	CoolingOff  Reason = "cooling_off" // refused a launch a moment ago
@@ -110,6 +111,9 @@ type Job struct {
 	// the last was for this decision.
 	Looks  int
 	Looked bool
+	// GPURoom is how many GPUs a machine may have, where quotas limit that.
+	GPURoom    int
+	GPULimited bool
 	// DeadlineFirst lets the deadline win where budget and deadline cannot both hold.
 	DeadlineFirst bool
 }

@@ -139,6 +139,22 @@ func (n *Need) fit(open []bool, o *Option) (way int, why Reason, ok bool) {
 	return way, why, way >= 0
 }
 
+// LeastGPUs is how many accelerators a machine must have that does the work in any way.
+func (n *Need) LeastGPUs() int {
+	least := n.gpus()
+	for i := range n.Variants {
+		least = min(least, n.Variants[i].gpus())
+	}
+	return least
+}
+
+func (n *Asks) gpus() int {
+	if n.Accelerator == "" {
+		return n.Accelerators
+	}
+	return max(n.Accelerators, 1)
+}
+
 // way is one way to do the work, and how fast.
 func (n *Need) way(i int) (*Asks, float64) {
 	if i == 0 {

@@ -17,7 +17,7 @@ type sorted struct {
 	asleep           *Option // the best spot that cannot be had now
 	fits, affordable int
 	cheapest         float64          // of all that would do, the least per work
-	later            bool             // something does for the job on a rung that is not open
+	later            bool             // something does for the job on a rung that is not open, or when a quota has more room
 	untried          []market.OfferID // spot that would do, by name, where somebody has to look
 	spots            []*Option        // all spot that would do
 	sold             bool             // spot that is worth waiting for is for sale
@@ -54,6 +54,9 @@ func sort(job Job, options []Option) sorted {
 		if ok {
 			why = ""
 		}
+		if ok && job.GPULimited && o.Offer.Accelerators > job.GPURoom && o.Offer.ID != job.Held {
+			why = OverQuota
+		}
 		o.way, o.speed = way, 0
 		if way >= 0 {
 			_, faster := job.Need.way(way)
@@ -81,7 +84,7 @@ func sort(job Job, options []Option) sorted {
 	for _, k := range ranked {
 		o := k.o
 		if k.why != "" {
-			s.later = s.later || k.why == LaterRung
+			s.later = s.later || k.why == LaterRung || k.why == OverQuota
 			s.rejected = append(s.rejected, rejection(o, k.why))
 			continue
 		}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"scrimp/internal/budget"
@@ -44,47 +43,59 @@ func (d *door) close() {
 }
 
 // admit says why a job is not let in, or counts it. A job that is let in under a
-// limit of dollars without a budget of its own gets one.
-func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) *refusal {
+// limit of dollars, or above one that asks for approval, without a budget of its
+// own gets one. One that waits for approval takes nothing: asking says what for.
+func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) (asking *budget.Asking, no *refusal) {
 	if err := d.rules.Tags.Check(t.Owner.Tags); err != nil {
-		return &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here", mend: "write tags in the job file; scrimp budgets lists what is required", err: err}
+		return nil, &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here", mend: "write tags in the job file; scrimp budgets lists what is required", err: err}
 	}
 	limits := d.rules.Limits
 	if len(limits) == 0 {
-		return nil
+		return nil, nil
 	}
 	if !t.HasBudget && budget.Capped(limits, t.Owner, c.User) {
 		if most, known := budget.Bound(t.Work, d.s.highest(t)); known {
 			t.Budget, t.HasBudget = most, true
 		}
 	}
+	j := budgetJob(id, c.User, *t)
+	if no := d.weigh(ctx, j, *t); no != nil {
+		return nil, no
+	}
+	if a, asks := budget.Approval(limits, j, d.s.control.Now()); asks {
+		return &a, nil
+	}
+	d.books.Live = append(d.books.Live, j)
+	return nil, nil
+}
+
+// weigh says which limit does not let a job in.
+func (d *door) weigh(ctx context.Context, j budget.Job, t core.Terms) *refusal {
+	if len(d.rules.Limits) == 0 {
+		return nil
+	}
 	if d.books == nil {
 		b, _, err := d.s.books(ctx, d.rules)
 		if err != nil {
-			return &refusal{status: http.StatusServiceUnavailable, title: "the ledger was not read", mend: "submit it again with the same key", err: err}
+			return &refusal{status: http.StatusServiceUnavailable, title: "the ledger was not read", mend: "ask again", err: err}
 		}
 		d.books = &b
 	}
-	j := budgetJob(id, c.User, *t)
-	if least, by, asks := budget.Approval(limits, t.Owner, c.User); asks && (!j.Bounded || j.Most.Cmp(least) > 0) && c.Role(t.Owner.Team) < identity.Admin {
-		return &refusal{status: http.StatusForbidden, field: "budget", title: fmt.Sprintf("jobs that can cost more than %s are submitted by an admin: budget %s", money.Format(least, t.Currency, 2), by.Name()),
-			mend: "give the job a smaller budget, or ask an admin to submit it"}
+	no := d.books.Admit(j)
+	if no == nil {
+		return nil
 	}
-	if no := d.books.Admit(j); no != nil {
-		if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
-			no.Mend = "write first: budget in the job file, so that its budget holds"
-		}
-		return overLimit(no)
+	if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
+		no.Mend = "write first: budget in the job file, so that its budget holds"
 	}
-	d.books.Live = append(d.books.Live, j)
-	return nil
+	return overLimit(no)
 }
 
 // overLimit is how a limit refuses.
 func overLimit(no *budget.Refusal) *refusal {
 	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", mend: no.Mend, err: no, limit: no}
 	switch no.Why {
-	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget:
+	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget, budget.TooLarge:
 		r.status = http.StatusForbidden
 	case budget.NoBudget, budget.OtherOpen, budget.Dollars:
 	}

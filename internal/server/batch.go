@@ -175,7 +175,8 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		id, done := s.name(jobs[i].Name)
 		held = append(held, done)
 		terms := Terms(jobs[i], now, s.control.Clock().Stretch)
-		if no := d.admit(r.Context(), c.caller, id, &terms); no != nil {
+		asking, no := d.admit(r.Context(), c.caller, id, &terms)
+		if no != nil {
 			no.field = fmt.Sprintf("[%d].%s", i, no.field)
 			no.answer(w)
 			return
@@ -183,7 +184,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		ids[i] = id
 		all.Write(b.Spec)
 		events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.caller.User), Key: b.Key,
-			Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec}})
+			Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking}})
 	}
 	if n := len(events); n > 0 { // one act for all: it stands behind them in their transaction, and each names who sent it
 		first, last := events[0].Body.(core.JobSubmitted).Job, events[n-1].Body.(core.JobSubmitted).Job
@@ -199,7 +200,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	s.control.Look(func(m *core.Machine) (last uint64) {
 		for _, id := range ids {
 			if j, ok := m.Job(id); ok {
-				shown, last = append(shown, s.show(j)), max(last, m.ChangedAt(j))
+				shown, last = append(shown, s.show(m, j)), max(last, m.ChangedAt(j))
 			}
 		}
 		return last

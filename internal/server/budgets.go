@@ -39,7 +39,7 @@ const (
 // before kept beside the log are taken into it once. The caller holds s.ledgers.
 func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 	set := false
-	s.control.Read(func(m *core.Machine) { v, set = m.Rules() })
+	s.control.Peek(func(m *core.Machine) { v, set = m.Rules() }) // what is admitted under them follows them in the log
 	if set || s.adopted {
 		return v, nil
 	}
@@ -80,7 +80,7 @@ func (s *Server) books(ctx context.Context, rules budget.Rules) (budget.Books, m
 		}
 		for j := range m.Jobs() {
 			user := g.users[j.ID]
-			gpus := 0.0
+			gpus, runs, inUse := 0.0, false, 0
 			for _, a := range j.Attempts {
 				if a.Instance == "" {
 					continue
@@ -90,6 +90,9 @@ func (s *Server) books(ctx context.Context, rules budget.Rules) (budget.Books, m
 					until = now
 				}
 				gpus += float64(a.GPUs) * until.Sub(a.From).Hours()
+				if a.Live() {
+					runs, inUse = true, inUse+a.GPUs
+				}
 				for _, l := range b.Limits {
 					if !l.Scope.Holds(j.Terms.Owner, user) {
 						continue
@@ -111,7 +114,8 @@ func (s *Server) books(ctx context.Context, rules budget.Rules) (budget.Books, m
 			}
 			if !closed(j) {
 				v := budgetJob(j.ID, user, j.Terms)
-				v.Spent, v.GPUSpent = j.Spent(now), gpus
+				v.Asks = j.State == core.Held
+				v.Spent, v.GPUSpent, v.Runs, v.GPUsNow = j.Spent(now), gpus, runs, inUse
 				b.Live = append(b.Live, v)
 			}
 		}
@@ -174,7 +178,7 @@ func (s *Server) tallied(ctx context.Context, rules budget.Rules, g *register, e
 func budgetJob(id, user string, t core.Terms) budget.Job {
 	return budget.Job{
 		ID: id, Owner: t.Owner, User: user, Most: t.Budget, Bounded: t.HasBudget && !t.DeadlineFirst,
-		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.Accelerators == 0,
+		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.LeastGPUs() == 0, GPUs: t.Need.LeastGPUs(),
 	}
 }
 

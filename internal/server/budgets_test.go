@@ -69,7 +69,7 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	}
 }
 
-func TestQuotasTagsAndApprovalHoldAtSubmission(t *testing.T) {
+func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
@@ -79,13 +79,13 @@ func TestQuotasTagsAndApprovalHoldAtSubmission(t *testing.T) {
 		t.Errorf("without its tag: %d %+v", rec.Code, p)
 	}
 	w.limit(budget.Limit{Scope: "user:ann", Window: budget.Day, Jobs: ptr(1)})
-	w.limit(budget.Limit{Scope: "all", Window: budget.Total, Approve: dollars(10)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Total, GPUs: ptr(4)})
 	tagged := `,"tags":{"env":"dev"},"budget":{"dollars":"%d"}`
 	for _, c := range []struct {
 		who  string
 		usd  int
 		want int
-	}{{ann, 11, 403}, {ann, 10, 200}, {ann, 1, 403}, {boss, 11, 200}} {
+	}{{ann, 10, 200}, {ann, 1, 403}, {boss, 11, 200}} {
 		if rec, p := w.ask("POST", "/v1/jobs", c.who, costing("x", "a", fmt.Sprintf(tagged, c.usd))); rec.Code != c.want || c.want != 200 && p.Mend == "" {
 			t.Errorf("$%d: %d %+v, want %d", c.usd, rec.Code, p, c.want)
 		}
@@ -98,6 +98,9 @@ func TestQuotasTagsAndApprovalHoldAtSubmission(t *testing.T) {
 	rec, _ := w.ask("GET", "/v1/budgets", ann, nil)
 	if strings.Contains(rec.Body.String(), `"all"`) || !strings.Contains(rec.Body.String(), "user:ann") {
 		t.Errorf("ann sees %s", rec.Body)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", boss, costing("x", "a", `,"tags":{"env":"dev"},"resources":{"accelerator":"H100:8"}`)); rec.Code != http.StatusForbidden || !strings.Contains(p.Detail, "needs 8") {
+		t.Errorf("a job that can never have so many GPUs: %d %+v", rec.Code, p)
 	}
 	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "user:ann/day"}, nil)
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Free: true}, nil)

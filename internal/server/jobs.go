@@ -68,7 +68,7 @@ func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
 // find returns the job as people see it.
 func (s *Server) find(id string) (api.Job, bool) {
 	var v api.Job
-	found := s.control.Job(id, func(_ *core.Machine, j *core.Job) { v = s.show(j) })
+	found := s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
 	if found {
 		s.fresh(&v)
 	}
@@ -153,13 +153,14 @@ func closed(j *core.Job) bool {
 }
 
 // show is the job as people see it, from the core's state alone.
-func (s *Server) show(j *core.Job) api.Job {
+func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := s.control.Clock(), s.control.Now()
 	v := api.Job{
 		ID: j.ID, Name: j.Terms.Name, State: string(j.State), Why: j.Why, Detail: j.Detail, Closed: closed(j), Submitted: clock.ToWall(j.Submitted),
 		Currency: j.Terms.Currency, Spent: j.Spent(now), Step: j.Step, Metrics: j.Metrics, SavedStep: j.SavedStep, Speed: clock.Speed,
-		Outputs: j.Outputs, Exit: j.Exit, Tags: j.Terms.Owner.Tags, Team: j.Terms.Owner.Team, Project: j.Terms.Owner.Project,
+		Outputs: j.Outputs, Exit: j.Exit, Tags: j.Terms.Owner.Tags, Team: j.Terms.Owner.Team, Project: j.Terms.Owner.Project, User: j.User(), Approval: s.approval(j),
 	}
+	s.waits(m, j, &v)
 	if j.StepRate > 0 {
 		rate := j.StepRate
 		v.StepRate = &rate

@@ -21,10 +21,14 @@ type page struct {
 	after, before string
 	backwards     bool // from before, or from the newest, back
 	live          bool
+	state         core.State // "": any
 }
 
 func pageOf(q url.Values) (p page, field, wrong string) {
-	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != ""}
+	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != "", state: core.State(q.Get("state"))}
+	if p.state != "" && !slices.Contains(core.States, p.state) {
+		return p, "state", "there is no such state"
+	}
 	if text := q.Get("limit"); text != "" {
 		var err error
 		if p.limit, err = strconv.Atoi(text); err != nil || p.limit < 1 || p.limit > maxPage {
@@ -64,13 +68,13 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 			if j.Event > durable { // it is being written: the next page has it
 				continue
 			}
-			if !sees(c, j) || p.live && closed(j) {
+			if !sees(c, j) || p.live && closed(j) || p.state != "" && j.State != p.state {
 				continue
 			}
 			if more = p.limit > 0 && len(list) == p.limit; more {
 				break
 			}
-			list, last = append(list, s.show(j)), max(last, m.ChangedAt(j))
+			list, last = append(list, s.show(m, j)), max(last, m.ChangedAt(j))
 		}
 		return last
 	})

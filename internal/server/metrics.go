@@ -47,6 +47,7 @@ func (m *metrics) served(t route, code int, took time.Duration) {
 
 var (
 	descJobs     = prometheus.NewDesc("scrimp_jobs", "Jobs by state.", []string{"state"}, nil)
+	descQuota    = prometheus.NewDesc("scrimp_jobs_over_quota", "Jobs that wait for a quota, by limit.", []string{"limit"}, nil)
 	descSpent    = prometheus.NewDesc("scrimp_spent_dollars", "What the jobs of a team have spent so far, running machines included.", []string{"team", "project"}, nil)
 	descBurn     = prometheus.NewDesc("scrimp_burn_dollars_per_hour", "Price of an hour of the machines that run now.", []string{"team", "project"}, nil)
 	descMachines = prometheus.NewDesc("scrimp_machines", "Machines that are held, by what is sold.", []string{"capacity"}, nil)
@@ -58,7 +59,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descSpent, descBurn, descMachines, descTaken, descEvents, descLeader, descBuild} {
+	for _, d := range []*prometheus.Desc{descJobs, descQuota, descSpent, descBurn, descMachines, descTaken, descEvents, descLeader, descBuild} {
 		ch <- d
 	}
 }
@@ -69,9 +70,10 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	states, machines := map[string]int{}, map[string]int{}
 	spent, burn := map[owner]float64{}, map[owner]float64{}
 	taken, events := 0, uint64(0)
+	var quotas map[string]int
 	now := s.control.Now()
 	s.control.Read(func(m *core.Machine) {
-		events = m.Seq()
+		events, quotas = m.Seq(), m.Waiting()
 		for j := range m.Jobs() {
 			o := owner{j.Terms.Owner.Team, j.Terms.Owner.Project}
 			states[string(j.State)]++
@@ -92,11 +94,14 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	for _, state := range []core.State{core.Queued, core.Running, core.Succeeded, core.Failed} { // those that are 0 are drawn too
+	for _, state := range []core.State{core.Held, core.Queued, core.Running, core.Succeeded, core.Failed} { // those that are 0 are drawn too
 		states[string(state)] += 0
 	}
 	for state, n := range states {
 		gauge(descJobs, float64(n), state)
+	}
+	for limit, n := range quotas {
+		gauge(descQuota, float64(n), limit)
 	}
 	for o, v := range spent {
 		gauge(descSpent, v, o.team, o.project)

@@ -187,6 +187,10 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	if err != nil {
 		return err
 	}
+	unasked, err := s.unasked()
+	if err != nil {
+		return err
+	}
 
 	ctx, s.stop = context.WithCancelCause(ctx)
 	defer s.stop(nil)
@@ -212,7 +216,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		case <-ctx.Done():
 		}
 	})
-	for _, n := range untold {
+	for _, n := range append(untold, unasked...) {
 		owned.Go(func() { s.notify(ctx, n) })
 	}
 	f.open(ctx, routes)

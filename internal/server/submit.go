@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
@@ -166,10 +167,11 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	}
 	now := s.control.Now()
 	terms := Terms(j, now, s.control.Clock().Stretch)
+	var asking *budget.Asking
 	d, no := s.openDoor(r.Context())
 	if no == nil {
 		defer d.close()
-		no = d.admit(r.Context(), c, id, &terms)
+		asking, no = d.admit(r.Context(), c, id, &terms)
 	}
 	if no != nil {
 		no.answer(w)
@@ -178,14 +180,14 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
-		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec}}
+		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking}}
 	callOf(r).act.Detail = fingerprint(b)
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again with the same key", err)
 		return
 	}
 	var v api.Job
-	s.control.Job(id, func(_ *core.Machine, j *core.Job) { v = s.show(j) })
+	s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
 	answer(w, v)
 }
 

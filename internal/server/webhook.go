@@ -34,6 +34,17 @@ type word struct {
 	Job   string     `json:"job"`
 	State core.State `json:"state"`
 	Why   string     `json:"why"`
+	Asks  *asked     `json:"asks,omitempty"` // of who may approve the job
+}
+
+// asked is what a webhook of a limit gets besides, of a job that waits for approval.
+type asked struct {
+	Budget string    `json:"budget"`
+	Detail string    `json:"detail"`
+	By     string    `json:"by"` // who submitted it
+	Team   string    `json:"team,omitempty"`
+	Until  time.Time `json:"until"` // it is given up then
+	Mend   string    `json:"mend"`
 }
 
 // teller tells webhooks.
@@ -139,6 +150,10 @@ func address(notify string, secrets map[string]string) string {
 // notify tells the job's webhook, notes that it was told, and forgets the job's
 // secrets. A server that ends before tells it at its next start.
 func (s *Server) notify(ctx context.Context, n core.Notify) {
+	if n.State == core.Held {
+		s.askApproval(ctx, n)
+		return
+	}
 	raw, _, err := s.control.Spec(ctx, n.Job)
 	if err != nil {
 		s.opts.Log.Warn("webhook not told; the next start does it", "job", n.Job, "error", err)

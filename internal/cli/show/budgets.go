@@ -18,7 +18,7 @@ func Budgets(v api.Budgets, p Place) string {
 	} else {
 		var rows [][]string
 		for _, l := range v.Limits {
-			dollars, gpus, jobs, approve, breach := "-", "-", fmt.Sprint(l.Use.Jobs), "-", "-"
+			dollars, gpus, jobs, running, approve, breach := "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running), "-", "-"
 			if l.Limit.Dollars != nil {
 				dollars = sum(*l.Limit.Dollars, v.Currency)
 			}
@@ -28,8 +28,17 @@ func Budgets(v api.Budgets, p Place) string {
 			if l.Limit.Jobs != nil {
 				jobs += fmt.Sprintf("/%d", *l.Limit.Jobs)
 			}
+			if l.Limit.Running != nil {
+				running += fmt.Sprintf("/%d", *l.Limit.Running)
+			}
+			if l.Limit.GPUs != nil {
+				running += fmt.Sprintf(" on %d/%d GPUs", l.Use.GPUs, *l.Limit.GPUs)
+			}
 			if l.Limit.Approve != nil {
 				approve = sum(*l.Limit.Approve, v.Currency)
+				if l.Use.Asking > 0 {
+					approve += fmt.Sprintf(", %d wait", l.Use.Asking)
+				}
 			}
 			if l.Breach != nil {
 				breach = l.Breach.UTC().Format("2006-01-02 15:04")
@@ -38,11 +47,11 @@ func Budgets(v api.Budgets, p Place) string {
 			if l.Use.Unbounded != "" {
 				held = "unknown"
 			}
-			rows = append(rows, []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, v.Currency), held, jobs, gpus, approve, breach})
+			rows = append(rows, []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, v.Currency), held, jobs, running, gpus, approve, breach})
 		}
 		b.WriteString(draw.Grid([]draw.Column{
 			{Name: "BUDGET", Least: 14}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true}, {Name: "JOBS", Right: true},
-			{Name: "GPU-HOURS", Right: true, Leaves: 2}, {Name: "ADMIN ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},
+			{Name: "RUNNING", Right: true, Leaves: 4}, {Name: "GPU-HOURS", Right: true, Leaves: 2}, {Name: "APPROVAL ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},
 		}, rows, p.width()))
 	}
 	for _, tag := range slices.Sorted(maps.Keys(v.Tags)) {

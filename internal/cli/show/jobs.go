@@ -42,6 +42,35 @@ func Jobs(list []api.Job, p Place) string {
 	}, rows, p.width())
 }
 
+// Held is the table of jobs that wait for approval.
+func Held(list []api.Job, p Place) string {
+	if len(list) == 0 {
+		return draw.Wrap("", "No job waits for approval.", p.width())
+	}
+	var rows [][]string
+	for _, j := range list {
+		most, above, limit, until := "unknown", "-", "-", "-"
+		if v := j.Approval; v != nil {
+			if v.Most != nil {
+				most = money.Format(*v.Most, j.Currency, 2)
+			}
+			if len(v.Limits) > 0 {
+				above, limit = money.Format(v.Limits[0].Above, j.Currency, 2), v.Limits[0].Limit
+			}
+			until = p.when(v.Until)
+		}
+		left := "-"
+		if j.TimeLeft != nil {
+			left = seconds(*j.TimeLeft)
+		}
+		rows = append(rows, []string{j.ID, clean(j.User), clean(j.Team), most, above, clean(limit), left, until})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ID", Least: 12}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true}, {Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
+		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "GIVEN UP", Leaves: 4},
+	}, rows, p.width())
+}
+
 // spent writes what a job has spent, with so many decimals; less than a cent has
 // six, where no budget of dollars says that cents are nothing.
 func spent(j api.Job, places int) string {
@@ -69,7 +98,7 @@ func phase(j api.Job) string {
 
 // held reports whether the job has a machine now. The machine of the last
 // attempt stays on the wire, for status; it is not shown as held.
-func held(j api.Job) bool { return j.Offer != "" && j.Finished == nil && j.State != "queued" }
+func held(j api.Job) bool { return j.Offer != "" && j.Finished == nil && j.State == "running" }
 
 // Progress is a job in one line of at most the width: an item that does not
 // fit is left out whole.
@@ -80,7 +109,7 @@ func Progress(j api.Job, p Place) string {
 		head = j.ID + " " + w
 	case j.State == "running" && j.Step > 0: // the step says so
 		head = j.ID
-	case j.State == "queued" && j.Why != "":
+	case (j.State == "queued" || j.State == "held") && j.Why != "":
 		head += " (" + words(j.Why) + ")"
 	}
 	items := []string{head}
@@ -183,6 +212,20 @@ func Job(j api.Job, p Place) string {
 	if j.Finished != nil {
 		p.fact(&b, "finished", "%s, after %s on the wall", p.when(*j.Finished), draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
 	}
+	if j.User != "" && j.User != "owner" {
+		p.fact(&b, "by", "%s", j.User)
+	}
+	if v := j.Approval; v != nil && v.At != nil {
+		what := "rejected"
+		if v.Approved != nil && *v.Approved {
+			what = "approved"
+		}
+		text := what + " by " + v.By + ", " + p.when(*v.At)
+		if v.Reason != "" {
+			text += ": " + clean(v.Reason)
+		}
+		p.fact(&b, "approval", "%s", text)
+	}
 	if len(j.Tags) > 0 {
 		var list []string
 		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {
@@ -204,6 +247,11 @@ func exitCode(code int) string {
 		return fmt.Sprintf("%d: ended by signal %d", code, code-128)
 	}
 	return strconv.Itoa(code)
+}
+
+// Refused says who rejected a job that waited for approval, and why.
+func Refused(j api.Job, p Place) string {
+	return draw.Wrap("", clean(j.ID+" was rejected by "+j.Approval.By+": "+j.Approval.Reason), p.width())
 }
 
 // Failed says why a job failed, with the last lines of its output.

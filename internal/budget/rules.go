@@ -1,0 +1,43 @@
+package budget
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rules are what an admin has set: the limits, sorted by name, and the tags that jobs must have.
+type Rules struct {
+	Limits []Limit `json:"limits"`
+	Tags   Tags    `json:"tags,omitempty"`
+}
+
+// Tags are the tags that a job must have, with the values that are allowed; none: any.
+type Tags map[string][]string
+
+// Check names the first tag, by name, that is missing or has a value that is not allowed.
+func (t Tags) Check(has map[string]string) error {
+	var names []string
+	for name := range t {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		value, ok := has[name]
+		allowed := t[name]
+		switch {
+		case !ok || value == "":
+			return fmt.Errorf("tag %s is missing: %s", name, choices(allowed))
+		case len(allowed) > 0 && !slices.Contains(allowed, value):
+			return fmt.Errorf("tag %s is %q: %s", name, value, choices(allowed))
+		}
+	}
+	return nil
+}
+
+func choices(allowed []string) string {
+	if len(allowed) == 0 {
+		return "write any value"
+	}
+	return "write " + strings.Join(allowed, ", ")
+}

@@ -1,0 +1,360 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/budget"
+)
+
+// quota is a limit that the queue keeps: what runs at once, and GPU-hours that a
+// job waits for until the next window.
+type quota struct {
+	budget.Limit
+	begin, end time.Time     // of the window that is open, where GPU-hours wait for the next
+	used       time.Duration // GPU time in it of attempts that are gone
+}
+
+// tally is what a quota has running.
+type tally struct {
+	running, gpus int
+	past          time.Duration // used in the window
+	hours         time.Duration // that, and held for what runs
+	open          string        // a job that runs, and of which nobody knows how many GPU-hours it can use
+}
+
+// setRules takes new limits. Jobs that run go on; those that wait are put in the
+// classes that the new quotas make.
+func (m *Machine) setRules(rules *budget.Rules) {
+	m.rules = rules
+	m.era++
+	m.quotas = nil
+	for _, l := range rules.Limits {
+		if !l.Queues() {
+			continue
+		}
+		q := &quota{Limit: l}
+		if l.Wait {
+			q.begin = l.Window.Begin(m.now)
+			q.end, _ = l.Window.End(m.now)
+		}
+		m.quotas = append(m.quotas, q)
+	}
+	old := m.queue.classes
+	m.queue.classes = nil
+	for _, c := range old {
+		for side, u := range c.sides {
+			for _, j := range u {
+				m.classOf(j)
+				if side == stuck {
+					m.queue.add(j)
+				} else {
+					m.queue.seat(j, side)
+				}
+			}
+		}
+	}
+	for _, j := range m.running {
+		m.classOf(j)
+	}
+	m.recount()
+	m.queue.changed()
+}
+
+// recount sums what attempts that are gone have used of the windows that are open.
+func (m *Machine) recount() {
+	if !slices.ContainsFunc(m.quotas, func(q *quota) bool { return q.Wait }) {
+		return
+	}
+	for _, j := range m.inOrder {
+		for _, a := range j.Attempts {
+			if a.GPUs > 0 && !a.From.IsZero() && !a.Until.IsZero() {
+				m.servedGPUs(j, a, a.From, a.Until)
+			}
+		}
+	}
+}
+
+// servedGPUs counts the GPU time of an attempt that is gone.
+func (m *Machine) servedGPUs(j *Job, a *Attempt, from, until time.Time) {
+	for _, q := range m.classOf(j).quotas {
+		if q.Wait {
+			q.used += time.Duration(a.GPUs) * overlap(from, until, q.begin)
+		}
+	}
+}
+
+// overlap is how much of the span lies after begin.
+func overlap(from, until, begin time.Time) time.Duration {
+	if from.Before(begin) {
+		from = begin
+	}
+	return max(0, until.Sub(from))
+}
+
+// classOf is the class of the quotas that j is under now.
+func (m *Machine) classOf(j *Job) *class {
+	if c := j.place.class; c != nil && c.era == m.era {
+		return c
+	}
+	var key strings.Builder
+	var quotas []*quota
+	for _, q := range m.quotas {
+		if q.Scope.Holds(j.Terms.Owner, j.User()) {
+			quotas = append(quotas, q)
+			key.WriteString(q.Name() + "\n")
+		}
+	}
+	j.place.class = m.queue.class(key.String(), quotas, m.era)
+	return j.place.class
+}
+
+// roll opens the windows whose time has come.
+func (m *Machine) roll() {
+	for _, q := range m.quotas {
+		if q.Wait && !q.end.IsZero() && !m.now.Before(q.end) {
+			q.begin, q.used = q.Window.Begin(m.now), 0
+			q.end, _ = q.Window.End(m.now)
+			m.queue.loosen(q)
+			m.queue.changed()
+		}
+	}
+}
+
+// tallies sums what runs under each quota at t.
+func (m *Machine) tallies(t time.Time) map[*quota]*tally {
+	if len(m.quotas) == 0 {
+		return nil
+	}
+	sums := make(map[*quota]*tally, len(m.quotas))
+	for _, q := range m.quotas {
+		sums[q] = &tally{past: q.used, hours: q.used}
+	}
+	for _, j := range m.running {
+		c := j.place.class // of what runs it is asked for when it begins, and when the quotas change
+		if len(c.quotas) == 0 {
+			continue
+		}
+		gpus, all := 0, j.GPUServed
+		for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+			if a.Live() {
+				gpus += a.GPUs
+				all += time.Duration(a.GPUs) * billed(a, t, time.Time{})
+			}
+		}
+		most, bounded := gpuMost(j.Terms)
+		for _, q := range c.quotas {
+			s := sums[q]
+			s.running++
+			s.gpus += gpus
+			if !q.Wait {
+				continue
+			}
+			s.hours = min(s.hours, 1<<61) // so that no sum is too long to be counted
+			for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+				if a.Live() {
+					used := time.Duration(a.GPUs) * billed(a, t, q.begin)
+					s.past, s.hours = s.past+used, s.hours+used
+				}
+			}
+			s.hours += max(0, most-all)
+			if !bounded && (s.open == "" || j.ID < s.open) {
+				s.open = j.ID
+			}
+		}
+	}
+	return sums
+}
+
+// billed is for how long the attempt is billed from begin to t.
+func billed(a *Attempt, t, begin time.Time) time.Duration {
+	if a.From.IsZero() {
+		return 0
+	}
+	if !a.Until.IsZero() && t.After(a.Until) {
+		t = a.Until
+	}
+	return overlap(a.From, t, begin)
+}
+
+// gpuMost is the GPU time that a job can use in all, or false where nobody knows.
+func gpuMost(t Terms) (time.Duration, bool) {
+	return time.Duration(min(t.GPUHours, 5e5) * float64(time.Hour)), t.GPUHours > 0 || t.Need.LeastGPUs() == 0
+}
+
+// blocked is what the quotas say of a job.
+type blocked struct {
+	by    *quota // has no room for it; nil: all have
+	keeps bool   // by keeps its room for the job: nothing else is in its way
+	never bool   // there is no room for it though nothing runs, until the next window
+}
+
+// blocks returns what says whether the quotas have room for a job; the sums are
+// made when they are first asked for.
+func (m *Machine) blocks() func(*Job) blocked {
+	var sums map[*quota]*tally
+	return func(j *Job) (b blocked) {
+		quotas := j.place.class.quotas
+		if len(quotas) == 0 {
+			return b
+		}
+		if sums == nil {
+			sums = m.tallies(m.now)
+		}
+		for _, q := range quotas {
+			if q.lacks(sums[q], j) == hasRoom {
+				continue
+			}
+			b.keeps = b.by == nil
+			b.never = b.never || q.lacks(&tally{hours: sums[q].past}, j) != hasRoom && !q.shut()
+			b.by = q
+		}
+		return b
+	}
+}
+
+// shut reports whether nothing may begin at all.
+func (q *quota) shut() bool { return q.Running != nil && *q.Running == 0 }
+
+// want is what a quota has too little of for a job.
+type want int
+
+const (
+	hasRoom want = iota
+	wantsPlace
+	wantsGPUs
+	wantsHours
+	wantsMost      // nobody knows how many GPU-hours the job can use
+	wantsOtherMost // nobody knows how many one that runs can use
+)
+
+// lacks says what the quota has too little of for j. A job whose last machine is
+// still being given back counts among what runs, and not against itself.
+func (q *quota) lacks(s *tally, j *Job) want {
+	running, rest := s.running, time.Duration(0)
+	most, bounded := gpuMost(j.Terms)
+	if j.live() != nil && running > 0 {
+		running--
+	} else {
+		rest = max(0, most-j.GPUServed)
+	}
+	least := j.Terms.Need.LeastGPUs()
+	switch {
+	case q.Running != nil && running >= *q.Running:
+		return wantsPlace
+	case q.GPUs != nil && s.gpus+least > *q.GPUs && least > 0:
+		return wantsGPUs
+	case !q.Wait || q.GPUHours == nil || most == 0 && bounded:
+		return hasRoom
+	case !bounded:
+		return wantsMost
+	case s.open != "" && s.open != j.ID:
+		return wantsOtherMost
+	case s.hours+rest > time.Duration(*q.GPUHours*float64(time.Hour)):
+		return wantsHours
+	}
+	return hasRoom
+}
+
+// why is that in a sentence; "" where there is room.
+func (q *quota) why(s *tally, j *Job) string {
+	switch q.lacks(s, j) {
+	case wantsPlace:
+		return fmt.Sprintf("%s lets %d jobs run at once, and %d do", q.Name(), *q.Running, s.running)
+	case wantsGPUs:
+		return fmt.Sprintf("%s lets %d GPUs be in use at once, %d are, and the job needs %d", q.Name(), *q.GPUs, s.gpus, j.Terms.Need.LeastGPUs())
+	case wantsHours:
+		most, _ := gpuMost(j.Terms)
+		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for what runs, or for the next %s",
+			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed).Hours(), q.Window)
+	case wantsMost:
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", q.Name(), *q.GPUHours)
+	case wantsOtherMost:
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most", q.Name(), *q.GPUHours, s.open)
+	case hasRoom:
+	}
+	return ""
+}
+
+// Waits says which quota a job waits for, in a sentence; ok is false where it
+// waits for none. A job waits too where a quota keeps its room for a more urgent one.
+func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
+	if j.State != Queued || !j.place.waits || len(j.place.class.quotas) == 0 {
+		return "", "", false
+	}
+	sums := m.tallies(m.now)
+	mine := j.place.class.quotas
+	for _, q := range mine {
+		if detail = q.why(sums[q], j); detail != "" {
+			return q.Name(), detail, true
+		}
+	}
+	blocks := m.blocks()
+	for _, c := range m.queue.classes {
+		for _, u := range c.sides[:stuck] {
+			for other := range u.upTo(j, looks) {
+				if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == j.place.class) && slices.Contains(mine, b.by) {
+					return b.by.Name(), b.by.why(sums[b.by], other) + " (that is job " + other.ID + ", which is more urgent)", true
+				}
+			}
+		}
+	}
+	return "", "", false
+}
+
+// Waiting counts the jobs that wait for a quota, by limit. Each counts once, for
+// the first by name that has no room.
+func (m *Machine) Waiting() map[string]int {
+	sums, counts := m.tallies(m.now), map[string]int{}
+	for _, c := range m.queue.classes {
+		for _, u := range c.sides {
+			if len(u) == 0 {
+				continue
+			}
+			for _, q := range c.quotas {
+				if q.lacks(sums[q], u[0]) != hasRoom {
+					counts[q.Name()] += len(u)
+					break
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// wakeForQuotas is when a window opens for which jobs may wait; zero: none does.
+func (m *Machine) wakeForQuotas() time.Time {
+	var at time.Time
+	for _, q := range m.quotas {
+		if q.Wait && !q.end.IsZero() && (at.IsZero() || q.end.Before(at)) {
+			at = q.end
+		}
+	}
+	if m.queue.Len() == 0 {
+		return time.Time{}
+	}
+	return at
+}
+
+// gpuRoom is how many GPUs a machine may have that j takes, or false: any number.
+func (m *Machine) gpuRoom(j *Job) (room int, limited bool) {
+	var sums map[*quota]*tally
+	for _, q := range m.classOf(j).quotas {
+		if q.GPUs == nil {
+			continue
+		}
+		if sums == nil {
+			sums = m.tallies(m.now)
+		}
+		free := *q.GPUs - sums[q].gpus
+		if a := j.live(); a != nil {
+			free += a.GPUs // it is left for the other machine
+		}
+		if !limited || free < room {
+			room, limited = max(0, free), true
+		}
+	}
+	return room, limited
+}

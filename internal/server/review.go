@@ -1,0 +1,214 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+// postApprove lets a job that waits for approval into the queue, if the limits
+// still have room for it: it took nothing while it waited.
+func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.Review](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	d, no := s.openDoor(r.Context())
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	defer d.close()
+	s.review(w, r, b, true, func(j core.Job) *refusal {
+		c := callerOf(r)
+		switch j.Approval.May(c.User, j.User(), c.Role(j.Terms.Owner.Team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
+		case budget.OwnJob:
+			return &refusal{status: http.StatusForbidden, title: "who submitted a job does not approve it", mend: "ask another operator of the team, or an admin"}
+		case budget.NotForAll:
+			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", mend: "ask an operator of all teams", err: errors.New(j.Approval.String())}
+		}
+		return d.weigh(r.Context(), budgetJob(j.ID, j.User(), j.Terms), j.Terms)
+	})
+}
+
+// postReject ends a job that waits for approval.
+func (s *Server) postReject(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.Review](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	if strings.TrimSpace(b.Reason) == "" {
+		fieldProblem(w, http.StatusUnprocessableEntity, "reason", "a rejection says why", "send a reason: its submitter reads it", nil)
+		return
+	}
+	s.review(w, r, b, false, func(core.Job) *refusal { return nil })
+}
+
+// review puts a review in the log. A second one that says the same changes nothing.
+func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool, may func(core.Job) *refusal) {
+	const longest = 1000
+	if len(b.Reason) > longest {
+		fieldProblem(w, http.StatusUnprocessableEntity, "reason", fmt.Sprintf("the reason has more than %d bytes", longest), "shorten it", nil)
+		return
+	}
+	id := r.PathValue("id")
+	look := func() (j core.Job) {
+		s.control.Job(id, func(_ *core.Machine, job *core.Job) { j = *job })
+		return j
+	}
+	said := func(j core.Job) bool {
+		return j.Approval != nil && !j.Approval.At.IsZero() && j.Approval.Approved == approved
+	}
+	j := look()
+	switch {
+	case said(j):
+		s.getJob(w, r)
+		return
+	case j.State != core.Held:
+		s.notHeld(w, j)
+		return
+	}
+	if no := may(j); no != nil {
+		no.answer(w)
+		return
+	}
+	callOf(r).act.Detail = b.Reason
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason}}
+	if err := s.tell(r, id, e); err != nil {
+		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	if j = look(); !said(j) { // it was ended, or reviewed by another, meanwhile
+		s.notHeld(w, j)
+		return
+	}
+	s.getJob(w, r)
+}
+
+func (s *Server) notHeld(w http.ResponseWriter, j core.Job) {
+	problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID, j.State, j.Why), "scrimp approve lists the jobs that do", nil)
+}
+
+// approval is what a job waits for, or waited for, as people see it.
+func (s *Server) approval(j *core.Job) *api.Approval {
+	a := j.Approval
+	if a == nil {
+		return nil
+	}
+	clock := s.control.Clock()
+	v := &api.Approval{Limits: a.Limits, Until: clock.ToWall(a.Until), Reason: a.Reason, By: a.By}
+	if a.Bounded {
+		v.Most = ptr(a.Most)
+	}
+	if !a.At.IsZero() {
+		v.At, v.Approved = ptr(clock.ToWall(a.At)), ptr(a.Approved)
+	}
+	return v
+}
+
+// waits says what a job that does not run waits for, where more is known than its
+// last decision says: a quota, approval, and a deadline that cannot be met any more.
+func (s *Server) waits(m *core.Machine, j *core.Job, v *api.Job) {
+	if j.State != core.Queued && j.State != core.Held {
+		return
+	}
+	says := []string{}
+	if limit, detail, ok := m.Waits(j); ok {
+		v.Why, v.Quota = "over_quota", limit
+		says = append(says, "waits: "+detail)
+	} else if v.Detail != "" {
+		says = append(says, v.Detail)
+	}
+	if j.State == core.Held {
+		says = append(says, "it is given up at "+s.control.Clock().ToWall(j.Approval.Until).Format("2006-01-02 15:04 MST"))
+		if !j.Terms.Deadline.IsZero() {
+			says = append(says, "its deadline runs on")
+		}
+	}
+	if late, ok := m.TooLate(j, s.control.Now()); ok {
+		says = append(says, fmt.Sprintf("its deadline cannot be met any more, by %v at least", late.Round(time.Second)))
+	}
+	v.Detail = strings.Join(says, "; ")
+}
+
+// askedFolder notes which approvals webhooks were asked for.
+const askedFolder = "asked"
+
+// askApproval tells the webhooks of the limits that a job waits for approval, and
+// notes that they were told. A server that ends before tells them at its next start.
+func (s *Server) askApproval(ctx context.Context, n core.Notify) {
+	var j core.Job
+	var rules budget.Rules
+	s.control.Read(func(m *core.Machine) {
+		if job, ok := m.Job(n.Job); ok {
+			j = *job
+		}
+		rules, _ = m.Rules()
+	})
+	if j.State != core.Held { // it was reviewed before anybody was asked
+		return
+	}
+	told := map[string]bool{}
+	for _, t := range j.Approval.Limits {
+		i := slices.IndexFunc(rules.Limits, func(l budget.Limit) bool { return l.Name() == t.Limit })
+		if i < 0 || rules.Limits[i].Notify == "" || told[rules.Limits[i].Notify] {
+			continue
+		}
+		target := rules.Limits[i].Notify
+		told[target] = true
+		err := s.teller.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
+			Asks: &asked{Budget: t.Limit, Detail: j.Approval.String(), By: j.User(), Team: j.Terms.Owner.Team, Until: s.control.Clock().ToWall(j.Approval.Until), Mend: "scrimp approve " + n.Job}})
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.opts.Log.Warn("webhook of a budget not told of an approval that is asked for", "limit", t.Limit, "job", n.Job, "error", err)
+		}
+	}
+	if len(told) == 0 {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(s.opts.Dir, askedFolder, n.Job), nil, 0o600); err != nil {
+		s.opts.Log.Warn("not noted that an approval was asked for; it is asked for again", "job", n.Job, "error", err)
+	}
+}
+
+// unasked are the approvals that a server before this one has not asked for.
+func (s *Server) unasked() ([]core.Notify, error) {
+	dir := filepath.Join(s.opts.Dir, askedFolder)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of what was asked for: %w", err)
+	}
+	var list []core.Notify
+	held := map[string]bool{}
+	s.control.Read(func(m *core.Machine) {
+		for j := range m.Jobs() {
+			if j.State == core.Held {
+				held[j.ID] = true
+				list = append(list, core.Notify{Job: j.ID, State: core.Held, Why: j.Why})
+			}
+		}
+	})
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look at what was asked for: %w", err)
+	}
+	asked := map[string]bool{}
+	for _, n := range names {
+		if asked[n.Name()] = true; !held[n.Name()] { // it was reviewed
+			_ = os.Remove(filepath.Join(dir, n.Name()))
+		}
+	}
+	return slices.DeleteFunc(list, func(n core.Notify) bool { return asked[n.Job] }), nil
+}

@@ -1,0 +1,212 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+// crew makes two teams and returns who asks: by name, in what team, as what.
+func (w *world) crew(who map[string]identity.Grant) map[string]string {
+	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
+	w.must("PUT", "/v1/teams/b", api.SetTeam{}, nil)
+	tokens := map[string]string{}
+	for name, g := range who {
+		tokens[name] = w.user(name, g)
+	}
+	return tokens
+}
+
+func (w *world) seen(id string) (j api.Job) {
+	w.t.Helper()
+	w.must("GET", "/v1/jobs/"+id, nil, &j)
+	return j
+}
+
+func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
+	who := w.crew(map[string]identity.Grant{
+		"ann": {Team: "a", Role: identity.Operator}, "bea": {Team: "a", Role: identity.Operator}, "sub": {Team: "a", Role: identity.Submitter},
+		"boss": {Team: "a", Role: identity.Admin}, "bob": {Team: "b", Role: identity.Admin}, "all": {Team: "*", Role: identity.Operator},
+	})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(500), Approve: dollars(10)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Approve: dollars(100)})
+	submit := func(name, by, rest string) api.Job {
+		t.Helper()
+		rec, p := w.ask("POST", "/v1/jobs", who[by], costing(name, "a", rest))
+		var j api.Job
+		if rec.Code != 200 || json.Unmarshal(rec.Body.Bytes(), &j) != nil {
+			t.Fatalf("%s: %d %+v", name, rec.Code, p)
+		}
+		return j
+	}
+	if j := submit("small", "sub", `,"budget":{"dollars":"10"}`); j.State != "queued" || j.Approval != nil {
+		t.Errorf("a job at the threshold is %s", j.State)
+	}
+	if j := submit("team", "ann", `,"budget":{"dollars":"10.01"}`); j.State != "held" || j.Why != core.WaitsForApproval || !strings.Contains(j.Detail, "$10.01 is above $10.00 of team:a/month") || len(j.Approval.Limits) != 1 || j.User != "ann" {
+		t.Errorf("a job above it: %+v", j)
+	}
+	submit("both", "sub", `,"budget":{"dollars":"200"}`)
+	if rec, p := w.ask("POST", "/v1/jobs", who["sub"], costing("more", "a", `,"budget":{"dollars":"491"}`)); rec.Code != http.StatusPaymentRequired {
+		t.Errorf("what is approved by nobody holds nothing, and what has no room is not asked for: %d %+v", rec.Code, p)
+	}
+	for _, c := range []struct {
+		job, who, what string
+		code           int
+	}{
+		{"team", "bob", "approve", 404}, {"team", "sub", "approve", 403}, {"team", "ann", "approve", 403}, {"team", "ann", "reject", 422},
+		{"small", "bea", "approve", 409}, {"both", "bea", "approve", 403}, {"both", "boss", "approve", 403},
+		{"team", "bea", "approve", 200}, {"team", "bea", "approve", 200}, {"team", "bea", "reject", 409}, {"both", "all", "approve", 200},
+	} {
+		body := `{"reason":"for the paper"}`
+		if c.code == 422 {
+			body = `{}`
+		}
+		if rec, p := w.ask("POST", "/v1/jobs/"+c.job+"/"+c.what, who[c.who], body); rec.Code != c.code || c.code != 200 && p.Mend == "" {
+			t.Errorf("%s %ss %s: %d %+v, want %d", c.who, c.what, c.job, rec.Code, p, c.code)
+		}
+	}
+	if j := w.seen("team"); j.State != "queued" || *j.Approval.Approved != true || j.Approval.By != "bea" || j.Approval.Reason != "for the paper" {
+		t.Errorf("%+v %+v", j, j.Approval)
+	}
+	submit("own", "boss", `,"budget":{"dollars":"20"}`)
+	if rec, p := w.ask("POST", "/v1/jobs/own/approve", who["boss"], "{}"); rec.Code != 200 {
+		t.Errorf("an admin approves their own: %d %+v", rec.Code, p)
+	}
+	submit("no", "sub", `,"budget":{"dollars":"20"}`)
+	if rec, _ := w.ask("POST", "/v1/jobs/no/reject", who["ann"], api.Review{Reason: "on a tenth first"}); rec.Code != 200 {
+		t.Errorf("%d", rec.Code)
+	}
+	if j := w.seen("no"); j.State != "cancelled" || j.Why != core.Rejected || j.Approval.Reason != "on a tenth first" {
+		t.Errorf("%+v", j)
+	}
+	var audit api.Audit
+	w.must("GET", "/v1/audit?user=bea", nil, &audit)
+	done := 0
+	for _, a := range audit.Acts {
+		if a.Outcome == "done" && a.Object == "team" && a.Detail == "for the paper" {
+			done++
+		}
+	}
+	if done < 1 {
+		t.Errorf("the audit trail has %+v", audit.Acts)
+	}
+	rec, _ := w.ask("GET", "/v1/jobs?state=held", who["bea"], nil)
+	if rec.Body.String() != "[]\n" {
+		t.Errorf("held are %s", rec.Body)
+	}
+}
+
+// A job that waits takes nothing from others; when it is approved the limits are weighed again.
+func TestAnApprovalIsWeighedAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(100), Jobs: ptr(2), Approve: dollars(50)})
+	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"}`), nil)
+	w.must("POST", "/v1/jobs", costing("one", "a", `,"budget":{"dollars":"40"}`), nil)
+	var v api.Budgets
+	w.must("GET", "/v1/budgets", nil, &v)
+	if u := v.Limits[0].Use; u.Held != *dollars(40) || u.Jobs != 1 || u.Asking != 1 {
+		t.Errorf("%+v", u)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusPaymentRequired || p.Limit == nil {
+		t.Errorf("$80 beside $40 of $100: %d %+v", rec.Code, p)
+	}
+	if j := w.seen("big"); j.State != "held" {
+		t.Errorf("it is %s", j.State)
+	}
+	w.must("POST", "/v1/jobs/one/end", api.End{}, nil)
+	w.must("POST", "/v1/jobs/big/approve", "{}", nil)
+	if j := w.seen("big"); j.State != "queued" {
+		t.Errorf("it is %s", j.State)
+	}
+	if rec, _ := w.ask("POST", "/v1/jobs", ownerName, costing("two", "a", `,"budget":{"dollars":"30"}`)); rec.Code != http.StatusPaymentRequired {
+		t.Errorf("what was approved holds its money: %d", rec.Code)
+	}
+	for what, want := range map[string]string{"budgets": `"asking":0`, "jobs?state=queued": `"id":"big"`} {
+		if rec, _ := w.ask("GET", "/v1/"+what, ownerName, nil); !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("%s: %s", what, rec.Body)
+		}
+	}
+}
+
+// Webhooks are asked once; by the next server where this one ended before. A job
+// that nobody approves in time is cancelled, and one whose deadline passed meanwhile says so.
+func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, func(o *Options) { o.Dir = dir })
+	said := make(chan string, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b := make([]byte, 2000)
+		n, _ := r.Body.Read(b)
+		said <- string(b[:n])
+	}))
+	defer hook.Close()
+	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Approve: dollars(50), ApproveWithin: 48 * time.Hour, Notify: hook.URL + "/secret"})
+	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"},"deadline":"in 36h","work":{"time":"30h"}`), nil)
+	list, err := w.unasked()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	w.notify(t.Context(), list[0])
+	if text := <-said; !strings.Contains(text, `"job":"big"`) || !strings.Contains(text, `"state":"held"`) || !strings.Contains(text, "scrimp approve big") || !strings.Contains(text, "$80.00 is above $50.00") {
+		t.Errorf("%s", text)
+	}
+	if list, err := w.unasked(); err != nil || len(list) != 0 {
+		t.Errorf("asked again: %+v, %v", list, err)
+	}
+	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") || strings.Contains(j.Detail, "cannot be met") {
+		t.Errorf("%s", j.Detail)
+	}
+	w.event(core.Tick{}, 47*time.Hour)
+	w.control.Peek(func(m *core.Machine) {
+		j, _ := m.Job("big")
+		if late, ok := m.TooLate(j, m.Now()); !ok || late < 40*time.Hour {
+			t.Errorf("30 hours from hour 47 on are %v late, %v, of 36", late, ok)
+		}
+	})
+	w.event(core.Tick{}, 49*time.Hour)
+	if j := w.seen("big"); j.State != "cancelled" || j.Why != core.ApprovalExpired {
+		t.Errorf("%+v", j)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusConflict || p.Mend == "" {
+		t.Errorf("too late: %d %+v", rec.Code, p)
+	}
+	if _, err := w.unasked(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(w.log.String(), "secret") {
+		t.Error("the log has the webhook's address")
+	}
+}
+
+// A quota shows where the job is shown: who waits, and for what.
+func TestAJobOverItsQuotaSaysSo(t *testing.T) {
+	w := newWorldOf(t, firm{}, nil)
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Running: ptr(1)})
+	for _, name := range []string{"one", "two"} {
+		w.must("POST", "/v1/jobs", aJob(name, "a"), nil)
+	}
+	w.must("POST", "/v1/jobs", aJob("other", "b"), nil)
+	id := w.booting(2)[0]
+	if j := w.seen("two"); j.State != "queued" || j.Why != "over_quota" || j.Quota != "team:a/month" || !strings.Contains(j.Detail, "team:a/month lets 1 jobs run at once, and 1 do") {
+		t.Errorf("%+v", j)
+	}
+	if rec, _ := w.ask("GET", "/metrics", ownerName, nil); !strings.Contains(rec.Body.String(), `scrimp_jobs_over_quota{limit="team:a/month"} 1`) {
+		t.Errorf("%s", rec.Body)
+	}
+	w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
+	w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, 2*time.Minute)
+	w.event(core.InstanceEnded{Instance: "i-" + id, Until: w.control.Now(), Cause: "terminated"}, 3*time.Minute)
+	w.booting(2)
+	if j := w.seen("two"); j.State != "running" || j.Quota != "" {
+		t.Errorf("%+v", j)
+	}
+}
