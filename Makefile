@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo build test check sim fuzz bench bench-estimate bench-deadline bench-zones bench-server golden
+.PHONY: help demo build test check sim fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store golden
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -54,9 +54,12 @@ bench-zones: ## the same with several zones, live prices and transfer; the optim
 	@$(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv
 
 JOBS ?= 1000000
-bench-server: ## the store and a server over HTTP at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000
+FOR ?= 10s
+bench-server: ## a server over HTTP at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000 FOR=10s (quick: JOBS=20000 FOR=2s)
+	$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 60m ./internal/server -jobs $(JOBS) -for $(FOR)
+
+bench-store: ## the store alone at size, on both databases: make bench-store JOBS=1000000
 	$(GO) test -run '^$$' -bench 'Append|Resident' -benchtime 1x -timeout 60m ./internal/store -jobs $(JOBS)
-	$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 60m ./internal/server -jobs $(JOBS) -for 10s
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update

@@ -62,6 +62,16 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
+// PID is the server's process; those that serve its clients are its children.
+func (c *Cluster) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd == nil {
+		return 0
+	}
+	return c.cmd.Process.Pid
+}
+
 // programs finds the server's programs: on the path, or where Debian puts them.
 func programs() (bin string, ok bool) {
 	if _, err := exec.LookPath("initdb"); err == nil {

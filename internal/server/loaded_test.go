@@ -1,0 +1,249 @@
+//go:build !local
+
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/server"
+)
+
+// loaded is a server under load, a process started as a user starts it.
+type loaded struct {
+	b            testing.TB
+	exe, dir, db string
+	database     int // PostgreSQL's process; 0: there is none
+	cmd          *exec.Cmd
+	left         chan struct{} // closed when the process has
+	address      string
+	token        string
+	http         *http.Client
+}
+
+// start runs the server until it is ready, and reports what that took.
+func (s *loaded) start(name string) {
+	s.b.Helper()
+	l, err := (&net.ListenConfig{}).Listen(s.b.Context(), "tcp", "127.0.0.1:0")
+	must(s.b, err)
+	address := l.Addr().String()
+	must(s.b, l.Close())
+	args := []string{"serve", "--data", s.dir, "--listen", address, "--rate", "1000000"}
+	if s.db != "" {
+		args = append(args, "--db", s.db)
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "load.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	must(s.b, err)
+	s.cmd = exec.Command(s.exe, args...) //nolint:noctx // killed below
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	began := time.Now()
+	must(s.b, s.cmd.Start())
+	must(s.b, log.Close())
+	s.left = make(chan struct{})
+	go func(cmd *exec.Cmd, left chan struct{}) { defer close(left); _ = cmd.Wait() }(s.cmd, s.left)
+	s.address = "http://" + address
+	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	for {
+		r, err := s.http.Get(s.address + "/readyz") //nolint:noctx // the benchmark's own limit holds
+		if err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				break
+			}
+		}
+		select {
+		case <-s.left:
+			began = time.Time{}
+		default:
+		}
+		if time.Since(began) > 10*time.Minute {
+			text, _ := os.ReadFile(filepath.Join(s.dir, "load.log"))
+			s.b.Fatalf("the server is not ready: %s", text)
+		}
+		pause(20 * time.Millisecond)
+	}
+	took, used := time.Since(began), usedBy(s.b, s.cmd.Process.Pid, false)
+	s.metric(took.Seconds(), name+"-s")
+	s.metric(used.Seconds(), name+"-cpu-s")
+	s.b.Logf("%s: ready after %.2f s, %.2f s of the server's processors, %d MB of memory", name, took.Seconds(), used.Seconds(), s.memory()>>20)
+}
+
+func pause(d time.Duration) { <-time.After(d) }
+
+// metric reports a figure where this is a benchmark.
+func (s *loaded) metric(v float64, unit string) {
+	if b, ok := s.b.(*testing.B); ok {
+		b.ReportMetric(v, unit)
+	}
+}
+
+// usedBy is what a process has used of processors so far; with its children, where they are asked for.
+func usedBy(tb testing.TB, pid int, children bool) time.Duration {
+	if pid == 0 {
+		return 0
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(tb, err)
+	f := statFields(text)
+	ticks := number(f[11]) + number(f[12]) // utime and stime are 14 and 15 of all, in hundredths of a second
+	if children {
+		ticks += number(f[13]) + number(f[14]) // those that have left
+		all, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, path := range all {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				continue // it has left meanwhile
+			}
+			if f := statFields(text); number(f[1]) == pid {
+				ticks += number(f[11]) + number(f[12])
+			}
+		}
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// statFields are the fields of /proc/PID/stat from the third on.
+func statFields(text []byte) []string {
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s) // the kernel writes numbers
+	return n
+}
+
+// memory is what the server has resident.
+func (s *loaded) memory() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+	must(s.b, err)
+	return int64(number(strings.Fields(string(text))[1])) * int64(os.Getpagesize())
+}
+
+// own is what this process has used of processors so far.
+func own(tb testing.TB) time.Duration {
+	var u syscall.Rusage
+	must(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func (s *loaded) kill() {
+	_ = s.cmd.Process.Kill() // it may have left
+	<-s.left
+}
+
+// ask sends one request and fails where the answer is none.
+func (s *loaded) ask(method, path string, in, out any) {
+	s.b.Helper()
+	if err := s.try(method, path, in, out); err != nil {
+		s.b.Fatal(err)
+	}
+}
+
+func (s *loaded) try(method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(context.Background(), method, s.address+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	a, err := s.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Body.Close() }()
+	text, err := io.ReadAll(a.Body)
+	switch {
+	case err != nil:
+		return err
+	case a.StatusCode >= 300:
+		return fmt.Errorf("%s %s: %s", method, path, text)
+	case out != nil:
+		return json.Unmarshal(text, out)
+	}
+	return nil
+}
+
+// page asks for one page of 50: the newest, the oldest, or one in the middle.
+func (s *loaded) page(n, i int) (int, error) {
+	query := []string{"?limit=50&before=", "?limit=50", fmt.Sprintf("?limit=50&after=j-%07d", n/2+i%(n/2-50))}[i%3]
+	var list []struct {
+		ID string `json:"id"`
+	}
+	err := s.try("GET", "/v1/jobs"+query, nil, &list)
+	if err == nil && len(list) != 50 {
+		err = fmt.Errorf("a page has %d jobs", len(list))
+	}
+	return 1, err
+}
+
+// batch submits 100 jobs at once.
+func (s *loaded) batch(client, i int) (int, error) {
+	list, made := make([]any, 100), []struct {
+		ID string `json:"id"`
+	}{}
+	for k := range list {
+		name := fmt.Sprintf("c-%d-%d-%d", client, i, k)
+		list[k] = map[string]any{"key": name, "spec": json.RawMessage(file(name))}
+	}
+	err := s.try("POST", "/v1/jobs/batch", list, &made)
+	if err == nil && len(made) != len(list) {
+		err = fmt.Errorf("%d of %d jobs were made", len(made), len(list))
+	}
+	return len(made), err
+}
+
+func (s *loaded) submit(kind string) func(client, i int) (int, error) {
+	return func(client, i int) (int, error) {
+		var j struct {
+			ID string `json:"id"`
+		}
+		name := fmt.Sprintf("%s-%d-%d", kind, client, i)
+		err := s.try("POST", "/v1/jobs", map[string]any{"key": name, "spec": json.RawMessage(file(name))}, &j)
+		if err == nil && j.ID != name {
+			err = fmt.Errorf("%s became %s", name, j.ID)
+		}
+		return 1, err
+	}
+}
+
+// user makes a user with a token, by the socket of the data folder.
+func (s *loaded) user() {
+	owner, err := os.ReadFile(filepath.Join(s.dir, server.TokenName))
+	must(s.b, err)
+	near := &loaded{b: s.b, token: strings.TrimSpace(string(owner)), address: "http://scrimp", http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, server.SocketName))
+		},
+	}}}
+	near.ask("PUT", "/v1/teams/vision", map[string]any{}, nil)
+	near.ask("PUT", "/v1/users/ann", map[string]any{"grants": []map[string]any{{"team": "vision", "role": "submitter"}}}, nil)
+	var made struct {
+		Text string `json:"text"`
+	}
+	near.ask("POST", "/v1/tokens", map[string]any{"user": "ann"}, &made)
+	s.token = made.Text
+}
+
+// stopMarket ends the process of the folder's market.
+func stopMarket(s *loaded) {
+	cmd := exec.Command(s.exe, "server", "stop", "--now", "--data", s.dir) //nolint:noctx // it ends by itself
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.b.Logf("stop: %v %s", err, out)
+	}
+}
