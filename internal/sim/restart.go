@@ -119,7 +119,7 @@ func (w *World) sweep() {
 	shown, news := map[string]bool{}, false
 	for _, i := range w.open {
 		r := core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
-		if !i.running() && !(w.up && w.m.Unheard(r)) || w.unlisted(i) {
+		if !i.running() && (!w.up || !w.m.Unheard(r)) || w.unlisted(i) {
 			continue
 		}
 		id := i.id
