@@ -456,7 +456,8 @@ func (t *tenants) accepted(x *wish, id string) {
 	if w.chance(0.4) {
 		w.after(time.Duration(w.rng.IntN(600))*time.Minute, func() { t.end(x, who, save) })
 	}
-	if x.job.terms.Need.MaxRate > 0 || !x.job.terms.Saves || w.chance(0.2) { // some give up
+	waits := x.job.terms.HasBudget                                                    // for a price at which its budget would do
+	if x.job.terms.Need.MaxRate > 0 || !x.job.terms.Saves || waits || w.chance(0.2) { // some give up
 		w.after(72*time.Hour, func() { t.end(x, "owner", false) })
 	}
 }
