@@ -45,6 +45,10 @@ type Config struct {
 	Silence  time.Duration // without word from an agent before its machine is given up
 	Snapshot uint64        // events between snapshots at least; 0: none is written
 	Log      *slog.Logger
+	Running  int    // jobs that hold a machine at once; 0: the core's default
+	// Provider says how patient this server is with the provider, and how often
+	// it asks at most; nil is provider.Default.
+	Provider *provider.Config
 	// Env is given to the agent of an attempt: the server's address and the token.
 	Env func(attempt string) map[string]string
 	// Leads is asked before each act: false while another server may have taken
@@ -87,8 +91,12 @@ var ErrStopping = errors.New("the server is stopping")
 
 // New restores the machine from the store: the newest snapshot and the events after it.
 func New(ctx context.Context, s store.Store, d provider.Driver, providerName string, cfg Config) (*Control, error) {
+	patience := provider.Default()
+	if cfg.Provider != nil {
+		patience = *cfg.Provider
+	}
 	c := &Control{
-		cfg: cfg, store: s, driver: provider.New(d, provider.Default()), name: providerName, requests: make(chan request), machine: core.New(),
+		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request), machine: core.New(),
 		heard: map[string]time.Time{}, drains: map[string]core.Drain{}, listed: map[string]bool{}, latest: map[string]*Latest{},
 	}
 	if err := c.restore(ctx); err != nil {

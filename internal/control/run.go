@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,7 +78,9 @@ func (c *Control) Run(ctx context.Context) error {
 	defer c.acts.Wait()
 	defer stop()
 
-	first, err := ask([]core.Event{c.event(c.Now(), core.Configured{Config: CoreConfig(c.cfg.Clock, c.cfg.Poll)})})
+	rules := CoreConfig(c.cfg.Clock, c.cfg.Poll)
+	rules.MaxRunning = cmp.Or(c.cfg.Running, rules.MaxRunning)
+	first, err := ask([]core.Event{c.event(c.Now(), core.Configured{Config: rules})})
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/provider"
 	"scrimp/internal/provider/local"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
@@ -40,6 +41,7 @@ type Options struct {
 	TLSKey   string
 	Insecure bool              // plain HTTP on an address that others reach
 	Rate     int               // requests a second of one token; 0: 500
+	Running  int               // jobs that hold a machine at once; 0: 4
 	LogLimit int64             // bytes of output kept of one attempt; 0: 1 GiB
 	Ready    func(addr string) // told where Listen answers, once
 	Version  string
@@ -178,7 +180,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	s.control, err = control.New(ctx, st, s.market, "local", control.Config{
 		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
 		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: o.Log,
-		Env: s.agentEnv, Notify: s.notify, Leads: st.Leads,
+		Env: s.agentEnv, Notify: s.notify, Leads: st.Leads, Provider: nearby(), Running: o.Running,
 	})
 	if err != nil {
 		return err
@@ -238,6 +240,13 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		return nil
 	}
 	return err
+}
+
+// nearby is how a market on this machine is asked: nobody else limits how often.
+func nearby() *provider.Config {
+	c := provider.Default()
+	c.Act = provider.Limit{Every: 5 * time.Millisecond, Burst: 100}
+	return &c
 }
 
 // socket listens in the data folder, for its owner and for agents on this machine.

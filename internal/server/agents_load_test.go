@@ -1,0 +1,262 @@
+//go:build !local
+
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/money"
+	"scrimp/internal/server"
+	"scrimp/internal/spec"
+	"scrimp/internal/store/pgtest"
+)
+
+var (
+	loadAgents   = flag.Int("agents", 200, "live agents of BenchmarkAgents")
+	loadWatchers = flag.Int("watchers", 64, "clients of BenchmarkAgents that watch all jobs")
+	loadInside   = flag.Bool("inside", false, "run the server of BenchmarkAgents in the benchmark's own process, for -cpuprofile")
+)
+
+// BenchmarkAgents runs a crowd of agents against a server of its own, over TCP
+// with their tokens, while others watch and submit.
+func BenchmarkAgents(b *testing.B) {
+	exe := filepath.Join(b.TempDir(), "scrimp")
+	build(b, exe)
+	b.Run("sqlite", func(b *testing.B) {
+		for b.Loop() {
+			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir()})
+		}
+	})
+	b.Run("postgres", func(b *testing.B) {
+		cluster := pgtest.Start(b)
+		for b.Loop() {
+			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir(), db: cluster.Database(b)})
+		}
+	})
+}
+
+func agents(b *testing.B, s *loaded) {
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	c := openCrowd(ctx, b, s.dir)
+	if *loadInside {
+		defer s.inside(ctx)()
+	} else {
+		s.start("start")
+		defer func() { s.kill() }()
+	}
+	c.address = s.address
+	s.user()
+	for sent := 0; sent < *loadAgents; sent += 100 {
+		s.trains(sent, min(100, *loadAgents-sent))
+	}
+	b.Logf("%d jobs are submitted", *loadAgents)
+	for begun, told := time.Now(), time.Now(); ; pause(100 * time.Millisecond) {
+		c.mu.Lock()
+		n := c.claimed
+		c.mu.Unlock()
+		if n >= *loadAgents {
+			b.Logf("all have claimed their tasks after %.1f s", time.Since(begun).Seconds())
+			break
+		}
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
+			b.Logf("%d agents have claimed their tasks", n)
+		}
+		if time.Since(begun) > 10*time.Minute {
+			b.Fatalf("%d of %d agents came", n, *loadAgents)
+		}
+	}
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	var sent sync.Map
+	for range *loadWatchers {
+		watchers.Go(func() { s.watches(watching, c, &sent) })
+	}
+	pause(5 * time.Second) // the crowd of beginners is over
+	c.waits.take()
+	mine, theirs, began := own(b), s.used(), time.Now()
+	for i := 0; time.Since(began) < *loadFor; i++ {
+		id := fmt.Sprintf("probe-%d", i)
+		sent.Store(id, time.Now())
+		at := time.Now()
+		s.ask("POST", "/v1/jobs", map[string]any{"key": id, "spec": json.RawMessage(file(id))}, nil)
+		c.waits.add("submit", time.Since(at))
+		pause(250 * time.Millisecond)
+	}
+	took := time.Since(began)
+	mine, theirs = own(b)-mine, s.used()-theirs
+	of := c.waits.take()
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		s.spread(kind, of[kind], took)
+	}
+	b.ReportMetric(100*theirs.Seconds()/took.Seconds(), "server-cpu-%")
+	b.Logf("processors: server %.0f%%, load generator %.0f%%; memory of the server: %s; load average %s", 100*theirs.Seconds()/took.Seconds(), 100*mine.Seconds()/took.Seconds(), s.memory(), loadAverage())
+	end()
+	cancel()
+	c.agents.Wait()
+	if len(of["report"]) == 0 || len(of["log"]) == 0 || len(of["watch-event"]) == 0 || len(of["watch-progress"]) == 0 {
+		b.Error("the benchmark did not do its work")
+	}
+}
+
+// spread reports how long calls of a kind took.
+func (s *loaded) spread(kind string, w []time.Duration, took time.Duration) {
+	slices.Sort(w)
+	ms := func(share float64) float64 { return w[int(float64(len(w)-1)*share)].Seconds() * 1e3 }
+	s.b.ReportMetric(ms(.5), kind+"-p50-ms")
+	s.b.ReportMetric(ms(.99), kind+"-p99-ms")
+	s.b.Logf("%-16s %6.0f a second, p50 %6.1f ms, p99 %6.1f ms, longest %6.1f ms", kind, float64(len(w))/took.Seconds(), ms(.5), ms(.99), ms(1))
+}
+
+// trains submits n jobs that train for long, with a deadline and a budget.
+func (s *loaded) trains(from, n int) {
+	list, budget := make([]any, n), money.Rate(1e15).Until(time.Hour)
+	for i := range list {
+		j := spec.Default()
+		j.Name, j.Team, j.Command = fmt.Sprintf("train-%d", from+i), "vision", "python train.py"
+		j.Resources.CPUs.Min = 2
+		j.Work.Steps = 1 << 40
+		j.Budget.Dollars = &budget
+		j.Deadline = spec.Deadline{In: 240 * time.Hour}
+		text, err := json.Marshal(j)
+		must(s.b, err)
+		list[i] = map[string]any{"key": j.Name, "spec": json.RawMessage(text)}
+	}
+	s.ask("POST", "/v1/jobs/batch", list, nil)
+}
+
+// watches reads all events of the server until ctx ends, and keeps how old each was.
+func (s *loaded) watches(ctx context.Context, c *crowd, sent *sync.Map) {
+	r, err := http.NewRequestWithContext(ctx, "GET", s.address+"/v1/events", nil)
+	must(s.b, err)
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.b.Error(err)
+		}
+		return
+	}
+	defer func() { _ = a.Body.Close() }()
+	in, seen := bufio.NewReaderSize(a.Body, 64<<10), map[string]bool{}
+	var ages []time.Duration
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			break
+		}
+		id := after(line, `"id":"`)
+		switch {
+		case id == "":
+		case strings.HasPrefix(id, "probe-"):
+			if at, ok := sent.Load(id); ok && !seen[id] {
+				seen[id] = true
+				c.waits.add("watch-event", time.Since(at.(time.Time)))
+			}
+		default:
+			if step, err := strconv.ParseInt(after(line, `"step":`), 10, 64); err == nil && step > 0 {
+				if ages = append(ages, time.Since(c.began)-time.Duration(step)*time.Millisecond); len(ages) == 100 {
+					c.waits.mu.Lock()
+					c.waits.of["watch-progress"] = append(c.waits.of["watch-progress"], ages...)
+					c.waits.mu.Unlock()
+					ages = ages[:0]
+				}
+			}
+		}
+	}
+	if ctx.Err() == nil {
+		s.b.Error("a watcher was cut off")
+	}
+}
+
+// after returns what follows key in a line of JSON, up to the next quote, comma or brace.
+func after(line []byte, key string) string {
+	i := bytes.Index(line, []byte(key))
+	if i < 0 {
+		return ""
+	}
+	rest := line[i+len(key):]
+	if end := bytes.IndexAny(rest, `",}`); end >= 0 {
+		rest = rest[:end]
+	}
+	return string(rest)
+}
+
+// inside runs the server in this process.
+func (s *loaded) inside(ctx context.Context) (end func()) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	must(s.b, err)
+	address := l.Addr().String()
+	must(s.b, l.Close())
+	ctx, cancel := context.WithCancel(ctx)
+	ready, done := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		err := server.Serve(ctx, server.Options{Dir: s.dir, DB: s.db, Listen: address, Rate: 1_000_000, Version: "test", Exe: s.exe, Running: *loadAgents, Log: slog.New(slog.DiscardHandler), Ready: func(a string) { ready <- a }})
+		if err != nil && ctx.Err() == nil {
+			s.b.Error(err)
+		}
+	}()
+	s.address = <-ready
+	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
+	for range 1000 {
+		if r, err := s.http.Get(s.address + "/readyz"); err == nil { //nolint:noctx // the benchmark's own limit holds
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				break
+			}
+		}
+		pause(20 * time.Millisecond)
+	}
+	return func() { cancel(); <-done }
+}
+
+// memory is what the server has of it now, and had at most.
+func (s *loaded) memory() string {
+	pid := os.Getpid()
+	if s.cmd != nil {
+		pid = s.cmd.Process.Pid
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	must(s.b, err)
+	var now, most string
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			now = strings.TrimSpace(v)
+		}
+		if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			most = strings.TrimSpace(v)
+		}
+	}
+	return now + " (at most " + most + ")"
+}
+
+func loadAverage() string {
+	text, _ := os.ReadFile("/proc/loadavg") //nolint:errcheck // without one it says nothing
+	fields := strings.Fields(string(text))
+	if len(fields) == 0 {
+		return "unknown on " + runtime.GOOS
+	}
+	return fields[0]
+}

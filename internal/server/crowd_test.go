@@ -1,0 +1,176 @@
+//go:build !local
+
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/api"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+	"scrimp/internal/provider/local"
+	"scrimp/internal/size"
+)
+
+// crowd is a market whose machines are goroutines: each claims its task over TCP
+// with the token that its launch carried, and then says what an agent says, as
+// often as one does. Only the programs are not there.
+type crowd struct {
+	tb      testing.TB
+	address string // of the server
+	began   time.Time
+	offer   market.Offer
+	waits   waits
+	agents  sync.WaitGroup
+	ctx     context.Context //nolint:containedctx // the machines' life
+
+	mu      sync.Mutex
+	list    []*provider.Instance
+	ends    map[string]context.CancelFunc
+	claimed int
+}
+
+// waits are how long calls took, by kind.
+type waits struct {
+	mu sync.Mutex
+	of map[string][]time.Duration
+}
+
+func (w *waits) add(kind string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of == nil {
+		w.of = map[string][]time.Duration{}
+	}
+	w.of[kind] = append(w.of[kind], d)
+}
+
+// take returns what came since the last take.
+func (w *waits) take() map[string][]time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.of
+	w.of = nil
+	return of
+}
+
+// openCrowd serves a market in the data folder, where the server finds it.
+func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
+	tb.Helper()
+	c := &crowd{tb: tb, ctx: ctx, began: time.Now().UTC(), ends: map[string]context.CancelFunc{}}
+	c.offer = market.Offer{Provider: "local", Region: "here", Zone: "here-a", Machine: "crowd", Capacity: market.OnDemand, CPUs: 4, Memory: 16 * size.GiB, Currency: money.USD, Speed: 1}
+	c.offer.ID = market.ID(c.offer)
+	folder := filepath.Join(dir, "market")
+	must(tb, os.MkdirAll(folder, 0o700))
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(folder, "market.sock"))
+	must(tb, err)
+	mux := http.NewServeMux()
+	say := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
+	mux.HandleFunc("GET /clock", func(w http.ResponseWriter, _ *http.Request) {
+		say(w, local.Clock{Name: "crowd", Wall: c.began, Market: c.began, Speed: 1})
+	})
+	mux.HandleFunc("GET /offers", func(w http.ResponseWriter, _ *http.Request) {
+		say(w, map[string]any{"offers": []market.Offer{c.offer}, "quotes": []market.Quote{{Offer: c.offer.ID, Rate: 100_000_000_000, Priced: true, Available: true, At: time.Now().UTC(), Source: "crowd"}}})
+	})
+	mux.HandleFunc("GET /instances", func(w http.ResponseWriter, _ *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		say(w, c.list)
+	})
+	mux.HandleFunc("POST /launch", func(w http.ResponseWriter, r *http.Request) {
+		var q provider.Request
+		_ = json.NewDecoder(r.Body).Decode(&q) // what is missing is missed below
+		say(w, c.launch(q))
+	})
+	mux.HandleFunc("POST /terminate", func(w http.ResponseWriter, r *http.Request) {
+		c.end(r.URL.Query().Get("id"))
+		say(w, struct{}{})
+	})
+	h := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = h.Serve(l) }()
+	tb.Cleanup(func() { _ = h.Close() })
+	return c
+}
+
+func (c *crowd) launch(q provider.Request) provider.Instance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.list {
+		if i.Key == q.Key {
+			return *i
+		}
+	}
+	i := &provider.Instance{ID: fmt.Sprintf("i-crowd-%d", len(c.list)), Key: q.Key, Offer: q.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: 100_000_000_000}
+	c.list = append(c.list, i)
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.ends[i.ID] = cancel
+	c.agents.Go(func() { c.agent(ctx, i.ID, q.Env["SCRIMP_TOKEN"]) })
+	return *i
+}
+
+func (c *crowd) end(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.list {
+		if i.ID == id && i.State == provider.Running {
+			i.State, i.Ended, i.Cause = provider.Ended, time.Now().UTC(), provider.Terminated
+			i.Bill = []provider.Line{{From: i.Launched, To: i.Ended, Amount: i.Rate.Until(i.Ended.Sub(i.Launched)), Currency: money.USD}}
+			c.ends[id]()
+		}
+	}
+}
+
+// timed calls f and keeps how long it took.
+func (c *crowd) timed(ctx context.Context, kind string, f func() error) error {
+	at := time.Now()
+	err := f()
+	if ctx.Err() == nil {
+		c.waits.add(kind, time.Since(at))
+		if err != nil {
+			c.waits.add(kind+"-failed", time.Since(at))
+		}
+	}
+	return err
+}
+
+// agent is one machine's life.
+func (c *crowd) agent(ctx context.Context, id, token string) {
+	conn, err := wire.Dial(c.address, func() string { return token })
+	if err != nil {
+		c.tb.Error(err)
+		return
+	}
+	defer conn.Close()
+	var a api.Assignment
+	err = wire.Retry(ctx, func(ctx context.Context) error {
+		return c.timed(ctx, "claim", func() error {
+			a, err = conn.Claim(ctx, api.Claim{Instance: id, Boot: time.Now().UTC(), Version: "test"})
+			return err
+		})
+	})
+	if err != nil {
+		return
+	}
+	token = a.AttemptToken
+	c.mu.Lock()
+	c.claimed++
+	c.mu.Unlock()
+	m := &machine{crowd: c, a: a, conn: conn, began: time.Now(), urgent: make(chan struct{}, 1)}
+	m.every.Store(int64(a.Report))
+	m.add(api.Message{Started: &api.Started{Took: time.Millisecond}})
+	var both sync.WaitGroup
+	both.Go(func() { m.logs(ctx) })
+	m.report(ctx)
+	both.Wait()
+}
