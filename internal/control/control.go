@@ -45,7 +45,7 @@ type Config struct {
 	Silence  time.Duration // without word from an agent before its machine is given up
 	Snapshot uint64        // events between snapshots at least; 0: none is written
 	Log      *slog.Logger
-	Running  int    // jobs that hold a machine at once; 0: the core's default
+	Running  int // jobs that hold a machine at once; 0: the core's default
 	// Provider says how patient this server is with the provider, and how often
 	// it asks at most; nil is provider.Default.
 	Provider *provider.Config
