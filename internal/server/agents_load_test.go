@@ -177,9 +177,7 @@ func (s *loaded) watches(ctx context.Context, c *crowd, sent *sync.Map) {
 		default:
 			if step, err := strconv.ParseInt(after(line, `"step":`), 10, 64); err == nil && step > 0 {
 				if ages = append(ages, time.Since(c.began)-time.Duration(step)*time.Millisecond); len(ages) == 100 {
-					c.waits.mu.Lock()
-					c.waits.of["watch-progress"] = append(c.waits.of["watch-progress"], ages...)
-					c.waits.mu.Unlock()
+					c.waits.add("watch-progress", ages...)
 					ages = ages[:0]
 				}
 			}
@@ -253,7 +251,7 @@ func (s *loaded) memory() string {
 }
 
 func loadAverage() string {
-	text, _ := os.ReadFile("/proc/loadavg") //nolint:errcheck // without one it says nothing
+	text, _ := os.ReadFile("/proc/loadavg")
 	fields := strings.Fields(string(text))
 	if len(fields) == 0 {
 		return "unknown on " + runtime.GOOS

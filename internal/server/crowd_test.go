@@ -47,13 +47,13 @@ type waits struct {
 	of map[string][]time.Duration
 }
 
-func (w *waits) add(kind string, d time.Duration) {
+func (w *waits) add(kind string, d ...time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of == nil {
 		w.of = map[string][]time.Duration{}
 	}
-	w.of[kind] = append(w.of[kind], d)
+	w.of[kind] = append(w.of[kind], d...)
 }
 
 // take returns what came since the last take.
