@@ -136,7 +136,7 @@ func (s *loaded) trains(from, n int) {
 		j := spec.Default()
 		j.Name, j.Team, j.Command = fmt.Sprintf("train-%d", from+i), "vision", "python train.py"
 		j.Resources.CPUs.Min = 2
-		j.Work.Steps = 1 << 40
+		j.Work.Steps = 100_000_000 // of a millisecond: a day and more
 		j.Budget.Dollars = &budget
 		j.Deadline = spec.Deadline{In: 240 * time.Hour}
 		text, err := json.Marshal(j)

@@ -24,36 +24,60 @@ type odds struct {
 	deadline *float64
 }
 
-// forecastEvery is how often a living job is played forward, on the wall.
-const forecastEvery = 3 * time.Second
+const (
+	// forecastEvery is how long the odds of a job stand at least, on the wall.
+	forecastEvery = 3 * time.Second
+	// forecastShare is how much of one processor the forecasts take at most, all
+	// together: agents and people are waited for, odds are not.
+	forecastShare = 0.2
+	// forecastLimit is how long one job is played at most. One that takes longer has no odds.
+	forecastLimit = 2 * time.Second
+)
 
-// forecast plays every working job forward through the core, beside the core's own work.
+// forecast plays the working jobs forward through the core, one after the other,
+// beside the core's own work, until ctx ends.
 func (s *Server) forecast(ctx context.Context) {
-	t := time.NewTicker(forecastEvery)
-	defer t.Stop()
 	mind := plan.NewMind()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
+	for last := ""; ctx.Err() == nil; {
+		id, q, more := s.foretold(last)
+		last = id
+		if id == "" {
+			wait(ctx, forecastEvery)
+			continue
 		}
-		questions := map[string]sim.Question{}
-		s.control.Read(func(m *core.Machine) {
-			for _, a := range m.Live() {
-				if j, _ := m.Job(a.Job); a == j.Attempt() && a.Phase == core.Working && !j.Terms.Deadline.IsZero() && j.StepRate > 0 && len(questions) < 8 {
-					questions[j.ID] = s.question(m, j)
-				}
-			}
-		})
-		for id, q := range questions {
-			q.Mind = mind
-			f := sim.Ask(q)
-			s.mu.Lock()
+		began := time.Now()
+		q.Mind, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
+		f := sim.Ask(q)
+		s.mu.Lock()
+		if delete(s.odds, id); !f.Halted {
 			s.odds[id] = odds{deadline: &f.InTime}
-			s.mu.Unlock()
 		}
+		s.mu.Unlock()
+		rest := time.Duration(float64(time.Since(began)) * (1/forecastShare - 1))
+		if !more { // a round is over
+			last, rest = "", max(rest, forecastEvery)
+		}
+		wait(ctx, rest)
 	}
+}
+
+// foretold returns the next job after last, by name, whose odds can be played;
+// "" where there is none. more says that another follows it.
+func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
+	s.control.Peek(func(m *core.Machine) {
+		for _, a := range m.Live() { // by name
+			j, _ := m.Job(a.Job)
+			if a != j.Attempt() || a.Phase != core.Working || j.Terms.Deadline.IsZero() || j.StepRate <= 0 || j.ID <= last {
+				continue
+			}
+			if id != "" {
+				more = true
+				return
+			}
+			id, q = j.ID, s.question(m, j)
+		}
+	})
+	return id, q, more
 }
 
 // question asks how a job goes on. The caller reads the machine.

@@ -28,10 +28,13 @@ type Question struct {
 	Runs    int
 	Config  core.Config // of the core that will decide; zero: the default
 	Mind    *plan.Mind  // kept from one question to the next; nil: a new one
+	// Halt is asked now and then; true ends the play, and there is no answer. nil: it goes on.
+	Halt func() bool
 }
 
 // Forecast is the answer, over all runs. Spans are market time from now.
 type Forecast struct {
+	Halted        bool // by Question.Halt; nothing else means anything then
 	Runs          int
 	InTime        float64    // share of the runs that met the deadline; 1 without one
 	Done          float64    // share that was completed, within the budget
@@ -52,6 +55,9 @@ func Ask(q Question) Forecast {
 	var finishes []time.Duration
 	for n := range q.Runs {
 		w, j := play(q, uint64(n)+1)
+		if q.Halt != nil && q.Halt() {
+			return Forecast{Halted: true}
+		}
 		if n == 0 {
 			f.First = w.first
 		}
@@ -131,7 +137,10 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 	if j, ok := w.m.Job(id); ok {
 		w.first = j.Last
 	}
-	for len(w.heap) > 0 && w.now.Sub(q.Now) < horizon {
+	for n := 1; len(w.heap) > 0 && w.now.Sub(q.Now) < horizon; n++ {
+		if n%1000 == 0 && q.Halt != nil && q.Halt() {
+			break
+		}
 		w.next()
 		if w.m.Quiet() && w.allTold() {
 			break
