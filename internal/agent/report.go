@@ -41,6 +41,10 @@ func (g *attempt) report(ctx context.Context) {
 			}
 		default:
 			pause = g.a.Report
+			if orders.Report > 0 { // many agents report to this server
+				pause = min(orders.Report, slowest)
+			}
+			g.ship.Every(pause)
 			g.ship.Has(orders.LogEnd, sent)
 			if g.obey(ctx, orders) {
 				g.box.wake()

@@ -184,7 +184,7 @@ type Ended struct {
 
 // Orders is the server's answer to a report.
 type Orders struct {
-	Ack    int64  `json:"ack"`              // highest message that is durable
+	Ack    int64  `json:"ack"`              // highest message that is durable, or that a newer one makes up for
 	LogEnd int64  `json:"log_end"`          // bytes of the log that the server has
 	Drain  *Drain `json:"drain,omitempty"`  // save, end, report, switch off
 	Save   bool   `json:"save,omitempty"`   // ask the program for a checkpoint now
@@ -196,6 +196,7 @@ type Orders struct {
 	BudgetLeft     string        `json:"budget_left,omitempty"` // decimal; "" where there is no budget
 	Currency       string        `json:"currency"`
 	TimeToDeadline time.Duration `json:"time_to_deadline_ns"` // wall; 0 where there is none
+	Report         time.Duration `json:"report_ns,omitempty"` // how often to report and to send output from now on, wall: longer where many agents do; 0: as assigned
 	Exec           []Exec        `json:"exec,omitempty"`
 }
 

@@ -104,6 +104,12 @@ func (c *Control) watch(ctx context.Context) {
 			c.awake()
 		}
 	})
+	c.acts.Go(func() {
+		for ctx.Err() == nil {
+			sleep(ctx, flushEvery)
+			c.flush(ctx)
+		}
+	})
 	swept := time.Time{}
 	for ctx.Err() == nil {
 		c.lookMarket(ctx)
@@ -277,14 +283,19 @@ func (c *Control) silent(ctx context.Context) {
 	c.awake()
 	now := time.Now()
 	var events []core.Event
+	living := map[string]bool{}
 	c.mu.RLock()
 	for _, a := range c.machine.Live() {
-		heard := c.heard[a.ID]
-		if !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence && (a.Phase == core.Working || a.Phase == core.Booting) && !a.Asking {
+		living[a.ID] = true
+		if (a.Phase != core.Working && a.Phase != core.Booting) || a.Asking {
+			continue
+		}
+		if heard := c.words.heard(a.ID); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
 			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID, Since: c.cfg.Clock.ToMarket(heard)}))
 		}
 	}
 	c.mu.RUnlock()
+	c.words.keep(living, now)
 	if len(events) > 0 {
 		_ = c.Tell(ctx, events...) // said again at the next look
 	}
@@ -296,15 +307,13 @@ func (c *Control) silent(ctx context.Context) {
 func (c *Control) awake() {
 	now := time.Now().Round(0) // the hours asleep count
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	gap := now.Sub(c.beat)
-	if !c.beat.IsZero() && gap > c.cfg.Silence/4 {
-		for attempt := range c.heard {
-			c.heard[attempt] = now
-		}
+	gap, first := now.Sub(c.beat), c.beat.IsZero()
+	c.beat = now
+	c.mu.Unlock()
+	if !first && gap > c.cfg.Silence/4 {
+		c.words.all(now)
 		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again", "gap", gap, "limit", c.cfg.Silence)
 	}
-	c.beat = now
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"scrimp/internal/api"
@@ -13,24 +17,6 @@ import (
 
 // ErrFenced says that the attempt is no longer the one that has the task.
 var ErrFenced = errors.New("another attempt has the task")
-
-// Latest is the newest word of an attempt, which need not be an event yet.
-type Latest struct {
-	Heard time.Time // wall
-	Step  api.Step
-	Usage api.Usage
-	// Trouble is what goes wrong on the machine now; empty: nothing does.
-	Trouble string
-	told    time.Time   // when progress last became an event, wall
-	used    time.Time   // when usage did
-	kept    api.Message // newest progress, where it is no event yet
-}
-
-// Progress and usage that decide nothing become an event no more often than this, on the wall.
-const (
-	stepEvery  = 2 * time.Second
-	usageEvery = 10 * time.Second
-)
 
 // Claim marks the attempt as taken by its agent and returns it with its job. It
 // waits a moment for the launch to be written, since a machine can be quicker than the answer to its launch.
@@ -52,7 +38,9 @@ func (c *Control) Claim(ctx context.Context, attempt, instance string) (core.Job
 		case !ok || a.Phase == core.Leaving || a.Asking || a.Instance != "" && a.Instance != instance:
 			return job, a, ErrFenced
 		case a.Phase != core.Asked:
-			c.hear(attempt)
+			c.words.mu.Lock()
+			c.words.hear(attempt, time.Now())
+			c.words.mu.Unlock()
 			return job, a, c.Tell(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt}))
 		}
 		select {
@@ -63,98 +51,176 @@ func (c *Control) Claim(ctx context.Context, attempt, instance string) (core.Job
 	}
 }
 
-func (c *Control) hear(attempt string) *Latest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	c.heard[attempt] = now
-	l := c.latest[attempt]
-	if l == nil {
-		l = &Latest{}
-		c.latest[attempt] = l
+// Report takes what an agent has to say and returns what it should do. What it
+// says is durable when Report returns, but for progress and usage: those are
+// events only now and then, and newer ones make up for what a crash takes.
+func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
+	wall := time.Now()
+	c.words.mu.Lock()
+	l := c.words.hear(r.Attempt, wall)
+	l.Trouble = r.Trouble
+	top := l.top
+	c.words.mu.Unlock()
+	if top == 0 {
+		c.Peek(func(m *core.Machine) { // orders waits until it is durable
+			if a, ok := m.Attempt(r.Attempt); ok {
+				top = a.Heard
+			} else {
+				top = -1
+			}
+		})
 	}
-	l.Heard = now
-	return l
+	var events []core.Event
+	next := top
+	c.words.mu.Lock()
+	for _, m := range r.Messages {
+		if top >= 0 && m.Seq > top {
+			events = append(events, c.heardFrom(l, r.Attempt, m, wall)...)
+		}
+		next = max(next, m.Seq)
+	}
+	c.words.mu.Unlock()
+	if len(events) > 0 {
+		if err := c.Tell(ctx, c.notAhead(events)...); err != nil {
+			return api.Orders{}, err
+		}
+	}
+	c.words.mu.Lock()
+	l.tell(events, wall)
+	if top >= 0 {
+		l.top = max(l.top, next)
+	}
+	c.words.mu.Unlock()
+	return c.orders(l, r.Attempt, next, len(events) == 0), nil
 }
 
-// Report takes what an agent has to say and returns what it should do. What it
-// says is durable when Report returns.
-func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
-	l := c.hear(r.Attempt)
-	c.mu.Lock()
-	l.Trouble = r.Trouble
-	c.mu.Unlock()
-	heard := int64(-1)
-	c.Peek(func(m *core.Machine) { // orders waits until it is durable
-		if a, ok := m.Attempt(r.Attempt); ok {
-			heard = a.Heard
-		}
-	})
-	var top int64
-	var events []core.Event
-	for _, msg := range r.Messages {
-		top = max(top, msg.Seq)
-		if heard < 0 || msg.Seq <= heard {
-			continue
-		}
-		events = append(events, c.heardFrom(l, r.Attempt, msg)...)
-	}
+// notAhead sets what an agent's clock puts into the future to now.
+func (c *Control) notAhead(events []core.Event) []core.Event {
 	now := c.Now()
-	for i := range events { // an agent's clock may be ahead
+	for i := range events {
 		if events[i].At.After(now) {
 			events[i].At = now
 		}
 	}
-	if len(events) > 0 {
-		if err := c.Tell(ctx, events...); err != nil {
-			return api.Orders{}, err
-		}
-	}
-	return c.orders(r.Attempt, max(top, heard)), nil
-}
-
-// heardFrom turns a message into events: none where it changes no decision. What
-// follows progress that was no event finds it told: a program's last line is
-// what its job is judged by.
-func (c *Control) heardFrom(l *Latest, attempt string, m api.Message) []core.Event {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var events []core.Event
-	add := func(m api.Message, b core.Body) {
-		e := c.event(c.cfg.Clock.ToMarket(m.At), b)
-		e.Actor, e.Key = "agent:"+attempt, fmt.Sprintf("%s/%d", attempt, m.Seq)
-		events = append(events, e)
-	}
-	b := c.body(l, attempt, m)
-	if b == nil {
-		return nil
-	}
-	if l.kept.Step != nil {
-		add(l.kept, progressed(attempt, l.kept))
-		l.kept = api.Message{}
-	}
-	add(m, b)
 	return events
 }
 
-func progressed(attempt string, m api.Message) core.Body {
-	return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
+// heardFrom turns a message into events: none where it may wait. What follows
+// progress that was no event finds it told: a program's last line is what its job
+// is judged by, and the core hears no older message after a newer one. The caller
+// holds the lock of the words.
+func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.Time) []core.Event {
+	switch {
+	case m.Step != nil:
+		l.Step = *m.Step
+		if len(m.Step.Broken) == 0 {
+			l.step = m
+			return nil
+		}
+	case m.Usage != nil:
+		l.Usage, l.usage = *m.Usage, m
+		return nil
+	}
+	b := c.body(attempt, m)
+	if b == nil {
+		return nil
+	}
+	return append(c.waiting(l, attempt, m.Seq, wall), c.said(attempt, m, b))
 }
 
-// body turns a message into an event, or nil where it changes no decision.
-func (c *Control) body(l *Latest, attempt string, m api.Message) core.Body {
+// waiting is what the attempt has said before message seq and what is no event
+// yet: its newest progress, and its usage where that is due.
+func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) []core.Event {
+	var list []core.Event
+	if l.step.Step != nil && l.step.Seq < seq {
+		list = append(list, c.said(attempt, l.step, c.body(attempt, l.step)))
+	}
+	if l.usage.Usage != nil && l.usage.Seq < seq && wall.Sub(l.used) >= share(c.words.live, usagesASecond, usageAtLeast) {
+		u := c.said(attempt, l.usage, c.body(attempt, l.usage))
+		if len(list) > 0 && l.usage.Seq < l.step.Seq {
+			return []core.Event{u, list[0]}
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+func (c *Control) said(attempt string, m api.Message, b core.Body) core.Event {
+	e := c.event(c.cfg.Clock.ToMarket(m.At), b)
+	e.Actor, e.Key = "agent:"+attempt, fmt.Sprintf("%s/%d", attempt, m.Seq)
+	return e
+}
+
+// tell notes that the events are durable.
+func (l *Latest) tell(events []core.Event, wall time.Time) {
+	for _, e := range events {
+		switch e.Body.(type) {
+		case core.Progressed:
+			l.told = wall
+		case core.UsageSeen:
+			l.used = wall
+		}
+		if _, text, ok := strings.Cut(e.Key, "/"); ok {
+			seq, _ := strconv.ParseInt(text, 10, 64) // as said writes it
+			l.said = max(l.said, seq)
+		}
+	}
+	if l.step.Seq <= l.said { // the core hears no older one any more
+		l.step = api.Message{}
+	}
+	if l.usage.Seq <= l.said {
+		l.usage = api.Message{}
+	}
+}
+
+// due is what of all that waits becomes an event now, in one transaction.
+func (c *Control) due(wall time.Time) (all []core.Event, of map[string][]core.Event) {
+	of = map[string][]core.Event{}
+	c.words.mu.Lock()
+	defer c.words.mu.Unlock()
+	for _, attempt := range slices.Sorted(maps.Keys(c.words.of)) {
+		l := c.words.of[attempt]
+		step := l.step.Step != nil && wall.Sub(l.told) >= share(c.words.live, progressASecond, stepAtLeast)
+		usage := l.usage.Usage != nil && wall.Sub(l.used) >= share(c.words.live, usagesASecond, usageAtLeast)
+		if !step && !usage {
+			continue
+		}
+		upTo := l.usage.Seq
+		if step {
+			upTo = max(upTo, l.step.Seq)
+		}
+		if list := c.waiting(l, attempt, upTo+1, wall); len(list) > 0 {
+			of[attempt] = list
+			all = append(all, list...)
+		}
+	}
+	return all, of
+}
+
+// flush makes events of what is due.
+func (c *Control) flush(ctx context.Context) {
+	wall := time.Now()
+	all, of := c.due(wall)
+	if len(all) == 0 || c.Tell(ctx, c.notAhead(all)...) != nil {
+		return // it waits on
+	}
+	c.words.mu.Lock()
+	defer c.words.mu.Unlock()
+	for attempt, list := range of {
+		if l := c.words.of[attempt]; l != nil {
+			l.tell(list, wall)
+		}
+	}
+}
+
+// body turns a message into what the core takes, or nil where it is none.
+func (c *Control) body(attempt string, m api.Message) core.Body {
 	clock := c.cfg.Clock
 	switch {
 	case m.Started != nil:
 		return core.AttemptStarted{Attempt: attempt, Message: m.Seq, Restored: m.Started.Restored, Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
 	case m.Step != nil:
-		l.Step = *m.Step
-		if len(m.Step.Broken) == 0 && m.At.Sub(l.told) < stepEvery {
-			l.kept = m
-			return nil
-		}
-		l.told, l.kept = m.At, api.Message{}
-		return progressed(attempt, m)
+		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
 	case m.Saved != nil:
 		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step, Bytes: m.Saved.Bytes,
 			Uploaded: m.Saved.Uploaded, Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}
@@ -163,11 +229,6 @@ func (c *Control) body(l *Latest, attempt string, m api.Message) core.Body {
 	case m.Noticed != nil:
 		return core.NoticeGiven{Attempt: attempt, Message: m.Seq, Source: m.Noticed.Source, Until: clock.ToMarket(m.Noticed.Until)}
 	case m.Usage != nil:
-		l.Usage = *m.Usage
-		if m.At.Sub(l.used) < usageEvery {
-			return nil
-		}
-		l.used = m.At
 		return core.UsageSeen{Attempt: attempt, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory}
 	case m.Ended != nil:
 		return core.AttemptEnded{Attempt: attempt, Message: m.Seq, Reason: string(m.Ended.Reason), Exit: m.Ended.Exit, Step: m.Ended.Step,
@@ -176,28 +237,55 @@ func (c *Control) body(l *Latest, attempt string, m api.Message) core.Body {
 	return nil
 }
 
-// orders is what the agent of the attempt should do now.
-func (c *Control) orders(attempt string, ack int64) api.Orders {
-	now := c.Now()
+// oldOrders is how long an agent that only says that it lives may be told what it
+// was told before, where the core is busy or what it did is not durable yet.
+const oldOrders = 10 * time.Second
+
+// orders is what the agent of the attempt should do now. One whose report is no
+// event is not kept waiting for those of others.
+func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) api.Orders {
+	now, wall := c.Now(), time.Now()
 	var o api.Orders
-	c.Look(func(m *core.Machine) uint64 {
+	look := func(m *core.Machine) uint64 {
 		a, live := m.Attempt(attempt)
 		if !live {
-			o = api.Orders{Ack: ack, Fenced: true}
+			o = api.Orders{Fenced: true}
 			return m.Seq()
 		}
 		j, _ := m.Job(a.Job)
-		o = c.ordersOf(j, a, ack, now)
+		o = c.ordersOf(j, a, now)
 		return m.ChangedAt(j)
-	})
+	}
+	c.words.mu.Lock()
+	old, known := l.orders, quick && wall.Sub(l.ordered) < oldOrders
+	c.words.mu.Unlock()
+	fresh := true
+	switch {
+	case !known:
+		c.Look(look)
+	case !c.mu.TryRLock():
+		o, fresh = old, false
+	default:
+		last := look(c.machine)
+		c.mu.RUnlock()
+		if last > c.Durable() {
+			o, fresh = old, false
+		}
+	}
+	c.words.mu.Lock()
+	defer c.words.mu.Unlock()
+	if fresh {
+		l.orders, l.ordered = o, wall
+	}
+	o.Ack, o.Report = max(0, ack), c.reportEvery(c.words.live)
 	return o
 }
 
 // ordersOf is what the agent of a should do. The caller holds the lock.
-func (c *Control) ordersOf(j *core.Job, a *core.Attempt, ack int64, now time.Time) api.Orders {
+func (c *Control) ordersOf(j *core.Job, a *core.Attempt, now time.Time) api.Orders {
 	clock := c.cfg.Clock
 	o := api.Orders{
-		Ack: ack, Off: a.Phase == core.Leaving, Currency: string(j.Terms.Currency), Fenced: j.Epoch != a.Epoch && a.Phase != core.Leaving,
+		Off: a.Phase == core.Leaving, Currency: string(j.Terms.Currency), Fenced: j.Epoch != a.Epoch && a.Phase != core.Leaving,
 		Interval: clock.Shrink(j.Interval), Spent: j.Spent(now).String(),
 	}
 	if j.Terms.HasBudget {
@@ -221,9 +309,9 @@ func maxAmount(a money.Amount) money.Amount {
 
 // Latest returns the newest word of the attempt.
 func (c *Control) Latest(attempt string) (Latest, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if l := c.latest[attempt]; l != nil {
+	c.words.mu.Lock()
+	defer c.words.mu.Unlock()
+	if l := c.words.of[attempt]; l != nil {
 		return *l, true
 	}
 	return Latest{}, false

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -10,46 +11,111 @@ import (
 )
 
 // Progress becomes an event now and then only, but what a program said last is
-// told before its save, its end or anything else that is judged by it.
+// told before its save, its end or anything else that is judged by it, and the
+// core hears no older message after a newer one.
 func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}}
-	l := &Latest{}
-	seq := int64(0)
-	say := func(at time.Duration, m api.Message) (kinds []string) {
-		seq++
-		m.Seq, m.At = seq, start.Add(at)
-		for _, e := range c.heardFrom(l, "a", m) {
+	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, words: words{of: map[string]*Latest{}}}
+	l := c.words.hear("a", start)
+	seq, heard := int64(0), int64(0)
+	told := func(events []core.Event, at time.Time) (kinds []string) {
+		for _, e := range events {
 			kinds = append(kinds, e.Body.Kind())
-			if p, ok := e.Body.(core.Progressed); ok && (e.Key == "" || p.Message > seq) {
-				t.Errorf("%+v has the key %q", p, e.Key)
+			message := int64(0)
+			if _, err := fmt.Sscanf(e.Key, "a/%d", &message); err != nil || message <= heard {
+				t.Errorf("%s has the key %q after message %d", e.Body.Kind(), e.Key, heard)
 			}
+			heard = message
 		}
+		l.tell(events, at)
 		return kinds
 	}
-	step := func(n int64) api.Message { return api.Message{Step: &api.Step{Step: n}} }
+	say := func(m api.Message) func(time.Time) []string {
+		return func(at time.Time) []string {
+			seq++
+			m.Seq, m.At = seq, at
+			return told(c.heardFrom(l, "a", m, at), at)
+		}
+	}
+	step := func(n int64) func(time.Time) []string { return say(api.Message{Step: &api.Step{Step: n}}) }
+	flush := func(at time.Time) []string { all, _ := c.due(at); return told(all, at) }
+	save, use := say(api.Message{Saved: &api.Saved{}}), say(api.Message{Usage: &api.Usage{}})
 	const ms = time.Millisecond
-	progress, saved, ended := core.Progressed{}.Kind(), core.CheckpointSaved{}.Kind(), core.AttemptEnded{}.Kind()
+	progress, saved, ended, usage := core.Progressed{}.Kind(), core.CheckpointSaved{}.Kind(), core.AttemptEnded{}.Kind(), core.UsageSeen{}.Kind()
 	for i, c := range []struct {
 		at   time.Duration
-		say  api.Message
+		do   func(time.Time) []string
 		want []string
 	}{
-		{0, step(1), []string{progress}},
+		{0, step(1), nil},
+		{0, flush, []string{progress}},
+		{0, flush, nil},
 		{100 * ms, step(2), nil},
-		{200 * ms, api.Message{Saved: &api.Saved{}}, []string{progress, saved}},
-		{300 * ms, api.Message{Saved: &api.Saved{}}, []string{saved}},
+		{150 * ms, flush, nil}, // too soon
+		{200 * ms, save, []string{progress, saved}},
+		{300 * ms, save, []string{saved}},
 		{400 * ms, step(3), nil},
-		{3000 * ms, step(4), []string{progress}},
+		{2000 * ms, flush, nil},
+		{2200 * ms, flush, []string{progress}},
 		{3100 * ms, step(5), nil},
+		{3200 * ms, use, nil},
 		{3200 * ms, step(6), nil},
-		{12 * time.Second, api.Message{Usage: &api.Usage{}}, []string{progress, core.UsageSeen{}.Kind()}}, // the core hears no older message after a newer one
-		{12100 * ms, step(7), []string{progress}},
-		{12200 * ms, step(8), nil},
-		{12300 * ms, api.Message{Ended: &api.Ended{Step: 8}}, []string{progress, ended}},
+		{3300 * ms, save, []string{usage, progress, saved}},
+		{3400 * ms, use, nil},
+		{3500 * ms, say(api.Message{Step: &api.Step{Broken: []string{"loss"}}}), []string{progress}}, // at once
+		{13400 * ms, flush, nil}, // the usage is older than what was told since
+		{13400 * ms, step(8), nil},
+		{13500 * ms, use, nil},
+		{13600 * ms, flush, []string{progress, usage}},
+		{13700 * ms, step(9), nil},
+		{13800 * ms, say(api.Message{Ended: &api.Ended{Step: 9}}), []string{progress, ended}},
+		{20000 * ms, flush, nil},
 	} {
-		if got := say(c.at, c.say); !slices.Equal(got, c.want) {
-			t.Errorf("message %d: events %v, want %v", i+1, got, c.want)
+		if got := c.do(start.Add(c.at)); !slices.Equal(got, c.want) {
+			t.Errorf("line %d at %v: events %v, want %v", i+1, c.at, got, c.want)
+		}
+	}
+}
+
+// However many agents there are, what decides nothing adds so much to the log
+// and no more; and no pause between reports is so long that it looks like silence.
+func TestManyAgentsShareTheLog(t *testing.T) {
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, words: words{of: map[string]*Latest{}}}
+	for _, n := range []int{1, 10, 200, 2000, 5000} {
+		c.words.of = map[string]*Latest{}
+		c.words.live = n
+		events, reports := 0, 0
+		const span = 2 * time.Minute
+		next := make([]time.Duration, n)
+		for at := time.Duration(0); at < span; at += flushEvery {
+			wall := start.Add(at)
+			for i := range n {
+				if at < next[i] {
+					continue
+				}
+				next[i] = at + c.reportEvery(n)
+				reports++
+				l := c.words.hear(fmt.Sprint(i), wall)
+				l.top++
+				events += len(c.heardFrom(l, fmt.Sprint(i), api.Message{Seq: 2 * l.top, At: wall, Step: &api.Step{Step: l.top}}, wall))
+				events += len(c.heardFrom(l, fmt.Sprint(i), api.Message{Seq: 2*l.top + 1, At: wall, Usage: &api.Usage{}}, wall))
+			}
+			all, of := c.due(wall)
+			events += len(all)
+			for attempt, list := range of {
+				c.words.of[attempt].tell(list, wall)
+			}
+		}
+		most := float64(2*n) + span.Seconds()*float64(progressASecond+usagesASecond) // each says the first at once
+		if float64(events) > most || float64(reports) > float64(n)+1.3*span.Seconds()*reportsASecond {
+			t.Errorf("%d agents: %d reports and %d events in %v, want at most %.0f", n, reports, events, span, most)
+		}
+		if few := float64(n) * span.Seconds() / stepAtLeast.Seconds(); n <= 10 && float64(events) < few {
+			t.Errorf("%d agents make %d events in %v, want one each %v of each", n, events, span, stepAtLeast)
+		}
+		if c.reportEvery(n) > c.cfg.Silence/2 {
+			t.Errorf("%d agents report every %v, and are silent after %v", n, c.reportEvery(n), c.cfg.Silence)
 		}
 	}
 }

@@ -70,13 +70,13 @@ type Control struct {
 
 	mu      sync.RWMutex // guards machine against readers between steps
 	machine *core.Machine
-	heard   map[string]time.Time  // wall time of an attempt's last word
 	beat    time.Time             // wall time at which the server was last awake
 	drains  map[string]core.Drain // orders to be given to agents, by attempt
 	wake    time.Time             // market time; the run's own
 	listed  map[string]bool       // ended instances that are being reported
-	latest  map[string]*Latest    // newest word of each attempt, by attempt
 	market  marketState
+
+	words words // of agents; with a lock of its own
 
 	durable tide // how much of what was stepped is
 
@@ -97,7 +97,7 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 	}
 	c := &Control{
 		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request), machine: core.New(),
-		heard: map[string]time.Time{}, drains: map[string]core.Drain{}, listed: map[string]bool{}, latest: map[string]*Latest{},
+		drains: map[string]core.Drain{}, listed: map[string]bool{}, words: words{of: map[string]*Latest{}},
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, err

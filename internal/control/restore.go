@@ -31,7 +31,7 @@ func (c *Control) restore(ctx context.Context) error {
 	c.durable.rise(c.machine.Seq())
 	for _, a := range c.machine.Live() {
 		if !a.Claimed.IsZero() {
-			c.heard[a.ID] = time.Now() // its agent has until the limit to find us again
+			c.words.hear(a.ID, time.Now()) // its agent has until the limit to find us again
 		}
 	}
 	return nil

@@ -94,6 +94,9 @@ func (m *machine) report(ctx context.Context) {
 			timer.Reset(200 * time.Millisecond)
 			continue
 		}
+		if o.Report > 0 {
+			m.every.Store(int64(o.Report))
+		}
 		m.mu.Lock()
 		for len(m.queue) > 0 && m.queue[0].Seq <= o.Ack {
 			m.queue = m.queue[1:]
@@ -106,7 +109,7 @@ func (m *machine) report(ctx context.Context) {
 // logs sends a line of output a second.
 func (m *machine) logs(ctx context.Context) {
 	offset, printed := int64(0), time.Now()
-	for wire.Sleep(ctx, lookLogs) {
+	for wire.Sleep(ctx, max(lookLogs, time.Duration(m.every.Load()))) {
 		var chunk []byte
 		for ; time.Since(printed) >= lineEvery; printed = printed.Add(lineEvery) {
 			chunk = fmt.Appendf(chunk, "%s step %d: loss 0.12345678, learning rate 0.0003, 123456 tokens a second\n", printed.UTC().Format(time.RFC3339Nano), time.Since(m.crowd.began).Milliseconds())

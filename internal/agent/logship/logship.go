@@ -33,6 +33,7 @@ type Shipper struct {
 	caught  func()        // called when the log is final and all of it was sent
 	final   atomic.Bool   // nothing is written any more
 	sent    atomic.Int64  // bytes that the server said it has
+	every   atomic.Int64  // pause between looks, where the server wants a longer one
 	lost    atomic.Bool   // the server said later that it has less
 }
 
@@ -44,6 +45,9 @@ func New(path, attempt string, server Server, mask Masker, log *slog.Logger, cau
 
 // Sent is how many bytes the server said it has.
 func (s *Shipper) Sent() int64 { return s.sent.Load() }
+
+// Every sets the pause between two looks at the file; lookLogs at least.
+func (s *Shipper) Every(d time.Duration) { s.every.Store(int64(d)) }
 
 const (
 	maxChunk = 256 << 10
@@ -76,7 +80,7 @@ func (s *Shipper) Run(ctx context.Context) {
 		case more:
 			continue
 		default:
-			pause = lookLogs
+			pause = max(lookLogs, time.Duration(s.every.Load()))
 			if final {
 				s.caught()
 				pause = logError
