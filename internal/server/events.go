@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -16,63 +15,60 @@ import (
 )
 
 // getEvents sends the jobs that the caller sees as server-sent events: each as
-// it is after an event of the log has changed it, whose number is the id of what
-// is sent, and once a second while its progress changes without an event.
+// it is after an event of the log has changed it, and about once a second while
+// its progress changes without an event; the id is the number of the event up to
+// which everything was sent.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = r.URL.Query().Get("after")
 	}
-	var after uint64
-	if text == "" {
-		s.control.Read(func(m *core.Machine) { after = m.Seq() })
-	} else {
+	self := watcher{caller: callerOf(r)}
+	if text != "" {
 		var err error
-		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
+		if self.seq, err = strconv.ParseUint(text, 10, 63); err != nil {
 			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event", "give the id of the last event that came", nil)
 			return
 		}
 	}
+	end, err := s.feed.join(r.Context(), &self)
+	if err != nil {
+		problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		return
+	}
+	if text == "" {
+		self.seq = end
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	send := func(id, kind string, v any) bool {
-		b, err := json.Marshal(v)
-		if err != nil {
-			return false
-		}
-		_, err = fmt.Fprintf(w, "%sevent: %s\ndata: %s\n\n", id, kind, b)
-		return err == nil
-	}
-	caller, last := callerOf(r), map[string][]byte{}
 	flush := http.NewResponseController(w)
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
-	for {
+	var out []byte
+	for behind := self.seq < end; ; {
 		changed := s.control.Changed()
-		for {
-			records, err := s.store.WholeRecords(r.Context(), after, 500)
-			if err != nil {
+		if behind {
+			if s.sendLog(w, r, &self, end) != nil {
 				return
 			}
-			jobs := touched(records)
-			for i, id := range jobs {
-				if j, ok := s.visible(caller, id); ok {
-					mark := ""
-					if i == len(jobs)-1 { // the id counts what was sent whole
-						mark = fmt.Sprintf("id: %d\n", records[len(records)-1].Seq)
-					}
-					if !send(mark, "job", j) {
-						return
-					}
-				}
-			}
-			if len(records) == 0 {
-				break
-			}
-			after = records[len(records)-1].Seq
 		}
-		if flush.Flush() != nil {
+		if out, behind, err = s.feed.next(r.Context(), &self, out[:0]); err != nil {
 			return
+		}
+		if behind {
+			if end, err = s.feed.join(r.Context(), &self); err != nil {
+				return
+			}
+			continue
+		}
+		if len(out) == 0 {
+			out = append(out, ": \n\n"...) // that it goes on
+		}
+		if _, err := w.Write(out); err != nil || flush.Flush() != nil {
+			return
+		}
+		if cap(out) > 1<<20 {
+			out = nil
 		}
 		select {
 		case <-r.Context().Done():
@@ -80,43 +76,41 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 		case <-changed:
 			wait(r.Context(), 100*time.Millisecond) // a burst of changes is sent at once
 		case <-beat.C:
-			if _, err := fmt.Fprint(w, ": \n\n"); err != nil || !s.beats(caller, last, send) {
-				return
-			}
 		}
 	}
 }
 
-// beats sends the jobs whose progress has changed without an event.
-func (s *Server) beats(caller identity.Caller, last map[string][]byte, send func(id, kind string, v any) bool) bool {
-	var jobs []string
-	s.control.Read(func(m *core.Machine) {
-		for _, a := range m.Live() {
-			jobs = append(jobs, a.Job)
+// sendLog sends the jobs that events up to end have changed, as they are now.
+func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
+	for self.seq < end {
+		records, err := s.store.WholeRecords(r.Context(), self.seq, 500)
+		if err != nil {
+			return err
 		}
-	})
-	now := map[string]bool{}
-	for _, id := range jobs {
-		now[id] = true
-		j, ok := s.visible(caller, id)
-		if !ok {
-			continue
+		if len(records) == 0 {
+			return nil
 		}
-		mark, _ := json.Marshal(struct {
-			S int64
-			M map[string]float64
-		}{j.Step, j.Metrics})
-		if before, known := last[id]; known && !bytes.Equal(before, mark) && !send("", "job", j) {
-			return false
+		self.seq = records[len(records)-1].Seq
+		jobs := touched(records)
+		for i, id := range jobs {
+			j, ok := s.visible(self.caller, id)
+			if !ok {
+				continue
+			}
+			b, err := json.Marshal(j)
+			if err != nil {
+				return err
+			}
+			mark := ""
+			if i == len(jobs)-1 { // the id counts what was sent whole
+				mark = fmt.Sprintf("id: %d\n", self.seq)
+			}
+			if _, err := fmt.Fprintf(w, "%sevent: job\ndata: %s\n\n", mark, b); err != nil {
+				return err
+			}
 		}
-		last[id] = mark
 	}
-	for id := range last {
-		if !now[id] {
-			delete(last, id)
-		}
-	}
-	return true
+	return nil
 }
 
 // visible returns a job that the caller may see.

@@ -76,6 +76,7 @@ type Server struct {
 	pace    *pace
 	logPace *pace // in bytes
 	metrics *metrics
+	feed    *feed
 	wide    bool // serves others too, in the foreground
 
 	mu      sync.Mutex
@@ -162,6 +163,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
 		pace: f.pace, logPace: newPace(logRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(),
 	}
+	s.feed = newFeed(s)
 	var err error
 	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {
 		return err
