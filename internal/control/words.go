@@ -75,12 +75,6 @@ func (w *words) keep(living map[string]bool, now time.Time) {
 	}
 }
 
-func (w *words) living() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.live
-}
-
 // All agents together send about so many reports a second at most, and about so
 // much of what they say becomes an event, where it decides nothing: the log is
 // kept for ever. Few agents are heard as often as they speak.

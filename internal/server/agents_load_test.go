@@ -14,7 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -38,8 +38,7 @@ var (
 // BenchmarkAgents runs a crowd of agents against a server of its own, over TCP
 // with their tokens, while others watch and submit.
 func BenchmarkAgents(b *testing.B) {
-	exe := filepath.Join(b.TempDir(), "scrimp")
-	build(b, exe)
+	exe := build(b)
 	b.Run("sqlite", func(b *testing.B) {
 		for b.Loop() {
 			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir()})
@@ -48,7 +47,7 @@ func BenchmarkAgents(b *testing.B) {
 	b.Run("postgres", func(b *testing.B) {
 		cluster := pgtest.Start(b)
 		for b.Loop() {
-			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir(), db: cluster.Database(b)})
+			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir(), db: cluster.Database(b), database: cluster.PID()})
 		}
 	})
 }
@@ -95,7 +94,7 @@ func agents(b *testing.B, s *loaded) {
 	}
 	pause(5 * time.Second) // the crowd of beginners is over
 	c.waits.take()
-	mine, theirs, began := own(b), s.used(), time.Now()
+	spent, began := s.spent(), time.Now()
 	for i := 0; time.Since(began) < *loadFor; i++ {
 		id := fmt.Sprintf("probe-%d", i)
 		sent.Store(id, time.Now())
@@ -105,13 +104,16 @@ func agents(b *testing.B, s *loaded) {
 		pause(250 * time.Millisecond)
 	}
 	took := time.Since(began)
-	mine, theirs = own(b)-mine, s.used()-theirs
+	for i, now := range s.spent() {
+		spent[i] = now - spent[i]
+	}
 	of := c.waits.take()
 	for _, kind := range slices.Sorted(maps.Keys(of)) {
 		s.spread(kind, of[kind], took)
 	}
-	b.ReportMetric(100*theirs.Seconds()/took.Seconds(), "server-cpu-%")
-	b.Logf("processors: server %.0f%%, load generator %.0f%%; memory of the server: %s; load average %s", 100*theirs.Seconds()/took.Seconds(), 100*mine.Seconds()/took.Seconds(), s.memory(), loadAverage())
+	share := func(i int) float64 { return 100 * spent[i].Seconds() / took.Seconds() }
+	b.ReportMetric(share(0), "server-cpu-%")
+	b.Logf("processors: server %.0f%%, load generator %.0f%%, PostgreSQL %.0f%%; the server has %d MiB; load average %s", share(0), share(1), share(2), s.memory()>>20, loadAverage())
 	end()
 	cancel()
 	c.agents.Wait()
@@ -124,8 +126,8 @@ func agents(b *testing.B, s *loaded) {
 func (s *loaded) spread(kind string, w []time.Duration, took time.Duration) {
 	slices.Sort(w)
 	ms := func(share float64) float64 { return w[int(float64(len(w)-1)*share)].Seconds() * 1e3 }
-	s.b.ReportMetric(ms(.5), kind+"-p50-ms")
-	s.b.ReportMetric(ms(.99), kind+"-p99-ms")
+	s.metric(ms(.5), kind+"-p50-ms")
+	s.metric(ms(.99), kind+"-p99-ms")
 	s.b.Logf("%-16s %6.0f a second, p50 %6.1f ms, p99 %6.1f ms, longest %6.1f ms", kind, float64(len(w))/took.Seconds(), ms(.5), ms(.99), ms(1))
 }
 
@@ -217,6 +219,7 @@ func (s *loaded) inside(ctx context.Context) (end func()) {
 		}
 	}()
 	s.address = <-ready
+	s.cmd = &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}
 	s.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	for range 1000 {
 		if r, err := s.http.Get(s.address + "/readyz"); err == nil { //nolint:noctx // the benchmark's own limit holds
@@ -228,26 +231,6 @@ func (s *loaded) inside(ctx context.Context) (end func()) {
 		pause(20 * time.Millisecond)
 	}
 	return func() { cancel(); <-done }
-}
-
-// memory is what the server has of it now, and had at most.
-func (s *loaded) memory() string {
-	pid := os.Getpid()
-	if s.cmd != nil {
-		pid = s.cmd.Process.Pid
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must(s.b, err)
-	var now, most string
-	for line := range strings.Lines(string(text)) {
-		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			now = strings.TrimSpace(v)
-		}
-		if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			most = strings.TrimSpace(v)
-		}
-	}
-	return now + " (at most " + most + ")"
 }
 
 func loadAverage() string {
