@@ -84,7 +84,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	chips := publishedChips(t)
-	n := &names{of: map[string]int32{}}
+	n := &names{}
 	b := &bench{chips: chips}
 	for _, r := range publishedRows(t) {
 		if !r.Scored() {

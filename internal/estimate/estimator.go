@@ -17,7 +17,7 @@ type Prices interface {
 	Hourly(accelerator, machine string, n float64) (usd float64, source string, ok bool)
 }
 
-// Estimator answers what runs will need. It remembers what it worked out, so it
+// Estimator answers what runs will need. It keeps tables of what it worked out, so it
 // is not safe for concurrent use; Fork gives another for the same knowledge.
 type Estimator struct {
 	chips    Chips
@@ -27,15 +27,19 @@ type Estimator struct {
 	weight   *likeness.Learned
 	labels   []string // what each run of rate was, for a reader
 	families map[int32]string
-	own      int                      // how many of rate are the user's own: of a source that begins with own
-	known    map[int32]bool           // sources there are runs of
-	stacks   map[int32]bool           // programs there are runs of
-	memo     map[likeness.Point]guess // corrections by what they depend on
+	own      int             // how many of rate are the user's own: of a source that begins with own
+	known    map[string]bool // sources there are runs of, in small letters
+	stacks   map[string]bool // programs there are runs of
+	models   map[string]bool // models there are runs of
+	weighed  map[string]bool // sources there are peaks of
+	quick    *likeness.Quick // rate, quickly
+	heavy    *likeness.Quick // weight, quickly
 }
 
 // guess is a learned correction; its SD is half the interval, in ln.
 type guess struct {
 	likeness.Guess
+	learned   bool // from a run at least
 	shapeless bool // the shape of the model is not known, and a typical one was taken
 }
 
@@ -67,7 +71,7 @@ const widest = 2.1
 // New learns from measured runs. Rows without a measurement teach nothing; nil
 // prices leave dollars unknown.
 func New(chips Chips, prices Prices, measured []Row) *Estimator {
-	e := &Estimator{chips: chips, prices: prices, names: &names{of: map[string]int32{}}, known: map[int32]bool{}, stacks: map[int32]bool{}, families: map[int32]string{}, memo: map[likeness.Point]guess{}}
+	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{}, models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
 	var rates, weights []likeness.Point
 	for _, r := range measured {
 		if r.Quality == "C" || strings.HasPrefix(r.Task, "inference") {
@@ -81,26 +85,35 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 			if r.Stack() == "own" {
 				e.own++
 			}
-			e.known[p.Name[cSource]], e.stacks[p.Name[cStack]] = true, true
+			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())], e.models[strings.ToLower(r.Model)] = true, true, true
 		}
 		if gb, ok := r.peakGB(); ok {
 			if m, ok := r.Setup(chips).Memory(); ok {
 				p.Base = math.Log(m.Total())
 				p.Y = math.Log(gb) - p.Base
 				weights = append(weights, p)
+				e.weighed[strings.ToLower(r.Source)] = true
 			}
 		}
 	}
 	e.rate = standard().Learn(rates)
 	e.weight = memoryKernel().Learn(weights)
+	e.names.over = true
+	e.quick, e.heavy = quickly(e.rate), quickly(e.weight)
 	return e
+}
+
+// quickly is what standard and memoryKernel are made for: sums of functions of one
+// number (TestTheLikenessInUseIsASum).
+func quickly(l *likeness.Learned) *likeness.Quick {
+	q, _ := l.Quick()
+	return q
 }
 
 // Fork is another estimator with the same knowledge, for use beside this one.
 func (e *Estimator) Fork() *Estimator {
 	f := *e
-	f.names = e.names.clone()
-	f.memo = map[likeness.Point]guess{}
+	f.quick, f.heavy = e.quick.Fork(), e.heavy.Fork()
 	return &f
 }
 
@@ -122,25 +135,18 @@ func (r Row) label() string {
 }
 
 // correct is the learned correction of a point.
-func (e *Estimator) correct(p likeness.Point) guess {
-	p.Base, p.Y = 0, 0
-	if g, ok := e.memo[p]; ok {
-		return g
-	}
-	g := guess{Guess: e.rate.Guess(&p)}
+func (e *Estimator) correct(r Row, p likeness.Point) guess {
+	g := guess{Guess: e.quick.Guess(&p)}
 	if len(e.rate.Seen) == 0 {
 		g = guess{Guess: likeness.Guess{SD: unlearnedRate, Nearest: -1}}
 	} else {
 		w := e.rate.Afar
-		if e.known[p.Name[cSource]] {
+		if e.known[strings.ToLower(r.Source)] {
 			w = e.rate.Near
 		}
+		g.learned = true
 		g.SD = math.Min(g.SD*w.Of(p.Name[cFamily]), widest)
 	}
-	if len(e.memo) > 1<<16 {
-		clear(e.memo)
-	}
-	e.memo[p] = g
 	return g
 }
 
@@ -163,7 +169,7 @@ func shade(half float64) float64 {
 func (g guess) around(v float64) *Range {
 	half := math.Max(floor, g.SD)
 	r := around(v*math.Exp(g.Mean), half)
-	if g.Nearest >= 0 {
+	if g.learned {
 		r.Value *= math.Exp(-shade(half))
 	}
 	return r
@@ -204,21 +210,11 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 		return guess{}, likeness.Point{}, "no accelerator is stated"
 	}
 	p := describe(r, e.chips, e.names)
-	g := e.correct(p)
-	if _, ok := m.Ops(1, shape.Full, false); !ok && m.Kind != shape.Trees && !e.seen(p) {
+	g := e.correct(r, p)
+	if _, ok := m.Ops(1, shape.Full, false); !ok && m.Kind != shape.Trees && !e.models[strings.ToLower(r.Model)] {
 		g.SD, g.shapeless = 2*unlearnedRate, true
 	}
 	return g, p, ""
-}
-
-// seen says whether a run of the same model was measured.
-func (e *Estimator) seen(p likeness.Point) bool {
-	for i := range e.rate.Seen {
-		if e.rate.Seen[i].Name[cModel] == p.Name[cModel] {
-			return true
-		}
-	}
-	return false
 }
 
 // Estimate is everything that can be said of a run.
@@ -228,7 +224,7 @@ func (e *Estimator) Estimate(r Row) Answer {
 	g, p, no := e.rateOf(r)
 	if no == "" {
 		a.Throughput = g.around(r.count() * math.Exp(p.Base))
-		why = append(why, e.tell(p, g))
+		why = append(why, e.tell(r, p, g))
 	} else {
 		why = append(why, "throughput is unknown: "+no)
 	}
@@ -308,16 +304,16 @@ func (r Row) Work() (units float64, ok bool) {
 }
 
 // tell is the provenance of a rate.
-func (e *Estimator) tell(p likeness.Point, g guess) string {
+func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
 	if g.shapeless {
 		return "throughput of a typical model of its family, since the shape of this one is not known"
 	}
 	n := len(e.rate.Seen)
-	if n == 0 || g.Nearest < 0 {
+	if n == 0 {
 		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
 	}
-	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %s, most of all %s", math.Exp(g.Mean), e.learned(n), e.labels[g.Nearest])
-	if !e.known[p.Name[cSource]] && !e.stacks[p.Name[cStack]] {
+	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %s, most of all %s", math.Exp(g.Mean), e.learned(n), e.labels[e.quick.Nearest(&p)])
+	if !e.known[strings.ToLower(r.Source)] && !e.stacks[strings.ToLower(r.Stack())] {
 		s += ", none of this program"
 	}
 	return s
@@ -366,14 +362,10 @@ func (e *Estimator) weigh(r Row) (mean, half float64) {
 		return 0, unlearnedMemory
 	}
 	p := describe(r, e.chips, e.names)
-	p.Base, p.Y = 0, 0
-	g := e.weight.Guess(&p)
+	g := e.heavy.Guess(&p)
 	w := e.weight.Afar
-	for i := range e.weight.Seen {
-		if e.weight.Seen[i].Name[cSource] == p.Name[cSource] {
-			w = e.weight.Near
-			break
-		}
+	if e.weighed[strings.ToLower(r.Source)] {
+		w = e.weight.Near
 	}
 	return g.Mean, math.Min(math.Max(floor, g.SD*w.Of(p.Name[cFamily])), 2*unlearnedMemory)
 }

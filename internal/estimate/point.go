@@ -40,28 +40,29 @@ const (
 	xTree         // 1 for boosted trees, whose model is the program; no logarithm
 )
 
-// names gives every spelling a number. The empty name is 0, which equals nothing.
-type names struct{ of map[string]int32 }
+// names gives every spelling a number. The empty name is 0, which equals nothing;
+// so is one that no run had, once learning is over.
+type names struct {
+	of   [likeness.Names]map[string]int32
+	last int32
+	over bool
+}
 
 func (n *names) id(kind int, s string) int32 {
 	if s == "" {
 		return 0
 	}
-	k := string(rune('a'+kind)) + strings.ToLower(s)
-	if v, ok := n.of[k]; ok {
+	s = strings.ToLower(s)
+	v, ok := n.of[kind][s]
+	if ok || n.over {
 		return v
 	}
-	v := int32(len(n.of) + 1)
-	n.of[k] = v
-	return v
-}
-
-func (n *names) clone() *names {
-	c := &names{of: make(map[string]int32, len(n.of))}
-	for k, v := range n.of {
-		c.of[k] = v
+	if n.of[kind] == nil {
+		n.of[kind] = map[string]int32{}
 	}
-	return c
+	n.last++
+	n.of[kind][s] = n.last
+	return n.last
 }
 
 func lnOr(v, other float64) float64 {

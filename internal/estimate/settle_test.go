@@ -132,7 +132,7 @@ func newSettling(rows []Row, chips Chips) *settling {
 }
 
 func (s *settling) describe() (out []likeness.Point) {
-	n := &names{of: map[string]int32{}}
+	n := &names{}
 	for _, r := range s.rows {
 		out = append(out, describe(r, s.chips, n))
 	}

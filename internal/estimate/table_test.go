@@ -24,7 +24,7 @@ type weighed struct {
 // weighedRows is every scored row with a measured peak, and those that ran out.
 func weighedRows(t testing.TB) []weighed {
 	chips := publishedChips(t)
-	n := &names{of: map[string]int32{}}
+	n := &names{}
 	var list []weighed
 	for _, r := range publishedRows(t) {
 		if r.Quality != "A" && r.Quality != "B" || strings.HasPrefix(r.Task, "inference") {

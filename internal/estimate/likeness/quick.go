@@ -1,0 +1,422 @@
+package likeness
+
+import "math"
+
+// most is how many runs an interval is told from: those that stand best for all.
+// What the others add is nearly nothing, and the time of a guess grows with them.
+const most = 192
+
+const (
+	step  = 0.125 // between two knots, in ln
+	knots = 512   // of a table
+	first = -128  // the lowest knot, in steps: exp(-16)
+	// kept is how many tables and how many sets of names are kept before all are forgotten.
+	kept = 1 << 12
+)
+
+// Quick guesses as Learned does, some hundred times as fast. What a run shares with
+// those that were seen is a sum of parts that each depend on names and on one number
+// at most, so for given names it is a sum of functions of one number, which are
+// tabulated where they are asked and straight between two knots. It is not safe for
+// concurrent use.
+//
+// The mean is that of all runs. The standard error is that of most of them
+// (Snelson and Ghahramani 2006, Sparse Gaussian Processes using Pseudo-inputs, the
+// inputs being runs), and so a little too wide where there are more.
+type Quick struct {
+	l        *Learned
+	known    [Names]map[int32]bool // names that were seen
+	parts    []part
+	chosen   []int     // the runs that intervals are told from
+	weights  []float64 // for each of them what its likeness adds to the square root of what is known
+	channels []channel
+	prior    float64       // variance of a point before anything is seen, its slopes apart
+	slopes   [Nums]float64 // variance by the square of a number's distance from its centre
+	tables   map[place]*table
+	rooms    map[[Names]int32]*room
+}
+
+// channel is the parts of the same names that are near in the same number and
+// linear in the same one; -1: none.
+type channel struct {
+	near, slope int
+	names       uint32
+	parts       []int
+}
+
+// place is a channel for certain names.
+type place struct {
+	channel int
+	names   [Names]int32
+}
+
+// table is a channel's function, where it was asked.
+type table struct {
+	channel
+	rows  []int // the seen runs that have the names
+	knots [knots][]float64
+}
+
+// room is all functions for runs of the same names.
+type room struct {
+	base   []float64 // of no number
+	lines  []line
+	tables []*table
+	like   []int // the seen runs that share most, best first
+}
+
+type line struct {
+	slope int
+	sum   []float64
+}
+
+// Quick prepares guesses. It reports false where the kernel is no sum of functions
+// of one number.
+func (l *Learned) Quick() (*Quick, bool) {
+	q := &Quick{l: l, parts: l.parts, tables: map[place]*table{}, rooms: map[[Names]int32]*room{}}
+	type kind struct {
+		near, slope int
+		names       uint32
+	}
+	at := map[kind]int{}
+	for i, p := range q.parts {
+		if p.reach[1] >= 0 {
+			return nil, false
+		}
+		key := kind{int(p.reach[0]), p.slope, p.names}
+		j, ok := at[key]
+		if !ok {
+			j = len(q.channels)
+			at[key] = j
+			q.channels = append(q.channels, channel{near: key.near, slope: key.slope, names: key.names})
+		}
+		q.channels[j].parts = append(q.channels[j].parts, i)
+		if p.slope < 0 {
+			q.prior += p.v
+		} else {
+			q.slopes[p.slope] += p.v
+		}
+	}
+	for i := range q.known {
+		q.known[i] = map[int32]bool{}
+		for j := range l.Seen {
+			q.known[i][l.Seen[j].Name[i]] = true
+		}
+	}
+	q.choose()
+	return q, true
+}
+
+// Fork is another for the same runs, for use beside this one.
+func (q *Quick) Fork() *Quick {
+	f := *q
+	f.rooms, f.tables = map[[Names]int32]*room{}, map[place]*table{}
+	return &f
+}
+
+// choose takes the runs that intervals are told from and weighs them: the variance
+// that is left is prior - |Σ likeness(chosen)·weights|².
+func (q *Quick) choose() {
+	n := len(q.l.Seen)
+	if n <= most {
+		// All of them: the weights are the columns of the factor's inverse.
+		q.weights = make([]float64, n*n)
+		for i := range n {
+			q.chosen = append(q.chosen, i)
+			e := q.weights[i*n : (i+1)*n]
+			e[i] = 1
+			q.l.factor.forward(e)
+		}
+		return
+	}
+	rows, left := q.pivots()
+	m := len(q.chosen)
+	lower := newSquare(m) // of the chosen among themselves
+	for i, c := range q.chosen {
+		for j := range i + 1 {
+			lower.row(i)[j] = rows[j][c]
+		}
+	}
+	// B = I + C·Cᵀ with C the projections over the root of what they leave and the noise.
+	noise := q.l.k.Noise * q.l.k.Noise
+	b := newSquare(m)
+	scaled := make([][]float64, m)
+	for i := range m {
+		scaled[i] = make([]float64, n)
+		for j := range n {
+			scaled[i][j] = rows[i][j] / math.Sqrt(noise+math.Max(0, left[j]))
+		}
+		for j := range i + 1 {
+			v := dot(scaled[i], scaled[j])
+			b.row(i)[j], b.row(j)[i] = v, v
+		}
+		b.row(i)[i]++
+	}
+	b.cholesky()
+	root := b.inverse()
+	for i := range m {
+		r := root.row(i)
+		for j := range r {
+			r[j] = -r[j]
+		}
+		r[i] += 1 + 1e-9
+	}
+	root.cholesky() // of I - B⁻¹
+	q.weights = make([]float64, m*m)
+	e := make([]float64, m)
+	for i := range m {
+		clear(e)
+		e[i] = 1
+		lower.forward(e)
+		to := q.weights[i*m : (i+1)*m]
+		for j := range m {
+			for c, v := range root.row(j)[:j+1] {
+				to[c] += float64(v * e[j])
+			}
+		}
+	}
+}
+
+// pivots chooses the runs that the others follow from best, each the one of which
+// least is known given those before (pivoted Cholesky), and returns the projections
+// of all runs on them and the variance that is left of each.
+func (q *Quick) pivots() (rows [][]float64, left []float64) {
+	seen := q.l.Seen
+	n := len(seen)
+	left = make([]float64, n)
+	for i := range seen {
+		left[i] = like(q.parts, &q.l.k.Centre, &seen[i], &seen[i])
+	}
+	for len(rows) < most {
+		p := 0
+		for i := range left {
+			if left[i] > left[p] {
+				p = i
+			}
+		}
+		if left[p] < 1e-7 {
+			break
+		}
+		d := math.Sqrt(left[p])
+		row := make([]float64, n)
+		for i := range seen {
+			if i == p {
+				row[i] = d
+				continue
+			}
+			v := like(q.parts, &q.l.k.Centre, &seen[p], &seen[i])
+			for _, r := range rows {
+				v -= float64(r[p] * r[i])
+			}
+			row[i] = v / d
+		}
+		for i := range left {
+			left[i] -= float64(row[i] * row[i])
+		}
+		left[p] = 0
+		rows, q.chosen = append(rows, row), append(q.chosen, p)
+	}
+	return rows, left
+}
+
+// Guess is the correction of a point. Its Nearest is not looked for.
+func (q *Quick) Guess(p *Point) Guess {
+	if len(q.l.Seen) == 0 {
+		return q.l.Guess(p)
+	}
+	r := q.room(p)
+	m := len(q.chosen)
+	var sums [1 + most]float64
+	to := sums[:1+m]
+	copy(to, r.base)
+	for _, n := range r.lines {
+		if by := p.Num[n.slope] - q.l.k.Centre[n.slope]; by != 0 {
+			add(to, n.sum, by)
+		}
+	}
+	for _, t := range r.tables {
+		by := 1.0
+		if t.slope >= 0 {
+			if by = p.Num[t.slope] - q.l.k.Centre[t.slope]; by == 0 {
+				continue
+			}
+		}
+		x := p.Num[t.near]/step - first
+		if !(x >= 0 && x < knots-1) {
+			return q.l.Guess(p)
+		}
+		at := int(x)
+		add2(to, q.knot(t, at), q.knot(t, at+1), by*(1-(x-float64(at))), by*(x-float64(at)))
+	}
+	v := q.prior + q.l.k.Noise*q.l.k.Noise
+	for i, s := range q.slopes {
+		if s > 0 {
+			d := p.Num[i] - q.l.k.Centre[i]
+			v += s * d * d
+		}
+	}
+	return Guess{Mean: to[0], SD: math.Sqrt(math.Max(v-dot(to[1:], to[1:]), 1e-6)), Nearest: -1}
+}
+
+// Nearest is the seen run most like a point of those that have most names in common
+// with it; -1: none was seen.
+func (q *Quick) Nearest(p *Point) int {
+	best, most := -1, 0.0
+	if len(q.l.Seen) == 0 {
+		return best
+	}
+	for _, i := range q.room(p).like {
+		if v := like(q.parts, &q.l.k.Centre, p, &q.l.Seen[i]); best < 0 || v > most {
+			best, most = i, v
+		}
+	}
+	return best
+}
+
+// room is the functions for the names of a point. A name that was never seen is like none.
+func (q *Quick) room(p *Point) *room {
+	names := p.Name
+	for i, n := range names {
+		if n != 0 && !q.known[i][n] {
+			names[i] = 0
+		}
+	}
+	if r, ok := q.rooms[names]; ok {
+		return r
+	}
+	if len(q.rooms) >= kept || len(q.tables) >= kept {
+		clear(q.rooms)
+		clear(q.tables)
+	}
+	m := len(q.chosen)
+	r := &room{base: make([]float64, 1+m), like: q.most(names)}
+	var slopes [Nums][]float64
+	for i, c := range q.channels {
+		t := q.table(i, names)
+		switch {
+		case len(t.rows) == 0:
+		case c.near >= 0:
+			r.tables = append(r.tables, t)
+		case c.slope >= 0:
+			if slopes[c.slope] == nil {
+				slopes[c.slope] = make([]float64, 1+m)
+			}
+			add(slopes[c.slope], q.knot(t, 0), 1)
+		default:
+			add(r.base, q.knot(t, 0), 1)
+		}
+	}
+	for i, s := range slopes {
+		if s != nil {
+			r.lines = append(r.lines, line{i, s})
+		}
+	}
+	q.rooms[names] = r
+	return r
+}
+
+// most is the dozen of seen runs that share most by their names alone, best first.
+func (q *Quick) most(names [Names]int32) (list []int) {
+	share := make([]float64, len(q.l.Seen))
+	for i := range share {
+		var same uint32
+		for j, n := range q.l.Seen[i].Name {
+			if n == names[j] && n != 0 {
+				same |= 1 << j
+			}
+		}
+		for j := range q.parts {
+			if p := &q.parts[j]; p.names&same == p.names && p.slope < 0 {
+				share[i] += p.v
+			}
+		}
+	}
+	for range min(12, len(share)) {
+		best := 0
+		for i := range share {
+			if share[i] > share[best] {
+				best = i
+			}
+		}
+		list = append(list, best)
+		share[best] = -1
+	}
+	return list
+}
+
+// table is a channel's function for names, of which only those count that it asks for.
+func (q *Quick) table(channel int, names [Names]int32) *table {
+	c := q.channels[channel]
+	for i := range names {
+		if c.names&(1<<i) == 0 {
+			names[i] = 0
+		}
+	}
+	at := place{channel, names}
+	if t, ok := q.tables[at]; ok {
+		return t
+	}
+	t := &table{channel: c}
+	for i := range q.l.Seen {
+		all := true
+		for j, n := range names {
+			if c.names&(1<<j) != 0 && (n == 0 || n != q.l.Seen[i].Name[j]) {
+				all = false
+				break
+			}
+		}
+		if all {
+			t.rows = append(t.rows, i)
+		}
+	}
+	q.tables[at] = t
+	return t
+}
+
+// knot is what a table gives at a knot: first to the mean, then by weights.
+func (q *Quick) knot(t *table, at int) []float64 {
+	if k := t.knots[at]; k != nil {
+		return k
+	}
+	m := len(q.chosen)
+	out := make([]float64, 1+m)
+	x := (float64(at) + first) * step
+	each := make([]float64, len(q.l.Seen))
+	for _, i := range t.rows {
+		b := &q.l.Seen[i]
+		for _, j := range t.parts {
+			p := &q.parts[j]
+			v := p.v
+			if t.near >= 0 {
+				d := b.Num[t.near] - x
+				v *= math.Exp(float64(d*d) * p.shrink[0])
+			}
+			if t.slope >= 0 {
+				v *= b.Num[t.slope] - q.l.k.Centre[t.slope]
+			}
+			each[i] += v
+		}
+	}
+	out[0] = dot(each, q.l.alpha)
+	for i, s := range q.chosen {
+		if v := each[s]; v != 0 {
+			add(out[1:], q.weights[i*m:(i+1)*m], v)
+		}
+	}
+	t.knots[at] = out
+	return out
+}
+
+func add(to, from []float64, by float64) {
+	from = from[:len(to)]
+	for i := range to {
+		to[i] += float64(from[i] * by)
+	}
+}
+
+func add2(to, a, b []float64, fa, fb float64) {
+	a, b = a[:len(to)], b[:len(to)]
+	for i := range to {
+		to[i] += float64(a[i]*fa) + float64(b[i]*fb)
+	}
+}
