@@ -58,9 +58,10 @@ func (m *Machine) view(j *Job) plan.Job {
 			v.Warming = max(1, j.restart()+a.Transfer-m.now.Sub(a.Asked))
 		}
 	}
+	v.Unsaving, v.Unsaved = !j.Terms.Saves && !j.HasSaved, m.unsaved(j)
 	if j.Terms.HasBudget {
 		v.Limited, v.Left, v.Grace = true, j.Terms.Budget.Sub(j.Spent(m.now)), j.Terms.Grace
-		v.Unsaved, v.Sooner = m.unsaved(j), j.Terms.Metric.HasGoal || j.Terms.Metric.Patience > 0
+		v.Sooner = j.Terms.Metric.HasGoal || j.Terms.Metric.Patience > 0
 	}
 	return v
 }

@@ -31,7 +31,7 @@ const (
 	NoOffer    Reason = "no_offer"           // nothing on the market fits the job
 	NoCapacity Reason = "no_capacity"        // what fits cannot be had now
 	Looking    Reason = "looking"            // whether an offer can be had is asked first
-	SavesNone  Reason = "saves_nothing"      // spot was taken with all the work again and again
+	SavesNone  Reason = "saves_nothing"      // what spot could take away would be done anew from its start
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
 	BudgetWait Reason = "waits_budget"       // what can be had would not finish within the budget, and something cheaper would
 	OutOfMoney Reason = "budget_short"       // not even the cheapest would
@@ -93,6 +93,7 @@ type Job struct {
 	Left     money.Amount  // of the budget
 	Limited  bool          // whether there is a budget
 	Unsaved  time.Duration // work done on the held machine that is in no checkpoint yet
+	Unsaving bool          // nothing ever is: each machine begins the work anew
 	Grace    time.Duration // that a last save may take
 	Sooner   bool          // a target or a plateau may end it before its work is done
 	// Home is the region of the checkpoint; "" before the first machine. Taking it
@@ -186,6 +187,9 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 	switch {
 	case lost:
 		choice = policy.Spot // what works may be in time, and nothing else is
+	case s.whole(&job, &v):
+		zones, foresaw = nil, true
+		choice, step = m.tryWhole(&d, &job, &s, &v)
 	case zones != nil:
 		var look market.OfferID
 		if take, look = m.place(&d, &job, &s, &v, zones); look != "" {
@@ -197,7 +201,7 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		choice, step = m.foresee(&d, &job, &s, &v)
 		foresaw = true
 	}
-	wasteful := job.Wasted >= wasted && s.firm != nil && choice != policy.Firm
+	wasteful := job.Wasted >= wasted && s.firm != nil && choice != policy.Firm && !(job.Unsaving && foresaw)
 	if wasteful {
 		choice, zones, foresaw = policy.Firm, nil, false
 	}
@@ -207,7 +211,7 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 	}
 	if zones == nil {
 		take = s.take(&d, job, v, choice, foresaw)
-		if wasteful && take == s.firm {
+		if take != nil && take == s.firm && take != s.held && (wasteful || job.Unsaving && foresaw) {
 			d.Why = SavesNone
 		}
 	}
@@ -340,7 +344,11 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 			return false // the job would come back at once
 		}
 	}
-	stay := perWork(held) * job.Progress.Left.Hours()
+	left := job.Progress.Left
+	if job.Unsaving {
+		left -= job.Unsaved // which a move would throw away
+	}
+	stay := perWork(held) * left.Hours()
 	move := float64(perWork(o)*job.Progress.Left.Hours()) + float64(o.Quote.Rate.Float()*job.Progress.Restart.Hours())
 	return move < stay
 }

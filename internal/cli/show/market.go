@@ -134,7 +134,7 @@ func why(r plan.Reason) string {
 	case plan.NoCapacity:
 		return "no capacity, what fits cannot be had now"
 	case plan.SavesNone:
-		return "spot was taken with all the work again and again, for the job saves nothing"
+		return "saves nothing, so what spot could take away would be done anew from its start"
 	case plan.BudgetGone:
 		return "budget gone, no option starts within it"
 	case plan.BudgetWait:

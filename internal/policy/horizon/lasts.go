@@ -21,3 +21,23 @@ func (p Prior) Between(m Market) time.Duration {
 	}
 	return time.Duration(math.Round(float64(step)/-math.Log(1-ends)/float64(time.Second))) * time.Second
 }
+
+// Outlasts is the chance that the present period lasts for a span more, and how much
+// of the span it is expected to last. The hazard is that at the middle of each of
+// some forty steps, of a minute at least.
+func (p Prior) Outlasts(m Market, span time.Duration) (chance float64, mean time.Duration) {
+	up, gap := p.Offsets(m.Odds)
+	shape, offset := p.Gap, gap
+	if m.Up {
+		shape, offset = p.Up, up
+	}
+	step := max(span/40, time.Minute)
+	chance = 1
+	for age := m.Age; span > 0; span -= step {
+		step = min(step, span)
+		next := float64(chance * (1 - shape.Ends(offset, age, step)))
+		mean += time.Duration(math.Round(float64(step) * (chance + next) / 2))
+		chance, age = next, age+step
+	}
+	return exact(chance), mean
+}
