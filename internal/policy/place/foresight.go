@@ -2,19 +2,19 @@ package place
 
 import (
 	"math"
-	"slices"
+	"time"
 )
 
 // Foresight is the default policy: it takes the option with the lowest expected
 // cost to the end of the job, by a finite-horizon decision process whose hazards
-// are learned within the run. One Foresight decides one run; its zero value with
-// a Job is ready.
+// are learned from what was seen of the zones. What it answers follows from its
+// Job and the View, whatever it was asked before: all that it keeps is the last
+// table. Its zero value with a Job is ready. It is not for use by several
+// goroutines at once.
 type Foresight struct {
 	Job *Job
 
-	mem     *memory
 	tab     table
-	builtAt int
 	now     model
 	options []Option
 }
@@ -45,12 +45,11 @@ func (p *Foresight) Look(v View) int {
 		stay = min(stay, o.USD)
 	}
 	look, most := -1, math.Inf(-1)
-	_, _, up := p.mem.scales()
 	for z, s := range v.Seen {
 		if s != Unseen {
 			continue
 		}
-		saves := p.mem.chance(z, v.Tick, p.Job.Tick.Hours(), up[z]) * max(stay-p.takeNow(v, z, work, slack), 1e-6)
+		saves := v.Past[z].chance(v.Now, p.now.up[z]) * max(stay-p.takeNow(v, z, work, slack), 1e-6)
 		if saves > most {
 			look, most = z, saves
 		}
@@ -68,22 +67,11 @@ func (p *Foresight) Decide(v View) Choice {
 	return p.best(v, work, slack)
 }
 
-// begin takes in what v shows, and returns the hours of work and of slack left;
+// begin returns the hours of work and of slack left, with the table for them;
 // slack is what can be spent before the guard steps in.
 func (p *Foresight) begin(v View) (work, slack float64) {
 	j := p.Job
-	if p.mem == nil {
-		p.mem = newMemory(j)
-	}
 	tick := j.Tick.Hours()
-	for z, r := range v.Prices {
-		p.mem.priced(z, r.Float()/j.Zones[z].OnDemand.Float())
-	}
-	for z, s := range v.Seen {
-		if s != Unseen {
-			p.mem.see(z, s == Up, v.Tick, tick)
-		}
-	}
 	work = v.Left.Hours()
 	slack = (j.Deadline - j.Deadline%j.Tick).Hours() - float64(v.Tick)*tick - work - tick - (j.Restart + j.Transfer).Hours()
 	if !j.Guarded(v.Tick, v.Left) {
@@ -92,46 +80,46 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	return work, slack
 }
 
-// every is how many ticks a table stands at least.
+// every is how many ticks a table stands at least, where no price moves.
 const every = 3
 
-// refresh rebuilds the table where what it was built from has moved.
+// refresh rebuilds the table where what it is built from has moved.
 func (p *Foresight) refresh(v View, work, slack float64) {
 	j := p.Job
-	loss, back, up := p.mem.scales()
-	price, now := make([]float64, len(v.Prices)), make([]float64, len(v.Prices))
-	for z, r := range v.Prices {
-		price[z] = r.Float()
-		now[z] = p.mem.chance(z, v.Tick, j.Tick.Hours(), up[z])
+	m := &p.now
+	if m.regions == nil {
+		m.regions, m.n = j.regions()
+		m.demand = j.Zones[0].OnDemand.Float()
+		m.restart, m.carry, m.further, m.tick = j.Restart.Hours(), j.Carry.Float(), j.Transfer.Hours(), j.Tick.Hours()
 	}
-	if p.tab.has(work) {
-		if v.Tick < p.builtAt+every {
-			return
-		}
-		old := &p.now
-		fresh := true
-		for z := range price {
-			if apart(price[z], old.price[z], 0.02) || loss[z].off(old.loss[z]) > 0.3 || back[z].off(old.back[z]) > 0.3 || math.Abs(up[z]-old.up[z]) > 0.15 || math.Abs(now[z]-old.now[z]) > 0.4 {
-				fresh = false
-			}
-		}
-		if fresh {
-			return
-		}
+	m.price = m.price[:0]
+	for _, r := range v.Prices {
+		m.price = append(m.price, math.Exp(snap(math.Log(max(r.Float(), 1e-6)), priceGrid)))
 	}
-	p.builtAt = v.Tick
-	p.now = model{
-		price: price, loss: loss, back: back, up: up, now: now, usual: slices.Clone(p.mem.usual), regions: p.mem.regions, n: p.mem.n,
-		demand: j.Zones[0].OnDemand.Float(), restart: j.Restart.Hours(), carry: j.Carry.Float(), further: j.Transfer.Hours(), tick: j.Tick.Hours(),
+	m.learn(v.Past, v.Now.Add(-time.Duration(v.Tick%every)*j.Tick))
+	m.size(j.Deadline.Hours(), work, slack)
+	if !p.tab.m.same(m) {
+		p.tab.build(m)
 	}
-	p.tab.build(p.now, work, slack)
 }
 
-func apart(a, b, by float64) bool { return math.Abs(a-b) > by*b }
+// regions numbers the regions of the zones, and counts them.
+func (j *Job) regions() (by []int, n int) {
+	index := map[string]int{}
+	for _, z := range j.Zones {
+		k, ok := index[z.Region]
+		if !ok {
+			k = len(index)
+			index[z.Region] = k
+		}
+		by = append(by, k)
+	}
+	return by, len(index)
+}
 
 // home is the number of the checkpoint's region, −1 before there is one.
 func (p *Foresight) home(v View) int {
-	for z, k := range p.mem.regions {
+	for z, k := range p.now.regions {
 		if p.Job.Zones[z].Region == v.Home {
 			return k
 		}
@@ -205,8 +193,9 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 	now := make([]float64, len(m.price))
 	sum, total := 0.0, 0.0
 	for z := range now {
-		if r := &p.mem.zones[z]; !r.up {
-			now[z] = m.back[z].in(0) * returnShape.cumulative(r.age, r.age+m.tick) / m.tick
+		if r := &v.Past[z]; !r.Up {
+			a := r.idle()
+			now[z] = m.back[z].in(0) * returnShape.cumulative(a, a+m.tick) / m.tick
 			sum += now[z]
 		}
 		total += t.share[z] * t.all
@@ -238,11 +227,11 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 	consider := func(c Choice, x float64) { p.options = append(p.options, Option{c, x}) }
 	owed := v.Overhead.Hours()
 	if v.Held == Spot {
-		consider(Choice{Spot, v.Zone}, t.owes(v.Zone, p.mem.zones[v.Zone].age, owed, work, slack))
+		consider(Choice{Spot, v.Zone}, t.owes(v.Zone, v.Past[v.Zone].age(), owed, work, slack))
 	}
 	for z, s := range v.Seen {
 		if s == Up && (v.Held != Spot || z != v.Zone) {
-			consider(Choice{Spot, z}, t.take(z, home, p.mem.zones[z].age, work, slack))
+			consider(Choice{Spot, z}, t.take(z, home, v.Past[z].age(), work, slack))
 		}
 	}
 	// On-demand: with nothing up it waits for a return, else for what is up to
@@ -256,7 +245,7 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 	for z, s := range v.Seen {
 		if s == Up && (v.Held != Spot || z != v.Zone) {
 			some = true
-			still = min(still, t.staying(z, other(m.regions[z], on), p.mem.zones[z].age, work, slack-owed))
+			still = min(still, t.staying(z, other(m.regions[z], on), v.Past[z].age(), work, slack-owed))
 		}
 	}
 	if !some {
@@ -274,7 +263,7 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 		stay := byGap(none, work, s)
 		for z, seen := range v.Seen {
 			if seen == Up {
-				stay = min(stay, t.take(z, home, p.mem.zones[z].age, work, s))
+				stay = min(stay, t.take(z, home, v.Past[z].age(), work, s))
 			}
 		}
 		for z := range now {
@@ -304,9 +293,9 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 
 // takeNow is the cost to go of taking zone z, would it be up.
 func (p *Foresight) takeNow(v View, z int, work, slack float64) float64 {
-	age := p.mem.zones[z].age
-	if !p.mem.zones[z].up {
-		age = 0
+	age := 0.0
+	if v.Past[z].Up {
+		age = v.Past[z].age()
 	}
 	return p.tab.take(z, p.home(v), age, work, slack)
 }

@@ -1,6 +1,9 @@
 package place
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // A shape is the hazard by age that is common to all zones: events an hour at
 // age a hours are rate · (a + shift)^−power. Spot periods and the gaps between
@@ -55,55 +58,6 @@ func between(a float64) (lo int, f float64) {
 	return ages - 1, 0
 }
 
-// count is what was seen of one kind of event: events, and how many a zone of
-// scale 1 would have had in the same time.
-type count struct{ events, expected float64 }
-
-// record is what a run has seen of one zone.
-type record struct {
-	known      bool    // whether it was seen at all
-	up         bool    // when last seen
-	age        float64 // hours of the present state, when last seen
-	at         int     // tick in which it was last seen
-	loss, back count
-	upFor, all float64 // hours seen up, hours seen
-}
-
-// memory is what a run has seen of all zones.
-type memory struct {
-	zones   []record
-	regions []int     // region by zone
-	n       int       // regions
-	dear    []float64 // logarithm of the price over on-demand's, against the usual third
-	usual   []float64 // share of the time that a zone of such a price is up
-}
-
-// priced takes zone z's spot price over its on-demand price: where spot is dear
-// little is left over, and machines are lost more often.
-func (m *memory) priced(z int, ratio float64) {
-	x := math.Log(max(ratio, 0.01) / 0.33)
-	m.dear[z] = min(max(x, -dearest), dearest)
-	odds := upOdds * math.Exp(-float64(upPrice*m.dear[z]))
-	m.usual[z] = odds / (1 + odds)
-}
-
-func newMemory(j *Job) *memory {
-	m := &memory{zones: make([]record, len(j.Zones))}
-	index := map[string]int{}
-	for z := range j.Zones {
-		name := j.Zones[z].Region
-		k, ok := index[name]
-		if !ok {
-			k = len(index)
-			index[name] = k
-		}
-		m.regions = append(m.regions, k)
-	}
-	m.n = len(index)
-	m.dear, m.usual = make([]float64, len(j.Zones)), make([]float64, len(j.Zones))
-	return m
-}
-
 // What is taken for granted before a run has seen anything, and how fast what it
 // sees counts. The figures are the formulas document's; hours where no unit stands.
 const (
@@ -127,88 +81,80 @@ const (
 	together   = 0.8  // chance that a live neighbour of the region outlives a loss
 )
 
-// see takes zone z's state in tick t, of so many hours a tick. Seeing it twice in
-// a tick is seeing it once.
-func (m *memory) see(z int, up bool, t int, tick float64) {
-	r := &m.zones[z]
-	if !r.known {
-		r.known, r.up, r.age, r.at = true, up, seenFirst, t
-		return
-	}
-	h := float64(t-r.at) * tick
-	if h == 0 {
-		return
-	}
-	r.at = t
-	keep := math.Exp(-h / forget)
-	c, s, scale := &r.back, returnShape, math.Exp(backPrice*m.dear[z])
-	if r.up {
-		c, s, scale = &r.loss, lossShape, math.Exp(lossPrice*m.dear[z])
-	}
-	for _, c := range []*count{&r.loss, &r.back} {
-		c.events *= keep
-		c.expected *= keep
-	}
-	r.upFor, r.all = r.upFor*keep, r.all*keep
-	r.all += h
-	if r.up {
-		r.upFor += h
-	}
-	if up == r.up {
-		c.expected += scale * s.cumulative(r.age, r.age+h)
-		r.age += h
-		return
-	}
-	c.events++
-	c.expected += scale * s.cumulative(r.age, r.age+h/2)
-	r.up, r.age = up, h/2
+// Tables are computed for values on these grids, so that the same table serves
+// until something has moved, and which one serves does not depend on the way there.
+const (
+	priceGrid = 0.005 // of the logarithm of a price
+	scaleGrid = 0.25  // of the logarithm of a scale
+	shareGrid = 0.1
+	nowGrid   = 0.25
+)
+
+func snap(x, grid float64) float64 { return math.Round(x/grid) * grid }
+
+// dear is the logarithm of a spot price over its on-demand price, against the
+// usual third: where spot is dear little is left over, and machines are lost more
+// often.
+func dear(price, demand float64) float64 {
+	x := math.Log(max(price/demand, 0.01) / 0.33)
+	return min(max(x, -dearest), dearest)
 }
 
-// chance is that of zone z being up in tick t, where share of the time it is.
-func (m *memory) chance(z, t int, tick, share float64) float64 {
-	r := &m.zones[z]
-	if !r.known {
-		return share
-	}
-	last := 0.0
-	if r.up {
-		last = 1
-	}
-	return share + float64((last-share)*math.Exp(-float64(t-r.at)*tick/mixing))
+// usual is the share of the time that a zone of such a price is up.
+func usual(dear float64) float64 {
+	odds := upOdds * math.Exp(-float64(upPrice*dear))
+	return odds / (1 + odds)
 }
 
-// scales returns how many times as often as in the common shape each zone is
-// lost and comes back, and the share of the time that it is up: each the zone's
-// own, shrunk to its region's, shrunk to that of all, shrunk to the prior.
-func (m *memory) scales() (loss, back []drift, up []float64) {
-	shrink := func(of func(*record) (n, e float64), prior float64) []float64 {
-		var an, ae float64
-		rn, re := make([]float64, m.n), make([]float64, m.n)
-		for z := range m.zones {
-			n, e := of(&m.zones[z])
-			an, ae = an+n, ae+e
-			rn[m.regions[z]] += n
-			re[m.regions[z]] += e
+// learn sets of m what the records say at a time: how many times as often as in
+// the common shape each zone is lost and comes back, and the share of the time
+// that it is up, each the zone's own, shrunk to its region's, shrunk to that of
+// all, shrunk to the prior; and the chance that it is up at that time.
+func (m *model) learn(records []Record, at time.Time) {
+	n := len(m.price)
+	var loss, back, up []float64
+	m.loss, m.back = m.loss[:0], m.back[:0]
+	m.up, m.now, m.usual = m.up[:0], m.now[:0], m.usual[:0]
+	loss, back = make([]float64, 2*n), make([]float64, 2*n)
+	up = make([]float64, n)
+	for z := range n {
+		r := records[z]
+		if r.Known {
+			r = r.until(r.Seen)
 		}
-		whole := (an + float64(prior*allWeight)) / (ae + allWeight)
-		out := make([]float64, len(m.zones))
-		for z := range m.zones {
-			k := m.regions[z]
-			region := (rn[k] + float64(zoneWeight*whole)) / (re[k] + zoneWeight)
-			n, e := of(&m.zones[z])
-			out[z] = (n + float64(zoneWeight*region)) / (e + zoneWeight)
-		}
-		return out
+		d := dear(m.price[z], m.demand)
+		loss[z], loss[n+z] = r.Loss.Events, r.Loss.Expected*math.Exp(lossPrice*d)
+		back[z], back[n+z] = r.Back.Events, r.Back.Expected*math.Exp(backPrice*d)
+		m.usual = append(m.usual, usual(d))
+		up[z] = (r.UpFor + float64(upWeight*m.usual[z])) / (r.All + upWeight)
 	}
-	l := shrink(func(r *record) (float64, float64) { return r.loss.events, r.loss.expected }, lossScale)
-	b := shrink(func(r *record) (float64, float64) { return r.back.events, r.back.expected }, 1)
-	for z := range m.zones {
-		r := &m.zones[z]
-		up = append(up, (r.upFor+float64(upWeight*m.usual[z]))/(r.all+upWeight))
+	m.shrink(loss, lossScale)
+	m.shrink(back, 1)
+	for z := range n {
+		d := dear(m.price[z], m.demand)
+		m.loss = append(m.loss, drift{snap(math.Log(loss[z]), scaleGrid), lossPrice * d})
+		m.back = append(m.back, drift{snap(math.Log(back[z]), scaleGrid), backPrice * d})
+		m.now = append(m.now, snap(records[z].chance(at, up[z]), nowGrid))
+		m.up = append(m.up, snap(up[z], shareGrid))
 	}
-	for z := range l {
-		loss = append(loss, drift{math.Log(l[z]), lossPrice * m.dear[z]})
-		back = append(back, drift{math.Log(b[z]), backPrice * m.dear[z]})
+}
+
+// shrink takes events by zone and then what was expected of each, and leaves the
+// scales by zone in place of the events.
+func (m *model) shrink(x []float64, prior float64) {
+	zones := len(x) / 2
+	var an, ae float64
+	rn, re := make([]float64, m.n), make([]float64, m.n)
+	for z, n := range x[:zones] {
+		e := x[zones+z]
+		an, ae = an+n, ae+e
+		rn[m.regions[z]] += n
+		re[m.regions[z]] += e
 	}
-	return loss, back, up
+	whole := (an + float64(prior*allWeight)) / (ae + allWeight)
+	for z, n := range x[:zones] {
+		k := m.regions[z]
+		region := (rn[k] + float64(zoneWeight*whole)) / (re[k] + zoneWeight)
+		x[z] = (n + float64(zoneWeight*region)) / (x[zones+z] + zoneWeight)
+	}
 }

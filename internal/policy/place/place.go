@@ -2,8 +2,9 @@
 // several zones on spot, on on-demand, or not at all for now, and which zone to
 // look at next where looking is limited.
 //
-// A Policy lives as long as one run and sees what its View holds, no more. The
-// same policies are driven by the benchmark's plain loop and by the product.
+// A Policy sees what its View holds, no more, and the default's answer follows
+// from the View alone. The same policies are driven by the benchmark's plain loop
+// and by the product.
 package place
 
 import (
@@ -67,11 +68,14 @@ func (j *Job) Ticks() int { return int(j.Deadline / j.Tick) }
 // the driver and change with the next tick.
 type View struct {
 	Tick   int           // t, 0 to T−1
+	Now    time.Time     // on any clock that the records are on too
 	Left   time.Duration // work left
 	Done   time.Duration
 	Prices []money.Rate // spot, by zone
 	// Seen is by zone: Up or Down where it was seen in this tick.
 	Seen []Sight
+	// Past is by zone what was seen of it so far, this tick's sights included.
+	Past []Record
 	// Held is what survives into this tick, in zone Zone; Lost says that a spot
 	// machine was held in the last tick and is gone.
 	Held Kind

@@ -57,16 +57,18 @@ type outcome struct {
 // play runs p by the rules, with the guard, and notes what should never be.
 func (m *market) play(p place.Policy) (out outcome) {
 	j := &m.job
-	v := place.View{Left: j.Work, Prices: m.price, Seen: make([]place.Sight, len(j.Zones))}
+	v := place.View{Left: j.Work, Prices: m.price, Seen: make([]place.Sight, len(j.Zones)), Past: make([]place.Record, len(j.Zones))}
 	look, _ := p.(place.Looker)
 	for ; v.Tick < j.Ticks() && v.Left > 0; v.Tick++ {
 		up := m.up[v.Tick]
+		v.Now = time.Unix(0, 0).UTC().Add(time.Duration(v.Tick) * j.Tick)
 		v.Lost = v.Held == place.Spot && !up[v.Zone]
 		see := func(z int) {
 			v.Seen[z] = place.Down
 			if up[z] {
 				v.Seen[z] = place.Up
 			}
+			v.Past[z] = v.Past[z].See(v.Now, up[z])
 		}
 		for z := range up {
 			v.Seen[z] = place.Unseen

@@ -20,6 +20,39 @@ type model struct {
 	carry   float64 // dollars for another region
 	further float64 // hours for another region
 	tick    float64
+
+	step  float64 // hours of work between layers
+	top   int     // layers
+	slack float64 // hours, the most that the table is for
+}
+
+// size sets which part of the process the table holds: steps of work that are the
+// same for all of a job, the work left in blocks of them, slack on a ladder.
+func (m *model) size(deadline, work, slack float64) {
+	m.step = max(2*m.tick, deadline/layersIn)
+	m.top = (int(math.Ceil(work/m.step))/block + 1) * block
+	for m.slack = 1; m.slack < slack; {
+		m.slack *= 1.25
+	}
+}
+
+const (
+	layersIn = 200
+	block    = 8
+)
+
+// same reports whether the tables of both are the same.
+func (m *model) same(o *model) bool {
+	return m.step == o.step && m.top == o.top && m.slack == o.slack && slices.Equal(m.price, o.price) && slices.Equal(m.loss, o.loss) &&
+		slices.Equal(m.back, o.back) && slices.Equal(m.up, o.up) && slices.Equal(m.now, o.now)
+}
+
+// keep makes m a copy of o.
+func (m *model) keep(o *model) {
+	price, loss, back, up, now, usual := m.price[:0], m.loss[:0], m.back[:0], m.up[:0], m.now[:0], m.usual[:0]
+	*m = *o
+	m.price, m.loss, m.back = append(price, o.price...), append(loss, o.loss...), append(back, o.back...)
+	m.up, m.now, m.usual = append(up, o.up...), append(now, o.now...), append(usual, o.usual...)
 }
 
 // drift is a logarithm of a scale that is not what it is for ever: what the
@@ -30,9 +63,6 @@ type drift struct{ trait, lasting float64 }
 func (d drift) in(h float64) float64 {
 	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/traitLasts)))
 }
-
-// off is how far apart two drifts are at present.
-func (d drift) off(e drift) float64 { return math.Abs(d.trait + d.lasting - e.trait - e.lasting) }
 
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
 // slack under guard, the others as the grid has them.
@@ -282,12 +312,11 @@ func (t *table) hazards(ahead float64) {
 	}
 }
 
-// build computes the cost to go up to some work and slack left.
-func (t *table) build(m model, work, slack float64) {
-	t.m = m
-	t.step = max(2*m.tick, work/200)
-	t.top = int(math.Ceil(work/t.step)) + 1
-	t.lay(max(slack, 0))
+// build computes the cost to go up to the work and slack that m is for.
+func (t *table) build(m *model) {
+	t.m.keep(m)
+	t.step, t.top = m.step, m.top
+	t.lay(m.slack)
 	if len(t.grid) > t.room || len(t.layers) == 0 {
 		t.room = len(t.grid) + 8
 		t.layers = nil
@@ -301,7 +330,7 @@ func (t *table) build(m model, work, slack float64) {
 		zero.cells[i] = 0
 	}
 	for i := 1; i <= t.top; i++ {
-		if h := max(0, work-float64(float64(i)*t.step)); i == 1 || t.ahead-h > 0.5 {
+		if h := float64(float64(t.top-i) * t.step); i == 1 || t.ahead-h > 0.5 {
 			t.hazards(h)
 		}
 		t.fill(i)
@@ -328,13 +357,4 @@ func (t *table) pick(work, slack float64, of func(*layer) []float64) float64 {
 	at := t.at(slack)
 	lo, hi := at.of(of(t.layer(i))), at.of(of(t.layer(i+1)))
 	return float64((1-f)*lo) + float64(f*hi)
-}
-
-// has reports whether the layers for work are kept.
-func (t *table) has(work float64) bool {
-	if len(t.layers) == 0 {
-		return false
-	}
-	i := int(work / t.step)
-	return i < t.top && i > t.top-kept+1
 }

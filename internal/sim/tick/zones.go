@@ -83,6 +83,9 @@ func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, er
 	return runs, leftOut, nil
 }
 
+// epoch is when every run begins; which time it is counts for nothing.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // ZoneOutcome is what one run came to.
 type ZoneOutcome struct {
 	Cost      money.Amount
@@ -98,13 +101,13 @@ type ZoneOutcome struct {
 func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 	var out ZoneOutcome
 	j := &r.Job
-	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones))}
+	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones)), Past: make([]place.Record, len(j.Zones))}
 	looker, _ := p.(place.Looker)
 	for v.Tick = 0; v.Tick < j.Ticks(); v.Tick++ {
 		r.show(&v)
 		if j.Looks && looker != nil {
 			if z := looker.Look(v); z >= 0 {
-				v.Seen[z] = r.sight(z, v.Tick)
+				r.see(&v, z)
 			}
 		}
 		c := j.Guard(v, p.Decide(v))
@@ -121,22 +124,26 @@ func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 	return out
 }
 
-func (r *ZoneRun) sight(z, t int) place.Sight {
-	if r.Traces[z].Up[t] {
-		return place.Up
+// see takes a look at zone z.
+func (r *ZoneRun) see(v *place.View, z int) {
+	up := r.Traces[z].Up[v.Tick]
+	v.Seen[z] = place.Down
+	if up {
+		v.Seen[z] = place.Up
 	}
-	return place.Down
+	v.Past[z] = v.Past[z].See(v.Now, up)
 }
 
 // show fills v with what is seen at the start of its tick before any look.
 func (r *ZoneRun) show(v *place.View) {
 	j := &r.Job
+	v.Now = epoch.Add(time.Duration(v.Tick) * j.Tick)
 	v.Lost = v.Held == place.Spot && !r.Traces[v.Zone].Up[v.Tick]
 	for z, t := range r.Traces {
 		v.Prices[z] = t.Price[v.Tick]
 		v.Seen[z] = place.Unseen
 		if !j.Looks || v.Held == place.Spot && v.Zone == z {
-			v.Seen[z] = r.sight(z, v.Tick)
+			r.see(v, z)
 		}
 	}
 	if v.Lost {

@@ -1,0 +1,111 @@
+package place
+
+import (
+	"math"
+	"time"
+)
+
+// Record is what was seen of one zone's spot capacity: the state it is in, and
+// the odds of the periods before. The zero Record has seen nothing. It is a plain
+// value that follows from the looks alone; a look that finds what the last one
+// found changes nothing but Seen.
+type Record struct {
+	Known bool      `json:"known,omitempty"`
+	Found bool      `json:"found,omitempty"` // the present state was not seen to begin
+	Up    bool      `json:"up,omitempty"`
+	Since time.Time `json:"since,omitzero"` // of the present state: half way between the looks before and after the turn
+	Seen  time.Time `json:"seen,omitzero"`  // the last look
+	// Of the periods before the present one, with the weight that they had at Since.
+	Loss  Tally   `json:"loss,omitzero"`
+	Back  Tally   `json:"back,omitzero"`
+	UpFor float64 `json:"up_hours,omitempty"`
+	All   float64 `json:"hours,omitempty"`
+}
+
+// Tally is what was seen of one kind of event: how many, and how many a zone of
+// scale 1 would have had in the same time.
+type Tally struct {
+	Events   float64 `json:"events"`
+	Expected float64 `json:"expected"`
+}
+
+// See returns the record after a look. A look that is not after the last one
+// changes nothing.
+func (r Record) See(at time.Time, up bool) Record {
+	switch {
+	case !r.Known:
+		return Record{Known: true, Found: true, Up: up, Since: at, Seen: at}
+	case !at.After(r.Seen):
+		return r
+	case up == r.Up:
+		r.Seen = at
+		return r
+	}
+	turn := r.Seen.Add(at.Sub(r.Seen) / 2)
+	r = r.until(turn)
+	if r.Up {
+		r.Loss.Events++
+	} else {
+		r.Back.Events++
+	}
+	r.Found, r.Up, r.Since, r.Seen = false, up, turn, at
+	return r
+}
+
+// until returns the record with the present state counted up to t, not before
+// Since.
+func (r Record) until(t time.Time) Record {
+	h := t.Sub(r.Since).Hours()
+	if h <= 0 {
+		return r
+	}
+	keep, part := math.Exp(-h/forget), math.Exp(-h/2/forget)
+	r.Loss, r.Back = r.Loss.times(keep), r.Back.times(keep)
+	r.UpFor, r.All = float64(r.UpFor*keep), float64(r.All*keep)+float64(h*part)
+	a := r.first()
+	if r.Up {
+		r.UpFor += float64(h * part)
+		r.Loss.Expected += float64(part * lossShape.cumulative(a, a+h))
+	} else {
+		r.Back.Expected += float64(part * returnShape.cumulative(a, a+h))
+	}
+	return r
+}
+
+func (t Tally) times(x float64) Tally { return Tally{t.Events * x, t.Expected * x} }
+
+// first is the age of the present state at Since, in hours.
+func (r *Record) first() float64 {
+	if r.Found {
+		return seenFirst
+	}
+	return 0
+}
+
+// age is the age of the present state when it was last seen, in hours.
+func (r *Record) age() float64 { return r.first() + r.Seen.Sub(r.Since).Hours() }
+
+// idle is the age of a state that is not up, in hours: 0 where nothing was seen.
+func (r *Record) idle() float64 {
+	if !r.Known {
+		return 0
+	}
+	return r.age()
+}
+
+// chance is that of the zone being up at t, where share of the time it is: what
+// was last seen of it, fading.
+func (r *Record) chance(t time.Time, share float64) float64 {
+	if !r.Known {
+		return share
+	}
+	last := 0.0
+	// A turn after t was not seen yet at t. Only the last one is known.
+	if r.Up != (r.Since.After(t) && !r.Found) {
+		last = 1
+	}
+	if h := t.Sub(r.Seen).Hours(); h > 0 {
+		return share + float64((last-share)*math.Exp(-h/mixing))
+	}
+	return last
+}
