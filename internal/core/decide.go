@@ -133,7 +133,7 @@ func (m *Machine) options() []plan.Option {
 	list := make([]plan.Option, 0, len(m.sale))
 	for _, o := range m.sale {
 		if o.Offer.Currency == m.cfg.Currency {
-			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Past: o.Past, Low: o.Low})
+			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Record: &o.Record, Low: o.Low})
 		}
 	}
 	return list

@@ -114,12 +114,9 @@ type offer struct {
 	Cool   time.Time     `json:"cool,omitzero"`
 	Hazard policy.Hazard `json:"hazard"`
 	Watch  horizon.Watch `json:"watch,omitzero"`
-	Past   []plan.Turn   `json:"past,omitempty"` // the latest turns of spot
-	Low    plan.Low      `json:"low,omitzero"`   // the least that it could be had for
+	Record plan.Record   `json:"record,omitzero"` // the same for jobs that choose between zones
+	Low    plan.Low      `json:"low,omitzero"`    // the least that it could be had for
 }
-
-// turns is how many of them are kept for each offer.
-const turns = 128
 
 // New returns a machine with no jobs.
 func New() *Machine { return NewWith(plan.NewMind()) }
@@ -462,10 +459,7 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 			continue
 		}
 		if o.Offer.Capacity == market.Spot && !q.Untried {
-			if w := o.Watch; !w.Known || w.Up != q.Available {
-				o.Past = append(o.Past, plan.Turn{At: q.At, Up: q.Available})
-				o.Past = o.Past[max(0, len(o.Past)-turns):]
-			}
+			o.Record = o.Record.See(q.At, q.Available)
 			o.Watch = o.Watch.See(q.At, q.Available)
 		}
 		if q.Priced && (q.Available || q.Untried) && (!o.Low.Known || q.Rate < o.Low.Rate) {

@@ -65,7 +65,7 @@ type Option struct {
 	Quote   market.Quote
 	Cooling bool           // it refused a launch a moment ago
 	Watch   *horizon.Watch // what was seen of it, for spot; nil: nothing
-	Past    []Turn         // how it came and went, for spot: the latest turns
+	Record  *Record        // how it came and went, for spot, as several zones are weighed; nil: nobody looked
 	Low     Low            // the least that it was for sale for
 
 	way   int     // of doing the work on it: 0 the job's own, then the variants

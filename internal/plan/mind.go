@@ -4,24 +4,22 @@ import (
 	"math"
 	"time"
 
+	"scrimp/internal/market"
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/horizon"
 )
 
-// Mind keeps from one decision to the next what is dear to find out again. Its
-// tables for one zone are a cache of pure results. What it holds of a job in
-// several zones follows from the offers' turns, but is learned as they come and
-// rebuilt when it has moved enough: after a restart it is learned again from the
-// turns that are kept, and may weigh a little otherwise than it would have. What was
-// decided stands in the log and is never decided again. It is not for use by
-// several goroutines at once.
+// Mind keeps from one decision to the next what is dear to find out again: tables,
+// which are a cache of pure results. What was seen of the markets comes with the
+// options, so that a mind that was lost decides as the one before would have. It
+// is not for use by several goroutines at once.
 type Mind struct {
 	shelf  *horizon.Shelf
 	placed map[string]*placed // by job
 }
 
-// Fork returns a mind for another world: it shares the tables, which are true in
-// every world, and has seen nothing of this one's markets.
+// Fork returns a mind for another world: it shares the tables for one zone, which
+// are true in every world; those for several zones are a job's own.
 func (m *Mind) Fork() *Mind { return &Mind{shelf: m.shelf, placed: map[string]*placed{}} }
 
 // minds is how many jobs that differ share the tables.
@@ -39,11 +37,28 @@ type Expect struct {
 	Spot     *float64 `json:"spot_usd"`
 	OnDemand *float64 `json:"on_demand_usd"`
 	// Up says whether spot can be had; Chance is that of its being there still, or
-	// again, at the next look: 0 where several zones were weighed.
+	// again, at the next look. Where several zones were weighed it is that of the
+	// best of those that can be had, or of any coming back.
 	Up     bool    `json:"spot_up"`
 	Chance float64 `json:"spot_chance"`
 	// Look is the time until then.
 	Look time.Duration `json:"look_ns"`
+	// Zones is what was expected of each zone's spot, where several were weighed.
+	Zones []ZoneExpect `json:"zones,omitempty"`
+}
+
+// ZoneExpect is what was expected of a zone's spot.
+type ZoneExpect struct {
+	Offer market.OfferID `json:"offer"`
+	// USD is what the job is expected to cost from now to its end where it is taken;
+	// nil where it cannot be.
+	USD *float64 `json:"usd"`
+	// Up says whether it was seen to be for sale, Tried whether anybody looked.
+	Up    bool `json:"up"`
+	Tried bool `json:"tried"`
+	// Chance is that of its lasting the next hour where it is up, of its coming back
+	// within it where it is down, and of its being up now where nobody looked.
+	Chance float64 `json:"chance_hour"`
 }
 
 // foreseeable reports whether the default policy can weigh the future of the

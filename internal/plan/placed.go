@@ -12,23 +12,22 @@ import (
 	"scrimp/internal/policy/place"
 )
 
-// Turn is a change of a spot market: from At on a machine can be had there, or not.
-type Turn struct {
-	At time.Time `json:"at"`
-	Up bool      `json:"up,omitempty"`
-}
+// Record is what was seen of one spot market, as several zones are weighed.
+type Record = place.Record
 
-// placed is a job that may run in several zones: what is kept of it between two
-// decisions. It is learned from the offers' turns, and after a loss learned again.
+// placed keeps the table of a job that may run in several zones: what it answers
+// follows from what it is asked.
 type placed struct {
-	key string
 	see *place.Foresight
 	job place.Job
-	fed []time.Time // by zone, the last turn taken in
 }
 
-// memory is how far back turns count.
-const memory = 72 * time.Hour
+// is reports whether p answers for a job over the same zones on the same terms.
+// How much work it has in all counts for nothing.
+func (p *placed) is(j *place.Job) bool {
+	k := &p.job
+	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline && k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
+}
 
 // several returns the spot markets of a job that may choose between zones, in the
 // order of their names; nil where it may not, or where they are no alternatives to
@@ -60,8 +59,7 @@ func tickOf(v *policy.View) time.Duration {
 	return d
 }
 
-// placing is the problem that a job in several zones is, with the policy that has
-// seen what was seen of them so far.
+// placing is the problem that a job in several zones is, with what answers it.
 func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *placed {
 	tick := tickOf(v)
 	unit := max(tick/20, 1)
@@ -70,60 +68,26 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 		Tick: tick, Work: v.Left + v.Done, Deadline: v.Deadline.Sub(v.Began) - v.Reserve - v.Detect, Restart: restart,
 		Transfer: job.Transfer, Carry: job.Carry, Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
-	var key strings.Builder
 	for _, o := range zones {
-		firm := s.firm.Quote.Rate
-		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: firm})
-		key.WriteString(string(o.Offer.ID) + "\n")
+		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate})
 	}
-	for _, n := range []int64{int64(tick), int64(p.job.Deadline), int64(restart), int64(job.Transfer), int64(s.firm.Quote.Rate), v.Began.UnixNano()} {
-		key.WriteString(money.Picos(n).String() + "\n")
+	if kept := m.placed[job.ID]; kept != nil && kept.is(&p.job) {
+		kept.job = p.job
+		return kept
 	}
-	p.key = key.String()
-	if kept := m.placed[job.ID]; kept != nil && kept.key == p.key {
-		p = kept
-	} else {
-		p.see, p.fed = &place.Foresight{Job: &p.job}, make([]time.Time, len(zones))
-		if len(m.placed) >= minds {
-			clear(m.placed)
-		}
-		m.placed[job.ID] = p
+	p.see = &place.Foresight{Job: &p.job}
+	if len(m.placed) >= minds {
+		clear(m.placed)
 	}
-	for z, o := range zones {
-		p.feed(z, o.Past, v)
-	}
+	m.placed[job.ID] = p
 	return p
-}
-
-// feed tells the policy of the turns that it has not heard of, and on a first
-// sight of how the zone was between them.
-func (p *placed) feed(z int, past []Turn, v *policy.View) {
-	tick := func(t time.Time) int { return int(math.Floor(float64(t.Sub(v.Began)) / float64(p.job.Tick))) }
-	now := tick(v.Now)
-	for i, t := range past {
-		if !t.At.After(p.fed[z]) || t.At.Before(v.Now.Add(-memory)) || tick(t.At) >= now {
-			continue
-		}
-		first := p.fed[z].IsZero()
-		p.fed[z] = t.At
-		p.see.Saw(z, t.Up, tick(t.At))
-		until := now
-		if i+1 < len(past) {
-			until = min(now, tick(past[i+1].At))
-		}
-		if first || i+1 < len(past) {
-			if until-1 > tick(t.At) {
-				p.see.Saw(z, t.Up, until-1)
-			}
-		}
-	}
 }
 
 // sight is the state of the market as the policy sees it.
 func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) place.View {
 	w := place.View{
 		Tick: int(v.Now.Sub(v.Began) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
-		Prices: make([]money.Rate, len(zones)), Seen: make([]place.Sight, len(zones)),
+		Now: v.Now, Prices: make([]money.Rate, len(zones)), Seen: make([]place.Sight, len(zones)), Past: make([]place.Record, len(zones)),
 	}
 	for z, o := range zones {
 		held := o.Offer.ID == job.Held
@@ -136,6 +100,12 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 			w.Seen[z] = place.Up
 		default:
 			w.Seen[z] = place.Down
+		}
+		if o.Record != nil {
+			w.Past[z] = *o.Record
+		}
+		if known := w.Past[z].Known; w.Seen[z] != place.Unseen && (!known || w.Past[z].Up != (w.Seen[z] == place.Up)) {
+			w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // it cools off, or is held and about to go
 		}
 	}
 	if s.held != nil && w.Held == place.None {
@@ -174,7 +144,7 @@ func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*
 		}
 	}
 	c := p.see.Decide(w)
-	d.Expect = weighed(p.see.Options(), w, p.job.Tick)
+	d.Expect = p.expect(w, zones)
 	switch {
 	case c.Kind == place.Spot:
 		take = zones[c.Zone]
@@ -198,12 +168,21 @@ func placeable(v *policy.View) bool {
 	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) && !v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
 }
 
-// weighed sums up what was weighed: the best of each kind.
-func weighed(options []place.Option, w place.View, look time.Duration) *Expect {
+// expect sums up what was weighed: the best of each kind, and every zone's spot.
+func (p *placed) expect(w place.View, zones []*Option) *Expect {
+	options := p.see.Options()
 	if len(options) == 0 {
 		return nil
 	}
-	e := &Expect{Up: slices.Contains(w.Seen, place.Up), Look: look}
+	e := &Expect{Up: slices.Contains(w.Seen, place.Up), Look: p.job.Tick}
+	none, best := 1.0, -1
+	for z, o := range zones {
+		odds := math.Round(p.see.Chance(w, z, time.Hour)*1e4) / 1e4
+		e.Zones = append(e.Zones, ZoneExpect{Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds})
+		if w.Seen[z] != place.Up {
+			none *= 1 - p.see.Chance(w, z, e.Look)
+		}
+	}
 	for _, o := range options {
 		slot := &e.Wait
 		switch o.Kind {
@@ -213,9 +192,23 @@ func weighed(options []place.Option, w place.View, look time.Duration) *Expect {
 			slot = &e.OnDemand
 		case place.None:
 		}
-		if usd := dollars(o.USD); o.USD < 1e8 && usd != nil && (*slot == nil || *usd < **slot) {
+		usd := dollars(o.USD)
+		if o.USD >= 1e8 || usd == nil {
+			continue
+		}
+		if o.Kind == place.Spot {
+			e.Zones[o.Zone].USD = usd
+		}
+		if *slot == nil || *usd < **slot {
 			*slot = usd
+			if o.Kind == place.Spot {
+				best = o.Zone
+			}
 		}
 	}
+	if best >= 0 {
+		none = 1 - p.see.Chance(w, best, e.Look)
+	}
+	e.Chance = math.Round((1-none)*1e4) / 1e4
 	return e
 }

@@ -32,6 +32,27 @@ type Option struct {
 // guard decides.
 func (p *Foresight) Options() []Option { return p.options }
 
+// Chance is that of zone z's spot lasting so long from now where it is up, or of
+// its being there by then where it is down; where nobody looked, of its being up
+// now. It counts with the hazards of the last call of Decide or Look.
+func (p *Foresight) Chance(v View, z int, ahead time.Duration) float64 {
+	m := &p.now
+	if z >= len(m.loss) {
+		return 0
+	}
+	r, h := &v.Past[z], ahead.Hours()
+	switch v.Seen[z] {
+	case Up:
+		a := r.age()
+		return math.Exp(-float64(m.loss[z].in(0) * lossShape.cumulative(a, a+h)))
+	case Down:
+		a := r.idle()
+		return 1 - math.Exp(-float64(m.back[z].in(0)*returnShape.cumulative(a, a+h)))
+	case Unseen:
+	}
+	return r.chance(v.Now, m.up[z])
+}
+
 // Look names the zone whose state is worth most: the chance that it is up, times
 // what it would save.
 func (p *Foresight) Look(v View) int {

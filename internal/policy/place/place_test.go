@@ -285,3 +285,37 @@ func (c checked) Decide(v place.View) place.Choice {
 	c.check(v, x)
 	return x
 }
+
+// anew asks a policy that has answered nothing yet, every time.
+type anew struct{ job *place.Job }
+
+func (a anew) Decide(v place.View) place.Choice { return (&place.Foresight{Job: a.job}).Decide(v) }
+func (a anew) Look(v place.View) int            { return (&place.Foresight{Job: a.job}).Look(v) }
+
+func TestTheAnswerFollowsFromTheViewAlone(t *testing.T) {
+	for seed := range uint64(4) {
+		m := generate(seed, 1+int(seed), time.Duration(1+seed)*time.Hour, seed%2 == 1)
+		kept, fresh := m.play(&place.Foresight{Job: &m.job}), m.play(anew{&m.job})
+		if fmt.Sprint(kept) != fmt.Sprint(fresh) {
+			t.Errorf("seed %d: a policy that was asked before answers otherwise:\n%v\n%v", seed, kept, fresh)
+		}
+	}
+}
+
+func TestLooksThatFindTheSameChangeNoOdds(t *testing.T) {
+	at := func(min int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(min) * time.Minute) }
+	var often, seldom place.Record
+	for min := 0; min <= 600; min += 3 {
+		up := min/150%2 == 0
+		often = often.See(at(min), up)
+		if min%150 == 0 || min%150 == 147 || min == 600 { // the first and the last look at each state
+			seldom = seldom.See(at(min), up)
+		}
+	}
+	if often != seldom || often.Loss.Events == 0 || often.Back.Events == 0 || often.Loss.Expected == 0 {
+		t.Errorf("looked at often %+v, seldom %+v", often, seldom)
+	}
+	if again := often.See(at(600), false); again != often {
+		t.Errorf("a second look at the same time makes %+v of %+v", again, often)
+	}
+}

@@ -35,6 +35,11 @@ func newSeveral(r *tick.ZoneRun) *several {
 
 // Zones plays one run of the benchmark with several zones under the rule.
 func Zones(r *tick.ZoneRun, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
+	return zones(r, mind, rule, trace, func(m *core.Machine) *core.Machine { return m })
+}
+
+// zones plays a run with what goes on being the machine that next returns, each tick.
+func zones(r *tick.ZoneRun, mind *plan.Mind, rule policy.Rule, trace bool, next func(*core.Machine) *core.Machine) Outcome {
 	j := &r.Job
 	s := newSeveral(r)
 	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
@@ -50,6 +55,7 @@ func Zones(r *tick.ZoneRun, mind *plan.Mind, rule policy.Rule, trace bool) Outco
 	w.note()
 	for s.t = 1; ; s.t++ {
 		w.advance(j.Tick)
+		w.m = next(w.m)
 		s.now = w.now
 		if w.finished(start.Add(time.Duration(j.Ticks()) * j.Tick)) {
 			return w.close()

@@ -3,9 +3,11 @@ package replay
 import (
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
+	"scrimp/internal/core"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
@@ -118,6 +120,37 @@ func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
 		}
 		if bad > 0 {
 			t.Errorf("%s: %d of %d runs differ", rule, bad, len(runs))
+		}
+	}
+}
+
+// A server that restarts has lost its mind: its tables, and nothing else. What was
+// seen of the zones is in the state, so the run goes on as it would have.
+func TestARestartChangesNothingOverSeveralZones(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		for i, r := range generatedZones(6, looks) {
+			if len(r.Job.Zones) < 2 {
+				continue
+			}
+			restarts := 0
+			want := Zones(&r, plan.NewMind(), policy.Default, true)
+			got := zones(&r, plan.NewMind(), policy.Default, true, func(m *core.Machine) *core.Machine {
+				if restarts++; restarts%7 != 0 {
+					return m
+				}
+				kept, err := m.Snapshot()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m, err = core.Restore(kept); err != nil {
+					t.Fatal(err)
+				}
+				return m
+			})
+			if !reflect.DeepEqual(want, got) || restarts < 14 {
+				t.Errorf("run %d, looks %v: %v, %d launches, %d decisions; with %d restarts %v, %d launches, %d decisions",
+					i, looks, want.Cost.Float(), want.Launches, want.Decisions, restarts/7, got.Cost.Float(), got.Launches, got.Decisions)
+			}
 		}
 	}
 }
