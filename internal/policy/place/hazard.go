@@ -85,7 +85,7 @@ const (
 // until something has moved, and which one serves does not depend on the way there.
 const (
 	priceGrid = 0.005 // of the logarithm of a price
-	scaleGrid = 0.25  // of the logarithm of a scale
+	scaleGrid = 0.35  // of the logarithm of a scale
 	shareGrid = 0.1
 	nowGrid   = 0.25
 )

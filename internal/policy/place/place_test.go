@@ -303,13 +303,13 @@ func TestTheAnswerFollowsFromTheViewAlone(t *testing.T) {
 }
 
 func TestLooksThatFindTheSameChangeNoOdds(t *testing.T) {
-	at := func(min int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(min) * time.Minute) }
+	at := func(t int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(t) * time.Minute) }
 	var often, seldom place.Record
-	for min := 0; min <= 600; min += 3 {
-		up := min/150%2 == 0
-		often = often.See(at(min), up)
-		if min%150 == 0 || min%150 == 147 || min == 600 { // the first and the last look at each state
-			seldom = seldom.See(at(min), up)
+	for t := 0; t <= 600; t += 3 {
+		up := t/150%2 == 0
+		often = often.See(at(t), up)
+		if t%150 == 0 || t%150 == 147 || t == 600 { // the first and the last look at each state
+			seldom = seldom.See(at(t), up)
 		}
 	}
 	if often != seldom || often.Loss.Events == 0 || often.Back.Events == 0 || often.Loss.Expected == 0 {

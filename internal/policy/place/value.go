@@ -37,7 +37,7 @@ func (m *model) size(deadline, work, slack float64) {
 }
 
 const (
-	layersIn = 200
+	layersIn = 120
 	block    = 8
 )
 
@@ -47,12 +47,16 @@ func (m *model) same(o *model) bool {
 		slices.Equal(m.back, o.back) && slices.Equal(m.up, o.up) && slices.Equal(m.now, o.now)
 }
 
-// keep makes m a copy of o.
-func (m *model) keep(o *model) {
-	price, loss, back, up, now, usual := m.price[:0], m.loss[:0], m.back[:0], m.up[:0], m.now[:0], m.usual[:0]
+// copyOf makes m a copy of o.
+func (m *model) copyOf(o *model) {
+	kept := *m
 	*m = *o
-	m.price, m.loss, m.back = append(price, o.price...), append(loss, o.loss...), append(back, o.back...)
-	m.up, m.now, m.usual = append(up, o.up...), append(now, o.now...), append(usual, o.usual...)
+	for _, v := range []struct{ to, was, from *[]float64 }{
+		{&m.price, &kept.price, &o.price}, {&m.up, &kept.up, &o.up}, {&m.now, &kept.now, &o.now}, {&m.usual, &kept.usual, &o.usual},
+	} {
+		*v.to = append((*v.was)[:0], *v.from...)
+	}
+	m.loss, m.back = slices.Clone(o.loss), slices.Clone(o.back)
 }
 
 // drift is a logarithm of a scale that is not what it is for ever: what the
@@ -314,7 +318,7 @@ func (t *table) hazards(ahead float64) {
 
 // build computes the cost to go up to the work and slack that m is for.
 func (t *table) build(m *model) {
-	t.m.keep(m)
+	t.m.copyOf(m)
 	t.step, t.top = m.step, m.top
 	t.lay(m.slack)
 	if len(t.grid) > t.room || len(t.layers) == 0 {
