@@ -143,7 +143,7 @@ func BenchmarkRank(b *testing.B) {
 			q := large(10_000, 50)
 			var e *estimate.Estimator
 			if learned >= 0 {
-				e = real(&q, learned)
+				e = realistic(&q, learned)
 			}
 			plain := q.Estimate
 			var a rank.Answer
@@ -176,9 +176,9 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// real gives the offers accelerators of the catalogue, and returns an estimator that
+// realistic gives the offers accelerators of the catalogue, and returns an estimator that
 // has learned from that many runs.
-func real(q *rank.Question, learned int) *estimate.Estimator {
+func realistic(q *rank.Question, learned int) *estimate.Estimator {
 	var kinds []catalog.Accelerator
 	for _, k := range catalog.Accelerators() {
 		if _, ok := k.Dense(catalog.BF16); ok && k.Vendor == "nvidia" && len(kinds) < 20 {
