@@ -65,6 +65,8 @@ type Listing struct {
 	Risk              Risk
 	// Listed is the price before the user's discount, where there is one.
 	Listed *money.Rate
+	// Stated says that the price is the user's own: it holds until it is changed.
+	Stated bool
 	// RuleSource says where billing rule and notice come from; "" where they are unknown.
 	RuleSource string
 }
@@ -85,6 +87,15 @@ func (l Listing) Age(now time.Time) (time.Duration, bool) {
 func (l Listing) Stale(now time.Time, limit time.Duration) bool {
 	age, ok := l.Age(now)
 	return !ok || age > limit
+}
+
+// Fresh returns how old the price may be before it is marked: the user's own as long
+// as what is paid already, others by their capacity.
+func (l Listing) Fresh() time.Duration {
+	if l.Stated && l.Offer.Capacity != market.Spot {
+		return Fresh(market.Reserved)
+	}
+	return Fresh(l.Offer.Capacity)
 }
 
 // Fresh returns how old a price of that capacity may be before it is marked: a
@@ -143,6 +154,7 @@ func (s Skip) Rows() int { return max(1, s.Count) }
 type Catalog struct {
 	Listings []Listing
 	Skipped  []Skip
+	Own      []Carriage // the user's own prices of keeping and moving data; see Carriage
 }
 
 // New returns the catalogue of rows from one source. Of rows for the same offer

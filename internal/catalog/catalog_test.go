@@ -355,3 +355,71 @@ func ExampleCatalog_Match() {
 	}
 	// Output: aws/us-east-1/p5.48xlarge/on-demand $55.04/h on 2026-07-20, 144 dense bf16 TFLOP/s for a dollar an hour
 }
+
+func TestKeepingAndMovingDataHasAPriceOrNone(t *testing.T) {
+	c := catalog.Builtin()
+	for _, provider := range []string{"aws", "gcp", "azure"} {
+		for _, what := range []string{catalog.StorageMonth, catalog.TransferRegion, catalog.TransferOut} {
+			x, ok := c.Carriage(provider, what)
+			if !ok || x.Price <= 0 || x.Source == "" || x.At.IsZero() || x.Currency != "USD" {
+				t.Errorf("%s %s: %+v %v", provider, what, x, ok)
+			}
+		}
+	}
+	if x, ok := c.Carriage("slurm", catalog.StorageMonth); ok {
+		t.Errorf("nobody knows what a cluster takes, and it is %v", x)
+	}
+	own, err := c.Overlay("prices.csv", "provider,machine,price,currency\naws,storage-gb-month,0.02,USD\naws,storage-gb-month,0.021,USD\nlab,storage-gb-month,0,USD\nlab,transfer-gb-out,-1,USD\nlab,transfer-gb-region,x,USD\n", day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, _ := own.Carriage("aws", catalog.StorageMonth); x.Price != rate("0.021") || x.Source != "prices.csv" || !x.At.Equal(day) {
+		t.Errorf("%+v: the last row of the user counts", x)
+	}
+	if x, ok := own.Carriage("lab", catalog.StorageMonth); !ok || x.Price != 0 {
+		t.Errorf("%+v %v: it is paid already", x, ok)
+	}
+	if _, ok := own.Carriage("lab", catalog.TransferOut); ok || len(own.Skipped) != 2 {
+		t.Errorf("a price below zero was taken: %+v", own.Skipped)
+	}
+	if x, _ := c.Carriage("aws", catalog.StorageMonth); x.Price != rate("0.023") {
+		t.Errorf("the overlay changed what lies below it: %+v", x)
+	}
+}
+
+func TestRegionsLieOnContinentsAsFarAsTheirNamesSay(t *testing.T) {
+	for region, want := range map[string]string{
+		"us-east-1": "north america", "us-central1": "north america", "northamerica-northeast1": "north america", "eastus2": "north america", "eu-west-1": "europe", "europe-west4": "europe", "westeurope": "europe", "uksouth": "europe",
+		"ap-south-1": "asia", "asia-east1": "asia", "japaneast": "asia", "brazilsouth": "south america", "australiaeast": "australia", "cluster": "", "": "", "desk": "",
+	} {
+		if got := catalog.Continent(region); got != want {
+			t.Errorf("%s lies in %q, want %q", region, got, want)
+		}
+	}
+}
+
+// A price of the user's own holds until it is changed, and is marked as late as what is paid already.
+func TestThePricesOfTheUserGrowOldSlowly(t *testing.T) {
+	c, err := catalog.Builtin().Overlay("prices.csv", "provider,region,machine,capacity,price,currency,discount\naws,*,p5.48xlarge,on-demand,40,USD,\naws,*,p4d.24xlarge,on-demand,,,10%\n", day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range c.Listings {
+		if l.Offer.Machine == "p5.48xlarge" && l.Stale(day.AddDate(0, 0, 80), l.Fresh()) {
+			t.Errorf("%s: marked after 80 days", l.Offer.ID)
+		}
+		if l.Offer.Machine == "p5.48xlarge" && !l.Stale(day.AddDate(0, 0, 91), l.Fresh()) || l.Offer.Machine == "p4d.24xlarge" && !l.Stale(day.AddDate(0, 0, 80), l.Fresh()) {
+			t.Errorf("%s: not marked", l.Offer.ID)
+		}
+	}
+}
+
+var day = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+func rate(s string) money.Rate {
+	r, err := money.ParseRate(s)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}

@@ -18,10 +18,12 @@ import (
 //	provider,region,machine,capacity,price,currency,discount,accelerator,accelerators,cpus,memory_gib,at
 //	aws,*,p5*,on-demand,,,25%,,,,,
 //	slurm,cluster,a100-node,reserved,0.90,USD,,A100-SXM-80GB,8,64,512,2026-11-01
+//	aws,,storage-gb-month,,0.021,USD,,,,,,2026-11-01
 //
 // A discount applies to each listing that the row names. A price replaces theirs,
 // or where the row has no pattern and names none, adds a machine of the user's
-// own. Rows apply in their order. A price of zero is taken here as it stands: the
+// own; of storage-gb-month, transfer-gb-region and transfer-gb-out it is the price of a
+// gigabyte. Rows apply in their order. A price of zero is taken here as it stands: the
 // machine is paid already. A row that touches nothing is skipped and counted. Prices
 // of rows without a day are of the time at, such as when the file was last written.
 func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
@@ -36,7 +38,7 @@ func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
 			}
 		}
 	}
-	out := Catalog{Listings: slices.Clone(c.Listings), Skipped: slices.Clone(c.Skipped)}
+	out := Catalog{Listings: slices.Clone(c.Listings), Skipped: slices.Clone(c.Skipped), Own: slices.Clone(c.Own)}
 	for i, r := range rows {
 		if skip := out.lay(source, at, r); skip.Why != "" {
 			skip.Source, skip.Row, skip.Name = source, i+2, r["provider"]+" "+r["machine"]
@@ -54,6 +56,13 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 	}
 	if (r["price"] == "") == (r["discount"] == "") {
 		return Skip{Why: BadRow, Detail: "it says neither or both of price and discount"}
+	}
+	if slices.Contains(carriages, r["machine"]) {
+		x, skip := carriage(r, source, day)
+		if skip.Why == "" {
+			c.Own = append([]Carriage{x}, c.Own...) // the last row counts
+		}
+		return skip
 	}
 	f := Filter{Providers: []string{r["provider"]}, Machines: []string{r["machine"]}}
 	if r["region"] != "" {
@@ -111,7 +120,7 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 	for i, l := range c.Listings {
 		if takes(l) {
 			q.Offer = l.Offer.ID
-			c.Listings[i].Quote, c.Listings[i].Offer.Currency, c.Listings[i].Listed = q, currency, nil
+			c.Listings[i].Quote, c.Listings[i].Offer.Currency, c.Listings[i].Listed, c.Listings[i].Stated = q, currency, nil, true
 			touched = true
 		}
 	}
@@ -130,7 +139,7 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 		return skip
 	}
 	q.Offer = l.Offer.ID
-	l.Quote = q
+	l.Quote, l.Stated = q, true
 	c.Listings = append(c.Listings, l)
 	return Skip{}
 }

@@ -49,7 +49,7 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 		high = firm.Quote.Rate.Float() * n
 		how += ", or on " + hourly(firm)
 	}
-	if at := cheap.Quote.At; cheap.Stale(c.Now, catalog.Fresh(cheap.Offer.Capacity)) {
+	if at := cheap.Quote.At; cheap.Stale(c.Now, cheap.Fresh()) {
 		how += ", a price of unknown age"
 		if !at.IsZero() {
 			how = strings.TrimSuffix(how, "unknown age") + at.Format(time.DateOnly)

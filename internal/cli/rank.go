@@ -15,13 +15,13 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/catalog"
-	"scrimp/internal/check"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
+	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/rank"
 	"scrimp/internal/sim"
@@ -146,11 +146,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	if b := j.Budget.Dollars; b != nil {
 		q.Budget = catalog.Known(b.Float())
 	}
-	for _, d := range j.Data {
-		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
-			q.Data.Region, q.Data.Size = d.Region, q.Data.Size+d.Size
-		}
-	}
+	brings(j, c, &q, &v)
 	v.Assumed = append(v.Assumed, fmt.Sprintf("%s from a machine to the first step, %s from a checkpoint, %s a save, %s until another spot machine", draw.Span(q.Start), draw.Span(q.Resume), draw.Span(q.Save), draw.Span(q.Gap)))
 	if !q.Checkpoints {
 		v.Assumed = append(v.Assumed, "no checkpoints: an interruption repeats everything")
@@ -170,6 +166,46 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 		q.Variants = append(q.Variants, early)
 	}
 	return q, v, err
+}
+
+// brings says where the job's data lies, and what its provider and others take for
+// moving and keeping gigabytes.
+func brings(j spec.Job, c catalog.Catalog, q *rank.Question, v *show.Ranking) {
+	for _, d := range j.Data {
+		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
+			q.Data.Region, q.Data.Size = d.Region, q.Data.Size+d.Size
+			q.Data.Provider = cmp.Or(q.Data.Provider, catalog.Store(d.Path))
+		}
+	}
+	if q.Data.Provider == "" && q.Data.Region != "" {
+		for _, l := range c.Listings {
+			if l.Offer.Region == q.Data.Region {
+				q.Data.Provider = l.Offer.Provider
+				break
+			}
+		}
+	}
+	usd := func(provider, what string) catalog.Figure {
+		x, ok := c.Carriage(provider, what)
+		if !ok || x.Currency != money.USD {
+			return catalog.Figure{}
+		}
+		return catalog.Known(x.Price.Float())
+	}
+	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut), usd(q.Data.Provider, catalog.TransferRegion)
+	if q.Data.PerGB.OK && q.Data.Size > 0 {
+		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.PerGB.V, q.Data.Provider)
+		if q.Data.PerGBRegion.OK {
+			text += fmt.Sprintf(", $%g to its other regions on the continent", q.Data.PerGBRegion.V)
+		}
+		v.Assumed = append(v.Assumed, text)
+	}
+	q.PerGBMonth = map[string]float64{}
+	for _, l := range c.Listings {
+		if f := usd(l.Offer.Provider, catalog.StorageMonth); f.OK {
+			q.PerGBMonth[l.Offer.Provider] = f.V
+		}
+	}
 }
 
 // asks is what resources ask of a machine.
@@ -250,12 +286,6 @@ func slower(asked, kind string) float64 {
 	return own / best
 }
 
-// knob is a way to train that the estimator can tell from others.
-type knob struct {
-	name, lever string
-	set         func(*estimate.Ask)
-}
-
 // byModel estimates the run on every shape.
 func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Question, v *show.Ranking) error {
 	m, ok := measured.Shape(j.Name, j.Model)
@@ -277,6 +307,11 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 	case text && j.Model.Sequence == 0:
 		v.Assumed = append(v.Assumed, fmt.Sprintf("%g tokens a sample (model.sequence says otherwise)", ask.Seq))
 	}
+	if bytes := measured.Checkpoint(ask.Model, ask.Tuning); bytes > 0 && q.Checkpoints {
+		n := cmp.Or(j.Checkpoint.Keep, 3)
+		q.Kept = bytes * size.Bytes(n)
+		v.Assumed = append(v.Assumed, fmt.Sprintf("%d checkpoints of %s are kept in the provider's store", n, bytes))
+	}
 	v.Work = cmp.Or(ask.Model.Name, "the model")
 	if ask.Tokens > 0 {
 		v.Work += fmt.Sprintf(", %s tokens", draw.Short(int64(ask.Tokens)))
@@ -288,37 +323,17 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 		return err
 	}
 	e := estimate.New(estimate.Catalogued(), nil, rows)
-	knobs := []knob{{set: func(*estimate.Ask) {}}}
-	for _, f := range check.Check(check.Case{Job: j, Texts: programs(j, folder), Now: q.Now}).Findings {
-		if f.ID == "precision" && j.Model.Precision == "" && f.Verdict == check.Warn && strings.HasPrefix(f.Evidence, "full precision") {
-			knobs[0].set = func(x *estimate.Ask) { x.Precision = "fp32" }
-			knobs = append(knobs, knob{"bf16", "mixed precision", func(x *estimate.Ask) { x.Precision = "bf16" }})
-		}
-	}
-	if text {
-		knobs = append(knobs,
-			knob{"checkpointing", "activation checkpointing", func(x *estimate.Ask) { knobs[0].set(x); x.Keep = estimate.KeepEnds }},
-			knob{"zero-3", "ZeRO stage 3 (FSDP)", func(x *estimate.Ask) { knobs[0].set(x); x.Zero = 3 }},
-			knob{"zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Ask) { knobs[0].set(x); x.Zero, x.Keep = 3, estimate.KeepEnds }},
-			knob{"fp8", "fp8", func(x *estimate.Ask) { x.Precision = "fp8" }})
-	}
-	if ask.Model.Kind == shape.Conv {
-		knobs = append(knobs, knob{"resizing", "progressive resizing, 128 pixels for the first half", func(x *estimate.Ask) {
-			knobs[0].set(x)
-			x.Pixels = []estimate.Stage{{Pixels: 128, Share: 0.5}, {Pixels: 224, Share: 0.5}}
-		}})
-	}
-	for _, k := range knobs {
-		q.Variants = append(q.Variants, rank.Variant{Name: k.name, Lever: k.lever})
+	ways := ways(j, ask, programs(j, folder), q.Now)
+	for _, w := range ways {
+		q.Variants = append(q.Variants, w.Variant)
 	}
 	q.Work = 3600
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		x := ask
-		if variant < len(knobs) {
-			knobs[variant].set(&x)
-		} else {
-			knobs[0].set(&x)
+		if variant >= len(ways) {
+			variant = 0 // a lever changes the work, not the way
 		}
+		ways[variant].set(&x)
 		x.Chip, x.Count = s.Accelerator, float64(s.Count())
 		if x.Chip == "" || x.Count < 1 || x.Zero > 0 && x.Count < 2 {
 			return rank.Estimate{}, false

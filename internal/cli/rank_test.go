@@ -83,8 +83,29 @@ func TestAJobIsRankedByItsModel(t *testing.T) {
 	dir, work := t.TempDir(), t.TempDir()
 	const job = "name: llama\ncommand: python train.py\nmodel: {config: llama-3-8b}\nwork: {tokens: 100M}\nresources: {accelerator: 'H100:8'}\ncheckpoint: {dir: ck}\nmetric: {name: loss, patience: 500}\n"
 	v, errs, code := ranked(t, dir, write(t, work, "job.yaml", job))
-	if code != 2 || len(v.Answer.Levers) == 0 || !strings.Contains(v.Answer.Levers[0].Name, "ZeRO") || v.Answer.Levers[0].Saves != nil {
+	proposed := func() map[string]bool {
+		names := map[string]bool{}
+		for _, l := range v.Answer.Levers {
+			names[l.Plan.Variant] = true
+		}
+		return names
+	}
+	if can := proposed(); code != 2 || !can["zero-3"] || !can["lora"] || !can["any-accelerator"] || v.Answer.Levers[0].Saves != nil {
 		t.Errorf("whole on each accelerator: %d %s %+v", code, errs, v.Answer.Levers)
+	}
+	v, errs, code = ranked(t, dir, write(t, work, "any.yaml", strings.Replace(job, "llama-3-8b", "gpt2, batch: 2", 1)+"any_of: [{name: h200, resources: {accelerator: 'H200:8'}}]\ndata: [{path: 's3://corpus', size: 100GB, region: us-east-1}]\n"))
+	as, gcp := map[string]bool{}, 0.0
+	for _, p := range v.Answer.Plans {
+		as[p.Variant] = true
+		if strings.HasPrefix(string(p.ID), "gcp/") {
+			gcp = p.Cost.Low
+		}
+		if len(p.Missing) > 0 {
+			t.Errorf("%s: nobody knows its %v", p.ID, p.Missing)
+		}
+	}
+	if can := proposed(); code != 0 || !as[""] || !as["h200"] || !can["larger-batch"] || !can["distillation"] || gcp < 9 {
+		t.Errorf("%d %s: plans as %v, proposals %v, from $%.2f where 100 GB are brought for $9", code, errs, as, can, gcp)
 	}
 	v, errs, code = ranked(t, dir, write(t, work, "small.yaml", strings.Replace(job, "llama-3-8b", "gpt2", 1)))
 	if code != 0 || v.Answer.Plans[0].Source == "" || v.Answer.Plans[0].Hours.High <= v.Answer.Plans[0].Hours.Low {

@@ -266,22 +266,45 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 			p.Hours.Low, p.Hours.High = min(p.Hours.Low, p.Hours.Value), max(p.Hours.Value, p.Hours.High)
 		}
 	}
-	add := 0.0
-	if r.Data.Region != "" && r.Data.Region != l.Offer.Region {
-		if r.Data.PerGB.OK {
-			add += float64(float64(r.Data.Size) / float64(size.GB) * r.Data.PerGB.V)
-		} else {
-			p.missing |= lacksTransfer
-		}
-	}
-	if r.Checkpoints {
-		if r.Storage.OK {
-			add += float64(r.Storage.V * p.Hours.Value)
-		} else {
-			p.missing |= lacksStorage
-		}
-	}
+	add := r.brought(p, l) + r.kept(p, l)
 	p.Cost.Low, p.Cost.Value, p.Cost.High = p.Cost.Low+add, p.Cost.Value+add, p.Cost.High+add
+}
+
+// brought is what it costs to bring the data to the machine, once.
+func (r *ranking) brought(p *Plan, l *catalog.Listing) float64 {
+	d := &r.Data
+	if d.Region == "" || d.Region == l.Offer.Region && (d.Provider == "" || d.Provider == l.Offer.Provider) {
+		return 0
+	}
+	per := d.PerGB
+	if d.Provider != "" && d.Provider == l.Offer.Provider {
+		per = catalog.Figure{}
+		if c := catalog.Continent(d.Region); c != "" && c == catalog.Continent(l.Offer.Region) {
+			per = d.PerGBRegion
+		}
+	}
+	if !per.OK {
+		p.missing |= lacksTransfer
+		return 0
+	}
+	return float64(d.Size) / float64(size.GB) * per.V
+}
+
+// month is the hours of one that storage is billed by.
+const month = 730
+
+// kept is what it costs to keep the checkpoints while the run takes.
+func (r *ranking) kept(p *Plan, l *catalog.Listing) float64 {
+	switch per, known := r.PerGBMonth[l.Offer.Provider]; {
+	case !r.Checkpoints:
+		return 0
+	case r.Storage.OK:
+		return r.Storage.V * p.Hours.Value
+	case known && r.Kept > 0:
+		return float64(r.Kept) / float64(size.GB) * per / month * p.Hours.Value
+	}
+	p.missing |= lacksStorage
+	return 0
 }
 
 // told returns p with what is only needed of plans that are returned.
@@ -303,7 +326,7 @@ func (r *ranking) told(plan *Plan) Plan {
 		}
 	}
 	if p.Offer != nil {
-		p.Stale = p.Offer.Stale(r.Now, catalog.Fresh(p.Offer.Offer.Capacity))
+		p.Stale = p.Offer.Stale(r.Now, p.Offer.Fresh())
 	}
 	return p
 }

@@ -113,16 +113,23 @@ type Question struct {
 	Checkpoints bool
 
 	Data    Data
-	Storage catalog.Figure // currency units an hour; unknown is left out, and said
-	Now     time.Time
-	Most    int // plans and rejections to return; 0 is all
+	Storage catalog.Figure // of checkpoints, currency units an hour; unknown is left out, and said
+	// Kept is the size of the checkpoints that are kept, and PerGBMonth what providers take
+	// for keeping a gigabyte for a month: used where Storage is unknown.
+	Kept       size.Bytes
+	PerGBMonth map[string]float64
+	Now        time.Time
+	Most       int // plans and rejections to return; 0 is all
 }
 
 // Data is what must be brought to another region.
 type Data struct {
-	Size   size.Bytes
-	Region string         // "" where nothing is to be brought
-	PerGB  catalog.Figure // currency units a gigabyte; unknown is left out, and said
+	Size     size.Bytes
+	Region   string         // "" where nothing is to be brought
+	Provider string         // in whose store it lies; "" is unknown, and none is then told from another
+	PerGB    catalog.Figure // currency units a gigabyte; unknown is left out, and said
+	// PerGBRegion is the same to another region of that provider on the same continent.
+	PerGBRegion catalog.Figure
 }
 
 // Plan is an option with what is expected of it.

@@ -361,6 +361,25 @@ func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
 	}
 }
 
+// Data in a provider's store costs less to its other regions of the continent than to
+// anywhere else, nothing where it lies, and nobody knows what across an ocean.
+func TestDataIsPaidForByWhereItGoes(t *testing.T) {
+	for where, want := range map[string]float64{"aws us-east-1": 0, "aws us-west-2": 2, "aws eu-west-1": -1, "gcp us-central1": 9, "gcp us-east-1": 9} {
+		provider, region, _ := strings.Cut(where, " ")
+		o := sold("gpu", 1, market.OnDemand, "1")
+		o.Offer.Provider, o.Offer.Region = provider, region
+		p := rank.Rank(rank.Question{
+			Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true, Kept: 730 * size.GB, PerGBMonth: map[string]float64{"aws": 0.02, "gcp": 0.02},
+			Data:     rank.Data{Size: 100 * size.GB, Region: "us-east-1", Provider: "aws", PerGB: catalog.Known(0.09), PerGBRegion: catalog.Known(0.02)},
+			Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
+		}).Plans[0]
+		unknown := slices.Contains(p.Missing, "transfer")
+		if unknown != (want < 0) || !near(p.Cost.Value, 1+max(0, want)+0.02, 1e-9) { // an hour of 730 GB at 2 cents a month
+			t.Errorf("%s: %v without %v, want $%g more", where, p.Cost, p.Missing, want)
+		}
+	}
+}
+
 func TestWhatNobodyKnowsIsNamedAndNeverZero(t *testing.T) {
 	o := sold("gpu", 1, market.OnDemand, "1")
 	q := rank.Question{

@@ -58,7 +58,7 @@ func (c *Contents) Count(list []catalog.Listing, now time.Time, limits Limits) {
 		switch {
 		case !l.Quote.Priced:
 			s.stock.Unpriced++
-		case l.Stale(now, limits.of(l.Offer.Capacity)):
+		case l.Stale(now, limits.of(l)):
 			s.stock.Stale++
 		}
 		if at := l.Quote.At; l.Quote.Priced && !at.IsZero() && (s.stock.Newest == nil || at.After(*s.stock.Newest)) {

@@ -56,11 +56,11 @@ type Offer struct {
 // Limits says when a price is stale: 0 is what its capacity allows.
 type Limits struct{ Age time.Duration }
 
-func (l Limits) of(c market.Capacity) time.Duration {
+func (l Limits) of(x catalog.Listing) time.Duration {
 	if l.Age > 0 {
 		return l.Age
 	}
-	return catalog.Fresh(c)
+	return x.Fresh()
 }
 
 // OfferOf returns l as a program reads it.
@@ -68,7 +68,7 @@ func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits
 	o := l.Offer
 	v := Offer{
 		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, Accelerator: o.Accelerator, Accelerators: o.Accelerators,
-		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(o.Capacity)), Source: l.Quote.Source, RuleSource: l.RuleSource,
+		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)), Source: l.Quote.Source, RuleSource: l.RuleSource,
 	}
 	if l.AcceleratorMemory > 0 {
 		v.AcceleratorMemory = &l.AcceleratorMemory
@@ -199,7 +199,7 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 	var rows [][]string
 	stale, discounted := false, false
 	for _, l := range list {
-		old := l.Quote.Priced && l.Stale(now, limits.of(l.Offer.Capacity))
+		old := l.Quote.Priced && l.Stale(now, limits.of(l))
 		stale = stale || old
 		discounted = discounted || l.Listed != nil
 		rows = append(rows, row(l, seen[l.Offer.ID], old, &sources, now, p))
