@@ -26,6 +26,11 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	} else {
 		d = m.mind.Decide(m.view(j), m.options())
 	}
+	if slices.Equal(d.Rejected, m.rejected) {
+		d.Rejected = m.rejected // a million jobs that wait share the list
+	} else {
+		m.rejected = d.Rejected
+	}
 	record := Decision{Job: j.ID, Decision: d, Version: plan.Version}
 	if same(d, j.Last) {
 		record.Rejected, record.SameRejected = nil, true

@@ -3,6 +3,7 @@
 package core
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -48,7 +49,7 @@ type Terms struct {
 
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Promise       float64        `json:"promise,omitempty"` // share of such jobs that are in time
-	Budget        money.Amount   `json:"budget"`
+	Budget        money.Amount   `json:"budget,omitzero"`
 	HasBudget     bool           `json:"has_budget,omitempty"`
 	Currency      money.Currency `json:"currency"`
 	GPUHours      float64        `json:"gpu_hours,omitempty"`
@@ -66,7 +67,7 @@ type Terms struct {
 	Interval time.Duration `json:"interval_ns,omitempty"` // between checkpoints; 0: auto
 	Saves    bool          `json:"saves,omitempty"`       // whether the job has a checkpoint folder
 
-	Metric     policy.Metric `json:"metric"`
+	Metric     policy.Metric `json:"metric,omitzero"`
 	IdleLimit  time.Duration `json:"idle_limit_ns,omitempty"`
 	MaxRetries int           `json:"max_retries,omitempty"`
 	RetryCodes []int         `json:"retry_codes,omitempty"`
@@ -311,8 +312,12 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		plain
 		Body json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(b, &v); err != nil {
+	text, rest, cut := cutBody(b)
+	if err := json.Unmarshal(text, &v); err != nil {
 		return err
+	}
+	if cut {
+		v.Body = rest
 	}
 	if v.Schema > Schema {
 		return fmt.Errorf("event has schema %d, this program knows only %d: use a newer program", v.Schema, Schema)
@@ -321,6 +326,17 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	var err error
 	e.Body, err = body(v.Kind, v.Body)
 	return err
+}
+
+// cutBody cuts an event, as Append writes it, before its body, so that the body is
+// read once; the text is whole where the event has another form.
+func cutBody(b []byte) (text, body []byte, cut bool) {
+	name := []byte(`,"body":`) // in a text before it the quotes would have a backslash
+	at := bytes.Index(b, name)
+	if at < 0 || !bytes.HasPrefix(b, []byte(`{"kind":"`)) || b[len(b)-1] != '}' || bytes.ContainsAny(b[1:at], "{[") {
+		return b, nil, false
+	}
+	return append(bytes.Clone(b[:at]), '}'), b[at+len(name) : len(b)-1], true
 }
 
 func body(kind string, b []byte) (Body, error) {

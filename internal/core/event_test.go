@@ -12,7 +12,7 @@ import (
 // An event that is put together by hand is the JSON that the library would write.
 func TestAnEventIsWrittenAsTheLibraryDoes(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
-	for _, text := range []string{"", "ann", `a "quoted" \ name`, "<b>&", "tab\tand\x01", "ü \u2028 \xff", "del\x7f"} {
+	for _, text := range []string{"", "ann", `a "quoted" \ name`, "<b>&", "tab\tand\x01", "ü \u2028 \xff", "del\x7f", `,"body":`, `{"kind":"tick","body":{}}`} {
 		for _, body := range []core.Body{core.Tick{}, core.JobSubmitted{Job: text, Spec: json.RawMessage(`{"a": "<b>"}`)}} {
 			e := core.Event{At: at, Schema: core.Schema, Tenant: text, Actor: text, Cause: text, Key: text, Body: body}
 			want, err := json.Marshal(struct {
@@ -34,6 +34,13 @@ func TestAnEventIsWrittenAsTheLibraryDoes(t *testing.T) {
 			}
 			if got, err := e.Append(nil, part); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%q: %v\n%s\nwant\n%s", text, err, got, want)
+			}
+			var back core.Event
+			if err := json.Unmarshal(want, &back); err != nil {
+				t.Errorf("%s: %v", want, err)
+			}
+			if again, err := json.Marshal(back); err != nil || !bytes.Equal(again, want) {
+				t.Errorf("%q is read as\n%s, %v, and was\n%s", text, again, err, want)
 			}
 		}
 	}

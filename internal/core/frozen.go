@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"scrimp/internal/plan"
 )
 
 // Frozen is the state as it was at one event. A million jobs take seconds to
@@ -115,7 +117,8 @@ func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err erro
 	f.parts = f.parts[1:]
 	delete(f.todo, number)
 	jobs := f.jobs[number*f.head.Part : min((number+1)*f.head.Part, len(f.jobs))]
-	b := append(make([]byte, 0, 700*len(jobs)), '[') // about the size of a job that waits
+	var rejected [][]plan.Rejection
+	b := append(make([]byte, 0, 500*len(jobs)), `{"jobs":[`...) // about the size of a job that waits
 	for i, j := range jobs {
 		if c := f.saved[j]; c != nil {
 			delete(f.saved, j)
@@ -124,6 +127,12 @@ func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err erro
 		stored := storedJob{Job: j, Order: j.place.order}
 		if j.place.waits {
 			stored.Queue = j.place.side + 1
+		}
+		if list := j.Last.Rejected; len(list) > 0 {
+			rejected, stored.Rejected = listed(rejected, list)
+			c := *j
+			c.Last.Rejected = nil
+			stored.Job = &c
 		}
 		text, err := json.Marshal(stored)
 		if err != nil {
@@ -134,5 +143,23 @@ func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err erro
 		}
 		b = append(b, text...)
 	}
-	return number, append(b, ']'), true, nil
+	b = append(b, ']')
+	if len(rejected) > 0 {
+		text, err := json.Marshal(rejected)
+		if err != nil {
+			return 0, nil, false, fmt.Errorf("write snapshot: %w", err)
+		}
+		b = append(append(b, `,"rejected":`...), text...)
+	}
+	return number, append(b, '}'), true, nil
+}
+
+// listed returns the number, from 1, of a list among the newest ones, or adds it.
+func listed(all [][]plan.Rejection, list []plan.Rejection) ([][]plan.Rejection, int) {
+	for n := len(all); n > max(0, len(all)-16); n-- {
+		if slices.Equal(all[n-1], list) {
+			return all, n
+		}
+	}
+	return append(all, list), len(all) + 1
 }

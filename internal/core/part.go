@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
+	"scrimp/internal/plan"
 )
 
 // A snapshot is a head and parts, each of which holds so many jobs in the order of
@@ -41,6 +42,16 @@ type storedJob struct {
 	*Job
 	Order uint64 `json:"order"`
 	Queue int    `json:"queue,omitempty"`
+	// Rejected is the number, from 1, of the list of what its last decision rejected;
+	// 0: the list is empty.
+	Rejected int `json:"rejected,omitempty"`
+}
+
+// storedPart is a part. Jobs that wait were mostly refused the same offers for the
+// same reasons, so such a list stands there once.
+type storedPart struct {
+	Rejected [][]plan.Rejection `json:"rejected,omitempty"`
+	Jobs     []storedJob        `json:"jobs"`
 }
 
 // whole is a snapshot as one value.
@@ -99,11 +110,19 @@ type Part struct{ jobs []storedJob }
 
 // ReadPart reads a part. Parts can be read at the same time.
 func ReadPart(b json.RawMessage) (Part, error) {
-	var p Part
-	if err := json.Unmarshal(b, &p.jobs); err != nil {
-		return p, fmt.Errorf("read snapshot: %w", err)
+	var p storedPart
+	if err := json.Unmarshal(b, &p); err != nil {
+		return Part{}, fmt.Errorf("read snapshot: %w", err)
 	}
-	return p, nil
+	for _, stored := range p.Jobs {
+		switch n := stored.Rejected; {
+		case n < 0 || n > len(p.Rejected):
+			return Part{}, fmt.Errorf("read snapshot: job %s names list %d of %d", stored.ID, n, len(p.Rejected))
+		case n > 0:
+			stored.Last.Rejected = p.Rejected[n-1]
+		}
+	}
+	return Part{p.Jobs}, nil
 }
 
 // Restorer puts a machine together from a snapshot.

@@ -68,19 +68,19 @@ type Job struct {
 	Event     uint64       `json:"event"`          // number of its submission in the log
 	Began     time.Time    `json:"began,omitzero"` // first launch
 	Finished  time.Time    `json:"finished,omitzero"`
-	Epoch     int          `json:"epoch"`  // of the newest attempt
-	Closed    int          `json:"closed"` // so many of the first attempts are gone
+	Epoch     int          `json:"epoch,omitzero"`  // of the newest attempt
+	Closed    int          `json:"closed,omitzero"` // so many of the first attempts are gone
 	Attempts  []*Attempt   `json:"attempts,omitempty"`
-	Settled   money.Amount `json:"settled"` // cost of all attempts that are gone
+	Settled   money.Amount `json:"settled,omitzero"` // cost of all attempts that are gone
 
-	Step      int64              `json:"step"`  // newest seen
-	Total     int64              `json:"total"` // steps of the whole job; 0 unknown
+	Step      int64              `json:"step,omitzero"`  // newest seen
+	Total     int64              `json:"total,omitzero"` // steps of the whole job; 0 unknown
 	EpochSeen float64            `json:"epoch_seen,omitempty"`
 	Metrics   map[string]float64 `json:"metrics,omitempty"`
-	SavedStep int64              `json:"saved_step"` // in the newest verified checkpoint
-	SavedWork time.Duration      `json:"saved_work_ns"`
+	SavedStep int64              `json:"saved_step,omitzero"` // in the newest verified checkpoint
+	SavedWork time.Duration      `json:"saved_work_ns,omitzero"`
 	HasSaved  bool               `json:"has_saved,omitempty"`
-	Seen      policy.Seen        `json:"seen"`
+	Seen      policy.Seen        `json:"seen,omitzero"`
 
 	StepRate  float64         `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
 	Pace      policy.Pace     `json:"pace,omitzero"`

@@ -96,9 +96,10 @@ type Machine struct {
 	running  []*Job   // that hold or ask for a machine, sorted by ID
 	queue    queue
 	wakes    wakes
-	part     int      // jobs in a part of a snapshot
-	parts    []uint64 // by part: number of the last event that may have changed a job in it
-	frozen   *Frozen  // the state of a while ago that is being encoded, or nil
+	rejected []plan.Rejection // what the newest decision rejected: never changed
+	part     int              // jobs in a part of a snapshot
+	parts    []uint64         // by part: number of the last event that may have changed a job in it
+	frozen   *Frozen          // the state of a while ago that is being encoded, or nil
 	heads    map[string]ledger.Hash
 	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
 	replays  bool
