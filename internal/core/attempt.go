@@ -99,6 +99,9 @@ func (m *Machine) started(out *Outcome, b AttemptStarted) {
 	}
 	m.pace(j, a)
 	m.guardTimes(j, a)
+	if m.reserved(a) == nil {
+		m.outbid(j)
+	}
 	m.gotOn(out, j, a)
 }
 

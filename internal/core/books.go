@@ -209,6 +209,9 @@ func (m *Machine) post(out *Outcome, j *Job, a *Attempt, amount money.Amount, fr
 	}
 	p.Currency, p.Category, p.Phase, p.Use, p.Rule = a.Currency, ledger.Compute, phase, use, rule
 	p.Owner = j.Terms.Owner
+	if o := m.reserved(a); o != nil && from == ledger.Payable(a.Provider) {
+		o.Stock.Used = o.Stock.Used.Add(amount)
+	}
 	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant, j.ID, a.ID, a.ID+"/0", a.Instance
 	m.enter(out, p)
 }

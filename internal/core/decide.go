@@ -24,7 +24,7 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	} else if why, over := j.over(m.now); over {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
-		d = m.mind.Decide(m.view(j), m.options())
+		d = m.mind.Decide(m.view(j), m.options(j))
 	}
 	if slices.Equal(d.Rejected, m.rejected) {
 		d.Rejected = m.rejected // a million jobs that wait share the list
@@ -134,7 +134,18 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	}
 }
 
-func (m *Machine) options() []plan.Option {
+func (m *Machine) options(j *Job) []plan.Option {
+	list := m.common()
+	for i := range list {
+		if o := &list[i]; o.Offer.Reserved.Count > 0 {
+			m.share(j, o)
+		}
+	}
+	return list
+}
+
+// common is what is for sale as every job sees it.
+func (m *Machine) common() []plan.Option {
 	list := make([]plan.Option, 0, len(m.sale))
 	for _, o := range m.sale {
 		if o.Offer.Currency == m.cfg.Currency {

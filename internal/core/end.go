@@ -71,6 +71,7 @@ func (m *Machine) orphan(out *Outcome, r Rented) {
 // gone closes an attempt that costs nothing any more.
 func (m *Machine) gone(j *Job, a *Attempt) {
 	a.Phase = Gone
+	m.stir = m.stir || m.reserved(a) != nil
 	delete(m.attempts, a.ID)
 	delete(m.rented, a.Instance)
 	for j.Closed < len(j.Attempts) && !j.Attempts[j.Closed].Live() {

@@ -150,6 +150,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		m.offers[o.Offer.ID] = o
 		m.sale = append(m.sale, o)
 	}
+	m.findPrepaid()
 	if h.Orphans != nil {
 		m.orphans = h.Orphans
 	}

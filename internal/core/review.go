@@ -77,10 +77,16 @@ func (m *Machine) review(out *Outcome, j *Job) {
 // twice, for the end is known in advance.
 func (m *Machine) expiry(a *Attempt, j *Job) (time.Time, bool) {
 	o := m.offers[a.Offer]
-	if o == nil || o.Offer.MaxLifetime <= 0 {
+	if o == nil {
 		return time.Time{}, false
 	}
 	margin := j.Terms.Grace + 2*j.SaveCost + m.cfg.Detect
+	if o.Offer.Reserved.Count > 0 {
+		return o.Offer.Reserved.Until.Add(-margin), true
+	}
+	if o.Offer.MaxLifetime <= 0 {
+		return time.Time{}, false
+	}
 	if margin >= o.Offer.MaxLifetime/2 {
 		return time.Time{}, false // it would be left as soon as it works
 	}

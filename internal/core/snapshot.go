@@ -133,7 +133,11 @@ func (m *Machine) Quiet() bool {
 func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 	return func(yield func(market.Offer, Listing) bool) {
 		for _, o := range m.sale {
-			if !yield(o.Offer, Listing{Quote: o.Quote, Hazard: o.Hazard}) {
+			q := o.Quote
+			if o.Offer.Reserved.Count > 0 && m.free(o) <= 0 {
+				q.Available = false
+			}
+			if !yield(o.Offer, Listing{Quote: q, Hazard: o.Hazard}) {
 				return
 			}
 		}

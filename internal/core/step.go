@@ -87,6 +87,8 @@ type Machine struct {
 	jobs     map[string]*Job
 	inOrder  []*Job               // all jobs, in the order of their submission
 	attempts map[string]*Attempt  // all that are not gone, by ID
+	prepaid  []*offer             // those of sale that are reserved
+	stir     bool                 // a reserved machine came free in this step
 	rented   map[string]*Attempt  // the same by instance
 	orphans  map[string]Rented    // instances that nobody owns, being given back
 	buried   map[string]time.Time // instances that nobody owned and that were paid for, with their ends
@@ -117,6 +119,7 @@ type offer struct {
 	Watch  horizon.Watch `json:"watch,omitzero"`
 	Record plan.Record   `json:"record,omitzero"` // the same for jobs that choose between zones
 	Low    plan.Low      `json:"low,omitzero"`    // the least that it could be had for
+	Stock  stock         `json:"stock,omitzero"`  // where it is reserved
 }
 
 // New returns a machine with no jobs.
@@ -205,7 +208,9 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 		panic(fmt.Sprintf("core: unknown event %T", e.Body))
 	}
 	m.due(out)
+	ended := m.stirred(out)
 	m.consider(out, looksAfter(e.Body))
+	m.settle(out, ended)
 	m.seal(out)
 	out.Wake = m.nextWake()
 	return *out
@@ -453,6 +458,9 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 		m.offers[o.ID] = added
 		i, _ := slices.BinarySearchFunc(m.sale, o.ID, func(a *offer, id market.OfferID) int { return cmp.Compare(a.Offer.ID, id) })
 		m.sale = slices.Insert(m.sale, i, added)
+	}
+	if len(b.Offers) > 0 {
+		m.findPrepaid()
 	}
 	for _, q := range b.Quotes {
 		o := m.offers[q.Offer]

@@ -5,6 +5,14 @@ import "time"
 // Next returns when the offer's price or availability changes next after a time
 // since the market opened; false where it never does.
 func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
+	if r := l.Reserved; r.Count > 0 {
+		for _, edge := range []time.Duration{r.From, r.To} {
+			if edge > at {
+				return edge, true
+			}
+		}
+		return 0, false
+	}
 	within, turn := t.fold(at)
 	first, next, later := time.Duration(-1), time.Duration(-1), false
 	see := func(d time.Duration) {

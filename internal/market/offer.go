@@ -49,6 +49,8 @@ type Offer struct {
 
 	Currency money.Currency `json:"currency"`
 	Billing  Billing        `json:"billing"`
+	// Reserved says what was reserved and paid beforehand; zero: nothing was.
+	Reserved Reservation `json:"reserved,omitzero"`
 }
 
 // Billing is a provider's rule for what a span costs besides its seconds. Each

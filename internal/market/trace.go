@@ -25,6 +25,8 @@ type TraceLine struct {
 	// Available are the spans in which it can be had; nil is always, and none is
 	// never. When a span of spot ends, its machines are taken.
 	Available []Span `json:"available,omitzero"`
+	// Reserved is what of it was paid beforehand. It does not repeat with the trace.
+	Reserved Term `json:"reserved,omitzero"`
 }
 
 // Price is what an hour costs from At on.
@@ -80,6 +82,14 @@ func (t Trace) Quote(l TraceLine, at time.Duration, opened time.Time) Quote {
 		}
 	}
 	q.At = opened.Add(turn + since)
+	if r := l.Reserved; r.Count > 0 {
+		q.Available, q.Rate = r.From <= at && at < r.To, r.Rate()
+		for _, edge := range []time.Duration{r.From, r.To} {
+			if at >= edge {
+				q.At = opened.Add(edge)
+			}
+		}
+	}
 	return q
 }
 
@@ -105,6 +115,9 @@ func (t Trace) Prices(l TraceLine, from, to time.Duration, opened time.Time) []S
 func (t Trace) Loss(l TraceLine, at time.Duration) (lost, notice time.Duration, ok bool) {
 	if l.Offer.MaxLifetime > 0 {
 		lost, notice, ok = at+l.Offer.MaxLifetime, l.Offer.Notice, true
+	}
+	if r := l.Reserved; r.Count > 0 && at < r.To && (!ok || r.To < lost) {
+		lost, notice, ok = r.To, l.Offer.Notice, true
 	}
 	within, turn := t.fold(at)
 	for _, s := range l.Available {

@@ -98,6 +98,8 @@ func (l TraceLine) validate(repeat time.Duration) error {
 		return fmt.Errorf("cpus: %d is not positive", o.CPUs)
 	case o.Memory <= 0:
 		return fmt.Errorf("memory: missing: give it with its unit, such as 8GiB")
+	case l.Reserved.Count != 0 || o.Reserved.Count != 0:
+		return l.validateTerm()
 	case len(l.Price) == 0:
 		return fmt.Errorf("price: missing: an unknown price is not zero")
 	case l.Price[0].At != 0:
@@ -128,6 +130,24 @@ func (l TraceLine) validate(repeat time.Duration) error {
 		}
 	}
 	return nil
+}
+
+func (l TraceLine) validateTerm() error {
+	switch r := l.Reserved; {
+	case l.Offer.Reserved.Count != 0:
+		return fmt.Errorf("reserved: a trace counts it from the market's opening")
+	case l.Offer.Capacity != Reserved:
+		return fmt.Errorf("reserved: of %s capacity: write capacity: reserved", l.Offer.Capacity)
+	case r.Count < 0:
+		return fmt.Errorf("reserved: count: %d is not above zero", r.Count)
+	case r.From < 0 || r.To <= r.From:
+		return fmt.Errorf("reserved: from %v until %v: it begins with the market or later, and ends after that", r.From, r.To)
+	case r.Paid.Sign() < 0:
+		return fmt.Errorf("reserved: paid: %v is below zero: write 0 for what costs nothing more", r.Paid)
+	case l.Available != nil:
+		return fmt.Errorf("available: what is reserved can be had from its beginning to its end: leave it out")
+	}
+	return l.Offer.Validate()
 }
 
 func (l TraceLine) validatePrices(repeat time.Duration) error {

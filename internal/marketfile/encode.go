@@ -45,6 +45,10 @@ func Encode(t market.Trace, note string) []byte {
 		if r := o.Billing; r != (market.Billing{}) {
 			fmt.Fprintf(&b, "    billing: {minimum: %s, free_if_interrupted_within: %s}\n", short(r.Minimum), short(r.FreeIfInterruptedWithin))
 		}
+		if r := l.Reserved; r.Count > 0 {
+			fmt.Fprintf(&b, "    reserved: {count: %d, from: %s, until: %s, paid: %q, team: %q}\n", r.Count, short(r.From), short(r.To), r.Paid, r.Team)
+			continue
+		}
 		if len(l.Price) == 1 {
 			fmt.Fprintf(&b, "    price: %s\n", price(l.Price[0].Rate))
 		} else {

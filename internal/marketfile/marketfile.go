@@ -41,7 +41,14 @@ type fileOffer struct {
 		Minimum time.Duration `yaml:"minimum"`
 		Free    time.Duration `yaml:"free_if_interrupted_within"`
 	} `yaml:"billing"`
-	Price     yaml.Node `yaml:"price"`
+	Price    yaml.Node `yaml:"price"`
+	Reserved *struct {
+		Count int           `yaml:"count"`
+		From  time.Duration `yaml:"from"`
+		Until time.Duration `yaml:"until"`
+		Paid  string        `yaml:"paid"`
+		Team  string        `yaml:"team"`
+	} `yaml:"reserved"`
 	Available []struct {
 		From   time.Duration  `yaml:"from"`
 		To     time.Duration  `yaml:"to"`
@@ -106,8 +113,25 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 		}
 		line.Available = append(line.Available, market.Span{From: s.From, To: s.To, Notice: notice})
 	}
-	line.Price, err = prices(o.Price)
-	return line, err
+	if line.Price, err = prices(o.Price); err != nil || o.Reserved == nil {
+		return line, err
+	}
+	r := market.Term{Count: o.Reserved.Count, From: o.Reserved.From, To: o.Reserved.Until, Team: o.Reserved.Team}
+	if r.Count == 0 {
+		r.Count = 1
+	}
+	switch {
+	case o.Reserved.Paid != "" && len(line.Price) > 0 || o.Reserved.Paid == "" && len(line.Price) != 1:
+		return line, fmt.Errorf("reserved: give what was paid in all, or one price of a machine's hour, and not both")
+	case o.Reserved.Paid != "":
+		if r.Paid, err = money.Parse(strings.TrimPrefix(o.Reserved.Paid, "$")); err != nil {
+			return line, fmt.Errorf("reserved: paid: %w", err)
+		}
+	case r.Count > 0 && r.To > r.From:
+		r.Paid = line.Price[0].Rate.Times(r.Count).Until(r.To - r.From)
+	}
+	line.Price, line.Reserved = nil, r
+	return line, nil
 }
 
 // prices reads one price, or a list of {at, price}.

@@ -119,3 +119,33 @@ func TestAFileNamesItsCurrency(t *testing.T) {
 		t.Errorf("accelerators of no name: %v", err)
 	}
 }
+
+// A reservation is read with what was paid in all or with the price of an hour, and
+// written as it was; what makes no sense is named.
+func TestAReservationIsReadAndWritten(t *testing.T) {
+	const head = "name: m\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: reserved, "
+	m, err := marketfile.Parse("m.yaml", []byte(head+"reserved: {count: 2, from: 1h, until: 25h, paid: $48.00, team: vision}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := m.Lines[0].Reserved; r.Count != 2 || r.Rate().String() != "1" || r.Paid.String() != "48" || r.Team != "vision" {
+		t.Errorf("%+v at %v", r, r.Rate())
+	}
+	again, err := marketfile.Parse("m.yaml", marketfile.Encode(m, ""))
+	if err != nil || !reflect.DeepEqual(again, m) {
+		t.Errorf("written and read it is %+v, not %+v (%v)", again, m, err)
+	}
+	if m, err = marketfile.Parse("m.yaml", []byte(head+"price: 1.50, reserved: {until: 10h}}\n")); err != nil || m.Lines[0].Reserved.Paid.String() != "15" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	for _, bad := range []struct{ text, says string }{
+		{"reserved: {until: 10h}}", "what was paid"},
+		{"price: 1, reserved: {until: 10h, paid: 3}}", "not both"},
+		{"price: 1, reserved: {from: 5h, until: 5h}}", "ends after"},
+		{"price: 1, reserved: {until: 5h, count: -1}}", "count"},
+	} {
+		if _, err := marketfile.Parse("m.yaml", []byte(head+bad.text+"\n")); err == nil || !strings.Contains(err.Error(), bad.says) {
+			t.Errorf("%s: %v", bad.text, err)
+		}
+	}
+}

@@ -30,6 +30,7 @@ const (
 	WaitsSpot  Reason = "waits_spot"         // spot is expected in time
 	NoOffer    Reason = "no_offer"           // nothing on the market fits the job
 	NoCapacity Reason = "no_capacity"        // what fits cannot be had now
+	Prepaid    Reason = "already_paid"       // it is reserved, and costs nothing more
 	Looking    Reason = "looking"            // whether an offer can be had is asked first
 	SavesNone  Reason = "saves_nothing"      // what spot could take away would be done anew from its start
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
@@ -55,6 +56,8 @@ const (
 	OverQuota   Reason = "over_quota"  // has more GPUs than a quota has left
 	TooRisky    Reason = "too_risky"   // could be taken away, and there is no slack for that
 	NotYet      Reason = "not_yet"     // dearer than spot, and there is time to wait for that
+	Promised    Reason = "promised"    // reserved, and kept for a job that would pay more elsewhere or is more urgent
+	EndsSoon    Reason = "ends_soon"   // reserved for too short a time to go there
 	CoolingOff  Reason = "cooling_off" // refused a launch a moment ago
 	Moving      Reason = "moving"      // cheaper, but not by more than the move costs
 )
@@ -67,6 +70,7 @@ type Option struct {
 	Watch   *horizon.Watch // what was seen of it, for spot; nil: nothing
 	Record  *Record        // how it came and went, for spot, as several zones are weighed; nil: nobody looked
 	Low     Low            // the least that it was for sale for
+	Kept    bool           // it is paid already, and goes to a job that would pay more elsewhere or is more urgent
 
 	way   int     // of doing the work on it: 0 the job's own, then the variants
 	speed float64 // of the work on it, done that way
@@ -221,6 +225,9 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		}
 	}
 	if take != nil {
+		if prepaid(take) && take != s.held {
+			d.Why = Prepaid
+		}
 		d.Take, d.Rate = take.Offer.ID, take.Quote.Rate
 		if take.way > 0 {
 			d.Variant = job.Need.Variants[take.way-1].Name
@@ -339,10 +346,13 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 	if !job.Progress.Known {
 		return perWork(o) < perWork(held)
 	}
-	if o.Offer.Capacity == market.Spot {
-		if slack, ok := v.Slack(false); ok && slack <= 3*v.Restart+v.Detect+v.Doubt+v.Look {
-			return false // the job would come back at once
-		}
+	slack, timed := v.Slack(false)
+	switch {
+	case !timed:
+	case o.Offer.Capacity == market.Spot && slack <= 3*v.Restart+v.Detect+v.Doubt+v.Look:
+		return false // the job would come back at once
+	case slack < v.Detect+v.Doubt:
+		return false // the move would make it late
 	}
 	left := job.Progress.Left
 	if job.Unsaving {
@@ -354,7 +364,30 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 }
 
 // perWork is the price of an hour of work on a machine of speed 1, for ranking only.
-func perWork(o *Option) float64 { return o.Quote.Rate.Float() / perHour(o) }
+func perWork(o *Option) float64 {
+	if prepaid(o) {
+		return 0
+	}
+	return o.Quote.Rate.Float() / perHour(o)
+}
+
+// prepaid reports whether o costs nothing more, used or not.
+func prepaid(o *Option) bool { return o.Offer.Reserved.Count > 0 }
+
+// ends reports whether o is reserved for too short a time to go there: for less than
+// three restarts, or not to the end of the work where the deadline allows no second move.
+func ends(job *Job, o *Option) bool {
+	if !prepaid(o) {
+		return false
+	}
+	p := scaled(job.Progress, o.speed)
+	lasts := o.Offer.Reserved.Until.Sub(p.Now) - p.Restart
+	if lasts < 2*p.Restart {
+		return true
+	}
+	slack, timed := p.Slack(false)
+	return timed && p.Left > lasts && slack < 2*p.Restart+p.Reserve+p.Detect+p.Doubt
+}
 
 // perHour is the work of an hour on o, in hours on a machine of speed 1.
 func perHour(o *Option) float64 {

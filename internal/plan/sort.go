@@ -89,6 +89,10 @@ func sort(job Job, options []Option) sorted {
 			continue
 		}
 		s.fits++
+		if k.o.Offer.ID != job.Held && ends(&job, k.o) {
+			s.rejected = append(s.rejected, rejection(o, EndsSoon))
+			continue
+		}
 		held := o.Offer.ID == job.Held
 		spot := o.Offer.Capacity == market.Spot
 		if !held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
@@ -110,6 +114,9 @@ func sort(job Job, options []Option) sorted {
 			s.spots = append(s.spots, o)
 		}
 		switch {
+		case o.Kept:
+			s.rejected = append(s.rejected, rejection(o, Promised))
+			continue
 		case held:
 		case o.Quote.Untried:
 			s.untried = append(s.untried, o.Offer.ID)

@@ -25,6 +25,7 @@ type Receipt struct {
 	Saved            *money.Amount  `json:"saved"`
 	SavedShare       *float64       `json:"saved_share"`
 	CostWithoutRules money.Amount   `json:"cost_without_rules"` // plain seconds only
+	AlreadyPaid      *money.Amount  `json:"already_paid"`       // what of the cost was on reserved machines; null: none
 	Budget           *money.Amount  `json:"budget"`
 	DeadlineMet      *bool          `json:"deadline_met"`
 	Deadline         *time.Time     `json:"deadline"`
@@ -199,6 +200,9 @@ func (r Receipt) Text(width int) string {
 			share := v.Float() / max(r.Cost.Float(), 1e-12)
 			row("  "+string(u), r.money(v), fmt.Sprintf("%s %.1f %%", draw.Bar(share, 16), share*100))
 		}
+	}
+	if r.AlreadyPaid != nil {
+		row("already paid", r.money(*r.AlreadyPaid), "of the cost, on reserved machines: no new money")
 	}
 	if r.CostWithoutRules != r.Cost {
 		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")

@@ -134,8 +134,11 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 		currency money.Currency
 	}
 	sums := map[key]*api.CostLine{}
-	line := func(o ledger.Owner, c money.Currency) *api.CostLine {
+	line := func(o ledger.Owner, rule string, c money.Currency) *api.CostLine {
 		k := key{name(o), c}
+		if k.name == "" && rule == "reserved" {
+			k.name = "(reserved, unused)" // paid for, and used by nobody
+		}
 		if sums[k] == nil {
 			sums[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[ledger.Use]money.Amount{}}
 		}
@@ -164,7 +167,7 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 				if a.Instance == "" || !a.Until.IsZero() && a.Until.Before(since) {
 					continue
 				}
-				l = line(o, a.Currency)
+				l = line(o, "", a.Currency)
 				if a.Live() { // what is not posted yet
 					l.Uses[ledger.Open] = l.Uses[ledger.Open].Add(a.Cost(v.Until).Sub(a.Posted))
 				}
@@ -189,7 +192,7 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 		if p.At.Before(since) || c.Role(p.Owner.Team) < identity.Viewer {
 			continue
 		}
-		l := line(p.Owner, p.Currency)
+		l := line(p.Owner, p.Rule, p.Currency)
 		if _, use, ok := p.To.IsCost(); ok {
 			l.Uses[use] = l.Uses[use].Add(p.Amount)
 		}

@@ -102,7 +102,7 @@ func onDemand(m *core.Machine, j *core.Job) *money.Amount {
 		}
 	}
 	for o, l := range m.Sale() {
-		if o.Capacity == market.Spot || !l.Quote.Priced || o.CPUs < j.Terms.Need.CPUs || int64(o.Memory) < j.Terms.Need.Memory {
+		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !l.Quote.Priced || o.CPUs < j.Terms.Need.CPUs || int64(o.Memory) < j.Terms.Need.Memory {
 			continue
 		}
 		speed := o.Speed
@@ -152,6 +152,12 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running 
 		}
 		if !a.Rules.IsZero() {
 			t.Rules = append(t.Rules, receipt.Rule{Rule: "provider", Amount: a.Rules})
+		}
+		if a.Capacity == market.Reserved {
+			if v.AlreadyPaid == nil {
+				v.AlreadyPaid = new(money.Amount)
+			}
+			*v.AlreadyPaid = v.AlreadyPaid.Add(t.Cost)
 		}
 		for u, amount := range t.Uses {
 			v.Uses[u] = v.Uses[u].Add(amount)

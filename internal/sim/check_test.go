@@ -65,6 +65,7 @@ func (w *World) checkMoney() {
 			sums[level][of] = sums[level][of].Add(a)
 		}
 	}
+	idle, idleAt := map[string]money.Amount{}, map[string]time.Time{} // of what is reserved
 	head := ledger.Hash{}
 	for n, p := range w.postings {
 		if p.Prev != head {
@@ -72,6 +73,15 @@ func (w *World) checkMoney() {
 			break
 		}
 		head = p.Hash
+		if p.Rule == "reserved" && isCost(p.To) {
+			idle[p.Owner.Instance] = idle[p.Owner.Instance].Add(p.Amount)
+		}
+		if p.Rule == "reserved" && isCost(p.From) {
+			idle[p.Owner.Instance] = idle[p.Owner.Instance].Sub(p.Amount)
+		}
+		if p.Rule == "reserved" {
+			idleAt[p.Owner.Instance] = p.At
+		}
 		if isCost(p.To) {
 			add(p.Owner, p.Amount)
 		}
@@ -80,14 +90,32 @@ func (w *World) checkMoney() {
 		}
 	}
 	var bills money.Amount
+	used := map[string]money.Amount{}
 	for _, i := range w.order {
 		var bill money.Amount
 		for _, l := range i.bill {
 			bill = bill.Add(l.Amount)
 		}
 		bills = bills.Add(bill)
+		if i.offer.Reserved.Count > 0 {
+			used[string(i.offer.ID)] = used[string(i.offer.ID)].Add(bill)
+			if i.until.After(idleAt[string(i.offer.ID)]) { // nothing was idle then
+				idleAt[string(i.offer.ID)] = i.until
+			}
+		}
 		if sums["instance"][i.id] != bill {
 			w.breaks("money: the bill of %s is %v, the ledger says %v", i.id, bill, sums["instance"][i.id])
+		}
+	}
+	for _, z := range w.zones {
+		id, r := string(z.firmOffer.ID), z.firmOffer.Reserved
+		if r.Count == 0 {
+			continue
+		}
+		w.saw("reserved")
+		bills = bills.Add(idle[id])
+		if all := used[id].Add(idle[id]); all != r.Committed(idleAt[id]) {
+			w.breaks("money: of %s %v were used and %v idle, and %v were paid by %v", id, used[id], idle[id], r.Committed(idleAt[id]), idleAt[id])
 		}
 	}
 	if costs != bills {

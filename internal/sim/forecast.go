@@ -107,7 +107,14 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 	w.m.Share(q.Mind)
 	for i, o := range q.Offers {
 		quote := q.Quotes[i]
-		z := w.zone(o.Zone)
+		name := o.Zone
+		if r := o.Reserved; r.Count > 0 {
+			if !quote.Available && !q.Now.Before(r.From) {
+				continue // others have it
+			}
+			name = string(o.ID)
+		}
+		z := w.zone(name)
 		if o.Capacity == market.Spot {
 			z.spot, z.offer, z.rate, z.open = o.ID, o, quote.Rate, quote.Available
 			h := q.Hazards[o.ID]
@@ -115,6 +122,7 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 			w.after(w.exponential(z.up, z.down, z.open), func() { w.turn(z) })
 		} else {
 			z.firm, z.firmOffer, z.firmRate = o.ID, o, quote.Rate
+			w.reserves(z)
 		}
 	}
 	t := q.Terms // of what is left: the job begins anew with less to do

@@ -97,7 +97,8 @@ func (w *World) sells(p Playback, l market.TraceLine) {
 	if l.Offer.Capacity == market.Spot {
 		z.spot, z.offer, z.rate, z.open = l.Offer.ID, l.Offer, q.Rate, q.Available
 	} else {
-		z.firm, z.firmOffer, z.firmRate = l.Offer.ID, l.Offer, q.Rate
+		z.firm, z.firmOffer, z.firmRate = l.Offer.ID, l.Sold(p.Opened), q.Rate
+		w.reserves(z)
 	}
 	w.follow(z, p, l, p.From)
 }
@@ -132,6 +133,8 @@ func plainOffer(o market.Offer) market.Offer {
 func (w *World) changed(z *zone, p Playback, l market.TraceLine, at time.Duration) {
 	q := p.Trace.Quote(l, at, p.Opened)
 	switch {
+	case z.firmOffer.Reserved.Count > 0:
+		return // it ends by itself
 	case z.firm != "":
 		z.firmRate = q.Rate
 		w.quotes()

@@ -155,10 +155,17 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 		i.offer = z.firmOffer
 	}
 	i.segments = []market.Segment{{From: w.now, Rate: rateOf(z, spot)}}
+	beside := 0
 	for _, other := range w.open {
+		if other.running() && other.offer.ID == i.offer.ID {
+			beside++
+		}
 		if other.key == a.Attempt && w.byKey[a.Attempt] != nil && other.running() {
 			w.breaks("rented twice: %s has %s and %s", a.Attempt, other.id, i.id)
 		}
+	}
+	if r := i.offer.Reserved; r.Count > 0 && (beside >= r.Count || !w.now.Before(r.Until) || w.now.Before(r.From)) {
+		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Attempt, i.offer.ID, beside, r.Count)
 	}
 	w.instances[i.id], w.byKey[a.Attempt] = i, i
 	w.order, w.open = append(w.order, i), append(w.open, i)

@@ -184,6 +184,16 @@ func (s *stage) market(a *args) error {
 		o.ID = market.ID(o)
 		z.offer, z.spot = o, o.ID
 	}
+	if rate := a.rate("reserved"); rate > 0 {
+		z.firmRate = rate
+		r := market.Reservation{Count: int(a.count("count", 1)), From: epoch.Add(a.span("from", 0)), Until: epoch.Add(a.span("until", 24*time.Hour)), Team: a.text("team", "")}
+		r.Paid = rate.Times(r.Count).Until(r.Until.Sub(r.From))
+		o.Capacity, o.Notice, o.Reserved = market.Reserved, 0, r
+		o.ID = market.ID(o)
+		z.firmOffer, z.firm = o, o.ID
+		s.w.reserves(z)
+		return nil
+	}
 	if z.firmRate > 0 {
 		o.Capacity, o.Notice = market.OnDemand, 0
 		o.ID = market.ID(o)

@@ -242,6 +242,12 @@ func (s *stage) receipts() {
 	if over && w.up && !w.script.still {
 		w.check()
 		if len(w.Broken) == 0 {
+			for _, z := range w.zones {
+				if id := string(z.firmOffer.ID); z.firmOffer.Reserved.Count > 0 {
+					idle, _ := s.byUse(func(o ledger.Owner) bool { return o.Instance == id })
+					fmt.Fprintf(&s.b, "reserved %s: %s for nobody, of %s; the rest is the jobs'\n", id, idle, dollars(z.firmOffer.Reserved.Paid))
+				}
+			}
 			fmt.Fprintf(&s.b, "ledger   %d postings agree with the provider's bills\n", len(w.postings))
 		}
 	}

@@ -340,7 +340,7 @@ func (w *World) quotes() {
 		}
 		if z.firm != "" && w.plant != PlantFirmInTime {
 			b.Offers = append(b.Offers, z.firmOffer)
-			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true, Available: true, At: w.now, Source: "sim"})
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true, Available: !w.now.Before(z.from) && (z.until.IsZero() || w.now.Before(z.until)), At: w.now, Source: "sim"})
 		}
 	}
 	w.step(b)

@@ -16,6 +16,7 @@ type zone struct {
 	offer, firmOffer market.Offer
 	rate, firmRate   money.Rate
 	open             bool
+	from, until      time.Time // of what is reserved
 	notice           time.Duration
 	up, down         time.Duration // mean spans of a forecast
 }
@@ -144,4 +145,26 @@ func (w *World) span(median float64) time.Duration {
 	u := max(1e-3, w.rng.Float64())
 	m := median * (1/u - 0.6) // Pareto-like
 	return time.Duration(min(m, 1440) * float64(time.Minute))
+}
+
+// reserves opens what is reserved in the zone for its time; then its machines end.
+func (w *World) reserves(z *zone) {
+	r := z.firmOffer.Reserved
+	if r.Count == 0 {
+		return
+	}
+	z.from, z.until = r.From, r.Until
+	if r.From.After(w.now) {
+		w.at(r.From, w.quotes)
+	}
+	if r.Until.After(w.now) {
+		w.at(r.Until, func() {
+			for _, i := range w.open {
+				if i.running() && i.offer.ID == z.firm {
+					w.lost(i)
+				}
+			}
+			w.quotes()
+		})
+	}
 }

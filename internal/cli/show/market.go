@@ -36,6 +36,13 @@ func Market(m api.Market, p Place) string {
 		}
 		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price, there, notice, seen})
 	}
+	var paid strings.Builder
+	for _, l := range m.Offers {
+		if r := l.Offer.Reserved; r.Count > 0 {
+			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; hours that nobody uses are booked as such", l.Offer.ID, draw.Count(r.Count, "machine"), money.Format(r.Paid, l.Offer.Currency, 2), moment(r.From), moment(r.Until))
+			paid.WriteString(draw.Wrap("", b, p.width()))
+		}
+	}
 	head := draw.Wrap("", fmt.Sprintf("Market %s at speed %g, market time %s", m.Clock.Name, m.Clock.Speed, moment(m.Clock.Now)), p.width())
 	if len(rows) == 0 {
 		return head + "Nothing is for sale.\n"
@@ -43,7 +50,7 @@ func Market(m api.Market, p Place) string {
 	return head + draw.Grid([]draw.Column{
 		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3}, {Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
 		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1},
-	}, rows, p.width())
+	}, rows, p.width()) + paid.String()
 }
 
 // Explain lists decisions, each with what was not taken. Prices are in c.
@@ -121,6 +128,8 @@ func why(r plan.Reason) string {
 		return "waiting for spot is expected to cost more"
 	case plan.ByRule:
 		return "asked for by the job or its policy"
+	case plan.Prepaid:
+		return "already paid, and free"
 	case plan.Looking:
 		return "asks first whether it can be had"
 	case plan.TimeGone:

@@ -90,7 +90,7 @@ func (d *daemon) routes() http.Handler {
 		now := d.since(d.now())
 		var v sale
 		for _, l := range d.opened.Trace.Lines {
-			v.Offers = append(v.Offers, l.Offer)
+			v.Offers = append(v.Offers, l.Sold(d.opened.At))
 			v.Quotes = append(v.Quotes, d.opened.Trace.Quote(l, now, d.opened.At))
 		}
 		return v, nil
