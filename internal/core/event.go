@@ -262,7 +262,7 @@ func (AgentSilent) Kind() string       { return "agent_silent" }
 var Kinds = []string{
 	"job_submitted", "job_ended", "market_seen", "tick", "launch_done", "launch_refused", "instance_ended", "inventory_seen",
 	"agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused", "notice_given", "usage_seen",
-	"attempt_ended", "agent_silent", "configured",
+	"attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
 }
 
 // MarshalJSON writes the body under its kind.

@@ -93,6 +93,14 @@ func (s *stage) happens(words []string, line string) error {
 		w.script.away = 0
 		w.crash(away)
 		w.after(away, func() { s.back = w.now; s.line("server", "is back") })
+	case "limit": // limit team:a running=2
+		if err := s.limit(a); err != nil {
+			return err
+		}
+	case "approve", "reject": // approve JOB
+		if err := s.review(verb, a); err != nil {
+			return err
+		}
 	case "cancel", "stop": // cancel JOB
 		id := a.first()
 		s.line("user", "%s %s", verb, id)

@@ -46,6 +46,7 @@ func (w *World) live() {
 		cfg.Policy = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy, policy.UniformProgress2, policy.OnDemand}[w.seed%6-1]
 	}
 	w.step(core.Configured{Config: cfg})
+	w.drawRules()
 	w.submitAll()
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)
@@ -58,7 +59,7 @@ func (w *World) live() {
 		if w.plant != PlantNone && len(w.Broken) > 0 {
 			break
 		}
-		if w.up && w.m.Quiet() && w.allTold() {
+		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() {
 			break
 		}
 	}
@@ -248,7 +249,7 @@ func (w *World) giveUp(job string) {
 }
 
 func (w *World) submit(j simJob) {
-	b := core.JobSubmitted{Job: j.id, Terms: j.terms, Spec: j.spec}
+	b := core.JobSubmitted{Job: j.id, Terms: j.terms, Spec: j.spec, Asking: w.asking(j)}
 	if w.plant == PlantOrder {
 		b.Terms.Priority = 1
 	}

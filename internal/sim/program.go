@@ -16,8 +16,9 @@ type simJob struct {
 	pace    float64 // steps an hour
 	boot    time.Duration
 	save    time.Duration
-	outputs bool   // it leaves folders that are kept
-	secret  string // value that the program was given; it never belongs into the log
+	outputs bool          // it leaves folders that are kept
+	asks    time.Duration // for approval, so long; 0: it needs none
+	secret  string        // value that the program was given; it never belongs into the log
 	program
 }
 

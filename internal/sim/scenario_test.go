@@ -71,7 +71,7 @@ func diff(want, got string) string {
 
 // tellStory plays the commands and returns what happened, and what should not have.
 func tellStory(commands string) (text string, broken []string, err error) {
-	s := &stage{w: newWorld(rand.New(rand.NewPCG(1, 1)), epoch), said: map[string]string{}, saves: map[string]int{}, step: map[string]int64{}, since: map[string]time.Time{}}
+	s := &stage{w: newWorld(rand.New(rand.NewPCG(1, 1)), epoch), said: map[string]string{}, saves: map[string]int{}, step: map[string]int64{}, since: map[string]time.Time{}, quota: map[string]string{}}
 	s.w.script = &script{unlisted: map[string]bool{}, silent: 10 * time.Minute}
 	s.w.watch = s.tell
 	s.w.note = func(verb, text string) { s.line(verb, "%s", text) }
@@ -103,7 +103,8 @@ type stage struct {
 	step  map[string]int64  // in the newest of them
 	live  map[string]bool   // instances that cost something
 	since map[string]time.Time
-	todo  int // commands whose time has not come
+	quota map[string]string // that a job waits for, printed
+	todo  int               // commands whose time has not come
 
 	minutes int
 	back    time.Time // when the server last came back: no agent is silent before it was there to listen
@@ -153,7 +154,7 @@ func (s *stage) run(limit time.Duration) {
 	end := w.now.Add(limit)
 	for len(w.heap) > 0 && !w.heap[0].at.After(end) {
 		w.next()
-		if w.up && s.todo == 0 && (len(w.jobs) > 0 || w.script.still) && w.m.Quiet() && w.allTold() {
+		if w.up && s.todo == 0 && (len(w.jobs) > 0 || w.script.still) && w.m.Quiet() && w.allTold() && !w.anyHeld() {
 			return
 		}
 	}

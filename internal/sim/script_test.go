@@ -206,7 +206,7 @@ func (s *stage) market(a *args) error {
 func (s *stage) job(a *args) error {
 	j := simJob{
 		id: a.first(), pace: a.number("pace", 60), boot: a.span("boot", time.Minute), save: a.span("save", 10*time.Second),
-		outputs: a.has("outputs"), secret: a.text("secret", ""), spec: json.RawMessage(`{}`),
+		outputs: a.has("outputs"), asks: a.span("asks", 0), secret: a.text("secret", ""), spec: json.RawMessage(`{}`),
 	}
 	work := a.span("work", 10*time.Hour)
 	j.steps = a.count("steps", int64(work.Hours()*j.pace))
@@ -228,9 +228,9 @@ func (s *stage) job(a *args) error {
 		j.fails = append(j.fails, failure{step: step, exit: status})
 	}
 	j.terms = core.Terms{
-		Name: j.id, Currency: money.USD, Steps: j.steps, Work: work, Owner: ledger.Owner{Team: "t", Project: "p"},
+		Name: j.id, Currency: money.USD, Steps: j.steps, Work: work, Owner: ledger.Owner{Team: a.text("team", "t"), Project: "p"},
 		Restart: a.span("restart", 3*time.Minute), Grace: a.span("grace", 2*time.Minute), Interval: a.span("interval", 0), Saves: !a.has("no_checkpoint"),
-		Need:     plan.Need{Asks: plan.Asks{CPUs: int(a.count("cpus", 1))}, MaxRate: a.rate("max_price")},
+		Need:     plan.Need{Asks: plan.Asks{CPUs: int(a.count("cpus", 1)), Accelerators: int(a.count("gpus", 0))}, MaxRate: a.rate("max_price")},
 		GPUHours: a.number("gpu_hours", 0), WallClock: a.span("wall_clock", 0), IdleLimit: a.span("idle", 0),
 		DeadlineFirst: a.text("first", "budget") == "deadline", MaxRetries: int(a.count("retries", 10)),
 		Priority: map[string]int{"critical": 2, "normal": 1, "low": 0}[a.text("priority", "normal")],
@@ -317,7 +317,7 @@ func alternatives(a *args, n *plan.Need) error {
 }
 
 func (s *stage) submit(j *simJob) {
-	if !s.w.step(core.JobSubmitted{Job: j.id, Terms: j.terms, Spec: j.spec}) {
+	if !s.w.step(core.JobSubmitted{Job: j.id, Terms: j.terms, Spec: j.spec, Asking: s.w.asking(*j)}) {
 		s.w.after(time.Minute, func() { s.submit(j) })
 	}
 }

@@ -31,7 +31,7 @@ var strikes = []string{
 // ends are the reasons for which a job can be over.
 var ends = []string{
 	"completed", "target_reached", "budget_spent", "budget_short", "gpu_hours_spent", "wall_clock", "plateau", "diverged", "machine_idle",
-	"cancelled_by_user", "stopped_by_user", "exit", "setup_failed",
+	"cancelled_by_user", "stopped_by_user", "exit", "setup_failed", core.Rejected, core.ApprovalExpired,
 }
 
 // moments are what else every run of the seeds must have met.
@@ -39,6 +39,7 @@ var moments = []string{
 	"notice", "interruption", "deadline promised", "guard diverged", "guard plateau", "guard target_reached", "stopped with a checkpoint",
 	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
 	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan", "the second rung", "a variant",
+	"reviewed: approved", "reviewed: rejected", "a job waits for a quota", "a launch under a quota",
 }
 
 func TestInvariants(t *testing.T) {
@@ -119,6 +120,7 @@ var plants = map[Plant]struct {
 	PlantOrder:       {"order", 0},
 	PlantNoMax:       {"price", 0},
 	PlantRetryAll:    {"retry", 0},
+	PlantUnasked:     {"approval", 0},
 	PlantBilledTwice: {"money", 0},
 }
 

@@ -78,6 +78,7 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 	if b, ok := e.Body.(core.InstanceEnded); ok {
 		s.posted(b.Instance)
 	}
+	s.waits()
 }
 
 // lasted is for how long an instance was rented, where that is known.

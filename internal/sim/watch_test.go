@@ -61,6 +61,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 		}
 	}
 	t.order(out)
+	t.held(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
 			t.givenBack(a)
@@ -172,7 +173,7 @@ func (t *twin) order(out core.Outcome) {
 			if other.id == d.Job || other.terms.Priority <= t.w.job(d.Job).terms.Priority || t.looked[other.id] {
 				continue
 			}
-			if j, known := t.w.m.Job(other.id); known && !j.State.Over() {
+			if j, known := t.w.m.Job(other.id); known && !j.State.Over() && j.State != core.Held && !t.limited() {
 				t.w.breaks("order: %s was launched before %s, which is more urgent", d.Job, other.id)
 			}
 		}
@@ -186,6 +187,12 @@ func (t *twin) order(out core.Outcome) {
 			return
 		}
 	}
+}
+
+// limited reports whether quotas are in force, under which the less urgent may pass.
+func (t *twin) limited() bool {
+	rules, _ := t.w.m.Rules()
+	return len(rules.Limits) > 0
 }
 
 // ladder holds that the second rung is not used before the job had no machine for

@@ -45,6 +45,7 @@ const (
 	PlantNoOutputs   Plant = "no-outputs"       // nobody hears where outputs are kept
 	PlantOrder       Plant = "no-priority"      // jobs are submitted without their priority
 	PlantNoMax       Plant = "no-max-price"     // jobs are submitted without their highest price
+	PlantUnasked     Plant = "ask-nobody"       // jobs above a threshold are submitted as if they were below
 	PlantRetryAll    Plant = "retry-everything" // every exit status looks like one that asks for a retry
 	PlantBilledTwice Plant = "orphan-twice"     // an instance that was given up for lost is billed again as nobody's
 	PlantFirmInTime  Plant = "no-on-demand"     // nothing on-demand is ever shown to the server
