@@ -139,6 +139,9 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 		cfg = core.DefaultConfig()
 	}
 	cfg.MaxRunning = 1
+	if usual := core.DefaultConfig().Detect; cfg.Detect < usual { // the core is told sooner than by a cloud
+		w.brisk = float64(cfg.Detect) / float64(usual)
+	}
 	w.step(core.Configured{Config: cfg})
 	w.quotes()
 	w.step(core.JobSubmitted{Job: id, Terms: t})

@@ -199,7 +199,11 @@ func (w *World) delay(least, spread int) time.Duration {
 	if w.script != nil {
 		return time.Duration(least) * time.Second
 	}
-	return time.Duration(least+w.rng.IntN(spread)) * time.Second
+	d := time.Duration(least+w.rng.IntN(spread)) * time.Second
+	if w.brisk > 0 {
+		d = time.Duration(w.brisk * float64(d))
+	}
+	return d
 }
 
 // answer tells the core that the launch was granted, unless the answer is lost.

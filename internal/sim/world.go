@@ -108,9 +108,10 @@ type World struct {
 	lives   int  // servers that have died
 	unheard bool // who acts now has been replaced: nobody hears what comes of it
 
-	plain bool // a year of many jobs: nothing is told, and no agent is silent
-	calm  bool // no faults, exponential spans: a forecast
-	keeps bool // keeps the log, so that a restart can read it
+	plain bool    // a year of many jobs: nothing is told, and no agent is silent
+	brisk float64 // what a provider takes to answer, over what it usually does; 0: 1
+	calm  bool    // no faults, exponential spans: a forecast
+	keeps bool    // keeps the log, so that a restart can read it
 	start time.Time
 	first plan.Decision
 }
