@@ -423,3 +423,23 @@ func rate(s string) money.Rate {
 	}
 	return r
 }
+
+func TestWhereNothingIsLikeAWishEachThatIsInTheWayIsNamed(t *testing.T) {
+	c := catalog.Builtin()
+	f := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"}, Capacity: []market.Capacity{market.Spot}}
+	if n := len(c.Match(f)); n != 0 {
+		t.Skipf("SKIP: the embedded catalogue has %d of them now", n)
+	}
+	near := c.Nearly(f)
+	if len(near) != 1 || near[0].Name != "region" || near[0].Listings < 1 {
+		t.Errorf("%+v: without the region there are some", near)
+	}
+	f.Regions, f.MaxRate = nil, 1
+	if near := c.Nearly(f); len(near) != 1 || near[0].Name != "max-price" {
+		t.Errorf("%+v: at another price there are some", near)
+	}
+	f.Regions = []string{"eu-*"}
+	if near := c.Nearly(f); len(near) != 0 {
+		t.Errorf("%+v: two wishes are in the way together", near)
+	}
+}

@@ -75,6 +75,42 @@ func (c Catalog) Match(f Filter) []Listing {
 	return out
 }
 
+// Wish is one thing that a filter asks for, and how many listings there would be without it.
+type Wish struct {
+	Name     string // as the flag is called
+	Listings int
+}
+
+// Nearly returns, where nothing is like f, each wish without which something would be.
+func (c Catalog) Nearly(f Filter) []Wish {
+	var list []Wish
+	for _, w := range []struct {
+		name string
+		on   bool
+		drop func(*Filter)
+	}{
+		{"gpu", f.Accelerator != "", func(f *Filter) { f.Accelerator, f.Least, f.Most = "", 0, 0 }},
+		{"min-memory", f.Memory > 0, func(f *Filter) { f.Memory = 0 }},
+		{"cpus", f.CPUs > 0, func(f *Filter) { f.CPUs = 0 }},
+		{"ram", f.RAM > 0, func(f *Filter) { f.RAM = 0 }},
+		{"region", len(f.Regions) > 0, func(f *Filter) { f.Regions = nil }},
+		{"provider", len(f.Providers) > 0, func(f *Filter) { f.Providers = nil }},
+		{"machine", len(f.Machines) > 0, func(f *Filter) { f.Machines = nil }},
+		{"capacity", len(f.Capacity) > 0, func(f *Filter) { f.Capacity = nil }},
+		{"max-price", f.MaxRate > 0, func(f *Filter) { f.MaxRate = 0 }},
+	} {
+		if !w.on {
+			continue
+		}
+		g := f
+		w.drop(&g)
+		if n := len(c.Match(g)); n > 0 {
+			list = append(list, Wish{w.name, n})
+		}
+	}
+	return list
+}
+
 // Takes reports whether l is one that f asks for.
 func (f Filter) Takes(l Listing) bool {
 	o := l.Offer

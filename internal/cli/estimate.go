@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
@@ -34,6 +35,7 @@ type estimateFlags struct {
 	seq, micro, global, gather, epochs, trees, depth      float64
 	tp, pp, price                                         float64
 	zero                                                  int
+	kinds                                                 []string // that --gpu may mean, where it is several
 	lora, qlora                                           bool
 
 	batch     string
@@ -48,7 +50,7 @@ type estimateFlags struct {
 func (f *estimateFlags) add(cmd *cobra.Command) {
 	s := cmd.Flags()
 	s.StringVar(&f.model, "model", "", "`what` is trained: a published name, a config.json, an ONNX file, a shape, or \"measured: 120 samples/s on L4\" (default: none, --batch or --accuracy is given)")
-	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100-SXM-80GB:8 (default: every kind with a price)")
+	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100-SXM-80GB:8; H100 is all forms that it is sold in (default: every kind with a price)")
 	s.StringVar(&f.precision, "precision", "bf16", "`format` of the matrix products: fp32, tf32, fp16, bf16, fp8, fp4; bf16-true keeps weights and optimiser in it too")
 	s.Float64Var(&f.seq, "seq", 0, "`tokens` a sample (default 2048 for a transformer)")
 	s.Float64Var(&f.micro, "micro", 0, "`samples` an accelerator takes in at a time (default: the largest power of two that fits)")
@@ -197,11 +199,11 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(e, q, runs, f.most)
+	return a.answer(e, q, f.kinds, runs, f.most)
 }
 
 // answer prints one estimate, or the table of all accelerators.
-func (a *app) answer(e *estimate.Estimator, q estimate.Ask, runs float64, most int) error {
+func (a *app) answer(e *estimate.Estimator, q estimate.Ask, kinds []string, runs float64, most int) error {
 	whole := func(o estimate.Option) show.Estimate {
 		v := show.Estimate{Model: q.Model.Name, Option: o}
 		if runs > 0 {
@@ -219,14 +221,23 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Ask, runs float64, most i
 			return a.print(whole(o))
 		}
 		a.printf("%s", show.EstimateOf(whole(o), a.place()))
+		if o.Fits != nil && !*o.Fits {
+			a.printf("%s", show.Knobs(knobs(e, q, nil, 0), a.place()))
+		}
 		return nil
 	}
-	list, err := e.Options(q)
+	list, err := options(e, q, kinds)
 	if err != nil {
 		return fmt.Errorf("estimate %s: %w", q.Model.Name, err)
 	}
 	if !a.json {
 		a.printf("%s", show.Options(q.Model.Name, list, most, a.place()))
+		switch {
+		case len(list) == 0:
+			a.printf("%s", show.Knobs(knobs(e, q, kinds, 0), a.place()))
+		case list[0].Cost != nil:
+			a.printf("%s", show.Knobs(knobs(e, q, kinds, list[0].Cost.Value), a.place()))
+		}
 		if runs > 0 && len(list) > 0 {
 			a.printf("\n%s", show.EstimateOf(whole(list[0]), a.place()))
 		}
@@ -283,7 +294,14 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimat
 	}
 	if kind != "" {
 		if q.Chip, err = chips.Name(kind); err != nil {
-			return q, nil, fmt.Errorf("--gpu %w", err)
+			for _, k := range catalog.Accelerators() { // a name that is sold in several forms is all of them
+				if catalog.Matches(kind, k.Name) {
+					f.kinds = append(f.kinds, k.Name)
+				}
+			}
+			if len(f.kinds) == 0 {
+				return q, nil, fmt.Errorf("--gpu %w", err)
+			}
 		}
 	}
 	if strings.HasPrefix(strings.TrimSpace(f.model), "measured:") {

@@ -141,3 +141,35 @@ func TestEstimateRefusesWhatItCannotRead(t *testing.T) {
 		}
 	}
 }
+
+// H100 is sold in three forms, and each is weighed; what does not fit names the flags
+// by which it would, and those that lead to less than the table's first.
+func TestAnAcceleratorOfSeveralFormsIsAllOfThemAndKnobsAreProposed(t *testing.T) {
+	out, errOut, code := scrimp(t, "estimate", "--model", "llama-3-8b", "--tokens", "2B", "--gpu", "H100:8", "--zero", "3", "--json")
+	if n := strings.Count(out, "\n"); code != 0 || n < 2 || strings.Count(out, `"accelerator":"H100-`) != n || strings.Count(out, `"count":8`) != n {
+		t.Errorf("%d %s\n%s", code, errOut, out)
+	}
+	for what, c := range map[string]struct {
+		args  []string
+		flags []string
+		not   string
+	}{
+		"what does not fit":          {[]string{"--gpu", "H100:8"}, []string{"--zero 3", "--lora"}, ""},
+		"one that does not fit":      {[]string{"--gpu", "A10G:8"}, []string{"--zero 3 --checkpointing full"}, "--lora "},
+		"what fits and is dear":      {nil, []string{"--zero 3", "--qlora"}, ""},
+		"what is as small as can be": {[]string{"--qlora", "--zero", "3", "--checkpointing", "full", "--gpu", "H100:8"}, nil, "It would fit"},
+	} {
+		out, errOut, code := scrimp(t, append([]string{"estimate", "--model", "llama-3-8b", "--tokens", "2B"}, c.args...)...)
+		if code != 0 || c.not != "" && strings.Contains(out, c.not) {
+			t.Errorf("%s: %d %s\n%s", what, code, errOut, out)
+		}
+		for _, f := range c.flags {
+			if !strings.Contains(out, "\n  "+f+" ") {
+				t.Errorf("%s: %s is not proposed:\n%s", what, f, out)
+			}
+		}
+	}
+	if _, errOut, code := scrimp(t, "estimate", "--model", "llama-3-8b", "--gpu", "H1000"); code != 1 || !strings.Contains(errOut, "nothing is known") {
+		t.Errorf("%d %s", code, errOut)
+	}
+}

@@ -185,6 +185,9 @@ func (a *app) offersCmd() *cobra.Command {
 					}
 				}
 				a.printf("%s", show.Offers(list, seen, kinds, most, limits, now, a.place()))
+				if len(list) == 0 {
+					a.notef("%s", show.Nearly(c, want, a.line()))
+				}
 			}
 			if len(list) == 0 {
 				return exitCode(exitInfeasible)

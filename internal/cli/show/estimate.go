@@ -122,3 +122,31 @@ func Options(model string, list []estimate.Option, most int, p Place) string {
 	b.WriteString(draw.Wrap("", "On-demand list prices. --gpu says more of one of them.", p.width()))
 	return b.String()
 }
+
+// Knob is a flag that would make a run fit, or cost less, with the cheapest that it leads to.
+type Knob struct {
+	Flag   string
+	Option estimate.Option
+}
+
+// Knobs says what each would lead to; "" where there are none.
+func Knobs(list []Knob, p Place) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nIt would fit, and cost least, with\n")
+	tuning := false
+	for _, k := range list {
+		tuning = tuning || strings.Contains(k.Flag, "lora")
+		text := fmt.Sprintf("%g × %s", k.Option.Count, k.Option.Chip)
+		if k.Option.Cost != nil {
+			text += fmt.Sprintf(", %s in %s", usd(k.Option.Cost.Value), hoursOf(k.Option.Hours.Value))
+		}
+		b.WriteString(draw.Wrap(fmt.Sprintf("  %-29s  ", k.Flag), text, p.width()))
+	}
+	if tuning {
+		b.WriteString(draw.Wrap("", "--lora and --qlora train small matrices beside frozen weights: where fine-tuning is all that is wanted.", p.width()))
+	}
+	return b.String()
+}

@@ -127,3 +127,15 @@ func TestAPriceIsMarkedWhenItIsOlderThanItsLimitOrHasNoDate(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsInTheWayOfAWishIsSaid(t *testing.T) {
+	c := catalog.Builtin()
+	want := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"}}
+	for width, p := range map[string]show.Place{"80": {Width: 80, Now: now}, "120": {Width: 120, Now: now}} {
+		golden.Check(t, "offers-nearly."+width+".txt", show.Nearly(c, want, p))
+	}
+	want = catalog.Filter{Accelerator: "L4", Least: 1, Capacity: []market.Capacity{market.Reserved}}
+	if text := show.Nearly(c, want, show.Place{}); !strings.HasPrefix(text, "Without --reserved there are ") {
+		t.Error(text)
+	}
+}
