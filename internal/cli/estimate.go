@@ -135,7 +135,7 @@ func (a *app) tables(f estimateFlags) ([]estimate.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, list...)
+		rows = append(rows, a.sound(name, list)...)
 	}
 	return rows, nil
 }
@@ -156,6 +156,22 @@ func readRows(name string) ([]estimate.Row, error) {
 		return nil, fmt.Errorf("read runs of %s: %w", name, err)
 	}
 	return rows, nil
+}
+
+// sound is the rows without an odd cell; what is passed over is counted and shown.
+func (a *app) sound(name string, rows []estimate.Row) (list []estimate.Row) {
+	var first *estimate.BadCell
+	for _, r := range rows {
+		if len(r.Odd) == 0 {
+			list = append(list, r)
+		} else if first == nil {
+			first = r.Odd[0]
+		}
+	}
+	if first != nil {
+		a.notef("note: %d of %d runs of %s are passed over: %v\n", len(rows)-len(list), len(rows), name, first)
+	}
+	return list
 }
 
 func (a *app) estimate(ctx context.Context, f estimateFlags) error {

@@ -39,8 +39,9 @@ type Estimator struct {
 // guess is a learned correction; its SD is half the interval, in ln.
 type guess struct {
 	likeness.Guess
-	learned   bool // from a run at least
-	shapeless bool // the shape of the model is not known, and a typical one was taken
+	taken     string // what the accelerator was taken for, where its name says nothing
+	learned   bool   // from a run at least
+	shapeless bool   // the shape of the model is not known, and a typical one was taken
 }
 
 // Answer is what a run is estimated to need. A nil is unknown, for the reason
@@ -202,9 +203,9 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 		return guess{}, likeness.Point{}, "how many accelerators is not stated"
 	}
 	m := r.Shape()
-	_, chip := e.chips.Find(r.Spec, r.GPU)
-	if !chip && r.GPU != "" {
-		return guess{}, likeness.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.GPU)
+	_, chip, taken, guessed := r.chip(e.chips)
+	if !chip && r.accelerator() != "" {
+		return guess{}, likeness.Point{}, fmt.Sprintf("nothing is known of the accelerator %s", r.accelerator())
 	}
 	if !chip && m.Kind != shape.Trees {
 		return guess{}, likeness.Point{}, "no accelerator is stated"
@@ -214,6 +215,9 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 	if _, ok := m.Ops(1, shape.Full, false); !ok && m.Kind != shape.Trees && !e.models[strings.ToLower(r.Model)] {
 		g.SD, g.shapeless = 2*unlearnedRate, true
 	}
+	if g.taken = taken; guessed {
+		g.SD = widest
+	}
 	return g, p, ""
 }
 
@@ -221,10 +225,16 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 func (e *Estimator) Estimate(r Row) Answer {
 	a := Answer{ID: r.ID, Unit: r.unit()}
 	var why []string
+	for _, o := range r.Odd {
+		why = append(why, o.Error()+", and counts as not stated")
+	}
 	g, p, no := e.rateOf(r)
 	if no == "" {
 		a.Throughput = g.around(r.count() * math.Exp(p.Base))
 		why = append(why, e.tell(r, p, g))
+		if g.taken != "" {
+			why = append(why, g.taken)
+		}
 	} else {
 		why = append(why, "throughput is unknown: "+no)
 	}
@@ -234,7 +244,11 @@ func (e *Estimator) Estimate(r Row) Answer {
 		h := a.Throughput.Per(units / 3600)
 		a.Hours = &h
 		if e.prices != nil {
-			if usd, source, ok := e.prices.Hourly(r.accelerator(), r.Machine, r.count()); ok {
+			kind := r.accelerator()
+			if c, _, taken, guessed := r.chip(e.chips); taken != "" && !guessed {
+				kind = c.Name
+			}
+			if usd, source, ok := e.prices.Hourly(kind, r.Machine, r.count()); ok {
 				c := a.Hours.Times(usd)
 				a.Cost, a.Hourly = &c, usd
 				why = append(why, "price "+source)
@@ -291,7 +305,7 @@ func (r Row) Work() (units float64, ok bool) {
 		return r.Rows * r.TreeN, known(r.Rows) && known(r.TreeN)
 	case strings.HasSuffix(u, "tokens/s") && known(r.Tokens):
 		return r.Tokens * 1e9, true
-	case known(r.Tokens) && strings.HasPrefix(u, "sequences") && known(r.Seq):
+	case known(r.Tokens) && known(r.Seq) && r.Seq > 0 && (strings.HasPrefix(u, "sequences") || strings.HasPrefix(r.Family, "transformer")):
 		return r.Tokens * 1e9 / r.Seq, true
 	case known(r.Epochs) && known(r.Rows):
 		units = r.Epochs * r.Rows

@@ -2,7 +2,6 @@ package estimate
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -219,22 +218,34 @@ func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
 func TestABadTableNamesLineAndField(t *testing.T) {
 	head := "id,family,model,n_gpus,throughput\n"
 	for text, want := range map[string]string{
-		"":                           "header",
-		"a,b\n1,2\n":                 "column",
-		head + "x,cnn,m,eight,\n":    "line 2, n_gpus \"eight\"",
-		head + "x,cnn,m,-1,\n":       "line 2, n_gpus \"-1\"",
-		head + "x,cnn,m,1,nan\n":     "line 2, throughput",
-		head + "x,cnn,m,1,1,2,3,4\n": "cells",
-		head + "\"x,cnn\n":           "line 2",
+		"":                              "header",
+		"a,b\n1,2\n":                    "column",
+		"id,family,model,n_gpus,id\n":   "column id stands there twice",
+		head + "\"x,cnn\n":              "line 2",
+		head + "y,cnn,m,1,\nx,\"c\"nn,": "line 3",
 	} {
 		if _, err := ReadRows(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	var bad *BadCell
-	_, err := ReadRows(strings.NewReader(head + "x,cnn,m,eight,\n"))
-	if !errors.As(err, &bad) || bad.Line != 2 || bad.Field != "n_gpus" {
-		t.Errorf("%v", err)
+	for text, want := range map[string]string{
+		head + "x,cnn,m,eight,\n":                   "line 2, n_gpus \"eight\"",
+		head + "x,cnn,m,-1,\n":                      "line 2, n_gpus \"-1\"",
+		head + "y,cnn,m,1,\nx,cnn,m,1,nan\n":        "line 3, throughput",
+		head + "x,cnn,m,1,1,2,3,4\n":                "line 2, row \"2,3,4\": 8 cells under 5 columns",
+		head + "\"y\ny\",cnn,m,1,\nx,cnn,m,1,inf\n": "line 4, throughput",
+	} {
+		rows, err := ReadRows(strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%q: one bad cell makes the table unreadable: %v", text, err)
+			continue
+		}
+		r := rows[len(rows)-1]
+		if len(r.Odd) != 1 || !strings.Contains(r.Odd[0].Error(), want) || r.Odd[0].Line == 0 {
+			t.Errorf("%q: %v, want %q", text, r.Odd, want)
+		} else if p := alone().Estimate(r.Question()).Provenance; !strings.Contains(p, r.Odd[0].Error()) {
+			t.Errorf("the answer does not say of the odd cell: %s", p)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func (k *physics) unit(r Row, m shape.Model, c Chip, class Precision, peak, coun
 		if m.Kind == shape.Segments {
 			launches *= 2 // positions relative to each other are products and shifts of their own
 		}
-		if strings.HasPrefix(r.Unit, "sequences") {
+		if !m.Tokens(r.Unit) {
 			t *= or(r.Seq, 1)
 		}
 	case m.GMACs > 0:

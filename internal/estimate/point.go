@@ -86,7 +86,10 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	r.Unit = r.unit()
 	r.Seq *= r.filled()
 	m := r.Shape()
-	c, okChip := chips.Find(r.Spec, r.GPU)
+	if m.Params <= 0 && (m.Kind == shape.Transformer || m.Kind == shape.Experts || m.Kind == shape.Segments) {
+		m.Params = 1.1e8 // BERT-Base, as shape.Typical has it
+	}
+	c, okChip, _, _ := r.chip(chips)
 	class := ParsePrecision(r.Precision, c.TF32 > 0)
 	peak, okPeak := c.Peak(class)
 	if !okPeak {
@@ -124,7 +127,7 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	}
 	// One unit of throughput may be many tokens.
 	per := ops
-	if (m.Kind == shape.Transformer || m.Kind == shape.Experts) && strings.HasPrefix(r.Unit, "sequences") {
+	if (m.Kind == shape.Transformer || m.Kind == shape.Experts) && !m.Tokens(r.Unit) {
 		per = ops * seq
 	}
 	batch := r.Micro * unitsOf(r, m)
@@ -197,7 +200,7 @@ func form(cut string) string {
 			return '#'
 		}
 		return r
-	}, strings.ReplaceAll(cut, "n/a", "#"))
+	}, strings.ReplaceAll(strings.ToLower(cut), "n/a", "#"))
 }
 
 // unitsOf is how many units of throughput a sample has.

@@ -30,6 +30,8 @@ type Row struct {
 
 	// Given is the model where it was read from a file or stated, not named.
 	Given *shape.Model
+	// Odd is the cells that no run can have. They count as not stated.
+	Odd []*BadCell
 }
 
 // Unstated is a row of which no number is stated.
@@ -54,7 +56,8 @@ func (e *BadCell) Error() string {
 }
 
 // ReadRows reads the CSV form of the published measurements. Columns are found
-// by name, unknown ones are passed over, missing ones are unknown.
+// by name in any case, unknown ones are passed over, missing ones are unknown. A cell
+// that no run can have makes its row Odd, not the table unreadable.
 func ReadRows(r io.Reader) ([]Row, error) {
 	c := csv.NewReader(r)
 	c.FieldsPerRecord = -1
@@ -64,7 +67,11 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	}
 	col := map[string]int{}
 	for i, h := range head {
-		col[strings.TrimSpace(strings.TrimPrefix(h, "\ufeff"))] = i
+		h = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(h, "\ufeff")))
+		if _, twice := col[h]; twice && h != "" {
+			return nil, fmt.Errorf("the column %s stands there twice: keep one", h)
+		}
+		col[h] = i
 	}
 	for _, must := range []string{"id", "family", "model", "n_gpus"} {
 		if _, ok := col[must]; !ok {
@@ -72,7 +79,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 		}
 	}
 	var rows []Row
-	for line := 2; ; line++ {
+	for {
 		rec, err := c.Read()
 		if errors.Is(err, io.EOF) {
 			return rows, nil
@@ -80,24 +87,22 @@ func ReadRows(r io.Reader) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(rec) > len(head) {
-			return nil, fmt.Errorf("line %d has %d cells under %d columns", line, len(rec), len(head))
-		}
-		row, err := parseRow(line, func(name string) string {
+		line, _ := c.FieldPos(0)
+		row := parseRow(line, func(name string) string {
 			if i, ok := col[name]; ok && i < len(rec) {
 				return strings.TrimSpace(rec[i])
 			}
 			return ""
 		})
-		if err != nil {
-			return nil, err
+		if len(rec) > len(head) {
+			row.Odd = append(row.Odd, &BadCell{line, "row", strings.Join(rec[len(head):], ","), fmt.Sprintf("%d cells under %d columns; quote a cell that has a comma in it", len(rec), len(head))})
 		}
 		rows = append(rows, row)
 	}
 }
 
-func parseRow(line int, cell func(string) string) (Row, error) {
-	var bad error
+func parseRow(line int, cell func(string) string) Row {
+	var odd []*BadCell
 	num := func(name string, low, high float64) float64 {
 		s := cell(name)
 		if s == "" {
@@ -105,21 +110,22 @@ func parseRow(line int, cell func(string) string) (Row, error) {
 		}
 		v, err := strconv.ParseFloat(s, 64)
 		switch {
-		case bad != nil:
 		case err != nil:
-			bad = &BadCell{line, name, s, "not a number; leave it empty where it is not known"}
+			odd = append(odd, &BadCell{line, name, s, "not a number; leave it empty where it is not known"})
+			return math.NaN()
 		case math.IsNaN(v) || v < low || v > high:
-			bad = &BadCell{line, name, s, fmt.Sprintf("must be from %g to %g", low, high)}
+			odd = append(odd, &BadCell{line, name, s, fmt.Sprintf("must be from %g to %g", low, high)})
+			return math.NaN()
 		}
 		return v
 	}
 	const huge = 1e18
 	r := Row{
-		ID: cell("id"), Family: cell("family"), Task: cell("task"), Model: cell("model"),
+		ID: cell("id"), Family: strings.ToLower(cell("family")), Task: strings.ToLower(cell("task")), Model: cell("model"),
 		GPU: cell("gpu"), Spec: cell("gpu_spec"), Precision: cell("precision"),
-		Ckpt: cell("act_ckpt"), Sharding: cell("sharding"), Parallel: cell("parallelism"), Machine: cell("machine"),
-		Unit: cell("throughput_unit"), MemUnit: cell("mem_unit"), TimeUnit: cell("time_unit"), Source: cell("source"),
-		Split: cell("split"), Quality: cell("quality"),
+		Ckpt: strings.ToLower(cell("act_ckpt")), Sharding: cell("sharding"), Parallel: cell("parallelism"), Machine: cell("machine"),
+		Unit: unitName(cell("throughput_unit")), MemUnit: cell("mem_unit"), TimeUnit: cell("time_unit"), Source: cell("source"),
+		Split: cell("split"), Quality: strings.ToUpper(cell("quality")),
 		Params: num("params_b", 1e-9, 1e9), Active: num("active_params_b", 1e-9, 1e9),
 		Layers: num("layers", 1, 1e5), Dim: num("d_model", 1, 1e7), Heads: num("n_heads", 1, 1e6), KV: num("n_kv_heads", 1, 1e6),
 		FF: num("d_ff", 1, 1e8), Vocab: num("vocab", 1, 1e9),
@@ -131,13 +137,33 @@ func parseRow(line int, cell func(string) string) (Row, error) {
 		MFU: num("mfu_pct", 0, 1000), Mem: num("peak_mem_gb", 0, 1e9), TFLOPS: num("model_tflops_per_gpu", 0, 1e9),
 		Time: num("time_value", 0, huge), GPUHours: num("gpu_hours", 0, huge), Cost: num("cost_usd", 0, huge), OOM: num("oom", 0, 1),
 	}
-	return r, bad
+	r.Odd = odd
+	return r
+}
+
+// unitName is a unit of throughput as the published measurements write it: img/sec is images/s.
+func unitName(s string) string {
+	what, each, ok := strings.Cut(strings.ToLower(s), "/")
+	switch {
+	case !ok || each != "s" && each != "sec" && each != "second":
+		return s
+	case what == "img" || what == "imgs" || what == "image":
+		what = "images"
+	case what == "tok" || what == "toks" || what == "token":
+		what = "tokens"
+	case what == "seq" || what == "seqs" || what == "sequence":
+		what = "sequences"
+	case what == "sample" || what == "samp":
+		what = "samples"
+	}
+	return what + "/s"
 }
 
 // Stack is the repository or site a source belongs to: its programs share a way
 // of doing things.
 func (r Row) Stack() string {
-	s := strings.TrimPrefix(strings.TrimPrefix(r.Source, "https://"), "http://")
+	s := strings.ToLower(r.Source)
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "https://"), "http://")
 	parts := strings.Split(s, "/")
 	n := 3
 	if len(parts) > 0 && parts[0] != "github.com" {

@@ -54,7 +54,7 @@ func (r Row) filled() float64 {
 // Setup is the run of a row as far as its memory depends on it.
 func (r Row) Setup(chips Chips) Setup {
 	m := r.Shape()
-	c, _ := chips.Find(r.Spec, r.GPU)
+	c, _, _, _ := r.chip(chips)
 	cut, h := ParseParallel(r.Parallel), habitOf(r.Source)
 	p := strings.ToLower(r.Precision)
 	s := Setup{

@@ -2,7 +2,10 @@
 // numbers of its shape, what follows from them, and the public shapes by name.
 package shape
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // Kind is a family of models whose cost follows one set of formulas.
 type Kind string
@@ -52,6 +55,11 @@ func (m Model) Pass() float64 {
 		return m.Active
 	}
 	return m.Params
+}
+
+// Tokens says whether a unit of throughput counts tokens; all others count samples.
+func (m Model) Tokens(unit string) bool {
+	return strings.Contains(strings.ToLower(unit), "tok")
 }
 
 // HeadsWidth is the total width of the attention heads.
