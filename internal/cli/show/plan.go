@@ -53,7 +53,14 @@ func (v Plan) Text(p Place) string {
 	if v.WorkS != nil && v.WorkFrom != "" {
 		p.fact(&b, "work", "%s, %s", seconds(*v.WorkS), v.WorkFrom)
 	}
-	if v.Known && v.CostUSD != nil {
+	never := v.FinishS != nil && v.FinishS[2] <= 0 // it ends where it begins
+	switch {
+	case never:
+		p.fact(&b, "cost", "nothing: it ends before it begins")
+		if v.OnDemandUSD != nil {
+			p.fact(&b, "on-demand", "%s", usd(*v.OnDemandUSD))
+		}
+	case v.Known && v.CostUSD != nil:
 		cost := span(usd(v.CostUSD[0]), usd(v.CostUSD[2]))
 		if strings.Contains(cost, " to ") {
 			cost += ", median " + usd(v.CostUSD[1])
@@ -62,24 +69,27 @@ func (v Plan) Text(p Place) string {
 		if v.OnDemandUSD != nil {
 			p.fact(&b, "on-demand", "%s", usd(*v.OnDemandUSD))
 		}
-	} else {
+	default:
 		p.fact(&b, "cost", "unknown until the first steps: give work.time, or let scrimp profile measure it")
 	}
 	if v.WorstUSD != nil {
 		p.fact(&b, "at most", "$%.2f: the budget stops it, after a checkpoint", *v.WorstUSD)
 	}
-	if v.FinishS != nil {
+	if v.FinishS != nil && !never {
 		p.fact(&b, "finish", "in %s", span(seconds(v.FinishS[0]), seconds(v.FinishS[2])))
 	}
-	if v.InTime != nil {
+	if v.InTime != nil && !never {
 		p.fact(&b, "deadline", "met in %.0f %% of %d simulated runs", *v.InTime*100, v.Runs)
 	}
-	if v.Interrupts != nil {
+	if v.Interrupts != nil && !never {
 		p.fact(&b, "interruptions", "%.1f expected", *v.Interrupts)
 	}
-	if v.Take != "" {
+	switch {
+	case v.Take != "":
 		p.fact(&b, "begins on", "%s: %s", v.Take, why(plan.Reason(v.Why)))
-	} else {
+	case never:
+		p.fact(&b, "begins", "not: %s", why(plan.Reason(v.Why)))
+	default:
 		p.fact(&b, "begins", "when it can: %s", why(plan.Reason(v.Why)))
 	}
 	for _, r := range v.Rejected {
