@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo build test check sim fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store golden
+.PHONY: help demo build test check sim chaos fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store golden
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -27,13 +27,17 @@ test: ## all that Go alone allows; names what it skipped and why
 check: ## linters, the race detector, simulated lives by the thousand
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
-	$(GO) test -race ./internal/control ./internal/server ./internal/store ./internal/provider/... ./internal/agent/...
+	$(GO) test -race -skip TestServersThatAreHurt ./internal/control ./internal/server ./internal/store ./internal/provider/... ./internal/agent/...
 	$(MAKE) sim
 
 SEEDS ?= 3000
 FIRST ?= 0
-sim: ## simulated lives: make sim SEEDS=100000 FIRST=0
-	$(GO) test ./internal/sim -run TestInvariants -seeds $(SEEDS) -first $(FIRST) -timeout 60m
+sim: ## simulated lives, of one user and of several teams: make sim SEEDS=100000 FIRST=0
+	$(GO) test ./internal/sim -run 'TestInvariants|TestTeams' -seeds $(SEEDS) -teams $(SEEDS) -first $(FIRST) -timeout 60m
+
+CHAOS ?= 5m
+chaos: ## servers on a real PostgreSQL and on SQLite, hurt under load in every way: make chaos CHAOS=1h
+	$(GO) test ./internal/server -run TestServersThatAreHurtUnderLoadLoseNothing -chaos $(CHAOS) -v -timeout 24h
 
 fuzz: ## half a minute of each fuzz test
 	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
