@@ -22,16 +22,7 @@ import (
 // and the machine is rented once.
 func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	db := pgtest.Start(t)
-	small := program
-	whole := filepath.Join(t.TempDir(), "scrimp")
-	build := exec.Command("go", "build", "-o", whole, "scrimp/cmd/scrimp")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	program = whole
-	defer func() { program = small }()
-
+	whole(t)
 	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,198 @@
+//go:build !local
+
+package cli_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/money"
+	"scrimp/internal/store/pgtest"
+)
+
+// pair is two servers on one database, of which one leads.
+type pair struct {
+	*home
+	url     string
+	servers []*exec.Cmd
+}
+
+// whole builds the program as it is shipped, and lets the test use it.
+func whole(t *testing.T) {
+	t.Helper()
+	small := program
+	path := filepath.Join(t.TempDir(), "scrimp")
+	build := exec.Command("go", "build", "-o", path, "scrimp/cmd/scrimp")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	program = path
+	t.Cleanup(func() { program = small })
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	db := pgtest.Start(t)
+	whole(t)
+	dir, err := os.MkdirTemp("", "s") // short: the path of a socket is
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p := &pair{home: &home{t, dir, filepath.Join(dir, "d")}, url: db.Database(t)}
+	p.begin()
+	p.begin()
+	p.until("one leads", func() bool { _, ok := p.leader(); return ok })
+	t.Cleanup(p.end)
+	return p
+}
+
+func (p *pair) begin() {
+	cmd, _, _ := p.start("serve", "--json", "--listen", "127.0.0.1:0", "--db", p.url)
+	p.servers = append(p.servers, cmd)
+}
+
+// leader is the process that answers.
+func (p *pair) leader() (pid int, ok bool) {
+	var s api.Server
+	out, err := exec.Command(program, "--data", p.data, "server", "status", "--json").Output()
+	return s.PID, err == nil && json.Unmarshal(out, &s) == nil && func() bool { pid = s.PID; return pid > 0 }()
+}
+
+// kill ends the leader with kill -9, waits until the other leads, and starts a new follower.
+func (p *pair) kill() {
+	p.t.Helper()
+	var pid int
+	p.until("one leads", func() (ok bool) { pid, ok = p.leader(); return ok })
+	for i, cmd := range p.servers {
+		if cmd.Process.Pid == pid {
+			p.servers = append(p.servers[:i:i], p.servers[i+1:]...)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			break
+		}
+	}
+	p.until("another leads", func() bool { next, ok := p.leader(); return ok && next != pid })
+	p.begin()
+}
+
+// end asks all to leave, those that follow first.
+func (p *pair) end() {
+	_, _ = p.try("server", "stop", "--now")
+	for _, cmd := range p.servers {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}
+}
+
+// line is the limit of that name.
+func (p *pair) line(name string) (l api.BudgetLine) {
+	p.t.Helper()
+	var v api.Budgets
+	if err := json.Unmarshal([]byte(p.do("budgets", "--json")), &v); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, l := range v.Limits {
+		if l.Limit.Name() == name {
+			return l
+		}
+	}
+	p.t.Fatalf("there is no limit %s: %+v", name, v)
+	return l
+}
+
+// Limits, what they have spent and hold, quotas and what waits for approval are the
+// same after each takeover; an approval during which the leader is killed is there
+// once or not at all, and is asked for again without harm.
+func TestLimitsHoldOverTakeovers(t *testing.T) {
+	p := newPair(t)
+	usd := func(n int64) money.Amount { return money.Picos(n * 1e12) }
+	p.do("budgets", "set", "--total", "--dollars", "100", "--running", "1", "--approve", "20")
+	p.do("budgets", "tag", "env", "dev")
+	job := func(name, dollars string) {
+		p.write(name+".yaml", "name: "+name+"\ncommand: 'while [ ! -e stop ]; do sleep 0.1; done'\nbudget: {dollars: "+dollars+"}\ntags: {env: dev}\n")
+		p.do("run", "-y", "-d", name+".yaml")
+	}
+	job("first", "5")
+	p.until("the program runs", func() bool { return p.job("first").Phase == "working" })
+	job("second", "6")
+	job("third", "30")
+	machine := p.job("first").Machine
+	want, asking := usd(11), 1
+	check := func() {
+		t.Helper()
+		l := p.line("all/total")
+		if u := l.Use; u.Spent.Add(u.Held) != want || u.Asking != asking || u.Running != 1 || u.Spent.Sign() <= 0 {
+			t.Errorf("%+v: %v are spent or held, want %v, %d waiting for approval and one running", u, u.Spent.Add(u.Held), want, asking)
+		}
+		if j := p.job("first"); j.State != "running" || j.Machine != machine || j.Attempts != 1 {
+			t.Errorf("the job that ran is %+v", j)
+		}
+		if j := p.job("second"); j.State != "queued" || j.Quota != "all/total" {
+			t.Errorf("the job over its quota is %+v", j)
+		}
+		p.write("none.yaml", "name: none\ncommand: 'true'\nbudget: {dollars: 1}\n")
+		if out, err := p.try("run", "-y", "-d", "none.yaml"); err == nil {
+			t.Errorf("a job without its tag is let in: %s", out)
+		}
+		job := "name: much\ncommand: 'true'\nbudget: {dollars: 90}\ntags: {env: dev}\n"
+		p.write("much.yaml", job)
+		if out, err := p.try("run", "-y", "-d", "much.yaml"); err == nil {
+			t.Errorf("a job is let in for which there is no money: %s", out)
+		}
+	}
+	check()
+	p.kill()
+	check()
+	for round := 0; asking == 1; round++ { // until one of them is written
+		if round == 20 {
+			t.Fatal("no approval comes through")
+		}
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			_, _ = p.try("approve", "third", "--reason", "for the paper")
+		}()
+		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond) // at any moment of the approval, not to wait for something
+		p.kill()
+		<-told
+		j := p.job("third")
+		if v := j.Approval; j.State == "queued" && v != nil && *v.Approved && v.By == "owner" && v.Reason == "for the paper" {
+			want, asking = usd(41), 0
+		} else if j.State != "held" || v == nil || v.At != nil {
+			t.Fatalf("an approval in half: %+v %+v", j, j.Approval)
+		}
+		t.Logf("round %d: the job is %s", round, j.State)
+		check()
+	}
+	p.do("approve", "third", "--reason", "again") // it is approved already
+	check()
+	if out := p.do("audit", "--json"); !strings.Contains(out, "/approve") || !strings.Contains(out, "for the paper") {
+		t.Errorf("the audit trail has no approval:\n%s", out)
+	}
+	p.do("exec", "first", "--", "touch", "stop")
+	p.until("the next job runs", func() bool { return p.job("second").Phase == "working" })
+	for _, id := range []string{"second", "third"} {
+		p.do("cancel", id)
+	}
+	p.until("all are closed", func() bool { return p.job("second").Closed && p.job("third").Closed })
+	p.kill()
+	l := p.line("all/total")
+	var spent money.Amount
+	for _, id := range []string{"first", "second", "third"} {
+		spent = spent.Add(p.job(id).Spent)
+	}
+	if u := l.Use; u.Spent != spent || !u.Held.IsZero() || u.Jobs != 0 || u.Running != 0 {
+		t.Errorf("in the end %+v, the jobs have spent %v", u, spent)
+	}
+	p.do("ledger", "verify")
+}
