@@ -90,13 +90,16 @@ func (c *checker) program() {
 		c.wrong(slices.Contains(j.Secrets[:i], name), field, fmt.Sprintf("names %s twice", name), "keep one")
 	}
 	for _, p := range []struct{ field, text string }{{"progress.pattern", j.Progress.Pattern}, {"progress.saved", j.Progress.Saved}} {
+		if p.text == "" {
+			continue
+		}
 		re, err := regexp.Compile(p.text)
 		if err != nil {
 			c.wrong(true, p.field, "is not a regular expression ("+strings.TrimPrefix(err.Error(), "error parsing regexp: ")+")", "scrimp uses Go's form, RE2")
 			continue
 		}
 		named := slices.ContainsFunc(re.SubexpNames(), func(s string) bool { return s != "" })
-		c.wrong(p.field == "progress.pattern" && p.text != "" && !named, p.field, "has no named group", "name what is found, such as step (?P<step>\\d+)")
+		c.wrong(p.field == "progress.pattern" && !named, p.field, "has no named group", "name what is found, such as step (?P<step>\\d+)")
 	}
 	m := signalForm.FindStringSubmatch(j.Signal)
 	c.wrong(j.Signal != "" && m == nil, "signal", fmt.Sprintf("is %q", j.Signal), "write TERM, INT, HUP, USR1 or USR2, with @90s for how long before the end")

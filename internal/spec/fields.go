@@ -93,6 +93,37 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
+// known is a field of a struct.
+type known struct {
+	name string
+	tag  reflect.StructTag
+}
+
+// layout is the fields of every struct that a Job holds and that is no text: to look
+// at the tags of each job anew takes longer than all that is checked.
+var layout = func() map[reflect.Type][]known {
+	all := map[reflect.Type][]known{}
+	var add func(t reflect.Type)
+	add = func(t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			add(t.Elem())
+		case reflect.Struct:
+			if _, there := all[t]; there || reflect.PointerTo(t).Implements(textType) {
+				return
+			}
+			all[t] = make([]known, t.NumField())
+			for i := range t.NumField() {
+				field := t.Field(i)
+				all[t][i] = known{fieldName(field), field.Tag}
+				add(field.Type)
+			}
+		}
+	}
+	add(reflect.TypeFor[Job]())
+	return all
+}()
+
 // visit calls f for every value below v that is no struct, with its path and the
 // tag of its field, in the order of the fields and sorted by key in maps. Fields
 // that are not set are passed over, but for those of a list's entries.
@@ -103,16 +134,19 @@ func visit(v reflect.Value, path string, tag reflect.StructTag, f func(path stri
 		}
 		return
 	}
-	isText := reflect.PointerTo(v.Type()).Implements(textType)
+	fields, isStruct := layout[v.Type()]
 	switch {
-	case v.Kind() == reflect.Struct && !isText:
+	case isStruct:
 		inside := strings.ContainsRune(path, '[')
-		for i := range v.NumField() {
+		for i, field := range fields {
 			if v.Field(i).IsZero() && !inside {
 				continue
 			}
-			field := v.Type().Field(i)
-			visit(v.Field(i), strings.TrimPrefix(path+"."+fieldName(field), "."), field.Tag, f)
+			name := field.name
+			if path != "" {
+				name = path + "." + name
+			}
+			visit(v.Field(i), name, field.tag, f)
 		}
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
