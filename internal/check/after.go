@@ -39,6 +39,9 @@ func utilisation(c *Case) (Verdict, string, string) {
 	switch {
 	case u < 0.5:
 		mend := "size down: fewer or smaller accelerators do as much"
+		if c.Job.Resources.Accelerator == "" {
+			mend = "size down: a machine with fewer processors does as much"
+		}
 		if f := c.wanted(); f.Least > 1 {
 			f.Least, f.Most = max(1, f.Least/2), max(1, f.Least/2)
 			if l, ok := c.cheapest(f, 0); ok {

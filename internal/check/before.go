@@ -34,7 +34,7 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 		return 0, 0, "", false
 	}
 	f := c.wanted()
-	cheap, ok := c.cheapest(f, 0)
+	cheap, ok := c.here(f)
 	if !ok {
 		return 0, 0, "", false
 	}
@@ -45,7 +45,7 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 		how = fmt.Sprintf("%s (%s) on %s", draw.Span(hours), c.WorkFrom, hourly(cheap))
 	}
 	f.Capacity = []market.Capacity{market.OnDemand}
-	if firm, ok := c.cheapest(f, 0); ok && firm.Quote.Rate > cheap.Quote.Rate && c.onSpot() {
+	if firm, ok := c.here(f); ok && firm.Quote.Rate > cheap.Quote.Rate && c.onSpot() {
 		high = firm.Quote.Rate.Float() * n
 		how += ", or on " + hourly(firm)
 	}

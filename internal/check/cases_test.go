@@ -5,6 +5,7 @@ import (
 
 	"scrimp/internal/catalog"
 	"scrimp/internal/check"
+	"scrimp/internal/market"
 	"scrimp/internal/size"
 	"scrimp/internal/spec"
 )
@@ -167,9 +168,18 @@ var cases = []struct {
 		c.Job.Budget.WallClock, c.Job.MaxPrice = spec.Duration(10*time.Hour), rate("2")
 	}},
 
+	{"cost", check.Pass, "lab/z/own", func(c *check.Case) { // what the job would run on counts, though another costs less
+		hours(c, 10)
+		c.Job.Resources.Accelerator = ""
+		own := catalog.Listing{Offer: market.Offer{ID: "lab/z/own", Machine: "own", CPUs: 2, Capacity: market.OnDemand, Currency: "USD"}, Quote: market.Quote{Rate: 900e12, Priced: true, At: c.Now}}
+		c.Here, c.Offers = []catalog.Listing{own}, append(c.Offers, own)
+	}},
 	{"subset", check.Unknown, "no earlier run", func(*check.Case) {}},
 	{"subset", check.Pass, "small itself", func(c *check.Case) { hours(c, 0.2) }},
 	{"subset", check.Pass, "100 steps", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "succeeded", Steps: 100}} }},
+	{"subset", check.Pass, "j-profile did 40 steps", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-profile", State: "stopped", Steps: 40, Profile: true}} }},
+	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-profile", State: "failed", Steps: 40, Profile: true}} }},
+	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "stopped", Steps: 40}} }},
 	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "failed", Steps: 100}} }},
 	{"subset", check.Warn, "you say", func(c *check.Case) { c.Facts = map[string]string{"subset_run": "no"} }},
 

@@ -71,8 +71,9 @@ type Run struct {
 	Interruptions int
 	// Resumes are the times from a machine to a program that went on from a checkpoint.
 	Resumes []time.Duration
-	// Utilisation of the accelerators, 0 to 1.
+	// Utilisation of the accelerators, or of the processors of a machine without, 0 to 1.
 	Utilisation catalog.Figure
+	Profile     bool // a short run that was ended as meant
 	Finished    time.Time
 }
 
@@ -94,6 +95,7 @@ type Case struct {
 	Now      time.Time
 	Runs     []Run // newest first
 	Offers   []catalog.Listing
+	Here     []catalog.Listing // those of them that the job would run on; none is known: all
 	Estimate *Estimate
 	Texts    []Text
 	Facts    map[string]string // what the user states, by the names of Facts
@@ -292,10 +294,22 @@ func hourly(l catalog.Listing) string { return fmt.Sprintf("%s at $%s/h", l.Offe
 // cheapest returns the offer of the lowest price in dollars that f takes and, where
 // memory is above 0, whose accelerators have that much.
 func (c *Case) cheapest(f catalog.Filter, memory size.Bytes) (catalog.Listing, bool) {
+	return cheapestOf(c.Offers, f, memory)
+}
+
+// here is cheapest of what the job would run on, where that is known and fits.
+func (c *Case) here(f catalog.Filter) (catalog.Listing, bool) {
+	if l, ok := cheapestOf(c.Here, f, 0); ok {
+		return l, true
+	}
+	return c.cheapest(f, 0)
+}
+
+func cheapestOf(offers []catalog.Listing, f catalog.Filter, memory size.Bytes) (catalog.Listing, bool) {
 	f.Memory = max(f.Memory, memory)
 	var best catalog.Listing
 	found := false
-	for _, l := range (catalog.Catalog{Listings: c.Offers}).Match(f) {
+	for _, l := range (catalog.Catalog{Listings: offers}).Match(f) {
 		if l.Quote.Priced && l.Offer.Currency == "USD" && (!found || l.Quote.Rate < best.Quote.Rate) {
 			best, found = l, true
 		}

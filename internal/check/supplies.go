@@ -114,15 +114,18 @@ func subset(c *Case) (Verdict, string, string) {
 		if r.State == "succeeded" && (c.Job.Work.Steps == 0 || r.Steps > 0 && r.Steps <= c.Job.Work.Steps) {
 			return Pass, fmt.Sprintf("%s went through %d steps", r.Job, r.Steps), ""
 		}
+		if r.Profile && r.Steps > 0 && r.State == "stopped" {
+			return Pass, fmt.Sprintf("%s did %d steps of it", r.Job, r.Steps), ""
+		}
 	}
 	if yes, ok := c.said("subset_run"); ok {
 		if yes {
 			return Pass, "you say so", ""
 		}
-		return Warn, "you say that none was", "run a few minutes of it first"
+		return Warn, "you say that none was", "let scrimp profile run a few minutes of it"
 	}
 	if len(c.Runs) > 0 {
 		return Warn, fmt.Sprintf("none of %s went through", draw.Count(len(c.Runs), "earlier run")), "run a small part of it to its end first"
 	}
-	return Unknown, "no earlier run of that name is known here", "run a few minutes of it first, or " + supply("subset_run")
+	return Unknown, "no earlier run of that name is known here", "let scrimp profile run a few minutes of it, or " + supply("subset_run")
 }

@@ -1,11 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"scrimp/internal/catalog"
 	"scrimp/internal/check"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/measured"
 	"scrimp/internal/money"
 	"scrimp/internal/rank"
 	"scrimp/internal/receipt"
@@ -183,30 +185,80 @@ func (a *app) history(ctx context.Context, c *check.Case) error {
 		return err
 	}
 	for _, l := range m.Offers {
-		c.Offers = append(c.Offers, catalog.Listing{Offer: l.Offer, Quote: l.Quote, RuleSource: m.Clock.Name})
+		c.Here = append(c.Here, catalog.Listing{Offer: l.Offer, Quote: l.Quote, RuleSource: m.Clock.Name})
 	}
+	c.Offers = append(c.Offers, c.Here...)
 	c.Job, c.WorkFrom = a.learnFrom(ctx, cl, c.Job)
 	c.Runs, err = a.earlierRuns(ctx, cl, c.Job.Name)
 	return err
 }
 
-// earlierRuns returns what the receipts of the newest runs of a name say.
+// earlierRuns returns what the receipts of the newest runs of a name say, its profiles
+// among them.
 func (a *app) earlierRuns(ctx context.Context, cl *client, name string) ([]check.Run, error) {
-	var all []api.Job
-	if err := cl.do(ctx, http.MethodGet, "/v1/jobs", nil, &all); err != nil {
+	jobs, err := newestOf(ctx, cl, name)
+	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(j api.Job) bool { return j.Name != name || !j.Closed })
-	slices.SortStableFunc(all, func(x, y api.Job) int { return cmp.Or(y.Submitted.Compare(x.Submitted), cmp.Compare(x.ID, y.ID)) })
+	used := map[string]float64{} // of the processors of machines without accelerators
+	list, err := runsOf(ctx, cl, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		if r.Cores != nil && r.CPUs > 1 && r.Accelerator == "" { // one processor cannot be fewer
+			used[r.Job] = min(1, *r.Cores/float64(r.CPUs))
+		}
+	}
 	var runs []check.Run
-	for _, j := range all[:min(len(all), mostRuns)] {
+	for _, j := range jobs {
 		r, err := a.receipt(ctx, cl, j.ID)
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, earlier(r))
+		run := earlier(r)
+		run.Profile = j.Name == measured.Profile(name)
+		if v, ok := used[j.ID]; ok && !run.Utilisation.OK {
+			run.Utilisation = catalog.Known(v)
+		}
+		runs = append(runs, run)
 	}
 	return runs, nil
+}
+
+// How far back runs of a name are looked for: so many pages of so many jobs.
+const (
+	mostPages  = 20
+	jobsOfPage = 1000
+)
+
+// newestOf returns the newest runs of a name that are closed, newest first.
+func newestOf(ctx context.Context, cl *client, name string) ([]api.Job, error) {
+	var found []api.Job
+	before := ""
+	for range mostPages {
+		r, err := cl.request(ctx, http.MethodGet, fmt.Sprintf("/v1/jobs?limit=%d&before=%s", jobsOfPage, url.QueryEscape(before)), nil)
+		if err != nil {
+			return nil, err
+		}
+		var page []api.Job
+		err = json.NewDecoder(r.Body).Decode(&page)
+		_ = r.Body.Close()
+		if err != nil {
+			return nil, fmt.Errorf("read the server's jobs: %w", err)
+		}
+		for _, j := range slices.Backward(page) {
+			if j.Closed && (j.Name == name || j.Name == measured.Profile(name)) {
+				if found = append(found, j); len(found) == mostRuns {
+					return found, nil
+				}
+			}
+		}
+		if before = r.Header.Get("Scrimp-Next"); before == "" {
+			break
+		}
+	}
+	return found, nil
 }
 
 // proven refuses a long run on spot whose checkpoints no earlier run has shown to work.

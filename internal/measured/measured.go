@@ -34,6 +34,9 @@ type Run struct {
 	Accelerators int     `json:"accelerators,omitempty"`
 	Speed        float64 `json:"speed"` // of that machine
 
+	CPUs         int      `json:"cpus,omitempty"` // of that machine
+	Cores        *float64 `json:"cores_used"`     // of them, on average while the program ran
+
 	Steps        int64    `json:"steps"`          // newest seen
 	Total        *int64   `json:"total"`          // of the whole job
 	StepsPerHour *float64 `json:"steps_per_hour"` // on a machine of speed 1
@@ -89,7 +92,10 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 		r.Speed = 1
 	}
 	if o, ok := offer(longest.Offer); ok {
-		r.Machine, r.Accelerator, r.Accelerators = o.Machine, o.Accelerator, o.Accelerators
+		r.Machine, r.Accelerator, r.Accelerators, r.CPUs = o.Machine, o.Accelerator, o.Accelerators, o.CPUs
+	}
+	if cores := longest.CPU; longest.CPUSeen > 0 {
+		r.Cores = &cores
 	}
 	steps := longest.Step - longest.First
 	switch {
