@@ -177,8 +177,12 @@ var cases = []struct {
 	{"subset", check.Unknown, "no earlier run", func(*check.Case) {}},
 	{"subset", check.Pass, "small itself", func(c *check.Case) { hours(c, 0.2) }},
 	{"subset", check.Pass, "100 steps", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "succeeded", Steps: 100}} }},
-	{"subset", check.Pass, "j-profile did 40 steps", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-profile", State: "stopped", Steps: 40, Profile: true}} }},
-	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-profile", State: "failed", Steps: 40, Profile: true}} }},
+	{"subset", check.Pass, "j-profile did 40 steps", func(c *check.Case) {
+		c.Runs = []check.Run{{Job: "j-profile", State: "stopped", Steps: 40, Profile: true}}
+	}},
+	{"subset", check.Warn, "none of 1", func(c *check.Case) {
+		c.Runs = []check.Run{{Job: "j-profile", State: "failed", Steps: 40, Profile: true}}
+	}},
 	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "stopped", Steps: 40}} }},
 	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "failed", Steps: 100}} }},
 	{"subset", check.Warn, "you say", func(c *check.Case) { c.Facts = map[string]string{"subset_run": "no"} }},
