@@ -34,8 +34,8 @@ type Run struct {
 	Accelerators int     `json:"accelerators,omitempty"`
 	Speed        float64 `json:"speed"` // of that machine
 
-	CPUs         int      `json:"cpus,omitempty"` // of that machine
-	Cores        *float64 `json:"cores_used"`     // of them, on average while the program ran
+	CPUs  int      `json:"cpus,omitempty"` // of that machine
+	Cores *float64 `json:"cores_used"`     // of them, on average while the program ran
 
 	Steps        int64    `json:"steps"`          // newest seen
 	Total        *int64   `json:"total"`          // of the whole job
