@@ -65,13 +65,13 @@ func (t *table) fill(i int) {
 				home = (home + 1) % m.n
 			}
 			for a := range ages {
-				cur.take[z][k][a][0] = far
 				h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
 				mix(cur.cand[z][k][a][:w], prev.cand[z][k][a], prev.cand[z][k][min(a+1, ages-1)], prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand*t.step, h)
 				cur.cand[z][k][a][0] = m.demand * work
 			}
 		}
 	}
+	t.lasting(cur)
 	for q := 1; q < w; q++ {
 		t.takes(cur, q)
 		t.waits(cur, q, forced)
@@ -79,31 +79,53 @@ func (t *table) fill(i int) {
 	}
 }
 
+// lasting puts into take, by place, what taking a machine comes to if it lives
+// through its restart, times the chance of that.
+func (t *table) lasting(cur *layer) {
+	m := &t.m
+	for k := range min(2, m.n) {
+		s := &t.shift[k]
+		for z := range m.price {
+			c := float64(float64(k)*m.carry) + float64(m.price[z]*s.owed)
+			for a := range ages {
+				b, f, p := s.bucket[a], s.part[a], s.last[a][z]
+				out, at := cur.take[z][k][a][:len(t.grid)], s.whole[:len(t.grid)]
+				for q := range min(s.first, len(out)) {
+					out[q] = far
+				}
+				lo := cur.spot[z][b]
+				if f == 0 {
+					for q := s.first; q < len(out); q++ {
+						out[q] = float64(p * (c + at[q].of(lo)))
+					}
+					continue
+				}
+				hi := cur.spot[z][b+1]
+				for q := s.first; q < len(out); q++ {
+					out[q] = float64(p * (c + (float64((1-f)*at[q].of(lo)) + float64(f*at[q].of(hi)))))
+				}
+			}
+		}
+	}
+}
+
+// takes adds what a loss during the restart comes to.
 func (t *table) takes(cur *layer, q int) {
 	m := &t.m
 	for k := range min(2, m.n) {
 		s := &t.shift[k]
-		whole, half := s.whole[q], s.half[q]
+		if q < s.first {
+			continue
+		}
+		half := s.half[q]
 		carry := float64(float64(k) * m.carry)
 		for z := range m.price {
-			if q < s.first {
-				for a := range ages {
-					cur.take[z][k][a][q] = far
-				}
-				continue
-			}
-			c := carry + float64(m.price[z]*s.owed)
 			lost := carry + float64(m.price[z]*s.owed/2) + half.of(cur.lost[z])
+			take, cand := &cur.take[z][k], &cur.cand[z][k]
 			for a := range ages {
-				b, f := s.bucket[a], s.part[a]
-				v := whole.of(cur.spot[z][b])
-				if f > 0 {
-					v = float64((1-f)*v) + float64(f*whole.of(cur.spot[z][b+1]))
-				}
-				p := s.last[a][z]
-				v = float64(p*(c+v)) + float64((1-p)*lost)
-				cur.take[z][k][a][q] = v
-				cur.cand[z][k][a][q] = min(v, cur.cand[z][k][a][q])
+				v := take[a][q] + float64((1-s.last[a][z])*lost)
+				take[a][q] = v
+				cand[a][q] = min(v, cand[a][q])
 			}
 		}
 	}

@@ -49,12 +49,9 @@ func (m *model) same(o *model) bool {
 
 // copyOf makes m a copy of o.
 func (m *model) copyOf(o *model) {
-	kept := *m
 	*m = *o
-	for _, v := range []struct{ to, was, from *[]float64 }{
-		{&m.price, &kept.price, &o.price}, {&m.up, &kept.up, &o.up}, {&m.now, &kept.now, &o.now}, {&m.usual, &kept.usual, &o.usual},
-	} {
-		*v.to = append((*v.was)[:0], *v.from...)
+	for _, v := range []*[]float64{&m.price, &m.up, &m.now, &m.usual} {
+		*v = slices.Clone(*v)
 	}
 	m.loss, m.back = slices.Clone(o.loss), slices.Clone(o.back)
 }
@@ -97,6 +94,8 @@ type table struct {
 	up      []float64
 	all     float64         // sum of the scales of return
 	ahead   float64         // hours from now for which the hazards stand
+	mean    [ages]float64   // losses an hour of a zone of scale 1
+	mix     [ages]float64   // returns an hour, over the sum of the scales
 	rate    [ages]float64   // returns an hour
 	stepped [ages]float64   // chance of a return a step
 	onward  [ages]float64   // chance of the next bucket a step
@@ -116,6 +115,7 @@ type shift struct {
 	first  int       // from here on the machine does work before the guard steps in
 	bucket [ages]int // ages after it
 	part   [ages]float64
+	events [ages]float64   // expected losses on the way, of a zone of scale 1
 	last   [ages][]float64 // chance that the machine lives through it, by zone
 }
 
@@ -248,10 +248,12 @@ func (t *table) prepare() {
 		}
 		for i := range ages {
 			s.bucket[i], s.part[i] = between(begins(i) + s.owed)
+			s.events[i] = lossShape.cumulative(begins(i), begins(i)+s.owed)
 			s.last[i] = slices.Grow(s.last[i][:0], zones)[:zones]
 		}
 	}
 	for b := range ages {
+		t.mean[b], t.mix[b] = lossShape.mean(b), returnMix(b, zones)
 		t.waited[b] = slices.Grow(t.waited[b][:0], w)[:w]
 		t.moved[b] = slices.Grow(t.moved[b][:0], w)[:w]
 	}
@@ -284,12 +286,12 @@ func (t *table) hazards(ahead float64) {
 	for z := range zones {
 		t.scale[z] = m.loss[z].in(ahead)
 		for a := range ages {
-			t.hold[z][a] = 1 - math.Exp(-float64(t.scale[z]*lossShape.mean(a))*t.step)
+			t.hold[z][a] = 1 - math.Exp(-float64(t.scale[z]*t.mean[a])*t.step)
 		}
 		for k := range t.shift {
 			s := &t.shift[k]
 			for i := range ages {
-				s.last[i][z] = math.Exp(-float64(t.scale[z] * lossShape.cumulative(begins(i), begins(i)+s.owed)))
+				s.last[i][z] = math.Exp(-float64(t.scale[z] * s.events[i]))
 			}
 		}
 		t.share[z] = m.back[z].in(ahead)
@@ -302,7 +304,7 @@ func (t *table) hazards(ahead float64) {
 	}
 	t.all = all
 	for b := range ages {
-		t.rate[b] = all * returnMix(b, zones)
+		t.rate[b] = all * t.mix[b]
 		t.stepped[b] = 1 - math.Exp(-t.rate[b]*t.step)
 		t.onward[b] = 0
 		if b < ages-1 {
