@@ -9,6 +9,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,9 +143,12 @@ func claim(soft, life context.Context, server wire.Server, c Config) (api.Assign
 	defer context.AfterFunc(life, cancel)()
 	var a api.Assignment
 	boot := c.Now().UTC()
-	err := wire.Retry(ctx, func(ctx context.Context) error {
-		var err error
-		a, err = server.Claim(ctx, api.Claim{Instance: c.Instance, Boot: boot, Version: c.Version})
+	secret, err := machineSecret(c.MachineDir)
+	if err != nil {
+		c.Log.Warn("keep the machine's secret: an agent that is started again here cannot claim the task", "error", err)
+	}
+	err = wire.Retry(ctx, func(ctx context.Context) error {
+		a, err = server.Claim(ctx, api.Claim{Instance: c.Instance, Boot: boot, Version: c.Version, Secret: secret})
 		if err != nil {
 			c.Log.Warn("claim the task", "error", err)
 		}
@@ -154,6 +158,17 @@ func claim(soft, life context.Context, server wire.Server, c Config) (api.Assign
 		a.AttemptToken = c.Token
 	}
 	return a, err
+}
+
+// machineSecret is what this machine claims its task with: a random text that
+// stays in the machine's folder, for an agent that is started again.
+func machineSecret(dir string) (string, error) {
+	path := filepath.Join(dir, "claim.secret")
+	if b, err := os.ReadFile(path); err == nil && len(b) >= 26 {
+		return string(b), nil
+	}
+	secret := rand.Text()
+	return secret, replaceFile(path, []byte(secret))
 }
 
 // mark is written before the program starts, so that an agent that is started

@@ -36,6 +36,9 @@ type Claim struct {
 	Instance string    `json:"instance"`
 	Boot     time.Time `json:"boot"` // when the agent began
 	Version  string    `json:"version"`
+	// Secret is made by the machine before its agent claims for the first time.
+	// Who has claimed has the task: the token is of no use with another secret.
+	Secret string `json:"secret,omitempty"`
 }
 
 // Assignment is what an agent has to do: one attempt at one task.

@@ -18,9 +18,20 @@ import (
 // ErrFenced says that the attempt is no longer the one that has the task.
 var ErrFenced = errors.New("another attempt has the task")
 
+// ErrTaken says that somebody else has claimed the task with the same token.
+var ErrTaken = errors.New("the task was claimed by another agent")
+
+// Live reports whether the attempt may still speak: once its machine has ended it may not.
+func (c *Control) Live(attempt string) (live bool) {
+	c.Peek(func(m *core.Machine) { _, live = m.Attempt(attempt) })
+	return live
+}
+
 // Claim marks the attempt as taken by its agent and returns it with its job. It
 // waits a moment for the launch to be written, since a machine can be quicker than the answer to its launch.
-func (c *Control) Claim(ctx context.Context, attempt, instance string) (core.Job, core.Attempt, error) {
+// The first who claims has the task: by is a hash of a secret of theirs, and nobody
+// with another one gets it. "" is an agent of a release that had none.
+func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core.Job, core.Attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
@@ -37,11 +48,19 @@ func (c *Control) Claim(ctx context.Context, attempt, instance string) (core.Job
 		switch {
 		case !ok || a.Phase == core.Leaving || a.Asking || a.Instance != "" && a.Instance != instance:
 			return job, a, ErrFenced
-		case a.Phase != core.Asked:
+		case !a.Claimed.IsZero():
+			if a.By != "" && a.By != by {
+				return job, a, ErrTaken
+			}
 			c.words.mu.Lock()
 			c.words.hear(attempt, time.Now())
 			c.words.mu.Unlock()
-			return job, a, c.Tell(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt}))
+			return job, a, nil
+		case a.Phase != core.Asked:
+			if err := c.Tell(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
+				return job, a, err
+			}
+			continue // of two at once one has it
 		}
 		select {
 		case <-changed:

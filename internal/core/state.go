@@ -167,6 +167,7 @@ type Attempt struct {
 	From       time.Time                   `json:"from,omitzero"`         // billed from
 	Until      time.Time                   `json:"until,omitzero"`        // billed until
 	Claimed    time.Time                   `json:"claimed,omitzero"`
+	By         string                      `json:"by,omitempty"`     // who claimed it: a hash of the machine's own secret; "" from agents that had none
 	Started    time.Time                   `json:"started,omitzero"` // the program
 	Over       time.Time                   `json:"over,omitzero"`    // the program
 	Rates      []market.Segment            `json:"rates,omitempty"`  // what it is billed at

@@ -183,7 +183,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 		m.inventory(out, b)
 	case AgentClaimed:
 		if a := m.attempts[b.Attempt]; a != nil && a.Claimed.IsZero() {
-			a.Claimed = m.now
+			a.Claimed, a.By = m.now, b.By
 		}
 	case AttemptStarted:
 		m.started(out, b)

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,8 +32,15 @@ func (s *Server) agentClaim(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	job, a, err := s.control.Claim(r.Context(), attempt, c.Instance)
+	by := ""
+	if c.Secret != "" {
+		by = fmt.Sprintf("%x", sha256.Sum256([]byte(attempt+"\x00"+c.Secret)))
+	}
+	job, a, err := s.control.Claim(r.Context(), attempt, c.Instance, by)
 	switch {
+	case errors.Is(err, control.ErrTaken): // 410, on which an agent of any release gives up
+		s.opts.Log.Warn("a task was asked for twice with one token", "attempt", attempt, "from", from(r))
+		problem(w, http.StatusGone, "another agent has the task", "the token was good for one agent: switch the machine off; where it is the right one, scrimp cancel "+job.ID+" gives the other's machine back", err)
 	case errors.Is(err, control.ErrFenced):
 		problem(w, http.StatusGone, "the attempt is over", "switch the machine off", err)
 	case err != nil:
@@ -49,10 +58,15 @@ func (s *Server) agentClaim(w http.ResponseWriter, r *http.Request) {
 // attempt returns the attempt whose agent asks, or answers that it may not.
 func (s *Server) attempt(w http.ResponseWriter, r *http.Request) (string, bool) {
 	attempt, ok := s.bearer(r, "attempt")
-	if !ok {
+	switch {
+	case !ok:
 		problem(w, http.StatusUnauthorized, "no valid token", "claim the task first", nil)
+		return "", false
+	case !s.control.Live(attempt):
+		problem(w, http.StatusGone, "the attempt is over, and its token with it", "switch the machine off", nil)
+		return "", false
 	}
-	return attempt, ok
+	return attempt, true
 }
 
 func (s *Server) agentReport(w http.ResponseWriter, r *http.Request) {
@@ -93,8 +107,7 @@ func (s *Server) agentLogs(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusRequestEntityTooLarge, "chunk not read", "send smaller ones", err)
 		return
 	}
-	if ok, wait := s.logPace.takeMany(attempt, float64(len(chunk)), time.Now()); !ok {
-		slower(w, wait)
+	if s.tooMuch(w, attempt, len(chunk)) {
 		return
 	}
 	if end := s.logged(r.Context(), attempt, offset+int64(len(chunk))); end >= s.logLimit() {
@@ -108,6 +121,27 @@ func (s *Server) agentLogs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, api.LogEnd{Offset: end})
+}
+
+// tooMuch answers an agent whose program prints faster than its output is kept,
+// or where the server has no room for it. The program goes on; its output waits
+// on its machine, or is cut there.
+func (s *Server) tooMuch(w http.ResponseWriter, attempt string, n int) bool {
+	now := time.Now()
+	if free, ok := s.disk.room(s.opts.Dir, now); ok && free < logReserve {
+		w.Header().Set("Retry-After", "5")
+		problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full", "make room on it: jobs go on, and their output is sent again later", fmt.Errorf("%d MiB are free, and %d MiB are kept for the log of events", free>>20, logReserve>>20))
+		return true
+	}
+	ok, wait := s.logPace.takeMany(attempt, float64(n), now)
+	if ok {
+		ok, wait = s.allPace.takeMany("all", float64(n), now)
+	}
+	if !ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		problem(w, http.StatusTooManyRequests, "too much output", fmt.Sprintf("print less: %d MB a second are kept of one attempt and %d MB a second of all; the rest waits on its machine, and is left out where it gets too long", logRate>>20, allLogRate>>20), nil)
+	}
+	return !ok
 }
 
 func (s *Server) agentLogEnd(w http.ResponseWriter, r *http.Request) {

@@ -90,6 +90,7 @@ func (w *status) Write(b []byte) (int, error) {
 	if w.code == 0 {
 		w.code = http.StatusOK
 	}
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writePatience)) // a test's recorder has none
 	return w.ResponseWriter.Write(b)
 }
 
@@ -129,6 +130,9 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		w, begun := &status{ResponseWriter: plain}, time.Now()
 		defer func() { s.metrics.served(t, w.code, time.Since(begun)) }()
 		guard(w)
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = newPatientBody(plain, r, begun)
+		}
 		switch t.Scope {
 		case open:
 			t.do(s, w, r)
@@ -164,10 +168,24 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		c := &call{caller: caller, act: identity.Act{Who: caller.User, Token: caller.Token, From: from(r), Route: r.Method + " " + t.Path, Object: r.PathValue("id")}}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 		if s.may(w, r, t) {
-			t.do(s, w, r)
+			s.streamed(t, w, r, name)
 		}
 		s.audit(r, t, w.code)
 	}
+}
+
+// streamed does what the route does. Answers without an end are counted.
+func (s *Server) streamed(t route, w http.ResponseWriter, r *http.Request, name string) {
+	if t.Stream != "" {
+		end, err := s.streams.open(name)
+		if err != nil {
+			w.Header().Set("Retry-After", "10")
+			problem(w, http.StatusTooManyRequests, "too many streams are open", "close some of them: one stream of GET /v1/events shows all jobs", err)
+			return
+		}
+		defer end()
+	}
+	t.do(s, w, r)
 }
 
 // speaks answers an agent whose protocol this server does not speak.

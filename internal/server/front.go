@@ -13,8 +13,11 @@ import (
 	"time"
 )
 
-// readHeader is how long a client may take for a request's head.
-const readHeader = 10 * time.Second
+const (
+	readHeader     = 10 * time.Second // for a request's head
+	idleConnection = 2 * time.Minute  // between two requests
+	maxHeader      = 64 << 10         // bytes of a request's head
+)
 
 // socketKey marks requests that came through the socket of the data folder.
 type socketKey struct{}
@@ -92,7 +95,7 @@ func (f *front) listen(ctx context.Context, o Options) (done func(), err error) 
 	case secure && o.Insecure:
 		return nil, errors.New("--insecure and --tls-cert exclude each other: leave one out")
 	}
-	h := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: nil}
+	h := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ErrorLog: nil}
 	scheme := "http"
 	if secure {
 		cert, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)

@@ -211,19 +211,20 @@ func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
 }
 
 func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newWorldOf(t, &rents{}, nil)
+	first, second := w.rent("a"), w.rent("b")
 	send := func(token string) int {
-		rec, _ := w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: "b.1"})
+		rec, _ := w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: second})
 		return rec.Code
 	}
-	if got := send(w.ticket("attempt", "a.1")); got != http.StatusForbidden {
+	if got := send(w.ticket("attempt", first)); got != http.StatusForbidden {
 		t.Errorf("a report for another attempt: %d", got)
 	}
-	if got := send(w.ticket("claim", "b.1")); got != http.StatusUnauthorized {
+	if got := send(w.ticket("claim", second)); got != http.StatusUnauthorized {
 		t.Errorf("a claim's token reports: %d", got)
 	}
-	good := w.ticket("attempt", "b.1")
-	for _, bad := range []string{good[:len(good)-1] + "x", strings.Replace(good, "b.1", "c.1", 1), "attempt.", "attempt..", good + "0"} {
+	good := w.ticket("attempt", second)
+	for _, bad := range []string{good[:len(good)-1] + "x", strings.Replace(good, second, first, 1), "attempt.", "attempt..", good + "0"} {
 		if got := send(bad); got != http.StatusUnauthorized {
 			t.Errorf("%q reports: %d", bad, got)
 		}
@@ -231,8 +232,8 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 }
 
 func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing.T) {
-	w := newWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
-	token := w.ticket("attempt", "a.1")
+	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
+	token := w.ticket("attempt", attempt)
 	chunk := strings.Repeat("x", 256<<10)
 	offset := int64(0)
 	for range 40 {
@@ -247,17 +248,18 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 		}
 		offset = end.Offset
 	}
-	kept, _ := w.store.LogEnd(t.Context(), "a.1")
-	text, _ := w.store.ReadLog(t.Context(), "a.1", kept-100, 100)
+	kept, _ := w.store.LogEnd(t.Context(), attempt)
+	text, _ := w.store.ReadLog(t.Context(), attempt, kept-100, 100)
 	if kept < 1<<20 || kept > 2<<20 || !bytes.Contains(text, []byte("longer than 1 MiB")) {
 		t.Errorf("%d bytes are kept, which end %q", kept, text)
 	}
-	if got := w.logged(t.Context(), "a.1", 1<<40); got != 1<<40 {
+	if got := w.logged(t.Context(), attempt, 1<<40); got != 1<<40 {
 		t.Errorf("the agent's backlog is wanted from %d on", got)
 	}
 	var full bool
+	other := w.ticket("attempt", w.rent("b"))
 	for range 200 {
-		rec, _ := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", "b.1"), chunk)
+		rec, _ := w.ask("POST", "/v1/agent/logs?offset=0", other, chunk)
 		full = full || rec.Code == http.StatusTooManyRequests && rec.Header().Get("Retry-After") != ""
 	}
 	if !full {

@@ -74,9 +74,12 @@ type Server struct {
 	now     atomic.Bool // stop with all machines
 	teller  teller
 	pace    *pace
-	logPace *pace // in bytes
+	logPace *pace // in bytes, of an attempt
+	allPace *pace // in bytes, of all attempts
 	metrics *metrics
 	feed    *feed
+	streams streams
+	disk    disk
 	wide    bool // serves others too, in the foreground
 
 	mu      sync.Mutex
@@ -161,7 +164,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s := &Server{
 		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
-		pace: f.pace, logPace: newPace(logRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(),
+		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(),
 	}
 	s.feed = newFeed(s)
 	var err error
@@ -204,7 +207,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
-	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, BaseContext: func(net.Listener) context.Context { return ctx },
+	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, socketKey{}, true)
 		}}

@@ -1,0 +1,422 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+	"scrimp/internal/size"
+)
+
+// rents is a provider whose machines are names.
+type rents struct {
+	mu   sync.Mutex
+	list []provider.Instance
+}
+
+func (r *rents) Launch(_ context.Context, q provider.Request) (provider.Instance, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := slices.IndexFunc(r.list, func(i provider.Instance) bool { return i.Key == q.Key }); n >= 0 {
+		return r.list[n], nil
+	}
+	i := provider.Instance{ID: "i-" + q.Key, Key: q.Key, Offer: q.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: 1}
+	r.list = append(r.list, i)
+	return i, nil
+}
+
+func (r *rents) Terminate(_ context.Context, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n := range r.list {
+		if r.list[n].ID == id {
+			r.list[n].State, r.list[n].Ended, r.list[n].Cause = provider.Ended, time.Now().UTC(), provider.Terminated
+		}
+	}
+	return nil
+}
+
+func (r *rents) List(context.Context) ([]provider.Instance, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list), nil
+}
+
+func (*rents) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	o := market.Offer{Provider: "shut", Region: "r", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 8, Memory: 8 * size.GiB, Currency: money.USD}
+	o.ID = market.ID(o)
+	return []market.Offer{o}, []market.Quote{{Offer: o.ID, Rate: 1, Priced: true, Available: true}}, nil
+}
+
+// rentedWorld is a world in which the job has a machine that its agent can claim;
+// it returns the attempt.
+func rentedWorld(t *testing.T, change func(*Options)) (*world, string) {
+	t.Helper()
+	w := newWorldOf(t, &rents{}, change)
+	attempt := w.rent("a")
+	return w, attempt
+}
+
+// rent submits a job and returns its attempt, which has a machine.
+func (w *world) rent(name string) (attempt string) {
+	w.t.Helper()
+	w.must("POST", "/v1/jobs", aJob(name, ""), nil)
+	w.until(func(m *core.Machine) bool {
+		j, _ := m.Job(name)
+		if a := j.Attempt(); a != nil && a.Phase == core.Booting {
+			attempt = a.ID
+		}
+		return attempt != ""
+	})
+	return attempt
+}
+
+// until waits for a state of the machine.
+func (w *world) until(f func(*core.Machine) bool) {
+	w.t.Helper()
+	for limit := time.After(20 * time.Second); ; {
+		changed, ok := w.control.Changed(), false
+		w.control.Read(func(m *core.Machine) { ok = f(m) })
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			w.t.Fatal("it does not come to that")
+		}
+	}
+}
+
+func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
+	w, attempt := rentedWorld(t, nil)
+	other := w.rent("b")
+	claim := func(attempt, secret string) (int, api.Assignment, api.Problem) {
+		rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt, Secret: secret})
+		var a api.Assignment
+		_ = json.Unmarshal(rec.Body.Bytes(), &a)
+		return rec.Code, a, p
+	}
+	// Two at once with one token: one has the task.
+	codes, tokens := make([]int, 8), make([]string, 8)
+	var all sync.WaitGroup
+	for i := range codes {
+		all.Go(func() {
+			rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt, Secret: fmt.Sprint("machine", i)})
+			var a api.Assignment
+			_ = json.Unmarshal(rec.Body.Bytes(), &a)
+			codes[i], tokens[i] = rec.Code, a.AttemptToken
+		})
+	}
+	all.Wait()
+	first := slices.Index(codes, 200)
+	if n := len(slices.DeleteFunc(slices.Clone(codes), func(c int) bool { return c != 200 })); n != 1 {
+		t.Fatalf("%d of 8 agents have the task: %v", n, codes)
+	}
+	if code, a, _ := claim(attempt, fmt.Sprint("machine", first)); code != 200 || a.AttemptToken != tokens[first] {
+		t.Errorf("its answer was lost and asked for again: %d", code)
+	}
+	if code, _, p := claim(attempt, "a thief's"); code != http.StatusGone || !strings.Contains(p.Title, "another agent") || p.Mend == "" {
+		t.Errorf("a second agent with the token: %d %+v", code, p)
+	}
+	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusGone || p.Mend == "" {
+		t.Errorf("from another machine than was launched: %d %+v", rec.Code, p)
+	}
+	if code, _, _ := claim(other, ""); code != 200 {
+		t.Errorf("an agent of the last release, which has no secret: %d", code)
+	}
+
+	// Its token opens its own task's routes.
+	token := tokens[first]
+	routes := map[string]func() (*httptest.ResponseRecorder, api.Problem){
+		"report": func() (*httptest.ResponseRecorder, api.Problem) {
+			return w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: attempt})
+		},
+		"logs": func() (*httptest.ResponseRecorder, api.Problem) {
+			return w.ask("POST", "/v1/agent/logs?offset=0", token, "text")
+		},
+		"log end": func() (*httptest.ResponseRecorder, api.Problem) { return w.ask("GET", "/v1/agent/logs", token, nil) },
+		"exec": func() (*httptest.ResponseRecorder, api.Problem) {
+			return w.ask("POST", "/v1/agent/exec/1", token, api.ExecResult{})
+		},
+	}
+	for name, ask := range routes {
+		if rec, p := ask(); rec.Code >= 300 {
+			t.Errorf("%s while it runs: %d %+v", name, rec.Code, p)
+		}
+	}
+	if rec, _ := w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: other}); rec.Code != http.StatusForbidden {
+		t.Errorf("a report for another task: %d", rec.Code)
+	}
+	w.ask("POST", "/v1/agent/logs?attempt="+other+"&offset=0", token, "mine")
+	if end, _ := w.store.LogEnd(t.Context(), other); end != 0 {
+		t.Error("it writes into another task's log")
+	}
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/a", "/v1/jobs/a/log", "/v1/costs", "/v1/users", "/v1/backup"} {
+		if rec, _ := w.ask("GET", path, token, nil); rec.Code != http.StatusUnauthorized {
+			t.Errorf("an agent's token opens %s: %d", path, rec.Code)
+		}
+	}
+
+	// And nothing once that is over.
+	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
+	w.until(func(m *core.Machine) bool { _, live := m.Attempt(attempt); return !live })
+	for name, ask := range routes {
+		if rec, p := ask(); rec.Code != http.StatusGone || p.Mend == "" {
+			t.Errorf("%s after the end: %d %+v", name, rec.Code, p)
+		}
+	}
+	if code, _, p := claim(attempt, fmt.Sprint("machine", first)); code != http.StatusGone || p.Mend == "" {
+		t.Errorf("a claim after the end: %d %+v", code, p)
+	}
+}
+
+// What agents of the first release sent, word for word, is taken for as long as
+// their version of the protocol is.
+func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
+	if api.OldestWire > 1 {
+		t.Skip("version 1 of the protocol is no longer taken: its fixture can go")
+	}
+	w, attempt := rentedWorld(t, nil)
+	text, err := os.ReadFile("testdata/agent/wire1.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, asked := w.ticket("claim", attempt), 0
+	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n===\n") {
+		head, body, _ := strings.Cut(part, "\n")
+		method, path, _ := strings.Cut(head, " ")
+		body = strings.NewReplacer("ATTEMPT", attempt, "INSTANCE", "i-"+attempt).Replace(strings.TrimSpace(body))
+		r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(path, "ATTEMPT", attempt), strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+token) // and no version
+		rec := httptest.NewRecorder()
+		if w.h.ServeHTTP(rec, r); rec.Code >= 300 {
+			t.Fatalf("%s: %d %s", head, rec.Code, rec.Body)
+		}
+		var a api.Assignment
+		if json.Unmarshal(rec.Body.Bytes(), &a) == nil && a.AttemptToken != "" {
+			token = a.AttemptToken
+		}
+		asked++
+	}
+	w.until(func(m *core.Machine) bool { j, _ := m.Job("a"); return j.State == core.Succeeded })
+	w.control.Read(func(m *core.Machine) {
+		if j, _ := m.Job("a"); asked < 6 || j.Step != 100 || j.SavedStep != 80 || j.Metrics["loss"] != 1.5 {
+			t.Errorf("%d requests left step %d, saved step %d, metrics %v", asked, j.Step, j.SavedStep, j.Metrics)
+		}
+	})
+	log, _ := w.store.ReadLog(t.Context(), attempt, 0, 100)
+	if string(log) != "step 100 loss 1.5" {
+		t.Errorf("the log is %q", log)
+	}
+}
+
+// An agent of a later release may say more than this server knows.
+func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
+	w, attempt := rentedWorld(t, nil)
+	body := fmt.Sprintf(`{"attempt":%q,"weather":"fine","messages":[{"seq":1,"at":"2026-01-01T00:00:00Z","rained":{"mm":3}},{"seq":2,"at":"2026-01-01T00:00:00Z","step":{"step":4,"mood":"good"}}]}`, attempt)
+	rec, p := w.ask("POST", "/v1/agent/report", w.ticket("attempt", attempt), body)
+	var o api.Orders
+	if err := json.Unmarshal(rec.Body.Bytes(), &o); err != nil || rec.Code != 200 || o.Ack != 2 {
+		t.Errorf("%d %+v %+v", rec.Code, p, o)
+	}
+}
+
+// Each limit is tripped, and the answer says what to do.
+func TestEachLimitOfAnAgentHasItsMend(t *testing.T) {
+	w, attempt := rentedWorld(t, func(o *Options) { o.Rate = 40 })
+	token := w.ticket("attempt", attempt)
+	trip := func(name string, status int, ask func(i int) (*httptest.ResponseRecorder, api.Problem)) {
+		t.Helper()
+		for i := range 200 {
+			rec, p := ask(i)
+			if rec.Code != status {
+				continue
+			}
+			if p.Mend == "" || status == http.StatusTooManyRequests && rec.Header().Get("Retry-After") == "" {
+				t.Errorf("%s: %+v, Retry-After %q", name, p, rec.Header().Get("Retry-After"))
+			}
+			return
+		}
+		t.Errorf("%s: not once %d", name, status)
+	}
+	big := strings.Repeat("x", maxReport+1)
+	trip("a long report", http.StatusRequestEntityTooLarge, func(int) (*httptest.ResponseRecorder, api.Problem) {
+		return w.ask("POST", "/v1/agent/report", token, `{"attempt":"`+big+`"}`)
+	})
+	trip("a long chunk", http.StatusRequestEntityTooLarge, func(int) (*httptest.ResponseRecorder, api.Problem) {
+		return w.ask("POST", "/v1/agent/logs?offset=0", token, big)
+	})
+	trip("much output", http.StatusTooManyRequests, func(i int) (*httptest.ResponseRecorder, api.Problem) {
+		return w.ask("POST", fmt.Sprintf("/v1/agent/logs?offset=%d", i*maxChunk), token, big[:maxChunk])
+	})
+	w.allPace.takeMany("all", 2*allLogRate, time.Now().Add(time.Minute))
+	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("b")), "x"); rec.Code != http.StatusTooManyRequests || p.Mend == "" {
+		t.Errorf("output of all together: %d %+v", rec.Code, p)
+	}
+	trip("many reports", http.StatusTooManyRequests, func(int) (*httptest.ResponseRecorder, api.Problem) {
+		return w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: attempt})
+	})
+	w.disk.mu.Lock()
+	w.disk.asked, w.disk.free, w.disk.known = time.Now().Add(time.Hour), logReserve-1, true
+	w.disk.mu.Unlock()
+	rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("c")), "x")
+	if rec.Code != http.StatusInsufficientStorage || p.Mend == "" || !strings.Contains(p.Detail, "511 MiB are free") {
+		t.Errorf("a disk that is nearly full: %d %+v", rec.Code, p)
+	}
+}
+
+func TestStreamsWithoutEndAreCounted(t *testing.T) {
+	w := newWorld(t, nil)
+	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
+	site := httptest.NewServer(w.h)
+	defer site.Close()
+	follow := func(token string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", site.URL+"/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	var open []*http.Response
+	for range tokenStreams {
+		if a := follow(ann); a.StatusCode == 200 {
+			open = append(open, a)
+		}
+	}
+	a := follow(ann)
+	var p api.Problem
+	if err := json.NewDecoder(a.Body).Decode(&p); err != nil || len(open) != tokenStreams || a.StatusCode != http.StatusTooManyRequests || p.Mend == "" {
+		t.Errorf("%d streams are open, and one more: %d %+v", len(open), a.StatusCode, p)
+	}
+	a.Body.Close()
+	if b := follow(w.user("bob", identity.Grant{Team: "*", Role: identity.Viewer})); b.StatusCode != 200 {
+		t.Errorf("somebody else's stream: %d", b.StatusCode)
+	} else {
+		b.Body.Close()
+	}
+	for _, a := range open {
+		a.Body.Close()
+	}
+	for range 10_000 { // a closed one is noticed when it is written to
+		a = follow(ann)
+		a.Body.Close()
+		if a.StatusCode == 200 {
+			return
+		}
+	}
+	t.Error("closed streams count for ever")
+}
+
+// pipes is a listener of connections within the process, whose deadlines go by
+// the test's own clock.
+type pipes struct {
+	conns chan net.Conn
+	over  chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+func (p pipes) Close() error   { close(p.over); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// Who sends a byte now and then, or takes no answer, is cut off, and who keeps up is not.
+func TestSlowClientsAreCutOff(t *testing.T) {
+	const large = 1 << 20
+	for _, c := range []struct {
+		name      string
+		head      string
+		size      int // of each piece of the body
+		pause     time.Duration
+		reads     bool
+		want      bool // an answer
+		from, til time.Duration
+	}{
+		{"a head that does not end", "POST / HTTP/1.1\r\nHost: x\r\nX-A: ", 1, time.Second, true, false, 9 * time.Second, 13 * time.Second},
+		{"a body byte by byte", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 1, time.Second, true, false, 14 * time.Second, 17 * time.Second},
+		{"a body at 20 KiB a second", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 2 << 10, 100 * time.Millisecond, true, true, 50 * time.Second, 53 * time.Second},
+		{"a body at once", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, true, true, 0, time.Second},
+		{"an answer that nobody takes", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, false, false, 29 * time.Second, 31 * time.Second},
+		{"no request at all", "", 0, 0, true, false, 9 * time.Second, 11 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &Server{}
+			h := &http.Server{ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, Handler: s.serve(route{Scope: open, do: func(_ *Server, w http.ResponseWriter, r *http.Request) {
+				if b, err := io.ReadAll(r.Body); err != nil || len(b) != large {
+					http.Error(w, "cut off", http.StatusRequestTimeout)
+					return
+				}
+				_, _ = w.Write(make([]byte, large))
+			}})}
+			l := pipes{make(chan net.Conn), make(chan struct{})}
+			done := make(chan struct{})
+			go func() { defer close(done); _ = h.Serve(l) }()
+			ours, theirs := net.Pipe()
+			l.conns <- theirs
+			begun := time.Now()
+			var answer []byte
+			over := make(chan struct{})
+			if c.reads {
+				go func() {
+					defer close(over)
+					b := make([]byte, 64<<10)
+					for {
+						n, err := ours.Read(b)
+						answer = append(answer, b[:n]...)
+						if err != nil || bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) && len(answer) > large {
+							return
+						}
+					}
+				}()
+			}
+			_, err := io.WriteString(ours, c.head)
+			for sent := 0; err == nil && c.size > 0 && sent < large; sent += c.size {
+				_, err = ours.Write(make([]byte, min(c.size, large-sent)))
+				time.Sleep(c.pause)
+			}
+			if c.reads {
+				<-over
+			} else { // the handler's write fails in the end, and the pipe is closed
+				for err == nil {
+					_, err = ours.Write([]byte("x"))
+				}
+			}
+			took := time.Since(begun)
+			if got := bytes.HasPrefix(answer, []byte("HTTP/1.1 200")); got != c.want || took < c.from || took > c.til {
+				t.Errorf("%s: an answer %v (%.60q), after %v; want %v, after %v to %v", c.name, got, answer, took, c.want, c.from, c.til)
+			}
+			_ = ours.Close()
+			_ = h.Close()
+			<-done
+		})
+	}
+}
