@@ -274,6 +274,14 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimat
 		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Program: f.program, Price: f.price,
 	}
 	for _, n := range []struct {
+		flag string
+		v    float64
+	}{{"--tp", f.tp}, {"--pp", f.pp}, {"--accumulate", f.gather}} {
+		if !(n.v >= 1) {
+			return q, nil, fmt.Errorf("%s %g: must be a whole number from 1 up", n.flag, n.v)
+		}
+	}
+	for _, n := range []struct {
 		flag, text string
 		to         *float64
 	}{{"--tokens", f.tokens, &q.Tokens}, {"--rows", f.rows, &q.Rows}} {

@@ -61,13 +61,19 @@ func (q Ask) Check() error {
 		name     string
 		v        float64
 		min, max float64
+		whole    bool
 	}{
-		{"accelerators", q.Count, 0, 1e6}, {"sequence", q.Seq, 0, 1e8}, {"micro-batch", q.Micro, 0, 1e7}, {"global batch", q.Global, 0, 1e10},
-		{"accumulation", q.Gather, 0, 1e6}, {"tensor parallel degree", q.TP, 0, 1e4}, {"pipeline stages", q.PP, 0, 1e4}, {"tokens", q.Tokens, 0, 1e17},
-		{"epochs", q.Epochs, 0, 1e7}, {"rows", q.Rows, 0, 1e13}, {"trees", q.Trees, 0, 1e9}, {"depth", q.Depth, 0, 1e4}, {"price", q.Price, 0, 1e7},
+		{"accelerators (--gpu)", q.Count, 0, 1e6, true}, {"sequence (--seq)", q.Seq, 0, 1e8, true}, {"micro-batch (--micro)", q.Micro, 0, 1e7, false},
+		{"global batch (--global)", q.Global, 0, 1e10, false}, {"accumulation (--accumulate)", q.Gather, 0, 1e6, true},
+		{"tensor parallel degree (--tp)", q.TP, 0, 1e4, true}, {"pipeline stages (--pp)", q.PP, 0, 1e4, true}, {"tokens (--tokens)", q.Tokens, 0, 1e17, false},
+		{"epochs (--epochs)", q.Epochs, 0, 1e7, false}, {"rows (--rows)", q.Rows, 0, 1e13, false}, {"trees (--trees)", q.Trees, 0, 1e9, true},
+		{"depth (--depth)", q.Depth, 0, 1e4, false}, {"price (--price)", q.Price, 0, 1e7, false},
 	} {
 		if math.IsNaN(f.v) || f.v < f.min || f.v > f.max {
 			return fmt.Errorf("%s of %g: must be from %g to %g", f.name, f.v, f.min, f.max)
+		}
+		if f.whole && f.v != math.Trunc(f.v) {
+			return fmt.Errorf("%s of %g: must be a whole number", f.name, f.v)
 		}
 	}
 	if d := math.Max(1, q.TP) * math.Max(1, q.PP); q.Count > 0 && math.Mod(q.Count, d) != 0 {
@@ -211,7 +217,11 @@ func (e *Estimator) Answer(q Ask) (Option, error) {
 	if !ok {
 		return Option{}, fmt.Errorf("nothing is known of the accelerator %s", q.Chip)
 	}
-	return e.one(q, chip, math.Max(1, q.Count)), nil
+	count := q.Count
+	if count == 0 {
+		count = math.Max(1, q.TP) * math.Max(1, q.PP) // the fewest that it can be cut over
+	}
+	return e.one(q, chip, count), nil
 }
 
 // Options answers an ask for every accelerator that has a price: the smallest

@@ -205,6 +205,7 @@ func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
 		"multiple":  func(q *Ask) { q.TP = 3 },
 		"ZeRO":      func(q *Ask) { q.Zero = 4 },
 		"resizing":  func(q *Ask) { q.Pixels = []Stage{{224, 1}} },
+		"whole":     func(q *Ask) { q.Count = 2.5 },
 		"NoSuchGPU": func(q *Ask) { q.Chip = "NoSuchGPU" },
 	} {
 		q := asked(t)

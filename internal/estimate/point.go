@@ -169,7 +169,7 @@ const grown = 0.02
 // Worked: r4.8xlarge has 32 virtual and so 16 real cores: 3.2e7 a second.
 func treeRate(r Row, c Chip, okChip bool) float64 {
 	if okChip && c.Band > 0 {
-		return c.Band * 1e9 / 15 * r.count()
+		return c.Band * 1e9 / 15
 	}
 	return 2e6 * cores(r.Machine)
 }

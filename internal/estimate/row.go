@@ -63,7 +63,10 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	c.FieldsPerRecord = -1
 	head, err := c.Read()
 	if err != nil {
-		return nil, fmt.Errorf("read the header: %w", err)
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("it is empty: the first line of a table names its columns, at least id, family, model and n_gpus")
+		}
+		return nil, fmt.Errorf("this is no table of runs: read the header: %w", err)
 	}
 	col := map[string]int{}
 	for i, h := range head {
@@ -75,7 +78,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	}
 	for _, must := range []string{"id", "family", "model", "n_gpus"} {
 		if _, ok := col[must]; !ok {
-			return nil, fmt.Errorf("this is no table of runs: the column %s is missing", must)
+			return nil, fmt.Errorf("this is no table of runs: the column %s is missing from its first line", must)
 		}
 	}
 	var rows []Row

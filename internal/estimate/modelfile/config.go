@@ -15,7 +15,7 @@ func Config(name string, content []byte) (shape.Model, error) {
 	}
 	var c map[string]any
 	if err := json.Unmarshal(content, &c); err != nil {
-		return bad("", "is no JSON: "+err.Error(), forms)
+		return bad("", "is no JSON object, or is torn: "+err.Error(), forms)
 	}
 	// Models that see and read keep the shape of the part that reads below.
 	if t, ok := c["text_config"].(map[string]any); ok {
@@ -26,16 +26,20 @@ func Config(name string, content []byte) (shape.Model, error) {
 		}
 	}
 	var wrong *Bad
-	num := func(keys ...string) float64 {
+	called := map[string]string{}
+	num := func(what string, keys ...string) float64 {
+		called[what] = keys[0]
 		for _, k := range keys {
 			v, ok := c[k]
 			if !ok || v == nil {
 				continue
 			}
+			called[what] = k
 			f, ok := v.(float64)
 			if !ok || f < 0 {
 				if wrong == nil {
-					wrong = &Bad{File: name, Field: k, Why: fmt.Sprintf("%v is no number from 0 up", v)}
+					said, _ := json.Marshal(v) // it was read from JSON
+					wrong = &Bad{File: name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said), Mend: "write a number such as 32, without quotes"}
 				}
 				return 0
 			}
@@ -52,14 +56,14 @@ func Config(name string, content []byte) (shape.Model, error) {
 	kind, _ := c["model_type"].(string)
 	m := shape.Model{
 		Name: kind, Kind: shape.Transformer, Source: name,
-		Layers: num("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-		Dim:    num("hidden_size", "n_embd", "d_model"),
-		Heads:  num("num_attention_heads", "n_head", "n_heads"),
-		KV:     num("num_key_value_heads", "num_kv_heads", "n_head_kv"),
-		Head:   num("head_dim"),
-		FF:     num("intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"),
-		Vocab:  num("vocab_size"),
-		Window: num("sliding_window"),
+		Layers: num("layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+		Dim:    num("dim", "hidden_size", "n_embd", "d_model"),
+		Heads:  num("heads", "num_attention_heads", "n_head", "n_heads"),
+		KV:     num("kv", "num_key_value_heads", "num_kv_heads", "n_head_kv"),
+		Head:   num("head", "head_dim"),
+		FF:     num("ff", "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"),
+		Vocab:  num("vocab", "vocab_size"),
+		Window: num("window", "sliding_window"),
 	}
 	if s, ok := c["_name_or_path"].(string); ok && s != "" {
 		m.Name = s[strings.LastIndexByte(s, '/')+1:]
@@ -80,17 +84,17 @@ func Config(name string, content []byte) (shape.Model, error) {
 	if m.KV == 0 {
 		m.KV = m.Heads
 	}
-	experts := num("num_local_experts", "n_routed_experts", "num_experts")
+	experts := num("experts", "num_local_experts", "n_routed_experts", "num_experts")
 	if experts > 1 {
 		m.Kind = shape.Experts
-		m.TopK = num("num_experts_per_tok", "experts_per_token")
+		m.TopK = num("topk", "num_experts_per_tok", "experts_per_token")
 		if m.TopK == 0 {
-			return bad("num_experts_per_tok", "a model with experts must say how many a token passes", "")
+			return bad("num_experts_per_tok", "a model with experts must say how many a token passes", "add it, a number from 1 up")
 		}
 		if m.TopK > experts {
-			return bad("num_experts_per_tok", fmt.Sprintf("%g is more than the %g experts", m.TopK, experts), "")
+			return bad("num_experts_per_tok", fmt.Sprintf("%g is more than the %g experts", m.TopK, experts), "give at most as many as there are experts")
 		}
-		if f := num("moe_intermediate_size"); f > 0 {
+		if f := num("expert width", "moe_intermediate_size"); f > 0 {
 			m.FF = f
 		}
 		if m.FF == 0 {
@@ -110,5 +114,5 @@ func Config(name string, content []byte) (shape.Model, error) {
 	if experts > 1 {
 		m.Params, m.Active = m.Count(experts)
 	}
-	return settle(name, m)
+	return settle(name, m, called)
 }

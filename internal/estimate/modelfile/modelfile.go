@@ -34,7 +34,7 @@ func Read(name string, content []byte) (shape.Model, error) {
 	switch {
 	case len(trimmed) == 0:
 		return shape.Model{}, &Bad{File: name, Why: "is empty", Mend: forms}
-	case trimmed[0] == '{':
+	case trimmed[0] == '{' || trimmed[0] == '[' || strings.HasSuffix(strings.ToLower(name), ".json"):
 		return Config(name, trimmed)
 	}
 	return ONNX(name, content)
@@ -71,13 +71,13 @@ func Spec(line string) (shape.Model, error) {
 	on := 0.0
 	fields := map[string]*float64{
 		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV, "head": &m.Head,
-		"ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts, "window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on,
+		"ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts, "window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on, "grouped": &on, "regions": &on,
 	}
 	for _, w := range words[1:] {
 		k, v, ok := strings.Cut(w, "=")
 		p := fields[strings.ToLower(k)]
 		if !ok || p == nil {
-			return bad(k, "is no field of a model", "fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied depthwise")
+			return bad(k, "is no field of a model", "fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied depthwise grouped regions")
 		}
 		n, err := number(v)
 		if err != nil {
@@ -91,9 +91,13 @@ func Spec(line string) (shape.Model, error) {
 			m.Tied = n != 0
 		case "depthwise":
 			m.Depth = n != 0
+		case "grouped":
+			m.Groups = n != 0
+		case "regions":
+			m.Regions = n != 0
 		}
 	}
-	return settle(fmt.Sprintf("model %q", line), m)
+	return settle(fmt.Sprintf("model %q", line), m, nil)
 }
 
 // Line writes a model as Spec reads it. It is false for a kind that has no such
@@ -122,7 +126,7 @@ func Line(m shape.Model) (string, bool) {
 	for _, f := range []struct {
 		name string
 		on   bool
-	}{{"gated", m.Gated}, {"tied", m.Tied}, {"depthwise", m.Depth}} {
+	}{{"gated", m.Gated}, {"tied", m.Tied}, {"depthwise", m.Depth}, {"grouped", m.Groups}, {"regions", m.Regions}} {
 		if f.on {
 			line += " " + f.name + "=1"
 		}
@@ -158,20 +162,25 @@ func number(s string) (float64, error) {
 func Number(s string) (float64, error) { return number(s) }
 
 // settle counts what follows from the rest, and refuses shapes that no model has.
-func settle(file string, m shape.Model) (shape.Model, error) {
+// called is what the file calls a field, where that is not what a line calls it.
+func settle(file string, m shape.Model, called map[string]string) (shape.Model, error) {
 	bad := func(field, why, mend string) (shape.Model, error) {
+		if c := called[field]; c != "" {
+			field = c
+		}
 		return shape.Model{}, &Bad{File: file, Field: field, Why: why, Mend: mend}
 	}
 	for _, f := range []struct {
-		name string
-		v    float64
-		most float64
+		name, what string
+		v, most    float64
 	}{
-		{"layers", m.Layers, 1e4}, {"width", m.Dim, 1e6}, {"heads", m.Heads, 1e5}, {"key and value heads", m.KV, 1e5}, {"feed-forward width", m.FF, 1e7},
-		{"vocabulary", m.Vocab, 1e8}, {"parameters", m.Params, 1e14}, {"multiply-accumulates", m.GMACs, 1e7}, {"activations", m.Acts, 1e7},
+		{"layers", "layers", m.Layers, 1e4}, {"dim", "wide", m.Dim, 1e6}, {"heads", "heads", m.Heads, 1e5}, {"kv", "key and value heads", m.KV, 1e5},
+		{"head", "wide a head", m.Head, 1e5}, {"ff", "wide in the feed-forward layer", m.FF, 1e7}, {"vocab", "words", m.Vocab, 1e8}, {"params", "parameters", m.Params, 1e14},
+		{"active", "active parameters", m.Active, 1e14}, {"gmacs", "multiply-accumulates in 1e9", m.GMACs, 1e7}, {"activations", "activations in 1e6", m.Acts, 1e7},
+		{"topk", "experts a token", m.TopK, 1e4}, {"window", "tokens looked back on", m.Window, 1e9},
 	} {
 		if f.v > f.most || f.v < 0 {
-			return bad(f.name, fmt.Sprintf("%g is absurd", f.v), fmt.Sprintf("at most %g", f.most))
+			return bad(f.name, fmt.Sprintf("%g %s is absurd", f.v, f.what), fmt.Sprintf("no model has more than %g: mend the number", f.most))
 		}
 	}
 	switch m.Kind {
@@ -180,7 +189,7 @@ func settle(file string, m shape.Model) (shape.Model, error) {
 			return bad("layers, dim", "neither parameters nor layers and width are given", "give params, or layers and dim")
 		}
 		if m.KV > 0 && m.Heads > 0 && m.KV > m.Heads {
-			return bad("key and value heads", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads), "")
+			return bad("kv", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads), "give at most as many as there are heads")
 		}
 		if m.Heads > 0 && m.Dim > 0 && m.Head == 0 && math.Mod(m.Dim, m.Heads) != 0 {
 			return bad("heads", fmt.Sprintf("%g do not divide the width %g", m.Heads, m.Dim), "give head, the width of one")

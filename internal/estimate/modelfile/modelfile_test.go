@@ -51,7 +51,10 @@ func TestConfigsOfTheFamiliesGiveTheirPublishedSizes(t *testing.T) {
 func TestWhatIsNoModelIsRefusedWithFileFieldAndMend(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":          {"", "is empty"},
-		"torn":           {`{"hidden_size": 4096`, "no JSON"},
+		"torn":           {`{"hidden_size": 4096`, "no JSON object, or is torn"},
+		"list":           {`[1, 2]`, "no JSON object"},
+		"wide":           {strings.Replace(llama, "4096", "1e12", 1), "hidden_size: 1e+12 wide is absurd; no model"},
+		"quoted":         {strings.Replace(llama, "4096", `"4096"`, 1), `hidden_size: "4096" is no number from 0 up; write`},
 		"other":          {`{"name":"my package","version":"1.0"}`, "num_hidden_layers"},
 		"word":           {strings.Replace(llama, "4096", `"wide"`, 1), "hidden_size"},
 		"negative":       {strings.Replace(llama, `"num_hidden_layers":32`, `"num_hidden_layers":-3`, 1), "num_hidden_layers"},

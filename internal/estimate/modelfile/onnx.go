@@ -35,7 +35,7 @@ func ONNX(name string, content []byte) (shape.Model, error) {
 		m.Name = "onnx"
 	}
 	m.Depth = t.deep > t.convs/4
-	return settle(name, m)
+	return settle(name, m, nil)
 }
 
 // field is one field of a protobuf message: a number, or bytes.
@@ -45,7 +45,7 @@ type field struct {
 	data []byte
 }
 
-var errTorn = errors.New("the file is torn")
+var errTorn = errors.New("it is cut short or of another form (copy or export it again)")
 
 // fields calls f with each field of a message.
 func fields(b []byte, f func(field) error) error {
