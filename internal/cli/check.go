@@ -201,7 +201,7 @@ func (a *app) earlierRuns(ctx context.Context, cl *client, name string) ([]check
 		return nil, err
 	}
 	used := map[string]float64{} // of the processors of machines without accelerators
-	list, err := runsOf(ctx, cl, name)
+	list, err := runsOf(ctx, cl, name, false)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func (a *app) measuredRuns(ctx context.Context, f estimateFlags) ([]estimate.Row
 	if err != nil {
 		return nil, err
 	}
-	runs, err := a.ran(ctx, "")
+	runs, err := a.ran(ctx, "", false)
 	if err != nil {
 		a.notef("note: runs of yours are left out: %v\n", err)
 	}

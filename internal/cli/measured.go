@@ -24,12 +24,15 @@ import (
 const mostMeasured = 1000
 
 // runsOf returns what earlier runs of a job's name have measured, newest first;
-// of all jobs where it is "".
-func runsOf(ctx context.Context, c *client, name string) ([]measured.Run, error) {
+// of all jobs where it is "". What they were expected to cost takes the whole log.
+func runsOf(ctx context.Context, c *client, name string, expected bool) ([]measured.Run, error) {
 	var list []measured.Run
 	q := url.Values{"limit": {fmt.Sprint(mostMeasured)}}
 	if name != "" {
 		q = url.Values{"name": {name}, "limit": {"20"}}
+	}
+	if expected {
+		q.Set("expected", "1")
 	}
 	err := c.do(ctx, http.MethodGet, "/v1/measured?"+q.Encode(), nil, &list)
 	return list, err
@@ -37,7 +40,7 @@ func runsOf(ctx context.Context, c *client, name string) ([]measured.Run, error)
 
 // ran is runsOf of whatever server the data folder has. A folder in which nothing
 // has ever run starts none.
-func (a *app) ran(ctx context.Context, name string) ([]measured.Run, error) {
+func (a *app) ran(ctx context.Context, name string, expected bool) ([]measured.Run, error) {
 	c, err := a.open(ctx)
 	if errors.Is(err, errNoServer) {
 		if _, err := os.Stat(filepath.Join(a.data, server.TokenName)); errors.Is(err, os.ErrNotExist) {
@@ -51,7 +54,7 @@ func (a *app) ran(ctx context.Context, name string) ([]measured.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runsOf(ctx, c, name)
+	return runsOf(ctx, c, name, expected)
 }
 
 // learn fills in how much work a job is from its measured runs, where its file
@@ -73,7 +76,7 @@ func (a *app) learn(j spec.Job, runs []measured.Run) (filled spec.Job, from stri
 
 // learnFrom is learn with the runs that a server knows; without them it says why.
 func (a *app) learnFrom(ctx context.Context, c *client, j spec.Job) (filled spec.Job, from string) {
-	runs, err := runsOf(ctx, c, j.Name)
+	runs, err := runsOf(ctx, c, j.Name, false)
 	if err != nil {
 		a.notef("note: earlier runs are left out: %v\n", err)
 	}
@@ -104,7 +107,7 @@ func shaped(j spec.Job, folder string) spec.Job {
 
 // past shows what runs have measured, or how wrong was what had been expected of them.
 func (a *app) past(ctx context.Context, f estimateFlags) error {
-	runs, err := a.ran(ctx, "")
+	runs, err := a.ran(ctx, "", true)
 	if err != nil {
 		return err
 	}

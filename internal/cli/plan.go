@@ -101,7 +101,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic (docs/plan.md); starts no server (default: play it forward on the server's market)")
+	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic (docs/plan.md) (default: play it forward on the server's market)")
 	cmd.Flags().StringVar(&svg, "svg", "", "with --catalog: draw cost against time into this `file` (default: no drawing)")
 	cmd.Flags().IntVar(&most, "limit", 50, "with --catalog: plans and rejected offers to return; 0 is all")
 	return cmd

@@ -70,7 +70,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 		return err
 	}
 	from := ""
-	if runs, err := a.ran(ctx, j.Name); err != nil {
+	if runs, err := a.ran(ctx, j.Name, false); err != nil {
 		a.notef("note: earlier runs are left out: %v\n", err)
 	} else {
 		j, from = a.learn(j, runs)

@@ -49,7 +49,7 @@ func table() []route {
 		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "", nil, (*Server).postStop},
 		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List what is for sale", nil, api.Market{}, "", nil, (*Server).getMarket},
 		{"GET", "/v1/history", identity.Viewer, anywhere, true, "Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil, (*Server).getHistory},
-		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first", nil, []measured.Run{}, "", []string{"name: of the job, whose profiles count as well", "limit: runs at most, 1 to 1000, 200 where it is not given"}, (*Server).getMeasured},
+		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first", nil, []measured.Run{}, "", []string{"name: of the job, whose profiles count as well", "limit: runs at most, 1 to 1000, 200 where it is not given", "expected: 1 to add what they were expected to cost when they were first decided"}, (*Server).getMeasured},
 		{"GET", "/v1/ledger/verify", identity.Operator, everywhere, true, "Replay the log and compare the ledger with it", nil, api.Verified{}, "", nil, (*Server).getVerify},
 
 		{"GET", "/v1/backup", identity.Admin, everywhere, true, "Fetch all that the store holds, as scrimp restore reads it", nil, nil, "application/gzip", nil, (*Server).getBackup},

@@ -45,7 +45,9 @@ def progress(step: int, total: Optional[int] = None, epoch: Optional[float] = No
 
     Of calls that follow each other quickly the newest values are sent. A NaN is
     sent as it is: scrimp can stop a run that diverged. Tensors of one element
-    and numpy's numbers are numbers; what is none is left out.
+    and numpy's numbers are numbers; what is none is left out. Where the program
+    uses PyTorch on an accelerator its peak_memory_gb is added: estimates of later
+    runs learn from it.
     """
     _agent.progress(step, total, epoch, metrics)
 

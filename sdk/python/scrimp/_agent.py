@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from decimal import Decimal, InvalidOperation
@@ -70,6 +71,10 @@ class Agent:
                 n = number(value) if due or isinstance(value, (int, float)) else None
                 if n is not None:
                     numbers[str(name)] = n
+            if due and "peak_memory_gb" not in numbers:
+                peak = peak_memory_gb()
+                if peak is not None:
+                    numbers["peak_memory_gb"] = peak
             if numbers:
                 report["metrics"] = numbers
             before = self._pending
@@ -208,6 +213,21 @@ class Agent:
             if connection is not None:
                 connection.close()
         return None
+
+
+def peak_memory_gb() -> Optional[float]:
+    """The most memory that PyTorch has held on this process's accelerator, in GB of 1e9 bytes.
+
+    None where the program does not use PyTorch on one: nothing is imported or begun for it.
+    """
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    try:
+        if cuda is not None and cuda.is_initialized():
+            peak = cuda.max_memory_reserved()
+            return peak / 1e9 if peak > 0 else None
+    except Exception:  # a report is never worth a training run
+        pass
+    return None
 
 
 def number(value: Any) -> Optional[float]:

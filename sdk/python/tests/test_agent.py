@@ -36,6 +36,34 @@ class Progress(WithAgent):
         self.assertEqual(self.fake.sent("/v1/progress"),
                          [{"step": 3, "total": 10, "epoch": 0.5, "metrics": {"loss": 2.25, "lr": 1e-3}}])
 
+    def test_the_peak_memory_of_an_accelerator_is_reported_where_pytorch_has_one(self):
+        class Cuda:
+            begun, peak = True, 71_500_000_000
+
+            def is_initialized(self):
+                return self.begun
+
+            def max_memory_reserved(self):
+                if self.peak is None:
+                    raise RuntimeError("no device")
+                return self.peak
+
+        class Torch:
+            cuda = Cuda()
+
+        before = sys.modules.get("torch")
+        sys.modules["torch"] = Torch
+        self.addCleanup(lambda: sys.modules.pop("torch") if before is None else sys.modules.update(torch=before))
+        for step, (begun, peak, given, want) in enumerate([
+            (True, 71_500_000_000, {}, {"peak_memory_gb": 71.5}),
+            (True, 71_500_000_000, {"peak_memory_gb": 3.0}, {"peak_memory_gb": 3.0}),
+            (False, 1, {}, None), (True, 0, {}, None), (True, None, {}, None),
+        ]):
+            self.clock.now += SPACING
+            Torch.cuda.begun, Torch.cuda.peak = begun, peak
+            self.agent.progress(step, None, None, given)
+            self.assertEqual(self.fake.sent("/v1/progress")[-1].get("metrics"), want)
+
     def test_quick_reports_are_thinned_and_the_newest_is_sent(self):
         for step in range(1000):
             self.agent.progress(step, None, None, {"loss": float(step)})

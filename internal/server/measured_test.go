@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/market"
+	"scrimp/internal/measured"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+)
+
+// deaf is a provider that answers no launch: the test says what came of it.
+type deaf struct{ shut }
+
+func (deaf) Launch(ctx context.Context, _ provider.Request) (provider.Instance, error) {
+	<-ctx.Done()
+	return provider.Instance{}, ctx.Err()
+}
+
+// went plays a job through the server's core as a provider and an agent would tell it.
+func (w *world) went(id, spec string, steps int64, hours float64) {
+	w.t.Helper()
+	w.must("POST", "/v1/jobs", spec, nil)
+	var at time.Time // the core's, which the jobs before have brought forward
+	w.control.Read(func(m *core.Machine) { at = m.Now() })
+	tell := func(after time.Duration, b core.Body) {
+		w.t.Helper()
+		if err := w.control.Tell(w.t.Context(), core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	a := id + ".1"
+	took := time.Duration(hours * float64(time.Hour))
+	tell(0, core.LaunchDone{Launch: a, Instance: "i-" + id, Offer: "p/z/m/on-demand", Rate: 1e12, From: at})
+	tell(time.Second, core.AgentClaimed{Attempt: a})
+	tell(2*time.Second, core.AttemptStarted{Attempt: a, Message: 1})
+	tell(took+2*time.Second, core.Progressed{Attempt: a, Message: 2, Step: steps, Total: steps, Metrics: map[string]float64{"peak_memory_gb": 17}})
+	tell(took+3*time.Second, core.AttemptEnded{Attempt: a, Message: 3, Reason: "completed", Step: steps})
+	tell(took+4*time.Second, core.InstanceEnded{Instance: "i-" + id, Until: at.Add(took + 4*time.Second), Cause: "terminated"})
+}
+
+func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) {
+	w := newWorldOf(t, deaf{}, nil)
+	for _, team := range []string{"vision", "text"} {
+		w.must("PUT", "/v1/teams/"+team, `{"projects":[]}`, nil)
+	}
+	err := w.control.Tell(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: core.MarketSeen{
+		Offers: []market.Offer{{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: 1}},
+		Quotes: []market.Quote{{Offer: "p/z/m/on-demand", Rate: 1e12, Priced: true, Available: true, At: w.control.Now()}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := func(name, team string) string {
+		return fmt.Sprintf(`{"spec":{"name":%q,"command":"train","team":%q,"model":{"config":"resnet-50"},"work":{"steps":1000,"samples":3600000}}}`, name, team)
+	}
+	w.went("lanes", spec("lanes", "vision"), 1000, 1)
+	w.went("lanes-2", spec("lanes", "vision"), 1000, 2)
+	w.went("words", spec("words", "text"), 1000, 1)
+	w.must("POST", "/v1/jobs", spec("waits", "text"), nil)
+
+	var all []measured.Run
+	w.must("GET", "/v1/measured", nil, &all)
+	if len(all) != 3 || all[0].Job != "words" || all[2].Job != "lanes" {
+		t.Fatalf("%+v", all)
+	}
+	r := all[1]
+	if r.Throughput == nil || *r.Throughput < 499 || *r.Throughput > 501 || r.Unit != "samples/s" || r.Accelerator != "L4" || r.Cost.Sign() <= 0 || r.PeakMemory == nil || *r.PeakMemory != 17 || r.Model == nil || r.Model.Config != "resnet-50" {
+		b, _ := json.Marshal(r)
+		t.Errorf("%s: 3.6 million samples in two hours are 500 a second", b)
+	}
+	var lanes []measured.Run
+	w.must("GET", "/v1/measured?name=lanes&limit=1&expected=1", nil, &lanes)
+	if len(lanes) != 1 || lanes[0].Job != "lanes-2" {
+		t.Errorf("%+v: the newest of its name", lanes)
+	}
+	ann := w.user("ann", identity.Grant{Team: "text", Role: identity.Viewer})
+	rec, _ := w.ask("GET", "/v1/measured", ann, nil)
+	var hers []measured.Run
+	if err := json.Unmarshal(rec.Body.Bytes(), &hers); err != nil || len(hers) != 1 || hers[0].Job != "words" {
+		t.Errorf("%v %s", err, rec.Body)
+	}
+	for _, bad := range []string{"0", "-1", "1001", "x"} {
+		if rec, p := w.ask("GET", "/v1/measured?limit="+bad, ownerName, nil); rec.Code != 400 || p.Field != "limit" {
+			t.Errorf("limit %s: %d %+v", bad, rec.Code, p)
+		}
+	}
+}
