@@ -219,7 +219,7 @@ func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
 func TestABadTableNamesLineAndField(t *testing.T) {
 	head := "id,family,model,n_gpus,throughput\n"
 	for text, want := range map[string]string{
-		"":                              "header",
+		"":                              "empty",
 		"a,b\n1,2\n":                    "column",
 		"id,family,model,n_gpus,id\n":   "column id stands there twice",
 		head + "\"x,cnn\n":              "line 2",

@@ -355,3 +355,38 @@ func TestPhysicalPartAlone(t *testing.T) {
 		t.Errorf("memory: %.0f %% of %.0f runs lie within ± %.2f", 100*share, all, unlearnedMemory)
 	}
 }
+
+// The shares of the likeness in memory are round numbers that nobody settled: a
+// quarter of them and four times as much must do as well.
+func TestMemoryHardlyDependsOnTheSharesOfItsLikeness(t *testing.T) {
+	list := weighedRows(t)
+	var rows []Row
+	var points []likeness.Point
+	for _, w := range list {
+		if w.fits {
+			rows, points = append(rows, w.row), append(points, w.p)
+		}
+	}
+	y := make([]float64, len(points))
+	for i, p := range points {
+		y[i] = p.Y
+	}
+	for _, by := range []float64{0.25, 1, 4} {
+		k := memoryKernel()
+		for i := range k.Terms {
+			k.Terms[i].SD *= by
+		}
+		x, ok := k.Examine(points)
+		if !ok {
+			t.Fatal("the likeness is none")
+		}
+		m, _ := x.LeftOut(groups(rows, stackKey))
+		for task, most := range map[string]float64{"finetune-lora": 8, "finetune-qlora": 10} {
+			s := scoreOf(m, y, func(i int) bool { return strings.HasPrefix(rows[i].Task, task) })
+			t.Logf("shares × %g, %s: %.1f / %.1f %%", by, task, s.mape, s.median)
+			if s.mape > most {
+				t.Errorf("shares × %g, %s: MAPE %.1f, to reach %g", by, task, s.mape, most)
+			}
+		}
+	}
+}
