@@ -68,7 +68,11 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 			if j.Event > durable { // it is being written: the next page has it
 				continue
 			}
-			if !sees(c, j) || p.live && closed(j) || p.state != "" && j.State != p.state {
+			if !sees(c, j) {
+				continue
+			}
+			if p.live && closed(j) || p.state != "" && j.State != p.state {
+				last = max(last, m.ChangedAt(j)) // that it is left out says how it is
 				continue
 			}
 			if more = p.limit > 0 && len(list) == p.limit; more {
