@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
@@ -286,8 +287,36 @@ func slower(asked, kind string) float64 {
 	return own / best
 }
 
+// sound says what is wrong with a model that is stated in the job file itself.
+func sound(m spec.Model) error {
+	line := m.Shape
+	if _, named := shape.Published(line); named {
+		return nil
+	}
+	if line == "" && m.Config == "" {
+		line = "transformer"
+		if m.Parameters > 0 {
+			line += fmt.Sprintf(" params=%g", m.Parameters)
+		}
+		if m.Layers > 0 {
+			line += fmt.Sprintf(" layers=%d", m.Layers)
+		}
+		if m.Hidden > 0 {
+			line += fmt.Sprintf(" dim=%d", m.Hidden)
+		}
+	}
+	if line == "" {
+		return nil
+	}
+	_, err := modelfile.Spec(line)
+	return err
+}
+
 // byModel estimates the run on every shape.
 func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Question, v *show.Ranking) error {
+	if err := sound(j.Model); err != nil {
+		return err
+	}
 	m, ok := measured.Shape(j.Name, j.Model)
 	if name := j.Model.Config; name != "" && (!ok || exists(filepath.Join(folder, name))) {
 		var err error
@@ -301,7 +330,11 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 	}
 	ask := measured.Ask(j, m)
 	text := ask.Model.Kind == shape.Transformer || ask.Model.Kind == shape.Experts
-	switch {
+	switch err := ask.Check(); {
+	case err != nil:
+		return fmt.Errorf("model: %w", err)
+	case ask.Tokens > 0 && ask.Rows == 0 && !text && !(m.Kind == shape.Recurrent || m.Kind == shape.Segments):
+		return errors.New("work.tokens is given, and the model takes samples in: give work.samples and work.epochs")
 	case ask.Tokens == 0 && ask.Rows == 0:
 		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or work.samples and work.epochs")
 	case text && j.Model.Sequence == 0:

@@ -112,9 +112,14 @@ func TestAJobIsRankedByItsModel(t *testing.T) {
 		t.Errorf("%d %s %+v", code, errs, v.Answer.Plans)
 	}
 	for name, text := range map[string]string{
-		"no work":  "command: x\nresources: {accelerator: L4}\n",
-		"no size":  "command: x\nmodel: {config: llama-3-8b}\n",
-		"no model": "command: x\nmodel: {config: nowhere.json}\nwork: {tokens: 1M}\n",
+		"no work":          "command: x\nresources: {accelerator: L4}\n",
+		"no size":          "command: x\nmodel: {config: llama-3-8b}\n",
+		"no shape":         "command: x\nmodel: {shape: nonsense}\nwork: {tokens: 1M}\n",
+		"half a shape":     "command: x\nmodel: {layers: 32}\nwork: {tokens: 1M}\n",
+		"absurd":           "command: x\nmodel: {parameters: 1e30}\nwork: {tokens: 1M}\n",
+		"large batch":      "command: x\nmodel: {config: gpt2, batch: 100000000}\nwork: {tokens: 1M}\n",
+		"tokens of images": "command: x\nmodel: {config: resnet-50}\nwork: {tokens: 1M}\n",
+		"no model":         "command: x\nmodel: {config: nowhere.json}\nwork: {tokens: 1M}\n",
 	} {
 		if _, errs, code := ranked(t, dir, write(t, work, "bad.yaml", text)); code != 1 || errs == "" {
 			t.Errorf("%s: %d %s", name, code, errs)
