@@ -15,6 +15,7 @@ type quota struct {
 	budget.Limit
 	begin, end time.Time     // of the window that is open, where GPU-hours wait for the next
 	used       time.Duration // GPU time in it of attempts that are gone
+	n          int           // its place among the quotas
 }
 
 // tally is what a quota has running.
@@ -35,7 +36,7 @@ func (m *Machine) setRules(rules *budget.Rules) {
 		if !l.Queues() {
 			continue
 		}
-		q := &quota{Limit: l}
+		q := &quota{Limit: l, n: len(m.quotas)}
 		if l.Wait {
 			q.begin = l.Window.Begin(m.now)
 			q.end, _ = l.Window.End(m.now)
@@ -124,13 +125,10 @@ func (m *Machine) roll() {
 }
 
 // tallies sums what runs under each quota at t.
-func (m *Machine) tallies(t time.Time) map[*quota]*tally {
-	if len(m.quotas) == 0 {
-		return nil
-	}
-	sums := make(map[*quota]*tally, len(m.quotas))
-	for _, q := range m.quotas {
-		sums[q] = &tally{past: q.used, hours: q.used}
+func (m *Machine) tallies(t time.Time) []tally {
+	sums := make([]tally, len(m.quotas))
+	for i, q := range m.quotas {
+		sums[i].past, sums[i].hours = q.used, q.used
 	}
 	for _, j := range m.running {
 		c := j.place.class // of what runs it is asked for when it begins, and when the quotas change
@@ -146,7 +144,7 @@ func (m *Machine) tallies(t time.Time) map[*quota]*tally {
 		}
 		most, bounded := gpuMost(j.Terms)
 		for _, q := range c.quotas {
-			s := sums[q]
+			s := &sums[q.n]
 			s.running++
 			s.gpus += gpus
 			if !q.Wait {
@@ -166,6 +164,14 @@ func (m *Machine) tallies(t time.Time) map[*quota]*tally {
 		}
 	}
 	return sums
+}
+
+// sumUp is tallies of now, kept until something runs or ends.
+func (m *Machine) sumUp() []tally {
+	if m.sums == nil {
+		m.sums = m.tallies(m.now)
+	}
+	return m.sums
 }
 
 // billed is for how long the attempt is billed from begin to t.
@@ -191,24 +197,26 @@ type blocked struct {
 	never bool   // there is no room for it though nothing runs, until the next window
 }
 
-// blocks returns what says whether the quotas have room for a job; the sums are
-// made when they are first asked for.
-func (m *Machine) blocks() func(*Job) blocked {
-	var sums map[*quota]*tally
+// blocks returns what says whether the quotas have room for a job.
+func (m *Machine) blocks() func(*Job) blocked { return m.blocksBy(nil) }
+
+// blocksBy is blocks by the sums, or by those of what runs now, which are made when
+// they are first asked for.
+func (m *Machine) blocksBy(sums []tally) func(*Job) blocked {
 	return func(j *Job) (b blocked) {
 		quotas := j.place.class.quotas
 		if len(quotas) == 0 {
 			return b
 		}
 		if sums == nil {
-			sums = m.tallies(m.now)
+			sums = m.sumUp()
 		}
 		for _, q := range quotas {
-			if q.lacks(sums[q], j) == hasRoom {
+			if q.lacks(&sums[q.n], j) == hasRoom {
 				continue
 			}
 			b.keeps = b.by == nil
-			b.never = b.never || q.lacks(&tally{hours: sums[q].past}, j) != hasRoom && !q.shut()
+			b.never = b.never || q.lacks(&tally{hours: sums[q.n].past}, j) != hasRoom && !q.shut()
 			b.by = q
 		}
 		return b
@@ -287,16 +295,16 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 	sums := m.tallies(m.now)
 	mine := j.place.class.quotas
 	for _, q := range mine {
-		if detail = q.why(sums[q], j); detail != "" {
+		if detail = q.why(&sums[q.n], j); detail != "" {
 			return q.Name(), detail, true
 		}
 	}
-	blocks := m.blocks()
+	blocks := m.blocksBy(sums)
 	for _, c := range m.queue.classes {
 		for _, u := range c.sides[:stuck] {
 			for other := range u.upTo(j, looks) {
 				if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == j.place.class) && slices.Contains(mine, b.by) {
-					return b.by.Name(), b.by.why(sums[b.by], other) + " (that is job " + other.ID + ", which is more urgent)", true
+					return b.by.Name(), b.by.why(&sums[b.by.n], other) + " (that is job " + other.ID + ", which is more urgent)", true
 				}
 			}
 		}
@@ -314,7 +322,7 @@ func (m *Machine) Waiting() map[string]int {
 				continue
 			}
 			for _, q := range c.quotas {
-				if q.lacks(sums[q], u[0]) != hasRoom {
+				if q.lacks(&sums[q.n], u[0]) != hasRoom {
 					counts[q.Name()] += len(u)
 					break
 				}
@@ -340,15 +348,11 @@ func (m *Machine) wakeForQuotas() time.Time {
 
 // gpuRoom is how many GPUs a machine may have that j takes, or false: any number.
 func (m *Machine) gpuRoom(j *Job) (room int, limited bool) {
-	var sums map[*quota]*tally
 	for _, q := range m.classOf(j).quotas {
 		if q.GPUs == nil {
 			continue
 		}
-		if sums == nil {
-			sums = m.tallies(m.now)
-		}
-		free := *q.GPUs - sums[q].gpus
+		free := *q.GPUs - m.sumUp()[q.n].gpus
 		if a := j.live(); a != nil {
 			free += a.GPUs // it is left for the other machine
 		}

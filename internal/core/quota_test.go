@@ -3,6 +3,7 @@ package core_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 )
+
+var waiting = flag.Int("waiting", 1_000_000, "how many jobs wait in the benchmark of quotas")
 
 func ptr[T any](v T) *T { return &v }
 
@@ -359,4 +362,50 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 			t.Fatal("the log, read back, leads to another state")
 		}
 	})
+}
+
+// A million jobs of 20 teams wait, each team under a quota that is full but for the
+// last: what a step costs then, and what it costs to set the quotas anew.
+func BenchmarkAMillionJobsUnderQuotas(b *testing.B) {
+	y := newYard(b, 100)
+	limits := func(n int) (list []budget.Limit) {
+		for team := range 20 {
+			list = append(list, budget.Limit{Scope: budget.Scope(fmt.Sprintf("team:t%02d", team)), Running: ptr(n)})
+		}
+		return list
+	}
+	y.rules(limits(2)...)
+	for n := range *waiting {
+		team := fmt.Sprintf("t%02d", n%20)
+		y.submit(fmt.Sprint(team, "-", n), team, "ann", nil)
+		y.log = nil
+	}
+	begun := time.Now()
+	y.rules(limits(3)...)
+	rules := time.Since(begun)
+	running := []string{}
+	for j := range y.m.Jobs() {
+		if j.State == core.Running {
+			running = append(running, j.ID)
+		}
+		if len(running) == 60 {
+			break
+		}
+	}
+	if len(running) != 60 {
+		b.Fatalf("%d jobs run, want 3 of each team", len(running))
+	}
+	b.ResetTimer()
+	for n := range b.N {
+		if n < len(running) {
+			y.end(running[n]) // and the next of its team is launched, started
+		} else {
+			y.tick(time.Millisecond)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(rules.Seconds(), "s/rules")
+	if got := y.m.Waiting()["team:t00/day"]; got < *waiting/20-100 {
+		b.Fatalf("%d jobs of the team wait", got)
+	}
 }

@@ -109,6 +109,7 @@ type Machine struct {
 	rules    *budget.Rules // nil: nobody has set any
 	quotas   []*quota      // of them what the queue keeps, by name
 	era      int           // how often they changed
+	sums     []tally       // of what runs under them now; nil: not summed
 }
 
 type offer struct {
@@ -156,6 +157,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	m.now, m.replay, m.replays = e.At, decisions, replays
 	m.seq++
 	m.marks(e.Body)
+	m.sums = nil
 	out := &Outcome{}
 	m.roll()
 	switch b := e.Body.(type) {
@@ -406,6 +408,7 @@ func (m *Machine) cooled(j *Job, d plan.Decision) {
 }
 
 func (m *Machine) hold(j *Job) {
+	m.sums = nil
 	m.classOf(j)
 	i, found := slices.BinarySearchFunc(m.running, j.ID, func(a *Job, id string) int { return cmp.Compare(a.ID, id) })
 	if !found {
@@ -415,6 +418,7 @@ func (m *Machine) hold(j *Job) {
 
 // release takes j from those that hold a machine.
 func (m *Machine) release(j *Job) {
+	m.sums = nil
 	i, found := slices.BinarySearchFunc(m.running, j.ID, func(a *Job, id string) int { return cmp.Compare(a.ID, id) })
 	if found {
 		m.running = slices.Delete(m.running, i, i+1)

@@ -115,7 +115,7 @@ func (s *Server) stopAll(ctx context.Context, l budget.Limit, live []budget.Job)
 	s.control.Read(func(m *core.Machine) {
 		for _, b := range live {
 			j, ok := m.Job(b.ID)
-			if !ok || j.State.Over() || j.Ending != "" || !l.Scope.Holds(b.Owner, b.User) {
+			if !ok || b.Asks || j.State.Over() || j.Ending != "" || !l.Scope.Holds(b.Owner, b.User) {
 				continue
 			}
 			events = append(events, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: b.ID, Save: true}})
