@@ -224,6 +224,8 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "a job with a work folder or secrets is in the batch", mend: "submit it alone, with POST /v1/jobs"}
 		case len(b.Key) > 255:
 			no = &refusal{status: http.StatusBadRequest, field: "key", title: "the key is longer than 255 bytes", mend: "send a random one of 24 digits"}
+		case s.hooksInside(j.Notify):
+			no = &refusal{status: http.StatusUnprocessableEntity, field: "notify", title: "the webhook leads inside the server's network", mend: hookMend}
 		default:
 			if err := j.Validate(s.control.Now()); err != nil {
 				no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "the job is not valid", mend: "mend the fields that are named", err: err}

@@ -248,6 +248,10 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid", "scrimp budgets set --help says more", err)
 			return
 		}
+		if s.hooksInside(b.Limit.Notify) {
+			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network", hookMend, nil)
+			return
+		}
 		object = b.Limit.Name()
 		v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object })
 		v.Limits = append(v.Limits, *b.Limit)

@@ -116,7 +116,7 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 
 // What ran before its limit was set is counted, warned of once, and stopped.
 func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
-	w := newWorldOf(t, firm{}, nil)
+	w := newWorldOf(t, firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if !w.ledgers.TryLock() {

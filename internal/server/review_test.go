@@ -141,7 +141,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 // that nobody approves in time is cancelled, and one whose deadline passed meanwhile says so.
 func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorld(t, func(o *Options) { o.Dir = dir })
+	w := newWorld(t, func(o *Options) { o.Dir = dir; hooked(o) })
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b := make([]byte, 2000)

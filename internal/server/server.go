@@ -39,15 +39,18 @@ type Options struct {
 	Listen   string        // host:port beside the socket; "" for none
 	TLSCert  string        // files in PEM; "" for plain HTTP
 	TLSKey   string
-	Insecure bool              // plain HTTP on an address that others reach
-	Rate     int               // requests a second of one token; 0: 500
-	Running  int               // jobs that hold a machine at once; 0: 4
-	LogLimit int64             // bytes of output kept of one attempt; 0: 1 GiB
-	Ready    func(addr string) // told where Listen answers, once
-	Version  string
-	Build    string
-	Exe      string // the program that machines start; "" is this one
-	Log      *slog.Logger
+	Insecure bool // plain HTTP on an address that others reach
+	Rate     int  // requests a second of one token; 0: 500
+	Running  int  // jobs that hold a machine at once; 0: 4
+	// HookHosts are those inside the server's network, HOST or HOST:PORT, that webhooks
+	// may be on where several people share the server.
+	HookHosts []string
+	LogLimit  int64             // bytes of output kept of one attempt; 0: 1 GiB
+	Ready     func(addr string) // told where Listen answers, once
+	Version   string
+	Build     string
+	Exe       string // the program that machines start; "" is this one
+	Log       *slog.Logger
 }
 
 // Names of files in the data folder.
@@ -165,6 +168,9 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	s := &Server{
 		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
 		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(),
+	}
+	if s.wide {
+		s.teller.client.Transport = outward(o.HookHosts)
 	}
 	s.feed = newFeed(s)
 	var err error

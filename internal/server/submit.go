@@ -136,6 +136,10 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusUnprocessableEntity, "the job is not valid", "mend the fields that are named", err)
 		return
 	}
+	if s.hooksInside(j.Notify) {
+		fieldProblem(w, http.StatusUnprocessableEntity, "notify", "the webhook leads inside the server's network", hookMend, nil)
+		return
+	}
 	if (b.Folder != "" || b.Rerun != "") && !s.takesFrom(w, r, b) {
 		return
 	}

@@ -108,6 +108,9 @@ func (t teller) once(ctx context.Context, target string, w word) (asked time.Dur
 	req.Header.Set("Idempotency-Key", w.ID)
 	req.Header.Set("User-Agent", t.agent)
 	r, err := t.client.Do(req)
+	if errors.Is(err, errInside) {
+		return 0, fmt.Errorf("%w: %w; an admin allows it with scrimp serve --hook-hosts", errHook, errInside)
+	}
 	if err != nil {
 		var at *url.Error
 		if errors.As(err, &at) { // its text has the whole address

@@ -49,6 +49,9 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 	return newWorldOf(t, shut{}, change)
 }
 
+// hooked allows webhooks on this machine, where the tests' own are.
+func hooked(o *Options) { o.HookHosts = []string{"127.0.0.1"} }
+
 func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
@@ -62,6 +65,7 @@ func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *wor
 	}
 	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller("test", o.Log),
 		pace: newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true, book: identity.NewBook(), token: strings.Repeat("0", 64), secret: []byte("agents")}
+	w.teller.client.Transport = outward(o.HookHosts)
 	w.feed = newFeed(w.Server)
 	w.stop = func(error) { w.stopped++ }
 	if err := w.readBook(t.Context()); err != nil {

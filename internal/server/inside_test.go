@@ -1,0 +1,87 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/identity"
+)
+
+func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "0.0.0.0": true, "::": true, "10.1.2.3": true, "172.16.0.1": true, "192.168.1.1": true,
+		"169.254.169.254": true, "fe80::1": true, "fd00:ec2::254": true, "100.64.0.1": true, "224.0.0.1": true, "255.255.255.255": true,
+		"::ffff:127.0.0.1": true, "::ffff:169.254.169.254": true, "64:ff9b::a9fe:a9fe": true, "2002:7f00:1::": true,
+		"8.8.8.8": false, "172.32.0.1": false, "100.128.0.1": false, "2606:4700::1111": false, "::ffff:8.8.8.8": false,
+	} {
+		if got := isInside(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s is inside: %t", address, got)
+		}
+	}
+	for address, want := range map[string]bool{
+		"http://localhost/x": true, "http://LOCALHOST.:80/": true, "http://a.localhost/": true, "http://[::1]:9/": true, "https://169.254.169.254/latest": true,
+		"http://127.0.0.1:80@example.org/": false, "http://example.org@127.0.0.1/": true, "https://example.org/hook": false,
+		"http://10.0.0.5:8080/": false, "http://10.0.0.5:8081/": true, "http://hooks.internal/": false,
+	} {
+		if got := inward(address, []string{"10.0.0.5:8080", "hooks.internal"}); got != want {
+			t.Errorf("%s leads inside: %t", address, got)
+		}
+	}
+}
+
+func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
+	asked := 0
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer hook.Close()
+	u, _ := url.Parse(hook.URL)
+	byName := "http://localhost:" + u.Port() + "/" // a name, which is looked up where it is dialled
+
+	tell, waits := patient(t)
+	tell.client.Transport = outward(nil)
+	for _, target := range []string{hook.URL + "/" + token, byName} {
+		err := tell.tell(t.Context(), target, someWord())
+		if !errors.Is(err, errHook) || !errors.Is(err, errInside) || !strings.Contains(err.Error(), "--hook-hosts") || strings.Contains(err.Error(), token) {
+			t.Errorf("%s is told: %v", target, err)
+		}
+	}
+	if asked > 0 || len(*waits) > 0 {
+		t.Errorf("asked %d times, waited %v", asked, *waits)
+	}
+	for _, hosts := range [][]string{{"127.0.0.1"}, {u.Host}} {
+		tell.client.Transport = outward(hosts)
+		if err := tell.tell(t.Context(), hook.URL, someWord()); err != nil {
+			t.Errorf("with %v allowed: %v", hosts, err)
+		}
+	}
+	tell.client.Transport = outward([]string{"localhost"})
+	if err := tell.tell(t.Context(), byName, someWord()); err != nil || asked != 3 {
+		t.Errorf("a name that is allowed: %v, asked %d times", err, asked)
+	}
+}
+
+// What says by itself that it leads inside is refused where it is asked for, by field.
+func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	admin := w.user("root", identity.Grant{Role: identity.Admin})
+	job := strings.Replace(aJob("j", ""), `"command"`, `"notify":"http://169.254.169.254/latest","command"`, 1)
+	for _, ask := range []struct {
+		method, path, field string
+		body                any
+	}{
+		{"POST", "/v1/jobs", "notify", job},
+		{"POST", "/v1/jobs/batch", "[0].notify", "[" + job + "]"},
+		{"PUT", "/v1/budgets", "limit.notify", api.SetBudget{Limit: &budget.Limit{Scope: "all", Window: budget.Month, Jobs: ptr(3), Notify: "http://localhost:9/"}}},
+	} {
+		rec, p := w.ask(ask.method, ask.path, admin, ask.body)
+		if rec.Code != http.StatusUnprocessableEntity || p.Field != ask.field || !strings.Contains(p.Mend, "--hook-hosts") {
+			t.Errorf("%s %s: %d %+v", ask.method, ask.path, rec.Code, p)
+		}
+	}
+}
