@@ -333,7 +333,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 	switch err := ask.Check(); {
 	case err != nil:
 		return fmt.Errorf("model: %w", err)
-	case ask.Tokens > 0 && ask.Rows == 0 && !text && !(m.Kind == shape.Recurrent || m.Kind == shape.Segments):
+	case ask.Tokens > 0 && ask.Rows == 0 && !text && m.Kind != shape.Recurrent && m.Kind != shape.Segments:
 		return errors.New("work.tokens is given, and the model takes samples in: give work.samples and work.epochs")
 	case ask.Tokens == 0 && ask.Rows == 0:
 		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or work.samples and work.epochs")
