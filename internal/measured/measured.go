@@ -46,7 +46,7 @@ type Run struct {
 
 	Currency     money.Currency `json:"currency"`
 	Cost         money.Amount   `json:"cost"`
-	ExpectedCost *money.Amount  `json:"expected_cost"` // at the first decision
+	ExpectedCost *money.Amount  `json:"expected_cost"` // at the first decision, or else the stated work at the first machine's price
 
 	Model      *spec.Model `json:"model"`          // as the job file says it
 	Work       spec.Work   `json:"work"`           // likewise
@@ -122,6 +122,7 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	if w := j.Terms.Work; w > 0 {
 		s := w.Seconds()
 		r.ExpectedS = &s
+		r.ExpectedCost = atFirst(j, w)
 	}
 	for _, name := range []string{"peak_memory_gb", "peak_mem_gb"} {
 		if v, ok := j.Metrics[name]; ok && v > 0 {
@@ -136,6 +137,23 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 		}
 	}
 	return r, true
+}
+
+// atFirst is what that much work costs on the first machine that the job had, at its
+// price then, without start-up or interruptions.
+func atFirst(j *core.Job, work time.Duration) *money.Amount {
+	for _, a := range j.Attempts {
+		if len(a.Rates) == 0 {
+			continue
+		}
+		speed := a.Speed
+		if speed <= 0 {
+			speed = 1
+		}
+		cost := a.Rates[0].Rate.Until(time.Duration(float64(work) / speed))
+		return &cost
+	}
+	return nil
 }
 
 // worked is how long the program ran.

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/estimate"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
+	"scrimp/internal/money"
 	"scrimp/internal/spec"
 )
 
@@ -223,6 +224,19 @@ func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if _, ok := byKind["dollars all"]; ok {
-		t.Error("no dollars were expected, and they are compared")
+		t.Error("no price is known, and dollars are compared")
+	}
+	job := aRun("llama", 40, 25, 1000)
+	job.Terms.Work = 20 * time.Hour
+	job.Attempts[0].Rates = []market.Segment{{From: begun, Rate: 2e12}}
+	job.Settled = money.Amount{}.Add(money.Rate(2e12).Until(40 * time.Hour))
+	for _, m := range measured.Missing(measured.Compare([]measured.Run{of(t, job, j)}, nil, chips)) {
+		if m.What == "dollars" && (m.Runs != 1 || !near(m.Bias, -0.5)) {
+			t.Errorf("%+v: 20 h at $2 were expected, and 40 h came out", m)
+		}
+		byKind[m.What] = m
+	}
+	if byKind["dollars"].Runs != 1 {
+		t.Error("dollars are not compared")
 	}
 }

@@ -65,6 +65,17 @@ func TestEstimatesArePrinted(t *testing.T) {
 	}
 }
 
+func TestMeasuredRunsAndPastErrorsAreReadByPrograms(t *testing.T) {
+	within := 0.8
+	golden.JSON(t, "json/measured-run.json", measured.Run{
+		Job: "llama-ft-3", Name: "llama-ft", Kind: "experiment", State: "succeeded", Submitted: now, Finished: now, Offer: "aws/us-east-1/p5.48xlarge/on-demand", Machine: "p5.48xlarge", Accelerator: "H100-SXM-80GB", Accelerators: 8, Speed: 1,
+		Steps: 1000, Total: ptr(int64(1000)), StepsPerHour: ptr(200.0), WorkS: ptr(18000.0), Currency: "USD", Cost: amount("275.2"), Model: &spec.Model{Config: "llama-3-8b"}, Unit: "tokens/s", Throughput: ptr(111111.0),
+	})
+	golden.JSON(t, "json/measured-unknown.json", measured.Run{Job: "sh", Name: "sh"})
+	golden.JSON(t, "json/measured-missed.json", measured.Missed{What: "throughput", Kind: "all", Runs: 5, Median: 0.06, Mean: 0.08, Bias: -0.02, Within: &within})
+	golden.JSON(t, "json/measured-pair.json", measured.Pair{Job: "llama-ft-3", Name: "llama-ft", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5})
+}
+
 func TestNoLineOfAnEstimateIsWiderThanItsTerminal(t *testing.T) {
 	for _, width := range []int{60, 80, 100} {
 		for name, text := range estimates(show.Place{Width: width, Now: now}) {

@@ -111,7 +111,7 @@ func (v Past) Text(most int, p Place) string {
 		if left > 0 {
 			b.WriteString(draw.Wrap("", fmt.Sprintf("%d more: --limit 0 shows all.", left), p.width()))
 		}
-		b.WriteString(draw.Wrap("", "Hours are of all the work on a machine of speed 1, as the job file or earlier runs said; dollars as expected at the first decision; throughput as it could have been estimated then.", p.width()))
+		b.WriteString(draw.Wrap("", "Hours are of all the work on a machine of speed 1, as the job file or earlier runs said; dollars as expected at the first decision, or else that work at the price of the first machine; throughput as it could have been estimated then.", p.width()))
 	}
 	if len(v.LeftOut) > 0 {
 		if b.Len() > 0 {
