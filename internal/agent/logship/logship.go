@@ -34,13 +34,20 @@ type Shipper struct {
 	final   atomic.Bool   // nothing is written any more
 	sent    atomic.Int64  // bytes that the server said it has
 	every   atomic.Int64  // pause between looks, where the server wants a longer one
-	lost    atomic.Bool   // the server said later that it has less
+	limits  limits
+	cuts    *cuts
+	fixed   bool        // the file system gives nothing back
+	lost    atomic.Bool // the server said later that it has less
 }
 
 // New ships the file at path. It calls caught each time the log is finished and
 // all of it was sent.
 func New(path, attempt string, server Server, mask Masker, log *slog.Logger, caught func()) *Shipper {
-	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught, wake: make(chan struct{}, 1)}
+	c, err := openCuts(path + ".cuts")
+	if err != nil {
+		log.Error("read what was left out of the log before; its text may be mixed up", "error", err)
+	}
+	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught, wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
 }
 
 // Sent is how many bytes the server said it has.
@@ -55,10 +62,20 @@ const (
 	logError = 5 * time.Second        // longest pause after an error
 )
 
+// limits bound what waits on the machine of a program that prints faster than
+// its output is taken. All are bytes.
+type limits struct {
+	backlog int64 // that waits at most; beyond it the middle is left out
+	tail    int64 // of the newest that is kept then
+	spare   int64 // of what was sent that stays on the disk, for a server that loses it
+}
+
+var standardLimits = limits{backlog: 64 << 20, tail: 1 << 20, spare: 64 << 20}
+
 // Run ships until ctx is done. Errors are tried again for ever: the log waits in
 // its file meanwhile.
 func (s *Shipper) Run(ctx context.Context) {
-	f, err := os.Open(s.path)
+	f, err := os.OpenFile(s.path, os.O_RDWR, 0) // to give back what was sent
 	if err != nil {
 		s.log.Error("open log", "error", err)
 		return
@@ -70,8 +87,16 @@ func (s *Shipper) Run(ctx context.Context) {
 		if s.lost.Swap(false) {
 			offset = -1
 		}
+		if offset < 0 && s.sent.Load() > 0 { // the server is away, and the program prints on
+			if err := s.bound(f, max(s.sent.Load()+maxChunk, s.cuts.last())); err != nil {
+				s.log.Error("keep the output from filling the disk", "error", err)
+			}
+		}
 		more, err := s.round(ctx, f, &offset, final)
+		later, isLater := errors.AsType[*wire.LaterError](err)
 		switch {
+		case isLater: // it knows where it stands, and when to go on
+			pause = min(max(later.After, 100*time.Millisecond), logError)
 		case errors.Is(err, wire.ErrFenced):
 			s.log.Error("ship log", "error", err)
 			return
@@ -130,9 +155,15 @@ func (s *Shipper) round(ctx context.Context, f *os.File, offset *int64, final bo
 		*offset = end
 		s.sent.Store(end)
 	}
-	chunk, more, err := s.chunk(f, *offset, final)
-	if err != nil || len(chunk) == 0 {
+	if err := s.bound(f, *offset); err != nil {
 		return false, err
+	}
+	line, place, most := s.cuts.find(*offset)
+	chunk, more := []byte(line), true
+	if line == "" {
+		if chunk, more, err = s.chunk(f, place, most, final); err != nil || len(chunk) == 0 {
+			return false, err
+		}
 	}
 	end, err := s.server.Logs(ctx, s.attempt, *offset, chunk)
 	if err != nil {
@@ -147,9 +178,63 @@ func (s *Shipper) round(ctx context.Context, f *os.File, offset *int64, final bo
 	return more, nil
 }
 
-// chunk reads and masks what comes next at offset. Bytes that may be the
-// beginning of a secret wait until it is clear, or until the log is final.
-func (s *Shipper) chunk(f *os.File, offset int64, final bool) (chunk []byte, more bool, err error) {
+// bound leaves out the middle of what waits where that is too much, and gives
+// back to the disk what was sent long ago. offset is a place in the log.
+func (s *Shipper) bound(f *os.File, offset int64) error {
+	line, place, most := s.cuts.find(offset)
+	if line != "" || most >= 0 { // at a cut, or before one that was made already
+		return nil
+	}
+	size, gone := SizeOf(s.path), s.cuts.given()
+	to, why := int64(0), ""
+	switch {
+	case place < gone: // the server has lost what is no longer here
+		to, why = gone, "the server lost them, and the machine has them no more"
+	case size-place > s.limits.backlog:
+		to, why = size-s.limits.tail, "the program prints faster than its output is kept"
+	default:
+		return s.give(f, place)
+	}
+	block := make([]byte, 64<<10)
+	n, err := f.ReadAt(block, to)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read log at %d: %w", to, err)
+	}
+	to = wholeLine(block[:n], to)
+	var before [1]byte
+	if place > 0 {
+		_, _ = f.ReadAt(before[:], place-1) // what cannot be read is no end of a line
+	}
+	if err := s.cuts.leaveOut(offset, place, to, why, time.Now(), place == 0 || before[0] == '\n'); err != nil {
+		return fmt.Errorf("leave out a part of the log: %w", err)
+	}
+	s.log.Warn("a part of the output is left out", "bytes", to-place, "why", why)
+	if from, to := (place+1<<16-1)&^(1<<16-1), (to-1<<16)&^(1<<16-1); from < to && !s.fixed && place >= gone {
+		s.fixed = punch(f, from, to) != nil
+	}
+	return nil
+}
+
+// give gives back to the disk what was sent before place, but for what is spare.
+// Where the file system cannot do that it stays.
+func (s *Shipper) give(f *os.File, place int64) error {
+	gone := s.cuts.given()
+	to := (place - s.limits.spare) &^ (1<<16 - 1)
+	if s.fixed || to-gone < s.limits.spare/4 {
+		return nil
+	}
+	if err := punch(f, gone, to); err != nil {
+		s.fixed = true
+		s.log.Info("output that was sent stays on the machine's disk", "error", err)
+		return nil
+	}
+	return s.cuts.give(to)
+}
+
+// chunk reads and masks what comes next at a place of the file, at most so many
+// bytes; most < 0 is no limit. Bytes that may be the beginning of a secret wait
+// until it is clear, or until the log is final.
+func (s *Shipper) chunk(f *os.File, offset, most int64, final bool) (chunk []byte, more bool, err error) {
 	reach := int64(s.mask.reach())
 	before := min(reach, offset)
 	window := make([]byte, before+maxChunk+reach)
@@ -168,11 +253,15 @@ func (s *Shipper) chunk(f *os.File, offset int64, final bool) (chunk []byte, mor
 	case !final:
 		end = max(before, end-int64(s.mask.pending(window[:n])))
 	}
+	if most >= 0 && end-before > most { // a cut follows
+		end, more = before+most, true
+	}
 	return s.mask.Mask(window[:n])[before:end], more, nil
 }
 
-// Size is how many bytes the program has written.
-func (s *Shipper) Size() int64 { return SizeOf(s.path) }
+// Size is how long the log is: what the program has written, but for what was
+// left out.
+func (s *Shipper) Size() int64 { return s.cuts.end(SizeOf(s.path)) }
 
 // SizeOf is the size of a file, 0 where it is not there.
 func SizeOf(path string) int64 {

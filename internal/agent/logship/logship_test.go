@@ -30,7 +30,7 @@ func TestMaskedLogIsTheSameHoweverItIsCut(t *testing.T) {
 		// The shipper's own cut at a point, as the file grows: what it would send from each offset.
 		s := &Shipper{path: path, mask: m}
 		offset := int64(rapid.IntRange(0, len(text)).Draw(rt, "offset"))
-		got, _, err := s.chunk(f, offset, true)
+		got, _, err := s.chunk(f, offset, -1, true)
 		if err != nil || !bytes.Equal(got, want[offset:]) {
 			rt.Fatalf("from %d: %q, want %q (%v)", offset, got, want[offset:], err)
 		}
@@ -39,7 +39,7 @@ func TestMaskedLogIsTheSameHoweverItIsCut(t *testing.T) {
 		if err := os.Truncate(path, int64(cut)); err != nil {
 			rt.Fatal(err)
 		}
-		got, _, err = s.chunk(f, 0, false)
+		got, _, err = s.chunk(f, 0, -1, false)
 		if err != nil || !bytes.HasPrefix(want, got) {
 			rt.Fatalf("of the first %d: %q goes out, want a part of %q (%v)", cut, got, want, err)
 		}

@@ -21,11 +21,13 @@ type Tail struct {
 const (
 	longestLine = 64 << 10
 	tailBlock   = 256 << 10
+	longestLag  = 16 << 20 // bytes between two looks that are read whole; of more than that
+	keptLag     = 1 << 20  // the newest are
 )
 
 // Read calls line for each line that was completed since. A line that is too
 // long is passed over. A file that is not there yet is empty; one that has
-// become shorter is read from its beginning. The slice is valid during the call.
+// become shorter is read from its beginning, and of more than longestLag the newest lines are. The slice is valid during the call.
 // With last, a line without its end is taken too.
 func (t *Tail) Read(last bool, line func([]byte)) error {
 	st, err := os.Stat(t.Path)
@@ -37,6 +39,9 @@ func (t *Tail) Read(last bool, line func([]byte)) error {
 	}
 	if st.Size() < t.Offset {
 		t.Offset, t.rest, t.skip = 0, nil, false
+	}
+	if st.Size()-t.Offset > longestLag { // the program prints faster than anybody reads
+		t.Offset, t.rest, t.skip = st.Size()-keptLag, nil, true
 	}
 	if st.Size() > t.Offset {
 		if err := t.blocks(st.Size(), line); err != nil {

@@ -40,6 +40,16 @@ var (
 	ErrBad    = errors.New("the server refuses the request")                            // trying again is useless
 )
 
+// LaterError is an answer that says when to ask again: too much was sent, or the
+// server has no room now.
+type LaterError struct {
+	After time.Duration
+	err   error
+}
+
+func (e *LaterError) Error() string { return e.err.Error() }
+func (e *LaterError) Unwrap() error { return e.err }
+
 // answerTime is how long one request may take. Reports are small and often.
 const answerTime = 10 * time.Second
 
@@ -150,6 +160,9 @@ func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, o
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if err := problem(resp.StatusCode, answer); err != nil {
+		if s, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil && s >= 0 && resp.StatusCode >= http.StatusTooManyRequests {
+			err = &LaterError{time.Duration(s) * time.Second, err}
+		}
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if out == nil || resp.StatusCode == http.StatusNoContent {

@@ -1,0 +1,189 @@
+package logship
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/agent/wire"
+)
+
+// slowServer takes so many bytes a second, loses a part now and then, and is away for a while.
+type slowServer struct {
+	rate  int64
+	mu    sync.Mutex
+	log   []byte
+	taken time.Time
+	left  int64
+	away  bool
+	loses func() int // bytes at the end that it has no longer
+}
+
+var errAway = errors.New("away")
+
+func (s *slowServer) LogEnd(context.Context, string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return 0, errAway
+	}
+	return int64(len(s.log)), nil
+}
+
+func (s *slowServer) Logs(_ context.Context, _ string, offset int64, chunk []byte) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.left = min(2*s.rate, s.left+int64(now.Sub(s.taken).Seconds()*float64(s.rate)))
+	s.taken = now
+	switch {
+	case s.away:
+		return 0, errAway
+	case s.left < int64(len(chunk)):
+		return 0, &wire.LaterError{After: time.Second}
+	case offset > int64(len(s.log)):
+		return int64(len(s.log)), nil
+	}
+	s.left -= int64(len(chunk))
+	if end := offset + int64(len(chunk)); end > int64(len(s.log)) {
+		s.log = append(s.log[:offset], chunk...)
+	}
+	if s.loses != nil {
+		s.log = s.log[:len(s.log)-min(len(s.log), s.loses())]
+	}
+	return int64(len(s.log)), nil
+}
+
+// A program that prints 100 times as fast as its output is taken: the log is the
+// output, in order, with lines that say how much is left out where; together it
+// is all that was printed. The program never waits, and the disk holds a part of
+// it only. It holds when the server loses the log's end, when it is away, and when the
+// agent is started again.
+func TestOutputThatComesTooFastIsCutWithALoudLine(t *testing.T) {
+	for seed := range uint64(6) {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			small := limits{backlog: 1 << 20, tail: 64 << 10, spare: 512 << 10}
+			server := &slowServer{rate: 300 << 10, taken: time.Now()}
+			if seed >= 2 {
+				server.loses = func() int {
+					if rng.IntN(20) > 0 {
+						return 0
+					}
+					return rng.IntN(100 << 10)
+				}
+			}
+			path := filepath.Join(dir, "log")
+			out, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var s *Shipper
+			var done, caught chan struct{}
+			begin := func() {
+				var once sync.Once
+				caught, done = make(chan struct{}), make(chan struct{})
+				end := caught
+				s = New(path, "a.1", server, NewMasker(map[string]string{"KEY": "sesame"}), slog.New(slog.DiscardHandler), func() { once.Do(func() { close(end) }) })
+				s.limits = small
+				go func(s *Shipper, ctx context.Context, done chan struct{}) { defer close(done); s.Run(ctx) }(s, ctx, done)
+			}
+			begin()
+			lines, widest := 0, int64(0)
+			var block bytes.Buffer
+			for tick := range 100 { // 30 MB in 10 s
+				block.Reset()
+				for range 3000 {
+					fmt.Fprintf(&block, "line %09d sesame %s\n", lines, strings.Repeat("x", 80))
+					lines++
+				}
+				if _, err := out.Write(block.Bytes()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				if st, err := os.Stat(path); err == nil {
+					widest = max(widest, st.Sys().(*syscall.Stat_t).Blocks*512)
+				}
+				server.mu.Lock()
+				server.away = seed%2 == 1 && tick > 30 && tick < 70
+				server.mu.Unlock()
+				if seed >= 4 && tick == 50 { // the agent is started again
+					cancel()
+					<-done
+					ctx, cancel = context.WithCancel(t.Context())
+					begin()
+				}
+			}
+			size := SizeOf(path)
+			s.Finish()
+			<-caught
+			if s.Size() != int64(len(server.log)) {
+				t.Errorf("seed %d: the log is %d bytes long, and the server has %d", seed, s.Size(), len(server.log))
+			}
+			cancel()
+			<-done
+			_ = out.Close()
+
+			total, dropped, next, cuts := int64(0), int64(0), 0, 0
+			in := bufio.NewReader(bytes.NewReader(server.log))
+			for {
+				line, err := in.ReadString('\n')
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				var n, number int64
+				switch {
+				case strings.HasPrefix(line, "scrimp: "):
+					if _, err := fmt.Sscanf(line, "scrimp: %d bytes of output", &n); err != nil || !strings.Contains(line, "are left out here, at 2000-01-01T") {
+						t.Fatalf("seed %d: %q", seed, line)
+					}
+					dropped += n
+					cuts++
+					continue
+				case line == "\n": // a cut in the middle of a line
+					continue
+				}
+				if _, err := fmt.Sscanf(line, "line %d ", &number); err == nil {
+					if len(line) == 103 && !strings.HasPrefix(line[15:], "****** x") {
+						t.Fatalf("seed %d: a line is not as it was printed: %q", seed, line)
+					}
+					if int(number) < next {
+						t.Fatalf("seed %d: line %d comes after line %d", seed, number, next-1)
+					}
+					next = int(number) + 1
+				}
+				total += int64(len(line))
+			}
+			if next != lines {
+				t.Errorf("seed %d: the last line is %d of %d", seed, next, lines)
+			}
+			if got := total + dropped; got < size-int64(cuts) || got > size+int64(cuts) || cuts == 0 {
+				t.Errorf("seed %d: %d bytes are there and %d are said to be left out at %d places, which is not the %d that were printed", seed, total, dropped, cuts, size)
+			}
+			if kept := int64(len(server.log)); kept > 12*server.rate+3*small.backlog {
+				t.Errorf("seed %d: %d bytes were sent in 10 s at %d a second", seed, kept, server.rate)
+			}
+			if s.fixed {
+				t.Logf("the disk of %s gives nothing back", dir)
+			} else if widest > 4*small.backlog+size*int64(logError/time.Second)/10 { // and what is printed between two looks
+				t.Errorf("seed %d: the output took %d bytes of disk of %d that were printed, with %d that may wait", seed, widest, size, small.backlog)
+			}
+			t.Logf("seed %d: %d of %d bytes were kept, %d cuts, at most %d on disk", seed, total, size, cuts, widest)
+		})
+	}
+}
