@@ -62,7 +62,7 @@ FOR ?= 10s
 AGENTS ?= 2000
 bench-server: ## a server over HTTP at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000 FOR=10s (quick: JOBS=20000 FOR=2s AGENTS=100)
 	$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 60m ./internal/server -jobs $(JOBS) -for $(FOR)
-	$(GO) test -run '^$$' -bench Agents -benchtime 1x -timeout 60m ./internal/server -agents $(AGENTS) -for $(FOR)
+	$(GO) test -run '^$$' -bench "Agents|Loud" -benchtime 1x -timeout 60m ./internal/server -agents $(AGENTS) -for $(FOR)
 
 bench-store: ## the store alone at size, on both databases: make bench-store JOBS=1000000
 	$(GO) test -run '^$$' -bench 'Append|Resident' -benchtime 1x -timeout 60m ./internal/store -jobs $(JOBS)

@@ -41,21 +41,35 @@ func BenchmarkAgents(b *testing.B) {
 	exe := build(b)
 	b.Run("sqlite", func(b *testing.B) {
 		for b.Loop() {
-			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir()})
+			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir()}, *loadAgents, *loadWatchers, 0)
 		}
 	})
 	b.Run("postgres", func(b *testing.B) {
 		cluster := pgtest.Start(b)
 		for b.Loop() {
-			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir(), db: cluster.Database(b), database: cluster.PID()})
+			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir(), db: cluster.Database(b), database: cluster.PID()}, *loadAgents, *loadWatchers, 0)
 		}
 	})
 }
 
-func agents(b *testing.B, s *loaded) {
+// BenchmarkLoud runs 20 well-behaved agents, without and with a real agent beside
+// them whose program prints 100 MB a second.
+func BenchmarkLoud(b *testing.B) {
+	exe := build(b)
+	for _, loud := range []int{0, 1} {
+		b.Run(fmt.Sprintf("loud=%d", loud), func(b *testing.B) {
+			for b.Loop() {
+				agents(b, &loaded{b: b, exe: exe, dir: b.TempDir()}, 20, 2, loud)
+			}
+		})
+	}
+}
+
+func agents(b *testing.B, s *loaded, n, watch, loud int) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	c := openCrowd(ctx, b, s.dir)
+	c.exe, c.dir = s.exe, b.TempDir()
 	if *loadInside {
 		defer s.inside(ctx)()
 	} else {
@@ -64,24 +78,24 @@ func agents(b *testing.B, s *loaded) {
 	}
 	c.address = s.address
 	s.user()
-	for sent := 0; sent < *loadAgents; sent += 100 {
-		s.trains(sent, min(100, *loadAgents-sent))
+	for sent := 0; sent < n; sent += 100 {
+		s.trains(sent, min(100, n-sent))
 	}
-	b.Logf("%d jobs are submitted", *loadAgents)
+	b.Logf("%d jobs are submitted", n)
 	for begun, told := time.Now(), time.Now(); ; pause(100 * time.Millisecond) {
 		c.mu.Lock()
-		n := c.claimed
+		came := c.claimed
 		c.mu.Unlock()
-		if n >= *loadAgents {
+		if came >= n {
 			b.Logf("all have claimed their tasks after %.1f s", time.Since(begun).Seconds())
 			break
 		}
 		if time.Since(told) > 10*time.Second {
 			told = time.Now()
-			b.Logf("%d agents have claimed their tasks", n)
+			b.Logf("%d agents have claimed their tasks", came)
 		}
 		if time.Since(begun) > 10*time.Minute {
-			b.Fatalf("%d of %d agents came", n, *loadAgents)
+			b.Fatalf("%d of %d agents came", came, n)
 		}
 	}
 	var watchers sync.WaitGroup
@@ -89,7 +103,10 @@ func agents(b *testing.B, s *loaded) {
 	watching, end := context.WithCancel(ctx)
 	defer end()
 	var sent sync.Map
-	for range *loadWatchers {
+	for i := range loud {
+		s.prints(fmt.Sprintf("loud-%d", i))
+	}
+	for range watch {
 		watchers.Go(func() { s.watches(watching, c, &sent) })
 	}
 	pause(5 * time.Second) // the crowd of beginners is over
@@ -114,6 +131,9 @@ func agents(b *testing.B, s *loaded) {
 	share := func(i int) float64 { return 100 * spent[i].Seconds() / took.Seconds() }
 	b.ReportMetric(share(0), "server-cpu-%")
 	b.Logf("processors: server %.0f%%, load generator %.0f%%, PostgreSQL %.0f%%; the server has %d MiB; load average %s", share(0), share(1), share(2), s.memory()>>20, loadAverage())
+	for _, l := range c.loud {
+		b.Log(l.tell(b, s.dir))
+	}
 	end()
 	cancel()
 	c.agents.Wait()
@@ -146,6 +166,16 @@ func (s *loaded) trains(from, n int) {
 		list[i] = map[string]any{"key": j.Name, "spec": json.RawMessage(text)}
 	}
 	s.ask("POST", "/v1/jobs/batch", list, nil)
+}
+
+// prints submits a job that prints about 100 MB a second.
+func (s *loaded) prints(name string) {
+	j := spec.Default()
+	j.Name, j.Team, j.Command = name, "vision", `while :; do yes "$(printf 'a line of ninety-nine bytes that says nothing %054d' 0)" | head -c 10000000; sleep 0.1; done`
+	j.Resources.CPUs.Min = 2
+	text, err := json.Marshal(j)
+	must(s.b, err)
+	s.ask("POST", "/v1/jobs", map[string]any{"key": name, "spec": json.RawMessage(text)}, nil)
 }
 
 // watches reads all events of the server until ctx ends, and keeps how old each was.

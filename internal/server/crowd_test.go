@@ -3,14 +3,18 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +43,62 @@ type crowd struct {
 	list    []*provider.Instance
 	ends    map[string]context.CancelFunc
 	claimed int
+	exe     string // the program, and a folder for machines that are real
+	dir     string
+	loud    []*loudMachine
+}
+
+// loudMachine is a real agent with a real program.
+type loudMachine struct {
+	key, dir string
+	cmd      *exec.Cmd
+}
+
+// tell says what became of its output, and what it and its agent take.
+func (l *loudMachine) tell(tb testing.TB, data string) string {
+	tb.Helper()
+	var printed, onDisk int64
+	_ = filepath.WalkDir(l.dir, func(path string, _ os.DirEntry, _ error) error { // the output is what is large there
+		if st, err := os.Stat(path); err == nil && !st.IsDir() {
+			printed = max(printed, st.Size())
+			onDisk += st.Sys().(*syscall.Stat_t).Blocks * 512
+		}
+		return nil
+	})
+	kept, _ := os.Stat(filepath.Join(data, "logs", l.key+".log"))
+	if kept == nil {
+		return l.key + " has no log"
+	}
+	f, err := os.Open(filepath.Join(data, "logs", l.key+".log"))
+	must(tb, err)
+	defer func() { _ = f.Close() }()
+	cuts, in := 0, bufio.NewScanner(f)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		if strings.HasPrefix(in.Text(), "scrimp: ") && strings.Contains(in.Text(), "are left out here") {
+			cuts++
+		}
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", l.cmd.Process.Pid))
+	must(tb, err)
+	return fmt.Sprintf("%s printed %d MB, of which %d MB are kept with %d lines that say what is left out; its output takes %d MB of the machine's disk, its agent %d MiB of memory and %.1f s of processors",
+		l.key, printed/1e6, kept.Size()/1e6, cuts, onDisk/1e6, int64(number(strings.Fields(string(text))[1]))*int64(os.Getpagesize())>>20, usedBy(tb, l.cmd.Process.Pid, false).Seconds())
+}
+
+// real starts an agent's process.
+func (c *crowd) real(ctx context.Context, i *provider.Instance, q provider.Request) {
+	l := &loudMachine{key: q.Key, dir: filepath.Join(c.dir, i.ID)}
+	must(c.tb, os.MkdirAll(l.dir, 0o700))
+	l.cmd = exec.CommandContext(ctx, c.exe, "agent")
+	l.cmd.Env = append(os.Environ(), "SCRIMP_SERVER="+c.address, "SCRIMP_TOKEN="+q.Env["SCRIMP_TOKEN"], "SCRIMP_INSTANCE_ID="+i.ID, "SCRIMP_MACHINE_DIR="+l.dir, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:9/")
+	l.cmd.Cancel = func() error { return l.cmd.Process.Signal(syscall.SIGTERM) }
+	l.cmd.WaitDelay = 30 * time.Second
+	if err := l.cmd.Start(); err != nil {
+		c.tb.Error(err)
+		return
+	}
+	c.loud = append(c.loud, l)
+	c.agents.Go(func() { _ = l.cmd.Wait() })
 }
 
 // waits are how long calls took, by kind.
@@ -115,6 +175,10 @@ func (c *crowd) launch(q provider.Request) provider.Instance {
 	c.list = append(c.list, i)
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.ends[i.ID] = cancel
+	if strings.HasPrefix(q.Tags["scrimp-job"], "loud-") {
+		c.real(ctx, i, q)
+		return *i
+	}
 	c.agents.Go(func() { c.agent(ctx, i.ID, q.Env["SCRIMP_TOKEN"]) })
 	return *i
 }

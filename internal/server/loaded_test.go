@@ -41,7 +41,7 @@ func (s *loaded) start(name string) {
 	must(s.b, err)
 	address := l.Addr().String()
 	must(s.b, l.Close())
-	args := []string{"serve", "--data", s.dir, "--listen", address, "--rate", "1000000", "--running", strconv.Itoa(max(4, *loadAgents))}
+	args := []string{"serve", "--data", s.dir, "--listen", address, "--rate", "1000000", "--running", strconv.Itoa(max(24, *loadAgents))}
 	if s.db != "" {
 		args = append(args, "--db", s.db)
 	}
