@@ -44,7 +44,7 @@ func (a *app) serveCmd() *cobra.Command {
 	f.StringVar(&o.Market, "market", "", "market `file`, or calm or stormy, for a data folder that has none yet (default calm)")
 	f.IntVar(&o.Rate, "rate", 500, "requests a second that one token may send")
 	f.IntVar(&o.Running, "running", 4, "jobs that hold a machine at once")
-	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil, "`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT")
+	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil, "`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT (default none)")
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
 	_ = cmd.RegisterFlagCompletionFunc("market", completeMarket)
 	return cmd

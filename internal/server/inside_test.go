@@ -69,7 +69,7 @@ func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
 // What says by itself that it leads inside is refused where it is asked for, by field.
 func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
-	admin := w.user("root", identity.Grant{Role: identity.Admin})
+	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
 	job := strings.Replace(aJob("j", ""), `"command"`, `"notify":"http://169.254.169.254/latest","command"`, 1)
 	for _, ask := range []struct {
 		method, path, field string
