@@ -16,7 +16,7 @@ const (
 	// look is how many events pass between two looks at how many jobs have changed.
 	look = 256
 	// together is how many bytes of parts are written at once, about: appends wait behind them.
-	together = 2 << 20
+	together = 512 << 10
 )
 
 // snapshot begins one where it is due and none is being written. The caller

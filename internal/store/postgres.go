@@ -305,12 +305,28 @@ func pause(ctx context.Context, d time.Duration) error {
 // fenced runs do in a transaction that holds the leader's row, so that nobody
 // takes over before it ends. do is safe to repeat.
 func (s *Postgres) fenced(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	return s.guarded(ctx, nothing, do)
+}
+
+// fencedLate is fenced that takes the row when do is done, so that appends wait for
+// its commit only. What a deposed leader did is rolled back all the same.
+func (s *Postgres) fencedLate(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	return s.guarded(ctx, do, nothing)
+}
+
+func nothing(context.Context, pgx.Tx) error { return nil }
+
+// guarded runs before, takes the leader's row, and runs after, in one transaction.
+func (s *Postgres) guarded(ctx context.Context, before, after func(context.Context, pgx.Tx) error) error {
 	epoch := s.epoch.Load()
 	if epoch == 0 {
 		return fmt.Errorf("write to the database: this server does not lead: %w", ErrDeposed)
 	}
 	err := s.persist(ctx, func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if err := before(ctx, tx); err != nil {
+				return err
+			}
 			var one int
 			err := tx.QueryRow(ctx, "SELECT 1 FROM leader WHERE epoch = $1 FOR SHARE", int64(epoch)).Scan(&one)
 			if errors.Is(err, pgx.ErrNoRows) {
@@ -319,7 +335,7 @@ func (s *Postgres) fenced(ctx context.Context, do func(context.Context, pgx.Tx) 
 			if err != nil {
 				return err
 			}
-			return do(ctx, tx)
+			return after(ctx, tx)
 		})
 	})
 	switch {

@@ -17,7 +17,7 @@ const addPart = "INSERT INTO snapshot_part (seq, part, bytes) VALUES ($1, $2, $3
 
 // SaveParts implements Store.
 func (s *Postgres) SaveParts(ctx context.Context, seq uint64, parts map[int]json.RawMessage) error {
-	return s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.fencedLate(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var b pgx.Batch
 		for n, text := range parts {
 			b.Queue(addPart, int64(seq), n, []byte(text))

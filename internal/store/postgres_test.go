@@ -5,6 +5,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -112,7 +113,10 @@ func deposed(t *testing.T, c *pgtest.Cluster) {
 	for name, write := range map[string]func(ctx context.Context, s store.Store, next []store.Record) error{
 		"append":   func(ctx context.Context, s store.Store, next []store.Record) error { return s.Append(ctx, next) },
 		"snapshot": snapshot,
-		"a fact":   func(ctx context.Context, s store.Store, _ []store.Record) error { return s.PutMeta(ctx, "a", "old") },
+		"parts of one": func(ctx context.Context, s store.Store, _ []store.Record) error {
+			return s.SaveParts(ctx, 5, map[int]json.RawMessage{0: []byte("[]"), 1: []byte("[]")})
+		},
+		"a fact": func(ctx context.Context, s store.Store, _ []store.Record) error { return s.PutMeta(ctx, "a", "old") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := settings(placeOf(t, c.Database(t)))
