@@ -206,11 +206,23 @@ func (c *chaos) lead(most time.Duration) (*chaosServer, time.Duration) {
 			return s, time.Since(began)
 		}
 		if time.Since(began) > most {
-			text, _ := os.ReadFile(c.dir + ".log")
-			c.t.Fatalf("nobody leads after %v:\n%s", most, text[max(0, len(text)-4000):])
+			c.nobody("nobody leads")
 		}
 		rest(20 * time.Millisecond)
 	}
+}
+
+// nobody ends the test with what servers and database say.
+func (c *chaos) nobody(what string) {
+	c.t.Helper()
+	text, _ := os.ReadFile(c.dir + ".log")
+	busy := ""
+	if c.cluster != nil {
+		busy, _ = c.cluster.Query(c.direct, "SELECT pid, state, wait_event, now() - state_change, left(query, 100) FROM pg_stat_activity WHERE datname = current_database()")
+		row, _ := c.cluster.Query(c.direct, "SELECT epoch, holder, since, until, clock_timestamp() FROM leader")
+		busy += "\n" + row
+	}
+	c.t.Fatalf("%s\n%s\n%s", what, busy, text[max(0, len(text)-6000):])
 }
 
 // takenOver kills or freezes the leader and waits for the next.
@@ -228,7 +240,7 @@ func (c *chaos) takenOver(how syscall.Signal) (old *chaosServer) {
 			break
 		}
 		if time.Since(began) > time.Minute {
-			c.t.Fatal("nobody takes over")
+			c.nobody("nobody takes over")
 		}
 		rest(20 * time.Millisecond)
 	}

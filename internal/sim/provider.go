@@ -294,10 +294,10 @@ func (w *World) endTold(i *instance) {
 	}
 }
 
-// allTold reports whether nothing runs any more.
+// allTold reports whether nothing runs any more, and every end is told.
 func (w *World) allTold() bool {
 	for _, i := range w.open {
-		if i.running() {
+		if i.running() || w.m.Awaits(i.id) {
 			return false
 		}
 	}

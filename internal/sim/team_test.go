@@ -113,8 +113,8 @@ func drawnTeams(seed uint64, plant Plant) (*World, *vault, *tenants) {
 		w: w, v: v, told: map[string]int{}, noted: map[string]bool{}, waits: map[string]int{}, sums: map[string]tallied{},
 		truth: identity.NewBook(), by: map[string]string{}, closed: map[string]bool{}, acts: map[string]int{}, over: map[string]money.Amount{},
 	}
-	w.watch = newTwin(w).watch
-	v.each = t.landed
+	v.twin = newTwin(w)
+	w.watch, v.each = v.twin.watch, t.landed
 	t.draw()
 	return w, v, t
 }
@@ -202,7 +202,7 @@ func (t *tenants) live() {
 		if w.plant != PlantNone && len(w.Broken) > 0 {
 			break
 		}
-		if w.up && w.m.Quiet() && w.allTold() && t.content() {
+		if t.v.idle() && w.m.Quiet() && w.allTold() && t.content() {
 			break
 		}
 	}
@@ -224,7 +224,7 @@ func (t *tenants) content() bool {
 // transaction. It reports whether who asks is told so.
 func (t *tenants) act(who, route, object, outcome string, bodies ...core.Event) bool {
 	w := t.w
-	if !w.up {
+	if !t.v.idle() {
 		return false
 	}
 	actor := "user:" + who
@@ -317,7 +317,7 @@ func (t *tenants) rules() budget.Rules {
 
 func (t *tenants) setRules(object string, change func(*budget.Rules)) {
 	t.w.until(func() bool {
-		if !t.w.up {
+		if !t.v.idle() {
 			return false
 		}
 		old, _ := t.w.m.Rules()
@@ -380,7 +380,7 @@ func (t *tenants) ask() {
 func (t *tenants) submit(batch []*wish) {
 	w := t.w
 	again := func() { w.after(time.Minute, func() { t.submit(batch) }) }
-	if !w.up {
+	if !t.v.idle() {
 		again()
 		return
 	}
@@ -466,7 +466,7 @@ func (t *tenants) accepted(x *wish, id string) {
 func (t *tenants) end(x *wish, who string, save bool) {
 	w := t.w
 	w.until(func() bool {
-		if !w.up {
+		if !t.v.idle() {
 			return false
 		}
 		j, known := w.m.Job(x.id)
@@ -651,7 +651,7 @@ func isClosed(j *core.Job) bool {
 func (t *tenants) guard() {
 	w := t.w
 	w.after(look, t.guard)
-	if !w.up {
+	if !t.v.idle() {
 		return
 	}
 	b := t.books(t.rules())
@@ -664,7 +664,7 @@ func (t *tenants) guard() {
 			if l.Notify != "" && t.told[key] == 0 {
 				t.waits[key]++
 			}
-			if l.Notify == "" || t.noted[key] || !w.up {
+			if l.Notify == "" || t.noted[key] || !t.v.idle() {
 				continue
 			}
 			if w.plant == PlantNoWarning {
@@ -693,7 +693,7 @@ func (t *tenants) stopAll(l budget.Limit, live []budget.Job) {
 		e.Actor = "budget:" + l.Name()
 		events = append(events, e)
 	}
-	if len(events) > 0 && w.up {
+	if len(events) > 0 && t.v.idle() {
 		w.saw("stopped at a limit")
 		w.through(events...)
 	}

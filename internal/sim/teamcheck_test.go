@@ -136,7 +136,7 @@ func (t *tenants) midnight() {
 					continue
 				}
 				open := a.Cost(w.now)
-				if w.up {
+				if t.v.idle() {
 					open = open.Sub(a.Posted)
 				}
 				l.carry[begin] = l.carry[begin].Add(open)

@@ -25,9 +25,10 @@ type vault struct {
 	epochs []int             // of each record of the log
 	asked  map[string]bool   // by key: a durable event asks for the action
 	keys   map[string]string // the job that was submitted with the key
+	queue  *[]group          // stepped while a write is under way, in whose transaction or after it they come; nil: none is
+	twin   *twin
 	moment *backedUp
 	each   func(core.Event, core.Outcome) // is shown what is durable
-	disk   func([]core.Event, []core.Outcome)
 }
 
 // backedUp is what a backup of that moment has to restore to.
@@ -36,9 +37,23 @@ type backedUp struct {
 	state  json.RawMessage
 }
 
-// fates are what can befall a write. Those that come after "frozen before it acts" end no leader.
+// group is what is written in one transaction.
+type group struct {
+	events []core.Event
+	outs   []core.Outcome
+}
+
+func (g group) acts() (acts []core.Action) {
+	for _, out := range g.outs {
+		acts = append(acts, out.Actions...)
+	}
+	return acts
+}
+
+// fates are what can befall a write. While one is held up the core goes on, and
+// what it takes meanwhile comes through with it, or is lost with it.
 var fates = []string{
-	"is held up", "is overtaken", "is cut off, and was written", "is cut off, and sent again", "is given up, and was written",
+	"is held up", "is held up, and fails", "is overtaken", "is cut off, and was written", "is cut off, and sent again", "is given up, and was written",
 	"is given up, and was not written", "is refused", "waits for the database to restart", "finds its leader frozen", "leaves its leader frozen", "is handed over",
 }
 
@@ -56,104 +71,145 @@ func (v *vault) through(events ...core.Event) bool {
 	if !w.up {
 		return false
 	}
-	outs := make([]core.Outcome, len(events))
-	var acts []core.Action
+	g := group{events, make([]core.Outcome, len(events))}
 	for n, e := range events {
-		outs[n] = w.m.Step(e)
-		acts = append(acts, outs[n].Actions...)
+		g.outs[n] = w.m.Step(e)
 	}
-	land := func() {
-		for n, e := range events {
-			if w.watch != nil {
-				w.watch(e, outs[n])
-			}
-			v.commit(e, outs[n], v.epoch)
-		}
-		if v.disk != nil {
-			v.disk(events, outs)
-		}
+	if v.queue != nil {
+		w.saw("stepped while a write is under way")
+		v.watch(g)
+		*v.queue = append(*v.queue, g)
+		return false
 	}
-	fate := v.draw(len(acts) > 0 || class(events[0].Body) != "report")
-	if fate != "" {
-		w.saw("fault " + fate)
-		for _, e := range events {
-			w.saw("fault " + fate + " × " + class(e.Body))
-		}
-		for _, a := range acts {
-			w.saw("fault " + fate + " × " + a.Kind())
-		}
-		w.tell("a write of %s %s", events[0].Body.Kind(), fate)
-		if w.plant == PlantActEarly {
-			v.act(acts)
-		}
-	}
+	fate := v.draw(g)
 	within := func(least, most float64) time.Duration {
 		return time.Duration((least + (most-least)*w.rng.Float64()) * float64(time.Second))
 	}
-	takeover := func() { v.epoch++; w.crash(within(1, 9)) }
-	later := func(d time.Duration) { // it comes through when nobody waits for it any more
-		w.up = false
-		w.away += d
-		w.after(d, func() { w.up = true; land(); v.act(acts) })
-	}
+	dies := func(away time.Duration) { v.epoch++; w.crash(away) }
 	switch fate {
 	case "":
-		land()
-		v.act(acts)
-		if len(w.log)%37 == 0 && w.chance(0.5) {
+		v.watch(g)
+		v.land(g)
+		if len(w.log)%37 == 0 && w.chance(0.5) && w.up && uint64(len(w.log)) == w.m.Seq() {
 			w.snap, _ = w.m.Snapshot()
 			w.snapAt = len(w.log)
 		}
 		return true
 	case "is held up":
-		later(within(0.5, 60))
+		v.later(within(0.5, 60), g)
 	case "waits for the database to restart":
-		later(within(2, 30))
+		v.later(within(2, 30), g)
 	case "is cut off, and sent again":
-		later(within(0.1, 10))
+		v.later(within(0.1, 10), g)
 	case "is cut off, and was written":
 		if w.plant == PlantBlindRetry {
-			v.commit(events[0], core.Outcome{Decisions: outs[0].Decisions}, v.epoch)
+			v.commit(g.events[0], core.Outcome{Decisions: g.outs[0].Decisions}, v.epoch)
 		}
-		later(within(0.1, 10))
+		v.later(within(0.1, 10), g)
+	case "is held up, and fails":
+		d, before := within(0.5, 30), v.twin.clone()
+		v.queue = &[]group{}
+		w.away += d
+		w.after(d, func() {
+			v.queue, *v.twin = nil, *before
+			dies(within(1, 60))
+		})
+		return w.plant == PlantAckEarly
 	case "is overtaken", "finds its leader frozen":
 		old, epoch := w.m, v.epoch
-		takeover()
-		w.after(within(10, 300), func() { v.late(old, epoch, events, outs) })
+		dies(within(1, 9))
+		w.after(within(10, 300), func() { v.late(old, epoch, g) })
 		return w.plant == PlantAckEarly
 	case "is given up, and was written":
-		land()
-		v.epoch++
-		w.crash(within(5, 200))
+		v.watch(g)
+		v.written(g)
+		dies(within(5, 200))
 	case "is given up, and was not written", "is refused":
-		v.epoch++
-		w.crash(within(5, 200))
+		dies(within(5, 200))
 		return w.plant == PlantAckEarly
 	case "leaves its leader frozen":
-		land()
+		v.watch(g)
+		v.written(g)
 		old, epoch := w.m, v.epoch
-		takeover()
-		w.after(within(0, 120), func() { v.lateActs(acts) })
-		w.after(within(10, 300), func() { v.late(old, epoch, nil, nil) })
+		dies(within(1, 9))
+		w.after(within(0, 120), func() { v.lateActs(g.acts()) })
+		w.after(within(10, 300), func() { v.late(old, epoch, group{}) })
 	case "is handed over": // it was answered, and what is to be done is left to the next
-		land()
-		v.epoch++
-		w.crash(100 * time.Millisecond)
+		v.watch(g)
+		v.written(g)
+		dies(100 * time.Millisecond)
 		return true
 	}
 	return false
 }
 
+// idle reports whether a server leads and all that it was told is durable: who
+// asks for more than a report waits for that.
+func (v *vault) idle() bool { return v.w.up && v.queue == nil }
+
+// watch shows a step to the twin, right after it was made.
+func (v *vault) watch(g group) {
+	for n, e := range g.events {
+		v.w.watch(e, g.outs[n])
+	}
+}
+
+// written makes groups durable.
+func (v *vault) written(groups ...group) {
+	for _, g := range groups {
+		for n, e := range g.events {
+			v.commit(e, g.outs[n], v.epoch)
+		}
+	}
+	for _, g := range groups {
+		for n, e := range g.events {
+			v.each(e, g.outs[n])
+		}
+	}
+}
+
+// land makes groups durable and does what they lead to.
+func (v *vault) land(groups ...group) {
+	v.written(groups...)
+	for _, g := range groups {
+		v.act(g.acts())
+	}
+}
+
+// later lets a write come through when nobody waits for it any more, and with it
+// what the core has taken meanwhile.
+func (v *vault) later(d time.Duration, g group) {
+	v.watch(g)
+	v.queue = &[]group{}
+	v.w.away += d
+	v.w.after(d, func() {
+		all := append([]group{g}, *v.queue...)
+		v.queue = nil
+		v.land(all...)
+	})
+}
+
 // draw says what befalls a write; "": nothing.
-func (v *vault) draw(matters bool) string {
-	odds := v.odds
-	if matters {
+func (v *vault) draw(g group) string {
+	w, odds, acts := v.w, v.odds, g.acts()
+	if len(acts) > 0 || class(g.events[0].Body) != "report" {
 		odds *= 30
 	}
-	if !v.w.chance(odds) {
+	if !w.chance(odds) {
 		return ""
 	}
-	return fates[v.w.rng.IntN(len(fates))]
+	fate := fates[w.rng.IntN(len(fates))]
+	for _, e := range g.events {
+		w.saw("fault " + fate + " × " + class(e.Body))
+	}
+	for _, a := range acts {
+		w.saw("fault " + fate + " × " + a.Kind())
+	}
+	w.tell("a write of %s %s", g.events[0].Body.Kind(), fate)
+	if w.plant == PlantActEarly {
+		v.act(acts)
+	}
+	return fate
 }
 
 // class is what a coverage table calls an event.
@@ -178,9 +234,6 @@ func (v *vault) commit(e core.Event, out core.Outcome, epoch int) {
 		}
 	}
 	v.w.commit(e, out)
-	if v.each != nil {
-		v.each(e, out)
-	}
 }
 
 // act does what durable events ask for.
@@ -208,21 +261,21 @@ func (v *vault) lateActs(actions []core.Action) {
 
 // late lets a leader that was replaced write, what it had in hand or that time
 // passed. The store does not take it, and the leader ends.
-func (v *vault) late(m *core.Machine, epoch int, events []core.Event, outs []core.Outcome) {
-	if len(events) == 0 {
+func (v *vault) late(m *core.Machine, epoch int, g group) {
+	if len(g.events) == 0 {
 		e := core.Event{At: v.w.now, Schema: core.Schema, Tenant: "default", Body: core.Tick{}}
-		events, outs = []core.Event{e}, []core.Outcome{m.Step(e)}
+		g = group{[]core.Event{e}, []core.Outcome{m.Step(e)}}
 	}
 	if epoch != v.epoch && v.w.plant != PlantNoEpoch {
 		v.w.saw("a late write is fenced")
 		v.w.tell("the old leader is told that it is one")
 		return
 	}
-	for n, e := range events {
+	for n, e := range g.events {
 		if e.At.Before(v.w.m.Now()) {
 			e.At = v.w.m.Now()
 		}
-		v.commit(e, outs[n], epoch)
+		v.commit(e, g.outs[n], epoch)
 	}
 }
 

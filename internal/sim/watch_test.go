@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 
 	"scrimp/internal/core"
@@ -27,6 +28,18 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}}
+}
+
+// clone is the twin as it is now.
+func (t *twin) clone() *twin {
+	c := *t
+	c.heard, c.looked, c.retries, c.setups = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries), maps.Clone(t.setups)
+	c.seen = map[string]*best{}
+	for job, b := range t.seen {
+		was := *b
+		c.seen[job] = &was
+	}
+	return &c
 }
 
 func (t *twin) watch(e core.Event, out core.Outcome) {
