@@ -1,6 +1,7 @@
 package horizon_test
 
 import (
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -132,6 +133,8 @@ func generated(seed uint64, ticks int) []bool {
 	return out
 }
 
+var markets = flag.Int("markets", 1000, "how many generated markets the properties of the mean are held on")
+
 // mean plays so many generated markets and returns the mean dollars.
 func mean(t *testing.T, runs int, job tick.Job) float64 {
 	t.Helper()
@@ -151,7 +154,7 @@ func TestMoreSlackNeverCostsMoreInTheMean(t *testing.T) {
 	last := math.Inf(1)
 	for _, hours := range []int{10, 11, 13, 18} {
 		job := tick.Job{Work: 9 * time.Hour, Deadline: time.Duration(hours) * time.Hour, Overhead: 12 * time.Minute, Gap: 10 * time.Minute, Spot: perHour(1), OnDemand: perHour(3)}
-		got := mean(t, 1000, job)
+		got := mean(t, *markets, job)
 		t.Logf("%d h: $%.3f", hours, got)
 		if got > last*1.005 {
 			t.Errorf("%d h to the deadline: $%.3f, with less $%.3f", hours, got, last)
@@ -164,7 +167,7 @@ func TestCheaperSpotNeverCostsMoreInTheMeanAndNeverMoreThanOnDemand(t *testing.T
 	last := 0.0
 	for _, usd := range []float64{0.5, 1.5, 2.8} {
 		job := tick.Job{Work: 9 * time.Hour, Deadline: 12 * time.Hour, Overhead: 12 * time.Minute, Gap: 10 * time.Minute, Spot: perHour(usd), OnDemand: perHour(3)}
-		got := mean(t, 1000, job)
+		got := mean(t, *markets, job)
 		t.Logf("spot at $%.2f: $%.3f", usd, got)
 		if got < last*0.995 {
 			t.Errorf("spot at $%v: $%.3f, at a lower price $%.3f", usd, got, last)
