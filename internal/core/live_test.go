@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,16 +69,26 @@ func BenchmarkLiveJobsDecidedAgain(b *testing.B) {
 						q.Rate, q.At = q.Rate*money.Rate(97+rng.IntN(7))/100, now
 					}
 				}
-				begun := time.Now()
+				begun := processor()
 				out := step(core.MarketSeen{Quotes: seen.Quotes})
-				spent += time.Since(begun)
+				spent += processor() - begun
 				decided += len(out.Decisions)
 			}
 			if decided < jobs*b.N*9/10 {
 				b.Fatalf("%d decisions in %d ticks of %d live jobs", decided, b.N, jobs)
 			}
-			b.ReportMetric(spent.Seconds()/float64(b.N), "s/tick")
-			b.ReportMetric(float64(spent.Microseconds())/float64(decided), "µs/decision")
+			b.ReportMetric(spent.Seconds()/float64(b.N), "processor-s/tick")
+			b.ReportMetric(float64(spent.Microseconds())/float64(decided), "processor-µs/decision")
 		})
 	}
+}
+
+// processor is the processor time that this process has used, which other
+// programs on the machine do not lengthen.
+func processor() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -485,9 +485,38 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 		}
 	}
 	m.queue.changed()
-	for _, j := range slices.Clone(m.running) {
+	for _, j := range m.turns() {
 		m.review(out, j)
 	}
+}
+
+// many is from how many jobs on they are looked at in the order of their tables.
+const many = 64
+
+// turns is the order in which the jobs that hold a machine are looked at: by ID,
+// and where there are many, those side by side that share a table. A log is replayed
+// in its own order.
+func (m *Machine) turns() []*Job {
+	list := slices.Clone(m.running)
+	switch {
+	case len(list) <= many:
+	case m.replays:
+		at := make(map[string]int, len(m.replay))
+		for i, d := range m.replay {
+			at[d.Job] = i + 1
+		}
+		slices.SortStableFunc(list, func(a, b *Job) int { return cmp.Compare(at[a.ID], at[b.ID]) })
+	default:
+		kin := make(map[*Job][3]int64, len(list))
+		for _, j := range list {
+			kin[j] = plan.Kin(m.progress(j, 1))
+		}
+		slices.SortStableFunc(list, func(a, b *Job) int {
+			x, y := kin[a], kin[b]
+			return slices.Compare(x[:], y[:])
+		})
+	}
+	return list
 }
 
 // drain asks the agent to save and end; the job becomes state afterwards, or is queued again where that is "".

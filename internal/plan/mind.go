@@ -15,19 +15,22 @@ import (
 // is not for use by several goroutines at once.
 type Mind struct {
 	shelf  *horizon.Shelf
-	placed map[string]*placed // by job
+	placed []*placed // for jobs in several zones, the latest last
 }
 
 // Fork returns a mind for another world: it shares the tables for one zone, which
 // are true in every world; those for several zones are a job's own.
-func (m *Mind) Fork() *Mind { return &Mind{shelf: m.shelf, placed: map[string]*placed{}} }
+func (m *Mind) Fork() *Mind { return &Mind{shelf: m.shelf} }
+
+// places is how many tables for several zones are kept: a few MB each.
+const places = 16
 
 // minds is how many jobs that differ share the tables.
-const minds = 16
+const minds = 64
 
 // NewMind returns a mind that has thought of nothing yet.
 func NewMind() *Mind {
-	return &Mind{shelf: horizon.NewShelf(horizon.Public, minds), placed: map[string]*placed{}}
+	return &Mind{shelf: horizon.NewShelf(horizon.Public, minds)}
 }
 
 // Expect is what is expected to be paid from now to the end of the job, by what

@@ -53,40 +53,69 @@ func tickOf(v *policy.View) time.Duration {
 		return v.Look
 	}
 	d := max(v.Detect, time.Minute)
-	for v.Deadline.Sub(v.Began) > 512*d {
+	for v.Deadline.Sub(v.Began) > ticks*d {
 		d *= 2
 	}
 	return d
+}
+
+// spanOf is the time to the deadline that a table in several zones is made for.
+// Where looks come when they come it is the same for all that are weighed with the same tick.
+func spanOf(v *policy.View) time.Duration {
+	if v.Look > 0 {
+		return v.Deadline.Sub(v.Began) - v.Reserve - v.Detect
+	}
+	return ticks * tickOf(v)
+}
+
+// ticks is the most of them that a job in several zones is weighed with.
+const ticks = 512
+
+// Kin orders jobs so that those that share a table stand side by side, as far as
+// that can be told at once. It decides nothing.
+func Kin(p policy.Progress) [3]int64 {
+	v := policy.View{Progress: p}
+	if !p.Known || p.Deadline.IsZero() {
+		return [3]int64{}
+	}
+	tick := tickOf(&v)
+	slack := p.Deadline.Sub(p.Now) - p.Left
+	rung := int64(math.Log(max(1, slack.Hours())) / math.Log(1.25))
+	return [3]int64{int64(tick), int64(p.Left / (32 * tick)), rung}
 }
 
 // placing is the problem that a job in several zones is, with what answers it.
 func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *placed {
 	tick := tickOf(v)
 	unit := max(tick/20, 1)
+	if v.Look <= 0 { // looks come when they come, so like jobs may share a table
+		unit = max(tick/4, 1)
+	}
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
-		Tick: tick, Work: v.Left + v.Done, Deadline: v.Deadline.Sub(v.Began) - v.Reserve - v.Detect, Restart: restart,
+		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
 		Transfer: job.Transfer, Carry: job.Carry, Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
 		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate})
 	}
-	if kept := m.placed[job.ID]; kept != nil && kept.is(&p.job) {
+	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
+		kept := m.placed[i]
 		kept.job = p.job
 		return kept
 	}
 	p.see = &place.Foresight{Job: &p.job}
-	if len(m.placed) >= minds {
-		clear(m.placed)
+	if len(m.placed) >= places {
+		m.placed = slices.Delete(m.placed, 0, 1)
 	}
-	m.placed[job.ID] = p
+	m.placed = append(m.placed, p)
 	return p
 }
 
 // sight is the state of the market as the policy sees it.
 func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) place.View {
 	w := place.View{
-		Tick: int(v.Now.Sub(v.Began) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
+		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
 		Now: v.Now, Prices: make([]money.Rate, len(zones)), Seen: make([]place.Sight, len(zones)), Past: make([]place.Record, len(zones)),
 	}
 	for z, o := range zones {

@@ -8,7 +8,7 @@ import (
 // For returns the problem of a job with so much time to its deadline, which is
 // looked at every look. Problems of like jobs come out equal, so that they share
 // tables: the time is rounded up to one of a ladder whose rungs are an eighth
-// apart, the overhead up to the next twentieth of a grid step, or quarter where the
+// apart (twice where the grid is not that of the looks), the overhead up to the next twentieth of a grid step, or quarter where the
 // grid is not that of the looks. Where it is, machines are given back at looks only.
 func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem {
 	grid := max(look, time.Second)
@@ -18,6 +18,9 @@ func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem
 	steps := 8
 	for time.Duration(steps)*grid < deadline {
 		steps += max(1, steps/8)
+	}
+	if grid != look { // one table for all that have this grid: it serves any shorter time
+		steps = maxSteps / 2
 	}
 	unit := max(grid/4, 1)
 	if grid == look {
