@@ -68,6 +68,7 @@ func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
 	all := newBench(t)
 	total := tallies{map[string]*tally{}, map[string]*tally{}}
 	const whole = " all"
+	once := map[string]*tally{}
 	var lines []string
 	for part := range *parts {
 		var rest []Row
@@ -79,13 +80,20 @@ func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
 		c, k := settle(rest, all.chips, *steps, telling)
 		constants = c
 		own := tallies{map[string]*tally{}, map[string]*tally{}}
-		foretell(t, newBench(t), k, part, func(i int, r Row, value, mid, half, y float64) {
+		b := newBench(t)
+		foretell(t, b, k, part, func(i int, r Row, value, mid, half, y float64) {
 			own.add(i, whole, value, mid, half, y)
 			for _, kind := range []string{whole, r.Family, r.Family + ", " + short(r.Source)} {
 				total.add(i, kind, value, mid, half, y)
 			}
 		})
 		constants = was
+		for kind, sum := range profiled(t, b, k, part) {
+			if once[kind] == nil {
+				once[kind] = &tally{}
+			}
+			once[kind].e, once[kind].bias, once[kind].in = append(once[kind].e, sum.e...), append(once[kind].bias, sum.bias...), once[kind].in+sum.in
+		}
 		lines = append(lines, fmt.Sprintf("%-74s %3d  %s   %s", fmt.Sprintf("part %d of %d", part+1, *parts), len(own[0][whole].e), own[0][whole], own[1][whole]))
 		for _, bad := range []struct {
 			what     string
@@ -103,6 +111,17 @@ func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
 	sort.Strings(kinds)
 	for _, kind := range kinds {
 		lines = append(lines, fmt.Sprintf("%-74s %3d  %s   %s", strings.TrimSpace(kind), len(total[0][kind].e), total[0][kind], total[1][kind]))
+	}
+	for _, p := range []struct {
+		kind string
+		most float64
+	}{{"one profiled row, other counts: CNN", 5}, {"one profiled row, other counts: transformer <= 8", 10}, {"one profiled row, other counts: transformer > 8", 7}, {"one profiled row, other sequence length", 12}} {
+		if o := once[p.kind]; o != nil {
+			lines = append(lines, fmt.Sprintf("%-74s %3d  %s", p.kind, len(o.e), o))
+			if meanOf(o.e) > p.most {
+				t.Errorf("settled on the others, %s: MAPE %.1f, to reach %g", p.kind, meanOf(o.e), p.most)
+			}
+		}
 	}
 	if h := total[0][whole].holds(); h < 75 || h > 90 {
 		t.Errorf("the interval of a known stack holds %.0f %%", h)
@@ -132,6 +151,45 @@ func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int, to func(i in
 			}
 		}
 	}
+}
+
+// profiled is the errors of a part's rows where one row of their kind is known.
+func profiled(t *testing.T, b *bench, k *likeness.Kernel, part int) map[string]*tally {
+	t.Helper()
+	x, ok := k.Examine(b.points)
+	if !ok {
+		t.Fatal("the likeness of the runs is no likeness")
+	}
+	near := k.Learn(b.points).Near
+	out := map[string]*tally{}
+	for _, seq := range []bool{false, true} {
+		_, asked := profileGroups(b.rows, seq)
+		m, sd := x.LeftOut(asked)
+		for i, r := range b.rows {
+			if math.IsNaN(m[i]) || partOf(stackKey(r), *parts) != part {
+				continue
+			}
+			kind := ""
+			switch {
+			case seq:
+				kind = "one profiled row, other sequence length"
+			case strings.HasPrefix(r.Family, "cnn"):
+				kind = "one profiled row, other counts: CNN"
+			case strings.HasPrefix(r.Family, "transformer") && r.N <= 8:
+				kind = "one profiled row, other counts: transformer <= 8"
+			case strings.HasPrefix(r.Family, "transformer"):
+				kind = "one profiled row, other counts: transformer > 8"
+			default:
+				continue
+			}
+			if out[kind] == nil {
+				out[kind] = &tally{}
+			}
+			half := math.Max(floor, near.Of(b.points[i].Name[cFamily])*sd[i])
+			out[kind].add(m[i]-shade(half), m[i], half, b.points[i].Y)
+		}
+	}
+	return out
 }
 
 // short is a source in a table's width.
