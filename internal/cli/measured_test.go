@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"math"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,5 +109,38 @@ work: {steps: 200, samples: 20000}
 	}
 	if !found["throughput"] {
 		t.Errorf("of the second run what was expected does not stand beside what came out: %v\n%s", found, h.do("estimate", "--accuracy"))
+	}
+}
+
+// The trainer of the demo, as it stands, says of its next run how long that takes.
+func TestTheDemosTrainerIsMeasured(t *testing.T) {
+	h := newHome(t)
+	build := exec.Command("go", "build", "-o", filepath.Join(h.dir, "chargpt"), "scrimp/examples/chargpt")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	text, err := os.ReadFile("../../examples/chargpt/job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := string(text)
+	for old, now := range map[string]string{"  time: 80m # 40 s on the wall at the demo market's speed\n": "", "  steps: 4000\n": "  steps: 200\n", `STEPS: "4000"`: `STEPS: "200"`, "deadline: in 3h\n": ""} {
+		if !strings.Contains(job, old) {
+			t.Fatalf("the demo's job has no %q any more", old)
+		}
+		job = strings.Replace(job, old, now, 1)
+	}
+	h.write("job.yaml", job)
+	h.do("run", "-y", "--market", "calm", "job.yaml")
+	runs := lines[measured.Run](t, h.do("estimate", "--measured", "--json"))
+	if len(runs) != 1 || runs[0].Name != "chargpt" || runs[0].WorkS == nil || runs[0].Unit != "tokens/s" || runs[0].Throughput == nil || runs[0].Cores == nil && *runs[0].WorkS > 10 {
+		t.Fatalf("%+v", runs)
+	}
+	var p show.Plan
+	if err := json.Unmarshal([]byte(h.out("plan", "--json", "job.yaml")), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.WorkS == nil || math.Abs(*p.WorkS-*runs[0].WorkS) > 1 || p.WorkFrom == "" || p.CostUSD == nil {
+		t.Errorf("%+v after %g s", p, *runs[0].WorkS)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
 	"scrimp/internal/measured"
+	"scrimp/internal/money"
 )
 
 // MeasuredRuns is the table of runs that estimates learn from, newest first.
@@ -43,7 +44,7 @@ func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p Place) 
 			teaches = "yes"
 			taught++
 		}
-		rows = append(rows, []string{r.Job, r.Finished.Format("2006-01-02"), orDash(machine), pace, work, rate, memory, fmt.Sprintf("%.2f", r.Cost.Float()), teaches})
+		rows = append(rows, []string{r.Job, r.Finished.Format("2006-01-02"), orDash(machine), pace, work, rate, memory, costOf(r), teaches})
 	}
 	s := draw.Grid([]draw.Column{
 		{Name: "JOB", Least: 10}, {Name: "OVER", Leaves: 3}, {Name: "MACHINE", Least: 8}, {Name: "STEPS/H", Right: true}, {Name: "ALL TAKES", Right: true},
@@ -57,6 +58,19 @@ func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p Place) 
 		s += draw.Wrap("", "LEARNED: other models and machines are estimated from it. That takes model and work.tokens or work.samples in the job file, and an accelerator.", p.width())
 	}
 	return s
+}
+
+// costOf writes what a run has cost: what is less than a cent has its digits.
+func costOf(r measured.Run) string {
+	places := 2
+	if v := r.Cost.Float(); v > 0 && v < 0.01 {
+		places = 6
+	}
+	currency := r.Currency
+	if currency == "" {
+		currency = money.USD
+	}
+	return money.Format(r.Cost, currency, places)
 }
 
 func orDash(s string) string {
