@@ -24,9 +24,10 @@ build: ## the whole program, object stores included, as build/scrimp-full
 test: ## all that Go alone allows; names what it skipped and why
 	@$(GO) run ./hack/testall
 
-check: ## linters, the race detector, simulated lives by the thousand
+check: ## linters, known vulnerabilities, the race detector, simulated lives by the thousand
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
+	@./hack/vulncheck
 	$(GO) test -race -skip TestServersThatAreHurt ./internal/control ./internal/server ./internal/store ./internal/provider/... ./internal/agent/...
 	$(GO) test ./internal/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000
 	$(MAKE) sim
