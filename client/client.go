@@ -199,6 +199,16 @@ func (c *Client) End(ctx context.Context, id string, save bool) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/end", api.End{Save: save})
 }
 
+// Approve lets a job run that waits for approval; the reason is for the audit trail.
+func (c *Client) Approve(ctx context.Context, id, reason string) (Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/approve", api.Review{Reason: reason})
+}
+
+// Reject ends a job that waits for approval; the reason, which must be given, is for its submitter.
+func (c *Client) Reject(ctx context.Context, id, reason string) (Job, error) {
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/reject", api.Review{Reason: reason})
+}
+
 // Receipt says what a job has cost, and why.
 func (c *Client) Receipt(ctx context.Context, id string) (Receipt, error) {
 	return ask[Receipt](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/receipt", nil)

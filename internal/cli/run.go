@@ -164,7 +164,11 @@ func (a *app) detached(j api.Job) error {
 	if a.json {
 		return a.print(j)
 	}
-	a.printf("%s is queued.\n\n", j.ID)
+	if isHeld(j) {
+		a.printf("%s is held: %s.\n\n", j.ID, j.Detail)
+	} else {
+		a.printf("%s is queued.\n\n", j.ID)
+	}
 	a.printf("%s", show.Next(j.ID))
 	return nil
 }

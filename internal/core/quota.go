@@ -270,9 +270,9 @@ func (q *quota) lacks(s *tally, j *Job) want {
 func (q *quota) why(s *tally, j *Job) string {
 	switch q.lacks(s, j) {
 	case wantsPlace:
-		return fmt.Sprintf("%s lets %d jobs run at once, and %d do", q.Name(), *q.Running, s.running)
+		return fmt.Sprintf("%s lets %s run at once, and %d run", q.Name(), count(*q.Running, "job"), s.running)
 	case wantsGPUs:
-		return fmt.Sprintf("%s lets %d GPUs be in use at once, %d are, and the job needs %d", q.Name(), *q.GPUs, s.gpus, j.Terms.Need.LeastGPUs())
+		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), count(*q.GPUs, "GPU"), s.gpus, j.Terms.Need.LeastGPUs())
 	case wantsHours:
 		most, _ := gpuMost(j.Terms)
 		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for what runs, or for the next %s",
@@ -284,6 +284,13 @@ func (q *quota) why(s *tally, j *Job) string {
 	case hasRoom:
 	}
 	return ""
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Waits says which quota a job waits for, in a sentence; ok is false where it

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
@@ -98,6 +100,18 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 	}
 	if done < 1 {
 		t.Errorf("the audit trail has %+v", audit.Acts)
+	}
+	site := httptest.NewServer(w.h)
+	defer site.Close()
+	bea := client.New(site.URL, who["bea"], nil)
+	for name, review := range map[string]func(context.Context, string, string) (client.Job, error){"queued": bea.Approve, "cancelled": bea.Reject} {
+		submit("to-be-"+name, "sub", `,"budget":{"dollars":"20"}`)
+		if j, err := review(t.Context(), "to-be-"+name, "by a program"); err != nil || j.State != name {
+			t.Errorf("%s: %s, %v", name, j.State, err)
+		}
+	}
+	if rec, p := w.ask("GET", "/v1/jobs?state=waiting", who["bea"], nil); rec.Code != 400 || p.Field != "state" {
+		t.Errorf("a state that there is not: %d %+v", rec.Code, p)
 	}
 	rec, _ := w.ask("GET", "/v1/jobs?state=held", who["bea"], nil)
 	if rec.Body.String() != "[]\n" {
@@ -196,7 +210,7 @@ func TestAJobOverItsQuotaSaysSo(t *testing.T) {
 	}
 	w.must("POST", "/v1/jobs", aJob("other", "b"), nil)
 	id := w.booting(2)[0]
-	if j := w.seen("two"); j.State != "queued" || j.Why != "over_quota" || j.Quota != "team:a/month" || !strings.Contains(j.Detail, "team:a/month lets 1 jobs run at once, and 1 do") {
+	if j := w.seen("two"); j.State != "queued" || j.Why != "over_quota" || j.Quota != "team:a/month" || !strings.Contains(j.Detail, "team:a/month lets 1 job run at once, and 1 run") {
 		t.Errorf("%+v", j)
 	}
 	if rec, _ := w.ask("GET", "/metrics", ownerName, nil); !strings.Contains(rec.Body.String(), `scrimp_jobs_over_quota{limit="team:a/month"} 1`) {
