@@ -3,9 +3,9 @@
 // and a sentence that says where the number comes from.
 //
 // An estimate has two parts. The physical part counts floating-point operations
-// and bytes and lays them against what an accelerator can do (shape.go, chip.go,
-// memory.go). What that leaves over is learned from measured runs by kernel
-// regression (learn.go, fit.go): a measured run nearby in source, model,
+// and bytes and lays them against what an accelerator can do (physics.go, chip.go,
+// memory.go). What that leaves over is learned from measured runs by a Gaussian
+// process (package likeness, prior.go): a measured run nearby in source, model,
 // accelerator, precision and size corrects the estimate, one that is far away
 // hardly does, and the distance decides how wide the interval is.
 //

@@ -27,13 +27,14 @@ type Estimator struct {
 	weight   *likeness.Learned
 	labels   []string // what each run of rate was, for a reader
 	families map[int32]string
-	own      int             // how many of rate are the user's own: of a source that begins with own
-	known    map[string]bool // sources there are runs of, in small letters
-	stacks   map[string]bool // programs there are runs of
-	models   map[string]bool // models there are runs of
-	weighed  map[string]bool // sources there are peaks of
-	quick    *likeness.Quick // rate, quickly
-	heavy    *likeness.Quick // weight, quickly
+	own      int               // how many of rate are the user's own: of a source that begins with own
+	known    map[string]bool   // sources there are runs of, in small letters
+	stacks   map[string]bool   // programs there are runs of
+	models   map[string]bool   // models there are runs of
+	ran      map[[4]int32]bool // groups there are runs of
+	weighed  map[string]bool   // sources there are peaks of
+	quick    *likeness.Quick   // rate, quickly
+	heavy    *likeness.Quick   // weight, quickly
 }
 
 // guess is a learned correction; its SD is half the interval, in ln.
@@ -98,10 +99,25 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 		}
 	}
 	e.rate = standard().Learn(rates)
+	e.ran = map[[4]int32]bool{}
+	for _, p := range e.rate.Seen {
+		e.ran[groupOf(p)] = true
+	}
+	delete(e.ran, [4]int32{})
 	e.weight = memoryKernel().Learn(weights)
 	e.names.over = true
 	e.quick, e.heavy = quickly(e.rate), quickly(e.weight)
 	return e
+}
+
+// groupOf is the program, task, model and accelerator of a run, none where one is not named.
+func groupOf(p likeness.Point) (g [4]int32) {
+	for i, n := range stackNames {
+		if g[i] = p.Name[n]; g[i] == 0 {
+			return [4]int32{}
+		}
+	}
+	return g
 }
 
 // quickly is what standard and memoryKernel are made for: sums of functions of one
@@ -142,7 +158,10 @@ func (e *Estimator) correct(r Row, p likeness.Point) guess {
 		g = guess{Guess: likeness.Guess{SD: unlearnedRate, Nearest: -1}}
 	} else {
 		w := e.rate.Afar
-		if e.known[strings.ToLower(r.Source)] {
+		switch {
+		case e.ran[groupOf(p)]:
+			w = e.rate.Once
+		case e.known[strings.ToLower(r.Source)]:
 			w = e.rate.Near
 		}
 		g.learned = true

@@ -160,7 +160,7 @@ func profiled(t *testing.T, b *bench, k *likeness.Kernel, part int) map[string]*
 	if !ok {
 		t.Fatal("the likeness of the runs is no likeness")
 	}
-	near := k.Learn(b.points).Near
+	once := k.Learn(b.points).Once
 	out := map[string]*tally{}
 	for _, seq := range []bool{false, true} {
 		_, asked := profileGroups(b.rows, seq)
@@ -185,7 +185,7 @@ func profiled(t *testing.T, b *bench, k *likeness.Kernel, part int) map[string]*
 			if out[kind] == nil {
 				out[kind] = &tally{}
 			}
-			half := math.Max(floor, near.Of(b.points[i].Name[cFamily])*sd[i])
+			half := math.Max(floor, once.Of(b.points[i].Name[cFamily])*sd[i])
 			out[kind].add(m[i]-shade(half), m[i], half, b.points[i].Y)
 		}
 	}

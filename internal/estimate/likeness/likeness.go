@@ -138,11 +138,13 @@ type Learned struct {
 	// Near and Afar are what a standard error is multiplied by so that the interval
 	// holds four of five: by the runs' own error with groups, and sources, left out.
 	Near, Afar Widths
+	// Once is the same where one run of the group is known.
+	Once Widths
 }
 
 // Learn fits the measured points.
 func (k *Kernel) Learn(points []Point) *Learned {
-	l := &Learned{k: k, parts: k.ready(), Near: Widths{-1: k.Width}, Afar: Widths{-1: k.Width}}
+	l := &Learned{k: k, parts: k.ready(), Near: Widths{-1: k.Width}, Afar: Widths{-1: k.Width}, Once: Widths{-1: k.Width}}
 	for _, p := range points {
 		if !math.IsNaN(p.Y) {
 			l.Seen = append(l.Seen, p)
@@ -173,6 +175,17 @@ func (l *Learned) calibrate(y []float64) {
 	}
 	x := Examined{Y: y, alpha: l.alpha, inv: l.factor.inverse()}
 	l.Near = l.held(x, l.Grouped(l.k.Stack...), true)
+	var rest [][]int
+	for _, g := range l.Grouped(l.k.Stack...) {
+		if len(g) > 1 {
+			rest = append(rest, g[1:])
+		}
+	}
+	if once := l.held(x, rest, true); len(once) > 1 {
+		l.Once = once
+	} else {
+		l.Once = l.Near
+	}
 	l.Afar = l.held(x, l.Grouped(l.k.Source...), false)
 	// A family that was seen in one or two sources tells little of the next one.
 	for f, v := range l.Afar {
