@@ -420,3 +420,40 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		})
 	}
 }
+
+// A connection that is used again after a while has the time of its new answer,
+// not what is left of the one before.
+func TestAConnectionMayRestBetweenRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{}
+		handler := s.serve(route{Scope: open, do: func(_ *Server, w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/empty" {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			time.Sleep(4 * time.Minute) // as a command on a machine may take
+			_, _ = io.WriteString(w, "done")
+		}})
+		h := &http.Server{ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, Handler: handler}
+		l := pipes{make(chan net.Conn), make(chan struct{})}
+		served := make(chan struct{})
+		go func() { defer close(served); _ = h.Serve(l) }()
+		ours, theirs := net.Pipe()
+		l.conns <- theirs
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ours, nil }}}
+		for _, path := range []string{"/empty", "/slow", "/empty", "/slow", "/empty"} {
+			r, err := client.Post("http://x"+path, "text/plain", strings.NewReader("body")) //nolint:noctx // it is over when the test is
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			if b, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusNoContent && string(b) != "done" {
+				t.Errorf("%s: %d %q %v", path, r.StatusCode, b, err)
+			}
+			_ = r.Body.Close()
+			time.Sleep(time.Minute)
+		}
+		client.CloseIdleConnections()
+		_ = h.Close()
+		<-served
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type crowd struct {
 	exe     string // the program, and a folder for machines that are real
 	dir     string
 	loud    []*loudMachine
+	failed  atomic.Int32
 }
 
 // loudMachine is a real agent with a real program.
@@ -203,6 +205,9 @@ func (c *crowd) timed(ctx context.Context, kind string, f func() error) error {
 		c.waits.add(kind, time.Since(at))
 		if err != nil {
 			c.waits.add(kind+"-failed", time.Since(at))
+			if c.failed.Add(1) <= 3 {
+				c.tb.Logf("%s: %v", kind, err)
+			}
 		}
 	}
 	return err
