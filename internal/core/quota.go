@@ -319,10 +319,13 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 	return "", "", false
 }
 
-// Waiting counts the jobs that wait for a quota, by limit. Each counts once, for
-// the first by name that has no room.
+// Waiting counts the jobs that wait for a quota, by limit; limits that none waits for
+// are there with 0. Each job counts once, for the first by name that has no room.
 func (m *Machine) Waiting() map[string]int {
 	sums, counts := m.tallies(m.now), map[string]int{}
+	for _, q := range m.quotas {
+		counts[q.Name()] = 0
+	}
 	for _, c := range m.queue.classes {
 		for _, u := range c.sides {
 			if len(u) == 0 {

@@ -19,6 +19,7 @@ import (
 
 	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/budget"
 	"scrimp/internal/identity"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
@@ -199,6 +200,7 @@ func TestNobodyHearsOfJobsOfOthers(t *testing.T) {
 func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
+	w.limit(budget.Limit{Scope: budget.All, Window: budget.Month, Running: ptr(1)})
 	rec, _ := w.ask("GET", "/metrics", ownerName, nil)
 	if problems, err := promlint.New(bytes.NewReader(rec.Body.Bytes())).Lint(); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)

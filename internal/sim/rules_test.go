@@ -102,9 +102,10 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 			}
 		}
 	}
-	waits := t.w.m.Waiting()
-	if len(waits) > 0 {
-		t.w.saw("a job waits for a quota")
+	for _, n := range t.w.m.Waiting() {
+		if n > 0 {
+			t.w.saw("a job waits for a quota")
+		}
 	}
 	for j := range t.w.m.Jobs() {
 		if j.State != core.Held {
