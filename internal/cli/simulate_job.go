@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/server"
 	"scrimp/internal/sim"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
@@ -384,6 +385,10 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	if err != nil {
 		return err
 	}
+	v, err := c.server(ctx)
+	if err != nil {
+		return err
+	}
 	var h api.History
 	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
 		return err
@@ -416,7 +421,7 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 			tell(name, n, len(jobs))
 			p := sim.Play(sim.Playback{
 				Terms: j.Terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: h.Trace, Opened: h.Opened,
-				From: j.Submitted.Sub(h.Opened), Policy: policy.Rule(name), Mind: mind,
+				From: j.Submitted.Sub(h.Opened), Policy: policy.Rule(name), Mind: mind, Config: server.Rules(v.Market.Speed),
 			})
 			row.Jobs++
 			row.TotalUSD += p.Cost.Float()
@@ -428,8 +433,9 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 			}
 		}
 		tell(name, len(jobs), len(jobs))
-		saved := paid - row.TotalUSD
-		row.SavedUSD = &saved
+		if saved := paid - row.TotalUSD; row.Unfinished == 0 {
+			row.SavedUSD = &saved
+		}
 		rows = append(rows, row)
 	}
 	if a.json {
@@ -438,7 +444,11 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	width := a.place().Width
 	table := [][]string{}
 	for _, r := range rows {
-		table = append(table, []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), signed(*r.SavedUSD), fmt.Sprintf("%d of %d", r.Misses, r.Jobs), fmt.Sprint(r.Unfinished)})
+		saved := "-" // what is not done has saved nothing
+		if r.SavedUSD != nil {
+			saved = signed(*r.SavedUSD)
+		}
+		table = append(table, []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), saved, fmt.Sprintf("%d of %d", r.Misses, r.Jobs), fmt.Sprint(r.Unfinished)})
 	}
 	a.printf("%s, for which $%.4f was paid, on the market that was seen", draw.Count(len(jobs), "job"), paid)
 	if unknown > 0 {

@@ -55,7 +55,7 @@ const (
 	OverBudget  Reason = "over_budget" // its first minutes would pass the budget, or what is left of the work would
 	OverQuota   Reason = "over_quota"  // has more GPUs than a quota has left
 	TooRisky    Reason = "too_risky"   // could be taken away, and there is no slack for that
-	NotYet      Reason = "not_yet"     // dearer than spot, and there is time to wait for that
+	NotYet      Reason = "not_yet"     // waiting is expected to cost less, and there is time for that
 	Promised    Reason = "promised"    // reserved, and kept for a job that would pay more elsewhere or is more urgent
 	EndsSoon    Reason = "ends_soon"   // reserved for too short a time to go there
 	CoolingOff  Reason = "cooling_off" // refused a launch a moment ago
@@ -221,7 +221,7 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 	}
 	for _, o := range s.usable {
 		if take == nil || o.Offer.ID != take.Offer.ID {
-			d.Rejected = append(d.Rejected, rejection(o, against(o, take, choice, take == s.held && d.Mode != policy.Certain)))
+			d.Rejected = append(d.Rejected, rejection(o, against(o, take, choice, take == s.held && d.Mode != policy.Certain, foresaw)))
 		}
 	}
 	if take != nil {
@@ -320,10 +320,10 @@ func whyFirm(job Job, v policy.View, moves, foresaw bool) Reason {
 }
 
 // against says why o was not taken though it could have been; take is nil for waiting.
-func against(o, take *Option, choice policy.Choice, stays bool) Reason {
+func against(o, take *Option, choice policy.Choice, stays, foresaw bool) Reason {
 	spot := o.Offer.Capacity == market.Spot
 	switch {
-	case take == nil && spot:
+	case take == nil && spot && !foresaw:
 		return TooRisky
 	case take == nil:
 		return NotYet

@@ -21,7 +21,8 @@ type Playback struct {
 	Opened  time.Time     // when the market opened, in market time
 	From    time.Duration // of the market, at which the job is submitted
 	Policy  policy.Rule
-	Mind    *plan.Mind // kept from one playback to the next; nil: a new one
+	Mind    *plan.Mind  // kept from one playback to the next; nil: a new one
+	Config  core.Config // of the core that decides; zero: the default, with time enough to boot
 }
 
 // Played is what came of it.
@@ -61,7 +62,11 @@ func Play(p Playback) Played {
 	id := "job"
 	pace := float64(t.Steps) / t.Work.Hours()
 	w.jobs = []simJob{{id: id, terms: t, steps: t.Steps, pace: pace, boot: p.Restart, save: p.Save}}
-	cfg := core.DefaultConfig()
+	cfg := p.Config
+	if cfg.MaxRunning == 0 {
+		cfg = core.DefaultConfig()
+	}
+	cfg.BootLimit = max(cfg.BootLimit, 4*p.Restart)
 	cfg.MaxRunning, cfg.Policy, cfg.Currency = 1, p.Policy, p.Trace.Currency
 	w.step(core.Configured{Config: cfg})
 	w.quotes()

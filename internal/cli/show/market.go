@@ -6,12 +6,13 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/draw"
+	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 )
 
 // Market is the table of what is for sale; TAKEN is how many machines the
-// provider was seen to take, in how much time of all of them.
+// provider was seen to take, in how much time of all of them, and how many an hour.
 func Market(m api.Market, p Place) string {
 	var rows [][]string
 	for _, l := range m.Offers {
@@ -33,6 +34,9 @@ func Market(m api.Market, p Place) string {
 		}
 		if l.Hazard.Served > 0 {
 			seen = fmt.Sprintf("%d in %s", l.Hazard.Lost, draw.Span(l.Hazard.Served))
+			if l.Hazard.Lost > 0 {
+				seen += fmt.Sprintf(", %.2g/h", float64(l.Hazard.Lost)/l.Hazard.Served.Hours())
+			}
 		}
 		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price, there, notice, seen})
 	}
@@ -77,7 +81,7 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 				slack += ", doubt about the work " + draw.Span(d.Doubt)
 			}
 		}
-		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)", take, why(d.Why), words(d.Mode), slack), p.width()))
+		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)%s", take, why(d.Why), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
 		if d.Expect != nil {
 			b.WriteString(draw.Wrap("            ", expected(*d.Expect), p.width()))
 		}
@@ -89,7 +93,7 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 			if r.Priced {
 				price = rate(r.Rate, c)
 			}
-			b.WriteString(draw.Wrap("            ", fmt.Sprintf("not %s at %s: %s", r.Offer, price, words(r.Why)), p.width()))
+			b.WriteString(draw.Wrap("            ", fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, words(r.Why), ofZone(d.Expect, r.Offer)), p.width()))
 		}
 	}
 	return b.String()
@@ -106,11 +110,40 @@ func expected(e plan.Expect) string {
 			parts = append(parts, c.name+" "+usd(*c.usd))
 		}
 	}
+	if len(e.Zones) > 0 { // each zone's chance stands with it
+		return fmt.Sprintf("expected to its end: %s", strings.Join(parts, ", "))
+	}
 	spot := "comes back within"
 	if e.Up {
 		spot = "lasts the next"
 	}
 	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot, draw.Span(e.Look), 100*e.Chance)
+}
+
+// ofZone says what was expected of a zone's spot, where several were weighed.
+func ofZone(e *plan.Expect, offer market.OfferID) string {
+	if e == nil {
+		return ""
+	}
+	for _, z := range e.Zones {
+		if z.Offer != offer {
+			continue
+		}
+		text := "; "
+		if z.USD != nil {
+			text += "expected " + usd(*z.USD) + " to the end, "
+		}
+		switch {
+		case z.Up:
+			text += "lasts the next hour"
+		case z.Tried:
+			text += "comes back within an hour"
+		default:
+			text += "nobody looked, is there"
+		}
+		return text + fmt.Sprintf(" with %.0f %%", 100*z.Chance)
+	}
+	return ""
 }
 
 // why says in words why an option was taken, or none.
