@@ -208,7 +208,11 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	}
 	f := show.Fetched{Source: string(form), Offers: len(c.Listings), Skipped: append([]catalog.Skip{}, c.Skipped...), Summary: feed.Summary(c.Skipped)}
 	if f.Offers == 0 {
-		return fmt.Errorf("import %s: no row of it is an offer; skipped %s", strings.Join(files, ", "), f.Summary)
+		first := ""
+		if x := c.Skipped[0:min(1, len(c.Skipped))]; len(x) > 0 && x[0].Detail != "" {
+			first = fmt.Sprintf(", such as %s: %s", x[0].Name, x[0].Detail)
+		}
+		return fmt.Errorf("import %s: no row of it is an offer; skipped %s%s", strings.Join(files, ", "), f.Summary, first)
 	}
 	name := "import-" + string(form)
 	if provider != "" {
