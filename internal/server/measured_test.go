@@ -92,3 +92,21 @@ func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) 
 		}
 	}
 }
+
+// BenchmarkMeasured asks for a name that no run has among a million jobs: the whole
+// list is looked at, in pieces between which the core goes on.
+func BenchmarkMeasured(b *testing.B) {
+	w := newWorldOf(b, deaf{}, nil)
+	const n = 1_000_000
+	w.control.Read(func(m *core.Machine) { // nothing else runs yet
+		for i := range n {
+			m.Step(core.Event{At: m.Now(), Schema: core.Schema, Tenant: "default", Body: core.JobSubmitted{Job: fmt.Sprint("j", i), Terms: core.Terms{Name: "other", Currency: money.USD}}})
+		}
+	})
+	for b.Loop() {
+		if list := w.measured(func(*core.Job) bool { return true }, "none", 20); len(list) != 0 {
+			b.Fatal(list)
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+}
