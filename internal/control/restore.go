@@ -94,7 +94,7 @@ func decodeAll(records []store.Record) ([]decoded, error) {
 // Decode reads an event and its decisions back from the log.
 func Decode(r store.Record) (core.Event, []core.Decision, error) {
 	var e core.Event
-	if err := json.Unmarshal(r.Event, &e); err != nil {
+	if err := e.UnmarshalJSON(r.Event); err != nil { // at once: the library would look through all of it first
 		return e, nil, fmt.Errorf("read event %d: %w", r.Seq, err)
 	}
 	var d []core.Decision
