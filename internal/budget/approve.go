@@ -25,13 +25,15 @@ type Threshold struct {
 	Above money.Amount `json:"above"`
 }
 
-// Standing is how long a job waits for approval where its limits do not say.
+// Standing is how long a job waits for approval where its limits do not say: wall
+// time, for people do the approving.
 const Standing = 7 * 24 * time.Hour
 
 // Approval says what a new job must be approved for, or false: nothing. A job
 // that can cost nobody knows how much is above every amount. It is given up for
-// at the end of the shortest time that one of its limits sets.
-func Approval(limits []Limit, j Job, now time.Time) (a Asking, asks bool) {
+// at the end of the shortest time that one of its limits sets; now is market time,
+// and stretch makes a span of it from one on the wall.
+func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) time.Duration) (a Asking, asks bool) {
 	wait := time.Duration(0)
 	for _, l := range limits {
 		if l.Approve == nil || !l.Scope.Holds(j.Owner, j.User) || j.Bounded && j.Most.Cmp(*l.Approve) <= 0 {
@@ -46,7 +48,7 @@ func Approval(limits []Limit, j Job, now time.Time) (a Asking, asks bool) {
 	if j.Bounded {
 		a.Most, a.Bounded = j.Most, true
 	}
-	a.Until = now.Add(wait)
+	a.Until = now.Add(stretch(wait))
 	return a, len(a.Limits) > 0
 }
 

@@ -115,7 +115,7 @@ type Limit struct {
 	// not suffice; else it is not let in.
 	Wait    bool          `json:"wait,omitempty"`
 	Approve *money.Amount `json:"approve"` // jobs that can cost more wait for approval
-	// ApproveWithin is how long a job waits for it, market time; 0: Standing.
+	// ApproveWithin is how long a job waits for it, on the wall; 0: Standing.
 	ApproveWithin time.Duration `json:"approve_within_ns,omitempty"`
 	Warn          []float64     `json:"warn"` // shares of Dollars at which Notify is told
 	Notify        string        `json:"notify,omitempty"`

@@ -105,7 +105,7 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 	f.IntVar(&gpus, "gpus", 0, "`number` of GPUs that may be in use at once; more wait in the queue (default: not limited)")
 	f.BoolVar(&wait, "wait", false, "let a job wait for the next window where the GPU-hours do not suffice (default: it is not let in)")
 	f.StringVar(&approve, "approve", "", "`amount` above which a job waits for scrimp approve (default: never)")
-	f.StringVar(&within, "approve-within", "", "`span` of market time after which a job that nobody has approved is given up, as in 2d (default: 7d)")
+	f.StringVar(&within, "approve-within", "", "`span` on the wall after which a job that nobody has approved is given up, as in 2d (default: 7d)")
 	f.Float64SliceVar(&warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: at the limit only)")
 	f.StringVar(&notify, "notify", "", "`URL` that gets the warnings, and hears of jobs that wait for approval (default: the server's log only)")
 	cmd.RunE = a.with(func(ctx context.Context, c *client, _ []string) error {

@@ -62,7 +62,7 @@ func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.
 	if no := d.weigh(ctx, j, *t); no != nil {
 		return nil, no
 	}
-	if a, asks := budget.Approval(limits, j, d.s.control.Now()); asks {
+	if a, asks := budget.Approval(limits, j, d.s.control.Now(), d.s.control.Clock().Stretch); asks {
 		return &a, nil
 	}
 	d.books.Live = append(d.books.Live, j)
