@@ -60,3 +60,24 @@ func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A longest lifetime of a recorded market's offer is left in time: no work is lost,
+// though nobody gives notice.
+func TestALifetimeIsKnownInAdvanceOnARecordedMarket(t *testing.T) {
+	offer := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1, Currency: money.USD, MaxLifetime: 2 * time.Hour}
+	offer.ID = market.ID(offer)
+	p := Playback{
+		Terms:   core.Terms{Name: "j", Currency: money.USD, Steps: 300, Work: 5 * time.Hour, Restart: time.Minute, Grace: time.Minute, Saves: true, Priority: 1},
+		Restart: time.Minute, Save: 10 * time.Second, Opened: epoch,
+		Trace: market.Trace{Name: "short", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{{Offer: offer, Price: []market.Price{{Rate: 1e12}}}}},
+	}
+	got := Play(p)
+	if got.State != core.Succeeded || len(got.Attempts) != 3 || got.LostTime != 0 || got.Interruptions != 0 {
+		t.Errorf("%s after %d machines and %d interruptions, %v lost: want 3, 0 and none", got.State, len(got.Attempts), got.Interruptions, got.LostTime)
+	}
+	for _, a := range got.Attempts {
+		if ran := a.Until.Sub(a.From); ran > offer.MaxLifetime {
+			t.Errorf("%s was held for %v", a.ID, ran)
+		}
+	}
+}

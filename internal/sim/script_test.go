@@ -175,7 +175,7 @@ func (s *stage) market(a *args) error {
 	z.open = !a.has("closed")
 	z.rate, z.firmRate = a.rate("spot"), a.rate("on-demand")
 	o := market.Offer{
-		Provider: "sim", Region: "r", Zone: z.name, Machine: "m", CPUs: int(a.count("cpus", 4)), Memory: 8 * size.GiB, Currency: money.USD,
+		Provider: a.text("provider", "sim"), Region: a.text("region", "r"), Zone: z.name, Machine: "m", CPUs: int(a.count("cpus", 4)), Memory: 8 * size.GiB, Currency: money.USD,
 		Speed: a.number("speed", 1), Accelerators: int(a.count("gpus", 0)), Notice: a.span("notice", 0), MaxLifetime: a.span("lifetime", 0),
 		Billing: market.Billing{Minimum: a.span("minimum", time.Minute), FreeIfInterruptedWithin: a.span("free", 0)},
 	}
