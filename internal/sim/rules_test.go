@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/money"
+	"scrimp/internal/policy"
 )
 
 // drawRules lets jobs wait for approval and for quotas in some of the lives. It
@@ -97,7 +99,7 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 	if b, ok := e.Body.(core.JobReviewed); ok {
 		if j, known := t.w.m.Job(b.Job); known && j.Approval != nil && j.Approval.At.Equal(t.w.m.Now()) {
 			t.w.saw("reviewed: " + map[bool]string{true: "approved", false: "rejected"}[b.Approved])
-			if over := j.State.Over(); over == b.Approved {
+			if over := j.State.Over(); over == b.Approved && !slices.Contains(guards, policy.Stop(j.Why)) { // it may be too late for its budget
 				t.w.breaks("approval: %s is %s after its review", j.ID, j.State)
 			}
 		}

@@ -27,6 +27,8 @@ const (
 	PlantNoRole     Plant = "no-role"            // everybody may do everything
 	PlantNoTags     Plant = "no-tags"            // jobs are let in without the tags that they need
 	PlantNoWarning  Plant = "warned-before-told" // a warning is noted before the webhook has heard it
+	PlantNoAsking   Plant = "no-approval"        // jobs that can cost much begin without anybody's approval
+	PlantOwnWord    Plant = "own-approval"       // everybody may approve what they submitted
 	PlantStaleRoles Plant = "roles-of-before"    // a server knows the roles that were when it began
 )
 
@@ -60,6 +62,7 @@ type tenants struct {
 	by     map[string]string // who submitted the job
 	closed map[string]bool
 	limits []*limited
+	asking map[string]bool         // it waits for approval
 	over   map[string]money.Amount // by how much the job has passed its budget
 	acts   map[string]int          // acts that were answered, by who, what and how it ended
 }
@@ -111,7 +114,7 @@ func drawnTeams(seed uint64, plant Plant) (*World, *vault, *tenants) {
 	v := newVault(w)
 	t := &tenants{
 		w: w, v: v, told: map[string]int{}, noted: map[string]bool{}, waits: map[string]int{}, sums: map[string]tallied{},
-		truth: identity.NewBook(), by: map[string]string{}, closed: map[string]bool{}, acts: map[string]int{}, over: map[string]money.Amount{},
+		truth: identity.NewBook(), by: map[string]string{}, closed: map[string]bool{}, acts: map[string]int{}, over: map[string]money.Amount{}, asking: map[string]bool{},
 	}
 	v.twin = newTwin(w)
 	w.watch, v.each = v.twin.watch, t.landed
@@ -347,6 +350,14 @@ func (t *tenants) setLimit() {
 		n := 1 + w.rng.IntN(4)
 		l.Jobs = &n
 	}
+	if w.chance(0.2) {
+		n := 1 + w.rng.IntN(2)
+		l.Running = &n
+	}
+	if w.chance(0.45) {
+		usd, _ := money.Estimated(1 + 12*w.rng.Float64())
+		l.Approve, l.ApproveWithin = &usd, time.Duration(1+w.rng.IntN(40))*time.Hour
+	}
 	if t.gpus > 0 && w.chance(0.5) {
 		h := 5 + 100*w.rng.Float64()
 		l.GPUHours = &h
@@ -385,6 +396,7 @@ func (t *tenants) submit(batch []*wish) {
 		return
 	}
 	b, events := t.books(t.rules()), []core.Event(nil)
+	asks := map[*wish]bool{}
 	var asked []*wish
 	for _, x := range batch {
 		id, seen := t.v.keys[x.key]
@@ -405,7 +417,14 @@ func (t *tenants) submit(batch []*wish) {
 			return
 		}
 		asked = append(asked, x)
-		events = append(events, core.Event{Key: x.key, Body: core.JobSubmitted{Job: x.id, Terms: x.job.terms, Spec: x.job.spec}})
+		e := core.JobSubmitted{Job: x.id, Terms: x.job.terms, Spec: x.job.spec}
+		j := t.budgetJob(x.id, x.user, &x.job.terms)
+		if a, waits := budget.Approval(t.rules().Limits, j, w.now, asStated); waits && w.plant != PlantNoAsking {
+			e.Asking, asks[x] = &a, true
+		} else if w.plant != PlantOneBook {
+			b.Live = append(b.Live, j)
+		}
+		events = append(events, core.Event{Key: x.key, Body: e})
 	}
 	if len(asked) == 0 {
 		return
@@ -432,6 +451,9 @@ func (t *tenants) submit(batch []*wish) {
 	for _, x := range asked {
 		t.acts[x.user+" POST /v1/jobs "+x.id+" done"]++
 		t.accepted(x, x.id)
+		if asks[x] {
+			w.saw("a job waits for approval")
+		}
 	}
 	if w.chance(w.faults.Twice) { // a client that did not hear the answer
 		again()
@@ -448,6 +470,13 @@ func (t *tenants) accepted(x *wish, id string) {
 	w.tell("%s has %s", x.user, id)
 	if x.tries > 1 {
 		w.saw("let in later")
+	}
+	for range 1 + w.rng.IntN(2) { // some look at what waits for approval
+		by := t.users[w.rng.IntN(len(t.users))]
+		if w.chance(0.4) {
+			by = t.users[0] // an admin
+		}
+		w.after(time.Duration(w.rng.IntN(1200))*time.Minute, func() { t.review(x, by, w.chance(0.75)) })
 	}
 	who, save := x.user, w.chance(0.5)
 	if w.chance(0.3) {
@@ -486,6 +515,46 @@ func (t *tenants) end(x *wish, who string, save bool) {
 		}
 		return true
 	})
+}
+
+// review approves or rejects a job that waits for it, or tries to: what is
+// approved is weighed again, for it has held nothing.
+func (t *tenants) review(x *wish, who string, yes bool) {
+	w := t.w
+	w.until(func() bool {
+		if !t.v.idle() {
+			return false
+		}
+		j, known := w.m.Job(x.id)
+		if !known || j.State != core.Held {
+			return true
+		}
+		b := t.books(t.rules())
+		weighed := t.budgetJob(x.id, t.by[x.id], &j.Terms)
+		b.Live = slices.DeleteFunc(b.Live, func(o budget.Job) bool { return o.ID == x.id })
+		switch {
+		case !t.mayReview(t.caller(t.server(), who), j) && w.plant != PlantOwnWord:
+			w.saw("a review is refused")
+			return t.act(who, "POST /v1/jobs/{id}/review", x.id, "refused")
+		case yes && b.Admit(weighed) != nil:
+			w.saw("approved too late for the budget")
+			return t.act(who, "POST /v1/jobs/{id}/review", x.id, "refused")
+		}
+		if !t.act(who, "POST /v1/jobs/{id}/review", x.id, "done", body(core.JobReviewed{Job: x.id, Approved: yes})) {
+			return false
+		}
+		w.saw(map[bool]string{true: "approved", false: "rejected"}[yes])
+		return true
+	})
+}
+
+// asStated is a span of the wall in these lives: the market's own.
+func asStated(d time.Duration) time.Duration { return d }
+
+// mayReview: operators of the job's team, but not of their own jobs; admins always.
+func (t *tenants) mayReview(c identity.Caller, j *core.Job) bool {
+	role := c.Role(j.Terms.Owner.Team)
+	return role >= identity.Admin || role >= identity.Operator && c.User != t.by[j.ID]
 }
 
 // refused is a wish that was not let in: it is asked for again later, alone, or given up.
@@ -529,12 +598,8 @@ func (t *tenants) admit(b *budget.Books, x *wish) (no string) {
 		}
 	}
 	x.id = t.name(x)
-	j := t.budgetJob(x.id, x.user, terms)
-	if no := b.Admit(j); no != nil {
+	if no := b.Admit(t.budgetJob(x.id, x.user, terms)); no != nil {
 		return string(no.Why)
-	}
-	if w.plant != PlantOneBook {
-		b.Live = append(b.Live, j)
 	}
 	x.job.id, terms.Name = x.id, x.id
 	if at := slices.IndexFunc(w.jobs, func(o simJob) bool { return o.id == x.id }); at < 0 {
@@ -615,7 +680,7 @@ func (t *tenants) books(r budget.Rules) budget.Books {
 		}
 		if !isClosed(j) {
 			v := t.budgetJob(j.ID, user, &j.Terms)
-			v.Spent, v.GPUSpent = j.Spent(now), gpus
+			v.Spent, v.GPUSpent, v.Asks = j.Spent(now), gpus, j.State == core.Held
 			if w.plant == PlantNoHold {
 				v.Most, v.GPUMost = v.Spent, v.GPUSpent
 			}

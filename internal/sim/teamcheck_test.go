@@ -15,17 +15,18 @@ import (
 
 // limited is a limit while it is in force, with what it cannot hold.
 type limited struct {
-	limit  budget.Limit
-	from   time.Time
-	until  time.Time    // zero: it is in force
-	spent  money.Amount // in its window when it was set
-	room   money.Amount // spent and held when it was set, where that is more than the limit
-	jobs   int          // that were not over when it was set, where that is more than the limit
-	gpus   float64
-	open   bool                       // nobody knew then what all of its jobs could cost
-	late   money.Amount               // bills that came for jobs that were over, and orphans
-	credit money.Amount               // given back
-	carry  map[time.Time]money.Amount // not booked yet when the window began
+	limit   budget.Limit
+	from    time.Time
+	until   time.Time    // zero: it is in force
+	spent   money.Amount // in its window when it was set
+	room    money.Amount // spent and held when it was set, where that is more than the limit
+	jobs    int          // that were not over when it was set, where that is more than the limit
+	running int          // that had a machine when it was set
+	gpus    float64
+	open    bool                       // nobody knew then what all of its jobs could cost
+	late    money.Amount               // bills that came for jobs that were over, and orphans
+	credit  money.Amount               // given back
+	carry   map[time.Time]money.Amount // not booked yet when the window began
 }
 
 // landed is shown each event that is durable.
@@ -42,13 +43,32 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 		if err := rules.Tags.Check(b.Terms.Owner.Tags); err != nil {
 			w.breaks("tags: %s was let in: %v", b.Job, err)
 		}
-		t.count(b)
+		t.count(b.Job)
+		w.limitsAsk(rules, t.budgetJob(b.Job, user, &b.Terms), b.Asking != nil)
+		t.asking[b.Job] = b.Asking != nil
+	case core.JobReviewed:
+		u, _ := t.truth.User(user)
+		if j, ok := w.m.Job(b.Job); ok && !t.mayReview(identity.Caller{User: user, Grants: u.Grants}, j) {
+			w.breaks("role: %s reviewed %s of %s", user, b.Job, j.Terms.Owner.Team)
+		}
+		if b.Approved {
+			t.asking[b.Job] = false
+			t.count(b.Job)
+		}
 	case core.JobEnded:
 		if j, ok := w.m.Job(b.Job); ok && isUser {
 			t.mayAct(user, j.Terms.Owner.Team, "ended "+b.Job)
 		}
 	case core.BudgetsSet:
 		t.rulesSet(b.Rules)
+	}
+	for _, a := range out.Actions {
+		if l, ok := a.(core.Launch); ok {
+			if t.asking[l.Job] {
+				w.breaks("approval: %s was launched without it", l.Job)
+			}
+			t.countRunning(l.Job)
+		}
 	}
 	for _, p := range out.Postings {
 		part := cost(p)
@@ -82,20 +102,51 @@ func (t *tenants) mayAct(user, team, what string) {
 	}
 }
 
-// count holds the limits of jobs at a time.
-func (t *tenants) count(b core.JobSubmitted) {
+// limitsAsk holds that a job that can cost more than a limit lets begin is asked about.
+func (w *World) limitsAsk(r budget.Rules, j budget.Job, asks bool) {
+	if _, must := budget.Approval(r.Limits, j, w.now, asStated); must && !asks {
+		w.breaks("approval: %s was let in and nobody is asked", j.ID)
+	}
+}
+
+// under counts the jobs of a limit.
+func (t *tenants) under(l *limited, counts func(*core.Job) bool) (n int) {
+	for j := range t.w.m.Jobs() {
+		if by, known := t.by[j.ID]; known && counts(j) && l.limit.Scope.Holds(j.Terms.Owner, by) {
+			n++
+		}
+	}
+	return n
+}
+
+// lives reports whether a job counts among those at a time: it is not over and waits for no approval.
+func lives(j *core.Job) bool { return !isClosed(j) && j.State != core.Held }
+
+// works reports whether a job has a machine, or asks for one.
+func works(j *core.Job) bool { return slices.ContainsFunc(j.Attempts, (*core.Attempt).Live) }
+
+// count holds the limits of jobs at a time when a job has come.
+func (t *tenants) count(job string) {
+	j, _ := t.w.m.Job(job)
 	for _, l := range t.limits {
-		if l.limit.Jobs == nil || !l.until.IsZero() || !l.limit.Scope.Holds(b.Terms.Owner, t.by[b.Job]) {
+		if l.limit.Jobs == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms.Owner, t.by[job]) {
 			continue
 		}
-		n := 0
-		for j := range t.w.m.Jobs() {
-			if by, known := t.by[j.ID]; known && !isClosed(j) && l.limit.Scope.Holds(j.Terms.Owner, by) {
-				n++
-			}
+		if n := t.under(l, lives); n > max(*l.limit.Jobs, l.jobs) {
+			t.w.breaks("quota: %s holds %d jobs, %d with %s", l.limit.Name(), *l.limit.Jobs, n, job)
 		}
-		if n > max(*l.limit.Jobs, l.jobs) {
-			t.w.breaks("quota: %s holds %d jobs, %d with %s", l.limit.Name(), *l.limit.Jobs, n, b.Job)
+	}
+}
+
+// countRunning holds the limits of jobs that run at once when one is launched.
+func (t *tenants) countRunning(job string) {
+	j, _ := t.w.m.Job(job)
+	for _, l := range t.limits {
+		if l.limit.Running == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms.Owner, t.by[job]) {
+			continue
+		}
+		if n := t.under(l, works); n > max(*l.limit.Running, l.running) {
+			t.w.breaks("quota: %s lets %d jobs run at once, %d do with %s", l.limit.Name(), *l.limit.Running, n, job)
 		}
 	}
 }
@@ -114,8 +165,10 @@ func (t *tenants) rulesSet(r budget.Rules) {
 			continue
 		}
 		u := b.Use(l)
+		set := &limited{limit: l}
 		t.limits = append(t.limits, &limited{
-			limit: l, from: w.m.Now(), spent: u.Spent, room: u.Spent.Add(u.Held), jobs: u.Jobs, gpus: u.GPUSpent + u.GPUHeld,
+			running: t.under(set, works),
+			limit:   l, from: w.m.Now(), spent: u.Spent, room: u.Spent.Add(u.Held), jobs: u.Jobs, gpus: u.GPUSpent + u.GPUHeld,
 			open: u.Unbounded != "", carry: map[time.Time]money.Amount{},
 		})
 	}

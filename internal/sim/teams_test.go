@@ -69,8 +69,11 @@ func TestTeams(t *testing.T) {
 	for _, what := range teamMoments {
 		need(what)
 	}
-	if *teamSeeds >= 2000 { // it is rare
+	if *teamSeeds >= 2000 { // they are rare
 		need("let in: no, other_gpu_open")
+		for _, fate := range fates {
+			need("fault " + fate + " × job_reviewed")
+		}
 	}
 	t.Logf("what %d lives met:\n%s", *teamSeeds, table.String())
 }
@@ -91,6 +94,8 @@ var teamPlants = map[Plant]string{
 	PlantNoAudit:    "audit",
 	PlantNoRole:     "role",
 	PlantStaleRoles: "role",
+	PlantNoAsking:   "approval",
+	PlantOwnWord:    "role",
 	PlantNoTags:     "tags",
 	PlantNoWarning:  "warned",
 	PlantProject:    "owners",
