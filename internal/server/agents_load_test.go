@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -131,6 +132,10 @@ func agents(b *testing.B, s *loaded, n, watch, loud int) {
 	share := func(i int) float64 { return 100 * spent[i].Seconds() / took.Seconds() }
 	b.ReportMetric(share(0), "server-cpu-%")
 	b.Logf("processors: server %.0f%%, load generator %.0f%%, PostgreSQL %.0f%%; the server has %d MiB; load average %s", share(0), share(1), share(2), s.memory()>>20, loadAverage())
+	if n := c.failed.Load(); n > 0 {
+		text, _ := os.ReadFile(filepath.Join(s.dir, "load.log")) // inside there is none
+		b.Logf("%d calls failed; the server's log ends: %s", n, text[max(0, len(text)-3000):])
+	}
 	for _, l := range c.loud {
 		b.Log(l.tell(b, s.dir))
 	}
