@@ -62,7 +62,7 @@ bench-zones: ## the same with several zones, live prices and transfer; the optim
 JOBS ?= 1000000
 FOR ?= 10s
 AGENTS ?= 2000
-bench-server: ## a server over HTTP at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000 FOR=10s (quick: JOBS=20000 FOR=2s AGENTS=100)
+bench-server: ## a server over HTTP at size, on SQLite and a real PostgreSQL: make bench-server JOBS=1000000 FOR=10s (quick: JOBS=20000 FOR=5s AGENTS=100)
 	$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 60m ./internal/server -jobs $(JOBS) -for $(FOR)
 	$(GO) test -run '^$$' -bench "Agents|Loud" -benchtime 1x -timeout 60m ./internal/server -agents $(AGENTS) -for $(FOR)
 
