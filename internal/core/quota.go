@@ -363,8 +363,8 @@ func (m *Machine) gpuRoom(j *Job) (room int, limited bool) {
 			continue
 		}
 		free := *q.GPUs - m.sumUp()[q.n].gpus
-		if a := j.live(); a != nil {
-			free += a.GPUs // it is left for the other machine
+		if a := j.live(); a != nil && j.State == Running {
+			free += a.GPUs // it is given back before there is another
 		}
 		if !limited || free < room {
 			room, limited = max(0, free), true
