@@ -212,7 +212,8 @@ func (w Widths) Of(family int32) float64 {
 
 // held is the 80 % quantile of |error| over its standard error with groups left
 // out, for all runs and for each family that has enough of them. Runs of a group
-// err alike, so where unsure is set the quantile allows for as few groups as there are.
+// err alike, so the quantile allows for as few groups as there are, of a family only
+// where unsure is set: most families have one source or two.
 func (l *Learned) held(x Examined, groups [][]int, unsure bool) Widths {
 	mean, sd := x.LeftOut(groups)
 	z := map[int32][]float64{}
@@ -240,7 +241,7 @@ func (l *Learned) held(x Examined, groups [][]int, unsure bool) Widths {
 		}
 		sort.Float64s(v)
 		q := 0.8
-		if unsure {
+		if unsure || f == 0 {
 			q = math.Min(1, 0.8*(1+1/many[f]))
 		}
 		w[f] = v[min(len(v)-1, int(math.Ceil(q*float64(len(v))))-1)]
