@@ -53,6 +53,12 @@ func (e *LaterError) Unwrap() error { return e.err }
 // answerTime is how long one request may take. Reports are small and often.
 const answerTime = 10 * time.Second
 
+// idleTime is how long a connection rests here: longer than the pause between two
+// reports, and less than the 10 s after which a server closes one on which nothing was
+// sent yet, such as one that was opened for a call that another then served. A
+// call on a connection that is just being closed fails.
+const idleTime = 8 * time.Second
+
 // maxAnswer bounds what a server may answer.
 const maxAnswer = 16 << 20
 
@@ -71,7 +77,7 @@ func Dial(address string, token func() string) (*HTTP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server address %q: %w", address, err)
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
+	transport := &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: idleTime}
 	base := strings.TrimRight(address, "/")
 	switch u.Scheme {
 	case "unix":
