@@ -118,7 +118,7 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 		m.price = append(m.price, math.Exp(snap(math.Log(max(r.Float(), 1e-6)), priceGrid)))
 	}
 	m.learn(v.Past, v.Now.Add(-time.Duration(v.Tick%every)*j.Tick))
-	m.size(j.Deadline.Hours(), work, slack)
+	m.size(work, slack)
 	if !p.tab.m.same(m) {
 		p.tab.build(m)
 	}

@@ -5,20 +5,23 @@ import (
 	"time"
 )
 
-// A shape is the hazard by age that is common to all zones: events an hour at
-// age a hours are rate · (a + shift)^−power. Spot periods and the gaps between
-// them are heavy-tailed everywhere: what has lasted lasts.
-type shape struct{ rate, power, shift float64 }
+// A shape is the hazard by age that is common to all zones: none before age from,
+// then rate · (age − from + shift)^−power events an hour, ages in hours. Spot
+// periods and the gaps between them are heavy-tailed everywhere: what has lasted
+// lasts. Nothing is seen to change sooner than it is looked at, which the public
+// markets are every ten minutes.
+type shape struct{ from, rate, power, shift float64 }
 
 var (
-	lossShape   = shape{0.53, 0.84, 0.4}
-	returnShape = shape{0.9, 0.72, 0.4}
+	lossShape   = shape{0.14, 0.53, 0.84, 0.4}
+	returnShape = shape{0.14, 0.9, 0.72, 0.4}
 )
 
 // cumulative is the expected number of events from age a to age b of a zone of
 // scale 1.
 func (s shape) cumulative(a, b float64) float64 {
 	e := 1 - s.power
+	a, b = max(a-s.from, 0), max(b-s.from, 0)
 	return s.rate / e * (math.Pow(b+s.shift, e) - math.Pow(a+s.shift, e))
 }
 
@@ -63,9 +66,9 @@ func between(a float64) (lo int, f float64) {
 const (
 	forget     = 72.0 // what was seen so long ago counts 1/e
 	zoneWeight = 20.0 // of the region's scale against the zone's own, in events
-	allWeight  = 30.0 // of the common shape against what all zones showed, in events
+	allWeight  = 12.0 // of the common shape against what all zones showed, in events
 	upWeight   = 20.0 // of the usual share of time against the one seen
-	lossScale  = 1.2  // losses beside the common shape: hope is dearer than fear
+	lossScale  = 1.5  // losses beside the common shape: hope is dearer than fear
 	seenFirst  = 2.5  // age of a state that was found and not seen to begin
 	mixing     = 3.0  // a state that nobody looked at fades so fast
 
@@ -75,6 +78,8 @@ const (
 	upOdds    = 3.3  // at a third of on-demand's price
 	dearest   = 0.7  // largest logarithm of the price that counts
 
+	moodWeight = 8.0  // of none against what the last hours showed, in events
+	moodLasts  = 5.0  // so long does it last
 	traitLasts = 48.0 // what the run says of a zone passes
 	nowLasts   = 3.0  // so does the state that it is in
 	otherAge   = 1.0  // a zone that is down with others is so much longer down
@@ -112,16 +117,15 @@ func usual(dear float64) float64 {
 // all, shrunk to the prior; and the chance that it is up at that time.
 func (m *model) learn(records []Record, at time.Time) {
 	n := len(m.price)
-	var loss, back, up []float64
 	m.loss, m.back = m.loss[:0], m.back[:0]
 	m.up, m.now, m.usual = m.up[:0], m.now[:0], m.usual[:0]
-	loss, back = make([]float64, 2*n), make([]float64, 2*n)
-	up = make([]float64, n)
+	loss, back, up, now := make([]float64, 2*n), make([]float64, 2*n), make([]float64, n), make([]Record, n)
 	for z := range n {
 		r := records[z]
 		if r.Known {
 			r = r.until(r.Seen)
 		}
+		now[z] = r
 		d := dear(m.price[z], m.demand)
 		loss[z], loss[n+z] = r.Loss.Events, r.Loss.Expected*math.Exp(lossPrice*d)
 		back[z], back[n+z] = r.Back.Events, r.Back.Expected*math.Exp(backPrice*d)
@@ -130,13 +134,26 @@ func (m *model) learn(records []Record, at time.Time) {
 	}
 	m.shrink(loss, lossScale)
 	m.shrink(back, 1)
+	mood := m.mood(now, loss)
 	for z := range n {
 		d := dear(m.price[z], m.demand)
-		m.loss = append(m.loss, drift{snap(math.Log(loss[z]), scaleGrid), lossPrice * d})
-		m.back = append(m.back, drift{snap(math.Log(back[z]), scaleGrid), backPrice * d})
+		m.loss = append(m.loss, drift{snap(math.Log(loss[z]), scaleGrid), mood, lossPrice * d})
+		m.back = append(m.back, drift{snap(math.Log(back[z]), scaleGrid), 0, backPrice * d})
 		m.now = append(m.now, snap(records[z].chance(at, up[z]), nowGrid))
 		m.up = append(m.up, snap(up[z], shareGrid))
 	}
+}
+
+// mood is the logarithm of how many times as many machines as these scales say
+// were lost in the last hours, over all zones: bad hours come to all of them, and
+// are over within a few more.
+func (m *model) mood(now []Record, scale []float64) float64 {
+	n, e := moodWeight, moodWeight
+	for z, r := range now {
+		n += r.Lately.Events
+		e += float64(r.Lately.Expected * scale[z] * math.Exp(float64(lossPrice*dear(m.price[z], m.demand))))
+	}
+	return snap(math.Log(n/e), scaleGrid)
 }
 
 // shrink takes events by zone and then what was expected of each, and leaves the

@@ -16,10 +16,12 @@ type Record struct {
 	Since time.Time `json:"since,omitzero"` // of the present state: half way between the looks before and after the turn
 	Seen  time.Time `json:"seen,omitzero"`  // the last look
 	// Of the periods before the present one, with the weight that they had at Since.
-	Loss  Tally   `json:"loss,omitzero"`
-	Back  Tally   `json:"back,omitzero"`
-	UpFor float64 `json:"up_hours,omitempty"`
-	All   float64 `json:"hours,omitempty"`
+	Loss Tally `json:"loss,omitzero"`
+	Back Tally `json:"back,omitzero"`
+	// Lately is Loss with what was seen forgotten within hours.
+	Lately Tally   `json:"lately,omitzero"`
+	UpFor  float64 `json:"up_hours,omitempty"`
+	All    float64 `json:"hours,omitempty"`
 }
 
 // Tally is what was seen of one kind of event: how many, and how many a zone of
@@ -45,6 +47,7 @@ func (r Record) See(at time.Time, up bool) Record {
 	r = r.until(turn)
 	if r.Up {
 		r.Loss.Events++
+		r.Lately.Events++
 	} else {
 		r.Back.Events++
 	}
@@ -63,13 +66,27 @@ func (r Record) until(t time.Time) Record {
 	r.Loss, r.Back = r.Loss.times(keep), r.Back.times(keep)
 	r.UpFor, r.All = float64(r.UpFor*keep), float64(r.All*keep)+float64(h*part)
 	a := r.first()
+	r.Lately = r.Lately.times(math.Exp(-h / moodLasts))
 	if r.Up {
+		r.Lately.Expected += lately(a, h)
 		r.UpFor += float64(h * part)
 		r.Loss.Expected += float64(part * lossShape.cumulative(a, a+h))
 	} else {
 		r.Back.Expected += float64(part * returnShape.cumulative(a, a+h))
 	}
 	return r
+}
+
+// lately is what was expected of a period that began at age a and stands h hours,
+// as it counts at its end: in pieces, the last of them first.
+func lately(a, h float64) float64 {
+	const piece = 1.5
+	sum := 0.0
+	for end := h; end > max(0, h-5*moodLasts); end -= piece {
+		begin := max(0, end-piece)
+		sum += float64(math.Exp(-(h-(begin+end)/2)/moodLasts) * lossShape.cumulative(a+begin, a+end))
+	}
+	return sum
 }
 
 func (t Tally) times(x float64) Tally { return Tally{t.Events * x, t.Expected * x} }

@@ -26,10 +26,13 @@ type model struct {
 	slack float64 // hours, the most that the table is for
 }
 
-// size sets which part of the process the table holds: steps of work that are the
-// same for all of a job, the work left in blocks of them, slack on a ladder.
-func (m *model) size(deadline, work, slack float64) {
-	m.step = max(2*m.tick, deadline/layersIn)
+// size sets which part of the process the table holds: steps of work that double
+// where there is much of it left, the work left in blocks of them, slack on a
+// ladder.
+func (m *model) size(work, slack float64) {
+	for m.step = 2 * m.tick; work > layersIn*m.step; {
+		m.step *= 2
+	}
 	m.top = (int(math.Ceil(work/m.step))/block + 1) * block
 	for m.slack = 1; m.slack < slack; {
 		m.slack *= 1.25
@@ -37,8 +40,8 @@ func (m *model) size(deadline, work, slack float64) {
 }
 
 const (
-	layersIn = 120
-	block    = 8
+	layersIn = 222
+	block    = 4
 )
 
 // same reports whether the tables of both are the same.
@@ -56,13 +59,14 @@ func (m *model) copyOf(o *model) {
 	m.loss, m.back = slices.Clone(o.loss), slices.Clone(o.back)
 }
 
-// drift is a logarithm of a scale that is not what it is for ever: what the
-// run showed passes within days, what the price says does not.
-type drift struct{ trait, lasting float64 }
+// drift is a logarithm of a scale that is not what it is for ever: the mood of the
+// last hours passes within hours, what the run showed within days, what the price
+// says does not.
+type drift struct{ trait, mood, lasting float64 }
 
 // in is the scale so many hours ahead.
 func (d drift) in(h float64) float64 {
-	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/traitLasts)))
+	return math.Exp(d.lasting + float64(d.trait*math.Exp(-h/traitLasts)) + float64(d.mood*math.Exp(-h/moodLasts)))
 }
 
 // layer is the cost to go at one amount of work left, by slack: place 0 is the
@@ -336,7 +340,7 @@ func (t *table) build(m *model) {
 		zero.cells[i] = 0
 	}
 	for i := 1; i <= t.top; i++ {
-		if h := float64(float64(t.top-i) * t.step); i == 1 || t.ahead-h > 0.5 {
+		if h := max(0, float64(float64(t.top-block/2-i)*t.step)); i == 1 || t.ahead-h > 0.5 {
 			t.hazards(h)
 		}
 		t.fill(i)
