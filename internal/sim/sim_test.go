@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -44,16 +45,14 @@ var moments = []string{
 
 func TestInvariants(t *testing.T) {
 	seen := map[string]int{}
-	for n := range *seeds {
+	inOrder(*seeds, func(n int) lived { return liveTwice(n, 4, Run) }, func(n int, l lived) {
 		seed := uint64(*first + n)
-		w := Run(seed, PlantNone)
+		w := l.w
 		for _, b := range w.Broken {
 			t.Errorf("%s\nrepeat: go test ./internal/sim -run TestInvariants -first %d -seeds 1\nkeep:   the same with -keep NAME, which writes testdata/scenario/NAME.txt", b, seed)
 		}
-		if n%4 == 0 || len(w.Broken) > 0 {
-			if again := Run(seed, PlantNone); !bytes.Equal(w.Story.Bytes(), again.Story.Bytes()) {
-				t.Errorf("seed %d told two stories", seed)
-			}
+		if l.differs {
+			t.Errorf("seed %d told two stories", seed)
 		}
 		for what, count := range w.Seen {
 			seen[what] += count
@@ -65,7 +64,7 @@ func TestInvariants(t *testing.T) {
 			t.Log(w.Story.String())
 			t.FailNow()
 		}
-	}
+	})
 	if *seeds < 100 {
 		return // too few to meet everything
 	}
@@ -90,6 +89,56 @@ func TestInvariants(t *testing.T) {
 		}
 	}
 	t.Logf("what %d lives met:\n%s", *seeds, table.String())
+}
+
+// lived is a life, and whether it was another when it was lived again.
+type lived struct {
+	w       *World
+	differs bool
+}
+
+// liveTwice lives life n, and again where n divides by every or something broke.
+func liveTwice(n, every int, life func(uint64, Plant) *World) (l lived) {
+	seed := uint64(*first + n)
+	l.w = life(seed, PlantNone)
+	if n%every == 0 || len(l.w.Broken) > 0 {
+		l.differs = !bytes.Equal(l.w.Story.Bytes(), life(seed, PlantNone).Story.Bytes())
+	}
+	return l
+}
+
+// inOrder lives n lives, as many at a time as there are processors, and shows them in their order.
+func inOrder(n int, live func(int) lived, see func(int, lived)) {
+	done := make([]chan lived, n)
+	free := make(chan struct{}, 2*runtime.GOMAXPROCS(0)) // lives that nobody has seen yet
+	for i := range done {
+		done[i] = make(chan lived, 1)
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	next := make(chan int)
+	go func() {
+		defer close(next)
+		for i := range n {
+			select {
+			case free <- struct{}{}:
+			case <-stop:
+				return
+			}
+			next <- i
+		}
+	}()
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for i := range next {
+				done[i] <- live(i)
+			}
+		}()
+	}
+	for i := range n {
+		see(i, <-done[i])
+		<-free
+	}
 }
 
 // plants names for each planted fault the properties of which one must notice,
@@ -129,6 +178,7 @@ func TestPlantedFaultsAreCaught(t *testing.T) {
 	const lives = 400
 	for _, plant := range slices.Sorted(maps.Keys(plants)) {
 		t.Run(string(plant), func(t *testing.T) {
+			t.Parallel()
 			caught := map[string]int{}
 			for n := range uint64(lives) {
 				seed := plants[plant].from + n

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"maps"
@@ -25,25 +24,22 @@ var teamMoments = []string{
 // a store that fails in every way it can, at every kind of write.
 func TestTeams(t *testing.T) {
 	seen := map[string]int{}
-	for n := range *teamSeeds {
+	inOrder(*teamSeeds, func(n int) lived { return liveTwice(n, 8, RunTeams) }, func(n int, l lived) {
 		seed := uint64(*first + n)
-		w := RunTeams(seed, PlantNone)
-		for _, b := range w.Broken {
+		for _, b := range l.w.Broken {
 			t.Errorf("%s\nrepeat: go test ./internal/sim -run TestTeams -first %d -teams 1", b, seed)
 		}
-		if n%8 == 0 || len(w.Broken) > 0 {
-			if again := RunTeams(seed, PlantNone); !bytes.Equal(w.Story.Bytes(), again.Story.Bytes()) {
-				t.Errorf("seed %d told two stories", seed)
-			}
+		if l.differs {
+			t.Errorf("seed %d told two stories", seed)
 		}
-		for what, count := range w.Seen {
+		for what, count := range l.w.Seen {
 			seen[what] += count
 		}
 		if t.Failed() {
-			t.Log(w.Story.String())
+			t.Log(l.w.Story.String())
 			t.FailNow()
 		}
-	}
+	})
 	if *teamSeeds < 400 {
 		return // too few to meet everything
 	}
@@ -110,6 +106,7 @@ func TestFaultsPlantedAmongTeamsAreCaught(t *testing.T) {
 	const lives = 400
 	for _, plant := range slices.Sorted(maps.Keys(teamPlants)) {
 		t.Run(string(plant), func(t *testing.T) {
+			t.Parallel()
 			caught := map[string]int{}
 			for seed := range uint64(lives) {
 				for _, b := range RunTeams(seed, plant).Broken {
