@@ -90,6 +90,14 @@ func decisions() []api.Decision {
 		}},
 		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour),
 			Expect: &plan.Expect{Wait: ptr(2.104), OnDemand: ptr(6.3), Chance: 0.031, Look: 4 * time.Minute}}},
+		{At: now, MarketAt: now.Add(time.Minute), Event: 12, Cause: "market_seen", Version: "horizon/1", Decision: plan.Decision{
+			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Steady, Slack: time.Hour, HasSlack: true,
+			Expect: &plan.Expect{Wait: ptr(2.31), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Look: 4 * time.Minute, Zones: []plan.ZoneExpect{
+				{Offer: "aws/us-east-1a/p3.2xlarge/spot", USD: ptr(2.1), Up: true, Tried: true, Chance: 0.92},
+				{Offer: "aws/us-east-1b/p3.2xlarge/spot", Tried: true, Chance: 0.31}, {Offer: "gcp/us-west1-a/a2/spot", Chance: 0.6}}},
+			Purse:    &plan.Purse{Left: money.Picos(4_000_000_000_000), Needs: money.Picos(2_500_000_000_000), On: "aws/us-east-1a/p3.2xlarge/spot"},
+			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "gcp/us-west1-a/a2/spot", Rate: price("1.1"), Priced: true, Why: plan.Untried}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.OverBudget}},
+		}},
 	}
 }
 
