@@ -40,7 +40,7 @@ func (m *model) size(work, slack float64) {
 }
 
 const (
-	layersIn = 222
+	layersIn = 111
 	block    = 4
 )
 
