@@ -1,0 +1,164 @@
+//go:build !local
+
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+	"scrimp/internal/store"
+	"scrimp/internal/store/backup"
+)
+
+func (c *chaos) open() store.Replica {
+	c.t.Helper()
+	if c.db == "" {
+		s, err := store.Open(c.dir)
+		chaosMust(c.t, err)
+		return s
+	}
+	s, err := store.OpenPostgres(context.Background(), store.DefaultPostgres(c.db, c.dir))
+	chaosMust(c.t, err)
+	return s
+}
+
+// check compares the log with what was answered, and with what was rented.
+func (c *chaos) check(inventory []provider.Instance) {
+	t, s := c.t, c.open()
+	defer func() { _ = s.Close() }()
+	records, err := s.WholeRecords(context.Background(), 0, 10_000_000)
+	chaosMust(t, err)
+	by, over, posted := map[string]string{}, map[string]bool{}, map[string]money.Amount{}
+	m := core.New()
+	for n, r := range records {
+		var e core.Event
+		var d []core.Decision
+		chaosMust(t, json.Unmarshal(r.Event, &e))
+		if len(r.Decisions) > 0 {
+			chaosMust(t, json.Unmarshal(r.Decisions, &d))
+		}
+		out := m.Replay(e, d)
+		if len(out.Postings) != len(r.Postings) {
+			t.Fatalf("event %d is replayed to %d postings, the log has %d", r.Seq, len(out.Postings), len(r.Postings))
+		}
+		for i, p := range r.Postings {
+			if out.Postings[i].Hash != p.Hash {
+				t.Fatalf("event %d is replayed to another posting", r.Seq)
+			}
+			if _, _, ok := p.To.IsCost(); ok {
+				posted[p.Owner.Instance] = posted[p.Owner.Instance].Add(p.Amount)
+			}
+			if _, _, ok := p.From.IsCost(); ok {
+				posted[p.Owner.Instance] = posted[p.Owner.Instance].Sub(p.Amount)
+			}
+		}
+		switch b := e.Body.(type) {
+		case core.JobSubmitted:
+			if first, twice := by[e.Key]; twice {
+				t.Errorf("key %s has %s and %s", e.Key, first, b.Job)
+			}
+			by[e.Key] = b.Job
+			audited := false
+			if n+1 < len(records) {
+				var next core.Event
+				chaosMust(t, json.Unmarshal(records[n+1].Event, &next))
+				a, ok := next.Body.(core.Audited)
+				audited = ok && a.Act.Object == b.Job && a.Act.Who == "ann"
+			}
+			if !audited {
+				t.Errorf("event %d: nothing on record of %s", r.Seq, b.Job)
+			}
+		case core.JobEnded:
+			over[b.Job] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.known)) {
+		if id := by["ann/"+key]; id != c.known[key] {
+			t.Errorf("%s was answered for key %s, the log has %q", c.known[key], key, id)
+		}
+	}
+	for id := range c.ended {
+		if !over[id] {
+			t.Errorf("the end of %s was answered and is not there", id)
+		}
+	}
+	rented := map[string]string{}
+	for _, i := range inventory {
+		if other, twice := rented[i.Key]; twice {
+			t.Errorf("%s rented %s and %s", i.Key, other, i.ID)
+		}
+		rented[i.Key] = i.ID
+		bill := money.Amount{}
+		for _, l := range i.Bill {
+			bill = bill.Add(l.Amount)
+		}
+		if posted[i.ID] != bill {
+			t.Errorf("%s (%s) was billed %v, the ledger has %v", i.ID, i.Key, bill, posted[i.ID])
+		}
+	}
+	if err := verified(records); err != nil {
+		t.Error(err)
+	}
+	if len(c.known) < 50 || len(inventory) < 3 {
+		t.Errorf("%d jobs were answered and %d machines rented: the test shows little", len(c.known), len(inventory))
+	}
+	if c.cluster != nil {
+		c.checkEpochs()
+	}
+	t.Logf("%d events, %d machines", len(records), len(inventory))
+}
+
+// checkEpochs holds that no leader wrote after the next had begun.
+func (c *chaos) checkEpochs() {
+	out, err := c.cluster.Query(c.direct, "SELECT count(*) FROM (SELECT epoch, max(epoch) OVER (ORDER BY seq) AS newest FROM event) e WHERE epoch < newest")
+	chaosMust(c.t, err)
+	if out != "0" {
+		c.t.Errorf("%s events were written by a leader after the next had begun", out)
+	}
+	out, err = c.cluster.Query(c.direct, "SELECT count(DISTINCT epoch) FROM event")
+	chaosMust(c.t, err)
+	c.t.Logf("%s leaders", out)
+}
+
+func verified(records []store.Record) error {
+	return ledger.Verify(func(yield func(ledger.Posting, error) bool) {
+		for _, r := range records {
+			for _, p := range r.Postings {
+				if !yield(p, nil) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// restore restores the backup into an empty folder and, where there is one, an
+// empty PostgreSQL database: to the same hash.
+func (c *chaos) restore(file string, want backup.Sum) {
+	text, err := os.ReadFile(file)
+	chaosMust(c.t, err)
+	into := map[string]store.Replica{}
+	into["sqlite"], err = store.Open(c.t.TempDir())
+	chaosMust(c.t, err)
+	if c.cluster != nil {
+		into["postgres"], err = store.OpenPostgres(c.t.Context(), store.DefaultPostgres(c.cluster.Database(c.t), c.t.TempDir()))
+		chaosMust(c.t, err)
+		chaosMust(c.t, into["postgres"].TryLead(c.t.Context()))
+	}
+	for name, s := range into {
+		got, err := backup.Restore(c.t.Context(), s, bytes.NewReader(text))
+		chaosMust(c.t, errors.Join(err, s.Close()))
+		if got != want {
+			c.t.Errorf("restored into %s the backup of %+v is %+v", name, want, got)
+		}
+	}
+}

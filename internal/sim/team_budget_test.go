@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+)
+
+// admit weighs a wish as the server does, and names its job.
+func (t *tenants) admit(b *budget.Books, x *wish) (no string) {
+	w := t.w
+	c := t.caller(t.server(), x.user)
+	book := t.server()
+	if _, _, _, err := book.Place(c, x.team, x.project); err != nil && w.plant != PlantNoRole {
+		return "role"
+	}
+	r := t.rules()
+	if r.Tags.Check(x.job.terms.Owner.Tags) != nil && w.plant != PlantNoTags {
+		return "tags"
+	}
+	terms := &x.job.terms
+	if !terms.HasBudget && budget.Capped(r.Limits, terms.Owner, x.user) {
+		most := terms.Need.MaxRate
+		if most == 0 {
+			for _, l := range w.m.Sale() {
+				most = max(most, l.Quote.Rate)
+			}
+		}
+		if usd, ok := budget.Bound(terms.Work, most); ok {
+			terms.Budget, terms.HasBudget = usd, true
+			w.saw("a budget from the work")
+		}
+	}
+	x.id = t.name(x)
+	if no := b.Admit(t.budgetJob(x.id, x.user, terms)); no != nil {
+		return string(no.Why)
+	}
+	x.job.id, terms.Name = x.id, x.id
+	if at := slices.IndexFunc(w.jobs, func(o simJob) bool { return o.id == x.id }); at < 0 {
+		w.jobs = append(w.jobs, x.job)
+	} else {
+		w.jobs[at] = x.job
+	}
+	return ""
+}
+
+// name returns a name that no other job has.
+func (t *tenants) name(x *wish) string {
+	wanted := x.name
+	for n := 1; ; n++ {
+		id := wanted
+		if n > 1 {
+			id = fmt.Sprintf("%s-%d", wanted, n)
+		}
+		_, taken := t.w.m.Job(id)
+		if !taken && !slices.ContainsFunc(t.wishes, func(o *wish) bool { return o != x && o.id == id }) {
+			return id
+		}
+	}
+}
+
+func (t *tenants) budgetJob(id, user string, terms *core.Terms) budget.Job {
+	return budget.Job{
+		ID: id, Owner: terms.Owner, User: user, Most: terms.Budget, Bounded: terms.HasBudget && !terms.DeadlineFirst,
+		GPUMost: terms.GPUHours, GPUBounded: terms.GPUHours > 0 || terms.Need.Accelerators == 0,
+	}
+}
+
+// cost is what a posting adds to what was spent.
+func cost(p ledger.Posting) (part money.Amount) {
+	if isCost(p.To) {
+		part = part.Add(p.Amount)
+	}
+	if isCost(p.From) {
+		part = part.Sub(p.Amount)
+	}
+	return part
+}
+
+// books sums what is spent and held by now, as the server does.
+func (t *tenants) books(r budget.Rules) budget.Books {
+	w, limits := t.w, r.Limits
+	b := budget.Books{Limits: limits, Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
+	now := w.m.Now()
+	if w.now.After(now) {
+		now = w.now
+	}
+	for j := range w.m.Jobs() {
+		user, gpus := t.by[j.ID], 0.0
+		for _, a := range j.Attempts {
+			if a.Instance == "" {
+				continue
+			}
+			until := a.Until
+			if until.IsZero() {
+				until = now
+			}
+			gpus += float64(a.GPUs) * until.Sub(a.From).Hours()
+			for _, l := range limits {
+				if !l.Scope.Holds(j.Terms.Owner, user) {
+					continue
+				}
+				from := a.From
+				if begin := l.Window.Begin(now); from.Before(begin) {
+					from = begin
+				}
+				if until.After(from) {
+					b.GPUs[l.Name()] += float64(a.GPUs) * until.Sub(from).Hours()
+				}
+				if a.Live() {
+					b.Spent[l.Name()] = b.Spent[l.Name()].Add(a.Cost(now).Sub(a.Posted))
+				}
+			}
+		}
+		if !isClosed(j) {
+			v := t.budgetJob(j.ID, user, &j.Terms)
+			v.Spent, v.GPUSpent, v.Asks = j.Spent(now), gpus, j.State == core.Held
+			if w.plant == PlantNoHold {
+				v.Most, v.GPUMost = v.Spent, v.GPUSpent
+			}
+			b.Live = append(b.Live, v)
+		}
+	}
+	for ; t.tallied < len(w.postings); t.tallied++ {
+		p := w.postings[t.tallied]
+		for _, l := range limits {
+			if part := cost(p); !part.IsZero() && l.Scope.Holds(p.Owner, t.by[p.Owner.Job]) {
+				sum := t.sums[l.Name()]
+				if begin := l.Window.Begin(p.At); !sum.begin.Equal(begin) {
+					sum = tallied{begin: begin}
+				}
+				sum.spent = sum.spent.Add(part)
+				t.sums[l.Name()] = sum
+			}
+		}
+	}
+	for _, l := range limits {
+		if sum := t.sums[l.Name()]; sum.begin.Equal(l.Window.Begin(now)) {
+			b.Spent[l.Name()] = b.Spent[l.Name()].Add(sum.spent)
+		}
+	}
+	return b
+}
+
+func isClosed(j *core.Job) bool {
+	return j.State.Over() && !slices.ContainsFunc(j.Attempts, (*core.Attempt).Live)
+}
+
+// guard looks at the budgets: it warns, and stops what runs where one is spent.
+func (t *tenants) guard() {
+	w := t.w
+	w.after(look, t.guard)
+	if !t.v.idle() {
+		return
+	}
+	b := t.books(t.rules())
+	for _, l := range b.Limits {
+		for _, share := range l.Passed(b.Use(l)) {
+			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(w.now).Format(time.RFC3339))
+			if share == 1 && w.plant != PlantNoGuard {
+				t.stopAll(l, b.Live)
+			}
+			if l.Notify != "" && t.told[key] == 0 {
+				t.waits[key]++
+			}
+			if l.Notify == "" || t.noted[key] || !t.v.idle() {
+				continue
+			}
+			if w.plant == PlantNoWarning {
+				t.noted[key] = true
+			}
+			if w.chance(0.3) {
+				w.saw("a webhook is away")
+				continue
+			}
+			t.told[key]++
+			w.saw("a warning")
+			t.noted[key] = w.plant == PlantNoWarning || !w.chance(t.v.odds*6) // else the server died before it noted it
+		}
+	}
+}
+
+func (t *tenants) stopAll(l budget.Limit, live []budget.Job) {
+	w := t.w
+	var events []core.Event
+	for _, b := range live {
+		j, ok := w.m.Job(b.ID)
+		if !ok || j.State.Over() || j.Ending != "" || !l.Scope.Holds(b.Owner, b.User) {
+			continue
+		}
+		e := w.event(core.JobEnded{Job: b.ID, Save: true})
+		e.Actor = "budget:" + l.Name()
+		events = append(events, e)
+	}
+	if len(events) > 0 && t.v.idle() {
+		w.saw("stopped at a limit")
+		w.through(events...)
+	}
+}

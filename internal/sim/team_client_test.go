@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+// ask submits every wish in its time, some in batches.
+func (t *tenants) ask() {
+	w := t.w
+	for n := 0; n < len(t.wishes); {
+		size := min(1+w.rng.IntN(3)*w.rng.IntN(2), len(t.wishes)-n)
+		batch := slices.Clone(t.wishes[n : n+size])
+		slices.SortStableFunc(batch, func(a, b *wish) int { return cmp.Compare(b.job.terms.Priority, a.job.terms.Priority) })
+		n += size
+		at := time.Duration(0)
+		if w.chance(0.7) {
+			at = time.Duration(w.rng.IntN(1200)) * time.Minute
+		}
+		w.after(at, func() { t.submit(batch) })
+	}
+}
+
+// submit asks for a batch until there is an answer: all of it is let in, or none.
+func (t *tenants) submit(batch []*wish) {
+	w := t.w
+	again := func() { w.after(time.Minute, func() { t.submit(batch) }) }
+	if !t.v.idle() {
+		again()
+		return
+	}
+	b, events := t.books(t.rules()), []core.Event(nil)
+	asks := map[*wish]bool{}
+	var asked []*wish
+	for _, x := range batch {
+		id, seen := t.v.keys[x.key]
+		if seen && (w.plant != PlantNoSeen || t.v.epoch == 0) {
+			w.saw("the same key again")
+			t.accepted(x, id)
+			continue
+		}
+		if no := t.admit(&b, x); no != "" {
+			w.saw("let in: no, " + no)
+			if !t.act(x.user, "POST /v1/jobs", "", "refused") {
+				again()
+				return
+			}
+			for _, y := range batch {
+				t.refused(y, no)
+			}
+			return
+		}
+		asked = append(asked, x)
+		e := core.JobSubmitted{Job: x.id, Terms: x.job.terms, Spec: x.job.spec}
+		j := t.budgetJob(x.id, x.user, &x.job.terms)
+		if a, waits := budget.Approval(t.rules().Limits, j, w.now, asStated); waits && w.plant != PlantNoAsking {
+			e.Asking, asks[x] = &a, true
+		} else if w.plant != PlantOneBook {
+			b.Live = append(b.Live, j)
+		}
+		events = append(events, core.Event{Key: x.key, Body: e})
+	}
+	if len(asked) == 0 {
+		return
+	}
+	if len(asked) > 1 {
+		w.saw("a batch")
+	}
+	var group []core.Event
+	for n, x := range asked { // each with its line, as the server does
+		e := events[n]
+		line := body(core.Audited{Act: identity.Act{At: w.now, Who: x.user, Route: "POST /v1/jobs", Object: x.id, Outcome: "done"}})
+		group = append(group, e)
+		if w.plant != PlantNoAudit {
+			group = append(group, line)
+		}
+	}
+	for n := range group {
+		group[n].At, group[n].Schema, group[n].Tenant, group[n].Actor = w.event(core.Tick{}).At, core.Schema, "default", "user:"+asked[min(n/2, len(asked)-1)].user
+	}
+	if !w.through(group...) {
+		again()
+		return
+	}
+	for _, x := range asked {
+		t.acts[x.user+" POST /v1/jobs "+x.id+" done"]++
+		t.accepted(x, x.id)
+		if asks[x] {
+			w.saw("a job waits for approval")
+		}
+	}
+	if w.chance(w.faults.Twice) { // a client that did not hear the answer
+		again()
+	}
+}
+
+// accepted is a wish whose job is there; its user may end it, or another may try.
+func (t *tenants) accepted(x *wish, id string) {
+	w := t.w
+	if x.acked {
+		return
+	}
+	x.id, x.acked, x.over = id, true, true
+	w.tell("%s has %s", x.user, id)
+	if x.tries > 1 {
+		w.saw("let in later")
+	}
+	for range 1 + w.rng.IntN(2) { // some look at what waits for approval
+		by := t.users[w.rng.IntN(len(t.users))]
+		if w.chance(0.4) {
+			by = t.users[0] // an admin
+		}
+		w.after(time.Duration(w.rng.IntN(1200))*time.Minute, func() { t.review(x, by, w.chance(0.75)) })
+	}
+	who, save := x.user, w.chance(0.5)
+	if w.chance(0.3) {
+		who = t.users[w.rng.IntN(len(t.users))]
+	}
+	if w.chance(0.4) {
+		w.after(time.Duration(w.rng.IntN(600))*time.Minute, func() { t.end(x, who, save) })
+	}
+	waits := x.job.terms.HasBudget                                                    // for a price at which its budget would do
+	if x.job.terms.Need.MaxRate > 0 || !x.job.terms.Saves || waits || w.chance(0.2) { // some give up
+		w.after(72*time.Hour, func() { t.end(x, "owner", false) })
+	}
+}
+
+// end asks for a job's end until there is an answer.
+func (t *tenants) end(x *wish, who string, save bool) {
+	w := t.w
+	w.until(func() bool {
+		if !t.v.idle() {
+			return false
+		}
+		j, known := w.m.Job(x.id)
+		if !known {
+			w.breaks("lost: %s was answered and is not there", x.id)
+			return true
+		}
+		if t.caller(t.server(), who).Role(j.Terms.Owner.Team) < identity.Submitter {
+			w.saw("an end is refused")
+			return t.act(who, "POST /v1/jobs/{id}/end", x.id, "refused")
+		}
+		if !t.act(who, "POST /v1/jobs/{id}/end", x.id, "done", body(core.JobEnded{Job: x.id, Save: save})) {
+			return false
+		}
+		if j, _ := w.m.Job(x.id); !j.State.Over() && j.Ending == "" {
+			w.breaks("lost: the end of %s was answered, and it goes on", x.id)
+		}
+		return true
+	})
+}
+
+// review approves or rejects a job that waits for it, or tries to: what is
+// approved is weighed again, for it has held nothing.
+func (t *tenants) review(x *wish, who string, yes bool) {
+	w := t.w
+	w.until(func() bool {
+		if !t.v.idle() {
+			return false
+		}
+		j, known := w.m.Job(x.id)
+		if !known || j.State != core.Held {
+			return true
+		}
+		b := t.books(t.rules())
+		weighed := t.budgetJob(x.id, t.by[x.id], &j.Terms)
+		b.Live = slices.DeleteFunc(b.Live, func(o budget.Job) bool { return o.ID == x.id })
+		switch {
+		case !t.mayReview(t.caller(t.server(), who), j) && w.plant != PlantOwnWord:
+			w.saw("a review is refused")
+			return t.act(who, "POST /v1/jobs/{id}/review", x.id, "refused")
+		case yes && b.Admit(weighed) != nil:
+			w.saw("approved too late for the budget")
+			return t.act(who, "POST /v1/jobs/{id}/review", x.id, "refused")
+		}
+		if !t.act(who, "POST /v1/jobs/{id}/review", x.id, "done", body(core.JobReviewed{Job: x.id, Approved: yes})) {
+			return false
+		}
+		w.saw(map[bool]string{true: "approved", false: "rejected"}[yes])
+		return true
+	})
+}
+
+// asStated is a span of the wall in these lives: the market's own.
+func asStated(d time.Duration) time.Duration { return d }
+
+// mayReview: operators of the job's team, but not of their own jobs; admins always.
+func (t *tenants) mayReview(c identity.Caller, j *core.Job) bool {
+	role := c.Role(j.Terms.Owner.Team)
+	return role >= identity.Admin || role >= identity.Operator && c.User != t.by[j.ID]
+}
+
+// refused is a wish that was not let in: it is asked for again later, alone, or given up.
+func (t *tenants) refused(x *wish, why string) {
+	w := t.w
+	if x.over {
+		return
+	}
+	w.jobs = slices.DeleteFunc(w.jobs, func(j simJob) bool { return j.id == x.id })
+	x.id = ""
+	if x.tries++; x.tries > 3 || why == "role" {
+		x.over = true
+		return
+	}
+	w.after(time.Duration(30+w.rng.IntN(1500))*time.Minute, func() { t.submit([]*wish{x}) })
+}

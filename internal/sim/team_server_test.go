@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/money"
+)
+
+// server returns the book of who may do what, as the leader of now has read it.
+func (t *tenants) server() *identity.Book {
+	if t.book != nil && t.epoch == t.v.epoch && t.w.plant == PlantStaleRoles {
+		return t.book
+	}
+	t.book, t.epoch = identity.NewBook(), t.v.epoch
+	for n := range t.w.log {
+		r, err := t.w.log[n].back()
+		if err != nil {
+			panic(err)
+		}
+		if b, ok := r.event.Body.(core.IdentityChanged); ok {
+			t.book.Apply(b.Change)
+		}
+	}
+	return t.book
+}
+
+func (t *tenants) caller(book *identity.Book, user string) identity.Caller {
+	if user == "owner" || t.w.plant == PlantNoRole {
+		return identity.Owner(user)
+	}
+	u, _ := book.User(user)
+	return identity.Caller{User: user, Grants: u.Grants}
+}
+
+// rules are the limits and tags that the server goes by.
+func (t *tenants) rules() budget.Rules {
+	r, _ := t.w.m.Rules()
+	if t.w.plant == PlantRulesGone && t.v.epoch > 0 {
+		return budget.Rules{}
+	}
+	return r
+}
+
+func (t *tenants) setRules(object string, change func(*budget.Rules)) {
+	t.w.until(func() bool {
+		if !t.v.idle() {
+			return false
+		}
+		old, _ := t.w.m.Rules()
+		r := budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
+		for k, v := range old.Tags {
+			r.Tags[k] = v
+		}
+		change(&r)
+		slices.SortFunc(r.Limits, func(a, b budget.Limit) int { return cmp.Compare(a.Name(), b.Name()) })
+		return t.act("owner", "PUT /v1/budgets", object, "done", body(core.BudgetsSet{Rules: r}))
+	})
+}
+
+func (t *tenants) setLimit() {
+	w := t.w
+	l := budget.Limit{Scope: []budget.Scope{
+		budget.All, budget.Scope("team:" + t.teams[w.rng.IntN(len(t.teams))]), "project:p", budget.Scope("user:" + t.users[w.rng.IntN(len(t.users))]), "tag:env=dev",
+	}[w.rng.IntN(5)], Window: []budget.Window{budget.Day, budget.Week, budget.Month, budget.Total, budget.Total}[w.rng.IntN(5)]}
+	if w.chance(0.75) {
+		usd, _ := money.Estimated(2 + 60*w.rng.Float64())
+		l.Dollars = &usd
+		if w.chance(0.6) {
+			l.Warn, l.Notify = []float64{0.5}, "hook"
+		}
+	}
+	if w.chance(0.3) || l.Dollars == nil {
+		n := 1 + w.rng.IntN(4)
+		l.Jobs = &n
+	}
+	if w.chance(0.2) {
+		n := 1 + w.rng.IntN(2)
+		l.Running = &n
+	}
+	if w.chance(0.45) {
+		usd, _ := money.Estimated(1 + 12*w.rng.Float64())
+		l.Approve, l.ApproveWithin = &usd, time.Duration(1+w.rng.IntN(40))*time.Hour
+	}
+	if t.gpus > 0 && w.chance(0.5) {
+		h := 5 + 100*w.rng.Float64()
+		l.GPUHours = &h
+	}
+	t.setRules(l.Name(), func(r *budget.Rules) {
+		r.Limits = append(slices.DeleteFunc(r.Limits, func(o budget.Limit) bool { return o.Name() == l.Name() }), l)
+	})
+}
+
+func (t *tenants) setTag() {
+	t.setRules("tag env", func(r *budget.Rules) { r.Tags["env"] = []string{"dev", "prod"} })
+}
