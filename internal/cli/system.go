@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/agent"
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/api"
+	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/market"
 	"scrimp/internal/marketfile"
@@ -122,18 +123,47 @@ func (a *app) stopped(pid int, machines bool) error {
 	return nil
 }
 
+// published is what the catalogue has of each spot offer's interruptions: of its
+// machine type in its region, else in all that are listed.
+func published(m api.Market, c catalog.Catalog) map[market.OfferID]show.Share {
+	all := map[market.OfferID]show.Share{}
+	for _, l := range m.Offers {
+		near := false
+		for _, k := range c.Listings {
+			if l.Offer.Capacity != market.Spot || k.Offer.Capacity != market.Spot || k.Offer.Machine != l.Offer.Machine || !k.Risk.Known {
+				continue
+			}
+			here := k.Offer.Region == l.Offer.Region
+			old, ok := all[l.Offer.ID]
+			switch {
+			case !ok || here && !near:
+				all[l.Offer.ID], near = show.Share{Low: k.Risk.Low, High: k.Risk.High}, here
+			case here == near:
+				all[l.Offer.ID] = show.Share{Low: min(old.Low, k.Risk.Low), High: max(old.High, k.Risk.High)}
+			}
+		}
+	}
+	return all
+}
+
 func (a *app) marketCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "market", Short: "Show the server's market: prices, and what was seen taken", Args: takes(), GroupID: groupMoney,
-		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the word that a spot machine is taken and its end, TAKEN how many were seen to be taken in how much time of all machines of the kind." + plainExit,
+		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the word that a spot machine is taken and its end, TAKEN how many were seen to be taken in how much time of all machines of the kind, PUBLISHED what the catalogue's sources say is taken within a month (scrimp catalog update, import)." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var m api.Market
 			if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
 				return err
 			}
-			if a.json {
-				return a.print(m)
+			sale := show.Sale{Market: m}
+			if cat, _, err := a.loadCatalog(); err == nil {
+				sale.Published = published(m, cat)
+			} else {
+				a.notef("note: what is published of interruptions is left out: %v\n", err)
 			}
-			a.printf("%s", show.Market(m, a.place()))
+			if a.json {
+				return a.print(sale)
+			}
+			a.printf("%s", sale.Text(a.place()))
 			return nil
 		})}
 	var file string

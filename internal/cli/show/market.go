@@ -11,9 +11,23 @@ import (
 	"scrimp/internal/plan"
 )
 
-// Market is the table of what is for sale; TAKEN is how many machines the
+// Sale is what is for sale, with what the catalogue's sources publish of it.
+type Sale struct {
+	api.Market
+	// Published is the share of machines taken within a month, by spot offer; what no
+	// source publishes is left out.
+	Published map[market.OfferID]Share `json:"published,omitempty"`
+}
+
+// Share is a published range, 0 to 1.
+type Share struct {
+	Low  float64 `json:"interrupted_within_month_low"`
+	High float64 `json:"interrupted_within_month_high"`
+}
+
+// Text is the table of what is for sale; TAKEN is how many machines the
 // provider was seen to take, in how much time of all of them, and how many an hour.
-func Market(m api.Market, p Place) string {
+func (m Sale) Text(p Place) string {
 	var rows [][]string
 	for _, l := range m.Offers {
 		price, there, notice, gpus, seen := "unknown", "no", "-", "-", "-"
@@ -38,7 +52,11 @@ func Market(m api.Market, p Place) string {
 				seen += fmt.Sprintf(", %.2g/h", float64(l.Hazard.Lost)/l.Hazard.Served.Hours())
 			}
 		}
-		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price, there, notice, seen})
+		published := "-"
+		if r, ok := m.Published[l.Offer.ID]; ok {
+			published = fmt.Sprintf("%.0f-%.0f %%/mo", r.Low*100, r.High*100)
+		}
+		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price, there, notice, seen, published})
 	}
 	var paid strings.Builder
 	for _, l := range m.Offers {
@@ -53,7 +71,7 @@ func Market(m api.Market, p Place) string {
 	}
 	return head + draw.Grid([]draw.Column{
 		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3}, {Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
-		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1},
+		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1}, {Name: "PUBLISHED", Right: true, Leaves: 2},
 	}, rows, p.width()) + paid.String()
 }
 

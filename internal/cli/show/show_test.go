@@ -150,7 +150,7 @@ func scores() []replay.Score {
 // pages is everything that is printed, by name.
 func pages(p show.Place) map[string]string {
 	out := map[string]string{
-		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": show.Market(sale(), p), "market-none": show.Market(api.Market{Clock: sale().Clock}, p),
+		"jobs": show.Jobs(jobs(), p), "jobs-none": show.Jobs(nil, p), "market": show.Sale{Market: sale(), Published: map[market.OfferID]show.Share{"aws/us-east-1a/p3.2xlarge/spot": {Low: 0.05, High: 0.1}}}.Text(p), "market-none": show.Sale{Market: api.Market{Clock: sale().Clock}}.Text(p),
 		"explain": show.Explain(decisions(), money.USD, p), "server": show.Server(server(), p), "doctor": show.Doctor(checks(), p),
 		"ledger": show.Verified(verified(), p), "ledger-wrong": show.Verified(api.Verified{Problem: "event 7 posts 3 to the job's account, the book holds 4"}, p), "next": show.Next("bert"),
 		"init": written().Text(p), "scores": show.Scores(scores(), p),
