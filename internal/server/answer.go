@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"scrimp/internal/api"
 )
@@ -34,13 +38,18 @@ func answer(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
+// errNotText is a body that no JSON is, whatever its form.
+var errNotText = errors.New("it is not encoded as UTF-8")
+
 // read decodes a request's body of at most limit bytes: one JSON value.
 func read[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) {
 	var v T
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
-	err := d.Decode(&v)
-	if err == nil && d.More() {
-		err = errors.New("there is more after the value")
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err == nil && !utf8.Valid(body) { // what passes through as it came would break a database that takes text only
+		err = errNotText
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &v)
 	}
 	if err == nil {
 		return v, true
@@ -56,4 +65,19 @@ func read[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) 
 		problem(w, http.StatusBadRequest, "the request is not the JSON that is wanted here", "send what GET /v1/openapi.json describes", err)
 	}
 	return v, false
+}
+
+// maxKey is how many bytes the key of a submission has at most.
+const maxKey = 255
+
+// wrongKey says what is wrong with the key of a submission, "" for nothing. A
+// database keeps keys as text, and not every one takes every byte in it.
+func wrongKey(key string) string {
+	switch {
+	case len(key) > maxKey:
+		return fmt.Sprintf("the key is longer than %d bytes", maxKey)
+	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
+		return "the key holds bytes that are no text"
+	}
+	return ""
 }

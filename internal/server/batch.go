@@ -222,8 +222,8 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 			no = &refusal{status: http.StatusBadRequest, field: "spec", title: "the job is not in the form of a job file", mend: "submit it with scrimp run", err: err}
 		case besides(*b):
 			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "a job with a work folder or secrets is in the batch", mend: "submit it alone, with POST /v1/jobs"}
-		case len(b.Key) > 255:
-			no = &refusal{status: http.StatusBadRequest, field: "key", title: "the key is longer than 255 bytes", mend: "send a random one of 24 digits"}
+		case wrongKey(b.Key) != "":
+			no = &refusal{status: http.StatusBadRequest, field: "key", title: wrongKey(b.Key), mend: "send a random one of 24 digits"}
 		case s.hooksInside(j.Notify):
 			no = &refusal{status: http.StatusUnprocessableEntity, field: "notify", title: "the webhook leads inside the server's network", mend: hookMend}
 		default:

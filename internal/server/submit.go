@@ -150,8 +150,8 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		b.Key = key
 	}
-	if len(b.Key) > 255 {
-		fieldProblem(w, http.StatusBadRequest, "key", "the key is longer than 255 bytes", "send a random one of 24 digits", nil)
+	if wrong := wrongKey(b.Key); wrong != "" {
+		fieldProblem(w, http.StatusBadRequest, "key", wrong, "send a random one of 24 digits", nil)
 		return
 	}
 	if b.Key != "" {

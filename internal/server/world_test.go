@@ -59,7 +59,12 @@ func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *wor
 	if change != nil {
 		change(&o)
 	}
-	st, err := store.Open(o.Dir)
+	st, err := store.Replica(nil), error(nil)
+	if o.DB == "" {
+		st, err = store.Open(o.Dir)
+	} else if st, err = store.OpenPostgres(t.Context(), store.DefaultPostgres(o.DB, o.Dir)); err == nil {
+		err = st.Lead(t.Context())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
