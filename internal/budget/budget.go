@@ -209,40 +209,47 @@ type Use struct {
 	needs int // GPUs of the job that is weighed
 }
 
-// Books are what was spent by limit, by name, in the windows that are open, and the jobs that are not over.
+// Books are what was spent by limit, by name, in the windows that are open, and the
+// jobs that are not over: one by one, or, where Still has them, summed.
 type Books struct {
 	Limits []Limit
 	Spent  map[string]money.Amount
 	GPUs   map[string]float64
 	Live   []Job
+	Still  map[string]Use // what is spent is left out
 }
 
 // Use sums what a limit has spent and held.
 func (b Books) Use(l Limit) Use {
-	u := Use{Spent: b.Spent[l.Name()], GPUSpent: b.GPUs[l.Name()]}
+	u := b.Still[l.Name()]
+	u.Spent, u.GPUSpent = b.Spent[l.Name()], b.GPUs[l.Name()]
 	for _, j := range b.Live {
-		if !l.Scope.Holds(j.Owner, j.User) {
-			continue
-		}
-		if j.Asks {
-			u.Asking++
-			continue
-		}
-		u.Jobs++
-		if j.Runs {
-			u.Running++
-			u.GPUs += j.GPUsNow
-		}
-		u.Held = u.Held.Add(j.held())
-		u.GPUHeld += max(0, j.GPUMost-j.GPUSpent)
-		if !j.Bounded {
-			u.Unbounded = smaller(u.Unbounded, j.ID)
-		}
-		if !j.GPUBounded {
-			u.GPUOpen = smaller(u.GPUOpen, j.ID)
+		if l.Scope.Holds(j.Owner, j.User) {
+			u.add(l, j)
 		}
 	}
 	return u
+}
+
+// add counts a job of the limit's scope.
+func (u *Use) add(l Limit, j Job) {
+	if j.Asks {
+		u.Asking++
+		return
+	}
+	u.Jobs++
+	if j.Runs {
+		u.Running++
+		u.GPUs += j.GPUsNow
+	}
+	u.Held = u.Held.Add(j.held())
+	u.GPUHeld += max(0, j.GPUMost-j.GPUSpent)
+	if !j.Bounded && l.Dollars != nil {
+		u.Unbounded = smaller(u.Unbounded, j.ID)
+	}
+	if !j.GPUBounded && l.GPUHours != nil {
+		u.GPUOpen = smaller(u.GPUOpen, j.ID)
+	}
 }
 
 // smaller keeps the answer free of the order of jobs.

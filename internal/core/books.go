@@ -219,6 +219,7 @@ func (m *Machine) post(out *Outcome, j *Job, a *Attempt, amount money.Amount, fr
 func (m *Machine) enter(out *Outcome, p ledger.Posting) {
 	p.Event, p.Line, p.At = m.seq, len(out.Postings), m.now
 	out.Postings = append(out.Postings, p)
+	m.booked(p)
 }
 
 // seal chains the step's postings to those of their tenants before them.

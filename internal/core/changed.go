@@ -7,9 +7,10 @@ import "strings"
 // need not wait for events that are being written and have nothing to do with j.
 func (m *Machine) ChangedAt(j *Job) uint64 { return j.changed }
 
-// mark notes that this event may change j.
+// mark notes that this event may change j, before it does.
 func (m *Machine) mark(j *Job) {
 	j.changed, m.parts[m.partOf(j)] = m.seq, m.seq
+	m.unsum(j)
 }
 
 // partOf is the part of a snapshot that j is in.

@@ -246,6 +246,7 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 	m.bill(out, j, a, b.Bill)
 	j.GPUServed += time.Duration(a.GPUs) * until.Sub(a.From)
 	m.servedGPUs(j, a, a.From, until)
+	m.sumGPUs(j, a, a.From, until)
 	if o := m.offers[a.Offer]; o != nil && a.Capacity == market.Spot {
 		o.Hazard.Served += until.Sub(a.From)
 		if b.Cause == "interrupted" || !a.Noticed.IsZero() { // given back early, but taken all the same
@@ -296,6 +297,7 @@ func (m *Machine) late(out *Outcome, a *Attempt, b InstanceEnded) {
 		a.LostTime += a.Until.Sub(known)
 		j.GPUServed += time.Duration(a.GPUs) * a.Until.Sub(known)
 		m.servedGPUs(j, a, known, a.Until)
+		m.sumGPUs(j, a, known, a.Until)
 	}
 	m.keep(out, j, a, ledger.Lost, a.Until)
 	m.level(out, j, a, ledger.Lost)

@@ -208,5 +208,6 @@ func (r *Restorer) Machine() (*Machine, error) {
 		return nil, errors.New("read snapshot: a part is missing")
 	}
 	r.m.recount()
+	r.m.sumUnder(r.m.seq + 1)
 	return r.m, nil
 }

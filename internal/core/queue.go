@@ -42,6 +42,7 @@ type place struct {
 	side  int
 	index int
 	order uint64 // of submission
+	sum   summed
 }
 
 type urgency []*Job

@@ -61,6 +61,7 @@ func (m *Machine) setRules(rules *budget.Rules) {
 		m.classOf(j)
 	}
 	m.recount()
+	m.sumUnder(m.seq)
 	m.queue.changed()
 }
 
@@ -114,6 +115,7 @@ func (m *Machine) classOf(j *Job) *class {
 
 // roll opens the windows whose time has come.
 func (m *Machine) roll() {
+	m.rollSums()
 	for _, q := range m.quotas {
 		if q.Wait && !q.end.IsZero() && !m.now.Before(q.end) {
 			q.begin, q.used = q.Window.Begin(m.now), 0

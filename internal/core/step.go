@@ -110,6 +110,9 @@ type Machine struct {
 	quotas   []*quota      // of them what the queue keeps, by name
 	era      int           // how often they changed
 	sums     []tally       // of what runs under them now; nil: not summed
+	under    []*under      // what all limits have taken, in their order
+	from     uint64        // the first event whose postings are in there
+	unsummed []*Job        // that this step changes
 }
 
 type offer struct {
@@ -213,6 +216,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	ended := m.stirred(out)
 	m.consider(out, looksAfter(e.Body))
 	m.settle(out, ended)
+	m.sumAgain()
 	m.seal(out)
 	out.Wake = m.nextWake()
 	return *out

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
@@ -11,12 +12,14 @@ import (
 )
 
 // door lets jobs in under the limits and tags in force. While it is open nobody
-// else lets jobs in, so that two submissions never take the same money: it is
-// closed when what it let in is written.
+// else lets jobs in, so that two submissions never take the same money. It is
+// closed before what it let in is written, so that submissions share transactions:
+// until the core has taken them, or refused, the holds stand in s.pending.
 type door struct {
 	s     *Server
 	rules budget.Rules
-	books *budget.Books // nil: not summed yet
+	books *budget.Books // folded; nil: not summed yet
+	let   []string      // jobs whose holds stand
 	open  bool
 }
 
@@ -29,7 +32,7 @@ func (s *Server) openDoor(ctx context.Context) (*door, *refusal) {
 		return nil, &refusal{status: http.StatusServiceUnavailable, title: "the budgets were not read", mend: "submit it again with the same key", err: err}
 	}
 	d := &door{s: s, rules: rules, open: true}
-	if len(rules.Limits) == 0 { // there is nothing to take twice, so that submissions share a transaction
+	if len(rules.Limits) == 0 { // there is nothing to take twice
 		d.close()
 	}
 	return d, nil
@@ -39,6 +42,36 @@ func (d *door) close() {
 	if d.open {
 		d.open = false
 		d.s.ledgers.Unlock()
+	}
+}
+
+// hold sets aside what the job can take until the core has it.
+func (d *door) hold(j budget.Job) {
+	d.books.Take(j)
+	if d.s.pending == nil {
+		d.s.pending = map[string]admitted{}
+	}
+	d.s.pending[j.ID] = admitted{job: j}
+	d.let = append(d.let, j.ID)
+}
+
+// end closes the door and gives up its holds: the core has the jobs, or will never
+// have them. Only where whoever sent them has left may either be so.
+func (d *door) end(ctx context.Context) {
+	d.close()
+	if len(d.let) == 0 {
+		return
+	}
+	d.s.ledgers.Lock()
+	defer d.s.ledgers.Unlock()
+	for _, id := range d.let {
+		a, ok := d.s.pending[id]
+		if ok && ctx.Err() != nil {
+			a.till = time.Now().Add(unsure)
+			d.s.pending[id] = a
+			continue
+		}
+		delete(d.s.pending, id)
 	}
 }
 
@@ -58,14 +91,14 @@ func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.
 			t.Budget, t.HasBudget = most, true
 		}
 	}
-	j := budgetJob(id, c.User, *t)
+	j := core.Weighed(id, c.User, *t)
 	if no := d.weigh(ctx, j, *t); no != nil {
 		return nil, no
 	}
 	if a, asks := budget.Approval(limits, j, d.s.control.Now(), d.s.control.Clock().Stretch); asks {
 		return &a, nil
 	}
-	d.books.Live = append(d.books.Live, j)
+	d.hold(j)
 	return nil, nil
 }
 
@@ -75,10 +108,11 @@ func (d *door) weigh(ctx context.Context, j budget.Job, t core.Terms) *refusal {
 		return nil
 	}
 	if d.books == nil {
-		b, _, err := d.s.books(ctx, d.rules)
+		b, _, _, err := d.s.books(ctx)
 		if err != nil {
 			return &refusal{status: http.StatusServiceUnavailable, title: "the ledger was not read", mend: "ask again", err: err}
 		}
+		b = b.Folded()
 		d.books = &b
 	}
 	no := d.books.Admit(j)
@@ -109,7 +143,7 @@ func (s *Server) highest(t *core.Terms) money.Rate {
 		return t.Need.MaxRate
 	}
 	most := money.Rate(0)
-	s.control.Read(func(m *core.Machine) {
+	s.control.Peek(func(m *core.Machine) {
 		for _, l := range m.Sale() {
 			if l.Quote.Priced {
 				most = max(most, l.Quote.Rate)

@@ -157,7 +157,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		no.answer(w)
 		return
 	}
-	defer d.close()
+	defer d.end(r.Context())
 	c, now, ids := callOf(r), s.control.Now(), make([]string, len(list))
 	var events []core.Event
 	all := sha256.New() // what is asked for
@@ -186,6 +186,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.caller.User), Key: b.Key,
 			Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking}})
 	}
+	d.close()
 	if n := len(events); n > 0 { // one act for all: it stands behind them in their transaction, and each names who sent it
 		first, last := events[0].Body.(core.JobSubmitted).Job, events[n-1].Body.(core.JobSubmitted).Job
 		c.act.Object, c.act.Detail = first, fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, all.Sum(nil)[:8])

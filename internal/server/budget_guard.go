@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
+	"scrimp/internal/money"
 )
 
 // guardBudgets looks at the limits every few seconds: it warns, and at the limit
@@ -32,21 +33,23 @@ func (s *Server) guardBudgets(ctx context.Context) {
 	}
 }
 
-// booksNow are the limits and their books at one moment.
-func (s *Server) booksNow(ctx context.Context) (budget.Books, error) {
-	s.ledgers.Lock()
-	defer s.ledgers.Unlock()
-	rules, err := s.readRules(ctx)
-	if err != nil || len(rules.Limits) == 0 {
-		return budget.Books{}, err
-	}
-	b, _, err := s.books(ctx, rules)
-	return b, err
+// booksNow are the rules and their books at one moment, durable.
+func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Books, burn map[string]money.Rate, err error) {
+	seq := uint64(0)
+	func() {
+		s.ledgers.Lock()
+		defer s.ledgers.Unlock()
+		if rules, err = s.readRules(ctx); err == nil && len(rules.Limits) > 0 {
+			b, burn, seq, err = s.books(ctx)
+		}
+	}()
+	s.durable(seq)
+	return rules, b, burn, err
 }
 
 // lookAtBudgets looks once. No submission waits while a webhook is told.
 func (s *Server) lookAtBudgets(ctx context.Context) error {
-	b, err := s.booksNow(ctx)
+	_, b, _, err := s.booksNow(ctx)
 	if err != nil || len(b.Limits) == 0 {
 		return err
 	}
@@ -62,7 +65,7 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 		u := b.Use(l)
 		for _, share := range l.Passed(u) {
 			if share == 1 { // before anybody is told
-				s.stopAll(ctx, l, b.Live)
+				s.stopAll(ctx, l, b)
 			}
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(now).Format(time.RFC3339))
 			if still[key] = told[key] || s.warn(ctx, l, u, share); !told[key] && still[key] {
@@ -110,15 +113,25 @@ func (s *Server) warn(ctx context.Context, l budget.Limit, u budget.Use, share f
 }
 
 // stopAll saves and stops the jobs of a limit that is spent.
-func (s *Server) stopAll(ctx context.Context, l budget.Limit, live []budget.Job) {
+func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Books) {
 	var events []core.Event
 	s.control.Read(func(m *core.Machine) {
-		for _, b := range live {
-			j, ok := m.Job(b.ID)
-			if !ok || b.Asks || j.State.Over() || j.Ending != "" || !l.Scope.Holds(b.Owner, b.User) {
-				continue
+		stop := func(j *core.Job) {
+			if j.State == core.Held || j.State.Over() || j.Ending != "" || !l.Scope.Holds(j.Terms.Owner, j.User()) {
+				return
 			}
-			events = append(events, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: b.ID, Save: true}})
+			events = append(events, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID, Save: true}})
+		}
+		if b.Still[l.Name()].Jobs > 0 { // some wait, which is so once
+			for j := range m.Jobs() {
+				stop(j)
+			}
+			return
+		}
+		for _, v := range b.Live {
+			if j, ok := m.Job(v.ID); ok {
+				stop(j)
+			}
 		}
 	})
 	if len(events) == 0 {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,17 +16,26 @@ import (
 	"scrimp/internal/money"
 )
 
-// tally sums what was booked by limit, in the window of the newest posting. It
-// reads on where it stopped.
+// tally is what was booked by limit before the event from, in the window of the
+// newest posting then: what the core does not know after a restart, or of a new limit.
 type tally struct {
-	after uint64
-	sums  map[string]tallied
+	from uint64 // 0: nothing was summed yet
+	sums map[string]tallied
 }
 
 type tallied struct {
 	begin time.Time
 	spent money.Amount
 }
+
+// admitted is a job that is let in and that the core has not taken yet.
+type admitted struct {
+	job  budget.Job
+	till time.Time // wall; zero: its event is under way
+}
+
+// unsure is how long a hold stands whose event may or may not come: whoever sent it has gone.
+const unsure = time.Minute
 
 // What the store keeps beside the log.
 const (
@@ -63,123 +71,85 @@ func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
 	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor, Body: core.BudgetsSet{Rules: v}}
 }
 
-// books are what is spent and held by now. The caller holds s.ledgers until what
-// it admits is written, so that two submissions never take the same money.
-func (s *Server) books(ctx context.Context, rules budget.Rules) (budget.Books, map[string]money.Rate, error) {
-	b := budget.Books{Limits: rules.Limits, Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
-	burn := map[string]money.Rate{}
-	g, err := s.registered(ctx)
-	if err != nil {
-		return b, nil, err
-	}
-	end, now := uint64(0), time.Time{}
-	s.control.Read(func(m *core.Machine) {
-		end, now = m.Seq(), s.control.Now()
-		if m.Now().After(now) {
-			now = m.Now()
-		}
-		for j := range m.Jobs() {
-			user := g.users[j.ID]
-			gpus, runs, inUse := 0.0, false, 0
-			for _, a := range j.Attempts {
-				if a.Instance == "" {
+// books are what is spent and held by now, with what is let in and not written yet.
+// They may depend on events up to seq that are not durable: who shows them waits for
+// that. The caller holds s.ledgers, and no other time than this is spent under it
+// but for the first books after a start and after a change of the limits.
+func (s *Server) books(ctx context.Context) (b budget.Books, burn map[string]money.Rate, seq uint64, err error) {
+	for {
+		from, now := uint64(0), time.Time{}
+		s.control.Peek(func(m *core.Machine) {
+			seq, now = m.Seq(), s.control.Now()
+			if m.Now().After(now) {
+				now = m.Now()
+			}
+			b, burn, from = m.Books(now)
+			for id, a := range s.pending {
+				j, taken := m.Job(id)
+				if taken && j.State != core.Held || !a.till.IsZero() && time.Now().After(a.till) {
+					delete(s.pending, id)
 					continue
 				}
-				until := a.Until
-				if until.IsZero() {
-					until = now
-				}
-				gpus += float64(a.GPUs) * until.Sub(a.From).Hours()
-				if a.Live() {
-					runs, inUse = true, inUse+a.GPUs
-				}
-				for _, l := range b.Limits {
-					if !l.Scope.Holds(j.Terms.Owner, user) {
-						continue
-					}
-					from := a.From
-					if begin := l.Window.Begin(now); from.Before(begin) {
-						from = begin
-					}
-					if until.After(from) {
-						b.GPUs[l.Name()] += float64(a.GPUs) * until.Sub(from).Hours()
-					}
-					if a.Live() {
-						b.Spent[l.Name()] = b.Spent[l.Name()].Add(a.Cost(now).Sub(a.Posted))
-						if len(a.Rates) > 0 && a.Until.IsZero() {
-							burn[l.Name()] += a.Rates[len(a.Rates)-1].Rate
-						}
-					}
+				b.Live = append(b.Live, a.job)
+			}
+		})
+		if s.tally.from == from {
+			for _, l := range b.Limits {
+				if sum := s.tally.sums[l.Name()]; sum.begin.Equal(l.Window.Begin(now)) {
+					b.Spent[l.Name()] = b.Spent[l.Name()].Add(sum.spent)
 				}
 			}
-			if !closed(j) {
-				v := budgetJob(j.ID, user, j.Terms)
-				v.Asks = j.State == core.Held
-				v.Spent, v.GPUSpent, v.Runs, v.GPUsNow = j.Spent(now), gpus, runs, inUse
-				b.Live = append(b.Live, v)
-			}
+			return b, burn, seq, nil
 		}
-	})
-	if err := s.tallied(ctx, rules, g, end); err != nil {
-		return b, nil, err
-	}
-	for _, l := range b.Limits {
-		if sum := s.tally.sums[l.Name()]; sum.begin.Equal(l.Window.Begin(now)) {
-			b.Spent[l.Name()] = b.Spent[l.Name()].Add(sum.spent)
+		s.control.Look(func(*core.Machine) uint64 { return from - 1 })
+		if err := s.tallied(ctx, b.Limits, from); err != nil {
+			return b, nil, 0, err
 		}
 	}
-	return b, burn, nil
 }
 
-// tallied adds the postings up to the event end.
-func (s *Server) tallied(ctx context.Context, rules budget.Rules, g *register, end uint64) error {
-	if s.tally.sums == nil {
-		s.tally.sums = map[string]tallied{}
-	}
-	for s.tally.after < end {
-		records, err := s.store.WholeRecords(ctx, s.tally.after, int(min(1000, end-s.tally.after)))
+// tallied sums the postings before the event from.
+func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64) error {
+	sums, users := map[string]tallied{}, map[string]string{}
+	for p, err := range s.store.Postings(ctx, "default", "") {
 		if err != nil {
 			return err
 		}
-		if len(records) == 0 {
-			return errors.New("the log ends before its last event")
+		if p.Event >= from {
+			break
 		}
-		for _, r := range records {
-			for _, p := range r.Postings {
-				part := money.Amount{}
-				if _, _, ok := p.To.IsCost(); ok {
-					part = part.Add(p.Amount)
+		part := core.Cost(p)
+		if part.IsZero() {
+			continue
+		}
+		user, known := users[p.Owner.Job]
+		if !known && p.Owner.Job != "" {
+			s.control.Peek(func(m *core.Machine) {
+				if j, ok := m.Job(p.Owner.Job); ok {
+					user = j.User()
 				}
-				if _, _, ok := p.From.IsCost(); ok {
-					part = part.Sub(p.Amount)
-				}
-				if part.IsZero() {
-					continue
-				}
-				for _, l := range rules.Limits {
-					if !l.Scope.Holds(p.Owner, g.users[p.Owner.Job]) {
-						continue
-					}
-					sum := s.tally.sums[l.Name()]
-					if begin := l.Window.Begin(p.At); !sum.begin.Equal(begin) {
-						sum = tallied{begin: begin}
-					}
-					sum.spent = sum.spent.Add(part)
-					s.tally.sums[l.Name()] = sum
-				}
+			})
+			users[p.Owner.Job] = user
+		}
+		for _, l := range limits {
+			if !l.Scope.Holds(p.Owner, user) {
+				continue
 			}
-			s.tally.after = r.Seq
+			sum := sums[l.Name()]
+			if begin := l.Window.Begin(p.At); !sum.begin.Equal(begin) {
+				sum = tallied{begin: begin}
+			}
+			sum.spent = sum.spent.Add(part)
+			sums[l.Name()] = sum
 		}
 	}
+	s.tally = tally{from: from, sums: sums}
 	return nil
 }
 
-// budgetJob is a job as limits see it: its budget is the most that it can cost.
-func budgetJob(id, user string, t core.Terms) budget.Job {
-	return budget.Job{
-		ID: id, Owner: t.Owner, User: user, Most: t.Budget, Bounded: t.HasBudget && !t.DeadlineFirst,
-		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.LeastGPUs() == 0, GPUs: t.Need.LeastGPUs(),
-	}
+// durable waits until that event is.
+func (s *Server) durable(seq uint64) {
+	s.control.Look(func(*core.Machine) uint64 { return seq })
 }
 
 // shows reports whether the caller may know of the limit: one of a team that it
@@ -190,15 +160,8 @@ func shows(c identity.Caller, scope budget.Scope) bool {
 }
 
 func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
-	s.ledgers.Lock()
-	defer s.ledgers.Unlock()
 	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Currency: money.USD}
-	set, err := s.readRules(r.Context())
-	var b budget.Books
-	var burn map[string]money.Rate
-	if err == nil {
-		b, burn, err = s.books(r.Context(), set)
-	}
+	set, b, burn, err := s.booksNow(r.Context())
 	if err != nil {
 		problem(w, http.StatusInternalServerError, "the budgets were not read", "ask again", err)
 		return
@@ -276,6 +239,5 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
-	s.tally = tally{}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -26,7 +26,7 @@ type register struct {
 	estimates map[string]money.Amount // jobs without one are not foreseeable
 }
 
-// registered brings the register up to date and returns it. The caller holds s.ledgers.
+// registered brings the register up to date and returns it. The caller holds s.logs.
 func (s *Server) registered(ctx context.Context) (*register, error) {
 	g := &s.register
 	if g.users == nil {
@@ -120,8 +120,8 @@ func (s *Server) getCosts(w http.ResponseWriter, r *http.Request) {
 // costs sums the ledger's postings, and of live attempts what is not posted yet:
 // so far back as asked, below zero for all.
 func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error {
-	s.ledgers.Lock()
-	defer s.ledgers.Unlock()
+	s.logs.Lock()
+	defer s.logs.Unlock()
 	g, err := s.registered(r.Context())
 	if err != nil {
 		return err

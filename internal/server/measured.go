@@ -90,8 +90,8 @@ func (s *Server) measured(sees func(*core.Job) bool, name string, most int) []me
 
 // expected adds what the runs were expected to cost when they were first decided.
 func (s *Server) expected(ctx context.Context, list []measured.Run) error {
-	s.ledgers.Lock()
-	defer s.ledgers.Unlock()
+	s.logs.Lock()
+	defer s.logs.Unlock()
 	g, err := s.registered(ctx)
 	if err != nil {
 		return err

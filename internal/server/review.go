@@ -24,12 +24,13 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	defer s.alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
 	d, no := s.openDoor(r.Context())
 	if no != nil {
 		no.answer(w)
 		return
 	}
-	defer d.close()
+	defer d.end(r.Context())
 	s.review(w, r, b, true, func(j core.Job) *refusal {
 		c := callerOf(r)
 		switch j.Approval.May(c.User, j.User(), c.Role(j.Terms.Owner.Team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
@@ -38,7 +39,13 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 		case budget.NotForAll:
 			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", mend: "ask an operator of all teams", err: errors.New(j.Approval.String())}
 		}
-		return d.weigh(r.Context(), budgetJob(j.ID, j.User(), j.Terms), j.Terms)
+		v := core.Weighed(j.ID, j.User(), j.Terms)
+		no := d.weigh(r.Context(), v, j.Terms)
+		if no == nil && d.books != nil {
+			d.hold(v)
+		}
+		d.close()
+		return no
 	})
 }
 

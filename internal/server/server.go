@@ -93,10 +93,13 @@ type Server struct {
 	numbers map[string]int           // by name of a job: the lowest number that may be free
 	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
 
-	ledgers  sync.Mutex // guards what follows; held while a job is admitted
+	logs     sync.Mutex // guards register
 	register register
-	tally    tally
-	adopted  bool // what a release before kept of budgets beside the log is taken into it
+
+	ledgers sync.Mutex // guards what follows; held while a job is admitted
+	tally   tally
+	pending map[string]admitted
+	adopted bool // what a release before kept of budgets beside the log is taken into it
 
 	people sync.RWMutex // guards book; changes are made one after the other
 	book   *identity.Book

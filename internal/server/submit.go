@@ -174,8 +174,9 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	var asking *budget.Asking
 	d, no := s.openDoor(r.Context())
 	if no == nil {
-		defer d.close()
+		defer d.end(r.Context())
 		asking, no = d.admit(r.Context(), c, id, &terms)
+		d.close()
 	}
 	if no != nil {
 		no.answer(w)

@@ -1,0 +1,218 @@
+package core
+
+import (
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+)
+
+// under is what the jobs of a limit have taken of it, kept up to date by the events
+// that change it: a million jobs that wait are not gone through for one that is new.
+// It is made again from the jobs at a restart and where the limits change, so no
+// snapshot has it.
+type under struct {
+	budget.Limit
+	begin, end time.Time     // of the window that is open; end is zero where it never ends
+	still      budget.Still  // jobs that are not over and hold no machine
+	gpus       time.Duration // GPU time in the window of attempts that are gone
+	spent      money.Amount  // booked in the window, from the event Machine.from on
+}
+
+// summed says whether a job is among what it is under.
+type summed int8
+
+const (
+	unsummed summed = iota // new, or there was no limit
+	isSummed
+	changing // it is summed again at the end of the step
+)
+
+// sumUnder sums anew what all limits have taken. Postings count from that event on.
+func (m *Machine) sumUnder(from uint64) {
+	m.under, m.from, m.unsummed = nil, from, nil
+	if m.rules == nil {
+		return
+	}
+	for _, l := range m.rules.Limits {
+		u := &under{Limit: l, begin: l.Window.Begin(m.now)}
+		u.end, _ = l.Window.End(m.now)
+		m.under = append(m.under, u)
+	}
+	for _, j := range m.inOrder {
+		if j.place.sum = unsummed; len(m.under) == 0 {
+			continue
+		}
+		m.sum(j)
+		for _, a := range j.Attempts {
+			if !a.Until.IsZero() {
+				m.sumGPUs(j, a, a.From, a.Until)
+			}
+		}
+	}
+}
+
+// unsum takes j out of what it is under, before it changes.
+func (m *Machine) unsum(j *Job) {
+	if len(m.under) == 0 || j.place.sum == changing {
+		return
+	}
+	if j.place.sum == isSummed {
+		m.weigh(j, (*budget.Still).Remove)
+	}
+	j.place.sum = changing
+	m.unsummed = append(m.unsummed, j)
+}
+
+// sumAgain counts the jobs that the step has changed.
+func (m *Machine) sumAgain() {
+	for _, j := range m.unsummed {
+		m.sum(j)
+	}
+	clear(m.unsummed)
+	m.unsummed = m.unsummed[:0]
+}
+
+func (m *Machine) sum(j *Job) {
+	m.weigh(j, (*budget.Still).Add)
+	j.place.sum = isSummed
+}
+
+// weigh does that with j where it is not over and holds no machine.
+func (m *Machine) weigh(j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
+	if j.State.Over() || j.costs() {
+		return
+	}
+	v := Weighed(j.ID, j.User(), j.Terms)
+	v.Asks, v.Spent, v.GPUSpent = j.State == Held, j.Spent(m.now), j.GPUServed.Hours()
+	for _, u := range m.under {
+		if u.Scope.Holds(v.Owner, v.User) {
+			do(&u.still, u.Limit, v)
+		}
+	}
+}
+
+// costs reports whether an attempt of j may still cost something.
+func (j *Job) costs() bool {
+	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+		if a.Live() {
+			return true
+		}
+	}
+	return false
+}
+
+// Weighed is a job as limits see it: its budget is the most that it can cost.
+func Weighed(id, user string, t Terms) budget.Job {
+	return budget.Job{
+		ID: id, Owner: t.Owner, User: user, Most: t.Budget, Bounded: t.HasBudget && !t.DeadlineFirst,
+		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.LeastGPUs() == 0, GPUs: t.Need.LeastGPUs(),
+	}
+}
+
+// sumGPUs counts the GPU time of an attempt that is gone.
+func (m *Machine) sumGPUs(j *Job, a *Attempt, from, until time.Time) {
+	if a.GPUs == 0 || a.Instance == "" {
+		return
+	}
+	for _, u := range m.under {
+		if u.Scope.Holds(j.Terms.Owner, j.User()) {
+			u.gpus += time.Duration(a.GPUs) * overlap(from, until, u.begin)
+		}
+	}
+}
+
+// booked counts a posting.
+func (m *Machine) booked(p ledger.Posting) {
+	part := Cost(p)
+	if len(m.under) == 0 || part.IsZero() {
+		return
+	}
+	user := ""
+	if j := m.jobs[p.Owner.Job]; j != nil {
+		user = j.User()
+	}
+	for _, u := range m.under {
+		if u.Scope.Holds(p.Owner, user) {
+			u.spent = u.spent.Add(part)
+		}
+	}
+}
+
+// Cost is what a posting adds to what was spent: nothing where it only says
+// otherwise what the cost was for.
+func Cost(p ledger.Posting) money.Amount {
+	part := money.Amount{}
+	if _, _, ok := p.To.IsCost(); ok {
+		part = part.Add(p.Amount)
+	}
+	if _, _, ok := p.From.IsCost(); ok {
+		part = part.Sub(p.Amount)
+	}
+	return part
+}
+
+// rollSums opens the windows whose time has come.
+func (m *Machine) rollSums() {
+	for _, u := range m.under {
+		if !u.end.IsZero() && !m.now.Before(u.end) {
+			u.begin, u.gpus, u.spent = u.Window.Begin(m.now), 0, money.Amount{}
+			u.end, _ = u.Window.End(m.now)
+		}
+	}
+}
+
+// Books are what the limits have taken by t, which is not before the last event, and
+// what an hour of the machines that run costs, by limit. Of postings, those from the
+// event from on are in there. Jobs that hold a machine are in Live, the others are summed.
+func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate, from uint64) {
+	b = budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Still: map[string]budget.Use{}}
+	burn = map[string]money.Rate{}
+	if m.rules != nil {
+		b.Limits = m.rules.Limits
+	}
+	for _, u := range m.under {
+		if b.Still[u.Name()] = u.still.Use(); u.begin.Equal(u.Window.Begin(t)) {
+			b.Spent[u.Name()], b.GPUs[u.Name()] = u.spent, u.gpus.Hours()
+		}
+	}
+	if len(m.under) == 0 {
+		return b, burn, m.from
+	}
+	seen := map[*Job]bool{}
+	for _, a := range m.attempts {
+		if j := m.jobs[a.Job]; !seen[j] {
+			seen[j] = true
+			b.Live = append(b.Live, m.runs(b, burn, j, t))
+		}
+	}
+	return b, burn, m.from
+}
+
+// runs adds what the machines of j have cost that is not booked yet.
+func (m *Machine) runs(b budget.Books, burn map[string]money.Rate, j *Job, t time.Time) budget.Job {
+	v := Weighed(j.ID, j.User(), j.Terms)
+	v.Spent = j.Spent(t)
+	gpus := j.GPUServed
+	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+		if !a.Live() || a.Instance == "" {
+			continue
+		}
+		v.Runs, v.GPUsNow = true, v.GPUsNow+a.GPUs
+		gpus += time.Duration(a.GPUs) * billed(a, t, time.Time{})
+		for _, l := range b.Limits {
+			if !l.Scope.Holds(v.Owner, v.User) {
+				continue
+			}
+			n := l.Name()
+			b.GPUs[n] += (time.Duration(a.GPUs) * billed(a, t, l.Window.Begin(t))).Hours()
+			b.Spent[n] = b.Spent[n].Add(a.Cost(t).Sub(a.Posted))
+			if len(a.Rates) > 0 && a.Until.IsZero() {
+				burn[n] += a.Rates[len(a.Rates)-1].Rate
+			}
+		}
+	}
+	v.GPUSpent = gpus.Hours()
+	return v
+}

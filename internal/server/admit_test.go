@@ -1,0 +1,63 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+)
+
+// 64 clients submit and end jobs of one limit, singly and in batches: it is never
+// passed, though nobody waits for another's commit, and at the end nothing is held.
+func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(100), Jobs: ptr(9)})
+	var all sync.WaitGroup
+	var let, refused, now atomic.Int64
+	for c := range 64 {
+		all.Go(func() {
+			for i := range 6 {
+				n, path, body := int64(1), "/v1/jobs", costing(fmt.Sprintf("j-%d-%d", c, i), "a", `,"budget":{"dollars":"12"}`)
+				if c%4 == 0 {
+					n, path = 2, "/v1/jobs/batch"
+					body = "[" + body + "," + costing(fmt.Sprintf("k-%d-%d", c, i), "a", `,"budget":{"dollars":"12"}`) + "]"
+				}
+				rec, _ := w.ask("POST", path, ownerName, body)
+				switch rec.Code {
+				case 200:
+					let.Add(n)
+					if at := now.Add(n); at > 8 {
+						t.Errorf("%d jobs of $12 are let in under $100", at)
+					}
+				case http.StatusPaymentRequired:
+					refused.Add(1)
+					continue
+				default:
+					t.Errorf("%d %s", rec.Code, rec.Body)
+				}
+				var b api.Budgets
+				w.must("GET", "/v1/budgets", nil, &b)
+				if u := b.Limits[0].Use; u.Spent.Add(u.Held).Cmp(*dollars(100)) > 0 || u.Jobs > 8 {
+					t.Errorf("%+v", u)
+				}
+				now.Add(-n) // before they end, so that it is never too high
+				for _, kind := range []string{"j", "k"}[:n] {
+					w.must("POST", fmt.Sprintf("/v1/jobs/%s-%d-%d/end", kind, c, i), api.End{}, nil)
+				}
+			}
+		})
+	}
+	all.Wait()
+	var b api.Budgets
+	w.must("GET", "/v1/budgets", nil, &b)
+	if u := b.Limits[0].Use; u.Jobs != 0 || u.Held.Sign() != 0 || len(w.pending) != 0 {
+		t.Errorf("when all are over: %+v, pending %v", u, w.pending)
+	}
+	if let.Load() < 8 || refused.Load() == 0 {
+		t.Errorf("%d let in, %d refused: nothing was at stake", let.Load(), refused.Load())
+	}
+}
