@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -9,6 +10,9 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/money"
 )
 
 // 64 clients submit and end jobs of one limit, singly and in batches: it is never
@@ -59,5 +63,49 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 	}
 	if let.Load() < 8 || refused.Load() == 0 {
 		t.Errorf("%d let in, %d refused: nothing was at stake", let.Load(), refused.Load())
+	}
+}
+
+// What is let in counts from then on, though the core has not heard of it yet; once
+// only when it has; and no more when it is given up. Of one whose client has left
+// nobody knows, so it counts for a while.
+func TestAHoldStandsFromAdmissionUntilTheCoreHasTheJob(t *testing.T) {
+	w := newWorld(t, nil)
+	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(10)})
+	admit := func(id string) (*door, *refusal) {
+		t.Helper()
+		d, no := w.openDoor(t.Context())
+		if no != nil {
+			t.Fatal(no.err)
+		}
+		_, no = d.admit(t.Context(), identity.Caller{User: "ann"}, id, &core.Terms{Currency: money.USD, Budget: *dollars(6), HasBudget: true})
+		d.close()
+		return d, no
+	}
+	first, no := admit("a")
+	if no != nil {
+		t.Fatal(no.err)
+	}
+	if _, no := admit("b"); no == nil {
+		t.Error("two jobs of $6 are let in under $10 while the first is under way")
+	}
+	first.end(t.Context())
+	second, no := admit("c")
+	if no != nil {
+		t.Errorf("when the first is given up: %v", no.err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	second.end(left)
+	if _, no := admit("d"); no == nil {
+		t.Error("a job may still come whose client has left, and its money is given to another")
+	}
+	w.event(core.JobSubmitted{Job: "c", Terms: core.Terms{Name: "c", Currency: money.USD, Budget: *dollars(6), HasBudget: true}}, 0)
+	if _, _, _, err := w.booksNow(t.Context()); err != nil || len(w.pending) != 0 {
+		t.Errorf("the core has the job: %v, pending %v", err, w.pending)
+	}
+	var b api.Budgets
+	if w.must("GET", "/v1/budgets", nil, &b); b.Limits[0].Use.Held != *dollars(6) {
+		t.Errorf("held %v, want $6 once", b.Limits[0].Use.Held)
 	}
 }
