@@ -24,26 +24,24 @@ type under struct {
 type summed int8
 
 const (
-	unsummed summed = iota // new, or there was no limit
+	unsummed summed = iota // new
 	isSummed
 	changing // it is summed again at the end of the step
 )
 
 // sumUnder sums anew what all limits have taken. Postings count from that event on.
 func (m *Machine) sumUnder(from uint64) {
-	m.under, m.from, m.unsummed = nil, from, nil
-	if m.rules == nil {
-		return
+	m.under, m.from, m.unsummed, m.accounts = nil, from, nil, map[accountKey]*Account{}
+	var limits []budget.Limit
+	if m.rules != nil {
+		limits = m.rules.Limits
 	}
-	for _, l := range m.rules.Limits {
+	for _, l := range limits {
 		u := &under{Limit: l, begin: l.Window.Begin(m.now)}
 		u.end, _ = l.Window.End(m.now)
 		m.under = append(m.under, u)
 	}
 	for _, j := range m.inOrder {
-		if j.place.sum = unsummed; len(m.under) == 0 {
-			continue
-		}
 		m.sum(j)
 		for _, a := range j.Attempts {
 			if !a.Until.IsZero() {
@@ -55,11 +53,12 @@ func (m *Machine) sumUnder(from uint64) {
 
 // unsum takes j out of what it is under, before it changes.
 func (m *Machine) unsum(j *Job) {
-	if len(m.under) == 0 || j.place.sum == changing {
+	if j.place.sum == changing {
 		return
 	}
 	if j.place.sum == isSummed {
 		m.weigh(j, (*budget.Still).Remove)
+		m.account(j, -1)
 	}
 	j.place.sum = changing
 	m.unsummed = append(m.unsummed, j)
@@ -76,12 +75,13 @@ func (m *Machine) sumAgain() {
 
 func (m *Machine) sum(j *Job) {
 	m.weigh(j, (*budget.Still).Add)
+	m.account(j, 1)
 	j.place.sum = isSummed
 }
 
 // weigh does that with j where it is not over and holds no machine.
 func (m *Machine) weigh(j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
-	if j.State.Over() || j.costs() {
+	if len(m.under) == 0 || j.State.Over() || j.costs() {
 		return
 	}
 	v := Weighed(j.ID, j.User(), j.Terms)

@@ -64,6 +64,31 @@ func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Books, map[s
 	return b, burn
 }
 
+// accounted is the slow twin of Accounts.
+func accounted(m *Machine, t time.Time) []Account {
+	sums := map[accountKey]*Account{}
+	for j := range m.Jobs() {
+		k := accountKey{j.Terms.Owner.Team, j.Terms.Owner.Project}
+		if sums[k] == nil {
+			sums[k] = &Account{Team: k.team, Project: k.project, States: map[State]int{}}
+		}
+		a := sums[k]
+		a.States[j.State]++
+		a.Spent = a.Spent.Add(j.Spent(t))
+		open := !j.State.Over()
+		for _, try := range j.Attempts {
+			open = open || try.Live()
+			if try.Taken() {
+				a.Taken++
+			}
+		}
+		if open {
+			a.Open++
+		}
+	}
+	return listedAccounts(sums)
+}
+
 // bookedIn sums the postings before an event that are of the limit's window at t.
 func bookedIn(m *Machine, l budget.Limit, all []ledger.Posting, t time.Time, before uint64) (sum money.Amount) {
 	for _, p := range all {
@@ -134,6 +159,9 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 					t.Fatal(err)
 				}
 				m = restored
+			}
+			if a, b := fmt.Sprint(m.Accounts(at)), fmt.Sprint(accounted(m, at)); a != b {
+				t.Fatalf("seed %d, event %d (%s): kept %s\nscanned %s", seed, i, e.Body.Kind(), a, b)
 			}
 			want, burns := scanned(m, all, at)
 			got, burn, from := m.Books(at)

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 )
 
@@ -25,13 +26,9 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
 	s.control.Read(func(m *core.Machine) {
 		v.Events = m.Seq()
-		for j := range m.Jobs() {
-			if !sees(callerOf(r), j) {
-				continue
-			}
-			v.Jobs++
-			if !closed(j) {
-				v.Live++
+		for _, a := range m.Accounts(m.Now()) {
+			if callerOf(r).Role(a.Team) >= identity.Viewer {
+				v.Jobs, v.Live = v.Jobs+a.Jobs(), v.Live+a.Open
 			}
 		}
 	})

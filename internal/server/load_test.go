@@ -100,6 +100,11 @@ func load(s *loaded, st store.Replica, n int, each time.Duration) {
 	s.many("page", 1, each, pages)
 	sent := s.many("submit", clients, each, s.submit("a"))
 	sent += s.many("submit-batches-of-100", clients, each, s.batch)
+	s.limit()
+	sent += s.many("submit-under-limits", clients, each, s.submit("l"))
+	for _, path := range []string{"/metrics", "/v1/server", "/v1/budgets", "/v1/costs"} {
+		s.many(path[strings.LastIndexByte(path, '/')+1:], 1, each/4, s.look(path))
+	}
 	var both sync.WaitGroup
 	both.Go(func() { sent += s.many("submit-while-paged", clients, each, s.submit("b")) })
 	s.many("page-while-submitting", 1, each, pages)

@@ -74,20 +74,21 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	now := s.control.Now()
 	s.control.Read(func(m *core.Machine) {
 		events, quotas = m.Seq(), m.Waiting()
-		for j := range m.Jobs() {
-			o := owner{j.Terms.Owner.Team, j.Terms.Owner.Project}
-			states[string(j.State)]++
-			spent[o] += j.Spent(now).Float()
-			for _, a := range j.Attempts {
-				if a.Taken() {
-					taken++
-				}
+		for _, a := range m.Accounts(now) {
+			for state, n := range a.States {
+				states[string(state)] += n
 			}
-			if a := j.Attempt(); a != nil && a.Live() && a.Instance != "" {
-				machines[string(a.Capacity)]++
-				if n := len(a.Rates); n > 0 {
-					burn[o] += a.Rates[n-1].Rate.Until(time.Hour).Float()
-				}
+			taken += a.Taken
+			spent[owner{a.Team, a.Project}] = a.Spent.Float()
+		}
+		for _, a := range m.Live() {
+			if a.Instance == "" {
+				continue
+			}
+			machines[string(a.Capacity)]++
+			if n := len(a.Rates); n > 0 {
+				j, _ := m.Job(a.Job)
+				burn[owner{j.Terms.Owner.Team, j.Terms.Owner.Project}] += a.Rates[n-1].Rate.Until(time.Hour).Float()
 			}
 		}
 	})

@@ -1,0 +1,100 @@
+package core
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"scrimp/internal/money"
+)
+
+// Account is what the jobs of a team's project come to.
+type Account struct {
+	Team, Project string
+	States        map[State]int // jobs; a state that none is in may be missing
+	Open          int           // jobs that are not over, or still cost something
+	Taken         int           // machines that were taken from them
+	Spent         money.Amount
+}
+
+// Jobs is how many there are.
+func (a Account) Jobs() (n int) {
+	for _, some := range a.States {
+		n += some
+	}
+	return n
+}
+
+type accountKey struct{ team, project string }
+
+// account adds j to its account where nothing of it costs anything now, or takes it
+// out again before it changes. What costs something is added when it is asked for.
+func (m *Machine) account(j *Job, by int) {
+	if !j.costs() {
+		accountOf(m.accounts, j).change(j, by, m.now)
+	}
+}
+
+func accountOf(in map[accountKey]*Account, j *Job) *Account {
+	k := accountKey{j.Terms.Owner.Team, j.Terms.Owner.Project}
+	a := in[k]
+	if a == nil {
+		a = &Account{Team: k.team, Project: k.project, States: map[State]int{}}
+		in[k] = a
+	}
+	return a
+}
+
+func (a *Account) change(j *Job, by int, t time.Time) {
+	if a.States[j.State] += by; a.States[j.State] == 0 {
+		delete(a.States, j.State)
+	}
+	if by > 0 {
+		a.Spent = a.Spent.Add(j.Spent(t))
+	} else {
+		a.Spent = a.Spent.Sub(j.Spent(t))
+	}
+	for _, try := range j.Attempts {
+		if try.Taken() {
+			a.Taken += by
+		}
+	}
+	if !j.State.Over() || j.costs() {
+		a.Open += by
+	}
+}
+
+// Accounts returns what the jobs of each project have come to by t, which is not before
+// the last event, by team and project. It goes through the jobs that hold a machine,
+// and not through the others.
+func (m *Machine) Accounts(t time.Time) []Account {
+	all := make(map[accountKey]*Account, len(m.accounts))
+	for k, a := range m.accounts {
+		c := *a
+		c.States = maps.Clone(a.States)
+		all[k] = &c
+	}
+	seen := map[*Job]bool{}
+	for _, a := range m.attempts {
+		if j := m.jobs[a.Job]; !seen[j] {
+			seen[j] = true
+			accountOf(all, j).change(j, 1, t)
+		}
+	}
+	return listedAccounts(all)
+}
+
+// listedAccounts leaves out those of which no job is left.
+func listedAccounts(all map[accountKey]*Account) []Account {
+	list := make([]Account, 0, len(all))
+	for _, a := range all {
+		if len(a.States) > 0 {
+			list = append(list, *a)
+		}
+	}
+	slices.SortFunc(list, func(a, b Account) int {
+		return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Project, b.Project))
+	})
+	return list
+}
