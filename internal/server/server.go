@@ -135,21 +135,32 @@ func Serve(ctx context.Context, o Options) error {
 		}
 		return lead(ctx, o, st, f)
 	}
-	for {
-		err := follow(ctx, o, f)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, store.ErrDeposed) && !errors.Is(err, store.ErrConflict) {
+	for joined := false; ; {
+		err := follow(ctx, o, f, &joined)
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return err
+		case errors.Is(err, store.ErrDeposed), errors.Is(err, store.ErrConflict):
+			o.Log.Warn("another server leads; following", "error", err)
+		case joined && store.Away(err): // it was there, and comes back: nobody else may be left to lead then
+			o.Log.Warn("the database does not answer; asking again", "error", err)
+			if err := pause(ctx, time.Second); err != nil {
+				return nil //nolint:nilerr // asked to leave
+			}
+		default:
 			return err
 		}
-		o.Log.Warn("another server leads; following", "error", err)
 	}
 }
 
-// follow waits for the lead of the database, and leads.
-func follow(ctx context.Context, o Options, f *front) error {
+// follow waits for the lead of the database, and leads. It sets joined when it
+// has found the database.
+func follow(ctx context.Context, o Options, f *front, joined *bool) error {
 	st, err := store.OpenPostgres(ctx, store.DefaultPostgres(o.DB, o.Dir))
 	if err != nil {
 		return err
 	}
+	*joined = true
 	o.Log.Info("waiting to lead", "dir", o.Dir)
 	if err := st.Lead(ctx); err != nil {
 		_ = st.Close()

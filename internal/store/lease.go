@@ -66,8 +66,14 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	holder := fmt.Sprintf("process %d on %s", os.Getpid(), host)
 	sent := time.Now()
 	var epoch, end int64
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("lead: %w", err)
+	}
+	defer conn.Release()
+	defer s.unblock(ctx, conn.Conn().PgConn().PID())()
 	// Where a write of the old leader holds the row this waits for it, and looks again.
-	err := s.pool.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(), until = clock_timestamp() + $2::interval
+	err = conn.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(), until = clock_timestamp() + $2::interval
 		WHERE until < clock_timestamp() RETURNING epoch, seq`, holder, s.cfg.Lease).Scan(&epoch, &end)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s.held(ctx)
@@ -84,6 +90,21 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	s.lease.mu.Unlock()
 	s.lease.renewal.Go(func() { s.renew(work, epoch) })
 	return nil
+}
+
+// unblock ends the sessions that the backend waits for once it has waited for a
+// lease and the lease is over: a leader that was frozen or cut off within a write
+// would hold the lead for as long as its connection stands. The database takes
+// back what it wrote. The caller calls done when the backend waits no more.
+func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		for pause(ctx, s.cfg.Lease) == nil {
+			_, _ = s.pool.Exec(ctx, `SELECT pg_terminate_backend(b) FROM leader, unnest(pg_blocking_pids($1)) b WHERE until < clock_timestamp()`, int32(backend)) //nolint:gosec // a process id
+		}
+	})
+	return func() { cancel(); waits.Wait() }
 }
 
 // held says who leads.

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,6 +137,23 @@ func (s *Postgres) failed(err error) error {
 		return fmt.Errorf("write to the database: %w", err)
 	}
 	return fmt.Errorf("write to the database: %w: does the PostgreSQL server run, and is it reached from here?", err)
+}
+
+// Away reports whether err says that the database is out of reach for now, so that
+// the same may work again soon, and nothing else is wrong.
+func Away(err error) bool {
+	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &pg):
+		return away(err)
+	case errors.As(err, &connect):
+		return true
+	case errors.As(err, &op):
+		return op.Op != "listen" // that is a port or socket of this machine
+	}
+	return pgconn.Timeout(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // away reports whether an error is of the connection or of a server that goes

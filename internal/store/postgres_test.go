@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/pgtest"
@@ -73,6 +75,7 @@ func TestReplicas(t *testing.T) {
 	}{
 		{"a deposed leader's writes are refused", deposed},
 		{"a write and a takeover happen one after the other", oneAfterTheOther},
+		{"who is frozen within a write does not keep the lead", frozenWithin},
 		{"close hands over at once", handOver},
 		{"servers that start at once migrate once", migrateOnce},
 		{"a lost answer is asked for", lostAnswer},
@@ -106,6 +109,37 @@ func wantEnd(t testing.TB, s store.Store, want uint64) {
 }
 
 const expire = "UPDATE leader SET until = '-infinity'"
+
+// A session that holds the leader's row and does not end, as one of a server that was
+// frozen while it sent a write, is ended by who takes over, once the lease is over.
+func frozenWithin(t *testing.T, c *pgtest.Cluster) {
+	cfg := settings(placeOf(t, c.Database(t)))
+	cfg.Lease = 200 * time.Millisecond
+	next := replica(t, cfg)
+	_, err := c.Query(cfg.URL, expire)
+	must(t, err)
+	frozen, ended := make(chan struct{}), make(chan error, 1)
+	conn, err := pgx.Connect(t.Context(), cfg.URL)
+	must(t, err)
+	tx, err := conn.Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), "UPDATE leader SET holder = 'frozen'")
+	must(t, err)
+	go func() {
+		close(frozen)
+		_, err := tx.Exec(t.Context(), "SELECT pg_sleep(3600)") // it is no idle session
+		ended <- err
+	}()
+	<-frozen
+	must(t, next.Lead(t.Context()))
+	if err := <-ended; err == nil {
+		t.Error("the session that held the lead goes on")
+	}
+	if next.Epoch() == 0 {
+		t.Error("nobody leads")
+	}
+	_ = conn.Close(context.WithoutCancel(t.Context()))
+}
 
 // A leader that another has replaced writes nothing, whatever it tries, and
 // learns of it; the new one goes on where the log ended.

@@ -70,7 +70,7 @@ type sale interface {
 // terms are those of the job that every run submits.
 func terms(work, restart time.Duration, deadline time.Time) core.Terms {
 	return core.Terms{
-		Name: jobID, Currency: money.USD, Deadline: deadline, Work: work, Steps: int64(work), Restart: restart, Priority: 1,
+		Name: jobID, Currency: money.USD, Deadline: deadline, Work: work, Steps: int64(work), Restart: restart, Priority: 1, Saves: true,
 	}
 }
 
