@@ -24,6 +24,7 @@ type tally struct {
 	past          time.Duration // used in the window
 	hours         time.Duration // that, and held for what runs
 	open          string        // a job that runs, and of which nobody knows how many GPU-hours it can use
+	openTeam      string        // the team of that job
 }
 
 // setRules takes new limits. Jobs that run go on; those that wait are put in the
@@ -161,7 +162,7 @@ func (m *Machine) tallies(t time.Time) []tally {
 			}
 			s.hours += max(0, most-all)
 			if !bounded && (s.open == "" || j.ID < s.open) {
-				s.open = j.ID
+				s.open, s.openTeam = j.ID, j.Terms.Owner.Team
 			}
 		}
 	}
@@ -282,7 +283,11 @@ func (q *quota) why(s *tally, j *Job) string {
 	case wantsMost:
 		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", q.Name(), *q.GPUHours)
 	case wantsOtherMost:
-		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most", q.Name(), *q.GPUHours, s.open)
+		other := "a job of another team"
+		if s.openTeam == j.Terms.Owner.Team {
+			other = "job " + s.open
+		}
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many %s uses at most", q.Name(), *q.GPUHours, other)
 	case hasRoom:
 	}
 	return ""
@@ -313,6 +318,9 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 		for _, u := range c.sides[:stuck] {
 			for other := range u.upTo(j, looks) {
 				if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == j.place.class) && slices.Contains(mine, b.by) {
+					if other.Terms.Owner.Team != j.Terms.Owner.Team { // whose submitter need not know of it
+						return b.by.Name(), b.by.Name() + " keeps its room for a job of another team, which is more urgent", true
+					}
 					return b.by.Name(), b.by.why(&sums[b.by.n], other) + " (that is job " + other.ID + ", which is more urgent)", true
 				}
 			}

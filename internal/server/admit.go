@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -92,7 +93,7 @@ func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.
 		}
 	}
 	j := core.Weighed(id, c.User, *t)
-	if no := d.weigh(ctx, j, *t); no != nil {
+	if no := d.weigh(ctx, c, j, *t); no != nil {
 		return nil, no
 	}
 	if a, asks := budget.Approval(limits, j, d.s.control.Now(), d.s.control.Clock().Stretch); asks {
@@ -103,7 +104,7 @@ func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.
 }
 
 // weigh says which limit does not let a job in.
-func (d *door) weigh(ctx context.Context, j budget.Job, t core.Terms) *refusal {
+func (d *door) weigh(ctx context.Context, c identity.Caller, j budget.Job, t core.Terms) *refusal {
 	if len(d.rules.Limits) == 0 {
 		return nil
 	}
@@ -122,16 +123,27 @@ func (d *door) weigh(ctx context.Context, j budget.Job, t core.Terms) *refusal {
 	if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
 		no.Mend = "write first: budget in the job file, so that its budget holds"
 	}
-	return overLimit(no)
+	return overLimit(c, no)
 }
 
-// overLimit is how a limit refuses.
-func overLimit(no *budget.Refusal) *refusal {
+// overLimit is how a limit refuses. What others have spent and which jobs they have
+// is told to those alone who see the limit.
+func overLimit(c identity.Caller, no *budget.Refusal) *refusal {
 	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", mend: no.Mend, err: no, limit: no}
 	switch no.Why {
 	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget, budget.TooLarge:
 		r.status = http.StatusForbidden
 	case budget.NoBudget, budget.OtherOpen, budget.Dollars:
+	}
+	if !shows(c, no.Limit.Scope) {
+		r.err, r.limit = fmt.Errorf("budget %s has no room for it; what is used of it is shown to those who see all teams", no.Limit.Name()), nil
+		switch no.Why {
+		case budget.OtherOpen, budget.GPUOpen: // the mend names a job
+			r.mend = "wait until jobs of other teams are over, or ask an admin for scrimp budgets set"
+		case budget.NoBudget, budget.NoGPUBudget, budget.TooLarge: // what the job asks for is wrong, whatever others do
+			r.err = no
+		case budget.Dollars, budget.GPUHours, budget.TooMany:
+		}
 	}
 	return r
 }

@@ -9,8 +9,10 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"scrimp/internal/api"
@@ -41,6 +43,14 @@ func (s *Server) bearer(r *http.Request, what string) (attempt string, ok bool) 
 	}
 	attempt = rest[:dot]
 	return attempt, hmac.Equal([]byte(token), []byte(s.ticket(what, attempt)))
+}
+
+// ticketFor is what an agent's token is for.
+func ticketFor(k scope) string {
+	if k == claims {
+		return "claim"
+	}
+	return "attempt"
 }
 
 // who returns the caller of a request. The data folder's own token is good on its socket only.
@@ -138,7 +148,11 @@ func (s *Server) serve(t route) http.HandlerFunc {
 			t.do(s, w, r)
 			return
 		case claims, attempts:
-			if ok, wait := s.pace.take("agent "+bearerToken(r), time.Now()); !ok {
+			name := "from " + from(r) // a token that somebody made up counts for who sends it: else each would have a pace of its own
+			if _, ok := s.bearer(r, ticketFor(t.Scope)); ok {
+				name = "agent " + bearerToken(r)
+			}
+			if ok, wait := s.pace.take(name, time.Now()); !ok {
 				slower(w, wait)
 				return
 			}
@@ -184,8 +198,58 @@ func (s *Server) streamed(t route, w http.ResponseWriter, r *http.Request, name 
 			return
 		}
 		defer end()
+		ctx, left := s.whileAllowed(r)
+		defer left()
+		r = r.WithContext(ctx)
 	}
 	t.do(s, w, r)
+}
+
+// errRevoked is why a stream ends whose reader may not see what it shows any more.
+var errRevoked = errors.New("the token or the roles of the user have changed")
+
+// whileAllowed is the request's context until its token expires or is revoked, or
+// the roles of its user change: who comes again gets what is theirs then. The
+// caller calls done.
+func (s *Server) whileAllowed(r *http.Request) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	c := callerOf(r)
+	if c.Token == "" { // who holds the data folder
+		return ctx, func() { cancel(nil) }
+	}
+	token := bearerToken(r)
+	look := func() (changed <-chan struct{}, left time.Duration, ok bool) {
+		s.people.RLock()
+		defer s.people.RUnlock()
+		now := time.Now()
+		is, err := s.book.Who(token, now)
+		t, _ := s.book.Token(c.Token)
+		return s.revised, t.Expires.Sub(now), err == nil && slices.Equal(is.Grants, c.Grants)
+	}
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			changed, left, ok := look()
+			if !ok {
+				cancel(errRevoked)
+				return
+			}
+			expiry := time.NewTimer(left)
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-expiry.C:
+			}
+			expiry.Stop()
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		watch.Wait()
+	}
 }
 
 // speaks answers an agent whose protocol this server does not speak.

@@ -49,6 +49,8 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, object string, c
 		return false
 	}
 	s.book.Apply(c)
+	close(s.revised)
+	s.revised = make(chan struct{})
 	return true
 }
 

@@ -40,7 +40,7 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", mend: "ask an operator of all teams", err: errors.New(j.Approval.String())}
 		}
 		v := core.Weighed(j.ID, j.User(), j.Terms)
-		no := d.weigh(r.Context(), v, j.Terms)
+		no := d.weigh(r.Context(), c, v, j.Terms)
 		if no == nil && d.books != nil {
 			d.hold(v)
 		}

@@ -101,8 +101,9 @@ type Server struct {
 	pending map[string]admitted
 	adopted bool // what a release before kept of budgets beside the log is taken into it
 
-	people sync.RWMutex // guards book; changes are made one after the other
-	book   *identity.Book
+	people  sync.RWMutex // guards what follows; changes are made one after the other
+	book    *identity.Book
+	revised chan struct{} // closed at the next change of the book
 }
 
 // errStopped is why a server left that was asked to.
@@ -181,7 +182,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s := &Server{
 		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
-		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(),
+		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
 	}
 	if s.wide {
 		s.teller.client.Transport = outward(o.HookHosts)

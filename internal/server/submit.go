@@ -370,7 +370,7 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 		}
 	}
 	signal, lead := signalOf(j.Signal)
-	blobs := "file://" + filepath.Join(s.opts.Dir, "blobs")
+	blobs := s.blobs()
 	as := api.Assignment{
 		Job: job.ID, Name: j.Name, Attempt: a.ID, Tasks: 1, Epoch: a.Epoch, AttemptToken: s.ticket("attempt", a.ID),
 		Setup: j.Setup, Command: command, Args: args, Workdir: work, Env: env, Secrets: s.secrets(job.ID),

@@ -69,7 +69,7 @@ func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *wor
 		t.Fatal(err)
 	}
 	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller("test", o.Log),
-		pace: newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true, book: identity.NewBook(), token: strings.Repeat("0", 64), secret: []byte("agents")}
+		pace: newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true, book: identity.NewBook(), revised: make(chan struct{}), token: strings.Repeat("0", 64), secret: []byte("agents")}
 	w.teller.client.Transport = outward(o.HookHosts)
 	w.feed = newFeed(w.Server)
 	w.stop = func(error) { w.stopped++ }

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/blob"
+	"scrimp/internal/checkpoint"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+// once is an answer that is broken off after its first part.
+type once struct {
+	*httptest.ResponseRecorder
+	cancel context.CancelFunc
+}
+
+func (o once) Flush() { o.cancel() }
+
+// mark is in every name and text of the team that others must learn nothing of.
+const mark = "zzmark"
+
+// A team's jobs, people, projects, tags, limits and machines stand in no answer to
+// who is of another team, whatever route they ask and however their own jobs fare.
+func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
+	w := newWorldOf(t, &rents{}, nil)
+	w.must("PUT", "/v1/teams/"+mark, api.SetTeam{Projects: []string{mark + "-p"}}, nil)
+	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
+	ann := w.user(mark+"-ann", identity.Grant{Team: mark, Role: identity.Operator})
+	bob := w.user("bob", identity.Grant{Team: "text", Role: identity.Admin})
+	theirs := func(name string) {
+		t.Helper()
+		if rec, p := w.ask("POST", "/v1/jobs", ann, strings.ReplaceAll(`{"key":"MARK-`+name+`","spec":{"name":"MARK-`+name+`","command":"MARK","kind":"production","environment":"MARK","model_version":"MARK","tags":{"MARK":"MARK","k":"MARK"}}}`, "MARK", mark)); rec.Code != 200 {
+			t.Fatalf("%+v", p)
+		}
+	}
+	theirs("runs")
+	w.until(func(m *core.Machine) bool {
+		j, _ := m.Job(mark + "-runs")
+		return j.Attempt() != nil && j.Attempt().Phase == core.Booting
+	})
+	theirs("waits")
+	var mine api.Job
+	rec, p := w.ask("POST", "/v1/jobs", bob, `{"key":"k","spec":{"name":"mine","command":"true","budget":{"dollars":"1"}}}`)
+	if json.Unmarshal(rec.Body.Bytes(), &mine); rec.Code != 200 {
+		t.Fatalf("%+v", p)
+	}
+	clean := func(what string, rec *httptest.ResponseRecorder) {
+		t.Helper()
+		text := fmt.Sprint(rec.Header()) + rec.Body.String()
+		if at := strings.Index(text, mark); at >= 0 {
+			t.Errorf("%s tells of another team: …%s", what, text[max(0, at-100):min(len(text), at+60)])
+		}
+	}
+	look := func(when, id string) {
+		t.Helper()
+		asked := 0
+		for _, r := range table() {
+			if r.Scope == claims || r.Scope == attempts || r.Method != "GET" {
+				continue
+			}
+			for _, query := range []string{"", "?after=0", "?by=user", "?by=project", "?by=job", "?by=kind", "?by=tag:k", "?expected=1", "?live=1", "?state=running", "?limit=1000", "?limit=1&before="} {
+				ctx, cancel := context.WithCancel(t.Context())
+				req := httptest.NewRequestWithContext(ctx, r.Method, strings.ReplaceAll(r.Path, "{id}", id)+query, nil)
+				req.Header.Set("Authorization", "Bearer "+bob)
+				rec := once{httptest.NewRecorder(), cancel}
+				w.h.ServeHTTP(rec, req)
+				cancel()
+				clean(when+": GET "+req.URL.String(), rec.ResponseRecorder)
+				asked++
+			}
+		}
+		if asked < 200 {
+			t.Errorf("only %d questions", asked)
+		}
+	}
+	look("without limits", "mine")
+	for _, set := range []string{`{"limit":{"scope":"all","window":"total","dollars":"1000"}}`, `{"limit":{"scope":"team:MARK","window":"total","running":1}}`, `{"limit":{"scope":"user:MARK-ann","window":"day","jobs":9}}`,
+		`{"limit":{"scope":"project:MARK-p","window":"day","jobs":9,"notify":"https://example.com/MARK"}}`} {
+		w.must("PUT", "/v1/budgets", strings.ReplaceAll(set, "MARK", mark), nil)
+	}
+	refused := func(why, body string) {
+		t.Helper()
+		for _, path := range []string{"/v1/jobs", "/v1/jobs/batch"} {
+			sent := body
+			if path != "/v1/jobs" {
+				sent = "[" + body + "]"
+			}
+			rec, p := w.ask("POST", path, bob, sent)
+			if rec.Code < 400 {
+				t.Errorf("%s: %s lets the job in", why, path)
+			}
+			clean(why+": POST "+path, rec)
+			if p.Use != nil || p.Limit != nil || strings.Contains(p.Detail, "1000") {
+				t.Errorf("%s: what others have used is told: %+v", why, p)
+			}
+		}
+	}
+	refused("another's job has no bound", `{"spec":{"name":"mine","command":"true","budget":{"dollars":"1"}}}`)
+	w.must("PUT", "/v1/budgets", `{"remove":"all/total"}`, nil)
+	w.must("PUT", "/v1/budgets", `{"limit":{"scope":"all","window":"total","jobs":1}}`, nil)
+	refused("others have too many", `{"spec":{"name":"mine","command":"true"}}`)
+	w.must("PUT", "/v1/budgets", `{"limit":{"scope":"all","window":"total","running":0}}`, nil)
+	theirs("urgent")
+	if rec, p := w.ask("POST", "/v1/jobs", bob, `{"spec":{"name":"late","command":"true","priority":"low"}}`); rec.Code != 200 {
+		t.Fatalf("%+v", p)
+	}
+	w.must("PUT", "/v1/budgets", `{"limit":{"scope":"all","window":"total","gpus":0}}`, nil)
+	look("with limits of all", "late")
+	for _, body := range []string{`{"rerun":"ID","spec":{"name":"a","command":"true"}}`, `{"key":"ID","spec":{"name":"a","command":"true"}}`} { // what is guessed right is answered as what is guessed wrong
+		right, _ := w.ask("POST", "/v1/jobs", bob, strings.ReplaceAll(body, "ID", mark+"-runs"))
+		wrong, _ := w.ask("POST", "/v1/jobs", bob, strings.ReplaceAll(body, "ID", "none"))
+		if right.Code != wrong.Code {
+			t.Errorf("%s: %d, and of one that is not there %d", body, right.Code, wrong.Code)
+		}
+	}
+	for _, path := range []string{"/v1/jobs?after=", "/v1/jobs?before=", "/v1/measured?name=", "/v1/jobs/"} {
+		right, _ := w.ask("GET", path+mark+"-runs", bob, nil)
+		wrong, _ := w.ask("GET", path+"none", bob, nil)
+		if right.Code != wrong.Code || strings.ReplaceAll(right.Body.String(), mark+"-runs", "none") != wrong.Body.String() {
+			t.Errorf("%s: %d %s, and of one that is not there %d %s", path, right.Code, right.Body, wrong.Code, wrong.Body)
+		}
+	}
+}
+
+// What an agent says of where it kept outputs is its program's word.
+func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
+	w := newWorldOf(t, &rents{}, nil)
+	asked := false
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer inside.Close()
+	b, err := blob.Open(t.Context(), w.blobs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	from := t.TempDir()
+	if err := os.MkdirAll(from+"/out", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(from+"/out/f", []byte("of another team"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := checkpoint.Open(b, "").Keep(t.Context(), from, []string{"out"}, "other"); err != nil {
+		t.Fatal(err)
+	}
+	for n, says := range []string{w.blobs() + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other", "file:///etc#passwd"} {
+		job := fmt.Sprint("job", n)
+		attempt := w.rent(job)
+		var as api.Assignment
+		rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt})
+		if err := json.Unmarshal(rec.Body.Bytes(), &as); rec.Code != 200 || err != nil {
+			t.Fatalf("%d %s", rec.Code, rec.Body)
+		}
+		rec, p := w.ask("POST", "/v1/agent/report", as.AttemptToken, api.Report{Attempt: attempt, Messages: []api.Message{{Seq: 1, At: time.Now(), Ended: &api.Ended{Reason: "completed", Outputs: says}}}})
+		if rec.Code != 200 {
+			t.Fatalf("%+v", p)
+		}
+		w.until(func(m *core.Machine) bool { j, _ := m.Job(job); return j.Outputs == says })
+		if rec, _ := w.ask("GET", "/v1/jobs/"+job+"/outputs", ownerName, nil); rec.Code == 200 || asked {
+			t.Errorf("%s: outputs of another job, or of a host inside, are given out: %d", says, rec.Code)
+		}
+	}
+}
+
+// Who makes up tokens of agents has one pace for all of them.
+func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Rate = 1 })
+	slowed := 0
+	for n := range 50 {
+		rec, _ := w.ask("POST", "/v1/agent/claim", fmt.Sprintf("claim.made.up.%d", n), "{}")
+		if rec.Code == http.StatusTooManyRequests {
+			slowed++
+		}
+	}
+	if slowed < 40 {
+		t.Errorf("%d of 50 were slowed", slowed)
+	}
+	if n := len(w.pace.buckets); n > 2 {
+		t.Errorf("%d paces are kept for one stranger", n)
+	}
+}
+
+// A stream ends with the right to see what it shows.
+func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	front := httptest.NewServer(w.h)
+	defer front.Close()
+	for what, end := range map[string]func(user, token string){
+		"the token is revoked":     func(_, token string) { w.must("DELETE", "/v1/tokens/"+token, nil, nil) },
+		"the user is switched off": func(user, _ string) { w.must("PUT", "/v1/users/"+user, `{"off":true}`, nil) },
+		"the role is taken":        func(user, _ string) { w.must("PUT", "/v1/users/"+user, `{"grants":[]}`, nil) },
+		"the token expires":        nil,
+	} {
+		name := strings.ReplaceAll(what, " ", "-")
+		w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: []identity.Grant{{Team: "vision", Role: identity.Viewer}}}, nil)
+		made, life := api.MadeToken{}, time.Hour
+		if end == nil {
+			life = 2 * time.Second
+		}
+		w.must("POST", "/v1/tokens", api.NewToken{User: name, Life: life}, &made)
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		req, _ := http.NewRequestWithContext(ctx, "GET", front.URL+"/v1/events", nil)
+		req.Header.Set("Authorization", "Bearer "+made.Text)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%s: %v %v", what, resp, err)
+		}
+		lines := bufio.NewScanner(resp.Body)
+		lines.Scan() // it goes
+		if end != nil {
+			end(name, made.ID)
+		}
+		for lines.Scan() {
+		}
+		if lines.Err() != nil {
+			t.Errorf("%s: the stream goes on: %v", what, lines.Err())
+		}
+		_ = resp.Body.Close()
+		cancel()
+	}
+}
