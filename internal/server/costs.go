@@ -18,19 +18,18 @@ import (
 	"scrimp/internal/spec"
 )
 
-// register keeps what the log alone knows of jobs: who submitted them, and what
-// they were expected to cost when first looked at. It reads on where it stopped.
+// register keeps what the log alone knows of jobs: what they were expected to cost
+// when first looked at. It reads on where it stopped.
 type register struct {
 	after     uint64
-	users     map[string]string
 	estimates map[string]money.Amount // jobs without one are not foreseeable
 }
 
 // registered brings the register up to date and returns it. The caller holds s.logs.
 func (s *Server) registered(ctx context.Context) (*register, error) {
 	g := &s.register
-	if g.users == nil {
-		g.users, g.estimates = map[string]string{}, map[string]money.Amount{}
+	if g.estimates == nil {
+		g.estimates = map[string]money.Amount{}
 	}
 	for {
 		records, err := s.store.Records(ctx, g.after, 1000)
@@ -38,12 +37,13 @@ func (s *Server) registered(ctx context.Context) (*register, error) {
 			return g, err
 		}
 		for _, r := range records {
-			e, decisions, err := control.Decode(r)
+			if len(r.Decisions) == 0 {
+				g.after = r.Seq
+				continue
+			}
+			_, decisions, err := control.Decode(r)
 			if err != nil {
 				return g, err
-			}
-			if b, ok := e.Body.(core.JobSubmitted); ok && g.users[b.Job] == "" {
-				g.users[b.Job] = userOf(e.Actor)
 			}
 			for _, d := range decisions {
 				if _, known := g.estimates[d.Job]; known || d.Expect == nil {
@@ -64,16 +64,8 @@ func (s *Server) registered(ctx context.Context) (*register, error) {
 	}
 }
 
-// userOf is the user that an event's actor names.
-func userOf(actor string) string {
-	if name, ok := strings.CutPrefix(actor, "user:"); ok {
-		return name
-	}
-	return ownerName
-}
-
-// groupBy returns what costs are listed by; kinds are by job.
-func groupBy(by string, g *register, kinds map[string]string) (func(o ledger.Owner) string, error) {
+// groupBy returns what costs are listed by; users and kinds are by job.
+func groupBy(by string, users, kinds map[string]string) (func(o ledger.Owner) string, error) {
 	if key, ok := strings.CutPrefix(by, "tag:"); ok && key != "" {
 		return ledger.ByTag(key), nil
 	}
@@ -85,7 +77,7 @@ func groupBy(by string, g *register, kinds map[string]string) (func(o ledger.Own
 	case "job":
 		return ledger.ByJob, nil
 	case "user":
-		return func(o ledger.Owner) string { return g.users[o.Job] }, nil
+		return func(o ledger.Owner) string { return users[o.Job] }, nil
 	case "kind":
 		return func(o ledger.Owner) string { return kinds[o.Job] }, nil
 	}
@@ -120,14 +112,8 @@ func (s *Server) getCosts(w http.ResponseWriter, r *http.Request) {
 // costs sums the ledger's postings, and of live attempts what is not posted yet:
 // so far back as asked, below zero for all.
 func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error {
-	s.logs.Lock()
-	defer s.logs.Unlock()
-	g, err := s.registered(r.Context())
-	if err != nil {
-		return err
-	}
-	kinds := map[string]string{}
-	name, _ := groupBy(v.By, g, kinds)
+	users, kinds := map[string]string{}, map[string]string{}
+	name, _ := groupBy(v.By, users, kinds)
 	since := time.Time{}
 	type key struct {
 		name     string
@@ -146,6 +132,7 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 	}
 	c := callerOf(r)
 	end := uint64(0)
+	var done []comparison
 	s.control.Read(func(m *core.Machine) {
 		end, v.Until = m.Seq(), s.control.Now()
 		if m.Now().After(v.Until) {
@@ -156,10 +143,10 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 			v.Since = &since
 		}
 		for j := range m.Jobs() {
-			if !sees(c, j) {
+			if len(j.Attempts) == 0 || !sees(c, j) { // most of a long queue has cost nothing
 				continue
 			}
-			kinds[j.ID] = cmp.Or(j.Terms.JobKind, "experiment")
+			users[j.ID], kinds[j.ID] = j.User(), cmp.Or(j.Terms.JobKind, "experiment")
 			o := j.Terms.Owner
 			o.Job = j.ID
 			var l *api.CostLine
@@ -179,9 +166,15 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 			if !closed(j) {
 				l.Live++
 			}
-			compareCosts(l, m, j, g, since)
+			if d, ok := compared(m, j, since); ok {
+				d.line = l
+				done = append(done, d)
+			}
 		}
 	})
+	if err := s.compareCosts(r.Context(), done); err != nil {
+		return err
+	}
 	for p, err := range s.store.Postings(r.Context(), "default", "") {
 		if err != nil {
 			return err
@@ -217,22 +210,47 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 	return nil
 }
 
-// compareCosts adds what is known beside the cost of a job that is done, and all of it within the span.
-func compareCosts(l *api.CostLine, m *core.Machine, j *core.Job, g *register, since time.Time) {
+// comparison is a job that is done, and all of it within the span.
+type comparison struct {
+	line     *api.CostLine
+	job      string
+	cost     money.Amount
+	onDemand *money.Amount
+}
+
+func compared(m *core.Machine, j *core.Job, since time.Time) (comparison, bool) {
 	if j.State != core.Succeeded || !closed(j) || j.Submitted.Before(since) {
-		return
+		return comparison{}, false
 	}
-	cost := j.Spent(m.Now())
-	if e, ok := g.estimates[j.ID]; ok {
-		l.Estimated = ptr(orNothing(l.Estimated).Add(e))
-		l.Actual = ptr(orNothing(l.Actual).Add(cost))
-		l.Foreseen++
+	return comparison{job: j.ID, cost: j.Spent(m.Now()), onDemand: onDemand(m, j)}, true
+}
+
+// compareCosts adds what is known beside the costs of jobs that are done. The log is
+// read for it, and only where there are any.
+func (s *Server) compareCosts(ctx context.Context, done []comparison) error {
+	if len(done) == 0 {
+		return nil
 	}
-	if o := onDemand(m, j); o != nil {
-		l.OnDemand = ptr(orNothing(l.OnDemand).Add(*o))
-		l.Saved = ptr(orNothing(l.Saved).Add(o.Sub(cost)))
-		l.Compared++
+	s.logs.Lock()
+	defer s.logs.Unlock()
+	g, err := s.registered(ctx)
+	if err != nil {
+		return err
 	}
+	for _, d := range done {
+		l := d.line
+		if e, ok := g.estimates[d.job]; ok {
+			l.Estimated = ptr(orNothing(l.Estimated).Add(e))
+			l.Actual = ptr(orNothing(l.Actual).Add(d.cost))
+			l.Foreseen++
+		}
+		if o := d.onDemand; o != nil {
+			l.OnDemand = ptr(orNothing(l.OnDemand).Add(*o))
+			l.Saved = ptr(orNothing(l.Saved).Add(o.Sub(d.cost)))
+			l.Compared++
+		}
+	}
+	return nil
 }
 
 func orNothing(a *money.Amount) money.Amount {
