@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,46 +30,16 @@ func (a *app) with(f func(ctx context.Context, c *client, args []string) error) 
 	}
 }
 
-func (a *app) list(ctx context.Context, c *client, keep func(api.Job) bool) error {
-	var all []api.Job
-	if err := c.do(ctx, http.MethodGet, "/v1/jobs", nil, &all); err != nil {
-		return err
-	}
-	all = slices.DeleteFunc(all, func(j api.Job) bool { return !keep(j) })
-	if !a.json {
-		a.printf("%s", show.Jobs(all, a.place()))
-		return nil
-	}
-	for _, j := range all {
-		if err := a.print(j); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *app) jobsCmd() *cobra.Command {
-	return &cobra.Command{Use: "jobs", Short: "List all jobs with what they have spent", Args: takes(), GroupID: groupLook,
-		Long: "Lists all jobs, those that are over too. STEP is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and ODDS the chance to meet it." + plainExit,
-		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
-			return a.list(ctx, c, func(api.Job) bool { return true })
-		})}
-}
-
-func (a *app) queueCmd() *cobra.Command {
-	return &cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: takes(), GroupID: groupLook,
-		Long: "Lists the jobs that wait or run, as scrimp jobs lists all." + plainExit,
-		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
-			return a.list(ctx, c, func(j api.Job) bool { return !j.Closed })
-		})}
-}
-
 func (a *app) statusCmd() *cobra.Command {
 	return &cobra.Command{Use: "status [JOB]", Short: "Show one job, or all that wait or run", Args: takes("[JOB]"), GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
-		Long: "Shows one job: where it runs, how far it is, what it has spent, its odds, its metrics. Without a JOB it lists the jobs that wait or run. Amounts are in the job's currency, spans are market time." + plainExit,
+		Long: "Shows one job: where it runs, how far it is, what it has spent, its odds, its metrics. Without a JOB it lists the jobs that wait or run, as scrimp queue does. Amounts are in the job's currency, spans are market time." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			if len(args) == 0 {
-				return a.list(ctx, c, func(j api.Job) bool { return !j.Closed })
+				few := listing{open: true, limit: shownJobs}
+				if a.json {
+					few.limit = 0
+				}
+				return a.list(ctx, c, few)
 			}
 			j, err := c.job(ctx, args[0])
 			if err != nil {

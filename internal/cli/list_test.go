@@ -1,0 +1,47 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// A list shows some of the jobs, says which and how many it left out, and all where
+// that is asked for; a program gets all.
+func TestListsOfJobsSayWhatTheyLeaveOut(t *testing.T) {
+	h := newHome(t)
+	h.write("huge.yaml", "name: huge\ncommand: 'true'\nresources: {cpus: 100000+}\n")
+	for range 4 {
+		h.do("run", "-y", "-d", "--force", "huge.yaml")
+	}
+	h.do("cancel", "huge-2")
+	for _, c := range []struct{ args, shows, says string }{
+		{"jobs", "huge huge-2 huge-3 huge-4", ""},
+		{"jobs --all", "huge huge-2 huge-3 huge-4", ""},
+		{"jobs --limit 4", "huge huge-2 huge-3 huge-4", ""},
+		{"jobs --limit 2", "huge-3 huge-4", "the newest 2 of 4 jobs; --all lists them all"},
+		{"queue --limit 2", "huge huge-3", "the oldest 2 of 3 jobs that wait or run; --all lists them all"},
+		{"queue", "huge huge-3 huge-4", ""},
+		{"status", "huge huge-3 huge-4", ""},
+	} {
+		var shown []string
+		out := h.do(strings.Fields(c.args)...)
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, "huge") {
+				shown = append(shown, strings.Fields(line)[0])
+			}
+		}
+		if got := strings.Join(shown, " "); got != c.shows || !strings.Contains(out, c.says) || strings.Contains(out, "These are") != (c.says != "") {
+			t.Errorf("%s shows %s, want %s and %q:\n%s", c.args, got, c.shows, c.says, out)
+		}
+	}
+	for args, want := range map[string]int{"jobs --json": 4, "queue --json": 3, "jobs --json --limit 3": 4} {
+		if n := strings.Count(h.do(strings.Fields(args)...), "\n"); n != want {
+			t.Errorf("%s has %d lines, want %d", args, n, want)
+		}
+	}
+	for _, args := range []string{"jobs --limit 0", "queue --limit -1", "jobs --limit 1 --all"} {
+		if out, err := h.try(strings.Fields(args)...); err == nil {
+			t.Errorf("%s passes: %s", args, out)
+		}
+	}
+}
