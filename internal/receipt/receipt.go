@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"scrimp/internal/draw"
 	"scrimp/internal/ledger"
@@ -234,7 +235,12 @@ func (r Receipt) Text(width int) string {
 	for _, t := range r.Tips {
 		b.WriteString(draw.Wrap("tip: ", t.Text+saves(t), width))
 	}
-	return b.String()
+	return strings.Map(func(c rune) rune { // some of it is what the program said
+		if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, b.String())
 }
 
 // lost says how much market time of paid work was done twice.

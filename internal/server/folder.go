@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"scrimp/internal/api"
@@ -147,8 +148,13 @@ func pack(w io.Writer, from string, out func(path, rel string, dir bool) bool) e
 	return errors.Join(err, t.Close(), zip.Close())
 }
 
-// maxFiles is how many files a folder that is sent may hold.
-const maxFiles = 200_000
+// Limits of a folder that is sent. A path in a tar file may be a mebibyte long, and
+// each name in it would be a folder.
+const (
+	maxFiles    = 200_000
+	longestPath = 4096 // bytes
+	deepest     = 64   // folders within one another
+)
 
 // Unpack fills a folder from what Pack wrote. Nothing is written outside of it,
 // whatever the names and links say.
@@ -162,7 +168,7 @@ func Unpack(r io.Reader, to string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	t, total := tar.NewReader(zip), int64(0)
+	t, total, folders := tar.NewReader(zip), int64(0), 0
 	for n := 0; ; n++ {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -172,6 +178,12 @@ func Unpack(r io.Reader, to string) error {
 			return err
 		}
 		name := filepath.FromSlash(h.Name)
+		if len(name) > longestPath || len(h.Linkname) > longestPath || strings.Count(h.Name, "/") > deepest {
+			return fmt.Errorf("the path %.40s… is longer than %d bytes or deeper than %d folders", h.Name, longestPath, deepest)
+		}
+		if folders += strings.Count(h.Name, "/"); folders > 10*maxFiles {
+			return fmt.Errorf("the folder holds more than %d folders", 10*maxFiles)
+		}
 		if total += h.Size; total > maxWork || n >= maxFiles {
 			return fmt.Errorf("the folder holds more than 2 GiB or %d files", maxFiles)
 		}
@@ -219,6 +231,10 @@ func (s *Server) uploads(c identity.Caller) string {
 // postWork takes a work folder, for a submission that follows.
 func (s *Server) postWork(w http.ResponseWriter, r *http.Request) {
 	dir := s.uploads(callerOf(r))
+	if free, ok := s.disk.room(s.opts.Dir, time.Now()); ok && free < logReserve+max(0, r.ContentLength) {
+		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder", "make room on it, or leave data out with a file .scrimpignore", nil)
+		return
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		problem(w, http.StatusInternalServerError, "the folder was not kept", "see the server's log", err)
 		return
@@ -235,13 +251,17 @@ func (s *Server) postWork(w http.ResponseWriter, r *http.Request) {
 	name := hex.EncodeToString(chance[:])
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err == nil {
-		_, err = io.Copy(f, http.MaxBytesReader(w, r.Body, maxWork))
+		_, err = io.Copy(f, &roomy{s: s, from: http.MaxBytesReader(w, r.Body, maxWork)})
 		err = errors.Join(err, f.Close())
+	}
+	if err != nil && f != nil {
+		_ = os.Remove(f.Name()) // what is cut short is of no use
 	}
 	var big *http.MaxBytesError
 	switch {
+	case errors.Is(err, errNoRoom):
+		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder", "make room on it, or leave data out with a file .scrimpignore", nil)
 	case errors.As(err, &big):
-		_ = os.Remove(f.Name())
 		problem(w, http.StatusRequestEntityTooLarge, "the folder is larger than 2 GiB", "leave data out with a file .scrimpignore", nil)
 	case err != nil:
 		problem(w, http.StatusBadRequest, "the folder did not arrive whole", "send it again", err)
@@ -249,6 +269,21 @@ func (s *Server) postWork(w http.ResponseWriter, r *http.Request) {
 		callOf(r).act.Object = name
 		answer(w, api.Work{Work: name})
 	}
+}
+
+var errNoRoom = errors.New("the disk has no room")
+
+// roomy reads as long as the server's disk has room beside what the log needs.
+type roomy struct {
+	s    *Server
+	from io.Reader
+}
+
+func (r *roomy) Read(p []byte) (int, error) {
+	if free, ok := r.s.disk.room(r.s.opts.Dir, time.Now()); ok && free < logReserve {
+		return 0, errNoRoom
+	}
+	return r.from.Read(p)
 }
 
 func (s *Server) unpackUpload(c identity.Caller, name, to string) error {

@@ -78,9 +78,10 @@ func TestASentFolderStaysInItsPlace(t *testing.T) {
 	}
 	for name, list := range map[string][]entry{
 		"a path upwards": {{name: "../out", text: "x", kind: tar.TypeReg}}, "an absolute path": {{name: "/tmp/scrimp-out", text: "x", kind: tar.TypeReg}},
-		"a link and a file in it": {{name: "l", link: "..", kind: tar.TypeSymlink}, {name: "l/out", text: "x", kind: tar.TypeReg}},
-		"a link and a file on it": {{name: "l", link: "../out", kind: tar.TypeSymlink}, {name: "l", text: "x", kind: tar.TypeReg}},
-		"a hard link":             {{name: "l", link: "/etc/passwd", kind: tar.TypeLink}}, "a device": {{name: "d", kind: tar.TypeChar}},
+		"a link and a file in it":   {{name: "l", link: "..", kind: tar.TypeSymlink}, {name: "l/out", text: "x", kind: tar.TypeReg}},
+		"a link and a file on it":   {{name: "l", link: "../out", kind: tar.TypeSymlink}, {name: "l", text: "x", kind: tar.TypeReg}},
+		"a path of 500,000 folders": {{name: strings.Repeat("a/", 500_000) + "a", text: "x", kind: tar.TypeReg}}, "65 folders": {{name: strings.Repeat("a/", 65) + "a", text: "x", kind: tar.TypeReg}},
+		"a hard link": {{name: "l", link: "/etc/passwd", kind: tar.TypeLink}}, "a device": {{name: "d", kind: tar.TypeChar}},
 	} {
 		var b bytes.Buffer
 		zip := gzip.NewWriter(&b)

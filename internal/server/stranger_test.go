@@ -231,3 +231,24 @@ func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 		cancel()
 	}
 }
+
+// Folders that are sent leave the log its room.
+func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
+	w := newWorld(t, nil)
+	ann := w.user("ann", identity.Grant{Team: "*", Role: identity.Submitter})
+	if rec, p := w.ask("POST", "/v1/work", ann, "some bytes"); rec.Code != 200 {
+		t.Fatalf("%+v", p)
+	}
+	w.disk.mu.Lock()
+	w.disk.asked, w.disk.free, w.disk.known = time.Now().Add(time.Hour), logReserve-1, true
+	w.disk.mu.Unlock()
+	if rec, p := w.ask("POST", "/v1/work", ann, "some bytes"); rec.Code != http.StatusInsufficientStorage || p.Mend == "" {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+	if _, err := (&roomy{s: w.Server, from: strings.NewReader("x")}).Read(make([]byte, 1)); err == nil {
+		t.Error("a folder that is on its way goes on")
+	}
+	if list, _ := os.ReadDir(w.uploads(identity.Caller{User: "ann"})); len(list) != 1 {
+		t.Errorf("%d folders are kept, want the first", len(list))
+	}
+}

@@ -147,7 +147,7 @@ func Progress(j api.Job, p Place) string {
 			line = longer
 		}
 	}
-	return line
+	return clean(line)
 }
 
 // Job is the page of one job.

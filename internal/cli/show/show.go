@@ -40,11 +40,12 @@ func (p Place) when(t time.Time) string {
 
 // fact is a line of a page of facts: a name of at most 14 columns and what it is.
 func (p Place) fact(b *strings.Builder, name, format string, args ...any) {
-	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), fmt.Sprintf(format, args...), p.width()))
+	text := clean(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")) // some of it is what programs and other users write
+	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), text, p.width()))
 }
 
 // words writes a machine-readable reason for people.
-func words[S ~string](reason S) string { return strings.ReplaceAll(string(reason), "_", " ") }
+func words[S ~string](reason S) string { return clean(strings.ReplaceAll(string(reason), "_", " ")) }
 
 // rate writes the price of an hour.
 func rate(r money.Rate, c money.Currency) string {

@@ -1,0 +1,103 @@
+package receipt
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// hostile is a text that acts where a page takes it for a part of itself.
+const hostile = `'"></title></style></svg><script>document.title='owned'</script><img src=x onerror="document.title='owned'"><a href="javascript:1">`
+
+// fill sets every text that v holds to the hostile one.
+func fill(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(hostile)
+		return 1
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return fill(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				n += fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return 0
+		}
+		for i := range v.Len() {
+			n += fill(v.Index(i))
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			e := reflect.New(v.Type().Elem()).Elem()
+			e.Set(v.MapIndex(k))
+			n += fill(e)
+			v.SetMapIndex(k, e)
+			if k.Kind() == reflect.String {
+				v.SetMapIndex(reflect.ValueOf(hostile).Convert(k.Type()), e)
+			}
+		}
+	default:
+	}
+	return n
+}
+
+// Whoever submits a job names it, its metrics, its offers and its outputs; the
+// page of its receipt shows that as text. Where Chromium is there, it is asked too.
+func TestNothingThatAReceiptSaysActsInItsPage(t *testing.T) {
+	for name, r := range map[string]Receipt{"sample": sample(), "large": large()} {
+		currency := r.Currency
+		n := fill(reflect.ValueOf(&r).Elem())
+		r.Currency = currency // a code of three letters: checked where it enters
+		page, err := r.HTML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, act := range []string{"<script", "<img", "<a ", "onerror=\"", "javascript:1\""} {
+			if strings.Contains(string(page), act) {
+				t.Errorf("%s: of %d texts one stands in the page as %s", name, n, act)
+			}
+		}
+		if strings.Count(string(page), "owned") < 10 {
+			t.Errorf("%s: the texts are not in the page", name)
+		}
+		chromium, err := exec.LookPath("chromium")
+		if err != nil {
+			t.Logf("%s: not looked at in a browser: chromium is not on the path", name)
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "receipt.html")
+		if err := os.WriteFile(file, page, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dom, err := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+file).Output()
+		if err != nil {
+			t.Logf("%s: not looked at in a browser: %v", name, err)
+			continue
+		}
+		if text := string(dom); strings.Contains(text, "<title>owned") || strings.Contains(text, "<script") || strings.Contains(text, "<img") || !strings.Contains(text, "<h1>Receipt for") {
+			t.Errorf("%s: in the browser a text of the receipt acts", name)
+		} else {
+			t.Logf("%s: %d texts, of which none acts in chromium either", name, n)
+		}
+	}
+}
+
+func TestNothingThatAReceiptSaysSteersATerminal(t *testing.T) {
+	r := large()
+	r.Reason, r.LossName = "x\x1b]0;owned\a", "loss\x1b[2J\u202e"
+	for i := range r.Tries {
+		r.Tries[i].End, r.Tries[i].Offer = "\x1b[31m", "o\u009b31m"
+	}
+	if text := r.Text(80); strings.ContainsAny(text, "\x1b\a\u009b\u202e") || !strings.Contains(text, "owned") {
+		t.Errorf("%q", text)
+	}
+}
