@@ -87,6 +87,11 @@ func besides(b api.Submission) bool {
 	return b.Folder != "" || b.Work != "" || b.Rerun != "" || len(b.Secrets) > 0
 }
 
+// hiddenKey refuses a key whose job its sender may not see any more.
+func hiddenKey(field string) *refusal {
+	return &refusal{status: http.StatusConflict, field: field, title: "the key was used before, for a job of a team that you do not see any more", mend: "send another key with another submission"}
+}
+
 // again answers a submission whose key was used before: with its job where it
 // asks for the same, else with a conflict.
 func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
@@ -104,8 +109,12 @@ func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission)
 		no.answer(w)
 		return true
 	}
-	v, _ := s.find(job)
 	callOf(r).act.Object = job
+	v, ok := s.visible(callerOf(r), job)
+	if !ok {
+		hiddenKey("key").answer(w)
+		return true
+	}
 	answer(w, v)
 	return true
 }
@@ -167,6 +176,10 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 			if no != nil {
 				no.field = fmt.Sprintf("[%d].key", i)
 				no.answer(w)
+				return
+			}
+			if _, ok := s.visible(c.caller, id); !ok {
+				hiddenKey(fmt.Sprintf("[%d].key", i)).answer(w)
 				return
 			}
 			ids[i] = id

@@ -252,3 +252,44 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 		t.Errorf("%d folders are kept, want the first", len(list))
 	}
 }
+
+// Who has left a team learns nothing of its jobs by the keys that they sent them with.
+func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{}, nil)
+	w.must("PUT", "/v1/teams/text", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
+	body := `{"key":"k",` + aJob("one", "")[1:]
+	for range 2 {
+		if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != 200 {
+			t.Fatalf("%+v", p)
+		}
+	}
+	w.must("PUT", "/v1/users/ann", api.SetUser{Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}}}, nil)
+	if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict || strings.Contains(rec.Body.String(), "vision") || p.Mend == "" {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	rec, _ := w.ask("POST", "/v1/jobs/batch", ann, "["+body+"]")
+	if strings.Contains(rec.Body.String(), "vision") {
+		t.Errorf("a batch: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// Values within values, and far too many of them, are refused in good time.
+func TestDeepAndWideRequestsAreRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	deep := func(n int, open, inner, end string) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
+	}
+	for name, body := range map[string]string{
+		"deep": deep(1_000_000, "[", "1", "]"), "deep within the job file": `{"spec":` + deep(1_000_000, `{"a":`, "1", "}") + `}`, "deep and cut": strings.Repeat(`{"spec":`, 900_000),
+		"less deep": `{"spec":{"name":"x","command":"true","tags":` + deep(9_000, `{"a":`, "1", "}") + `}}`, "wide": "[" + strings.Repeat(`{},`, 1_000_000) + "{}]",
+		"a number without end": `{"spec":{"name":"x","command":"true","nodes":1` + strings.Repeat("0", 1_000_000) + `}}`, "a power without end": `{"spec":{"name":"x","command":"true","max_price":1e999999999}}`,
+	} {
+		for _, path := range []string{"/v1/jobs", "/v1/jobs/batch"} {
+			if rec, p := w.ask("POST", path, ownerName, body); rec.Code != 400 && rec.Code != 413 && rec.Code != 422 {
+				t.Errorf("%s to %s: %d %+v", name, path, rec.Code, p)
+			}
+		}
+	}
+}
