@@ -70,7 +70,7 @@ func tryAll(r *ZoneRun, v place.View, cost money.Amount) (money.Amount, bool) {
 	if v.Tick == r.Job.Ticks() {
 		return cost, false
 	}
-	v.Prices, v.Seen = make([]money.Rate, len(r.Traces)), make([]place.Sight, len(r.Traces))
+	v.Prices, v.Seen, v.Past = make([]money.Rate, len(r.Traces)), make([]place.Sight, len(r.Traces)), make([]place.Record, len(r.Traces))
 	r.show(&v)
 	choices := []place.Choice{{}}
 	for z := range r.Traces {
