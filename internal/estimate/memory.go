@@ -210,7 +210,7 @@ func (s Setup) frozen(g *Memory, d, n, cut, shards float64) {
 	switch {
 	case s.Whole && n > 1:
 		bytes *= 1 + 1/n
-	case n > 1 && (s.Stage == 3 || s.Card > 0 && bytes > 0.8*s.Card*1e9):
+	case n > 1 && (s.Stage == 3 || s.Card > 0 && bytes > 0.7*s.Card*1e9):
 		bytes /= shards
 	}
 	g.Weights = bytes / 1e9
