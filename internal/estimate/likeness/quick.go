@@ -1,6 +1,9 @@
 package likeness
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // most is how many runs an interval is told from: those that stand best for all.
 // What the others add is nearly nothing, and the time of a guess grows with them.
@@ -34,6 +37,9 @@ type Quick struct {
 	slopes   [Nums]float64 // variance by the square of a number's distance from its centre
 	tables   map[place]*table
 	rooms    map[[Names]int32]*room
+	scratch  []float64
+	rows     []int
+	shares   []float64 // by the names that two points have in common, what they share; NaN: not asked yet
 }
 
 // channel is the parts of the same names that are near in the same number and
@@ -317,7 +323,10 @@ func (q *Quick) room(p *Point) *room {
 
 // most is the dozen of seen runs that share most by their names alone, best first.
 func (q *Quick) most(names [Names]int32) (list []int) {
-	share := make([]float64, len(q.l.Seen))
+	if q.scratch == nil {
+		q.scratch = make([]float64, len(q.l.Seen))
+	}
+	share := q.scratch
 	for i := range share {
 		var same uint32
 		for j, n := range q.l.Seen[i].Name {
@@ -325,23 +334,38 @@ func (q *Quick) most(names [Names]int32) (list []int) {
 				same |= 1 << j
 			}
 		}
-		for j := range q.parts {
-			if p := &q.parts[j]; p.names&same == p.names && p.slope < 0 {
-				share[i] += p.v
-			}
-		}
+		share[i] = q.share(same)
 	}
-	for range min(12, len(share)) {
-		best := 0
-		for i := range share {
-			if share[i] > share[best] {
-				best = i
+	list = make([]int, 0, 12)
+	for range min(cap(list), len(share)) {
+		best, most := 0, share[0]
+		for i, v := range share {
+			if v > most {
+				best, most = i, v
 			}
 		}
 		list = append(list, best)
 		share[best] = -1
 	}
 	return list
+}
+
+// share is what two points with those names in common share by them alone.
+func (q *Quick) share(same uint32) float64 {
+	if q.shares == nil {
+		q.shares = slices.Repeat([]float64{math.NaN()}, 1<<Names)
+	}
+	if v := q.shares[same]; !math.IsNaN(v) {
+		return v
+	}
+	v := 0.0
+	for j := range q.parts {
+		if p := &q.parts[j]; p.names&same == p.names && p.slope < 0 {
+			v += p.v
+		}
+	}
+	q.shares[same] = v
+	return v
 }
 
 // table is a channel's function for names, of which only those count that it asks for.
@@ -357,18 +381,28 @@ func (q *Quick) table(channel int, names [Names]int32) *table {
 		return t
 	}
 	t := &table{channel: c}
-	for i := range q.l.Seen {
-		all := true
-		for j, n := range names {
-			if c.names&(1<<j) != 0 && (n == 0 || n != q.l.Seen[i].Name[j]) {
-				all = false
-				break
-			}
+	rows := q.rows[:0]
+	asked := make([]int, 0, Names)
+	seen := q.l.Seen
+	for j, n := range names {
+		if c.names&(1<<j) == 0 {
+			continue
 		}
-		if all {
-			t.rows = append(t.rows, i)
+		if asked = append(asked, j); n == 0 { // like none
+			seen = nil
 		}
 	}
+next:
+	for i := range seen {
+		have := &seen[i].Name
+		for _, j := range asked {
+			if have[j] != names[j] {
+				continue next
+			}
+		}
+		rows = append(rows, i)
+	}
+	q.rows, t.rows = rows, slices.Clone(rows)
 	q.tables[at] = t
 	return t
 }
