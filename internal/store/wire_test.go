@@ -26,12 +26,14 @@ type wire struct {
 	lost   atomic.Int32
 	frozen atomic.Bool
 	thaw   chan struct{}
+	hold   atomic.Bool   // the next append stays on the way until it thaws
+	held   chan struct{} // closed when it does
 }
 
 func newWire(t testing.TB, c *pgtest.Cluster) *wire {
 	dir, err := os.MkdirTemp("", "wire-")
 	must(t, err)
-	w := &wire{dir: dir, thaw: make(chan struct{})}
+	w := &wire{dir: dir, thaw: make(chan struct{}), held: make(chan struct{})}
 	in, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	must(t, err)
 	var all sync.WaitGroup
@@ -79,8 +81,14 @@ func (w *wire) ask(from, to net.Conn, doomed *atomic.Bool) {
 		if w.frozen.Load() {
 			<-w.thaw
 		}
-		if strings.Contains(string(b[:n]), `{"at": "x"`) && w.lose.Add(-1) >= 0 { // the text of the records
-			doomed.Store(true)
+		if strings.Contains(string(b[:n]), `{"at": "x"`) { // the text of the records
+			if w.hold.CompareAndSwap(true, false) {
+				close(w.held)
+				<-w.thaw
+			}
+			if w.lose.Add(-1) >= 0 {
+				doomed.Store(true)
+			}
 		}
 		if _, err := to.Write(b[:n]); err != nil {
 			return
@@ -166,14 +174,17 @@ func lateWrite(t *testing.T, c *pgtest.Cluster) {
 	must(t, s.TryLead(t.Context()))
 	var w storetest.Writer
 	must(t, s.Append(t.Context(), w.Make(7)))
-	wire.frozen.Store(true)
-	brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	wire.hold.Store(true)
+	brief, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		<-wire.held
+		cancel()
+	}()
 	late := w.Make(3)
-	if err := s.Append(brief, late); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("an append into a dead line: %v", err)
+	if err := s.Append(brief, late); !errors.Is(err, context.Canceled) {
+		t.Fatalf("an append that is given up on the way: %v", err)
 	}
-	wire.frozen.Store(false)
 	close(wire.thaw)
 	for end := uint64(0); end != 10; { // until it is there
 		var err error
