@@ -3,6 +3,7 @@ package estimate
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"scrimp/internal/estimate/likeness"
@@ -345,7 +346,7 @@ func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
 	if n == 0 {
 		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
 	}
-	s := fmt.Sprintf("throughput by arithmetic × %.2f, learned from %s, most of all %s", math.Exp(g.Mean), e.learned(n), e.labels[e.quick.Nearest(&p)])
+	s := "throughput by arithmetic × " + strconv.FormatFloat(math.Exp(g.Mean), 'f', 2, 64) + ", learned from " + e.learned(n) + ", most of all " + e.labels[e.quick.Nearest(&p)]
 	if !e.known[strings.ToLower(r.Source)] && !e.stacks[strings.ToLower(r.Stack())] {
 		s += ", none of this program"
 	}
@@ -354,7 +355,7 @@ func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
 
 // learned says how many runs there were, and whose.
 func (e *Estimator) learned(n int) string {
-	s := fmt.Sprintf("%d measured runs", n)
+	s := strconv.Itoa(n) + " measured runs"
 	if n == 1 {
 		s = "one measured run"
 	}

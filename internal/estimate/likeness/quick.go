@@ -321,7 +321,7 @@ func (q *Quick) room(p *Point) *room {
 	return r
 }
 
-// most is the dozen of seen runs that share most by their names alone, best first.
+// most is the three seen runs that share most by their names alone, best first.
 func (q *Quick) most(names [Names]int32) (list []int) {
 	if q.scratch == nil {
 		q.scratch = make([]float64, len(q.l.Seen))
@@ -336,7 +336,7 @@ func (q *Quick) most(names [Names]int32) (list []int) {
 		}
 		share[i] = q.share(same)
 	}
-	list = make([]int, 0, 12)
+	list = make([]int, 0, 3)
 	for range min(cap(list), len(share)) {
 		best, most := 0, share[0]
 		for i, v := range share {
