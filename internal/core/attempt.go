@@ -122,12 +122,7 @@ func (m *Machine) progressed(out *Outcome, b Progressed) {
 	if len(b.Metrics) > 0 {
 		j.Metrics = b.Metrics
 	}
-	// The first steps of an attempt are slow (caches, compilation): its pace
-	// counts once it has run for three restarts and made ten steps.
-	if span := m.now.Sub(a.Started); span >= 3*j.restart() && a.Step-a.First >= 10 {
-		j.StepRate = float64(a.Step-a.First) / span.Hours() / cmp.Or(max(a.Speed, 0), 1)
-		m.steadiness(j, a)
-	}
+	m.stepRate(j, a)
 	if stop, ok := j.Seen.Watch(j.Terms.Metric, b.Step, b.Metrics, b.Broken); ok && j.Ending == "" {
 		state := Stopped
 		if stop == policy.TargetReached {
@@ -137,6 +132,30 @@ func (m *Machine) progressed(out *Outcome, b Progressed) {
 		return
 	}
 	m.gotOn(out, j, a)
+}
+
+// stepRate measures how fast j goes. The first steps of an attempt are slow (imports,
+// caches, compilation): its pace counts once it has run for three restarts and made
+// ten steps, and from there, as all that is left is done at that pace. Until a minute
+// and ten steps of it were seen, what an earlier attempt showed holds, or all of this
+// one's time.
+func (m *Machine) stepRate(j *Job, a *Attempt) {
+	span, steps := m.now.Sub(a.Started), a.Step-a.First
+	if span < 3*j.restart() || steps < 10 {
+		return
+	}
+	if a.Paced.IsZero() {
+		a.Paced, a.PacedStep = m.now, a.Step
+	}
+	since := m.now.Sub(a.Paced)
+	seen := since >= paceLook && a.Step-a.PacedStep >= 10
+	if seen {
+		span, steps = since, a.Step-a.PacedStep
+	}
+	if seen || j.Pace.Looks == 0 {
+		j.StepRate = float64(steps) / span.Hours() / cmp.Or(max(a.Speed, 0), 1)
+	}
+	m.steadiness(j, a)
 }
 
 // paceLook is the least time over which a pace is measured.

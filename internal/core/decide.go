@@ -66,6 +66,7 @@ func (m *Machine) view(j *Job) plan.Job {
 	v.Unsaving, v.Unsaved = !j.Terms.Saves && !j.HasSaved, m.unsaved(j)
 	if j.Terms.HasBudget {
 		v.Limited, v.Left, v.Grace = true, j.Terms.Budget.Sub(j.Spent(m.now)), j.Terms.Grace
+		v.Rough = j.Rough()
 		v.Sooner = j.Terms.Metric.HasGoal || j.Terms.Metric.Patience > 0
 	}
 	return v

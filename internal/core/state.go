@@ -181,6 +181,8 @@ type Attempt struct {
 	Restored   string                      `json:"restored,omitempty"`
 	First      int64                       `json:"first"` // step it began from
 	Step       int64                       `json:"step"`
+	Paced      time.Time                   `json:"paced,omitzero"` // when its slow first steps were behind it
+	PacedStep  int64                       `json:"paced_step,omitempty"`
 	Saves      int                         `json:"saves,omitempty"`
 	SavedBytes int64                       `json:"saved_bytes,omitempty"`
 	LastSave   time.Time                   `json:"last_save,omitzero"`
@@ -274,6 +276,10 @@ func (j *Job) Left(speed float64) (left, done time.Duration, ok bool) {
 	}
 	return left, done, true
 }
+
+// Rough reports whether what is left is counted in steps at a pace that was hardly
+// seen yet: fewer than four looks, each a minute or more.
+func (j *Job) Rough() bool { return j.Total > 0 && j.StepRate > 0 && j.Pace.Looks < 4 }
 
 // share is d · part / whole, cut off, for 0 ≤ part ≤ whole.
 func share(d time.Duration, part, whole int64) time.Duration {

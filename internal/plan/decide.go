@@ -99,6 +99,7 @@ type Job struct {
 	Unsaved  time.Duration // work done on the held machine that is in no checkpoint yet
 	Unsaving bool          // nothing ever is: each machine begins the work anew
 	Grace    time.Duration // that a last save may take
+	Rough    bool          // what is left is counted at a pace that was hardly seen yet
 	Sooner   bool          // a target or a plateau may end it before its work is done
 	// Home is the region of the checkpoint; "" before the first machine. Taking it
 	// to another adds Transfer to a restart, and costs Carry.

@@ -168,6 +168,7 @@ func TestDecideInWords(t *testing.T) {
 		{"the same, and the deadline comes first", Job{Progress: hours(3, 3.2, 3), Limited: true, DeadlineFirst: true, Left: money.Picos(4e12)}, offered(0, 3), "firm", SlackGone, Unavailable},
 		{"the budget pays for on-demand to the end", Job{Progress: hours(3, 3.2, 3), Limited: true, Left: money.Picos(10e12)}, offered(0, 3), "firm", SlackGone, Unavailable},
 		{"the budget does not pay for spot to the end", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(2e12)}, offered(1, 3), "", OutOfMoney, OverBudget},
+		{"the same, at a pace that was hardly seen yet", Job{Progress: hours(3, 8, 3), Limited: true, Rough: true, Left: money.Picos(2e12)}, offered(1, 3), "spot", Cheapest, OverBudget},
 		{"the same, but a target may end it sooner", Job{Progress: hours(3, 8, 3), Limited: true, Sooner: true, Left: money.Picos(2e12)}, offered(1, 3), "spot", Cheapest, CostsMore},
 		{"it does but for what an estimate may be off", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(2.9e12)}, offered(1, 3), "spot", Cheapest, OverBudget},
 		{"spot rose beyond the budget, and was cheaper", Job{Progress: hours(3, 8, 3), Limited: true, Left: money.Picos(4e12), Held: "spot"}, dearer(2, 3), "", BudgetWait, OverBudget},

@@ -131,7 +131,7 @@ func (p *purse) beyond(usable []ranks, more bool) verdict {
 	switch {
 	case job.Progress.Deadline.IsZero() || job.Sooner:
 		return free // as much as the money buys is what is asked for, or it may be done sooner
-	case more || least.Cmp(job.Left) <= 0:
+	case more || job.Rough || least.Cmp(job.Left) <= 0:
 		return near
 	}
 	return short
