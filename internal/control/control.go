@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"scrimp/internal/core"
@@ -78,7 +79,8 @@ type Control struct {
 
 	words words // of agents; with a lock of its own
 
-	durable tide // how much of what was stepped is
+	durable tide                  // how much of what was stepped is
+	full    atomic.Pointer[error] // why nothing can be written: there is no room; nil: it can
 
 	snapped  uint64 // event of the newest snapshot
 	tried    uint64 // event of the newest attempt at one

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,6 +25,8 @@ const (
 	ahead = 256
 	// turn is how many events are stepped before readers have their turn.
 	turn = 16
+	// fullPause is between two tries to write to a full disk.
+	fullPause = time.Second
 )
 
 // request is what somebody tells, and where they wait.
@@ -53,7 +56,11 @@ func ask(events []core.Event) (request, error) {
 }
 
 // Tell hands events to the core and returns when they are durable, all or none.
+// While there is no room for them it takes none.
 func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
+	if err := c.Full(); err != nil {
+		return err
+	}
 	r, err := ask(events)
 	if err != nil {
 		return err
@@ -185,7 +192,7 @@ func (c *Control) write(ctx context.Context, steps <-chan stepped, failed chan<-
 func (c *Control) commit(ctx context.Context, batch []stepped) error {
 	records, err := records(batch)
 	if err == nil {
-		if err = c.store.Append(context.WithoutCancel(ctx), records); err != nil {
+		if err = c.append(ctx, records); err != nil {
 			err = fmt.Errorf("write %d events: %w", len(records), err)
 		}
 	}
@@ -203,6 +210,35 @@ func (c *Control) commit(ctx context.Context, batch []stepped) error {
 		s.done <- err
 	}
 	return err
+}
+
+// append writes records. For room on the disk it waits until ctx ends: what was
+// stepped is kept, whoever reads what is durable is answered, and nothing more is
+// taken meanwhile.
+func (c *Control) append(ctx context.Context, records []store.Record) error {
+	defer func() {
+		if c.full.Swap(nil) != nil && ctx.Err() == nil {
+			c.cfg.Log.Info("there is room again: going on")
+		}
+	}()
+	for {
+		err := c.store.Append(context.WithoutCancel(ctx), records)
+		if !errors.Is(err, store.ErrFull) || ctx.Err() != nil {
+			return err
+		}
+		if c.full.Swap(&err) == nil {
+			c.cfg.Log.Error("nothing can be written, and nothing is taken until there is room", "error", err)
+		}
+		sleep(ctx, fullPause)
+	}
+}
+
+// Full returns why nothing can be written now; nil where it can.
+func (c *Control) Full() error {
+	if why := c.full.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // records is what was stepped as the store keeps it.

@@ -134,6 +134,65 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 	})
 }
 
+// Where the disk is full the write waits: nothing more is taken and whoever asks
+// hears why, what is durable is shown, and once there is room all goes on.
+func TestAFullDiskIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, g, ran, stop := gated(t)
+		told := make(chan error, 1)
+		go func() { told <- c.Tell(t.Context(), submission(c, "a")) }()
+		synctest.Wait()
+		g.leave <- nil
+		if err := <-told; err != nil {
+			t.Fatal(err)
+		}
+		go func() { told <- c.Tell(t.Context(), submission(c, "b")) }()
+		synctest.Wait()
+		for range 100 { // tries
+			g.leave <- fmt.Errorf("write: %w", store.ErrFull)
+		}
+		synctest.Wait()
+		if err := c.Full(); !errors.Is(err, store.ErrFull) {
+			t.Errorf("a control that cannot write says %v", err)
+		}
+		if err := c.Tell(t.Context(), submission(c, "c")); !errors.Is(err, store.ErrFull) {
+			t.Errorf("an event that there is no room for is answered with %v", err)
+		}
+		if !c.Job("a", func(*core.Machine, *core.Job) {}) { // at once, or the test hangs
+			t.Error("a job that is durable is not shown")
+		}
+		if len(told) > 0 {
+			t.Errorf("what is not written is answered with %v", <-told)
+		}
+		g.leave <- nil
+		if err := <-told; err != nil {
+			t.Errorf("what waited for room: %v", err)
+		}
+		if err := c.Full(); err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+		go func() { told <- c.Tell(t.Context(), submission(c, "c")) }()
+		synctest.Wait()
+		g.leave <- nil
+		if err := <-told; err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+		go func() { told <- c.Tell(t.Context(), submission(c, "d")) }()
+		synctest.Wait()
+		g.leave <- store.ErrFull
+		synctest.Wait()
+		stop() // who is asked to leave does not wait for room
+		synctest.Wait()
+		g.leave <- store.ErrFull
+		if err := <-told; !errors.Is(err, store.ErrFull) {
+			t.Errorf("what was never written is answered with %v", err)
+		}
+		if err := <-ran; !errors.Is(err, store.ErrFull) {
+			t.Errorf("the run ends with %v", err)
+		}
+	})
+}
+
 // A write that fails is answered with its error, to those too that were stepped
 // after it, and the run ends with it.
 func TestAWriteThatFailsEndsTheRun(t *testing.T) {

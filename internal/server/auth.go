@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/store"
 )
 
 // ownerName is what the audit trail calls who holds the data folder.
@@ -349,7 +350,7 @@ func (s *Server) audit(r *http.Request, t route, code int) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
 	defer cancel()
-	if err := s.control.Tell(ctx, s.acted(c.act, outcome)); err != nil && ctx.Err() == nil && !errors.Is(err, control.ErrStopping) {
+	if err := s.control.Tell(ctx, s.acted(c.act, outcome)); err != nil && ctx.Err() == nil && !errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
 		s.opts.Log.Error("act not put on record", "who", c.act.Who, "route", c.act.Route, "error", err)
 	}
 }

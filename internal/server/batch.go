@@ -123,7 +123,7 @@ func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission)
 // is wrong with all.
 func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	list, ok := read[[]api.Submission](w, r, 8<<20)
-	if !ok {
+	if !ok || s.crowded(w, r) {
 		return
 	}
 	if len(list) == 0 || len(list) > maxBatch {

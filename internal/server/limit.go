@@ -20,6 +20,7 @@ const (
 	allStreams    = 2000             // and all together
 	allLogRate    = 64 << 20         // bytes of output a second of all attempts together
 	logReserve    = 512 << 20        // bytes of disk that output leaves to the log of events
+	endReserve    = 64 << 20         // bytes of it that new jobs leave to the ends of those that are there
 )
 
 // patientBody is a request's body whose sender has to keep up: who sends a byte
@@ -107,4 +108,21 @@ func (d *disk) room(dir string, now time.Time) (free int64, ok bool) {
 		d.free = int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // their types differ between systems
 	}
 	return d.free, d.known
+}
+
+// crowded answers who submits where the log has so little room left that it is kept
+// for the jobs that are there. With PostgreSQL the log lies on another disk.
+func (s *Server) crowded(w http.ResponseWriter, r *http.Request) bool {
+	if s.opts.DB != "" {
+		return false
+	}
+	free, ok := s.disk.room(s.opts.Dir, time.Now())
+	if !ok || free >= endReserve {
+		return false
+	}
+	callOf(r).written = true // on record it would take of the room
+	w.Header().Set("Retry-After", "5")
+	problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full", "make room on it and submit again with the same key: the jobs that are there go on",
+		fmt.Errorf("%d MiB are free in %s, and %d MiB are kept for the log of the jobs that are there", free>>20, s.opts.Dir, endReserve>>20))
+	return true
 }

@@ -72,7 +72,11 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	taken, events := 0, uint64(0)
 	var quotas map[string]int
 	now := s.control.Now()
-	s.control.Read(func(m *core.Machine) {
+	look := s.control.Read
+	if s.control.Full() != nil { // who watches must learn of it
+		look = s.control.Peek
+	}
+	look(func(m *core.Machine) {
 		events, quotas = m.Seq(), m.Waiting()
 		for _, a := range m.Accounts(now) {
 			for state, n := range a.States {

@@ -140,6 +140,10 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusServiceUnavailable, "another server may lead", "ask again in a second", nil)
 		return
 	}
+	if err := s.control.Full(); err != nil {
+		problem(w, http.StatusServiceUnavailable, "nothing can be written", "make room: it goes on by itself", err)
+		return
+	}
 	if _, err := s.store.End(r.Context()); err != nil {
 		problem(w, http.StatusServiceUnavailable, "the database does not answer", "see the server's log", nil)
 		return

@@ -248,6 +248,24 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	if _, err := (&roomy{s: w.Server, from: strings.NewReader("x")}).Read(make([]byte, 1)); err == nil {
 		t.Error("a folder that is on its way goes on")
 	}
+	if rec, _ := w.ask("POST", "/v1/jobs", ann, aJob("some", "")); rec.Code != 200 {
+		t.Errorf("a job without a folder: %d %s", rec.Code, rec.Body)
+	}
+	w.disk.mu.Lock()
+	w.disk.free = endReserve - 1
+	w.disk.mu.Unlock()
+	events := w.control.Durable()
+	for path, body := range map[string]string{"/v1/jobs": aJob("more", ""), "/v1/jobs/batch": "[" + aJob("more", "") + "]"} {
+		if rec, p := w.ask("POST", path, ann, body); rec.Code != http.StatusInsufficientStorage || p.Mend == "" || rec.Header().Get("Retry-After") == "" {
+			t.Errorf("%s with %d bytes free: %d %+v", path, endReserve-1, rec.Code, p)
+		}
+	}
+	if n := w.control.Durable(); n != events {
+		t.Errorf("what is refused for want of room took %d events", n-events)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs/some/end", ann, api.End{}); rec.Code != 200 {
+		t.Errorf("on a disk that is nearly full no job can be ended: %d %+v", rec.Code, p)
+	}
 	if list, _ := os.ReadDir(w.uploads(identity.Caller{User: "ann"})); len(list) != 1 {
 		t.Errorf("%d folders are kept, want the first", len(list))
 	}

@@ -124,7 +124,7 @@ func grace(j spec.Job) time.Duration {
 
 func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	b, ok := read[api.Submission](w, r, 8<<20)
-	if !ok {
+	if !ok || s.crowded(w, r) {
 		return
 	}
 	j, err := spec.Decode(b.Spec)

@@ -124,7 +124,7 @@ func (s *Postgres) Lead(ctx context.Context) error {
 		if err == nil || errors.Is(err, ErrDeposed) {
 			return err
 		}
-		if !errors.Is(err, ErrLocked) && !away(err) {
+		if !errors.Is(err, ErrLocked) && !away(err) && !noRoom(err) {
 			return err
 		}
 		if cause := pause(ctx, s.cfg.Lease/8); cause != nil {

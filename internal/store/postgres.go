@@ -131,8 +131,8 @@ func (s *Postgres) Close() error {
 func (s *Postgres) failed(err error) error {
 	var pg *pgconn.PgError
 	switch {
-	case errors.As(err, &pg) && pg.Code == "53100":
-		return fmt.Errorf("write to the database: %w: the disk of the PostgreSQL server is full", err)
+	case noRoom(err):
+		return fmt.Errorf("write to the database: %w: %w: make room on the disk of the PostgreSQL server, which is full", err, ErrFull)
 	case errors.As(err, &pg):
 		return fmt.Errorf("write to the database: %w", err)
 	}
@@ -147,7 +147,7 @@ func Away(err error) bool {
 	var op *net.OpError
 	switch {
 	case errors.As(err, &pg):
-		return away(err)
+		return away(err) || noRoom(err)
 	case errors.As(err, &connect):
 		return true
 	case errors.As(err, &op):
@@ -165,6 +165,13 @@ func away(err error) bool {
 	}
 	// shutting down, crashed, starting up; connections lost or too many; deadlock or conflict
 	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") || pg.Code == "53300" || pg.Code == "40001" || pg.Code == "40P01"
+}
+
+// noRoom reports whether the disk of the database's machine is full. Nothing was
+// written then, and the same works once there is room.
+func noRoom(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "53100"
 }
 
 // columns are what an append sends: one array a column.

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // and the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // SQLite is a Store in one folder: scrimp.db, logs/, and a lock that one server holds.
@@ -100,6 +101,10 @@ func (s *SQLite) Close() error {
 
 // failed names the folder, since most failures are its.
 func (s *SQLite) failed(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL {
+		return fmt.Errorf("write to the database in %s: %w: %w: make room on its disk", s.dir, err, ErrFull)
+	}
 	return fmt.Errorf("write to the database in %s: %w: is its disk full or read-only?", s.dir, err)
 }
 

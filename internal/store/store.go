@@ -17,6 +17,7 @@ var (
 	ErrConflict = errors.New("another writer has been here") // the log has grown meanwhile
 	ErrLocked   = errors.New("in use")                       // another server owns the place
 	ErrGone     = errors.New("a newer snapshot is there")    // ask for that one
+	ErrFull     = errors.New("the disk has no room")         // nothing was written; the same works once there is room
 )
 
 // Record is one step of the core: the event, what was decided, what is to be

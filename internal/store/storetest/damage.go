@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -252,7 +253,7 @@ func full(t *testing.T, b Backend) {
 	if err == nil {
 		t.Fatal("40 MiB went onto a disk of 6")
 	}
-	if !strings.Contains(err.Error(), "disk") || !strings.Contains(err.Error(), "full") {
+	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "disk") || !strings.Contains(err.Error(), "full") {
 		t.Errorf("a full disk says %q", err)
 	}
 	t.Logf("as a user reads it: %v", err)
