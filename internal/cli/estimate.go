@@ -52,7 +52,7 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 	s.StringVar(&f.model, "model", "", "`what` is trained: a published name, a config.json, an ONNX file, a shape, or \"measured: 120 samples/s on L4\" (default: none, --batch or --accuracy is given)")
 	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100-SXM-80GB:8; H100 is all forms that it is sold in (default: every kind with a price)")
 	s.StringVar(&f.precision, "precision", "bf16", "`format` of the matrix products: fp32, tf32, fp16, bf16, fp8, fp4; bf16-true keeps weights and optimiser in it too")
-	s.Float64Var(&f.seq, "seq", 0, "`tokens` a sample (default 2048 for a transformer)")
+	s.Float64Var(&f.seq, "seq", 0, "`tokens` a sample (default 2048 for a transformer, or the most that its file says it takes)")
 	s.Float64Var(&f.micro, "micro", 0, "`samples` an accelerator takes in at a time (default: the largest power of two that fits)")
 	s.Float64Var(&f.global, "global", 0, "`samples` a step over all accelerators (default: micro × accumulate × replicas)")
 	s.Float64Var(&f.gather, "accumulate", 1, "micro-batches whose gradients are summed to a step")
@@ -63,7 +63,7 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 	s.Float64Var(&f.tp, "tp", 1, "tensor parallel degree")
 	s.Float64Var(&f.pp, "pp", 1, "pipeline stages")
 	s.StringVar(&f.tokens, "tokens", "", "`count` of tokens to train on: 2B, 350M (default: none, and so no time)")
-	s.Float64Var(&f.epochs, "epochs", 0, "times that --rows are passed through")
+	s.Float64Var(&f.epochs, "epochs", 0, "times that --rows are passed through (default: once)")
 	s.StringVar(&f.rows, "rows", "", "`count` of samples, or of a table's rows (default: none)")
 	s.Float64Var(&f.trees, "trees", 0, "boosted trees: how many")
 	s.Float64Var(&f.depth, "depth", 0, "boosted trees: how deep")
@@ -179,6 +179,9 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.most < 0 {
+		return fmt.Errorf("--limit %d: must be a whole number from 0 up; 0 shows all", f.most)
+	}
 	if f.accuracy || f.measured {
 		return a.past(ctx, f)
 	}
@@ -238,7 +241,7 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Ask, kinds []string, runs
 		}
 		a.printf("%s", show.EstimateOf(whole(o), a.place()))
 		if o.Fits != nil && !*o.Fits {
-			a.printf("%s", show.Knobs(knobs(e, q, nil, 0), a.place()))
+			a.help(e, q, nil)
 		}
 		return nil
 	}
@@ -250,7 +253,7 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Ask, kinds []string, runs
 		a.printf("%s", show.Options(q.Model.Name, list, most, a.place()))
 		switch {
 		case len(list) == 0:
-			a.printf("%s", show.Knobs(knobs(e, q, kinds, 0), a.place()))
+			a.help(e, q, kinds)
 		case list[0].Cost != nil:
 			a.printf("%s", show.Knobs(knobs(e, q, kinds, list[0].Cost.Value), a.place()))
 		}
@@ -265,6 +268,16 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Ask, kinds []string, runs
 		}
 	}
 	return nil
+}
+
+// help says which flags would make a run fit.
+func (a *app) help(e *estimate.Estimator, q estimate.Ask, kinds []string) {
+	list := knobs(e, q, kinds, 0)
+	if k := q.Model.Kind; len(list) == 0 && (k == shape.Transformer || k == shape.Experts) {
+		a.printf("%s", show.Unheld(a.place()))
+		return
+	}
+	a.printf("%s", show.Knobs(list, a.place()))
 }
 
 // ask reads the flags, and the run that a measurement stands for.
@@ -310,6 +323,9 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimat
 	if q.Pixels, err = stages(f.resize); err != nil {
 		return q, nil, err
 	}
+	if q.Rows > 0 && q.Epochs == 0 {
+		q.Epochs = 1
+	}
 	kind, count, counted := strings.Cut(f.gpu, ":")
 	if counted {
 		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
@@ -341,16 +357,28 @@ func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimat
 	}
 	q.Model, err = modelOf(f.model)
 	if q.Seq == 0 && (q.Model.Kind == shape.Transformer || q.Model.Kind == shape.Experts) {
-		q.Seq = 2048
+		q.Seq = q.Model.Seq()
+	}
+	if q.Model.Image {
+		q.Unit = "images/s"
 	}
 	return q, nil, err
 }
+
+// largestModel is what a file of a model can have: what protobuf, and so ONNX, allows.
+const largestModel = 2 << 30
 
 // modelOf finds a model by published name, in a file, or from a line.
 func modelOf(what string) (shape.Model, error) {
 	if info, err := os.Stat(what); err == nil {
 		if info.IsDir() {
 			what = filepath.Join(what, "config.json")
+			if info, err = os.Stat(what); err != nil {
+				return shape.Model{}, fmt.Errorf("read the model: %w", err)
+			}
+		}
+		if !info.Mode().IsRegular() || info.Size() > largestModel {
+			return shape.Model{}, fmt.Errorf("read the model: %s is no file of at most %d GiB", what, largestModel>>30)
 		}
 		content, err := os.ReadFile(what)
 		if err != nil {

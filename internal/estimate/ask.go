@@ -208,7 +208,8 @@ func (f flat) Hourly(string, string, float64) (float64, string, bool) {
 	return float64(f), "as given", true
 }
 
-// Answer is the option of an ask that names its accelerator.
+// Answer is the option of an ask that names its accelerator. Where no count is stated it is
+// the one that Options takes, and the fewest that the model can be cut over where none fits.
 func (e *Estimator) Answer(q Ask) (Option, error) {
 	if err := q.Check(); err != nil {
 		return Option{}, err
@@ -217,16 +218,48 @@ func (e *Estimator) Answer(q Ask) (Option, error) {
 	if !ok {
 		return Option{}, fmt.Errorf("nothing is known of the accelerator %s", q.Chip)
 	}
-	count := q.Count
-	if count == 0 {
-		count = math.Max(1, q.TP) * math.Max(1, q.PP) // the fewest that it can be cut over
+	if q.Count > 0 {
+		return e.one(q, chip, q.Count), nil
 	}
-	return e.one(q, chip, count), nil
+	if o, ok := e.few(q, chip); ok {
+		return o, nil
+	}
+	return e.one(q, chip, math.Max(1, q.TP)*math.Max(1, q.PP)), nil
+}
+
+// few is the smallest count of 1, 2, 4 … 64 on which a run fits, and from there on what costs
+// no more: one accelerator of a machine that is only sold with eight is paid for eight times.
+func (e *Estimator) few(q Ask, chip Chip) (best Option, ok bool) {
+	paid := 0.0
+	for n := 1.0; n <= 64; n *= 2 {
+		usd, priced := q.Price, q.Price > 0
+		if e.prices != nil && !priced {
+			usd, _, priced = e.prices.Hourly(chip.Name, "", n)
+		}
+		if ok && (!priced || q.Price > 0 || usd > paid) {
+			break
+		}
+		if math.Mod(n, math.Max(1, q.TP)*math.Max(1, q.PP)) != 0 || q.Global > 0 && q.Micro > 0 && n*q.Micro > q.Global {
+			continue
+		}
+		o := e.one(q, chip, n)
+		if o.Throughput == nil {
+			break
+		}
+		if o.Fits != nil && !*o.Fits {
+			continue
+		}
+		best, ok, paid = o, true, usd
+		if q.Model.Kind == shape.Trees { // their programs take one
+			break
+		}
+	}
+	return best, ok
 }
 
 // Options answers an ask for every accelerator that has a price: the smallest
-// count of 1, 2, 4 … 64 on which it fits, or the count that is stated. They are
-// ordered by dollars, then by throughput for a dollar.
+// count of 1, 2, 4 … 64 on which it fits and those that are paid for with it, or the
+// count that is stated. They are ordered by dollars, then by throughput for a dollar.
 func (e *Estimator) Options(q Ask) ([]Option, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
@@ -236,28 +269,19 @@ func (e *Estimator) Options(q Ask) ([]Option, error) {
 		if !trains(chip, q.Model.Kind) {
 			continue
 		}
-		counts := []float64{1, 2, 4, 8, 16, 32, 64}
-		if q.Count > 0 {
-			counts = []float64{q.Count}
+		if _, _, priced := e.prices.Hourly(chip.Name, "", math.Max(1, q.Count)); !priced {
+			continue
 		}
-		for _, n := range counts {
-			if _, _, ok := e.prices.Hourly(chip.Name, "", n); !ok {
-				break
-			}
-			if math.Mod(n, math.Max(1, q.TP)*math.Max(1, q.PP)) != 0 {
-				continue
-			}
-			o := e.one(q, chip, n)
-			if o.Throughput == nil {
-				break
-			}
-			if o.Fits != nil && !*o.Fits && n != counts[len(counts)-1] {
-				continue
-			}
-			if o.Fits == nil || *o.Fits {
-				out = append(out, o)
-			}
-			break
+		var o Option
+		var ok bool
+		if q.Count > 0 {
+			o = e.one(q, chip, q.Count)
+			ok = o.Throughput != nil && (o.Fits == nil || *o.Fits)
+		} else {
+			o, ok = e.few(q, chip)
+		}
+		if ok {
+			out = append(out, o)
 		}
 	}
 	value := func(o Option) float64 {

@@ -259,6 +259,9 @@ func (e *Estimator) Estimate(r Row) Answer {
 		why = append(why, "throughput is unknown: "+no)
 	}
 	why = append(why, e.memory(r, &a))
+	if r.Given != nil && r.Given.Note != "" {
+		why = append(why, r.Given.Note)
+	}
 	units, ok := r.Work()
 	if a.Throughput != nil && ok {
 		h := a.Throughput.Per(units / 3600)

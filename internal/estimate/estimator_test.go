@@ -197,6 +197,33 @@ func TestOptionsAreFeasibleAndInOrder(t *testing.T) {
 	}
 }
 
+func TestWhatIsPaidForIsUsedWhereNobodySaysHowMany(t *testing.T) {
+	q := asked(t)
+	q.Count, q.Micro, q.Global, q.Zero = 0, 0, 0, 0
+	for _, chip := range []string{"", "B200-SXM", "H100-SXM-80GB"} {
+		q.Chip = chip
+		list, err := alone().Options(q)
+		if chip != "" {
+			list, err = []Option{answer(t, alone(), q)}, nil
+		}
+		if err != nil || len(list) == 0 {
+			t.Fatal(len(list), err)
+		}
+		for _, o := range list {
+			one := q
+			one.Chip, one.Count = o.Chip, 2*o.Count
+			twice := answer(t, alone(), one)
+			if o.Fits != nil && *o.Fits && twice.Fits != nil && *twice.Fits && twice.Hourly <= o.Hourly && o.Count < 64 {
+				t.Errorf("%g × %s at %.2f an hour, and twice as many cost %.2f", o.Count, o.Chip, o.Hourly, twice.Hourly)
+			}
+		}
+	}
+	q.Chip, q.Count = "B200-SXM", 1
+	if o := answer(t, alone(), q); !strings.Contains(o.Provenance, "7 of its 8 accelerators are paid for and not used") {
+		t.Errorf("nobody says that seven are idle: %s", o.Provenance)
+	}
+}
+
 func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
 	for want, change := range map[string]func(*Ask){
 		"price":     func(q *Ask) { q.Price = -1 },
@@ -221,6 +248,9 @@ func TestABadTableNamesLineAndField(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "empty",
 		"a,b\n1,2\n":                    "column",
+		"id;family;model;n_gpus\n":      "put commas between the columns",
+		"\xff\xfei\x00d\x00,\x00":       "in UTF-16: save it in UTF-8",
+		"\ufeff\"id\",model\n":          "column family",
 		"id,family,model,n_gpus,id\n":   "column id stands there twice",
 		head + "\"x,cnn\n":              "line 2",
 		head + "y,cnn,m,1,\nx,\"c\"nn,": "line 3",
@@ -233,6 +263,7 @@ func TestABadTableNamesLineAndField(t *testing.T) {
 		head + "x,cnn,m,eight,\n":                   "line 2, n_gpus \"eight\"",
 		head + "x,cnn,m,-1,\n":                      "line 2, n_gpus \"-1\"",
 		head + "y,cnn,m,1,\nx,cnn,m,1,nan\n":        "line 3, throughput",
+		head + "x,cnn,m\n":                          "line 2, row \"m\": 3 cells under 5 columns, of which this is the last; it may be cut off",
 		head + "x,cnn,m,1,1,2,3,4\n":                "line 2, row \"2,3,4\": 8 cells under 5 columns",
 		head + "\"y\ny\",cnn,m,1,\nx,cnn,m,1,inf\n": "line 4, throughput",
 	} {

@@ -76,6 +76,9 @@ func (l Listed) Hourly(accelerator, machine string, n float64) (usd float64, sou
 			if k > 1 {
 				source = fmt.Sprintf("%g × %s", k, x.source)
 			}
+			if idle := k*x.count - n; idle > 0 {
+				source += fmt.Sprintf(" (%g of its %g accelerators are paid for and not used)", idle, k*x.count)
+			}
 		}
 	}
 	return usd, source, ok

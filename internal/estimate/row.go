@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -59,7 +60,11 @@ func (e *BadCell) Error() string {
 // by name in any case, unknown ones are passed over, missing ones are unknown. A cell
 // that no run can have makes its row Odd, not the table unreadable.
 func ReadRows(r io.Reader) ([]Row, error) {
-	c := csv.NewReader(r)
+	in := bufio.NewReader(r)
+	if mark, _ := in.Peek(3); string(mark) == "\ufeff" {
+		_, _ = in.Discard(3) // it was seen
+	}
+	c := csv.NewReader(in)
 	c.FieldsPerRecord = -1
 	head, err := c.Read()
 	if err != nil {
@@ -70,7 +75,7 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	}
 	col := map[string]int{}
 	for i, h := range head {
-		h = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(h, "\ufeff")))
+		h = strings.ToLower(strings.TrimSpace(h))
 		if _, twice := col[h]; twice && h != "" {
 			return nil, fmt.Errorf("the column %s stands there twice: keep one", h)
 		}
@@ -78,7 +83,14 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	}
 	for _, must := range []string{"id", "family", "model", "n_gpus"} {
 		if _, ok := col[must]; !ok {
-			return nil, fmt.Errorf("this is no table of runs: the column %s is missing from its first line", must)
+			why := ""
+			switch first := strings.Join(head, ","); {
+			case strings.HasPrefix(first, "\xff\xfe") || strings.HasPrefix(first, "\xfe\xff"):
+				why = "; it is in UTF-16: save it in UTF-8"
+			case len(head) == 1 && strings.ContainsAny(first, ";\t"):
+				why = "; put commas between the columns"
+			}
+			return nil, fmt.Errorf("this is no table of runs: the column %s is missing from its first line%s", must, why)
 		}
 	}
 	var rows []Row
@@ -97,6 +109,9 @@ func ReadRows(r io.Reader) ([]Row, error) {
 			}
 			return ""
 		})
+		if len(rec) < len(head) {
+			row.Odd = append(row.Odd, &BadCell{line, "row", rec[len(rec)-1], fmt.Sprintf("%d cells under %d columns, of which this is the last; it may be cut off", len(rec), len(head))})
+		}
 		if len(rec) > len(head) {
 			row.Odd = append(row.Odd, &BadCell{line, "row", strings.Join(rec[len(head):], ","), fmt.Sprintf("%d cells under %d columns; quote a cell that has a comma in it", len(rec), len(head))})
 		}

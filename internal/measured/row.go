@@ -58,7 +58,7 @@ func Ask(j spec.Job, m shape.Model) estimate.Ask {
 		q.Precision = "bf16"
 	}
 	if text := m.Kind == shape.Transformer || m.Kind == shape.Experts; text && q.Seq == 0 {
-		q.Seq = 2048
+		q.Seq = q.Model.Seq()
 	}
 	if q.Rows > 0 && q.Epochs == 0 {
 		q.Epochs = 1

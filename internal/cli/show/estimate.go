@@ -16,16 +16,27 @@ type Estimate struct {
 	Programme *estimate.Programme `json:"programme,omitempty"`
 }
 
-// three writes a number with three digits that mean something.
+// three writes a number with three digits that mean something, and millions as flags take them: 2.77M, 25.3B.
 func three(v float64) string {
 	switch {
 	case v == 0 || math.IsNaN(v) || math.IsInf(v, 0):
 		return fmt.Sprint(v)
-	case math.Abs(v) >= 1e6 || math.Abs(v) < 0.001:
+	case math.Abs(v) >= 999.5e9 || math.Abs(v) < 0.001:
 		return fmt.Sprintf("%.3g", v)
+	case math.Abs(v) >= 999.5e6:
+		return three(v/1e9) + "B"
+	case math.Abs(v) >= 999.5e3:
+		return three(v/1e6) + "M"
 	}
 	digits := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
 	return fmt.Sprintf("%.*f", digits, v)
+}
+
+func one(n float64, single, several string) string {
+	if n == 1 {
+		return single
+	}
+	return several
 }
 
 // between writes a range: the value, and what holds it in four of five cases.
@@ -44,7 +55,7 @@ func EstimateOf(v Estimate, p Place) string {
 	o := v.Option
 	title := fmt.Sprintf("%s on %g × %s", v.Model, o.Count, o.Chip)
 	if o.Micro > 0 {
-		title += fmt.Sprintf(", %g samples an accelerator at a time", o.Micro)
+		title += fmt.Sprintf(", %g", o.Micro) + one(o.Micro, " sample", " samples") + " an accelerator at a time"
 	}
 	b.WriteString(draw.Wrap("", title, p.width()))
 	p.fact(&b, "throughput", "%s", between(o.Throughput, three, " "+o.Unit))
@@ -127,6 +138,11 @@ func Options(model string, list []estimate.Option, most int, p Place) string {
 type Knob struct {
 	Flag   string
 	Option estimate.Option
+}
+
+// Unheld is said of a transformer that fits in none of the ways that flags have.
+func Unheld(p Place) string {
+	return "\n" + draw.Wrap("", "Neither sharing out (--zero 3), activation checkpointing, --lora nor --qlora makes it fit. Give more accelerators, larger ones, or --tp and --pp to cut the model itself.", p.width())
 }
 
 // Knobs says what each would lead to; "" where there are none.

@@ -2,117 +2,238 @@ package modelfile
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"scrimp/internal/estimate/shape"
 )
 
+// config is a config.json as it is read: values by key, and what was wrong first.
+type config struct {
+	name   string
+	value  map[string]any
+	wrong  *Bad
+	called map[string]string // what the file calls a field of a line
+}
+
+// num is the first of these keys that is there and not null, and zero where none is.
+func (c *config) num(what string, keys ...string) float64 {
+	if c.called[what] == "" {
+		c.called[what] = keys[0]
+	}
+	for _, k := range keys {
+		v, ok := c.value[k]
+		if !ok || v == nil {
+			continue
+		}
+		c.called[what] = k
+		f, ok := v.(float64)
+		if !ok || f < 0 {
+			if c.wrong == nil {
+				said, _ := json.Marshal(v) // it was read from JSON
+				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said), Mend: "write a number such as 32, without quotes"}
+			}
+			return 0
+		}
+		return f
+	}
+	return 0
+}
+
+func (c *config) text(keys ...string) string {
+	for _, k := range keys {
+		if s, ok := c.value[k].(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func (c *config) flag(key string, other bool) bool {
+	if v, ok := c.value[key].(bool); ok {
+		return v
+	}
+	return other
+}
+
+// part is a nested config, such as that of the part that reads.
+func (c *config) part(key string) (*config, bool) {
+	v, ok := c.value[key].(map[string]any)
+	return &config{name: c.name, value: v, called: map[string]string{}}, ok
+}
+
 // Config reads a config.json in the form of Hugging Face's transformers.
 func Config(name string, content []byte) (shape.Model, error) {
 	bad := func(field, why, mend string) (shape.Model, error) {
 		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
 	}
-	var c map[string]any
-	if err := json.Unmarshal(content, &c); err != nil {
-		return bad("", "is no JSON object, or is torn: "+err.Error(), forms)
+	c := &config{name: name, called: map[string]string{}}
+	if err := json.Unmarshal(content, &c.value); err != nil {
+		return bad("", torn(err), forms)
+	}
+	kind := c.text("model_type")
+	if why := c.foreign(kind); why != "" {
+		return bad("model_type", why, "describe it by a line such as \"cnn gmacs=4.1 activations=11.1 params=25.6M\", by an ONNX file, or by what it does: \"measured: 120 samples/s on L4\"")
+	}
+	if c.text("peft_type") != "" {
+		base := c.text("base_model_name_or_path")
+		if base == "" {
+			base = "the model that it adapts"
+		}
+		return bad("peft_type", "it is the configuration of an adapter, which states no shape", "give the config.json of "+base+", with --lora")
 	}
 	// Models that see and read keep the shape of the part that reads below.
-	if t, ok := c["text_config"].(map[string]any); ok {
-		for k, v := range t {
-			if _, ok := c[k]; !ok {
-				c[k] = v
+	reads, sees := c.part("text_config")
+	if sees {
+		for k, v := range reads.value {
+			if own, ok := c.value[k]; !ok || own == nil {
+				c.value[k] = v
 			}
 		}
-	}
-	var wrong *Bad
-	called := map[string]string{}
-	num := func(what string, keys ...string) float64 {
-		called[what] = keys[0]
-		for _, k := range keys {
-			v, ok := c[k]
-			if !ok || v == nil {
-				continue
-			}
-			called[what] = k
-			f, ok := v.(float64)
-			if !ok || f < 0 {
-				if wrong == nil {
-					said, _ := json.Marshal(v) // it was read from JSON
-					wrong = &Bad{File: name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said), Mend: "write a number such as 32, without quotes"}
-				}
-				return 0
-			}
-			return f
+		if t := reads.text("model_type"); t != "" {
+			kind = t
 		}
-		return 0
 	}
-	flag := func(key string, other bool) bool {
-		if v, ok := c[key].(bool); ok {
-			return v
-		}
-		return other
-	}
-	kind, _ := c["model_type"].(string)
-	m := shape.Model{
-		Name: kind, Kind: shape.Transformer, Source: name,
-		Layers: num("layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-		Dim:    num("dim", "hidden_size", "n_embd", "d_model"),
-		Heads:  num("heads", "num_attention_heads", "n_head", "n_heads"),
-		KV:     num("kv", "num_key_value_heads", "num_kv_heads", "n_head_kv"),
-		Head:   num("head", "head_dim"),
-		FF:     num("ff", "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"),
-		Vocab:  num("vocab", "vocab_size"),
-		Window: num("window", "sliding_window"),
-	}
-	if s, ok := c["_name_or_path"].(string); ok && s != "" {
+	m := c.stack(kind)
+	m.Name, m.Source = c.text("model_type"), name
+	if s := c.text("_name_or_path"); s != "" {
 		m.Name = s[strings.LastIndexByte(s, '/')+1:]
 	}
-	// Older families share the embedding unless they say otherwise, newer ones do not.
-	m.Tied = flag("tie_word_embeddings", kind == "gpt2" || kind == "bert" || kind == "bloom" || strings.HasPrefix(kind, "gemma"))
-	act, _ := c["hidden_act"].(string)
-	if act == "" {
-		act, _ = c["hidden_activation"].(string)
-	}
-	m.Gated = act == "silu" || act == "swish" || strings.HasPrefix(kind, "gemma") || strings.Contains(act, "glu")
-	if use, ok := c["use_sliding_window"].(bool); ok && !use {
-		m.Window = 0
-	}
-	if mq, ok := c["multi_query"].(bool); ok && mq && m.KV == 0 {
-		m.KV = 1
-	}
-	if m.KV == 0 {
-		m.KV = m.Heads
-	}
-	experts := num("experts", "num_local_experts", "n_routed_experts", "num_experts")
-	if experts > 1 {
-		m.Kind = shape.Experts
-		m.TopK = num("topk", "num_experts_per_tok", "experts_per_token")
-		if m.TopK == 0 {
-			return bad("num_experts_per_tok", "a model with experts must say how many a token passes", "add it, a number from 1 up")
-		}
-		if m.TopK > experts {
-			return bad("num_experts_per_tok", fmt.Sprintf("%g is more than the %g experts", m.TopK, experts), "give at most as many as there are experts")
-		}
-		if f := num("expert width", "moe_intermediate_size"); f > 0 {
-			m.FF = f
-		}
-		if m.FF == 0 {
-			m.FF = 4 * m.Dim
-		}
-		m.Gated = true
-	}
-	if wrong != nil {
-		return shape.Model{}, wrong
-	}
-	if m.Layers == 0 || m.Dim == 0 {
+	experts, err := c.experts(&m)
+	switch {
+	case c.wrong != nil:
+		return shape.Model{}, c.wrong
+	case err != nil:
+		return shape.Model{}, err
+	case (m.Layers == 0 || m.Dim == 0) && sees:
+		return bad("text_config", "it states no layers or no width of the part that reads", "give the config.json of that part, which is the larger one by far")
+	case m.Layers == 0 || m.Dim == 0:
 		return bad("num_hidden_layers, hidden_size", "it states no layers or no width, so it is the config of no transformer that is known here", forms)
 	}
 	if m.FF == 0 {
 		m.FF = 4 * m.Dim
 	}
-	if experts > 1 {
-		m.Params, m.Active = m.Count(experts)
+	m.Most = c.longest()
+	switch {
+	case experts.each > 1:
+		c.withExperts(&m, experts)
+	case c.num("decoder layers", "decoder_layers", "num_decoder_layers") > 0 || c.flag("is_encoder_decoder", false):
+		c.encodes(&m)
+	case c.num("groups", "num_hidden_groups") > 0: // ALBERT: few layers, each passed through several times
+		layers := m.Layers
+		_, m.Active = m.Count(1)
+		m.Layers = c.num("groups", "num_hidden_groups")
+		m.Params, _ = m.Count(1)
+		m.Layers = layers
+	default:
+		m.Params, m.Active = m.Count(1)
 	}
-	return settle(name, m, called)
+	if e := c.num("embedding", "embedding_size", "word_embed_proj_dim"); e > 0 && e < m.Dim { // a narrow table, and a matrix from it to the width
+		less := (m.Vocab*(m.Dim-e) - e*m.Dim)
+		if !m.Tied {
+			less *= 2
+		}
+		m.Params, m.Active = m.Params-less, m.Active-less
+	}
+	if px, patch := c.num("pixels", "image_size"), c.num("patch", "patch_size"); px > 0 && patch > 0 && m.Vocab == 0 {
+		m.Most, m.Image = (px/patch)*(px/patch)+1, true // patches, and the token that stands for the image
+	}
+	if m.Vocab == 0 && !m.Image {
+		m.Note = "vocab_size is not stated, so memory and time leave out what is done with words"
+	}
+	if v, ok := c.part("vision_config"); ok {
+		eye := v.stack(v.text("model_type"))
+		if eye.FF == 0 {
+			eye.FF = 4 * eye.Dim
+		}
+		more, _ := eye.Count(1)
+		m.Params += more // its weights are held; most of the tokens do not pass it
+		if m.Note = "tokens of images count as tokens"; more == 0 {
+			m.Note += ", and the part that sees is left out: its config states no layers or no width"
+		}
+		if v.wrong != nil {
+			return shape.Model{}, v.wrong
+		}
+	}
+	if c.wrong != nil {
+		return shape.Model{}, c.wrong
+	}
+	return settle(name, m, c.called)
+}
+
+// torn says in words why a content is no JSON object.
+func torn(err error) string {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		if kind.Value == "array" || kind.Value == "string" || kind.Value == "bool" || kind.Value == "number" {
+			return "is JSON, but no JSON object: " + kind.Value
+		}
+		return "is no JSON object that can be read: " + kind.Value + " is more than numbers hold"
+	}
+	return "is no JSON object, or is torn: " + err.Error()
+}
+
+// stack is the shape of one stack of layers, by all the names that the families
+// have for its numbers.
+func (c *config) stack(kind string) shape.Model {
+	m := shape.Model{
+		Kind:   shape.Transformer,
+		Layers: c.num("layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"),
+		Dim:    c.num("dim", "hidden_size", "n_embd", "d_model", "dim"),
+		Heads:  c.num("heads", "num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"),
+		KV:     c.num("kv", "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
+		Head:   c.num("head", "head_dim", "d_kv"),
+		FF:     c.num("ff", "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "hidden_dim", "encoder_ffn_dim"),
+		Vocab:  c.num("vocab", "vocab_size", "padded_vocab_size"),
+		Window: c.num("window", "sliding_window"),
+	}
+	if r := c.num("ratio", "expansion_ratio"); m.FF == 0 && r > 0 {
+		m.FF = r * m.Dim
+	}
+	act := c.text("hidden_act", "hidden_activation", "feed_forward_proj")
+	m.Gated = act == "silu" || act == "swish" || matches(kind, gatedKinds) || strings.Contains(act, "glu") || strings.HasPrefix(act, "gated")
+	// What transformers leaves out of the file is shared, but in the newer families.
+	m.Tied = c.flag("tie_word_embeddings", matches(kind, sharesHead) || !m.Gated && !matches(kind, ownHead))
+	if use, ok := c.value["use_sliding_window"].(bool); ok && !use {
+		m.Window = 0
+	}
+	if c.flag("multi_query", false) && m.KV == 0 {
+		m.KV = 1
+	}
+	if m.KV == 0 {
+		m.KV = m.Heads
+	}
+	return m
+}
+
+// longest is the longest sequence that the model takes, and zero where it does not say.
+func (c *config) longest() float64 {
+	return max(c.num("most", "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "seq_length"),
+		c.num("most heard", "max_source_positions"))
+}
+
+// encodes counts a model of two stacks. A sample is --seq tokens in and as many out, and a
+// token of throughput is one of either side, so it passes through both stacks.
+//
+// Worked: T5-base, 12 and 12 layers of 768, 3072 wide between, 32128 words in one table:
+// 12·(4·768² + 2·768·3072) + 12·(8·768² + 2·768·3072) + 32128·768 = 223e6.
+func (c *config) encodes(m *shape.Model) {
+	in, out := *m, *m
+	in.Layers = max(m.Layers, c.num("layers", "encoder_layers"))
+	out.Layers = m.Layers
+	if n := c.num("decoder layers", "decoder_layers", "num_decoder_layers"); n > 0 {
+		out.Layers = n
+	}
+	if f := c.num("decoder ff", "decoder_ffn_dim"); f > 0 {
+		out.FF = f
+	}
+	out.Vocab = 0
+	first, _ := in.Count(1)
+	second, _ := out.Count(1)
+	across := out.Layers * 4 * m.Dim * m.HeadsWidth() // it looks back on what was taken in, too
+	m.Params = first + second + across
+	m.Active = m.Params
+	m.Layers = in.Layers + out.Layers
+	m.Note = "tokens are counted on one side, as many in as out"
 }

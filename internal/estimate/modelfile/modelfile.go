@@ -191,8 +191,23 @@ func settle(file string, m shape.Model, called map[string]string) (shape.Model, 
 		if m.KV > 0 && m.Heads > 0 && m.KV > m.Heads {
 			return bad("kv", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads), "give at most as many as there are heads")
 		}
+		for _, f := range []struct {
+			name string
+			v    float64
+		}{{"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads}, {"kv", m.KV}, {"ff", m.FF}, {"vocab", m.Vocab}} {
+			if f.v != math.Trunc(f.v) {
+				return bad(f.name, fmt.Sprintf("%g is no whole number", f.v), "mend the number")
+			}
+		}
+		if m.KV > 0 && m.Heads > 0 && math.Mod(m.Heads, m.KV) != 0 {
+			return bad("kv", fmt.Sprintf("%g do not divide the %g heads", m.KV, m.Heads), "each key and value head serves as many others")
+		}
 		if m.Heads > 0 && m.Dim > 0 && m.Head == 0 && math.Mod(m.Dim, m.Heads) != 0 {
-			return bad("heads", fmt.Sprintf("%g do not divide the width %g", m.Heads, m.Dim), "give head, the width of one")
+			head := "head"
+			if c := called["head"]; c != "" {
+				head = c
+			}
+			return bad("heads", fmt.Sprintf("%g do not divide the width %g", m.Heads, m.Dim), "give "+head+", the width of one")
 		}
 		if m.FF == 0 && m.Dim > 0 {
 			m.FF = 4 * m.Dim

@@ -46,7 +46,22 @@ type Model struct {
 	Depth   bool    // its convolutions are depthwise in the main
 	Groups  bool    // its convolutions are in many small groups (ResNeXt)
 	Regions bool    // it proposes regions first and looks at each: many small steps an image
+	Most    float64 // tokens of the longest sequence that it takes; zero: not said
+	Image   bool    // a transformer that takes in an image as Most tokens
 	Source  string  // where the shape was published
+	Note    string  // what a reader of its estimate must know of how it was read
+}
+
+// usual is the tokens a sample where nobody says.
+const usual = 2048
+
+// Seq is the tokens a sample of a transformer where nobody says: 2048, or all that it takes
+// where those are fewer.
+func (m Model) Seq() float64 {
+	if m.Most > 0 && (m.Most < usual || m.Image) {
+		return m.Most
+	}
+	return usual
 }
 
 // Pass is the parameters a token passes through.
