@@ -11,6 +11,7 @@ package budget
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -121,6 +122,9 @@ type Limit struct {
 	Notify        string        `json:"notify,omitempty"`
 }
 
+// hookForm is an address that can be told; what it holds beyond that is its owner's business.
+var hookForm = regexp.MustCompile(`^https?://[^/?#\s]+[^\s]*$`)
+
 // maxHours is a million GPUs for two months; more do not fit a span of time.
 const maxHours = 2_000_000
 
@@ -154,6 +158,8 @@ func (l Limit) Check() error {
 		return fmt.Errorf("%s has no next window to wait for: give a day, week or month", l.Name())
 	case l.Dollars == nil && len(l.Warn) > 0:
 		return fmt.Errorf("%s warns of dollars that are not limited: give dollars too", l.Name())
+	case l.Notify != "" && !hookForm.MatchString(l.Notify):
+		return fmt.Errorf("%s tells %q: give an http or https URL", l.Name(), l.Notify)
 	}
 	for _, w := range l.Warn {
 		if !(w > 0 && w <= 1) {
@@ -206,7 +212,8 @@ type Use struct {
 	Unbounded string       `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
 	GPUOpen   string       `json:"gpu_unbounded,omitempty"`
 
-	needs int // GPUs of the job that is weighed
+	needs int          // GPUs of the job that is weighed
+	asks  money.Amount // the most that it can cost
 }
 
 // Books are what was spent by limit, by name, in the windows that are open, and the
@@ -252,6 +259,16 @@ func (u *Use) add(l Limit, j Job) {
 	}
 }
 
+// room is what a new job may cost under the limit, in whole cents: a job of that
+// much is let in.
+func (u Use) room(l Limit) money.Amount {
+	left, _, ok := l.Dollars.Sub(u.Spent).Sub(u.Held).Micros()
+	if !ok || left < 0 {
+		return money.Amount{}
+	}
+	return money.FromMicros(left-left%10_000, 0)
+}
+
 // smaller keeps the answer free of the order of jobs.
 func smaller(a, b string) string {
 	if a == "" || b < a {
@@ -292,7 +309,7 @@ func (r Refusal) Error() string {
 	case OtherOpen:
 		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what job %s costs at most", l.Name(), usd(*l.Dollars), u.Unbounded)
 	case Dollars:
-		return fmt.Sprintf("budget %s: of %s, %s is spent and %s held", l.Name(), usd(*l.Dollars), usd(u.Spent), usd(u.Held))
+		return fmt.Sprintf("budget %s: of %s, %s is spent and %s held, which leaves %s, and the job can cost %s", l.Name(), usd(*l.Dollars), usd(u.Spent), usd(u.Held), usd(u.room(l)), usd(u.asks))
 	case NoGPUBudget:
 		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", l.Name(), *l.GPUHours)
 	case GPUOpen:
@@ -317,6 +334,7 @@ func (b Books) Admit(j Job) *Refusal {
 			continue
 		}
 		u := b.Use(l)
+		u.asks = j.held()
 		no := func(why Reason, mend string) *Refusal { return &Refusal{why, l, u, mend} }
 		switch {
 		case l.Dollars == nil:

@@ -3,6 +3,7 @@ package budget_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,6 +165,34 @@ func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
 		}
 	}
 }
+
+// What a refusal says is left can be had: a job of that much is let in, and one of a cent more is not.
+func TestARefusalSaysHowMuchIsLeft(t *testing.T) {
+	for spent, left := range map[string]string{"0": "4", "1.17": "2.83", "1.170000000001": "2.82", "3.999": "0", "4": "0", "5": "0"} {
+		b := budget.Books{Limits: []budget.Limit{{Scope: budget.All, Window: budget.Month, Dollars: dollars("4")}}, Spent: map[string]money.Amount{"all/month": *dollars(spent)}}
+		r := b.Admit(budget.Job{ID: "new", Bounded: true, Most: *dollars("9.50")})
+		if r == nil || !strings.Contains(r.Error(), "leaves "+money.Format(*dollars(left), money.USD, 2)+", and the job can cost $9.50") {
+			t.Errorf("of $4, $%s is spent: %v, want that $%s is left", spent, r, left)
+		}
+		if spent != "5" && b.Admit(budget.Job{ID: "new", Bounded: true, Most: *dollars(left)}) != nil {
+			t.Errorf("of $4, $%s is spent: a job of $%s is refused", spent, left)
+		}
+		if b.Admit(budget.Job{ID: "new", Bounded: true, Most: dollars(left).Add(*dollars("0.01"))}) == nil {
+			t.Errorf("of $4, $%s is spent: a job of a cent more than $%s is let in", spent, left)
+		}
+	}
+}
+
+func TestALimitTellsAnAddressOfTheWeb(t *testing.T) {
+	for address, want := range map[string]bool{"": true, "https://example.org/hook?a=b": true, "http://127.0.0.1:7999": true, "ftp://example.org": false, "example.org": false, "https://": false, "https:///x": false, "https://a b": false} {
+		l := budget.Limit{Scope: budget.All, Window: budget.Month, Dollars: dollars("4"), Notify: address}
+		if err := l.Check(); (err == nil) != want {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
+func dollars(s string) *money.Amount { a, _ := money.Parse(s); return &a }
 
 func TestABreachIsForeseenAndThresholdsPassInOrder(t *testing.T) {
 	l := budget.Limit{Scope: budget.All, Window: budget.Day, Dollars: ptr(money.Picos(100e12)), Warn: []float64{0.8, 0.5}}

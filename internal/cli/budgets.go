@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,25 +49,38 @@ func (a *app) putBudget(ctx context.Context, c *client, b api.SetBudget, done st
 
 // window are the flags of which one is given.
 type window struct {
-	scope                  string
-	team                   string
-	day, week, month, ever bool
+	scope                    string
+	team, project, user, tag string
+	day, week, month, ever   bool
 }
 
 func (w *window) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.scope, "scope", "all", "whose `jobs`: all, team:NAME, project:NAME, user:NAME or tag:KEY=VALUE")
 	f.StringVar(&w.team, "team", "", "`name` of a team, for --scope team:NAME (default: as --scope says)")
+	f.StringVar(&w.project, "project", "", "`name` of a project, for --scope project:NAME (default: as --scope says)")
+	f.StringVar(&w.user, "user", "", "`name` of a user, for --scope user:NAME (default: as --scope says)")
+	f.StringVar(&w.tag, "tag", "", "a tag as `KEY=VALUE`, for --scope tag:KEY=VALUE (default: as --scope says)")
 	f.BoolVar(&w.day, "day", false, "in a calendar day, UTC (default: a month)")
 	f.BoolVar(&w.week, "week", false, "in a week from Monday on, UTC (default: a month)")
 	f.BoolVar(&w.month, "month", false, "in a calendar month, UTC (default: a month)")
 	f.BoolVar(&w.ever, "total", false, "in all (default: a month)")
-	cmd.MarkFlagsMutuallyExclusive("day", "week", "month", "total")
-	cmd.MarkFlagsMutuallyExclusive("scope", "team")
 }
 
-func (w *window) limit() (budget.Limit, error) {
+// limit is that of the flags, which name one scope and one window.
+func (w *window) limit(cmd *cobra.Command) (budget.Limit, error) {
 	l := budget.Limit{Window: budget.Month}
+	for _, names := range [][]string{{"day", "week", "month", "total"}, {"scope", "team", "project", "user", "tag"}} {
+		var given []string
+		for _, n := range names {
+			if cmd.Flags().Changed(n) {
+				given = append(given, "--"+n)
+			}
+		}
+		if len(given) > 1 {
+			return l, fmt.Errorf("%s exclude each other: give one, and set a limit for each", strings.Join(given, " and "))
+		}
+	}
 	switch {
 	case w.day:
 		l.Window = budget.Day
@@ -74,8 +89,10 @@ func (w *window) limit() (budget.Limit, error) {
 	case w.ever:
 		l.Window = budget.Total
 	}
-	if w.team != "" {
-		w.scope = "team:" + w.team
+	for kind, name := range map[string]string{"team": w.team, "project": w.project, "user": w.user, "tag": w.tag} { // of which one is given
+		if name != "" {
+			w.scope = kind + ":" + name
+		}
 	}
 	var err error
 	l.Scope, err = budget.ParseScope(w.scope)
@@ -85,31 +102,31 @@ func (w *window) limit() (budget.Limit, error) {
 func (a *app) budgetsSetCmd() *cobra.Command {
 	var w window
 	var dollars, approve, notify string
-	var gpuHours float64
+	var gpuHours string
 	var jobs, running, gpus int
 	var wait bool
 	var within string
-	var warn []float64
+	var warn []string
 	cmd := &cobra.Command{Use: "set", Short: "Make a limit, or change one", Args: takes(),
 		Long: "Makes the limit of a scope in a window, or puts a new one in its place. A job under a limit of dollars needs a budget, or work and a price from which the most that it costs is known: that becomes its budget. " +
 			"At each share of --warn, when all is spent, and when a job waits for approval, the webhook of --notify gets a POST; when all is spent, what runs is saved and stopped. " +
 			"Jobs over --running or --gpus wait in the queue, and those of others pass them." + plainExit,
-		Example: "  scrimp budgets set --team vision --month --dollars 500 --warn 0.8\n  scrimp budgets set --scope user:ann --day --jobs 4\n  scrimp budgets set --team vision --running 4 --gpus 16\n  scrimp budgets set --week --gpu-hours 200 --wait --approve 100",
+		Example: "  scrimp budgets set --team vision --month --dollars 500 --warn 0.8\n  scrimp budgets set --user ann --day --jobs 4\n  scrimp budgets set --tag env=dev --week --dollars 50\n  scrimp budgets set --team vision --running 4 --gpus 16\n  scrimp budgets set --week --gpu-hours 200 --wait --approve 100",
 	}
 	w.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&dollars, "dollars", "", "`amount` that may be spent (default: not limited)")
-	f.Float64Var(&gpuHours, "gpu-hours", 0, "`hours` of one GPU that may be used (default: not limited)")
+	f.StringVar(&gpuHours, "gpu-hours", "", "`hours` of one GPU that may be used (default: not limited)")
 	f.IntVar(&jobs, "jobs", 0, "`number` of jobs that may wait or run at once (default: not limited)")
 	f.IntVar(&running, "running", 0, "`number` of jobs that may hold a machine at once; more wait in the queue (default: not limited)")
 	f.IntVar(&gpus, "gpus", 0, "`number` of GPUs that may be in use at once; more wait in the queue (default: not limited)")
 	f.BoolVar(&wait, "wait", false, "let a job wait for the next window where the GPU-hours do not suffice (default: it is not let in)")
 	f.StringVar(&approve, "approve", "", "`amount` above which a job waits for scrimp approve (default: never)")
 	f.StringVar(&within, "approve-within", "", "`span` on the wall after which a job that nobody has approved is given up, as in 2d (default: 7d)")
-	f.Float64SliceVar(&warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: at the limit only)")
+	f.StringArrayVar(&warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: at the limit only)")
 	f.StringVar(&notify, "notify", "", "`URL` that gets the warnings, and hears of jobs that wait for approval (default: the server's log only)")
 	cmd.RunE = a.with(func(ctx context.Context, c *client, _ []string) error {
-		l, err := w.limit()
+		l, err := w.limit(cmd)
 		if err != nil {
 			return err
 		}
@@ -126,8 +143,19 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 			}
 			*v.to = &amount
 		}
-		if cmd.Flags().Changed("gpu-hours") {
-			l.GPUHours = &gpuHours
+		if gpuHours != "" {
+			hours, err := strconv.ParseFloat(gpuHours, 64)
+			if err != nil {
+				return fmt.Errorf("--gpu-hours %s is not a number: write it as in 200 or 12.5", gpuHours)
+			}
+			l.GPUHours = &hours
+		}
+		for _, text := range warn {
+			share, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return fmt.Errorf("--warn %s is not a share: write it as in 0.8", text)
+			}
+			l.Warn = append(l.Warn, share)
 		}
 		if cmd.Flags().Changed("jobs") {
 			l.Jobs = &jobs
@@ -143,7 +171,7 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 				return fmt.Errorf("--approve-within %s: %w: write it as in 36h or 2d", within, err)
 			}
 		}
-		l.Wait, l.Warn, l.Notify = wait, warn, notify
+		l.Wait, l.Notify = wait, notify
 		if err := l.Check(); err != nil {
 			return err
 		}

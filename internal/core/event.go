@@ -92,8 +92,9 @@ type (
 	}
 	// JobEnded: somebody wants a job over; Save keeps a checkpoint first (stop), otherwise it ends at once (cancel).
 	JobEnded struct {
-		Job  string `json:"job"`
-		Save bool   `json:"save"`
+		Job   string `json:"job"`
+		Save  bool   `json:"save"`
+		Limit string `json:"limit,omitempty"` // that is spent, which is why; "": somebody wants it over
 	}
 	// MarketSeen: what is for sale and at what price. Offers that are not named stay as they were.
 	MarketSeen struct {

@@ -440,6 +440,10 @@ func (m *Machine) endJob(out *Outcome, b JobEnded) {
 	if b.Save {
 		state, why = Stopped, "stopped_by_user"
 	}
+	if b.Limit != "" {
+		m.touch(j)
+		why, j.Detail = LimitSpent, "all of the budget "+b.Limit+" is spent"
+	}
 	a := j.live()
 	switch {
 	case j.State == Held:

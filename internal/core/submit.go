@@ -28,6 +28,9 @@ func (m *Machine) submit(out *Outcome, e Event, b JobSubmitted) {
 	out.Actions = append(out.Actions, Notify{Job: j.ID, State: Held, Why: j.Why})
 }
 
+// LimitSpent is why a job is stopped that its submitter's limits stop, whatever is left of its own.
+const LimitSpent = "limit_spent"
+
 // Why a job is held, and why it is cancelled then.
 const (
 	WaitsForApproval = "waits_for_approval"

@@ -55,7 +55,7 @@ func (n *noise) body() Body {
 		if n.rng.IntN(8) > 0 {
 			return []Body{Tick{}, Tick{}, Audited{}, IdentityChanged{}, n.rules(), JobReviewed{Job: n.job(), Approved: n.rng.IntN(3) > 0}}[n.rng.IntN(6)]
 		}
-		return JobEnded{Job: n.job(), Save: n.rng.IntN(2) == 0}
+		return JobEnded{Job: n.job(), Save: n.rng.IntN(2) == 0, Limit: []string{"", "team:a/month"}[n.rng.IntN(2)]}
 	case 2:
 		return n.market()
 	case 3, 4, 5:

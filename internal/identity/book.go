@@ -96,38 +96,38 @@ func NewBook() *Book {
 func (b *Book) Check(c Change) error {
 	switch {
 	case c.User != nil:
-		if err := checkName("user", c.User.Name); err != nil {
+		if err := checkName("user", "name", c.User.Name); err != nil {
 			return err
 		}
 		if c.User.Name == "owner" {
-			return errors.New(`user "owner" is who holds the data folder: take another name`)
+			return Wrong{"name", `user "owner" is who holds the data folder`, "take another name"}
 		}
 		for _, g := range c.User.Grants {
 			if _, known := b.teams[g.Team]; !known && g.Team != Everywhere {
-				return fmt.Errorf("team %q is not known: make it with scrimp teams set %s", g.Team, g.Team)
+				return Wrong{"grants", fmt.Sprintf("team %q is not known", g.Team), "make it with scrimp teams set " + g.Team}
 			}
 		}
 	case c.Team != nil:
 		for _, p := range c.Team.Projects {
-			if err := checkName("project", p); err != nil {
+			if err := checkName("project", "projects", p); err != nil {
 				return err
 			}
 		}
-		return checkName("team", c.Team.Name)
+		return checkName("team", "name", c.Team.Name)
 	case c.Token != nil:
 		u, known := b.users[c.Token.User]
 		life := c.Token.Expires.Sub(c.Token.Made)
 		switch {
 		case !known:
-			return fmt.Errorf("user %q is not known: scrimp users lists them", c.Token.User)
+			return Wrong{"user", fmt.Sprintf("user %q is not known", c.Token.User), "scrimp users lists them"}
 		case u.Off:
-			return fmt.Errorf("user %s is switched off: scrimp users set %s --on", u.Name, u.Name)
+			return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
 		case life <= 0 || life > LongestLife:
-			return fmt.Errorf("a token lives more than 0 and at most %d hours, not %v", LongestLife/time.Hour, life)
+			return Wrong{"for_ns", fmt.Sprintf("a token cannot live %v", life), fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
 		}
 	case c.Revoke != "":
 		if _, known := b.ids[c.Revoke]; !known {
-			return fmt.Errorf("token %q is not known: scrimp tokens lists them", c.Revoke)
+			return Wrong{"id", fmt.Sprintf("token %q is not known", c.Revoke), "scrimp tokens lists them"}
 		}
 	default:
 		return errors.New("the change is empty")
@@ -199,13 +199,13 @@ func (b *Book) Token(id string) (Token, bool) { t, ok := b.tokens[b.ids[id]]; re
 // Place says for which team and project a job of the caller is: those that are
 // asked for, or the only ones that they can mean. field is what is wrong.
 func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field string, err error) {
-	if team == "" {
-		var can []string
-		for _, t := range b.Teams() {
-			if c.Role(t.Name) >= Submitter {
-				can = append(can, t.Name)
-			}
+	var can []string
+	for _, t := range b.Teams() {
+		if c.Role(t.Name) >= Submitter {
+			can = append(can, t.Name)
 		}
+	}
+	if team == "" {
 		switch {
 		case len(can) == 1:
 			team = can[0]
@@ -217,11 +217,16 @@ func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field s
 	t, known := b.teams[team]
 	switch {
 	case team != "" && c.Role(team) < Submitter, team == "" && c.Role(Everywhere) < Submitter:
-		return "", "", "team", fmt.Errorf("%s may not submit for team %q", c.User, team)
+		if team == "" || len(can) == 0 {
+			return "", "", "team", fmt.Errorf("%s may submit for no team: an admin grants it with scrimp users set %s", c.User, c.User)
+		}
+		return "", "", "team", fmt.Errorf("%s may not submit for team %q: write one of %s", c.User, team, strings.Join(can, ", "))
 	case team != "" && !known && len(b.teams) > 0:
 		return "", "", "team", fmt.Errorf("team %q is not known: an admin makes it with scrimp teams set %s", team, team)
 	case project == "" && len(t.Projects) == 1:
 		project = t.Projects[0]
+	case project == "" && len(t.Projects) > 1:
+		return "", "", "project", fmt.Errorf("the job names no project of team %s: write one of %s", team, strings.Join(t.Projects, ", "))
 	case len(t.Projects) > 0 && !slices.Contains(t.Projects, project):
 		return "", "", "project", fmt.Errorf("project %q is none of team %s: write one of %s", project, team, strings.Join(t.Projects, ", "))
 	}

@@ -77,7 +77,7 @@ func ParseGrant(text string) (Grant, error) {
 		return Grant{}, err
 	}
 	if team != Everywhere {
-		if err := checkName("team", team); err != nil {
+		if err := checkName("team", "grants", team); err != nil {
 			return Grant{}, err
 		}
 	}
@@ -90,17 +90,22 @@ func (g Grant) String() string { return g.Team + "=" + g.Role.String() }
 const longestName = 63
 
 // checkName holds names to what needs no quoting in a path, a table or a query.
-func checkName(what, name string) error {
+func checkName(what, field, name string) error {
 	ok := name != "" && len(name) <= longestName
 	for i, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		ok = ok && (letter || i > 0 && strings.IndexByte("._-@", c) >= 0)
 	}
 	if !ok {
-		return fmt.Errorf("%s %q: write 1 to %d of letters, digits and . _ - @, a letter or digit first", what, name, longestName)
+		return Wrong{field, fmt.Sprintf("%s %q", what, name), fmt.Sprintf("write 1 to %d of letters, digits and . _ - @, a letter or digit first", longestName)}
 	}
 	return nil
 }
+
+// Wrong is a field of a change that cannot be, and what mends it.
+type Wrong struct{ Field, Cause, Mend string }
+
+func (w Wrong) Error() string { return w.Cause + ": " + w.Mend }
 
 // Caller is who asks. The zero Caller is nobody.
 type Caller struct {

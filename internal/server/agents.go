@@ -79,7 +79,7 @@ func (s *Server) agentReport(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if report.Attempt != attempt {
-		problem(w, http.StatusForbidden, "the token is for another attempt", "", nil)
+		fieldProblem(w, http.StatusForbidden, "attempt", "the token is for another attempt", "report the attempt that was claimed with it", nil)
 		return
 	}
 	o, err := s.control.Report(r.Context(), report)
@@ -99,7 +99,7 @@ func (s *Server) agentLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 	if err != nil || offset < 0 {
-		problem(w, http.StatusBadRequest, "offset is not a count of bytes", "", err)
+		fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes", "ask GET /v1/agent/logs how much is kept", err)
 		return
 	}
 	chunk, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))

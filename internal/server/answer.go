@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/api"
+	"scrimp/internal/spec"
 )
 
 // problem answers with an error as RFC 9457 has it.
@@ -29,6 +30,9 @@ func fieldProblem(w http.ResponseWriter, status int, field, title, mend string, 
 
 func tellProblem(w http.ResponseWriter, p api.Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
+	if k, ok := w.(*status); ok {
+		k.title = p.Title
+	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p)
 }
@@ -65,6 +69,37 @@ func read[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) 
 		problem(w, http.StatusBadRequest, "the request is not the JSON that is wanted here", "send what GET /v1/openapi.json describes", err)
 	}
 	return v, false
+}
+
+// jobOf reads the job file of a submission, or says which field of it is wrong.
+func (s *Server) jobOf(raw json.RawMessage) (spec.Job, *refusal) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return spec.Job{}, &refusal{status: http.StatusBadRequest, field: "spec", title: "the submission has no job", mend: "send a job file as JSON in spec, as GET /v1/openapi.json describes"}
+	}
+	j, err := spec.Decode(raw)
+	var kind *json.UnmarshalTypeError
+	if err != nil {
+		no := &refusal{status: http.StatusBadRequest, field: "spec", title: "the job is not in the form of a job file", mend: "send what GET /v1/openapi.json describes; scrimp run does", err: err}
+		if errors.As(err, &kind) && kind.Field != "" {
+			no.field = kind.Field
+		}
+		return j, no
+	}
+	if s.hooksInside(j.Notify) {
+		return j, &refusal{status: http.StatusUnprocessableEntity, field: "notify", title: "the webhook leads inside the server's network", mend: hookMend}
+	}
+	err = j.Validate(s.control.Now())
+	if err == nil {
+		return j, nil
+	}
+	no := &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "the job is not valid", mend: "mend the fields that are named", err: err}
+	var list spec.Problems
+	if errors.As(err, &list) && len(list) > 0 && list[0].Field != "" {
+		if no.field = list[0].Field; len(list) == 1 && list[0].Mend != "" {
+			no.mend = list[0].Mend
+		}
+	}
+	return j, no
 }
 
 // maxKey is how many bytes the key of a submission has at most.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/subtle"
@@ -87,7 +88,8 @@ func callerOf(r *http.Request) identity.Caller { return callOf(r).caller }
 // status keeps what was answered.
 type status struct {
 	http.ResponseWriter
-	code int
+	code  int
+	title string // of the problem, for the audit trail
 }
 
 func (w *status) WriteHeader(code int) {
@@ -185,7 +187,7 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		if s.may(w, r, t) {
 			s.streamed(t, w, r, name)
 		}
-		s.audit(r, t, w.code)
+		s.audit(r, t, w)
 	}
 }
 
@@ -303,7 +305,15 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 	if has >= t.Role {
 		return true
 	}
-	problem(w, http.StatusForbidden, fmt.Sprintf("this needs the role %v, and %s has %v", t.Role, caller.User, has), "an admin grants it with scrimp users set "+caller.User, nil)
+	wants, who := t.Role.String(), caller.User
+	if t.Scope == everywhere {
+		wants += " of all teams"
+	}
+	mend := "an admin grants it with scrimp users set " + caller.User
+	if caller.Most != identity.Nobody && caller.Most < t.Role {
+		who, mend = "this token of "+who, "make one that is not cut to "+caller.Most.String()+", with scrimp tokens new"
+	}
+	problem(w, http.StatusForbidden, fmt.Sprintf("this needs the role %s, and %s has %v", wants, who, has), mend, nil)
 	return false
 }
 
@@ -335,8 +345,8 @@ func actor(user string) string {
 
 // audit puts on record what its handler did not: what was refused, and what
 // changed something that is no event. What only reads leaves no trace, but for refusals.
-func (s *Server) audit(r *http.Request, t route, code int) {
-	c := callOf(r)
+func (s *Server) audit(r *http.Request, t route, w *status) {
+	c, code := callOf(r), w.code
 	if c.written || t.Reads && code != http.StatusForbidden {
 		return
 	}
@@ -346,7 +356,9 @@ func (s *Server) audit(r *http.Request, t route, code int) {
 		outcome = "failed"
 	case code >= 400:
 		outcome = "refused"
-		c.act.Detail = http.StatusText(code)
+	}
+	if code >= 400 {
+		c.act.Detail = cmp.Or(w.title[:min(len(w.title), 200)], http.StatusText(code))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
 	defer cancel()

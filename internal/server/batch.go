@@ -229,21 +229,13 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 	jobs := make([]spec.Job, len(list))
 	for i := range list {
 		b := &list[i]
-		var no *refusal
-		j, err := spec.Decode(b.Spec)
+		j, no := s.jobOf(b.Spec)
 		switch {
-		case err != nil:
-			no = &refusal{status: http.StatusBadRequest, field: "spec", title: "the job is not in the form of a job file", mend: "submit it with scrimp run", err: err}
+		case no != nil:
 		case besides(*b):
 			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "a job with a work folder or secrets is in the batch", mend: "submit it alone, with POST /v1/jobs"}
 		case wrongKey(b.Key) != "":
 			no = &refusal{status: http.StatusBadRequest, field: "key", title: wrongKey(b.Key), mend: "send a random one of 24 digits"}
-		case s.hooksInside(j.Notify):
-			no = &refusal{status: http.StatusUnprocessableEntity, field: "notify", title: "the webhook leads inside the server's network", mend: hookMend}
-		default:
-			if err := j.Validate(s.control.Now()); err != nil {
-				no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "the job is not valid", mend: "mend the fields that are named", err: err}
-			}
 		}
 		if no != nil {
 			no.field = fmt.Sprintf("[%d].%s", i, no.field)

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
+	"maps"
 	"time"
 
 	"scrimp/internal/api"
@@ -68,11 +66,12 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 				s.stopAll(ctx, l, b)
 			}
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(now).Format(time.RFC3339))
-			if still[key] = told[key] || s.warn(ctx, l, u, share); !told[key] && still[key] {
+			if still[key] = told[key] || s.warn(ctx, key, l, u, share); !told[key] && still[key] {
 				changed = true
 			}
 		}
 	}
+	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := still[key]; return !due }) // of windows that are over
 	if !changed {
 		return nil
 	}
@@ -83,10 +82,22 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 	return s.store.PutMeta(ctx, warnedMeta, string(text))
 }
 
+// owed is a warning that its webhook has not taken.
+type owed struct {
+	next time.Time // wall
+	wait time.Duration
+}
+
 // warn tells the limit's webhook that a share of it is spent; false: not told, so
-// that it is tried again at the next look.
-func (s *Server) warn(ctx context.Context, l budget.Limit, u budget.Use, share float64) bool {
-	s.opts.Log.Warn("budget", "limit", l.Name(), "share", share, "spent", u.Spent.String(), "of", l.Dollars.String())
+// that it is tried again, each time after a longer wait. The log has it once.
+func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.Use, share float64) bool {
+	now, before := time.Now(), s.owed[key]
+	switch {
+	case before.wait == 0:
+		s.opts.Log.Warn("budget", "limit", l.Name(), "share", share, "spent", u.Spent.String(), "of", l.Dollars.String())
+	case now.Before(before.next):
+		return false
+	}
 	if l.Notify == "" {
 		return true
 	}
@@ -96,20 +107,21 @@ func (s *Server) warn(ctx context.Context, l budget.Limit, u budget.Use, share f
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.Notify, bytes.NewReader(body))
-	if err != nil {
-		return true // no address; the log has it
+	asked, err := s.teller.post(ctx, l.Notify, "", body)
+	if err == nil || errors.Is(err, errHook) {
+		delete(s.owed, key)
+		if err != nil {
+			s.opts.Log.Warn("webhook of a budget not told", "limit", l.Name(), "host", host(l.Notify), "error", err)
+		}
+		return true
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", s.teller.agent)
-	res, err := s.teller.client.Do(req)
-	if err != nil {
-		s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify))
-		return false
+	wait := min(max(2*before.wait, toldFirst, asked), toldMost)
+	if s.owed == nil {
+		s.owed = map[string]owed{}
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16))
-	_ = res.Body.Close()
-	return res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests
+	s.owed[key] = owed{now.Add(wait), wait}
+	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify), "again_in", wait, "error", err)
+	return false
 }
 
 // stopAll saves and stops the jobs of a limit that is spent.
@@ -120,7 +132,7 @@ func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Books) {
 			if j.State == core.Held || j.State.Over() || j.Ending != "" || !l.Scope.Holds(j.Terms.Owner, j.User()) {
 				return
 			}
-			events = append(events, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID, Save: true}})
+			events = append(events, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID, Save: true, Limit: l.Name()}})
 		}
 		if b.Still[l.Name()].Jobs > 0 { // some wait, which is so once
 			for j := range m.Jobs() {

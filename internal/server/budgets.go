@@ -186,6 +186,30 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 	answer(w, v)
 }
 
+// nobodys says why no job can be in the scope: a name that is misspelt would
+// guard nothing. Where there are no teams or users, job files say what they like.
+func (s *Server) nobodys(scope budget.Scope) (wrong, mend string) {
+	kind, name, _ := strings.Cut(string(scope), ":")
+	s.people.RLock()
+	defer s.people.RUnlock()
+	teams := s.book.Teams()
+	switch kind {
+	case "team":
+		if len(teams) > 0 && !slices.ContainsFunc(teams, func(t identity.Team) bool { return t.Name == name }) {
+			return fmt.Sprintf("team %q is not known", name), "scrimp teams lists them, scrimp teams set makes one"
+		}
+	case "project":
+		if len(teams) > 0 && !slices.ContainsFunc(teams, func(t identity.Team) bool { return len(t.Projects) == 0 || slices.Contains(t.Projects, name) }) {
+			return fmt.Sprintf("no team has a project %q", name), "scrimp teams lists them"
+		}
+	case "user":
+		if _, known := s.book.User(name); !known && name != ownerName && len(s.book.Users()) > 0 {
+			return fmt.Sprintf("user %q is not known", name), "scrimp users lists them, scrimp users set makes one"
+		}
+	}
+	return "", ""
+}
+
 // putBudgets makes a limit, or changes the one of that scope and window; takes
 // one out; or says which values a tag may have.
 func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
@@ -213,6 +237,10 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		}
 		if s.hooksInside(b.Limit.Notify) {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network", hookMend, nil)
+			return
+		}
+		if wrong, mend := s.nobodys(b.Limit.Scope); wrong != "" {
+			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, mend, nil)
 			return
 		}
 		object = b.Limit.Name()

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -40,7 +41,12 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, object string, c
 	s.people.Lock()
 	defer s.people.Unlock()
 	if err := s.book.Check(c); err != nil {
-		problem(w, http.StatusUnprocessableEntity, "the change is not valid", "", err)
+		var is identity.Wrong
+		if errors.As(err, &is) {
+			fieldProblem(w, http.StatusUnprocessableEntity, is.Field, is.Cause, is.Mend, nil)
+		} else {
+			problem(w, http.StatusUnprocessableEntity, "the change is not valid", "send what GET /v1/openapi.json describes", err)
+		}
 		return false
 	}
 	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: core.IdentityChanged{Change: c}}

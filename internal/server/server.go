@@ -92,6 +92,7 @@ type Server struct {
 	busy    map[string]chan struct{} // names and keys of submissions in work
 	numbers map[string]int           // by name of a job: the lowest number that may be free
 	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
+	owed    map[string]owed          // by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
 
 	logs     sync.Mutex // guards register
 	register register

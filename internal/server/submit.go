@@ -127,17 +127,9 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	if !ok || s.crowded(w, r) {
 		return
 	}
-	j, err := spec.Decode(b.Spec)
-	if err != nil {
-		problem(w, http.StatusBadRequest, "the job is not in the form of a job file", "submit it with scrimp run", err)
-		return
-	}
-	if err := j.Validate(s.control.Now()); err != nil {
-		problem(w, http.StatusUnprocessableEntity, "the job is not valid", "mend the fields that are named", err)
-		return
-	}
-	if s.hooksInside(j.Notify) {
-		fieldProblem(w, http.StatusUnprocessableEntity, "notify", "the webhook leads inside the server's network", hookMend, nil)
+	j, no := s.jobOf(b.Spec)
+	if no != nil {
+		no.answer(w)
 		return
 	}
 	if (b.Folder != "" || b.Rerun != "") && !s.takesFrom(w, r, b) {
@@ -172,7 +164,8 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	now := s.control.Now()
 	terms := Terms(j, now, s.control.Clock().Stretch)
 	var asking *budget.Asking
-	d, no := s.openDoor(r.Context())
+	var d *door
+	d, no = s.openDoor(r.Context())
 	if no == nil {
 		defer d.end(r.Context())
 		asking, no = d.admit(r.Context(), c, id, &terms)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,12 +101,19 @@ func (t teller) once(ctx context.Context, target string, w word) (asked time.Dur
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errHook, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(string(body)))
+	return t.post(ctx, target, w.ID, body)
+}
+
+// post posts JSON once; key is the same whenever the same is told.
+func (t teller) post(ctx context.Context, target, key string, body []byte) (asked time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		return 0, fmt.Errorf("%w: its address is no URL", errHook)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", w.ID)
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
 	req.Header.Set("User-Agent", t.agent)
 	r, err := t.client.Do(req)
 	if errors.Is(err, errInside) {

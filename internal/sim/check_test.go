@@ -212,7 +212,7 @@ var guards = []policy.Stop{policy.TargetReached, policy.BudgetSpent, policy.Budg
 // checkSaved holds that what a guard or the user stopped was saved first.
 func (w *World) checkSaved(j *core.Job) {
 	a := j.Attempt()
-	if a == nil || !j.Terms.Saves || a.End != "drained" || !slices.Contains(guards, policy.Stop(j.Why)) && j.Why != "stopped_by_user" {
+	if a == nil || !j.Terms.Saves || a.End != "drained" || !slices.Contains(guards, policy.Stop(j.Why)) && j.Why != "stopped_by_user" && j.Why != core.LimitSpent {
 		return
 	}
 	i := w.byKey[a.ID]

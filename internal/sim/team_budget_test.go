@@ -193,7 +193,7 @@ func (t *tenants) stopAll(l budget.Limit, live []budget.Job) {
 		if !ok || j.State.Over() || j.Ending != "" || !l.Scope.Holds(b.Owner, b.User) {
 			continue
 		}
-		e := w.event(core.JobEnded{Job: b.ID, Save: true})
+		e := w.event(core.JobEnded{Job: b.ID, Save: true, Limit: l.Name()})
 		e.Actor = "budget:" + l.Name()
 		events = append(events, e)
 	}

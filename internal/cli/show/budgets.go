@@ -41,7 +41,7 @@ func Budgets(v api.Budgets, p Place) string {
 				}
 			}
 			if l.Breach != nil {
-				breach = l.Breach.UTC().Format("2006-01-02 15:04")
+				breach = p.market(*l.Breach)
 			}
 			held := sum(l.Use.Held, v.Currency)
 			if l.Use.Unbounded != "" {

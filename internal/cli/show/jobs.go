@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ func Jobs(list []api.Job, p Place) string {
 		return draw.Wrap("", "No jobs. scrimp run job.yaml runs one, scrimp init writes the file.", p.width())
 	}
 	var rows [][]string
+	// Whose they are is said where they are not all the same person's.
+	several := slices.ContainsFunc(list, func(j api.Job) bool { return j.User != list[0].User || j.Team != list[0].Team })
 	for _, j := range list {
 		step, budget, left, odds := draw.Short(j.Step), "-", "-", "-"
 		if j.Total != nil {
@@ -34,12 +37,20 @@ func Jobs(list []api.Job, p Place) string {
 		if j.Odds != nil && j.Finished == nil {
 			odds = fmt.Sprintf("%.0f %%", *j.Odds*100)
 		}
-		rows = append(rows, []string{j.ID, j.State, step, spent(j, 4), budget, left, odds, p.when(j.Submitted), words(j.Why)})
+		row := []string{j.ID, j.State, step, spent(j, 4), budget, left, odds, p.when(j.Submitted), words(j.Why)}
+		if several {
+			row = slices.Insert(row, 1, clean(cmp.Or(j.User, "-")), clean(cmp.Or(j.Team, "-")))
+		}
+		rows = append(rows, row)
 	}
-	return draw.Grid([]draw.Column{
+	columns := []draw.Column{
 		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true}, {Name: "BUDGET", Right: true, Leaves: 3},
 		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ODDS", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
-	}, rows, p.width())
+	}
+	if several {
+		columns = slices.Insert(columns, 1, draw.Column{Name: "BY", Least: 6}, draw.Column{Name: "TEAM", Least: 6, Leaves: 6})
+	}
+	return draw.Grid(columns, rows, p.width())
 }
 
 // Held is the table of jobs that wait for approval.
@@ -57,7 +68,7 @@ func Held(list []api.Job, p Place) string {
 			if len(v.Limits) > 0 {
 				above, limit = money.Format(v.Limits[0].Above, j.Currency, 2), v.Limits[0].Limit
 			}
-			until = p.when(v.Until)
+			until = p.until(v.Until)
 		}
 		left := "-"
 		if j.TimeLeft != nil {
@@ -212,8 +223,14 @@ func Job(j api.Job, p Place) string {
 	if j.Finished != nil {
 		p.fact(&b, "finished", "%s, after %s on the wall", p.when(*j.Finished), draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
 	}
-	if j.User != "" && j.User != "owner" {
+	of := strings.Trim(j.Team+"/"+j.Project, "/")
+	switch {
+	case j.User != "" && j.User != "owner" && of != "":
+		p.fact(&b, "by", "%s, for %s", j.User, of)
+	case j.User != "" && j.User != "owner":
 		p.fact(&b, "by", "%s", j.User)
+	case of != "":
+		p.fact(&b, "for", "%s", of)
 	}
 	if v := j.Approval; v != nil && v.At != nil {
 		what := "rejected"

@@ -57,11 +57,34 @@ func seconds(s float64) string { return draw.Span(time.Duration(s * float64(time
 // moment writes a time of the market.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
+// until writes a t that is to come as people say it, or as programs read it.
+func (p Place) until(t time.Time) string {
+	switch {
+	case p.Now.IsZero():
+		return t.UTC().Format(time.RFC3339)
+	case !t.After(p.Now):
+		return "now"
+	}
+	return "in " + draw.Span(t.Sub(p.Now))
+}
+
+// market writes a time of the market, which nobody's watch shows.
+func (p Place) market(t time.Time) string {
+	if p.Now.IsZero() {
+		return t.UTC().Format(time.RFC3339)
+	}
+	return t.UTC().Format("2006-01-02 15:04")
+}
+
 // Server says who serves the data folder.
 func Server(v api.Server, p Place) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.when(v.Started))
-	p.fact(&b, "folder", "%s", v.Dir)
+	if v.PID == 0 { // of a server elsewhere, neither its process nor its folder is anybody's business
+		fmt.Fprintf(&b, "Server %s, started %s\n", v.Version, p.when(v.Started))
+	} else {
+		fmt.Fprintf(&b, "Server %s (process %d), started %s\n", v.Version, v.PID, p.when(v.Started))
+		p.fact(&b, "folder", "%s", v.Dir)
+	}
 	p.fact(&b, "market", "%s at speed %g, market time %s", v.Market.Name, v.Market.Speed, moment(v.Market.Now))
 	p.fact(&b, "jobs", "%d, %d of them live", v.Jobs, v.Live)
 	p.fact(&b, "events", "%d", v.Events)

@@ -2,6 +2,7 @@ package show_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,7 @@ func pages(p show.Place) map[string]string {
 	for name, v := range plans() {
 		out["plan-"+name] = v.Text(p)
 	}
+	maps.Copy(out, shared(p))
 	return out
 }
 

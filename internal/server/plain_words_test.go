@@ -1,0 +1,133 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/identity"
+	"scrimp/internal/money"
+)
+
+// Each bad submission is answered with the field that is wrong and with what
+// mends it, alone and as one of a batch.
+func TestABadSubmissionNamesItsFieldAndItsMend(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x", "y"}}, nil)
+	w.must("PUT", "/v1/teams/b", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
+	for spec, want := range map[string]struct {
+		field string
+		code  int
+		says  string
+	}{
+		``:                          {"spec", 400, "no job"},
+		`"spec":null`:               {"spec", 400, "no job"},
+		`"spec":"x"`:                {"spec", 400, "form of a job file"},
+		`"spec":{"name":7}`:         {"name", 400, "form of a job file"},
+		`"spec":{"name":"j"}`:       {"command", 422, "not valid"},
+		`"spec":{"command":"true"}`: {"name", 422, "not valid"},
+		`"spec":{"name":"j","command":"true","notify":"ftp://x"}`:                      {"notify", 422, "not valid"},
+		`"spec":{"name":"j","command":"true","notify":"http://127.0.0.1"}`:             {"notify", 422, "inside"},
+		`"spec":{"name":"j","command":"true"}`:                                         {"project", 422, "names no project of team a: write one of x, y"},
+		`"spec":{"name":"j","command":"true","project":"z"}`:                           {"project", 422, "none of team a"},
+		`"spec":{"name":"j","command":"true","team":"b"}`:                              {"team", 403, `may not submit for team "b": write one of a`},
+		`"spec":{"name":"j","command":"true","budget":{"dollars":"-1"}}`:               {"budget.dollars", 422, "not valid"},
+		`"spec":{"name":"j","command":"true","resources":{"memory":"lots"}}`:           {"", 400, "form of a job file"},
+		`"spec":{"name":"j","command":"true","project":"x"},"key":"` + long(300) + `"`: {"key", 400, "longer"},
+	} {
+		for path, body := range map[string]string{"/v1/jobs": "{" + spec + "}", "/v1/jobs/batch": "[{" + spec + "}]"} {
+			rec, p := w.ask("POST", path, ann, body)
+			field := want.field
+			if rec.Code != want.code || !strings.HasSuffix(p.Field, field) || p.Field == "" || p.Mend == "" || !strings.Contains(p.Title+p.Detail, want.says) {
+				t.Errorf("%s %s: %d %+v, want field %s, %d and %q", path, spec, rec.Code, p, field, want.code, want.says)
+			}
+		}
+	}
+}
+
+func long(n int) string { return strings.Repeat("k", n) }
+
+// The audit trail says why something was refused, not only that it was.
+func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
+	w.ask("POST", "/v1/jobs", ann, `{"spec":{"name":"j"}}`)
+	w.ask("GET", "/v1/users", ann, nil)
+	var trail api.Audit
+	w.must("GET", "/v1/audit?user=ann", nil, &trail)
+	var details []string
+	for _, a := range trail.Acts {
+		details = append(details, a.Detail)
+	}
+	if got := strings.Join(details, "|"); got != "the job is not valid|this needs the role admin of all teams, and ann has none" {
+		t.Errorf("the trail says %q", got)
+	}
+	var cut api.MadeToken
+	w.must("POST", "/v1/tokens", api.NewToken{User: "ann", Most: identity.Viewer}, &cut)
+	if rec, p := w.ask("POST", "/v1/jobs", cut.Text, aJob("j", "a")); rec.Code != 403 || !strings.Contains(p.Title, "this token of ann has viewer") || !strings.Contains(p.Mend, "tokens new") {
+		t.Errorf("a token that is cut: %d %+v; its user needs no other role", rec.Code, p)
+	}
+}
+
+// A limit whose name is misspelt would guard nothing.
+func TestALimitOfNobodyIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	set := func(scope budget.Scope) (int, api.Problem) {
+		l := budget.Limit{Scope: scope, Window: budget.Month, Jobs: ptr(1)}
+		rec, p := w.ask("PUT", "/v1/budgets", ownerName, api.SetBudget{Limit: &l})
+		return rec.Code, p
+	}
+	if code, p := set("team:free"); code != http.StatusNoContent {
+		t.Errorf("where there are no teams, job files say what they like: %d %+v", code, p)
+	}
+	w.must("PUT", "/v1/teams/vision", api.SetTeam{Projects: []string{"lanes"}}, nil)
+	w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
+	for scope, want := range map[budget.Scope]bool{"all": true, "team:vision": true, "project:lanes": true, "user:ann": true, "user:owner": true, "tag:env=dev": true, "team:vison": false, "project:lane": false, "user:anne": false} {
+		code, p := set(scope)
+		if (code == http.StatusNoContent) != want || !want && (p.Field != "limit.scope" || p.Mend == "") {
+			t.Errorf("%s: %d %+v", scope, code, p)
+		}
+	}
+	w.must("PUT", "/v1/teams/open", api.SetTeam{}, nil)
+	if code, p := set("project:any"); code != http.StatusNoContent {
+		t.Errorf("where a team may have any project: %d %+v", code, p)
+	}
+	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "team:free/month"}, nil)
+}
+
+// A webhook that is away is asked again after longer and longer waits; one that
+// refuses is left alone. The log has the warning once, and the reason.
+func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
+	w := newWorldOf(t, firm{}, hooked)
+	asked, code := 0, http.StatusBadGateway
+	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { asked++; rw.WriteHeader(code) }))
+	defer hook.Close()
+	l := budget.Limit{Scope: "all", Window: budget.Total, Dollars: dollars(1), Notify: hook.URL + "/secret"}
+	look := func() bool { return w.warn(t.Context(), "k", l, budget.Use{Spent: money.Picos(1)}, 1) }
+	for range 5 {
+		if look() {
+			t.Fatal("a webhook that answers 502 counts as told")
+		}
+	}
+	if asked != 1 || strings.Count(w.log.String(), "msg=budget ") != 1 || !strings.Contains(w.log.String(), "502") {
+		t.Errorf("asked %d times at 5 looks in a row; the log:\n%s", asked, w.log)
+	}
+	for n, wait := 2, toldFirst; n < 12; n++ {
+		wait = min(2*wait, toldMost)
+		w.owed["k"] = owed{time.Now().Add(-1), w.owed["k"].wait}
+		if look() || asked != n || w.owed["k"].wait != wait {
+			t.Errorf("try %d: asked %d, again in %v, want %v", n, asked, w.owed["k"].wait, wait)
+		}
+	}
+	code = http.StatusNotFound
+	w.owed["k"] = owed{time.Now().Add(-1), time.Minute}
+	if !look() || len(w.owed) != 0 || !strings.Contains(w.log.String(), "404") || strings.Contains(w.log.String(), "secret") {
+		t.Errorf("a webhook that refuses: owed %v; the log:\n%s", w.owed, w.log)
+	}
+}
