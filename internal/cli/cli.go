@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -72,7 +74,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if a.json {
 		_ = json.NewEncoder(errOut).Encode(map[string]string{"error": err.Error()})
 	} else {
-		fmt.Fprintln(errOut, "scrimp: "+strings.TrimSpace(err.Error()))
+		fmt.Fprintln(errOut, "scrimp: "+show.Lines(strings.TrimSpace(err.Error()))) // some of it is what a server says
 	}
 	return exitError
 }
@@ -129,8 +131,22 @@ func (a *app) print(v any) error {
 	return e.Encode(v)
 }
 
-func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, args...) }
-func (a *app) notef(format string, args ...any)  { fmt.Fprintf(a.err, format, args...) }
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, harmless(args)...) }
+func (a *app) notef(format string, args ...any)  { fmt.Fprintf(a.err, format, harmless(args)...) }
+
+// harmless is what is printed without all that would steer a terminal: servers, the
+// programs of others and files write some of it. Formats are our own.
+func harmless(args []any) []any {
+	list := slices.Clone(args)
+	for i, arg := range list {
+		if err, ok := arg.(error); ok {
+			list[i] = show.Lines(err.Error())
+		} else if v := reflect.ValueOf(arg); v.Kind() == reflect.String {
+			list[i] = show.Lines(v.String())
+		}
+	}
+	return list
+}
 
 // place is where tables go: as wide as the terminal; what is piped keeps all
 // its columns and has times that a program can read.

@@ -35,11 +35,11 @@ func (c *Control) act(ctx context.Context, a core.Action) {
 func (c *Control) launch(ctx context.Context, a core.Launch) {
 	wanted := func() bool {
 		ok := false
-		c.Read(func(m *core.Machine) {
+		durable := c.Read(func(m *core.Machine) {
 			t, live := m.Attempt(a.Attempt)
 			ok = live && t.Phase == core.Asked
 		})
-		return ok
+		return ok && durable // the next leader asks for it where the log says so
 	}
 	for wait := 100 * time.Millisecond; ctx.Err() == nil && wanted(); wait = min(2*wait, 5*time.Second) {
 		if !c.leads() {
@@ -196,8 +196,7 @@ func (c *Control) lookMarket(ctx context.Context) {
 // look tells the core of instances of ours that have ended.
 func (c *Control) look(ctx context.Context) {
 	live := 0
-	c.Read(func(m *core.Machine) { live = len(m.Live()) + len(m.Pending()) })
-	if live == 0 {
+	if !c.Read(func(m *core.Machine) { live = len(m.Live()) + len(m.Pending()) }) || live == 0 {
 		return
 	}
 	list, err := c.driver.List(ctx)
@@ -248,7 +247,7 @@ func (c *Control) sweep(ctx context.Context) {
 	}
 	b := core.InventorySeen{Provider: c.name, AsOf: asOf}
 	news, ended := false, false
-	c.Read(func(m *core.Machine) {
+	if !c.Read(func(m *core.Machine) {
 		shown := map[string]bool{}
 		for _, i := range list {
 			shown[i.ID] = true // ended ones come with their bill, by look
@@ -263,7 +262,9 @@ func (c *Control) sweep(ctx context.Context) {
 		for _, a := range m.Live() {
 			news = news || a.Instance != "" && !shown[a.Instance]
 		}
-	})
+	}) {
+		return
+	}
 	for _, i := range list {
 		if ended && i.State == provider.Ended {
 			c.tellEnded(ctx, i)

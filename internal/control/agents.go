@@ -23,8 +23,8 @@ var ErrTaken = errors.New("the task was claimed by another agent")
 
 // Live reports whether the attempt may still speak: once its machine has ended it may not.
 func (c *Control) Live(attempt string) (live bool) {
-	c.Peek(func(m *core.Machine) { _, live = m.Attempt(attempt) })
-	return live
+	last := c.peek(func(m *core.Machine) uint64 { _, live = m.Attempt(attempt); return m.Seq() })
+	return live || !c.durable.wait(last) // what says that it is over may be taken back
 }
 
 // Claim marks the attempt as taken by its agent and returns it with its job. It
@@ -39,12 +39,14 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 		var job core.Job
 		var a core.Attempt
 		ok := false
-		c.Read(func(m *core.Machine) {
+		if !c.Read(func(m *core.Machine) {
 			if live, found := m.Attempt(attempt); found {
 				j, _ := m.Job(live.Job)
 				a, job, ok = *live, *j, true
 			}
-		})
+		}) {
+			return job, a, ErrStopping
+		}
 		switch {
 		case !ok || a.Phase == core.Leaving || a.Asking || a.Instance != "" && a.Instance != instance:
 			return job, a, ErrFenced
@@ -110,7 +112,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 		l.top = max(l.top, next)
 	}
 	c.words.mu.Unlock()
-	return c.orders(l, r.Attempt, next, len(events) == 0), nil
+	return c.orders(l, r.Attempt, next, len(events) == 0)
 }
 
 // notAhead sets what an agent's clock puts into the future to now.
@@ -262,7 +264,7 @@ const oldOrders = 10 * time.Second
 
 // orders is what the agent of the attempt should do now. One whose report is no
 // event is not kept waiting for those of others.
-func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) api.Orders {
+func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.Orders, error) {
 	now, wall := c.Now(), time.Now()
 	var o api.Orders
 	look := func(m *core.Machine) uint64 {
@@ -281,7 +283,9 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) api.O
 	fresh := true
 	switch {
 	case !known:
-		c.Look(look)
+		if !c.Look(look) {
+			return api.Orders{}, ErrStopping
+		}
 	case !c.mu.TryRLock():
 		o, fresh = old, false
 	default:
@@ -297,7 +301,7 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) api.O
 		l.orders, l.ordered = o, wall
 	}
 	o.Ack, o.Report = max(0, ack), c.reportEvery(c.words.live)
-	return o
+	return o, nil
 }
 
 // ordersOf is what the agent of a should do. The caller holds the lock.

@@ -67,6 +67,7 @@ type Control struct {
 	name   string // of the provider
 
 	requests chan request
+	ended    chan struct{} // closed when the run has ended: nothing is taken any more
 	acts     sync.WaitGroup
 
 	mu      sync.RWMutex // guards machine against readers between steps
@@ -98,7 +99,7 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 		patience = *cfg.Provider
 	}
 	c := &Control{
-		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request), machine: core.New(),
+		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request), ended: make(chan struct{}), machine: core.New(),
 		drains: map[string]core.Drain{}, listed: map[string]bool{}, words: words{of: map[string]*Latest{}},
 	}
 	if err := c.restore(ctx); err != nil {
@@ -122,22 +123,24 @@ func (c *Control) event(at time.Time, b core.Body) core.Event {
 }
 
 // Read calls f with the machine between two steps, and returns when all that f
-// may have seen is durable. f must not keep the machine.
-func (c *Control) Read(f func(*core.Machine)) {
-	c.Look(func(m *core.Machine) uint64 { f(m); return m.Seq() })
+// may have seen is durable. It reports false where some of it never will be, since a
+// write has failed: then nobody may be told what f saw. f must not keep the machine.
+func (c *Control) Read(f func(*core.Machine)) (durable bool) {
+	return c.Look(func(m *core.Machine) uint64 { f(m); return m.Seq() })
 }
 
 // Look is Read of an f that says itself which event is the last that it depends
 // on, as Machine.ChangedAt does: what has not changed for a while is shown without
 // waiting for the events that are being written.
-func (c *Control) Look(f func(*core.Machine) (last uint64)) {
-	c.durable.wait(c.peek(f))
+func (c *Control) Look(f func(*core.Machine) (last uint64)) (durable bool) {
+	return c.durable.wait(c.peek(f))
 }
 
 // Job calls f with the job of that name, between two steps, and returns when what f
-// saw of it is durable. It reports whether the job is known.
+// saw of it is durable. It reports whether the job is known; one of which something
+// will never be durable is not.
 func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) {
-	c.Look(func(m *core.Machine) uint64 {
+	durable := c.Look(func(m *core.Machine) uint64 {
 		var j *core.Job
 		if j, known = m.Job(id); !known {
 			return 0
@@ -145,8 +148,13 @@ func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) 
 		f(m, j)
 		return m.ChangedAt(j)
 	})
-	return known
+	return known && durable
 }
+
+// Lost reports whether a write has failed, so that the machine has taken events
+// which a restart will know nothing of. It is true before the first reader is let
+// go with false.
+func (c *Control) Lost() bool { return c.durable.lost.Load() }
 
 // Peek is Read without waiting: what f sees may be taken back by a crash. It is
 // for what is shown to nobody, and for what an event that follows depends on.
@@ -170,11 +178,14 @@ func (c *Control) Changed() <-chan struct{} { return c.durable.changed() }
 // false where the job is not known.
 func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, ok bool, err error) {
 	var seq uint64
-	c.Read(func(m *core.Machine) {
+	if !c.Look(func(m *core.Machine) uint64 {
 		if j, known := m.Job(job); known {
-			seq = j.Event
+			seq = j.Event // which never changes
 		}
-	})
+		return seq
+	}) {
+		return nil, false, fmt.Errorf("read the job file of %s: %w", job, ErrStopping)
+	}
 	if seq == 0 {
 		return nil, false, nil
 	}

@@ -67,6 +67,8 @@ func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
 	}
 	select {
 	case c.requests <- r:
+	case <-c.ended:
+		return ErrStopping
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -78,8 +80,10 @@ func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
 	}
 }
 
-// Run drives the core until ctx ends. It returns when all its goroutines have.
+// Run drives the core until ctx ends. It returns when all its goroutines have. It
+// is called once.
 func (c *Control) Run(ctx context.Context) error {
+	defer close(c.ended)
 	defer c.durable.end()
 	work, stop := context.WithCancel(ctx)
 	defer c.acts.Wait()
@@ -176,7 +180,6 @@ func (c *Control) write(ctx context.Context, steps <-chan stepped, failed chan<-
 			}
 		}
 		if err := c.commit(ctx, batch); err != nil {
-			c.durable.end()
 			close(failed)
 			for s := range steps {
 				s.done <- err
@@ -196,7 +199,9 @@ func (c *Control) commit(ctx context.Context, batch []stepped) error {
 			err = fmt.Errorf("write %d events: %w", len(records), err)
 		}
 	}
-	if err == nil {
+	if err != nil {
+		c.durable.lose()
+	} else {
 		c.durable.rise(records[len(records)-1].Seq)
 		for _, s := range batch {
 			for _, out := range s.outs {

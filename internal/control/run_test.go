@@ -205,7 +205,22 @@ func TestAWriteThatFailsEndsTheRun(t *testing.T) {
 			go func() { told <- c.Tell(t.Context(), submission(c, fmt.Sprint("j", i))) }()
 			synctest.Wait()
 		}
+		read := make(chan bool, 2)
+		go func() { read <- c.Read(func(*core.Machine) {}) }()
+		go func() { read <- c.Job("j0", func(*core.Machine, *core.Job) {}) }()
+		synctest.Wait()
+		if len(read) > 0 || c.Lost() {
+			t.Error("a reader is answered, or events are given up, while the write may still succeed")
+		}
 		g.leave <- full
+		for range 2 {
+			if <-read {
+				t.Error("a reader is shown what is not written")
+			}
+		}
+		if !c.Lost() {
+			t.Error("nobody learns that the machine has taken what the log has not")
+		}
 		for range 3 {
 			if err := <-told; !errors.Is(err, full) {
 				t.Errorf("who told of an event that is not written hears %v", err)

@@ -1,6 +1,9 @@
 package control
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // tide says how far the log is durable, and lets wait for more. Its zero value is a log without events.
 type tide struct {
@@ -8,6 +11,7 @@ type tide struct {
 	seq  uint64
 	more chan struct{} // closed when seq rises; nil: nobody waits
 	over bool          // it will rise no more
+	lost atomic.Bool   // and events beyond seq were stepped: what was seen of them is not so
 }
 
 // rise says that all events up to seq are durable.
@@ -16,6 +20,12 @@ func (t *tide) rise(seq uint64) {
 	defer t.mu.Unlock()
 	t.seq = max(t.seq, seq)
 	t.wake()
+}
+
+// lose is end where a write has failed.
+func (t *tide) lose() {
+	t.lost.Store(true) // before anybody is let go
+	t.end()
 }
 
 // end lets go who waits for what will not be durable: the log takes no more.

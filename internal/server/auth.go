@@ -85,34 +85,6 @@ func callOf(r *http.Request) *call {
 
 func callerOf(r *http.Request) identity.Caller { return callOf(r).caller }
 
-// status keeps what was answered.
-type status struct {
-	http.ResponseWriter
-	code  int
-	title string // of the problem, for the audit trail
-}
-
-func (w *status) WriteHeader(code int) {
-	if w.code == 0 {
-		w.code = code
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-func (w *status) Write(b []byte) (int, error) {
-	if w.code == 0 {
-		w.code = http.StatusOK
-	}
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writePatience)) // a test's recorder has none
-	return w.ResponseWriter.Write(b)
-}
-
-// Flush implements http.Flusher.
-func (w *status) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
-
-// Unwrap is for http.ResponseController.
-func (w *status) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
 // guard sets what keeps a browser from taking an answer for a page.
 func guard(w http.ResponseWriter) {
 	h := w.Header()
@@ -140,8 +112,13 @@ func from(r *http.Request) string {
 // and puts on record what they did.
 func (s *Server) serve(t route) http.HandlerFunc {
 	return func(plain http.ResponseWriter, r *http.Request) {
-		w, begun := &status{ResponseWriter: plain}, time.Now()
-		defer func() { s.metrics.served(t, w.code, time.Since(begun)) }()
+		w, begun := &status{ResponseWriter: plain, lost: s.lost}, time.Now()
+		defer func() {
+			if w.code == 0 { // an answer without a body says something too
+				w.keepsBack(http.StatusOK)
+			}
+			s.metrics.served(t, w.code, time.Since(begun))
+		}()
 		guard(w)
 		if r.Body != nil && r.Body != http.NoBody {
 			r.Body = newPatientBody(plain, r, begun)

@@ -72,7 +72,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	taken, events := 0, uint64(0)
 	var quotas map[string]int
 	now := s.control.Now()
-	look := s.control.Read
+	look := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // who watches must learn of it
 		look = s.control.Peek
 	}

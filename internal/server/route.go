@@ -134,19 +134,3 @@ func (s *Server) getBackup(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
-
-func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
-	if !s.store.Leads() {
-		problem(w, http.StatusServiceUnavailable, "another server may lead", "ask again in a second", nil)
-		return
-	}
-	if err := s.control.Full(); err != nil {
-		problem(w, http.StatusServiceUnavailable, "nothing can be written", "make room: it goes on by itself", err)
-		return
-	}
-	if _, err := s.store.End(r.Context()); err != nil {
-		problem(w, http.StatusServiceUnavailable, "the database does not answer", "see the server's log", nil)
-		return
-	}
-	_, _ = w.Write([]byte("ready\n"))
-}

@@ -83,6 +83,7 @@ type Server struct {
 	feed    *feed
 	streams streams
 	disk    disk
+	ready   readiness
 	wide    bool // serves others too, in the foreground
 
 	mu      sync.Mutex

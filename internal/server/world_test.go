@@ -54,6 +54,12 @@ func hooked(o *Options) { o.HookHosts = []string{"127.0.0.1"} }
 
 func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *world {
 	t.Helper()
+	return newWorldOn(t, sells, change, func(s store.Replica) store.Replica { return s })
+}
+
+// newWorldOn is newWorldOf on what wrap makes of the store.
+func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options), wrap func(store.Replica) store.Replica) *world {
+	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
 	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	if change != nil {
@@ -68,6 +74,7 @@ func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
+	st = wrap(st)
 	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller("test", o.Log),
 		pace: newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true, book: identity.NewBook(), revised: make(chan struct{}), token: strings.Repeat("0", 64), secret: []byte("agents")}
 	w.teller.client.Transport = outward(o.HookHosts)

@@ -3,22 +3,11 @@ package show
 import (
 	"fmt"
 	"strings"
-	"unicode"
 
 	"scrimp/internal/api"
 	"scrimp/internal/draw"
 	"scrimp/internal/identity"
 )
-
-// clean takes out of a text of others what would steer a terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
 
 func grants(list []identity.Grant) string {
 	var words []string

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	readyFor   = 500 * time.Millisecond // an answer of the database is good for so long
+	readyLimit = 5 * time.Second        // then the database counts as away
+)
+
+// readiness is what the database last said. Everybody may ask whether a server is
+// ready, without a token and as often as they like, so all who ask at one time share
+// one question.
+type readiness struct {
+	mu     sync.Mutex
+	asked  time.Time // when the answer came; zero: never
+	err    error
+	asking chan struct{} // closed when the question is answered that is under way; nil: none is
+}
+
+// ask returns what the database says, at most readyFor ago. A caller who leaves does
+// not take the answer from the others.
+func (r *readiness) ask(ctx context.Context, end func(context.Context) (uint64, error)) error {
+	r.mu.Lock()
+	for r.asked.IsZero() || time.Since(r.asked) >= readyFor {
+		if others := r.asking; others != nil {
+			r.mu.Unlock()
+			select {
+			case <-others:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			r.mu.Lock()
+			continue
+		}
+		done := make(chan struct{})
+		r.asking = done
+		r.mu.Unlock()
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
+		_, err := end(limited)
+		cancel()
+		r.mu.Lock()
+		r.asked, r.err, r.asking = time.Now(), err, nil
+		close(done)
+	}
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
+	if !s.store.Leads() {
+		problem(w, http.StatusServiceUnavailable, "another server may lead", "ask again in a second", nil)
+		return
+	}
+	if err := s.control.Full(); err != nil {
+		problem(w, http.StatusServiceUnavailable, "nothing can be written", "make room: it goes on by itself", err)
+		return
+	}
+	if err := s.ready.ask(r.Context(), s.store.End); err != nil {
+		problem(w, http.StatusServiceUnavailable, "the database does not answer", "see the server's log", nil)
+		return
+	}
+	_, _ = w.Write([]byte("ready\n"))
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"net/http"
+	"time"
+)
+
+// status keeps what was answered, and keeps back what must not be: after a write
+// that has failed the state is ahead of the log, so that whatever an answer says of
+// it may be what a restart knows nothing of. Every answer goes through here, so that
+// no handler can forget it.
+type status struct {
+	http.ResponseWriter
+	code    int
+	title   string      // of the problem, for the audit trail
+	lost    func() bool // whether a write has failed
+	instead bool        // something else was answered
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *status) WriteHeader(code int) {
+	if w.code == 0 && w.keepsBack(code) {
+		return
+	}
+	if w.code == 0 {
+		w.code = code
+	}
+	if !w.instead {
+		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// keepsBack answers with a problem instead, where a write has failed. Errors of the
+// server say nothing of the state: they go out as they are.
+func (w *status) keepsBack(code int) bool {
+	if code >= http.StatusInternalServerError || !w.lost() {
+		return false
+	}
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Del(nextHeader)
+	h.Set("Retry-After", "1")
+	problem(w, http.StatusServiceUnavailable, "the log was not written", "ask again: the server begins anew from what is in its log, and says in its own log what is wrong", nil)
+	w.instead = true
+	return true
+}
+
+// Write implements http.ResponseWriter.
+func (w *status) Write(b []byte) (int, error) {
+	if w.code == 0 && !w.keepsBack(http.StatusOK) {
+		w.code = http.StatusOK
+	}
+	switch {
+	case w.instead:
+		return len(b), nil
+	case w.code < http.StatusInternalServerError && w.lost():
+		panic(http.ErrAbortHandler) // it has begun: a part that looked whole would be worse
+	}
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writePatience)) // a test's recorder has none
+	return w.ResponseWriter.Write(b)
+}
+
+// Flush implements http.Flusher.
+func (w *status) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Unwrap is for http.ResponseController.
+func (w *status) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// lost reports whether a write has failed.
+func (s *Server) lost() bool { return s.control != nil && s.control.Lost() }
