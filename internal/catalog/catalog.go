@@ -82,11 +82,12 @@ func (l Listing) Age(now time.Time) (time.Duration, bool) {
 	return now.Sub(l.Quote.At), true
 }
 
-// Stale reports whether the price is older than limit or of unknown age: it may
-// be shown and ranked, and is never spent on without a live check.
+// Stale reports whether the price is older than limit, of unknown age, or of a day that is
+// still to come (more than one, since days begin elsewhere first), which it would never be
+// older than: it may be shown and ranked, and is never spent on without a live check.
 func (l Listing) Stale(now time.Time, limit time.Duration) bool {
 	age, ok := l.Age(now)
-	return !ok || age > limit
+	return !ok || age > limit || age < -24*time.Hour
 }
 
 // Fresh returns how old the price may be before it is marked: the user's own as long
@@ -125,7 +126,7 @@ func (l Listing) PerDollar(p Precision) (float64, bool) {
 
 // Why a row was not taken, or not as it stands.
 const (
-	Duplicate   = "duplicate"    // the same offer stands twice in one source; the first row was kept
+	Duplicate   = "duplicate"    // the same offer stands twice in one source: of its rows the first counts, of the user's own prices the last
 	Negative    = "negative"     // a price below zero
 	ZeroPrice   = "zero_price"   // a price of zero, which says that there is none
 	NoPrice     = "no_price"     // no price stands there

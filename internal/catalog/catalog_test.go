@@ -379,7 +379,7 @@ func TestKeepingAndMovingDataHasAPriceOrNone(t *testing.T) {
 	if x, ok := own.Carriage("lab", catalog.StorageMonth); !ok || x.Price != 0 {
 		t.Errorf("%+v %v: it is paid already", x, ok)
 	}
-	if _, ok := own.Carriage("lab", catalog.TransferOut); ok || len(own.Skipped) != 2 {
+	if _, ok := own.Carriage("lab", catalog.TransferOut); ok || len(own.Skipped) != 3 {
 		t.Errorf("a price below zero was taken: %+v", own.Skipped)
 	}
 	if x, _ := c.Carriage("aws", catalog.StorageMonth); x.Price != rate("0.023") {
@@ -441,5 +441,29 @@ func TestWhereNothingIsLikeAWishEachThatIsInTheWayIsNamed(t *testing.T) {
 	f.Regions = []string{"eu-*"}
 	if near := c.Nearly(f); len(near) != 0 {
 		t.Errorf("%+v: two wishes are in the way together", near)
+	}
+}
+
+func TestOfTwoPricesOfTheUserForTheSameTheLastCountsAndTheOtherIsShown(t *testing.T) {
+	c, err := catalog.Builtin().Overlay("prices.csv", "provider,region,machine,capacity,price,currency,discount\naws,us-east-1,g5.xlarge,on-demand,0.9,USD,\naws,us-east-1,g5.xlarge,on-demand,0.7,USD,\naws,us-east-1,g5.xlarge,on-demand,,,10%\n", day)
+	if err != nil || len(c.Skipped) != 1 || c.Skipped[0].Why != catalog.Duplicate || c.Skipped[0].Row != 2 || !strings.Contains(c.Skipped[0].Detail, "line 3") {
+		t.Fatal(c.Skipped, err)
+	}
+	for _, l := range c.Listings {
+		if l.Offer.Machine == "g5.xlarge" && l.Offer.Capacity == market.OnDemand && l.Quote.Rate.Float() != 0.63 {
+			t.Errorf("the price is %v, not 0.7 less a tenth", l.Quote.Rate)
+		}
+	}
+	if _, err := catalog.Builtin().Overlay("prices.csv", "", day); err == nil || !strings.Contains(err.Error(), "its first line names the columns") {
+		t.Error(err)
+	}
+}
+
+func TestAPriceOfADayToComeIsMarkedAsOneOfUnknownAge(t *testing.T) {
+	for at, want := range map[time.Duration]bool{-time.Hour: false, 23 * time.Hour: false, 48 * time.Hour: true, 9000 * time.Hour: true} {
+		l := catalog.Listing{Quote: market.Quote{Priced: true, At: day.Add(at)}}
+		if got := l.Stale(day, 7*24*time.Hour); got != want {
+			t.Errorf("a price of %v from now is marked: %v", at, got)
+		}
 	}
 }

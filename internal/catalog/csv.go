@@ -40,7 +40,10 @@ func table(text string) ([]map[string]string, error) {
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
 	r.FieldsPerRecord = -1
 	names, err := r.Read()
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("it is empty: its first line names the columns, such as provider,region,machine,capacity,price,currency")
+	case err != nil:
 		return nil, fmt.Errorf("read the first row: %w", err)
 	}
 	var rows []map[string]string

@@ -24,7 +24,8 @@ import (
 // or where the row has no pattern and names none, adds a machine of the user's
 // own; of storage-gb-month, transfer-gb-region and transfer-gb-out it is the price of a
 // gigabyte. Rows apply in their order. A price of zero is taken here as it stands: the
-// machine is paid already. A row that touches nothing is skipped and counted. Prices
+// machine is paid already. A row that touches nothing is skipped and counted, and so is a price
+// of the same machines as one in a later row, which replaces it. Prices
 // of rows without a day are of the time at, such as when the file was last written.
 func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
 	rows, err := table(text)
@@ -39,11 +40,22 @@ func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
 		}
 	}
 	out := Catalog{Listings: slices.Clone(c.Listings), Skipped: slices.Clone(c.Skipped), Own: slices.Clone(c.Own)}
+	last := map[[4]string]int{} // the row of the last price of each
 	for i, r := range rows {
-		if skip := out.lay(source, at, r); skip.Why != "" {
+		skip := out.lay(source, at, r)
+		if skip.Why != "" {
 			skip.Source, skip.Row, skip.Name = source, i+2, r["provider"]+" "+r["machine"]
 			out.Skipped = append(out.Skipped, skip)
+			continue
 		}
+		if r["price"] == "" {
+			continue
+		}
+		key := [4]string{r["provider"], r["region"], r["machine"], r["capacity"]}
+		if n, ok := last[key]; ok {
+			out.Skipped = append(out.Skipped, Skip{Source: source, Row: n + 2, Name: r["provider"] + " " + r["machine"], Why: Duplicate, Detail: fmt.Sprintf("line %d has another price of the same", i+2)})
+		}
+		last[key] = i
 	}
 	out.sort()
 	return out, nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -160,7 +161,7 @@ func (a *app) catalogImportCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&form, "form", "", "`form` of the files: "+strings.Join(names, ", ")+" (default: seen from the first)")
-	cmd.Flags().StringVar(&provider, "provider", "", "`name` of the provider whose table it is, for SkyPilot tables, which do not say (default: as the page says)")
+	cmd.Flags().StringVar(&provider, "provider", "", "`name` of the provider whose table it is, for SkyPilot tables, which do not say; of a cluster its name, which stands as its region (default: as the page says)")
 	cmd.Flags().StringVar(&at, "at", "", "`day` or time of prices that carry none (default when the file was written)")
 	return cmd
 }
@@ -212,7 +213,10 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 		if x := c.Skipped[0:min(1, len(c.Skipped))]; len(x) > 0 && x[0].Detail != "" {
 			first = fmt.Sprintf(", such as %s: %s", x[0].Name, x[0].Detail)
 		}
-		return fmt.Errorf("import %s: no row of it is an offer; skipped %s%s", strings.Join(files, ", "), f.Summary, first)
+		if f.Summary == "" && form == feed.AWSAdvisor {
+			return fmt.Errorf("import %s: it says how often spot machines are taken, and none of the catalogue's is among them: import their spot prices first", strings.Join(files, ", "))
+		}
+		return fmt.Errorf("import %s: no row of it is an offer; skipped %s%s", strings.Join(files, ", "), cmp.Or(f.Summary, "none: there are no rows"), first)
 	}
 	name := "import-" + string(form)
 	if provider != "" {

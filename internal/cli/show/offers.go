@@ -338,6 +338,8 @@ func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now
 // shortAge writes an age in its largest unit.
 func shortAge(d time.Duration) string {
 	switch {
+	case d < -24*time.Hour:
+		return "future"
 	case d < time.Hour:
 		return fmt.Sprintf("%dmin", max(0, d)/time.Minute)
 	case d < 48*time.Hour:
