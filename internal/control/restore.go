@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -11,10 +12,20 @@ import (
 	"scrimp/internal/store"
 )
 
-// restore reads the newest snapshot and replays the log after it.
+// errUnreadable is a snapshot that this release cannot read.
+var errUnreadable = errors.New("the snapshot cannot be read")
+
+// restore reads the newest snapshot and replays the log after it. A snapshot is a
+// short cut only: where another release wrote it, or it is damaged, the whole log is
+// replayed, which says the same and takes longer.
 func (c *Control) restore(ctx context.Context) error {
-	if err := c.restoreSnapshot(ctx); err != nil {
-		return fmt.Errorf("restore: %w", err)
+	upTo, unread := c.restoreSnapshot(ctx)
+	switch {
+	case errors.Is(unread, errUnreadable):
+		c.machine, c.snapped = core.New(), 0
+		c.cfg.Log.Warn("the snapshot is passed over: the whole log is replayed, which takes longer", "why", unread)
+	case unread != nil:
+		return fmt.Errorf("restore: %w", unread)
 	}
 	c.tried = c.machine.Seq()
 	for events, err := range inOrder(pages(ctx, c.store, c.tried), decodeAll) {
@@ -22,8 +33,14 @@ func (c *Control) restore(ctx context.Context) error {
 			return fmt.Errorf("restore: %w", err)
 		}
 		for _, e := range events {
+			if next := c.machine.Seq() + 1; e.seq != next {
+				return fmt.Errorf("restore: %w", missing(next, e.seq, unread))
+			}
 			c.wake = c.machine.Replay(e.event, e.decisions).Wake
 		}
+	}
+	if c.machine.Seq() < upTo {
+		return fmt.Errorf("restore: %w", missing(c.machine.Seq()+1, upTo+1, unread))
 	}
 	if c.wake.IsZero() {
 		c.wake = c.machine.Now()
@@ -37,21 +54,51 @@ func (c *Control) restore(ctx context.Context) error {
 	return nil
 }
 
+// missing says what is wrong with a log that goes on with event seq where next is
+// due. Nothing is guessed: a state without those events would be another.
+func missing(next, seq uint64, unread error) error {
+	if unread != nil {
+		return fmt.Errorf("events %d to %d are in no log, only in a snapshot, and %w: start once the release of scrimp that wrote it and take a backup with it, or restore a backup (scrimp restore)", next, seq-1, unread)
+	}
+	return fmt.Errorf("events %d to %d are missing from the log: restore a backup (scrimp restore)", next, seq-1)
+}
+
 // restoreSnapshot makes the machine of the newest snapshot, or leaves an empty one.
-func (c *Control) restoreSnapshot(ctx context.Context) error {
+// upTo is the last event that the snapshot has, whether it could be read or not.
+func (c *Control) restoreSnapshot(ctx context.Context) (upTo uint64, err error) {
 	snap, ok, err := c.store.LatestSnapshot(ctx)
-	if err != nil || !ok || snap.Version != core.SnapshotVersion {
+	if err != nil || !ok {
+		return 0, err
+	}
+	return snap.Seq, c.read(ctx, snap)
+}
+
+func (c *Control) read(ctx context.Context, snap store.Snapshot) (err error) {
+	if snap.Version != core.SnapshotVersion {
+		return fmt.Errorf("%w: it has version %d, and this release reads version %d", errUnreadable, snap.Version, core.SnapshotVersion)
+	}
+	unreadable := func(err error) error {
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errUnreadable, err)
+		}
 		return err
 	}
 	if snap.Parts == 0 {
 		c.machine, err = core.Restore(snap.State)
-		return err
+		return unreadable(err)
 	}
 	r, err := core.NewRestorer(snap.State)
 	if err != nil {
-		return err
+		return unreadable(err)
 	}
-	for part, err := range inOrder(c.store.SnapshotParts(ctx, snap), core.ReadPart) {
+	read := func(text json.RawMessage) (core.Part, error) {
+		p, err := core.ReadPart(text)
+		return p, unreadable(err)
+	}
+	for part, err := range inOrder(c.store.SnapshotParts(ctx, snap), read) {
+		if errors.Is(err, store.ErrGone) {
+			return unreadable(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -59,7 +106,7 @@ func (c *Control) restoreSnapshot(ctx context.Context) error {
 	}
 	c.machine, err = r.Machine()
 	c.snapped = snap.Seq // the next one takes from it what has not changed
-	return err
+	return unreadable(err)
 }
 
 // pages is the log after an event, so many records at a time.
@@ -76,6 +123,7 @@ func pages(ctx context.Context, s store.Store, after uint64) iter.Seq2[[]store.R
 }
 
 type decoded struct {
+	seq       uint64
 	event     core.Event
 	decisions []core.Decision
 }
@@ -84,6 +132,7 @@ func decodeAll(records []store.Record) ([]decoded, error) {
 	list := make([]decoded, len(records))
 	for i, r := range records {
 		var err error
+		list[i].seq = r.Seq
 		if list[i].event, list[i].decisions, err = Decode(r); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,142 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/store"
+)
+
+// keptLog is the log that an early release wrote.
+func keptLog(t *testing.T) (records []store.Record) {
+	t.Helper()
+	f, err := os.Open("../sim/testdata/log-1.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var l struct{ Event, Decisions json.RawMessage }
+		var e core.Event
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(l.Event, &e); err != nil {
+			t.Fatal(err)
+		}
+		if string(l.Decisions) == "null" {
+			l.Decisions = nil
+		}
+		records = append(records, store.Record{Seq: uint64(len(records) + 1), Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Event: l.Event, Decisions: l.Decisions})
+	}
+	return records
+}
+
+// cut is a store whose log begins after an event.
+type cut struct {
+	store.Store
+	after uint64
+}
+
+func (c cut) Records(ctx context.Context, after uint64, most int) ([]store.Record, error) {
+	return c.Store.Records(ctx, max(after, c.after), most)
+}
+
+// A database of an earlier release opens under this one, whatever its snapshots look
+// like: the log has all that they say. Where it has not, nothing is guessed.
+func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
+	records := keptLog(t)
+	m := core.New()
+	var halfway json.RawMessage
+	half := uint64(len(records) / 2)
+	for _, r := range records {
+		e, d, err := Decode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Replay(e, d); m.Seq() == half {
+			if halfway, err = m.Snapshot(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	for _, c := range []struct {
+		name    string
+		seq     uint64
+		version int
+		state   string
+		parts   int
+		without uint64 // events that the log does not have any more
+		warns   bool
+		fails   string
+	}{
+		{name: "no snapshot"},
+		{name: "one of this release", seq: half, version: core.SnapshotVersion, state: string(halfway)},
+		{name: "one of this release, and of the log what follows it", seq: half, version: core.SnapshotVersion, state: string(halfway), without: half},
+		{name: "one of version 4", seq: half, version: 4, state: `{"version":4,"seq":1}`, warns: true},
+		{name: "one of version 2", seq: half, version: 2, state: `{"version":2,"jobs":[{"id":"a","epoch":"x"}]}`, warns: true},
+		{name: "one of a later release", seq: half, version: 99, state: `[]`, warns: true},
+		{name: "one that is damaged", seq: half, version: core.SnapshotVersion, state: string(halfway[:len(halfway)/2]), warns: true},
+		{name: "one whose part is damaged", seq: half, version: core.SnapshotVersion, parts: 1, state: `{"jobs":[{"id":`, warns: true},
+		{name: "one of version 4, and of the log what follows it", seq: half, version: 4, state: `{}`, without: half, fails: fmt.Sprintf("events 1 to %d are in no log, only in a snapshot, and the snapshot cannot be read: it has version 4, and this release reads version %d: start once the release of scrimp that wrote it", half, core.SnapshotVersion)},
+		{name: "one of version 4, and no log", seq: uint64(len(records)), version: 4, state: `{}`, without: uint64(len(records)), fails: fmt.Sprintf("events 1 to %d are in no log", len(records))},
+		{name: "no snapshot, and a log without its beginning", without: 3, fails: "events 1 to 3 are missing from the log: restore a backup"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st, err := store.Open(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = st.Close() }()
+			if err := st.Append(t.Context(), records); err != nil {
+				t.Fatal(err)
+			}
+			if c.version > 0 {
+				s := store.Snapshot{Seq: c.seq, Version: c.version, State: json.RawMessage(c.state), Parts: c.parts}
+				if c.parts > 0 {
+					s.New, s.State = []int{0}, json.RawMessage(fmt.Sprintf(`{"version":%d,"part":512,"jobs":1,"seq":%d}`, c.version, c.seq))
+					if err := st.SaveParts(t.Context(), c.seq, map[int]json.RawMessage{0: json.RawMessage(c.state)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := st.SaveSnapshot(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var log bytes.Buffer
+			got, err := New(t.Context(), cut{st, c.without}, shut{}, "shut", Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Fatalf("it opens with %v, want %q", err, c.fails)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			state, err := got.machine.Snapshot()
+			if err != nil || !bytes.Equal(state, want) {
+				t.Errorf("the state is another than that of the log: %v", err)
+			}
+			if warned := strings.Contains(log.String(), "passed over"); warned != c.warns {
+				t.Errorf("the log of the server says %q", log.String())
+			}
+		})
+	}
+}
