@@ -33,7 +33,7 @@ type CostLine struct {
 	Jobs     int                         `json:"jobs"` // that held a machine
 	Live     int                         `json:"live"` // of them, not over yet
 
-	// Of the jobs that succeeded and were submitted within the span:
+	// Of the jobs that succeeded and whose last machine ended within the span:
 	Estimated *money.Amount `json:"estimated"` // expected cost at the first decision; null: of none
 	Actual    *money.Amount `json:"actual"`    // what these have cost
 	Foreseen  int           `json:"foreseen"`  // how many these are

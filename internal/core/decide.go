@@ -37,6 +37,7 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	}
 	out.Decisions = append(out.Decisions, record)
 	j.Last = d
+	j.foresee(d.Expect)
 	return d, true
 }
 

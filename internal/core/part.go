@@ -62,7 +62,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 5
+const SnapshotVersion = 6
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (m *Machine) Snapshot() (json.RawMessage, error) {

@@ -107,6 +107,9 @@ type Job struct {
 	Stands    []plan.Standing `json:"stands,omitempty"` // by rung of its ladder
 	Asks      market.OfferID  `json:"asks,omitempty"`   // at which then
 
+	Foreseen *money.Amount `json:"foreseen,omitempty"`  // expected cost at its first decision; nil: nobody could say
+	OnDemand *money.Amount `json:"on_demand,omitempty"` // what its work would have cost there when it ended; nil: not ended, or no such machine was for sale
+
 	Approval *Approval `json:"approval,omitempty"` // that it waits for, or had to wait for; never changed, but for another
 
 	place   place  // in the queue

@@ -114,6 +114,7 @@ type Machine struct {
 	from     uint64        // the first event whose postings are in there
 	unsummed []*Job        // that this step changes
 	accounts map[accountKey]*Account
+	past     past
 }
 
 type offer struct {
@@ -136,7 +137,7 @@ func NewWith(mind *plan.Mind) *Machine {
 	m := &Machine{
 		part: partJobs, mind: mind.Fork(),
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
-		accounts: map[accountKey]*Account{}, orphans: map[string]Rented{}, buried: map[string]time.Time{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
+		accounts: map[accountKey]*Account{}, past: newPast(), orphans: map[string]Rented{}, buried: map[string]time.Time{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
 	m.queue.touch = m.touch
 	return m

@@ -31,7 +31,7 @@ const (
 
 // sumUnder sums anew what all limits have taken. Postings count from that event on.
 func (m *Machine) sumUnder(from uint64) {
-	m.under, m.from, m.unsummed, m.accounts = nil, from, nil, map[accountKey]*Account{}
+	m.under, m.from, m.unsummed, m.accounts, m.past = nil, from, nil, map[accountKey]*Account{}, newPast()
 	var limits []budget.Limit
 	if m.rules != nil {
 		limits = m.rules.Limits
@@ -59,6 +59,7 @@ func (m *Machine) unsum(j *Job) {
 	if j.place.sum == isSummed {
 		m.weigh(j, (*budget.Still).Remove)
 		m.account(j, -1)
+		m.passed(j, -1)
 	}
 	j.place.sum = changing
 	m.unsummed = append(m.unsummed, j)
@@ -67,6 +68,7 @@ func (m *Machine) unsum(j *Job) {
 // sumAgain counts the jobs that the step has changed.
 func (m *Machine) sumAgain() {
 	for _, j := range m.unsummed {
+		m.price(j)
 		m.sum(j)
 	}
 	clear(m.unsummed)
@@ -76,6 +78,7 @@ func (m *Machine) sumAgain() {
 func (m *Machine) sum(j *Job) {
 	m.weigh(j, (*budget.Still).Add)
 	m.account(j, 1)
+	m.passed(j, 1)
 	j.place.sum = isSummed
 }
 

@@ -126,7 +126,7 @@ func (n *noise) limitsOf() Body {
 // What the limits have taken is kept by the events that change it, and is what a
 // look at all jobs and all postings finds, whatever happens, and after a restart.
 func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
-	held, spent, hours := 0, 0, 0
+	held, spent, hours, gone := 0, 0, 0, 0
 	for seed := range uint64(150) {
 		n := &noise{rng: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)}
 		m := New()
@@ -163,6 +163,7 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 			if a, b := fmt.Sprint(m.Accounts(at)), fmt.Sprint(accounted(m, at)); a != b {
 				t.Fatalf("seed %d, event %d (%s): kept %s\nscanned %s", seed, i, e.Body.Kind(), a, b)
 			}
+			gone += samePast(t, m, at.Add(-time.Duration(n.rng.IntN(200))*time.Hour).Add(time.Duration(n.rng.IntN(2))*n.span()), seed, i)
 			want, burns := scanned(m, all, at)
 			got, burn, from := m.Books(at)
 			for _, l := range want.Limits {
@@ -184,6 +185,9 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 				}
 			}
 		}
+	}
+	if gone < 1000 {
+		t.Errorf("%d looks saw jobs that held a machine and hold none: the lives are too dull", gone)
 	}
 	if held < 1000 || spent < 1000 || hours < 100 {
 		t.Errorf("%d looks had money held, %d spent and %d GPU-hours: the lives are too dull", held, spent, hours)

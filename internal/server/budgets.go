@@ -13,11 +13,12 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
 
-// tally is what was booked by limit before the event from, in the window of the
-// newest posting then: what the core does not know after a restart, or of a new limit.
+// tally is what was booked by limit before the event from, in the window that was
+// open then: what the core does not know after a restart, or of a new limit.
 type tally struct {
 	from uint64 // 0: nothing was summed yet
 	sums map[string]tallied
@@ -102,48 +103,54 @@ func (s *Server) books(ctx context.Context) (b budget.Books, burn map[string]mon
 			return b, burn, seq, nil
 		}
 		s.control.Look(func(*core.Machine) uint64 { return from - 1 })
-		if err := s.tallied(ctx, b.Limits, from); err != nil {
+		if err := s.tallied(ctx, b.Limits, from, now); err != nil {
 			return b, nil, 0, err
 		}
 	}
 }
 
-// tallied sums the postings before the event from.
-func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64) error {
-	sums, users := map[string]tallied{}, map[string]string{}
-	for p, err := range s.store.Postings(ctx, "default", "") {
+// tallied sums what was booked before the event from, in the windows that are open
+// now: it takes the kept sums, and out of them the few postings from that event on.
+func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64, now time.Time) error {
+	s.spent.mu.Lock()
+	defer s.spent.mu.Unlock()
+	if err := s.spentTo(ctx, from-1); err != nil {
+		return err
+	}
+	list := map[string]tallied{}
+	for _, l := range limits {
+		sum := tallied{begin: l.Window.Begin(now)}
+		held := map[int]bool{}
+		s.spent.sums.Since(sum.begin, func(whose int, _ ledger.Column, a money.Amount) { // it begins with an hour, so none is cut
+			in, known := held[whose]
+			if !known {
+				w := s.spent.sums.Whose()[whose]
+				in = l.Scope.Holds(w.Owner(), w.User)
+				held[whose] = in
+			}
+			if in {
+				sum.spent = sum.spent.Add(a)
+			}
+		})
+		list[l.Name()] = sum
+	}
+	var after []ledger.Posting
+	for p, err := range s.store.PostingsOf(ctx, "default", from-1, s.spent.upTo) {
 		if err != nil {
 			return err
 		}
-		if p.Event >= from {
-			break
-		}
-		part := core.Cost(p)
-		if part.IsZero() {
-			continue
-		}
-		user, known := users[p.Owner.Job]
-		if !known && p.Owner.Job != "" {
-			s.control.Peek(func(m *core.Machine) {
-				if j, ok := m.Job(p.Owner.Job); ok {
-					user = j.User()
-				}
-			})
-			users[p.Owner.Job] = user
-		}
+		after = append(after, p)
+	}
+	users, _ := s.ofJobs(after)
+	for i, p := range after {
 		for _, l := range limits {
-			if !l.Scope.Holds(p.Owner, user) {
-				continue
+			if sum := list[l.Name()]; l.Scope.Holds(p.Owner, users[i]) && !p.At.Before(sum.begin) {
+				sum.spent = sum.spent.Sub(core.Cost(p))
+				list[l.Name()] = sum
 			}
-			sum := sums[l.Name()]
-			if begin := l.Window.Begin(p.At); !sum.begin.Equal(begin) {
-				sum = tallied{begin: begin}
-			}
-			sum.spent = sum.spent.Add(part)
-			sums[l.Name()] = sum
 		}
 	}
-	s.tally = tally{from: from, sums: sums}
+	s.tally = tally{from: from, sums: list}
 	return nil
 }
 

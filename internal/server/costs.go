@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"scrimp/internal/api"
-	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
@@ -18,71 +16,28 @@ import (
 	"scrimp/internal/spec"
 )
 
-// register keeps what the log alone knows of jobs: what they were expected to cost
-// when first looked at. It reads on where it stopped.
-type register struct {
-	after     uint64
-	estimates map[string]money.Amount // jobs without one are not foreseeable
-}
-
-// registered brings the register up to date and returns it. The caller holds s.logs.
-func (s *Server) registered(ctx context.Context) (*register, error) {
-	g := &s.register
-	if g.estimates == nil {
-		g.estimates = map[string]money.Amount{}
-	}
-	for {
-		records, err := s.store.Records(ctx, g.after, 1000)
-		if err != nil || len(records) == 0 {
-			return g, err
-		}
-		for _, r := range records {
-			if len(r.Decisions) == 0 {
-				g.after = r.Seq
-				continue
-			}
-			_, decisions, err := control.Decode(r)
-			if err != nil {
-				return g, err
-			}
-			for _, d := range decisions {
-				if _, known := g.estimates[d.Job]; known || d.Expect == nil {
-					continue
-				}
-				best := -1.0
-				for _, v := range []*float64{d.Expect.Wait, d.Expect.Spot, d.Expect.OnDemand} {
-					if v != nil && (best < 0 || *v < best) {
-						best = *v
-					}
-				}
-				if a, ok := money.Estimated(best); ok && best >= 0 {
-					g.estimates[d.Job] = a
-				}
-			}
-			g.after = r.Seq
-		}
-	}
-}
-
-// groupBy returns what costs are listed by; users and kinds are by job.
-func groupBy(by string, users, kinds map[string]string) (func(o ledger.Owner) string, error) {
+// groupBy returns what costs are listed by, of a job's or posting's owner.
+func groupBy(by string) (func(w ledger.Whose, job string) string, error) {
 	if key, ok := strings.CutPrefix(by, "tag:"); ok && key != "" {
-		return ledger.ByTag(key), nil
+		return func(w ledger.Whose, _ string) string { return w.Tag(key) }, nil
 	}
 	switch by {
 	case "team":
-		return ledger.ByTeam, nil
+		return func(w ledger.Whose, _ string) string { return w.Team }, nil
 	case "project":
-		return ledger.ByProject, nil
-	case "job":
-		return ledger.ByJob, nil
+		return func(w ledger.Whose, _ string) string { return w.Project }, nil
+	case byJob:
+		return func(_ ledger.Whose, job string) string { return job }, nil
 	case "user":
-		return func(o ledger.Owner) string { return users[o.Job] }, nil
+		return func(w ledger.Whose, _ string) string { return w.User }, nil
 	case "kind":
-		return func(o ledger.Owner) string { return kinds[o.Job] }, nil
+		return func(w ledger.Whose, _ string) string { return w.Kind }, nil
 	}
 	return nil, fmt.Errorf("%q is not team, project, user, kind, job or tag:KEY", by)
 }
+
+// byJob lists costs by job: the one list that is as long as the ledger.
+const byJob = "job"
 
 func (s *Server) getCosts(w http.ResponseWriter, r *http.Request) {
 	v := api.Costs{By: r.URL.Query().Get("by"), Lines: []api.CostLine{}}
@@ -98,41 +53,59 @@ func (s *Server) getCosts(w http.ResponseWriter, r *http.Request) {
 		}
 		back = d
 	}
-	if _, err := groupBy(v.By, nil, nil); err != nil {
+	if _, err := groupBy(v.By); err != nil {
 		fieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that", "write team, project, user, kind, job or tag:KEY", err)
 		return
 	}
-	if err := s.costs(r, &v, back); err != nil {
+	if err := s.costs(r.Context(), callerOf(r), &v, back); err != nil {
 		problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
 		return
 	}
 	answer(w, v)
 }
 
-// costs sums the ledger's postings, and of live attempts what is not posted yet:
-// so far back as asked, below zero for all.
-func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error {
-	users, kinds := map[string]string{}, map[string]string{}
-	name, _ := groupBy(v.By, users, kinds)
-	since := time.Time{}
-	type key struct {
-		name     string
-		currency money.Currency
+// lines are the lines of an answer in the making, and what the caller sees of it.
+type lines struct {
+	name   func(w ledger.Whose, job string) string
+	caller identity.Caller
+	all    map[lineKey]*api.CostLine
+}
+
+type lineKey struct {
+	name     string
+	currency money.Currency
+}
+
+// of returns the line, or nil where the caller may not see that team.
+func (l *lines) of(w ledger.Whose, job string, c money.Currency) *api.CostLine {
+	if l.caller.Role(w.Team) < identity.Viewer {
+		return nil
 	}
-	sums := map[key]*api.CostLine{}
-	line := func(o ledger.Owner, rule string, c money.Currency) *api.CostLine {
-		k := key{name(o), c}
-		if k.name == "" && rule == "reserved" {
-			k.name = "(reserved, unused)" // paid for, and used by nobody
-		}
-		if sums[k] == nil {
-			sums[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[ledger.Use]money.Amount{}}
-		}
-		return sums[k]
+	k := lineKey{l.name(w, job), c}
+	if k.name == "" && w.Rule == "reserved" {
+		k.name = "(reserved, unused)" // paid for, and used by nobody
 	}
-	c := callerOf(r)
-	end := uint64(0)
-	var done []comparison
+	if l.all[k] == nil {
+		l.all[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[ledger.Use]money.Amount{}}
+	}
+	return l.all[k]
+}
+
+func (l *lines) add(w ledger.Whose, job string, c money.Currency, u ledger.Use, a money.Amount) {
+	if line := l.of(w, job, c); line != nil {
+		line.Uses[u] = line.Uses[u].Add(a)
+	}
+}
+
+// costs sums what was booked, and of live attempts what is not posted yet: so far back
+// as asked, below zero for all. It goes through kept sums and what runs, and through the
+// postings of the one hour in which the span begins, or where jobs are listed of the span.
+func (s *Server) costs(ctx context.Context, c identity.Caller, v *api.Costs, back time.Duration) error {
+	name, _ := groupBy(v.By)
+	l := &lines{name: name, caller: c, all: map[lineKey]*api.CostLine{}}
+	s.spent.mu.Lock() // what is summed is never ahead of what the core has said here
+	defer s.spent.mu.Unlock()
+	end, since := uint64(0), time.Time{}
 	s.control.Read(func(m *core.Machine) {
 		end, v.Until = m.Seq(), s.control.Now()
 		if m.Now().After(v.Until) {
@@ -142,64 +115,28 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 			since = v.Until.Add(-back)
 			v.Since = &since
 		}
-		for j := range m.Jobs() {
-			if len(j.Attempts) == 0 || !sees(c, j) { // most of a long queue has cost nothing
-				continue
-			}
-			users[j.ID], kinds[j.ID] = j.User(), cmp.Or(j.Terms.JobKind, "experiment")
-			o := j.Terms.Owner
-			o.Job = j.ID
-			var l *api.CostLine
-			for _, a := range j.Attempts {
-				if a.Instance == "" || !a.Until.IsZero() && a.Until.Before(since) {
-					continue
-				}
-				l = line(o, "", a.Currency)
-				if a.Live() { // what is not posted yet
-					l.Uses[ledger.Open] = l.Uses[ledger.Open].Add(a.Cost(v.Until).Sub(a.Posted))
-				}
-			}
-			if l == nil {
-				continue
-			}
-			l.Jobs++
-			if !closed(j) {
-				l.Live++
-			}
-			if d, ok := compared(m, j, since); ok {
-				d.line = l
-				done = append(done, d)
-			}
+		l.live(m, since, v.Until)
+		if v.By == byJob {
+			m.PastJobs(since, func(j *core.Job, p core.Past, c money.Currency) { l.past(core.WhoseOf(j), j.ID, c, p) })
+			return
 		}
+		m.Past(since, func(w core.Whose, p core.Past) { l.past(w.Whose, "", w.Currency, p) })
 	})
-	if err := s.compareCosts(r.Context(), done); err != nil {
+	if err := s.spentTo(ctx, end); err != nil {
 		return err
 	}
-	for p, err := range s.store.Postings(r.Context(), "default", "") {
-		if err != nil {
-			return err
-		}
-		if p.Event > end { // later than what was read above
-			break
-		}
-		if p.At.Before(since) || c.Role(p.Owner.Team) < identity.Viewer {
-			continue
-		}
-		l := line(p.Owner, p.Rule, p.Currency)
-		if _, use, ok := p.To.IsCost(); ok {
-			l.Uses[use] = l.Uses[use].Add(p.Amount)
-		}
-		if _, use, ok := p.From.IsCost(); ok {
-			l.Uses[use] = l.Uses[use].Sub(p.Amount)
-		}
+	if err := s.booked(ctx, l, v.By, since, end); err != nil {
+		return err
 	}
-	for _, l := range sums {
-		for u, a := range l.Uses {
-			if l.Spent = l.Spent.Add(a); a.IsZero() {
-				delete(l.Uses, u)
+	for _, line := range l.all {
+		for u, a := range line.Uses {
+			if line.Spent = line.Spent.Add(a); a.IsZero() {
+				delete(line.Uses, u)
 			}
 		}
-		v.Lines = append(v.Lines, *l)
+		if line.Jobs > 0 || len(line.Uses) > 0 {
+			v.Lines = append(v.Lines, *line)
+		}
 	}
 	slices.SortFunc(v.Lines, func(a, b api.CostLine) int {
 		if c := b.Spent.Cmp(a.Spent); c != 0 {
@@ -210,45 +147,104 @@ func (s *Server) costs(r *http.Request, v *api.Costs, back time.Duration) error 
 	return nil
 }
 
-// comparison is a job that is done, and all of it within the span.
-type comparison struct {
-	line     *api.CostLine
-	job      string
-	cost     money.Amount
-	onDemand *money.Amount
-}
-
-func compared(m *core.Machine, j *core.Job, since time.Time) (comparison, bool) {
-	if j.State != core.Succeeded || !closed(j) || j.Submitted.Before(since) {
-		return comparison{}, false
+// live adds the jobs that hold a machine, with what is not posted yet.
+func (l *lines) live(m *core.Machine, since, until time.Time) {
+	seen := map[string]bool{}
+	for _, a := range m.Live() {
+		j, ok := m.Job(a.Job)
+		if !ok || seen[j.ID] {
+			continue
+		}
+		seen[j.ID] = true
+		var line *api.CostLine
+		for _, a := range j.Attempts {
+			if a.Instance == "" || !a.Until.IsZero() && a.Until.Before(since) {
+				continue
+			}
+			if line = l.of(core.WhoseOf(j), j.ID, a.Currency); line == nil {
+				break
+			}
+			if a.Live() {
+				line.Uses[ledger.Open] = line.Uses[ledger.Open].Add(a.Cost(until).Sub(a.Posted))
+			}
+		}
+		if line != nil {
+			line.Jobs++
+			line.Live++
+		}
 	}
-	return comparison{job: j.ID, cost: j.Spent(m.Now()), onDemand: onDemand(m, j)}, true
 }
 
-// compareCosts adds what is known beside the costs of jobs that are done. The log is
-// read for it, and only where there are any.
-func (s *Server) compareCosts(ctx context.Context, done []comparison) error {
-	if len(done) == 0 {
+// past adds jobs that held a machine and hold none.
+func (l *lines) past(w ledger.Whose, job string, c money.Currency, p core.Past) {
+	line := l.of(w, job, c)
+	if line == nil {
+		return
+	}
+	line.Jobs, line.Live = line.Jobs+p.Jobs, line.Live+p.Open
+	if p.Foreseen != 0 {
+		line.Foreseen += p.Foreseen
+		line.Estimated, line.Actual = ptr(orNothing(line.Estimated).Add(p.Estimated)), ptr(orNothing(line.Actual).Add(p.Actual))
+	}
+	if p.Compared != 0 {
+		line.Compared += p.Compared
+		line.OnDemand, line.Saved = ptr(orNothing(line.OnDemand).Add(p.OnDemand)), ptr(orNothing(line.Saved).Add(p.Saved))
+	}
+}
+
+// booked adds what was booked since then and up to the event end. The caller holds s.spent.mu.
+func (s *Server) booked(ctx context.Context, l *lines, by string, since time.Time, end uint64) error {
+	sums := s.spent.sums
+	if by == byJob {
+		from, some := sums.From(since)
+		if !some {
+			return nil
+		}
+		return s.walk(ctx, l, from, end, func(p ledger.Posting) bool { return !p.At.Before(since) })
+	}
+	type cell struct {
+		whose  int
+		column ledger.Column
+	}
+	found := map[cell]*api.CostLine{}
+	cut, isCut := sums.Since(since, func(whose int, c ledger.Column, a money.Amount) {
+		k := cell{whose, c}
+		line, known := found[k]
+		if !known {
+			line = l.of(sums.Whose()[whose], "", c.Currency)
+			found[k] = line
+		}
+		if line != nil {
+			line.Uses[c.Use] = line.Uses[c.Use].Add(a)
+		}
+	})
+	if !isCut {
 		return nil
 	}
-	s.logs.Lock()
-	defer s.logs.Unlock()
-	g, err := s.registered(ctx)
-	if err != nil {
-		return err
-	}
-	for _, d := range done {
-		l := d.line
-		if e, ok := g.estimates[d.job]; ok {
-			l.Estimated = ptr(orNothing(l.Estimated).Add(e))
-			l.Actual = ptr(orNothing(l.Actual).Add(d.cost))
-			l.Foreseen++
+	hour := ledger.HourOf(since)
+	return s.walk(ctx, l, cut.First, cut.Last, func(p ledger.Posting) bool { return ledger.HourOf(p.At) == hour && !p.At.Before(since) })
+}
+
+// walk adds the postings of those events that are wanted, one by one.
+func (s *Server) walk(ctx context.Context, l *lines, first, last uint64, wanted func(ledger.Posting) bool) error {
+	for after := first - 1; after < last; {
+		next := min(last, after+spentStride)
+		var list []ledger.Posting
+		for p, err := range s.store.PostingsOf(ctx, "default", after, next) {
+			if err != nil {
+				return err
+			}
+			if wanted(p) {
+				list = append(list, p)
+			}
 		}
-		if o := d.onDemand; o != nil {
-			l.OnDemand = ptr(orNothing(l.OnDemand).Add(*o))
-			l.Saved = ptr(orNothing(l.Saved).Add(o.Sub(d.cost)))
-			l.Compared++
+		users, kinds := s.ofJobs(list)
+		for i, p := range list {
+			p.Parts(func(u ledger.Use, a money.Amount) {
+				l.add(ledger.WhoseOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, u, a)
+			})
 		}
+		after = next
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (s *Server) receipt(ctx context.Context, id string) (receipt.Receipt, error
 		live, _ := m.Job(id)
 		b, _ := json.Marshal(live) // a copy that the core does not touch
 		_ = json.Unmarshal(b, &j)
-		v.OnDemandCost = onDemand(m, &j)
+		v.OnDemandCost = m.CostOnDemand(&j)
 	})
 	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID, j.Terms.Name, string(j.State), j.Why, j.Terms.Currency
 	v.Cost, v.MarketSpeed, v.Market, v.Step, v.Metrics, v.Outputs = j.Spent(now), clock.Speed, s.clock.Name, j.Step, j.Metrics, j.Outputs
@@ -88,34 +88,6 @@ func (s *Server) receipt(ctx context.Context, id string) (receipt.Receipt, error
 	}
 	v.Tips = tips(v)
 	return v, v.Check()
-}
-
-// onDemand is what the useful work would cost on the cheapest machine that fits
-// and cannot be taken, with one start-up; nil where none is for sale.
-func onDemand(m *core.Machine, j *core.Job) *money.Amount {
-	var best *money.Amount
-	startUp := time.Duration(0)
-	for _, a := range j.Attempts {
-		if !a.Started.IsZero() {
-			startUp = a.Started.Sub(a.From)
-			break
-		}
-	}
-	for o, l := range m.Sale() {
-		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !l.Quote.Priced || o.CPUs < j.Terms.Need.CPUs || int64(o.Memory) < j.Terms.Need.Memory {
-			continue
-		}
-		speed := o.Speed
-		if speed <= 0 {
-			speed = 1
-		}
-		span := startUp + time.Duration(float64(j.SavedWork)/speed)
-		cost := l.Quote.Rate.Until(max(span, o.Billing.Minimum))
-		if best == nil || cost.Cmp(*best) < 0 {
-			best = &cost
-		}
-	}
-	return best
 }
 
 // tries adds the attempts and what they sum to. It returns the part of the cost

@@ -95,8 +95,7 @@ type Server struct {
 	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
 	owed    map[string]owed          // by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
 
-	logs     sync.Mutex // guards register
-	register register
+	spent spent
 
 	ledgers sync.Mutex // guards what follows; held while a job is admitted
 	tally   tally
@@ -239,6 +238,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	owned.Go(func() { s.idle(ctx) })
 	owned.Go(func() { s.forecast(ctx) })
 	owned.Go(func() { s.guardBudgets(ctx) })
+	owned.Go(func() { s.keepSpent(ctx) })
 	owned.Go(func() {
 		select {
 		case <-st.Deposed():

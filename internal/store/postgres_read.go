@@ -93,6 +93,11 @@ func (s *Postgres) Postings(ctx context.Context, tenant, job string) iter.Seq2[l
 	return s.postings(ctx, "tenant = $1 AND job = $2 ORDER BY event, line", tenant, job)
 }
 
+// PostingsOf implements Store.
+func (s *Postgres) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
+	return s.postings(ctx, "event > $1 AND event <= $2 AND tenant = $3 ORDER BY event, line", int64(after), int64(until), tenant)
+}
+
 func (s *Postgres) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return func(yield func(ledger.Posting, error) bool) {
 		rows, err := s.pool.Query(ctx, "SELECT posting FROM posting WHERE "+where, args...)

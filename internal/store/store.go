@@ -75,6 +75,8 @@ type Store interface {
 	SnapshotParts(ctx context.Context, s Snapshot) iter.Seq2[json.RawMessage, error]
 	// Postings returns the tenant's postings in order; job "" is all.
 	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
+	// PostingsOf returns those of the events after one and up to another.
+	PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error]
 
 	// AppendLog adds output of an attempt at an offset and returns the new end.
 	// What is there already is passed over; a hole is refused: the end comes back unchanged.

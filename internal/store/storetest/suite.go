@@ -99,6 +99,21 @@ func readBack(t *testing.T, b Backend) {
 			}
 		}
 	}
+	var some, got []string
+	for _, r := range all(t, s) {
+		for _, p := range r.Postings {
+			if r.Seq > 10 && r.Seq <= 40 && p.Owner.Tenant == "lab" {
+				some = append(some, fmt.Sprintf("%x", p.Hash))
+			}
+		}
+	}
+	for p, err := range s.PostingsOf(t.Context(), "lab", 10, 40) {
+		must(t, err)
+		got = append(got, fmt.Sprintf("%x", p.Hash))
+	}
+	if !slices.Equal(got, some) || len(got) == 0 {
+		t.Errorf("postings of the events 11 to 40: %d, want %d in the order of the log", len(got), len(some))
+	}
 	Verify(t, s)
 }
 

@@ -1,0 +1,206 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+)
+
+// Past is what jobs come to that held a machine and hold none now.
+type Past struct {
+	Jobs int
+	Open int // of them, not over: they wait for another machine
+
+	// Of the jobs that succeeded:
+	Foreseen          int // those whose cost was weighed at their first decision
+	Estimated, Actual money.Amount
+	Compared          int // those for which an on-demand machine that fits was for sale at their end
+	OnDemand, Saved   money.Amount
+}
+
+// Plus is the sum of both.
+func (p Past) Plus(q Past) Past {
+	return Past{
+		Jobs: p.Jobs + q.Jobs, Open: p.Open + q.Open,
+		Foreseen: p.Foreseen + q.Foreseen, Estimated: p.Estimated.Add(q.Estimated), Actual: p.Actual.Add(q.Actual),
+		Compared: p.Compared + q.Compared, OnDemand: p.OnDemand.Add(q.OnDemand), Saved: p.Saved.Add(q.Saved),
+	}
+}
+
+// minus turns what was added into what takes it out again.
+func (p Past) minus() Past {
+	return Past{
+		Jobs: -p.Jobs, Open: -p.Open, Foreseen: -p.Foreseen, Estimated: p.Estimated.Neg(), Actual: p.Actual.Neg(),
+		Compared: -p.Compared, OnDemand: p.OnDemand.Neg(), Saved: p.Saved.Neg(),
+	}
+}
+
+// Whose is whose the job is, with the currency of its newest machine.
+type Whose struct {
+	ledger.Whose
+	Currency money.Currency
+}
+
+// past keeps the sums of those jobs by whose they are and by the hour in which their
+// last machine ended, so that a million of them are not gone through. It is made again
+// at a restart, as under is.
+type past struct {
+	sums *ledger.Calendar[Whose, Past]
+	jobs map[int64]map[*Job]struct{} // by hour
+}
+
+func newPast() past {
+	return past{ledger.NewCalendar[Whose](Past.Plus), map[int64]map[*Job]struct{}{}}
+}
+
+// WhoseOf says whose j is.
+func WhoseOf(j *Job) ledger.Whose {
+	o := j.Terms.Owner
+	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms.JobKind, "experiment"), Tags: ledger.TagText(o.Tags)}
+}
+
+// PastOf is j alone, and when its last machine ended; false where it has had none or
+// one still costs something.
+func PastOf(j *Job) (w Whose, p Past, last time.Time, ok bool) {
+	if len(j.Attempts) == 0 || j.costs() {
+		return w, p, last, false
+	}
+	for _, a := range j.Attempts {
+		if a.Instance != "" {
+			ok, w.Currency = true, a.Currency
+			if a.Until.After(last) {
+				last = a.Until
+			}
+		}
+	}
+	if !ok {
+		return w, p, last, false
+	}
+	w.Whose, p.Jobs = WhoseOf(j), 1
+	if !j.State.Over() {
+		p.Open = 1
+	}
+	if j.State == Succeeded {
+		if j.Foreseen != nil {
+			p.Foreseen, p.Estimated, p.Actual = 1, *j.Foreseen, j.Spent(last)
+		}
+		if j.OnDemand != nil {
+			p.Compared, p.OnDemand, p.Saved = 1, *j.OnDemand, j.OnDemand.Sub(j.Spent(last))
+		}
+	}
+	return w, p, last, true
+}
+
+// passed adds j to the past, or takes it out again before it changes.
+func (m *Machine) passed(j *Job, by int) {
+	w, p, last, ok := PastOf(j)
+	if !ok {
+		return
+	}
+	hour := ledger.HourOf(last)
+	in := m.past.jobs[hour]
+	if by > 0 {
+		if in == nil {
+			in = map[*Job]struct{}{}
+			m.past.jobs[hour] = in
+		}
+		in[j] = struct{}{}
+	} else {
+		delete(in, j)
+		p = p.minus()
+	}
+	m.past.sums.Add(hour, w, p)
+}
+
+// Past calls f with what those jobs come to whose last machine ended at since or later,
+// in parts that add up, in no order; of the zero time with all.
+func (m *Machine) Past(since time.Time, f func(Whose, Past)) {
+	if since.IsZero() {
+		m.past.sums.All(f)
+		return
+	}
+	hour := ledger.HourOf(since)
+	for j := range m.past.jobs[hour] {
+		if w, p, last, ok := PastOf(j); ok && !last.Before(since) {
+			f(w, p)
+		}
+	}
+	m.past.sums.Since(hour+1, f)
+}
+
+// PastJobs calls f with each of those jobs, in no order.
+func (m *Machine) PastJobs(since time.Time, f func(*Job, Past, money.Currency)) {
+	for hour, jobs := range m.past.jobs {
+		if !since.IsZero() && hour < ledger.HourOf(since) {
+			continue
+		}
+		for j := range jobs {
+			if w, p, last, ok := PastOf(j); ok && !last.Before(since) {
+				f(j, p, w.Currency)
+			}
+		}
+	}
+}
+
+// price keeps beside a job that has succeeded what its work would have cost
+// on-demand, at the prices of the moment at which its last machine was gone.
+func (m *Machine) price(j *Job) {
+	if j.OnDemand == nil && j.State == Succeeded && !j.costs() {
+		j.OnDemand = m.onDemand(j)
+	}
+}
+
+// CostOnDemand is what the useful work of j would cost on the cheapest machine that
+// fits and cannot be taken, with one start-up: at the prices of its end, or of now
+// where it has not ended; nil where none is for sale.
+func (m *Machine) CostOnDemand(j *Job) *money.Amount {
+	if j.OnDemand != nil {
+		return j.OnDemand
+	}
+	return m.onDemand(j)
+}
+
+func (m *Machine) onDemand(j *Job) *money.Amount {
+	var best *money.Amount
+	startUp := time.Duration(0)
+	if i := slices.IndexFunc(j.Attempts, func(a *Attempt) bool { return !a.Started.IsZero() }); i >= 0 {
+		startUp = j.Attempts[i].Started.Sub(j.Attempts[i].From)
+	}
+	for _, l := range m.sale {
+		o := l.Offer
+		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !l.Quote.Priced || o.CPUs < j.Terms.Need.CPUs || int64(o.Memory) < j.Terms.Need.Memory {
+			continue
+		}
+		speed := o.Speed
+		if speed <= 0 {
+			speed = 1
+		}
+		span := startUp + time.Duration(float64(j.SavedWork)/speed)
+		cost := l.Quote.Rate.Until(max(span, o.Billing.Minimum))
+		if best == nil || cost.Cmp(*best) < 0 {
+			best = &cost
+		}
+	}
+	return best
+}
+
+// foresee keeps what a job was expected to cost at its first decision that says so.
+func (j *Job) foresee(e *plan.Expect) {
+	if j.Foreseen != nil || e == nil {
+		return
+	}
+	best := -1.0
+	for _, v := range []*float64{e.Wait, e.Spot, e.OnDemand} {
+		if v != nil && (best < 0 || *v < best) {
+			best = *v
+		}
+	}
+	if a, ok := money.Estimated(best); ok && best >= 0 {
+		j.Foreseen = &a
+	}
+}

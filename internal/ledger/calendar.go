@@ -1,0 +1,74 @@
+package ledger
+
+import "time"
+
+// Calendar keeps sums by hour, by day and in all, of whatever adds up, so that what
+// came together since a moment is the sum of some days and fewer than 24 hours, however
+// much was added. Each moment is in the hour that it is in by UTC.
+type Calendar[K comparable, V any] struct {
+	add   func(V, V) V
+	hours map[int64]map[K]V // by hours since 1970
+	days  map[int64]map[K]V
+	all   map[K]V
+}
+
+// NewCalendar is an empty one of values that add adds, in any order.
+func NewCalendar[K comparable, V any](add func(V, V) V) *Calendar[K, V] {
+	return &Calendar[K, V]{add: add, hours: map[int64]map[K]V{}, days: map[int64]map[K]V{}, all: map[K]V{}}
+}
+
+// HourOf is the number of the hour that t is in, counted from 1970; the zero time and
+// others before 1970 are in hours below zero.
+func HourOf(t time.Time) int64 {
+	s := t.Unix()
+	if s < 0 {
+		s -= 3599
+	}
+	return s / 3600
+}
+
+func dayOf(hour int64) int64 {
+	if hour < 0 {
+		hour -= 23
+	}
+	return hour / 24
+}
+
+// Add adds v to what k has in the hour.
+func (c *Calendar[K, V]) Add(hour int64, k K, v V) {
+	for _, in := range []map[K]V{inside(c.hours, hour), inside(c.days, dayOf(hour)), c.all} {
+		in[k] = c.add(in[k], v)
+	}
+}
+
+func inside[K comparable, V any](of map[int64]map[K]V, n int64) map[K]V {
+	in := of[n]
+	if in == nil {
+		in = map[K]V{}
+		of[n] = in
+	}
+	return in
+}
+
+// All calls f with the sum of each key, in no order.
+func (c *Calendar[K, V]) All(f func(K, V)) { each(c.all, f) }
+
+// Since calls f with what was added in that hour and later: with some keys several
+// times, in no order.
+func (c *Calendar[K, V]) Since(hour int64, f func(K, V)) {
+	day := dayOf(hour)
+	for ; dayOf(hour) == day; hour++ {
+		each(c.hours[hour], f)
+	}
+	for d, sums := range c.days {
+		if d > day {
+			each(sums, f)
+		}
+	}
+}
+
+func each[K comparable, V any](sums map[K]V, f func(K, V)) {
+	for k, v := range sums {
+		f(k, v)
+	}
+}

@@ -1,0 +1,175 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/store"
+)
+
+// spent keeps the sums of the ledger's postings: a view of the log that reads on where
+// it stopped. Every piece of postings its sums are written beside the log, so that a
+// start reads these and the postings after them, and not all.
+type spent struct {
+	mu    sync.Mutex // guards what follows
+	sums  *ledger.Sums
+	fresh *ledger.Sums // of the postings after kept
+	kept  uint64       // event up to which the sums are written
+	upTo  uint64       // event up to which postings are in sums
+	piece int          // postings that are written together; 0: spentPiece
+}
+
+const (
+	// spentPiece is how many postings are summed in a piece: about a tenth of a second
+	// of reading at the next start.
+	spentPiece = 20_000
+	// spentStride is how many events are read for with one question to the store.
+	spentStride = 20_000
+	// spentMeta begins the name of a piece; the event after which it begins ends it. The
+	// number is that of the form.
+	spentMeta = "spent/1/"
+	// spentEvery is how often the view follows the log where nobody asks, on the wall.
+	spentEvery = 5 * time.Second
+)
+
+// keepSpent keeps the sums near the end of the log, so that who asks does not wait.
+func (s *Server) keepSpent(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.sumSpent(ctx, s.control.Durable())
+		if err != nil && ctx.Err() == nil {
+			s.opts.Log.Error("costs not summed", "error", err)
+		}
+		wait(ctx, spentEvery)
+	}
+}
+
+func (s *Server) sumSpent(ctx context.Context, end uint64) error {
+	for { // whoever asks has a turn between two strides
+		s.spent.mu.Lock()
+		err := s.spentTo(ctx, min(end, s.spent.upTo+spentStride))
+		done := s.spent.upTo >= end
+		s.spent.mu.Unlock()
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// spentTo brings the sums to the event end, which is durable and not before the one
+// that they are at. The caller holds s.spent.mu.
+func (s *Server) spentTo(ctx context.Context, end uint64) error {
+	v := &s.spent
+	if v.sums == nil {
+		if err := v.restore(ctx, s.store); err != nil {
+			return err
+		}
+	}
+	for v.upTo < end {
+		next := min(end, v.upTo+spentStride)
+		var list []ledger.Posting
+		for p, err := range s.store.PostingsOf(ctx, "default", v.upTo, next) {
+			if err != nil {
+				return err
+			}
+			list = append(list, p)
+		}
+		users, kinds := s.ofJobs(list)
+		for i, p := range list {
+			v.sums.Add(p, users[i], kinds[i])
+			v.fresh.Add(p, users[i], kinds[i])
+		}
+		v.upTo = next
+		if v.fresh.Len() >= cmp.Or(v.piece, spentPiece) {
+			if err := v.write(ctx, s.store); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ofJobs are the users and kinds of the jobs that postings are of.
+func (s *Server) ofJobs(list []ledger.Posting) (users, kinds []string) {
+	users, kinds = make([]string, len(list)), make([]string, len(list))
+	const turn = 1000 // no step meanwhile
+	for from := 0; from < len(list); from += turn {
+		s.control.Peek(func(m *core.Machine) {
+			for i := from; i < min(from+turn, len(list)); i++ {
+				if j, ok := m.Job(list[i].Owner.Job); ok {
+					users[i], kinds[i] = j.User(), kindOf(j)
+				}
+			}
+		})
+	}
+	return users, kinds
+}
+
+// kindOf is what the job's costs are listed under by kind.
+func kindOf(j *core.Job) string { return cmp.Or(j.Terms.JobKind, "experiment") }
+
+func pieceName(after uint64) string { return fmt.Sprintf("%s%020d", spentMeta, after) }
+
+// write writes the newest piece. Where it fails the piece grows.
+func (v *spent) write(ctx context.Context, st store.Store) error {
+	text, err := json.Marshal(v.fresh)
+	if err != nil {
+		return fmt.Errorf("write kept sums: %w", err)
+	}
+	if err := st.PutMeta(ctx, pieceName(v.kept), string(text)); err != nil {
+		return err
+	}
+	v.kept, _ = v.fresh.Head()
+	v.fresh = ledger.NewSums()
+	return nil
+}
+
+// restore reads the pieces that are of this log: the hash in the last one's head is
+// that of the posting there. Others, as of a log whose end was lost, are read anew
+// from the postings.
+func (v *spent) restore(ctx context.Context, st store.Store) error {
+	sums := ledger.NewSums()
+	for after := uint64(0); ; {
+		text, ok, err := st.Meta(ctx, pieceName(after))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		piece, err := ledger.ReadPiece([]byte(text))
+		if err != nil {
+			break
+		}
+		event, hash := piece.Head()
+		if event <= after {
+			break
+		}
+		if same, err := isPosted(ctx, st, event, hash); err != nil {
+			return err
+		} else if !same {
+			break
+		}
+		sums.Merge(piece)
+		after = event
+	}
+	v.upTo, _ = sums.Head()
+	v.kept, v.sums, v.fresh = v.upTo, sums, ledger.NewSums()
+	return nil
+}
+
+// isPosted reports whether the event's last posting has that hash.
+func isPosted(ctx context.Context, st store.Store, event uint64, hash ledger.Hash) (same bool, err error) {
+	for p, err := range st.PostingsOf(ctx, "default", event-1, event) {
+		if err != nil {
+			return false, err
+		}
+		same = p.Hash == hash
+	}
+	return same, nil
+}
