@@ -26,6 +26,8 @@ type (
 	Job        = api.Job
 	Submission = api.Submission // Spec is a job file as JSON; Key makes it safe to repeat
 	Receipt    = receipt.Receipt
+	Costs      = api.Costs
+	Budgets    = api.Budgets
 )
 
 // Problem is an error that the server told, as RFC 9457 has it, with its mend.
@@ -74,6 +76,12 @@ func (c *Client) Send(ctx context.Context, folder io.Reader) (work string, err e
 // Submit submits a job. With a Key it can be repeated: the same key submits once.
 func (c *Client) Submit(ctx context.Context, s Submission) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs", s)
+}
+
+// SubmitAll submits 1 to 1000 jobs without work folders or secrets in one transaction:
+// all, or none. Each with a Key of its own, it can be repeated.
+func (c *Client) SubmitAll(ctx context.Context, list []Submission) ([]Job, error) {
+	return ask[[]Job](ctx, c, http.MethodPost, "/v1/jobs/batch", list)
 }
 
 // Job returns a job.
@@ -176,7 +184,11 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 				e = Event{}
 			}
 		}
-		yield(Event{}, fmt.Errorf("follow the events: %w", errors.Join(lines.Err(), io.ErrUnexpectedEOF)))
+		err = lines.Err()
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		yield(Event{}, fmt.Errorf("follow the events: %w", err))
 	}
 }
 
@@ -207,6 +219,17 @@ func (c *Client) Approve(ctx context.Context, id, reason string) (Job, error) {
 // Reject ends a job that waits for approval; the reason, which must be given, is for its submitter.
 func (c *Client) Reject(ctx context.Context, id, reason string) (Job, error) {
 	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/reject", api.Review{Reason: reason})
+}
+
+// Costs says what was spent, by team, project, user, kind, job or tag:KEY, within a
+// span of market time until now such as 7d; "" is from the beginning.
+func (c *Client) Costs(ctx context.Context, by, since string) (Costs, error) {
+	return ask[Costs](ctx, c, http.MethodGet, "/v1/costs?"+url.Values{"by": {by}, "since": {since}}.Encode(), nil)
+}
+
+// Budgets lists the limits that the token's user may know of, with what is spent and held.
+func (c *Client) Budgets(ctx context.Context) (Budgets, error) {
+	return ask[Budgets](ctx, c, http.MethodGet, "/v1/budgets", nil)
 }
 
 // Receipt says what a job has cost, and why.

@@ -123,7 +123,7 @@ func (b *Book) Check(c Change) error {
 		case u.Off:
 			return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
 		case life <= 0 || life > LongestLife:
-			return Wrong{"for_ns", fmt.Sprintf("a token cannot live %v", life), fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
+			return Wrong{"life_ns", fmt.Sprintf("a token cannot live %v", life), fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
 		}
 	case c.Revoke != "":
 		if _, known := b.ids[c.Revoke]; !known {

@@ -39,6 +39,10 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	if text == "" {
 		self.seq = end
 	}
+	if self.seq > end { // of another log: what it has gone through says nothing of this one
+		fieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end), "begin without it: the server was restored from a backup, or it is another one", nil)
+		return
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w)

@@ -243,7 +243,14 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.PathValue("id")
 	follow := r.URL.Query().Get("follow") != ""
-	skip, _ := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	skip := int64(0)
+	if text := r.URL.Query().Get("offset"); text != "" {
+		var err error
+		if skip, err = strconv.ParseInt(text, 10, 64); err != nil || skip < 0 {
+			fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes", "give how many bytes you have already, or leave it out for all", nil)
+			return
+		}
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	flush, _ := w.(http.Flusher)
 	for n, at := 0, int64(0); ; {

@@ -123,12 +123,13 @@ func (g *schemas) of(t reflect.Type) map[string]any {
 	case reflect.TypeFor[identity.Role]():
 		return map[string]any{"type": "string", "enum": []string{"none", "viewer", "submitter", "operator", "admin"}}
 	}
+	if t.Kind() == reflect.Pointer { // before what its methods say: nil is null, whatever writes the rest
+		return map[string]any{"anyOf": []any{g.of(t.Elem()), map[string]any{"type": "null"}}}
+	}
 	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return map[string]any{"type": "string"}
 	}
 	switch t.Kind() {
-	case reflect.Pointer:
-		return map[string]any{"anyOf": []any{g.of(t.Elem()), map[string]any{"type": "null"}}}
 	case reflect.Slice, reflect.Array:
 		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 			return map[string]any{"type": "string", "contentEncoding": "base64"}
@@ -187,10 +188,14 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 		case name == "":
 			name = f.Name
 		}
-		properties[name] = g.of(f.Type)
+		schema := g.of(f.Type)
 		if !strings.Contains(rest, "omitempty") && !strings.Contains(rest, "omitzero") {
 			*required = append(*required, name)
+			if kind, named := schema["type"].(string); named && (f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map) {
+				schema["type"] = []string{kind, "null"} // where there are none
+			}
 		}
+		properties[name] = schema
 	}
 }
 

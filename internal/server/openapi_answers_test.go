@@ -1,0 +1,190 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+// described is the API as a stranger's program reads it.
+type described struct {
+	Paths map[string]map[string]struct {
+		Responses map[string]struct {
+			Content map[string]struct{ Schema map[string]any }
+		}
+	}
+	Components struct{ Schemas map[string]map[string]any }
+}
+
+// against says what of an answer its schema does not allow. It knows the words of
+// JSON Schema that the description uses, and takes a property that is not described for wrong.
+func (d described) against(schema map[string]any, v any, at string) (wrong []string) {
+	if ref, ok := schema["$ref"].(string); ok {
+		named, known := d.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")]
+		if !known {
+			return []string{at + ": " + ref + " is not described"}
+		}
+		return d.against(named, v, at)
+	}
+	if either, ok := schema["anyOf"].([]any); ok {
+		for _, one := range either {
+			w := d.against(one.(map[string]any), v, at)
+			if len(w) == 0 {
+				return nil
+			}
+			wrong = append(wrong, w...)
+		}
+		return wrong
+	}
+	kinds := []any{}
+	switch k := schema["type"].(type) {
+	case string:
+		kinds = append(kinds, k)
+	case []any:
+		kinds = k
+	case nil:
+		return nil
+	}
+	kind := ""
+	switch x := v.(type) {
+	case nil:
+		kind = "null"
+	case bool:
+		kind = "boolean"
+	case float64:
+		if kind = "number"; slices.Contains(kinds, any("integer")) && x == float64(int64(x)) {
+			kind = "integer"
+		}
+	case string:
+		kind = "string"
+		if allowed, ok := schema["enum"].([]any); ok && !slices.Contains(allowed, v) {
+			wrong = append(wrong, fmt.Sprintf("%s: %q is none of %v", at, x, allowed))
+		}
+		if _, err := time.Parse(time.RFC3339Nano, x); schema["format"] == "date-time" && err != nil {
+			wrong = append(wrong, at+": "+err.Error())
+		}
+	case []any:
+		kind = "array"
+		items, _ := schema["items"].(map[string]any)
+		for i, e := range x {
+			wrong = append(wrong, d.against(items, e, fmt.Sprintf("%s[%d]", at, i))...)
+		}
+	case map[string]any:
+		kind = "object"
+		properties, _ := schema["properties"].(map[string]any)
+		more, open := schema["additionalProperties"].(map[string]any)
+		for name, e := range x {
+			p, known := properties[name].(map[string]any)
+			switch {
+			case known:
+				wrong = append(wrong, d.against(p, e, at+"."+name)...)
+			case open:
+				wrong = append(wrong, d.against(more, e, at+"."+name)...)
+			default:
+				wrong = append(wrong, at+"."+name+" is not described")
+			}
+		}
+		required, _ := schema["required"].([]any)
+		for _, name := range required {
+			if _, has := x[name.(string)]; !has {
+				wrong = append(wrong, at+"."+name.(string)+" is missing")
+			}
+		}
+	}
+	if !slices.Contains(kinds, any(kind)) {
+		wrong = append(wrong, fmt.Sprintf("%s is %s, described as %v", at, kind, kinds))
+	}
+	return wrong
+}
+
+// Whatever is read from the server has the form that its description says: of jobs
+// of which nothing is known yet, that run, and that wait for approval; of limits
+// that limit little; and of what is refused.
+func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
+	var d described
+	if err := json.Unmarshal(OpenAPI("test"), &d); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldOf(t, firm{}, nil)
+	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x"}}, nil)
+	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(500), Approve: dollars(100)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Total, Jobs: ptr(100)})
+	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "ticket"}, nil)
+	for name, rest := range map[string]string{
+		"plain": "", "held": `,"budget":{"dollars":"200"}`, "rich": `,"budget":{"dollars":"20"},"deadline":"in 5h","work":{"steps":100,"time":"1h"},"project":"x"`,
+	} {
+		if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing(name, map[bool]string{true: "a"}[rest != ""], `,"tags":{"ticket":"7"}`+rest)); rec.Code != 200 {
+			t.Fatalf("%s: %+v", name, p)
+		}
+	}
+	for _, id := range w.booting(1) {
+		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
+	}
+	checked := 0
+	ask := func(method, path, described, body string) {
+		rec, _ := w.ask(method, path, ownerName, body)
+		if described == "" { // a problem
+			if rec.Code < 400 {
+				t.Errorf("%s %s: %d, want a problem", method, path, rec.Code)
+			}
+		} else if rec.Code != http.StatusOK {
+			if described != "/v1/jobs/{id}/outputs" {
+				t.Errorf("%s %s: %d %s", method, path, rec.Code, rec.Body)
+			}
+			described = ""
+		}
+		schema := d.Components.Schemas["Problem"]
+		if described != "" {
+			content, ok := d.Paths[described][strings.ToLower(method)].Responses["200"].Content["application/json"]
+			if !ok {
+				return // it is no JSON
+			}
+			schema = content.Schema
+		}
+		var v any
+		if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil {
+			t.Errorf("%s %s: %v", method, path, err)
+			return
+		}
+		checked++
+		for _, wrong := range d.against(schema, v, "") {
+			t.Errorf("%s %s: %s", method, path, wrong)
+		}
+	}
+	for _, r := range table() {
+		if r.Method != "GET" || r.Stream != "" || r.Role == 0 && r.Scope != open || r.Path == "/metrics" {
+			continue
+		}
+		if !strings.Contains(r.Path, "{id}") {
+			ask("GET", r.Path, r.Path, "")
+			continue
+		}
+		for _, id := range []string{"plain", "held", "rich"} {
+			ask("GET", strings.ReplaceAll(r.Path, "{id}", id), r.Path, "")
+		}
+	}
+	for _, by := range []string{"team", "project", "user", "kind", "job", "tag:ticket"} {
+		ask("GET", "/v1/costs?by="+by+"&since=7d", "/v1/costs", "")
+	}
+	ask("POST", "/v1/jobs", "", costing("much", "a", `,"tags":{"ticket":"7"},"budget":{"dollars":"900"}`)) // with the limit that refuses
+	ask("POST", "/v1/jobs", "", "{}")
+	ask("GET", "/v1/jobs/none", "", "")
+	ask("GET", "/v1/jobs/rich/log?offset=x", "", "")
+	ask("GET", "/v1/jobs/rich/log?offset=-1", "", "")
+	ask("GET", "/v1/events?after=99999999", "", "")
+	ask("POST", "/v1/tokens", "", `{"most":"none","life_ns":-1}`)
+	if checked < 35 {
+		t.Errorf("only %d answers were compared", checked)
+	}
+	t.Logf("%d answers compared", checked)
+}
