@@ -62,6 +62,10 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	if s.epoch.Load() > 0 {
 		return nil
 	}
+	asker := ctx
+	ctx, cancel := context.WithTimeout(ctx, s.longest()) // a line can be dead and nobody say so
+	defer cancel()
+	defer s.fresh(asker, ctx)
 	host, _ := os.Hostname()
 	holder := fmt.Sprintf("process %d on %s", os.Getpid(), host)
 	sent := time.Now()
@@ -84,9 +88,9 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	s.next = uint64(end) + 1
 	s.renewed.Store(int64(sent.Sub(s.born)))
 	s.epoch.Store(uint64(epoch))
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.lease.mu.Lock()
-	s.lease.cancel = cancel
+	s.lease.cancel = stop
 	s.lease.mu.Unlock()
 	s.lease.renewal.Go(func() { s.renew(work, epoch) })
 	return nil
@@ -100,7 +104,7 @@ func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
 	waits.Go(func() {
-		for pause(ctx, s.cfg.Lease) == nil {
+		for wait := s.cfg.Lease; pause(ctx, wait) == nil; wait = s.cfg.Lease / 4 {
 			_, _ = s.pool.Exec(ctx, `SELECT pg_terminate_backend(b) FROM leader, unnest(pg_blocking_pids($1)) b WHERE until < clock_timestamp()`, int32(backend)) //nolint:gosec // a process id
 		}
 	})
@@ -133,12 +137,17 @@ func (s *Postgres) Lead(ctx context.Context) error {
 	}
 }
 
-// renew keeps the lease until ctx ends or it is lost.
+// renew keeps the lease until ctx ends or it is lost. One that has no answer for
+// half a lease is sent again at once, by another line: there is time for it.
 func (s *Postgres) renew(ctx context.Context, epoch int64) {
-	for pause(ctx, s.cfg.Lease/4) == nil {
+	for wait := s.cfg.Lease / 4; pause(ctx, wait) == nil; {
 		sent := time.Now()
-		once, cancel := context.WithTimeout(ctx, s.cfg.Lease)
+		once, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
 		tag, err := s.pool.Exec(once, "UPDATE leader SET until = clock_timestamp() + $2::interval WHERE epoch = $1", epoch, s.cfg.Lease)
+		wait = s.cfg.Lease / 4
+		if s.fresh(ctx, once) {
+			wait = 0
+		}
 		cancel()
 		switch {
 		case err != nil: // the next one may work; Leads knows how old the last is

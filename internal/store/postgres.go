@@ -52,6 +52,7 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 		return nil, fmt.Errorf("open the database: %w: write postgres://USER@HOST/DATABASE", err)
 	}
 	pc.MaxConns = max(pc.MaxConns, 8)
+	pc.ConnConfig.ConnectTimeout = min(pc.ConnConfig.ConnectTimeout, 2*cfg.Lease) // the library's is longer than a takeover may take
 	for name, value := range map[string]string{
 		"application_name":                    "scrimp",
 		"synchronous_commit":                  "on", // what is acknowledged is on the disk, whatever the database's default
@@ -136,8 +137,11 @@ func (s *Postgres) failed(err error) error {
 	case errors.As(err, &pg):
 		return fmt.Errorf("write to the database: %w", err)
 	}
-	return fmt.Errorf("write to the database: %w: does the PostgreSQL server run, and is it reached from here?", err)
+	return fmt.Errorf("write to the database: %w: %w", err, errUnreached)
 }
+
+// errUnreached is said of a write that had no answer.
+var errUnreached = errors.New("does the PostgreSQL server run, and is it reached from here?")
 
 // Away reports whether err says that the database is out of reach for now, so that
 // the same may work again soon, and nothing else is wrong.
@@ -153,7 +157,7 @@ func Away(err error) bool {
 	case errors.As(err, &op):
 		return op.Op != "listen" // that is a port or socket of this machine
 	}
-	return pgconn.Timeout(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return pgconn.Timeout(err) || errors.Is(err, errUnreached) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // away reports whether an error is of the connection or of a server that goes
@@ -259,6 +263,10 @@ func (s *Postgres) Append(ctx context.Context, records []Record) error {
 	err = s.persist(ctx, func(ctx context.Context) error {
 		sent := time.Now()
 		var fenced int
+		tries := ctx
+		ctx, cancel := context.WithTimeout(ctx, s.longest())
+		defer cancel()
+		defer s.fresh(tries, ctx)
 		err := s.pool.QueryRow(ctx, appendSQL, int64(epoch), int64(records[0].Seq-1), int64(last), s.cfg.Lease,
 			c.seq, c.tenant, c.at, c.kind, c.key, c.event, c.decisions, c.actions,
 			c.pEvent, c.pLine, c.pTenant, c.pJob, c.pCurrency, c.pFrom, c.pTo, c.pAmount, c.pText).Scan(&fenced)
@@ -305,6 +313,7 @@ func (s *Postgres) leader(ctx context.Context) (epoch, end uint64, err error) {
 func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) error {
 	tries, cancel := context.WithTimeout(ctx, max(s.cfg.Patience, s.cfg.Lease))
 	defer cancel()
+	defer s.fresh(ctx, tries)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		err := do(tries)
 		if err == nil || errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict) || !away(err) || tries.Err() != nil {
@@ -314,6 +323,22 @@ func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) 
 			return err
 		}
 	}
+}
+
+// longest is how long one statement of a leader, or of who wants to lead, waits for
+// its answer. Then it is sent again by another line: firewalls and addresses that move
+// leave connections that swallow all that is sent, for a quarter of an hour and more.
+// The first lease is for a leader that was frozen within a write; see unblock.
+func (s *Postgres) longest() time.Duration { return 2 * s.cfg.Lease }
+
+// fresh ends all connections, so that the next statement makes a new one, where
+// the time for one is over while there is still some of the whole. It reports whether.
+func (s *Postgres) fresh(whole, one context.Context) bool {
+	if whole.Err() != nil || one.Err() == nil {
+		return false
+	}
+	s.pool.Reset()
+	return true
 }
 
 // pause waits, but not longer than ctx does.

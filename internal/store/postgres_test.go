@@ -80,6 +80,7 @@ func TestReplicas(t *testing.T) {
 		{"servers that start at once migrate once", migrateOnce},
 		{"a lost answer is asked for", lostAnswer},
 		{"a leader that is cut off knows it", cutOff},
+		{"dead lines are given up", deadLines},
 		{"an append that was given up and comes through is seen", lateWrite},
 		{"leaders that are killed and frozen in a loop lose nothing and do nothing twice", killedLeaders},
 		{"a takeover takes less than 10 s with the settings that a server has", usualTakeover},

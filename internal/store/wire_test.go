@@ -25,6 +25,8 @@ type wire struct {
 	lose   atomic.Int32 // answers to appends that are still to be lost
 	lost   atomic.Int32
 	frozen atomic.Bool
+	dead   atomic.Int32 // lines that were made before this many swallow what is sent, as a firewall that forgot them
+	lines  atomic.Int32
 	thaw   chan struct{}
 	hold   atomic.Bool   // the next append stays on the way until it thaws
 	held   chan struct{} // closed when it does
@@ -58,7 +60,8 @@ func newWire(t testing.TB, c *pgtest.Cluster) *wire {
 			both := func() { _ = client.Close(); _ = server.Close() }
 			context.AfterFunc(ctx, both)
 			var doomed atomic.Bool // an append has gone through whose answer is to be lost
-			all.Go(func() { defer both(); w.ask(client, server, &doomed) })
+			line := w.lines.Add(1)
+			all.Go(func() { defer both(); w.ask(client, server, line, &doomed) })
 			all.Go(func() { defer both(); w.answer(server, client, &doomed) })
 		}
 	})
@@ -71,7 +74,10 @@ func (w *wire) address(direct string) string {
 	return pgtest.Address(name, w.dir)
 }
 
-func (w *wire) ask(from, to net.Conn, doomed *atomic.Bool) {
+// forget lets all lines that there are swallow what is sent from now on.
+func (w *wire) forget() { w.dead.Store(w.lines.Load()) }
+
+func (w *wire) ask(from, to net.Conn, line int32, doomed *atomic.Bool) {
 	b := make([]byte, 1<<20)
 	for {
 		n, err := from.Read(b)
@@ -80,6 +86,9 @@ func (w *wire) ask(from, to net.Conn, doomed *atomic.Bool) {
 		}
 		if w.frozen.Load() {
 			<-w.thaw
+		}
+		if line <= w.dead.Load() {
+			continue
 		}
 		if strings.Contains(string(b[:n]), `{"at": "x"`) { // the text of the records
 			if w.hold.CompareAndSwap(true, false) {
@@ -196,4 +205,46 @@ func lateWrite(t *testing.T, c *pgtest.Cluster) {
 	}
 	must(t, s.Append(t.Context(), w.Make(5)))
 	wantWritten(t, s, 15)
+}
+
+// A server that follows on lines that are dead, though nobody said so, takes over
+// all the same, and one that leads writes on.
+func deadLines(t *testing.T, c *pgtest.Cluster) {
+	address := c.Database(t)
+	wire := newWire(t, c)
+	cfg := settings(placeOf(t, address))
+	cfg.Lease, cfg.Patience = time.Second, time.Minute
+	first := replica(t, cfg)
+	must(t, first.TryLead(t.Context()))
+	cfg.URL = wire.address(address)
+	next := replica(t, cfg)
+	if err := next.TryLead(t.Context()); !errors.Is(err, store.ErrLocked) {
+		t.Fatalf("a second leader: %v", err)
+	}
+	wire.forget()
+	must(t, first.Close())
+	began := time.Now()
+	must(t, next.Lead(t.Context()))
+	t.Logf("a server with dead lines leads after %v", time.Since(began).Round(time.Millisecond))
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v until it led", took)
+	}
+	var w storetest.Writer
+	must(t, next.Append(t.Context(), w.Make(7)))
+	wire.forget()
+	began = time.Now()
+	err := next.Append(t.Context(), w.Make(3))
+	t.Logf("a leader with dead lines has written after %v: %v", time.Since(began).Round(time.Millisecond), err)
+	must(t, err) // nobody else wanted to lead
+	wantWritten(t, next, 10)
+	must(t, next.Close())
+	cfg.Patience = 0
+	last := replica(t, cfg)
+	must(t, last.TryLead(t.Context()))
+	wire.frozen.Store(true)
+	err = last.PutMeta(t.Context(), "a", "b")
+	close(wire.thaw)
+	if !store.Away(err) {
+		t.Errorf("a write that had no answer is taken for another fault: %v", err)
+	}
 }
