@@ -236,6 +236,7 @@ text { fill: #5b6470 } .lane { fill: #1a1d21 } .end { text-anchor: end } .mid { 
 .rail, .grid { stroke: #d8dce2; stroke-width: 1 }
 .useful { fill: #2f7d5b } .start-up { fill: #8fb8a5 } .lost { fill: #c2683c } .idle { fill: #b8bec7 }
 .mark { fill: #a02c2c } .line { stroke: #2f5d9b; stroke-width: 2 }
-@media (prefers-color-scheme: dark) { svg { background: #14171b } text { fill: #9aa4b1 } .lane { fill: #e6e9ed } .rail, .grid { stroke: #333a43 } }
+.dot { fill: #2f5d9b } .hollow { fill: none; stroke: #b8bec7; stroke-width: 1.5 } .name { fill: #1a1d21 }
+@media (prefers-color-scheme: dark) { svg { background: #14171b } text { fill: #9aa4b1 } .lane, .name { fill: #e6e9ed } .rail, .grid { stroke: #333a43 } }
 </style>` + svg[at+1:]
 }

@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,23 @@ func (v Ranking) sum(usd float64) string {
 }
 
 func hours(h float64) string { return draw.Span(time.Duration(h * float64(time.Hour))) }
+
+// atLeast writes a span that is needed: what it cuts off is added first, so that who asks for
+// what is written has enough.
+func atLeast(h float64) string {
+	unit := time.Second
+	switch {
+	case h >= 48:
+		unit = time.Hour
+	case h >= 1:
+		unit = time.Minute
+	}
+	u := unit.Hours()
+	return hours(math.Ceil(h/u-1e-9) * u)
+}
+
+// least writes an amount that is needed, as a cent more where it cuts some off.
+func (v Ranking) least(usd float64) string { return v.sum(math.Ceil(usd*100-1e-6) / 100) }
 
 func times(n int, what string) string {
 	if n == 1 {
@@ -176,11 +194,11 @@ func (v Ranking) near(n rank.Nearest) string {
 	what := fmt.Sprintf("%s, %s", times(n.Plan.Machines, string(n.Plan.ID)), v.sum(n.Cost))
 	switch n.Wish {
 	case "budget":
-		return fmt.Sprintf("a budget of %s: %s", v.sum(n.Cost), what)
+		return fmt.Sprintf("a budget of %s: %s", v.least(n.Cost), what)
 	case "deadline":
-		return fmt.Sprintf("a deadline in %s: %s", hours(n.Hours), what)
+		return fmt.Sprintf("a deadline in %s: %s", atLeast(n.Hours), what)
 	}
-	return fmt.Sprintf("a budget of %s and a deadline in %s: %s", v.sum(n.Cost), hours(n.Hours), times(n.Plan.Machines, string(n.Plan.ID)))
+	return fmt.Sprintf("a budget of %s and a deadline in %s: %s", v.least(n.Cost), atLeast(n.Hours), times(n.Plan.Machines, string(n.Plan.ID)))
 }
 
 func (v Ranking) levers(b *strings.Builder, p Place) {
@@ -189,7 +207,7 @@ func (v Ranking) levers(b *strings.Builder, p Place) {
 	}
 	fmt.Fprintf(b, "\nWhat would make it %s\n", map[bool]string{true: "cheaper", false: "feasible"}[v.Answer.Feasible])
 	for _, l := range v.Answer.Levers {
-		text := map[string]string{rank.LeverElsewhere: "another region", rank.LeverKind: "another kind of capacity", rank.LeverLater: "a deadline in " + hours(l.Hours)}[l.Name]
+		text := map[string]string{rank.LeverElsewhere: "another region", rank.LeverKind: "another kind of capacity", rank.LeverLater: "a deadline in " + atLeast(l.Hours)}[l.Name]
 		where := fmt.Sprintf("%s for %s", times(l.Plan.Machines, string(l.Plan.ID)), v.sum(l.Plan.Cost.Value))
 		name := "would do"
 		if l.Saves != nil {
@@ -203,7 +221,11 @@ func (v Ranking) rejected(b *strings.Builder, p Place) {
 	var parts []string
 	for _, why := range rank.Reasons {
 		if n := v.Answer.Counts[why]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, words(why)))
+			text := fmt.Sprintf("%d %s", n, words(why))
+			if why == rank.TooSlow && v.Answer.Promise > 0 {
+				text += fmt.Sprintf(" (in time in under %.4g %%)", v.Answer.Promise*100)
+			}
+			parts = append(parts, text)
 		}
 	}
 	if len(parts) == 0 {
@@ -247,11 +269,26 @@ func (v Ranking) frontier(b *strings.Builder, p Place) {
 	b.WriteString(draw.Grid([]draw.Column{{Name: "TAKES", Right: true}, {Name: "COST", Right: true}, {Name: " "}, {Name: "OFFER", Least: 20}}, rows, p.width()))
 }
 
-// SVG draws the frontier.
+// SVG draws the frontier, with the other plans that would do.
 func (v Ranking) SVG() string {
-	var points []draw.Point
-	for _, f := range v.Answer.Frontier {
-		points = append(points, draw.Point{X: f.Hours, Y: f.Cost})
+	var dots []draw.Dot
+	dot := func(hs, usd float64, id string, n int) draw.Dot {
+		return draw.Dot{X: hs * 3600, Y: usd, Title: fmt.Sprintf("%s: %s in %s", times(n, id), v.sum(usd), hours(hs))}
 	}
-	return draw.Lines(v.Name+": cost against time", []draw.Series{{Name: "cheapest for its time", Class: "a", Points: points}}, hours, v.sum)
+	on := map[string]bool{}
+	for _, f := range v.Answer.Frontier {
+		d := dot(f.Hours, f.Cost, string(f.Offer), f.Machines)
+		if d.Name = times(f.Machines, string(f.Offer)); !f.Feasible {
+			d.Name, d.Hollow = d.Name+" (not feasible)", true
+		}
+		on[d.Title] = true
+		dots = append(dots, d)
+	}
+	for _, x := range v.Answer.Plans {
+		d := dot(x.Hours.Value, x.Cost.Value, string(x.ID), x.Machines)
+		if d.Hollow = true; !on[d.Title] {
+			dots = append(dots, d)
+		}
+	}
+	return draw.Standalone(draw.Dots(v.Name+": cost against time", dots, v.sum))
 }

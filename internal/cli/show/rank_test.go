@@ -50,13 +50,33 @@ func TestARankingIsPrintedAndDrawn(t *testing.T) {
 			}
 		}
 		golden.JSON(t, "json/rank-"+name+".json", v)
-		d := xml.NewDecoder(strings.NewReader(v.SVG()))
+		svg := v.SVG()
+		if !strings.Contains(svg, "<style>") { // a file of its own has no page that gives it colours
+			t.Errorf("%s: %s", name, svg)
+		}
+		for _, f := range v.Answer.Frontier {
+			if !strings.Contains(svg, ">"+string(f.Offer)) {
+				t.Errorf("%s: %s is not named in the drawing", name, f.Offer)
+			}
+		}
+		d := xml.NewDecoder(strings.NewReader(svg))
 		for {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
+		}
+	}
+}
+
+func TestAWishThatIsCalledEnoughIsEnoughAsItIsWritten(t *testing.T) {
+	v := rankings(t)["infeasible"]
+	v.Answer.Nearest = []rank.Nearest{{Wish: "both", Cost: 12.3401, Hours: 1.5003}, {Wish: "deadline", Hours: 72.01}, {Wish: "budget", Cost: 12.34}, {Wish: "deadline", Hours: 0.5}}
+	text := v.Text(show.Place{Width: 120, Now: now})
+	for _, want := range []string{"a budget of $12.35 and a deadline in 1h 31m:", "a deadline in 3d 01h:", "a budget of $12.34:", "a deadline in 30m 00s:"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
 }
