@@ -136,7 +136,11 @@ func deployed(c *Case, fact, nothing, mend string, find func() (mention, bool)) 
 }
 
 func quantised(c *Case) (Verdict, string, string) {
-	return deployed(c, "quantised", "nothing says in which format the model is served", "8 bit weights need half the memory of 16 bit ones, often a smaller machine", func() (mention, bool) { return c.find(quantForm) })
+	const mend = "8 bit weights need half the memory of 16 bit ones, often a smaller machine"
+	if f := c.Facts["quantised"]; wide.MatchString(f) {
+		return Warn, "you say " + f, mend
+	}
+	return deployed(c, "quantised", "nothing says in which format the model is served", mend, func() (mention, bool) { return c.find(quantForm) })
 }
 
 func pruning(c *Case) (Verdict, string, string) {

@@ -212,6 +212,7 @@ var cases = []struct {
 	{"quantised", check.Unknown, "trains", func(c *check.Case) { c.Job.Command = "t --quantization awq" }},
 	{"quantised", check.Pass, "awq", func(c *check.Case) { c.Job.Kind, c.Job.Command = "inference", "vllm serve m --dtype awq" }},
 	{"quantised", check.Pass, "you say int8", func(c *check.Case) { c.Facts = map[string]string{"quantised": "int8"} }},
+	{"quantised", check.Warn, "you say bf16", func(c *check.Case) { c.Facts = map[string]string{"quantised": "bf16"} }},
 	{"quantised", check.Warn, "you say no", func(c *check.Case) { c.Facts = map[string]string{"quantised": "no"} }},
 	{"pruning", check.Unknown, "", func(*check.Case) {}},
 	{"pruning", check.Pass, "you say so", func(c *check.Case) { c.Facts = map[string]string{"pruning": "yes"} }},

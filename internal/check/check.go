@@ -49,7 +49,7 @@ type Finding struct {
 	Title    string  `json:"title"`
 	Verdict  Verdict `json:"verdict"`
 	Evidence string  `json:"evidence"`
-	Mend     string  `json:"mend,omitempty"`
+	Mend     string  `json:"mend"`
 }
 
 // Report is all items as judged. It is OK when nothing fails.
@@ -170,17 +170,20 @@ type Fact struct {
 }
 
 var (
-	yesNo  = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
-	word   = regexp.MustCompile(`^[\w.+ -]{1,80}$`)
-	span   = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
-	share  = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
-	number = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
-	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
+	// What is no format that anybody computes in says nothing, so it is no fact.
+	trained    = regexp.MustCompile(`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
+	deployedIn = regexp.MustCompile(`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	wide       = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	span       = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
+	share      = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
+	number     = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
+	day        = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
 // Facts are all that may be stated.
 var Facts = []Fact{
-	{"precision", "number format of the matrix products", "bf16", word},
+	{"precision", "number format of the matrix products (fp32, tf32, fp16, bf16, fp8, …)", "bf16", trained},
 	{"accumulation", "micro-batches a step", "4", number},
 	{"early_stopping", "whether the program stops itself on a plateau", "yes", yesNo},
 	{"resume", "how long a machine takes until the program goes on from a checkpoint", "90s", span},
@@ -188,7 +191,7 @@ var Facts = []Fact{
 	{"data_cached", "whether a second attempt finds the data on its machine or in a cache beside it", "yes", yesNo},
 	{"subset_run", "whether a small part of the data went through first", "yes", yesNo},
 	{"utilisation", "mean utilisation of the accelerators in earlier runs", "82%", share},
-	{"quantised", "number format of the model that is deployed, or no", "int8", word},
+	{"quantised", "number format of the model that is deployed (int8, fp8, nf4, awq, bf16, …), or no", "int8", deployedIn},
 	{"pruning", "whether pruning was weighed", "yes", yesNo},
 	{"distillation", "whether distillation was weighed", "yes", yesNo},
 	{"onnx", "whether it is deployed in ONNX or a compiled form", "yes", yesNo},

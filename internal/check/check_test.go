@@ -183,7 +183,7 @@ func TestFactsAreReadAndMistakesNameWhatThereIs(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 	}
-	for _, bad := range []string{"", "=", "pruning", "pruning=perhaps", "colour=red", "utilisation=fast", "utilisation=120%", "utilisation=101", "predictions_per_second=-1", "predictions_per_second=1e400", "reviewed=today", "resume=soon", "quantised="} {
+	for _, bad := range []string{"", "=", "pruning", "pruning=perhaps", "colour=red", "utilisation=fast", "utilisation=120%", "utilisation=101", "predictions_per_second=-1", "predictions_per_second=1e400", "reviewed=today", "resume=soon", "quantised=", "quantised=banana", "precision=bf99"} {
 		if _, _, err := check.ParseFact(bad); err == nil {
 			t.Errorf("%q is a fact", bad)
 		}
