@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -226,6 +227,10 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	req.Header.Set("Content-Type", kind)
 	r, err := c.http.Do(req)
 	if err != nil {
+		var at *url.Error
+		if c.far && ctx.Err() == nil && errors.As(err, &at) {
+			return nil, fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
+		}
 		return nil, fmt.Errorf("ask the server: %w", err)
 	}
 	if r.StatusCode < 300 {

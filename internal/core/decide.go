@@ -37,7 +37,7 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	}
 	out.Decisions = append(out.Decisions, record)
 	j.Last = d
-	j.foresee(d.Expect)
+	j.foresee(d, m.now)
 	return d, true
 }
 

@@ -189,18 +189,30 @@ func (m *Machine) onDemand(j *Job) *money.Amount {
 	return best
 }
 
-// foresee keeps what a job was expected to cost at its first decision that says so.
-func (j *Job) foresee(e *plan.Expect) {
-	if j.Foreseen != nil || e == nil {
+// foresee keeps what a job was expected to cost at its first decision that says so:
+// what it had spent by then, and what the rest of its work was expected to cost. A
+// decision by its budget alone says what the rest costs at the least.
+func (j *Job) foresee(d plan.Decision, now time.Time) {
+	if j.Foreseen != nil {
 		return
 	}
-	best := -1.0
-	for _, v := range []*float64{e.Wait, e.Spot, e.OnDemand} {
-		if v != nil && (best < 0 || *v < best) {
-			best = *v
+	rest, known := money.Amount{}, false
+	if e := d.Expect; e != nil {
+		best := -1.0
+		for _, v := range []*float64{e.Wait, e.Spot, e.OnDemand} {
+			if v != nil && (best < 0 || *v < best) {
+				best = *v
+			}
+		}
+		if best >= 0 {
+			rest, known = money.Estimated(best)
 		}
 	}
-	if a, ok := money.Estimated(best); ok && best >= 0 {
-		j.Foreseen = &a
+	if !known && d.Purse != nil {
+		rest, known = d.Purse.Needs, true
+	}
+	if known {
+		all := j.Spent(now).Add(rest)
+		j.Foreseen = &all
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 )
 
 // samePast checks what is kept of jobs that hold no machine against all jobs gone
@@ -44,4 +45,30 @@ func pasts(all map[Whose]Past) string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, "")
+}
+
+// What a job was expected to cost is of all of it, also where the first decision
+// that can say is one after most of the work; and it stays what it was.
+func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
+	usd := func(f float64) *float64 { return &f }
+	purse := &plan.Purse{Needs: money.Picos(2_187_000_000_000)}
+	for name, c := range map[string]struct {
+		decisions []plan.Decision
+		want      int64 // picos; 0: nobody can say
+	}{
+		"nothing is said":                     {[]plan.Decision{{}, {Expect: &plan.Expect{}}}, 0},
+		"the cheapest way":                    {[]plan.Decision{{Expect: &plan.Expect{Wait: usd(1.5), OnDemand: usd(4)}}}, 3_500_000_000_000},
+		"most is done when it can be said":    {[]plan.Decision{{}, {Expect: &plan.Expect{Spot: usd(0.25)}}}, 2_250_000_000_000},
+		"a budget says it":                    {[]plan.Decision{{Purse: purse}, {Expect: &plan.Expect{Spot: usd(0.25)}}}, 4_187_000_000_000},
+		"both say it":                         {[]plan.Decision{{Purse: purse, Expect: &plan.Expect{Spot: usd(3)}}}, 5_000_000_000_000},
+		"what comes later does not change it": {[]plan.Decision{{Expect: &plan.Expect{Wait: usd(1)}}, {Expect: &plan.Expect{Wait: usd(9)}}}, 3_000_000_000_000},
+	} {
+		j := Job{Settled: money.Picos(2_000_000_000_000)}
+		for _, d := range c.decisions {
+			j.foresee(d, time.Time{})
+		}
+		if (j.Foreseen != nil) != (c.want != 0) || j.Foreseen != nil && *j.Foreseen != money.Picos(c.want) {
+			t.Errorf("%s: %v, want %v", name, j.Foreseen, money.Picos(c.want))
+		}
+	}
 }

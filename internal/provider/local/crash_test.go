@@ -283,6 +283,22 @@ func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
 	}
 }
 
+// A cleaner of temporary folders takes sockets too: whoever starts then must not
+// find the folder locked for ever by a daemon that nobody can reach.
+func TestADaemonWhoseSocketIsGoneMakesRoom(t *testing.T) {
+	c := newCloud(t, testTrace(60))
+	i := c.launch("a.1", always)
+	pid := c.pid()
+	if err := os.Remove(filepath.Join(c.dir, socketName)); err != nil {
+		t.Fatal(err)
+	}
+	c.http.CloseIdleConnections()
+	c.start()
+	if got := c.instance(i.ID); got.State != provider.Running || c.pid() == pid {
+		t.Errorf("the next daemon found %+v, process %d after %d", got, c.pid(), pid)
+	}
+}
+
 func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
 	c, other := newCloud(t, testTrace(60)), newCloud(t, testTrace(60))
 	kept, theirs := c.launch("a.1", always), other.launch("a.1", always)

@@ -226,12 +226,15 @@ func (d *daemon) show() []provider.Instance {
 	return list
 }
 
-// idle ends the daemon when nothing runs and nobody asks.
+// idle ends the daemon when nothing runs and nobody asks, or when nobody can: a
+// socket that something has tidied away answers no server that starts, and the
+// lock would keep another daemon from taking the place.
 func (d *daemon) idle(ctx context.Context) {
-	if d.opts.Idle <= 0 {
-		return
+	every := time.Second // less than a daemon waits for the lock
+	if d.opts.Idle > 0 {
+		every = min(d.opts.Idle, every)
 	}
-	t := time.NewTicker(min(d.opts.Idle, 5*time.Second))
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		select {
@@ -239,9 +242,14 @@ func (d *daemon) idle(ctx context.Context) {
 			return
 		case <-t.C:
 		}
+		if _, err := os.Stat(filepath.Join(d.opts.Dir, socketName)); errors.Is(err, os.ErrNotExist) {
+			d.opts.Log.Error("the market's socket is gone: leaving; the next one takes up its machines")
+			d.stop()
+			return
+		}
 		d.mu.Lock()
 		busy := slices.ContainsFunc(d.list, func(m *machine) bool { return m.State != provider.Ended })
-		idle := !busy && time.Since(d.asked) >= d.opts.Idle
+		idle := d.opts.Idle > 0 && !busy && time.Since(d.asked) >= d.opts.Idle
 		d.mu.Unlock()
 		if idle {
 			d.stop()

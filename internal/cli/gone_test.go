@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A server elsewhere that does not answer is named by its address, with what can
+// be done, and not by what the program asked of it.
+func TestAServerThatIsAwayIsNamed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once: nobody listens there then
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := &client{http: &http.Client{}, base: address, far: true}
+	_, err = c.request(t.Context(), http.MethodGet, "/v1/jobs", nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "no answer from "+address+": ") || !strings.Contains(err.Error(), "scrimp login") || strings.Contains(err.Error(), "/v1/jobs") {
+		t.Errorf("%v", err)
+	}
+}
