@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -233,4 +234,17 @@ func roundedUp(usd float64) string {
 		return fmt.Sprintf("$%.4f", math.Ceil(usd*1e4)/1e4)
 	}
 	return fmt.Sprintf("$%.2f", math.Ceil(usd*100)/100)
+}
+
+// drawn writes a drawing of the frontier into a file.
+func (a *app) drawn(file, svg string) error {
+	if svg == "" {
+		a.notef("note: no plan has a cost and a time to draw: %s is not written\n", file)
+		return nil
+	}
+	if err := os.WriteFile(file, []byte(svg), 0o644); err != nil {
+		return fmt.Errorf("write the drawing: %w", err)
+	}
+	a.notef("The frontier is in %s\n", file)
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,10 +85,9 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 		v.Played = playPlan(j, q, v.Answer.Plans[0])
 	}
 	if svg != "" {
-		if err := os.WriteFile(svg, []byte(v.SVG()), 0o644); err != nil {
-			return fmt.Errorf("write the drawing: %w", err)
+		if err := a.drawn(svg, v.SVG()); err != nil {
+			return err
 		}
-		a.notef("The frontier is in %s\n", svg)
 	}
 	if a.json {
 		err = a.print(v)
@@ -248,6 +246,9 @@ func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
 		v.Work += ", times what any_of states"
 	}
 	v.Assumed = append(v.Assumed, fmt.Sprintf("these times hold to a factor of %g", statedSpread))
+	if j.Resources.Accelerator == "" && j.Resources.CPUs.Min == 0 && j.Resources.Memory.Min == 0 && len(j.AnyOf) == 0 {
+		v.Assumed = append(v.Assumed, "it takes as long on every machine: resources asks for nothing (accelerator, cpus, memory)")
+	}
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		if variant >= len(filters) {
 			variant = 0 // a lever changes the work, not the speed
@@ -345,11 +346,15 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 		q.Kept = bytes * size.Bytes(n)
 		v.Assumed = append(v.Assumed, fmt.Sprintf("%d checkpoints of %s are kept in the provider's store", n, bytes))
 	}
-	v.Work = cmp.Or(ask.Model.Name, "the model")
+	v.Work = cmp.Or(j.Model.Config, ask.Model.Name, "the model")
 	if ask.Tokens > 0 {
 		v.Work += fmt.Sprintf(", %s tokens", draw.Short(int64(ask.Tokens)))
 	} else {
-		v.Work += fmt.Sprintf(", %s samples, %g times", draw.Short(int64(ask.Rows)), max(1, ask.Epochs))
+		again := "once"
+		if ask.Epochs > 1 {
+			again = fmt.Sprintf("%g times", ask.Epochs)
+		}
+		v.Work += fmt.Sprintf(", %s samples, %s", draw.Short(int64(ask.Rows)), again)
 	}
 	rows, err := a.measuredRuns(ctx, estimateFlags{})
 	if err != nil {

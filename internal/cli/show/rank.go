@@ -105,6 +105,9 @@ func (v Ranking) Text(p Place) string {
 		for _, n := range a.Nearest {
 			p.fact(&b, "nearest", "%s", v.near(n))
 		}
+		if n := a.Counts[rank.OtherMachine]; n > 0 && n+a.Counts[rank.NotAllowed] == a.Considered {
+			p.fact(&b, "nearest", "no machine of the catalogue is what resources asks for; scrimp offers says what there is, scrimp catalog update fetches more")
+		}
 	}
 	v.levers(&b, p)
 	v.rejected(&b, p)

@@ -35,6 +35,8 @@ func rankings(t *testing.T) map[string]show.Ranking {
 	all["feasible"] = lived
 	q.Deadline, q.Budget = 6*time.Hour+30*time.Minute, catalog.Known(300)
 	all["infeasible"] = v(q)
+	q.Asks = catalog.Filter{Accelerator: "H999", Least: 8, Most: 8}
+	all["nowhere"] = v(q)
 	return all
 }
 
@@ -51,6 +53,12 @@ func TestARankingIsPrintedAndDrawn(t *testing.T) {
 		}
 		golden.JSON(t, "json/rank-"+name+".json", v)
 		svg := v.SVG()
+		if len(v.Answer.Frontier) == 0 {
+			if svg != "" {
+				t.Errorf("%s: nothing is drawn as %s", name, svg)
+			}
+			continue
+		}
 		if !strings.Contains(svg, "<style>") { // a file of its own has no page that gives it colours
 			t.Errorf("%s: %s", name, svg)
 		}
