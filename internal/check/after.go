@@ -166,7 +166,7 @@ func predictionCost(c *Case) (Verdict, string, string) {
 	if !ok {
 		return Unknown, "the catalogue has no machine like that with a price in dollars", "scrimp catalog update fetches more; scrimp offers shows what there is"
 	}
-	return Pass, fmt.Sprintf("$%.4g for a million, at %g a second on %s when it is never idle", l.Quote.Rate.Float()/3600/rate*1e6, rate, hourly(l)), ""
+	return Pass, fmt.Sprintf("%s for a million, at %g a second on %s when it is never idle", usd(l.Quote.Rate.Float()/3600/rate*1e6), rate, hourly(l)), ""
 }
 
 // live says of items of production that the job is none.

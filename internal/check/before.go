@@ -3,7 +3,9 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,11 +63,20 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 func gigabytes(b size.Bytes) string { return fmt.Sprintf("%.1f GB", float64(b)/float64(size.GB)) }
 
 func dollars(low, high float64) string {
-	a, b := fmt.Sprintf("$%.2f", low), fmt.Sprintf("$%.2f", high)
+	a, b := usd(low), usd(high)
 	if a == b {
 		return a
 	}
 	return a + " to " + b
+}
+
+// usd writes dollars in cents, and what is less than ten of those with two digits that mean
+// something: what costs little is not free.
+func usd(v float64) string {
+	if v == 0 || v >= 0.1 {
+		return fmt.Sprintf("$%.2f", v)
+	}
+	return "$" + strconv.FormatFloat(v, 'f', min(9, 1-int(math.Floor(math.Log10(v)))), 64)
 }
 
 func cost(c *Case) (Verdict, string, string) {

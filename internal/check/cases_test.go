@@ -61,6 +61,9 @@ var cases = []struct {
 	}},
 	{"machine", check.Unknown, "no machine like that", func(c *check.Case) { c.Job.Resources.Accelerator = "B300:64" }},
 
+	{"cost", check.Pass, "about $0.000056: 2.0s on", func(c *check.Case) { // what costs little is not free
+		c.Job.Work.Time = spec.Duration(2 * time.Second)
+	}},
 	{"precision", check.Unknown, "neither", func(c *check.Case) { c.Job.Resources.Accelerator = "L4" }},
 	{"precision", check.Pass, "no accelerator", func(*check.Case) {}},
 	{"precision", check.Pass, "command `bf16`", func(c *check.Case) { c.Job.Resources.Accelerator, c.Job.Command = "L4", "python t.py --precision bf16" }},
@@ -223,7 +226,7 @@ var cases = []struct {
 		c.Job.Kind, c.Texts = "inference", []check.Text{{"s.py", "import onnxruntime as ort"}}
 	}},
 	{"prediction-cost", check.Unknown, "how many", func(*check.Case) {}},
-	{"prediction-cost", check.Pass, "$2.222 for a million, at 100 a second on aws/us-east-1/l4/on-demand", func(c *check.Case) {
+	{"prediction-cost", check.Pass, "$2.22 for a million, at 100 a second on aws/us-east-1/l4/on-demand", func(c *check.Case) {
 		c.Job.Resources.Accelerator, c.Facts = "L4", map[string]string{"predictions_per_second": "100"}
 	}},
 	{"prediction-cost", check.Unknown, "no machine", func(c *check.Case) {

@@ -85,20 +85,20 @@ func budget(c *Case) (Verdict, string, string) {
 	low, high, how, known := c.price()
 	switch {
 	case b.Dollars != nil && known && low > b.Dollars.Float():
-		return Fail, fmt.Sprintf("$%.2f, and it needs %s: %s", b.Dollars.Float(), dollars(low, high), how), "raise the budget, or make the job smaller: it would be stopped on the way"
+		return Fail, fmt.Sprintf("%s, and it needs %s: %s", usd(b.Dollars.Float()), dollars(low, high), how), "raise the budget, or make the job smaller: it would be stopped on the way"
 	case b.Dollars != nil && known && high > b.Dollars.Float():
-		return Warn, fmt.Sprintf("$%.2f, and it may need %s: %s", b.Dollars.Float(), dollars(low, high), how), "it is enough where spot is to be had all the time"
+		return Warn, fmt.Sprintf("%s, and it may need %s: %s", usd(b.Dollars.Float()), dollars(low, high), how), "it is enough where spot is to be had all the time"
 	case b.Dollars != nil:
-		return Pass, fmt.Sprintf("$%.2f in all", b.Dollars.Float()), ""
+		return Pass, usd(b.Dollars.Float()) + " in all", ""
 	case b.WallClock > 0 && c.Job.MaxPrice > 0:
 		most := c.Job.MaxPrice.Float() * time.Duration(b.WallClock).Hours() * float64(max(1, c.Job.Nodes))
-		return Pass, fmt.Sprintf("%s at no more than $%s/h: $%.2f at most", draw.Span(time.Duration(b.WallClock)), c.Job.MaxPrice, most), ""
+		return Pass, fmt.Sprintf("%s at no more than $%s/h: %s at most", draw.Span(time.Duration(b.WallClock)), c.Job.MaxPrice, usd(most)), ""
 	case b.GPUHours > 0 || b.WallClock > 0:
 		return Warn, "hours are limited, their price is not", "give budget.dollars, or max_price"
 	}
 	mend := "give budget: what is reached first stops it, with a checkpoint"
 	if known {
-		mend = fmt.Sprintf("budget: $%.2f would be half more than it is expected to cost", high*1.5)
+		mend = fmt.Sprintf("budget: %s would be half more than it is expected to cost", usd(high*1.5))
 	}
 	return Fail, "nothing limits what it may cost", mend
 }

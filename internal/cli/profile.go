@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scrimp/internal/api"
+	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/measured"
 	"scrimp/internal/spec"
@@ -97,7 +98,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobFlags, 
 }
 
 func profileText(p profiled) string {
-	s := fmt.Sprintf("%.4g steps an hour on a machine of speed 1", p.StepsPerHour)
+	s := fmt.Sprintf("%s steps an hour on a machine of speed 1", show.Rate(p.StepsPerHour))
 	if p.Spread != nil {
 		s += fmt.Sprintf(", give or take %.0f %% from minute to minute", 100**p.Spread)
 	}

@@ -32,6 +32,9 @@ func three(v float64) string {
 	return fmt.Sprintf("%.*f", digits, v)
 }
 
+// Rate writes so many of something an hour, or a second.
+func Rate(v float64) string { return three(v) }
+
 func one(n float64, single, several string) string {
 	if n == 1 {
 		return single

@@ -183,7 +183,7 @@ func Job(j api.Job, p Place) string {
 		step = fmt.Sprintf("%d of %d (%d %%)", j.Step, *j.Total, j.Step*100 / *j.Total)
 	}
 	if j.StepsPerSecond != nil && j.Finished == nil {
-		step += fmt.Sprintf(", %.3g a second", *j.StepsPerSecond)
+		step += fmt.Sprintf(", %s a second", three(*j.StepsPerSecond))
 	}
 	p.fact(&b, "step", "%s", step)
 	p.fact(&b, "saved step", "%d", j.SavedStep)

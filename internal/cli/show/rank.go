@@ -47,7 +47,11 @@ func (v Ranking) sum(usd float64) string {
 	if !ok {
 		return "?"
 	}
-	return money.Format(a, v.Answer.Currency, 2)
+	digits := 2
+	if usd > 0 && usd < 0.1 { // what costs little is not free
+		digits = min(9, 1-int(math.Floor(math.Log10(usd))))
+	}
+	return money.Format(a, v.Answer.Currency, digits)
 }
 
 func hours(h float64) string { return draw.Span(time.Duration(h * float64(time.Hour))) }
