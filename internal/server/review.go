@@ -190,32 +190,3 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		s.opts.Log.Warn("not noted that an approval was asked for; it is asked for again", "job", n.Job, "error", err)
 	}
 }
-
-// unasked are the approvals that a server before this one has not asked for.
-func (s *Server) unasked() ([]core.Notify, error) {
-	dir := filepath.Join(s.opts.Dir, askedFolder)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of what was asked for: %w", err)
-	}
-	var list []core.Notify
-	held := map[string]bool{}
-	s.control.Read(func(m *core.Machine) {
-		for j := range m.Jobs() {
-			if j.State == core.Held {
-				held[j.ID] = true
-				list = append(list, core.Notify{Job: j.ID, State: core.Held, Why: j.Why})
-			}
-		}
-	})
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("look at what was asked for: %w", err)
-	}
-	asked := map[string]bool{}
-	for _, n := range names {
-		if asked[n.Name()] = true; !held[n.Name()] { // it was reviewed
-			_ = os.Remove(filepath.Join(dir, n.Name()))
-		}
-	}
-	return slices.DeleteFunc(list, func(n core.Notify) bool { return asked[n.Job] }), nil
-}

@@ -16,6 +16,13 @@ import (
 // of the folder without it, such as a backup of the database, tells nothing.
 const vaultKey = "secrets.key"
 
+// Secrets lie in a folder, a file each job.
+const (
+	secretsFolder = "secrets"
+	sealedEnd     = ".sealed"
+	openEnd       = ".json" // of a release that did not seal them
+)
+
 // vault is AES-256-GCM under the folder's key.
 func (s *Server) vault() (cipher.AEAD, error) {
 	text, err := keyFile(filepath.Join(s.opts.Dir, vaultKey))
@@ -34,7 +41,11 @@ func (s *Server) vault() (cipher.AEAD, error) {
 }
 
 func (s *Server) secretFile(job string) string {
-	return filepath.Join(s.opts.Dir, "secrets", job+".sealed")
+	return filepath.Join(s.opts.Dir, secretsFolder, job+sealedEnd)
+}
+
+func (s *Server) openFile(job string) string {
+	return filepath.Join(s.opts.Dir, secretsFolder, job+openEnd)
 }
 
 // keepSecrets seals the values for their job: in another job's place they do not open.
@@ -68,7 +79,7 @@ func (s *Server) secrets(job string) map[string]string {
 func (s *Server) openSecrets(job string) (m map[string]string, err error) {
 	sealed, err := os.ReadFile(s.secretFile(job))
 	if errors.Is(err, os.ErrNotExist) { // none, or those of a release that did not seal them
-		old, err := os.ReadFile(filepath.Join(s.opts.Dir, "secrets", job+".json"))
+		old, err := os.ReadFile(s.openFile(job))
 		if err != nil {
 			return nil, nil
 		}

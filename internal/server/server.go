@@ -246,9 +246,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		case <-ctx.Done():
 		}
 	})
-	for _, n := range append(untold, unasked...) {
-		owned.Go(func() { s.notify(ctx, n) })
-	}
+	owned.Go(func() { s.tellOld(ctx, append(untold, unasked...)) })
 	f.open(ctx, routes)
 	o.Log.Info("serving", "dir", o.Dir, "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)

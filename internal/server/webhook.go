@@ -188,47 +188,9 @@ func (s *Server) notify(ctx context.Context, n core.Notify) {
 
 // forget removes the secrets of a job that is over.
 func (s *Server) forget(job string) {
-	if err := os.Remove(s.secretFile(job)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.opts.Log.Warn("secrets not forgotten", "job", job, "error", err)
-	}
-}
-
-// untold are the words of jobs that are over whose webhook a server before this
-// one has not told. In a folder that no server has noted anything in, all are told.
-func (s *Server) untold() ([]core.Notify, error) {
-	dir := filepath.Join(s.opts.Dir, toldFolder)
-	made := os.Mkdir(dir, 0o700)
-	if made != nil && !errors.Is(made, os.ErrExist) {
-		return nil, fmt.Errorf("make the folder of what was told: %w", made)
-	}
-	var all, list []core.Notify
-	var quiet []string
-	s.control.Read(func(m *core.Machine) {
-		for j := range m.Jobs() {
-			switch {
-			case !j.State.Over():
-			case j.Terms.Notify:
-				all = append(all, core.Notify{Job: j.ID, State: j.State, Why: j.Why})
-			default:
-				quiet = append(quiet, j.ID)
-			}
-		}
-	})
-	for _, job := range quiet { // a server that was killed may not have come to it
-		s.forget(job)
-	}
-	for _, n := range all {
-		name := filepath.Join(dir, n.Job)
-		_, err := os.Stat(name)
-		switch {
-		case made == nil:
-			err = os.WriteFile(name, nil, 0o600)
-		case errors.Is(err, os.ErrNotExist):
-			list, err = append(list, n), nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("look at what was told: %w", err)
+	for _, file := range []string{s.secretFile(job), s.openFile(job)} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.opts.Log.Warn("secrets not forgotten", "job", job, "error", err)
 		}
 	}
-	return list, nil
 }

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"scrimp/internal/core"
+)
+
+// What a server before this one has not told anybody is told at the start. Of a
+// million jobs that are over nearly all are told: so the folders are listed once,
+// and no file is asked for by the name of its job.
+
+// tellers is how many words of before are told at once.
+const tellers = 64
+
+// tellOld tells them, and returns when all are told or ctx ends.
+func (s *Server) tellOld(ctx context.Context, words []core.Notify) {
+	next := make(chan core.Notify)
+	var all sync.WaitGroup
+	for range min(tellers, len(words)) {
+		all.Go(func() {
+			for n := range next {
+				s.notify(ctx, n)
+			}
+		})
+	}
+	defer all.Wait()
+	defer close(next)
+	for _, n := range words {
+		select {
+		case next <- n:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// listed is the set of the names in a folder; one that is not there has none.
+func listed(dir string) (map[string]bool, error) {
+	f, err := os.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[string]bool, len(names))
+	for _, n := range names {
+		set[n] = true
+	}
+	return set, nil
+}
+
+// untold are the words of jobs that are over whose webhook a server before this
+// one has not told. In a folder that no server has noted anything in, all are told.
+func (s *Server) untold() (list []core.Notify, err error) {
+	dir := filepath.Join(s.opts.Dir, toldFolder)
+	made := os.Mkdir(dir, 0o700)
+	if made != nil && !errors.Is(made, os.ErrExist) {
+		return nil, fmt.Errorf("make the folder of what was told: %w", made)
+	}
+	told, err := listed(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look at what was told: %w", err)
+	}
+	sealed, err := listed(filepath.Join(s.opts.Dir, secretsFolder))
+	if err != nil {
+		return nil, fmt.Errorf("look at the secrets: %w", err)
+	}
+	s.control.Read(func(m *core.Machine) {
+		for j := range m.Jobs() {
+			if j.State.Over() && j.Terms.Notify && !told[j.ID] {
+				list = append(list, core.Notify{Job: j.ID, State: j.State, Why: j.Why})
+			}
+		}
+		for name := range sealed { // a server that was killed may not have come to it
+			id := secretOf(name)
+			if j, ok := m.Job(id); ok && (!j.State.Over() || j.Terms.Notify && !told[id]) {
+				delete(sealed, name)
+			}
+		}
+	})
+	for name := range sealed {
+		s.forget(secretOf(name))
+	}
+	if made != nil {
+		return list, nil
+	}
+	for _, n := range list {
+		if err := os.WriteFile(filepath.Join(dir, n.Job), nil, 0o600); err != nil {
+			return nil, fmt.Errorf("look at what was told: %w", err)
+		}
+	}
+	return nil, nil
+}
+
+// secretOf is the job whose secrets lie in a file of that name.
+func secretOf(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, sealedEnd), openEnd)
+}
+
+// unasked are the approvals that a server before this one has not asked for.
+func (s *Server) unasked() (list []core.Notify, err error) {
+	dir := filepath.Join(s.opts.Dir, askedFolder)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of what was asked for: %w", err)
+	}
+	asked, err := listed(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look at what was asked for: %w", err)
+	}
+	s.control.Read(func(m *core.Machine) {
+		for j := range m.Jobs() {
+			if j.State == core.Held && !asked[j.ID] {
+				list = append(list, core.Notify{Job: j.ID, State: core.Held, Why: j.Why})
+			}
+		}
+		for id := range asked {
+			if j, ok := m.Job(id); ok && j.State == core.Held {
+				delete(asked, id)
+			}
+		}
+	})
+	for id := range asked { // it was reviewed
+		_ = os.Remove(filepath.Join(dir, id))
+	}
+	return list, nil
+}

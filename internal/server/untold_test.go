@@ -1,0 +1,101 @@
+package server
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// over makes jobs that are over; every fourth has a webhook, of which all but the
+// last was told, and every fourth of the others left its secrets behind.
+func (w *world) over(n int) {
+	w.t.Helper()
+	dirs := []string{filepath.Join(w.opts.Dir, toldFolder), filepath.Join(w.opts.Dir, secretsFolder)}
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	note := func(path string) {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	var events []core.Event
+	for i := range n {
+		id, hooked := fmt.Sprint("j", i), i%4 == 0
+		for _, b := range []core.Body{core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Notify: hooked}}, core.JobEnded{Job: id}} {
+			events = append(events, core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: b})
+		}
+		if hooked && i+4 < n {
+			note(filepath.Join(dirs[0], id))
+		}
+		if i%16 == 1 {
+			note(w.secretFile(id))
+		}
+		if len(events) < 2000 && i < n-1 {
+			continue
+		}
+		if err := w.control.Tell(w.t.Context(), events...); err != nil {
+			w.t.Fatal(err)
+		}
+		events = events[:0]
+	}
+}
+
+// A start tells the words that were not told, forgets the secrets of all jobs that
+// are over, those that no job knows too, and keeps those of the others.
+func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
+	w := newWorld(t, nil)
+	w.over(21)
+	w.must("POST", "/v1/jobs", `{"secrets":{"A":"x"},`+aJob("waits", "")[1:], nil)
+	for _, left := range []string{w.secretFile("nobody"), w.openFile("j2"), w.secretFile("j0"), w.secretFile("j20")} {
+		if err := os.WriteFile(left, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := w.untold()
+	if err != nil || len(list) != 1 || list[0].Job != "j20" || list[0].State != core.Cancelled {
+		t.Fatalf("%v %v", list, err)
+	}
+	left, err := listed(filepath.Join(w.opts.Dir, secretsFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for name := range left {
+		names = append(names, name)
+	}
+	if slices.Sort(names); !slices.Equal(names, []string{"j20.sealed", "waits.sealed"}) {
+		t.Errorf("secrets are left of %v", names)
+	}
+}
+
+// BenchmarkStartLooksForWhatWasNotTold is that look among so many jobs (-jobs) that are over.
+func BenchmarkStartLooksForWhatWasNotTold(b *testing.B) {
+	n := 20_000
+	if f := flag.Lookup("jobs"); f != nil {
+		n, _ = strconv.Atoi(f.Value.String())
+	}
+	w := newWorld(b, nil)
+	w.over(n)
+	for b.Loop() {
+		begun := time.Now()
+		list, err := w.untold()
+		if err != nil || len(list) != 1 {
+			b.Fatalf("%d words, %v", len(list), err)
+		}
+		held, err := w.unasked()
+		if err != nil || len(held) != 0 {
+			b.Fatalf("%d words, %v", len(held), err)
+		}
+		b.ReportMetric(time.Since(begun).Seconds(), "s/start")
+	}
+}
