@@ -29,7 +29,7 @@ func (m *Machine) Freeze(since uint64) *Frozen {
 	f := &Frozen{
 		m: m, jobs: m.inOrder[:len(m.inOrder):len(m.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
 		head: head{Version: SnapshotVersion, Config: m.cfg, Now: m.now, Seq: m.seq, Order: m.order, Orphans: maps.Clone(m.orphans), Buried: maps.Clone(m.buried), Heads: maps.Clone(m.heads),
-			Fresh: m.queue.fresh, Again: m.queue.again, Rules: m.rules, Part: m.part, Jobs: len(m.inOrder)},
+			Fresh: m.queue.fresh, Again: m.queue.again, Kinds: m.queue.stored(), Rules: m.rules, Part: m.part, Jobs: len(m.inOrder)},
 	}
 	for _, o := range m.sale {
 		c := *o
@@ -126,7 +126,7 @@ func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err erro
 		}
 		stored := storedJob{Job: j, Order: j.place.order}
 		if j.place.waits {
-			stored.Queue = j.place.side + 1
+			stored.Queue, stored.Loose = j.place.side+1, j.place.loose
 		}
 		if list := j.Last.Rejected; len(list) > 0 {
 			rejected, stored.Rejected = listed(rejected, list)

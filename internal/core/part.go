@@ -32,6 +32,7 @@ type head struct {
 	Heads   map[string]ledger.Hash `json:"heads,omitempty"`
 	Fresh   int                    `json:"fresh,omitempty"` // which side of the queue is to be tried
 	Again   bool                   `json:"again,omitempty"`
+	Kinds   []storedKind           `json:"kinds,omitempty"` // that the market had nothing for
 	Rules   *budget.Rules          `json:"rules,omitempty"`
 	Part    int                    `json:"part"` // jobs in a part
 	Jobs    int                    `json:"jobs"`
@@ -42,6 +43,7 @@ type storedJob struct {
 	*Job
 	Order uint64 `json:"order"`
 	Queue int    `json:"queue,omitempty"`
+	Loose bool   `json:"loose,omitempty"` // of what it asks for the queue knows nothing in common
 	// Rejected is the number, from 1, of the list of what its last decision rejected;
 	// 0: the list is empty.
 	Rejected int `json:"rejected,omitempty"`
@@ -146,6 +148,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		m.setRules(h.Rules)
 	}
 	m.queue.fresh, m.queue.again = h.Fresh&1, h.Again
+	m.queue.restore(h.Kinds)
 	for _, o := range h.Offers {
 		m.offers[o.Offer.ID] = o
 		m.sale = append(m.sale, o)
@@ -177,6 +180,8 @@ func (r *Restorer) Add(p Part) {
 			m.classOf(j)
 		}
 		if stored.Queue > 0 {
+			j.place.loose = stored.Loose
+			m.queue.count(j, kindOf(j.Terms.Need))
 			m.queue.seat(j, min(stored.Queue-1, stuck))
 		}
 		if !j.Wake.IsZero() {

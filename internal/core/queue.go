@@ -15,12 +15,17 @@ import (
 //
 // Jobs that are under the same quotas are a class. Where a quota has no room for
 // the most urgent of a class, the whole class waits and costs no look, so that
-// the jobs of others pass it.
+// the jobs of others pass it. In a class those that ask for the same are a pile:
+// where the market has nothing for some of them it has nothing for the others (see
+// kind), and the jobs of other piles pass them.
 type queue struct {
 	classes []*class   // that have had jobs since the quotas changed, by key
-	fresh   int        // which side of each class holds the jobs to be tried
+	fresh   int        // which side of each pile holds the jobs to be tried
 	again   bool       // something changed while that one was not empty
 	touch   func(*Job) // is told of a job before it changes
+	kinds   map[string]*kind
+	thaw    time.Time // the first kind may be looked at again, whatever happens; zero: none
+	waiting int       // jobs
 }
 
 // stuck is the side of jobs for which a quota has no room though nothing ran: they
@@ -30,15 +35,44 @@ const stuck = 2
 // class is the jobs that are under the same quotas.
 type class struct {
 	key    string
-	quotas []*quota   // by name
-	sides  [3]urgency // two that take turns in being tried, and the stuck
-	era    int        // of the quotas
+	quotas []*quota // by name
+	piles  []*pile  // by key of their kinds
+	era    int      // of the quotas
+}
+
+// pile is the jobs of a class that ask for the same.
+type pile struct {
+	class *class
+	kind  *kind
+	sides [3]urgency // two that take turns in being tried, and the stuck
+}
+
+// first is the most urgent job of that side of the class's piles, but for those that are passed over.
+func (c *class) first(side int) (best *Job) {
+	for _, p := range c.piles {
+		if u := p.sides[side]; len(u) > 0 && !p.kind.barren && (best == nil || before(u[0], best)) {
+			best = u[0]
+		}
+	}
+	return best
+}
+
+// pile returns the class's pile of that kind, which is made where there is none.
+func (c *class) pile(k *kind) *pile {
+	i, found := slices.BinarySearchFunc(c.piles, k.key, func(p *pile, key string) int { return strings.Compare(p.kind.key, key) })
+	if !found {
+		c.piles = slices.Insert(c.piles, i, &pile{class: c, kind: k})
+	}
+	return c.piles[i]
 }
 
 // place is where a job stands in the queue.
 type place struct {
 	class *class // nil: not asked for yet
-	waits bool   // it stands in one of the class's sides
+	pile  *pile  // that it stands in, or stood in
+	kind  *kind  // that it was counted for when it came into the queue; nil: it is not in it
+	loose bool   // there were too many kinds then
+	waits bool   // it stands in one of the pile's sides
 	side  int
 	index int
 	order uint64 // of submission
@@ -82,6 +116,23 @@ func (u urgency) upTo(j *Job, most int) iter.Seq[*Job] {
 	}
 }
 
+// upTo gives jobs of the class that are more urgent than j, pile by pile; of each side
+// of a pile it looks at so many places at most, and of those of all piles at ten times as many.
+func (c *class) upTo(j *Job, most int) iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		n := 0
+		for _, p := range c.piles {
+			for _, u := range p.sides[:stuck] {
+				for other := range u.upTo(j, most) {
+					if n++; n > 10*most || !yield(other) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 func (u urgency) Swap(i, j int) {
 	u[i], u[j] = u[j], u[i]
 	u[i].place.index, u[j].place.index = i, j
@@ -116,21 +167,29 @@ func (q *queue) tried(j *Job) { q.push(j, 1-q.fresh) }
 
 func (q *queue) push(j *Job, side int) {
 	q.touch(j)
+	q.enter(j)
 	q.seat(j, side)
 }
 
 // seat is push for a job that stood on that side before.
 func (q *queue) seat(j *Job, side int) {
-	j.place.waits, j.place.side = true, side
-	heap.Push(&j.place.class.sides[side], j)
+	p := j.place.class.pile(j.place.kind)
+	j.place.pile, j.place.waits, j.place.side = p, true, side
+	q.waiting++
+	heap.Push(&p.sides[side], j)
 }
 
 func (q *queue) remove(j *Job) {
 	if j.place.waits {
 		q.touch(j)
-		heap.Remove(&j.place.class.sides[j.place.side], j.place.index)
-		j.place.waits = false
+		q.unseat(j)
 	}
+}
+
+func (q *queue) unseat(j *Job) {
+	heap.Remove(&j.place.pile.sides[j.place.side], j.place.index)
+	j.place.waits = false
+	q.waiting--
 }
 
 // head is the most urgent job to be tried for which every quota has room. One
@@ -139,25 +198,25 @@ func (q *queue) remove(j *Job) {
 // nobody's way: it is given, to be put among the stuck.
 func (q *queue) head(blocks func(*Job) blocked) *Job {
 	if len(q.classes) == 1 && len(q.classes[0].quotas) == 0 { // nobody has set any
-		if u := q.classes[0].sides[q.fresh]; len(u) > 0 {
-			return u[0]
-		}
-		return nil
+		return q.classes[0].first(q.fresh)
 	}
 	var full []*quota
-	passed := make([]bool, len(q.classes))
+	firsts := make([]*Job, len(q.classes))
+	for i, c := range q.classes {
+		firsts[i] = c.first(q.fresh)
+	}
 	for {
 		var best *Job
 		at := 0
-		for i, c := range q.classes {
-			if u := c.sides[q.fresh]; !passed[i] && len(u) > 0 && (best == nil || before(u[0], best)) {
-				best, at = u[0], i
+		for i, j := range firsts {
+			if j != nil && (best == nil || before(j, best)) {
+				best, at = j, i
 			}
 		}
 		if best == nil {
 			return nil
 		}
-		passed[at] = true
+		firsts[at] = nil
 		c := q.classes[at]
 		if slices.ContainsFunc(c.quotas, func(q *quota) bool { return slices.Contains(full, q) }) {
 			continue
@@ -184,14 +243,16 @@ func (q *queue) next(blocks func(*Job) blocked) (*Job, bool) {
 		return nil, false
 	}
 	q.touch(j)
-	heap.Pop(&j.place.class.sides[q.fresh])
-	j.place.waits = false
+	q.unseat(j)
 	return j, true
 }
 
 // changed lets every job be tried again, those that wait for their first try before the others.
 func (q *queue) changed() {
-	q.again = slices.ContainsFunc(q.classes, func(c *class) bool { return len(c.sides[1-q.fresh]) > 0 })
+	q.again = slices.ContainsFunc(q.classes, func(c *class) bool {
+		return slices.ContainsFunc(c.piles, func(p *pile) bool { return len(p.sides[1-q.fresh]) > 0 })
+	})
+	q.melt()
 }
 
 // loosen lets the stuck jobs of a quota be tried.
@@ -200,10 +261,13 @@ func (q *queue) loosen(by *quota) {
 		if !slices.Contains(c.quotas, by) {
 			continue
 		}
-		loose := c.sides[stuck]
-		c.sides[stuck] = nil
-		for _, j := range loose {
-			q.add(j)
+		for _, p := range c.piles {
+			loose := p.sides[stuck]
+			p.sides[stuck] = nil
+			q.waiting -= len(loose)
+			for _, j := range loose {
+				q.add(j)
+			}
 		}
 	}
 }
@@ -223,36 +287,4 @@ func (q *queue) untried(blocks func(*Job) blocked) bool {
 }
 
 // Len is how many jobs wait.
-func (q *queue) Len() int {
-	n := 0
-	for _, c := range q.classes {
-		n += len(c.sides[0]) + len(c.sides[1]) + len(c.sides[stuck])
-	}
-	return n
-}
-
-// wakes are the times at which jobs want to be looked at; an entry whose job
-// has another time by now is passed over.
-type wakes []wake
-
-type wake struct {
-	at  time.Time
-	job *Job
-}
-
-func (w wakes) Len() int { return len(w) }
-func (w wakes) Less(i, j int) bool {
-	if !w[i].at.Equal(w[j].at) {
-		return w[i].at.Before(w[j].at)
-	}
-	return w[i].job.place.order < w[j].job.place.order
-}
-func (w wakes) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
-func (w *wakes) Push(x any)   { *w = append(*w, x.(wake)) }
-func (w *wakes) Pop() any {
-	last := len(*w) - 1
-	x := (*w)[last]
-	(*w)[last] = wake{}
-	*w = (*w)[:last]
-	return x
-}
+func (q *queue) Len() int { return q.waiting }

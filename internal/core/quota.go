@@ -45,15 +45,17 @@ func (m *Machine) setRules(rules *budget.Rules) {
 		m.quotas = append(m.quotas, q)
 	}
 	old := m.queue.classes
-	m.queue.classes = nil
+	m.queue.classes, m.queue.waiting = nil, 0
 	for _, c := range old {
-		for side, u := range c.sides {
-			for _, j := range u {
-				m.classOf(j)
-				if side == stuck {
-					m.queue.add(j)
-				} else {
-					m.queue.seat(j, side)
+		for _, p := range c.piles {
+			for side, u := range p.sides {
+				for _, j := range u {
+					m.classOf(j)
+					if side == stuck {
+						m.queue.add(j)
+					} else {
+						m.queue.seat(j, side)
+					}
 				}
 			}
 		}
@@ -315,14 +317,15 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 	}
 	blocks := m.blocksBy(sums)
 	for _, c := range m.queue.classes {
-		for _, u := range c.sides[:stuck] {
-			for other := range u.upTo(j, looks) {
-				if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == j.place.class) && slices.Contains(mine, b.by) {
-					if other.Terms.Owner.Team != j.Terms.Owner.Team { // whose submitter need not know of it
-						return b.by.Name(), b.by.Name() + " keeps its room for a job of another team, which is more urgent", true
-					}
-					return b.by.Name(), b.by.why(&sums[b.by.n], other) + " (that is job " + other.ID + ", which is more urgent)", true
+		if !slices.ContainsFunc(mine, func(q *quota) bool { return slices.Contains(c.quotas, q) }) {
+			continue
+		}
+		for other := range c.upTo(j, looks) {
+			if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == j.place.class) && slices.Contains(mine, b.by) {
+				if other.Terms.Owner.Team != j.Terms.Owner.Team { // whose submitter need not know of it
+					return b.by.Name(), b.by.Name() + " keeps its room for a job of another team, which is more urgent", true
 				}
+				return b.by.Name(), b.by.why(&sums[b.by.n], other) + " (that is job " + other.ID + ", which is more urgent)", true
 			}
 		}
 	}
@@ -337,13 +340,18 @@ func (m *Machine) Waiting() map[string]int {
 		counts[q.Name()] = 0
 	}
 	for _, c := range m.queue.classes {
-		for _, u := range c.sides {
-			if len(u) == 0 {
-				continue
+		for side := range stuck + 1 {
+			n, j := 0, (*Job)(nil)
+			for _, p := range c.piles {
+				if u := p.sides[side]; len(u) > 0 {
+					if n += len(u); j == nil || before(u[0], j) {
+						j = u[0]
+					}
+				}
 			}
 			for _, q := range c.quotas {
-				if q.lacks(&sums[q.n], u[0]) != hasRoom {
-					counts[q.Name()] += len(u)
+				if j != nil && q.lacks(&sums[q.n], j) != hasRoom {
+					counts[q.Name()] += n
 					break
 				}
 			}

@@ -141,10 +141,12 @@ func (m *Machine) rivals(j *Job) []*Job {
 	}
 	blocks := m.blocks()
 	for _, c := range m.queue.classes {
-		for _, u := range c.sides[:stuck] {
-			for _, k := range u[:min(looks, len(u))] {
-				if k != j && blocks(k).by == nil && len(list) < 2*looks {
-					list = append(list, k)
+		for _, p := range c.piles {
+			for _, u := range p.sides[:stuck] {
+				for _, k := range u[:min(looks, len(u))] {
+					if k != j && len(list) < 2*looks && blocks(k).by == nil {
+						list = append(list, k)
+					}
 				}
 			}
 		}

@@ -165,6 +165,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	m.sums = nil
 	out := &Outcome{}
 	m.roll()
+	m.queue.thawed(m.now)
 	switch b := e.Body.(type) {
 	case Configured:
 		m.cfg = b.Config
@@ -216,7 +217,11 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	}
 	m.due(out)
 	ended := m.stirred(out)
-	m.consider(out, looksAfter(e.Body))
+	most := looksAfter(e.Body)
+	if b, ok := e.Body.(JobSubmitted); ok && m.greet(out, b.Job) {
+		most = 0
+	}
+	m.consider(out, most)
 	m.settle(out, ended)
 	m.sumAgain()
 	m.seal(out)
@@ -258,6 +263,18 @@ func (m *Machine) due(out *Outcome) {
 // elsewhere reports whether the log that is replayed decided nothing for j here.
 func (m *Machine) elsewhere(j *Job) bool {
 	return m.replays && (len(m.replay) == 0 || m.replay[0].Job != j.ID)
+}
+
+// greet looks at a job that has just come where those of its kind are passed over, so
+// that it says why it waits.
+func (m *Machine) greet(out *Outcome, id string) bool {
+	j := m.jobs[id]
+	if j == nil || j.Event != m.seq || !j.place.waits || !j.place.kind.barren || !m.room() || m.elsewhere(j) || m.blocks()(j).by != nil {
+		return false
+	}
+	m.queue.remove(j)
+	m.try(out, j)
+	return true
 }
 
 // consider lets queued jobs have the free places, most urgent first.
@@ -323,6 +340,9 @@ func (m *Machine) nextWake() time.Time {
 			at = soon
 		}
 	}
+	if thaw := m.queue.thaw; m.room() && !thaw.IsZero() && m.queue.Len() > 0 && (at.IsZero() || thaw.Before(at)) {
+		at = thaw
+	}
 	return at
 }
 
@@ -367,7 +387,8 @@ func (m *Machine) try(out *Outcome, j *Job) {
 			return
 		}
 		j.Why = string(d.Why)
-		m.queue.tried(j)
+		hopeless, until := m.hopeless(d)
+		m.queue.vain(j, hopeless, until)
 		m.wakeAt(j, d.Again)
 		m.cooled(j, d)
 		m.overAt(j)
@@ -379,6 +400,7 @@ func (m *Machine) try(out *Outcome, j *Job) {
 		m.queue.tried(j)
 		return
 	}
+	m.queue.leave(j)
 	j.Epoch++
 	a := &Attempt{
 		ID: fmt.Sprintf("%s.%d", j.ID, j.Epoch), Job: j.ID, Epoch: j.Epoch, Phase: Asked, Offer: d.Take, Zone: o.Offer.Zone,
@@ -490,6 +512,7 @@ func (m *Machine) finish(out *Outcome, j *Job, s State, why string) {
 		return
 	}
 	m.queue.remove(j)
+	m.queue.leave(j)
 	j.State, j.Why, j.Finished = s, why, m.now
 	if j.live() == nil {
 		m.release(j)

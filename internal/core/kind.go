@@ -1,0 +1,247 @@
+package core
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/plan"
+)
+
+// kind is all that jobs ask of a machine. What the market has not for one job of a
+// kind it has not for the others, whatever their deadlines and budgets: where that
+// was seen of a few of them, the others cost no look until something changes. So a
+// job that could run at once is found behind a million that fit nowhere.
+type kind struct {
+	key    string
+	jobs   int       // in the queue
+	vain   int       // that were looked at since something changed, and that the market had nothing for
+	barren bool      // its jobs are passed over
+	until  time.Time // an offer that refused a launch may be asked again then; zero: none did
+}
+
+const (
+	// alike is how many jobs of a kind are looked at in vain before the others are
+	// passed over: those that wait in a short queue all learn why.
+	alike = 16
+	// mostKinds is how many kinds are told apart at once. Jobs of further ones are
+	// loose: they are looked at one by one.
+	mostKinds = 256
+)
+
+// loose is the kind of jobs of which nothing is known in common. It is never barren.
+const loose = ""
+
+// kindOf is the key of what a job asks for. A job with a ladder is loose: what it
+// may use depends on how long it has waited.
+func kindOf(n plan.Need) string {
+	if len(n.Ladder) > 0 {
+		return loose
+	}
+	b := asksOf(make([]byte, 0, 64), n.Asks)
+	b = binary.AppendVarint(b, int64(n.MaxRate))
+	if n.Critical {
+		b = append(b, 1)
+	}
+	for _, v := range n.Variants { // in their order: the first that does is taken
+		b = asksOf(append(b, 2), v.Asks)
+	}
+	return string(b)
+}
+
+func asksOf(b []byte, a plan.Asks) []byte {
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	b = binary.AppendVarint(b, int64(a.CPUs))
+	b = binary.AppendVarint(b, a.Memory)
+	text(a.Accelerator)
+	b = binary.AppendVarint(b, int64(a.Accelerators))
+	b = binary.AppendUvarint(b, uint64(len(a.Zones)))
+	for _, z := range a.Zones {
+		text(z)
+	}
+	b = binary.AppendUvarint(b, uint64(len(a.Capacity)))
+	for _, c := range a.Capacity {
+		text(string(c))
+	}
+	return b
+}
+
+// enter counts j for its kind when it comes into the queue.
+func (q *queue) enter(j *Job) {
+	if j.place.kind != nil {
+		return
+	}
+	key := kindOf(j.Terms.Need)
+	if _, known := q.kinds[key]; !known && key != loose && len(q.kinds) >= mostKinds {
+		j.place.loose = true
+	}
+	q.count(j, key)
+}
+
+// count is enter of a job that is loose or not already.
+func (q *queue) count(j *Job, key string) {
+	if j.place.loose {
+		key = loose
+	}
+	k := q.kinds[key]
+	if k == nil {
+		if q.kinds == nil {
+			q.kinds = map[string]*kind{}
+		}
+		k = &kind{key: key}
+		q.kinds[key] = k
+	}
+	k.jobs++
+	j.place.kind = k
+}
+
+// leave is said of a job that is not in the queue any more: it runs, or is over.
+func (q *queue) leave(j *Job) {
+	k := j.place.kind
+	if k == nil {
+		return
+	}
+	j.place.kind, j.place.pile, j.place.loose = nil, nil, false
+	if k.jobs--; k.jobs > 0 {
+		return
+	}
+	delete(q.kinds, k.key)
+	for _, c := range q.classes {
+		c.piles = slices.DeleteFunc(c.piles, func(p *pile) bool { return p.kind == k })
+	}
+}
+
+// vain puts j among those that were tried in vain. Where the market has nothing for
+// what it asks (hopeless), that counts for its kind; until is when an offer may be
+// asked again that refused, zero for none.
+func (q *queue) vain(j *Job, hopeless bool, until time.Time) {
+	k := j.place.kind
+	if k.key == loose || !hopeless {
+		q.tried(j)
+		return
+	}
+	if k.vain++; k.vain >= alike && !k.barren {
+		k.barren = true
+		for _, c := range q.classes {
+			if i := slices.IndexFunc(c.piles, func(p *pile) bool { return p.kind == k }); i >= 0 {
+				q.gather(c.piles[i])
+			}
+		}
+	}
+	if k.barren && !until.IsZero() {
+		k.until = until
+		if q.thaw.IsZero() || until.Before(q.thaw) {
+			q.thaw = until
+		}
+	}
+	if !k.barren {
+		q.tried(j)
+		return
+	}
+	q.push(j, q.home(j))
+}
+
+// home is the side on which the others of a barren kind stand: to be tried in their
+// order when something changes.
+func (q *queue) home(j *Job) int {
+	p := j.place.class.pile(j.place.kind)
+	if len(p.sides[1-q.fresh]) > 0 {
+		return 1 - q.fresh
+	}
+	return q.fresh
+}
+
+// gather puts those few of a kind that were tried back among the others, which are
+// passed over now: the most urgent is to be the first again.
+func (q *queue) gather(p *pile) {
+	if few := p.sides[1-q.fresh]; len(few) < alike && len(p.sides[q.fresh]) > 0 {
+		for _, j := range slices.Clone(few) {
+			q.remove(j)
+			q.add(j)
+		}
+	}
+}
+
+// melt lets the jobs of every kind be looked at again.
+func (q *queue) melt() {
+	for _, k := range q.kinds {
+		k.vain, k.barren, k.until = 0, false, time.Time{}
+	}
+	q.thaw = time.Time{}
+}
+
+// thawed lets those be looked at again of which an offer may be asked again by now.
+func (q *queue) thawed(now time.Time) {
+	if q.thaw.IsZero() || now.Before(q.thaw) {
+		return
+	}
+	q.thaw = time.Time{}
+	for _, k := range q.kinds {
+		switch {
+		case k.until.IsZero():
+		case !now.Before(k.until):
+			k.vain, k.barren, k.until = 0, false, time.Time{}
+		case q.thaw.IsZero() || k.until.Before(q.thaw):
+			q.thaw = k.until
+		}
+	}
+	q.again = q.again || slices.ContainsFunc(q.classes, func(c *class) bool { return c.first(1-q.fresh) != nil })
+}
+
+// hopeless reports whether the decision says that the market has nothing for what the
+// job asks, which is so for all of its kind, and until when at most: zero is until
+// something changes.
+func (m *Machine) hopeless(d plan.Decision) (ok bool, until time.Time) {
+	for _, r := range d.Rejected {
+		switch r.Why {
+		case plan.Unavailable, plan.Unpriced, plan.WrongGPU, plan.TooSmall, plan.WrongPlace, plan.WrongKind, plan.OverPrice:
+			if o := m.offers[r.Offer]; r.Why == plan.Unavailable && o != nil && o.Offer.Capacity == market.Reserved {
+				return false, until // whether it is free is another matter for each job
+			}
+		case plan.CoolingOff:
+			o := m.offers[r.Offer]
+			if o == nil || !o.Cool.After(m.now) {
+				return false, until
+			}
+			if until.IsZero() || o.Cool.Before(until) {
+				until = o.Cool
+			}
+		default:
+			return false, until
+		}
+	}
+	return true, until
+}
+
+// storedKind is a kind in a snapshot of which something was seen.
+type storedKind struct {
+	Key    []byte    `json:"key"`
+	Vain   int       `json:"vain"`
+	Barren bool      `json:"barren,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+func (q *queue) stored() (list []storedKind) {
+	for _, k := range q.kinds {
+		if k.vain > 0 {
+			list = append(list, storedKind{[]byte(k.key), k.vain, k.barren, k.until})
+		}
+	}
+	slices.SortFunc(list, func(a, b storedKind) int { return slices.Compare(a.Key, b.Key) })
+	return list
+}
+
+func (q *queue) restore(list []storedKind) {
+	q.kinds = map[string]*kind{}
+	for _, s := range list {
+		k := &kind{key: string(s.Key), vain: s.Vain, barren: s.Barren, until: s.Until}
+		q.kinds[k.key] = k
+		if !k.until.IsZero() && (q.thaw.IsZero() || k.until.Before(q.thaw)) {
+			q.thaw = k.until
+		}
+	}
+}
