@@ -27,7 +27,7 @@ func crowded(n int) *Machine {
 }
 
 func BenchmarkSetRules(b *testing.B) {
-	m := crowded(200_000)
+	m := crowded(1_000_000)
 	rules := budget.Rules{Limits: []budget.Limit{{Scope: "all", Window: budget.Month, Dollars: new(money.Picos(9e18))}, {Scope: "team:t1", Window: budget.Week, Running: new(int), GPUHours: new(float64)}}}
 	*rules.Limits[1].Running = 5
 	*rules.Limits[1].GPUHours = 500
