@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"container/heap"
 	"math"
 
 	"scrimp/internal/money"
@@ -44,32 +45,57 @@ func (s *Still) change(l Limit, j Job, by int) {
 
 // Use is what those jobs take of the limit.
 func (s *Still) Use() Use {
-	return Use{Jobs: s.jobs, Asking: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6, Unbounded: s.open.least, GPUOpen: s.gpuOpen.least}
+	return Use{Jobs: s.jobs, Asking: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6, Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }
 
-// names is a set that knows its least.
+// names is a set that knows its least, of a million as of one: who sets the first
+// limit of dollars may find a million jobs of which nobody knows the most.
 type names struct {
 	all   map[string]bool
-	least string
+	order least // those of all, and some that were taken out since
 }
 
 func (n *names) change(name string, by int) {
-	switch {
-	case by > 0:
+	if by > 0 {
 		if n.all == nil {
 			n.all = map[string]bool{}
 		}
 		n.all[name] = true
-		n.least = smaller(n.least, name)
-	case n.all[name]:
-		delete(n.all, name)
-		if name == n.least {
-			n.least = ""
-			for other := range n.all { // of whom nobody knows the most: few are let in under a limit
-				n.least = smaller(n.least, other)
+		heap.Push(&n.order, name)
+		if len(n.order) > 2*len(n.all)+16 {
+			n.order = n.order[:0]
+			for name := range n.all {
+				n.order = append(n.order, name)
 			}
+			heap.Init(&n.order)
 		}
+		return
 	}
+	delete(n.all, name)
+	for len(n.order) > 0 && !n.all[n.order[0]] {
+		heap.Pop(&n.order)
+	}
+}
+
+// least is "" where there is none.
+func (n *names) least() string {
+	if len(n.order) == 0 {
+		return ""
+	}
+	return n.order[0]
+}
+
+type least []string
+
+func (l least) Len() int           { return len(l) }
+func (l least) Less(i, j int) bool { return l[i] < l[j] }
+func (l least) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *least) Push(x any)        { *l = append(*l, x.(string)) }
+func (l *least) Pop() any {
+	last := len(*l) - 1
+	name := (*l)[last]
+	*l = (*l)[:last]
+	return name
 }
 
 // Folded is b with its jobs summed, so that many more can be weighed one after the other.

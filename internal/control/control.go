@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/provider"
 	"scrimp/internal/store"
@@ -166,6 +168,21 @@ func (c *Control) peek(f func(*core.Machine) uint64) uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return f(c.machine)
+}
+
+// prepared is how many jobs are summed between two steps while limits are prepared.
+const prepared = 2048
+
+// Prepare lets the machine sum what limits will have taken that are about to be set,
+// some jobs between every two steps. The event that sets them then waits for none of
+// a million; without it the step that takes the event does all of that at once.
+func (c *Control) Prepare(ctx context.Context, rules *budget.Rules) {
+	for more := true; more && ctx.Err() == nil; {
+		c.mu.Lock()
+		more = c.machine.Prepare(rules, prepared)
+		c.mu.Unlock()
+		runtime.Gosched() // a step or a reader that waits has its turn
+	}
 }
 
 // Durable is the number of the last event that is.

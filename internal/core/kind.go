@@ -2,9 +2,11 @@ package core
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 
+	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/plan"
 )
@@ -15,7 +17,7 @@ import (
 // job that could run at once is found behind a million that fit nowhere.
 type kind struct {
 	key    string
-	jobs   int       // in the queue
+	groups int       // in the queue that are of it
 	vain   int       // that were looked at since something changed, and that the market had nothing for
 	barren bool      // its jobs are passed over
 	until  time.Time // an offer that refused a launch may be asked again then; zero: none did
@@ -25,9 +27,9 @@ const (
 	// alike is how many jobs of a kind are looked at in vain before the others are
 	// passed over: those that wait in a short queue all learn why.
 	alike = 16
-	// mostKinds is how many kinds are told apart at once. Jobs of further ones are
+	// mostGroups is how many groups are told apart at once. Jobs of further ones are
 	// loose: they are looked at one by one.
-	mostKinds = 256
+	mostGroups = 256
 )
 
 // loose is the kind of jobs of which nothing is known in common. It is never barren.
@@ -70,48 +72,101 @@ func asksOf(b []byte, a plan.Asks) []byte {
 	return b
 }
 
-// enter counts j for its kind when it comes into the queue.
+// group is the jobs in the queue that ask for the same and are of the same owner and
+// user, so that every quota that ever will be holds all of them or none. Where quotas
+// are set, groups change their classes, and not a million jobs.
+type group struct {
+	key  string // of its kind and owner; "": jobs that are loose, which have nothing in common
+	kind *kind
+	jobs int
+}
+
+// ownerOf is the key of whom a job is of, as scopes see it.
+func ownerOf(b []byte, o ledger.Owner, user string) []byte {
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	text(o.Team)
+	text(o.Project)
+	text(user)
+	if len(o.Tags) == 0 {
+		return b
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.Tags)) {
+		text(k)
+		text(o.Tags[k])
+	}
+	return b
+}
+
+// enter counts j for its group when it comes into the queue.
 func (q *queue) enter(j *Job) {
-	if j.place.kind != nil {
+	if j.place.group != nil {
 		return
 	}
-	key := kindOf(j.Terms.Need)
-	if _, known := q.kinds[key]; !known && key != loose && len(q.kinds) >= mostKinds {
+	kind := kindOf(j.Terms.Need)
+	key := groupOf(kind, j)
+	if _, known := q.groups[key]; kind == loose || !known && len(q.groups) >= mostGroups {
 		j.place.loose = true
 	}
-	q.count(j, key)
+	q.count(j, kind, key)
+}
+
+// groupOf is the key of the group of a job of that kind. It begins with the length of
+// the kind's, so that no two groups have the same.
+func groupOf(kind string, j *Job) string {
+	b := binary.AppendUvarint(make([]byte, 0, 128), uint64(len(kind)))
+	return string(ownerOf(append(b, kind...), j.Terms.Owner, j.User()))
 }
 
 // count is enter of a job that is loose or not already.
-func (q *queue) count(j *Job, key string) {
+func (q *queue) count(j *Job, of, key string) {
 	if j.place.loose {
-		key = loose
+		of, key = loose, loose
 	}
-	k := q.kinds[key]
-	if k == nil {
-		if q.kinds == nil {
-			q.kinds = map[string]*kind{}
+	g := q.groups[key]
+	if g == nil {
+		if q.groups == nil {
+			q.groups = map[string]*group{}
 		}
-		k = &kind{key: key}
-		q.kinds[key] = k
+		g = &group{key: key, kind: q.kind(of)}
+		g.kind.groups++
+		q.groups[key] = g
 	}
-	k.jobs++
-	j.place.kind = k
+	g.jobs++
+	j.place.group = g
+}
+
+func (q *queue) kind(key string) *kind {
+	if q.kinds == nil {
+		q.kinds = map[string]*kind{}
+	}
+	if q.kinds[key] == nil {
+		q.kinds[key] = &kind{key: key}
+	}
+	return q.kinds[key]
 }
 
 // leave is said of a job that is not in the queue any more: it runs, or is over.
 func (q *queue) leave(j *Job) {
-	k := j.place.kind
-	if k == nil {
+	g, p := j.place.group, j.place.pile
+	if g == nil {
 		return
 	}
-	j.place.kind, j.place.pile, j.place.loose = nil, nil, false
-	if k.jobs--; k.jobs > 0 {
+	j.place.group, j.place.pile, j.place.loose = nil, nil, false
+	if p != nil {
+		j.place.class = p.class
+	}
+	if g.jobs--; g.jobs > 0 {
 		return
 	}
-	delete(q.kinds, k.key)
+	delete(q.groups, g.key)
 	for _, c := range q.classes {
-		c.piles = slices.DeleteFunc(c.piles, func(p *pile) bool { return p.kind == k })
+		c.piles = slices.DeleteFunc(c.piles, func(p *pile) bool { return p.group == g })
+	}
+	if g.kind.groups--; g.kind.groups == 0 {
+		delete(q.kinds, g.kind.key)
 	}
 }
 
@@ -119,7 +174,7 @@ func (q *queue) leave(j *Job) {
 // what it asks (hopeless), that counts for its kind; until is when an offer may be
 // asked again that refused, zero for none.
 func (q *queue) vain(j *Job, hopeless bool, until time.Time) {
-	k := j.place.kind
+	k := j.place.group.kind
 	if k.key == loose || !hopeless {
 		q.tried(j)
 		return
@@ -127,8 +182,10 @@ func (q *queue) vain(j *Job, hopeless bool, until time.Time) {
 	if k.vain++; k.vain >= alike && !k.barren {
 		k.barren = true
 		for _, c := range q.classes {
-			if i := slices.IndexFunc(c.piles, func(p *pile) bool { return p.kind == k }); i >= 0 {
-				q.gather(c.piles[i])
+			for _, p := range c.piles {
+				if p.group.kind == k {
+					q.gather(p)
+				}
 			}
 		}
 	}
@@ -148,8 +205,7 @@ func (q *queue) vain(j *Job, hopeless bool, until time.Time) {
 // home is the side on which the others of a barren kind stand: to be tried in their
 // order when something changes.
 func (q *queue) home(j *Job) int {
-	p := j.place.class.pile(j.place.kind)
-	if len(p.sides[1-q.fresh]) > 0 {
+	if p := j.place.pile; len(p.sides[1-q.fresh]) > 0 {
 		return 1 - q.fresh
 	}
 	return q.fresh

@@ -173,11 +173,11 @@ func TestARefusalHoldsAKindUpUntilItIsOver(t *testing.T) {
 func TestKindsBeyondTheMostAreLoose(t *testing.T) {
 	h := newHall(t, 1)
 	h.sells(2, false)
-	for i := range 2 * mostKinds {
+	for i := range 2 * mostGroups {
 		h.submit(fmt.Sprintf("j-%04d", i), 1000+i, 2)
 	}
 	h.submit("fits", 2, 1)
-	if n := len(h.queue.kinds); n > mostKinds+1 {
+	if n := len(h.queue.kinds); n > mostGroups+1 {
 		t.Errorf("%d kinds are told apart", n)
 	}
 	text, err := h.Snapshot()
@@ -193,7 +193,7 @@ func TestKindsBeyondTheMostAreLoose(t *testing.T) {
 	}
 	h.sells(2, true)
 	h.until(1)
-	for i := range 2 * mostKinds {
+	for i := range 2 * mostGroups {
 		h.tell(JobEnded{Job: fmt.Sprintf("j-%04d", i)})
 	}
 	if n := len(h.queue.kinds); n != 0 {

@@ -181,7 +181,8 @@ func (r *Restorer) Add(p Part) {
 		}
 		if stored.Queue > 0 {
 			j.place.loose = stored.Loose
-			m.queue.count(j, kindOf(j.Terms.Need))
+			kind := kindOf(j.Terms.Need)
+			m.queue.count(j, kind, groupOf(kind, j))
 			m.queue.seat(j, min(stored.Queue-1, stuck))
 		}
 		if !j.Wake.IsZero() {
@@ -212,7 +213,7 @@ func (r *Restorer) Machine() (*Machine, error) {
 	if len(r.m.inOrder) != r.jobs {
 		return nil, errors.New("read snapshot: a part is missing")
 	}
-	r.m.recount()
 	r.m.sumUnder(r.m.seq + 1)
+	r.m.recount()
 	return r.m, nil
 }

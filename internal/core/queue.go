@@ -24,6 +24,7 @@ type queue struct {
 	again   bool       // something changed while that one was not empty
 	touch   func(*Job) // is told of a job before it changes
 	kinds   map[string]*kind
+	groups  map[string]*group
 	thaw    time.Time // the first kind may be looked at again, whatever happens; zero: none
 	waiting int       // jobs
 }
@@ -36,42 +37,49 @@ const stuck = 2
 type class struct {
 	key    string
 	quotas []*quota // by name
-	piles  []*pile  // by key of their kinds
+	piles  []*pile  // by key of their groups
 	era    int      // of the quotas
 }
 
-// pile is the jobs of a class that ask for the same.
+// pile is the jobs of a class that are of one group.
 type pile struct {
 	class *class
-	kind  *kind
+	group *group
 	sides [3]urgency // two that take turns in being tried, and the stuck
 }
 
 // first is the most urgent job of that side of the class's piles, but for those that are passed over.
 func (c *class) first(side int) (best *Job) {
 	for _, p := range c.piles {
-		if u := p.sides[side]; len(u) > 0 && !p.kind.barren && (best == nil || before(u[0], best)) {
+		if u := p.sides[side]; len(u) > 0 && !p.group.kind.barren && (best == nil || before(u[0], best)) {
 			best = u[0]
 		}
 	}
 	return best
 }
 
-// pile returns the class's pile of that kind, which is made where there is none.
-func (c *class) pile(k *kind) *pile {
-	i, found := slices.BinarySearchFunc(c.piles, k.key, func(p *pile, key string) int { return strings.Compare(p.kind.key, key) })
+// pile returns the class's pile of that group, which is made where there is none.
+func (c *class) pile(g *group) *pile {
+	i, found := slices.BinarySearchFunc(c.piles, g.key, func(p *pile, key string) int { return strings.Compare(p.group.key, key) })
 	if !found {
-		c.piles = slices.Insert(c.piles, i, &pile{class: c, kind: k})
+		c.piles = slices.Insert(c.piles, i, &pile{class: c, group: g})
 	}
 	return c.piles[i]
 }
 
+// move puts the pile into another class.
+func (p *pile) move(c *class) {
+	p.class = c
+	i, _ := slices.BinarySearchFunc(c.piles, p.group.key, func(p *pile, key string) int { return strings.Compare(p.group.key, key) })
+	c.piles = slices.Insert(c.piles, i, p)
+}
+
 // place is where a job stands in the queue.
 type place struct {
-	class *class // nil: not asked for yet
-	pile  *pile  // that it stands in, or stood in
-	kind  *kind  // that it was counted for when it came into the queue; nil: it is not in it
-	loose bool   // there were too many kinds then
+	class *class // nil: not asked for yet; of a job in the queue its pile says it
+	pile  *pile  // that it stands in, or is taken from to be looked at
+	group *group // that it was counted for when it came into the queue; nil: it is not in it
+	loose bool   // there were too many groups then
 	waits bool   // it stands in one of the pile's sides
 	side  int
 	index int
@@ -173,7 +181,10 @@ func (q *queue) push(j *Job, side int) {
 
 // seat is push for a job that stood on that side before.
 func (q *queue) seat(j *Job, side int) {
-	p := j.place.class.pile(j.place.kind)
+	p := j.place.pile
+	if p == nil {
+		p = j.place.class.pile(j.place.group)
+	}
 	j.place.pile, j.place.waits, j.place.side = p, true, side
 	q.waiting++
 	heap.Push(&p.sides[side], j)

@@ -44,39 +44,71 @@ func (m *Machine) setRules(rules *budget.Rules) {
 		}
 		m.quotas = append(m.quotas, q)
 	}
+	m.sumLimits(m.seq)
+	m.regroup()
+	for _, j := range m.running {
+		m.classOf(j)
+	}
+	m.recount()
+	m.queue.changed()
+}
+
+// regroup puts what waits into the classes that the quotas make: each group as it
+// stands, what is loose job by job.
+func (m *Machine) regroup() {
 	old := m.queue.classes
-	m.queue.classes, m.queue.waiting = nil, 0
+	m.queue.classes = nil
 	for _, c := range old {
 		for _, p := range c.piles {
-			for side, u := range p.sides {
+			sides := p.sides
+			if p.sides[stuck] = nil; p.group.key == loose {
+				p.sides = [3]urgency{}
+			}
+			for side, u := range sides {
+				if p.group.key != loose && side != stuck {
+					continue
+				}
+				m.queue.waiting -= len(u)
 				for _, j := range u {
-					m.classOf(j)
-					if side == stuck {
+					j.place.pile = nil
+				}
+			}
+			if p.group.key != loose {
+				m.movePile(p, sides[stuck])
+			}
+			for side, u := range sides {
+				for _, j := range u {
+					switch {
+					case side == stuck:
+						m.classOf(j)
 						m.queue.add(j)
-					} else {
+					case p.group.key == loose:
+						m.classOf(j)
 						m.queue.seat(j, side)
 					}
 				}
 			}
 		}
 	}
-	for _, j := range m.running {
-		m.classOf(j)
-	}
-	m.recount()
-	m.sumUnder(m.seq)
-	m.queue.changed()
 }
 
-// recount sums what attempts that are gone have used of the windows that are open.
-func (m *Machine) recount() {
-	if !slices.ContainsFunc(m.quotas, func(q *quota) bool { return q.Wait }) {
-		return
+// movePile puts a pile, or where it is empty those that were stuck in it, into the class of now.
+func (m *Machine) movePile(p *pile, others urgency) {
+	for _, u := range [...]urgency{p.sides[0], p.sides[1], others} {
+		if len(u) > 0 {
+			p.move(m.classBy(u[0]))
+			return
+		}
 	}
-	for _, j := range m.inOrder {
-		for _, a := range j.Attempts {
-			if a.GPUs > 0 && !a.From.IsZero() && !a.Until.IsZero() {
-				m.servedGPUs(j, a, a.From, a.Until)
+}
+
+// recount takes over what attempts that are gone have used of the windows that are
+// open: quotas are limits, and what these have taken is summed.
+func (m *Machine) recount() {
+	for _, q := range m.quotas {
+		for _, u := range m.under {
+			if q.Wait && u.Name() == q.Name() {
+				q.used = u.gpus
 			}
 		}
 	}
@@ -101,9 +133,17 @@ func overlap(from, until, begin time.Time) time.Duration {
 
 // classOf is the class of the quotas that j is under now.
 func (m *Machine) classOf(j *Job) *class {
-	if c := j.place.class; c != nil && c.era == m.era {
-		return c
+	if p := j.place.pile; p != nil {
+		return p.class
 	}
+	if c := j.place.class; c == nil || c.era != m.era {
+		j.place.class = m.classBy(j)
+	}
+	return j.place.class
+}
+
+// classBy is the class of the quotas that hold j.
+func (m *Machine) classBy(j *Job) *class {
 	var key strings.Builder
 	var quotas []*quota
 	for _, q := range m.quotas {
@@ -112,8 +152,7 @@ func (m *Machine) classOf(j *Job) *class {
 			key.WriteString(q.Name() + "\n")
 		}
 	}
-	j.place.class = m.queue.class(key.String(), quotas, m.era)
-	return j.place.class
+	return m.queue.class(key.String(), quotas, m.era)
 }
 
 // roll opens the windows whose time has come.
@@ -209,7 +248,7 @@ func (m *Machine) blocks() func(*Job) blocked { return m.blocksBy(nil) }
 // they are first asked for.
 func (m *Machine) blocksBy(sums []tally) func(*Job) blocked {
 	return func(j *Job) (b blocked) {
-		quotas := j.place.class.quotas
+		quotas := m.classOf(j).quotas
 		if len(quotas) == 0 {
 			return b
 		}
@@ -305,11 +344,12 @@ func count(n int, what string) string {
 // Waits says which quota a job waits for, in a sentence; ok is false where it
 // waits for none. A job waits too where a quota keeps its room for a more urgent one.
 func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
-	if j.State != Queued || !j.place.waits || len(j.place.class.quotas) == 0 {
+	if j.State != Queued || !j.place.waits || len(m.classOf(j).quotas) == 0 {
 		return "", "", false
 	}
 	sums := m.tallies(m.now)
-	mine := j.place.class.quotas
+	own := m.classOf(j)
+	mine := own.quotas
 	for _, q := range mine {
 		if detail = q.why(&sums[q.n], j); detail != "" {
 			return q.Name(), detail, true
@@ -321,7 +361,7 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 			continue
 		}
 		for other := range c.upTo(j, looks) {
-			if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == j.place.class) && slices.Contains(mine, b.by) {
+			if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == own) && slices.Contains(mine, b.by) {
 				if other.Terms.Owner.Team != j.Terms.Owner.Team { // whose submitter need not know of it
 					return b.by.Name(), b.by.Name() + " keeps its room for a job of another team, which is more urgent", true
 				}

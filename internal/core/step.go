@@ -111,6 +111,7 @@ type Machine struct {
 	era      int           // how often they changed
 	sums     []tally       // of what runs under them now; nil: not summed
 	under    []*under      // what all limits have taken, in their order
+	soon     *sums         // the same of limits that will be set; nil: nobody prepares that
 	from     uint64        // the first event whose postings are in there
 	unsummed []*Job        // that this step changes
 	accounts map[accountKey]*Account
@@ -269,7 +270,7 @@ func (m *Machine) elsewhere(j *Job) bool {
 // that it says why it waits.
 func (m *Machine) greet(out *Outcome, id string) bool {
 	j := m.jobs[id]
-	if j == nil || j.Event != m.seq || !j.place.waits || !j.place.kind.barren || !m.room() || m.elsewhere(j) || m.blocks()(j).by != nil {
+	if j == nil || j.Event != m.seq || !j.place.waits || !j.place.group.kind.barren || !m.room() || m.elsewhere(j) || m.blocks()(j).by != nil {
 		return false
 	}
 	m.queue.remove(j)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"reflect"
 	"time"
 
 	"scrimp/internal/budget"
@@ -29,24 +30,92 @@ const (
 	changing // it is summed again at the end of the step
 )
 
-// sumUnder sums anew what all limits have taken. Postings count from that event on.
+// sumUnder sums anew what all limits have taken, and what else is kept by job.
+// Postings count from that event on.
 func (m *Machine) sumUnder(from uint64) {
-	m.under, m.from, m.unsummed, m.accounts, m.past = nil, from, nil, map[accountKey]*Account{}, newPast()
-	var limits []budget.Limit
-	if m.rules != nil {
-		limits = m.rules.Limits
-	}
-	for _, l := range limits {
-		u := &under{Limit: l, begin: l.Window.Begin(m.now)}
-		u.end, _ = l.Window.End(m.now)
-		m.under = append(m.under, u)
-	}
+	m.under, m.unsummed, m.accounts, m.past = nil, nil, map[accountKey]*Account{}, newPast()
 	for _, j := range m.inOrder {
 		m.sum(j)
-		for _, a := range j.Attempts {
-			if !a.Until.IsZero() {
-				m.sumGPUs(j, a, a.From, a.Until)
-			}
+	}
+	m.sumLimits(from)
+}
+
+// sumLimits sums anew what all limits have taken. Postings count from that event on.
+func (m *Machine) sumLimits(from uint64) {
+	s := m.soon
+	if m.soon = nil; s == nil || !s.holds(m) {
+		s = m.newSums()
+	}
+	m.under, m.from = s.under, from
+	for _, j := range m.inOrder[s.next:] {
+		m.sumIn(s.under, j)
+	}
+}
+
+// sums are what limits have taken of the first so many jobs.
+type sums struct {
+	rules *budget.Rules
+	under []*under
+	next  int    // jobs that are summed
+	upTo  uint64 // order of the last of them
+}
+
+// newSums are those of no job under the rules in force.
+func (m *Machine) newSums() *sums { return m.sumsUnder(m.rules) }
+
+func (m *Machine) sumsUnder(rules *budget.Rules) *sums {
+	s := &sums{rules: rules}
+	if rules == nil {
+		return s
+	}
+	for _, l := range rules.Limits {
+		u := &under{Limit: l, begin: l.Window.Begin(m.now)}
+		u.end, _ = l.Window.End(m.now)
+		s.under = append(s.under, u)
+	}
+	return s
+}
+
+// holds reports whether the sums are those of the rules in force, in the windows of now.
+func (s *sums) holds(m *Machine) bool {
+	if !sameLimits(s.rules, m.rules) {
+		return false
+	}
+	for _, u := range s.under {
+		if !u.begin.Equal(u.Window.Begin(m.now)) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameLimits(a, b *budget.Rules) bool {
+	return a != nil && b != nil && reflect.DeepEqual(a.Limits, b.Limits)
+}
+
+// Prepare sums so many jobs, between two steps, under limits that will be set, so
+// that the step that sets them has few left to sum. It changes nothing else: what is not prepared
+// is summed then. It reports whether jobs are left.
+func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
+	if m.soon == nil || !sameLimits(m.soon.rules, rules) {
+		m.soon = m.sumsUnder(rules)
+	}
+	s := m.soon
+	for _, j := range m.inOrder[s.next:min(s.next+most, len(m.inOrder))] {
+		m.sumIn(s.under, j)
+		s.next, s.upTo = s.next+1, j.place.order
+	}
+	return s.next < len(m.inOrder)
+}
+
+// sumIn adds j where it is not being changed: then it is added at the end of the step.
+func (m *Machine) sumIn(list []*under, j *Job) {
+	if j.place.sum == isSummed {
+		m.weighIn(list, j, (*budget.Still).Add)
+	}
+	for _, a := range j.Attempts {
+		if !a.Until.IsZero() {
+			sumGPUs(list, j, a, a.From, a.Until)
 		}
 	}
 }
@@ -84,12 +153,19 @@ func (m *Machine) sum(j *Job) {
 
 // weigh does that with j where it is not over and holds no machine.
 func (m *Machine) weigh(j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
-	if len(m.under) == 0 || j.State.Over() || j.costs() {
+	m.weighIn(m.under, j, do)
+	if s := m.soon; s != nil && j.place.order <= s.upTo {
+		m.weighIn(s.under, j, do)
+	}
+}
+
+func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
+	if len(list) == 0 || j.State.Over() || j.costs() {
 		return
 	}
 	v := Weighed(j.ID, j.User(), j.Terms)
 	v.Asks, v.Spent, v.GPUSpent = j.State == Held, j.Spent(m.now), j.GPUServed.Hours()
-	for _, u := range m.under {
+	for _, u := range list {
 		if u.Scope.Holds(v.Owner, v.User) {
 			do(&u.still, u.Limit, v)
 		}
@@ -116,10 +192,17 @@ func Weighed(id, user string, t Terms) budget.Job {
 
 // sumGPUs counts the GPU time of an attempt that is gone.
 func (m *Machine) sumGPUs(j *Job, a *Attempt, from, until time.Time) {
+	sumGPUs(m.under, j, a, from, until)
+	if s := m.soon; s != nil && j.place.order <= s.upTo {
+		sumGPUs(s.under, j, a, from, until)
+	}
+}
+
+func sumGPUs(list []*under, j *Job, a *Attempt, from, until time.Time) {
 	if a.GPUs == 0 || a.Instance == "" {
 		return
 	}
-	for _, u := range m.under {
+	for _, u := range list {
 		if u.Scope.Holds(j.Terms.Owner, j.User()) {
 			u.gpus += time.Duration(a.GPUs) * overlap(from, until, u.begin)
 		}

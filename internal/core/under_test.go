@@ -126,11 +126,12 @@ func (n *noise) limitsOf() Body {
 // What the limits have taken is kept by the events that change it, and is what a
 // look at all jobs and all postings finds, whatever happens, and after a restart.
 func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
-	held, spent, hours, gone := 0, 0, 0, 0
+	held, spent, hours, gone, prepared := 0, 0, 0, 0, 0
 	for seed := range uint64(150) {
 		n := &noise{rng: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)}
 		m := New()
 		var all []ledger.Posting
+		var soon *budget.Rules
 		for i := range 400 {
 			e := n.event()
 			if n.rng.IntN(60) == 0 {
@@ -139,7 +140,12 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 			}
 			switch b := e.Body.(type) {
 			case BudgetsSet:
-				e.Body = n.limitsOf()
+				if e.Body = n.limitsOf(); soon != nil && n.rng.IntN(4) > 0 {
+					e.Body = BudgetsSet{Rules: *soon}
+					if soon = nil; m.soon != nil && m.soon.next > 0 && m.soon.next < m.Len() {
+						prepared++
+					}
+				}
 			case JobSubmitted:
 				b.Job = fmt.Sprint(n.pick("a", "b", "c"), n.pick("", "", "1", "2", "3")) // some live on as others come
 				b.Terms.Owner = ledger.Owner{Team: n.pick("t", "u"), Project: n.pick("x", ""), Tags: map[string]string{"k": n.pick("1", "2")}}
@@ -152,6 +158,13 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 				e.Body = b
 			}
 			all = append(all, m.Step(e).Postings...)
+			if n.rng.IntN(3) == 0 { // somebody will set limits
+				if soon == nil {
+					b, _ := n.limitsOf().(BudgetsSet)
+					soon = &b.Rules
+				}
+				m.Prepare(soon, n.rng.IntN(3))
+			}
 			at := e.At.Add(time.Duration(n.rng.IntN(2)) * n.span())
 			if i%100 == 50 {
 				restored, err := Restore(snap(t, m))
@@ -185,6 +198,9 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 				}
 			}
 		}
+	}
+	if prepared < 100 {
+		t.Errorf("limits were set %d times that were summed in part: the lives are too dull", prepared)
 	}
 	if gone < 1000 {
 		t.Errorf("%d looks saw jobs that held a machine and hold none: the lives are too dull", gone)

@@ -225,30 +225,50 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.ledgers.Lock()
+	v, _, ok := s.changed(w, r, b)
+	s.ledgers.Unlock()
+	if !ok {
+		return
+	}
+	s.control.Prepare(r.Context(), &v) // while jobs are let in under the limits of before
+	s.ledgers.Lock()
 	defer s.ledgers.Unlock()
+	v, object, ok := s.changed(w, r, b) // somebody else may have changed them meanwhile
+	if !ok {
+		return
+	}
+	if err := s.tell(r, object, s.rulesSet(actor(callerOf(r).User), v)); err != nil {
+		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// changed is the rules with the change, and what it is about; or it answers what is
+// wrong with it. The caller holds s.ledgers.
+func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules, object string, ok bool) {
 	old, err := s.readRules(r.Context())
 	if err != nil {
 		problem(w, http.StatusServiceUnavailable, "the budgets were not read", "ask again", err)
-		return
+		return v, "", false
 	}
-	v := budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
+	v = budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
 	for k, values := range old.Tags {
 		v.Tags[k] = values
 	}
-	object := ""
 	switch {
 	case b.Limit != nil:
 		if err := b.Limit.Check(); err != nil {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid", "scrimp budgets set --help says more", err)
-			return
+			return v, "", false
 		}
 		if s.hooksInside(b.Limit.Notify) {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network", hookMend, nil)
-			return
+			return v, "", false
 		}
 		if wrong, mend := s.nobodys(b.Limit.Scope); wrong != "" {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, mend, nil)
-			return
+			return v, "", false
 		}
 		object = b.Limit.Name()
 		v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object })
@@ -259,7 +279,7 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		n := len(v.Limits)
 		if v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object }); len(v.Limits) == n {
 			problem(w, http.StatusNotFound, "there is no budget "+object, "scrimp budgets lists them", nil)
-			return
+			return v, "", false
 		}
 	case b.Tag != "":
 		object = "tag " + b.Tag
@@ -268,11 +288,7 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 		}
 	default:
 		fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the change is empty", "send a limit, remove or a tag", nil)
-		return
+		return v, "", false
 	}
-	if err := s.tell(r, object, s.rulesSet(actor(callerOf(r).User), v)); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return v, object, true
 }
