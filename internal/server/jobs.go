@@ -3,68 +3,14 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"scrimp/internal/api"
-	"scrimp/internal/control"
 	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/ledger"
 )
-
-func (s *Server) clockNow() api.MarketClock {
-	return api.MarketClock{Name: s.clock.Name, Speed: s.clock.Speed, Now: s.control.Now()}
-}
-
-func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
-	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
-	look := func(f func(*core.Machine)) { s.control.Read(f) }
-	if s.control.Full() != nil { // nobody would be answered until there is room
-		look = s.control.Peek
-	}
-	look(func(m *core.Machine) {
-		v.Events = m.Seq()
-		for _, a := range m.Accounts(m.Now()) {
-			if callerOf(r).Role(a.Team) >= identity.Viewer {
-				v.Jobs, v.Live = v.Jobs+a.Jobs(), v.Live+a.Open
-			}
-		}
-	})
-	if !rules(callerOf(r)) { // where it lives is its owner's business
-		v.PID, v.Dir = 0, ""
-	}
-	answer(w, v)
-}
-
-func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.StopServer](w, r, 1<<16)
-	if !ok {
-		return
-	}
-	if err := s.tell(r, ""); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
-		return
-	}
-	s.now.Store(b.Now)
-	w.WriteHeader(http.StatusNoContent)
-	s.stop(errStopped)
-}
-
-func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
-	v := api.Market{Clock: s.clockNow()}
-	s.control.Read(func(m *core.Machine) {
-		for o, l := range m.Sale() {
-			v.Offers = append(v.Offers, api.Listing{Offer: o, Quote: l.Quote, Hazard: l.Hazard})
-		}
-	})
-	answer(w, v)
-}
 
 // find returns the job as people see it.
 func (s *Server) find(id string) (api.Job, bool) {
@@ -236,71 +182,6 @@ func (s *Server) fresh(v *api.Job) {
 
 func ptr[T any](v T) *T { return &v }
 
-// getLog streams the output of all attempts, one after the other.
-func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.job(w, r); !ok {
-		return
-	}
-	id := r.PathValue("id")
-	follow := r.URL.Query().Get("follow") != ""
-	skip := int64(0)
-	if text := r.URL.Query().Get("offset"); text != "" {
-		var err error
-		if skip, err = strconv.ParseInt(text, 10, 64); err != nil || skip < 0 {
-			fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes", "give how many bytes you have already, or leave it out for all", nil)
-			return
-		}
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	flush, _ := w.(http.Flusher)
-	for n, at := 0, int64(0); ; {
-		changed := s.control.Changed()
-		var attempts []string
-		over := false
-		s.control.Job(id, func(_ *core.Machine, j *core.Job) {
-			for _, a := range j.Attempts {
-				if a.Instance != "" {
-					attempts = append(attempts, a.ID)
-				}
-			}
-			over = closed(j)
-		})
-		for n < len(attempts) {
-			b, err := s.store.ReadLog(r.Context(), attempts[n], at, 1<<20)
-			if err != nil {
-				return
-			}
-			at += int64(len(b))
-			if cut := min(skip, int64(len(b))); cut > 0 {
-				skip -= cut
-				b = b[cut:]
-			}
-			if len(b) > 0 {
-				if _, err := w.Write(b); err != nil {
-					return
-				}
-				if flush != nil {
-					flush.Flush()
-				}
-				continue
-			}
-			if n == len(attempts)-1 {
-				break // it may grow
-			}
-			n, at = n+1, 0
-		}
-		if !follow || over {
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-changed:
-		case <-time.After(300 * time.Millisecond):
-		}
-	}
-}
-
 func (s *Server) getSpec(w http.ResponseWriter, r *http.Request) {
 	spec, ok, err := s.control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -344,26 +225,6 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 	answer(w, list)
 }
 
-// each reads the whole log.
-func (s *Server) each(ctx context.Context, f func(seq uint64, e core.Event, d []core.Decision) error) error {
-	for after := uint64(0); ; {
-		records, err := s.store.Records(ctx, after, 1000)
-		if err != nil || len(records) == 0 {
-			return err
-		}
-		for _, r := range records {
-			after = r.Seq
-			e, d, err := control.Decode(r)
-			if err != nil {
-				return err
-			}
-			if err := f(r.Seq, e, d); err != nil {
-				return err
-			}
-		}
-	}
-}
-
 func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 	b, ok := read[api.Exec](w, r, 1<<20)
 	if !ok {
@@ -389,55 +250,4 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, result)
-}
-
-// getVerify replays the whole log and compares it with the ledger and the state.
-func (s *Server) getVerify(w http.ResponseWriter, r *http.Request) {
-	v := api.Verified{OK: true, Currency: "USD"}
-	fail := func(err error) {
-		if err != nil && v.OK {
-			v.OK, v.Problem = false, err.Error()
-		}
-	}
-	fail(s.verify(r.Context(), &v))
-	answer(w, v)
-}
-
-func (s *Server) verify(ctx context.Context, v *api.Verified) error {
-	var postings []ledger.Posting
-	for p, err := range s.store.Postings(ctx, "default", "") {
-		if err != nil {
-			return err
-		}
-		postings = append(postings, p)
-	}
-	m := core.New()
-	next := 0
-	err := s.each(ctx, func(seq uint64, e core.Event, d []core.Decision) error {
-		out := m.Replay(e, d)
-		for _, p := range out.Postings {
-			if next >= len(postings) {
-				return nil // written since the postings were read
-			}
-			if postings[next].Hash != p.Hash {
-				return fmt.Errorf("posting %d of event %d is not what the event led to", p.Line, seq)
-			}
-			next++
-		}
-		return nil
-	})
-	v.Events, v.Postings, v.Head = m.Seq(), len(postings), m.Head("default")
-	if err != nil {
-		return err
-	}
-	if next < len(postings) {
-		return errors.New("there are postings that no event led to")
-	}
-	for j := range m.Jobs() {
-		v.Jobs++
-		if closed(j) {
-			v.Cost = v.Cost.Add(j.Settled)
-		}
-	}
-	return nil
 }

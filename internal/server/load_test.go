@@ -106,6 +106,9 @@ func load(s *loaded, st store.Replica, n int, each time.Duration) {
 		s.many(path[strings.LastIndexByte(path, '/')+1:], 1, each/4, s.look(path))
 	}
 	var both sync.WaitGroup
+	both.Go(func() { s.many("set-limit", 1, each/2, s.setLimit) })
+	s.many("page-while-limits-are-set", 1, each/2, pages)
+	both.Wait()
 	both.Go(func() { sent += s.many("submit-while-paged", clients, each, s.submit("b")) })
 	s.many("page-while-submitting", 1, each, pages)
 	both.Wait()

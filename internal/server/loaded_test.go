@@ -250,6 +250,11 @@ func (s *loaded) limit() {
 	s.b.Logf("two limits are set in %.2f s", time.Since(began).Seconds())
 }
 
+// setLimit sets another limit, which the queue keeps.
+func (s *loaded) setLimit(_, i int) (int, error) {
+	return 1, s.owner.try("PUT", "/v1/budgets", map[string]any{"limit": map[string]any{"scope": "team:vision", "window": "week", "running": 1000 + i, "jobs": 1 << 40}}, nil)
+}
+
 // look asks for one of the sums over all jobs.
 func (s *loaded) look(path string) func(_, _ int) (int, error) {
 	return func(_, _ int) (int, error) { return 1, s.owner.try("GET", path, nil, nil) }

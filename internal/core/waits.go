@@ -1,0 +1,111 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// why is that in a sentence; "" where there is room.
+func (q *quota) why(s *tally, j *Job) string {
+	switch q.lacks(s, j) {
+	case wantsPlace:
+		return fmt.Sprintf("%s lets %s run at once, and %d run", q.Name(), count(*q.Running, "job"), s.running)
+	case wantsGPUs:
+		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), count(*q.GPUs, "GPU"), s.gpus, j.Terms.Need.LeastGPUs())
+	case wantsHours:
+		most, _ := gpuMost(j.Terms)
+		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for what runs, or for the next %s",
+			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed).Hours(), q.Window)
+	case wantsMost:
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", q.Name(), *q.GPUHours)
+	case wantsOtherMost:
+		other := "a job of another team"
+		if s.openTeam == j.Terms.Owner.Team {
+			other = "job " + s.open
+		}
+		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many %s uses at most", q.Name(), *q.GPUHours, other)
+	case hasRoom:
+	}
+	return ""
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Waits says which quota a job waits for, in a sentence; ok is false where it
+// waits for none. A job waits too where a quota keeps its room for a more urgent one.
+func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
+	if j.State != Queued || !j.place.waits || len(m.classOf(j).quotas) == 0 {
+		return "", "", false
+	}
+	sums := m.tallies(m.now)
+	own := m.classOf(j)
+	mine := own.quotas
+	for _, q := range mine {
+		if detail = q.why(&sums[q.n], j); detail != "" {
+			return q.Name(), detail, true
+		}
+	}
+	blocks := m.blocksBy(sums)
+	for _, c := range m.queue.classes {
+		if !slices.ContainsFunc(mine, func(q *quota) bool { return slices.Contains(c.quotas, q) }) {
+			continue
+		}
+		for other := range c.upTo(j, looks) {
+			if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == own) && slices.Contains(mine, b.by) {
+				if other.Terms.Owner.Team != j.Terms.Owner.Team { // whose submitter need not know of it
+					return b.by.Name(), b.by.Name() + " keeps its room for a job of another team, which is more urgent", true
+				}
+				return b.by.Name(), b.by.why(&sums[b.by.n], other) + " (that is job " + other.ID + ", which is more urgent)", true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// Waiting counts the jobs that wait for a quota, by limit; limits that none waits for
+// are there with 0. Each job counts once, for the first by name that has no room.
+func (m *Machine) Waiting() map[string]int {
+	sums, counts := m.tallies(m.now), map[string]int{}
+	for _, q := range m.quotas {
+		counts[q.Name()] = 0
+	}
+	for _, c := range m.queue.classes {
+		for side := range stuck + 1 {
+			n, j := 0, (*Job)(nil)
+			for _, p := range c.piles {
+				if u := p.sides[side]; len(u) > 0 {
+					if n += len(u); j == nil || before(u[0], j) {
+						j = u[0]
+					}
+				}
+			}
+			for _, q := range c.quotas {
+				if j != nil && q.lacks(&sums[q.n], j) != hasRoom {
+					counts[q.Name()] += n
+					break
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// wakeForQuotas is when a window opens for which jobs may wait; zero: none does.
+func (m *Machine) wakeForQuotas() time.Time {
+	var at time.Time
+	for _, q := range m.quotas {
+		if q.Wait && !q.end.IsZero() && (at.IsZero() || q.end.Before(at)) {
+			at = q.end
+		}
+	}
+	if m.queue.Len() == 0 {
+		return time.Time{}
+	}
+	return at
+}

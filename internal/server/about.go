@@ -1,0 +1,58 @@
+package server
+
+import (
+	"net/http"
+	"os"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+)
+
+func (s *Server) clockNow() api.MarketClock {
+	return api.MarketClock{Name: s.clock.Name, Speed: s.clock.Speed, Now: s.control.Now()}
+}
+
+func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
+	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
+	look := func(f func(*core.Machine)) { s.control.Read(f) }
+	if s.control.Full() != nil { // nobody would be answered until there is room
+		look = s.control.Peek
+	}
+	look(func(m *core.Machine) {
+		v.Events = m.Seq()
+		for _, a := range m.Accounts(m.Now()) {
+			if callerOf(r).Role(a.Team) >= identity.Viewer {
+				v.Jobs, v.Live = v.Jobs+a.Jobs(), v.Live+a.Open
+			}
+		}
+	})
+	if !rules(callerOf(r)) { // where it lives is its owner's business
+		v.PID, v.Dir = 0, ""
+	}
+	answer(w, v)
+}
+
+func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.StopServer](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	if err := s.tell(r, ""); err != nil {
+		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	s.now.Store(b.Now)
+	w.WriteHeader(http.StatusNoContent)
+	s.stop(errStopped)
+}
+
+func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
+	v := api.Market{Clock: s.clockNow()}
+	s.control.Read(func(m *core.Machine) {
+		for o, l := range m.Sale() {
+			v.Offers = append(v.Offers, api.Listing{Offer: o, Quote: l.Quote, Hazard: l.Hazard})
+		}
+	})
+	answer(w, v)
+}
