@@ -235,6 +235,13 @@ func (e *Estimator) rateOf(r Row) (guess, likeness.Point, string) {
 	if _, ok := m.Ops(1, shape.Full, false); !ok && m.Kind != shape.Trees && !e.models[strings.ToLower(r.Model)] {
 		g.SD, g.shapeless = 2*unlearnedRate, true
 	}
+	if m.Kind == rated {
+		c, _, _, _ := r.chip(e.chips)
+		if peak, ok := c.Peak(ParsePrecision(r.Precision, c.TF32 > 0)); ok {
+			_, off := constants.bound(m, c.ceiling()*peak*1e12, c.Band*1e9, 2)
+			g.SD = math.Hypot(g.SD, off)
+		}
+	}
 	if g.taken = taken; guessed {
 		g.SD = widest
 	}
@@ -369,47 +376,4 @@ func (e *Estimator) learned(n int) string {
 		return s + " of yours"
 	}
 	return fmt.Sprintf("%s, %d of them yours", s, e.own)
-}
-
-// memory fills in the peak and whether it fits, and says where that comes from.
-func (e *Estimator) memory(r Row, a *Answer) string {
-	s := r.Setup(e.chips)
-	m, ok := s.Memory()
-	if !ok {
-		if shape.Kind(r.Family) == shape.Trees {
-			return "memory is unknown: rows are not stated"
-		}
-		return "memory is unknown: batch, sequence or parameters are not stated"
-	}
-	mean, half := e.weigh(r)
-	gb := around(m.Total()*math.Exp(mean), half)
-	peak := gb.Times(1 / r.memUnit())
-	a.PeakMemory, a.Memory = &peak, &m
-	if s.Card <= 0 || shape.Kind(r.Family) == shape.Trees {
-		return "memory by component"
-	}
-	fits := Fits(*gb, s.Card)
-	a.Fits = &fits
-	return fmt.Sprintf("memory by component × %.2f, against %.3g GB", math.Exp(mean), s.Card)
-}
-
-// weigh is the learned correction of a peak and half its interval, in ln.
-func (e *Estimator) weigh(r Row) (mean, half float64) {
-	if len(e.weight.Seen) == 0 {
-		return 0, unlearnedMemory
-	}
-	p := describe(r, e.chips, e.names)
-	g := e.heavy.Guess(&p)
-	w := e.weight.Afar
-	if e.weighed[strings.ToLower(r.Source)] {
-		w = e.weight.Near
-	}
-	return g.Mean, math.Min(math.Max(floor, g.SD*w.Of(p.Name[cFamily])), 2*unlearnedMemory)
-}
-
-// Fits says whether a peak fits a card, in GB: a quarter of the way to the upper
-// end of the interval must leave 3 % for fragments and the driver. On the public
-// runs this says yes of none that ran out of memory (TestBench).
-func Fits(peak Range, card float64) bool {
-	return peak.Value+0.25*(peak.High-peak.Value) <= 0.97*card
 }

@@ -70,7 +70,7 @@ func (s Setup) Memory() (Memory, bool) {
 		// A value and a bin for each of a handful of columns, gradient and leaf a row.
 		return Memory{Activations: 64 * s.Rows / 1e9}, s.Rows > 0
 	}
-	if m.Params <= 0 || s.Micro <= 0 {
+	if m.Params <= 0 || s.Micro <= 0 || m.Kind == rated {
 		return Memory{}, false
 	}
 	if m.Kind == shape.Transformer || m.Kind == shape.Experts {

@@ -114,6 +114,9 @@ func (k *physics) unit(r Row, m shape.Model, c Chip, class Precision, peak, coun
 		if strings.HasPrefix(r.Unit, "mel") {
 			launches = 860 * 250 // frames of the longest utterance, kernels a frame
 		}
+	case m.Kind == rated:
+		t, _ = k.bound(m, rate, band, wide)
+		return t, 0 // what else a step takes is in the rate that was measured
 	default:
 		ops, ok := m.Ops(or(r.Seq, 1), shape.Full, false)
 		if !ok {
