@@ -166,7 +166,7 @@ func (a *app) marketCmd() *cobra.Command {
 			a.printf("%s", sale.Text(a.place()))
 			return nil
 		})}
-	var file string
+	var file, after string
 	serve := &cobra.Command{Use: "serve", Short: "Serve a market in the foreground", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGHUP)
@@ -178,10 +178,17 @@ func (a *app) marketCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var begins time.Time
+			if after != "" {
+				if begins, err = time.Parse(time.RFC3339Nano, after); err != nil {
+					return err
+				}
+			}
 			return local.Serve(cmd.Context(), local.Options{
-				Dir: a.data, Trace: trace, Machine: []string{exe, "agent"}, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
+				Dir: a.data, Trace: trace, After: begins, Machine: []string{exe, "agent"}, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 		}}
+	serve.Flags().StringVar(&after, "after", "", "market `time` that a new market begins after")
 	serve.Flags().StringVar(&file, "market", "", "market `file`, or calm or stormy")
 	cmd.AddCommand(serve, a.marketRecordCmd(), a.marketGenerateCmd(), a.marketImportCmd())
 	return cmd

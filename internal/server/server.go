@@ -287,55 +287,6 @@ func (s *Server) socket(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// openMarket finds the folder's market, or starts it.
-func (s *Server) openMarket(ctx context.Context) error {
-	dir := filepath.Join(s.opts.Dir, "market")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("open market: %w", err)
-	}
-	exe := s.opts.Exe
-	if exe == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("open market: %w", err)
-		}
-		exe = self
-	}
-	args := []string{"market", "serve", "--data", dir}
-	if s.opts.Market != "" {
-		args = append(args, "--market", s.opts.Market)
-	}
-	if err := local.Spawn(ctx, dir, exe, args); err != nil {
-		return err
-	}
-	d, err := local.Dial(dir)
-	if err != nil {
-		return err
-	}
-	s.market = d
-	s.clock, err = d.Clock(ctx)
-	return err
-}
-
-// closeMarket gives back every machine and ends the market.
-func (s *Server) closeMarket(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	list, err := s.market.List(ctx)
-	if err != nil {
-		s.opts.Log.Error("machines not listed; they go on", "error", err)
-		return
-	}
-	for _, i := range list {
-		if err := s.market.Terminate(ctx, i.ID); err != nil {
-			s.opts.Log.Debug("machine is gone already", "instance", i.ID)
-		}
-	}
-	if err := s.market.Stop(ctx); err != nil {
-		s.opts.Log.Error("market not stopped", "error", err)
-	}
-}
-
 var errIdle = errors.New("idle")
 
 // idle ends the server when nothing lives and nobody asks.

@@ -28,6 +28,7 @@ type Options struct {
 	Dir     string        // its folder; one daemon each, by lock
 	Trace   market.Trace  // used when the folder has no market yet
 	Machine []string      // command that a machine runs; the agent
+	After   time.Time     // market time that a market which is opened begins after; zero: with the wall's
 	Idle    time.Duration // leaves when nothing runs and nobody asked for that long; 0: stays
 	Log     *slog.Logger
 
@@ -172,11 +173,11 @@ func (d *daemon) see(t time.Time) time.Time {
 }
 
 func (d *daemon) toMarket(wall time.Time) time.Time {
-	return d.opened.At.Add(time.Duration(float64(wall.Sub(d.opened.At)) * d.opened.Trace.Speed)).UTC()
+	return d.opened.At.Add(time.Duration(float64(wall.Sub(d.opened.begun())) * d.opened.Trace.Speed)).UTC()
 }
 
 func (d *daemon) toWall(at time.Time) time.Time {
-	return d.opened.At.Add(time.Duration(float64(at.Sub(d.opened.At)) / d.opened.Trace.Speed))
+	return d.opened.begun().Add(time.Duration(float64(at.Sub(d.opened.At)) / d.opened.Trace.Speed))
 }
 
 // since is the market time since the market opened.

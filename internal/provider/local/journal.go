@@ -21,8 +21,17 @@ const journalName = "market.journal"
 // opened is the first record: the market itself.
 type opened struct {
 	Trace  market.Trace `json:"trace"`
-	At     time.Time    `json:"at"`     // wall time; the market time is the same moment
-	Prefix string       `json:"prefix"` // of instance names, so that no two folders share one
+	At     time.Time    `json:"at"`            // market time at which it opened
+	Wall   time.Time    `json:"wall,omitzero"` // wall time then; zero: the same as At
+	Prefix string       `json:"prefix"`        // of instance names, so that no two folders share one
+}
+
+// begun is the wall time at which the market opened.
+func (o opened) begun() time.Time {
+	if o.Wall.IsZero() {
+		return o.At
+	}
+	return o.Wall
 }
 
 // record is one line. A machine stands in it as it is from then on; a voided one never was.
@@ -175,6 +184,9 @@ func (d *daemon) load() error {
 			return fmt.Errorf("market %s: %w", d.opts.Trace.Name, err)
 		}
 		s.market = &opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix()}
+		if d.opts.After.After(s.market.At) {
+			s.market.At, s.market.Wall = d.opts.After.UTC(), s.market.At
+		}
 		d.opened = *s.market
 		return d.rewrite(path)
 	}

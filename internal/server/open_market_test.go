@@ -1,0 +1,19 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// A server that is restored from a backup opens its market where the log has come to.
+func TestAMarketIsOpenedWhereTheLogHasCome(t *testing.T) {
+	w := newWorldOf(t, firm{}, nil)
+	w.must("POST", "/v1/jobs", aJob("one", ""), nil)
+	w.event(core.AttemptStarted{Attempt: w.booting(1)[0], Message: 1}, 50*time.Hour) // market time runs ahead of the wall
+	at, err := w.marketTime(t.Context())
+	if ahead := time.Until(at); err != nil || ahead < 49*time.Hour || ahead > 51*time.Hour {
+		t.Errorf("the log has come to %v, %v ahead of the wall, %v; want 50 h ahead", at, ahead, err)
+	}
+}
