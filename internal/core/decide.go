@@ -37,6 +37,7 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	}
 	out.Decisions = append(out.Decisions, record)
 	j.Last = d
+	j.Decided = m.now
 	j.foresee(d, m.now)
 	return d, true
 }

@@ -198,13 +198,7 @@ func (j *Job) foresee(d plan.Decision, now time.Time) {
 	}
 	rest, known := money.Amount{}, false
 	if e := d.Expect; e != nil {
-		best := -1.0
-		for _, v := range []*float64{e.Wait, e.Spot, e.OnDemand} {
-			if v != nil && (best < 0 || *v < best) {
-				best = *v
-			}
-		}
-		if best >= 0 {
+		if best := plan.Least(e); best >= 0 {
 			rest, known = money.Estimated(best)
 		}
 	}

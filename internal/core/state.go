@@ -97,6 +97,7 @@ type Job struct {
 	Ending    State           `json:"ending,omitempty"` // what the job becomes when its attempt has left
 	EndingWhy string          `json:"ending_why,omitempty"`
 	Last      plan.Decision   `json:"last"`
+	Decided   time.Time       `json:"decided,omitzero"` // when Last was
 	Wake      time.Time       `json:"wake,omitzero"`
 	Home      string          `json:"home,omitempty"`   // region of the newest machine, and of the checkpoint
 	Looks     int             `json:"looks,omitempty"`  // at offers that nobody had tried

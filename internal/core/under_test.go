@@ -126,7 +126,7 @@ func (n *noise) limitsOf() Body {
 // What the limits have taken is kept by the events that change it, and is what a
 // look at all jobs and all postings finds, whatever happens, and after a restart.
 func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
-	held, spent, hours, gone, prepared := 0, 0, 0, 0, 0
+	held, spent, hours, gone, prepared, kept := 0, 0, 0, 0, 0, 0
 	for seed := range uint64(150) {
 		n := &noise{rng: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)}
 		m := New()
@@ -179,6 +179,9 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 			gone += samePast(t, m, at.Add(-time.Duration(n.rng.IntN(200))*time.Hour).Add(time.Duration(n.rng.IntN(2))*n.span()), seed, i)
 			want, burns := scanned(m, all, at)
 			got, burn, from := m.Books(at)
+			if i%10 == 0 {
+				kept += heldHolds(t, m, got, at, seed, i)
+			}
 			for _, l := range want.Limits {
 				got.Spent[l.Name()] = got.Spent[l.Name()].Add(bookedIn(m, l, all, at, from))
 				x, y := got.Use(l), want.Use(l)
@@ -201,6 +204,9 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 	}
 	if prepared < 100 {
 		t.Errorf("limits were set %d times that were summed in part: the lives are too dull", prepared)
+	}
+	if kept < 100 {
+		t.Errorf("%d looks had a limit that holds: the lives are too dull", kept)
 	}
 	if gone < 1000 {
 		t.Errorf("%d looks saw jobs that held a machine and hold none: the lives are too dull", gone)

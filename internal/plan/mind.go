@@ -50,6 +50,17 @@ type Expect struct {
 	Zones []ZoneExpect `json:"zones,omitempty"`
 }
 
+// Least is what is expected of the best that can be done; below zero where nobody can say.
+func Least(e *Expect) float64 {
+	best := -1.0
+	for _, v := range []*float64{e.Wait, e.Spot, e.OnDemand} {
+		if v != nil && (best < 0 || *v < best) {
+			best = *v
+		}
+	}
+	return best
+}
+
 // ZoneExpect is what was expected of a zone's spot.
 type ZoneExpect struct {
 	Offer market.OfferID `json:"offer"`

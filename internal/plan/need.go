@@ -139,6 +139,30 @@ func (n *Need) fit(open []bool, o *Option) (way int, why Reason, ok bool) {
 	return way, why, way >= 0
 }
 
+// Cheapest is the price of the machine, of those that are for sale now, on which the
+// work costs the least, and how fast the work is done there; false where none does.
+// Spot counts as if nobody took it.
+func (n *Need) Cheapest(options []Option) (rate money.Rate, speed float64, ok bool) {
+	need := *n
+	need.plain = !slices.ContainsFunc(options, func(o Option) bool { return o.Offer.Accelerators > 0 })
+	for i := range options {
+		o := &options[i]
+		if !o.Quote.Available {
+			continue
+		}
+		way, _, fits := need.fit(nil, o)
+		if !fits {
+			continue
+		}
+		_, faster := need.way(way)
+		pace := float64(cmp.Or(max(o.Offer.Speed, 0), 1) * faster)
+		if !ok || o.Quote.Rate.Float()*speed < rate.Float()*pace {
+			rate, speed, ok = o.Quote.Rate, pace, true
+		}
+	}
+	return rate, speed, ok
+}
+
 // LeastGPUs is how many accelerators a machine must have that does the work in any way.
 func (n *Need) LeastGPUs() int {
 	least := n.gpus()

@@ -114,9 +114,9 @@ func (s *SQLite) Postings(ctx context.Context, tenant, job string) iter.Seq2[led
 	return s.postings(ctx, "tenant = ? AND job = ? ORDER BY event, line", tenant, job)
 }
 
-// PostingsOf implements Store.
+// PostingsOf implements Store. The plus keeps the index by job from being taken for the tenant.
 func (s *SQLite) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
-	return s.postings(ctx, "event > ? AND event <= ? AND tenant = ? ORDER BY event, line", int64(after), int64(until), tenant)
+	return s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line", int64(after), int64(until), tenant)
 }
 
 func (s *SQLite) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {

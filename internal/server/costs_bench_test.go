@@ -1,0 +1,148 @@
+package server
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/store"
+)
+
+var (
+	paidJobs   = flag.Int("paid-jobs", 20_000, "jobs that are over in BenchmarkCosts, with four postings each")
+	paidFolder = flag.String("paid-folder", "", "data folder of BenchmarkCosts, filled at its first use (default: a new one)")
+)
+
+// fillPaid writes the log of jobs that ran and are over, spread over a year until now,
+// of 100 teams, projects and tickets, and a snapshot at its end.
+func fillPaid(b *testing.B, dir string, n int) {
+	b.Helper()
+	st, err := store.Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	now := time.Now().UTC().Truncate(time.Second)
+	begin, step := now.AddDate(-1, 0, 0), time.Duration(365*24)*time.Hour/time.Duration(n)
+	const part = 10_000
+	head := ledger.Hash{}
+	snap := store.Snapshot{Seq: uint64(n), Version: core.SnapshotVersion, Parts: (n + part - 1) / part}
+	for from := 0; from < n; from += part {
+		jobs := make([]json.RawMessage, 0, part)
+		records := make([]store.Record, 0, part)
+		for i := from; i < min(from+part, n); i++ {
+			at := begin.Add(time.Duration(i+1) * step)
+			e := core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: core.Tick{}}
+			text, err := e.Append(nil, []byte("{}"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			o := ledger.Owner{Tenant: "default", Team: fmt.Sprint("team-", i%5), Project: fmt.Sprint("p", i%20), Tags: map[string]string{"ticket": fmt.Sprint(i % 100)}}
+			id := fmt.Sprintf("j-%07d", i)
+			j := &core.Job{
+				ID: id, Tenant: "default", State: core.Succeeded, Submitted: at.Add(-time.Hour), Event: uint64(i + 1), Began: at.Add(-time.Hour), Finished: at, Epoch: 1, Closed: 1,
+				Settled: money.Picos(3e12), SavedWork: time.Hour, Terms: core.Terms{Name: id, Owner: o, Currency: money.USD},
+				Attempts: []*core.Attempt{{ID: id + ".1", Job: id, Epoch: 1, Phase: core.Gone, Offer: "firm", Zone: "r-a", Capacity: market.Spot, Provider: "p", Instance: "i-" + id, Asked: at.Add(-time.Hour), From: at.Add(-time.Hour), Until: at, Currency: money.USD, Posted: money.Picos(3e12)}},
+			}
+			whole, err := json.Marshal(struct {
+				*core.Job
+				Order uint64 `json:"order"`
+			}{j, uint64(i + 1)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			jobs = append(jobs, whole)
+			o.Job, o.Attempt, o.Task, o.Instance = id, id+".1", id+".1/0", "i-"+id
+			var list []ledger.Posting
+			for _, accounts := range [][2]ledger.Account{
+				{ledger.Payable("p"), ledger.Cost(ledger.Compute, ledger.Open)}, {ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.StartUp)},
+				{ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.Useful)}, {ledger.Invoice("p"), ledger.Payable("p")},
+			} {
+				p, _ := ledger.Move(money.Picos([]int64{3e12, 1e12, 2e12, 3e12}[len(list)]), accounts[0], accounts[1])
+				p.Event, p.Line, p.At, p.Currency, p.Owner, p.Category, p.Phase = uint64(i+1), len(list), at, money.USD, o, ledger.Compute, ledger.Accrued
+				list = append(list, p)
+			}
+			list, head = ledger.Seal(list, head)
+			records = append(records, store.Record{Seq: uint64(i + 1), Tenant: "default", At: at, Kind: "tick", Event: text, Postings: list})
+		}
+		text, err := json.Marshal(map[string]any{"jobs": jobs})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := st.SaveParts(b.Context(), snap.Seq, map[int]json.RawMessage{from / part: text}); err != nil {
+			b.Fatal(err)
+		}
+		snap.New = append(snap.New, from/part)
+		if err := st.Append(b.Context(), records); err != nil {
+			b.Fatal(err)
+		}
+	}
+	empty, err := core.New().Freeze(0).Head()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(empty, &fields); err != nil {
+		b.Fatal(err)
+	}
+	fields["now"], fields["seq"], fields["order"], fields["part"], fields["jobs"], fields["heads"] = now, n, n, part, n, map[string]ledger.Hash{"default": head}
+	if snap.State, err = json.Marshal(fields); err != nil {
+		b.Fatal(err)
+	}
+	if err := st.SaveSnapshot(b.Context(), snap); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// processor is how long the process's threads have worked.
+func processor() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkCosts asks a server with many jobs that are over what they have cost.
+func BenchmarkCosts(b *testing.B) {
+	dir := *paidFolder
+	if dir == "" {
+		dir = b.TempDir()
+	}
+	if _, err := os.Stat(filepath.Join(dir, "filled")); err != nil {
+		fillPaid(b, dir, *paidJobs)
+		if err := os.WriteFile(filepath.Join(dir, "filled"), nil, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	timed := func(what string, f func()) {
+		wall, work := time.Now(), processor()
+		f()
+		b.Logf("%-28s %8.3f s, %8.3f processor seconds", what, time.Since(wall).Seconds(), (processor() - work).Seconds())
+		b.ReportMetric(time.Since(wall).Seconds(), what+"-s")
+	}
+	var w *world
+	timed("start", func() { w = newWorldOf(b, firm{}, func(o *Options) { o.Dir, o.Rate = dir, 1e6 }) })
+	for n := range 2 {
+		for _, ask := range []string{"by=team", "by=tag:ticket", "by=team&since=1h", "by=tag:ticket&since=30d"} {
+			var v api.Costs
+			timed(fmt.Sprintf("%s-%d", ask, n), func() { w.must("GET", "/v1/costs?"+ask, nil, &v) })
+			jobs := 0
+			var spent money.Amount
+			for _, l := range v.Lines {
+				jobs, spent = jobs+l.Jobs, spent.Add(l.Spent)
+			}
+			if len(ask) < 14 && (jobs != *paidJobs || spent != money.Picos(3e12*int64(*paidJobs))) {
+				b.Fatalf("%s: %d jobs cost %v", ask, jobs, spent)
+			}
+		}
+	}
+}
