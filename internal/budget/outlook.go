@@ -56,7 +56,8 @@ type Outlook struct {
 	Unknown     []string   `json:"unknown"`
 	UnknownJobs int        `json:"unknown_jobs,omitempty"`
 	Open        *time.Time `json:"open"`
-	// Beyond says that more jobs wait than were looked at, and that this is of the others.
+	// Beyond says that more jobs wait than were looked at, and that before the end of this
+	// they have their turn: what they cost is not in it.
 	Beyond bool `json:"beyond,omitempty"`
 }
 
@@ -100,7 +101,7 @@ func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, 
 			usual = b.play(func(i int) time.Duration { return courses[i].drawn(0.5) })
 		}
 		n := l.Name()
-		o := Outlook{Jobs: []Spender{}, Unknown: []string{}, Beyond: beyond}
+		o := Outlook{Jobs: []Spender{}, Unknown: []string{}}
 		if end, ok := l.Window.End(now); ok {
 			o.By = &end
 		}
@@ -121,6 +122,8 @@ func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, 
 			return &reached[i]
 		}
 		o.Chance, o.Earliest, o.Breach, o.Latest = float64(len(reached))/plays, at(seldom), at(plays/2), at(plays-1-seldom)
+		idle := usual[n].idle
+		o.Beyond = beyond && idle != nil && (o.By == nil || idle.Before(*o.By)) && (o.Latest == nil || idle.Before(*o.Latest))
 		if o.Breach != nil {
 			o.Jobs, o.More = usual[n].spenders(courses, *o.Breach)
 		}
@@ -209,7 +212,8 @@ type course struct {
 	gpus    int
 	breach  *time.Time
 	spells  []spell
-	open    bool // something goes on for ever
+	open    bool       // something goes on for ever
+	idle    *time.Time // the first moment at which a place was free and nobody was there for it
 }
 
 // spell is when a job was paid for.
@@ -335,6 +339,7 @@ func (b *board) play(lasts func(int) time.Duration) map[string]*course {
 			return l.Running != nil && l.running >= *l.Running || l.GPUs != nil && courses[i].GPUs > 0 && l.gpus+courses[i].GPUs > *l.GPUs
 		})
 	}
+	var idle *time.Time
 	for t := now; ; {
 		for len(run) < places {
 			n := slices.IndexFunc(waits, room)
@@ -343,6 +348,10 @@ func (b *board) play(lasts func(int) time.Duration) map[string]*course {
 			}
 			begin(waits[n], t)
 			waits = slices.Delete(waits, n, n+1)
+		}
+		if len(run) < places && idle == nil {
+			idle = new(time.Time)
+			*idle = t
 		}
 		if len(run) == 0 || run[0].over.After(last) {
 			break
@@ -359,6 +368,7 @@ func (b *board) play(lasts func(int) time.Duration) map[string]*course {
 		if l.until(last); len(run) > 0 && l.rate > 0 && l.end.IsZero() {
 			l.open = true
 		}
+		l.idle = idle
 	}
 	return by
 }

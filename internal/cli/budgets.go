@@ -30,7 +30,7 @@ func (a *app) budgetsCmd() *cobra.Command {
 		return nil
 	})
 	cmd := &cobra.Command{Use: "budgets", Short: "List limits and what is left of them, and set them", Args: takes(), GroupID: groupMoney,
-		Long: "Lists the limits that you may know of: what is spent in the window, what is held for jobs that are not over, and when the limit is reached at the present rate. A job is let in where what is spent, what is held and the most that it can cost pass no limit that it is under." + plainExit,
+		Long: "Lists the limits that you may know of: what is spent in the window, what is held for jobs that are not over, what the jobs that run and wait are expected to spend by its end, and when the limit is reached by which of them. A job is let in where what is spent, what is held and the most that it can cost pass no limit that it is under." + plainExit,
 		RunE: list}
 	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRmCmd(), a.budgetsTagCmd())
 	return cmd

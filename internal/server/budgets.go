@@ -176,14 +176,21 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 	if set.Tags != nil {
 		v.Tags = set.Tags
 	}
+	outlooks, now := map[string]budget.Outlook{}, s.control.Now()
+	if len(b.Limits) > 0 {
+		outlooks, now = s.outlooks(b)
+	}
 	all := rules(callerOf(r))
 	for _, l := range set.Limits {
 		if !shows(callerOf(r), l.Scope) {
 			continue
 		}
 		line := api.BudgetLine{Limit: l, Use: b.Use(l), Burn: burn[l.Name()]}
-		if at, ok := l.Breach(line.Use, line.Burn, s.control.Now()); ok {
-			line.Breach = &at
+		if at, ok := l.Breach(line.Use, line.Burn, now); ok {
+			line.AtRate = &at
+		}
+		if o, ok := outlooks[l.Name()]; ok {
+			line.Outlook, line.Breach = &o, o.Breach
 		}
 		if line.Limit.Notify != "" && !all {
 			line.Limit.Notify = host(line.Limit.Notify) // the address may hold a secret
@@ -215,6 +222,28 @@ func (s *Server) nobodys(scope budget.Scope) (wrong, mend string) {
 		}
 	}
 	return "", ""
+}
+
+// weighedJobs is how many of the jobs that wait are weighed for an outlook at most, the
+// most urgent: of a longer queue nobody would believe what comes after them.
+const weighedJobs = 500
+
+// outlooks are what the limits will come to, by name, and from when they are counted.
+func (s *Server) outlooks(b budget.Books) (map[string]budget.Outlook, time.Time) {
+	uses := map[string]budget.Use{}
+	for _, l := range b.Limits {
+		uses[l.Name()] = b.Use(l)
+	}
+	var courses []budget.Course
+	var now time.Time
+	places, beyond := 0, false
+	s.control.Read(func(m *core.Machine) {
+		if now = s.control.Now(); m.Now().After(now) {
+			now = m.Now()
+		}
+		courses, places, beyond = m.Courses(now, weighedJobs)
+	})
+	return budget.Foresee(b.Limits, uses, courses, places, beyond, now), now
 }
 
 // putBudgets makes a limit, or changes the one of that scope and window; takes

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/draw"
+	"scrimp/internal/money"
 )
 
 // Budgets is the table of limits, and the tags that jobs must have.
@@ -18,7 +20,7 @@ func Budgets(v api.Budgets, p Place) string {
 	} else {
 		var rows [][]string
 		for _, l := range v.Limits {
-			dollars, gpus, jobs, running, approve, breach := "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running), "-", "-"
+			dollars, gpus, jobs, running, approve, expected, breach := "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running), "-", "-", "-"
 			if l.Limit.Dollars != nil {
 				dollars = sum(*l.Limit.Dollars, v.Currency)
 			}
@@ -40,19 +42,34 @@ func Budgets(v api.Budgets, p Place) string {
 					approve += fmt.Sprintf(", %d wait", l.Use.Asking)
 				}
 			}
-			if l.Breach != nil {
-				breach = p.market(*l.Breach)
+			if o := l.Outlook; o != nil {
+				if expected = sum(o.Spent, v.Currency); o.UnknownJobs > 0 || o.Beyond {
+					expected = "≥ " + expected
+				}
+				switch {
+				case o.Breach != nil:
+					breach = p.market(*o.Breach)
+				case o.Earliest != nil:
+					breach = fmt.Sprintf("%.0f %% likely", 100*o.Chance)
+				case o.Open != nil, o.Beyond:
+					breach = "unknown"
+				}
 			}
 			held := sum(l.Use.Held, v.Currency)
 			if l.Use.Unbounded != "" {
 				held = "unknown"
 			}
-			rows = append(rows, []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, v.Currency), held, jobs, running, gpus, approve, breach})
+			rows = append(rows, []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, v.Currency), held, expected, jobs, running, gpus, approve, breach})
 		}
 		b.WriteString(draw.Grid([]draw.Column{
-			{Name: "BUDGET", Least: 14}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true}, {Name: "JOBS", Right: true},
+			{Name: "BUDGET", Least: 14}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true}, {Name: "EXPECTED", Right: true, Leaves: 5}, {Name: "JOBS", Right: true},
 			{Name: "RUNNING", Right: true, Leaves: 4}, {Name: "GPU-HOURS", Right: true, Leaves: 2}, {Name: "APPROVAL ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},
 		}, rows, p.width()))
+	}
+	for _, l := range v.Limits {
+		for _, text := range outlook(l, v.Currency, p) {
+			b.WriteString(draw.Wrap("", clean(text), p.width()))
+		}
 	}
 	for _, tag := range slices.Sorted(maps.Keys(v.Tags)) {
 		values := "any value"
@@ -62,4 +79,51 @@ func Budgets(v api.Budgets, p Place) string {
 		b.WriteString(draw.Wrap("", clean("Jobs must have the tag "+tag+": "+values+"."), p.width()))
 	}
 	return b.String()
+}
+
+// outlook says when the limit is reached and by which jobs, or what nobody knows of that.
+func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
+	o, name := l.Outlook, l.Limit.Name()
+	if o == nil || l.Limit.Dollars != nil && l.Use.Spent.Cmp(*l.Limit.Dollars) >= 0 {
+		return nil
+	}
+	say := func(format string, values ...any) { list = append(list, fmt.Sprintf(format, values...)) }
+	switch {
+	case o.Breach != nil:
+		by := make([]string, 0, len(o.Jobs)+1)
+		for _, j := range o.Jobs {
+			by = append(by, fmt.Sprintf("%s (%s)", j.Job, sum(j.Cost, c)))
+		}
+		if o.More > 0 {
+			by = append(by, draw.Count(o.More, "other"))
+		}
+		span := p.market(*o.Earliest) + " at the earliest"
+		if o.Latest != nil {
+			span = p.market(*o.Earliest) + " to " + p.market(*o.Latest)
+		}
+		say("%s is reached %s (%s, %.0f %% likely) by %s.", name, p.market(*o.Breach), span, 100*o.Chance, strings.Join(by, ", "))
+	case o.Earliest != nil:
+		say("%s may be reached (%.0f %% likely), %s at the earliest.", name, 100*o.Chance, p.market(*o.Earliest))
+	}
+	if n := o.UnknownJobs; n > 0 {
+		jobs := strings.Join(o.Unknown, ", ")
+		if n > len(o.Unknown) {
+			jobs += fmt.Sprintf(" and %s", draw.Count(n-len(o.Unknown), "other"))
+		}
+		switch {
+		case o.Open != nil && o.Breach == nil:
+			say("Nobody knows how long %s will run: if they go on, %s is reached %s.", jobs, name, p.market(*o.Open))
+		case o.Open == nil:
+			say("Nobody knows how long %s will run: if they go on, %s is not reached in this window.", jobs, name)
+		default:
+			say("Nobody knows how long %s will run: if they go on, it is %s.", jobs, p.market(*o.Open))
+		}
+	}
+	if o.Beyond {
+		say("More jobs wait than were weighed for %s: what they will cost is not in it.", name)
+	}
+	if at := l.AtRate; at != nil && (o.Breach == nil || !at.Equal(*o.Breach)) {
+		say("At the present rate, %s an hour, %s would be reached %s.", sum(l.Burn.Until(time.Hour), c), name, p.market(*at))
+	}
+	return list
 }
