@@ -29,12 +29,12 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 		ok    bool
 	}
 	options, prices := m.common(), map[string]price{}
-	for i, j := range m.urgent(most + 1) {
-		if i == most {
-			beyond = true
-			break
+	waiting, beyond := m.urgent(most)
+	for _, j := range waiting {
+		k := kindOf(j.Terms.Need)
+		if k == loose {
+			k = fmt.Sprintf("%+v", j.Terms.Need)
 		}
-		k := fmt.Sprintf("%+v", j.Terms.Need)
 		p, known := prices[k]
 		if !known {
 			p.rate, p.speed, p.ok = j.Terms.Need.Cheapest(options)
@@ -45,19 +45,24 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 	return list, m.cfg.MaxRunning, beyond
 }
 
-// urgent are the most urgent jobs that wait, in order; not those that wait for the next
-// window of a quota.
-func (m *Machine) urgent(most int) []*Job {
+// urgent are the most urgent jobs that wait, in order, and whether there are others:
+// also those that wait for the next window of a quota, and those for which the market has nothing.
+func (m *Machine) urgent(most int) (list []*Job, others bool) {
 	var tops frontier
 	for _, c := range m.queue.classes {
-		for _, u := range c.sides[:stuck] {
-			if len(u) > 0 {
-				tops = append(tops, standing{u, 0})
+		for _, p := range c.piles {
+			for side, u := range p.sides {
+				switch {
+				case len(u) == 0:
+				case side == stuck || p.group.kind.barren:
+					others = true
+				default:
+					tops = append(tops, standing{u, 0})
+				}
 			}
 		}
 	}
 	heap.Init(&tops)
-	var list []*Job
 	for len(tops) > 0 && len(list) < most {
 		s := heap.Pop(&tops).(standing)
 		list = append(list, s.of[s.at])
@@ -67,7 +72,7 @@ func (m *Machine) urgent(most int) []*Job {
 			}
 		}
 	}
-	return list
+	return list, others || len(tops) > 0
 }
 
 // standing is a job in a heap of those that wait; frontier are those of which no more
