@@ -1,0 +1,144 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/plan"
+)
+
+// tidyQueue says what is wrong with the indexes of the queue; "" for nothing.
+func tidyQueue(m *Machine) string {
+	q := &m.queue
+	waits, groups, kinds := 0, map[*group]int{}, map[*kind]map[*group]bool{}
+	for j := range m.Jobs() {
+		p, g := j.place.pile, j.place.group
+		if !j.place.waits {
+			if g != nil || p != nil {
+				return j.ID + " does not wait, and is counted"
+			}
+			continue
+		}
+		waits++
+		groups[g]++
+		if kinds[g.kind] == nil {
+			kinds[g.kind] = map[*group]bool{}
+		}
+		kinds[g.kind][g] = true
+		kind := kindOf(j.Terms.Need)
+		switch {
+		case p.group != g || p.sides[j.place.side][j.place.index] != j:
+			return j.ID + " is not where it says"
+		case !slices.Contains(p.class.piles, p) || !slices.Contains(q.classes, p.class):
+			return j.ID + " lies where nobody looks"
+		case p.class.key != m.classBy(j).key:
+			return fmt.Sprintf("%s is in class %q, and its quotas are %q", j.ID, p.class.key, m.classBy(j).key)
+		case !slices.Equal(p.class.quotas, m.classBy(j).quotas):
+			return j.ID + " is under quotas that are none any more"
+		case q.groups[g.key] != g || q.kinds[g.kind.key] != g.kind:
+			return j.ID + " is of a group that is forgotten"
+		case g.key != loose && (g.kind.key != kind || g.key != groupOf(kind, j)):
+			return j.ID + " is of another group"
+		case (g.key == loose) != j.place.loose:
+			return j.ID + " is loose or not"
+		}
+	}
+	for g, n := range groups {
+		if g.jobs != n {
+			return fmt.Sprintf("%d jobs are counted for a group of %d", g.jobs, n)
+		}
+	}
+	for k, of := range kinds {
+		if k.groups != len(of) {
+			return fmt.Sprintf("%d groups are counted for a kind of %d", k.groups, len(of))
+		}
+	}
+	if waits != q.Len() || len(groups) != len(q.groups) || len(kinds) != len(q.kinds) {
+		return fmt.Sprintf("%d wait in %d groups of %d kinds, and %d, %d and %d are counted", waits, len(groups), len(kinds), q.Len(), len(q.groups), len(q.kinds))
+	}
+	for _, c := range q.classes {
+		for _, p := range c.piles {
+			for side, u := range p.sides {
+				for i := 1; i < len(u); i++ {
+					if before(u[i], u[(i-1)/2]) {
+						return fmt.Sprintf("side %d of a pile is in no order", side)
+					}
+				}
+			}
+			if p.class != c {
+				return "a pile lies in two classes"
+			}
+		}
+	}
+	return ""
+}
+
+// Whatever happens, each job that waits lies in one pile, which is under the quotas
+// that hold it, also after these were set anew and after a restart.
+func TestTheQueueIsTidy(t *testing.T) {
+	barren, moved, looseJobs := 0, 0, 0
+	for seed := range uint64(60) {
+		n := &noise{rng: rand.New(rand.NewPCG(seed, 11)), now: time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)}
+		m := New()
+		crowd := 0
+		for i := range 300 {
+			e := n.event()
+			switch b := e.Body.(type) {
+			case BudgetsSet:
+				e.Body = n.limitsOf()
+				moved += m.queue.Len()
+			case JobSubmitted:
+				if crowd++; n.rng.IntN(3) > 0 {
+					b.Job = fmt.Sprint("j", crowd)
+				}
+				b.Terms.Owner = ledger.Owner{Team: n.pick("t", "u"), Project: n.pick("x", ""), Tags: map[string]string{"k": n.pick("1", "2")}}
+				switch n.rng.IntN(4) {
+				case 0:
+					b.Terms.Need.CPUs = 5000 + n.rng.IntN(2)
+				case 1:
+					b.Terms.Need.Ladder = []plan.Rung{{For: time.Hour}}
+				}
+				e.Body, e.Actor = b, n.pick("user", "user:ann")
+			}
+			m.Step(e)
+			if seed%20 == 0 && i == 100 { // more groups than are told apart
+				for k := range 2 * mostGroups {
+					m.Step(Event{At: m.now, Schema: Schema, Tenant: "default", Actor: "user", Body: JobSubmitted{Job: fmt.Sprint("many", k), Terms: Terms{
+						Name: "many", Owner: ledger.Owner{Team: "t", Tags: map[string]string{"run": fmt.Sprint(k), "k": "1"}}, Need: plan.Need{Asks: plan.Asks{CPUs: 9000}}}}})
+				}
+			}
+			if wrong := tidyQueue(m); wrong != "" {
+				t.Fatalf("seed %d, event %d (%s): %s", seed, i, e.Body.Kind(), wrong)
+			}
+			if i%100 == 50 {
+				restored, err := Restore(snap(t, m))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if wrong := tidyQueue(restored); wrong != "" {
+					t.Fatalf("seed %d, event %d, after a restart: %s", seed, i, wrong)
+				}
+				if a, b := slices.Sorted(maps.Keys(m.queue.groups)), slices.Sorted(maps.Keys(restored.queue.groups)); !slices.Equal(a, b) {
+					t.Fatalf("seed %d, event %d: after a restart there are %d groups and not %d", seed, i, len(b), len(a))
+				}
+				m = restored
+			}
+			for _, k := range m.queue.kinds {
+				if k.barren {
+					barren++
+				}
+			}
+			if g := m.queue.groups[loose]; g != nil {
+				looseJobs += g.jobs
+			}
+		}
+	}
+	if barren < 100 || moved < 1000 || looseJobs < 1000 {
+		t.Errorf("%d looks saw a kind that is passed over, %d jobs were under quotas that changed, %d were loose: the lives are too dull", barren, moved, looseJobs)
+	}
+}
