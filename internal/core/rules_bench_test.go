@@ -1,37 +1,82 @@
 package core
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 	"time"
 
 	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
+	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 )
 
-func crowded(n int) *Machine {
-	m := New()
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	ev := func(b Body) { m.Step(Event{At: at, Schema: Schema, Tenant: "default", Actor: "user:ann", Body: b}) }
-	ev(Configured{Config: DefaultConfig()})
-	for i := range n {
+var waiting = flag.Int("crowd", 20_000, "jobs in the queue of the benchmarks")
+
+// crowded is a hall with so many jobs of ten teams that ask for a machine which nobody has.
+func crowded(b *testing.B) *hall {
+	h := newHall(b, 10)
+	h.sells(2, false)
+	for i := range *waiting {
 		id := fmt.Sprintf("j-%07d", i)
-		ev(JobSubmitted{Job: id, Terms: Terms{
+		h.tell(JobSubmitted{Job: id, Terms: Terms{
 			Name: id, Owner: ledger.Owner{Tenant: "default", Team: fmt.Sprint("t", i%10)}, Need: plan.Need{Asks: plan.Asks{CPUs: 100_000}},
 			Currency: money.USD, Priority: 1, Saves: true, Restart: time.Minute, Grace: 20 * time.Second, Nodes: 1, Promise: 0.9, HasBudget: true, Budget: money.FromMicros(5e6, 0),
 		}})
 	}
-	return m
+	return h
 }
 
-func BenchmarkSetRules(b *testing.B) {
-	m := crowded(1_000_000)
-	rules := budget.Rules{Limits: []budget.Limit{{Scope: "all", Window: budget.Month, Dollars: new(money.Picos(9e18))}, {Scope: "team:t1", Window: budget.Week, Running: new(int), GPUHours: new(float64)}}}
-	*rules.Limits[1].Running = 5
-	*rules.Limits[1].GPUHours = 500
+// BenchmarkSetLimits sets limits under which so many jobs (-crowd) are, in parts as a
+// server does, and reports the longest time in which nothing else could be done, in all and of the step.
+func BenchmarkSetLimits(b *testing.B) {
+	h := crowded(b)
+	running, hours := 5, 500.0
+	var longest, last time.Duration
+	for n := 0; b.Loop(); n++ {
+		running++
+		rules := budget.Rules{Limits: []budget.Limit{
+			{Scope: "all", Window: budget.Month, Dollars: new(money.Picos(9e18))},
+			{Scope: budget.Scope(fmt.Sprint("team:t", n%10)), Window: budget.Week, Running: &running, GPUHours: &hours},
+		}}
+		for more := true; more; {
+			begun := time.Now()
+			more = h.Prepare(&rules, 2048)
+			longest = max(longest, time.Since(begun))
+		}
+		begun := time.Now()
+		h.tell(BudgetsSet{Rules: rules})
+		last = max(last, time.Since(begun))
+		if h.queue.Len() != *waiting || len(h.under) != 2 || h.under[0].still.Use().Jobs != *waiting {
+			b.Fatal("the limits do not hold")
+		}
+	}
+	b.ReportMetric(float64(max(longest, last).Microseconds())/1e3, "ms-longest")
+	b.ReportMetric(float64(last.Microseconds())/1e3, "ms-step")
+}
+
+// BenchmarkAJobThatFits is how long, in the market's time, a job waits that could run
+// at once, behind so many (-crowd) that fit nowhere and are more urgent.
+func BenchmarkAJobThatFits(b *testing.B) {
+	h := crowded(b)
+	h.submit("fits", 1, 0)
+	h.at = h.at.Add(time.Hour)
 	for b.Loop() {
-		m.Step(Event{At: m.now, Schema: Schema, Tenant: "default", Body: BudgetsSet{Rules: rules}})
+		h.launched, h.looked = nil, 0
+		h.at = h.at.Add(time.Hour)
+		h.sells(2, true)
+		b.ReportMetric(h.until(1).Seconds(), "s-market")
+		b.ReportMetric(float64(h.looked), "looks")
+		h.tell(LaunchRefused{Launch: h.running[0].Attempt().ID, Reason: "no_capacity"})
+		h.sells(2, false)
+	}
+	var o market.OfferID
+	if j, _ := h.Job("fits"); j.Attempt() != nil {
+		o = j.Attempt().Offer
+	}
+	if o != "m2" {
+		b.Fatalf("it ran on %q", o)
 	}
 }
