@@ -326,6 +326,7 @@ func (r *ranking) told(plan *Plan) Plan {
 		}
 	}
 	if p.Offer != nil {
+		p.Data, p.Stored = r.brought(&p, p.Offer), r.kept(&p, p.Offer)
 		p.Stale = p.Offer.Stale(r.Now, p.Offer.Fresh())
 	}
 	return p

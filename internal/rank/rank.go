@@ -139,7 +139,9 @@ type Plan struct {
 	Machines int              `json:"machines"`
 	Variant  string           `json:"variant,omitempty"`
 
-	Cost   Range    `json:"cost_usd"` // in the question's currency
+	Cost   Range    `json:"cost_usd"`              // in the question's currency
+	Data   float64  `json:"data_usd,omitempty"`    // of it, bringing the data there
+	Stored float64  `json:"storage_usd,omitempty"` // of it, keeping the checkpoints
 	Hours  Range    `json:"hours"`
 	Chance *float64 `json:"odds"` // of the deadline; null: there is none
 

@@ -377,6 +377,9 @@ func TestDataIsPaidForByWhereItGoes(t *testing.T) {
 		if unknown != (want < 0) || !near(p.Cost.Value, 1+max(0, want)+0.02, 1e-9) { // an hour of 730 GB at 2 cents a month
 			t.Errorf("%s: %v without %v, want $%g more", where, p.Cost, p.Missing, want)
 		}
+		if !near(p.Data, max(0, want), 1e-9) || !near(p.Stored, 0.02, 1e-9) {
+			t.Errorf("%s: of it data %v and checkpoints %v", where, p.Data, p.Stored)
+		}
 	}
 }
 

@@ -168,6 +168,17 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 		cost += ", without " + strings.Join(x.Missing, " and ") + " (unknown)"
 	}
 	p.fact(b, "cost", "%s", cost)
+	besides := x.Data + x.Stored
+	if besides > 0 {
+		parts := []string{"machines " + v.sum(x.Cost.Value-besides)}
+		if x.Data > 0 {
+			parts = append(parts, "bringing the data "+v.sum(x.Data))
+		}
+		if x.Stored > 0 {
+			parts = append(parts, "keeping checkpoints "+v.sum(x.Stored))
+		}
+		p.fact(b, "of it", "%s", strings.Join(parts, ", "))
+	}
 	p.fact(b, "finish", "in %s", span(hours(x.Hours.Low), hours(x.Hours.High)))
 	if x.Offer.Offer.Capacity == market.Spot {
 		text := fmt.Sprintf("%.1f interruptions and %s of lost time expected", x.Interruptions, hours(x.LostHours))
@@ -181,6 +192,9 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 	}
 	if l := v.Played; l != nil {
 		text := fmt.Sprintf("%d lives through the code that would run it: %s", l.Runs, span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
+		if besides > 0 {
+			text += " for machines"
+		}
 		if len(l.Hours) == len(l.Cost) {
 			text += ", done in " + span(hours(l.Hours[0]), hours(l.Hours[2]))
 		}

@@ -32,6 +32,7 @@ func rankings(t *testing.T) map[string]show.Ranking {
 	all := map[string]show.Ranking{"feasible": v(q)}
 	lived := all["feasible"]
 	lived.Played = &show.Played{Runs: 200, Done: 1, InTime: ptr(1.0), Cost: [3]float64{96.1, 96.8, 97.2}, Hours: []float64{10.01, 10.08, 10.12}}
+	lived.Answer.Plans[0].Data, lived.Answer.Plans[0].Stored = 12.5, 0.034
 	all["feasible"] = lived
 	q.Deadline, q.Budget = 6*time.Hour+30*time.Minute, catalog.Known(300)
 	all["infeasible"] = v(q)
