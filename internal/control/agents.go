@@ -96,7 +96,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	c.words.mu.Lock()
 	for _, m := range r.Messages {
 		if top >= 0 && m.Seq > top {
-			events = append(events, c.heardFrom(l, r.Attempt, m, wall)...)
+			events = append(events, c.heardFrom(l, r.Attempt, ours(m, r.Now, wall), wall)...)
 		}
 		next = max(next, m.Seq)
 	}

@@ -223,7 +223,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
-	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return ctx },
+	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ErrorLog: newMurmur(o.Log), BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, socketKey{}, true)
 		}}

@@ -1,0 +1,39 @@
+package server
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+)
+
+// A machine whose clock is two hours off, either way, keeps what it saves.
+func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
+	w := newWorldOf(t, &rents{}, nil)
+	for name, off := range map[string]time.Duration{"behind": -2 * time.Hour, "ahead": 2 * time.Hour} {
+		attempt := w.rent(name)
+		if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusOK {
+			t.Fatalf("%+v", p)
+		}
+		report := func(m api.Message) {
+			t.Helper()
+			m.At = time.Now().Add(off)
+			if m.Saved != nil {
+				m.Saved.Captured = m.At
+			}
+			if rec, p := w.ask("POST", "/v1/agent/report", w.ticket("attempt", attempt), api.Report{Attempt: attempt, Now: time.Now().Add(off), Messages: []api.Message{m}}); rec.Code != http.StatusOK {
+				t.Fatalf("%+v", p)
+			}
+		}
+		report(api.Message{Seq: 1, Started: &api.Started{}})
+		report(api.Message{Seq: 2, Saved: &api.Saved{Manifest: "m", Step: 1}})
+		w.until(func(m *core.Machine) bool { j, _ := m.Job(name); return j.HasSaved })
+		w.control.Read(func(m *core.Machine) {
+			if j, _ := m.Job(name); j.SavedWork <= 0 || j.SavedWork > time.Minute {
+				t.Errorf("clock %s: %v of work is saved", name, j.SavedWork)
+			}
+		})
+	}
+}
