@@ -165,7 +165,7 @@ main{max-width:980px;margin:0 auto;padding:32px 20px 60px}h1{font-size:24px;marg
 svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font-size:12px}svg .lane{fill:var(--ink);font-size:12.5px}.rail,.grid{stroke:var(--line)}.mid{text-anchor:middle}.end{text-anchor:end}
 .mark{stroke:var(--page)}.mark.kill{fill:var(--bad)}.mark.notice{fill:var(--ink)}.line{stroke-width:2}.line.spent,.line.loss{stroke:var(--useful)}.line.budget{stroke:var(--bad);stroke-dasharray:6 4}.line.ondemand{stroke:var(--startup);stroke-dasharray:2 4}svg .key.spent,svg .key.loss{fill:var(--useful)}svg .key.budget{fill:var(--bad)}svg .key.ondemand{fill:var(--startup)}
 .keys .killed{color:var(--bad)}details{margin-top:10px}summary{cursor:pointer;color:var(--soft)}code{font-size:12.5px;word-break:break-all}li{margin:4px 0}footer{margin-top:40px;color:var(--soft);font-size:13px}
-@media (max-width:560px){svg text{font-size:22px}svg .lane{font-size:14px}}
+@media (max-width:560px){svg{overflow:visible}svg text{font-size:22px}svg .lane{font-size:14px}}
 @media print{main{padding:0}details{display:none}}
 </style></head><body><main>
 <h1>Receipt for {{.Job}}</h1>

@@ -111,11 +111,7 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("open data folder: %w", err)
 	}
 	elsewhere := filepath.Join(o.Dir, ElsewhereName)
-	if o.DB != "" {
-		if err := os.WriteFile(elsewhere, nil, 0o600); err != nil {
-			return fmt.Errorf("open data folder: %w", err)
-		}
-	} else if _, err := os.Stat(elsewhere); err == nil {
+	if _, err := os.Stat(elsewhere); o.DB == "" && err == nil {
 		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with --data", o.Dir)
 	}
 	f := &front{pace: newPace(o.Rate)}
@@ -157,6 +153,10 @@ func follow(ctx context.Context, o Options, f *front, joined *bool) error {
 		return err
 	}
 	*joined = true
+	if err := os.WriteFile(filepath.Join(o.Dir, ElsewhereName), nil, 0o600); err != nil { // now that there is one: a slip in its address binds the folder to nothing
+		_ = st.Close()
+		return fmt.Errorf("open data folder: %w", err)
+	}
 	o.Log.Info("waiting to lead", "dir", o.Dir)
 	if err := st.Lead(ctx); err != nil {
 		_ = st.Close()

@@ -106,6 +106,6 @@ func Audit(list []api.Act, p Place) string {
 		rows = append(rows, []string{p.when(a.At), clean(a.Who), clean(a.Route), clean(a.Object), a.Outcome, token, clean(a.From), clean(a.Detail)})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "WHEN"}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10}, {Name: "OUTCOME"}, {Name: "TOKEN", Leaves: 2}, {Name: "FROM", Leaves: 1}, {Name: "DETAIL", Least: 8, Leaves: 3},
+		{Name: "WHEN"}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10}, {Name: "OUTCOME"}, {Name: "TOKEN", Leaves: 3}, {Name: "FROM", Leaves: 2}, {Name: "DETAIL", Least: 16, Leaves: 1},
 	}, rows, p.width())
 }
