@@ -60,9 +60,23 @@ func (c *Calendar[K, V]) Since(hour int64, f func(K, V)) {
 	for ; dayOf(hour) == day; hour++ {
 		each(c.hours[hour], f)
 	}
+	c.SinceDay(day+1, f)
+}
+
+// SinceDay is Since of whole days, counted from 1970.
+func (c *Calendar[K, V]) SinceDay(day int64, f func(K, V)) {
 	for d, sums := range c.days {
-		if d > day {
+		if d >= day {
 			each(sums, f)
+		}
+	}
+}
+
+// forget drops the hours of the days before that one; the days stay.
+func (c *Calendar[K, V]) forget(day int64) {
+	for hour := range c.hours {
+		if dayOf(hour) < day {
+			delete(c.hours, hour)
 		}
 	}
 }

@@ -89,13 +89,20 @@ func summed(s *ledger.Sums, list []ledger.Posting, by string, since time.Time) a
 	a := answer{}
 	cut, isCut := s.Since(since, func(n int, c ledger.Column, part money.Amount) { a.add(s.Whose()[n], by, c.Currency, c.Use, part) })
 	for _, p := range list {
-		if isCut && p.Event >= cut.First && p.Event <= cut.Last && ledger.HourOf(p.At) == ledger.HourOf(since) && !p.At.Before(since) {
+		if isCut && p.Event >= cut.First && p.Event <= cut.Last && cut.Holds(p) {
 			p.Parts(func(u ledger.Use, part money.Amount) {
 				a.add(ledger.WhoseOf(p, userOf(p.Owner.Job), ""), by, p.Currency, u, part)
 			})
 		}
 	}
 	return a
+}
+
+func firstOf(list []ledger.Posting) time.Time {
+	if len(list) == 0 {
+		return start
+	}
+	return list[0].At
 }
 
 // Whatever costs are listed by, and from whenever on, the kept sums say what a walk
@@ -123,6 +130,9 @@ func TestSumsSayWhatAWalkThroughAllPostingsSays(t *testing.T) {
 					t.Fatal(err)
 				}
 				again.Merge(piece)
+				if i%7 == 3 {
+					again.Forget(p.At.Add(-48 * time.Hour))
+				}
 				fresh = ledger.NewSums()
 			}
 		}
@@ -133,6 +143,9 @@ func TestSumsSayWhatAWalkThroughAllPostingsSays(t *testing.T) {
 			if event, hash := again.Head(); event != list[len(list)-1].Event || hash != list[len(list)-1].Hash {
 				t.Fatalf("the head is %d %x", event, hash)
 			}
+		}
+		if rapid.Bool().Draw(t, "forgets") { // and goes on
+			again.Forget(firstOf(list).Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "days")) * 24 * time.Hour))
 		}
 		since := []time.Time{{}, start, start.Add(-time.Hour), start.Add(90 * time.Minute), start.AddDate(1, 0, 0)}
 		for _, p := range list {

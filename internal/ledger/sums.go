@@ -94,6 +94,7 @@ type Sums struct {
 	column  map[Column]int32
 	cells   *Calendar[cell, money.Amount]
 	events  map[int64]Events // by hour: of its postings
+	forgot  int64            // of the days before it only whole ones are summed
 	last    uint64
 	hash    Hash
 	n       int
@@ -106,6 +107,16 @@ type Column struct {
 }
 
 type cell struct{ whose, column int32 }
+
+// Cut is a span in which a question begins within what is summed as one, and the events
+// in which its postings are: those that Holds says are to be added.
+type Cut struct {
+	Events
+	From, Until time.Time // of the booking; Until is not in it
+}
+
+// Holds reports whether a posting is in the cut.
+func (c Cut) Holds(p Posting) bool { return !p.At.Before(c.From) && p.At.Before(c.Until) }
 
 // Events are the first and the last event of some postings; between them may be others.
 type Events struct {
@@ -166,21 +177,46 @@ func (s *Sums) Head() (event uint64, hash Hash) { return s.last, s.hash }
 // Whose are all that have postings: the number that Since gives is the place here.
 func (s *Sums) Whose() []Whose { return s.whose }
 
+// Forget keeps of the days that ended before t only their sums, and not those of their
+// hours: a span that begins within such a day is cut there by its postings.
+func (s *Sums) Forget(t time.Time) {
+	if day := dayOf(HourOf(t)); day > s.forgot {
+		s.forgot = day
+		s.cells.forget(day)
+	}
+}
+
 // Since calls f with what was booked at t or later, by number of Whose, in parts that
-// add up; of the zero time with all. Where t cuts an hour, cut says in which events
-// the hour's postings are: those at t or later are not in the parts and are to be added.
-func (s *Sums) Since(t time.Time, f func(whose int, c Column, a money.Amount)) (cut Events, isCut bool) {
+// add up; of the zero time with all. Where t cuts an hour, or a day of which the hours
+// are forgotten, the rest of that is not in the parts, and cut says which postings it is.
+func (s *Sums) Since(t time.Time, f func(whose int, c Column, a money.Amount)) (cut Cut, isCut bool) {
 	tell := func(c cell, a money.Amount) { f(int(c.whose), s.columns[c.column], a) }
 	if t.IsZero() {
 		s.cells.All(tell)
-		return Events{}, false
+		return cut, false
 	}
-	hour := HourOf(t)
-	if !time.Unix(hour*3600, 0).Equal(t) {
-		cut, isCut = s.events[hour]
-		hour++
+	first := HourOf(t)
+	next, whole := first, time.Unix(first*3600, 0).Equal(t)
+	if !whole {
+		next++
 	}
-	s.cells.Since(hour, tell)
+	if day := dayOf(first); day < s.forgot && (!whole || first != day*24) {
+		next = (day + 1) * 24
+	}
+	if next%24 == 0 {
+		s.cells.SinceDay(dayOf(next), tell)
+	} else {
+		s.cells.Since(next, tell)
+	}
+	cut.From, cut.Until = t, time.Unix(next*3600, 0)
+	for hour := first; hour < next; hour++ {
+		if e, ok := s.events[hour]; ok {
+			if isCut {
+				e = Events{min(e.First, cut.First), max(e.Last, cut.Last)}
+			}
+			cut.Events, isCut = e, true
+		}
+	}
 	return cut, isCut
 }
 
@@ -254,6 +290,16 @@ func ReadPiece(text []byte) (Piece, error) {
 
 // Head is the event of its last posting, and the posting's hash.
 func (p Piece) Head() (event uint64, hash Hash) { return p.v.Last, p.v.Hash }
+
+// Until is the end of its last hour.
+func (p Piece) Until() (t time.Time) {
+	for _, h := range p.v.Hours {
+		if end := time.Unix((h.Hour+1)*3600, 0); end.After(t) {
+			t = end
+		}
+	}
+	return t
+}
 
 // Merge adds the sums of the postings that follow those that are in s.
 func (s *Sums) Merge(p Piece) {

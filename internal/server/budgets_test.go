@@ -213,3 +213,39 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 		t.Errorf("the snapshot says %+v", rules)
 	}
 }
+
+// Of a limit that jobs from before it will pass it is said when, and by which; and where
+// nobody knows how long one runs, that. A job of another team moves nothing.
+func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
+	w := newWorldOf(t, firm{}, nil)
+	w.must("POST", "/v1/jobs", costing("ten", "a", `,"work":{"time":"10h"}`), nil)
+	w.must("POST", "/v1/jobs", costing("other", "b", ""), nil)
+	w.booting(2)
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(4e12))})
+	w.limit(budget.Limit{Scope: "team:b", Window: budget.Total, Dollars: ptr(money.Picos(4e12))})
+	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Total, Dollars: ptr(money.Picos(1e15))})
+	var v api.Budgets
+	w.must("GET", "/v1/budgets", nil, &v)
+	now := w.control.Now()
+	near := func(at *time.Time, hours float64) bool { return at != nil && at.Sub(now).Hours() > hours-0.2 && at.Sub(now).Hours() < hours+0.2 }
+	for _, l := range v.Limits {
+		o := l.Outlook
+		switch l.Limit.Scope {
+		case "team:a": // at a dollar an hour
+			if !near(l.Breach, 4) || !near(o.Earliest, 4) || o.Chance < 0.9 || len(o.Jobs) != 1 || o.Jobs[0].Job != "ten" || o.UnknownJobs != 0 || o.Spent.Cmp(money.Picos(9e12)) < 0 || o.Spent.Cmp(money.Picos(11e12)) > 0 {
+				t.Errorf("%+v, breach %v", o, l.Breach)
+			}
+		case "team:b":
+			if l.Breach != nil || !near(o.Open, 4) || !near(l.AtRate, 4) || o.UnknownJobs != 1 || o.Unknown[0] != "other" || o.Most != nil {
+				t.Errorf("%+v", o)
+			}
+		default:
+			if l.Breach != nil || o.Chance != 0 || o.UnknownJobs != 1 {
+				t.Errorf("%+v", o)
+			}
+		}
+	}
+	if len(v.Limits) != 3 {
+		t.Errorf("%d limits", len(v.Limits))
+	}
+}

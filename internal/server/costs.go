@@ -221,8 +221,7 @@ func (s *Server) booked(ctx context.Context, l *lines, by string, since time.Tim
 	if !isCut {
 		return nil
 	}
-	hour := ledger.HourOf(since)
-	return s.walk(ctx, l, cut.First, cut.Last, func(p ledger.Posting) bool { return ledger.HourOf(p.At) == hour && !p.At.Before(since) })
+	return s.walk(ctx, l, cut.First, cut.Last, cut.Holds)
 }
 
 // walk adds the postings of those events that are wanted, one by one.

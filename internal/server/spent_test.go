@@ -170,6 +170,8 @@ func TestKeptCostsAreThoseOfAWalkThroughTheLedger(t *testing.T) {
 			b.add(40)
 			check("as it grows")
 		}
+		w.spent.sums.Forget(b.at.Add(-60 * time.Hour))
+		check("where the hours of the days before are forgotten")
 		kept := w.spent.kept
 		if kept <= end {
 			t.Fatalf("seed %d: no piece was written", seed)
