@@ -227,7 +227,9 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	var v api.Budgets
 	w.must("GET", "/v1/budgets", nil, &v)
 	now := w.control.Now()
-	near := func(at *time.Time, hours float64) bool { return at != nil && at.Sub(now).Hours() > hours-0.2 && at.Sub(now).Hours() < hours+0.2 }
+	near := func(at *time.Time, hours float64) bool {
+		return at != nil && at.Sub(now).Hours() > hours-0.2 && at.Sub(now).Hours() < hours+0.2
+	}
 	for _, l := range v.Limits {
 		o := l.Outlook
 		switch l.Limit.Scope {
