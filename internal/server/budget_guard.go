@@ -124,33 +124,68 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 	return false
 }
 
-// stopAll saves and stops the jobs of a limit that is spent.
+// stopsAtOnce is how many jobs are gone through, and stopped, at once: others have
+// their turn between them.
+const stopsAtOnce = 2000
+
+// stopAll saves and stops the jobs of a limit that is spent: first those that cost
+// something, then those that wait, which may be a million.
 func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Books) {
-	var events []core.Event
-	s.control.Read(func(m *core.Machine) {
-		stop := func(j *core.Job) {
-			if j.State == core.Held || j.State.Over() || j.Ending != "" || !l.Scope.Holds(j.Terms.Owner, j.User()) {
-				return
-			}
-			events = append(events, core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID, Save: true, Limit: l.Name()}})
-		}
-		if b.Still[l.Name()].Jobs > 0 { // some wait, which is so once
-			for j := range m.Jobs() {
-				stop(j)
-			}
-			return
-		}
-		for _, v := range b.Live {
-			if j, ok := m.Job(v.ID); ok {
+	var ids []string
+	for _, v := range b.Live {
+		ids = append(ids, v.ID)
+	}
+	stopped, ok := s.stopJobs(ctx, l, func(m *core.Machine, stop func(*core.Job)) {
+		for _, id := range ids {
+			if j, known := m.Job(id); known {
 				stop(j)
 			}
 		}
 	})
+	for last, more := "", b.Still[l.Name()].Jobs > 0; ok && more; { // some wait, which is so once
+		var n int
+		n, ok = s.stopJobs(ctx, l, func(m *core.Machine, stop func(*core.Job)) {
+			jobs, _ := m.JobsAfter(last) // no job is ever forgotten
+			seen := 0
+			more = false
+			for j := range jobs {
+				if more = seen == stopsAtOnce; more {
+					return
+				}
+				stop(j)
+				last, seen = j.ID, seen+1
+			}
+		})
+		stopped += n
+	}
+	if stopped > 0 {
+		s.opts.Log.Warn("budget spent: jobs are saved and stopped", "limit", l.Name(), "jobs", stopped)
+	}
+}
+
+// stopJobs saves and stops those of the jobs which the limit holds that each gives to
+// stop. It reports how many, and whether that is in the log.
+func (s *Server) stopJobs(ctx context.Context, l budget.Limit, each func(m *core.Machine, stop func(*core.Job))) (n int, ok bool) {
+	var events []core.Event
+	now := s.control.Now()
+	if !s.control.Read(func(m *core.Machine) {
+		each(m, func(j *core.Job) {
+			if j.State == core.Held || j.State.Over() || j.Ending != "" || !l.Scope.Holds(j.Terms.Owner, j.User()) {
+				return
+			}
+			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID, Save: true, Limit: l.Name()}})
+		})
+	}) {
+		return 0, false
+	}
 	if len(events) == 0 {
-		return
+		return 0, true
 	}
-	s.opts.Log.Warn("budget spent: jobs are saved and stopped", "limit", l.Name(), "jobs", len(events))
-	if err := s.control.Tell(ctx, events...); err != nil && ctx.Err() == nil {
-		s.opts.Log.Error("jobs of a spent budget not stopped", "limit", l.Name(), "error", err)
+	if err := s.control.Tell(ctx, events...); err != nil {
+		if ctx.Err() == nil {
+			s.opts.Log.Error("jobs of a spent budget not stopped", "limit", l.Name(), "error", err)
+		}
+		return 0, false
 	}
+	return len(events), true
 }
