@@ -110,13 +110,14 @@ func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 		if n > len(o.Unknown) {
 			jobs += fmt.Sprintf(" and %s", draw.Count(n-len(o.Unknown), "other"))
 		}
-		switch {
-		case o.Open != nil && o.Breach == nil:
-			say("Nobody knows how long %s will run: if they go on, %s is reached %s.", jobs, name, p.market(*o.Open))
-		case o.Open == nil:
-			say("Nobody knows how long %s will run: if they go on, %s is not reached in this window.", jobs, name)
-		default:
-			say("Nobody knows how long %s will run: if they go on, it is %s.", jobs, p.market(*o.Open))
+		on := "they go on"
+		if n == 1 {
+			on = "it goes on"
+		}
+		if o.Open != nil {
+			say("Nobody knows how long %s will run: if %s, %s is reached %s.", jobs, on, name, p.market(*o.Open))
+		} else {
+			say("Nobody knows how long %s will run: if %s, %s is not reached in this window.", jobs, on, name)
 		}
 	}
 	if o.Beyond {
