@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"scrimp/internal/catalog"
 	"scrimp/internal/market"
@@ -28,6 +29,20 @@ func Catalogued() Chips {
 type Listed struct {
 	kinds    map[string][]listing // by accelerator
 	machines map[string]listing   // without one
+	oldest   time.Time            // of the prices of accelerators; zero: none is dated
+	undated  bool                 // some of them
+}
+
+// Dates says how old the prices of accelerators are at most, for who compares by them.
+func (l Listed) Dates() string {
+	var parts []string
+	if !l.oldest.IsZero() {
+		parts = append(parts, "the oldest of "+l.oldest.Format(time.DateOnly))
+	}
+	if l.undated {
+		parts = append(parts, "some of unknown age")
+	}
+	return strings.Join(parts, ", ")
 }
 
 type listing struct {
@@ -55,6 +70,12 @@ func NewListed(c catalog.Catalog) Listed {
 				l.machines[k] = y
 			}
 			continue
+		}
+		switch at := x.Quote.At; {
+		case at.IsZero():
+			l.undated = true
+		case l.oldest.IsZero() || at.Before(l.oldest):
+			l.oldest = at
 		}
 		k := strings.ToLower(x.Offer.Accelerator)
 		l.kinds[k] = append(l.kinds[k], y)

@@ -35,3 +35,12 @@ func TestTheCatalogueSaysWhatThePublishedTablesSay(t *testing.T) {
 		t.Error("nothing has a price")
 	}
 }
+
+func TestThePricesSayHowOldTheyAreAtMost(t *testing.T) {
+	if got := NewListed(catalog.Builtin()).Dates(); got != "the oldest of 2024-12-23, some of unknown age" {
+		t.Error(got)
+	}
+	if got := NewListed(catalog.Catalog{}).Dates(); got != "" {
+		t.Error(got)
+	}
+}

@@ -96,8 +96,9 @@ func EstimateOf(v Estimate, p Place) string {
 	return b.String()
 }
 
-// Options is the table of accelerators for one run, the cheapest first.
-func Options(model string, list []estimate.Option, most int, p Place) string {
+// Options is the table of accelerators for one run, the cheapest first; dates says how old
+// the prices are, "" where they are the user's.
+func Options(model string, list []estimate.Option, most int, dates string, p Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No accelerator that has a price holds "+model+". Give --gpu, a smaller --micro, --checkpointing full, --zero 3 or --lora.", p.width())
 	}
@@ -133,7 +134,11 @@ func Options(model string, list []estimate.Option, most int, p Place) string {
 	if left > 0 {
 		b.WriteString(draw.Wrap("", fmt.Sprintf("%d more: --limit 0 shows all.", left), p.width()))
 	}
-	b.WriteString(draw.Wrap("", "On-demand list prices. --gpu says more of one of them.", p.width()))
+	text := "At the price that is given."
+	if dates != "" {
+		text = "On-demand list prices, " + dates + ": scrimp catalog update fetches newer ones."
+	}
+	b.WriteString(draw.Wrap("", text+" --gpu says more of one of them.", p.width()))
 	return b.String()
 }
 

@@ -53,9 +53,9 @@ func estimates(p show.Place) map[string]string {
 		"estimate-millions": show.EstimateOf(show.Estimate{Model: "gbdt", Option: small}, p),
 		"estimate-unheld":   show.Unheld(p),
 		"estimate-unknown":  show.EstimateOf(show.Estimate{Model: "x", Option: unknown}, p),
-		"estimate-options":  show.Options("llama-3-8b", []estimate.Option{whole, big, unknown}, 2, p),
+		"estimate-options":  show.Options("llama-3-8b", []estimate.Option{whole, big, unknown}, 2, "the oldest of 2026-06-18, some of unknown age", p),
 		"estimate-knobs":    show.Knobs([]show.Knob{{"--zero 3", whole}, {"--zero 3 --checkpointing full", big}, {"--lora", unknown}}, p),
-		"estimate-none":     show.Options("llama-3-8b", nil, 2, p),
+		"estimate-none":     show.Options("llama-3-8b", nil, 2, "", p),
 		"estimate-accuracy": show.Accuracy(errors, p),
 		"estimate-nothing":  (show.Past{}).Text(0, p),
 	}
