@@ -269,6 +269,22 @@ func (u Use) room(l Limit) money.Amount {
 	return money.FromMicros(left-left%10_000, 0)
 }
 
+// mends is what helps a job that costs more than is left.
+func (u Use) mends(l Limit) string {
+	const admin = "ask an admin for scrimp budgets set"
+	next := ""
+	if l.Window != Total {
+		next = "wait for the next " + string(l.Window) + ", or "
+	}
+	switch {
+	case !u.room(l).IsZero():
+		return "give the job a smaller budget, wait until jobs are over, or " + admin
+	case u.Spent.Cmp(*l.Dollars) < 0:
+		return "wait until jobs are over, or " + admin
+	}
+	return next + admin
+}
+
 // smaller keeps the answer free of the order of jobs.
 func smaller(a, b string) string {
 	if a == "" || b < a {
@@ -343,7 +359,7 @@ func (b Books) Admit(j Job) *Refusal {
 		case u.Unbounded != "":
 			return no(OtherOpen, "end job "+u.Unbounded+", or wait until it is over")
 		case u.Spent.Add(u.Held).Add(j.held()).Cmp(*l.Dollars) > 0:
-			return no(Dollars, "give the job a smaller budget, wait until jobs are over, or ask an admin for scrimp budgets set")
+			return no(Dollars, u.mends(l))
 		}
 		switch {
 		case l.GPUHours == nil:

@@ -183,6 +183,29 @@ func TestARefusalSaysHowMuchIsLeft(t *testing.T) {
 	}
 }
 
+// What a refusal advises can help: no smaller budget where nothing is left, and no
+// waiting for jobs where all is spent.
+func TestARefusalAdvisesWhatCanHelp(t *testing.T) {
+	job := func(most string) budget.Job { return budget.Job{ID: "j" + most, Bounded: true, Most: *dollars(most)} }
+	for _, c := range []struct {
+		window      budget.Window
+		spent, held string
+		want        string
+	}{
+		{budget.Month, "1", "1", "give the job a smaller budget, wait until jobs are over, or ask an admin for scrimp budgets set"},
+		{budget.Month, "1", "3", "wait until jobs are over, or ask an admin for scrimp budgets set"},
+		{budget.Month, "4", "0", "wait for the next month, or ask an admin for scrimp budgets set"},
+		{budget.Day, "5", "1", "wait for the next day, or ask an admin for scrimp budgets set"},
+		{budget.Total, "4", "0", "ask an admin for scrimp budgets set"},
+	} {
+		l := budget.Limit{Scope: budget.All, Window: c.window, Dollars: dollars("4")}
+		b := budget.Books{Limits: []budget.Limit{l}, Spent: map[string]money.Amount{l.Name(): *dollars(c.spent)}, Live: []budget.Job{job(c.held)}}
+		if r := b.Admit(job("9")); r == nil || r.Mend != c.want {
+			t.Errorf("%+v: %+v", c, r)
+		}
+	}
+}
+
 func TestALimitTellsAnAddressOfTheWeb(t *testing.T) {
 	for address, want := range map[string]bool{"": true, "https://example.org/hook?a=b": true, "http://127.0.0.1:7999": true, "ftp://example.org": false, "example.org": false, "https://": false, "https:///x": false, "https://a b": false} {
 		l := budget.Limit{Scope: budget.All, Window: budget.Month, Dollars: dollars("4"), Notify: address}

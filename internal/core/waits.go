@@ -10,7 +10,11 @@ import (
 func (q *quota) why(s *tally, j *Job) string {
 	switch q.lacks(s, j) {
 	case wantsPlace:
-		return fmt.Sprintf("%s lets %s run at once, and %d run", q.Name(), count(*q.Running, "job"), s.running)
+		verb := "run"
+		if s.running == 1 {
+			verb = "runs"
+		}
+		return fmt.Sprintf("%s lets %s run at once, and %d %s", q.Name(), count(*q.Running, "job"), s.running, verb)
 	case wantsGPUs:
 		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), count(*q.GPUs, "GPU"), s.gpus, j.Terms.Need.LeastGPUs())
 	case wantsHours:

@@ -210,7 +210,7 @@ func TestAJobOverItsQuotaSaysSo(t *testing.T) {
 	}
 	w.must("POST", "/v1/jobs", aJob("other", "b"), nil)
 	id := w.booting(2)[0]
-	if j := w.seen("two"); j.State != "queued" || j.Why != "over_quota" || j.Quota != "team:a/month" || !strings.Contains(j.Detail, "team:a/month lets 1 job run at once, and 1 run") {
+	if j := w.seen("two"); j.State != "queued" || j.Why != "over_quota" || j.Quota != "team:a/month" || !strings.Contains(j.Detail, "team:a/month lets 1 job run at once, and 1 runs") {
 		t.Errorf("%+v", j)
 	}
 	if rec, _ := w.ask("GET", "/metrics", ownerName, nil); !strings.Contains(rec.Body.String(), `scrimp_jobs_over_quota{limit="team:a/month"} 1`) {
