@@ -78,4 +78,9 @@ type BudgetWarning struct {
 	Spent   money.Amount `json:"spent"`
 	Held    money.Amount `json:"held"`
 	Dollars money.Amount `json:"dollars"`
+	// Breach is when the limit is expected to be reached, market time, with what chance and
+	// by which jobs; left out of a warning that a share is reached.
+	Breach *time.Time       `json:"breach,omitempty"`
+	Chance float64          `json:"chance,omitempty"`
+	Jobs   []budget.Spender `json:"jobs,omitempty"`
 }

@@ -59,6 +59,7 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 	}
 	now, still := s.control.Now(), map[string]bool{}
 	changed := false
+	var outlooks map[string]budget.Outlook
 	for _, l := range b.Limits {
 		u := b.Use(l)
 		for _, share := range l.Passed(u) {
@@ -66,9 +67,25 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 				s.stopAll(ctx, l, b)
 			}
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(now).Format(time.RFC3339))
-			if still[key] = told[key] || s.warn(ctx, key, l, u, share); !told[key] && still[key] {
+			if still[key] = told[key] || s.warn(ctx, key, l, u, api.BudgetWarning{Share: share}); !told[key] && still[key] {
 				changed = true
 			}
+		}
+		if l.Dollars == nil || l.Notify == "" || u.Spent.Cmp(*l.Dollars) >= 0 {
+			continue
+		}
+		key := fmt.Sprintf("%s@breach %s", l.Name(), l.Window.Begin(now).Format(time.RFC3339))
+		if told[key] {
+			still[key] = true // once in a window, however it goes on
+			continue
+		}
+		if outlooks == nil {
+			outlooks, _ = s.outlooks(b)
+		}
+		if o := outlooks[l.Name()]; o.Breach != nil {
+			warning := api.BudgetWarning{Share: float64(u.Spent.Float() / l.Dollars.Float()), Breach: o.Breach, Chance: o.Chance, Jobs: o.Jobs}
+			still[key] = s.warn(ctx, key, l, u, warning)
+			changed = changed || still[key]
 		}
 	}
 	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := still[key]; return !due }) // of windows that are over
@@ -88,20 +105,21 @@ type owed struct {
 	wait time.Duration
 }
 
-// warn tells the limit's webhook that a share of it is spent; false: not told, so
+// warn tells the limit's webhook that a share of it is spent, or will be all of it; false: not told, so
 // that it is tried again, each time after a longer wait. The log has it once.
-func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.Use, share float64) bool {
+func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.Use, w api.BudgetWarning) bool {
 	now, before := time.Now(), s.owed[key]
 	switch {
 	case before.wait == 0:
-		s.opts.Log.Warn("budget", "limit", l.Name(), "share", share, "spent", u.Spent.String(), "of", l.Dollars.String())
+		s.opts.Log.Warn("budget", "limit", l.Name(), "share", w.Share, "foreseen", w.Breach != nil, "spent", u.Spent.String(), "of", l.Dollars.String())
 	case now.Before(before.next):
 		return false
 	}
 	if l.Notify == "" {
 		return true
 	}
-	body, err := json.Marshal(api.BudgetWarning{Budget: l.Name(), Share: share, Spent: u.Spent, Held: u.Held, Dollars: *l.Dollars})
+	w.Budget, w.Spent, w.Held, w.Dollars = l.Name(), u.Spent, u.Held, *l.Dollars
+	body, err := json.Marshal(w)
 	if err != nil {
 		return true
 	}

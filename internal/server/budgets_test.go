@@ -217,12 +217,19 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 // Of a limit that jobs from before it will pass it is said when, and by which; and where
 // nobody knows how long one runs, that. A job of another team moves nothing.
 func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
-	w := newWorldOf(t, firm{}, nil)
+	w := newWorldOf(t, firm{}, hooked)
+	said := make(chan string, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b := make([]byte, 1000)
+		n, _ := r.Body.Read(b)
+		said <- string(b[:n])
+	}))
+	defer hook.Close()
 	w.must("POST", "/v1/jobs", costing("ten", "a", `,"work":{"time":"10h"}`), nil)
 	w.must("POST", "/v1/jobs", costing("other", "b", ""), nil)
 	w.booting(2)
-	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(4e12))})
-	w.limit(budget.Limit{Scope: "team:b", Window: budget.Total, Dollars: ptr(money.Picos(4e12))})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(4e12)), Notify: hook.URL})
+	w.limit(budget.Limit{Scope: "team:b", Window: budget.Total, Dollars: ptr(money.Picos(4e12)), Notify: hook.URL})
 	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Total, Dollars: ptr(money.Picos(1e15))})
 	var v api.Budgets
 	w.must("GET", "/v1/budgets", nil, &v)
@@ -246,6 +253,17 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 				t.Errorf("%+v", o)
 			}
 		}
+	}
+	for range 3 {
+		if err := w.lookAtBudgets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(said) != 1 {
+		t.Fatalf("%d warnings, want one: of the limit that is expected to be reached", len(said))
+	}
+	if text := <-said; !strings.Contains(text, `"budget":"team:a/total"`) || !strings.Contains(text, `"breach":"`) || !strings.Contains(text, `"job":"ten"`) || strings.Contains(text, `"share":1`) {
+		t.Error(text)
 	}
 	if len(v.Limits) != 3 {
 		t.Errorf("%d limits", len(v.Limits))
