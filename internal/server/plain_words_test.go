@@ -109,7 +109,9 @@ func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { asked++; rw.WriteHeader(code) }))
 	defer hook.Close()
 	l := budget.Limit{Scope: "all", Window: budget.Total, Dollars: dollars(1), Notify: hook.URL + "/secret"}
-	look := func() bool { return w.warn(t.Context(), "k", l, budget.Use{Spent: money.Picos(1)}, api.BudgetWarning{Share: 1}) }
+	look := func() bool {
+		return w.warn(t.Context(), "k", l, budget.Use{Spent: money.Picos(1)}, api.BudgetWarning{Share: 1})
+	}
 	for range 5 {
 		if look() {
 			t.Fatal("a webhook that answers 502 counts as told")
