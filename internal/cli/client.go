@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -229,6 +230,10 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	if err != nil {
 		var at *url.Error
 		if c.far && ctx.Err() == nil && errors.As(err, &at) {
+			var untrusted *tls.CertificateVerificationError
+			if errors.As(err, &untrusted) {
+				return nil, fmt.Errorf("%s shows a certificate that is not trusted: %w: scrimp login %s --ca FILE trusts one of your own", c.base, untrusted.Err, c.base)
+			}
 			return nil, fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
 		}
 		return nil, fmt.Errorf("ask the server: %w", err)
@@ -239,6 +244,9 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	defer func() { _ = r.Body.Close() }()
 	var p api.Problem
 	if json.NewDecoder(r.Body).Decode(&p) != nil || p.Title == "" {
+		if r.StatusCode == http.StatusBadRequest && c.far && strings.HasPrefix(c.base, "http://") {
+			return nil, fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.base, strings.TrimPrefix(c.base, "http://"))
+		}
 		return nil, fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
 	}
 	text := p.Title

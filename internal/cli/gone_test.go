@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -22,5 +24,20 @@ func TestAServerThatIsAwayIsNamed(t *testing.T) {
 	_, err = c.request(t.Context(), http.MethodGet, "/v1/jobs", nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "no answer from "+address+": ") || !strings.Contains(err.Error(), "scrimp login") || strings.Contains(err.Error(), "/v1/jobs") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Who asks a server of TLS without it, or does not trust its certificate, hears what to write.
+func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
+	site := httptest.NewUnstartedServer(http.NotFoundHandler())
+	site.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	site.StartTLS()
+	defer site.Close()
+	plain := strings.Replace(site.URL, "https://", "http://", 1)
+	for base, want := range map[string]string{site.URL: "scrimp login " + site.URL + " --ca FILE", plain: "write " + site.URL} {
+		c := &client{http: &http.Client{}, base: base, far: true}
+		if _, err := c.request(t.Context(), http.MethodGet, "/v1/me", nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", base, err, want)
+		}
 	}
 }
