@@ -29,11 +29,12 @@ func TagText(tags map[string]string) string {
 	if len(tags) == 0 {
 		return ""
 	}
-	var b strings.Builder
+	b := make([]byte, 0, 64)
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
-		fmt.Fprintf(&b, "%q=%q\n", k, tags[k])
+		b = append(strconv.AppendQuote(b, k), '=')
+		b = append(strconv.AppendQuote(b, tags[k]), '\n')
 	}
-	return b.String()
+	return string(b)
 }
 
 // Tag is the value of a tag in what TagText wrote; "" where it is not there.
