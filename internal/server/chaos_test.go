@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -259,6 +260,9 @@ func (c *chaos) round(n int) {
 	rest(1500 * time.Millisecond)
 	c.takenOver(syscall.SIGKILL)
 	rest(1500 * time.Millisecond)
+	if n%4 == 0 {
+		c.killMarket()
+	}
 	if c.cluster == nil {
 		c.takenOver(syscall.SIGKILL)
 		return
@@ -281,6 +285,27 @@ func (c *chaos) round(n int) {
 	rest(time.Second)
 	c.wire.cut() // all lines, in the middle of whatever they carry
 	c.takenOver(syscall.SIGKILL)
+}
+
+// killMarket kills the market's process. Its machines go on, and a server that leads
+// starts it again.
+func (c *chaos) killMarket() {
+	text, err := os.ReadFile(filepath.Join(c.dir, "market", "market.lock"))
+	chaosMust(c.t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	chaosMust(c.t, err)
+	chaosMust(c.t, syscall.Kill(pid, syscall.SIGKILL))
+	d, err := local.Dial(filepath.Join(c.dir, "market"))
+	chaosMust(c.t, err)
+	for began := time.Now(); ; rest(50 * time.Millisecond) {
+		if _, err := d.Clock(context.Background()); err == nil {
+			c.t.Logf("the market was killed and answers again after %v", time.Since(began).Round(time.Millisecond))
+			return
+		}
+		if time.Since(began) > time.Minute {
+			c.nobody("the market was killed, and nobody starts it again")
+		}
+	}
 }
 
 // settle waits until the jobs that machines do are over.

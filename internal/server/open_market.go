@@ -13,6 +13,43 @@ import (
 
 // openMarket finds the folder's market, or starts it.
 func (s *Server) openMarket(ctx context.Context) error {
+	if err := s.startMarket(ctx); err != nil {
+		return err
+	}
+	d, err := local.Dial(filepath.Join(s.opts.Dir, "market"))
+	if err != nil {
+		return err
+	}
+	s.market = d
+	s.clock, err = d.Clock(ctx)
+	return err
+}
+
+// marketEvery is between two looks at whether the market's process lives.
+const marketEvery = 5 * time.Second
+
+// keepMarket starts the market's process again where it has died: it knows its
+// machines from its journal, and they have gone on meanwhile.
+func (s *Server) keepMarket(ctx context.Context) {
+	for pause(ctx, marketEvery) == nil {
+		if !s.store.Leads() {
+			continue
+		}
+		if _, err := s.market.Clock(ctx); err == nil || ctx.Err() != nil {
+			continue
+		}
+		if err := s.startMarket(ctx); err != nil {
+			if ctx.Err() == nil {
+				s.opts.Log.Error("the market does not answer, and is not started again", "error", err)
+			}
+			continue
+		}
+		s.opts.Log.Warn("the market did not answer: its process was started again")
+	}
+}
+
+// startMarket starts the market's process where none answers.
+func (s *Server) startMarket(ctx context.Context) error {
 	dir := filepath.Join(s.opts.Dir, "market")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("open market: %w", err)
@@ -36,16 +73,7 @@ func (s *Server) openMarket(ctx context.Context) error {
 	if !after.IsZero() {
 		args = append(args, "--after", after.Format(time.RFC3339Nano))
 	}
-	if err := local.Spawn(ctx, dir, exe, args); err != nil {
-		return err
-	}
-	d, err := local.Dial(dir)
-	if err != nil {
-		return err
-	}
-	s.market = d
-	s.clock, err = d.Clock(ctx)
-	return err
+	return local.Spawn(ctx, dir, exe, args)
 }
 
 // marketTime is the market time that the log has come to. A market that is opened

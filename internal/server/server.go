@@ -231,6 +231,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	owned.Go(func() { _ = h.Serve(l) })
 	owned.Go(func() { s.idle(ctx) })
 	owned.Go(func() { s.forecast(ctx) })
+	owned.Go(func() { s.keepMarket(ctx) })
 	owned.Go(func() { s.guardBudgets(ctx) })
 	owned.Go(func() { s.keepSpent(ctx) })
 	owned.Go(func() {
