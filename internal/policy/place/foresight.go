@@ -28,7 +28,7 @@ type Option struct {
 }
 
 // Options are what the last call of Decide weighed, for a reader: the first of
-// the lowest was taken. They are valid until the next call, and empty where the
+// the lowest was taken, unless a live machine in hand cost hardly more. They are valid until the next call, and empty where the
 // guard decides.
 func (p *Foresight) Options() []Option { return p.options }
 
@@ -78,7 +78,9 @@ func (p *Foresight) Look(v View) int {
 	return look
 }
 
-// Decide takes the option with the lowest expected cost.
+// Decide takes the option with the lowest expected cost. A live spot machine is
+// left only for one that is cheaper by inHand: the costs are estimates, the lowest
+// of several is likelier one that is too low, and a restart is paid for certain.
 func (p *Foresight) Decide(v View) Choice {
 	work, slack := p.begin(v)
 	if p.Job.Guarded(v.Tick, v.Left) {
@@ -305,8 +307,12 @@ func (p *Foresight) best(v View, work, slack float64) Choice {
 	p.weigh(v, work, slack)
 	best, cost := Choice{}, math.Inf(1)
 	for _, o := range p.options {
-		if o.USD < cost-1e-9 {
-			best, cost = o.Choice, o.USD
+		x := o.USD
+		if o.Kind == Spot && v.Held == Spot && o.Zone == v.Zone {
+			x -= float64(inHand * p.now.demand)
+		}
+		if x < cost-1e-9 {
+			best, cost = o.Choice, x
 		}
 	}
 	return best

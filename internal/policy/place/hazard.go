@@ -83,6 +83,7 @@ const (
 	traitLasts = 48.0 // what the run says of a zone passes
 	nowLasts   = 3.0  // so does the state that it is in
 	otherAge   = 1.0  // a zone that is down with others is so much longer down
+	inHand     = 0.2  // of on-demand's price for an hour: a live machine is not left for less
 	together   = 0.8  // chance that a live neighbour of the region outlives a loss
 )
 

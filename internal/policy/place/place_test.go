@@ -249,29 +249,45 @@ func TestAZoneThatIsNeverUpChangesNothing(t *testing.T) {
 	}
 }
 
-func TestTheCheapestOptionIsTaken(t *testing.T) {
-	m := generate(3, 4, time.Hour, false)
-	f := &place.Foresight{Job: &m.job}
-	weighed := 0
-	m.play(checked{f, func(v place.View, c place.Choice) {
-		best := place.Option{USD: math.Inf(1)}
-		for _, o := range f.Options() {
-			if o.USD < best.USD-1e-9 {
-				best = o
+// A live machine in hand is left for a fifth of an hour of on-demand, not for less.
+func TestTheCheapestOptionIsTakenAndALiveMachineLeftOnlyForMore(t *testing.T) {
+	const hand = 0.2 * 3
+	weighed, kept, left := 0, 0, 0
+	for seed := range uint64(30) {
+		m := generate(seed, 4, time.Duration(1+seed%8)*time.Hour, false)
+		f := &place.Foresight{Job: &m.job}
+		m.play(checked{f, func(v place.View, c place.Choice) {
+			best, held, want := place.Option{USD: math.Inf(1)}, math.Inf(1), place.Choice{}
+			for _, o := range f.Options() {
+				if math.IsNaN(o.USD) || o.USD < 0 {
+					t.Errorf("seed %d tick %d: %v", seed, v.Tick, o)
+				}
+				if v.Held == place.Spot && o.Choice == (place.Choice{Kind: place.Spot, Zone: v.Zone}) {
+					held = o.USD
+				}
+				if o.USD < best.USD-1e-9 {
+					best = o
+				}
 			}
-			if math.IsNaN(o.USD) || o.USD < 0 {
-				t.Errorf("tick %d: %v", v.Tick, o)
+			if len(f.Options()) == 0 {
+				return
 			}
-		}
-		if len(f.Options()) > 0 {
 			weighed++
-			if best.Choice != c {
-				t.Errorf("tick %d: %v taken, the lowest of %v is %v", v.Tick, c, f.Options(), best.Choice)
+			want = best.Choice
+			if held > best.USD+1e-9 && !math.IsInf(held, 1) {
+				left++
+				if held < best.USD+hand {
+					want = place.Choice{Kind: place.Spot, Zone: v.Zone}
+					kept, left = kept+1, left-1
+				}
 			}
-		}
-	}})
-	if weighed < 50 {
-		t.Errorf("only %d decisions weighed anything", weighed)
+			if want != c {
+				t.Errorf("seed %d tick %d: %v taken of %v, not %v, with %v in zone %d held", seed, v.Tick, c, f.Options(), want, v.Held, v.Zone)
+			}
+		}})
+	}
+	if weighed < 50 || kept < 5 || left < 1 {
+		t.Errorf("of %d decisions %d kept a live machine that was not the cheapest, %d left one", weighed, kept, left)
 	}
 }
 
