@@ -257,7 +257,7 @@ func TestTheCheapestOptionIsTakenAndALiveMachineLeftOnlyForMore(t *testing.T) {
 		m := generate(seed, 4, time.Duration(1+seed%8)*time.Hour, false)
 		f := &place.Foresight{Job: &m.job}
 		m.play(checked{f, func(v place.View, c place.Choice) {
-			best, held, want := place.Option{USD: math.Inf(1)}, math.Inf(1), place.Choice{}
+			best, held := place.Option{USD: math.Inf(1)}, math.Inf(1)
 			for _, o := range f.Options() {
 				if math.IsNaN(o.USD) || o.USD < 0 {
 					t.Errorf("seed %d tick %d: %v", seed, v.Tick, o)
@@ -273,7 +273,7 @@ func TestTheCheapestOptionIsTakenAndALiveMachineLeftOnlyForMore(t *testing.T) {
 				return
 			}
 			weighed++
-			want = best.Choice
+			want := best.Choice
 			if held > best.USD+1e-9 && !math.IsInf(held, 1) {
 				left++
 				if held < best.USD+hand {
