@@ -72,10 +72,72 @@ func (t *table) fill(i int) {
 		}
 	}
 	t.lasting(cur)
+	t.line(cur, forced)
 	for q := 1; q < w; q++ {
-		t.takes(cur, q)
-		t.waits(cur, q, forced)
-		t.losses(cur, q)
+		t.takes(q)
+		t.waits(q)
+		t.losses(q)
+	}
+	t.older(cur)
+}
+
+// lines are the rows of a layer that lean on each other from place to place, by
+// home region and zone: all others are done row by row, before or after.
+type lines struct {
+	of    []line  // by the same region or not, then zone
+	took  []*line // by home region, then zone
+	homes []home
+}
+
+// line is the part of a zone that is taken from one region.
+type line struct {
+	fresh, old, cand, lost []float64 // taken new or old; on on-demand while it is up, new; at its loss
+	whole                  [2]float64
+	half                   []spot
+	first                  int
+	owed                   float64 // dollars at a loss on the way
+	part                   float64 // of returns
+	up                     float64
+	region                 int
+}
+
+// home is what is done at one home region.
+type home struct {
+	none       [ages][]float64
+	back, come []float64
+}
+
+// line sets the lines for the layer, and puts into none what on-demand instead of
+// waiting costs.
+func (t *table) line(cur *layer, forced float64) {
+	m := &t.m
+	w, kinds := len(t.grid), min(2, m.n)
+	l := &t.lines
+	l.of, l.took, l.homes = l.of[:0], l.took[:0], l.homes[:0]
+	for k := range kinds {
+		s := &t.shift[k]
+		for z := range m.price {
+			take := &cur.take[z][k]
+			l.of = append(l.of, line{
+				fresh: take[0][:w], old: take[oldAge][:w], cand: cur.cand[z][k][0][:w], lost: cur.lost[z][:w],
+				whole: [2]float64{1 - s.last[0][z], 1 - s.last[oldAge][z]}, half: s.half[:w], first: s.first,
+				owed: float64(float64(k)*m.carry) + float64(m.price[z]*s.owed/2), part: t.share[z], up: t.up[z], region: m.regions[z],
+			})
+		}
+	}
+	dem := t.shift[0].whole[:w]
+	for h := range m.n {
+		for z := range m.price {
+			l.took = append(l.took, &l.of[other(m.regions[z], h)*len(m.price)+z])
+		}
+		l.homes = append(l.homes, home{back: cur.back[h][:w], come: cur.come[h][:w]})
+		for b := range ages {
+			none, on := cur.none[h][b][:w], cur.dem[h][b]
+			l.homes[h].none[b] = none
+			for q := 1; q < w; q++ {
+				none[q] = min(forced, float64(m.demand*m.restart)+dem[q].of(on))
+			}
+		}
 	}
 }
 
@@ -83,116 +145,149 @@ func (t *table) fill(i int) {
 // through its restart, times the chance of that.
 func (t *table) lasting(cur *layer) {
 	m := &t.m
+	w := len(t.grid)
 	for k := range min(2, m.n) {
 		s := &t.shift[k]
+		first, at := min(s.first, w), s.whole[:w]
 		for z := range m.price {
 			c := float64(float64(k)*m.carry) + float64(m.price[z]*s.owed)
+			done := 0 // buckets up to here stand in t.after
 			for a := range ages {
 				b, f, p := s.bucket[a], s.part[a], s.last[a][z]
-				out, at := cur.take[z][k][a][:len(t.grid)], s.whole[:len(t.grid)]
-				for q := range min(s.first, len(out)) {
+				for ; done <= min(b+1, ages-1); done++ {
+					spot, out := cur.spot[z][done], t.after[done][:w]
+					for q := first; q < w; q++ {
+						out[q] = at[q].of(spot)
+					}
+				}
+				out, lo := cur.take[z][k][a][:w], t.after[b][:w]
+				for q := range first {
 					out[q] = far
 				}
-				lo := cur.spot[z][b]
 				if f == 0 {
-					for q := s.first; q < len(out); q++ {
-						out[q] = float64(p * (c + at[q].of(lo)))
+					for q := first; q < w; q++ {
+						out[q] = float64(p * (c + lo[q]))
 					}
 					continue
 				}
-				hi := cur.spot[z][b+1]
-				for q := s.first; q < len(out); q++ {
-					out[q] = float64(p * (c + (float64((1-f)*at[q].of(lo)) + float64(f*at[q].of(hi)))))
+				hi := t.after[b+1][:w]
+				for q := first; q < w; q++ {
+					out[q] = float64(p * (c + (float64((1-f)*lo[q]) + float64(f*hi[q]))))
 				}
 			}
 		}
 	}
 }
 
-// takes adds what a loss during the restart comes to.
-func (t *table) takes(cur *layer, q int) {
-	m := &t.m
-	for k := range min(2, m.n) {
-		s := &t.shift[k]
-		if q < s.first {
+// takes adds what a loss during the restart comes to, where the machine is new or
+// old.
+func (t *table) takes(q int) {
+	for i := range t.lines.of {
+		l := &t.lines.of[i]
+		if q < l.first {
 			continue
 		}
-		half := s.half[q]
-		carry := float64(float64(k) * m.carry)
+		lost := l.owed + l.half[q].of(l.lost)
+		l.fresh[q] += float64(l.whole[0] * lost)
+		l.old[q] += float64(l.whole[1] * lost)
+		l.cand[q] = min(l.fresh[q], l.cand[q])
+	}
+}
+
+// older does the same for the other ages, when all losses are known.
+func (t *table) older(cur *layer) {
+	m := &t.m
+	w := len(t.grid)
+	lost := t.spare[:w]
+	for k := range min(2, m.n) {
+		s := &t.shift[k]
+		half := s.half[:w]
 		for z := range m.price {
-			lost := carry + float64(m.price[z]*s.owed/2) + half.of(cur.lost[z])
-			take, cand := &cur.take[z][k], &cur.cand[z][k]
+			l := &t.lines.of[k*len(m.price)+z]
+			for q := s.first; q < w; q++ {
+				lost[q] = l.owed + half[q].of(l.lost)
+			}
 			for a := range ages {
-				v := take[a][q] + float64((1-s.last[a][z])*lost)
-				take[a][q] = v
-				cand[a][q] = min(v, cand[a][q])
+				if a == 0 {
+					continue
+				}
+				take, cand, gone := cur.take[z][k][a][:w], cur.cand[z][k][a][:w], 1-s.last[a][z]
+				for q := s.first; q < w; q++ {
+					v := take[q]
+					if a != oldAge {
+						v += float64(gone * lost[q])
+						take[q] = v
+					}
+					cand[q] = min(v, cand[q])
+				}
 			}
 		}
 	}
 }
 
-func (t *table) waits(cur *layer, q int, forced float64) {
-	m := &t.m
-	for h := range m.n {
-		stay := cur.none[h][0][q-1]
+// waits is the cost to go where nothing is up, on on-demand or with nothing held.
+func (t *table) waits(q int) {
+	zones := len(t.m.price)
+	for h := range t.lines.homes {
+		home := &t.lines.homes[h]
+		none := &home.none
+		stay := none[0][q-1]
 		a, come := 0.0, 0.0
-		for z := range m.price {
-			come += t.share[z] * cur.cand[z][other(m.regions[z], h)][0][q]
-			a += t.share[z] * min(cur.take[z][other(m.regions[z], h)][0][q], stay)
+		for _, l := range t.lines.took[h*zones : h*zones+zones] {
+			come += l.part * l.cand[q]
+			a += l.part * min(l.fresh[q], stay)
 		}
-		cur.back[h][q], cur.come[h][q] = a, come
-		dem := t.shift[0].whole[q]
+		home.back[q], home.come[q] = a, come
+		if q == 1 {
+			continue
+		}
+		a = (a + home.back[q-1]) / 2
 		for b := ages - 1; b >= 0; b-- { // a later bucket first: waiting leads there
-			od := forced
-			od = min(od, float64(m.demand*m.restart)+dem.of(cur.dem[h][b]))
-			if q == 1 {
-				cur.none[h][b][q] = od
-				continue
-			}
 			r, on := t.waited[b][q], t.moved[b][q]
-			x := float64((1-on)*cur.none[h][b][q-1]) + float64(on*cur.none[h][min(b+1, ages-1)][q-1])
-			up := min((a+cur.back[h][q-1])/2, x)
-			cur.none[h][b][q] = min(od, float64(r*up)+float64((1-r)*x))
+			x := float64((1-on)*none[b][q-1]) + float64(on*none[min(b+1, ages-1)][q-1])
+			none[b][q] = min(none[b][q], float64(r*min(a, x))+float64((1-r)*x))
 		}
 	}
 }
 
 // losses is the cost to go when a machine has just been lost: the best neighbour
 // that is up, or none.
-func (t *table) losses(cur *layer, q int) {
-	m := &t.m
-	for h := range m.n {
+func (t *table) losses(q int) {
+	zones := len(t.m.price)
+	for h := range t.lines.homes {
+		took := t.lines.took[h*zones : h*zones+zones]
 		for i := 1; i < len(t.order); i++ {
 			for k := i; k > 0; k-- {
 				a, b := t.order[k], t.order[k-1]
-				if cur.take[a][other(m.regions[a], h)][oldAge][q] >= cur.take[b][other(m.regions[b], h)][oldAge][q] {
+				if took[a].old[q] >= took[b].old[q] {
 					break
 				}
 				t.order[k], t.order[k-1] = b, a
 			}
 		}
-		none := cur.none[h][0][q]
-		for z := range m.price {
-			if m.regions[z] != h {
+		none := t.lines.homes[h].none[0][q]
+		for z, lost := range took {
+			if lost.region != h {
 				continue
 			}
 			out, rest := 0.0, 1.0
 			for _, n := range t.order {
-				take := cur.take[n][other(m.regions[n], h)][oldAge][q]
+				l := took[n]
+				take := l.old[q]
 				if take >= none {
 					break
 				}
 				if n == z {
 					continue
 				}
-				p := t.up[n]
-				if m.regions[n] == h {
+				p := l.up
+				if l.region == h {
 					p *= together
 				}
 				out += float64(rest * p * take)
 				rest *= 1 - p
 			}
-			cur.lost[z][q] = out + float64(rest*none)
+			lost.lost[q] = out + float64(rest*none)
 		}
 	}
 }

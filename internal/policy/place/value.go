@@ -109,6 +109,9 @@ type table struct {
 	mid     [][]float64
 	midA    [][]float64
 	order   []int
+	lines   lines
+	spare   []float64 // a row
+	after   [ages][]float64
 }
 
 // shift is where some hours of overhead lead, by place.
@@ -273,6 +276,10 @@ func (t *table) prepare() {
 	for i := range t.midA {
 		t.midA[i] = slices.Grow(t.midA[i][:0], w)[:w]
 	}
+	t.spare = slices.Grow(t.spare[:0], w)[:w]
+	for b := range t.after {
+		t.after[b] = slices.Grow(t.after[b][:0], w)[:w]
+	}
 	t.order = t.order[:0]
 	for z := range zones {
 		t.order = append(t.order, z)
@@ -340,7 +347,7 @@ func (t *table) build(m *model) {
 		zero.cells[i] = 0
 	}
 	for i := 1; i <= t.top; i++ {
-		if h := max(0, float64(float64(t.top-block/2-i)*t.step)); i == 1 || t.ahead-h > 0.5 {
+		if h := max(0, float64(float64(t.top-block/2-i)*t.step)); i == 1 || t.ahead-h > max(0.5, t.ahead/16) {
 			t.hazards(h)
 		}
 		t.fill(i)
