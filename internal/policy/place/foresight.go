@@ -2,6 +2,7 @@ package place
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -9,12 +10,13 @@ import (
 // cost to the end of the job, by a finite-horizon decision process whose hazards
 // are learned from what was seen of the zones. What it answers follows from its
 // Job and the View, whatever it was asked before: all that it keeps is the last
-// table. Its zero value with a Job is ready. It is not for use by several
+// tables. Its zero value with a Job is ready. It is not for use by several
 // goroutines at once.
 type Foresight struct {
 	Job *Job
 
-	tab     table
+	tab     *table
+	tabs    []*table // the last ones, newest first
 	now     model
 	options []Option
 }
@@ -103,8 +105,14 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	return work, slack
 }
 
-// every is how many ticks a table stands at least, where no price moves.
-const every = 3
+// tables is how many are kept, for jobs that are asked about in turn.
+const tables = 4
+
+// every is how many ticks a table stands at least, where no price moves: three, or
+// half an hour where the ticks are shorter, but not over sixteen.
+func (j *Job) every() int {
+	return max(3, min(16, int(30*time.Minute/j.Tick)))
+}
 
 // refresh rebuilds the table where what it is built from has moved.
 func (p *Foresight) refresh(v View, work, slack float64) {
@@ -119,11 +127,19 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	for _, r := range v.Prices {
 		m.price = append(m.price, math.Exp(snap(math.Log(max(r.Float(), 1e-6)), priceGrid)))
 	}
-	m.learn(v.Past, v.Now.Add(-time.Duration(v.Tick%every)*j.Tick))
+	m.learn(v.Past, v.Now.Add(-time.Duration(v.Tick%j.every())*j.Tick))
 	m.size(work, slack)
-	if !p.tab.m.same(m) {
-		p.tab.build(m)
+	i := slices.IndexFunc(p.tabs, func(t *table) bool { return m.same(&t.m) })
+	if i < 0 {
+		if len(p.tabs) < tables {
+			p.tabs = append(p.tabs, &table{})
+		}
+		i = len(p.tabs) - 1
+		p.tabs[i].build(m)
 	}
+	p.tab = p.tabs[i]
+	copy(p.tabs[1:i+1], p.tabs[:i])
+	p.tabs[0] = p.tab
 }
 
 // regions numbers the regions of the zones, and counts them.
@@ -210,7 +226,7 @@ func (t *table) take(z, home int, age, work, slack float64) float64 {
 
 // weigh puts into p.options what each is expected to cost.
 func (p *Foresight) weigh(v View, work, slack float64) {
-	t, m := &p.tab, &p.tab.m
+	t, m := p.tab, &p.tab.m
 	home := p.home(v)
 	// Hazard of return now, and the bucket of nothing up that has the same.
 	now := make([]float64, len(m.price))
