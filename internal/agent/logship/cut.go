@@ -124,8 +124,18 @@ func (c *cuts) last() int64 {
 	return last.At + int64(len(last.Line))
 }
 
+// from is the place in the file at which the log goes on after the last cut.
+func (c *cuts) from() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.list) == 0 {
+		return 0
+	}
+	return c.list[len(c.list)-1].From
+}
+
 // leaveOut cuts what stands in the file between the place at in the log, which is
-// the place from in the file, and the place to in the file.
+// the place from in the file, and the place to in the file, cuts between them included.
 func (c *cuts) leaveOut(at, from, to int64, why string, now time.Time, fresh bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +144,11 @@ func (c *cuts) leaveOut(at, from, to int64, why string, now time.Time, fresh boo
 		line = "\n" + line
 	}
 	before := c.list
-	c.list = append(slices.Clone(before), cut{At: at, Line: line, From: to})
+	n := slices.IndexFunc(before, func(c cut) bool { return c.At >= at })
+	if n < 0 {
+		n = len(before)
+	}
+	c.list = append(slices.Clone(before[:n]), cut{At: at, Line: line, From: to})
 	if err := c.keep(); err != nil {
 		c.list = before // a cut that an agent after us does not know would mix up the log
 		return err

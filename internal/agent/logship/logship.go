@@ -88,7 +88,7 @@ func (s *Shipper) Run(ctx context.Context) {
 			offset = -1
 		}
 		if offset < 0 && s.sent.Load() > 0 { // the server is away, and the program prints on
-			if err := s.bound(f, max(s.sent.Load()+maxChunk, s.cuts.last())); err != nil {
+			if err := s.bound(f, max(s.sent.Load()+maxChunk, s.cuts.last()), false); err != nil {
 				s.log.Error("keep the output from filling the disk", "error", err)
 			}
 		}
@@ -155,7 +155,7 @@ func (s *Shipper) round(ctx context.Context, f *os.File, offset *int64, final bo
 		*offset = end
 		s.sent.Store(end)
 	}
-	if err := s.bound(f, *offset); err != nil {
+	if err := s.bound(f, *offset, true); err != nil {
 		return false, err
 	}
 	line, place, most := s.cuts.find(*offset)
@@ -179,19 +179,22 @@ func (s *Shipper) round(ctx context.Context, f *os.File, offset *int64, final bo
 }
 
 // bound leaves out the middle of what waits where that is too much, and gives
-// back to the disk what was sent long ago. offset is a place in the log.
-func (s *Shipper) bound(f *os.File, offset int64) error {
+// back to the disk what was sent long ago. offset is a place in the log: where the
+// server's end is, or, where nobody says that it has them, after what was sent.
+func (s *Shipper) bound(f *os.File, offset int64, has bool) error {
 	line, place, most := s.cuts.find(offset)
-	if line != "" || most >= 0 { // at a cut, or before one that was made already
+	size, gone := SizeOf(s.path), s.cuts.given()
+	if line != "" || most >= 0 && (place >= gone || !has) { // at a cut, or before one that was made already
 		return nil
 	}
-	size, gone := SizeOf(s.path), s.cuts.given()
 	to, why := int64(0), ""
 	switch {
-	case place < gone: // the server has lost what is no longer here
-		to, why = gone, "the server lost them, and the machine has them no more"
+	case place < gone: // the server has lost what is no longer here, and what was cut after it
+		to, why = max(gone, s.cuts.from()), "the server lost them, and the machine has them no more"
 	case size-place > s.limits.backlog:
 		to, why = size-s.limits.tail, "the program prints faster than its output is kept"
+	case !has: // what stands before it may not be sent yet
+		return nil
 	default:
 		return s.give(f, place)
 	}
