@@ -262,7 +262,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	if len(said) != 1 {
 		t.Fatalf("%d warnings, want one: of the limit that is expected to be reached", len(said))
 	}
-	if text := <-said; !strings.Contains(text, `"budget":"team:a/total"`) || !strings.Contains(text, `"breach":"`) || !strings.Contains(text, `"job":"ten"`) || strings.Contains(text, `"share":1`) {
+	if text := <-said; !strings.Contains(text, `"budget":"team:a/total"`) || !strings.Contains(text, `"breach":"`) || !strings.Contains(text, `"job":"ten"`) || strings.Contains(text, `"share":1,`) {
 		t.Error(text)
 	}
 	if len(v.Limits) != 3 {
