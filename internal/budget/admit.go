@@ -20,6 +20,7 @@ func smaller(a, b string) string {
 // Reason is why a job is not admitted.
 type Reason string
 
+// The reasons.
 const (
 	NoBudget    Reason = "no_budget"    // nobody knows what the job can cost
 	OtherOpen   Reason = "other_open"   // nobody knows what another job in the scope can cost
