@@ -174,6 +174,9 @@ func (m *Machine) tallies(t time.Time) []tally {
 	}
 	for _, j := range m.running {
 		c := j.place.class // of what runs it is asked for when it begins, and when the quotas change
+		if p := j.place.pile; p != nil {
+			c = p.class // what runs and is to be tried again moves with its pile
+		}
 		if len(c.quotas) == 0 {
 			continue
 		}
