@@ -198,3 +198,11 @@ func TestPlantedFaultsAreCaught(t *testing.T) {
 		})
 	}
 }
+
+// A life in which fewer quotas are set while a job that holds a machine waits in a
+// pile to be tried again: the core counted it under quotas that were no more.
+func TestFewerQuotasWhileAJobIsToBeTriedAgain(t *testing.T) {
+	if w := Run(0x547, ""); len(w.Broken) > 0 {
+		t.Error(w.Broken)
+	}
+}
