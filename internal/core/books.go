@@ -218,14 +218,21 @@ func (m *Machine) post(out *Outcome, j *Job, a *Attempt, amount money.Amount, fr
 
 func (m *Machine) enter(out *Outcome, p ledger.Posting) {
 	p.Event, p.Line, p.At = m.seq, len(out.Postings), m.now
+	if out.Postings == nil {
+		out.Postings = make([]ledger.Posting, 0, 2) // what a span cost, and what it was for
+	}
 	out.Postings = append(out.Postings, p)
-	m.booked(p)
+	m.booked(&p)
 }
 
 // seal chains the step's postings to those of their tenants before them.
 func (m *Machine) seal(out *Outcome) {
-	for i, p := range out.Postings {
-		sealed, head := ledger.Seal([]ledger.Posting{p}, m.heads[p.Owner.Tenant])
-		out.Postings[i], m.heads[p.Owner.Tenant] = sealed[0], head
+	for list := out.Postings; len(list) > 0; {
+		tenant, n := list[0].Owner.Tenant, 1
+		for n < len(list) && list[n].Owner.Tenant == tenant {
+			n++
+		}
+		_, m.heads[tenant] = ledger.Seal(list[:n], m.heads[tenant])
+		list = list[n:]
 	}
 }

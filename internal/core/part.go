@@ -1,7 +1,6 @@
 package core
 
 import (
-	"container/heap"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -186,7 +185,7 @@ func (r *Restorer) Add(p Part) {
 			m.queue.seat(j, min(stored.Queue-1, stuck))
 		}
 		if !j.Wake.IsZero() {
-			heap.Push(&m.wakes, wake{j.Wake, j})
+			m.wakes.push(wake{j.Wake, j})
 		}
 		for _, a := range j.Attempts {
 			if a.GivenUp {

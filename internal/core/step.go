@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"time"
 
@@ -232,7 +231,7 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 // due looks at the jobs whose time has come.
 func (m *Machine) due(out *Outcome) {
 	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now) {
-		w := heap.Pop(&m.wakes).(wake)
+		w := m.wakes.pop()
 		m.touch(w.job)
 		if !w.at.Equal(w.job.Wake) || w.job.State.Over() && w.job.live() == nil {
 			continue
@@ -324,7 +323,7 @@ func (m *Machine) recorded(j *Job) (*Job, bool) {
 
 func (m *Machine) nextWake() time.Time {
 	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(m.wakes[0].job.Wake) {
-		heap.Pop(&m.wakes)
+		m.wakes.pop()
 	}
 	var at time.Time
 	if len(m.wakes) > 0 {
@@ -354,6 +353,6 @@ func (m *Machine) wakeAt(j *Job, t time.Time) {
 	}
 	if j.Wake.IsZero() || t.Before(j.Wake) {
 		j.Wake = t
-		heap.Push(&m.wakes, wake{t, j})
+		m.wakes.push(wake{t, j})
 	}
 }

@@ -210,9 +210,12 @@ func sumGPUs(list []*under, j *Job, a *Attempt, from, until time.Time) {
 }
 
 // booked counts a posting.
-func (m *Machine) booked(p ledger.Posting) {
-	part := Cost(p)
-	if len(m.under) == 0 || part.IsZero() {
+func (m *Machine) booked(p *ledger.Posting) {
+	if len(m.under) == 0 {
+		return
+	}
+	part := Cost(*p)
+	if part.IsZero() {
 		return
 	}
 	user := ""

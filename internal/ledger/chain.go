@@ -20,7 +20,23 @@ func Payable(provider string) Account { return Account("payable/" + provider) }
 func Invoice(provider string) Account { return Account("invoice/" + provider) }
 
 // Cost is what money was spent for.
-func Cost(c Category, u Use) Account { return Account("cost/" + string(c) + "/" + string(u)) }
+func Cost(c Category, u Use) Account {
+	if c == Compute { // nearly all that is posted
+		switch u {
+		case Open:
+			return "cost/compute/open"
+		case Useful:
+			return "cost/compute/useful"
+		case Lost:
+			return "cost/compute/lost"
+		case StartUp:
+			return "cost/compute/start-up"
+		case Idle:
+			return "cost/compute/idle"
+		}
+	}
+	return Account("cost/" + string(c) + "/" + string(u))
+}
 
 // IsCost reports whether the account holds cost, and of what.
 func (a Account) IsCost() (c Category, u Use, ok bool) {
@@ -46,22 +62,24 @@ func Move(amount money.Amount, from, to Account) (Posting, bool) {
 
 // AppendBinary appends the posting in a fixed binary form: every field but Hash,
 // texts with their length before them, tags sorted by name.
-func (p Posting) AppendBinary(b []byte) []byte {
+func (p *Posting) AppendBinary(b []byte) []byte {
 	b = append(b, "posting/1\n"...)
 	b = binary.BigEndian.AppendUint64(b, p.Event)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.Line))
 	b = appendTime(b, p.At)
 	b = p.Amount.AppendBinary(b)
-	o := p.Owner
-	for _, s := range []string{
+	o := &p.Owner
+	for _, s := range [...]string{
 		string(p.Currency), string(p.From), string(p.To), string(p.Category), string(p.Phase), string(p.Use), p.Rule,
 		o.Tenant, o.Team, o.Project, o.Environment, o.ModelVersion, o.Job, o.Attempt, o.Task, o.Instance,
 	} {
 		b = appendText(b, s)
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(o.Tags)))
-	for _, k := range slices.Sorted(maps.Keys(o.Tags)) {
-		b = appendText(appendText(b, k), o.Tags[k])
+	if len(o.Tags) > 0 {
+		for _, k := range slices.Sorted(maps.Keys(o.Tags)) {
+			b = appendText(appendText(b, k), o.Tags[k])
+		}
 	}
 	return append(b, p.Prev[:]...)
 }
@@ -81,10 +99,12 @@ func appendTime(b []byte, t time.Time) []byte {
 // Seal chains postings to head, the hash of the tenant's posting before them,
 // and returns the new head.
 func Seal(postings []Posting, head Hash) ([]Posting, Hash) {
+	var room [512]byte // most are shorter
 	for i := range postings {
-		postings[i].Prev = head
-		head = sha256.Sum256(postings[i].AppendBinary(nil))
-		postings[i].Hash = head
+		p := &postings[i]
+		p.Prev = head
+		head = sha256.Sum256(p.AppendBinary(room[:0]))
+		p.Hash = head
 	}
 	return postings, head
 }

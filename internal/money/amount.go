@@ -6,6 +6,7 @@
 package money
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -116,13 +117,8 @@ func FromMicros(micros, picos int64) Amount {
 
 // AppendBinary appends the 16 bytes of a, most significant first. It never fails.
 func (a Amount) AppendBinary(b []byte) []byte {
-	for i := 56; i >= 0; i -= 8 {
-		b = append(b, byte(uint64(a.hi)>>i))
-	}
-	for i := 56; i >= 0; i -= 8 {
-		b = append(b, byte(a.lo>>i))
-	}
-	return b
+	b = binary.BigEndian.AppendUint64(b, uint64(a.hi))
+	return binary.BigEndian.AppendUint64(b, a.lo)
 }
 
 // String returns a as an exact decimal without trailing zeros: "1.5", "-0.000000000001".
