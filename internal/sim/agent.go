@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -15,7 +16,7 @@ type agent struct {
 	i        *instance
 	job      *simJob
 	epoch    int
-	pace     float64 // steps an hour, the way the work is done here
+	pace     float64 // steps an hour on this machine, the way the work is done here
 	dead     bool    // the machine is gone
 	over     bool    // the program has ended
 	began    time.Time
@@ -43,7 +44,7 @@ func (w *World) boot(i *instance) {
 	if job == nil {
 		return
 	}
-	a := &agent{w: w, i: i, job: job, pace: job.pace}
+	a := &agent{w: w, i: i, job: job, pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}
 	if _, err := fmt.Sscanf(i.key[len(job.id):], ".%d", &a.epoch); err != nil {
 		return
 	}
@@ -96,7 +97,7 @@ func (a *agent) begin() {
 		return
 	}
 	if live, ok := w.m.Attempt(a.i.key); ok && live.Variant != "" {
-		a.pace = job.pace * job.terms.Need.Faster(live.Variant)
+		a.pace *= job.terms.Need.Faster(live.Variant)
 	}
 	a.from = w.blobs[job.id]
 	a.saved = a.from

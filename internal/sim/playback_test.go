@@ -81,3 +81,30 @@ func TestALifetimeIsKnownInAdvanceOnARecordedMarket(t *testing.T) {
 		}
 	}
 }
+
+// A machine of thrice the speed does six hours of work in two, and the job goes
+// where an hour of work costs least, not an hour of a machine.
+func TestAFasterMachineEndsTheWorkSooner(t *testing.T) {
+	var lines []market.TraceLine
+	for _, m := range []struct {
+		name  string
+		speed float64
+		rate  money.Rate
+	}{{"slow", 1, 1e12}, {"fast", 3, 15e11}} {
+		offer := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: m.name, Capacity: market.OnDemand, CPUs: 1, Memory: size.GiB, Speed: m.speed, Currency: money.USD}
+		offer.ID = market.ID(offer)
+		lines = append(lines, market.TraceLine{Offer: offer, Price: []market.Price{{Rate: m.rate}}})
+	}
+	p := Playback{
+		Terms:   core.Terms{Name: "j", Currency: money.USD, Steps: 360, Work: 6 * time.Hour, Restart: time.Minute, Grace: time.Minute, Saves: true, Priority: 1},
+		Restart: time.Minute, Save: time.Second, Opened: epoch,
+		Trace: market.Trace{Name: "two speeds", Currency: money.USD, Speed: 1, Lines: lines},
+	}
+	got := Play(p)
+	if got.State != core.Succeeded || got.Finish < 2*time.Hour || got.Finish > 2*time.Hour+10*time.Minute {
+		t.Errorf("%s after %v: want two hours and a start", got.State, got.Finish)
+	}
+	if cost := got.Cost.Float(); cost < 3 || cost > 3.3 {
+		t.Errorf("it cost %v: want two hours at 1.50", cost)
+	}
+}

@@ -13,7 +13,7 @@ type simJob struct {
 	terms   core.Terms
 	spec    json.RawMessage
 	steps   int64
-	pace    float64 // steps an hour
+	pace    float64 // steps an hour on a machine of speed 1
 	boot    time.Duration
 	save    time.Duration
 	outputs bool          // it leaves folders that are kept
