@@ -53,11 +53,12 @@ bench-estimate: ## how wrong estimates are, against baselines, and settled witho
 	@cd internal/estimate && $(GO) test -count 1 -run 'TestBench|TestSettledOn' -show -nested
 
 DATA ?= ../shared/data
+needs = test -e $(1) || { echo "SKIPPED: $@ needs $(1), which is not there: name the folder with DATA="; exit $${SCRIMP_CI:+1}; };
 bench-deadline: ## deadline policies on the public benchmark with one zone: needs ../shared/data/spot
-	@$(GO) run ./cmd/scrimp simulate deadline --availability $(DATA)/spot/availability_2022.csv --windows $(DATA)/spot/windows_2022.csv
+	@$(call needs,$(DATA)/spot/availability_2022.csv) $(GO) run ./cmd/scrimp simulate deadline --availability $(DATA)/spot/availability_2022.csv --windows $(DATA)/spot/windows_2022.csv
 
 bench-zones: ## the same with several zones, live prices and transfer; the optimum takes minutes, once
-	@$(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv
+	@$(call needs,$(DATA)/spot/zones_public_availability.csv) $(GO) run ./cmd/scrimp simulate zones --availability $(DATA)/spot/zones_public_availability.csv --prices $(DATA)/spot/zones_public_spot_price.csv
 
 JOBS ?= 1000000
 FOR ?= 10s

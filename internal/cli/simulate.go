@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -105,7 +106,7 @@ a header. Exit status: 0 done, 1 a file is missing or not in its form.`,
 		if err != nil {
 			return err
 		}
-		return a.scores(scores)
+		return a.scores(scores, 0)
 	}
 	return cmd
 }
@@ -142,9 +143,13 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 			return err
 		}
 		var rows []replay.ZoneRow
+		without := 0 // pairs of group and window
 		for _, f := range forms {
-			if f != "A" && f != "B" {
+			switch {
+			case f != "A" && f != "B":
 				return fmt.Errorf("--form %q is neither A nor B", f)
+			case slices.ContainsFunc(rows, func(r replay.ZoneRow) bool { return r.Form == f }):
+				continue
 			}
 			runs, left, err := tick.ZoneRuns(windows, f == "B")
 			if err != nil {
@@ -153,6 +158,7 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 			if left > 0 && len(rows) == 0 {
 				a.notef("%d pairs of group and window left out: the files lack a zone of the group\n", left)
 			}
+			without = left
 			rows = append(rows, replay.ZoneRow{Form: f, Runs: runs})
 		}
 		tell := a.counter()
@@ -163,11 +169,13 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 				cache = filepath.Join(dir, "scrimp")
 			}
 			var mu sync.Mutex
-			if optima, err = tick.ZoneOptima(rows[0].Runs, cache, func(done, of int) {
+			if optima, err = tick.ZoneOptima(cmd.Context(), rows[0].Runs, cache, func(done, of int) {
 				mu.Lock()
 				defer mu.Unlock()
 				tell(replay.Optimum, done, of)
-			}); err != nil {
+			}); errors.Is(err, tick.ErrNotKept) {
+				a.notef("%v\n", err)
+			} else if err != nil {
 				return err
 			}
 		}
@@ -175,7 +183,7 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 		if err != nil {
 			return err
 		}
-		return a.scores(scores)
+		return a.scores(scores, without)
 	}
 	return cmd
 }
@@ -211,10 +219,13 @@ func (a *app) counter() func(name string, done, of int) {
 	}
 }
 
-// scores prints the table of a benchmark.
-func (a *app) scores(scores []replay.Score) error {
+// scores prints the table of a benchmark; left is how many pairs of group and window it lacks.
+func (a *app) scores(scores []replay.Score, left int) error {
 	if a.json {
-		return a.print(map[string][]replay.Score{"policies": scores})
+		return a.print(struct {
+			Policies []replay.Score `json:"policies"`
+			LeftOut  int            `json:"left_out,omitempty"`
+		}{scores, left})
 	}
 	a.printf("%s", show.Scores(scores, a.place()))
 	return nil

@@ -2,6 +2,7 @@ package tick
 
 import (
 	"math"
+	"reflect"
 	"os"
 	"strings"
 	"testing"
@@ -226,7 +227,16 @@ func TestBadFilesAreNamedByLineFieldAndMend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := SingleRuns(list); err == nil || !strings.Contains(err.Error(), "a window 0: 400 ticks of 10m0s are shorter than the deadline of 70h0m0s: give it at least 420") {
+	if _, err := SingleRuns(list); err == nil || !strings.Contains(err.Error(), "read w.csv: line 2: field ticks: window 0 of a has 400 ticks of 10 minutes, and a job has until hour 70: give it at least 420") {
 		t.Errorf("a short window: %v", err)
+	}
+	// What spreadsheets add, a mark of the byte order and lines of nothing, changes nothing.
+	const mark = "\ufeff"
+	spread, err := ReadSingle(strings.NewReader(mark+ah+"a,0,300,1\r\n\r\na,300,100,1\r\n\r\n"), "a.csv", strings.NewReader(mark+wh+"\na,0,0,400\n\n"), "w.csv")
+	if err != nil || !reflect.DeepEqual(spread[0].Up, list[0].Up) {
+		t.Errorf("from a spreadsheet: %v", err)
+	}
+	if _, err := ReadSingle(strings.NewReader(ah+"\n"), "a.csv", strings.NewReader(wh), "w.csv"); err == nil || !strings.Contains(err.Error(), "read a.csv: no rows") {
+		t.Errorf("a header and lines of nothing: %v", err)
 	}
 }

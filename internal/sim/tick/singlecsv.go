@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 type Window struct {
 	Zone  string
 	Index int    // as the file numbers it
+	From  string // file and line that it stands in, for errors
 	Up    []bool // whether spot can be had, tick by tick
 }
 
@@ -24,7 +26,7 @@ type Window struct {
 func ReadSingle(availability io.Reader, availName string, windows io.Reader, winName string) ([]Window, error) {
 	up := map[string][]bool{}
 	last := ""
-	err := readCSV(availability, availName, []string{"zone", "start_tick", "ticks", "available"}, func(f []string) error {
+	err := readCSV(availability, availName, []string{"zone", "start_tick", "ticks", "available"}, func(_ int, f []string) error {
 		zone := f[0]
 		n, err := numbers(f[1:], []string{"start_tick", "ticks", "available"})
 		switch seen := up[zone]; {
@@ -39,7 +41,7 @@ func ReadSingle(availability io.Reader, availName string, windows io.Reader, win
 		case zone != last && seen != nil:
 			return fmt.Errorf("field zone: %s stood further up: keep the rows of a zone together", zone)
 		case n[0] > len(seen):
-			return fmt.Errorf("field start_tick: %d leaves a hole, %s is known to tick %d only: begin there", n[0], zone, len(seen))
+			return fmt.Errorf("field start_tick: %d leaves a hole, %s is known to tick %d only: add the row that begins there, or sort the rows", n[0], zone, len(seen))
 		case n[0] < len(seen):
 			return fmt.Errorf("field start_tick: %d comes before tick %d where the row above ends: sort the rows of %s and let none overlap", n[0], len(seen), zone)
 		case len(seen)+n[1] > maxTicks:
@@ -60,7 +62,7 @@ func ReadSingle(availability io.Reader, availName string, windows io.Reader, win
 	}
 	var out []Window
 	twice := map[key]bool{}
-	err = readCSV(windows, winName, []string{"zone", "window", "start_tick", "ticks"}, func(f []string) error {
+	err = readCSV(windows, winName, []string{"zone", "window", "start_tick", "ticks"}, func(line int, f []string) error {
 		zone := f[0]
 		n, err := numbers(f[1:], []string{"window", "start_tick", "ticks"})
 		whole, known := up[zone]
@@ -77,11 +79,14 @@ func ReadSingle(availability io.Reader, availName string, windows io.Reader, win
 			return fmt.Errorf("field ticks: the window ends at tick %d, %s is known to tick %d only: shorten or move it", n[1]+n[2], zone, len(whole))
 		}
 		twice[key{zone, n[0]}] = true
-		out = append(out, Window{Zone: zone, Index: n[0], Up: whole[n[1] : n[1]+n[2]]})
+		out = append(out, Window{Zone: zone, Index: n[0], From: fmt.Sprintf("%s: line %d", winName, line), Up: whole[n[1] : n[1]+n[2]]})
 		return nil
 	})
 	return out, err
 }
+
+// byteOrder is the mark that some spreadsheets put before what they write.
+const byteOrder = "\ufeff"
 
 // maxTicks bounds what a file may claim: 190 years of ticks of ten minutes.
 const maxTicks = 10_000_000
@@ -89,13 +94,16 @@ const maxTicks = 10_000_000
 // SingleRuns returns the benchmark's runs: each window with each pair of
 // deadline and overhead. A window that is shorter than a deadline is an error.
 func SingleRuns(windows []Window) ([]Run, error) {
+	const gap = 10 * time.Minute
+	deadlines := []time.Duration{52 * time.Hour, 70 * time.Hour}
+	longest := int(slices.Max(deadlines) / gap)
 	var out []Run
 	for _, w := range windows {
-		for _, deadline := range []time.Duration{52 * time.Hour, 70 * time.Hour} {
+		for _, deadline := range deadlines {
 			for _, over := range []time.Duration{3 * time.Minute, 12 * time.Minute} {
-				j := Job{Work: 48 * time.Hour, Deadline: deadline, Overhead: over, Gap: 10 * time.Minute, Spot: 973_100_000_000, OnDemand: 3_060_000_000_000}
+				j := Job{Work: 48 * time.Hour, Deadline: deadline, Overhead: over, Gap: gap, Spot: 973_100_000_000, OnDemand: 3_060_000_000_000}
 				if len(w.Up) < j.Ticks() {
-					return nil, fmt.Errorf("%s window %d: %d ticks of %v are shorter than the deadline of %v: give it at least %d", w.Zone, w.Index, len(w.Up), j.Gap, deadline, j.Ticks())
+					return nil, fmt.Errorf("read %s: field ticks: window %d of %s has %d ticks of %.0f minutes, and a job has until hour %.0f: give it at least %d", w.From, w.Index, w.Zone, len(w.Up), j.Gap.Minutes(), deadline.Hours(), longest)
 				}
 				out = append(out, Run{Zone: w.Zone, Window: w.Index, Job: j, Up: w.Up})
 			}
@@ -125,32 +133,36 @@ func (s Score) Mean() float64 {
 	return s.Total.Float() / float64(max(1, s.Runs))
 }
 
-// readCSV calls row for each line after the header, which must be want. Errors
-// name file, line and mend.
-func readCSV(r io.Reader, name string, want []string, row func(fields []string) error) error {
+// readCSV calls row with the number of each line after the header, which must be
+// want, and its fields. Lines of nothing are skipped. Errors name file, line and mend.
+func readCSV(r io.Reader, name string, want []string, row func(line int, fields []string) error) error {
 	scan := bufio.NewScanner(r)
-	line := 0
+	line, rows := 0, 0
 	for scan.Scan() {
 		line++
 		text := strings.TrimSuffix(scan.Text(), "\r")
 		if line == 1 {
-			if text != strings.Join(want, ",") {
+			if strings.TrimPrefix(text, byteOrder) != strings.Join(want, ",") {
 				return fmt.Errorf("read %s: line 1: the header is %q: write %q", name, text, strings.Join(want, ","))
 			}
 			continue
 		}
+		if text == "" {
+			continue
+		}
+		rows++
 		fields := strings.Split(text, ",")
 		if len(fields) != len(want) {
 			return fmt.Errorf("read %s: line %d: %d fields: write %d (%s)", name, line, len(fields), len(want), strings.Join(want, ", "))
 		}
-		if err := row(fields); err != nil {
+		if err := row(line, fields); err != nil {
 			return fmt.Errorf("read %s: line %d: %w", name, line, err)
 		}
 	}
 	if err := scan.Err(); err != nil {
 		return fmt.Errorf("read %s: line %d: %w", name, line+1, err)
 	}
-	if line < 2 {
+	if rows == 0 {
 		return fmt.Errorf("read %s: no rows: it wants a header (%s) and rows", name, strings.Join(want, ","))
 	}
 	return nil

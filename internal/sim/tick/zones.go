@@ -2,6 +2,7 @@ package tick
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"scrimp/internal/money"
@@ -69,7 +70,7 @@ func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, er
 					}}
 					for i, t := range traces {
 						if n := r.Job.Ticks(); len(t.Up) < n {
-							return nil, 0, fmt.Errorf("window %d of %s has %d ticks and a job of %v needs %d: give a longer window", w.Number, group[i], len(t.Up), size.deadline, n)
+							return nil, 0, fmt.Errorf("line %d: ticks: window %d of %s ends after %d, and a job of %.0f h needs %d; give a longer window", t.Line, w.Number, group[i], len(t.Up), size.deadline.Hours(), n)
 						}
 					}
 					runs = append(runs, r)
@@ -78,7 +79,7 @@ func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, er
 		}
 	}
 	if len(runs) == 0 {
-		return nil, leftOut, fmt.Errorf("no window has all zones of a group: %d pairs of group and window left out", leftOut)
+		return nil, leftOut, fmt.Errorf("no window has all zones of a group, such as %s: all %d pairs of group and window are left out", strings.Join(zonesGroups[0], " and "), leftOut)
 	}
 	return runs, leftOut, nil
 }

@@ -1,6 +1,7 @@
 package tick
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,20 +33,22 @@ func zonesKey(runs []ZoneRun) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// ErrNotKept says that optima were found but could not be kept for the next time.
+var ErrNotKept = errors.New("the optimum is not kept, and takes as long the next time")
+
 // ZoneOptima returns the optimum of every run, from a file of folder where the
 // same runs were solved before, else computed (minutes) and kept there. An
-// empty folder keeps nothing. tell, if not nil, hears how many are solved.
-func ZoneOptima(runs []ZoneRun, folder string, tell func(done, of int)) ([]money.Amount, error) {
+// empty folder keeps nothing; where keeping fails, the optima come with
+// ErrNotKept. tell, if not nil, hears how many are solved. The context ends it
+// between two runs.
+func ZoneOptima(ctx context.Context, runs []ZoneRun, folder string, tell func(done, of int)) ([]money.Amount, error) {
 	file := filepath.Join(folder, "zones-optimum-"+zonesKey(runs)[:32]+".json")
 	if folder != "" {
-		switch data, err := os.ReadFile(file); {
-		case err == nil:
+		if data, err := os.ReadFile(file); err == nil { // what cannot be read is computed again
 			var out []money.Amount
 			if json.Unmarshal(data, &out) == nil && len(out) == len(runs) {
 				return out, nil
 			}
-		case !errors.Is(err, os.ErrNotExist):
-			return nil, fmt.Errorf("read the kept optimum: %w", err)
 		}
 	}
 	out := make([]money.Amount, len(runs))
@@ -53,6 +56,9 @@ func ZoneOptima(runs []ZoneRun, folder string, tell func(done, of int)) ([]money
 	var mu sync.Mutex
 	done := 0
 	each(len(runs), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
 		best, ok := runs[i].ZoneOptimum()
 		out[i], late[i] = best, !ok
 		mu.Lock()
@@ -62,6 +68,9 @@ func ZoneOptima(runs []ZoneRun, folder string, tell func(done, of int)) ([]money
 			tell(done, len(runs))
 		}
 	})
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	for i, l := range late {
 		if l {
 			return nil, fmt.Errorf("solve run %d of window %d: no choice meets its deadline", i, runs[i].Window)
@@ -70,21 +79,26 @@ func ZoneOptima(runs []ZoneRun, folder string, tell func(done, of int)) ([]money
 	if folder == "" {
 		return out, nil
 	}
-	data, err := json.Marshal(out)
+	if err := keepOptima(folder, file, out); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrNotKept, err)
+	}
+	return out, nil
+}
+
+// keepOptima writes aside and renames, so that two programs at once do not mix.
+func keepOptima(folder, file string, optima []money.Amount) error {
+	data, err := json.Marshal(optima)
 	if err != nil {
-		return nil, fmt.Errorf("keep the optimum: %w", err)
+		return err
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("keep the optimum: %w", err)
+		return err
 	}
 	aside := file + fmt.Sprintf(".%d", os.Getpid())
 	if err := os.WriteFile(aside, data, 0o600); err != nil {
-		return nil, fmt.Errorf("keep the optimum: %w", err)
+		return err
 	}
-	if err := os.Rename(aside, file); err != nil {
-		return nil, fmt.Errorf("keep the optimum: %w", err)
-	}
-	return out, nil
+	return os.Rename(aside, file)
 }
 
 // each calls do for 0 to n−1 on as many goroutines as there are processors, and

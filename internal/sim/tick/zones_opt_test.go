@@ -1,11 +1,14 @@
 package tick
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,7 +29,7 @@ func TestTheZoneOptimumIsWhatTheBenchmarkSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	all, err := ZoneOptima(runs, filepath.Join(folder, "scrimp"), func(done, of int) {
+	all, err := ZoneOptima(t.Context(), runs, filepath.Join(folder, "scrimp"), func(done, of int) {
 		if done%40 == 0 {
 			fmt.Println(done, "of", of, time.Since(began).Round(time.Second))
 		}
@@ -117,17 +120,49 @@ func TestKeptOptimaAreThoseOfTheSameRunsOnly(t *testing.T) {
 	chance, folder := rand.New(rand.NewPCG(3, 1)), t.TempDir()
 	r := smallRun(chance)
 	r.Job.Work = r.Job.Tick
-	first, err := ZoneOptima([]ZoneRun{*r}, folder, nil)
+	first, err := ZoneOptima(t.Context(), []ZoneRun{*r}, folder, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
-	again, err := ZoneOptima([]ZoneRun{*r}, folder, func(int, int) { asked++ })
+	again, err := ZoneOptima(t.Context(), []ZoneRun{*r}, folder, func(int, int) { asked++ })
 	if err != nil || again[0] != first[0] || asked != 0 {
 		t.Errorf("%v after %v, %d solved again, %v", again, first, asked, err)
 	}
 	r.Traces[0].Price[0]++
-	if _, err := ZoneOptima([]ZoneRun{*r}, folder, func(int, int) { asked++ }); err != nil || asked != 1 {
+	if _, err := ZoneOptima(t.Context(), []ZoneRun{*r}, folder, func(int, int) { asked++ }); err != nil || asked != 1 {
 		t.Errorf("another price: %d solved, %v", asked, err)
+	}
+}
+
+// What took minutes to find is not thrown away because it cannot be kept.
+func TestOptimaThatCannotBeKeptAreTold(t *testing.T) {
+	r := smallRun(rand.New(rand.NewPCG(3, 1)))
+	r.Job.Work = r.Job.Tick
+	want, err := ZoneOptima(t.Context(), []ZoneRun{*r}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ZoneOptima(t.Context(), []ZoneRun{*r}, file, nil) // a file is no folder
+	if !errors.Is(err, ErrNotKept) || len(got) != 1 || got[0] != want[0] {
+		t.Errorf("%v with %v, want %v and that it is not kept", got, err, want)
+	}
+}
+
+func TestTheSearchForOptimaEndsWhenItIsTold(t *testing.T) {
+	r := smallRun(rand.New(rand.NewPCG(3, 1)))
+	r.Job.Work = r.Job.Tick
+	ctx, stop := context.WithCancelCause(t.Context())
+	enough, solved := errors.New("enough"), 0
+	_, err := ZoneOptima(ctx, slices.Repeat([]ZoneRun{*r}, 500), "", func(done, _ int) {
+		solved = done
+		stop(enough)
+	})
+	if !errors.Is(err, enough) || solved > 100 {
+		t.Errorf("%v after %d of 500", err, solved)
 	}
 }

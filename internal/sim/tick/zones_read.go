@@ -16,6 +16,7 @@ import (
 type ZoneTrace struct {
 	Up    []bool
 	Price []money.Rate // spot
+	Line  int          // the last that tells of it in the file of availability
 }
 
 // ZoneWindow is one span of wall-clock time over all zones.
@@ -67,6 +68,7 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
+	head[0] = strings.TrimPrefix(head[0], byteOrder)
 	if !slices.Equal(head, want) {
 		return nil, &BadLine{file, 1, "", fmt.Sprintf("the columns are %q", strings.Join(head, ",")), "make the first line " + strings.Join(want, ",")}
 	}
@@ -109,7 +111,7 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 		end := ends[k]
 		switch {
 		case s.start > end:
-			return nil, bad("start_tick", fmt.Sprintf("hole: window %d of %s is known to tick %d and goes on at %d", s.window, s.zone, end, s.start), fmt.Sprintf("add the row for ticks %d to %d", end, s.start-1))
+			return nil, bad("start_tick", fmt.Sprintf("hole: window %d of %s is known to tick %d and goes on at %d", s.window, s.zone, end, s.start), fmt.Sprintf("add the row for ticks %d to %d, or sort the rows by start_tick where it stands further down", end, s.start-1))
 		case s.start < before[k]:
 			return nil, bad("start_tick", fmt.Sprintf("wrong order: tick %d of window %d of %s stands after tick %d", s.start, s.window, s.zone, before[k]), "sort the rows by start_tick")
 		case s.start < end:
@@ -139,7 +141,6 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 		return nil, err
 	}
 	windows := map[int]ZoneWindow{}
-	lines := map[*ZoneTrace]int{}
 	for _, s := range ups {
 		if s.value != "0" && s.value != "1" {
 			return nil, &BadLine{availabilityFile, s.line, "available", fmt.Sprintf("%q", s.value), "write 1 where spot can be had and 0 where not"}
@@ -154,7 +155,7 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 			t = &ZoneTrace{}
 			w.Zones[s.zone] = t
 		}
-		lines[t] = s.line
+		t.Line = s.line
 		for range s.ticks {
 			t.Up = append(t.Up, s.value == "1")
 		}
@@ -183,7 +184,7 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 	for _, w := range out {
 		for _, z := range w.names() {
 			if t := w.Zones[z]; len(t.Price) < len(t.Up) {
-				return nil, &BadLine{availabilityFile, lines[t], "ticks", fmt.Sprintf("window %d of %s has availability for %d ticks and prices for %d", w.Number, z, len(t.Up), len(t.Price)), "add the missing rows to " + priceFile}
+				return nil, &BadLine{availabilityFile, t.Line, "ticks", fmt.Sprintf("window %d of %s has availability for %d ticks and prices for %d", w.Number, z, len(t.Up), len(t.Price)), "add the missing rows to " + priceFile}
 			}
 		}
 	}

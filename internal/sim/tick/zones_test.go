@@ -135,8 +135,8 @@ func TestGroupsThatLackAZoneAreLeftOutAndShortWindowsRefused(t *testing.T) {
 	if err != nil || left != 9 || len(runs) != 6 {
 		t.Errorf("%d runs, %d left out, %v; want the 6 of one group and 9 left out", len(runs), left, err)
 	}
-	w[0].Zones["us-west-2b"] = &ZoneTrace{Up: make([]bool, 959), Price: make([]money.Rate, 959)}
-	if _, _, err := ZoneRuns(w, false); err == nil || !strings.Contains(err.Error(), "window 3 of us-west-2b has 959 ticks") {
+	w[0].Zones["us-west-2b"] = &ZoneTrace{Up: make([]bool, 959), Price: make([]money.Rate, 959), Line: 17}
+	if _, _, err := ZoneRuns(w, false); err == nil || !strings.Contains(err.Error(), "line 17: ticks: window 3 of us-west-2b ends after 959") {
 		t.Errorf("a window shorter than the job: %v", err)
 	}
 	delete(w[0].Zones, "us-west-2b")
