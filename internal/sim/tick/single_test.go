@@ -2,8 +2,8 @@ package tick
 
 import (
 	"math"
-	"reflect"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
