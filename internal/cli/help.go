@@ -58,10 +58,10 @@ func helps(root *cobra.Command) {
 func takes(names ...string) cobra.PositionalArgs {
 	least, most := 0, len(names)
 	for _, n := range names {
-		switch {
-		case strings.HasSuffix(n, "...]"):
+		if bare := strings.TrimSuffix(n, "]"); strings.HasSuffix(bare, "...") || strings.HasSuffix(bare, "…") {
 			most = -1
-		case !strings.HasPrefix(n, "["):
+		}
+		if !strings.HasPrefix(n, "[") {
 			least++
 		}
 	}

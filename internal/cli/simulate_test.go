@@ -73,3 +73,19 @@ func TestABenchmarkNamesFileLineAndMend(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 }
+
+// Public traces come a zone a file: all that are named make one market.
+func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
+	h := newHome(t)
+	args := []string{"market", "import", "--spot-price", "0.97", "--on-demand-price", "3.06", "-o", "m.yaml"}
+	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-west-2a"} {
+		h.write(zone+".json", `{"metadata": {"gap_seconds": 600}, "data": [0, 0, 1, 0, 1, 0]}`)
+		args = append(args, zone+".json")
+	}
+	if text := h.do(args...); !strings.Contains(text, "6 offers") {
+		t.Errorf("three zones, spot and on-demand: %s", text)
+	}
+	if text, err := h.try("market", "import"); err == nil || !strings.Contains(text, "FILE… is missing") {
+		t.Errorf("no file: %v, %s", err, text)
+	}
+}
