@@ -199,7 +199,7 @@ func (m *Machine) bookOrphan(out *Outcome, r Rented, b InstanceEnded) {
 	}
 	p.Currency, p.Category, p.Phase, p.Use = currency, ledger.Overhead, ledger.Billed, ledger.Lost
 	p.Owner = ledger.Owner{Tenant: "default", Instance: r.Instance}
-	m.enter(out, p)
+	m.enter(out, &p)
 }
 
 func (m *Machine) post(out *Outcome, j *Job, a *Attempt, amount money.Amount, from, to ledger.Account, phase ledger.Phase, use ledger.Use, rule string) {
@@ -213,16 +213,16 @@ func (m *Machine) post(out *Outcome, j *Job, a *Attempt, amount money.Amount, fr
 		o.Stock.Used = o.Stock.Used.Add(amount)
 	}
 	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant, j.ID, a.ID, a.ID+"/0", a.Instance
-	m.enter(out, p)
+	m.enter(out, &p)
 }
 
-func (m *Machine) enter(out *Outcome, p ledger.Posting) {
+func (m *Machine) enter(out *Outcome, p *ledger.Posting) {
 	p.Event, p.Line, p.At = m.seq, len(out.Postings), m.now
 	if out.Postings == nil {
 		out.Postings = make([]ledger.Posting, 0, 2) // what a span cost, and what it was for
 	}
-	out.Postings = append(out.Postings, p)
-	m.booked(&p)
+	out.Postings = append(out.Postings, *p)
+	m.booked(p)
 }
 
 // seal chains the step's postings to those of their tenants before them.

@@ -137,8 +137,10 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	}
 }
 
+// options is what is for sale as j sees it, until the next decision.
 func (m *Machine) options(j *Job) []plan.Option {
-	list := m.common()
+	list := m.common(m.stall[:0])
+	m.stall = list
 	for i := range list {
 		if o := &list[i]; o.Offer.Reserved.Count > 0 {
 			m.share(j, o)
@@ -147,9 +149,9 @@ func (m *Machine) options(j *Job) []plan.Option {
 	return list
 }
 
-// common is what is for sale as every job sees it.
-func (m *Machine) common() []plan.Option {
-	list := make([]plan.Option, 0, len(m.sale))
+// common appends what is for sale as every job sees it.
+func (m *Machine) common(list []plan.Option) []plan.Option {
+	list = slices.Grow(list, len(m.sale))
 	for _, o := range m.sale {
 		if o.Offer.Currency == m.cfg.Currency {
 			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Record: &o.Record, Low: o.Low})

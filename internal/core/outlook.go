@@ -28,7 +28,7 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 		speed float64
 		ok    bool
 	}
-	options, prices := m.common(), map[string]price{}
+	options, prices := m.common(nil), map[string]price{}
 	waiting, beyond := m.urgent(most)
 	for _, j := range waiting {
 		k := kindOf(j.Terms.Need)

@@ -52,10 +52,11 @@ type Whose struct {
 type past struct {
 	sums *ledger.Calendar[Whose, Past]
 	jobs map[int64]map[*Job]struct{} // by hour
+	were []passed                    // before this step
 }
 
 func newPast() past {
-	return past{ledger.NewCalendar[Whose](Past.Plus), map[int64]map[*Job]struct{}{}}
+	return past{sums: ledger.NewCalendar[Whose](Past.Plus), jobs: map[int64]map[*Job]struct{}{}}
 }
 
 // WhoseOf says whose j is.
@@ -96,25 +97,47 @@ func PastOf(j *Job) (w Whose, p Past, last time.Time, ok bool) {
 	return w, p, last, true
 }
 
-// passed adds j to the past, or takes it out again before it changes.
-func (m *Machine) passed(j *Job, by int) {
-	w, p, last, ok := PastOf(j)
-	if !ok {
+// passed is what PastOf says of a job.
+type passed struct {
+	whose Whose
+	past  Past
+	last  time.Time
+	ok    bool
+}
+
+func passedOf(j *Job) (p passed) {
+	p.whose, p.past, p.last, p.ok = PastOf(j)
+	return p
+}
+
+// rests reports whether j may be in the past: it had a machine, and none that still costs.
+func (j *Job) rests() bool { return len(j.Attempts) > 0 && !j.costs() }
+
+// pass has j in the past as it is now, where it was in there as was; nil: it was not. A
+// job that waits and was looked at in vain is as it was.
+func (m *Machine) pass(j *Job, was *passed) {
+	if was == nil && !j.rests() {
 		return
 	}
-	hour := ledger.HourOf(last)
-	in := m.past.jobs[hour]
-	if by > 0 {
+	is := passedOf(j)
+	if was != nil && *was == is {
+		return
+	}
+	if was != nil && was.ok {
+		hour := ledger.HourOf(was.last)
+		delete(m.past.jobs[hour], j)
+		m.past.sums.Add(hour, was.whose, was.past.minus())
+	}
+	if is.ok {
+		hour := ledger.HourOf(is.last)
+		in := m.past.jobs[hour]
 		if in == nil {
 			in = map[*Job]struct{}{}
 			m.past.jobs[hour] = in
 		}
 		in[j] = struct{}{}
-	} else {
-		delete(in, j)
-		p = p.minus()
+		m.past.sums.Add(hour, is.whose, is.past)
 	}
-	m.past.sums.Add(hour, w, p)
 }
 
 // Past calls f with what those jobs come to whose last machine ended at since or later,

@@ -55,13 +55,13 @@ func (m *Machine) settle(out *Outcome, ended bool) {
 		s.Idle = s.Idle.Add(idle)
 		p.Currency, p.Category, p.Phase, p.Use, p.Rule = o.Offer.Currency, ledger.Fixed, ledger.Billed, ledger.Idle, "reserved"
 		p.Owner = ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.Offer.ID)}
-		m.enter(out, p)
+		m.enter(out, &p)
 		bill := p
 		bill.From, bill.To, bill.Use = ledger.Invoice(o.Offer.Provider), ledger.Payable(o.Offer.Provider), ledger.Open
 		if idle.Sign() < 0 {
 			bill.From, bill.To = bill.To, bill.From
 		}
-		m.enter(out, bill)
+		m.enter(out, &bill)
 	}
 }
 
@@ -209,7 +209,7 @@ type claim struct {
 
 // unreserved is what is for sale besides.
 func (m *Machine) unreserved() []plan.Option {
-	return slices.DeleteFunc(m.common(), func(x plan.Option) bool { return x.Offer.Reserved.Count > 0 })
+	return slices.DeleteFunc(m.common(nil), func(x plan.Option) bool { return x.Offer.Reserved.Count > 0 })
 }
 
 // claim is that of a job: what the machine costs that it would take or stay on if

@@ -53,7 +53,8 @@ const many = 64
 // and where there are many, those side by side that share a table. A log is replayed
 // in its own order.
 func (m *Machine) turns() []*Job {
-	list := slices.Clone(m.running)
+	list := append(m.turn[:0], m.running...)
+	m.turn = list
 	switch {
 	case len(list) <= many:
 	case m.replays:

@@ -92,8 +92,10 @@ type Machine struct {
 	buried   map[string]time.Time // instances that nobody owned and that were paid for, with their ends
 	given    map[string]*Attempt  // instances that were given up for lost, by name: their bill may still come
 	offers   map[market.OfferID]*offer
-	sale     []*offer // sorted by ID
-	running  []*Job   // that hold or ask for a machine, sorted by ID
+	sale     []*offer      // sorted by ID
+	stall    []plan.Option // of sale what the newest decision saw
+	running  []*Job        // that hold or ask for a machine, sorted by ID
+	turn     []*Job        // in which the running are looked at, of the newest look
 	queue    queue
 	wakes    wakes
 	rejected []plan.Rejection // what the newest decision rejected: never changed
@@ -111,7 +113,7 @@ type Machine struct {
 	under    []*under      // what all limits have taken, in their order
 	soon     *sums         // the same of limits that will be set; nil: nobody prepares that
 	from     uint64        // the first event whose postings are in there
-	unsummed []*Job        // that this step changes
+	unsummed []change      // jobs that this step changes
 	accounts map[accountKey]*Account
 	past     past
 }

@@ -35,7 +35,7 @@ const (
 func (m *Machine) sumUnder(from uint64) {
 	m.under, m.unsummed, m.accounts, m.past = nil, nil, map[accountKey]*Account{}, newPast()
 	for _, j := range m.inOrder {
-		m.sum(j)
+		m.sum(j, nil)
 	}
 	m.sumLimits(from)
 }
@@ -125,29 +125,44 @@ func (m *Machine) unsum(j *Job) {
 	if j.place.sum == changing {
 		return
 	}
+	c := change{job: j}
 	if j.place.sum == isSummed {
 		m.weigh(j, (*budget.Still).Remove)
 		m.account(j, -1)
-		m.passed(j, -1)
+		if j.rests() {
+			m.past.were = append(m.past.were, passedOf(j))
+			c.was = len(m.past.were)
+		}
 	}
 	j.place.sum = changing
-	m.unsummed = append(m.unsummed, j)
+	m.unsummed = append(m.unsummed, c)
+}
+
+// change is a job that the step changes, and what of it is in the past until the step ends.
+type change struct {
+	job *Job
+	was int // place in past.were, from 1; 0: nothing
 }
 
 // sumAgain counts the jobs that the step has changed.
 func (m *Machine) sumAgain() {
-	for _, j := range m.unsummed {
-		m.price(j)
-		m.sum(j)
+	for _, c := range m.unsummed {
+		m.price(c.job)
+		if c.was > 0 {
+			m.sum(c.job, &m.past.were[c.was-1])
+		} else {
+			m.sum(c.job, nil)
+		}
 	}
+	m.past.were = m.past.were[:0]
 	clear(m.unsummed)
 	m.unsummed = m.unsummed[:0]
 }
 
-func (m *Machine) sum(j *Job) {
+func (m *Machine) sum(j *Job, was *passed) {
 	m.weigh(j, (*budget.Still).Add)
 	m.account(j, 1)
-	m.passed(j, 1)
+	m.pass(j, was)
 	j.place.sum = isSummed
 }
 

@@ -3,6 +3,7 @@ package plan
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"scrimp/internal/market"
@@ -161,19 +162,37 @@ func Decide(job Job, options []Option) Decision { return NewMind().Decide(job, o
 // that the deadline allows. Ties go to the held machine, then to the name, so that equal
 // input gives equal output whatever the order it came in.
 func (m *Mind) Decide(job Job, options []Option) Decision {
-	s := sort(job, options)
+	d := m.decide(&job, options)
+	d.Rejected = m.share(d.Rejected)
+	return d
+}
+
+// share returns a list of its own of what was rejected: the newest one where that says
+// the same, as it does for most jobs and at most times; nil where nothing was.
+func (m *Mind) share(rejected []Rejection) []Rejection {
+	if len(rejected) == 0 {
+		return nil
+	}
+	if !slices.Equal(rejected, m.rejected) {
+		m.rejected = slices.Clone(rejected)
+	}
+	return m.rejected
+}
+
+func (m *Mind) decide(job *Job, options []Option) Decision {
+	s := m.room.sort(job, options)
 	v := s.view(job)
 	if job.Open != nil && v.Guard(v.Working()) { // what is in time is allowed whatever the ladder says
 		job.Open = nil
-		s = sort(job, options)
+		s = m.room.sort(job, options)
 		v = s.view(job)
 	}
 	d := Decision{Rejected: s.rejected, Purse: s.purse.shown()}
-	zones := s.several(&job)
+	zones := s.several(job)
 	if zones != nil && !placeable(&v) {
 		zones = nil
 	}
-	if at, ok := s.look(job, v); ok && zones == nil {
+	if at, ok := s.look(job, &v); ok && zones == nil {
 		d.Look, d.Why = at, Looking
 		return d
 	}
@@ -187,23 +206,23 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		choice, d.Mode = policy.Firm, policy.Certain
 	}
 	step, foresaw := time.Duration(0), false
-	lost := choice == policy.Firm && v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && s.firm != nil && late(&job, s.firm)
+	lost := choice == policy.Firm && v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && s.firm != nil && late(job, s.firm)
 	var take *Option
 	switch {
 	case lost:
 		choice = policy.Spot // what works may be in time, and nothing else is
-	case s.whole(&job, &v):
+	case s.whole(job, &v):
 		zones, foresaw = nil, true
-		choice, step = m.tryWhole(&d, &job, &s, &v)
+		choice, step = m.tryWhole(&d, job, &s, &v)
 	case zones != nil:
 		var look market.OfferID
-		if take, look = m.place(&d, &job, &s, &v, zones); look != "" {
+		if take, look = m.place(&d, job, &s, &v, zones); look != "" {
 			d.Look = look
 			return d
 		}
 		choice, step, foresaw = chosen(take), tickOf(&v), true
-	case s.foreseeable(&job, &v):
-		choice, step = m.foresee(&d, &job, &s, &v)
+	case s.foreseeable(job, &v):
+		choice, step = m.foresee(&d, job, &s, &v)
 		foresaw = true
 	}
 	wasteful := job.Wasted >= wasted && s.firm != nil && choice != policy.Firm && (!job.Unsaving || !foresaw)
@@ -215,7 +234,7 @@ func (m *Mind) Decide(job Job, options []Option) Decision {
 		zones = nil
 	}
 	if zones == nil {
-		take = s.take(&d, job, v, choice, foresaw)
+		take = s.take(&d, job, &v, choice, foresaw)
 		if take != nil && take == s.firm && take != s.held && (wasteful || job.Unsaving && foresaw) {
 			d.Why = SavesNone
 		}
@@ -267,7 +286,7 @@ func chosen(o *Option) policy.Choice {
 }
 
 // take finds the option for the rule's choice, and sets d.Why.
-func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, foresaw bool) *Option {
+func (s *sorted) take(d *Decision, job *Job, v *policy.View, choice policy.Choice, foresaw bool) *Option {
 	why := func(r Reason, o *Option) *Option { d.Why = r; return o }
 	heldFirm := s.held != nil && s.held.Offer.Capacity != market.Spot
 	switch {
@@ -277,18 +296,18 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, 
 		return why(NoOffer, nil)
 	case s.affordable == 0:
 		return why(s.broke(), nil)
-	case choice == policy.Firm && heldFirm && (s.firm == s.held || !pays(&job, &v, s.held, s.firm)):
+	case choice == policy.Firm && heldFirm && (s.firm == s.held || !pays(job, v, s.held, s.firm)):
 		return why(Stays, s.held)
 	case choice == policy.Firm && s.firm != nil:
 		return why(whyFirm(job, v, heldFirm, foresaw), s.firm)
 	case s.held != nil && (choice == policy.Firm || choice == policy.Spot && s.held == s.spot):
-		if s.held == s.spot && s.firm != nil && perWork(s.firm) <= perWork(s.held) && pays(&job, &v, s.held, s.firm) {
+		if s.held == s.spot && s.firm != nil && perWork(s.firm) <= perWork(s.held) && pays(job, v, s.held, s.firm) {
 			return why(Cheapest, s.firm) // its price rose over what cannot be taken away
 		}
 		return why(Stays, s.held)
 	case s.spot != nil && choice != policy.Wait && !job.Need.Critical:
 		if job.Rule == "" || job.Rule == policy.Default {
-			if s.held != nil && (!foresaw || !heldFirm) && !pays(&job, &v, s.held, s.spot) {
+			if s.held != nil && (!foresaw || !heldFirm) && !pays(job, v, s.held, s.spot) {
 				return why(Stays, s.held)
 			}
 		}
@@ -302,7 +321,7 @@ func (s sorted) take(d *Decision, job Job, v policy.View, choice policy.Choice, 
 }
 
 // whyFirm says why firm capacity is taken that is not held.
-func whyFirm(job Job, v policy.View, moves, foresaw bool) Reason {
+func whyFirm(job *Job, v *policy.View, moves, foresaw bool) Reason {
 	slack, timed := v.Slack(true)
 	behind, _ := v.Behind(0)
 	switch {

@@ -16,6 +16,9 @@ import (
 type Mind struct {
 	shelf  *horizon.Shelf
 	placed []*placed // for jobs in several zones, the latest last
+
+	room     room
+	rejected []Rejection // what the newest decision rejected: never changed
 }
 
 // Fork returns a mind for another world: it shares the tables for one zone, which

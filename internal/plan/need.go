@@ -144,7 +144,7 @@ func (n *Need) fit(open []bool, o *Option) (way int, why Reason, ok bool) {
 // Spot counts as if nobody took it.
 func (n *Need) Cheapest(options []Option) (rate money.Rate, speed float64, ok bool) {
 	need := *n
-	need.plain = !slices.ContainsFunc(options, func(o Option) bool { return o.Offer.Accelerators > 0 })
+	need.plain = isPlain(options)
 	for i := range options {
 		o := &options[i]
 		if !o.Quote.Available {

@@ -35,7 +35,6 @@ const nearly = 0.9
 // would, the others are no way to finish, and the deadline's guard gives way to that:
 // the job is rather late than unfinished. over reports whether an option is none.
 type purse struct {
-	job     *Job
 	doubt   bool // there is an option that does the work within the promise
 	verdict verdict
 	Purse
@@ -48,7 +47,8 @@ func (p *purse) shown() *Purse {
 	if !p.kept && p.verdict != short {
 		return nil
 	}
-	return &p.Purse
+	says := p.Purse
+	return &says
 }
 
 // broke says why nothing is within the budget.
@@ -72,7 +72,7 @@ type ranks struct {
 // weigh returns the verdict of the budget over the options that do for the job.
 // more says that others may do later, at a price that nobody knows now.
 func weigh(job *Job, usable []ranks, more bool) purse {
-	p := purse{job: job}
+	var p purse
 	if !job.Limited || job.DeadlineFirst || !job.Progress.Known || len(usable) == 0 {
 		return p
 	}
@@ -96,7 +96,7 @@ func weigh(job *Job, usable []ranks, more bool) purse {
 	case fits(false):
 		p.verdict = binds
 	default:
-		p.verdict = p.beyond(usable, more)
+		p.verdict = p.beyond(job, usable, more)
 	}
 	if p.verdict == binds || p.verdict == hopes {
 		for _, r := range usable {
@@ -107,8 +107,7 @@ func weigh(job *Job, usable []ranks, more bool) purse {
 }
 
 // beyond is the verdict where nothing does the work within the budget now.
-func (p *purse) beyond(usable []ranks, more bool) verdict {
-	job := p.job
+func (p *purse) beyond(job *Job, usable []ranks, more bool) verdict {
 	least := money.Amount{}
 	for i, r := range usable {
 		rate := r.o.Quote.Rate
@@ -138,13 +137,13 @@ func (p *purse) beyond(usable []ranks, more bool) verdict {
 }
 
 // over reports whether an option must be left alone for the budget's sake.
-func (p *purse) over(r ranks, cheapest float64) bool {
+func (p *purse) over(job *Job, r ranks, cheapest float64) bool {
 	switch p.verdict {
 	case binds, hopes:
 		if r.held {
 			return p.held
 		}
-		return p.job.cost(r, r.o.Quote.Rate, p.doubt).Cmp(p.job.Left) > 0
+		return job.cost(r, r.o.Quote.Rate, p.doubt).Cmp(job.Left) > 0
 	case near:
 		return !r.held && perWork(r.o) > cheapest
 	case short:

@@ -24,19 +24,44 @@ type sorted struct {
 	purse            purse
 }
 
-// sort ranks the options and rejects what the job cannot use now.
-func sort(job Job, options []Option) sorted {
-	type key struct {
-		o    *Option
-		per  float64
-		away bool   // firm, and not where the checkpoint is
-		why  Reason // why it can never do, or ""
+// key is what an option is ranked by.
+type key struct {
+	o    *Option
+	per  float64
+	held bool
+	away bool   // firm, and not where the checkpoint is
+	why  Reason // why it can never do, or ""
+}
+
+func (a *key) compare(b *key) int {
+	switch {
+	case a.per != b.per:
+		return cmp.Compare(a.per, b.per)
+	case a.held != b.held:
+		return -compareBool(a.held, b.held)
+	case a.away != b.away:
+		return compareBool(a.away, b.away)
 	}
-	ranked := make([]key, len(options))
-	job.Need.plain = !slices.ContainsFunc(options, func(o Option) bool { return o.Offer.Accelerators > 0 })
+	return cmp.Compare(a.o.Offer.ID, b.o.Offer.ID)
+}
+
+// room is what sort works in, from one decision to the next: what it returns is
+// valid until then.
+type room struct {
+	ranked   []key
+	fit      []ranks
+	usable   []*Option
+	rejected []Rejection
+}
+
+// sort ranks the options and rejects what the job cannot use now.
+func (r *room) sort(job *Job, options []Option) sorted {
+	ranked := r.ranked[:0]
+	job.Need.plain = isPlain(options)
 	for i := range options {
 		o := &options[i]
-		if o.Offer.ID == job.Held && !o.Quote.Priced {
+		held := o.Offer.ID == job.Held
+		if held && !o.Quote.Priced {
 			known := *o
 			known.Quote.Rate, known.Quote.Priced = job.HeldRate, true // nobody knows a newer price, and it is billed on
 			o = &known
@@ -44,17 +69,17 @@ func sort(job Job, options []Option) sorted {
 		way, why, ok := job.Need.fit(job.Open, o)
 		if !ok {
 			why = cmp.Or(why, NoOffer)
-			if o.Offer.ID == job.Held && why == LaterRung { // it is held, and nobody sends it away for that
+			if held && why == LaterRung { // it is held, and nobody sends it away for that
 				way, _, ok = job.Need.fit(nil, o)
 			}
 		}
-		if o.Offer.ID == job.Held {
+		if held {
 			way = max(0, 1+slices.IndexFunc(job.Need.Variants, func(v Variant) bool { return v.Name == job.Variant }))
 		}
 		if ok {
 			why = ""
 		}
-		if ok && job.GPULimited && o.Offer.Accelerators > job.GPURoom && o.Offer.ID != job.Held {
+		if ok && job.GPULimited && o.Offer.Accelerators > job.GPURoom && !held {
 			why = OverQuota
 		}
 		o.way, o.speed = way, 0
@@ -62,50 +87,46 @@ func sort(job Job, options []Option) sorted {
 			_, faster := job.Need.way(way)
 			o.speed = cmp.Or(max(o.Offer.Speed, 0), 1) * faster
 		}
-		ranked[i] = key{o, perWork(o), o.Offer.Capacity != market.Spot && job.Home != "" && o.Offer.Region != job.Home, why}
+		ranked = append(ranked, key{o, perWork(o), held, o.Offer.Capacity != market.Spot && job.Home != "" && o.Offer.Region != job.Home, why})
 	}
-	slices.SortFunc(ranked, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.per, b.per), -compareBool(a.o.Offer.ID == job.Held, b.o.Offer.ID == job.Held), compareBool(a.away, b.away), cmp.Compare(a.o.Offer.ID, b.o.Offer.ID))
-	})
-	s := sorted{usable: make([]*Option, 0, len(ranked)), rejected: make([]Rejection, 0, len(ranked))}
+	slices.SortFunc(ranked, func(a, b key) int { return a.compare(&b) })
+	s := sorted{usable: r.usable[:0], rejected: r.rejected[:0]}
 	floor := max(job.Progress.Restart, time.Minute)
-	fit, more := make([]ranks, 0, len(ranked)), false
+	fit, more := r.fit[:0], false
 	for _, k := range ranked {
-		held := k.o.Offer.ID == job.Held
-		if k.why == "" && (held || k.o.Offer.Capacity != market.Spot || job.Rule != policy.OnDemand) {
-			fit = append(fit, ranks{k.o, held})
+		if k.why == "" && (k.held || k.o.Offer.Capacity != market.Spot || job.Rule != policy.OnDemand) {
+			fit = append(fit, ranks{k.o, k.held})
 		}
 		more = more || k.why == Unpriced || k.why == LaterRung || k.why == OverPrice
 	}
-	s.purse = weigh(&job, fit, more)
+	s.purse = weigh(job, fit, more)
 	if len(fit) > 0 {
 		s.cheapest = perWork(fit[0].o)
 	}
 	for _, k := range ranked {
-		o := k.o
+		o, held := k.o, k.held
 		if k.why != "" {
 			s.later = s.later || k.why == LaterRung || k.why == OverQuota
 			s.rejected = append(s.rejected, rejection(o, k.why))
 			continue
 		}
 		s.fits++
-		if k.o.Offer.ID != job.Held && ends(&job, k.o) {
+		if !held && ends(job, o) {
 			s.rejected = append(s.rejected, rejection(o, EndsSoon))
 			continue
 		}
-		held := o.Offer.ID == job.Held
 		spot := o.Offer.Capacity == market.Spot
 		if !held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
 			s.rejected = append(s.rejected, rejection(o, OverBudget))
 			continue
 		}
-		if s.purse.over(ranks{o, held}, s.cheapest) {
+		if s.purse.over(job, ranks{o, held}, s.cheapest) {
 			s.purse.kept = true
 			s.rejected = append(s.rejected, rejection(o, OverBudget))
 			continue
 		}
 		s.affordable++
-		if spot && !held && s.firm != nil && !late(&job, s.firm) { // what cannot be taken away costs no more
+		if spot && !held && s.firm != nil && !late(job, s.firm) { // what cannot be taken away costs no more
 			s.rejected = append(s.rejected, rejection(o, CostsMore))
 			continue
 		}
@@ -139,17 +160,28 @@ func sort(job Job, options []Option) sorted {
 		if spot && (s.spot == nil || held) {
 			s.spot = o
 		}
-		if !spot && (s.firm == nil || late(&job, s.firm) && perHour(s.firm) < perHour(o)) {
+		if !spot && (s.firm == nil || late(job, s.firm) && perHour(s.firm) < perHour(o)) {
 			s.firm = o
 		}
 	}
+	*r = room{ranked, fit, s.usable, s.rejected}
 	return s
+}
+
+// isPlain reports whether nothing for sale has an accelerator.
+func isPlain(options []Option) bool {
+	for i := range options {
+		if options[i].Offer.Accelerators > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // look returns the offer to ask about: one at a time, round all spot that would
 // do, while none is held. ok is false where there is nothing to ask, or an
 // answer to this decision's question.
-func (s sorted) look(job Job, v policy.View) (id market.OfferID, ok bool) {
+func (s *sorted) look(job *Job, v *policy.View) (id market.OfferID, ok bool) {
 	if len(s.untried) == 0 || job.Looked || v.Held == policy.Spot || job.Rule == policy.OnDemand || job.Need.Critical {
 		return "", false
 	}
@@ -179,7 +211,7 @@ func scaled(p policy.Progress, speed float64) policy.Progress {
 }
 
 // speed is that of the machine that the job would fall back to; 0 is 1.
-func (s sorted) speed() float64 {
+func (s *sorted) speed() float64 {
 	switch {
 	case s.firm != nil:
 		return s.firm.speed
@@ -191,7 +223,7 @@ func (s sorted) speed() float64 {
 
 // view is what a rule sees: its work is counted on the machine that it would
 // fall back to.
-func (s sorted) view(job Job) policy.View {
+func (s *sorted) view(job *Job) policy.View {
 	v := policy.View{Progress: job.Progress, Held: policy.Wait, Spot: s.spot != nil, Sold: s.sold, Warming: job.Warming}
 	v.Progress = scaled(job.Progress, s.speed())
 	if s.held != nil {

@@ -26,8 +26,8 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 		if job.Held != "" {
 			job.Unsaved = time.Duration(rng.Int64N(int64(p.Left)))
 		}
-		s := sort(job, options)
-		v := s.view(job)
+		s := new(room).sort(&job, options)
+		v := s.view(&job)
 		if s.firm == nil || v.Guard(v.Working()) {
 			continue
 		}

@@ -11,11 +11,12 @@ import (
 func (p Prior) Between(m Market) time.Duration {
 	const step = 10 * time.Minute
 	up, gap := p.Offsets(m.Odds)
-	ends := p.Gap.Ends(gap, m.Age, step)
+	ends := 1.0 / (1 << 20)
 	if m.Up {
-		ends = p.Up.Ends(up, m.Age, step)
+		ends = max(ends, p.Up.Ends(up, m.Age, step))
+	} else {
+		ends = max(ends, p.Gap.Ends(gap, m.Age, step))
 	}
-	ends = max(ends, 1.0/(1<<20))
 	if ends >= 1 {
 		return step / 10
 	}

@@ -95,6 +95,14 @@ func (p Prior) Offsets(o Odds) (up, gap float64) {
 		p.Gap.offset(o.GapLog, o.GapCount, o.UpLog, o.UpCount, p.Up.Middle, o)
 }
 
+// knotLog is the logarithm of KnotAge in hours.
+var knotLog = func() (logs [Knots]float64) {
+	for i, age := range KnotAge {
+		logs[i] = math.Log(age.Hours())
+	}
+	return logs
+}()
+
 // Ends is the chance that a period first seen age ago ends within the step, with
 // the hazard in the middle of the step; the period began half a step before it
 // was seen. Rounded to 2^-20.
@@ -104,7 +112,7 @@ func (s Shape) Ends(offset float64, age, step time.Duration) float64 {
 	for i < Knots-2 && KnotAge[i+1] <= a {
 		i++
 	}
-	low, high := math.Log(KnotAge[i].Hours()), math.Log(KnotAge[i+1].Hours())
+	low, high := knotLog[i], knotLog[i+1]
 	part := (math.Log(a.Hours()) - low) / (high - low)
 	part = min(max(part, 0), 1)
 	log := s.Log[i] + float64(part*(s.Log[i+1]-s.Log[i])) + offset
