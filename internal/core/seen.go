@@ -53,8 +53,8 @@ const many = 64
 // and where there are many, those side by side that share a table. A log is replayed
 // in its own order.
 func (m *Machine) turns() []*Job {
-	list := append(m.turn[:0], m.running...)
-	m.turn = list
+	m.turn = append(m.turn[:0], m.running...)
+	list := m.turn
 	switch {
 	case len(list) <= many:
 	case m.replays:
