@@ -137,6 +137,7 @@ func (a *app) marketImportCmd() *cobra.Command {
 	f.StringVar(&m.GPU, "accelerator", "", "`name` of its accelerator (default none)")
 	f.IntVar(&m.GPUs, "accelerators", 0, "how many it has (default 1 of an accelerator that is named)")
 	f.DurationVar(&m.Tick, "tick", 0, "time between two values, where the file does not say (default: required there)")
+	f.StringVar(&m.Window, "window", "", "which `window` of a CSV file with several (default: required there)")
 	f.DurationVar(&m.Notice, "notice", 2*time.Minute, "notice before spot is taken")
 	f.StringVar(&ones, "ones", "preempted", "what a 1 stands for in JSON data: preempted or available")
 	return cmd

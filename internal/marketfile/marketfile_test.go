@@ -58,7 +58,11 @@ func TestPublicFormsBecomeMarkets(t *testing.T) {
 		"history.json":      {aws, nil, []market.Price{{Rate: 92e10}, {At: 2 * time.Hour, Rate: 94e10}}},
 		"runs.csv":          {runs, []market.Span{{To: mins(30), Notice: mins(2)}}, []market.Price{{Rate: 973_100_000_000}}},
 	} {
-		m, err := v100.Import([]marketfile.Source{{Name: name, Text: []byte(c.text)}})
+		with := v100
+		if strings.HasPrefix(c.text, "window") {
+			with.Window = "0"
+		}
+		m, err := with.Import([]marketfile.Source{{Name: name, Text: []byte(c.text)}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -83,25 +87,35 @@ func TestPublicFormsBecomeMarkets(t *testing.T) {
 func TestABadTraceSaysWhatIsWrongAndHowToMendIt(t *testing.T) {
 	blind := v100
 	blind.Spot, blind.Tick = 0, 0
+	elsewhere := v100
+	elsewhere.Window = "7"
 	for want, c := range map[string]struct {
 		m    marketfile.Import
 		text string
 	}{
-		"docs/market-file.md":           {v100, "hello"},
-		"data: missing":                 {v100, `{"metadata": {}}`},
-		"--tick":                        {blind, `{"data": [1]}`},
-		"--spot-price":                  {blind, `{"metadata": {"gap_seconds": 60}, "data": [1]}`},
-		"data[1]: 2":                    {v100, `{"data": [1, 2]}`},
-		"one for each":                  {v100, `{"data": [1, 0], "prices": [1]}`},
-		"not above zero":                {v100, `{"data": [1], "prices": [0]}`},
-		"read as JSON":                  {v100, `{"data": [1`},
-		"give --tick":                   {blind, "zone,start_tick,ticks,available\n"},
-		"no column available":           {v100, "zone,start_tick,ticks\n"},
-		"line 3: start_tick: 5":         {v100, "zone,start_tick,ticks,available\na,0,3,1\na,5,1,0\n"},
-		"line 2: available":             {v100, "zone,start_tick,ticks,available\na,0,3,x\n"},
-		"no rows":                       {v100, "zone,start_tick,ticks,available\n"},
-		"SpotPriceHistory[0].SpotPrice": {v100, `{"SpotPriceHistory": [{"SpotPrice": "-1"}]}`},
-		"no price of a Linux":           {v100, `{"SpotPriceHistory": []}`},
+		"data[1]: null is neither":                     {v100, `{"data": [1, null]}`},
+		"prices[0]: ":                                  {v100, `{"data": [1], "prices": [null]}`},
+		"gap_seconds: -5 is not between":               {v100, `{"metadata": {"gap_seconds": -5}, "data": [1]}`},
+		"gap_seconds: 1e-10 is not between":            {v100, `{"metadata": {"gap_seconds": 1e-10}, "data": [1]}`},
+		"gap_seconds: 1e+300 is not between":           {v100, `{"metadata": {"gap_seconds": 1e300}, "data": [1]}`},
+		"line 3: window: \"1\" after \"0\"":            {v100, "window,zone,start_tick,ticks,available\n0,a,0,3,1\n1,a,0,3,1\n"},
+		"no rows of the window":                        {elsewhere, "window,zone,start_tick,ticks,available\n0,a,0,3,1\n"},
+		"more than 100 years":                          {v100, "zone,start_tick,ticks,available\na,0,9999999,1\n"},
+		"of p3.2xlarge in a at 2024-01-01T00:00:00Z: ": {v100, `{"SpotPriceHistory": [{"AvailabilityZone": "a", "InstanceType": "p3.2xlarge", "SpotPrice": "0", "Timestamp": "2024-01-01T00:00:00Z"}]}`},
+		"docs/market-file.md":                          {v100, "hello"},
+		"data: missing":                                {v100, `{"metadata": {}}`},
+		"--tick":                                       {blind, `{"data": [1]}`},
+		"--spot-price":                                 {blind, `{"metadata": {"gap_seconds": 60}, "data": [1]}`},
+		"data[1]: 2":                                   {v100, `{"data": [1, 2]}`},
+		"one for each":                                 {v100, `{"data": [1, 0], "prices": [1]}`},
+		"not above zero":                               {v100, `{"data": [1], "prices": [0]}`},
+		"read as JSON":                                 {v100, `{"data": [1`},
+		"give --tick":                                  {blind, "zone,start_tick,ticks,available\n"},
+		"no column available":                          {v100, "zone,start_tick,ticks\n"},
+		"line 3: start_tick: 5":                        {v100, "zone,start_tick,ticks,available\na,0,3,1\na,5,1,0\n"},
+		"line 2: available":                            {v100, "zone,start_tick,ticks,available\na,0,3,x\n"},
+		"no rows":                                      {v100, "zone,start_tick,ticks,available\n"},
+		"no price of a Linux":                          {v100, `{"SpotPriceHistory": []}`},
 	} {
 		_, err := c.m.Import([]marketfile.Source{{Name: "f", Text: []byte(c.text)}})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f: ") {
@@ -146,6 +160,21 @@ func TestAReservationIsReadAndWritten(t *testing.T) {
 	} {
 		if _, err := marketfile.Parse("m.yaml", []byte(head+bad.text+"\n")); err == nil || !strings.Contains(err.Error(), bad.says) {
 			t.Errorf("%s: %v", bad.text, err)
+		}
+	}
+}
+
+func TestAMachineOfNothingIsRefused(t *testing.T) {
+	for want, change := range map[string]func(*marketfile.Import){
+		"--cpus -1":   func(m *marketfile.Import) { m.CPUs = -1 },
+		"--memory":    func(m *marketfile.Import) { m.Memory = 0 },
+		"--tick -1s":  func(m *marketfile.Import) { m.Tick = -time.Second },
+		"--notice -1": func(m *marketfile.Import) { m.Notice = -time.Second },
+	} {
+		m := v100
+		change(&m)
+		if _, err := m.Import([]marketfile.Source{{Name: "f", Text: []byte(`{"data": [1]}`)}}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: want %s", err, want)
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Import struct {
 	OnDemand money.Rate // 0: nothing is sold that cannot be taken
 	Tick     time.Duration
 	Notice   time.Duration
+	Window   string // the one that is read of a file with several
 	// OnesAvailable says that 1 stands for available; false: for preempted, as in
 	// the public preemption traces.
 	OnesAvailable bool
@@ -48,6 +49,16 @@ type Source struct {
 //   - JSON {"SpotPriceHistory": […]}: the answer of AWS, prices without availability
 //   - CSV zone,start_tick,ticks,available: run-length coded, also with a column window
 func (m Import) Import(files []Source) (market.Trace, error) {
+	switch {
+	case m.CPUs <= 0:
+		return market.Trace{}, fmt.Errorf("--cpus %d: a machine has one or more", m.CPUs)
+	case m.Memory <= 0:
+		return market.Trace{}, fmt.Errorf("--memory %v: a machine has some, such as 61GiB", m.Memory)
+	case m.Tick < 0 || m.Tick > longestGap:
+		return market.Trace{}, fmt.Errorf("--tick %v is not between 0 and %v", m.Tick, longestGap)
+	case m.Notice < 0:
+		return market.Trace{}, fmt.Errorf("--notice %v is negative: write 0s for none", m.Notice)
+	}
 	t := market.Trace{Name: cmp.Or(m.Name, "imported"), Currency: money.USD, Speed: 1}
 	for _, f := range files {
 		var lines []market.TraceLine
@@ -84,7 +95,7 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 func (m Import) offer(zone, machine string) market.Offer {
 	o := market.Offer{
 		Provider: "local", Zone: zone, Region: region(zone), Machine: cmp.Or(machine, m.Machine, "machine"), Capacity: market.Spot,
-		CPUs: max(m.CPUs, 1), Memory: max(m.Memory, size.GiB), Accelerator: m.GPU, Accelerators: m.GPUs, Notice: m.Notice, Currency: money.USD,
+		CPUs: m.CPUs, Memory: m.Memory, Accelerator: m.GPU, Accelerators: m.GPUs, Notice: m.Notice, Currency: money.USD,
 	}
 	o.ID = market.ID(o)
 	return o
@@ -102,17 +113,20 @@ func region(zone string) string {
 func (m Import) preemptions(f Source) ([]market.TraceLine, error) {
 	var file struct {
 		Metadata struct {
-			Gap float64 `json:"gap_seconds"`
+			Gap *float64 `json:"gap_seconds"`
 		} `json:"metadata"`
-		Data   []float64 `json:"data"`
-		Prices []float64 `json:"prices"`
+		Data   []*float64 `json:"data"`
+		Prices []*float64 `json:"prices"`
 	}
 	if err := json.Unmarshal(f.Text, &file); err != nil {
 		return nil, fmt.Errorf("read as JSON: %w", err)
 	}
-	gap := time.Duration(file.Metadata.Gap * float64(time.Second))
-	if gap <= 0 {
-		gap = m.Tick
+	gap := m.Tick
+	if given := file.Metadata.Gap; given != nil {
+		if !(*given >= 1 && *given <= longestGap.Seconds()) {
+			return nil, fmt.Errorf("metadata.gap_seconds: %v is not between 1 and %.0f", *given, longestGap.Seconds())
+		}
+		gap = time.Duration(*given * float64(time.Second))
 	}
 	switch {
 	case len(file.Data) == 0:
@@ -123,13 +137,15 @@ func (m Import) preemptions(f Source) ([]market.TraceLine, error) {
 		return nil, fmt.Errorf("prices: %d for %d values of data: give one for each, or none", len(file.Prices), len(file.Data))
 	case len(file.Prices) == 0 && m.Spot <= 0:
 		return nil, errors.New("prices: missing: give the price of an hour with --spot-price")
+	case len(file.Data) > int(longest/gap):
+		return nil, fmt.Errorf("data: %d values of %v are more than 100 years: cut it", len(file.Data), gap)
 	}
 	up := make([]bool, len(file.Data))
 	for i, v := range file.Data {
-		if v != 0 && v != 1 {
-			return nil, fmt.Errorf("data[%d]: %v is neither 0 nor 1", i, v)
+		if v == nil || *v != 0 && *v != 1 {
+			return nil, fmt.Errorf("data[%d]: %s is neither 0 nor 1", i, number(v))
 		}
-		up[i] = (v == 1) == m.OnesAvailable
+		up[i] = (*v == 1) == m.OnesAvailable
 	}
 	zone := f.Name[strings.LastIndexAny(f.Name, `/\`)+1:]
 	if dot := strings.LastIndexByte(zone, '.'); dot > 0 {
@@ -140,7 +156,7 @@ func (m Import) preemptions(f Source) ([]market.TraceLine, error) {
 		l.Price = []market.Price{{Rate: m.Spot}}
 	}
 	for i, p := range file.Prices {
-		r, err := rate(strconv.FormatFloat(p, 'f', -1, 64))
+		r, err := rate(number(p))
 		if err != nil {
 			return nil, fmt.Errorf("prices[%d]: %w", i, err)
 		}
@@ -164,6 +180,19 @@ func spans(up []bool, gap, notice time.Duration) []market.Span {
 		list = append(list, market.Span{From: time.Duration(from) * gap, To: time.Duration(i) * gap, Notice: min(notice, time.Duration(i-from)*gap)})
 	}
 	return list
+}
+
+const (
+	longestGap = 31 * 24 * time.Hour
+	longest    = 100 * 365 * 24 * time.Hour // of a trace: spans do not overflow
+)
+
+// number writes a number of a file as it could stand there.
+func number(v *float64) string {
+	if v == nil {
+		return "null"
+	}
+	return strconv.FormatFloat(*v, 'f', -1, 64)
 }
 
 func rate(text string) (money.Rate, error) {
@@ -202,13 +231,13 @@ func (m Import) history(text []byte) ([]market.TraceLine, error) {
 	})
 	var lines []market.TraceLine
 	at := map[string]int{}
-	for i, e := range answer.List {
+	for _, e := range answer.List {
 		if e.Product != "" && !strings.HasPrefix(e.Product, "Linux") {
 			continue
 		}
 		r, err := rate(e.Price)
 		if err != nil {
-			return nil, fmt.Errorf("SpotPriceHistory[%d].SpotPrice of %s: %w", i, e.Type, err)
+			return nil, fmt.Errorf("SpotPriceHistory: SpotPrice of %s in %s at %s: %w", e.Type, e.Zone, e.At.UTC().Format(time.RFC3339), err)
 		}
 		key := e.Zone + "/" + e.Type
 		n, known := at[key]
@@ -268,11 +297,13 @@ func (m Import) runs(text []byte) ([]market.TraceLine, error) {
 		}
 		line, _ := r.FieldPos(0)
 		if windows {
-			if first == "" {
-				first = row[window]
-			}
-			if row[window] != first {
-				continue // one market: the first window's
+			switch w := row[window]; {
+			case m.Window != "" && w != m.Window:
+				continue
+			case first == "":
+				first = w
+			case w != first:
+				return nil, fmt.Errorf("line %d: window: %q after %q, and a market is one of them: name it with --window", line, w, first)
 			}
 		}
 		zone := row[column["zone"]]
@@ -284,6 +315,8 @@ func (m Import) runs(text []byte) ([]market.TraceLine, error) {
 			return nil, fmt.Errorf("line %d: start_tick and ticks: %q and %q: give whole numbers, ticks above 0", line, row[column["start_tick"]], row[column["ticks"]])
 		case start != len(ups[zone]):
 			return nil, fmt.Errorf("line %d: start_tick: %d, but the row before of zone %s ends at %d: give the rows in order, without holes", line, start, zone, len(ups[zone]))
+		case ticks > int(longest/m.Tick)-start:
+			return nil, fmt.Errorf("line %d: ticks: %d of %v from %d on are more than 100 years: cut it", line, ticks, m.Tick, start)
 		case available != "0" && available != "1":
 			return nil, fmt.Errorf("line %d: available: %q is neither 0 nor 1", line, available)
 		}
@@ -297,6 +330,9 @@ func (m Import) runs(text []byte) ([]market.TraceLine, error) {
 		lines[n].Available = spans(ups[zone], m.Tick, m.Notice)
 	}
 	if len(lines) == 0 {
+		if m.Window != "" {
+			return nil, fmt.Errorf("no rows of the window %q that --window names", m.Window)
+		}
 		return nil, errors.New("no rows")
 	}
 	return lines, nil
