@@ -258,3 +258,17 @@ func TestAHashIsReadAsItIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// An account of cost is named for what it was for, which is what is read out of it.
+func TestAnAccountOfCostSaysWhatItWasFor(t *testing.T) {
+	for _, c := range []ledger.Category{ledger.Compute, ledger.Storage, ledger.Transfer, ledger.Image, ledger.Overhead, ledger.Fixed} {
+		for _, u := range []ledger.Use{ledger.Open, ledger.Useful, ledger.Lost, ledger.StartUp, ledger.Idle, "another"} {
+			if a, want := ledger.Cost(c, u), "cost/"+string(c)+"/"+string(u); string(a) != want {
+				t.Errorf("the account of %s that is %s is %q, want %q", c, u, a, want)
+			}
+			if category, use, ok := ledger.Cost(c, u).IsCost(); category != c || use != u || !ok {
+				t.Errorf("%s says %s and %s (%v)", ledger.Cost(c, u), category, use, ok)
+			}
+		}
+	}
+}

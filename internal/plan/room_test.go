@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+)
+
+// manyOffers draws what is for sale at a time: the same offers at other prices.
+func manyOffers(rng *rand.Rand) []Option {
+	var list []Option
+	for _, zone := range []string{"a", "b", "c", "d"} {
+		for _, c := range []market.Capacity{market.Spot, market.OnDemand} {
+			rate := money.Rate(1e12 + rng.Int64N(4e12))
+			list = append(list, Option{
+				Offer: market.Offer{ID: market.OfferID(zone + "/" + string(c)), Zone: zone, Region: zone, Capacity: c, CPUs: 1 + rng.IntN(4), Speed: 1},
+				Quote: market.Quote{Rate: rate, Priced: rng.IntN(9) > 0, Available: rng.IntN(3) > 0},
+			})
+		}
+	}
+	return list
+}
+
+func pacedJob() Job {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return Job{
+		ID: "j", Rule: policy.UniformProgress, Need: Need{Asks: Asks{CPUs: 2}},
+		Progress: policy.Progress{Now: now, Began: now, Deadline: now.Add(20 * time.Hour), Left: 10 * time.Hour, Known: true, Restart: time.Minute},
+	}
+}
+
+// A mind sorts every decision's options in the same room, but what a decision says
+// was rejected is its own: the decisions after it do not change it.
+func TestWhatWasRejectedStaysAsItWasSaid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	mind, job := NewMind(), pacedJob()
+	type said struct{ list, then []Rejection }
+	var all []said
+	for range 300 {
+		d := mind.Decide(job, manyOffers(rng))
+		all = append(all, said{d.Rejected, slices.Clone(d.Rejected)})
+	}
+	differ := 0
+	for i, s := range all {
+		if !slices.Equal(s.list, s.then) {
+			t.Fatalf("decision %d rejected %v, and says %v now", i, s.then, s.list)
+		}
+		if i > 0 && !slices.Equal(s.then, all[i-1].then) {
+			differ++
+		}
+	}
+	if differ < 100 {
+		t.Fatalf("only %d of the decisions rejected anything else than the one before", differ)
+	}
+}
+
+// A decision that says what the one before said leaves nothing to be cleared away:
+// a million jobs are decided about in one step after the other.
+func TestADecisionAsBeforeLeavesNothingBehind(t *testing.T) {
+	mind, job, options := NewMind(), pacedJob(), manyOffers(rand.New(rand.NewPCG(3, 2)))
+	if d := mind.Decide(job, options); d.Take == "" || len(d.Rejected) == 0 {
+		t.Fatalf("it weighs nothing: %+v", d)
+	}
+	if n := testing.AllocsPerRun(50, func() { mind.Decide(job, options) }); n > 0 {
+		t.Errorf("it leaves %v things behind, want none", n)
+	}
+}
