@@ -26,7 +26,9 @@ func (a *app) simulateCmd() *cobra.Command {
 production, once for each deadline policy, and compares cost, finish, interruptions and lost work, with
 on-demand and with the optimum, which knows the market in advance (on a grid of a minute or more).
 --seeds N submits the job at N times spread over the market. Nothing is rented, and no server is needed.
---history answers: which policy would have saved most on the jobs that this server has run?` + plainExit,
+--history answers: which policy would have saved most on the jobs that this server has run?
+
+Exit status: 0 done, 2 no policy can meet the deadline, 1 error.`,
 		Example: `  scrimp simulate job.yaml --market stormy --seeds 20
   scrimp simulate job.yaml --market recorded.yaml --policy default,on-demand --svg runs.svg
   scrimp simulate --history`,

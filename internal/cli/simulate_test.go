@@ -2,7 +2,13 @@ package cli_test
 
 import (
 	"encoding/json"
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -87,5 +93,143 @@ func TestTracesOfSeveralZonesBecomeOneMarket(t *testing.T) {
 	}
 	if text, err := h.try("market", "import"); err == nil || !strings.Contains(text, "FILE… is missing") {
 		t.Errorf("no file: %v, %s", err, text)
+	}
+}
+
+// simulation is what `scrimp simulate --json` says.
+type simulation struct {
+	Policies []struct {
+		Policy      string   `json:"policy"`
+		MeanUSD     float64  `json:"mean_usd"`
+		OverOptimum *float64 `json:"over_optimum"`
+		OfOnDemand  *float64 `json:"of_on_demand"`
+		FinishS     float64  `json:"finish_s"`
+		Misses      int      `json:"misses"`
+		Unfinished  int      `json:"unfinished"`
+		Runs        int      `json:"runs"`
+		Timeline    string   `json:"timeline"`
+	} `json:"policies"`
+	Notes []string `json:"notes"`
+}
+
+const playedJob = "name: j\ncommand: x\ncheckpoint: {dir: c}\n"
+
+// simulates plays a job on a market and returns what is said, and the exit status.
+func (h *home) simulates(job, market string, flags ...string) (s simulation, status int) {
+	h.t.Helper()
+	h.write("job.yaml", playedJob+job)
+	h.write("m.yaml", "name: m\noffers:\n"+market)
+	cmd := exec.Command(program, append([]string{"--data", h.data, "simulate", "job.yaml", "--market", "m.yaml", "--json"}, flags...)...)
+	cmd.Dir = h.dir
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		status = exit.ExitCode()
+	} else if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		h.t.Fatalf("%v: %s%s", err, out, exit.Stderr)
+	}
+	return s, status
+}
+
+func (s simulation) says(words string) bool {
+	for _, n := range s.Notes {
+		if strings.Contains(n, words) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	machineAt  = "  - {zone: a, region: r, machine: m, cpus: 2, memory: 4GiB, "
+	biggerAt   = "  - {zone: a, region: r, machine: big, cpus: 8, memory: 64GiB, speed: 4, "
+	broken     = "capacity: spot, price: 1, available: [{from: 0h, to: 1h}, {from: 2h, to: 3h}]}\n"
+	onDemand   = "capacity: on-demand, price: 3}\n"
+	brokenSpot = machineAt + broken + machineAt + onDemand
+)
+
+// What a simulation leaves out or could not do is said, and never shown as a figure.
+func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
+	h := newHome(t)
+	for name, c := range map[string]struct {
+		job, market string
+		status      int
+		note        string
+	}{
+		"the deadline comes too soon":      {"work: {time: 2h}\ndeadline: in 1h\n", brokenSpot, 2, "no policy can meet the deadline in 1h 00m"},
+		"the market ends before the job":   {"work: {time: 2h}\ndeadline: in 9h\n", brokenSpot, 0, "is known for 3h 00m and does not repeat"},
+		"the budget does not pay":          {"work: {time: 5h}\ndeadline: in 5h30m\nbudget: $8\n", brokenSpot, 0, "on-demand: 1 of 1 run not done, and its cost is no cost of the work: the budget does not pay"},
+		"nothing is sure":                  {"work: {time: 1h}\ndeadline: in 5h\n", machineAt + broken, 0, "there is no line of on-demand"},
+		"it could wait for ever":           {"work: {time: 1h}\n", brokenSpot, 0, "no line of the optimum: without a deadline"},
+		"machines of two speeds":           {"work: {time: 1h}\ndeadline: in 5h\n", brokenSpot + biggerAt + onDemand, 0, "no line of the optimum: machines of different speeds"},
+		"runs that differ in nothing":      {"work: {time: 1h}\ndeadline: in 9h\n", brokenSpot, 0, ""},
+		"a market that is always the same": {"work: {time: 1h}\ndeadline: in 9h\n", machineAt + onDemand, 0, ""},
+	} {
+		s, status := h.simulates(c.job, c.market)
+		if status != c.status || c.note != "" && !s.says(c.note) {
+			t.Errorf("%s: status %d and %q", name, status, s.Notes)
+		}
+		for _, p := range s.Policies {
+			if p.Unfinished > 0 && (p.OverOptimum != nil || p.OfOnDemand != nil || p.FinishS != 0) {
+				t.Errorf("%s: %s was not done and is compared: %+v", name, p.Policy, p)
+			}
+		}
+	}
+	if s, _ := h.simulates("work: {time: 1h}\ndeadline: in 9h\n", machineAt+onDemand); len(s.Notes) > 0 {
+		t.Errorf("a market that is always the same: %q", s.Notes)
+	}
+	if s, _ := h.simulates("work: {time: 1h}\ndeadline: in 9h\n", brokenSpot, "--seeds", "3"); !s.says("are the same") {
+		t.Errorf("three runs of one: %q", s.Notes)
+	}
+	h.write("huge.yaml", playedJob+"work: {time: 1h}\nresources: {cpus: 64}\n")
+	if text, err := h.try("simulate", "huge.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "nothing on market m fits the job; it sells m with 2 processors") {
+		t.Errorf("nothing fits: %v, %s", err, text)
+	}
+}
+
+// The optimum is that of machines on which the job may run, at the speed at which it does.
+func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
+	h := newHome(t)
+	const job = "work: {time: 4h}\ndeadline: in 6h\nresources: {cpus: 8}\n"
+	s, _ := h.simulates(job, brokenSpot+biggerAt+"capacity: spot, price: 4}\n"+biggerAt+"capacity: on-demand, price: 12}\n", "--policy", "optimum,default")
+	if len(s.Policies) != 2 || s.Policies[0].MeanUSD < 4 || s.Policies[0].MeanUSD > 4.5 || *s.Policies[1].OverOptimum < 0 || *s.Policies[1].OverOptimum > 0.05 {
+		t.Errorf("an hour of the big machine at 4: %+v, %q", s.Policies, s.Notes)
+	}
+}
+
+// The runs of a market that does not repeat lie in what is known of it.
+func TestRunsLieInWhatIsKnownOfAMarket(t *testing.T) {
+	h := newHome(t)
+	long := machineAt + "capacity: spot, price: 1, available: [{from: 0h, to: 30h}, {from: 40h, to: 100h}]}\n" + machineAt + onDemand
+	if s, _ := h.simulates("work: {time: 5h}\ndeadline: in 10h\n", long, "--seeds", "9"); s.says("does not repeat") || s.Policies[0].Runs != 9 {
+		t.Errorf("%q", s.Notes)
+	}
+}
+
+// The drawing is well formed, and shows the deadline and what was taken.
+func TestASimulationIsDrawn(t *testing.T) {
+	h := newHome(t)
+	s, _ := h.simulates("work: {time: 2h}\ndeadline: in 4h\n", brokenSpot, "--svg", "o.svg")
+	if line := s.Policies[1].Timeline; !strings.Contains(line, "=x.") {
+		t.Errorf("greedy held %q: spot that is taken, then nothing", line)
+	}
+	svg, err := os.ReadFile(filepath.Join(h.dir, "o.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := xml.NewDecoder(strings.NewReader(string(svg))); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, words := range []string{"greedy, $", "on-demand or reserved", "taken away", "deadline after 4h 00m", `class="until"`} {
+		if !strings.Contains(string(svg), words) {
+			t.Errorf("the drawing lacks %q", words)
+		}
 	}
 }

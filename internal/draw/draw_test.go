@@ -63,6 +63,7 @@ func TestDrawingsAreWellFormedWhateverTheData(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	evil := `<script>&"`
 	for name, svg := range map[string]string{
+		"gantt":    Gantt{Title: evil, Lanes: []string{evil, "empty"}, Blocks: []Block{{evil, now, now.Add(time.Hour), evil, evil}}, Until: now.Add(2 * time.Hour), Line: evil, Keys: []Key{{evil, evil}, {"mark", evil}, {"until", evil}}}.SVG(),
 		"timeline": Timeline([]Block{{evil, now, now.Add(time.Hour), evil, evil}, {"b", now, now, "useful", ""}}, []Mark{{evil, now, evil, evil}}),
 		"chart":    Lines(evil, []Series{{evil, evil, []Point{{0, 1}, {1, math.NaN()}, {2, math.Inf(1)}, {3, 4}}}, {"empty", "", nil}}, Bytes, Bytes),
 		"point":    Lines("one", []Series{{"one", "x", []Point{{1, 1}}}}, Bytes, Bytes),

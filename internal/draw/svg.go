@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Block is a span on a lane of a timeline; Use is its class: start-up, useful, lost, idle.
@@ -32,13 +34,35 @@ const (
 
 // Timeline draws lanes of blocks with marks over a time axis.
 func Timeline(blocks []Block, marks []Mark) string {
-	if len(blocks) == 0 {
+	return Gantt{Title: "Timeline of the attempts by offer", Blocks: blocks, Marks: marks}.SVG()
+}
+
+// Gantt is a timeline with all that may stand on it.
+type Gantt struct {
+	Title  string
+	Lanes  []string // in this order; the lanes of blocks that are not named follow
+	Blocks []Block
+	Marks  []Mark
+	Until  time.Time // a line over all lanes; zero: none
+	Line   string    // what it is
+	Keys   []Key     // what the classes stand for
+}
+
+// Key says below a timeline what the blocks of a class stand for.
+type Key struct{ Use, Says string }
+
+// SVG draws it; nothing where there are no blocks.
+func (g Gantt) SVG() string {
+	if len(g.Blocks) == 0 {
 		return ""
 	}
-	var lanes []string
+	lanes := slices.Clone(g.Lanes)
 	row := map[string]int{}
-	first, last := blocks[0].From, blocks[0].To
-	for _, b := range blocks {
+	for i, l := range lanes {
+		row[l] = i
+	}
+	first, last := g.Blocks[0].From, g.Blocks[0].To
+	for _, b := range g.Blocks {
 		if _, ok := row[b.Lane]; !ok {
 			row[b.Lane] = len(lanes)
 			lanes = append(lanes, b.Lane)
@@ -50,22 +74,29 @@ func Timeline(blocks []Block, marks []Mark) string {
 			last = b.To
 		}
 	}
+	if g.Until.After(last) {
+		last = g.Until
+	}
 	whole := max(last.Sub(first), time.Second)
 	x := func(t time.Time) float64 {
 		return laneLeft + float64(t.Sub(first))/float64(whole)*(svgWidth-laneLeft-laneRight)
 	}
-	height := float64(len(lanes))*34 + 34
+	bottom := float64(len(lanes))*34 + 34
+	height := bottom
+	if len(g.Keys) > 0 {
+		height += 24
+	}
 	var s strings.Builder
-	open(&s, "timeline", height, "Timeline of the attempts by offer")
+	open(&s, "timeline", height, g.Title)
 	for i, l := range lanes {
 		y := float64(i)*34 + 10
 		fmt.Fprintf(&s, `<text x="0" y="%.1f" class="lane">%s</text><line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="rail"/>`, y+15, html.EscapeString(Cut(l, 26)), laneLeft, svgWidth-laneRight, y+11, y+11)
 	}
-	for _, b := range blocks {
+	for _, b := range g.Blocks {
 		y := float64(row[b.Lane])*34 + 10
 		fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="%.1f" height="22" rx="3" class="use %s"><title>%s</title></rect>`, x(b.From), y, max(1, x(b.To)-x(b.From)-1), html.EscapeString(b.Use), html.EscapeString(b.Title))
 	}
-	for _, m := range marks {
+	for _, m := range g.Marks {
 		r, ok := row[m.Lane]
 		if !ok || m.At.Before(first) || m.At.After(last.Add(whole)) {
 			continue
@@ -74,7 +105,24 @@ func Timeline(blocks []Block, marks []Mark) string {
 		cx := min(x(m.At), svgWidth-laneRight)
 		fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark %s"><title>%s</title></path>`, cx, y+1, html.EscapeString(m.Class), html.EscapeString(m.Title))
 	}
-	axis(&s, height-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, moments(0, whole.Seconds()), Moment)
+	if !g.Until.IsZero() && !g.Until.Before(first) {
+		fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="2" y2="%.1f" class="until"><title>%s</title></line>`, x(g.Until), x(g.Until), bottom-30, html.EscapeString(g.Line))
+	}
+	axis(&s, bottom-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, moments(0, whole.Seconds()), Moment)
+	at := laneLeft
+	for _, k := range g.Keys {
+		y := height - 10
+		switch k.Use {
+		case "mark":
+			fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark"/>`, at+6, y)
+		case "until":
+			fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="until"/>`, at+6, at+6, y-11, y+1)
+		default:
+			fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="12" height="10" rx="2" class="use %s"/>`, at, y-9, html.EscapeString(k.Use))
+		}
+		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" class="tick">%s</text>`, at+18, y, html.EscapeString(k.Says))
+		at += 44 + 6.5*float64(utf8.RuneCountInString(k.Says))
+	}
 	s.WriteString("</svg>")
 	return s.String()
 }
@@ -234,9 +282,10 @@ func Standalone(svg string) string {
 svg { background: #fff; font: 12px system-ui, sans-serif; color: #1a1d21 }
 text { fill: #5b6470 } .lane { fill: #1a1d21 } .end { text-anchor: end } .mid { text-anchor: middle }
 .rail, .grid { stroke: #d8dce2; stroke-width: 1 }
-.useful { fill: #2f7d5b } .start-up { fill: #8fb8a5 } .lost { fill: #c2683c } .idle { fill: #b8bec7 }
+.useful, .spot { fill: #2f7d5b } .firm { fill: #2f5d9b } .until { stroke: #1a1d21; stroke-width: 1.5; stroke-dasharray: 4 3 }
+.start-up { fill: #8fb8a5 } .lost { fill: #c2683c } .idle { fill: #b8bec7 }
 .mark { fill: #a02c2c } .line { stroke: #2f5d9b; stroke-width: 2 }
 .dot { fill: #2f5d9b } .hollow { fill: none; stroke: #b8bec7; stroke-width: 1.5 } .name { fill: #1a1d21 }
-@media (prefers-color-scheme: dark) { svg { background: #14171b } text { fill: #9aa4b1 } .lane, .name { fill: #e6e9ed } .rail, .grid { stroke: #333a43 } }
+@media (prefers-color-scheme: dark) { svg { background: #14171b } text { fill: #9aa4b1 } .lane, .name { fill: #e6e9ed } .rail, .grid { stroke: #333a43 } .until { stroke: #e6e9ed } }
 </style>` + svg[at+1:]
 }

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/core"
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/sim"
+	"scrimp/internal/sim/replay"
+	"scrimp/internal/sim/tick"
+)
+
+// stage is a job on a market, and what is to be said of the two.
+type stage struct {
+	trace         market.Trace
+	terms         core.Terms
+	opened        time.Time
+	restart, save time.Duration
+	seeds         int
+
+	fits  tick.Fits
+	firm  bool          // something fits that cannot be taken away
+	known time.Duration // how far the market is known; 0: it repeats, or never changes
+	late  bool          // nothing meets the deadline
+	notes []string
+}
+
+// span is the time from a submission to its deadline; 0: there is none.
+func (s *stage) span() time.Duration {
+	if s.terms.Deadline.IsZero() {
+		return 0
+	}
+	return s.terms.Deadline.Sub(s.opened)
+}
+
+func (s *stage) notef(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// look finds out what of the market fits the job, and refuses a market of which nothing does.
+func (s *stage) look(file string) error {
+	need := s.terms.Need
+	need.Ladder = nil // what comes later may come
+	options := make([]plan.Option, 1, len(s.trace.Lines)+1)
+	for _, l := range s.trace.Lines {
+		options = append(options, plan.Option{Offer: l.Offer})
+	}
+	s.fits = func(o market.Offer, rate money.Rate) (float64, bool) {
+		options[0] = plan.Option{Offer: o, Quote: market.Quote{Offer: o.ID, Priced: true, Available: true, Rate: rate}}
+		_, speed, ok := need.Cheapest(options)
+		return speed, ok
+	}
+	fastest, sold := 0.0, []string{}
+	for _, l := range s.trace.Lines {
+		if m := fmt.Sprintf("%s with %s and %v", l.Offer.Machine, draw.Count(l.Offer.CPUs, "processor"), l.Offer.Memory); !slices.Contains(sold, m) {
+			sold = append(sold, m)
+		}
+		prices := l.Price
+		if len(prices) == 0 { // it is reserved
+			prices = []market.Price{{Rate: l.Reserved.Rate()}}
+		}
+		for _, p := range prices {
+			if speed, ok := s.fits(l.Offer, p.Rate); ok {
+				fastest = max(fastest, speed)
+				s.firm = s.firm || l.Offer.Capacity != market.Spot
+			}
+			if s.trace.Repeat <= 0 {
+				s.known = max(s.known, p.At)
+			}
+		}
+		for _, a := range l.Available {
+			if s.trace.Repeat <= 0 {
+				s.known = max(s.known, a.To)
+			}
+		}
+	}
+	if fastest <= 0 {
+		return fmt.Errorf("%s: resources, capacity or max_price: nothing on market %s fits the job; it sells %s", file, s.trace.Name, strings.Join(sold[:min(len(sold), 5)], ", "))
+	}
+	if least := time.Duration(float64(s.terms.Work)/fastest) + s.restart; s.span() > 0 && s.span() < least {
+		s.late = true
+		s.notef("no policy can meet the deadline in %s: the work alone takes %s on the fastest machine that fits, and %s to start: give deadline: in %s or more",
+			draw.Span(s.span()), draw.Span(least-s.restart), draw.Span(s.restart), draw.Span(least+s.restart))
+	}
+	if !s.firm {
+		s.notef("market %s sells nothing that fits the job and cannot be taken away: there is no line of on-demand, and no deadline can be promised", s.trace.Name)
+	}
+	return nil
+}
+
+// starts spreads the submissions over the market; where it does not repeat, such
+// that the deadlines lie in what is known of it, if they can.
+func (s *stage) starts() []time.Duration {
+	length := cmp.Or(s.trace.Repeat, max(0, s.known-max(s.span(), s.terms.Work+s.restart)))
+	list := make([]time.Duration, s.seeds)
+	for i := range list {
+		list[i] = (length / time.Duration(s.seeds) * time.Duration(i)).Truncate(time.Second)
+	}
+	return list
+}
+
+// optimumCells bounds what the search for the optimum may take.
+const optimumCells = 40_000_000
+
+func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simulated, error) {
+	tell := a.counter()
+	mind := plan.NewMind()
+	var rows []simulated
+	past, played := 0, 0
+	for _, name := range names {
+		if name == string(policy.OnDemand) && !s.firm {
+			continue
+		}
+		row := simulated{Policy: name}
+		for n, from := range s.starts() {
+			if err := cmd.Context().Err(); err != nil {
+				return nil, err
+			}
+			tell(name, n, s.seeds)
+			if name == replay.Optimum {
+				cost, err := s.optimum(from)
+				if err != nil {
+					s.notef("there is no line of the optimum: %v", err)
+					row.Runs = 0
+					break
+				}
+				row.Runs++
+				row.MeanUSD += cost.Float()
+				continue
+			}
+			p := s.play(from, policy.Rule(name), mind)
+			played++
+			if s.known > 0 && from+p.Finish > s.known {
+				past++
+			}
+			row.add(p, n == 0)
+		}
+		tell(name, s.seeds, s.seeds)
+		if row.Runs == 0 {
+			continue
+		}
+		row.mean()
+		rows = append(rows, row)
+		if row.Unfinished > 0 {
+			s.notef("%s: %d of %s not done, and its cost is no cost of the work: %s", name, row.Unfinished, draw.Count(row.Runs, "run"), undone(row.Why))
+		}
+	}
+	if at := s.starts(); s.seeds > 1 && at[s.seeds-1] == 0 {
+		s.notef("market %s leaves no time to spread the runs over: all are submitted at its beginning, and are the same", s.trace.Name)
+	}
+	if past > 0 {
+		s.notef("market %s is known for %s and does not repeat: %d of %d runs go on after that, when all stays as it was last; give it repeat: or a longer one", s.trace.Name, draw.Span(s.known), past, played)
+	}
+	compare(rows)
+	return rows, nil
+}
+
+func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Mind) sim.Played {
+	terms := s.terms
+	if span := s.span(); span > 0 {
+		terms.Deadline = s.opened.Add(from + span)
+	}
+	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened, From: from, Policy: rule, Mind: mind})
+}
+
+func (r *simulated) add(p sim.Played, first bool) {
+	r.Runs++
+	r.MeanUSD += p.Cost.Float()
+	r.Interruptions += float64(p.Interruptions)
+	r.LostS += p.LostTime.Seconds()
+	r.LostUSD += p.Lost.Float()
+	if !p.InTime {
+		r.Misses++
+	}
+	if p.State == core.Succeeded {
+		r.FinishS += p.Finish.Seconds()
+	} else {
+		r.Unfinished++
+		r.Why = cmp.Or(r.Why, p.Why)
+	}
+	if first {
+		r.first, r.finish = pieces(p), p.Finish
+		if p.State != core.Succeeded && len(r.first) > 0 {
+			r.finish = r.first[len(r.first)-1].to
+		} else if p.State != core.Succeeded {
+			r.finish = 0
+		}
+	}
+}
+
+// mean turns sums into means.
+func (r *simulated) mean() {
+	runs := float64(r.Runs)
+	for _, v := range []*float64{&r.MeanUSD, &r.Interruptions, &r.LostS, &r.LostUSD} {
+		*v /= runs
+	}
+	if done := r.Runs - r.Unfinished; done > 0 {
+		r.FinishS /= float64(done)
+	}
+}
+
+// undone says why a run was not done.
+func undone(why string) string {
+	switch why {
+	case string(plan.OutOfMoney), string(policy.BudgetSpent), string(plan.BudgetGone), string(plan.BudgetWait):
+		return "the budget does not pay for it (" + why + ")"
+	case string(plan.NoCapacity), string(plan.WaitsSpot), string(plan.NoOffer):
+		return "nothing that fits could be had any more (" + why + ")"
+	}
+	return cmp.Or(why, "it did not say why")
+}
+
+// compare sets the rows beside the optimum and on-demand. What was not done is compared with nothing.
+func compare(rows []simulated) {
+	for i := range rows {
+		for _, o := range rows {
+			if o.MeanUSD <= 0 || o.Unfinished+rows[i].Unfinished > 0 {
+				continue
+			}
+			share := rows[i].MeanUSD / o.MeanUSD
+			switch o.Policy {
+			case replay.Optimum:
+				over := share - 1
+				rows[i].OverOptimum = &over
+			case string(policy.OnDemand):
+				rows[i].OfOnDemand = &share
+			}
+		}
+		rows[i].Timeline = timeline(rows[i].first, longest(rows), laneJSON)
+	}
+}
+
+// optimum is what the job would cost with the trace known in advance, on a grid
+// that keeps the search in bounds.
+func (s *stage) optimum(from time.Duration) (money.Amount, error) {
+	span := s.span()
+	switch {
+	case span <= 0:
+		return money.Amount{}, errors.New("without a deadline the job could wait for ever")
+	case s.late:
+		return money.Amount{}, errors.New("nothing meets the deadline")
+	}
+	for grid := time.Minute; grid <= time.Hour; grid *= 2 {
+		r, err := tick.FromTrace(s.trace, s.fits, from, s.terms.Work, span, s.restart, grid)
+		if err != nil {
+			return money.Amount{}, err
+		}
+		cells := int64(r.Job.Ticks()) * int64((span-r.Job.Work)/(grid/2)) * int64(len(r.Job.Zones)+2)
+		if cells > optimumCells {
+			continue
+		}
+		if cost, ok := r.ZoneOptimum(); ok {
+			return cost, nil
+		}
+		return money.Amount{}, fmt.Errorf("on a grid of %s nothing meets the deadline", draw.Span(grid))
+	}
+	return money.Amount{}, errors.New("the search would take too long")
+}
