@@ -144,6 +144,19 @@ func (m *Machine) Sale() iter.Seq2[market.Offer, Listing] {
 	}
 }
 
+// SpotHeld is how long the spot machines that run have run by t, by offer. The
+// hazard of a listing counts those that are gone; without these, an offer whose
+// machines last would look as bad as its first losses.
+func (m *Machine) SpotHeld(t time.Time) map[market.OfferID]time.Duration {
+	held := map[market.OfferID]time.Duration{}
+	for _, a := range m.attempts {
+		if a.Capacity == market.Spot && !a.From.IsZero() && a.Until.IsZero() {
+			held[a.Offer] += max(0, t.Sub(a.From))
+		}
+	}
+	return held
+}
+
 // Listing is what is known of an offer now.
 type Listing struct {
 	Quote  market.Quote

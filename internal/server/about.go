@@ -50,7 +50,9 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
 	v := api.Market{Clock: s.clockNow()}
 	s.control.Read(func(m *core.Machine) {
+		held := m.SpotHeld(v.Clock.Now)
 		for o, l := range m.Sale() {
+			l.Hazard.Served += held[o.ID]
 			v.Offers = append(v.Offers, api.Listing{Offer: o, Quote: l.Quote, Hazard: l.Hazard})
 		}
 	})

@@ -87,7 +87,9 @@ func (s *Server) question(m *core.Machine, j *core.Job) sim.Question {
 		Config: Rules(s.clock.Speed), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
 	}
 	q.Terms.Steps = j.Total
+	held := m.SpotHeld(q.Now)
 	for o, l := range m.Sale() {
+		l.Hazard.Served += held[o.ID]
 		q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, l.Quote)
 		q.Hazards[o.ID] = l.Hazard
 	}
