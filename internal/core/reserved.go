@@ -24,6 +24,9 @@ const settleEvery = 15 * time.Minute
 
 // reserved returns the offer of an attempt where it is paid beforehand, or nil.
 func (m *Machine) reserved(a *Attempt) *offer {
+	if len(m.prepaid) == 0 {
+		return nil
+	}
 	if o := m.offers[a.Offer]; o != nil && o.Offer.Reserved.Count > 0 {
 		return o
 	}

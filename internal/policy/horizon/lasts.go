@@ -10,13 +10,8 @@ import (
 // interval follows, which is short against the time in which h changes.
 func (p Prior) Between(m Market) time.Duration {
 	const step = 10 * time.Minute
-	up, gap := p.Offsets(m.Odds)
-	ends := 1.0 / (1 << 20)
-	if m.Up {
-		ends = max(ends, p.Up.Ends(up, m.Age, step))
-	} else {
-		ends = max(ends, p.Gap.Ends(gap, m.Age, step))
-	}
+	shape, offset := p.present(&m)
+	ends := max(shape.Ends(offset, m.Age, step), 1.0/(1<<20))
 	if ends >= 1 {
 		return step / 10
 	}
@@ -27,11 +22,7 @@ func (p Prior) Between(m Market) time.Duration {
 // of the span it is expected to last. The hazard is that at the middle of each of
 // some forty steps, of a minute at least.
 func (p Prior) Outlasts(m Market, span time.Duration) (chance float64, mean time.Duration) {
-	up, gap := p.Offsets(m.Odds)
-	shape, offset := p.Gap, gap
-	if m.Up {
-		shape, offset = p.Up, up
-	}
+	shape, offset := p.present(&m)
 	step := max(span/40, time.Minute)
 	chance = 1
 	for age := m.Age; span > 0; span -= step {

@@ -82,7 +82,7 @@ func (o Odds) lasted(up bool, length time.Duration) Odds {
 
 // offset is the logarithm by which this market's hazard differs from the common
 // one, rounded to 1/4096, so that all processors find the same.
-func (s Shape) offset(sameLog, sameCount, otherLog, otherCount, otherMiddle float64, o Odds) float64 {
+func (s *Shape) offset(sameLog, sameCount, otherLog, otherCount, otherMiddle float64, o *Odds) float64 {
 	same := (sameLog - float64(sameCount*s.Middle)) / (sameCount + doubt)
 	other := (otherLog - float64(otherCount*otherMiddle)) / (otherCount + doubt)
 	share := (o.UpHours - float64(o.Hours*usual)) / (o.Hours + hidden)
@@ -91,8 +91,23 @@ func (s Shape) offset(sameLog, sameCount, otherLog, otherCount, otherMiddle floa
 
 // Offsets are those of the periods with spot and of the gaps.
 func (p Prior) Offsets(o Odds) (up, gap float64) {
-	return p.Up.offset(o.UpLog, o.UpCount, o.GapLog, o.GapCount, p.Gap.Middle, o),
-		p.Gap.offset(o.GapLog, o.GapCount, o.UpLog, o.UpCount, p.Up.Middle, o)
+	return p.offset(true, &o), p.offset(false, &o)
+}
+
+// offset is that of the periods with spot, or of the gaps.
+func (p *Prior) offset(up bool, o *Odds) float64 {
+	if up {
+		return p.Up.offset(o.UpLog, o.UpCount, o.GapLog, o.GapCount, p.Gap.Middle, o)
+	}
+	return p.Gap.offset(o.GapLog, o.GapCount, o.UpLog, o.UpCount, p.Up.Middle, o)
+}
+
+// present is the shape of the kind of period that the market is in, with its offset.
+func (p *Prior) present(m *Market) (*Shape, float64) {
+	if m.Up {
+		return &p.Up, p.offset(true, &m.Odds)
+	}
+	return &p.Gap, p.offset(false, &m.Odds)
 }
 
 // knotLog is the logarithm of KnotAge in hours.
@@ -106,7 +121,7 @@ var knotLog = func() (logs [Knots]float64) {
 // Ends is the chance that a period first seen age ago ends within the step, with
 // the hazard in the middle of the step; the period began half a step before it
 // was seen. Rounded to 2^-20.
-func (s Shape) Ends(offset float64, age, step time.Duration) float64 {
+func (s *Shape) Ends(offset float64, age, step time.Duration) float64 {
 	a := age + step
 	i := 0
 	for i < Knots-2 && KnotAge[i+1] <= a {
@@ -121,7 +136,7 @@ func (s Shape) Ends(offset float64, age, step time.Duration) float64 {
 
 // stays is the chance that a period first seen age ago lasts for another hour, looked
 // at every step, but not more than twelve times.
-func (s Shape) stays(offset float64, age, step time.Duration) float64 {
+func (s *Shape) stays(offset float64, age, step time.Duration) float64 {
 	step = max(step, 5*time.Minute)
 	chance, left := 1.0, time.Hour
 	for ; left > 0; left -= step {
