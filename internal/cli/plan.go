@@ -111,7 +111,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 // foresee plays the job forward on the market.
 func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	q := sim.Question{Config: server.Rules(clock.Speed), Terms: terms(j, clock.Now, stretch), Now: clock.Now, Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m)}
+	q := sim.Question{Config: server.Rules(clock.Speed), Terms: terms(j, clock.Now, stretch), Now: clock.Now, Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m), Speed: clock.Speed}
 	for _, l := range m.Offers {
 		q.Offers, q.Quotes = append(q.Offers, l.Offer), append(q.Quotes, l.Quote)
 	}

@@ -233,3 +233,34 @@ func TestASimulationIsDrawn(t *testing.T) {
 		}
 	}
 }
+
+// A recorded market keeps its speed, for its notices are on the wall; the jobs of the
+// store are played on it again, beside what they cost.
+func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
+	h := newHome(t)
+	h.write("m.yaml", "name: m\nspeed: 60\noffers:\n"+machineAt+"notice: 4s, capacity: spot, price: 1, available: [{from: 0h, to: 900h}]}\n"+machineAt+onDemand)
+	h.write("job.yaml", "name: j\ncommand: \"for i in 1 2 3 4 5 6 7 8 9 10; do echo step $i/10; sleep 0.2; done\"\nprogress: 'step (?P<step>\\d+)/(?P<total>\\d+)'\n")
+	h.do("run", "-y", "job.yaml", "--market", "m.yaml")
+	if text := h.do("market", "record"); !strings.Contains(text, "\nspeed: 60\n") || !strings.Contains(text, "notice: 4s") {
+		t.Errorf("recorded as %s", text)
+	}
+	var past struct {
+		Paid     float64 `json:"paid_usd"`
+		Policies []struct {
+			Policy     string  `json:"policy"`
+			TotalUSD   float64 `json:"total_usd"`
+			Unfinished int     `json:"unfinished"`
+		} `json:"policies"`
+	}
+	if err := json.Unmarshal([]byte(h.out("simulate", "--history", "--json")), &past); err != nil {
+		t.Fatal(err)
+	}
+	if past.Paid <= 0 || len(past.Policies) != 5 {
+		t.Errorf("%+v", past)
+	}
+	for _, p := range past.Policies {
+		if p.TotalUSD <= 0 || p.Unfinished > 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}

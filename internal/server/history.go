@@ -31,6 +31,7 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 	seen.Until(s.control.Now())
 	h := api.History{Jobs: []api.PastJob{}}
 	h.Trace, h.Opened = seen.Trace("recorded")
+	h.Trace.Speed = s.clock.Speed // notices are on the wall
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
 			if j.State != core.Succeeded || !sees(callerOf(r), j) {

@@ -22,6 +22,7 @@ type Question struct {
 	Restart time.Duration // boot and restore
 	Save    time.Duration // what a save takes
 	Offers  []market.Offer
+	Speed   float64 // market seconds a wall second, in which notices are given; 0: 1
 	Quotes  []market.Quote
 	Hazards map[market.OfferID]policy.Hazard
 	Spent   money.Amount
@@ -106,6 +107,7 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Mind
 	w.m.Share(q.Mind)
 	for i, o := range q.Offers {
+		o.Notice = stretched(o.Notice, q.Speed)
 		quote := q.Quotes[i]
 		name := o.Zone
 		if r := o.Reserved; r.Count > 0 {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"scrimp/internal/core"
@@ -48,6 +49,7 @@ const playFor = 400 * 24 * time.Hour
 // goes wrong. The same playback has the same outcome.
 func Play(p Playback) Played {
 	now := p.Opened.Add(p.From)
+	p.Trace = onMarketTime(p.Trace)
 	w := newWorld(rand.New(rand.NewPCG(1, 1)), now)
 	w.calm, w.keeps = true, false
 	if p.Mind != nil {
@@ -92,6 +94,34 @@ func Play(p Playback) Played {
 		out.LostTime += a.LostTime
 	}
 	return out
+}
+
+// stretched is a span of the wall in market time; a speed of 0 is 1.
+func stretched(d time.Duration, speed float64) time.Duration {
+	if speed <= 0 || speed == 1 {
+		return d
+	}
+	return time.Duration(float64(d) * speed)
+}
+
+// onMarketTime is t with its notices, which are given on the wall, in market time.
+// None is longer than its span.
+func onMarketTime(t market.Trace) market.Trace {
+	if t.Speed <= 0 || t.Speed == 1 {
+		return t
+	}
+	t.Lines = slices.Clone(t.Lines)
+	for i := range t.Lines {
+		l := &t.Lines[i]
+		l.Offer.Notice = stretched(l.Offer.Notice, t.Speed)
+		l.Available = slices.Clone(l.Available)
+		for k := range l.Available {
+			a := &l.Available[k]
+			a.Notice = min(stretched(a.Notice, t.Speed), a.To-a.From)
+		}
+	}
+	t.Speed = 1
+	return t
 }
 
 // sells puts one offer of the trace on sale and lets it follow the trace.

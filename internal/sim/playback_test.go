@@ -108,3 +108,27 @@ func TestAFasterMachineEndsTheWorkSooner(t *testing.T) {
 		t.Errorf("it cost %v: want two hours at 1.50", cost)
 	}
 }
+
+// A notice is given on the wall: on a market that runs fast it is long in market time,
+// and the work is saved in it; the same notice at speed 1 is too short.
+func TestANoticeIsOnTheWallOnAFastMarket(t *testing.T) {
+	offer := market.Offer{Provider: "local", Region: "r", Zone: "a", Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1, Currency: money.USD, Notice: 4 * time.Second}
+	offer.ID = market.ID(offer)
+	lost := map[float64]time.Duration{}
+	for _, speed := range []float64{1, 60} {
+		got := Play(Playback{
+			Terms:   core.Terms{Name: "j", Currency: money.USD, Steps: 120, Work: 2 * time.Hour, Restart: time.Minute, Grace: time.Minute, Saves: true, Priority: 1},
+			Restart: time.Minute, Save: time.Minute, Opened: epoch,
+			Trace: market.Trace{Name: "fast", Currency: money.USD, Speed: speed, Lines: []market.TraceLine{{
+				Offer: offer, Price: []market.Price{{Rate: 1e12}}, Available: []market.Span{{To: 40 * time.Minute, Notice: 4 * time.Second}, {From: time.Hour, To: 9 * time.Hour, Notice: 4 * time.Second}},
+			}}},
+		})
+		if got.State != core.Succeeded || got.Interruptions != 1 {
+			t.Errorf("speed %v: %s, %d taken", speed, got.State, got.Interruptions)
+		}
+		lost[speed] = got.LostTime
+	}
+	if lost[1] == 0 || lost[60] != 0 {
+		t.Errorf("%v lost after four seconds of notice, %v after four minutes", lost[1], lost[60])
+	}
+}
