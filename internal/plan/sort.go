@@ -51,6 +51,7 @@ type room struct {
 	ranked   []key
 	fit      []ranks
 	usable   []*Option
+	spots    []*Option
 	rejected []Rejection
 }
 
@@ -90,7 +91,7 @@ func (r *room) sort(job *Job, options []Option) sorted {
 		ranked = append(ranked, key{o, perWork(o), held, o.Offer.Capacity != market.Spot && job.Home != "" && o.Offer.Region != job.Home, why})
 	}
 	slices.SortFunc(ranked, func(a, b key) int { return a.compare(&b) })
-	s := sorted{usable: r.usable[:0], rejected: r.rejected[:0]}
+	s := sorted{usable: r.usable[:0], spots: r.spots[:0], rejected: slices.Grow(r.rejected[:0], len(ranked))} // in the end all but one may be rejected
 	floor := max(job.Progress.Restart, time.Minute)
 	fit, more := r.fit[:0], false
 	for _, k := range ranked {
@@ -164,7 +165,7 @@ func (r *room) sort(job *Job, options []Option) sorted {
 			s.firm = o
 		}
 	}
-	*r = room{ranked, fit, s.usable, s.rejected}
+	*r = room{ranked, fit, s.usable, s.spots, s.rejected}
 	return s
 }
 
