@@ -72,7 +72,7 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 		t.Steps = max(1, int64(t.Work/time.Second))
 	}
 	t.Restart = f.restart
-	s := stage{trace: trace, terms: t, opened: opened, restart: f.restart, save: f.save, seeds: f.seeds}
+	s := stage{trace: trace, terms: t, opened: opened, restart: f.restart, save: f.save, seeds: f.seeds, notes: []string{}}
 	if err := s.look(args[0]); err != nil {
 		return err
 	}
@@ -118,6 +118,8 @@ func (f *simulateFlags) check(args []string) error {
 		return nil
 	case len(args) == 0:
 		return errors.New("name a job file, as in scrimp simulate job.yaml --market stormy, or one of the benchmarks: deadline, zones")
+	case len(args) > 1:
+		return fmt.Errorf("%q is one argument too many: one job is played at a time", args[1])
 	case f.job.market == "":
 		return errNoMarket
 	case f.seeds < 1 || f.seeds > 10_000:

@@ -178,8 +178,11 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 			}
 		}
 	}
-	if s, _ := h.simulates("work: {time: 1h}\ndeadline: in 9h\n", machineAt+onDemand); len(s.Notes) > 0 {
+	if s, _ := h.simulates("work: {time: 1h}\ndeadline: in 9h\n", machineAt+onDemand); s.Notes == nil || len(s.Notes) > 0 {
 		t.Errorf("a market that is always the same: %q", s.Notes)
+	}
+	if text, err := h.try("simulate", "job.yaml", "job.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "one argument too many") {
+		t.Errorf("two jobs: %v, %s", err, text)
 	}
 	if s, _ := h.simulates("work: {time: 1h}\ndeadline: in 9h\n", brokenSpot, "--seeds", "3"); !s.says("are the same") {
 		t.Errorf("three runs of one: %q", s.Notes)

@@ -99,7 +99,14 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 				slack += ", doubt about the work " + draw.Span(d.Doubt)
 			}
 		}
-		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)%s", take, why(d.Why), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
+		reason, cannot := d.Why, kept(d.Decision)
+		if reason == plan.SlackGone && d.Slack < 0 {
+			reason = soonest
+		}
+		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
+		if cannot != "" {
+			b.WriteString(draw.Wrap("            ", cannot, p.width()))
+		}
 		if d.Expect != nil {
 			b.WriteString(draw.Wrap("            ", expected(*d.Expect), p.width()))
 		}
@@ -115,6 +122,21 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		}
 	}
 	return b.String()
+}
+
+// soonest stands for plan.SlackGone where nothing is in time any more.
+const soonest plan.Reason = "slack gone, what cannot be taken away is the soonest"
+
+// kept says that a deadline cannot be met, or not with the promised probability.
+func kept(d plan.Decision) string {
+	switch {
+	case !d.HasSlack:
+	case d.Slack < 0:
+		return "the deadline cannot be met any more: late by " + draw.Span(-d.Slack) + " or more"
+	case d.Slack < d.Doubt:
+		return "in time only if the work takes no longer than expected: what is promised is not certain"
+	}
+	return ""
 }
 
 // expected says what each choice was expected to cost, and how likely spot is.

@@ -99,6 +99,12 @@ func decisions() []api.Decision {
 			Purse:    &plan.Purse{Left: money.Picos(4_000_000_000_000), Needs: money.Picos(2_500_000_000_000), On: "aws/us-east-1a/p3.2xlarge/spot"},
 			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "gcp/us-west1-a/a2/spot", Rate: price("1.1"), Priced: true, Why: plan.Untried}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.OverBudget}},
 		}},
+		{At: now, MarketAt: now.Add(2 * time.Minute), Event: 14, Cause: "woken", Version: "horizon/1", Decision: plan.Decision{
+			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: plan.SlackGone, Mode: policy.Certain, Slack: 5 * time.Minute, HasSlack: true, Doubt: 9 * time.Minute,
+		}},
+		{At: now, MarketAt: now.Add(3 * time.Minute), Event: 15, Cause: "woken", Version: "horizon/1", Decision: plan.Decision{
+			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: plan.SlackGone, Mode: policy.Certain, Slack: -66 * time.Minute, HasSlack: true,
+		}},
 	}
 }
 
