@@ -1,6 +1,7 @@
 package market
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,19 +24,43 @@ func (t Trace) Validate() error {
 		return fmt.Errorf("offers: none: a market sells something")
 	}
 	seen := map[OfferID]bool{}
-	for _, l := range t.Lines {
+	for i, l := range t.Lines {
 		if seen[l.Offer.ID] {
-			return fmt.Errorf("offers: %s stands twice: put its prices and spans into one", l.Offer.ID)
+			return &Fault{Line: i, Entry: -1, text: fmt.Sprintf("offers: %s stands twice: put its prices and spans into one", l.Offer.ID)}
 		}
 		seen[l.Offer.ID] = true
+		err := l.validate(t.Repeat)
 		if l.Offer.Currency != t.Currency {
-			return fmt.Errorf("offer %s: currency: %q in a market of %s: a trace has one currency", l.Offer.ID, l.Offer.Currency, t.Currency)
+			err = fmt.Errorf("currency: %q in a market of %s: a trace has one currency", l.Offer.Currency, t.Currency)
 		}
-		if err := l.validate(t.Repeat); err != nil {
-			return fmt.Errorf("offer %s: %w", l.Offer.ID, err)
+		if err != nil {
+			f := &Fault{Line: i, Entry: -1, text: fmt.Sprintf("offer %s: %v", l.Offer.ID, err)}
+			f.Field, _, _ = strings.Cut(err.Error(), ":")
+			var e *entry
+			if errors.As(err, &e) {
+				f.Entry = e.n
+			}
+			return f
 		}
 	}
 	return nil
+}
+
+// Fault is what is wrong with one line of a trace, and where: a file that says it
+// may have thousands of spans.
+type Fault struct {
+	Line  int    // of the trace
+	Field string // of its offer; "" is all of it
+	Entry int    // of the field, where that is a list; -1: the field
+	text  string
+}
+
+func (f *Fault) Error() string { return f.text }
+
+// entry is what is wrong with an entry of a list.
+type entry struct {
+	n int
+	error
 }
 
 // Validate returns the first thing that no offer may say, whoever sells it, by
@@ -116,17 +141,17 @@ func (l TraceLine) validate(repeat time.Duration) error {
 	for i, s := range l.Available {
 		switch {
 		case s.From < 0:
-			return fmt.Errorf("available: the span from %v begins before the market: begin at 0s", s.From)
+			return &entry{i, fmt.Errorf("available: the span from %v begins before the market: begin at 0s", s.From)}
 		case s.To <= s.From:
-			return fmt.Errorf("available: the span from %v to %v ends before it begins", s.From, s.To)
+			return &entry{i, fmt.Errorf("available: the span from %v to %v ends before it begins", s.From, s.To)}
 		case s.Notice < 0:
-			return fmt.Errorf("available: the notice of %v is negative: write 0s for none", s.Notice)
+			return &entry{i, fmt.Errorf("available: the notice of %v is negative: write 0s for none", s.Notice)}
 		case i > 0 && s.From < l.Available[i-1].From:
-			return fmt.Errorf("available: the span from %v comes after the one from %v: sort them by time", s.From, l.Available[i-1].From)
+			return &entry{i, fmt.Errorf("available: the span from %v comes after the one from %v: sort them by time", s.From, l.Available[i-1].From)}
 		case i > 0 && s.From < l.Available[i-1].To:
-			return fmt.Errorf("available: the span from %v overlaps the one before it, to %v: join them", s.From, l.Available[i-1].To)
+			return &entry{i, fmt.Errorf("available: the span from %v overlaps the one before it, to %v: join them", s.From, l.Available[i-1].To)}
 		case repeat > 0 && s.To > repeat:
-			return fmt.Errorf("available: the span to %v goes past the repetition after %v", s.To, repeat)
+			return &entry{i, fmt.Errorf("available: the span to %v goes past the repetition after %v", s.To, repeat)}
 		}
 	}
 	return nil
@@ -154,11 +179,11 @@ func (l TraceLine) validatePrices(repeat time.Duration) error {
 	for i, p := range l.Price {
 		switch {
 		case p.Rate <= 0:
-			return fmt.Errorf("price: %v at %v is not above zero", p.Rate, p.At)
+			return &entry{i, fmt.Errorf("price: %v at %v is not above zero", p.Rate, p.At)}
 		case i > 0 && p.At <= l.Price[i-1].At:
-			return fmt.Errorf("price: %v does not come after %v: sort them by time, one for each", p.At, l.Price[i-1].At)
+			return &entry{i, fmt.Errorf("price: %v does not come after %v: sort them by time, one for each", p.At, l.Price[i-1].At)}
 		case repeat > 0 && p.At >= repeat:
-			return fmt.Errorf("price: the one at %v is never reached: the market repeats after %v", p.At, repeat)
+			return &entry{i, fmt.Errorf("price: the one at %v is never reached: the market repeats after %v", p.At, repeat)}
 		}
 	}
 	return nil

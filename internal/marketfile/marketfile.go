@@ -4,7 +4,9 @@ package marketfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -62,7 +64,9 @@ func Parse(name string, text []byte) (market.Trace, error) {
 	var f file
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&f); err != nil {
+	if err := d.Decode(&f); errors.Is(err, io.EOF) {
+		return market.Trace{}, fmt.Errorf("%s: the file is empty: docs/market-file.md shows one", name)
+	} else if err != nil {
 		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
 	}
 	t := market.Trace{Name: f.Name, Currency: f.Currency, Speed: f.Speed, Repeat: f.Repeat}
@@ -80,9 +84,38 @@ func Parse(name string, text []byte) (market.Trace, error) {
 		t.Lines = append(t.Lines, line)
 	}
 	if err := t.Validate(); err != nil {
+		var fault *market.Fault
+		if errors.As(err, &fault) {
+			if line := lineOf(text, fault); line > 0 {
+				name = fmt.Sprintf("%s:%d", name, line)
+			}
+		}
 		return market.Trace{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return t, nil
+}
+
+// lineOf is where in the file the fault stands; 0 where that cannot be found.
+func lineOf(text []byte, f *market.Fault) int {
+	var doc struct {
+		Offers []yaml.Node `yaml:"offers"`
+	}
+	if yaml.Unmarshal(text, &doc) != nil || f.Line >= len(doc.Offers) {
+		return 0
+	}
+	at := &doc.Offers[f.Line]
+	for _, name := range strings.Split(f.Field, ".") {
+		for i := 0; at.Kind == yaml.MappingNode && i+1 < len(at.Content); i += 2 {
+			if at.Content[i].Value == name {
+				at = at.Content[i+1]
+				break
+			}
+		}
+	}
+	if at.Kind == yaml.SequenceNode && f.Entry >= 0 && f.Entry < len(at.Content) {
+		at = at.Content[f.Entry]
+	}
+	return at.Line
 }
 
 func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {

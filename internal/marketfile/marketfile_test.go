@@ -178,3 +178,24 @@ func TestAMachineOfNothingIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// What is wrong in a long file is found by its line.
+func TestAFaultOfAMarketFileNamesItsLine(t *testing.T) {
+	const head = "name: m\noffers:\n  - {zone: a, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 3}\n" +
+		"  - zone: b\n    machine: m\n    cpus: 1\n    memory: 1GiB\n    capacity: spot\n"
+	if _, err := marketfile.Parse("m.yaml", nil); err == nil || !strings.HasPrefix(err.Error(), "m.yaml: the file is empty") {
+		t.Errorf("nothing: %v", err)
+	}
+	for text, want := range map[string]string{
+		"    price: 0\n": "m.yaml:9: offer local/b/m/spot: price",
+		"    price: 1\n    available:\n      - {from: 0h, to: 2h}\n      - {from: 1h, to: 3h}\n":           "m.yaml:12: offer local/b/m/spot: available: the span from 1h0m0s overlaps",
+		"    price:\n      - {at: 0h, price: 1}\n      - {at: 3h, price: 1}\n      - {at: 2h, price: 1}\n": "m.yaml:12: offer local/b/m/spot: price: 2h0m0s does not come after",
+		"    price: 1\n    billing:\n      minimum: -1s\n":                                                 "m.yaml:11: offer local/b/m/spot: billing.minimum",
+		"": "m.yaml:4: offer local/b/m/spot: price: missing",
+		"    price: 1\n  - {zone: b, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 3}\n": "m.yaml:10: offers: local/b/m/spot stands twice",
+	} {
+		if _, err := marketfile.Parse("m.yaml", []byte(head+text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: want %s", err, want)
+		}
+	}
+}
