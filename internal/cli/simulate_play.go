@@ -110,9 +110,6 @@ func (s *stage) starts() []time.Duration {
 	return list
 }
 
-// optimumCells bounds what the search for the optimum may take.
-const optimumCells = 40_000_000
-
 func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simulated, error) {
 	tell := a.counter()
 	mind := plan.NewMind()
@@ -241,29 +238,14 @@ func compare(rows []simulated) {
 	}
 }
 
-// optimum is what the job would cost with the trace known in advance, on a grid
-// that keeps the search in bounds.
+// optimum is what the job would cost with the trace known in advance.
 func (s *stage) optimum(from time.Duration) (money.Amount, error) {
 	span := s.span()
 	switch {
 	case span <= 0:
 		return money.Amount{}, errors.New("without a deadline the job could wait for ever")
 	case s.late:
-		return money.Amount{}, errors.New("nothing meets the deadline")
+		return money.Amount{}, tick.ErrLate
 	}
-	for grid := time.Minute; grid <= time.Hour; grid *= 2 {
-		r, err := tick.FromTrace(s.trace, s.fits, from, s.terms.Work, span, s.restart, grid)
-		if err != nil {
-			return money.Amount{}, err
-		}
-		cells := int64(r.Job.Ticks()) * int64((span-r.Job.Work)/(grid/2)) * int64(len(r.Job.Zones)+2)
-		if cells > optimumCells {
-			continue
-		}
-		if cost, ok := r.ZoneOptimum(); ok {
-			return cost, nil
-		}
-		return money.Amount{}, fmt.Errorf("on a grid of %s nothing meets the deadline", draw.Span(grid))
-	}
-	return money.Amount{}, errors.New("the search would take too long")
+	return tick.Hindsight(s.trace, s.fits, from, s.terms.Work, span, s.restart)
 }

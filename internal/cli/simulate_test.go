@@ -164,8 +164,7 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 		"the budget does not pay":          {"work: {time: 5h}\ndeadline: in 5h30m\nbudget: $8\n", brokenSpot, 0, "on-demand: 1 of 1 run not done, and its cost is no cost of the work: the budget does not pay"},
 		"nothing is sure":                  {"work: {time: 1h}\ndeadline: in 5h\n", machineAt + broken, 0, "there is no line of on-demand"},
 		"it could wait for ever":           {"work: {time: 1h}\n", brokenSpot, 0, "no line of the optimum: without a deadline"},
-		"machines of two speeds":           {"work: {time: 1h}\ndeadline: in 5h\n", brokenSpot + biggerAt + onDemand, 0, "no line of the optimum: machines of different speeds"},
-		"runs that differ in nothing":      {"work: {time: 1h}\ndeadline: in 9h\n", brokenSpot, 0, ""},
+		"spot alone is not enough":         {"work: {time: 3h}\ndeadline: in 9h\n", machineAt + broken, 0, "no line of the optimum: nothing meets the deadline"},
 		"a market that is always the same": {"work: {time: 1h}\ndeadline: in 9h\n", machineAt + onDemand, 0, ""},
 	} {
 		s, status := h.simulates(c.job, c.market)
@@ -200,6 +199,15 @@ func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 	s, _ := h.simulates(job, brokenSpot+biggerAt+"capacity: spot, price: 4}\n"+biggerAt+"capacity: on-demand, price: 12}\n", "--policy", "optimum,default")
 	if len(s.Policies) != 2 || s.Policies[0].MeanUSD < 4 || s.Policies[0].MeanUSD > 4.5 || *s.Policies[1].OverOptimum < 0 || *s.Policies[1].OverOptimum > 0.05 {
 		t.Errorf("an hour of the big machine at 4: %+v, %q", s.Policies, s.Notes)
+	}
+}
+
+// Where machines of several speeds fit, the optimum is that of all of them.
+func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
+	h := newHome(t)
+	s, _ := h.simulates("work: {time: 4h}\ndeadline: in 9h\n", brokenSpot+biggerAt+"capacity: spot, price: 2}\n", "--policy", "optimum,default")
+	if len(s.Policies) != 2 || s.Policies[0].MeanUSD < 2 || s.Policies[0].MeanUSD > 2.2 || s.Policies[1].OverOptimum == nil {
+		t.Errorf("an hour of the quick machine at 2: %+v, %q", s.Policies, s.Notes)
 	}
 }
 

@@ -1,0 +1,204 @@
+package tick
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+// Fits says how much work an hour on a machine of the offer does, in hours on a
+// machine of speed 1, at that price; false where the job cannot or may not run there.
+type Fits func(o market.Offer, rate money.Rate) (speed float64, ok bool)
+
+// Why a job has no optimum on a trace.
+var (
+	ErrNothing = errors.New("nothing fits the job")
+	ErrLate    = errors.New("nothing meets the deadline")
+	ErrLong    = errors.New("the search would take too long")
+)
+
+// hindsightCells bounds the search: about half a second of one core.
+const hindsightCells = 80_000_000
+
+// Hindsight is the least that the work costs by the deadline, from a time since the
+// market opened, with the trace known in advance. It is a dynamic programme from
+// the last tick to the first over the work left, the machine held, and how much of
+// its restart is outstanding.
+//
+// Ticks are a minute, or as much longer as the search stays in bounds. A machine
+// that is held bills whole ticks at the price of their beginning, can be had where
+// it can throughout the tick, and restart is rounded to half a tick. Of a speed
+// that is no multiple of a tenth the work of a tick is rounded up. Billing minimums,
+// lifetimes, transfers, budgets and lost work do not count: nobody pays less, but for
+// what the ticks round.
+func Hindsight(t market.Trace, fits Fits, from, work, deadline, restart time.Duration) (money.Amount, error) {
+	for grid := time.Minute; grid <= 2*time.Hour; grid *= 2 {
+		h := hindsight{grid: grid, ticks: int(deadline / grid), restart: max(1, int(restart.Round(grid/2)/(grid/2)))}
+		if err := h.cut(t, fits, from); err != nil {
+			return money.Amount{}, err
+		}
+		h.unit(work)
+		if h.cells() > hindsightCells {
+			continue
+		}
+		best := h.solve()
+		if best >= never {
+			return money.Amount{}, ErrLate
+		}
+		return money.Picos(best), nil
+	}
+	return money.Amount{}, ErrLong
+}
+
+type hindsight struct {
+	grid     time.Duration
+	ticks    int
+	restart  int // half ticks, 1 or more
+	machines []rented
+	parts    int // units of work in a tick on a machine of speed 1, an even number
+	work     int // units
+	most     int // units that the fastest does in a tick
+}
+
+// rented is a machine, tick by tick.
+type rented struct {
+	speed      float64
+	cost       []int64 // of a tick, in picos; -1 where it cannot be had
+	half, full int     // units of work in half a tick and in a whole one
+}
+
+// cut cuts the trace into ticks.
+func (h *hindsight) cut(t market.Trace, fits Fits, from time.Duration) error {
+	for _, l := range t.Lines {
+		m := rented{cost: make([]int64, h.ticks)}
+		at := from
+		q := t.Quote(l, at, time.Time{})
+		next, changes := t.Next(l, at)
+		for i := range h.ticks {
+			begin := from + time.Duration(i)*h.grid
+			for changes && next <= begin {
+				at = next
+				q = t.Quote(l, at, time.Time{})
+				next, changes = t.Next(l, at)
+			}
+			m.cost[i] = -1
+			up := q.Available // for all of the tick
+			for n, c := next, changes; up && c && n < begin+h.grid; n, c = t.Next(l, n) {
+				up = t.Quote(l, n, time.Time{}).Available
+			}
+			if !up {
+				continue
+			}
+			if speed, ok := fits(l.Offer, q.Rate); ok && speed > 0 {
+				m.speed = speed
+				m.cost[i] = int64(math.Round(q.Rate.Until(h.grid).Float() * 1e12))
+			}
+		}
+		if m.speed > 0 {
+			h.machines = append(h.machines, m)
+		}
+	}
+	if len(h.machines) == 0 {
+		return ErrNothing
+	}
+	return nil
+}
+
+// unit chooses the unit of work: the coarsest in which half a tick on every machine
+// is a whole number, and a twentieth of a tick where none is.
+func (h *hindsight) unit(work time.Duration) {
+	for _, h.parts = range []int{2, 4, 10, 20} {
+		whole := true
+		for _, m := range h.machines {
+			half := m.speed * float64(h.parts) / 2
+			whole = whole && math.Abs(half-math.Round(half)) < 1e-9
+		}
+		if whole {
+			break
+		}
+	}
+	for i := range h.machines {
+		m := &h.machines[i]
+		m.half = int(math.Ceil(m.speed*float64(h.parts)/2 - 1e-9))
+		m.full = 2 * m.half
+		h.most = max(h.most, m.full)
+	}
+	h.work = int(math.Ceil(float64(work)*float64(h.parts)/float64(h.grid) - 1e-9))
+}
+
+// band is which work may be left at tick t where the deadline is still met: no more
+// than the fastest does until then, no less than if it had run from the beginning.
+func (h *hindsight) band(t int) (low, high int) {
+	return max(0, h.work-t*h.most), min(h.work, (h.ticks-t)*h.most)
+}
+
+func (h *hindsight) cells() int {
+	n := 0
+	for t := range h.ticks {
+		if low, high := h.band(t); high >= low {
+			n += high - low + 1
+		}
+	}
+	return n * len(h.machines) * (2 + (h.restart+1)/2)
+}
+
+// solve returns the least cost from nothing held at the first tick.
+func (h *hindsight) solve() int64 {
+	// A machine's states by the half ticks of restart outstanding: restart−2,
+	// restart−4, …, and none.
+	states := (h.restart + 1) / 2
+	owed := make([]int, states)
+	for k := range owed {
+		owed[k] = max(0, h.restart-2*(k+1))
+	}
+	layer := func() [][]int64 {
+		all := make([][]int64, 1+len(h.machines)*states)
+		for i := range all {
+			all[i] = make([]int64, h.work+1)
+			for w := 1; w <= h.work; w++ {
+				all[i][w] = never
+			}
+		}
+		return all
+	}
+	next, this := layer(), layer()
+	for t := h.ticks - 1; t >= 0; t-- {
+		low, high := h.band(t)
+		none := this[0]
+		for w := max(1, low); w <= high; w++ {
+			none[w] = next[0][w]
+		}
+		for i := range h.machines {
+			m := &h.machines[i]
+			if m.cost[t] < 0 {
+				continue
+			}
+			into, does := next[1+i*states], m.done(h.restart)
+			for w := max(1, low); w <= high; w++ {
+				none[w] = min(none[w], m.cost[t]+into[max(0, w-does)])
+			}
+		}
+		for i := range h.machines {
+			m := &h.machines[i]
+			for k, o := range owed {
+				held := this[1+i*states+k]
+				if m.cost[t] < 0 {
+					copy(held[low:high+1], none[low:high+1])
+					continue
+				}
+				into, does := next[1+i*states+min(k+1, states-1)], m.done(o)
+				for w := max(1, low); w <= high; w++ {
+					held[w] = min(none[w], m.cost[t]+into[max(0, w-does)])
+				}
+			}
+		}
+		next, this = this, next
+	}
+	return next[0][h.work]
+}
+
+// done is the work of a tick of which so many halves go to the restart.
+func (m *rented) done(owed int) int { return m.half * (2 - min(2, owed)) }
