@@ -43,6 +43,7 @@ type app struct {
 	data     string // data folder
 	json     bool
 	now      func() time.Time
+	counting bool // a line of progress stands on the terminal
 }
 
 // Main runs the program and returns its exit status.
@@ -70,6 +71,9 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
+	}
+	if a.counting {
+		fmt.Fprint(errOut, "\r\x1b[K")
 	}
 	if a.json {
 		_ = json.NewEncoder(errOut).Encode(map[string]string{"error": err.Error()})

@@ -212,7 +212,7 @@ func (a *app) counter() func(name string, done, of int) {
 		if !tty {
 			return
 		}
-		if done == of {
+		if a.counting = done < of; !a.counting {
 			a.notef("\r\x1b[K")
 		} else if now := a.now(); now.Sub(last) > 500*time.Millisecond {
 			last = now
