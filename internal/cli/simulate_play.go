@@ -50,6 +50,9 @@ func (s *stage) notef(format string, args ...any) {
 
 // look finds out what of the market fits the job, and refuses a market of which nothing does.
 func (s *stage) look(file string) error {
+	if s.trace.Currency != money.USD {
+		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your own and write currency: %[3]s", s.trace.Name, s.trace.Currency, money.USD)
+	}
 	need := s.terms.Need
 	need.Ladder = nil // what comes later may come
 	options := make([]plan.Option, 1, len(s.trace.Lines)+1)

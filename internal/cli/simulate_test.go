@@ -180,6 +180,10 @@ func TestASimulationSaysWhatItsFiguresAreNot(t *testing.T) {
 	if s, _ := h.simulates("work: {time: 1h}\ndeadline: in 9h\n", machineAt+onDemand); s.Notes == nil || len(s.Notes) > 0 {
 		t.Errorf("a market that is always the same: %q", s.Notes)
 	}
+	h.write("eur.yaml", "name: e\ncurrency: EUR\noffers:\n"+machineAt+onDemand)
+	if text, err := h.try("simulate", "job.yaml", "--market", "eur.yaml"); err == nil || !strings.Contains(text, "market e is in EUR") {
+		t.Errorf("another currency: %v, %s", err, text)
+	}
 	if text, err := h.try("simulate", "job.yaml", "job.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "one argument too many") {
 		t.Errorf("two jobs: %v, %s", err, text)
 	}
