@@ -1,0 +1,73 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+)
+
+// flapping tells a market of a day in which spot of the first zone comes and goes and
+// that of the others stays, submits a job, and returns what was then decided.
+func flapping(t *testing.T, zones int, flaps bool) plan.Decision {
+	t.Helper()
+	m := core.New()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	step := func(after time.Duration, b core.Body) (last []core.Decision) {
+		now = now.Add(after)
+		return m.Step(core.Event{At: now, Schema: core.Schema, Tenant: "t", Body: b}).Decisions
+	}
+	var offers []market.Offer
+	var quotes []market.Quote
+	sell := func(zone string, c market.Capacity, rate money.Rate) {
+		o := market.Offer{Provider: "p", Region: "r", Zone: zone, Machine: "m", Capacity: c, CPUs: 1, Speed: 1, Currency: money.USD}
+		o.ID = market.ID(o)
+		offers = append(offers, o)
+		quotes = append(quotes, market.Quote{Offer: o.ID, Rate: rate, Priced: true, Available: true, At: now})
+	}
+	for z := range zones {
+		sell(string(rune('a'+z)), market.Spot, 1e12)
+	}
+	sell("a", market.OnDemand, 3e12)
+	step(0, core.Configured{Config: core.DefaultConfig()})
+	step(0, core.MarketSeen{Offers: offers, Quotes: quotes})
+	for n := range 144 {
+		now = now.Add(10 * time.Minute)
+		q := quotes[0]
+		q.At, q.Available = now, !flaps || n%6 > 2
+		step(0, core.MarketSeen{Quotes: []market.Quote{q}})
+	}
+	made := step(time.Minute, core.JobSubmitted{Job: "j", Terms: core.Terms{Name: "j", Currency: money.USD, Steps: 100, Work: 6 * time.Hour, Saves: true, Priority: 1, Restart: 3 * time.Minute, Deadline: now.Add(9 * time.Hour)}})
+	if len(made) != 1 || made[0].Expect == nil {
+		t.Fatalf("decided: %+v", made)
+	}
+	return made[0].Decision
+}
+
+// What was seen of an offer before a job came is what the job begins with, offer by
+// offer: spot that came and went all day is not expected to last, and a zone beside it
+// that stayed is.
+func TestAJobBeginsWithWhatWasSeenOfEachOfferBefore(t *testing.T) {
+	calm, stormy := flapping(t, 1, false).Expect.Chance, flapping(t, 1, true).Expect.Chance
+	if stormy > calm-0.005 {
+		t.Errorf("one zone: until the next look it lasts with %.4f after a day of losses, %.4f after a day without", stormy, calm)
+	}
+	d := flapping(t, 3, true)
+	zones := d.Expect.Zones
+	if len(zones) != 3 {
+		t.Fatalf("three zones are weighed as %+v", zones)
+	}
+	chance := map[market.OfferID]float64{}
+	for _, z := range zones {
+		chance[z.Offer] = z.Chance
+	}
+	if a, b, c := chance["p/a/m/spot"], chance["p/b/m/spot"], chance["p/c/m/spot"]; a > b-0.1 || b-c > 1e-9 || c-b > 1e-9 {
+		t.Errorf("of three zones the one that came and went lasts an hour with %.3f, the others with %.3f and %.3f", a, b, c)
+	}
+	if d.Take == "p/a/m/spot" {
+		t.Error("at equal prices the zone is taken whose machines were lost all day")
+	}
+}
