@@ -107,6 +107,7 @@ type History struct {
 	Opened time.Time    `json:"opened"` // market time of the trace's beginning
 	Trace  market.Trace `json:"trace"`
 	Jobs   []PastJob    `json:"jobs"`
+	Others int          `json:"others,omitempty"` // that are over and did not succeed
 }
 
 // PastJob is a job that is over, as a simulation needs it.

@@ -31,8 +31,8 @@ on-demand and with the optimum, which knows the market in advance (on a grid of 
 Exit status: 0 done, 2 no policy can meet the deadline, 1 error.`,
 		Example: `  scrimp simulate job.yaml --market stormy --seeds 20
   scrimp simulate job.yaml --market recorded.yaml --policy default,on-demand --svg runs.svg
-  scrimp simulate --history`,
-		Args: func(_ *cobra.Command, args []string) error { return f.check(args) },
+  scrimp simulate --history --since 30d`,
+		Args: func(cmd *cobra.Command, args []string) error { return f.check(args, cmd.Flags().Changed) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.history {
 				return a.simulateHistory(cmd.Context(), f)

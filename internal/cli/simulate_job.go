@@ -47,6 +47,7 @@ type simulateFlags struct {
 	save     time.Duration
 	svg      string
 	history  bool
+	since    string
 }
 
 func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) error {
@@ -110,12 +111,14 @@ func by(t core.Terms, opened time.Time) string {
 // errNoMarket says which file is missing.
 var errNoMarket = errors.New("--market: missing: name a market file, or calm or stormy; docs/market-file.md describes the form")
 
-func (f *simulateFlags) check(args []string) error {
+func (f *simulateFlags) check(args []string, changed func(flag string) bool) error {
 	switch {
-	case f.history && (len(args) > 0 || f.job.market != "" || f.seeds != 1):
-		return errors.New("--history plays the server's own jobs on its own market: leave out the job file, --market and --seeds")
+	case f.history && (len(args) > 0 || f.job.market != "" || f.seeds != 1 || f.svg != "" || changed("restart") || changed("save")):
+		return errors.New("--history plays the server's own jobs on its own market, with the starts and saves that were measured: leave out the job file, --market, --seeds, --restart, --save and --svg")
 	case f.history:
 		return nil
+	case f.since != "":
+		return errors.New("--since goes with --history")
 	case len(args) == 0:
 		return errors.New("name a job file, as in scrimp simulate job.yaml --market stormy, or one of the benchmarks: deadline, zones")
 	case len(args) > 1:
@@ -138,5 +141,6 @@ func (a *app) simulateFlags(cmd *cobra.Command, f *simulateFlags) {
 	cmd.Flags().DurationVar(&f.restart, "restart", 3*time.Minute, "from launch to a program that works")
 	cmd.Flags().DurationVar(&f.save, "save", 10*time.Second, "what a checkpoint takes")
 	cmd.Flags().BoolVar(&f.history, "history", false, "play the server's own past jobs on the market that it saw (default: a job file)")
+	cmd.Flags().StringVar(&f.since, "since", "", "with --history: jobs submitted in this `span` of market time until now, as in 30d (default: all)")
 	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the first run of every policy into this `file` (default: only in the terminal)")
 }

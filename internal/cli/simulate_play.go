@@ -53,17 +53,7 @@ func (s *stage) look(file string) error {
 	if s.trace.Currency != money.USD {
 		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your own and write currency: %[3]s", s.trace.Name, s.trace.Currency, money.USD)
 	}
-	need := s.terms.Need
-	need.Ladder = nil // what comes later may come
-	options := make([]plan.Option, 1, len(s.trace.Lines)+1)
-	for _, l := range s.trace.Lines {
-		options = append(options, plan.Option{Offer: l.Offer})
-	}
-	s.fits = func(o market.Offer, rate money.Rate) (float64, bool) {
-		options[0] = plan.Option{Offer: o, Quote: market.Quote{Offer: o.ID, Priced: true, Available: true, Rate: rate}}
-		_, speed, ok := need.Cheapest(options)
-		return speed, ok
-	}
+	s.fits = fitsOf(s.terms.Need, s.trace)
 	fastest, sold := 0.0, []string{}
 	for _, l := range s.trace.Lines {
 		if m := fmt.Sprintf("%s with %s and %v", l.Offer.Machine, draw.Count(l.Offer.CPUs, "processor"), l.Offer.Memory); !slices.Contains(sold, m) {
@@ -101,6 +91,23 @@ func (s *stage) look(file string) error {
 	}
 	return nil
 }
+
+// fitsOf says on which offers of the market a job may run, and how fast it does.
+func fitsOf(need plan.Need, t market.Trace) tick.Fits {
+	need.Ladder = nil // what comes later may come
+	options := make([]plan.Option, 1, len(t.Lines)+1)
+	for _, l := range t.Lines {
+		options = append(options, plan.Option{Offer: l.Offer})
+	}
+	return func(o market.Offer, rate money.Rate) (float64, bool) {
+		options[0] = plan.Option{Offer: o, Quote: market.Quote{Offer: o.ID, Priced: true, Available: true, Rate: rate}}
+		_, speed, ok := need.Cheapest(options)
+		return speed, ok
+	}
+}
+
+// errNoEnd says why a job without a deadline has no optimum.
+var errNoEnd = errors.New("without a deadline the job could wait for ever")
 
 // starts spreads the submissions over the market; where it does not repeat, such
 // that the deadlines lie in what is known of it, if they can.
@@ -246,7 +253,7 @@ func (s *stage) optimum(from time.Duration) (money.Amount, error) {
 	span := s.span()
 	switch {
 	case span <= 0:
-		return money.Amount{}, errors.New("without a deadline the job could wait for ever")
+		return money.Amount{}, errNoEnd
 	case s.late:
 		return money.Amount{}, tick.ErrLate
 	}

@@ -266,12 +266,25 @@ func TestARecordedMarketKeepsItsSpeedAndItsJobsArePlayedAgain(t *testing.T) {
 			TotalUSD   float64 `json:"total_usd"`
 			Unfinished int     `json:"unfinished"`
 		} `json:"policies"`
+		Notes []string `json:"notes"`
 	}
 	if err := json.Unmarshal([]byte(h.out("simulate", "--history", "--json")), &past); err != nil {
 		t.Fatal(err)
 	}
-	if past.Paid <= 0 || len(past.Policies) != 5 {
+	if past.Paid <= 0 || len(past.Policies) != 5 || len(past.Notes) != 1 || !strings.Contains(past.Notes[0], "without a deadline") {
 		t.Errorf("%+v", past)
+	}
+	if text := h.do("simulate", "--history"); !strings.Contains(text, "Least, with no more late than under any other: ") {
+		t.Errorf("which would have cost least is not said: %s", text)
+	}
+	for _, c := range [][2]string{{"--since=0s", "no span"}, {"--since=x", "no span"}, {"--svg=x", "leave out"}, {"--save=1s", "leave out"}} {
+		if text, err := h.try("simulate", "--history", c[0]); err == nil || !strings.Contains(text, c[1]) {
+			t.Errorf("%s: %v, %s", c[0], err, text)
+		}
+	}
+	h.do("run", "-y", "--", "echo", "step 1/1") // of another kind: its work is not measured
+	if text := h.do("simulate", "--history"); !strings.Contains(text, "left out: 1 job whose work was not measured") {
+		t.Errorf("what is left out is not said: %s", text)
 	}
 	for _, p := range past.Policies {
 		if p.TotalUSD <= 0 || p.Unfinished > 0 {

@@ -34,7 +34,13 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 	h.Trace.Speed = s.clock.Speed // notices are on the wall
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			if j.State != core.Succeeded || !sees(callerOf(r), j) {
+			switch {
+			case !sees(callerOf(r), j):
+				continue
+			case j.State != core.Succeeded:
+				if j.State.Over() {
+					h.Others++
+				}
 				continue
 			}
 			p := api.PastJob{ID: j.ID, Name: j.Terms.Name, Terms: j.Terms, Submitted: j.Submitted, Restart: j.Restart, Save: j.SaveCost, Cost: j.Spent(m.Now())}

@@ -37,10 +37,16 @@ const hindsightCells = 80_000_000
 func Hindsight(t market.Trace, fits Fits, from, work, deadline, restart time.Duration) (money.Amount, error) {
 	for grid := time.Minute; grid <= 2*time.Hour; grid *= 2 {
 		h := hindsight{grid: grid, ticks: int(deadline / grid), restart: max(1, int(restart.Round(grid/2)/(grid/2)))}
+		if h.ticks < 1 {
+			return money.Amount{}, ErrLate
+		}
 		if err := h.cut(t, fits, from); err != nil {
 			return money.Amount{}, err
 		}
 		h.unit(work)
+		if h.work > h.ticks*h.most {
+			return money.Amount{}, ErrLate
+		}
 		if h.cells() > hindsightCells {
 			continue
 		}

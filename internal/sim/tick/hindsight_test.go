@@ -72,6 +72,11 @@ func TestHindsightIsWhatCanBeCountedByHand(t *testing.T) {
 	if _, err := Hindsight(m, only("small"), 0, 2*time.Hour, 2*time.Hour, time.Minute); !errors.Is(err, ErrLate) {
 		t.Errorf("no time to start: %v", err)
 	}
+	for _, deadline := range []time.Duration{-time.Hour, 0, time.Second, time.Minute, time.Hour} {
+		if _, err := Hindsight(m, only("small"), 0, 2*time.Hour, deadline, time.Minute); !errors.Is(err, ErrLate) {
+			t.Errorf("two hours of work within %v: %v", deadline, err)
+		}
+	}
 	// Part on one machine, part on another: half an hour on b does 87 minutes of work,
 	// a minute being its start, and the other 33 take 34 minutes on a.
 	parts := market.Trace{Name: "p", Currency: money.USD, Speed: 1, Lines: []market.TraceLine{sold("a", market.Spot, 1, dollar, 0, 61), sold("b", market.Spot, 3, 2*dollar, 60, 90), sold("c", market.OnDemand, 1, 9*dollar)}}
