@@ -86,8 +86,10 @@ func (a *app) marketImportCmd() *cobra.Command {
 		Use: "import FILE…", Short: "Turn public traces and price histories into a market file", Args: takes("FILE…"),
 		Long: `Reads, each in its own form: preemption and availability traces in JSON ({"metadata": {"gap_seconds": …},
 "data": [0, 1, …], "prices": […]}, one zone a file, named as the file), the answer of AWS
-(describe-spot-price-history, JSON), and run-length CSV (zone,start_tick,ticks,available).` + plainExit,
-		Example: "  scrimp market import us-west-2a.json us-west-2b.json --spot-price 0.97 --on-demand-price 3.06 -o v100.yaml",
+(describe-spot-price-history, JSON), and run-length CSV (zone,start_tick,ticks,available), with a second
+file of prices (usd_per_hour in place of available) where there is one.` + plainExit,
+		Example: `  scrimp market import us-west-2a.json us-west-2b.json --spot-price 0.97 --on-demand-price 3.06 -o v100.yaml
+  scrimp market import up.csv prices.csv --window 0 --tick 195s --on-demand-price 3.06 -o zones.yaml`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var err error
 			if spot != "" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func simulatedTable(rows []simulated, s *stage, width int) string {
 			of = fmt.Sprintf("%.0f %%", 100**r.OfOnDemand)
 		}
 		if r.OverOptimum != nil && r.Policy != replay.Optimum {
-			over = fmt.Sprintf("%.1f %%", 100**r.OverOptimum)
+			over = fmt.Sprintf("%.1f %%", math.Round(1000**r.OverOptimum)/10+0) // +0: there is no minus zero
 		}
 		cost := cents(r.MeanUSD)
 		if r.Unfinished > 0 {

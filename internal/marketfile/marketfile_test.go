@@ -199,3 +199,39 @@ func TestAFaultOfAMarketFileNamesItsLine(t *testing.T) {
 		}
 	}
 }
+
+// When spot could be had, and what it cost, in two files of the same zones.
+func TestPricesOfOneFileAndAvailabilityOfAnotherMakeOneMarket(t *testing.T) {
+	m := v100
+	m.Spot, m.Window = 0, "1"
+	const up = "window,zone,start_tick,ticks,available\n0,a,0,9,0\n1,a,0,3,1\n1,a,3,2,0\n1,b,0,5,1\n"
+	const usd = "window,zone,start_tick,ticks,usd_per_hour\n0,a,0,9,7\n1,a,0,4,1.5\n1,a,4,1,1.25\n1,b,0,5,0.9\n"
+	text := func(list ...string) (files []marketfile.Source) {
+		for i, l := range list {
+			files = append(files, marketfile.Source{Name: string(rune('f' + i)), Text: []byte(l)})
+		}
+		return files
+	}
+	for _, files := range [][]marketfile.Source{text(up, usd), text(usd, up)} {
+		got, err := m.Import(files)
+		if err != nil || len(got.Lines) != 4 {
+			t.Fatalf("%+v, %v", got.Lines, err)
+		}
+		l := got.Lines[0]
+		if len(l.Available) != 1 || l.Available[0].To != 30*time.Minute || len(l.Price) != 2 || l.Price[1].At != 40*time.Minute || l.Price[1].Rate != 1_250_000_000_000 {
+			t.Errorf("%+v", l)
+		}
+	}
+	for want, files := range map[string][]marketfile.Source{
+		"price of a: no file says it":          text(up),
+		"g: zone: a stands in another file":    text(up, up),
+		"g: ticks: b is told until tick 4":     text(up, strings.Replace(usd, "b,0,5", "b,0,4", 1)),
+		"g: ticks: a is told until 40m0s":      text(up, strings.Replace(strings.Replace(usd, "b,0,5", "b,0,4", 1), "1,a,4,1,1.25\n", "", 1)),
+		"f: line 3: usd_per_hour: 0 is not":    text(strings.Replace(usd, "1.5", "0", 1)),
+		"f: line 1: the columns available and": text(strings.Replace(usd, "usd_per_hour", "usd_per_hour,available", 1)),
+	} {
+		if _, err := m.Import(files); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: want %s", err, want)
+		}
+	}
+}

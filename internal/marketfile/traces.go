@@ -47,7 +47,8 @@ type Source struct {
 //   - JSON {"metadata": {"gap_seconds": 600}, "data": [0, 1, …], "prices": […]}:
 //     the public preemption and availability traces, one zone a file
 //   - JSON {"SpotPriceHistory": […]}: the answer of AWS, prices without availability
-//   - CSV zone,start_tick,ticks,available: run-length coded, also with a column window
+//   - CSV zone,start_tick,ticks,available: run-length coded, also with a column window;
+//     with usd_per_hour in place of available it has the prices of the zones of another
 func (m Import) Import(files []Source) (market.Trace, error) {
 	switch {
 	case m.CPUs <= 0:
@@ -60,8 +61,10 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 		return market.Trace{}, fmt.Errorf("--notice %v is negative: write 0s for none", m.Notice)
 	}
 	t := market.Trace{Name: cmp.Or(m.Name, "imported"), Currency: money.USD, Speed: 1}
+	ends := map[market.OfferID]time.Duration{} // of what CSV tells
 	for _, f := range files {
 		var lines []market.TraceLine
+		var known time.Duration
 		var err error
 		switch head := strings.TrimSpace(string(f.Text[:min(len(f.Text), 4096)])); {
 		case strings.HasPrefix(head, "{") && strings.Contains(string(f.Text), `"SpotPriceHistory"`):
@@ -69,14 +72,41 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 		case strings.HasPrefix(head, "{"):
 			lines, err = m.preemptions(f)
 		case strings.Contains(head, "start_tick"):
-			lines, err = m.runs(f.Text)
+			lines, known, err = m.runs(f.Text)
 		default:
 			err = errors.New("neither JSON with data or SpotPriceHistory, nor CSV with start_tick: docs/market-file.md shows the forms")
 		}
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		t.Lines = append(t.Lines, lines...)
+		for _, l := range lines {
+			if known == 0 {
+				t.Lines = append(t.Lines, l)
+				continue
+			}
+			i := slices.IndexFunc(t.Lines, func(o market.TraceLine) bool { return o.Offer.ID == l.Offer.ID })
+			switch {
+			case i < 0:
+				t.Lines, ends[l.Offer.ID] = append(t.Lines, l), known
+			case len(t.Lines[i].Price) > 0 == (len(l.Price) > 0) || ends[l.Offer.ID] == 0:
+				return t, fmt.Errorf("%s: zone: %s stands in another file too: give one of when it can be had, and one of prices", f.Name, l.Offer.Zone)
+			case ends[l.Offer.ID] != known:
+				return t, fmt.Errorf("%s: ticks: %s is told until %v, and until %v in another file: cut the longer one", f.Name, l.Offer.Zone, known, ends[l.Offer.ID])
+			case len(l.Price) > 0:
+				t.Lines[i].Price = l.Price
+			default:
+				t.Lines[i].Available = l.Available
+			}
+		}
+	}
+	for i := range t.Lines {
+		switch l := &t.Lines[i]; {
+		case len(l.Price) > 0:
+		case m.Spot > 0:
+			l.Price = []market.Price{{Rate: m.Spot}}
+		default:
+			return t, fmt.Errorf("price of %s: no file says it: give --spot-price, or a file of prices (zone,start_tick,ticks,usd_per_hour)", l.Offer.Zone)
+		}
 	}
 	if m.OnDemand > 0 {
 		places := map[string]bool{}
@@ -264,36 +294,44 @@ func (m Import) history(text []byte) ([]market.TraceLine, error) {
 	return lines, nil
 }
 
-func (m Import) runs(text []byte) ([]market.TraceLine, error) {
-	r := csv.NewReader(strings.NewReader(string(text)))
+// runs reads when spot could be had, or what it cost, and how far that is known. All
+// zones of a file are known as far.
+func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
+	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")))
 	head, err := r.Read()
 	if err != nil {
-		return nil, fmt.Errorf("line 1: %w", err)
+		return nil, 0, fmt.Errorf("line 1: %w", err)
 	}
 	column := map[string]int{}
 	for i, h := range head {
 		column[h] = i
 	}
+	value, priced := column["usd_per_hour"]
+	if !priced {
+		value = column["available"]
+	}
 	for _, want := range []string{"zone", "start_tick", "ticks", "available"} {
-		if _, ok := column[want]; !ok {
-			return nil, fmt.Errorf("line 1: no column %s: the columns are zone,start_tick,ticks,available", want)
+		if _, ok := column[want]; !ok && !(want == "available" && priced) {
+			return nil, 0, fmt.Errorf("line 1: no column %s: the columns are zone,start_tick,ticks,available (or usd_per_hour)", want)
 		}
 	}
-	if m.Tick <= 0 || m.Spot <= 0 {
-		return nil, errors.New("ticks and prices: the file has neither: give --tick, such as 10m, and --spot-price")
+	if _, both := column["available"]; both && priced {
+		return nil, 0, errors.New("line 1: the columns available and usd_per_hour: give a file of each")
+	}
+	if m.Tick <= 0 {
+		return nil, 0, errors.New("ticks: the file does not say how long one is: give --tick, such as 10m")
 	}
 	window, windows := column["window"]
 	first := ""
 	var lines []market.TraceLine
-	at := map[string]int{}
-	ups := map[string][]bool{}
+	at, ends, ups := map[string]int{}, map[string]int{}, map[string][]bool{}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read: %w", err)
+			return nil, 0, fmt.Errorf("read: %w", err)
 		}
 		line, _ := r.FieldPos(0)
 		if windows {
@@ -303,37 +341,57 @@ func (m Import) runs(text []byte) ([]market.TraceLine, error) {
 			case first == "":
 				first = w
 			case w != first:
-				return nil, fmt.Errorf("line %d: window: %q after %q, and a market is one of them: name it with --window", line, w, first)
+				return nil, 0, fmt.Errorf("line %d: window: %q after %q, and a market is one of them: name it with --window", line, w, first)
 			}
 		}
 		zone := row[column["zone"]]
 		start, err1 := strconv.Atoi(row[column["start_tick"]])
 		ticks, err2 := strconv.Atoi(row[column["ticks"]])
-		available := row[column["available"]]
 		switch {
 		case err1 != nil || err2 != nil || ticks <= 0 || ticks > 1<<24:
-			return nil, fmt.Errorf("line %d: start_tick and ticks: %q and %q: give whole numbers, ticks above 0", line, row[column["start_tick"]], row[column["ticks"]])
-		case start != len(ups[zone]):
-			return nil, fmt.Errorf("line %d: start_tick: %d, but the row before of zone %s ends at %d: give the rows in order, without holes", line, start, zone, len(ups[zone]))
+			return nil, 0, fmt.Errorf("line %d: start_tick and ticks: %q and %q: give whole numbers, ticks above 0", line, row[column["start_tick"]], row[column["ticks"]])
+		case start != ends[zone]:
+			return nil, 0, fmt.Errorf("line %d: start_tick: %d, but the row before of zone %s ends at %d: give the rows in order, without holes", line, start, zone, ends[zone])
 		case ticks > int(longest/m.Tick)-start:
-			return nil, fmt.Errorf("line %d: ticks: %d of %v from %d on are more than 100 years: cut it", line, ticks, m.Tick, start)
-		case available != "0" && available != "1":
-			return nil, fmt.Errorf("line %d: available: %q is neither 0 nor 1", line, available)
+			return nil, 0, fmt.Errorf("line %d: ticks: %d of %v from %d on are more than 100 years: cut it", line, ticks, m.Tick, start)
 		}
-		if _, known := at[zone]; !known {
-			at[zone] = len(lines)
-			lines = append(lines, market.TraceLine{Offer: m.offer(zone, ""), Price: []market.Price{{Rate: m.Spot}}})
+		n, seen := at[zone]
+		if !seen {
+			n = len(lines)
+			at[zone] = n
+			lines = append(lines, market.TraceLine{Offer: m.offer(zone, "")})
 		}
-		ups[zone] = append(ups[zone], slices.Repeat([]bool{available == "1"}, ticks)...)
-	}
-	for zone, n := range at {
-		lines[n].Available = spans(ups[zone], m.Tick, m.Notice)
+		ends[zone] += ticks
+		if priced {
+			usd, err := rate(row[value])
+			if err != nil {
+				return nil, 0, fmt.Errorf("line %d: usd_per_hour: %w", line, err)
+			}
+			if l := &lines[n]; len(l.Price) == 0 || l.Price[len(l.Price)-1].Rate != usd {
+				l.Price = append(l.Price, market.Price{At: time.Duration(start) * m.Tick, Rate: usd})
+			}
+			continue
+		}
+		if row[value] != "0" && row[value] != "1" {
+			return nil, 0, fmt.Errorf("line %d: available: %q is neither 0 nor 1", line, row[value])
+		}
+		ups[zone] = append(ups[zone], slices.Repeat([]bool{row[value] == "1"}, ticks)...)
 	}
 	if len(lines) == 0 {
 		if m.Window != "" {
-			return nil, fmt.Errorf("no rows of the window %q that --window names", m.Window)
+			return nil, 0, fmt.Errorf("no rows of the window %q that --window names", m.Window)
 		}
-		return nil, errors.New("no rows")
+		return nil, 0, errors.New("no rows")
 	}
-	return lines, nil
+	end := ends[lines[0].Offer.Zone]
+	for i := range lines {
+		zone := lines[i].Offer.Zone
+		if ends[zone] != end {
+			return nil, 0, fmt.Errorf("ticks: %s is told until tick %d and %s until %d: cut the longer one", zone, ends[zone], lines[0].Offer.Zone, end)
+		}
+		if !priced {
+			lines[i].Available = spans(ups[zone], m.Tick, m.Notice)
+		}
+	}
+	return lines, time.Duration(end) * m.Tick, nil
 }

@@ -30,13 +30,13 @@ const hindsightCells = 80_000_000
 //
 // Ticks are a minute, or as much longer as the search stays in bounds. A machine
 // that is held bills whole ticks at the price of their beginning, can be had where
-// it can throughout the tick, and restart is rounded to half a tick. Of a speed
+// it can throughout the tick, and restart is rounded down to half ticks. Of a speed
 // that is no multiple of a tenth the work of a tick is rounded up. Billing minimums,
 // lifetimes, transfers, budgets and lost work do not count: nobody pays less, but for
 // what the ticks round.
 func Hindsight(t market.Trace, fits Fits, from, work, deadline, restart time.Duration) (money.Amount, error) {
 	for grid := time.Minute; grid <= 2*time.Hour; grid *= 2 {
-		h := hindsight{grid: grid, ticks: int(deadline / grid), restart: max(1, int(restart.Round(grid/2)/(grid/2)))}
+		h := hindsight{grid: grid, ticks: int(deadline / grid), restart: max(1, int(restart/(grid/2)))}
 		if h.ticks < 1 {
 			return money.Amount{}, ErrLate
 		}
