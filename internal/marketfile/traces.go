@@ -311,7 +311,7 @@ func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
 		value = column["available"]
 	}
 	for _, want := range []string{"zone", "start_tick", "ticks", "available"} {
-		if _, ok := column[want]; !ok && !(want == "available" && priced) {
+		if _, ok := column[want]; !ok && (want != "available" || !priced) {
 			return nil, 0, fmt.Errorf("line 1: no column %s: the columns are zone,start_tick,ticks,available (or usd_per_hour)", want)
 		}
 	}
