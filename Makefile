@@ -31,6 +31,7 @@ check: ## linters, known vulnerabilities, the race detector, simulated lives by 
 	$(GO) test -race -skip TestServersThatAreHurt ./internal/control ./internal/server ./internal/store ./internal/provider/... ./internal/agent/...
 	$(GO) test ./internal/policy/horizon -run 'InTheMean|NeverMoreThan' -markets 10000
 	$(GO) test ./internal/sim/replay -run 'NeverCostsMore' -drawn 10000
+	$(GO) test -tags planted ./internal/sim/replay -run Broken
 	$(MAKE) sim
 
 SEEDS ?= 3000
