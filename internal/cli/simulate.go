@@ -144,6 +144,9 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 		if err != nil {
 			return err
 		}
+		if unknown := tick.Ungrouped(windows); len(unknown) > 0 {
+			a.notef("nothing is played on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
+		}
 		var rows []replay.ZoneRow
 		without := 0 // pairs of group and window
 		for _, f := range forms {

@@ -56,6 +56,15 @@ func TestABenchmarkSaysWhatItLeftOut(t *testing.T) {
 	}
 }
 
+// Zones that the benchmark does not know are named, not passed over.
+func TestABenchmarkNamesZonesThatItDoesNotPlayOn(t *testing.T) {
+	h := newHome(t)
+	args := h.bench(960, "us-west-2a", "us-west-2b", "eu-west-1a", "eu-west-1b")
+	if text := h.do(append(args, "--policy", "on-demand")...); !strings.Contains(text, "nothing is played on eu-west-1a, eu-west-1b:") {
+		t.Errorf("%s", text)
+	}
+}
+
 // An optimum that took minutes is printed though it cannot be kept.
 func TestABenchmarkEndsWellWhereNothingCanBeKept(t *testing.T) {
 	h := newHome(t)

@@ -2,6 +2,7 @@ package tick
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +83,28 @@ func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, er
 		return nil, leftOut, fmt.Errorf("no window has all zones of a group, such as %s: all %d pairs of group and window are left out", strings.Join(zonesGroups[0], " and "), leftOut)
 	}
 	return runs, leftOut, nil
+}
+
+// Ungrouped are the zones of the windows that no group of the benchmark has, by
+// name: nothing is played on them.
+func Ungrouped(windows []ZoneWindow) []string {
+	grouped := map[string]bool{}
+	for _, g := range zonesGroups {
+		for _, z := range g {
+			grouped[z] = true
+		}
+	}
+	var list []string
+	for _, w := range windows {
+		for z := range w.Zones {
+			if !grouped[z] {
+				grouped[z] = true
+				list = append(list, z)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // epoch is when every run begins; which time it is counts for nothing.
