@@ -24,6 +24,7 @@ type simulated struct {
 	Why           string        `json:"why,omitempty"` // of the first that was not done
 	FinishS       float64       `json:"finish_s"`      // mean of those that were done, market seconds
 	Interruptions float64       `json:"interruptions"`
+	Moves         float64       `json:"moves"`  // mean, to another region
 	LostS         float64       `json:"lost_s"` // mean time of work that was paid for and lost
 	LostUSD       float64       `json:"lost_usd"`
 	Timeline      string        `json:"timeline,omitempty"` // of the first run

@@ -185,6 +185,7 @@ func (r *simulated) add(p sim.Played, first bool) {
 	r.Runs++
 	r.MeanUSD += p.Cost.Float()
 	r.Interruptions += float64(p.Interruptions)
+	r.Moves += float64(p.Moves)
 	r.LostS += p.LostTime.Seconds()
 	r.LostUSD += p.Lost.Float()
 	if !p.InTime {
@@ -209,7 +210,7 @@ func (r *simulated) add(p sim.Played, first bool) {
 // mean turns sums into means.
 func (r *simulated) mean() {
 	runs := float64(r.Runs)
-	for _, v := range []*float64{&r.MeanUSD, &r.Interruptions, &r.LostS, &r.LostUSD} {
+	for _, v := range []*float64{&r.MeanUSD, &r.Interruptions, &r.Moves, &r.LostS, &r.LostUSD} {
 		*v /= runs
 	}
 	if done := r.Runs - r.Unfinished; done > 0 {

@@ -215,6 +215,38 @@ func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 	}
 }
 
+// What a move to another region takes and costs stands in the job file.
+func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
+	h := newHome(t)
+	const two = "  - {zone: a, region: r, machine: m, cpus: 2, memory: 4GiB, capacity: spot, price: 1, notice: 2m, available: [{from: 0h, to: 1h}]}\n" +
+		"  - {zone: b, region: s, machine: m, cpus: 2, memory: 4GiB, capacity: spot, price: 1.1, notice: 2m}\n" + machineAt + onDemand
+	cost := map[string]float64{}
+	for _, move := range []string{"", ", move_time: 10m, move_cost: $2.00"} {
+		h.write("job.yaml", "name: j\ncommand: x\ncheckpoint: {dir: c"+move+"}\nwork: {time: 3h}\ndeadline: in 9h\n")
+		h.write("m.yaml", "name: m\noffers:\n"+two)
+		var s struct {
+			Policies []struct {
+				MeanUSD float64 `json:"mean_usd"`
+				Moves   float64 `json:"moves"`
+			} `json:"policies"`
+		}
+		if err := json.Unmarshal([]byte(h.out("simulate", "job.yaml", "--market", "m.yaml", "--policy", "greedy", "--json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Policies[0].Moves != 1 {
+			t.Errorf("%q: %+v", move, s)
+		}
+		cost[move] = s.Policies[0].MeanUSD
+	}
+	if d := cost[", move_time: 10m, move_cost: $2.00"] - cost[""]; d < 2.1 || d > 2.3 {
+		t.Errorf("a move of two dollars and ten minutes costs %v", d)
+	}
+	h.write("job.yaml", "name: j\ncommand: x\ncheckpoint: {move_time: 10m}\n")
+	if text, err := h.try("simulate", "job.yaml", "--market", "m.yaml"); err == nil || !strings.Contains(text, "checkpoint.move_time") {
+		t.Errorf("a move without a folder: %v, %s", err, text)
+	}
+}
+
 // Where machines of several speeds fit, the optimum is that of all of them.
 func TestTheOptimumOfASimulationKnowsOfSpeed(t *testing.T) {
 	h := newHome(t)

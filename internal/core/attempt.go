@@ -40,7 +40,7 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 		m.terminate(out, a, j.Why)
 		return
 	}
-	m.wakeAt(j, a.From.Add(m.cfg.BootLimit))
+	m.wakeAt(j, a.From.Add(m.cfg.BootLimit+a.Transfer))
 	if at, limited := j.brokeAt(m.now); limited {
 		m.wakeAt(j, at)
 	}

@@ -21,7 +21,7 @@ func (m *Machine) review(out *Outcome, j *Job) {
 	j.Wake = time.Time{} // as in try
 	switch {
 	case a.Phase == Booting:
-		limit := a.From.Add(m.cfg.BootLimit)
+		limit := a.From.Add(m.cfg.BootLimit + a.Transfer)
 		if !m.now.Before(limit) {
 			a.End = "silent"
 			m.terminate(out, a, "boot_limit")

@@ -58,6 +58,10 @@ func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 	if j.Budget.Dollars != nil {
 		t.Budget, t.HasBudget = *j.Budget.Dollars, true
 	}
+	t.Transfer = time.Duration(j.Checkpoint.MoveTime)
+	if m := j.Checkpoint.MoveCost; m != nil {
+		t.Carry = *m
+	}
 	if i := j.Checkpoint.Interval; i != "" && i != "auto" {
 		d, _ := spec.ParseDuration(i) // validated
 		t.Interval = stretch(d)

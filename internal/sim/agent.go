@@ -53,7 +53,11 @@ func (w *World) boot(i *instance) {
 		w.saw("fault never boots × launch")
 		return
 	}
-	w.after(job.boot, a.claim)
+	boot := job.boot
+	if live, ok := w.m.Attempt(i.key); ok {
+		boot += live.Transfer // its checkpoint comes from another region
+	}
+	w.after(boot, a.claim)
 }
 
 // jobOf returns the job whose attempt has that name.

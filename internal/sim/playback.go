@@ -34,6 +34,7 @@ type Played struct {
 	Finish        time.Duration // after the submission
 	InTime        bool          // or without a deadline
 	Interruptions int
+	Moves         int          // to another region, each of which costs what the terms say
 	Lost          money.Amount // paid for work that was lost
 	LostTime      time.Duration
 	Attempts      []*core.Attempt
@@ -85,6 +86,17 @@ func Play(p Playback) Played {
 		out.Ended = j.Finished
 	}
 	out.Finish = out.Ended.Sub(now)
+	home := ""
+	for _, a := range j.Attempts {
+		if a.From.IsZero() {
+			continue
+		}
+		if home != "" && home != a.Region {
+			out.Moves++
+			out.Cost = out.Cost.Add(t.Carry)
+		}
+		home = a.Region
+	}
 	out.InTime = j.State == core.Succeeded && (t.Deadline.IsZero() || !out.Ended.After(t.Deadline))
 	for _, a := range j.Attempts {
 		if a.Taken() {

@@ -132,3 +132,47 @@ func TestANoticeIsOnTheWallOnAFastMarket(t *testing.T) {
 		t.Errorf("%v lost after four seconds of notice, %v after four minutes", lost[1], lost[60])
 	}
 }
+
+// A checkpoint that has to be taken to another region makes a restart longer and costs
+// what the job says; one that stays in its region does neither, and what a move costs
+// keeps a job from a region that is a little cheaper.
+func TestAMoveToAnotherRegionTakesItsTimeAndCost(t *testing.T) {
+	const dollar = money.Rate(1e12)
+	lines := func(region string, rate money.Rate) (list []market.TraceLine) {
+		for i, zone := range []string{"a", "b"} {
+			o := market.Offer{Provider: "local", Region: []string{"home", region}[i], Zone: zone, Machine: "m", Capacity: market.Spot, CPUs: 1, Memory: size.GiB, Speed: 1, Currency: money.USD, Notice: 2 * time.Minute}
+			o.ID = market.ID(o)
+			l := market.TraceLine{Offer: o, Price: []market.Price{{Rate: rate}}}
+			if i == 0 {
+				l.Price, l.Available = []market.Price{{Rate: dollar}}, []market.Span{{To: time.Hour, Notice: 2 * time.Minute}, {From: 3 * time.Hour, To: 90 * time.Hour}}
+			}
+			list = append(list, l)
+		}
+		return list
+	}
+	play := func(region string, rate money.Rate, move time.Duration, cost money.Amount) Played {
+		got := Play(Playback{
+			Terms:   core.Terms{Name: "j", Currency: money.USD, Steps: 240, Work: 4 * time.Hour, Restart: time.Minute, Grace: time.Minute, Saves: true, Priority: 1, Transfer: move, Carry: cost},
+			Restart: time.Minute, Save: 10 * time.Second, Opened: epoch, Policy: policy.Greedy,
+			Trace: market.Trace{Name: "regions", Currency: money.USD, Speed: 1, Lines: lines(region, rate)},
+		})
+		if got.State != core.Succeeded {
+			t.Fatalf("%s: %s", region, got.State)
+		}
+		return got
+	}
+	near, far := play("home", dollar*11/10, 20*time.Minute, money.Picos(3e12)), play("away", dollar*11/10, 20*time.Minute, money.Picos(3e12))
+	if near.Moves != 0 || far.Moves != 1 {
+		t.Fatalf("%d moves within a region, %d to another", near.Moves, far.Moves)
+	}
+	if d := far.Finish - near.Finish; d < 19*time.Minute || d > 21*time.Minute {
+		t.Errorf("a move of 20 minutes makes it %v later", d)
+	}
+	if d := far.Cost.Float() - near.Cost.Float(); d < 3.3 || d > 3.5 { // and 20 minutes of the machine
+		t.Errorf("a move of 3 dollars and 20 minutes makes it %v dearer", d)
+	}
+	// Half an hour of a move is longer than a machine may take to boot.
+	if long := play("away", dollar*11/10, 30*time.Minute, money.Amount{}); len(long.Attempts) != 2 {
+		t.Errorf("the machine to which the checkpoint is taken was given up: %d attempts", len(long.Attempts))
+	}
+}

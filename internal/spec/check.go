@@ -128,6 +128,10 @@ func (c *checker) limits(now time.Time) {
 		c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")", "give a later one, or a span such as in 6h")
 		c.wrong(at.Year() > 9999, "deadline", "is after the year 9999", "give an earlier one")
 	}
+	if m := j.Checkpoint.MoveCost; m != nil {
+		c.wrong(m.Sign() < 0, "checkpoint.move_cost", "is below zero", "leave it out where a move costs nothing")
+	}
+	c.wrong((j.Checkpoint.MoveCost != nil || j.Checkpoint.MoveTime > 0) && j.Checkpoint.Dir == "", "checkpoint.move_time", "needs a folder: without one nothing is moved", "add checkpoint.dir, or leave it out")
 	if b := j.Budget.Dollars; b != nil {
 		field := "budget.dollars"
 		c.wrong(b.Sign() <= 0, field, "is not above zero", "give at least what one step costs")

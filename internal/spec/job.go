@@ -133,6 +133,9 @@ type Checkpoint struct {
 	Best     bool   `json:"best,omitempty" doc:"Keep the best by the metric too." eg:"true" default:"false"`
 	EveryNth int    `json:"every_nth,omitempty" doc:"Keep every Nth version too." eg:"10"`
 	Store    string `json:"store,omitempty" doc:"Where they are kept: file:///… or s3://…. The server's data folder unless set." eg:"s3://bucket?region=us-east-1"`
+	// What a move to another region takes besides a restart.
+	MoveTime Duration      `json:"move_time,omitempty" doc:"What taking the newest one to another region adds to a restart, market time. Zones of several regions are weighed with it." eg:"90s"`
+	MoveCost *money.Amount `json:"move_cost,omitempty" doc:"What that costs: weighed against a cheaper region, and counted by simulate." eg:"$1.00"`
 }
 
 // Progress is how an unmodified program shows its progress.
