@@ -208,6 +208,9 @@ func apart(q sim.Question, f sim.Forecast) []string {
 	if t.DeadlineFirst {
 		list[0] = fmt.Sprintf("it may cost %s, more than the budget of $%.2f; %s", roundedUp(f.Cost[2]), t.Budget.Float(), first)
 	}
+	if a.InTime < 0.1 && b.Done >= 0.9 && !t.DeadlineFirst { // money is not what it lacks
+		list[0] = "the deadline comes too soon, whatever is spent: the job is late, as little as can be within its budget"
+	}
 	allowed := t.Deadline.Sub(q.Now)
 	switch {
 	case a.InTime >= 0.9:

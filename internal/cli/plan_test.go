@@ -30,3 +30,13 @@ func TestAShortJobWithAFarDeadlineBeginsAtOnceAndItsPlanSaysSo(t *testing.T) {
 		t.Errorf("done was %s (%s), planned %s (%s)", first.Take, first.Why, p.Take, p.Why)
 	}
 }
+
+// Where the deadline comes too soon at any price, the plan does not blame the budget.
+func TestAPlanBlamesTheDeadlineWhereMoneyDoesNotHelp(t *testing.T) {
+	h := newHome(t)
+	h.write("job.yaml", endless+"work: {steps: 300, time: 2h}\ndeadline: in 1h\nbudget: $90\n")
+	text, err := h.try("plan", "job.yaml")
+	if err == nil || !strings.Contains(text, "the deadline comes too soon") || strings.Contains(text, "rather than dearer") || !strings.Contains(text, "would do") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
