@@ -97,8 +97,12 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 				row.TotalUSD += cost.Float()
 				continue
 			}
+			terms := j.Terms
+			if name == string(policy.OnDemand) {
+				terms.Need.Ladder = nil // which may begin with spot
+			}
 			p := sim.Play(sim.Playback{
-				Terms: j.Terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: h.Trace, Opened: h.Opened,
+				Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: h.Trace, Opened: h.Opened,
 				From: from, Policy: policy.Rule(name), Mind: mind, Config: server.Rules(v.Market.Speed),
 			})
 			if j.Submitted.Add(p.Finish).After(v.Market.Now) {

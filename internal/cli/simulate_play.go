@@ -124,7 +124,7 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 	tell := a.counter()
 	mind := plan.NewMind()
 	var rows []simulated
-	past, played := 0, 0
+	past, played, prepaid := 0, 0, false
 	for _, name := range names {
 		if name == string(policy.OnDemand) && !s.firm {
 			continue
@@ -152,6 +152,7 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 				past++
 			}
 			row.add(p, n == 0)
+			prepaid = prepaid || slices.ContainsFunc(p.Attempts, func(a *core.Attempt) bool { return a.Capacity == market.Reserved && !a.From.IsZero() })
 		}
 		tell(name, s.seeds, s.seeds)
 		if row.Runs == 0 {
@@ -166,6 +167,9 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 	if at := s.starts(); s.seeds > 1 && at[s.seeds-1] == 0 {
 		s.notef("market %s leaves no time to spread the runs over: all are submitted at its beginning, and are the same", s.trace.Name)
 	}
+	if prepaid {
+		s.notef("hours on reserved machines are paid whether they are used or not: policies take them as free, and every cost here, the optimum's too, counts them at the contract's price")
+	}
 	if past > 0 {
 		s.notef("market %s is known for %s and does not repeat: %d of %d runs go on after that, when all stays as it was last; give it repeat: or a longer one", s.trace.Name, draw.Span(s.known), past, played)
 	}
@@ -177,6 +181,9 @@ func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Mind) sim.
 	terms := s.terms
 	if span := s.span(); span > 0 {
 		terms.Deadline = s.opened.Add(from + span)
+	}
+	if rule == policy.OnDemand {
+		terms.Need.Ladder = nil // which may begin with spot
 	}
 	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened, From: from, Policy: rule, Mind: mind})
 }

@@ -215,6 +215,21 @@ func TestTheOptimumOfASimulationIsOfMachinesThatFit(t *testing.T) {
 	}
 }
 
+// On-demand is what it is called, whatever a job's ladder begins with; and reserved hours
+// are said to be counted.
+func TestOnDemandIsOnDemandWhateverTheLadderSays(t *testing.T) {
+	h := newHome(t)
+	const ladder = "work: {time: 1h}\ndeadline: in 5h\nladder:\n  - {capacity: spot, for: 1h}\n  - {capacity: on-demand}\n"
+	s, _ := h.simulates(ladder, brokenSpot, "--policy", "on-demand,greedy")
+	if len(s.Policies) != 2 || strings.Trim(s.Policies[0].Timeline, "#") != "" || !strings.Contains(s.Policies[1].Timeline, "=") {
+		t.Errorf("%+v", s.Policies)
+	}
+	s, _ = h.simulates("work: {time: 1h}\ndeadline: in 5h\n", brokenSpot+"  - {zone: r, region: r, machine: m, cpus: 2, memory: 4GiB, capacity: reserved, reserved: {count: 1, from: 0h, until: 5h, paid: $5.00}}\n", "--policy", "default")
+	if !s.says("hours on reserved machines") {
+		t.Errorf("%+v, %q", s.Policies, s.Notes)
+	}
+}
+
 // What a move to another region takes and costs stands in the job file.
 func TestAMoveOfTheJobFileIsPlayed(t *testing.T) {
 	h := newHome(t)
