@@ -34,6 +34,9 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 		a.From, a.Kept = m.now, m.now
 	}
 	a.Rates = []market.Segment{{From: a.From, Rate: r.Rate}}
+	if o := m.offers[a.Offer]; o != nil {
+		m.sees(o, m.now, true)
+	}
 	m.rented[r.Instance] = a
 	j.Home = a.Region
 	if j.State.Over() {
@@ -46,6 +49,19 @@ func (m *Machine) launched(out *Outcome, r Rented) {
 	}
 }
 
+// sees learns that spot can be had, or not: from a quote, or from a launch where nobody
+// looks. What was quoted stands until something else is told, so that it was looked
+// at a look ago.
+func (m *Machine) sees(o *offer, at time.Time, up bool) {
+	if o.Offer.Capacity != market.Spot {
+		return
+	}
+	if o.Record.Known && !o.Quote.Untried {
+		o.Record = o.Record.See(at.Add(-max(m.cfg.Look, m.cfg.Detect)), o.Record.Up)
+	}
+	o.Record, o.Watch = o.Record.See(at, up), o.Watch.See(at, up)
+}
+
 func (m *Machine) refused(b LaunchRefused) {
 	a := m.attempts[b.Launch]
 	if a == nil || a.Phase != Asked {
@@ -54,6 +70,9 @@ func (m *Machine) refused(b LaunchRefused) {
 	j := m.jobs[a.Job]
 	if o := m.offers[a.Offer]; o != nil {
 		o.Cool = m.now.Add(m.cfg.CoolOff)
+		if b.Reason == "no_capacity" {
+			m.sees(o, m.now, false)
+		}
 	}
 	a.Refused, a.Billed = cmp.Or(b.Reason, "error"), true
 	m.failed(j, a)

@@ -11,8 +11,9 @@ import (
 )
 
 // flapping tells a market of a day in which spot of the first zone comes and goes and
-// that of the others stays, submits a job, and returns what was then decided.
-func flapping(t *testing.T, zones int, flaps bool) plan.Decision {
+// that of the others stays, submits a job, and returns what was then decided. again
+// tells at every look what has not changed, too.
+func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 	t.Helper()
 	m := core.New()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -34,13 +35,23 @@ func flapping(t *testing.T, zones int, flaps bool) plan.Decision {
 	sell("a", market.OnDemand, 3e12)
 	step(0, core.Configured{Config: core.DefaultConfig()})
 	step(0, core.MarketSeen{Offers: offers, Quotes: quotes})
-	for n := range 144 {
-		now = now.Add(10 * time.Minute)
-		q := quotes[0]
-		q.At, q.Available = now, !flaps || n%6 > 2
-		step(0, core.MarketSeen{Quotes: []market.Quote{q}})
+	for n := range 24 * 120 { // a look every 30 s, as Config.Detect is
+		now = now.Add(30 * time.Second)
+		up := !flaps || n/60%2 == 1 // half an hour each
+		if !again && (n == 0 && up || n > 0 && up == (!flaps || (n-1)/60%2 == 1)) {
+			continue
+		}
+		told := quotes[:1]
+		if again {
+			told = quotes
+		}
+		for i := range told {
+			told[i].At = now
+		}
+		told[0].Available = up
+		step(0, core.MarketSeen{Quotes: append([]market.Quote{}, told...)})
 	}
-	made := step(time.Minute, core.JobSubmitted{Job: "j", Terms: core.Terms{Name: "j", Currency: money.USD, Steps: 100, Work: 6 * time.Hour, Saves: true, Priority: 1, Restart: 3 * time.Minute, Deadline: now.Add(9 * time.Hour)}})
+	made := step(30*time.Second, core.JobSubmitted{Job: "j", Terms: core.Terms{Name: "j", Currency: money.USD, Steps: 100, Work: 6 * time.Hour, Saves: true, Priority: 1, Restart: 3 * time.Minute, Deadline: now.Add(9 * time.Hour)}})
 	if len(made) != 1 || made[0].Expect == nil {
 		t.Fatalf("decided: %+v", made)
 	}
@@ -51,11 +62,11 @@ func flapping(t *testing.T, zones int, flaps bool) plan.Decision {
 // offer: spot that came and went all day is not expected to last, and a zone beside it
 // that stayed is.
 func TestAJobBeginsWithWhatWasSeenOfEachOfferBefore(t *testing.T) {
-	calm, stormy := flapping(t, 1, false).Expect.Chance, flapping(t, 1, true).Expect.Chance
+	calm, stormy := flapping(t, 1, false, false).Expect.Chance, flapping(t, 1, true, false).Expect.Chance
 	if stormy > calm-0.005 {
 		t.Errorf("one zone: until the next look it lasts with %.4f after a day of losses, %.4f after a day without", stormy, calm)
 	}
-	d := flapping(t, 3, true)
+	d := flapping(t, 3, true, false)
 	zones := d.Expect.Zones
 	if len(zones) != 3 {
 		t.Fatalf("three zones are weighed as %+v", zones)
@@ -69,5 +80,24 @@ func TestAJobBeginsWithWhatWasSeenOfEachOfferBefore(t *testing.T) {
 	}
 	if d.Take == "p/a/m/spot" {
 		t.Error("at equal prices the zone is taken whose machines were lost all day")
+	}
+}
+
+// A market that tells what changed, and one that tells everything at each look, are
+// the same market: a zone that stood all day is a day old, told once or often.
+func TestWhatIsNotToldAgainStands(t *testing.T) {
+	for _, flaps := range []bool{false, true} {
+		once, often := flapping(t, 3, flaps, false), flapping(t, 3, flaps, true)
+		if once.Take != often.Take || len(once.Expect.Zones) != len(often.Expect.Zones) {
+			t.Fatalf("told once it takes %s, told often %s", once.Take, often.Take)
+		}
+		for i, z := range once.Expect.Zones {
+			if o := often.Expect.Zones[i]; z.Chance < o.Chance-0.005 || z.Chance > o.Chance+0.005 {
+				t.Errorf("flaps %v, %s: told once it lasts with %.3f, told often with %.3f", flaps, z.Offer, z.Chance, o.Chance)
+			}
+		}
+	}
+	if calm := flapping(t, 3, false, false).Expect.Zones[0].Chance; calm < 0.85 {
+		t.Errorf("after a day without a loss spot lasts an hour with %.3f", calm)
 	}
 }

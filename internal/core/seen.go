@@ -27,9 +27,8 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 		if o == nil || q.At.Before(o.Quote.At) || q.Priced && q.Rate < 0 {
 			continue
 		}
-		if o.Offer.Capacity == market.Spot && !q.Untried {
-			o.Record = o.Record.See(q.At, q.Available)
-			o.Watch = o.Watch.See(q.At, q.Available)
+		if !q.Untried {
+			m.sees(o, q.At, q.Available)
 		}
 		if q.Priced && (q.Available || q.Untried) && (!o.Low.Known || q.Rate < o.Low.Rate) {
 			o.Low = plan.Low{Rate: q.Rate, Known: true}

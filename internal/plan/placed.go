@@ -133,9 +133,13 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 		if o.Record != nil {
 			w.Past[z] = *o.Record
 		}
-		if known := w.Past[z].Known; w.Seen[z] != place.Unseen && (!known || w.Past[z].Up != (w.Seen[z] == place.Up)) {
-			w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // it cools off, or is held and about to go
+		if w.Seen[z] == place.Unseen {
+			continue
 		}
+		if w.Past[z].Known && !o.Quote.Untried { // what was told stands until something else is
+			w.Past[z] = w.Past[z].See(v.Now.Add(-max(v.Look, v.Detect)), w.Past[z].Up)
+		}
+		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // another where it cools off, or is held and about to go
 	}
 	if s.held != nil && w.Held == place.None {
 		w.Held = place.OnDemand
