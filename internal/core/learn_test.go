@@ -101,3 +101,37 @@ func TestWhatIsNotToldAgainStands(t *testing.T) {
 		t.Errorf("after a day without a loss spot lasts an hour with %.3f", calm)
 	}
 }
+
+// A launch that is refused for want of capacity says that there is none, and the next
+// job knows; one that is refused for another reason says nothing of it.
+func TestARefusedLaunchIsWhatTheNextJobBeginsWith(t *testing.T) {
+	chance := func(reason string) float64 {
+		m := core.New()
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		step := func(after time.Duration, b core.Body) []core.Decision {
+			now = now.Add(after)
+			return m.Step(core.Event{At: now, Schema: core.Schema, Tenant: "t", Body: b}).Decisions
+		}
+		sell := func(c market.Capacity, rate money.Rate) (market.Offer, market.Quote) {
+			o := market.Offer{Provider: "p", Region: "r", Zone: "a", Machine: "m", Capacity: c, CPUs: 1, Speed: 1, Currency: money.USD}
+			o.ID = market.ID(o)
+			return o, market.Quote{Offer: o.ID, Rate: rate, Priced: true, Available: true, At: now}
+		}
+		spot, cheap := sell(market.Spot, 1e12)
+		firm, dear := sell(market.OnDemand, 3e12)
+		step(0, core.Configured{Config: core.DefaultConfig()})
+		step(0, core.MarketSeen{Offers: []market.Offer{spot, firm}, Quotes: []market.Quote{cheap, dear}})
+		terms := core.Terms{Name: "j", Currency: money.USD, Steps: 100, Work: 6 * time.Hour, Saves: true, Priority: 1, Restart: 3 * time.Minute, Deadline: now.Add(40 * time.Hour)}
+		step(5*time.Hour, core.JobSubmitted{Job: "j", Terms: terms})
+		step(time.Second, core.LaunchRefused{Launch: "j.1", Reason: reason})
+		step(time.Second, core.JobEnded{Job: "j"})
+		made := step(2*time.Minute, core.JobSubmitted{Job: "k", Terms: terms})
+		if len(made) == 0 || made[len(made)-1].Expect == nil {
+			t.Fatalf("%s: decided %+v", reason, made)
+		}
+		return made[len(made)-1].Expect.Chance
+	}
+	if none, quota := chance("no_capacity"), chance("quota"); none > quota-0.001 {
+		t.Errorf("it lasts until the next look with %.4f after a launch for which there was nothing, %.4f after one without a quota", none, quota)
+	}
+}
