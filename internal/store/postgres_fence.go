@@ -1,0 +1,118 @@
+//go:build !local
+
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// leader returns who leads and where the log ends.
+func (s *Postgres) leader(ctx context.Context) (epoch, end uint64, err error) {
+	var e, n int64
+	err = s.pool.QueryRow(ctx, "SELECT epoch, seq FROM leader").Scan(&e, &n)
+	return uint64(e), uint64(n), err
+}
+
+// persist calls do until it works, fails for another reason than that the
+// database is away, or has taken as long as Patience allows.
+func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) error {
+	tries, cancel := context.WithTimeout(ctx, max(s.cfg.Patience, s.cfg.Lease))
+	defer cancel()
+	defer s.fresh(ctx, tries)
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+		err := do(tries)
+		if err == nil || errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict) || !away(err) || tries.Err() != nil {
+			return err
+		}
+		if pause(tries, wait) != nil {
+			return err
+		}
+	}
+}
+
+// longest is how long one statement of a leader, or of who wants to lead, waits for
+// its answer. Then it is sent again by another line: firewalls and addresses that move
+// leave connections that swallow all that is sent, for a quarter of an hour and more.
+// The first lease is for a leader that was frozen within a write; see unblock.
+func (s *Postgres) longest() time.Duration { return 2 * s.cfg.Lease }
+
+// fresh ends all connections, so that the next statement makes a new one, where
+// the time for one is over while there is still some of the whole. It reports whether.
+func (s *Postgres) fresh(whole, one context.Context) bool {
+	if whole.Err() != nil || one.Err() == nil {
+		return false
+	}
+	s.pool.Reset()
+	return true
+}
+
+// pause waits, but not longer than ctx does.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// fenced runs do in a transaction that holds the leader's row, so that nobody
+// takes over before it ends. do is safe to repeat.
+func (s *Postgres) fenced(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	return s.guarded(ctx, nothing, do)
+}
+
+// fencedLate is fenced that takes the row when do is done, so that appends wait for
+// its commit only. What a deposed leader did is rolled back all the same.
+func (s *Postgres) fencedLate(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	return s.guarded(ctx, do, nothing)
+}
+
+func nothing(context.Context, pgx.Tx) error { return nil }
+
+// guarded runs before, takes the leader's row, and runs after, in one transaction.
+func (s *Postgres) guarded(ctx context.Context, before, after func(context.Context, pgx.Tx) error) error {
+	epoch := s.epoch.Load()
+	if epoch == 0 {
+		return fmt.Errorf("write to the database: this server does not lead: %w", ErrDeposed)
+	}
+	err := s.persist(ctx, func(ctx context.Context) error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if err := before(ctx, tx); err != nil {
+				return err
+			}
+			var one int
+			err := tx.QueryRow(ctx, "SELECT 1 FROM leader WHERE epoch = $1 FOR SHARE", int64(epoch)).Scan(&one)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return ErrDeposed
+			}
+			if err != nil {
+				return err
+			}
+			return after(ctx, tx)
+		})
+	})
+	switch {
+	case errors.Is(err, ErrDeposed):
+		s.lease.lose()
+		return err
+	case err != nil:
+		return s.failed(err)
+	}
+	return nil
+}
+
+// PutMeta implements Store.
+func (s *Postgres) PutMeta(ctx context.Context, key, value string) error {
+	return s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
+		return err
+	})
+}
