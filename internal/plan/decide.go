@@ -304,6 +304,9 @@ func (s *sorted) take(d *Decision, job *Job, v *policy.View, choice policy.Choic
 		if s.held == s.spot && s.firm != nil && perWork(s.firm) <= perWork(s.held) && pays(job, v, s.held, s.firm) {
 			return why(Cheapest, s.firm) // its price rose over what cannot be taken away
 		}
+		if o := s.faster(job, v); o != nil && choice == policy.Spot {
+			return why(Cheapest, o)
+		}
 		return why(Stays, s.held)
 	case s.spot != nil && choice != policy.Wait && !job.Need.Critical:
 		if job.Rule == "" || job.Rule == policy.Default {
