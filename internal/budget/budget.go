@@ -285,7 +285,6 @@ func (u Use) mends(l Limit) string {
 	return next + admin
 }
 
-// The reasons.
 // Breach returns when spending reaches the limit at the present rate, or false:
 // never, or not in the window that is open.
 func (l Limit) Breach(u Use, burn money.Rate, now time.Time) (time.Time, bool) {

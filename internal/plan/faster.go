@@ -5,7 +5,6 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
-	"scrimp/internal/policy/horizon"
 )
 
 // unknownRun is how far a move is weighed ahead where nobody knows the work.
@@ -27,12 +26,7 @@ func (s *sorted) faster(job *Job, v *policy.View) *Option {
 		if job.Progress.Known {
 			run = scaled(job.Progress, perHour(o)).Left
 		}
-		var seen horizon.Market
-		if o.Watch != nil {
-			seen = o.Watch.At(v.Now)
-		}
-		seen.Up = true
-		_, mean := horizon.Public.Outlasts(seen, run)
+		_, mean := o.outlasts(v.Now, run)
 		away := 2 * v.Restart
 		carry := 0.0
 		if job.Home != "" && o.Offer.Region != job.Home {

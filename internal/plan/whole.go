@@ -103,11 +103,17 @@ func (o *Option) retries(now time.Time, run, room time.Duration, firm float64) f
 // attempt is what a run of that span on spot is expected to cost, with again to be
 // paid after a loss, and the chance that it is not lost.
 func (o *Option) attempt(now time.Time, run time.Duration, again float64) (usd, lasts float64) {
+	lasts, mean := o.outlasts(now, run)
+	return o.hours(mean) + float64((1-lasts)*again), lasts
+}
+
+// outlasts is the chance that o, which is up now, lives through a run of that span, and
+// for how much of it it is expected to.
+func (o *Option) outlasts(now time.Time, run time.Duration) (chance float64, mean time.Duration) {
 	var seen horizon.Market
 	if o.Watch != nil {
 		seen = o.Watch.At(now)
 	}
 	seen.Up = true
-	lasts, mean := horizon.Public.Outlasts(seen, run)
-	return o.hours(mean) + float64((1-lasts)*again), lasts
+	return horizon.Public.Outlasts(seen, run)
 }
