@@ -109,30 +109,6 @@ func TestMoreTimeIsNeverExpectedToCostMore(t *testing.T) {
 	}
 }
 
-// generated draws a market from a semi-Markov process with the hazards of the
-// prior, its offsets drawn once for the run.
-func generated(seed uint64, ticks int) []bool {
-	r := rand.New(rand.NewPCG(seed, 7))
-	x := [2]float64{r.NormFloat64() * .6, r.NormFloat64() * .6}
-	up, age := r.IntN(2) == 0, 0
-	out := make([]bool, ticks)
-	for t := -500; t < ticks; t++ {
-		if t >= 0 {
-			out[t] = up
-		}
-		shape, k := horizon.Public.Gap, 1
-		if up {
-			shape, k = horizon.Public.Up, 0
-		}
-		if r.Float64() < shape.Ends(x[k], time.Duration(age)*10*time.Minute, 10*time.Minute) {
-			up, age = !up, 0
-		} else {
-			age++
-		}
-	}
-	return out
-}
-
 var markets = flag.Int("markets", 1000, "how many generated markets the properties of the mean are held on")
 
 // mean plays so many generated markets and returns the mean dollars.
@@ -141,7 +117,7 @@ func mean(t *testing.T, runs int, job tick.Job) float64 {
 	solver := horizon.New(horizon.Problem{Deadline: job.Deadline, Overhead: job.Overhead, Grid: job.Gap, Spot: job.Spot.Float(), OnDemand: job.OnDemand.Float(), Whole: true}, horizon.Public)
 	var all tick.Score
 	for seed := range runs {
-		up := generated(uint64(seed), 400)
+		up := tick.Drawn(uint64(seed), 7, 400)
 		all.Add(tick.Run{Job: job, Up: up[:min(len(up), job.Ticks())]}.Play(&player{s: solver, j: job}))
 	}
 	if all.Misses > 0 {
@@ -278,7 +254,7 @@ func TestTheTablesFindWhatTryingEveryChoiceFinds(t *testing.T) {
 func TestAWatchIsNotChangedByLookingMoreOften(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var seldom, often horizon.Watch
-	up := generated(5, 300)
+	up := tick.Drawn(5, 7, 300)
 	changes := 0
 	for i, u := range up {
 		at := began.Add(time.Duration(i) * 10 * time.Minute)

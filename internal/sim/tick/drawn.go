@@ -1,0 +1,35 @@
+package tick
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"scrimp/internal/policy/horizon"
+)
+
+// Drawn returns whether spot can be had, by ticks of ten minutes, in a market drawn
+// from the hazards that the default policy begins with, its offsets drawn once for
+// the run; it begins in the middle of its life. The same seed and stream give the
+// same market.
+func Drawn(seed, stream uint64, ticks int) []bool {
+	const tick, before = 10 * time.Minute, 500
+	r := rand.New(rand.NewPCG(seed, stream))
+	x := [2]float64{r.NormFloat64() * .6, r.NormFloat64() * .6}
+	up, age := r.IntN(2) == 0, 0
+	out := make([]bool, ticks)
+	for t := -before; t < ticks; t++ {
+		if t >= 0 {
+			out[t] = up
+		}
+		shape, k := horizon.Public.Gap, 1
+		if up {
+			shape, k = horizon.Public.Up, 0
+		}
+		if r.Float64() < shape.Ends(x[k], time.Duration(age)*tick, tick) {
+			up, age = !up, 0
+		} else {
+			age++
+		}
+	}
+	return out
+}
