@@ -31,13 +31,13 @@ type accountKey struct{ team, project string }
 // account adds j to its account where nothing of it costs anything now, or takes it
 // out again before it changes. What costs something is added when it is asked for.
 func (m *Machine) account(j *Job, by int) {
-	if !j.costs() {
-		accountOf(m.accounts, j).change(j, by, m.now)
+	if !j.Costs() {
+		accountOf(m.accounts, j).change(j, by, m.now())
 	}
 }
 
 func accountOf(in map[accountKey]*Account, j *Job) *Account {
-	k := accountKey{j.Terms.Owner.Team, j.Terms.Owner.Project}
+	k := accountKey{j.Terms().Owner.Team, j.Terms().Owner.Project}
 	a := in[k]
 	if a == nil {
 		a = &Account{Team: k.team, Project: k.project, States: map[State]int{}}
@@ -47,20 +47,20 @@ func accountOf(in map[accountKey]*Account, j *Job) *Account {
 }
 
 func (a *Account) change(j *Job, by int, t time.Time) {
-	if a.States[j.State] += by; a.States[j.State] == 0 {
-		delete(a.States, j.State)
+	if a.States[j.State()] += by; a.States[j.State()] == 0 {
+		delete(a.States, j.State())
 	}
 	if by > 0 {
 		a.Spent = a.Spent.Add(j.Spent(t))
 	} else {
 		a.Spent = a.Spent.Sub(j.Spent(t))
 	}
-	for _, try := range j.Attempts {
+	for _, try := range j.Attempts() {
 		if try.Taken() {
 			a.Taken += by
 		}
 	}
-	if !j.State.Over() || j.costs() {
+	if !j.State().Over() || j.Costs() {
 		a.Open += by
 	}
 }
@@ -77,7 +77,7 @@ func (m *Machine) Accounts(t time.Time) []Account {
 	}
 	seen := map[*Job]bool{}
 	for _, a := range m.attempts {
-		if j := m.jobs[a.Job]; !seen[j] {
+		if j := m.s.Job(a.Job()); !seen[j] {
 			seen[j] = true
 			accountOf(all, j).change(j, 1, t)
 		}

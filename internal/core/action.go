@@ -1,17 +1,20 @@
 package core
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 // Action is something to be done outside. Key names it: the same history always
 // gives the same keys, so an action repeated after a crash is recognised by
-// whoever carries it out and not done twice.
+// whoever carries it out and not done twice. Actions follow from the state (what is
+// wanted and not acknowledged): a step returns what has come to be wanted, a restart all.
 type Action interface {
 	Key() string
 	Kind() string
@@ -19,12 +22,20 @@ type Action interface {
 
 // What the core asks for.
 type (
-	// Launch rents an instance for an attempt. The attempt's name is the key. Answer: LaunchDone or LaunchRefused.
+	// Launch asks for the machines of an allocation, whose name is the key. Answer:
+	// LaunchDone for each machine, LaunchPending, LaunchRefused or LaunchExpired.
 	Launch struct {
-		Job     string         `json:"job"`
-		Attempt string         `json:"attempt"`
-		Offer   market.OfferID `json:"offer"`
-		MaxRate money.Rate     `json:"max_price,omitempty"`
+		Job        string         `json:"job"`
+		Allocation string         `json:"allocation"`
+		Offer      market.OfferID `json:"offer"`
+		Nodes      int            `json:"nodes"`
+		MaxRate    money.Rate     `json:"max_price,omitempty"`
+	}
+	// Cancel gives up a launch that is not answered. Answer: LaunchCancelled, or LaunchDone
+	// where it was granted all the same.
+	Cancel struct {
+		Allocation string `json:"allocation"`
+		Why        string `json:"why"`
 	}
 	// Terminate gives an instance back. Answer: InstanceEnded.
 	Terminate struct {
@@ -43,7 +54,7 @@ type (
 	Look struct {
 		Job   string         `json:"job"`
 		Offer market.OfferID `json:"offer"`
-		Count int            `json:"count"` // of the job's looks
+		Count int            `json:"count"` // of the job's probes
 	}
 	// Notify tells whoever the job names. It has no answer.
 	Notify struct {
@@ -54,7 +65,8 @@ type (
 )
 
 // Key of each action, derived from the history.
-func (a Launch) Key() string    { return a.Attempt }
+func (a Launch) Key() string    { return a.Allocation }
+func (a Cancel) Key() string    { return "cancel/" + a.Allocation }
 func (a Terminate) Key() string { return "terminate/" + a.Instance }
 func (a Drain) Key() string     { return "drain/" + a.Attempt }
 func (a Look) Key() string      { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
@@ -62,25 +74,88 @@ func (a Notify) Key() string    { return "notify/" + a.Job + "/" + string(a.Stat
 
 // Kinds of actions.
 func (Launch) Kind() string    { return "launch" }
+func (Cancel) Kind() string    { return "cancel" }
 func (Terminate) Kind() string { return "terminate" }
 func (Drain) Kind() string     { return "drain" }
 func (Look) Kind() string      { return "look" }
 func (Notify) Kind() string    { return "notify" }
 
-// EncodeActions writes actions for the log.
-func EncodeActions(actions []Action) (json.RawMessage, error) {
-	type tagged struct {
-		Kind string `json:"kind"`
-		Key  string `json:"key"`
-		Do   Action `json:"do"`
+// wanted is what a fact makes us want done; nil: nothing.
+func (m *Machine) wanted(f Fact) Action {
+	switch f := f.(type) {
+	case state.AllocationRequested:
+		return m.launchOf(m.s.Job(f.Job).Asked())
+	case state.AllocationCancelling:
+		return Cancel{Allocation: f.Allocation, Why: f.Why}
+	case state.InstanceReleased:
+		return m.terminateOf(m.s.Instance(f.Instance))
+	case state.DrainRequested:
+		return m.drainOf(m.s.Attempt(f.Attempt))
+	case state.ProbeAsked:
+		return Look{Job: f.Job, Offer: f.Offer, Count: m.s.Job(f.Job).Probes()}
+	case state.JobHeld:
+		return m.notifyOf(m.s.Job(f.Job))
+	case state.JobOver:
+		return m.notifyOf(m.s.Job(f.Job))
 	}
-	list := make([]tagged, 0, len(actions))
-	for _, a := range actions {
-		list = append(list, tagged{a.Kind(), a.Key(), a})
+	return nil
+}
+
+func (m *Machine) launchOf(a *Allocation) Action {
+	return Launch{Job: a.Job(), Allocation: a.ID(), Offer: a.Offer(), Nodes: a.Nodes(), MaxRate: a.Most()}
+}
+
+func (m *Machine) terminateOf(i *Instance) Action {
+	t := Terminate{Instance: i.ID(), Why: i.Release()}
+	if a := m.s.Seated(i); a != nil {
+		t.Attempt = a.ID()
 	}
-	b, err := json.Marshal(list)
-	if err != nil {
-		return nil, fmt.Errorf("encode actions: %w", err)
+	return t
+}
+
+func (m *Machine) drainOf(a *Attempt) Action {
+	return Drain{Attempt: a.ID(), Why: a.DrainWhy(), Grace: m.s.Job(a.Job()).Terms().Grace}
+}
+
+func (m *Machine) notifyOf(j *Job) Action { return Notify{Job: j.ID(), State: j.State(), Why: j.Why()} }
+
+// Pending returns what was asked for and is not answered yet. After a restart
+// the shell does it again: every key makes that harmless. Machines of an earlier
+// incarnation are left alone, and nothing is asked for, until somebody decides.
+func (m *Machine) Pending() []Action {
+	var list []Action
+	if m.s.Undecided() {
+		return nil
 	}
-	return b, nil
+	asked := map[*Job]bool{}
+	for a := range m.s.Allocations() {
+		asked[m.s.Job(a.Job())] = true
+	}
+	for a := range m.s.Attempts() {
+		asked[m.s.Job(a.Job())] = true
+	}
+	jobs := make([]*Job, 0, len(asked))
+	for j := range asked {
+		jobs = append(jobs, j)
+	}
+	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.Order(), b.Order()) })
+	for _, j := range jobs {
+		for _, a := range j.Cancelling() {
+			list = append(list, Cancel{Allocation: a.ID(), Why: "asked_before"})
+		}
+		for _, a := range j.Open() {
+			if i := m.s.Instance(a.Instance()); a.Live() && a.Draining() && a.Task() == Working && (i == nil || i.Release() == "") {
+				list = append(list, m.drainOf(a))
+			}
+		}
+		if a := j.Asked(); a != nil {
+			list = append(list, m.launchOf(a))
+		}
+	}
+	for _, i := range m.s.Instances() {
+		if i.Live() && i.Release() != "" {
+			list = append(list, m.terminateOf(i))
+		}
+	}
+	return list
 }

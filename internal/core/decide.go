@@ -5,71 +5,110 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/state"
 )
 
-// decide takes the decision for j, or in replay the recorded one.
-// ok is false where the log has none: then none was taken.
-func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
-	if m.replays {
-		if len(m.replay) == 0 || m.replay[0].Job != j.ID {
-			return d, false
-		}
-		r := m.replay[0]
-		d, m.replay = r.Decision, m.replay[1:]
-		if r.SameRejected {
-			d.Rejected = j.Last.Rejected
-		}
-	} else if why, over := j.over(m.now); over {
+// decide takes the decision for j, and records it where it changes something.
+func (m *Machine) decide(j *Job) plan.Decision {
+	var d plan.Decision
+	if why, over := j.over(m.now()); over {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
 		d = m.mind.Decide(m.view(j), m.options(j))
 	}
+	m.out.Decided++
 	if slices.Equal(d.Rejected, m.rejected) {
 		d.Rejected = m.rejected // a million jobs that wait share the list
 	} else {
 		m.rejected = d.Rejected
 	}
-	record := Decision{Job: j.ID, Decision: d, Version: plan.Version}
-	if same(d, j.Last) {
-		record.Rejected, record.SameRejected = nil, true
+	at(j).guard = time.Time{}
+	if when, ok := m.progress(j, d.Speed).GuardAt(true); ok {
+		at(j).guard = when
 	}
-	out.Decisions = append(out.Decisions, record)
-	j.Last = d
-	j.Decided = m.now
-	j.foresee(d, m.now)
-	return d, true
+	m.decided(j, d)
+	return d
 }
 
-func same(a, b plan.Decision) bool {
-	return len(a.Rejected) > 0 && slices.Equal(a.Rejected, b.Rejected)
+// decided records a decision that changes something: what is taken and why, or why
+// what else is there is not. What was expected then stands until the next.
+func (m *Machine) decided(j *Job, d plan.Decision) {
+	last := j.Last()
+	foreseen := m.foresees(j, d)
+	if !j.Decided().IsZero() && same(&d, &last) && foreseen == nil {
+		return
+	}
+	f := state.Decided{Job: j.ID(), Decision: d, Version: plan.Version, Foreseen: foreseen}
+	f.Decision.Again = time.Time{}
+	m.s.Apply(m.e, f)
+	if len(d.Rejected) > 0 && slices.Equal(d.Rejected, last.Rejected) { // the log has the list
+		f.Decision.Rejected, f.SameRejected = nil, true
+	}
+	m.out.Facts = append(m.out.Facts, f)
+}
+
+// same reports whether two decisions do the same for the same reasons. Prices and
+// expectations move with every quote, and change nothing by themselves.
+func same(a, b *plan.Decision) bool {
+	if a.Take != b.Take || a.Variant != b.Variant || a.Why != b.Why || a.Mode != b.Mode || a.Look != b.Look || a.Speed != b.Speed {
+		return false
+	}
+	if (a.Purse == nil) != (b.Purse == nil) || (a.Expect == nil) != (b.Expect == nil) {
+		return false
+	}
+	return slices.EqualFunc(a.Rejected, b.Rejected, func(x, y plan.Rejection) bool { return x.Offer == y.Offer && x.Why == y.Why })
+}
+
+// foresees is what a job is expected to cost at its first decision that says so: what it
+// had spent by then, and what the rest of its work was expected to cost. A decision by
+// its budget alone says what the rest costs at the least. Nil: nothing new.
+func (m *Machine) foresees(j *Job, d plan.Decision) *money.Amount {
+	if j.Foreseen() != nil {
+		return nil
+	}
+	rest, known := money.Amount{}, false
+	if e := d.Expect; e != nil {
+		if best := plan.Least(e); best >= 0 {
+			rest, known = money.Estimated(best)
+		}
+	}
+	if !known && d.Purse != nil {
+		rest, known = d.Purse.Needs, true
+	}
+	if !known {
+		return nil
+	}
+	all := j.Spent(m.now()).Add(rest)
+	return &all
 }
 
 // view is j as a decision sees it.
 func (m *Machine) view(j *Job) plan.Job {
-	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
-		ID: j.ID, Home: j.Home, Transfer: j.Terms.Transfer, Carry: j.Terms.Carry, Bound: j.Bound, Wasted: j.Wasted, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
+	t := j.Terms()
+	v := plan.Job{
+		Need: t.Need, Rule: m.cfg().Policy, DeadlineFirst: t.DeadlineFirst, Progress: m.progress(j, 1), ID: j.ID(),
+		Home: j.CheckpointRegion(), Transfer: t.Transfer, Carry: t.Carry, Bound: j.MigratingTo(), Wasted: j.UnsavedLosses(),
+		Looks: j.Probes(), Looked: j.ProbeOf() != "" && m.now().Sub(j.Probed()) < 2*m.answerTime(),
 	}
 	v.GPURoom, v.GPULimited = m.gpuRoom(j)
 	if len(v.Need.Ladder) > 0 {
 		v.Open, _ = m.open(j)
 	}
-	v.Need.Critical = v.Need.Critical || j.Terms.Priority >= 2
-	if a := j.live(); a != nil && (a.Phase == Working || a.Phase == Booting) {
-		v.Held, v.Variant = a.Offer, a.Variant
-		if len(a.Rates) > 0 {
-			v.HeldRate = a.Rates[len(a.Rates)-1].Rate
-		}
-		if a.Phase == Booting {
-			v.Warming = max(1, j.restart()+a.Transfer-m.now.Sub(a.Asked))
+	v.Need.Critical = v.Need.Critical || t.Priority >= 2
+	if a := j.Live(); a != nil && a.Task() != Ended {
+		v.Held, v.Variant, v.HeldRate = a.Offer(), a.Variant(), a.Rate()
+		if a.Task() != Working {
+			v.Warming = max(1, j.Restart()+a.Transfer()-m.now().Sub(a.Requested()))
 		}
 	}
-	v.Unsaving, v.Unsaved = !j.Terms.Saves && !j.HasSaved, m.unsaved(j)
-	if j.Terms.HasBudget {
-		v.Limited, v.Left, v.Grace = true, j.Terms.Budget.Sub(j.Spent(m.now)), j.Terms.Grace
+	v.Unsaving, v.Unsaved = !t.Saves && !j.HasSaved(), m.unsaved(j)
+	if t.HasBudget {
+		v.Limited, v.Left, v.Grace = true, t.Budget.Sub(j.Spent(m.now())), t.Grace
 		v.Rough = j.Rough()
-		v.Sooner = j.Terms.Metric.HasGoal || j.Terms.Metric.Patience > 0
+		v.Sooner = t.Metric.HasGoal || t.Metric.Patience > 0
 	}
 	return v
 }
@@ -77,13 +116,13 @@ func (m *Machine) view(j *Job) plan.Job {
 // open says which rungs of its ladder j may use, and when that changes next.
 func (m *Machine) open(j *Job) (open []bool, next time.Time) {
 	without := time.Duration(0)
-	if !j.Without.IsZero() {
-		without = m.now.Sub(j.Without)
+	if !j.UnplacedSince().IsZero() {
+		without = m.now().Sub(j.UnplacedSince())
 	}
-	open, next = plan.Open(j.Terms.Need.Ladder, j.Stands, m.now, without)
-	if a := j.live(); a != nil { // where it is now it may be, and before
-		for i := range min(a.Rung, len(open)) {
-			open[i] = open[i] || i == a.Rung-1
+	open, next = plan.Open(j.Terms().Need.Ladder, j.Fallback(), m.now(), without)
+	if a := j.Live(); a != nil { // where it is now it may be, and before
+		for i := range min(a.Rung(), len(open)) {
+			open[i] = open[i] || i == a.Rung()-1
 		}
 	}
 	return open, next
@@ -91,49 +130,51 @@ func (m *Machine) open(j *Job) (open []bool, next time.Time) {
 
 // rungAt wakes the job when another rung of its ladder opens.
 func (m *Machine) rungAt(j *Job) {
-	if len(j.Terms.Need.Ladder) > 0 {
+	if len(j.Terms().Need.Ladder) > 0 {
 		_, next := m.open(j)
 		m.wakeAt(j, next)
 	}
 }
 
-// failed counts a loss or a refusal on the attempt's rung.
-func (m *Machine) failed(j *Job, a *Attempt) {
-	ladder := j.Terms.Need.Ladder
-	if a.Rung < 1 || a.Rung > len(ladder) || ladder[a.Rung-1].Failures == 0 {
+// failed counts a loss or a refusal on a rung of the job's ladder, from 1; 0 is none.
+func (m *Machine) failed(j *Job, rung int) {
+	ladder := j.Terms().Need.Ladder
+	if rung < 1 || rung > len(ladder) || ladder[rung-1].Failures == 0 {
 		return
 	}
-	for len(j.Stands) < len(ladder) {
-		j.Stands = append(j.Stands, plan.Standing{})
+	var s plan.Standing
+	if list := j.Fallback(); rung <= len(list) {
+		s = list[rung-1]
 	}
-	s, r := &j.Stands[a.Rung-1], ladder[a.Rung-1]
-	if s.Failures++; s.Failures >= r.Failures {
-		*s = plan.Standing{Rests: m.now.Add(r.Rest())}
+	if s.Failures++; s.Failures >= ladder[rung-1].Failures {
+		s = plan.Standing{Rests: m.now().Add(ladder[rung-1].Rest())}
 	}
+	m.fact(state.RungFailed{Job: j.ID(), Rung: rung - 1, State: s})
 }
 
 // unsaved is the work that the machine of j has done since the newest checkpoint, on speed 1.
 func (m *Machine) unsaved(j *Job) time.Duration {
-	a := j.live()
+	a, t := j.Live(), j.Terms()
 	switch {
-	case a == nil || a.Phase != Working:
+	case a == nil || a.Task() != Working:
 		return 0
-	case j.Total > 0 && j.StepRate > 0:
-		return time.Duration(float64(max(0, a.Step-j.SavedStep)) / j.StepRate * float64(time.Hour))
-	case j.Terms.Work > 0 && j.Total > 0:
-		return share(j.Terms.Work, min(max(0, a.Step-j.SavedStep), j.Total), j.Total)
+	case j.Total() > 0 && j.StepRate() > 0:
+		return time.Duration(float64(max(0, a.Step()-j.SavedStep())) / j.StepRate() * float64(time.Hour))
+	case t.Work > 0 && j.Total() > 0:
+		return state.Share(t.Work, min(max(0, a.Step()-j.SavedStep()), j.Total()), j.Total())
 	}
-	return time.Duration(float64(max(0, m.now.Sub(a.Kept))) * cmp.Or(max(a.Speed, 0), 1))
+	return time.Duration(float64(max(0, m.now().Sub(a.Kept()))) * cmp.Or(max(a.Speed(), 0), 1))
 }
 
 // progress is what the deadline policy looks at, with the work on a machine of that speed.
 func (m *Machine) progress(j *Job, speed float64) policy.Progress {
+	t, cfg := j.Terms(), m.cfg()
 	left, done, known := j.Left(speed)
-	restart := j.restart() + j.SaveCost + j.Terms.Transfer
+	restart := j.Restart() + j.SaveCost() + t.Transfer
 	return policy.Progress{
-		Now: m.now, Began: j.begin(), Deadline: j.Terms.Deadline, Left: left, Done: done, Known: known,
-		Restart: restart, Reserve: time.Duration(m.cfg.Reserve)*restart + m.cfg.Spare, Detect: m.cfg.Detect, Look: m.cfg.Look,
-		Doubt: j.Pace.Doubt(left, j.Terms.Promise),
+		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
+		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + cfg.GrantWait, Detect: cfg.Detect, Look: cfg.Look,
+		Doubt: j.Pace().Doubt(left, t.Promise),
 	}
 }
 
@@ -141,9 +182,14 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 func (m *Machine) options(j *Job) []plan.Option {
 	list := m.common(m.stall[:0])
 	m.stall = list
+	asked := j.Asked()
 	for i := range list {
-		if o := &list[i]; o.Offer.Reserved.Count > 0 {
+		o := &list[i]
+		if o.Offer.Reserved.Count > 0 {
 			m.share(j, o)
+		}
+		if asked != nil && o.Offer.ID == asked.Offer() { // it is asked for, and not to be had yet
+			o.Cooling = true
 		}
 	}
 	return list
@@ -151,11 +197,31 @@ func (m *Machine) options(j *Job) []plan.Option {
 
 // common appends what is for sale as every job sees it.
 func (m *Machine) common(list []plan.Option) []plan.Option {
-	list = slices.Grow(list, len(m.sale))
-	for _, o := range m.sale {
-		if o.Offer.Currency == m.cfg.Currency {
-			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Record: &o.Record, Low: o.Low})
+	list = slices.Grow(list, len(m.s.Sale()))
+	for _, l := range m.s.Sale() {
+		if l.Offer().Currency == m.cfg().Currency {
+			_, cools := m.s.Cooling(l)
+			list = append(list, plan.Option{Offer: *l.Offer(), Quote: l.Quote(), Cooling: cools, Watch: l.Watch(), Record: l.Record(), Low: l.Low()})
 		}
 	}
 	return list
+}
+
+// Interval is the time between checkpoints in force: Young and Daly's, by what is
+// measured, and never so long that what is unsaved would use up the slack. 0: as the
+// program likes.
+func (m *Machine) Interval(j *Job) time.Duration {
+	t, a := j.Terms(), j.Live()
+	if t.Interval > 0 || !t.Saves || a == nil {
+		return t.Interval
+	}
+	cost := cmp.Or(j.SaveCost(), time.Second)
+	interval := policy.Interval(cost, m.between(a))
+	left, _, known := j.Left(cmp.Or(max(a.Speed(), 0), 1))
+	p := policy.Progress{Now: m.now(), Deadline: t.Deadline, Left: left, Known: known}
+	if slack, ok := p.Slack(true); ok && slack >= 0 { // what is late anyway saves as if there were no deadline
+		room := (slack - 2*j.Restart() - m.cfg().Detect) / 2
+		interval = max(min(interval, room), min(cost, interval))
+	}
+	return interval
 }

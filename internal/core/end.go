@@ -3,44 +3,24 @@ package core
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"scrimp/internal/ledger"
-	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
-// closed returns when r ended, where it is an instance that has ended and is paid
-// for: the answer to its launch comes after the inventory showed it and it was
-// given back, or an inventory comes that is older than its end.
+// closed returns when r ended, where it is an instance that has ended: the answer to its
+// launch comes after the inventory showed it and it was given back, or an inventory
+// comes that is older than its end.
 func (m *Machine) closed(r Rented) (time.Time, bool) {
-	if until, was := m.buried[r.Instance]; was {
-		return until, true
+	if i := m.s.Instance(r.Instance); i != nil {
+		return i.Until(), !i.Live() && !i.Lost()
 	}
-	if a := m.owner(r); a != nil && m.given[r.Instance] == nil {
-		return a.Until, true
+	if a := m.s.AttemptOf(r.Launch); a != nil && a.Instance() == r.Instance && !a.GivenUp() {
+		return a.Until(), !a.Live()
 	}
 	return time.Time{}, false
-}
-
-// owner returns the attempt that has or had r, or nil.
-func (m *Machine) owner(r Rented) *Attempt {
-	if j := m.asker(r.Launch); j != nil {
-		if n := slices.IndexFunc(j.Attempts, func(a *Attempt) bool { return a.ID == r.Launch && a.Instance == r.Instance }); n >= 0 {
-			return j.Attempts[n]
-		}
-	}
-	return nil
-}
-
-// asker returns the job that the launch was for, or nil.
-func (m *Machine) asker(launch string) *Job {
-	dot := strings.LastIndexByte(launch, '.')
-	if dot < 0 {
-		return nil
-	}
-	return m.jobs[launch[:dot]]
 }
 
 // Unheard reports whether a job of ours asked for r and nothing was ever heard of
@@ -48,286 +28,283 @@ func (m *Machine) asker(launch string) *Job {
 // meanwhile is shown in an inventory like what runs, and is booked when its end is told.
 func (m *Machine) Unheard(r Rented) bool {
 	_, closed := m.closed(r)
-	return !closed && !m.Awaits(r.Instance) && m.asker(r.Launch) != nil
+	return !closed && !m.Awaits(r.Instance) && m.s.JobOf(r.Launch) != nil
+}
+
+// Awaits reports whether the end of the instance would still be booked: it is
+// counted among those that cost something, or it was given up without its true end.
+func (m *Machine) Awaits(instance string) bool {
+	i := m.s.Instance(instance)
+	return i != nil && (i.Live() || i.Lost())
+}
+
+// Knows reports whether the instance is counted among those that cost something now.
+func (m *Machine) Knows(instance string) bool {
+	i := m.s.Instance(instance)
+	return i != nil && i.Live()
 }
 
 // shown takes an instance of an inventory that no attempt has. One that ended
 // after the inventory was taken is none any more.
-func (m *Machine) shown(out *Outcome, r Rented, asOf time.Time) {
+func (m *Machine) shown(r Rented, asOf time.Time) {
 	if until, closed := m.closed(r); !closed || asOf.After(until) {
-		m.orphan(out, r)
+		m.stray(r)
 	}
 }
 
-// orphan gives back an instance that no attempt owns.
-func (m *Machine) orphan(out *Outcome, r Rented) {
-	if _, known := m.orphans[r.Instance]; known || m.rented[r.Instance] != nil {
+// stray gives back an instance that no attempt has.
+func (m *Machine) stray(r Rented) {
+	if r.Instance == "" || m.s.Instance(r.Instance) != nil || m.s.Undecided() {
 		return
 	}
-	m.orphans[r.Instance] = r
-	out.Actions = append(out.Actions, Terminate{Instance: r.Instance, Why: "nobody_owns_it"})
-}
-
-// gone closes an attempt that costs nothing any more.
-func (m *Machine) gone(j *Job, a *Attempt) {
-	a.Phase = Gone
-	m.stir = m.stir || m.reserved(a) != nil
-	delete(m.attempts, a.ID)
-	delete(m.rented, a.Instance)
-	for j.Closed < len(j.Attempts) && !j.Attempts[j.Closed].Live() {
-		c := j.Attempts[j.Closed]
-		j.Settled = j.Settled.Add(c.Posted).Add(c.Rules)
-		j.Closed++
-	}
-	if j.live() == nil {
-		m.release(j)
-	}
+	m.fact(state.StrayFound{Instance: r.Instance})
+	m.fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
 }
 
 // regain counts as useful what the attempt before a was thought to have lost: a
 // begins so many steps after the newest checkpoint that we heard of, so one was
-// published whose word got lost with its machine.
-func (m *Machine) regain(out *Outcome, j *Job, a *Attempt, steps int64) {
-	i := slices.Index(j.Attempts, a) - 1
-	if i < 0 || steps <= 0 || j.StepRate <= 0 {
+// published whose word got lost with its machine. Of what was lost it gives the
+// share of its time.
+func (m *Machine) regain(j *Job, a *Attempt, steps int64, f *state.TaskStarted) {
+	i := slices.Index(j.Attempts(), a) - 1
+	if i < 0 || steps <= 0 || j.StepRate() <= 0 {
 		return
 	}
-	last := j.Attempts[i]
-	end := last.Until
-	if !last.Over.IsZero() {
-		end = last.Over
-	}
-	if last.Phase != Gone || last.LostTime <= 0 || last.Started.IsZero() {
+	last := j.Attempts()[i]
+	if last.Live() || last.LostTime() <= 0 || last.Started().IsZero() {
 		return
 	}
-	speed := cmp.Or(max(last.Speed, 0), 1)
-	d := min(last.LostTime, time.Duration(float64(steps)/(j.StepRate*speed)*float64(time.Hour)))
-	from := end.Add(-last.LostTime)
-	part := last.Cost(from.Add(d)).Sub(last.Cost(from))
-	if lost := last.Uses[ledger.Lost]; lost.Cmp(part) < 0 {
-		part = lost // a credit of the bill has lowered it
+	speed := cmp.Or(max(last.Speed(), 0), 1)
+	d := min(last.LostTime(), time.Duration(float64(steps)/(j.StepRate()*speed)*float64(time.Hour)))
+	if lost := last.Uses()[ledger.Lost]; lost.Sign() > 0 {
+		m.move(j, last, portion(lost, money.Picos(int64(d)), money.Picos(int64(last.LostTime()))), ledger.Lost, ledger.Useful, "restored_later")
 	}
-	m.move(out, j, last, part, ledger.Lost, ledger.Useful, "restored_later")
-	last.LostTime -= d
-	j.SavedWork += time.Duration(float64(d) * speed)
+	f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Lost: last.LostTime() - d})
+	f.Work += time.Duration(float64(d) * speed)
 }
 
 // forfeit counts as lost what was settled as useful and is done again: an attempt
-// begins at an earlier step than the newest checkpoint that we heard of, because
+// begins at an earlier step than the newest checkpoint that we heard of (saved), because
 // that one was torn or is gone. Each earlier attempt gives the share of its useful
 // money that its steps from there on were of all its useful steps.
-func (m *Machine) forfeit(out *Outcome, j *Job, a *Attempt, from int64) {
-	end := j.SavedStep // of the useful steps of the attempt that is looked at
-	for i := slices.Index(j.Attempts, a) - 1; i >= 0 && end > from; i-- {
-		last := j.Attempts[i]
-		if last.Started.IsZero() || last.Phase != Gone {
+func (m *Machine) forfeit(j *Job, a *Attempt, from, saved int64, f *state.TaskStarted) {
+	end := saved // of the useful steps of the attempt that is looked at
+	for i := slices.Index(j.Attempts(), a) - 1; i >= 0 && end > from; i-- {
+		last := j.Attempts()[i]
+		if last.Started().IsZero() || last.Live() {
 			continue
 		}
-		first := min(last.First, end)
+		first := min(last.First(), end)
 		again, all := end-max(first, from), end-first
 		end = first
-		useful := last.Uses[ledger.Useful]
+		useful := last.Uses()[ledger.Useful]
 		if again <= 0 || all <= 0 || useful.Sign() <= 0 {
 			continue
 		}
-		part := portion(useful, money.Picos(again), money.Picos(all))
-		m.move(out, j, last, part, ledger.Useful, ledger.Lost, "restored_before")
-		worked := max(0, last.Kept.Sub(last.Started)-last.LostTime)
-		d := share(worked, again, all)
-		last.LostTime += d
-		j.SavedWork = max(0, j.SavedWork-time.Duration(float64(d)*cmp.Or(max(last.Speed, 0), 1)))
+		m.move(j, last, portion(useful, money.Picos(again), money.Picos(all)), ledger.Useful, ledger.Lost, "restored_before")
+		d := state.Share(max(0, last.Kept().Sub(last.Started())-last.LostTime()), again, all)
+		f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Lost: last.LostTime() + d})
+		f.Work = max(0, f.Work-time.Duration(float64(d)*cmp.Or(max(last.Speed(), 0), 1)))
 	}
 }
 
-// programEnded gives the machine back and settles what becomes of the job.
-func (m *Machine) programEnded(out *Outcome, b AttemptEnded) {
-	j, a := m.hear(b.Attempt, b.Message)
-	if a == nil || a.Phase != Working && a.Phase != Booting {
-		return
-	}
-	a.Phase, a.Over, a.End, a.Exit = Leaving, m.now, b.Reason, b.Exit
-	a.DrainBy = m.now // it is given back at once
+// ended takes the end of an instance.
+func (m *Machine) ended(b InstanceEnded) {
+	i := m.s.Instance(b.Instance)
 	switch {
-	case a.Started.IsZero():
-		m.keep(out, j, a, ledger.StartUp, m.now)
-	case b.Reason == "completed":
-		j.SavedWork += time.Duration(float64(m.now.Sub(a.Kept)) * cmp.Or(max(a.Speed, 0), 1))
-		m.keep(out, j, a, ledger.Useful, m.now)
-	case b.Saved:
-		// its last checkpoint was settled as useful when it was published; what came after it was the leaving
-		m.keep(out, j, a, ledger.Idle, m.now)
+	case i == nil, !i.Live() && !i.Lost():
+	case i.Stray():
+		m.strayEnded(i, m.s.EndOf(i, b.Until))
+	case i.Lost():
+		m.late(i, b.Until)
 	default:
-		a.LostTime += m.now.Sub(a.Kept)
-		m.keep(out, j, a, ledger.Lost, m.now)
-	}
-	if b.Step > 0 {
-		j.Step = max(b.Step, j.SavedStep)
-	}
-	if b.Outputs != "" {
-		j.Outputs = b.Outputs
-	}
-	m.terminate(out, a, "program_"+b.Reason)
-	if j.State.Over() {
-		return
-	}
-	if j.Exit = b.Exit; b.Error != "" || j.Ending == "" {
-		j.Detail = b.Error
-	}
-	switch {
-	case b.Reason == "completed":
-		m.finish(out, j, Succeeded, "completed")
-	case j.Ending != "":
-		m.finish(out, j, j.Ending, j.EndingWhy)
-	case b.Reason == "drained":
-		m.requeue(j, cmp.Or(a.DrainWhy, "interrupted"))
-	case b.Reason == "setup" && j.Failures < 2:
-		j.Failures++
-		m.requeue(j, "setup_failed")
-	case b.Reason == "setup":
-		m.finish(out, j, Failed, "setup_failed")
-	case m.retries(j, b.Exit):
-		j.Retries++
-		m.requeue(j, "retry")
-	default:
-		m.finish(out, j, Failed, "exit")
+		m.instanceEnded(i, m.s.EndOf(i, b.Until), b.Cause, false)
 	}
 }
 
-// retries reports whether a program that ended with that status is tried again:
-// 75 asks for it; 137 is a kill, most often for memory, and never retried unless the user lists it.
-func (m *Machine) retries(j *Job, exit int) bool {
-	return j.Retries < j.Terms.MaxRetries && (exit == 75 || slices.Contains(j.Terms.RetryCodes, exit))
+// strayEnded books an instance that nobody asked for as overhead, until its bill says otherwise.
+func (m *Machine) strayEnded(i *Instance, until time.Time) {
+	m.bookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
+	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: "terminated"})
 }
 
-// ended takes the end of an instance and its bill.
-func (m *Machine) ended(out *Outcome, b InstanceEnded) {
-	r, orphan := m.orphans[b.Instance]
-	delete(m.orphans, b.Instance)
-	switch a := m.given[b.Instance]; {
-	case a != nil:
-		m.late(out, a, b)
-		return
-	case orphan:
-		if _, paid := m.closed(r); paid { // a list showed it although it had ended
-			return
-		}
-		m.buried[b.Instance] = b.Until
-		m.bookOrphan(out, r, b)
+// instanceEnded settles what the rest of an attempt's time was for, and lets the job try
+// again where its program was cut off. givenUp says that its provider lists it no more.
+func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, givenUp bool) {
+	a := m.s.Seated(i)
+	j := m.s.Job(i.Job())
+	if a == nil || m.s.Attempt(a.ID()) == nil { // of an allocation that never was complete
+		m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
 		return
 	}
-	a := m.rented[b.Instance]
-	if a == nil {
-		return
-	}
-	j := m.jobs[a.Job]
-	until := b.Until
-	if until.After(m.now) {
-		until = m.now
-	}
-	if until.Before(a.From) {
-		until = a.From
-	}
-	a.Until, a.Cause, a.Notice = until, b.Cause, b.Notice
-	if b.Cause == "interrupted" && a.End == "" {
-		a.End = "interrupted"
-	}
-	a.End = cmp.Or(a.End, b.Cause)
+	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
 	use := ledger.Lost
 	switch {
-	case !a.Over.IsZero():
+	case !a.Over().IsZero():
 		use = ledger.Idle
-	case a.Started.IsZero():
+	case a.Started().IsZero():
 		use = ledger.StartUp
 	default:
-		a.LostTime += max(0, until.Sub(a.Kept))
+		f.Lost = max(0, until.Sub(a.Kept()))
+		m.settle(j, a, ledger.Useful, a.Kept())
 	}
-	m.keep(out, j, a, use, until)
-	m.level(out, j, a, use)
-	m.bill(out, j, a, b.Bill)
-	j.GPUServed += time.Duration(a.GPUs) * until.Sub(a.From)
-	m.servedGPUs(j, a, a.From, until)
-	m.sumGPUs(j, a, a.From, until)
-	if o := m.offers[a.Offer]; o != nil && a.Capacity == market.Spot {
-		o.Hazard.Served += until.Sub(a.From)
-		if b.Cause == "interrupted" || !a.Noticed.IsZero() { // given back early, but taken all the same
-			o.Hazard.Lost++
-			m.failed(j, a)
-			if !j.HasSaved && !a.Started.IsZero() {
-				j.Wasted++
-			}
-		}
-	}
-	open := a.Over.IsZero() // the program was cut off
+	m.settle(j, a, use, until)
+	m.level(j, a, use, until)
+	taken := cause == "interrupted" || !a.Noticed().IsZero() // given back early, but interrupted all the same
+	cut := a.Over().IsZero()
 	newest := j.Attempt() == a
-	m.gone(j, a)
-	if !open || !newest || j.State.Over() {
+	if taken && isSpot(a) {
+		f.Unsaved = !j.HasSaved() && !a.Started().IsZero()
+	}
+	m.servedGPUs(j, a, a.From(), until)
+	m.sumGPUs(j, a, a.From(), until)
+	prepaid := a.Machine().Prepaid
+	m.fact(f)
+	m.stir = m.stir || prepaid
+	m.freed()
+	if taken && isSpot(a) {
+		m.failed(j, a.Rung())
+	}
+	if cut && newest && !j.State().Over() && j.Asked() == nil {
+		m.cutOff(j, a, cause)
+	}
+}
+
+// cutOff lets a job try again whose program was cut off, or ends it where it never gets on.
+func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
+	if j.Ending() != "" {
+		m.finish(j, j.Ending(), j.EndingWhy(), j.Detail())
 		return
 	}
-	if j.Ending != "" {
-		m.finish(out, j, j.Ending, j.EndingWhy)
-		return
-	}
-	if silent := a.End == "silent" && a.Started.IsZero(); silent || b.Cause == "stopped" && a.Step <= a.First {
-		if o := m.offers[a.Offer]; o != nil && silent {
-			o.Cool = m.now.Add(m.cfg.BootLimit) // where there is another, it may do better
+	q := state.JobQueued{Why: cmp.Or(a.End(), "lost")}
+	if silent := a.End() == "silent" && a.Started().IsZero(); silent || cause == "stopped" && a.Step() <= a.First() {
+		if silent { // where there is another offer, it may do better
+			m.coolOff(a.Machine(), m.now().Add(m.cfg().BootLimit))
 		}
-		if j.Failures++; j.Failures >= 5 {
+		if q.Failed = true; j.Failures() >= 4 {
 			why := "agent_stops"
 			if silent {
 				why = "never_starts"
 			}
-			m.finish(out, j, Failed, why)
+			m.finish(j, Failed, why, j.Detail())
 			return
 		}
 	}
-	m.requeue(j, cmp.Or(a.End, "lost"))
+	m.requeue(j, q)
 }
 
 // late takes the end of an instance that was given up for lost: what it cost
 // longer than we knew was for nothing.
-func (m *Machine) late(out *Outcome, a *Attempt, b InstanceEnded) {
-	delete(m.given, b.Instance)
-	a.GivenUp = false
-	j, before, known := m.jobs[a.Job], a.Posted.Add(a.Rules), a.Until
-	if b.Until.After(m.now) {
-		b.Until = m.now
+func (m *Machine) late(i *Instance, until time.Time) {
+	a, j := m.s.Seated(i), m.s.Job(i.Job())
+	if until.After(m.now()) {
+		until = m.now()
 	}
-	if b.Until.After(a.Until) {
-		a.Until, a.Cause = b.Until, b.Cause
-		a.LostTime += a.Until.Sub(known)
-		j.GPUServed += time.Duration(a.GPUs) * a.Until.Sub(known)
-		m.servedGPUs(j, a, known, a.Until)
-		m.sumGPUs(j, a, known, a.Until)
+	if until.After(a.Until()) {
+		known := a.Until()
+		m.servedGPUs(j, a, known, until)
+		m.sumGPUs(j, a, known, until)
+		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until})
 	}
-	m.keep(out, j, a, ledger.Lost, a.Until)
-	m.level(out, j, a, ledger.Lost)
-	m.bill(out, j, a, b.Bill)
-	if slices.Contains(j.Attempts[:j.Closed], a) {
-		j.Settled = j.Settled.Add(a.Posted.Add(a.Rules).Sub(before))
-	}
+	m.settle(j, a, ledger.Lost, a.Until())
+	m.level(j, a, ledger.Lost, a.Until())
+	m.fact(state.InstanceLeft{Instance: i.ID()})
 }
 
 // inventory compares what a provider shows with what we know: adopts launches
 // whose answer was lost, gives back what nobody owns, and notices what is gone.
-func (m *Machine) inventory(out *Outcome, b InventorySeen) {
+func (m *Machine) inventory(b InventorySeen) {
 	shown := map[string]bool{}
 	for _, r := range b.Running {
 		shown[r.Instance] = true
-		switch a := m.attempts[r.Launch]; {
-		case a == nil:
-			m.shown(out, r, b.AsOf)
-		case a.Phase == Asked:
-			m.launched(out, r)
-		case a.Instance != r.Instance:
-			m.shown(out, r, b.AsOf)
+		if i := m.s.Instance(r.Instance); i != nil && i.Live() && !i.Missing().IsZero() {
+			m.fact(state.InstanceListed{Instance: r.Instance})
+		}
+		a := m.s.Attempt(r.Launch)
+		switch {
+		case m.s.Allocation(r.Launch) != nil:
+			m.launched(r)
+		case a == nil || a.Instance() != r.Instance:
+			m.shown(r, b.AsOf)
 		}
 	}
-	for _, j := range slices.Clone(m.running) {
-		for _, a := range j.Attempts[j.Closed:] {
-			if a.Instance != "" && a.Live() && a.Provider == b.Provider && !shown[a.Instance] && a.From.Before(b.AsOf) {
-				m.ended(out, InstanceEnded{Instance: a.Instance, Until: b.AsOf, Cause: "interrupted"})
-				a.GivenUp, m.given[a.Instance] = true, a
-			}
+	for _, i := range m.s.Instances() {
+		if !i.Live() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] || !i.From().Before(b.AsOf) {
+			continue
 		}
+		m.unlisted(i, b.AsOf)
 	}
 }
+
+// unlisted takes that a provider's list lacks an instance: it is lost once that lasts
+// for longer than the list may lag.
+func (m *Machine) unlisted(i *Instance, asOf time.Time) {
+	since := i.Missing()
+	lags := m.cfg().Consistency
+	switch {
+	case lags == 0:
+	case since.IsZero():
+		m.fact(state.InstanceMissing{Instance: i.ID()})
+		return
+	case asOf.Sub(since) < lags || asOf.Sub(i.From()) < lags:
+		return
+	}
+	m.instanceEnded(i, m.s.EndOf(i, asOf), "interrupted", true)
+}
+
+// billed books the newest bill of an instance. That of a machine that runs is not whole:
+// the one that comes after its end is booked.
+func (m *Machine) billed(b BillReceived) {
+	if i := m.s.Instance(b.Instance); i != nil && i.Stray() {
+		if i.Live() {
+			return
+		}
+		total := money.Amount{}
+		for _, l := range b.Lines {
+			total = total.Add(l.Amount)
+		}
+		m.bookStray(i, total.Sub(i.Posted()), "billed")
+		m.fact(state.BillTaken{Instance: i.ID()})
+		return
+	}
+	a := m.s.AttemptOf(b.Launch)
+	if a == nil || a.Instance() != b.Instance || a.Live() || a.GivenUp() {
+		return
+	}
+	m.bill(m.s.Job(a.Job()), a, b.Lines)
+}
+
+// incarnation takes that the log is the installation's from now on.
+func (m *Machine) incarnation(b IncarnationBegun) {
+	if b.Incarnation > m.s.Incarnation() {
+		m.fact(state.IncarnationSet{})
+	}
+}
+
+// owned takes that somebody has decided whose machines of an earlier incarnation are.
+// What is adopted goes on; what is not was another's, and its job tries again.
+func (m *Machine) owned(b OwnershipDecided) {
+	for _, i := range m.s.Instances() {
+		if !i.Disowned() || b.Instance != "" && b.Instance != i.ID() {
+			continue
+		}
+		m.fact(state.InstanceOwned{Instance: i.ID()})
+		if j := m.s.Job(i.Job()); j != nil {
+			m.wakeAt(j, m.now())
+		}
+		if !b.Adopt {
+			m.disclaim(i)
+		}
+	}
+	m.queue.changed()
+}
+
+// disclaim takes an instance off the log's hands without ending it.
+func (m *Machine) disclaim(i *Instance) {
+	if i.Stray() {
+		m.fact(state.InstanceClosed{Instance: i.ID(), Until: m.now(), Cause: "released"})
+		return
+	}
+	m.instanceEnded(i, m.now(), "released", false)
+}
+

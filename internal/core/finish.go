@@ -1,90 +1,87 @@
 package core
 
-func (m *Machine) endJob(out *Outcome, b JobEnded) {
-	j := m.jobs[b.Job]
-	if j == nil || j.State.Over() {
+import (
+	"scrimp/internal/market"
+	"scrimp/internal/state"
+)
+
+func (m *Machine) endJob(b JobEnded) {
+	j := m.s.Job(b.Job)
+	if j == nil || j.State().Over() {
 		return
 	}
-	state, why := Cancelled, "cancelled_by_user"
+	as, why, detail := Cancelled, "cancelled_by_user", j.Detail()
 	if b.Save {
-		state, why = Stopped, "stopped_by_user"
+		as, why = Stopped, "stopped_by_user"
 	}
 	if b.Limit != "" {
-		m.touch(j)
-		why, j.Detail = LimitSpent, "all of the budget "+b.Limit+" is spent"
+		why, detail = LimitSpent, "all of the budget "+b.Limit+" is spent"
 	}
-	a := j.live()
-	switch {
-	case j.State == Held:
-		m.touch(j)
-		m.finish(out, j, state, why)
-	case j.State == Queued || a == nil:
-		m.finish(out, j, state, why)
-	case b.Save && a.Phase == Working:
-		m.drain(out, j, a, why, state)
-	default:
-		m.finish(out, j, state, why)
-		if a.Phase != Asked {
-			m.terminate(out, a, why)
-		}
+	a := j.Live()
+	if b.Save && a != nil && a.Task() == Working && j.State() == Running {
+		m.drain(j, a, why, as, "")
+		return
+	}
+	m.finish(j, as, why, detail)
+	if a != nil {
+		m.release(a, why, "")
 	}
 }
 
-// drain asks the agent to save and end; the job becomes state afterwards, or is queued again where that is "".
-func (m *Machine) drain(out *Outcome, j *Job, a *Attempt, why string, state State) {
-	if state != "" && j.Ending == "" {
-		j.Ending, j.EndingWhy = state, why
+// drain asks the agent to save and end; the job becomes as afterwards, or is queued again where that is "".
+func (m *Machine) drain(j *Job, a *Attempt, why string, as State, to market.OfferID) {
+	if as != "" && j.Ending() == "" {
+		m.fact(state.JobEnding{Job: j.ID(), State: as, Why: why})
 	}
-	if a.Draining || a.Phase != Working {
+	if a.Draining() || a.Task() != Working {
 		return
 	}
-	a.Draining, a.DrainWhy = true, why
-	a.DrainBy = m.now.Add(j.Terms.Grace + m.cfg.Patience)
-	m.wakeAt(j, a.DrainBy)
-	out.Actions = append(out.Actions, Drain{Attempt: a.ID, Why: why, Grace: j.Terms.Grace})
+	by := m.now().Add(j.Terms().Grace + m.cfg().Patience)
+	m.fact(state.DrainRequested{Attempt: a.ID(), Why: why, By: by, MigratesTo: to})
+	m.wakeAt(j, by)
 }
 
-func (m *Machine) terminate(out *Outcome, a *Attempt, why string) {
-	if a.Asking || a.Phase == Gone || a.Instance == "" {
+// release gives an attempt's machine back, where that is not asked for already.
+func (m *Machine) release(a *Attempt, why, end string) {
+	i := m.s.Instance(a.Instance())
+	if i == nil || !i.Live() || i.Release() != "" || i.Disowned() {
 		return
 	}
-	a.Asking = true
-	out.Actions = append(out.Actions, Terminate{Instance: a.Instance, Attempt: a.ID, Why: why})
+	m.fact(state.InstanceReleased{Instance: i.ID(), Why: why, End: end})
 }
 
 // finish ends the job; what its machine still costs is added when the machine has gone.
-func (m *Machine) finish(out *Outcome, j *Job, s State, why string) {
-	if j.State.Over() {
+// What it asked for is given up.
+func (m *Machine) finish(j *Job, as State, why, detail string) {
+	if j.State().Over() {
 		return
 	}
 	m.queue.remove(j)
 	m.queue.leave(j)
-	j.State, j.Why, j.Finished = s, why, m.now
-	if j.live() == nil {
-		m.release(j)
+	m.fact(state.JobOver{Job: j.ID(), State: as, Why: why, Detail: detail})
+	if a := j.Asked(); a != nil {
+		m.giveUp(a, why)
 	}
-	out.Actions = append(out.Actions, Notify{Job: j.ID, State: s, Why: why})
+	m.freed()
+}
+
+// freed lets others have what a job holds no more.
+func (m *Machine) freed() {
+	m.sums = nil
+	m.queue.changed()
 }
 
 // requeue lets the job try again.
-func (m *Machine) requeue(j *Job, why string) {
-	if j.State.Over() || j.place.waits {
+func (m *Machine) requeue(j *Job, f state.JobQueued) {
+	if j.State().Over() || at(j).waits {
 		return
 	}
-	j.State, j.Why = Queued, why
-	if j.Without.IsZero() { // a launch that is refused gave it no machine
-		j.Without = m.now
+	f.Job = j.ID()
+	if f.Detail == "" {
+		f.Detail = j.Detail()
 	}
-	if j.live() == nil {
-		m.release(j)
-	}
+	m.fact(f)
+	m.freed()
 	m.queue.add(j)
 	m.overAt(j)
-}
-
-// overAt wakes a job that waits when its wall clock runs out.
-func (m *Machine) overAt(j *Job) {
-	if j.Terms.WallClock > 0 && !j.Began.IsZero() {
-		m.wakeAt(j, j.Began.Add(j.Terms.WallClock))
-	}
 }

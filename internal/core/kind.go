@@ -65,8 +65,8 @@ func asksOf(b []byte, a plan.Asks) []byte {
 	for _, z := range a.Zones {
 		text(z)
 	}
-	b = binary.AppendUvarint(b, uint64(len(a.Capacity)))
-	for _, c := range a.Capacity {
+	b = binary.AppendUvarint(b, uint64(len(a.Capacity())))
+	for _, c := range a.Capacity() {
 		text(string(c))
 	}
 	return b
@@ -102,13 +102,13 @@ func ownerOf(b []byte, o ledger.Owner, user string) []byte {
 
 // enter counts j for its group when it comes into the queue.
 func (q *queue) enter(j *Job) {
-	if j.place.group != nil {
+	if at(j).group != nil {
 		return
 	}
-	kind := kindOf(j.Terms.Need)
+	kind := kindOf(j.Terms().Need)
 	key := groupOf(kind, j)
 	if _, known := q.groups[key]; kind == loose || !known && len(q.groups) >= mostGroups {
-		j.place.loose = true
+		at(j).loose = true
 	}
 	q.count(j, kind, key)
 }
@@ -117,12 +117,12 @@ func (q *queue) enter(j *Job) {
 // the kind's, so that no two groups have the same.
 func groupOf(kind string, j *Job) string {
 	b := binary.AppendUvarint(make([]byte, 0, 128), uint64(len(kind)))
-	return string(ownerOf(append(b, kind...), j.Terms.Owner, j.User()))
+	return string(ownerOf(append(b, kind...), j.Terms().Owner, j.User()))
 }
 
 // count is enter of a job that is loose or not already.
 func (q *queue) count(j *Job, of, key string) {
-	if j.place.loose {
+	if at(j).loose {
 		of, key = loose, loose
 	}
 	g := q.groups[key]
@@ -135,7 +135,7 @@ func (q *queue) count(j *Job, of, key string) {
 		q.groups[key] = g
 	}
 	g.jobs++
-	j.place.group = g
+	at(j).group = g
 }
 
 func (q *queue) kind(key string) *kind {
@@ -150,13 +150,13 @@ func (q *queue) kind(key string) *kind {
 
 // leave is said of a job that is not in the queue any more: it runs, or is over.
 func (q *queue) leave(j *Job) {
-	g, p := j.place.group, j.place.pile
+	g, p := at(j).group, at(j).pile
 	if g == nil {
 		return
 	}
-	j.place.group, j.place.pile, j.place.loose = nil, nil, false
+	at(j).group, at(j).pile, at(j).loose = nil, nil, false
 	if p != nil {
-		j.place.class = p.class
+		at(j).class = p.class
 	}
 	if g.jobs--; g.jobs > 0 {
 		return
@@ -174,7 +174,7 @@ func (q *queue) leave(j *Job) {
 // what it asks (hopeless), that counts for its kind; until is when an offer may be
 // asked again that refused, zero for none.
 func (q *queue) vain(j *Job, hopeless bool, until time.Time) {
-	k := j.place.group.kind
+	k := at(j).group.kind
 	if k.key == loose || !hopeless {
 		q.tried(j)
 		return
@@ -205,7 +205,7 @@ func (q *queue) vain(j *Job, hopeless bool, until time.Time) {
 // home is the side on which the others of a barren kind stand: to be tried in their
 // order when something changes.
 func (q *queue) home(j *Job) int {
-	if p := j.place.pile; len(p.sides[1-q.fresh]) > 0 {
+	if p := at(j).pile; len(p.sides[1-q.fresh]) > 0 {
 		return 1 - q.fresh
 	}
 	return q.fresh
@@ -255,16 +255,20 @@ func (m *Machine) hopeless(d plan.Decision) (ok bool, until time.Time) {
 	for _, r := range d.Rejected {
 		switch r.Why {
 		case plan.Unavailable, plan.Unpriced, plan.WrongGPU, plan.TooSmall, plan.WrongPlace, plan.WrongKind, plan.OverPrice:
-			if o := m.offers[r.Offer]; r.Why == plan.Unavailable && o != nil && o.Offer.Capacity == market.Reserved {
+			if o := m.s.Listing(r.Offer); r.Why == plan.Unavailable && o != nil && o.Offer().Capacity == market.Reserved {
 				return false, until // whether it is free is another matter for each job
 			}
 		case plan.CoolingOff:
-			o := m.offers[r.Offer]
-			if o == nil || !o.Cool.After(m.now) {
+			o := m.s.Listing(r.Offer)
+			if o == nil {
 				return false, until
 			}
-			if until.IsZero() || o.Cool.Before(until) {
-				until = o.Cool
+			at, cools := m.s.Cooling(o)
+			if !cools {
+				return false, until
+			}
+			if until.IsZero() || at.Before(until) {
+				until = at
 			}
 		default:
 			return false, until
@@ -273,31 +277,3 @@ func (m *Machine) hopeless(d plan.Decision) (ok bool, until time.Time) {
 	return true, until
 }
 
-// storedKind is a kind in a snapshot of which something was seen.
-type storedKind struct {
-	Key    []byte    `json:"key"`
-	Vain   int       `json:"vain"`
-	Barren bool      `json:"barren,omitempty"`
-	Until  time.Time `json:"until,omitzero"`
-}
-
-func (q *queue) stored() (list []storedKind) {
-	for _, k := range q.kinds {
-		if k.vain > 0 {
-			list = append(list, storedKind{[]byte(k.key), k.vain, k.barren, k.until})
-		}
-	}
-	slices.SortFunc(list, func(a, b storedKind) int { return slices.Compare(a.Key, b.Key) })
-	return list
-}
-
-func (q *queue) restore(list []storedKind) {
-	q.kinds = map[string]*kind{}
-	for _, s := range list {
-		k := &kind{key: string(s.Key), vain: s.Vain, barren: s.Barren, until: s.Until}
-		q.kinds[k.key] = k
-		if !k.until.IsZero() && (q.thaw.IsZero() || k.until.Before(q.thaw)) {
-			q.thaw = k.until
-		}
-	}
-}

@@ -30,25 +30,25 @@ func mostRate(limit, decided money.Rate) money.Rate {
 
 // brokeAt returns when the budget of a job is used up whose machine boots: there is nothing to save.
 func (j *Job) brokeAt(now time.Time) (time.Time, bool) {
-	a := j.live()
-	if t := j.Terms; !t.HasBudget || t.DeadlineFirst || a == nil || len(a.Rates) == 0 {
+	a := j.Live()
+	if t := j.Terms(); !t.HasBudget || t.DeadlineFirst || a == nil || len(a.Rates) == 0 {
 		return time.Time{}, false
 	}
-	d, ok := a.Rates[len(a.Rates)-1].Rate.Buys(j.Terms.Budget.Sub(j.Spent(now)))
+	d, ok := a.Rates[len(a.Rates)-1].Rate.Buys(j.Terms().Budget.Sub(j.Spent(now)))
 	return now.Add(d), ok
 }
 
 // strained reports whether the rest of the work turned out to cost more on the
 // machine of j than is left of a budget that comes first, since the last decision.
 func (m *Machine) strained(j *Job, a *Attempt) bool {
-	t := j.Terms
-	if !t.HasBudget || t.DeadlineFirst || j.Last.Purse != nil || len(a.Rates) == 0 {
+	t := j.Terms()
+	if !t.HasBudget || t.DeadlineFirst || j.Last().Purse != nil || len(a.Rates) == 0 {
 		return false
 	}
-	speed := cmp.Or(max(a.Speed, 0), 1)
+	speed := cmp.Or(max(a.Speed(), 0), 1)
 	left, _, known := j.Left(speed)
 	left -= time.Duration(float64(m.unsaved(j)) / speed)
-	return known && a.Rates[len(a.Rates)-1].Rate.Until(max(0, left)+t.Grace).Cmp(t.Budget.Sub(j.Spent(m.now))) > 0
+	return known && a.Rates[len(a.Rates)-1].Rate.Until(max(0, left)+t.Grace).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
 }
 
 // missing says in a sentence why the budget does not do.
@@ -62,10 +62,10 @@ func missing(d plan.Decision, in money.Currency) string {
 
 // over says whether a limit is used up that no machine can change any more.
 func (j *Job) over(now time.Time) (plan.Reason, bool) {
-	switch t := j.Terms; {
-	case t.WallClock > 0 && !j.Began.IsZero() && now.Sub(j.Began) >= t.WallClock:
+	switch t := j.Terms(); {
+	case t.WallClock > 0 && !j.Began().IsZero() && now.Sub(j.Began()) >= t.WallClock:
 		return plan.TimeGone, true
-	case t.GPUHours > 0 && j.GPUServed.Hours() >= t.GPUHours:
+	case t.GPUHours > 0 && j.GPUServed().Hours() >= t.GPUHours:
 		return plan.HoursGone, true
 	}
 	return "", false
@@ -73,14 +73,14 @@ func (j *Job) over(now time.Time) (plan.Reason, bool) {
 
 // exhausted says whether a limit of the job is used up, the grace of a drain included.
 func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
-	t := j.Terms
+	t := j.Terms()
 	rate := a.Rates[len(a.Rates)-1].Rate
 	switch {
-	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now).Add(rate.Until(t.Grace)).Cmp(t.Budget) >= 0:
+	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(rate.Until(t.Grace)).Cmp(t.Budget) >= 0:
 		return policy.BudgetSpent, true
-	case t.WallClock > 0 && m.now.Sub(j.Began) >= t.WallClock:
+	case t.WallClock > 0 && m.now().Sub(j.Began()) >= t.WallClock:
 		return policy.WallClock, true
-	case t.GPUHours > 0 && a.GPUs > 0 && (j.GPUServed+time.Duration(a.GPUs)*m.now.Sub(a.From)).Hours() >= t.GPUHours:
+	case t.GPUHours > 0 && a.GPUs() > 0 && (j.GPUServed()+time.Duration(a.GPUs())*m.now().Sub(a.From())).Hours() >= t.GPUHours:
 		return policy.GPUHoursSpent, true
 	}
 	m.guardTimes(j, a)
@@ -89,18 +89,18 @@ func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 
 // guardTimes wakes the job when the first of its limits will be reached.
 func (m *Machine) guardTimes(j *Job, a *Attempt) {
-	t := j.Terms
+	t := j.Terms()
 	if t.HasBudget && !t.DeadlineFirst {
 		rate := a.Rates[len(a.Rates)-1].Rate
-		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now)).Sub(rate.Until(t.Grace))); ok {
-			m.wakeAt(j, m.now.Add(d))
+		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now())).Sub(rate.Until(t.Grace))); ok {
+			m.wakeAt(j, m.now().Add(d))
 		}
 	}
 	if t.WallClock > 0 {
-		m.wakeAt(j, j.Began.Add(t.WallClock))
+		m.wakeAt(j, j.Began().Add(t.WallClock))
 	}
-	if t.GPUHours > 0 && a.GPUs > 0 {
-		left := time.Duration(t.GPUHours*float64(time.Hour)) - j.GPUServed - time.Duration(a.GPUs)*m.now.Sub(a.From)
-		m.wakeAt(j, m.now.Add(left/time.Duration(a.GPUs)+1))
+	if t.GPUHours > 0 && a.GPUs() > 0 {
+		left := time.Duration(t.GPUHours*float64(time.Hour)) - j.GPUServed() - time.Duration(a.GPUs())*m.now().Sub(a.From())
+		m.wakeAt(j, m.now().Add(left/time.Duration(a.GPUs())+1))
 	}
 }

@@ -20,7 +20,7 @@ const likely = 0.9
 // are expected to go on from t, which is not before the last event; at most so many
 // that wait. places is how many hold a machine at once, beyond says that more wait.
 func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places int, beyond bool) {
-	for _, j := range m.running {
+	for _, j := range m.s.Running() {
 		list = append(list, m.courseOf(j, t))
 	}
 	type price struct {
@@ -31,18 +31,18 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 	options, prices := m.common(nil), map[string]price{}
 	waiting, beyond := m.urgent(most)
 	for _, j := range waiting {
-		k := kindOf(j.Terms.Need)
+		k := kindOf(j.Terms().Need)
 		if k == loose {
-			k = fmt.Sprintf("%+v", j.Terms.Need)
+			k = fmt.Sprintf("%+v", j.Terms().Need)
 		}
 		p, known := prices[k]
 		if !known {
-			p.rate, p.speed, p.ok = j.Terms.Need.Cheapest(options)
+			p.rate, p.speed, p.ok = j.Terms().Need.Cheapest(options)
 			prices[k] = p
 		}
 		list = append(list, waits(j, t, p.rate, p.speed, p.ok))
 	}
-	return list, m.cfg.MaxRunning, beyond
+	return list, m.cfg().MaxRunning, beyond
 }
 
 // urgent are the most urgent jobs that wait, in order, and whether there are others:
@@ -98,33 +98,33 @@ func (f *frontier) Pop() any {
 
 // rest is a course without its time.
 func (j *Job) rest(t time.Time) budget.Course {
-	w := Weighed(j.ID, j.User(), j.Terms)
-	return budget.Course{ID: j.ID, Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)), Bounded: w.Bounded}
+	w := Weighed(j.ID(), j.User(), j.Terms())
+	return budget.Course{ID: j.ID(), Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)), Bounded: w.Bounded}
 }
 
 // courseOf is how a job that has a machine, or asks for one, goes on.
 func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
-	c, a := j.rest(t), j.live()
+	c, a := j.rest(t), j.Live()
 	c.Runs = true
 	if a == nil {
 		return c
 	}
-	c.GPUs = max(c.GPUs, a.GPUs)
+	c.GPUs = max(c.GPUs, a.GPUs())
 	switch {
 	case len(a.Rates) > 0:
 		c.Rate = a.Rates[len(a.Rates)-1].Rate
-	case m.offers[a.Offer] != nil: // it is asked for
-		c.Rate = m.offers[a.Offer].Quote.Rate
+	case m.s.Listing(a.Offer()) != nil: // it is asked for
+		c.Rate = m.s.Listing(a.Offer()).Quote.Rate
 	}
-	if !a.Until.IsZero() || a.Phase == Leaving || a.Draining && j.Ending != "" {
+	if !a.Until().IsZero() || a.Phase == Leaving || a.Draining() && j.Ending() != "" {
 		c.Known = true // it is being given back
 		return c
 	}
 	left, doubt, known := j.remains(a, t)
 	c.Known = known
 	start := time.Duration(0)
-	if a.Started.IsZero() {
-		start = max(0, j.restart()+a.Transfer-t.Sub(a.Asked))
+	if a.Started().IsZero() {
+		start = max(0, j.Restart()+a.Transfer()-t.Sub(a.Requested()))
 	}
 	if !known {
 		return c
@@ -142,22 +142,22 @@ func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
 // and not from its checkpoint, and how much longer or shorter it may be; false where
 // nobody can say: also of one that goes on past what was said of it.
 func (j *Job) remains(a *Attempt, t time.Time) (left, doubt time.Duration, ok bool) {
-	speed := cmp.Or(max(a.Speed, 0), 1)
+	speed := cmp.Or(max(a.Speed(), 0), 1)
 	switch {
-	case j.Total > 0 && j.StepRate > 0:
-		if j.Step >= j.Total {
+	case j.Total() > 0 && j.StepRate() > 0:
+		if j.Step() >= j.Total() {
 			return 0, 0, true // its program is about to end
 		}
-		hours := float64(j.Total-j.Step) / j.StepRate / speed
+		hours := float64(j.Total()-j.Step()) / j.StepRate() / speed
 		left = time.Duration(min(hours, 1e6) * float64(time.Hour))
-	case j.Terms.Work > 0:
-		work := j.Terms.Work - j.SavedWork
-		if j.Total > 0 {
-			work = share(j.Terms.Work, max(0, j.Total-j.SavedStep), j.Total)
+	case j.Terms().Work > 0:
+		work := j.Terms().Work - j.SavedWork()
+		if j.Total() > 0 {
+			work = share(j.Terms().Work, max(0, j.Total()-j.SavedStep()), j.Total())
 		}
 		left = time.Duration(float64(work) / speed)
 		if a.Phase == Working {
-			left -= max(0, t.Sub(a.Kept))
+			left -= max(0, t.Sub(a.Kept()))
 		}
 		if left <= 0 {
 			return 0, 0, false
@@ -165,8 +165,8 @@ func (j *Job) remains(a *Attempt, t time.Time) (left, doubt time.Duration, ok bo
 	default:
 		return 0, 0, false
 	}
-	if j.Pace.Looks >= 1 && j.StepRate > 0 {
-		return left, j.Pace.Doubt(left, likely), true
+	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
+		return left, j.Pace().Doubt(left, likely), true
 	}
 	return left, left / 2, true // its length is somebody's word: half again, as in budget.Bound
 }
@@ -174,12 +174,12 @@ func (j *Job) remains(a *Attempt, t time.Time) (left, doubt time.Duration, ok bo
 // expectedRest is what the newest decision expected of what the job has taken, less
 // what it has cost since; nothing where it said nothing.
 func expectedRest(j *Job, a *Attempt, t time.Time) (rest money.Amount) {
-	e := j.Last.Expect
-	if e == nil || j.Decided.IsZero() {
+	e := j.Last().Expect
+	if e == nil || j.Decided().IsZero() {
 		return rest
 	}
 	usd := e.OnDemand
-	if a.Capacity == market.Spot {
+	if a.Capacity() == market.Spot {
 		usd = e.Spot
 	}
 	if usd == nil {
@@ -189,9 +189,9 @@ func expectedRest(j *Job, a *Attempt, t time.Time) (rest money.Amount) {
 	if !ok {
 		return rest
 	}
-	since := j.Decided
-	if since.Before(a.From) {
-		since = a.From
+	since := j.Decided()
+	if since.Before(a.From()) {
+		since = a.From()
 	}
 	return all.Sub(a.Cost(t).Sub(a.Cost(since)))
 }
@@ -209,12 +209,12 @@ func waits(j *Job, t time.Time, rate money.Rate, speed float64, sold bool) budge
 		return c
 	}
 	c.Known = true
-	start, doubt := j.restart(), left/2
-	if j.Pace.Looks >= 1 && j.StepRate > 0 {
-		doubt = j.Pace.Doubt(left, likely)
+	start, doubt := j.Restart(), left/2
+	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
+		doubt = j.Pace().Doubt(left, likely)
 	}
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
-	if e := j.Last.Expect; e != nil {
+	if e := j.Last().Expect; e != nil {
 		best := plan.Least(e)
 		if a, ok := money.Estimated(best); ok && best >= 0 {
 			if d, ok := rate.Buys(a); ok {

@@ -61,21 +61,21 @@ func newPast() past {
 
 // WhoseOf says whose j is.
 func WhoseOf(j *Job) ledger.Whose {
-	o := j.Terms.Owner
-	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms.JobKind, "experiment"), Tags: ledger.TagText(o.Tags)}
+	o := j.Terms().Owner
+	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"), Tags: ledger.TagText(o.Tags)}
 }
 
 // PastOf is j alone, and when its last machine ended; false where it has had none or
 // one still costs something.
 func PastOf(j *Job) (w Whose, p Past, last time.Time, ok bool) {
-	if len(j.Attempts) == 0 || j.costs() {
+	if len(j.Attempts()) == 0 || j.Costs() {
 		return w, p, last, false
 	}
-	for _, a := range j.Attempts {
-		if a.Instance != "" {
-			ok, w.Currency = true, a.Currency
-			if a.Until.After(last) {
-				last = a.Until
+	for _, a := range j.Attempts() {
+		if a.Instance() != "" {
+			ok, w.Currency = true, a.Currency()
+			if a.Until().After(last) {
+				last = a.Until()
 			}
 		}
 	}
@@ -83,15 +83,15 @@ func PastOf(j *Job) (w Whose, p Past, last time.Time, ok bool) {
 		return w, p, last, false
 	}
 	w.Whose, p.Jobs = WhoseOf(j), 1
-	if !j.State.Over() {
+	if !j.State().Over() {
 		p.Open = 1
 	}
-	if j.State == Succeeded {
-		if j.Foreseen != nil {
-			p.Foreseen, p.Estimated, p.Actual = 1, *j.Foreseen, j.Spent(last)
+	if j.State() == Succeeded {
+		if j.Foreseen() != nil {
+			p.Foreseen, p.Estimated, p.Actual = 1, *j.Foreseen(), j.Spent(last)
 		}
-		if j.OnDemand != nil {
-			p.Compared, p.OnDemand, p.Saved = 1, *j.OnDemand, j.OnDemand.Sub(j.Spent(last))
+		if j.OnDemand() != nil {
+			p.Compared, p.OnDemand, p.Saved = 1, *j.OnDemand(), j.OnDemand().Sub(j.Spent(last))
 		}
 	}
 	return w, p, last, true
@@ -111,7 +111,7 @@ func passedOf(j *Job) (p passed) {
 }
 
 // rests reports whether j may be in the past: it had a machine, and none that still costs.
-func (j *Job) rests() bool { return len(j.Attempts) > 0 && !j.costs() }
+func (j *Job) rests() bool { return len(j.Attempts()) > 0 && !j.Costs() }
 
 // pass has j in the past as it is now, where it was in there as was; nil: it was not. A
 // job that waits and was looked at in vain is as it was.
@@ -173,8 +173,8 @@ func (m *Machine) PastJobs(since time.Time, f func(*Job, Past, money.Currency)) 
 // price keeps beside a job that has succeeded what its work would have cost
 // on-demand, at the prices of the moment at which its last machine was gone.
 func (m *Machine) price(j *Job) {
-	if j.OnDemand == nil && j.State == Succeeded && !j.costs() {
-		j.OnDemand = m.onDemand(j)
+	if j.OnDemand() == nil && j.State() == Succeeded && !j.Costs() {
+		j.OnDemand() = m.onDemand(j)
 	}
 }
 
@@ -182,8 +182,8 @@ func (m *Machine) price(j *Job) {
 // fits and cannot be taken, with one start-up: at the prices of its end, or of now
 // where it has not ended; nil where none is for sale.
 func (m *Machine) CostOnDemand(j *Job) *money.Amount {
-	if j.OnDemand != nil {
-		return j.OnDemand
+	if j.OnDemand() != nil {
+		return j.OnDemand()
 	}
 	return m.onDemand(j)
 }
@@ -191,19 +191,19 @@ func (m *Machine) CostOnDemand(j *Job) *money.Amount {
 func (m *Machine) onDemand(j *Job) *money.Amount {
 	var best *money.Amount
 	startUp := time.Duration(0)
-	if i := slices.IndexFunc(j.Attempts, func(a *Attempt) bool { return !a.Started.IsZero() }); i >= 0 {
-		startUp = j.Attempts[i].Started.Sub(j.Attempts[i].From)
+	if i := slices.IndexFunc(j.Attempts(), func(a *Attempt) bool { return !a.Started().IsZero() }); i >= 0 {
+		startUp = j.Attempts()[i].Started.Sub(j.Attempts()[i].From)
 	}
 	for _, l := range m.sale {
 		o := l.Offer
-		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !l.Quote.Priced || o.CPUs < j.Terms.Need.CPUs || int64(o.Memory) < j.Terms.Need.Memory {
+		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !l.Quote.Priced || o.CPUs < j.Terms().Need.CPUs || int64(o.Memory) < j.Terms().Need.Memory {
 			continue
 		}
 		speed := o.Speed
 		if speed <= 0 {
 			speed = 1
 		}
-		span := startUp + time.Duration(float64(j.SavedWork)/speed)
+		span := startUp + time.Duration(float64(j.SavedWork())/speed)
 		cost := l.Quote.Rate.Until(max(span, o.Billing.Minimum))
 		if best == nil || cost.Cmp(*best) < 0 {
 			best = &cost
@@ -216,7 +216,7 @@ func (m *Machine) onDemand(j *Job) *money.Amount {
 // what it had spent by then, and what the rest of its work was expected to cost. A
 // decision by its budget alone says what the rest costs at the least.
 func (j *Job) foresee(d plan.Decision, now time.Time) {
-	if j.Foreseen != nil {
+	if j.Foreseen() != nil {
 		return
 	}
 	rest, known := money.Amount{}, false
@@ -230,6 +230,6 @@ func (j *Job) foresee(d plan.Decision, now time.Time) {
 	}
 	if known {
 		all := j.Spent(now).Add(rest)
-		j.Foreseen = &all
+		j.Foreseen() = &all
 	}
 }

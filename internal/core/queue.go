@@ -22,7 +22,6 @@ type queue struct {
 	classes []*class   // that have had jobs since the quotas changed, by key
 	fresh   int        // which side of each pile holds the jobs to be tried
 	again   bool       // something changed while that one was not empty
-	touch   func(*Job) // is told of a job before it changes
 	kinds   map[string]*kind
 	groups  map[string]*group
 	thaw    time.Time // the first kind may be looked at again, whatever happens; zero: none
@@ -83,8 +82,20 @@ type place struct {
 	waits bool   // it stands in one of the pile's sides
 	side  int
 	index int
-	order uint64 // of submission
 	sum   summed
+	wake  time.Time // when it wants to be reviewed; zero: not by time
+	posts time.Time // when its next posting is due
+	guard time.Time // when the guard will hold, as its newest decision said; zero: never
+}
+
+// at is where j stands in the indexes.
+func at(j *Job) *place {
+	p, ok := j.Slot.(*place)
+	if !ok {
+		p = &place{}
+		j.Slot = p
+	}
+	return p
 }
 
 type urgency []*Job
@@ -94,16 +105,16 @@ func (u urgency) Less(i, j int) bool { return before(u[i], u[j]) }
 
 // before says whether a is more urgent than b.
 func before(a, b *Job) bool {
-	if a.Terms.Priority != b.Terms.Priority {
-		return a.Terms.Priority > b.Terms.Priority
+	if a.Terms().Priority != b.Terms().Priority {
+		return a.Terms().Priority > b.Terms().Priority
 	}
-	if !a.Terms.Deadline.Equal(b.Terms.Deadline) {
-		if a.Terms.Deadline.IsZero() || b.Terms.Deadline.IsZero() {
-			return b.Terms.Deadline.IsZero()
+	if !a.Terms().Deadline.Equal(b.Terms().Deadline) {
+		if a.Terms().Deadline.IsZero() || b.Terms().Deadline.IsZero() {
+			return b.Terms().Deadline.IsZero()
 		}
-		return a.Terms.Deadline.Before(b.Terms.Deadline)
+		return a.Terms().Deadline.Before(b.Terms().Deadline)
 	}
-	return a.place.order < b.place.order
+	return a.Order() < b.Order()
 }
 
 // upTo gives jobs that are more urgent than j, from the top of the heap down; it
@@ -143,11 +154,11 @@ func (c *class) upTo(j *Job, most int) iter.Seq[*Job] {
 
 func (u urgency) Swap(i, j int) {
 	u[i], u[j] = u[j], u[i]
-	u[i].place.index, u[j].place.index = i, j
+	at(u[i]).index, at(u[j]).index = i, j
 }
 func (u *urgency) Push(x any) {
 	j := x.(*Job)
-	j.place.index = len(*u)
+	at(j).index = len(*u)
 	*u = append(*u, j)
 }
 func (u *urgency) Pop() any {
@@ -174,32 +185,30 @@ func (q *queue) add(j *Job) { q.push(j, q.fresh) }
 func (q *queue) tried(j *Job) { q.push(j, 1-q.fresh) }
 
 func (q *queue) push(j *Job, side int) {
-	q.touch(j)
 	q.enter(j)
 	q.seat(j, side)
 }
 
 // seat is push for a job that stood on that side before.
 func (q *queue) seat(j *Job, side int) {
-	p := j.place.pile
+	p := at(j).pile
 	if p == nil {
-		p = j.place.class.pile(j.place.group)
+		p = at(j).class.pile(at(j).group)
 	}
-	j.place.pile, j.place.waits, j.place.side = p, true, side
+	at(j).pile, at(j).waits, at(j).side = p, true, side
 	q.waiting++
 	heap.Push(&p.sides[side], j)
 }
 
 func (q *queue) remove(j *Job) {
-	if j.place.waits {
-		q.touch(j)
+	if at(j).waits {
 		q.unseat(j)
 	}
 }
 
 func (q *queue) unseat(j *Job) {
-	heap.Remove(&j.place.pile.sides[j.place.side], j.place.index)
-	j.place.waits = false
+	heap.Remove(&at(j).pile.sides[at(j).side], at(j).index)
+	at(j).waits = false
 	q.waiting--
 }
 
@@ -253,7 +262,6 @@ func (q *queue) next(blocks func(*Job) blocked) (*Job, bool) {
 	if j == nil {
 		return nil, false
 	}
-	q.touch(j)
 	q.unseat(j)
 	return j, true
 }

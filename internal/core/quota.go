@@ -28,7 +28,7 @@ type tally struct {
 // setRules takes new limits. Jobs that run go on; those that wait are put in the
 // classes that the new quotas make.
 func (m *Machine) setRules(rules *budget.Rules) {
-	m.rules = rules
+	m.s.Rules() = rules
 	m.era++
 	m.quotas = nil
 	for _, l := range rules.Limits {
@@ -37,14 +37,14 @@ func (m *Machine) setRules(rules *budget.Rules) {
 		}
 		q := &quota{Limit: l, n: len(m.quotas)}
 		if l.Wait {
-			q.begin = l.Window.Begin(m.now)
-			q.end, _ = l.Window.End(m.now)
+			q.begin = l.Window.Begin(m.now())
+			q.end, _ = l.Window.End(m.now())
 		}
 		m.quotas = append(m.quotas, q)
 	}
-	m.sumLimits(m.seq)
+	m.sumLimits(m.s.Seq())
 	m.regroup()
-	for _, j := range m.running {
+	for _, j := range m.s.Running() {
 		m.classOf(j)
 	}
 	m.recount()
@@ -68,7 +68,7 @@ func (m *Machine) regroup() {
 				}
 				m.queue.waiting -= len(u)
 				for _, j := range u {
-					j.place.pile = nil
+					at(j).pile = nil
 				}
 			}
 			if p.group.key != loose {
@@ -116,7 +116,7 @@ func (m *Machine) recount() {
 func (m *Machine) servedGPUs(j *Job, a *Attempt, from, until time.Time) {
 	for _, q := range m.classOf(j).quotas {
 		if q.Wait {
-			q.used += time.Duration(a.GPUs) * overlap(from, until, q.begin)
+			q.used += time.Duration(a.GPUs()) * overlap(from, until, q.begin)
 		}
 	}
 }
@@ -131,13 +131,13 @@ func overlap(from, until, begin time.Time) time.Duration {
 
 // classOf is the class of the quotas that j is under now.
 func (m *Machine) classOf(j *Job) *class {
-	if p := j.place.pile; p != nil {
+	if p := at(j).pile; p != nil {
 		return p.class
 	}
-	if c := j.place.class; c == nil || c.era != m.era {
-		j.place.class = m.classBy(j)
+	if c := at(j).class; c == nil || c.era != m.era {
+		at(j).class = m.classBy(j)
 	}
-	return j.place.class
+	return at(j).class
 }
 
 // classBy is the class of the quotas that hold j.
@@ -145,7 +145,7 @@ func (m *Machine) classBy(j *Job) *class {
 	var key strings.Builder
 	var quotas []*quota
 	for _, q := range m.quotas {
-		if q.Scope.Holds(j.Terms.Owner, j.User()) {
+		if q.Scope.Holds(j.Terms().Owner, j.User()) {
 			quotas = append(quotas, q)
 			key.WriteString(q.Name() + "\n")
 		}
@@ -157,9 +157,9 @@ func (m *Machine) classBy(j *Job) *class {
 func (m *Machine) roll() {
 	m.rollSums()
 	for _, q := range m.quotas {
-		if q.Wait && !q.end.IsZero() && !m.now.Before(q.end) {
-			q.begin, q.used = q.Window.Begin(m.now), 0
-			q.end, _ = q.Window.End(m.now)
+		if q.Wait && !q.end.IsZero() && !m.now().Before(q.end) {
+			q.begin, q.used = q.Window.Begin(m.now()), 0
+			q.end, _ = q.Window.End(m.now())
 			m.queue.loosen(q)
 			m.queue.changed()
 		}
@@ -172,22 +172,22 @@ func (m *Machine) tallies(t time.Time) []tally {
 	for i, q := range m.quotas {
 		sums[i].past, sums[i].hours = q.used, q.used
 	}
-	for _, j := range m.running {
-		c := j.place.class // of what runs it is asked for when it begins, and when the quotas change
-		if p := j.place.pile; p != nil {
+	for _, j := range m.s.Running() {
+		c := at(j).class // of what runs it is asked for when it begins, and when the quotas change
+		if p := at(j).pile; p != nil {
 			c = p.class // what runs and is to be tried again moves with its pile
 		}
 		if len(c.quotas) == 0 {
 			continue
 		}
-		gpus, all := 0, j.GPUServed
-		for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+		gpus, all := 0, j.GPUServed()
+		for _, a := range j.Open() {
 			if a.Live() {
-				gpus += a.GPUs
-				all += time.Duration(a.GPUs) * billed(a, t, time.Time{})
+				gpus += a.GPUs()
+				all += time.Duration(a.GPUs()) * billed(a, t, time.Time{})
 			}
 		}
-		most, bounded := gpuMost(j.Terms)
+		most, bounded := gpuMost(j.Terms())
 		for _, q := range c.quotas {
 			s := &sums[q.n]
 			s.running++
@@ -196,15 +196,15 @@ func (m *Machine) tallies(t time.Time) []tally {
 				continue
 			}
 			s.hours = min(s.hours, 1<<61) // so that no sum is too long to be counted
-			for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+			for _, a := range j.Open() {
 				if a.Live() {
-					used := time.Duration(a.GPUs) * billed(a, t, q.begin)
+					used := time.Duration(a.GPUs()) * billed(a, t, q.begin)
 					s.past, s.hours = s.past+used, s.hours+used
 				}
 			}
 			s.hours += max(0, most-all)
-			if !bounded && (s.open == "" || j.ID < s.open) {
-				s.open, s.openTeam = j.ID, j.Terms.Owner.Team
+			if !bounded && (s.open == "" || j.ID() < s.open) {
+				s.open, s.openTeam = j.ID(), j.Terms().Owner.Team
 			}
 		}
 	}
@@ -214,20 +214,20 @@ func (m *Machine) tallies(t time.Time) []tally {
 // sumUp is tallies of now, kept until something runs or ends.
 func (m *Machine) sumUp() []tally {
 	if m.sums == nil {
-		m.sums = m.tallies(m.now)
+		m.sums = m.tallies(m.now())
 	}
 	return m.sums
 }
 
 // billed is for how long the attempt is billed from begin to t.
 func billed(a *Attempt, t, begin time.Time) time.Duration {
-	if a.From.IsZero() {
+	if a.From().IsZero() {
 		return 0
 	}
-	if !a.Until.IsZero() && t.After(a.Until) {
-		t = a.Until
+	if !a.Until().IsZero() && t.After(a.Until()) {
+		t = a.Until()
 	}
-	return overlap(a.From, t, begin)
+	return overlap(a.From(), t, begin)
 }
 
 // gpuMost is the GPU time that a job can use in all, or false where nobody knows.
@@ -287,13 +287,13 @@ const (
 // still being given back counts among what runs, and not against itself.
 func (q *quota) lacks(s *tally, j *Job) want {
 	running, rest := s.running, time.Duration(0)
-	most, bounded := gpuMost(j.Terms)
-	if j.live() != nil && running > 0 {
+	most, bounded := gpuMost(j.Terms())
+	if j.Live() != nil && running > 0 {
 		running--
 	} else {
-		rest = max(0, most-j.GPUServed)
+		rest = max(0, most-j.GPUServed())
 	}
-	least := j.Terms.Need.LeastGPUs()
+	least := j.Terms().Need.LeastGPUs()
 	switch {
 	case q.Running != nil && running >= *q.Running:
 		return wantsPlace
@@ -303,7 +303,7 @@ func (q *quota) lacks(s *tally, j *Job) want {
 		return hasRoom
 	case !bounded:
 		return wantsMost
-	case s.open != "" && s.open != j.ID:
+	case s.open != "" && s.open != j.ID():
 		return wantsOtherMost
 	case s.hours+rest > time.Duration(*q.GPUHours*float64(time.Hour)):
 		return wantsHours
@@ -318,8 +318,8 @@ func (m *Machine) gpuRoom(j *Job) (room int, limited bool) {
 			continue
 		}
 		free := *q.GPUs - m.sumUp()[q.n].gpus
-		if a := j.live(); a != nil && j.State == Running {
-			free += a.GPUs // it is given back before there is another
+		if a := j.Live(); a != nil && j.State() == Running {
+			free += a.GPUs() // it is given back before there is another
 		}
 		if !limited || free < room {
 			room, limited = max(0, free), true

@@ -27,7 +27,7 @@ func (m *Machine) reserved(a *Attempt) *offer {
 	if len(m.prepaid) == 0 {
 		return nil
 	}
-	if o := m.offers[a.Offer]; o != nil && o.Offer.Reserved.Count > 0 {
+	if o := m.s.Listing(a.Offer()); o != nil && o.Offer.Reserved.Count > 0 {
 		return o
 	}
 	return nil
@@ -35,19 +35,19 @@ func (m *Machine) reserved(a *Attempt) *offer {
 
 // settle books what the reservations have cost by now and no attempt has: with
 // what the attempts have, it is what was paid, to the last unit.
-func (m *Machine) settle(out *Outcome, ended bool) {
+func (m *Machine) settle(ended bool) {
 	for _, o := range m.prepaid {
 		r, s := o.Offer.Reserved, &o.Stock
-		soon := m.now.Sub(s.Settled) < settleEvery && (m.now.Before(r.Until) || !s.Settled.Before(r.Until))
-		if m.now.Before(r.From) || soon && !ended {
+		soon := m.now().Sub(s.Settled) < settleEvery && (m.now().Before(r.Until) || !s.Settled.Before(r.Until))
+		if m.now().Before(r.From) || soon && !ended {
 			continue
 		}
-		s.Settled = m.now
-		idle := r.Committed(m.now).Sub(s.Used).Sub(s.Idle)
-		for _, j := range m.running {
-			for _, a := range j.Attempts[j.Closed:] {
-				if a.Offer == o.Offer.ID && a.Live() {
-					idle = idle.Sub(a.Cost(m.now).Sub(a.Posted)) // not posted yet
+		s.Settled = m.now()
+		idle := r.Committed(m.now()).Sub(s.Used).Sub(s.Idle)
+		for _, j := range m.s.Running() {
+			for _, a := range j.Open() {
+				if a.Offer() == o.Offer.ID && a.Live() {
+					idle = idle.Sub(a.Cost(m.now()).Sub(a.Posted())) // not posted yet
 				}
 			}
 		}
@@ -58,13 +58,13 @@ func (m *Machine) settle(out *Outcome, ended bool) {
 		s.Idle = s.Idle.Add(idle)
 		p.Currency, p.Category, p.Phase, p.Use, p.Rule = o.Offer.Currency, ledger.Fixed, ledger.Billed, ledger.Idle, "reserved"
 		p.Owner = ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.Offer.ID)}
-		m.enter(out, &p)
+		m.enter(&p)
 		bill := p
 		bill.From, bill.To, bill.Use = ledger.Invoice(o.Offer.Provider), ledger.Payable(o.Offer.Provider), ledger.Open
 		if idle.Sign() < 0 {
 			bill.From, bill.To = bill.To, bill.From
 		}
-		m.enter(out, &bill)
+		m.enter(&bill)
 	}
 }
 
@@ -81,9 +81,9 @@ func (m *Machine) findPrepaid() {
 // free is how many machines of a reserved offer no attempt has.
 func (m *Machine) free(o *offer) int {
 	n := o.Offer.Reserved.Count
-	for _, k := range m.running {
-		for _, a := range k.Attempts[k.Closed:] {
-			if a.Offer == o.Offer.ID && a.Live() {
+	for _, k := range m.s.Running() {
+		for _, a := range k.Open() {
+			if a.Offer() == o.Offer.ID && a.Live() {
 				n--
 			}
 		}
@@ -93,14 +93,14 @@ func (m *Machine) free(o *offer) int {
 
 // stirred lets the jobs that run elsewhere look at a reserved machine that came free,
 // and reports whether one did.
-func (m *Machine) stirred(out *Outcome) bool {
+func (m *Machine) stirred() bool {
 	if !m.stir {
 		return false
 	}
 	m.stir = false
-	for _, j := range slices.Clone(m.running) {
-		if a := j.live(); a != nil && m.reserved(a) == nil {
-			m.review(out, j)
+	for _, j := range slices.Clone(m.s.Running()) {
+		if a := j.Live(); a != nil && m.reserved(a) == nil {
+			m.review(j)
 		}
 	}
 	return true
@@ -109,11 +109,11 @@ func (m *Machine) stirred(out *Outcome) bool {
 // share says of a reserved offer what j may have of it: nothing where all its machines
 // are taken, or where as many jobs as it has free machines have the better claim.
 func (m *Machine) share(j *Job, o *plan.Option) {
-	if a := j.live(); a != nil && a.Offer == o.Offer.ID && j.State == Running && !a.Draining {
+	if a := j.Live(); a != nil && a.Offer() == o.Offer.ID && j.State() == Running && !a.Draining() {
 		o.Kept = (a.Phase == Booting || a.Phase == Working) && m.yields(j, o)
 		return
 	}
-	free := m.free(m.offers[o.Offer.ID])
+	free := m.free(m.s.Listing(o.Offer.ID))
 	if free <= 0 {
 		o.Quote.Available = false
 		return
@@ -125,7 +125,7 @@ func (m *Machine) share(j *Job, o *plan.Option) {
 	list := m.unreserved()
 	mine := m.claim(j, list)
 	for _, k := range rivals {
-		if k.Bound == o.Offer.ID || m.before(m.claim(k, list), mine) && m.wants(k, *o) {
+		if k.MigratingTo() == o.Offer.ID || m.before(m.claim(k, list), mine) && m.wants(k, *o) {
 			free--
 		}
 	}
@@ -136,9 +136,9 @@ func (m *Machine) share(j *Job, o *plan.Option) {
 // those that run and of those that wait at most as many as one step looks at.
 func (m *Machine) rivals(j *Job) []*Job {
 	var list []*Job
-	for _, k := range m.running {
-		a := k.live()
-		if a != nil && k != j && m.reserved(a) == nil && (a.Phase == Working || a.Phase == Leaving) && k.Ending == "" && a.Noticed.IsZero() && len(list) < looks {
+	for _, k := range m.s.Running() {
+		a := k.Live()
+		if a != nil && k != j && m.reserved(a) == nil && (a.Phase == Working || a.Phase == Leaving) && k.Ending() == "" && a.Noticed().IsZero() && len(list) < looks {
 			list = append(list, k)
 		}
 	}
@@ -162,7 +162,7 @@ func (m *Machine) rivals(j *Job) []*Job {
 // still need is more than the two restarts cost. A job whose deadline leaves no room for
 // the move stays, and so does one of which nobody knows how long it needs.
 func (m *Machine) yields(j *Job, o *plan.Option) bool {
-	if m.free(m.offers[o.Offer.ID]) > 0 {
+	if m.free(m.s.Listing(o.Offer.ID)) > 0 {
 		return false
 	}
 	list := m.unreserved()
@@ -172,17 +172,17 @@ func (m *Machine) yields(j *Job, o *plan.Option) bool {
 		return false
 	}
 	mine := m.claim(j, list)
-	for _, h := range m.running {
-		if a := h.live(); a != nil && h != j && a.Offer == o.Offer.ID && m.before(mine, m.claim(h, list)) {
+	for _, h := range m.s.Running() {
+		if a := h.Live(); a != nil && h != j && a.Offer() == o.Offer.ID && m.before(mine, m.claim(h, list)) {
 			return false
 		}
 	}
 	for _, k := range m.rivals(j) {
 		its, p := m.claim(k, list), m.progress(k, 1)
-		if !p.Known || k.Terms.Priority < j.Terms.Priority || its.rate <= mine.rate {
+		if !p.Known || k.Terms().Priority < j.Terms().Priority || its.rate <= mine.rate {
 			continue
 		}
-		span := min(v.Progress.Left, p.Left, o.Offer.Reserved.Until.Sub(m.now))
+		span := min(v.Progress.Left, p.Left, o.Offer.Reserved.Until.Sub(m.now()))
 		moves := its.rate.Until(p.Restart).Add(mine.rate.Until(v.Progress.Restart))
 		if (its.rate-mine.rate).Until(max(0, span)).Cmp(moves) > 0 && m.wants(k, *o) {
 			return true
@@ -196,9 +196,9 @@ func (m *Machine) outbid(j *Job) {
 	if len(m.prepaid) == 0 {
 		return
 	}
-	for _, k := range m.running {
-		if a := k.live(); a != nil && k != j && m.reserved(a) != nil {
-			m.wakeAt(k, m.now.Add(m.cfg.Detect))
+	for _, k := range m.s.Running() {
+		if a := k.Live(); a != nil && k != j && m.reserved(a) != nil {
+			m.wakeAt(k, m.now().Add(m.cfg().Detect))
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (m *Machine) unreserved() []plan.Option {
 func (m *Machine) claim(j *Job, elsewhere []plan.Option) claim {
 	v := m.view(j)
 	v.Looked = true
-	if a := j.live(); a != nil && m.reserved(a) != nil {
+	if a := j.Live(); a != nil && m.reserved(a) != nil {
 		v.Held, v.Warming = "", 0
 	}
 	if v.Rule == "" || v.Rule == policy.Default {
@@ -232,7 +232,7 @@ func (m *Machine) claim(j *Job, elsewhere []plan.Option) claim {
 // before reports whether a has the better claim: the higher priority, then what
 // costs more elsewhere, then the earlier deadline, then who came first.
 func (m *Machine) before(a, b claim) bool {
-	if c := cmp.Or(-cmp.Compare(a.job.Terms.Priority, b.job.Terms.Priority), -cmp.Compare(a.rate, b.rate)); c != 0 {
+	if c := cmp.Or(-cmp.Compare(a.job.Terms().Priority, b.job.Terms().Priority), -cmp.Compare(a.rate, b.rate)); c != 0 {
 		return c < 0
 	}
 	return before(a.job, b.job)
@@ -247,7 +247,7 @@ func (m *Machine) wants(k *Job, o plan.Option) bool {
 		v.Rule = policy.UniformProgress
 	}
 	if v.Held != "" {
-		if h := m.offers[v.Held]; h != nil {
+		if h := m.s.Listing(v.Held); h != nil {
 			list = append(list, plan.Option{Offer: h.Offer, Quote: h.Quote, Watch: &h.Watch})
 		}
 	}

@@ -1,360 +1,404 @@
+// Package core decides: event in, facts and actions out. Machine.Step holds the rules;
+// what they decide is recorded by state.Apply, the only way in which anything changes.
+// It has no clock, no chance and no I/O.
 package core
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
 	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
-	"scrimp/internal/market"
-	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
-	"scrimp/internal/policy/horizon"
+	"scrimp/internal/state"
 )
 
-// Config is what the machine works by. It enters as an event, so that a log
-// replays the same whatever a later release would set. Spans are market time.
-type Config struct {
-	MaxRunning int            `json:"max_running"`   // jobs that may hold a machine at once
-	Detect     time.Duration  `json:"detect_ns"`     // how long a loss can go unnoticed
-	BootLimit  time.Duration  `json:"boot_limit_ns"` // from launch to a running program, then the machine is given up
-	CoolOff    time.Duration  `json:"cool_off_ns"`   // before an offer is asked again that refused
-	Patience   time.Duration  `json:"patience_ns"`   // beyond the grace of a drain, then the machine is given back
-	Currency   money.Currency `json:"currency"`      // quotes in another are not bought
+// tries is how many queued jobs one step tries, at most.
+const tries = 64
 
-	Policy  policy.Rule   `json:"policy,omitempty"`   // "": the default
-	Spare   time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
-	Look    time.Duration `json:"look_ns,omitempty"`  // the longest time between two looks at the market; 0: whenever a job asks
-	Reserve int           `json:"reserve,omitempty"`  // restarts that the guard keeps back besides the one of a move
-}
-
-// DefaultConfig suits one user on one machine at market speed 1.
-func DefaultConfig() Config {
-	return Config{
-		MaxRunning: 4, Detect: 30 * time.Second, BootLimit: 10 * time.Minute,
-		CoolOff: time.Minute, Patience: 2 * time.Minute, Currency: money.USD, Reserve: 1,
-	}
-}
-
-// looks is how many queued jobs one step looks at, at most.
-const looks = 64
-
-// looksAfter is the same for one event. A submission has one job looked at, and what
-// is merely put on record none: of ten thousand a second each would else look at 64
-// that were looked at in vain. Others follow when something happens, at the latest
+// triesAfter is the same for one event. A submission has one job tried, and what
+// is merely put on record none: of ten thousand a second each would else try 64
+// that were tried without success. Others follow when something happens, at the latest
 // with the next tick.
-func looksAfter(b Body) int {
+func triesAfter(b Body) int {
 	switch b.(type) {
 	case JobSubmitted:
 		return 1
 	case Audited, IdentityChanged:
 		return 0
 	}
-	return looks
+	return tries
 }
 
-// Decision is what was decided for a job. It is recorded beside its event;
-// replay applies it and never takes it again.
-type Decision struct {
-	Job string `json:"job"`
-	plan.Decision
-	Version string `json:"version"`
-	// SameRejected: the options were rejected for the same reasons as in the job's
-	// decision before, which the log has; they are not written twice.
-	SameRejected bool `json:"same_rejected,omitempty"`
-}
-
-// Outcome is what one step led to. The shell writes it in one transaction and
-// then does the actions, in order.
+// Outcome is what one step led to. The shell writes its facts and postings with the
+// event in one transaction and then does the actions, in order.
 type Outcome struct {
-	Decisions []Decision
-	Actions   []Action
-	Postings  []ledger.Posting
-	Wake      time.Time // when the next Tick is due; zero: none
+	Facts    []Fact
+	Actions  []Action
+	Postings []ledger.Posting
+	Wake     time.Time // when the next Tick is due; zero: none
+	// Sample: the event only teaches, and need not be kept for ever. Nothing: it need
+	// not be kept at all, and has no number.
+	Sample, Nothing bool
+	// Decided counts the decisions that were taken, those that changed nothing with them.
+	Decided int
 }
 
-// Machine is the state of all jobs, attempts and offers. It owns no goroutine
-// and no clock; Step is the only way to change it.
+// Machine drives the rules over a state. It owns no goroutine and no clock.
 type Machine struct {
-	cfg      Config
-	now      time.Time
-	seq      uint64
-	order    uint64
-	jobs     map[string]*Job
-	inOrder  []*Job               // all jobs, in the order of their submission
-	attempts map[string]*Attempt  // all that are not gone, by ID
-	prepaid  []*offer             // those of sale that are reserved
-	stir     bool                 // a reserved machine came free in this step
-	rented   map[string]*Attempt  // the same by instance
-	orphans  map[string]Rented    // instances that nobody owns, being given back
-	buried   map[string]time.Time // instances that nobody owned and that were paid for, with their ends
-	given    map[string]*Attempt  // instances that were given up for lost, by name: their bill may still come
-	offers   map[market.OfferID]*offer
-	sale     []*offer      // sorted by ID
-	stall    []plan.Option // of sale what the newest decision saw
-	running  []*Job        // that hold or ask for a machine, sorted by ID
-	turn     []*Job        // in which the running are looked at, of the newest look
-	queue    queue
-	wakes    wakes
-	rejected []plan.Rejection // what the newest decision rejected: never changed
-	part     int              // jobs in a part of a snapshot
-	parts    []uint64         // by part: number of the last event that may have changed a job in it
-	frozen   *Frozen          // the state of a while ago that is being encoded, or nil
-	heads    map[string]ledger.Hash
-	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
-	replays  bool
+	s   *state.State
+	e   *Event // of the step
+	out *Outcome
+
 	mind     *plan.Mind
-	rules    *budget.Rules // nil: nobody has set any
-	quotas   []*quota      // of them what the queue keeps, by name
-	era      int           // how often they changed
-	sums     []tally       // of what runs under them now; nil: not summed
-	under    []*under      // what all limits have taken, in their order
-	soon     *sums         // the same of limits that will be set; nil: nobody prepares that
-	from     uint64        // the first event whose postings are in there
-	unsummed []change      // jobs that this step changes
+	stall    []plan.Option    // of what is for sale what the newest decision saw
+	rejected []plan.Rejection // what the newest decision rejected: never changed
+	prepaid  []*state.Listing // what is for sale and reserved
+	stir     bool             // a reserved machine came free in this step
+
+	queue  queue
+	wakes  wakes
+	hours  wakes   // when the next posting of a running job is due
+	review round   // of the jobs that hold a machine
+	quotas []*quota // of the rules what the queue keeps, by name
+	era    int      // how often they changed
+	sums   []tally  // of what runs under them now; nil: not summed
+
+	under    []*under // what all limits have taken, in their order
+	soon     *sums    // the same of limits that will be set; nil: nobody prepares that
+	from     uint64   // the first event whose postings are in there
+	unsummed []change // jobs that this step changes
 	accounts map[accountKey]*Account
 	past     past
-}
-
-type offer struct {
-	Offer  market.Offer  `json:"offer"`
-	Quote  market.Quote  `json:"quote"`
-	Cool   time.Time     `json:"cool,omitzero"`
-	Hazard policy.Hazard `json:"hazard"`
-	Watch  horizon.Watch `json:"watch,omitzero"`
-	Record plan.Record   `json:"record,omitzero"` // the same for jobs that choose between zones
-	Low    plan.Low      `json:"low,omitzero"`    // the least that it could be had for
-	Stock  stock         `json:"stock,omitzero"`  // where it is reserved
 }
 
 // New returns a machine with no jobs.
 func New() *Machine { return NewWith(plan.NewMind()) }
 
-// NewWith is New with a mind whose tables may be there already, which saves time and
+// NewWith is New with a planner whose tables may be there already, which saves time and
 // changes nothing else: of this world's markets it has seen nothing.
-func NewWith(mind *plan.Mind) *Machine {
-	m := &Machine{
-		part: partJobs, mind: mind.Fork(),
-		cfg: DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
-		accounts: map[accountKey]*Account{}, past: newPast(), orphans: map[string]Rented{}, buried: map[string]time.Time{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
+func NewWith(mind *plan.Mind) *Machine { return On(state.New(), mind) }
+
+// On returns a machine that goes on from a state, which is its own from now on.
+func On(s *state.State, mind *plan.Mind) *Machine {
+	m := &Machine{s: s, mind: mind.Fork(), accounts: map[accountKey]*Account{}, past: newPast()}
+	s.Watch(m.unsum)
+	m.findPrepaid()
+	m.setQuotas()
+	for _, j := range s.Jobs() {
+		switch {
+		case j.State() == Queued && j.Asked() == nil:
+			m.classOf(j)
+			m.queue.add(j)
+			m.overAt(j)
+		case j.State() == Held:
+			m.wakeAt(j, j.Approval().Until)
+		}
+		if !j.State().Over() {
+			m.classOf(j)
+		}
 	}
-	m.queue.touch = m.touch
+	for _, j := range s.Running() {
+		m.classOf(j)
+		m.wakeAt(j, s.Now())
+		m.postsAt(j)
+	}
+	for a := range s.Attempts() { // of jobs that hold another machine by now
+		m.wakeAt(s.Job(a.Job()), s.Now())
+		m.postsAt(s.Job(a.Job()))
+	}
+	m.sumUnder(s.Seq() + 1)
+	m.recount()
 	return m
 }
 
-// Share lets m decide with a mind that others of the same goroutine use too.
+// Share lets m decide with a planner that others of the same goroutine use too.
 func (m *Machine) Share(mind *plan.Mind) { m.mind = mind.Fork() }
 
 // Step takes one event and returns what is to be done about it, in order. It is
 // total: an event about something unknown or long over changes nothing.
 // It panics if time runs backwards, which is a bug of the caller.
-func (m *Machine) Step(e Event) Outcome { return m.step(e, nil, false) }
-
-// Replay does again what the log says happened: the event with the decisions
-// that were taken then. It gives the same postings and state as Step did.
-func (m *Machine) Replay(e Event, decisions []Decision) Outcome { return m.step(e, decisions, true) }
-
-func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
-	if e.At.Before(m.now) {
-		panic(fmt.Sprintf("core: %s at %v, but it is %v already", e.Body.Kind(), e.At, m.now))
-	}
-	m.now, m.replay, m.replays = e.At, decisions, replays
-	m.seq++
-	m.marks(e.Body)
+func (m *Machine) Step(e Event) Outcome {
+	m.e, m.out = &e, &Outcome{}
+	m.s.Begin(m.e)
 	m.sums = nil
-	out := &Outcome{}
 	m.roll()
-	m.queue.thawed(m.now)
-	switch b := e.Body.(type) {
-	case Configured:
-		m.cfg = b.Config
-		m.queue.changed()
-	case JobSubmitted:
-		m.submit(out, e, b)
-	case JobReviewed:
-		m.reviewed(out, e, b)
-	case JobEnded:
-		m.endJob(out, b)
-	case MarketSeen:
-		m.seeMarket(out, b)
-	case Tick, Audited, IdentityChanged:
-	case BudgetsSet:
-		m.setRules(&b.Rules)
-	case LaunchDone:
-		m.launched(out, Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
-	case LaunchRefused:
-		m.refused(b)
-	case InstanceEnded:
-		m.ended(out, b)
-	case InventorySeen:
-		m.inventory(out, b)
-	case AgentClaimed:
-		if a := m.attempts[b.Attempt]; a != nil && a.Claimed.IsZero() {
-			a.Claimed, a.By = m.now, b.By
-		}
-	case AttemptStarted:
-		m.started(out, b)
-	case Progressed:
-		m.progressed(out, b)
-	case CheckpointSaved:
-		m.saved(out, b)
-	case CheckpointRefused:
-		m.hear(b.Attempt, b.Message)
-	case NoticeGiven:
-		m.noticed(b)
-	case UsageSeen:
-		m.used(out, b)
-	case AttemptEnded:
-		m.programEnded(out, b)
-	case AgentSilent:
-		if a := m.attempts[b.Attempt]; a != nil && a.Phase != Asked {
-			a.End = cmp.Or(a.End, "silent")
-			m.terminate(out, a, "agent_silent")
-		}
-	default:
-		panic(fmt.Sprintf("core: unknown event %T", e.Body))
+	m.queue.thawed(m.now())
+	saved, seen := m.before(e.Body)
+	if m.s.Observe(m.e) {
+		m.take(e.Body, saved, seen)
 	}
-	m.due(out)
-	ended := m.stirred(out)
-	most := looksAfter(e.Body)
-	if b, ok := e.Body.(JobSubmitted); ok && m.greet(out, b.Job) {
+	m.due()
+	m.postHours()
+	ended := m.stirred()
+	m.reviews()
+	most := triesAfter(e.Body)
+	if b, ok := e.Body.(JobSubmitted); ok && m.welcome(b.Job) {
 		most = 0
 	}
-	m.consider(out, most)
-	m.settle(out, ended)
+	m.consider(most)
+	m.settleReserved(ended)
 	m.sumAgain()
-	m.seal(out)
-	out.Wake = m.nextWake()
+	m.close()
+	out := m.out
+	m.e, m.out = nil, nil
 	return *out
 }
 
-// due looks at the jobs whose time has come.
-func (m *Machine) due(out *Outcome) {
-	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now) {
-		w := m.wakes.pop()
-		m.touch(w.job)
-		if !w.at.Equal(w.job.Wake) || w.job.State.Over() && w.job.live() == nil {
-			continue
-		}
-		w.job.Wake = time.Time{}
-		switch {
-		case w.job.State == Held:
-			m.finish(out, w.job, Cancelled, ApprovalExpired)
-		case w.job.State == Queued && w.job.place.waits:
-			_, over := w.job.over(m.now)
-			switch {
-			case over && !m.awaits(w.job) && !m.elsewhere(w.job):
-				m.queue.remove(w.job)
-				m.try(out, w.job)
-			case m.room(): // in its turn, which may not come yet
-				m.queue.remove(w.job)
-				m.queue.add(w.job)
-				fallthrough
-			default:
-				m.overAt(w.job)
-			}
+// close says what of the step must be kept, and when the next is due.
+func (m *Machine) close() {
+	out := m.out
+	if len(out.Facts)+len(out.Postings)+len(out.Actions) == 0 {
+		switch b := m.e.Body.(type) {
+		case Tick:
+			out.Nothing = true
+			m.s.Forget()
+		case Audited, IdentityChanged: // which others read
+		case MarketSeen:
+			out.Sample = len(b.Offers) == 0
 		default:
-			m.review(out, w.job)
+			out.Sample = true
+		}
+	}
+	out.Wake = m.nextWake()
+}
+
+// fact records what was decided.
+func (m *Machine) fact(f Fact) {
+	m.s.Apply(m.e, f)
+	m.out.Facts = append(m.out.Facts, f)
+	if a := m.wanted(f); a != nil {
+		m.out.Actions = append(m.out.Actions, a)
+	}
+}
+
+func (m *Machine) now() time.Time  { return m.s.Now() }
+func (m *Machine) cfg() *state.Config { return m.s.Config() }
+
+// before is what the newest checkpoint of a job held and what its metric had come to
+// before the event, where that tells of them anew.
+func (m *Machine) before(b Body) (savedStep int64, seen policy.Seen) {
+	attempt := ""
+	switch b := b.(type) {
+	case AttemptStarted:
+		attempt = b.Attempt
+	case Progressed:
+		attempt = b.Attempt
+	default:
+		return 0, seen
+	}
+	if a := m.s.Attempt(attempt); a != nil {
+		j := m.s.Job(a.Job())
+		return j.SavedStep(), j.Seen()
+	}
+	return 0, seen
+}
+
+// take is what happened.
+func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
+	switch b := b.(type) {
+	case Configured:
+		m.fact(state.ConfigSet{})
+		m.queue.changed()
+	case BudgetsSet:
+		m.fact(state.RulesSet{})
+		m.setQuotas()
+		m.queue.changed()
+	case IncarnationBegun:
+		m.incarnation(b)
+	case OwnershipDecided:
+		m.owned(b)
+	case MarketSeen:
+		m.market(b)
+	case JobSubmitted, JobReviewed, JobEnded:
+		m.takeJob(b)
+	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived, InventorySeen:
+		m.takeMachine(b)
+	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen, AttemptEnded, AgentSilent:
+		m.takeMessage(b, saved, seen)
+	case Tick, Audited, IdentityChanged:
+	case TableReady:
+		m.review.again = true
+		m.queue.changed()
+	default:
+		panic(fmt.Sprintf("core: unknown event %T", b))
+	}
+}
+
+func (m *Machine) takeJob(b Body) {
+	switch b := b.(type) {
+	case JobSubmitted:
+		m.submit(b)
+	case JobReviewed:
+		m.reviewed(b)
+	case JobEnded:
+		m.endJob(b)
+	}
+}
+
+func (m *Machine) takeMachine(b Body) {
+	switch b := b.(type) {
+	case LaunchDone:
+		m.launched(Rented{Launch: b.Launch, Instance: b.Instance, Offer: b.Offer, Rate: b.Rate, From: b.From})
+	case LaunchPending:
+		m.pending(b.Launch)
+	case LaunchRefused:
+		m.refused(b)
+	case LaunchExpired:
+		m.expired(b.Launch)
+	case LaunchCancelled:
+		m.cancelled(b.Launch)
+	case InstanceEnded:
+		m.ended(b)
+	case BillReceived:
+		m.billed(b)
+	case InventorySeen:
+		m.inventory(b)
+	}
+}
+
+func (m *Machine) takeMessage(b Body, saved int64, seen policy.Seen) {
+	switch b := b.(type) {
+	case AgentClaimed:
+		if a := m.s.Attempt(b.Attempt); a != nil && a.Task() == Assigned {
+			m.fact(state.TaskClaimed{Attempt: b.Attempt})
+		}
+	case AttemptStarted:
+		m.started(b, saved)
+	case Progressed:
+		m.progressed(b, seen)
+	case CheckpointSaved:
+		m.saved(b)
+	case NoticeGiven:
+		m.noticed(b)
+	case UsageSeen:
+		m.used(b)
+	case AttemptEnded:
+		m.programEnded(b)
+	case AgentSilent:
+		if a := m.s.Attempt(b.Attempt); a != nil {
+			m.release(a, "agent_silent", "silent")
 		}
 	}
 }
 
-// elsewhere reports whether the log that is replayed decided nothing for j here.
-func (m *Machine) elsewhere(j *Job) bool {
-	return m.replays && (len(m.replay) == 0 || m.replay[0].Job != j.ID)
+// due reviews the jobs whose time has come.
+func (m *Machine) due() {
+	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now()) {
+		w := m.wakes.pop()
+		p := at(w.job)
+		if !w.at.Equal(p.wake) || w.job.State().Over() && !w.job.Holds() {
+			continue
+		}
+		p.wake = time.Time{}
+		switch {
+		case w.job.State() == Held:
+			m.finish(w.job, Cancelled, ApprovalExpired, w.job.Detail())
+		case w.job.State() == Queued && p.waits:
+			m.dueInQueue(w.job)
+		default:
+			m.reviewJob(w.job)
+		}
+	}
 }
 
-// greet looks at a job that has just come where those of its kind are passed over, so
+func (m *Machine) dueInQueue(j *Job) {
+	_, over := j.over(m.now())
+	switch {
+	case over && !m.awaits(j):
+		m.queue.remove(j)
+		m.try(j)
+	case m.room(): // in its turn, which may not come yet
+		m.queue.remove(j)
+		m.queue.add(j)
+		m.overAt(j)
+	default:
+		m.overAt(j)
+	}
+}
+
+// welcome tries a job that has just come where those of its class are passed over, so
 // that it says why it waits.
-func (m *Machine) greet(out *Outcome, id string) bool {
-	j := m.jobs[id]
-	if j == nil || j.Event != m.seq || !j.place.waits || !j.place.group.kind.barren || !m.room() || m.elsewhere(j) || m.blocks()(j).by != nil {
+func (m *Machine) welcome(id string) bool {
+	j := m.s.Job(id)
+	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.kind.barren || !m.room() || m.blocks()(j).by != nil {
 		return false
 	}
 	m.queue.remove(j)
-	m.try(out, j)
+	m.try(j)
 	return true
 }
 
 // consider lets queued jobs have the free places, most urgent first.
-func (m *Machine) consider(out *Outcome, most int) {
-	for n := most; n > 0 || len(m.replay) > 0; n-- {
+func (m *Machine) consider(most int) {
+	for n := most; n > 0; n-- {
 		if !m.room() {
 			return
 		}
 		blocks := m.blocks()
 		j, ok := m.queue.next(blocks)
-		if ok && blocks(j).never {
-			m.queue.push(j, stuck)
-			continue
-		}
-		if ok && m.awaits(j) {
-			m.queue.tried(j)
-			continue
-		}
-		if m.replays {
-			j, ok = m.recorded(j)
-		}
-		if !ok {
+		switch {
+		case !ok:
 			return
+		case blocks(j).never:
+			m.queue.push(j, stuck)
+		case m.awaits(j):
+			m.queue.tried(j)
+		default:
+			m.try(j)
 		}
-		m.try(out, j)
 	}
-}
-
-// recorded returns the job that the log decided about next. It is j, the most
-// urgent, unless a release wrote the log that took them in another order.
-func (m *Machine) recorded(j *Job) (*Job, bool) {
-	if len(m.replay) > 0 && j != nil && m.replay[0].Job == j.ID {
-		return j, true
-	}
-	if j != nil {
-		m.queue.add(j)
-	}
-	if len(m.replay) == 0 {
-		return nil, false
-	}
-	if j = m.jobs[m.replay[0].Job]; j == nil || !j.place.waits {
-		return nil, false
-	}
-	m.queue.remove(j)
-	return j, true
 }
 
 func (m *Machine) nextWake() time.Time {
-	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(m.wakes[0].job.Wake) {
-		m.wakes.pop()
-	}
-	var at time.Time
-	if len(m.wakes) > 0 {
-		at = m.wakes[0].at
-	}
-	if open := m.wakeForQuotas(); !open.IsZero() && (at.IsZero() || open.Before(at)) {
-		at = open
-	}
-	if m.room() && m.queue.untried(m.blocks()) {
-		if soon := m.now.Add(time.Second); at.IsZero() || soon.Before(at) {
-			at = soon
+	var soonest time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (soonest.IsZero() || t.Before(soonest)) {
+			soonest = t
 		}
 	}
-	if thaw := m.queue.thaw; m.room() && !thaw.IsZero() && m.queue.Len() > 0 && (at.IsZero() || thaw.Before(at)) {
-		at = thaw
+	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(at(m.wakes[0].job).wake) {
+		m.wakes.pop()
 	}
-	return at
+	if len(m.wakes) > 0 {
+		sooner(m.wakes[0].at)
+	}
+	if len(m.hours) > 0 {
+		sooner(m.hours[0].at)
+	}
+	if m.review.left() {
+		sooner(m.now())
+	}
+	sooner(m.wakeForQuotas())
+	if m.room() && m.queue.untried(m.blocks()) {
+		sooner(m.now().Add(time.Second))
+	}
+	if m.room() && m.queue.Len() > 0 {
+		sooner(m.queue.thaw)
+	}
+	return soonest
 }
 
-// wakeAt asks for a look at j at t, or earlier where that was asked before.
+// wakeAt asks for a review of j at t, or earlier where that was asked before.
 func (m *Machine) wakeAt(j *Job, t time.Time) {
 	if t.IsZero() {
 		return
 	}
-	if !t.After(m.now) {
-		t = m.now.Add(time.Nanosecond)
+	if !t.After(m.now()) {
+		t = m.now().Add(time.Nanosecond)
 	}
-	if j.Wake.IsZero() || t.Before(j.Wake) {
-		j.Wake = t
+	if p := at(j); p.wake.IsZero() || t.Before(p.wake) {
+		p.wake = t
 		m.wakes.push(wake{t, j})
 	}
+}
+
+// Rules are the limits and required tags in force; ok is false where nobody has
+// ever set any. They are the machine's own: change none of them.
+func (m *Machine) Rules() (rules budget.Rules, ok bool) {
+	if r := m.s.Rules(); r != nil {
+		return *r, true
+	}
+	return budget.Rules{}, false
 }

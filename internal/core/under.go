@@ -34,7 +34,7 @@ const (
 // Postings count from that event on.
 func (m *Machine) sumUnder(from uint64) {
 	m.under, m.unsummed, m.accounts, m.past = nil, nil, map[accountKey]*Account{}, newPast()
-	for _, j := range m.inOrder {
+	for _, j := range m.s.Jobs() {
 		m.sum(j, nil)
 	}
 	m.sumLimits(from)
@@ -47,7 +47,7 @@ func (m *Machine) sumLimits(from uint64) {
 		s = m.newSums()
 	}
 	m.under, m.from = s.under, from
-	for _, j := range m.inOrder[s.next:] {
+	for _, j := range m.s.Jobs()[s.next:] {
 		m.sumIn(s.under, j)
 	}
 }
@@ -61,7 +61,7 @@ type sums struct {
 }
 
 // newSums are those of no job under the rules in force.
-func (m *Machine) newSums() *sums { return m.sumsUnder(m.rules) }
+func (m *Machine) newSums() *sums { return m.sumsUnder(m.s.Rules()) }
 
 func (m *Machine) sumsUnder(rules *budget.Rules) *sums {
 	s := &sums{rules: rules}
@@ -69,8 +69,8 @@ func (m *Machine) sumsUnder(rules *budget.Rules) *sums {
 		return s
 	}
 	for _, l := range rules.Limits {
-		u := &under{Limit: l, begin: l.Window.Begin(m.now)}
-		u.end, _ = l.Window.End(m.now)
+		u := &under{Limit: l, begin: l.Window.Begin(m.now())}
+		u.end, _ = l.Window.End(m.now())
 		s.under = append(s.under, u)
 	}
 	return s
@@ -78,11 +78,11 @@ func (m *Machine) sumsUnder(rules *budget.Rules) *sums {
 
 // holds reports whether the sums are those of the rules in force, in the windows of now.
 func (s *sums) holds(m *Machine) bool {
-	if !sameLimits(s.rules, m.rules) {
+	if !sameLimits(s.rules, m.s.Rules()) {
 		return false
 	}
 	for _, u := range s.under {
-		if !u.begin.Equal(u.Window.Begin(m.now)) {
+		if !u.begin.Equal(u.Window.Begin(m.now())) {
 			return false
 		}
 	}
@@ -101,32 +101,32 @@ func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
 		m.soon = m.sumsUnder(rules)
 	}
 	s := m.soon
-	for _, j := range m.inOrder[s.next:min(s.next+most, len(m.inOrder))] {
+	for _, j := range m.s.Jobs()[s.next:min(s.next+most, len(m.s.Jobs()))] {
 		m.sumIn(s.under, j)
-		s.next, s.upTo = s.next+1, j.place.order
+		s.next, s.upTo = s.next+1, at(j).order
 	}
-	return s.next < len(m.inOrder)
+	return s.next < len(m.s.Jobs())
 }
 
 // sumIn adds j where it is not being changed: then it is added at the end of the step.
 func (m *Machine) sumIn(list []*under, j *Job) {
-	if j.place.sum == isSummed {
+	if at(j).sum == isSummed {
 		m.weighIn(list, j, (*budget.Still).Add)
 	}
-	for _, a := range j.Attempts {
-		if !a.Until.IsZero() {
-			sumGPUs(list, j, a, a.From, a.Until)
+	for _, a := range j.Attempts() {
+		if !a.Until().IsZero() {
+			sumGPUs(list, j, a, a.From(), a.Until())
 		}
 	}
 }
 
 // unsum takes j out of what it is under, before it changes.
 func (m *Machine) unsum(j *Job) {
-	if j.place.sum == changing {
+	if at(j).sum == changing {
 		return
 	}
 	c := change{job: j}
-	if j.place.sum == isSummed {
+	if at(j).sum == isSummed {
 		m.weigh(j, (*budget.Still).Remove)
 		m.account(j, -1)
 		if j.rests() {
@@ -134,7 +134,7 @@ func (m *Machine) unsum(j *Job) {
 			c.was = len(m.past.were)
 		}
 	}
-	j.place.sum = changing
+	at(j).sum = changing
 	m.unsummed = append(m.unsummed, c)
 }
 
@@ -163,23 +163,23 @@ func (m *Machine) sum(j *Job, was *passed) {
 	m.weigh(j, (*budget.Still).Add)
 	m.account(j, 1)
 	m.pass(j, was)
-	j.place.sum = isSummed
+	at(j).sum = isSummed
 }
 
 // weigh does that with j where it is not over and holds no machine.
 func (m *Machine) weigh(j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
 	m.weighIn(m.under, j, do)
-	if s := m.soon; s != nil && j.place.order <= s.upTo {
+	if s := m.soon; s != nil && at(j).order <= s.upTo {
 		m.weighIn(s.under, j, do)
 	}
 }
 
 func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
-	if len(list) == 0 || j.State.Over() || j.costs() {
+	if len(list) == 0 || j.State().Over() || j.Costs() {
 		return
 	}
-	v := Weighed(j.ID, j.User(), j.Terms)
-	v.Asks, v.Spent, v.GPUSpent = j.State == Held, j.Spent(m.now), j.GPUServed.Hours()
+	v := Weighed(j.ID(), j.User(), j.Terms())
+	v.Asks, v.Spent, v.GPUSpent = j.State() == Held, j.Spent(m.now()), j.GPUServed().Hours()
 	for _, u := range list {
 		if u.Scope.Holds(v.Owner, v.User) {
 			do(&u.still, u.Limit, v)
@@ -189,7 +189,7 @@ func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Still, budget.L
 
 // costs reports whether an attempt of j may still cost something.
 func (j *Job) costs() bool {
-	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+	for _, a := range j.Open() {
 		if a.Live() {
 			return true
 		}
@@ -208,18 +208,18 @@ func Weighed(id, user string, t Terms) budget.Job {
 // sumGPUs counts the GPU time of an attempt that is gone.
 func (m *Machine) sumGPUs(j *Job, a *Attempt, from, until time.Time) {
 	sumGPUs(m.under, j, a, from, until)
-	if s := m.soon; s != nil && j.place.order <= s.upTo {
+	if s := m.soon; s != nil && at(j).order <= s.upTo {
 		sumGPUs(s.under, j, a, from, until)
 	}
 }
 
 func sumGPUs(list []*under, j *Job, a *Attempt, from, until time.Time) {
-	if a.GPUs == 0 || a.Instance == "" {
+	if a.GPUs() == 0 || a.Instance() == "" {
 		return
 	}
 	for _, u := range list {
-		if u.Scope.Holds(j.Terms.Owner, j.User()) {
-			u.gpus += time.Duration(a.GPUs) * overlap(from, until, u.begin)
+		if u.Scope.Holds(j.Terms().Owner, j.User()) {
+			u.gpus += time.Duration(a.GPUs()) * overlap(from, until, u.begin)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (m *Machine) booked(p *ledger.Posting) {
 		return
 	}
 	user := ""
-	if j := m.jobs[p.Owner.Job]; j != nil {
+	if j := m.s.Job(p.Owner.Job); j != nil {
 		user = j.User()
 	}
 	for _, u := range m.under {
@@ -260,9 +260,9 @@ func Cost(p ledger.Posting) money.Amount {
 // rollSums opens the windows whose time has come.
 func (m *Machine) rollSums() {
 	for _, u := range m.under {
-		if !u.end.IsZero() && !m.now.Before(u.end) {
-			u.begin, u.gpus, u.spent = u.Window.Begin(m.now), 0, money.Amount{}
-			u.end, _ = u.Window.End(m.now)
+		if !u.end.IsZero() && !m.now().Before(u.end) {
+			u.begin, u.gpus, u.spent = u.Window.Begin(m.now()), 0, money.Amount{}
+			u.end, _ = u.Window.End(m.now())
 		}
 	}
 }
@@ -273,8 +273,8 @@ func (m *Machine) rollSums() {
 func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate, from uint64) {
 	b = budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Still: map[string]budget.Use{}}
 	burn = map[string]money.Rate{}
-	if m.rules != nil {
-		b.Limits = m.rules.Limits
+	if m.s.Rules() != nil {
+		b.Limits = m.s.Rules().Limits
 	}
 	for _, u := range m.under {
 		if b.Still[u.Name()] = u.still.Use(); u.begin.Equal(u.Window.Begin(t)) {
@@ -286,7 +286,7 @@ func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate
 	}
 	seen := map[*Job]bool{}
 	for _, a := range m.attempts {
-		if j := m.jobs[a.Job]; !seen[j] {
+		if j := m.s.Job(a.Job()); !seen[j] {
 			seen[j] = true
 			b.Live = append(b.Live, m.runs(b, burn, j, t))
 		}
@@ -296,23 +296,23 @@ func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate
 
 // runs adds what the machines of j have cost that is not booked yet.
 func (m *Machine) runs(b budget.Books, burn map[string]money.Rate, j *Job, t time.Time) budget.Job {
-	v := Weighed(j.ID, j.User(), j.Terms)
+	v := Weighed(j.ID(), j.User(), j.Terms())
 	v.Spent = j.Spent(t)
-	gpus := j.GPUServed
-	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
-		if !a.Live() || a.Instance == "" {
+	gpus := j.GPUServed()
+	for _, a := range j.Open() {
+		if !a.Live() || a.Instance() == "" {
 			continue
 		}
-		v.Runs, v.GPUsNow = true, v.GPUsNow+a.GPUs
-		gpus += time.Duration(a.GPUs) * billed(a, t, time.Time{})
+		v.Runs, v.GPUsNow = true, v.GPUsNow+a.GPUs()
+		gpus += time.Duration(a.GPUs()) * billed(a, t, time.Time{})
 		for _, l := range b.Limits {
 			if !l.Scope.Holds(v.Owner, v.User) {
 				continue
 			}
 			n := l.Name()
-			b.GPUs[n] += (time.Duration(a.GPUs) * billed(a, t, l.Window.Begin(t))).Hours()
-			b.Spent[n] = b.Spent[n].Add(a.Cost(t).Sub(a.Posted))
-			if len(a.Rates) > 0 && a.Until.IsZero() {
+			b.GPUs[n] += (time.Duration(a.GPUs()) * billed(a, t, l.Window.Begin(t))).Hours()
+			b.Spent[n] = b.Spent[n].Add(a.Cost(t).Sub(a.Posted()))
+			if len(a.Rates) > 0 && a.Until().IsZero() {
 				burn[n] += a.Rates[len(a.Rates)-1].Rate
 			}
 		}

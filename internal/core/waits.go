@@ -16,16 +16,16 @@ func (q *quota) why(s *tally, j *Job) string {
 		}
 		return fmt.Sprintf("%s lets %s run at once, and %d %s", q.Name(), count(*q.Running, "job"), s.running, verb)
 	case wantsGPUs:
-		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), count(*q.GPUs, "GPU"), s.gpus, j.Terms.Need.LeastGPUs())
+		return fmt.Sprintf("%s lets %s be in use at once, %d are, and the job needs %d", q.Name(), count(*q.GPUs, "GPU"), s.gpus, j.Terms().Need.LeastGPUs())
 	case wantsHours:
-		most, _ := gpuMost(j.Terms)
+		most, _ := gpuMost(j.Terms())
 		return fmt.Sprintf("of the %g GPU-hours of %s, %.4g are used or held, and the job can use %.4g: it waits for what runs, or for the next %s",
-			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed).Hours(), q.Window)
+			*q.GPUHours, q.Name(), s.hours.Hours(), max(0, most-j.GPUServed()).Hours(), q.Window)
 	case wantsMost:
 		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", q.Name(), *q.GPUHours)
 	case wantsOtherMost:
 		other := "a job of another team"
-		if s.openTeam == j.Terms.Owner.Team {
+		if s.openTeam == j.Terms().Owner.Team {
 			other = "job " + s.open
 		}
 		return fmt.Sprintf("%s has a limit of %g GPU-hours, and nobody can say how many %s uses at most", q.Name(), *q.GPUHours, other)
@@ -44,10 +44,10 @@ func count(n int, what string) string {
 // Waits says which quota a job waits for, in a sentence; ok is false where it
 // waits for none. A job waits too where a quota keeps its room for a more urgent one.
 func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
-	if j.State != Queued || !j.place.waits || len(m.classOf(j).quotas) == 0 {
+	if j.State() != Queued || !at(j).waits || len(m.classOf(j).quotas) == 0 {
 		return "", "", false
 	}
-	sums := m.tallies(m.now)
+	sums := m.tallies(m.now())
 	own := m.classOf(j)
 	mine := own.quotas
 	for _, q := range mine {
@@ -62,10 +62,10 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 		}
 		for other := range c.upTo(j, looks) {
 			if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == own) && slices.Contains(mine, b.by) {
-				if other.Terms.Owner.Team != j.Terms.Owner.Team { // whose submitter need not know of it
+				if other.Terms().Owner.Team != j.Terms().Owner.Team { // whose submitter need not know of it
 					return b.by.Name(), b.by.Name() + " keeps its room for a job of another team, which is more urgent", true
 				}
-				return b.by.Name(), b.by.why(&sums[b.by.n], other) + " (that is job " + other.ID + ", which is more urgent)", true
+				return b.by.Name(), b.by.why(&sums[b.by.n], other) + " (that is job " + other.ID() + ", which is more urgent)", true
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 // Waiting counts the jobs that wait for a quota, by limit; limits that none waits for
 // are there with 0. Each job counts once, for the first by name that has no room.
 func (m *Machine) Waiting() map[string]int {
-	sums, counts := m.tallies(m.now), map[string]int{}
+	sums, counts := m.tallies(m.now()), map[string]int{}
 	for _, q := range m.quotas {
 		counts[q.Name()] = 0
 	}

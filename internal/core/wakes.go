@@ -16,7 +16,7 @@ func (w wake) before(v wake) bool {
 	if !w.at.Equal(v.at) {
 		return w.at.Before(v.at)
 	}
-	return w.job.place.order < v.job.place.order
+	return w.job.Order() < v.job.Order()
 }
 
 func (w *wakes) push(x wake) {

@@ -40,40 +40,56 @@ type Seen struct {
 	Any      bool    `json:"any,omitempty"`
 }
 
-// Watch takes the metrics of one report and says whether the run should end.
-// broken names the metrics that are not a finite number.
-func (s *Seen) Watch(m Metric, step int64, values map[string]float64, broken []string) (Stop, bool) {
-	if slices.Contains(broken, m.Name) || m.Name == "" && slices.Contains(broken, "loss") {
+// Verdict takes the metrics of one report and says whether the run should end, by what
+// was seen before it. broken names the metrics that are not a finite number.
+func (s Seen) Verdict(m Metric, step int64, values map[string]float64, broken []string) (Stop, bool) {
+	v, ok := values[m.Name]
+	switch {
+	case m.isBroken(values, broken):
 		return Diverged, true
+	case !ok || m.Name == "":
+		return "", false
+	case m.HasGoal && (v == m.Target || m.better(v, m.Target)):
+		return TargetReached, true
+	case !s.improved(m, v) && m.Patience > 0 && step-s.BestStep >= m.Patience:
+		return Plateau, true
+	}
+	return "", false
+}
+
+// See returns what became of the metric after a report.
+func (s Seen) See(m Metric, step int64, values map[string]float64, broken []string) Seen {
+	v, ok := values[m.Name]
+	if !ok || m.Name == "" || m.isBroken(values, broken) || !s.improved(m, v) {
+		return s
+	}
+	return Seen{Best: v, BestStep: step, Any: true}
+}
+
+// isBroken reports whether what is watched is no finite number.
+func (m Metric) isBroken(values map[string]float64, broken []string) bool {
+	if slices.Contains(broken, m.Name) || m.Name == "" && slices.Contains(broken, "loss") {
+		return true
 	}
 	v, ok := values[m.Name]
-	if !ok || m.Name == "" {
-		return "", false
+	return ok && m.Name != "" && (math.IsNaN(v) || math.IsInf(v, 0))
+}
+
+// better reports whether a is better than b.
+func (m Metric) better(a, b float64) bool {
+	if m.Maximize {
+		return a > b
 	}
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return Diverged, true
-	}
-	better := func(a, b float64) bool { // a better than b
-		if m.Maximize {
-			return a > b
-		}
-		return a < b
-	}
-	if m.HasGoal && (v == m.Target || better(v, m.Target)) {
-		return TargetReached, true
-	}
+	return a < b
+}
+
+// improved reports whether v counts as an improvement.
+func (s Seen) improved(m Metric, v float64) bool {
 	margin := m.MinDelta
 	if !m.Maximize {
 		margin = -margin
 	}
-	if !s.Any || better(v, s.Best+margin) {
-		*s = Seen{Best: v, BestStep: step, Any: true}
-		return "", false
-	}
-	if m.Patience > 0 && step-s.BestStep >= m.Patience {
-		return Plateau, true
-	}
-	return "", false
+	return !s.Any || m.better(v, s.Best+margin)
 }
 
 // Idle reports whether a machine that used cpu cores has done nothing since.

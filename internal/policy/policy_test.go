@@ -165,7 +165,7 @@ func TestGuardrails(t *testing.T) {
 		"no better for too long": {Seen{Best: 2.5, BestStep: 5, Any: true}, 15, 2.6, nil, Plateau},
 		"no better for a while":  {Seen{Best: 2.5, BestStep: 5, Any: true}, 14, 2.6, nil, ""},
 	} {
-		if got, _ := c.seen.Watch(loss, c.step, map[string]float64{"loss": c.value}, c.broken); got != c.want {
+		if got, _ := c.seen.Verdict(loss, c.step, map[string]float64{"loss": c.value}, c.broken); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

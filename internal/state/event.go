@@ -1,6 +1,6 @@
 // Package core is the state machine: event in, actions out. Every change of
 // state there is happens in Machine.Step; it has no clock, no chance and no I/O.
-package core
+package state
 
 import (
 	"bytes"
@@ -127,11 +127,25 @@ type (
 		Rate     money.Rate     `json:"rate"`
 		From     time.Time      `json:"from"` // billed from
 	}
+	// LaunchPending: the provider has the request in its queue and answers later.
+	LaunchPending struct {
+		Launch string `json:"launch"`
+		Detail string `json:"detail,omitempty"`
+	}
 	// LaunchRefused: it was not.
 	LaunchRefused struct {
+		Launch string        `json:"launch"`
+		Reason string        `json:"reason"` // no_capacity, quota, price, throttled, not_for_sale, error
+		Detail string        `json:"detail,omitempty"`
+		Scope  Scope         `json:"scope,omitempty"`   // what was refused; "" is the offer
+		Wait   time.Duration `json:"wait_ns,omitempty"` // that the provider asks for; 0: it says nothing
+	}
+	// LaunchExpired: the provider gave the request up. LaunchCancelled: it did so because we asked.
+	LaunchExpired struct {
 		Launch string `json:"launch"`
-		Reason string `json:"reason"` // no_capacity, quota, price, throttled, error
-		Detail string `json:"detail,omitempty"`
+	}
+	LaunchCancelled struct {
+		Launch string `json:"launch"`
 	}
 	// InstanceEnded: an instance is billed no longer.
 	InstanceEnded struct {
@@ -139,13 +153,38 @@ type (
 		Until    time.Time     `json:"until"`               // billed until
 		Cause    string        `json:"cause"`               // terminated, interrupted, stopped
 		Notice   time.Duration `json:"notice_ns,omitempty"` // wall time; a fact for the receipt, which no rule reads
-		Bill     []BillLine    `json:"bill,omitempty"`
+		Launch   string        `json:"launch,omitempty"`    // the allocation that it was rented for, where that is known
+	}
+	// BillReceived: what the provider charges for an instance in all, as far as it knows
+	// now. It may come at any time and again: the newest bill holds.
+	BillReceived struct {
+		Instance string     `json:"instance"`
+		Launch   string     `json:"launch,omitempty"`
+		Lines    []BillLine `json:"lines"`
 	}
 	// InventorySeen: all that runs at a provider under our tag.
 	InventorySeen struct {
 		Provider string    `json:"provider"`
 		Running  []Rented  `json:"running,omitempty"`
 		AsOf     time.Time `json:"as_of"` // instances rented later may be missing
+	}
+	// IncarnationBegun: this log is the installation's from now on. A log that was made
+	// new is incarnation 1; one that was restored or copied begins the next.
+	IncarnationBegun struct {
+		Installation string `json:"installation"`
+		Incarnation  int    `json:"incarnation"`
+	}
+	// OwnershipDecided: somebody says whether machines of an earlier incarnation are ours
+	// (adopt) or not (release); Instance "" is all of them.
+	OwnershipDecided struct {
+		Instance string `json:"instance,omitempty"`
+		Adopt    bool   `json:"adopt"`
+	}
+	// TableReady: a policy's table that a decision asked for is in the cache.
+	TableReady struct {
+		Table   string `json:"table"` // its inputs, as a key
+		Version string `json:"version"`
+		Hash    string `json:"hash"`
 	}
 	// AgentClaimed: the agent on an instance has its task.
 	AgentClaimed struct {
@@ -225,7 +264,20 @@ type BillLine struct {
 	Rule     string         `json:"rule,omitempty"` // "" for plain seconds
 	Amount   money.Amount   `json:"amount"`
 	Currency money.Currency `json:"currency"`
+	From     time.Time      `json:"from,omitzero"` // the period that the line is for; zero: that of the instance
+	To       time.Time      `json:"to,omitzero"`
 }
+
+// Scope says what a refusal is about: all that it names is left alone for a while.
+type Scope string
+
+// The scopes of a refusal, from the narrowest.
+const (
+	OfferScope   Scope = "offer"
+	ZoneScope    Scope = "zone"
+	PoolScope    Scope = "pool" // a provider's machines of one type and capacity
+	AccountScope Scope = "account"
+)
 
 // Rented is an instance that a provider shows as running.
 type Rented struct {
@@ -248,6 +300,13 @@ func (Tick) Kind() string              { return "tick" }
 func (Configured) Kind() string        { return "configured" }
 func (LaunchDone) Kind() string        { return "launch_done" }
 func (LaunchRefused) Kind() string     { return "launch_refused" }
+func (LaunchPending) Kind() string     { return "launch_pending" }
+func (LaunchExpired) Kind() string     { return "launch_expired" }
+func (LaunchCancelled) Kind() string   { return "launch_cancelled" }
+func (BillReceived) Kind() string      { return "bill_received" }
+func (IncarnationBegun) Kind() string  { return "incarnation_begun" }
+func (OwnershipDecided) Kind() string  { return "ownership_decided" }
+func (TableReady) Kind() string        { return "table_ready" }
 func (InstanceEnded) Kind() string     { return "instance_ended" }
 func (InventorySeen) Kind() string     { return "inventory_seen" }
 func (AgentClaimed) Kind() string      { return "agent_claimed" }
@@ -265,6 +324,7 @@ var Kinds = []string{
 	"job_submitted", "job_ended", "market_seen", "tick", "launch_done", "launch_refused", "instance_ended", "inventory_seen",
 	"agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused", "notice_given", "usage_seen",
 	"attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
+	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided", "table_ready",
 }
 
 // MarshalJSON writes the body under its kind.
@@ -365,6 +425,20 @@ func body(kind string, b []byte) (Body, error) {
 		return read[LaunchDone](b)
 	case "launch_refused":
 		return read[LaunchRefused](b)
+	case "launch_pending":
+		return read[LaunchPending](b)
+	case "launch_expired":
+		return read[LaunchExpired](b)
+	case "launch_cancelled":
+		return read[LaunchCancelled](b)
+	case "bill_received":
+		return read[BillReceived](b)
+	case "incarnation_begun":
+		return read[IncarnationBegun](b)
+	case "ownership_decided":
+		return read[OwnershipDecided](b)
+	case "table_ready":
+		return read[TableReady](b)
 	case "instance_ended":
 		return read[InstanceEnded](b)
 	case "inventory_seen":

@@ -1,0 +1,272 @@
+package core
+
+import (
+	"cmp"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/state"
+)
+
+// room reports whether one more job may hold a machine.
+func (m *Machine) room() bool {
+	return len(m.s.Running()) < m.cfg().MaxRunning && !m.s.Undecided()
+}
+
+// ends are the decisions that end a job which holds no machine.
+var ends = map[plan.Reason]policy.Stop{
+	plan.BudgetGone: policy.BudgetSpent, plan.OutOfMoney: policy.BudgetShort,
+	plan.TimeGone: policy.WallClock, plan.HoursGone: policy.GPUHoursSpent,
+}
+
+// try decides about a job that holds no machine and asks for what was taken.
+func (m *Machine) try(j *Job) {
+	at(j).wake = time.Time{} // every try says anew when the next one is due
+	d := m.decide(j)
+	if planted && d.Why == plan.Cheapest {
+		d.Take = "" // never launches what is cheapest
+	}
+	switch {
+	case d.Look != "":
+		m.queue.tried(j)
+		m.probe(j, d.Look)
+	case d.Take == "":
+		m.waits(j, d)
+	default:
+		m.request(j, d)
+	}
+}
+
+// waits leaves a job in the queue, or ends it where nothing can ever be taken.
+func (m *Machine) waits(j *Job, d plan.Decision) {
+	if why, ok := ends[d.Why]; ok {
+		m.finish(j, Stopped, string(why), cmp.Or(missing(d, j.Terms().Currency), j.Detail()))
+		return
+	}
+	hopeless, until := m.hopeless(d)
+	m.queue.vain(j, hopeless, until)
+	m.wakeAt(j, d.Again)
+	m.cooled(j, d)
+	m.overAt(j)
+	m.rungAt(j)
+}
+
+// request asks for the machine that was decided on.
+func (m *Machine) request(j *Job, d plan.Decision) {
+	l := m.s.Listing(d.Take)
+	t := j.Terms()
+	f := state.AllocationRequested{
+		Job: j.ID(), Why: string(d.Why), Nodes: 1, Machine: state.MachineOf(l.Offer()), Rate: d.Rate, Most: mostRate(t.Need.MaxRate, d.Rate),
+		Variant: d.Variant, Rung: t.Need.RungOf(*l.Offer(), l.Quote().Rate, d.Variant) + 1,
+	}
+	if d.Variant != "" {
+		f.Machine.Speed = cmp.Or(max(f.Machine.Speed, 0), 1) * t.Need.Faster(d.Variant)
+	}
+	if home := j.CheckpointRegion(); home != "" && home != f.Machine.Region {
+		f.Transfer = t.Transfer
+	}
+	m.queue.leave(j)
+	m.classOf(j)
+	m.fact(f)
+	m.holdsAgain(j)
+	m.wakeAt(j, m.now().Add(m.patience()))
+}
+
+// holdsAgain is said where what jobs hold has changed.
+func (m *Machine) holdsAgain(*Job) { m.sums = nil }
+
+// patience is how long an answer to a launch is waited for before the job looks further.
+func (m *Machine) patience() time.Duration { return max(m.cfg().GrantWait, m.cfg().Detect, time.Minute) }
+
+// cooled wakes a job that waits for when an offer may be asked again.
+func (m *Machine) cooled(j *Job, d plan.Decision) {
+	for _, r := range d.Rejected {
+		if r.Why != plan.CoolingOff {
+			continue
+		}
+		if l := m.s.Listing(r.Offer); l != nil {
+			if until, cools := m.s.Cooling(l); cools {
+				m.wakeAt(j, until)
+			}
+		}
+	}
+}
+
+// launched takes the answer to a launch, whether it came from the launch itself
+// or from the provider's inventory.
+func (m *Machine) launched(r Rented) {
+	a := m.s.Allocation(r.Launch)
+	if a == nil {
+		if _, closed := m.closed(r); !closed && m.s.Attempt(r.Launch) == nil {
+			m.stray(r)
+		}
+		return
+	}
+	if m.s.Instance(r.Instance) != nil { // a provider that gives one machine twice
+		m.refused(LaunchRefused{Launch: r.Launch, Reason: "error"})
+		return
+	}
+	m.fact(state.AllocationGranted{Allocation: a.ID(), Instance: r.Instance})
+	if len(a.Granted()) >= a.Nodes() {
+		m.began(a)
+	}
+}
+
+// began begins the attempt of an allocation that is complete.
+func (m *Machine) began(a *Allocation) {
+	j, cancelled := m.s.Job(a.Job()), a.Phase() == state.Cancelling
+	adopts := cancelled && j.Asked() == nil && !j.State().Over() && j.Live() == nil && (j.Attempt() == nil || j.Attempt().Epoch() < a.Epoch())
+	m.fact(state.AttemptBegan{Attempt: a.ID()})
+	m.holdsAgain(j)
+	t := m.s.Attempt(a.ID())
+	m.postsAt(j)
+	switch {
+	case j.State().Over():
+		m.release(t, j.Why(), "")
+		return
+	case cancelled && !adopts:
+		m.release(t, "granted_late", "unused")
+		return
+	}
+	m.queue.remove(j)
+	m.queue.leave(j)
+	m.wakeAt(j, t.From().Add(m.cfg().BootLimit+t.Transfer()))
+	if at, limited := j.brokeAt(m.now()); limited {
+		m.wakeAt(j, at)
+	}
+}
+
+// pending takes that the provider has the request in its queue. The job goes on looking.
+func (m *Machine) pending(launch string) {
+	if a := m.s.Allocation(launch); a != nil && a.Queued().IsZero() {
+		m.fact(state.AllocationQueued{Allocation: launch})
+		m.wakeAt(m.s.Job(a.Job()), m.now())
+	}
+}
+
+// refused leaves what refused alone for a while, and lets the job try again.
+func (m *Machine) refused(b LaunchRefused) {
+	a := m.s.Allocation(b.Launch)
+	if a == nil {
+		return
+	}
+	m.backOff(a.Machine(), b.Scope, b.Wait)
+	m.failed(m.s.Job(a.Job()), a.Rung())
+	m.unanswered(a, state.Refused, "launch_refused")
+}
+
+// expired takes that the provider gave the request up.
+func (m *Machine) expired(launch string) {
+	if a := m.s.Allocation(launch); a != nil {
+		m.backOff(a.Machine(), state.OfferScope, 0)
+		m.unanswered(a, state.Expired, "allocation_expired")
+	}
+}
+
+// cancelled takes that the provider gave the request up because we asked.
+func (m *Machine) cancelled(launch string) {
+	a := m.s.Allocation(launch)
+	switch {
+	case a == nil:
+	case a.Phase() == state.Cancelling:
+		m.unanswered(a, state.CancelDone, "")
+	default:
+		m.unanswered(a, state.Expired, "allocation_expired")
+	}
+}
+
+// unanswered closes an allocation that leads to nothing. The job that waited for it
+// tries again.
+func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, why string) {
+	j := m.s.Job(a.Job())
+	asked := j.Asked() == a
+	for _, id := range a.Granted() { // in part
+		m.fact(state.InstanceReleased{Instance: id, Why: "allocation_closed"})
+	}
+	m.fact(state.AllocationClosed{Allocation: a.ID(), Phase: as})
+	m.holdsAgain(j)
+	m.queue.changed()
+	if !asked || j.State().Over() {
+		return
+	}
+	m.requeue(j, state.JobQueued{Why: why})
+	if l := m.s.Listing(a.Offer()); l != nil {
+		if until, cools := m.s.Cooling(l); cools {
+			m.wakeAt(j, until)
+		}
+	}
+}
+
+// most is by how many doublings a back-off grows.
+const mostDoublings = 6
+
+// backOff leaves a scope alone after a refusal: for CoolOff, doubled with each refusal in
+// a row up to 64 times, or for as long as the provider says where that is longer. When it
+// is over one launch tries, and others wait for its answer.
+func (m *Machine) backOff(on *state.Machine, scope state.Scope, wait time.Duration) {
+	key := state.ScopeKey(scope, on)
+	tries := m.s.Backoff(key).Tries
+	span := max(m.cfg().CoolOff<<min(tries, mostDoublings), wait)
+	m.fact(state.BackedOff{Scope: key, Tries: tries + 1, Until: m.now().Add(span)})
+}
+
+// coolOff leaves an offer alone until a time, where it is not left for longer already.
+func (m *Machine) coolOff(on *state.Machine, until time.Time) {
+	key := state.ScopeKey(state.OfferScope, on)
+	if b := m.s.Backoff(key); b.Until.Before(until) {
+		m.fact(state.BackedOff{Scope: key, Tries: b.Tries, Until: until})
+	}
+}
+
+// reviewAsked looks whether a job that waits for an answer should look further: when the
+// provider takes its time and something else can be had, or the deadline asks for it.
+func (m *Machine) reviewAsked(j *Job, a *Allocation) {
+	if why, over := j.over(m.now()); over {
+		m.giveUp(a, string(why))
+		m.requeue(j, state.JobQueued{Why: string(why)})
+		return
+	}
+	if since := m.now().Sub(a.Requested()); a.Queued().IsZero() && since < m.patience() {
+		m.wakeAt(j, a.Requested().Add(m.patience()))
+		return
+	}
+	d := m.decide(j)
+	switch {
+	case d.Take == "" || d.Take == a.Offer():
+		m.wakeAt(j, d.Again)
+		m.rungAt(j)
+		m.overAt(j)
+	case d.Look != "":
+		m.probe(j, d.Look)
+	default:
+		m.giveUp(a, "move_"+string(d.Why))
+		m.request(j, d)
+	}
+}
+
+// giveUp cancels an allocation that is not answered.
+func (m *Machine) giveUp(a *Allocation, why string) {
+	m.fact(state.AllocationCancelling{Allocation: a.ID(), Why: why})
+	m.holdsAgain(nil)
+}
+
+// overAt wakes a job that waits when its wall clock runs out.
+func (m *Machine) overAt(j *Job) {
+	if w := j.Terms().WallClock; w > 0 && !j.Began().IsZero() {
+		m.wakeAt(j, j.Began().Add(w))
+	}
+}
+
+// rate is the price of an hour of what the allocation asks for, as it is quoted now.
+func (m *Machine) rateOf(a *Allocation) money.Rate {
+	if l := m.s.Listing(a.Offer()); l != nil {
+		return l.Quote().Rate
+	}
+	return a.Rate()
+}
+
+// isSpot reports whether the attempt's machine may be interrupted.
+func isSpot(a *Attempt) bool { return a.Capacity() == market.Spot }

@@ -1,0 +1,82 @@
+package core
+
+import "scrimp/internal/state"
+
+// What the machine takes and shows is the state's: events, jobs, attempts. They have
+// their names here too, so that who drives the core imports the core alone.
+type (
+	Event  = state.Event
+	Body   = state.Body
+	Terms  = state.Terms
+	Config = state.Config
+	Fact   = state.Fact
+
+	Job        = state.Job
+	Attempt    = state.Attempt
+	Allocation = state.Allocation
+	Instance   = state.Instance
+	Approval   = state.Approval
+	State      = state.Status
+	TaskPhase  = state.TaskPhase
+
+	JobSubmitted      = state.JobSubmitted
+	JobReviewed       = state.JobReviewed
+	JobEnded          = state.JobEnded
+	MarketSeen        = state.MarketSeen
+	Audited           = state.Audited
+	IdentityChanged   = state.IdentityChanged
+	BudgetsSet        = state.BudgetsSet
+	Tick              = state.Tick
+	Configured        = state.Configured
+	LaunchDone        = state.LaunchDone
+	LaunchPending     = state.LaunchPending
+	LaunchRefused     = state.LaunchRefused
+	LaunchExpired     = state.LaunchExpired
+	LaunchCancelled   = state.LaunchCancelled
+	InstanceEnded     = state.InstanceEnded
+	BillReceived      = state.BillReceived
+	InventorySeen     = state.InventorySeen
+	IncarnationBegun  = state.IncarnationBegun
+	OwnershipDecided  = state.OwnershipDecided
+	TableReady        = state.TableReady
+	AgentClaimed      = state.AgentClaimed
+	AttemptStarted    = state.AttemptStarted
+	Progressed        = state.Progressed
+	CheckpointSaved   = state.CheckpointSaved
+	CheckpointRefused = state.CheckpointRefused
+	NoticeGiven       = state.NoticeGiven
+	UsageSeen         = state.UsageSeen
+	AttemptEnded      = state.AttemptEnded
+	AgentSilent       = state.AgentSilent
+	BillLine          = state.BillLine
+	Rented            = state.Rented
+)
+
+// States of a job, and of a task.
+const (
+	Held      = state.Held
+	Queued    = state.Queued
+	Running   = state.Running
+	Succeeded = state.Succeeded
+	Failed    = state.Failed
+	Stopped   = state.Stopped
+	Cancelled = state.Cancelled
+
+	Assigned = state.Assigned
+	Starting = state.Starting
+	Working  = state.Working
+	Ended    = state.Ended
+
+	Owner            = state.Owner
+	Schema           = state.Schema
+	SnapshotVersion  = state.SnapshotVersion
+	WaitsForApproval = state.WaitsForApproval
+)
+
+// States are all that a job may be in; Kinds are those of events.
+var (
+	States        = state.Statuses
+	Kinds         = state.Kinds
+	DefaultConfig = state.DefaultConfig
+	Cost          = state.CostOf
+)

@@ -1,0 +1,265 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+)
+
+// Begin opens the next event: from here on it is now. It panics if time runs
+// backwards, which is a bug of the caller.
+func (s *State) Begin(e *Event) {
+	if e.At.Before(s.now) {
+		panic(fmt.Sprintf("state: %s at %v, but it is %v already", e.Body.Kind(), e.At, s.now))
+	}
+	s.now = e.At
+	s.seq++
+}
+
+// Forget takes back that an event was opened which changed nothing, so that it need not
+// be kept. Its time stays.
+func (s *State) Forget() { s.seq-- }
+
+// Apply records what was decided about the event. It is the one way, besides Observe
+// and Post, in which the state changes. It panics on a fact that the state machines
+// do not allow, which is a bug of the rule that made it.
+func (s *State) Apply(e *Event, f Fact) {
+	switch f := f.(type) {
+	case JobHeld, JobQueued, JobEnding, JobOver, JobPriced, Decided, ProbeAsked, RungFailed:
+		s.applyJob(e, f)
+	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed, AttemptBegan, BackedOff:
+		s.applyAllocation(e, f)
+	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled:
+		s.applyTask(e, f)
+	case StrayFound, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed, InstanceExtended, InstanceLeft,
+		BillTaken, InstanceOwned:
+		s.applyInstance(e, f)
+	case ConfigSet:
+		s.cfg = e.Body.(Configured).Config
+	case RulesSet:
+		rules := e.Body.(BudgetsSet).Rules
+		s.rules = &rules
+	case IncarnationSet:
+		s.begins(e.Body.(IncarnationBegun))
+	case ReserveSettled:
+		s.stock(f.Offer).Settled = s.now
+	default:
+		panic(fmt.Sprintf("state: unknown fact %T", f))
+	}
+}
+
+// begins takes the installation and incarnation of the log. What runs was rented by the
+// one before, and is nobody's until somebody says so.
+func (s *State) begins(b IncarnationBegun) {
+	s.installation, s.incarnation = b.Installation, b.Incarnation
+	if b.Incarnation < 2 {
+		return
+	}
+	for _, i := range s.instances {
+		i.r.Disowned = i.Live() && !i.r.Machine.Prepaid
+	}
+}
+
+// touch is called before a job is changed.
+func (s *State) touch(j *Job) {
+	if j.changed != s.seq || s.frozen != nil {
+		j.changed, s.parts[s.partOf(j)] = s.seq, s.seq
+		s.spare(j)
+	}
+	if s.watch != nil {
+		s.watch(j)
+	}
+}
+
+// index keeps a job among those that hold or ask for a machine, or not.
+func (s *State) index(j *Job) {
+	i, found := slices.BinarySearchFunc(s.running, j.r.ID, func(a *Job, id string) int { return cmp.Compare(a.r.ID, id) })
+	switch holds := j.Holds(); {
+	case holds && !found:
+		s.running = slices.Insert(s.running, i, j)
+	case !holds && found:
+		s.running = slices.Delete(s.running, i, i+1)
+	}
+}
+
+func (s *State) applyJob(e *Event, f Fact) {
+	switch f := f.(type) {
+	case JobHeld:
+		b := e.Body.(JobSubmitted)
+		j := s.submit(e, b)
+		move(NextStatus, "job", j.r.ID, &j.r.State, Held)
+		j.r.Why, j.r.Detail = WaitsForApproval, b.Asking.String()
+		j.r.Approval = &Approval{Asking: *b.Asking}
+	case JobQueued:
+		s.queued(e, f)
+	case JobEnding:
+		j := s.touched(f.Job)
+		j.runs().Ending, j.runs().EndingWhy = f.State, f.Why
+	case JobOver:
+		j := s.touched(f.Job)
+		if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {
+			j.r.Approval = reviewed(j.r.Approval, e, b)
+		}
+		move(NextStatus, "job", j.r.ID, &j.r.State, f.State)
+		j.r.Why, j.r.Detail, j.r.Finished = f.Why, f.Detail, s.now
+	case JobPriced:
+		s.touched(f.Job).r.OnDemand = &f.OnDemand
+	case Decided:
+		j := s.touched(f.Job)
+		if f.SameRejected && j.r.Last != nil {
+			f.Decision.Rejected = j.r.Last.Rejected
+		}
+		j.r.Last, j.r.Decided = &f.Decision, s.now
+		if j.r.State == Queued && f.Decision.Take == "" && f.Decision.Look == "" {
+			j.r.Why = string(f.Decision.Why)
+		}
+		if f.Foreseen != nil {
+			j.r.Foreseen = f.Foreseen
+		}
+	case ProbeAsked:
+		r := s.touched(f.Job).runs()
+		r.Probes++
+		r.Probed, r.ProbeOf = s.now, f.Offer
+	case RungFailed:
+		r := s.touched(f.Job).runs()
+		for len(r.Fallback) <= f.Rung {
+			r.Fallback = append(r.Fallback, f.State)
+			r.Fallback[len(r.Fallback)-1].Failures, r.Fallback[len(r.Fallback)-1].Rests = 0, time.Time{}
+		}
+		r.Fallback[f.Rung] = f.State
+	}
+}
+
+// Why a job is held.
+const WaitsForApproval = "waits_for_approval"
+
+// submit makes the job of the event.
+func (s *State) submit(e *Event, b JobSubmitted) *Job {
+	s.order++
+	j := &Job{order: s.order, r: JobRecord{
+		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now, Event: s.seq,
+	}}
+	s.jobs[j.r.ID] = j
+	s.inOrder = append(s.inOrder, j)
+	s.grow()
+	s.touch(j)
+	return j
+}
+
+func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
+	return &Approval{Asking: was.Asking, At: e.At, By: cmp.Or(UserOf(e.Actor), Owner), Approved: b.Approved, Reason: b.Reason}
+}
+
+func (s *State) queued(e *Event, f JobQueued) {
+	j := s.jobs[f.Job]
+	if j == nil {
+		j = s.submit(e, e.Body.(JobSubmitted))
+	} else {
+		s.touch(j)
+	}
+	if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {
+		j.r.Approval = reviewed(j.r.Approval, e, b)
+		j.r.UnplacedSince = s.now
+	}
+	move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
+	j.r.Why, j.r.Detail = f.Why, f.Detail
+	if f.Retried {
+		j.runs().Retries++
+	}
+	if f.Failed {
+		j.runs().Learned.Failures++
+	}
+	if j.r.UnplacedSince.IsZero() {
+		j.r.UnplacedSince = s.now
+	}
+}
+
+// touched is the job of that name, about to be changed.
+func (s *State) touched(id string) *Job {
+	j := s.jobs[id]
+	if j == nil {
+		panic("state: a fact about job " + id + ", which is not known")
+	}
+	s.touch(j)
+	return j
+}
+
+// Post records a posting: the sums of what was spent, for what.
+func (s *State) Post(p *ledger.Posting) {
+	s.heads[p.Owner.Tenant] = p.Hash
+	if p.Category == ledger.Fixed && p.Rule == ReservedRule {
+		if !isCost(p.To) && !isCost(p.From) {
+			return // its bill
+		}
+		st := s.stock(offerID(p.Owner.Instance))
+		st.Idle = st.Idle.Add(costOf(p))
+		return
+	}
+	a := s.AttemptOf(p.Owner.Attempt)
+	if a == nil {
+		return
+	}
+	j := s.touched(a.r.Job)
+	t := &a.r.Task
+	before := t.Posted.Add(t.Rules)
+	if t.Uses == nil {
+		t.Uses = map[ledger.Use]money.Amount{}
+	}
+	if _, use, ok := p.To.IsCost(); ok {
+		t.Uses[use] = t.Uses[use].Add(p.Amount)
+	}
+	if _, use, ok := p.From.IsCost(); ok {
+		t.Uses[use] = t.Uses[use].Sub(p.Amount)
+	}
+	amount := costOf(p)
+	switch p.Phase {
+	case ledger.Accrued:
+		t.Posted = t.Posted.Add(amount)
+		if a.instance != nil {
+			a.instance.r.Posted = a.instance.r.Posted.Add(amount)
+		}
+	case ledger.Billed:
+		t.Rules = t.Rules.Add(amount)
+	case ledger.Estimated:
+	}
+	if t.Machine.Prepaid {
+		st := s.stock(t.Machine.Offer)
+		st.Used = st.Used.Add(amount)
+	}
+	if r := j.runs(); slices.Contains(r.Attempts[:r.Closed], a) {
+		r.Settled = r.Settled.Add(t.Posted.Add(t.Rules).Sub(before))
+	}
+}
+
+// ReservedRule marks what a reservation cost and nobody used.
+const ReservedRule = "reserved"
+
+func isCost(a ledger.Account) bool { _, _, ok := a.IsCost(); return ok }
+
+// costOf is what a posting adds to what was spent: nothing where it only says
+// otherwise what the cost was for.
+func costOf(p *ledger.Posting) money.Amount {
+	part := money.Amount{}
+	if isCost(p.To) {
+		part = part.Add(p.Amount)
+	}
+	if isCost(p.From) {
+		part = part.Sub(p.Amount)
+	}
+	return part
+}
+
+// CostOf is what a posting adds to what was spent.
+func CostOf(p ledger.Posting) money.Amount { return costOf(&p) }
+
+// clone is a copy of an attempt that later changes leave alone.
+func (a *Attempt) clone() *Attempt {
+	c := *a
+	c.r.Task.Uses, c.r.Task.Bill = maps.Clone(a.r.Task.Uses), maps.Clone(a.r.Task.Bill)
+	return &c
+}

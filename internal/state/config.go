@@ -1,0 +1,37 @@
+package state
+
+import (
+	"time"
+
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+)
+
+// Config is what the core works by. It enters as an event, so that a log
+// replays the same whatever a later release would set. Spans are market time.
+type Config struct {
+	MaxRunning int            `json:"max_running"`   // jobs that may hold a machine at once
+	Detect     time.Duration  `json:"detect_ns"`     // how long a loss can go unnoticed
+	BootLimit  time.Duration  `json:"boot_limit_ns"` // from launch to a running program, then the machine is given up
+	CoolOff    time.Duration  `json:"cool_off_ns"`   // after a first refusal; each further one doubles it
+	Patience   time.Duration  `json:"patience_ns"`   // beyond the grace of a drain, then the machine is given back
+	Currency   money.Currency `json:"currency"`      // quotes in another are not bought
+	// Consistency is how long a provider's list may lack a machine that runs.
+	Consistency time.Duration `json:"consistency_ns,omitempty"`
+	// GrantWait is the longest that a provider takes to grant what it has; a deadline's
+	// guard counts it.
+	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
+
+	Policy  policy.Rule   `json:"policy,omitempty"`   // "": the default
+	Spare   time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
+	Look    time.Duration `json:"look_ns,omitempty"`  // the longest time between two polls of the market; 0: whenever a job asks
+	Reserve int           `json:"reserve,omitempty"`  // restarts that the guard keeps back besides the one of a move
+}
+
+// DefaultConfig suits one user on one machine at market speed 1.
+func DefaultConfig() Config {
+	return Config{
+		MaxRunning: 4, Detect: 30 * time.Second, BootLimit: 10 * time.Minute,
+		CoolOff: time.Minute, Patience: 2 * time.Minute, Currency: money.USD, Reserve: 1,
+	}
+}

@@ -1,0 +1,352 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+)
+
+// Fact is what was decided about an event. It does not repeat what its event says.
+type Fact interface{ Fact() string }
+
+// Facts about jobs.
+type (
+	// JobHeld: a new job waits for approval.
+	JobHeld struct {
+		Job string `json:"job"`
+	}
+	// JobQueued: a job waits for a machine: it is new, was approved, or tries again.
+	JobQueued struct {
+		Job     string `json:"job"`
+		Why     string `json:"why,omitempty"`
+		Detail  string `json:"detail,omitempty"`
+		Retried bool   `json:"retried,omitempty"` // it counts among its retries
+		Failed  bool   `json:"failed,omitempty"`  // it counts among the attempts that made no step
+	}
+	// JobEnding: what a job becomes when its attempt has ended.
+	JobEnding struct {
+		Job   string `json:"job"`
+		State Status `json:"state"`
+		Why   string `json:"why"`
+	}
+	// JobOver: it will never run again.
+	JobOver struct {
+		Job    string `json:"job"`
+		State  Status `json:"state"`
+		Why    string `json:"why"`
+		Detail string `json:"detail,omitempty"`
+	}
+	// JobPriced: what its work would have cost on-demand when its last machine was gone.
+	JobPriced struct {
+		Job      string       `json:"job"`
+		OnDemand money.Amount `json:"on_demand"`
+	}
+	// Decided: a decision that changed something. Foreseen is set with the first that says
+	// what the job will cost.
+	Decided struct {
+		Job      string        `json:"job"`
+		Version  string        `json:"version"`
+		Decision plan.Decision `json:"decision"`
+		Foreseen *money.Amount `json:"foreseen,omitempty"`
+		// SameRejected: its options were rejected for the same reasons as in the job's
+		// decision before, which has the list.
+		SameRejected bool `json:"same_rejected,omitempty"`
+	}
+	// ProbeAsked: whether an offer can be had is asked for a job.
+	ProbeAsked struct {
+		Job   string         `json:"job"`
+		Offer market.OfferID `json:"offer"`
+	}
+	// RungFailed: a loss or a refusal was counted on a rung of the job's ladder, from 0.
+	RungFailed struct {
+		Job   string        `json:"job"`
+		Rung  int           `json:"rung"`
+		State plan.Standing `json:"state"`
+	}
+)
+
+// Facts about allocations.
+type (
+	// AllocationRequested: machines are asked for. Its number is the job's next.
+	AllocationRequested struct {
+		Job      string        `json:"job"`
+		Why      string        `json:"why"`
+		Nodes    int           `json:"nodes"`
+		Machine  Machine       `json:"machine"`
+		Rate     money.Rate    `json:"rate"`
+		Most     money.Rate    `json:"most"`
+		Variant  string        `json:"variant,omitempty"`
+		Rung     int           `json:"rung,omitempty"`
+		Transfer time.Duration `json:"transfer_ns,omitempty"`
+	}
+	// AllocationQueued: the provider has it in its queue.
+	AllocationQueued struct {
+		Allocation string `json:"allocation"`
+	}
+	// AllocationGranted: it was given a machine.
+	AllocationGranted struct {
+		Allocation string `json:"allocation"`
+		Instance   string `json:"instance"`
+	}
+	// AllocationCancelling: its end is asked for, for that reason.
+	AllocationCancelling struct {
+		Allocation string `json:"allocation"`
+		Why        string `json:"why"`
+	}
+	// AllocationClosed: it leads to nothing: it was refused, has expired or is cancelled.
+	AllocationClosed struct {
+		Allocation string          `json:"allocation"`
+		Phase      AllocationPhase `json:"phase"`
+	}
+	// BackedOff: nothing of a scope is asked for until then; zero: it is granted again.
+	BackedOff struct {
+		Scope string    `json:"scope"` // a scope's key, as ScopeKey makes it
+		Tries int       `json:"tries,omitempty"`
+		Until time.Time `json:"until,omitzero"`
+	}
+)
+
+// Facts about attempts and their tasks.
+type (
+	// AttemptBegan: an allocation is complete, and the job's next attempt has its machines.
+	AttemptBegan struct {
+		Attempt string `json:"attempt"`
+	}
+	// TaskClaimed: the agent of a machine has its task.
+	TaskClaimed struct {
+		Attempt string `json:"attempt"`
+	}
+	// TaskStarted: the program runs. Lost says what earlier attempts lost by it, where
+	// that changed; Work is the useful work in the checkpoint that it began from.
+	TaskStarted struct {
+		Attempt string        `json:"attempt"`
+		Work    time.Duration `json:"work_ns"`
+		Lost    []LostTime    `json:"lost,omitempty"`
+	}
+	// NoticeTaken: the provider will take its machine.
+	NoticeTaken struct {
+		Attempt string `json:"attempt"`
+	}
+	// DrainRequested: it is asked to save and end, and given back at By at the latest.
+	DrainRequested struct {
+		Attempt string    `json:"attempt"`
+		Why     string    `json:"why"`
+		By      time.Time `json:"by"`
+		// MigratesTo is the offer for which the machine is left; "": none.
+		MigratesTo market.OfferID `json:"migrates_to,omitempty"`
+	}
+	// TaskEnded: its program runs no longer.
+	TaskEnded struct {
+		Attempt string        `json:"attempt"`
+		Lost    time.Duration `json:"lost_ns,omitempty"` // time lost by it
+	}
+	// TimeSettled: the use of an attempt's time is posted up to then.
+	TimeSettled struct {
+		Attempt string    `json:"attempt"`
+		Until   time.Time `json:"until"`
+	}
+)
+
+// LostTime is what an attempt has lost in all.
+type LostTime struct {
+	Attempt string        `json:"attempt"`
+	Lost    time.Duration `json:"lost_ns"`
+}
+
+// Facts about instances.
+type (
+	// StrayFound: a machine with our tag runs, and nobody of ours asked for it.
+	StrayFound struct {
+		Instance string `json:"instance"`
+	}
+	// InstanceReleased: it is given back. End is what its attempt ends as, where that is
+	// not said otherwise.
+	InstanceReleased struct {
+		Instance string `json:"instance"`
+		Why      string `json:"why"`
+		End      string `json:"end,omitempty"`
+	}
+	// InstanceMissing: its provider's list lacks it. InstanceListed: it is there again.
+	InstanceMissing struct {
+		Instance string `json:"instance"`
+	}
+	InstanceListed struct {
+		Instance string `json:"instance"`
+	}
+	// InstanceClosed: it is billed no longer. Until is corrected to lie in its life; Lost
+	// is time lost by its end; Given up says that its provider lists it no more.
+	InstanceClosed struct {
+		Instance string        `json:"instance"`
+		Until    time.Time     `json:"until"`
+		Cause    string        `json:"cause"`
+		Lost     time.Duration `json:"lost_ns,omitempty"`
+		GivenUp  bool          `json:"given_up,omitempty"`
+		Unsaved  bool          `json:"unsaved,omitempty"` // all that was done on it is lost
+	}
+	// InstanceExtended: one that was given up ended later than was thought.
+	InstanceExtended struct {
+		Instance string    `json:"instance"`
+		Until    time.Time `json:"until"`
+	}
+	// InstanceLeft: the true end of one that was given up is booked.
+	InstanceLeft struct {
+		Instance string `json:"instance"`
+	}
+	// BillTaken: the newest bill of an instance is booked.
+	BillTaken struct {
+		Instance string `json:"instance"`
+	}
+	// InstanceOwned: somebody has decided whose a machine of an earlier incarnation is.
+	InstanceOwned struct {
+		Instance string `json:"instance"`
+	}
+)
+
+// Facts about everything.
+type (
+	// ConfigSet: the limits of the event hold. RulesSet: its limits of teams do.
+	ConfigSet struct{}
+	RulesSet  struct{}
+	// IncarnationSet: the log is of the event's installation and incarnation.
+	IncarnationSet struct{}
+	// ReserveSettled: what a reservation cost and nobody used is posted up to now.
+	ReserveSettled struct {
+		Offer market.OfferID `json:"offer"`
+	}
+)
+
+// Names of facts, as they stand in the log.
+func (JobHeld) Fact() string              { return "job_held" }
+func (JobQueued) Fact() string            { return "job_queued" }
+func (JobEnding) Fact() string            { return "job_ending" }
+func (JobOver) Fact() string              { return "job_over" }
+func (JobPriced) Fact() string            { return "job_priced" }
+func (Decided) Fact() string              { return "decided" }
+func (ProbeAsked) Fact() string           { return "probe_asked" }
+func (RungFailed) Fact() string           { return "rung_failed" }
+func (AllocationRequested) Fact() string  { return "allocation_requested" }
+func (AllocationQueued) Fact() string     { return "allocation_queued" }
+func (AllocationGranted) Fact() string    { return "allocation_granted" }
+func (AllocationCancelling) Fact() string { return "allocation_cancelling" }
+func (AllocationClosed) Fact() string     { return "allocation_closed" }
+func (BackedOff) Fact() string            { return "backed_off" }
+func (AttemptBegan) Fact() string         { return "attempt_began" }
+func (TaskClaimed) Fact() string          { return "task_claimed" }
+func (TaskStarted) Fact() string          { return "task_started" }
+func (NoticeTaken) Fact() string          { return "notice_taken" }
+func (DrainRequested) Fact() string       { return "drain_requested" }
+func (TaskEnded) Fact() string            { return "task_ended" }
+func (TimeSettled) Fact() string          { return "time_settled" }
+func (StrayFound) Fact() string           { return "stray_found" }
+func (InstanceReleased) Fact() string     { return "instance_released" }
+func (InstanceMissing) Fact() string      { return "instance_missing" }
+func (InstanceListed) Fact() string       { return "instance_listed" }
+func (InstanceClosed) Fact() string       { return "instance_closed" }
+func (InstanceExtended) Fact() string     { return "instance_extended" }
+func (InstanceLeft) Fact() string         { return "instance_left" }
+func (BillTaken) Fact() string            { return "bill_taken" }
+func (InstanceOwned) Fact() string        { return "instance_owned" }
+func (ConfigSet) Fact() string            { return "config_set" }
+func (RulesSet) Fact() string             { return "rules_set" }
+func (IncarnationSet) Fact() string       { return "incarnation_set" }
+func (ReserveSettled) Fact() string       { return "reserve_settled" }
+
+// factKinds reads each kind of fact back.
+var factKinds = map[string]func(json.RawMessage) (Fact, error){}
+
+func reads[F Fact]() {
+	var zero F
+	factKinds[zero.Fact()] = func(b json.RawMessage) (Fact, error) {
+		var f F
+		err := json.Unmarshal(b, &f)
+		return f, err
+	}
+}
+
+func init() {
+	reads[JobHeld]()
+	reads[JobQueued]()
+	reads[JobEnding]()
+	reads[JobOver]()
+	reads[JobPriced]()
+	reads[Decided]()
+	reads[ProbeAsked]()
+	reads[RungFailed]()
+	reads[AllocationRequested]()
+	reads[AllocationQueued]()
+	reads[AllocationGranted]()
+	reads[AllocationCancelling]()
+	reads[AllocationClosed]()
+	reads[BackedOff]()
+	reads[AttemptBegan]()
+	reads[TaskClaimed]()
+	reads[TaskStarted]()
+	reads[NoticeTaken]()
+	reads[DrainRequested]()
+	reads[TaskEnded]()
+	reads[TimeSettled]()
+	reads[StrayFound]()
+	reads[InstanceReleased]()
+	reads[InstanceMissing]()
+	reads[InstanceListed]()
+	reads[InstanceClosed]()
+	reads[InstanceExtended]()
+	reads[InstanceLeft]()
+	reads[BillTaken]()
+	reads[InstanceOwned]()
+	reads[ConfigSet]()
+	reads[RulesSet]()
+	reads[IncarnationSet]()
+	reads[ReserveSettled]()
+}
+
+// EncodeFacts writes facts for the log: a list of pairs of name and fact; nil for none.
+func EncodeFacts(facts []Fact) (json.RawMessage, error) {
+	if len(facts) == 0 {
+		return nil, nil
+	}
+	b := append(make([]byte, 0, 128*len(facts)), '[')
+	for i, f := range facts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		text, err := json.Marshal(f)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", f.Fact(), err)
+		}
+		b = append(append(append(append(b, '"'), f.Fact()...), `",`...), text...)
+	}
+	return append(b, ']'), nil
+}
+
+// DecodeFacts reads what EncodeFacts wrote.
+func DecodeFacts(b json.RawMessage) ([]Fact, error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	var parts []json.RawMessage
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return nil, fmt.Errorf("read facts: %w", err)
+	}
+	facts := make([]Fact, 0, len(parts)/2)
+	for i := 0; i+1 < len(parts); i += 2 {
+		var name string
+		if err := json.Unmarshal(parts[i], &name); err != nil {
+			return nil, fmt.Errorf("read facts: %w", err)
+		}
+		read := factKinds[name]
+		if read == nil {
+			return nil, fmt.Errorf("fact of unknown kind %q: use a newer program", name)
+		}
+		f, err := read(parts[i+1])
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		facts = append(facts, f)
+	}
+	return facts, nil
+}

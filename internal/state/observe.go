@@ -1,0 +1,304 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/plan"
+)
+
+// Observe takes in what an event shows of programs and markets, before anything is
+// decided about it: progress, pace, checkpoints, prices, how often spot is lost. It is
+// arithmetic on what was seen, and no rule. Events that bring nothing else are samples,
+// which the log keeps for a while only. It reports whether the event is news: a
+// message of an agent is heard once, and none after a later one.
+func (s *State) Observe(e *Event) (news bool) {
+	switch b := e.Body.(type) {
+	case MarketSeen:
+		s.seesMarket(b)
+	case LaunchDone:
+		s.seesGrant(b.Launch, true)
+	case InventorySeen:
+		for _, r := range b.Running {
+			s.seesGrant(r.Launch, true)
+		}
+	case LaunchRefused:
+		if b.Reason == "no_capacity" {
+			s.seesGrant(b.Launch, false)
+		}
+	case AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen, AttemptEnded:
+		return s.hears(b)
+	}
+	return true
+}
+
+// heardFrom is the attempt that a message is from, with its number.
+func heardFrom(b Body) (attempt string, message int64) {
+	switch b := b.(type) {
+	case AttemptStarted:
+		return b.Attempt, b.Message
+	case Progressed:
+		return b.Attempt, b.Message
+	case CheckpointSaved:
+		return b.Attempt, b.Message
+	case CheckpointRefused:
+		return b.Attempt, b.Message
+	case NoticeGiven:
+		return b.Attempt, b.Message
+	case UsageSeen:
+		return b.Attempt, b.Message
+	case AttemptEnded:
+		return b.Attempt, b.Message
+	}
+	return "", 0
+}
+
+// hears takes a message of an agent. Message 0 is no agent's and always heard.
+func (s *State) hears(b Body) bool {
+	attempt, message := heardFrom(b)
+	a := s.attempts[attempt]
+	if a == nil || message != 0 && message <= a.r.Task.Learned.Heard {
+		return false
+	}
+	j := s.touched(a.r.Job)
+	l := &a.r.Task.Learned
+	l.Heard = max(l.Heard, message)
+	switch b := b.(type) {
+	case AttemptStarted:
+		s.seesStart(j, a, b)
+	case Progressed:
+		s.seesProgress(j, a, b)
+	case CheckpointSaved:
+		s.seesSave(j, a, b)
+	case UsageSeen:
+		s.seesUsage(j, a, b)
+	case AttemptEnded:
+		s.seesProgramEnd(j, a, b)
+	}
+	return true
+}
+
+// seesStart learns what a restart takes. What the checkpoint really holds counts from
+// here on, and not what was last heard of.
+func (s *State) seesStart(j *Job, a *Attempt, b AttemptStarted) {
+	if p := a.r.Task.Phase; p != Assigned && p != Starting {
+		return
+	}
+	l, t := &j.runs().Learned, &a.r.Task.Learned
+	t.First, t.Step = b.Step, b.Step
+	l.SavedStep = b.Step
+	if b.Restored == "" {
+		l.SavedStep = 0
+	}
+	restart := max(0, s.now.Sub(a.r.Requested)-a.r.Transfer)
+	if l.Restart == 0 {
+		l.Restart = max(restart, time.Nanosecond)
+	} else {
+		l.Restart = (2*l.Restart + restart) / 3
+	}
+	if j.r.Terms.IdleLimit > 0 {
+		t.IdleFrom = s.now
+	}
+}
+
+func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
+	if a.r.Task.Phase != Working {
+		return
+	}
+	r, t := j.runs(), &a.r.Task.Learned
+	l := &r.Learned
+	if b.Step > t.Step {
+		t.Step = b.Step
+		l.Failures = 0
+	}
+	l.Step = t.Step
+	l.EpochSeen = max(l.EpochSeen, b.Epoch)
+	if j.r.Terms.Steps == 0 && b.Total > 0 {
+		l.Total = b.Total
+	}
+	if len(b.Metrics) > 0 {
+		l.Metrics = b.Metrics
+	}
+	s.seesPace(j, a)
+	l.Seen = l.Seen.See(j.r.Terms.Metric, b.Step, b.Metrics, b.Broken)
+}
+
+// paceSpan is the least time over which a pace is measured.
+const paceSpan = time.Minute
+
+// seesPace measures how fast j goes. The first steps of an attempt are slow (imports,
+// caches, compilation): its pace counts once it has run for three restarts and made
+// ten steps, and from there, as all that is left is done at that pace. Until a minute
+// and ten steps of it were seen, what an earlier attempt showed holds, or all of this
+// one's time.
+func (s *State) seesPace(j *Job, a *Attempt) {
+	l, t := &j.runs().Learned, &a.r.Task.Learned
+	span, steps := s.now.Sub(a.r.Task.Started), t.Step-t.First
+	if span < 3*j.Restart() || steps < 10 {
+		return
+	}
+	if t.Paced.IsZero() {
+		t.Paced, t.PacedStep = s.now, t.Step
+	}
+	since := s.now.Sub(t.Paced)
+	seen := since >= paceSpan && t.Step-t.PacedStep >= 10
+	if seen {
+		span, steps = since, t.Step-t.PacedStep
+	}
+	speed := cmp.Or(max(a.Speed(), 0), 1)
+	if seen || l.Pace.Looks == 0 {
+		l.StepRate = float64(steps) / span.Hours() / speed
+	}
+	if l.PaceFrom.Before(a.r.Task.Started) { // its first steps are behind it
+		l.PaceFrom, l.PaceStep = s.now, t.Step
+		return
+	}
+	if span := s.now.Sub(l.PaceFrom); span >= paceSpan && t.Step > l.PaceStep {
+		l.Pace = l.Pace.See(float64(t.Step-l.PaceStep)/span.Hours()/speed, span)
+		l.PaceFrom, l.PaceStep = s.now, t.Step
+	}
+}
+
+func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
+	if a.r.Task.Started.IsZero() {
+		return
+	}
+	l, t := &j.runs().Learned, &a.r.Task.Learned
+	captured := b.Captured
+	if captured.After(s.now) {
+		captured = s.now
+	}
+	if captured.Before(t.Kept) {
+		captured = t.Kept
+	}
+	if over := a.r.Task.Over; !over.IsZero() && captured.After(over) {
+		captured = over
+	}
+	l.SavedWork += time.Duration(float64(captured.Sub(t.Kept)) * cmp.Or(max(a.Speed(), 0), 1))
+	t.Kept = captured
+	l.SavedStep, l.HasSaved = max(l.SavedStep, b.Step), true
+	t.Step = max(t.Step, b.Step)
+	l.Step = max(l.Step, t.Step)
+	t.Saves++
+	t.SavedBytes += b.Uploaded
+	t.LastSave = s.now
+	if b.Took > 0 {
+		if l.SaveCost == 0 {
+			l.SaveCost = b.Took
+		} else {
+			l.SaveCost = (2*l.SaveCost + b.Took) / 3
+		}
+	}
+}
+
+func (s *State) seesUsage(_ *Job, a *Attempt, b UsageSeen) {
+	if a.r.Task.Phase != Working {
+		return
+	}
+	t := &a.r.Task.Learned
+	t.CPU += (b.CPU - t.CPU) / float64(t.CPUSeen+1)
+	t.CPUSeen++
+	switch {
+	case b.CPU >= 0.05:
+		t.IdleFrom = time.Time{}
+	case t.IdleFrom.IsZero():
+		t.IdleFrom = s.now
+	}
+}
+
+func (s *State) seesProgramEnd(j *Job, a *Attempt, b AttemptEnded) {
+	if a.r.Task.Phase == Ended {
+		return
+	}
+	l := &j.runs().Learned
+	if b.Reason == "completed" && !a.r.Task.Started.IsZero() {
+		l.SavedWork += time.Duration(float64(s.now.Sub(a.r.Task.Learned.Kept)) * cmp.Or(max(a.Speed(), 0), 1))
+	}
+	if b.Step > 0 {
+		l.Step = max(b.Step, l.SavedStep)
+	}
+}
+
+// seesMarket takes offers and quotes. What is older than what is known changes nothing.
+func (s *State) seesMarket(b MarketSeen) {
+	for _, o := range b.Offers {
+		if known := s.offers[o.ID]; known != nil {
+			known.r.Offer = o
+			continue
+		}
+		added := &Listing{r: listingRecord{Offer: o, Quote: market.Quote{Offer: o.ID}}}
+		s.offers[o.ID] = added
+		i, _ := slices.BinarySearchFunc(s.sale, o.ID, func(a *Listing, id market.OfferID) int { return cmp.Compare(a.r.Offer.ID, id) })
+		s.sale = slices.Insert(s.sale, i, added)
+	}
+	for _, q := range b.Quotes {
+		l := s.offers[q.Offer]
+		if l == nil || q.At.Before(l.r.Quote.At) || q.Priced && q.Rate < 0 {
+			continue
+		}
+		if !q.Untried {
+			s.sees(l, q.At, q.Available)
+		}
+		if q.Priced && (q.Available || q.Untried) && (!l.r.Low.Known || q.Rate < l.r.Low.Rate) {
+			l.r.Low = plan.Low{Rate: q.Rate, Known: true}
+		}
+		changed := l.r.Quote.Rate != q.Rate || l.r.Quote.Priced != q.Priced
+		l.r.Quote = q
+		if changed && q.Priced && l.r.Offer.Capacity == market.Spot {
+			s.reprices(l, q)
+		}
+	}
+}
+
+// reprices begins a new price of an offer, for all its machines, and forgets those
+// that no machine is billed by any more.
+func (s *State) reprices(l *Listing, q market.Quote) {
+	l.series.add(q.At, q.Rate)
+	if len(l.series.list) < 16 {
+		return
+	}
+	oldest := s.now
+	for _, i := range s.instances {
+		if i.series == &l.series && i.r.From.Before(oldest) {
+			oldest = i.r.From
+		}
+	}
+	l.series.forget(oldest)
+}
+
+// sees learns that spot can be had, or not: from a quote, or from a launch where nobody
+// polls. What was quoted stands until something else is told, so that it was looked
+// at a poll ago.
+func (s *State) sees(l *Listing, at time.Time, up bool) {
+	if l.r.Offer.Capacity != market.Spot {
+		return
+	}
+	if l.r.Record.Known && !l.r.Quote.Untried {
+		l.r.Record = l.r.Record.See(at.Add(-max(s.cfg.Look, s.cfg.Detect)), l.r.Record.Up)
+	}
+	l.r.Record, l.r.Watch = l.r.Record.See(at, up), l.r.Watch.See(at, up)
+}
+
+// seesGrant learns from the answer to a launch that is being waited for.
+func (s *State) seesGrant(launch string, granted bool) {
+	a := s.allocations[launch]
+	if a == nil {
+		return
+	}
+	if l := s.offers[a.r.Machine.Offer]; l != nil {
+		s.sees(l, s.now, granted)
+	}
+}
+
+// EndOf is a time at which the instance was said to end, within its life as we know it.
+func (s *State) EndOf(i *Instance, until time.Time) time.Time {
+	if until.After(s.now) {
+		until = s.now
+	}
+	if until.Before(i.r.From) {
+		until = i.r.From
+	}
+	return until
+}

@@ -1,0 +1,428 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/plan"
+)
+
+// A snapshot is a head and parts, each of which holds so many jobs in the order of
+// their submission. Most jobs have waited or have been over for long, so that a
+// later snapshot needs few parts anew and takes the others from the one before.
+
+// head is the state without its jobs. Derived indexes are made again from it.
+type head struct {
+	Version      int                       `json:"version"`
+	Installation string                    `json:"installation,omitempty"`
+	Incarnation  int                       `json:"incarnation,omitempty"`
+	Config       Config                    `json:"config"`
+	Now          time.Time                 `json:"now"`
+	Seq          uint64                    `json:"seq"`
+	Order        uint64                    `json:"order"`
+	Offers       []listingRecord           `json:"offers"`
+	Instances    []instanceRecord          `json:"instances,omitempty"`
+	Backoffs     map[string]Backoff        `json:"backoffs,omitempty"`
+	Reserves     map[market.OfferID]*Stock `json:"reserves,omitempty"`
+	Heads        map[string]ledger.Hash    `json:"heads,omitempty"`
+	Rules        *budget.Rules             `json:"rules,omitempty"`
+	Part         int                       `json:"part"` // jobs in a part
+	Jobs         int                       `json:"jobs"`
+}
+
+// storedJob is a job with what its record does not carry by itself.
+type storedJob struct {
+	*JobRecord
+	Order    uint64              `json:"order"`
+	Run      *runRecord          `json:"run,omitempty"`
+	Attempts []attemptRecord     `json:"attempts,omitempty"`
+	Asked    *allocationRecord   `json:"asked,omitempty"`
+	Leaving  []*allocationRecord `json:"leaving,omitempty"`
+	// Last stands for that of the record: its Rejected is the number, from 1, of the
+	// list of what the job's last decision rejected; 0: the list is empty.
+	Last     *plan.Decision `json:"last,omitempty"`
+	Rejected int            `json:"rejected,omitempty"`
+}
+
+// storedPart is a part. Jobs that wait were mostly refused the same offers for the
+// same reasons, so such a list stands there once.
+type storedPart struct {
+	Rejected [][]plan.Rejection `json:"rejected,omitempty"`
+	Jobs     []storedJob        `json:"jobs"`
+}
+
+// whole is a snapshot as one value.
+type whole struct {
+	Head  json.RawMessage   `json:"head"`
+	Parts []json.RawMessage `json:"parts"`
+}
+
+// SnapshotVersion is the form that snapshots have. A snapshot of another version is
+// not read: the log has all that it would say.
+const SnapshotVersion = 7
+
+// Snapshot returns the whole state as bytes; the same state gives the same bytes.
+func (s *State) Snapshot() (json.RawMessage, error) {
+	f := s.Freeze(0)
+	var w whole
+	for {
+		_, part, more, err := f.Encode()
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			break
+		}
+		w.Parts = append(w.Parts, part)
+	}
+	var err error
+	if w.Head, err = f.Head(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(w)
+}
+
+// Hash is a sum over the whole state, what was learned included.
+func (s *State) Hash() (ledger.Hash, error) {
+	b, err := s.Snapshot()
+	return sha256.Sum256(b), err
+}
+
+// Restore returns the state whose Snapshot gave b.
+func Restore(b json.RawMessage) (*State, error) {
+	var w whole
+	if err := json.Unmarshal(b, &w); err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	r, err := NewRestorer(w.Head)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range w.Parts {
+		p, err := ReadPart(text)
+		if err != nil {
+			return nil, err
+		}
+		r.Add(p)
+	}
+	return r.State()
+}
+
+// Part is a part of a snapshot, read.
+type Part struct{ jobs []storedJob }
+
+// ReadPart reads a part. Parts can be read at the same time.
+func ReadPart(b json.RawMessage) (Part, error) {
+	var p storedPart
+	if err := json.Unmarshal(b, &p); err != nil {
+		return Part{}, fmt.Errorf("read snapshot: %w", err)
+	}
+	for i := range p.Jobs {
+		stored := &p.Jobs[i]
+		stored.JobRecord.Last = stored.Last
+		switch n := stored.Rejected; {
+		case n < 0 || n > len(p.Rejected):
+			return Part{}, fmt.Errorf("read snapshot: job %s names list %d of %d", stored.ID, n, len(p.Rejected))
+		case n > 0 && stored.Last == nil:
+			return Part{}, fmt.Errorf("read snapshot: job %s names list %d and no decision", stored.ID, n)
+		case n > 0:
+			stored.Last.Rejected = p.Rejected[n-1]
+		}
+	}
+	return Part{p.Jobs}, nil
+}
+
+// Restorer puts a state together from a snapshot.
+type Restorer struct {
+	s    *State
+	jobs int // that the head names
+}
+
+// NewRestorer begins with the head.
+func NewRestorer(b json.RawMessage) (*Restorer, error) {
+	var h head
+	if err := json.Unmarshal(b, &h); err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	if h.Version != SnapshotVersion || h.Part < 1 {
+		return nil, fmt.Errorf("read snapshot: it has version %d, not %d", h.Version, SnapshotVersion)
+	}
+	s := New()
+	s.cfg, s.now, s.seq, s.order, s.part, s.rules = h.Config, h.Now, h.Seq, h.Order, h.Part, h.Rules
+	s.installation, s.incarnation = h.Installation, h.Incarnation
+	for _, r := range h.Offers {
+		l := &Listing{r: r, series: Series{r.Series}}
+		l.r.Series = nil
+		s.offers[r.Offer.ID] = l
+		s.sale = append(s.sale, l)
+	}
+	for _, r := range h.Instances {
+		i := &Instance{r: r}
+		if len(r.Seats) > 0 {
+			s.joins(i)
+		}
+		s.instances[r.ID] = i
+	}
+	for k, v := range h.Backoffs {
+		s.backoffs[k] = v
+	}
+	for k, v := range h.Reserves {
+		s.reserves[k] = v
+	}
+	for k, v := range h.Heads {
+		s.heads[k] = v
+	}
+	s.jobs = make(map[string]*Job, h.Jobs)
+	return &Restorer{s: s, jobs: h.Jobs}, nil
+}
+
+// Add adds the next part, in order.
+func (r *Restorer) Add(p Part) {
+	s := r.s
+	for i := range p.jobs {
+		stored := &p.jobs[i]
+		j := &Job{r: *stored.JobRecord, order: stored.Order}
+		s.jobs[j.r.ID] = j
+		s.inOrder = append(s.inOrder, j)
+		s.grow()
+		if stored.Run == nil {
+			continue
+		}
+		j.r.Run = stored.Run
+		for _, a := range stored.Attempts {
+			t := &Attempt{r: a, instance: s.instances[a.Task.Instance]}
+			if t.instance != nil && t.instance.r.Allocation != t.r.ID {
+				t.instance = nil // another has been given a machine of that name since
+			}
+			j.r.Run.Attempts = append(j.r.Run.Attempts, t)
+			if t.Live() {
+				s.attempts[t.r.ID] = t
+			}
+		}
+		if stored.Asked != nil {
+			j.r.Run.Asked = s.adds(*stored.Asked)
+		}
+		for _, a := range stored.Leaving {
+			j.r.Run.Leaving = append(j.r.Run.Leaving, s.adds(*a))
+		}
+		s.index(j)
+	}
+}
+
+func (s *State) adds(r allocationRecord) *Allocation {
+	a := &Allocation{r}
+	s.allocations[r.ID] = a
+	return a
+}
+
+// State is what came of all parts.
+func (r *Restorer) State() (*State, error) {
+	if len(r.s.inOrder) != r.jobs {
+		return nil, errors.New("read snapshot: a part is missing")
+	}
+	return r.s, nil
+}
+
+// partOf is the part of a snapshot that j is in.
+func (s *State) partOf(j *Job) int { return int(j.order-1) / s.part }
+
+// grow makes room for the newest job's part.
+func (s *State) grow() {
+	if len(s.inOrder) > len(s.parts)*s.part {
+		s.parts = append(s.parts, 0)
+	}
+}
+
+// ChangedAt returns the number of the last event that may have changed j; 0 where
+// none has since the state was restored. A shell that shows only what is durable
+// need not wait for events that are being written and have nothing to do with j.
+func (j *Job) ChangedAt() uint64 { return j.changed }
+
+// Frozen is the state as it was at one event. A million jobs take seconds to
+// encode, so only those parts are that have changed, one at a time between the
+// steps. A step that changes a job whose turn has not come leaves a copy of it as it was.
+type Frozen struct {
+	s     *State
+	head  head
+	jobs  []*Job       // in the order of submission
+	parts []int        // to be encoded, in order
+	todo  map[int]bool // the same, while they are
+	saved map[*Job]*Job
+}
+
+// Freeze keeps the state as it is now, until it is encoded or the next Freeze.
+// Parts that have not changed since the event are left out; 0 is all.
+func (s *State) Freeze(since uint64) *Frozen {
+	f := &Frozen{
+		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
+		head: head{
+			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation, Config: s.cfg, Now: s.now, Seq: s.seq,
+			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part, Jobs: len(s.inOrder),
+		},
+	}
+	for _, l := range s.sale {
+		r := l.r
+		r.Series = slices.Clone(l.series.list)
+		f.head.Offers = append(f.head.Offers, r)
+	}
+	for _, i := range s.Instances() {
+		r := i.r
+		r.Bill = maps.Clone(r.Bill)
+		f.head.Instances = append(f.head.Instances, r)
+	}
+	if len(s.reserves) > 0 {
+		f.head.Reserves = map[market.OfferID]*Stock{}
+		for id, st := range s.reserves {
+			c := *st
+			f.head.Reserves[id] = &c
+		}
+	}
+	for n, at := range s.parts {
+		if since == 0 || at > since {
+			f.parts, f.todo[n] = append(f.parts, n), true
+		}
+	}
+	s.frozen = f
+	return f
+}
+
+// ChangedJobs is how many jobs, about, a Freeze since that event would encode.
+func (s *State) ChangedJobs(since uint64) int {
+	n := 0
+	for _, at := range s.parts {
+		if at > since {
+			n++
+		}
+	}
+	return n * s.part
+}
+
+// spare keeps a copy of j as it is, where it is frozen and its turn has not come.
+func (s *State) spare(j *Job) {
+	f := s.frozen
+	if f == nil || j.order > f.head.Order || !f.todo[s.partOf(j)] || f.saved[j] != nil {
+		return
+	}
+	c := *j
+	if j.r.Run != nil {
+		r := *j.r.Run
+		r.Fallback = slices.Clone(r.Fallback)
+		r.Attempts = make([]*Attempt, len(j.r.Run.Attempts))
+		for i, a := range j.r.Run.Attempts {
+			r.Attempts[i] = a.clone()
+		}
+		if r.Asked != nil {
+			a := *r.Asked
+			r.Asked = &a
+		}
+		r.Leaving = make([]*Allocation, len(j.r.Run.Leaving))
+		for i, a := range j.r.Run.Leaving {
+			b := *a
+			r.Leaving[i] = &b
+		}
+		c.r.Run = &r
+	}
+	f.saved[j] = &c
+}
+
+// Seq is how many events led to the state.
+func (f *Frozen) Seq() uint64 { return f.head.Seq }
+
+// Parts is how many parts the state has, those that are not encoded with them.
+func (f *Frozen) Parts() int { return (len(f.jobs) + f.head.Part - 1) / f.head.Part }
+
+// Head is the state without its jobs.
+func (f *Frozen) Head() (json.RawMessage, error) {
+	b, err := json.Marshal(f.head)
+	if err != nil {
+		return nil, fmt.Errorf("write snapshot: %w", err)
+	}
+	return b, nil
+}
+
+// errFrozenAnew says that the copies were kept for a later Freeze.
+var errFrozenAnew = errors.New("write snapshot: another was begun meanwhile")
+
+// Encode returns the next part that has changed, with its number; more is false
+// where there is none. It is called between steps.
+func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err error) {
+	if f.s.frozen != f {
+		return 0, nil, false, errFrozenAnew
+	}
+	if len(f.parts) == 0 {
+		f.s.frozen = nil
+		return 0, nil, false, nil
+	}
+	number = f.parts[0]
+	f.parts = f.parts[1:]
+	delete(f.todo, number)
+	jobs := f.jobs[number*f.head.Part : min((number+1)*f.head.Part, len(f.jobs))]
+	var rejected [][]plan.Rejection
+	b := append(make([]byte, 0, 500*len(jobs)), `{"jobs":[`...) // about the size of a job that waits
+	for i, j := range jobs {
+		if c := f.saved[j]; c != nil {
+			delete(f.saved, j)
+			j = c
+		}
+		stored := storedOf(j)
+		if l := stored.Last; l != nil && len(l.Rejected) > 0 {
+			rejected, stored.Rejected = listed(rejected, l.Rejected)
+			c := *l
+			c.Rejected = nil
+			stored.Last = &c
+		}
+		text, err := json.Marshal(stored)
+		if err != nil {
+			return 0, nil, false, fmt.Errorf("write snapshot: job %s: %w", j.r.ID, err)
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, text...)
+	}
+	b = append(b, ']')
+	if len(rejected) > 0 {
+		text, err := json.Marshal(rejected)
+		if err != nil {
+			return 0, nil, false, fmt.Errorf("write snapshot: %w", err)
+		}
+		b = append(append(b, `,"rejected":`...), text...)
+	}
+	return number, append(b, '}'), true, nil
+}
+
+// storedOf is a job as a part has it.
+func storedOf(j *Job) storedJob {
+	stored := storedJob{JobRecord: &j.r, Order: j.order, Run: j.r.Run, Last: j.r.Last}
+	if j.r.Run == nil {
+		return stored
+	}
+	for _, a := range j.r.Run.Attempts {
+		stored.Attempts = append(stored.Attempts, a.r)
+	}
+	if a := j.r.Run.Asked; a != nil {
+		stored.Asked = &a.r
+	}
+	for _, a := range j.r.Run.Leaving {
+		stored.Leaving = append(stored.Leaving, &a.r)
+	}
+	return stored
+}
+
+// listed returns the number, from 1, of a list among the newest ones, or adds it.
+func listed(all [][]plan.Rejection, list []plan.Rejection) ([][]plan.Rejection, int) {
+	for n := len(all); n > max(0, len(all)-16); n-- {
+		if slices.Equal(all[n-1], list) {
+			return all, n
+		}
+	}
+	return append(all, list), len(all) + 1
+}

@@ -1,0 +1,315 @@
+package state
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/policy/horizon"
+)
+
+// State is all that is. It owns no goroutine and no clock.
+type State struct {
+	cfg   Config
+	now   time.Time
+	seq   uint64
+	order uint64
+
+	installation string
+	incarnation  int
+
+	jobs        map[string]*Job
+	inOrder     []*Job                 // all jobs, in the order of their submission
+	running     []*Job                 // that hold or ask for a machine, sorted by ID
+	allocations map[string]*Allocation // pending or being cancelled, by ID
+	attempts    map[string]*Attempt    // all that are not over, by ID
+	instances   map[string]*Instance   // that may cost something or be billed, and strays for ever
+	offers      map[market.OfferID]*Listing
+	sale        []*Listing // sorted by ID
+	backoffs    map[string]Backoff
+	reserves    map[market.OfferID]*Stock
+	heads       map[string]ledger.Hash
+	rules       *budget.Rules // nil: nobody has set any
+
+	part   int      // jobs in a part of a snapshot
+	parts  []uint64 // by part: number of the last event that may have changed a job in it
+	frozen *Frozen  // the state of a while ago that is being encoded, or nil
+	watch  func(*Job)
+}
+
+// Listing is an offer with what is known of it.
+type Listing struct {
+	r      listingRecord
+	series Series // of its price, where it is spot
+}
+
+type listingRecord struct {
+	Offer  market.Offer     `json:"offer"`
+	Quote  market.Quote     `json:"quote"`
+	Hazard policy.Hazard    `json:"hazard"`
+	Watch  horizon.Watch    `json:"watch,omitzero"`
+	Record plan.Record      `json:"record,omitzero"` // the same for jobs that choose between zones
+	Low    plan.Low         `json:"low,omitzero"`    // the least that it could be had for
+	Series []market.Segment `json:"series,omitempty"`
+}
+
+// What is for sale.
+func (l *Listing) Offer() *market.Offer  { return &l.r.Offer }
+func (l *Listing) Quote() market.Quote   { return l.r.Quote }
+func (l *Listing) Hazard() policy.Hazard { return l.r.Hazard }
+func (l *Listing) Watch() *horizon.Watch { return &l.r.Watch }
+func (l *Listing) Record() *plan.Record  { return &l.r.Record }
+func (l *Listing) Low() plan.Low         { return l.r.Low }
+
+// Backoff is how long nothing of a scope is asked for, because it refused.
+type Backoff struct {
+	Tries int       `json:"tries,omitempty"` // refusals in a row
+	Until time.Time `json:"until"`
+	Trial string    `json:"trial,omitempty"` // the allocation that tries it again; others wait for its answer
+}
+
+// Stock is what became of a reservation's money: what was booked to the attempts
+// that ran there, and what to nobody, because nobody did.
+type Stock struct {
+	Used    money.Amount `json:"used"`
+	Idle    money.Amount `json:"idle"`
+	Settled time.Time    `json:"settled"`
+}
+
+// partJobs is how many jobs are in a part of a snapshot: about 2 ms to encode.
+const partJobs = 512
+
+// New returns a state in which nothing has happened.
+func New() *State {
+	return &State{
+		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
+		instances: map[string]*Instance{}, offers: map[market.OfferID]*Listing{}, backoffs: map[string]Backoff{},
+		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: partJobs,
+	}
+}
+
+// Watch sets what is told of a job before it changes.
+func (s *State) Watch(f func(*Job)) { s.watch = f }
+
+// Where the log stands.
+func (s *State) Now() time.Time       { return s.now }
+func (s *State) Seq() uint64          { return s.seq }
+func (s *State) Config() *Config      { return &s.cfg }
+func (s *State) Installation() string { return s.installation }
+func (s *State) Incarnation() int     { return s.incarnation }
+func (s *State) Rules() *budget.Rules { return s.rules }
+
+// Head returns the hash of the tenant's last posting.
+func (s *State) Head(tenant string) ledger.Hash { return s.heads[tenant] }
+
+// Job returns the job of that name, or nil.
+func (s *State) Job(id string) *Job { return s.jobs[id] }
+
+// Jobs are all in the order of their submission; Running are those that hold or ask for
+// a machine, by name. Both are the state's own.
+func (s *State) Jobs() []*Job    { return s.inOrder }
+func (s *State) Running() []*Job { return s.running }
+
+// Allocation returns one that is pending or being cancelled, or nil.
+func (s *State) Allocation(id string) *Allocation { return s.allocations[id] }
+
+// Attempt returns one that is not over, or nil.
+func (s *State) Attempt(id string) *Attempt { return s.attempts[id] }
+
+// Instance returns one that may cost something or be billed, or a stray; or nil.
+func (s *State) Instance(id string) *Instance { return s.instances[id] }
+
+// Instances are those of Instance, by name.
+func (s *State) Instances() []*Instance {
+	list := make([]*Instance, 0, len(s.instances))
+	for _, i := range s.instances {
+		list = append(list, i)
+	}
+	slices.SortFunc(list, func(a, b *Instance) int { return strings.Compare(a.r.ID, b.r.ID) })
+	return list
+}
+
+// Allocations are those of Allocation, by name.
+func (s *State) Allocations() iter.Seq[*Allocation] {
+	return func(yield func(*Allocation) bool) {
+		for _, a := range s.allocations {
+			if !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// Attempts are all that are not over, in no order; Live is how many.
+func (s *State) Attempts() iter.Seq[*Attempt] {
+	return func(yield func(*Attempt) bool) {
+		for _, a := range s.attempts {
+			if !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// Quiet reports whether nothing is asked for or rented.
+func (s *State) Quiet() bool {
+	if len(s.attempts) > 0 || len(s.allocations) > 0 {
+		return false
+	}
+	for _, i := range s.instances {
+		if i.Live() {
+			return false
+		}
+	}
+	return true
+}
+
+// Listing returns what is known of an offer, or nil.
+func (s *State) Listing(id market.OfferID) *Listing { return s.offers[id] }
+
+// Sale is what is for sale, by name. It is the state's own.
+func (s *State) Sale() []*Listing { return s.sale }
+
+// Stock is what became of a reservation's money so far.
+func (s *State) Stock(id market.OfferID) Stock {
+	if st := s.reserves[id]; st != nil {
+		return *st
+	}
+	return Stock{}
+}
+
+// JobOf is the job that an allocation's or attempt's name begins with, or nil.
+func (s *State) JobOf(name string) *Job {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return nil
+	}
+	return s.jobs[name[:dot]]
+}
+
+// AttemptOf is the attempt of that name, over or not, or nil.
+func (s *State) AttemptOf(name string) *Attempt {
+	if a := s.attempts[name]; a != nil {
+		return a
+	}
+	if j := s.JobOf(name); j != nil {
+		for _, a := range slices.Backward(j.Attempts()) {
+			if a.r.ID == name {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+// ScopeKey is the key of a scope of refusals that the machine lies in.
+func ScopeKey(scope Scope, m *Machine) string {
+	switch scope {
+	case ZoneScope:
+		return "zone/" + m.Provider + "/" + m.Zone
+	case PoolScope:
+		return "pool/" + m.Provider + "/" + m.Type + "/" + string(m.Capacity)
+	case AccountScope:
+		return "account/" + m.Provider
+	case OfferScope:
+	}
+	return "offer/" + string(m.Offer)
+}
+
+// scopes are all of them.
+var scopes = [...]Scope{OfferScope, ZoneScope, PoolScope, AccountScope}
+
+// MachineOf is a machine of the offer.
+func MachineOf(o *market.Offer) Machine {
+	return Machine{
+		Offer: o.ID, Provider: o.Provider, Region: o.Region, Zone: o.Zone, Type: o.Machine, Capacity: o.Capacity,
+		Speed: o.Speed, GPUs: o.Accelerators, Currency: o.Currency, Prepaid: o.Reserved.Count > 0,
+	}
+}
+
+// Backoff is that of a scope's key.
+func (s *State) Backoff(key string) Backoff { return s.backoffs[key] }
+
+// Cooling is until when nothing may be asked for from the offer, because something of
+// it refused, or waits for the answer of one that tries; false: it may.
+func (s *State) Cooling(l *Listing) (until time.Time, ok bool) {
+	if len(s.backoffs) == 0 {
+		return until, false
+	}
+	m := MachineOf(&l.r.Offer)
+	for _, scope := range scopes {
+		b, known := s.backoffs[ScopeKey(scope, &m)]
+		if !known || b.Trial == "" && !b.Until.After(s.now) {
+			continue
+		}
+		at := b.Until
+		if !at.After(s.now) { // somebody tries it
+			at = s.now.Add(max(s.cfg.CoolOff, time.Nanosecond))
+		}
+		if at.After(until) {
+			until = at
+		}
+		ok = true
+	}
+	return until, ok
+}
+
+// Undecided reports whether machines of an earlier incarnation wait for somebody to say
+// whose they are: until then nothing is asked for and nothing ended.
+func (s *State) Undecided() bool {
+	if s.incarnation < 2 {
+		return false
+	}
+	for _, i := range s.instances {
+		if i.r.Disowned {
+			return true
+		}
+	}
+	return false
+}
+
+// position is where the job stands in the order of submission; none for "".
+func (s *State) position(id string, none int) (int, bool) {
+	if id == "" {
+		return none, true
+	}
+	j, ok := s.jobs[id]
+	if !ok {
+		return 0, false
+	}
+	return slices.BinarySearchFunc(s.inOrder, j.order, func(a *Job, order uint64) int { return cmp.Compare(a.order, order) })
+}
+
+// JobsAfter returns the jobs that were submitted after the one of that name,
+// oldest first; "" is all. ok is false where the job is not known.
+func (s *State) JobsAfter(id string) (jobs iter.Seq[*Job], ok bool) {
+	n, ok := s.position(id, -1)
+	if !ok {
+		return nil, false
+	}
+	return slices.Values(s.inOrder[n+1:]), true
+}
+
+// JobsBefore returns the jobs that were submitted before the one of that name,
+// newest first; "" is all. ok is false where the job is not known.
+func (s *State) JobsBefore(id string) (jobs iter.Seq[*Job], ok bool) {
+	n, ok := s.position(id, len(s.inOrder))
+	if !ok {
+		return nil, false
+	}
+	return func(yield func(*Job) bool) {
+		for _, j := range slices.Backward(s.inOrder[:n]) {
+			if !yield(j) {
+				return
+			}
+		}
+	}, true
+}
