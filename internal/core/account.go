@@ -75,14 +75,25 @@ func (m *Machine) Accounts(t time.Time) []Account {
 		c.States = maps.Clone(a.States)
 		all[k] = &c
 	}
-	seen := map[*Job]bool{}
-	for _, a := range m.attempts {
-		if j := m.s.Job(a.Job()); !seen[j] {
-			seen[j] = true
-			accountOf(all, j).change(j, 1, t)
-		}
+	for j := range m.costing() {
+		accountOf(all, j).change(j, 1, t)
 	}
 	return listedAccounts(all)
+}
+
+// costing are the jobs of which a machine may cost something now, or is asked for, in no order.
+func (m *Machine) costing() map[*Job]struct{} {
+	jobs := make(map[*Job]struct{}, len(m.s.Running()))
+	for _, j := range m.s.Running() {
+		jobs[j] = struct{}{}
+	}
+	for a := range m.s.Attempts() { // of jobs that hold another machine by now
+		jobs[m.s.Job(a.Job())] = struct{}{}
+	}
+	for a := range m.s.Allocations() {
+		jobs[m.s.Job(a.Job())] = struct{}{}
+	}
+	return jobs
 }
 
 // listedAccounts leaves out those of which no job is left.

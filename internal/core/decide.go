@@ -14,7 +14,7 @@ import (
 // decide takes the decision for j, and records it where it changes something.
 func (m *Machine) decide(j *Job) plan.Decision {
 	var d plan.Decision
-	if why, over := j.over(m.now()); over {
+	if why, spent := over(j, m.now()); spent {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
 		d = m.mind.Decide(m.view(j), m.options(j))

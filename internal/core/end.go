@@ -307,4 +307,3 @@ func (m *Machine) disclaim(i *Instance) {
 	}
 	m.instanceEnded(i, m.now(), "released", false)
 }
-

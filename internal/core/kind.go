@@ -65,8 +65,8 @@ func asksOf(b []byte, a plan.Asks) []byte {
 	for _, z := range a.Zones {
 		text(z)
 	}
-	b = binary.AppendUvarint(b, uint64(len(a.Capacity())))
-	for _, c := range a.Capacity() {
+	b = binary.AppendUvarint(b, uint64(len(a.Capacity)))
+	for _, c := range a.Capacity {
 		text(string(c))
 	}
 	return b
@@ -276,4 +276,3 @@ func (m *Machine) hopeless(d plan.Decision) (ok bool, until time.Time) {
 	}
 	return true, until
 }
-

@@ -79,7 +79,9 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 func (m *Machine) holdsAgain(*Job) { m.sums = nil }
 
 // patience is how long an answer to a launch is waited for before the job looks further.
-func (m *Machine) patience() time.Duration { return max(m.cfg().GrantWait, m.cfg().Detect, time.Minute) }
+func (m *Machine) patience() time.Duration {
+	return max(m.cfg().GrantWait, m.cfg().Detect, time.Minute)
+}
 
 // cooled wakes a job that waits for when an offer may be asked again.
 func (m *Machine) cooled(j *Job, d plan.Decision) {
@@ -134,7 +136,7 @@ func (m *Machine) began(a *Allocation) {
 	m.queue.remove(j)
 	m.queue.leave(j)
 	m.wakeAt(j, t.From().Add(m.cfg().BootLimit+t.Transfer()))
-	if at, limited := j.brokeAt(m.now()); limited {
+	if at, limited := m.brokeAt(j); limited {
 		m.wakeAt(j, at)
 	}
 }
@@ -224,7 +226,7 @@ func (m *Machine) coolOff(on *state.Machine, until time.Time) {
 // reviewAsked looks whether a job that waits for an answer should look further: when the
 // provider takes its time and something else can be had, or the deadline asks for it.
 func (m *Machine) reviewAsked(j *Job, a *Allocation) {
-	if why, over := j.over(m.now()); over {
+	if why, spent := over(j, m.now()); spent {
 		m.giveUp(a, string(why))
 		m.requeue(j, state.JobQueued{Why: string(why)})
 		return

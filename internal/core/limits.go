@@ -29,26 +29,26 @@ func mostRate(limit, decided money.Rate) money.Rate {
 }
 
 // brokeAt returns when the budget of a job is used up whose machine boots: there is nothing to save.
-func (j *Job) brokeAt(now time.Time) (time.Time, bool) {
-	a := j.Live()
-	if t := j.Terms(); !t.HasBudget || t.DeadlineFirst || a == nil || len(a.Rates) == 0 {
+func (m *Machine) brokeAt(j *Job) (time.Time, bool) {
+	t, a := j.Terms(), j.Live()
+	if !t.HasBudget || t.DeadlineFirst || a == nil {
 		return time.Time{}, false
 	}
-	d, ok := a.Rates[len(a.Rates)-1].Rate.Buys(j.Terms().Budget.Sub(j.Spent(now)))
-	return now.Add(d), ok
+	d, ok := a.Rate().Buys(t.Budget.Sub(j.Spent(m.now())))
+	return m.now().Add(d), ok
 }
 
 // strained reports whether the rest of the work turned out to cost more on the
 // machine of j than is left of a budget that comes first, since the last decision.
 func (m *Machine) strained(j *Job, a *Attempt) bool {
 	t := j.Terms()
-	if !t.HasBudget || t.DeadlineFirst || j.Last().Purse != nil || len(a.Rates) == 0 {
+	if !t.HasBudget || t.DeadlineFirst || j.Last().Purse != nil {
 		return false
 	}
 	speed := cmp.Or(max(a.Speed(), 0), 1)
 	left, _, known := j.Left(speed)
 	left -= time.Duration(float64(m.unsaved(j)) / speed)
-	return known && a.Rates[len(a.Rates)-1].Rate.Until(max(0, left)+t.Grace).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
+	return known && a.Rate().Until(max(0, left)+t.Grace).Cmp(t.Budget.Sub(j.Spent(m.now()))) > 0
 }
 
 // missing says in a sentence why the budget does not do.
@@ -60,8 +60,8 @@ func missing(d plan.Decision, in money.Currency) string {
 		money.Format(d.Purse.Needs, in, 4), d.Purse.On, money.Format(d.Purse.Left, in, 4))
 }
 
-// over says whether a limit is used up that no machine can change any more.
-func (j *Job) over(now time.Time) (plan.Reason, bool) {
+// over says whether a limit of j is used up that no machine can change any more.
+func over(j *Job, now time.Time) (plan.Reason, bool) {
 	switch t := j.Terms(); {
 	case t.WallClock > 0 && !j.Began().IsZero() && now.Sub(j.Began()) >= t.WallClock:
 		return plan.TimeGone, true
@@ -74,9 +74,8 @@ func (j *Job) over(now time.Time) (plan.Reason, bool) {
 // exhausted says whether a limit of the job is used up, the grace of a drain included.
 func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 	t := j.Terms()
-	rate := a.Rates[len(a.Rates)-1].Rate
 	switch {
-	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(rate.Until(t.Grace)).Cmp(t.Budget) >= 0:
+	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(a.Rate().Until(t.Grace)).Cmp(t.Budget) >= 0:
 		return policy.BudgetSpent, true
 	case t.WallClock > 0 && m.now().Sub(j.Began()) >= t.WallClock:
 		return policy.WallClock, true
@@ -91,7 +90,7 @@ func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 func (m *Machine) guardTimes(j *Job, a *Attempt) {
 	t := j.Terms()
 	if t.HasBudget && !t.DeadlineFirst {
-		rate := a.Rates[len(a.Rates)-1].Rate
+		rate := a.Rate()
 		if d, ok := rate.Buys(t.Budget.Sub(j.Spent(m.now())).Sub(rate.Until(t.Grace))); ok {
 			m.wakeAt(j, m.now().Add(d))
 		}

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
 
 // likely is the share of jobs that last no longer than the slow end of their course,
@@ -97,42 +98,47 @@ func (f *frontier) Pop() any {
 }
 
 // rest is a course without its time.
-func (j *Job) rest(t time.Time) budget.Course {
+func restOf(j *Job, t time.Time) budget.Course {
 	w := Weighed(j.ID(), j.User(), j.Terms())
 	return budget.Course{ID: j.ID(), Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)), Bounded: w.Bounded}
 }
 
 // courseOf is how a job that has a machine, or asks for one, goes on.
 func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
-	c, a := j.rest(t), j.Live()
+	c := restOf(j, t)
 	c.Runs = true
+	if asked := j.Asked(); asked != nil {
+		c.GPUs, c.Rate = max(c.GPUs, asked.Machine().GPUs), m.rateOf(asked)
+		start := max(0, j.Restart()+asked.Transfer()-t.Sub(asked.Requested()))
+		return expected(c, j, asked.Machine(), time.Time{}, start, t)
+	}
+	a := j.Live()
 	if a == nil {
 		return c
 	}
-	c.GPUs = max(c.GPUs, a.GPUs())
-	switch {
-	case len(a.Rates) > 0:
-		c.Rate = a.Rates[len(a.Rates)-1].Rate
-	case m.s.Listing(a.Offer()) != nil: // it is asked for
-		c.Rate = m.s.Listing(a.Offer()).Quote.Rate
-	}
-	if !a.Until().IsZero() || a.Phase == Leaving || a.Draining() && j.Ending() != "" {
+	c.GPUs, c.Rate = max(c.GPUs, a.GPUs()), a.Rate()
+	if !a.Until().IsZero() || a.Task() == Ended || a.Draining() && j.Ending() != "" {
 		c.Known = true // it is being given back
 		return c
 	}
-	left, doubt, known := j.remains(a, t)
-	c.Known = known
-	start := time.Duration(0)
 	if a.Started().IsZero() {
-		start = max(0, j.Restart()+a.Transfer()-t.Sub(a.Requested()))
+		start := max(0, j.Restart()+a.Transfer()-t.Sub(a.Requested()))
+		return expected(c, j, a.Machine(), time.Time{}, start, t)
 	}
-	if !known {
+	return expected(c, j, a.Machine(), a.Kept(), 0, t)
+}
+
+// expected is a course on a machine, on which work is done since kept, if at all, and
+// begins after start.
+func expected(c budget.Course, j *Job, on *state.Machine, kept time.Time, start time.Duration, t time.Time) budget.Course {
+	left, doubt, known := remains(j, on.Speed, kept, t)
+	if c.Known = known; !known {
 		return c
 	}
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
 	// What the plan expects it to cost may be more than the time at this price: of
-	// machines that are taken, and of going on-demand before it is late.
-	if d, ok := c.Rate.Buys(expectedRest(j, a, t)); ok {
+	// interruptions, and of going on-demand before it is late.
+	if d, ok := c.Rate.Buys(expectedRest(j, on.Capacity, t)); ok {
 		c.Lasts, c.Slow = max(c.Lasts, d), max(c.Slow, d+doubt)
 	}
 	return c
@@ -141,8 +147,8 @@ func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
 // remains is how long the job still takes on its machine, counted from its newest step
 // and not from its checkpoint, and how much longer or shorter it may be; false where
 // nobody can say: also of one that goes on past what was said of it.
-func (j *Job) remains(a *Attempt, t time.Time) (left, doubt time.Duration, ok bool) {
-	speed := cmp.Or(max(a.Speed(), 0), 1)
+func remains(j *Job, speed float64, kept, t time.Time) (left, doubt time.Duration, ok bool) {
+	speed = cmp.Or(max(speed, 0), 1)
 	switch {
 	case j.Total() > 0 && j.StepRate() > 0:
 		if j.Step() >= j.Total() {
@@ -153,11 +159,11 @@ func (j *Job) remains(a *Attempt, t time.Time) (left, doubt time.Duration, ok bo
 	case j.Terms().Work > 0:
 		work := j.Terms().Work - j.SavedWork()
 		if j.Total() > 0 {
-			work = share(j.Terms().Work, max(0, j.Total()-j.SavedStep()), j.Total())
+			work = state.Share(j.Terms().Work, max(0, j.Total()-j.SavedStep()), j.Total())
 		}
 		left = time.Duration(float64(work) / speed)
-		if a.Phase == Working {
-			left -= max(0, t.Sub(a.Kept()))
+		if !kept.IsZero() {
+			left -= max(0, t.Sub(kept))
 		}
 		if left <= 0 {
 			return 0, 0, false
@@ -173,13 +179,13 @@ func (j *Job) remains(a *Attempt, t time.Time) (left, doubt time.Duration, ok bo
 
 // expectedRest is what the newest decision expected of what the job has taken, less
 // what it has cost since; nothing where it said nothing.
-func expectedRest(j *Job, a *Attempt, t time.Time) (rest money.Amount) {
+func expectedRest(j *Job, on market.Capacity, t time.Time) (rest money.Amount) {
 	e := j.Last().Expect
 	if e == nil || j.Decided().IsZero() {
 		return rest
 	}
 	usd := e.OnDemand
-	if a.Capacity() == market.Spot {
+	if on == market.Spot {
 		usd = e.Spot
 	}
 	if usd == nil {
@@ -189,7 +195,10 @@ func expectedRest(j *Job, a *Attempt, t time.Time) (rest money.Amount) {
 	if !ok {
 		return rest
 	}
-	since := j.Decided()
+	a, since := j.Live(), j.Decided()
+	if a == nil {
+		return all
+	}
 	if since.Before(a.From()) {
 		since = a.From()
 	}
@@ -199,7 +208,7 @@ func expectedRest(j *Job, a *Attempt, t time.Time) (rest money.Amount) {
 // waits is how a job that waits goes on once its turn has come, on a machine that does
 // its work for the least money, or on any that is for sale then.
 func waits(j *Job, t time.Time, rate money.Rate, speed float64, sold bool) budget.Course {
-	c := j.rest(t)
+	c := restOf(j, t)
 	if !sold {
 		return c // nothing for sale fits: nobody knows when and at what price it begins
 	}

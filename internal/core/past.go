@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
 
 // Past is what jobs come to that held a machine and hold none now.
@@ -111,12 +111,12 @@ func passedOf(j *Job) (p passed) {
 }
 
 // rests reports whether j may be in the past: it had a machine, and none that still costs.
-func (j *Job) rests() bool { return len(j.Attempts()) > 0 && !j.Costs() }
+func rests(j *Job) bool { return len(j.Attempts()) > 0 && !j.Costs() }
 
 // pass has j in the past as it is now, where it was in there as was; nil: it was not. A
 // job that waits and was looked at in vain is as it was.
 func (m *Machine) pass(j *Job, was *passed) {
-	if was == nil && !j.rests() {
+	if was == nil && !rests(j) {
 		return
 	}
 	is := passedOf(j)
@@ -173,8 +173,11 @@ func (m *Machine) PastJobs(since time.Time, f func(*Job, Past, money.Currency)) 
 // price keeps beside a job that has succeeded what its work would have cost
 // on-demand, at the prices of the moment at which its last machine was gone.
 func (m *Machine) price(j *Job) {
-	if j.OnDemand() == nil && j.State() == Succeeded && !j.Costs() {
-		j.OnDemand() = m.onDemand(j)
+	if j.OnDemand() != nil || j.State() != Succeeded || j.Costs() {
+		return
+	}
+	if cost := m.onDemand(j); cost != nil {
+		m.fact(state.JobPriced{Job: j.ID(), OnDemand: *cost})
 	}
 }
 
@@ -192,11 +195,11 @@ func (m *Machine) onDemand(j *Job) *money.Amount {
 	var best *money.Amount
 	startUp := time.Duration(0)
 	if i := slices.IndexFunc(j.Attempts(), func(a *Attempt) bool { return !a.Started().IsZero() }); i >= 0 {
-		startUp = j.Attempts()[i].Started.Sub(j.Attempts()[i].From)
+		startUp = j.Attempts()[i].Started().Sub(j.Attempts()[i].From())
 	}
-	for _, l := range m.sale {
-		o := l.Offer
-		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !l.Quote.Priced || o.CPUs < j.Terms().Need.CPUs || int64(o.Memory) < j.Terms().Need.Memory {
+	for _, l := range m.s.Sale() {
+		o, q := l.Offer(), l.Quote()
+		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !q.Priced || o.CPUs < j.Terms().Need.CPUs || int64(o.Memory) < j.Terms().Need.Memory {
 			continue
 		}
 		speed := o.Speed
@@ -204,32 +207,10 @@ func (m *Machine) onDemand(j *Job) *money.Amount {
 			speed = 1
 		}
 		span := startUp + time.Duration(float64(j.SavedWork())/speed)
-		cost := l.Quote.Rate.Until(max(span, o.Billing.Minimum))
+		cost := q.Rate.Until(max(span, o.Billing.Minimum))
 		if best == nil || cost.Cmp(*best) < 0 {
 			best = &cost
 		}
 	}
 	return best
-}
-
-// foresee keeps what a job was expected to cost at its first decision that says so:
-// what it had spent by then, and what the rest of its work was expected to cost. A
-// decision by its budget alone says what the rest costs at the least.
-func (j *Job) foresee(d plan.Decision, now time.Time) {
-	if j.Foreseen() != nil {
-		return
-	}
-	rest, known := money.Amount{}, false
-	if e := d.Expect; e != nil {
-		if best := plan.Least(e); best >= 0 {
-			rest, known = money.Estimated(best)
-		}
-	}
-	if !known && d.Purse != nil {
-		rest, known = d.Purse.Needs, true
-	}
-	if known {
-		all := j.Spent(now).Add(rest)
-		j.Foreseen() = &all
-	}
 }

@@ -19,9 +19,9 @@ import (
 // where the market has nothing for some of them it has nothing for the others (see
 // kind), and the jobs of other piles pass them.
 type queue struct {
-	classes []*class   // that have had jobs since the quotas changed, by key
-	fresh   int        // which side of each pile holds the jobs to be tried
-	again   bool       // something changed while that one was not empty
+	classes []*class // that have had jobs since the quotas changed, by key
+	fresh   int      // which side of each pile holds the jobs to be tried
+	again   bool     // something changed while that one was not empty
 	kinds   map[string]*kind
 	groups  map[string]*group
 	thaw    time.Time // the first kind may be looked at again, whatever happens; zero: none

@@ -25,22 +25,23 @@ type tally struct {
 	openTeam      string        // the team of that job
 }
 
-// setRules takes new limits. Jobs that run go on; those that wait are put in the
-// classes that the new quotas make.
-func (m *Machine) setRules(rules *budget.Rules) {
-	m.s.Rules() = rules
+// setQuotas takes the limits in force. Jobs that run go on; those that wait are put in
+// the classes that the new quotas make.
+func (m *Machine) setQuotas() {
 	m.era++
 	m.quotas = nil
-	for _, l := range rules.Limits {
-		if !l.Queues() {
-			continue
+	if rules := m.s.Rules(); rules != nil {
+		for _, l := range rules.Limits {
+			if !l.Queues() {
+				continue
+			}
+			q := &quota{Limit: l, n: len(m.quotas)}
+			if l.Wait {
+				q.begin = l.Window.Begin(m.now())
+				q.end, _ = l.Window.End(m.now())
+			}
+			m.quotas = append(m.quotas, q)
 		}
-		q := &quota{Limit: l, n: len(m.quotas)}
-		if l.Wait {
-			q.begin = l.Window.Begin(m.now())
-			q.end, _ = l.Window.End(m.now())
-		}
-		m.quotas = append(m.quotas, q)
 	}
 	m.sumLimits(m.s.Seq())
 	m.regroup()
@@ -181,6 +182,9 @@ func (m *Machine) tallies(t time.Time) []tally {
 			continue
 		}
 		gpus, all := 0, j.GPUServed()
+		if a := j.Asked(); a != nil {
+			gpus += a.Machine().GPUs
+		}
 		for _, a := range j.Open() {
 			if a.Live() {
 				gpus += a.GPUs()
@@ -231,7 +235,7 @@ func billed(a *Attempt, t, begin time.Time) time.Duration {
 }
 
 // gpuMost is the GPU time that a job can use in all, or false where nobody knows.
-func gpuMost(t Terms) (time.Duration, bool) {
+func gpuMost(t *Terms) (time.Duration, bool) {
 	return time.Duration(min(t.GPUHours, 5e5) * float64(time.Hour)), t.GPUHours > 0 || t.Need.LeastGPUs() == 0
 }
 
@@ -318,7 +322,10 @@ func (m *Machine) gpuRoom(j *Job) (room int, limited bool) {
 			continue
 		}
 		free := *q.GPUs - m.sumUp()[q.n].gpus
-		if a := j.Live(); a != nil && j.State() == Running {
+		switch a, asked := j.Live(), j.Asked(); {
+		case asked != nil:
+			free += asked.Machine().GPUs
+		case a != nil && j.State() == Running:
 			free += a.GPUs() // it is given back before there is another
 		}
 		if !limited || free < room {

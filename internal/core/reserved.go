@@ -6,86 +6,68 @@ import (
 	"time"
 
 	"scrimp/internal/ledger"
+	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/state"
 )
-
-// stock is what became of a reservation's money: what was booked to the attempts
-// that ran there, and what to nobody, because nobody did.
-type stock struct {
-	Used    money.Amount `json:"used"`
-	Idle    money.Amount `json:"idle"`
-	Settled time.Time    `json:"settled"`
-}
 
 // settleEvery is how often the hours of a reservation that nobody uses are booked.
 const settleEvery = 15 * time.Minute
 
-// reserved returns the offer of an attempt where it is paid beforehand, or nil.
-func (m *Machine) reserved(a *Attempt) *offer {
-	if len(m.prepaid) == 0 {
-		return nil
-	}
-	if o := m.s.Listing(a.Offer()); o != nil && o.Offer.Reserved.Count > 0 {
-		return o
-	}
-	return nil
-}
-
-// settle books what the reservations have cost by now and no attempt has: with
+// settleReserved posts what the reservations have cost by now and no attempt has: with
 // what the attempts have, it is what was paid, to the last unit.
-func (m *Machine) settle(ended bool) {
-	for _, o := range m.prepaid {
-		r, s := o.Offer.Reserved, &o.Stock
+func (m *Machine) settleReserved(ended bool) {
+	for _, l := range m.prepaid {
+		o := l.Offer()
+		r, s := o.Reserved, m.s.Stock(o.ID)
 		soon := m.now().Sub(s.Settled) < settleEvery && (m.now().Before(r.Until) || !s.Settled.Before(r.Until))
 		if m.now().Before(r.From) || soon && !ended {
 			continue
 		}
-		s.Settled = m.now()
 		idle := r.Committed(m.now()).Sub(s.Used).Sub(s.Idle)
 		for _, j := range m.s.Running() {
 			for _, a := range j.Open() {
-				if a.Offer() == o.Offer.ID && a.Live() {
+				if a.Offer() == o.ID && a.Live() {
 					idle = idle.Sub(a.Cost(m.now()).Sub(a.Posted())) // not posted yet
 				}
 			}
 		}
-		p, ok := ledger.Move(idle, ledger.Payable(o.Offer.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
-		if !ok {
-			continue
+		m.fact(state.ReserveSettled{Offer: o.ID})
+		p := ledger.Posting{
+			Currency: o.Currency, Category: ledger.Fixed, Phase: ledger.Billed, Use: ledger.Idle, Rule: state.ReservedRule,
+			Owner: ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.ID)}, Provider: o.Provider, Region: o.Region, SKU: o.Machine,
 		}
-		s.Idle = s.Idle.Add(idle)
-		p.Currency, p.Category, p.Phase, p.Use, p.Rule = o.Offer.Currency, ledger.Fixed, ledger.Billed, ledger.Idle, "reserved"
-		p.Owner = ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.Offer.ID)}
-		m.enter(&p)
-		bill := p
-		bill.From, bill.To, bill.Use = ledger.Invoice(o.Offer.Provider), ledger.Payable(o.Offer.Provider), ledger.Open
-		if idle.Sign() < 0 {
-			bill.From, bill.To = bill.To, bill.From
-		}
-		m.enter(&bill)
+		m.enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
+		p.Use = ledger.Open
+		m.enter(p, idle, ledger.Invoice(o.Provider), ledger.Payable(o.Provider))
 	}
 }
 
 // findPrepaid finds what is reserved among what is for sale.
 func (m *Machine) findPrepaid() {
 	m.prepaid = nil
-	for _, o := range m.sale {
-		if o.Offer.Reserved.Count > 0 {
-			m.prepaid = append(m.prepaid, o)
+	for _, l := range m.s.Sale() {
+		if l.Offer().Reserved.Count > 0 {
+			m.prepaid = append(m.prepaid, l)
 		}
 	}
 }
 
-// free is how many machines of a reserved offer no attempt has.
-func (m *Machine) free(o *offer) int {
-	n := o.Offer.Reserved.Count
+// free is how many machines of a reserved offer nobody has or asks for.
+func (m *Machine) free(o *market.Offer) int {
+	n := o.Reserved.Count
 	for _, k := range m.s.Running() {
 		for _, a := range k.Open() {
-			if a.Offer() == o.Offer.ID && a.Live() {
+			if a.Offer() == o.ID && a.Live() {
 				n--
 			}
+		}
+	}
+	for a := range m.s.Allocations() {
+		if a.Offer() == o.ID {
+			n--
 		}
 	}
 	return n
@@ -99,8 +81,8 @@ func (m *Machine) stirred() bool {
 	}
 	m.stir = false
 	for _, j := range slices.Clone(m.s.Running()) {
-		if a := j.Live(); a != nil && m.reserved(a) == nil {
-			m.review(j)
+		if a := j.Live(); a != nil && !a.Machine().Prepaid {
+			m.reviewJob(j)
 		}
 	}
 	return true
@@ -110,10 +92,10 @@ func (m *Machine) stirred() bool {
 // are taken, or where as many jobs as it has free machines have the better claim.
 func (m *Machine) share(j *Job, o *plan.Option) {
 	if a := j.Live(); a != nil && a.Offer() == o.Offer.ID && j.State() == Running && !a.Draining() {
-		o.Kept = (a.Phase == Booting || a.Phase == Working) && m.yields(j, o)
+		o.Kept = a.Task() != Ended && m.yields(j, o)
 		return
 	}
-	free := m.free(m.s.Listing(o.Offer.ID))
+	free := m.free(&o.Offer)
 	if free <= 0 {
 		o.Quote.Available = false
 		return
@@ -125,7 +107,7 @@ func (m *Machine) share(j *Job, o *plan.Option) {
 	list := m.unreserved()
 	mine := m.claim(j, list)
 	for _, k := range rivals {
-		if k.MigratingTo() == o.Offer.ID || m.before(m.claim(k, list), mine) && m.wants(k, *o) {
+		if k.MigratingTo() == o.Offer.ID || m.better(m.claim(k, list), mine) && m.wants(k, *o) {
 			free--
 		}
 	}
@@ -133,12 +115,12 @@ func (m *Machine) share(j *Job, o *plan.Option) {
 }
 
 // rivals are jobs besides j that could use a reserved machine and have none: of
-// those that run and of those that wait at most as many as one step looks at.
+// those that run and of those that wait at most as many as one step tries at.
 func (m *Machine) rivals(j *Job) []*Job {
 	var list []*Job
 	for _, k := range m.s.Running() {
 		a := k.Live()
-		if a != nil && k != j && m.reserved(a) == nil && (a.Phase == Working || a.Phase == Leaving) && k.Ending() == "" && a.Noticed().IsZero() && len(list) < looks {
+		if a != nil && k != j && !a.Machine().Prepaid && (a.Task() == Working || a.Task() == Ended) && k.Ending() == "" && a.Noticed().IsZero() && len(list) < tries {
 			list = append(list, k)
 		}
 	}
@@ -146,8 +128,8 @@ func (m *Machine) rivals(j *Job) []*Job {
 	for _, c := range m.queue.classes {
 		for _, p := range c.piles {
 			for _, u := range p.sides[:stuck] {
-				for _, k := range u[:min(looks, len(u))] {
-					if k != j && len(list) < 2*looks && blocks(k).by == nil {
+				for _, k := range u[:min(tries, len(u))] {
+					if k != j && len(list) < 2*tries && blocks(k).by == nil {
 						list = append(list, k)
 					}
 				}
@@ -162,7 +144,7 @@ func (m *Machine) rivals(j *Job) []*Job {
 // still need is more than the two restarts cost. A job whose deadline leaves no room for
 // the move stays, and so does one of which nobody knows how long it needs.
 func (m *Machine) yields(j *Job, o *plan.Option) bool {
-	if m.free(m.s.Listing(o.Offer.ID)) > 0 {
+	if m.free(&o.Offer) > 0 {
 		return false
 	}
 	list := m.unreserved()
@@ -173,7 +155,7 @@ func (m *Machine) yields(j *Job, o *plan.Option) bool {
 	}
 	mine := m.claim(j, list)
 	for _, h := range m.s.Running() {
-		if a := h.Live(); a != nil && h != j && a.Offer() == o.Offer.ID && m.before(mine, m.claim(h, list)) {
+		if a := h.Live(); a != nil && h != j && a.Offer() == o.Offer.ID && m.better(mine, m.claim(h, list)) {
 			return false
 		}
 	}
@@ -197,7 +179,7 @@ func (m *Machine) outbid(j *Job) {
 		return
 	}
 	for _, k := range m.s.Running() {
-		if a := k.Live(); a != nil && k != j && m.reserved(a) != nil {
+		if a := k.Live(); a != nil && k != j && a.Machine().Prepaid {
 			m.wakeAt(k, m.now().Add(m.cfg().Detect))
 		}
 	}
@@ -220,7 +202,7 @@ func (m *Machine) unreserved() []plan.Option {
 func (m *Machine) claim(j *Job, elsewhere []plan.Option) claim {
 	v := m.view(j)
 	v.Looked = true
-	if a := j.Live(); a != nil && m.reserved(a) != nil {
+	if a := j.Live(); a != nil && a.Machine().Prepaid {
 		v.Held, v.Warming = "", 0
 	}
 	if v.Rule == "" || v.Rule == policy.Default {
@@ -229,9 +211,9 @@ func (m *Machine) claim(j *Job, elsewhere []plan.Option) claim {
 	return claim{j, m.mind.Decide(v, elsewhere).Rate}
 }
 
-// before reports whether a has the better claim: the higher priority, then what
+// better reports whether a has the better claim: the higher priority, then what
 // costs more elsewhere, then the earlier deadline, then who came first.
-func (m *Machine) before(a, b claim) bool {
+func (m *Machine) better(a, b claim) bool {
 	if c := cmp.Or(-cmp.Compare(a.job.Terms().Priority, b.job.Terms().Priority), -cmp.Compare(a.rate, b.rate)); c != 0 {
 		return c < 0
 	}
@@ -248,7 +230,7 @@ func (m *Machine) wants(k *Job, o plan.Option) bool {
 	}
 	if v.Held != "" {
 		if h := m.s.Listing(v.Held); h != nil {
-			list = append(list, plan.Option{Offer: h.Offer, Quote: h.Quote, Watch: &h.Watch})
+			list = append(list, plan.Option{Offer: *h.Offer(), Quote: h.Quote(), Watch: h.Watch()})
 		}
 	}
 	return m.mind.Decide(v, list).Take == o.Offer.ID

@@ -139,7 +139,7 @@ func (m *Machine) overdue(j *Job, a *Attempt) bool {
 		m.release(a, "boot_limit", "silent")
 		return true
 	}
-	if at, limited := j.brokeAt(m.now()); limited {
+	if at, limited := m.brokeAt(j); limited {
 		if !at.After(m.now()) {
 			m.release(a, "budget_spent", "moved")
 			return true

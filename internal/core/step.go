@@ -59,8 +59,8 @@ type Machine struct {
 
 	queue  queue
 	wakes  wakes
-	hours  wakes   // when the next posting of a running job is due
-	review round   // of the jobs that hold a machine
+	hours  wakes    // when the next posting of a running job is due
+	review round    // of the jobs that hold a machine
 	quotas []*quota // of the rules what the queue keeps, by name
 	era    int      // how often they changed
 	sums   []tally  // of what runs under them now; nil: not summed
@@ -125,7 +125,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.sums = nil
 	m.roll()
 	m.queue.thawed(m.now())
-	saved, seen := m.before(e.Body)
+	saved, seen := m.earlier(e.Body)
 	if m.s.Observe(m.e) {
 		m.take(e.Body, saved, seen)
 	}
@@ -173,12 +173,12 @@ func (m *Machine) fact(f Fact) {
 	}
 }
 
-func (m *Machine) now() time.Time  { return m.s.Now() }
+func (m *Machine) now() time.Time     { return m.s.Now() }
 func (m *Machine) cfg() *state.Config { return m.s.Config() }
 
-// before is what the newest checkpoint of a job held and what its metric had come to
+// earlier is what the newest checkpoint of a job held and what its metric had come to
 // before the event, where that tells of them anew.
-func (m *Machine) before(b Body) (savedStep int64, seen policy.Seen) {
+func (m *Machine) earlier(b Body) (savedStep int64, seen policy.Seen) {
 	attempt := ""
 	switch b := b.(type) {
 	case AttemptStarted:
@@ -304,9 +304,9 @@ func (m *Machine) due() {
 }
 
 func (m *Machine) dueInQueue(j *Job) {
-	_, over := j.over(m.now())
+	_, spent := over(j, m.now())
 	switch {
-	case over && !m.awaits(j):
+	case spent && !m.awaits(j):
 		m.queue.remove(j)
 		m.try(j)
 	case m.room(): // in its turn, which may not come yet

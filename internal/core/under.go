@@ -103,7 +103,7 @@ func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
 	s := m.soon
 	for _, j := range m.s.Jobs()[s.next:min(s.next+most, len(m.s.Jobs()))] {
 		m.sumIn(s.under, j)
-		s.next, s.upTo = s.next+1, at(j).order
+		s.next, s.upTo = s.next+1, j.Order()
 	}
 	return s.next < len(m.s.Jobs())
 }
@@ -129,7 +129,7 @@ func (m *Machine) unsum(j *Job) {
 	if at(j).sum == isSummed {
 		m.weigh(j, (*budget.Still).Remove)
 		m.account(j, -1)
-		if j.rests() {
+		if rests(j) {
 			m.past.were = append(m.past.were, passedOf(j))
 			c.was = len(m.past.were)
 		}
@@ -169,7 +169,7 @@ func (m *Machine) sum(j *Job, was *passed) {
 // weigh does that with j where it is not over and holds no machine.
 func (m *Machine) weigh(j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
 	m.weighIn(m.under, j, do)
-	if s := m.soon; s != nil && at(j).order <= s.upTo {
+	if s := m.soon; s != nil && j.Order() <= s.upTo {
 		m.weighIn(s.under, j, do)
 	}
 }
@@ -187,18 +187,8 @@ func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Still, budget.L
 	}
 }
 
-// costs reports whether an attempt of j may still cost something.
-func (j *Job) costs() bool {
-	for _, a := range j.Open() {
-		if a.Live() {
-			return true
-		}
-	}
-	return false
-}
-
 // Weighed is a job as limits see it: its budget is the most that it can cost.
-func Weighed(id, user string, t Terms) budget.Job {
+func Weighed(id, user string, t *Terms) budget.Job {
 	return budget.Job{
 		ID: id, Owner: t.Owner, User: user, Most: t.Budget, Bounded: t.HasBudget && !t.DeadlineFirst,
 		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.LeastGPUs() == 0, GPUs: t.Need.LeastGPUs(),
@@ -208,7 +198,7 @@ func Weighed(id, user string, t Terms) budget.Job {
 // sumGPUs counts the GPU time of an attempt that is gone.
 func (m *Machine) sumGPUs(j *Job, a *Attempt, from, until time.Time) {
 	sumGPUs(m.under, j, a, from, until)
-	if s := m.soon; s != nil && at(j).order <= s.upTo {
+	if s := m.soon; s != nil && j.Order() <= s.upTo {
 		sumGPUs(s.under, j, a, from, until)
 	}
 }
@@ -244,19 +234,6 @@ func (m *Machine) booked(p *ledger.Posting) {
 	}
 }
 
-// Cost is what a posting adds to what was spent: nothing where it only says
-// otherwise what the cost was for.
-func Cost(p ledger.Posting) money.Amount {
-	part := money.Amount{}
-	if _, _, ok := p.To.IsCost(); ok {
-		part = part.Add(p.Amount)
-	}
-	if _, _, ok := p.From.IsCost(); ok {
-		part = part.Sub(p.Amount)
-	}
-	return part
-}
-
 // rollSums opens the windows whose time has come.
 func (m *Machine) rollSums() {
 	for _, u := range m.under {
@@ -284,12 +261,8 @@ func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate
 	if len(m.under) == 0 {
 		return b, burn, m.from
 	}
-	seen := map[*Job]bool{}
-	for _, a := range m.attempts {
-		if j := m.s.Job(a.Job()); !seen[j] {
-			seen[j] = true
-			b.Live = append(b.Live, m.runs(b, burn, j, t))
-		}
+	for j := range m.costing() {
+		b.Live = append(b.Live, m.runs(b, burn, j, t))
 	}
 	return b, burn, m.from
 }
@@ -312,8 +285,8 @@ func (m *Machine) runs(b budget.Books, burn map[string]money.Rate, j *Job, t tim
 			n := l.Name()
 			b.GPUs[n] += (time.Duration(a.GPUs()) * billed(a, t, l.Window.Begin(t))).Hours()
 			b.Spent[n] = b.Spent[n].Add(a.Cost(t).Sub(a.Posted()))
-			if len(a.Rates) > 0 && a.Until().IsZero() {
-				burn[n] += a.Rates[len(a.Rates)-1].Rate
+			if a.Until().IsZero() {
+				burn[n] += a.Rate()
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func (m *Machine) Waits(j *Job) (limit, detail string, ok bool) {
 		if !slices.ContainsFunc(mine, func(q *quota) bool { return slices.Contains(c.quotas, q) }) {
 			continue
 		}
-		for other := range c.upTo(j, looks) {
+		for other := range c.upTo(j, tries) {
 			if b := blocks(other); b.by != nil && !b.never && (b.keeps || c == own) && slices.Contains(mine, b.by) {
 				if other.Terms().Owner.Team != j.Terms().Owner.Team { // whose submitter need not know of it
 					return b.by.Name(), b.by.Name() + " keeps its room for a job of another team, which is more urgent", true
