@@ -152,7 +152,7 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 				past++
 			}
 			row.add(p, n == 0)
-			prepaid = prepaid || slices.ContainsFunc(p.Attempts, func(a *core.Attempt) bool { return a.Capacity == market.Reserved && !a.From.IsZero() })
+			prepaid = prepaid || slices.ContainsFunc(p.Attempts, func(a *core.Attempt) bool { return a.Capacity() == market.Reserved && !a.From().IsZero() })
 		}
 		tell(name, s.seeds, s.seeds)
 		if row.Runs == 0 {

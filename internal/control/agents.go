@@ -48,17 +48,17 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 			return job, a, ErrStopping
 		}
 		switch {
-		case !ok || a.Phase == core.Leaving || a.Asking || a.Instance != "" && a.Instance != instance:
+		case !ok || a.Phase() == core.Leaving || a.Asking || a.Instance() != "" && a.Instance() != instance:
 			return job, a, ErrFenced
-		case !a.Claimed.IsZero():
-			if a.By != "" && a.By != by {
+		case !a.Claimed().IsZero():
+			if a.By() != "" && a.By() != by {
 				return job, a, ErrTaken
 			}
 			c.words.mu.Lock()
 			c.words.hear(attempt, time.Now())
 			c.words.mu.Unlock()
 			return job, a, nil
-		case a.Phase != core.Asked:
+		case a.Phase() != core.Asked:
 			if err := c.Tell(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
 				return job, a, err
 			}
@@ -308,16 +308,16 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 func (c *Control) ordersOf(j *core.Job, a *core.Attempt, now time.Time) api.Orders {
 	clock := c.cfg.Clock
 	o := api.Orders{
-		Off: a.Phase == core.Leaving, Currency: string(j.Terms.Currency), Fenced: j.Epoch != a.Epoch && a.Phase != core.Leaving,
+		Off: a.Phase() == core.Leaving, Currency: string(j.Terms().Currency), Fenced: j.Epoch() != a.Epoch() && a.Phase() != core.Leaving,
 		Interval: clock.Shrink(j.Interval), Spent: j.Spent(now).String(),
 	}
-	if j.Terms.HasBudget {
-		o.BudgetLeft = maxAmount(j.Terms.Budget.Sub(j.Spent(now))).String()
+	if j.Terms().HasBudget {
+		o.BudgetLeft = maxAmount(j.Terms().Budget.Sub(j.Spent(now))).String()
 	}
-	if !j.Terms.Deadline.IsZero() {
-		o.TimeToDeadline = clock.Shrink(j.Terms.Deadline.Sub(now))
+	if !j.Terms().Deadline.IsZero() {
+		o.TimeToDeadline = clock.Shrink(j.Terms().Deadline.Sub(now))
 	}
-	if d, ok := c.drains[a.ID]; ok && a.Draining {
+	if d, ok := c.drains[a.ID()]; ok && a.Draining() {
 		o.Drain = &api.Drain{Why: d.Why, Grace: clock.Shrink(d.Grace)}
 	}
 	return o

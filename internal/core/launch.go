@@ -135,6 +135,7 @@ func (m *Machine) began(a *Allocation) {
 	}
 	m.queue.remove(j)
 	m.queue.leave(j)
+	at(j).wake = time.Time{} // nobody waits for an answer any more
 	m.wakeAt(j, t.From().Add(m.cfg().BootLimit+t.Transfer()))
 	if at, limited := m.brokeAt(j); limited {
 		m.wakeAt(j, at)
@@ -191,6 +192,9 @@ func (m *Machine) unanswered(a *Allocation, as state.AllocationPhase, why string
 	m.fact(state.AllocationClosed{Allocation: a.ID(), Phase: as})
 	m.holdsAgain(j)
 	m.queue.changed()
+	if asked {
+		at(j).wake = time.Time{} // nobody waits for an answer any more
+	}
 	if !asked || j.State().Over() {
 		return
 	}

@@ -15,21 +15,21 @@ func TestAPaceIsThatOfTheStepsAfterTheSlowFirstOnes(t *testing.T) {
 	steps := func(a *Attempt, n int, each time.Duration) {
 		for range n {
 			m.now = m.now.Add(each)
-			a.Step++
+			a.Step()++
 			m.stepRate(j, a)
 		}
 	}
 	begin := func() *Attempt { return &Attempt{Phase: Working, Started: m.now, First: 500, Step: 500} }
 	near := func(when string, want float64) {
 		t.Helper()
-		if math.Abs(j.StepRate/want-1) > 0.01 {
-			t.Errorf("%s: %.1f steps an hour, want %.1f", when, j.StepRate, want)
+		if math.Abs(j.StepRate()/want-1) > 0.01 {
+			t.Errorf("%s: %.1f steps an hour, want %.1f", when, j.StepRate(), want)
 		}
 	}
 	a := begin()
 	steps(a, 2, 5*time.Minute)
-	if steps(a, 7, time.Second); j.StepRate != 0 {
-		t.Errorf("a rate of %.1f after nine steps", j.StepRate)
+	if steps(a, 7, time.Second); j.StepRate() != 0 {
+		t.Errorf("a rate of %.1f after nine steps", j.StepRate())
 	}
 	steps(a, 1, time.Second)
 	near("ten steps, nothing better", 10/(608/3600.0))
@@ -42,7 +42,7 @@ func TestAPaceIsThatOfTheStepsAfterTheSlowFirstOnes(t *testing.T) {
 		t.Error("one look, and not rough")
 	}
 	if steps(a, 180, time.Second); j.Rough() {
-		t.Errorf("rough after %v looks", j.Pace.Looks)
+		t.Errorf("rough after %v looks", j.Pace().Looks)
 	}
 	a = begin()
 	steps(a, 2, 5*time.Minute)

@@ -67,8 +67,8 @@ func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
 		for _, d := range c.decisions {
 			j.foresee(d, time.Time{})
 		}
-		if (j.Foreseen != nil) != (c.want != 0) || j.Foreseen != nil && *j.Foreseen != money.Picos(c.want) {
-			t.Errorf("%s: %v, want %v", name, j.Foreseen, money.Picos(c.want))
+		if (j.Foreseen() != nil) != (c.want != 0) || j.Foreseen() != nil && *j.Foreseen() != money.Picos(c.want) {
+			t.Errorf("%s: %v, want %v", name, j.Foreseen(), money.Picos(c.want))
 		}
 	}
 }

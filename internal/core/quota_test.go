@@ -234,7 +234,7 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 		places := rapid.IntRange(1, 6).Draw(t, "places")
 		y := newYard(nil, places, yardOffer("m1", 1), yardOffer("m3", 3))
 		limits := map[string]budget.Limit{}
-		holds := func(q budget.Limit, j *core.Job) bool { return q.Scope.Holds(j.Terms.Owner, j.User()) }
+		holds := func(q budget.Limit, j *core.Job) bool { return q.Scope.Holds(j.Terms().Owner, j.User()) }
 		y.launched = func(id string) {
 			launched, _ := y.m.Job(id)
 			for _, l := range limits {

@@ -129,10 +129,10 @@ func (m *Machine) Step(e Event) Outcome {
 	if m.s.Observe(m.e) {
 		m.take(e.Body, saved, seen)
 	}
+	m.reviews()
 	m.due()
 	m.postHours()
 	ended := m.stirred()
-	m.reviews()
 	most := triesAfter(e.Body)
 	if b, ok := e.Body.(JobSubmitted); ok && m.welcome(b.Job) {
 		most = 0

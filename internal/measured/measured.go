@@ -64,74 +64,74 @@ const fewest = 10
 // Of is what the state says of a job; With adds what its job file says. It is
 // false where the job still goes on or nothing was measured.
 func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bool)) (Run, bool) {
-	if !j.State.Over() {
+	if !j.State().Over() {
 		return Run{}, false
 	}
-	r := Run{Job: j.ID, Name: j.Terms.Name, Kind: j.Terms.JobKind, State: string(j.State), Submitted: j.Submitted, Finished: j.Finished, Steps: j.Step, Currency: j.Terms.Currency, Cost: j.Spent(now)}
+	r := Run{Job: j.ID(), Name: j.Terms().Name, Kind: j.Terms().JobKind, State: string(j.State()), Submitted: j.Submitted(), Finished: j.Finished(), Steps: j.Step(), Currency: j.Terms().Currency, Cost: j.Spent(now)}
 	if r.Kind == "" {
 		r.Kind = "experiment"
 	}
-	if total := j.Total; total > 0 {
+	if total := j.Total(); total > 0 {
 		r.Total = &total
 	}
 	var longest, newest *core.Attempt // newest: whose pace the state has
 	most := time.Duration(0)
-	for _, a := range j.Attempts {
+	for _, a := range j.Attempts() {
 		if d := worked(a); d > most {
 			longest, most = a, d
 		}
-		if a.Step-a.First >= fewest {
+		if a.Step()-a.First() >= fewest {
 			newest = a
 		}
 	}
 	if longest == nil {
 		return Run{}, false
 	}
-	r.Offer, r.Speed = string(longest.Offer), max(longest.Speed, 0)
+	r.Offer, r.Speed = string(longest.Offer()), max(longest.Speed(), 0)
 	if r.Speed == 0 {
 		r.Speed = 1
 	}
-	if o, ok := offer(longest.Offer); ok {
+	if o, ok := offer(longest.Offer()); ok {
 		r.Machine, r.Accelerator, r.Accelerators, r.CPUs = o.Machine, o.Accelerator, o.Accelerators, o.CPUs
 	}
-	if cores := longest.CPU; longest.CPUSeen > 0 {
+	if cores := longest.CPU(); longest.CPUSeen() > 0 {
 		r.Cores = &cores
 	}
-	steps := longest.Step - longest.First
+	steps := longest.Step() - longest.First()
 	switch {
-	case j.StepRate > 0 && steps >= fewest:
-		rate := j.StepRate
+	case j.StepRate() > 0 && steps >= fewest:
+		rate := j.StepRate()
 		if newest != longest { // what that attempt took after its last step is in it
 			rate = float64(steps) / most.Hours() / r.Speed
 		}
 		r.StepsPerHour = &rate
-		if j.Pace.Looks > 0 {
-			s := j.Pace.Spread()
+		if j.Pace().Looks > 0 {
+			s := j.Pace().Spread()
 			r.Spread = &s
 		}
-		if j.Total > 0 {
-			w := float64(j.Total) / rate * 3600
+		if j.Total() > 0 {
+			w := float64(j.Total()) / rate * 3600
 			r.WorkS = &w
 		}
-	case j.State == core.Succeeded && longest.End == "completed" && longest.Restored == "":
+	case j.State() == core.Succeeded && longest.End() == "completed" && longest.Restored() == "":
 		w := most.Seconds() * r.Speed // it shows no steps, and did all of it in one go
 		r.WorkS = &w
 	default:
 		return Run{}, false
 	}
-	if w := j.Terms.Work; w > 0 {
+	if w := j.Terms().Work; w > 0 {
 		s := w.Seconds()
 		r.ExpectedS = &s
 		r.ExpectedCost = atFirst(j, w)
 	}
 	for _, name := range []string{"peak_memory_gb", "peak_mem_gb"} {
-		if v, ok := j.Metrics[name]; ok && v > 0 {
+		if v, ok := j.Metrics()[name]; ok && v > 0 {
 			r.PeakMemory = &v
 			break
 		}
 	}
 	for _, u := range []string{"tokens", "samples", "images", "sequences"} {
-		if v, ok := j.Metrics[u+"_per_second"]; ok && v > 0 {
+		if v, ok := j.Metrics()[u+"_per_second"]; ok && v > 0 {
 			r.Unit, r.Throughput = u+"/s", &v
 			break
 		}
@@ -142,15 +142,12 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 // atFirst is what that much work costs on the first machine that the job had, at its
 // price then, without start-up or interruptions.
 func atFirst(j *core.Job, work time.Duration) *money.Amount {
-	for _, a := range j.Attempts {
-		if len(a.Rates) == 0 {
-			continue
-		}
-		speed := a.Speed
+	for _, a := range j.Attempts() {
+		speed := a.Speed()
 		if speed <= 0 {
 			speed = 1
 		}
-		cost := a.Rates[0].Rate.Until(time.Duration(float64(work) / speed))
+		cost := a.LaunchRate().Until(time.Duration(float64(work) / speed))
 		return &cost
 	}
 	return nil
@@ -158,14 +155,14 @@ func atFirst(j *core.Job, work time.Duration) *money.Amount {
 
 // worked is how long the program ran.
 func worked(a *core.Attempt) time.Duration {
-	end := a.Over
+	end := a.Over()
 	if end.IsZero() {
-		end = a.Until
+		end = a.Until()
 	}
-	if a.Started.IsZero() || end.IsZero() {
+	if a.Started().IsZero() || end.IsZero() {
 		return 0
 	}
-	return end.Sub(a.Started)
+	return end.Sub(a.Started())
 }
 
 // With adds what the job file says.

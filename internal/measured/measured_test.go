@@ -36,9 +36,9 @@ func on(kind string, n int) func(market.OfferID) (market.Offer, bool) {
 
 func of(t *testing.T, j *core.Job, s spec.Job) measured.Run {
 	t.Helper()
-	r, ok := measured.Of(j, j.Finished, on("H100-SXM-80GB", 8))
+	r, ok := measured.Of(j, j.Finished(), on("H100-SXM-80GB", 8))
 	if !ok {
-		t.Fatalf("%s was not measured", j.ID)
+		t.Fatalf("%s was not measured", j.ID())
 	}
 	return r.With(s)
 }
@@ -48,8 +48,8 @@ func near(a, b float64) bool { return math.Abs(a/b-1) < 1e-9 }
 func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b", Batch: 4}, Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	job := aRun("llama", 5, 200, 1000)
-	job.Terms.Work = 4 * time.Hour
-	job.Metrics = map[string]float64{"peak_memory_gb": 71.5}
+	job.Terms().Work = 4 * time.Hour
+	job.Metrics() = map[string]float64{"peak_memory_gb": 71.5}
 	r := of(t, job, j)
 	if !near(*r.StepsPerHour, 200) || !near(*r.WorkS, 5*3600) || !near(*r.ExpectedS, 4*3600) || *r.PeakMemory != 71.5 {
 		t.Errorf("%+v", r)
@@ -66,7 +66,7 @@ func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 
 func TestThroughputIsOfTheMachineAndPaceOfOneWithSpeedOne(t *testing.T) {
 	job := aRun("fast", 5, 200, 1000)
-	job.StepRate, job.Attempts[0].Speed = 100, 2 // 200 steps an hour there
+	job.StepRate(), job.Attempts()[0].Speed() = 100, 2 // 200 steps an hour there
 	r := of(t, job, spec.Job{Work: spec.Work{Samples: 36_000}})
 	if !near(*r.Throughput, 2) || !near(*r.WorkS, 10*3600) {
 		t.Errorf("%g samples/s, %g s: want 2 there, and ten hours on speed 1", *r.Throughput, *r.WorkS)
@@ -75,22 +75,22 @@ func TestThroughputIsOfTheMachineAndPaceOfOneWithSpeedOne(t *testing.T) {
 
 func TestWhatRunsOrShowsNothingIsNotMeasured(t *testing.T) {
 	for name, change := range map[string]func(*core.Job){
-		"runs":        func(j *core.Job) { j.State = core.Running },
-		"never began": func(j *core.Job) { j.Attempts = nil },
+		"runs":        func(j *core.Job) { j.State() = core.Running },
+		"never began": func(j *core.Job) { j.Attempts() = nil },
 		"failed, silent": func(j *core.Job) {
-			j.State, j.StepRate, j.Attempts[0].Step, j.Attempts[0].End = core.Failed, 0, 0, "failed"
+			j.State(), j.StepRate(), j.Attempts()[0].Step(), j.Attempts()[0].End() = core.Failed, 0, 0, "failed"
 		},
-		"in two parts and silent": func(j *core.Job) { j.StepRate, j.Attempts[0].Step, j.Attempts[0].Restored = 0, 0, "c1" },
+		"in two parts and silent": func(j *core.Job) { j.StepRate(), j.Attempts()[0].Step(), j.Attempts()[0].Restored() = 0, 0, "c1" },
 	} {
 		j := aRun("x", 5, 200, 1000)
 		change(j)
-		if r, ok := measured.Of(j, j.Finished, on("", 0)); ok {
+		if r, ok := measured.Of(j, j.Finished(), on("", 0)); ok {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	j := aRun("x", 5, 200, 0)
-	j.StepRate, j.Attempts[0].Step = 0, 0
-	if r, ok := measured.Of(j, j.Finished, on("", 0)); !ok || !near(*r.WorkS, 5*3600) || r.StepsPerHour != nil {
+	j.StepRate(), j.Attempts()[0].Step() = 0, 0
+	if r, ok := measured.Of(j, j.Finished(), on("", 0)); !ok || !near(*r.WorkS, 5*3600) || r.StepsPerHour != nil {
 		t.Errorf("a program without steps that went through takes as long again: %+v", r)
 	}
 }
@@ -192,9 +192,9 @@ func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
 	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b"}, Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	at := func(days int, hours float64) measured.Run {
 		job := aRun("llama", hours, 1000/hours, 1000)
-		job.Terms.Work = time.Duration(hours / 2 * float64(time.Hour))
-		job.Submitted, job.Finished = begun.AddDate(0, 0, days), begun.AddDate(0, 0, days).Add(time.Hour)
-		job.ID = fmt.Sprintf("llama-%d", days)
+		job.Terms().Work = time.Duration(hours / 2 * float64(time.Hour))
+		job.Submitted(), job.Finished() = begun.AddDate(0, 0, days), begun.AddDate(0, 0, days).Add(time.Hour)
+		job.ID() = fmt.Sprintf("llama-%d", days)
 		return of(t, job, j)
 	}
 	list := measured.Compare([]measured.Run{at(2, 40), at(1, 40), at(0, 40)}, nil, chips)
@@ -227,9 +227,9 @@ func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
 		t.Error("no price is known, and dollars are compared")
 	}
 	job := aRun("llama", 40, 25, 1000)
-	job.Terms.Work = 20 * time.Hour
-	job.Attempts[0].Rates = []market.Segment{{From: begun, Rate: 2e12}}
-	job.Settled = money.Amount{}.Add(money.Rate(2e12).Until(40 * time.Hour))
+	job.Terms().Work = 20 * time.Hour
+	job.Attempts()[0].Rates = []market.Segment{{From: begun, Rate: 2e12}}
+	job.Settled() = money.Amount{}.Add(money.Rate(2e12).Until(40 * time.Hour))
 	for _, m := range measured.Missing(measured.Compare([]measured.Run{of(t, job, j)}, nil, chips)) {
 		if m.What == "dollars" && (m.Runs != 1 || !near(m.Bias, -0.5)) {
 			t.Errorf("%+v: 20 h at $2 were expected, and 40 h came out", m)

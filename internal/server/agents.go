@@ -40,7 +40,7 @@ func (s *Server) agentClaim(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, control.ErrTaken): // 410, on which an agent of any release gives up
 		s.opts.Log.Warn("a task was asked for twice with one token", "attempt", attempt, "from", from(r))
-		problem(w, http.StatusGone, "another agent has the task", "the token was good for one agent: switch the machine off; where it is the right one, scrimp cancel "+job.ID+" gives the other's machine back", err)
+		problem(w, http.StatusGone, "another agent has the task", "the token was good for one agent: switch the machine off; where it is the right one, scrimp cancel "+job.ID()+" gives the other's machine back", err)
 	case errors.Is(err, control.ErrFenced):
 		problem(w, http.StatusGone, "the attempt is over", "switch the machine off", err)
 	case err != nil:

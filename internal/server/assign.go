@@ -17,26 +17,26 @@ import (
 
 // assign is what the agent of the attempt has to do.
 func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.Assignment, error) {
-	raw, _, err := s.control.Spec(ctx, job.ID)
+	raw, _, err := s.control.Spec(ctx, job.ID())
 	if err != nil {
 		return api.Assignment{}, err
 	}
 	j, err := spec.Decode(raw)
 	if err != nil {
-		s.opts.Log.Error("job file not read", "job", job.ID, "error", err)
+		s.opts.Log.Error("job file not read", "job", job.ID(), "error", err)
 	}
-	work := filepath.Join(s.opts.Dir, "work", job.ID)
+	work := filepath.Join(s.opts.Dir, "work", job.ID())
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return api.Assignment{}, fmt.Errorf("make the work folder: %w", err)
 	}
 	clock := s.control.Clock()
-	env := map[string]string{"WANDB_RUN_ID": job.ID, "WANDB_RESUME": "allow"}
+	env := map[string]string{"WANDB_RUN_ID": job.ID(), "WANDB_RESUME": "allow"}
 	for k, v := range j.Env {
 		env[k] = v
 	}
 	command, args := j.Command, slices.Clone(j.Args)
 	for i, v := range j.AnyOf {
-		if a.Variant != "" && variant(j, i) == a.Variant {
+		if a.Variant() != "" && variant(j, i) == a.Variant() {
 			if len(args) > 0 {
 				args = append(args, v.Args...)
 			} else {
@@ -48,14 +48,14 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 	signal, lead := signalOf(j.Signal)
 	blobs := s.blobs()
 	as := api.Assignment{
-		Job: job.ID, Name: j.Name, Attempt: a.ID, Tasks: 1, Epoch: a.Epoch, AttemptToken: s.ticket("attempt", a.ID),
-		Setup: j.Setup, Command: command, Args: args, Workdir: work, Env: env, Secrets: s.secrets(job.ID),
+		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Tasks: 1, Epoch: a.Epoch(), AttemptToken: s.ticket("attempt", a.ID()),
+		Setup: j.Setup, Command: command, Args: args, Workdir: work, Env: env, Secrets: s.secrets(job.ID()),
 		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
 		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File}, Total: j.Work.Steps,
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
-	if !job.Terms.Deadline.IsZero() {
-		as.Deadline = clock.ToWall(job.Terms.Deadline)
+	if !job.Terms().Deadline.IsZero() {
+		as.Deadline = clock.ToWall(job.Terms().Deadline)
 	}
 	if j.Checkpoint.Dir != "" {
 		store := blobs
@@ -67,7 +67,7 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 			keep = standard.Checkpoint.Keep
 		}
 		as.Checkpoint = api.Checkpoints{
-			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID + "/", Interval: clock.Shrink(job.Interval), KeepLast: keep,
+			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID() + "/", Interval: clock.Shrink(job.Interval), KeepLast: keep,
 			KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
 		}
 	}

@@ -188,10 +188,10 @@ func (s *Server) stopJobs(ctx context.Context, l budget.Limit, each func(m *core
 	now := s.control.Now()
 	if !s.control.Read(func(m *core.Machine) {
 		each(m, func(j *core.Job) {
-			if j.State == core.Held || j.State.Over() || j.Ending != "" || !l.Scope.Holds(j.Terms.Owner, j.User()) {
+			if j.State() == core.Held || j.State().Over() || j.Ending() != "" || !l.Scope.Holds(j.Terms().Owner, j.User()) {
 				return
 			}
-			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID, Save: true, Limit: l.Name()}})
+			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
 		})
 	}) {
 		return 0, false

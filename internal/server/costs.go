@@ -117,7 +117,7 @@ func (s *Server) costs(ctx context.Context, c identity.Caller, v *api.Costs, bac
 		}
 		l.live(m, since, v.Until)
 		if v.By == byJob {
-			m.PastJobs(since, func(j *core.Job, p core.Past, c money.Currency) { l.past(core.WhoseOf(j), j.ID, c, p) })
+			m.PastJobs(since, func(j *core.Job, p core.Past, c money.Currency) { l.past(core.WhoseOf(j), j.ID(), c, p) })
 			return
 		}
 		m.Past(since, func(w core.Whose, p core.Past) { l.past(w.Whose, "", w.Currency, p) })

@@ -88,10 +88,10 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 
 // closed reports whether the job is over and nothing of it costs anything any more.
 func closed(j *core.Job) bool {
-	if !j.State.Over() {
+	if !j.State().Over() {
 		return false
 	}
-	for _, a := range j.Attempts[min(j.Closed, len(j.Attempts)):] {
+	for _, a := range j.Attempts()[min(j.Closed, len(j.Attempts())):] {
 		if a.Live() {
 			return false
 		}
@@ -103,38 +103,38 @@ func closed(j *core.Job) bool {
 func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := s.control.Clock(), s.control.Now()
 	v := api.Job{
-		ID: j.ID, Name: j.Terms.Name, State: string(j.State), Why: j.Why, Detail: j.Detail, Closed: closed(j), Submitted: clock.ToWall(j.Submitted),
-		Currency: j.Terms.Currency, Spent: j.Spent(now), Step: j.Step, Metrics: j.Metrics, SavedStep: j.SavedStep, Speed: clock.Speed,
-		Outputs: j.Outputs, Exit: j.Exit, Tags: j.Terms.Owner.Tags, Team: j.Terms.Owner.Team, Project: j.Terms.Owner.Project, User: j.User(), Approval: s.approval(j),
+		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: closed(j), Submitted: clock.ToWall(j.Submitted()),
+		Currency: j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(), Speed: clock.Speed,
+		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team, Project: j.Terms().Owner.Project, User: j.User(), Approval: s.approval(j),
 	}
 	s.waits(m, j, &v)
-	if j.StepRate > 0 {
-		rate := j.StepRate
+	if j.StepRate() > 0 {
+		rate := j.StepRate()
 		v.StepRate = &rate
-		if j.Pace.Looks > 0 {
-			spread := j.Pace.Spread()
+		if j.Pace().Looks > 0 {
+			spread := j.Pace().Spread()
 			v.StepSpread = &spread
 		}
 	}
-	if !j.Finished.IsZero() {
-		v.Finished = ptr(clock.ToWall(j.Finished))
+	if !j.Finished().IsZero() {
+		v.Finished = ptr(clock.ToWall(j.Finished()))
 	}
-	if d := j.Terms.Deadline; !d.IsZero() {
+	if d := j.Terms().Deadline; !d.IsZero() {
 		v.Deadline, v.DeadlineMarket = ptr(clock.ToWall(d)), ptr(d)
 		end := now
-		if j.State.Over() {
-			end = j.Finished
+		if j.State().Over() {
+			end = j.Finished()
 		}
 		v.TimeLeft = ptr(d.Sub(end).Seconds())
 	}
-	if j.Terms.HasBudget {
-		v.Budget = ptr(j.Terms.Budget)
+	if j.Terms().HasBudget {
+		v.Budget = ptr(j.Terms().Budget)
 	}
-	if j.Total > 0 {
-		v.Total = ptr(j.Total)
+	if j.Total() > 0 {
+		v.Total = ptr(j.Total())
 	}
-	for _, a := range j.Attempts {
-		if a.Instance == "" {
+	for _, a := range j.Attempts() {
+		if a.Instance() == "" {
 			continue
 		}
 		v.Attempts++
@@ -143,7 +143,7 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 		}
 	}
 	if a := j.Attempt(); a != nil && a.Live() {
-		v.Machine, v.Offer, v.Phase = a.Instance, a.Offer, string(a.Phase)
+		v.Machine, v.Offer, v.Phase = a.Instance(), a.Offer(), string(a.Phase())
 		if len(a.Rates) > 0 {
 			v.Rate = ptr(a.Rates[len(a.Rates)-1].Rate)
 		}
@@ -157,10 +157,10 @@ func (s *Server) fresh(v *api.Job) {
 		attempt := ""
 		s.control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
 			if j.Attempt() != nil {
-				attempt = j.Attempt().ID
-				if a := j.Attempt(); !a.Started.IsZero() && v.Step > a.First {
-					if wall := s.control.Clock().Shrink(s.control.Now().Sub(a.Started)).Seconds(); wall > 1 {
-						v.StepsPerSecond = ptr(float64(max(v.Step, j.Step)-a.First) / wall)
+				attempt = j.Attempt().ID()
+				if a := j.Attempt(); !a.Started().IsZero() && v.Step > a.First() {
+					if wall := s.control.Clock().Shrink(s.control.Now().Sub(a.Started())).Seconds(); wall > 1 {
+						v.StepsPerSecond = ptr(float64(max(v.Step, j.Step())-a.First()) / wall)
 					}
 				}
 			}

@@ -65,13 +65,13 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 		}
 		durable := s.control.Durable()
 		for j := range jobs {
-			if j.Event > durable { // it is being written: the next page has it
+			if j.Event() > durable { // it is being written: the next page has it
 				continue
 			}
 			if !sees(c, j) {
 				continue
 			}
-			if p.live && closed(j) || p.state != "" && j.State != p.state {
+			if p.live && closed(j) || p.state != "" && j.State() != p.state {
 				last = max(last, m.ChangedAt(j)) // that it is left out says how it is
 				continue
 			}

@@ -30,9 +30,9 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 		var attempts []string
 		over := false
 		s.control.Job(id, func(_ *core.Machine, j *core.Job) {
-			for _, a := range j.Attempts {
-				if a.Instance != "" {
-					attempts = append(attempts, a.ID)
+			for _, a := range j.Attempts() {
+				if a.Instance() != "" {
+					attempts = append(attempts, a.ID())
 				}
 			}
 			over = closed(j)

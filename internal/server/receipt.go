@@ -41,26 +41,26 @@ func (s *Server) receipt(ctx context.Context, id string) (receipt.Receipt, error
 		_ = json.Unmarshal(b, &j)
 		v.OnDemandCost = m.CostOnDemand(&j)
 	})
-	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID, j.Terms.Name, string(j.State), j.Why, j.Terms.Currency
-	v.Cost, v.MarketSpeed, v.Market, v.Step, v.Metrics, v.Outputs = j.Spent(now), clock.Speed, s.clock.Name, j.Step, j.Metrics, j.Outputs
-	v.Submitted, v.SubmittedMarket = clock.ToWall(j.Submitted), j.Submitted
-	if j.Terms.HasBudget {
-		v.Budget = ptr(j.Terms.Budget)
+	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID(), j.Terms().Name, string(j.State()), j.Why(), j.Terms().Currency
+	v.Cost, v.MarketSpeed, v.Market, v.Step, v.Metrics, v.Outputs = j.Spent(now), clock.Speed, s.clock.Name, j.Step(), j.Metrics(), j.Outputs()
+	v.Submitted, v.SubmittedMarket = clock.ToWall(j.Submitted()), j.Submitted()
+	if j.Terms().HasBudget {
+		v.Budget = ptr(j.Terms().Budget)
 	}
-	if j.Total > 0 {
-		v.Total = ptr(j.Total)
+	if j.Total() > 0 {
+		v.Total = ptr(j.Total())
 	}
-	if !j.Finished.IsZero() {
-		v.Finished, v.FinishedMarket = ptr(clock.ToWall(j.Finished)), ptr(j.Finished)
+	if !j.Finished().IsZero() {
+		v.Finished, v.FinishedMarket = ptr(clock.ToWall(j.Finished())), ptr(j.Finished())
 	}
-	if d := j.Terms.Deadline; !d.IsZero() {
+	if d := j.Terms().Deadline; !d.IsZero() {
 		v.Deadline, v.DeadlineMarket = ptr(clock.ToWall(d)), ptr(d)
-		if j.State.Over() {
-			v.DeadlineMet = ptr(j.State == core.Succeeded && !j.Finished.After(d))
+		if j.State().Over() {
+			v.DeadlineMet = ptr(j.State() == core.Succeeded && !j.Finished().After(d))
 		}
 	}
 	running := s.tries(&v, &j, now)
-	if v.OnDemandCost != nil && j.State == core.Succeeded {
+	if v.OnDemandCost != nil && j.State() == core.Succeeded {
 		v.Saved = ptr(v.OnDemandCost.Sub(v.Cost))
 		if v.OnDemandCost.Sign() > 0 {
 			v.SavedShare = ptr(v.Saved.Float() / v.OnDemandCost.Float())
@@ -68,14 +68,14 @@ func (s *Server) receipt(ctx context.Context, id string) (receipt.Receipt, error
 	} else {
 		v.OnDemandCost = nil // what was not done has no price elsewhere
 	}
-	if j.Step > 0 {
-		v.CostPer1000 = ptr(v.Cost.Float() / float64(j.Step) * 1000)
+	if j.Step() > 0 {
+		v.CostPer1000 = ptr(v.Cost.Float() / float64(j.Step()) * 1000)
 	}
-	if j.EpochSeen > 0 {
-		v.CostPerEpoch = ptr(v.Cost.Float() / j.EpochSeen)
+	if j.EpochSeen() > 0 {
+		v.CostPerEpoch = ptr(v.Cost.Float() / j.EpochSeen())
 	}
-	if j.SaveCost > 0 {
-		v.SaveSeconds = ptr(clock.Shrink(j.SaveCost).Seconds())
+	if j.SaveCost() > 0 {
+		v.SaveSeconds = ptr(clock.Shrink(j.SaveCost()).Seconds())
 	}
 	if j.Interval > 0 {
 		v.IntervalSeconds = ptr(clock.Shrink(j.Interval).Seconds())
@@ -96,36 +96,36 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running 
 	clock := s.control.Clock()
 	v.Uses = map[ledger.Use]money.Amount{}
 	v.Interruptions, v.Tries = []receipt.Interruption{}, []receipt.Try{}
-	for n, a := range j.Attempts {
-		if a.Instance == "" {
+	for n, a := range j.Attempts() {
+		if a.Instance() == "" {
 			continue
 		}
 		v.Attempts++
-		until := a.Until
+		until := a.Until()
 		if until.IsZero() {
 			until = now
 		}
 		t := receipt.Try{
-			Attempt: a.ID, Instance: a.Instance, Offer: string(a.Offer), Capacity: string(a.Capacity), From: a.From, Until: until, Rate: a.Rates[0].Rate,
-			Cost: a.Posted.Add(a.Rules), Uses: a.Uses, First: a.First, Last: a.Step, Restored: a.Restored, End: a.End,
+			Attempt: a.ID(), Instance: a.Instance(), Offer: string(a.Offer()), Capacity: string(a.Capacity()), From: a.From(), Until: until, Rate: a.Rates[0].Rate,
+			Cost: a.Posted().Add(a.Rules()), Uses: a.Uses(), First: a.First(), Last: a.Step(), Restored: a.Restored(), End: a.End(),
 		}
 		if a.Taken() {
 			t.End = "interrupted"
 		}
 		if a.Live() { // the part that is not posted yet is open
-			open := a.Cost(now).Sub(a.Posted)
+			open := a.Cost(now).Sub(a.Posted())
 			running = running.Add(open)
 			t.Cost = t.Cost.Add(open)
 			t.Uses[ledger.Open] = t.Uses[ledger.Open].Add(open)
-			t.End = string(a.Phase)
+			t.End = string(a.Phase())
 		}
-		if !a.Started.IsZero() {
-			t.Begun = ptr(a.Started)
+		if !a.Started().IsZero() {
+			t.Begun = ptr(a.Started())
 		}
-		if !a.Rules.IsZero() {
-			t.Rules = append(t.Rules, receipt.Rule{Rule: "provider", Amount: a.Rules})
+		if !a.Rules().IsZero() {
+			t.Rules = append(t.Rules, receipt.Rule{Rule: "provider", Amount: a.Rules()})
 		}
-		if a.Capacity == market.Reserved {
+		if a.Capacity() == market.Reserved {
 			if v.AlreadyPaid == nil {
 				v.AlreadyPaid = new(money.Amount)
 			}
@@ -134,21 +134,21 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running 
 		for u, amount := range t.Uses {
 			v.Uses[u] = v.Uses[u].Add(amount)
 		}
-		v.CostWithoutRules = v.CostWithoutRules.Add(t.Cost).Sub(a.Rules)
-		v.LostSeconds += a.LostTime.Seconds()
-		v.Checkpoints += a.Saves
-		v.CheckpointBytes += a.SavedBytes
+		v.CostWithoutRules = v.CostWithoutRules.Add(t.Cost).Sub(a.Rules())
+		v.LostSeconds += a.LostTime().Seconds()
+		v.Checkpoints += a.Saves()
+		v.CheckpointBytes += a.SavedBytes()
 		v.Tries = append(v.Tries, t)
 		if a.Taken() {
-			notice := a.Notice
-			if !a.Noticed.IsZero() {
-				notice = clock.Shrink(a.TakenAt.Sub(a.Noticed)).Round(100 * time.Millisecond)
+			notice := a.Notice()
+			if !a.Noticed().IsZero() {
+				notice = clock.Shrink(a.TakenAt().Sub(a.Noticed())).Round(100 * time.Millisecond)
 			}
-			i := receipt.Interruption{Instance: a.Instance, At: clock.ToWall(a.Until), MarketAt: a.Until, Notice: notice.Seconds()}
-			for _, next := range j.Attempts[n+1:] {
-				if !next.Started.IsZero() {
-					if next.Restored != "" {
-						i.Restored = ptr(next.Restored)
+			i := receipt.Interruption{Instance: a.Instance(), At: clock.ToWall(a.Until()), MarketAt: a.Until(), Notice: notice.Seconds()}
+			for _, next := range j.Attempts()[n+1:] {
+				if !next.Started().IsZero() {
+					if next.Restored() != "" {
+						i.Restored = ptr(next.Restored())
 					}
 					break
 				}
@@ -162,10 +162,10 @@ func (s *Server) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running 
 // history adds what only the log has: decisions, the metric and the spend over time.
 func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) error {
 	attempts := map[string]bool{}
-	for _, a := range j.Attempts {
-		attempts[a.ID] = true
+	for _, a := range j.Attempts() {
+		attempts[a.ID()] = true
 	}
-	name := j.Terms.Metric.Name
+	name := j.Terms().Metric.Name
 	if name == "" {
 		name = "loss"
 	}
@@ -178,7 +178,7 @@ func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) e
 			}
 		}
 		for _, d := range decisions {
-			if d.Job != j.ID {
+			if d.Job != j.ID() {
 				continue
 			}
 			line := receipt.Decision{MarketAt: e.At, Take: string(d.Take), Why: string(d.Why), Mode: string(d.Mode)}
@@ -196,12 +196,12 @@ func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) e
 		return err
 	}
 	v.Loss = thin(v.Loss, 400)
-	times := []time.Time{j.Submitted}
-	for _, a := range j.Attempts {
-		if a.Instance != "" {
-			times = append(times, a.From)
-			if !a.Until.IsZero() {
-				times = append(times, a.Until)
+	times := []time.Time{j.Submitted()}
+	for _, a := range j.Attempts() {
+		if a.Instance() != "" {
+			times = append(times, a.From())
+			if !a.Until().IsZero() {
+				times = append(times, a.Until())
 			}
 		}
 	}
@@ -211,10 +211,10 @@ func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) e
 	slices.SortFunc(times, time.Time.Compare)
 	for _, t := range times {
 		at := receipt.Spent{At: t}
-		for _, a := range j.Attempts {
+		for _, a := range j.Attempts() {
 			at.Amount = at.Amount.Add(a.Cost(t))
-			if !a.Until.IsZero() && !t.Before(a.Until) {
-				at.Amount = at.Amount.Add(a.Rules)
+			if !a.Until().IsZero() && !t.Before(a.Until()) {
+				at.Amount = at.Amount.Add(a.Rules())
 			}
 		}
 		v.Spend = append(v.Spend, at)

@@ -33,14 +33,14 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 	defer d.end(r.Context())
 	s.review(w, r, b, true, func(j core.Job) *refusal {
 		c := callerOf(r)
-		switch j.Approval.May(c.User, j.User(), c.Role(j.Terms.Owner.Team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
+		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
 		case budget.OwnJob:
 			return &refusal{status: http.StatusForbidden, title: "who submitted a job does not approve it", mend: "ask another operator of the team, or an admin"}
 		case budget.NotForAll:
-			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", mend: "ask an operator of all teams", err: errors.New(j.Approval.String())}
+			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", mend: "ask an operator of all teams", err: errors.New(j.Approval().String())}
 		}
-		v := core.Weighed(j.ID, j.User(), j.Terms)
-		no := d.weigh(r.Context(), c, v, j.Terms)
+		v := core.Weighed(j.ID(), j.User(), j.Terms())
+		no := d.weigh(r.Context(), c, v, j.Terms())
 		if no == nil && d.books != nil {
 			d.hold(v)
 		}
@@ -75,14 +75,14 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 		return j
 	}
 	said := func(j core.Job) bool {
-		return j.Approval != nil && !j.Approval.At.IsZero() && j.Approval.Approved == approved
+		return j.Approval() != nil && !j.Approval().At.IsZero() && j.Approval().Approved == approved
 	}
 	j := look()
 	switch {
 	case said(j):
 		s.getJob(w, r)
 		return
-	case j.State != core.Held:
+	case j.State() != core.Held:
 		s.notHeld(w, j)
 		return
 	}
@@ -104,12 +104,12 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 }
 
 func (s *Server) notHeld(w http.ResponseWriter, j core.Job) {
-	problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID, j.State, j.Why), "scrimp approve lists the jobs that do", nil)
+	problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID(), j.State(), j.Why()), "scrimp approve lists the jobs that do", nil)
 }
 
 // approval is what a job waits for, or waited for, as people see it.
 func (s *Server) approval(j *core.Job) *api.Approval {
-	a := j.Approval
+	a := j.Approval()
 	if a == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (s *Server) approval(j *core.Job) *api.Approval {
 // waits says what a job that does not run waits for, where more is known than its
 // last decision says: a quota, approval, and a deadline that cannot be met any more.
 func (s *Server) waits(m *core.Machine, j *core.Job, v *api.Job) {
-	if j.State != core.Queued && j.State != core.Held {
+	if j.State() != core.Queued && j.State() != core.Held {
 		return
 	}
 	says := []string{}
@@ -137,9 +137,9 @@ func (s *Server) waits(m *core.Machine, j *core.Job, v *api.Job) {
 	} else if v.Detail != "" {
 		says = append(says, v.Detail)
 	}
-	if j.State == core.Held {
-		says = append(says, "it is given up at "+s.control.Clock().ToWall(j.Approval.Until).Format("2006-01-02 15:04 MST"))
-		if !j.Terms.Deadline.IsZero() {
+	if j.State() == core.Held {
+		says = append(says, "it is given up at "+s.control.Clock().ToWall(j.Approval().Until).Format("2006-01-02 15:04 MST"))
+		if !j.Terms().Deadline.IsZero() {
 			says = append(says, "its deadline runs on")
 		}
 	}
@@ -163,11 +163,11 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		}
 		rules, _ = m.Rules()
 	})
-	if j.State != core.Held { // it was reviewed before anybody was asked
+	if j.State() != core.Held { // it was reviewed before anybody was asked
 		return
 	}
 	told := map[string]bool{}
-	for _, t := range j.Approval.Limits {
+	for _, t := range j.Approval().Limits {
 		i := slices.IndexFunc(rules.Limits, func(l budget.Limit) bool { return l.Name() == t.Limit })
 		if i < 0 || rules.Limits[i].Notify == "" || told[rules.Limits[i].Notify] {
 			continue
@@ -175,7 +175,7 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		target := rules.Limits[i].Notify
 		told[target] = true
 		err := s.teller.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
-			Asks: &asked{Budget: t.Limit, Detail: j.Approval.String(), By: j.User(), Team: j.Terms.Owner.Team, Until: s.control.Clock().ToWall(j.Approval.Until), Mend: "scrimp approve " + n.Job}})
+			Asks: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team, Until: s.control.Clock().ToWall(j.Approval().Until), Mend: "scrimp approve " + n.Job}})
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -116,7 +116,7 @@ func (s *Server) ofJobs(list []ledger.Posting) (users, kinds []string) {
 }
 
 // kindOf is what the job's costs are listed under by kind.
-func kindOf(j *core.Job) string { return cmp.Or(j.Terms.JobKind, "experiment") }
+func kindOf(j *core.Job) string { return cmp.Or(j.Terms().JobKind, "experiment") }
 
 func pieceName(after uint64) string { return fmt.Sprintf("%s%020d", spentMeta, after) }
 

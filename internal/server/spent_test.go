@@ -58,8 +58,8 @@ func (b *booking) add(n int) {
 			}
 			p.Event, p.Line, p.At, p.Currency = b.seq, len(r.Postings), b.at, []money.Currency{"USD", "EUR"}[b.rng.IntN(2)]
 			if i := b.rng.IntN(len(jobs) + 1); i < len(jobs) {
-				p.Owner = jobs[i].Terms.Owner
-				p.Owner.Job = jobs[i].ID
+				p.Owner = jobs[i].Terms().Owner
+				p.Owner.Job = jobs[i].ID()
 			} else {
 				p.Owner.Team, p.Rule = []string{"", "team-0"}[b.rng.IntN(2)], "reserved"
 			}

@@ -86,7 +86,7 @@ func TestABudgetThatComesFirstIsKeptAndSpentOnFinishing(t *testing.T) {
 			left := p.Terms.Budget.Sub(got.Cost)
 			step := int64(0)
 			for _, a := range got.Attempts {
-				step = max(step, a.Step)
+				step = max(step, a.Step())
 			}
 			rest := time.Duration(p.Terms.Steps-step) * time.Minute
 			if l, rate, ok := everHad(p, got.Ended.Sub(p.Opened), rest+p.Terms.Restart); ok && rate.Until(rest+2*p.Terms.Restart+p.Terms.Grace).Cmp(left) < 0 {

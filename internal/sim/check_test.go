@@ -147,17 +147,17 @@ func (w *World) checkMoney() {
 
 func (w *World) checkAttempt(a *core.Attempt, posted money.Amount) {
 	uses := money.Amount{}
-	for _, u := range a.Uses {
+	for _, u := range a.Uses() {
 		uses = uses.Add(u)
 		if u.Sign() < 0 {
-			w.breaks("sums: a use of %s cost %v", a.ID, u)
+			w.breaks("sums: a use of %s cost %v", a.ID(), u)
 		}
 	}
-	if total := a.Posted.Add(a.Rules); uses != total || posted != total {
-		w.breaks("sums: %s cost %v, its uses %v, its postings %v", a.ID, total, uses, posted)
+	if total := a.Posted().Add(a.Rules()); uses != total || posted != total {
+		w.breaks("sums: %s cost %v, its uses %v, its postings %v", a.ID(), total, uses, posted)
 	}
-	if open := a.Uses[ledger.Open]; !open.IsZero() && a.Phase == core.Gone {
-		w.breaks("sums: %s is gone and %v of it is open", a.ID, open)
+	if open := a.Uses()[ledger.Open]; !open.IsZero() && a.Phase() == core.Gone {
+		w.breaks("sums: %s is gone and %v of it is open", a.ID(), open)
 	}
 }
 
@@ -165,18 +165,18 @@ func isCost(a ledger.Account) bool { return len(a) > 5 && a[:5] == "cost/" }
 
 // checkLimits holds that each guard stops its job within its bound.
 func (w *World) checkLimits(j *core.Job) {
-	job := w.job(j.ID)
+	job := w.job(j.ID())
 	t := job.terms
 	// What a stop takes: the grace and the patience of a drain, a machine that
 	// boots meanwhile, the delays of the faults, and all that the server was away.
 	room := t.Grace + 2*time.Minute + 10*time.Minute + 6*time.Minute + w.away
-	if t.WallClock > 0 && !j.Began.IsZero() && j.Finished.Sub(j.Began) > t.WallClock+room {
-		w.breaks("guard: %s went on for %v, its wall clock is %v", j.ID, j.Finished.Sub(j.Began), t.WallClock)
+	if t.WallClock > 0 && !j.Began().IsZero() && j.Finished().Sub(j.Began()) > t.WallClock+room {
+		w.breaks("guard: %s went on for %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
 	}
 	var served time.Duration
 	for _, i := range w.order {
 		a := i.agent
-		if a == nil || a.job.id != j.ID {
+		if a == nil || a.job.id != j.ID() {
 			continue
 		}
 		served += time.Duration(i.offer.Accelerators) * i.until.Sub(i.from)
@@ -189,19 +189,19 @@ func (w *World) checkLimits(j *core.Job) {
 	}
 	gpus := w.zones[0].offer.Accelerators
 	if limit := time.Duration(t.GPUHours * float64(time.Hour)); t.GPUHours > 0 && served > limit+time.Duration(gpus)*room {
-		w.breaks("guard: %s used %v of GPU time, its limit is %v", j.ID, served, limit)
+		w.breaks("guard: %s used %v of GPU time, its limit is %v", j.ID(), served, limit)
 	}
 	exact := w.faults.Crash == 0 && w.faults.TermFail == 0 && w.faults.Late == 0 && w.faults.LoseAnswer == 0 && w.faults.Unlisted == 0
 	if t.HasBudget && !t.DeadlineFirst && exact {
 		// burn rate × grace + one billing minimum
 		if limit := t.Budget.Add(firmRate.Until(t.Grace + time.Minute)); j.Spent(w.now).Cmp(limit) > 0 {
-			w.breaks("budget: %s spent %v of %v", j.ID, j.Spent(w.now), t.Budget)
+			w.breaks("budget: %s spent %v of %v", j.ID(), j.Spent(w.now), t.Budget)
 		}
 	}
 	if t.HasBudget && t.DeadlineFirst && j.Spent(w.now).Cmp(t.Budget) > 0 {
 		w.saw("deadline first, over the budget")
 	}
-	if t.Need.MaxRate > 0 && j.State == core.Succeeded {
+	if t.Need.MaxRate > 0 && j.State() == core.Succeeded {
 		w.saw("done under a highest price")
 	}
 }
@@ -212,51 +212,51 @@ var guards = []policy.Stop{policy.TargetReached, policy.BudgetSpent, policy.Budg
 // checkSaved holds that what a guard or the user stopped was saved first.
 func (w *World) checkSaved(j *core.Job) {
 	a := j.Attempt()
-	if a == nil || !j.Terms.Saves || a.End != "drained" || !slices.Contains(guards, policy.Stop(j.Why)) && j.Why != "stopped_by_user" && j.Why != core.LimitSpent {
+	if a == nil || !j.Terms().Saves || a.End() != "drained" || !slices.Contains(guards, policy.Stop(j.Why())) && j.Why() != "stopped_by_user" && j.Why() != core.LimitSpent {
 		return
 	}
-	i := w.byKey[a.ID]
+	i := w.byKey[a.ID()]
 	if i == nil || i.agent == nil || i.agent.job.deaf || !i.agent.holds() || i.agent.began.IsZero() {
 		return
 	}
 	w.saw("stopped with a checkpoint")
-	if w.blobs[j.ID] < i.agent.left {
-		w.breaks("guard: %s was stopped (%s) at step %d, its checkpoint holds %d", j.ID, j.Why, i.agent.left, w.blobs[j.ID])
+	if w.blobs[j.ID()] < i.agent.left {
+		w.breaks("guard: %s was stopped (%s) at step %d, its checkpoint holds %d", j.ID(), j.Why(), i.agent.left, w.blobs[j.ID()])
 	}
 }
 
 // checkEarly holds that no guard stops a job before its limit.
 func (w *World) checkEarly(j *core.Job) {
-	job := w.job(j.ID)
+	job := w.job(j.ID())
 	t := job.terms
-	switch policy.Stop(j.Why) {
+	switch policy.Stop(j.Why()) {
 	case policy.WallClock:
-		if j.Finished.Sub(j.Began) < t.WallClock {
-			w.breaks("early: %s was stopped after %v, its wall clock is %v", j.ID, j.Finished.Sub(j.Began), t.WallClock)
+		if j.Finished().Sub(j.Began()) < t.WallClock {
+			w.breaks("early: %s was stopped after %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
 		}
 	case policy.BudgetSpent: // the grace is kept back, and no machine is begun for less than a restart
-		if kept := firmRate.Until(t.Grace + max(t.Restart, j.Restart+j.SaveCost) + time.Minute); j.Spent(w.now).Add(kept).Cmp(t.Budget) < 0 {
-			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID, j.Spent(w.now), t.Budget)
+		if kept := firmRate.Until(t.Grace + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute); j.Spent(w.now).Add(kept).Cmp(t.Budget) < 0 {
+			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), j.Spent(w.now), t.Budget)
 		}
 	case policy.GPUHoursSpent:
-		if limit := time.Duration(t.GPUHours * float64(time.Hour)); j.GPUServed < limit {
-			w.breaks("early: %s was stopped after %v of GPU time, its limit is %v", j.ID, j.GPUServed, limit)
+		if limit := time.Duration(t.GPUHours * float64(time.Hour)); j.GPUServed() < limit {
+			w.breaks("early: %s was stopped after %v of GPU time, its limit is %v", j.ID(), j.GPUServed(), limit)
 		}
 	case policy.MachineIdle:
 		if job.hangs == 0 {
-			w.breaks("early: %s was stopped as idle and never hung", j.ID)
+			w.breaks("early: %s was stopped as idle and never hung", j.ID())
 		}
 	case policy.Diverged:
 		if job.nan == 0 {
-			w.breaks("early: %s was stopped as diverged and did not", j.ID)
+			w.breaks("early: %s was stopped as diverged and did not", j.ID())
 		}
 	case policy.Plateau:
 		if job.flat == 0 {
-			w.breaks("early: %s was stopped on a plateau and had none", j.ID)
+			w.breaks("early: %s was stopped on a plateau and had none", j.ID())
 		}
 	case policy.BudgetShort: // TestABudgetThatComesFirst… counts what was left against the cheapest offer
 		if t.Deadline.IsZero() || t.DeadlineFirst {
-			w.breaks("early: %s was stopped for its budget, which does not come first", j.ID)
+			w.breaks("early: %s was stopped for its budget, which does not come first", j.ID())
 		}
 	case policy.TargetReached, policy.DeadlineGone:
 	}

@@ -64,17 +64,17 @@ func Ask(q Question) Forecast {
 		}
 		cost := j.Spent(w.now).Float()
 		finish := w.now.Sub(q.Now)
-		if !j.Finished.IsZero() {
-			finish = j.Finished.Sub(q.Now)
+		if !j.Finished().IsZero() {
+			finish = j.Finished().Sub(q.Now)
 		}
-		if j.State == core.Succeeded {
+		if j.State() == core.Succeeded {
 			f.Done++
-			if q.Terms.Deadline.IsZero() || !j.Finished.After(q.Terms.Deadline) {
+			if q.Terms.Deadline.IsZero() || !j.Finished().After(q.Terms.Deadline) {
 				f.InTime++
 			}
 		}
-		for _, a := range j.Attempts {
-			if a.Cause == "interrupted" {
+		for _, a := range j.Attempts() {
+			if a.Cause() == "interrupted" {
 				f.Interruptions++
 			}
 		}

@@ -50,8 +50,8 @@ func TestAPlaybackCostsWhatTheTraceSays(t *testing.T) {
 	late.From = 30 * time.Minute
 	late.Trace.Lines = append([]market.TraceLine(nil), trace.Lines...)
 	late.Trace.Lines[0].Available = []market.Span{{To: time.Hour}, {From: 80 * time.Minute, To: 10 * time.Hour}}
-	if got := Play(late); got.LostTime <= 0 || got.Attempts[0].Until.Sub(epoch) < time.Hour {
-		t.Errorf("lost %v, the first machine until %v", got.LostTime, got.Attempts[0].Until)
+	if got := Play(late); got.LostTime <= 0 || got.Attempts[0].Until().Sub(epoch) < time.Hour {
+		t.Errorf("lost %v, the first machine until %v", got.LostTime, got.Attempts[0].Until())
 	}
 	// Nothing for sale: it never ends, and costs nothing.
 	none := p
@@ -76,8 +76,8 @@ func TestALifetimeIsKnownInAdvanceOnARecordedMarket(t *testing.T) {
 		t.Errorf("%s after %d machines and %d interruptions, %v lost: want 3, 0 and none", got.State, len(got.Attempts), got.Interruptions, got.LostTime)
 	}
 	for _, a := range got.Attempts {
-		if ran := a.Until.Sub(a.From); ran > offer.MaxLifetime {
-			t.Errorf("%s was held for %v", a.ID, ran)
+		if ran := a.Until().Sub(a.From()); ran > offer.MaxLifetime {
+			t.Errorf("%s was held for %v", a.ID(), ran)
 		}
 	}
 }

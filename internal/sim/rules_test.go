@@ -173,11 +173,11 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	}
 	switch {
 	case l.Running != nil && running > *l.Running:
-		t.w.breaks("quota: %s is launched by %s, and %d jobs run under %s of %d", launched.ID, e.Body.Kind(), running, l.Name(), *l.Running)
+		t.w.breaks("quota: %s is launched by %s, and %d jobs run under %s of %d", launched.ID(), e.Body.Kind(), running, l.Name(), *l.Running)
 	case l.GPUs != nil && gpus > *l.GPUs:
-		t.w.breaks("quota: %s is launched by %s, and %d GPUs are in use under %s of %d", launched.ID, e.Body.Kind(), gpus, l.Name(), *l.GPUs)
-	case l.Wait && launched.Terms.GPUHours > 0 && hours > time.Duration(*l.GPUHours*float64(time.Hour)):
-		t.w.breaks("quota: %s is launched by %s, and %v of GPU time are used or held under %s of %g hours", launched.ID, e.Body.Kind(), hours, l.Name(), *l.GPUHours)
+		t.w.breaks("quota: %s is launched by %s, and %d GPUs are in use under %s of %d", launched.ID(), e.Body.Kind(), gpus, l.Name(), *l.GPUs)
+	case l.Wait && launched.Terms().GPUHours > 0 && hours > time.Duration(*l.GPUHours*float64(time.Hour)):
+		t.w.breaks("quota: %s is launched by %s, and %v of GPU time are used or held under %s of %g hours", launched.ID(), e.Body.Kind(), hours, l.Name(), *l.GPUHours)
 	default:
 		t.w.saw("a launch under a quota")
 	}

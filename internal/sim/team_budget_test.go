@@ -148,7 +148,7 @@ func (t *tenants) books(r budget.Rules) budget.Books {
 }
 
 func isClosed(j *core.Job) bool {
-	return j.State.Over() && !slices.ContainsFunc(j.Attempts, (*core.Attempt).Live)
+	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live())
 }
 
 // guard looks at the budgets: it warns, and stops what runs where one is spent.

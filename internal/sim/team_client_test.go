@@ -192,8 +192,8 @@ func asStated(d time.Duration) time.Duration { return d }
 
 // mayReview: operators of the job's team, but not of their own jobs; admins always.
 func (t *tenants) mayReview(c identity.Caller, j *core.Job) bool {
-	role := c.Role(j.Terms.Owner.Team)
-	return role >= identity.Admin || role >= identity.Operator && c.User != t.by[j.ID]
+	role := c.Role(j.Terms().Owner.Team)
+	return role >= identity.Admin || role >= identity.Operator && c.User != t.by[j.ID()]
 }
 
 // refused is a wish that was not let in: it is asked for again later, alone, or given up.

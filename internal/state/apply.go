@@ -17,13 +17,16 @@ func (s *State) Begin(e *Event) {
 	if e.At.Before(s.now) {
 		panic(fmt.Sprintf("state: %s at %v, but it is %v already", e.Body.Kind(), e.At, s.now))
 	}
-	s.now = e.At
+	s.before, s.now = s.now, e.At
 	s.seq++
 }
 
 // Forget takes back that an event was opened which changed nothing, so that it need not
-// be kept. Its time stays.
-func (s *State) Forget() { s.seq-- }
+// be kept.
+func (s *State) Forget() {
+	s.now = s.before
+	s.seq--
+}
 
 // Apply records what was decided about the event. It is the one way, besides Observe
 // and Post, in which the state changes. It panics on a fact that the state machines
@@ -115,8 +118,13 @@ func (s *State) applyJob(e *Event, f Fact) {
 			f.Decision.Rejected = j.r.Last.Rejected
 		}
 		j.r.Last, j.r.Decided = &f.Decision, s.now
-		if j.r.State == Queued && f.Decision.Take == "" && f.Decision.Look == "" {
-			j.r.Why = string(f.Decision.Why)
+		if j.r.State == Queued {
+			if f.Decision.Take == "" && f.Decision.Look == "" {
+				j.r.Why = string(f.Decision.Why)
+			}
+			if j.r.Run != nil {
+				j.r.Run.MigratingTo = "" // it was decided anew where it goes
+			}
 		}
 		if f.Foreseen != nil {
 			j.r.Foreseen = f.Foreseen
@@ -262,4 +270,16 @@ func (a *Attempt) clone() *Attempt {
 	c := *a
 	c.r.Task.Uses, c.r.Task.Bill = maps.Clone(a.r.Task.Uses), maps.Clone(a.r.Task.Bill)
 	return &c
+}
+
+// Replay takes an event of the log with what was decided about it then: no rule is run.
+func (s *State) Replay(e Event, facts []Fact, postings []ledger.Posting) {
+	s.Begin(&e)
+	s.Observe(&e)
+	for _, f := range facts {
+		s.Apply(&e, f)
+	}
+	for i := range postings {
+		s.Post(&postings[i])
+	}
 }

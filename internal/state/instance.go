@@ -190,6 +190,7 @@ type taskRecord struct {
 	// Bill is the newest bill by rule, "" for plain seconds; nil: none has come.
 	Bill     map[string]money.Amount `json:"bill,omitempty"`
 	LostTime time.Duration           `json:"lost_ns,omitempty"`
+	Rate     money.Rate              `json:"rate"`                // an hour, when it was granted
 	LastRate money.Rate              `json:"last_rate,omitempty"` // of its last hour, once it is over
 
 	Learned learnedTask `json:"learned"`
@@ -300,6 +301,9 @@ func (a *Attempt) Cost(t time.Time) money.Amount {
 	}
 	return a.instance.Cost(t)
 }
+
+// LaunchRate is the price of an hour of its machine when it was granted.
+func (a *Attempt) LaunchRate() money.Rate { return a.r.Task.Rate }
 
 // Rate is the price of an hour of its machine: of now, or of its last hour.
 func (a *Attempt) Rate() money.Rate {

@@ -18,10 +18,12 @@ import (
 
 // State is all that is. It owns no goroutine and no clock.
 type State struct {
-	cfg   Config
-	now   time.Time
-	seq   uint64
-	order uint64
+	cfg Config
+	now time.Time
+	// before is the time of the event before
+	before time.Time
+	seq    uint64
+	order  uint64
 
 	installation string
 	incarnation  int

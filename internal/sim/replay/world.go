@@ -84,7 +84,7 @@ func config(rule policy.Rule, restart, look, spare time.Duration) core.Configure
 // step tells the core and keeps what it asks for.
 func (w *world) step(b core.Body) {
 	out := w.m.Step(core.Event{At: w.now, Schema: core.Schema, Tenant: "default", Body: b})
-	w.out.Decisions += len(out.Decisions)
+	w.out.Decisions += out.Decided
 	w.queue = append(w.queue, out.Actions...)
 }
 
@@ -129,14 +129,14 @@ func (w *world) act() {
 				panic(fmt.Sprintf("%s was taken at %v, where it is not to be had", a.Offer, w.now.Sub(start)))
 			}
 			w.out.Launches++
-			w.attempt, w.offer, w.started = a.Attempt, w.sale.offer(a.Offer), false
+			w.attempt, w.offer, w.started = a.Allocation, w.sale.offer(a.Offer), false
 			w.carried = w.home != "" && w.home != w.offer.Region
 			if w.carried {
 				w.out.Carries++
 			}
 			w.home = w.offer.Region
 			w.owed, _ = w.sale.overhead(w.carried)
-			w.step(core.LaunchDone{Launch: a.Attempt, Instance: a.Attempt, Offer: a.Offer, Rate: w.sale.rate(a.Offer), From: w.now})
+			w.step(core.LaunchDone{Launch: a.Allocation, Instance: a.Allocation, Offer: a.Offer, Rate: w.sale.rate(a.Offer), From: w.now})
 			if w.owed == 0 {
 				w.begin()
 			}
@@ -157,13 +157,17 @@ func (w *world) act() {
 
 // end takes the held machine away.
 func (w *world) end(cause string) {
-	b := core.InstanceEnded{Instance: w.attempt, Until: w.now, Cause: cause}
+	b := core.InstanceEnded{Instance: w.attempt, Until: w.now, Cause: cause, Launch: w.attempt}
+	var bill []core.BillLine
 	if a, ok := w.m.Attempt(w.attempt); ok && w.carried {
 		_, carry := w.sale.overhead(true)
-		b.Bill = []core.BillLine{{Amount: a.Cost(w.now), Currency: money.USD}, {Rule: "transfer", Amount: carry, Currency: money.USD}}
+		bill = []core.BillLine{{Amount: a.Cost(w.now), Currency: money.USD}, {Rule: "transfer", Amount: carry, Currency: money.USD}}
 	}
 	w.attempt = ""
 	w.step(b)
+	if bill != nil {
+		w.step(core.BillReceived{Instance: b.Instance, Launch: b.Launch, Lines: bill})
+	}
 }
 
 // lost takes it without being asked.
