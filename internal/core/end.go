@@ -54,10 +54,16 @@ func (m *Machine) shown(r Rented, asOf time.Time) {
 
 // stray gives back an instance that no attempt has.
 func (m *Machine) stray(r Rented) {
-	if r.Instance == "" || m.s.Instance(r.Instance) != nil || m.s.Undecided() {
+	if r.Instance == "" || m.s.Undecided() {
 		return
 	}
-	m.fact(state.StrayFound{Instance: r.Instance})
+	i := m.s.Instance(r.Instance)
+	switch {
+	case i == nil:
+		m.fact(state.StrayFound{Instance: r.Instance})
+	case i.Live() || !i.Lost():
+		return
+	}
 	m.fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
 }
 
@@ -113,10 +119,10 @@ func (m *Machine) ended(b InstanceEnded) {
 	i := m.s.Instance(b.Instance)
 	switch {
 	case i == nil, !i.Live() && !i.Lost():
-	case i.Stray():
-		m.strayEnded(i, m.s.EndOf(i, b.Until))
 	case i.Lost():
 		m.late(i, b.Until)
+	case i.Stray():
+		m.strayEnded(i, m.s.EndOf(i, b.Until))
 	default:
 		m.instanceEnded(i, m.s.EndOf(i, b.Until), b.Cause, false)
 	}
@@ -229,7 +235,7 @@ func (m *Machine) inventory(b InventorySeen) {
 		}
 	}
 	for _, i := range m.s.Instances() {
-		if !i.Live() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] || !i.From().Before(b.AsOf) {
+		if !i.Live() || i.Lost() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] || !i.From().Before(b.AsOf) {
 			continue
 		}
 		m.unlisted(i, b.AsOf)

@@ -54,8 +54,8 @@ func (w *World) boot(i *instance) {
 		return
 	}
 	boot := job.boot
-	if live, ok := w.m.Attempt(i.key); ok {
-		boot += live.Transfer // its checkpoint comes from another region
+	if asked, ok := w.m.Allocation(i.key); ok {
+		boot += asked.Transfer() // its checkpoint comes from another region
 	}
 	w.after(boot, a.claim)
 }
@@ -80,11 +80,11 @@ func (a *agent) claim() {
 		w.after(10*time.Second, a.claim)
 		return
 	}
-	switch live, ok := w.m.Attempt(a.i.key); {
-	case !ok || live.Asking: // another has the task
-		return
-	case live.Phase == core.Asked:
+	if _, asked := w.m.Allocation(a.i.key); asked { // the launch is not answered yet
 		w.after(10*time.Second, a.claim)
+		return
+	}
+	if live, ok := w.m.Attempt(a.i.key); !ok || live.Releasing() { // another has the task
 		return
 	}
 	a.begin()
@@ -100,8 +100,8 @@ func (a *agent) begin() {
 		a.end("setup", f.exit, 0, false)
 		return
 	}
-	if live, ok := w.m.Attempt(a.i.key); ok && live.Variant != "" {
-		a.pace *= job.terms.Need.Faster(live.Variant)
+	if live, ok := w.m.Attempt(a.i.key); ok && live.Variant() != "" {
+		a.pace *= job.terms.Need.Faster(live.Variant())
 	}
 	a.from = w.blobs[job.id]
 	a.saved = a.from
@@ -288,8 +288,10 @@ const reportEvery = 90 * time.Second
 func (a *agent) saves() {
 	interval := 20 * time.Minute
 	if a.w.up {
-		if j, ok := a.w.m.Job(a.job.id); ok && j.Interval > 0 {
-			interval = max(j.Interval, time.Minute)
+		if j, ok := a.w.m.Job(a.job.id); ok {
+			if d := a.w.m.Interval(j); d > 0 {
+				interval = max(d, time.Minute)
+			}
 		}
 	}
 	a.before, a.interval = a.interval, interval

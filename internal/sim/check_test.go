@@ -21,16 +21,16 @@ func (w *World) check() {
 	w.checkMachines()
 	w.checkMoney()
 	for j := range w.m.Jobs() {
-		if !j.State.Over() {
-			w.breaks("unfinished: %s is %s (%s)", j.ID, j.State, j.Why)
+		if !j.State().Over() {
+			w.breaks("unfinished: %s is %s (%s)", j.ID(), j.State(), j.Why())
 			continue
 		}
-		w.saw("ended " + j.Why)
-		if j.SavedStep > w.blobs[j.ID] {
-			w.breaks("work: %s counts on step %d, only %d was published", j.ID, j.SavedStep, w.blobs[j.ID])
+		w.saw("ended " + j.Why())
+		if j.SavedStep() > w.blobs[j.ID()] {
+			w.breaks("work: %s counts on step %d, only %d was published", j.ID(), j.SavedStep(), w.blobs[j.ID()])
 		}
-		if j.Terms.Saves && j.State == core.Succeeded && j.Why == "completed" && j.Total > 0 && w.blobs[j.ID] < j.Total {
-			w.breaks("work: %s is done at step %d of %d", j.ID, w.blobs[j.ID], j.Total)
+		if j.Terms().Saves && j.State() == core.Succeeded && j.Why() == "completed" && j.Total() > 0 && w.blobs[j.ID()] < j.Total() {
+			w.breaks("work: %s is done at step %d of %d", j.ID(), w.blobs[j.ID()], j.Total())
 		}
 		if w.script == nil {
 			w.checkLimits(j)
@@ -124,15 +124,15 @@ func (w *World) checkMoney() {
 	var spent money.Amount
 	teams := map[string]money.Amount{}
 	for j := range w.m.Jobs() {
-		if got := j.Spent(w.now); sums["job"][j.ID] != got {
-			w.breaks("sums: %s spent %v, its postings say %v", j.ID, got, sums["job"][j.ID])
+		if got := j.Spent(w.now); sums["job"][j.ID()] != got {
+			w.breaks("sums: %s spent %v, its postings say %v", j.ID(), got, sums["job"][j.ID()])
 		}
 		spent = spent.Add(j.Spent(w.now))
-		if mine := w.job(j.ID); mine != nil {
+		if mine := w.job(j.ID()); mine != nil {
 			teams[mine.terms.Owner.Team] = teams[mine.terms.Owner.Team].Add(j.Spent(w.now))
 		}
-		for _, a := range j.Attempts {
-			w.checkAttempt(a, sums["attempt"][a.ID])
+		for _, a := range j.Attempts() {
+			w.checkAttempt(a, sums["attempt"][a.ID()])
 		}
 	}
 	for _, team := range sortedKeys(teams) {
@@ -156,7 +156,7 @@ func (w *World) checkAttempt(a *core.Attempt, posted money.Amount) {
 	if total := a.Posted().Add(a.Rules()); uses != total || posted != total {
 		w.breaks("sums: %s cost %v, its uses %v, its postings %v", a.ID(), total, uses, posted)
 	}
-	if open := a.Uses()[ledger.Open]; !open.IsZero() && a.Phase() == core.Gone {
+	if open := a.Uses()[ledger.Open]; !open.IsZero() && !a.Live() {
 		w.breaks("sums: %s is gone and %v of it is open", a.ID(), open)
 	}
 }
@@ -266,25 +266,25 @@ func (w *World) checkEarly(j *core.Job) {
 // a slack of two restarts and one detection time, the life must be in time.
 func (w *World) twin() {
 	j, ok := w.m.Job("job0")
-	if !ok || j.State != core.Succeeded {
+	if !ok || j.State() != core.Succeeded {
 		return
 	}
-	job := w.job(j.ID)
+	job := w.job(j.ID())
 	o := drawn(w.seed, PlantNone)
 	o.rng = rand.New(rand.NewPCG(w.seed, 2))
 	o.jobs[0].terms.Need.Capacity = []market.Capacity{market.OnDemand}
 	o.live()
-	other, ok := o.m.Job(j.ID)
-	if !ok || other.State != core.Succeeded {
-		w.breaks("deadline: the on-demand twin of %s ended as %s", j.ID, other.State)
+	other, ok := o.m.Job(j.ID())
+	if !ok || other.State() != core.Succeeded {
+		w.breaks("deadline: the on-demand twin of %s ended as %s", j.ID(), other.State())
 		return
 	}
 	d := max(job.terms.Restart, job.boot+job.save+w.firmDelay)
-	if job.terms.Deadline.Sub(other.Finished) < 2*d+detect {
+	if job.terms.Deadline.Sub(other.Finished()) < 2*d+detect {
 		return
 	}
 	w.saw("deadline promised")
-	if j.Finished.After(job.terms.Deadline) {
-		w.breaks("deadline: %s was %v late, on-demand it was %v early", j.ID, j.Finished.Sub(job.terms.Deadline), job.terms.Deadline.Sub(other.Finished))
+	if j.Finished().After(job.terms.Deadline) {
+		w.breaks("deadline: %s was %v late, on-demand it was %v early", j.ID(), j.Finished().Sub(job.terms.Deadline), job.terms.Deadline.Sub(other.Finished()))
 	}
 }

@@ -148,7 +148,7 @@ func play(q Question, seed uint64) (*World, *core.Job) {
 	w.quotes()
 	w.step(core.JobSubmitted{Job: id, Terms: t})
 	if j, ok := w.m.Job(id); ok {
-		w.first = j.Last
+		w.first = j.Last()
 	}
 	for n := 1; len(w.heap) > 0 && w.now.Sub(q.Now) < horizon; n++ {
 		if n%1000 == 0 && q.Halt != nil && q.Halt() {

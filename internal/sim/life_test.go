@@ -268,11 +268,11 @@ func (w *World) housekeeping() {
 	w.sweep()
 	if w.up {
 		for _, a := range w.m.Live() {
-			if i := w.instances[a.Instance]; i != nil && !i.running() {
+			if i := w.instances[a.Instance()]; i != nil && !i.running() {
 				w.endTold(i)
-			} else if !w.calm5() && !w.plain && w.chance(0.001) && a.Phase == core.Working {
+			} else if !w.calm5() && !w.plain && w.chance(0.001) && a.Task() == core.Working {
 				w.saw("fault silent × agent")
-				if w.step(core.AgentSilent{Attempt: a.ID, Since: w.now.Add(-time.Minute)}) {
+				if w.step(core.AgentSilent{Attempt: a.ID(), Since: w.now.Add(-time.Minute)}) {
 					continue
 				}
 			}

@@ -81,29 +81,29 @@ func Play(p Playback) Played {
 		}
 	}
 	j, _ := w.m.Job(id)
-	out := Played{State: j.State, Why: j.Why, Cost: j.Spent(w.now), Submitted: now, Ended: w.now, Attempts: j.Attempts}
-	if !j.Finished.IsZero() {
-		out.Ended = j.Finished
+	out := Played{State: j.State(), Why: j.Why(), Cost: j.Spent(w.now), Submitted: now, Ended: w.now, Attempts: j.Attempts()}
+	if !j.Finished().IsZero() {
+		out.Ended = j.Finished()
 	}
 	out.Finish = out.Ended.Sub(now)
 	home := ""
-	for _, a := range j.Attempts {
-		if a.From.IsZero() {
+	for _, a := range j.Attempts() {
+		if a.From().IsZero() {
 			continue
 		}
-		if home != "" && home != a.Region {
+		if home != "" && home != a.Region() {
 			out.Moves++
 			out.Cost = out.Cost.Add(t.Carry)
 		}
-		home = a.Region
+		home = a.Region()
 	}
-	out.InTime = j.State == core.Succeeded && (t.Deadline.IsZero() || !out.Ended.After(t.Deadline))
-	for _, a := range j.Attempts {
+	out.InTime = j.State() == core.Succeeded && (t.Deadline.IsZero() || !out.Ended.After(t.Deadline))
+	for _, a := range j.Attempts() {
 		if a.Taken() {
 			out.Interruptions++
 		}
-		out.Lost = out.Lost.Add(a.Uses[ledger.Lost])
-		out.LostTime += a.LostTime
+		out.Lost = out.Lost.Add(a.Uses()[ledger.Lost])
+		out.LostTime += a.LostTime()
 	}
 	return out
 }

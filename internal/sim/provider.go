@@ -82,7 +82,7 @@ func (w *World) looked(a core.Look) {
 }
 
 func (w *World) launch(a core.Launch) {
-	if i := w.byKey[a.Attempt]; i != nil && w.plant != PlantNoKey {
+	if i := w.byKey[a.Allocation]; i != nil && w.plant != PlantNoKey {
 		w.answer(i) // the key rents once
 		return
 	}
@@ -113,7 +113,7 @@ func (w *World) launch(a core.Launch) {
 	}
 	if refuse {
 		life := w.lives
-		w.after(time.Second, func() { w.tells(life, core.LaunchRefused{Launch: a.Attempt, Reason: reason}) })
+		w.after(time.Second, func() { w.tells(life, core.LaunchRefused{Launch: a.Allocation, Reason: reason}) })
 		return
 	}
 	grant := func() {
@@ -145,12 +145,12 @@ func rateOf(z *zone, spot bool) money.Rate {
 
 // grant rents the machine.
 func (w *World) grant(a core.Launch, z *zone, spot bool) {
-	if i := w.byKey[a.Attempt]; i != nil && w.plant != PlantNoKey { // asked twice while it was pending
+	if i := w.byKey[a.Allocation]; i != nil && w.plant != PlantNoKey { // asked twice while it was pending
 		w.answer(i)
 		return
 	}
 	w.launchN++
-	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: a.Attempt, offer: z.offer, from: w.now}
+	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: a.Allocation, offer: z.offer, from: w.now}
 	if !spot {
 		i.offer = z.firmOffer
 	}
@@ -160,16 +160,16 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 		if other.running() && other.offer.ID == i.offer.ID {
 			beside++
 		}
-		if other.key == a.Attempt && w.byKey[a.Attempt] != nil && other.running() {
-			w.breaks("rented twice: %s has %s and %s", a.Attempt, other.id, i.id)
+		if other.key == a.Allocation && w.byKey[a.Allocation] != nil && other.running() {
+			w.breaks("rented twice: %s has %s and %s", a.Allocation, other.id, i.id)
 		}
 	}
 	if r := i.offer.Reserved; r.Count > 0 && (beside >= r.Count || !w.now.Before(r.Until) || w.now.Before(r.From)) {
-		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Attempt, i.offer.ID, beside, r.Count)
+		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Allocation, i.offer.ID, beside, r.Count)
 	}
-	w.instances[i.id], w.byKey[a.Attempt] = i, i
+	w.instances[i.id], w.byKey[a.Allocation] = i, i
 	w.order, w.open = append(w.order, i), append(w.open, i)
-	w.tell("rent %s for %s: %s", i.id, a.Attempt, a.Offer)
+	w.tell("rent %s for %s: %s", i.id, a.Allocation, a.Offer)
 	w.boot(i)
 	w.ages(i)
 	w.answer(i)
@@ -244,8 +244,8 @@ func (w *World) answer(i *instance) {
 func (w *World) askAgain(i *instance) {
 	w.after(2*time.Minute, func() {
 		w.sweep()
-		if a, ok := w.m.Attempt(i.key); ok && a.Phase == core.Asked && w.up {
-			w.launch(core.Launch{Job: a.Job, Attempt: a.ID, Offer: a.Offer})
+		if a, ok := w.m.Allocation(i.key); ok && w.up {
+			w.launch(core.Launch{Job: a.Job(), Allocation: a.ID(), Offer: a.Offer()})
 		}
 	})
 }
@@ -278,31 +278,66 @@ func (w *World) endTold(i *instance) {
 		return
 	}
 	if again := i.id + "-again"; w.plant == PlantBilledTwice && w.up && w.m.Knows(again) {
-		w.step(core.InstanceEnded{Instance: again, Until: i.until, Cause: i.cause, Bill: slices.Clone(i.bill)})
+		w.step(core.InstanceEnded{Instance: again, Until: i.until, Cause: i.cause})
+		w.step(core.BillReceived{Instance: again, Launch: i.key, Lines: slices.Clone(i.bill)})
 	}
 	if w.up && !w.m.Knows(i.id) {
 		w.saw("given up, then billed")
 	}
-	ok := w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
+	ended := core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Launch: i.key}
+	ok := w.step(ended)
 	if ok && w.chance(w.faults.Twice) {
 		w.saw("fault twice × instance_ended")
-		w.step(core.InstanceEnded{Instance: i.id, Until: i.until, Cause: i.cause, Notice: i.notice, Bill: slices.Clone(i.bill)})
+		w.step(ended)
 	}
 	i.told = i.told || ok
 	if !ok {
 		w.after(30*time.Second, func() { w.endTold(i) })
+		return
+	}
+	w.bills(i)
+}
+
+// bills sends the bill of an ended instance, at once or, with the fault, up to two days later.
+func (w *World) bills(i *instance) {
+	if i.billed || i.billing {
+		return
+	}
+	i.billing = true
+	if w.extra != nil && w.faults.LateBill > 0 && w.extra.Float64() < w.faults.LateBill {
+		w.saw("fault late × bill")
+		w.after(time.Duration(w.extra.IntN(48*60))*time.Minute, func() { w.billTold(i) })
+		return
+	}
+	w.billTold(i)
+}
+
+// billTold tells the core of the bill until it is durable.
+func (w *World) billTold(i *instance) {
+	b := core.BillReceived{Instance: i.id, Launch: i.key, Lines: slices.Clone(i.bill)}
+	if w.plant == PlantNoBill && i.cause == "interrupted" {
+		b.Lines = nil
+	}
+	if !w.step(b) {
+		w.after(30*time.Second, func() { w.billTold(i) })
+		return
+	}
+	i.billed = true
+	if w.chance(w.faults.Twice) {
+		w.saw("fault twice × bill")
+		w.step(b)
 	}
 }
 
 // allTold reports whether nothing runs any more, and every end is told.
 func (w *World) allTold() bool {
 	for _, i := range w.open {
-		if i.running() || w.m.Awaits(i.id) {
+		if i.running() || w.m.Awaits(i.id) || i.billing && !i.billed {
 			return false
 		}
 	}
 	for _, j := range w.jobs {
-		if known, ok := w.m.Job(j.id); !ok || !known.State.Over() {
+		if known, ok := w.m.Job(j.id); !ok || !known.State().Over() {
 			return false
 		}
 	}

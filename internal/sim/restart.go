@@ -8,19 +8,23 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/state"
 )
 
 // logged is the durable part of the world: what a restart reads.
 type logged struct {
-	event     json.RawMessage
-	decisions json.RawMessage
-	read      *readBack // by the first restart
+	event    json.RawMessage
+	facts    json.RawMessage
+	postings []ledger.Posting
+	sample   bool
+	read     *readBack // by the first restart
 }
 
 // readBack is what a restart made of the bytes.
 type readBack struct {
-	event     core.Event
-	decisions []core.Decision
+	event core.Event
+	facts []core.Fact
 }
 
 // back reads what was written. A later restart reads the same bytes, so it is done once.
@@ -30,8 +34,9 @@ func (l *logged) back() (*readBack, error) {
 		if err := json.Unmarshal(l.event, &r.event); err != nil {
 			return nil, fmt.Errorf("read event: %w", err)
 		}
-		if err := json.Unmarshal(l.decisions, &r.decisions); err != nil {
-			return nil, fmt.Errorf("read decisions: %w", err)
+		var err error
+		if r.facts, err = state.DecodeFacts(l.facts); err != nil {
+			return nil, err
 		}
 		l.read = &r
 	}
@@ -56,47 +61,54 @@ func (w *World) crash(away time.Duration) {
 	w.after(away, func() { w.restart(before, durable) })
 }
 
+// replayed is the state that the log says, from a snapshot or from its beginning.
+func (w *World) replayed(from int, snap json.RawMessage) (*state.State, error) {
+	s := state.New()
+	if snap != nil {
+		var err error
+		if s, err = state.Restore(snap); err != nil {
+			return nil, err
+		}
+	}
+	for n := range w.log[from:] {
+		l := &w.log[from+n]
+		r, err := l.back()
+		if err != nil {
+			return nil, err
+		}
+		facts := r.facts
+		if w.plant == PlantLostFact && len(facts) > 1 {
+			facts = facts[1:]
+		}
+		s.Replay(r.event, facts, l.postings)
+	}
+	return s, nil
+}
+
 // restart builds the machine again from the snapshot and the log after it, and
 // does again what was asked for and is not answered.
 func (w *World) restart(before json.RawMessage, durable bool) {
-	m, from := core.New(), 0
+	from, snap := 0, json.RawMessage(nil)
 	if w.snap != nil && w.chance(0.5) {
-		var err error
-		if m, err = core.Restore(w.snap); err != nil {
-			w.breaks("restart: %v", err)
-			return
-		}
-		from = w.snapAt
+		from, snap = w.snapAt, w.snap
 	}
-	m.Share(w.mind)
-	var wake time.Time
-	for n := range w.log[from:] {
-		r, err := w.log[from+n].back()
-		if err != nil {
-			w.breaks("restart: %v", err)
-			return
-		}
-		d := r.decisions
-		if w.plant == PlantDecideNew {
-			d = nil
-		}
-		wake = m.Replay(r.event, d).Wake
+	s, err := w.replayed(from, snap)
+	if err != nil {
+		w.breaks("restart: %v", err)
+		return
 	}
-	again, err := m.Snapshot()
+	again, err := s.Snapshot()
 	if err != nil {
 		panic(err)
 	}
 	if durable && !bytes.Equal(before, again) {
 		w.breaks("replay: a restart gives another state than the one that was lost")
 	}
-	w.m, w.up, w.tick = m, true, time.Time{}
+	w.m, w.up, w.tick = core.On(s, w.mind), true, time.Time{}
 	w.tell("server is back after %d events", len(w.log))
-	if wake.IsZero() || wake.Before(w.now) {
-		wake = w.now
-	}
-	w.schedule(wake)
+	w.schedule(w.now)
 	if w.plant != PlantNoRedo {
-		for _, a := range m.Pending() {
+		for _, a := range w.m.Pending() {
 			w.act(a)
 		}
 	}
@@ -132,7 +144,7 @@ func (w *World) sweep() {
 		b.Running = append(b.Running, r)
 	}
 	for _, a := range w.m.Live() {
-		news = news || a.Instance != "" && !shown[a.Instance]
+		news = news || a.Instance() != "" && !shown[a.Instance()]
 	}
 	if !news {
 		return

@@ -86,7 +86,7 @@ func (w *World) asking(j simJob) *budget.Asking {
 // anyHeld reports whether a job waits for approval.
 func (w *World) anyHeld() bool {
 	for j := range w.m.Jobs() {
-		if j.State == core.Held {
+		if j.State() == core.Held {
 			return true
 		}
 	}
@@ -97,10 +97,10 @@ func (w *World) anyHeld() bool {
 // ends when its time is over; and that what is launched is under no full quota.
 func (t *twin) held(e core.Event, out core.Outcome) {
 	if b, ok := e.Body.(core.JobReviewed); ok {
-		if j, known := t.w.m.Job(b.Job); known && j.Approval != nil && j.Approval.At.Equal(t.w.m.Now()) {
+		if j, known := t.w.m.Job(b.Job); known && j.Approval() != nil && j.Approval().At.Equal(t.w.m.Now()) {
 			t.w.saw("reviewed: " + map[bool]string{true: "approved", false: "rejected"}[b.Approved])
-			if over := j.State.Over(); over == b.Approved && !slices.Contains(guards, policy.Stop(j.Why)) { // it may be too late for its budget
-				t.w.breaks("approval: %s is %s after its review", j.ID, j.State)
+			if over := j.State().Over(); over == b.Approved && !slices.Contains(guards, policy.Stop(j.Why())) { // it may be too late for its budget
+				t.w.breaks("approval: %s is %s after its review", j.ID(), j.State())
 			}
 		}
 	}
@@ -110,14 +110,14 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 		}
 	}
 	for j := range t.w.m.Jobs() {
-		if j.State != core.Held {
+		if j.State() != core.Held {
 			continue
 		}
-		if len(j.Attempts) > 0 || !j.Spent(t.w.m.Now()).IsZero() || j.Last.Why != "" {
-			t.w.breaks("approval: %s waits for it and was decided about", j.ID)
+		if len(j.Attempts()) > 0 || !j.Spent(t.w.m.Now()).IsZero() || j.Last().Why != "" {
+			t.w.breaks("approval: %s waits for it and was decided about", j.ID())
 		}
-		if t.w.m.Now().After(j.Approval.Until) {
-			t.w.breaks("approval: %s waits for it after %v", j.ID, j.Approval.Until)
+		if t.w.m.Now().After(j.Approval().Until) {
+			t.w.breaks("approval: %s waits for it after %v", j.ID(), j.Approval().Until)
 		}
 	}
 	rules, _ := t.w.m.Rules()
@@ -127,11 +127,11 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 			continue
 		}
 		j, _ := t.w.m.Job(l.Job)
-		if mine := t.w.job(l.Job); mine.asks > 0 && (j.Approval == nil || !j.Approval.Approved) {
+		if mine := t.w.job(l.Job); mine.asks > 0 && (j.Approval() == nil || !j.Approval().Approved) {
 			t.w.breaks("approval: %s is launched without", l.Job)
 		}
 		for _, limit := range rules.Limits {
-			if limit.Scope.Holds(j.Terms.Owner, j.User()) {
+			if limit.Scope.Holds(j.Terms().Owner, j.User()) {
 				t.quota(limit, j, e)
 			}
 		}
@@ -143,32 +143,32 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	running, gpus, hours := 0, 0, time.Duration(0)
 	now := t.w.m.Now()
 	for j := range t.w.m.Jobs() {
-		if !l.Scope.Holds(j.Terms.Owner, j.User()) {
+		if !l.Scope.Holds(j.Terms().Owner, j.User()) {
 			continue
 		}
 		lives, all := false, time.Duration(0)
-		for _, a := range j.Attempts {
+		for _, a := range j.Attempts() {
 			if a.Live() {
 				lives = true
-				gpus += a.GPUs
+				gpus += a.GPUs()
 			}
-			if a.From.IsZero() {
+			if a.From().IsZero() {
 				continue
 			}
 			until := now
-			if !a.Until.IsZero() {
-				until = a.Until
+			if !a.Until().IsZero() {
+				until = a.Until()
 			}
-			all += time.Duration(a.GPUs) * until.Sub(a.From)
-			from := a.From
+			all += time.Duration(a.GPUs()) * until.Sub(a.From())
+			from := a.From()
 			if begin := l.Window.Begin(now); from.Before(begin) {
 				from = begin
 			}
-			hours += time.Duration(a.GPUs) * max(0, until.Sub(from))
+			hours += time.Duration(a.GPUs()) * max(0, until.Sub(from))
 		}
 		if lives {
 			running++
-			hours += max(0, time.Duration(j.Terms.GPUHours*float64(time.Hour))-all)
+			hours += max(0, time.Duration(j.Terms().GPUHours*float64(time.Hour))-all)
 		}
 	}
 	switch {
@@ -247,9 +247,9 @@ func (s *stage) review(verb string, a *args) error {
 func (s *stage) waits() {
 	for j := range s.w.m.Jobs() {
 		_, detail, _ := s.w.m.Waits(j)
-		if detail != s.quota[j.ID] && detail != "" {
-			s.line("waits", "%s: %s", j.ID, detail)
+		if detail != s.quota[j.ID()] && detail != "" {
+			s.line("waits", "%s: %s", j.ID(), detail)
 		}
-		s.quota[j.ID] = detail
+		s.quota[j.ID()] = detail
 	}
 }

@@ -169,13 +169,13 @@ func (s *stage) looks() {
 	}
 	if w.up {
 		for _, a := range w.m.Live() {
-			i := w.instances[a.Instance]
+			i := w.instances[a.Instance()]
 			switch {
 			case i == nil:
 			case !i.running():
 				w.endTold(i)
-			case i.agent != nil && a.Phase == core.Working && !a.Asking && w.now.Sub(i.agent.answered) > w.script.silent && w.now.Sub(s.back) > w.script.silent:
-				w.step(core.AgentSilent{Attempt: a.ID, Since: i.agent.answered})
+			case i.agent != nil && a.Task() == core.Working && !a.Releasing() && w.now.Sub(i.agent.answered) > w.script.silent && w.now.Sub(s.back) > w.script.silent:
+				w.step(core.AgentSilent{Attempt: a.ID(), Since: i.agent.answered})
 			}
 		}
 	}

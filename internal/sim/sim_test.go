@@ -20,7 +20,7 @@ var (
 )
 
 // actions are all that the core can ask for.
-var actions = []string{"launch", "terminate", "drain", "look", "notify"}
+var actions = []string{"launch", "cancel", "terminate", "drain", "look", "notify"}
 
 // faults that a life can meet, by the action or message they strike.
 var strikes = []string{
@@ -150,7 +150,8 @@ var plants = map[Plant]struct {
 	PlantNoKey:       {"rented twice", 0},
 	PlantNoSweep:     {"leaked|money|unfinished", 0},
 	PlantNoRedo:      {"unfinished|leaked", 0},
-	PlantDecideNew:   {"replay", 0},
+	PlantLostFact:    {"replay|panic", 0},
+	PlantNoBill:      {"money", 0},
 	PlantDropBill:    {"chain|money|sums", 0},
 	PlantDeaf:        {"work", 0},
 	PlantTwiceHeard:  {"work", 0},

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
 
 // tell prints what a step came from and what it led to.
@@ -47,24 +48,36 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 			how += ": " + b.Error
 		}
 		s.line("program", "%s: %s with status %d at step %d, %s", b.Attempt, b.Reason, b.Exit, b.Step, how)
+	case core.LaunchPending:
+		s.line("pending", "%s waits in the provider's queue", b.Launch)
+	case core.LaunchExpired:
+		s.line("expired", "%s", b.Launch)
+	case core.LaunchCancelled:
+		s.line("expired", "%s, as we asked", b.Launch)
 	case core.InstanceEnded:
+		s.line("gone", "%s: %s after %s", b.Instance, b.Cause, s.lasted(b))
+	case core.BillReceived:
 		lines := []string{}
-		for _, l := range b.Bill {
+		for _, l := range b.Lines {
 			rule := l.Rule
 			if rule == "" {
 				rule = "seconds"
 			}
 			lines = append(lines, rule+" "+dollars(l.Amount))
 		}
-		s.line("gone", "%s: %s after %s, bill %s", b.Instance, b.Cause, s.lasted(b), strings.Join(lines, ", "))
+		s.line("bill", "%s: %s", b.Instance, strings.Join(lines, ", "))
 	}
-	for _, d := range out.Decisions {
-		s.decision(d)
+	for _, f := range out.Facts {
+		if d, ok := f.(state.Decided); ok {
+			s.decision(d)
+		}
 	}
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case core.Launch:
-			s.line("launch", "%s: %s", a.Attempt, a.Offer)
+			s.line("launch", "%s: %s", a.Allocation, a.Offer)
+		case core.Cancel:
+			s.line("cancel", "%s: %s", a.Allocation, a.Why)
 		case core.Look:
 			s.line("look", "%s: at %s", a.Job, a.Offer)
 		case core.Drain:
@@ -75,7 +88,7 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 			s.line("job", "%s is %s: %s", a.Job, a.State, a.Why)
 		}
 	}
-	if b, ok := e.Body.(core.InstanceEnded); ok {
+	if b, ok := e.Body.(core.BillReceived); ok {
 		s.posted(b.Instance)
 	}
 	s.waits()
@@ -97,16 +110,16 @@ func (s *stage) lasted(b core.InstanceEnded) string {
 func (s *stage) rented(b core.Body) {
 	now := map[string]bool{}
 	for _, a := range s.w.m.Live() {
-		if a.Instance == "" {
+		if a.Instance() == "" {
 			continue
 		}
-		now[a.Instance], s.since[a.Instance] = true, a.From
-		if !s.live[a.Instance] {
+		now[a.Instance()], s.since[a.Instance()] = true, a.From()
+		if !s.live[a.Instance()] {
 			verb := "granted"
 			if _, found := b.(core.InventorySeen); found {
 				verb = "found"
 			}
-			s.line(verb, "%s: %s at %s", a.ID, a.Instance, price(a.Rates[0].Rate))
+			s.line(verb, "%s: %s at %s", a.ID(), a.Instance(), price(a.LaunchRate()))
 		}
 	}
 	if _, inventory := b.(core.InventorySeen); inventory {
@@ -139,24 +152,25 @@ func (s *stage) stale(b core.Body) bool {
 	return true
 }
 
-func (s *stage) decision(d core.Decision) {
+func (s *stage) decision(f state.Decided) {
+	d := f.Decision
 	take := string(d.Take)
 	if take == "" {
 		take = "nothing"
 	}
 	short := fmt.Sprintf("%s %s", take, d.Why)
-	last := s.said[d.Job]
+	last := s.said[f.Job]
 	if last == short || d.Why == plan.Stays && strings.HasPrefix(last, take+" ") {
 		return
 	}
-	s.said[d.Job] = short
-	text := fmt.Sprintf("%s: %s, %s; %s", d.Job, take, d.Why, d.Mode)
+	s.said[f.Job] = short
+	text := fmt.Sprintf("%s: %s, %s; %s", f.Job, take, d.Why, d.Mode)
 	if d.HasSlack {
 		text += fmt.Sprintf(", slack %s", strings.TrimSpace(hms(d.Slack)))
 	}
 	var not []string
-	j, _ := s.w.m.Job(d.Job)
-	for _, r := range j.Last.Rejected {
+	j, _ := s.w.m.Job(f.Job)
+	for _, r := range j.Last().Rejected {
 		not = append(not, fmt.Sprintf("%s (%s)", r.Offer, r.Why))
 	}
 	if len(not) > 0 {
@@ -205,38 +219,38 @@ func (s *stage) receipts() {
 	w := s.w
 	over := true
 	for j := range w.m.Jobs() {
-		over = over && j.State.Over()
+		over = over && j.State().Over()
 		saved := "no checkpoint"
-		if j.HasSaved {
-			saved = fmt.Sprintf("checkpoint at step %d", j.SavedStep)
+		if j.HasSaved() {
+			saved = fmt.Sprintf("checkpoint at step %d", j.SavedStep())
 		}
 		when := "still"
-		if !j.Finished.IsZero() {
-			when = "after " + strings.TrimSpace(hms(j.Finished.Sub(j.Submitted)))
+		if !j.Finished().IsZero() {
+			when = "after " + strings.TrimSpace(hms(j.Finished().Sub(j.Submitted())))
 		}
-		fmt.Fprintf(&s.b, "receipt  %s: %s (%s) %s, %s\n", j.ID, j.State, j.Why, when, saved)
+		fmt.Fprintf(&s.b, "receipt  %s: %s (%s) %s, %s\n", j.ID(), j.State(), j.Why(), when, saved)
 		cost := dollars(j.Spent(w.now))
-		if j.Terms.HasBudget {
-			cost += " of " + dollars(j.Terms.Budget)
+		if j.Terms().HasBudget {
+			cost += " of " + dollars(j.Terms().Budget)
 		}
-		uses, _ := s.byUse(func(o ledger.Owner) bool { return o.Job == j.ID })
+		uses, _ := s.byUse(func(o ledger.Owner) bool { return o.Job == j.ID() })
 		fmt.Fprintf(&s.b, "         cost %s: %s\n", cost, uses)
 		taken := 0
-		for _, a := range j.Attempts {
+		for _, a := range j.Attempts() {
 			if a.Taken() {
 				taken++
 			}
 		}
-		text := fmt.Sprintf("%d attempts, %d interruptions", len(j.Attempts), taken)
-		if d := j.Terms.Deadline; !d.IsZero() && j.State == core.Succeeded {
-			if j.Finished.After(d) {
-				text += ", " + strings.TrimSpace(hms(j.Finished.Sub(d))) + " late"
+		text := fmt.Sprintf("%d attempts, %d interruptions", len(j.Attempts()), taken)
+		if d := j.Terms().Deadline; !d.IsZero() && j.State() == core.Succeeded {
+			if j.Finished().After(d) {
+				text += ", " + strings.TrimSpace(hms(j.Finished().Sub(d))) + " late"
 			} else {
-				text += ", " + strings.TrimSpace(hms(d.Sub(j.Finished))) + " early"
+				text += ", " + strings.TrimSpace(hms(d.Sub(j.Finished()))) + " early"
 			}
 		}
-		if j.Outputs != "" {
-			text += ", " + j.Outputs
+		if j.Outputs() != "" {
+			text += ", " + j.Outputs()
 		}
 		fmt.Fprintf(&s.b, "         %s\n", text)
 	}

@@ -91,35 +91,35 @@ func (t *tenants) books(r budget.Rules) budget.Books {
 		now = w.now
 	}
 	for j := range w.m.Jobs() {
-		user, gpus := t.by[j.ID], 0.0
-		for _, a := range j.Attempts {
-			if a.Instance == "" {
+		user, gpus := t.by[j.ID()], 0.0
+		for _, a := range j.Attempts() {
+			if a.Instance() == "" {
 				continue
 			}
-			until := a.Until
+			until := a.Until()
 			if until.IsZero() {
 				until = now
 			}
-			gpus += float64(a.GPUs) * until.Sub(a.From).Hours()
+			gpus += float64(a.GPUs()) * until.Sub(a.From()).Hours()
 			for _, l := range limits {
-				if !l.Scope.Holds(j.Terms.Owner, user) {
+				if !l.Scope.Holds(j.Terms().Owner, user) {
 					continue
 				}
-				from := a.From
+				from := a.From()
 				if begin := l.Window.Begin(now); from.Before(begin) {
 					from = begin
 				}
 				if until.After(from) {
-					b.GPUs[l.Name()] += float64(a.GPUs) * until.Sub(from).Hours()
+					b.GPUs[l.Name()] += float64(a.GPUs()) * until.Sub(from).Hours()
 				}
 				if a.Live() {
-					b.Spent[l.Name()] = b.Spent[l.Name()].Add(a.Cost(now).Sub(a.Posted))
+					b.Spent[l.Name()] = b.Spent[l.Name()].Add(a.Cost(now).Sub(a.Posted()))
 				}
 			}
 		}
 		if !isClosed(j) {
-			v := t.budgetJob(j.ID, user, &j.Terms)
-			v.Spent, v.GPUSpent, v.Asks = j.Spent(now), gpus, j.State == core.Held
+			v := t.budgetJob(j.ID(), user, j.Terms())
+			v.Spent, v.GPUSpent, v.Asks = j.Spent(now), gpus, j.State() == core.Held
 			if w.plant == PlantNoHold {
 				v.Most, v.GPUMost = v.Spent, v.GPUSpent
 			}
@@ -148,7 +148,7 @@ func (t *tenants) books(r budget.Rules) budget.Books {
 }
 
 func isClosed(j *core.Job) bool {
-	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live())
+	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
 }
 
 // guard looks at the budgets: it warns, and stops what runs where one is spent.
@@ -190,7 +190,7 @@ func (t *tenants) stopAll(l budget.Limit, live []budget.Job) {
 	var events []core.Event
 	for _, b := range live {
 		j, ok := w.m.Job(b.ID)
-		if !ok || j.State.Over() || j.Ending != "" || !l.Scope.Holds(b.Owner, b.User) {
+		if !ok || j.State().Over() || j.Ending() != "" || !l.Scope.Holds(b.Owner, b.User) {
 			continue
 		}
 		e := w.event(core.JobEnded{Job: b.ID, Save: true, Limit: l.Name()})

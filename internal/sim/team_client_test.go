@@ -142,14 +142,14 @@ func (t *tenants) end(x *wish, who string, save bool) {
 			w.breaks("lost: %s was answered and is not there", x.id)
 			return true
 		}
-		if t.caller(t.server(), who).Role(j.Terms.Owner.Team) < identity.Submitter {
+		if t.caller(t.server(), who).Role(j.Terms().Owner.Team) < identity.Submitter {
 			w.saw("an end is refused")
 			return t.act(who, "POST /v1/jobs/{id}/end", x.id, "refused")
 		}
 		if !t.act(who, "POST /v1/jobs/{id}/end", x.id, "done", body(core.JobEnded{Job: x.id, Save: save})) {
 			return false
 		}
-		if j, _ := w.m.Job(x.id); !j.State.Over() && j.Ending == "" {
+		if j, _ := w.m.Job(x.id); !j.State().Over() && j.Ending() == "" {
 			w.breaks("lost: the end of %s was answered, and it goes on", x.id)
 		}
 		return true
@@ -165,11 +165,11 @@ func (t *tenants) review(x *wish, who string, yes bool) {
 			return false
 		}
 		j, known := w.m.Job(x.id)
-		if !known || j.State != core.Held {
+		if !known || j.State() != core.Held {
 			return true
 		}
 		b := t.books(t.rules())
-		weighed := t.budgetJob(x.id, t.by[x.id], &j.Terms)
+		weighed := t.budgetJob(x.id, t.by[x.id], j.Terms())
 		b.Live = slices.DeleteFunc(b.Live, func(o budget.Job) bool { return o.ID == x.id })
 		switch {
 		case !t.mayReview(t.caller(t.server(), who), j) && w.plant != PlantOwnWord:

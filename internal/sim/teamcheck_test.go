@@ -49,7 +49,7 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 	case core.JobReviewed:
 		u, _ := t.truth.User(user)
 		if j, ok := w.m.Job(b.Job); ok && !t.mayReview(identity.Caller{User: user, Grants: u.Grants}, j) {
-			w.breaks("role: %s reviewed %s of %s", user, b.Job, j.Terms.Owner.Team)
+			w.breaks("role: %s reviewed %s of %s", user, b.Job, j.Terms().Owner.Team)
 		}
 		if b.Approved {
 			t.asking[b.Job] = false
@@ -57,7 +57,7 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 		}
 	case core.JobEnded:
 		if j, ok := w.m.Job(b.Job); ok && isUser {
-			t.mayAct(user, j.Terms.Owner.Team, "ended "+b.Job)
+			t.mayAct(user, j.Terms().Owner.Team, "ended "+b.Job)
 		}
 	case core.BudgetsSet:
 		t.rulesSet(b.Rules)
@@ -83,9 +83,9 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 		}
 	}
 	for j := range w.m.Jobs() {
-		if t.closed[j.ID] = isClosed(j); j.Terms.HasBudget && !j.Terms.DeadlineFirst {
-			if over := j.Spent(w.m.Now()).Sub(j.Terms.Budget); over.Cmp(t.over[j.ID]) > 0 {
-				t.over[j.ID] = over
+		if t.closed[j.ID()] = isClosed(j); j.Terms().HasBudget && !j.Terms().DeadlineFirst {
+			if over := j.Spent(w.m.Now()).Sub(j.Terms().Budget); over.Cmp(t.over[j.ID()]) > 0 {
+				t.over[j.ID()] = over
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (w *World) limitsAsk(r budget.Rules, j budget.Job, asks bool) {
 // under counts the jobs of a limit.
 func (t *tenants) under(l *limited, counts func(*core.Job) bool) (n int) {
 	for j := range t.w.m.Jobs() {
-		if by, known := t.by[j.ID]; known && counts(j) && l.limit.Scope.Holds(j.Terms.Owner, by) {
+		if by, known := t.by[j.ID()]; known && counts(j) && l.limit.Scope.Holds(j.Terms().Owner, by) {
 			n++
 		}
 	}
@@ -123,13 +123,13 @@ func (t *tenants) under(l *limited, counts func(*core.Job) bool) (n int) {
 func lives(j *core.Job) bool { return !isClosed(j) && j.State() != core.Held }
 
 // works reports whether a job has a machine, or asks for one.
-func works(j *core.Job) bool { return slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live()) }
+func works(j *core.Job) bool { return slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live) }
 
 // count holds the limits of jobs at a time when a job has come.
 func (t *tenants) count(job string) {
 	j, _ := t.w.m.Job(job)
 	for _, l := range t.limits {
-		if l.limit.Jobs == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms.Owner, t.by[job]) {
+		if l.limit.Jobs == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms().Owner, t.by[job]) {
 			continue
 		}
 		if n := t.under(l, lives); n > max(*l.limit.Jobs, l.jobs) {
@@ -142,7 +142,7 @@ func (t *tenants) count(job string) {
 func (t *tenants) countRunning(job string) {
 	j, _ := t.w.m.Job(job)
 	for _, l := range t.limits {
-		if l.limit.Running == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms.Owner, t.by[job]) {
+		if l.limit.Running == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms().Owner, t.by[job]) {
 			continue
 		}
 		if n := t.under(l, works); n > max(*l.limit.Running, l.running) {
@@ -184,13 +184,13 @@ func (t *tenants) midnight() {
 			continue
 		}
 		for j := range w.m.Jobs() {
-			for _, a := range j.Attempts {
-				if !a.Live() || !l.limit.Scope.Holds(j.Terms.Owner, t.by[j.ID]) {
+			for _, a := range j.Attempts() {
+				if !a.Live() || !l.limit.Scope.Holds(j.Terms().Owner, t.by[j.ID()]) {
 					continue
 				}
 				open := a.Cost(w.now)
 				if t.v.idle() {
-					open = open.Sub(a.Posted)
+					open = open.Sub(a.Posted())
 				}
 				l.carry[begin] = l.carry[begin].Add(open)
 			}

@@ -80,20 +80,20 @@ func (t *tenants) checkHours(l *limited) {
 	}
 	used, over := 0.0, 0.0
 	for j := range w.m.Jobs() {
-		if !l.limit.Scope.Holds(j.Terms.Owner, t.by[j.ID]) {
+		if !l.limit.Scope.Holds(j.Terms().Owner, t.by[j.ID()]) {
 			continue
 		}
 		mine := 0.0
-		for _, a := range j.Attempts {
-			if !a.Until.IsZero() {
-				mine += float64(a.GPUs) * a.Until.Sub(a.From).Hours()
+		for _, a := range j.Attempts() {
+			if !a.Until().IsZero() {
+				mine += float64(a.GPUs()) * a.Until().Sub(a.From()).Hours()
 			}
 		}
 		used += mine
-		if j.Terms.GPUHours == 0 && j.Terms.Need.Accelerators > 0 {
+		if j.Terms().GPUHours == 0 && j.Terms().Need.Accelerators > 0 {
 			return
 		}
-		over += max(0, mine-j.Terms.GPUHours)
+		over += max(0, mine-j.Terms().GPUHours)
 	}
 	if room := max(*l.limit.GPUHours, l.gpus) + over; used > room+1e-6 {
 		w.breaks("quota: %s of %g GPU-hours used %g, room was %g", l.limit.Name(), *l.limit.GPUHours, used, room)

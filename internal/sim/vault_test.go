@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/state"
 )
 
 // The faults that can be planted in the store and in the servers that share it.
@@ -103,7 +104,7 @@ func (v *vault) through(events ...core.Event) bool {
 		v.later(within(0.1, 10), g)
 	case "is cut off, and was written":
 		if w.plant == PlantBlindRetry {
-			v.commit(g.events[0], core.Outcome{Decisions: g.outs[0].Decisions}, v.epoch)
+			v.commit(g.events[0], core.Outcome{Facts: g.outs[0].Facts}, v.epoch)
 		}
 		v.later(within(0.1, 10), g)
 	case "is held up, and fails":
@@ -225,6 +226,10 @@ func class(b core.Body) string {
 }
 
 func (v *vault) commit(e core.Event, out core.Outcome, epoch int) {
+	if out.Nothing {
+		v.w.commit(e, out)
+		return
+	}
 	v.epochs = append(v.epochs, epoch)
 	for _, a := range out.Actions {
 		v.asked[a.Key()] = true
@@ -288,11 +293,11 @@ func (v *vault) note() {
 		v.w.after(time.Minute, v.note)
 		return
 	}
-	state, err := v.w.m.Snapshot()
+	snap, err := v.w.m.Snapshot()
 	if err != nil {
 		panic(err)
 	}
-	v.moment = &backedUp{len(v.w.log), state}
+	v.moment = &backedUp{len(v.w.log), snap}
 	v.w.saw("a backup in the middle")
 }
 
@@ -310,10 +315,9 @@ func (v *vault) check() {
 		w.breaks("replay: the log has %d events, the leader took %d", len(w.log), w.m.Seq())
 		return
 	}
-	m := core.New()
-	m.Share(w.mind)
+	st := state.New()
 	same := func(what string, want json.RawMessage) {
-		got, err := m.Snapshot()
+		got, err := st.Snapshot()
 		if err != nil {
 			panic(err)
 		}
@@ -326,12 +330,14 @@ func (v *vault) check() {
 		if v.moment != nil && n == v.moment.events-1 && w.plant == PlantTorn {
 			same("backup", v.moment.state)
 		}
-		r, err := w.log[n].back()
+		l := &w.log[n]
+		r, err := l.back()
 		if err != nil {
 			w.breaks("replay: %v", err)
 			return
 		}
-		for _, p := range m.Replay(r.event, r.decisions).Postings {
+		st.Replay(r.event, r.facts, l.postings)
+		for _, p := range l.postings {
 			if postings < len(w.postings) && p.Hash != w.postings[postings].Hash {
 				w.breaks("replay: posting %d is another", postings)
 				return

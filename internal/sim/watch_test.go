@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
+	"scrimp/internal/state"
 )
 
 // twin knows what the core is not told (where a loss goes flat, what a program
@@ -19,6 +20,7 @@ type twin struct {
 	looked  map[string]bool // a decision was taken about the job
 	retries map[string]int
 	setups  map[string]int
+	refused map[string]int
 }
 
 type best struct {
@@ -27,13 +29,14 @@ type best struct {
 }
 
 func newTwin(w *World) *twin {
-	return &twin{w: w, heard: map[string]int64{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}}
+	return &twin{w: w, heard: map[string]int64{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}, refused: map[string]int{}}
 }
 
 // clone is the twin as it is now.
 func (t *twin) clone() *twin {
 	c := *t
-	c.heard, c.looked, c.retries, c.setups = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries), maps.Clone(t.setups)
+	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
+	c.setups, c.refused = maps.Clone(t.setups), maps.Clone(t.refused)
 	c.seen = map[string]*best{}
 	for job, b := range t.seen {
 		was := *b
@@ -62,14 +65,14 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 		}
 	case core.LaunchDone:
 		if a, ok := t.w.m.Attempt(b.Launch); ok {
-			if a.Variant != "" {
+			if a.Variant() != "" {
 				t.w.saw("a variant")
 			}
-			if limit := t.w.job(a.Job).terms.Need.MaxRate; limit > 0 && b.Rate > limit {
+			if limit := t.w.job(a.Job()).terms.Need.MaxRate; limit > 0 && b.Rate > limit {
 				t.w.breaks("price: %s was rented at %v, the job's highest is %v", b.Launch, b.Rate, limit)
 			}
-			if a.Most == 0 || b.Rate > a.Most {
-				t.w.breaks("price: %s was rented at %v, a quarter above what was decided on is %v", b.Launch, b.Rate, a.Most)
+			if a.Most() == 0 || b.Rate > a.Most() {
+				t.w.breaks("price: %s was rented at %v, a quarter above what was decided on is %v", b.Launch, b.Rate, a.Most())
 			}
 		}
 	}
@@ -96,15 +99,15 @@ func (t *twin) fresh(attempt string, message int64) bool {
 // guard against ends the run.
 func (t *twin) progressed(b core.Progressed) {
 	a, _ := t.w.m.Attempt(b.Attempt)
-	j, _ := t.w.m.Job(a.Job)
-	if a.Phase != core.Working {
+	j, _ := t.w.m.Job(a.Job())
+	if a.Task() != core.Working {
 		return
 	}
-	stop := t.verdict(t.w.job(j.ID), b.Step)
+	stop := t.verdict(t.w.job(j.ID()), b.Step)
 	if stop != "" {
 		t.w.saw("guard " + string(stop))
-		if j.Ending == "" && !j.State.Over() {
-			t.w.breaks("guard: %s goes on after step %d though it has %s", j.ID, b.Step, stop)
+		if j.Ending() == "" && !j.State().Over() {
+			t.w.breaks("guard: %s goes on after step %d though it has %s", j.ID(), b.Step, stop)
 		}
 	}
 }
@@ -137,25 +140,25 @@ func (t *twin) ended(b core.AttemptEnded) {
 	if i == nil || i.agent == nil {
 		return
 	}
-	j, _ := t.w.m.Job(a.Job)
+	j, _ := t.w.m.Job(a.Job())
 	if kept := i.agent.kept; kept != "" {
 		t.w.saw("outputs kept")
-		if j.Outputs != kept {
-			t.w.breaks("outputs: those of %s are at %q, the job says %q", b.Attempt, kept, j.Outputs)
+		if j.Outputs() != kept {
+			t.w.breaks("outputs: those of %s are at %q, the job says %q", b.Attempt, kept, j.Outputs())
 		}
 	}
 	f := i.agent.failed
-	if f == nil || j.Epoch > a.Epoch+1 || j.State.Over() && j.State != core.Failed || j.Ending != "" {
+	if f == nil || j.Epoch() > a.Epoch()+1 || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
 		return
 	}
 	again := false
-	switch terms := t.w.job(j.ID).terms; {
+	switch terms := t.w.job(j.ID()).terms; {
 	case f.setup:
-		t.setups[j.ID]++
-		again = t.setups[j.ID] < 3
+		t.setups[j.ID()]++
+		again = t.setups[j.ID()] < 3
 	case f.exit == 75 || slices.Contains(terms.RetryCodes, f.exit):
-		t.retries[j.ID]++
-		again = t.retries[j.ID] <= terms.MaxRetries
+		t.retries[j.ID()]++
+		again = t.retries[j.ID()] <= terms.MaxRetries
 	}
 	switch {
 	case again:
@@ -163,41 +166,47 @@ func (t *twin) ended(b core.AttemptEnded) {
 	default:
 		t.w.saw("not tried again")
 	}
-	if failed := j.State == core.Failed; failed == again && (!f.setup || !failed) { // other attempts that made no step count with set-ups
-		t.w.breaks("retry: %s ended with status %d and the job is %s", b.Attempt, f.exit, j.State)
+	if failed := j.State() == core.Failed; failed == again && (!f.setup || !failed) { // other attempts that made no step count with set-ups
+		t.w.breaks("retry: %s ended with status %d and the job is %s", b.Attempt, f.exit, j.State())
 	}
 }
 
 // order holds that no job is launched before a more urgent one was looked at.
 func (t *twin) order(out core.Outcome) {
-	launched := map[string]bool{}
-	for _, a := range out.Actions {
-		if l, ok := a.(core.Launch); ok {
-			launched[l.Job] = true
+	launched := false
+	for _, f := range out.Facts {
+		switch f := f.(type) {
+		case state.Decided:
+			t.looked[f.Job] = true
+		case state.AllocationClosed:
+			if j := t.w.m.State().JobOf(f.Allocation); f.Phase == state.Refused && j != nil {
+				t.refused[j.ID()]++
+			}
+		case state.AllocationRequested:
+			launched, t.looked[f.Job] = true, true
+			t.ladder(f)
+			t.inTurn(f)
 		}
 	}
-	for _, d := range out.Decisions {
-		t.looked[d.Job] = true
-		t.ladder(d, launched[d.Job])
-		if !launched[d.Job] {
-			continue
-		}
-		for _, other := range t.w.jobs {
-			if other.id == d.Job || other.terms.Priority <= t.w.job(d.Job).terms.Priority || t.looked[other.id] {
-				continue
-			}
-			if j, known := t.w.m.Job(other.id); known && !j.State.Over() && j.State != core.Held && !t.limited() {
-				t.w.breaks("order: %s was launched before %s, which is more urgent", d.Job, other.id)
-			}
-		}
-	}
-	if len(launched) > 0 && t.w.m.Quiet() {
+	if launched && t.w.m.Quiet() {
 		return
 	}
 	for _, j := range t.w.jobs {
 		if _, known := t.w.m.Job(j.id); known && !t.looked[j.id] {
 			t.w.saw("a job waits for a place")
 			return
+		}
+	}
+}
+
+// inTurn holds that no more urgent job waits that nobody has looked at.
+func (t *twin) inTurn(f state.AllocationRequested) {
+	for _, other := range t.w.jobs {
+		if other.id == f.Job || other.terms.Priority <= t.w.job(f.Job).terms.Priority || t.looked[other.id] {
+			continue
+		}
+		if j, known := t.w.m.Job(other.id); known && !j.State().Over() && j.State() != core.Held && !t.limited() {
+			t.w.breaks("order: %s was launched before %s, which is more urgent", f.Job, other.id)
 		}
 	}
 }
@@ -210,38 +219,35 @@ func (t *twin) limited() bool {
 
 // ladder holds that the second rung is not used before the job had no machine for
 // the time that the first one is tried, or failed there as often as it allows.
-func (t *twin) ladder(d core.Decision, launched bool) {
-	j, ok := t.w.m.Job(d.Job)
-	if !ok || !launched || !j.Terms.Deadline.IsZero() || d.Mode == policy.Certain { // what is in time is allowed whatever the ladder says
+func (t *twin) ladder(f state.AllocationRequested) {
+	j, ok := t.w.m.Job(f.Job)
+	if !ok || !j.Terms().Deadline.IsZero() || j.Last().Mode == policy.Certain { // what is in time is allowed whatever the ladder says
 		return
 	}
-	need := t.w.job(d.Job).terms.Need
-	a := j.Attempt()
-	if len(need.Ladder) == 0 || a.Capacity == market.Spot || t.w.faults.Unlisted > 0 {
+	need := t.w.job(f.Job).terms.Need
+	if len(need.Ladder) == 0 || f.Machine.Capacity == market.Spot || t.w.faults.Unlisted > 0 {
 		return
 	}
 	t.w.saw("the second rung")
-	since, failures := j.Submitted, 0
-	for _, before := range j.Attempts[:len(j.Attempts)-1] {
-		if before.Live() && before.Capacity != market.Spot {
+	since, failures := j.Submitted(), t.refused[j.ID()]
+	for _, before := range j.Attempts() {
+		if before.Live() && before.Capacity() != market.Spot {
 			return // it is still there
 		}
-		if before.Refused != "" || before.Taken() || before.End == "interrupted" {
+		if before.Taken() || before.End() == "interrupted" {
 			failures++
 		}
-		if !before.From.IsZero() {
-			since = before.From // it had a machine then
-			if !before.Until.IsZero() {
-				since = before.Until
-			}
-			if !before.Over.IsZero() && before.Over.Before(since) {
-				since = before.Over
-			}
+		since = before.From() // it had a machine then
+		if !before.Until().IsZero() {
+			since = before.Until()
+		}
+		if !before.Over().IsZero() && before.Over().Before(since) {
+			since = before.Over()
 		}
 	}
 	first := need.Ladder[0]
 	if rests := first.Failures > 0 && failures >= first.Failures; !rests && t.w.m.Now().Sub(since) < first.For {
-		t.w.breaks("ladder: %s went on-demand %v after its last machine, spot is tried for %v", j.ID, t.w.m.Now().Sub(since), first.For)
+		t.w.breaks("ladder: %s went on-demand %v after its last machine, spot is tried for %v", j.ID(), t.w.m.Now().Sub(since), first.For)
 	}
 }
 
@@ -249,7 +255,7 @@ func (t *twin) ladder(d core.Decision, launched bool) {
 // was asked to save, unless the user cancels or nobody hears of it any more.
 func (t *twin) givenBack(a core.Terminate) {
 	live, ok := t.w.m.Attempt(a.Attempt)
-	if !ok || live.Phase != core.Working {
+	if !ok || live.Task() != core.Working {
 		return
 	}
 	switch a.Why {

@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
 
 // Plant breaks one thing on purpose, to prove which property notices.
@@ -27,7 +28,7 @@ const (
 	PlantNoKey      Plant = "no-idempotency-key" // the provider rents anew for a key it has seen
 	PlantNoSweep    Plant = "no-sweep"           // the inventory is never compared
 	PlantNoRedo     Plant = "no-redo"            // after a restart nothing that was asked for is asked again
-	PlantDecideNew  Plant = "decide-anew"        // a restart takes recorded decisions again
+	PlantLostFact   Plant = "lost-fact"          // a restart passes over the first fact of an event
 	PlantDropBill   Plant = "drop-posting"       // one posting is lost
 	PlantDeaf       Plant = "deaf-agent"         // agents do not save when the machine is about to go
 	PlantTwiceHeard Plant = "heard-twice"        // a repeated message counts again
@@ -49,6 +50,7 @@ const (
 	PlantRetryAll    Plant = "retry-everything" // every exit status looks like one that asks for a retry
 	PlantBilledTwice Plant = "orphan-twice"     // an instance that was given up for lost is billed again as nobody's
 	PlantFirmInTime  Plant = "no-on-demand"     // nothing on-demand is ever shown to the server
+	PlantNoBill      Plant = "empty-bill"       // the bill of an interrupted machine comes without its lines
 	PlantProject     Plant = "wrong-project"    // a posting is booked on another project
 )
 
@@ -56,6 +58,7 @@ const (
 type World struct {
 	seed  uint64
 	rng   *rand.Rand
+	extra *rand.Rand // of the faults that were thought of later; nil: none of them
 	plant Plant
 	now   time.Time
 	heap  agenda
@@ -119,6 +122,9 @@ type World struct {
 // faults are the odds of each fault, drawn by the seed.
 type faults struct {
 	Refuse, LoseAnswer, Late, Twice, Crash, Silent, TermFail, Unlisted float64
+	// LateBill: a bill comes up to two days after the end. Pending: a launch waits in the
+	// provider's queue, for hours. Lag: a list lacks a new machine for minutes.
+	LateBill, Pending, Lag float64
 	onDemandFails                                                      bool
 }
 
@@ -133,6 +139,8 @@ type instance struct {
 	agent    *agent
 	bill     []core.BillLine
 	told     bool // its end is durable
+	billing  bool // its bill is on its way
+	billed   bool // it is durable
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
@@ -267,7 +275,9 @@ func (w *World) event(b core.Body) core.Event {
 
 // commit makes a step durable.
 func (w *World) commit(e core.Event, out core.Outcome) {
-	w.write(e, out)
+	if !out.Nothing {
+		w.write(e, out)
+	}
 	for i, p := range out.Postings {
 		if w.plant == PlantDropBill && i == 1 {
 			continue
@@ -293,7 +303,7 @@ func (w *World) write(e core.Event, out core.Outcome) {
 	if err != nil {
 		panic(err)
 	}
-	dj, err := json.Marshal(out.Decisions)
+	facts, err := state.EncodeFacts(out.Facts)
 	if err != nil {
 		panic(err)
 	}
@@ -302,7 +312,7 @@ func (w *World) write(e core.Event, out core.Outcome) {
 			w.breaks("secret: the log has the value of %s's secret, in %s", j.id, e.Body.Kind())
 		}
 	}
-	w.log = append(w.log, logged{event: ej, decisions: dj})
+	w.log = append(w.log, logged{event: ej, facts: facts, postings: out.Postings, sample: out.Sample})
 }
 
 func (w *World) schedule(wake time.Time) {

@@ -65,10 +65,10 @@ func BenchmarkAYearOfATeam(b *testing.B) {
 		w := year(1000)
 		done, interruptions := 0, 0
 		for j := range w.m.Jobs() {
-			if j.State == core.Succeeded {
+			if j.State() == core.Succeeded {
 				done++
 			}
-			for _, a := range j.Attempts {
+			for _, a := range j.Attempts() {
 				if a.Taken() {
 					interruptions++
 				}

@@ -313,6 +313,7 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		s.instance(f.Instance).r.Disowned = false
 	case InstanceLeft:
 		i := s.instance(f.Instance)
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
 		i.r.Lost = false
 		if a := s.seated(i); a != nil {
 			s.leaves(i, a)
@@ -345,8 +346,12 @@ func (s *State) Seated(i *Instance) *Attempt { return s.seated(i) }
 
 func (s *State) closed(e *Event, f InstanceClosed) {
 	i := s.instance(f.Instance)
-	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
-	i.r.Until, i.r.Cause, i.r.Lost, i.r.Disowned = f.Until, f.Cause, f.GivenUp, false
+	to := Gone
+	if f.GivenUp {
+		to = Missing
+	}
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, to)
+	i.r.Until, i.r.Cause, i.r.Lost, i.r.Disowned, i.r.Release = f.Until, f.Cause, f.GivenUp, false, ""
 	a := s.seated(i)
 	if a == nil {
 		return

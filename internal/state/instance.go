@@ -70,7 +70,7 @@ func (i *Instance) Posted() money.Amount { return i.r.Posted }
 func (i *Instance) Stray() bool { return len(i.r.Seats) == 0 }
 
 // Live reports whether it may still cost something.
-func (i *Instance) Live() bool { return i.r.Phase != Gone }
+func (i *Instance) Live() bool { return i.r.Phase != Gone && i.r.Phase != Missing }
 
 // Cost returns what it has cost by t at plain seconds: the cumulative cost over its
 // price segments, so that any cut of the span has the same sum.

@@ -75,9 +75,11 @@ const (
 
 // InstancePhase is where a rented machine stands.
 //
-//	Provisioning ──> Ready ──> Terminating ──> Gone
+//	Provisioning ──> Ready ──> Draining ──> Terminating ──> Gone
 //
-// Terminating is wanted by us; each may fall to Gone at once.
+// Terminating is wanted by us; each may fall to Gone at once, or to Missing where its
+// provider lists it no more: then its true end may come yet, or it is shown again and
+// given back.
 type InstancePhase string
 
 // The states of an instance.
@@ -86,6 +88,7 @@ const (
 	Ready        InstancePhase = "ready"
 	Draining     InstancePhase = "draining" // its program was asked to save and end
 	Terminating  InstancePhase = "terminating"
+	Missing      InstancePhase = "missing"
 	Gone         InstancePhase = "ended"
 )
 
@@ -112,10 +115,11 @@ var (
 	NextAttempt  = map[AttemptPhase][]AttemptPhase{"": {Underway}, Underway: {Over}}
 	NextInstance = map[InstancePhase][]InstancePhase{
 		"":           {Provisioning},
-		Provisioning: {Ready, Terminating, Gone},
-		Ready:        {Draining, Terminating, Gone},
-		Draining:     {Terminating, Gone},
-		Terminating:  {Gone},
+		Provisioning: {Ready, Terminating, Missing, Gone},
+		Ready:        {Draining, Terminating, Missing, Gone},
+		Draining:     {Terminating, Missing, Gone},
+		Terminating:  {Missing, Gone},
+		Missing:      {Terminating, Gone},
 	}
 )
 
