@@ -63,10 +63,13 @@ func (q Ask) Check() error {
 		min, max float64
 		whole    bool
 	}{
-		{"accelerators (--gpu)", q.Count, 0, 1e6, true}, {"sequence (--seq)", q.Seq, 0, 1e8, true}, {"micro-batch (--micro)", q.Micro, 0, 1e7, false},
+		{"accelerators (--gpu)", q.Count, 0, 1e6, true}, {"sequence (--seq)", q.Seq, 0, 1e8, true},
+		{"micro-batch (--micro)", q.Micro, 0, 1e7, false},
 		{"global batch (--global)", q.Global, 0, 1e10, false}, {"accumulation (--accumulate)", q.Gather, 0, 1e6, true},
-		{"tensor parallel degree (--tp)", q.TP, 0, 1e4, true}, {"pipeline stages (--pp)", q.PP, 0, 1e4, true}, {"tokens (--tokens)", q.Tokens, 0, 1e17, false},
-		{"epochs (--epochs)", q.Epochs, 0, 1e7, false}, {"rows (--rows)", q.Rows, 0, 1e13, false}, {"trees (--trees)", q.Trees, 0, 1e9, true},
+		{"tensor parallel degree (--tp)", q.TP, 0, 1e4, true}, {"pipeline stages (--pp)", q.PP, 0, 1e4, true},
+		{"tokens (--tokens)", q.Tokens, 0, 1e17, false},
+		{"epochs (--epochs)", q.Epochs, 0, 1e7, false}, {"rows (--rows)", q.Rows, 0, 1e13, false},
+		{"trees (--trees)", q.Trees, 0, 1e9, true},
 		{"depth (--depth)", q.Depth, 0, 1e4, false}, {"price (--price)", q.Price, 0, 1e7, false},
 	} {
 		if math.IsNaN(f.v) || f.v < f.min || f.v > f.max {
@@ -93,7 +96,8 @@ func (q Ask) Check() error {
 	return nil
 }
 
-var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "finetune-qlora", shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
+var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "finetune-qlora",
+	shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
 
 // Row is the question on so many of an accelerator.
 func (q Ask) Row(chip Chip, count, micro float64) Row {

@@ -74,7 +74,8 @@ const widest = 2.1
 // New learns from measured runs. Rows without a measurement teach nothing; nil
 // prices leave dollars unknown.
 func New(chips Chips, prices Prices, measured []Row) *Estimator {
-	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{}, models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
+	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{},
+		models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
 	var rates, weights []likeness.Point
 	for _, r := range measured {
 		if r.Quality == "C" || strings.HasPrefix(r.Task, "inference") {
@@ -88,7 +89,8 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 			if r.Stack() == "own" {
 				e.own++
 			}
-			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())], e.models[strings.ToLower(r.Model)] = true, true, true
+			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())],
+				e.models[strings.ToLower(r.Model)] = true, true, true
 		}
 		if gb, ok := r.peakGB(); ok {
 			if m, ok := r.Setup(chips).Memory(); ok {
@@ -335,7 +337,8 @@ func (r Row) Work() (units float64, ok bool) {
 		return r.Rows * r.TreeN, known(r.Rows) && known(r.TreeN)
 	case strings.HasSuffix(u, "tokens/s") && known(r.Tokens):
 		return r.Tokens * 1e9, true
-	case known(r.Tokens) && known(r.Seq) && r.Seq > 0 && (strings.HasPrefix(u, "sequences") || strings.HasPrefix(r.Family, "transformer")):
+	case known(r.Tokens) && known(r.Seq) && r.Seq > 0 &&
+		(strings.HasPrefix(u, "sequences") || strings.HasPrefix(r.Family, "transformer")):
 		return r.Tokens * 1e9 / r.Seq, true
 	case known(r.Epochs) && known(r.Rows):
 		units = r.Epochs * r.Rows
@@ -356,7 +359,8 @@ func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
 	if n == 0 {
 		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
 	}
-	s := "throughput by arithmetic × " + strconv.FormatFloat(math.Exp(g.Mean), 'f', 2, 64) + ", learned from " + e.learned(n) + ", most of all " + e.labels[e.quick.Nearest(&p)]
+	s := "throughput by arithmetic × " + strconv.FormatFloat(math.Exp(g.Mean), 'f', 2, 64) + ", learned from " +
+		e.learned(n) + ", most of all " + e.labels[e.quick.Nearest(&p)]
 	if !e.known[strings.ToLower(r.Source)] && !e.stacks[strings.ToLower(r.Stack())] {
 		s += ", none of this program"
 	}

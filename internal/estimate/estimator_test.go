@@ -109,7 +109,9 @@ func TestTheWorkedNumberOfMemory(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"weights", g.Weights, 3.64*2 + 2*0.002*3.64}, {"activations", g.Activations, 2 * 1034 * 2 * 16 * 4096 * 15 / 1e9}, {"logits", g.Logits, 10 * 1034 * 2 * 50688 / 1e9},
+		{"weights", g.Weights, 3.64*2 + 2*0.002*3.64},
+		{"activations", g.Activations, 2 * 1034 * 2 * 16 * 4096 * 15 / 1e9},
+		{"logits", g.Logits, 10 * 1034 * 2 * 50688 / 1e9},
 	} {
 		if math.Abs(c.got/c.want-1) > 0.002 {
 			t.Errorf("%s is %.3f GB, by hand %.3f", c.name, c.got, c.want)
@@ -152,7 +154,8 @@ func TestAMeasuredRunIsWhatItsOwnEstimateSays(t *testing.T) {
 	}
 	wide := func(r *Range) float64 { return r.High / r.Low }
 	if other.Throughput != nil && wide(other.Throughput) <= wide(same.Throughput) {
-		t.Errorf("another accelerator is as certain (%.2f) as the measured one (%.2f)", wide(other.Throughput), wide(same.Throughput))
+		t.Errorf("another accelerator is as certain (%.2f) as the measured one (%.2f)", wide(other.Throughput),
+			wide(same.Throughput))
 	}
 }
 
@@ -260,10 +263,11 @@ func TestABadTableNamesLineAndField(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		head + "x,cnn,m,eight,\n":                   "line 2, n_gpus \"eight\"",
-		head + "x,cnn,m,-1,\n":                      "line 2, n_gpus \"-1\"",
-		head + "y,cnn,m,1,\nx,cnn,m,1,nan\n":        "line 3, throughput",
-		head + "x,cnn,m\n":                          "line 2, row \"m\": 3 cells under 5 columns, of which this is the last; it may be cut off",
+		head + "x,cnn,m,eight,\n":            "line 2, n_gpus \"eight\"",
+		head + "x,cnn,m,-1,\n":               "line 2, n_gpus \"-1\"",
+		head + "y,cnn,m,1,\nx,cnn,m,1,nan\n": "line 3, throughput",
+		head + "x,cnn,m\n": "line 2, row \"m\": 3 cells under 5 columns, of which this is " +
+			"the last; it may be cut off",
 		head + "x,cnn,m,1,1,2,3,4\n":                "line 2, row \"2,3,4\": 8 cells under 5 columns",
 		head + "\"y\ny\",cnn,m,1,\nx,cnn,m,1,inf\n": "line 4, throughput",
 	} {
@@ -290,7 +294,8 @@ func FuzzEstimate(f *testing.F) {
 	f.Add("rnn", "", "T4", "fp32", "sequences/s", 1.0, 0.0, 0.0, 0.0, 1e9)
 	e := alone()
 	seen := Unstated()
-	seen.Family, seen.Model, seen.GPU, seen.Spec, seen.N, seen.Throughput, seen.Source = "cnn", "resnet-50", "L4", "L4", 1, 500, "own"
+	seen.Family, seen.Model, seen.GPU, seen.Spec, seen.N, seen.Throughput, seen.Source = "cnn", "resnet-50", "L4", "L4",
+		1, 500, "own"
 	l := New(Catalogued(), NewListed(catalog.Builtin()), []Row{seen})
 	f.Fuzz(func(t *testing.T, family, model, gpu, precision, unit string, n, seq, micro, global, tokens float64) {
 		r := Unstated()
@@ -301,7 +306,8 @@ func FuzzEstimate(f *testing.F) {
 			if _, err := json.Marshal(a); err != nil {
 				t.Fatalf("%v: %+v", err, a)
 			}
-			for name, v := range map[string]*Range{"throughput": a.Throughput, "hours": a.Hours, "memory": a.PeakMemory, "cost": a.Cost} {
+			for name, v := range map[string]*Range{"throughput": a.Throughput, "hours": a.Hours, "memory": a.PeakMemory,
+				"cost": a.Cost} {
 				if v != nil && !v.sound() {
 					t.Fatalf("%s is %+v", name, *v)
 				}
@@ -331,7 +337,8 @@ func BenchmarkEstimates(b *testing.B) {
 	for i := range 1 << 16 {
 		m := m
 		m.Name = fmt.Sprint("new-", i)
-		m.Layers, m.Dim, m.Params = math.Round(8+90*rng.Float64()), 64*math.Round(8+200*rng.Float64()), 1e8*math.Exp(7*rng.Float64())
+		m.Layers, m.Dim, m.Params = math.Round(8+90*rng.Float64()), 64*math.Round(8+200*rng.Float64()),
+			1e8*math.Exp(7*rng.Float64())
 		q := Ask{Model: m, Precision: "bf16", Seq: 64 * math.Round(1+500*rng.Float64()), Zero: i % 4, Tokens: 1e9}
 		rows = append(rows, q.Row(list[i%len(list)], float64(int(1)<<rng.IntN(10)), float64(1+rng.IntN(64))))
 	}

@@ -24,7 +24,8 @@ func TestTheBatchThatIsChosenFitsAndTheNextDoesNot(t *testing.T) {
 		for _, name := range []string{"llama-3-8b", "gpt2", "resnet-50", "mixtral-8x7b"} {
 			m, _ := shape.Published(name)
 			for _, chip := range list {
-				q := Ask{Model: m, Precision: "bf16", Seq: 2048, Zero: 3, Tuning: shape.Tuning(r.IntN(3)), Keep: Recompute(r.IntN(3))}
+				q := Ask{Model: m, Precision: "bf16", Seq: 2048, Zero: 3, Tuning: shape.Tuning(r.IntN(3)),
+					Keep: Recompute(r.IntN(3))}
 				o := e.one(q, chip, 8)
 				ends[o.Micro]++
 				if o.Fits == nil {

@@ -112,8 +112,9 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 		cFamily: n.id(cFamily, r.Family), cTask: n.id(cTask, task), cModel: n.id(cModel, r.Model),
 		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch), cPrecision: n.id(cPrecision, "p"+r.Precision),
 		cClass: n.id(cClass, string(class)), cSource: n.id(cSource, r.Source), cStack: n.id(cStack, r.Stack()),
-		cCut: n.id(cCut, "c"+r.Ckpt+"|"+r.Sharding+"|"+r.Parallel), cLine: n.id(cLine, line(r.Model)), cWhere: n.id(cWhere, where),
-		cForm: n.id(cForm, "f"+form(r.Parallel)),
+		cCut: n.id(cCut, "c"+r.Ckpt+"|"+r.Sharding+"|"+r.Parallel), cLine: n.id(cLine, line(r.Model)),
+		cWhere: n.id(cWhere, where),
+		cForm:  n.id(cForm, "f"+form(r.Parallel)),
 	}
 	if !okChip && r.Machine != "" {
 		p.Name[cArch] = n.id(cArch, "cpu")

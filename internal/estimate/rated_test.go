@@ -21,11 +21,13 @@ func TestARateAloneGoesToAnotherAcceleratorBetweenComputingAndMemory(t *testing.
 		if err != nil || o.Throughput == nil {
 			t.Fatal(err, o.Provenance)
 		}
-		if low, high := min(products, memory), max(products, memory); o.Throughput.Low > 1.02*low || o.Throughput.High < high/1.02 {
+		if low, high := min(products, memory), max(products, memory); o.Throughput.Low > 1.02*low ||
+			o.Throughput.High < high/1.02 {
 			t.Errorf("%s: %.0f to %.0f does not hold %.0f and %.0f", kind, o.Throughput.Low, o.Throughput.High, low, high)
 		}
 		q.Micro = 8
-		if with, err := New(chips, nil, []Row{r}).Answer(q); err != nil || math.Abs(with.Throughput.Value/o.Throughput.Value-1) > 0.01 || with.PeakMemory != nil {
+		if with, err := New(chips, nil, []Row{r}).Answer(q); err != nil ||
+			math.Abs(with.Throughput.Value/o.Throughput.Value-1) > 0.01 || with.PeakMemory != nil {
 			t.Errorf("%s: with a batch %+v, without %+v; memory %+v", kind, with.Throughput, o.Throughput, with.PeakMemory)
 		}
 		q.Micro = 0

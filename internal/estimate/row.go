@@ -39,8 +39,9 @@ type Row struct {
 func Unstated() Row {
 	u := math.NaN()
 	return Row{
-		Params: u, Active: u, Layers: u, Dim: u, Heads: u, KV: u, FF: u, Vocab: u, GPUMem: u, N: u, Seq: u, Micro: u, Global: u,
-		GMACs: u, Rows: u, TreeN: u, Depth: u, Epochs: u, Tokens: u, Throughput: u, PerGPU: u, Step: u, MFU: u, Mem: u,
+		Params: u, Active: u, Layers: u, Dim: u, Heads: u, KV: u, FF: u, Vocab: u, GPUMem: u, N: u, Seq: u, Micro: u,
+		Global: u,
+		GMACs:  u, Rows: u, TreeN: u, Depth: u, Epochs: u, Tokens: u, Throughput: u, PerGPU: u, Step: u, MFU: u, Mem: u,
 		TFLOPS: u, Time: u, GPUHours: u, Cost: u, OOM: u,
 	}
 }
@@ -69,7 +70,8 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	head, err := c.Read()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("it is empty: the first line of a table names its columns, at least id, family, model and n_gpus")
+			return nil, errors.New("it is empty: the first line of a table names its columns, at least id, family, " +
+				"model and n_gpus")
 		}
 		return nil, fmt.Errorf("this is no table of runs: read the header: %w", err)
 	}
@@ -110,10 +112,12 @@ func ReadRows(r io.Reader) ([]Row, error) {
 			return ""
 		})
 		if len(rec) < len(head) {
-			row.Odd = append(row.Odd, &BadCell{line, "row", rec[len(rec)-1], fmt.Sprintf("%d cells under %d columns, of which this is the last; it may be cut off", len(rec), len(head))})
+			row.Odd = append(row.Odd, &BadCell{line, "row", rec[len(rec)-1],
+				fmt.Sprintf("%d cells under %d columns, of which this is the last; it may be cut off", len(rec), len(head))})
 		}
 		if len(rec) > len(head) {
-			row.Odd = append(row.Odd, &BadCell{line, "row", strings.Join(rec[len(head):], ","), fmt.Sprintf("%d cells under %d columns; quote a cell that has a comma in it", len(rec), len(head))})
+			row.Odd = append(row.Odd, &BadCell{line, "row", strings.Join(rec[len(head):], ","),
+				fmt.Sprintf("%d cells under %d columns; quote a cell that has a comma in it", len(rec), len(head))})
 		}
 		rows = append(rows, row)
 	}
@@ -141,11 +145,14 @@ func parseRow(line int, cell func(string) string) Row {
 	r := Row{
 		ID: cell("id"), Family: strings.ToLower(cell("family")), Task: strings.ToLower(cell("task")), Model: cell("model"),
 		GPU: cell("gpu"), Spec: cell("gpu_spec"), Precision: cell("precision"),
-		Ckpt: strings.ToLower(cell("act_ckpt")), Sharding: cell("sharding"), Parallel: cell("parallelism"), Machine: cell("machine"),
-		Unit: unitName(cell("throughput_unit")), MemUnit: cell("mem_unit"), TimeUnit: cell("time_unit"), Source: cell("source"),
-		Split: cell("split"), Quality: strings.ToUpper(cell("quality")),
+		Ckpt: strings.ToLower(cell("act_ckpt")), Sharding: cell("sharding"), Parallel: cell("parallelism"),
+		Machine: cell("machine"),
+		Unit:    unitName(cell("throughput_unit")), MemUnit: cell("mem_unit"), TimeUnit: cell("time_unit"),
+		Source: cell("source"),
+		Split:  cell("split"), Quality: strings.ToUpper(cell("quality")),
 		Params: num("params_b", 1e-9, 1e9), Active: num("active_params_b", 1e-9, 1e9),
-		Layers: num("layers", 1, 1e5), Dim: num("d_model", 1, 1e7), Heads: num("n_heads", 1, 1e6), KV: num("n_kv_heads", 1, 1e6),
+		Layers: num("layers", 1, 1e5), Dim: num("d_model", 1, 1e7), Heads: num("n_heads", 1, 1e6),
+		KV: num("n_kv_heads", 1, 1e6),
 		FF: num("d_ff", 1, 1e8), Vocab: num("vocab", 1, 1e9),
 		GPUMem: num("gpu_mem_gb", 0.1, 1e6), N: num("n_gpus", 0, 1e7), Seq: num("seq_len", 1, 1e9),
 		Micro: num("micro_batch", 0, 1e9), Global: num("global_batch", 0, 1e12),
@@ -153,7 +160,8 @@ func parseRow(line int, cell func(string) string) Row {
 		Epochs: num("epochs", 0, 1e9), Tokens: num("tokens_b", 0, 1e9),
 		Throughput: num("throughput", 0, huge), PerGPU: num("throughput_per_gpu", 0, huge), Step: num("step_time_s", 0, huge),
 		MFU: num("mfu_pct", 0, 1000), Mem: num("peak_mem_gb", 0, 1e9), TFLOPS: num("model_tflops_per_gpu", 0, 1e9),
-		Time: num("time_value", 0, huge), GPUHours: num("gpu_hours", 0, huge), Cost: num("cost_usd", 0, huge), OOM: num("oom", 0, 1),
+		Time: num("time_value", 0, huge), GPUHours: num("gpu_hours", 0, huge), Cost: num("cost_usd", 0, huge),
+		OOM: num("oom", 0, 1),
 	}
 	r.Odd = odd
 	return r
@@ -218,7 +226,8 @@ func (r Row) Scored() bool {
 // Question is the row without what was measured.
 func (r Row) Question() Row {
 	u := math.NaN()
-	r.Throughput, r.PerGPU, r.Step, r.MFU, r.Mem, r.TFLOPS, r.Time, r.GPUHours, r.Cost, r.OOM = u, u, u, u, u, u, u, u, u, u
+	r.Throughput, r.PerGPU, r.Step, r.MFU, r.Mem, r.TFLOPS, r.Time, r.GPUHours, r.Cost, r.OOM = u, u, u, u, u, u, u, u,
+		u, u
 	return r
 }
 

@@ -32,7 +32,8 @@ func (c *config) num(what string, keys ...string) float64 {
 		if !ok || f < 0 {
 			if c.wrong == nil {
 				said, _ := json.Marshal(v) // it was read from JSON
-				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said), Mend: "write a number such as 32, without quotes"}
+				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said),
+					Mend: "write a number such as 32, without quotes"}
 			}
 			return 0
 		}
@@ -74,14 +75,17 @@ func Config(name string, content []byte) (shape.Model, error) {
 	}
 	kind := c.text("model_type")
 	if why := c.foreign(kind); why != "" {
-		return bad("model_type", why, "describe it by a line such as \"cnn gmacs=4.1 activations=11.1 params=25.6M\", by an ONNX file, or by what it does: \"measured: 120 samples/s on L4\"")
+		return bad("model_type", why,
+			"describe it by a line such as \"cnn gmacs=4.1 activations=11.1 params=25.6M\", by an ONNX file, or by "+
+				"what it does: \"measured: 120 samples/s on L4\"")
 	}
 	if c.text("peft_type") != "" {
 		base := c.text("base_model_name_or_path")
 		if base == "" {
 			base = "the model that it adapts"
 		}
-		return bad("peft_type", "it is the configuration of an adapter, which states no shape", "give the config.json of "+base+", with --lora")
+		return bad("peft_type", "it is the configuration of an adapter, which states no shape",
+			"give the config.json of "+base+", with --lora")
 	}
 	// Models that see and read keep the shape of the part that reads below.
 	reads, sees := c.part("text_config")
@@ -107,9 +111,11 @@ func Config(name string, content []byte) (shape.Model, error) {
 	case err != nil:
 		return shape.Model{}, err
 	case (m.Layers == 0 || m.Dim == 0) && sees:
-		return bad("text_config", "it states no layers or no width of the part that reads", "give the config.json of that part, which is the larger one by far")
+		return bad("text_config", "it states no layers or no width of the part that reads",
+			"give the config.json of that part, which is the larger one by far")
 	case m.Layers == 0 || m.Dim == 0:
-		return bad("num_hidden_layers, hidden_size", "it states no layers or no width, so it is the config of no transformer that is known here", forms)
+		return bad("num_hidden_layers, hidden_size",
+			"it states no layers or no width, so it is the config of no transformer that is known here", forms)
 	}
 	if m.FF == 0 {
 		m.FF = 4 * m.Dim
@@ -129,7 +135,8 @@ func Config(name string, content []byte) (shape.Model, error) {
 	default:
 		m.Params, m.Active = m.Count(1)
 	}
-	if e := c.num("embedding", "embedding_size", "word_embed_proj_dim"); e > 0 && e < m.Dim { // a narrow table, and a matrix from it to the width
+	// a narrow table, and a matrix from it to the width
+	if e := c.num("embedding", "embedding_size", "word_embed_proj_dim"); e > 0 && e < m.Dim {
 		less := (m.Vocab*(m.Dim-e) - e*m.Dim)
 		if !m.Tied {
 			less *= 2
@@ -184,7 +191,8 @@ func (c *config) stack(kind string) shape.Model {
 		Heads:  c.num("heads", "num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"),
 		KV:     c.num("kv", "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
 		Head:   c.num("head", "head_dim", "d_kv"),
-		FF:     c.num("ff", "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "hidden_dim", "encoder_ffn_dim"),
+		FF: c.num("ff", "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "hidden_dim",
+			"encoder_ffn_dim"),
 		Vocab:  c.num("vocab", "vocab_size", "padded_vocab_size"),
 		Window: c.num("window", "sliding_window"),
 	}
@@ -192,7 +200,8 @@ func (c *config) stack(kind string) shape.Model {
 		m.FF = r * m.Dim
 	}
 	act := c.text("hidden_act", "hidden_activation", "feed_forward_proj")
-	m.Gated = act == "silu" || act == "swish" || matches(kind, gatedKinds) || strings.Contains(act, "glu") || strings.HasPrefix(act, "gated")
+	m.Gated = act == "silu" || act == "swish" || matches(kind, gatedKinds) || strings.Contains(act, "glu") ||
+		strings.HasPrefix(act, "gated")
 	// What transformers leaves out of the file is shared, but in the newer families.
 	m.Tied = c.flag("tie_word_embeddings", matches(kind, sharesHead) || !m.Gated && !matches(kind, ownHead))
 	if use, ok := c.value["use_sliding_window"].(bool); ok && !use {
@@ -209,7 +218,8 @@ func (c *config) stack(kind string) shape.Model {
 
 // longest is the longest sequence that the model takes, and zero where it does not say.
 func (c *config) longest() float64 {
-	return max(c.num("most", "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "seq_length"),
+	return max(c.num("most", "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length",
+		"seq_length"),
 		c.num("most heard", "max_source_positions"))
 }
 

@@ -40,7 +40,8 @@ func Read(name string, content []byte) (shape.Model, error) {
 	return ONNX(name, content)
 }
 
-const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model, or a line such as \"transformer layers=32 dim=4096 vocab=32000\""
+const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model, or a " +
+	"line such as \"transformer layers=32 dim=4096 vocab=32000\""
 
 // kinds are the words a line may begin with.
 var kinds = map[string]shape.Kind{
@@ -70,14 +71,18 @@ func Spec(line string) (shape.Model, error) {
 	m := shape.Model{Name: string(kind), Kind: kind, Source: "as stated"}
 	on := 0.0
 	fields := map[string]*float64{
-		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV, "head": &m.Head,
-		"ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts, "window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on, "grouped": &on, "regions": &on,
+		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV,
+		"head": &m.Head,
+		"ff":   &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts,
+		"window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on, "grouped": &on, "regions": &on,
 	}
 	for _, w := range words[1:] {
 		k, v, ok := strings.Cut(w, "=")
 		p := fields[strings.ToLower(k)]
 		if !ok || p == nil {
-			return bad(k, "is no field of a model", "fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied depthwise grouped regions")
+			return bad(k, "is no field of a model",
+				"fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied "+
+					"depthwise grouped regions")
 		}
 		n, err := number(v)
 		if err != nil {
@@ -116,7 +121,8 @@ func Line(m shape.Model) (string, bool) {
 		name string
 		v    float64
 	}{
-		{"params", m.Params}, {"active", m.Active}, {"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads}, {"kv", m.KV}, {"head", m.Head},
+		{"params", m.Params}, {"active", m.Active}, {"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads},
+		{"kv", m.KV}, {"head", m.Head},
 		{"ff", m.FF}, {"vocab", m.Vocab}, {"topk", m.TopK}, {"gmacs", m.GMACs}, {"activations", m.Acts}, {"window", m.Window},
 	} {
 		if f.v > 0 {
@@ -174,13 +180,17 @@ func settle(file string, m shape.Model, called map[string]string) (shape.Model, 
 		name, what string
 		v, most    float64
 	}{
-		{"layers", "layers", m.Layers, 1e4}, {"dim", "wide", m.Dim, 1e6}, {"heads", "heads", m.Heads, 1e5}, {"kv", "key and value heads", m.KV, 1e5},
-		{"head", "wide a head", m.Head, 1e5}, {"ff", "wide in the feed-forward layer", m.FF, 1e7}, {"vocab", "words", m.Vocab, 1e8}, {"params", "parameters", m.Params, 1e14},
-		{"active", "active parameters", m.Active, 1e14}, {"gmacs", "multiply-accumulates in 1e9", m.GMACs, 1e7}, {"activations", "activations in 1e6", m.Acts, 1e7},
+		{"layers", "layers", m.Layers, 1e4}, {"dim", "wide", m.Dim, 1e6}, {"heads", "heads", m.Heads, 1e5},
+		{"kv", "key and value heads", m.KV, 1e5},
+		{"head", "wide a head", m.Head, 1e5}, {"ff", "wide in the feed-forward layer", m.FF, 1e7},
+		{"vocab", "words", m.Vocab, 1e8}, {"params", "parameters", m.Params, 1e14},
+		{"active", "active parameters", m.Active, 1e14}, {"gmacs", "multiply-accumulates in 1e9", m.GMACs, 1e7},
+		{"activations", "activations in 1e6", m.Acts, 1e7},
 		{"topk", "experts a token", m.TopK, 1e4}, {"window", "tokens looked back on", m.Window, 1e9},
 	} {
 		if f.v > f.most || f.v < 0 {
-			return bad(f.name, fmt.Sprintf("%g %s is absurd", f.v, f.what), fmt.Sprintf("no model has more than %g: mend the number", f.most))
+			return bad(f.name, fmt.Sprintf("%g %s is absurd", f.v, f.what),
+				fmt.Sprintf("no model has more than %g: mend the number", f.most))
 		}
 	}
 	switch m.Kind {
@@ -189,7 +199,8 @@ func settle(file string, m shape.Model, called map[string]string) (shape.Model, 
 			return bad("layers, dim", "neither parameters nor layers and width are given", "give params, or layers and dim")
 		}
 		if m.KV > 0 && m.Heads > 0 && m.KV > m.Heads {
-			return bad("kv", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads), "give at most as many as there are heads")
+			return bad("kv", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads),
+				"give at most as many as there are heads")
 		}
 		for _, f := range []struct {
 			name string
@@ -200,7 +211,8 @@ func settle(file string, m shape.Model, called map[string]string) (shape.Model, 
 			}
 		}
 		if m.KV > 0 && m.Heads > 0 && math.Mod(m.Heads, m.KV) != 0 {
-			return bad("kv", fmt.Sprintf("%g do not divide the %g heads", m.KV, m.Heads), "each key and value head serves as many others")
+			return bad("kv", fmt.Sprintf("%g do not divide the %g heads", m.KV, m.Heads),
+				"each key and value head serves as many others")
 		}
 		if m.Heads > 0 && m.Dim > 0 && m.Head == 0 && math.Mod(m.Dim, m.Heads) != 0 {
 			head := "head"

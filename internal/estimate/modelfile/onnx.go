@@ -29,7 +29,8 @@ func ONNX(name string, content []byte) (shape.Model, error) {
 	if t.macs == 0 {
 		return bad("graph", "has no convolution and no matrix product", forms)
 	}
-	m := shape.Model{Name: g.name, Kind: shape.Conv, Params: t.params, GMACs: t.macs / 1e9, Acts: t.acts / 1e6, Source: name}
+	m := shape.Model{Name: g.name, Kind: shape.Conv, Params: t.params, GMACs: t.macs / 1e9, Acts: t.acts / 1e6,
+		Source: name}
 	if m.Name == "" {
 		m.Name = "onnx"
 	}

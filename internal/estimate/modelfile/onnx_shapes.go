@@ -179,7 +179,9 @@ func shapeOf(n node, in []int64, at func(int) []int64) []int64 {
 }
 
 // sameSize are operators that write as much as they read.
-const sameSize = " Relu LeakyRelu Clip Sigmoid Tanh Erf HardSwish HardSigmoid Elu Selu Softmax LogSoftmax BatchNormalization InstanceNormalization LayerNormalization GroupNormalization Dropout Identity Cast PRelu Softplus Mish Gelu Sqrt Exp Neg Abs Pow LRN "
+const sameSize = " Relu LeakyRelu Clip Sigmoid Tanh Erf HardSwish HardSigmoid Elu Selu Softmax LogSoftmax " +
+	"BatchNormalization InstanceNormalization LayerNormalization GroupNormalization Dropout Identity Cast PRelu " +
+	"Softplus Mish Gelu Sqrt Exp Neg Abs Pow LRN "
 
 func concat(in []int64, axis int64, n node, at func(int) []int64) []int64 {
 	if axis < 0 {
