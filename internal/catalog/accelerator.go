@@ -93,7 +93,8 @@ func parseAccelerators(specs, usable string) ([]Accelerator, error) {
 	var list []Accelerator
 	at := map[string]int{}
 	for _, r := range rows {
-		a := Accelerator{Name: r["accelerator"], Vendor: r["vendor"], Arch: r["arch"], MemoryType: r["mem_type"], Confidence: r["confidence"], Source: r["sources"], Notes: r["notes"], rates: map[Precision]float64{}}
+		a := Accelerator{Name: r["accelerator"], Vendor: r["vendor"], Arch: r["arch"], MemoryType: r["mem_type"],
+			Confidence: r["confidence"], Source: r["sources"], Notes: r["notes"], rates: map[Precision]float64{}}
 		if _, ok := at[a.Name]; ok || a.Name == "" || a.Source == "" {
 			return nil, fmt.Errorf("accelerator %q stands twice, or without name or source", a.Name)
 		}
@@ -116,7 +117,8 @@ func parseAccelerators(specs, usable string) ([]Accelerator, error) {
 		if memory := number("mem_gb"); memory.OK {
 			a.Memory = size.Bytes(memory.V * float64(size.GB))
 		}
-		a.Bandwidth, a.Link, a.Power, a.Matmul = number("mem_bw_gbps"), number("intra_node_bw_gbps_unidir"), number("tdp_w"), number("measured_matmul_bf16_tflops")
+		a.Bandwidth, a.Link, a.Power, a.Matmul = number("mem_bw_gbps"), number("intra_node_bw_gbps_unidir"),
+			number("tdp_w"), number("measured_matmul_bf16_tflops")
 		half := number("bf16_fp16_dense")
 		rate(FP32, number("fp32_tflops"))
 		rate(TF32, number("tf32_dense"))
@@ -189,7 +191,8 @@ func matches(q, n []string) bool {
 
 // sameKind compares first words: Trainium is Trainium1.
 func sameKind(query, name string) bool {
-	return query == name || (query == "trainium" || query == "inferentia" || query == "tpu") && strings.HasPrefix(name, query)
+	return query == name || (query == "trainium" || query == "inferentia" || query == "tpu") &&
+		strings.HasPrefix(name, query)
 }
 
 func words(s string) []string {

@@ -88,7 +88,8 @@ func carriage(r map[string]string, source string, at time.Time) (Carriage, Skip)
 		}
 		at = t
 	}
-	return Carriage{Provider: r["provider"], What: cmp.Or(r["what"], r["machine"]), Price: rate, Currency: currency, Source: source, At: at}, Skip{}
+	return Carriage{Provider: r["provider"], What: cmp.Or(r["what"], r["machine"]), Price: rate, Currency: currency,
+		Source: source, At: at}, Skip{}
 }
 
 // Continent is where a region lies as far as its name says, and "" where it does not.
@@ -96,8 +97,10 @@ func carriage(r map[string]string, source string, at time.Time) (Carriage, Skip)
 func Continent(region string) string {
 	r := strings.ToLower(region)
 	for _, c := range []struct{ name, words string }{
-		{"north america", "us- northamerica- ca- canada centralus eastus westus northcentralus southcentralus"}, {"europe", "eu- europe uksouth ukwest france germany sweden switzerland norway poland italy"},
-		{"asia", "ap- asia japan korea india singapore"}, {"south america", "sa- southamerica brazil"}, {"australia", "australia"},
+		{"north america", "us- northamerica- ca- canada centralus eastus westus northcentralus southcentralus"},
+		{"europe", "eu- europe uksouth ukwest france germany sweden switzerland norway poland italy"},
+		{"asia", "ap- asia japan korea india singapore"}, {"south america", "sa- southamerica brazil"},
+		{"australia", "australia"},
 	} {
 		for _, w := range strings.Fields(c.words) {
 			if strings.HasSuffix(w, "-") && strings.HasPrefix(r, w) || !strings.HasSuffix(w, "-") && strings.Contains(r, w) {
@@ -119,7 +122,8 @@ func Store(path string) string {
 		return "aws"
 	case scheme == "gs":
 		return "gcp"
-	case slices.Contains([]string{"az", "azblob", "abfs", "abfss", "wasb", "wasbs"}, scheme) || strings.Contains(path, ".blob.core.windows.net"):
+	case slices.Contains([]string{"az", "azblob", "abfs", "abfss", "wasb", "wasbs"}, scheme) ||
+		strings.Contains(path, ".blob.core.windows.net"):
 		return "azure"
 	}
 	return ""

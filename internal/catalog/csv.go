@@ -26,14 +26,17 @@ var ruleRows string
 func Builtin() Catalog {
 	c, err := Read("built in", listingRows)
 	if err != nil || len(c.Skipped) > 0 {
-		panic(fmt.Sprintf("catalog: %v, skipped %v", err, c.Skipped)) // the rows are part of the program, and a test reads them
+		// the rows are part of the program, and a test reads them
+		panic(fmt.Sprintf("catalog: %v, skipped %v", err, c.Skipped))
 	}
 	return c
 }
 
 // head is the form of a listings file: what Write writes and Read reads. Columns
 // may stand in any order, and others beside them.
-var head = []string{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators", "accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source", "risk_low", "risk_high"}
+var head = []string{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators",
+	"accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source",
+	"risk_low", "risk_high"}
 
 // table reads CSV into rows by the names of the first.
 func table(text string) ([]map[string]string, error) {
@@ -42,7 +45,8 @@ func table(text string) ([]map[string]string, error) {
 	names, err := r.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("it is empty: its first line names the columns, such as provider,region,machine,capacity,price,currency")
+		return nil,
+			errors.New("it is empty: its first line names the columns, such as provider,region,machine,capacity,price,currency")
 	case err != nil:
 		return nil, fmt.Errorf("read the first row: %w", err)
 	}
@@ -109,7 +113,8 @@ func listing(r map[string]string) (Listing, Skip) {
 	if r["provider"] == "" || r["region"] == "" || r["machine"] == "" {
 		return l, Skip{Why: BadRow, Detail: "provider, region or machine is missing"}
 	}
-	l.Offer = market.Offer{Provider: r["provider"], Region: r["region"], Zone: r["zone"], Machine: r["machine"], Capacity: market.Capacity(r["capacity"])}
+	l.Offer = market.Offer{Provider: r["provider"], Region: r["region"], Zone: r["zone"], Machine: r["machine"],
+		Capacity: market.Capacity(r["capacity"])}
 	switch l.Offer.Capacity {
 	case market.Spot, market.OnDemand, market.Reserved:
 	default:
@@ -268,7 +273,8 @@ func Write(list []Listing) string {
 			l.Offer.Provider, l.Offer.Region, l.Offer.Zone, l.Offer.Machine, string(l.Offer.Capacity),
 			l.Offer.Accelerator, whole(float64(l.Offer.Accelerators)), whole(float64(l.AcceleratorMemory) / float64(size.GB)),
 			whole(float64(l.Offer.CPUs)), whole(float64(l.Offer.Memory) / float64(size.GiB)), text(l.Disk), text(l.Network),
-			price, string(l.Offer.Currency), at, l.Quote.Source, text(Figure{l.Risk.Low, l.Risk.Known}), text(Figure{l.Risk.High, l.Risk.Known}),
+			price, string(l.Offer.Currency), at, l.Quote.Source, text(Figure{l.Risk.Low, l.Risk.Known}),
+			text(Figure{l.Risk.High, l.Risk.Known}),
 		})
 	}
 	w.Flush()
@@ -306,7 +312,8 @@ func mustRules() map[string]Rule {
 			return d
 		}
 		out[r["provider"]+"/"+r["capacity"]] = Rule{
-			Provider: r["provider"], Capacity: market.Capacity(r["capacity"]), Confidence: r["confidence"], Source: r["source"] + ", " + r["date"],
+			Provider: r["provider"], Capacity: market.Capacity(r["capacity"]), Confidence: r["confidence"],
+			Source:  r["source"] + ", " + r["date"],
 			Billing: market.Billing{Minimum: span("minimum"), FreeIfInterruptedWithin: span("free_if_interrupted_within")},
 			Notice:  span("notice"), MaxLifetime: span("max_lifetime"),
 		}

@@ -53,7 +53,8 @@ func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
 		}
 		key := [4]string{r["provider"], r["region"], r["machine"], r["capacity"]}
 		if n, ok := last[key]; ok {
-			out.Skipped = append(out.Skipped, Skip{Source: source, Row: n + 2, Name: r["provider"] + " " + r["machine"], Why: Duplicate, Detail: fmt.Sprintf("line %d has another price of the same", i+2)})
+			out.Skipped = append(out.Skipped, Skip{Source: source, Row: n + 2, Name: r["provider"] + " " + r["machine"],
+				Why: Duplicate, Detail: fmt.Sprintf("line %d has another price of the same", i+2)})
 		}
 		last[key] = i
 	}
@@ -132,14 +133,16 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 	for i, l := range c.Listings {
 		if takes(l) {
 			q.Offer = l.Offer.ID
-			c.Listings[i].Quote, c.Listings[i].Offer.Currency, c.Listings[i].Listed, c.Listings[i].Stated = q, currency, nil, true
+			c.Listings[i].Quote, c.Listings[i].Offer.Currency, c.Listings[i].Listed, c.Listings[i].Stated = q, currency,
+				nil, true
 			touched = true
 		}
 	}
 	if touched {
 		return Skip{}
 	}
-	if strings.ContainsAny(r["provider"]+r["machine"]+r["region"]+r["capacity"], "*?[") || r["region"] == "" || r["capacity"] == "" {
+	if strings.ContainsAny(r["provider"]+r["machine"]+r["region"]+r["capacity"], "*?[") || r["region"] == "" ||
+		r["capacity"] == "" {
 		return Skip{Why: NoMatch}
 	}
 	if r["cpus"] == "" && r["accelerator"] == "" {
