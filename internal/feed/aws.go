@@ -41,7 +41,8 @@ type awsProduct struct {
 // paid software, paid by the hour.
 func (p awsProduct) plain() bool {
 	a := p.Attributes
-	return strings.HasPrefix(p.Family, "Compute Instance") && a.Tenancy == "Shared" && a.System == "Linux" && (a.Software == "NA" || a.Software == "") &&
+	return strings.HasPrefix(p.Family, "Compute Instance") && a.Tenancy == "Shared" && a.System == "Linux" &&
+		(a.Software == "NA" || a.Software == "") &&
 		(a.Status == "Used" || a.Status == "") && (a.Option == "OnDemand" || a.Option == "")
 }
 
@@ -116,10 +117,12 @@ func readAWSPrices(p Page, r io.Reader) (catalog.Catalog, error) {
 		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: %w", p.Source, errForm, err)
 	}
 	if code != "AmazonEC2" || !sawProducts || !sawTerms {
-		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: it is of %q, products %v, on-demand terms %v", p.Source, errForm, code, sawProducts, sawTerms)
+		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: it is of %q, products %v, on-demand terms %v",
+			p.Source, errForm, code, sawProducts, sawTerms)
 	}
 	if len(kept) == 0 {
-		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: none of %d products is a Linux machine", p.Source, errForm, t.rows())
+		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: none of %d products is a Linux machine",
+			p.Source, errForm, t.rows())
 	}
 	var rows []catalog.Listing
 	for _, sku := range slices.Sorted(maps.Keys(kept)) {
@@ -196,11 +199,13 @@ func awsShape(known catalog.Catalog, p awsProduct) (catalog.Listing, bool) {
 	if a.Type == "" || err != nil || err2 != nil || !isGiB || !(memory > 0) || memory > 1e6 || cpus < 1 {
 		return catalog.Listing{}, false
 	}
-	l := catalog.Listing{Offer: market.Offer{Provider: "aws", Machine: a.Type, CPUs: cpus, Memory: size.Bytes(memory * float64(size.GiB))}}
+	l := catalog.Listing{Offer: market.Offer{Provider: "aws", Machine: a.Type, CPUs: cpus,
+		Memory: size.Bytes(memory * float64(size.GiB))}}
 	if n, err := strconv.Atoi(a.GPUs); err == nil && n > 0 {
 		l.Offer.Accelerator, l.Offer.Accelerators = "unknown", n
 	}
-	if gbit, ok := strings.CutSuffix(strings.TrimPrefix(a.Network, "Up to "), " Gigabit"); ok && !strings.HasPrefix(a.Network, "Up to") {
+	if gbit, ok := strings.CutSuffix(strings.TrimPrefix(a.Network, "Up to "), " Gigabit"); ok &&
+		!strings.HasPrefix(a.Network, "Up to") {
 		if v, err := strconv.ParseFloat(gbit, 64); err == nil && v > 0 {
 			l.Network = catalog.Known(v)
 		}
@@ -320,7 +325,8 @@ func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
 	low := 0.0
 	for _, r := range file.Ranges {
 		if r.Max <= low || r.Max > 100 {
-			return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: range %d ends at %v %%", p.Source, errForm, r.Index, r.Max)
+			return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: range %d ends at %v %%", p.Source,
+				errForm, r.Index, r.Max)
 		}
 		risk[r.Index] = catalog.Risk{Low: low / 100, High: r.Max / 100, Known: true}
 		low = r.Max

@@ -46,7 +46,8 @@ func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 		label := i.Meter + " " + i.SKU
 		windows := strings.HasSuffix(i.Product, "Windows") || strings.HasSuffix(i.Product, " Win")
 		if i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" ||
-			windows || strings.Contains(label, "Low Priority") || strings.Contains(i.Product, "Dedicated") || strings.Contains(i.Product, "CloudServices") {
+			windows || strings.Contains(label, "Low Priority") || strings.Contains(i.Product, "Dedicated") ||
+			strings.Contains(i.Product, "CloudServices") {
 			t.skip(catalog.OtherUse, i.Machine, strings.TrimSpace(i.Product+" "+i.Type))
 			continue
 		}
@@ -83,12 +84,15 @@ func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 		rows = append(rows, azureListing(p, shape, i.Region, capacity, rate, currency))
 	}
 	if len(*answer.Items) > 0 && named == 0 {
-		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w: none of %d items names a machine and a region", p.Source, errForm, len(*answer.Items))
+		return catalog.Catalog{}, "",
+			fmt.Errorf("read Azure prices of %s: %w: none of %d items names a machine and a region", p.Source, errForm,
+				len(*answer.Items))
 	}
 	return catalog.New(p.Source, rows, t.skips), answer.Next, nil
 }
 
-func azureListing(p Page, shape catalog.Listing, region string, capacity market.Capacity, rate money.Rate, currency money.Currency) catalog.Listing {
+func azureListing(p Page, shape catalog.Listing, region string, capacity market.Capacity, rate money.Rate,
+	currency money.Currency) catalog.Listing {
 	q := market.Quote{Rate: rate, Priced: true, At: p.At, Source: p.Source}
 	return catalog.Sell(shape, region, "", capacity, q, currency)
 }

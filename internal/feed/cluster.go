@@ -21,11 +21,15 @@ import (
 // The labels by which nodes say what they are, in the order in which they count.
 var (
 	gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
-	gpuLabels    = []string{"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "amd.com/gpu.product-name", "cloud.google.com/gke-tpu-accelerator"}
-	spotLabels   = map[string]string{
-		"karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "spot", "cloud.google.com/gke-spot": "true", "cloud.google.com/gke-preemptible": "true", "kubernetes.azure.com/scalesetpriority": "spot",
+	gpuLabels    = []string{"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator",
+		"k8s.amazonaws.com/accelerator", "amd.com/gpu.product-name", "cloud.google.com/gke-tpu-accelerator"}
+	spotLabels = map[string]string{
+		"karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "spot",
+		"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-preemptible": "true",
+		"kubernetes.azure.com/scalesetpriority": "spot",
 	}
-	onDemandLabels = map[string]string{"karpenter.sh/capacity-type": "on-demand", "eks.amazonaws.com/capacityType": "on_demand"}
+	onDemandLabels = map[string]string{"karpenter.sh/capacity-type": "on-demand",
+		"eks.amazonaws.com/capacityType": "on_demand"}
 )
 
 // readNodes reads what kubectl get nodes -o json prints.
@@ -95,7 +99,8 @@ func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 			}
 		}
 		region := cmp.Or(labels["topology.kubernetes.io/region"], p.Provider, "cluster")
-		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], capacity, market.Quote{Source: p.Source}, money.USD))
+		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], capacity,
+			market.Quote{Source: p.Source}, money.USD))
 	}
 	return gathered(p, all, t), nil
 }
@@ -129,7 +134,8 @@ func quantity(s string) (size.Bytes, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
-	unit := map[string]size.Bytes{"": 1, "Ki": size.KiB, "Mi": size.MiB, "Gi": size.GiB, "Ti": size.TiB, "k": size.KB, "M": size.MB, "G": size.GB, "T": size.TB}[m[2]]
+	unit := map[string]size.Bytes{"": 1, "Ki": size.KiB, "Mi": size.MiB, "Gi": size.GiB, "Ti": size.TiB, "k": size.KB,
+		"M": size.MB, "G": size.GB, "T": size.TB}[m[2]]
 	const most = int64(1) << 50
 	if err != nil || n > most/int64(unit) {
 		return 0, false

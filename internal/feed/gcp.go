@@ -30,10 +30,12 @@ type skus struct {
 }
 
 var (
-	gcpCoreRAM = regexp.MustCompile(`^(?:Spot Preemptible )?([A-Z][0-9][A-Z]?(?:Plus|Ultra|Mega)?)(?: Predefined)?(?: AMD| Arm)? Instance (Core|Ram) running in `)
-	gcpGPU     = regexp.MustCompile(`^(?:Nvidia )?(?:Tesla )?(.+?) GPU (?:attached to Spot Preemptible VMs )?running in `)
-	gcpSlice   = regexp.MustCompile(`^(?:Spot Preemptible )?[A-Z][0-9]\w* Nvidia (.+?) \(1 gpu slice\) running in `)
-	gcpSpot    = regexp.MustCompile(`\bSpot Preemptible\b`)
+	gcpCoreRAM = regexp.MustCompile(
+		`^(?:Spot Preemptible )?([A-Z][0-9][A-Z]?(?:Plus|Ultra|Mega)?)(?: Predefined)?(?: AMD|` +
+			` Arm)? Instance (Core|Ram) running in `)
+	gcpGPU   = regexp.MustCompile(`^(?:Nvidia )?(?:Tesla )?(.+?) GPU (?:attached to Spot Preemptible VMs )?running in `)
+	gcpSlice = regexp.MustCompile(`^(?:Spot Preemptible )?[A-Z][0-9]\w* Nvidia (.+?) \(1 gpu slice\) running in `)
+	gcpSpot  = regexp.MustCompile(`\bSpot Preemptible\b`)
 )
 
 // gcpFamilies are machine types whose components have names of their own: the
@@ -41,11 +43,13 @@ var (
 var gcpFamilies = []struct {
 	machine, family string
 	gpus            []string
-}{{"a3-megagpu-", "A3PLUS", []string{"H100 80GB Plus", "H100 80GB Mega"}}, {"a3-ultragpu-", "A3ULTRA", []string{"H200 141GB"}}}
+}{{"a3-megagpu-", "A3PLUS", []string{"H100 80GB Plus", "H100 80GB Mega"}},
+	{"a3-ultragpu-", "A3ULTRA", []string{"H200 141GB"}}}
 
 // gcpKinds are the words by which SKUs call the accelerators of machine types.
 var gcpKinds = map[string]string{
-	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100 80GB", "H100-SXM-80GB": "H100 80GB", "H200-SXM": "H200 141GB", "B200-SXM": "B200", "L4": "L4", "T4": "T4", "V100-SXM2-16GB": "V100",
+	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100 80GB", "H100-SXM-80GB": "H100 80GB", "H200-SXM": "H200 141GB",
+	"B200-SXM": "B200", "L4": "L4", "T4": "T4", "V100-SXM2-16GB": "V100",
 }
 
 // add takes a page, and returns the token of the next one.

@@ -33,13 +33,15 @@ func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 	for i, n := range names {
 		col[strings.TrimSpace(n)] = i
 	}
-	for _, need := range []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "Region"} {
+	for _, need := range []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price",
+		"Region"} {
 		if _, ok := col[need]; !ok {
 			return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: no column %s", p.Source, errForm, need)
 		}
 	}
 	if p.Provider == "" {
-		return catalog.Catalog{}, errors.New("read SkyPilot table: the file does not say whose prices they are: give --provider")
+		return catalog.Catalog{},
+			errors.New("read SkyPilot table: the file does not say whose prices they are: give --provider")
 	}
 	t := tally{source: p.Source}
 	var rows []catalog.Listing
@@ -115,7 +117,8 @@ func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing
 	if l, ok := p.Shapes.Machine(p.Provider, machine); ok {
 		return l, true
 	}
-	l := catalog.Listing{Offer: market.Offer{Provider: p.Provider, Machine: machine, CPUs: int(cpus), Memory: size.Bytes(memory * float64(size.GiB))}}
+	l := catalog.Listing{Offer: market.Offer{Provider: p.Provider, Machine: machine, CPUs: int(cpus),
+		Memory: size.Bytes(memory * float64(size.GiB))}}
 	kind := cell("AcceleratorName")
 	if kind == "" {
 		return l, true
