@@ -82,7 +82,8 @@ func usd(v float64) string {
 func cost(c *Case) (Verdict, string, string) {
 	low, high, how, ok := c.price()
 	if !ok {
-		return Unknown, "neither work.time, an estimate nor an earlier run says how much there is to do, or nothing of that kind has a price", "give work.time, or let scrimp profile measure it"
+		return Unknown, "neither work.time, an estimate nor an earlier run says how much there is to do, or nothing " +
+			"of that kind has a price", "give work.time, or let scrimp profile measure it"
 	}
 	return Pass, "about " + dollars(low, high) + ": " + how, ""
 }
@@ -94,19 +95,26 @@ func machine(c *Case) (Verdict, string, string) {
 	}
 	take, ok := c.cheapest(f, 0)
 	if !ok {
-		return Unknown, "the catalogue has no machine like that with a price in dollars", "scrimp catalog update fetches more; scrimp offers shows what there is"
+		return Unknown, "the catalogue has no machine like that with a price in dollars",
+			"scrimp catalog update fetches more; scrimp offers shows what there is"
 	}
 	name := hourly(take)
 	if e := c.Estimate; e != nil && e.PeakMemory > 0 && f.Accelerator != "" {
 		if e.PeakMemory > take.AcceleratorMemory && take.AcceleratorMemory > 0 {
-			return Fail, fmt.Sprintf("it needs %s on each accelerator, %s has %s", gigabytes(e.PeakMemory), name, gigabytes(take.AcceleratorMemory)), "ask for a larger one, or use accumulation, activation checkpointing or sharding"
+			return Fail, fmt.Sprintf("it needs %s on each accelerator, %s has %s", gigabytes(e.PeakMemory), name,
+					gigabytes(take.AcceleratorMemory)),
+				"ask for a larger one, or use accumulation, activation checkpointing or sharding"
 		}
 		free := f
 		free.Accelerator = ""
-		if small, ok := c.cheapest(free, e.PeakMemory); ok && small.Quote.Rate.Float() < 0.95*take.Quote.Rate.Float() && f.Least <= small.Offer.Accelerators {
-			return Warn, fmt.Sprintf("it needs %s on each accelerator; %s has that, and it asks for %s", gigabytes(e.PeakMemory), hourly(small), name), "compare both with scrimp plan: the slower machine may cost less in all"
+		if small, ok := c.cheapest(free, e.PeakMemory); ok && small.Quote.Rate.Float() < 0.95*take.Quote.Rate.Float() &&
+			f.Least <= small.Offer.Accelerators {
+			return Warn, fmt.Sprintf("it needs %s on each accelerator; %s has that, and it asks for %s",
+					gigabytes(e.PeakMemory), hourly(small), name),
+				"compare both with scrimp plan: the slower machine may cost less in all"
 		}
-		return Pass, fmt.Sprintf("it needs %s on each accelerator, and nothing that has that is cheaper than %s", gigabytes(e.PeakMemory), name), ""
+		return Pass, fmt.Sprintf("it needs %s on each accelerator, and nothing that has that is cheaper than %s",
+			gigabytes(e.PeakMemory), name), ""
 	}
 	if u, ok := c.used(); ok && u >= 0.7 {
 		return Pass, fmt.Sprintf("earlier runs used %.0f %% of it", u*100), ""
@@ -116,7 +124,8 @@ func machine(c *Case) (Verdict, string, string) {
 	}
 	below, all := c.rank(take)
 	if all >= 5 && below*10 >= all*9 {
-		return Warn, fmt.Sprintf("%s is dearer than %d of %d machine types of its kind, and nothing says that less would not do", name, below, all), "give model and work for an estimate, or alternatives under any_of"
+		return Warn, fmt.Sprintf("%s is dearer than %d of %d machine types of its kind, and nothing says that less "+
+			"would not do", name, below, all), "give model and work for an estimate, or alternatives under any_of"
 	}
 	return Pass, fmt.Sprintf("%s; %d of %d machine types of its kind cost more", name, all-below, all), ""
 }
@@ -125,14 +134,16 @@ func machine(c *Case) (Verdict, string, string) {
 func (c *Case) rank(l catalog.Listing) (below, all int) {
 	price := l.Quote.Rate
 	for _, o := range c.Offers { // on-demand prices are compared with each other
-		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider && o.Offer.Capacity == market.OnDemand && o.Quote.Priced && o.Offer.Currency == "USD" {
+		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider &&
+			o.Offer.Capacity == market.OnDemand && o.Quote.Priced && o.Offer.Currency == "USD" {
 			price = max(price, o.Quote.Rate)
 		}
 	}
 	seen := map[string]bool{}
 	for _, o := range c.Offers {
 		name := o.Offer.Provider + "/" + o.Offer.Machine
-		if !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand || (o.Offer.Accelerators > 0) != (l.Offer.Accelerators > 0) || seen[name] || o.Offer.Machine == l.Offer.Machine {
+		if !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand ||
+			(o.Offer.Accelerators > 0) != (l.Offer.Accelerators > 0) || seen[name] || o.Offer.Machine == l.Offer.Machine {
 			continue
 		}
 		seen[name] = true
@@ -153,7 +164,8 @@ func precision(c *Case) (Verdict, string, string) {
 	}
 	if full, ok := c.find(fullForm); ok && !full.only {
 		if m, mixed := c.find(precisionForm); !mixed || m.only || m.off {
-			return Warn, "full precision: " + full.where, "train in bf16 or fp16: about twice the speed for half the activations' memory"
+			return Warn, "full precision: " + full.where,
+				"train in bf16 or fp16: about twice the speed for half the activations' memory"
 		}
 	}
 	m, ok := c.find(precisionForm)
@@ -208,7 +220,8 @@ func accumulation(c *Case) (Verdict, string, string) {
 	case ok && m.only:
 		return Warn, "the program knows " + where + ", and nothing passes it", "pass it where a smaller machine would do"
 	case ok && (value == "1" || value == "0" || value == ""):
-		return Warn, where + ": each batch goes through in one piece", "with more and smaller pieces a machine with less memory does the same work"
+		return Warn, where + ": each batch goes through in one piece",
+			"with more and smaller pieces a machine with less memory does the same work"
 	case ok:
 		return Pass, where, ""
 	case c.Job.Resources.Accelerator == "":
@@ -231,23 +244,27 @@ func checkpoints(c *Case) (Verdict, string, string) {
 		return Fail, "it keeps none and may run on spot: every interruption repeats all of it", mend
 	}
 	if at, err := time.ParseDuration(j.Checkpoint.Interval); err == nil && at > 30*time.Minute {
-		return Warn, fmt.Sprintf("it saves every %s: so much is lost where there is no notice", draw.Span(at)), "checkpoint.interval: auto follows what a save costs and how often machines are taken"
+		return Warn, fmt.Sprintf("it saves every %s: so much is lost where there is no notice", draw.Span(at)),
+			"checkpoint.interval: auto follows what a save costs and how often machines are taken"
 	}
 	if grace := time.Duration(j.Grace); grace > 0 && c.onSpot() {
 		f := c.wanted()
 		f.Capacity = []market.Capacity{market.Spot}
 		for _, l := range (catalog.Catalog{Listings: c.Offers}).Match(f) {
 			if l.RuleSource != "" && l.Offer.Notice > 0 && grace > l.Offer.Notice {
-				return Warn, fmt.Sprintf("grace is %s, %s gives %s of notice", draw.Span(grace), l.Offer.Provider, draw.Span(l.Offer.Notice)), "a save must end within the notice: save less, or more often"
+				return Warn, fmt.Sprintf("grace is %s, %s gives %s of notice", draw.Span(grace), l.Offer.Provider,
+					draw.Span(l.Offer.Notice)), "a save must end within the notice: save less, or more often"
 			}
 		}
 	}
 	for _, r := range c.Runs {
 		if r.Checkpoints > 0 {
-			return Pass, fmt.Sprintf("%s, every %s; %s has kept %d", j.Checkpoint.Dir, cmp.Or(j.Checkpoint.Interval, "auto"), r.Job, r.Checkpoints), ""
+			return Pass, fmt.Sprintf("%s, every %s; %s has kept %d", j.Checkpoint.Dir,
+				cmp.Or(j.Checkpoint.Interval, "auto"), r.Job, r.Checkpoints), ""
 		}
 	}
-	return Pass, fmt.Sprintf("%s, every %s; not seen to work yet", j.Checkpoint.Dir, cmp.Or(j.Checkpoint.Interval, "auto")), ""
+	return Pass, fmt.Sprintf("%s, every %s; not seen to work yet", j.Checkpoint.Dir,
+		cmp.Or(j.Checkpoint.Interval, "auto")), ""
 }
 
 // mostResume is how long it may take until a program goes on.
@@ -272,11 +289,13 @@ func resume(c *Case) (Verdict, string, string) {
 	if c.Job.Checkpoint.Dir == "" && c.trains() {
 		return Unknown, "it keeps no checkpoints to go on from", "name checkpoint.dir"
 	}
-	return Unknown, "no earlier run was seen to go on from a checkpoint", "interrupt a short run once on the local market, or " + supply("resume")
+	return Unknown, "no earlier run was seen to go on from a checkpoint",
+		"interrupt a short run once on the local market, or " + supply("resume")
 }
 
 func earlyStopping(c *Case) (Verdict, string, string) {
-	const mend = "name metric.name with metric.patience or metric.target: a plateau then ends the run, and the rest of the money comes back"
+	const mend = "name metric.name with metric.patience or metric.target: a plateau then ends the run, and the rest " +
+		"of the money comes back"
 	if !c.trains() {
 		return Pass, "it trains nothing", ""
 	}

@@ -172,13 +172,17 @@ type Fact struct {
 var (
 	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
 	// What is no format that anybody computes in says nothing, so it is no fact.
-	trained    = regexp.MustCompile(`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
-	deployedIn = regexp.MustCompile(`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	wide       = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	span       = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
-	share      = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
-	number     = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
-	day        = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	trained = regexp.MustCompile(
+		`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|` +
+			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
+	deployedIn = regexp.MustCompile(
+		`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|` +
+			`w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	wide   = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	span   = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
+	share  = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
+	number = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
+	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
 // Facts are all that may be stated.
