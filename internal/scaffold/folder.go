@@ -61,20 +61,23 @@ func (f folder) environment() environment {
 	conda := f.first("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
 	switch {
 	case f.has("uv.lock"):
-		return environment{"command -v uv >/dev/null || python3 -m pip install uv; uv sync --frozen", "uv.lock is here", "uv run python", "uv run "}
+		return environment{"command -v uv >/dev/null || python3 -m pip install uv; uv sync --frozen", "uv.lock is here",
+			"uv run python", "uv run "}
 	case f.has("poetry.lock") || strings.Contains(pyproject, "[tool.poetry"):
 		why := "pyproject.toml has [tool.poetry]"
 		if f.has("poetry.lock") {
 			why = "poetry.lock is here"
 		}
-		return environment{"command -v poetry >/dev/null || python3 -m pip install poetry; poetry install --no-interaction", why, "poetry run python", "poetry run "}
+		return environment{"command -v poetry >/dev/null || python3 -m pip install poetry; poetry install " +
+			"--no-interaction", why, "poetry run python", "poetry run "}
 	case conda != "":
 		name := "scrimp"
 		if m := regexp.MustCompile(`(?m)^name:\s*["']?([\w.-]+)`).FindStringSubmatch(f.read(conda)); m != nil {
 			name = m[1]
 		}
 		run := "conda run --no-capture-output -n " + name + " "
-		return environment{fmt.Sprintf("conda env update -n %s -f %s", name, conda), conda + " is here; conda must be on the machine", run + "python", run}
+		return environment{fmt.Sprintf("conda env update -n %s -f %s", name, conda),
+			conda + " is here; conda must be on the machine", run + "python", run}
 	case f.has("requirements.txt"):
 		none.setup, none.why = "python3 -m pip install -r requirements.txt", "requirements.txt is here"
 	case f.has("pyproject.toml"):
@@ -97,7 +100,9 @@ type program struct {
 var mains = []string{"train.py", "main.py", "run.py", "finetune.py", "pretrain.py", "fit.py"}
 
 // frameworks are the packages that training programs import.
-var frameworks = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|lightning|pytorch_lightning|transformers|accelerate|deepspeed|tensorflow|keras|jax|flax|sklearn|xgboost|lightgbm|mlx)\b`)
+var frameworks = regexp.MustCompile(
+	`(?m)^\s*(?:import|from)\s+(torch|lightning|pytorch_lightning|transformers|accelerate|deepspeed|tensorflow|` +
+		`keras|jax|flax|sklearn|xgboost|lightgbm|mlx)\b`)
 
 var trains = regexp.MustCompile(`\.backward\(|\.fit\(|\.train\(|value_and_grad|GradientTape`)
 
@@ -164,10 +169,11 @@ func (f folder) program() program {
 // until the last cell is done, and would not pass on a signal.
 func (f folder) notebook(name string) program {
 	script := strings.TrimSuffix(name, ".ipynb") + ".py"
-	p := program{file: name, why: name + " is the notebook here; it is turned into a script, which prints as it goes", notes: []string{
-		"jupyter nbconvert must be on the machine: setup may install it with python3 -m pip install nbconvert.",
-		"Cells run in their order, once, without anybody watching: show nothing, save to the folder below, go on from it.",
-	}}
+	p := program{file: name, why: name + " is the notebook here; it is turned into a script, which prints as it goes",
+		notes: []string{
+			"jupyter nbconvert must be on the machine: setup may install it with python3 -m pip install nbconvert.",
+			"Cells run in their order, once, without anybody watching: show nothing, save to the folder below, go on from it.",
+		}}
 	runner := "python3"
 	if regexp.MustCompile(`"(?:%|!)\s*\w`).MatchString(f.read(name)) {
 		runner = "ipython"
@@ -210,7 +216,8 @@ func (p program) command(env environment, s script) (command, why string) {
 	case s.imports("lightning") || s.imports("pytorch_lightning"):
 		return "exec " + env.python + " " + file, p.why + "; Lightning starts its own processes"
 	case regexp.MustCompile(`init_process_group|LOCAL_RANK|DistributedDataParallel|fully_shard`).MatchString(s.text):
-		return "exec " + env.runner + "torchrun --standalone --nproc_per_node=gpu " + file, p.why + "; it uses torch.distributed, so torchrun starts a process for each accelerator"
+		return "exec " + env.runner + "torchrun --standalone --nproc_per_node=gpu " + file,
+			p.why + "; it uses torch.distributed, so torchrun starts a process for each accelerator"
 	}
 	return "exec " + env.python + " " + file, p.why
 }

@@ -26,7 +26,8 @@ func (s script) progress() progress {
 				saved.pattern = p.pattern
 			}
 		case p.score > most:
-			most, best = p.score, progress{pattern: p.pattern, epochs: p.epochs, why: fmt.Sprintf("%s prints %s", s.file, p.sample)}
+			most, best = p.score, progress{pattern: p.pattern, epochs: p.epochs,
+				why: fmt.Sprintf("%s prints %s", s.file, p.sample)}
 		}
 	}
 	if best.pattern != "" {
@@ -35,7 +36,8 @@ func (s script) progress() progress {
 	}
 	switch {
 	case s.trainer():
-		return progress{why: "The Hugging Face Trainer prints no whole steps: scrimp.huggingface.ScrimpCallback or report_to=\"kubeflow\" tell them, see docs/programs.md."}
+		return progress{why: "The Hugging Face Trainer prints no whole steps: scrimp.huggingface.ScrimpCallback or " +
+			"report_to=\"kubeflow\" tell them, see docs/programs.md."}
 	case s.imports("lightning") || s.imports("pytorch_lightning"):
 		return progress{why: "Lightning prints no lines: scrimp.lightning.ScrimpCallback tells them, see docs/programs.md."}
 	case (s.imports("keras") || s.imports("tensorflow")) && strings.Contains(s.text, ".fit("):
@@ -56,12 +58,14 @@ type line struct {
 // found are the words by which an expression, or the text before it, is known.
 var (
 	isEpoch = regexp.MustCompile(`(?i)epoch|\bep\b`)
-	isStep  = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:global_?|train_?|num_?|i?)(?:step|iter(?:ation)?|update)s?(?:_?num|_?idx|_?count)?(?:$|[^a-z])`)
+	isStep  = regexp.MustCompile(
+		`(?i)(?:^|[^a-z])(?:global_?|train_?|num_?|i?)(?:step|iter(?:ation)?|update)s?(?:_?num|_?idx|_?count)?(?:$|[^a-z])`)
 	isBatch = regexp.MustCompile(`(?i)batch|\bi\b|\bidx\b`)
 	isLoss  = regexp.MustCompile(`(?i)loss`)
 	isValid = regexp.MustCompile(`(?i)val|eval|test|dev`)
 	isOther = regexp.MustCompile(`(?i)\b(acc|accuracy|ppl|perplexity|lr|f1|auc|reward|bleu|rouge|error)`)
-	plainly = regexp.MustCompile(`(?i)^(?:int\()?[\w.]+(?:\[["']\w+["']\])?\)?(?:\s*\+\s*1)?$`) // a variable, perhaps one more
+	// a variable, perhaps one more
+	plainly = regexp.MustCompile(`(?i)^(?:int\()?[\w.]+(?:\[["']\w+["']\])?\)?(?:\s*\+\s*1)?$`)
 )
 
 // printed makes a pattern of a call that prints.
@@ -76,7 +80,8 @@ func printed(c call) line {
 		}
 		p := parts(arg, c.args[i+1:])
 		list = append(list, p...)
-		if i == 0 && len(c.args) > 1 && strings.Count(arg, "%") > 0 && len(p) > 1 && !strings.Contains(arg, "{") { // a logger's arguments are in it
+		// a logger's arguments are in it
+		if i == 0 && len(c.args) > 1 && strings.Count(arg, "%") > 0 && len(p) > 1 && !strings.Contains(arg, "{") {
 			break
 		}
 	}

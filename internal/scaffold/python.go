@@ -232,7 +232,8 @@ func percents(s string, args []string) []part {
 		if k < len(args) {
 			expr = args[k]
 		}
-		list = append(list, part{text: strings.ReplaceAll(s[:at[0]], "%%", "%")}, part{expr, true, width.MatchString(s[at[0]:at[1]])})
+		list = append(list, part{text: strings.ReplaceAll(s[:at[0]], "%%", "%")},
+			part{expr, true, width.MatchString(s[at[0]:at[1]])})
 		s = s[at[1]:]
 	}
 }
