@@ -44,7 +44,8 @@ type draft struct {
 }
 
 func newDraft(name string) *draft {
-	return &draft{name: spec.Label(name), env: map[string]string{}, tags: map[string]string{}, remarks: map[string]string{}, resources: object()}
+	return &draft{name: spec.Label(name), env: map[string]string{}, tags: map[string]string{},
+		remarks: map[string]string{}, resources: object()}
 }
 
 func (d *draft) lose(n *yaml.Node, field, why string) {
@@ -52,7 +53,8 @@ func (d *draft) lose(n *yaml.Node, field, why string) {
 }
 
 // bashOnly is what a plain sh does not understand.
-var bashOnly = regexp.MustCompile(`(?m)\[\[|^\s*source\s|<\(|\bpipefail\b|\bdeclare\s|\bconda activate\b|\w=\(|\$\{\w+(\[|//|\^|,,)|\bfunction\s|&>`)
+var bashOnly = regexp.MustCompile(
+	`(?m)\[\[|^\s*source\s|<\(|\bpipefail\b|\bdeclare\s|\bconda activate\b|\w=\(|\$\{\w+(\[|//|\^|,,)|\bfunction\s|&>`)
 
 // run sets the program. Text that only bash understands is given to bash.
 func (d *draft) run(text string) {
@@ -75,7 +77,8 @@ func (d *draft) prepare(text string) {
 
 // aliases looks for variables of the other system, which scrimp sets on request.
 func (d *draft) aliases(n *yaml.Node, prefix, system string) {
-	if name := regexp.MustCompile(prefix + `_\w+`).FindString(d.command + d.script + d.setup + strings.Join(d.args, " ")); name != "" {
+	if name := regexp.MustCompile(prefix + `_\w+`).FindString(d.command + d.script + d.setup +
+		strings.Join(d.args, " ")); name != "" {
 		d.compat = system
 		d.lose(n, name, "this release does not set "+prefix+"_ variables; compat keeps the wish")
 	}
@@ -88,7 +91,8 @@ func (d *draft) write(system System, base string) ([]byte, error) {
 	}
 	root := object()
 	put := func(key string, v *yaml.Node) {
-		if v == nil || v.Kind == yaml.MappingNode && len(v.Content) == 0 || v.Kind == yaml.SequenceNode && len(v.Content) == 0 {
+		if v == nil || v.Kind == yaml.MappingNode && len(v.Content) == 0 || v.Kind == yaml.SequenceNode &&
+			len(v.Content) == 0 {
 			return
 		}
 		k := text(key)
@@ -152,7 +156,8 @@ func (d *draft) write(system System, base string) ([]byte, error) {
 	if err := e.Encode(root); err != nil {
 		return nil, fmt.Errorf("write the job file: %w", err)
 	}
-	out.WriteString("\n# What the other file could not say. The folder makes interruptions cheap, the rest is held by scrimp:\n" +
+	out.WriteString("\n# What the other file could not say. The folder makes interruptions cheap, the rest is held " +
+		"by scrimp:\n" +
 		"# checkpoint: {dir: checkpoints}\n# deadline: in 24h\n")
 	if d.wallClock == "" {
 		out.WriteString("# budget: $30\n")

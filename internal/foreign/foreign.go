@@ -89,7 +89,8 @@ func (d *draft) read(base, text string) (System, error) {
 	case has("run", "num_nodes", "envs", "file_mounts", "setup") || has("resources"):
 		return SkyPilot, d.skypilot(root)
 	}
-	return "", errors.New("it is neither a SkyPilot task (run:), nor a dstack task (type: task), nor an sbatch script (#SBATCH)")
+	return "", errors.New("it is neither a SkyPilot task (run:), nor a dstack task (type: task), nor an sbatch " +
+		"script (#SBATCH)")
 }
 
 // mapping returns the one map of a YAML file.

@@ -55,8 +55,10 @@ var slurmLost = map[string]string{
 }
 
 var shortNames = map[byte]string{
-	'J': "job-name", 'N': "nodes", 'n': "ntasks", 'c': "cpus-per-task", 'p': "partition", 't': "time", 'o': "output", 'e': "error",
-	'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint", 'G': "gpus", 'w': "nodelist", 'x': "exclude",
+	'J': "job-name", 'N': "nodes", 'n': "ntasks", 'c': "cpus-per-task", 'p': "partition", 't': "time", 'o': "output",
+	'e': "error",
+	'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint", 'G': "gpus",
+	'w': "nodelist", 'x': "exclude",
 	'b': "begin", 'L': "licenses", 'm': "distribution", 's': "oversubscribe", 'i': "input",
 }
 
@@ -141,7 +143,8 @@ func (d *draft) line(at *yaml.Node, line string) string {
 		d.lose(at, strings.TrimSpace(line), "a rented machine has no modules: put what the program needs into setup")
 		return indent + ": " + strings.TrimSpace(line)
 	case "scontrol", "sbatch", "squeue", "sacct", "scancel":
-		d.lose(at, strings.TrimSpace(line), "there is no Slurm on a rented machine; an exit with status 75 asks for another attempt")
+		d.lose(at, strings.TrimSpace(line),
+			"there is no Slurm on a rented machine; an exit with status 75 asks for another attempt")
 	}
 	return line
 }
