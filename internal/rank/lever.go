@@ -67,7 +67,8 @@ func (r *ranking) levers() []Lever {
 				return
 			}
 			// Both ends move together: what makes one run slower makes the other slower too.
-			l.Saves = &Range{min(now.Low-p.Cost.Low, now.High-p.Cost.High), now.Value - p.Cost.Value, max(now.Low-p.Cost.Low, now.High-p.Cost.High)}
+			l.Saves = &Range{min(now.Low-p.Cost.Low, now.High-p.Cost.High), now.Value - p.Cost.Value,
+				max(now.Low-p.Cost.Low, now.High-p.Cost.High)}
 		}
 		list = append(list, l)
 	}

@@ -181,7 +181,8 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 	}
 	p.Source = c.estimate.Source
 	switch e := &c.estimate; {
-	case e.Fits != nil && !*e.Fits, e.Fits == nil && e.Memory > 0 && l.AcceleratorMemory > 0 && e.Memory > l.AcceleratorMemory:
+	case e.Fits != nil && !*e.Fits, e.Fits == nil && e.Memory > 0 && l.AcceleratorMemory > 0 &&
+		e.Memory > l.AcceleratorMemory:
 		return DoesNotFit
 	case e.Fits == nil && l.Offer.Accelerators > 0 && (e.Memory == 0 || l.AcceleratorMemory == 0):
 		p.missing |= lacksMemory

@@ -39,7 +39,8 @@ const (
 )
 
 // Reasons are all reasons, the nearest to being taken first.
-var Reasons = []Reason{CostsMore, OverBudget, TooSlow, TakenTooOften, DoesNotFit, NoEstimate, OverPrice, WrongPlace, WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
+var Reasons = []Reason{CostsMore, OverBudget, TooSlow, TakenTooOften, DoesNotFit, NoEstimate, OverPrice, WrongPlace,
+	WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
 
 // Range is a value with the ends of the interval that holds it in four of five cases.
 type Range struct {
@@ -208,8 +209,10 @@ func Rank(q Question) Answer {
 	if q.Currency == "" {
 		q.Currency = money.USD
 	}
-	r := &ranking{Question: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{}, firm: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
-	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{}, Rejected: []Rejection{}, Levers: []Lever{}, Nearest: []Nearest{}}
+	r := &ranking{Question: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{},
+		firm: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
+	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{},
+		Rejected: []Rejection{}, Levers: []Lever{}, Nearest: []Nearest{}}
 	r.fallbacks()
 	for i := range q.Offers {
 		r.weigh(&q.Offers[i])
@@ -237,7 +240,8 @@ func (r *ranking) fallbacks() {
 			continue
 		}
 		s := shape(l.Offer, 1)
-		if old, ok := r.firm[s]; !ok || l.Quote.Rate < old.Quote.Rate || l.Quote.Rate == old.Quote.Rate && l.Offer.ID < old.Offer.ID {
+		if old, ok := r.firm[s]; !ok || l.Quote.Rate < old.Quote.Rate || l.Quote.Rate == old.Quote.Rate &&
+			l.Offer.ID < old.Offer.ID {
 			r.firm[s] = l
 		}
 	}
@@ -265,7 +269,8 @@ func (r *ranking) weigh(l *catalog.Listing) {
 					r.relax(string(p.why), &p)
 				case variant.Lever == "" && p.why == "":
 					p.why = bad
-					if bad == TooSlow && (!r.Budget.OK || p.Cost.Value <= r.Budget.V) && (r.late.life == nil || cheaper(&p, &r.late) < 0) {
+					if bad == TooSlow && (!r.Budget.OK || p.Cost.Value <= r.Budget.V) &&
+						(r.late.life == nil || cheaper(&p, &r.late) < 0) {
 						r.late = p
 					}
 				}
