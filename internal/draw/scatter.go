@@ -43,10 +43,13 @@ func Dots(title string, dots []Dot, ys func(float64) string) string {
 	var s strings.Builder
 	open(&s, "chart", bottom+40, title)
 	for _, v := range rounds(y0, y1) {
-		fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="grid"/><text x="%.1f" y="%.1f" class="tick end">%s</text>`, left, svgWidth-right, y(v), y(v), left-6, y(v)+4, html.EscapeString(ys(v)))
+		fmt.Fprintf(&s,
+			`<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="grid"/><text x="%.1f" y="%.1f" class="tick end">`+
+				`%s</text>`, left, svgWidth-right, y(v), y(v), left-6, y(v)+4, html.EscapeString(ys(v)))
 	}
 	axis(&s, bottom+18, 0, x1, left, svgWidth-right, moments(0, x1), Moment)
-	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" class="tick end">%s</text>`, svgWidth-right, bottom+36, html.EscapeString(title))
+	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" class="tick end">%s</text>`, svgWidth-right, bottom+36,
+		html.EscapeString(title))
 	slices.SortStableFunc(dots, func(a, b Dot) int { return cmp.Compare(a.X, b.X) })
 	path, command := "", "M"
 	for _, d := range dots {
@@ -63,7 +66,8 @@ func Dots(title string, dots []Dot, ys func(float64) string) string {
 		if d.Hollow {
 			class = "dot hollow"
 		}
-		fmt.Fprintf(&s, `<circle cx="%.1f" cy="%.1f" r="4" class="%s"><title>%s</title></circle>`, x(d.X), y(d.Y), class, html.EscapeString(d.Title))
+		fmt.Fprintf(&s, `<circle cx="%.1f" cy="%.1f" r="4" class="%s"><title>%s</title></circle>`, x(d.X), y(d.Y),
+			class, html.EscapeString(d.Title))
 	}
 	var taken []box // where names stand
 	for _, d := range dots {
@@ -75,7 +79,9 @@ func Dots(title string, dots []Dot, ys func(float64) string) string {
 		if b.to > svgWidth-right {
 			b, class = box{x(d.X) - 8 - wide, x(d.X) - 8, y(d.Y) - 6}, "name end"
 		}
-		for slices.ContainsFunc(taken, func(o box) bool { return b.from < o.to && o.from < b.to && math.Abs(b.y-o.y) < line }) && b.y > top {
+		for slices.ContainsFunc(taken, func(o box) bool {
+			return b.from < o.to && o.from < b.to && math.Abs(b.y-o.y) < line
+		}) && b.y > top {
 			b.y -= line
 		}
 		taken = append(taken, b)
