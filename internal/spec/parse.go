@@ -122,7 +122,8 @@ func document(text []byte) (*yaml.Node, *Problem) {
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return nil, &Problem{Line: root.Line, Column: root.Column, Cause: "is not a map of fields", Mend: "write one field a line, name: value"}
+		return nil, &Problem{Line: root.Line, Column: root.Column, Cause: "is not a map of fields",
+			Mend: "write one field a line, name: value"}
 	}
 	var second yaml.Node
 	switch err := d.Decode(&second); {
@@ -130,14 +131,16 @@ func document(text []byte) (*yaml.Node, *Problem) {
 	case err != nil:
 		return nil, notYAML(err)
 	default:
-		return nil, &Problem{Line: second.Line, Cause: "holds several documents", Mend: "keep one job a file, without a line of ---"}
+		return nil, &Problem{Line: second.Line, Cause: "holds several documents",
+			Mend: "keep one job a file, without a line of ---"}
 	}
 	return root, nil
 }
 
 func notYAML(err error) *Problem {
 	m := yamlLine.FindStringSubmatch(err.Error())
-	p := &Problem{Cause: "is not YAML (" + strings.TrimPrefix(err.Error(), "yaml: ") + ")", Mend: "look at the indentation, and quote a value that holds `: ` or ` #`"}
+	p := &Problem{Cause: "is not YAML (" + strings.TrimPrefix(err.Error(), "yaml: ") + ")",
+		Mend: "look at the indentation, and quote a value that holds `: ` or ` #`"}
 	if m != nil && m[1] != "" {
 		p.Line, _ = strconv.Atoi(m[1])
 		p.Cause = "is not YAML (" + err.Error()[len(m[0]):] + ")"

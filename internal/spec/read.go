@@ -27,7 +27,8 @@ type reader struct {
 
 func (r *reader) wrong(n *yaml.Node, field, cause, mend string) {
 	if len(r.problems) < maxProblems {
-		r.problems = append(r.problems, Problem{File: r.file, Line: n.Line, Column: n.Column, Field: field, Cause: cause, Mend: mend})
+		r.problems = append(r.problems,
+			Problem{File: r.file, Line: n.Line, Column: n.Column, Field: field, Cause: cause, Mend: mend})
 	}
 }
 
@@ -35,7 +36,8 @@ func (r *reader) wrong(n *yaml.Node, field, cause, mend string) {
 // the same field could not even be read.
 func (r *reader) add(p Problem) {
 	for _, q := range r.problems {
-		if q.Field == p.Field || strings.HasPrefix(q.Field, p.Field+".") || strings.HasPrefix(q.Field, p.Field+"[") || strings.HasPrefix(p.Field, q.Field+".") && q.Field != "" {
+		if q.Field == p.Field || strings.HasPrefix(q.Field, p.Field+".") || strings.HasPrefix(q.Field, p.Field+"[") ||
+			strings.HasPrefix(p.Field, q.Field+".") && q.Field != "" {
 			return
 		}
 	}
@@ -133,7 +135,8 @@ func (r *reader) scalar(n *yaml.Node, v reflect.Value, field string, tag reflect
 		r.wrong(n, field, "is wrong ("+err.Error()+")", such(tag))
 		return
 	}
-	if v.Kind() != reflect.String && v.Kind() != reflect.Bool && v.IsZero() && tag.Get("zero") != "ok" && v.Type() != amountType {
+	if v.Kind() != reflect.String && v.Kind() != reflect.Bool && v.IsZero() && tag.Get("zero") != "ok" &&
+		v.Type() != amountType {
 		r.wrong(n, field, "is zero", "leave it out, or give more than zero")
 	}
 }

@@ -19,7 +19,8 @@ func Schema() []byte {
 	}
 	s = append(s, objectOf(reflect.TypeFor[Job]())...)
 	s = append(s,
-		member{"patternProperties", object{{"^x-", object{{"description", "Not read: a place for what aliases stand for."}}}}},
+		member{"patternProperties",
+			object{{"^x-", object{{"description", "Not read: a place for what aliases stand for."}}}}},
 		member{"anyOf", []any{object{{"required", []string{"command"}}}, object{{"required", []string{"args"}}}}})
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -66,20 +67,21 @@ func objectOf(t reflect.Type) object {
 	var properties object
 	for i := range t.NumField() {
 		f := t.Field(i)
-		properties = append(properties, member{fieldName(f), property(f)})
+		properties = append(properties, member{fieldName(f), property(t, f)})
 		if also := f.Tag.Get("also"); also != "" {
-			properties = append(properties, member{also, append(object{{"description", "Another name of " + fieldName(f) + "."}}, formOf(f.Type, f.Tag)...)})
+			properties = append(properties,
+				member{also, append(object{{"description", "Another name of " + fieldName(f) + "."}}, formOf(f.Type, f.Tag)...)})
 		}
 	}
 	return object{{"type", "object"}, {"additionalProperties", false}, {"properties", properties}}
 }
 
-func property(f reflect.StructField) object {
-	doc := f.Tag.Get("doc")
-	if why := f.Tag.Get("later"); why != "" {
-		doc += " Kept and not used by this release: " + why + "."
+func property(t reflect.Type, f reflect.StructField) object {
+	m := meaningOf(t, f)
+	if m.later != "" {
+		m.doc += " Kept and not used by this release: " + m.later + "."
 	}
-	p := object{{"description", doc}}
+	p := object{{"description", m.doc}}
 	if d, ok := f.Tag.Lookup("default"); ok {
 		p = append(p, member{"default", plain(d)})
 	}
