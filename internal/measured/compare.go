@@ -62,7 +62,8 @@ func Compare(runs []Run, rows []estimate.Row, chips estimate.Chips) []Pair {
 			}
 			if x, ok := e.Rate(row.Question()); ok {
 				t, in := p, x.Low <= *r.Throughput && *r.Throughput <= x.High
-				t.What, t.Kind, t.Unit, t.Expected, t.Actual, t.Within = "throughput", row.Family, r.Unit, x.Value, *r.Throughput, &in
+				t.What, t.Kind, t.Unit, t.Expected, t.Actual, t.Within = "throughput", row.Family, r.Unit, x.Value,
+					*r.Throughput, &in
 				list = append(list, t)
 			}
 		}

@@ -44,9 +44,10 @@ type Run struct {
 	WorkS        *float64 `json:"work_s"`         // all of the work on speed 1, in seconds
 	ExpectedS    *float64 `json:"expected_s"`     // what was said of that at the submission
 
-	Currency     money.Currency `json:"currency"`
-	Cost         money.Amount   `json:"cost"`
-	ExpectedCost *money.Amount  `json:"expected_cost"` // at the first decision, or else the stated work at the first machine's price
+	Currency money.Currency `json:"currency"`
+	Cost     money.Amount   `json:"cost"`
+	// at the first decision, or else the stated work at the first machine's price
+	ExpectedCost *money.Amount `json:"expected_cost"`
 
 	Model      *spec.Model `json:"model"`          // as the job file says it
 	Work       spec.Work   `json:"work"`           // likewise
@@ -54,8 +55,9 @@ type Run struct {
 	Throughput *float64    `json:"throughput"`     // of the whole job, on the machine where it ran longest
 	PeakMemory *float64    `json:"peak_memory_gb"` // of one accelerator, as the program reports it
 
-	Program string `json:"program,omitempty"` // hash of the command: what is measured of one program says nothing of another
-	Env     string `json:"env,omitempty"`     // hash of its environment but STEPS
+	// hash of the command: what is measured of one program says nothing of another
+	Program string `json:"program,omitempty"`
+	Env     string `json:"env,omitempty"` // hash of its environment but STEPS
 }
 
 // fewest is how many steps a pace needs.
@@ -67,7 +69,8 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	if !j.State.Over() {
 		return Run{}, false
 	}
-	r := Run{Job: j.ID, Name: j.Terms.Name, Kind: j.Terms.JobKind, State: string(j.State), Submitted: j.Submitted, Finished: j.Finished, Steps: j.Step, Currency: j.Terms.Currency, Cost: j.Spent(now)}
+	r := Run{Job: j.ID, Name: j.Terms.Name, Kind: j.Terms.JobKind, State: string(j.State), Submitted: j.Submitted,
+		Finished: j.Finished, Steps: j.Step, Currency: j.Terms.Currency, Cost: j.Spent(now)}
 	if r.Kind == "" {
 		r.Kind = "experiment"
 	}

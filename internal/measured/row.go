@@ -37,7 +37,8 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 		}
 	}
 	if m.Parameters > 0 || m.Layers > 0 && m.Hidden > 0 {
-		k := shape.Model{Name: name, Kind: shape.Transformer, Params: m.Parameters, Layers: float64(m.Layers), Dim: float64(m.Hidden)}
+		k := shape.Model{Name: name, Kind: shape.Transformer, Params: m.Parameters, Layers: float64(m.Layers),
+			Dim: float64(m.Hidden)}
 		if k.Params == 0 {
 			k.FF = 4 * k.Dim
 			k.Params, _ = k.Count(1)
@@ -51,7 +52,8 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 // accelerator in particular.
 func Ask(j spec.Job, m shape.Model) estimate.Ask {
 	q := estimate.Ask{
-		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence), Tuning: Tunings[j.Model.Tuning],
+		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence),
+		Tuning: Tunings[j.Model.Tuning],
 		Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs, Program: Source(j.Name),
 	}
 	if q.Precision == "" {
