@@ -45,17 +45,23 @@ func (r Refusal) Error() string {
 	usd := func(a money.Amount) string { return money.Format(a, money.USD, 2) }
 	switch r.Why {
 	case NoBudget:
-		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what the job costs at most", l.Name(), usd(*l.Dollars))
+		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what the job costs at most", l.Name(),
+			usd(*l.Dollars))
 	case OtherOpen:
-		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what job %s costs at most", l.Name(), usd(*l.Dollars), u.Unbounded)
+		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what job %s costs at most", l.Name(),
+			usd(*l.Dollars), u.Unbounded)
 	case Dollars:
-		return fmt.Sprintf("budget %s: of %s, %s is spent and %s held, which leaves %s, and the job can cost %s", l.Name(), usd(*l.Dollars), usd(u.Spent), usd(u.Held), usd(u.room(l)), usd(u.asks))
+		return fmt.Sprintf("budget %s: of %s, %s is spent and %s held, which leaves %s, and the job can cost %s",
+			l.Name(), usd(*l.Dollars), usd(u.Spent), usd(u.Held), usd(u.room(l)), usd(u.asks))
 	case NoGPUBudget:
-		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", l.Name(), *l.GPUHours)
+		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many the job uses at most",
+			l.Name(), *l.GPUHours)
 	case GPUOpen:
-		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most", l.Name(), *l.GPUHours, u.GPUOpen)
+		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most",
+			l.Name(), *l.GPUHours, u.GPUOpen)
 	case GPUHours:
-		return fmt.Sprintf("budget %s: of %g GPU-hours, %.4g are used and %.4g held", l.Name(), *l.GPUHours, u.GPUSpent, u.GPUHeld)
+		return fmt.Sprintf("budget %s: of %g GPU-hours, %.4g are used and %.4g held", l.Name(), *l.GPUHours, u.GPUSpent,
+			u.GPUHeld)
 	case TooLarge:
 		if l.GPUs != nil && r.Use.needs > *l.GPUs {
 			return fmt.Sprintf("budget %s: %d GPUs may be in use at once, and the job needs %d", l.Name(), *l.GPUs, r.Use.needs)

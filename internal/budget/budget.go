@@ -144,14 +144,17 @@ func (l Limit) Check() error {
 	}
 	switch {
 	case l.Dollars == nil && l.GPUHours == nil && l.Jobs == nil && l.Approve == nil && l.Running == nil && l.GPUs == nil:
-		return fmt.Errorf("%s limits nothing: give dollars, GPU-hours, jobs, running jobs, GPUs or an amount above which jobs are approved", l.Name())
-	case l.Dollars != nil && l.Dollars.Sign() < 0, l.GPUHours != nil && !(*l.GPUHours >= 0), l.Jobs != nil && *l.Jobs < 0, l.Approve != nil && l.Approve.Sign() < 0,
+		return fmt.Errorf("%s limits nothing: give dollars, GPU-hours, jobs, running jobs, GPUs or an amount above "+
+			"which jobs are approved", l.Name())
+	case l.Dollars != nil && l.Dollars.Sign() < 0, l.GPUHours != nil && !(*l.GPUHours >= 0),
+		l.Jobs != nil && *l.Jobs < 0, l.Approve != nil && l.Approve.Sign() < 0,
 		l.Running != nil && *l.Running < 0, l.GPUs != nil && *l.GPUs < 0:
 		return fmt.Errorf("%s is below zero: give zero to allow nothing", l.Name())
 	case l.GPUHours != nil && *l.GPUHours > maxHours:
 		return fmt.Errorf("%s has more GPU-hours than can be counted: give at most %d", l.Name(), maxHours)
 	case l.ApproveWithin < 0 || l.ApproveWithin > 0 && l.Approve == nil:
-		return fmt.Errorf("%s gives a time for an approval that it does not ask for: give an amount above which jobs are approved", l.Name())
+		return fmt.Errorf("%s gives a time for an approval that it does not ask for: give an amount above which "+
+			"jobs are approved", l.Name())
 	case l.Wait && l.GPUHours == nil:
 		return fmt.Errorf("%s waits for GPU-hours that are not limited: give GPU-hours too", l.Name())
 	case l.Wait && l.Window == Total:

@@ -82,7 +82,8 @@ const (
 //
 // It is played 61 times, in which each job lasts for each 61st part of its spread once,
 // one independently of the other: nothing is drawn, and the same jobs give the same answer.
-func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, beyond bool, now time.Time) map[string]Outlook {
+func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, beyond bool,
+	now time.Time) map[string]Outlook {
 	outlooks := map[string]Outlook{}
 	courses = sane(courses, places)
 	b := board{limits, uses, courses, places, now}
@@ -336,7 +337,8 @@ func (b *board) play(lasts func(int) time.Duration) map[string]*course {
 	}
 	room := func(i int) bool {
 		return !slices.ContainsFunc(holds[i], func(l *course) bool {
-			return l.Running != nil && l.running >= *l.Running || l.GPUs != nil && courses[i].GPUs > 0 && l.gpus+courses[i].GPUs > *l.GPUs
+			return l.Running != nil && l.running >= *l.Running || l.GPUs != nil && courses[i].GPUs > 0 &&
+				l.gpus+courses[i].GPUs > *l.GPUs
 		})
 	}
 	var idle *time.Time

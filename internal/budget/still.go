@@ -45,7 +45,8 @@ func (s *Still) change(l Limit, j Job, by int) {
 
 // Use is what those jobs take of the limit.
 func (s *Still) Use() Use {
-	return Use{Jobs: s.jobs, Asking: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6, Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
+	return Use{Jobs: s.jobs, Asking: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6,
+		Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }
 
 // names is a set that knows its least, of a million as of one: who sets the first
