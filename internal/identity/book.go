@@ -123,7 +123,8 @@ func (b *Book) Check(c Change) error {
 		case u.Off:
 			return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
 		case life <= 0 || life > LongestLife:
-			return Wrong{"life_ns", fmt.Sprintf("a token cannot live %v", life), fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
+			return Wrong{"life_ns", fmt.Sprintf("a token cannot live %v", life),
+				fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
 		}
 	case c.Revoke != "":
 		if _, known := b.ids[c.Revoke]; !known {
@@ -218,17 +219,21 @@ func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field s
 	switch {
 	case team != "" && c.Role(team) < Submitter, team == "" && c.Role(Everywhere) < Submitter:
 		if team == "" || len(can) == 0 {
-			return "", "", "team", fmt.Errorf("%s may submit for no team: an admin grants it with scrimp users set %s", c.User, c.User)
+			return "", "", "team", fmt.Errorf("%s may submit for no team: an admin grants it with scrimp users set %s",
+				c.User, c.User)
 		}
-		return "", "", "team", fmt.Errorf("%s may not submit for team %q: write one of %s", c.User, team, strings.Join(can, ", "))
+		return "", "", "team", fmt.Errorf("%s may not submit for team %q: write one of %s", c.User, team,
+			strings.Join(can, ", "))
 	case team != "" && !known && len(b.teams) > 0:
 		return "", "", "team", fmt.Errorf("team %q is not known: an admin makes it with scrimp teams set %s", team, team)
 	case project == "" && len(t.Projects) == 1:
 		project = t.Projects[0]
 	case project == "" && len(t.Projects) > 1:
-		return "", "", "project", fmt.Errorf("the job names no project of team %s: write one of %s", team, strings.Join(t.Projects, ", "))
+		return "", "", "project", fmt.Errorf("the job names no project of team %s: write one of %s", team,
+			strings.Join(t.Projects, ", "))
 	case len(t.Projects) > 0 && !slices.Contains(t.Projects, project):
-		return "", "", "project", fmt.Errorf("project %q is none of team %s: write one of %s", project, team, strings.Join(t.Projects, ", "))
+		return "", "", "project", fmt.Errorf("project %q is none of team %s: write one of %s", project, team,
+			strings.Join(t.Projects, ", "))
 	}
 	return team, project, "", nil
 }

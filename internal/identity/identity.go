@@ -97,7 +97,8 @@ func checkName(what, field, name string) error {
 		ok = ok && (letter || i > 0 && strings.IndexByte("._-@", c) >= 0)
 	}
 	if !ok {
-		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name), fmt.Sprintf("write 1 to %d of letters, digits and . _ - @, a letter or digit first", longestName)}
+		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name),
+			fmt.Sprintf("write 1 to %d of letters, digits and . _ - @, a letter or digit first", longestName)}
 	}
 	return nil
 }
