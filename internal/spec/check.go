@@ -33,7 +33,7 @@ type checker struct {
 
 func (c *checker) wrong(bad bool, field, cause, mend string) {
 	if bad {
-		c.problems = append(c.problems, Problem{Field: field, Cause: cause, Mend: mend})
+		c.problems = append(c.problems, Problem{Field: field, Cause: cause, Fix: mend})
 	}
 }
 

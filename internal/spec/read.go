@@ -28,7 +28,7 @@ type reader struct {
 func (r *reader) wrong(n *yaml.Node, field, cause, mend string) {
 	if len(r.problems) < maxProblems {
 		r.problems = append(r.problems,
-			Problem{File: r.file, Line: n.Line, Column: n.Column, Field: field, Cause: cause, Mend: mend})
+			Problem{File: r.file, Line: n.Line, Column: n.Column, Field: field, Cause: cause, Fix: mend})
 	}
 }
 
