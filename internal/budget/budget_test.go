@@ -165,7 +165,7 @@ func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
 			}
 			continue
 		}
-		if r == nil || r.Why != want || r.Mend == "" || r.Limit.Name() != "all/month" || r.Error() == string(want) {
+		if r == nil || r.Why != want || r.Fix == "" || r.Limit.Name() != "all/month" || r.Error() == string(want) {
 			t.Errorf("%s: %+v", want, r)
 		}
 	}
@@ -210,7 +210,7 @@ func TestARefusalAdvisesWhatCanHelp(t *testing.T) {
 		l := budget.Limit{Scope: budget.All, Window: c.window, Dollars: dollars("4")}
 		b := budget.Books{Limits: []budget.Limit{l}, Spent: map[string]money.Amount{l.Name(): *dollars(c.spent)},
 			Live: []budget.Job{job(c.held)}}
-		if r := b.Admit(job("9")); r == nil || r.Mend != c.want {
+		if r := b.Admit(job("9")); r == nil || r.Fix != c.want {
 			t.Errorf("%+v: %+v", c, r)
 		}
 	}

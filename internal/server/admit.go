@@ -121,7 +121,7 @@ func (d *door) weigh(ctx context.Context, c identity.Caller, j budget.Job, t cor
 		return nil
 	}
 	if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
-		no.Mend = "write first: budget in the job file, so that its budget holds"
+		no.Fix = "write first: budget in the job file, so that its budget holds"
 	}
 	return overLimit(c, no)
 }
@@ -129,7 +129,7 @@ func (d *door) weigh(ctx context.Context, c identity.Caller, j budget.Job, t cor
 // overLimit is how a limit refuses. What others have spent and which jobs they have
 // is told to those alone who see the limit.
 func overLimit(c identity.Caller, no *budget.Refusal) *refusal {
-	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", mend: no.Mend, err: no, limit: no}
+	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", mend: no.Fix, err: no, limit: no}
 	switch no.Why {
 	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget, budget.TooLarge:
 		r.status = http.StatusForbidden
