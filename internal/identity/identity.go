@@ -104,9 +104,9 @@ func checkName(what, field, name string) error {
 }
 
 // Wrong is a field of a change that cannot be, and what mends it.
-type Wrong struct{ Field, Cause, Mend string }
+type Wrong struct{ Field, Cause, Fix string }
 
-func (w Wrong) Error() string { return w.Cause + ": " + w.Mend }
+func (w Wrong) Error() string { return w.Cause + ": " + w.Fix }
 
 // Caller is who asks. The zero Caller is nobody.
 type Caller struct {
