@@ -131,7 +131,7 @@ func TestWhatDoesNotPassSaysOnWhatEvidenceAndWhatMendsIt(t *testing.T) {
 		r := check.Check(c)
 		n := 0
 		for _, f := range r.Findings {
-			if f.Evidence == "" || f.Verdict != check.Pass && f.Mend == "" || f.Verdict == check.Pass && f.Mend != "" {
+			if f.Evidence == "" || f.Verdict != check.Pass && f.Fix == "" || f.Verdict == check.Pass && f.Fix != "" {
 				t.Errorf("%s of the case %s: %+v", f.ID, x.id, f)
 			}
 			if f.Verdict == check.Fail {
