@@ -33,7 +33,7 @@ func (c *config) num(what string, keys ...string) float64 {
 			if c.wrong == nil {
 				said, _ := json.Marshal(v) // it was read from JSON
 				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said),
-					Mend: "write a number such as 32, without quotes"}
+					Fix: "write a number such as 32, without quotes"}
 			}
 			return 0
 		}
@@ -67,7 +67,7 @@ func (c *config) part(key string) (*config, bool) {
 // Config reads a config.json in the form of Hugging Face's transformers.
 func Config(name string, content []byte) (shape.Model, error) {
 	bad := func(field, why, mend string) (shape.Model, error) {
-		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
+		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Fix: mend}
 	}
 	c := &config{name: name, called: map[string]string{}}
 	if err := json.Unmarshal(content, &c.value); err != nil {

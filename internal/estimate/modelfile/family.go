@@ -77,15 +77,15 @@ func (c *config) experts(m *shape.Model) (experts, error) {
 	switch {
 	case m.TopK == 0:
 		return x, &Bad{File: c.name, Field: "num_experts_per_tok",
-			Why: "a model with experts must say how many a token passes", Mend: "add it, a number from 1 up"}
+			Why: "a model with experts must say how many a token passes", Fix: "add it, a number from 1 up"}
 	case m.TopK > x.each:
 		return x, &Bad{File: c.name, Field: "num_experts_per_tok",
 			Why:  fmt.Sprintf("%g is more than the %g experts", m.TopK, x.each),
-			Mend: "give at most as many as there are experts"}
+			Fix: "give at most as many as there are experts"}
 	case x.first > m.Layers:
 		return x, &Bad{File: c.name, Field: "first_k_dense_replace",
 			Why:  fmt.Sprintf("%g is more than the %g layers", x.first, m.Layers),
-			Mend: "give at most as many as there are layers"}
+			Fix: "give at most as many as there are layers"}
 	}
 	if f := c.num("expert width", "moe_intermediate_size"); f > 0 {
 		m.FF = f

@@ -14,7 +14,7 @@ import (
 )
 
 // Bad is a model that cannot be read: which file, which field, and what mends it.
-type Bad struct{ File, Field, Why, Mend string }
+type Bad struct{ File, Field, Why, Fix string }
 
 func (e *Bad) Error() string {
 	s := e.File
@@ -22,8 +22,8 @@ func (e *Bad) Error() string {
 		s += ", " + e.Field
 	}
 	s += ": " + e.Why
-	if e.Mend != "" {
-		s += "; " + e.Mend
+	if e.Fix != "" {
+		s += "; " + e.Fix
 	}
 	return s
 }
@@ -33,7 +33,7 @@ func Read(name string, content []byte) (shape.Model, error) {
 	trimmed := bytes.TrimLeft(content, "\ufeff \t\r\n")
 	switch {
 	case len(trimmed) == 0:
-		return shape.Model{}, &Bad{File: name, Why: "is empty", Mend: forms}
+		return shape.Model{}, &Bad{File: name, Why: "is empty", Fix: forms}
 	case trimmed[0] == '{' || trimmed[0] == '[' || strings.HasSuffix(strings.ToLower(name), ".json"):
 		return Config(name, trimmed)
 	}
@@ -58,7 +58,7 @@ var kinds = map[string]shape.Kind{
 // A transformer's parameters are counted from its shape where they are not given.
 func Spec(line string) (shape.Model, error) {
 	bad := func(field, why, mend string) (shape.Model, error) {
-		return shape.Model{}, &Bad{File: fmt.Sprintf("model %q", line), Field: field, Why: why, Mend: mend}
+		return shape.Model{}, &Bad{File: fmt.Sprintf("model %q", line), Field: field, Why: why, Fix: mend}
 	}
 	words := strings.Fields(strings.ReplaceAll(line, ",", " "))
 	if len(words) == 0 {
@@ -174,7 +174,7 @@ func settle(file string, m shape.Model, called map[string]string) (shape.Model, 
 		if c := called[field]; c != "" {
 			field = c
 		}
-		return shape.Model{}, &Bad{File: file, Field: field, Why: why, Mend: mend}
+		return shape.Model{}, &Bad{File: file, Field: field, Why: why, Fix: mend}
 	}
 	for _, f := range []struct {
 		name, what string

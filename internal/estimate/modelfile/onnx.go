@@ -13,7 +13,7 @@ import (
 // whose weights lie beside it is enough.
 func ONNX(name string, content []byte) (shape.Model, error) {
 	bad := func(field, why, mend string) (shape.Model, error) {
-		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
+		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Fix: mend}
 	}
 	g, err := readModel(content)
 	if err != nil {
