@@ -23,8 +23,8 @@ const (
 
 var carriages = []string{StorageMonth, TransferRegion, TransferOut}
 
-// Carriage is what a provider takes for keeping or moving a gigabyte.
-type Carriage struct {
+// TransferRate is what a provider takes for keeping or moving a gigabyte.
+type TransferRate struct {
 	Provider string
 	What     string
 	Price    money.Rate // of a gigabyte, not of an hour
@@ -35,26 +35,26 @@ type Carriage struct {
 
 // Carriage returns what a provider takes, the user's own price before the one that
 // the program carries, and false where none is known: it is never nothing.
-func (c Catalog) Carriage(provider, what string) (Carriage, bool) {
-	is := func(x Carriage) bool { return x.Provider == provider && x.What == what }
+func (c Catalog) Carriage(provider, what string) (TransferRate, bool) {
+	is := func(x TransferRate) bool { return x.Provider == provider && x.What == what }
 	if i := slices.IndexFunc(c.Own, is); i >= 0 {
 		return c.Own[i], true
 	}
 	if i := slices.IndexFunc(builtinCarriage, is); i >= 0 {
 		return builtinCarriage[i], true
 	}
-	return Carriage{}, false
+	return TransferRate{}, false
 }
 
 var builtinCarriage = readCarriage(carriageTable)
 
 // readCarriage reads the embedded table, which a test holds to be sound.
-func readCarriage(text string) []Carriage {
+func readCarriage(text string) []TransferRate {
 	rows, err := table(text)
 	if err != nil {
 		panic("catalog: " + err.Error())
 	}
-	var list []Carriage
+	var list []TransferRate
 	for _, r := range rows {
 		x, skip := carriage(r, r["source"], time.Time{})
 		if skip.Why != "" {
@@ -69,26 +69,26 @@ func readCarriage(text string) []Carriage {
 }
 
 // carriage reads a row, or says why not. Nothing may be free here as well: some stores are.
-func carriage(r map[string]string, source string, at time.Time) (Carriage, Skip) {
+func carriage(r map[string]string, source string, at time.Time) (TransferRate, Skip) {
 	if !slices.Contains(carriages, cmp.Or(r["what"], r["machine"])) {
-		return Carriage{}, Skip{Why: BadRow, Detail: "it is none of " + strings.Join(carriages, ", ")}
+		return TransferRate{}, Skip{Why: BadRow, Detail: "it is none of " + strings.Join(carriages, ", ")}
 	}
 	rate, why := ParsePrice(r["price"])
 	if why != "" && why != ZeroPrice {
-		return Carriage{}, Skip{Why: why, Detail: r["price"]}
+		return TransferRate{}, Skip{Why: why, Detail: r["price"]}
 	}
 	currency, ok := ParseCurrency(cmp.Or(r["currency"], string(money.USD)))
 	if !ok {
-		return Carriage{}, Skip{Why: BadCurrency, Detail: r["currency"]}
+		return TransferRate{}, Skip{Why: BadCurrency, Detail: r["currency"]}
 	}
 	if r["at"] != "" {
 		t, err := ParseTime(r["at"])
 		if err != nil {
-			return Carriage{}, Skip{Why: BadRow, Detail: err.Error()}
+			return TransferRate{}, Skip{Why: BadRow, Detail: err.Error()}
 		}
 		at = t
 	}
-	return Carriage{Provider: r["provider"], What: cmp.Or(r["what"], r["machine"]), Price: rate, Currency: currency,
+	return TransferRate{Provider: r["provider"], What: cmp.Or(r["what"], r["machine"]), Price: rate, Currency: currency,
 		Source: source, At: at}, Skip{}
 }
 

@@ -156,7 +156,7 @@ func (s Skip) Rows() int { return max(1, s.Count) }
 type Catalog struct {
 	Listings []Listing
 	Skipped  []Skip
-	Own      []Carriage // the user's own prices of keeping and moving data; see Carriage
+	Own      []TransferRate // the user's own prices of keeping and moving data; see Carriage
 }
 
 // New returns the catalogue of rows from one source. Of rows for the same offer

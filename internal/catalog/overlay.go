@@ -73,7 +73,7 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 	if slices.Contains(carriages, r["machine"]) {
 		x, skip := carriage(r, source, day)
 		if skip.Why == "" {
-			c.Own = append([]Carriage{x}, c.Own...) // the last row counts
+			c.Own = append([]TransferRate{x}, c.Own...) // the last row counts
 		}
 		return skip
 	}
