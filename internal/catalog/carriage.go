@@ -33,9 +33,9 @@ type TransferRate struct {
 	At       time.Time
 }
 
-// Carriage returns what a provider takes, the user's own price before the one that
+// TransferRate returns what a provider takes, the user's own price before the one that
 // the program carries, and false where none is known: it is never nothing.
-func (c Catalog) Carriage(provider, what string) (TransferRate, bool) {
+func (c Catalog) TransferRate(provider, what string) (TransferRate, bool) {
 	is := func(x TransferRate) bool { return x.Provider == provider && x.What == what }
 	if i := slices.IndexFunc(c.Own, is); i >= 0 {
 		return c.Own[i], true

@@ -368,13 +368,13 @@ func TestKeepingAndMovingDataHasAPriceOrNone(t *testing.T) {
 	c := catalog.Builtin()
 	for _, provider := range []string{"aws", "gcp", "azure"} {
 		for _, what := range []string{catalog.StorageMonth, catalog.TransferRegion, catalog.TransferOut} {
-			x, ok := c.Carriage(provider, what)
+			x, ok := c.TransferRate(provider, what)
 			if !ok || x.Price <= 0 || x.Source == "" || x.At.IsZero() || x.Currency != "USD" {
 				t.Errorf("%s %s: %+v %v", provider, what, x, ok)
 			}
 		}
 	}
-	if x, ok := c.Carriage("slurm", catalog.StorageMonth); ok {
+	if x, ok := c.TransferRate("slurm", catalog.StorageMonth); ok {
 		t.Errorf("nobody knows what a cluster takes, and it is %v", x)
 	}
 	own, err := c.Overlay("prices.csv",
@@ -382,17 +382,17 @@ func TestKeepingAndMovingDataHasAPriceOrNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, _ := own.Carriage("aws", catalog.StorageMonth); x.Price != rate("0.021") || x.Source != "prices.csv" ||
+	if x, _ := own.TransferRate("aws", catalog.StorageMonth); x.Price != rate("0.021") || x.Source != "prices.csv" ||
 		!x.At.Equal(day) {
 		t.Errorf("%+v: the last row of the user counts", x)
 	}
-	if x, ok := own.Carriage("lab", catalog.StorageMonth); !ok || x.Price != 0 {
+	if x, ok := own.TransferRate("lab", catalog.StorageMonth); !ok || x.Price != 0 {
 		t.Errorf("%+v %v: it is paid already", x, ok)
 	}
-	if _, ok := own.Carriage("lab", catalog.TransferOut); ok || len(own.Skipped) != 3 {
+	if _, ok := own.TransferRate("lab", catalog.TransferOut); ok || len(own.Skipped) != 3 {
 		t.Errorf("a price below zero was taken: %+v", own.Skipped)
 	}
-	if x, _ := c.Carriage("aws", catalog.StorageMonth); x.Price != rate("0.023") {
+	if x, _ := c.TransferRate("aws", catalog.StorageMonth); x.Price != rate("0.023") {
 		t.Errorf("the overlay changed what lies below it: %+v", x)
 	}
 }

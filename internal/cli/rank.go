@@ -185,7 +185,7 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Question, v *show.Ranking) {
 		}
 	}
 	usd := func(provider, what string) catalog.Figure {
-		x, ok := c.Carriage(provider, what)
+		x, ok := c.TransferRate(provider, what)
 		if !ok || x.Currency != money.USD {
 			return catalog.Figure{}
 		}
