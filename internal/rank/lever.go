@@ -47,8 +47,8 @@ const (
 	LeverLater     = "later"          // a later deadline
 )
 
-// Lever is a change that would make the job cheaper, or feasible.
-type Lever struct {
+// Recommendation is a change that would make the job cheaper, or feasible.
+type Recommendation struct {
 	Name  string `json:"name"`
 	Saves *Range `json:"saves_usd"` // null: there is no plan to compare with
 	Plan  Plan   `json:"plan"`
@@ -57,10 +57,10 @@ type Lever struct {
 }
 
 // levers returns what would save something, the most first.
-func (r *ranking) levers() []Lever {
-	list := []Lever{}
+func (r *ranking) levers() []Recommendation {
+	list := []Recommendation{}
 	add := func(name string, p Plan, hours float64) {
-		l := Lever{Name: name, Plan: r.told(&p), Hours: hours}
+		l := Recommendation{Name: name, Plan: r.told(&p), Hours: hours}
 		if len(r.answer.Plans) > 0 {
 			now := r.answer.Plans[0].Cost
 			if p.Cost.Value >= now.Value {
@@ -85,7 +85,7 @@ func (r *ranking) levers() []Lever {
 	if r.late.life != nil {
 		add(LeverLater, r.late, r.needs(&r.late))
 	}
-	slices.SortFunc(list, func(a, b Lever) int {
+	slices.SortFunc(list, func(a, b Recommendation) int {
 		return cmp.Or(cmp.Compare(a.Plan.Cost.Value, b.Plan.Cost.Value), cmp.Compare(a.Name, b.Name))
 	})
 	return list
