@@ -68,7 +68,7 @@ func (r *ranking) finish() {
 		a.Counts[CostsMore] = feasible - 1
 	}
 	a.Frontier = frontier(sorted)
-	a.Levers = r.levers()
+	a.Recommendations = r.levers()
 	if !a.Feasible {
 		a.Nearest = r.nearest(sorted)
 	}

@@ -177,7 +177,7 @@ type Answer struct {
 	Rejected   []Rejection    `json:"rejected"`   // of each other offer its best option
 	Counts     map[Reason]int `json:"counts"`     // of all options
 	Frontier   []Point        `json:"frontier"`
-	Levers     []Recommendation        `json:"levers"`
+	Recommendations     []Recommendation        `json:"levers"`
 	Nearest    []Nearest      `json:"nearest"` // where nothing is feasible
 	Promise    float64        `json:"promise"`
 	Currency   money.Currency `json:"currency"`
@@ -212,7 +212,7 @@ func Rank(q Question) Answer {
 	r := &ranking{Question: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{},
 		firm: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
 	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{},
-		Rejected: []Rejection{}, Levers: []Recommendation{}, Nearest: []Nearest{}}
+		Rejected: []Rejection{}, Recommendations: []Recommendation{}, Nearest: []Nearest{}}
 	r.fallbacks()
 	for i := range q.Offers {
 		r.weigh(&q.Offers[i])

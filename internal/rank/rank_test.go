@@ -70,16 +70,16 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 		if !near(a.Plans[0].Cost.Value, cost, 1e-12) {
 			t.Errorf("%s costs %v, want %v", want, a.Plans[0].Cost, cost)
 		}
-		if want == "slow" && (len(a.Plans) != 2 || len(a.Levers) != 0) {
+		if want == "slow" && (len(a.Plans) != 2 || len(a.Recommendations) != 0) {
 			t.Errorf("deadline %v: %+v", deadline, a)
 		}
 		if want == "fast" { // what was given up, and what time it would need
 			if len(a.Rejected) != 1 || a.Rejected[0].Why != rank.TooSlow {
 				t.Errorf("rejected %+v", a.Rejected)
 			}
-			if len(a.Levers) != 1 || a.Levers[0].Name != rank.LeverLater ||
-				!near(a.Levers[0].Saves.Value, 0.92, 1e-9) || !near(a.Levers[0].Hours, 2.2, 1e-9) {
-				t.Errorf("levers %+v", a.Levers)
+			if len(a.Recommendations) != 1 || a.Recommendations[0].Name != rank.LeverLater ||
+				!near(a.Recommendations[0].Saves.Value, 0.92, 1e-9) || !near(a.Recommendations[0].Hours, 2.2, 1e-9) {
+				t.Errorf("levers %+v", a.Recommendations)
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 		}
 	}
 	names := map[string]bool{}
-	for _, l := range a.Levers {
+	for _, l := range a.Recommendations {
 		names[l.Name] = true
 		if l.Saves == nil || l.Saves.Value <= 0 {
 			t.Errorf("%s saves %v", l.Name, l.Saves)
@@ -232,14 +232,14 @@ func TestALeverIsProposedAndNeverTaken(t *testing.T) {
 	if len(a.Plans) != 1 || a.Plans[0].Variant != "as it stands" || a.Counts[rank.NotAllowed] != 3 {
 		t.Fatalf("%+v", a)
 	}
-	if len(a.Levers) != 2 || a.Levers[0].Name != "mixed precision" || !near(a.Levers[0].Saves.Value, 1, 1e-9) ||
-		a.Levers[1].Name != "early stopping" || !near(a.Levers[1].Saves.Value, 0.4, 1e-9) {
-		t.Errorf("%+v", a.Levers)
+	if len(a.Recommendations) != 2 || a.Recommendations[0].Name != "mixed precision" || !near(a.Recommendations[0].Saves.Value, 1, 1e-9) ||
+		a.Recommendations[1].Name != "early stopping" || !near(a.Recommendations[1].Saves.Value, 0.4, 1e-9) {
+		t.Errorf("%+v", a.Recommendations)
 	}
 	q.Deadline = 40 * time.Minute
 	a = rank.Rank(q)
-	if a.Feasible || len(a.Levers) == 0 || a.Levers[0].Name != "mixed precision" || a.Levers[0].Saves != nil {
-		t.Errorf("what would make it feasible: %+v", a.Levers)
+	if a.Feasible || len(a.Recommendations) == 0 || a.Recommendations[0].Name != "mixed precision" || a.Recommendations[0].Saves != nil {
+		t.Errorf("what would make it feasible: %+v", a.Recommendations)
 	}
 }
 

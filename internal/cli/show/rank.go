@@ -223,11 +223,11 @@ func (v Ranking) near(n rank.Nearest) string {
 }
 
 func (v Ranking) levers(b *strings.Builder, p Place) {
-	if len(v.Answer.Levers) == 0 {
+	if len(v.Answer.Recommendations) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\nWhat would make it %s\n", map[bool]string{true: "cheaper", false: "feasible"}[v.Answer.Feasible])
-	for _, l := range v.Answer.Levers {
+	for _, l := range v.Answer.Recommendations {
 		text := map[string]string{rank.LeverElsewhere: "another region", rank.LeverKind: "another kind of capacity", rank.LeverLater: "a deadline in " + atLeast(l.Hours)}[l.Name]
 		where := fmt.Sprintf("%s for %s", times(l.Plan.Machines, string(l.Plan.ID)), v.sum(l.Plan.Cost.Value))
 		name := "would do"
