@@ -161,7 +161,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	}
 	if j.Metric.Patience == 0 && j.Metric.Target == nil && j.Kind != "inference" && err == nil {
 		early := q.Variants[0]
-		early.Name, early.Lever, early.Work = "early stopping", fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
+		early.Name, early.Recommendation, early.Work = "early stopping", fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
 		q.Variants = append(q.Variants, early)
 	}
 	return q, v, err

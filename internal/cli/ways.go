@@ -27,7 +27,7 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 	base := func(*estimate.Ask) {}
 	var list []way
 	propose := func(name, lever string, set func(*estimate.Ask)) {
-		list = append(list, way{rank.Variant{Name: name, Lever: lever}, func(x *estimate.Ask) { base(x); set(x) }})
+		list = append(list, way{rank.Variant{Name: name, Recommendation: lever}, func(x *estimate.Ask) { base(x); set(x) }})
 	}
 	list = append(list, way{set: func(x *estimate.Ask) { base(x) }})
 	for i, alt := range j.AnyOf {
@@ -72,7 +72,7 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 	}
 	if f := asks(j.Resources, j); f.Accelerator != "" {
 		f.Accelerator, f.Least, f.Most = "", 1, 0
-		list = append(list, way{rank.Variant{Name: "any-accelerator", Lever: "any accelerator that holds it", Asks: &f}, list[0].set})
+		list = append(list, way{rank.Variant{Name: "any-accelerator", Recommendation: "any accelerator that holds it", Asks: &f}, list[0].set})
 	}
 	return list
 }

@@ -83,9 +83,9 @@ type Variant struct {
 	Work float64
 	// Asks is what this variant asks of a machine; nil is what the job asks.
 	Asks *catalog.Filter
-	// Lever is set where the job does not allow it as it stands: it is never
+	// Recommendation is set where the job does not allow it as it stands: it is never
 	// chosen, and its saving is told.
-	Lever string
+	Recommendation string
 }
 
 // Question is a job, and all that it could run on.
@@ -263,11 +263,11 @@ func (r *ranking) weigh(l *catalog.Listing) {
 			if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
 				bad := r.option(&p, w, l, v)
 				switch {
-				case variant.Lever != "" && p.why == "" && bad == "":
-					r.relax(variant.Lever, &p)
-				case variant.Lever == "" && p.why != "" && bad == "":
+				case variant.Recommendation != "" && p.why == "" && bad == "":
+					r.relax(variant.Recommendation, &p)
+				case variant.Recommendation == "" && p.why != "" && bad == "":
 					r.relax(string(p.why), &p)
-				case variant.Lever == "" && p.why == "":
+				case variant.Recommendation == "" && p.why == "":
 					p.why = bad
 					if bad == TooSlow && (!r.Budget.OK || p.Cost.Value <= r.Budget.V) &&
 						(r.late.life == nil || cheaper(&p, &r.late) < 0) {
@@ -275,13 +275,13 @@ func (r *ranking) weigh(l *catalog.Listing) {
 					}
 				}
 			}
-			if variant.Lever != "" {
+			if variant.Recommendation != "" {
 				p.why = NotAllowed
 			}
 			if p.why != "" {
 				r.answer.Counts[p.why]++
 			}
-			if variant.Lever == "" && (!found || better(&p, &best)) {
+			if variant.Recommendation == "" && (!found || better(&p, &best)) {
 				best, found = p, true
 			}
 		}

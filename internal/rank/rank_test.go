@@ -221,8 +221,8 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 func TestALeverIsProposedAndNeverTaken(t *testing.T) {
 	q := rank.Question{
 		Offers: []catalog.Listing{sold("gpu", 1, market.OnDemand, "2")}, Work: 3600, Now: now,
-		Variants: []rank.Variant{{Name: "as it stands"}, {Name: "bf16", Lever: "mixed precision"},
-			{Name: "early", Lever: "early stopping", Work: 0.8}, {Name: "slower", Lever: "slower"}},
+		Variants: []rank.Variant{{Name: "as it stands"}, {Name: "bf16", Recommendation: "mixed precision"},
+			{Name: "early", Recommendation: "early stopping", Work: 0.8}, {Name: "slower", Recommendation: "slower"}},
 		Estimate: func(_ rank.Shape, v int) (rank.Estimate, bool) {
 			fits := true
 			return rank.Estimate{Rate: rank.Exactly([]float64{1, 2, 1, 0.5}[v]), Fits: &fits}, true
