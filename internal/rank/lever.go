@@ -42,7 +42,7 @@ func frontier(all []*Plan) []Point {
 
 // What a lever moves, besides the names of variants.
 const (
-	LeverElsewhere = "elsewhere"      // another region
+	Elsewhere = "elsewhere"      // another region
 	LeverKind      = "other_capacity" // spot where the job does not allow it, or the reverse
 	LeverLater     = "later"          // a later deadline
 )
@@ -75,7 +75,7 @@ func (r *ranking) levers() []Recommendation {
 	for name, p := range r.relaxed { // sorted below
 		switch Reason(name) {
 		case WrongPlace:
-			name = LeverElsewhere
+			name = Elsewhere
 		case WrongKind:
 			name = LeverKind
 		default:

@@ -213,7 +213,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 			t.Errorf("%s saves %v", l.Name, l.Saves)
 		}
 	}
-	if !names[rank.LeverElsewhere] || !names[rank.LeverKind] {
+	if !names[rank.Elsewhere] || !names[rank.LeverKind] {
 		t.Errorf("levers %v", names)
 	}
 }
