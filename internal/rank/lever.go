@@ -43,7 +43,7 @@ func frontier(all []*Plan) []Point {
 // What a lever moves, besides the names of variants.
 const (
 	Elsewhere = "elsewhere"      // another region
-	LeverKind      = "other_capacity" // spot where the job does not allow it, or the reverse
+	OtherCapacity      = "other_capacity" // spot where the job does not allow it, or the reverse
 	LeverLater     = "later"          // a later deadline
 )
 
@@ -77,7 +77,7 @@ func (r *ranking) levers() []Recommendation {
 		case WrongPlace:
 			name = Elsewhere
 		case WrongKind:
-			name = LeverKind
+			name = OtherCapacity
 		default:
 		}
 		add(name, p, 0)

@@ -213,7 +213,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 			t.Errorf("%s saves %v", l.Name, l.Saves)
 		}
 	}
-	if !names[rank.Elsewhere] || !names[rank.LeverKind] {
+	if !names[rank.Elsewhere] || !names[rank.OtherCapacity] {
 		t.Errorf("levers %v", names)
 	}
 }
