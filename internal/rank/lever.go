@@ -44,7 +44,7 @@ func frontier(all []*Plan) []Point {
 const (
 	Elsewhere = "elsewhere"      // another region
 	OtherCapacity      = "other_capacity" // spot where the job does not allow it, or the reverse
-	LeverLater     = "later"          // a later deadline
+	LaterDeadline     = "later"          // a later deadline
 )
 
 // Recommendation is a change that would make the job cheaper, or feasible.
@@ -83,7 +83,7 @@ func (r *ranking) levers() []Recommendation {
 		add(name, p, 0)
 	}
 	if r.late.life != nil {
-		add(LeverLater, r.late, r.needs(&r.late))
+		add(LaterDeadline, r.late, r.needs(&r.late))
 	}
 	slices.SortFunc(list, func(a, b Recommendation) int {
 		return cmp.Or(cmp.Compare(a.Plan.Cost.Value, b.Plan.Cost.Value), cmp.Compare(a.Name, b.Name))

@@ -77,7 +77,7 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 			if len(a.Rejected) != 1 || a.Rejected[0].Why != rank.TooSlow {
 				t.Errorf("rejected %+v", a.Rejected)
 			}
-			if len(a.Recommendations) != 1 || a.Recommendations[0].Name != rank.LeverLater ||
+			if len(a.Recommendations) != 1 || a.Recommendations[0].Name != rank.LaterDeadline ||
 				!near(a.Recommendations[0].Saves.Value, 0.92, 1e-9) || !near(a.Recommendations[0].Hours, 2.2, 1e-9) {
 				t.Errorf("levers %+v", a.Recommendations)
 			}

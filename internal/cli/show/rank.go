@@ -228,7 +228,7 @@ func (v Ranking) levers(b *strings.Builder, p Place) {
 	}
 	fmt.Fprintf(b, "\nWhat would make it %s\n", map[bool]string{true: "cheaper", false: "feasible"}[v.Answer.Feasible])
 	for _, l := range v.Answer.Recommendations {
-		text := map[string]string{rank.Elsewhere: "another region", rank.OtherCapacity: "another kind of capacity", rank.LeverLater: "a deadline in " + atLeast(l.Hours)}[l.Name]
+		text := map[string]string{rank.Elsewhere: "another region", rank.OtherCapacity: "another kind of capacity", rank.LaterDeadline: "a deadline in " + atLeast(l.Hours)}[l.Name]
 		where := fmt.Sprintf("%s for %s", times(l.Plan.Machines, string(l.Plan.ID)), v.sum(l.Plan.Cost.Value))
 		name := "would do"
 		if l.Saves != nil {
