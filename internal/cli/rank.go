@@ -102,7 +102,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 
 // playPlan plays a plan forward through the code that would run it: its offer, and
 // the on-demand offer that it falls back to, at the middle of the estimate.
-func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
+func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 	work := time.Duration(p.WorkHours * float64(time.Hour))
 	t := terms(j, q.Now, func(d time.Duration) time.Duration { return d })
 	t.Need, t.Work = plan.Need{Critical: t.Need.Critical}, work
@@ -130,9 +130,9 @@ func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
 
 // question is what a job asks of the catalogue; from says from where its work is
 // known, "" its file.
-func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
+func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Request, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
-	q := rank.Question{
+	q := rank.Request{
 		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
 		Start: assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
 	}
@@ -169,7 +169,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 
 // brings says where the job's data lies, and what its provider and others take for
 // moving and keeping gigabytes.
-func brings(j spec.Job, c catalog.Catalog, q *rank.Question, v *show.Ranking) {
+func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *show.Ranking) {
 	for _, d := range j.Data {
 		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
 			q.Data.Region, q.Data.Size = d.Region, q.Data.Size+d.Size
@@ -230,7 +230,7 @@ func asks(r spec.Resources, j spec.Job) catalog.Filter {
 }
 
 // byTime takes the time that the job states, or that was measured, on the least machine that it asks for.
-func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
+func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	hours := time.Duration(j.Work.Time).Hours()
 	q.Work = 3600 // so that a rate is one over hours
 	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
@@ -314,7 +314,7 @@ func sound(m spec.Model) error {
 }
 
 // byModel estimates the run on every shape.
-func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Question, v *show.Ranking) error {
+func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *show.Ranking) error {
 	if err := sound(j.Model); err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ import (
 )
 
 // question draws offers, estimates and wishes.
-func question(t *rapid.T) rank.Question {
+func question(t *rapid.T) rank.Request {
 	hours := map[string]rank.Range{}
-	q := rank.Question{Work: 3600, Now: now, Checkpoints: rapid.Bool().Draw(t, "checkpoints"), Resume: 3 * time.Minute,
+	q := rank.Request{Work: 3600, Now: now, Checkpoints: rapid.Bool().Draw(t, "checkpoints"), Resume: 3 * time.Minute,
 		Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 3 * time.Minute}
 	for _, k := range []string{"a", "b", "c"} {
 		v := rapid.Float64Range(0.1, 50).Draw(t, k)
@@ -116,9 +116,9 @@ func TestManyOffersAndVariants(t *testing.T) {
 }
 
 // large has offers of 20 kinds with 1, 2, 4 and 8 accelerators in many zones, half of them spot.
-func large(offers, variants int) rank.Question {
+func large(offers, variants int) rank.Request {
 	r := rand.New(rand.NewPCG(7, 7))
-	q := rank.Question{Work: 3600 * 100, Now: now, Deadline: 200 * time.Hour, Checkpoints: true,
+	q := rank.Request{Work: 3600 * 100, Now: now, Deadline: 200 * time.Hour, Checkpoints: true,
 		Resume: 3 * time.Minute, Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 5 * time.Minute,
 		Asks: catalog.Filter{Regions: []string{"*"}}, Most: 20}
 	for i := range offers {
@@ -185,7 +185,7 @@ func processor() time.Duration {
 
 // realistic gives the offers accelerators of the catalogue, and returns an estimator that
 // has learned from that many runs.
-func realistic(q *rank.Question, learned int) *estimate.Estimator {
+func realistic(q *rank.Request, learned int) *estimate.Estimator {
 	var kinds []catalog.Accelerator
 	for _, k := range catalog.Accelerators() {
 		if _, ok := k.Dense(catalog.BF16); ok && k.Vendor == "nvidia" && len(kinds) < 20 {

@@ -88,8 +88,8 @@ type Variant struct {
 	Recommendation string
 }
 
-// Question is a job, and all that it could run on.
-type Question struct {
+// Request is a job, and all that it could run on.
+type Request struct {
 	Offers   []catalog.Listing
 	Hazards  map[market.OfferID]policy.Hazard // as seen; the prior where there is none
 	Variants []Variant                        // none is the job as it stands
@@ -185,7 +185,7 @@ type Answer struct {
 
 // ranking is a question being answered.
 type ranking struct {
-	Question
+	Request
 	z       float64 // quantile of the promise
 	rows    map[Shape]*row
 	firm    map[Shape]*catalog.Listing // the cheapest that cannot be taken away
@@ -196,7 +196,7 @@ type ranking struct {
 }
 
 // Rank answers a question.
-func Rank(q Question) Answer {
+func Rank(q Request) Answer {
 	if len(q.Variants) == 0 {
 		q.Variants = []Variant{{}}
 	}
@@ -209,7 +209,7 @@ func Rank(q Question) Answer {
 	if q.Currency == "" {
 		q.Currency = money.USD
 	}
-	r := &ranking{Question: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{},
+	r := &ranking{Request: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{},
 		firm: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
 	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{},
 		Rejected: []Rejection{}, Recommendations: []Recommendation{}, Nearest: []Nearest{}}

@@ -55,7 +55,7 @@ func near(a, b, rel float64) bool { return math.Abs(a-b) <= rel*max(math.Abs(a),
 func id(p rank.Plan) string { return strings.TrimSuffix(p.Offer.Offer.Machine, "-1") }
 
 func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
-	q := rank.Question{
+	q := rank.Request{
 		Offers:   []catalog.Listing{sold("fast", 1, market.OnDemand, "4.00"), sold("slow", 1, market.OnDemand, "1.40")},
 		Estimate: takes(map[string]rank.Range{"fast": rank.Exactly(1), "slow": rank.Exactly(2.2)}), Work: 3600, Now: now,
 	}
@@ -94,7 +94,7 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 // TestTheDeadlineDecidesAmongGenerations has the shape of the published LoRA runs of
 // Llama-2-70B on eight H100, H200 and B200: about the same cost, 2.2 times in time.
 func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
-	q := rank.Question{
+	q := rank.Request{
 		Offers: []catalog.Listing{sold("H100", 8, market.OnDemand, "24"), sold("H200", 8, market.OnDemand, "29"),
 			sold("B200", 8, market.OnDemand, "53")},
 		Estimate: takes(map[string]rank.Range{"H100": rank.Exactly(2.2), "H200": rank.Exactly(1.85),
@@ -114,7 +114,7 @@ func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
 			t.Errorf("in %v h: %s, want %s", hours, got, want)
 		}
 	}
-	if f := rank.Rank(rank.Question{Offers: q.Offers, Estimate: q.Estimate, Work: 3600, Now: now}).Frontier; len(f) !=
+	if f := rank.Rank(rank.Request{Offers: q.Offers, Estimate: q.Estimate, Work: 3600, Now: now}).Frontier; len(f) !=
 		2 || f[0].Hours != 1 || !near(f[1].Hours, 2.2, 1e-9) {
 		t.Errorf("frontier %+v", f)
 	}
@@ -123,7 +123,7 @@ func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
 // TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds takes the prices of
 // the embedded catalogue: the three cost about the same, and differ 2.2 times in time.
 func TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds(t *testing.T) {
-	a := rank.Rank(rank.Question{
+	a := rank.Rank(rank.Request{
 		Offers: catalog.Builtin().Listings,
 		Asks: catalog.Filter{Providers: []string{"aws"},
 			Machines: []string{"p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"}}, Work: 3600, Now: now,
@@ -159,7 +159,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	one := rank.Exactly(1)
 	known := takes(map[string]rank.Range{"best": one, "dear": one, "free": one, "euro": one, "far": one, "tiny": one,
 		"slow": rank.Exactly(50), "lavish": one, "luxury": one, "spotty": one, "brief": one})
-	q := rank.Question{
+	q := rank.Request{
 		Offers: offers, Work: 3600, Now: now, Deadline: 10 * time.Hour, Budget: catalog.Known(5), Checkpoints: true,
 		Resume: 2 * time.Minute, Save: 20 * time.Second, Storage: catalog.Known(0),
 		Asks: catalog.Filter{Least: 1, Most: 1, Regions: []string{"us*"}, MaxRate: rate("20"),
@@ -219,7 +219,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 }
 
 func TestALeverIsProposedAndNeverTaken(t *testing.T) {
-	q := rank.Question{
+	q := rank.Request{
 		Offers: []catalog.Listing{sold("gpu", 1, market.OnDemand, "2")}, Work: 3600, Now: now,
 		Variants: []rank.Variant{{Name: "as it stands"}, {Name: "bf16", Recommendation: "mixed precision"},
 			{Name: "early", Recommendation: "early stopping", Work: 0.8}, {Name: "slower", Recommendation: "slower"}},
@@ -244,7 +244,7 @@ func TestALeverIsProposedAndNeverTaken(t *testing.T) {
 }
 
 func TestAnInfeasibleWishNamesTheNearestThatIsNot(t *testing.T) {
-	q := rank.Question{
+	q := rank.Request{
 		Offers: []catalog.Listing{sold("fast", 1, market.OnDemand, "10"), sold("mid", 1, market.OnDemand, "3"),
 			sold("slow", 1, market.OnDemand, "1")},
 		Estimate: takes(map[string]rank.Range{"fast": rank.Exactly(1), "mid": rank.Exactly(2),
@@ -286,7 +286,7 @@ func TestAnInfeasibleWishNamesTheNearestThatIsNot(t *testing.T) {
 }
 
 func TestTheOddsFollowTheInterval(t *testing.T) {
-	q := rank.Question{
+	q := rank.Request{
 		Offers:   []catalog.Listing{sold("gpu", 1, market.OnDemand, "1")},
 		Estimate: takes(map[string]rank.Range{"gpu": {Low: 8, Value: 10, High: 12.5}}), Work: 3600, Now: now, Promise: 0.01,
 	}
@@ -343,7 +343,7 @@ func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
 		{4, 4 * time.Hour, false, 0.03}, {1, 8 * time.Hour, false, 0.02}} {
 		o := sold("gpu", 1, market.Spot, "1")
 		served := 99*c.between - 4*time.Hour // the prior and 98 interruptions make this mean
-		q := rank.Question{
+		q := rank.Request{
 			Offers: []catalog.Listing{o}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(c.hours)}),
 			Work: 3600, Now: now, Checkpoints: c.checkpoints, Storage: catalog.Known(0),
 			Hazards: map[market.OfferID]policy.Hazard{o.Offer.ID: {Lost: 98, Served: served}}, Start: 6 * time.Minute,
@@ -364,7 +364,7 @@ func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
 
 func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
 	spot, firm := sold("gpu", 1, market.Spot, "1"), sold("gpu", 1, market.OnDemand, "3")
-	q := rank.Question{
+	q := rank.Request{
 		Offers: []catalog.Listing{spot, firm}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(10)}),
 		Work: 3600, Now: now, Checkpoints: true, Resume: 6 * time.Minute, Save: 30 * time.Second, Storage: catalog.Known(0),
 	}
@@ -400,7 +400,7 @@ func TestDataIsPaidForByWhereItGoes(t *testing.T) {
 		provider, region, _ := strings.Cut(where, " ")
 		o := sold("gpu", 1, market.OnDemand, "1")
 		o.Offer.Provider, o.Offer.Region = provider, region
-		p := rank.Rank(rank.Question{
+		p := rank.Rank(rank.Request{
 			Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true, Kept: 730 * size.GB,
 			PerGBMonth: map[string]float64{"aws": 0.02, "gcp": 0.02},
 			Data: rank.Data{Size: 100 * size.GB, Region: "us-east-1", Provider: "aws", PerGB: catalog.Known(0.09),
@@ -419,7 +419,7 @@ func TestDataIsPaidForByWhereItGoes(t *testing.T) {
 
 func TestWhatNobodyKnowsIsNamedAndNeverZero(t *testing.T) {
 	o := sold("gpu", 1, market.OnDemand, "1")
-	q := rank.Question{
+	q := rank.Request{
 		Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true,
 		Data:     rank.Data{Size: 100 * size.GB, Region: "eu"},
 		Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
@@ -443,7 +443,7 @@ func TestWhatNobodyKnowsIsNamedAndNeverZero(t *testing.T) {
 			t.Errorf("rate %v: %+v", bad, a)
 		}
 	}
-	if a := rank.Rank(rank.Question{}); a.Feasible || a.Considered != 0 {
+	if a := rank.Rank(rank.Request{}); a.Feasible || a.Considered != 0 {
 		t.Errorf("nothing: %+v", a)
 	}
 }
