@@ -239,7 +239,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	speeds := []float64{1}
 	for i, alt := range j.AnyOf {
 		f := asks(alt.Resources, j)
-		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Asks: &f})
+		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f})
 		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
 	}
 	if len(speeds) > 1 {

@@ -32,7 +32,7 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 	list = append(list, way{set: func(x *estimate.Ask) { base(x) }})
 	for i, alt := range j.AnyOf {
 		f := asks(alt.Resources, j)
-		list = append(list, way{rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Asks: &f}, list[0].set})
+		list = append(list, way{rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f}, list[0].set})
 	}
 	for _, f := range check.Check(check.Case{Job: j, Texts: texts, Now: now}).Findings {
 		if f.ID == "precision" && j.Model.Precision == "" && f.Verdict == check.Warn && strings.HasPrefix(f.Evidence, "full precision") {
@@ -72,7 +72,7 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 	}
 	if f := asks(j.Resources, j); f.Accelerator != "" {
 		f.Accelerator, f.Least, f.Most = "", 1, 0
-		list = append(list, way{rank.Variant{Name: "any-accelerator", Recommendation: "any accelerator that holds it", Asks: &f}, list[0].set})
+		list = append(list, way{rank.Variant{Name: "any-accelerator", Recommendation: "any accelerator that holds it", Requirements: &f}, list[0].set})
 	}
 	return list
 }

@@ -81,8 +81,8 @@ type Variant struct {
 	Name string
 	// Work is how much there is to do against the job as it stands; 0 is 1.
 	Work float64
-	// Asks is what this variant asks of a machine; nil is what the job asks.
-	Asks *catalog.Filter
+	// Requirements is what this variant asks of a machine; nil is what the job asks.
+	Requirements *catalog.Filter
 	// Recommendation is set where the job does not allow it as it stands: it is never
 	// chosen, and its saving is told.
 	Recommendation string
@@ -256,8 +256,8 @@ func (r *ranking) weigh(l *catalog.Listing) {
 		for v := range r.Variants {
 			variant := &r.Variants[v]
 			p := Plan{Offer: l, ID: l.Offer.ID, Machines: n, Variant: variant.Name, why: base}
-			if variant.Asks != nil {
-				p.why = r.allows(variant.Asks, l)
+			if variant.Requirements != nil {
+				p.why = r.allows(variant.Requirements, l)
 			}
 			r.answer.Considered++
 			if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
