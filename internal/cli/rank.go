@@ -133,7 +133,7 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Request, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Request{
-		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
+		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
 		Start: assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
 	}
 	if !j.Deadline.IsZero() {
@@ -235,7 +235,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	q.Work = 3600 // so that a rate is one over hours
 	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
 	q.Variants = []rank.Variant{{Name: ""}}
-	filters := []catalog.Filter{q.Asks}
+	filters := []catalog.Filter{q.Requirements}
 	speeds := []float64{1}
 	for i, alt := range j.AnyOf {
 		f := asks(alt.Resources, j)

@@ -120,7 +120,7 @@ func large(offers, variants int) rank.Request {
 	r := rand.New(rand.NewPCG(7, 7))
 	q := rank.Request{Work: 3600 * 100, Now: now, Deadline: 200 * time.Hour, Checkpoints: true,
 		Resume: 3 * time.Minute, Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 5 * time.Minute,
-		Asks: catalog.Filter{Regions: []string{"*"}}, Most: 20}
+		Requirements: catalog.Filter{Regions: []string{"*"}}, Most: 20}
 	for i := range offers {
 		kind, each := fmt.Sprintf("kind-%02d", i%20), 1<<(i/20%4)
 		l := sold(kind, each, []market.Capacity{market.Spot, market.OnDemand}[i%2],

@@ -95,7 +95,7 @@ type Request struct {
 	Variants []Variant                        // none is the job as it stands
 	Estimate func(s Shape, variant int) (Estimate, bool)
 
-	Asks     catalog.Filter
+	Requirements     catalog.Filter
 	Machines []int   // counts of machines that work together; none is 1
 	Work     float64 // in the unit of Estimate's rates
 
@@ -232,7 +232,7 @@ func shape(o market.Offer, machines int) Shape {
 
 // fallbacks finds the cheapest on-demand offer of each shape that the job allows.
 func (r *ranking) fallbacks() {
-	asks := r.Asks
+	asks := r.Requirements
 	asks.Capacity = nil
 	for i := range r.Offers {
 		l := &r.Offers[i]
@@ -250,7 +250,7 @@ func (r *ranking) fallbacks() {
 // weigh looks at every machine count and variant of an offer.
 func (r *ranking) weigh(l *catalog.Listing) {
 	best, found := Plan{}, false
-	base := r.allows(&r.Asks, l)
+	base := r.allows(&r.Requirements, l)
 	for _, n := range r.Machines {
 		w := r.row(shape(l.Offer, n))
 		for v := range r.Variants {

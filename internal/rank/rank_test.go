@@ -125,7 +125,7 @@ func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
 func TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds(t *testing.T) {
 	a := rank.Rank(rank.Request{
 		Offers: catalog.Builtin().Listings,
-		Asks: catalog.Filter{Providers: []string{"aws"},
+		Requirements: catalog.Filter{Providers: []string{"aws"},
 			Machines: []string{"p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"}}, Work: 3600, Now: now,
 		Estimate: takes(map[string]rank.Range{"H100-SXM-80GB": rank.Exactly(2.2), "H200-SXM": rank.Exactly(1.85),
 			"B200-SXM": rank.Exactly(1)}),
@@ -162,7 +162,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	q := rank.Request{
 		Offers: offers, Work: 3600, Now: now, Deadline: 10 * time.Hour, Budget: catalog.Known(5), Checkpoints: true,
 		Resume: 2 * time.Minute, Save: 20 * time.Second, Storage: catalog.Known(0),
-		Asks: catalog.Filter{Least: 1, Most: 1, Regions: []string{"us*"}, MaxRate: rate("20"),
+		Requirements: catalog.Filter{Least: 1, Most: 1, Regions: []string{"us*"}, MaxRate: rate("20"),
 			Capacity: []market.Capacity{market.OnDemand}},
 		Estimate: func(s rank.Shape, v int) (rank.Estimate, bool) {
 			e, ok := known(s, v)
@@ -200,7 +200,7 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	if sum+1 != a.Considered || a.Considered != len(offers) || a.Counts[rank.CostsMore] != 1 {
 		t.Errorf("%d options, %v", a.Considered, a.Counts)
 	}
-	q.Asks.Capacity = nil
+	q.Requirements.Capacity = nil
 	for _, r := range rank.Rank(q).Rejected {
 		if id(r.Plan) == "brief" && r.Why != rank.TakenTooOften {
 			t.Errorf("taken every half minute: %s", r.Why)

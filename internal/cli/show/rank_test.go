@@ -19,7 +19,7 @@ import (
 func rankings(t *testing.T) map[string]show.Ranking {
 	q := rank.Request{
 		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: catalog.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
-		Asks: catalog.Filter{Accelerator: "H100", Least: 8, Most: 8}, Variants: []rank.Variant{{}, {Name: "bf16", Recommendation: "mixed precision"}},
+		Requirements: catalog.Filter{Accelerator: "H100", Least: 8, Most: 8}, Variants: []rank.Variant{{}, {Name: "bf16", Recommendation: "mixed precision"}},
 		Estimate: func(s rank.Shape, v int) (rank.Estimate, bool) {
 			fits := true
 			rate := float64(1+v) / 10
@@ -36,7 +36,7 @@ func rankings(t *testing.T) map[string]show.Ranking {
 	all["feasible"] = lived
 	q.Deadline, q.Budget = 6*time.Hour+30*time.Minute, catalog.Known(300)
 	all["infeasible"] = v(q)
-	q.Asks = catalog.Filter{Accelerator: "H999", Least: 8, Most: 8}
+	q.Requirements = catalog.Filter{Accelerator: "H999", Least: 8, Most: 8}
 	all["nowhere"] = v(q)
 	return all
 }
