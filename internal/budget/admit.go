@@ -74,7 +74,7 @@ func (r Refusal) Error() string {
 }
 
 // Admit checks a new job against every limit of its scopes. It returns nil where all pass.
-func (b Books) Admit(j Job) *Refusal {
+func (b Accounts) Admit(j Job) *Refusal {
 	for _, l := range b.Limits {
 		if !l.Scope.Holds(j.Owner, j.User) {
 			continue

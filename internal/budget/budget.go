@@ -219,9 +219,9 @@ type Use struct {
 	asks  money.Amount // the most that it can cost
 }
 
-// Books are what was spent by limit, by name, in the windows that are open, and the
+// Accounts are what was spent by limit, by name, in the windows that are open, and the
 // jobs that are not over: one by one, or, where Still has them, summed.
-type Books struct {
+type Accounts struct {
 	Limits []Limit
 	Spent  map[string]money.Amount
 	GPUs   map[string]float64
@@ -230,7 +230,7 @@ type Books struct {
 }
 
 // Use sums what a limit has spent and held.
-func (b Books) Use(l Limit) Use {
+func (b Accounts) Use(l Limit) Use {
 	u := b.Still[l.Name()]
 	u.Spent, u.GPUSpent = b.Spent[l.Name()], b.GPUs[l.Name()]
 	for _, j := range b.Live {

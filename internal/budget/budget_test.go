@@ -57,7 +57,7 @@ func TestAScopeHoldsItsJobsAndNoOthers(t *testing.T) {
 func TestNoWindowSpendsMoreThanItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scopes := []budget.Scope{"all", "team:a", "team:b", "user:ann", "tag:env=prod"}
-		b := budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
+		b := budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
 		for i, n := 0, rapid.IntRange(1, 4).Draw(t, "limits"); i < n; i++ {
 			w := rapid.SampledFrom([]budget.Window{budget.Day, budget.Month, budget.Total}).Draw(t, "window")
 			l := budget.Limit{Scope: scopes[i], Window: w,
@@ -156,7 +156,7 @@ func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
 	} {
 		a, o := with(c.f)
 		c.limit.Scope, c.limit.Window = budget.All, budget.Month
-		b := budget.Books{Limits: []budget.Limit{c.limit}, Spent: map[string]money.Amount{"all/month": *usd("10")},
+		b := budget.Accounts{Limits: []budget.Limit{c.limit}, Spent: map[string]money.Amount{"all/month": *usd("10")},
 			Live: []budget.Job{o}}
 		r := b.Admit(a)
 		if want == "" {
@@ -175,7 +175,7 @@ func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
 func TestARefusalSaysHowMuchIsLeft(t *testing.T) {
 	for spent, left := range map[string]string{"0": "4", "1.17": "2.83", "1.170000000001": "2.82", "3.999": "0",
 		"4": "0", "5": "0"} {
-		b := budget.Books{Limits: []budget.Limit{{Scope: budget.All, Window: budget.Month, Dollars: dollars("4")}},
+		b := budget.Accounts{Limits: []budget.Limit{{Scope: budget.All, Window: budget.Month, Dollars: dollars("4")}},
 			Spent: map[string]money.Amount{"all/month": *dollars(spent)}}
 		r := b.Admit(budget.Job{ID: "new", Bounded: true, Most: *dollars("9.50")})
 		if r == nil || !strings.Contains(r.Error(),
@@ -208,7 +208,7 @@ func TestARefusalAdvisesWhatCanHelp(t *testing.T) {
 		{budget.Total, "4", "0", "ask an admin for scrimp budgets set"},
 	} {
 		l := budget.Limit{Scope: budget.All, Window: c.window, Dollars: dollars("4")}
-		b := budget.Books{Limits: []budget.Limit{l}, Spent: map[string]money.Amount{l.Name(): *dollars(c.spent)},
+		b := budget.Accounts{Limits: []budget.Limit{l}, Spent: map[string]money.Amount{l.Name(): *dollars(c.spent)},
 			Live: []budget.Job{job(c.held)}}
 		if r := b.Admit(job("9")); r == nil || r.Fix != c.want {
 			t.Errorf("%+v: %+v", c, r)

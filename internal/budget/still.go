@@ -100,8 +100,8 @@ func (l *least) Pop() any {
 }
 
 // Folded is b with its jobs summed, so that many more can be weighed one after the other.
-func (b Books) Folded() Books {
-	v := Books{Limits: b.Limits, Spent: b.Spent, GPUs: b.GPUs, Still: map[string]Use{}}
+func (b Accounts) Folded() Accounts {
+	v := Accounts{Limits: b.Limits, Spent: b.Spent, GPUs: b.GPUs, Still: map[string]Use{}}
 	for _, l := range b.Limits {
 		v.Still[l.Name()] = b.Use(l)
 	}
@@ -109,7 +109,7 @@ func (b Books) Folded() Books {
 }
 
 // Take counts a job that is let in, in books that are folded.
-func (b Books) Take(j Job) {
+func (b Accounts) Take(j Job) {
 	for _, l := range b.Limits {
 		if l.Scope.Holds(j.Owner, j.User) {
 			u := b.Still[l.Name()]

@@ -270,8 +270,8 @@ func (m *Machine) rollSums() {
 // Books are what the limits have taken by t, which is not before the last event, and
 // what an hour of the machines that run costs, by limit. Of postings, those from the
 // event from on are in there. Jobs that hold a machine are in Live, the others are summed.
-func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate, from uint64) {
-	b = budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Still: map[string]budget.Use{}}
+func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.Rate, from uint64) {
+	b = budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Still: map[string]budget.Use{}}
 	burn = map[string]money.Rate{}
 	if m.rules != nil {
 		b.Limits = m.rules.Limits
@@ -295,7 +295,7 @@ func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate
 }
 
 // runs adds what the machines of j have cost that is not booked yet.
-func (m *Machine) runs(b budget.Books, burn map[string]money.Rate, j *Job, t time.Time) budget.Job {
+func (m *Machine) runs(b budget.Accounts, burn map[string]money.Rate, j *Job, t time.Time) budget.Job {
 	v := Weighed(j.ID, j.User(), j.Terms)
 	v.Spent = j.Spent(t)
 	gpus := j.GPUServed

@@ -13,8 +13,8 @@ import (
 )
 
 // scanned is the slow twin of Books: it goes through all jobs and all postings.
-func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Books, map[string]money.Rate) {
-	b := budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
+func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Accounts, map[string]money.Rate) {
+	b := budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
 	burn := map[string]money.Rate{}
 	if m.rules != nil {
 		b.Limits = m.rules.Limits

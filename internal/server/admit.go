@@ -19,7 +19,7 @@ import (
 type door struct {
 	s     *Server
 	rules budget.Rules
-	books *budget.Books // folded; nil: not summed yet
+	books *budget.Accounts // folded; nil: not summed yet
 	let   []string      // jobs whose holds stand
 	open  bool
 }
