@@ -226,12 +226,12 @@ type Accounts struct {
 	Spent  map[string]money.Amount
 	GPUs   map[string]float64
 	Live   []Job
-	Still  map[string]Use // what is spent is left out
+	Outstanding  map[string]Use // what is spent is left out
 }
 
 // Use sums what a limit has spent and held.
 func (b Accounts) Use(l Limit) Use {
-	u := b.Still[l.Name()]
+	u := b.Outstanding[l.Name()]
 	u.Spent, u.GPUSpent = b.Spent[l.Name()], b.GPUs[l.Name()]
 	for _, j := range b.Live {
 		if l.Scope.Holds(j.Owner, j.User) {

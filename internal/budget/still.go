@@ -101,9 +101,9 @@ func (l *least) Pop() any {
 
 // Folded is b with its jobs summed, so that many more can be weighed one after the other.
 func (b Accounts) Folded() Accounts {
-	v := Accounts{Limits: b.Limits, Spent: b.Spent, GPUs: b.GPUs, Still: map[string]Use{}}
+	v := Accounts{Limits: b.Limits, Spent: b.Spent, GPUs: b.GPUs, Outstanding: map[string]Use{}}
 	for _, l := range b.Limits {
-		v.Still[l.Name()] = b.Use(l)
+		v.Outstanding[l.Name()] = b.Use(l)
 	}
 	return v
 }
@@ -112,9 +112,9 @@ func (b Accounts) Folded() Accounts {
 func (b Accounts) Take(j Job) {
 	for _, l := range b.Limits {
 		if l.Scope.Holds(j.Owner, j.User) {
-			u := b.Still[l.Name()]
+			u := b.Outstanding[l.Name()]
 			u.add(l, j)
-			b.Still[l.Name()] = u
+			b.Outstanding[l.Name()] = u
 		}
 	}
 }

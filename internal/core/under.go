@@ -271,13 +271,13 @@ func (m *Machine) rollSums() {
 // what an hour of the machines that run costs, by limit. Of postings, those from the
 // event from on are in there. Jobs that hold a machine are in Live, the others are summed.
 func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.Rate, from uint64) {
-	b = budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Still: map[string]budget.Use{}}
+	b = budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Outstanding: map[string]budget.Use{}}
 	burn = map[string]money.Rate{}
 	if m.rules != nil {
 		b.Limits = m.rules.Limits
 	}
 	for _, u := range m.under {
-		if b.Still[u.Name()] = u.still.Use(); u.begin.Equal(u.Window.Begin(t)) {
+		if b.Outstanding[u.Name()] = u.still.Use(); u.begin.Equal(u.Window.Begin(t)) {
 			b.Spent[u.Name()], b.GPUs[u.Name()] = u.spent, u.gpus.Hours()
 		}
 	}

@@ -192,7 +192,7 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 				if x.Spent.Sign() > 0 {
 					spent++
 				}
-				if x.GPUSpent > 0 && len(got.Still) > 0 {
+				if x.GPUSpent > 0 && len(got.Outstanding) > 0 {
 					hours++
 				}
 				x.GPUHeld, x.GPUSpent = y.GPUHeld, y.GPUSpent

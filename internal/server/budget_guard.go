@@ -160,7 +160,7 @@ func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Accounts)
 			}
 		}
 	})
-	for last, more := "", b.Still[l.Name()].Jobs > 0; ok && more; { // some wait, which is so once
+	for last, more := "", b.Outstanding[l.Name()].Jobs > 0; ok && more; { // some wait, which is so once
 		var n int
 		n, ok = s.stopJobs(ctx, l, func(m *core.Machine, stop func(*core.Job)) {
 			jobs, _ := m.JobsAfter(last) // no job is ever forgotten
