@@ -7,10 +7,10 @@ import (
 	"scrimp/internal/money"
 )
 
-// Still sums the jobs of a limit that are not over and hold no machine: what they
+// Outstanding sums the jobs of a limit that are not over and hold no machine: what they
 // hold does not change while they wait, so that each is added once, and taken out
 // when it begins or is over. The zero value has none.
-type Still struct {
+type Outstanding struct {
 	jobs, asking  int
 	held          money.Amount
 	millis        int64 // GPU-milliseconds held: whole, so that what was added can be taken out exactly
@@ -18,12 +18,12 @@ type Still struct {
 }
 
 // Add adds a job of the limit's scope.
-func (s *Still) Add(l Limit, j Job) { s.change(l, j, 1) }
+func (s *Outstanding) Add(l Limit, j Job) { s.change(l, j, 1) }
 
 // Remove takes out a job as it was when it was added.
-func (s *Still) Remove(l Limit, j Job) { s.change(l, j, -1) }
+func (s *Outstanding) Remove(l Limit, j Job) { s.change(l, j, -1) }
 
-func (s *Still) change(l Limit, j Job, by int) {
+func (s *Outstanding) change(l Limit, j Job, by int) {
 	if j.Asks {
 		s.asking += by
 		return
@@ -44,7 +44,7 @@ func (s *Still) change(l Limit, j Job, by int) {
 }
 
 // Use is what those jobs take of the limit.
-func (s *Still) Use() Use {
+func (s *Outstanding) Use() Use {
 	return Use{Jobs: s.jobs, Asking: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6,
 		Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }

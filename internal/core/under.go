@@ -16,7 +16,7 @@ import (
 type under struct {
 	budget.Limit
 	begin, end time.Time     // of the window that is open; end is zero where it never ends
-	still      budget.Still  // jobs that are not over and hold no machine
+	still      budget.Outstanding  // jobs that are not over and hold no machine
 	gpus       time.Duration // GPU time in the window of attempts that are gone
 	spent      money.Amount  // booked in the window, from the event Machine.from on
 }
@@ -111,7 +111,7 @@ func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
 // sumIn adds j where it is not being changed: then it is added at the end of the step.
 func (m *Machine) sumIn(list []*under, j *Job) {
 	if j.place.sum == isSummed {
-		m.weighIn(list, j, (*budget.Still).Add)
+		m.weighIn(list, j, (*budget.Outstanding).Add)
 	}
 	for _, a := range j.Attempts {
 		if !a.Until.IsZero() {
@@ -127,7 +127,7 @@ func (m *Machine) unsum(j *Job) {
 	}
 	c := change{job: j}
 	if j.place.sum == isSummed {
-		m.weigh(j, (*budget.Still).Remove)
+		m.weigh(j, (*budget.Outstanding).Remove)
 		m.account(j, -1)
 		if j.rests() {
 			m.past.were = append(m.past.were, passedOf(j))
@@ -160,21 +160,21 @@ func (m *Machine) sumAgain() {
 }
 
 func (m *Machine) sum(j *Job, was *passed) {
-	m.weigh(j, (*budget.Still).Add)
+	m.weigh(j, (*budget.Outstanding).Add)
 	m.account(j, 1)
 	m.pass(j, was)
 	j.place.sum = isSummed
 }
 
 // weigh does that with j where it is not over and holds no machine.
-func (m *Machine) weigh(j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
+func (m *Machine) weigh(j *Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
 	m.weighIn(m.under, j, do)
 	if s := m.soon; s != nil && j.place.order <= s.upTo {
 		m.weighIn(s.under, j, do)
 	}
 }
 
-func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
+func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
 	if len(list) == 0 || j.State.Over() || j.costs() {
 		return
 	}
