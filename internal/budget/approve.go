@@ -25,9 +25,9 @@ type Threshold struct {
 	Above money.Amount `json:"above"`
 }
 
-// Standing is how long a job waits for approval where its limits do not say: wall
+// DefaultApproval is how long a job waits for approval where its limits do not say: wall
 // time, for people do the approving.
-const Standing = 7 * 24 * time.Hour
+const DefaultApproval = 7 * 24 * time.Hour
 
 // Approval says what a new job must be approved for, or false: nothing. A job
 // that can cost nobody knows how much is above every amount. It is given up for
@@ -40,7 +40,7 @@ func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) 
 			continue
 		}
 		a.Limits = append(a.Limits, Threshold{Limit: l.Name(), Scope: l.Scope, Above: *l.Approve})
-		if w := cmp.Or(l.ApproveWithin, Standing); wait == 0 || w < wait {
+		if w := cmp.Or(l.ApproveWithin, DefaultApproval); wait == 0 || w < wait {
 			wait = w
 		}
 	}
