@@ -44,10 +44,10 @@ func TestAJobIsApprovedForEveryLimitThatItIsAbove(t *testing.T) {
 }
 
 func TestWhoMayApprove(t *testing.T) {
-	team := budget.Asking{Limits: []budget.Threshold{{Limit: "team:a/month", Scope: "team:a"}}}
-	all := budget.Asking{Limits: append(team.Limits, budget.Threshold{Limit: "all/month", Scope: budget.All})}
+	team := budget.PendingApproval{Limits: []budget.Threshold{{Limit: "team:a/month", Scope: "team:a"}}}
+	all := budget.PendingApproval{Limits: append(team.Limits, budget.Threshold{Limit: "all/month", Scope: budget.All})}
 	for _, c := range []struct {
-		a             budget.Asking
+		a             budget.PendingApproval
 		who           string
 		admin, forAll bool
 		want          budget.Unapproved

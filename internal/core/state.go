@@ -119,7 +119,7 @@ type Job struct {
 
 // Approval is what a job waits for before it may run, and what became of that.
 type Approval struct {
-	budget.Asking
+	budget.PendingApproval
 	At       time.Time `json:"at,omitzero"` // reviewed; zero: not yet
 	By       string    `json:"by,omitempty"`
 	Approved bool      `json:"approved,omitempty"`

@@ -23,7 +23,7 @@ func (m *Machine) submit(out *Outcome, e Event, b JobSubmitted) {
 		return
 	}
 	j.State, j.Why, j.Detail = Held, WaitsForApproval, b.Asking.String()
-	j.Approval = &Approval{Asking: *b.Asking}
+	j.Approval = &Approval{PendingApproval: *b.Asking}
 	m.wakeAt(j, b.Asking.Until)
 	out.Actions = append(out.Actions, Notify{Job: j.ID, State: Held, Why: j.Why})
 }
@@ -46,7 +46,7 @@ func (m *Machine) reviewed(out *Outcome, e Event, b JobReviewed) {
 		return
 	}
 	m.touch(j)
-	j.Approval = &Approval{Asking: j.Approval.Asking, At: m.now, By: cmp.Or(by(e.Actor), Owner), Approved: b.Approved, Reason: b.Reason}
+	j.Approval = &Approval{PendingApproval: j.Approval.PendingApproval, At: m.now, By: cmp.Or(by(e.Actor), Owner), Approved: b.Approved, Reason: b.Reason}
 	j.Wake = time.Time{} // it is given up for no more
 	if !b.Approved {
 		j.Detail = b.Reason

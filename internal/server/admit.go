@@ -79,7 +79,7 @@ func (d *door) end(ctx context.Context) {
 // admit says why a job is not let in, or counts it. A job that is let in under a
 // limit of dollars, or above one that asks for approval, without a budget of its
 // own gets one. One that waits for approval takes nothing: asking says what for.
-func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) (asking *budget.Asking, no *refusal) {
+func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) (asking *budget.PendingApproval, no *refusal) {
 	if err := d.rules.Tags.Check(t.Owner.Tags); err != nil {
 		return nil, &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here", mend: "write tags in the job file; scrimp budgets lists what is required", err: err}
 	}
