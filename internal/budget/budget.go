@@ -209,7 +209,7 @@ type Use struct {
 	GPUSpent  float64      `json:"gpu_hours_spent"`
 	GPUHeld   float64      `json:"gpu_hours_held"`
 	Jobs      int          `json:"jobs"`
-	Asking    int          `json:"asking"`              // jobs that wait for approval, which are counted nowhere else
+	AwaitingApproval    int          `json:"asking"`              // jobs that wait for approval, which are counted nowhere else
 	Running   int          `json:"running"`             // jobs that hold a machine
 	GPUs      int          `json:"gpus"`                // in use
 	Unbounded string       `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
@@ -244,7 +244,7 @@ func (b Accounts) Use(l Limit) Use {
 // add counts a job of the limit's scope.
 func (u *Use) add(l Limit, j Job) {
 	if j.Asks {
-		u.Asking++
+		u.AwaitingApproval++
 		return
 	}
 	u.Jobs++

@@ -45,7 +45,7 @@ func (s *Outstanding) change(l Limit, j Job, by int) {
 
 // Use is what those jobs take of the limit.
 func (s *Outstanding) Use() Use {
-	return Use{Jobs: s.jobs, Asking: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6,
+	return Use{Jobs: s.jobs, AwaitingApproval: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6,
 		Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }
 

@@ -127,7 +127,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	w.must("POST", "/v1/jobs", costing("one", "a", `,"budget":{"dollars":"40"}`), nil)
 	var v api.Budgets
 	w.must("GET", "/v1/budgets", nil, &v)
-	if u := v.Limits[0].Use; u.Held != *dollars(40) || u.Jobs != 1 || u.Asking != 1 {
+	if u := v.Limits[0].Use; u.Held != *dollars(40) || u.Jobs != 1 || u.AwaitingApproval != 1 {
 		t.Errorf("%+v", u)
 	}
 	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusPaymentRequired || p.Limit == nil {
