@@ -187,8 +187,8 @@ type Job struct {
 	GPUBounded        bool
 	// GPUs are the fewest that it can run on.
 	GPUs int
-	// Asks says that it waits for approval: it takes nothing.
-	Asks bool
+	// AwaitsApproval says that it waits for approval: it takes nothing.
+	AwaitsApproval bool
 	// Runs says that it holds a machine now, with so many GPUs.
 	Runs    bool
 	GPUsNow int
@@ -243,7 +243,7 @@ func (b Accounts) Use(l Limit) Use {
 
 // add counts a job of the limit's scope.
 func (u *Use) add(l Limit, j Job) {
-	if j.Asks {
+	if j.AwaitsApproval {
 		u.AwaitingApproval++
 		return
 	}

@@ -24,7 +24,7 @@ func (s *Outstanding) Add(l Limit, j Job) { s.change(l, j, 1) }
 func (s *Outstanding) Remove(l Limit, j Job) { s.change(l, j, -1) }
 
 func (s *Outstanding) change(l Limit, j Job, by int) {
-	if j.Asks {
+	if j.AwaitsApproval {
 		s.asking += by
 		return
 	}

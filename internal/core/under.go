@@ -179,7 +179,7 @@ func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Outstanding, bu
 		return
 	}
 	v := Weighed(j.ID, j.User(), j.Terms)
-	v.Asks, v.Spent, v.GPUSpent = j.State == Held, j.Spent(m.now), j.GPUServed.Hours()
+	v.AwaitsApproval, v.Spent, v.GPUSpent = j.State == Held, j.Spent(m.now), j.GPUServed.Hours()
 	for _, u := range list {
 		if u.Scope.Holds(v.Owner, v.User) {
 			do(&u.still, u.Limit, v)

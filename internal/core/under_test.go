@@ -54,7 +54,7 @@ func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Accounts, ma
 				}
 			}
 		}
-		if v.Asks, v.Spent = j.State == Held, j.Spent(t); live || !j.State.Over() {
+		if v.AwaitsApproval, v.Spent = j.State == Held, j.Spent(t); live || !j.State.Over() {
 			b.Live = append(b.Live, v)
 		}
 	}

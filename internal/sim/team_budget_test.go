@@ -119,7 +119,7 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 		}
 		if !isClosed(j) {
 			v := t.budgetJob(j.ID, user, &j.Terms)
-			v.Spent, v.GPUSpent, v.Asks = j.Spent(now), gpus, j.State == core.Held
+			v.Spent, v.GPUSpent, v.AwaitsApproval = j.Spent(now), gpus, j.State == core.Held
 			if w.plant == PlantNoHold {
 				v.Most, v.GPUMost = v.Spent, v.GPUSpent
 			}
