@@ -25,8 +25,8 @@ type Draft struct {
 	Guesses []Guess
 }
 
-// Look makes a job file for the folder fsys, called name.
-func Look(fsys fs.FS, name string) Draft {
+// Scan makes a job file for the folder fsys, called name.
+func Scan(fsys fs.FS, name string) Draft {
 	f := folder{fsys}
 	d := &draft{}
 	p := f.program()

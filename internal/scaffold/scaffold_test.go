@@ -127,7 +127,7 @@ func TestWhatIsWrittenIsAJobFile(t *testing.T) {
 		"broken python": {files: map[string]string{"train.py": "print(f'step {step\nadd_argument('--x', \"\"\"",
 			"README.md": "\xff\xfe"}, want: []string{"exec python3 train.py"}},
 	} {
-		d := Look(dir(c.files), "My Folder!")
+		d := Scan(dir(c.files), "My Folder!")
 		text := string(d.YAML)
 		if _, _, err := spec.Parse("job.yaml", d.YAML, "x", time.Now()); err != nil {
 			t.Errorf("%s: %v in\n%s", name, err, text)
@@ -150,7 +150,7 @@ func TestWhatIsWrittenIsAJobFile(t *testing.T) {
 		if n := strings.Count(text, "# guess:"); n != len(d.Guesses) {
 			t.Errorf("%s: %d guesses in the file, %d told", name, n, len(d.Guesses))
 		}
-		if again := Look(dir(c.files), "My Folder!"); string(again.YAML) != text {
+		if again := Scan(dir(c.files), "My Folder!"); string(again.YAML) != text {
 			t.Errorf("%s: another look gives another file", name)
 		}
 	}
@@ -252,7 +252,7 @@ func FuzzLook(f *testing.F) {
 		if conda != "" {
 			files["environment.yml"] = &fstest.MapFile{Data: []byte(conda)}
 		}
-		d := Look(files, "x")
+		d := Scan(files, "x")
 		if _, _, err := spec.Parse("job.yaml", d.YAML, "x", time.Unix(0, 0)); err != nil {
 			t.Fatalf("%v in\n%s", err, d.YAML)
 		}
