@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Ask is a run as a user states it. Zero is unknown, except where a field says
+// Request is a run as a user states it. Zero is unknown, except where a field says
 // what zero means.
-type Ask struct {
+type Request struct {
 	Model     shape.Model
 	Chip      string // accelerator; "" asks for every one with a price
 	Count     float64
@@ -40,7 +40,7 @@ type Stage struct{ Pixels, Share float64 }
 
 // scaled is the model at the sizes of progressive resizing: work grows with the
 // square of the size, so half the epochs at 128 and half at 224 cost 0.66.
-func (q Ask) scaled() shape.Model {
+func (q Request) scaled() shape.Model {
 	m := q.Model
 	if len(q.Pixels) == 0 {
 		return m
@@ -56,7 +56,7 @@ func (q Ask) scaled() shape.Model {
 }
 
 // Check refuses what no run can be: the field, why, and what mends it.
-func (q Ask) Check() error {
+func (q Request) Check() error {
 	for _, f := range []struct {
 		name     string
 		v        float64
@@ -100,7 +100,7 @@ var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "
 	shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
 
 // Row is the question on so many of an accelerator.
-func (q Ask) Row(chip Chip, count, micro float64) Row {
+func (q Request) Row(chip Chip, count, micro float64) Row {
 	m := q.scaled()
 	r := Unstated()
 	r.Given, r.Model, r.Family = &m, m.Name, string(m.Kind)
@@ -166,7 +166,7 @@ type Option struct {
 
 // one answers for a count of an accelerator, and chooses the micro-batch where
 // none is stated: the largest power of two, up to 256, that fits.
-func (e *Estimator) one(q Ask, chip Chip, count float64) Option {
+func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 	micro := q.Micro
 	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
 		micro = e.largest(q, chip, count)
@@ -184,7 +184,7 @@ func (e *Estimator) one(q Ask, chip Chip, count float64) Option {
 // largest is the largest power of two up to 256 that fits, and 1 where none does or
 // nobody can say. Only the batch differs from one to the next, so the rest is worked
 // out once; where memory was learned from runs its correction depends on the batch too.
-func (e *Estimator) largest(q Ask, chip Chip, count float64) float64 {
+func (e *Estimator) largest(q Request, chip Chip, count float64) float64 {
 	r := q.Row(chip, count, 1)
 	s := r.Setup(e.chips)
 	if s.Card <= 0 {
@@ -214,7 +214,7 @@ func (f flat) Hourly(string, string, float64) (float64, string, bool) {
 
 // Answer is the option of an ask that names its accelerator. Where no count is stated it is
 // the one that Options takes, and the fewest that the model can be cut over where none fits.
-func (e *Estimator) Answer(q Ask) (Option, error) {
+func (e *Estimator) Answer(q Request) (Option, error) {
 	if err := q.Check(); err != nil {
 		return Option{}, err
 	}
@@ -233,7 +233,7 @@ func (e *Estimator) Answer(q Ask) (Option, error) {
 
 // few is the smallest count of 1, 2, 4 … 64 on which a run fits, and from there on what costs
 // no more: one accelerator of a machine that is only sold with eight is paid for eight times.
-func (e *Estimator) few(q Ask, chip Chip) (best Option, ok bool) {
+func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
 	paid := 0.0
 	for n := 1.0; n <= 64; n *= 2 {
 		usd, priced := q.Price, q.Price > 0
@@ -264,7 +264,7 @@ func (e *Estimator) few(q Ask, chip Chip) (best Option, ok bool) {
 // Options answers an ask for every accelerator that has a price: the smallest
 // count of 1, 2, 4 … 64 on which it fits and those that are paid for with it, or the
 // count that is stated. They are ordered by dollars, then by throughput for a dollar.
-func (e *Estimator) Options(q Ask) ([]Option, error) {
+func (e *Estimator) Options(q Request) ([]Option, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ func TestARateAloneGoesToAnotherAcceleratorBetweenComputingAndMemory(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Ask{Model: m, Count: 1, Precision: "bf16", Unit: r.Unit, Program: r.Source}
+	q := Request{Model: m, Count: 1, Precision: "bf16", Unit: r.Unit, Program: r.Source}
 	l4, _ := chips.Find("L4")
 	for _, kind := range []string{"A10G", "T4", "V100-SXM2-16GB", "A100-SXM-80GB", "H100-SXM-80GB", "B200-SXM"} {
 		q.Chip = kind

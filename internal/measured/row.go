@@ -50,8 +50,8 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 
 // Ask is the run that a job file asks for, as the estimator takes it, on no
 // accelerator in particular.
-func Ask(j spec.Job, m shape.Model) estimate.Ask {
-	q := estimate.Ask{
+func Ask(j spec.Job, m shape.Model) estimate.Request {
+	q := estimate.Request{
 		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence),
 		Tuning: Tunings[j.Model.Tuning],
 		Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs, Program: Source(j.Name),

@@ -213,9 +213,9 @@ func realistic(q *rank.Request, learned int) *estimate.Estimator {
 }
 
 // asked is one of 50 ways to train a small transformer.
-func asked(v int) estimate.Ask {
+func asked(v int) estimate.Request {
 	m, _ := shape.Published("gpt2")
-	return estimate.Ask{
+	return estimate.Request{
 		Model: m, Seq: float64(int(512) << (v / 25)), Precision: []string{"bf16", "fp32", "fp8", "tf32", "fp16"}[v%5],
 		Keep: []estimate.Recompute{estimate.KeepAll, estimate.KeepEnds, estimate.KeepSome, estimate.KeepAll,
 			estimate.KeepEnds}[v/5%5], Tokens: 1e9,
