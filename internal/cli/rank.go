@@ -329,7 +329,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 		}
 		m.Name = j.Name // as its measured runs are called
 	}
-	ask := measured.Ask(j, m)
+	ask := measured.Request(j, m)
 	text := ask.Model.Kind == shape.Transformer || ask.Model.Kind == shape.Experts
 	switch err := ask.Check(); {
 	case err != nil:

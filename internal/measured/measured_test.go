@@ -151,7 +151,7 @@ func TestARunWithAModelTeachesTheEstimatorOfTheNext(t *testing.T) {
 		Model: spec.Model{Config: "llama-3-8b", Batch: 4, Sequence: 4096, Tuning: "lora"},
 		Work:  spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	m, _ := measured.Shape(j.Name, j.Model)
-	ask := measured.Ask(j, m)
+	ask := measured.Request(j, m)
 	ask.Chip, ask.Count = "H100-SXM-80GB", 8
 	first, err := estimate.New(chips, nil, nil).Answer(ask)
 	if err != nil {

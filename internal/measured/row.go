@@ -48,9 +48,9 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 	return shape.Model{}, false
 }
 
-// Ask is the run that a job file asks for, as the estimator takes it, on no
+// Request is the run that a job file asks for, as the estimator takes it, on no
 // accelerator in particular.
-func Ask(j spec.Job, m shape.Model) estimate.Request {
+func Request(j spec.Job, m shape.Model) estimate.Request {
 	q := estimate.Request{
 		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence),
 		Tuning: Tunings[j.Model.Tuning],
@@ -96,7 +96,7 @@ func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
 	if !ok {
 		return estimate.Row{}, false
 	}
-	q := Ask(spec.Job{Name: name, Model: *r.Model, Work: r.Work}, m)
+	q := Request(spec.Job{Name: name, Model: *r.Model, Work: r.Work}, m)
 	q.Unit, q.Chip, q.Count = r.Unit, chip.Name, float64(r.Accelerators)
 	if q.Micro == 0 { // a batch that is not stated is the largest that fits, as in every estimate
 		if o, err := estimate.New(chips, nil, nil).Answer(q); err == nil {
