@@ -37,7 +37,7 @@ type Refusal struct {
 	Why   Reason `json:"why"`
 	Limit Limit  `json:"limit"`
 	Use   Use    `json:"use"`
-	Fix  string `json:"mend"`
+	Fix   string `json:"mend"`
 }
 
 func (r Refusal) Error() string {

@@ -204,16 +204,16 @@ func (j Job) held() money.Amount {
 
 // Use is what a limit has spent and held.
 type Use struct {
-	Spent     money.Amount `json:"spent"` // booked in the window, and what runs
-	Held      money.Amount `json:"held"`  // for what is not over
-	GPUSpent  float64      `json:"gpu_hours_spent"`
-	GPUHeld   float64      `json:"gpu_hours_held"`
-	Jobs      int          `json:"jobs"`
-	AwaitingApproval    int          `json:"asking"`              // jobs that wait for approval, which are counted nowhere else
-	Running   int          `json:"running"`             // jobs that hold a machine
-	GPUs      int          `json:"gpus"`                // in use
-	Unbounded string       `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
-	GPUOpen   string       `json:"gpu_unbounded,omitempty"`
+	Spent            money.Amount `json:"spent"` // booked in the window, and what runs
+	Held             money.Amount `json:"held"`  // for what is not over
+	GPUSpent         float64      `json:"gpu_hours_spent"`
+	GPUHeld          float64      `json:"gpu_hours_held"`
+	Jobs             int          `json:"jobs"`
+	AwaitingApproval int          `json:"asking"`              // jobs that wait for approval, which are counted nowhere else
+	Running          int          `json:"running"`             // jobs that hold a machine
+	GPUs             int          `json:"gpus"`                // in use
+	Unbounded        string       `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
+	GPUOpen          string       `json:"gpu_unbounded,omitempty"`
 
 	needs int          // GPUs of the job that is weighed
 	asks  money.Amount // the most that it can cost
@@ -222,11 +222,11 @@ type Use struct {
 // Accounts are what was spent by limit, by name, in the windows that are open, and the
 // jobs that are not over: one by one, or, where Still has them, summed.
 type Accounts struct {
-	Limits []Limit
-	Spent  map[string]money.Amount
-	GPUs   map[string]float64
-	Live   []Job
-	Outstanding  map[string]Use // what is spent is left out
+	Limits      []Limit
+	Spent       map[string]money.Amount
+	GPUs        map[string]float64
+	Live        []Job
+	Outstanding map[string]Use // what is spent is left out
 }
 
 // Use sums what a limit has spent and held.

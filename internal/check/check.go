@@ -49,7 +49,7 @@ type Finding struct {
 	Title    string  `json:"title"`
 	Verdict  Verdict `json:"verdict"`
 	Evidence string  `json:"evidence"`
-	Fix     string  `json:"mend"`
+	Fix      string  `json:"mend"`
 }
 
 // Report is all items as judged. It is OK when nothing fails.

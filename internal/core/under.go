@@ -15,10 +15,10 @@ import (
 // snapshot has it.
 type under struct {
 	budget.Limit
-	begin, end time.Time     // of the window that is open; end is zero where it never ends
-	still      budget.Outstanding  // jobs that are not over and hold no machine
-	gpus       time.Duration // GPU time in the window of attempts that are gone
-	spent      money.Amount  // booked in the window, from the event Machine.from on
+	begin, end time.Time          // of the window that is open; end is zero where it never ends
+	still      budget.Outstanding // jobs that are not over and hold no machine
+	gpus       time.Duration      // GPU time in the window of attempts that are gone
+	spent      money.Amount       // booked in the window, from the event Machine.from on
 }
 
 // summed says whether a job is among what it is under.

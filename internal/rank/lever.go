@@ -42,9 +42,9 @@ func frontier(all []*Plan) []Point {
 
 // What a lever moves, besides the names of variants.
 const (
-	Elsewhere = "elsewhere"      // another region
-	OtherCapacity      = "other_capacity" // spot where the job does not allow it, or the reverse
-	LaterDeadline     = "later"          // a later deadline
+	Elsewhere     = "elsewhere"      // another region
+	OtherCapacity = "other_capacity" // spot where the job does not allow it, or the reverse
+	LaterDeadline = "later"          // a later deadline
 )
 
 // Recommendation is a change that would make the job cheaper, or feasible.

@@ -95,9 +95,9 @@ type Request struct {
 	Variants []Variant                        // none is the job as it stands
 	Estimate func(s Shape, variant int) (Estimate, bool)
 
-	Requirements     catalog.Filter
-	Machines []int   // counts of machines that work together; none is 1
-	Work     float64 // in the unit of Estimate's rates
+	Requirements catalog.Filter
+	Machines     []int   // counts of machines that work together; none is 1
+	Work         float64 // in the unit of Estimate's rates
 
 	Deadline time.Duration // from now on; 0 is none
 	Budget   catalog.Figure
@@ -171,16 +171,16 @@ type Rejection struct {
 
 // Answer is the ranked plans, and all that was weighed.
 type Answer struct {
-	Feasible   bool           `json:"feasible"`
-	Considered int            `json:"considered"` // options: offers × machines × variants
-	Plans      []Plan         `json:"plans"`      // feasible, the least expected cost first
-	Rejected   []Rejection    `json:"rejected"`   // of each other offer its best option
-	Counts     map[Reason]int `json:"counts"`     // of all options
-	Frontier   []Point        `json:"frontier"`
-	Recommendations     []Recommendation        `json:"levers"`
-	Nearest    []Nearest      `json:"nearest"` // where nothing is feasible
-	Promise    float64        `json:"promise"`
-	Currency   money.Currency `json:"currency"`
+	Feasible        bool             `json:"feasible"`
+	Considered      int              `json:"considered"` // options: offers × machines × variants
+	Plans           []Plan           `json:"plans"`      // feasible, the least expected cost first
+	Rejected        []Rejection      `json:"rejected"`   // of each other offer its best option
+	Counts          map[Reason]int   `json:"counts"`     // of all options
+	Frontier        []Point          `json:"frontier"`
+	Recommendations []Recommendation `json:"levers"`
+	Nearest         []Nearest        `json:"nearest"` // where nothing is feasible
+	Promise         float64          `json:"promise"`
+	Currency        money.Currency   `json:"currency"`
 }
 
 // ranking is a question being answered.

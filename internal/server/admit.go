@@ -20,7 +20,7 @@ type door struct {
 	s     *Server
 	rules budget.Rules
 	books *budget.Accounts // folded; nil: not summed yet
-	let   []string      // jobs whose holds stand
+	let   []string         // jobs whose holds stand
 	open  bool
 }
 

@@ -80,11 +80,11 @@ func (c *config) experts(m *shape.Model) (experts, error) {
 			Why: "a model with experts must say how many a token passes", Fix: "add it, a number from 1 up"}
 	case m.TopK > x.each:
 		return x, &Bad{File: c.name, Field: "num_experts_per_tok",
-			Why:  fmt.Sprintf("%g is more than the %g experts", m.TopK, x.each),
+			Why: fmt.Sprintf("%g is more than the %g experts", m.TopK, x.each),
 			Fix: "give at most as many as there are experts"}
 	case x.first > m.Layers:
 		return x, &Bad{File: c.name, Field: "first_k_dense_replace",
-			Why:  fmt.Sprintf("%g is more than the %g layers", x.first, m.Layers),
+			Why: fmt.Sprintf("%g is more than the %g layers", x.first, m.Layers),
 			Fix: "give at most as many as there are layers"}
 	}
 	if f := c.num("expert width", "moe_intermediate_size"); f > 0 {
