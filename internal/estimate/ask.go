@@ -55,31 +55,12 @@ func (q Request) scaled() shape.Model {
 	return m
 }
 
-// Check refuses what no run can be: the field, why, and what mends it.
+// Check refuses what no run can be: the field, why, and what it must be.
 func (q Request) Check() error {
-	for _, f := range []struct {
-		name     string
-		v        float64
-		min, max float64
-		whole    bool
-	}{
-		{"accelerators (--gpu)", q.Count, 0, 1e6, true}, {"sequence (--seq)", q.Seq, 0, 1e8, true},
-		{"micro-batch (--micro)", q.Micro, 0, 1e7, false},
-		{"global batch (--global)", q.Global, 0, 1e10, false}, {"accumulation (--accumulate)", q.Gather, 0, 1e6, true},
-		{"tensor parallel degree (--tp)", q.TP, 0, 1e4, true}, {"pipeline stages (--pp)", q.PP, 0, 1e4, true},
-		{"tokens (--tokens)", q.Tokens, 0, 1e17, false},
-		{"epochs (--epochs)", q.Epochs, 0, 1e7, false}, {"rows (--rows)", q.Rows, 0, 1e13, false},
-		{"trees (--trees)", q.Trees, 0, 1e9, true},
-		{"depth (--depth)", q.Depth, 0, 1e4, false}, {"price (--price)", q.Price, 0, 1e7, false},
-	} {
-		if math.IsNaN(f.v) || f.v < f.min || f.v > f.max {
-			return fmt.Errorf("%s of %g: must be from %g to %g", f.name, f.v, f.min, f.max)
-		}
-		if f.whole && f.v != math.Trunc(f.v) {
-			return fmt.Errorf("%s of %g: must be a whole number", f.name, f.v)
-		}
+	if err := q.numbers(); err != nil {
+		return err
 	}
-	if d := math.Max(1, q.TP) * math.Max(1, q.PP); q.Count > 0 && math.Mod(q.Count, d) != 0 {
+	if d := q.cut(); q.Count > 0 && math.Mod(q.Count, d) != 0 {
 		return fmt.Errorf("%g accelerators are no multiple of tensor parallel degree × pipeline stages, %g", q.Count, d)
 	}
 	for _, s := range q.Pixels {
@@ -96,10 +77,45 @@ func (q Request) Check() error {
 	return nil
 }
 
+// cut is over how many accelerators the model is cut.
+func (q Request) cut() float64 { return math.Max(1, q.TP) * math.Max(1, q.PP) }
+
+// numbers refuses numbers that are outside their range, or not whole where they must be.
+func (q Request) numbers() error {
+	for _, f := range []struct {
+		name     string
+		v        float64
+		min, max float64
+		whole    bool
+	}{
+		{"accelerators (--gpu)", q.Count, 0, 1e6, true},
+		{"sequence (--seq)", q.Seq, 0, 1e8, true},
+		{"micro-batch (--micro)", q.Micro, 0, 1e7, false},
+		{"global batch (--global)", q.Global, 0, 1e10, false},
+		{"accumulation (--accumulate)", q.Gather, 0, 1e6, true},
+		{"tensor parallel degree (--tp)", q.TP, 0, 1e4, true},
+		{"pipeline stages (--pp)", q.PP, 0, 1e4, true},
+		{"tokens (--tokens)", q.Tokens, 0, 1e17, false},
+		{"epochs (--epochs)", q.Epochs, 0, 1e7, false},
+		{"rows (--rows)", q.Rows, 0, 1e13, false},
+		{"trees (--trees)", q.Trees, 0, 1e9, true},
+		{"depth (--depth)", q.Depth, 0, 1e4, false},
+		{"price (--price)", q.Price, 0, 1e7, false},
+	} {
+		if math.IsNaN(f.v) || f.v < f.min || f.v > f.max {
+			return fmt.Errorf("%s of %g: must be from %g to %g", f.name, f.v, f.min, f.max)
+		}
+		if f.whole && f.v != math.Trunc(f.v) {
+			return fmt.Errorf("%s of %g: must be a whole number", f.name, f.v)
+		}
+	}
+	return nil
+}
+
 var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "finetune-qlora",
 	shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
 
-// Row is the question on so many of an accelerator.
+// Row is the request on so many of an accelerator.
 func (q Request) Row(chip Chip, count, micro float64) Row {
 	m := q.scaled()
 	r := Unstated()
@@ -130,7 +146,7 @@ func (q Request) Row(chip Chip, count, micro float64) Row {
 	set(&r.TreeN, q.Trees)
 	set(&r.Depth, q.Depth)
 	set(&r.Tokens, q.Tokens/1e9)
-	replicas := count / (math.Max(1, q.TP) * math.Max(1, q.PP))
+	replicas := count / q.cut()
 	if q.Global > 0 {
 		r.Global = q.Global
 	} else if micro > 0 {
@@ -212,7 +228,7 @@ func (f flat) Hourly(string, string, float64) (float64, string, bool) {
 	return float64(f), "as given", true
 }
 
-// Answer is the option of an ask that names its accelerator. Where no count is stated it is
+// Answer is the option of a request that names its accelerator. Where no count is stated it is
 // the one that Options takes, and the fewest that the model can be cut over where none fits.
 func (e *Estimator) Answer(q Request) (Option, error) {
 	if err := q.Check(); err != nil {
@@ -228,7 +244,7 @@ func (e *Estimator) Answer(q Request) (Option, error) {
 	if o, ok := e.few(q, chip); ok {
 		return o, nil
 	}
-	return e.one(q, chip, math.Max(1, q.TP)*math.Max(1, q.PP)), nil
+	return e.one(q, chip, q.cut()), nil
 }
 
 // few is the smallest count of 1, 2, 4 … 64 on which a run fits, and from there on what costs
@@ -243,7 +259,7 @@ func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
 		if ok && (!priced || q.Price > 0 || usd > paid) {
 			break
 		}
-		if math.Mod(n, math.Max(1, q.TP)*math.Max(1, q.PP)) != 0 || q.Global > 0 && q.Micro > 0 && n*q.Micro > q.Global {
+		if !q.divides(n) {
 			continue
 		}
 		o := e.one(q, chip, n)
@@ -261,7 +277,12 @@ func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
 	return best, ok
 }
 
-// Options answers an ask for every accelerator that has a price: the smallest
+// divides reports whether the run can be cut over n accelerators.
+func (q Request) divides(n float64) bool {
+	return math.Mod(n, q.cut()) == 0 && (q.Global <= 0 || q.Micro <= 0 || n*q.Micro <= q.Global)
+}
+
+// Options answers a request for every accelerator that has a price: the smallest
 // count of 1, 2, 4 … 64 on which it fits and those that are paid for with it, or the
 // count that is stated. They are ordered by dollars, then by throughput for a dollar.
 func (e *Estimator) Options(q Request) ([]Option, error) {

@@ -89,8 +89,8 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 			if r.Stack() == "own" {
 				e.own++
 			}
-			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())],
-				e.models[strings.ToLower(r.Model)] = true, true, true
+			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())] = true, true
+			e.models[strings.ToLower(r.Model)] = true
 		}
 		if gb, ok := r.peakGB(); ok {
 			if m, ok := r.Setup(chips).Memory(); ok {
@@ -272,24 +272,15 @@ func (e *Estimator) Estimate(r Row) Answer {
 		why = append(why, r.Given.Note)
 	}
 	units, ok := r.Work()
-	if a.Throughput != nil && ok {
+	switch {
+	case !ok:
+		why = append(why, "how much work there is is not stated (tokens, epochs and rows, or rows and trees)")
+	case a.Throughput != nil:
 		h := a.Throughput.Per(units / 3600)
 		a.Hours = &h
 		if e.prices != nil {
-			kind := r.accelerator()
-			if c, _, taken, guessed := r.chip(e.chips); taken != "" && !guessed {
-				kind = c.Name
-			}
-			if usd, source, ok := e.prices.Hourly(kind, r.Machine, r.count()); ok {
-				c := a.Hours.Times(usd)
-				a.Cost, a.Hourly = &c, usd
-				why = append(why, "price "+source)
-			} else {
-				why = append(why, "no price is known")
-			}
+			why = append(why, e.priced(r, &a))
 		}
-	} else if !ok {
-		why = append(why, "how much work there is is not stated (tokens, epochs and rows, or rows and trees)")
 	}
 	for _, v := range []**Range{&a.Throughput, &a.Hours, &a.PeakMemory, &a.Cost} {
 		if *v != nil && !(*v).sound() {
@@ -302,6 +293,21 @@ func (e *Estimator) Estimate(r Row) Answer {
 	}
 	a.Provenance = strings.Join(why, "; ") + "."
 	return a
+}
+
+// priced says what the hours of an answer cost, and whose price it is.
+func (e *Estimator) priced(r Row, a *Answer) (why string) {
+	kind := r.accelerator()
+	if c, _, taken, guessed := r.chip(e.chips); taken != "" && !guessed {
+		kind = c.Name
+	}
+	usd, source, ok := e.prices.Hourly(kind, r.Machine, r.count())
+	if !ok {
+		return "no price is known"
+	}
+	c := a.Hours.Times(usd)
+	a.Cost, a.Hourly = &c, usd
+	return "price " + source
 }
 
 func (r Row) accelerator() string {

@@ -12,8 +12,8 @@ import (
 // from a model in ONNX form. Only shapes are read, never the weights, so a file
 // whose weights lie beside it is enough.
 func ONNX(name string, content []byte) (shape.Model, error) {
-	bad := func(field, why, mend string) (shape.Model, error) {
-		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Fix: mend}
+	bad := func(field, why, fix string) (shape.Model, error) {
+		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Fix: fix}
 	}
 	g, err := readModel(content)
 	if err != nil {
