@@ -2,7 +2,7 @@
 // with their list and spot prices, how providers bill and warn, and the user's own
 // prices laid over them. Every fact names its source; what has none is unknown.
 //
-// The rows that the binary carries are written by hack/catalog and dated; newer
+// The built-in rows are written by hack/catalog and dated; newer
 // ones are laid over them with With, the user's own with Overlay.
 package catalog
 
@@ -156,7 +156,7 @@ func (s Skip) Rows() int { return max(1, s.Count) }
 type Catalog struct {
 	Listings []Listing
 	Skipped  []Skip
-	Own      []TransferRate // the user's own prices of keeping and moving data; see Carriage
+	Own      []TransferRate // the user's own prices of keeping and moving data; see Catalog.TransferRate
 }
 
 // New returns the catalogue of rows from one source. Of rows for the same offer

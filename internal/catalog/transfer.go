@@ -10,18 +10,18 @@ import (
 	"scrimp/internal/money"
 )
 
-//go:embed carriage.csv
-var carriageTable string
+//go:embed transfer.csv
+var transferRows string
 
 // What is paid besides machines, by gigabytes of 1e9 bytes. In an overlay it stands
-// as the machine, without region and capacity.
+// in the place of the machine, without region and capacity.
 const (
 	StorageMonth   = "storage-gb-month"   // kept in the provider's object store for a month of 730 hours
 	TransferRegion = "transfer-gb-region" // to another region of the provider, on the same continent
 	TransferOut    = "transfer-gb-out"    // to anywhere else
 )
 
-var carriages = []string{StorageMonth, TransferRegion, TransferOut}
+var notMachines = []string{StorageMonth, TransferRegion, TransferOut}
 
 // TransferRate is what a provider takes for keeping or moving a gigabyte.
 type TransferRate struct {
@@ -34,44 +34,44 @@ type TransferRate struct {
 }
 
 // TransferRate returns what a provider takes, the user's own price before the one that
-// the program carries, and false where none is known: it is never nothing.
+// the program has built in, and false where none is known: unknown is not zero.
 func (c Catalog) TransferRate(provider, what string) (TransferRate, bool) {
 	is := func(x TransferRate) bool { return x.Provider == provider && x.What == what }
 	if i := slices.IndexFunc(c.Own, is); i >= 0 {
 		return c.Own[i], true
 	}
-	if i := slices.IndexFunc(builtinCarriage, is); i >= 0 {
-		return builtinCarriage[i], true
+	if i := slices.IndexFunc(builtinRates, is); i >= 0 {
+		return builtinRates[i], true
 	}
 	return TransferRate{}, false
 }
 
-var builtinCarriage = readCarriage(carriageTable)
+var builtinRates = readRates(transferRows)
 
-// readCarriage reads the embedded table, which a test holds to be sound.
-func readCarriage(text string) []TransferRate {
+// readRates reads the embedded table, which a test holds to be sound.
+func readRates(text string) []TransferRate {
 	rows, err := table(text)
 	if err != nil {
 		panic("catalog: " + err.Error())
 	}
 	var list []TransferRate
 	for _, r := range rows {
-		x, skip := carriage(r, r["source"], time.Time{})
+		x, skip := transferRate(r, r["source"], time.Time{})
 		if skip.Why != "" {
-			panic("catalog: carriage.csv: " + skip.Why + " " + skip.Detail)
+			panic("catalog: transfer.csv: " + skip.Why + " " + skip.Detail)
 		}
 		if x.At, err = ParseTime(r["date"]); err != nil {
-			panic("catalog: carriage.csv: " + err.Error())
+			panic("catalog: transfer.csv: " + err.Error())
 		}
 		list = append(list, x)
 	}
 	return list
 }
 
-// carriage reads a row, or says why not. Nothing may be free here as well: some stores are.
-func carriage(r map[string]string, source string, at time.Time) (TransferRate, Skip) {
-	if !slices.Contains(carriages, cmp.Or(r["what"], r["machine"])) {
-		return TransferRate{}, Skip{Why: BadRow, Detail: "it is none of " + strings.Join(carriages, ", ")}
+// transferRate reads a row, or says why not. Nothing may be free here as well: some stores are.
+func transferRate(r map[string]string, source string, at time.Time) (TransferRate, Skip) {
+	if !slices.Contains(notMachines, cmp.Or(r["what"], r["machine"])) {
+		return TransferRate{}, Skip{Why: BadRow, Detail: "it is none of " + strings.Join(notMachines, ", ")}
 	}
 	rate, why := ParsePrice(r["price"])
 	if why != "" && why != ZeroPrice {
