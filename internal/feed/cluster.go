@@ -69,40 +69,53 @@ func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 			t.skip(catalog.BadRow, n.Metadata.Name, "allocatable processors or memory are missing")
 			continue
 		}
-		shape := catalog.Listing{Offer: market.Offer{Provider: "kubernetes", CPUs: cpus, Memory: memory}}
-		kind := first(labels, gpuLabels)
-		for _, r := range gpuResources {
-			if count, err := strconv.Atoi(has[r]); err == nil && count > 0 && count < 1e5 {
-				shape.Offer.Accelerators = count
-				vendor, _, _ := strings.Cut(r, ".")
-				kind = cmp.Or(kind, vendor+"-unknown")
-			}
-		}
-		if mib, err := strconv.ParseInt(labels["nvidia.com/gpu.memory"], 10, 32); err == nil && mib > 0 {
-			shape.AcceleratorMemory = size.Bytes(mib) * size.MiB
-		}
-		if shape.Offer.Accelerators > 0 {
-			shape.Offer.Accelerator = catalog.Resolve(kind, labels["node.kubernetes.io/instance-type"], shape.AcceleratorMemory)
-		} else {
-			shape.AcceleratorMemory = 0
-		}
-		shape.Offer.Machine = cmp.Or(labels["node.kubernetes.io/instance-type"], made(shape.Offer))
-		capacity := market.Reserved
-		for name, value := range onDemandLabels {
-			if strings.EqualFold(labels[name], value) {
-				capacity = market.OnDemand
-			}
-		}
-		for name, value := range spotLabels {
-			if strings.EqualFold(labels[name], value) {
-				capacity = market.Spot
-			}
-		}
+		shape := nodeShape(labels, has, cpus, memory)
 		region := cmp.Or(labels["topology.kubernetes.io/region"], p.Provider, "cluster")
-		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], capacity,
+		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], labelled(labels),
 			market.Quote{Source: p.Source}, money.USD))
 	}
 	return gathered(p, all, t), nil
+}
+
+// nodeShape is the machine type of a node, by its labels and what of it can be allocated.
+func nodeShape(labels, has map[string]string, cpus int, memory size.Bytes) catalog.Listing {
+	shape := catalog.Listing{Offer: market.Offer{Provider: "kubernetes", CPUs: cpus, Memory: memory}}
+	kind := first(labels, gpuLabels)
+	for _, r := range gpuResources {
+		if count, err := strconv.Atoi(has[r]); err == nil && count > 0 && count < 1e5 {
+			shape.Offer.Accelerators = count
+			vendor, _, _ := strings.Cut(r, ".")
+			kind = cmp.Or(kind, vendor+"-unknown")
+		}
+	}
+	named := labels["node.kubernetes.io/instance-type"]
+	if shape.Offer.Accelerators > 0 {
+		if mib, err := strconv.ParseInt(labels["nvidia.com/gpu.memory"], 10, 32); err == nil && mib > 0 {
+			shape.AcceleratorMemory = size.Bytes(mib) * size.MiB
+		}
+		shape.Offer.Accelerator = catalog.Resolve(kind, named, shape.AcceleratorMemory)
+	}
+	shape.Offer.Machine = cmp.Or(named, made(shape.Offer))
+	return shape
+}
+
+// labelled is the capacity that a node's labels say, and reserved where they say none.
+func labelled(labels map[string]string) market.Capacity {
+	says := func(words map[string]string) bool {
+		for name, value := range words {
+			if strings.EqualFold(labels[name], value) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says(spotLabels):
+		return market.Spot
+	case says(onDemandLabels):
+		return market.OnDemand
+	}
+	return market.Reserved
 }
 
 // first returns the value of the first label that is there.

@@ -65,7 +65,7 @@ func (c Client) get(ctx context.Context, link string) (io.ReadCloser, error) {
 	}
 }
 
-// retry is an error that another try may mend.
+// retry is an error after which another try may succeed.
 type retry struct{ error }
 
 func (r retry) Unwrap() error { return r.error }

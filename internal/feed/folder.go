@@ -42,7 +42,7 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 	}
 	over, err := c.Overlay(PricesName, text, at)
 	if err != nil {
-		return c, copies, fmt.Errorf("%w: mend %s", err, filepath.Join(dir, PricesName))
+		return c, copies, fmt.Errorf("%w: correct %s", err, filepath.Join(dir, PricesName))
 	}
 	return over, append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")}), nil
 }
