@@ -39,17 +39,17 @@ func utilisation(c *Case) (Verdict, string, string) {
 	text := fmt.Sprintf("%.0f %% in earlier runs", u*100)
 	switch {
 	case u < 0.5:
-		mend := "size down: fewer or smaller accelerators do as much"
+		fix := "size down: fewer or smaller accelerators do as much"
 		if c.Job.Resources.Accelerator == "" {
-			mend = "size down: a machine with fewer processors does as much"
+			fix = "size down: a machine with fewer processors does as much"
 		}
 		if f := c.wanted(); f.Least > 1 {
 			f.Least, f.Most = max(1, f.Least/2), max(1, f.Least/2)
 			if l, ok := c.cheapest(f, 0); ok {
-				mend += ", such as " + hourly(l)
+				fix += ", such as " + hourly(l)
 			}
 		}
-		return Fail, text + ", under 50 %", mend
+		return Fail, text + ", under 50 %", fix
 	case u <= 0.7:
 		return Warn, text, "more workers that load data, larger batches, or a smaller machine"
 	}
@@ -77,9 +77,9 @@ func convergence(c *Case) (Verdict, string, string) {
 }
 
 func spotProven(c *Case) (Verdict, string, string) {
-	const mend = "run a short one, interrupt it and see it go on; or give --force"
+	const fix = "run a short one, interrupt it and see it go on; or give --force"
 	if !c.onSpot() {
-		return Pass, "it never runs on what can be taken away", ""
+		return Pass, "it never runs on spot", ""
 	}
 	d, known := c.length()
 	if known && d <= LongRun {
@@ -98,7 +98,7 @@ func spotProven(c *Case) (Verdict, string, string) {
 	if c.Force {
 		return Warn, text + " (forced)", "run a short one, interrupt it and see it go on"
 	}
-	return Fail, text, mend
+	return Fail, text, fix
 }
 
 func times(n int) string {
@@ -109,7 +109,7 @@ func times(n int) string {
 }
 
 // stated judges what only the user can say.
-func stated(c *Case, fact, mend string) (Verdict, string, string, bool) {
+func stated(c *Case, fact, fix string) (Verdict, string, string, bool) {
 	yes, ok := c.said(fact)
 	switch {
 	case !ok:
@@ -119,14 +119,14 @@ func stated(c *Case, fact, mend string) (Verdict, string, string, bool) {
 	case yes:
 		return Pass, "you say " + c.Facts[fact], "", true
 	}
-	return Warn, "you say no", mend, true
+	return Warn, "you say no", fix, true
 }
 
 // deployed judges an item of deployment by what the user says, then by what the
 // serving program mentions.
-func deployed(c *Case, fact, nothing, mend string, find func() (mention, bool)) (Verdict, string, string) {
-	if v, evidence, mend, ok := stated(c, fact, mend); ok {
-		return v, evidence, mend
+func deployed(c *Case, fact, nothing, fix string, find func() (mention, bool)) (Verdict, string, string) {
+	if v, evidence, fix, ok := stated(c, fact, fix); ok {
+		return v, evidence, fix
 	}
 	if !c.trains() && find != nil {
 		if m, ok := find(); ok && !m.only && !m.off {
@@ -140,11 +140,11 @@ func deployed(c *Case, fact, nothing, mend string, find func() (mention, bool)) 
 }
 
 func quantised(c *Case) (Verdict, string, string) {
-	const mend = "8 bit weights need half the memory of 16 bit ones, often a smaller machine"
+	const fix = "8 bit weights need half the memory of 16 bit ones, often a smaller machine"
 	if f := c.Facts["quantised"]; wide.MatchString(f) {
-		return Warn, "you say " + f, mend
+		return Warn, "you say " + f, fix
 	}
-	return deployed(c, "quantised", "nothing says in which format the model is served", mend, func() (mention, bool) {
+	return deployed(c, "quantised", "nothing says in which format the model is served", fix, func() (mention, bool) {
 		return c.find(quantForm)
 	})
 }
@@ -191,27 +191,27 @@ func (c *Case) live(text string) string {
 }
 
 func scaling(c *Case) (Verdict, string, string) {
-	const mend = "let it scale with its load, down to none where seconds of start-up may pass: idle machines cost " +
+	const fix = "let it scale with its load, down to none where seconds of start-up may pass: idle machines cost " +
 		"as much as busy ones"
-	if v, evidence, mend, ok := stated(c, "scale_to_zero", mend); ok {
+	if v, evidence, fix, ok := stated(c, "scale_to_zero", fix); ok {
 		if v == Warn && c.serves() {
 			v = Fail
 		}
-		return v, evidence, mend
+		return v, evidence, fix
 	}
 	if m, ok := c.find(scaleForm); ok && c.serves() && !m.only && m.value == "0" {
 		return Pass, m.where, ""
 	} else if ok && c.serves() && !m.only && m.value != "" {
-		return Warn, m.where + ": so many run when nobody asks", mend
+		return Warn, m.where + ": so many run when nobody asks", fix
 	}
 	return Unknown, c.live("nothing says whether it scales"), supply("scale_to_zero")
 }
 
 func batching(c *Case) (Verdict, string, string) {
-	if v, evidence, mend, ok := stated(c, "dynamic_batching",
+	if v, evidence, fix, ok := stated(c, "dynamic_batching",
 		"batch requests that come within milliseconds of each other: an accelerator serves several for little "+
 			"more than one"); ok {
-		return v, evidence, mend
+		return v, evidence, fix
 	}
 	if m, ok := c.find(batchingForm); ok && c.serves() && !m.only && !m.off {
 		return Pass, m.where + " batches requests by itself", ""

@@ -1,6 +1,6 @@
 // Package check holds the checklists of the trade as judgements over a job: before
 // training, during, before deployment, in production. Each item says pass, warn,
-// fail or unknown, on what evidence, and what mends it. What neither the job, its
+// fail or unknown, on what evidence, and how to fix it. What neither the job, its
 // history, the catalogue nor the user says is unknown, never passed.
 package check
 
@@ -25,7 +25,7 @@ const (
 	Pass    Verdict = "pass"
 	Warn    Verdict = "warn"
 	Fail    Verdict = "fail"
-	Unknown Verdict = "unknown" // cannot be judged: the mend says what to supply
+	Unknown Verdict = "unknown" // cannot be judged: the fix says what to supply
 )
 
 // Stage is a checklist.
@@ -49,7 +49,7 @@ type Finding struct {
 	Title    string  `json:"title"`
 	Verdict  Verdict `json:"verdict"`
 	Evidence string  `json:"evidence"`
-	Fix      string  `json:"mend"`
+	Fix      string  `json:"fix"`
 }
 
 // Report is all items as judged. It is OK when nothing fails.
@@ -109,7 +109,7 @@ type item struct {
 	id    string
 	stage Stage
 	title string
-	judge func(*Case) (v Verdict, evidence, mend string)
+	judge func(*Case) (v Verdict, evidence, fix string)
 }
 
 // items are all checklists. Their names never change: they are an interface.
@@ -155,10 +155,10 @@ func Check(c Case) Report {
 	c.places = c.lines()
 	r := Report{Job: c.Job.Name, OK: true, Counts: map[Verdict]int{Pass: 0, Warn: 0, Fail: 0, Unknown: 0}}
 	for _, i := range items {
-		v, evidence, mend := i.judge(&c)
+		v, evidence, fix := i.judge(&c)
 		r.Counts[v]++
 		r.OK = r.OK && v != Fail
-		r.Findings = append(r.Findings, Finding{i.id, i.stage, i.title, v, evidence, mend})
+		r.Findings = append(r.Findings, Finding{i.id, i.stage, i.title, v, evidence, fix})
 	}
 	return r
 }
@@ -248,7 +248,7 @@ func (c *Case) trains() bool { return c.Job.Kind != "inference" && c.Job.Kind !=
 // serves reports whether the job is in production itself.
 func (c *Case) serves() bool { return c.Job.Kind == "inference" || c.Job.Kind == "production" }
 
-// onSpot reports whether the job may run on what can be taken away.
+// onSpot reports whether the job may run on spot.
 func (c *Case) onSpot() bool {
 	if c.Job.Priority == "critical" {
 		return false

@@ -112,11 +112,11 @@ func budget(c *Case) (Verdict, string, string) {
 	case b.GPUHours > 0 || b.WallClock > 0:
 		return Warn, "hours are limited, their price is not", "give budget.dollars, or max_price"
 	}
-	mend := "give budget: what is reached first stops it, with a checkpoint"
+	fix := "give budget: what is reached first stops it, with a checkpoint"
 	if known {
-		mend = fmt.Sprintf("budget: %s would be half more than it is expected to cost", usd(high*1.5))
+		fix = fmt.Sprintf("budget: %s would be half more than it is expected to cost", usd(high*1.5))
 	}
-	return Fail, "nothing limits what it may cost", mend
+	return Fail, "nothing limits what it may cost", fix
 }
 
 func subset(c *Case) (Verdict, string, string) {

@@ -20,7 +20,8 @@ import (
 var skyMemory = regexp.MustCompile(`'SizeInMiB': *([0-9.]+)`)
 
 // skyColumns are those that a table must have.
-var skyColumns = []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "Region"}
+var skyColumns = []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB",
+	"Price", "Region"}
 
 // readSkyPilot reads a table of the SkyPilot catalogue. Its prices are dollars, and
 // carry no date: they are of p.At, or of no known time where that is zero.

@@ -115,34 +115,9 @@ func (f folder) program() program {
 	}
 	slices.Sort(names)
 	var best program
-	most := 0
+	most := 14 // what is less likely is not taken
 	for _, name := range slices.Compact(names) {
-		text, score := f.read(name), 0
-		var why []string
-		base := path.Base(name)
-		if strings.HasPrefix(base, "test_") || base == "setup.py" || base == "conftest.py" {
-			continue
-		}
-		if i := slices.Index(mains, base); i >= 0 {
-			score += 40 - i
-			why = append(why, "of its name")
-		}
-		if strings.Contains(text, "__main__") {
-			score += 20
-			why = append(why, "it has a __main__")
-		}
-		if m := frameworks.FindStringSubmatch(text); m != nil {
-			score += 10
-			why = append(why, "it imports "+m[1])
-		}
-		if trains.MatchString(text) {
-			score += 15
-			why = append(why, "it trains")
-		}
-		if score >= 15 && !strings.Contains(name, "/") {
-			score += 5
-		}
-		if score > most && score >= 15 {
+		if score, why := f.likely(name); score > most {
 			most, best = score, program{file: name, why: name + " because " + strings.Join(why, ", ")}
 		}
 	}
@@ -163,6 +138,34 @@ func (f folder) program() program {
 		return f.notebook(books[0])
 	}
 	return program{why: "nothing to run was found: put your program here", fixed: "echo replace this with your program"}
+}
+
+// likely says how much speaks for a Python file to be the program, and what.
+func (f folder) likely(name string) (score int, why []string) {
+	text, base := f.read(name), path.Base(name)
+	if strings.HasPrefix(base, "test_") || base == "setup.py" || base == "conftest.py" {
+		return 0, nil
+	}
+	if i := slices.Index(mains, base); i >= 0 {
+		score += 40 - i
+		why = append(why, "of its name")
+	}
+	if strings.Contains(text, "__main__") {
+		score += 20
+		why = append(why, "it has a __main__")
+	}
+	if m := frameworks.FindStringSubmatch(text); m != nil {
+		score += 10
+		why = append(why, "it imports "+m[1])
+	}
+	if trains.MatchString(text) {
+		score += 15
+		why = append(why, "it trains")
+	}
+	if score >= 15 && !strings.Contains(name, "/") {
+		score += 5
+	}
+	return score, why
 }
 
 // notebook runs a notebook as a script: Jupyter itself would write nothing

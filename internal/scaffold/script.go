@@ -141,7 +141,28 @@ func (s script) checkpoints() (dir, why string) {
 	if strings.Contains(s.text, "SCRIMP_CHECKPOINT_DIR") {
 		return "checkpoints", s.file + " reads SCRIMP_CHECKPOINT_DIR"
 	}
-	type place struct{ name, dir, why string }
+	if found := s.savesTo(); len(found) > 0 {
+		slices.SortStableFunc(found, func(a, b place) int { return surer(a.name) - surer(b.name) })
+		return found[0].dir, found[0].why
+	}
+	for _, dir := range []string{"checkpoints", "ckpt", "runs"} {
+		if s.hasDir(dir) {
+			return dir, "the folder is here"
+		}
+	}
+	for _, o := range s.options {
+		if saving.MatchString(strings.ToLower(o.name)) {
+			return "checkpoints", fmt.Sprintf("it is new: tell the program with %s checkpoints in the command", o.name)
+		}
+	}
+	return "checkpoints", "it is new: let the program save here, it finds the folder in SCRIMP_CHECKPOINT_DIR"
+}
+
+// place is a folder that a script names, and by which name.
+type place struct{ name, dir, why string }
+
+// savesTo are the folders to which the script says that it saves.
+func (s script) savesTo() []place {
 	var found []place
 	for _, o := range s.options {
 		if d := below(o.value); saving.MatchString(strings.ToLower(o.name)) && o.value != "" && o.value != "None" && d != "" {
@@ -161,21 +182,7 @@ func (s script) checkpoints() (dir, why string) {
 			found = append(found, place{"checkpoint", d, s.file + " saves there"})
 		}
 	}
-	if len(found) > 0 {
-		slices.SortStableFunc(found, func(a, b place) int { return surer(a.name) - surer(b.name) })
-		return found[0].dir, found[0].why
-	}
-	for _, dir := range []string{"checkpoints", "ckpt", "runs"} {
-		if s.hasDir(dir) {
-			return dir, "the folder is here"
-		}
-	}
-	for _, o := range s.options {
-		if saving.MatchString(strings.ToLower(o.name)) {
-			return "checkpoints", fmt.Sprintf("it is new: tell the program with %s checkpoints in the command", o.name)
-		}
-	}
-	return "checkpoints", "it is new: let the program save here, it finds the folder in SCRIMP_CHECKPOINT_DIR"
+	return found
 }
 
 // surer orders names of folders: one for checkpoints, to save, for all output, for logs.
