@@ -56,7 +56,8 @@ var slurmLost = map[string]string{
 
 var shortNames = map[byte]string{
 	'J': "job-name", 'N': "nodes", 'n': "ntasks", 'c': "cpus-per-task", 'p': "partition", 't': "time", 'o': "output",
-	'e': "error", 'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint", 'G': "gpus",
+	'e': "error", 'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint",
+	'G': "gpus",
 	'w': "nodelist", 'x': "exclude",
 	'b': "begin", 'L': "licenses", 'm': "distribution", 's': "oversubscribe", 'i': "input",
 }

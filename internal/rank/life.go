@@ -23,7 +23,7 @@ type life struct {
 	interruptions float64
 	interval      time.Duration
 	low, high     float64 // hours, 10 % and 90 %
-	why           Reason  // TakenTooOften, or ""
+	why           Reason  // InterruptedTooOften, or ""
 }
 
 // cell is what is shared by all offers of a shape, for a variant.
@@ -32,7 +32,7 @@ type cell struct {
 	ok       bool
 	hours    float64 // of an uninterrupted run, median
 	sigma    float64
-	firm     life
+	onDemand life
 	spot     map[time.Duration]*life // by mean time between interruptions
 	last     time.Duration
 	lastLife *life
@@ -41,8 +41,8 @@ type cell struct {
 // row is all variants on a shape.
 type row struct {
 	cells []cell
-	// firm is the cheapest offer of the shape that cannot be taken away; nil is none.
-	firm *catalog.Listing
+	// onDemand is the cheapest offer of the shape that is not spot; nil is none.
+	onDemand *catalog.Listing
 }
 
 // mostHours is the longest run that is planned, and widest how far an estimate may
@@ -59,7 +59,7 @@ func (r *ranking) row(s Shape) *row {
 	}
 	one := s
 	one.Machines = 1
-	w := &row{cells: make([]cell, len(r.Variants)), firm: r.firm[one]}
+	w := &row{cells: make([]cell, len(r.Variants)), onDemand: r.onDemand[one]}
 	r.rows[s] = w
 	if r.Estimate == nil || !(r.Work > 0) {
 		return w
@@ -81,12 +81,12 @@ func (r *ranking) row(s Shape) *row {
 		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*life{}
 		c.sigma = min(widest, math.Log(e.Rate.High/e.Rate.Low)/(2*tenth))
 		hours := c.hours + r.Start.Hours()
-		c.firm = r.close(life{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
+		c.onDemand = r.close(life{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
 	}
 	return w
 }
 
-// on returns how the run goes on machines that are taken so often.
+// on returns how the run goes on machines that are interrupted so often.
 func (c *cell) on(r *ranking, between time.Duration) *life {
 	if c.lastLife != nil && c.last == between {
 		return c.lastLife
@@ -123,7 +123,7 @@ func (r *ranking) spotLife(c *cell, between time.Duration) life {
 		tau := l.interval.Hours()
 		l.held = r.Start.Hours() + float64(c.hours/tau*m*math.Exp(s/m)*(math.Exp((tau+save.Hours())/m)-1))
 		if l.held > mostLost*c.hours {
-			l.why = TakenTooOften
+			l.why = InterruptedTooOften
 			return l
 		}
 		l.interruptions = l.held / m
@@ -134,7 +134,7 @@ func (r *ranking) spotLife(c *cell, between time.Duration) life {
 		l.interruptions = math.Exp(x) - 1
 		l.held = m * l.interruptions
 		if l.held > mostLost*c.hours {
-			l.why = TakenTooOften
+			l.why = InterruptedTooOften
 			return l
 		}
 		lost := l.held - c.hours
@@ -180,14 +180,10 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		return NoEstimate
 	}
 	p.Source = c.estimate.Source
-	switch e := &c.estimate; {
-	case e.Fits != nil && !*e.Fits, e.Fits == nil && e.Memory > 0 && l.AcceleratorMemory > 0 &&
-		e.Memory > l.AcceleratorMemory:
+	if !p.holds(&c.estimate, l) {
 		return DoesNotFit
-	case e.Fits == nil && l.Offer.Accelerators > 0 && (e.Memory == 0 || l.AcceleratorMemory == 0):
-		p.missing |= lacksMemory
 	}
-	p.life = &c.firm
+	p.life = &c.onDemand
 	var over *catalog.Listing
 	if l.Offer.Capacity == market.Spot {
 		between := r.Hazards[l.Offer.ID].Between()
@@ -198,8 +194,8 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		if p.life.why != "" {
 			return p.life.why
 		}
-		if w.firm != nil && r.Deadline > 0 && w.firm.Quote.Rate > l.Quote.Rate {
-			over = w.firm
+		if w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
+			over = w.onDemand
 		}
 	}
 	r.price(p, l, c, over)
@@ -210,6 +206,20 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		return OverBudget
 	}
 	return ""
+}
+
+// holds reports whether the accelerators have the memory, as far as anybody knows.
+func (p *Plan) holds(e *Estimate, l *catalog.Listing) bool {
+	if e.Fits != nil {
+		return *e.Fits
+	}
+	if e.Memory > 0 && l.AcceleratorMemory > 0 && e.Memory > l.AcceleratorMemory {
+		return false
+	}
+	if l.Offer.Accelerators > 0 && (e.Memory == 0 || l.AcceleratorMemory == 0) {
+		p.missing |= lacksMemory
+	}
+	return true
 }
 
 // What a cost may leave out, as bits.
@@ -247,17 +257,17 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 		}
 		if chance > v.chance && chance >= r.Promise {
 			p.Fallback, p.chance = over.Offer.ID, chance
-			firm := over.Quote.Rate.Float() * n
+			dear := over.Quote.Rate.Float() * n           // an hour on demand
 			at := func(z float64) (cost, hours float64) { // of the run that many deviations slower
 				t, h := need*math.Exp(z*c.sigma), v.hours*math.Exp(z*v.sigma)
 				switch {
 				case h <= d:
 					return paid(h), h
 				case t >= d:
-					return t * firm, t
+					return t * dear, t
 				}
 				f := min(1, (d-t)/float64(d*(1-t/h)))
-				return d * (float64(f*perHour) + float64((1-f)*firm)), d
+				return d * (float64(f*perHour) + float64((1-f)*dear)), d
 			}
 			_, p.Hours.Value = at(0)
 			p.Cost.High, p.Hours.High = at(tenth)

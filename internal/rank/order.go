@@ -68,7 +68,7 @@ func (r *ranking) finish() {
 		a.Counts[CostsMore] = feasible - 1
 	}
 	a.Frontier = frontier(sorted)
-	a.Recommendations = r.levers()
+	a.Recommendations = r.recommendations()
 	if !a.Feasible {
 		a.Nearest = r.nearest(sorted)
 	}

@@ -20,8 +20,8 @@ import (
 	"scrimp/internal/rank"
 )
 
-// question draws offers, estimates and wishes.
-func question(t *rapid.T) rank.Request {
+// request draws offers, estimates and wishes.
+func request(t *rapid.T) rank.Request {
 	hours := map[string]rank.Range{}
 	q := rank.Request{Work: 3600, Now: now, Checkpoints: rapid.Bool().Draw(t, "checkpoints"), Resume: 3 * time.Minute,
 		Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 3 * time.Minute}
@@ -46,7 +46,7 @@ func question(t *rapid.T) rank.Request {
 
 func TestAnAnswerIsSoundWhateverIsAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := question(t)
+		q := request(t)
 		a := rank.Rank(q)
 		if _, err := json.Marshal(a); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestAnAnswerIsSoundWhateverIsAsked(t *testing.T) {
 // More money, more time or one more offer never makes the best plan dearer.
 func TestAWiderWishNeverCostsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := question(t)
+		q := request(t)
 		a := rank.Rank(q)
 		if !a.Feasible {
 			return

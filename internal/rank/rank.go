@@ -23,23 +23,24 @@ type Reason string
 
 // Why an option is not taken.
 const (
-	CostsMore     Reason = "costs_more"      // it would do, and another is expected to cost less
-	TooSlow       Reason = "too_slow"        // the deadline is less likely than was promised
-	OverBudget    Reason = "over_budget"     // it is expected to cost more than the budget
-	DoesNotFit    Reason = "does_not_fit"    // its accelerators have not the memory
-	TakenTooOften Reason = "taken_too_often" // spot: more work is lost than is done
-	NoEstimate    Reason = "no_estimate"     // nobody knows how fast it is
-	Unpriced      Reason = "unpriced"        // its price is unknown, which is not zero
-	OtherCurrency Reason = "other_currency"  // nothing is converted without a dated rate
-	OverPrice     Reason = "over_max_price"
-	WrongPlace    Reason = "wrong_place"   // not in a region that the job allows
-	WrongKind     Reason = "wrong_kind"    // a kind of capacity that the job does not allow
-	OtherMachine  Reason = "other_machine" // not what the job asks for
-	NotAllowed    Reason = "not_allowed"   // a change of the job that is only proposed
+	CostsMore           Reason = "costs_more"            // it would do, and another is expected to cost less
+	TooSlow             Reason = "too_slow"              // the deadline is less likely than was promised
+	OverBudget          Reason = "over_budget"           // it is expected to cost more than the budget
+	DoesNotFit          Reason = "does_not_fit"          // its accelerators have not the memory
+	InterruptedTooOften Reason = "interrupted_too_often" // spot: more work is lost than is done
+	NoEstimate          Reason = "no_estimate"           // nobody knows how fast it is
+	Unpriced            Reason = "unpriced"              // its price is unknown, which is not zero
+	OtherCurrency       Reason = "other_currency"        // nothing is converted without a dated rate
+	OverPrice           Reason = "over_max_price"
+	WrongPlace          Reason = "wrong_place"   // not in a region that the job allows
+	WrongKind           Reason = "wrong_kind"    // a kind of capacity that the job does not allow
+	OtherMachine        Reason = "other_machine" // not what the job asks for
+	NotAllowed          Reason = "not_allowed"   // a change of the job that is only proposed
 )
 
 // Reasons are all reasons, the nearest to being taken first.
-var Reasons = []Reason{CostsMore, OverBudget, TooSlow, TakenTooOften, DoesNotFit, NoEstimate, OverPrice, WrongPlace,
+var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, DoesNotFit, NoEstimate, OverPrice,
+	WrongPlace,
 	WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
 
 // Range is a value with the ends of the interval that holds it in four of five cases.
@@ -84,7 +85,7 @@ type Variant struct {
 	// Requirements is what this variant asks of a machine; nil is what the job asks.
 	Requirements *catalog.Filter
 	// Recommendation is set where the job does not allow it as it stands: it is never
-	// chosen, and its saving is told.
+	// chosen, and what it would save is reported.
 	Recommendation string
 }
 
@@ -138,7 +139,7 @@ type Plan struct {
 	Machines int              `json:"machines"`
 	Variant  string           `json:"variant,omitempty"`
 
-	Cost   Range    `json:"cost_usd"`              // in the question's currency
+	Cost   Range    `json:"cost_usd"`              // in the request's currency
 	Data   float64  `json:"data_usd,omitempty"`    // of it, bringing the data there
 	Stored float64  `json:"storage_usd,omitempty"` // of it, keeping the checkpoints
 	Hours  Range    `json:"hours"`
@@ -177,25 +178,25 @@ type Answer struct {
 	Rejected        []Rejection      `json:"rejected"`   // of each other offer its best option
 	Counts          map[Reason]int   `json:"counts"`     // of all options
 	Frontier        []Point          `json:"frontier"`
-	Recommendations []Recommendation `json:"levers"`
+	Recommendations []Recommendation `json:"recommendations"`
 	Nearest         []Nearest        `json:"nearest"` // where nothing is feasible
 	Promise         float64          `json:"promise"`
 	Currency        money.Currency   `json:"currency"`
 }
 
-// ranking is a question being answered.
+// ranking is a request being answered.
 type ranking struct {
 	Request
-	z       float64 // quantile of the promise
-	rows    map[Shape]*row
-	firm    map[Shape]*catalog.Listing // the cheapest that cannot be taken away
-	answer  Answer
-	all     []Plan // the best option of each offer that the job allows
-	relaxed map[string]Plan
-	late    Plan // the cheapest that misses only the deadline
+	z        float64 // quantile of the promise
+	rows     map[Shape]*row
+	onDemand map[Shape]*catalog.Listing // the cheapest that is not spot
+	answer   Answer
+	all      []Plan // the best option of each offer that the job allows
+	relaxed  map[string]Plan
+	late     Plan // the cheapest that misses only the deadline
 }
 
-// Rank answers a question.
+// Rank answers a request.
 func Rank(q Request) Answer {
 	if len(q.Variants) == 0 {
 		q.Variants = []Variant{{}}
@@ -210,7 +211,7 @@ func Rank(q Request) Answer {
 		q.Currency = money.USD
 	}
 	r := &ranking{Request: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{},
-		firm: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
+		onDemand: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
 	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{},
 		Rejected: []Rejection{}, Recommendations: []Recommendation{}, Nearest: []Nearest{}}
 	r.fallbacks()
@@ -232,17 +233,17 @@ func shape(o market.Offer, machines int) Shape {
 
 // fallbacks finds the cheapest on-demand offer of each shape that the job allows.
 func (r *ranking) fallbacks() {
-	asks := r.Requirements
-	asks.Capacity = nil
+	needs := r.Requirements
+	needs.Capacity = nil
 	for i := range r.Offers {
 		l := &r.Offers[i]
-		if l.Offer.Capacity == market.Spot || !l.Quote.Priced || l.Offer.Currency != r.Currency || !asks.Takes(*l) {
+		if l.Offer.Capacity == market.Spot || !l.Quote.Priced || l.Offer.Currency != r.Currency || !needs.Takes(*l) {
 			continue
 		}
 		s := shape(l.Offer, 1)
-		if old, ok := r.firm[s]; !ok || l.Quote.Rate < old.Quote.Rate || l.Quote.Rate == old.Quote.Rate &&
-			l.Offer.ID < old.Offer.ID {
-			r.firm[s] = l
+		if old, ok := r.onDemand[s]; !ok || l.Quote.Rate < old.Quote.Rate ||
+			l.Quote.Rate == old.Quote.Rate && l.Offer.ID < old.Offer.ID {
+			r.onDemand[s] = l
 		}
 	}
 }
@@ -260,24 +261,7 @@ func (r *ranking) weigh(l *catalog.Listing) {
 				p.why = r.allows(variant.Requirements, l)
 			}
 			r.answer.Considered++
-			if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
-				bad := r.option(&p, w, l, v)
-				switch {
-				case variant.Recommendation != "" && p.why == "" && bad == "":
-					r.relax(variant.Recommendation, &p)
-				case variant.Recommendation == "" && p.why != "" && bad == "":
-					r.relax(string(p.why), &p)
-				case variant.Recommendation == "" && p.why == "":
-					p.why = bad
-					if bad == TooSlow && (!r.Budget.OK || p.Cost.Value <= r.Budget.V) &&
-						(r.late.life == nil || cheaper(&p, &r.late) < 0) {
-						r.late = p
-					}
-				}
-			}
-			if variant.Recommendation != "" {
-				p.why = NotAllowed
-			}
+			r.judge(&p, w, l, v)
 			if p.why != "" {
 				r.answer.Counts[p.why]++
 			}
@@ -291,6 +275,33 @@ func (r *ranking) weigh(l *catalog.Listing) {
 	}
 }
 
+// judge says of one option why it would not do, and keeps it where it would under a change.
+func (r *ranking) judge(p *Plan, w *row, l *catalog.Listing, v int) {
+	change := r.Variants[v].Recommendation
+	if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
+		bad := r.option(p, w, l, v)
+		switch {
+		case change != "" && p.why == "" && bad == "":
+			r.relax(change, p)
+		case change == "" && p.why != "" && bad == "":
+			r.relax(string(p.why), p)
+		case change == "" && p.why == "":
+			p.why = bad
+			r.tooLate(p)
+		}
+	}
+	if change != "" {
+		p.why = NotAllowed
+	}
+}
+
+// tooLate keeps the cheapest plan that misses only the deadline.
+func (r *ranking) tooLate(p *Plan) {
+	if p.why == TooSlow && r.affords(p) && (r.late.life == nil || cheaper(p, &r.late) < 0) {
+		r.late = *p
+	}
+}
+
 // relax keeps the cheapest plan of what the job does not allow as it stands.
 func (r *ranking) relax(what string, p *Plan) {
 	if old, ok := r.relaxed[what]; !ok || cheaper(p, &old) < 0 {
@@ -299,32 +310,32 @@ func (r *ranking) relax(what string, p *Plan) {
 }
 
 // allows says why the job does not allow an offer, or "".
-func (r *ranking) allows(asks *catalog.Filter, l *catalog.Listing) Reason {
+func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 	switch {
 	case !l.Quote.Priced:
-		if asks.Takes(*l) || r.loose(asks, l) {
+		if needs.Takes(*l) || r.loose(needs, l) {
 			return Unpriced
 		}
 		return OtherMachine
-	case asks.Takes(*l):
+	case needs.Takes(*l):
 		if l.Offer.Currency != r.Currency {
 			return OtherCurrency
 		}
 		return ""
-	case !r.loose(asks, l):
+	case !r.loose(needs, l):
 		return OtherMachine
 	case l.Offer.Currency != r.Currency:
 		return OtherCurrency
 	}
-	f := *asks
+	f := *needs
 	if f.MaxRate = 0; f.Takes(*l) {
 		return OverPrice
 	}
-	f = *asks
+	f = *needs
 	if f.Regions = nil; f.Takes(*l) {
 		return WrongPlace
 	}
-	f = *asks
+	f = *needs
 	if f.Capacity = nil; f.Takes(*l) {
 		return WrongKind
 	}
@@ -332,8 +343,8 @@ func (r *ranking) allows(asks *catalog.Filter, l *catalog.Listing) Reason {
 }
 
 // loose reports whether the machine itself would do.
-func (*ranking) loose(asks *catalog.Filter, l *catalog.Listing) bool {
-	f := *asks
+func (*ranking) loose(needs *catalog.Filter, l *catalog.Listing) bool {
+	f := *needs
 	f.MaxRate, f.Regions, f.Capacity, f.Providers = 0, nil, nil, nil
 	return f.Takes(*l)
 }

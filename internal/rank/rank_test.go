@@ -79,7 +79,7 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 			}
 			if len(a.Recommendations) != 1 || a.Recommendations[0].Name != rank.LaterDeadline ||
 				!near(a.Recommendations[0].Saves.Value, 0.92, 1e-9) || !near(a.Recommendations[0].Hours, 2.2, 1e-9) {
-				t.Errorf("levers %+v", a.Recommendations)
+				t.Errorf("recommendations %+v", a.Recommendations)
 			}
 		}
 	}
@@ -202,8 +202,8 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	}
 	q.Requirements.Capacity = nil
 	for _, r := range rank.Rank(q).Rejected {
-		if id(r.Plan) == "brief" && r.Why != rank.TakenTooOften {
-			t.Errorf("taken every half minute: %s", r.Why)
+		if id(r.Plan) == "brief" && r.Why != rank.InterruptedTooOften {
+			t.Errorf("interrupted every half minute: %s", r.Why)
 		}
 	}
 	names := map[string]bool{}
@@ -214,11 +214,11 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 		}
 	}
 	if !names[rank.Elsewhere] || !names[rank.OtherCapacity] {
-		t.Errorf("levers %v", names)
+		t.Errorf("recommendations %v", names)
 	}
 }
 
-func TestALeverIsProposedAndNeverTaken(t *testing.T) {
+func TestARecommendationIsNeverChosen(t *testing.T) {
 	q := rank.Request{
 		Offers: []catalog.Listing{sold("gpu", 1, market.OnDemand, "2")}, Work: 3600, Now: now,
 		Variants: []rank.Variant{{Name: "as it stands"}, {Name: "bf16", Recommendation: "mixed precision"},
@@ -232,13 +232,15 @@ func TestALeverIsProposedAndNeverTaken(t *testing.T) {
 	if len(a.Plans) != 1 || a.Plans[0].Variant != "as it stands" || a.Counts[rank.NotAllowed] != 3 {
 		t.Fatalf("%+v", a)
 	}
-	if len(a.Recommendations) != 2 || a.Recommendations[0].Name != "mixed precision" || !near(a.Recommendations[0].Saves.Value, 1, 1e-9) ||
+	if len(a.Recommendations) != 2 || a.Recommendations[0].Name != "mixed precision" ||
+		!near(a.Recommendations[0].Saves.Value, 1, 1e-9) ||
 		a.Recommendations[1].Name != "early stopping" || !near(a.Recommendations[1].Saves.Value, 0.4, 1e-9) {
 		t.Errorf("%+v", a.Recommendations)
 	}
 	q.Deadline = 40 * time.Minute
 	a = rank.Rank(q)
-	if a.Feasible || len(a.Recommendations) == 0 || a.Recommendations[0].Name != "mixed precision" || a.Recommendations[0].Saves != nil {
+	if a.Feasible || len(a.Recommendations) == 0 || a.Recommendations[0].Name != "mixed precision" ||
+		a.Recommendations[0].Saves != nil {
 		t.Errorf("what would make it feasible: %+v", a.Recommendations)
 	}
 }
@@ -363,9 +365,9 @@ func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
 }
 
 func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
-	spot, firm := sold("gpu", 1, market.Spot, "1"), sold("gpu", 1, market.OnDemand, "3")
+	spot, onDemand := sold("gpu", 1, market.Spot, "1"), sold("gpu", 1, market.OnDemand, "3")
 	q := rank.Request{
-		Offers: []catalog.Listing{spot, firm}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(10)}),
+		Offers: []catalog.Listing{spot, onDemand}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(10)}),
 		Work: 3600, Now: now, Checkpoints: true, Resume: 6 * time.Minute, Save: 30 * time.Second, Storage: catalog.Known(0),
 	}
 	var before float64
@@ -380,7 +382,7 @@ func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
 		if i > 0 && p.Cost.Value < before {
 			t.Errorf("in %v h it costs %v, in more %v", hours, p.Cost.Value, before)
 		}
-		if hours < 12 && p.Fallback != firm.Offer.ID {
+		if hours < 12 && p.Fallback != onDemand.Offer.ID {
 			t.Errorf("in %v h falls back to %q", hours, p.Fallback)
 		}
 		before = p.Cost.Value
