@@ -57,27 +57,7 @@ func (g Gantt) SVG() string {
 	if len(g.Blocks) == 0 {
 		return ""
 	}
-	lanes := slices.Clone(g.Lanes)
-	row := map[string]int{}
-	for i, l := range lanes {
-		row[l] = i
-	}
-	first, last := g.Blocks[0].From, g.Blocks[0].To
-	for _, b := range g.Blocks {
-		if _, ok := row[b.Lane]; !ok {
-			row[b.Lane] = len(lanes)
-			lanes = append(lanes, b.Lane)
-		}
-		if b.From.Before(first) {
-			first = b.From
-		}
-		if b.To.After(last) {
-			last = b.To
-		}
-	}
-	if g.Until.After(last) {
-		last = g.Until
-	}
+	lanes, row, first, last := g.extent()
 	whole := max(last.Sub(first), time.Second)
 	x := func(t time.Time) float64 {
 		return laneLeft + float64(t.Sub(first))/float64(whole)*(svgWidth-laneLeft-laneRight)
@@ -116,23 +96,52 @@ func (g Gantt) SVG() string {
 			x(g.Until), bottom-30, html.EscapeString(g.Line))
 	}
 	axis(&s, bottom-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, moments(0, whole.Seconds()), Moment)
-	at := laneLeft
-	for _, k := range g.Keys {
-		y := height - 10
-		switch k.Use {
-		case "mark":
-			fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark"/>`, at+6, y)
-		case "until":
-			fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="until"/>`, at+6, at+6, y-11, y+1)
-		default:
-			fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="12" height="10" rx="2" class="use %s"/>`, at, y-9,
-				html.EscapeString(k.Use))
-		}
-		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" class="tick">%s</text>`, at+18, y, html.EscapeString(k.Says))
-		at += 44 + 6.5*float64(utf8.RuneCountInString(k.Says))
-	}
+	g.keys(&s, height-10)
 	s.WriteString("</svg>")
 	return s.String()
+}
+
+// extent is all lanes in their order, the row of each, and from when to when something is drawn.
+func (g Gantt) extent() (lanes []string, row map[string]int, first, last time.Time) {
+	lanes, row = slices.Clone(g.Lanes), map[string]int{}
+	for i, l := range lanes {
+		row[l] = i
+	}
+	first, last = g.Blocks[0].From, g.Blocks[0].To
+	for _, b := range g.Blocks {
+		if _, ok := row[b.Lane]; !ok {
+			row[b.Lane] = len(lanes)
+			lanes = append(lanes, b.Lane)
+		}
+		if b.From.Before(first) {
+			first = b.From
+		}
+		if b.To.After(last) {
+			last = b.To
+		}
+	}
+	if g.Until.After(last) {
+		last = g.Until
+	}
+	return lanes, row, first, last
+}
+
+// keys says in a line at height y what the classes stand for.
+func (g Gantt) keys(s *strings.Builder, y float64) {
+	at := laneLeft
+	for _, k := range g.Keys {
+		switch k.Use {
+		case "mark":
+			fmt.Fprintf(s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark"/>`, at+6, y)
+		case "until":
+			fmt.Fprintf(s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="until"/>`, at+6, at+6, y-11, y+1)
+		default:
+			fmt.Fprintf(s, `<rect x="%.1f" y="%.1f" width="12" height="10" rx="2" class="use %s"/>`, at, y-9,
+				html.EscapeString(k.Use))
+		}
+		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" class="tick">%s</text>`, at+18, y, html.EscapeString(k.Says))
+		at += 44 + 6.5*float64(utf8.RuneCountInString(k.Says))
+	}
 }
 
 // Point is one value of a series.

@@ -60,9 +60,9 @@ func (r Receipt) timeline() string {
 			Title: t.Attempt + " starts"})
 		for _, i := range r.Interruptions {
 			if i.Instance == t.Instance {
-				class, text := "kill", "taken without notice"
+				class, text := "kill", "interrupted without notice"
 				if i.Notice > 0 {
-					class, text = "notice", fmt.Sprintf("taken after %.0f s of notice", i.Notice)
+					class, text = "notice", fmt.Sprintf("interrupted after %.0f s of notice", i.Notice)
 				}
 				marks = append(marks, draw.Mark{Lane: t.Offer, At: i.MarketAt, Class: class, Title: text})
 			}

@@ -188,37 +188,8 @@ func (r Receipt) Text(width int) string {
 	row := func(name, value, note string) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("%-13s %14s  %s", name, value, draw.Cut(note, width-31)), " ") + "\n")
 	}
-	note := ""
-	if r.Budget != nil {
-		note = "of " + money.Format(*r.Budget, r.Currency, 2) + " budget"
-	}
-	row("cost", r.money(r.Cost), note)
-	if r.OnDemandCost != nil {
-		row("on-demand", r.money(*r.OnDemandCost), "the work on the cheapest that nobody can take")
-		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
-	}
-	for _, u := range uses {
-		if v := r.Uses[u]; !v.IsZero() {
-			share := v.Float() / max(r.Cost.Float(), 1e-12)
-			row("  "+string(u), r.money(v), fmt.Sprintf("%s %.1f %%", draw.Bar(share, 16), share*100))
-		}
-	}
-	if r.AlreadyPaid != nil {
-		row("already paid", r.money(*r.AlreadyPaid), "of the cost, on reserved machines: no new money")
-	}
-	if r.CostWithoutRules != r.Cost {
-		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
-	}
-	fmt.Fprintf(&b, "\n")
-	var rows [][]string
-	for _, t := range r.Tries {
-		rows = append(rows, []string{strings.TrimPrefix(t.Attempt, r.Job+"."), t.Offer, draw.Span(t.Until.Sub(t.From)),
-			draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), t.End})
-	}
-	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "ATTEMPT", Right: true}, {Name: "OFFER", Least: 16}, {Name: "RAN", Right: true},
-		{Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END"},
-	}, rows, width))
+	r.costs(row)
+	b.WriteString("\n" + r.attempts(width))
 	fmt.Fprintf(&b, "\n%s, %s", draw.Count(r.Attempts, "attempt"), draw.Count(len(r.Interruptions), "interruption"))
 	silent := 0
 	for _, i := range r.Interruptions {
@@ -247,6 +218,44 @@ func (r Receipt) Text(width int) string {
 		}
 		return c
 	}, b.String())
+}
+
+// costs writes what the job cost, and what the money did.
+func (r Receipt) costs(row func(name, value, note string)) {
+	note := ""
+	if r.Budget != nil {
+		note = "of " + money.Format(*r.Budget, r.Currency, 2) + " budget"
+	}
+	row("cost", r.money(r.Cost), note)
+	if r.OnDemandCost != nil {
+		row("on-demand", r.money(*r.OnDemandCost), "the work on the cheapest on-demand machine")
+		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
+	}
+	for _, u := range uses {
+		if v := r.Uses[u]; !v.IsZero() {
+			share := v.Float() / max(r.Cost.Float(), 1e-12)
+			row("  "+string(u), r.money(v), fmt.Sprintf("%s %.1f %%", draw.Bar(share, 16), share*100))
+		}
+	}
+	if r.AlreadyPaid != nil {
+		row("already paid", r.money(*r.AlreadyPaid), "of the cost, on reserved machines: no new money")
+	}
+	if r.CostWithoutRules != r.Cost {
+		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
+	}
+}
+
+// attempts is the table of attempts.
+func (r Receipt) attempts(width int) string {
+	var rows [][]string
+	for _, t := range r.Tries {
+		rows = append(rows, []string{strings.TrimPrefix(t.Attempt, r.Job+"."), t.Offer, draw.Span(t.Until.Sub(t.From)),
+			draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), t.End})
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "ATTEMPT", Right: true}, {Name: "OFFER", Least: 16}, {Name: "RAN", Right: true},
+		{Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END"},
+	}, rows, width)
 }
 
 // lost says how much market time of paid work was done twice.

@@ -21,7 +21,7 @@ func amount(s string) money.Amount {
 	return a
 }
 
-// sample is a job of two attempts, the first of which was taken without notice.
+// sample is a job of two attempts, the first of which was interrupted without notice.
 func sample() Receipt {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	budget, firm, saved, share, met := amount("3"), amount("2"), amount("1.4"), 0.7, true
