@@ -33,7 +33,8 @@ const DefaultApproval = 7 * 24 * time.Hour
 // that can cost nobody knows how much is above every amount. It is given up for
 // at the end of the shortest time that one of its limits sets; now is market time,
 // and stretch makes a span of it from one on the wall.
-func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) time.Duration) (a PendingApproval, asks bool) {
+func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) time.Duration) (a PendingApproval,
+	asks bool) {
 	wait := time.Duration(0)
 	for _, l := range limits {
 		if l.Approve == nil || !l.Scope.Holds(j.Owner, j.User) || j.Bounded && j.Most.Cmp(*l.Approve) <= 0 {

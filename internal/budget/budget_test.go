@@ -132,7 +132,7 @@ func TestNoWindowSpendsMoreThanItsLimit(t *testing.T) {
 	})
 }
 
-func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
+func TestARefusalNamesItsLimitAndItsFix(t *testing.T) {
 	usd := func(s string) *money.Amount { a, _ := money.Parse(s); return &a }
 	other := budget.Job{ID: "other", Bounded: true, Most: *usd("60"), Spent: *usd("10"), GPUBounded: true, GPUMost: 6}
 	j := budget.Job{ID: "new", Bounded: true, Most: *usd("50"), GPUBounded: true, GPUMost: 3}

@@ -103,7 +103,7 @@ func checkName(what, field, name string) error {
 	return nil
 }
 
-// Wrong is a field of a change that cannot be, and what mends it.
+// Wrong is a field of a change that cannot be, and how to fix it.
 type Wrong struct{ Field, Cause, Fix string }
 
 func (w Wrong) Error() string { return w.Cause + ": " + w.Fix }

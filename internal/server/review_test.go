@@ -144,7 +144,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	if rec, _ := w.ask("POST", "/v1/jobs", ownerName, costing("two", "a", `,"budget":{"dollars":"30"}`)); rec.Code != http.StatusPaymentRequired {
 		t.Errorf("what was approved holds its money: %d", rec.Code)
 	}
-	for what, want := range map[string]string{"budgets": `"asking":0`, "jobs?state=queued": `"id":"big"`} {
+	for what, want := range map[string]string{"budgets": `"awaiting_approval":0`, "jobs?state=queued": `"id":"big"`} {
 		if rec, _ := w.ask("GET", "/v1/"+what, ownerName, nil); !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: %s", what, rec.Body)
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"scrimp/internal/size"
 )
 
 // maxName leaves room for the number that tells jobs of one name apart.
@@ -31,9 +33,9 @@ type checker struct {
 	problems Problems
 }
 
-func (c *checker) wrong(bad bool, field, cause, mend string) {
+func (c *checker) wrong(bad bool, field, cause, fix string) {
 	if bad {
-		c.problems = append(c.problems, Problem{Field: field, Cause: cause, Fix: mend})
+		c.problems = append(c.problems, Problem{Field: field, Cause: cause, Fix: fix})
 	}
 }
 
@@ -68,11 +70,16 @@ func (c *checker) values() {
 		}
 		switch x := v.Interface().(type) {
 		case Range:
-			c.wrong(x.Min < 0 || x.Max < 0 || x.Max > 0 && x.Max < x.Min, field, "is no range", such(tag))
+			c.wrong(noRange(x.Min, x.Max), field, "is no range", such(tag))
 		case Sizes:
-			c.wrong(x.Min < 0 || x.Max < 0 || x.Max > 0 && x.Max < x.Min, field, "is no range", such(tag))
+			c.wrong(noRange(x.Min, x.Max), field, "is no range", such(tag))
 		}
 	})
+}
+
+// noRange reports whether two ends are no range; 0 above is no end.
+func noRange[N int | size.Bytes](low, high N) bool {
+	return low < 0 || high < 0 || high > 0 && high < low
 }
 
 func (c *checker) program() {

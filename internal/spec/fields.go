@@ -40,7 +40,7 @@ var elsewhere = map[string]string{
 	"script": "command",
 }
 
-// meant is the mend for a field of t that is not there.
+// meant is the fix for a field of t that is not there.
 func meant(t reflect.Type, name string) string {
 	if ours, known := elsewhere[name]; known {
 		if f, ok := fieldOf(t, ours); ok {

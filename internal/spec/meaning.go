@@ -26,7 +26,7 @@ var meanings = map[string]meaning{
 		"unless set. .scrimpignore leaves files out."},
 	"Job.env": {doc: "Environment of the program. It is kept in the log as it stands: a password belongs " +
 		"under secrets."},
-	"Job.secrets": {doc: "Names of environment variables whose values are taken from the shell that submits. " +
+	"Job.secrets": {doc: "Names of environment variables whose values come from the shell that submits. " +
 		"The values are never in the log."},
 	"Job.data": {doc: "Inputs, for planning transfers.", later: "transfers are not planned"},
 	"Job.outputs": {doc: "Folders below the work folder that are kept after the machine is gone, also " +
@@ -47,7 +47,7 @@ var meanings = map[string]meaning{
 	"Job.checkpoint": {doc: "Where the program saves and what is kept. Without a folder every attempt begins " +
 		"again from nothing."},
 	"Job.progress": {doc: "How an unmodified program shows its progress. One value is the pattern."},
-	"Job.priority": {doc: "Critical jobs go first and never run on what can be taken away; low ones go last."},
+	"Job.priority": {doc: "Critical jobs go first and never run on spot; low ones go last."},
 	"Job.deadline": {doc: "When it must be done, market time: a time with its zone, or a span from the " +
 		"submission on."},
 	"Job.window": {doc: "Hours of the day in which it may run, UTC unless an offset follows.",
@@ -63,7 +63,7 @@ var meanings = map[string]meaning{
 	"Job.grace": {doc: "Between the signal and the kill, wall time."},
 	"Job.idle":  {doc: "Stop when the machine does nothing for so long, wall time. Never unless set."},
 	"Job.notify": {doc: "Webhook: URL that gets a POST with id, job, state and why when the job is over, " +
-		"again until it is taken; the id stays. $NAME of secrets is filled in, so that a token need not stand here."},
+		"again until it is accepted; the id stays. $NAME of secrets is filled in, so that a token need not stand here."},
 	"Job.compat":        {doc: "Set the variables of that system too.", later: "only scrimp's own variables are set"},
 	"Job.team":          {doc: "Whose cost it is."},
 	"Job.project":       {doc: "Whose cost it is."},
@@ -82,7 +82,7 @@ var meanings = map[string]meaning{
 	"Resources.disk": {doc: "Disk with its unit: 100GiB, 100GiB+ or 100..500GiB.",
 		later: "machines are not chosen by their disk"},
 	"Resources.accelerator": {doc: "Kind and count: H100, H100:8, H100:2+ or H100:1..8.",
-		later: "a market that sells processors only cannot heed it"},
+		later: "a market that sells processors only cannot honour it"},
 	"Resources.zones":    {doc: "Zones or regions it may run in. All unless set."},
 	"Resources.capacity": {doc: "Kinds of capacity it may use. All unless set; any is all."},
 
@@ -128,7 +128,7 @@ var meanings = map[string]meaning{
 	"Checkpoint.dir": {doc: "Folder the program saves to, below the work folder or absolute. The program " +
 		"finds it in SCRIMP_CHECKPOINT_DIR too."},
 	"Checkpoint.interval": {doc: "How often to save, wall time; auto follows what a save costs and how often " +
-		"machines are taken."},
+		"machines are interrupted."},
 	"Checkpoint.keep":      {doc: "Newest versions that are kept."},
 	"Checkpoint.best":      {doc: "Keep the best by the metric too."},
 	"Checkpoint.every_nth": {doc: "Keep every Nth version too."},

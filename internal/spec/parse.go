@@ -21,7 +21,7 @@ type Problem struct {
 	Column int    `json:"column,omitempty"`
 	Field  string `json:"field,omitempty"` // path such as resources.cpus
 	Cause  string `json:"cause"`
-	Fix    string `json:"mend,omitempty"`
+	Fix    string `json:"fix,omitempty"`
 }
 
 func (p Problem) String() string {

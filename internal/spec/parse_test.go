@@ -366,7 +366,7 @@ func TestProblemsAreJSON(t *testing.T) {
 	var p spec.Problems
 	errors.As(err, &p)
 	b, _ := json.Marshal(p)
-	if want := `[{"file":"job.yaml","line":4,"column":9,"field":"resources.cpus","cause":"is zero","mend":"leave it out, or give more than zero"}]`; string(b) != want {
+	if want := `[{"file":"job.yaml","line":4,"column":9,"field":"resources.cpus","cause":"is zero","fix":"leave it out, or give more than zero"}]`; string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -118,9 +119,23 @@ const (
 
 var scalars = []string{"string", "number", "boolean"}
 
+// writtenAs is how the types are written that have a form of their own, and what else they may be than text.
+var writtenAs = map[reflect.Type]struct {
+	pattern string
+	types   []string
+}{
+	amountType:                  {amountForm, []string{"number"}},
+	rateType:                    {priceForm, []string{"number"}},
+	bytesType:                   {sizeForm, nil},
+	reflect.TypeFor[Duration](): {spanForm, nil},
+	reflect.TypeFor[Range]():    {rangeForm, []string{"integer"}},
+	reflect.TypeFor[Sizes]():    {sizesForm, nil},
+	reflect.TypeFor[Deadline](): {deadlineForm, nil},
+}
+
 func formOf(t reflect.Type, tag reflect.StructTag) object {
 	text := func(pattern string, types ...string) object {
-		return object{{"type", append(types, "string")}, {"pattern", pattern}}
+		return object{{"type", append(slices.Clone(types), "string")}, {"pattern", pattern}}
 	}
 	if t.Kind() == reflect.Pointer {
 		return formOf(t.Elem(), tag)
@@ -129,21 +144,8 @@ func formOf(t reflect.Type, tag reflect.StructTag) object {
 		f, _ := fieldOf(t, name)
 		return object{{"anyOf", []any{formOf(f.Type, f.Tag), objectOf(t)}}}
 	}
-	switch t {
-	case amountType:
-		return text(amountForm, "number")
-	case rateType:
-		return text(priceForm, "number")
-	case bytesType:
-		return text(sizeForm)
-	case reflect.TypeFor[Duration]():
-		return text(spanForm)
-	case reflect.TypeFor[Range]():
-		return text(rangeForm, "integer")
-	case reflect.TypeFor[Sizes]():
-		return text(sizesForm)
-	case reflect.TypeFor[Deadline]():
-		return text(deadlineForm)
+	if f, ok := writtenAs[t]; ok {
+		return text(f.pattern, f.types...)
 	}
 	switch t.Kind() {
 	case reflect.Struct:
