@@ -112,8 +112,7 @@ func machine(c *Case) (Verdict, string, string) {
 	if u, ok := c.used(); ok && u >= 0.7 {
 		return Pass, fmt.Sprintf("earlier runs used %.0f %% of it", u*100), ""
 	}
-	open := f.Most == 0 && f.Least > 0 && strings.Contains(r.Accelerator, "+") || f.Most > f.Least
-	if len(c.Job.AnyOf) > 0 || open {
+	if len(c.Job.AnyOf) > 0 || alternatives(r.Accelerator, f) {
 		return Pass, "it names alternatives, and the cheapest that does is taken", ""
 	}
 	below, all := c.rank(take)
@@ -122,6 +121,11 @@ func machine(c *Case) (Verdict, string, string) {
 			"would not do", hourly(take), below, all), "give model and work for an estimate, or alternatives under any_of"
 	}
 	return Pass, fmt.Sprintf("%s; %d of %d machine types of its kind cost more", hourly(take), all-below, all), ""
+}
+
+// alternatives reports whether an accelerator is asked for in several counts.
+func alternatives(accelerator string, f catalog.Filter) bool {
+	return f.Most == 0 && f.Least > 0 && strings.Contains(accelerator, "+") || f.Most > f.Least
 }
 
 // peak is the memory that an estimate says is needed on each accelerator; 0 is unknown.

@@ -251,7 +251,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	}
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		if variant >= len(filters) {
-			variant = 0 // a lever changes the work, not the speed
+			variant = 0 // a recommendation changes the work, not the speed
 		}
 		rate, spread, source := speeds[variant]/hours, statedSpread, cmp.Or(from, "the time that the job states")
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
@@ -369,7 +369,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Re
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		x := ask
 		if variant >= len(ways) {
-			variant = 0 // a lever changes the work, not the way
+			variant = 0 // a recommendation changes the work, not the way
 		}
 		ways[variant].set(&x)
 		x.Chip, x.Count = s.Accelerator, float64(s.Count())

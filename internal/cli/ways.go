@@ -26,8 +26,8 @@ func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) [
 	text := m.Kind == shape.Transformer || m.Kind == shape.Experts
 	base := func(*estimate.Request) {}
 	var list []way
-	propose := func(name, lever string, set func(*estimate.Request)) {
-		list = append(list, way{rank.Variant{Name: name, Recommendation: lever}, func(x *estimate.Request) { base(x); set(x) }})
+	propose := func(name, recommendation string, set func(*estimate.Request)) {
+		list = append(list, way{rank.Variant{Name: name, Recommendation: recommendation}, func(x *estimate.Request) { base(x); set(x) }})
 	}
 	list = append(list, way{set: func(x *estimate.Request) { base(x) }})
 	for i, alt := range j.AnyOf {

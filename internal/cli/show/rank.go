@@ -113,7 +113,7 @@ func (v Ranking) Text(p Place) string {
 			p.fact(&b, "nearest", "no machine of the catalogue is what resources asks for; scrimp offers says what there is, scrimp catalog update fetches more")
 		}
 	}
-	v.levers(&b, p)
+	v.recommendations(&b, p)
 	v.rejected(&b, p)
 	v.frontier(&b, p)
 	b.WriteString("\n")
@@ -222,7 +222,7 @@ func (v Ranking) near(n rank.Nearest) string {
 	return fmt.Sprintf("a budget of %s and a deadline in %s: %s", v.least(n.Cost), atLeast(n.Hours), times(n.Plan.Machines, string(n.Plan.ID)))
 }
 
-func (v Ranking) levers(b *strings.Builder, p Place) {
+func (v Ranking) recommendations(b *strings.Builder, p Place) {
 	if len(v.Answer.Recommendations) == 0 {
 		return
 	}

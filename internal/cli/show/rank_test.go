@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/rank"
 )
 
-// rankings are a feasible wish with levers, and one that nothing fulfils.
+// rankings are a feasible wish with recommendations, and one that nothing fulfils.
 func rankings(t *testing.T) map[string]show.Ranking {
 	q := rank.Request{
 		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: catalog.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
