@@ -299,7 +299,7 @@ func Write(list []Listing) string {
 	return b.String()
 }
 
-// Rule is how a provider bills a kind of capacity, and warns before it takes it.
+// Rule is how a provider bills a kind of capacity, and how long before an interruption it warns.
 type Rule struct {
 	Provider    string
 	Capacity    market.Capacity

@@ -158,7 +158,7 @@ type Plan struct {
 	Source  string   `json:"source,omitempty"`
 
 	why     Reason
-	life    *life
+	course    *course
 	timed   bool
 	chance  float64
 	missing uint8
@@ -297,7 +297,7 @@ func (r *ranking) judge(p *Plan, w *row, l *catalog.Listing, v int) {
 
 // tooLate keeps the cheapest plan that misses only the deadline.
 func (r *ranking) tooLate(p *Plan) {
-	if p.why == TooSlow && r.affords(p) && (r.late.life == nil || cheaper(p, &r.late) < 0) {
+	if p.why == TooSlow && r.affords(p) && (r.late.course == nil || cheaper(p, &r.late) < 0) {
 		r.late = *p
 	}
 }

@@ -82,7 +82,7 @@ func (r *ranking) recommendations() []Recommendation {
 		}
 		add(name, p, 0)
 	}
-	if r.late.life != nil {
+	if r.late.course != nil {
 		add(LaterDeadline, r.late, r.needs(&r.late))
 	}
 	slices.SortFunc(list, func(a, b Recommendation) int {
@@ -93,7 +93,7 @@ func (r *ranking) recommendations() []Recommendation {
 
 // needs returns the least deadline in hours that keeps the promise on a plan.
 func (r *ranking) needs(p *Plan) float64 {
-	return p.life.hours * math.Exp(r.z*p.life.sigma)
+	return p.course.hours * math.Exp(r.z*p.course.sigma)
 }
 
 // Nearest is the least change of a wish that makes it feasible.

@@ -14,8 +14,8 @@ import (
 // deviations wide to each side.
 const tenth = 1.2815515655446004
 
-// life is how a run of a shape and variant is expected to go on one kind of capacity.
-type life struct {
+// course is how a run of a shape and variant is expected to go on one kind of capacity.
+type course struct {
 	hours, sigma  float64 // median, and deviation of its logarithm
 	held          float64 // of hours, those with a machine: they are paid
 	work          float64 // hours of an uninterrupted run, median
@@ -32,10 +32,10 @@ type cell struct {
 	ok       bool
 	hours    float64 // of an uninterrupted run, median
 	sigma    float64
-	onDemand life
-	spot     map[time.Duration]*life // by mean time between interruptions
+	onDemand course
+	spot     map[time.Duration]*course // by mean time between interruptions
 	last     time.Duration
-	lastLife *life
+	lastCourse *course
 }
 
 // row is all variants on a shape.
@@ -78,30 +78,30 @@ func (r *ranking) row(s Shape) *row {
 		if c.hours > mostHours {
 			continue
 		}
-		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*life{}
+		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*course{}
 		c.sigma = min(widest, math.Log(e.Rate.High/e.Rate.Low)/(2*tenth))
 		hours := c.hours + r.Start.Hours()
-		c.onDemand = r.close(life{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
+		c.onDemand = r.close(course{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
 	}
 	return w
 }
 
 // on returns how the run goes on machines that are interrupted so often.
-func (c *cell) on(r *ranking, between time.Duration) *life {
-	if c.lastLife != nil && c.last == between {
-		return c.lastLife
+func (c *cell) on(r *ranking, between time.Duration) *course {
+	if c.lastCourse != nil && c.last == between {
+		return c.lastCourse
 	}
 	l, ok := c.spot[between]
 	if !ok {
-		v := r.spotLife(c, between)
+		v := r.spotCourse(c, between)
 		l = &v
 		c.spot[between] = l
 	}
-	c.last, c.lastLife = between, l
+	c.last, c.lastCourse = between, l
 	return l
 }
 
-// spotLife is a run on spot machines that are held for M on average.
+// spotCourse is a run on spot machines that are held for M on average.
 //
 // With checkpoints every τ (policy.Interval), each costing δ, s the time from a
 // machine to the next step and g the wait for another machine:
@@ -113,9 +113,9 @@ func (c *cell) on(r *ranking, between time.Duration) *life {
 //
 // T=10 h, M=4 h, δ=30 s, s=6 min, start=g=0: τ=910 s, held = 10.94 h, n = 2.7.
 // TestASpotRunTakesAsLongAsItsSimulation holds both.
-func (r *ranking) spotLife(c *cell, between time.Duration) life {
+func (r *ranking) spotCourse(c *cell, between time.Duration) course {
 	m, s, g := between.Hours(), r.Resume.Hours(), r.Gap.Hours()
-	l := life{work: c.hours}
+	l := course{work: c.hours}
 	variance := 0.0
 	if r.Checkpoints {
 		save := max(r.Save, time.Second)
@@ -147,7 +147,7 @@ func (r *ranking) spotLife(c *cell, between time.Duration) life {
 
 // close adds the interval and the chance of the deadline: the logarithm of the
 // time is taken to be normal.
-func (r *ranking) close(l life) life {
+func (r *ranking) close(l course) course {
 	l.low, l.high = l.hours*math.Exp(-tenth*l.sigma), l.hours*math.Exp(tenth*l.sigma)
 	l.chance = 1
 	if d := r.Deadline.Hours(); d > 0 {
@@ -183,16 +183,16 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 	if !p.holds(&c.estimate, l) {
 		return DoesNotFit
 	}
-	p.life = &c.onDemand
+	p.course = &c.onDemand
 	var over *catalog.Listing
 	if l.Offer.Capacity == market.Spot {
 		between := r.Hazards[l.Offer.ID].Between()
 		if most := l.Offer.MaxLifetime; most > 0 {
 			between = min(between, most)
 		}
-		p.life = c.on(r, between)
-		if p.life.why != "" {
-			return p.life.why
+		p.course = c.on(r, between)
+		if p.course.why != "" {
+			return p.course.why
 		}
 		if w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
 			over = w.onDemand
@@ -243,7 +243,7 @@ var missingNames = []string{"memory", "transfer", "storage"}
 func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.Listing) {
 	n := float64(p.Machines)
 	rate := l.Quote.Rate.Float() * n
-	v := p.life
+	v := p.course
 	least := l.Offer.Billing.Minimum.Hours()
 	perHour := v.held / v.hours * rate // a wait for a machine costs nothing
 	paid := func(hours float64) float64 { return max(least*rate, float64(hours*perHour)) }
@@ -321,10 +321,10 @@ func (r *ranking) kept(p *Plan, l *catalog.Listing) float64 {
 // told returns p with what is only needed of plans that are returned.
 func (r *ranking) told(plan *Plan) Plan {
 	p := *plan
-	if p.life != nil {
-		p.WorkHours = p.life.work
+	if p.course != nil {
+		p.WorkHours = p.course.work
 	}
-	if v := p.life; v != nil && v.interruptions > 0 {
+	if v := p.course; v != nil && v.interruptions > 0 {
 		p.Interruptions, p.IntervalS = v.interruptions, v.interval.Seconds()
 		p.LostHours = max(0, v.hours-v.work-r.Start.Hours())
 	}
