@@ -28,13 +28,13 @@ type course struct {
 
 // cell is what is shared by all offers of a shape, for a variant.
 type cell struct {
-	estimate Estimate
-	ok       bool
-	hours    float64 // of an uninterrupted run, median
-	sigma    float64
-	onDemand course
-	spot     map[time.Duration]*course // by mean time between interruptions
-	last     time.Duration
+	estimate   Estimate
+	ok         bool
+	hours      float64 // of an uninterrupted run, median
+	sigma      float64
+	onDemand   course
+	spot       map[time.Duration]*course // by mean time between interruptions
+	last       time.Duration
 	lastCourse *course
 }
 

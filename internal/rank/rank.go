@@ -158,7 +158,7 @@ type Plan struct {
 	Source  string   `json:"source,omitempty"`
 
 	why     Reason
-	course    *course
+	course  *course
 	timed   bool
 	chance  float64
 	missing uint8
