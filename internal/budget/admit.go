@@ -32,12 +32,12 @@ const (
 	TooLarge    Reason = "gpus" // it needs more GPUs, or more GPU-hours, than the limit ever gives
 )
 
-// Refusal says which limit a job does not pass, and what mends it.
+// Refusal says which limit a job does not pass, and how to fix it.
 type Refusal struct {
 	Why   Reason `json:"why"`
 	Limit Limit  `json:"limit"`
 	Use   Use    `json:"use"`
-	Mend  string `json:"mend"`
+	Fix   string `json:"fix"`
 }
 
 func (r Refusal) Error() string {
@@ -45,17 +45,23 @@ func (r Refusal) Error() string {
 	usd := func(a money.Amount) string { return money.Format(a, money.USD, 2) }
 	switch r.Why {
 	case NoBudget:
-		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what the job costs at most", l.Name(), usd(*l.Dollars))
+		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what the job costs at most", l.Name(),
+			usd(*l.Dollars))
 	case OtherOpen:
-		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what job %s costs at most", l.Name(), usd(*l.Dollars), u.Unbounded)
+		return fmt.Sprintf("budget %s has a limit of %s, and nobody can say what job %s costs at most", l.Name(),
+			usd(*l.Dollars), u.Unbounded)
 	case Dollars:
-		return fmt.Sprintf("budget %s: of %s, %s is spent and %s held, which leaves %s, and the job can cost %s", l.Name(), usd(*l.Dollars), usd(u.Spent), usd(u.Held), usd(u.room(l)), usd(u.asks))
+		return fmt.Sprintf("budget %s: of %s, %s is spent and %s held, which leaves %s, and the job can cost %s",
+			l.Name(), usd(*l.Dollars), usd(u.Spent), usd(u.Held), usd(u.room(l)), usd(u.asks))
 	case NoGPUBudget:
-		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many the job uses at most", l.Name(), *l.GPUHours)
+		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many the job uses at most",
+			l.Name(), *l.GPUHours)
 	case GPUOpen:
-		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most", l.Name(), *l.GPUHours, u.GPUOpen)
+		return fmt.Sprintf("budget %s has a limit of %g GPU-hours, and nobody can say how many job %s uses at most",
+			l.Name(), *l.GPUHours, u.GPUOpen)
 	case GPUHours:
-		return fmt.Sprintf("budget %s: of %g GPU-hours, %.4g are used and %.4g held", l.Name(), *l.GPUHours, u.GPUSpent, u.GPUHeld)
+		return fmt.Sprintf("budget %s: of %g GPU-hours, %.4g are used and %.4g held", l.Name(), *l.GPUHours, u.GPUSpent,
+			u.GPUHeld)
 	case TooLarge:
 		if l.GPUs != nil && r.Use.needs > *l.GPUs {
 			return fmt.Sprintf("budget %s: %d GPUs may be in use at once, and the job needs %d", l.Name(), *l.GPUs, r.Use.needs)
@@ -68,43 +74,62 @@ func (r Refusal) Error() string {
 }
 
 // Admit checks a new job against every limit of its scopes. It returns nil where all pass.
-func (b Books) Admit(j Job) *Refusal {
-	for _, l := range b.Limits {
+func (a Accounts) Admit(j Job) *Refusal {
+	for _, l := range a.Limits {
 		if !l.Scope.Holds(j.Owner, j.User) {
 			continue
 		}
-		u := b.Use(l)
+		u := a.Use(l)
 		u.asks = j.held()
-		no := func(why Reason, mend string) *Refusal { return &Refusal{why, l, u, mend} }
-		switch {
-		case l.Dollars == nil:
-		case !j.Bounded:
-			return no(NoBudget, "give the job a budget")
-		case u.Unbounded != "":
-			return no(OtherOpen, "end job "+u.Unbounded+", or wait until it is over")
-		case u.Spent.Add(u.Held).Add(j.held()).Cmp(*l.Dollars) > 0:
-			return no(Dollars, u.mends(l))
+		why, fix := l.refuses(&u, j)
+		if why == "" {
+			why, fix = l.refusesHours(&u, j)
 		}
 		switch {
-		case l.GPUHours == nil:
-		case !j.GPUBounded:
-			return no(NoGPUBudget, "give the job budget.gpu_hours")
-		case l.Wait && j.GPUMost > *l.GPUHours:
-			return no(TooLarge, "give the job a smaller budget.gpu_hours, or ask an admin for scrimp budgets set")
-		case l.Wait: // the queue keeps it
-		case u.GPUOpen != "":
-			return no(GPUOpen, "end job "+u.GPUOpen+", or wait until it is over")
-		case u.GPUSpent+u.GPUHeld+j.GPUMost > *l.GPUHours:
-			return no(GPUHours, "give the job a smaller budget.gpu_hours, or wait until jobs are over")
+		case why != "":
+			return &Refusal{why, l, u, fix}
+		case l.GPUs != nil && j.GPUs > *l.GPUs:
+			u.needs = j.GPUs
+			why, fix = TooLarge, "ask for fewer GPUs, or ask an admin for scrimp budgets set"
+		case l.Jobs != nil && u.Jobs >= *l.Jobs:
+			why, fix = TooMany, "wait until a job is over, or end one"
 		}
-		if u.needs = j.GPUs; l.GPUs != nil && j.GPUs > *l.GPUs {
-			return no(TooLarge, "ask for fewer GPUs, or ask an admin for scrimp budgets set")
-		}
-		if l.Jobs != nil && u.Jobs >= *l.Jobs {
-			return no(TooMany, "wait until a job is over, or end one")
+		if why != "" {
+			return &Refusal{why, l, u, fix}
 		}
 	}
 	return nil
+}
+
+// refuses says why a job would pass the limit of dollars, and what helps.
+func (l Limit) refuses(u *Use, j Job) (why Reason, fix string) {
+	switch {
+	case l.Dollars == nil:
+	case !j.Bounded:
+		return NoBudget, "give the job a budget"
+	case u.Unbounded != "":
+		return OtherOpen, "end job " + u.Unbounded + ", or wait until it is over"
+	case u.Spent.Add(u.Held).Add(j.held()).Cmp(*l.Dollars) > 0:
+		return Dollars, u.fix(l)
+	}
+	return "", ""
+}
+
+// refusesHours says the same of the limit of GPU-hours.
+func (l Limit) refusesHours(u *Use, j Job) (why Reason, fix string) {
+	switch {
+	case l.GPUHours == nil:
+	case !j.GPUBounded:
+		return NoGPUBudget, "give the job budget.gpu_hours"
+	case l.Wait && j.GPUMost > *l.GPUHours:
+		return TooLarge, "give the job a smaller budget.gpu_hours, or ask an admin for scrimp budgets set"
+	case l.Wait: // the queue keeps it
+	case u.GPUOpen != "":
+		return GPUOpen, "end job " + u.GPUOpen + ", or wait until it is over"
+	case u.GPUSpent+u.GPUHeld+j.GPUMost > *l.GPUHours:
+		return GPUHours, "give the job a smaller budget.gpu_hours, or wait until jobs are over"
+	}
+	return "", ""
 }
 
 // Capped reports whether a job of that owner is under a limit of dollars, or one

@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/money"
 )
 
-// Asking is why a job waits for approval, and until when. It holds no money
+// PendingApproval is why a job waits for approval, and until when. It holds no money
 // meanwhile: a wish that nobody has agreed to takes nothing from anyone.
-type Asking struct {
+type PendingApproval struct {
 	Limits  []Threshold  `json:"limits"` // that it is above, the lowest amount first
 	Most    money.Amount `json:"most"`   // that the job can cost; 0 where nobody knows
 	Bounded bool         `json:"bounded"`
@@ -25,22 +25,23 @@ type Threshold struct {
 	Above money.Amount `json:"above"`
 }
 
-// Standing is how long a job waits for approval where its limits do not say: wall
+// DefaultApproval is how long a job waits for approval where its limits do not say: wall
 // time, for people do the approving.
-const Standing = 7 * 24 * time.Hour
+const DefaultApproval = 7 * 24 * time.Hour
 
 // Approval says what a new job must be approved for, or false: nothing. A job
 // that can cost nobody knows how much is above every amount. It is given up for
 // at the end of the shortest time that one of its limits sets; now is market time,
 // and stretch makes a span of it from one on the wall.
-func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) time.Duration) (a Asking, asks bool) {
+func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) time.Duration) (a PendingApproval,
+	asks bool) {
 	wait := time.Duration(0)
 	for _, l := range limits {
 		if l.Approve == nil || !l.Scope.Holds(j.Owner, j.User) || j.Bounded && j.Most.Cmp(*l.Approve) <= 0 {
 			continue
 		}
 		a.Limits = append(a.Limits, Threshold{Limit: l.Name(), Scope: l.Scope, Above: *l.Approve})
-		if w := cmp.Or(l.ApproveWithin, Standing); wait == 0 || w < wait {
+		if w := cmp.Or(l.ApproveWithin, DefaultApproval); wait == 0 || w < wait {
 			wait = w
 		}
 	}
@@ -53,7 +54,7 @@ func Approval(limits []Limit, j Job, now time.Time, stretch func(time.Duration) 
 }
 
 // String says what is waited for: waits for approval: $120.00 is above $100.00 of team:a/month.
-func (a Asking) String() string {
+func (a PendingApproval) String() string {
 	if len(a.Limits) == 0 {
 		return "waits for approval"
 	}
@@ -66,7 +67,7 @@ func (a Asking) String() string {
 
 // Everywhere reports whether a limit asks whose scope is all jobs: then who
 // approves must have the say for all teams, and not for the job's alone.
-func (a Asking) Everywhere() bool {
+func (a PendingApproval) Everywhere() bool {
 	return slices.ContainsFunc(a.Limits, func(t Threshold) bool { return t.Scope == All })
 }
 
@@ -82,7 +83,7 @@ const (
 // May says why a user may not approve a job that waits for a. The role in the
 // job's team is there already; admin says that it is admin there, and forAll
 // that it holds for all teams.
-func (a Asking) May(approver, submitter string, admin, forAll bool) Unapproved {
+func (a PendingApproval) May(approver, submitter string, admin, forAll bool) Unapproved {
 	switch {
 	case a.Everywhere() && !forAll:
 		return NotForAll

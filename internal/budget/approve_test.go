@@ -36,23 +36,26 @@ func TestAJobIsApprovedForEveryLimitThatItIsAbove(t *testing.T) {
 		for _, l := range a.Limits {
 			names = append(names, l.Limit)
 		}
-		if got := strings.Join(names, " "); got != c.limits || asks != (c.limits != "") || asks && !a.Until.Equal(now.Add(2*c.within)) || a.Bounded != (c.most != "") && asks {
+		if got := strings.Join(names, " "); got != c.limits || asks != (c.limits != "") ||
+			asks && !a.Until.Equal(now.Add(2*c.within)) || a.Bounded != (c.most != "") && asks {
 			t.Errorf("%q: %s, %v until %v, want %s", c.most, got, asks, a.Until, c.limits)
 		}
 	}
 }
 
 func TestWhoMayApprove(t *testing.T) {
-	team := budget.Asking{Limits: []budget.Threshold{{Limit: "team:a/month", Scope: "team:a"}}}
-	all := budget.Asking{Limits: append(team.Limits, budget.Threshold{Limit: "all/month", Scope: budget.All})}
+	team := budget.PendingApproval{Limits: []budget.Threshold{{Limit: "team:a/month", Scope: "team:a"}}}
+	all := budget.PendingApproval{Limits: append(team.Limits, budget.Threshold{Limit: "all/month", Scope: budget.All})}
 	for _, c := range []struct {
-		a             budget.Asking
+		a             budget.PendingApproval
 		who           string
 		admin, forAll bool
 		want          budget.Unapproved
 	}{
-		{team, "bea", false, false, ""}, {team, "ann", false, false, budget.OwnJob}, {team, "ann", true, false, ""}, {team, "ann", false, true, budget.OwnJob},
-		{all, "bea", false, false, budget.NotForAll}, {all, "bea", true, false, budget.NotForAll}, {all, "bea", false, true, ""}, {all, "ann", false, true, budget.OwnJob}, {all, "ann", true, true, ""},
+		{team, "bea", false, false, ""}, {team, "ann", false, false, budget.OwnJob}, {team, "ann", true, false, ""},
+		{team, "ann", false, true, budget.OwnJob},
+		{all, "bea", false, false, budget.NotForAll}, {all, "bea", true, false, budget.NotForAll},
+		{all, "bea", false, true, ""}, {all, "ann", false, true, budget.OwnJob}, {all, "ann", true, true, ""},
 	} {
 		if got := c.a.May(c.who, "ann", c.admin, c.forAll); got != c.want {
 			t.Errorf("%s (admin %v, for all %v) of %v: %q, want %q", c.who, c.admin, c.forAll, c.a.Limits, got, c.want)
@@ -62,15 +65,18 @@ func TestWhoMayApprove(t *testing.T) {
 
 func TestQuotasThatCannotBeKeptAreRefused(t *testing.T) {
 	for _, l := range []budget.Limit{
-		{Scope: "all", Window: "day", Running: ptr(-1)}, {Scope: "all", Window: "day", GPUs: ptr(-1)}, {Scope: "all", Window: "day", Running: ptr(1), Wait: true},
+		{Scope: "all", Window: "day", Running: ptr(-1)}, {Scope: "all", Window: "day", GPUs: ptr(-1)},
+		{Scope: "all", Window: "day", Running: ptr(1), Wait: true},
 		{Scope: "all", Window: "total", GPUHours: ptr(1.0), Wait: true}, {Scope: "all", Window: "day", GPUHours: ptr(1e9)},
-		{Scope: "all", Window: "day", Running: ptr(1), ApproveWithin: time.Hour}, {Scope: "all", Window: "day", Approve: ptr(money.Picos(1)), ApproveWithin: -1},
+		{Scope: "all", Window: "day", Running: ptr(1), ApproveWithin: time.Hour},
+		{Scope: "all", Window: "day", Approve: ptr(money.Picos(1)), ApproveWithin: -1},
 	} {
 		if l.Check() == nil {
 			t.Errorf("%+v passes", l)
 		}
 	}
-	for _, l := range []budget.Limit{{Scope: "all", Window: "day", Running: ptr(0)}, {Scope: "all", Window: "week", GPUHours: ptr(0.0), Wait: true}, {Scope: "all", Window: "total", GPUs: ptr(8)}} {
+	for _, l := range []budget.Limit{{Scope: "all", Window: "day", Running: ptr(0)},
+		{Scope: "all", Window: "week", GPUHours: ptr(0.0), Wait: true}, {Scope: "all", Window: "total", GPUs: ptr(8)}} {
 		if err := l.Check(); err != nil || !l.Queues() {
 			t.Errorf("%+v: %v", l, err)
 		}

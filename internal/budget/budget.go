@@ -116,7 +116,7 @@ type Limit struct {
 	// not suffice; else it is not let in.
 	Wait    bool          `json:"wait,omitempty"`
 	Approve *money.Amount `json:"approve"` // jobs that can cost more wait for approval
-	// ApproveWithin is how long a job waits for it, on the wall; 0: Standing.
+	// ApproveWithin is how long a job waits for it, on the wall; 0: DefaultApproval.
 	ApproveWithin time.Duration `json:"approve_within_ns,omitempty"`
 	Warn          []float64     `json:"warn"` // shares of Dollars at which Notify is told
 	Notify        string        `json:"notify,omitempty"`
@@ -143,22 +143,42 @@ func (l Limit) Check() error {
 		return fmt.Errorf("window %q: write day, week, month or total", l.Window)
 	}
 	switch {
-	case l.Dollars == nil && l.GPUHours == nil && l.Jobs == nil && l.Approve == nil && l.Running == nil && l.GPUs == nil:
-		return fmt.Errorf("%s limits nothing: give dollars, GPU-hours, jobs, running jobs, GPUs or an amount above which jobs are approved", l.Name())
-	case l.Dollars != nil && l.Dollars.Sign() < 0, l.GPUHours != nil && !(*l.GPUHours >= 0), l.Jobs != nil && *l.Jobs < 0, l.Approve != nil && l.Approve.Sign() < 0,
-		l.Running != nil && *l.Running < 0, l.GPUs != nil && *l.GPUs < 0:
+	case !l.limits():
+		return fmt.Errorf("%s limits nothing: give dollars, GPU-hours, jobs, running jobs, GPUs or an amount above "+
+			"which jobs are approved", l.Name())
+	case l.negative():
 		return fmt.Errorf("%s is below zero: give zero to allow nothing", l.Name())
 	case l.GPUHours != nil && *l.GPUHours > maxHours:
 		return fmt.Errorf("%s has more GPU-hours than can be counted: give at most %d", l.Name(), maxHours)
 	case l.ApproveWithin < 0 || l.ApproveWithin > 0 && l.Approve == nil:
-		return fmt.Errorf("%s gives a time for an approval that it does not ask for: give an amount above which jobs are approved", l.Name())
+		return fmt.Errorf("%s gives a time for an approval that it does not ask for: give an amount above which "+
+			"jobs are approved", l.Name())
 	case l.Wait && l.GPUHours == nil:
 		return fmt.Errorf("%s waits for GPU-hours that are not limited: give GPU-hours too", l.Name())
 	case l.Wait && l.Window == Total:
 		return fmt.Errorf("%s has no next window to wait for: give a day, week or month", l.Name())
-	case l.Dollars == nil && len(l.Warn) > 0:
+	}
+	return l.checkTelling()
+}
+
+// limits reports whether anything is limited.
+func (l Limit) limits() bool {
+	return l.Dollars != nil || l.GPUHours != nil || l.Jobs != nil || l.Approve != nil || l.Running != nil || l.GPUs != nil
+}
+
+// negative reports whether a limit is below zero, or no number.
+func (l Limit) negative() bool {
+	below := func(n *int) bool { return n != nil && *n < 0 }
+	return l.Dollars != nil && l.Dollars.Sign() < 0 || l.Approve != nil && l.Approve.Sign() < 0 ||
+		l.GPUHours != nil && !(*l.GPUHours >= 0) || below(l.Jobs) || below(l.Running) || below(l.GPUs)
+}
+
+// checkTelling says what is wrong with when and where the limit tells of itself.
+func (l Limit) checkTelling() error {
+	if l.Dollars == nil && len(l.Warn) > 0 {
 		return fmt.Errorf("%s warns of dollars that are not limited: give dollars too", l.Name())
-	case l.Notify != "" && !hookForm.MatchString(l.Notify):
+	}
+	if l.Notify != "" && !hookForm.MatchString(l.Notify) {
 		return fmt.Errorf("%s tells %q: give an http or https URL", l.Name(), l.Notify)
 	}
 	for _, w := range l.Warn {
@@ -184,8 +204,8 @@ type Job struct {
 	GPUBounded        bool
 	// GPUs are the fewest that it can run on.
 	GPUs int
-	// Asks says that it waits for approval: it takes nothing.
-	Asks bool
+	// AwaitsApproval says that it waits for approval: it takes nothing.
+	AwaitsApproval bool
 	// Runs says that it holds a machine now, with so many GPUs.
 	Runs    bool
 	GPUsNow int
@@ -201,36 +221,37 @@ func (j Job) held() money.Amount {
 
 // Use is what a limit has spent and held.
 type Use struct {
-	Spent     money.Amount `json:"spent"` // booked in the window, and what runs
-	Held      money.Amount `json:"held"`  // for what is not over
-	GPUSpent  float64      `json:"gpu_hours_spent"`
-	GPUHeld   float64      `json:"gpu_hours_held"`
-	Jobs      int          `json:"jobs"`
-	Asking    int          `json:"asking"`              // jobs that wait for approval, which are counted nowhere else
-	Running   int          `json:"running"`             // jobs that hold a machine
-	GPUs      int          `json:"gpus"`                // in use
-	Unbounded string       `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
-	GPUOpen   string       `json:"gpu_unbounded,omitempty"`
+	Spent    money.Amount `json:"spent"` // booked in the window, and what runs
+	Held     money.Amount `json:"held"`  // for what is not over
+	GPUSpent float64      `json:"gpu_hours_spent"`
+	GPUHeld  float64      `json:"gpu_hours_held"`
+	Jobs     int          `json:"jobs"`
+	// jobs that wait for approval, which are counted nowhere else
+	AwaitingApproval int    `json:"awaiting_approval"`
+	Running          int    `json:"running"`             // jobs that hold a machine
+	GPUs             int    `json:"gpus"`                // in use
+	Unbounded        string `json:"unbounded,omitempty"` // a job that is not over, and for which nobody knows the most
+	GPUOpen          string `json:"gpu_unbounded,omitempty"`
 
 	needs int          // GPUs of the job that is weighed
 	asks  money.Amount // the most that it can cost
 }
 
-// Books are what was spent by limit, by name, in the windows that are open, and the
-// jobs that are not over: one by one, or, where Still has them, summed.
-type Books struct {
-	Limits []Limit
-	Spent  map[string]money.Amount
-	GPUs   map[string]float64
-	Live   []Job
-	Still  map[string]Use // what is spent is left out
+// Accounts are what was spent by limit, by name, in the windows that are open, and the
+// jobs that are not over: one by one, or, where Outstanding has them, summed.
+type Accounts struct {
+	Limits      []Limit
+	Spent       map[string]money.Amount
+	GPUs        map[string]float64
+	Live        []Job
+	Outstanding map[string]Use // what is spent is left out
 }
 
 // Use sums what a limit has spent and held.
-func (b Books) Use(l Limit) Use {
-	u := b.Still[l.Name()]
-	u.Spent, u.GPUSpent = b.Spent[l.Name()], b.GPUs[l.Name()]
-	for _, j := range b.Live {
+func (a Accounts) Use(l Limit) Use {
+	u := a.Outstanding[l.Name()]
+	u.Spent, u.GPUSpent = a.Spent[l.Name()], a.GPUs[l.Name()]
+	for _, j := range a.Live {
 		if l.Scope.Holds(j.Owner, j.User) {
 			u.add(l, j)
 		}
@@ -240,8 +261,8 @@ func (b Books) Use(l Limit) Use {
 
 // add counts a job of the limit's scope.
 func (u *Use) add(l Limit, j Job) {
-	if j.Asks {
-		u.Asking++
+	if j.AwaitsApproval {
+		u.AwaitingApproval++
 		return
 	}
 	u.Jobs++
@@ -269,8 +290,8 @@ func (u Use) room(l Limit) money.Amount {
 	return money.FromMicros(left-left%10_000, 0)
 }
 
-// mends is what helps a job that costs more than is left.
-func (u Use) mends(l Limit) string {
+// fix is what helps a job that costs more than is left.
+func (u Use) fix(l Limit) string {
 	const admin = "ask an admin for scrimp budgets set"
 	next := ""
 	if l.Window != Total {

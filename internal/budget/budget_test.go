@@ -20,7 +20,8 @@ func ptr[T any](v T) *T { return &v }
 
 func TestWindowsAreCalendarSpansInUTC(t *testing.T) {
 	for w, want := range map[budget.Window][2]string{
-		budget.Day: {"2026-11-21", "2026-11-22"}, budget.Week: {"2026-11-16", "2026-11-23"}, budget.Month: {"2026-11-01", "2026-12-01"},
+		budget.Day: {"2026-11-21", "2026-11-22"}, budget.Week: {"2026-11-16", "2026-11-23"},
+		budget.Month: {"2026-11-01", "2026-12-01"},
 	} {
 		end, ok := w.End(now.In(time.FixedZone("", 3600)))
 		if got := w.Begin(now).Format(time.DateOnly); got != want[0] || !ok || end.Format(time.DateOnly) != want[1] {
@@ -35,7 +36,8 @@ func TestWindowsAreCalendarSpansInUTC(t *testing.T) {
 func TestAScopeHoldsItsJobsAndNoOthers(t *testing.T) {
 	o := ledger.Owner{Team: "a", Project: "p", Tags: map[string]string{"env": "prod"}}
 	for text, want := range map[string]bool{
-		"all": true, "team:a": true, "team:b": false, "project:p": true, "project:q": false, "user:ann": true, "user:bob": false, "tag:env=prod": true, "tag:env=dev": false, "tag:x=y": false,
+		"all": true, "team:a": true, "team:b": false, "project:p": true, "project:q": false, "user:ann": true,
+		"user:bob": false, "tag:env=prod": true, "tag:env=dev": false, "tag:x=y": false,
 	} {
 		s, err := budget.ParseScope(text)
 		if err != nil || s.Holds(o, "ann") != want {
@@ -55,17 +57,19 @@ func TestAScopeHoldsItsJobsAndNoOthers(t *testing.T) {
 func TestNoWindowSpendsMoreThanItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		scopes := []budget.Scope{"all", "team:a", "team:b", "user:ann", "tag:env=prod"}
-		b := budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
+		b := budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
 		for i, n := 0, rapid.IntRange(1, 4).Draw(t, "limits"); i < n; i++ {
 			w := rapid.SampledFrom([]budget.Window{budget.Day, budget.Month, budget.Total}).Draw(t, "window")
-			l := budget.Limit{Scope: scopes[i], Window: w, Dollars: ptr(money.Picos(rapid.Int64Range(0, 1000).Draw(t, "dollars")))}
+			l := budget.Limit{Scope: scopes[i], Window: w,
+				Dollars: ptr(money.Picos(rapid.Int64Range(0, 1000).Draw(t, "dollars")))}
 			b.Limits = append(b.Limits, l)
 		}
 		at, admitted := now, 0
 		for n := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				j := budget.Job{ID: fmt.Sprint(n), User: rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "user"), Bounded: rapid.IntRange(0, 9).Draw(t, "bounded") > 0, GPUBounded: true}
+				j := budget.Job{ID: fmt.Sprint(n), User: rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "user"),
+					Bounded: rapid.IntRange(0, 9).Draw(t, "bounded") > 0, GPUBounded: true}
 				j.Owner.Team = rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "team")
 				j.Owner.Tags = map[string]string{"env": rapid.SampledFrom([]string{"prod", "dev"}).Draw(t, "env")}
 				j.Most = money.Picos(rapid.Int64Range(0, 600).Draw(t, "most"))
@@ -128,7 +132,7 @@ func TestNoWindowSpendsMoreThanItsLimit(t *testing.T) {
 	})
 }
 
-func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
+func TestARefusalNamesItsLimitAndItsFix(t *testing.T) {
 	usd := func(s string) *money.Amount { a, _ := money.Parse(s); return &a }
 	other := budget.Job{ID: "other", Bounded: true, Most: *usd("60"), Spent: *usd("10"), GPUBounded: true, GPUMost: 6}
 	j := budget.Job{ID: "new", Bounded: true, Most: *usd("50"), GPUBounded: true, GPUMost: 3}
@@ -152,7 +156,8 @@ func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
 	} {
 		a, o := with(c.f)
 		c.limit.Scope, c.limit.Window = budget.All, budget.Month
-		b := budget.Books{Limits: []budget.Limit{c.limit}, Spent: map[string]money.Amount{"all/month": *usd("10")}, Live: []budget.Job{o}}
+		b := budget.Accounts{Limits: []budget.Limit{c.limit}, Spent: map[string]money.Amount{"all/month": *usd("10")},
+			Live: []budget.Job{o}}
 		r := b.Admit(a)
 		if want == "" {
 			if r != nil {
@@ -160,7 +165,7 @@ func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
 			}
 			continue
 		}
-		if r == nil || r.Why != want || r.Mend == "" || r.Limit.Name() != "all/month" || r.Error() == string(want) {
+		if r == nil || r.Why != want || r.Fix == "" || r.Limit.Name() != "all/month" || r.Error() == string(want) {
 			t.Errorf("%s: %+v", want, r)
 		}
 	}
@@ -168,10 +173,13 @@ func TestARefusalNamesItsLimitAndItsMend(t *testing.T) {
 
 // What a refusal says is left can be had: a job of that much is let in, and one of a cent more is not.
 func TestARefusalSaysHowMuchIsLeft(t *testing.T) {
-	for spent, left := range map[string]string{"0": "4", "1.17": "2.83", "1.170000000001": "2.82", "3.999": "0", "4": "0", "5": "0"} {
-		b := budget.Books{Limits: []budget.Limit{{Scope: budget.All, Window: budget.Month, Dollars: dollars("4")}}, Spent: map[string]money.Amount{"all/month": *dollars(spent)}}
+	for spent, left := range map[string]string{"0": "4", "1.17": "2.83", "1.170000000001": "2.82", "3.999": "0",
+		"4": "0", "5": "0"} {
+		b := budget.Accounts{Limits: []budget.Limit{{Scope: budget.All, Window: budget.Month, Dollars: dollars("4")}},
+			Spent: map[string]money.Amount{"all/month": *dollars(spent)}}
 		r := b.Admit(budget.Job{ID: "new", Bounded: true, Most: *dollars("9.50")})
-		if r == nil || !strings.Contains(r.Error(), "leaves "+money.Format(*dollars(left), money.USD, 2)+", and the job can cost $9.50") {
+		if r == nil || !strings.Contains(r.Error(),
+			"leaves "+money.Format(*dollars(left), money.USD, 2)+", and the job can cost $9.50") {
 			t.Errorf("of $4, $%s is spent: %v, want that $%s is left", spent, r, left)
 		}
 		if spent != "5" && b.Admit(budget.Job{ID: "new", Bounded: true, Most: *dollars(left)}) != nil {
@@ -192,22 +200,26 @@ func TestARefusalAdvisesWhatCanHelp(t *testing.T) {
 		spent, held string
 		want        string
 	}{
-		{budget.Month, "1", "1", "give the job a smaller budget, wait until jobs are over, or ask an admin for scrimp budgets set"},
+		{budget.Month, "1", "1", "give the job a smaller budget, wait until jobs are over, or ask an admin for " +
+			"scrimp budgets set"},
 		{budget.Month, "1", "3", "wait until jobs are over, or ask an admin for scrimp budgets set"},
 		{budget.Month, "4", "0", "wait for the next month, or ask an admin for scrimp budgets set"},
 		{budget.Day, "5", "1", "wait for the next day, or ask an admin for scrimp budgets set"},
 		{budget.Total, "4", "0", "ask an admin for scrimp budgets set"},
 	} {
 		l := budget.Limit{Scope: budget.All, Window: c.window, Dollars: dollars("4")}
-		b := budget.Books{Limits: []budget.Limit{l}, Spent: map[string]money.Amount{l.Name(): *dollars(c.spent)}, Live: []budget.Job{job(c.held)}}
-		if r := b.Admit(job("9")); r == nil || r.Mend != c.want {
+		b := budget.Accounts{Limits: []budget.Limit{l}, Spent: map[string]money.Amount{l.Name(): *dollars(c.spent)},
+			Live: []budget.Job{job(c.held)}}
+		if r := b.Admit(job("9")); r == nil || r.Fix != c.want {
 			t.Errorf("%+v: %+v", c, r)
 		}
 	}
 }
 
 func TestALimitTellsAnAddressOfTheWeb(t *testing.T) {
-	for address, want := range map[string]bool{"": true, "https://example.org/hook?a=b": true, "http://127.0.0.1:7999": true, "ftp://example.org": false, "example.org": false, "https://": false, "https:///x": false, "https://a b": false} {
+	for address, want := range map[string]bool{"": true, "https://example.org/hook?a=b": true,
+		"http://127.0.0.1:7999": true, "ftp://example.org": false, "example.org": false, "https://": false,
+		"https:///x": false, "https://a b": false} {
 		l := budget.Limit{Scope: budget.All, Window: budget.Month, Dollars: dollars("4"), Notify: address}
 		if err := l.Check(); (err == nil) != want {
 			t.Errorf("%q: %v", address, err)
@@ -240,7 +252,8 @@ func TestRequiredTagsAreNamed(t *testing.T) {
 	r := budget.Tags{"env": {"dev", "prod"}, "ticket": nil}
 	for want, has := range map[string]map[string]string{
 		"": {"env": "dev", "ticket": "4"}, "tag env is missing: write dev, prod": {"ticket": "4"},
-		`tag env is "test": write dev, prod`: {"env": "test"}, "tag ticket is missing: write any value": {"env": "dev", "ticket": ""},
+		`tag env is "test": write dev, prod`:     {"env": "test"},
+		"tag ticket is missing: write any value": {"env": "dev", "ticket": ""},
 	} {
 		if err := r.Check(has); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%v: %v, want %q", has, err, want)
@@ -251,8 +264,10 @@ func TestRequiredTagsAreNamed(t *testing.T) {
 func TestWhatIsWrongWithALimitIsSaid(t *testing.T) {
 	one := ptr(money.Picos(1))
 	for _, l := range []budget.Limit{
-		{Scope: "x", Window: "day", Dollars: one}, {Scope: "all", Window: "year", Dollars: one}, {Scope: "all", Window: "day"}, {Scope: "all", Window: "day", Dollars: ptr(money.Picos(-1))},
-		{Scope: "all", Window: "day", Dollars: one, Warn: []float64{2}}, {Scope: "all", Window: "day", Jobs: ptr(1), Warn: []float64{0.5}},
+		{Scope: "x", Window: "day", Dollars: one}, {Scope: "all", Window: "year", Dollars: one},
+		{Scope: "all", Window: "day"}, {Scope: "all", Window: "day", Dollars: ptr(money.Picos(-1))},
+		{Scope: "all", Window: "day", Dollars: one, Warn: []float64{2}},
+		{Scope: "all", Window: "day", Jobs: ptr(1), Warn: []float64{0.5}},
 	} {
 		if l.Check() == nil {
 			t.Errorf("%+v passes", l)

@@ -1,8 +1,6 @@
 package budget
 
 import (
-	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -82,7 +80,8 @@ const (
 //
 // It is played 61 times, in which each job lasts for each 61st part of its spread once,
 // one independently of the other: nothing is drawn, and the same jobs give the same answer.
-func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, beyond bool, now time.Time) map[string]Outlook {
+func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, beyond bool,
+	now time.Time) map[string]Outlook {
 	outlooks := map[string]Outlook{}
 	courses = sane(courses, places)
 	b := board{limits, uses, courses, places, now}
@@ -101,39 +100,14 @@ func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, 
 			usual = b.play(func(i int) time.Duration { return courses[i].drawn(0.5) })
 		}
 		n := l.Name()
-		o := Outlook{Jobs: []Spender{}, Unknown: []string{}}
-		if end, ok := l.Window.End(now); ok {
-			o.By = &end
-		}
-		var spent []money.Amount
-		var reached []time.Time
-		for _, p := range all {
-			if spent = append(spent, p[n].spent); p[n].breach != nil {
-				reached = append(reached, *p[n].breach)
-			}
-		}
-		slices.SortFunc(spent, money.Amount.Cmp)
-		slices.SortFunc(reached, time.Time.Compare)
-		o.Least, o.Spent, o.Most = spent[seldom], spent[plays/2], &spent[plays-1-seldom]
-		at := func(i int) *time.Time {
-			if i >= len(reached) {
-				return nil
-			}
-			return &reached[i]
-		}
-		o.Chance, o.Earliest, o.Breach, o.Latest = float64(len(reached))/plays, at(seldom), at(plays/2), at(plays-1-seldom)
+		o := l.outlook(all, now)
 		idle := usual[n].idle
-		o.Beyond = beyond && idle != nil && (o.By == nil || idle.Before(*o.By)) && (o.Latest == nil || idle.Before(*o.Latest))
+		o.Beyond = beyond && idle != nil && (o.By == nil || idle.Before(*o.By)) &&
+			(o.Latest == nil || idle.Before(*o.Latest))
 		if o.Breach != nil {
 			o.Jobs, o.More = usual[n].spenders(courses, *o.Breach)
 		}
-		for _, c := range courses {
-			if !c.Known && l.Scope.Holds(c.Owner, c.User) {
-				o.Unknown, o.UnknownJobs = append(o.Unknown, c.ID), o.UnknownJobs+1
-			}
-		}
-		slices.Sort(o.Unknown)
-		if o.Unknown = o.Unknown[:min(named, len(o.Unknown))]; o.UnknownJobs > 0 {
+		if o.unknown(l, courses); o.UnknownJobs > 0 {
 			if open == nil {
 				open = b.play(func(i int) time.Duration { return courses[i].longest() })
 			}
@@ -145,6 +119,45 @@ func Foresee(limits []Limit, uses map[string]Use, courses []Course, places int, 
 		outlooks[n] = o
 	}
 	return outlooks
+}
+
+// outlook is what a limit comes to over all plays.
+func (l Limit) outlook(all []map[string]*course, now time.Time) Outlook {
+	o := Outlook{Jobs: []Spender{}, Unknown: []string{}}
+	if end, ok := l.Window.End(now); ok {
+		o.By = &end
+	}
+	var spent []money.Amount
+	var reached []time.Time
+	for _, p := range all {
+		c := p[l.Name()]
+		if spent = append(spent, c.spent); c.breach != nil {
+			reached = append(reached, *c.breach)
+		}
+	}
+	slices.SortFunc(spent, money.Amount.Cmp)
+	slices.SortFunc(reached, time.Time.Compare)
+	o.Least, o.Spent, o.Most = spent[seldom], spent[plays/2], &spent[plays-1-seldom]
+	at := func(i int) *time.Time {
+		if i >= len(reached) {
+			return nil
+		}
+		return &reached[i]
+	}
+	o.Chance = float64(len(reached)) / plays
+	o.Earliest, o.Breach, o.Latest = at(seldom), at(plays/2), at(plays-1-seldom)
+	return o
+}
+
+// unknown names the jobs in the limit's scope of which nobody knows how long they run.
+func (o *Outlook) unknown(l Limit, courses []Course) {
+	for _, c := range courses {
+		if !c.Known && l.Scope.Holds(c.Owner, c.User) {
+			o.Unknown, o.UnknownJobs = append(o.Unknown, c.ID), o.UnknownJobs+1
+		}
+	}
+	slices.Sort(o.Unknown)
+	o.Unknown = o.Unknown[:min(named, len(o.Unknown))]
 }
 
 // share is which part of its spread job i takes in play n: each part once over the
@@ -199,176 +212,4 @@ func sane(courses []Course, places int) []Course {
 		list[i].Rate = min(max(0, list[i].Rate), math.MaxInt64/money.Rate(at))
 	}
 	return list
-}
-
-// course is one limit in a play.
-type course struct {
-	Limit
-	end     time.Time // of the window; zero: never
-	spent   money.Amount
-	rate    money.Rate
-	at      time.Time // up to which spent is summed
-	running int
-	gpus    int
-	breach  *time.Time
-	spells  []spell
-	open    bool       // something goes on for ever
-	idle    *time.Time // the first moment at which a place was free and nobody was there for it
-}
-
-// spell is when a job was paid for.
-type spell struct {
-	job         int
-	begin, over time.Time
-}
-
-// until sums up to t.
-func (l *course) until(t time.Time) {
-	if !l.end.IsZero() && t.After(l.end) {
-		t = l.end
-	}
-	if !t.After(l.at) {
-		return
-	}
-	if l.Dollars != nil && l.breach == nil {
-		left := l.Dollars.Sub(l.spent)
-		if d, ok := l.rate.Buys(left); ok && left.Sign() > 0 {
-			if at := l.at.Add(min(d, forever)); d <= forever && !at.After(t) && (l.end.IsZero() || at.Before(l.end)) {
-				l.breach = &at
-			}
-		}
-	}
-	l.spent, l.at = l.spent.Add(l.rate.Until(t.Sub(l.at))), t
-}
-
-// spenders are who spends the most from now until then.
-func (l *course) spenders(courses []Course, until time.Time) ([]Spender, int) {
-	list := []Spender{}
-	for _, s := range l.spells {
-		over := s.over
-		if over.After(until) {
-			over = until
-		}
-		if over.After(s.begin) {
-			if cost := courses[s.job].Rate.Until(over.Sub(s.begin)); cost.Sign() > 0 {
-				list = append(list, Spender{courses[s.job].ID, cost})
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b Spender) int { return cmp.Or(b.Cost.Cmp(a.Cost), cmp.Compare(a.Job, b.Job)) })
-	more := max(0, len(list)-named)
-	return list[:len(list)-more], more
-}
-
-// ends are the jobs that run, the first to end on top.
-type ends []spell
-
-func (e ends) Len() int { return len(e) }
-func (e ends) Less(i, j int) bool {
-	if !e[i].over.Equal(e[j].over) {
-		return e[i].over.Before(e[j].over)
-	}
-	return e[i].job < e[j].job
-}
-func (e ends) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *ends) Push(x any)   { *e = append(*e, x.(spell)) }
-func (e *ends) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
-}
-
-// board is what all plays begin with.
-type board struct {
-	limits  []Limit
-	uses    map[string]Use
-	courses []Course
-	places  int
-	now     time.Time
-}
-
-// play goes through what happens where the jobs are paid for so long.
-func (b *board) play(lasts func(int) time.Duration) map[string]*course {
-	limits, uses, courses, places, now := b.limits, b.uses, b.courses, b.places, b.now
-	all, by := make([]*course, 0, len(limits)), map[string]*course{}
-	last := now
-	for _, l := range limits {
-		c := &course{Limit: l, at: now, spent: uses[l.Name()].Spent}
-		if end, ok := l.Window.End(now); ok {
-			c.end = end
-		}
-		if l.Dollars != nil {
-			if c.spent.Cmp(*l.Dollars) >= 0 {
-				c.breach = &now
-			}
-			if c.end.IsZero() {
-				last = now.Add(forever)
-			} else if c.end.After(last) {
-				last = c.end
-			}
-		}
-		all, by[l.Name()] = append(all, c), c
-	}
-	holds := make([][]*course, len(courses))
-	var run ends
-	begin := func(i int, t time.Time) {
-		s := spell{i, t, t.Add(min(lasts(i), forever-t.Sub(now)))}
-		heap.Push(&run, s)
-		for _, l := range holds[i] {
-			l.until(t)
-			l.rate, l.running, l.gpus = l.rate+courses[i].Rate, l.running+1, l.gpus+courses[i].GPUs
-			l.spells = append(l.spells, s)
-		}
-	}
-	var waits []int
-	for i, c := range courses {
-		for _, l := range all {
-			if l.Scope.Holds(c.Owner, c.User) {
-				holds[i] = append(holds[i], l)
-			}
-		}
-		if c.Runs {
-			begin(i, now)
-		} else {
-			waits = append(waits, i)
-		}
-	}
-	room := func(i int) bool {
-		return !slices.ContainsFunc(holds[i], func(l *course) bool {
-			return l.Running != nil && l.running >= *l.Running || l.GPUs != nil && courses[i].GPUs > 0 && l.gpus+courses[i].GPUs > *l.GPUs
-		})
-	}
-	var idle *time.Time
-	for t := now; ; {
-		for len(run) < places {
-			n := slices.IndexFunc(waits, room)
-			if n < 0 {
-				break
-			}
-			begin(waits[n], t)
-			waits = slices.Delete(waits, n, n+1)
-		}
-		if len(run) < places && idle == nil {
-			idle = new(time.Time)
-			*idle = t
-		}
-		if len(run) == 0 || run[0].over.After(last) {
-			break
-		}
-		s := heap.Pop(&run).(spell)
-		t = s.over
-		for _, l := range holds[s.job] {
-			l.until(t)
-			l.rate, l.running, l.gpus = l.rate-courses[s.job].Rate, l.running-1, l.gpus-courses[s.job].GPUs
-			l.open = l.open || l.end.IsZero() && s.over.Sub(now) >= forever && courses[s.job].Rate > 0
-		}
-	}
-	for _, l := range all {
-		if l.until(last); len(run) > 0 && l.rate > 0 && l.end.IsZero() {
-			l.open = true
-		}
-		l.idle = idle
-	}
-	return by
 }

@@ -14,7 +14,8 @@ import (
 
 // sure is a job of team a that lasts exactly so long, on a machine at $10 an hour.
 func sure(id string, d time.Duration, runs bool) budget.Course {
-	return budget.Course{ID: id, Owner: ledger.Owner{Team: "a"}, Runs: runs, Rate: 10e12, Quick: d, Lasts: d, Slow: d, Known: true}
+	return budget.Course{ID: id, Owner: ledger.Owner{Team: "a"}, Runs: runs, Rate: 10e12, Quick: d, Lasts: d, Slow: d,
+		Known: true}
 }
 
 func monthly(dollars int64) budget.Limit {
@@ -34,7 +35,8 @@ func TestAJobThatEndsSoonBurnsNoLonger(t *testing.T) {
 	if at, ok := l.Breach(budget.Use{Spent: money.Picos(80e12)}, 10e12, now); !ok || !at.Equal(now.Add(2*time.Hour)) {
 		t.Fatalf("at the present rate it is reached %v, %v: the test shows nothing", at, ok)
 	}
-	if o.Chance != 0 || o.Breach != nil || o.Earliest != nil || o.Open != nil || len(o.Unknown) != 0 || o.Spent != money.Picos(90e12) || o.Least != o.Spent || *o.Most != o.Spent {
+	if o.Chance != 0 || o.Breach != nil || o.Earliest != nil || o.Open != nil || len(o.Unknown) != 0 ||
+		o.Spent != money.Picos(90e12) || o.Least != o.Spent || *o.Most != o.Spent {
 		t.Errorf("%+v", o)
 	}
 }
@@ -42,17 +44,21 @@ func TestAJobThatEndsSoonBurnsNoLonger(t *testing.T) {
 // What waits begins when its turn comes and its money is spent then: of two places one
 // is free, and the third job takes that of the one which ends first.
 func TestAQueueSpendsWhenItsTurnComes(t *testing.T) {
-	o := foresee(monthly(100), 30, 2, sure("a", time.Hour, true), sure("b", 4*time.Hour, false), sure("c", 4*time.Hour, false), sure("d", time.Hour, false))
+	o := foresee(monthly(100), 30, 2, sure("a", time.Hour, true), sure("b", 4*time.Hour, false),
+		sure("c", 4*time.Hour, false), sure("d", time.Hour, false))
 	// a and b from now on, c in a's place after an hour: 30 + 20 + 2.5 · 20 = 100.
-	if o.Breach == nil || !o.Breach.Equal(now.Add(3*time.Hour+30*time.Minute)) || o.Chance != 1 || !o.Earliest.Equal(*o.Latest) || o.Spent != money.Picos(130e12) {
+	if o.Breach == nil || !o.Breach.Equal(now.Add(3*time.Hour+30*time.Minute)) || o.Chance != 1 ||
+		!o.Earliest.Equal(*o.Latest) || o.Spent != money.Picos(130e12) {
 		t.Errorf("%+v, breach %v", o, o.Breach)
 	}
-	if want := []budget.Spender{{Job: "b", Cost: money.Picos(35e12)}, {Job: "c", Cost: money.Picos(25e12)}, {Job: "a", Cost: money.Picos(10e12)}}; !slices.Equal(o.Jobs, want) || o.More != 0 {
+	if want := []budget.Spender{{Job: "b", Cost: money.Picos(35e12)}, {Job: "c", Cost: money.Picos(25e12)},
+		{Job: "a", Cost: money.Picos(10e12)}}; !slices.Equal(o.Jobs, want) || o.More != 0 {
 		t.Errorf("by %v and %d more, want %v", o.Jobs, o.More, want)
 	}
 	one := monthly(100)
 	one.Running = new(1)
-	if o := foresee(one, 30, 2, sure("a", time.Hour, true), sure("b", 4*time.Hour, false), sure("c", 4*time.Hour, false)); !o.Breach.Equal(now.Add(7 * time.Hour)) {
+	if o := foresee(one, 30, 2, sure("a", time.Hour, true), sure("b", 4*time.Hour, false),
+		sure("c", 4*time.Hour, false)); !o.Breach.Equal(now.Add(7 * time.Hour)) {
 		t.Errorf("with one at a time it is reached %v", o.Breach)
 	}
 	other := sure("z", 3*time.Hour, true)
@@ -70,7 +76,8 @@ func TestNothingIsForeseenPastTheBudgetsOfJobs(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	dark := budget.Course{ID: "dark", Owner: long.Owner, Runs: true, Rate: 10e12, Bounded: true, Rest: long.Rest}
-	if o := foresee(monthly(100), 80, 4, dark); o.Open != nil || o.UnknownJobs != 1 || o.Most == nil || *o.Most != money.Picos(95e12) || o.Spent != money.Picos(80e12) {
+	if o := foresee(monthly(100), 80, 4, dark); o.Open != nil || o.UnknownJobs != 1 || o.Most == nil ||
+		*o.Most != money.Picos(95e12) || o.Spent != money.Picos(80e12) {
 		t.Errorf("nobody knows how long it runs, but its budget is known: %+v", o)
 	}
 }
@@ -80,7 +87,8 @@ func TestNothingIsForeseenPastTheBudgetsOfJobs(t *testing.T) {
 func TestWhatIsUnknownIsSaid(t *testing.T) {
 	dark := budget.Course{ID: "dark", Owner: ledger.Owner{Team: "a"}, Runs: true, Rate: 10e12}
 	o := foresee(monthly(100), 80, 4, dark, sure("j", time.Hour, true))
-	if o.Breach != nil || o.Chance != 0 || o.Open == nil || !o.Open.Equal(now.Add(time.Hour)) || !slices.Equal(o.Unknown, []string{"dark"}) {
+	if o.Breach != nil || o.Chance != 0 || o.Open == nil || !o.Open.Equal(now.Add(time.Hour)) ||
+		!slices.Equal(o.Unknown, []string{"dark"}) {
 		t.Errorf("%+v", o)
 	}
 	ever := monthly(1e6)
@@ -90,10 +98,12 @@ func TestWhatIsUnknownIsSaid(t *testing.T) {
 	}
 	u := map[string]budget.Use{}
 	l := monthly(1000)
-	if o := budget.Foresee([]budget.Limit{l}, u, []budget.Course{sure("j", time.Hour, true)}, 1, true, now)[l.Name()]; !o.Beyond {
+	if o := budget.Foresee([]budget.Limit{l}, u, []budget.Course{sure("j", time.Hour, true)}, 1, true,
+		now)[l.Name()]; !o.Beyond {
 		t.Error("more wait than were looked at, and it is not said")
 	}
-	if o := budget.Foresee([]budget.Limit{l}, u, []budget.Course{sure("j", 2000*time.Hour, true)}, 1, true, now)[l.Name()]; o.Beyond {
+	if o := budget.Foresee([]budget.Limit{l}, u, []budget.Course{sure("j", 2000*time.Hour, true)}, 1, true,
+		now)[l.Name()]; o.Beyond {
 		t.Error("none of the others has its turn in this window")
 	}
 }
@@ -112,7 +122,8 @@ func TestTheChanceIsThatOfTheSpread(t *testing.T) {
 			t.Errorf("$%d is reached with a chance of %.2f, want %.2f to %.2f: %+v", c.dollars, o.Chance, c.at, c.most, o)
 		}
 	}
-	if o := foresee(monthly(200), 0, 1, job); o.Spent != money.Picos(40e12) || o.Least.Cmp(money.Picos(30e12)) >= 0 || o.Most.Cmp(money.Picos(60e12)) <= 0 {
+	if o := foresee(monthly(200), 0, 1, job); o.Spent != money.Picos(40e12) || o.Least.Cmp(money.Picos(30e12)) >= 0 ||
+		o.Most.Cmp(money.Picos(60e12)) <= 0 {
 		t.Errorf("%+v", o)
 	}
 	a, b := foresee(monthly(40), 0, 1, job), foresee(monthly(40), 0, 1, job)

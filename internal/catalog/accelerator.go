@@ -3,6 +3,7 @@ package catalog
 import (
 	_ "embed" // the facts are part of the program
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,44 +94,13 @@ func parseAccelerators(specs, usable string) ([]Accelerator, error) {
 	var list []Accelerator
 	at := map[string]int{}
 	for _, r := range rows {
-		a := Accelerator{Name: r["accelerator"], Vendor: r["vendor"], Arch: r["arch"], MemoryType: r["mem_type"], Confidence: r["confidence"], Source: r["sources"], Notes: r["notes"], rates: map[Precision]float64{}}
+		a, err := accelerator(r)
+		if err != nil {
+			return nil, err
+		}
 		if _, ok := at[a.Name]; ok || a.Name == "" || a.Source == "" {
 			return nil, fmt.Errorf("accelerator %q stands twice, or without name or source", a.Name)
 		}
-		var bad error
-		number := func(name string) Figure {
-			if r[name] == "" {
-				return Figure{}
-			}
-			v, err := strconv.ParseFloat(r[name], 64)
-			if err != nil || !(v > 0) || v > 1e9 {
-				bad = fmt.Errorf("accelerator %s: %s is %q", a.Name, name, r[name])
-			}
-			return Known(v)
-		}
-		rate := func(p Precision, f Figure) {
-			if f.OK {
-				a.rates[p] = f.V
-			}
-		}
-		if memory := number("mem_gb"); memory.OK {
-			a.Memory = size.Bytes(memory.V * float64(size.GB))
-		}
-		a.Bandwidth, a.Link, a.Power, a.Matmul = number("mem_bw_gbps"), number("intra_node_bw_gbps_unidir"), number("tdp_w"), number("measured_matmul_bf16_tflops")
-		half := number("bf16_fp16_dense")
-		rate(FP32, number("fp32_tflops"))
-		rate(TF32, number("tf32_dense"))
-		rate(FP16, half)
-		if a.Arch != "turing" && a.Arch != "volta" { // which have no bfloat16
-			rate(BF16, half)
-		}
-		rate(FP8, number("fp8_dense"))
-		rate(INT8, number("int8_dense_tops"))
-		rate(FP4, number("fp4_dense"))
-		if bad != nil {
-			return nil, bad
-		}
-		a.words = words(a.Name)
 		at[a.Name] = len(list)
 		list = append(list, a)
 	}
@@ -147,6 +117,44 @@ func parseAccelerators(specs, usable string) ([]Accelerator, error) {
 		list[i].UsableMemory, list[i].UsableSource = size.Bytes(mib)*size.MiB, r["source"]+", "+r["date"]
 	}
 	return list, nil
+}
+
+// accelerator reads a row of the embedded table.
+func accelerator(r map[string]string) (a Accelerator, err error) {
+	a = Accelerator{Name: r["accelerator"], Vendor: r["vendor"], Arch: r["arch"], MemoryType: r["mem_type"],
+		Confidence: r["confidence"], Source: r["sources"], Notes: r["notes"],
+		words: words(r["accelerator"]), rates: map[Precision]float64{}}
+	number := func(name string) Figure {
+		if r[name] == "" {
+			return Figure{}
+		}
+		v, bad := strconv.ParseFloat(r[name], 64)
+		if bad != nil || !(v > 0) || v > 1e9 {
+			err = fmt.Errorf("accelerator %s: %s is %q", a.Name, name, r[name])
+		}
+		return Known(v)
+	}
+	rate := func(p Precision, f Figure) {
+		if f.OK {
+			a.rates[p] = f.V
+		}
+	}
+	if memory := number("mem_gb"); memory.OK {
+		a.Memory = size.Bytes(memory.V * float64(size.GB))
+	}
+	a.Bandwidth, a.Link = number("mem_bw_gbps"), number("intra_node_bw_gbps_unidir")
+	a.Power, a.Matmul = number("tdp_w"), number("measured_matmul_bf16_tflops")
+	half := number("bf16_fp16_dense")
+	rate(FP32, number("fp32_tflops"))
+	rate(TF32, number("tf32_dense"))
+	rate(FP16, half)
+	if a.Arch != "turing" && a.Arch != "volta" { // which have no bfloat16
+		rate(BF16, half)
+	}
+	rate(FP8, number("fp8_dense"))
+	rate(INT8, number("int8_dense_tops"))
+	rate(FP4, number("fp4_dense"))
+	return a, err
 }
 
 // Accelerators returns the kinds of which facts are known, in the order of the embedded table.
@@ -189,7 +197,8 @@ func matches(q, n []string) bool {
 
 // sameKind compares first words: Trainium is Trainium1.
 func sameKind(query, name string) bool {
-	return query == name || (query == "trainium" || query == "inferentia" || query == "tpu") && strings.HasPrefix(name, query)
+	return query == name || (query == "trainium" || query == "inferentia" || query == "tpu") &&
+		strings.HasPrefix(name, query)
 }
 
 func words(s string) []string {
@@ -218,20 +227,20 @@ func Resolve(name, machine string, memory size.Bytes) string {
 		}
 	}
 	if len(fit) > 1 {
-		var form []Accelerator
-		for _, a := range fit {
-			for _, w := range a.words[1:] {
-				if (w == "sxm" || w == "sxm2" || w == "pcie" || w == "nvl") && strings.Contains(strings.ToLower(machine), w) {
-					form = append(form, a)
-				}
-			}
-		}
-		fit = form
+		fit = slices.DeleteFunc(fit, func(a Accelerator) bool { return !a.formOf(machine) })
 	}
 	if len(fit) == 1 {
 		return fit[0].Name
 	}
 	return name
+}
+
+// formOf reports whether the form that the accelerator is built in stands in the name of a machine.
+func (a Accelerator) formOf(machine string) bool {
+	return slices.ContainsFunc(a.words[1:], func(w string) bool {
+		return slices.Contains([]string{"sxm", "sxm2", "pcie", "nvl"}, w) &&
+			strings.Contains(strings.ToLower(machine), w)
+	})
 }
 
 // near tells 80 GB, 80 GiB and 79.6 GiB from 40 GB.

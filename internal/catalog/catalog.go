@@ -2,7 +2,7 @@
 // with their list and spot prices, how providers bill and warn, and the user's own
 // prices laid over them. Every fact names its source; what has none is unknown.
 //
-// The rows that the binary carries are written by hack/catalog and dated; newer
+// The built-in rows are written by hack/catalog and dated; newer
 // ones are laid over them with With, the user's own with Overlay.
 package catalog
 
@@ -126,7 +126,8 @@ func (l Listing) PerDollar(p Precision) (float64, bool) {
 
 // Why a row was not taken, or not as it stands.
 const (
-	Duplicate   = "duplicate"    // the same offer stands twice in one source: of its rows the first counts, of the user's own prices the last
+	// the same offer stands twice in one source: of its rows the first counts, of the user's own prices the last
+	Duplicate   = "duplicate"
 	Negative    = "negative"     // a price below zero
 	ZeroPrice   = "zero_price"   // a price of zero, which says that there is none
 	NoPrice     = "no_price"     // no price stands there
@@ -155,7 +156,7 @@ func (s Skip) Rows() int { return max(1, s.Count) }
 type Catalog struct {
 	Listings []Listing
 	Skipped  []Skip
-	Own      []Carriage // the user's own prices of keeping and moving data; see Carriage
+	Own      []TransferRate // the user's own prices of keeping and moving data; see Catalog.TransferRate
 }
 
 // New returns the catalogue of rows from one source. Of rows for the same offer
@@ -237,7 +238,8 @@ func (c Catalog) Machines(provider string) []Listing {
 
 // Sell returns shape as it is sold elsewhere: its region, zone, capacity and
 // price replaced, and the provider's rules for that capacity.
-func Sell(shape Listing, region, zone string, capacity market.Capacity, q market.Quote, currency money.Currency) Listing {
+func Sell(shape Listing, region, zone string, capacity market.Capacity, q market.Quote,
+	currency money.Currency) Listing {
 	l := shape
 	l.Offer.Region, l.Offer.Zone, l.Offer.Capacity, l.Offer.Currency = region, zone, capacity, currency
 	l.Quote, l.Risk, l.Listed = q, Risk{}, nil
@@ -255,7 +257,8 @@ func (l Listing) settle() Listing {
 	rule, ok := RuleOf(l.Offer.Provider, l.Offer.Capacity)
 	l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = market.Billing{}, 0, 0, ""
 	if ok {
-		l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = rule.Billing, rule.Notice, rule.MaxLifetime, rule.Source
+		l.Offer.Billing, l.Offer.Notice, l.Offer.MaxLifetime, l.RuleSource = rule.Billing, rule.Notice,
+			rule.MaxLifetime, rule.Source
 	}
 	if spec, ok := l.Spec(); ok {
 		l.AcceleratorMemory = spec.Usable()
@@ -264,7 +267,8 @@ func (l Listing) settle() Listing {
 }
 
 // currencies are the codes of ISO 4217 in which the clouds publish prices.
-const currencies = " AED ARS AUD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR JPY KRW MXN MYR NGN NOK NZD PEN PHP PLN RON RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR "
+const currencies = " AED ARS AUD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR JPY KRW MXN MYR " +
+	"NGN NOK NZD PEN PHP PLN RON RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR "
 
 // ParseCurrency reads a currency's code, and says false where it is none.
 func ParseCurrency(s string) (money.Currency, bool) {

@@ -107,7 +107,8 @@ func TestAQueryNamesTheKindsThatItsWordsAreIn(t *testing.T) {
 		{"A100-80GB", "A100-PCIe-80GB", true}, {"A100-80GB", "A100-SXM-40GB", false}, {"A10", "A10G", false},
 		{"A100", "A100-SXM-40GB", true}, {"L4", "L4", true}, {"L4", "l4-part", false}, {"L4-part", "l4-part", true},
 		{"NVIDIA A100-SXM4-80GB", "A100-SXM-80GB", true}, {"RTX 4090", "RTX4090", true}, {"Trainium", "Trainium1", true},
-		{"L4", "L40S", false}, {"", "L4", false}, {"H100", "", false}, {"TPU-v5e", "TPU-v5p", false}, {"TPU", "TPU-v5p", true},
+		{"L4", "L40S", false}, {"", "L4", false}, {"H100", "", false}, {"TPU-v5e", "TPU-v5p", false},
+		{"TPU", "TPU-v5p", true},
 	} {
 		if got := catalog.Matches(c.query, c.name); got != c.want {
 			t.Errorf("Matches(%q, %q) = %v", c.query, c.name, got)
@@ -118,9 +119,12 @@ func TestAQueryNamesTheKindsThatItsWordsAreIn(t *testing.T) {
 		memory        size.Bytes
 		want          string
 	}{
-		{"H100", "gpu_8x_h100_sxm5", 0, "H100-SXM-80GB"}, {"H100", "gpu_1x_h100_pcie", 0, "H100-PCIe-80GB"}, {"H100", "box", 0, "H100"},
-		{"V100-32GB", "x", 0, "V100-SXM2-32GB"}, {"A100", "a2-highgpu-8g", 40 * size.GiB, "A100"}, {"T4", "x", 0, "T4"}, {"Gaudi", "x", 0, "Gaudi"},
-		{"H200", "x", 0, "H200-SXM"}, {"inferentia", "inf1.xlarge", 0, "inferentia"}, {"Inferentia", "x", 32 * size.GB, "Inferentia2"},
+		{"H100", "gpu_8x_h100_sxm5", 0, "H100-SXM-80GB"}, {"H100", "gpu_1x_h100_pcie", 0, "H100-PCIe-80GB"},
+		{"H100", "box", 0, "H100"},
+		{"V100-32GB", "x", 0, "V100-SXM2-32GB"}, {"A100", "a2-highgpu-8g", 40 * size.GiB, "A100"}, {"T4", "x", 0, "T4"},
+		{"Gaudi", "x", 0, "Gaudi"},
+		{"H200", "x", 0, "H200-SXM"}, {"inferentia", "inf1.xlarge", 0, "inferentia"},
+		{"Inferentia", "x", 32 * size.GB, "Inferentia2"},
 	} {
 		if got := catalog.Resolve(c.name, c.machine, c.memory); got != c.want {
 			t.Errorf("Resolve(%q, %q, %v) = %q, want %q", c.name, c.machine, c.memory, got, c.want)
@@ -154,7 +158,8 @@ func TestARowThatDoesNotSayWhatItMustIsSkippedAndCounted(t *testing.T) {
 			t.Errorf("%s: %v", c.row, err)
 			continue
 		}
-		if len(got.Listings) != 1 || got.Listings[0].Quote.Rate.String() != "1" || len(got.Skipped) != 1 || got.Skipped[0].Why != c.why {
+		if len(got.Listings) != 1 || got.Listings[0].Quote.Rate.String() != "1" || len(got.Skipped) != 1 ||
+			got.Skipped[0].Why != c.why {
 			t.Errorf("%s: %d listings, skipped %+v, want %s", c.row, len(got.Listings), got.Skipped, c.why)
 		}
 	}
@@ -233,10 +238,12 @@ mine,here,box,reserved,0.10,USD,,,,,
 		return catalog.Listing{}
 	}
 	// 55.04 less a quarter is 41.28, and half of that is 20.64.
-	if l := find("aws/us-east-1/p5.48xlarge/on-demand"); l.Quote.Rate.String() != "20.64" || l.Listed == nil || l.Listed.String() != "55.04" {
+	if l := find("aws/us-east-1/p5.48xlarge/on-demand"); l.Quote.Rate.String() != "20.64" || l.Listed == nil ||
+		l.Listed.String() != "55.04" {
 		t.Errorf("%+v, listed %v", l.Quote, l.Listed)
 	}
-	if l := find("gcp/us-central1/a3-highgpu-8g/spot"); l.Quote.Rate.String() != "30.5" || l.Offer.Currency != "EUR" || !l.Quote.At.Equal(day) {
+	if l := find("gcp/us-central1/a3-highgpu-8g/spot"); l.Quote.Rate.String() != "30.5" || l.Offer.Currency != "EUR" ||
+		!l.Quote.At.Equal(day) {
 		t.Errorf("%+v", l)
 	}
 	own := find("slurm/cluster/a100-node/reserved")
@@ -351,7 +358,8 @@ func ExampleCatalog_Match() {
 	_ = f.ParseAccelerator("H100:8")
 	for _, l := range catalog.Builtin().Match(f) {
 		perDollar, _ := l.PerDollar(catalog.BF16)
-		fmt.Printf("%s %s/h on %s, %.0f dense bf16 TFLOP/s for a dollar an hour\n", l.Offer.ID, money.Format(l.Quote.Rate.Until(time.Hour), l.Offer.Currency, 2), l.Quote.At.Format(time.DateOnly), perDollar)
+		fmt.Printf("%s %s/h on %s, %.0f dense bf16 TFLOP/s for a dollar an hour\n", l.Offer.ID,
+			money.Format(l.Quote.Rate.Until(time.Hour), l.Offer.Currency, 2), l.Quote.At.Format(time.DateOnly), perDollar)
 	}
 	// Output: aws/us-east-1/p5.48xlarge/on-demand $55.04/h on 2026-07-20, 144 dense bf16 TFLOP/s for a dollar an hour
 }
@@ -360,37 +368,42 @@ func TestKeepingAndMovingDataHasAPriceOrNone(t *testing.T) {
 	c := catalog.Builtin()
 	for _, provider := range []string{"aws", "gcp", "azure"} {
 		for _, what := range []string{catalog.StorageMonth, catalog.TransferRegion, catalog.TransferOut} {
-			x, ok := c.Carriage(provider, what)
+			x, ok := c.TransferRate(provider, what)
 			if !ok || x.Price <= 0 || x.Source == "" || x.At.IsZero() || x.Currency != "USD" {
 				t.Errorf("%s %s: %+v %v", provider, what, x, ok)
 			}
 		}
 	}
-	if x, ok := c.Carriage("slurm", catalog.StorageMonth); ok {
+	if x, ok := c.TransferRate("slurm", catalog.StorageMonth); ok {
 		t.Errorf("nobody knows what a cluster takes, and it is %v", x)
 	}
-	own, err := c.Overlay("prices.csv", "provider,machine,price,currency\naws,storage-gb-month,0.02,USD\naws,storage-gb-month,0.021,USD\nlab,storage-gb-month,0,USD\nlab,transfer-gb-out,-1,USD\nlab,transfer-gb-region,x,USD\n", day)
+	own, err := c.Overlay("prices.csv",
+		"provider,machine,price,currency\naws,storage-gb-month,0.02,USD\naws,storage-gb-month,0.021,USD\nlab,storage-gb-month,0,USD\nlab,transfer-gb-out,-1,USD\nlab,transfer-gb-region,x,USD\n", day)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x, _ := own.Carriage("aws", catalog.StorageMonth); x.Price != rate("0.021") || x.Source != "prices.csv" || !x.At.Equal(day) {
+	if x, _ := own.TransferRate("aws", catalog.StorageMonth); x.Price != rate("0.021") || x.Source != "prices.csv" ||
+		!x.At.Equal(day) {
 		t.Errorf("%+v: the last row of the user counts", x)
 	}
-	if x, ok := own.Carriage("lab", catalog.StorageMonth); !ok || x.Price != 0 {
+	if x, ok := own.TransferRate("lab", catalog.StorageMonth); !ok || x.Price != 0 {
 		t.Errorf("%+v %v: it is paid already", x, ok)
 	}
-	if _, ok := own.Carriage("lab", catalog.TransferOut); ok || len(own.Skipped) != 3 {
+	if _, ok := own.TransferRate("lab", catalog.TransferOut); ok || len(own.Skipped) != 3 {
 		t.Errorf("a price below zero was taken: %+v", own.Skipped)
 	}
-	if x, _ := c.Carriage("aws", catalog.StorageMonth); x.Price != rate("0.023") {
+	if x, _ := c.TransferRate("aws", catalog.StorageMonth); x.Price != rate("0.023") {
 		t.Errorf("the overlay changed what lies below it: %+v", x)
 	}
 }
 
 func TestRegionsLieOnContinentsAsFarAsTheirNamesSay(t *testing.T) {
 	for region, want := range map[string]string{
-		"us-east-1": "north america", "us-central1": "north america", "northamerica-northeast1": "north america", "eastus2": "north america", "eu-west-1": "europe", "europe-west4": "europe", "westeurope": "europe", "uksouth": "europe",
-		"ap-south-1": "asia", "asia-east1": "asia", "japaneast": "asia", "brazilsouth": "south america", "australiaeast": "australia", "cluster": "", "": "", "desk": "",
+		"us-east-1": "north america", "us-central1": "north america", "northamerica-northeast1": "north america",
+		"eastus2": "north america", "eu-west-1": "europe", "europe-west4": "europe", "westeurope": "europe",
+		"uksouth":    "europe",
+		"ap-south-1": "asia", "asia-east1": "asia", "japaneast": "asia", "brazilsouth": "south america",
+		"australiaeast": "australia", "cluster": "", "": "", "desk": "",
 	} {
 		if got := catalog.Continent(region); got != want {
 			t.Errorf("%s lies in %q, want %q", region, got, want)
@@ -400,7 +413,8 @@ func TestRegionsLieOnContinentsAsFarAsTheirNamesSay(t *testing.T) {
 
 // A price of the user's own holds until it is changed, and is marked as late as what is paid already.
 func TestThePricesOfTheUserGrowOldSlowly(t *testing.T) {
-	c, err := catalog.Builtin().Overlay("prices.csv", "provider,region,machine,capacity,price,currency,discount\naws,*,p5.48xlarge,on-demand,40,USD,\naws,*,p4d.24xlarge,on-demand,,,10%\n", day)
+	c, err := catalog.Builtin().Overlay("prices.csv",
+		"provider,region,machine,capacity,price,currency,discount\naws,*,p5.48xlarge,on-demand,40,USD,\naws,*,p4d.24xlarge,on-demand,,,10%\n", day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +422,8 @@ func TestThePricesOfTheUserGrowOldSlowly(t *testing.T) {
 		if l.Offer.Machine == "p5.48xlarge" && l.Stale(day.AddDate(0, 0, 80), l.Fresh()) {
 			t.Errorf("%s: marked after 80 days", l.Offer.ID)
 		}
-		if l.Offer.Machine == "p5.48xlarge" && !l.Stale(day.AddDate(0, 0, 91), l.Fresh()) || l.Offer.Machine == "p4d.24xlarge" && !l.Stale(day.AddDate(0, 0, 80), l.Fresh()) {
+		if l.Offer.Machine == "p5.48xlarge" && !l.Stale(day.AddDate(0, 0, 91), l.Fresh()) ||
+			l.Offer.Machine == "p4d.24xlarge" && !l.Stale(day.AddDate(0, 0, 80), l.Fresh()) {
 			t.Errorf("%s: not marked", l.Offer.ID)
 		}
 	}
@@ -426,7 +441,8 @@ func rate(s string) money.Rate {
 
 func TestWhereNothingIsLikeAWishEachThatIsInTheWayIsNamed(t *testing.T) {
 	c := catalog.Builtin()
-	f := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"}, Capacity: []market.Capacity{market.Spot}}
+	f := catalog.Filter{Accelerator: "H100", Least: 8, Most: 8, Regions: []string{"eu-*"},
+		Capacity: []market.Capacity{market.Spot}}
 	if n := len(c.Match(f)); n != 0 {
 		t.Skipf("SKIP: the embedded catalogue has %d of them now", n)
 	}
@@ -445,8 +461,10 @@ func TestWhereNothingIsLikeAWishEachThatIsInTheWayIsNamed(t *testing.T) {
 }
 
 func TestOfTwoPricesOfTheUserForTheSameTheLastCountsAndTheOtherIsShown(t *testing.T) {
-	c, err := catalog.Builtin().Overlay("prices.csv", "provider,region,machine,capacity,price,currency,discount\naws,us-east-1,g5.xlarge,on-demand,0.9,USD,\naws,us-east-1,g5.xlarge,on-demand,0.7,USD,\naws,us-east-1,g5.xlarge,on-demand,,,10%\n", day)
-	if err != nil || len(c.Skipped) != 1 || c.Skipped[0].Why != catalog.Duplicate || c.Skipped[0].Row != 2 || !strings.Contains(c.Skipped[0].Detail, "line 3") {
+	c, err := catalog.Builtin().Overlay("prices.csv",
+		"provider,region,machine,capacity,price,currency,discount\naws,us-east-1,g5.xlarge,on-demand,0.9,USD,\naws,us-east-1,g5.xlarge,on-demand,0.7,USD,\naws,us-east-1,g5.xlarge,on-demand,,,10%\n", day)
+	if err != nil || len(c.Skipped) != 1 || c.Skipped[0].Why != catalog.Duplicate || c.Skipped[0].Row != 2 ||
+		!strings.Contains(c.Skipped[0].Detail, "line 3") {
 		t.Fatal(c.Skipped, err)
 	}
 	for _, l := range c.Listings {
@@ -454,13 +472,15 @@ func TestOfTwoPricesOfTheUserForTheSameTheLastCountsAndTheOtherIsShown(t *testin
 			t.Errorf("the price is %v, not 0.7 less a tenth", l.Quote.Rate)
 		}
 	}
-	if _, err := catalog.Builtin().Overlay("prices.csv", "", day); err == nil || !strings.Contains(err.Error(), "its first line names the columns") {
+	if _, err := catalog.Builtin().Overlay("prices.csv", "", day); err == nil ||
+		!strings.Contains(err.Error(), "its first line names the columns") {
 		t.Error(err)
 	}
 }
 
 func TestAPriceOfADayToComeIsMarkedAsOneOfUnknownAge(t *testing.T) {
-	for at, want := range map[time.Duration]bool{-time.Hour: false, 23 * time.Hour: false, 48 * time.Hour: true, 9000 * time.Hour: true} {
+	for at, want := range map[time.Duration]bool{-time.Hour: false, 23 * time.Hour: false, 48 * time.Hour: true,
+		9000 * time.Hour: true} {
 		l := catalog.Listing{Quote: market.Quote{Priced: true, At: day.Add(at)}}
 		if got := l.Stale(day, 7*24*time.Hour); got != want {
 			t.Errorf("a price of %v from now is marked: %v", at, got)

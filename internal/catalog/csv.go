@@ -22,18 +22,21 @@ var listingRows string
 //go:embed rules.csv
 var ruleRows string
 
-// Builtin returns the catalogue that the program carries.
+// Builtin returns the catalogue that is built in.
 func Builtin() Catalog {
 	c, err := Read("built in", listingRows)
 	if err != nil || len(c.Skipped) > 0 {
-		panic(fmt.Sprintf("catalog: %v, skipped %v", err, c.Skipped)) // the rows are part of the program, and a test reads them
+		// the rows are part of the program, and a test reads them
+		panic(fmt.Sprintf("catalog: %v, skipped %v", err, c.Skipped))
 	}
 	return c
 }
 
 // head is the form of a listings file: what Write writes and Read reads. Columns
 // may stand in any order, and others beside them.
-var head = []string{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators", "accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source", "risk_low", "risk_high"}
+var head = []string{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators",
+	"accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source",
+	"risk_low", "risk_high"}
 
 // table reads CSV into rows by the names of the first.
 func table(text string) ([]map[string]string, error) {
@@ -42,7 +45,8 @@ func table(text string) ([]map[string]string, error) {
 	names, err := r.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, errors.New("it is empty: its first line names the columns, such as provider,region,machine,capacity,price,currency")
+		return nil,
+			errors.New("it is empty: its first line names the columns, such as provider,region,machine,capacity,price,currency")
 	case err != nil:
 		return nil, fmt.Errorf("read the first row: %w", err)
 	}
@@ -103,36 +107,52 @@ func Read(source, text string) (Catalog, error) {
 // listing reads one row, or says why not.
 func listing(r map[string]string) (Listing, Skip) {
 	var l Listing
-	if r["!"] != "" {
+	switch {
+	case r["!"] != "":
 		return l, Skip{Why: BadRow, Detail: r["!"]}
-	}
-	if r["provider"] == "" || r["region"] == "" || r["machine"] == "" {
+	case r["provider"] == "" || r["region"] == "" || r["machine"] == "":
 		return l, Skip{Why: BadRow, Detail: "provider, region or machine is missing"}
 	}
-	l.Offer = market.Offer{Provider: r["provider"], Region: r["region"], Zone: r["zone"], Machine: r["machine"], Capacity: market.Capacity(r["capacity"])}
+	l.Offer = market.Offer{Provider: r["provider"], Region: r["region"], Zone: r["zone"], Machine: r["machine"],
+		Capacity: market.Capacity(r["capacity"])}
 	switch l.Offer.Capacity {
 	case market.Spot, market.OnDemand, market.Reserved:
 	default:
 		return l, Skip{Why: BadRow, Detail: fmt.Sprintf("capacity %q is not spot, on-demand or reserved", r["capacity"])}
 	}
+	if skip := l.quote(r); skip.Why != "" {
+		return l, skip
+	}
+	if bad := l.machine(r); bad != "" || l.Risk.Known && l.Risk.Low > l.Risk.High {
+		return l, Skip{Why: BadRow, Detail: bad}
+	}
+	return l.settle(), Skip{}
+}
+
+// quote reads the price of a row, or says why not.
+func (l *Listing) quote(r map[string]string) Skip {
 	rate, why := ParsePrice(r["price"])
 	if why != "" && why != NoPrice {
-		return l, Skip{Why: why, Detail: r["price"]}
+		return Skip{Why: why, Detail: r["price"]}
 	}
 	currency, ok := ParseCurrency(r["currency"])
 	if !ok {
-		return l, Skip{Why: BadCurrency, Detail: r["currency"]}
+		return Skip{Why: BadCurrency, Detail: r["currency"]}
 	}
 	l.Offer.Currency = currency
 	l.Quote = market.Quote{Rate: rate, Priced: why == "", Source: r["source"]}
 	if at := r["at"]; at != "" {
 		t, err := ParseTime(at)
 		if err != nil {
-			return l, Skip{Why: BadRow, Detail: err.Error()}
+			return Skip{Why: BadRow, Detail: err.Error()}
 		}
 		l.Quote.At = t
 	}
-	var bad string
+	return Skip{}
+}
+
+// machine reads what the machine of a row has, and says which cell is no number that it can be.
+func (l *Listing) machine(r map[string]string) (bad string) {
 	number := func(name string, most float64) Figure {
 		if r[name] == "" {
 			return Figure{}
@@ -156,10 +176,7 @@ func listing(r map[string]string) (Listing, Skip) {
 			bad = "accelerators is missing"
 		}
 	}
-	if bad != "" || l.Risk.Known && l.Risk.Low > l.Risk.High {
-		return l, Skip{Why: BadRow, Detail: bad}
-	}
-	return l.settle(), Skip{}
+	return bad
 }
 
 // ParsePrice reads the price of an hour, or says why it is none. A list's zero is
@@ -208,18 +225,7 @@ func Plain(s string) (string, bool) {
 	if whole == "" || strings.Trim(whole+frac, "0123456789") != "" || len(whole)+len(frac) > 40 {
 		return "", false
 	}
-	for ; shift > 0; shift-- {
-		if frac == "" {
-			frac = "0"
-		}
-		whole, frac = whole+frac[:1], frac[1:]
-	}
-	for ; shift < 0; shift++ {
-		if whole == "" {
-			whole = "0"
-		}
-		whole, frac = whole[:len(whole)-1], whole[len(whole)-1:]+frac
-	}
+	whole, frac = shifted(whole, frac, shift)
 	if whole = strings.TrimLeft(whole, "0"); whole == "" {
 		whole = "0"
 	}
@@ -230,6 +236,23 @@ func Plain(s string) (string, bool) {
 		return sign + whole, true
 	}
 	return sign + whole + "." + frac, true
+}
+
+// shifted moves the point of whole.frac by so many digits, to the right where by is above 0.
+func shifted(whole, frac string, by int) (string, string) {
+	for ; by > 0; by-- {
+		if frac == "" {
+			frac = "0"
+		}
+		whole, frac = whole+frac[:1], frac[1:]
+	}
+	for ; by < 0; by++ {
+		if whole == "" {
+			whole = "0"
+		}
+		whole, frac = whole[:len(whole)-1], whole[len(whole)-1:]+frac
+	}
+	return whole, frac
 }
 
 // ParseTime reads a day or a time with its zone.
@@ -268,14 +291,15 @@ func Write(list []Listing) string {
 			l.Offer.Provider, l.Offer.Region, l.Offer.Zone, l.Offer.Machine, string(l.Offer.Capacity),
 			l.Offer.Accelerator, whole(float64(l.Offer.Accelerators)), whole(float64(l.AcceleratorMemory) / float64(size.GB)),
 			whole(float64(l.Offer.CPUs)), whole(float64(l.Offer.Memory) / float64(size.GiB)), text(l.Disk), text(l.Network),
-			price, string(l.Offer.Currency), at, l.Quote.Source, text(Figure{l.Risk.Low, l.Risk.Known}), text(Figure{l.Risk.High, l.Risk.Known}),
+			price, string(l.Offer.Currency), at, l.Quote.Source, text(Figure{l.Risk.Low, l.Risk.Known}),
+			text(Figure{l.Risk.High, l.Risk.Known}),
 		})
 	}
 	w.Flush()
 	return b.String()
 }
 
-// Rule is how a provider bills a kind of capacity, and warns before it takes it.
+// Rule is how a provider bills a kind of capacity, and how long before an interruption it warns.
 type Rule struct {
 	Provider    string
 	Capacity    market.Capacity
@@ -306,7 +330,8 @@ func mustRules() map[string]Rule {
 			return d
 		}
 		out[r["provider"]+"/"+r["capacity"]] = Rule{
-			Provider: r["provider"], Capacity: market.Capacity(r["capacity"]), Confidence: r["confidence"], Source: r["source"] + ", " + r["date"],
+			Provider: r["provider"], Capacity: market.Capacity(r["capacity"]),
+			Confidence: r["confidence"], Source: r["source"] + ", " + r["date"],
 			Billing: market.Billing{Minimum: span("minimum"), FreeIfInterruptedWithin: span("free_if_interrupted_within")},
 			Notice:  span("notice"), MaxLifetime: span("max_lifetime"),
 		}

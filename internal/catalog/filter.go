@@ -114,6 +114,16 @@ func (c Catalog) Nearly(f Filter) []Wish {
 // Takes reports whether l is one that f asks for.
 func (f Filter) Takes(l Listing) bool {
 	o := l.Offer
+	return f.takesAccelerator(l) && o.CPUs >= f.CPUs && o.Memory >= f.RAM &&
+		(len(f.Capacity) == 0 || slices.Contains(f.Capacity, o.Capacity)) &&
+		(f.MaxRate == 0 || l.Quote.Priced && l.Quote.Rate <= f.MaxRate) &&
+		matchAny(f.Providers, o.Provider) && matchAny(f.Machines, o.Machine) &&
+		(matchAny(f.Regions, o.Region) || o.Zone != "" && matchAny(f.Regions, o.Zone))
+}
+
+// takesAccelerator reports whether the accelerators of l are what f asks for.
+func (f Filter) takesAccelerator(l Listing) bool {
+	o := l.Offer
 	switch {
 	case f.Accelerator == "none":
 		if o.Accelerator != "" {
@@ -123,12 +133,7 @@ func (f Filter) Takes(l Listing) bool {
 		return false
 	}
 	return o.Accelerators >= f.Least && (f.Most == 0 || o.Accelerators <= f.Most) &&
-		(f.Memory == 0 || o.Accelerator != "" && l.AcceleratorMemory >= f.Memory) &&
-		o.CPUs >= f.CPUs && o.Memory >= f.RAM &&
-		(len(f.Capacity) == 0 || slices.Contains(f.Capacity, o.Capacity)) &&
-		(f.MaxRate == 0 || l.Quote.Priced && l.Quote.Rate <= f.MaxRate) &&
-		matchAny(f.Providers, o.Provider) && matchAny(f.Machines, o.Machine) &&
-		(matchAny(f.Regions, o.Region) || o.Zone != "" && matchAny(f.Regions, o.Zone))
+		(f.Memory == 0 || o.Accelerator != "" && l.AcceleratorMemory >= f.Memory)
 }
 
 func matchAny(patterns []string, name string) bool {

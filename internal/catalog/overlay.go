@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -53,7 +54,8 @@ func (c Catalog) Overlay(source, text string, at time.Time) (Catalog, error) {
 		}
 		key := [4]string{r["provider"], r["region"], r["machine"], r["capacity"]}
 		if n, ok := last[key]; ok {
-			out.Skipped = append(out.Skipped, Skip{Source: source, Row: n + 2, Name: r["provider"] + " " + r["machine"], Why: Duplicate, Detail: fmt.Sprintf("line %d has another price of the same", i+2)})
+			out.Skipped = append(out.Skipped, Skip{Source: source, Row: n + 2, Name: r["provider"] + " " + r["machine"],
+				Why: Duplicate, Detail: fmt.Sprintf("line %d has another price of the same", i+2)})
 		}
 		last[key] = i
 	}
@@ -69,10 +71,10 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 	if (r["price"] == "") == (r["discount"] == "") {
 		return Skip{Why: BadRow, Detail: "it says neither or both of price and discount"}
 	}
-	if slices.Contains(carriages, r["machine"]) {
-		x, skip := carriage(r, source, day)
+	if slices.Contains(notMachines, r["machine"]) {
+		x, skip := transferRate(r, source, day)
 		if skip.Why == "" {
-			c.Own = append([]Carriage{x}, c.Own...) // the last row counts
+			c.Own = append([]TransferRate{x}, c.Own...) // the last row counts
 		}
 		return skip
 	}
@@ -87,59 +89,79 @@ func (c *Catalog) lay(source string, day time.Time, r map[string]string) Skip {
 		return f.Takes(l) && (r["capacity"] == "" || matchAny([]string{r["capacity"]}, string(l.Offer.Capacity)))
 	}
 	if r["discount"] != "" {
-		part, ok := parsePart(r["discount"])
-		if !ok {
-			return Skip{Why: BadPrice, Detail: fmt.Sprintf("discount %q is not a share such as 25%% or 0.25", r["discount"])}
-		}
-		touched := false
-		for i, l := range c.Listings {
-			if takes(l) && l.Quote.Priced {
-				listed := l.Quote.Rate
-				if l.Listed == nil {
-					c.Listings[i].Listed = &listed
-				}
-				c.Listings[i].Quote.Rate = off(listed, part)
-				c.Listings[i].Quote.Source = l.Quote.Source + "; discount of " + source
-				touched = true
-			}
-		}
-		if !touched {
-			return Skip{Why: NoMatch}
-		}
-		return Skip{}
+		return c.discount(r["discount"], source, takes)
 	}
+	q, currency, skip := priced(r, source, day)
+	if skip.Why != "" || c.reprice(q, currency, takes) {
+		return skip
+	}
+	return c.add(r, q, currency)
+}
+
+// discount takes a share off the prices of the listings that it takes.
+func (c *Catalog) discount(share, source string, takes func(Listing) bool) Skip {
+	part, ok := parsePart(share)
+	if !ok {
+		return Skip{Why: BadPrice, Detail: fmt.Sprintf("discount %q is not a share such as 25%% or 0.25", share)}
+	}
+	touched := false
+	for i, l := range c.Listings {
+		if !takes(l) || !l.Quote.Priced {
+			continue
+		}
+		listed := l.Quote.Rate
+		if l.Listed == nil {
+			c.Listings[i].Listed = &listed
+		}
+		c.Listings[i].Quote.Rate = off(listed, part)
+		c.Listings[i].Quote.Source = l.Quote.Source + "; discount of " + source
+		touched = true
+	}
+	if !touched {
+		return Skip{Why: NoMatch}
+	}
+	return Skip{}
+}
+
+// priced is the user's own price, or why it is none.
+func priced(r map[string]string, source string, day time.Time) (market.Quote, money.Currency, Skip) {
 	rate, why := ParsePrice(r["price"])
 	if why != "" && why != ZeroPrice {
-		return Skip{Why: why, Detail: r["price"]}
+		return market.Quote{}, "", Skip{Why: why, Detail: r["price"]}
 	}
-	code := r["currency"]
-	if code == "" {
-		code = string(money.USD)
-	}
+	code := cmp.Or(r["currency"], string(money.USD))
 	currency, ok := ParseCurrency(code)
 	if !ok {
-		return Skip{Why: BadCurrency, Detail: code}
+		return market.Quote{}, "", Skip{Why: BadCurrency, Detail: code}
 	}
 	q := market.Quote{Rate: rate, Priced: true, Source: source, At: day}
 	if r["at"] != "" {
 		at, err := ParseTime(r["at"])
 		if err != nil {
-			return Skip{Why: BadRow, Detail: err.Error()}
+			return market.Quote{}, "", Skip{Why: BadRow, Detail: err.Error()}
 		}
 		q.At = at
 	}
+	return q, currency, Skip{}
+}
+
+// reprice replaces the prices of the listings that it takes, and says whether there are any.
+func (c *Catalog) reprice(q market.Quote, currency money.Currency, takes func(Listing) bool) bool {
 	touched := false
-	for i, l := range c.Listings {
-		if takes(l) {
+	for i := range c.Listings {
+		if l := &c.Listings[i]; takes(*l) {
 			q.Offer = l.Offer.ID
-			c.Listings[i].Quote, c.Listings[i].Offer.Currency, c.Listings[i].Listed, c.Listings[i].Stated = q, currency, nil, true
+			l.Quote, l.Offer.Currency, l.Listed, l.Stated = q, currency, nil, true
 			touched = true
 		}
 	}
-	if touched {
-		return Skip{}
-	}
-	if strings.ContainsAny(r["provider"]+r["machine"]+r["region"]+r["capacity"], "*?[") || r["region"] == "" || r["capacity"] == "" {
+	return touched
+}
+
+// add adds a machine of the user's own.
+func (c *Catalog) add(r map[string]string, q market.Quote, currency money.Currency) Skip {
+	if strings.ContainsAny(r["provider"]+r["machine"]+r["region"]+r["capacity"], "*?[") || r["region"] == "" ||
+		r["capacity"] == "" {
 		return Skip{Why: NoMatch}
 	}
 	if r["cpus"] == "" && r["accelerator"] == "" {

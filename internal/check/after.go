@@ -33,22 +33,23 @@ func (c *Case) used() (float64, bool) {
 func utilisation(c *Case) (Verdict, string, string) {
 	u, ok := c.used()
 	if !ok {
-		return Unknown, "no earlier run has reported it", "let the program report gpu_utilisation as a metric, or " + supply("utilisation")
+		return Unknown, "no earlier run has reported it", "let the program report gpu_utilisation as a metric, or " +
+			supply("utilisation")
 	}
 	text := fmt.Sprintf("%.0f %% in earlier runs", u*100)
 	switch {
 	case u < 0.5:
-		mend := "size down: fewer or smaller accelerators do as much"
+		fix := "size down: fewer or smaller accelerators do as much"
 		if c.Job.Resources.Accelerator == "" {
-			mend = "size down: a machine with fewer processors does as much"
+			fix = "size down: a machine with fewer processors does as much"
 		}
 		if f := c.wanted(); f.Least > 1 {
 			f.Least, f.Most = max(1, f.Least/2), max(1, f.Least/2)
 			if l, ok := c.cheapest(f, 0); ok {
-				mend += ", such as " + hourly(l)
+				fix += ", such as " + hourly(l)
 			}
 		}
-		return Fail, text + ", under 50 %", mend
+		return Fail, text + ", under 50 %", fix
 	case u <= 0.7:
 		return Warn, text, "more workers that load data, larger batches, or a smaller machine"
 	}
@@ -63,19 +64,22 @@ func convergence(c *Case) (Verdict, string, string) {
 	seen := p.Pattern != "" || p.File != ""
 	switch {
 	case m.Name != "" && m.Patience > 0:
-		return Pass, fmt.Sprintf("%s: a plateau of %d steps ends it, and so does a value that is no number", m.Name, m.Patience), ""
+		return Pass, fmt.Sprintf("%s: a plateau of %d steps ends it, and so does a value that is no number", m.Name,
+			m.Patience), ""
 	case m.Name != "":
 		return Warn, m.Name + ": only a value that is no number ends it", "give metric.patience"
 	case seen:
-		return Warn, "its progress is seen, and no metric is named by which to judge it", "name metric.name and metric.patience"
+		return Warn, "its progress is seen, and no metric is named by which to judge it",
+			"name metric.name and metric.patience"
 	}
-	return Warn, "nothing is seen of its loss", "give progress.pattern with the loss as a group, metric.name and metric.patience"
+	return Warn, "nothing is seen of its loss",
+		"give progress.pattern with the loss as a group, metric.name and metric.patience"
 }
 
 func spotProven(c *Case) (Verdict, string, string) {
-	const mend = "run a short one, interrupt it and see it go on; or give --force"
+	const fix = "run a short one, interrupt it and see it go on; or give --force"
 	if !c.onSpot() {
-		return Pass, "it never runs on what can be taken away", ""
+		return Pass, "it never runs on spot", ""
 	}
 	d, known := c.length()
 	if known && d <= LongRun {
@@ -94,7 +98,7 @@ func spotProven(c *Case) (Verdict, string, string) {
 	if c.Force {
 		return Warn, text + " (forced)", "run a short one, interrupt it and see it go on"
 	}
-	return Fail, text, mend
+	return Fail, text, fix
 }
 
 func times(n int) string {
@@ -105,7 +109,7 @@ func times(n int) string {
 }
 
 // stated judges what only the user can say.
-func stated(c *Case, fact, mend string) (Verdict, string, string, bool) {
+func stated(c *Case, fact, fix string) (Verdict, string, string, bool) {
 	yes, ok := c.said(fact)
 	switch {
 	case !ok:
@@ -115,14 +119,14 @@ func stated(c *Case, fact, mend string) (Verdict, string, string, bool) {
 	case yes:
 		return Pass, "you say " + c.Facts[fact], "", true
 	}
-	return Warn, "you say no", mend, true
+	return Warn, "you say no", fix, true
 }
 
 // deployed judges an item of deployment by what the user says, then by what the
 // serving program mentions.
-func deployed(c *Case, fact, nothing, mend string, find func() (mention, bool)) (Verdict, string, string) {
-	if v, evidence, mend, ok := stated(c, fact, mend); ok {
-		return v, evidence, mend
+func deployed(c *Case, fact, nothing, fix string, find func() (mention, bool)) (Verdict, string, string) {
+	if v, evidence, fix, ok := stated(c, fact, fix); ok {
+		return v, evidence, fix
 	}
 	if !c.trains() && find != nil {
 		if m, ok := find(); ok && !m.only && !m.off {
@@ -136,23 +140,30 @@ func deployed(c *Case, fact, nothing, mend string, find func() (mention, bool)) 
 }
 
 func quantised(c *Case) (Verdict, string, string) {
-	const mend = "8 bit weights need half the memory of 16 bit ones, often a smaller machine"
+	const fix = "8 bit weights need half the memory of 16 bit ones, often a smaller machine"
 	if f := c.Facts["quantised"]; wide.MatchString(f) {
-		return Warn, "you say " + f, mend
+		return Warn, "you say " + f, fix
 	}
-	return deployed(c, "quantised", "nothing says in which format the model is served", mend, func() (mention, bool) { return c.find(quantForm) })
+	return deployed(c, "quantised", "nothing says in which format the model is served", fix, func() (mention, bool) {
+		return c.find(quantForm)
+	})
 }
 
 func pruning(c *Case) (Verdict, string, string) {
-	return deployed(c, "pruning", "nothing says whether it was weighed", "weigh it: what is pruned need not be served", nil)
+	return deployed(c, "pruning", "nothing says whether it was weighed", "weigh it: what is pruned need not be served",
+		nil)
 }
 
 func distillation(c *Case) (Verdict, string, string) {
-	return deployed(c, "distillation", "nothing says whether it was weighed", "weigh it: a smaller model that was taught by this one may do", nil)
+	return deployed(c, "distillation", "nothing says whether it was weighed",
+		"weigh it: a smaller model that was taught by this one may do", nil)
 }
 
 func onnx(c *Case) (Verdict, string, string) {
-	return deployed(c, "onnx", "nothing says in which form it is served", "export it to ONNX, or compile it, and measure", func() (mention, bool) { return c.find(onnxForm) })
+	return deployed(c, "onnx", "nothing says in which form it is served",
+		"export it to ONNX, or compile it, and measure", func() (mention, bool) {
+			return c.find(onnxForm)
+		})
 }
 
 func predictionCost(c *Case) (Verdict, string, string) {
@@ -164,9 +175,11 @@ func predictionCost(c *Case) (Verdict, string, string) {
 	f.Capacity = []market.Capacity{market.OnDemand}
 	l, ok := c.cheapest(f, 0)
 	if !ok {
-		return Unknown, "the catalogue has no machine like that with a price in dollars", "scrimp catalog update fetches more; scrimp offers shows what there is"
+		return Unknown, "the catalogue has no machine like that with a price in dollars",
+			"scrimp catalog update fetches more; scrimp offers shows what there is"
 	}
-	return Pass, fmt.Sprintf("%s for a million, at %g a second on %s when it is never idle", usd(l.Quote.Rate.Float()/3600/rate*1e6), rate, hourly(l)), ""
+	return Pass, fmt.Sprintf("%s for a million, at %g a second on %s when it is never idle",
+		usd(l.Quote.Rate.Float()/3600/rate*1e6), rate, hourly(l)), ""
 }
 
 // live says of items of production that the job is none.
@@ -178,24 +191,27 @@ func (c *Case) live(text string) string {
 }
 
 func scaling(c *Case) (Verdict, string, string) {
-	const mend = "let it scale with its load, down to none where seconds of start-up may pass: idle machines cost as much as busy ones"
-	if v, evidence, mend, ok := stated(c, "scale_to_zero", mend); ok {
+	const fix = "let it scale with its load, down to none where seconds of start-up may pass: idle machines cost " +
+		"as much as busy ones"
+	if v, evidence, fix, ok := stated(c, "scale_to_zero", fix); ok {
 		if v == Warn && c.serves() {
 			v = Fail
 		}
-		return v, evidence, mend
+		return v, evidence, fix
 	}
 	if m, ok := c.find(scaleForm); ok && c.serves() && !m.only && m.value == "0" {
 		return Pass, m.where, ""
 	} else if ok && c.serves() && !m.only && m.value != "" {
-		return Warn, m.where + ": so many run when nobody asks", mend
+		return Warn, m.where + ": so many run when nobody asks", fix
 	}
 	return Unknown, c.live("nothing says whether it scales"), supply("scale_to_zero")
 }
 
 func batching(c *Case) (Verdict, string, string) {
-	if v, evidence, mend, ok := stated(c, "dynamic_batching", "batch requests that come within milliseconds of each other: an accelerator serves several for little more than one"); ok {
-		return v, evidence, mend
+	if v, evidence, fix, ok := stated(c, "dynamic_batching",
+		"batch requests that come within milliseconds of each other: an accelerator serves several for little "+
+			"more than one"); ok {
+		return v, evidence, fix
 	}
 	if m, ok := c.find(batchingForm); ok && c.serves() && !m.only && !m.off {
 		return Pass, m.where + " batches requests by itself", ""
@@ -212,7 +228,8 @@ func rightSizing(c *Case) (Verdict, string, string) {
 		case err != nil || age < -24*time.Hour:
 			return Unknown, "you say that it was reviewed on " + s + ", which is no day that has been", supply("reviewed")
 		case age > month:
-			return Warn, fmt.Sprintf("you say that it was reviewed on %s, %d days ago", s, age/(24*time.Hour)), "review it every month: scrimp offers shows what a smaller machine costs"
+			return Warn, fmt.Sprintf("you say that it was reviewed on %s, %d days ago", s, age/(24*time.Hour)),
+				"review it every month: scrimp offers shows what a smaller machine costs"
 		}
 		return Pass, "you say that it was reviewed on " + s, ""
 	}
@@ -241,7 +258,8 @@ func alerts(c *Case) (Verdict, string, string) {
 	case j.Notify != "":
 		return Warn, "notify is set, and nothing limits what it may cost", "give budget"
 	case limit:
-		return Warn, "a budget is set, and nobody is told when it is reached", "give notify: a URL that is told when the job is over"
+		return Warn, "a budget is set, and nobody is told when it is reached",
+			"give notify: a URL that is told when the job is over"
 	}
 	return Fail, "neither notify nor a budget is set", "give both in the job file"
 }

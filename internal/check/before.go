@@ -20,16 +20,8 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 	if e := c.Estimate; e != nil && e.CostHigh > 0 {
 		return e.CostLow, e.CostHigh, cmp.Or(e.Source, "the estimate"), true
 	}
-	for _, r := range c.Runs {
-		if r.State != "succeeded" || !r.CostUSD.OK {
-			continue
-		}
-		scale, more := 1.0, ""
-		if r.Steps > 0 && c.Job.Work.Steps > 0 && r.Steps != c.Job.Work.Steps {
-			scale = float64(c.Job.Work.Steps) / float64(r.Steps)
-			more = fmt.Sprintf(", for %d steps instead of %d", c.Job.Work.Steps, r.Steps)
-		}
-		return r.CostUSD.V * scale, r.CostUSD.V * scale, "what " + r.Job + " has cost" + more, true
+	if cost, how, ok := c.spent(); ok {
+		return cost, cost, how, true
 	}
 	hours, known := c.length()
 	if !known || c.Job.Work.Time == 0 {
@@ -47,9 +39,9 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 		how = fmt.Sprintf("%s (%s) on %s", draw.Span(hours), c.WorkFrom, hourly(cheap))
 	}
 	f.Capacity = []market.Capacity{market.OnDemand}
-	if firm, ok := c.here(f); ok && firm.Quote.Rate > cheap.Quote.Rate && c.onSpot() {
-		high = firm.Quote.Rate.Float() * n
-		how += ", or on " + hourly(firm)
+	if onDemand, ok := c.here(f); ok && onDemand.Quote.Rate > cheap.Quote.Rate && c.onSpot() {
+		high = onDemand.Quote.Rate.Float() * n
+		how += ", or on " + hourly(onDemand)
 	}
 	if at := cheap.Quote.At; cheap.Stale(c.Now, cheap.Fresh()) {
 		how += ", a price of unknown age"
@@ -58,6 +50,22 @@ func (c *Case) price() (low, high float64, how string, ok bool) {
 		}
 	}
 	return low, high, how, true
+}
+
+// spent is what the newest earlier run has cost that went through, scaled to the steps of this one.
+func (c *Case) spent() (cost float64, how string, ok bool) {
+	for _, r := range c.Runs {
+		if r.State != "succeeded" || !r.CostUSD.OK {
+			continue
+		}
+		scale, more := 1.0, ""
+		if r.Steps > 0 && c.Job.Work.Steps > 0 && r.Steps != c.Job.Work.Steps {
+			scale = float64(c.Job.Work.Steps) / float64(r.Steps)
+			more = fmt.Sprintf(", for %d steps instead of %d", c.Job.Work.Steps, r.Steps)
+		}
+		return r.CostUSD.V * scale, "what " + r.Job + " has cost" + more, true
+	}
+	return 0, "", false
 }
 
 func gigabytes(b size.Bytes) string { return fmt.Sprintf("%.1f GB", float64(b)/float64(size.GB)) }
@@ -82,57 +90,85 @@ func usd(v float64) string {
 func cost(c *Case) (Verdict, string, string) {
 	low, high, how, ok := c.price()
 	if !ok {
-		return Unknown, "neither work.time, an estimate nor an earlier run says how much there is to do, or nothing of that kind has a price", "give work.time, or let scrimp profile measure it"
+		return Unknown, "neither work.time, an estimate nor an earlier run says how much there is to do, or nothing " +
+			"of that kind has a price", "give work.time, or let scrimp profile measure it"
 	}
 	return Pass, "about " + dollars(low, high) + ": " + how, ""
 }
 
 func machine(c *Case) (Verdict, string, string) {
 	r, f := c.Job.Resources, c.wanted()
-	if r.Accelerator == "" && r.CPUs.Min == 0 && r.Memory.Min == 0 {
+	if r.Accelerator == "" && f.CPUs == 0 && f.RAM == 0 {
 		return Pass, "it asks for nothing in particular: the cheapest machine is taken", ""
 	}
 	take, ok := c.cheapest(f, 0)
 	if !ok {
-		return Unknown, "the catalogue has no machine like that with a price in dollars", "scrimp catalog update fetches more; scrimp offers shows what there is"
+		return Unknown, "the catalogue has no machine like that with a price in dollars",
+			"scrimp catalog update fetches more; scrimp offers shows what there is"
 	}
-	name := hourly(take)
-	if e := c.Estimate; e != nil && e.PeakMemory > 0 && f.Accelerator != "" {
-		if e.PeakMemory > take.AcceleratorMemory && take.AcceleratorMemory > 0 {
-			return Fail, fmt.Sprintf("it needs %s on each accelerator, %s has %s", gigabytes(e.PeakMemory), name, gigabytes(take.AcceleratorMemory)), "ask for a larger one, or use accumulation, activation checkpointing or sharding"
-		}
-		free := f
-		free.Accelerator = ""
-		if small, ok := c.cheapest(free, e.PeakMemory); ok && small.Quote.Rate.Float() < 0.95*take.Quote.Rate.Float() && f.Least <= small.Offer.Accelerators {
-			return Warn, fmt.Sprintf("it needs %s on each accelerator; %s has that, and it asks for %s", gigabytes(e.PeakMemory), hourly(small), name), "compare both with scrimp plan: the slower machine may cost less in all"
-		}
-		return Pass, fmt.Sprintf("it needs %s on each accelerator, and nothing that has that is cheaper than %s", gigabytes(e.PeakMemory), name), ""
+	if peak := c.peak(); peak > 0 && f.Accelerator != "" {
+		return c.holds(peak, take, f)
 	}
 	if u, ok := c.used(); ok && u >= 0.7 {
 		return Pass, fmt.Sprintf("earlier runs used %.0f %% of it", u*100), ""
 	}
-	if len(c.Job.AnyOf) > 0 || f.Most == 0 && f.Least > 0 && strings.Contains(r.Accelerator, "+") || f.Most > f.Least {
+	if len(c.Job.AnyOf) > 0 || alternatives(r.Accelerator, f) {
 		return Pass, "it names alternatives, and the cheapest that does is taken", ""
 	}
 	below, all := c.rank(take)
 	if all >= 5 && below*10 >= all*9 {
-		return Warn, fmt.Sprintf("%s is dearer than %d of %d machine types of its kind, and nothing says that less would not do", name, below, all), "give model and work for an estimate, or alternatives under any_of"
+		return Warn, fmt.Sprintf("%s is dearer than %d of %d machine types of its kind, and nothing says that less "+
+			"would not do", hourly(take), below, all), "give model and work for an estimate, or alternatives under any_of"
 	}
-	return Pass, fmt.Sprintf("%s; %d of %d machine types of its kind cost more", name, all-below, all), ""
+	return Pass, fmt.Sprintf("%s; %d of %d machine types of its kind cost more", hourly(take), all-below, all), ""
+}
+
+// alternatives reports whether an accelerator is asked for in several counts.
+func alternatives(accelerator string, f catalog.Filter) bool {
+	return f.Most == 0 && f.Least > 0 && strings.Contains(accelerator, "+") || f.Most > f.Least
+}
+
+// peak is the memory that an estimate says is needed on each accelerator; 0 is unknown.
+func (c *Case) peak() size.Bytes {
+	if c.Estimate == nil {
+		return 0
+	}
+	return c.Estimate.PeakMemory
+}
+
+// holds judges the machine by the memory that an estimate says is needed on each accelerator.
+func (c *Case) holds(peak size.Bytes, take catalog.Listing, f catalog.Filter) (Verdict, string, string) {
+	name := hourly(take)
+	if peak > take.AcceleratorMemory && take.AcceleratorMemory > 0 {
+		return Fail, fmt.Sprintf("it needs %s on each accelerator, %s has %s", gigabytes(peak), name,
+				gigabytes(take.AcceleratorMemory)),
+			"ask for a larger one, or use accumulation, activation checkpointing or sharding"
+	}
+	free := f
+	free.Accelerator = ""
+	if small, ok := c.cheapest(free, peak); ok && small.Quote.Rate.Float() < 0.95*take.Quote.Rate.Float() &&
+		f.Least <= small.Offer.Accelerators {
+		return Warn, fmt.Sprintf("it needs %s on each accelerator; %s has that, and it asks for %s", gigabytes(peak),
+			hourly(small), name), "compare both with scrimp plan: the slower machine may cost less in all"
+	}
+	return Pass, fmt.Sprintf("it needs %s on each accelerator, and nothing that has that is cheaper than %s",
+		gigabytes(peak), name), ""
 }
 
 // rank counts the machine types with or without accelerators, as l has, and those that are cheaper.
 func (c *Case) rank(l catalog.Listing) (below, all int) {
 	price := l.Quote.Rate
 	for _, o := range c.Offers { // on-demand prices are compared with each other
-		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider && o.Offer.Capacity == market.OnDemand && o.Quote.Priced && o.Offer.Currency == "USD" {
+		if o.Offer.Machine == l.Offer.Machine && o.Offer.Provider == l.Offer.Provider &&
+			o.Offer.Capacity == market.OnDemand && o.Quote.Priced && o.Offer.Currency == "USD" {
 			price = max(price, o.Quote.Rate)
 		}
 	}
 	seen := map[string]bool{}
 	for _, o := range c.Offers {
 		name := o.Offer.Provider + "/" + o.Offer.Machine
-		if !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand || (o.Offer.Accelerators > 0) != (l.Offer.Accelerators > 0) || seen[name] || o.Offer.Machine == l.Offer.Machine {
+		if !o.Quote.Priced || o.Offer.Currency != "USD" || o.Offer.Capacity != market.OnDemand ||
+			(o.Offer.Accelerators > 0) != (l.Offer.Accelerators > 0) || seen[name] || o.Offer.Machine == l.Offer.Machine {
 			continue
 		}
 		seen[name] = true
@@ -153,7 +189,8 @@ func precision(c *Case) (Verdict, string, string) {
 	}
 	if full, ok := c.find(fullForm); ok && !full.only {
 		if m, mixed := c.find(precisionForm); !mixed || m.only || m.off {
-			return Warn, "full precision: " + full.where, "train in bf16 or fp16: about twice the speed for half the activations' memory"
+			return Warn, "full precision: " + full.where,
+				"train in bf16 or fp16: about twice the speed for half the activations' memory"
 		}
 	}
 	m, ok := c.find(precisionForm)
@@ -208,7 +245,8 @@ func accumulation(c *Case) (Verdict, string, string) {
 	case ok && m.only:
 		return Warn, "the program knows " + where + ", and nothing passes it", "pass it where a smaller machine would do"
 	case ok && (value == "1" || value == "0" || value == ""):
-		return Warn, where + ": each batch goes through in one piece", "with more and smaller pieces a machine with less memory does the same work"
+		return Warn, where + ": each batch goes through in one piece",
+			"with more and smaller pieces a machine with less memory does the same work"
 	case ok:
 		return Pass, where, ""
 	case c.Job.Resources.Accelerator == "":
@@ -221,33 +259,37 @@ func checkpoints(c *Case) (Verdict, string, string) {
 	j := c.Job
 	long, known := c.length()
 	if j.Checkpoint.Dir == "" {
-		const mend = "name checkpoint.dir, and let the program save there and begin from what it finds"
+		const fix = "name checkpoint.dir, and let the program save there and begin from what it finds"
 		switch {
 		case known && long <= 30*time.Minute:
-			return Warn, fmt.Sprintf("it keeps none; an interruption repeats up to %s", draw.Span(long)), mend
+			return Warn, fmt.Sprintf("it keeps none; an interruption repeats up to %s", draw.Span(long)), fix
 		case !c.onSpot():
-			return Warn, "it keeps none, and never runs on what can be taken away; a failure still repeats all", mend
+			return Warn, "it keeps none, and never runs on spot; a failure still repeats all", fix
 		}
-		return Fail, "it keeps none and may run on spot: every interruption repeats all of it", mend
+		return Fail, "it keeps none and may run on spot: every interruption repeats all of it", fix
 	}
 	if at, err := time.ParseDuration(j.Checkpoint.Interval); err == nil && at > 30*time.Minute {
-		return Warn, fmt.Sprintf("it saves every %s: so much is lost where there is no notice", draw.Span(at)), "checkpoint.interval: auto follows what a save costs and how often machines are taken"
+		return Warn, fmt.Sprintf("it saves every %s: so much is lost where there is no notice", draw.Span(at)),
+			"checkpoint.interval: auto follows what a save costs and how often machines are interrupted"
 	}
 	if grace := time.Duration(j.Grace); grace > 0 && c.onSpot() {
 		f := c.wanted()
 		f.Capacity = []market.Capacity{market.Spot}
 		for _, l := range (catalog.Catalog{Listings: c.Offers}).Match(f) {
 			if l.RuleSource != "" && l.Offer.Notice > 0 && grace > l.Offer.Notice {
-				return Warn, fmt.Sprintf("grace is %s, %s gives %s of notice", draw.Span(grace), l.Offer.Provider, draw.Span(l.Offer.Notice)), "a save must end within the notice: save less, or more often"
+				return Warn, fmt.Sprintf("grace is %s, %s gives %s of notice", draw.Span(grace), l.Offer.Provider,
+					draw.Span(l.Offer.Notice)), "a save must end within the notice: save less, or more often"
 			}
 		}
 	}
 	for _, r := range c.Runs {
 		if r.Checkpoints > 0 {
-			return Pass, fmt.Sprintf("%s, every %s; %s has kept %d", j.Checkpoint.Dir, cmp.Or(j.Checkpoint.Interval, "auto"), r.Job, r.Checkpoints), ""
+			return Pass, fmt.Sprintf("%s, every %s; %s has kept %d", j.Checkpoint.Dir,
+				cmp.Or(j.Checkpoint.Interval, "auto"), r.Job, r.Checkpoints), ""
 		}
 	}
-	return Pass, fmt.Sprintf("%s, every %s; not seen to work yet", j.Checkpoint.Dir, cmp.Or(j.Checkpoint.Interval, "auto")), ""
+	return Pass, fmt.Sprintf("%s, every %s; not seen to work yet", j.Checkpoint.Dir,
+		cmp.Or(j.Checkpoint.Interval, "auto")), ""
 }
 
 // mostResume is how long it may take until a program goes on.
@@ -272,11 +314,13 @@ func resume(c *Case) (Verdict, string, string) {
 	if c.Job.Checkpoint.Dir == "" && c.trains() {
 		return Unknown, "it keeps no checkpoints to go on from", "name checkpoint.dir"
 	}
-	return Unknown, "no earlier run was seen to go on from a checkpoint", "interrupt a short run once on the local market, or " + supply("resume")
+	return Unknown, "no earlier run was seen to go on from a checkpoint",
+		"interrupt a short run once on the local market, or " + supply("resume")
 }
 
 func earlyStopping(c *Case) (Verdict, string, string) {
-	const mend = "name metric.name with metric.patience or metric.target: a plateau then ends the run, and the rest of the money comes back"
+	const fix = "name metric.name with metric.patience or metric.target: a plateau then ends the run, and the rest " +
+		"of the money comes back"
 	if !c.trains() {
 		return Pass, "it trains nothing", ""
 	}
@@ -291,13 +335,13 @@ func earlyStopping(c *Case) (Verdict, string, string) {
 		if yes {
 			return Pass, "you say that the program stops itself", ""
 		}
-		return Warn, "you say that it does not", mend
+		return Warn, "you say that it does not", fix
 	}
 	if found, ok := c.find(earlyForm); ok && !found.only && !found.off {
 		return Pass, found.where, ""
 	}
 	if m.Name != "" {
-		return Warn, fmt.Sprintf("%s is watched, and no plateau ends the run", m.Name), mend
+		return Warn, fmt.Sprintf("%s is watched, and no plateau ends the run", m.Name), fix
 	}
-	return Warn, "nothing ends the run before its last step", mend
+	return Warn, "nothing ends the run before its last step", fix
 }

@@ -17,7 +17,10 @@ var cases = []struct {
 	set     func(*check.Case)
 }{
 	{"cost", check.Unknown, "neither", func(*check.Case) {}},
-	{"cost", check.Pass, "$3.00 to $8.00: 10h 00m on aws/us-east-1/l4/spot", func(c *check.Case) { hours(c, 10); c.Job.Resources.Accelerator = "L4" }},
+	{"cost", check.Pass, "$3.00 to $8.00: 10h 00m on aws/us-east-1/l4/spot", func(c *check.Case) {
+		hours(c, 10)
+		c.Job.Resources.Accelerator = "L4"
+	}},
 	{"cost", check.Pass, "$8.00: ", func(c *check.Case) {
 		hours(c, 10)
 		c.Job.Resources.Accelerator, c.Job.Resources.Capacity = "L4", []string{"on-demand"}
@@ -26,18 +29,24 @@ var cases = []struct {
 		hours(c, 10)
 		c.Job.Resources.Accelerator, c.Now = "T4", now.Add(30*24*time.Hour)
 	}},
-	{"cost", check.Pass, "$16.00", func(c *check.Case) { hours(c, 10); c.Job.Resources.Accelerator, c.Job.Nodes = "L4", 2 }},
+	{"cost", check.Pass, "$16.00", func(c *check.Case) {
+		hours(c, 10)
+		c.Job.Resources.Accelerator, c.Job.Nodes = "L4", 2
+	}},
 	{"cost", check.Unknown, "", func(c *check.Case) { hours(c, 10); c.Job.Resources.Accelerator = "B300:64" }},
 	{"cost", check.Pass, "what j-1 has cost, for 400 steps instead of 100", func(c *check.Case) {
 		c.Job.Work.Steps = 400
-		c.Runs = []check.Run{{Job: "j-2", State: "failed", CostUSD: catalog.Known(9)}, {Job: "j-1", State: "succeeded", Steps: 100, CostUSD: catalog.Known(2)}}
+		c.Runs = []check.Run{{Job: "j-2", State: "failed", CostUSD: catalog.Known(9)},
+			{Job: "j-1", State: "succeeded", Steps: 100, CostUSD: catalog.Known(2)}}
 	}},
 	{"cost", check.Pass, "$1.00 to $2.00: scrimp estimate", func(c *check.Case) {
 		c.Estimate = &check.Estimate{CostLow: 1, Cost: 1.5, CostHigh: 2, Source: "scrimp estimate"}
 	}},
 
 	{"machine", check.Pass, "nothing in particular", func(*check.Case) {}},
-	{"machine", check.Pass, "4 of 5 machine types of its kind cost more", func(c *check.Case) { c.Job.Resources.Accelerator = "L4" }},
+	{"machine", check.Pass, "4 of 5 machine types of its kind cost more", func(c *check.Case) {
+		c.Job.Resources.Accelerator = "L4"
+	}},
 	{"machine", check.Warn, "dearer than 5 of 5", func(c *check.Case) { c.Job.Resources.Accelerator = "H200:8" }},
 	{"machine", check.Warn, "dearer than 5 of 5", func(c *check.Case) { c.Job.Resources.CPUs.Min = 96 }},
 	{"machine", check.Pass, "alternatives", func(c *check.Case) { c.Job.Resources.Accelerator = "H200:1..8" }},
@@ -66,13 +75,21 @@ var cases = []struct {
 	}},
 	{"precision", check.Unknown, "neither", func(c *check.Case) { c.Job.Resources.Accelerator = "L4" }},
 	{"precision", check.Pass, "no accelerator", func(*check.Case) {}},
-	{"precision", check.Pass, "command `bf16`", func(c *check.Case) { c.Job.Resources.Accelerator, c.Job.Command = "L4", "python t.py --precision bf16" }},
-	{"precision", check.Warn, "T4 has no bf16", func(c *check.Case) { c.Job.Resources.Accelerator, c.Job.Command = "T4", "python t.py --precision bf16" }},
+	{"precision", check.Pass, "command `bf16`", func(c *check.Case) {
+		c.Job.Resources.Accelerator, c.Job.Command = "L4", "python t.py --precision bf16"
+	}},
+	{"precision", check.Warn, "T4 has no bf16", func(c *check.Case) {
+		c.Job.Resources.Accelerator, c.Job.Command = "T4", "python t.py --precision bf16"
+	}},
 	{"precision", check.Pass, "env `fp16`", func(c *check.Case) {
 		c.Job.Resources.Accelerator, c.Job.Env = "T4", map[string]string{"PRECISION": "fp16"}
 	}},
-	{"precision", check.Warn, "full precision", func(c *check.Case) { c.Job.Resources.Accelerator, c.Job.Command = "L4", "python t.py --precision 32" }},
-	{"precision", check.Warn, "switched off", func(c *check.Case) { c.Job.Resources.Accelerator, c.Job.Args = "L4", []string{"t", "--bf16=False"} }},
+	{"precision", check.Warn, "full precision", func(c *check.Case) {
+		c.Job.Resources.Accelerator, c.Job.Command = "L4", "python t.py --precision 32"
+	}},
+	{"precision", check.Warn, "switched off", func(c *check.Case) {
+		c.Job.Resources.Accelerator, c.Job.Args = "L4", []string{"t", "--bf16=False"}
+	}},
 	{"precision", check.Warn, "knows t.py:2", func(c *check.Case) {
 		c.Job.Resources.Accelerator = "L4"
 		c.Texts = []check.Text{{"t.py", "# bf16 is good\np.add_argument('--bf16')\n"}}
@@ -88,7 +105,9 @@ var cases = []struct {
 	{"precision", check.Warn, "you say fp32", func(c *check.Case) {
 		c.Job.Resources.Accelerator, c.Facts = "L4", map[string]string{"precision": "fp32"}
 	}},
-	{"precision", check.Pass, "trains nothing", func(c *check.Case) { c.Job.Kind, c.Job.Resources.Accelerator = "inference", "L4" }},
+	{"precision", check.Pass, "trains nothing", func(c *check.Case) {
+		c.Job.Kind, c.Job.Resources.Accelerator = "inference", "L4"
+	}},
 
 	{"accumulation", check.Unknown, "", func(c *check.Case) { c.Job.Resources.Accelerator = "L4" }},
 	{"accumulation", check.Pass, "", func(c *check.Case) {
@@ -107,7 +126,9 @@ var cases = []struct {
 	{"checkpoints", check.Fail, "every interruption", func(*check.Case) {}},
 	{"checkpoints", check.Warn, "repeats up to", func(c *check.Case) { hours(c, 0.3) }},
 	{"checkpoints", check.Warn, "never runs on", func(c *check.Case) { c.Job.Priority = "critical" }},
-	{"checkpoints", check.Warn, "saves every 1h", func(c *check.Case) { c.Job.Checkpoint = spec.Checkpoint{Dir: "ck", Interval: "1h"} }},
+	{"checkpoints", check.Warn, "saves every 1h", func(c *check.Case) {
+		c.Job.Checkpoint = spec.Checkpoint{Dir: "ck", Interval: "1h"}
+	}},
 	{"checkpoints", check.Warn, "aws gives 2m 00s", func(c *check.Case) {
 		c.Job.Checkpoint.Dir, c.Job.Grace, c.Job.Resources.Accelerator = "ck", spec.Duration(5*time.Minute), "L4"
 	}},
@@ -121,25 +142,36 @@ var cases = []struct {
 	{"resume", check.Pass, "j-1 took 1m 30s", func(c *check.Case) {
 		c.Runs = []check.Run{{Job: "j-1", Resumes: []time.Duration{time.Minute, 90 * time.Second}}}
 	}},
-	{"resume", check.Fail, "5m 00s", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", Resumes: []time.Duration{5 * time.Minute}}} }},
+	{"resume", check.Fail, "5m 00s", func(c *check.Case) {
+		c.Runs = []check.Run{{Job: "j-1", Resumes: []time.Duration{5 * time.Minute}}}
+	}},
 	{"resume", check.Fail, "you say", func(c *check.Case) { c.Facts = map[string]string{"resume": "6m"} }},
 
 	{"early-stopping", check.Warn, "nothing ends", func(*check.Case) {}},
 	{"early-stopping", check.Warn, "no plateau", func(c *check.Case) { c.Job.Metric.Name = "loss" }},
-	{"early-stopping", check.Pass, "500 steps", func(c *check.Case) { c.Job.Metric = spec.Metric{Name: "loss", Patience: 500} }},
-	{"early-stopping", check.Pass, "reaching 0", func(c *check.Case) { c.Job.Metric = spec.Metric{Name: "loss", Target: new(float64)} }},
-	{"early-stopping", check.Pass, "t.py:1", func(c *check.Case) { c.Texts = []check.Text{{"t.py", "callbacks=[EarlyStopping(monitor='val')]"}} }},
+	{"early-stopping", check.Pass, "500 steps", func(c *check.Case) {
+		c.Job.Metric = spec.Metric{Name: "loss", Patience: 500}
+	}},
+	{"early-stopping", check.Pass, "reaching 0", func(c *check.Case) {
+		c.Job.Metric = spec.Metric{Name: "loss", Target: new(float64)}
+	}},
+	{"early-stopping", check.Pass, "t.py:1", func(c *check.Case) {
+		c.Texts = []check.Text{{"t.py", "callbacks=[EarlyStopping(monitor='val')]"}}
+	}},
 	{"early-stopping", check.Warn, "you say", func(c *check.Case) { c.Facts = map[string]string{"early_stopping": "no"} }},
 
 	{"data-region", check.Unknown, "names no data", func(*check.Case) {}},
 	{"data-region", check.Unknown, "s3://b/x", func(c *check.Case) { c.Job.Command = "t --data s3://b/x" }},
 	{"data-region", check.Unknown, "has no region", func(c *check.Case) { c.Job.Data = []spec.Data{{Path: "s3://b/x"}} }},
-	{"data-region", check.Warn, "may run anywhere", func(c *check.Case) { c.Job.Data = []spec.Data{{Path: "s3://b/x", Region: "us-east-1"}} }},
+	{"data-region", check.Warn, "may run anywhere", func(c *check.Case) {
+		c.Job.Data = []spec.Data{{Path: "s3://b/x", Region: "us-east-1"}}
+	}},
 	{"data-region", check.Fail, "eu-west-1 only", func(c *check.Case) {
 		c.Job.Data, c.Job.Resources.Zones = []spec.Data{{Path: "s3://b/x", Region: "us-east-1"}}, []string{"eu-west-1"}
 	}},
 	{"data-region", check.Warn, "may run in", func(c *check.Case) {
-		c.Job.Data, c.Job.Resources.Zones = []spec.Data{{Path: "s3://b/x", Region: "us-east-1"}}, []string{"us-east-1a", "eu-west-1"}
+		c.Job.Data, c.Job.Resources.Zones = []spec.Data{{Path: "s3://b/x", Region: "us-east-1"}},
+			[]string{"us-east-1a", "eu-west-1"}
 	}},
 	{"data-region", check.Pass, "1 input", func(c *check.Case) {
 		c.Job.Data, c.Job.Resources.Zones = []spec.Data{{Path: "s3://b/x", Region: "us-east-1"}}, []string{"us-east-1a"}
@@ -174,26 +206,35 @@ var cases = []struct {
 	{"cost", check.Pass, "lab/z/own", func(c *check.Case) { // what the job would run on counts, though another costs less
 		hours(c, 10)
 		c.Job.Resources.Accelerator = ""
-		own := catalog.Listing{Offer: market.Offer{ID: "lab/z/own", Machine: "own", CPUs: 2, Capacity: market.OnDemand, Currency: "USD"}, Quote: market.Quote{Rate: 900e12, Priced: true, At: c.Now}}
+		own := catalog.Listing{Offer: market.Offer{ID: "lab/z/own", Machine: "own", CPUs: 2, Capacity: market.OnDemand,
+			Currency: "USD"}, Quote: market.Quote{Rate: 900e12, Priced: true, At: c.Now}}
 		c.Here, c.Offers = []catalog.Listing{own}, append(c.Offers, own)
 	}},
 	{"subset", check.Unknown, "no earlier run", func(*check.Case) {}},
 	{"subset", check.Pass, "small itself", func(c *check.Case) { hours(c, 0.2) }},
-	{"subset", check.Pass, "100 steps", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "succeeded", Steps: 100}} }},
+	{"subset", check.Pass, "100 steps", func(c *check.Case) {
+		c.Runs = []check.Run{{Job: "j-1", State: "succeeded", Steps: 100}}
+	}},
 	{"subset", check.Pass, "j-profile did 40 steps", func(c *check.Case) {
 		c.Runs = []check.Run{{Job: "j-profile", State: "stopped", Steps: 40, Profile: true}}
 	}},
 	{"subset", check.Warn, "none of 1", func(c *check.Case) {
 		c.Runs = []check.Run{{Job: "j-profile", State: "failed", Steps: 40, Profile: true}}
 	}},
-	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "stopped", Steps: 40}} }},
-	{"subset", check.Warn, "none of 1", func(c *check.Case) { c.Runs = []check.Run{{Job: "j-1", State: "failed", Steps: 100}} }},
+	{"subset", check.Warn, "none of 1", func(c *check.Case) {
+		c.Runs = []check.Run{{Job: "j-1", State: "stopped", Steps: 40}}
+	}},
+	{"subset", check.Warn, "none of 1", func(c *check.Case) {
+		c.Runs = []check.Run{{Job: "j-1", State: "failed", Steps: 100}}
+	}},
 	{"subset", check.Warn, "you say", func(c *check.Case) { c.Facts = map[string]string{"subset_run": "no"} }},
 
 	{"utilisation", check.Unknown, "", func(*check.Case) {}},
 	{"utilisation", check.Fail, "40 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: catalog.Known(0.4)}} }},
 	{"utilisation", check.Warn, "50 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: catalog.Known(0.5)}} }},
-	{"utilisation", check.Warn, "70 %", func(c *check.Case) { c.Runs = []check.Run{{}, {Utilisation: catalog.Known(0.7)}} }},
+	{"utilisation", check.Warn, "70 %", func(c *check.Case) {
+		c.Runs = []check.Run{{}, {Utilisation: catalog.Known(0.7)}}
+	}},
 	{"utilisation", check.Pass, "71 %", func(c *check.Case) { c.Facts = map[string]string{"utilisation": "0.71"} }},
 	{"utilisation", check.Fail, "0 %", func(c *check.Case) { c.Runs = []check.Run{{Utilisation: catalog.Known(0)}} }},
 
@@ -203,17 +244,25 @@ var cases = []struct {
 	{"convergence", check.Pass, "500", func(c *check.Case) { c.Job.Metric = spec.Metric{Name: "loss", Patience: 500} }},
 
 	{"spot-proven", check.Fail, "nobody knows", func(*check.Case) {}},
-	{"spot-proven", check.Fail, "10h", func(c *check.Case) { hours(c, 10); c.Runs = []check.Run{{Job: "j-1", Checkpoints: 3}} }},
+	{"spot-proven", check.Fail, "10h", func(c *check.Case) {
+		hours(c, 10)
+		c.Runs = []check.Run{{Job: "j-1", Checkpoints: 3}}
+	}},
 	{"spot-proven", check.Warn, "forced", func(c *check.Case) { hours(c, 10); c.Force = true }},
 	{"spot-proven", check.Pass, "not long", func(c *check.Case) { hours(c, 2) }},
-	{"spot-proven", check.Pass, "never runs", func(c *check.Case) { hours(c, 10); c.Job.Resources.Capacity = []string{"on-demand"} }},
+	{"spot-proven", check.Pass, "never runs", func(c *check.Case) {
+		hours(c, 10)
+		c.Job.Resources.Capacity = []string{"on-demand"}
+	}},
 	{"spot-proven", check.Pass, "once", func(c *check.Case) {
 		hours(c, 10)
 		c.Runs = []check.Run{{Job: "j-1", Resumes: []time.Duration{time.Second}}}
 	}},
 
 	{"quantised", check.Unknown, "trains", func(c *check.Case) { c.Job.Command = "t --quantization awq" }},
-	{"quantised", check.Pass, "awq", func(c *check.Case) { c.Job.Kind, c.Job.Command = "inference", "vllm serve m --dtype awq" }},
+	{"quantised", check.Pass, "awq", func(c *check.Case) {
+		c.Job.Kind, c.Job.Command = "inference", "vllm serve m --dtype awq"
+	}},
 	{"quantised", check.Pass, "you say int8", func(c *check.Case) { c.Facts = map[string]string{"quantised": "int8"} }},
 	{"quantised", check.Warn, "you say bf16", func(c *check.Case) { c.Facts = map[string]string{"quantised": "bf16"} }},
 	{"quantised", check.Warn, "you say no", func(c *check.Case) { c.Facts = map[string]string{"quantised": "no"} }},
@@ -226,9 +275,10 @@ var cases = []struct {
 		c.Job.Kind, c.Texts = "inference", []check.Text{{"s.py", "import onnxruntime as ort"}}
 	}},
 	{"prediction-cost", check.Unknown, "how many", func(*check.Case) {}},
-	{"prediction-cost", check.Pass, "$2.22 for a million, at 100 a second on aws/us-east-1/l4/on-demand", func(c *check.Case) {
-		c.Job.Resources.Accelerator, c.Facts = "L4", map[string]string{"predictions_per_second": "100"}
-	}},
+	{"prediction-cost", check.Pass, "$2.22 for a million, at 100 a second on aws/us-east-1/l4/on-demand",
+		func(c *check.Case) {
+			c.Job.Resources.Accelerator, c.Facts = "L4", map[string]string{"predictions_per_second": "100"}
+		}},
 	{"prediction-cost", check.Unknown, "no machine", func(c *check.Case) {
 		c.Job.Resources.Accelerator, c.Facts = "B300:64", map[string]string{"predictions_per_second": "100"}
 	}},
@@ -249,9 +299,15 @@ var cases = []struct {
 	{"batching", check.Pass, "vllm", func(c *check.Case) { c.Job.Kind, c.Job.Command = "inference", "vllm serve m" }},
 	{"batching", check.Warn, "", func(c *check.Case) { c.Facts = map[string]string{"dynamic_batching": "false"} }},
 	{"right-sizing", check.Unknown, "", func(*check.Case) {}},
-	{"right-sizing", check.Pass, "2026-11-02", func(c *check.Case) { c.Facts = map[string]string{"reviewed": "2026-11-02"} }},
-	{"right-sizing", check.Warn, "days ago", func(c *check.Case) { c.Facts = map[string]string{"reviewed": "2026-10-02"} }},
-	{"right-sizing", check.Unknown, "no day that has been", func(c *check.Case) { c.Facts = map[string]string{"reviewed": "2027-10-02"} }},
+	{"right-sizing", check.Pass, "2026-11-02", func(c *check.Case) {
+		c.Facts = map[string]string{"reviewed": "2026-11-02"}
+	}},
+	{"right-sizing", check.Warn, "days ago", func(c *check.Case) {
+		c.Facts = map[string]string{"reviewed": "2026-10-02"}
+	}},
+	{"right-sizing", check.Unknown, "no day that has been", func(c *check.Case) {
+		c.Facts = map[string]string{"reviewed": "2027-10-02"}
+	}},
 	{"right-sizing", check.Unknown, "", func(c *check.Case) {
 		c.Runs = []check.Run{{Utilisation: catalog.Known(0.8), Finished: now.Add(-40 * 24 * time.Hour)}}
 	}},
@@ -260,9 +316,15 @@ var cases = []struct {
 	}},
 	{"alerts", check.Unknown, "", func(*check.Case) {}},
 	{"alerts", check.Fail, "neither", func(c *check.Case) { c.Job.Kind = "production" }},
-	{"alerts", check.Warn, "nobody is told", func(c *check.Case) { c.Job.Kind, c.Job.Budget.Dollars = "production", dollars("5") }},
-	{"alerts", check.Warn, "nothing limits", func(c *check.Case) { c.Job.Kind, c.Job.Notify = "production", "https://example.org/hook" }},
-	{"alerts", check.Pass, "", func(c *check.Case) { c.Job.Budget.Dollars, c.Job.Notify = dollars("5"), "https://example.org/hook" }},
+	{"alerts", check.Warn, "nobody is told", func(c *check.Case) {
+		c.Job.Kind, c.Job.Budget.Dollars = "production", dollars("5")
+	}},
+	{"alerts", check.Warn, "nothing limits", func(c *check.Case) {
+		c.Job.Kind, c.Job.Notify = "production", "https://example.org/hook"
+	}},
+	{"alerts", check.Pass, "", func(c *check.Case) {
+		c.Job.Budget.Dollars, c.Job.Notify = dollars("5"), "https://example.org/hook"
+	}},
 	{"production-tags", check.Unknown, "", func(*check.Case) {}},
 	{"production-tags", check.Fail, "no team", func(c *check.Case) { c.Job.Kind = "inference" }},
 	{"production-tags", check.Warn, "model_version", func(c *check.Case) {

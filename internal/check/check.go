@@ -1,6 +1,6 @@
 // Package check holds the checklists of the trade as judgements over a job: before
 // training, during, before deployment, in production. Each item says pass, warn,
-// fail or unknown, on what evidence, and what mends it. What neither the job, its
+// fail or unknown, on what evidence, and how to fix it. What neither the job, its
 // history, the catalogue nor the user says is unknown, never passed.
 package check
 
@@ -25,7 +25,7 @@ const (
 	Pass    Verdict = "pass"
 	Warn    Verdict = "warn"
 	Fail    Verdict = "fail"
-	Unknown Verdict = "unknown" // cannot be judged: the mend says what to supply
+	Unknown Verdict = "unknown" // cannot be judged: the fix says what to supply
 )
 
 // Stage is a checklist.
@@ -49,7 +49,7 @@ type Finding struct {
 	Title    string  `json:"title"`
 	Verdict  Verdict `json:"verdict"`
 	Evidence string  `json:"evidence"`
-	Mend     string  `json:"mend"`
+	Fix      string  `json:"fix"`
 }
 
 // Report is all items as judged. It is OK when nothing fails.
@@ -109,7 +109,7 @@ type item struct {
 	id    string
 	stage Stage
 	title string
-	judge func(*Case) (v Verdict, evidence, mend string)
+	judge func(*Case) (v Verdict, evidence, fix string)
 }
 
 // items are all checklists. Their names never change: they are an interface.
@@ -155,10 +155,10 @@ func Check(c Case) Report {
 	c.places = c.lines()
 	r := Report{Job: c.Job.Name, OK: true, Counts: map[Verdict]int{Pass: 0, Warn: 0, Fail: 0, Unknown: 0}}
 	for _, i := range items {
-		v, evidence, mend := i.judge(&c)
+		v, evidence, fix := i.judge(&c)
 		r.Counts[v]++
 		r.OK = r.OK && v != Fail
-		r.Findings = append(r.Findings, Finding{i.id, i.stage, i.title, v, evidence, mend})
+		r.Findings = append(r.Findings, Finding{i.id, i.stage, i.title, v, evidence, fix})
 	}
 	return r
 }
@@ -172,13 +172,17 @@ type Fact struct {
 var (
 	yesNo = regexp.MustCompile(`^(?i:yes|no|true|false)$`)
 	// What is no format that anybody computes in says nothing, so it is no fact.
-	trained    = regexp.MustCompile(`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
-	deployedIn = regexp.MustCompile(`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	wide       = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
-	span       = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
-	share      = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
-	number     = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
-	day        = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	trained = regexp.MustCompile(
+		`^(?i:no|32|fp32|float32|tf32|16|fp16|float16|half|bf16|bfloat16|(bf)?16-(mixed|true)|(mixed_)?b?float16|` +
+			`amp|amp_(bf|fp)16|mixed|fp8|mxfp8|fp4|mxfp4|nvfp4)$`)
+	deployedIn = regexp.MustCompile(
+		`^(?i:yes|true|no|none|false|u?int[2-8]|fp[468]|mxfp[468]|nvfp4|nf4|[2-8][- ]?bit|awq|gptq|gguf|hqq|` +
+			`w\d{1,2}a\d{1,2}|i?q[2-8](_\w{1,8})?|32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	wide   = regexp.MustCompile(`^(?i:32|fp32|float32|tf32|16|fp16|float16|bf16|bfloat16)$`)
+	span   = regexp.MustCompile(`^\d+(\.\d+)?(ms|s|m|h)$`)
+	share  = regexp.MustCompile(`^(\d{1,2}(\.\d+)?|100) ?%$|^0?\.\d+$|^1(\.0+)?$`)
+	number = regexp.MustCompile(`^\d{1,12}(\.\d{1,6})?$`)
+	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
 // Facts are all that may be stated.
@@ -244,7 +248,7 @@ func (c *Case) trains() bool { return c.Job.Kind != "inference" && c.Job.Kind !=
 // serves reports whether the job is in production itself.
 func (c *Case) serves() bool { return c.Job.Kind == "inference" || c.Job.Kind == "production" }
 
-// onSpot reports whether the job may run on what can be taken away.
+// onSpot reports whether the job may run on spot.
 func (c *Case) onSpot() bool {
 	if c.Job.Priority == "critical" {
 		return false

@@ -107,7 +107,8 @@ func TestEachItemIsJudgedByWhatIsKnown(t *testing.T) {
 // TestWhatNobodySaysIsUnknown names the items that a job which says nothing but
 // its command may pass, each since it is settled by that.
 func TestWhatNobodySaysIsUnknown(t *testing.T) {
-	settled := map[string]string{"machine": "the cheapest is taken", "precision": "no accelerator", "accumulation": "no accelerator"}
+	settled := map[string]string{"machine": "the cheapest is taken", "precision": "no accelerator",
+		"accumulation": "no accelerator"}
 	c := bare()
 	c.Offers = nil
 	for _, f := range check.Check(c).Findings {
@@ -130,7 +131,7 @@ func TestWhatDoesNotPassSaysOnWhatEvidenceAndWhatMendsIt(t *testing.T) {
 		r := check.Check(c)
 		n := 0
 		for _, f := range r.Findings {
-			if f.Evidence == "" || f.Verdict != check.Pass && f.Mend == "" || f.Verdict == check.Pass && f.Mend != "" {
+			if f.Evidence == "" || f.Verdict != check.Pass && f.Fix == "" || f.Verdict == check.Pass && f.Fix != "" {
 				t.Errorf("%s of the case %s: %+v", f.ID, x.id, f)
 			}
 			if f.Verdict == check.Fail {
@@ -183,7 +184,9 @@ func TestFactsAreReadAndMistakesNameWhatThereIs(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 	}
-	for _, bad := range []string{"", "=", "pruning", "pruning=perhaps", "colour=red", "utilisation=fast", "utilisation=120%", "utilisation=101", "predictions_per_second=-1", "predictions_per_second=1e400", "reviewed=today", "resume=soon", "quantised=", "quantised=banana", "precision=bf99"} {
+	for _, bad := range []string{"", "=", "pruning", "pruning=perhaps", "colour=red", "utilisation=fast",
+		"utilisation=120%", "utilisation=101", "predictions_per_second=-1", "predictions_per_second=1e400",
+		"reviewed=today", "resume=soon", "quantised=", "quantised=banana", "precision=bf99"} {
 		if _, _, err := check.ParseFact(bad); err == nil {
 			t.Errorf("%q is a fact", bad)
 		}

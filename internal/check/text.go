@@ -82,7 +82,8 @@ func (c *Case) find(re *regexp.Regexp) (mention, bool) {
 			continue
 		}
 		text := p.text[m[0]:m[1]]
-		got := mention{where: fmt.Sprintf("%s `%s`", p.name, clip(text)), only: p.file && flagForm.MatchString(p.text), off: offForm.MatchString(p.text[m[1]:])}
+		got := mention{where: fmt.Sprintf("%s `%s`", p.name, clip(text)), only: p.file && flagForm.MatchString(p.text),
+			off: offForm.MatchString(p.text[m[1]:])}
 		if n := len(m); n > 2 && m[n-2] >= 0 {
 			got.value = p.text[m[n-2]:m[n-1]]
 		}
@@ -102,14 +103,24 @@ func clip(s string) string {
 
 // What programs and their flags call things.
 var (
-	precisionForm = regexp.MustCompile(`(?i)(\bbf16(?:-mixed|-true)?\b|\bfp16\b|\bfp8\b|\bnvfp4\b|bfloat16|float16|\b16-mixed\b|autocast|GradScaler|--amp\b|amp\.initialize|--half\b|mixed_float16|mixed_bfloat16)`)
-	fullForm      = regexp.MustCompile(`(?i)(precision[ =:"']+(?:32|fp32|float32|no)\b|--no-amp\b|--fp32\b)`)
-	accumForm     = regexp.MustCompile(`(?i)(?:gradient[_-]accumulation[_-]steps|accumulate[_-]grad[_-]batches|grad[_-]accum\w*|accum(?:ulation)?[_-]steps|--accum\w*|(?:^|\s)ACCUM\w*)["']?[ =:,]*["']?(\d+|auto)?`)
-	earlyForm     = regexp.MustCompile(`(?i)(early[_-]?stop\w*|\bpatience\b)`)
-	cacheForm     = regexp.MustCompile(`(?i)(HF_DATASETS_CACHE|HF_HOME|cache[_-]dir|StreamingDataset|local_cache|--cache\b|\.cache\()`)
-	remoteForm    = regexp.MustCompile(`(?i)\b((?:s3|gs|gcs|az|abfs|hf)://[^\s"']+|load_dataset\()`)
-	quantForm     = regexp.MustCompile(`(?i)(\bawq\b|\bgptq\b|\bint8\b|\bint4\b|\bnf4\b|load_in_[48]bit|bitsandbytes|--quantization\b|gguf|quantize_dynamic|\bq[458]_[k0]\w*)`)
-	onnxForm      = regexp.MustCompile(`(?i)(onnx\w*|tensorrt\w*|trtexec|openvino|torch\.compile|torch\.export)`)
-	batchingForm  = regexp.MustCompile(`(?i)(\bvllm\b|text-generation-launcher|tritonserver|dynamic_batching|max_batch_delay|batch[_-]timeout|sglang|lmdeploy|--max-num-seqs)`)
-	scaleForm     = regexp.MustCompile(`(?i)(min[_-]?replicas|scale[_-]to[_-]zero|knative|autoscal\w+|HorizontalPodAutoscaler|keda)["']?[ =:]*["']?(\d+)?`)
+	precisionForm = regexp.MustCompile(
+		`(?i)(\bbf16(?:-mixed|-true)?\b|\bfp16\b|\bfp8\b|\bnvfp4\b|bfloat16|float16|\b16-mixed\b|autocast|` +
+			`GradScaler|--amp\b|amp\.initialize|--half\b|mixed_float16|mixed_bfloat16)`)
+	fullForm  = regexp.MustCompile(`(?i)(precision[ =:"']+(?:32|fp32|float32|no)\b|--no-amp\b|--fp32\b)`)
+	accumForm = regexp.MustCompile(
+		`(?i)(?:gradient[_-]accumulation[_-]steps|accumulate[_-]grad[_-]batches|grad[_-]accum\w*|accum(?:` +
+			`ulation)?[_-]steps|--accum\w*|(?:^|\s)ACCUM\w*)["']?[ =:,]*["']?(\d+|auto)?`)
+	earlyForm = regexp.MustCompile(`(?i)(early[_-]?stop\w*|\bpatience\b)`)
+	cacheForm = regexp.MustCompile(
+		`(?i)(HF_DATASETS_CACHE|HF_HOME|cache[_-]dir|StreamingDataset|local_cache|--cache\b|\.cache\()`)
+	remoteForm = regexp.MustCompile(`(?i)\b((?:s3|gs|gcs|az|abfs|hf)://[^\s"']+|load_dataset\()`)
+	quantForm  = regexp.MustCompile(
+		`(?i)(\bawq\b|\bgptq\b|\bint8\b|\bint4\b|\bnf4\b|load_in_[48]bit|bitsandbytes|--quantization\b|gguf|` +
+			`quantize_dynamic|\bq[458]_[k0]\w*)`)
+	onnxForm     = regexp.MustCompile(`(?i)(onnx\w*|tensorrt\w*|trtexec|openvino|torch\.compile|torch\.export)`)
+	batchingForm = regexp.MustCompile(
+		`(?i)(\bvllm\b|text-generation-launcher|tritonserver|dynamic_batching|max_batch_delay|batch[_-]timeout|` +
+			`sglang|lmdeploy|--max-num-seqs)`)
+	scaleForm = regexp.MustCompile(
+		`(?i)(min[_-]?replicas|scale[_-]to[_-]zero|knative|autoscal\w+|HorizontalPodAutoscaler|keda)["']?[ =:]*["']?(\d+)?`)
 )

@@ -272,7 +272,7 @@ func (a *app) proven(ctx context.Context, cl *client, j spec.Job) error {
 	}
 	for _, f := range check.Check(check.Case{Job: j, Runs: runs}).Findings {
 		if f.ID == "spot-proven" && f.Verdict == check.Fail {
-			return fmt.Errorf("not run: %s: %s", f.Evidence, f.Mend)
+			return fmt.Errorf("not run: %s: %s", f.Evidence, f.Fix)
 		}
 	}
 	return nil

@@ -226,7 +226,7 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 }
 
 // answer prints one estimate, or the table of all accelerators.
-func (a *app) answer(e *estimate.Estimator, q estimate.Ask, kinds []string, runs float64, most int, dates string) error {
+func (a *app) answer(e *estimate.Estimator, q estimate.Request, kinds []string, runs float64, most int, dates string) error {
 	whole := func(o estimate.Option) show.Estimate {
 		v := show.Estimate{Model: q.Model.Name, Option: o}
 		if runs > 0 {
@@ -275,7 +275,7 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Ask, kinds []string, runs
 }
 
 // help says which flags would make a run fit.
-func (a *app) help(e *estimate.Estimator, q estimate.Ask, kinds []string) {
+func (a *app) help(e *estimate.Estimator, q estimate.Request, kinds []string) {
 	list := knobs(e, q, kinds, 0)
 	if k := q.Model.Kind; len(list) == 0 && (k == shape.Transformer || k == shape.Experts) {
 		a.printf("%s", show.Unheld(a.place()))
@@ -285,8 +285,8 @@ func (a *app) help(e *estimate.Estimator, q estimate.Ask, kinds []string) {
 }
 
 // ask reads the flags, and the run that a measurement stands for.
-func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimate.Row, err error) {
-	q = estimate.Ask{
+func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []estimate.Row, err error) {
+	q = estimate.Request{
 		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero, TP: f.tp, PP: f.pp,
 		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Program: f.program, Price: f.price,
 	}

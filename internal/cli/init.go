@@ -25,7 +25,7 @@ func (a *app) initCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := scaffold.Look(os.DirFS(abs), filepath.Base(abs))
+			d := scaffold.Scan(os.DirFS(abs), filepath.Base(abs))
 			return a.writeNew(filepath.Join(folder, file), d.YAML, d.Guesses)
 		}}
 	cmd.Flags().StringVarP(&file, "output", "o", "job.yaml", "`file` to write, in the folder")

@@ -11,7 +11,7 @@ import (
 
 // options are the accelerators that hold the run, the cheapest first: of those kinds,
 // or all that have a price.
-func options(e *estimate.Estimator, q estimate.Ask, kinds []string) ([]estimate.Option, error) {
+func options(e *estimate.Estimator, q estimate.Request, kinds []string) ([]estimate.Option, error) {
 	if len(kinds) == 0 {
 		return e.Options(q)
 	}
@@ -37,7 +37,7 @@ func options(e *estimate.Estimator, q estimate.Ask, kinds []string) ([]estimate.
 
 // knobs are the flags by which a transformer would fit, or cost less than least dollars
 // (0: whatever it costs), each with the cheapest that it leads to.
-func knobs(e *estimate.Estimator, q estimate.Ask, kinds []string, least float64) []show.Knob {
+func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least float64) []show.Knob {
 	if q.Model.Kind != shape.Transformer && q.Model.Kind != shape.Experts {
 		return nil
 	}
@@ -45,13 +45,13 @@ func knobs(e *estimate.Estimator, q estimate.Ask, kinds []string, least float64)
 	for _, k := range []struct {
 		flag string
 		on   bool
-		set  func(*estimate.Ask)
+		set  func(*estimate.Request)
 	}{
-		{"--zero 3", q.Zero < 3, func(x *estimate.Ask) { x.Zero = 3 }},
-		{"--checkpointing full", q.Keep != estimate.KeepEnds, func(x *estimate.Ask) { x.Keep = estimate.KeepEnds }},
-		{"--zero 3 --checkpointing full", q.Zero < 3 && q.Keep != estimate.KeepEnds, func(x *estimate.Ask) { x.Zero, x.Keep = 3, estimate.KeepEnds }},
-		{"--lora", q.Tuning == shape.Full, func(x *estimate.Ask) { x.Tuning = shape.LoRA }},
-		{"--qlora", q.Tuning != shape.QLoRA, func(x *estimate.Ask) { x.Tuning = shape.QLoRA }},
+		{"--zero 3", q.Zero < 3, func(x *estimate.Request) { x.Zero = 3 }},
+		{"--checkpointing full", q.Keep != estimate.KeepEnds, func(x *estimate.Request) { x.Keep = estimate.KeepEnds }},
+		{"--zero 3 --checkpointing full", q.Zero < 3 && q.Keep != estimate.KeepEnds, func(x *estimate.Request) { x.Zero, x.Keep = 3, estimate.KeepEnds }},
+		{"--lora", q.Tuning == shape.Full, func(x *estimate.Request) { x.Tuning = shape.LoRA }},
+		{"--qlora", q.Tuning != shape.QLoRA, func(x *estimate.Request) { x.Tuning = shape.QLoRA }},
 	} {
 		if !k.on {
 			continue

@@ -131,7 +131,7 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 	check := func() {
 		t.Helper()
 		l := p.line("all/total")
-		if u := l.Use; u.Spent.Add(u.Held) != want || u.Asking != asking || u.Running != 1 || u.Spent.Sign() <= 0 {
+		if u := l.Use; u.Spent.Add(u.Held) != want || u.AwaitingApproval != asking || u.Running != 1 || u.Spent.Sign() <= 0 {
 			t.Errorf("%+v: %v are spent or held, want %v, %d waiting for approval and one running", u, u.Spent.Add(u.Held), want, asking)
 		}
 		if j := p.job("first"); j.State != "running" || j.Machine != machine || j.Attempts != 1 {

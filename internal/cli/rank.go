@@ -102,7 +102,7 @@ func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most
 
 // playPlan plays a plan forward through the code that would run it: its offer, and
 // the on-demand offer that it falls back to, at the middle of the estimate.
-func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
+func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 	work := time.Duration(p.WorkHours * float64(time.Hour))
 	t := terms(j, q.Now, func(d time.Duration) time.Duration { return d })
 	t.Need, t.Work = plan.Need{Critical: t.Need.Critical}, work
@@ -130,10 +130,10 @@ func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
 
 // question is what a job asks of the catalogue; from says from where its work is
 // known, "" its file.
-func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
+func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Request, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
-	q := rank.Question{
-		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
+	q := rank.Request{
+		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
 		Start: assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
 	}
 	if !j.Deadline.IsZero() {
@@ -161,7 +161,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	}
 	if j.Metric.Patience == 0 && j.Metric.Target == nil && j.Kind != "inference" && err == nil {
 		early := q.Variants[0]
-		early.Name, early.Lever, early.Work = "early stopping", fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
+		early.Name, early.Recommendation, early.Work = "early stopping", fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
 		q.Variants = append(q.Variants, early)
 	}
 	return q, v, err
@@ -169,7 +169,7 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 
 // brings says where the job's data lies, and what its provider and others take for
 // moving and keeping gigabytes.
-func brings(j spec.Job, c catalog.Catalog, q *rank.Question, v *show.Ranking) {
+func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *show.Ranking) {
 	for _, d := range j.Data {
 		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
 			q.Data.Region, q.Data.Size = d.Region, q.Data.Size+d.Size
@@ -185,7 +185,7 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Question, v *show.Ranking) {
 		}
 	}
 	usd := func(provider, what string) catalog.Figure {
-		x, ok := c.Carriage(provider, what)
+		x, ok := c.TransferRate(provider, what)
 		if !ok || x.Currency != money.USD {
 			return catalog.Figure{}
 		}
@@ -230,16 +230,16 @@ func asks(r spec.Resources, j spec.Job) catalog.Filter {
 }
 
 // byTime takes the time that the job states, or that was measured, on the least machine that it asks for.
-func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
+func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	hours := time.Duration(j.Work.Time).Hours()
 	q.Work = 3600 // so that a rate is one over hours
 	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
 	q.Variants = []rank.Variant{{Name: ""}}
-	filters := []catalog.Filter{q.Asks}
+	filters := []catalog.Filter{q.Requirements}
 	speeds := []float64{1}
 	for i, alt := range j.AnyOf {
 		f := asks(alt.Resources, j)
-		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Asks: &f})
+		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f})
 		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
 	}
 	if len(speeds) > 1 {
@@ -251,7 +251,7 @@ func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
 	}
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		if variant >= len(filters) {
-			variant = 0 // a lever changes the work, not the speed
+			variant = 0 // a recommendation changes the work, not the speed
 		}
 		rate, spread, source := speeds[variant]/hours, statedSpread, cmp.Or(from, "the time that the job states")
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
@@ -314,7 +314,7 @@ func sound(m spec.Model) error {
 }
 
 // byModel estimates the run on every shape.
-func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Question, v *show.Ranking) error {
+func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *show.Ranking) error {
 	if err := sound(j.Model); err != nil {
 		return err
 	}
@@ -329,7 +329,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 		}
 		m.Name = j.Name // as its measured runs are called
 	}
-	ask := measured.Ask(j, m)
+	ask := measured.Request(j, m)
 	text := ask.Model.Kind == shape.Transformer || ask.Model.Kind == shape.Experts
 	switch err := ask.Check(); {
 	case err != nil:
@@ -369,7 +369,7 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		x := ask
 		if variant >= len(ways) {
-			variant = 0 // a lever changes the work, not the way
+			variant = 0 // a recommendation changes the work, not the way
 		}
 		ways[variant].set(&x)
 		x.Chip, x.Count = s.Accelerator, float64(s.Count())

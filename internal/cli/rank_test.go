@@ -51,7 +51,7 @@ func TestAJobIsRankedOverTheCatalogueWithoutAServer(t *testing.T) {
 		t.Errorf("without --catalog: %d %s", code, errs)
 	}
 	v, _, code = ranked(t, dir, write(t, work, "rich.yaml", timed+"deadline: in 7h\n"))
-	if code != 0 || v.Answer.Plans[0].Variant != "h100" || len(v.Answer.Levers) == 0 {
+	if code != 0 || v.Answer.Plans[0].Variant != "h100" || len(v.Answer.Recommendations) == 0 {
 		t.Errorf("in 7h: %d %+v", code, v.Answer.Plans)
 	}
 	v, _, code = ranked(t, dir, write(t, work, "poor.yaml", timed+"deadline: in 7h\nbudget: $20\n"))
@@ -85,13 +85,13 @@ func TestAJobIsRankedByItsModel(t *testing.T) {
 	v, errs, code := ranked(t, dir, write(t, work, "job.yaml", job))
 	proposed := func() map[string]bool {
 		names := map[string]bool{}
-		for _, l := range v.Answer.Levers {
+		for _, l := range v.Answer.Recommendations {
 			names[l.Plan.Variant] = true
 		}
 		return names
 	}
-	if can := proposed(); code != 2 || !can["zero-3"] || !can["lora"] || !can["any-accelerator"] || v.Answer.Levers[0].Saves != nil {
-		t.Errorf("whole on each accelerator: %d %s %+v", code, errs, v.Answer.Levers)
+	if can := proposed(); code != 2 || !can["zero-3"] || !can["lora"] || !can["any-accelerator"] || v.Answer.Recommendations[0].Saves != nil {
+		t.Errorf("whole on each accelerator: %d %s %+v", code, errs, v.Answer.Recommendations)
 	}
 	v, errs, code = ranked(t, dir, write(t, work, "any.yaml", strings.Replace(job, "llama-3-8b", "gpt2, batch: 2", 1)+"any_of: [{name: h200, resources: {accelerator: 'H200:8'}}]\ndata: [{path: 's3://corpus', size: 100GB, region: us-east-1}]\n"))
 	as, gcp := map[string]bool{}, 0.0

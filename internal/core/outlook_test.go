@@ -174,7 +174,7 @@ func TestABreachIsForeseenWithinTheSpreadOfTheJobs(t *testing.T) {
 // heldHolds checks that a limit whose jobs are all held for, with what was spent, is
 // not said to be reached: jobs are stopped by their budgets. It returns how many were
 // such.
-func heldHolds(t *testing.T, m *Machine, b budget.Books, at time.Time, seed, event any) (n int) {
+func heldHolds(t *testing.T, m *Machine, b budget.Accounts, at time.Time, seed, event any) (n int) {
 	t.Helper()
 	courses, places, beyond := m.Courses(at, 50)
 	uses := map[string]budget.Use{}

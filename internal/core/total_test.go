@@ -116,7 +116,7 @@ func (n *noise) submitted() Body {
 	}
 	b := JobSubmitted{Job: n.job(), Terms: t}
 	if n.rng.IntN(3) == 0 {
-		b.Asking = &budget.Asking{Until: n.when().Add(4 * time.Hour)}
+		b.Asking = &budget.PendingApproval{Until: n.when().Add(4 * time.Hour)}
 	}
 	return b
 }

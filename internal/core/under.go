@@ -15,10 +15,10 @@ import (
 // snapshot has it.
 type under struct {
 	budget.Limit
-	begin, end time.Time     // of the window that is open; end is zero where it never ends
-	still      budget.Still  // jobs that are not over and hold no machine
-	gpus       time.Duration // GPU time in the window of attempts that are gone
-	spent      money.Amount  // booked in the window, from the event Machine.from on
+	begin, end time.Time          // of the window that is open; end is zero where it never ends
+	still      budget.Outstanding // jobs that are not over and hold no machine
+	gpus       time.Duration      // GPU time in the window of attempts that are gone
+	spent      money.Amount       // booked in the window, from the event Machine.from on
 }
 
 // summed says whether a job is among what it is under.
@@ -111,7 +111,7 @@ func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
 // sumIn adds j where it is not being changed: then it is added at the end of the step.
 func (m *Machine) sumIn(list []*under, j *Job) {
 	if at(j).sum == isSummed {
-		m.weighIn(list, j, (*budget.Still).Add)
+		m.weighIn(list, j, (*budget.Outstanding).Add)
 	}
 	for _, a := range j.Attempts() {
 		if !a.Until().IsZero() {
@@ -127,7 +127,7 @@ func (m *Machine) unsum(j *Job) {
 	}
 	c := change{job: j}
 	if at(j).sum == isSummed {
-		m.weigh(j, (*budget.Still).Remove)
+		m.weigh(j, (*budget.Outstanding).Remove)
 		m.account(j, -1)
 		if rests(j) {
 			m.past.were = append(m.past.were, passedOf(j))
@@ -160,26 +160,26 @@ func (m *Machine) sumAgain() {
 }
 
 func (m *Machine) sum(j *Job, was *passed) {
-	m.weigh(j, (*budget.Still).Add)
+	m.weigh(j, (*budget.Outstanding).Add)
 	m.account(j, 1)
 	m.pass(j, was)
 	at(j).sum = isSummed
 }
 
 // weigh does that with j where it is not over and holds no machine.
-func (m *Machine) weigh(j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
+func (m *Machine) weigh(j *Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
 	m.weighIn(m.under, j, do)
 	if s := m.soon; s != nil && j.Order() <= s.upTo {
 		m.weighIn(s.under, j, do)
 	}
 }
 
-func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Still, budget.Limit, budget.Job)) {
+func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
 	if len(list) == 0 || j.State().Over() || j.Costs() {
 		return
 	}
 	v := Weighed(j.ID(), j.User(), j.Terms())
-	v.Asks, v.Spent, v.GPUSpent = j.State() == Held, j.Spent(m.now()), j.GPUServed().Hours()
+	v.AwaitsApproval, v.Spent, v.GPUSpent = j.State() == Held, j.Spent(m.now()), j.GPUServed().Hours()
 	for _, u := range list {
 		if u.Scope.Holds(v.Owner, v.User) {
 			do(&u.still, u.Limit, v)
@@ -247,14 +247,14 @@ func (m *Machine) rollSums() {
 // Books are what the limits have taken by t, which is not before the last event, and
 // what an hour of the machines that run costs, by limit. Of postings, those from the
 // event from on are in there. Jobs that hold a machine are in Live, the others are summed.
-func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate, from uint64) {
-	b = budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Still: map[string]budget.Use{}}
+func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.Rate, from uint64) {
+	b = budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Outstanding: map[string]budget.Use{}}
 	burn = map[string]money.Rate{}
 	if m.s.Rules() != nil {
 		b.Limits = m.s.Rules().Limits
 	}
 	for _, u := range m.under {
-		if b.Still[u.Name()] = u.still.Use(); u.begin.Equal(u.Window.Begin(t)) {
+		if b.Outstanding[u.Name()] = u.still.Use(); u.begin.Equal(u.Window.Begin(t)) {
 			b.Spent[u.Name()], b.GPUs[u.Name()] = u.spent, u.gpus.Hours()
 		}
 	}
@@ -268,7 +268,7 @@ func (m *Machine) Books(t time.Time) (b budget.Books, burn map[string]money.Rate
 }
 
 // runs adds what the machines of j have cost that is not booked yet.
-func (m *Machine) runs(b budget.Books, burn map[string]money.Rate, j *Job, t time.Time) budget.Job {
+func (m *Machine) runs(b budget.Accounts, burn map[string]money.Rate, j *Job, t time.Time) budget.Job {
 	v := Weighed(j.ID(), j.User(), j.Terms())
 	v.Spent = j.Spent(t)
 	gpus := j.GPUServed()

@@ -13,8 +13,8 @@ import (
 )
 
 // scanned is the slow twin of Books: it goes through all jobs and all postings.
-func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Books, map[string]money.Rate) {
-	b := budget.Books{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
+func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Accounts, map[string]money.Rate) {
+	b := budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
 	burn := map[string]money.Rate{}
 	if m.rules != nil {
 		b.Limits = m.rules.Limits
@@ -54,7 +54,7 @@ func scanned(m *Machine, all []ledger.Posting, t time.Time) (budget.Books, map[s
 				}
 			}
 		}
-		if v.Asks, v.Spent = j.State == Held, j.Spent(t); live || !j.State.Over() {
+		if v.AwaitsApproval, v.Spent = j.State == Held, j.Spent(t); live || !j.State.Over() {
 			b.Live = append(b.Live, v)
 		}
 	}
@@ -192,7 +192,7 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 				if x.Spent.Sign() > 0 {
 					spent++
 				}
-				if x.GPUSpent > 0 && len(got.Still) > 0 {
+				if x.GPUSpent > 0 && len(got.Outstanding) > 0 {
 					hours++
 				}
 				x.GPUHeld, x.GPUSpent = y.GPUHeld, y.GPUSpent

@@ -14,9 +14,12 @@ import (
 )
 
 func TestAGridFitsAndNeverCutsANumber(t *testing.T) {
-	columns := []Column{{Name: "ID", Least: 8}, {Name: "SPENT", Right: true}, {Name: "WHEN", Leaves: 2}, {Name: "WHY", Leaves: 1, Least: 5}, {Name: "EMPTY", Leaves: 1}}
-	rows := [][]string{{"a-job-with-a-long-name", "$1234.5678", "50 min ago", strings.Repeat("because ", 30), "-"}, {"b", "$0.1", "-", "ü", "-"}}
-	for width, heads := range map[int]string{0: "ID SPENT WHEN WHY", 120: "ID SPENT WHEN WHY", 40: "ID SPENT WHEN WHY", 28: "ID SPENT WHY", 21: "ID SPENT"} {
+	columns := []Column{{Name: "ID", Least: 8}, {Name: "SPENT", Right: true}, {Name: "WHEN", Leaves: 2},
+		{Name: "WHY", Leaves: 1, Least: 5}, {Name: "EMPTY", Leaves: 1}}
+	rows := [][]string{{"a-job-with-a-long-name", "$1234.5678", "50 min ago", strings.Repeat("because ", 30), "-"},
+		{"b", "$0.1", "-", "ü", "-"}}
+	for width, heads := range map[int]string{0: "ID SPENT WHEN WHY", 120: "ID SPENT WHEN WHY", 40: "ID SPENT WHEN WHY",
+		28: "ID SPENT WHY", 21: "ID SPENT"} {
 		text := Grid(columns, rows, width)
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		if got := strings.Join(strings.Fields(lines[0]), " "); got != heads {
@@ -52,7 +55,9 @@ func TestWrappedTextLosesNoWordAndKeepsItsIndent(t *testing.T) {
 }
 
 func TestLargeCountsAreShort(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 99_999: "99999", 100_000: "100k", 999_499: "999k", 999_500: "1M", 1_250_000: "1.25M", 90_000_000: "90M", 999_499_999: "999M", 999_500_000: "1G", 8_030_000_000: "8.03G", -1_250_000: "-1.25M"} {
+	for n, want := range map[int64]string{0: "0", 99_999: "99999", 100_000: "100k", 999_499: "999k", 999_500: "1M",
+		1_250_000: "1.25M", 90_000_000: "90M", 999_499_999: "999M", 999_500_000: "1G", 8_030_000_000: "8.03G",
+		-1_250_000: "-1.25M"} {
 		if got := Short(n); got != want {
 			t.Errorf("%d reads %q, want %q", n, got, want)
 		}
@@ -63,10 +68,14 @@ func TestDrawingsAreWellFormedWhateverTheData(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	evil := `<script>&"`
 	for name, svg := range map[string]string{
-		"gantt":    Gantt{Title: evil, Lanes: []string{evil, "empty"}, Blocks: []Block{{evil, now, now.Add(time.Hour), evil, evil}}, Until: now.Add(2 * time.Hour), Line: evil, Keys: []Key{{evil, evil}, {"mark", evil}, {"until", evil}}}.SVG(),
-		"timeline": Timeline([]Block{{evil, now, now.Add(time.Hour), evil, evil}, {"b", now, now, "useful", ""}}, []Mark{{evil, now, evil, evil}}),
-		"chart":    Lines(evil, []Series{{evil, evil, []Point{{0, 1}, {1, math.NaN()}, {2, math.Inf(1)}, {3, 4}}}, {"empty", "", nil}}, Bytes, Bytes),
-		"point":    Lines("one", []Series{{"one", "x", []Point{{1, 1}}}}, Bytes, Bytes),
+		"gantt": Gantt{Title: evil, Lanes: []string{evil, "empty"},
+			Blocks: []Block{{evil, now, now.Add(time.Hour), evil, evil}}, Until: now.Add(2 * time.Hour), Line: evil,
+			Keys: []Key{{evil, evil}, {"mark", evil}, {"until", evil}}}.SVG(),
+		"timeline": Timeline([]Block{{evil, now, now.Add(time.Hour), evil, evil}, {"b", now, now, "useful", ""}},
+			[]Mark{{evil, now, evil, evil}}),
+		"chart": Lines(evil, []Series{{evil, evil, []Point{{0, 1}, {1, math.NaN()}, {2, math.Inf(1)}, {3, 4}}},
+			{"empty", "", nil}}, Bytes, Bytes),
+		"point": Lines("one", []Series{{"one", "x", []Point{{1, 1}}}}, Bytes, Bytes),
 	} {
 		d := xml.NewDecoder(strings.NewReader(svg))
 		for {
@@ -90,7 +99,8 @@ func Bytes(float64) string { return "v" }
 
 func TestSpansReadAsPeopleSayThem(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0.0s", 4200 * time.Millisecond: "4.2s", 75 * time.Second: "1m 15s", 125 * time.Minute: "2h 05m", 73 * time.Hour: "3d 01h", -75 * time.Second: "-1m 15s",
+		0: "0.0s", 4200 * time.Millisecond: "4.2s", 75 * time.Second: "1m 15s", 125 * time.Minute: "2h 05m",
+		73 * time.Hour: "3d 01h", -75 * time.Second: "-1m 15s",
 	} {
 		if got := Span(d); got != want {
 			t.Errorf("%v reads %q, want %q", int64(d), got, want)
@@ -113,7 +123,8 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 		v0, v1 float64
 		want   string
 	}{
-		{0, 2554, "0 10m 20m 30m 40m"}, {106, 2558, "10m 20m 30m 40m"}, {0, 31, "0 10s 20s 30s"}, {0, 7 * 3600, "0 2h 4h 6h"}, {0, 90 * 60, "0 30m 1h 1h 30m"}, {0, 9 * 86400, "0 2d 4d 6d 8d"},
+		{0, 2554, "0 10m 20m 30m 40m"}, {106, 2558, "10m 20m 30m 40m"}, {0, 31, "0 10s 20s 30s"},
+		{0, 7 * 3600, "0 2h 4h 6h"}, {0, 90 * 60, "0 30m 1h 1h 30m"}, {0, 9 * 86400, "0 2d 4d 6d 8d"},
 	} {
 		var names []string
 		for _, v := range moments(c.v0, c.v1) {

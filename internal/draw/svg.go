@@ -1,6 +1,7 @@
 package draw
 
 import (
+	_ "embed"
 	"fmt"
 	"html"
 	"math"
@@ -56,12 +57,57 @@ func (g Gantt) SVG() string {
 	if len(g.Blocks) == 0 {
 		return ""
 	}
-	lanes := slices.Clone(g.Lanes)
-	row := map[string]int{}
+	lanes, row, first, last := g.extent()
+	whole := max(last.Sub(first), time.Second)
+	x := func(t time.Time) float64 {
+		return laneLeft + float64(t.Sub(first))/float64(whole)*(svgWidth-laneLeft-laneRight)
+	}
+	bottom := float64(len(lanes))*34 + 34
+	height := bottom
+	if len(g.Keys) > 0 {
+		height += 24
+	}
+	var s strings.Builder
+	open(&s, "timeline", height, g.Title)
+	for i, l := range lanes {
+		y := float64(i)*34 + 10
+		fmt.Fprintf(&s,
+			`<text x="0" y="%.1f" class="lane">%s</text><line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="rail"/>`,
+			y+15, html.EscapeString(Cut(l, 26)), laneLeft, svgWidth-laneRight, y+11, y+11)
+	}
+	for _, b := range g.Blocks {
+		y := float64(row[b.Lane])*34 + 10
+		fmt.Fprintf(&s,
+			`<rect x="%.1f" y="%.1f" width="%.1f" height="22" rx="3" class="use %s"><title>%s</title></rect>`,
+			x(b.From), y, max(1, x(b.To)-x(b.From)-1), html.EscapeString(b.Use), html.EscapeString(b.Title))
+	}
+	for _, m := range g.Marks {
+		r, ok := row[m.Lane]
+		if !ok || m.At.Before(first) || m.At.After(last.Add(whole)) {
+			continue
+		}
+		y := float64(r)*34 + 10
+		cx := min(x(m.At), svgWidth-laneRight)
+		fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark %s"><title>%s</title></path>`, cx, y+1,
+			html.EscapeString(m.Class), html.EscapeString(m.Title))
+	}
+	if !g.Until.IsZero() && !g.Until.Before(first) {
+		fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="2" y2="%.1f" class="until"><title>%s</title></line>`, x(g.Until),
+			x(g.Until), bottom-30, html.EscapeString(g.Line))
+	}
+	axis(&s, bottom-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, moments(0, whole.Seconds()), Moment)
+	g.keys(&s, height-10)
+	s.WriteString("</svg>")
+	return s.String()
+}
+
+// extent is all lanes in their order, the row of each, and from when to when something is drawn.
+func (g Gantt) extent() (lanes []string, row map[string]int, first, last time.Time) {
+	lanes, row = slices.Clone(g.Lanes), map[string]int{}
 	for i, l := range lanes {
 		row[l] = i
 	}
-	first, last := g.Blocks[0].From, g.Blocks[0].To
+	first, last = g.Blocks[0].From, g.Blocks[0].To
 	for _, b := range g.Blocks {
 		if _, ok := row[b.Lane]; !ok {
 			row[b.Lane] = len(lanes)
@@ -77,54 +123,25 @@ func (g Gantt) SVG() string {
 	if g.Until.After(last) {
 		last = g.Until
 	}
-	whole := max(last.Sub(first), time.Second)
-	x := func(t time.Time) float64 {
-		return laneLeft + float64(t.Sub(first))/float64(whole)*(svgWidth-laneLeft-laneRight)
-	}
-	bottom := float64(len(lanes))*34 + 34
-	height := bottom
-	if len(g.Keys) > 0 {
-		height += 24
-	}
-	var s strings.Builder
-	open(&s, "timeline", height, g.Title)
-	for i, l := range lanes {
-		y := float64(i)*34 + 10
-		fmt.Fprintf(&s, `<text x="0" y="%.1f" class="lane">%s</text><line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="rail"/>`, y+15, html.EscapeString(Cut(l, 26)), laneLeft, svgWidth-laneRight, y+11, y+11)
-	}
-	for _, b := range g.Blocks {
-		y := float64(row[b.Lane])*34 + 10
-		fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="%.1f" height="22" rx="3" class="use %s"><title>%s</title></rect>`, x(b.From), y, max(1, x(b.To)-x(b.From)-1), html.EscapeString(b.Use), html.EscapeString(b.Title))
-	}
-	for _, m := range g.Marks {
-		r, ok := row[m.Lane]
-		if !ok || m.At.Before(first) || m.At.After(last.Add(whole)) {
-			continue
-		}
-		y := float64(r)*34 + 10
-		cx := min(x(m.At), svgWidth-laneRight)
-		fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark %s"><title>%s</title></path>`, cx, y+1, html.EscapeString(m.Class), html.EscapeString(m.Title))
-	}
-	if !g.Until.IsZero() && !g.Until.Before(first) {
-		fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="2" y2="%.1f" class="until"><title>%s</title></line>`, x(g.Until), x(g.Until), bottom-30, html.EscapeString(g.Line))
-	}
-	axis(&s, bottom-14, 0, whole.Seconds(), laneLeft, svgWidth-laneRight, moments(0, whole.Seconds()), Moment)
+	return lanes, row, first, last
+}
+
+// keys says in a line at height y what the classes stand for.
+func (g Gantt) keys(s *strings.Builder, y float64) {
 	at := laneLeft
 	for _, k := range g.Keys {
-		y := height - 10
 		switch k.Use {
 		case "mark":
-			fmt.Fprintf(&s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark"/>`, at+6, y)
+			fmt.Fprintf(s, `<path d="M%.1f %.1f l5 -8 h-10 z" class="mark"/>`, at+6, y)
 		case "until":
-			fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="until"/>`, at+6, at+6, y-11, y+1)
+			fmt.Fprintf(s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="until"/>`, at+6, at+6, y-11, y+1)
 		default:
-			fmt.Fprintf(&s, `<rect x="%.1f" y="%.1f" width="12" height="10" rx="2" class="use %s"/>`, at, y-9, html.EscapeString(k.Use))
+			fmt.Fprintf(s, `<rect x="%.1f" y="%.1f" width="12" height="10" rx="2" class="use %s"/>`, at, y-9,
+				html.EscapeString(k.Use))
 		}
-		fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" class="tick">%s</text>`, at+18, y, html.EscapeString(k.Says))
+		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" class="tick">%s</text>`, at+18, y, html.EscapeString(k.Says))
 		at += 44 + 6.5*float64(utf8.RuneCountInString(k.Says))
 	}
-	s.WriteString("</svg>")
-	return s.String()
 }
 
 // Point is one value of a series.
@@ -169,7 +186,9 @@ func Lines(title string, series []Series, xs, ys func(float64) string) string {
 	var s strings.Builder
 	open(&s, "chart", bottom+26, title)
 	for _, v := range rounds(y0, y1) {
-		fmt.Fprintf(&s, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="grid"/><text x="%.1f" y="%.1f" class="tick end">%s</text>`, left, svgWidth-right, y(v), y(v), left-6, y(v)+4, html.EscapeString(ys(v)))
+		fmt.Fprintf(&s,
+			`<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="grid"/><text x="%.1f" y="%.1f" class="tick end">`+
+				`%s</text>`, left, svgWidth-right, y(v), y(v), left-6, y(v)+4, html.EscapeString(ys(v)))
 	}
 	axis(&s, bottom+18, x0, x1, left, svgWidth-right, moments(x0, x1), xs)
 	for i, line := range series {
@@ -184,14 +203,18 @@ func Lines(title string, series []Series, xs, ys func(float64) string) string {
 			}
 			fmt.Fprintf(&path, "%s%.1f %.1f", command, x(p.X), y(p.Y))
 		}
-		fmt.Fprintf(&s, `<path d="%s" class="line %s" fill="none"/><text x="%.1f" y="%.1f" class="key %s">%s</text>`, path.String(), html.EscapeString(line.Class), left+float64(i)*180, 12.0, html.EscapeString(line.Class), html.EscapeString(line.Name))
+		fmt.Fprintf(&s, `<path d="%s" class="line %s" fill="none"/><text x="%.1f" y="%.1f" class="key %s">%s</text>`,
+			path.String(), html.EscapeString(line.Class), left+float64(i)*180, 12.0, html.EscapeString(line.Class),
+			html.EscapeString(line.Name))
 	}
 	s.WriteString("</svg>")
 	return s.String()
 }
 
 func open(s *strings.Builder, class string, height float64, title string) {
-	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" class="%s" role="img" aria-label="%s"><title>%s</title>`, svgWidth, height, class, html.EscapeString(title), html.EscapeString(title))
+	fmt.Fprintf(s,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" class="%s" role="img" aria-label="%s">`+
+			`<title>%s</title>`, svgWidth, height, class, html.EscapeString(title), html.EscapeString(title))
 }
 
 // axis writes the names of its ticks below a drawing from x0 to x1.
@@ -210,7 +233,8 @@ func axis(s *strings.Builder, y, v0, v1, x0, x1 float64, ticks []float64, label 
 }
 
 // clocks are the steps of an axis of time, in seconds, as people count them.
-var clocks = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600, 48 * 3600}
+var clocks = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600,
+	24 * 3600, 48 * 3600}
 
 // Moment writes a time on an axis, in seconds, without units that are zero: 10m, 1h 30m, 45s.
 func Moment(seconds float64) string {
@@ -272,20 +296,14 @@ func multiples(v0, v1, step float64) []float64 {
 	return list
 }
 
+//go:embed standalone.css
+var colours string
+
 // Standalone gives a drawing the colours that a page would: a file of its own.
 func Standalone(svg string) string {
 	at := strings.IndexByte(svg, '>')
 	if at < 0 {
 		return svg
 	}
-	return svg[:at+1] + `<style>
-svg { background: #fff; font: 12px system-ui, sans-serif; color: #1a1d21 }
-text { fill: #5b6470 } .lane { fill: #1a1d21 } .end { text-anchor: end } .mid { text-anchor: middle }
-.rail, .grid { stroke: #d8dce2; stroke-width: 1 }
-.useful, .spot { fill: #2f7d5b } .firm { fill: #2f5d9b } .until { stroke: #1a1d21; stroke-width: 1.5; stroke-dasharray: 4 3 }
-.start-up { fill: #8fb8a5 } .lost { fill: #c2683c } .idle { fill: #b8bec7 }
-.mark { fill: #a02c2c } .line { stroke: #2f5d9b; stroke-width: 2 }
-.dot { fill: #2f5d9b } .hollow { fill: none; stroke: #b8bec7; stroke-width: 1.5 } .name { fill: #1a1d21 }
-@media (prefers-color-scheme: dark) { svg { background: #14171b } text { fill: #9aa4b1 } .lane, .name { fill: #e6e9ed } .rail, .grid { stroke: #333a43 } .until { stroke: #e6e9ed } }
-</style>` + svg[at+1:]
+	return svg[:at+1] + "<style>\n" + colours + "</style>" + svg[at+1:]
 }

@@ -25,78 +25,99 @@ type Column struct {
 // columns allow that; a width of 0 has room for all. First columns leave, then
 // cells are cut with ….
 func Grid(columns []Column, rows [][]string, width int) string {
-	widths := make([]int, len(columns))
-	shown := make([]bool, len(columns))
+	g := grid{columns: columns, widths: make([]int, len(columns)), shown: make([]bool, len(columns))}
 	for i, c := range columns {
-		widths[i] = utf8.RuneCountInString(c.Name)
+		g.widths[i] = utf8.RuneCountInString(c.Name)
 		for _, r := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(r[i]))
-			shown[i] = shown[i] || r[i] != "-"
+			g.widths[i] = max(g.widths[i], utf8.RuneCountInString(r[i]))
+			g.shown[i] = g.shown[i] || r[i] != "-"
 		}
-		shown[i] = shown[i] || c.Leaves == 0
+		g.shown[i] = g.shown[i] || c.Leaves == 0
 	}
-	sum := func(least bool) int {
-		n := -2
-		for i, c := range columns {
-			switch {
-			case !shown[i]:
-			case least && c.Least > 0:
-				n += 2 + min(widths[i], c.Least)
-			default:
-				n += 2 + widths[i]
-			}
+	if width > 0 {
+		g.leave(width)
+		g.narrow(width)
+	}
+	var b strings.Builder
+	b.WriteString(g.line(func(i int) string { return columns[i].Name }))
+	for _, r := range rows {
+		b.WriteString(g.line(func(i int) string { return r[i] }))
+	}
+	return b.String()
+}
+
+// grid is columns with the widths at which they are written, and which of them are.
+type grid struct {
+	columns []Column
+	widths  []int
+	shown   []bool
+}
+
+// wide is how wide a line is, and how wide at least where cells are cut.
+func (g grid) wide(cut bool) int {
+	n := -2
+	for i, c := range g.columns {
+		switch {
+		case !g.shown[i]:
+		case cut && c.Least > 0:
+			n += 2 + min(g.widths[i], c.Least)
+		default:
+			n += 2 + g.widths[i]
 		}
-		return n
 	}
-	for width > 0 && sum(true) > width {
+	return n
+}
+
+// leave takes columns out until the others can be cut to fit, those first that leave first.
+func (g grid) leave(width int) {
+	for g.wide(true) > width {
 		next := -1
-		for i, c := range columns {
-			if shown[i] && c.Leaves > 0 && (next < 0 || c.Leaves > columns[next].Leaves) {
+		for i, c := range g.columns {
+			if g.shown[i] && c.Leaves > 0 && (next < 0 || c.Leaves > g.columns[next].Leaves) {
 				next = i
 			}
 		}
 		if next < 0 {
-			break
+			return
 		}
-		shown[next] = false
+		g.shown[next] = false
 	}
-	for width > 0 && sum(false) > width {
+}
+
+// narrow takes from the widest column that may be cut until all fit.
+func (g grid) narrow(width int) {
+	for g.wide(false) > width {
 		widest := -1
-		for i, c := range columns {
-			if shown[i] && c.Least > 0 && widths[i] > c.Least && (widest < 0 || widths[i] > widths[widest]) {
+		for i, c := range g.columns {
+			if g.shown[i] && c.Least > 0 && g.widths[i] > c.Least && (widest < 0 || g.widths[i] > g.widths[widest]) {
 				widest = i
 			}
 		}
 		if widest < 0 {
-			break
+			return
 		}
-		widths[widest]--
+		g.widths[widest]--
 	}
-	var b strings.Builder
-	line := func(cell func(i int) string) {
-		text := ""
-		for i, c := range columns {
-			if !shown[i] {
-				continue
-			}
-			if text != "" {
-				text += "  "
-			}
-			s := Cut(cell(i), widths[i])
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(s))
-			if c.Right {
-				text += pad + s
-			} else {
-				text += s + pad
-			}
+}
+
+func (g grid) line(cell func(i int) string) string {
+	text := ""
+	for i, c := range g.columns {
+		if !g.shown[i] {
+			continue
 		}
-		b.WriteString(strings.TrimRight(text, " ") + "\n")
+		if text != "" {
+			text += "  "
+		}
+		s := Cut(cell(i), g.widths[i])
+		pad := strings.Repeat(" ", g.widths[i]-utf8.RuneCountInString(s))
+		if c.Right {
+			text += pad + s
+		} else {
+			text += s + pad
+		}
 	}
-	line(func(i int) string { return columns[i].Name })
-	for _, r := range rows {
-		line(func(i int) string { return r[i] })
-	}
-	return b.String()
+	return strings.TrimRight(text, " ") + "\n"
 }
 
 // Cut shortens s to width runes, the last being … where something is left out.

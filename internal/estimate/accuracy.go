@@ -49,7 +49,8 @@ func (e *Estimator) Accuracy() []Error {
 	return out
 }
 
-func (e *Estimator) errors(what, left string, seen []likeness.Point, groups [][]int, y, mean, sd []float64, widen likeness.Widths) []Error {
+func (e *Estimator) errors(what, left string, seen []likeness.Point, groups [][]int, y, mean, sd []float64,
+	widen likeness.Widths) []Error {
 	type sum struct {
 		e      Error
 		errors []float64

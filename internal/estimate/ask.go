@@ -9,9 +9,9 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Ask is a run as a user states it. Zero is unknown, except where a field says
+// Request is a run as a user states it. Zero is unknown, except where a field says
 // what zero means.
-type Ask struct {
+type Request struct {
 	Model     shape.Model
 	Chip      string // accelerator; "" asks for every one with a price
 	Count     float64
@@ -40,7 +40,7 @@ type Stage struct{ Pixels, Share float64 }
 
 // scaled is the model at the sizes of progressive resizing: work grows with the
 // square of the size, so half the epochs at 128 and half at 224 cost 0.66.
-func (q Ask) scaled() shape.Model {
+func (q Request) scaled() shape.Model {
 	m := q.Model
 	if len(q.Pixels) == 0 {
 		return m
@@ -55,28 +55,12 @@ func (q Ask) scaled() shape.Model {
 	return m
 }
 
-// Check refuses what no run can be: the field, why, and what mends it.
-func (q Ask) Check() error {
-	for _, f := range []struct {
-		name     string
-		v        float64
-		min, max float64
-		whole    bool
-	}{
-		{"accelerators (--gpu)", q.Count, 0, 1e6, true}, {"sequence (--seq)", q.Seq, 0, 1e8, true}, {"micro-batch (--micro)", q.Micro, 0, 1e7, false},
-		{"global batch (--global)", q.Global, 0, 1e10, false}, {"accumulation (--accumulate)", q.Gather, 0, 1e6, true},
-		{"tensor parallel degree (--tp)", q.TP, 0, 1e4, true}, {"pipeline stages (--pp)", q.PP, 0, 1e4, true}, {"tokens (--tokens)", q.Tokens, 0, 1e17, false},
-		{"epochs (--epochs)", q.Epochs, 0, 1e7, false}, {"rows (--rows)", q.Rows, 0, 1e13, false}, {"trees (--trees)", q.Trees, 0, 1e9, true},
-		{"depth (--depth)", q.Depth, 0, 1e4, false}, {"price (--price)", q.Price, 0, 1e7, false},
-	} {
-		if math.IsNaN(f.v) || f.v < f.min || f.v > f.max {
-			return fmt.Errorf("%s of %g: must be from %g to %g", f.name, f.v, f.min, f.max)
-		}
-		if f.whole && f.v != math.Trunc(f.v) {
-			return fmt.Errorf("%s of %g: must be a whole number", f.name, f.v)
-		}
+// Check refuses what no run can be: the field, why, and what it must be.
+func (q Request) Check() error {
+	if err := q.numbers(); err != nil {
+		return err
 	}
-	if d := math.Max(1, q.TP) * math.Max(1, q.PP); q.Count > 0 && math.Mod(q.Count, d) != 0 {
+	if d := q.cut(); q.Count > 0 && math.Mod(q.Count, d) != 0 {
 		return fmt.Errorf("%g accelerators are no multiple of tensor parallel degree × pipeline stages, %g", q.Count, d)
 	}
 	for _, s := range q.Pixels {
@@ -93,10 +77,46 @@ func (q Ask) Check() error {
 	return nil
 }
 
-var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "finetune-qlora", shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
+// cut is over how many accelerators the model is cut.
+func (q Request) cut() float64 { return math.Max(1, q.TP) * math.Max(1, q.PP) }
 
-// Row is the question on so many of an accelerator.
-func (q Ask) Row(chip Chip, count, micro float64) Row {
+// numbers refuses numbers that are outside their range, or not whole where they must be.
+func (q Request) numbers() error {
+	for _, f := range []struct {
+		name     string
+		v        float64
+		min, max float64
+		whole    bool
+	}{
+		{"accelerators (--gpu)", q.Count, 0, 1e6, true},
+		{"sequence (--seq)", q.Seq, 0, 1e8, true},
+		{"micro-batch (--micro)", q.Micro, 0, 1e7, false},
+		{"global batch (--global)", q.Global, 0, 1e10, false},
+		{"accumulation (--accumulate)", q.Gather, 0, 1e6, true},
+		{"tensor parallel degree (--tp)", q.TP, 0, 1e4, true},
+		{"pipeline stages (--pp)", q.PP, 0, 1e4, true},
+		{"tokens (--tokens)", q.Tokens, 0, 1e17, false},
+		{"epochs (--epochs)", q.Epochs, 0, 1e7, false},
+		{"rows (--rows)", q.Rows, 0, 1e13, false},
+		{"trees (--trees)", q.Trees, 0, 1e9, true},
+		{"depth (--depth)", q.Depth, 0, 1e4, false},
+		{"price (--price)", q.Price, 0, 1e7, false},
+	} {
+		if math.IsNaN(f.v) || f.v < f.min || f.v > f.max {
+			return fmt.Errorf("%s of %g: must be from %g to %g", f.name, f.v, f.min, f.max)
+		}
+		if f.whole && f.v != math.Trunc(f.v) {
+			return fmt.Errorf("%s of %g: must be a whole number", f.name, f.v)
+		}
+	}
+	return nil
+}
+
+var taskOf = map[shape.Tuning]string{shape.LoRA: "finetune-lora", shape.QLoRA: "finetune-qlora",
+	shape.Adapter: "finetune-adapter", shape.AdapterV2: "finetune-adapter-v2"}
+
+// Row is the request on so many of an accelerator.
+func (q Request) Row(chip Chip, count, micro float64) Row {
 	m := q.scaled()
 	r := Unstated()
 	r.Given, r.Model, r.Family = &m, m.Name, string(m.Kind)
@@ -126,7 +146,7 @@ func (q Ask) Row(chip Chip, count, micro float64) Row {
 	set(&r.TreeN, q.Trees)
 	set(&r.Depth, q.Depth)
 	set(&r.Tokens, q.Tokens/1e9)
-	replicas := count / (math.Max(1, q.TP) * math.Max(1, q.PP))
+	replicas := count / q.cut()
 	if q.Global > 0 {
 		r.Global = q.Global
 	} else if micro > 0 {
@@ -162,7 +182,7 @@ type Option struct {
 
 // one answers for a count of an accelerator, and chooses the micro-batch where
 // none is stated: the largest power of two, up to 256, that fits.
-func (e *Estimator) one(q Ask, chip Chip, count float64) Option {
+func (e *Estimator) one(q Request, chip Chip, count float64) Option {
 	micro := q.Micro
 	if m := q.Model; micro == 0 && (m.GMACs > 0 || q.Seq > 0) && m.Kind != shape.Trees {
 		micro = e.largest(q, chip, count)
@@ -180,7 +200,7 @@ func (e *Estimator) one(q Ask, chip Chip, count float64) Option {
 // largest is the largest power of two up to 256 that fits, and 1 where none does or
 // nobody can say. Only the batch differs from one to the next, so the rest is worked
 // out once; where memory was learned from runs its correction depends on the batch too.
-func (e *Estimator) largest(q Ask, chip Chip, count float64) float64 {
+func (e *Estimator) largest(q Request, chip Chip, count float64) float64 {
 	r := q.Row(chip, count, 1)
 	s := r.Setup(e.chips)
 	if s.Card <= 0 {
@@ -208,9 +228,9 @@ func (f flat) Hourly(string, string, float64) (float64, string, bool) {
 	return float64(f), "as given", true
 }
 
-// Answer is the option of an ask that names its accelerator. Where no count is stated it is
+// Answer is the option of a request that names its accelerator. Where no count is stated it is
 // the one that Options takes, and the fewest that the model can be cut over where none fits.
-func (e *Estimator) Answer(q Ask) (Option, error) {
+func (e *Estimator) Answer(q Request) (Option, error) {
 	if err := q.Check(); err != nil {
 		return Option{}, err
 	}
@@ -224,12 +244,12 @@ func (e *Estimator) Answer(q Ask) (Option, error) {
 	if o, ok := e.few(q, chip); ok {
 		return o, nil
 	}
-	return e.one(q, chip, math.Max(1, q.TP)*math.Max(1, q.PP)), nil
+	return e.one(q, chip, q.cut()), nil
 }
 
 // few is the smallest count of 1, 2, 4 … 64 on which a run fits, and from there on what costs
 // no more: one accelerator of a machine that is only sold with eight is paid for eight times.
-func (e *Estimator) few(q Ask, chip Chip) (best Option, ok bool) {
+func (e *Estimator) few(q Request, chip Chip) (best Option, ok bool) {
 	paid := 0.0
 	for n := 1.0; n <= 64; n *= 2 {
 		usd, priced := q.Price, q.Price > 0
@@ -239,7 +259,7 @@ func (e *Estimator) few(q Ask, chip Chip) (best Option, ok bool) {
 		if ok && (!priced || q.Price > 0 || usd > paid) {
 			break
 		}
-		if math.Mod(n, math.Max(1, q.TP)*math.Max(1, q.PP)) != 0 || q.Global > 0 && q.Micro > 0 && n*q.Micro > q.Global {
+		if !q.divides(n) {
 			continue
 		}
 		o := e.one(q, chip, n)
@@ -257,10 +277,15 @@ func (e *Estimator) few(q Ask, chip Chip) (best Option, ok bool) {
 	return best, ok
 }
 
-// Options answers an ask for every accelerator that has a price: the smallest
+// divides reports whether the run can be cut over n accelerators.
+func (q Request) divides(n float64) bool {
+	return math.Mod(n, q.cut()) == 0 && (q.Global <= 0 || q.Micro <= 0 || n*q.Micro <= q.Global)
+}
+
+// Options answers a request for every accelerator that has a price: the smallest
 // count of 1, 2, 4 … 64 on which it fits and those that are paid for with it, or the
 // count that is stated. They are ordered by dollars, then by throughput for a dollar.
-func (e *Estimator) Options(q Ask) ([]Option, error) {
+func (e *Estimator) Options(q Request) ([]Option, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}

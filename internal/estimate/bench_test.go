@@ -67,7 +67,8 @@ func publishedChips(t testing.TB) Chips {
 	var list []Chip
 	for _, m := range table(t, "gpu_specs.csv") {
 		n := func(k string) float64 { v, _ := strconv.ParseFloat(m[k], 64); return v }
-		list = append(list, Chip{Name: m["accelerator"], Arch: m["arch"], Vendor: m["vendor"], Mem: n("mem_gb"), Band: n("mem_bw_gbps"),
+		list = append(list, Chip{Name: m["accelerator"], Arch: m["arch"], Vendor: m["vendor"], Mem: n("mem_gb"),
+			Band: n("mem_bw_gbps"),
 			FP32: n("fp32_tflops"), TF32: n("tf32_dense"), Half: n("bf16_fp16_dense"), FP8: n("fp8_dense"), FP4: n("fp4_dense"),
 			Link: n("intra_node_bw_gbps_unidir"), Matmul: n("measured_matmul_bf16_tflops")})
 	}

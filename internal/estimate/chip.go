@@ -91,16 +91,19 @@ func (c Chip) ceiling() float64 {
 // has no row for, from the vendors' data sheets.
 var others = []Chip{
 	// nvidia.com, RTX 6000 Ada Generation datasheet: 91.1 TFLOPS fp32, 1457 fp8 sparse, 960 GB/s, 48 GB.
-	{Name: "RTX6000Ada", Arch: "ada", Vendor: "nvidia", Mem: 48, Band: 960, FP32: 91.1, TF32: 182.1, Half: 364.2, FP8: 728.5, Link: 31},
+	{Name: "RTX6000Ada", Arch: "ada", Vendor: "nvidia", Mem: 48, Band: 960, FP32: 91.1, TF32: 182.1, Half: 364.2,
+		FP8: 728.5, Link: 31},
 	// nvidia.com, Quadro RTX 8000 datasheet: 16.3 TFLOPS fp32, 130.5 tensor fp16, 672 GB/s, 48 GB.
 	{Name: "RTX8000", Arch: "turing", Vendor: "nvidia", Mem: 48, Band: 672, FP32: 16.3, Half: 130.5, Link: 50},
 	// The 96 GB H100 with HBM2e at 500 W that the torchtitan reports name; rates of H100 SXM.
-	{Name: "H100-96GB-HBM2e-500W", Arch: "hopper", Vendor: "nvidia", Mem: 96, Band: 2000, FP32: 67, TF32: 494.5, Half: 989, FP8: 1979, Link: 450, Matmul: 794.5},
+	{Name: "H100-96GB-HBM2e-500W", Arch: "hopper", Vendor: "nvidia", Mem: 96, Band: 2000, FP32: 67, TF32: 494.5,
+		Half: 989, FP8: 1979, Link: 450, Matmul: 794.5},
 	// Vendor's data sheets and the Turing and Ampere white papers; products of
 	// consumer cards with 32 bit sums, which is what training uses.
 	{Name: "A40", Arch: "ampere", Vendor: "nvidia", Mem: 48, Band: 696, FP32: 37.4, TF32: 74.8, Half: 149.7, Link: 56},
 	{Name: "A30", Arch: "ampere", Vendor: "nvidia", Mem: 24, Band: 933, FP32: 10.3, TF32: 82, Half: 165, Link: 100},
-	{Name: "RTXA5000", Arch: "ampere", Vendor: "nvidia", Mem: 24, Band: 768, FP32: 27.8, TF32: 55.6, Half: 111.1, Link: 31},
+	{Name: "RTXA5000", Arch: "ampere", Vendor: "nvidia", Mem: 24, Band: 768, FP32: 27.8, TF32: 55.6, Half: 111.1,
+		Link: 31},
 	{Name: "RTXA4000", Arch: "ampere", Vendor: "nvidia", Mem: 16, Band: 448, FP32: 19.2, TF32: 38.3, Half: 76.7, Link: 31},
 	{Name: "RTX3080", Arch: "ampere", Vendor: "nvidia", Mem: 10, Band: 760, FP32: 29.8, TF32: 29.8, Half: 59.5, Link: 31},
 	{Name: "RTX3070", Arch: "ampere", Vendor: "nvidia", Mem: 8, Band: 448, FP32: 20.3, TF32: 20.3, Half: 40.6, Link: 31},
@@ -108,7 +111,8 @@ var others = []Chip{
 	{Name: "TitanRTX", Arch: "turing", Vendor: "nvidia", Mem: 24, Band: 672, FP32: 16.3, Half: 130.5, Link: 50},
 	{Name: "RTX6000", Arch: "turing", Vendor: "nvidia", Mem: 24, Band: 672, FP32: 16.3, Half: 130.5, Link: 50},
 	{Name: "P100", Arch: "pascal", Vendor: "nvidia", Mem: 16, Band: 732, FP32: 10.6, Half: 21.2, Link: 80},
-	{Name: "H100-SXM", Arch: "hopper", Vendor: "nvidia", Mem: 96, Band: 2000, FP32: 67, TF32: 494.5, Half: 989, FP8: 1979, Link: 450, Matmul: 794.5},
+	{Name: "H100-SXM", Arch: "hopper", Vendor: "nvidia", Mem: 96, Band: 2000, FP32: 67, TF32: 494.5, Half: 989,
+		FP8: 1979, Link: 450, Matmul: 794.5},
 }
 
 // Chips finds accelerators by the names in use.
@@ -159,7 +163,8 @@ func (c Chips) Name(query string) (string, error) {
 		if k, ok := c[shape.Key(query)]; ok {
 			return k.Name, nil
 		}
-		return "", fmt.Errorf("%q: nothing is known of this accelerator; scrimp catalog show --gpus lists those that are", query)
+		return "",
+			fmt.Errorf("%q: nothing is known of this accelerator; scrimp catalog show --gpus lists those that are", query)
 	case 1:
 		return names[0], nil
 	}

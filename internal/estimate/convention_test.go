@@ -36,7 +36,8 @@ func TestThePublishedRatesFollowFromThePublishedThroughputs(t *testing.T) {
 				continue
 			}
 			c, stated = shape.Mosaic, r.MFU/100*peak
-		case strings.Contains(r.Source, "Megatron-Bridge") && known(r.TFLOPS) && m.Kind == shape.Transformer && r.Family == string(shape.Transformer):
+		case strings.Contains(r.Source, "Megatron-Bridge") && known(r.TFLOPS) && m.Kind == shape.Transformer &&
+			r.Family == string(shape.Transformer):
 			c, stated = shape.Megatron, r.TFLOPS
 		default:
 			continue

@@ -74,7 +74,8 @@ const widest = 2.1
 // New learns from measured runs. Rows without a measurement teach nothing; nil
 // prices leave dollars unknown.
 func New(chips Chips, prices Prices, measured []Row) *Estimator {
-	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{}, models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
+	e := &Estimator{chips: chips, prices: prices, names: &names{}, known: map[string]bool{}, stacks: map[string]bool{},
+		models: map[string]bool{}, weighed: map[string]bool{}, families: map[int32]string{}}
 	var rates, weights []likeness.Point
 	for _, r := range measured {
 		if r.Quality == "C" || strings.HasPrefix(r.Task, "inference") {
@@ -88,7 +89,8 @@ func New(chips Chips, prices Prices, measured []Row) *Estimator {
 			if r.Stack() == "own" {
 				e.own++
 			}
-			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())], e.models[strings.ToLower(r.Model)] = true, true, true
+			e.known[strings.ToLower(r.Source)], e.stacks[strings.ToLower(r.Stack())] = true, true
+			e.models[strings.ToLower(r.Model)] = true
 		}
 		if gb, ok := r.peakGB(); ok {
 			if m, ok := r.Setup(chips).Memory(); ok {
@@ -270,24 +272,15 @@ func (e *Estimator) Estimate(r Row) Answer {
 		why = append(why, r.Given.Note)
 	}
 	units, ok := r.Work()
-	if a.Throughput != nil && ok {
+	switch {
+	case !ok:
+		why = append(why, "how much work there is is not stated (tokens, epochs and rows, or rows and trees)")
+	case a.Throughput != nil:
 		h := a.Throughput.Per(units / 3600)
 		a.Hours = &h
 		if e.prices != nil {
-			kind := r.accelerator()
-			if c, _, taken, guessed := r.chip(e.chips); taken != "" && !guessed {
-				kind = c.Name
-			}
-			if usd, source, ok := e.prices.Hourly(kind, r.Machine, r.count()); ok {
-				c := a.Hours.Times(usd)
-				a.Cost, a.Hourly = &c, usd
-				why = append(why, "price "+source)
-			} else {
-				why = append(why, "no price is known")
-			}
+			why = append(why, e.priced(r, &a))
 		}
-	} else if !ok {
-		why = append(why, "how much work there is is not stated (tokens, epochs and rows, or rows and trees)")
 	}
 	for _, v := range []**Range{&a.Throughput, &a.Hours, &a.PeakMemory, &a.Cost} {
 		if *v != nil && !(*v).sound() {
@@ -300,6 +293,21 @@ func (e *Estimator) Estimate(r Row) Answer {
 	}
 	a.Provenance = strings.Join(why, "; ") + "."
 	return a
+}
+
+// priced says what the hours of an answer cost, and whose price it is.
+func (e *Estimator) priced(r Row, a *Answer) (why string) {
+	kind := r.accelerator()
+	if c, _, taken, guessed := r.chip(e.chips); taken != "" && !guessed {
+		kind = c.Name
+	}
+	usd, source, ok := e.prices.Hourly(kind, r.Machine, r.count())
+	if !ok {
+		return "no price is known"
+	}
+	c := a.Hours.Times(usd)
+	a.Cost, a.Hourly = &c, usd
+	return "price " + source
 }
 
 func (r Row) accelerator() string {
@@ -335,7 +343,8 @@ func (r Row) Work() (units float64, ok bool) {
 		return r.Rows * r.TreeN, known(r.Rows) && known(r.TreeN)
 	case strings.HasSuffix(u, "tokens/s") && known(r.Tokens):
 		return r.Tokens * 1e9, true
-	case known(r.Tokens) && known(r.Seq) && r.Seq > 0 && (strings.HasPrefix(u, "sequences") || strings.HasPrefix(r.Family, "transformer")):
+	case known(r.Tokens) && known(r.Seq) && r.Seq > 0 &&
+		(strings.HasPrefix(u, "sequences") || strings.HasPrefix(r.Family, "transformer")):
 		return r.Tokens * 1e9 / r.Seq, true
 	case known(r.Epochs) && known(r.Rows):
 		units = r.Epochs * r.Rows
@@ -356,7 +365,8 @@ func (e *Estimator) tell(r Row, p likeness.Point, g guess) string {
 	if n == 0 {
 		return "throughput by arithmetic (operations and bytes against the accelerator's measured rates), no measured run"
 	}
-	s := "throughput by arithmetic × " + strconv.FormatFloat(math.Exp(g.Mean), 'f', 2, 64) + ", learned from " + e.learned(n) + ", most of all " + e.labels[e.quick.Nearest(&p)]
+	s := "throughput by arithmetic × " + strconv.FormatFloat(math.Exp(g.Mean), 'f', 2, 64) + ", learned from " +
+		e.learned(n) + ", most of all " + e.labels[e.quick.Nearest(&p)]
 	if !e.known[strings.ToLower(r.Source)] && !e.stacks[strings.ToLower(r.Stack())] {
 		s += ", none of this program"
 	}

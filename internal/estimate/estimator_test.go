@@ -16,16 +16,16 @@ import (
 
 func alone() *Estimator { return New(Catalogued(), NewListed(catalog.Builtin()), nil) }
 
-func asked(t testing.TB) Ask {
+func asked(t testing.TB) Request {
 	t.Helper()
 	m, ok := shape.Published("llama-3-8b")
 	if !ok {
 		t.Fatal("llama-3-8b is not published")
 	}
-	return Ask{Model: m, Chip: "H100-SXM-80GB", Count: 8, Precision: "bf16", Seq: 2048, Micro: 2, Zero: 3, Tokens: 2e9}
+	return Request{Model: m, Chip: "H100-SXM-80GB", Count: 8, Precision: "bf16", Seq: 2048, Micro: 2, Zero: 3, Tokens: 2e9}
 }
 
-func answer(t testing.TB, e *Estimator, q Ask) Option {
+func answer(t testing.TB, e *Estimator, q Request) Option {
 	t.Helper()
 	o, err := e.Answer(q)
 	if err != nil {
@@ -58,22 +58,22 @@ func TestMoreWorkTakesLongerAndCostsMoreAndAHigherRateLess(t *testing.T) {
 
 func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
 	e, base := alone(), asked(t)
-	peak := func(change func(*Ask)) float64 {
+	peak := func(change func(*Request)) float64 {
 		q := base
 		change(&q)
 		return answer(t, e, q).PeakMemory.Value
 	}
-	was := peak(func(*Ask) {})
-	for name, change := range map[string]func(*Ask){
-		"checkpointing": func(q *Ask) { q.Keep = KeepEnds },
-		"selective":     func(q *Ask) { q.Keep = KeepSome },
-		"smaller batch": func(q *Ask) { q.Micro = 1 },
-		"shorter":       func(q *Ask) { q.Seq = 1024 },
-		"LoRA":          func(q *Ask) { q.Tuning, q.Count, q.Zero = shape.LoRA, 1, 0 },
-		"tensor":        func(q *Ask) { q.TP = 2 },
+	was := peak(func(*Request) {})
+	for name, change := range map[string]func(*Request){
+		"checkpointing": func(q *Request) { q.Keep = KeepEnds },
+		"selective":     func(q *Request) { q.Keep = KeepSome },
+		"smaller batch": func(q *Request) { q.Micro = 1 },
+		"shorter":       func(q *Request) { q.Seq = 1024 },
+		"LoRA":          func(q *Request) { q.Tuning, q.Count, q.Zero = shape.LoRA, 1, 0 },
+		"tensor":        func(q *Request) { q.TP = 2 },
 	} {
 		if name == "LoRA" {
-			full := peak(func(q *Ask) { q.Count, q.Zero = 1, 0 })
+			full := peak(func(q *Request) { q.Count, q.Zero = 1, 0 })
 			if got := peak(change); got >= full {
 				t.Errorf("%s takes %.1f GB, full training %.1f", name, got, full)
 			}
@@ -84,16 +84,16 @@ func TestKnobsMoveMemoryTheWayTheyAreMeantTo(t *testing.T) {
 		}
 	}
 	for stage := 1; stage <= 3; stage++ {
-		less := peak(func(q *Ask) { q.Zero = stage })
-		more := peak(func(q *Ask) { q.Zero = stage - 1 })
+		less := peak(func(q *Request) { q.Zero = stage })
+		more := peak(func(q *Request) { q.Zero = stage - 1 })
 		// Stage 1 and 2 keep weights of 16 bit and a copy of 32 with the optimiser.
 		if less >= more {
 			t.Errorf("ZeRO %d takes %.1f GB, ZeRO %d %.1f", stage, less, stage-1, more)
 		}
 	}
 	// With a large batch what 4-bit layers keep for the way back outweighs their weights.
-	lora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = shape.LoRA, 1, 0, 1 })
-	qlora := peak(func(q *Ask) { q.Tuning, q.Count, q.Zero, q.Micro = shape.QLoRA, 1, 0, 1 })
+	lora := peak(func(q *Request) { q.Tuning, q.Count, q.Zero, q.Micro = shape.LoRA, 1, 0, 1 })
+	qlora := peak(func(q *Request) { q.Tuning, q.Count, q.Zero, q.Micro = shape.QLoRA, 1, 0, 1 })
 	if qlora >= lora {
 		t.Errorf("QLoRA takes %.1f GB, LoRA %.1f", qlora, lora)
 	}
@@ -109,7 +109,9 @@ func TestTheWorkedNumberOfMemory(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"weights", g.Weights, 3.64*2 + 2*0.002*3.64}, {"activations", g.Activations, 2 * 1034 * 2 * 16 * 4096 * 15 / 1e9}, {"logits", g.Logits, 10 * 1034 * 2 * 50688 / 1e9},
+		{"weights", g.Weights, 3.64*2 + 2*0.002*3.64},
+		{"activations", g.Activations, 2 * 1034 * 2 * 16 * 4096 * 15 / 1e9},
+		{"logits", g.Logits, 10 * 1034 * 2 * 50688 / 1e9},
 	} {
 		if math.Abs(c.got/c.want-1) > 0.002 {
 			t.Errorf("%s is %.3f GB, by hand %.3f", c.name, c.got, c.want)
@@ -119,7 +121,7 @@ func TestTheWorkedNumberOfMemory(t *testing.T) {
 
 func TestResizingCostsTheMeanSquareOfTheSize(t *testing.T) {
 	m, _ := shape.Published("resnet-50")
-	q := Ask{Model: m, Chip: "A100-SXM-80GB", Count: 1, Precision: "amp", Micro: 128, Rows: 1e6, Epochs: 1}
+	q := Request{Model: m, Chip: "A100-SXM-80GB", Count: 1, Precision: "amp", Micro: 128, Rows: 1e6, Epochs: 1}
 	plain := answer(t, alone(), q)
 	q.Pixels = []Stage{{224, 1}}
 	same := answer(t, alone(), q)
@@ -140,7 +142,7 @@ func TestAMeasuredRunIsWhatItsOwnEstimateSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := New(chips, NewListed(catalog.Builtin()), []Row{r})
-	q := Ask{Model: m, Chip: "L4", Count: 1, Precision: "bf16", Unit: r.Unit, Program: r.Source, Epochs: 1, Rows: 1e6}
+	q := Request{Model: m, Chip: "L4", Count: 1, Precision: "bf16", Unit: r.Unit, Program: r.Source, Epochs: 1, Rows: 1e6}
 	same, err := e.Answer(q)
 	if err != nil || same.Throughput == nil || math.Abs(same.Throughput.Value/120-1) > 0.02 {
 		t.Fatalf("%v: %+v", err, same.Throughput)
@@ -152,7 +154,8 @@ func TestAMeasuredRunIsWhatItsOwnEstimateSays(t *testing.T) {
 	}
 	wide := func(r *Range) float64 { return r.High / r.Low }
 	if other.Throughput != nil && wide(other.Throughput) <= wide(same.Throughput) {
-		t.Errorf("another accelerator is as certain (%.2f) as the measured one (%.2f)", wide(other.Throughput), wide(same.Throughput))
+		t.Errorf("another accelerator is as certain (%.2f) as the measured one (%.2f)", wide(other.Throughput),
+			wide(same.Throughput))
 	}
 }
 
@@ -225,15 +228,15 @@ func TestWhatIsPaidForIsUsedWhereNobodySaysHowMany(t *testing.T) {
 }
 
 func TestAbsurdQuestionsAreRefusedByName(t *testing.T) {
-	for want, change := range map[string]func(*Ask){
-		"price":     func(q *Ask) { q.Price = -1 },
-		"tokens":    func(q *Ask) { q.Tokens = math.NaN() },
-		"micro":     func(q *Ask) { q.Micro = -2 },
-		"multiple":  func(q *Ask) { q.TP = 3 },
-		"ZeRO":      func(q *Ask) { q.Zero = 4 },
-		"resizing":  func(q *Ask) { q.Pixels = []Stage{{224, 1}} },
-		"whole":     func(q *Ask) { q.Count = 2.5 },
-		"NoSuchGPU": func(q *Ask) { q.Chip = "NoSuchGPU" },
+	for want, change := range map[string]func(*Request){
+		"price":     func(q *Request) { q.Price = -1 },
+		"tokens":    func(q *Request) { q.Tokens = math.NaN() },
+		"micro":     func(q *Request) { q.Micro = -2 },
+		"multiple":  func(q *Request) { q.TP = 3 },
+		"ZeRO":      func(q *Request) { q.Zero = 4 },
+		"resizing":  func(q *Request) { q.Pixels = []Stage{{224, 1}} },
+		"whole":     func(q *Request) { q.Count = 2.5 },
+		"NoSuchGPU": func(q *Request) { q.Chip = "NoSuchGPU" },
 	} {
 		q := asked(t)
 		change(&q)
@@ -260,10 +263,11 @@ func TestABadTableNamesLineAndField(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		head + "x,cnn,m,eight,\n":                   "line 2, n_gpus \"eight\"",
-		head + "x,cnn,m,-1,\n":                      "line 2, n_gpus \"-1\"",
-		head + "y,cnn,m,1,\nx,cnn,m,1,nan\n":        "line 3, throughput",
-		head + "x,cnn,m\n":                          "line 2, row \"m\": 3 cells under 5 columns, of which this is the last; it may be cut off",
+		head + "x,cnn,m,eight,\n":            "line 2, n_gpus \"eight\"",
+		head + "x,cnn,m,-1,\n":               "line 2, n_gpus \"-1\"",
+		head + "y,cnn,m,1,\nx,cnn,m,1,nan\n": "line 3, throughput",
+		head + "x,cnn,m\n": "line 2, row \"m\": 3 cells under 5 columns, of which this is " +
+			"the last; it may be cut off",
 		head + "x,cnn,m,1,1,2,3,4\n":                "line 2, row \"2,3,4\": 8 cells under 5 columns",
 		head + "\"y\ny\",cnn,m,1,\nx,cnn,m,1,inf\n": "line 4, throughput",
 	} {
@@ -290,7 +294,8 @@ func FuzzEstimate(f *testing.F) {
 	f.Add("rnn", "", "T4", "fp32", "sequences/s", 1.0, 0.0, 0.0, 0.0, 1e9)
 	e := alone()
 	seen := Unstated()
-	seen.Family, seen.Model, seen.GPU, seen.Spec, seen.N, seen.Throughput, seen.Source = "cnn", "resnet-50", "L4", "L4", 1, 500, "own"
+	seen.Family, seen.Model, seen.GPU, seen.Spec, seen.N, seen.Throughput, seen.Source = "cnn", "resnet-50", "L4", "L4",
+		1, 500, "own"
 	l := New(Catalogued(), NewListed(catalog.Builtin()), []Row{seen})
 	f.Fuzz(func(t *testing.T, family, model, gpu, precision, unit string, n, seq, micro, global, tokens float64) {
 		r := Unstated()
@@ -301,7 +306,8 @@ func FuzzEstimate(f *testing.F) {
 			if _, err := json.Marshal(a); err != nil {
 				t.Fatalf("%v: %+v", err, a)
 			}
-			for name, v := range map[string]*Range{"throughput": a.Throughput, "hours": a.Hours, "memory": a.PeakMemory, "cost": a.Cost} {
+			for name, v := range map[string]*Range{"throughput": a.Throughput, "hours": a.Hours, "memory": a.PeakMemory,
+				"cost": a.Cost} {
 				if v != nil && !v.sound() {
 					t.Fatalf("%s is %+v", name, *v)
 				}
@@ -321,7 +327,7 @@ func BenchmarkEstimates(b *testing.B) {
 	chips := Catalogued()
 	list := chips.sorted()
 	for i := range 650 {
-		q := Ask{Model: m, Precision: "bf16", Seq: 2048, Zero: 3}
+		q := Request{Model: m, Precision: "bf16", Seq: 2048, Zero: 3}
 		r := q.Row(list[i%len(list)], float64(int(1)<<(i%6)), float64(int(1)<<(i%5)))
 		r.Throughput, r.Source = 1000+float64(i), fmt.Sprint("s", i%20)
 		seen = append(seen, r)
@@ -331,8 +337,9 @@ func BenchmarkEstimates(b *testing.B) {
 	for i := range 1 << 16 {
 		m := m
 		m.Name = fmt.Sprint("new-", i)
-		m.Layers, m.Dim, m.Params = math.Round(8+90*rng.Float64()), 64*math.Round(8+200*rng.Float64()), 1e8*math.Exp(7*rng.Float64())
-		q := Ask{Model: m, Precision: "bf16", Seq: 64 * math.Round(1+500*rng.Float64()), Zero: i % 4, Tokens: 1e9}
+		m.Layers, m.Dim, m.Params = math.Round(8+90*rng.Float64()), 64*math.Round(8+200*rng.Float64()),
+			1e8*math.Exp(7*rng.Float64())
+		q := Request{Model: m, Precision: "bf16", Seq: 64 * math.Round(1+500*rng.Float64()), Zero: i % 4, Tokens: 1e9}
 		rows = append(rows, q.Row(list[i%len(list)], float64(int(1)<<rng.IntN(10)), float64(1+rng.IntN(64))))
 	}
 	for name, ask := range map[string]func(e *Estimator, r Row) bool{

@@ -15,7 +15,7 @@ func TestTheBatchThatIsChosenFitsAndTheNextDoesNot(t *testing.T) {
 	var rows []Row
 	for i := range 60 {
 		m, _ := shape.Published("llama-3-8b")
-		row := Ask{Model: m, Precision: "bf16", Seq: 2048, Zero: 3}.Row(list[i%len(list)], 8, float64(int(1)<<(i%4)))
+		row := Request{Model: m, Precision: "bf16", Seq: 2048, Zero: 3}.Row(list[i%len(list)], 8, float64(int(1)<<(i%4)))
 		row.Mem, row.Throughput, row.Source = 20+40*r.Float64(), 1000, "own/x"
 		rows = append(rows, row)
 	}
@@ -24,7 +24,8 @@ func TestTheBatchThatIsChosenFitsAndTheNextDoesNot(t *testing.T) {
 		for _, name := range []string{"llama-3-8b", "gpt2", "resnet-50", "mixtral-8x7b"} {
 			m, _ := shape.Published(name)
 			for _, chip := range list {
-				q := Ask{Model: m, Precision: "bf16", Seq: 2048, Zero: 3, Tuning: shape.Tuning(r.IntN(3)), Keep: Recompute(r.IntN(3))}
+				q := Request{Model: m, Precision: "bf16", Seq: 2048, Zero: 3, Tuning: shape.Tuning(r.IntN(3)),
+					Keep: Recompute(r.IntN(3))}
 				o := e.one(q, chip, 8)
 				ends[o.Micro]++
 				if o.Fits == nil {

@@ -18,8 +18,10 @@ func Catalogued() Chips {
 	for _, a := range catalog.Accelerators() {
 		rate := func(p catalog.Precision) float64 { v, _ := a.Dense(p); return v }
 		list = append(list, Chip{
-			Name: a.Name, Arch: a.Arch, Vendor: a.Vendor, Mem: float64(a.Memory) / float64(size.GB), Band: a.Bandwidth.V, Link: a.Link.V, Matmul: a.Matmul.V,
-			FP32: rate(catalog.FP32), TF32: rate(catalog.TF32), Half: rate(catalog.FP16), FP8: rate(catalog.FP8), FP4: rate(catalog.FP4),
+			Name: a.Name, Arch: a.Arch, Vendor: a.Vendor, Mem: float64(a.Memory) / float64(size.GB),
+			Band: a.Bandwidth.V, Link: a.Link.V, Matmul: a.Matmul.V,
+			FP32: rate(catalog.FP32), TF32: rate(catalog.TF32), Half: rate(catalog.FP16), FP8: rate(catalog.FP8),
+			FP4: rate(catalog.FP4),
 		})
 	}
 	return NewChips(list)
@@ -63,7 +65,8 @@ func NewListed(c catalog.Catalog) Listed {
 		if !x.Quote.At.IsZero() {
 			when = x.Quote.At.Format("2006-01-02")
 		}
-		y := listing{float64(x.Offer.Accelerators), x.Quote.Rate.Float(), fmt.Sprintf("%s %s in %s, %s", x.Offer.Provider, x.Offer.Machine, x.Offer.Region, when)}
+		y := listing{float64(x.Offer.Accelerators), x.Quote.Rate.Float(),
+			fmt.Sprintf("%s %s in %s, %s", x.Offer.Provider, x.Offer.Machine, x.Offer.Region, when)}
 		if x.Offer.Accelerator == "" || y.count == 0 {
 			k := strings.ToLower(x.Offer.Machine)
 			if was, ok := l.machines[k]; !ok || y.usd < was.usd {

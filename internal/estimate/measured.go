@@ -34,7 +34,9 @@ func (k *physics) bound(m shape.Model, rate, band, wide float64) (t, off float64
 // of which no more is known than the operations a unit that this rate implies.
 func ParseMeasured(line string, chips Chips) (Row, shape.Model, error) {
 	bad := func(why string) (Row, shape.Model, error) {
-		return Row{}, shape.Model{}, fmt.Errorf("measured %q: %s; write it as \"measured: 120 samples/s on L4\" or \"measured: 3500 tokens/s on 8 A100-SXM-80GB\"", line, why)
+		return Row{}, shape.Model{},
+			fmt.Errorf("measured %q: %s; write it as \"measured: 120 samples/s on L4\" or \"measured: 3500 tokens/s "+
+				"on 8 A100-SXM-80GB\"", line, why)
 	}
 	w := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "measured:"))
 	if len(w) < 4 || w[2] != "on" || len(w) > 5 {
@@ -68,7 +70,8 @@ func ParseMeasured(line string, chips Chips) (Row, shape.Model, error) {
 	r.GPU, r.Spec, r.N, r.Unit, r.Throughput = c.Name, c.Name, n, w[1], rate
 	m.Params = constants.product * c.ceiling() * peak * 1e12 * n / rate / 6 / 2
 	m.Acts = c.Band * 1e9 * n / rate / (2 * constants.passes * 1e6) / 2
-	m.Note = "whether computing or memory bounds it is not known: it is taken for as much of both, and the range holds either"
+	m.Note = "whether computing or memory bounds it is not known: it is taken for as much of both, and the range " +
+		"holds either"
 	r.Given = &m
 	return r, m, nil
 }

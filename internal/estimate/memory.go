@@ -120,31 +120,7 @@ func (s Setup) transformer() Memory {
 		s.frozen(&g, d, n, tp*pp, shards)
 	}
 	tokens := s.Micro * s.Seq / cp
-	wide := 2 * (7*d + 2*f)
-	in := 3 * (3*d + f) // what the linear layers of a block take in, kept beside its copy in 16 bit
-	out := 5*d + f
-	if m.Gated {
-		wide = 2 * (6*d + 2*kv + 4*f)
-		out += f
-	}
-	if m.Kind == shape.Experts && m.Active > 0 {
-		// Shared layers and the experts a token passes through, from the active parameters.
-		wide = 2 * (8*d + 4*math.Max(f, (m.Pass()/l-4*d*d)/(3*d)))
-	}
-	switch s.Tuning {
-	case shape.QLoRA:
-		wide += in
-		if s.All {
-			wide += 2 * (6*d + f)
-		}
-	case shape.LoRA:
-		if s.All {
-			wide += 2 * (6*d + f)
-		}
-	case shape.AdapterV2:
-		wide += 3 * out
-	case shape.Full, shape.Adapter:
-	}
+	wide := s.kept(d, f, kv)
 	switch s.Keep {
 	case KeepEnds:
 		ends := 2 * d * l
@@ -160,6 +136,38 @@ func (s Setup) transformer() Memory {
 	g.Activations /= 1e9
 	g.Logits = 10 * tokens * m.Vocab / tp / 1e9
 	return g
+}
+
+// kept is the bytes a token and layer that are kept for the way back, of a layer d wide with f
+// between and keys and values kv wide.
+func (s Setup) kept(d, f, kv float64) float64 {
+	m := s.Model
+	wide := 2 * (7*d + 2*f)
+	in := 3 * (3*d + f) // what the linear layers of a block take in, kept beside its copy in 16 bit
+	out := 5*d + f
+	if m.Gated {
+		wide = 2 * (6*d + 2*kv + 4*f)
+		out += f
+	}
+	if m.Kind == shape.Experts && m.Active > 0 {
+		// Shared layers and the experts a token passes through, from the active parameters.
+		wide = 2 * (8*d + 4*math.Max(f, (m.Pass()/m.Deep()-4*d*d)/(3*d)))
+	}
+	switch s.Tuning {
+	case shape.QLoRA:
+		wide += in
+		if s.All {
+			wide += 2 * (6*d + f)
+		}
+	case shape.LoRA:
+		if s.All {
+			wide += 2 * (6*d + f)
+		}
+	case shape.AdapterV2:
+		wide += 3 * out
+	case shape.Full, shape.Adapter:
+	}
+	return wide
 }
 
 // full is the standing bytes where every parameter is trained.

@@ -14,9 +14,10 @@ import (
 )
 
 var (
-	nested = flag.Bool("nested", false, "settle everything anew with the scored part left out, and print the errors by kind and source")
-	parts  = flag.Int("parts", 2, "parts that -nested leaves out in turn")
-	salt   = flag.String("salt", "", "parts the groups another way")
+	nested = flag.Bool("nested", false,
+		"settle everything anew with the scored part left out, and print the errors by kind and source")
+	parts = flag.Int("parts", 2, "parts that -nested leaves out in turn")
+	salt  = flag.String("salt", "", "parts the groups another way")
 )
 
 func partOf(key string, n int) int {
@@ -43,7 +44,8 @@ func (t *tally) add(value, mid, half, y float64) {
 func (t *tally) holds() float64 { return 100 * float64(t.in) / float64(len(t.e)) }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%6.1f / %5.1f  %+5.2f  %3.0f %%", meanOf(t.e), quantile(t.e, 0.5), quantile(t.bias, 0.5), t.holds())
+	return fmt.Sprintf("%6.1f / %5.1f  %+5.2f  %3.0f %%", meanOf(t.e), quantile(t.e, 0.5), quantile(t.bias, 0.5),
+		t.holds())
 }
 
 // tallies is errors by kind, with a known stack and with an unknown source.
@@ -92,13 +94,17 @@ func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
 			if once[kind] == nil {
 				once[kind] = &tally{}
 			}
-			once[kind].e, once[kind].bias, once[kind].in = append(once[kind].e, sum.e...), append(once[kind].bias, sum.bias...), once[kind].in+sum.in
+			once[kind].e, once[kind].bias, once[kind].in = append(once[kind].e, sum.e...),
+				append(once[kind].bias, sum.bias...), once[kind].in+sum.in
 		}
-		lines = append(lines, fmt.Sprintf("%-74s %3d  %s   %s", fmt.Sprintf("part %d of %d", part+1, *parts), len(own[0][whole].e), own[0][whole], own[1][whole]))
+		lines = append(lines, fmt.Sprintf("%-74s %3d  %s   %s", fmt.Sprintf("part %d of %d", part+1, *parts),
+			len(own[0][whole].e), own[0][whole], own[1][whole]))
 		for _, bad := range []struct {
 			what     string
 			got, max float64
-		}{{"known stack, MAPE", meanOf(own[0][whole].e), 20}, {"known stack, median", quantile(own[0][whole].e, 0.5), 11}, {"unknown source, median", quantile(own[1][whole].e, 0.5), 25}} {
+		}{{"known stack, MAPE", meanOf(own[0][whole].e), 20},
+			{"known stack, median", quantile(own[0][whole].e, 0.5), 11},
+			{"unknown source, median", quantile(own[1][whole].e, 0.5), 25}} {
 			if bad.got > bad.max {
 				t.Errorf("part %d, settled on the others: %s %.1f, to reach %g", part+1, bad.what, bad.got, bad.max)
 			}
@@ -110,12 +116,14 @@ func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
 	}
 	sort.Strings(kinds)
 	for _, kind := range kinds {
-		lines = append(lines, fmt.Sprintf("%-74s %3d  %s   %s", strings.TrimSpace(kind), len(total[0][kind].e), total[0][kind], total[1][kind]))
+		lines = append(lines, fmt.Sprintf("%-74s %3d  %s   %s", strings.TrimSpace(kind), len(total[0][kind].e),
+			total[0][kind], total[1][kind]))
 	}
 	for _, p := range []struct {
 		kind string
 		most float64
-	}{{"one profiled row, other counts: CNN", 5}, {"one profiled row, other counts: transformer <= 8", 10}, {"one profiled row, other counts: transformer > 8", 7}, {"one profiled row, other sequence length", 12}} {
+	}{{"one profiled row, other counts: CNN", 5}, {"one profiled row, other counts: transformer <= 8", 10},
+		{"one profiled row, other counts: transformer > 8", 7}, {"one profiled row, other sequence length", 12}} {
 		if o := once[p.kind]; o != nil {
 			lines = append(lines, fmt.Sprintf("%-74s %3d  %s", p.kind, len(o.e), o))
 			if meanOf(o.e) > p.most {
@@ -126,13 +134,15 @@ func TestSettledOnOnePartItHoldsForTheOther(t *testing.T) {
 	if h := total[0][whole].holds(); h < 75 || h > 90 {
 		t.Errorf("the interval of a known stack holds %.0f %%", h)
 	}
-	fmt.Fprintf(os.Stdout, "\n%-76s %-34s %s\n%-74s %3s  %s\n%s\n", "SETTLED ON THE OTHER PARTS ONLY", "KNOWN STACK", "UNKNOWN SOURCE", "", "n",
+	fmt.Fprintf(os.Stdout, "\n%-76s %-34s %s\n%-74s %3s  %s\n%s\n", "SETTLED ON THE OTHER PARTS ONLY", "KNOWN STACK",
+		"UNKNOWN SOURCE", "", "n",
 		"MAPE / median   bias  holds     MAPE / median   bias  holds", strings.Join(lines, "\n"))
 }
 
 // foretell gives every asked row of a part its value, the middle and half of its
 // interval, with its stack (0) and its source (1) left out.
-func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int, to func(i int, r Row, value, mid, half, y float64)) {
+func foretell(t *testing.T, b *bench, k *likeness.Kernel, part int,
+	to func(i int, r Row, value, mid, half, y float64)) {
 	t.Helper()
 	l := k.Learn(b.points)
 	x, ok := k.Examine(b.points)

@@ -66,7 +66,8 @@ func sane(t testing.TB, what string, r Row, a Answer) {
 	if a.Provenance == "" {
 		t.Fatalf("%s, row %s: no provenance", what, r.ID)
 	}
-	for name, v := range map[string]*Range{"throughput": a.Throughput, "hours": a.Hours, "memory": a.PeakMemory, "cost": a.Cost} {
+	for name, v := range map[string]*Range{"throughput": a.Throughput, "hours": a.Hours, "memory": a.PeakMemory,
+		"cost": a.Cost} {
 		if v != nil && !v.sound() {
 			t.Fatalf("%s, row %s: %s is %+v", what, r.ID, name, *v)
 		}
@@ -129,7 +130,8 @@ func TestOddRowsAreAnswered(t *testing.T) {
 			t.Errorf("%s: %.1f %% get a value, %.1f %% the same", what, 100*share, 100*same)
 		}
 	}
-	for what, gpu := range map[string]string{"an accelerator of no known name": "Zeta-9000", "an accelerator in words": "NVIDIA A100-SXM4-80GB"} {
+	for what, gpu := range map[string]string{"an accelerator of no known name": "Zeta-9000",
+		"an accelerator in words": "NVIDIA A100-SXM4-80GB"} {
 		share, _ := ask(what, changed(recs, func(_, j int, c string) string {
 			if c != "" && j == col["gpu"] {
 				return gpu
@@ -158,7 +160,8 @@ func TestOddRowsAreAnswered(t *testing.T) {
 	}
 	// Anything anywhere.
 	rng := rand.New(rand.NewPCG(1, 2))
-	odd := []string{"", "0", "-1", "1e300", "1e-300", "1e17", "NaN", "Inf", "abc", "1,000", "8x", "\x00", "ÿ", strings.Repeat("9", 400), "0x10", "TP=0 PP=-3 EP=1e99 VP=nan"}
+	odd := []string{"", "0", "-1", "1e300", "1e-300", "1e17", "NaN", "Inf", "abc", "1,000", "8x", "\x00", "ÿ",
+		strings.Repeat("9", 400), "0x10", "TP=0 PP=-3 EP=1e99 VP=nan"}
 	for range 12 {
 		ask("anything", changed(recs, func(_, j int, c string) string {
 			if rng.IntN(12) == 0 {
@@ -182,7 +185,9 @@ func TestOddRowsAreAnswered(t *testing.T) {
 
 // Whatever bytes are given for a table, it is read or refused, and its rows answered.
 func FuzzReadRows(f *testing.F) {
-	f.Add([]byte("id,family,model,n_gpus,gpu,throughput_unit,precision,parallelism,seq_len,micro_batch\nx,transformer-moe,Mixtral-8x7B,8,H100,tok/s,FP8,TP=8 PP=0 EP=1e9,1e9,1e9\n"))
+	f.Add(
+		[]byte(
+			"id,family,model,n_gpus,gpu,throughput_unit,precision,parallelism,seq_len,micro_batch\nx,transformer-moe,Mixtral-8x7B,8,H100,tok/s,FP8,TP=8 PP=0 EP=1e9,1e9,1e9\n"))
 	f.Add([]byte("id,family,model,n_gpus,machine,rows,trees\nx,gbdt,xgboost,0,r4.8xlarge,1e18,1e9\n"))
 	f.Add([]byte("\ufeffID,Family,model,n_gpus\n\"\n"))
 	chips, prices := Catalogued(), NewListed(catalog.Builtin())

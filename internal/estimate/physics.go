@@ -46,124 +46,173 @@ var constants = physics{
 // are stated for: A100, 312e12 a second over 2.0e12 bytes a second.
 const even = 156
 
+// placed is a run on an accelerator, in the units that the arithmetic goes by.
+type placed struct {
+	r          *Row
+	m          *shape.Model
+	c          *Chip
+	class      Precision
+	cut        Parallel
+	tp, pp, cp float64
+	count      float64
+	band, link float64 // bytes a second: of memory, of a link between accelerators
+	rate, half float64 // operations a second of long products: in the run's precision, and in 16 bit
+	wide       float64 // bytes of a value
+	load       float64 // units in an accelerator's memory at a time
+	step       float64 // units a replica takes in before it exchanges gradients
+}
+
+func place(r *Row, m *shape.Model, c *Chip, class Precision, peak, count float64) placed {
+	p := placed{r: r, m: m, c: c, class: class, cut: ParseParallel(r.Parallel), count: count,
+		band: c.Band * 1e9, link: c.Link * 1e9, wide: 2}
+	if p.band <= 0 {
+		p.band = 500e9
+	}
+	if p.link <= 0 {
+		p.link = 31e9
+	}
+	p.tp, p.pp, p.cp = math.Max(1, p.cut.TP), math.Max(1, p.cut.PP), math.Max(1, p.cut.CP)
+	p.rate = c.ceiling() * peak * 1e12
+	if class == FP32 {
+		p.rate = 0.95 * peak * 1e12 // vector units reach what they state
+	}
+	full := class == FP32 || class == TF32
+	half, ok := c.Peak(Half)
+	if !ok || full {
+		half = peak
+	}
+	p.half = half * c.ceiling() * 1e12
+	if full {
+		p.wide = 4
+	}
+	units := unitsOf(*r, *m)
+	p.load = or(r.Micro, 1) * units / p.cp
+	p.step = math.Max(p.load, or(r.Global, 0)*units/count*p.tp*p.pp)
+	if !known(r.Global) {
+		p.step = p.load
+	}
+	return p
+}
+
 // unit is the accelerator-seconds of one unit of throughput (a token, an image)
 // and, apart, the seconds of exchanging gradients and shards that go with it.
 func (k *physics) unit(r Row, m shape.Model, c Chip, class Precision, peak, count float64) (t, comm float64) {
-	band, link := c.Band*1e9, c.Link*1e9
-	if band <= 0 {
-		band = 500e9
-	}
-	if link <= 0 {
-		link = 31e9
-	}
-	cut := ParseParallel(r.Parallel)
-	tp, pp, cp := math.Max(1, cut.TP), math.Max(1, cut.PP), math.Max(1, cut.CP)
-	rate := c.ceiling() * peak * 1e12
-	if class == FP32 {
-		rate = 0.95 * peak * 1e12 // vector units reach what they state
-	}
-	half, ok := c.Peak(Half)
-	if !ok || class == FP32 || class == TF32 {
-		half = peak
-	}
-	wide := 2.0
-	if class == FP32 || class == TF32 {
-		wide = 4
-	}
-	units := unitsOf(r, m)
-	load := or(r.Micro, 1) * units / cp                       // units in an accelerator's memory at a time
-	step := math.Max(load, or(r.Global, 0)*units/count*tp*pp) // units a replica takes in before it exchanges gradients
-	if !known(r.Global) {
-		step = load
-	}
-	launches := 0.0
-	switch {
-	case m.Kind == shape.Transformer || m.Kind == shape.Experts || m.Kind == shape.Segments:
-		t = k.token(r, m, c, rate, half*c.ceiling()*1e12, wide, band, link, tp)
-		launches = 60 * m.Deep()
-		if m.Kind == shape.Segments {
-			launches *= 2 // positions relative to each other are products and shifts of their own
-		}
-		if !m.Tokens(r.Unit) {
-			t *= or(r.Seq, 1)
-		}
-	case m.GMACs > 0:
-		passes := k.passes
-		if m.Depth {
-			passes = k.deep
-		}
-		share := k.conv
-		if class == FP32 {
-			share *= k.plain
-		}
-		if m.Groups {
-			share *= k.grouped
-		}
-		t = 6*m.GMACs*1e9/(share*rate) + m.Acts*1e6*wide*passes/band
-		launches = 600
-		if m.Regions {
-			launches += k.proposal * or(r.Micro, 1)
-		}
-	case m.Kind == shape.Recurrent:
-		ops, ok := m.Ops(1, shape.Full, false)
-		if !ok {
-			ops = shape.Typical(m.Kind)
-		}
-		t = ops / (k.small * rate)
-		launches = 25 * 8 * 6 // words, layers, kernels
-		if strings.HasPrefix(r.Unit, "mel") {
-			launches = 860 * 250 // frames of the longest utterance, kernels a frame
-		}
-	case m.Kind == rated:
-		t, _ = k.bound(m, rate, band, wide)
+	p := place(&r, &m, &c, class, peak, count)
+	if m.Kind == rated {
+		t, _ = k.bound(m, p.rate, p.band, p.wide)
 		return t, 0 // what else a step takes is in the rate that was measured
-	default:
-		ops, ok := m.Ops(or(r.Seq, 1), shape.Full, false)
-		if !ok {
-			ops = shape.Typical(m.Kind)
-		}
-		t = ops/(k.product*rate) + m.Acts*1e6*wide*k.passes/band
-		launches = 100
 	}
+	t, launches := k.computing(&p)
 	if known(r.Micro) {
 		// What starts one after another and what computes overlap in part.
-		t = math.Sqrt(t*t + square1(launches*k.launch/load))
+		t = math.Sqrt(t*t + square1(launches*k.launch/p.load))
 	}
-	if r.Tuning() == shape.Full && m.Params > 0 {
-		// The optimiser reads and writes weights, gradients and two moments once a step.
-		shards := tp * pp
-		if r.Sharding != "" || cut.FSDP > 0 || pp > 1 || tp > 1 {
-			shards = count
-		}
-		if known(r.Micro) {
-			t += 28 * m.Params / shards / band / (step / (tp * pp))
-		}
-	}
-	if pp > 1 && known(r.Global) && known(r.Micro) {
-		micros := math.Max(1, r.Global*tp*pp*cp/count/r.Micro)
-		t *= 1 + (pp-1)/(micros*math.Max(1, cut.VP))
-	}
-	if count < 2 || m.Params <= 0 || math.IsNaN(load) || r.Tuning() != shape.Full {
-		return t, 0
-	}
-	link *= k.link
-	if count > 8 && !strings.HasPrefix(c.Name, "GB") {
-		link = math.Min(link, k.network*1e9)
-	}
-	bytes, per := 2*wide*m.Params/(tp*pp), step
-	if r.Sharding != "" {
-		bytes, per = 6*m.Params/tp, load
-	}
-	if or(r.Micro, 0) == 0 {
-		return t, 0
-	}
-	return t, bytes * (count - 1) / count / link / (per / (tp * pp))
+	t += p.optimiser()
+	t *= p.bubble()
+	return t, k.exchanging(&p)
 }
 
 func square1(v float64) float64 { return v * v }
 
+// computing is the accelerator-seconds of a unit in kernels, and how many kernels a step starts.
+func (k *physics) computing(p *placed) (t, launches float64) {
+	m := p.m
+	switch {
+	case m.Kind == shape.Transformer || m.Kind == shape.Experts || m.Kind == shape.Segments:
+		t = k.token(p)
+		launches = 60 * m.Deep()
+		if m.Kind == shape.Segments {
+			launches *= 2 // positions relative to each other are products and shifts of their own
+		}
+		if !m.Tokens(p.r.Unit) {
+			t *= or(p.r.Seq, 1)
+		}
+		return t, launches
+	case m.GMACs > 0:
+		return k.image(p)
+	case m.Kind == shape.Recurrent:
+		launches = 25 * 8 * 6 // words, layers, kernels
+		if strings.HasPrefix(p.r.Unit, "mel") {
+			launches = 860 * 250 // frames of the longest utterance, kernels a frame
+		}
+		return p.ops(1) / (k.small * p.rate), launches
+	}
+	return p.ops(or(p.r.Seq, 1))/(k.product*p.rate) + m.Acts*1e6*p.wide*k.passes/p.band, 100
+}
+
+// ops is the operations of a unit at that length, those of a typical model where the shape is not known.
+func (p *placed) ops(seq float64) float64 {
+	if ops, ok := p.m.Ops(seq, shape.Full, false); ok {
+		return ops
+	}
+	return shape.Typical(p.m.Kind)
+}
+
+// image is the accelerator-seconds of an image of a convolutional model, and the kernels of a step.
+func (k *physics) image(p *placed) (t, launches float64) {
+	m := p.m
+	passes := k.passes
+	if m.Depth {
+		passes = k.deep
+	}
+	share := k.conv
+	if p.class == FP32 {
+		share *= k.plain
+	}
+	if m.Groups {
+		share *= k.grouped
+	}
+	launches = 600
+	if m.Regions {
+		launches += k.proposal * or(p.r.Micro, 1)
+	}
+	return 6*m.GMACs*1e9/(share*p.rate) + m.Acts*1e6*p.wide*passes/p.band, launches
+}
+
+// optimiser is the seconds a unit in which weights, gradients and two moments are read and written once a step.
+func (p *placed) optimiser() float64 {
+	if p.r.Tuning() != shape.Full || p.m.Params <= 0 || !known(p.r.Micro) {
+		return 0
+	}
+	shards := p.tp * p.pp
+	if p.r.Sharding != "" || p.cut.FSDP > 0 || p.pp > 1 || p.tp > 1 {
+		shards = p.count
+	}
+	return 28 * p.m.Params / shards / p.band / (p.step / (p.tp * p.pp))
+}
+
+// bubble is by how much the stages of a pipeline wait for each other: 1 is not at all.
+func (p *placed) bubble() float64 {
+	if p.pp <= 1 || !known(p.r.Global) || !known(p.r.Micro) {
+		return 1
+	}
+	micros := math.Max(1, p.r.Global*p.tp*p.pp*p.cp/p.count/p.r.Micro)
+	return 1 + (p.pp-1)/(micros*math.Max(1, p.cut.VP))
+}
+
+// exchanging is the seconds a unit in which gradients and shards are exchanged.
+func (k *physics) exchanging(p *placed) float64 {
+	r, m := p.r, p.m
+	if p.count < 2 || m.Params <= 0 || math.IsNaN(p.load) || r.Tuning() != shape.Full || or(r.Micro, 0) == 0 {
+		return 0
+	}
+	link := p.link * k.link
+	if p.count > 8 && !p.c.rack() {
+		link = math.Min(link, k.network*1e9)
+	}
+	bytes, per := 2*p.wide*m.Params/(p.tp*p.pp), p.step
+	if r.Sharding != "" {
+		bytes, per = 6*m.Params/p.tp, p.load
+	}
+	return bytes * (p.count - 1) / p.count / link / (per / (p.tp * p.pp))
+}
+
+// rack says whether the accelerator's links reach beyond a machine of eight.
+func (c *Chip) rack() bool { return strings.HasPrefix(c.Name, "GB") }
+
 // token is the accelerator-seconds of a token of a transformer.
-func (k *physics) token(r Row, m shape.Model, c Chip, rate, half, wide, band, link, tp float64) float64 {
+func (k *physics) token(p *placed) float64 {
+	r, m := p.r, p.m
 	s, d, l := or(r.Seq, 1), m.Wide(), m.Deep()
 	if m.Kind == shape.Segments {
 		s = 384 // a segment of 192 and the one before
@@ -174,52 +223,65 @@ func (k *physics) token(r Row, m shape.Model, c Chip, rate, half, wide, band, li
 	if !ok {
 		ops, all = shape.Typical(m.Kind), shape.Typical(m.Kind)
 	}
-	again, anew := 1.0, 1.0
-	switch {
-	case r.Ckpt == "full":
-		again, anew = 4.0/3, 4.0/3
-		if tuning != shape.Full {
-			again = 1.5
-		}
-	case strings.HasPrefix(r.Ckpt, "selective"):
-		again, anew = 1.08, 1.15
+	again, anew := recomputed(r, tuning)
+	t := ops * again / (k.reached(p, d) * p.rate)
+	t += (all - ops) * anew / (k.attention * p.half)
+	moved := l*d*k.traffic*p.wide/2*again + 16*m.Vocab
+	if s <= 512 && m.Heads > 0 {
+		moved += l * m.Heads * s * p.wide * k.unfused
 	}
-	tokens := r.Micro * r.Seq
+	if m.TopK > 0 {
+		moved += l * d * m.TopK * k.routing
+	}
+	t += moved / p.band
+	if p.tp > 1 {
+		t += 8 * p.wide * l * d * (p.tp - 1) / (k.link * p.link)
+	}
+	return t + k.routed(p, l*d)
+}
+
+// recomputed is how often products and attention are computed under activation checkpointing, against once.
+func recomputed(r *Row, tuning shape.Tuning) (again, anew float64) {
+	switch {
+	case r.Ckpt == "full" && tuning != shape.Full:
+		return 1.5, 4.0 / 3
+	case r.Ckpt == "full":
+		return 4.0 / 3, 4.0 / 3
+	case strings.HasPrefix(r.Ckpt, "selective"):
+		return 1.08, 1.15
+	}
+	return 1, 1
+}
+
+// reached is the share of the product rate that the layers of a transformer d wide reach.
+func (k *physics) reached(p *placed, d float64) float64 {
+	tokens := p.r.Micro * p.r.Seq
 	if !known(tokens) {
 		tokens = 8192 // a batch that fills the accelerator
 	}
 	// What memory feeds more slowly than it is computed needs wider matrices and
 	// more tokens, so both grow with the operations a byte.
-	tight := math.Pow(rate/band/even, k.balance)
+	tight := math.Pow(p.rate/p.band/even, k.balance)
 	good := k.product * d / (d + k.narrow*tight) * tokens / (tokens + k.few*tight)
-	if m.Kind == shape.Experts {
-		f := m.FF
+	if p.m.Kind == shape.Experts {
+		f := p.m.FF
 		if f <= 0 {
 			f = d
 		}
 		good *= f / (f + k.expert)
 	}
-	t := ops * again / (good * rate)
-	t += (all - ops) * anew / (k.attention * half)
-	moved := l*d*k.traffic*wide/2*again + 16*m.Vocab
-	if s <= 512 && m.Heads > 0 {
-		moved += l * m.Heads * s * wide * k.unfused
+	return good
+}
+
+// routed is the seconds a token in which it is sent to experts elsewhere; ld is layers times width.
+func (k *physics) routed(p *placed, ld float64) float64 {
+	ep := p.cut.EP
+	if p.m.TopK <= 0 || p.c.Link <= 0 || !(ep > 1) {
+		return 0
 	}
-	if m.TopK > 0 {
-		moved += l * d * m.TopK * k.routing
+	at := p.link * k.exchange
+	if ep > 8 && !p.c.rack() {
+		at = math.Min(p.link, k.network*1e9)
 	}
-	t += moved / band
-	if tp > 1 {
-		t += 8 * wide * l * d * (tp - 1) / (k.link * link)
-	}
-	if m.TopK > 0 && c.Link > 0 {
-		if ep := ParseParallel(r.Parallel).EP; ep > 1 {
-			at := link * k.exchange
-			if ep > 8 && !strings.HasPrefix(c.Name, "GB") {
-				at = math.Min(link, k.network*1e9)
-			}
-			t += 8 * l * d * math.Min(m.TopK, ep) * (ep - 1) / ep / at
-		}
-	}
-	return t
+	return 8 * ld * math.Min(p.m.TopK, ep) * (ep - 1) / ep / at
 }

@@ -99,46 +99,16 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 	if math.IsNaN(count) || count < 1 {
 		count = 1
 	}
-	where := "one"
-	switch {
-	case count > 8:
-		where = "many"
-	case count > 1:
-		where = "machine"
-	}
-	task := r.Task
-	var p likeness.Point
-	p.Name = [likeness.Names]int32{
-		cFamily: n.id(cFamily, r.Family), cTask: n.id(cTask, task), cModel: n.id(cModel, r.Model),
-		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch), cPrecision: n.id(cPrecision, "p"+r.Precision),
-		cClass: n.id(cClass, string(class)), cSource: n.id(cSource, r.Source), cStack: n.id(cStack, r.Stack()),
-		cCut: n.id(cCut, "c"+r.Ckpt+"|"+r.Sharding+"|"+r.Parallel), cLine: n.id(cLine, line(r.Model)), cWhere: n.id(cWhere, where),
-		cForm: n.id(cForm, "f"+form(r.Parallel)),
-	}
+	p := likeness.Point{Name: r.names(n, c, class, count)}
 	if !okChip && r.Machine != "" {
 		p.Name[cArch] = n.id(cArch, "cpu")
 	}
-	seq := or(r.Seq, 1)
-	// Attention kernels reach about half the rate of matrix products, so the
-	// causal half that they skip is no gain: it is counted in full.
-	ops, ok := m.Ops(seq, r.Tuning(), false)
-	if !ok {
-		ops = shape.Typical(m.Kind)
-	}
-	// One unit of throughput may be many tokens.
-	per := ops
-	if (m.Kind == shape.Transformer || m.Kind == shape.Experts) && !m.Tokens(r.Unit) {
-		per = ops * seq
-	}
-	batch := r.Micro * unitsOf(r, m)
-	if m.Kind == shape.Transformer || m.Kind == shape.Experts {
-		batch = r.Micro * seq
-	}
+	per, batch := perUnit(r, m)
 	pp := ParseParallel(r.Parallel)
 	cut := math.Max(1, pp.TP) * math.Max(1, pp.PP) * math.Max(1, pp.CP)
 	p.Num = [likeness.Nums]float64{
-		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(seq), xOps: math.Log(per), xPeak: math.Log(peak),
-		xBand: lnOr(c.Band, 500), xSize: lnOr(m.Pass(), 1e8), xCut: math.Log(cut),
+		xN: math.Log(count), xMicro: lnOr(batch, 1), xSeq: math.Log(or(r.Seq, 1)), xOps: math.Log(per),
+		xPeak: math.Log(peak), xBand: lnOr(c.Band, 500), xSize: lnOr(m.Pass(), 1e8), xCut: math.Log(cut),
 	}
 	t, comm := constants.unit(r, m, c, class, peak, count)
 	if comm > 0 {
@@ -158,6 +128,46 @@ func describe(r Row, chips Chips, n *names) likeness.Point {
 		p.Y = math.NaN()
 	}
 	return p
+}
+
+// names is what the row is like others in.
+func (r Row) names(n *names, c Chip, class Precision, count float64) [likeness.Names]int32 {
+	where := "one"
+	switch {
+	case count > 8:
+		where = "many"
+	case count > 1:
+		where = "machine"
+	}
+	return [likeness.Names]int32{
+		cFamily: n.id(cFamily, r.Family), cTask: n.id(cTask, r.Task), cModel: n.id(cModel, r.Model),
+		cChip: n.id(cChip, r.GPU+r.Spec+r.Machine), cArch: n.id(cArch, c.Arch),
+		cPrecision: n.id(cPrecision, "p"+r.Precision), cClass: n.id(cClass, string(class)),
+		cSource: n.id(cSource, r.Source), cStack: n.id(cStack, r.Stack()),
+		cCut:  n.id(cCut, "c"+r.Ckpt+"|"+r.Sharding+"|"+r.Parallel),
+		cLine: n.id(cLine, line(r.Model)), cWhere: n.id(cWhere, where), cForm: n.id(cForm, "f"+form(r.Parallel)),
+	}
+}
+
+// perUnit is the operations of a unit of throughput, and how many units, or tokens of a
+// transformer, an accelerator has in its memory at a time.
+func perUnit(r Row, m shape.Model) (per, batch float64) {
+	seq := or(r.Seq, 1)
+	words := m.Kind == shape.Transformer || m.Kind == shape.Experts
+	// Attention kernels reach about half the rate of matrix products, so the
+	// causal half that they skip is no gain: it is counted in full.
+	ops, ok := m.Ops(seq, r.Tuning(), false)
+	if !ok {
+		ops = shape.Typical(m.Kind)
+	}
+	per, batch = ops, r.Micro*unitsOf(r, m)
+	if words {
+		batch = r.Micro * seq
+	}
+	if words && !m.Tokens(r.Unit) {
+		per = ops * seq // one unit of throughput is many tokens
+	}
+	return per, batch
 }
 
 // grown is the seconds that setting up one tree takes.

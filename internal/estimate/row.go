@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -39,9 +40,9 @@ type Row struct {
 func Unstated() Row {
 	u := math.NaN()
 	return Row{
-		Params: u, Active: u, Layers: u, Dim: u, Heads: u, KV: u, FF: u, Vocab: u, GPUMem: u, N: u, Seq: u, Micro: u, Global: u,
-		GMACs: u, Rows: u, TreeN: u, Depth: u, Epochs: u, Tokens: u, Throughput: u, PerGPU: u, Step: u, MFU: u, Mem: u,
-		TFLOPS: u, Time: u, GPUHours: u, Cost: u, OOM: u,
+		Params: u, Active: u, Layers: u, Dim: u, Heads: u, KV: u, FF: u, Vocab: u, GPUMem: u, N: u, Seq: u, Micro: u,
+		Global: u, GMACs: u, Rows: u, TreeN: u, Depth: u, Epochs: u, Tokens: u,
+		Throughput: u, PerGPU: u, Step: u, MFU: u, Mem: u, TFLOPS: u, Time: u, GPUHours: u, Cost: u, OOM: u,
 	}
 }
 
@@ -69,29 +70,14 @@ func ReadRows(r io.Reader) ([]Row, error) {
 	head, err := c.Read()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("it is empty: the first line of a table names its columns, at least id, family, model and n_gpus")
+			return nil, errors.New("it is empty: the first line of a table names its columns, at least id, family, " +
+				"model and n_gpus")
 		}
 		return nil, fmt.Errorf("this is no table of runs: read the header: %w", err)
 	}
-	col := map[string]int{}
-	for i, h := range head {
-		h = strings.ToLower(strings.TrimSpace(h))
-		if _, twice := col[h]; twice && h != "" {
-			return nil, fmt.Errorf("the column %s stands there twice: keep one", h)
-		}
-		col[h] = i
-	}
-	for _, must := range []string{"id", "family", "model", "n_gpus"} {
-		if _, ok := col[must]; !ok {
-			why := ""
-			switch first := strings.Join(head, ","); {
-			case strings.HasPrefix(first, "\xff\xfe") || strings.HasPrefix(first, "\xfe\xff"):
-				why = "; it is in UTF-16: save it in UTF-8"
-			case len(head) == 1 && strings.ContainsAny(first, ";\t"):
-				why = "; put commas between the columns"
-			}
-			return nil, fmt.Errorf("this is no table of runs: the column %s is missing from its first line%s", must, why)
-		}
+	col, err := columns(head)
+	if err != nil {
+		return nil, err
 	}
 	var rows []Row
 	for {
@@ -110,13 +96,41 @@ func ReadRows(r io.Reader) ([]Row, error) {
 			return ""
 		})
 		if len(rec) < len(head) {
-			row.Odd = append(row.Odd, &BadCell{line, "row", rec[len(rec)-1], fmt.Sprintf("%d cells under %d columns, of which this is the last; it may be cut off", len(rec), len(head))})
+			row.Odd = append(row.Odd, &BadCell{line, "row", rec[len(rec)-1],
+				fmt.Sprintf("%d cells under %d columns, of which this is the last; it may be cut off", len(rec), len(head))})
 		}
 		if len(rec) > len(head) {
-			row.Odd = append(row.Odd, &BadCell{line, "row", strings.Join(rec[len(head):], ","), fmt.Sprintf("%d cells under %d columns; quote a cell that has a comma in it", len(rec), len(head))})
+			row.Odd = append(row.Odd, &BadCell{line, "row", strings.Join(rec[len(head):], ","),
+				fmt.Sprintf("%d cells under %d columns; quote a cell that has a comma in it", len(rec), len(head))})
 		}
 		rows = append(rows, row)
 	}
+}
+
+// columns are the places of the columns by name.
+func columns(head []string) (map[string]int, error) {
+	col := map[string]int{}
+	for i, h := range head {
+		h = strings.ToLower(strings.TrimSpace(h))
+		if _, twice := col[h]; twice && h != "" {
+			return nil, fmt.Errorf("the column %s stands there twice: keep one", h)
+		}
+		col[h] = i
+	}
+	for _, must := range []string{"id", "family", "model", "n_gpus"} {
+		if _, ok := col[must]; ok {
+			continue
+		}
+		why := ""
+		switch first := strings.Join(head, ","); {
+		case strings.HasPrefix(first, "\xff\xfe") || strings.HasPrefix(first, "\xfe\xff"):
+			why = "; it is in UTF-16: save it in UTF-8"
+		case len(head) == 1 && strings.ContainsAny(first, ";\t"):
+			why = "; put commas between the columns"
+		}
+		return nil, fmt.Errorf("this is no table of runs: the column %s is missing from its first line%s", must, why)
+	}
+	return col, nil
 }
 
 func parseRow(line int, cell func(string) string) Row {
@@ -141,19 +155,21 @@ func parseRow(line int, cell func(string) string) Row {
 	r := Row{
 		ID: cell("id"), Family: strings.ToLower(cell("family")), Task: strings.ToLower(cell("task")), Model: cell("model"),
 		GPU: cell("gpu"), Spec: cell("gpu_spec"), Precision: cell("precision"),
-		Ckpt: strings.ToLower(cell("act_ckpt")), Sharding: cell("sharding"), Parallel: cell("parallelism"), Machine: cell("machine"),
-		Unit: unitName(cell("throughput_unit")), MemUnit: cell("mem_unit"), TimeUnit: cell("time_unit"), Source: cell("source"),
+		Ckpt: strings.ToLower(cell("act_ckpt")), Sharding: cell("sharding"), Parallel: cell("parallelism"),
+		Machine: cell("machine"), Unit: unitName(cell("throughput_unit")), MemUnit: cell("mem_unit"),
+		TimeUnit: cell("time_unit"), Source: cell("source"),
 		Split: cell("split"), Quality: strings.ToUpper(cell("quality")),
 		Params: num("params_b", 1e-9, 1e9), Active: num("active_params_b", 1e-9, 1e9),
-		Layers: num("layers", 1, 1e5), Dim: num("d_model", 1, 1e7), Heads: num("n_heads", 1, 1e6), KV: num("n_kv_heads", 1, 1e6),
-		FF: num("d_ff", 1, 1e8), Vocab: num("vocab", 1, 1e9),
+		Layers: num("layers", 1, 1e5), Dim: num("d_model", 1, 1e7), Heads: num("n_heads", 1, 1e6),
+		KV: num("n_kv_heads", 1, 1e6), FF: num("d_ff", 1, 1e8), Vocab: num("vocab", 1, 1e9),
 		GPUMem: num("gpu_mem_gb", 0.1, 1e6), N: num("n_gpus", 0, 1e7), Seq: num("seq_len", 1, 1e9),
 		Micro: num("micro_batch", 0, 1e9), Global: num("global_batch", 0, 1e12),
 		GMACs: num("fwd_gmacs", 0, 1e9), Rows: num("rows", 1, huge), TreeN: num("trees", 1, 1e9), Depth: num("depth", 1, 1e4),
 		Epochs: num("epochs", 0, 1e9), Tokens: num("tokens_b", 0, 1e9),
 		Throughput: num("throughput", 0, huge), PerGPU: num("throughput_per_gpu", 0, huge), Step: num("step_time_s", 0, huge),
 		MFU: num("mfu_pct", 0, 1000), Mem: num("peak_mem_gb", 0, 1e9), TFLOPS: num("model_tflops_per_gpu", 0, 1e9),
-		Time: num("time_value", 0, huge), GPUHours: num("gpu_hours", 0, huge), Cost: num("cost_usd", 0, huge), OOM: num("oom", 0, 1),
+		Time: num("time_value", 0, huge), GPUHours: num("gpu_hours", 0, huge), Cost: num("cost_usd", 0, huge),
+		OOM: num("oom", 0, 1),
 	}
 	r.Odd = odd
 	return r
@@ -162,19 +178,15 @@ func parseRow(line int, cell func(string) string) Row {
 // unitName is a unit of throughput as the published measurements write it: img/sec is images/s.
 func unitName(s string) string {
 	what, each, ok := strings.Cut(strings.ToLower(s), "/")
-	switch {
-	case !ok || each != "s" && each != "sec" && each != "second":
+	if !ok || each != "s" && each != "sec" && each != "second" {
 		return s
-	case what == "img" || what == "imgs" || what == "image":
-		what = "images"
-	case what == "tok" || what == "toks" || what == "token":
-		what = "tokens"
-	case what == "seq" || what == "seqs" || what == "sequence":
-		what = "sequences"
-	case what == "sample" || what == "samp":
-		what = "samples"
 	}
-	return what + "/s"
+	return cmp.Or(plurals[what], what) + "/s"
+}
+
+var plurals = map[string]string{
+	"img": "images", "imgs": "images", "image": "images", "tok": "tokens", "toks": "tokens", "token": "tokens",
+	"seq": "sequences", "seqs": "sequences", "sequence": "sequences", "sample": "samples", "samp": "samples",
 }
 
 // Stack is the repository or site a source belongs to: its programs share a way
@@ -218,7 +230,8 @@ func (r Row) Scored() bool {
 // Question is the row without what was measured.
 func (r Row) Question() Row {
 	u := math.NaN()
-	r.Throughput, r.PerGPU, r.Step, r.MFU, r.Mem, r.TFLOPS, r.Time, r.GPUHours, r.Cost, r.OOM = u, u, u, u, u, u, u, u, u, u
+	r.Throughput, r.PerGPU, r.Step, r.MFU, r.Mem, r.TFLOPS = u, u, u, u, u, u
+	r.Time, r.GPUHours, r.Cost, r.OOM = u, u, u, u
 	return r
 }
 

@@ -118,16 +118,19 @@ func newSettling(rows []Row, chips Chips) *settling {
 		if t.Slope == 1+xTree {
 			sd = 0.2 // a handful of runs cannot tell otherwise
 		}
-		s.list, s.terms = append(s.list, setting{at: &t.SD, from: t.SD, sd: sd, min: 0.003, max: 2}), append(s.terms, struct{ term, num int }{i, -1})
+		s.list, s.terms = append(s.list, setting{at: &t.SD, from: t.SD, sd: sd, min: 0.003, max: 2}),
+			append(s.terms, struct{ term, num int }{i, -1})
 		for j := range t.Reach {
 			if t.Reach[j] > 0 {
-				s.list, s.terms = append(s.list, setting{at: &t.Reach[j], from: t.Reach[j], sd: 0.5, min: 0.2, max: 10}), append(s.terms, struct{ term, num int }{i, j})
+				s.list, s.terms = append(s.list, setting{at: &t.Reach[j], from: t.Reach[j], sd: 0.5, min: 0.2,
+					max: 10}), append(s.terms, struct{ term, num int }{i, j})
 			}
 		}
 	}
 	_, counts := profileGroups(rows, false)
 	_, longer := profileGroups(rows, true)
-	s.by = []likeness.Leaving{{Groups: groups(rows, stackKey), Weight: 1}, {Groups: s.blocks, Weight: 0.5}, {Groups: counts, Weight: 0.5}, {Groups: longer, Weight: 0.5}}
+	s.by = []likeness.Leaving{{Groups: groups(rows, stackKey), Weight: 1}, {Groups: s.blocks, Weight: 0.5},
+		{Groups: counts, Weight: 0.5}, {Groups: longer, Weight: 0.5}}
 	return s
 }
 

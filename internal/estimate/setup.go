@@ -69,20 +69,7 @@ func (r Row) Setup(chips Chips) Setup {
 		}
 		s.Class = FP4
 	}
-	switch strings.ToLower(r.Sharding) {
-	case "full_shard":
-		s.Stage = 3
-	case "shard_grad_op":
-		s.Stage = 2
-	case "zero1":
-		s.Stage = 1
-	default:
-		if cut.FSDP > 0 {
-			s.Stage = 3
-		} else if cut.TP > 0 || cut.PP > 0 {
-			s.Stage = 1
-		}
-	}
+	s.Stage = stageOf(r.Sharding, cut)
 	switch {
 	case r.Ckpt == "full":
 		s.Keep = KeepEnds
@@ -100,6 +87,25 @@ func (r Row) Setup(chips Chips) Setup {
 		s.Card = 0
 	}
 	return s
+}
+
+// stageOf is the stage of ZeRO that a sharding is, by the degrees of the cut where it is not stated.
+func stageOf(sharding string, cut Parallel) int {
+	switch strings.ToLower(sharding) {
+	case "full_shard":
+		return 3
+	case "shard_grad_op":
+		return 2
+	case "zero1":
+		return 1
+	}
+	switch {
+	case cut.FSDP > 0:
+		return 3
+	case cut.TP > 0 || cut.PP > 0:
+		return 1
+	}
+	return 0
 }
 
 // peakGB is the memory that was measured, in GB of 1e9 bytes.

@@ -7,12 +7,15 @@ import (
 )
 
 // makers are words before the name of an accelerator that do not tell it from another.
-var makers = map[string]bool{"nvidia": true, "tesla": true, "geforce": true, "quadro": true, "amd": true, "instinct": true, "google": true, "cloud": true, "aws": true, "gpu": true, "rtx": true}
+var makers = map[string]bool{"nvidia": true, "tesla": true, "geforce": true, "quadro": true, "amd": true,
+	"instinct": true, "google": true, "cloud": true, "aws": true, "gpu": true, "rtx": true}
 
 // words is an accelerator's name in words that can be compared: "NVIDIA A100-SXM4-80GB"
 // is a100, sxm, 80gb.
 func words(name string) (out []string) {
-	for _, w := range strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '/' || r == '(' || r == ')' }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return r == ' ' || r == '-' || r == '_' || r == '/' || r == '(' || r == ')'
+	}) {
 		if strings.HasPrefix(w, "sxm") {
 			w = "sxm"
 		}
@@ -90,7 +93,8 @@ func (r Row) chip(chips Chips) (c Chip, ok bool, taken string, guessed bool) {
 		}
 	}
 	if c, ok = chips.standIn(or(r.GPUMem, 0)); ok {
-		return c, true, "nothing is known of the accelerator " + r.accelerator() + ": it is taken for one like " + c.Name, true
+		return c, true, "nothing is known of the accelerator " + r.accelerator() + ": it is taken for one like " +
+			c.Name, true
 	}
 	return c, false, "", false
 }

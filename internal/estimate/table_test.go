@@ -71,7 +71,8 @@ func (p publishedPrices) Hourly(gpu, _ string, n float64) (best float64, source 
 // dollars of the one that is chosen over the dollars of the best.
 func (b *bench) regret(est []float64, prices Prices) (out []float64) {
 	work := func(r Row) string {
-		return strings.Join([]string{r.Source, r.Task, r.Model, fmt.Sprint(r.Tokens, r.Epochs, r.Rows, r.TreeN, r.Depth, r.Seq, r.Global)}, "|")
+		return strings.Join([]string{r.Source, r.Task, r.Model,
+			fmt.Sprint(r.Tokens, r.Epochs, r.Rows, r.TreeN, r.Depth, r.Seq, r.Global)}, "|")
 	}
 	for _, g := range groups(b.rows, work) {
 		place := map[string]bool{}
@@ -156,7 +157,8 @@ func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
 				v.ran++
 				if a.Fits != nil && *a.Fits {
 					v.burnt++
-					t.Logf("says fits of %s %s %s batch %g: %.1f of %.0f GB", rows[i].ID, rows[i].Model, rows[i].Task, rows[i].Micro, a.PeakMemory.Value, rows[i].GPUMem)
+					t.Logf("says fits of %s %s %s batch %g: %.1f of %.0f GB", rows[i].ID, rows[i].Model, rows[i].Task,
+						rows[i].Micro, a.PeakMemory.Value, rows[i].GPUMem)
 				}
 				continue
 			}
@@ -174,7 +176,8 @@ func judgeMemory(t testing.TB, key func(Row) string) (v memoryVerdict) {
 	of := func(task string) func(int) bool {
 		return func(i int) bool { return list[i].fits && strings.HasPrefix(rows[i].Task, task) }
 	}
-	v.lora, v.qlora, v.all = scoreOf(est, y, of("finetune-lora")), scoreOf(est, y, of("finetune-qlora")), scoreOf(est, y, of(""))
+	v.lora, v.qlora, v.all = scoreOf(est, y, of("finetune-lora")), scoreOf(est, y, of("finetune-qlora")),
+		scoreOf(est, y, of(""))
 	v.cover = 100 * float64(in) / v.all.n
 	return v
 }
@@ -212,14 +215,17 @@ func TestBench(t *testing.T) {
 	given := b.shaded(m, half)
 	base := b.baseline(stack)
 	s := scoreOf(given, y, asked)
-	line(fmt.Sprintf("known stack, MAPE / median %% (%.0f rows, %d groups)", s.n, len(stack)), fmtScore(scoreOf(base, y, asked)),
-		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), covered(m, half, y, asked)), "<= 20 / <= 11", s.mape <= 20 && s.median <= 11)
+	line(fmt.Sprintf("known stack, MAPE / median %% (%.0f rows, %d groups)", s.n, len(stack)),
+		fmtScore(scoreOf(base, y, asked)),
+		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), covered(m, half, y, asked)), "<= 20 / <= 11",
+		s.mape <= 20 && s.median <= 11)
 	for _, f := range []string{"transformer", "cnn", "rnn", "gbdt", "recsys"} {
 		s := scoreOf(given, y, is(f))
 		note(fmt.Sprintf("  of them %s (%.0f)", f, s.n), fmtScore(scoreOf(base, y, is(f))), fmtScore(s))
 	}
 	dt := func(i int) bool { return asked(i) && dense(b.rows[i]) }
-	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(given, y, dt).n), fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(given, y, dt)))
+	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(given, y, dt).n),
+		fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(given, y, dt)))
 
 	source := groups(b.rows, sourceKey)
 	base = b.baseline(source)
@@ -255,11 +261,15 @@ func TestBench(t *testing.T) {
 	}
 	s = scoreOf(ms, y, asked)
 	c := covered(mid, hs, y, asked)
-	line(fmt.Sprintf("unknown source, MAPE / median %% (%.0f rows, %d sources)", s.n, len(source)), fmtScore(scoreOf(base, y, asked)),
-		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), c), "median <= 25, 75 to 90 %", s.median <= 25 && c >= 75 && c <= 90)
-	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(ms, y, dt).n), fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(ms, y, dt)))
+	line(fmt.Sprintf("unknown source, MAPE / median %% (%.0f rows, %d sources)", s.n, len(source)),
+		fmtScore(scoreOf(base, y, asked)),
+		fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(s), c), "median <= 25, 75 to 90 %",
+		s.median <= 25 && c >= 75 && c <= 90)
+	note(fmt.Sprintf("  of them dense transformers in tokens/s (%.0f)", scoreOf(ms, y, dt).n),
+		fmtScore(scoreOf(base, y, dt)), fmtScore(scoreOf(ms, y, dt)))
 	note("  by arithmetic alone", "", fmtScore(scoreOf(make([]float64, len(y)), y, asked)))
-	line("rows that get a value", "", fmt.Sprintf("%d of %d", answered, questions), ">= 98 %", float64(answered) >= 0.98*float64(questions))
+	line("rows that get a value", "", fmt.Sprintf("%d of %d", answered, questions), ">= 98 %",
+		float64(answered) >= 0.98*float64(questions))
 
 	for _, alone := range []bool{false, true} {
 		name := "one profiled row"
@@ -308,12 +318,16 @@ func TestBench(t *testing.T) {
 		if p.name == "known stack" {
 			line(fmt.Sprintf("memory, LoRA (%.0f)", v.lora.n), "", fmtScore(v.lora), "MAPE <= 8", v.lora.mape <= 8)
 			line(fmt.Sprintf("memory, QLoRA (%.0f)", v.qlora.n), "", fmtScore(v.qlora), "MAPE <= 10", v.qlora.mape <= 10)
-			line(fmt.Sprintf("says fits of a run that ran out of memory (%d)", v.ran), "", fmt.Sprint(v.burnt), "0", v.burnt == 0)
-			line(fmt.Sprintf("says fits of a run that fitted (%d)", v.fit), "", fmt.Sprintf("%d: %.0f %%", v.taken, 100*float64(v.taken)/float64(v.fit)), ">= 85 %", float64(v.taken) >= 0.85*float64(v.fit))
+			line(fmt.Sprintf("says fits of a run that ran out of memory (%d)", v.ran), "", fmt.Sprint(v.burnt), "0",
+				v.burnt == 0)
+			line(fmt.Sprintf("says fits of a run that fitted (%d)", v.fit), "",
+				fmt.Sprintf("%d: %.0f %%", v.taken, 100*float64(v.taken)/float64(v.fit)), ">= 85 %",
+				float64(v.taken) >= 0.85*float64(v.fit))
 		} else {
 			note("memory, "+p.name+", LoRA", "", fmtScore(v.lora))
 			note("memory, "+p.name+", QLoRA", "", fmtScore(v.qlora))
-			note("memory, "+p.name+", fits", "", fmt.Sprintf("%d of %d that ran out, %d of %d that fitted", v.burnt, v.ran, v.taken, v.fit))
+			note("memory, "+p.name+", fits", "",
+				fmt.Sprintf("%d of %d that ran out, %d of %d that fitted", v.burnt, v.ran, v.taken, v.fit))
 		}
 		note("memory, "+p.name+", all", "", fmt.Sprintf("%s  interval holds %.0f %%", fmtScore(v.all), v.cover))
 	}
@@ -321,11 +335,14 @@ func TestBench(t *testing.T) {
 	prices := publishedPrices(table(t, "instances.csv"))
 	mw, sw := x.LeftOut(groups(b.rows, workKey))
 	r, rb := b.regret(b.shaded(mw, b.halves(sw)), prices), b.regret(b.baseline(groups(b.rows, workKey)), prices)
-	line(fmt.Sprintf("planner regret, median / 95th percentile (%d choices)", len(r)), fmt.Sprintf("%.2f / %.2f", quantile(rb, 0.5), quantile(rb, 0.95)),
-		fmt.Sprintf("%.2f / %.2f", quantile(r, 0.5), quantile(r, 0.95)), "<= 1.05 / <= 1.25", quantile(r, 0.5) <= 1.05 && quantile(r, 0.95) <= 1.25)
+	line(fmt.Sprintf("planner regret, median / 95th percentile (%d choices)", len(r)),
+		fmt.Sprintf("%.2f / %.2f", quantile(rb, 0.5), quantile(rb, 0.95)),
+		fmt.Sprintf("%.2f / %.2f", quantile(r, 0.5), quantile(r, 0.95)), "<= 1.05 / <= 1.25",
+		quantile(r, 0.5) <= 1.05 && quantile(r, 0.95) <= 1.25)
 
 	if *show {
-		fmt.Fprintf(os.Stdout, "%-58s %-15s %-30s %s\n%s\n", "ON RUNS LEFT OUT", "BASELINE", "OURS", "TO REACH", strings.Join(lines, "\n"))
+		fmt.Fprintf(os.Stdout, "%-58s %-15s %-30s %s\n%s\n", "ON RUNS LEFT OUT", "BASELINE", "OURS", "TO REACH",
+			strings.Join(lines, "\n"))
 	}
 }
 

@@ -41,7 +41,8 @@ type awsProduct struct {
 // paid software, paid by the hour.
 func (p awsProduct) plain() bool {
 	a := p.Attributes
-	return strings.HasPrefix(p.Family, "Compute Instance") && a.Tenancy == "Shared" && a.System == "Linux" && (a.Software == "NA" || a.Software == "") &&
+	return strings.HasPrefix(p.Family, "Compute Instance") && a.Tenancy == "Shared" && a.System == "Linux" &&
+		(a.Software == "NA" || a.Software == "") &&
 		(a.Status == "Used" || a.Status == "") && (a.Option == "OnDemand" || a.Option == "")
 }
 
@@ -56,89 +57,105 @@ type awsTerm struct {
 // readAWSPrices reads a price list file as a stream: that of a large region has
 // several hundred megabytes, and all that is kept of it are plain machines.
 func readAWSPrices(p Page, r io.Reader) (catalog.Catalog, error) {
-	d := json.NewDecoder(r)
-	t := tally{source: p.Source}
-	kept := map[string]awsProduct{}
-	terms := map[string]map[string]awsTerm{}
-	at, code := p.At, ""
-	sawProducts, sawTerms := false, false
-	err := object(d, func(key string) error {
-		switch key {
-		case "offerCode":
-			return d.Decode(&code)
-		case "publicationDate":
-			var s string
-			if err := d.Decode(&s); err != nil {
-				return err
-			}
-			when, err := catalog.ParseTime(s)
-			if err != nil {
-				return fmt.Errorf("publication date: %w", err)
-			}
-			at = when
-			return nil
-		case "products":
-			sawProducts = true
-			return object(d, func(sku string) error {
-				var product awsProduct
-				if err := d.Decode(&product); err != nil {
-					return err
-				}
-				if product.plain() {
-					kept[sku] = product
-				} else {
-					t.skip(catalog.OtherUse, product.Attributes.Type, "another system, tenancy, software or product")
-				}
-				return nil
-			})
-		case "terms":
-			return object(d, func(kind string) error {
-				if kind != "OnDemand" {
-					return discard(d)
-				}
-				sawTerms = true
-				return object(d, func(sku string) error {
-					if _, ok := kept[sku]; !ok {
-						return discard(d)
-					}
-					var offers map[string]awsTerm
-					if err := d.Decode(&offers); err != nil {
-						return err
-					}
-					terms[sku] = offers
-					return nil
-				})
-			})
-		}
-		return discard(d)
-	})
-	if err != nil {
+	l := awsList{d: json.NewDecoder(r), t: tally{source: p.Source}, at: p.At,
+		kept: map[string]awsProduct{}, terms: map[string]map[string]awsTerm{}}
+	if err := object(l.d, l.field); err != nil {
 		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: %w", p.Source, errForm, err)
 	}
-	if code != "AmazonEC2" || !sawProducts || !sawTerms {
-		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: it is of %q, products %v, on-demand terms %v", p.Source, errForm, code, sawProducts, sawTerms)
+	if l.code != "AmazonEC2" || !l.sawProducts || !l.sawTerms {
+		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: it is of %q, products %v, on-demand terms %v",
+			p.Source, errForm, l.code, l.sawProducts, l.sawTerms)
 	}
-	if len(kept) == 0 {
-		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: none of %d products is a Linux machine", p.Source, errForm, t.rows())
+	if len(l.kept) == 0 {
+		return catalog.Catalog{}, fmt.Errorf("read price list of %s: %w: none of %d products is a Linux machine",
+			p.Source, errForm, l.t.rows())
 	}
 	var rows []catalog.Listing
-	for _, sku := range slices.Sorted(maps.Keys(kept)) {
-		product := kept[sku]
+	for _, sku := range slices.Sorted(maps.Keys(l.kept)) {
+		product := l.kept[sku]
 		a := product.Attributes
 		shape, ok := awsShape(p.Shapes, product)
 		if !ok || a.Region == "" {
-			t.skip(catalog.BadRow, a.Type, "region, processors or memory are missing")
+			l.t.skip(catalog.BadRow, a.Type, "region, processors or memory are missing")
 			continue
 		}
-		rate, currency, why, detail := awsRate(terms[sku])
+		rate, currency, why, detail := awsRate(l.terms[sku])
 		if why != "" {
-			t.skip(why, a.Type, detail)
+			l.t.skip(why, a.Type, detail)
 			continue
 		}
-		q := market.Quote{Rate: rate, Priced: true, At: at, Source: p.Source}
+		q := market.Quote{Rate: rate, Priced: true, At: l.at, Source: p.Source}
 		rows = append(rows, catalog.Sell(shape, a.Region, "", market.OnDemand, q, currency))
 	}
-	return catalog.New(p.Source, rows, t.skips), nil
+	return catalog.New(p.Source, rows, l.t.skips), nil
+}
+
+// awsList is a price list file as it is read: plain machines, and their terms on demand.
+type awsList struct {
+	d                     *json.Decoder
+	t                     tally
+	at                    time.Time
+	code                  string
+	kept                  map[string]awsProduct
+	terms                 map[string]map[string]awsTerm
+	sawProducts, sawTerms bool
+}
+
+// field reads a field of the file itself.
+func (l *awsList) field(key string) error {
+	switch key {
+	case "offerCode":
+		return l.d.Decode(&l.code)
+	case "publicationDate":
+		var s string
+		if err := l.d.Decode(&s); err != nil {
+			return err
+		}
+		at, err := catalog.ParseTime(s)
+		if err != nil {
+			return fmt.Errorf("publication date: %w", err)
+		}
+		l.at = at
+		return nil
+	case "products":
+		l.sawProducts = true
+		return object(l.d, l.product)
+	case "terms":
+		return object(l.d, func(kind string) error {
+			if kind != "OnDemand" {
+				return discard(l.d)
+			}
+			l.sawTerms = true
+			return object(l.d, l.term)
+		})
+	}
+	return discard(l.d)
+}
+
+func (l *awsList) product(sku string) error {
+	var product awsProduct
+	if err := l.d.Decode(&product); err != nil {
+		return err
+	}
+	if product.plain() {
+		l.kept[sku] = product
+	} else {
+		l.t.skip(catalog.OtherUse, product.Attributes.Type, "another system, tenancy, software or product")
+	}
+	return nil
+}
+
+// term reads what a product costs, of those that are kept.
+func (l *awsList) term(sku string) error {
+	if _, ok := l.kept[sku]; !ok {
+		return discard(l.d)
+	}
+	var offers map[string]awsTerm
+	if err := l.d.Decode(&offers); err != nil {
+		return err
+	}
+	l.terms[sku] = offers
+	return nil
 }
 
 func (t tally) rows() int {
@@ -196,11 +213,13 @@ func awsShape(known catalog.Catalog, p awsProduct) (catalog.Listing, bool) {
 	if a.Type == "" || err != nil || err2 != nil || !isGiB || !(memory > 0) || memory > 1e6 || cpus < 1 {
 		return catalog.Listing{}, false
 	}
-	l := catalog.Listing{Offer: market.Offer{Provider: "aws", Machine: a.Type, CPUs: cpus, Memory: size.Bytes(memory * float64(size.GiB))}}
+	l := catalog.Listing{Offer: market.Offer{Provider: "aws", Machine: a.Type, CPUs: cpus,
+		Memory: size.Bytes(memory * float64(size.GiB))}}
 	if n, err := strconv.Atoi(a.GPUs); err == nil && n > 0 {
 		l.Offer.Accelerator, l.Offer.Accelerators = "unknown", n
 	}
-	if gbit, ok := strings.CutSuffix(strings.TrimPrefix(a.Network, "Up to "), " Gigabit"); ok && !strings.HasPrefix(a.Network, "Up to") {
+	if gbit, ok := strings.CutSuffix(strings.TrimPrefix(a.Network, "Up to "), " Gigabit"); ok &&
+		!strings.HasPrefix(a.Network, "Up to") {
 		if v, err := strconv.ParseFloat(gbit, 64); err == nil && v > 0 {
 			l.Network = catalog.Known(v)
 		}
@@ -320,7 +339,8 @@ func readAdvisor(p Page, page []byte) (catalog.Catalog, error) {
 	low := 0.0
 	for _, r := range file.Ranges {
 		if r.Max <= low || r.Max > 100 {
-			return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: range %d ends at %v %%", p.Source, errForm, r.Index, r.Max)
+			return catalog.Catalog{}, fmt.Errorf("read interruption rates of %s: %w: range %d ends at %v %%", p.Source,
+				errForm, r.Index, r.Max)
 		}
 		risk[r.Index] = catalog.Risk{Low: low / 100, High: r.Max / 100, Known: true}
 		low = r.Max

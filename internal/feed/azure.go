@@ -15,20 +15,8 @@ import (
 // does not know are skipped.
 func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 	var answer struct {
-		Items *[]struct {
-			Currency string      `json:"currencyCode"`
-			Retail   json.Number `json:"retailPrice"`
-			Region   string      `json:"armRegionName"`
-			Machine  string      `json:"armSkuName"`
-			Meter    string      `json:"meterName"`
-			Product  string      `json:"productName"`
-			SKU      string      `json:"skuName"`
-			Service  string      `json:"serviceName"`
-			Unit     string      `json:"unitOfMeasure"`
-			Type     string      `json:"type"`
-			Minimum  json.Number `json:"tierMinimumUnits"`
-		} `json:"Items"`
-		Next string `json:"NextPageLink"`
+		Items *[]azureItem `json:"Items"`
+		Next  string       `json:"NextPageLink"`
 	}
 	if err := decode(page, &answer); err != nil {
 		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w", p.Source, err)
@@ -43,22 +31,8 @@ func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 		if i.Machine != "" && i.Region != "" {
 			named++
 		}
-		label := i.Meter + " " + i.SKU
-		windows := strings.HasSuffix(i.Product, "Windows") || strings.HasSuffix(i.Product, " Win")
-		if i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" ||
-			windows || strings.Contains(label, "Low Priority") || strings.Contains(i.Product, "Dedicated") || strings.Contains(i.Product, "CloudServices") {
-			t.skip(catalog.OtherUse, i.Machine, strings.TrimSpace(i.Product+" "+i.Type))
-			continue
-		}
-		switch {
-		case i.Machine == "" || i.Region == "":
-			t.skip(catalog.BadRow, i.Meter, "armSkuName or armRegionName is missing")
-			continue
-		case i.Unit != "1 Hour":
-			t.skip(catalog.BadRow, i.Machine, fmt.Sprintf("unit %q is not 1 Hour", i.Unit))
-			continue
-		case i.Minimum != "" && strings.Trim(i.Minimum.String(), "0.") != "":
-			t.skip(catalog.OtherUse, i.Machine, "a tier above the first")
+		if why, name, detail := i.unfit(); why != "" {
+			t.skip(why, name, detail)
 			continue
 		}
 		shape, ok := p.Shapes.Machine("azure", i.Machine)
@@ -77,18 +51,60 @@ func readAzure(p Page, page []byte) (catalog.Catalog, string, error) {
 			continue
 		}
 		capacity := market.OnDemand
-		if strings.Contains(label, "Spot") {
+		if strings.Contains(i.label(), "Spot") {
 			capacity = market.Spot
 		}
 		rows = append(rows, azureListing(p, shape, i.Region, capacity, rate, currency))
 	}
 	if len(*answer.Items) > 0 && named == 0 {
-		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w: none of %d items names a machine and a region", p.Source, errForm, len(*answer.Items))
+		return catalog.Catalog{}, "", fmt.Errorf("read Azure prices of %s: %w: none of %d items names a machine and a "+
+			"region", p.Source, errForm, len(*answer.Items))
 	}
 	return catalog.New(p.Source, rows, t.skips), answer.Next, nil
 }
 
-func azureListing(p Page, shape catalog.Listing, region string, capacity market.Capacity, rate money.Rate, currency money.Currency) catalog.Listing {
+// azureItem is one price of the retail prices API.
+type azureItem struct {
+	Currency string      `json:"currencyCode"`
+	Retail   json.Number `json:"retailPrice"`
+	Region   string      `json:"armRegionName"`
+	Machine  string      `json:"armSkuName"`
+	Meter    string      `json:"meterName"`
+	Product  string      `json:"productName"`
+	SKU      string      `json:"skuName"`
+	Service  string      `json:"serviceName"`
+	Unit     string      `json:"unitOfMeasure"`
+	Type     string      `json:"type"`
+	Minimum  json.Number `json:"tierMinimumUnits"`
+}
+
+func (i azureItem) label() string { return i.Meter + " " + i.SKU }
+
+// unfit says why an item is no price of a machine's hour under Linux, and "" where it is one.
+func (i azureItem) unfit() (why, name, detail string) {
+	switch {
+	case i.otherUse():
+		return catalog.OtherUse, i.Machine, strings.TrimSpace(i.Product + " " + i.Type)
+	case i.Machine == "" || i.Region == "":
+		return catalog.BadRow, i.Meter, "armSkuName or armRegionName is missing"
+	case i.Unit != "1 Hour":
+		return catalog.BadRow, i.Machine, fmt.Sprintf("unit %q is not 1 Hour", i.Unit)
+	case i.Minimum != "" && strings.Trim(i.Minimum.String(), "0.") != "":
+		return catalog.OtherUse, i.Machine, "a tier above the first"
+	}
+	return "", "", ""
+}
+
+// otherUse reports whether it is of another service, term, system or tenancy.
+func (i azureItem) otherUse() bool {
+	return i.Service != "" && i.Service != "Virtual Machines" || i.Type != "" && i.Type != "Consumption" ||
+		strings.HasSuffix(i.Product, "Windows") || strings.HasSuffix(i.Product, " Win") ||
+		strings.Contains(i.label(), "Low Priority") || strings.Contains(i.Product, "Dedicated") ||
+		strings.Contains(i.Product, "CloudServices")
+}
+
+func azureListing(p Page, shape catalog.Listing, region string, capacity market.Capacity, rate money.Rate,
+	currency money.Currency) catalog.Listing {
 	q := market.Quote{Rate: rate, Priced: true, At: p.At, Source: p.Source}
 	return catalog.Sell(shape, region, "", capacity, q, currency)
 }

@@ -21,11 +21,15 @@ import (
 // The labels by which nodes say what they are, in the order in which they count.
 var (
 	gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}
-	gpuLabels    = []string{"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "amd.com/gpu.product-name", "cloud.google.com/gke-tpu-accelerator"}
-	spotLabels   = map[string]string{
-		"karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "spot", "cloud.google.com/gke-spot": "true", "cloud.google.com/gke-preemptible": "true", "kubernetes.azure.com/scalesetpriority": "spot",
+	gpuLabels    = []string{"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator",
+		"k8s.amazonaws.com/accelerator", "amd.com/gpu.product-name", "cloud.google.com/gke-tpu-accelerator"}
+	spotLabels = map[string]string{
+		"karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "spot",
+		"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-preemptible": "true",
+		"kubernetes.azure.com/scalesetpriority": "spot",
 	}
-	onDemandLabels = map[string]string{"karpenter.sh/capacity-type": "on-demand", "eks.amazonaws.com/capacityType": "on_demand"}
+	onDemandLabels = map[string]string{"karpenter.sh/capacity-type": "on-demand",
+		"eks.amazonaws.com/capacityType": "on_demand"}
 )
 
 // readNodes reads what kubectl get nodes -o json prints.
@@ -65,39 +69,53 @@ func readNodes(p Page, page []byte) (catalog.Catalog, error) {
 			t.skip(catalog.BadRow, n.Metadata.Name, "allocatable processors or memory are missing")
 			continue
 		}
-		shape := catalog.Listing{Offer: market.Offer{Provider: "kubernetes", CPUs: cpus, Memory: memory}}
-		kind := first(labels, gpuLabels)
-		for _, r := range gpuResources {
-			if count, err := strconv.Atoi(has[r]); err == nil && count > 0 && count < 1e5 {
-				shape.Offer.Accelerators = count
-				vendor, _, _ := strings.Cut(r, ".")
-				kind = cmp.Or(kind, vendor+"-unknown")
-			}
+		shape := nodeShape(labels, has, cpus, memory)
+		region := cmp.Or(labels["topology.kubernetes.io/region"], p.Provider, "cluster")
+		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], labelled(labels),
+			market.Quote{Source: p.Source}, money.USD))
+	}
+	return gathered(p, all, t), nil
+}
+
+// nodeShape is the machine type of a node, by its labels and what of it can be allocated.
+func nodeShape(labels, has map[string]string, cpus int, memory size.Bytes) catalog.Listing {
+	shape := catalog.Listing{Offer: market.Offer{Provider: "kubernetes", CPUs: cpus, Memory: memory}}
+	kind := first(labels, gpuLabels)
+	for _, r := range gpuResources {
+		if count, err := strconv.Atoi(has[r]); err == nil && count > 0 && count < 1e5 {
+			shape.Offer.Accelerators = count
+			vendor, _, _ := strings.Cut(r, ".")
+			kind = cmp.Or(kind, vendor+"-unknown")
 		}
+	}
+	named := labels["node.kubernetes.io/instance-type"]
+	if shape.Offer.Accelerators > 0 {
 		if mib, err := strconv.ParseInt(labels["nvidia.com/gpu.memory"], 10, 32); err == nil && mib > 0 {
 			shape.AcceleratorMemory = size.Bytes(mib) * size.MiB
 		}
-		if shape.Offer.Accelerators > 0 {
-			shape.Offer.Accelerator = catalog.Resolve(kind, labels["node.kubernetes.io/instance-type"], shape.AcceleratorMemory)
-		} else {
-			shape.AcceleratorMemory = 0
-		}
-		shape.Offer.Machine = cmp.Or(labels["node.kubernetes.io/instance-type"], made(shape.Offer))
-		capacity := market.Reserved
-		for name, value := range onDemandLabels {
-			if strings.EqualFold(labels[name], value) {
-				capacity = market.OnDemand
-			}
-		}
-		for name, value := range spotLabels {
-			if strings.EqualFold(labels[name], value) {
-				capacity = market.Spot
-			}
-		}
-		region := cmp.Or(labels["topology.kubernetes.io/region"], p.Provider, "cluster")
-		keep(all, catalog.Sell(shape, region, labels["topology.kubernetes.io/zone"], capacity, market.Quote{Source: p.Source}, money.USD))
+		shape.Offer.Accelerator = catalog.Resolve(kind, named, shape.AcceleratorMemory)
 	}
-	return gathered(p, all, t), nil
+	shape.Offer.Machine = cmp.Or(named, made(shape.Offer))
+	return shape
+}
+
+// labelled is the capacity that a node's labels say, and reserved where they say none.
+func labelled(labels map[string]string) market.Capacity {
+	says := func(words map[string]string) bool {
+		for name, value := range words {
+			if strings.EqualFold(labels[name], value) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case says(spotLabels):
+		return market.Spot
+	case says(onDemandLabels):
+		return market.OnDemand
+	}
+	return market.Reserved
 }
 
 // first returns the value of the first label that is there.
@@ -129,7 +147,8 @@ func quantity(s string) (size.Bytes, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
-	unit := map[string]size.Bytes{"": 1, "Ki": size.KiB, "Mi": size.MiB, "Gi": size.GiB, "Ti": size.TiB, "k": size.KB, "M": size.MB, "G": size.GB, "T": size.TB}[m[2]]
+	unit := map[string]size.Bytes{"": 1, "Ki": size.KiB, "Mi": size.MiB, "Gi": size.GiB, "Ti": size.TiB, "k": size.KB,
+		"M": size.MB, "G": size.GB, "T": size.TB}[m[2]]
 	const most = int64(1) << 50
 	if err != nil || n > most/int64(unit) {
 		return 0, false

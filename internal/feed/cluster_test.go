@@ -52,7 +52,8 @@ NodeName=cpu01 CPUTot=64 Gres=(null) RealMemory=256000 State=ALLOCATED Partition
 func told(c catalog.Catalog) string {
 	var b strings.Builder
 	for _, l := range c.Listings {
-		fmt.Fprintf(&b, "%s %d %.0f %d %s priced=%v\n", l.Offer.ID, l.Offer.CPUs, float64(l.Offer.Memory)/(1<<30), l.Offer.Accelerators, l.Offer.Accelerator, l.Quote.Priced)
+		fmt.Fprintf(&b, "%s %d %.0f %d %s priced=%v\n", l.Offer.ID, l.Offer.CPUs, float64(l.Offer.Memory)/(1<<30),
+			l.Offer.Accelerators, l.Offer.Accelerator, l.Quote.Priced)
 	}
 	return b.String()
 }
@@ -93,13 +94,16 @@ slurm/gpu/8x-a100/reserved 126 1007 8 a100 priced=false
 		if err != nil || told(again) != x.want {
 			t.Errorf("%s: kept as\n%s %v", x.form, told(again), err)
 		}
-		priced, err := again.Overlay("prices.csv", "provider,region,machine,capacity,price,currency,discount\n"+string(x.form)+",*,*,*,3.20,USD,\n", now)
+		priced, err := again.Overlay("prices.csv", "provider,region,machine,capacity,price,currency,discount\n"+
+			string(x.form)+",*,*,*,3.20,USD,\n", now)
 		if err != nil || strings.Contains(told(priced), "priced=false") {
 			t.Errorf("%s with the user's price:\n%s %v", x.form, told(priced), err)
 		}
 	}
-	for form, bad := range map[Form]string{Kubernetes: `{"kind":"Status","message":"Unauthorized"}`, Slurm: "slurm_load_node error: Unable to contact slurm controller"} {
-		if _, err := Import(form, Page{Source: "test"}, []byte(bad)); err == nil || !strings.Contains(err.Error(), errForm.Error()) {
+	for form, bad := range map[Form]string{Kubernetes: `{"kind":"Status","message":"Unauthorized"}`,
+		Slurm: "slurm_load_node error: Unable to contact slurm controller"} {
+		if _, err := Import(form, Page{Source: "test"}, []byte(bad)); err == nil ||
+			!strings.Contains(err.Error(), errForm.Error()) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}

@@ -43,31 +43,37 @@ func Forms() []Form {
 // errForm says that a page is not of the form that it should have.
 var errForm = errors.New("the page has another form")
 
+// signs are what a page of each form begins with and has near its beginning: all of some
+// words, and where any is set one of those. The first that fits counts.
+var signs = []struct {
+	form   Form
+	prefix string
+	all    []string
+	any    []string
+}{
+	{form: AWSPrices, prefix: "{", all: []string{`"offerCode"`}},
+	{form: AWSSpot, prefix: "{", all: []string{`"SpotPriceHistory"`}},
+	{form: AWSAdvisor, prefix: "{", any: []string{`"spot_advisor"`, `"ranges"`}},
+	{form: Azure, prefix: "{", all: []string{`"Items"`}},
+	{form: GCP, prefix: "{", all: []string{`"skus"`}},
+	{form: Kubernetes, prefix: "{", all: []string{`"items"`}, any: []string{`"Node"`, `"NodeList"`, `"allocatable"`}},
+	{form: Slurm, prefix: "NodeName="},
+	{form: SkyPilot, all: []string{"InstanceType", "AcceleratorName"}},
+	{form: Listings, all: []string{"provider", "capacity"}},
+}
+
 // Sniff says which form a page has.
 func Sniff(page []byte) (Form, error) {
-	start := bytes.TrimSpace(bytes.TrimPrefix(page[:min(len(page), 1<<16)], []byte("\ufeff")))
-	has := func(s string) bool { return bytes.Contains(start, []byte(s)) }
-	switch {
-	case len(start) == 0:
+	start := string(bytes.TrimSpace(bytes.TrimPrefix(page[:min(len(page), 1<<16)], []byte("\ufeff"))))
+	if start == "" {
 		return "", errors.New("the page is empty")
-	case start[0] == '{' && has(`"offerCode"`):
-		return AWSPrices, nil
-	case start[0] == '{' && has(`"SpotPriceHistory"`):
-		return AWSSpot, nil
-	case start[0] == '{' && (has(`"spot_advisor"`) || has(`"ranges"`)):
-		return AWSAdvisor, nil
-	case start[0] == '{' && has(`"Items"`):
-		return Azure, nil
-	case start[0] == '{' && has(`"skus"`):
-		return GCP, nil
-	case start[0] == '{' && has(`"items"`) && (has(`"Node"`) || has(`"NodeList"`) || has(`"allocatable"`)):
-		return Kubernetes, nil
-	case bytes.HasPrefix(start, []byte("NodeName=")):
-		return Slurm, nil
-	case has("InstanceType") && has("AcceleratorName"):
-		return SkyPilot, nil
-	case has("provider") && has("capacity"):
-		return Listings, nil
+	}
+	has := func(s string) bool { return strings.Contains(start, s) }
+	for _, s := range signs {
+		if strings.HasPrefix(start, s.prefix) && !slices.ContainsFunc(s.all, func(w string) bool { return !has(w) }) &&
+			(len(s.any) == 0 || slices.ContainsFunc(s.any, has)) {
+			return s.form, nil
+		}
 	}
 	return "", fmt.Errorf("the page has none of the forms %v", Forms())
 }

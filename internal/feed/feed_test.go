@@ -85,7 +85,8 @@ func TestOfTheSpotHistoryTheNewestPriceOfAZoneCounts(t *testing.T) {
 	if got := price(t, c, "aws/us-east-1b/p4d.24xlarge/spot"); got != "8.5 USD 2026-11-20" {
 		t.Errorf("us-east-1b: %s", got)
 	}
-	if got := Summary(c.Skipped); len(c.Listings) != 2 || next != "bmV4dA==" || got != "1 negative, 1 no_machine, 1 other_use" {
+	if got := Summary(c.Skipped); len(c.Listings) != 2 || next != "bmV4dA==" ||
+		got != "1 negative, 1 no_machine, 1 other_use" {
 		t.Errorf("%d listings, next %q, skipped %s", len(c.Listings), next, got)
 	}
 	for _, l := range c.Listings {
@@ -158,7 +159,8 @@ func TestAMachineOfGoogleCloudCostsTheSumOfItsParts(t *testing.T) {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
-	if got := Summary(c.Skipped); !strings.Contains(got, "1 bad_currency, 1 bad_row") || !strings.Contains(got, "2 other_use, 1 zero_price") {
+	if got := Summary(c.Skipped); !strings.Contains(got, "1 bad_currency, 1 bad_row") ||
+		!strings.Contains(got, "2 other_use, 1 zero_price") {
 		t.Errorf("skipped %s", got)
 	}
 }
@@ -181,7 +183,8 @@ func TestASkyPilotTable(t *testing.T) {
 		}
 	}
 	for _, l := range c.Listings {
-		if l.Offer.Machine == "gpu_8x_h100_sxm5" && (l.Offer.Accelerator != "H100-SXM-80GB" || l.AcceleratorMemory.String() != "79.647GiB") {
+		if l.Offer.Machine == "gpu_8x_h100_sxm5" &&
+			(l.Offer.Accelerator != "H100-SXM-80GB" || l.AcceleratorMemory.String() != "79.647GiB") {
 			t.Errorf("%+v with %v", l.Offer, l.AcceleratorMemory)
 		}
 		if l.Offer.Machine == "gpu_1x_h100_pcie" && l.Offer.Accelerator != "H100-PCIe-80GB" {
@@ -193,20 +196,28 @@ func TestASkyPilotTable(t *testing.T) {
 	}
 	p := known()
 	p.Provider = ""
-	if _, err := Import(SkyPilot, p, page(t, "skypilot-lambda.csv")); err == nil || !strings.Contains(err.Error(), "--provider") {
+	if _, err := Import(SkyPilot, p, page(t, "skypilot-lambda.csv")); err == nil ||
+		!strings.Contains(err.Error(), "--provider") {
 		t.Errorf("a table of nobody: %v", err)
 	}
 }
 
 func TestAPageOfAnotherFormIsAnErrorAndNeverAnEmptyCatalogue(t *testing.T) {
 	for form, pages := range map[Form][]string{
-		AWSPrices:  {`{}`, `[]`, `<html>`, ``, `{"offerCode":"AmazonS3","products":{},"terms":{"OnDemand":{}}}`, `{"offerCode":"AmazonEC2","products":{"a":{"productFamily":"Storage"}},"terms":{"OnDemand":{}}}`, `{"offerCode":"AmazonEC2","products":[]}`, `{"offerCode":"AmazonEC2","publicationDate":"soon","products":{},"terms":{}}`, string(page(t, "aws-prices.json")[:3000])},
-		AWSSpot:    {`{}`, `[]`, `<html>`, ``, `{"SpotPriceHistory":"none"}`, `{"SpotPrices":[]}`},
-		AWSAdvisor: {`{}`, `[]`, ``, `{"ranges":[{"index":0,"max":5}]}`, `{"ranges":[{"index":0,"max":0}],"spot_advisor":{"us-east-1":{}}}`},
-		Azure:      {`{}`, `[]`, `<html>`, ``, `{"items":5}`, `{"Items":[{"sku":"x","price":3}]}`, `{"Items":[{"retailPrice":"soon"}]}`},
-		GCP:        {`{}`, `[]`, `<html>`, ``, `{"skus":{}}`, `{"error":{"code":403}}`},
-		SkyPilot:   {``, "a,b\n1,2\n", "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region\n", "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region\nx,,,4,16,0.0,us\n"},
-		Listings:   {``, "a,b\n1,2\n"},
+		AWSPrices: {`{}`, `[]`, `<html>`, ``, `{"offerCode":"AmazonS3","products":{},"terms":{"OnDemand":{}}}`,
+			`{"offerCode":"AmazonEC2","products":{"a":{"productFamily":"Storage"}},"terms":{"OnDemand":{}}}`,
+			`{"offerCode":"AmazonEC2","products":[]}`,
+			`{"offerCode":"AmazonEC2","publicationDate":"soon","products":{},"terms":{}}`,
+			string(page(t, "aws-prices.json")[:3000])},
+		AWSSpot: {`{}`, `[]`, `<html>`, ``, `{"SpotPriceHistory":"none"}`, `{"SpotPrices":[]}`},
+		AWSAdvisor: {`{}`, `[]`, ``, `{"ranges":[{"index":0,"max":5}]}`,
+			`{"ranges":[{"index":0,"max":0}],"spot_advisor":{"us-east-1":{}}}`},
+		Azure: {`{}`, `[]`, `<html>`, ``, `{"items":5}`, `{"Items":[{"sku":"x","price":3}]}`,
+			`{"Items":[{"retailPrice":"soon"}]}`},
+		GCP: {`{}`, `[]`, `<html>`, ``, `{"skus":{}}`, `{"error":{"code":403}}`},
+		SkyPilot: {``, "a,b\n1,2\n", "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region\n",
+			"InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,Region\nx,,,4,16,0.0,us\n"},
+		Listings: {``, "a,b\n1,2\n"},
 	} {
 		for _, p := range pages {
 			if c, err := Import(form, known(), []byte(p)); err == nil {
@@ -221,7 +232,8 @@ func TestAPageOfAnotherFormIsAnErrorAndNeverAnEmptyCatalogue(t *testing.T) {
 
 func TestTheFormOfAPageIsRecognised(t *testing.T) {
 	for name, want := range map[string]Form{
-		"aws-prices.json": AWSPrices, "aws-spot.json": AWSSpot, "aws-advisor.json": AWSAdvisor, "azure-1.json": Azure, "gcp-1.json": GCP, "skypilot-lambda.csv": SkyPilot,
+		"aws-prices.json": AWSPrices, "aws-spot.json": AWSSpot, "aws-advisor.json": AWSAdvisor, "azure-1.json": Azure,
+		"gcp-1.json": GCP, "skypilot-lambda.csv": SkyPilot,
 	} {
 		if got, err := Sniff(page(t, name)); err != nil || got != want {
 			t.Errorf("%s is %q, %v", name, got, err)
@@ -250,7 +262,8 @@ func TestTheDataFolderKeepsCopiesAndTheUsersPrices(t *testing.T) {
 	if err := Save(dir, "azure", azure); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, PricesName), []byte("provider,machine,capacity,discount,price\nazure,*,spot,50%,\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, PricesName),
+		[]byte("provider,machine,capacity,discount,price\nazure,*,spot,50%,\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, copies, err = Load(dir)
@@ -272,7 +285,8 @@ func TestTheDataFolderKeepsCopiesAndTheUsersPrices(t *testing.T) {
 }
 
 func FuzzImport(f *testing.F) {
-	for _, name := range []string{"aws-prices.json", "aws-spot.json", "aws-advisor.json", "azure-2.json", "gcp-2.json", "skypilot-lambda.csv"} {
+	for _, name := range []string{"aws-prices.json", "aws-spot.json", "aws-advisor.json", "azure-2.json", "gcp-2.json",
+		"skypilot-lambda.csv"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			f.Fatal(err)

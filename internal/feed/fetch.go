@@ -24,7 +24,9 @@ type Client struct {
 // Default returns a client for pages of up to limit bytes.
 func Default(version string, limit int64) Client {
 	return Client{
-		HTTP:  &http.Client{Timeout: 15 * time.Minute, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second, TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute}},
+		HTTP: &http.Client{Timeout: 15 * time.Minute,
+			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second,
+				TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute}},
 		Limit: limit, Tries: 4, Agent: "scrimp/" + version,
 		Wait: func(ctx context.Context, d time.Duration) error {
 			t := time.NewTimer(d)
@@ -63,7 +65,7 @@ func (c Client) get(ctx context.Context, link string) (io.ReadCloser, error) {
 	}
 }
 
-// retry is an error that another try may mend.
+// retry is an error after which another try may succeed.
 type retry struct{ error }
 
 func (r retry) Unwrap() error { return r.error }

@@ -42,7 +42,7 @@ func Load(dir string) (catalog.Catalog, []Copy, error) {
 	}
 	over, err := c.Overlay(PricesName, text, at)
 	if err != nil {
-		return c, copies, fmt.Errorf("%w: mend %s", err, filepath.Join(dir, PricesName))
+		return c, copies, fmt.Errorf("%w: correct %s", err, filepath.Join(dir, PricesName))
 	}
 	return over, append(copies, Copy{Name: PricesName, At: at, Rows: strings.Count(strings.TrimSpace(text), "\n")}), nil
 }
@@ -66,7 +66,8 @@ func Published(dir string) (catalog.Catalog, []Copy, error) {
 		}
 		more, err := catalog.Read(e.Name(), text)
 		if err != nil {
-			return c, copies, fmt.Errorf("%w: delete %s, or fetch it again with scrimp catalog update", err, filepath.Join(dir, folder, e.Name()))
+			return c, copies, fmt.Errorf("%w: delete %s, or fetch it again with scrimp catalog update", err,
+				filepath.Join(dir, folder, e.Name()))
 		}
 		copies = append(copies, Copy{Name: e.Name(), Rows: len(more.Listings), At: at})
 		c = c.With(more)

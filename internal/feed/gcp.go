@@ -30,10 +30,12 @@ type skus struct {
 }
 
 var (
-	gcpCoreRAM = regexp.MustCompile(`^(?:Spot Preemptible )?([A-Z][0-9][A-Z]?(?:Plus|Ultra|Mega)?)(?: Predefined)?(?: AMD| Arm)? Instance (Core|Ram) running in `)
-	gcpGPU     = regexp.MustCompile(`^(?:Nvidia )?(?:Tesla )?(.+?) GPU (?:attached to Spot Preemptible VMs )?running in `)
-	gcpSlice   = regexp.MustCompile(`^(?:Spot Preemptible )?[A-Z][0-9]\w* Nvidia (.+?) \(1 gpu slice\) running in `)
-	gcpSpot    = regexp.MustCompile(`\bSpot Preemptible\b`)
+	gcpCoreRAM = regexp.MustCompile(
+		`^(?:Spot Preemptible )?([A-Z][0-9][A-Z]?(?:Plus|Ultra|Mega)?)` +
+			`(?: Predefined)?(?: AMD| Arm)? Instance (Core|Ram) running in `)
+	gcpGPU   = regexp.MustCompile(`^(?:Nvidia )?(?:Tesla )?(.+?) GPU (?:attached to Spot Preemptible VMs )?running in `)
+	gcpSlice = regexp.MustCompile(`^(?:Spot Preemptible )?[A-Z][0-9]\w* Nvidia (.+?) \(1 gpu slice\) running in `)
+	gcpSpot  = regexp.MustCompile(`\bSpot Preemptible\b`)
 )
 
 // gcpFamilies are machine types whose components have names of their own: the
@@ -41,38 +43,45 @@ var (
 var gcpFamilies = []struct {
 	machine, family string
 	gpus            []string
-}{{"a3-megagpu-", "A3PLUS", []string{"H100 80GB Plus", "H100 80GB Mega"}}, {"a3-ultragpu-", "A3ULTRA", []string{"H200 141GB"}}}
+}{
+	{"a3-megagpu-", "A3PLUS", []string{"H100 80GB Plus", "H100 80GB Mega"}},
+	{"a3-ultragpu-", "A3ULTRA", []string{"H200 141GB"}},
+}
 
 // gcpKinds are the words by which SKUs call the accelerators of machine types.
 var gcpKinds = map[string]string{
-	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100 80GB", "H100-SXM-80GB": "H100 80GB", "H200-SXM": "H200 141GB", "B200-SXM": "B200", "L4": "L4", "T4": "T4", "V100-SXM2-16GB": "V100",
+	"A100-SXM-40GB": "A100", "A100-SXM-80GB": "A100 80GB", "H100-SXM-80GB": "H100 80GB", "H200-SXM": "H200 141GB",
+	"B200-SXM": "B200", "L4": "L4", "T4": "T4", "V100-SXM2-16GB": "V100",
+}
+
+// gcpSKU is one component that is sold.
+type gcpSKU struct {
+	Description string `json:"description"`
+	Category    struct {
+		Group string `json:"resourceGroup"`
+		Usage string `json:"usageType"`
+	} `json:"category"`
+	Regions []string `json:"serviceRegions"`
+	Pricing []struct {
+		Expression struct {
+			Unit  string `json:"usageUnit"`
+			Tiers []struct {
+				Start json.Number `json:"startUsageAmount"`
+				Price struct {
+					Currency string      `json:"currencyCode"`
+					Units    string      `json:"units"`
+					Nanos    json.Number `json:"nanos"`
+				} `json:"unitPrice"`
+			} `json:"tieredRates"`
+		} `json:"pricingExpression"`
+	} `json:"pricingInfo"`
 }
 
 // add takes a page, and returns the token of the next one.
 func (s *skus) add(p Page, page []byte) (string, error) {
 	var answer struct {
-		SKUs *[]struct {
-			Description string `json:"description"`
-			Category    struct {
-				Group string `json:"resourceGroup"`
-				Usage string `json:"usageType"`
-			} `json:"category"`
-			Regions []string `json:"serviceRegions"`
-			Pricing []struct {
-				Expression struct {
-					Unit  string `json:"usageUnit"`
-					Tiers []struct {
-						Start json.Number `json:"startUsageAmount"`
-						Price struct {
-							Currency string      `json:"currencyCode"`
-							Units    string      `json:"units"`
-							Nanos    json.Number `json:"nanos"`
-						} `json:"unitPrice"`
-					} `json:"tieredRates"`
-				} `json:"pricingExpression"`
-			} `json:"pricingInfo"`
-		} `json:"skus"`
-		Next string `json:"nextPageToken"`
+		SKUs *[]gcpSKU `json:"skus"`
+		Next string    `json:"nextPageToken"`
 	}
 	if err := decode(page, &answer); err != nil {
 		return "", fmt.Errorf("read the billing catalogue of %s: %w", p.Source, err)
@@ -86,48 +95,9 @@ func (s *skus) add(p Page, page []byte) (string, error) {
 	}
 	for _, k := range *answer.SKUs {
 		s.all++
-		part := ""
-		var units []string
-		if m := gcpCoreRAM.FindStringSubmatch(k.Description); m != nil {
-			part = strings.ToUpper(m[1]) + " " + strings.ToLower(m[2])
-			units = map[string][]string{"Core": {"h"}, "Ram": {"GiBy.h", "GBy.h"}}[m[2]]
-		} else if m := gcpGPU.FindStringSubmatch(k.Description); m != nil && k.Category.Group == "GPU" {
-			part, units = m[1], []string{"h"}
-		} else if m := gcpSlice.FindStringSubmatch(k.Description); m != nil && k.Category.Group == "GPU" {
-			part, units = m[1], []string{"h"}
-		}
-		capacity := ""
-		switch k.Category.Usage {
-		case "OnDemand":
-			capacity = string(market.OnDemand)
-			if gcpSpot.MatchString(k.Description) { // some are filed so, at the price of spot
-				capacity = string(market.Spot)
-			}
-		case "Preemptible":
-			capacity = string(market.Spot)
-		}
-		switch {
-		case part == "" || capacity == "":
-			s.t.skip(catalog.OtherUse, k.Description, strings.TrimSpace(k.Category.Group+" "+k.Category.Usage))
-			continue
-		case len(k.Regions) == 0 || len(k.Pricing) == 0 || len(k.Pricing[len(k.Pricing)-1].Expression.Tiers) == 0:
-			s.t.skip(catalog.NoPrice, k.Description, "no region or no rate")
-			continue
-		}
-		e := k.Pricing[len(k.Pricing)-1].Expression // the newest stands last
-		if !slices.Contains(units, e.Unit) {
-			s.t.skip(catalog.BadRow, k.Description, fmt.Sprintf("unit %q", e.Unit))
-			continue
-		}
-		price := e.Tiers[0].Price
-		currency, ok := catalog.ParseCurrency(price.Currency)
-		if !ok {
-			s.t.skip(catalog.BadCurrency, k.Description, price.Currency)
-			continue
-		}
-		rate, why := gcpRate(price.Units, price.Nanos)
+		part, capacity, price, why, detail := k.read()
 		if why != "" {
-			s.t.skip(why, k.Description, price.Units+" "+price.Nanos.String())
+			s.t.skip(why, k.Description, detail)
 			continue
 		}
 		for _, region := range k.Regions {
@@ -136,10 +106,66 @@ func (s *skus) add(p Page, page []byte) (string, error) {
 				s.t.skip(catalog.Duplicate, k.Description, region)
 				continue
 			}
-			s.parts[name] = sku{rate, currency}
+			s.parts[name] = price
 		}
 	}
 	return answer.Next, nil
+}
+
+// read is which component it is, of which capacity and at which price, or why it is none.
+func (k gcpSKU) read() (part, capacity string, price sku, why, detail string) {
+	part, units := k.part()
+	capacity = k.capacity()
+	switch {
+	case part == "" || capacity == "":
+		return "", "", sku{}, catalog.OtherUse, strings.TrimSpace(k.Category.Group + " " + k.Category.Usage)
+	case len(k.Regions) == 0 || len(k.Pricing) == 0 || len(k.Pricing[len(k.Pricing)-1].Expression.Tiers) == 0:
+		return "", "", sku{}, catalog.NoPrice, "no region or no rate"
+	}
+	e := k.Pricing[len(k.Pricing)-1].Expression // the newest stands last
+	if !slices.Contains(units, e.Unit) {
+		return "", "", sku{}, catalog.BadRow, fmt.Sprintf("unit %q", e.Unit)
+	}
+	first := e.Tiers[0].Price
+	currency, ok := catalog.ParseCurrency(first.Currency)
+	if !ok {
+		return "", "", sku{}, catalog.BadCurrency, first.Currency
+	}
+	rate, why := gcpRate(first.Units, first.Nanos)
+	if why != "" {
+		return "", "", sku{}, why, first.Units + " " + first.Nanos.String()
+	}
+	return part, capacity, sku{rate, currency}, "", ""
+}
+
+// part is what the component is called, and the units in which it may be sold; "" is none of a machine.
+func (k gcpSKU) part() (part string, units []string) {
+	if m := gcpCoreRAM.FindStringSubmatch(k.Description); m != nil {
+		units := map[string][]string{"Core": {"h"}, "Ram": {"GiBy.h", "GBy.h"}}[m[2]]
+		return strings.ToUpper(m[1]) + " " + strings.ToLower(m[2]), units
+	}
+	if k.Category.Group != "GPU" {
+		return "", nil
+	}
+	for _, form := range []*regexp.Regexp{gcpGPU, gcpSlice} {
+		if m := form.FindStringSubmatch(k.Description); m != nil {
+			return m[1], []string{"h"}
+		}
+	}
+	return "", nil
+}
+
+func (k gcpSKU) capacity() string {
+	switch k.Category.Usage {
+	case "OnDemand":
+		if gcpSpot.MatchString(k.Description) { // some are filed so, at the price of spot
+			return string(market.Spot)
+		}
+		return string(market.OnDemand)
+	case "Preemptible":
+		return string(market.Spot)
+	}
+	return ""
 }
 
 // gcpRate reads whole units and billionths of one.
@@ -187,27 +213,13 @@ func (s *skus) compose(p Page) catalog.Catalog {
 		}
 		sold := false
 		for _, place := range slices.Sorted(maps.Keys(places)) {
-			core, ok := s.parts[place+"/"+family+" core"]
-			ram, ok2 := s.parts[place+"/"+family+" ram"]
-			if !ok || !ok2 || core.currency != ram.currency {
+			sum, ok := s.sum(o, place, family, gpus)
+			if !ok {
 				continue
 			}
-			gib := int64(o.Memory / size.GiB)
-			rate := core.rate.Times(o.CPUs) + ram.rate.Times(int(gib))
-			if o.Accelerator != "" {
-				var gpu sku
-				ok := false
-				for i := 0; i < len(gpus) && !ok; i++ {
-					gpu, ok = s.parts[place+"/"+gpus[i]]
-				}
-				if !ok || gpu.currency != core.currency {
-					continue
-				}
-				rate += gpu.rate.Times(o.Accelerators)
-			}
 			capacity, region, _ := strings.Cut(place, "/")
-			q := market.Quote{Rate: rate, Priced: true, At: p.At, Source: p.Source}
-			rows = append(rows, catalog.Sell(shape, region, "", market.Capacity(capacity), q, core.currency))
+			q := market.Quote{Rate: sum.rate, Priced: true, At: p.At, Source: p.Source}
+			rows = append(rows, catalog.Sell(shape, region, "", market.Capacity(capacity), q, sum.currency))
 			sold = true
 		}
 		if !sold {
@@ -215,4 +227,23 @@ func (s *skus) compose(p Page) catalog.Catalog {
 		}
 	}
 	return catalog.New(p.Source, rows, s.t.skips)
+}
+
+// sum is the price of all components of a machine in a place, where each has one in one currency.
+func (s *skus) sum(o market.Offer, place, family string, gpus []string) (sku, bool) {
+	core, ok := s.parts[place+"/"+family+" core"]
+	ram, ok2 := s.parts[place+"/"+family+" ram"]
+	if !ok || !ok2 || core.currency != ram.currency {
+		return sku{}, false
+	}
+	rate := core.rate.Times(o.CPUs) + ram.rate.Times(int(o.Memory/size.GiB))
+	if o.Accelerator == "" {
+		return sku{rate, core.currency}, true
+	}
+	for _, name := range gpus {
+		if gpu, ok := s.parts[place+"/"+name]; ok {
+			return sku{rate + gpu.rate.Times(o.Accelerators), core.currency}, gpu.currency == core.currency
+		}
+	}
+	return sku{}, false
 }

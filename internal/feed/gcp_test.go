@@ -15,8 +15,11 @@ import (
 // unit is a SKU in the form of services.skus.list.
 func unit(description, group, usage, units string, nanos int, measure string) map[string]any {
 	return map[string]any{
-		"description": description, "category": map[string]any{"resourceFamily": "Compute", "resourceGroup": group, "usageType": usage}, "serviceRegions": []string{"us-central1"},
-		"pricingInfo": []any{map[string]any{"pricingExpression": map[string]any{"usageUnit": measure, "tieredRates": []any{map[string]any{"startUsageAmount": 0, "unitPrice": map[string]any{"currencyCode": "USD", "units": units, "nanos": nanos}}}}}},
+		"description": description, "category": map[string]any{"resourceFamily": "Compute", "resourceGroup": group,
+			"usageType": usage}, "serviceRegions": []string{"us-central1"},
+		"pricingInfo": []any{map[string]any{"pricingExpression": map[string]any{"usageUnit": measure,
+			"tieredRates": []any{map[string]any{"startUsageAmount": 0,
+				"unitPrice": map[string]any{"currencyCode": "USD", "units": units, "nanos": nanos}}}}}},
 	}
 }
 
@@ -31,7 +34,8 @@ func listOf(t *testing.T, all ...map[string]any) []byte {
 // shaped adds machine types to those that are known.
 func shaped(p Page, machines ...market.Offer) Page {
 	for _, o := range machines {
-		o.Provider, o.CPUs, o.Memory, o.Currency, o.Region, o.Capacity = "gcp", 10, 100*size.GiB, money.USD, "us-central1", market.OnDemand
+		o.Provider, o.CPUs, o.Memory, o.Currency, o.Region, o.Capacity = "gcp", 10, 100*size.GiB, money.USD,
+			"us-central1", market.OnDemand
 		p.Shapes.Listings = append(p.Shapes.Listings, catalog.Listing{Offer: o})
 	}
 	return p
@@ -42,7 +46,8 @@ func shaped(p Page, machines ...market.Offer) Page {
 // slices, and spot that is filed as on-demand.
 func TestMachinesAreMadeOfTheirOwnParts(t *testing.T) {
 	page := listOf(t,
-		unit("Nvidia H100 Mega 80GB GPU attached to DWS Defined Duration VMs running in Americas", "GPU", "OnDemand", "4", 400_000_000, "h"),
+		unit("Nvidia H100 Mega 80GB GPU attached to DWS Defined Duration VMs running in Americas", "GPU", "OnDemand",
+			"4", 400_000_000, "h"),
 		unit("Reserved Nvidia H100 80GB Mega GPU in Americas in Calendar Mode", "GPU", "OnDemand", "4", 800_000_000, "h"),
 		unit("Nvidia H100 80GB GPU running in Americas", "GPU", "OnDemand", "9", 0, "h"),
 		unit("Nvidia H100 80GB Plus GPU running in Americas", "GPU", "OnDemand", "10", 0, "h"),
@@ -57,7 +62,10 @@ func TestMachinesAreMadeOfTheirOwnParts(t *testing.T) {
 		unit("Spot Preemptible A4 Instance Core running in Americas", "CPU", "Preemptible", "0", 5_000_000, "h"),
 		unit("Spot Preemptible A4 Instance Ram running in Americas", "RAM", "Preemptible", "0", 500_000, "GiBy.h"),
 	)
-	p := shaped(Page{Source: "test", At: now}, market.Offer{Machine: "a3-megagpu-8g", Accelerator: "H100-SXM-80GB", Accelerators: 8}, market.Offer{Machine: "a3-highgpu-8g", Accelerator: "H100-SXM-80GB", Accelerators: 8}, market.Offer{Machine: "a4-highgpu-8g", Accelerator: "B200-SXM", Accelerators: 8})
+	p := shaped(Page{Source: "test", At: now},
+		market.Offer{Machine: "a3-megagpu-8g", Accelerator: "H100-SXM-80GB", Accelerators: 8},
+		market.Offer{Machine: "a3-highgpu-8g", Accelerator: "H100-SXM-80GB", Accelerators: 8},
+		market.Offer{Machine: "a4-highgpu-8g", Accelerator: "B200-SXM", Accelerators: 8})
 	c, err := Import(GCP, p, page)
 	if err != nil {
 		t.Fatal(err)
@@ -78,14 +86,17 @@ func TestMachinesAreMadeOfTheirOwnParts(t *testing.T) {
 }
 
 func FuzzAnyPageIsReadOrRefused(f *testing.F) {
-	for _, name := range []string{"aws-spot.json", "aws-advisor.json", "azure-1.json", "gcp-2.json", "skypilot-lambda.csv"} {
+	for _, name := range []string{"aws-spot.json", "aws-advisor.json", "azure-1.json", "gcp-2.json",
+		"skypilot-lambda.csv"} {
 		b, err := readTestdata(name)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"offerCode":"AmazonEC2","products":{"a":{"productFamily":"Compute Instance","attributes":{"tenancy":"Shared"}}},"terms":{"OnDemand":{"a":{"b":{}}}}}`))
+	f.Add(
+		[]byte(
+			`{"offerCode":"AmazonEC2","products":{"a":{"productFamily":"Compute Instance","attributes":{"tenancy":"Shared"}}},"terms":{"OnDemand":{"a":{"b":{}}}}}`))
 	f.Add([]byte("provider,region,machine,capacity,price,currency\na,b,c,spot,1e-9,USD\n"))
 	shapes := catalog.Builtin()
 	f.Fuzz(func(t *testing.T, page []byte) {
@@ -95,13 +106,15 @@ func FuzzAnyPageIsReadOrRefused(f *testing.F) {
 				continue
 			}
 			for _, l := range c.Listings {
-				if l.Quote.Priced && l.Quote.Rate <= 0 || l.Offer.Machine == "" || l.Offer.Currency == "" || !strings.Contains(string(l.Offer.ID), l.Offer.Machine) {
+				if l.Quote.Priced && l.Quote.Rate <= 0 || l.Offer.Machine == "" || l.Offer.Currency == "" ||
+					!strings.Contains(string(l.Offer.ID), l.Offer.Machine) {
 					t.Errorf("%s: %+v", form, l)
 				}
 			}
 			again, err := catalog.Read("again", catalog.Write(c.Listings))
 			if len(c.Listings) > 0 && (err != nil || len(again.Listings) != len(c.Listings)) {
-				t.Errorf("%s: %d listings, %d kept, %v %s", form, len(c.Listings), len(again.Listings), err, fmt.Sprint(again.Skipped))
+				t.Errorf("%s: %d listings, %d kept, %v %s", form, len(c.Listings), len(again.Listings), err,
+					fmt.Sprint(again.Skipped))
 			}
 		}
 	})

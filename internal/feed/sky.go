@@ -19,6 +19,10 @@ import (
 
 var skyMemory = regexp.MustCompile(`'SizeInMiB': *([0-9.]+)`)
 
+// skyColumns are those that a table must have.
+var skyColumns = []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB",
+	"Price", "Region"}
+
 // readSkyPilot reads a table of the SkyPilot catalogue. Its prices are dollars, and
 // carry no date: they are of p.At, or of no known time where that is zero.
 func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
@@ -33,16 +37,16 @@ func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 	for i, n := range names {
 		col[strings.TrimSpace(n)] = i
 	}
-	for _, need := range []string{"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "Region"} {
+	for _, need := range skyColumns {
 		if _, ok := col[need]; !ok {
 			return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w: no column %s", p.Source, errForm, need)
 		}
 	}
 	if p.Provider == "" {
-		return catalog.Catalog{}, errors.New("read SkyPilot table: the file does not say whose prices they are: give --provider")
+		return catalog.Catalog{}, errors.New("read SkyPilot table: the file does not say whose prices they are: give " +
+			"--provider")
 	}
-	t := tally{source: p.Source}
-	var rows []catalog.Listing
+	s := skyTable{page: p, col: col, width: len(names), t: tally{source: p.Source}}
 	for {
 		cells, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -51,51 +55,62 @@ func readSkyPilot(p Page, text string) (catalog.Catalog, error) {
 		if err != nil {
 			return catalog.Catalog{}, fmt.Errorf("read SkyPilot table of %s: %w", p.Source, err)
 		}
-		cell := func(name string) string {
-			if i, ok := col[name]; ok && i < len(cells) {
-				return strings.TrimSpace(cells[i])
-			}
-			return ""
-		}
-		machine := cell("InstanceType")
-		if machine == "" {
-			machine = cell("AcceleratorName") // a TPU is its own machine type
-		}
-		if len(cells) != len(names) || machine == "" || cell("Region") == "" {
-			t.skip(catalog.BadRow, machine, "machine or region is missing, or the row is cut")
-			continue
-		}
-		shape, ok := skyShape(p, machine, cell)
-		if !ok {
-			t.skip(catalog.BadRow, machine, "processors, memory or accelerators are no numbers")
-			continue
-		}
-		for _, sale := range []struct {
-			column   string
-			capacity market.Capacity
-		}{{"Price", market.OnDemand}, {"SpotPrice", market.Spot}} {
-			text := cell(sale.column)
-			if text == "" || strings.EqualFold(text, "nan") {
-				if sale.capacity == market.OnDemand && cell("SpotPrice") == "" {
-					t.skip(catalog.NoPrice, machine, cell("Region"))
-				}
-				continue
-			}
-			rate, why := catalog.ParsePrice(text)
-			if why != "" {
-				t.skip(why, machine, sale.column+" "+text)
-				continue
-			}
-			q := market.Quote{Rate: rate, Priced: true, At: p.At, Source: p.Source}
-			zone := cell("AvailabilityZone")
-			rows = append(rows, catalog.Sell(shape, cell("Region"), zone, sale.capacity, q, money.USD))
-		}
+		s.row(cells)
 	}
-	c := catalog.New(p.Source, rows, t.skips)
+	c := catalog.New(p.Source, s.rows, s.t.skips)
 	if len(c.Listings) == 0 {
 		return c, fmt.Errorf("read SkyPilot table of %s: no row has a price: %s", p.Source, Summary(c.Skipped))
 	}
 	return c, nil
+}
+
+// skyTable is a table of the SkyPilot catalogue as it is read.
+type skyTable struct {
+	page  Page
+	col   map[string]int
+	width int
+	t     tally
+	rows  []catalog.Listing
+}
+
+// row reads one machine type in one zone: its price on demand and on spot.
+func (s *skyTable) row(cells []string) {
+	cell := func(name string) string {
+		if i, ok := s.col[name]; ok && i < len(cells) {
+			return strings.TrimSpace(cells[i])
+		}
+		return ""
+	}
+	machine := cmp.Or(cell("InstanceType"), cell("AcceleratorName")) // a TPU is its own machine type
+	if len(cells) != s.width || machine == "" || cell("Region") == "" {
+		s.t.skip(catalog.BadRow, machine, "machine or region is missing, or the row is cut")
+		return
+	}
+	shape, ok := skyShape(s.page, machine, cell)
+	if !ok {
+		s.t.skip(catalog.BadRow, machine, "processors, memory or accelerators are no numbers")
+		return
+	}
+	for _, sale := range []struct {
+		column   string
+		capacity market.Capacity
+	}{{"Price", market.OnDemand}, {"SpotPrice", market.Spot}} {
+		text := cell(sale.column)
+		if text == "" || strings.EqualFold(text, "nan") {
+			if sale.capacity == market.OnDemand && cell("SpotPrice") == "" {
+				s.t.skip(catalog.NoPrice, machine, cell("Region"))
+			}
+			continue
+		}
+		rate, why := catalog.ParsePrice(text)
+		if why != "" {
+			s.t.skip(why, machine, sale.column+" "+text)
+			continue
+		}
+		q := market.Quote{Rate: rate, Priced: true, At: s.page.At, Source: s.page.Source}
+		zone := cell("AvailabilityZone")
+		s.rows = append(s.rows, catalog.Sell(shape, cell("Region"), zone, sale.capacity, q, money.USD))
+	}
 }
 
 func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing, bool) {
@@ -115,25 +130,33 @@ func skyShape(p Page, machine string, cell func(string) string) (catalog.Listing
 	if l, ok := p.Shapes.Machine(p.Provider, machine); ok {
 		return l, true
 	}
-	l := catalog.Listing{Offer: market.Offer{Provider: p.Provider, Machine: machine, CPUs: int(cpus), Memory: size.Bytes(memory * float64(size.GiB))}}
+	l := catalog.Listing{Offer: market.Offer{Provider: p.Provider, Machine: machine, CPUs: int(cpus),
+		Memory: size.Bytes(memory * float64(size.GiB))}}
 	kind := cell("AcceleratorName")
 	if kind == "" {
 		return l, true
 	}
-	if m := skyMemory.FindStringSubmatch(cmp.Or(cell("GpuInfo"), cell("GPUInfo"))); m != nil {
-		v, err := strconv.ParseFloat(m[1], 64)
-		switch {
-		case err != nil || v <= 0 || v > 1e7:
-		case v >= 1000:
-			l.AcceleratorMemory = size.Bytes(v) * size.MiB
-		default:
-			l.AcceleratorMemory = size.Bytes(v) * size.GB // some tables put gigabytes there
-		}
-	}
+	l.AcceleratorMemory = skyInfo(cmp.Or(cell("GpuInfo"), cell("GPUInfo")))
 	l.Offer.Accelerators = max(1, int(count))
 	l.Offer.Accelerator = catalog.Resolve(kind, machine, l.AcceleratorMemory)
 	if count > 0 && count < 1 {
 		l.Offer.Accelerator = kind + "-part"
 	}
 	return l, true
+}
+
+// skyInfo is the memory of an accelerator that a Python literal states, and 0 where it states none.
+func skyInfo(literal string) size.Bytes {
+	m := skyMemory.FindStringSubmatch(literal)
+	if m == nil {
+		return 0
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	switch {
+	case err != nil || v <= 0 || v > 1e7:
+		return 0
+	case v >= 1000:
+		return size.Bytes(v) * size.MiB
+	}
+	return size.Bytes(v) * size.GB // some tables put gigabytes there
 }

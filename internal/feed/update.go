@@ -33,9 +33,10 @@ type Updater struct {
 	Client    Client
 	Endpoints Endpoints
 	Known     catalog.Catalog // for shapes of machines and for spot listings
-	Regions   []string        // of all providers; each takes those of its own form. Empty is one for AWS and Azure, all of GCP
-	GCPKey    string          // API key of the billing catalogue
-	Now       time.Time
+	// of all providers; each takes those of its own form. Empty is one for AWS and Azure, all of GCP
+	Regions []string
+	GCPKey  string // API key of the billing catalogue
+	Now     time.Time
 }
 
 // Sources are what Update takes besides skypilot/NAME.
@@ -82,7 +83,8 @@ func (u Updater) Update(ctx context.Context, source string) (catalog.Catalog, er
 		}
 		return readSkyPilot(Page{Source: redact(link), Provider: name, Shapes: u.Known, At: u.Now}, string(page))
 	}
-	return catalog.Catalog{}, fmt.Errorf("%q is no source: there are %s and skypilot/NAME", source, strings.Join(Sources, ", "))
+	return catalog.Catalog{}, fmt.Errorf("%q is no source: there are %s and skypilot/NAME", source,
+		strings.Join(Sources, ", "))
 }
 
 func (u Updater) aws(ctx context.Context) (catalog.Catalog, error) {
@@ -155,7 +157,8 @@ func port(u *url.URL) string {
 
 func (u Updater) gcp(ctx context.Context) (catalog.Catalog, error) {
 	if u.GCPKey == "" {
-		return catalog.Catalog{}, fmt.Errorf("the billing catalogue of Google Cloud wants an API key: put one into GOOGLE_API_KEY")
+		return catalog.Catalog{},
+			fmt.Errorf("the billing catalogue of Google Cloud wants an API key: put one into GOOGLE_API_KEY")
 	}
 	var parts skus
 	p := Page{Source: redact(u.Endpoints.GCP), Shapes: u.Known, At: u.Now}
@@ -182,10 +185,13 @@ func (u Updater) gcp(ctx context.Context) (catalog.Catalog, error) {
 	}
 	all := parts.compose(p)
 	if wanted := u.regions(gcpRegion); len(wanted) > 0 {
-		all.Listings = slices.DeleteFunc(all.Listings, func(l catalog.Listing) bool { return !slices.Contains(wanted, l.Offer.Region) })
+		all.Listings = slices.DeleteFunc(all.Listings, func(l catalog.Listing) bool {
+			return !slices.Contains(wanted, l.Offer.Region)
+		})
 	}
 	if len(all.Listings) == 0 {
-		return all, fmt.Errorf("read the billing catalogue of %s: %w: no machine type has all its components: %s", p.Source, errForm, Summary(all.Skipped))
+		return all, fmt.Errorf("read the billing catalogue of %s: %w: no machine type has all its components: %s",
+			p.Source, errForm, Summary(all.Skipped))
 	}
 	return all, nil
 }

@@ -32,11 +32,14 @@ func serve(t *testing.T, answer func(w *web, rw http.ResponseWriter, r *http.Req
 }
 
 func (w *web) updater() Updater {
-	c := Client{HTTP: w.Client(), Limit: 1 << 20, Tries: 3, Agent: "test", Wait: func(_ context.Context, d time.Duration) error {
-		w.waits = append(w.waits, d)
-		return nil
-	}}
-	return Updater{Client: c, Endpoints: Endpoints{AWS: w.URL + "/aws", Advisor: w.URL + "/risk", Azure: w.URL + "/azure", GCP: w.URL + "/gcp", SkyPilot: w.URL + "/sky"}, Known: catalog.Builtin(), GCPKey: "hush", Now: now}
+	c := Client{HTTP: w.Client(), Limit: 1 << 20, Tries: 3, Agent: "test",
+		Wait: func(_ context.Context, d time.Duration) error {
+			w.waits = append(w.waits, d)
+			return nil
+		}}
+	return Updater{Client: c, Endpoints: Endpoints{AWS: w.URL + "/aws", Advisor: w.URL + "/risk",
+		Azure: w.URL + "/azure", GCP: w.URL + "/gcp", SkyPilot: w.URL + "/sky"}, Known: catalog.Builtin(),
+		GCPKey: "hush", Now: now}
 }
 
 func TestAnUpdateFollowsThePagesOfEverySource(t *testing.T) {
@@ -48,7 +51,9 @@ func TestAnUpdateFollowsThePagesOfEverySource(t *testing.T) {
 			if !strings.Contains(r.URL.Query().Get("$filter"), "armRegionName eq 'eastus'") {
 				t.Errorf("asked %s", r.URL)
 			}
-			_, _ = rw.Write(bytes.ReplaceAll(page(t, "azure-1.json"), []byte("https://prices.azure.com:443/api/retail/prices"), []byte(w.URL+"/azure")))
+			_,
+				_ = rw.Write(bytes.ReplaceAll(page(t, "azure-1.json"),
+				[]byte("https://prices.azure.com:443/api/retail/prices"), []byte(w.URL+"/azure")))
 		case r.URL.Path == "/azure":
 			_, _ = rw.Write(page(t, "azure-2.json"))
 		case r.URL.Path == "/gcp" && r.URL.Query().Get("key") == "hush":
@@ -125,7 +130,8 @@ func TestABusySourceIsAskedAgainAndARefusalIsNot(t *testing.T) {
 		t.Errorf("waited %s", got)
 	}
 	w = serve(t, func(_ *web, rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "no", http.StatusForbidden) })
-	if _, err := w.updater().Update(t.Context(), "gcp"); err == nil || strings.Contains(err.Error(), "hush") || len(w.asked) != 1 {
+	if _, err := w.updater().Update(t.Context(), "gcp"); err == nil || strings.Contains(err.Error(), "hush") ||
+		len(w.asked) != 1 {
 		t.Errorf("refused: %v after %d", err, len(w.asked))
 	}
 	w = serve(t, func(_ *web, rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "down", http.StatusBadGateway) })
@@ -145,13 +151,15 @@ func TestAPageWithoutEndAndPagesWithoutEndAreErrors(t *testing.T) {
 		_, _ = z.Write(bytes.Repeat([]byte(" "), 4<<20))
 		_ = z.Close()
 	})
-	if _, err := big.updater().Update(t.Context(), "azure"); err == nil || !strings.Contains(err.Error(), errTooLarge.Error()) || len(big.asked) != 1 {
+	if _, err := big.updater().Update(t.Context(), "azure"); err == nil ||
+		!strings.Contains(err.Error(), errTooLarge.Error()) || len(big.asked) != 1 {
 		t.Errorf("too large: %v after %d", err, len(big.asked))
 	}
 	loop := serve(t, func(w *web, rw http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(rw, `{"Items":[],"NextPageLink":"%s/azure?x=1"}`, w.URL)
 	})
-	if _, err := loop.updater().Update(t.Context(), "azure"); err == nil || !strings.Contains(err.Error(), "do not end") || len(loop.asked) != 2 {
+	if _, err := loop.updater().Update(t.Context(), "azure"); err == nil ||
+		!strings.Contains(err.Error(), "do not end") || len(loop.asked) != 2 {
 		t.Errorf("a loop: %v after %d", err, len(loop.asked))
 	}
 	elsewhere := serve(t, func(_ *web, rw http.ResponseWriter, _ *http.Request) {
@@ -163,7 +171,8 @@ func TestAPageWithoutEndAndPagesWithoutEndAreErrors(t *testing.T) {
 	token := serve(t, func(_ *web, rw http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(rw, `{"skus":[],"nextPageToken":"again"}`)
 	})
-	if _, err := token.updater().Update(t.Context(), "gcp"); err == nil || !strings.Contains(err.Error(), "do not end") || len(token.asked) != 2 {
+	if _, err := token.updater().Update(t.Context(), "gcp"); err == nil ||
+		!strings.Contains(err.Error(), "do not end") || len(token.asked) != 2 {
 		t.Errorf("a token twice: %v after %d", err, len(token.asked))
 	}
 }

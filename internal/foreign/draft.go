@@ -44,7 +44,8 @@ type draft struct {
 }
 
 func newDraft(name string) *draft {
-	return &draft{name: spec.Label(name), env: map[string]string{}, tags: map[string]string{}, remarks: map[string]string{}, resources: object()}
+	return &draft{name: spec.Label(name), env: map[string]string{}, tags: map[string]string{},
+		remarks: map[string]string{}, resources: object()}
 }
 
 func (d *draft) lose(n *yaml.Node, field, why string) {
@@ -52,7 +53,8 @@ func (d *draft) lose(n *yaml.Node, field, why string) {
 }
 
 // bashOnly is what a plain sh does not understand.
-var bashOnly = regexp.MustCompile(`(?m)\[\[|^\s*source\s|<\(|\bpipefail\b|\bdeclare\s|\bconda activate\b|\w=\(|\$\{\w+(\[|//|\^|,,)|\bfunction\s|&>`)
+var bashOnly = regexp.MustCompile(
+	`(?m)\[\[|^\s*source\s|<\(|\bpipefail\b|\bdeclare\s|\bconda activate\b|\w=\(|\$\{\w+(\[|//|\^|,,)|\bfunction\s|&>`)
 
 // run sets the program. Text that only bash understands is given to bash.
 func (d *draft) run(text string) {
@@ -75,7 +77,8 @@ func (d *draft) prepare(text string) {
 
 // aliases looks for variables of the other system, which scrimp sets on request.
 func (d *draft) aliases(n *yaml.Node, prefix, system string) {
-	if name := regexp.MustCompile(prefix + `_\w+`).FindString(d.command + d.script + d.setup + strings.Join(d.args, " ")); name != "" {
+	if name := regexp.MustCompile(prefix + `_\w+`).FindString(d.command + d.script + d.setup +
+		strings.Join(d.args, " ")); name != "" {
 		d.compat = system
 		d.lose(n, name, "this release does not set "+prefix+"_ variables; compat keeps the wish")
 	}
@@ -86,9 +89,34 @@ func (d *draft) write(system System, base string) ([]byte, error) {
 	if d.command == "" && d.script == "" && len(d.args) == 0 {
 		return nil, fmt.Errorf("it runs nothing, so there is no job in it")
 	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# Converted from %s, a file of %s.\n", base, system)
+	if len(d.lost) > 0 {
+		out.WriteString("# Not carried over:\n")
+		for _, l := range d.lost {
+			fmt.Fprintf(&out, "#   %s\n", strings.ReplaceAll(l.String(), "\n", " "))
+		}
+	}
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(d.fields()); err != nil {
+		return nil, fmt.Errorf("write the job file: %w", err)
+	}
+	out.WriteString("\n# What the other file could not say. The folder makes interruptions cheap, the rest is held " +
+		"by scrimp:\n# checkpoint: {dir: checkpoints}\n# deadline: in 24h\n")
+	if d.wallClock == "" {
+		out.WriteString("# budget: $30\n")
+	} else {
+		fmt.Fprintf(&out, "# budget: {dollars: $30, wall_clock: %s}\n", d.wallClock)
+	}
+	return out.Bytes(), nil
+}
+
+// fields is the job file as a map of what is not empty, in the order of the reference.
+func (d *draft) fields() *yaml.Node {
 	root := object()
 	put := func(key string, v *yaml.Node) {
-		if v == nil || v.Kind == yaml.MappingNode && len(v.Content) == 0 || v.Kind == yaml.SequenceNode && len(v.Content) == 0 {
+		if v == nil || (v.Kind == yaml.MappingNode || v.Kind == yaml.SequenceNode) && len(v.Content) == 0 {
 			return
 		}
 		k := text(key)
@@ -138,28 +166,7 @@ func (d *draft) write(system System, base string) ([]byte, error) {
 	one("team", d.team)
 	one("project", d.project)
 	put("tags", object(pairs(d.tags)...))
-
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Converted from %s, a file of %s.\n", base, system)
-	if len(d.lost) > 0 {
-		out.WriteString("# Not carried over:\n")
-		for _, l := range d.lost {
-			fmt.Fprintf(&out, "#   %s\n", strings.ReplaceAll(l.String(), "\n", " "))
-		}
-	}
-	e := yaml.NewEncoder(&out)
-	e.SetIndent(2)
-	if err := e.Encode(root); err != nil {
-		return nil, fmt.Errorf("write the job file: %w", err)
-	}
-	out.WriteString("\n# What the other file could not say. The folder makes interruptions cheap, the rest is held by scrimp:\n" +
-		"# checkpoint: {dir: checkpoints}\n# deadline: in 24h\n")
-	if d.wallClock == "" {
-		out.WriteString("# budget: $30\n")
-	} else {
-		fmt.Fprintf(&out, "# budget: {dollars: $30, wall_clock: %s}\n", d.wallClock)
-	}
-	return out.Bytes(), nil
+	return root
 }
 
 func text(s string) *yaml.Node {

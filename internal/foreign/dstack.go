@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -46,68 +47,80 @@ func (d *draft) dstack(root *yaml.Node) error {
 		}
 		return fmt.Errorf("its type is %s, and only a task is a job that comes to an end", said)
 	}
-	cd, commands := "", ""
+	var t dstackTask
 	each(root, func(key, v *yaml.Node) {
-		switch k := key.Value; k {
-		case "type":
-		case "name":
-			d.name = spec.Label(v.Value)
-		case "commands":
-			commands = chain(v)
-		case "shell":
-			if v.Value == "bash" || strings.HasSuffix(v.Value, "/bash") {
-				return // below
-			}
-			if v.Value != "sh" {
-				d.lose(key, k, "commands run under sh")
-			}
-		case "env":
-			d.variables(v, "env", "${{")
-		case "working_dir":
-			cd = "cd " + quote(v.Value) + "\n"
-		case "nodes":
-			if v.Value != "1" {
-				d.nodes = v.Value
-			}
-		case "resources":
-			each(v, d.dstackResource)
-		case "spot_policy":
-			switch v.Value {
-			case "spot", "on-demand":
-				set(d.resources, "capacity", flow(list(text(v.Value))))
-			}
-		case "regions", "availability_zones":
-			set(d.resources, "zones", flow(list(texts(values(v))...)))
-		case "max_price":
-			d.maxPrice = v.Value
-		case "max_duration":
-			d.wallClock = d.span(key, v)
-		case "stop_duration":
-			d.grace = d.span(key, v)
-		case "utilization_policy":
-			if window := find(v, "time_window"); window != nil {
-				d.idle = d.span(key, window)
-				d.lose(key, k, "idle looks at the whole machine, not at the share of its accelerators")
-			}
-		case "priority":
-			d.lose(key, k, "scrimp knows critical, normal and low, not "+v.Value)
-		case "retry", "retry_policy":
-			d.dstackRetry(key, v)
-		case "tags":
-			each(v, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
-		default:
-			d.lose(key, k, why(dstackLost[k]))
+		if read := dstackFields[key.Value]; read != nil {
+			read(d, &t, key, v)
+			return
 		}
+		d.lose(key, key.Value, why(dstackLost[key.Value]))
 	})
-	if commands != "" && cd != "" {
-		commands = "set -e\n" + cd + strings.TrimPrefix(commands, "set -e\n")
+	if t.commands != "" && t.cd != "" {
+		t.commands = "set -e\n" + t.cd + strings.TrimPrefix(t.commands, "set -e\n")
 	}
-	d.run(commands)
-	if s := find(root, "shell"); s != nil && strings.HasSuffix(s.Value, "bash") && d.command != "" {
+	d.run(t.commands)
+	if t.bash && d.command != "" {
 		d.command, d.script = "", d.command
 	}
 	d.aliases(root, "DSTACK", "dstack")
 	return nil
+}
+
+// dstackTask is what the fields of a task add up to.
+type dstackTask struct {
+	cd, commands string
+	bash         bool
+}
+
+// dstackFields read the fields that scrimp has something like.
+var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
+	"type":     func(*draft, *dstackTask, *yaml.Node, *yaml.Node) {}, // it was read
+	"name":     func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.name = spec.Label(v.Value) },
+	"commands": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.commands = chain(v) },
+	"shell": func(d *draft, t *dstackTask, key, v *yaml.Node) {
+		if t.bash = strings.HasSuffix(v.Value, "bash"); v.Value == "bash" || strings.HasSuffix(v.Value, "/bash") {
+			return
+		}
+		if v.Value != "sh" {
+			d.lose(key, key.Value, "commands run under sh")
+		}
+	},
+	"env":         func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.variables(v, "env", "${{") },
+	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
+	"nodes": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+		if v.Value != "1" {
+			d.nodes = v.Value
+		}
+	},
+	"resources": func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },
+	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+		if v.Value == "spot" || v.Value == "on-demand" {
+			set(d.resources, "capacity", flow(list(text(v.Value))))
+		}
+	},
+	"regions":            dstackZones,
+	"availability_zones": dstackZones,
+	"max_price":          func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.maxPrice = v.Value },
+	"max_duration":       func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.wallClock = d.span(key, v) },
+	"stop_duration":      func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.grace = d.span(key, v) },
+	"utilization_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		if window := find(v, "time_window"); window != nil {
+			d.idle = d.span(key, window)
+			d.lose(key, key.Value, "idle looks at the whole machine, not at the share of its accelerators")
+		}
+	},
+	"priority": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
+		d.lose(key, key.Value, "scrimp knows critical, normal and low, not "+v.Value)
+	},
+	"retry":        func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
+	"retry_policy": func(d *draft, _ *dstackTask, key, v *yaml.Node) { d.dstackRetry(key, v) },
+	"tags": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+		each(v, func(name, value *yaml.Node) { d.tags[name.Value] = value.Value })
+	},
+}
+
+func dstackZones(d *draft, _ *dstackTask, _, v *yaml.Node) {
+	set(d.resources, "zones", flow(list(texts(values(v))...)))
 }
 
 // chain joins the commands, each of which ends the job when it fails.
@@ -222,35 +235,9 @@ func (d *draft) ranged(key *yaml.Node, field, to, s string, unit func(string) st
 
 // dstackGPU reads 2, H100, H100:8, A100:80GB:4..8, nvidia:24GB, and the same as a map.
 func (d *draft) dstackGPU(key, v *yaml.Node) {
-	var names []string
-	count := ""
-	lost := func(what string) {
+	names, count, lost := dstackAccelerator(v)
+	for _, what := range lost {
 		d.lose(key, "resources.gpu", "accelerators are chosen by kind and count, not by "+what)
-	}
-	if v.Kind == yaml.MappingNode {
-		each(v, func(k, value *yaml.Node) {
-			switch k.Value {
-			case "name":
-				names = values(value)
-			case "count":
-				count = value.Value
-			default:
-				lost(k.Value)
-			}
-		})
-	} else {
-		for part := range strings.SplitSeq(v.Value, ":") {
-			switch {
-			case regexp.MustCompile(`^[0-9]*(\.\.[0-9]*)?$`).MatchString(part):
-				count = part
-			case regexp.MustCompile(`(?i)^[0-9.]*[gmt]b`).MatchString(part):
-				lost("memory (" + part + ")")
-			case part == "nvidia" || part == "amd" || part == "google" || part == "tenstorrent" || part == "intel":
-				lost("vendor (" + part + ")")
-			default:
-				names = append(names, strings.Split(part, ",")...)
-			}
-		}
 	}
 	if low, high, ok := strings.Cut(count, ".."); ok && high == "" {
 		count = low + "+"
@@ -269,6 +256,39 @@ func (d *draft) dstackGPU(key, v *yaml.Node) {
 	}
 }
 
+// dstackVendors are words that say whose accelerators they are.
+var dstackVendors = []string{"nvidia", "amd", "google", "tenstorrent", "intel"}
+
+// dstackAccelerator takes kinds and count out of an accelerator, and says what else is there.
+func dstackAccelerator(v *yaml.Node) (names []string, count string, lost []string) {
+	if v.Kind == yaml.MappingNode {
+		each(v, func(k, value *yaml.Node) {
+			switch k.Value {
+			case "name":
+				names = values(value)
+			case "count":
+				count = value.Value
+			default:
+				lost = append(lost, k.Value)
+			}
+		})
+		return names, count, lost
+	}
+	for part := range strings.SplitSeq(v.Value, ":") {
+		switch {
+		case regexp.MustCompile(`^[0-9]*(\.\.[0-9]*)?$`).MatchString(part):
+			count = part
+		case regexp.MustCompile(`(?i)^[0-9.]*[gmt]b`).MatchString(part):
+			lost = append(lost, "memory ("+part+")")
+		case slices.Contains(dstackVendors, part):
+			lost = append(lost, "vendor ("+part+")")
+		default:
+			names = append(names, strings.Split(part, ",")...)
+		}
+	}
+	return names, count, lost
+}
+
 func join(name, count string) string {
 	if count == "" || count == "1" {
 		return name
@@ -278,7 +298,7 @@ func join(name, count string) string {
 
 func (d *draft) dstackRetry(key, v *yaml.Node) {
 	if v.Kind == yaml.ScalarNode {
-		return // interruptions are always gone on after
+		return // a job always goes on after an interruption
 	}
 	each(v, func(k, value *yaml.Node) {
 		field := key.Value + "." + k.Value

@@ -64,7 +64,7 @@ func Convert(file string, text []byte) (Result, error) {
 	// The time matters to a deadline only, and nothing writes one.
 	j, _, err := spec.Parse("job.yaml", out, stem, time.Time{})
 	if err != nil {
-		return Result{}, fmt.Errorf("convert %s: what it says is not allowed in a job file: mend it there: %w", base, err)
+		return Result{}, fmt.Errorf("convert %s: what it says is not allowed in a job file: correct it there: %w", base, err)
 	}
 	return Result{System: system, YAML: out, Job: j, Lost: d.lost}, nil
 }
@@ -89,7 +89,8 @@ func (d *draft) read(base, text string) (System, error) {
 	case has("run", "num_nodes", "envs", "file_mounts", "setup") || has("resources"):
 		return SkyPilot, d.skypilot(root)
 	}
-	return "", errors.New("it is neither a SkyPilot task (run:), nor a dstack task (type: task), nor an sbatch script (#SBATCH)")
+	return "", errors.New("it is neither a SkyPilot task (run:), nor a dstack task (type: task), nor an sbatch " +
+		"script (#SBATCH)")
 }
 
 // mapping returns the one map of a YAML file.

@@ -44,14 +44,19 @@ func TestConvert(t *testing.T) {
 
 func TestWhatCannotBeConvertedSaysWhy(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                  "convert f.yaml: it is empty",
-		"a: b":                              "convert f.yaml: it is neither a SkyPilot task (run:), nor a dstack task (type: task), nor an sbatch script (#SBATCH)",
-		"command: a":                        "convert f.yaml: it has a command, so it is scrimp's own form already: run it with scrimp run",
-		"type: service\ncommands: [a]":      "convert f.yaml: its type is service, and only a task is a job that comes to an end",
-		"commands: [a]":                     "convert f.yaml: its type is nothing, and only a task is a job that comes to an end",
-		"name: p\n---\nrun: a\n---\nrun: b": "convert f.yaml: it is a pipeline of several tasks: convert each by itself, from a file of its own",
-		"resources: {cpus: 2}":              "convert f.yaml: it runs nothing, so there is no job in it",
-		"#!/bin/sh\n#SBATCH -n 2\n":         "convert f.yaml: it runs nothing, so there is no job in it",
+		"": "convert f.yaml: it is empty",
+		"a: b": "convert f.yaml: it is neither a SkyPilot task (run:), nor a dstack " +
+			"task (type: task), nor an sbatch script (#SBATCH)",
+		"command: a": "convert f.yaml: it has a command, so it is scrimp's own form already: " +
+			"run it with scrimp run",
+		"type: service\ncommands: [a]": "convert f.yaml: its type is service, and only a task is a job that " +
+			"comes to an end",
+		"commands: [a]": "convert f.yaml: its type is nothing, and only a task is a job that " +
+			"comes to an end",
+		"name: p\n---\nrun: a\n---\nrun: b": "convert f.yaml: it is a pipeline of several tasks: convert each by " +
+			"itself, from a file of its own",
+		"resources: {cpus: 2}":      "convert f.yaml: it runs nothing, so there is no job in it",
+		"#!/bin/sh\n#SBATCH -n 2\n": "convert f.yaml: it runs nothing, so there is no job in it",
 	} {
 		_, err := foreign.Convert("dir/f.yaml", []byte(text))
 		if err == nil || err.Error() != want {

@@ -103,7 +103,8 @@ func (d *draft) variables(v *yaml.Node, field, reference string) {
 				d.secrets = append(d.secrets, name)
 				return
 			}
-			d.lose(at, field+"."+name, value+" is not replaced: export "+name+" in the shell that submits, and name it under secrets")
+			d.lose(at, field+"."+name, value+" is not replaced: export "+name+
+				" in the shell that submits, and name it under secrets")
 		default:
 			d.env[name] = value
 		}
@@ -127,13 +128,15 @@ func (d *draft) skyMount(target, source *yaml.Node) {
 			store = s.Value
 		}
 		if from == nil {
-			d.lose(target, field, "buckets are neither made nor mounted; checkpoints and outputs are kept without one ("+store+")")
+			d.lose(target, field,
+				"buckets are neither made nor mounted; checkpoints and outputs are kept without one ("+store+")")
 			return
 		}
 	}
 	if strings.Contains(from.Value, "://") {
 		d.data = append(d.data, object(text("url"), text(from.Value)))
-		d.lose(target, field, "nothing is mounted at "+target.Value+": the program reads "+from.Value+" itself; data keeps the URL")
+		d.lose(target, field, "nothing is mounted at "+target.Value+": the program reads "+from.Value+
+			" itself; data keeps the URL")
 		return
 	}
 	d.lose(target, field, "only the work folder is copied: put "+from.Value+" into it")
@@ -158,7 +161,8 @@ func (d *draft) skyResources(v *yaml.Node) {
 		}
 	})
 	if find(v, "use_spot") == nil {
-		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes what is cheapest and in time."
+		d.remarks["resources"] = "SkyPilot takes on-demand where use_spot is not set; without capacity scrimp takes " +
+			"what is cheapest and in time."
 	}
 	for i, item := range append(items(alternatives), items(ordered)...) {
 		r := object()
@@ -249,7 +253,8 @@ func (d *draft) skyRecovery(key, v *yaml.Node) {
 			if value.Value != "0" {
 				set(d.retry, "max", text(value.Value))
 			}
-			d.lose(k, "resources.job_recovery."+k.Value, "scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
+			d.lose(k, "resources.job_recovery."+k.Value,
+				"scrimp tries only listed exit statuses again: give retry.codes, such as [1]")
 		case "recover_on_exit_codes":
 			set(d.retry, "codes", flow(list(items(value)...)))
 		default:

@@ -46,7 +46,7 @@ var slurmLost = map[string]string{
 	"cpu-freq":            "machines are not tuned",
 	"distribution":        "the script itself starts its tasks",
 	"hint":                "machines are not tuned",
-	"no-requeue":          "a job is always gone on with after an interruption",
+	"no-requeue":          "a job always goes on after an interruption",
 	"export-file":         "name the variables under env",
 	"gres-flags":          "machines are chosen by what they have",
 	"switches":            "networks are not chosen",
@@ -55,8 +55,10 @@ var slurmLost = map[string]string{
 }
 
 var shortNames = map[byte]string{
-	'J': "job-name", 'N': "nodes", 'n': "ntasks", 'c': "cpus-per-task", 'p': "partition", 't': "time", 'o': "output", 'e': "error",
-	'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint", 'G': "gpus", 'w': "nodelist", 'x': "exclude",
+	'J': "job-name", 'N': "nodes", 'n': "ntasks", 'c': "cpus-per-task", 'p': "partition", 't': "time", 'o': "output",
+	'e': "error", 'A': "account", 'a': "array", 'd': "dependency", 'D': "chdir", 'q': "qos", 'C': "constraint",
+	'G': "gpus",
+	'w': "nodelist", 'x': "exclude",
 	'b': "begin", 'L': "licenses", 'm': "distribution", 's': "oversubscribe", 'i': "input",
 }
 
@@ -92,7 +94,13 @@ func (d *draft) slurm(base, whole string) error {
 		}
 	}
 	d.machine(&s)
-	script := strings.Trim(strings.Join(body, "\n"), "\n")
+	d.shell(shell, base, strings.Trim(strings.Join(body, "\n"), "\n"))
+	d.aliases(&yaml.Node{Line: 1}, "SLURM", "slurm")
+	return nil
+}
+
+// shell gives the script to the shell that its first line names; base is the file's own name.
+func (d *draft) shell(shell, base, script string) {
 	fields := strings.Fields(shell)
 	name := ""
 	if len(fields) > 0 {
@@ -117,8 +125,6 @@ func (d *draft) slurm(base, whole string) error {
 	default:
 		d.args = []string{name, base}
 	}
-	d.aliases(&yaml.Node{Line: 1}, "SLURM", "slurm")
-	return nil
 }
 
 // line takes out of a line of the script what only a Slurm cluster has.
@@ -141,7 +147,8 @@ func (d *draft) line(at *yaml.Node, line string) string {
 		d.lose(at, strings.TrimSpace(line), "a rented machine has no modules: put what the program needs into setup")
 		return indent + ": " + strings.TrimSpace(line)
 	case "scontrol", "sbatch", "squeue", "sacct", "scancel":
-		d.lose(at, strings.TrimSpace(line), "there is no Slurm on a rented machine; an exit with status 75 asks for another attempt")
+		d.lose(at, strings.TrimSpace(line),
+			"there is no Slurm on a rented machine; an exit with status 75 asks for another attempt")
 	}
 	return line
 }
@@ -187,63 +194,73 @@ func (d *draft) options(at *yaml.Node, text string, s *sbatch) {
 	}
 }
 
+// given is an option of sbatch as it stands in the script.
+type given struct {
+	at           *yaml.Node
+	field, value string
+}
+
 func (d *draft) option(at *yaml.Node, name, value string, s *sbatch) {
-	field := "--" + name
-	number := func(to *int) {
-		low, _, _ := strings.Cut(value, "-") // --nodes=2-4: at least
-		n, err := strconv.Atoi(low)
-		if err != nil || n < 1 || n > 1<<20 {
-			d.lose(at, field, fmt.Sprintf("%q is not a count", value))
-			return
-		}
-		*to = n
+	if read := slurmOptions[name]; read != nil {
+		read(d, s, given{at, "--" + name, value})
+		return
 	}
-	switch name {
-	case "job-name":
-		d.name = spec.Label(value)
-	case "nodes":
-		number(&s.nodes)
-	case "ntasks":
-		number(&s.tasks)
-	case "ntasks-per-node":
-		number(&s.perNode)
-	case "cpus-per-task":
-		number(&s.cpus)
-	case "mem":
-		s.memory = d.mebibytes(at, field, value)
-	case "mem-per-cpu":
-		s.perCPU = d.mebibytes(at, field, value)
-	case "tmp":
-		if m := d.mebibytes(at, field, value); m > 0 {
+	d.lose(at, "--"+name, why(slurmLost[name]))
+}
+
+// slurmOptions read the options that scrimp has something like.
+var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
+	"job-name":        func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
+	"nodes":           func(d *draft, s *sbatch, o given) { d.number(o, &s.nodes) },
+	"ntasks":          func(d *draft, s *sbatch, o given) { d.number(o, &s.tasks) },
+	"ntasks-per-node": func(d *draft, s *sbatch, o given) { d.number(o, &s.perNode) },
+	"cpus-per-task":   func(d *draft, s *sbatch, o given) { d.number(o, &s.cpus) },
+	"mem":             func(d *draft, s *sbatch, o given) { s.memory = d.mebibytes(o.at, o.field, o.value) },
+	"mem-per-cpu":     func(d *draft, s *sbatch, o given) { s.perCPU = d.mebibytes(o.at, o.field, o.value) },
+	"tmp": func(d *draft, _ *sbatch, o given) {
+		if m := d.mebibytes(o.at, o.field, o.value); m > 0 {
 			set(d.resources, "disk", text(mib(m)+"+"))
 		}
-	case "gres", "gpus", "gpus-per-node":
-		d.gpus(at, field, value, s)
-	case "time":
-		if span, ok := slurmTime(value); !ok {
-			d.lose(at, field, fmt.Sprintf("%q is not a time limit", value))
+	},
+	"gres":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
+	"gpus":          func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
+	"gpus-per-node": func(d *draft, s *sbatch, o given) { d.gpus(o.at, o.field, o.value, s) },
+	"time": func(d *draft, _ *sbatch, o given) {
+		if span, ok := slurmTime(o.value); !ok {
+			d.lose(o.at, o.field, fmt.Sprintf("%q is not a time limit", o.value))
 		} else if span > 0 {
 			d.wallClock = short(span)
 			d.remarks["budget"] = "Slurm's time limit; it counts from the first machine on, over all attempts."
 		}
-	case "signal":
-		d.sbatchSignal(at, field, value)
-	case "chdir":
-		d.folder(&yaml.Node{Line: at.Line, Value: field}, value)
-	case "account":
-		d.team = value
-	case "wckey":
-		d.project = value
-	case "export":
-		for item := range strings.SplitSeq(value, ",") {
-			if k, v, ok := strings.Cut(item, "="); ok {
-				d.env[k] = v
-			} else if item != "NONE" && item != "NIL" {
-				d.lose(at, field+"="+item, "the submitting shell's environment is not taken: name variables under env or secrets")
-			}
+	},
+	"signal": func(d *draft, _ *sbatch, o given) { d.sbatchSignal(o.at, o.field, o.value) },
+	"chdir": func(d *draft, _ *sbatch, o given) {
+		d.folder(&yaml.Node{Line: o.at.Line, Value: o.field}, o.value)
+	},
+	"account": func(d *draft, _ *sbatch, o given) { d.team = o.value },
+	"wckey":   func(d *draft, _ *sbatch, o given) { d.project = o.value },
+	"export":  func(d *draft, _ *sbatch, o given) { d.export(o) },
+	"requeue": func(*draft, *sbatch, given) {}, // always
+}
+
+// number reads a count into to: of --nodes=2-4, at least 2.
+func (d *draft) number(o given, to *int) {
+	low, _, _ := strings.Cut(o.value, "-")
+	n, err := strconv.Atoi(low)
+	if err != nil || n < 1 || n > 1<<20 {
+		d.lose(o.at, o.field, fmt.Sprintf("%q is not a count", o.value))
+		return
+	}
+	*to = n
+}
+
+func (d *draft) export(o given) {
+	for item := range strings.SplitSeq(o.value, ",") {
+		if k, v, ok := strings.Cut(item, "="); ok {
+			d.env[k] = v
+		} else if item != "NONE" && item != "NIL" {
+			d.lose(o.at, o.field+"="+item, "the submitting shell's environment is not taken: name variables under env "+
+				"or secrets")
 		}
-	case "requeue": // always
-	default:
-		d.lose(at, field, why(slurmLost[name]))
 	}
 }

@@ -118,7 +118,8 @@ func slurmTime(s string) (time.Duration, bool) {
 		n = append(n, v)
 	}
 	span := func(d, h, m, s int64) (time.Duration, bool) {
-		return time.Duration(d)*24*time.Hour + time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second, true
+		return time.Duration(d)*24*time.Hour + time.Duration(h)*time.Hour + time.Duration(m)*time.Minute +
+			time.Duration(s)*time.Second, true
 	}
 	switch {
 	case hasDays && len(n) == 2:

@@ -92,7 +92,7 @@ func NewBook() *Book {
 	return &Book{map[string]User{}, map[string]Team{}, map[string]Token{}, map[string]string{}}
 }
 
-// Check returns what is wrong with a change to this book, with its mend.
+// Check returns what is wrong with a change to this book, and how to fix it.
 func (b *Book) Check(c Change) error {
 	switch {
 	case c.User != nil:
@@ -115,22 +115,28 @@ func (b *Book) Check(c Change) error {
 		}
 		return checkName("team", "name", c.Team.Name)
 	case c.Token != nil:
-		u, known := b.users[c.Token.User]
-		life := c.Token.Expires.Sub(c.Token.Made)
-		switch {
-		case !known:
-			return Wrong{"user", fmt.Sprintf("user %q is not known", c.Token.User), "scrimp users lists them"}
-		case u.Off:
-			return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
-		case life <= 0 || life > LongestLife:
-			return Wrong{"life_ns", fmt.Sprintf("a token cannot live %v", life), fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
-		}
+		return b.checkToken(*c.Token)
 	case c.Revoke != "":
 		if _, known := b.ids[c.Revoke]; !known {
 			return Wrong{"id", fmt.Sprintf("token %q is not known", c.Revoke), "scrimp tokens lists them"}
 		}
 	default:
 		return errors.New("the change is empty")
+	}
+	return nil
+}
+
+func (b *Book) checkToken(t Token) error {
+	u, known := b.users[t.User]
+	life := t.Expires.Sub(t.Made)
+	switch {
+	case !known:
+		return Wrong{"user", fmt.Sprintf("user %q is not known", t.User), "scrimp users lists them"}
+	case u.Off:
+		return Wrong{"user", fmt.Sprintf("user %s is switched off", u.Name), "scrimp users set " + u.Name + " --on"}
+	case life <= 0 || life > LongestLife:
+		return Wrong{"life_ns", fmt.Sprintf("a token cannot live %v", life),
+			fmt.Sprintf("write more than 0 and at most %d hours, as in --for 90d", LongestLife/time.Hour)}
 	}
 	return nil
 }
@@ -214,23 +220,39 @@ func (b *Book) Place(c Caller, team, project string) (inTeam, inProject, field s
 			return "", "", "team", fmt.Errorf("the job names no team: write one of %s", strings.Join(can, ", "))
 		}
 	}
-	t, known := b.teams[team]
+	if err := b.mayIn(c, team, can); err != nil {
+		return "", "", "team", err
+	}
+	projects := b.teams[team].Projects
 	switch {
-	case team != "" && c.Role(team) < Submitter, team == "" && c.Role(Everywhere) < Submitter:
-		if team == "" || len(can) == 0 {
-			return "", "", "team", fmt.Errorf("%s may submit for no team: an admin grants it with scrimp users set %s", c.User, c.User)
-		}
-		return "", "", "team", fmt.Errorf("%s may not submit for team %q: write one of %s", c.User, team, strings.Join(can, ", "))
-	case team != "" && !known && len(b.teams) > 0:
-		return "", "", "team", fmt.Errorf("team %q is not known: an admin makes it with scrimp teams set %s", team, team)
-	case project == "" && len(t.Projects) == 1:
-		project = t.Projects[0]
-	case project == "" && len(t.Projects) > 1:
-		return "", "", "project", fmt.Errorf("the job names no project of team %s: write one of %s", team, strings.Join(t.Projects, ", "))
-	case len(t.Projects) > 0 && !slices.Contains(t.Projects, project):
-		return "", "", "project", fmt.Errorf("project %q is none of team %s: write one of %s", project, team, strings.Join(t.Projects, ", "))
+	case project == "" && len(projects) == 1:
+		project = projects[0]
+	case project == "" && len(projects) > 1:
+		return "", "", "project", fmt.Errorf("the job names no project of team %s: write one of %s", team,
+			strings.Join(projects, ", "))
+	case len(projects) > 0 && !slices.Contains(projects, project):
+		return "", "", "project", fmt.Errorf("project %q is none of team %s: write one of %s", project, team,
+			strings.Join(projects, ", "))
 	}
 	return team, project, "", nil
+}
+
+// mayIn says why a caller may not submit for a team; "" is none. can are those for which they may.
+func (b *Book) mayIn(c Caller, team string, can []string) error {
+	in := team
+	if team == "" {
+		in = Everywhere
+	}
+	_, known := b.teams[team]
+	switch {
+	case c.Role(in) < Submitter && (team == "" || len(can) == 0):
+		return fmt.Errorf("%s may submit for no team: an admin grants it with scrimp users set %s", c.User, c.User)
+	case c.Role(in) < Submitter:
+		return fmt.Errorf("%s may not submit for team %q: write one of %s", c.User, team, strings.Join(can, ", "))
+	case team != "" && !known && len(b.teams) > 0:
+		return fmt.Errorf("team %q is not known: an admin makes it with scrimp teams set %s", team, team)
+	}
+	return nil
 }
 
 // Act is a line of the audit trail: who did what, or tried to.

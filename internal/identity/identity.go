@@ -97,15 +97,16 @@ func checkName(what, field, name string) error {
 		ok = ok && (letter || i > 0 && strings.IndexByte("._-@", c) >= 0)
 	}
 	if !ok {
-		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name), fmt.Sprintf("write 1 to %d of letters, digits and . _ - @, a letter or digit first", longestName)}
+		return Wrong{field, fmt.Sprintf("%s %q is no name", what, name),
+			fmt.Sprintf("write 1 to %d of letters, digits and . _ - @, a letter or digit first", longestName)}
 	}
 	return nil
 }
 
-// Wrong is a field of a change that cannot be, and what mends it.
-type Wrong struct{ Field, Cause, Mend string }
+// Wrong is a field of a change that cannot be, and how to fix it.
+type Wrong struct{ Field, Cause, Fix string }
 
-func (w Wrong) Error() string { return w.Cause + ": " + w.Mend }
+func (w Wrong) Error() string { return w.Cause + ": " + w.Fix }
 
 // Caller is who asks. The zero Caller is nobody.
 type Caller struct {

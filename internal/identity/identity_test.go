@@ -43,7 +43,8 @@ func TestATokenOpensUntilItExpiresIsRevokedOrItsUserIsOff(t *testing.T) {
 	if _, err := b.Who(text, now.Add(time.Hour)); !errors.Is(err, identity.ErrExpired) {
 		t.Errorf("at its end: %v", err)
 	}
-	for _, other := range []string{"", "scrimp_", text[:len(text)-1], text + "A", tok.Hash, tok.ID, strings.ToUpper(text)} {
+	for _, other := range []string{"", "scrimp_", text[:len(text)-1], text + "A", tok.Hash, tok.ID,
+		strings.ToUpper(text)} {
 		if _, err := b.Who(other, now); !errors.Is(err, identity.ErrUnknown) {
 			t.Errorf("%q: %v", other, err)
 		}
@@ -100,8 +101,10 @@ func TestNoCallerHasMoreThanWasGranted(t *testing.T) {
 
 func TestAJobIsForATeamThatItsSubmitterWorksFor(t *testing.T) {
 	b := book(t, team("vision", "lanes", "signs"), team("text", "chat"))
-	one := identity.Caller{User: "ann", Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}, {Team: "vision", Role: identity.Viewer}}}
-	two := identity.Caller{User: "bob", Grants: []identity.Grant{{Team: "text", Role: identity.Admin}, {Team: "vision", Role: identity.Submitter}}}
+	one := identity.Caller{User: "ann",
+		Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}, {Team: "vision", Role: identity.Viewer}}}
+	two := identity.Caller{User: "bob",
+		Grants: []identity.Grant{{Team: "text", Role: identity.Admin}, {Team: "vision", Role: identity.Submitter}}}
 	for _, c := range []struct {
 		who                          identity.Caller
 		team, project                string
@@ -134,10 +137,13 @@ func TestWhatIsWrongWithAChangeIsSaidWithItsMend(t *testing.T) {
 		change identity.Change
 		want   string
 	}{
-		{user("a b"), "letters, digits"}, {user("'; DROP TABLE event; --"), "letters, digits"}, {user("<script>"), "letters, digits"}, {user("../x"), "letters, digits"},
+		{user("a b"), "letters, digits"}, {user("'; DROP TABLE event; --"), "letters, digits"},
+		{user("<script>"), "letters, digits"}, {user("../x"), "letters, digits"},
 		{user(""), "letters, digits"}, {user(strings.Repeat("a", 64)), "63"}, {user("owner"), "another name"},
-		{user("bob", identity.Grant{Team: "nobody", Role: identity.Viewer}), "scrimp teams set nobody"}, {team("-x"), "letters, digits"}, {team("x", "a/b"), "project"},
-		{identity.Change{Token: &long}, "8784 hours"}, {identity.Change{Token: &stranger}, "scrimp users"}, {identity.Change{Revoke: "x"}, "scrimp tokens"}, {identity.Change{}, "empty"},
+		{user("bob", identity.Grant{Team: "nobody", Role: identity.Viewer}), "scrimp teams set nobody"},
+		{team("-x"), "letters, digits"}, {team("x", "a/b"), "project"},
+		{identity.Change{Token: &long}, "8784 hours"}, {identity.Change{Token: &stranger}, "scrimp users"},
+		{identity.Change{Revoke: "x"}, "scrimp tokens"}, {identity.Change{}, "empty"},
 	} {
 		if err := b.Check(c.change); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.change, err, c.want)
@@ -146,7 +152,8 @@ func TestWhatIsWrongWithAChangeIsSaidWithItsMend(t *testing.T) {
 }
 
 func TestGrantsAreReadAsTheyArePrinted(t *testing.T) {
-	for _, g := range []identity.Grant{{Team: "a", Role: identity.Viewer}, {Team: "*", Role: identity.Admin}, {Team: "x.y", Role: identity.Operator}} {
+	for _, g := range []identity.Grant{{Team: "a", Role: identity.Viewer}, {Team: "*", Role: identity.Admin},
+		{Team: "x.y", Role: identity.Operator}} {
 		if got, err := identity.ParseGrant(g.String()); err != nil || got != g {
 			t.Errorf("%v read back as %v, %v", g, got, err)
 		}

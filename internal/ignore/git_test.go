@@ -19,8 +19,10 @@ import (
 // git reads against its documentation where plain text stands before it.
 var (
 	folders = []string{"a", "a/b", "a/b/c", "a/b/c/b", "b", "b/a", "[x]", "a b"}
-	files   = []string{"x", "a.o", "a/x", "a/b/x", "a/b/c/x", "a/b/c/b/a.o", "b/x", "b/a/a.o", "[x]/x", "a b/x ", "#x", "!x", `a\x`, "b-", "]", "a/*"}
-	pieces  = []string{"a", "b", "c", "x", "*", "**", "?", "/", "/", "/", ".o", "[ab]", "[!a]", "[^b]", "[]x]", "[a-c]", "[[:alpha:]]", `\`, `\*`, " ", "#", "!", "]", "-", "[x-]", `[\]]`, "[[:nope:]]", "**/", "/**", "/**/"}
+	files   = []string{"x", "a.o", "a/x", "a/b/x", "a/b/c/x", "a/b/c/b/a.o", "b/x", "b/a/a.o", "[x]/x", "a b/x ", "#x",
+		"!x", `a\x`, "b-", "]", "a/*"}
+	pieces = []string{"a", "b", "c", "x", "*", "**", "?", "/", "/", "/", ".o", "[ab]", "[!a]", "[^b]", "[]x]", "[a-c]",
+		"[[:alpha:]]", `\`, `\*`, " ", "#", "!", "]", "-", "[x-]", `[\]]`, "[[:nope:]]", "**/", "/**", "/**/"}
 )
 
 var quirk = regexp.MustCompile(`[^/\n*]\*\*+/`)
@@ -39,7 +41,8 @@ func TestGitAgrees(t *testing.T) {
 	run := func(in string, args ...string) string {
 		cmd := exec.Command(git, args...)
 		cmd.Dir, cmd.Stdin = root, strings.NewReader(in)
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "XDG_CONFIG_HOME="+root, "HOME="+root, "GIT_DIR="+filepath.Join(root, ".git"), "GIT_WORK_TREE="+root)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+			"XDG_CONFIG_HOME="+root, "HOME="+root, "GIT_DIR="+filepath.Join(root, ".git"), "GIT_WORK_TREE="+root)
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err := cmd.Output()

@@ -66,16 +66,22 @@ func set(pattern string, p int, c byte) (ok bool, next int) {
 			found, p = found || in(c), end
 			continue
 		}
-		low, behind := member(pattern, p)
-		high := low
-		if p = behind; p+1 < len(pattern) && pattern[p] == '-' && pattern[p+1] != ']' {
-			high, p = member(pattern, p+1)
-		}
-		if p > len(pattern) {
+		low, high, next := span(pattern, p)
+		if p = next; p > len(pattern) {
 			return false, p
 		}
 		found = found || low <= c && c <= high
 	}
+}
+
+// span returns the characters at p, one or those of a range such as a-z, and where they end.
+func span(pattern string, p int) (low, high byte, next int) {
+	low, next = member(pattern, p)
+	if next+1 < len(pattern) && pattern[next] == '-' && pattern[next+1] != ']' {
+		high, next = member(pattern, next+1)
+		return low, high, next
+	}
+	return low, low, next
 }
 
 // member returns the character at p, which a backslash may protect, and where it

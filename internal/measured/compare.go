@@ -51,32 +51,46 @@ func Compare(runs []Run, rows []estimate.Row, chips estimate.Chips) []Pair {
 	for i, r := range runs {
 		p := Pair{Job: r.Job, Name: r.Name, Finished: r.Finished, Kind: r.Kind}
 		if row, ok := r.Row(chips); ok && i < mostCompared {
-			var before []Run
-			for _, b := range runs {
-				if b.Finished.Before(r.Submitted) {
-					before = append(before, b)
-				}
-			}
+			before := earlier(runs, r.Submitted)
 			if len(before) != learned { // fewer were over before an earlier submission: the same number is the same runs
 				e, learned = estimate.New(chips, nil, append(slices.Clone(rows), Rows(before, chips)...)), len(before)
 			}
 			if x, ok := e.Rate(row.Question()); ok {
 				t, in := p, x.Low <= *r.Throughput && *r.Throughput <= x.High
-				t.What, t.Kind, t.Unit, t.Expected, t.Actual, t.Within = "throughput", row.Family, r.Unit, x.Value, *r.Throughput, &in
+				t.What, t.Kind, t.Unit, t.Within = "throughput", row.Family, r.Unit, &in
+				t.Expected, t.Actual = x.Value, *r.Throughput
 				list = append(list, t)
 			}
 		}
-		whole := r.State == "succeeded" && !strings.HasSuffix(r.Name, suffix)
-		if r.ExpectedS != nil && r.WorkS != nil && *r.WorkS > 0 {
-			h := p
-			h.What, h.Unit, h.Expected, h.Actual = "hours", "h", *r.ExpectedS/3600, *r.WorkS/3600
-			list = append(list, h)
+		list = append(list, r.submitted(p)...)
+	}
+	return list
+}
+
+// earlier are the runs that were over before a time.
+func earlier(runs []Run, at time.Time) []Run {
+	var before []Run
+	for _, b := range runs {
+		if b.Finished.Before(at) {
+			before = append(before, b)
 		}
-		if whole && r.ExpectedCost != nil && r.Cost.Sign() > 0 {
-			d := p
-			d.What, d.Unit, d.Expected, d.Actual = "dollars", string(r.Currency), r.ExpectedCost.Float(), r.Cost.Float()
-			list = append(list, d)
-		}
+	}
+	return before
+}
+
+// submitted are hours and dollars as they were expected at the submission, beside what came out.
+func (r Run) submitted(p Pair) []Pair {
+	var list []Pair
+	if r.ExpectedS != nil && r.WorkS != nil && *r.WorkS > 0 {
+		h := p
+		h.What, h.Unit, h.Expected, h.Actual = "hours", "h", *r.ExpectedS/3600, *r.WorkS/3600
+		list = append(list, h)
+	}
+	whole := r.State == "succeeded" && !strings.HasSuffix(r.Name, suffix)
+	if whole && r.ExpectedCost != nil && r.Cost.Sign() > 0 {
+		d := p
+		d.What, d.Unit, d.Expected, d.Actual = "dollars", string(r.Currency), r.ExpectedCost.Float(), r.Cost.Float()
+		list = append(list, d)
 	}
 	return list
 }

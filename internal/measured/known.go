@@ -51,19 +51,11 @@ func Next(runs []Run, j spec.Job) (Known, bool) {
 		if !r.Measures(j.Name) || r.Program != Program(j) {
 			continue
 		}
-		same := r.Env == Environment(j)
-		steps := j.Work.Steps
-		if steps == 0 && same && r.Total != nil {
-			steps = *r.Total
-		}
-		switch {
-		case r.StepsPerHour != nil && steps > 0:
-			took = append(took, float64(steps) / *r.StepsPerHour * 3600)
-		case r.StepsPerHour == nil && r.WorkS != nil && same:
-			took = append(took, *r.WorkS)
-		default:
+		seconds, steps, ok := r.next(j)
+		if !ok {
 			continue
 		}
+		took = append(took, seconds)
 		if r.Spread != nil && inner == 0 {
 			inner = 1.28 * *r.Spread
 		}
@@ -76,19 +68,31 @@ func Next(runs []Run, j spec.Job) (Known, bool) {
 	}
 	slices.Sort(took)
 	middle := (took[(k.Runs-1)/2] + took[k.Runs/2]) / 2
-	k.Spread = usualSpread
+	k.Spread = max(leastSpread, usualSpread, inner)
 	if k.Runs > 1 {
-		k.Spread = max(took[k.Runs-1]/middle, middle/took[0]) - 1
-	}
-	k.Spread = max(leastSpread, k.Spread)
-	if k.Runs == 1 {
-		k.Spread = max(k.Spread, inner)
+		k.Spread = max(leastSpread, max(took[k.Runs-1]/middle, middle/took[0])-1)
 	}
 	if middle > math.MaxInt64/2e9 { // more than a century and a half
 		return Known{}, false
 	}
 	k.Work = max(time.Second, time.Duration(middle*float64(time.Second)).Round(time.Second))
 	return k, true
+}
+
+// next is what the run says of a job of the same program: all its work in seconds on speed 1, and its steps.
+func (r Run) next(j spec.Job) (seconds float64, steps int64, ok bool) {
+	same := r.Env == Environment(j)
+	steps = j.Work.Steps
+	if steps == 0 && same && r.Total != nil {
+		steps = *r.Total
+	}
+	switch {
+	case r.StepsPerHour != nil && steps > 0:
+		return float64(steps) / *r.StepsPerHour * 3600, steps, true
+	case r.StepsPerHour == nil && r.WorkS != nil && same:
+		return *r.WorkS, steps, true
+	}
+	return 0, 0, false
 }
 
 // Source says from where that is known.

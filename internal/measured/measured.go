@@ -1,6 +1,6 @@
 // Package measured holds what finished runs have measured, as the log tells it:
 // pace, throughput, hours and dollars beside what was expected of them. It is a
-// view of the job's state and of its job file, so there is no second book that
+// view of the job's state and of its job file, so there is no second record that
 // could disagree; plans, checks and estimates of later runs count on it.
 package measured
 
@@ -44,9 +44,10 @@ type Run struct {
 	WorkS        *float64 `json:"work_s"`         // all of the work on speed 1, in seconds
 	ExpectedS    *float64 `json:"expected_s"`     // what was said of that at the submission
 
-	Currency     money.Currency `json:"currency"`
-	Cost         money.Amount   `json:"cost"`
-	ExpectedCost *money.Amount  `json:"expected_cost"` // at the first decision, or else the stated work at the first machine's price
+	Currency money.Currency `json:"currency"`
+	Cost     money.Amount   `json:"cost"`
+	// at the first decision, or else the stated work at the first machine's price
+	ExpectedCost *money.Amount `json:"expected_cost"`
 
 	Model      *spec.Model `json:"model"`          // as the job file says it
 	Work       spec.Work   `json:"work"`           // likewise
@@ -54,8 +55,9 @@ type Run struct {
 	Throughput *float64    `json:"throughput"`     // of the whole job, on the machine where it ran longest
 	PeakMemory *float64    `json:"peak_memory_gb"` // of one accelerator, as the program reports it
 
-	Program string `json:"program,omitempty"` // hash of the command: what is measured of one program says nothing of another
-	Env     string `json:"env,omitempty"`     // hash of its environment but STEPS
+	// hash of the command: what is measured of one program says nothing of another
+	Program string `json:"program,omitempty"`
+	Env     string `json:"env,omitempty"` // hash of its environment but STEPS
 }
 
 // fewest is how many steps a pace needs.
@@ -67,23 +69,15 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	if !j.State().Over() {
 		return Run{}, false
 	}
-	r := Run{Job: j.ID(), Name: j.Terms().Name, Kind: j.Terms().JobKind, State: string(j.State()), Submitted: j.Submitted(), Finished: j.Finished(), Steps: j.Step(), Currency: j.Terms().Currency, Cost: j.Spent(now)}
+	r := Run{Job: j.ID(), Name: j.Terms().Name, Kind: j.Terms().JobKind, State: string(j.State()), Submitted: j.Submitted(),
+		Finished: j.Finished(), Steps: j.Step(), Currency: j.Terms().Currency, Cost: j.Spent(now)}
 	if r.Kind == "" {
 		r.Kind = "experiment"
 	}
 	if total := j.Total(); total > 0 {
 		r.Total = &total
 	}
-	var longest, newest *core.Attempt // newest: whose pace the state has
-	most := time.Duration(0)
-	for _, a := range j.Attempts() {
-		if d := worked(a); d > most {
-			longest, most = a, d
-		}
-		if a.Step()-a.First() >= fewest {
-			newest = a
-		}
-	}
+	longest, newest := attempts(j)
 	if longest == nil {
 		return Run{}, false
 	}
@@ -97,12 +91,40 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	if cores := longest.CPU(); longest.CPUSeen() > 0 {
 		r.Cores = &cores
 	}
-	steps := longest.Step() - longest.First()
+	if !r.paced(j, longest, newest) {
+		return Run{}, false
+	}
+	if w := j.Terms().Work; w > 0 {
+		s := w.Seconds()
+		r.ExpectedS = &s
+		r.ExpectedCost = atFirst(j, w)
+	}
+	r.reported(j.Metrics())
+	return r, true
+}
+
+// attempts are the one that ran longest, and the newest that made steps enough for a pace.
+func attempts(j *core.Job) (longest, newest *core.Attempt) {
+	most := time.Duration(0)
+	for _, a := range j.Attempts() {
+		if d := worked(a); d > most {
+			longest, most = a, d
+		}
+		if a.Step()-a.First() >= fewest {
+			newest = a
+		}
+	}
+	return longest, newest
+}
+
+// paced adds how fast the run was, and is false where nothing says so.
+func (r *Run) paced(j *core.Job, longest, newest *core.Attempt) bool {
+	steps, took := longest.Step()-longest.First(), worked(longest)
 	switch {
 	case j.StepRate() > 0 && steps >= fewest:
 		rate := j.StepRate()
 		if newest != longest { // what that attempt took after its last step is in it
-			rate = float64(steps) / most.Hours() / r.Speed
+			rate = float64(steps) / took.Hours() / r.Speed
 		}
 		r.StepsPerHour = &rate
 		if j.Pace().Looks > 0 {
@@ -114,29 +136,28 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 			r.WorkS = &w
 		}
 	case j.State() == core.Succeeded && longest.End() == "completed" && longest.Restored() == "":
-		w := most.Seconds() * r.Speed // it shows no steps, and did all of it in one go
+		w := took.Seconds() * r.Speed // it shows no steps, and did all of it in one go
 		r.WorkS = &w
 	default:
-		return Run{}, false
+		return false
 	}
-	if w := j.Terms().Work; w > 0 {
-		s := w.Seconds()
-		r.ExpectedS = &s
-		r.ExpectedCost = atFirst(j, w)
-	}
+	return true
+}
+
+// reported adds what the program itself says of memory and throughput.
+func (r *Run) reported(metrics map[string]float64) {
 	for _, name := range []string{"peak_memory_gb", "peak_mem_gb"} {
-		if v, ok := j.Metrics()[name]; ok && v > 0 {
+		if v, ok := metrics[name]; ok && v > 0 {
 			r.PeakMemory = &v
 			break
 		}
 	}
 	for _, u := range []string{"tokens", "samples", "images", "sequences"} {
-		if v, ok := j.Metrics()[u+"_per_second"]; ok && v > 0 {
+		if v, ok := metrics[u+"_per_second"]; ok && v > 0 {
 			r.Unit, r.Throughput = u+"/s", &v
 			break
 		}
 	}
-	return r, true
 }
 
 // atFirst is what that much work costs on the first machine that the job had, at its

@@ -23,8 +23,10 @@ func aRun(name string, hours, pace float64, total int64) *core.Job {
 	end := begun.Add(time.Duration(hours * float64(time.Hour)))
 	step := int64(hours * pace)
 	return &core.Job{
-		ID: name, Terms: core.Terms{Name: name, Currency: "USD"}, State: core.Succeeded, Submitted: begun, Finished: end, Step: step, Total: total, StepRate: pace,
-		Attempts: []*core.Attempt{{Offer: "o", Speed: 1, Started: begun, Over: end, Until: end, Step: step, End: "completed", Phase: core.Gone}}, Closed: 1,
+		ID: name, Terms: core.Terms{Name: name, Currency: "USD"}, State: core.Succeeded, Submitted: begun,
+		Finished: end, Step: step, Total: total, StepRate: pace,
+		Attempts: []*core.Attempt{{Offer: "o", Speed: 1, Started: begun, Over: end, Until: end, Step: step,
+			End: "completed", Phase: core.Gone}}, Closed: 1,
 	}
 }
 
@@ -46,7 +48,8 @@ func of(t *testing.T, j *core.Job, s spec.Job) measured.Run {
 func near(a, b float64) bool { return math.Abs(a/b-1) < 1e-9 }
 
 func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
-	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b", Batch: 4}, Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
+	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b", Batch: 4},
+		Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	job := aRun("llama", 5, 200, 1000)
 	job.Terms().Work = 4 * time.Hour
 	job.Metrics() = map[string]float64{"peak_memory_gb": 71.5}
@@ -54,7 +57,8 @@ func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 	if !near(*r.StepsPerHour, 200) || !near(*r.WorkS, 5*3600) || !near(*r.ExpectedS, 4*3600) || *r.PeakMemory != 71.5 {
 		t.Errorf("%+v", r)
 	}
-	if r.Unit != "tokens/s" || !near(*r.Throughput, 2e9/(5*3600)) || r.Accelerator != "H100-SXM-80GB" || r.Accelerators != 8 || r.Model.Config != "llama-3-8b" || r.Model.Batch != 4 {
+	if r.Unit != "tokens/s" || !near(*r.Throughput, 2e9/(5*3600)) || r.Accelerator != "H100-SXM-80GB" ||
+		r.Accelerators != 8 || r.Model.Config != "llama-3-8b" || r.Model.Batch != 4 {
 		t.Errorf("%+v: 2B tokens in five hours", r)
 	}
 	text, err := json.Marshal(r)
@@ -96,7 +100,8 @@ func TestWhatRunsOrShowsNothingIsNotMeasured(t *testing.T) {
 }
 
 func TestTheNextRunTakesWhatRunsAlikeTook(t *testing.T) {
-	j := spec.Job{Name: "llama", Command: "train", Work: spec.Work{Steps: 1000}, Env: map[string]string{"LR": "1e-4", "STEPS": "1000"}}
+	j := spec.Job{Name: "llama", Command: "train", Work: spec.Work{Steps: 1000},
+		Env: map[string]string{"LR": "1e-4", "STEPS": "1000"}}
 	other, hot := j, j
 	other.Command, hot.Env = "train --large", map[string]string{"LR": "1e-3"}
 	runs := []measured.Run{
@@ -107,7 +112,8 @@ func TestTheNextRunTakesWhatRunsAlikeTook(t *testing.T) {
 		of(t, aRun("mistral", 1, 5, 1000), other), // another job
 	}
 	k, ok := measured.Next(runs, j)
-	if !ok || k.Runs != 3 || k.Work != 5*time.Hour || k.Source() != "by 3 measured runs of yours, the newest of 2026-11-01" {
+	if !ok || k.Runs != 3 || k.Work != 5*time.Hour ||
+		k.Source() != "by 3 measured runs of yours, the newest of 2026-11-01" {
 		t.Errorf("%+v %v %s: want the median of 4, 5 and 10 hours", k, ok, k.Source())
 	}
 	if k.Spread != 1 {
@@ -141,9 +147,11 @@ func TestALongNameIsFoundAgainByItsProfile(t *testing.T) {
 
 func TestARunWithAModelTeachesTheEstimatorOfTheNext(t *testing.T) {
 	chips := estimate.Catalogued()
-	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b", Batch: 4, Sequence: 4096, Tuning: "lora"}, Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
+	j := spec.Job{Name: "llama", Command: "train",
+		Model: spec.Model{Config: "llama-3-8b", Batch: 4, Sequence: 4096, Tuning: "lora"},
+		Work:  spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	m, _ := measured.Shape(j.Name, j.Model)
-	ask := measured.Ask(j, m)
+	ask := measured.Request(j, m)
 	ask.Chip, ask.Count = "H100-SXM-80GB", 8
 	first, err := estimate.New(chips, nil, nil).Answer(ask)
 	if err != nil {
@@ -189,7 +197,8 @@ func TestARunWithAModelTeachesTheEstimatorOfTheNext(t *testing.T) {
 
 func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
 	chips := estimate.Catalogued()
-	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b"}, Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
+	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b"},
+		Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	at := func(days int, hours float64) measured.Run {
 		job := aRun("llama", hours, 1000/hours, 1000)
 		job.Terms().Work = time.Duration(hours / 2 * float64(time.Hour))

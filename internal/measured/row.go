@@ -37,7 +37,8 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 		}
 	}
 	if m.Parameters > 0 || m.Layers > 0 && m.Hidden > 0 {
-		k := shape.Model{Name: name, Kind: shape.Transformer, Params: m.Parameters, Layers: float64(m.Layers), Dim: float64(m.Hidden)}
+		k := shape.Model{Name: name, Kind: shape.Transformer, Params: m.Parameters, Layers: float64(m.Layers),
+			Dim: float64(m.Hidden)}
 		if k.Params == 0 {
 			k.FF = 4 * k.Dim
 			k.Params, _ = k.Count(1)
@@ -47,11 +48,12 @@ func Shape(name string, m spec.Model) (shape.Model, bool) {
 	return shape.Model{}, false
 }
 
-// Ask is the run that a job file asks for, as the estimator takes it, on no
+// Request is the run that a job file asks for, as the estimator takes it, on no
 // accelerator in particular.
-func Ask(j spec.Job, m shape.Model) estimate.Ask {
-	q := estimate.Ask{
-		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence), Tuning: Tunings[j.Model.Tuning],
+func Request(j spec.Job, m shape.Model) estimate.Request {
+	q := estimate.Request{
+		Model: m, Precision: j.Model.Precision, Micro: float64(j.Model.Batch), Seq: float64(j.Model.Sequence),
+		Tuning: Tunings[j.Model.Tuning],
 		Tokens: float64(j.Work.Tokens), Rows: float64(j.Work.Samples), Epochs: j.Work.Epochs, Program: Source(j.Name),
 	}
 	if q.Precision == "" {
@@ -94,7 +96,7 @@ func (r Run) Row(chips estimate.Chips) (estimate.Row, bool) {
 	if !ok {
 		return estimate.Row{}, false
 	}
-	q := Ask(spec.Job{Name: name, Model: *r.Model, Work: r.Work}, m)
+	q := Request(spec.Job{Name: name, Model: *r.Model, Work: r.Work}, m)
 	q.Unit, q.Chip, q.Count = r.Unit, chip.Name, float64(r.Accelerators)
 	if q.Micro == 0 { // a batch that is not stated is the largest that fits, as in every estimate
 		if o, err := estimate.New(chips, nil, nil).Answer(q); err == nil {

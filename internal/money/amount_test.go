@@ -197,10 +197,14 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ in, why string }{
-		{"", "not a decimal"}, {"-", "not a decimal"}, {".", "not a decimal"}, {".5", "not a decimal"}, {"5.", "not a decimal"},
-		{"+5", "not a decimal"}, {"--5", "not a decimal"}, {"1e3", "not a decimal"}, {"0x10", "not a decimal"}, {"1_000", "not a decimal"},
-		{"1,000", "not a decimal"}, {"1.2.3", "not a decimal"}, {" 1", "not a decimal"}, {"1 ", "not a decimal"}, {"$1", "not a decimal"},
-		{"NaN", "not a decimal"}, {"Inf", "not a decimal"}, {"١٢", "not a decimal"}, {"1\x00", "not a decimal"}, {"1.-5", "not a decimal"},
+		{"", "not a decimal"}, {"-", "not a decimal"}, {".", "not a decimal"}, {".5", "not a decimal"},
+		{"5.", "not a decimal"},
+		{"+5", "not a decimal"}, {"--5", "not a decimal"}, {"1e3", "not a decimal"}, {"0x10", "not a decimal"},
+		{"1_000", "not a decimal"},
+		{"1,000", "not a decimal"}, {"1.2.3", "not a decimal"}, {" 1", "not a decimal"}, {"1 ", "not a decimal"},
+		{"$1", "not a decimal"},
+		{"NaN", "not a decimal"}, {"Inf", "not a decimal"}, {"١٢", "not a decimal"}, {"1\x00", "not a decimal"},
+		{"1.-5", "not a decimal"},
 		{"0.abcdefghijklmnop", "not a decimal"},
 		{"0.0000000000001", "more than 12 decimals"},
 		{"170141183460469231731687303.715884105728", "too large"},
@@ -227,7 +231,8 @@ func TestAmountRefusesNumbersInJSON(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"0", "-0", "1.5", "-0.000000000001", largestText, smallestText, "1e9", "", ".", "--1", "00000.10"} {
+	for _, s := range []string{"0", "-0", "1.5", "-0.000000000001", largestText, smallestText, "1e9", "", ".", "--1",
+		"00000.10"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

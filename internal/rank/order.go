@@ -29,7 +29,8 @@ func cheaper(a, b *Plan) int {
 	if a.Cost.Value != b.Cost.Value {
 		return cmp.Compare(a.Cost.Value, b.Cost.Value)
 	}
-	return cmp.Or(cmp.Compare(a.Hours.Value, b.Hours.Value), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Machines, b.Machines), cmp.Compare(a.Variant, b.Variant))
+	return cmp.Or(cmp.Compare(a.Hours.Value, b.Hours.Value), cmp.Compare(a.ID, b.ID),
+		cmp.Compare(a.Machines, b.Machines), cmp.Compare(a.Variant, b.Variant))
 }
 
 // finish sorts what was weighed into the answer.
@@ -67,7 +68,7 @@ func (r *ranking) finish() {
 		a.Counts[CostsMore] = feasible - 1
 	}
 	a.Frontier = frontier(sorted)
-	a.Levers = r.levers()
+	a.Recommendations = r.recommendations()
 	if !a.Feasible {
 		a.Nearest = r.nearest(sorted)
 	}

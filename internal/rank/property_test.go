@@ -20,13 +20,15 @@ import (
 	"scrimp/internal/rank"
 )
 
-// question draws offers, estimates and wishes.
-func question(t *rapid.T) rank.Question {
+// request draws offers, estimates and wishes.
+func request(t *rapid.T) rank.Request {
 	hours := map[string]rank.Range{}
-	q := rank.Question{Work: 3600, Now: now, Checkpoints: rapid.Bool().Draw(t, "checkpoints"), Resume: 3 * time.Minute, Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 3 * time.Minute}
+	q := rank.Request{Work: 3600, Now: now, Checkpoints: rapid.Bool().Draw(t, "checkpoints"), Resume: 3 * time.Minute,
+		Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 3 * time.Minute}
 	for _, k := range []string{"a", "b", "c"} {
 		v := rapid.Float64Range(0.1, 50).Draw(t, k)
-		hours[k] = rank.Range{Low: v / rapid.Float64Range(1, 2).Draw(t, "below"), Value: v, High: v * rapid.Float64Range(1, 2).Draw(t, "above")}
+		hours[k] = rank.Range{Low: v / rapid.Float64Range(1, 2).Draw(t, "below"), Value: v,
+			High: v * rapid.Float64Range(1, 2).Draw(t, "above")}
 		for n := range rapid.IntRange(0, 3).Draw(t, "offers") {
 			kind := []market.Capacity{market.Spot, market.OnDemand, market.Reserved}[rapid.IntRange(0, 2).Draw(t, "capacity")]
 			q.Offers = append(q.Offers, sold(k, n+1, kind, fmt.Sprintf("%.2f", rapid.Float64Range(0.01, 20).Draw(t, "price"))))
@@ -44,16 +46,18 @@ func question(t *rapid.T) rank.Question {
 
 func TestAnAnswerIsSoundWhateverIsAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := question(t)
+		q := request(t)
 		a := rank.Rank(q)
 		if _, err := json.Marshal(a); err != nil {
 			t.Fatal(err)
 		}
 		for i, p := range a.Plans {
-			if i > 0 && p.Cost.Value < a.Plans[i-1].Cost.Value || q.Budget.OK && p.Cost.Value > q.Budget.V || p.Chance != nil && *p.Chance < a.Promise {
+			if i > 0 && p.Cost.Value < a.Plans[i-1].Cost.Value || q.Budget.OK && p.Cost.Value > q.Budget.V ||
+				p.Chance != nil && *p.Chance < a.Promise {
 				t.Fatalf("plan %d: %+v", i, p)
 			}
-			if p.Cost.Low > p.Cost.Value || p.Cost.Value > p.Cost.High || p.Hours.Low > p.Hours.Value || p.Hours.Value > p.Hours.High || p.Cost.Low <= 0 || (p.Chance == nil) != (q.Deadline == 0) {
+			if p.Cost.Low > p.Cost.Value || p.Cost.Value > p.Cost.High || p.Hours.Low > p.Hours.Value ||
+				p.Hours.Value > p.Hours.High || p.Cost.Low <= 0 || (p.Chance == nil) != (q.Deadline == 0) {
 				t.Fatalf("plan %d: %+v", i, p)
 			}
 		}
@@ -81,7 +85,7 @@ func TestAnAnswerIsSoundWhateverIsAsked(t *testing.T) {
 // More money, more time or one more offer never makes the best plan dearer.
 func TestAWiderWishNeverCostsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := question(t)
+		q := request(t)
 		a := rank.Rank(q)
 		if !a.Feasible {
 			return
@@ -112,12 +116,15 @@ func TestManyOffersAndVariants(t *testing.T) {
 }
 
 // large has offers of 20 kinds with 1, 2, 4 and 8 accelerators in many zones, half of them spot.
-func large(offers, variants int) rank.Question {
+func large(offers, variants int) rank.Request {
 	r := rand.New(rand.NewPCG(7, 7))
-	q := rank.Question{Work: 3600 * 100, Now: now, Deadline: 200 * time.Hour, Checkpoints: true, Resume: 3 * time.Minute, Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 5 * time.Minute, Asks: catalog.Filter{Regions: []string{"*"}}, Most: 20}
+	q := rank.Request{Work: 3600 * 100, Now: now, Deadline: 200 * time.Hour, Checkpoints: true,
+		Resume: 3 * time.Minute, Gap: 10 * time.Minute, Save: 20 * time.Second, Start: 5 * time.Minute,
+		Requirements: catalog.Filter{Regions: []string{"*"}}, Most: 20}
 	for i := range offers {
 		kind, each := fmt.Sprintf("kind-%02d", i%20), 1<<(i/20%4)
-		l := sold(kind, each, []market.Capacity{market.Spot, market.OnDemand}[i%2], fmt.Sprintf("%.4f", float64(each)*(0.5+3*r.Float64())))
+		l := sold(kind, each, []market.Capacity{market.Spot, market.OnDemand}[i%2],
+			fmt.Sprintf("%.4f", float64(each)*(0.5+3*r.Float64())))
 		l.Offer.Zone = fmt.Sprintf("zone-%d", i)
 		l.Offer.ID = market.ID(l.Offer)
 		q.Offers = append(q.Offers, l)
@@ -178,7 +185,7 @@ func processor() time.Duration {
 
 // realistic gives the offers accelerators of the catalogue, and returns an estimator that
 // has learned from that many runs.
-func realistic(q *rank.Question, learned int) *estimate.Estimator {
+func realistic(q *rank.Request, learned int) *estimate.Estimator {
 	var kinds []catalog.Accelerator
 	for _, k := range catalog.Accelerators() {
 		if _, ok := k.Dense(catalog.BF16); ok && k.Vendor == "nvidia" && len(kinds) < 20 {
@@ -198,18 +205,20 @@ func realistic(q *rank.Question, learned int) *estimate.Estimator {
 		ask := asked(i % 50)
 		k, _ := chips.Find(kinds[r.IntN(len(kinds))].Name)
 		row := ask.Row(k, float64(int(1)<<r.IntN(4)), float64(int(1)<<r.IntN(5)))
-		row.ID, row.Throughput, row.Source, row.Unit = fmt.Sprint(i), 1e5*math.Exp(r.NormFloat64()/3), fmt.Sprintf("own/job-%d", i%7), "tokens/s"
+		row.ID, row.Throughput, row.Source, row.Unit = fmt.Sprint(i), 1e5*math.Exp(r.NormFloat64()/3),
+			fmt.Sprintf("own/job-%d", i%7), "tokens/s"
 		rows = append(rows, row)
 	}
 	return estimate.New(chips, nil, rows)
 }
 
 // asked is one of 50 ways to train a small transformer.
-func asked(v int) estimate.Ask {
+func asked(v int) estimate.Request {
 	m, _ := shape.Published("gpt2")
-	return estimate.Ask{
+	return estimate.Request{
 		Model: m, Seq: float64(int(512) << (v / 25)), Precision: []string{"bf16", "fp32", "fp8", "tf32", "fp16"}[v%5],
-		Keep: []estimate.Recompute{estimate.KeepAll, estimate.KeepEnds, estimate.KeepSome, estimate.KeepAll, estimate.KeepEnds}[v/5%5], Tokens: 1e9,
+		Keep: []estimate.Recompute{estimate.KeepAll, estimate.KeepEnds, estimate.KeepSome, estimate.KeepAll,
+			estimate.KeepEnds}[v/5%5], Tokens: 1e9,
 	}
 }
 
@@ -220,5 +229,6 @@ func estimated(e *estimate.Estimator, s rank.Shape, v int) (rank.Estimate, bool)
 	if err != nil || o.Hours == nil {
 		return rank.Estimate{}, false
 	}
-	return rank.Estimate{Rate: rank.Range{Low: 100 / o.Hours.High, Value: 100 / o.Hours.Value, High: 100 / o.Hours.Low}, Fits: o.Fits, Source: o.Provenance}, true
+	return rank.Estimate{Rate: rank.Range{Low: 100 / o.Hours.High, Value: 100 / o.Hours.Value, High: 100 / o.Hours.Low},
+		Fits: o.Fits, Source: o.Provenance}, true
 }

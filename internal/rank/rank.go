@@ -23,23 +23,25 @@ type Reason string
 
 // Why an option is not taken.
 const (
-	CostsMore     Reason = "costs_more"      // it would do, and another is expected to cost less
-	TooSlow       Reason = "too_slow"        // the deadline is less likely than was promised
-	OverBudget    Reason = "over_budget"     // it is expected to cost more than the budget
-	DoesNotFit    Reason = "does_not_fit"    // its accelerators have not the memory
-	TakenTooOften Reason = "taken_too_often" // spot: more work is lost than is done
-	NoEstimate    Reason = "no_estimate"     // nobody knows how fast it is
-	Unpriced      Reason = "unpriced"        // its price is unknown, which is not zero
-	OtherCurrency Reason = "other_currency"  // nothing is converted without a dated rate
-	OverPrice     Reason = "over_max_price"
-	WrongPlace    Reason = "wrong_place"   // not in a region that the job allows
-	WrongKind     Reason = "wrong_kind"    // a kind of capacity that the job does not allow
-	OtherMachine  Reason = "other_machine" // not what the job asks for
-	NotAllowed    Reason = "not_allowed"   // a change of the job that is only proposed
+	CostsMore           Reason = "costs_more"            // it would do, and another is expected to cost less
+	TooSlow             Reason = "too_slow"              // the deadline is less likely than was promised
+	OverBudget          Reason = "over_budget"           // it is expected to cost more than the budget
+	DoesNotFit          Reason = "does_not_fit"          // its accelerators have not the memory
+	InterruptedTooOften Reason = "interrupted_too_often" // spot: more work is lost than is done
+	NoEstimate          Reason = "no_estimate"           // nobody knows how fast it is
+	Unpriced            Reason = "unpriced"              // its price is unknown, which is not zero
+	OtherCurrency       Reason = "other_currency"        // nothing is converted without a dated rate
+	OverPrice           Reason = "over_max_price"
+	WrongPlace          Reason = "wrong_place"   // not in a region that the job allows
+	WrongKind           Reason = "wrong_kind"    // a kind of capacity that the job does not allow
+	OtherMachine        Reason = "other_machine" // not what the job asks for
+	NotAllowed          Reason = "not_allowed"   // a change of the job that is only proposed
 )
 
 // Reasons are all reasons, the nearest to being taken first.
-var Reasons = []Reason{CostsMore, OverBudget, TooSlow, TakenTooOften, DoesNotFit, NoEstimate, OverPrice, WrongPlace, WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
+var Reasons = []Reason{CostsMore, OverBudget, TooSlow, InterruptedTooOften, DoesNotFit, NoEstimate, OverPrice,
+	WrongPlace,
+	WrongKind, OtherCurrency, Unpriced, OtherMachine, NotAllowed}
 
 // Range is a value with the ends of the interval that holds it in four of five cases.
 type Range struct {
@@ -80,23 +82,23 @@ type Variant struct {
 	Name string
 	// Work is how much there is to do against the job as it stands; 0 is 1.
 	Work float64
-	// Asks is what this variant asks of a machine; nil is what the job asks.
-	Asks *catalog.Filter
-	// Lever is set where the job does not allow it as it stands: it is never
-	// chosen, and its saving is told.
-	Lever string
+	// Requirements is what this variant asks of a machine; nil is what the job asks.
+	Requirements *catalog.Filter
+	// Recommendation is set where the job does not allow it as it stands: it is never
+	// chosen, and what it would save is reported.
+	Recommendation string
 }
 
-// Question is a job, and all that it could run on.
-type Question struct {
+// Request is a job, and all that it could run on.
+type Request struct {
 	Offers   []catalog.Listing
 	Hazards  map[market.OfferID]policy.Hazard // as seen; the prior where there is none
 	Variants []Variant                        // none is the job as it stands
 	Estimate func(s Shape, variant int) (Estimate, bool)
 
-	Asks     catalog.Filter
-	Machines []int   // counts of machines that work together; none is 1
-	Work     float64 // in the unit of Estimate's rates
+	Requirements catalog.Filter
+	Machines     []int   // counts of machines that work together; none is 1
+	Work         float64 // in the unit of Estimate's rates
 
 	Deadline time.Duration // from now on; 0 is none
 	Budget   catalog.Figure
@@ -137,7 +139,7 @@ type Plan struct {
 	Machines int              `json:"machines"`
 	Variant  string           `json:"variant,omitempty"`
 
-	Cost   Range    `json:"cost_usd"`              // in the question's currency
+	Cost   Range    `json:"cost_usd"`              // in the request's currency
 	Data   float64  `json:"data_usd,omitempty"`    // of it, bringing the data there
 	Stored float64  `json:"storage_usd,omitempty"` // of it, keeping the checkpoints
 	Hours  Range    `json:"hours"`
@@ -156,7 +158,7 @@ type Plan struct {
 	Source  string   `json:"source,omitempty"`
 
 	why     Reason
-	life    *life
+	course  *course
 	timed   bool
 	chance  float64
 	missing uint8
@@ -170,32 +172,32 @@ type Rejection struct {
 
 // Answer is the ranked plans, and all that was weighed.
 type Answer struct {
-	Feasible   bool           `json:"feasible"`
-	Considered int            `json:"considered"` // options: offers × machines × variants
-	Plans      []Plan         `json:"plans"`      // feasible, the least expected cost first
-	Rejected   []Rejection    `json:"rejected"`   // of each other offer its best option
-	Counts     map[Reason]int `json:"counts"`     // of all options
-	Frontier   []Point        `json:"frontier"`
-	Levers     []Lever        `json:"levers"`
-	Nearest    []Nearest      `json:"nearest"` // where nothing is feasible
-	Promise    float64        `json:"promise"`
-	Currency   money.Currency `json:"currency"`
+	Feasible        bool             `json:"feasible"`
+	Considered      int              `json:"considered"` // options: offers × machines × variants
+	Plans           []Plan           `json:"plans"`      // feasible, the least expected cost first
+	Rejected        []Rejection      `json:"rejected"`   // of each other offer its best option
+	Counts          map[Reason]int   `json:"counts"`     // of all options
+	Frontier        []Point          `json:"frontier"`
+	Recommendations []Recommendation `json:"recommendations"`
+	Nearest         []Nearest        `json:"nearest"` // where nothing is feasible
+	Promise         float64          `json:"promise"`
+	Currency        money.Currency   `json:"currency"`
 }
 
-// ranking is a question being answered.
+// ranking is a request being answered.
 type ranking struct {
-	Question
-	z       float64 // quantile of the promise
-	rows    map[Shape]*row
-	firm    map[Shape]*catalog.Listing // the cheapest that cannot be taken away
-	answer  Answer
-	all     []Plan // the best option of each offer that the job allows
-	relaxed map[string]Plan
-	late    Plan // the cheapest that misses only the deadline
+	Request
+	z        float64 // quantile of the promise
+	rows     map[Shape]*row
+	onDemand map[Shape]*catalog.Listing // the cheapest that is not spot
+	answer   Answer
+	all      []Plan // the best option of each offer that the job allows
+	relaxed  map[string]Plan
+	late     Plan // the cheapest that misses only the deadline
 }
 
-// Rank answers a question.
-func Rank(q Question) Answer {
+// Rank answers a request.
+func Rank(q Request) Answer {
 	if len(q.Variants) == 0 {
 		q.Variants = []Variant{{}}
 	}
@@ -208,8 +210,10 @@ func Rank(q Question) Answer {
 	if q.Currency == "" {
 		q.Currency = money.USD
 	}
-	r := &ranking{Question: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{}, firm: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
-	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{}, Rejected: []Rejection{}, Levers: []Lever{}, Nearest: []Nearest{}}
+	r := &ranking{Request: q, z: quantile(q.Promise), all: make([]Plan, 0, len(q.Offers)), rows: map[Shape]*row{},
+		onDemand: map[Shape]*catalog.Listing{}, relaxed: map[string]Plan{}}
+	r.answer = Answer{Counts: map[Reason]int{}, Promise: q.Promise, Currency: q.Currency, Plans: []Plan{},
+		Rejected: []Rejection{}, Recommendations: []Recommendation{}, Nearest: []Nearest{}}
 	r.fallbacks()
 	for i := range q.Offers {
 		r.weigh(&q.Offers[i])
@@ -229,16 +233,17 @@ func shape(o market.Offer, machines int) Shape {
 
 // fallbacks finds the cheapest on-demand offer of each shape that the job allows.
 func (r *ranking) fallbacks() {
-	asks := r.Asks
-	asks.Capacity = nil
+	needs := r.Requirements
+	needs.Capacity = nil
 	for i := range r.Offers {
 		l := &r.Offers[i]
-		if l.Offer.Capacity == market.Spot || !l.Quote.Priced || l.Offer.Currency != r.Currency || !asks.Takes(*l) {
+		if l.Offer.Capacity == market.Spot || !l.Quote.Priced || l.Offer.Currency != r.Currency || !needs.Takes(*l) {
 			continue
 		}
 		s := shape(l.Offer, 1)
-		if old, ok := r.firm[s]; !ok || l.Quote.Rate < old.Quote.Rate || l.Quote.Rate == old.Quote.Rate && l.Offer.ID < old.Offer.ID {
-			r.firm[s] = l
+		if old, ok := r.onDemand[s]; !ok || l.Quote.Rate < old.Quote.Rate ||
+			l.Quote.Rate == old.Quote.Rate && l.Offer.ID < old.Offer.ID {
+			r.onDemand[s] = l
 		}
 	}
 }
@@ -246,43 +251,54 @@ func (r *ranking) fallbacks() {
 // weigh looks at every machine count and variant of an offer.
 func (r *ranking) weigh(l *catalog.Listing) {
 	best, found := Plan{}, false
-	base := r.allows(&r.Asks, l)
+	base := r.allows(&r.Requirements, l)
 	for _, n := range r.Machines {
 		w := r.row(shape(l.Offer, n))
 		for v := range r.Variants {
 			variant := &r.Variants[v]
 			p := Plan{Offer: l, ID: l.Offer.ID, Machines: n, Variant: variant.Name, why: base}
-			if variant.Asks != nil {
-				p.why = r.allows(variant.Asks, l)
+			if variant.Requirements != nil {
+				p.why = r.allows(variant.Requirements, l)
 			}
 			r.answer.Considered++
-			if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
-				bad := r.option(&p, w, l, v)
-				switch {
-				case variant.Lever != "" && p.why == "" && bad == "":
-					r.relax(variant.Lever, &p)
-				case variant.Lever == "" && p.why != "" && bad == "":
-					r.relax(string(p.why), &p)
-				case variant.Lever == "" && p.why == "":
-					p.why = bad
-					if bad == TooSlow && (!r.Budget.OK || p.Cost.Value <= r.Budget.V) && (r.late.life == nil || cheaper(&p, &r.late) < 0) {
-						r.late = p
-					}
-				}
-			}
-			if variant.Lever != "" {
-				p.why = NotAllowed
-			}
+			r.judge(&p, w, l, v)
 			if p.why != "" {
 				r.answer.Counts[p.why]++
 			}
-			if variant.Lever == "" && (!found || better(&p, &best)) {
+			if variant.Recommendation == "" && (!found || better(&p, &best)) {
 				best, found = p, true
 			}
 		}
 	}
 	if found {
 		r.all = append(r.all, best)
+	}
+}
+
+// judge says of one option why it would not do, and keeps it where it would under a change.
+func (r *ranking) judge(p *Plan, w *row, l *catalog.Listing, v int) {
+	change := r.Variants[v].Recommendation
+	if p.why == "" || p.why == WrongPlace || p.why == WrongKind {
+		bad := r.option(p, w, l, v)
+		switch {
+		case change != "" && p.why == "" && bad == "":
+			r.relax(change, p)
+		case change == "" && p.why != "" && bad == "":
+			r.relax(string(p.why), p)
+		case change == "" && p.why == "":
+			p.why = bad
+			r.tooLate(p)
+		}
+	}
+	if change != "" {
+		p.why = NotAllowed
+	}
+}
+
+// tooLate keeps the cheapest plan that misses only the deadline.
+func (r *ranking) tooLate(p *Plan) {
+	if p.why == TooSlow && r.affords(p) && (r.late.course == nil || cheaper(p, &r.late) < 0) {
+		r.late = *p
 	}
 }
 
@@ -294,32 +310,32 @@ func (r *ranking) relax(what string, p *Plan) {
 }
 
 // allows says why the job does not allow an offer, or "".
-func (r *ranking) allows(asks *catalog.Filter, l *catalog.Listing) Reason {
+func (r *ranking) allows(needs *catalog.Filter, l *catalog.Listing) Reason {
 	switch {
 	case !l.Quote.Priced:
-		if asks.Takes(*l) || r.loose(asks, l) {
+		if needs.Takes(*l) || r.loose(needs, l) {
 			return Unpriced
 		}
 		return OtherMachine
-	case asks.Takes(*l):
+	case needs.Takes(*l):
 		if l.Offer.Currency != r.Currency {
 			return OtherCurrency
 		}
 		return ""
-	case !r.loose(asks, l):
+	case !r.loose(needs, l):
 		return OtherMachine
 	case l.Offer.Currency != r.Currency:
 		return OtherCurrency
 	}
-	f := *asks
+	f := *needs
 	if f.MaxRate = 0; f.Takes(*l) {
 		return OverPrice
 	}
-	f = *asks
+	f = *needs
 	if f.Regions = nil; f.Takes(*l) {
 		return WrongPlace
 	}
-	f = *asks
+	f = *needs
 	if f.Capacity = nil; f.Takes(*l) {
 		return WrongKind
 	}
@@ -327,8 +343,8 @@ func (r *ranking) allows(asks *catalog.Filter, l *catalog.Listing) Reason {
 }
 
 // loose reports whether the machine itself would do.
-func (*ranking) loose(asks *catalog.Filter, l *catalog.Listing) bool {
-	f := *asks
+func (*ranking) loose(needs *catalog.Filter, l *catalog.Listing) bool {
+	f := *needs
 	f.MaxRate, f.Regions, f.Capacity, f.Providers = 0, nil, nil, nil
 	return f.Takes(*l)
 }

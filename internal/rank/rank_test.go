@@ -29,9 +29,11 @@ func rate(s string) money.Rate {
 
 // sold is an offer of a machine in zone us-a with n accelerators of a kind.
 func sold(kind string, n int, c market.Capacity, price string) catalog.Listing {
-	o := market.Offer{Provider: "x", Region: "us", Zone: "us-a", Machine: fmt.Sprintf("%s-%d", kind, n), Capacity: c, CPUs: 8, Accelerator: kind, Accelerators: n, Currency: money.USD}
+	o := market.Offer{Provider: "x", Region: "us", Zone: "us-a", Machine: fmt.Sprintf("%s-%d", kind, n), Capacity: c,
+		CPUs: 8, Accelerator: kind, Accelerators: n, Currency: money.USD}
 	o.ID = market.ID(o)
-	l := catalog.Listing{Offer: o, AcceleratorMemory: 80 * size.GB, Quote: market.Quote{Offer: o.ID, At: now, Source: "test"}}
+	l := catalog.Listing{Offer: o, AcceleratorMemory: 80 * size.GB,
+		Quote: market.Quote{Offer: o.ID, At: now, Source: "test"}}
 	if price != "" {
 		l.Quote.Rate, l.Quote.Priced = rate(price), true
 	}
@@ -43,7 +45,8 @@ func takes(hours map[string]rank.Range) func(rank.Shape, int) (rank.Estimate, bo
 	return func(s rank.Shape, _ int) (rank.Estimate, bool) {
 		h, ok := hours[s.Accelerator]
 		fits := true
-		return rank.Estimate{Rate: rank.Range{Low: 1 / h.High, Value: 1 / h.Value, High: 1 / h.Low}, Fits: &fits, Source: "told"}, ok
+		return rank.Estimate{Rate: rank.Range{Low: 1 / h.High, Value: 1 / h.Value, High: 1 / h.Low}, Fits: &fits,
+			Source: "told"}, ok
 	}
 }
 
@@ -52,11 +55,12 @@ func near(a, b, rel float64) bool { return math.Abs(a-b) <= rel*max(math.Abs(a),
 func id(p rank.Plan) string { return strings.TrimSuffix(p.Offer.Offer.Machine, "-1") }
 
 func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
-	q := rank.Question{
+	q := rank.Request{
 		Offers:   []catalog.Listing{sold("fast", 1, market.OnDemand, "4.00"), sold("slow", 1, market.OnDemand, "1.40")},
 		Estimate: takes(map[string]rank.Range{"fast": rank.Exactly(1), "slow": rank.Exactly(2.2)}), Work: 3600, Now: now,
 	}
-	for deadline, want := range map[time.Duration]string{0: "slow", 3 * time.Hour: "slow", 132 * time.Minute: "slow", 131 * time.Minute: "fast", time.Hour: "fast"} {
+	for deadline, want := range map[time.Duration]string{0: "slow", 3 * time.Hour: "slow", 132 * time.Minute: "slow",
+		131 * time.Minute: "fast", time.Hour: "fast"} {
 		q.Deadline = deadline
 		a := rank.Rank(q)
 		if !a.Feasible || id(a.Plans[0]) != want {
@@ -66,21 +70,23 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 		if !near(a.Plans[0].Cost.Value, cost, 1e-12) {
 			t.Errorf("%s costs %v, want %v", want, a.Plans[0].Cost, cost)
 		}
-		if want == "slow" && (len(a.Plans) != 2 || len(a.Levers) != 0) {
+		if want == "slow" && (len(a.Plans) != 2 || len(a.Recommendations) != 0) {
 			t.Errorf("deadline %v: %+v", deadline, a)
 		}
 		if want == "fast" { // what was given up, and what time it would need
 			if len(a.Rejected) != 1 || a.Rejected[0].Why != rank.TooSlow {
 				t.Errorf("rejected %+v", a.Rejected)
 			}
-			if len(a.Levers) != 1 || a.Levers[0].Name != rank.LeverLater || !near(a.Levers[0].Saves.Value, 0.92, 1e-9) || !near(a.Levers[0].Hours, 2.2, 1e-9) {
-				t.Errorf("levers %+v", a.Levers)
+			if len(a.Recommendations) != 1 || a.Recommendations[0].Name != rank.LaterDeadline ||
+				!near(a.Recommendations[0].Saves.Value, 0.92, 1e-9) || !near(a.Recommendations[0].Hours, 2.2, 1e-9) {
+				t.Errorf("recommendations %+v", a.Recommendations)
 			}
 		}
 	}
 	q.Deadline = 30 * time.Minute
 	a := rank.Rank(q)
-	if a.Feasible || len(a.Nearest) != 1 || a.Nearest[0].Wish != "deadline" || !near(a.Nearest[0].Hours, 1, 1e-9) || id(a.Nearest[0].Plan) != "fast" {
+	if a.Feasible || len(a.Nearest) != 1 || a.Nearest[0].Wish != "deadline" || !near(a.Nearest[0].Hours, 1, 1e-9) ||
+		id(a.Nearest[0].Plan) != "fast" {
 		t.Errorf("half an hour: %+v", a.Nearest)
 	}
 }
@@ -88,9 +94,11 @@ func TestTheSlowMachineWinsWhenTheDeadlineAllowsAndLosesWhenNot(t *testing.T) {
 // TestTheDeadlineDecidesAmongGenerations has the shape of the published LoRA runs of
 // Llama-2-70B on eight H100, H200 and B200: about the same cost, 2.2 times in time.
 func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
-	q := rank.Question{
-		Offers:   []catalog.Listing{sold("H100", 8, market.OnDemand, "24"), sold("H200", 8, market.OnDemand, "29"), sold("B200", 8, market.OnDemand, "53")},
-		Estimate: takes(map[string]rank.Range{"H100": rank.Exactly(2.2), "H200": rank.Exactly(1.85), "B200": rank.Exactly(1)}), Work: 3600, Now: now,
+	q := rank.Request{
+		Offers: []catalog.Listing{sold("H100", 8, market.OnDemand, "24"), sold("H200", 8, market.OnDemand, "29"),
+			sold("B200", 8, market.OnDemand, "53")},
+		Estimate: takes(map[string]rank.Range{"H100": rank.Exactly(2.2), "H200": rank.Exactly(1.85),
+			"B200": rank.Exactly(1)}), Work: 3600, Now: now,
 	}
 	a := rank.Rank(q)
 	if len(a.Plans) != 3 {
@@ -106,7 +114,8 @@ func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
 			t.Errorf("in %v h: %s, want %s", hours, got, want)
 		}
 	}
-	if f := rank.Rank(rank.Question{Offers: q.Offers, Estimate: q.Estimate, Work: 3600, Now: now}).Frontier; len(f) != 2 || f[0].Hours != 1 || !near(f[1].Hours, 2.2, 1e-9) {
+	if f := rank.Rank(rank.Request{Offers: q.Offers, Estimate: q.Estimate, Work: 3600, Now: now}).Frontier; len(f) !=
+		2 || f[0].Hours != 1 || !near(f[1].Hours, 2.2, 1e-9) {
 		t.Errorf("frontier %+v", f)
 	}
 }
@@ -114,9 +123,12 @@ func TestTheDeadlineDecidesAmongGenerations(t *testing.T) {
 // TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds takes the prices of
 // the embedded catalogue: the three cost about the same, and differ 2.2 times in time.
 func TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds(t *testing.T) {
-	a := rank.Rank(rank.Question{
-		Offers: catalog.Builtin().Listings, Asks: catalog.Filter{Providers: []string{"aws"}, Machines: []string{"p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"}}, Work: 3600, Now: now,
-		Estimate: takes(map[string]rank.Range{"H100-SXM-80GB": rank.Exactly(2.2), "H200-SXM": rank.Exactly(1.85), "B200-SXM": rank.Exactly(1)}),
+	a := rank.Rank(rank.Request{
+		Offers: catalog.Builtin().Listings,
+		Requirements: catalog.Filter{Providers: []string{"aws"},
+			Machines: []string{"p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"}}, Work: 3600, Now: now,
+		Estimate: takes(map[string]rank.Range{"H100-SXM-80GB": rank.Exactly(2.2), "H200-SXM": rank.Exactly(1.85),
+			"B200-SXM": rank.Exactly(1)}),
 	})
 	if len(a.Plans) != 3 {
 		t.Fatalf("%+v", a.Plans)
@@ -134,18 +146,24 @@ func TestTheListPricesOfThreeGenerationsAreAsFarApartAsTheirSpeeds(t *testing.T)
 func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	no := false
 	offers := []catalog.Listing{
-		sold("best", 1, market.OnDemand, "1"), sold("dear", 1, market.OnDemand, "2"), sold("free", 1, market.OnDemand, ""), sold("euro", 1, market.OnDemand, "0.5"), sold("far", 1, market.OnDemand, "0.5"),
-		sold("tiny", 1, market.OnDemand, "0.5"), sold("new", 1, market.OnDemand, "0.5"), sold("slow", 1, market.OnDemand, "0.1"), sold("lavish", 1, market.OnDemand, "9"), sold("luxury", 1, market.OnDemand, "30"),
+		sold("best", 1, market.OnDemand, "1"), sold("dear", 1, market.OnDemand, "2"),
+		sold("free", 1, market.OnDemand, ""), sold("euro", 1, market.OnDemand, "0.5"), sold("far", 1, market.OnDemand, "0.5"),
+		sold("tiny", 1, market.OnDemand, "0.5"), sold("new", 1, market.OnDemand, "0.5"),
+		sold("slow", 1, market.OnDemand, "0.1"), sold("lavish", 1, market.OnDemand, "9"),
+		sold("luxury", 1, market.OnDemand, "30"),
 		sold("best", 4, market.OnDemand, "0.5"), sold("spotty", 1, market.Spot, "0.1"), sold("brief", 1, market.Spot, "0.2"),
 	}
 	offers[3].Offer.Currency = "EUR"
 	offers[4].Offer.Region, offers[4].Offer.Zone = "eu", "eu-a"
 	offers[12].Offer.MaxLifetime = 30 * time.Second
 	one := rank.Exactly(1)
-	known := takes(map[string]rank.Range{"best": one, "dear": one, "free": one, "euro": one, "far": one, "tiny": one, "slow": rank.Exactly(50), "lavish": one, "luxury": one, "spotty": one, "brief": one})
-	q := rank.Question{
-		Offers: offers, Work: 3600, Now: now, Deadline: 10 * time.Hour, Budget: catalog.Known(5), Checkpoints: true, Resume: 2 * time.Minute, Save: 20 * time.Second, Storage: catalog.Known(0),
-		Asks: catalog.Filter{Least: 1, Most: 1, Regions: []string{"us*"}, MaxRate: rate("20"), Capacity: []market.Capacity{market.OnDemand}},
+	known := takes(map[string]rank.Range{"best": one, "dear": one, "free": one, "euro": one, "far": one, "tiny": one,
+		"slow": rank.Exactly(50), "lavish": one, "luxury": one, "spotty": one, "brief": one})
+	q := rank.Request{
+		Offers: offers, Work: 3600, Now: now, Deadline: 10 * time.Hour, Budget: catalog.Known(5), Checkpoints: true,
+		Resume: 2 * time.Minute, Save: 20 * time.Second, Storage: catalog.Known(0),
+		Requirements: catalog.Filter{Least: 1, Most: 1, Regions: []string{"us*"}, MaxRate: rate("20"),
+			Capacity: []market.Capacity{market.OnDemand}},
 		Estimate: func(s rank.Shape, v int) (rank.Estimate, bool) {
 			e, ok := known(s, v)
 			if s.Accelerator == "tiny" {
@@ -155,7 +173,8 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 		},
 	}
 	want := map[string]rank.Reason{
-		"free": rank.Unpriced, "euro": rank.OtherCurrency, "far": rank.WrongPlace, "tiny": rank.DoesNotFit, "new": rank.NoEstimate, "slow": rank.TooSlow, "lavish": rank.OverBudget, "luxury": rank.OverPrice,
+		"free": rank.Unpriced, "euro": rank.OtherCurrency, "far": rank.WrongPlace, "tiny": rank.DoesNotFit,
+		"new": rank.NoEstimate, "slow": rank.TooSlow, "lavish": rank.OverBudget, "luxury": rank.OverPrice,
 		"best-4": rank.OtherMachine, "spotty": rank.WrongKind, "brief": rank.WrongKind,
 	}
 	a := rank.Rank(q)
@@ -181,28 +200,29 @@ func TestEachOptionThatIsNotTakenSaysWhy(t *testing.T) {
 	if sum+1 != a.Considered || a.Considered != len(offers) || a.Counts[rank.CostsMore] != 1 {
 		t.Errorf("%d options, %v", a.Considered, a.Counts)
 	}
-	q.Asks.Capacity = nil
+	q.Requirements.Capacity = nil
 	for _, r := range rank.Rank(q).Rejected {
-		if id(r.Plan) == "brief" && r.Why != rank.TakenTooOften {
-			t.Errorf("taken every half minute: %s", r.Why)
+		if id(r.Plan) == "brief" && r.Why != rank.InterruptedTooOften {
+			t.Errorf("interrupted every half minute: %s", r.Why)
 		}
 	}
 	names := map[string]bool{}
-	for _, l := range a.Levers {
+	for _, l := range a.Recommendations {
 		names[l.Name] = true
 		if l.Saves == nil || l.Saves.Value <= 0 {
 			t.Errorf("%s saves %v", l.Name, l.Saves)
 		}
 	}
-	if !names[rank.LeverElsewhere] || !names[rank.LeverKind] {
-		t.Errorf("levers %v", names)
+	if !names[rank.Elsewhere] || !names[rank.OtherCapacity] {
+		t.Errorf("recommendations %v", names)
 	}
 }
 
-func TestALeverIsProposedAndNeverTaken(t *testing.T) {
-	q := rank.Question{
+func TestARecommendationIsNeverChosen(t *testing.T) {
+	q := rank.Request{
 		Offers: []catalog.Listing{sold("gpu", 1, market.OnDemand, "2")}, Work: 3600, Now: now,
-		Variants: []rank.Variant{{Name: "as it stands"}, {Name: "bf16", Lever: "mixed precision"}, {Name: "early", Lever: "early stopping", Work: 0.8}, {Name: "slower", Lever: "slower"}},
+		Variants: []rank.Variant{{Name: "as it stands"}, {Name: "bf16", Recommendation: "mixed precision"},
+			{Name: "early", Recommendation: "early stopping", Work: 0.8}, {Name: "slower", Recommendation: "slower"}},
 		Estimate: func(_ rank.Shape, v int) (rank.Estimate, bool) {
 			fits := true
 			return rank.Estimate{Rate: rank.Exactly([]float64{1, 2, 1, 0.5}[v]), Fits: &fits}, true
@@ -212,20 +232,25 @@ func TestALeverIsProposedAndNeverTaken(t *testing.T) {
 	if len(a.Plans) != 1 || a.Plans[0].Variant != "as it stands" || a.Counts[rank.NotAllowed] != 3 {
 		t.Fatalf("%+v", a)
 	}
-	if len(a.Levers) != 2 || a.Levers[0].Name != "mixed precision" || !near(a.Levers[0].Saves.Value, 1, 1e-9) || a.Levers[1].Name != "early stopping" || !near(a.Levers[1].Saves.Value, 0.4, 1e-9) {
-		t.Errorf("%+v", a.Levers)
+	if len(a.Recommendations) != 2 || a.Recommendations[0].Name != "mixed precision" ||
+		!near(a.Recommendations[0].Saves.Value, 1, 1e-9) ||
+		a.Recommendations[1].Name != "early stopping" || !near(a.Recommendations[1].Saves.Value, 0.4, 1e-9) {
+		t.Errorf("%+v", a.Recommendations)
 	}
 	q.Deadline = 40 * time.Minute
 	a = rank.Rank(q)
-	if a.Feasible || len(a.Levers) == 0 || a.Levers[0].Name != "mixed precision" || a.Levers[0].Saves != nil {
-		t.Errorf("what would make it feasible: %+v", a.Levers)
+	if a.Feasible || len(a.Recommendations) == 0 || a.Recommendations[0].Name != "mixed precision" ||
+		a.Recommendations[0].Saves != nil {
+		t.Errorf("what would make it feasible: %+v", a.Recommendations)
 	}
 }
 
 func TestAnInfeasibleWishNamesTheNearestThatIsNot(t *testing.T) {
-	q := rank.Question{
-		Offers:   []catalog.Listing{sold("fast", 1, market.OnDemand, "10"), sold("mid", 1, market.OnDemand, "3"), sold("slow", 1, market.OnDemand, "1")},
-		Estimate: takes(map[string]rank.Range{"fast": rank.Exactly(1), "mid": rank.Exactly(2), "slow": rank.Exactly(4)}), Work: 3600, Now: now,
+	q := rank.Request{
+		Offers: []catalog.Listing{sold("fast", 1, market.OnDemand, "10"), sold("mid", 1, market.OnDemand, "3"),
+			sold("slow", 1, market.OnDemand, "1")},
+		Estimate: takes(map[string]rank.Range{"fast": rank.Exactly(1), "mid": rank.Exactly(2),
+			"slow": rank.Exactly(4)}), Work: 3600, Now: now,
 		Deadline: 90 * time.Minute, Budget: catalog.Known(5),
 	}
 	a := rank.Rank(q)
@@ -263,8 +288,9 @@ func TestAnInfeasibleWishNamesTheNearestThatIsNot(t *testing.T) {
 }
 
 func TestTheOddsFollowTheInterval(t *testing.T) {
-	q := rank.Question{
-		Offers: []catalog.Listing{sold("gpu", 1, market.OnDemand, "1")}, Estimate: takes(map[string]rank.Range{"gpu": {Low: 8, Value: 10, High: 12.5}}), Work: 3600, Now: now, Promise: 0.01,
+	q := rank.Request{
+		Offers:   []catalog.Listing{sold("gpu", 1, market.OnDemand, "1")},
+		Estimate: takes(map[string]rank.Range{"gpu": {Low: 8, Value: 10, High: 12.5}}), Work: 3600, Now: now, Promise: 0.01,
 	}
 	for deadline, odds := range map[float64]float64{8: 0.1, 10: 0.5, 12.5: 0.9} {
 		q.Deadline = time.Duration(deadline * float64(time.Hour))
@@ -286,7 +312,8 @@ func TestTheOddsFollowTheInterval(t *testing.T) {
 }
 
 // simulate plays a spot run: machines last exponentially, every interval is saved.
-func simulate(r *rand.Rand, work, between, start, resume, gap, save, tau float64, checkpoints bool) (hours, held float64) {
+func simulate(r *rand.Rand, work, between, start, resume, gap, save, tau float64, checkpoints bool) (hours,
+	held float64) {
 	t, paid, done, begin := 0.0, 0.0, 0.0, start
 	for {
 		life := r.ExpFloat64() * between
@@ -314,12 +341,15 @@ func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
 		between     time.Duration
 		checkpoints bool
 		tolerance   float64
-	}{{10, 4 * time.Hour, true, 0.01}, {40, 2 * time.Hour, true, 0.01}, {3, 30 * time.Minute, true, 0.03}, {4, 4 * time.Hour, false, 0.03}, {1, 8 * time.Hour, false, 0.02}} {
+	}{{10, 4 * time.Hour, true, 0.01}, {40, 2 * time.Hour, true, 0.01}, {3, 30 * time.Minute, true, 0.03},
+		{4, 4 * time.Hour, false, 0.03}, {1, 8 * time.Hour, false, 0.02}} {
 		o := sold("gpu", 1, market.Spot, "1")
 		served := 99*c.between - 4*time.Hour // the prior and 98 interruptions make this mean
-		q := rank.Question{
-			Offers: []catalog.Listing{o}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(c.hours)}), Work: 3600, Now: now, Checkpoints: c.checkpoints, Storage: catalog.Known(0),
-			Hazards: map[market.OfferID]policy.Hazard{o.Offer.ID: {Lost: 98, Served: served}}, Start: 6 * time.Minute, Resume: 6 * time.Minute, Gap: 10 * time.Minute, Save: 30 * time.Second,
+		q := rank.Request{
+			Offers: []catalog.Listing{o}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(c.hours)}),
+			Work: 3600, Now: now, Checkpoints: c.checkpoints, Storage: catalog.Known(0),
+			Hazards: map[market.OfferID]policy.Hazard{o.Offer.ID: {Lost: 98, Served: served}}, Start: 6 * time.Minute,
+			Resume: 6 * time.Minute, Gap: 10 * time.Minute, Save: 30 * time.Second,
 		}
 		p := rank.Rank(q).Plans[0]
 		sum, paid, n := 0.0, 0.0, 20_000
@@ -328,18 +358,21 @@ func TestASpotRunTakesAsLongAsItsSimulation(t *testing.T) {
 			sum, paid = sum+h, paid+held
 		}
 		if !near(sum/float64(n), p.Hours.Value, c.tolerance) || !near(paid/float64(n), p.Cost.Value, c.tolerance) {
-			t.Errorf("%v h on machines that last %v, checkpoints %v: %.3f h for $%.3f; simulated %.3f h for $%.3f", c.hours, c.between, c.checkpoints, p.Hours.Value, p.Cost.Value, sum/float64(n), paid/float64(n))
+			t.Errorf("%v h on machines that last %v, checkpoints %v: %.3f h for $%.3f; simulated %.3f h for $%.3f",
+				c.hours, c.between, c.checkpoints, p.Hours.Value, p.Cost.Value, sum/float64(n), paid/float64(n))
 		}
 	}
 }
 
 func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
-	spot, firm := sold("gpu", 1, market.Spot, "1"), sold("gpu", 1, market.OnDemand, "3")
-	q := rank.Question{
-		Offers: []catalog.Listing{spot, firm}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(10)}), Work: 3600, Now: now, Checkpoints: true, Resume: 6 * time.Minute, Save: 30 * time.Second, Storage: catalog.Known(0),
+	spot, onDemand := sold("gpu", 1, market.Spot, "1"), sold("gpu", 1, market.OnDemand, "3")
+	q := rank.Request{
+		Offers: []catalog.Listing{spot, onDemand}, Estimate: takes(map[string]rank.Range{"gpu": rank.Exactly(10)}),
+		Work: 3600, Now: now, Checkpoints: true, Resume: 6 * time.Minute, Save: 30 * time.Second, Storage: catalog.Known(0),
 	}
 	var before float64
-	for i, hours := range []float64{40, 14, 12, 11, 10.5, 10.2} { // the nearer the deadline, the more of it is bought on-demand
+	// the nearer the deadline, the more of it is bought on-demand
+	for i, hours := range []float64{40, 14, 12, 11, 10.5, 10.2} {
 		q.Deadline = time.Duration(hours * float64(time.Hour))
 		a := rank.Rank(q)
 		p := a.Plans[0]
@@ -349,7 +382,7 @@ func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
 		if i > 0 && p.Cost.Value < before {
 			t.Errorf("in %v h it costs %v, in more %v", hours, p.Cost.Value, before)
 		}
-		if hours < 12 && p.Fallback != firm.Offer.ID {
+		if hours < 12 && p.Fallback != onDemand.Offer.ID {
 			t.Errorf("in %v h falls back to %q", hours, p.Fallback)
 		}
 		before = p.Cost.Value
@@ -364,13 +397,16 @@ func TestOnDemandTakesOverWhenTheSlackIsGone(t *testing.T) {
 // Data in a provider's store costs less to its other regions of the continent than to
 // anywhere else, nothing where it lies, and nobody knows what across an ocean.
 func TestDataIsPaidForByWhereItGoes(t *testing.T) {
-	for where, want := range map[string]float64{"aws us-east-1": 0, "aws us-west-2": 2, "aws eu-west-1": -1, "gcp us-central1": 9, "gcp us-east-1": 9} {
+	for where, want := range map[string]float64{"aws us-east-1": 0, "aws us-west-2": 2, "aws eu-west-1": -1,
+		"gcp us-central1": 9, "gcp us-east-1": 9} {
 		provider, region, _ := strings.Cut(where, " ")
 		o := sold("gpu", 1, market.OnDemand, "1")
 		o.Offer.Provider, o.Offer.Region = provider, region
-		p := rank.Rank(rank.Question{
-			Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true, Kept: 730 * size.GB, PerGBMonth: map[string]float64{"aws": 0.02, "gcp": 0.02},
-			Data:     rank.Data{Size: 100 * size.GB, Region: "us-east-1", Provider: "aws", PerGB: catalog.Known(0.09), PerGBRegion: catalog.Known(0.02)},
+		p := rank.Rank(rank.Request{
+			Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true, Kept: 730 * size.GB,
+			PerGBMonth: map[string]float64{"aws": 0.02, "gcp": 0.02},
+			Data: rank.Data{Size: 100 * size.GB, Region: "us-east-1", Provider: "aws", PerGB: catalog.Known(0.09),
+				PerGBRegion: catalog.Known(0.02)},
 			Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
 		}).Plans[0]
 		unknown := slices.Contains(p.Missing, "transfer")
@@ -385,8 +421,9 @@ func TestDataIsPaidForByWhereItGoes(t *testing.T) {
 
 func TestWhatNobodyKnowsIsNamedAndNeverZero(t *testing.T) {
 	o := sold("gpu", 1, market.OnDemand, "1")
-	q := rank.Question{
-		Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true, Data: rank.Data{Size: 100 * size.GB, Region: "eu"},
+	q := rank.Request{
+		Offers: []catalog.Listing{o}, Work: 3600, Now: now, Checkpoints: true,
+		Data:     rank.Data{Size: 100 * size.GB, Region: "eu"},
 		Estimate: func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: rank.Exactly(1)}, true },
 	}
 	p := rank.Rank(q).Plans[0]
@@ -401,13 +438,14 @@ func TestWhatNobodyKnowsIsNamedAndNeverZero(t *testing.T) {
 	if !rank.Rank(q).Plans[0].Stale {
 		t.Error("a price of unknown age is not marked")
 	}
-	for _, bad := range []rank.Range{{}, {Low: -1, Value: 1, High: 2}, {Low: 1, Value: math.NaN(), High: 2}, {Low: 1, Value: 2, High: math.Inf(1)}, {Low: 3, Value: 2, High: 4}, rank.Exactly(1e-300)} {
+	for _, bad := range []rank.Range{{}, {Low: -1, Value: 1, High: 2}, {Low: 1, Value: math.NaN(), High: 2},
+		{Low: 1, Value: 2, High: math.Inf(1)}, {Low: 3, Value: 2, High: 4}, rank.Exactly(1e-300)} {
 		q.Estimate = func(rank.Shape, int) (rank.Estimate, bool) { return rank.Estimate{Rate: bad}, true }
 		if a := rank.Rank(q); a.Feasible || a.Rejected[0].Why != rank.NoEstimate {
 			t.Errorf("rate %v: %+v", bad, a)
 		}
 	}
-	if a := rank.Rank(rank.Question{}); a.Feasible || a.Considered != 0 {
+	if a := rank.Rank(rank.Request{}); a.Feasible || a.Considered != 0 {
 		t.Errorf("nothing: %+v", a)
 	}
 }

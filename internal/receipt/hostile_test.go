@@ -10,7 +10,8 @@ import (
 )
 
 // hostile is a text that acts where a page takes it for a part of itself.
-const hostile = `'"></title></style></svg><script>document.title='owned'</script><img src=x onerror="document.title='owned'"><a href="javascript:1">`
+const hostile = `'"></title></style></svg><script>document.title='owned'</script>` +
+	`<img src=x onerror="document.title='owned'"><a href="javascript:1">`
 
 // fill sets every text that v holds to the hostile one.
 func fill(v reflect.Value) (n int) {
@@ -78,12 +79,14 @@ func TestNothingThatAReceiptSaysActsInItsPage(t *testing.T) {
 		if err := os.WriteFile(file, page, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		dom, err := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+file).Output()
+		dom, err := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu",
+			"--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+file).Output()
 		if err != nil {
 			t.Logf("%s: not looked at in a browser: %v", name, err)
 			continue
 		}
-		if text := string(dom); strings.Contains(text, "<title>owned") || strings.Contains(text, "<script") || strings.Contains(text, "<img") || !strings.Contains(text, "<h1>Receipt for") {
+		if text := string(dom); strings.Contains(text, "<title>owned") || strings.Contains(text, "<script") ||
+			strings.Contains(text, "<img") || !strings.Contains(text, "<h1>Receipt for") {
 			t.Errorf("%s: in the browser a text of the receipt acts", name)
 		} else {
 			t.Logf("%s: %d texts, of which none acts in chromium either", name, n)

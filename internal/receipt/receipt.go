@@ -16,27 +16,28 @@ import (
 // Receipt is the account of one job. Amounts are exact; fields named _usd are
 // estimates. Unknown is null.
 type Receipt struct {
-	Job              string         `json:"job"`
-	Name             string         `json:"name"`
-	State            string         `json:"state"`
-	Reason           string         `json:"reason"`
-	Currency         money.Currency `json:"currency"`
-	Cost             money.Amount   `json:"cost"`
-	OnDemandCost     *money.Amount  `json:"on_demand_cost"` // the useful work on the cheapest on-demand offer, start-up included
-	Saved            *money.Amount  `json:"saved"`
-	SavedShare       *float64       `json:"saved_share"`
-	CostWithoutRules money.Amount   `json:"cost_without_rules"` // plain seconds only
-	AlreadyPaid      *money.Amount  `json:"already_paid"`       // what of the cost was on reserved machines; null: none
-	Budget           *money.Amount  `json:"budget"`
-	DeadlineMet      *bool          `json:"deadline_met"`
-	Deadline         *time.Time     `json:"deadline"`
-	DeadlineMarket   *time.Time     `json:"deadline_market"`
-	Submitted        time.Time      `json:"submitted"`
-	SubmittedMarket  time.Time      `json:"submitted_market"`
-	Finished         *time.Time     `json:"finished"`
-	FinishedMarket   *time.Time     `json:"finished_market"`
-	MarketSpeed      float64        `json:"market_speed"`
-	Market           string         `json:"market"`
+	Job      string         `json:"job"`
+	Name     string         `json:"name"`
+	State    string         `json:"state"`
+	Reason   string         `json:"reason"`
+	Currency money.Currency `json:"currency"`
+	Cost     money.Amount   `json:"cost"`
+	// the useful work on the cheapest on-demand offer, start-up included
+	OnDemandCost     *money.Amount `json:"on_demand_cost"`
+	Saved            *money.Amount `json:"saved"`
+	SavedShare       *float64      `json:"saved_share"`
+	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
+	AlreadyPaid      *money.Amount `json:"already_paid"`       // what of the cost was on reserved machines; null: none
+	Budget           *money.Amount `json:"budget"`
+	DeadlineMet      *bool         `json:"deadline_met"`
+	Deadline         *time.Time    `json:"deadline"`
+	DeadlineMarket   *time.Time    `json:"deadline_market"`
+	Submitted        time.Time     `json:"submitted"`
+	SubmittedMarket  time.Time     `json:"submitted_market"`
+	Finished         *time.Time    `json:"finished"`
+	FinishedMarket   *time.Time    `json:"finished_market"`
+	MarketSpeed      float64       `json:"market_speed"`
+	Market           string        `json:"market"`
 
 	Attempts        int                         `json:"attempts"`
 	Interruptions   []Interruption              `json:"interruptions"`
@@ -187,13 +188,47 @@ func (r Receipt) Text(width int) string {
 	row := func(name, value, note string) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("%-13s %14s  %s", name, value, draw.Cut(note, width-31)), " ") + "\n")
 	}
+	r.costs(row)
+	b.WriteString("\n" + r.attempts(width))
+	fmt.Fprintf(&b, "\n%s, %s", draw.Count(r.Attempts, "attempt"), draw.Count(len(r.Interruptions), "interruption"))
+	silent := 0
+	for _, i := range r.Interruptions {
+		if i.Notice == 0 {
+			silent++
+		}
+	}
+	fmt.Fprintf(&b, " (%d without notice)\n%s, %s\n", silent, r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
+	if len(r.Loss) > 1 {
+		values := make([]float64, len(r.Loss))
+		for i, s := range r.Loss {
+			values[i] = s.Value
+		}
+		fmt.Fprintf(&b, "%s %s %.4g to %.4g\n", r.LossName, draw.Spark(values, min(40, width-40)), values[0],
+			values[len(values)-1])
+	}
+	fmt.Fprintf(&b, "market speed %g: spans and money are market time\nledger: %s, sums %s\n", r.MarketSpeed,
+		draw.Count(r.Ledger.Postings, "posting"),
+		map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
+	for _, t := range r.Tips {
+		b.WriteString(draw.Wrap("tip: ", t.Text+saves(t), width))
+	}
+	return strings.Map(func(c rune) rune { // some of it is what the program said
+		if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, b.String())
+}
+
+// costs writes what the job cost, and what the money did.
+func (r Receipt) costs(row func(name, value, note string)) {
 	note := ""
 	if r.Budget != nil {
 		note = "of " + money.Format(*r.Budget, r.Currency, 2) + " budget"
 	}
 	row("cost", r.money(r.Cost), note)
 	if r.OnDemandCost != nil {
-		row("on-demand", r.money(*r.OnDemandCost), "the work on the cheapest that nobody can take")
+		row("on-demand", r.money(*r.OnDemandCost), "the work on the cheapest on-demand machine")
 		row("saved", r.money(*r.Saved), fmt.Sprintf("%.1f %%", *r.SavedShare*100))
 	}
 	for _, u := range uses {
@@ -208,39 +243,19 @@ func (r Receipt) Text(width int) string {
 	if r.CostWithoutRules != r.Cost {
 		row("plain seconds", r.money(r.CostWithoutRules), "without the provider's billing rules")
 	}
-	fmt.Fprintf(&b, "\n")
+}
+
+// attempts is the table of attempts.
+func (r Receipt) attempts(width int) string {
 	var rows [][]string
 	for _, t := range r.Tries {
-		rows = append(rows, []string{strings.TrimPrefix(t.Attempt, r.Job+"."), t.Offer, draw.Span(t.Until.Sub(t.From)), draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), t.End})
+		rows = append(rows, []string{strings.TrimPrefix(t.Attempt, r.Job+"."), t.Offer, draw.Span(t.Until.Sub(t.From)),
+			draw.Short(t.First) + "-" + draw.Short(t.Last), r.money(t.Cost), t.End})
 	}
-	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "ATTEMPT", Right: true}, {Name: "OFFER", Least: 16}, {Name: "RAN", Right: true}, {Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END"},
-	}, rows, width))
-	fmt.Fprintf(&b, "\n%s, %s", draw.Count(r.Attempts, "attempt"), draw.Count(len(r.Interruptions), "interruption"))
-	silent := 0
-	for _, i := range r.Interruptions {
-		if i.Notice == 0 {
-			silent++
-		}
-	}
-	fmt.Fprintf(&b, " (%d without notice)\n%s, %s\n", silent, r.lost(), draw.Count(r.Checkpoints, "checkpoint"))
-	if len(r.Loss) > 1 {
-		values := make([]float64, len(r.Loss))
-		for i, s := range r.Loss {
-			values[i] = s.Value
-		}
-		fmt.Fprintf(&b, "%s %s %.4g to %.4g\n", r.LossName, draw.Spark(values, min(40, width-40)), values[0], values[len(values)-1])
-	}
-	fmt.Fprintf(&b, "market speed %g: spans and money are market time\nledger: %s, sums %s\n", r.MarketSpeed, draw.Count(r.Ledger.Postings, "posting"), map[bool]string{true: "agree to the last unit", false: "DO NOT AGREE"}[r.Ledger.Agrees])
-	for _, t := range r.Tips {
-		b.WriteString(draw.Wrap("tip: ", t.Text+saves(t), width))
-	}
-	return strings.Map(func(c rune) rune { // some of it is what the program said
-		if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
-			return unicode.ReplacementChar
-		}
-		return c
-	}, b.String())
+	return draw.Grid([]draw.Column{
+		{Name: "ATTEMPT", Right: true}, {Name: "OFFER", Least: 16}, {Name: "RAN", Right: true},
+		{Name: "STEPS", Right: true, Leaves: 1}, {Name: "COST", Right: true}, {Name: "END"},
+	}, rows, width)
 }
 
 // lost says how much market time of paid work was done twice.

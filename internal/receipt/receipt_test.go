@@ -21,7 +21,7 @@ func amount(s string) money.Amount {
 	return a
 }
 
-// sample is a job of two attempts, the first of which was taken without notice.
+// sample is a job of two attempts, the first of which was interrupted without notice.
 func sample() Receipt {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	budget, firm, saved, share, met := amount("3"), amount("2"), amount("1.4"), 0.7, true
@@ -29,13 +29,18 @@ func sample() Receipt {
 	deadline, finished := at.Add(3*time.Hour), at.Add(time.Hour)
 	begun := at.Add(time.Minute)
 	return Receipt{
-		Job: "<b>train</b>", State: "succeeded", Reason: "completed", Currency: money.USD, Cost: amount("0.6"), CostWithoutRules: amount("0.61"),
-		OnDemandCost: &firm, Saved: &saved, SavedShare: &share, Budget: &budget, DeadlineMet: &met, DeadlineMarket: &deadline, FinishedMarket: &finished,
+		Job: "<b>train</b>", State: "succeeded", Reason: "completed", Currency: money.USD, Cost: amount("0.6"),
+		CostWithoutRules: amount("0.61"),
+		OnDemandCost:     &firm, Saved: &saved, SavedShare: &share, Budget: &budget, DeadlineMet: &met,
+		DeadlineMarket: &deadline, FinishedMarket: &finished,
 		SubmittedMarket: at, Submitted: at, MarketSpeed: 60, Market: "m", Attempts: 2,
 		Interruptions: []Interruption{{Instance: "i-1", At: at, MarketAt: at.Add(30 * time.Minute), Restored: &restored}},
 		Tries: []Try{
-			{Attempt: "<b>train</b>.1", Instance: "i-1", Offer: "p/z/m/spot", From: at, Begun: &begun, Until: at.Add(30 * time.Minute), Cost: amount("0.3"), End: "interrupted", Rules: []Rule{{"provider", amount("-0.01")}}},
-			{Attempt: "<b>train</b>.2", Instance: "i-2", Offer: "p/z/m/spot", From: at.Add(31 * time.Minute), Until: finished, Cost: amount("0.3"), End: "completed"},
+			{Attempt: "<b>train</b>.1", Instance: "i-1", Offer: "p/z/m/spot", From: at, Begun: &begun,
+				Until: at.Add(30 * time.Minute), Cost: amount("0.3"), End: "interrupted",
+				Rules: []Rule{{"provider", amount("-0.01")}}},
+			{Attempt: "<b>train</b>.2", Instance: "i-2", Offer: "p/z/m/spot", From: at.Add(31 * time.Minute),
+				Until: finished, Cost: amount("0.3"), End: "completed"},
 		},
 		Uses: map[ledger.Use]money.Amount{ledger.Useful: amount("0.5"), ledger.Lost: amount("0.1")},
 		Loss: []Sample{{0, at, 4}, {10, finished, 2}}, LossName: "loss",
@@ -69,7 +74,8 @@ func TestAmountsAreDecimalsAndUnknownIsNull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"cost":"0.6"`, `"budget":"3"`, `"on_demand_cost":null`, `"restored":null`, `"notice":0`, `"attempts":2`, `"deadline_met":true`} {
+	for _, want := range []string{`"cost":"0.6"`, `"budget":"3"`, `"on_demand_cost":null`, `"restored":null`,
+		`"notice":0`, `"attempts":2`, `"deadline_met":true`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s", want, b)
 		}
@@ -81,7 +87,8 @@ func TestAmountsAreDecimalsAndUnknownIsNull(t *testing.T) {
 func large() Receipt {
 	r := sample()
 	missed, deadline := false, r.SubmittedMarket.Add(30*time.Minute)
-	r.Job, r.State, r.Reason, r.DeadlineMet, r.DeadlineMarket = "resnet-on-all-of-imagenet-2", "stopped", "budget_spent", &missed, &deadline
+	r.Job, r.State, r.Reason, r.DeadlineMet, r.DeadlineMarket = "resnet-on-all-of-imagenet-2", "stopped",
+		"budget_spent", &missed, &deadline
 	r.OnDemandCost, r.Saved, r.SavedShare, r.Tips = nil, nil, nil, nil
 	r.Cost, r.CostWithoutRules, r.Tries, r.Loss = money.Amount{}, money.Amount{}, nil, nil
 	r.Uses = map[ledger.Use]money.Amount{}
@@ -89,7 +96,10 @@ func large() Receipt {
 		from := r.SubmittedMarket.Add(time.Duration(i) * 30 * time.Hour)
 		begun := from.Add(time.Minute)
 		c := amount("1234.5678")
-		r.Tries = append(r.Tries, Try{Attempt: "resnet-on-all-of-imagenet-2." + strconv.Itoa(i+1), Instance: "i-1", Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Capacity: "spot", From: from, Begun: &begun, Until: from.Add(29 * time.Hour), Cost: c, First: int64(i) * 1_000_000, Last: int64(i+1) * 1_000_000, End: "interrupted"})
+		r.Tries = append(r.Tries, Try{Attempt: "resnet-on-all-of-imagenet-2." + strconv.Itoa(i+1), Instance: "i-1",
+			Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Capacity: "spot", From: from, Begun: &begun,
+			Until: from.Add(29 * time.Hour), Cost: c, First: int64(i) * 1_000_000, Last: int64(i+1) * 1_000_000,
+			End: "interrupted"})
 		r.Cost, r.CostWithoutRules = r.Cost.Add(c), r.CostWithoutRules.Add(c)
 		r.Loss = append(r.Loss, Sample{int64(i), from, 4 / float64(i+1)})
 	}

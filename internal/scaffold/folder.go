@@ -61,20 +61,23 @@ func (f folder) environment() environment {
 	conda := f.first("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
 	switch {
 	case f.has("uv.lock"):
-		return environment{"command -v uv >/dev/null || python3 -m pip install uv; uv sync --frozen", "uv.lock is here", "uv run python", "uv run "}
+		return environment{"command -v uv >/dev/null || python3 -m pip install uv; uv sync --frozen", "uv.lock is here",
+			"uv run python", "uv run "}
 	case f.has("poetry.lock") || strings.Contains(pyproject, "[tool.poetry"):
 		why := "pyproject.toml has [tool.poetry]"
 		if f.has("poetry.lock") {
 			why = "poetry.lock is here"
 		}
-		return environment{"command -v poetry >/dev/null || python3 -m pip install poetry; poetry install --no-interaction", why, "poetry run python", "poetry run "}
+		return environment{"command -v poetry >/dev/null || python3 -m pip install poetry; poetry install " +
+			"--no-interaction", why, "poetry run python", "poetry run "}
 	case conda != "":
 		name := "scrimp"
 		if m := regexp.MustCompile(`(?m)^name:\s*["']?([\w.-]+)`).FindStringSubmatch(f.read(conda)); m != nil {
 			name = m[1]
 		}
 		run := "conda run --no-capture-output -n " + name + " "
-		return environment{fmt.Sprintf("conda env update -n %s -f %s", name, conda), conda + " is here; conda must be on the machine", run + "python", run}
+		return environment{fmt.Sprintf("conda env update -n %s -f %s", name, conda),
+			conda + " is here; conda must be on the machine", run + "python", run}
 	case f.has("requirements.txt"):
 		none.setup, none.why = "python3 -m pip install -r requirements.txt", "requirements.txt is here"
 	case f.has("pyproject.toml"):
@@ -97,7 +100,9 @@ type program struct {
 var mains = []string{"train.py", "main.py", "run.py", "finetune.py", "pretrain.py", "fit.py"}
 
 // frameworks are the packages that training programs import.
-var frameworks = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(torch|lightning|pytorch_lightning|transformers|accelerate|deepspeed|tensorflow|keras|jax|flax|sklearn|xgboost|lightgbm|mlx)\b`)
+var frameworks = regexp.MustCompile(
+	`(?m)^\s*(?:import|from)\s+(torch|lightning|pytorch_lightning|transformers|accelerate|deepspeed|tensorflow|` +
+		`keras|jax|flax|sklearn|xgboost|lightgbm|mlx)\b`)
 
 var trains = regexp.MustCompile(`\.backward\(|\.fit\(|\.train\(|value_and_grad|GradientTape`)
 
@@ -110,34 +115,9 @@ func (f folder) program() program {
 	}
 	slices.Sort(names)
 	var best program
-	most := 0
+	most := 14 // what is less likely is not taken
 	for _, name := range slices.Compact(names) {
-		text, score := f.read(name), 0
-		var why []string
-		base := path.Base(name)
-		if strings.HasPrefix(base, "test_") || base == "setup.py" || base == "conftest.py" {
-			continue
-		}
-		if i := slices.Index(mains, base); i >= 0 {
-			score += 40 - i
-			why = append(why, "of its name")
-		}
-		if strings.Contains(text, "__main__") {
-			score += 20
-			why = append(why, "it has a __main__")
-		}
-		if m := frameworks.FindStringSubmatch(text); m != nil {
-			score += 10
-			why = append(why, "it imports "+m[1])
-		}
-		if trains.MatchString(text) {
-			score += 15
-			why = append(why, "it trains")
-		}
-		if score >= 15 && !strings.Contains(name, "/") {
-			score += 5
-		}
-		if score > most && score >= 15 {
+		if score, why := f.likely(name); score > most {
 			most, best = score, program{file: name, why: name + " because " + strings.Join(why, ", ")}
 		}
 	}
@@ -160,14 +140,43 @@ func (f folder) program() program {
 	return program{why: "nothing to run was found: put your program here", fixed: "echo replace this with your program"}
 }
 
+// likely says how much speaks for a Python file to be the program, and what.
+func (f folder) likely(name string) (score int, why []string) {
+	text, base := f.read(name), path.Base(name)
+	if strings.HasPrefix(base, "test_") || base == "setup.py" || base == "conftest.py" {
+		return 0, nil
+	}
+	if i := slices.Index(mains, base); i >= 0 {
+		score += 40 - i
+		why = append(why, "of its name")
+	}
+	if strings.Contains(text, "__main__") {
+		score += 20
+		why = append(why, "it has a __main__")
+	}
+	if m := frameworks.FindStringSubmatch(text); m != nil {
+		score += 10
+		why = append(why, "it imports "+m[1])
+	}
+	if trains.MatchString(text) {
+		score += 15
+		why = append(why, "it trains")
+	}
+	if score >= 15 && !strings.Contains(name, "/") {
+		score += 5
+	}
+	return score, why
+}
+
 // notebook runs a notebook as a script: Jupyter itself would write nothing
 // until the last cell is done, and would not pass on a signal.
 func (f folder) notebook(name string) program {
 	script := strings.TrimSuffix(name, ".ipynb") + ".py"
-	p := program{file: name, why: name + " is the notebook here; it is turned into a script, which prints as it goes", notes: []string{
-		"jupyter nbconvert must be on the machine: setup may install it with python3 -m pip install nbconvert.",
-		"Cells run in their order, once, without anybody watching: show nothing, save to the folder below, go on from it.",
-	}}
+	p := program{file: name, why: name + " is the notebook here; it is turned into a script, which prints as it goes",
+		notes: []string{
+			"jupyter nbconvert must be on the machine: setup may install it with python3 -m pip install nbconvert.",
+			"Cells run in their order, once, without anybody watching: show nothing, save to the folder below, go on from it.",
+		}}
 	runner := "python3"
 	if regexp.MustCompile(`"(?:%|!)\s*\w`).MatchString(f.read(name)) {
 		runner = "ipython"
@@ -210,7 +219,8 @@ func (p program) command(env environment, s script) (command, why string) {
 	case s.imports("lightning") || s.imports("pytorch_lightning"):
 		return "exec " + env.python + " " + file, p.why + "; Lightning starts its own processes"
 	case regexp.MustCompile(`init_process_group|LOCAL_RANK|DistributedDataParallel|fully_shard`).MatchString(s.text):
-		return "exec " + env.runner + "torchrun --standalone --nproc_per_node=gpu " + file, p.why + "; it uses torch.distributed, so torchrun starts a process for each accelerator"
+		return "exec " + env.runner + "torchrun --standalone --nproc_per_node=gpu " + file,
+			p.why + "; it uses torch.distributed, so torchrun starts a process for each accelerator"
 	}
 	return "exec " + env.python + " " + file, p.why
 }

@@ -26,7 +26,8 @@ func (s script) progress() progress {
 				saved.pattern = p.pattern
 			}
 		case p.score > most:
-			most, best = p.score, progress{pattern: p.pattern, epochs: p.epochs, why: fmt.Sprintf("%s prints %s", s.file, p.sample)}
+			most, best = p.score, progress{pattern: p.pattern, epochs: p.epochs,
+				why: fmt.Sprintf("%s prints %s", s.file, p.sample)}
 		}
 	}
 	if best.pattern != "" {
@@ -35,7 +36,8 @@ func (s script) progress() progress {
 	}
 	switch {
 	case s.trainer():
-		return progress{why: "The Hugging Face Trainer prints no whole steps: scrimp.huggingface.ScrimpCallback or report_to=\"kubeflow\" tell them, see docs/programs.md."}
+		return progress{why: "The Hugging Face Trainer prints no whole steps: scrimp.huggingface.ScrimpCallback or " +
+			"report_to=\"kubeflow\" tell them, see docs/programs.md."}
 	case s.imports("lightning") || s.imports("pytorch_lightning"):
 		return progress{why: "Lightning prints no lines: scrimp.lightning.ScrimpCallback tells them, see docs/programs.md."}
 	case (s.imports("keras") || s.imports("tensorflow")) && strings.Contains(s.text, ".fit("):
@@ -56,12 +58,14 @@ type line struct {
 // found are the words by which an expression, or the text before it, is known.
 var (
 	isEpoch = regexp.MustCompile(`(?i)epoch|\bep\b`)
-	isStep  = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:global_?|train_?|num_?|i?)(?:step|iter(?:ation)?|update)s?(?:_?num|_?idx|_?count)?(?:$|[^a-z])`)
+	isStep  = regexp.MustCompile(
+		`(?i)(?:^|[^a-z])(?:global_?|train_?|num_?|i?)(?:step|iter(?:ation)?|update)s?(?:_?num|_?idx|_?count)?(?:$|[^a-z])`)
 	isBatch = regexp.MustCompile(`(?i)batch|\bi\b|\bidx\b`)
 	isLoss  = regexp.MustCompile(`(?i)loss`)
 	isValid = regexp.MustCompile(`(?i)val|eval|test|dev`)
 	isOther = regexp.MustCompile(`(?i)\b(acc|accuracy|ppl|perplexity|lr|f1|auc|reward|bleu|rouge|error)`)
-	plainly = regexp.MustCompile(`(?i)^(?:int\()?[\w.]+(?:\[["']\w+["']\])?\)?(?:\s*\+\s*1)?$`) // a variable, perhaps one more
+	// a variable, perhaps one more
+	plainly = regexp.MustCompile(`(?i)^(?:int\()?[\w.]+(?:\[["']\w+["']\])?\)?(?:\s*\+\s*1)?$`)
 )
 
 // printed makes a pattern of a call that prints.
@@ -76,7 +80,8 @@ func printed(c call) line {
 		}
 		p := parts(arg, c.args[i+1:])
 		list = append(list, p...)
-		if i == 0 && len(c.args) > 1 && strings.Count(arg, "%") > 0 && len(p) > 1 && !strings.Contains(arg, "{") { // a logger's arguments are in it
+		// a logger's arguments are in it
+		if i == 0 && len(c.args) > 1 && strings.Count(arg, "%") > 0 && len(p) > 1 && !strings.Contains(arg, "{") {
 			break
 		}
 	}
@@ -86,91 +91,112 @@ func printed(c call) line {
 // pattern makes a line's pattern: what is known by its words is a group, the
 // rest is skipped. It ends with the last group.
 func pattern(list []part) line {
-	var l line
-	epochs := false
+	w := writing{taken: map[string]bool{}}
 	for _, p := range list {
-		epochs = epochs || p.expr && isEpoch.MatchString(p.text)
+		w.epochs = w.epochs || p.expr && isEpoch.MatchString(p.text)
 	}
-	taken := map[string]bool{}
-	var b, sample strings.Builder
-	end, before, last := 0, "", ""
 	for _, p := range list {
-		if !p.expr {
-			text := unescape(p.text)
-			l.fixed += text
-			sample.WriteString(text)
-			if k := strings.LastIndexByte(text, '\n'); k >= 0 {
-				if len(taken) > 0 { // what follows is another line
-					break
-				}
-				b.Reset()
-				before, text = "", text[k+1:]
-			}
-			before += text
-			b.WriteString(spaces(regexp.QuoteMeta(text)))
-			continue
+		if p.expr {
+			w.expression(p)
+		} else if !w.text(unescape(p.text)) {
+			break
 		}
-		name := named(p.text, before, last, epochs)
-		if taken[name] {
-			name = ""
-		}
-		sample.WriteString("{" + p.text + "}")
-		if p.wide && !strings.HasSuffix(b.String(), `\s+`) {
-			b.WriteString(" *")
-		}
-		switch name {
-		case "":
-			b.WriteString(`\S*`)
-		case "step", "total", "epoch", "epochs":
-			fmt.Fprintf(&b, `(?P<%s>\d+)`, name)
-		default:
-			fmt.Fprintf(&b, `(?P<%s>[^\s,;|)}%%\]]+)`, name)
-		}
-		if name != "" {
-			taken[name], end = true, b.Len()
-		}
-		last, before = name, ""
 	}
-	whole := strings.TrimLeft(strings.TrimPrefix(b.String()[:end], `\s+`), " ")
+	l := line{fixed: w.fixed, sample: strings.Join(strings.Fields(w.sample.String()), " "), score: w.score()}
+	l.pattern = strings.TrimLeft(strings.TrimPrefix(w.b.String()[:w.end], `\s+`), " ")
 	switch {
-	case taken["step"]:
-		whole = strings.Replace(whole, "(?P<epochs>", "(?:", 1)
-	case taken["epoch"]: // a count that rises is what is asked for
-		whole, l.epochs = strings.NewReplacer("(?P<epoch>", "(?P<step>", "(?P<epochs>", "(?P<total>").Replace(whole), true
+	case w.taken["step"]:
+		l.pattern = strings.Replace(l.pattern, "(?P<epochs>", "(?:", 1)
+	case w.taken["epoch"]: // a count that rises is what is needed
+		l.pattern, l.epochs = epochsAreSteps.Replace(l.pattern), true
 	}
-	if taken["step"] || taken["epoch"] {
-		l.score = 4
-		for name, worth := range map[string]int{"step": 2, "loss": 4, "val_loss": 1, "total": 1, "epochs": 1, "epoch": 1} {
-			if taken[name] {
-				l.score += worth
-			}
+	if _, err := regexp.Compile(l.pattern); err != nil || !printable(l.pattern) {
+		l.score = 0
+	}
+	if strings.HasPrefix(strings.TrimPrefix(l.pattern, "*"), "(?") || strings.HasPrefix(l.pattern, `\S*`) {
+		l.score = 0 // any number would do
+	}
+	return l
+}
+
+var epochsAreSteps = strings.NewReplacer("(?P<epoch>", "(?P<step>", "(?P<epochs>", "(?P<total>")
+
+// writing is a pattern that is being written, part by part.
+type writing struct {
+	b, sample    strings.Builder
+	fixed        string
+	epochs       bool            // an expression speaks of epochs
+	taken        map[string]bool // groups that are there
+	end          int             // of the last group
+	before, last string          // the text since the last expression, and its group
+}
+
+// text adds fixed text, and says whether the line goes on after it.
+func (w *writing) text(text string) bool {
+	w.fixed += text
+	w.sample.WriteString(text)
+	if k := strings.LastIndexByte(text, '\n'); k >= 0 {
+		if len(w.taken) > 0 { // what follows is another line
+			return false
+		}
+		w.b.Reset()
+		w.before, text = "", text[k+1:]
+	}
+	w.before += text
+	w.b.WriteString(spaces(regexp.QuoteMeta(text)))
+	return true
+}
+
+// expression adds what is printed of an expression: a group where it is known.
+func (w *writing) expression(p part) {
+	name := named(p.text, w.before, w.last, w.epochs)
+	if w.taken[name] {
+		name = ""
+	}
+	w.sample.WriteString("{" + p.text + "}")
+	if p.wide && !strings.HasSuffix(w.b.String(), `\s+`) {
+		w.b.WriteString(" *")
+	}
+	switch name {
+	case "":
+		w.b.WriteString(`\S*`)
+	case "step", "total", "epoch", "epochs":
+		fmt.Fprintf(&w.b, `(?P<%s>\d+)`, name)
+	default:
+		fmt.Fprintf(&w.b, `(?P<%s>[^\s,;|)}%%\]]+)`, name)
+	}
+	if name != "" {
+		w.taken[name], w.end = true, w.b.Len()
+	}
+	w.last, w.before = name, ""
+}
+
+// score says how much of a run's progress the groups show; 0 is none.
+func (w *writing) score() int {
+	if !w.taken["step"] && !w.taken["epoch"] {
+		return 0
+	}
+	score := 4
+	for name, worth := range map[string]int{"step": 2, "loss": 4, "val_loss": 1, "total": 1, "epochs": 1, "epoch": 1} {
+		if w.taken[name] {
+			score += worth
 		}
 	}
-	if _, err := regexp.Compile(whole); err != nil || !printable(whole) {
-		l.score = 0
-	}
-	if strings.HasPrefix(strings.TrimPrefix(whole, "*"), "(?") || strings.HasPrefix(whole, `\S*`) { // any number would do
-		l.score = 0
-	}
-	l.pattern, l.sample = whole, strings.Join(strings.Fields(sample.String()), " ")
-	return l
+	return score
 }
 
 // named is the name of the group for an expression, "" for what is skipped:
 // before is the text before it, last the group before that.
 func named(expr, before, last string, epochs bool) string {
 	word := strings.TrimRight(before, " :=\t([")
-	slash := strings.HasSuffix(word, "/") || regexp.MustCompile(`(?i)\bof$`).MatchString(word)
+	if strings.HasSuffix(word, "/") || regexp.MustCompile(`(?i)\bof$`).MatchString(word) {
+		return map[string]string{"step": "total", "epoch": "epochs"}[last] // the total, where the steps are epochs
+	}
 	lead := regexp.MustCompile(`[\w ]*$`).FindString(word)
+	says := func(form *regexp.Regexp) bool { return form.MatchString(expr) || form.MatchString(lead) }
 	switch {
-	case slash && last == "step":
-		return "total"
-	case slash && last == "epoch":
-		return "epochs" // the total, where the steps are epochs
-	case slash:
-		return ""
-	case isLoss.MatchString(expr) || isLoss.MatchString(lead):
-		if isValid.MatchString(expr) || isValid.MatchString(lead) {
+	case says(isLoss):
+		if says(isValid) {
 			return "val_loss"
 		}
 		return "loss"
@@ -182,7 +208,7 @@ func named(expr, before, last string, epochs bool) string {
 		return name
 	case !plainly.MatchString(expr):
 		return ""
-	case isEpoch.MatchString(expr) || isEpoch.MatchString(lead):
+	case says(isEpoch):
 		return "epoch"
 	case isStep.MatchString(expr) || isStep.MatchString(lead) && (!epochs || !isBatch.MatchString(expr)):
 		return "step"

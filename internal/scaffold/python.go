@@ -39,28 +39,30 @@ func arguments(text string, i int) (args []string, end int, ok bool) {
 		begin = to + 1
 	}
 	for i < len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\'':
+		switch c := text[i]; c {
+		case '"', '\'':
 			_, next, ok := literal(text, i)
 			if !ok {
 				return nil, 0, false
 			}
 			i = next
 			continue
-		case c == '#':
-			for i < len(text) && text[i] != '\n' {
-				i++
-			}
+		case '#':
+			comment, _, _ := strings.Cut(text[i:], "\n")
+			i += len(comment)
 			continue
-		case c == '(' || c == '[' || c == '{':
+		case '(', '[', '{':
 			depth++
-		case c == ')' && depth == 0:
-			add(i)
-			return args, i + 1, true
-		case c == ')' || c == ']' || c == '}':
+		case ')', ']', '}':
+			if c == ')' && depth == 0 {
+				add(i)
+				return args, i + 1, true
+			}
 			depth--
-		case c == ',' && depth == 0:
-			add(i)
+		case ',':
+			if depth == 0 {
+				add(i)
+			}
 		}
 		i++
 	}
@@ -125,10 +127,15 @@ func parts(arg string, rest []string) []part {
 	if len(list) == 0 {
 		return []part{{text: arg, expr: true}}
 	}
-	after := strings.TrimSpace(arg[i:])
 	if !formatted {
 		return list
 	}
+	return filled(list, strings.TrimSpace(arg[i:]), rest)
+}
+
+// filled is a text with what is put into it: by .format or a percent sign after it, or by the
+// further arguments of a logger.
+func filled(list []part, after string, rest []string) []part {
 	whole := ""
 	for _, p := range list {
 		whole += p.text
@@ -162,17 +169,8 @@ func braces(s string, args []string) []part {
 			fixed += s[i : i+1]
 			i++
 		case s[i] == '{':
-			depth, j := 0, i
-			for ; j < len(s); j++ {
-				if s[j] == '{' {
-					depth++
-				} else if s[j] == '}' {
-					if depth--; depth == 0 {
-						break
-					}
-				}
-			}
-			if j >= len(s) {
+			j, ok := closing(s, i)
+			if !ok {
 				return append(list, part{text: fixed})
 			}
 			list = append(list, part{text: fixed})
@@ -185,26 +183,7 @@ func braces(s string, args []string) []part {
 				expr, wide = m[1], width.MatchString(m[4])
 			}
 			if args != nil {
-				k := next
-				switch {
-				case expr == "":
-					next++
-				case strings.Trim(expr, "0123456789") == "":
-					k = 0
-					for _, c := range expr {
-						k = min(10*k+int(c-'0'), len(args))
-					}
-				default:
-					k = len(args)
-					for n, a := range args {
-						if value, ok := strings.CutPrefix(a, expr+"="); ok {
-							args[n], k = value, n
-						}
-					}
-				}
-				if k < len(args) {
-					expr = args[k]
-				}
+				expr = filler(expr, args, &next)
 			}
 			list = append(list, part{strings.TrimSpace(expr), true, wide})
 			i = j
@@ -213,6 +192,48 @@ func braces(s string, args []string) []part {
 		}
 	}
 	return append(list, part{text: fixed})
+}
+
+// closing is where the brace at i is closed.
+func closing(s string, i int) (end int, ok bool) {
+	depth := 0
+	for j := i; j < len(s); j++ {
+		switch s[j] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return j, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// filler is the argument of .format that fills in {}, {0} or {name}; where there is none, what
+// stands between the braces. next counts the {}.
+func filler(expr string, args []string, next *int) string {
+	k := *next
+	switch {
+	case expr == "":
+		*next++
+	case strings.Trim(expr, "0123456789") == "":
+		k = 0
+		for _, c := range expr {
+			k = min(10*k+int(c-'0'), len(args))
+		}
+	default:
+		k = len(args)
+		for n, a := range args {
+			if value, ok := strings.CutPrefix(a, expr+"="); ok {
+				args[n], k = value, n
+			}
+		}
+	}
+	if k < len(args) {
+		return args[k]
+	}
+	return expr
 }
 
 // width finds a least width in {:5d} and %5d.
@@ -232,7 +253,8 @@ func percents(s string, args []string) []part {
 		if k < len(args) {
 			expr = args[k]
 		}
-		list = append(list, part{text: strings.ReplaceAll(s[:at[0]], "%%", "%")}, part{expr, true, width.MatchString(s[at[0]:at[1]])})
+		list = append(list, part{text: strings.ReplaceAll(s[:at[0]], "%%", "%")},
+			part{expr, true, width.MatchString(s[at[0]:at[1]])})
 		s = s[at[1]:]
 	}
 }

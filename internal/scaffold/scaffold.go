@@ -25,8 +25,8 @@ type Draft struct {
 	Guesses []Guess
 }
 
-// Look makes a job file for the folder fsys, called name.
-func Look(fsys fs.FS, name string) Draft {
+// Scan makes a job file for the folder fsys, called name.
+func Scan(fsys fs.FS, name string) Draft {
 	f := folder{fsys}
 	d := &draft{}
 	p := f.program()
@@ -101,7 +101,8 @@ func (d *draft) machine(s script) {
 		d.line("# resources: {accelerator: L4:1}")
 	}
 	if tracker, variable := s.tracker(); tracker != "" {
-		d.line("# %s imports %s: export %s and uncomment this, and its value never stands in a file or a log.", s.file, tracker, variable)
+		d.line("# %s imports %s: export %s and uncomment this, and its value never stands in a file or a log.", s.file,
+			tracker, variable)
 		d.line("# secrets: [%s]", variable)
 	}
 }
@@ -118,7 +119,8 @@ func (d *draft) saves(s script) {
 		d.line("  # when it starts, or every interruption begins it again: docs/programs.md says how.")
 	}
 	if s.trainer() && !strings.Contains(s.text, "enable_jit_checkpoint") {
-		d.line("# The Hugging Face Trainer saves on SIGTERM only with enable_jit_checkpoint=True, and waits 3 s before it does:")
+		d.line("# The Hugging Face Trainer saves on SIGTERM only with enable_jit_checkpoint=True, and waits 3 s " +
+			"before it does:")
 		d.line("# give it, and let grace be 3 s longer than a step and a save take.")
 		d.line("# grace: 90s")
 	}
@@ -152,7 +154,8 @@ func (d *draft) shows(s script) {
 
 // quote writes a value for YAML, in quotes where it needs them.
 func quote(s string) string {
-	plain := s != "" && !strings.ContainsAny(s[:1], " -?:,[]{}#&*!|>'\"%@`") && !strings.Contains(s, ": ") && !strings.Contains(s, " #") &&
+	plain := s != "" && !strings.ContainsAny(s[:1], " -?:,[]{}#&*!|>'\"%@`") && !strings.Contains(s, ": ") &&
+		!strings.Contains(s, " #") &&
 		!strings.HasSuffix(s, ":") && !strings.HasSuffix(s, " ") && strings.Trim(s, "0123456789.") != ""
 	if plain {
 		return s

@@ -83,7 +83,8 @@ func (s script) missing(command string) (notes []string) {
 		}
 	}
 	if len(names) > 0 {
-		notes = append(notes, fmt.Sprintf("%s does not start without %s: add it to the command.", s.file, strings.Join(names, ", ")))
+		notes = append(notes, fmt.Sprintf("%s does not start without %s: add it to the command.", s.file,
+			strings.Join(names, ", ")))
 	}
 	return notes
 }
@@ -93,10 +94,13 @@ func (s script) documented() (line, where string) {
 	if s.file == "" || !strings.HasSuffix(s.file, ".py") {
 		return "", ""
 	}
-	start := regexp.MustCompile(`(?m)^[\s$>]*((?:uv run |poetry run )?(?:python3?|torchrun|accelerate launch|deepspeed)\b[^\n|;&<>#` + "`" + `]*\b` + regexp.QuoteMeta(s.file) + `[^\n|;&<>#` + "`" + `]*)$`)
+	start := regexp.MustCompile(
+		`(?m)^[\s$>]*((?:uv run |poetry run )?(?:python3?|torchrun|accelerate launch|deepspeed)\b[^\n|;&<>#` + "`" +
+			`]*\b` + regexp.QuoteMeta(s.file) + `[^\n|;&<>#` + "`" + `]*)$`)
 	for _, name := range []string{"train.sh", "run.sh", "README.md", "readme.md", "README.rst", "README"} {
 		for _, m := range start.FindAllStringSubmatch(s.read(name), -1) {
-			if line := strings.TrimSpace(m[1]); !strings.HasSuffix(line, `\`) && !strings.Contains(line, "...") && printable(line) && !strings.ContainsAny(line, "[]{}$") {
+			if line := strings.TrimSpace(m[1]); !strings.HasSuffix(line, `\`) && !strings.Contains(line, "...") &&
+				printable(line) && !strings.ContainsAny(line, "[]{}$") {
 				return strings.Join(strings.Fields(line), " "), name
 			}
 		}
@@ -105,16 +109,21 @@ func (s script) documented() (line, where string) {
 }
 
 // saving are the names of the folder for checkpoints, the surest first.
-var saving = regexp.MustCompile(`^-*(?:(?:checkpoints?|ckpts?)(?:[_-]?(?:dir|path|folder|root))?|save[_-](?:dir|path|folder|to)|(?:output|out|log|logging|work)[_-]?dir|default_root_dir|dirpath|exp_?dir|output_path)$`)
+var saving = regexp.MustCompile(
+	`^-*(?:(?:checkpoints?|ckpts?)(?:[_-]?(?:dir|path|folder|root))?|save[_-](?:dir|path|folder|to)|(?:output|out|` +
+		`log|logging|work)[_-]?dir|default_root_dir|dirpath|exp_?dir|output_path)$`)
 
 // assigned finds NAME = "text", name: str = "text" and name="text".
-var assigned = regexp.MustCompile(`(?mi)\b([a-z_][a-z_0-9]*)\s*(?::[^=\n,()]+)?=\s*(?:os\.environ\.get\([^,()]+,\s*)?["']([^"'\n]+)["']`)
+var assigned = regexp.MustCompile(
+	`(?mi)\b([a-z_][a-z_0-9]*)\s*(?::[^=\n,()]+)?=\s*(?:os\.environ\.get\([^,()]+,\s*)?["']([^"'\n]+)["']`)
 
-var torchSave = regexp.MustCompile(`(?:torch\.save|\.save_pretrained|\.save_checkpoint|\.save_weights|joblib\.dump)\([^"'\n]*f?["']([^"'{}\n]*/)`)
+var torchSave = regexp.MustCompile(
+	`(?:torch\.save|\.save_pretrained|\.save_checkpoint|\.save_weights|joblib\.dump)\([^"'\n]*f?["']([^"'{}\n]*/)`)
 
 // below is a folder below the work folder as it stands in a job file, or "".
 func below(dir string) string {
-	if strings.ContainsAny(dir, "{}%$*\\ :,[]#'\"") || !printable(dir) || strings.HasPrefix(dir, "/") || strings.HasPrefix(dir, "~") {
+	if strings.ContainsAny(dir, "{}%$*\\ :,[]#'\"") || !printable(dir) || strings.HasPrefix(dir, "/") ||
+		strings.HasPrefix(dir, "~") {
 		return ""
 	}
 	dir = path.Clean(dir)
@@ -132,7 +141,28 @@ func (s script) checkpoints() (dir, why string) {
 	if strings.Contains(s.text, "SCRIMP_CHECKPOINT_DIR") {
 		return "checkpoints", s.file + " reads SCRIMP_CHECKPOINT_DIR"
 	}
-	type place struct{ name, dir, why string }
+	if found := s.savesTo(); len(found) > 0 {
+		slices.SortStableFunc(found, func(a, b place) int { return surer(a.name) - surer(b.name) })
+		return found[0].dir, found[0].why
+	}
+	for _, dir := range []string{"checkpoints", "ckpt", "runs"} {
+		if s.hasDir(dir) {
+			return dir, "the folder is here"
+		}
+	}
+	for _, o := range s.options {
+		if saving.MatchString(strings.ToLower(o.name)) {
+			return "checkpoints", fmt.Sprintf("it is new: tell the program with %s checkpoints in the command", o.name)
+		}
+	}
+	return "checkpoints", "it is new: let the program save here, it finds the folder in SCRIMP_CHECKPOINT_DIR"
+}
+
+// place is a folder that a script names, and by which name.
+type place struct{ name, dir, why string }
+
+// savesTo are the folders to which the script says that it saves.
+func (s script) savesTo() []place {
 	var found []place
 	for _, o := range s.options {
 		if d := below(o.value); saving.MatchString(strings.ToLower(o.name)) && o.value != "" && o.value != "None" && d != "" {
@@ -152,21 +182,7 @@ func (s script) checkpoints() (dir, why string) {
 			found = append(found, place{"checkpoint", d, s.file + " saves there"})
 		}
 	}
-	if len(found) > 0 {
-		slices.SortStableFunc(found, func(a, b place) int { return surer(a.name) - surer(b.name) })
-		return found[0].dir, found[0].why
-	}
-	for _, dir := range []string{"checkpoints", "ckpt", "runs"} {
-		if s.hasDir(dir) {
-			return dir, "the folder is here"
-		}
-	}
-	for _, o := range s.options {
-		if saving.MatchString(strings.ToLower(o.name)) {
-			return "checkpoints", fmt.Sprintf("it is new: tell the program with %s checkpoints in the command", o.name)
-		}
-	}
-	return "checkpoints", "it is new: let the program save here, it finds the folder in SCRIMP_CHECKPOINT_DIR"
+	return found
 }
 
 // surer orders names of folders: one for checkpoints, to save, for all output, for logs.
@@ -179,7 +195,8 @@ func surer(name string) int {
 	return 9
 }
 
-var resuming = regexp.MustCompile(`load_state_dict|torch\.load|resume|ckpt_path=|load_checkpoint|restore|newest\(|load_weights|orbax|from_checkpoint`)
+var resuming = regexp.MustCompile(
+	`load_state_dict|torch\.load|resume|ckpt_path=|load_checkpoint|restore|newest\(|load_weights|orbax|from_checkpoint`)
 
 func (s script) resumes() bool { return resuming.MatchString(s.text) }
 
@@ -187,7 +204,8 @@ func (s script) resumes() bool { return resuming.MatchString(s.text) }
 func (s script) outputs(checkpoints string) (list, why string) {
 	m := regexp.MustCompile(`["'](outputs?|out|results?)(?:/[^"'\n]*)?["']`).FindStringSubmatch(s.text)
 	if m != nil && m[1] != checkpoints {
-		return m[1] + ", " + quote(checkpoints), fmt.Sprintf("%s names the folder %s; folders that are kept after the machine is gone", s.file, m[1])
+		return m[1] + ", " + quote(checkpoints),
+			fmt.Sprintf("%s names the folder %s; folders that are kept after the machine is gone", s.file, m[1])
 	}
 	return quote(checkpoints), "what it has saved is kept after the machine is gone"
 }
@@ -195,17 +213,20 @@ func (s script) outputs(checkpoints string) (list, why string) {
 // accelerator says whether the program needs one, and why that is thought; an
 // empty why is a program that was not seen to use one.
 func (s script) accelerator() (must bool, why string) {
-	for _, name := range []string{"flash_attn", "bitsandbytes", "deepspeed", "triton", "vllm", "apex", "transformer_engine", "unsloth", "cupy"} {
+	for _, name := range []string{"flash_attn", "bitsandbytes", "deepspeed", "triton", "vllm", "apex",
+		"transformer_engine", "unsloth", "cupy"} {
 		if s.imports(name) {
 			return true, fmt.Sprintf("%s imports %s, which needs an accelerator", s.file, name)
 		}
 	}
 	asks := regexp.MustCompile(`is_available\(\)|device_count\(\)|["']auto["']`).MatchString(s.text)
-	uses := regexp.MustCompile(`\.cuda\(|["']cuda(?::\d+)?["']|nproc_per_node=gpu|accelerator=["']gpu["']|["']nccl["']`).FindString(s.text)
+	uses := regexp.MustCompile(
+		`\.cuda\(|["']cuda(?::\d+)?["']|nproc_per_node=gpu|accelerator=["']gpu["']|["']nccl["']`).FindString(s.text)
 	switch {
 	case uses != "" && !asks:
 		return true, fmt.Sprintf("%s has %s and does not ask whether there is one", s.file, strings.TrimSuffix(uses, "("))
-	case uses != "" || s.imports("torch") || s.imports("transformers") || s.imports("tensorflow") || s.imports("jax") || s.imports("lightning") || s.imports("keras"):
+	case uses != "" || s.imports("torch") || s.imports("transformers") || s.imports("tensorflow") || s.imports("jax") ||
+		s.imports("lightning") || s.imports("keras"):
 		m := frameworks.FindStringSubmatch(s.text)
 		if m == nil {
 			return false, s.file + " uses an accelerator where there is one"
@@ -217,7 +238,8 @@ func (s script) accelerator() (must bool, why string) {
 
 // tracker is the service that the program tells its runs, and the variable of its key.
 func (s script) tracker() (name, variable string) {
-	for _, t := range [][2]string{{"wandb", "WANDB_API_KEY"}, {"comet_ml", "COMET_API_KEY"}, {"neptune", "NEPTUNE_API_TOKEN"}} {
+	for _, t := range [][2]string{{"wandb", "WANDB_API_KEY"}, {"comet_ml", "COMET_API_KEY"},
+		{"neptune", "NEPTUNE_API_TOKEN"}} {
 		if s.imports(t[0]) {
 			return t[0], t[1]
 		}
@@ -229,7 +251,8 @@ func (s script) tracker() (name, variable string) {
 }
 
 var (
-	stepOption  = regexp.MustCompile(`^-*(?:max|num|total|train)?[_-]?(?:train[_-]|training[_-]|total[_-])?(?:steps|iters|iterations)$`)
+	stepOption = regexp.MustCompile(
+		`^-*(?:max|num|total|train)?[_-]?(?:train[_-]|training[_-]|total[_-])?(?:steps|iters|iterations)$`)
 	epochOption = regexp.MustCompile(`^-*(?:max|num|total|n)?[_-]?(?:train[_-])?epochs?$`)
 	count       = regexp.MustCompile(`(?mi)\b([a-z_]+)\s*(?::\s*\w+\s*)?=\s*(\d[\d_]*)\b`)
 )
@@ -244,7 +267,8 @@ func (s script) work(p progress) (steps, why string) {
 		name, unit = epochOption, "; its steps are epochs"
 	}
 	for _, o := range s.options {
-		if v := strings.ReplaceAll(o.value, "_", ""); name.MatchString(o.name) && v != "" && v != "0" && strings.Trim(v, "0123456789") == "" {
+		if v := strings.ReplaceAll(o.value, "_", ""); name.MatchString(o.name) && v != "" && v != "0" &&
+			strings.Trim(v, "0123456789") == "" {
 			return v, fmt.Sprintf("the default of %s%s", o.name, unit)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 type door struct {
 	s     *Server
 	rules budget.Rules
-	books *budget.Books // folded; nil: not summed yet
-	let   []string      // jobs whose holds stand
+	books *budget.Accounts // folded; nil: not summed yet
+	let   []string         // jobs whose holds stand
 	open  bool
 }
 
@@ -79,7 +79,7 @@ func (d *door) end(ctx context.Context) {
 // admit says why a job is not let in, or counts it. A job that is let in under a
 // limit of dollars, or above one that asks for approval, without a budget of its
 // own gets one. One that waits for approval takes nothing: asking says what for.
-func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) (asking *budget.Asking, no *refusal) {
+func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) (asking *budget.PendingApproval, no *refusal) {
 	if err := d.rules.Tags.Check(t.Owner.Tags); err != nil {
 		return nil, &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here", mend: "write tags in the job file; scrimp budgets lists what is required", err: err}
 	}
@@ -121,7 +121,7 @@ func (d *door) weigh(ctx context.Context, c identity.Caller, j budget.Job, t cor
 		return nil
 	}
 	if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
-		no.Mend = "write first: budget in the job file, so that its budget holds"
+		no.Fix = "write first: budget in the job file, so that its budget holds"
 	}
 	return overLimit(c, no)
 }
@@ -129,7 +129,7 @@ func (d *door) weigh(ctx context.Context, c identity.Caller, j budget.Job, t cor
 // overLimit is how a limit refuses. What others have spent and which jobs they have
 // is told to those alone who see the limit.
 func overLimit(c identity.Caller, no *budget.Refusal) *refusal {
-	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", mend: no.Mend, err: no, limit: no}
+	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", mend: no.Fix, err: no, limit: no}
 	switch no.Why {
 	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget, budget.TooLarge:
 		r.status = http.StatusForbidden

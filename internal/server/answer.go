@@ -95,8 +95,8 @@ func (s *Server) jobOf(raw json.RawMessage) (spec.Job, *refusal) {
 	no := &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "the job is not valid", mend: "mend the fields that are named", err: err}
 	var list spec.Problems
 	if errors.As(err, &list) && len(list) > 0 && list[0].Field != "" {
-		if no.field = list[0].Field; len(list) == 1 && list[0].Mend != "" {
-			no.mend = list[0].Mend
+		if no.field = list[0].Field; len(list) == 1 && list[0].Fix != "" {
+			no.mend = list[0].Fix
 		}
 	}
 	return j, no

@@ -32,7 +32,7 @@ func (s *Server) guardBudgets(ctx context.Context) {
 }
 
 // booksNow are the rules and their books at one moment, durable.
-func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Books, burn map[string]money.Rate, err error) {
+func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate, err error) {
 	seq := uint64(0)
 	func() {
 		s.ledgers.Lock()
@@ -148,7 +148,7 @@ const stopsAtOnce = 2000
 
 // stopAll saves and stops the jobs of a limit that is spent: first those that cost
 // something, then those that wait, which may be a million.
-func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Books) {
+func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Accounts) {
 	var ids []string
 	for _, v := range b.Live {
 		ids = append(ids, v.ID)
@@ -160,7 +160,7 @@ func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Books) {
 			}
 		}
 	})
-	for last, more := "", b.Still[l.Name()].Jobs > 0; ok && more; { // some wait, which is so once
+	for last, more := "", b.Outstanding[l.Name()].Jobs > 0; ok && more; { // some wait, which is so once
 		var n int
 		n, ok = s.stopJobs(ctx, l, func(m *core.Machine, stop func(*core.Job)) {
 			jobs, _ := m.JobsAfter(last) // no job is ever forgotten

@@ -27,7 +27,7 @@ func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := budget.Limit{Scope: "team:a", Window: budget.Month}
-	w.stopAll(t.Context(), l, budget.Books{Still: map[string]budget.Use{l.Name(): {Jobs: 1}}})
+	w.stopAll(t.Context(), l, budget.Accounts{Outstanding: map[string]budget.Use{l.Name(): {Jobs: 1}}})
 	w.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
 			if stopped := j.State == core.Stopped; stopped != (j.Terms.Owner.Team == "a") {

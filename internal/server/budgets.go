@@ -76,7 +76,7 @@ func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
 // They may depend on events up to seq that are not durable: who shows them waits for
 // that. The caller holds s.ledgers, and no other time than this is spent under it
 // but for the first books after a start and after a change of the limits.
-func (s *Server) books(ctx context.Context) (b budget.Books, burn map[string]money.Rate, seq uint64, err error) {
+func (s *Server) books(ctx context.Context) (b budget.Accounts, burn map[string]money.Rate, seq uint64, err error) {
 	for {
 		from, now := uint64(0), time.Time{}
 		s.control.Peek(func(m *core.Machine) {
@@ -229,7 +229,7 @@ func (s *Server) nobodys(scope budget.Scope) (wrong, mend string) {
 const weighedJobs = 500
 
 // outlooks are what the limits will come to, by name, and from when they are counted.
-func (s *Server) outlooks(b budget.Books) (map[string]budget.Outlook, time.Time) {
+func (s *Server) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time) {
 	uses := map[string]budget.Use{}
 	for _, l := range b.Limits {
 		uses[l.Name()] = b.Use(l)

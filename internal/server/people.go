@@ -43,7 +43,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, object string, c
 	if err := s.book.Check(c); err != nil {
 		var is identity.Wrong
 		if errors.As(err, &is) {
-			fieldProblem(w, http.StatusUnprocessableEntity, is.Field, is.Cause, is.Mend, nil)
+			fieldProblem(w, http.StatusUnprocessableEntity, is.Field, is.Cause, is.Fix, nil)
 		} else {
 			problem(w, http.StatusUnprocessableEntity, "the change is not valid", "send what GET /v1/openapi.json describes", err)
 		}

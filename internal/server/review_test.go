@@ -127,7 +127,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	w.must("POST", "/v1/jobs", costing("one", "a", `,"budget":{"dollars":"40"}`), nil)
 	var v api.Budgets
 	w.must("GET", "/v1/budgets", nil, &v)
-	if u := v.Limits[0].Use; u.Held != *dollars(40) || u.Jobs != 1 || u.Asking != 1 {
+	if u := v.Limits[0].Use; u.Held != *dollars(40) || u.Jobs != 1 || u.AwaitingApproval != 1 {
 		t.Errorf("%+v", u)
 	}
 	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusPaymentRequired || p.Limit == nil {
@@ -144,7 +144,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	if rec, _ := w.ask("POST", "/v1/jobs", ownerName, costing("two", "a", `,"budget":{"dollars":"30"}`)); rec.Code != http.StatusPaymentRequired {
 		t.Errorf("what was approved holds its money: %d", rec.Code)
 	}
-	for what, want := range map[string]string{"budgets": `"asking":0`, "jobs?state=queued": `"id":"big"`} {
+	for what, want := range map[string]string{"budgets": `"awaiting_approval":0`, "jobs?state=queued": `"id":"big"`} {
 		if rec, _ := w.ask("GET", "/v1/"+what, ownerName, nil); !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: %s", what, rec.Body)
 		}

@@ -166,7 +166,7 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	}
 	now := s.control.Now()
 	terms := Terms(j, now, s.control.Clock().Stretch)
-	var asking *budget.Asking
+	var asking *budget.PendingApproval
 	var d *door
 	d, no = s.openDoor(r.Context())
 	if no == nil {

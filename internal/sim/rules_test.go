@@ -76,11 +76,11 @@ func (w *World) insist(b core.Body) {
 }
 
 // asking is what the job waits for, from now on.
-func (w *World) asking(j simJob) *budget.Asking {
+func (w *World) asking(j simJob) *budget.PendingApproval {
 	if j.asks == 0 || w.plant == PlantUnasked {
 		return nil
 	}
-	return &budget.Asking{Limits: []budget.Threshold{{Limit: "all/month", Scope: budget.All, Above: money.Picos(100e12)}}, Most: money.Picos(120e12), Bounded: true, Until: w.now.Add(j.asks)}
+	return &budget.PendingApproval{Limits: []budget.Threshold{{Limit: "all/month", Scope: budget.All, Above: money.Picos(100e12)}}, Most: money.Picos(120e12), Bounded: true, Until: w.now.Add(j.asks)}
 }
 
 // anyHeld reports whether a job waits for approval.

@@ -12,7 +12,7 @@ import (
 )
 
 // admit weighs a wish as the server does, and names its job.
-func (t *tenants) admit(b *budget.Books, x *wish) (no string) {
+func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
 	w := t.w
 	c := t.caller(t.server(), x.user)
 	book := t.server()
@@ -83,9 +83,9 @@ func cost(p ledger.Posting) (part money.Amount) {
 }
 
 // books sums what is spent and held by now, as the server does.
-func (t *tenants) books(r budget.Rules) budget.Books {
+func (t *tenants) books(r budget.Rules) budget.Accounts {
 	w, limits := t.w, r.Limits
-	b := budget.Books{Limits: limits, Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
+	b := budget.Accounts{Limits: limits, Spent: map[string]money.Amount{}, GPUs: map[string]float64{}}
 	now := w.m.Now()
 	if w.now.After(now) {
 		now = w.now
@@ -148,7 +148,7 @@ func (t *tenants) books(r budget.Rules) budget.Books {
 }
 
 func isClosed(j *core.Job) bool {
-	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
+	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live())
 }
 
 // guard looks at the budgets: it warns, and stops what runs where one is spent.

@@ -25,7 +25,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "B", "GiB", "80", "80Gib", "80 GiB GiB", "-1GB", "-0B", "+1GB", "1e3GB", "0x1p3GB", "NaNGB", "InfGB", "1_000GB", ".GB", ".5GB", "5.GB",
+		"", "B", "GiB", "80", "80Gib", "80 GiB GiB", "-1GB", "-0B", "+1GB", "1e3GB", "0x1p3GB", "NaNGB", "InfGB",
+		"1_000GB", ".GB", ".5GB", "5.GB",
 		"1.2.3GB", "4611686018427387904B", "99999999999999999999TiB", strings.Repeat("1", 1_000_000) + "B", "١GB",
 	} {
 		b, err := size.Parse(in)
@@ -54,7 +55,8 @@ func TestWhatIsPrintedReadsBack(t *testing.T) {
 		b >>= rapid.UintRange(0, 61).Draw(t, "shift")
 		back, err := size.Parse(b.String())
 		if err != nil || back > b || float64(b-back) > float64(b)/1000 {
-			t.Fatalf("%d prints as %s, which reads as %d, %v: never above, never short by more than 0.1 %%", int64(b), b, int64(back), err)
+			t.Fatalf("%d prints as %s, which reads as %d, %v: never above, never short by more than 0.1 %%", int64(b),
+				b, int64(back), err)
 		}
 		whole := size.Bytes(rapid.Int64Range(1, 1023).Draw(t, "whole")) * size.GiB
 		if back, err := size.Parse(whole.String()); err != nil || back != whole {

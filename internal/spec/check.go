@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"scrimp/internal/size"
 )
 
 // maxName leaves room for the number that tells jobs of one name apart.
@@ -18,10 +20,11 @@ var (
 	labelForm  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 	signalForm = regexp.MustCompile(`^(?:SIG)?(?:TERM|INT|USR1|USR2|HUP)(?:@([0-9.]+(?:ms|s|m|h)))?$`)
 	gpuForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(?::([0-9+.]+))?$`)
-	windowForm = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9](?: (?:UTC|[+-](?:0[0-9]|1[0-4]):[0-5][0-9]))?$`)
-	envForm    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	urlForm    = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://\S+$`)
-	hookForm   = regexp.MustCompile(`^https?://[^\s/]+\S*$`)
+	windowForm = regexp.MustCompile(
+		`^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9](?: (?:UTC|[+-](?:0[0-9]|1[0-4]):[0-5][0-9]))?$`)
+	envForm  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	urlForm  = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://\S+$`)
+	hookForm = regexp.MustCompile(`^https?://[^\s/]+\S*$`)
 )
 
 // checker collects what is wrong with a job.
@@ -30,9 +33,9 @@ type checker struct {
 	problems Problems
 }
 
-func (c *checker) wrong(bad bool, field, cause, mend string) {
+func (c *checker) wrong(bad bool, field, cause, fix string) {
 	if bad {
-		c.problems = append(c.problems, Problem{Field: field, Cause: cause, Mend: mend})
+		c.problems = append(c.problems, Problem{Field: field, Cause: cause, Fix: fix})
 	}
 }
 
@@ -67,16 +70,22 @@ func (c *checker) values() {
 		}
 		switch x := v.Interface().(type) {
 		case Range:
-			c.wrong(x.Min < 0 || x.Max < 0 || x.Max > 0 && x.Max < x.Min, field, "is no range", such(tag))
+			c.wrong(noRange(x.Min, x.Max), field, "is no range", such(tag))
 		case Sizes:
-			c.wrong(x.Min < 0 || x.Max < 0 || x.Max > 0 && x.Max < x.Min, field, "is no range", such(tag))
+			c.wrong(noRange(x.Min, x.Max), field, "is no range", such(tag))
 		}
 	})
 }
 
+// noRange reports whether two ends are no range; 0 above is no end.
+func noRange[N int | size.Bytes](low, high N) bool {
+	return low < 0 || high < 0 || high > 0 && high < low
+}
+
 func (c *checker) program() {
 	j := c.j
-	c.wrong(strings.TrimSpace(j.Command) == "" && len(j.Args) == 0, "command", "is missing", "write what to run, such as command: python train.py")
+	c.wrong(strings.TrimSpace(j.Command) == "" && len(j.Args) == 0, "command", "is missing",
+		"write what to run, such as command: python train.py")
 	c.wrong(j.Command != "" && len(j.Args) > 0, "args", "stands beside command", "keep one of the two")
 	c.wrong(len(j.Args) > 0 && j.Args[0] == "", "args", "names no program", "begin with the program")
 	c.wrong(!labelForm.MatchString(j.Name) || len(j.Name) > maxName, "name", fmt.Sprintf("is %q", j.Name),
@@ -89,25 +98,30 @@ func (c *checker) program() {
 		c.wrong(both, field, fmt.Sprintf("names %s, which env sets too", name), "keep it under secrets only")
 		c.wrong(slices.Contains(j.Secrets[:i], name), field, fmt.Sprintf("names %s twice", name), "keep one")
 	}
-	for _, p := range []struct{ field, text string }{{"progress.pattern", j.Progress.Pattern}, {"progress.saved", j.Progress.Saved}} {
+	for _, p := range []struct{ field, text string }{{"progress.pattern", j.Progress.Pattern},
+		{"progress.saved", j.Progress.Saved}} {
 		if p.text == "" {
 			continue
 		}
 		re, err := regexp.Compile(p.text)
 		if err != nil {
-			c.wrong(true, p.field, "is not a regular expression ("+strings.TrimPrefix(err.Error(), "error parsing regexp: ")+")", "scrimp uses Go's form, RE2")
+			c.wrong(true, p.field, "is not a regular expression ("+
+				strings.TrimPrefix(err.Error(), "error parsing regexp: ")+")", "scrimp uses Go's form, RE2")
 			continue
 		}
 		named := slices.ContainsFunc(re.SubexpNames(), func(s string) bool { return s != "" })
-		c.wrong(p.field == "progress.pattern" && !named, p.field, "has no named group", "name what is found, such as step (?P<step>\\d+)")
+		c.wrong(p.field == "progress.pattern" && !named, p.field, "has no named group",
+			"name what is found, such as step (?P<step>\\d+)")
 	}
 	m := signalForm.FindStringSubmatch(j.Signal)
-	c.wrong(j.Signal != "" && m == nil, "signal", fmt.Sprintf("is %q", j.Signal), "write TERM, INT, HUP, USR1 or USR2, with @90s for how long before the end")
+	c.wrong(j.Signal != "" && m == nil, "signal", fmt.Sprintf("is %q", j.Signal),
+		"write TERM, INT, HUP, USR1 or USR2, with @90s for how long before the end")
 	if m != nil && m[1] != "" {
 		d, err := time.ParseDuration(m[1])
 		c.wrong(err != nil || d <= 0, "signal", fmt.Sprintf("is %q", j.Signal), "write the time before the end as @90s")
 	}
-	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify), "give an http or https URL")
+	c.wrong(j.Notify != "" && !hookForm.MatchString(j.Notify), "notify", fmt.Sprintf("is %q", j.Notify),
+		"give an http or https URL")
 }
 
 func (c *checker) environment(field string, env map[string]string) {
@@ -125,28 +139,33 @@ func (c *checker) limits(now time.Time) {
 	j := c.j
 	if d := j.Deadline; !d.IsZero() {
 		at := d.Resolve(now).UTC()
-		c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")", "give a later one, or a span such as in 6h")
+		c.wrong(!at.After(now), "deadline", "has passed already ("+at.Format(time.RFC3339)+")",
+			"give a later one, or a span such as in 6h")
 		c.wrong(at.Year() > 9999, "deadline", "is after the year 9999", "give an earlier one")
 	}
 	if m := j.Checkpoint.MoveCost; m != nil {
 		c.wrong(m.Sign() < 0, "checkpoint.move_cost", "is below zero", "leave it out where a move costs nothing")
 	}
-	c.wrong((j.Checkpoint.MoveCost != nil || j.Checkpoint.MoveTime > 0) && j.Checkpoint.Dir == "", "checkpoint.move_time", "needs a folder: without one nothing is moved", "add checkpoint.dir, or leave it out")
+	c.wrong((j.Checkpoint.MoveCost != nil || j.Checkpoint.MoveTime > 0) && j.Checkpoint.Dir == "",
+		"checkpoint.move_time", "needs a folder: without one nothing is moved", "add checkpoint.dir, or leave it out")
 	if b := j.Budget.Dollars; b != nil {
 		field := "budget.dollars"
 		c.wrong(b.Sign() <= 0, field, "is not above zero", "give at least what one step costs")
 	}
 	c.wrong(j.Promise >= 1, "promise", "is not a share below 1", "give a number between 0 and 1, such as 0.99")
-	c.wrong(j.Window != "" && !windowForm.MatchString(j.Window), "window", fmt.Sprintf("is %q", j.Window), "write hours such as 22:00-06:00, with an offset such as +02:00 where they are not UTC")
+	c.wrong(j.Window != "" && !windowForm.MatchString(j.Window), "window", fmt.Sprintf("is %q", j.Window),
+		"write hours such as 22:00-06:00, with an offset such as +02:00 where they are not UTC")
 	if windowForm.MatchString(j.Window) {
 		from, until, _ := strings.Cut(j.Window[:11], "-")
 		c.wrong(from == until, "window", "ends when it begins", "leave it out to run at any hour")
 	}
 	for i, code := range j.Retry.Codes {
-		c.wrong(code < 1 || code > 255, fmt.Sprintf("retry.codes[%d]", i), fmt.Sprintf("is %d", code), "an exit status is 1 to 255")
+		c.wrong(code < 1 || code > 255, fmt.Sprintf("retry.codes[%d]", i), fmt.Sprintf("is %d", code),
+			"an exit status is 1 to 255")
 	}
 	m := j.Metric
-	c.wrong(m.Name == "" && (m.Target != nil || m.Patience > 0 || j.Checkpoint.Best), "metric.name", "is missing", "name the metric that the program reports")
+	c.wrong(m.Name == "" && (m.Target != nil || m.Patience > 0 || j.Checkpoint.Best), "metric.name", "is missing",
+		"name the metric that the program reports")
 }
 
 func (c *checker) alternatives() {
@@ -156,16 +175,21 @@ func (c *checker) alternatives() {
 		field := fmt.Sprintf("any_of[%d]", i)
 		c.resources(field+".resources", v.Resources)
 		c.environment(field+".env", v.Env)
-		c.wrong(v.Name != "" && !labelForm.MatchString(v.Name), field+".name", fmt.Sprintf("is %q", v.Name), "use small letters, digits and dashes")
-		c.wrong(v.Name != "" && slices.Contains(seen, v.Name), field+".name", fmt.Sprintf("is %q, as another's is", v.Name), "give each another")
-		c.wrong(reflect.ValueOf(v.Resources).IsZero() && len(v.Env) == 0 && len(v.Args) == 0, field, "changes nothing", "give it other resources, env or args")
+		c.wrong(v.Name != "" && !labelForm.MatchString(v.Name), field+".name", fmt.Sprintf("is %q", v.Name),
+			"use small letters, digits and dashes")
+		c.wrong(v.Name != "" && slices.Contains(seen, v.Name), field+".name",
+			fmt.Sprintf("is %q, as another's is", v.Name), "give each another")
+		c.wrong(reflect.ValueOf(v.Resources).IsZero() && len(v.Env) == 0 && len(v.Args) == 0, field, "changes nothing",
+			"give it other resources, env or args")
 		seen = append(seen, v.Name)
 	}
 	for i, rung := range c.j.Ladder {
 		field := fmt.Sprintf("ladder[%d]", i)
 		c.wrong(reflect.ValueOf(rung).IsZero(), field, "says nothing", "give it a capacity, zones or an alternative")
-		c.wrong(rung.Failures < 0, field+".failures", fmt.Sprintf("is %d", rung.Failures), "give a number above 0, or leave it out")
-		c.wrong(rung.Use != "" && !slices.Contains(seen, rung.Use), field+".use", fmt.Sprintf("is %q, which any_of does not name", rung.Use), "name an alternative there")
+		c.wrong(rung.Failures < 0, field+".failures", fmt.Sprintf("is %d", rung.Failures),
+			"give a number above 0, or leave it out")
+		c.wrong(rung.Use != "" && !slices.Contains(seen, rung.Use), field+".use",
+			fmt.Sprintf("is %q, which any_of does not name", rung.Use), "name an alternative there")
 	}
 }
 
@@ -176,7 +200,8 @@ func (c *checker) resources(field string, r Resources) {
 	m := gpuForm.FindStringSubmatch(r.Accelerator)
 	var count Range
 	bad := m == nil || m[1] != "" && (count.UnmarshalText([]byte(m[1])) != nil || count.Min < 1)
-	c.wrong(bad, field+".accelerator", fmt.Sprintf("is %q", r.Accelerator), "write a kind and a count, such as H100:8 or H100:1..8")
+	c.wrong(bad, field+".accelerator", fmt.Sprintf("is %q", r.Accelerator),
+		"write a kind and a count, such as H100:8 or H100:1..8")
 }
 
 // GPUs is the accelerator that is asked for, and how many at least; "" and 0: none.
@@ -198,15 +223,20 @@ func (c *checker) saving() {
 		d, err := ParseDuration(i)
 		c.wrong(err != nil || d <= 0, "checkpoint.interval", fmt.Sprintf("is %q", i), "write auto or a span such as 10m")
 	}
-	c.wrong(s.Store != "" && !urlForm.MatchString(s.Store), "checkpoint.store", fmt.Sprintf("is %q", s.Store), "write file:///… or s3://…")
-	c.wrong(!below(s.Dir), "checkpoint.dir", fmt.Sprintf("is %q, outside the work folder", s.Dir), "name a folder below it, or an absolute one")
-	c.wrong(s.Dir != "" && path.Clean(s.Dir) == ".", "checkpoint.dir", "is the work folder itself", "let the program save to a folder of its own")
+	c.wrong(s.Store != "" && !urlForm.MatchString(s.Store), "checkpoint.store", fmt.Sprintf("is %q", s.Store),
+		"write file:///… or s3://…")
+	c.wrong(!below(s.Dir), "checkpoint.dir", fmt.Sprintf("is %q, outside the work folder", s.Dir),
+		"name a folder below it, or an absolute one")
+	c.wrong(s.Dir != "" && path.Clean(s.Dir) == ".", "checkpoint.dir", "is the work folder itself",
+		"let the program save to a folder of its own")
 	for i, dir := range c.j.Outputs {
 		field := fmt.Sprintf("outputs[%d]", i)
 		c.wrong(dir == "", field, "names no folder", "name one below the work folder")
-		c.wrong(!below(dir) || path.IsAbs(dir), field, fmt.Sprintf("is %q, outside the work folder", dir), "name a folder below it")
+		c.wrong(!below(dir) || path.IsAbs(dir), field, fmt.Sprintf("is %q, outside the work folder", dir),
+			"name a folder below it")
 	}
-	c.wrong(!below(c.j.Progress.File), "progress.file", fmt.Sprintf("is %q, outside the work folder", c.j.Progress.File), "name a file below it")
+	c.wrong(!below(c.j.Progress.File), "progress.file",
+		fmt.Sprintf("is %q, outside the work folder", c.j.Progress.File), "name a file below it")
 	for i, d := range c.j.Data {
 		c.wrong(d.Path == "", fmt.Sprintf("data[%d].path", i), "is missing", "give a path or a URL")
 	}

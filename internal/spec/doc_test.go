@@ -17,7 +17,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-var update = flag.Bool("update", false, "rewrite schema/job.schema.json and the tables of docs/job-file.md; read the diff before you commit it")
+var update = flag.Bool("update", false,
+	"rewrite schema/job.schema.json and the tables of docs/job-file.md; read the diff before you commit it")
 
 const (
 	schemaFile = "../../schema/job.schema.json"
@@ -25,8 +26,10 @@ const (
 )
 
 var types = []reflect.Type{
-	reflect.TypeFor[Job](), reflect.TypeFor[Resources](), reflect.TypeFor[Budget](), reflect.TypeFor[Work](), reflect.TypeFor[Metric](),
-	reflect.TypeFor[Checkpoint](), reflect.TypeFor[Progress](), reflect.TypeFor[Retry](), reflect.TypeFor[Variant](), reflect.TypeFor[Rung](),
+	reflect.TypeFor[Job](), reflect.TypeFor[Resources](), reflect.TypeFor[Budget](), reflect.TypeFor[Work](),
+	reflect.TypeFor[Metric](),
+	reflect.TypeFor[Checkpoint](), reflect.TypeFor[Progress](), reflect.TypeFor[Retry](), reflect.TypeFor[Variant](),
+	reflect.TypeFor[Rung](),
 	reflect.TypeFor[Model](), reflect.TypeFor[Data](),
 }
 
@@ -79,14 +82,14 @@ func reference(t reflect.Type) string {
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		doc := f.Tag.Get("doc")
+		doc := meaningOf(t, f).doc
 		if words := f.Tag.Get("enum"); words != "" {
 			doc += " One of `" + strings.ReplaceAll(words, ",", "`, `") + "`."
 		}
 		if also := f.Tag.Get("also"); also != "" {
 			doc += " `" + also + "` is read too."
 		}
-		if why := f.Tag.Get("later"); why != "" {
+		if why := meaningOf(t, f).later; why != "" {
 			doc += " *Kept, not used yet: " + why + ".*"
 		}
 		cells := []string{code(fieldName(f)), kind(f.Type), doc, code(f.Tag.Get("default")), code(f.Tag.Get("eg"))}
@@ -137,7 +140,7 @@ func TestEveryFieldIsDescribedAndItsExampleIsRead(t *testing.T) {
 		for i := range typ.NumField() {
 			f := typ.Field(i)
 			name := typ.Name() + "." + fieldName(f)
-			if !strings.HasSuffix(f.Tag.Get("doc"), ".") {
+			if !strings.HasSuffix(meaningOf(typ, f).doc, ".") {
 				t.Errorf("%s is not described in a sentence", name)
 			}
 			for _, tag := range []string{"eg", "default"} {
@@ -156,8 +159,9 @@ func TestEveryFieldIsDescribedAndItsExampleIsRead(t *testing.T) {
 					t.Errorf("the example of %s: %v", name, r.problems)
 				}
 			}
-			later := f.Tag.Get("later") != ""
-			if f.Tag.Get("eg") == "" && f.Tag.Get("enum") == "" && kind(f.Type) != "fields below" && kind(f.Type) != "list" && !later {
+			later := meaningOf(typ, f).later != ""
+			if f.Tag.Get("eg") == "" && f.Tag.Get("enum") == "" && kind(f.Type) != "fields below" &&
+				kind(f.Type) != "list" && !later {
 				t.Errorf("%s has no example", name)
 			}
 		}
@@ -221,9 +225,12 @@ func TestSchemaRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
-		"name: a", "command: a\nbuget: 4", "command: a\npriority: high", "command: a\nnodes: 0", "command: a\nresources: {cpus: many}",
-		"command: a\nresources: {memory: 8}", "command: a\ngrace: 90", "command: a\nbudget: {dollars: 4 dollars}", "command: a\nenv: {A: [b]}",
-		"command: a\nresources: {capacity: [spot, ondemand]}", "command: a\ndeadline: tomorrow", "command: a\nwork: {steps: -5}",
+		"name: a", "command: a\nbuget: 4", "command: a\npriority: high", "command: a\nnodes: 0",
+		"command: a\nresources: {cpus: many}",
+		"command: a\nresources: {memory: 8}", "command: a\ngrace: 90", "command: a\nbudget: {dollars: 4 dollars}",
+		"command: a\nenv: {A: [b]}",
+		"command: a\nresources: {capacity: [spot, ondemand]}", "command: a\ndeadline: tomorrow",
+		"command: a\nwork: {steps: -5}",
 	} {
 		if len(against(schema, value(t, bad), "")) == 0 {
 			t.Errorf("the schema allows %q", bad)
@@ -259,7 +266,9 @@ func against(schema map[string]any, v any, at string) (wrong []string) {
 			if !ok {
 				allowed = []any{want}
 			}
-			if !slices.ContainsFunc(allowed, func(a any) bool { return typeOf(v) == a || typeOf(v) == "integer" && a == "number" }) {
+			if !slices.ContainsFunc(allowed, func(a any) bool {
+				return typeOf(v) == a || typeOf(v) == "integer" && a == "number"
+			}) {
 				bad("is %v, a %s", v, typeOf(v))
 			}
 		case "enum":

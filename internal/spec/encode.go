@@ -45,7 +45,8 @@ func (j *Job) normalize() {
 func (j Job) Hash() string {
 	var lines []string
 	visit(reflect.ValueOf(j), "", "", func(path string, v reflect.Value, _ reflect.StructTag) {
-		inside := strings.ContainsAny(path, "[") || strings.HasPrefix(path, "env.") || strings.HasPrefix(path, "tags.") || path == "metric.target"
+		inside := strings.ContainsAny(path, "[") || strings.HasPrefix(path, "env.") ||
+			strings.HasPrefix(path, "tags.") || path == "metric.target"
 		if v.IsZero() && !inside {
 			return
 		}

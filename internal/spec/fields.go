@@ -36,10 +36,11 @@ func names(t reflect.Type) []string {
 
 // elsewhere is what other tools call our fields; near spelling would lead astray.
 var elsewhere = map[string]string{
-	"gpu": "accelerator", "gpus": "accelerator", "ram": "memory", "mem": "memory", "run": "command", "cmd": "command", "script": "command",
+	"gpu": "accelerator", "gpus": "accelerator", "ram": "memory", "mem": "memory", "run": "command", "cmd": "command",
+	"script": "command",
 }
 
-// meant is the mend for a field of t that is not there.
+// meant is the fix for a field of t that is not there.
 func meant(t reflect.Type, name string) string {
 	if ours, known := elsewhere[name]; known {
 		if f, ok := fieldOf(t, ours); ok {
@@ -127,7 +128,8 @@ var layout = func() map[reflect.Type][]known {
 // visit calls f for every value below v that is no struct, with its path and the
 // tag of its field, in the order of the fields and sorted by key in maps. Fields
 // that are not set are passed over, but for those of a list's entries.
-func visit(v reflect.Value, path string, tag reflect.StructTag, f func(path string, v reflect.Value, tag reflect.StructTag)) {
+func visit(v reflect.Value, path string, tag reflect.StructTag,
+	f func(path string, v reflect.Value, tag reflect.StructTag)) {
 	if v.Kind() == reflect.Pointer {
 		if !v.IsNil() {
 			visit(v.Elem(), path, tag, f)

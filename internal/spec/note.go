@@ -25,11 +25,13 @@ var secretName = regexp.MustCompile(`(?i)(^|_)(token|secret|password|passwd|api_
 func notes(j Job) []Note {
 	list := later(reflect.ValueOf(j), "")
 	if r := j.Resources; r.CPUs.Max > r.CPUs.Min || r.Memory.Max > r.Memory.Min {
-		list = append(list, Note{"resources", "has an upper limit, which is kept and not used yet: the cheapest machine with at least the lower one is taken"})
+		list = append(list, Note{"resources",
+			"has an upper limit, which is kept and not used yet: the cheapest machine with at least the lower one is taken"})
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
 		if secretName.MatchString(name) && j.Env[name] != "" {
-			list = append(list, Note{"env." + name, "looks like a secret, and env is kept in the log: name it under secrets instead"})
+			list = append(list, Note{"env." + name,
+				"looks like a secret, and env is kept in the log: name it under secrets instead"})
 		}
 	}
 	return list
@@ -41,7 +43,7 @@ func later(v reflect.Value, path string) []Note {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name := strings.TrimPrefix(path+"."+fieldName(f), ".")
-		why := f.Tag.Get("later")
+		why := meaningOf(v.Type(), f).later
 		switch {
 		case v.Field(i).IsZero() || hasDefault(v.Field(i), f.Tag):
 		case why != "":

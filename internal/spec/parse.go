@@ -21,7 +21,7 @@ type Problem struct {
 	Column int    `json:"column,omitempty"`
 	Field  string `json:"field,omitempty"` // path such as resources.cpus
 	Cause  string `json:"cause"`
-	Mend   string `json:"mend,omitempty"`
+	Fix    string `json:"fix,omitempty"`
 }
 
 func (p Problem) String() string {
@@ -37,8 +37,8 @@ func (p Problem) String() string {
 		text += "`" + p.Field + "` "
 	}
 	text += p.Cause
-	if p.Mend != "" {
-		text += ": " + p.Mend
+	if p.Fix != "" {
+		text += ": " + p.Fix
 	}
 	return text
 }
@@ -103,26 +103,27 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 func document(text []byte) (*yaml.Node, *Problem) {
 	const first = "scrimp init writes a first one"
 	if len(text) > maxText {
-		return nil, &Problem{Cause: "is larger than 1 MiB", Mend: "keep what is large in the work folder"}
+		return nil, &Problem{Cause: "is larger than 1 MiB", Fix: "keep what is large in the work folder"}
 	}
 	if at := slices.Index(text, 0); at >= 0 {
-		return nil, &Problem{Cause: "holds a zero byte, so it is no text", Mend: "give the job file itself"}
+		return nil, &Problem{Cause: "holds a zero byte, so it is no text", Fix: "give the job file itself"}
 	}
 	var doc yaml.Node
 	d := yaml.NewDecoder(strings.NewReader(string(text)))
 	err := d.Decode(&doc)
 	if errors.Is(err, io.EOF) {
-		return nil, &Problem{Cause: "is empty", Mend: first}
+		return nil, &Problem{Cause: "is empty", Fix: first}
 	}
 	if err != nil {
 		return nil, notYAML(err)
 	}
 	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
-		return nil, &Problem{Cause: "holds no job", Mend: first}
+		return nil, &Problem{Cause: "holds no job", Fix: first}
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return nil, &Problem{Line: root.Line, Column: root.Column, Cause: "is not a map of fields", Mend: "write one field a line, name: value"}
+		return nil, &Problem{Line: root.Line, Column: root.Column, Cause: "is not a map of fields",
+			Fix: "write one field a line, name: value"}
 	}
 	var second yaml.Node
 	switch err := d.Decode(&second); {
@@ -130,14 +131,16 @@ func document(text []byte) (*yaml.Node, *Problem) {
 	case err != nil:
 		return nil, notYAML(err)
 	default:
-		return nil, &Problem{Line: second.Line, Cause: "holds several documents", Mend: "keep one job a file, without a line of ---"}
+		return nil, &Problem{Line: second.Line, Cause: "holds several documents",
+			Fix: "keep one job a file, without a line of ---"}
 	}
 	return root, nil
 }
 
 func notYAML(err error) *Problem {
 	m := yamlLine.FindStringSubmatch(err.Error())
-	p := &Problem{Cause: "is not YAML (" + strings.TrimPrefix(err.Error(), "yaml: ") + ")", Mend: "look at the indentation, and quote a value that holds `: ` or ` #`"}
+	p := &Problem{Cause: "is not YAML (" + strings.TrimPrefix(err.Error(), "yaml: ") + ")",
+		Fix: "look at the indentation, and quote a value that holds `: ` or ` #`"}
 	if m != nil && m[1] != "" {
 		p.Line, _ = strconv.Atoi(m[1])
 		p.Cause = "is not YAML (" + err.Error()[len(m[0]):] + ")"

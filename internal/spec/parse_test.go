@@ -47,9 +47,10 @@ grace: 1h30m
 	dollars, target := money.Picos(4e12), -0.5
 	want := spec.Job{
 		Name: "llama-ft", Command: "exec python3 train.py", Outputs: []string{"out"},
-		Env:       map[string]string{"LR": "1e-4", "FLAG": "yes", "ZIP": "0123", "EMPTY": ""},
-		Resources: spec.Resources{CPUs: spec.Range{Min: 2, Max: 8}, Memory: spec.Sizes{Min: 8 * size.GiB, Max: 64 * size.GiB}, Zones: []string{"us-a"}},
-		MaxPrice:  money.Rate(2_500_000_000_000), Work: spec.Work{Steps: 1_500_000, Time: spec.Duration(36 * time.Hour)},
+		Env: map[string]string{"LR": "1e-4", "FLAG": "yes", "ZIP": "0123", "EMPTY": ""},
+		Resources: spec.Resources{CPUs: spec.Range{Min: 2, Max: 8},
+			Memory: spec.Sizes{Min: 8 * size.GiB, Max: 64 * size.GiB}, Zones: []string{"us-a"}},
+		MaxPrice: money.Rate(2_500_000_000_000), Work: spec.Work{Steps: 1_500_000, Time: spec.Duration(36 * time.Hour)},
 		Metric:   spec.Metric{Name: "val", Target: &target},
 		Deadline: spec.Deadline{In: 6 * time.Hour}, Budget: spec.Budget{Dollars: &dollars},
 		Retry: spec.Retry{Max: 3, Codes: []int{1, 17}}, Checkpoint: spec.Checkpoint{Dir: "ckpt", Keep: 5},
@@ -86,49 +87,107 @@ func TestProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		"unknown field":         {"command: run\nbuget: $4", []string{"job.yaml:2: `buget` is unknown: did you mean `budget`?"}},
-		"another tool's word":   {"cmd: run\ngpus: 8\ncommand: run\nresources: {gpus: 8}", []string{"job.yaml:1: `cmd` is unknown: did you mean `command`?", "job.yaml:2: `gpus` is unknown: did you mean `resources.accelerator`?", "job.yaml:4: `resources.gpus` is unknown: did you mean `accelerator`?"}},
-		"unknown nested field":  {"command: run\nresources:\n  cpu: 2", []string{"job.yaml:3: `resources.cpu` is unknown: did you mean `cpus`?"}},
-		"nothing near":          {"command: run\nqqqqqq: 1", []string{"job.yaml:2: `qqqqqq` is unknown: scrimp schema prints all fields"}},
-		"twice":                 {"command: run\nname: a\nname: b", []string{"job.yaml:3: `name` stands twice: keep one"}},
-		"twice by another name": {"command: run\nretry: {max: 1, max_attempts: 2}", []string{"job.yaml:2: `retry.max` stands twice: keep one"}},
-		"no command":            {"name: a", []string{"job.yaml: `command` is missing: write what to run, such as command: python train.py"}},
-		"two commands":          {"command: a\nargs: [b]", []string{"job.yaml:2: `args` stands beside command: keep one of the two"}},
-		"empty":                 {"", []string{"job.yaml: is empty: scrimp init writes a first one"}},
-		"only comments":         {"# nothing\n", []string{"job.yaml: is empty: scrimp init writes a first one"}},
-		"only a null":           {"---\n", []string{"job.yaml: holds no job: scrimp init writes a first one"}},
-		"a list":                {"- a\n", []string{"job.yaml:1: is not a map of fields: write one field a line, name: value"}},
-		"two documents":         {"command: a\n---\ncommand: b\n", []string{"job.yaml:2: holds several documents: keep one job a file, without a line of ---"}},
-		"not YAML":              {"command: a\n b: c\n", []string{"job.yaml:2: is not YAML (mapping values are not allowed in this context): look at the indentation, and quote a value that holds `: ` or ` #`"}},
-		"binary":                {"command: a\x00", []string{"job.yaml: holds a zero byte, so it is no text: give the job file itself"}},
-		"past deadline":         {"command: a\ndeadline: 2026-03-01T11:59:59Z", []string{"job.yaml:2: `deadline` has passed already (2026-03-01T11:59:59Z): give a later one, or a span such as in 6h"}},
-		"deadline without zone": {"command: a\ndeadline: 2026-03-01 18:00", []string{"job.yaml:2: `deadline` is wrong (\"2026-03-01 18:00\" is neither a time with its zone such as 2026-12-01T18:00:00Z nor a span such as in 6h): write it like in 6h"}},
-		"no budget":             {"command: a\nbudget: 0", []string{"job.yaml:2: `budget.dollars` is not above zero: give at least what one step costs"}},
-		"negative budget":       {"command: a\nbudget: {dollars: -$4}", []string{"job.yaml:2: `budget.dollars` is not above zero: give at least what one step costs"}},
-		"ambiguous amount":      {"command: a\nbudget: 4,50", []string{"job.yaml:2: `budget` is wrong (\"4,50\" is not an amount such as $4.00): write it like $30.00"}},
-		"no processor":          {"command: a\nresources: {cpus: 0}", []string{"job.yaml:2: `resources.cpus` is zero: leave it out, or give more than zero"}},
-		"reversed range":        {"command: a\nresources: {cpus: 8..2}", []string{"job.yaml:2: `resources.cpus` is wrong (\"8..2\": the upper limit is below the lower): write it like 2..8"}},
-		"size without unit":     {"command: a\nresources: {memory: 8}", []string{"job.yaml:2: `resources.memory` is wrong (\"8\" is not a size with its unit, such as 8GiB, 8GiB+ or 8..64GiB): write it like 8GiB+"}},
-		"accelerator":           {"command: a\nresources: {accelerator: \"H100:8..1\"}", []string{"job.yaml:2: `resources.accelerator` is \"H100:8..1\": write a kind and a count, such as H100:8 or H100:1..8"}},
-		"capacity":              {"command: a\nresources:\n  capacity:\n    - spot\n    - ondemand", []string{"job.yaml:5: `resources.capacity[1]` is \"ondemand\": it is one of spot, on-demand, reserved, any"}},
-		"priority":              {"command: a\npriority: high", []string{"job.yaml:2: `priority` is \"high\": it is one of critical, normal, low"}},
-		"span without unit":     {"command: a\ngrace: 90", []string{"job.yaml:2: `grace` is wrong (\"90\" is not a span with its unit, such as 90s, 1h30m or 2d): write it like 90s"}},
-		"negative span":         {"command: a\nidle: -5m", []string{"job.yaml:2: `idle` is wrong (\"-5m\" is not a span with its unit, such as 90s, 1h30m or 2d): write it like 15m"}},
-		"pattern":               {"command: a\nprogress: {pattern: \"step (\"}", []string{"job.yaml:2: `progress.pattern` is not a regular expression (missing closing ): `step (`): scrimp uses Go's form, RE2"}},
-		"pattern of no group":   {"command: a\nprogress: step", []string{"job.yaml:2: `progress.pattern` has no named group: name what is found, such as step (?P<step>\\d+)"}},
-		"window":                {"command: a\nwindow: 22:00-25:00", []string{"job.yaml:2: `window` is \"22:00-25:00\": write hours such as 22:00-06:00, with an offset such as +02:00 where they are not UTC"}},
-		"window of no length":   {"command: a\nwindow: 22:00-22:00", []string{"job.yaml:2: `window` ends when it begins: leave it out to run at any hour"}},
-		"signal":                {"command: a\nsignal: KILL", []string{"job.yaml:2: `signal` is \"KILL\": write TERM, INT, HUP, USR1 or USR2, with @90s for how long before the end"}},
-		"name":                  {"command: a\nname: My Job", []string{"job.yaml:2: `name` is \"My Job\": use small letters, digits and dashes, at most 40, such as my-job"}},
-		"exit status":           {"command: a\nretry: {codes: [300]}", []string{"job.yaml:2: `retry.codes[0]` is 300: an exit status is 1 to 255"}},
-		"outside":               {"command: a\noutputs: [ok, ../up]", []string{"job.yaml:2: `outputs[1]` is \"../up\", outside the work folder: name a folder below it"}},
-		"env without value":     {"command: a\nenv:\n  A:\n  B: 1", []string{"job.yaml:3: `env.A` has no value: write \"\" for an empty one, or leave it out"}},
-		"env name":              {"command: a\nenv: {A-B: 1, SCRIMP_JOB: x}", []string{"job.yaml:2: `env.A-B` is not the name of a variable: use letters, digits and _", "job.yaml:2: `env.SCRIMP_JOB` is set by scrimp itself: use another name"}},
-		"secret in env":         {"command: a\nenv: {HF_TOKEN: x}\nsecrets: [HF_TOKEN]", []string{"job.yaml:3: `secrets[0]` names HF_TOKEN, which env sets too: keep it under secrets only"}},
-		"best of no metric":     {"command: a\ncheckpoint: {dir: c, best: true}", []string{"job.yaml: `metric.name` is missing: name the metric that the program reports"}},
-		"wrong kind":            {"command: {a: b}\nresources: 3\nenv: [a]\nzones: a", []string{"job.yaml:1: `command` is a map, not a single value: write it like exec python3 train.py --steps $STEPS", "job.yaml:2: `resources` is not a map of fields: write one field a line, name: value", "job.yaml:3: `env` is not a map: write one entry a line, NAME: value", "job.yaml:4: `zones` is unknown: did you mean `resources.zones`?"}},
-		"type of YAML":          {"command: !!binary YQ==", []string{"job.yaml:1: `command` has the type !!binary, which scrimp does not read: leave the type away"}},
-		"alternatives":          {"command: a\nany_of:\n  - name: x\n  - name: x\n    args: [--bf16]\nladder:\n  - use: y", []string{"job.yaml:3: `any_of[0]` changes nothing: give it other resources, env or args", "job.yaml:4: `any_of[1].name` is \"x\", as another's is: give each another", "job.yaml:7: `ladder[0].use` is \"y\", which any_of does not name: name an alternative there"}},
+		"unknown field": {"command: run\nbuget: $4",
+			[]string{"job.yaml:2: `buget` is unknown: did you mean `budget`?"}},
+		"another tool's word": {"cmd: run\ngpus: 8\ncommand: run\nresources: {gpus: 8}",
+			[]string{"job.yaml:1: `cmd` is unknown: did you mean `command`?",
+				"job.yaml:2: `gpus` is unknown: did you mean `resources.accelerator`?",
+				"job.yaml:4: `resources.gpus` is unknown: did you mean `accelerator`?"}},
+		"unknown nested field": {"command: run\nresources:\n  cpu: 2",
+			[]string{"job.yaml:3: `resources.cpu` is unknown: did you mean `cpus`?"}},
+		"nothing near": {"command: run\nqqqqqq: 1",
+			[]string{"job.yaml:2: `qqqqqq` is unknown: scrimp schema prints all fields"}},
+		"twice": {"command: run\nname: a\nname: b", []string{"job.yaml:3: `name` stands twice: keep one"}},
+		"twice by another name": {"command: run\nretry: {max: 1, max_attempts: 2}",
+			[]string{"job.yaml:2: `retry.max` stands twice: keep one"}},
+		"no command": {"name: a",
+			[]string{"job.yaml: `command` is missing: write what to run, such as command: python train.py"}},
+		"two commands": {"command: a\nargs: [b]",
+			[]string{"job.yaml:2: `args` stands beside command: keep one of the two"}},
+		"empty":         {"", []string{"job.yaml: is empty: scrimp init writes a first one"}},
+		"only comments": {"# nothing\n", []string{"job.yaml: is empty: scrimp init writes a first one"}},
+		"only a null":   {"---\n", []string{"job.yaml: holds no job: scrimp init writes a first one"}},
+		"a list": {"- a\n",
+			[]string{"job.yaml:1: is not a map of fields: write one field a line, name: value"}},
+		"two documents": {"command: a\n---\ncommand: b\n",
+			[]string{"job.yaml:2: holds several documents: keep one job a file, without a line of ---"}},
+		"not YAML": {"command: a\n b: c\n",
+			[]string{"job.yaml:2: is not YAML (mapping values are not allowed in this context): look at the " +
+				"indentation, and quote a value that holds `: ` or ` #`"}},
+		"binary": {"command: a\x00",
+			[]string{"job.yaml: holds a zero byte, so it is no text: give the job file itself"}},
+		"past deadline": {"command: a\ndeadline: 2026-03-01T11:59:59Z",
+			[]string{"job.yaml:2: `deadline` has passed already (2026-03-01T11:59:59Z): give a later one, or a span " +
+				"such as in 6h"}},
+		"deadline without zone": {"command: a\ndeadline: 2026-03-01 18:00",
+			[]string{"job.yaml:2: `deadline` is wrong (\"2026-03-01 18:00\" is neither a time with its zone such as " +
+				"2026-12-01T18:00:00Z nor a span such as in 6h): write it like in 6h"}},
+		"no budget": {"command: a\nbudget: 0",
+			[]string{"job.yaml:2: `budget.dollars` is not above zero: give at least what one step costs"}},
+		"negative budget": {"command: a\nbudget: {dollars: -$4}",
+			[]string{"job.yaml:2: `budget.dollars` is not above zero: give at least what one step costs"}},
+		"ambiguous amount": {"command: a\nbudget: 4,50",
+			[]string{"job.yaml:2: `budget` is wrong (\"4,50\" is not an amount such as $4.00): write it like $30.00"}},
+		"no processor": {"command: a\nresources: {cpus: 0}",
+			[]string{"job.yaml:2: `resources.cpus` is zero: leave it out, or give more than zero"}},
+		"reversed range": {"command: a\nresources: {cpus: 8..2}",
+			[]string{"job.yaml:2: `resources.cpus` is wrong (\"8..2\": the upper limit is below the lower): write " +
+				"it like 2..8"}},
+		"size without unit": {"command: a\nresources: {memory: 8}",
+			[]string{"job.yaml:2: `resources.memory` is wrong (\"8\" is not a size with its unit, such as 8GiB, " +
+				"8GiB+ or 8..64GiB): write it like 8GiB+"}},
+		"accelerator": {"command: a\nresources: {accelerator: \"H100:8..1\"}",
+			[]string{"job.yaml:2: `resources.accelerator` is \"H100:8..1\": write a kind and a count, such as " +
+				"H100:8 or H100:1..8"}},
+		"capacity": {"command: a\nresources:\n  capacity:\n    - spot\n    - ondemand",
+			[]string{"job.yaml:5: `resources.capacity[1]` is \"ondemand\": it is one of spot, on-demand, reserved, any"}},
+		"priority": {"command: a\npriority: high",
+			[]string{"job.yaml:2: `priority` is \"high\": it is one of critical, normal, low"}},
+		"span without unit": {"command: a\ngrace: 90",
+			[]string{"job.yaml:2: `grace` is wrong (\"90\" is not a span with its unit, such as 90s, 1h30m or 2d): " +
+				"write it like 90s"}},
+		"negative span": {"command: a\nidle: -5m",
+			[]string{"job.yaml:2: `idle` is wrong (\"-5m\" is not a span with its unit, such as 90s, 1h30m or 2d): " +
+				"write it like 15m"}},
+		"pattern": {"command: a\nprogress: {pattern: \"step (\"}",
+			[]string{"job.yaml:2: `progress.pattern` is not a regular expression (missing closing ): `step (`): " +
+				"scrimp uses Go's form, RE2"}},
+		"pattern of no group": {"command: a\nprogress: step",
+			[]string{"job.yaml:2: `progress.pattern` has no named group: name what is found, such as step (?P<step>\\d+)"}},
+		"window": {"command: a\nwindow: 22:00-25:00",
+			[]string{"job.yaml:2: `window` is \"22:00-25:00\": write hours such as 22:00-06:00, with an offset such " +
+				"as +02:00 where they are not UTC"}},
+		"window of no length": {"command: a\nwindow: 22:00-22:00",
+			[]string{"job.yaml:2: `window` ends when it begins: leave it out to run at any hour"}},
+		"signal": {"command: a\nsignal: KILL",
+			[]string{"job.yaml:2: `signal` is \"KILL\": write TERM, INT, HUP, USR1 or USR2, with @90s for how long " +
+				"before the end"}},
+		"name": {"command: a\nname: My Job",
+			[]string{"job.yaml:2: `name` is \"My Job\": use small letters, digits and dashes, at most 40, such as my-job"}},
+		"exit status": {"command: a\nretry: {codes: [300]}",
+			[]string{"job.yaml:2: `retry.codes[0]` is 300: an exit status is 1 to 255"}},
+		"outside": {"command: a\noutputs: [ok, ../up]",
+			[]string{"job.yaml:2: `outputs[1]` is \"../up\", outside the work folder: name a folder below it"}},
+		"env without value": {"command: a\nenv:\n  A:\n  B: 1",
+			[]string{"job.yaml:3: `env.A` has no value: write \"\" for an empty one, or leave it out"}},
+		"env name": {"command: a\nenv: {A-B: 1, SCRIMP_JOB: x}",
+			[]string{"job.yaml:2: `env.A-B` is not the name of a variable: use letters, digits and _",
+				"job.yaml:2: `env.SCRIMP_JOB` is set by scrimp itself: use another name"}},
+		"secret in env": {"command: a\nenv: {HF_TOKEN: x}\nsecrets: [HF_TOKEN]",
+			[]string{"job.yaml:3: `secrets[0]` names HF_TOKEN, which env sets too: keep it under secrets only"}},
+		"best of no metric": {"command: a\ncheckpoint: {dir: c, best: true}",
+			[]string{"job.yaml: `metric.name` is missing: name the metric that the program reports"}},
+		"wrong kind": {"command: {a: b}\nresources: 3\nenv: [a]\nzones: a",
+			[]string{"job.yaml:1: `command` is a map, not a single value: write it like exec python3 train.py " +
+				"--steps $STEPS", "job.yaml:2: `resources` is not a map of fields: write one field a line, name: value",
+				"job.yaml:3: `env` is not a map: write one entry a line, NAME: value",
+				"job.yaml:4: `zones` is unknown: did you mean `resources.zones`?"}},
+		"type of YAML": {"command: !!binary YQ==",
+			[]string{"job.yaml:1: `command` has the type !!binary, which scrimp does not read: leave the type away"}},
+		"alternatives": {"command: a\nany_of:\n  - name: x\n  - name: x\n    args: [--bf16]\nladder:\n  - use: y",
+			[]string{"job.yaml:3: `any_of[0]` changes nothing: give it other resources, env or args",
+				"job.yaml:4: `any_of[1].name` is \"x\", as another's is: give each another",
+				"job.yaml:7: `ladder[0].use` is \"y\", which any_of does not name: name an alternative there"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := spec.Parse("dir/job.yaml", []byte(c.text), "folder", now)
@@ -146,7 +205,8 @@ func TestProblems(t *testing.T) {
 func TestAliasesDoNotMakeAFileLarge(t *testing.T) {
 	list := "x-a: &a [" + strings.Repeat("a, ", 2000) + "a]\n"
 	v := "x-v: &v {resources: {zones: *a}}\n"
-	_, _, err := spec.Parse("job.yaml", []byte(list+v+"command: a\nany_of: ["+strings.Repeat("*v, ", 2000)+"*v]\n"), "f", now)
+	_, _, err := spec.Parse("job.yaml", []byte(list+v+"command: a\nany_of: ["+strings.Repeat("*v, ", 2000)+"*v]\n"),
+		"f", now)
 	if err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("Parse = %.200v, want it to refuse what aliases make large", err)
 	}
@@ -156,7 +216,8 @@ func TestAliasesDoNotMakeAFileLarge(t *testing.T) {
 }
 
 func TestNotesNameWhatIsKeptAndNotUsed(t *testing.T) {
-	_, notes := parse(t, "command: a\nnodes: 4\nkind: production\nany_of:\n  - {args: [--bf16], throughput: 1.6x}\nresources: {accelerator: H100}\nwork: {tokens: 2B}\nenv: {WANDB_API_KEY: k}\n")
+	_, notes := parse(t, "command: a\nnodes: 4\nkind: production\nany_of:\n  - {args: [--bf16], throughput: "+
+		"1.6x}\nresources: {accelerator: H100}\nwork: {tokens: 2B}\nenv: {WANDB_API_KEY: k}\n")
 	var fields []string
 	for _, n := range notes {
 		fields = append(fields, n.Field)
@@ -219,7 +280,8 @@ func TestHashFollowsTheContent(t *testing.T) {
 		t.Errorf("Hash = %s, was %s…: logs name jobs by it", base.Hash(), want)
 	}
 	seen := map[string]string{base.Hash(): "base"}
-	for _, more := range []string{"nodes: 2", "outputs: [x]", "outputs: ['']", "metric: {name: m}", "metric: {name: m, target: 0}", "deadline: in 1h", "tags: {a: b}", "tags: {a: ''}"} {
+	for _, more := range []string{"nodes: 2", "outputs: [x]", "outputs: ['']", "metric: {name: m}",
+		"metric: {name: m, target: 0}", "deadline: in 1h", "tags: {a: b}", "tags: {a: ''}"} {
 		j, _, err := spec.Parse("job.yaml", []byte("name: a\ncommand: b\nenv: {X: 1}\nbudget: $4\n"+more), "f", now)
 		if err != nil && more != "outputs: ['']" {
 			t.Fatal(err)
@@ -233,7 +295,8 @@ func TestHashFollowsTheContent(t *testing.T) {
 
 func TestDefaultIsWhatTheTagsSay(t *testing.T) {
 	d := spec.Default()
-	if d.Nodes != 1 || d.Grace != spec.Duration(20*time.Second) || d.Signal != "TERM" || d.Checkpoint.Keep != 3 || d.Promise != 0.99 || d.Checkpoint.Interval != "auto" || d.Retry.Max != 10 {
+	if d.Nodes != 1 || d.Grace != spec.Duration(20*time.Second) || d.Signal != "TERM" || d.Checkpoint.Keep != 3 ||
+		d.Promise != 0.99 || d.Checkpoint.Interval != "auto" || d.Retry.Max != 10 {
 		t.Errorf("Default = %+v", d)
 	}
 	d.Name, d.Command = "a", "b"
@@ -259,7 +322,9 @@ func same(t *testing.T, j spec.Job) {
 	if again, err := k.Encode(); err != nil || string(again) != string(b) {
 		t.Fatalf("Encode twice = %s\nthen %s", b, again)
 	}
-	if strings.ContainsFunc(string(b), func(r rune) bool { return r >= 0x7f && r < 0xa0 || r == 0xfeff || r >= 0xfffe && r <= 0xffff }) {
+	if strings.ContainsFunc(string(b), func(r rune) bool {
+		return r >= 0x7f && r < 0xa0 || r == 0xfeff || r >= 0xfffe && r <= 0xffff
+	}) {
 		return // allowed raw in JSON, not in YAML
 	}
 	l, _, err := spec.Parse("log.json", b, "other", now)
@@ -271,7 +336,8 @@ func same(t *testing.T, j spec.Job) {
 func FuzzParse(f *testing.F) {
 	f.Add("command: run\nbudget: $4\ndeadline: in 6h\nresources: {cpus: 2+, memory: 8..64GiB, capacity: any}\n")
 	f.Add("command: [a, b]\nenv: {A: 1}\nwork: {steps: 1.5M, time: 2d}\nmetric: {name: l, target: -0, min_delta: 1e-3}\n")
-	f.Add("x-a: &a {name: b}\ncommand: run\nany_of: [{<<: *a, args: x, throughput: 1.6x}]\nladder: [{use: b, for: 1.5d}]\n")
+	f.Add("x-a: &a {name: b}\ncommand: run\nany_of: [{<<: *a, args: x, throughput: 1.6x}]\nladder: [{use: b, " +
+		"for: 1.5d}]\n")
 	f.Add("command: \"a\\u2028\\x7f\\n\"\ntags: {\"\": \"\\ud83d\"}\ndeadline: 2027-01-01T00:00:00.000000001+02:00\n")
 	f.Add("data: [a, {url: s3://b, size: 1.5TiB}]\nretry: {codes: 0x1, max: 9223372036854775807}\ncommand: |\n  a\n  b\n")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -300,7 +366,7 @@ func TestProblemsAreJSON(t *testing.T) {
 	var p spec.Problems
 	errors.As(err, &p)
 	b, _ := json.Marshal(p)
-	if want := `[{"file":"job.yaml","line":4,"column":9,"field":"resources.cpus","cause":"is zero","mend":"leave it out, or give more than zero"}]`; string(b) != want {
+	if want := `[{"file":"job.yaml","line":4,"column":9,"field":"resources.cpus","cause":"is zero","fix":"leave it out, or give more than zero"}]`; string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}
 }

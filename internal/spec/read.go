@@ -25,9 +25,10 @@ type reader struct {
 	nodes    int
 }
 
-func (r *reader) wrong(n *yaml.Node, field, cause, mend string) {
+func (r *reader) wrong(n *yaml.Node, field, cause, fix string) {
 	if len(r.problems) < maxProblems {
-		r.problems = append(r.problems, Problem{File: r.file, Line: n.Line, Column: n.Column, Field: field, Cause: cause, Mend: mend})
+		r.problems = append(r.problems,
+			Problem{File: r.file, Line: n.Line, Column: n.Column, Field: field, Cause: cause, Fix: fix})
 	}
 }
 
@@ -35,7 +36,8 @@ func (r *reader) wrong(n *yaml.Node, field, cause, mend string) {
 // the same field could not even be read.
 func (r *reader) add(p Problem) {
 	for _, q := range r.problems {
-		if q.Field == p.Field || strings.HasPrefix(q.Field, p.Field+".") || strings.HasPrefix(q.Field, p.Field+"[") || strings.HasPrefix(p.Field, q.Field+".") && q.Field != "" {
+		if q.Field == p.Field || strings.HasPrefix(q.Field, p.Field+".") || strings.HasPrefix(q.Field, p.Field+"[") ||
+			strings.HasPrefix(p.Field, q.Field+".") && q.Field != "" {
 			return
 		}
 	}
@@ -64,12 +66,18 @@ var (
 // short says which field of a struct a single value goes to: budget: $4.00.
 var short = map[reflect.Type]string{budgetType: "dollars", progressType: "pattern", dataType: "path"}
 
+// room counts a node, and is false for those beyond what a file may hold, aliases followed.
+func (r *reader) room(n *yaml.Node, field string) bool {
+	r.nodes++
+	if r.nodes == maxNodes+1 {
+		r.wrong(n, field, "makes the file too large", "use fewer aliases")
+	}
+	return r.nodes <= maxNodes
+}
+
 // value reads node n into v; field is its path, tag that of the struct's field.
 func (r *reader) value(n *yaml.Node, v reflect.Value, field string, tag reflect.StructTag) {
-	if r.nodes++; r.nodes > maxNodes {
-		if r.nodes == maxNodes+1 {
-			r.wrong(n, field, "makes the file too large", "use fewer aliases")
-		}
+	if !r.room(n, field) {
 		return
 	}
 	if n.Kind == yaml.AliasNode {
@@ -133,7 +141,8 @@ func (r *reader) scalar(n *yaml.Node, v reflect.Value, field string, tag reflect
 		r.wrong(n, field, "is wrong ("+err.Error()+")", such(tag))
 		return
 	}
-	if v.Kind() != reflect.String && v.Kind() != reflect.Bool && v.IsZero() && tag.Get("zero") != "ok" && v.Type() != amountType {
+	if v.Kind() != reflect.String && v.Kind() != reflect.Bool && v.IsZero() && tag.Get("zero") != "ok" &&
+		v.Type() != amountType {
 		r.wrong(n, field, "is zero", "leave it out, or give more than zero")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -19,7 +20,8 @@ func Schema() []byte {
 	}
 	s = append(s, objectOf(reflect.TypeFor[Job]())...)
 	s = append(s,
-		member{"patternProperties", object{{"^x-", object{{"description", "Not read: a place for what aliases stand for."}}}}},
+		member{"patternProperties",
+			object{{"^x-", object{{"description", "Not read: a place for what aliases stand for."}}}}},
 		member{"anyOf", []any{object{{"required", []string{"command"}}}, object{{"required", []string{"args"}}}}})
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -66,20 +68,21 @@ func objectOf(t reflect.Type) object {
 	var properties object
 	for i := range t.NumField() {
 		f := t.Field(i)
-		properties = append(properties, member{fieldName(f), property(f)})
+		properties = append(properties, member{fieldName(f), property(t, f)})
 		if also := f.Tag.Get("also"); also != "" {
-			properties = append(properties, member{also, append(object{{"description", "Another name of " + fieldName(f) + "."}}, formOf(f.Type, f.Tag)...)})
+			properties = append(properties,
+				member{also, append(object{{"description", "Another name of " + fieldName(f) + "."}}, formOf(f.Type, f.Tag)...)})
 		}
 	}
 	return object{{"type", "object"}, {"additionalProperties", false}, {"properties", properties}}
 }
 
-func property(f reflect.StructField) object {
-	doc := f.Tag.Get("doc")
-	if why := f.Tag.Get("later"); why != "" {
-		doc += " Kept and not used by this release: " + why + "."
+func property(t reflect.Type, f reflect.StructField) object {
+	m := meaningOf(t, f)
+	if m.later != "" {
+		m.doc += " Kept and not used by this release: " + m.later + "."
 	}
-	p := object{{"description", doc}}
+	p := object{{"description", m.doc}}
 	if d, ok := f.Tag.Lookup("default"); ok {
 		p = append(p, member{"default", plain(d)})
 	}
@@ -116,9 +119,23 @@ const (
 
 var scalars = []string{"string", "number", "boolean"}
 
+// writtenAs is how the types are written that have a form of their own, and what else they may be than text.
+var writtenAs = map[reflect.Type]struct {
+	pattern string
+	types   []string
+}{
+	amountType:                  {amountForm, []string{"number"}},
+	rateType:                    {priceForm, []string{"number"}},
+	bytesType:                   {sizeForm, nil},
+	reflect.TypeFor[Duration](): {spanForm, nil},
+	reflect.TypeFor[Range]():    {rangeForm, []string{"integer"}},
+	reflect.TypeFor[Sizes]():    {sizesForm, nil},
+	reflect.TypeFor[Deadline](): {deadlineForm, nil},
+}
+
 func formOf(t reflect.Type, tag reflect.StructTag) object {
 	text := func(pattern string, types ...string) object {
-		return object{{"type", append(types, "string")}, {"pattern", pattern}}
+		return object{{"type", append(slices.Clone(types), "string")}, {"pattern", pattern}}
 	}
 	if t.Kind() == reflect.Pointer {
 		return formOf(t.Elem(), tag)
@@ -127,21 +144,8 @@ func formOf(t reflect.Type, tag reflect.StructTag) object {
 		f, _ := fieldOf(t, name)
 		return object{{"anyOf", []any{formOf(f.Type, f.Tag), objectOf(t)}}}
 	}
-	switch t {
-	case amountType:
-		return text(amountForm, "number")
-	case rateType:
-		return text(priceForm, "number")
-	case bytesType:
-		return text(sizeForm)
-	case reflect.TypeFor[Duration]():
-		return text(spanForm)
-	case reflect.TypeFor[Range]():
-		return text(rangeForm, "integer")
-	case reflect.TypeFor[Sizes]():
-		return text(sizesForm)
-	case reflect.TypeFor[Deadline]():
-		return text(deadlineForm)
+	if f, ok := writtenAs[t]; ok {
+		return text(f.pattern, f.types...)
 	}
 	switch t.Kind() {
 	case reflect.Struct:

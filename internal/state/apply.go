@@ -97,7 +97,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 		j := s.submit(e, b)
 		move(NextStatus, "job", j.r.ID, &j.r.State, Held)
 		j.r.Why, j.r.Detail = WaitsForApproval, b.Asking.String()
-		j.r.Approval = &Approval{Asking: *b.Asking}
+		j.r.Approval = &Approval{PendingApproval: *b.Asking}
 	case JobQueued:
 		s.queued(e, f)
 	case JobEnding:
@@ -160,7 +160,7 @@ func (s *State) submit(e *Event, b JobSubmitted) *Job {
 }
 
 func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
-	return &Approval{Asking: was.Asking, At: e.At, By: cmp.Or(UserOf(e.Actor), Owner), Approved: b.Approved, Reason: b.Reason}
+	return &Approval{PendingApproval: was.PendingApproval, At: e.At, By: cmp.Or(UserOf(e.Actor), Owner), Approved: b.Approved, Reason: b.Reason}
 }
 
 func (s *State) queued(e *Event, f JobQueued) {

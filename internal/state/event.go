@@ -82,7 +82,7 @@ type (
 		Terms Terms           `json:"terms"`
 		Spec  json.RawMessage `json:"spec,omitempty"`
 		// Asking says that the job waits for approval first, and for what.
-		Asking *budget.Asking `json:"asking,omitempty"`
+		Asking *budget.PendingApproval `json:"asking,omitempty"`
 	}
 	// JobReviewed: a job that waits for approval has it, or never gets it.
 	JobReviewed struct {

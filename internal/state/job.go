@@ -99,7 +99,7 @@ type learnedJob struct {
 
 // Approval is what a job waits for before it may run, and what became of that.
 type Approval struct {
-	budget.Asking
+	budget.PendingApproval
 	At       time.Time `json:"at,omitzero"` // reviewed; zero: not yet
 	By       string    `json:"by,omitempty"`
 	Approved bool      `json:"approved,omitempty"`

@@ -38,8 +38,8 @@ func Budgets(v api.Budgets, p Place) string {
 			}
 			if l.Limit.Approve != nil {
 				approve = sum(*l.Limit.Approve, v.Currency)
-				if l.Use.Asking > 0 {
-					approve += fmt.Sprintf(", %d wait", l.Use.Asking)
+				if l.Use.AwaitingApproval > 0 {
+					approve += fmt.Sprintf(", %d wait", l.Use.AwaitingApproval)
 				}
 			}
 			if o := l.Outlook; o != nil {

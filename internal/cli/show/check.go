@@ -24,8 +24,8 @@ func Checklist(r check.Report, p Place) string {
 				word = "FAIL"
 			}
 			b.WriteString(draw.Wrap(fmt.Sprintf("  %-7s  ", word), f.Title+": "+f.Evidence, p.width()))
-			if f.Mend != "" {
-				b.WriteString(draw.Wrap("           → ", f.Mend, p.width()))
+			if f.Fix != "" {
+				b.WriteString(draw.Wrap("           → ", f.Fix, p.width()))
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func (v Ranking) Text(p Place) string {
 			p.fact(&b, "nearest", "no machine of the catalogue is what resources asks for; scrimp offers says what there is, scrimp catalog update fetches more")
 		}
 	}
-	v.levers(&b, p)
+	v.recommendations(&b, p)
 	v.rejected(&b, p)
 	v.frontier(&b, p)
 	b.WriteString("\n")
@@ -222,13 +222,13 @@ func (v Ranking) near(n rank.Nearest) string {
 	return fmt.Sprintf("a budget of %s and a deadline in %s: %s", v.least(n.Cost), atLeast(n.Hours), times(n.Plan.Machines, string(n.Plan.ID)))
 }
 
-func (v Ranking) levers(b *strings.Builder, p Place) {
-	if len(v.Answer.Levers) == 0 {
+func (v Ranking) recommendations(b *strings.Builder, p Place) {
+	if len(v.Answer.Recommendations) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\nWhat would make it %s\n", map[bool]string{true: "cheaper", false: "feasible"}[v.Answer.Feasible])
-	for _, l := range v.Answer.Levers {
-		text := map[string]string{rank.LeverElsewhere: "another region", rank.LeverKind: "another kind of capacity", rank.LeverLater: "a deadline in " + atLeast(l.Hours)}[l.Name]
+	for _, l := range v.Answer.Recommendations {
+		text := map[string]string{rank.Elsewhere: "another region", rank.OtherCapacity: "another kind of capacity", rank.LaterDeadline: "a deadline in " + atLeast(l.Hours)}[l.Name]
 		where := fmt.Sprintf("%s for %s", times(l.Plan.Machines, string(l.Plan.ID)), v.sum(l.Plan.Cost.Value))
 		name := "would do"
 		if l.Saves != nil {

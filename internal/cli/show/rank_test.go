@@ -15,18 +15,18 @@ import (
 	"scrimp/internal/rank"
 )
 
-// rankings are a feasible wish with levers, and one that nothing fulfils.
+// rankings are a feasible wish with recommendations, and one that nothing fulfils.
 func rankings(t *testing.T) map[string]show.Ranking {
-	q := rank.Question{
+	q := rank.Request{
 		Offers: offers(t).Listings, Work: 3600, Now: now, Deadline: 16 * time.Hour, Budget: catalog.Known(420), Promise: 0.95, Checkpoints: true, Start: 5 * time.Minute, Resume: 5 * time.Minute, Save: 30 * time.Second, Gap: 10 * time.Minute,
-		Asks: catalog.Filter{Accelerator: "H100", Least: 8, Most: 8}, Variants: []rank.Variant{{}, {Name: "bf16", Lever: "mixed precision"}},
+		Requirements: catalog.Filter{Accelerator: "H100", Least: 8, Most: 8}, Variants: []rank.Variant{{}, {Name: "bf16", Recommendation: "mixed precision"}},
 		Estimate: func(s rank.Shape, v int) (rank.Estimate, bool) {
 			fits := true
 			rate := float64(1+v) / 10
 			return rank.Estimate{Rate: rank.Range{Low: rate / 1.2, Value: rate, High: rate * 1.2}, Fits: &fits, Source: "the time that the job states"}, s.Accelerator != ""
 		},
 	}
-	v := func(q rank.Question) show.Ranking {
+	v := func(q rank.Request) show.Ranking {
 		return show.Ranking{Name: "bert", Work: "10h 00m, as the job states it", Assumed: []string{"5m 00s from a machine to the first step", "stated times hold to a factor of 1.2"}, Answer: rank.Rank(q)}
 	}
 	all := map[string]show.Ranking{"feasible": v(q)}
@@ -36,7 +36,7 @@ func rankings(t *testing.T) map[string]show.Ranking {
 	all["feasible"] = lived
 	q.Deadline, q.Budget = 6*time.Hour+30*time.Minute, catalog.Known(300)
 	all["infeasible"] = v(q)
-	q.Asks = catalog.Filter{Accelerator: "H999", Least: 8, Most: 8}
+	q.Requirements = catalog.Filter{Accelerator: "H999", Least: 8, Most: 8}
 	all["nowhere"] = v(q)
 	return all
 }

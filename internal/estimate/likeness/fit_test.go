@@ -18,7 +18,8 @@ func TestTheSlopeOfTheLossIsWhatMovingASettingChanges(t *testing.T) {
 		seen = append(seen, p)
 	}
 	k := &Kernel{Noise: 0.07, Terms: []Term{
-		{SD: 0.2}, {SD: 0.3, Names: Same(0)}, {SD: 0}, {SD: 0.25, Names: Same(1), Reach: [Nums]float64{0: 0.8, 1: 1.3}}, {SD: 0.15, Slope: 1},
+		{SD: 0.2}, {SD: 0.3, Names: Same(0)}, {SD: 0}, {SD: 0.25, Names: Same(1), Reach: [Nums]float64{0: 0.8, 1: 1.3}},
+		{SD: 0.15, Slope: 1},
 	}}
 	var blocks, fine [][]int
 	for f := range 3 {

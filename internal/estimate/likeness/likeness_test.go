@@ -23,7 +23,8 @@ func some(seed uint64, n int) []Point {
 func plain() *Kernel {
 	near := [Nums]float64{1, 2}
 	return &Kernel{Noise: 0.05, Width: 1.5, Stack: []int{0, 1}, Source: []int{1}, Terms: []Term{
-		{Label: "all", SD: 0.5}, {Label: "first", Names: Same(0), SD: 0.4}, {Label: "both", Names: Same(0, 1), SD: 0.2, Reach: near}, {Label: "line", SD: 0.1, Slope: 1},
+		{Label: "all", SD: 0.5}, {Label: "first", Names: Same(0), SD: 0.4},
+		{Label: "both", Names: Same(0, 1), SD: 0.2, Reach: near}, {Label: "line", SD: 0.1, Slope: 1},
 	}}
 }
 
@@ -52,7 +53,8 @@ func TestLeavingAGroupOutIsLearningWithoutIt(t *testing.T) {
 		for _, i := range g {
 			got := l.Guess(&points[i])
 			if math.Abs(got.Mean-mean[i]) > 1e-9 || math.Abs(got.SD-sd[i]) > 1e-9 {
-				t.Fatalf("point %d: %.12f ± %.12f by the closed form, %.12f ± %.12f by learning again", i, mean[i], sd[i], got.Mean, got.SD)
+				t.Fatalf("point %d: %.12f ± %.12f by the closed form, %.12f ± %.12f by learning again", i, mean[i],
+					sd[i], got.Mean, got.SD)
 			}
 		}
 	}
@@ -99,7 +101,8 @@ func TestAnUnknownNameIsLikeNoOther(t *testing.T) {
 	k := plain()
 	var a, b Point
 	parts := k.ready()
-	if got, self := like(parts, &k.Centre, &a, &b), like(parts, &k.Centre, &a, &a); got >= self || math.Abs(got-0.25) > 1e-12 {
+	if got, self := like(parts, &k.Centre, &a, &b), like(parts, &k.Centre, &a, &a); got >= self ||
+		math.Abs(got-0.25) > 1e-12 {
 		t.Errorf("two unknown runs share %g, one with itself %g; only the part of all, 0.25, should be shared", got, self)
 	}
 }

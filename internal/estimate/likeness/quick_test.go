@@ -10,8 +10,10 @@ import (
 // a slope, and both.
 func several() *Kernel {
 	return &Kernel{Noise: 0.05, Centre: [Nums]float64{2: 1}, Terms: []Term{
-		{SD: 0.1}, {SD: 0.3, Names: Same(0)}, {SD: 0.2, Names: Same(0, 1)}, {SD: 0.2, Names: Same(1), Reach: [Nums]float64{0: 0.8}},
-		{SD: 0.15, Reach: [Nums]float64{1: 1.2}}, {SD: 0.1, Slope: 1 + 2}, {SD: 0.2, Names: Same(0), Slope: 1 + 2, Reach: [Nums]float64{1: 2}},
+		{SD: 0.1}, {SD: 0.3, Names: Same(0)}, {SD: 0.2, Names: Same(0, 1)},
+		{SD: 0.2, Names: Same(1), Reach: [Nums]float64{0: 0.8}},
+		{SD: 0.15, Reach: [Nums]float64{1: 1.2}}, {SD: 0.1, Slope: 1 + 2},
+		{SD: 0.2, Names: Same(0), Slope: 1 + 2, Reach: [Nums]float64{1: 2}},
 	}}
 }
 

@@ -32,7 +32,8 @@ func (c *config) num(what string, keys ...string) float64 {
 		if !ok || f < 0 {
 			if c.wrong == nil {
 				said, _ := json.Marshal(v) // it was read from JSON
-				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said), Mend: "write a number such as 32, without quotes"}
+				c.wrong = &Bad{File: c.name, Field: k, Why: fmt.Sprintf("%s is no number from 0 up", said),
+					Fix: "write a number such as 32, without quotes"}
 			}
 			return 0
 		}
@@ -65,36 +66,14 @@ func (c *config) part(key string) (*config, bool) {
 
 // Config reads a config.json in the form of Hugging Face's transformers.
 func Config(name string, content []byte) (shape.Model, error) {
-	bad := func(field, why, mend string) (shape.Model, error) {
-		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
-	}
 	c := &config{name: name, called: map[string]string{}}
 	if err := json.Unmarshal(content, &c.value); err != nil {
-		return bad("", torn(err), forms)
+		return shape.Model{}, c.bad("", torn(err), forms)
 	}
-	kind := c.text("model_type")
-	if why := c.foreign(kind); why != "" {
-		return bad("model_type", why, "describe it by a line such as \"cnn gmacs=4.1 activations=11.1 params=25.6M\", by an ONNX file, or by what it does: \"measured: 120 samples/s on L4\"")
+	if bad := c.unfit(); bad != nil {
+		return shape.Model{}, bad
 	}
-	if c.text("peft_type") != "" {
-		base := c.text("base_model_name_or_path")
-		if base == "" {
-			base = "the model that it adapts"
-		}
-		return bad("peft_type", "it is the configuration of an adapter, which states no shape", "give the config.json of "+base+", with --lora")
-	}
-	// Models that see and read keep the shape of the part that reads below.
-	reads, sees := c.part("text_config")
-	if sees {
-		for k, v := range reads.value {
-			if own, ok := c.value[k]; !ok || own == nil {
-				c.value[k] = v
-			}
-		}
-		if t := reads.text("model_type"); t != "" {
-			kind = t
-		}
-	}
+	kind, sees := c.reading()
 	m := c.stack(kind)
 	m.Name, m.Source = c.text("model_type"), name
 	if s := c.text("_name_or_path"); s != "" {
@@ -107,19 +86,72 @@ func Config(name string, content []byte) (shape.Model, error) {
 	case err != nil:
 		return shape.Model{}, err
 	case (m.Layers == 0 || m.Dim == 0) && sees:
-		return bad("text_config", "it states no layers or no width of the part that reads", "give the config.json of that part, which is the larger one by far")
+		return shape.Model{}, c.bad("text_config", "it states no layers or no width of the part that reads",
+			"give the config.json of that part, which is the larger one by far")
 	case m.Layers == 0 || m.Dim == 0:
-		return bad("num_hidden_layers, hidden_size", "it states no layers or no width, so it is the config of no transformer that is known here", forms)
+		return shape.Model{}, c.bad("num_hidden_layers, hidden_size",
+			"it states no layers or no width, so it is the config of no transformer that is known here", forms)
 	}
 	if m.FF == 0 {
 		m.FF = 4 * m.Dim
 	}
 	m.Most = c.longest()
+	c.count(&m, experts)
+	c.images(&m)
+	if c.wrong != nil {
+		return shape.Model{}, c.wrong
+	}
+	return settle(name, m, c.called)
+}
+
+func (c *config) bad(field, why, fix string) *Bad {
+	return &Bad{File: c.name, Field: field, Why: why, Fix: fix}
+}
+
+// unfit says why a config is of no model that can be described, and nil where nothing is against it.
+func (c *config) unfit() *Bad {
+	if why := c.foreign(c.text("model_type")); why != "" {
+		return c.bad("model_type", why,
+			"describe it by a line such as \"cnn gmacs=4.1 activations=11.1 params=25.6M\", by an ONNX file, or by "+
+				"what it does: \"measured: 120 samples/s on L4\"")
+	}
+	if c.text("peft_type") == "" {
+		return nil
+	}
+	base := c.text("base_model_name_or_path")
+	if base == "" {
+		base = "the model that it adapts"
+	}
+	return c.bad("peft_type", "it is the configuration of an adapter, which states no shape",
+		"give the config.json of "+base+", with --lora")
+}
+
+// reading is the kind of the part that reads, whose shape models that see and read keep below:
+// it is laid under what the config states itself.
+func (c *config) reading() (kind string, sees bool) {
+	kind = c.text("model_type")
+	reads, sees := c.part("text_config")
+	if !sees {
+		return kind, false
+	}
+	for k, v := range reads.value {
+		if own, ok := c.value[k]; !ok || own == nil {
+			c.value[k] = v
+		}
+	}
+	if t := reads.text("model_type"); t != "" {
+		kind = t
+	}
+	return kind, true
+}
+
+// count counts the parameters of the part that reads.
+func (c *config) count(m *shape.Model, x experts) {
 	switch {
-	case experts.each > 1:
-		c.withExperts(&m, experts)
+	case x.each > 1:
+		c.withExperts(m, x)
 	case c.num("decoder layers", "decoder_layers", "num_decoder_layers") > 0 || c.flag("is_encoder_decoder", false):
-		c.encodes(&m)
+		c.encodes(m)
 	case c.num("groups", "num_hidden_groups") > 0: // ALBERT: few layers, each passed through several times
 		layers := m.Layers
 		_, m.Active = m.Count(1)
@@ -129,37 +161,40 @@ func Config(name string, content []byte) (shape.Model, error) {
 	default:
 		m.Params, m.Active = m.Count(1)
 	}
-	if e := c.num("embedding", "embedding_size", "word_embed_proj_dim"); e > 0 && e < m.Dim { // a narrow table, and a matrix from it to the width
+	// a narrow table, and a matrix from it to the width
+	if e := c.num("embedding", "embedding_size", "word_embed_proj_dim"); e > 0 && e < m.Dim {
 		less := (m.Vocab*(m.Dim-e) - e*m.Dim)
 		if !m.Tied {
 			less *= 2
 		}
 		m.Params, m.Active = m.Params-less, m.Active-less
 	}
+}
+
+// images adds what a model that takes images has: patches, and a part that sees.
+func (c *config) images(m *shape.Model) {
 	if px, patch := c.num("pixels", "image_size"), c.num("patch", "patch_size"); px > 0 && patch > 0 && m.Vocab == 0 {
 		m.Most, m.Image = (px/patch)*(px/patch)+1, true // patches, and the token that stands for the image
 	}
 	if m.Vocab == 0 && !m.Image {
 		m.Note = "vocab_size is not stated, so memory and time leave out what is done with words"
 	}
-	if v, ok := c.part("vision_config"); ok {
-		eye := v.stack(v.text("model_type"))
-		if eye.FF == 0 {
-			eye.FF = 4 * eye.Dim
-		}
-		more, _ := eye.Count(1)
-		m.Params += more // its weights are held; most of the tokens do not pass it
-		if m.Note = "tokens of images count as tokens"; more == 0 {
-			m.Note += ", and the part that sees is left out: its config states no layers or no width"
-		}
-		if v.wrong != nil {
-			return shape.Model{}, v.wrong
-		}
+	v, ok := c.part("vision_config")
+	if !ok {
+		return
 	}
-	if c.wrong != nil {
-		return shape.Model{}, c.wrong
+	eye := v.stack(v.text("model_type"))
+	if eye.FF == 0 {
+		eye.FF = 4 * eye.Dim
 	}
-	return settle(name, m, c.called)
+	more, _ := eye.Count(1)
+	m.Params += more // its weights are held; most of the tokens do not pass it
+	if m.Note = "tokens of images count as tokens"; more == 0 {
+		m.Note += ", and the part that sees is left out: its config states no layers or no width"
+	}
+	if v.wrong != nil {
+		c.wrong = v.wrong
+	}
 }
 
 // torn says in words why a content is no JSON object.
@@ -184,7 +219,8 @@ func (c *config) stack(kind string) shape.Model {
 		Heads:  c.num("heads", "num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"),
 		KV:     c.num("kv", "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
 		Head:   c.num("head", "head_dim", "d_kv"),
-		FF:     c.num("ff", "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "hidden_dim", "encoder_ffn_dim"),
+		FF: c.num("ff", "intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "hidden_dim",
+			"encoder_ffn_dim"),
 		Vocab:  c.num("vocab", "vocab_size", "padded_vocab_size"),
 		Window: c.num("window", "sliding_window"),
 	}
@@ -192,7 +228,8 @@ func (c *config) stack(kind string) shape.Model {
 		m.FF = r * m.Dim
 	}
 	act := c.text("hidden_act", "hidden_activation", "feed_forward_proj")
-	m.Gated = act == "silu" || act == "swish" || matches(kind, gatedKinds) || strings.Contains(act, "glu") || strings.HasPrefix(act, "gated")
+	m.Gated = act == "silu" || act == "swish" || matches(kind, gatedKinds) || strings.Contains(act, "glu") ||
+		strings.HasPrefix(act, "gated")
 	// What transformers leaves out of the file is shared, but in the newer families.
 	m.Tied = c.flag("tie_word_embeddings", matches(kind, sharesHead) || !m.Gated && !matches(kind, ownHead))
 	if use, ok := c.value["use_sliding_window"].(bool); ok && !use {
@@ -209,7 +246,8 @@ func (c *config) stack(kind string) shape.Model {
 
 // longest is the longest sequence that the model takes, and zero where it does not say.
 func (c *config) longest() float64 {
-	return max(c.num("most", "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length", "seq_length"),
+	return max(c.num("most", "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length",
+		"seq_length"),
 		c.num("most heard", "max_source_positions"))
 }
 

@@ -13,17 +13,21 @@ import (
 // up to an underscore or a digit: llama is llama4_text too.
 var (
 	// gatedKinds have a feed-forward of three matrices, and a head of their own.
-	gatedKinds = []string{"llama", "mistral", "mixtral", "ministral", "qwen", "gemma", "phi3", "phimoe", "olmo", "deepseek", "granite", "glm", "chatglm", "internlm", "baichuan", "yi", "stablelm", "exaone", "minicpm", "smollm", "cohere", "dbrx", "gpt_oss"}
+	gatedKinds = []string{"llama", "mistral", "mixtral", "ministral", "qwen", "gemma", "phi3", "phimoe", "olmo",
+		"deepseek", "granite", "glm", "chatglm", "internlm", "baichuan", "yi", "stablelm", "exaone", "minicpm",
+		"smollm", "cohere", "dbrx", "gpt_oss"}
 	// ownHead have a head of their own and a plain feed-forward.
 	ownHead = []string{"gpt_neox", "gptj", "codegen", "phi", "persimmon", "nemotron"}
 	// sharesHead are among the gated, and tie head and embedding all the same.
 	sharesHead = []string{"gemma", "cohere"}
 	// carried are no transformers: a state goes from token to token.
-	carried = []string{"mamba", "falcon_mamba", "rwkv", "jamba", "zamba", "bamba", "recurrent_gemma", "xlstm", "nemotron_h", "lfm"}
+	carried = []string{"mamba", "falcon_mamba", "rwkv", "jamba", "zamba", "bamba", "recurrent_gemma", "xlstm",
+		"nemotron_h", "lfm"}
 	// towers have two stacks of their own and no one sequence.
 	towers = []string{"clip", "siglip", "align", "blip", "flava", "owlvit", "chinese_clip"}
 	// stages change their width on the way.
-	stages = []string{"resnet", "regnet", "convnext", "mobilenet", "efficientnet", "swin", "segformer", "pvt", "levit", "poolformer", "van", "focalnet", "cvt", "unet"}
+	stages = []string{"resnet", "regnet", "convnext", "mobilenet", "efficientnet", "swin", "segformer", "pvt", "levit",
+		"poolformer", "van", "focalnet", "cvt", "unet"}
 )
 
 // matches says whether a model_type is one of those families.
@@ -31,7 +35,8 @@ func matches(kind string, families []string) bool {
 	kind = strings.ToLower(kind)
 	return slices.ContainsFunc(families, func(f string) bool {
 		rest, ok := strings.CutPrefix(kind, f)
-		return ok && (rest == "" || rest[0] == '_' || rest[0] >= '0' && rest[0] <= '9' || f == "gemma" || f == "swin" || f == "convnext")
+		return ok && (rest == "" || rest[0] == '_' || rest[0] >= '0' && rest[0] <= '9' || f == "gemma" || f == "swin" ||
+			f == "convnext")
 	})
 }
 
@@ -71,11 +76,16 @@ func (c *config) experts(m *shape.Model) (experts, error) {
 	m.TopK = c.num("topk", "num_experts_per_tok", "experts_per_token")
 	switch {
 	case m.TopK == 0:
-		return x, &Bad{File: c.name, Field: "num_experts_per_tok", Why: "a model with experts must say how many a token passes", Mend: "add it, a number from 1 up"}
+		return x, &Bad{File: c.name, Field: "num_experts_per_tok",
+			Why: "a model with experts must say how many a token passes", Fix: "add it, a number from 1 up"}
 	case m.TopK > x.each:
-		return x, &Bad{File: c.name, Field: "num_experts_per_tok", Why: fmt.Sprintf("%g is more than the %g experts", m.TopK, x.each), Mend: "give at most as many as there are experts"}
+		return x, &Bad{File: c.name, Field: "num_experts_per_tok",
+			Why: fmt.Sprintf("%g is more than the %g experts", m.TopK, x.each),
+			Fix: "give at most as many as there are experts"}
 	case x.first > m.Layers:
-		return x, &Bad{File: c.name, Field: "first_k_dense_replace", Why: fmt.Sprintf("%g is more than the %g layers", x.first, m.Layers), Mend: "give at most as many as there are layers"}
+		return x, &Bad{File: c.name, Field: "first_k_dense_replace",
+			Why: fmt.Sprintf("%g is more than the %g layers", x.first, m.Layers),
+			Fix: "give at most as many as there are layers"}
 	}
 	if f := c.num("expert width", "moe_intermediate_size"); f > 0 {
 		m.FF = f
@@ -96,7 +106,8 @@ func (c *config) withExperts(m *shape.Model, x experts) {
 	if kv := c.num("kv rank", "kv_lora_rank"); kv > 0 {
 		// Queries, keys and values go through narrow matrices, and keys have a part that turns.
 		d, h := m.Dim, m.Heads
-		still, turned, v := c.num("still", "qk_nope_head_dim"), c.num("turned", "qk_rope_head_dim"), c.num("value", "v_head_dim")
+		still, turned, v := c.num("still", "qk_nope_head_dim"), c.num("turned", "qk_rope_head_dim"),
+			c.num("value", "v_head_dim")
 		query := d * h * (still + turned)
 		if q := c.num("query rank", "q_lora_rank"); q > 0 {
 			query = d*q + q*h*(still+turned)

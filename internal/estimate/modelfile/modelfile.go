@@ -5,6 +5,7 @@ package modelfile
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -13,8 +14,8 @@ import (
 	"scrimp/internal/estimate/shape"
 )
 
-// Bad is a model that cannot be read: which file, which field, and what mends it.
-type Bad struct{ File, Field, Why, Mend string }
+// Bad is a model that cannot be read: which file, which field, and how to fix it.
+type Bad struct{ File, Field, Why, Fix string }
 
 func (e *Bad) Error() string {
 	s := e.File
@@ -22,8 +23,8 @@ func (e *Bad) Error() string {
 		s += ", " + e.Field
 	}
 	s += ": " + e.Why
-	if e.Mend != "" {
-		s += "; " + e.Mend
+	if e.Fix != "" {
+		s += "; " + e.Fix
 	}
 	return s
 }
@@ -33,14 +34,15 @@ func Read(name string, content []byte) (shape.Model, error) {
 	trimmed := bytes.TrimLeft(content, "\ufeff \t\r\n")
 	switch {
 	case len(trimmed) == 0:
-		return shape.Model{}, &Bad{File: name, Why: "is empty", Mend: forms}
+		return shape.Model{}, &Bad{File: name, Why: "is empty", Fix: forms}
 	case trimmed[0] == '{' || trimmed[0] == '[' || strings.HasSuffix(strings.ToLower(name), ".json"):
 		return Config(name, trimmed)
 	}
 	return ONNX(name, content)
 }
 
-const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model, or a line such as \"transformer layers=32 dim=4096 vocab=32000\""
+const forms = "give a config.json in the form of Hugging Face, an ONNX file, the name of a published model, or a " +
+	"line such as \"transformer layers=32 dim=4096 vocab=32000\""
 
 // kinds are the words a line may begin with.
 var kinds = map[string]shape.Kind{
@@ -56,8 +58,8 @@ var kinds = map[string]shape.Kind{
 //
 // A transformer's parameters are counted from its shape where they are not given.
 func Spec(line string) (shape.Model, error) {
-	bad := func(field, why, mend string) (shape.Model, error) {
-		return shape.Model{}, &Bad{File: fmt.Sprintf("model %q", line), Field: field, Why: why, Mend: mend}
+	bad := func(field, why, fix string) (shape.Model, error) {
+		return shape.Model{}, &Bad{File: fmt.Sprintf("model %q", line), Field: field, Why: why, Fix: fix}
 	}
 	words := strings.Fields(strings.ReplaceAll(line, ",", " "))
 	if len(words) == 0 {
@@ -70,14 +72,17 @@ func Spec(line string) (shape.Model, error) {
 	m := shape.Model{Name: string(kind), Kind: kind, Source: "as stated"}
 	on := 0.0
 	fields := map[string]*float64{
-		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV, "head": &m.Head,
-		"ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts, "window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on, "grouped": &on, "regions": &on,
+		"params": &m.Params, "active": &m.Active, "layers": &m.Layers, "dim": &m.Dim, "heads": &m.Heads, "kv": &m.KV,
+		"head": &m.Head, "ff": &m.FF, "vocab": &m.Vocab, "topk": &m.TopK, "gmacs": &m.GMACs, "activations": &m.Acts,
+		"window": &m.Window, "gated": &on, "tied": &on, "depthwise": &on, "grouped": &on, "regions": &on,
 	}
 	for _, w := range words[1:] {
 		k, v, ok := strings.Cut(w, "=")
 		p := fields[strings.ToLower(k)]
 		if !ok || p == nil {
-			return bad(k, "is no field of a model", "fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied depthwise grouped regions")
+			return bad(k, "is no field of a model",
+				"fields: params active layers dim heads kv head ff vocab topk gmacs activations window gated tied "+
+					"depthwise grouped regions")
 		}
 		n, err := number(v)
 		if err != nil {
@@ -116,8 +121,9 @@ func Line(m shape.Model) (string, bool) {
 		name string
 		v    float64
 	}{
-		{"params", m.Params}, {"active", m.Active}, {"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads}, {"kv", m.KV}, {"head", m.Head},
-		{"ff", m.FF}, {"vocab", m.Vocab}, {"topk", m.TopK}, {"gmacs", m.GMACs}, {"activations", m.Acts}, {"window", m.Window},
+		{"params", m.Params}, {"active", m.Active}, {"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads},
+		{"kv", m.KV}, {"head", m.Head}, {"ff", m.FF}, {"vocab", m.Vocab}, {"topk", m.TopK}, {"gmacs", m.GMACs},
+		{"activations", m.Acts}, {"window", m.Window},
 	} {
 		if f.v > 0 {
 			line += " " + f.name + "=" + strconv.FormatFloat(f.v, 'g', -1, 64)
@@ -164,62 +170,80 @@ func Number(s string) (float64, error) { return number(s) }
 // settle counts what follows from the rest, and refuses shapes that no model has.
 // called is what the file calls a field, where that is not what a line calls it.
 func settle(file string, m shape.Model, called map[string]string) (shape.Model, error) {
-	bad := func(field, why, mend string) (shape.Model, error) {
-		if c := called[field]; c != "" {
-			field = c
-		}
-		return shape.Model{}, &Bad{File: file, Field: field, Why: why, Mend: mend}
-	}
-	for _, f := range []struct {
-		name, what string
-		v, most    float64
-	}{
-		{"layers", "layers", m.Layers, 1e4}, {"dim", "wide", m.Dim, 1e6}, {"heads", "heads", m.Heads, 1e5}, {"kv", "key and value heads", m.KV, 1e5},
-		{"head", "wide a head", m.Head, 1e5}, {"ff", "wide in the feed-forward layer", m.FF, 1e7}, {"vocab", "words", m.Vocab, 1e8}, {"params", "parameters", m.Params, 1e14},
-		{"active", "active parameters", m.Active, 1e14}, {"gmacs", "multiply-accumulates in 1e9", m.GMACs, 1e7}, {"activations", "activations in 1e6", m.Acts, 1e7},
-		{"topk", "experts a token", m.TopK, 1e4}, {"window", "tokens looked back on", m.Window, 1e9},
-	} {
-		if f.v > f.most || f.v < 0 {
-			return bad(f.name, fmt.Sprintf("%g %s is absurd", f.v, f.what), fmt.Sprintf("no model has more than %g: mend the number", f.most))
+	field, why, fix := bounded(m)
+	if why == "" {
+		switch m.Kind {
+		case shape.Transformer, shape.Experts:
+			field, why, fix = layered(m, cmp.Or(called["head"], "head"))
+		case shape.Conv, shape.Detect:
+			if m.GMACs == 0 {
+				field, why = "gmacs", "a convolutional model needs its multiply-accumulates a sample"
+				fix = "give gmacs=4.1"
+			}
+		case shape.Trees, shape.Recurrent, shape.Recommend, shape.Segments:
 		}
 	}
-	switch m.Kind {
-	case shape.Transformer, shape.Experts:
-		if m.Params == 0 && (m.Layers == 0 || m.Dim == 0) {
-			return bad("layers, dim", "neither parameters nor layers and width are given", "give params, or layers and dim")
-		}
-		if m.KV > 0 && m.Heads > 0 && m.KV > m.Heads {
-			return bad("kv", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads), "give at most as many as there are heads")
-		}
-		for _, f := range []struct {
-			name string
-			v    float64
-		}{{"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads}, {"kv", m.KV}, {"ff", m.FF}, {"vocab", m.Vocab}} {
-			if f.v != math.Trunc(f.v) {
-				return bad(f.name, fmt.Sprintf("%g is no whole number", f.v), "mend the number")
-			}
-		}
-		if m.KV > 0 && m.Heads > 0 && math.Mod(m.Heads, m.KV) != 0 {
-			return bad("kv", fmt.Sprintf("%g do not divide the %g heads", m.KV, m.Heads), "each key and value head serves as many others")
-		}
-		if m.Heads > 0 && m.Dim > 0 && m.Head == 0 && math.Mod(m.Dim, m.Heads) != 0 {
-			head := "head"
-			if c := called["head"]; c != "" {
-				head = c
-			}
-			return bad("heads", fmt.Sprintf("%g do not divide the width %g", m.Heads, m.Dim), "give "+head+", the width of one")
-		}
+	if why != "" {
+		return shape.Model{}, &Bad{File: file, Field: cmp.Or(called[field], field), Why: why, Fix: fix}
+	}
+	if m.Kind == shape.Transformer || m.Kind == shape.Experts {
 		if m.FF == 0 && m.Dim > 0 {
 			m.FF = 4 * m.Dim
 		}
 		if m.Params == 0 {
 			m.Params, m.Active = m.Count(1)
 		}
-	case shape.Conv, shape.Detect:
-		if m.GMACs == 0 {
-			return bad("gmacs", "a convolutional model needs its multiply-accumulates a sample", "give gmacs=4.1")
-		}
-	case shape.Trees, shape.Recurrent, shape.Recommend, shape.Segments:
 	}
 	return m, nil
+}
+
+// bounded says which number is larger than any model has; why is "" where none is.
+func bounded(m shape.Model) (field, why, fix string) {
+	for _, f := range []struct {
+		name, what string
+		v, most    float64
+	}{
+		{"layers", "layers", m.Layers, 1e4}, {"dim", "wide", m.Dim, 1e6}, {"heads", "heads", m.Heads, 1e5},
+		{"kv", "key and value heads", m.KV, 1e5}, {"head", "wide a head", m.Head, 1e5},
+		{"ff", "wide in the feed-forward layer", m.FF, 1e7}, {"vocab", "words", m.Vocab, 1e8},
+		{"params", "parameters", m.Params, 1e14}, {"active", "active parameters", m.Active, 1e14},
+		{"gmacs", "multiply-accumulates in 1e9", m.GMACs, 1e7}, {"activations", "activations in 1e6", m.Acts, 1e7},
+		{"topk", "experts a token", m.TopK, 1e4}, {"window", "tokens looked back on", m.Window, 1e9},
+	} {
+		if f.v > f.most || f.v < 0 {
+			return f.name, fmt.Sprintf("%g %s is absurd", f.v, f.what),
+				fmt.Sprintf("no model has more than %g: correct the number", f.most)
+		}
+	}
+	return "", "", ""
+}
+
+// layered says what of a transformer's shape cannot be; why is "" where all can. head is what the
+// file calls the width of a head.
+func layered(m shape.Model, head string) (field, why, fix string) {
+	if m.Params == 0 && (m.Layers == 0 || m.Dim == 0) {
+		return "layers, dim", "neither parameters nor layers and width are given", "give params, or layers and dim"
+	}
+	grouped := m.KV > 0 && m.Heads > 0
+	if grouped && m.KV > m.Heads {
+		return "kv", fmt.Sprintf("%g is more than the %g heads", m.KV, m.Heads),
+			"give at most as many as there are heads"
+	}
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{{"layers", m.Layers}, {"dim", m.Dim}, {"heads", m.Heads}, {"kv", m.KV}, {"ff", m.FF}, {"vocab", m.Vocab}} {
+		if f.v != math.Trunc(f.v) {
+			return f.name, fmt.Sprintf("%g is no whole number", f.v), "correct the number"
+		}
+	}
+	if grouped && math.Mod(m.Heads, m.KV) != 0 {
+		return "kv", fmt.Sprintf("%g do not divide the %g heads", m.KV, m.Heads),
+			"each key and value head serves as many others"
+	}
+	if m.Heads > 0 && m.Dim > 0 && m.Head == 0 && math.Mod(m.Dim, m.Heads) != 0 {
+		return "heads", fmt.Sprintf("%g do not divide the width %g", m.Heads, m.Dim),
+			"give " + head + ", the width of one"
+	}
+	return "", "", ""
 }

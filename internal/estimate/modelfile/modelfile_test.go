@@ -64,30 +64,41 @@ func TestConfigsOfTheFamiliesGiveTheirPublishedSizes(t *testing.T) {
 
 func TestWhatIsNoModelIsRefusedWithFileFieldAndMend(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":                 {"", "is empty"},
-		"torn":                  {`{"hidden_size": 4096`, "no JSON object, or is torn"},
-		"list":                  {`[1, 2]`, "no JSON object"},
-		"wide":                  {strings.Replace(llama, "4096", "1e12", 1), "hidden_size: 1e+12 wide is absurd; no model"},
-		"quoted":                {strings.Replace(llama, "4096", `"4096"`, 1), `hidden_size: "4096" is no number from 0 up; write`},
-		"other":                 {`{"name":"my package","version":"1.0"}`, "num_hidden_layers"},
-		"word":                  {strings.Replace(llama, "4096", `"wide"`, 1), "hidden_size"},
-		"negative":              {strings.Replace(llama, `"num_hidden_layers":32`, `"num_hidden_layers":-3`, 1), "num_hidden_layers"},
-		"absurd":                {strings.Replace(llama, "14336", "1e300", 1), "absurd"},
-		"heads":                 {strings.Replace(llama, `"num_attention_heads":32`, `"num_attention_heads":33`, 1), "do not divide"},
-		"more kv":               {strings.Replace(llama, `"num_key_value_heads":8`, `"num_key_value_heads":64`, 1), "more than the 32 heads"},
-		"kv that do not divide": {strings.Replace(llama, `"num_key_value_heads":8`, `"num_key_value_heads":7`, 1), "num_key_value_heads: 7 do not divide the 32 heads"},
-		"half a layer":          {strings.Replace(llama, `"num_hidden_layers":32`, `"num_hidden_layers":32.5`, 1), "num_hidden_layers: 32.5 is no whole number"},
-		"list, in words":        {`[1, 2]`, "is JSON, but no JSON object: array;"},
-		"too large":             {strings.Replace(llama, "4096", "1e400", 1), "number 1e400 is more than numbers hold"},
-		"state":                 {`{"model_type":"mamba","hidden_size":2560,"num_hidden_layers":64,"vocab_size":50280}`, `"mamba" passes a state from token to token`},
-		"towers":                {`{"model_type":"clip","text_config":{"hidden_size":512,"num_hidden_layers":12},"vision_config":{}}`, `"clip" has two parts`},
-		"stages":                {`{"model_type":"swin","hidden_size":768,"depths":[2,2,6,2]}`, `"swin" is no stack of equal layers`},
-		"adapter":               {`{"peft_type":"LORA","base_model_name_or_path":"some/base-7b"}`, "give the config.json of some/base-7b, with --lora"},
-		"elsewhere":             {`{"model_type":"llava","text_config":{"model_type":"llama","vocab_size":32064}}`, "text_config: it states no layers"},
-		"no top k":              {strings.Replace(llama, "{", `{"num_local_experts":8,`, 1), "num_experts_per_tok"},
-		"text":                  {"this is a README", "neither JSON nor an ONNX"},
-		"picture":               {"\x89PNG\r\n\x1a\n\x00\x00", "neither JSON nor an ONNX"},
-		"onnx, no nodes":        {string(message(7, nil)), "no nodes"},
+		"empty": {"", "is empty"},
+		"torn":  {`{"hidden_size": 4096`, "no JSON object, or is torn"},
+		"list":  {`[1, 2]`, "no JSON object"},
+		"wide":  {strings.Replace(llama, "4096", "1e12", 1), "hidden_size: 1e+12 wide is absurd; no model"},
+		"quoted": {strings.Replace(llama, "4096", `"4096"`, 1),
+			`hidden_size: "4096" is no number from 0 up; write`},
+		"other": {`{"name":"my package","version":"1.0"}`, "num_hidden_layers"},
+		"word":  {strings.Replace(llama, "4096", `"wide"`, 1), "hidden_size"},
+		"negative": {strings.Replace(llama, `"num_hidden_layers":32`, `"num_hidden_layers":-3`, 1),
+			"num_hidden_layers"},
+		"absurd": {strings.Replace(llama, "14336", "1e300", 1), "absurd"},
+		"heads": {strings.Replace(llama, `"num_attention_heads":32`, `"num_attention_heads":33`, 1),
+			"do not divide"},
+		"more kv": {strings.Replace(llama, `"num_key_value_heads":8`, `"num_key_value_heads":64`, 1),
+			"more than the 32 heads"},
+		"kv that do not divide": {strings.Replace(llama, `"num_key_value_heads":8`, `"num_key_value_heads":7`, 1),
+			"num_key_value_heads: 7 do not divide the 32 heads"},
+		"half a layer": {strings.Replace(llama, `"num_hidden_layers":32`, `"num_hidden_layers":32.5`, 1),
+			"num_hidden_layers: 32.5 is no whole number"},
+		"list, in words": {`[1, 2]`, "is JSON, but no JSON object: array;"},
+		"too large":      {strings.Replace(llama, "4096", "1e400", 1), "number 1e400 is more than numbers hold"},
+		"state": {`{"model_type":"mamba","hidden_size":2560,"num_hidden_layers":64,"vocab_size":50280}`,
+			`"mamba" passes a state from token to token`},
+		"towers": {`{"model_type":"clip","text_config":{"hidden_size":512,"num_hidden_layers":12},"vision_config":{}}`,
+			`"clip" has two parts`},
+		"stages": {`{"model_type":"swin","hidden_size":768,"depths":[2,2,6,2]}`,
+			`"swin" is no stack of equal layers`},
+		"adapter": {`{"peft_type":"LORA","base_model_name_or_path":"some/base-7b"}`,
+			"give the config.json of some/base-7b, with --lora"},
+		"elsewhere": {`{"model_type":"llava","text_config":{"model_type":"llama","vocab_size":32064}}`,
+			"text_config: it states no layers"},
+		"no top k":       {strings.Replace(llama, "{", `{"num_local_experts":8,`, 1), "num_experts_per_tok"},
+		"text":           {"this is a README", "neither JSON nor an ONNX"},
+		"picture":        {"\x89PNG\r\n\x1a\n\x00\x00", "neither JSON nor an ONNX"},
+		"onnx, no nodes": {string(message(7, nil)), "no nodes"},
 	} {
 		_, err := modelfile.Read("some.file", []byte(c.text))
 		var bad *modelfile.Bad
@@ -103,15 +114,18 @@ func TestLines(t *testing.T) {
 		t.Fatal(m, err)
 	}
 	near(t, "parameters", m.Params, 8.03e9, 0.01)
-	if m, err = modelfile.Spec("cnn: gmacs=4.1, activations=11.1, params=25.6M"); err != nil || m.GMACs != 4.1 || m.Params != 25.6e6 {
+	if m, err = modelfile.Spec("cnn: gmacs=4.1, activations=11.1, params=25.6M"); err != nil || m.GMACs != 4.1 ||
+		m.Params != 25.6e6 {
 		t.Error(m, err)
 	}
 	if m, err = modelfile.Spec("trees"); err != nil || m.Kind != shape.Trees {
 		t.Error(m, err)
 	}
 	for line, want := range map[string]string{
-		"": "is empty", "llama-99": "is no file", "transformer": "layers", "transformer width=3": "width", "cnn params=3M": "gmacs",
-		"transformer layers=32 dim=-1": "dim", "transformer layers=x dim=3": "layers", "transformer layers=1e9 dim=10": "absurd",
+		"": "is empty", "llama-99": "is no file", "transformer": "layers", "transformer width=3": "width",
+		"cnn params=3M":                "gmacs",
+		"transformer layers=32 dim=-1": "dim", "transformer layers=x dim=3": "layers",
+		"transformer layers=1e9 dim=10": "absurd",
 	} {
 		if _, err := modelfile.Spec(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", line, err, want)
@@ -184,7 +198,8 @@ func small(batch int) []byte {
 		weight("w1", 64, 3, 7, 7), weight("w2", 1000, 64),
 		node("Conv", []string{"x", "w1"}, []string{"a"}, ints("strides", 2, 2), ints("pads", 3, 3, 3, 3)),
 		node("Relu", []string{"a"}, []string{"b"}),
-		node("MaxPool", []string{"b"}, []string{"c"}, ints("kernel_shape", 3, 3), ints("strides", 2, 2), ints("pads", 1, 1, 1, 1)),
+		node("MaxPool", []string{"b"}, []string{"c"}, ints("kernel_shape", 3, 3), ints("strides", 2, 2),
+			ints("pads", 1, 1, 1, 1)),
 		node("GlobalAveragePool", []string{"c"}, []string{"d"}),
 		node("Flatten", []string{"d"}, []string{"e"}),
 		node("Gemm", []string{"e", "w2"}, []string{"y"}, message(5, join(text(1, "transB"), number(3, 1)))),
@@ -204,7 +219,9 @@ func TestONNXCountsProductsParametersAndActivations(t *testing.T) {
 }
 
 func TestONNXWithoutSizesSaysWhatMendsIt(t *testing.T) {
-	_, err := modelfile.Read("m.onnx", message(7, join(text(2, "g"), value(11, "x", -1, 3, -1, -1), weight("w", 64, 3, 7, 7), node("Conv", []string{"x", "w"}, []string{"y"}))))
+	_, err := modelfile.Read("m.onnx",
+		message(7, join(text(2, "g"), value(11, "x", -1, 3, -1, -1), weight("w", 64, 3, 7, 7),
+			node("Conv", []string{"x", "w"}, []string{"y"}))))
 	if err == nil || !strings.Contains(err.Error(), "infer_shapes") || !strings.Contains(err.Error(), "size of y") {
 		t.Errorf("%v", err)
 	}

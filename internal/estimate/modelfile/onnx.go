@@ -12,8 +12,8 @@ import (
 // from a model in ONNX form. Only shapes are read, never the weights, so a file
 // whose weights lie beside it is enough.
 func ONNX(name string, content []byte) (shape.Model, error) {
-	bad := func(field, why, mend string) (shape.Model, error) {
-		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Mend: mend}
+	bad := func(field, why, fix string) (shape.Model, error) {
+		return shape.Model{}, &Bad{File: name, Field: field, Why: why, Fix: fix}
 	}
 	g, err := readModel(content)
 	if err != nil {
@@ -29,7 +29,8 @@ func ONNX(name string, content []byte) (shape.Model, error) {
 	if t.macs == 0 {
 		return bad("graph", "has no convolution and no matrix product", forms)
 	}
-	m := shape.Model{Name: g.name, Kind: shape.Conv, Params: t.params, GMACs: t.macs / 1e9, Acts: t.acts / 1e6, Source: name}
+	m := shape.Model{Name: g.name, Kind: shape.Conv, Params: t.params, GMACs: t.macs / 1e9, Acts: t.acts / 1e6,
+		Source: name}
 	if m.Name == "" {
 		m.Name = "onnx"
 	}

@@ -22,43 +22,72 @@ func (g *graph) walk() (totals, error) {
 			if !ok || len(n.in) < 2 {
 				return t, fmt.Errorf("the size of %s, the result of %s, is not known", n.out[0], n.op)
 			}
-			w, in := g.shape[n.in[1]], g.shape[n.in[0]]
-			each := 0.0 // products per value that is written
-			switch n.op {
-			case "Conv":
-				v, ok := volume(w)
-				if !ok || len(w) < 3 || w[0] == 0 {
-					return t, fmt.Errorf("the weights %s have no size", n.in[1])
-				}
-				each = v / float64(w[0])
+			each, err := g.products(n, out)
+			if err != nil {
+				return t, err
+			}
+			if n.op == "Conv" {
 				t.convs++
-				if len(n.ints["group"]) == 1 && n.ints["group"][0] == w[0] && w[0] > 1 {
+				if g.depthwise(n) {
 					t.deep++
 				}
-			case "ConvTranspose":
-				v, _ := volume(w)
-				each = v / float64(max(1, out[1]))
-			default:
-				k := int64(-1)
-				if len(in) > 0 {
-					k = in[len(in)-1]
-				}
-				if len(n.ints["transA"]) == 1 && n.ints["transA"][0] == 1 && len(in) == 2 {
-					k = in[0]
-				}
-				if k <= 0 && len(w) == 2 {
-					k = w[0]
-				}
-				if k <= 0 {
-					return t, fmt.Errorf("the size of %s, which %s takes in, is not known", n.in[0], n.op)
-				}
-				each = float64(k)
 			}
 			t.macs += size * each
 			t.acts += size
 		}
 	}
 	return t, nil
+}
+
+// products is the products per value that is written.
+func (g *graph) products(n node, out []int64) (float64, error) {
+	w, in := g.at(n, 1), g.at(n, 0)
+	v, ok := volume(w)
+	switch n.op {
+	case "Conv":
+		if !ok || len(w) < 3 || w[0] == 0 {
+			return 0, fmt.Errorf("the weights %s have no size", n.in[1])
+		}
+		return v / float64(w[0]), nil
+	case "ConvTranspose":
+		return v / float64(max(1, out[1])), nil
+	}
+	k := int64(-1)
+	if len(in) > 0 {
+		k = in[len(in)-1]
+	}
+	if n.one("transA", 0, 0) == 1 && len(in) == 2 {
+		k = in[0]
+	}
+	if k <= 0 && len(w) == 2 {
+		k = w[0]
+	}
+	if k <= 0 {
+		return 0, fmt.Errorf("the size of %s, which %s takes in, is not known", n.in[0], n.op)
+	}
+	return float64(k), nil
+}
+
+// depthwise reports whether each channel of a convolution is a group of its own.
+func (g *graph) depthwise(n node) bool {
+	w := g.at(n, 1)
+	return len(n.ints["group"]) == 1 && n.ints["group"][0] == w[0] && w[0] > 1
+}
+
+// at is the shape of what a node takes in as its i-th, and nil where that is not known.
+func (g *graph) at(n node, i int) []int64 {
+	if i < len(n.in) {
+		return g.shape[n.in[i]]
+	}
+	return nil
+}
+
+// one is the i-th number of an attribute, and other where it has none.
+func (n node) one(name string, i int, other int64) int64 {
+	if l := n.ints[name]; i < len(l) {
+		return l[i]
+	}
+	return other
 }
 
 func volume(dims []int64) (float64, bool) {
@@ -79,109 +108,125 @@ func (g *graph) infer(n node) []int64 {
 			return s
 		}
 	}
-	var in []int64
-	if len(n.in) > 0 {
-		in = g.shape[n.in[0]]
-	}
-	s := shapeOf(n, in, func(i int) []int64 {
-		if i < len(n.in) {
-			return g.shape[n.in[i]]
-		}
-		return nil
-	})
+	s := g.shapeOf(n)
 	if s != nil {
 		g.shape[n.out[0]] = s
 	}
 	return s
 }
 
-func shapeOf(n node, in []int64, at func(int) []int64) []int64 {
-	one := func(name string, i int, other int64) int64 {
-		if l := n.ints[name]; i < len(l) {
-			return l[i]
-		}
-		return other
+// shapeOf works out what a node writes from what it takes in; nil is not known.
+func (g *graph) shapeOf(n node) []int64 {
+	if f := shapes[n.op]; f != nil {
+		return f(g, n, g.at(n, 0))
 	}
-	slide := func(channels int64, kernel func(int) int64) []int64 {
-		if len(in) < 3 || channels <= 0 {
-			return nil
-		}
-		out := []int64{in[0], channels}
-		spatial := len(in) - 2
-		for i := range spatial {
-			k, st, di := kernel(i), one("strides", i, 1), one("dilations", i, 1)
-			pad := one("pads", i, 0) + one("pads", i+spatial, 0)
-			if in[i+2] <= 0 || st <= 0 || k <= 0 {
-				return nil
-			}
-			out = append(out, max(1, (in[i+2]+pad-di*(k-1)-1)/st+1))
-		}
-		return out
-	}
-	switch n.op {
-	case "Conv":
-		w := at(1)
-		if len(w) < 3 || len(in) != len(w) {
-			return nil
-		}
-		return slide(w[0], func(i int) int64 { return w[i+2] })
-	case "MaxPool", "AveragePool":
-		if len(in) < 3 {
-			return nil
-		}
-		return slide(in[1], func(i int) int64 { return one("kernel_shape", i, 0) })
-	case "GlobalAveragePool", "GlobalMaxPool":
-		if len(in) < 3 {
-			return nil
-		}
-		out := []int64{in[0], in[1]}
-		for range in[2:] {
-			out = append(out, 1)
-		}
-		return out
-	case "Flatten":
-		if v, ok := volume(in); ok && len(in) > 1 && in[0] > 0 {
-			return []int64{in[0], int64(v) / in[0]}
-		}
-	case "Gemm":
-		w := at(1)
-		if len(w) == 2 && len(in) == 2 {
-			if one("transB", 0, 0) == 1 {
-				return []int64{in[0], w[0]}
-			}
-			return []int64{in[0], w[1]}
-		}
-	case "MatMul":
-		w := at(1)
-		if len(in) > 1 && len(w) > 1 {
-			return append(append([]int64(nil), in[:len(in)-1]...), w[len(w)-1])
-		}
-	case "Concat":
-		return concat(in, one("axis", 0, 1), n, at)
-	case "Add", "Sub", "Mul", "Div", "Sum", "Max", "Min":
-		best := in
-		for i := range n.in {
-			if s := at(i); len(s) >= len(best) {
-				if a, _ := volume(s); a > 0 {
-					if b, ok := volume(best); !ok || a > b {
-						best = s
-					}
-				}
-			}
-		}
-		return best
-	default:
-		if strings.Contains(sameSize, " "+n.op+" ") {
-			return in
-		}
+	if strings.Contains(sameSize, " "+n.op+" ") {
+		return g.at(n, 0)
 	}
 	return nil
 }
 
-// sameSize are operators that write as much as they read.
-const sameSize = " Relu LeakyRelu Clip Sigmoid Tanh Erf HardSwish HardSigmoid Elu Selu Softmax LogSoftmax BatchNormalization InstanceNormalization LayerNormalization GroupNormalization Dropout Identity Cast PRelu Softplus Mish Gelu Sqrt Exp Neg Abs Pow LRN "
+// shapes are the operators whose result has another shape than what they take in.
+var shapes = map[string]func(g *graph, n node, in []int64) []int64{
+	"Conv": convolved, "MaxPool": pooled, "AveragePool": pooled,
+	"GlobalAveragePool": pooledWhole, "GlobalMaxPool": pooledWhole,
+	"Flatten": flattened, "Gemm": gemm, "MatMul": product, "Concat": concat,
+	"Add": largest, "Sub": largest, "Mul": largest, "Div": largest, "Sum": largest, "Max": largest, "Min": largest,
+}
 
-func concat(in []int64, axis int64, n node, at func(int) []int64) []int64 {
+// sameSize are operators that write as much as they read.
+const sameSize = " Relu LeakyRelu Clip Sigmoid Tanh Erf HardSwish HardSigmoid Elu Selu Softmax LogSoftmax " +
+	"BatchNormalization InstanceNormalization LayerNormalization GroupNormalization Dropout Identity Cast PRelu " +
+	"Softplus Mish Gelu Sqrt Exp Neg Abs Pow LRN "
+
+func convolved(g *graph, n node, in []int64) []int64 {
+	w := g.at(n, 1)
+	if len(w) < 3 || len(in) != len(w) {
+		return nil
+	}
+	return slide(n, in, w[0], func(i int) int64 { return w[i+2] })
+}
+
+func pooled(_ *graph, n node, in []int64) []int64 {
+	if len(in) < 3 {
+		return nil
+	}
+	return slide(n, in, in[1], func(i int) int64 { return n.one("kernel_shape", i, 0) })
+}
+
+// slide is what a window that moves over the last dimensions writes.
+func slide(n node, in []int64, channels int64, kernel func(int) int64) []int64 {
+	if len(in) < 3 || channels <= 0 {
+		return nil
+	}
+	out := []int64{in[0], channels}
+	spatial := len(in) - 2
+	for i := range spatial {
+		k, st, di := kernel(i), n.one("strides", i, 1), n.one("dilations", i, 1)
+		pad := n.one("pads", i, 0) + n.one("pads", i+spatial, 0)
+		if in[i+2] <= 0 || st <= 0 || k <= 0 {
+			return nil
+		}
+		out = append(out, max(1, (in[i+2]+pad-di*(k-1)-1)/st+1))
+	}
+	return out
+}
+
+func pooledWhole(_ *graph, _ node, in []int64) []int64 {
+	if len(in) < 3 {
+		return nil
+	}
+	out := []int64{in[0], in[1]}
+	for range in[2:] {
+		out = append(out, 1)
+	}
+	return out
+}
+
+func flattened(_ *graph, _ node, in []int64) []int64 {
+	if v, ok := volume(in); ok && len(in) > 1 && in[0] > 0 {
+		return []int64{in[0], int64(v) / in[0]}
+	}
+	return nil
+}
+
+func gemm(g *graph, n node, in []int64) []int64 {
+	w := g.at(n, 1)
+	if len(w) != 2 || len(in) != 2 {
+		return nil
+	}
+	if n.one("transB", 0, 0) == 1 {
+		return []int64{in[0], w[0]}
+	}
+	return []int64{in[0], w[1]}
+}
+
+func product(g *graph, n node, in []int64) []int64 {
+	w := g.at(n, 1)
+	if len(in) > 1 && len(w) > 1 {
+		return append(append([]int64(nil), in[:len(in)-1]...), w[len(w)-1])
+	}
+	return nil
+}
+
+// largest is the largest of what is taken in: the others are spread over it.
+func largest(g *graph, n node, best []int64) []int64 {
+	for i := range n.in {
+		s := g.at(n, i)
+		if len(s) < len(best) {
+			continue
+		}
+		if a, _ := volume(s); a > 0 {
+			if b, ok := volume(best); !ok || a > b {
+				best = s
+			}
+		}
+	}
+	return best
+}
+
+func concat(g *graph, n node, in []int64) []int64 {
+	axis := n.one("axis", 0, 1)
 	if axis < 0 {
 		axis += int64(len(in))
 	}
@@ -190,7 +235,7 @@ func concat(in []int64, axis int64, n node, at func(int) []int64) []int64 {
 	}
 	out := append([]int64(nil), in...)
 	for i := 1; i < len(n.in); i++ {
-		s := at(i)
+		s := g.at(n, i)
 		if len(s) != len(in) || s[axis] < 0 {
 			return nil
 		}

@@ -14,12 +14,14 @@ const (
 
 // llama is a dense transformer with grouped queries and a gated feed-forward.
 func llama(name string, params, l, d, h, kv, ff, v float64) Model {
-	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: kv, FF: ff, Vocab: v, Gated: true, Source: hf}
+	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: kv, FF: ff,
+		Vocab: v, Gated: true, Source: hf}
 }
 
 // gpt is a dense transformer with a plain feed-forward of four widths.
 func gpt(name string, params, l, d, h, v float64, tied bool, source string) Model {
-	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: h, FF: 4 * d, Vocab: v, Tied: tied, Source: source}
+	return Model{Name: name, Kind: Transformer, Params: params * 1e9, Layers: l, Dim: d, Heads: h, KV: h, FF: 4 * d,
+		Vocab: v, Tied: tied, Source: source}
 }
 
 func conv(name string, kind Kind, params, gmacs, acts float64, source string) Model {
@@ -57,14 +59,22 @@ var published = []Model{
 	llama("qwen2-7b", 7.62, 28, 3584, 28, 4, 18944, 152064),
 	llama("qwen2.5-7b", 7.62, 28, 3584, 28, 4, 18944, 152064),
 	llama("qwen2.5-72b", 72.7, 80, 8192, 64, 8, 29568, 152064),
-	{Name: "gemma-2b", Kind: Transformer, Params: 2.51e9, Layers: 18, Dim: 2048, Heads: 8, KV: 1, Head: 256, FF: 16384, Vocab: 256000, Tied: true, Gated: true, Source: hf},
-	{Name: "gemma-7b", Kind: Transformer, Params: 8.54e9, Layers: 28, Dim: 3072, Heads: 16, KV: 16, Head: 256, FF: 24576, Vocab: 256000, Tied: true, Gated: true, Source: hf},
-	{Name: "gemma-2-2b", Kind: Transformer, Params: 2.61e9, Layers: 26, Dim: 2304, Heads: 8, KV: 4, Head: 256, FF: 9216, Vocab: 256000, Tied: true, Gated: true, Source: hf},
-	{Name: "gemma-2-9b", Kind: Transformer, Params: 9.24e9, Layers: 42, Dim: 3584, Heads: 16, KV: 8, Head: 256, FF: 14336, Vocab: 256000, Tied: true, Gated: true, Source: hf},
-	{Name: "gemma-2-27b", Kind: Transformer, Params: 27.2e9, Layers: 46, Dim: 4608, Heads: 32, KV: 16, Head: 128, FF: 36864, Vocab: 256000, Tied: true, Gated: true, Source: hf},
-	{Name: "falcon-7b", Kind: Transformer, Params: 7.22e9, Layers: 32, Dim: 4544, Heads: 71, KV: 1, FF: 18176, Vocab: 65024, Tied: true, Source: hf},
-	{Name: "falcon-40b", Kind: Transformer, Params: 41.8e9, Layers: 60, Dim: 8192, Heads: 128, KV: 8, FF: 32768, Vocab: 65024, Tied: true, Source: hf},
-	{Name: "falcon-180b", Kind: Transformer, Params: 179.5e9, Layers: 80, Dim: 14848, Heads: 232, KV: 8, FF: 59392, Vocab: 65024, Source: hf},
+	{Name: "gemma-2b", Kind: Transformer, Params: 2.51e9, Layers: 18, Dim: 2048, Heads: 8, KV: 1, Head: 256, FF: 16384,
+		Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-7b", Kind: Transformer, Params: 8.54e9, Layers: 28, Dim: 3072, Heads: 16, KV: 16, Head: 256,
+		FF: 24576, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-2-2b", Kind: Transformer, Params: 2.61e9, Layers: 26, Dim: 2304, Heads: 8, KV: 4, Head: 256, FF: 9216,
+		Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-2-9b", Kind: Transformer, Params: 9.24e9, Layers: 42, Dim: 3584, Heads: 16, KV: 8, Head: 256,
+		FF: 14336, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "gemma-2-27b", Kind: Transformer, Params: 27.2e9, Layers: 46, Dim: 4608, Heads: 32, KV: 16, Head: 128,
+		FF: 36864, Vocab: 256000, Tied: true, Gated: true, Source: hf},
+	{Name: "falcon-7b", Kind: Transformer, Params: 7.22e9, Layers: 32, Dim: 4544, Heads: 71, KV: 1, FF: 18176,
+		Vocab: 65024, Tied: true, Source: hf},
+	{Name: "falcon-40b", Kind: Transformer, Params: 41.8e9, Layers: 60, Dim: 8192, Heads: 128, KV: 8, FF: 32768,
+		Vocab: 65024, Tied: true, Source: hf},
+	{Name: "falcon-180b", Kind: Transformer, Params: 179.5e9, Layers: 80, Dim: 14848, Heads: 232, KV: 8, FF: 59392,
+		Vocab: 65024, Source: hf},
 	gpt("phi-1.5", 1.42, 24, 2048, 32, 51200, false, hf),
 	gpt("phi-2", 2.78, 32, 2560, 32, 51200, false, hf),
 	gpt("stablelm-base-alpha-3b", 3.64, 16, 4096, 32, 50688, false, hf),
@@ -95,14 +105,23 @@ var published = []Model{
 	gpt("mpt-13b", 12.854, 40, 5120, 40, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
 	gpt("mpt-30b", 29.9752, 48, 7168, 56, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
 	gpt("mpt-70b", 64.8624, 80, 8192, 64, 50368, true, "mosaicml/llm-foundry, scripts/train/yamls/pretrain"),
-	{Name: "deepseek-v3", Kind: Experts, Params: 671e9, Active: 37e9, Layers: 61, Dim: 7168, Heads: 128, KV: 128, Head: 160, FF: 2048, Vocab: 129280, TopK: 9, Gated: true, Source: hf + " (head: mean of 192 for keys and 128 for values)"},
-	{Name: "gpt-oss-120b", Kind: Experts, Params: 116.8e9, Active: 5.1e9, Layers: 36, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, TopK: 4, Gated: true, Source: hf},
-	{Name: "gpt-oss-20b", Kind: Experts, Params: 20.9e9, Active: 3.6e9, Layers: 24, Dim: 2880, Heads: 64, KV: 8, Head: 64, FF: 2880, Vocab: 201088, TopK: 4, Gated: true, Source: hf},
-	{Name: "qwen3-30b-a3b", Kind: Experts, Params: 30.5e9, Active: 3.3e9, Layers: 48, Dim: 2048, Heads: 32, KV: 4, Head: 128, FF: 768, Vocab: 151936, TopK: 8, Gated: true, Source: hf},
-	{Name: "qwen3-235b-a22b", Kind: Experts, Params: 235e9, Active: 22e9, Layers: 94, Dim: 4096, Heads: 64, KV: 4, Head: 128, FF: 1536, Vocab: 151936, TopK: 8, Gated: true, Source: hf},
-	{Name: "mixtral-8x7b", Kind: Experts, Params: 46.7e9, Active: 12.9e9, Layers: 32, Dim: 4096, Heads: 32, KV: 8, FF: 14336, Vocab: 32000, TopK: 2, Gated: true, Source: hf},
-	{Name: "transformer-xl base", Kind: Segments, Params: 192e6, Active: 65e6, Layers: 16, Dim: 512, Heads: 8, FF: 2048, Source: dle},
-	{Name: "transformer-xl large", Kind: Segments, Params: 285e6, Active: 220e6, Layers: 18, Dim: 1024, Heads: 16, FF: 4096, Source: dle},
+	{Name: "deepseek-v3", Kind: Experts, Params: 671e9, Active: 37e9, Layers: 61, Dim: 7168, Heads: 128, KV: 128,
+		Head: 160, FF: 2048, Vocab: 129280, TopK: 9, Gated: true,
+		Source: hf + " (head: mean of 192 for keys and 128 for values)"},
+	{Name: "gpt-oss-120b", Kind: Experts, Params: 116.8e9, Active: 5.1e9, Layers: 36, Dim: 2880, Heads: 64, KV: 8,
+		Head: 64, FF: 2880, Vocab: 201088, TopK: 4, Gated: true, Source: hf},
+	{Name: "gpt-oss-20b", Kind: Experts, Params: 20.9e9, Active: 3.6e9, Layers: 24, Dim: 2880, Heads: 64, KV: 8,
+		Head: 64, FF: 2880, Vocab: 201088, TopK: 4, Gated: true, Source: hf},
+	{Name: "qwen3-30b-a3b", Kind: Experts, Params: 30.5e9, Active: 3.3e9, Layers: 48, Dim: 2048, Heads: 32, KV: 4,
+		Head: 128, FF: 768, Vocab: 151936, TopK: 8, Gated: true, Source: hf},
+	{Name: "qwen3-235b-a22b", Kind: Experts, Params: 235e9, Active: 22e9, Layers: 94, Dim: 4096, Heads: 64, KV: 4,
+		Head: 128, FF: 1536, Vocab: 151936, TopK: 8, Gated: true, Source: hf},
+	{Name: "mixtral-8x7b", Kind: Experts, Params: 46.7e9, Active: 12.9e9, Layers: 32, Dim: 4096, Heads: 32, KV: 8,
+		FF: 14336, Vocab: 32000, TopK: 2, Gated: true, Source: hf},
+	{Name: "transformer-xl base", Kind: Segments, Params: 192e6, Active: 65e6, Layers: 16, Dim: 512, Heads: 8, FF: 2048,
+		Source: dle},
+	{Name: "transformer-xl large", Kind: Segments, Params: 285e6, Active: 220e6, Layers: 18, Dim: 1024, Heads: 16,
+		FF: 4096, Source: dle},
 	conv("resnet-18", Conv, 11.69, 1.82, 2.48, timm),
 	conv("resnet-34", Conv, 21.80, 3.67, 3.74, timm),
 	conv("resnet-50", Conv, 25.56, 4.11, 11.11, timm),
@@ -122,13 +141,16 @@ var published = []Model{
 	conv("ssd300-r50", Detect, 22.9, 20.5, 40, dle+"; multiply-adds summed over its layers at 300 x 300"),
 	regions(conv("maskrcnn-r50-fpn", Detect, 44.4, 134.38, 300, tv)),
 	conv("retinanet", Detect, 34.0, 151.54, 330, tv),
-	{Name: "transformer-big", Kind: Transformer, Params: 213e6, Layers: 12, Dim: 1024, Heads: 16, KV: 16, FF: 4096, Vocab: 37000, Tied: true, Source: "Vaswani et al. 2017, table 3"},
+	{Name: "transformer-big", Kind: Transformer, Params: 213e6, Layers: 12, Dim: 1024, Heads: 16, KV: 16, FF: 4096,
+		Vocab: 37000, Tied: true, Source: "Vaswani et al. 2017, table 3"},
 	{Name: "jasper", Kind: Recurrent, Params: 333e6, Source: "Li et al. 2019 (Jasper 10x5 DR)"},
 	{Name: "efficientdet-d0", Kind: Detect, Params: 3.9e6, GMACs: 2.5, Source: "Tan et al. 2020, table 2"},
-	{Name: "gnmt", Kind: Recurrent, Params: 160e6, Active: 65e6, Source: dle + " (4+4 layers of 1024; products a token, source and target counted)"},
+	{Name: "gnmt", Kind: Recurrent, Params: 160e6, Active: 65e6,
+		Source: dle + " (4+4 layers of 1024; products a token, source and target counted)"},
 	{Name: "tacotron2", Kind: Recurrent, Params: 28.2e6, Source: dle},
 	{Name: "waveglow", Kind: Recurrent, Params: 87.9e6, Source: dle},
-	{Name: "ncf", Kind: Recommend, Params: 31.8e6, Active: 0.11e6, Acts: 0.0008, Source: dle + " (products of the dense part)"},
+	{Name: "ncf", Kind: Recommend, Params: 31.8e6, Active: 0.11e6, Acts: 0.0008,
+		Source: dle + " (products of the dense part)"},
 }
 
 // shapes finds a published model by plain name.
@@ -138,7 +160,8 @@ var shapes = func() map[string]Model {
 		m[Key(p.Name)] = p
 	}
 	for alias, name := range map[string]string{
-		"resnet50v1.5": "resnet50", "resnet50v1.5mxnet": "resnet50", "bertlargesquad": "bertlarge", "bertbasesquad": "bertbase",
+		"resnet50v1.5": "resnet50", "resnet50v1.5mxnet": "resnet50", "bertlargesquad": "bertlarge",
+		"bertbasesquad":             "bertbase",
 		"bertlargepretraintotarget": "bertlarge", "llama270bloratotarget": "llama270b", "retinanetssdtotarget": "retinanet",
 		"llama38binstruct": "llama38b", "tinyllama1.1b": "tinyllama", "mistral7bv0.1": "mistral7b", "bert": "bertbase",
 	} {
@@ -153,7 +176,8 @@ func Published(name string) (Model, bool) {
 	m, ok := shapes[p]
 	if !ok && strings.HasPrefix(p, "bloomcand") {
 		// Candidates of one project: the vocabulary was settled, the shape was not.
-		return Model{Name: name, Kind: Transformer, Vocab: 250880, Tied: true, Source: "bigscience-workshop, tokenizer of tr11-176B-ml"}, true
+		return Model{Name: name, Kind: Transformer, Vocab: 250880, Tied: true,
+			Source: "bigscience-workshop, tokenizer of tr11-176B-ml"}, true
 	}
 	return m, ok
 }

@@ -40,51 +40,52 @@ func frontier(all []*Plan) []Point {
 	return kept
 }
 
-// What a lever moves, besides the names of variants.
+// What a recommendation changes, besides the names of variants.
 const (
-	LeverElsewhere = "elsewhere"      // another region
-	LeverKind      = "other_capacity" // spot where the job does not allow it, or the reverse
-	LeverLater     = "later"          // a later deadline
+	Elsewhere     = "elsewhere"      // another region
+	OtherCapacity = "other_capacity" // spot where the job does not allow it, or the reverse
+	LaterDeadline = "later"          // a later deadline
 )
 
-// Lever is a change that would make the job cheaper, or feasible.
-type Lever struct {
+// Recommendation is a change that would make the job cheaper, or feasible.
+type Recommendation struct {
 	Name  string `json:"name"`
 	Saves *Range `json:"saves_usd"` // null: there is no plan to compare with
 	Plan  Plan   `json:"plan"`
-	// Hours is what the deadline would have to be, for LeverLater.
+	// Hours is what the deadline would have to be, for LaterDeadline.
 	Hours float64 `json:"deadline_hours,omitempty"`
 }
 
-// levers returns what would save something, the most first.
-func (r *ranking) levers() []Lever {
-	list := []Lever{}
+// recommendations returns what would save something, the most first.
+func (r *ranking) recommendations() []Recommendation {
+	list := []Recommendation{}
 	add := func(name string, p Plan, hours float64) {
-		l := Lever{Name: name, Plan: r.told(&p), Hours: hours}
+		l := Recommendation{Name: name, Plan: r.told(&p), Hours: hours}
 		if len(r.answer.Plans) > 0 {
 			now := r.answer.Plans[0].Cost
 			if p.Cost.Value >= now.Value {
 				return
 			}
 			// Both ends move together: what makes one run slower makes the other slower too.
-			l.Saves = &Range{min(now.Low-p.Cost.Low, now.High-p.Cost.High), now.Value - p.Cost.Value, max(now.Low-p.Cost.Low, now.High-p.Cost.High)}
+			l.Saves = &Range{min(now.Low-p.Cost.Low, now.High-p.Cost.High), now.Value - p.Cost.Value,
+				max(now.Low-p.Cost.Low, now.High-p.Cost.High)}
 		}
 		list = append(list, l)
 	}
 	for name, p := range r.relaxed { // sorted below
 		switch Reason(name) {
 		case WrongPlace:
-			name = LeverElsewhere
+			name = Elsewhere
 		case WrongKind:
-			name = LeverKind
+			name = OtherCapacity
 		default:
 		}
 		add(name, p, 0)
 	}
-	if r.late.life != nil {
-		add(LeverLater, r.late, r.needs(&r.late))
+	if r.late.course != nil {
+		add(LaterDeadline, r.late, r.needs(&r.late))
 	}
-	slices.SortFunc(list, func(a, b Lever) int {
+	slices.SortFunc(list, func(a, b Recommendation) int {
 		return cmp.Or(cmp.Compare(a.Plan.Cost.Value, b.Plan.Cost.Value), cmp.Compare(a.Name, b.Name))
 	})
 	return list
@@ -92,7 +93,7 @@ func (r *ranking) levers() []Lever {
 
 // needs returns the least deadline in hours that keeps the promise on a plan.
 func (r *ranking) needs(p *Plan) float64 {
-	return p.life.hours * math.Exp(r.z*p.life.sigma)
+	return p.course.hours * math.Exp(r.z*p.course.sigma)
 }
 
 // Nearest is the least change of a wish that makes it feasible.
@@ -106,32 +107,37 @@ type Nearest struct {
 // nearest returns the least budget for the deadline, the least deadline for the
 // budget, and, where neither is enough, the cheapest plan of all.
 func (r *ranking) nearest(all []*Plan) []Nearest {
-	var money, late, both *Nearest
-	for _, p := range all {
-		if p.why != TooSlow && p.why != OverBudget || p.Hours.Value <= 0 {
-			continue
-		}
-		needs := r.needs(p)
-		inTime := !p.timed || p.chance >= r.Promise
-		inBudget := !r.Budget.OK || p.Cost.Value <= r.Budget.V
-		if inTime && (money == nil || p.Cost.Value < money.Cost) {
-			money = &Nearest{"budget", p.Cost.Value, 0, r.told(p)}
-		}
-		if inBudget && !inTime && (late == nil || needs < late.Hours) {
-			late = &Nearest{"deadline", p.Cost.Value, needs, r.told(p)}
-		}
-		if both == nil || p.Cost.Value < both.Cost {
-			both = &Nearest{"both", p.Cost.Value, needs, r.told(p)}
-		}
-	}
+	cost := func(p *Plan) float64 { return p.Cost.Value }
+	inTime := func(p *Plan) bool { return !p.timed || p.chance >= r.Promise }
 	list := []Nearest{}
-	for _, n := range []*Nearest{money, late} {
-		if n != nil {
-			list = append(list, *n)
-		}
+	if p := least(all, inTime, cost); p != nil {
+		list = append(list, Nearest{"budget", p.Cost.Value, 0, r.told(p)})
 	}
-	if len(list) == 0 && both != nil {
-		list = append(list, *both)
+	if p := least(all, func(p *Plan) bool { return !inTime(p) && r.affords(p) }, r.needs); p != nil {
+		list = append(list, Nearest{"deadline", p.Cost.Value, r.needs(p), r.told(p)})
+	}
+	if len(list) > 0 {
+		return list
+	}
+	if p := least(all, func(*Plan) bool { return true }, cost); p != nil {
+		list = append(list, Nearest{"both", p.Cost.Value, r.needs(p), r.told(p)})
 	}
 	return list
+}
+
+// affords reports whether a plan is expected to keep to the budget.
+func (r *ranking) affords(p *Plan) bool { return !r.Budget.OK || p.Cost.Value <= r.Budget.V }
+
+// least is the first of the plans that miss deadline or budget only, and fit, of the least value.
+func least(all []*Plan, fits func(*Plan) bool, value func(*Plan) float64) *Plan {
+	var best *Plan
+	for _, p := range all {
+		if p.why != TooSlow && p.why != OverBudget || p.Hours.Value <= 0 || !fits(p) {
+			continue
+		}
+		if best == nil || value(p) < value(best) {
+			best = p
+		}
+	}
+	return best
 }

@@ -7,25 +7,25 @@ import (
 	"scrimp/internal/money"
 )
 
-// Still sums the jobs of a limit that are not over and hold no machine: what they
+// Outstanding sums the jobs of a limit that are not over and hold no machine: what they
 // hold does not change while they wait, so that each is added once, and taken out
 // when it begins or is over. The zero value has none.
-type Still struct {
-	jobs, asking  int
-	held          money.Amount
-	millis        int64 // GPU-milliseconds held: whole, so that what was added can be taken out exactly
-	open, gpuOpen names
+type Outstanding struct {
+	jobs, awaiting int
+	held           money.Amount
+	millis         int64 // GPU-milliseconds held: whole, so that what was added can be taken out exactly
+	open, gpuOpen  names
 }
 
 // Add adds a job of the limit's scope.
-func (s *Still) Add(l Limit, j Job) { s.change(l, j, 1) }
+func (s *Outstanding) Add(l Limit, j Job) { s.change(l, j, 1) }
 
 // Remove takes out a job as it was when it was added.
-func (s *Still) Remove(l Limit, j Job) { s.change(l, j, -1) }
+func (s *Outstanding) Remove(l Limit, j Job) { s.change(l, j, -1) }
 
-func (s *Still) change(l Limit, j Job, by int) {
-	if j.Asks {
-		s.asking += by
+func (s *Outstanding) change(l Limit, j Job, by int) {
+	if j.AwaitsApproval {
+		s.awaiting += by
 		return
 	}
 	s.jobs += by
@@ -44,8 +44,9 @@ func (s *Still) change(l Limit, j Job, by int) {
 }
 
 // Use is what those jobs take of the limit.
-func (s *Still) Use() Use {
-	return Use{Jobs: s.jobs, Asking: s.asking, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6, Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
+func (s *Outstanding) Use() Use {
+	return Use{Jobs: s.jobs, AwaitingApproval: s.awaiting, Held: s.held, GPUHeld: float64(s.millis) / 3.6e6,
+		Unbounded: s.open.least(), GPUOpen: s.gpuOpen.least()}
 }
 
 // names is a set that knows its least, of a million as of one: who sets the first
@@ -98,22 +99,22 @@ func (l *least) Pop() any {
 	return name
 }
 
-// Folded is b with its jobs summed, so that many more can be weighed one after the other.
-func (b Books) Folded() Books {
-	v := Books{Limits: b.Limits, Spent: b.Spent, GPUs: b.GPUs, Still: map[string]Use{}}
-	for _, l := range b.Limits {
-		v.Still[l.Name()] = b.Use(l)
+// Folded is a with its jobs summed, so that many more can be weighed one after the other.
+func (a Accounts) Folded() Accounts {
+	v := Accounts{Limits: a.Limits, Spent: a.Spent, GPUs: a.GPUs, Outstanding: map[string]Use{}}
+	for _, l := range a.Limits {
+		v.Outstanding[l.Name()] = a.Use(l)
 	}
 	return v
 }
 
-// Take counts a job that is let in, in books that are folded.
-func (b Books) Take(j Job) {
-	for _, l := range b.Limits {
+// Take counts a job that is let in, in accounts that are folded.
+func (a Accounts) Take(j Job) {
+	for _, l := range a.Limits {
 		if l.Scope.Holds(j.Owner, j.User) {
-			u := b.Still[l.Name()]
+			u := a.Outstanding[l.Name()]
 			u.add(l, j)
-			b.Still[l.Name()] = u
+			a.Outstanding[l.Name()] = u
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 // deviations wide to each side.
 const tenth = 1.2815515655446004
 
-// life is how a run of a shape and variant is expected to go on one kind of capacity.
-type life struct {
+// course is how a run of a shape and variant is expected to go on one kind of capacity.
+type course struct {
 	hours, sigma  float64 // median, and deviation of its logarithm
 	held          float64 // of hours, those with a machine: they are paid
 	work          float64 // hours of an uninterrupted run, median
@@ -23,26 +23,26 @@ type life struct {
 	interruptions float64
 	interval      time.Duration
 	low, high     float64 // hours, 10 % and 90 %
-	why           Reason  // TakenTooOften, or ""
+	why           Reason  // InterruptedTooOften, or ""
 }
 
 // cell is what is shared by all offers of a shape, for a variant.
 type cell struct {
-	estimate Estimate
-	ok       bool
-	hours    float64 // of an uninterrupted run, median
-	sigma    float64
-	firm     life
-	spot     map[time.Duration]*life // by mean time between interruptions
-	last     time.Duration
-	lastLife *life
+	estimate   Estimate
+	ok         bool
+	hours      float64 // of an uninterrupted run, median
+	sigma      float64
+	onDemand   course
+	spot       map[time.Duration]*course // by mean time between interruptions
+	last       time.Duration
+	lastCourse *course
 }
 
 // row is all variants on a shape.
 type row struct {
 	cells []cell
-	// firm is the cheapest offer of the shape that cannot be taken away; nil is none.
-	firm *catalog.Listing
+	// onDemand is the cheapest offer of the shape that is not spot; nil is none.
+	onDemand *catalog.Listing
 }
 
 // mostHours is the longest run that is planned, and widest how far an estimate may
@@ -59,7 +59,7 @@ func (r *ranking) row(s Shape) *row {
 	}
 	one := s
 	one.Machines = 1
-	w := &row{cells: make([]cell, len(r.Variants)), firm: r.firm[one]}
+	w := &row{cells: make([]cell, len(r.Variants)), onDemand: r.onDemand[one]}
 	r.rows[s] = w
 	if r.Estimate == nil || !(r.Work > 0) {
 		return w
@@ -78,30 +78,30 @@ func (r *ranking) row(s Shape) *row {
 		if c.hours > mostHours {
 			continue
 		}
-		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*life{}
+		c.estimate, c.ok, c.spot = e, true, map[time.Duration]*course{}
 		c.sigma = min(widest, math.Log(e.Rate.High/e.Rate.Low)/(2*tenth))
 		hours := c.hours + r.Start.Hours()
-		c.firm = r.close(life{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
+		c.onDemand = r.close(course{hours: hours, held: hours, work: c.hours, sigma: c.sigma})
 	}
 	return w
 }
 
-// on returns how the run goes on machines that are taken so often.
-func (c *cell) on(r *ranking, between time.Duration) *life {
-	if c.lastLife != nil && c.last == between {
-		return c.lastLife
+// on returns how the run goes on machines that are interrupted so often.
+func (c *cell) on(r *ranking, between time.Duration) *course {
+	if c.lastCourse != nil && c.last == between {
+		return c.lastCourse
 	}
 	l, ok := c.spot[between]
 	if !ok {
-		v := r.spotLife(c, between)
+		v := r.spotCourse(c, between)
 		l = &v
 		c.spot[between] = l
 	}
-	c.last, c.lastLife = between, l
+	c.last, c.lastCourse = between, l
 	return l
 }
 
-// spotLife is a run on spot machines that are held for M on average.
+// spotCourse is a run on spot machines that are held for M on average.
 //
 // With checkpoints every τ (policy.Interval), each costing δ, s the time from a
 // machine to the next step and g the wait for another machine:
@@ -113,9 +113,9 @@ func (c *cell) on(r *ranking, between time.Duration) *life {
 //
 // T=10 h, M=4 h, δ=30 s, s=6 min, start=g=0: τ=910 s, held = 10.94 h, n = 2.7.
 // TestASpotRunTakesAsLongAsItsSimulation holds both.
-func (r *ranking) spotLife(c *cell, between time.Duration) life {
+func (r *ranking) spotCourse(c *cell, between time.Duration) course {
 	m, s, g := between.Hours(), r.Resume.Hours(), r.Gap.Hours()
-	l := life{work: c.hours}
+	l := course{work: c.hours}
 	variance := 0.0
 	if r.Checkpoints {
 		save := max(r.Save, time.Second)
@@ -123,7 +123,7 @@ func (r *ranking) spotLife(c *cell, between time.Duration) life {
 		tau := l.interval.Hours()
 		l.held = r.Start.Hours() + float64(c.hours/tau*m*math.Exp(s/m)*(math.Exp((tau+save.Hours())/m)-1))
 		if l.held > mostLost*c.hours {
-			l.why = TakenTooOften
+			l.why = InterruptedTooOften
 			return l
 		}
 		l.interruptions = l.held / m
@@ -134,7 +134,7 @@ func (r *ranking) spotLife(c *cell, between time.Duration) life {
 		l.interruptions = math.Exp(x) - 1
 		l.held = m * l.interruptions
 		if l.held > mostLost*c.hours {
-			l.why = TakenTooOften
+			l.why = InterruptedTooOften
 			return l
 		}
 		lost := l.held - c.hours
@@ -147,7 +147,7 @@ func (r *ranking) spotLife(c *cell, between time.Duration) life {
 
 // close adds the interval and the chance of the deadline: the logarithm of the
 // time is taken to be normal.
-func (r *ranking) close(l life) life {
+func (r *ranking) close(l course) course {
 	l.low, l.high = l.hours*math.Exp(-tenth*l.sigma), l.hours*math.Exp(tenth*l.sigma)
 	l.chance = 1
 	if d := r.Deadline.Hours(); d > 0 {
@@ -180,25 +180,22 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		return NoEstimate
 	}
 	p.Source = c.estimate.Source
-	switch e := &c.estimate; {
-	case e.Fits != nil && !*e.Fits, e.Fits == nil && e.Memory > 0 && l.AcceleratorMemory > 0 && e.Memory > l.AcceleratorMemory:
+	if !p.holds(&c.estimate, l) {
 		return DoesNotFit
-	case e.Fits == nil && l.Offer.Accelerators > 0 && (e.Memory == 0 || l.AcceleratorMemory == 0):
-		p.missing |= lacksMemory
 	}
-	p.life = &c.firm
+	p.course = &c.onDemand
 	var over *catalog.Listing
 	if l.Offer.Capacity == market.Spot {
 		between := r.Hazards[l.Offer.ID].Between()
 		if most := l.Offer.MaxLifetime; most > 0 {
 			between = min(between, most)
 		}
-		p.life = c.on(r, between)
-		if p.life.why != "" {
-			return p.life.why
+		p.course = c.on(r, between)
+		if p.course.why != "" {
+			return p.course.why
 		}
-		if w.firm != nil && r.Deadline > 0 && w.firm.Quote.Rate > l.Quote.Rate {
-			over = w.firm
+		if w.onDemand != nil && r.Deadline > 0 && w.onDemand.Quote.Rate > l.Quote.Rate {
+			over = w.onDemand
 		}
 	}
 	r.price(p, l, c, over)
@@ -209,6 +206,20 @@ func (r *ranking) option(p *Plan, w *row, l *catalog.Listing, variant int) Reaso
 		return OverBudget
 	}
 	return ""
+}
+
+// holds reports whether the accelerators have the memory, as far as anybody knows.
+func (p *Plan) holds(e *Estimate, l *catalog.Listing) bool {
+	if e.Fits != nil {
+		return *e.Fits
+	}
+	if e.Memory > 0 && l.AcceleratorMemory > 0 && e.Memory > l.AcceleratorMemory {
+		return false
+	}
+	if l.Offer.Accelerators > 0 && (e.Memory == 0 || l.AcceleratorMemory == 0) {
+		p.missing |= lacksMemory
+	}
+	return true
 }
 
 // What a cost may leave out, as bits.
@@ -232,7 +243,7 @@ var missingNames = []string{"memory", "transfer", "storage"}
 func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.Listing) {
 	n := float64(p.Machines)
 	rate := l.Quote.Rate.Float() * n
-	v := p.life
+	v := p.course
 	least := l.Offer.Billing.Minimum.Hours()
 	perHour := v.held / v.hours * rate // a wait for a machine costs nothing
 	paid := func(hours float64) float64 { return max(least*rate, float64(hours*perHour)) }
@@ -246,17 +257,17 @@ func (r *ranking) price(p *Plan, l *catalog.Listing, c *cell, over *catalog.List
 		}
 		if chance > v.chance && chance >= r.Promise {
 			p.Fallback, p.chance = over.Offer.ID, chance
-			firm := over.Quote.Rate.Float() * n
+			dear := over.Quote.Rate.Float() * n           // an hour on demand
 			at := func(z float64) (cost, hours float64) { // of the run that many deviations slower
 				t, h := need*math.Exp(z*c.sigma), v.hours*math.Exp(z*v.sigma)
 				switch {
 				case h <= d:
 					return paid(h), h
 				case t >= d:
-					return t * firm, t
+					return t * dear, t
 				}
 				f := min(1, (d-t)/float64(d*(1-t/h)))
-				return d * (float64(f*perHour) + float64((1-f)*firm)), d
+				return d * (float64(f*perHour) + float64((1-f)*dear)), d
 			}
 			_, p.Hours.Value = at(0)
 			p.Cost.High, p.Hours.High = at(tenth)
@@ -310,10 +321,10 @@ func (r *ranking) kept(p *Plan, l *catalog.Listing) float64 {
 // told returns p with what is only needed of plans that are returned.
 func (r *ranking) told(plan *Plan) Plan {
 	p := *plan
-	if p.life != nil {
-		p.WorkHours = p.life.work
+	if p.course != nil {
+		p.WorkHours = p.course.work
 	}
-	if v := p.life; v != nil && v.interruptions > 0 {
+	if v := p.course; v != nil && v.interruptions > 0 {
 		p.Interruptions, p.IntervalS = v.interruptions, v.interval.Seconds()
 		p.LostHours = max(0, v.hours-v.work-r.Start.Hours())
 	}
