@@ -90,7 +90,8 @@ func readCorpus(root string) (*corpus, error) {
 	cut := len(tokens) - len(tokens)/valPart
 	c.train, c.val = tokens[:cut], tokens[cut:]
 	if len(c.val) < 2*(size.Context+1) {
-		return nil, fmt.Errorf("the corpus %s has %d characters in .go, .txt and .md files, too few to learn from: name a Go installation or a folder of text with --corpus", root, len(tokens))
+		return nil, fmt.Errorf("the corpus %s has %d characters in .go, .txt and .md files, too few to learn from: name "+
+			"a Go installation or a folder of text with --corpus", root, len(tokens))
 	}
 	return c, nil
 }
@@ -151,5 +152,6 @@ func findCorpus(named string) (string, error) {
 			return root, nil
 		}
 	}
-	return "", errors.New("no Go installation with its sources was found: set GOROOT, or name one or a folder of text with --corpus")
+	return "", errors.New("no Go installation with its sources was found: set GOROOT, or name one or a folder of text " +
+		"with --corpus")
 }

@@ -217,7 +217,8 @@ func (g *attempt) watchServer(life context.Context) {
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()
 		if due {
-			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.a.Silence), grace: g.a.Grace, farewell: 5 * time.Second})
+			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.a.Silence), grace: g.a.Grace,
+				farewell: 5 * time.Second})
 			return
 		}
 	}

@@ -34,7 +34,8 @@ func failSetup(exit int, err error) outcome {
 func (g *attempt) play(life context.Context, output *os.File) outcome {
 	if ranBefore(g.MachineDir, g.a.Attempt) {
 		// The program died with the agent before. What lies in its folder may be torn.
-		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137, Error: "the agent was started again; the program had ended with the one before"}}
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
+			Error: "the agent was started again; the program had ended with the one before"}}
 	}
 	sig, err := program.ParseSignal(g.a.Signal)
 	if err == nil {
@@ -221,7 +222,8 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	if b, err := os.ReadFile(done); err == nil && string(b) == g.a.Setup {
 		return nil
 	}
-	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env, Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env,
+		Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return err
 	}
@@ -248,11 +250,13 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		args = []string{"/bin/sh", "-c", g.a.Command}
 	}
 	// What set-up printed, and what lies in the work folder, is no progress.
-	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true}, file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
+	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true},
+		file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
 	if err := markRan(g.MachineDir, g.a.Attempt); err != nil {
 		return failSetup(1, err)
 	}
-	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output,
+		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return failSetup(127, err)
 	}

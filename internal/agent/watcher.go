@@ -107,7 +107,8 @@ func (g *attempt) measure(ctx context.Context, p *program.Program) {
 	m := program.NewMeter(p.Group(), time.Now())
 	for wire.Sleep(ctx, lookUsage) {
 		if u, ok := m.Measure(time.Now()); ok {
-			g.box.Usage(g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written, Processes: u.Processes})
+			g.box.Usage(g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
+				Processes: u.Processes})
 		}
 	}
 }

@@ -139,7 +139,8 @@ func (m Manifest) check(name string) error {
 	folders := map[string]bool{".": true}
 	var total int64
 	for i, f := range m.Files {
-		if !filepath.IsLocal(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "." || i > 0 && m.Files[i-1].Path == f.Path {
+		if !filepath.IsLocal(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "." ||
+			i > 0 && m.Files[i-1].Path == f.Path {
 			return fmt.Errorf("file path %q", f.Path)
 		}
 		if !folders[path.Dir(f.Path)] {

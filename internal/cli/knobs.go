@@ -49,7 +49,9 @@ func knobs(e *estimate.Estimator, q estimate.Ask, kinds []string, least float64)
 	}{
 		{"--zero 3", q.Zero < 3, func(x *estimate.Ask) { x.Zero = 3 }},
 		{"--checkpointing full", q.Keep != estimate.KeepEnds, func(x *estimate.Ask) { x.Keep = estimate.KeepEnds }},
-		{"--zero 3 --checkpointing full", q.Zero < 3 && q.Keep != estimate.KeepEnds, func(x *estimate.Ask) { x.Zero, x.Keep = 3, estimate.KeepEnds }},
+		{"--zero 3 --checkpointing full", q.Zero < 3 && q.Keep != estimate.KeepEnds, func(x *estimate.Ask) {
+			x.Zero, x.Keep = 3, estimate.KeepEnds
+		}},
 		{"--lora", q.Tuning == shape.Full, func(x *estimate.Ask) { x.Tuning = shape.LoRA }},
 		{"--qlora", q.Tuning != shape.QLoRA, func(x *estimate.Ask) { x.Tuning = shape.QLoRA }},
 	} {

@@ -121,11 +121,16 @@ func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 }
 
 func (a *app) jobsCmd() *cobra.Command {
-	return a.listCmd(&cobra.Command{Use: "jobs", Short: "List the newest jobs with what they have spent", Args: takes(), GroupID: groupLook,
-		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. STEP is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and ODDS the chance to meet it." + plainExit}, false)
+	return a.listCmd(&cobra.Command{Use: "jobs", Short: "List the newest jobs with what they have spent", Args: takes(),
+		GroupID: groupLook,
+		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. STEP " +
+			"is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and " +
+			"ODDS the chance to meet it." + plainExit}, false)
 }
 
 func (a *app) queueCmd() *cobra.Command {
-	return a.listCmd(&cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: takes(), GroupID: groupLook,
-		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out." + plainExit}, true)
+	return a.listCmd(&cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: takes(),
+		GroupID: groupLook,
+		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out." +
+			plainExit}, true)
 }

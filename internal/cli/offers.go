@@ -42,7 +42,8 @@ func (f *offerFlags) add(cmd *cobra.Command) {
 	s.BoolVar(&f.spot, "spot", false, "spot capacity only, or besides other kinds that are asked for")
 	s.BoolVar(&f.onDemand, "on-demand", false, "on-demand capacity, likewise")
 	s.BoolVar(&f.reserved, "reserved", false, "reserved and owned capacity, likewise")
-	s.StringVar(&f.maxPrice, "max-price", "", "highest `price` of a machine's hour: 12.50; offers without a price are left out")
+	s.StringVar(&f.maxPrice, "max-price", "", "highest `price` of a machine's hour: 12.50; offers without a price are "+
+		"left out")
 	s.StringVar(&f.age, "max-age", "", "`age` from which a price is marked: 24h, 7d (default 7d, spot 1h, reserved 90d)")
 }
 
@@ -146,11 +147,16 @@ func (a *app) offersCmd() *cobra.Command {
 		GroupID: groupMoney,
 		Aliases: []string{"gpus"},
 		Short:   "List what can be rented, at which price, and what a dollar buys",
-		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how long before it takes a spot machine a provider warns, and what share of them was interrupted within a month as published (RISK), and how many the server has seen taken in how much time (TAKEN). " +
-			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName + " in the data folder holds your own prices, discounts and machines. " +
+		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how " +
+			"long before it takes a spot machine a provider warns, and what share of them was interrupted within a month as " +
+			"published (RISK), and how many the server has seen taken in how much time (TAKEN). " +
+			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program " +
+			"carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName +
+			" in the data folder holds your own prices, discounts and machines. " +
 			"It works without a network and starts no server.\n\nExit status: 0 listed, 2 nothing is like that, 1 error.",
-		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n  scrimp offers --gpu L4 --sort value --json",
-		Args:    cobra.NoArgs,
+		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n" +
+			"  scrimp offers --gpu L4 --sort value --json",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			want, limits, err := f.filter()
 			if err != nil {

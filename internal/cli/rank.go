@@ -41,7 +41,8 @@ const (
 )
 
 // rankedFields are used by a plan over the catalogue, though not yet by a run.
-var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs", "promise", "data", "nodes"}
+var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs",
+	"promise", "data", "nodes"}
 
 // unranked leaves out notes of fields that a plan over the catalogue uses.
 func unranked(notes []spec.Note) []spec.Note {
@@ -109,7 +110,8 @@ func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
 	if t.Steps == 0 {
 		t.Steps = 1000
 	}
-	x := sim.Question{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save, Runs: forecastRuns, Hazards: q.Hazards}
+	x := sim.Question{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save,
+		Runs: forecastRuns, Hazards: q.Hazards}
 	for i := range q.Offers {
 		if l := &q.Offers[i]; l.Offer.ID == p.ID || l.Offer.ID == p.Fallback {
 			quote := l.Quote
@@ -130,11 +132,13 @@ func playPlan(j spec.Job, q rank.Question, p rank.Plan) *show.Played {
 
 // question is what a job asks of the catalogue; from says from where its work is
 // known, "" its file.
-func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Question, show.Ranking, error) {
+func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog,
+	now time.Time) (rank.Question, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Question{
-		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
-		Start: assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
+		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99),
+		Checkpoints: j.Checkpoint.Dir != "",
+		Start:       assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
 	}
 	if !j.Deadline.IsZero() {
 		q.Deadline = j.Deadline.Resolve(now).Sub(now)
@@ -146,7 +150,9 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 		q.Budget = catalog.Known(b.Float())
 	}
 	brings(j, c, &q, &v)
-	v.Assumed = append(v.Assumed, fmt.Sprintf("%s from a machine to the first step, %s from a checkpoint, %s a save, %s until another spot machine", draw.Span(q.Start), draw.Span(q.Resume), draw.Span(q.Save), draw.Span(q.Gap)))
+	v.Assumed = append(v.Assumed,
+		fmt.Sprintf("%s from a machine to the first step, %s from a checkpoint, %s a save, %s until another spot machine",
+			draw.Span(q.Start), draw.Span(q.Resume), draw.Span(q.Save), draw.Span(q.Gap)))
 	if !q.Checkpoints {
 		v.Assumed = append(v.Assumed, "no checkpoints: an interruption repeats everything")
 	}
@@ -157,11 +163,13 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	case j.Work.Time > 0:
 		byTime(j, from, &q, &v)
 	default:
-		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or work.samples and work.epochs)")
+		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or " +
+			"work.samples and work.epochs)")
 	}
 	if j.Metric.Patience == 0 && j.Metric.Target == nil && j.Kind != "inference" && err == nil {
 		early := q.Variants[0]
-		early.Name, early.Lever, early.Work = "early stopping", fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
+		early.Name, early.Lever, early.Work = "early stopping",
+			fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
 		q.Variants = append(q.Variants, early)
 	}
 	return q, v, err
@@ -191,9 +199,11 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Question, v *show.Ranking) {
 		}
 		return catalog.Known(x.Price.Float())
 	}
-	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut), usd(q.Data.Provider, catalog.TransferRegion)
+	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut),
+		usd(q.Data.Provider, catalog.TransferRegion)
 	if q.Data.PerGB.OK && q.Data.Size > 0 {
-		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.PerGB.V, q.Data.Provider)
+		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.PerGB.V,
+			q.Data.Provider)
 		if q.Data.PerGBRegion.OK {
 			text += fmt.Sprintf(", $%g to its other regions on the continent", q.Data.PerGBRegion.V)
 		}
@@ -247,7 +257,8 @@ func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
 	}
 	v.Assumed = append(v.Assumed, fmt.Sprintf("these times hold to a factor of %g", statedSpread))
 	if j.Resources.Accelerator == "" && j.Resources.CPUs.Min == 0 && j.Resources.Memory.Min == 0 && len(j.AnyOf) == 0 {
-		v.Assumed = append(v.Assumed, "it takes as long on every machine: resources asks for nothing (accelerator, cpus, memory)")
+		v.Assumed = append(v.Assumed, "it takes as long on every machine: resources asks for nothing (accelerator, cpus, "+
+			"memory)")
 	}
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		if variant >= len(filters) {
@@ -265,7 +276,8 @@ func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
 			}
 		}
 		fits := true // the job says so by asking for it
-		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits, Source: source}, true
+		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits,
+			Source: source}, true
 	}
 }
 
@@ -337,7 +349,8 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 	case ask.Tokens > 0 && ask.Rows == 0 && !text && m.Kind != shape.Recurrent && m.Kind != shape.Segments:
 		return errors.New("work.tokens is given, and the model takes samples in: give work.samples and work.epochs")
 	case ask.Tokens == 0 && ask.Rows == 0:
-		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or work.samples and work.epochs")
+		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or " +
+			"work.samples and work.epochs")
 	case text && j.Model.Sequence == 0:
 		v.Assumed = append(v.Assumed, fmt.Sprintf("%g tokens a sample (model.sequence says otherwise)", ask.Seq))
 	}
@@ -380,7 +393,8 @@ func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Qu
 		if err != nil || o.Hours == nil {
 			return rank.Estimate{}, false
 		}
-		r := rank.Estimate{Rate: rank.Range{Low: 1 / o.Hours.High, Value: 1 / o.Hours.Value, High: 1 / o.Hours.Low}, Fits: o.Fits, Source: o.Provenance}
+		r := rank.Estimate{Rate: rank.Range{Low: 1 / o.Hours.High, Value: 1 / o.Hours.Value, High: 1 / o.Hours.Low},
+			Fits: o.Fits, Source: o.Provenance}
 		if o.PeakMemory != nil {
 			r.Memory = size.Bytes(o.PeakMemory.Value * float64(size.GB))
 		}

@@ -32,12 +32,14 @@ type jobFlags struct {
 
 func (f *jobFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
-	cmd.Flags().StringVar(&f.market, "market", "", "market `file`, or calm or stormy, for a data folder that has none yet (default calm)")
+	cmd.Flags().StringVar(&f.market, "market", "", "market `file`, or calm or stormy, for a data folder that has none "+
+		"yet (default calm)")
 	_ = cmd.RegisterFlagCompletionFunc("market", completeMarket)
 }
 
 // load reads the job file, or makes a job of the command after --.
-func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folder string, notes []spec.Note, err error) {
+func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folder string, notes []spec.Note,
+	err error) {
 	switch {
 	case dash >= 0:
 		folder = "."
@@ -97,8 +99,9 @@ than two hours is refused where no earlier run of its name was seen to go on fro
 nothing on the market fits is refused as well: with --force it waits.
 
 Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`,
-		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
-		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
+		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n" +
+			"  scrimp run -- python3 train.py --epochs 3",
+		Args: takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach, force)
 		},
@@ -106,7 +109,8 @@ Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
-	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints, and let a job wait that nothing fits (default: refuse them)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints, and let a job "+
+		"wait that nothing fits (default: refuse them)")
 	return cmd
 }
 
@@ -142,7 +146,8 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		a.notef("%s", p.Text(a.line()))
 	}
 	if !force && never(p) {
-		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it waits until something does")
+		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
+			"waits until something does")
 	}
 	if _, asks := terminal(a.err); asks && !yes && !a.json {
 		if !a.confirmed(ctx, "Run it? [Y/n] ") {
@@ -198,7 +203,8 @@ func (a *app) submit(ctx context.Context, c *client, j spec.Job, folder string) 
 // may change, what a machine is does not. An empty market may still fill.
 func never(p show.Plan) bool {
 	return p.Take == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool {
-		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.WrongGPU, plan.WrongPlace, plan.WrongKind},
+			plan.Reason(r.Why))
 	})
 }
 

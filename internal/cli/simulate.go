@@ -21,7 +21,8 @@ import (
 func (a *app) simulateCmd() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use: "simulate job.yaml --market FILE", Short: "Play a job on a recorded market, and compare policies", GroupID: groupMoney,
+		Use: "simulate job.yaml --market FILE", Short: "Play a job on a recorded market, and compare policies",
+		GroupID: groupMoney,
 		Long: `Plays the job on a recorded or generated market, in virtual time, through the very code that decides in
 production, once for each deadline policy, and compares cost, finish, interruptions and lost work, with
 on-demand and with the optimum, which knows the market in advance (on a grid of a minute or more).
@@ -48,7 +49,8 @@ Exit status: 0 done, 2 no policy can meet the deadline, 1 error.`,
 // policyFlag adds --policy and returns the names asked for, in the order of the table.
 func policyFlag(cmd *cobra.Command) func() ([]string, error) {
 	var asked []string
-	cmd.Flags().StringSliceVar(&asked, "policy", nil, "only these `policies`: "+strings.Join(replay.Names, ", ")+" (default all)")
+	cmd.Flags().StringSliceVar(&asked, "policy", nil, "only these `policies`: "+strings.Join(replay.Names, ", ")+
+		" (default all)")
 	return func() ([]string, error) {
 		if len(asked) == 0 {
 			return replay.Names, nil

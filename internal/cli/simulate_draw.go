@@ -22,7 +22,8 @@ func pieces(p sim.Played) []simPiece {
 		if to.IsZero() {
 			to = p.Ended
 		}
-		list = append(list, simPiece{from: a.From.Sub(p.Submitted), to: to.Sub(p.Submitted), spot: a.Capacity == market.Spot, lost: a.Taken(), offer: string(a.Offer)})
+		list = append(list, simPiece{from: a.From.Sub(p.Submitted), to: to.Sub(p.Submitted), spot: a.Capacity == market.Spot,
+			lost: a.Taken(), offer: string(a.Offer)})
 	}
 	return list
 }
@@ -66,8 +67,10 @@ func timeline(list []simPiece, whole time.Duration, width int) string {
 
 func simulatedTable(rows []simulated, s *stage, width int) string {
 	columns := []draw.Column{
-		{Name: "POLICY"}, {Name: "COST", Right: true}, {Name: "OF ON-DEM.", Right: true, Leaves: 1}, {Name: "OVER OPT.", Right: true},
-		{Name: "FINISH", Right: true}, {Name: "LATE", Right: true}, {Name: "TAKEN", Right: true, Leaves: 2}, {Name: "LOST", Right: true, Leaves: 3},
+		{Name: "POLICY"}, {Name: "COST", Right: true}, {Name: "OF ON-DEM.", Right: true, Leaves: 1},
+		{Name: "OVER OPT.", Right: true},
+		{Name: "FINISH", Right: true}, {Name: "LATE", Right: true}, {Name: "TAKEN", Right: true, Leaves: 2},
+		{Name: "LOST", Right: true, Leaves: 3},
 	}
 	var table [][]string
 	for _, r := range rows {
@@ -91,7 +94,8 @@ func simulatedTable(rows []simulated, s *stage, width int) string {
 		if r.Policy == replay.Optimum {
 			line = append(line, "-", "-", "-", "-")
 		} else {
-			line = append(line, finish, fmt.Sprintf("%d of %d", r.Misses, r.Runs), fmt.Sprintf("%.1f", r.Interruptions), seconds(r.LostS))
+			line = append(line, finish, fmt.Sprintf("%d of %d", r.Misses, r.Runs), fmt.Sprintf("%.1f", r.Interruptions),
+				seconds(r.LostS))
 		}
 		table = append(table, line)
 	}
@@ -132,7 +136,8 @@ func lanes(rows []simulated, s *stage, width int) string {
 	if out == "" {
 		return ""
 	}
-	return "\n" + draw.Wrap("", "the first run: = spot, # on-demand or reserved, . nothing held, x taken away"+says, width) + out
+	return "\n" + draw.Wrap("", "the first run: = spot, # on-demand or reserved, . nothing held, x taken away"+says,
+		width) + out
 }
 
 func signed(usd float64) string {
@@ -169,17 +174,20 @@ func simulatedSVG(rows []simulated, s *stage) string {
 				use = "spot"
 			}
 			spot, firm = spot || p.spot, firm || !p.spot
-			g.Blocks = append(g.Blocks, draw.Block{Lane: lane, From: s.opened.Add(p.from), To: s.opened.Add(p.to), Use: use, Title: fmt.Sprintf("%s, %s", p.offer, draw.Span(p.to-p.from))})
+			g.Blocks = append(g.Blocks, draw.Block{Lane: lane, From: s.opened.Add(p.from), To: s.opened.Add(p.to), Use: use,
+				Title: fmt.Sprintf("%s, %s", p.offer, draw.Span(p.to-p.from))})
 			if p.lost {
 				taken = true
-				g.Marks = append(g.Marks, draw.Mark{Lane: lane, At: s.opened.Add(p.to), Class: "kill", Title: "taken after " + draw.Span(p.to-p.from)})
+				g.Marks = append(g.Marks, draw.Mark{Lane: lane, At: s.opened.Add(p.to), Class: "kill",
+					Title: "taken after " + draw.Span(p.to-p.from)})
 			}
 		}
 	}
 	for _, k := range []struct {
 		used bool
 		key  draw.Key
-	}{{spot, draw.Key{Use: "spot", Says: "spot"}}, {firm, draw.Key{Use: "firm", Says: "on-demand or reserved"}}, {taken, draw.Key{Use: "mark", Says: "taken away"}}} {
+	}{{spot, draw.Key{Use: "spot", Says: "spot"}}, {firm, draw.Key{Use: "firm", Says: "on-demand or reserved"}},
+		{taken, draw.Key{Use: "mark", Says: "taken away"}}} {
 		if k.used {
 			g.Keys = append(g.Keys, k.key)
 		}

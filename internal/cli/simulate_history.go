@@ -69,7 +69,8 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	if len(jobs) == 0 {
 		why := ""
 		if unknown+earlier+h.Others > 0 {
-			why = fmt.Sprintf(" (%d whose work was not, %d that did not succeed, %d from before --since)", unknown, h.Others, earlier)
+			why = fmt.Sprintf(" (%d whose work was not, %d that did not succeed, %d from before --since)", unknown,
+				h.Others, earlier)
 		}
 		return fmt.Errorf("no job has succeeded whose work was measured%s: run some, then ask again", why)
 	}
@@ -102,8 +103,9 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 				terms.Need.Ladder = nil // which may begin with spot
 			}
 			p := sim.Play(sim.Playback{
-				Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: h.Trace, Opened: h.Opened,
-				From: from, Policy: policy.Rule(name), Mind: mind, Config: server.Rules(v.Market.Speed),
+				Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: h.Trace,
+				Opened: h.Opened,
+				From:   from, Policy: policy.Rule(name), Mind: mind, Config: server.Rules(v.Market.Speed),
 			})
 			if j.Submitted.Add(p.Finish).After(v.Market.Now) {
 				past[j.ID] = true
@@ -134,10 +136,12 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 		}
 	}
 	if len(past) > 0 {
-		notes = append(notes, fmt.Sprintf("under some policy %s would run still; nobody knows the market after now, and it is taken to have no spot", draw.Count(len(past), "job")))
+		notes = append(notes, fmt.Sprintf("under some policy %s would run still; nobody knows the market after now, and "+
+			"it is taken to have no spot", draw.Count(len(past), "job")))
 	}
 	if a.json {
-		return a.print(map[string]any{"paid_usd": paid, "jobs": len(jobs), "jobs_unknown": unknown, "policies": rows, "notes": notes})
+		return a.print(map[string]any{"paid_usd": paid, "jobs": len(jobs), "jobs_unknown": unknown, "policies": rows,
+			"notes": notes})
 	}
 	width := a.place().Width
 	table := [][]string{}
@@ -146,16 +150,19 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 		if r.SavedUSD != nil {
 			saved = signed(*r.SavedUSD)
 		}
-		line := []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), saved, fmt.Sprintf("%d of %d", r.Misses, r.Jobs), fmt.Sprint(r.Unfinished)}
+		line := []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), saved, fmt.Sprintf("%d of %d", r.Misses, r.Jobs),
+			fmt.Sprint(r.Unfinished)}
 		if r.Policy == replay.Optimum {
 			line[3], line[4] = "-", "-"
 		}
 		table = append(table, line)
 	}
 	a.printf("%s, for which $%.4f was paid, on the market that was seen", draw.Count(len(jobs), "job"), paid)
-	a.printf("\n\n%s", draw.Grid([]draw.Column{{Name: "POLICY"}, {Name: "WOULD COST", Right: true}, {Name: "SAVED", Right: true}, {Name: "LATE", Right: true}, {Name: "UNFINISHED", Right: true}}, table, width))
+	a.printf("\n\n%s", draw.Grid([]draw.Column{{Name: "POLICY"}, {Name: "WOULD COST", Right: true},
+		{Name: "SAVED", Right: true}, {Name: "LATE", Right: true}, {Name: "UNFINISHED", Right: true}}, table, width))
 	if r, ok := thriftiest(rows); ok {
-		a.printf("\n%s", draw.Wrap("", fmt.Sprintf("Least, with no more late than under any other: %s, %s.", r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD)), width))
+		a.printf("\n%s", draw.Wrap("", fmt.Sprintf("Least, with no more late than under any other: %s, %s.", r.Policy,
+			fmt.Sprintf("$%.4f", r.TotalUSD)), width))
 	}
 	if len(notes) > 0 {
 		a.printf("\n")
@@ -183,7 +190,8 @@ func hindsight(t market.Trace, j api.PastJob, from time.Duration) (money.Amount,
 	if j.Terms.Deadline.IsZero() {
 		return money.Amount{}, errNoEnd
 	}
-	return tick.Hindsight(t, fitsOf(j.Terms.Need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted), max(j.Restart, time.Second))
+	return tick.Hindsight(t, fitsOf(j.Terms.Need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted),
+		max(j.Restart, time.Second))
 }
 
 // thriftiest is the policy that would have cost least of those with the fewest late jobs.
@@ -192,7 +200,8 @@ func thriftiest(rows []pastPolicy) (best pastPolicy, ok bool) {
 		if r.Policy == replay.Optimum || r.Unfinished > 0 {
 			continue
 		}
-		if !ok || r.Misses < best.Misses || r.Misses == best.Misses && r.TotalUSD <= best.TotalUSD { // of equals the default, which is the last
+		// of equals the default, which is the last
+		if !ok || r.Misses < best.Misses || r.Misses == best.Misses && r.TotalUSD <= best.TotalUSD {
 			best, ok = r, true
 		}
 	}

@@ -51,12 +51,14 @@ func (s *stage) notef(format string, args ...any) {
 // look finds out what of the market fits the job, and refuses a market of which nothing does.
 func (s *stage) look(file string) error {
 	if s.trace.Currency != money.USD {
-		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your own and write currency: %[3]s", s.trace.Name, s.trace.Currency, money.USD)
+		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your "+
+			"own and write currency: %[3]s", s.trace.Name, s.trace.Currency, money.USD)
 	}
 	s.fits = fitsOf(s.terms.Need, s.trace)
 	fastest, sold := 0.0, []string{}
 	for _, l := range s.trace.Lines {
-		if m := fmt.Sprintf("%s with %s and %v", l.Offer.Machine, draw.Count(l.Offer.CPUs, "processor"), l.Offer.Memory); !slices.Contains(sold, m) {
+		if m := fmt.Sprintf("%s with %s and %v", l.Offer.Machine, draw.Count(l.Offer.CPUs, "processor"),
+			l.Offer.Memory); !slices.Contains(sold, m) {
 			sold = append(sold, m)
 		}
 		prices := l.Price
@@ -79,15 +81,18 @@ func (s *stage) look(file string) error {
 		}
 	}
 	if fastest <= 0 {
-		return fmt.Errorf("%s: resources, capacity or max_price: nothing on market %s fits the job; it sells %s", file, s.trace.Name, strings.Join(sold[:min(len(sold), 5)], ", "))
+		return fmt.Errorf("%s: resources, capacity or max_price: nothing on market %s fits the job; it sells %s", file,
+			s.trace.Name, strings.Join(sold[:min(len(sold), 5)], ", "))
 	}
 	if least := time.Duration(float64(s.terms.Work)/fastest) + s.restart; s.span() > 0 && s.span() < least {
 		s.late = true
-		s.notef("no policy can meet the deadline in %s: the work alone takes %s on the fastest machine that fits, and %s to start: give deadline: in %s or more",
+		s.notef("no policy can meet the deadline in %s: the work alone takes %s on the fastest machine that fits, and %s "+
+			"to start: give deadline: in %s or more",
 			draw.Span(s.span()), draw.Span(least-s.restart), draw.Span(s.restart), draw.Span(least+s.restart))
 	}
 	if !s.firm {
-		s.notef("market %s sells nothing that fits the job and cannot be taken away: there is no line of on-demand, and no deadline can be promised", s.trace.Name)
+		s.notef("market %s sells nothing that fits the job and cannot be taken away: there is no line of on-demand, and "+
+			"no deadline can be promised", s.trace.Name)
 	}
 	return nil
 }
@@ -152,7 +157,9 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 				past++
 			}
 			row.add(p, n == 0)
-			prepaid = prepaid || slices.ContainsFunc(p.Attempts, func(a *core.Attempt) bool { return a.Capacity == market.Reserved && !a.From.IsZero() })
+			prepaid = prepaid || slices.ContainsFunc(p.Attempts, func(a *core.Attempt) bool {
+				return a.Capacity == market.Reserved && !a.From.IsZero()
+			})
 		}
 		tell(name, s.seeds, s.seeds)
 		if row.Runs == 0 {
@@ -161,17 +168,21 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 		row.mean()
 		rows = append(rows, row)
 		if row.Unfinished > 0 {
-			s.notef("%s: %d of %s not done, and its cost is no cost of the work: %s", name, row.Unfinished, draw.Count(row.Runs, "run"), undone(row.Why))
+			s.notef("%s: %d of %s not done, and its cost is no cost of the work: %s", name, row.Unfinished,
+				draw.Count(row.Runs, "run"), undone(row.Why))
 		}
 	}
 	if at := s.starts(); s.seeds > 1 && at[s.seeds-1] == 0 {
-		s.notef("market %s leaves no time to spread the runs over: all are submitted at its beginning, and are the same", s.trace.Name)
+		s.notef("market %s leaves no time to spread the runs over: all are submitted at its beginning, and are the same",
+			s.trace.Name)
 	}
 	if prepaid {
-		s.notef("hours on reserved machines are paid whether they are used or not: policies take them as free, and every cost here, the optimum's too, counts them at the contract's price")
+		s.notef("hours on reserved machines are paid whether they are used or not: policies take them as free, and every " +
+			"cost here, the optimum's too, counts them at the contract's price")
 	}
 	if past > 0 {
-		s.notef("market %s is known for %s and does not repeat: %d of %d runs go on after that, when all stays as it was last; give it repeat: or a longer one", s.trace.Name, draw.Span(s.known), past, played)
+		s.notef("market %s is known for %s and does not repeat: %d of %d runs go on after that, when all stays as it was "+
+			"last; give it repeat: or a longer one", s.trace.Name, draw.Span(s.known), past, played)
 	}
 	compare(rows)
 	return rows, nil
@@ -185,7 +196,8 @@ func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Mind) sim.
 	if rule == policy.OnDemand {
 		terms.Need.Ladder = nil // which may begin with spot
 	}
-	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened, From: from, Policy: rule, Mind: mind})
+	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened,
+		From: from, Policy: rule, Mind: mind})
 }
 
 func (r *simulated) add(p sim.Played, first bool) {

@@ -35,7 +35,8 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 		list = append(list, way{rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Asks: &f}, list[0].set})
 	}
 	for _, f := range check.Check(check.Case{Job: j, Texts: texts, Now: now}).Findings {
-		if f.ID == "precision" && j.Model.Precision == "" && f.Verdict == check.Warn && strings.HasPrefix(f.Evidence, "full precision") {
+		if f.ID == "precision" && j.Model.Precision == "" && f.Verdict == check.Warn &&
+			strings.HasPrefix(f.Evidence, "full precision") {
 			base = func(x *estimate.Ask) { x.Precision = "fp32" }
 		}
 	}
@@ -47,7 +48,9 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 	if text {
 		propose("checkpointing", "activation checkpointing", func(x *estimate.Ask) { x.Keep = estimate.KeepEnds })
 		propose("zero-3", "ZeRO stage 3 (FSDP)", func(x *estimate.Ask) { x.Zero = 3 })
-		propose("zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Ask) { x.Zero, x.Keep = 3, estimate.KeepEnds })
+		propose("zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Ask) {
+			x.Zero, x.Keep = 3, estimate.KeepEnds
+		})
 		propose("fp8", "fp8", func(x *estimate.Ask) { x.Precision = "fp8" })
 		if ask.Tuning == shape.Full {
 			propose("lora", "LoRA, where fine-tuning is all that is wanted", func(x *estimate.Ask) { x.Tuning = shape.LoRA })
@@ -59,7 +62,8 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 	if n := ask.Micro; n > 0 {
 		propose("larger-batch", "a larger batch: as many samples as fit", func(x *estimate.Ask) { x.Micro, x.Global = 0, 0 })
 		if n >= 2 {
-			propose("accumulation", fmt.Sprintf("gradient accumulation: %g samples at a time, twice a step", n/2), func(x *estimate.Ask) { x.Micro, x.Gather = n/2, 2 })
+			propose("accumulation", fmt.Sprintf("gradient accumulation: %g samples at a time, twice a step", n/2),
+				func(x *estimate.Ask) { x.Micro, x.Gather = n/2, 2 })
 		}
 	}
 	if m.Kind == shape.Conv {
@@ -68,11 +72,13 @@ func ways(j spec.Job, ask estimate.Ask, texts []check.Text, now time.Time) []way
 		})
 	}
 	if m.Kind != shape.Trees && m.Params > 0 {
-		propose("distillation", "distillation: a student of half the size, if its quality does, from a teacher that is there", func(x *estimate.Ask) { x.Model = half(x.Model) })
+		propose("distillation", "distillation: a student of half the size, if its quality does, from a teacher that is there",
+			func(x *estimate.Ask) { x.Model = half(x.Model) })
 	}
 	if f := asks(j.Resources, j); f.Accelerator != "" {
 		f.Accelerator, f.Least, f.Most = "", 1, 0
-		list = append(list, way{rank.Variant{Name: "any-accelerator", Lever: "any accelerator that holds it", Asks: &f}, list[0].set})
+		list = append(list, way{rank.Variant{Name: "any-accelerator", Lever: "any accelerator that holds it", Asks: &f},
+			list[0].set})
 	}
 	return list
 }

@@ -27,7 +27,8 @@ func Encode(t market.Trace, note string) []byte {
 	b.WriteString("offers:\n")
 	for _, l := range t.Lines {
 		o := l.Offer
-		fmt.Fprintf(&b, "  - zone: %q\n    region: %q\n    machine: %q\n    capacity: %s\n    cpus: %d\n    memory: %s\n", o.Zone, o.Region, o.Machine, o.Capacity, o.CPUs, o.Memory)
+		fmt.Fprintf(&b, "  - zone: %q\n    region: %q\n    machine: %q\n    capacity: %s\n    cpus: %d\n"+
+			"    memory: %s\n", o.Zone, o.Region, o.Machine, o.Capacity, o.CPUs, o.Memory)
 		if o.Accelerator != "" {
 			fmt.Fprintf(&b, "    accelerator: %q\n    accelerators: %d\n", o.Accelerator, o.Accelerators)
 		}
@@ -43,10 +44,12 @@ func Encode(t market.Trace, note string) []byte {
 			}
 		}
 		if r := o.Billing; r != (market.Billing{}) {
-			fmt.Fprintf(&b, "    billing: {minimum: %s, free_if_interrupted_within: %s}\n", short(r.Minimum), short(r.FreeIfInterruptedWithin))
+			fmt.Fprintf(&b, "    billing: {minimum: %s, free_if_interrupted_within: %s}\n", short(r.Minimum),
+				short(r.FreeIfInterruptedWithin))
 		}
 		if r := l.Reserved; r.Count > 0 {
-			fmt.Fprintf(&b, "    reserved: {count: %d, from: %s, until: %s, paid: %q, team: %q}\n", r.Count, short(r.From), short(r.To), r.Paid, r.Team)
+			fmt.Fprintf(&b, "    reserved: {count: %d, from: %s, until: %s, paid: %q, team: %q}\n", r.Count, short(r.From),
+				short(r.To), r.Paid, r.Team)
 			continue
 		}
 		if len(l.Price) == 1 {

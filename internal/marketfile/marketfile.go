@@ -67,7 +67,8 @@ func Parse(name string, text []byte) (market.Trace, error) {
 	if err := d.Decode(&f); errors.Is(err, io.EOF) {
 		return market.Trace{}, fmt.Errorf("%s: the file is empty: docs/market-file.md shows one", name)
 	} else if err != nil {
-		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
+		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name,
+			strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
 	}
 	t := market.Trace{Name: f.Name, Currency: f.Currency, Speed: f.Speed, Repeat: f.Repeat}
 	if t.Currency == "" {
@@ -127,10 +128,12 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 		o.GPUs = 1
 	}
 	if o.GPUs < 0 || o.GPUs > 0 && o.GPU == "" {
-		return market.TraceLine{}, fmt.Errorf("accelerators: %d of %q: name the accelerator, and how many of it the machine has", o.GPUs, o.GPU)
+		return market.TraceLine{}, fmt.Errorf("accelerators: %d of %q: name the accelerator, and how many of it the "+
+			"machine has", o.GPUs, o.GPU)
 	}
 	line := market.TraceLine{Offer: market.Offer{
-		Provider: "local", Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, CPUs: o.CPUs, Memory: memory, Speed: o.Speed,
+		Provider: "local", Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, CPUs: o.CPUs,
+		Memory: memory, Speed: o.Speed,
 		Accelerator: o.GPU, Accelerators: o.GPUs,
 		Notice: o.Notice, Boot: o.Boot, MaxLifetime: o.Lifetime, Currency: currency,
 		Billing: market.Billing{Minimum: o.Billing.Minimum, FreeIfInterruptedWithin: o.Billing.Free},

@@ -74,7 +74,8 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 		case strings.Contains(head, "start_tick"):
 			lines, known, err = m.runs(f.Text)
 		default:
-			err = errors.New("neither JSON with data or SpotPriceHistory, nor CSV with start_tick: docs/market-file.md shows the forms")
+			err = errors.New("neither JSON with data or SpotPriceHistory, nor CSV with start_tick: docs/market-file.md " +
+				"shows the forms")
 		}
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", f.Name, err)
@@ -89,9 +90,11 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 			case i < 0:
 				t.Lines, ends[l.Offer.ID] = append(t.Lines, l), known
 			case len(t.Lines[i].Price) > 0 == (len(l.Price) > 0) || ends[l.Offer.ID] == 0:
-				return t, fmt.Errorf("%s: zone: %s stands in another file too: give one of when it can be had, and one of prices", f.Name, l.Offer.Zone)
+				return t, fmt.Errorf("%s: zone: %s stands in another file too: give one of when it can be had, and one of prices",
+					f.Name, l.Offer.Zone)
 			case ends[l.Offer.ID] != known:
-				return t, fmt.Errorf("%s: ticks: %s is told until %v, and until %v in another file: cut the longer one", f.Name, l.Offer.Zone, known, ends[l.Offer.ID])
+				return t, fmt.Errorf("%s: ticks: %s is told until %v, and until %v in another file: cut the longer one", f.Name,
+					l.Offer.Zone, known, ends[l.Offer.ID])
 			case len(l.Price) > 0:
 				t.Lines[i].Price = l.Price
 			default:
@@ -105,7 +108,8 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 		case m.Spot > 0:
 			l.Price = []market.Price{{Rate: m.Spot}}
 		default:
-			return t, fmt.Errorf("price of %s: no file says it: give --spot-price, or a file of prices (zone,start_tick,ticks,usd_per_hour)", l.Offer.Zone)
+			return t, fmt.Errorf("price of %s: no file says it: give --spot-price, or a file of prices "+
+				"(zone,start_tick,ticks,usd_per_hour)", l.Offer.Zone)
 		}
 	}
 	if m.OnDemand > 0 {
@@ -124,8 +128,9 @@ func (m Import) Import(files []Source) (market.Trace, error) {
 
 func (m Import) offer(zone, machine string) market.Offer {
 	o := market.Offer{
-		Provider: "local", Zone: zone, Region: region(zone), Machine: cmp.Or(machine, m.Machine, "machine"), Capacity: market.Spot,
-		CPUs: m.CPUs, Memory: m.Memory, Accelerator: m.GPU, Accelerators: m.GPUs, Notice: m.Notice, Currency: money.USD,
+		Provider: "local", Zone: zone, Region: region(zone), Machine: cmp.Or(machine, m.Machine, "machine"),
+		Capacity: market.Spot,
+		CPUs:     m.CPUs, Memory: m.Memory, Accelerator: m.GPU, Accelerators: m.GPUs, Notice: m.Notice, Currency: money.USD,
 	}
 	o.ID = market.ID(o)
 	return o
@@ -164,7 +169,8 @@ func (m Import) preemptions(f Source) ([]market.TraceLine, error) {
 	case gap <= 0:
 		return nil, errors.New("metadata.gap_seconds: missing: give the time between two values with --tick")
 	case len(file.Prices) > 0 && len(file.Prices) != len(file.Data):
-		return nil, fmt.Errorf("prices: %d for %d values of data: give one for each, or none", len(file.Prices), len(file.Data))
+		return nil, fmt.Errorf("prices: %d for %d values of data: give one for each, or none", len(file.Prices),
+			len(file.Data))
 	case len(file.Prices) == 0 && m.Spot <= 0:
 		return nil, errors.New("prices: missing: give the price of an hour with --spot-price")
 	case len(file.Data) > int(longest/gap):
@@ -207,7 +213,8 @@ func spans(up []bool, gap, notice time.Duration) []market.Span {
 		for i < len(up) && up[i] {
 			i++
 		}
-		list = append(list, market.Span{From: time.Duration(from) * gap, To: time.Duration(i) * gap, Notice: min(notice, time.Duration(i-from)*gap)})
+		list = append(list, market.Span{From: time.Duration(from) * gap, To: time.Duration(i) * gap,
+			Notice: min(notice, time.Duration(i-from)*gap)})
 	}
 	return list
 }
@@ -267,7 +274,8 @@ func (m Import) history(text []byte) ([]market.TraceLine, error) {
 		}
 		r, err := rate(e.Price)
 		if err != nil {
-			return nil, fmt.Errorf("SpotPriceHistory: SpotPrice of %s in %s at %s: %w", e.Type, e.Zone, e.At.UTC().Format(time.RFC3339), err)
+			return nil, fmt.Errorf("SpotPriceHistory: SpotPrice of %s in %s at %s: %w", e.Type, e.Zone,
+				e.At.UTC().Format(time.RFC3339), err)
 		}
 		key := e.Zone + "/" + e.Type
 		n, known := at[key]
@@ -312,7 +320,8 @@ func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
 	}
 	for _, want := range []string{"zone", "start_tick", "ticks", "available"} {
 		if _, ok := column[want]; !ok && (want != "available" || !priced) {
-			return nil, 0, fmt.Errorf("line 1: no column %s: the columns are zone,start_tick,ticks,available (or usd_per_hour)", want)
+			return nil, 0, fmt.Errorf("line 1: no column %s: the columns are zone,start_tick,ticks,available (or usd_per_hour)",
+				want)
 		}
 	}
 	if _, both := column["available"]; both && priced {
@@ -341,7 +350,8 @@ func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
 			case first == "":
 				first = w
 			case w != first:
-				return nil, 0, fmt.Errorf("line %d: window: %q after %q, and a market is one of them: name it with --window", line, w, first)
+				return nil, 0, fmt.Errorf("line %d: window: %q after %q, and a market is one of them: name it with --window",
+					line, w, first)
 			}
 		}
 		zone := row[column["zone"]]
@@ -349,11 +359,14 @@ func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
 		ticks, err2 := strconv.Atoi(row[column["ticks"]])
 		switch {
 		case err1 != nil || err2 != nil || ticks <= 0 || ticks > 1<<24:
-			return nil, 0, fmt.Errorf("line %d: start_tick and ticks: %q and %q: give whole numbers, ticks above 0", line, row[column["start_tick"]], row[column["ticks"]])
+			return nil, 0, fmt.Errorf("line %d: start_tick and ticks: %q and %q: give whole numbers, ticks above 0", line,
+				row[column["start_tick"]], row[column["ticks"]])
 		case start != ends[zone]:
-			return nil, 0, fmt.Errorf("line %d: start_tick: %d, but the row before of zone %s ends at %d: give the rows in order, without holes", line, start, zone, ends[zone])
+			return nil, 0, fmt.Errorf("line %d: start_tick: %d, but the row before of zone %s ends at %d: give the rows in "+
+				"order, without holes", line, start, zone, ends[zone])
 		case ticks > int(longest/m.Tick)-start:
-			return nil, 0, fmt.Errorf("line %d: ticks: %d of %v from %d on are more than 100 years: cut it", line, ticks, m.Tick, start)
+			return nil, 0, fmt.Errorf("line %d: ticks: %d of %v from %d on are more than 100 years: cut it", line, ticks,
+				m.Tick, start)
 		}
 		n, seen := at[zone]
 		if !seen {
@@ -387,7 +400,8 @@ func (m Import) runs(text []byte) ([]market.TraceLine, time.Duration, error) {
 	for i := range lines {
 		zone := lines[i].Offer.Zone
 		if ends[zone] != end {
-			return nil, 0, fmt.Errorf("ticks: %s is told until tick %d and %s until %d: cut the longer one", zone, ends[zone], lines[0].Offer.Zone, end)
+			return nil, 0, fmt.Errorf("ticks: %s is told until tick %d and %s until %d: cut the longer one", zone, ends[zone],
+				lines[0].Offer.Zone, end)
 		}
 		if !priced {
 			lines[i].Available = spans(ups[zone], m.Tick, m.Notice)

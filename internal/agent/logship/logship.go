@@ -47,7 +47,8 @@ func New(path, attempt string, server Server, mask Masker, log *slog.Logger, cau
 	if err != nil {
 		log.Error("read what was left out of the log before; its text may be mixed up", "error", err)
 	}
-	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught, wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
+	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught,
+		wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
 }
 
 // Sent is how many bytes the server said it has.

@@ -91,7 +91,8 @@ func (w *aws) get(ctx context.Context, path string, into any) (bool, error) {
 }
 
 func (w *aws) renew(ctx context.Context) error {
-	a, err := ask(ctx, w.http, answerTime, http.MethodPut, w.base+awsToken, map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": tokenLifetime})
+	a, err := ask(ctx, w.http, answerTime, http.MethodPut, w.base+awsToken,
+		map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": tokenLifetime})
 	switch {
 	case err != nil:
 		return err

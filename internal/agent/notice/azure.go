@@ -41,7 +41,8 @@ type scheduledEvent struct {
 func (w *azure) look(ctx context.Context) ([]Notice, error) {
 	header := map[string]string{"Metadata": "true"}
 	if w.name == "" { // events of a scale set come to all its machines
-		if a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+azureName, header); err == nil && a.status == http.StatusOK {
+		if a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+azureName, header); err == nil &&
+			a.status == http.StatusOK {
 			w.name = strings.TrimSpace(string(a.body))
 		}
 	}

@@ -27,7 +27,8 @@ func (w *gce) look(ctx context.Context) ([]Notice, error) {
 		q.Set("last_etag", w.etag)
 		q.Set("timeout_sec", fmt.Sprint(int(longPoll.Seconds())))
 	}
-	a, err := ask(ctx, w.http, longPoll+answerTime, http.MethodGet, "http://"+w.host+gcePreempted+"?"+q.Encode(), map[string]string{"Metadata-Flavor": "Google"})
+	a, err := ask(ctx, w.http, longPoll+answerTime, http.MethodGet, "http://"+w.host+gcePreempted+"?"+q.Encode(),
+		map[string]string{"Metadata-Flavor": "Google"})
 	if err != nil {
 		return nil, err
 	}

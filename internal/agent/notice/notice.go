@@ -91,7 +91,8 @@ type answer struct {
 	header http.Header
 }
 
-func ask(ctx context.Context, c *http.Client, within time.Duration, method, url string, header map[string]string) (answer, error) {
+func ask(ctx context.Context, c *http.Client, within time.Duration, method, url string,
+	header map[string]string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)

@@ -98,7 +98,8 @@ type Config struct {
 
 // New returns a Saver into v; nil is a job that keeps no checkpoints.
 func New(v Vault, c Config) *Saver {
-	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing, told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
+	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing,
+		told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
 }
 
 // ErrMoving says that the folder changed while it was captured.
@@ -286,7 +287,8 @@ func (s *Saver) done(v *save, p Published) {
 	s.newest = newest{any: true, files: v.files, bytes: p.Bytes, span: span}
 	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
 	s.mu.Unlock()
-	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded, Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured)})
+	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded,
+		Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured)})
 }
 
 // Flush waits until everything that was captured is Published, and returns why it is not.

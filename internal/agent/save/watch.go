@@ -59,7 +59,8 @@ func scan(dir string) (view, error) {
 				v.last = info.ModTime()
 			}
 		}
-		_, _ = fmt.Fprintf(into, "%s\x00%d\x00%d\x00%d\x00", rel, info.Size(), info.ModTime().UnixNano(), info.Mode()) // a hash never fails
+		// a hash never fails
+		_, _ = fmt.Fprintf(into, "%s\x00%d\x00%d\x00%d\x00", rel, info.Size(), info.ModTime().UnixNano(), info.Mode())
 		return nil
 	})
 	if err != nil {

@@ -20,7 +20,8 @@ func Budgets(v api.Budgets, p Place) string {
 	} else {
 		var rows [][]string
 		for _, l := range v.Limits {
-			dollars, gpus, jobs, running, approve, expected, breach := "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running), "-", "-", "-"
+			dollars, gpus, jobs, running, approve, expected, breach := "-", "-", fmt.Sprint(l.Use.Jobs),
+				fmt.Sprint(l.Use.Running), "-", "-", "-"
 			if l.Limit.Dollars != nil {
 				dollars = sum(*l.Limit.Dollars, v.Currency)
 			}
@@ -59,11 +60,14 @@ func Budgets(v api.Budgets, p Place) string {
 			if l.Use.Unbounded != "" {
 				held = "unknown"
 			}
-			rows = append(rows, []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, v.Currency), held, expected, jobs, running, gpus, approve, breach})
+			rows = append(rows, []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, v.Currency), held, expected, jobs,
+				running, gpus, approve, breach})
 		}
 		b.WriteString(draw.Grid([]draw.Column{
-			{Name: "BUDGET", Least: 22}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true}, {Name: "EXPECTED", Right: true, Leaves: 5}, {Name: "JOBS", Right: true},
-			{Name: "RUNNING", Right: true, Leaves: 4}, {Name: "GPU-HOURS", Right: true, Leaves: 2}, {Name: "APPROVAL ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},
+			{Name: "BUDGET", Least: 22}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true},
+			{Name: "EXPECTED", Right: true, Leaves: 5}, {Name: "JOBS", Right: true},
+			{Name: "RUNNING", Right: true, Leaves: 4}, {Name: "GPU-HOURS", Right: true, Leaves: 2},
+			{Name: "APPROVAL ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},
 		}, rows, p.width()))
 	}
 	for _, l := range v.Limits {
@@ -101,7 +105,8 @@ func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 		if o.Latest != nil {
 			span = p.market(*o.Earliest) + " to " + p.market(*o.Latest)
 		}
-		say("%s is reached %s (%s, %.0f %% likely) by %s.", name, p.market(*o.Breach), span, 100*o.Chance, strings.Join(by, ", "))
+		say("%s is reached %s (%s, %.0f %% likely) by %s.", name, p.market(*o.Breach), span, 100*o.Chance,
+			strings.Join(by, ", "))
 	case o.Earliest != nil:
 		say("%s may be reached (%.0f %% likely), %s at the earliest.", name, 100*o.Chance, p.market(*o.Earliest))
 	}

@@ -44,8 +44,10 @@ func Jobs(list []api.Job, p Place) string {
 		rows = append(rows, row)
 	}
 	columns := []draw.Column{
-		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true}, {Name: "BUDGET", Right: true, Leaves: 3},
-		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ODDS", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
+		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true},
+		{Name: "BUDGET", Right: true, Leaves: 3},
+		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ODDS", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4},
+		{Name: "WHY", Least: 6, Leaves: 2},
 	}
 	if several {
 		columns = slices.Insert(columns, 1, draw.Column{Name: "BY", Least: 6}, draw.Column{Name: "TEAM", Least: 6, Leaves: 6})
@@ -77,7 +79,8 @@ func Held(list []api.Job, p Place) string {
 		rows = append(rows, []string{j.ID, clean(j.User), clean(j.Team), most, above, clean(limit), left, until})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "ID", Least: 12}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true}, {Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
+		{Name: "ID", Least: 12}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true},
+		{Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
 		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "GIVEN UP", Leaves: 4},
 	}, rows, p.width())
 }
@@ -221,7 +224,8 @@ func Job(j api.Job, p Place) string {
 	}
 	p.fact(&b, "submitted", "%s", p.when(j.Submitted))
 	if j.Finished != nil {
-		p.fact(&b, "finished", "%s, after %s on the wall", p.when(*j.Finished), draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
+		p.fact(&b, "finished", "%s, after %s on the wall", p.when(*j.Finished),
+			draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
 	}
 	of := strings.Trim(j.Team+"/"+j.Project, "/")
 	switch {
@@ -299,7 +303,8 @@ func Failed(j api.Job, last []string, p Place) string {
 // Next names the commands that are useful for a job that was just submitted.
 func Next(id string) string {
 	var b strings.Builder
-	for _, line := range [][2]string{{"attach ", "its progress; Ctrl-C detaches"}, {"logs -f ", "its output"}, {"explain ", "its decisions, and why"}, {"stop ", "saves a checkpoint and ends it"}} {
+	for _, line := range [][2]string{{"attach ", "its progress; Ctrl-C detaches"}, {"logs -f ", "its output"},
+		{"explain ", "its decisions, and why"}, {"stop ", "saves a checkpoint and ends it"}} {
 		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("logs -f ")+len(id), line[0]+id, line[1])
 	}
 	return b.String()

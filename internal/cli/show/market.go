@@ -56,22 +56,27 @@ func (m Sale) Text(p Place) string {
 		if r, ok := m.Published[l.Offer.ID]; ok {
 			published = fmt.Sprintf("%.0f-%.0f %%/mo", r.Low*100, r.High*100)
 		}
-		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price, there, notice, seen, published})
+		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price,
+			there, notice, seen, published})
 	}
 	var paid strings.Builder
 	for _, l := range m.Offers {
 		if r := l.Offer.Reserved; r.Count > 0 {
-			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; hours that nobody uses are booked as such", l.Offer.ID, draw.Count(r.Count, "machine"), money.Format(r.Paid, l.Offer.Currency, 2), moment(r.From), moment(r.Until))
+			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; hours that nobody uses are booked as such", l.Offer.ID,
+				draw.Count(r.Count, "machine"), money.Format(r.Paid, l.Offer.Currency, 2), moment(r.From), moment(r.Until))
 			paid.WriteString(draw.Wrap("", b, p.width()))
 		}
 	}
-	head := draw.Wrap("", fmt.Sprintf("Market %s at speed %g, market time %s", m.Clock.Name, m.Clock.Speed, moment(m.Clock.Now)), p.width())
+	head := draw.Wrap("", fmt.Sprintf("Market %s at speed %g, market time %s", m.Clock.Name, m.Clock.Speed,
+		moment(m.Clock.Now)), p.width())
 	if len(rows) == 0 {
 		return head + "Nothing is for sale.\n"
 	}
 	return head + draw.Grid([]draw.Column{
-		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3}, {Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
-		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1}, {Name: "PUBLISHED", Right: true, Leaves: 2},
+		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3},
+		{Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
+		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1},
+		{Name: "PUBLISHED", Right: true, Leaves: 2},
 	}, rows, p.width()) + paid.String()
 }
 
@@ -103,7 +108,8 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		if reason == plan.SlackGone && d.Slack < 0 {
 			reason = soonest
 		}
-		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
+		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ",
+			fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
 		if cannot != "" {
 			b.WriteString(draw.Wrap("            ", cannot, p.width()))
 		}
@@ -111,14 +117,16 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 			b.WriteString(draw.Wrap("            ", expected(*d.Expect), p.width()))
 		}
 		if w := d.Purse; w != nil {
-			b.WriteString(draw.Wrap("            ", fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s", money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
+			b.WriteString(draw.Wrap("            ", fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s",
+				money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
 		}
 		for _, r := range d.Rejected {
 			price := "unknown price"
 			if r.Priced {
 				price = rate(r.Rate, c)
 			}
-			b.WriteString(draw.Wrap("            ", fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, words(r.Why), ofZone(d.Expect, r.Offer)), p.width()))
+			b.WriteString(draw.Wrap("            ", fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, words(r.Why),
+				ofZone(d.Expect, r.Offer)), p.width()))
 		}
 	}
 	return b.String()
@@ -157,7 +165,8 @@ func expected(e plan.Expect) string {
 	if e.Up {
 		spot = "lasts the next"
 	}
-	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot, draw.Span(e.Look), 100*e.Chance)
+	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot,
+		draw.Span(e.Look), 100*e.Chance)
 }
 
 // ofZone says what was expected of a zone's spot, where several were weighed.

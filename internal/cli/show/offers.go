@@ -67,8 +67,10 @@ func (l Limits) of(x catalog.Listing) time.Duration {
 func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits) Offer {
 	o := l.Offer
 	v := Offer{
-		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, Accelerator: o.Accelerator, Accelerators: o.Accelerators,
-		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)), Source: l.Quote.Source, RuleSource: l.RuleSource,
+		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity,
+		Accelerator: o.Accelerator, Accelerators: o.Accelerators,
+		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)),
+		Source: l.Quote.Source, RuleSource: l.RuleSource,
 	}
 	if l.AcceleratorMemory > 0 {
 		v.AcceleratorMemory = &l.AcceleratorMemory
@@ -146,7 +148,9 @@ func SortOffers(list []catalog.Listing, by string) error {
 		if by == "name" {
 			return name
 		}
-		return cmp.Or(last(!a.Quote.Priced, !b.Quote.Priced), last(a.Offer.Currency != money.USD, b.Offer.Currency != money.USD), cmp.Compare(a.Offer.Currency, b.Offer.Currency), compareBy(by, a, b), cmp.Compare(a.Quote.Rate, b.Quote.Rate), name)
+		return cmp.Or(last(!a.Quote.Priced, !b.Quote.Priced),
+			last(a.Offer.Currency != money.USD, b.Offer.Currency != money.USD), cmp.Compare(a.Offer.Currency, b.Offer.Currency),
+			compareBy(by, a, b), cmp.Compare(a.Quote.Rate, b.Quote.Rate), name)
 	})
 	return nil
 }
@@ -161,7 +165,8 @@ func compareBy(by string, a, b catalog.Listing) int {
 		if none != 0 || a.Offer.Accelerators == 0 {
 			return none
 		}
-		return cmp.Compare(a.Quote.Rate.Float()/float64(a.Offer.Accelerators), b.Quote.Rate.Float()/float64(b.Offer.Accelerators))
+		return cmp.Compare(a.Quote.Rate.Float()/float64(a.Offer.Accelerators),
+			b.Quote.Rate.Float()/float64(b.Offer.Accelerators))
 	case "age":
 		return cmp.Or(last(a.Quote.At.IsZero(), b.Quote.At.IsZero()), b.Quote.At.Compare(a.Quote.At))
 	default:
@@ -198,7 +203,8 @@ func Nearly(c catalog.Catalog, want catalog.Filter, p Place) string {
 		if w.Listings == 1 {
 			verb = "is"
 		}
-		b.WriteString(draw.Wrap("", fmt.Sprintf("Without %s there %s %s.", name, verb, draw.Count(w.Listings, "offer")), p.width()))
+		b.WriteString(draw.Wrap("", fmt.Sprintf("Without %s there %s %s.", name, verb, draw.Count(w.Listings, "offer")),
+			p.width()))
 		if w.Name != "region" {
 			continue
 		}
@@ -214,7 +220,9 @@ func Nearly(c catalog.Catalog, want catalog.Filter, p Place) string {
 		if n := len(regions) - 6; n > 0 {
 			regions, more = regions[:6], fmt.Sprintf(" and %d more", n)
 		}
-		b.WriteString(draw.Wrap("  ", fmt.Sprintf("They are in %s%s; scrimp catalog update aws --region eu-west-1 fetches another.", strings.Join(regions, ", "), more), p.width()))
+		b.WriteString(draw.Wrap("  ",
+			fmt.Sprintf("They are in %s%s; scrimp catalog update aws --region eu-west-1 fetches another.",
+				strings.Join(regions, ", "), more), p.width()))
 	}
 	return b.String()
 }
@@ -222,10 +230,12 @@ func Nearly(c catalog.Catalog, want catalog.Filter, p Place) string {
 // Offers is the table of listings, with the sources of their prices and, of the
 // accelerators that the user has asked for, what is known of them. Of more than
 // most listings (0: no limit) it says how many are left out.
-func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []catalog.Accelerator, most int, limits Limits, now time.Time, p Place) string {
+func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []catalog.Accelerator, most int,
+	limits Limits, now time.Time, p Place) string {
 	var b strings.Builder
 	if len(list) == 0 {
-		b.WriteString(draw.Wrap("", "No offer is like that. scrimp offers lists all of them, scrimp catalog update fetches more.", p.width()))
+		b.WriteString(draw.Wrap("", "No offer is like that. scrimp offers lists all of them, scrimp catalog update "+
+			"fetches more.", p.width()))
 		b.WriteString(facts(kinds, p))
 		return b.String()
 	}
@@ -243,29 +253,37 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 		rows = append(rows, row(l, seen[l.Offer.ID], old, &sources, now, p))
 	}
 	table := draw.Grid([]draw.Column{
-		{Name: "MACHINE", Least: 12}, {Name: "WHERE", Least: 12}, {Name: "KIND"}, {Name: "GPUS", Least: 12}, {Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7}, {Name: "MEMORY", Right: true, Leaves: 8},
-		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true}, {Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4}, {Name: "TAKEN", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
+		{Name: "MACHINE", Least: 12}, {Name: "WHERE", Least: 12}, {Name: "KIND"}, {Name: "GPUS", Least: 12},
+		{Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7},
+		{Name: "MEMORY", Right: true, Leaves: 8},
+		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true},
+		{Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4},
+		{Name: "TAKEN", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
 	}, rows, p.width())
 	b.WriteString(table)
 	if left > 0 {
-		b.WriteString(draw.Wrap("", fmt.Sprintf("… and %d more: --limit 0 lists them, --gpu, --region and --max-price narrow them.", left), p.width()))
+		b.WriteString(draw.Wrap("", fmt.Sprintf("… and %d more: --limit 0 lists them, --gpu, --region and --max-price "+
+			"narrow them.", left), p.width()))
 	}
 	b.WriteString("\n")
 	for i, s := range sources {
 		b.WriteString(draw.Wrap(fmt.Sprintf("  [%d] ", i+1), s, p.width()))
 	}
 	if strings.Contains(table, "TF/$") {
-		b.WriteString(draw.Wrap("  TF/$ ", "dense 16 bit teraflops, as specified, for one unit of currency an hour.", p.width()))
+		b.WriteString(draw.Wrap("  TF/$ ", "dense 16 bit teraflops, as specified, for one unit of currency an hour.",
+			p.width()))
 	}
 	if discounted {
 		b.WriteString(draw.Wrap("  *    ", "with your discount.", p.width()))
 	}
 	if stale {
-		text := fmt.Sprintf("older than %s (spot: %s)", long(catalog.Fresh(market.OnDemand)), long(catalog.Fresh(market.Spot)))
+		text := fmt.Sprintf("older than %s (spot: %s)", long(catalog.Fresh(market.OnDemand)),
+			long(catalog.Fresh(market.Spot)))
 		if limits.Age > 0 {
 			text = "older than " + long(limits.Age)
 		}
-		b.WriteString(draw.Wrap("  !    ", text+", or of unknown age: to compare with, never spent on without a live check. scrimp catalog update fetches newer prices.", p.width()))
+		b.WriteString(draw.Wrap("  !    ", text+", or of unknown age: to compare with, never spent on without a live "+
+			"check. scrimp catalog update fetches newer prices.", p.width()))
 	}
 	b.WriteString(facts(kinds, p))
 	return b.String()
@@ -332,7 +350,8 @@ func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now
 	if seen.Served > 0 {
 		taken = fmt.Sprintf("%d in %s", seen.Lost, draw.Span(seen.Served))
 	}
-	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, notice, risk, taken, from}
+	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, notice, risk,
+		taken, from}
 }
 
 // shortAge writes an age in its largest unit.

@@ -126,7 +126,8 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "unix", socket)
 	if err != nil && len(socket) > longestSocket {
-		return nil, fmt.Errorf("listen on %s: the path is longer than the %d bytes that a socket's may have: choose a data folder with a shorter path", socket, longestSocket)
+		return nil, fmt.Errorf("listen on %s: the path is longer than the %d bytes that a socket's may have: choose a "+
+			"data folder with a shorter path", socket, longestSocket)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", socket, err)

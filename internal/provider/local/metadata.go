@@ -213,7 +213,8 @@ func (d *daemon) azure(mux *http.ServeMux, m *machine) {
 			incarnation = 2
 			events = append(events, map[string]any{
 				"EventId": m.ID, "EventType": "Preempt", "ResourceType": "VirtualMachine", "Resources": []string{m.ID},
-				"EventStatus": "Scheduled", "NotBefore": until.UTC().Format(http.TimeFormat), "Description": "", "EventSource": "Platform", "DurationInSeconds": -1,
+				"EventStatus": "Scheduled", "NotBefore": until.UTC().Format(http.TimeFormat), "Description": "",
+				"EventSource": "Platform", "DurationInSeconds": -1,
 			})
 		}
 		w.Header().Set("Content-Type", "application/json")

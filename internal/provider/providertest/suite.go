@@ -75,7 +75,8 @@ func (r *rig) launch(key string) provider.Instance {
 }
 
 func (r *rig) request(key string) provider.Request {
-	return provider.Request{Key: key, Offer: r.Granted, Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
+	return provider.Request{Key: key, Offer: r.Granted,
+		Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
 }
 
 // list returns the instances by key, and fails where a key or an id stands twice.
@@ -125,7 +126,8 @@ func offers(r *rig) {
 	}
 	known := map[market.OfferID]bool{}
 	for _, o := range sale {
-		if o.ID == "" || known[o.ID] || o.Currency == "" || o.Machine == "" || o.Capacity == "" || o.CPUs <= 0 || o.Memory <= 0 {
+		if o.ID == "" || known[o.ID] || o.Currency == "" || o.Machine == "" || o.Capacity == "" || o.CPUs <= 0 ||
+			o.Memory <= 0 {
 			r.Errorf("offer %+v lacks something, or stands twice", o)
 		}
 		known[o.ID] = true
@@ -153,7 +155,9 @@ func listed(r *rig) {
 		r.Fatalf("the list lacks %s", i.ID)
 	}
 	for _, x := range []provider.Instance{i, got} {
-		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || x.State != provider.Running || x.Launched.IsZero() || !x.Launched.Equal(i.Launched) || x.Rate <= 0 || x.Rate != i.Rate || !x.Ended.IsZero() || len(x.Bill) > 0 {
+		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || x.State != provider.Running ||
+			x.Launched.IsZero() || !x.Launched.Equal(i.Launched) || x.Rate <= 0 || x.Rate != i.Rate || !x.Ended.IsZero() ||
+			len(x.Bill) > 0 {
 			r.Errorf("instance %+v", x)
 		}
 		if want := r.request("a.1").Tags; !maps.Equal(x.Tags, want) {
@@ -261,10 +265,12 @@ func restarted(r *rig) {
 	one, two := r.launch("a.1"), r.launch("a.2")
 	ended := r.giveBack("a.2")
 	r.Restart(r.T)
-	if again := r.launch("a.1"); again.ID != one.ID || again.State != provider.Running || !again.Launched.Equal(one.Launched) {
+	if again := r.launch("a.1"); again.ID != one.ID || again.State != provider.Running ||
+		!again.Launched.Equal(one.Launched) {
 		r.Errorf("key a.1 rented %s; after the restart it gives %+v", one.ID, again)
 	}
-	if again := r.launch("a.2"); again.ID != two.ID || again.State != provider.Ended || !again.Ended.Equal(ended.Ended) || !same(again.Bill, ended.Bill) {
+	if again := r.launch("a.2"); again.ID != two.ID || again.State != provider.Ended || !again.Ended.Equal(ended.Ended) ||
+		!same(again.Bill, ended.Bill) {
 		r.Errorf("key a.2 ended as %+v; after the restart it gives %+v", ended, again)
 	}
 	three := r.launch("a.3")
