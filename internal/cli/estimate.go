@@ -7,17 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
-	"scrimp/internal/estimate/modelfile"
-	"scrimp/internal/estimate/shape"
 	"scrimp/internal/measured"
 )
 
@@ -294,96 +288,9 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Ask, kinds []string, runs
 // help says which flags would make a run fit.
 func (a *app) help(e *estimate.Estimator, q estimate.Ask, kinds []string) {
 	list := knobs(e, q, kinds, 0)
-	if k := q.Model.Kind; len(list) == 0 && (k == shape.Transformer || k == shape.Experts) {
+	if len(list) == 0 && text(q.Model) {
 		a.printf("%s", show.Unheld(a.place()))
 		return
 	}
 	a.printf("%s", show.Knobs(list, a.place()))
-}
-
-// ask reads the flags, and the run that a measurement stands for.
-func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Ask, own []estimate.Row, err error) {
-	q = estimate.Ask{
-		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero,
-		TP: f.tp, PP: f.pp,
-		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Program: f.program, Price: f.price,
-	}
-	for _, n := range []struct {
-		flag string
-		v    float64
-	}{{"--tp", f.tp}, {"--pp", f.pp}, {"--accumulate", f.gather}} {
-		if !(n.v >= 1) {
-			return q, nil, fmt.Errorf("%s %g: must be a whole number from 1 up", n.flag, n.v)
-		}
-	}
-	for _, n := range []struct {
-		flag, text string
-		to         *float64
-	}{{"--tokens", f.tokens, &q.Tokens}, {"--rows", f.rows, &q.Rows}} {
-		if n.text == "" {
-			continue
-		}
-		if *n.to, err = modelfile.Number(n.text); err != nil {
-			return q, nil, fmt.Errorf("%s %w, such as 2B, 350M or 1e9", n.flag, err)
-		}
-	}
-	var ok bool
-	if q.Keep, ok = map[string]estimate.Recompute{"none": estimate.KeepAll, "selective": estimate.KeepSome,
-		"full": estimate.KeepEnds}[f.checkpointing]; !ok {
-		return q, nil, fmt.Errorf("--checkpointing %q is none of none, selective, full", f.checkpointing)
-	}
-	switch {
-	case f.lora && f.qlora:
-		return q, nil, errors.New("--lora and --qlora are two ways: give one")
-	case f.lora:
-		q.Tuning = shape.LoRA
-	case f.qlora:
-		q.Tuning = shape.QLoRA
-	}
-	if !slices.Contains(formats, strings.ToLower(f.precision)) {
-		return q, nil, fmt.Errorf("--precision %q is none of %s", f.precision, strings.Join(formats, ", "))
-	}
-	if q.Pixels, err = stages(f.resize); err != nil {
-		return q, nil, err
-	}
-	if q.Rows > 0 && q.Epochs == 0 {
-		q.Epochs = 1
-	}
-	kind, count, counted := strings.Cut(f.gpu, ":")
-	if counted {
-		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
-			return q, nil, fmt.Errorf("--gpu %q: %q is no number of accelerators", f.gpu, count)
-		}
-	}
-	if kind != "" {
-		if q.Chip, err = chips.Name(kind); err != nil {
-			for _, k := range catalog.Accelerators() { // a name that is sold in several forms is all of them
-				if catalog.Matches(kind, k.Name) {
-					f.kinds = append(f.kinds, k.Name)
-				}
-			}
-			if len(f.kinds) == 0 {
-				return q, nil, fmt.Errorf("--gpu %w", err)
-			}
-		}
-	}
-	if strings.HasPrefix(strings.TrimSpace(f.model), "measured:") {
-		r, m, err := estimate.ParseMeasured(f.model, chips)
-		if err != nil {
-			return q, nil, fmt.Errorf("--model %w", err)
-		}
-		q.Model, q.Program, q.Unit = m, r.Source, r.Unit
-		if q.Count == 0 && q.Chip == r.GPU {
-			q.Count = r.N
-		}
-		return q, []estimate.Row{r}, nil
-	}
-	q.Model, err = modelOf(f.model)
-	if q.Seq == 0 && (q.Model.Kind == shape.Transformer || q.Model.Kind == shape.Experts) {
-		q.Seq = q.Model.Seq()
-	}
-	if q.Model.Image {
-		q.Unit = "images/s"
-	}
-	return q, nil, err
 }
