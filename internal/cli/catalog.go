@@ -180,6 +180,46 @@ func (a *app) catalogImportCmd() *cobra.Command {
 	return cmd
 }
 
+// readPages reads files that are all of one form, the one that is given or the first's,
+// and dates them as the oldest.
+func readPages(files []string, form feed.Form, p *feed.Page) ([][]byte, feed.Form, error) {
+	var pages [][]byte
+	for i, name := range files {
+		page, written, err := readPage(name)
+		if err != nil {
+			return nil, "", err
+		}
+		seen, err := feed.Sniff(page)
+		if form == "" && err != nil {
+			return nil, "", fmt.Errorf("import %s: %w: say it with --form", name, err)
+		}
+		if form == "" {
+			form = seen
+		} else if err == nil && seen != form {
+			return nil, "", fmt.Errorf("import %s: it looks like %s, not %s: import each form by itself", name, seen, form)
+		}
+		if i == 0 || written.Before(p.At) {
+			p.At = written
+		}
+		pages = append(pages, page)
+	}
+	return pages, form, nil
+}
+
+// nothingImported says why no row of the files is an offer.
+func nothingImported(files []string, form feed.Form, f show.Fetched) error {
+	if f.Summary == "" && form == feed.AWSAdvisor {
+		return fmt.Errorf("import %s: it says how often spot machines are taken, and none of the catalogue's is among "+
+			"them: import their spot prices first", strings.Join(files, ", "))
+	}
+	first := ""
+	if len(f.Skipped) > 0 && f.Skipped[0].Detail != "" {
+		first = fmt.Sprintf(", such as %s: %s", f.Skipped[0].Name, f.Skipped[0].Detail)
+	}
+	return fmt.Errorf("import %s: no row of it is an offer; skipped %s%s", strings.Join(files, ", "),
+		cmp.Or(f.Summary, "none: there are no rows"), first)
+}
+
 func (a *app) importPrices(files []string, form feed.Form, provider, at string) error {
 	if form != "" && !slices.Contains(feed.Forms(), form) {
 		return fmt.Errorf("--form %q is none of %v", form, feed.Forms())
@@ -189,25 +229,9 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 		return err
 	}
 	p := feed.Page{Source: filepath.Base(files[0]), Provider: provider, Shapes: known, Spot: &known}
-	var pages [][]byte
-	for i, name := range files {
-		page, written, err := readPage(name)
-		if err != nil {
-			return err
-		}
-		seen, err := feed.Sniff(page)
-		if form == "" && err != nil {
-			return fmt.Errorf("import %s: %w: say it with --form", name, err)
-		}
-		if form == "" {
-			form = seen
-		} else if err == nil && seen != form {
-			return fmt.Errorf("import %s: it looks like %s, not %s: import each form by itself", name, seen, form)
-		}
-		if i == 0 || written.Before(p.At) {
-			p.At = written
-		}
-		pages = append(pages, page)
+	pages, form, err := readPages(files, form, &p)
+	if err != nil {
+		return err
 	}
 	if at != "" {
 		if p.At, err = catalog.ParseTime(at); err != nil {
@@ -224,16 +248,7 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	f := show.Fetched{Source: string(form), Offers: len(c.Listings), Skipped: append([]catalog.Skip{}, c.Skipped...),
 		Summary: feed.Summary(c.Skipped)}
 	if f.Offers == 0 {
-		first := ""
-		if x := c.Skipped[0:min(1, len(c.Skipped))]; len(x) > 0 && x[0].Detail != "" {
-			first = fmt.Sprintf(", such as %s: %s", x[0].Name, x[0].Detail)
-		}
-		if f.Summary == "" && form == feed.AWSAdvisor {
-			return fmt.Errorf("import %s: it says how often spot machines are taken, and none of the catalogue's is among "+
-				"them: import their spot prices first", strings.Join(files, ", "))
-		}
-		return fmt.Errorf("import %s: no row of it is an offer; skipped %s%s", strings.Join(files, ", "),
-			cmp.Or(f.Summary, "none: there are no rows"), first)
+		return nothingImported(files, form, f)
 	}
 	name := "import-" + string(form)
 	if provider != "" {

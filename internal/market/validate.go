@@ -108,6 +108,30 @@ func (q Quote) Validate() error {
 }
 
 func (l TraceLine) validate(repeat time.Duration) error {
+	if err := l.validateOffer(); err != nil {
+		return err
+	}
+	switch {
+	case l.Reserved.Count != 0 || l.Offer.Reserved.Count != 0:
+		return l.validateTerm()
+	case len(l.Price) == 0:
+		return fmt.Errorf("price: missing: an unknown price is not zero")
+	case l.Price[0].At != 0:
+		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
+	case l.Offer.Capacity != Spot && l.Available != nil:
+		return fmt.Errorf("available: only spot comes and goes: leave it out")
+	}
+	if err := l.Offer.Validate(); err != nil {
+		return err
+	}
+	if err := l.validatePrices(repeat); err != nil {
+		return err
+	}
+	return l.validateSpans(repeat)
+}
+
+// validateOffer says what a trace's offer lacks; Offer.Validate holds the rest.
+func (l TraceLine) validateOffer() error {
 	o := l.Offer
 	switch {
 	case o.Zone == "":
@@ -125,21 +149,11 @@ func (l TraceLine) validate(repeat time.Duration) error {
 		return fmt.Errorf("cpus: %d is not positive", o.CPUs)
 	case o.Memory <= 0:
 		return fmt.Errorf("memory: missing: give it with its unit, such as 8GiB")
-	case l.Reserved.Count != 0 || o.Reserved.Count != 0:
-		return l.validateTerm()
-	case len(l.Price) == 0:
-		return fmt.Errorf("price: missing: an unknown price is not zero")
-	case l.Price[0].At != 0:
-		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
-	case o.Capacity != Spot && l.Available != nil:
-		return fmt.Errorf("available: only spot comes and goes: leave it out")
 	}
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	if err := l.validatePrices(repeat); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (l TraceLine) validateSpans(repeat time.Duration) error {
 	for i, s := range l.Available {
 		switch {
 		case s.From < 0:

@@ -152,22 +152,30 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 	if line.Price, err = prices(o.Price); err != nil || o.Reserved == nil {
 		return line, err
 	}
-	r := market.Term{Count: o.Reserved.Count, From: o.Reserved.From, To: o.Reserved.Until, Team: o.Reserved.Team}
+	line.Reserved, err = o.term(line.Price)
+	if err == nil {
+		line.Price = nil
+	}
+	return line, err
+}
+
+// term is what is reserved, and what was paid for it: in all, or at a price an hour.
+func (o fileOffer) term(price []market.Price) (r market.Term, err error) {
+	r = market.Term{Count: o.Reserved.Count, From: o.Reserved.From, To: o.Reserved.Until, Team: o.Reserved.Team}
 	if r.Count == 0 {
 		r.Count = 1
 	}
 	switch {
-	case o.Reserved.Paid != "" && len(line.Price) > 0 || o.Reserved.Paid == "" && len(line.Price) != 1:
-		return line, fmt.Errorf("reserved: give what was paid in all, or one price of a machine's hour, and not both")
+	case o.Reserved.Paid != "" && len(price) > 0 || o.Reserved.Paid == "" && len(price) != 1:
+		return r, fmt.Errorf("reserved: give what was paid in all, or one price of a machine's hour, and not both")
 	case o.Reserved.Paid != "":
 		if r.Paid, err = money.Parse(strings.TrimPrefix(o.Reserved.Paid, "$")); err != nil {
-			return line, fmt.Errorf("reserved: paid: %w", err)
+			return r, fmt.Errorf("reserved: paid: %w", err)
 		}
 	case r.Count > 0 && r.To > r.From:
-		r.Paid = line.Price[0].Rate.Times(r.Count).Until(r.To - r.From)
+		r.Paid = price[0].Rate.Times(r.Count).Until(r.To - r.From)
 	}
-	line.Price, line.Reserved = nil, r
-	return line, nil
+	return r, nil
 }
 
 // prices reads one price, or a list of {at, price}.

@@ -126,8 +126,7 @@ func offers(r *rig) {
 	}
 	known := map[market.OfferID]bool{}
 	for _, o := range sale {
-		if o.ID == "" || known[o.ID] || o.Currency == "" || o.Machine == "" || o.Capacity == "" || o.CPUs <= 0 ||
-			o.Memory <= 0 {
+		if known[o.ID] || !complete(o) {
 			r.Errorf("offer %+v lacks something, or stands twice", o)
 		}
 		known[o.ID] = true
@@ -147,6 +146,11 @@ func offers(r *rig) {
 	}
 }
 
+// complete reports whether an offer says all that a decision needs.
+func complete(o market.Offer) bool {
+	return o.ID != "" && o.Currency != "" && o.Machine != "" && o.Capacity != "" && o.CPUs > 0 && o.Memory > 0
+}
+
 func listed(r *rig) {
 	before := r.list()
 	i := r.launch("a.1")
@@ -155,15 +159,19 @@ func listed(r *rig) {
 		r.Fatalf("the list lacks %s", i.ID)
 	}
 	for _, x := range []provider.Instance{i, got} {
-		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || x.State != provider.Running ||
-			x.Launched.IsZero() || !x.Launched.Equal(i.Launched) || x.Rate <= 0 || x.Rate != i.Rate || !x.Ended.IsZero() ||
-			len(x.Bill) > 0 {
+		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || !x.Launched.Equal(i.Launched) ||
+			x.Rate != i.Rate || !justStarted(x) {
 			r.Errorf("instance %+v", x)
 		}
 		if want := r.request("a.1").Tags; !maps.Equal(x.Tags, want) {
 			r.Errorf("tags %v, want %v", x.Tags, want)
 		}
 	}
+}
+
+// justStarted reports whether an instance runs at a price and has cost nothing yet.
+func justStarted(x provider.Instance) bool {
+	return x.State == provider.Running && !x.Launched.IsZero() && x.Rate > 0 && x.Ended.IsZero() && len(x.Bill) == 0
 }
 
 func once(r *rig) {
