@@ -310,7 +310,7 @@ func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Si
 	for {
 		var tick <-chan time.Time
 		if asked != nil || gone {
-			timer.Reset(nextLook(time.Now(), when, signalled, gone))
+			timer.Reset(nextPoll(time.Now(), when, signalled, gone))
 			tick = timer.C
 		}
 		select {
@@ -359,17 +359,17 @@ func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Si
 	}
 }
 
-// groupLook is how often a group is looked at whose main process has ended.
-const groupLook = 20 * time.Millisecond
+// groupPoll is how often a group is polled whose main process has ended.
+const groupPoll = 20 * time.Millisecond
 
-// nextLook says how long to wait for the next thing that is planned.
-func nextLook(now time.Time, when plan, signalled, mainGone bool) time.Duration {
+// nextPoll says how long to wait for the next thing that is planned.
+func nextPoll(now time.Time, when plan, signalled, mainGone bool) time.Duration {
 	next := when.kill.Sub(now)
 	if !signalled {
 		next = min(next, when.signal.Sub(now))
 	}
 	if mainGone {
-		next = min(next, groupLook)
+		next = min(next, groupPoll)
 	}
 	return max(0, next)
 }

@@ -229,14 +229,14 @@ type LogEnd struct {
 	Offset int64 `json:"offset"`
 }
 
-// Problem is an error as RFC 9457 describes it, with the mend beside it.
+// Problem is an error as RFC 9457 describes it, with what fixes it beside it.
 type Problem struct {
 	Type   string `json:"type,omitempty"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	Field  string `json:"field,omitempty"`
-	Mend   string `json:"mend,omitempty"`
+	Fix    string `json:"fix,omitempty"`
 
 	Limit *budget.Limit `json:"limit,omitempty"` // that does not let a job in
 	Use   *budget.Use   `json:"use,omitempty"`   // what is spent and held of it

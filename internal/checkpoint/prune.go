@@ -39,11 +39,11 @@ func (w *Writer) Prune(ctx context.Context, keep Keep) (Pruned, error) {
 
 func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	var done Pruned
-	v, err := w.store.look(ctx)
+	v, err := w.store.survey(ctx)
 	if err != nil {
 		return done, err
 	}
-	// The look came first: a claim that is made after this one's standing is confirmed
+	// The listing came first: a claim that is made after this one's standing is confirmed
 	// sees no checkpoint that counts and is newer than those in v.
 	if err := w.unfenced(ctx); err != nil {
 		return done, err
@@ -160,7 +160,7 @@ type Listed struct {
 
 // List returns the checkpoints, newest first.
 func (s *Store) List(ctx context.Context) ([]Listed, error) {
-	v, err := s.look(ctx)
+	v, err := s.survey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list checkpoints: %w", err)
 	}

@@ -40,7 +40,7 @@ func (a *app) checkCmd() *cobra.Command {
 		Use:   "check job.yaml",
 		Short: "Judge a job by the checklists of the trade before money is spent",
 		Long: "Goes through four checklists (before training, during, before deployment, in production) and gives each " +
-			"item a verdict, the evidence it rests on, and what mends it. " +
+			"item a verdict, the evidence it rests on, and what fixes it. " +
 			"It reads the job file, the programs that its command names, earlier runs of the same name, and the catalogue. " +
 			"What none of them says is unknown, and never passes; you may state it with --fact.\n\n" +
 			"Exit status: 0 nothing fails, 2 something does, 1 error.",

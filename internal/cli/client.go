@@ -261,8 +261,8 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	if p.Detail != "" {
 		text += ": " + p.Detail
 	}
-	if p.Mend != "" {
-		text += " (" + p.Mend + ")"
+	if p.Fix != "" {
+		text += " (" + p.Fix + ")"
 	}
 	return nil, errors.New(text)
 }

@@ -129,7 +129,7 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	v := show.Past{Pairs: measured.Compare(runs, rows, chips)}
+	v := show.History{Pairs: measured.Compare(runs, rows, chips)}
 	v.Missed = measured.Missing(v.Pairs)
 	if len(rows) > 0 {
 		v.LeftOut = estimate.New(chips, nil, append(rows, measured.Rows(runs, chips)...)).Accuracy()

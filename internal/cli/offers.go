@@ -118,7 +118,7 @@ func (a *app) loadCatalog() (catalog.Catalog, []feed.Copy, error) {
 	return c, copies, nil
 }
 
-// seen is what the data folder's server has seen of spot machines being taken, by
+// seen is what the data folder's server has seen of spot machines being interrupted, by
 // offer; nothing where no server runs.
 func (a *app) seen(ctx context.Context) map[market.OfferID]policy.Hazard {
 	all := map[market.OfferID]policy.Hazard{}
@@ -148,8 +148,9 @@ func (a *app) offersCmd() *cobra.Command {
 		Aliases: []string{"gpus"},
 		Short:   "List what can be rented, at which price, and what a dollar buys",
 		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how " +
-			"long before it takes a spot machine a provider warns, and what share of them was interrupted within a month as " +
-			"published (RISK), and how many the server has seen taken in how much time (TAKEN). " +
+			"long before it interrupts a spot machine a provider warns, and what share of them was interrupted within a " +
+			"month as " +
+			"published (RISK), and how many interruptions the server has seen in how much time (INTERRUPTIONS). " +
 			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program " +
 			"carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName +
 			" in the data folder holds your own prices, discounts and machines. " +

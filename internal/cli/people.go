@@ -111,7 +111,7 @@ func (a *app) teamsCmd() *cobra.Command {
 func (a *app) tokensCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "tokens", Short: "List, make and revoke tokens", Args: takes(), GroupID: groupShare,
 		Long: "Lists your tokens, and for an admin everybody's. Of a token only its hash is kept: what opens the server " +
-			"is told once, when it is made." + plainExit,
+			"is shown once, when it is made." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var list []api.Token
 			if err := c.do(ctx, http.MethodGet, "/v1/tokens", nil, &list); err != nil {
@@ -120,8 +120,8 @@ func (a *app) tokensCmd() *cobra.Command {
 			return lined(a, list, show.Tokens)
 		})}
 	var life, most, note string
-	add := &cobra.Command{Use: "new [USER]", Short: "Make a token; it is told once", Args: takes("[USER]"),
-		Long: "Makes a token for USER, or for yourself, and prints it alone on a line. It is told this once." + plainExit,
+	add := &cobra.Command{Use: "new [USER]", Short: "Make a token; it is shown once", Args: takes("[USER]"),
+		Long: "Makes a token for USER, or for yourself, and prints it alone on a line. It is shown this once." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			n := api.NewToken{Note: note}
 			if len(args) > 0 {

@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/spec"
 )
 
-// forecastRuns is how many lives of a job a plan plays: the odds are then known to about 3 %.
+// forecastRuns is how many runs of a job a plan simulates: the odds are then known to about 3 %.
 const forecastRuns = 200
 
 // predict asks the server what is for sale and plays the job forward on it.
@@ -147,10 +147,15 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 		p.Feasible = false
 		p.Reasons = append(p.Reasons, "nothing on this market fits: scrimp market shows what is for sale")
 	}
-	if !p.Known {
-		return p
+	if p.Known {
+		p.Runs = q.Runs
+		expect(&p, q, f)
 	}
-	p.Runs = q.Runs
+	return p
+}
+
+// expect writes what came of the runs, where it is known how much there is to do.
+func expect(p *show.Plan, q sim.Question, f sim.Forecast) {
 	p.CostUSD, p.Interrupts = &f.Cost, &f.Interruptions
 	p.FinishS = &[3]float64{f.Finish[0].Seconds(), f.Finish[1].Seconds(), f.Finish[2].Seconds()}
 	if f.OnDemand > 0 {
@@ -169,10 +174,9 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 			draw.Span(q.Terms.Work)))
 	}
 	p.Reasons = append(p.Reasons, conflicts(q, f)...)
-	return p
 }
 
-// alternatives is how many lives each of the two ways out of a conflict is played for.
+// alternatives is how many runs of each of the two ways out of a conflict are simulated.
 const alternatives = 60
 
 // conflicts says, before anything is spent, where deadline, promise and budget

@@ -28,7 +28,7 @@ const (
 	assumedStart  = 5 * time.Minute
 	assumedResume = 5 * time.Minute
 	assumedSave   = 30 * time.Second
-	assumedGap    = 24 * time.Minute // a tenth of the time that spot machines last, as in the lives that are played
+	assumedGap    = 24 * time.Minute // a tenth of the time that spot machines last, as in the runs that are simulated
 	assumedShare  = 0.8              // of the steps, where a plateau ends a run
 	statedSpread  = 1.2              // factor to each side of a time that the job states
 	otherSpread   = 1.5              // the same on another accelerator of the same name
@@ -256,7 +256,7 @@ func byTime(j spec.Job, from string, q *rank.Question, v *show.Ranking) {
 	}
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		if variant >= len(filters) {
-			variant = 0 // a lever changes the work, not the speed
+			variant = 0 // a recommendation changes the work, not the speed
 		}
 		rate, spread, source := speeds[variant]/hours, statedSpread, cmp.Or(from, "the time that the job states")
 		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {

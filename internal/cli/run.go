@@ -40,30 +40,10 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 // load reads the job file, or makes a job of the command after --.
 func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folder string, notes []spec.Note,
 	err error) {
-	switch {
-	case dash >= 0:
-		folder = "."
-		j = spec.FromCommand(filepath.Base(args[0]), args)
-	default:
-		text, err := os.ReadFile(args[0])
-		if err != nil {
-			return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
-		}
-		folder, err = filepath.Abs(filepath.Dir(args[0]))
-		if err != nil {
-			return j, "", nil, err
-		}
-		if j, notes, err = spec.Parse(args[0], text, filepath.Base(folder), now); err != nil {
-			if ext := filepath.Ext(args[0]); ext != ".yaml" && ext != ".yml" && ext != ".json" {
-				err = fmt.Errorf("%w: where %s is a program and no job file: scrimp run -- COMMAND %s", err, args[0], args[0])
-			}
-			return j, "", nil, err
-		}
-		if j.Workdir != "" && !filepath.IsAbs(j.Workdir) {
-			folder = filepath.Join(folder, j.Workdir)
-		} else if j.Workdir != "" {
-			folder = j.Workdir
-		}
+	if dash >= 0 {
+		j, folder = spec.FromCommand(filepath.Base(args[0]), args), "."
+	} else if j, folder, notes, err = readJob(args[0], now); err != nil {
+		return j, "", nil, err
 	}
 	if folder, err = filepath.Abs(folder); err != nil {
 		return j, "", nil, err
@@ -77,6 +57,31 @@ func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folde
 		}
 	}
 	return j, folder, notes, nil
+}
+
+// readJob reads a job file; its work folder is the file's own, or as it says.
+func readJob(file string, now time.Time) (j spec.Job, folder string, notes []spec.Note, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
+	}
+	folder, err = filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return j, "", nil, err
+	}
+	if j, notes, err = spec.Parse(file, text, filepath.Base(folder), now); err != nil {
+		if ext := filepath.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" {
+			err = fmt.Errorf("%w: where %s is a program and no job file: scrimp run -- COMMAND %s", err, file, file)
+		}
+		return j, "", nil, err
+	}
+	switch {
+	case j.Workdir == "":
+		return j, folder, notes, nil
+	case filepath.IsAbs(j.Workdir):
+		return j, j.Workdir, notes, nil
+	}
+	return j, filepath.Join(folder, j.Workdir), notes, nil
 }
 
 func (a *app) notes(list []spec.Note) {
@@ -137,7 +142,26 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 			return err
 		}
 	}
-	p, err := a.predict(ctx, c, j, v.Market)
+	if err := a.foretell(ctx, c, j, v.Market, from, force); err != nil {
+		return err
+	}
+	if _, asks := terminal(a.err); asks && !yes && !a.json && !a.confirmed(ctx, "Run it? [Y/n] ") {
+		return errors.New("not run")
+	}
+	job, err := a.submit(ctx, c, j, folder)
+	if err != nil {
+		return err
+	}
+	if detach {
+		return a.detached(job)
+	}
+	return a.follow(ctx, c, job.ID)
+}
+
+// foretell shows what the job would cost; without force it refuses one that nothing fits.
+func (a *app) foretell(ctx context.Context, c *client, j spec.Job, clock api.MarketClock, from string,
+	force bool) error {
+	p, err := a.predict(ctx, c, j, clock)
 	if err != nil {
 		return err
 	}
@@ -149,19 +173,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
 			"waits until something does")
 	}
-	if _, asks := terminal(a.err); asks && !yes && !a.json {
-		if !a.confirmed(ctx, "Run it? [Y/n] ") {
-			return errors.New("not run")
-		}
-	}
-	job, err := a.submit(ctx, c, j, folder)
-	if err != nil {
-		return err
-	}
-	if detach {
-		return a.detached(job)
-	}
-	return a.follow(ctx, c, job.ID)
+	return nil
 }
 
 // detached shows a job that nobody waits for.
@@ -278,20 +290,28 @@ func (a *app) follow(ctx context.Context, c *client, id string) error {
 		return err
 	}
 	if !a.json {
-		r, err := a.receipt(ctx, c, id)
-		if err != nil {
+		if err := a.closed(ctx, c, final); err != nil {
 			return err
-		}
-		a.printf("%s", r.Text(a.place().Width))
-		if final.State == "failed" {
-			a.notef("%s", show.Failed(final, a.lastLines(ctx, c, id, 5), a.line()))
-		}
-		if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
-			a.notef("%s", show.Refused(final, a.line()))
 		}
 	}
 	if final.State != "succeeded" {
 		return exitCode(exitJobFailed)
+	}
+	return nil
+}
+
+// closed shows the receipt of a job that is over, and why it failed or was refused.
+func (a *app) closed(ctx context.Context, c *client, final api.Job) error {
+	r, err := a.receipt(ctx, c, final.ID)
+	if err != nil {
+		return err
+	}
+	a.printf("%s", r.Text(a.place().Width))
+	if final.State == "failed" {
+		a.notef("%s", show.Failed(final, a.lastLines(ctx, c, final.ID, 5), a.line()))
+	}
+	if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
+		a.notef("%s", show.Refused(final, a.line()))
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func longest(rows []simulated) time.Duration {
 	return d
 }
 
-// timeline draws what was held: = spot, # what cannot be taken, . nothing, and
-// x where a machine was taken.
+// timeline draws what was held: = spot, # on-demand or reserved, . nothing, and
+// x where a machine was interrupted.
 func timeline(list []simPiece, whole time.Duration, width int) string {
 	if whole <= 0 {
 		return ""
@@ -69,7 +69,7 @@ func simulatedTable(rows []simulated, s *stage, width int) string {
 	columns := []draw.Column{
 		{Name: "POLICY"}, {Name: "COST", Right: true}, {Name: "OF ON-DEM.", Right: true, Leaves: 1},
 		{Name: "OVER OPT.", Right: true},
-		{Name: "FINISH", Right: true}, {Name: "LATE", Right: true}, {Name: "TAKEN", Right: true, Leaves: 2},
+		{Name: "FINISH", Right: true}, {Name: "LATE", Right: true}, {Name: "INTERRUPTIONS", Right: true, Leaves: 2},
 		{Name: "LOST", Right: true, Leaves: 3},
 	}
 	var table [][]string
@@ -136,7 +136,7 @@ func lanes(rows []simulated, s *stage, width int) string {
 	if out == "" {
 		return ""
 	}
-	return "\n" + draw.Wrap("", "the first run: = spot, # on-demand or reserved, . nothing held, x taken away"+says,
+	return "\n" + draw.Wrap("", "the first run: = spot, # on-demand or reserved, . nothing held, x interrupted"+says,
 		width) + out
 }
 
@@ -158,7 +158,7 @@ func cents(usd float64) string {
 // simulatedSVG draws the first run of every policy, a lane each, with its mean cost over all runs.
 func simulatedSVG(rows []simulated, s *stage) string {
 	g := draw.Gantt{Title: "The first run of each policy on market " + s.trace.Name}
-	spot, firm, taken := false, false, false
+	spot, steady, lost := false, false, false
 	for _, r := range rows {
 		if r.Policy == replay.Optimum {
 			continue
@@ -169,25 +169,25 @@ func simulatedSVG(rows []simulated, s *stage) string {
 		}
 		g.Lanes = append(g.Lanes, lane)
 		for _, p := range r.first {
-			use := "firm"
+			use := "steady"
 			if p.spot {
 				use = "spot"
 			}
-			spot, firm = spot || p.spot, firm || !p.spot
+			spot, steady = spot || p.spot, steady || !p.spot
 			g.Blocks = append(g.Blocks, draw.Block{Lane: lane, From: s.opened.Add(p.from), To: s.opened.Add(p.to), Use: use,
 				Title: fmt.Sprintf("%s, %s", p.offer, draw.Span(p.to-p.from))})
 			if p.lost {
-				taken = true
+				lost = true
 				g.Marks = append(g.Marks, draw.Mark{Lane: lane, At: s.opened.Add(p.to), Class: "kill",
-					Title: "taken after " + draw.Span(p.to-p.from)})
+					Title: "interrupted after " + draw.Span(p.to-p.from)})
 			}
 		}
 	}
 	for _, k := range []struct {
 		used bool
 		key  draw.Key
-	}{{spot, draw.Key{Use: "spot", Says: "spot"}}, {firm, draw.Key{Use: "firm", Says: "on-demand or reserved"}},
-		{taken, draw.Key{Use: "mark", Says: "taken away"}}} {
+	}{{spot, draw.Key{Use: "spot", Says: "spot"}}, {steady, draw.Key{Use: "steady", Says: "on-demand or reserved"}},
+		{lost, draw.Key{Use: "mark", Says: "interrupted"}}} {
 		if k.used {
 			g.Keys = append(g.Keys, k.key)
 		}

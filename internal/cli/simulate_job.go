@@ -76,7 +76,7 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 	}
 	t.Restart = f.restart
 	s := stage{trace: trace, terms: t, opened: opened, restart: f.restart, save: f.save, seeds: f.seeds, notes: []string{}}
-	if err := s.look(args[0]); err != nil {
+	if err := s.survey(args[0]); err != nil {
 		return err
 	}
 	rows, err := a.playPolicies(cmd, &s, names)
@@ -116,9 +116,9 @@ var errNoMarket = errors.New("--market: missing: name a market file, or calm or 
 	"describes the form")
 
 func (f *simulateFlags) check(args []string, changed func(flag string) bool) error {
+	forJob := len(args) > 0 || f.job.market != "" || f.seeds != 1 || f.svg != "" || changed("restart") || changed("save")
 	switch {
-	case f.history && (len(args) > 0 || f.job.market != "" || f.seeds != 1 || f.svg != "" || changed("restart") ||
-		changed("save")):
+	case f.history && forJob:
 		return errors.New("--history plays the server's own jobs on its own market, with the starts and saves that were " +
 			"measured: leave out the job file, --market, --seeds, --restart, --save and --svg")
 	case f.history:
@@ -130,6 +130,13 @@ func (f *simulateFlags) check(args []string, changed func(flag string) bool) err
 			"deadline, zones")
 	case len(args) > 1:
 		return fmt.Errorf("%q is one argument too many: one job is played at a time", args[1])
+	}
+	return f.checkJob()
+}
+
+// checkJob says what is missing to play a job.
+func (f *simulateFlags) checkJob() error {
+	switch {
 	case f.job.market == "":
 		return errNoMarket
 	case f.seeds < 1 || f.seeds > 10_000:

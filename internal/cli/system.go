@@ -153,11 +153,12 @@ func published(m api.Market, c catalog.Catalog) map[market.OfferID]show.Share {
 }
 
 func (a *app) marketCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "market", Short: "Show the server's market: prices, and what was seen taken", Args: takes(),
+	cmd := &cobra.Command{Use: "market", Short: "Show the server's market: prices, and interruptions seen", Args: takes(),
 		GroupID: groupMoney,
-		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the word that a spot machine is " +
-			"taken and its end, TAKEN how many were seen to be taken in how much time of all machines of the kind, " +
-			"PUBLISHED what the catalogue's sources say is taken within a month (scrimp catalog update, import)." + plainExit,
+		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the warning of an " +
+			"interruption and the machine's end, INTERRUPTIONS how many were seen in how much time of all machines of that " +
+			"type, PUBLISHED what share the catalogue's sources say is interrupted within a month (scrimp catalog update, " +
+			"import)." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var m api.Market
 			if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
@@ -260,8 +261,8 @@ func (a *app) agentCmd() *cobra.Command {
 }
 
 func (a *app) ledgerCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "ledger", Short: "The books", GroupID: groupMoney,
-		Long: "The books: double entry, append-only, chained by hashes."}
+	cmd := &cobra.Command{Use: "ledger", Short: "Verify the ledger", GroupID: groupMoney,
+		Long: "The ledger: double entry, append-only, chained by hashes."}
 	cmd.AddCommand(&cobra.Command{Use: "verify", Short: "Replay the whole log and prove that the ledger follows from it",
 		Args: takes(),
 		Long: "Replays every event through the core and compares each posting, each sum and the chain of hashes.\n\nExit " +
@@ -296,7 +297,7 @@ func (a *app) schemaCmd() *cobra.Command {
 
 func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: takes(), GroupID: groupRest,
-		Long: "Checks that scrimp can work here, and says what mends what does not.\n\nExit status: 0 all is well, 1 a " +
+		Long: "Checks that scrimp can work here, and says how to fix what does not.\n\nExit status: 0 all is well, 1 a " +
 			"check failed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + build() + ", " + runtime.GOOS +

@@ -26,8 +26,8 @@ type wayList struct {
 }
 
 // propose adds a way that is not the one the job states.
-func (l *wayList) propose(name, lever string, set func(*estimate.Ask)) {
-	l.list = append(l.list, way{rank.Variant{Name: name, Lever: lever}, func(x *estimate.Ask) { l.base(x); set(x) }})
+func (l *wayList) propose(name, what string, set func(*estimate.Ask)) {
+	l.list = append(l.list, way{rank.Variant{Name: name, Lever: what}, func(x *estimate.Ask) { l.base(x); set(x) }})
 }
 
 // ways are how the job may be run, the way it is stated first, and what could be

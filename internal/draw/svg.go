@@ -282,7 +282,7 @@ func Standalone(svg string) string {
 svg { background: #fff; font: 12px system-ui, sans-serif; color: #1a1d21 }
 text { fill: #5b6470 } .lane { fill: #1a1d21 } .end { text-anchor: end } .mid { text-anchor: middle }
 .rail, .grid { stroke: #d8dce2; stroke-width: 1 }
-.useful, .spot { fill: #2f7d5b } .firm { fill: #2f5d9b } .until { stroke: #1a1d21; stroke-width: 1.5; stroke-dasharray: 4 3 }
+.useful, .spot { fill: #2f7d5b } .steady { fill: #2f5d9b } .until { stroke: #1a1d21; stroke-width: 1.5; stroke-dasharray: 4 3 }
 .start-up { fill: #8fb8a5 } .lost { fill: #c2683c } .idle { fill: #b8bec7 }
 .mark { fill: #a02c2c } .line { stroke: #2f5d9b; stroke-width: 2 }
 .dot { fill: #2f5d9b } .hollow { fill: none; stroke: #b8bec7; stroke-width: 1.5 } .name { fill: #1a1d21 }

@@ -11,7 +11,7 @@ import (
 // machine as the one that a job states its work for.
 const maxSpeed = 1e6
 
-// Validate returns the first thing that is wrong, by offer and field, with its mend.
+// Validate returns the first thing that is wrong, by offer and field, with its fix.
 func (t Trace) Validate() error {
 	switch {
 	case !(t.Speed > 0 && t.Speed <= maxSpeed): // also what is no number

@@ -59,7 +59,7 @@ type fileOffer struct {
 }
 
 // Parse reads a market file, YAML or JSON. Errors name the file, the
-// offer, the field and the mend.
+// offer, the field and the fix.
 func Parse(name string, text []byte) (market.Trace, error) {
 	var f file
 	d := yaml.NewDecoder(bytes.NewReader(text))

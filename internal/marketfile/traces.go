@@ -24,7 +24,7 @@ type Import struct {
 	GPU      string
 	GPUs     int
 	Spot     money.Rate // where the file has no prices
-	OnDemand money.Rate // 0: nothing is sold that cannot be taken
+	OnDemand money.Rate // 0: no on-demand is sold
 	Tick     time.Duration
 	Notice   time.Duration
 	Window   string // the one that is read of a file with several

@@ -38,7 +38,7 @@ type cuts struct {
 
 type storedCuts struct {
 	Cuts []cut `json:"cuts,omitempty"`
-	Gone int64 `json:"gone,omitempty"`
+	Lost int64 `json:"lost,omitempty"`
 }
 
 // openCuts reads what an earlier agent has cut.
@@ -52,7 +52,7 @@ func openCuts(path string) (*cuts, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}
-	c.list, c.gone = s.Cuts, s.Gone
+	c.list, c.gone = s.Cuts, s.Lost
 	return c, err
 }
 

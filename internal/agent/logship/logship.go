@@ -29,11 +29,11 @@ type Shipper struct {
 	server  Server
 	mask    Masker
 	log     *slog.Logger
-	wake    chan struct{} // has a value when something is to be looked at now
+	wake    chan struct{} // has a value when something is to be polled now
 	caught  func()        // called when the log is final and all of it was sent
 	final   atomic.Bool   // nothing is written any more
 	sent    atomic.Int64  // bytes that the server said it has
-	every   atomic.Int64  // pause between looks, where the server wants a longer one
+	every   atomic.Int64  // pause between polls, where the server wants a longer one
 	limits  limits
 	cuts    *cuts
 	fixed   bool        // the file system gives nothing back
@@ -54,12 +54,12 @@ func New(path, attempt string, server Server, mask Masker, log *slog.Logger, cau
 // Sent is how many bytes the server said it has.
 func (s *Shipper) Sent() int64 { return s.sent.Load() }
 
-// Every sets the pause between two looks at the file; lookLogs at least.
+// Every sets the pause between two polls of the file; pollLogs at least.
 func (s *Shipper) Every(d time.Duration) { s.every.Store(int64(d)) }
 
 const (
 	maxChunk = 256 << 10
-	lookLogs = 500 * time.Millisecond // how often the file is looked at
+	pollLogs = 500 * time.Millisecond // how often the file is polled
 	logError = 5 * time.Second        // longest pause after an error
 )
 
@@ -82,7 +82,7 @@ func (s *Shipper) Run(ctx context.Context) {
 		return
 	}
 	defer func() { _ = f.Close() }() // it was read
-	offset, pause := int64(-1), lookLogs
+	offset, pause := int64(-1), pollLogs
 	for {
 		final := s.final.Load() // before the size is read, or the last bytes could be missed
 		if s.lost.Swap(false) {
@@ -106,7 +106,7 @@ func (s *Shipper) Run(ctx context.Context) {
 		case more:
 			continue
 		default:
-			pause = max(lookLogs, time.Duration(s.every.Load()))
+			pause = max(pollLogs, time.Duration(s.every.Load()))
 			if final {
 				s.caught()
 				pause = logError
@@ -128,10 +128,10 @@ func (s *Shipper) Run(ctx context.Context) {
 // Finish says that nothing is written any more. It is called once.
 func (s *Shipper) Finish() {
 	s.final.Store(true)
-	s.look()
+	s.poll()
 }
 
-func (s *Shipper) look() {
+func (s *Shipper) poll() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -142,7 +142,7 @@ func (s *Shipper) look() {
 func (s *Shipper) Has(end, sent int64) {
 	if end < sent && end > 0 { // 0 is a server that does not say
 		s.lost.Store(true)
-		s.look()
+		s.poll()
 	}
 }
 

@@ -20,9 +20,9 @@ type gce struct {
 
 const gcePreempted = "/computeMetadata/v1/instance/preempted"
 
-func (w *gce) look(ctx context.Context) ([]Notice, error) {
+func (w *gce) poll(ctx context.Context) ([]Notice, error) {
 	q := url.Values{}
-	if w.etag != "" { // the first look must answer at once: the flag may be up already
+	if w.etag != "" { // the first poll must answer at once: the flag may be up already
 		q.Set("wait_for_change", "true")
 		q.Set("last_etag", w.etag)
 		q.Set("timeout_sec", fmt.Sprint(int(longPoll.Seconds())))

@@ -113,7 +113,7 @@ func (s *Saver) Begin() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watch.look(s.now(), v)
+	s.watch.poll(s.now(), v)
 	s.watch.took(time.Time{}, v.files)
 	return nil
 }
@@ -125,9 +125,9 @@ func (s *Saver) Hurry() {
 	s.watch.at = time.Time{}
 }
 
-// Look looks at the folder, and captures it where an unmodified program has
-// completed a checkpoint. It returns how long the look took.
-func (s *Saver) Look(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
+// Poll looks at the folder, and captures it where an unmodified program has
+// completed a checkpoint. It returns how long that took.
+func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
 	if s.vault == nil {
 		return 0, nil
 	}
@@ -138,7 +138,7 @@ func (s *Saver) Look(ctx context.Context, step int64, metrics map[string]float64
 		return took, err
 	}
 	s.mu.Lock()
-	take := s.watch.look(s.now(), v) && !s.told
+	take := s.watch.poll(s.now(), v) && !s.told
 	upTo := s.watch.began
 	s.mu.Unlock()
 	if !take {
@@ -232,7 +232,7 @@ func (s *Saver) Upload(ctx context.Context) {
 		s.mu.Lock()
 		s.uploading, s.fail = false, err
 		if errors.Is(err, ErrMoving) && s.watch.captured == next.files {
-			s.watch.captured = 0 // it is not kept: the next look captures anew
+			s.watch.captured = 0 // it is not kept: the next poll captures anew
 		}
 		s.tell()
 		s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/api"
+	"scrimp/internal/core"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 )
@@ -46,7 +47,7 @@ func Jobs(list []api.Job, p Place) string {
 	columns := []draw.Column{
 		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true},
 		{Name: "BUDGET", Right: true, Leaves: 3},
-		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ODDS", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4},
+		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ON-TIME", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4},
 		{Name: "WHY", Least: 6, Leaves: 2},
 	}
 	if several {
@@ -81,7 +82,7 @@ func Held(list []api.Job, p Place) string {
 	return draw.Grid([]draw.Column{
 		{Name: "ID", Least: 12}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true},
 		{Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
-		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "GIVEN UP", Leaves: 4},
+		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "EXPIRES", Leaves: 4},
 	}, rows, p.width())
 }
 
@@ -98,13 +99,13 @@ func spent(j api.Job, places int) string {
 // does what it is rented for.
 func phase(j api.Job) string {
 	switch j.Phase {
-	case "", "working":
+	case "", string(core.Working):
 		return ""
-	case "asked":
+	case string(core.Asked):
 		return "asks for a machine"
-	case "booting":
+	case string(core.Booting):
 		return "starts its machine"
-	case "leaving":
+	case string(core.Leaving):
 		return "gives its machine back"
 	}
 	return words(j.Phase)

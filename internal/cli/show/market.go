@@ -14,7 +14,7 @@ import (
 // Sale is what is for sale, with what the catalogue's sources publish of it.
 type Sale struct {
 	api.Market
-	// Published is the share of machines taken within a month, by spot offer; what no
+	// Published is the share of machines interrupted within a month, by spot offer; what no
 	// source publishes is left out.
 	Published map[market.OfferID]Share `json:"published,omitempty"`
 }
@@ -25,8 +25,8 @@ type Share struct {
 	High float64 `json:"interrupted_within_month_high"`
 }
 
-// Text is the table of what is for sale; TAKEN is how many machines the
-// provider was seen to take, in how much time of all of them, and how many an hour.
+// Text is the table of what is for sale; INTERRUPTIONS is how many machines the
+// provider was seen to interrupt, in how much time of all of them, and how many an hour.
 func (m Sale) Text(p Place) string {
 	var rows [][]string
 	for _, l := range m.Offers {
@@ -75,7 +75,7 @@ func (m Sale) Text(p Place) string {
 	return head + draw.Grid([]draw.Column{
 		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3},
 		{Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
-		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1},
+		{Name: "AVAILABLE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Leaves: 1},
 		{Name: "PUBLISHED", Right: true, Leaves: 2},
 	}, rows, p.width()) + paid.String()
 }
@@ -101,7 +101,7 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		if d.HasSlack {
 			slack = ", slack " + draw.Span(d.Slack)
 			if d.Doubt > 0 {
-				slack += ", doubt about the work " + draw.Span(d.Doubt)
+				slack += ", margin for the work " + draw.Span(d.Doubt)
 			}
 		}
 		reason, cannot := d.Why, kept(d.Decision)
@@ -133,7 +133,7 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 }
 
 // soonest stands for plan.SlackGone where nothing is in time any more.
-const soonest plan.Reason = "slack gone, what cannot be taken away is the soonest"
+const soonest plan.Reason = "slack gone, non-preemptible capacity is the soonest"
 
 // kept says that a deadline cannot be met, or not with the promised probability.
 func kept(d plan.Decision) string {
@@ -188,7 +188,7 @@ func ofZone(e *plan.Expect, offer market.OfferID) string {
 		case z.Tried:
 			text += "comes back within an hour"
 		default:
-			text += "nobody looked, is there"
+			text += "not probed, is available"
 		}
 		return text + fmt.Sprintf(" with %.0f %%", 100*z.Chance)
 	}
@@ -203,7 +203,7 @@ func why(r plan.Reason) string {
 	case plan.Stays:
 		return "stays, moving would not pay"
 	case plan.SlackGone:
-		return "slack gone, only what cannot be taken away is in time"
+		return "slack gone, only non-preemptible capacity is in time"
 	case plan.BehindPace:
 		return "behind pace, waiting for spot would use up the slack"
 	case plan.WaitsMore:
@@ -225,7 +225,7 @@ func why(r plan.Reason) string {
 	case plan.NoCapacity:
 		return "no capacity, what fits cannot be had now"
 	case plan.SavesNone:
-		return "saves nothing, so what spot could take away would be done anew from its start"
+		return "saves nothing, so what an interruption loses would be done anew from its start"
 	case plan.BudgetGone:
 		return "budget gone, no option starts within it"
 	case plan.BudgetWait:

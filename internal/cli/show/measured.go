@@ -86,15 +86,15 @@ func orDash(s string) string {
 	return s
 }
 
-// Past is what was expected of runs beside what came out.
-type Past struct {
+// History is what was expected of runs beside what came out.
+type History struct {
 	LeftOut []estimate.Error  // of runs in tables, and of one's own
 	Missed  []measured.Missed // by kind
 	Pairs   []measured.Pair   // newest first
 }
 
 // Text is the past errors for people.
-func (v Past) Text(most int, p Place) string {
+func (v History) Text(most int, p Place) string {
 	if len(v.LeftOut) == 0 && len(v.Pairs) == 0 {
 		return draw.Wrap("", "Nothing can be compared yet: no run is over that says what was expected of it (work.time, "+
 			"a deadline, or model with work.tokens or work.samples) and showed its steps, and no table of measured runs is "+

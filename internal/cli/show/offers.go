@@ -46,7 +46,7 @@ type Offer struct {
 	RuleSource   string         `json:"rule_source,omitempty"`
 	RiskLow      *float64       `json:"interrupted_within_month_low"`
 	RiskHigh     *float64       `json:"interrupted_within_month_high"`
-	Taken        *int           `json:"seen_taken"`             // by the data folder's server; null: it has seen none
+	Taken        *int           `json:"interruptions_seen"`     // by the data folder's server; null: it has seen none
 	Served       *float64       `json:"seen_s"`                 // in how much spot time
 	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, as specified, for a currency unit an hour
 	MemoryPer    catalog.Figure `json:"accelerator_memory_gb_per_price"`
@@ -258,7 +258,7 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 		{Name: "MEMORY", Right: true, Leaves: 8},
 		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true},
 		{Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4},
-		{Name: "TAKEN", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
+		{Name: "INTERRUPTIONS", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
 	}, rows, p.width())
 	b.WriteString(table)
 	if left > 0 {

@@ -20,7 +20,7 @@ type Plan struct {
 	WorkFrom    string      `json:"work_from,omitempty"` // what says so; "": the job file
 	Market      string      `json:"market"`
 	Speed       float64     `json:"market_speed"`
-	Runs        int         `json:"runs"` // how many lives were played; 0: none
+	Runs        int         `json:"runs"` // how many runs were simulated; 0: none
 	Take        string      `json:"take"`
 	Why         string      `json:"why"`
 	Rejected    []Rejected  `json:"rejected"`

@@ -157,7 +157,7 @@ func (v Ranking) plans(b *strings.Builder, p Place) {
 		{Name: "#", Right: true}, {Name: "MACHINE", Least: 13}, {Name: "WHERE", Least: 13}, {Name: "KIND"},
 		{Name: "GPUS", Least: 15, Leaves: 5}, {Name: "AS", Least: 6, Leaves: 4},
 		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 3}, {Name: "TAKES", Right: true},
-		{Name: "IN TIME", Right: true, Leaves: 1}, {Name: "TAKEN", Right: true, Leaves: 2},
+		{Name: "IN TIME", Right: true, Leaves: 1}, {Name: "INTERRUPTIONS", Right: true, Leaves: 2},
 	}, rows, p.width()))
 	if n := v.Answer.Counts[rank.CostsMore] + 1; p.Width > 0 && len(v.Answer.Plans) > len(list) {
 		fmt.Fprintf(b, "… and %d more: --json has them\n", n-len(list))
@@ -195,7 +195,7 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 		p.fact(b, "falls back", "to %s when the slack is gone", x.Fallback)
 	}
 	if l := v.Played; l != nil {
-		text := fmt.Sprintf("%d lives through the code that would run it: %s", l.Runs,
+		text := fmt.Sprintf("%d simulated runs through the code that would run it: %s", l.Runs,
 			span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
 		if besides > 0 {
 			text += " for machines"

@@ -96,7 +96,7 @@ func Server(v api.Server, p Place) string {
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	Text string `json:"text"` // what was found, and what mends it
+	Text string `json:"text"` // what was found, and what fixes it
 }
 
 // Doctor lists what was checked.

@@ -23,7 +23,7 @@ type machine struct {
 	Begun   string        `json:"begun"`      // that process's start time, which tells it from a later one of that number
 	Host    string        `json:"host"`       // of its metadata
 	Port    int           `json:"port"`       // of its metadata
-	LostAt  time.Time     `json:"lost_at"`    // market time when it will be taken; zero: never
+	LostAt  time.Time     `json:"lost_at"`    // market time when it will be interrupted; zero: never
 	Warning time.Duration `json:"warning_ns"` // wall time of notice before that
 
 	meta   *http.Server
@@ -163,7 +163,7 @@ func (d *daemon) gone(m *machine, looks int) bool {
 	return !alive(m.PID, m.Begun)
 }
 
-// given is the notice that the machine could have seen before it is taken now:
+// given is the notice that the machine could have seen before it is interrupted now:
 // less than promised where it was rented later, or its metadata did not answer.
 func (d *daemon) given(m *machine) time.Duration {
 	if m.served.IsZero() {

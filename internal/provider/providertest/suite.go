@@ -19,14 +19,14 @@ import (
 type Rig struct {
 	Driver provider.Driver
 
-	Granted market.OfferID // always to be had, at one price, never taken away
+	Granted market.OfferID // always to be had, at one price, never interrupted
 	Empty   market.OfferID // known, and not to be had
 
 	// Restart kills the engine without a word and starts it again. nil: it cannot be.
 	Restart func(t *testing.T)
 	// Foreign rents what does not carry our tag, and returns its id. nil: it cannot be.
 	Foreign func(t *testing.T) string
-	// Fails is an offer that the provider takes away soon after its launch. "": there is none.
+	// Fails is an offer that the provider interrupts soon after its launch. "": there is none.
 	Fails market.OfferID
 	// Limit ends the wait for something that the engine does by itself; 0 is 20 s.
 	Limit time.Duration
