@@ -48,23 +48,9 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	if err := w.unfenced(ctx); err != nil {
 		return done, err
 	}
-	var counting []Manifest // oldest first
-	var drop []string
-	for i, name := range v.names {
-		m, err := w.store.manifest(ctx, v, name)
-		switch {
-		case err == nil:
-			counting = append(counting, m)
-		case errors.Is(err, errFencedOut):
-			drop = append(drop, name)
-		case errors.Is(err, ErrDamaged) && i < len(v.names)-1:
-			drop = append(drop, name)
-		default:
-			return done, err
-		}
-	}
-	if len(counting) == 0 {
-		return done, nil
+	counting, drop, err := w.store.counting(ctx, v)
+	if err != nil || len(counting) == 0 {
+		return done, err
 	}
 	if err := w.verify(ctx, counting[len(counting)-1]); err != nil {
 		return done, err
@@ -94,6 +80,25 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	err = w.sweep(ctx, used, &done)
 	w.swept = err == nil
 	return done, err
+}
+
+// counting are the checkpoints that count, oldest first, and the names of those that are
+// fenced out or damaged. A newest one that is damaged is an error: it may be all there is.
+func (s *Store) counting(ctx context.Context, v view) (counting []Manifest, drop []string, err error) {
+	for i, name := range v.names {
+		m, err := s.manifest(ctx, v, name)
+		switch {
+		case err == nil:
+			counting = append(counting, m)
+		case errors.Is(err, errFencedOut):
+			drop = append(drop, name)
+		case errors.Is(err, ErrDamaged) && i < len(v.names)-1:
+			drop = append(drop, name)
+		default:
+			return nil, nil, err
+		}
+	}
+	return counting, drop, nil
 }
 
 // stays says for each checkpoint, oldest first, whether it does.

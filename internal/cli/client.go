@@ -231,28 +231,38 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	req.Header.Set("Content-Type", kind)
 	r, err := c.http.Do(req)
 	if err != nil {
-		var at *url.Error
-		if c.far && ctx.Err() == nil && errors.As(err, &at) {
-			var untrusted *tls.CertificateVerificationError
-			if errors.As(err, &untrusted) {
-				return nil, fmt.Errorf("%s shows a certificate that is not trusted: %w: scrimp login %s --ca FILE trusts one "+
-					"of your own", c.base, untrusted.Err, c.base)
-			}
-			return nil, fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
-		}
-		return nil, fmt.Errorf("ask the server: %w", err)
+		return nil, c.unanswered(ctx, err)
 	}
 	if r.StatusCode < 300 {
 		return r, nil
 	}
 	defer func() { _ = r.Body.Close() }()
+	return nil, c.refused(r, method, path)
+}
+
+// unanswered says why a server gave no answer.
+func (c *client) unanswered(ctx context.Context, err error) error {
+	var at *url.Error
+	if !c.far || ctx.Err() != nil || !errors.As(err, &at) {
+		return fmt.Errorf("ask the server: %w", err)
+	}
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return fmt.Errorf("%s shows a certificate that is not trusted: %w: scrimp login %s --ca FILE trusts one of your own",
+			c.base, untrusted.Err, c.base)
+	}
+	return fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
+}
+
+// refused is the error that the server answered with.
+func (c *client) refused(r *http.Response, method, path string) error {
 	var p api.Problem
 	if json.NewDecoder(r.Body).Decode(&p) != nil || p.Title == "" {
 		if r.StatusCode == http.StatusBadRequest && c.far && strings.HasPrefix(c.base, "http://") {
-			return nil, fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.base,
+			return fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.base,
 				strings.TrimPrefix(c.base, "http://"))
 		}
-		return nil, fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
+		return fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
 	}
 	text := p.Title
 	if p.Field != "" {
@@ -264,5 +274,5 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	if p.Fix != "" {
 		text += " (" + p.Fix + ")"
 	}
-	return nil, errors.New(text)
+	return errors.New(text)
 }

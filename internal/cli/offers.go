@@ -56,21 +56,8 @@ func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
 			return want, limits, fmt.Errorf("--gpu %w", err)
 		}
 	}
-	for _, m := range []struct {
-		name, text string
-		to         *size.Bytes
-	}{{"--min-memory", f.memory, &want.Memory}, {"--ram", f.ram, &want.RAM}} {
-		if m.text == "" {
-			continue
-		}
-		n, err := size.Parse(m.text)
-		if err != nil || n <= 0 {
-			return want, limits, fmt.Errorf("%s %q is not a size with its unit, such as 80GB", m.name, m.text)
-		}
-		*m.to = n
-	}
-	if f.cpus < 0 {
-		return want, limits, fmt.Errorf("--cpus %d is below zero", f.cpus)
+	if err := f.least(&want); err != nil {
+		return want, limits, err
 	}
 	if f.maxPrice != "" {
 		rate, err := money.ParseRate(strings.TrimPrefix(f.maxPrice, "$"))
@@ -95,6 +82,27 @@ func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
 		}
 	}
 	return want, limits, want.Check()
+}
+
+// least reads the sizes that a machine must have.
+func (f *offerFlags) least(want *catalog.Filter) error {
+	for _, m := range []struct {
+		name, text string
+		to         *size.Bytes
+	}{{"--min-memory", f.memory, &want.Memory}, {"--ram", f.ram, &want.RAM}} {
+		if m.text == "" {
+			continue
+		}
+		n, err := size.Parse(m.text)
+		if err != nil || n <= 0 {
+			return fmt.Errorf("%s %q is not a size with its unit, such as 80GB", m.name, m.text)
+		}
+		*m.to = n
+	}
+	if f.cpus < 0 {
+		return fmt.Errorf("--cpus %d is below zero", f.cpus)
+	}
+	return nil
 }
 
 // days reads a span that may be in days.

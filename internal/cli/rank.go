@@ -178,13 +178,9 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Question, v *show.Ranking) {
 			q.Data.Provider = cmp.Or(q.Data.Provider, catalog.Store(d.Path))
 		}
 	}
-	if q.Data.Provider == "" && q.Data.Region != "" {
-		for _, l := range c.Listings {
-			if l.Offer.Region == q.Data.Region {
-				q.Data.Provider = l.Offer.Provider
-				break
-			}
-		}
+	in := func(l catalog.Listing) bool { return l.Offer.Region == q.Data.Region }
+	if i := slices.IndexFunc(c.Listings, in); q.Data.Provider == "" && q.Data.Region != "" && i >= 0 {
+		q.Data.Provider = c.Listings[i].Offer.Provider
 	}
 	usd := func(provider, what string) catalog.Figure {
 		x, ok := c.Carriage(provider, what)

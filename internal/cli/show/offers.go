@@ -72,15 +72,35 @@ func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits
 		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)),
 		Source: l.Quote.Source, RuleSource: l.RuleSource,
 	}
-	if l.AcceleratorMemory > 0 {
-		v.AcceleratorMemory = &l.AcceleratorMemory
+	v.AcceleratorMemory, v.CPUs, v.Memory = known(l.AcceleratorMemory), known(o.CPUs), known(o.Memory)
+	v.quote(l, now)
+	if l.RuleSource != "" {
+		notice, least, free := o.Notice.Seconds(), o.Billing.Minimum.Seconds(), o.Billing.FreeIfInterruptedWithin.Seconds()
+		v.Minimum, v.FreeWithin = &least, &free
+		if o.Capacity == market.Spot {
+			v.Notice = &notice
+		}
 	}
-	if o.CPUs > 0 {
-		v.CPUs = &o.CPUs
+	v.MaxLifetime = known(o.MaxLifetime.Seconds())
+	if l.Risk.Known {
+		v.RiskLow, v.RiskHigh = &l.Risk.Low, &l.Risk.High
 	}
-	if o.Memory > 0 {
-		v.Memory = &o.Memory
+	if v.Served = known(seen.Served.Seconds()); v.Served != nil {
+		v.Taken = &seen.Lost
 	}
+	return v
+}
+
+// known is a number above zero, or nil.
+func known[N int | float64 | size.Bytes](n N) *N {
+	if n <= 0 {
+		return nil
+	}
+	return &n
+}
+
+// quote writes the price, how old it is, and what a unit of its currency buys.
+func (v *Offer) quote(l catalog.Listing, now time.Time) {
 	if l.Quote.Priced {
 		v.Price = &l.Quote.Rate
 		if !l.Quote.At.IsZero() {
@@ -91,34 +111,18 @@ func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits
 		s := age.Seconds()
 		v.Age = &s
 	}
-	if l.RuleSource != "" {
-		notice, least, free := o.Notice.Seconds(), o.Billing.Minimum.Seconds(), o.Billing.FreeIfInterruptedWithin.Seconds()
-		v.Minimum, v.FreeWithin = &least, &free
-		if o.Capacity == market.Spot {
-			v.Notice = &notice
-		}
-	}
-	if o.MaxLifetime > 0 {
-		most := o.MaxLifetime.Seconds()
-		v.MaxLifetime = &most
-	}
-	if l.Risk.Known {
-		v.RiskLow, v.RiskHigh = &l.Risk.Low, &l.Risk.High
-	}
-	if seen.Served > 0 {
-		served := seen.Served.Seconds()
-		v.Taken, v.Served = &seen.Lost, &served
-	}
 	v.PerPrice = efficiency(l)
-	if price := l.Quote.Rate.Float(); l.Quote.Priced && price > 0 {
-		if l.AcceleratorMemory > 0 {
-			v.MemoryPer = catalog.Known(float64(l.AcceleratorMemory) / float64(size.GB) * float64(o.Accelerators) / price)
-		}
-		if spec, ok := l.Spec(); ok && spec.Bandwidth.OK {
-			v.BandwidthPer = catalog.Known(spec.Bandwidth.V * float64(o.Accelerators) / price)
-		}
+	price := l.Quote.Rate.Float()
+	if !l.Quote.Priced || price <= 0 {
+		return
 	}
-	return v
+	count := float64(l.Offer.Accelerators)
+	if l.AcceleratorMemory > 0 {
+		v.MemoryPer = catalog.Known(float64(l.AcceleratorMemory) / float64(size.GB) * count / price)
+	}
+	if spec, ok := l.Spec(); ok && spec.Bandwidth.OK {
+		v.BandwidthPer = catalog.Known(spec.Bandwidth.V * count / price)
+	}
 }
 
 // efficiency is dense 16 bit teraflops for a currency unit an hour.
@@ -292,7 +296,7 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now time.Time, p Place) []string {
 	o := l.Offer
 	where := o.Provider + " " + cmp.Or(o.Zone, o.Region)
-	gpus, memory, cpus, ram, price, age, from := "-", "-", "-", "-", "unknown", "-", "-"
+	gpus, memory, cpus, ram := "-", "-", "-", "-"
 	if o.Accelerator != "" {
 		gpus = fmt.Sprintf("%dx%s", o.Accelerators, o.Accelerator)
 		if l.AcceleratorMemory > 0 {
@@ -305,53 +309,61 @@ func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now
 	if o.Memory > 0 {
 		ram = fmt.Sprintf("%.0f GiB", float64(o.Memory)/float64(size.GiB))
 	}
-	if l.Quote.Priced {
-		price = money.Format(money.Picos(int64(l.Quote.Rate)), o.Currency, 4)
-		if l.Listed != nil {
-			price += "*"
-		}
-		age = "?"
-		if span, ok := l.Age(now); ok {
-			age = shortAge(span)
-			if p.Now.IsZero() {
-				age = l.Quote.At.UTC().Format(time.DateOnly)
-			}
-		}
-		if old {
-			age += "!"
-		}
-		i := slices.Index(*sources, l.Quote.Source)
-		if i < 0 {
-			i = len(*sources)
-			*sources = append(*sources, l.Quote.Source)
-		}
-		from = fmt.Sprintf("[%d]", i+1)
-	}
+	price, age, from := priceCells(l, old, sources, now, p)
 	value := "-"
 	if f := efficiency(l); f.OK {
 		value = fmt.Sprintf("%.0f", f.V)
-	}
-	notice := "-"
-	if o.Capacity == market.Spot {
-		switch {
-		case l.RuleSource == "":
-			notice = "unknown"
-		case o.Notice == 0:
-			notice = "none"
-		default:
-			notice = fmt.Sprintf("%.0f s", o.Notice.Seconds())
-		}
 	}
 	risk := "-"
 	if l.Risk.Known {
 		risk = fmt.Sprintf("%.0f-%.0f %%", l.Risk.Low*100, l.Risk.High*100)
 	}
-	taken := "-"
+	interruptions := "-"
 	if seen.Served > 0 {
-		taken = fmt.Sprintf("%d in %s", seen.Lost, draw.Span(seen.Served))
+		interruptions = fmt.Sprintf("%d in %s", seen.Lost, draw.Span(seen.Served))
 	}
-	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, notice, risk,
-		taken, from}
+	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, noticeCell(l), risk,
+		interruptions, from}
+}
+
+// priceCells are the price, its age, and the number of its source below the table.
+func priceCells(l catalog.Listing, old bool, sources *[]string, now time.Time, p Place) (price, age, from string) {
+	if !l.Quote.Priced {
+		return "unknown", "-", "-"
+	}
+	price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
+	if l.Listed != nil {
+		price += "*"
+	}
+	age = "?"
+	if span, ok := l.Age(now); ok {
+		age = shortAge(span)
+		if p.Now.IsZero() {
+			age = l.Quote.At.UTC().Format(time.DateOnly)
+		}
+	}
+	if old {
+		age += "!"
+	}
+	i := slices.Index(*sources, l.Quote.Source)
+	if i < 0 {
+		i = len(*sources)
+		*sources = append(*sources, l.Quote.Source)
+	}
+	return price, age, fmt.Sprintf("[%d]", i+1)
+}
+
+// noticeCell is how long before an interruption the provider says so.
+func noticeCell(l catalog.Listing) string {
+	switch {
+	case l.Offer.Capacity != market.Spot:
+		return "-"
+	case l.RuleSource == "":
+		return "unknown"
+	case l.Offer.Notice == 0:
+		return "none"
+	}
+	return fmt.Sprintf("%.0f s", l.Offer.Notice.Seconds())
 }
 
 // shortAge writes an age in its largest unit.
