@@ -48,17 +48,8 @@ func main() {
 // parse reads the flags; what they leave open comes from the environment.
 func parse(args []string, env func(string) string) (options, error) {
 	o := options{saveEvery: 10 * time.Second, checkpoint: "checkpoints"}
-	if dir := env("SCRIMP_CHECKPOINT_DIR"); dir != "" {
-		o.checkpoint = dir
-	}
-	if s := env("SCRIMP_CHECKPOINT_INTERVAL_S"); s != "" {
-		seconds, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(seconds >= 0 && seconds < 1e9) {
-			return o, fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, which is no number of seconds", s)
-		}
-		if seconds > 0 {
-			o.saveEvery = time.Duration(seconds * float64(time.Second))
-		}
+	if err := o.environment(env); err != nil {
+		return o, err
 	}
 	f := flag.NewFlagSet("chargpt", flag.ContinueOnError)
 	f.Int64Var(&o.steps, "steps", 0, "`steps` to train in all; 0: from the environment variable STEPS")
@@ -93,6 +84,25 @@ func parse(args []string, env func(string) string) (options, error) {
 		return o, errors.New("--log-every wants 1 or more, --save-every and --calibrate no negative time")
 	}
 	return o, nil
+}
+
+// environment reads the defaults that scrimp sets.
+func (o *options) environment(env func(string) string) error {
+	if dir := env("SCRIMP_CHECKPOINT_DIR"); dir != "" {
+		o.checkpoint = dir
+	}
+	s := env("SCRIMP_CHECKPOINT_INTERVAL_S")
+	if s == "" {
+		return nil
+	}
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(seconds >= 0 && seconds < 1e9) {
+		return fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, which is no number of seconds", s)
+	}
+	if seconds > 0 {
+		o.saveEvery = time.Duration(seconds * float64(time.Second))
+	}
+	return nil
 }
 
 // run trains and returns the exit status. stop asks for a save and an end.

@@ -207,7 +207,7 @@ func (g *attempt) noticed(n notice.Notice) {
 		g.mu.Unlock()
 		return
 	}
-	g.ask(stop{why: "the provider takes the machine", source: n.Source, until: n.Until})
+	g.ask(stop{why: "the provider interrupts the machine", source: n.Source, until: n.Until})
 }
 
 // watchServer asks for the end when the server has been away for too long.

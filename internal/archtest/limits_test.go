@@ -65,7 +65,7 @@ var (
 
 // manyComplex is how many functions of the project are above Complex, while that is
 // more than MaxComplex per cent; then 0.
-const manyComplex = 0
+const manyComplex = 121
 
 func TestFunctionsAreWithinTheLimits(t *testing.T) {
 	var complex, long []string

@@ -209,7 +209,7 @@ func readPages(files []string, form feed.Form, p *feed.Page) ([][]byte, feed.For
 // nothingImported says why no row of the files is an offer.
 func nothingImported(files []string, form feed.Form, f show.Fetched) error {
 	if f.Summary == "" && form == feed.AWSAdvisor {
-		return fmt.Errorf("import %s: it says how often spot machines are taken, and none of the catalogue's is among "+
+		return fmt.Errorf("import %s: it says how often spot machines are interrupted, and none of the catalogue's is among "+
 			"them: import their spot prices first", strings.Join(files, ", "))
 	}
 	first := ""

@@ -196,7 +196,8 @@ func (a *app) zoneRows(windows []tick.ZoneWindow, forms []string) (rows []replay
 }
 
 // zoneOptima takes minutes once; it is kept in the user's cache folder.
-func (a *app) zoneOptima(ctx context.Context, runs []tick.ZoneRun, tell func(string, int, int)) ([]money.Amount, error) {
+func (a *app) zoneOptima(ctx context.Context, runs []tick.ZoneRun,
+	tell func(string, int, int)) ([]money.Amount, error) {
 	cache := ""
 	if dir, err := os.UserCacheDir(); err == nil {
 		cache = filepath.Join(dir, "scrimp")

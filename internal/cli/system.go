@@ -48,7 +48,12 @@ func (a *app) serverCmd() *cobra.Command {
 			})
 		}}
 	run.Flags().StringVar(&marketFile, "market", "", "market for a folder that has none yet")
-	status := &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: takes(),
+	cmd.AddCommand(run, a.serverStatusCmd(), a.serverStopCmd(), a.openapiCmd())
+	return cmd
+}
+
+func (a *app) serverStatusCmd() *cobra.Command {
+	return &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: takes(),
 		Long: "Says who serves the data folder, its market and how many jobs it has. It starts none." + plainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.open(cmd.Context())
@@ -72,6 +77,9 @@ func (a *app) serverCmd() *cobra.Command {
 			a.printf("%s", show.Server(v, a.place()))
 			return nil
 		}}
+}
+
+func (a *app) serverStopCmd() *cobra.Command {
 	var now bool
 	stop := &cobra.Command{Use: "stop", Short: "End the server; its jobs go on, and the next command adopts them",
 		Args: takes(),
@@ -108,8 +116,7 @@ func (a *app) serverCmd() *cobra.Command {
 			return a.stopped(v.PID, now)
 		}}
 	stop.Flags().BoolVar(&now, "now", false, "give back every machine and end the market too (default: they go on)")
-	cmd.AddCommand(run, status, stop, a.openapiCmd())
-	return cmd
+	return stop
 }
 
 // stopped says that the server with this process is gone; 0: there was none.

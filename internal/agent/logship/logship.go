@@ -94,24 +94,14 @@ func (s *Shipper) Run(ctx context.Context) {
 			}
 		}
 		more, err := s.round(ctx, f, &offset, final)
-		later, isLater := errors.AsType[*wire.LaterError](err)
-		switch {
-		case isLater: // it knows where it stands, and when to go on
-			pause = min(max(later.After, 100*time.Millisecond), logError)
-		case errors.Is(err, wire.ErrFenced):
+		if err == nil && more {
+			continue
+		}
+		if errors.Is(err, wire.ErrFenced) {
 			s.log.Error("ship log", "error", err)
 			return
-		case err != nil:
-			offset, pause = -1, min(2*pause, logError) // ask the server where it stands
-		case more:
-			continue
-		default:
-			pause = max(pollLogs, time.Duration(s.every.Load()))
-			if final {
-				s.caught()
-				pause = logError
-			}
 		}
+		pause = s.rest(err, pause, &offset, final)
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -123,6 +113,23 @@ func (s *Shipper) Run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// rest is how long to wait after a round, pause after the one before. Where the server
+// did not answer it is asked next where it stands.
+func (s *Shipper) rest(err error, pause time.Duration, offset *int64, final bool) time.Duration {
+	if later, ok := errors.AsType[*wire.LaterError](err); ok { // it knows where it stands, and when to go on
+		return min(max(later.After, 100*time.Millisecond), logError)
+	}
+	if err != nil {
+		*offset = -1
+		return min(2*pause, logError)
+	}
+	if final {
+		s.caught()
+		return logError
+	}
+	return max(pollLogs, time.Duration(s.every.Load()))
 }
 
 // Finish says that nothing is written any more. It is called once.

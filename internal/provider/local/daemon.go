@@ -1,5 +1,5 @@
 // Package local is a cloud on one machine: a daemon that rents processes as
-// machines, replays a market over them, and takes them away as a provider does.
+// machines, replays a market over them, and interrupts them as a provider does.
 package local
 
 import (

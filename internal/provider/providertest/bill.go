@@ -83,7 +83,7 @@ func same(a, b []provider.Line) bool {
 	})
 }
 
-func taken(r *rig) {
+func interrupted(r *rig) {
 	if r.Fails == "" {
 		r.Skip("skipped: this engine takes nothing away")
 	}

@@ -48,7 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"giving back can be asked for again", terminated},
 		{"only ours are listed", foreign},
 		{"bills add up, however the span is cut", bills},
-		{"what the provider takes ends with its cause and bill", taken},
+		{"what the provider interrupts ends with its cause and bill", interrupted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &rig{Rig: open(t), T: t}
