@@ -30,7 +30,7 @@ type (
 	Budgets    = api.Budgets
 )
 
-// Problem is an error that the server told, as RFC 9457 has it, with its mend.
+// Problem is an error that the server answered with, as RFC 9457 has it, and what fixes it.
 type Problem struct{ api.Problem }
 
 func (p *Problem) Error() string {
@@ -41,8 +41,8 @@ func (p *Problem) Error() string {
 	if p.Detail != "" {
 		text += ": " + p.Detail
 	}
-	if p.Mend != "" {
-		text += " (" + p.Mend + ")"
+	if p.Fix != "" {
+		text += " (" + p.Fix + ")"
 	}
 	return text
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The main job of scrimp, on real input: train a small language model on a
-# market that takes its machine away every few seconds, and end on time, within
+# market that interrupts its machine every few seconds, and end on time, within
 # the budget, with the weights of a run that nobody interrupted.
 #
 # Usage: examples/demo.sh SCRIMP CHARGPT FOLDER   (make demo calls it)

@@ -82,9 +82,11 @@ func (t *trainer) decode(b []byte) error {
 	}
 	switch {
 	case h.Corpus != t.text.hash:
-		return fmt.Errorf("it was trained on the text %s and this is %s (%s): use the same Go installation, or another --checkpoint folder", h.Corpus, t.text.hash, t.text.from)
+		return fmt.Errorf("it was trained on the text %s and this is %s (%s): use the same Go installation, or another "+
+			"--checkpoint folder", h.Corpus, t.text.hash, t.text.from)
 	case h.Seed != t.seed:
-		return fmt.Errorf("it has the seed %d and this run %d: use the same --seed, or another --checkpoint folder", h.Seed, t.seed)
+		return fmt.Errorf("it has the seed %d and this run %d: use the same --seed, or another --checkpoint folder",
+			h.Seed, t.seed)
 	case h.Shape != t.model.shape:
 		return fmt.Errorf("its model has another shape (%+v): use another --checkpoint folder", h.Shape)
 	}

@@ -35,34 +35,39 @@ var packages = []string{
 	"net/http", "net/url", "os", "os/exec", "path/filepath", "encoding/json", "text/template", "flag", "log",
 }
 
-// readCorpus reads the Go files of packages where root is a Go installation,
-// and else every .go, .txt and .md file below root, in the order of their names.
-func readCorpus(root string) (*corpus, error) {
-	var names []string
-	if s, err := os.Stat(filepath.Join(root, "src", "fmt")); err == nil && s.IsDir() {
-		for _, p := range packages {
-			found, err := filepath.Glob(filepath.Join(root, "src", filepath.FromSlash(p), "*.go"))
-			if err != nil {
-				return nil, fmt.Errorf("list the corpus %s: %w", root, err)
-			}
-			slices.Sort(found)
-			for _, name := range found {
-				if !strings.HasSuffix(name, "_test.go") {
-					names = append(names, name)
-				}
-			}
-		}
-	} else {
+// corpusFiles are the Go files of packages where root is a Go installation, and else
+// every .go, .txt and .md file below root, in the order of their names.
+func corpusFiles(root string) (names []string, err error) {
+	if s, err := os.Stat(filepath.Join(root, "src", "fmt")); err != nil || !s.IsDir() {
 		err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() && slices.Contains([]string{".go", ".txt", ".md"}, filepath.Ext(name)) {
 				names = append(names, name)
 			}
 			return err
 		})
-		if err != nil {
-			return nil, fmt.Errorf("list the corpus %s: %w", root, err)
-		}
 		slices.Sort(names)
+		return names, err
+	}
+	for _, p := range packages {
+		found, err := filepath.Glob(filepath.Join(root, "src", filepath.FromSlash(p), "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(found)
+		for _, name := range found {
+			if !strings.HasSuffix(name, "_test.go") {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// readCorpus reads the corpus of a Go installation or a folder of text.
+func readCorpus(root string) (*corpus, error) {
+	names, err := corpusFiles(root)
+	if err != nil {
+		return nil, fmt.Errorf("list the corpus %s: %w", root, err)
 	}
 	c := &corpus{from: root}
 	sum := sha256.New()
@@ -90,7 +95,8 @@ func readCorpus(root string) (*corpus, error) {
 	cut := len(tokens) - len(tokens)/valPart
 	c.train, c.val = tokens[:cut], tokens[cut:]
 	if len(c.val) < 2*(size.Context+1) {
-		return nil, fmt.Errorf("the corpus %s has %d characters in .go, .txt and .md files, too few to learn from: name a Go installation or a folder of text with --corpus", root, len(tokens))
+		return nil, fmt.Errorf("the corpus %s has %d characters in .go, .txt and .md files, too few to learn from: name "+
+			"a Go installation or a folder of text with --corpus", root, len(tokens))
 	}
 	return c, nil
 }
@@ -151,5 +157,6 @@ func findCorpus(named string) (string, error) {
 			return root, nil
 		}
 	}
-	return "", errors.New("no Go installation with its sources was found: set GOROOT, or name one or a folder of text with --corpus")
+	return "", errors.New("no Go installation with its sources was found: set GOROOT, or name one or a folder of text " +
+		"with --corpus")
 }

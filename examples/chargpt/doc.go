@@ -2,7 +2,7 @@
 // standard library that every Go installation carries. It knows nothing of
 // scrimp except three defaults that it takes from the environment
 // (SCRIMP_CHECKPOINT_DIR, SCRIMP_CHECKPOINT_INTERVAL_S, STEPS), and shows what
-// any training program needs to live on machines that are taken away: it saves
+// any training program needs to live on machines that are interrupted: it saves
 // now and then, saves once more on SIGTERM, and resumes from its newest valid
 // checkpoint.
 //

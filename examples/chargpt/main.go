@@ -48,26 +48,19 @@ func main() {
 // parse reads the flags; what they leave open comes from the environment.
 func parse(args []string, env func(string) string) (options, error) {
 	o := options{saveEvery: 10 * time.Second, checkpoint: "checkpoints"}
-	if dir := env("SCRIMP_CHECKPOINT_DIR"); dir != "" {
-		o.checkpoint = dir
-	}
-	if s := env("SCRIMP_CHECKPOINT_INTERVAL_S"); s != "" {
-		seconds, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(seconds >= 0 && seconds < 1e9) {
-			return o, fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, which is no number of seconds", s)
-		}
-		if seconds > 0 {
-			o.saveEvery = time.Duration(seconds * float64(time.Second))
-		}
+	if err := o.environment(env); err != nil {
+		return o, err
 	}
 	f := flag.NewFlagSet("chargpt", flag.ContinueOnError)
 	f.Int64Var(&o.steps, "steps", 0, "`steps` to train in all; 0: from the environment variable STEPS")
-	f.DurationVar(&o.calibrate, "calibrate", 0, "measure for about 2s, print how many steps take this `long` on this machine, and exit")
+	f.DurationVar(&o.calibrate, "calibrate", 0, "measure for about 2s, print how many steps take this `long` on this "+
+		"machine, and exit")
 	f.StringVar(&o.checkpoint, "checkpoint", o.checkpoint, "`folder` of the checkpoints")
 	f.DurationVar(&o.saveEvery, "save-every", o.saveEvery, "wall time between two checkpoints; 0: after every step")
 	f.StringVar(&o.out, "out", "weights.bin", "`file` for the final weights")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the first weights and of the order of the text")
-	f.StringVar(&o.corpus, "corpus", "", "Go installation or `folder` of text to learn from (default: GOROOT, then go env GOROOT)")
+	f.StringVar(&o.corpus, "corpus", "", "Go installation or `folder` of text to learn from (default: GOROOT, then go "+
+		"env GOROOT)")
 	f.BoolVar(&o.sample, "sample", false, "print text that the model writes, at the end")
 	f.Int64Var(&o.logEvery, "log-every", 50, "`steps` between two progress lines")
 	if err := f.Parse(args); err != nil {
@@ -85,11 +78,31 @@ func parse(args []string, env func(string) string) (options, error) {
 	}
 	switch {
 	case o.steps < 1 && o.calibrate == 0:
-		return o, errors.New("how many steps? give --steps N, or set STEPS; --calibrate 1m prints how many take a minute here")
+		return o, errors.New("how many steps? give --steps N, or set STEPS; --calibrate 1m prints how many take a " +
+			"minute here")
 	case o.logEvery < 1 || o.saveEvery < 0 || o.calibrate < 0:
 		return o, errors.New("--log-every wants 1 or more, --save-every and --calibrate no negative time")
 	}
 	return o, nil
+}
+
+// environment reads the defaults that scrimp sets.
+func (o *options) environment(env func(string) string) error {
+	if dir := env("SCRIMP_CHECKPOINT_DIR"); dir != "" {
+		o.checkpoint = dir
+	}
+	s := env("SCRIMP_CHECKPOINT_INTERVAL_S")
+	if s == "" {
+		return nil
+	}
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(seconds >= 0 && seconds < 1e9) {
+		return fmt.Errorf("SCRIMP_CHECKPOINT_INTERVAL_S is %q, which is no number of seconds", s)
+	}
+	if seconds > 0 {
+		o.saveEvery = time.Duration(seconds * float64(time.Second))
+	}
+	return nil
 }
 
 // run trains and returns the exit status. stop asks for a save and an end.
@@ -120,12 +133,14 @@ func run(o options, stop <-chan os.Signal, say io.Writer) (int, error) {
 		fmt.Fprintf(say, "resumed from step %d\n", t.step)
 	}
 	if t.step > o.steps {
-		return 1, fmt.Errorf("the checkpoint in %s is at step %d, past the %d asked for: ask for more steps, or use another --checkpoint folder", o.checkpoint, t.step, o.steps)
+		return 1, fmt.Errorf("the checkpoint in %s is at step %d, past the %d asked for: ask for more steps, or use "+
+			"another --checkpoint folder", o.checkpoint, t.step, o.steps)
 	}
 	if code, err := t.train(o, resumed, stop, say); code != 0 || err != nil {
 		return code, err
 	}
-	weights := appendFloats([]byte(fmt.Sprintf("chargpt weights 1 step %d corpus %s\n", t.step, text.hash)), t.model.params.flat)
+	weights := appendFloats([]byte(fmt.Sprintf("chargpt weights 1 step %d corpus %s\n", t.step, text.hash)),
+		t.model.params.flat)
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return 1, fmt.Errorf("make the folder of the weights: %w", err)
 	}

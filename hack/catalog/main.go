@@ -34,7 +34,9 @@ func run(from, to string) error {
 	if err != nil {
 		return err
 	}
-	out := [][]string{{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators", "accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source", "risk_low", "risk_high"}}
+	out := [][]string{{"provider", "region", "zone", "machine", "capacity", "accelerator", "accelerators",
+		"accelerator_memory_gb", "cpus", "memory_gib", "disk_gb", "network_gbps", "price", "currency", "at", "source",
+		"risk_low", "risk_high"}}
 	col := columns(machines[0])
 	for _, m := range machines[1:] {
 		cell := func(name string) string { return m[col[name]] }
@@ -58,7 +60,9 @@ func run(from, to string) error {
 				if sale[1] == "" {
 					continue
 				}
-				out = append(out, []string{cell("provider"), region, "", cell("instance_type"), sale[0], kind, count, cell("accel_mem_gb_each"), cell("vcpu"), cell("ram_gib"), cell("local_nvme_gb"), cell("network_gbps"), sale[1], "USD", at, dated, "", ""})
+				out = append(out, []string{cell("provider"), region, "", cell("instance_type"), sale[0], kind, count,
+					cell("accel_mem_gb_each"), cell("vcpu"), cell("ram_gib"), cell("local_nvme_gb"), cell("network_gbps"), sale[1],
+					"USD", at, dated, "", ""})
 			}
 		}
 	}

@@ -29,6 +29,26 @@ func check(path string) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
+	if err := interrupted(r); err != nil {
+		return err
+	}
+	switch {
+	case r.State != "succeeded":
+		return fmt.Errorf("the job %s: %s", r.State, r.Reason)
+	case r.DeadlineMet == nil || !*r.DeadlineMet:
+		return fmt.Errorf("the deadline was not met")
+	case r.Budget == nil || r.Cost.Cmp(*r.Budget) > 0:
+		return fmt.Errorf("it cost %v, over the budget", r.Cost)
+	case r.OnDemandCost == nil || r.OnDemandCost.Cmp(r.Cost) <= 0:
+		return fmt.Errorf("it did not cost less than on-demand")
+	case !r.Ledger.Agrees:
+		return fmt.Errorf("the ledger does not agree")
+	}
+	return nil
+}
+
+// interrupted holds that there were enough interruptions, and a restore after each.
+func interrupted(r receipt.Receipt) error {
 	silent := 0
 	for _, i := range r.Interruptions {
 		if i.Notice == 0 {
@@ -38,19 +58,8 @@ func check(path string) error {
 			return fmt.Errorf("after %s nothing was restored", i.Instance)
 		}
 	}
-	switch {
-	case r.State != "succeeded":
-		return fmt.Errorf("the job %s: %s", r.State, r.Reason)
-	case r.DeadlineMet == nil || !*r.DeadlineMet:
-		return fmt.Errorf("the deadline was not met")
-	case r.Budget == nil || r.Cost.Cmp(*r.Budget) > 0:
-		return fmt.Errorf("it cost %v, over the budget", r.Cost)
-	case len(r.Interruptions) < 3 || silent < 1:
+	if len(r.Interruptions) < 3 || silent < 1 {
 		return fmt.Errorf("%d interruptions, %d without notice: too few to prove anything", len(r.Interruptions), silent)
-	case r.OnDemandCost == nil || r.OnDemandCost.Cmp(r.Cost) <= 0:
-		return fmt.Errorf("it did not cost less than on-demand")
-	case !r.Ledger.Agrees:
-		return fmt.Errorf("the ledger does not agree")
 	}
 	return nil
 }

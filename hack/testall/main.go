@@ -23,7 +23,8 @@ type event struct {
 
 func main() {
 	failed := 0
-	if out, err := exec.Command("gofmt", "-l", "cmd", "examples", "hack", "internal", "sdk").CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+	if out, err := exec.Command("gofmt", "-l", "cmd", "examples", "hack", "internal",
+		"sdk").CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 		fmt.Printf("gofmt would change:\n%s", out)
 		failed++
 	}
@@ -63,7 +64,7 @@ func tests() (passed, failed int, skipped []string) {
 		fmt.Println(err)
 		return 0, 1, nil
 	}
-	output := map[string]*strings.Builder{}
+	r := results{output: map[string]*strings.Builder{}}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -72,40 +73,52 @@ func tests() (passed, failed int, skipped []string) {
 			fmt.Println(lines.Text()) // a build that failed
 			continue
 		}
-		name := e.Package + " " + e.Test
-		switch e.Action {
-		case "output", "build-output":
-			if output[name] == nil {
-				output[name] = &strings.Builder{}
-			}
-			output[name].WriteString(e.Output)
-		case "pass":
-			if e.Test == "" {
-				fmt.Printf("ok    %s\n", e.Package)
-			} else {
-				passed++
-			}
-		case "skip":
-			if e.Test != "" {
-				skipped = append(skipped, name+reason(output[name]))
-			}
-		case "fail", "build-fail":
-			failed++
-			fmt.Printf("FAIL  %s\n", name)
-			if b := output[name]; b != nil {
-				fmt.Println(b.String())
-			}
-		}
-		if e.Action == "pass" || e.Action == "skip" || e.Action == "fail" {
-			delete(output, name)
-		}
+		r.add(e)
 	}
-	if err := cmd.Wait(); err != nil && failed == 0 {
+	if err := cmd.Wait(); err != nil && r.failed == 0 {
 		fmt.Println("go test:", err)
-		failed++
+		r.failed++
 	}
-	sort.Strings(skipped)
-	return passed, failed, skipped
+	sort.Strings(r.skipped)
+	return r.passed, r.failed, r.skipped
+}
+
+// results are what the tests so far came to, and what those that run have printed.
+type results struct {
+	passed, failed int
+	skipped        []string
+	output         map[string]*strings.Builder
+}
+
+// add counts an event of go test, and shows a failure.
+func (r *results) add(e event) {
+	name := e.Package + " " + e.Test
+	switch e.Action {
+	case "output", "build-output":
+		if r.output[name] == nil {
+			r.output[name] = &strings.Builder{}
+		}
+		r.output[name].WriteString(e.Output)
+	case "pass":
+		if e.Test == "" {
+			fmt.Printf("ok    %s\n", e.Package)
+		} else {
+			r.passed++
+		}
+	case "skip":
+		if e.Test != "" {
+			r.skipped = append(r.skipped, name+reason(r.output[name]))
+		}
+	case "fail", "build-fail":
+		r.failed++
+		fmt.Printf("FAIL  %s\n", name)
+		if b := r.output[name]; b != nil {
+			fmt.Println(b.String())
+		}
+	}
+	if e.Action == "pass" || e.Action == "skip" || e.Action == "fail" {
+		delete(r.output, name)
+	}
 }
 
 // reason is what a skipped test said.

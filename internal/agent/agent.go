@@ -36,10 +36,11 @@ type Config struct {
 	Version    string
 	Background bool            // lower the agent's own priority once the program runs
 	Hard       <-chan struct{} // closed to end at once: the program is killed, nothing more is saved
-	Quiet      time.Duration   // how long an unmodified program's checkpoint folder must rest before it is captured; 0 is 1 s
-	ClaimFor   time.Duration   // how long to try to claim the task; 0 is 10 minutes
-	Now        func() time.Time
-	Log        *slog.Logger
+	// how long an unmodified program's checkpoint folder must rest before it is captured; 0 is 1 s
+	Quiet    time.Duration
+	ClaimFor time.Duration // how long to try to claim the task; 0 is 10 minutes
+	Now      func() time.Time
+	Log      *slog.Logger
 
 	client wire.Server // for tests, instead of Server
 	open   func(context.Context, api.Assignment, *slog.Logger) (keeper, error)
@@ -62,7 +63,8 @@ func (c *Config) Validate() error {
 	case c.Token == "":
 		return errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
 	case c.MachineDir == "" || !filepath.IsAbs(c.MachineDir):
-		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine", c.MachineDir)
+		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine",
+			c.MachineDir)
 	}
 	if c.Quiet == 0 {
 		c.Quiet = defaultQuiet

@@ -207,7 +207,7 @@ func (g *attempt) noticed(n notice.Notice) {
 		g.mu.Unlock()
 		return
 	}
-	g.ask(stop{why: "the provider takes the machine", source: n.Source, until: n.Until})
+	g.ask(stop{why: "the provider interrupts the machine", source: n.Source, until: n.Until})
 }
 
 // watchServer asks for the end when the server has been away for too long.
@@ -217,7 +217,8 @@ func (g *attempt) watchServer(life context.Context) {
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()
 		if due {
-			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.a.Silence), grace: g.a.Grace, farewell: 5 * time.Second})
+			g.ask(stop{why: fmt.Sprintf("the server was silent for more than %v", g.a.Silence), grace: g.a.Grace,
+				farewell: 5 * time.Second})
 			return
 		}
 	}

@@ -36,7 +36,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // execute runs a command in folder dir with the program's environment.
-func execute(ctx context.Context, command []string, dir string, env []string, mask logship.Masker, limit time.Duration) api.ExecResult {
+func execute(ctx context.Context, command []string, dir string, env []string, mask logship.Masker,
+	limit time.Duration) api.ExecResult {
 	if len(command) == 0 {
 		return api.ExecResult{Exit: 2, Error: "the command is empty"}
 	}

@@ -15,7 +15,7 @@ import (
 
 // How long the agent tries to bring what is left to the store.
 const (
-	keepLimit = 15 * time.Minute // where nothing takes the machine away
+	keepLimit = 15 * time.Minute // where nothing interrupts the machine
 	keepExtra = time.Minute      // after the time at which it should be gone
 )
 

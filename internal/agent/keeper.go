@@ -210,7 +210,8 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700) // a store knows no permissions: scripts must run
+		// a store knows no permissions: scripts must run
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700)
 		if err != nil {
 			return err
 		}

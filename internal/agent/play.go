@@ -34,7 +34,8 @@ func failSetup(exit int, err error) outcome {
 func (g *attempt) play(life context.Context, output *os.File) outcome {
 	if ranBefore(g.MachineDir, g.a.Attempt) {
 		// The program died with the agent before. What lies in its folder may be torn.
-		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137, Error: "the agent was started again; the program had ended with the one before"}}
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
+			Error: "the agent was started again; the program had ended with the one before"}}
 	}
 	sig, err := program.ParseSignal(g.a.Signal)
 	if err == nil {
@@ -221,7 +222,8 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	if b, err := os.ReadFile(done); err == nil && string(b) == g.a.Setup {
 		return nil
 	}
-	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env, Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env,
+		Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return err
 	}
@@ -248,11 +250,13 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		args = []string{"/bin/sh", "-c", g.a.Command}
 	}
 	// What set-up printed, and what lies in the work folder, is no progress.
-	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true}, file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
+	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true},
+		file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
 	if err := markRan(g.MachineDir, g.a.Attempt); err != nil {
 		return failSetup(1, err)
 	}
-	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
+	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output,
+		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return failSetup(127, err)
 	}
@@ -288,100 +292,4 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	}
 	w.read(life, true)
 	return g.keep(life, e, s, p.Exit())
-}
-
-// await waits for the program's end, and asks for it when something says so.
-// It returns the stop that the program was asked with, or that ends everything at once.
-func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (save.Ending, *stop) {
-	var (
-		e         save.Ending
-		asked     *stop
-		when      plan
-		signalled bool
-		gone      bool // the main process; others of its group may still save
-		done      = p.Done()
-		timer     = time.NewTimer(0)
-	)
-	defer timer.Stop()
-	for {
-		var tick <-chan time.Time
-		if asked != nil || gone {
-			timer.Reset(nextLook(time.Now(), when, signalled, gone))
-			tick = timer.C
-		}
-		select {
-		case <-life.Done():
-			return e, asked
-		case <-done:
-			done, gone = nil, true
-			if asked == nil { // what it left running in the background gets a moment
-				when = plan{signal: time.Now(), kill: time.Now().Add(late)}
-			}
-		case s := <-g.stops:
-			g.tellStop(s)
-			next := g.plan(s)
-			switch {
-			case s.at:
-				return e, &s
-			case asked != nil || gone:
-				when = plan{signal: earlier(when.signal, next.signal), kill: earlier(when.kill, next.kill)}
-			default:
-				asked, when = &s, next
-			}
-			if asked != nil && asked.source == "" && s.source != "" {
-				asked = &s // the provider's word is the stronger one
-			}
-		case <-tick:
-		}
-		now := time.Now()
-		e.Ended = g.Now()
-		switch {
-		case gone && !p.Alive():
-			return e, asked
-		case asked == nil && !gone:
-			continue
-		case !now.Before(when.kill):
-			e.Killed = asked != nil
-			return e, asked // Close kills
-		case !signalled && !now.Before(when.signal):
-			signalled = true
-			if asked != nil {
-				e.Asked = g.Now()
-			}
-			if err := p.Signal(sig); err != nil {
-				g.Log.Error("ask the program to end", "error", err)
-			}
-		}
-	}
-}
-
-// groupLook is how often a group is looked at whose main process has ended.
-const groupLook = 20 * time.Millisecond
-
-// nextLook says how long to wait for the next thing that is planned.
-func nextLook(now time.Time, when plan, signalled, mainGone bool) time.Duration {
-	next := when.kill.Sub(now)
-	if !signalled {
-		next = min(next, when.signal.Sub(now))
-	}
-	if mainGone {
-		next = min(next, groupLook)
-	}
-	return max(0, next)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// plan says when to signal and to kill for this reason to stop.
-func (g *attempt) plan(s stop) plan {
-	now := time.Now()
-	if s.source != "" {
-		return planStop(now, now.Add(s.until.Sub(g.Now())), g.a.SignalLead, g.saver.Expected())
-	}
-	return plan{signal: now, kill: now.Add(s.grace)}
 }

@@ -60,7 +60,8 @@ func serveProgram(b backend, log *slog.Logger) (*programAPI, error) {
 		return nil, fmt.Errorf("listen for the program: %w", err)
 	}
 	p := &programAPI{url: "http://" + l.Addr().String(), token: newToken(), done: make(chan struct{})}
-	p.server = &http.Server{Handler: programHandler(b, p.token), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	p.server = &http.Server{Handler: programHandler(b, p.token), ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	go func() {
 		defer close(p.done)
 		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -109,15 +110,16 @@ func programHandler(b backend, token string) http.Handler {
 		_ = json.NewEncoder(w).Encode(b.state()) // the program went away
 	})
 	// Any namespace and name: the token says whose it is. Kubeflow's answer is 200.
-	mux.HandleFunc("POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{job}/status", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, http.StatusOK, r, func(body []byte) error {
-			s, ok, err := progress.ParseTrainer(body, b.total())
-			if ok {
-				b.progress(s)
-			}
-			return err
+	mux.HandleFunc("POST /apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{job}/status",
+		func(w http.ResponseWriter, r *http.Request) {
+			reply(w, http.StatusOK, r, func(body []byte) error {
+				s, ok, err := progress.ParseTrainer(body, b.total())
+				if ok {
+					b.progress(s)
+				}
+				return err
+			})
 		})
-	})
 	want := []byte("Bearer " + token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
@@ -153,5 +155,6 @@ func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []by
 func problemReply(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(api.Problem{Title: http.StatusText(status), Status: status, Detail: detail}) // the program went away
+	// the program went away
+	_ = json.NewEncoder(w).Encode(api.Problem{Title: http.StatusText(status), Status: status, Detail: detail})
 }

@@ -26,7 +26,8 @@ func (g *attempt) report(ctx context.Context) {
 		case <-g.box.urgent:
 		}
 		sent := g.ship.Sent()
-		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(), LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
+		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(),
+			LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
 		switch {
 		case errors.Is(err, wire.ErrFenced):
 			g.ask(stop{why: err.Error(), at: true, fenced: true})

@@ -82,9 +82,11 @@ func (s surroundings) environ() []string {
 	maps.Copy(env, s.a.Env)
 	maps.Copy(env, map[string]string{
 		"PWD":        s.folders.work,
-		"SCRIMP_JOB": s.a.Job, "SCRIMP_ATTEMPT": s.a.Attempt, "SCRIMP_EPOCH": strconv.Itoa(s.a.Epoch), "SCRIMP_INSTANCE": s.instance,
-		"SCRIMP_CHECKPOINT_DIR": s.folders.checkpoint, "SCRIMP_RESTORED": s.restored, "SCRIMP_PROGRESS_FILE": s.folders.progress,
-		"SCRIMP_AGENT_URL": s.url, "SCRIMP_AGENT_TOKEN": s.token,
+		"SCRIMP_JOB": s.a.Job, "SCRIMP_ATTEMPT": s.a.Attempt, "SCRIMP_EPOCH": strconv.Itoa(s.a.Epoch),
+		"SCRIMP_INSTANCE":       s.instance,
+		"SCRIMP_CHECKPOINT_DIR": s.folders.checkpoint, "SCRIMP_RESTORED": s.restored,
+		"SCRIMP_PROGRESS_FILE": s.folders.progress,
+		"SCRIMP_AGENT_URL":     s.url, "SCRIMP_AGENT_TOKEN": s.token,
 		"KUBEFLOW_TRAINER_SERVER_URL":   s.url + fmt.Sprintf(trainerPath, s.a.Job),
 		"KUBEFLOW_TRAINER_SERVER_TOKEN": s.folders.token, // a file that holds it, as Kubeflow mounts it
 	})

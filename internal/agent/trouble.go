@@ -15,7 +15,7 @@ const (
 )
 
 // trouble is what goes wrong at present. Each report carries it, so that
-// whoever looks at the job sees it while there is time to mend it.
+// whoever looks at the job sees it while there is time to fix it.
 type trouble struct {
 	mu    sync.Mutex
 	going map[string]error

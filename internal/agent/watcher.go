@@ -12,13 +12,13 @@ import (
 	"scrimp/internal/api"
 )
 
-// How often the agent looks at things while the program runs. A look costs some
+// How often the agent looks at things while the program runs. A poll costs some
 // microseconds; the checkpoint folder is looked at less often where it is large.
 const (
 	lookOutput = 250 * time.Millisecond
 	lookFolder = 250 * time.Millisecond
 	lookUsage  = 5 * time.Second
-	lookShare  = 200 // a look at the folder takes at most one part of this many of the time
+	pollShare  = 200 // a look at the folder takes at most one part of this many of the time
 )
 
 // watcher follows what the program prints and writes.
@@ -71,7 +71,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 	if w.announced != nil && !last {
 		err := g.saver.Take(ctx, *w.announced, true)
 		if errors.Is(err, save.ErrMoving) {
-			return // the next look tries again
+			return // the next poll tries again
 		}
 		if err != nil {
 			g.Log.Warn("capture the checkpoint that the output announced", "error", err)
@@ -91,14 +91,14 @@ func (g *attempt) watchFolder(ctx context.Context) {
 		if asked {
 			g.saver.Hurry()
 		}
-		took, err := g.saver.Look(ctx, step, metrics)
+		took, err := g.saver.Poll(ctx, step, metrics)
 		if err != nil && ctx.Err() == nil {
 			g.Log.Warn("watch the checkpoint folder", "error", err)
 			g.trouble.is(troubleCapture, err)
 		} else if err == nil {
 			g.trouble.is(troubleCapture, nil)
 		}
-		pause = max(lookFolder, min(took*lookShare, 10*time.Second))
+		pause = max(lookFolder, min(took*pollShare, 10*time.Second))
 	}
 }
 
@@ -107,7 +107,8 @@ func (g *attempt) measure(ctx context.Context, p *program.Program) {
 	m := program.NewMeter(p.Group(), time.Now())
 	for wire.Sleep(ctx, lookUsage) {
 		if u, ok := m.Measure(time.Now()); ok {
-			g.box.Usage(g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written, Processes: u.Processes})
+			g.box.Usage(g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
+				Processes: u.Processes})
 		}
 	}
 }

@@ -75,7 +75,8 @@ type Assignment struct {
 
 // Checkpoints says where a program saves and where the agent keeps it.
 type Checkpoints struct {
-	Dir      string        `json:"dir"`         // folder the program writes, absolute or below the work folder; "" for none
+	// folder the program writes, absolute or below the work folder; "" for none
+	Dir      string        `json:"dir"`
 	URL      string        `json:"url"`         // store: file:///…, s3://bucket?…
 	Prefix   string        `json:"prefix"`      // of the job within the store
 	Interval time.Duration `json:"interval_ns"` // how often the program should save, wall; 0: as it likes
@@ -199,8 +200,9 @@ type Orders struct {
 	BudgetLeft     string        `json:"budget_left,omitempty"` // decimal; "" where there is no budget
 	Currency       string        `json:"currency"`
 	TimeToDeadline time.Duration `json:"time_to_deadline_ns"` // wall; 0 where there is none
-	Report         time.Duration `json:"report_ns,omitempty"` // how often to report and to send output from now on, wall: longer where many agents do; 0: as assigned
-	Exec           []Exec        `json:"exec,omitempty"`
+	// how often to report and to send output from now on, wall: longer where many agents do; 0: as assigned
+	Report time.Duration `json:"report_ns,omitempty"`
+	Exec   []Exec        `json:"exec,omitempty"`
 }
 
 // Drain asks for a save and an end.
@@ -227,14 +229,14 @@ type LogEnd struct {
 	Offset int64 `json:"offset"`
 }
 
-// Problem is an error as RFC 9457 describes it, with the mend beside it.
+// Problem is an error as RFC 9457 describes it, with what fixes it beside it.
 type Problem struct {
 	Type   string `json:"type,omitempty"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 	Field  string `json:"field,omitempty"`
-	Mend   string `json:"mend,omitempty"`
+	Fix    string `json:"fix,omitempty"`
 
 	Limit *budget.Limit `json:"limit,omitempty"` // that does not let a job in
 	Use   *budget.Use   `json:"use,omitempty"`   // what is spent and held of it

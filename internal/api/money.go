@@ -52,10 +52,11 @@ type Budgets struct {
 // BudgetLine is a limit, what is used of it in the window that is open, and
 // when it will be reached, market time.
 type BudgetLine struct {
-	Limit  budget.Limit `json:"limit"`
-	Use    budget.Use   `json:"use"`
-	Burn   money.Rate   `json:"burn"`   // dollars an hour
-	Breach *time.Time   `json:"breach"` // as expected of the jobs that run and wait, or, where it is reached already, now; null: not by these in this window
+	Limit budget.Limit `json:"limit"`
+	Use   budget.Use   `json:"use"`
+	Burn  money.Rate   `json:"burn"` // dollars an hour
+	// as expected of the jobs that run and wait, or, where it is reached already, now; null: not by these in this window
+	Breach *time.Time `json:"breach"`
 	// AtRate is when it would be reached if as much ran on as runs now; null: not in this window.
 	AtRate *time.Time `json:"at_rate"`
 	// Outlook is what the jobs that run and wait are expected to make of it; null: dollars are not limited.

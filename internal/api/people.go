@@ -58,7 +58,7 @@ type NewToken struct {
 	Note string        `json:"note,omitempty"`
 }
 
-// MadeToken is told once.
+// MadeToken is shown once.
 type MadeToken struct {
 	Token
 	Text string `json:"text"` // shown in the header Authorization: Bearer TEXT

@@ -34,9 +34,10 @@ import (
 
 // Submission asks for a job to be done.
 type Submission struct {
-	Key     string            `json:"key"`               // the same key submits once
-	Spec    Raw               `json:"spec"`              // as spec.Job encodes it
-	Folder  string            `json:"folder,omitempty"`  // work folder on the server's machine, copied at submission; of its owner only
+	Key  string `json:"key"`  // the same key submits once
+	Spec Raw    `json:"spec"` // as spec.Job encodes it
+	// work folder on the server's machine, copied at submission; of its owner only
+	Folder  string            `json:"folder,omitempty"`
 	Work    string            `json:"work,omitempty"`    // work folder that was sent before
 	Secrets map[string]string `json:"secrets,omitempty"` // values by name; kept apart from the log
 	Rerun   string            `json:"rerun,omitempty"`   // job whose work folder is taken instead of Folder
@@ -131,24 +132,25 @@ type Listing struct {
 
 // Job is a job as people see it. Times are wall time unless they say market.
 type Job struct {
-	ID             string             `json:"id"`
-	Name           string             `json:"name"`
-	State          string             `json:"state"`
-	Why            string             `json:"why,omitempty"`    // machine-readable
-	Detail         string             `json:"detail,omitempty"` // a sentence
-	Closed         bool               `json:"closed"`           // over, and nothing of it costs anything any more
-	Submitted      time.Time          `json:"submitted"`
-	Finished       *time.Time         `json:"finished"`
-	Deadline       *time.Time         `json:"deadline"`
-	DeadlineMarket *time.Time         `json:"deadline_market"`
-	TimeLeft       *float64           `json:"time_left_s"` // market seconds until the deadline
-	Odds           *float64           `json:"odds"`        // of the deadline, 0 to 1; null: no deadline, or nobody can say
-	Currency       money.Currency     `json:"currency"`
-	Spent          money.Amount       `json:"spent"`
-	Budget         *money.Amount      `json:"budget"`
-	Rate           *money.Rate        `json:"rate"` // of an hour, while a machine is held
-	Step           int64              `json:"step"`
-	StepRate       *float64           `json:"step_rate"`   // steps an hour of useful time on a machine of speed 1; null: not measured yet
+	ID             string         `json:"id"`
+	Name           string         `json:"name"`
+	State          string         `json:"state"`
+	Why            string         `json:"why,omitempty"`    // machine-readable
+	Detail         string         `json:"detail,omitempty"` // a sentence
+	Closed         bool           `json:"closed"`           // over, and nothing of it costs anything any more
+	Submitted      time.Time      `json:"submitted"`
+	Finished       *time.Time     `json:"finished"`
+	Deadline       *time.Time     `json:"deadline"`
+	DeadlineMarket *time.Time     `json:"deadline_market"`
+	TimeLeft       *float64       `json:"time_left_s"` // market seconds until the deadline
+	Odds           *float64       `json:"odds"`        // of the deadline, 0 to 1; null: no deadline, or nobody can say
+	Currency       money.Currency `json:"currency"`
+	Spent          money.Amount   `json:"spent"`
+	Budget         *money.Amount  `json:"budget"`
+	Rate           *money.Rate    `json:"rate"` // of an hour, while a machine is held
+	Step           int64          `json:"step"`
+	// steps an hour of useful time on a machine of speed 1; null: not measured yet
+	StepRate       *float64           `json:"step_rate"`
 	StepSpread     *float64           `json:"step_spread"` // of that from minute to minute, a share of it; null as well
 	Total          *int64             `json:"total"`
 	Metrics        map[string]float64 `json:"metrics,omitempty"`

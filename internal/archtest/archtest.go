@@ -66,7 +66,8 @@ func Read(fsys fs.FS) ([]Package, error) {
 		if byDir[dir] == nil {
 			byDir[dir] = &Package{Dir: dir}
 		}
-		byDir[dir].Files = append(byDir[dir].Files, File{Name: name, Test: strings.HasSuffix(name, "_test.go"), Tree: tree, Set: set})
+		byDir[dir].Files = append(byDir[dir].Files, File{Name: name, Test: strings.HasSuffix(name, "_test.go"),
+			Tree: tree, Set: set})
 		return nil
 	})
 	var list []Package
@@ -87,7 +88,8 @@ func Layers(p Package, house []Room) (problems []string) {
 	own := p.room()
 	at := index(house, own)
 	if own != "" && at < 0 {
-		return []string{fmt.Sprintf("%s has no place in the house: add it to House in internal/archtest/house.go and to docs/design/architecture.md", p.Dir)}
+		return []string{fmt.Sprintf("%s has no place in the house: add it to House in internal/archtest/house.go and to "+
+			"docs/design/architecture.md", p.Dir)}
 	}
 	for imported, file := range imports(p) {
 		to, ours := strings.CutPrefix(imported, Module+"/internal/")
@@ -97,10 +99,14 @@ func Layers(p Package, house []Room) (problems []string) {
 		case !ours || own == "":
 			// programs, examples and tools may import every package
 		case index(house, to) < 0:
-			problems = append(problems, fmt.Sprintf("%s imports %s, which has no place in the house: add it to House in internal/archtest/house.go", file.Name, imported))
+			problems = append(problems,
+				fmt.Sprintf("%s imports %s, which has no place in the house: add it to House in internal/archtest/house.go",
+					file.Name, imported))
 		case index(house, to) <= at:
-			problems = append(problems, fmt.Sprintf("%s imports %s, which stands above it (%s is on floor %d, %s on floor %d): imports point down, so move what both need below, or let %s declare a small interface",
-				file.Name, imported, own, house[at].Floor, to, house[index(house, to)].Floor, own))
+			problems = append(problems,
+				fmt.Sprintf("%s imports %s, which stands above it (%s is on floor %d, %s on floor %d): imports point down, so "+
+					"move what both need below, or let %s declare a small interface",
+					file.Name, imported, own, house[at].Floor, to, house[index(house, to)].Floor, own))
 		}
 	}
 	return problems
@@ -119,8 +125,11 @@ func Pure(p Package, house []Room) (problems []string) {
 		switch {
 		case imported == "math/rand/v2" || first == Module:
 			// Chance and Layers say who may
-		case strings.Contains(first, ".") && !slices.ContainsFunc(room.Third, func(ok string) bool { return within(imported, ok) }):
-			problems = append(problems, fmt.Sprintf("%s imports %s: a pure package imports another project's code only where House in internal/archtest/house.go says so", file.Name, imported))
+		case strings.Contains(first, ".") && !slices.ContainsFunc(room.Third,
+			func(ok string) bool { return within(imported, ok) }):
+			problems = append(problems,
+				fmt.Sprintf("%s imports %s: a pure package imports another project's code only where House in "+
+					"internal/archtest/house.go says so", file.Name, imported))
 		default:
 			for bad, why := range outside {
 				if within(imported, bad) {
@@ -183,7 +192,9 @@ func Chance(p Package, house []Room) (problems []string) {
 		case f.Test || name == "":
 			continue
 		case !house[at].Chance:
-			problems = append(problems, fmt.Sprintf("%s imports math/rand/v2: chance enters as an event; only market, tune and sim draw, from a seed that was passed in", f.Name))
+			problems = append(problems,
+				fmt.Sprintf("%s imports math/rand/v2: chance enters as an event; only market, tune and sim draw, from a seed "+
+					"that was passed in", f.Name))
 			continue
 		}
 		ast.Inspect(f.Tree, func(n ast.Node) bool {
@@ -196,7 +207,9 @@ func Chance(p Package, house []Room) (problems []string) {
 				return true
 			}
 			if of, ok := sel.X.(*ast.Ident); ok && of.Name == name && !strings.HasPrefix(sel.Sel.Name, "New") {
-				problems = append(problems, fmt.Sprintf("%s: rand.%s draws from the machine's seed: draw from a *rand.Rand that was passed in", f.Set.Position(n.Pos()), sel.Sel.Name))
+				problems = append(problems,
+					fmt.Sprintf("%s: rand.%s draws from the machine's seed: draw from a *rand.Rand that was passed in",
+						f.Set.Position(n.Pos()), sel.Sel.Name))
 			}
 			return true
 		})
@@ -247,7 +260,8 @@ func Local(p Package) (problems []string) {
 		for _, spec := range f.Tree.Imports {
 			imported := strings.Trim(spec.Path.Value, `"`)
 			if slices.ContainsFunc(clouds, func(c string) bool { return within(imported, c) }) && builtWithLocal(f) {
-				problems = append(problems, fmt.Sprintf("%s imports %s into the local build: put it into a file with //go:build !local", f.Name, imported))
+				problems = append(problems,
+					fmt.Sprintf("%s imports %s into the local build: put it into a file with //go:build !local", f.Name, imported))
 			}
 		}
 	}

@@ -104,11 +104,13 @@ var outside = map[string]string{
 }
 
 // clocks are the functions of package time that ask a machine.
-var clocks = []string{"After", "AfterFunc", "LoadLocation", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
+var clocks = []string{"After", "AfterFunc", "LoadLocation", "NewTicker", "NewTimer", "Now", "Since", "Sleep",
+	"Tick", "Until"}
 
 // clouds are the modules that `make demo` must not compile: files that import
 // them carry the constraint !local.
 var clouds = []string{
 	"cloud.google.com/go", "github.com/Azure", "github.com/aws", "gocloud.dev/aws", "gocloud.dev/azure",
-	"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob", "gocloud.dev/gcp", "github.com/jackc/pgx", "k8s.io",
+	"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob", "gocloud.dev/gcp",
+	"github.com/jackc/pgx", "k8s.io",
 }

@@ -28,7 +28,8 @@ func TestAPackageThatTheLinterForgetsIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	forgetful := strings.Replace(string(text), "ledger,", "", 1)
-	if problems := linterMisses(forgetful); !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "ledger") }) {
+	if problems := linterMisses(forgetful); !slices.ContainsFunc(problems,
+		func(p string) bool { return strings.Contains(p, "ledger") }) {
 		t.Errorf("a list without ledger is taken for whole: %q", problems)
 	}
 }
@@ -53,7 +54,8 @@ func linterMisses(config string) (problems []string) {
 	for _, r := range []struct {
 		name                 string
 		low, high, bans, top int // files of floors low to high may not import floors bans to top
-	}{{"pure", 1, 4, 5, 7}, {"floor-3-and-below", 1, 3, 4, 4}, {"floor-2-and-below", 1, 2, 3, 3}, {"floor-1", 1, 1, 2, 2}, {"floor-5", 5, 5, 6, 7}, {"floor-6", 6, 6, 7, 7}} {
+	}{{"pure", 1, 4, 5, 7}, {"floor-3-and-below", 1, 3, 4, 4}, {"floor-2-and-below", 1, 2, 3, 3}, {"floor-1", 1, 1, 2, 2},
+		{"floor-5", 5, 5, 6, 7}, {"floor-6", 6, 6, 7, 7}} {
 		text := rule(r.name)
 		for _, room := range House {
 			name, _, _ := strings.Cut(room.Path, "/")
@@ -70,7 +72,8 @@ func linterMisses(config string) (problems []string) {
 	}
 	clock := regexp.MustCompile(`path-except: internal/\(([a-z|]+)\)/`).FindStringSubmatch(config)
 	for _, room := range House {
-		if name, _, _ := strings.Cut(room.Path, "/"); room.Floor <= Line && (clock == nil || !slices.Contains(strings.Split(clock[1], "|"), name)) {
+		if name, _, _ := strings.Cut(room.Path, "/"); room.Floor <= Line &&
+			(clock == nil || !slices.Contains(strings.Split(clock[1], "|"), name)) {
 			problems = append(problems, "the ban on clocks does not hold for "+name)
 		}
 	}

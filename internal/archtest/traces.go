@@ -11,7 +11,8 @@ import (
 // They are written in two halves, so that this file holds none of them.
 var traces = []string{
 	"/ho" + "me/", "/Us" + "ers/", "/ro" + "ot/", `C:\Us` + "ers",
-	"proxy.go" + "lang", "sum.go" + "lang", "registry.n" + "pm", "pypi" + ".org", "deb.deb" + "ian", "files.python" + "hosted",
+	"proxy.go" + "lang", "sum.go" + "lang", "registry.n" + "pm", "pypi" + ".org", "deb.deb" + "ian",
+	"files.python" + "hosted",
 }
 
 // Traces returns every text file below fsys that names a path of the machine
@@ -38,7 +39,9 @@ func Traces(fsys fs.FS, also ...string) (problems []string, err error) {
 		for i, line := range bytes.Split(text, []byte("\n")) {
 			for _, p := range patterns {
 				if bytes.Contains(line, []byte(p)) {
-					problems = append(problems, fmt.Sprintf("%s:%d names %s: a path or a registry of one machine; say it in a way that holds on every machine", name, i+1, p))
+					problems = append(problems,
+						fmt.Sprintf("%s:%d names %s: a path or a registry of one machine; say it in a way that holds on every machine",
+							name, i+1, p))
 				}
 			}
 		}

@@ -164,7 +164,8 @@ func (r *folderReader) As(i any) bool {
 }
 
 // NewRangeReader reads length bytes from offset, or to the end where length is negative.
-func (f *Folder) NewRangeReader(_ context.Context, key string, offset, length int64, opts *driver.ReaderOptions) (driver.Reader, error) {
+func (f *Folder) NewRangeReader(_ context.Context, key string, offset, length int64,
+	opts *driver.ReaderOptions) (driver.Reader, error) {
 	file, stat, err := f.open(key)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ func openS3(ctx context.Context, bucket string, query url.Values) (*blob.Bucket,
 		config.Region = "us-east-1" // servers other than Amazon's take any
 	}
 	client := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = own })
-	b, err := s3blob.OpenBucket(ctx, client, bucket, &s3blob.Options{RequestChecksumCalculation: config.RequestChecksumCalculation})
+	b, err := s3blob.OpenBucket(ctx, client, bucket,
+		&s3blob.Options{RequestChecksumCalculation: config.RequestChecksumCalculation})
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (w *Writer) claim(ctx context.Context) error {
 	}
 	// The claim stands: what older claims publish from here on tells them that they
 	// are fenced. So the list that follows has all that was published with success.
-	v, err := w.store.look(ctx)
+	v, err := w.store.survey(ctx)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (w *Writer) unfenced(ctx context.Context) error {
 	return err
 }
 
-// view is what counts, as of one look at the store.
+// view is what counts, as of one survey of the store.
 type view struct {
 	token   token           // of the newest fence
 	fence   map[string]bool // the manifests that counted before it
@@ -200,8 +200,8 @@ type view struct {
 // errFencedOut says that a manifest was published under a claim that another had followed.
 var errFencedOut = errors.New("published by a fenced attempt")
 
-// look lists manifests before fences: what a fence leaves out was then there too late.
-func (s *Store) look(ctx context.Context) (view, error) {
+// survey lists manifests before fences: what a fence leaves out was then there too late.
+func (s *Store) survey(ctx context.Context) (view, error) {
 	v := view{fence: map[string]bool{}}
 	names, err := s.list(ctx, "manifests")
 	if err != nil {

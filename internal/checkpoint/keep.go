@@ -43,21 +43,11 @@ func (s *Store) keep(ctx context.Context, base string, folders []string, name st
 	if err != nil {
 		return Manifest{}, Stats{}, err
 	}
-	up := &upload{store: s, home: kept, known: map[string]Part{}}
-	for _, v := range versions { // parts of outputs are never dropped, so what is there can be referred to
-		m, err := s.output(ctx, name, v)
-		if err != nil && !errors.Is(err, ErrDamaged) {
-			return Manifest{}, Stats{}, err
-		}
-		for _, p := range m.parts() {
-			if a, err := s.bucket.Attributes(ctx, s.prefix+p.key()); err == nil && a.Size == p.Size {
-				up.known[p.Sum] = p
-			}
-		}
-		if err == nil {
-			break
-		}
+	known, err := s.keptParts(ctx, name, versions)
+	if err != nil {
+		return Manifest{}, Stats{}, err
 	}
+	up := &upload{store: s, home: kept, known: known}
 	files, err := up.all(ctx, sources)
 	if err == nil {
 		err = unchanged(sources)
@@ -85,6 +75,27 @@ func (s *Store) keep(ctx context.Context, base string, folders []string, name st
 			return Manifest{}, Stats{}, err
 		}
 	}
+}
+
+// keptParts are the parts of the newest version that can be read, and of those newer ones
+// that cannot. Parts of outputs are never dropped, so what is there can be referred to.
+func (s *Store) keptParts(ctx context.Context, name string, versions []int) (map[string]Part, error) {
+	known := map[string]Part{}
+	for _, v := range versions {
+		m, err := s.output(ctx, name, v)
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			return nil, err
+		}
+		for _, p := range m.parts() {
+			if a, err := s.bucket.Attributes(ctx, s.prefix+p.key()); err == nil && a.Size == p.Size {
+				known[p.Sum] = p
+			}
+		}
+		if err == nil {
+			break
+		}
+	}
+	return known, nil
 }
 
 // Fetch writes the outputs called name to folder dir, which must be empty or

@@ -124,22 +124,28 @@ func decode(name string, data []byte) (Manifest, error) {
 
 // check holds a manifest to what restore relies on: nothing in it leads out of the folder.
 func (m Manifest) check(name string) error {
-	if m.Form != form {
+	epoch, _, ok := parsePair(name)
+	switch {
+	case m.Form != form:
 		return fmt.Errorf("form %d is not known: use a newer scrimp", m.Form)
-	}
-	if m.Name != name {
+	case m.Name != name:
 		return fmt.Errorf("it says that its name is %q", m.Name)
-	}
-	if epoch, _, ok := parsePair(name); ok && epoch != m.Epoch {
+	case ok && epoch != m.Epoch:
 		return fmt.Errorf("it says that its epoch is %d", m.Epoch)
 	}
+	return m.checkFiles()
+}
+
+// checkFiles holds that the files are sorted, once each, in folders that come before them.
+func (m Manifest) checkFiles() error {
 	if !slices.IsSortedFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) }) {
 		return fmt.Errorf("its files are not sorted")
 	}
 	folders := map[string]bool{".": true}
 	var total int64
 	for i, f := range m.Files {
-		if !filepath.IsLocal(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "." || i > 0 && m.Files[i-1].Path == f.Path {
+		if !filepath.IsLocal(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "." ||
+			i > 0 && m.Files[i-1].Path == f.Path {
 			return fmt.Errorf("file path %q", f.Path)
 		}
 		if !folders[path.Dir(f.Path)] {

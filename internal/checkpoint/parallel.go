@@ -9,7 +9,8 @@ import (
 // parallel calls do for 0 to n-1 from the store's workers, each with a buffer of
 // its own that holds size bytes, waits for them, and returns the first error.
 // After an error it begins nothing more.
-func (s *Store) parallel(ctx context.Context, n int, size int64, do func(ctx context.Context, buffer []byte, i int) error) error {
+func (s *Store) parallel(ctx context.Context, n int, size int64,
+	do func(ctx context.Context, buffer []byte, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64

@@ -39,32 +39,18 @@ func (w *Writer) Prune(ctx context.Context, keep Keep) (Pruned, error) {
 
 func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	var done Pruned
-	v, err := w.store.look(ctx)
+	v, err := w.store.survey(ctx)
 	if err != nil {
 		return done, err
 	}
-	// The look came first: a claim that is made after this one's standing is confirmed
+	// The listing came first: a claim that is made after this one's standing is confirmed
 	// sees no checkpoint that counts and is newer than those in v.
 	if err := w.unfenced(ctx); err != nil {
 		return done, err
 	}
-	var counting []Manifest // oldest first
-	var drop []string
-	for i, name := range v.names {
-		m, err := w.store.manifest(ctx, v, name)
-		switch {
-		case err == nil:
-			counting = append(counting, m)
-		case errors.Is(err, errFencedOut):
-			drop = append(drop, name)
-		case errors.Is(err, ErrDamaged) && i < len(v.names)-1:
-			drop = append(drop, name)
-		default:
-			return done, err
-		}
-	}
-	if len(counting) == 0 {
-		return done, nil
+	counting, drop, err := w.store.counting(ctx, v)
+	if err != nil || len(counting) == 0 {
+		return done, err
 	}
 	if err := w.verify(ctx, counting[len(counting)-1]); err != nil {
 		return done, err
@@ -94,6 +80,25 @@ func (w *Writer) prune(ctx context.Context, keep Keep) (Pruned, error) {
 	err = w.sweep(ctx, used, &done)
 	w.swept = err == nil
 	return done, err
+}
+
+// counting are the checkpoints that count, oldest first, and the names of those that are
+// fenced out or damaged. A newest one that is damaged is an error: it may be all there is.
+func (s *Store) counting(ctx context.Context, v view) (counting []Manifest, drop []string, err error) {
+	for i, name := range v.names {
+		m, err := s.manifest(ctx, v, name)
+		switch {
+		case err == nil:
+			counting = append(counting, m)
+		case errors.Is(err, errFencedOut):
+			drop = append(drop, name)
+		case errors.Is(err, ErrDamaged) && i < len(v.names)-1:
+			drop = append(drop, name)
+		default:
+			return nil, nil, err
+		}
+	}
+	return counting, drop, nil
 }
 
 // stays says for each checkpoint, oldest first, whether it does.
@@ -160,7 +165,7 @@ type Listed struct {
 
 // List returns the checkpoints, newest first.
 func (s *Store) List(ctx context.Context) ([]Listed, error) {
-	v, err := s.look(ctx)
+	v, err := s.survey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list checkpoints: %w", err)
 	}

@@ -39,7 +39,8 @@ func (w *Writer) Publish(ctx context.Context, dir string, meta Meta, ignore ...s
 	}
 }
 
-func (w *Writer) captureAndPublish(ctx context.Context, capturer *Capturer, meta Meta) (_ Manifest, _ Stats, err error) {
+func (w *Writer) captureAndPublish(ctx context.Context, capturer *Capturer, meta Meta) (_ Manifest, _ Stats,
+	err error) {
 	c, err := capturer.Capture(ctx)
 	if err != nil {
 		return Manifest{}, Stats{}, err
@@ -188,7 +189,8 @@ func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFli
 	case begun: // if that fails, the whole publish does
 		return part, nil
 	}
-	if err := u.store.bucket.Upload(ctx, u.store.prefix+part.key(), bytes.NewReader(buffer), u.later.Options(*writeOptions(false))); err != nil {
+	if err := u.store.bucket.Upload(ctx, u.store.prefix+part.key(), bytes.NewReader(buffer),
+		u.later.Options(*writeOptions(false))); err != nil {
 		return Part{}, fmt.Errorf("store part of %s: %w", f.Path, err)
 	}
 	u.mu.Lock()

@@ -68,7 +68,7 @@ func (s *Store) restore(ctx context.Context, epoch int, dir string) (Restored, v
 		dir = target
 	}
 	clean(dir)
-	v, err := s.look(ctx)
+	v, err := s.survey(ctx)
 	r := Restored{Refused: v.refused}
 	for _, name := range slices.Backward(v.names) {
 		if err != nil {

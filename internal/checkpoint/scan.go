@@ -58,26 +58,27 @@ type scanner struct {
 
 // walk lists what lies at the slash path below base, and it itself unless it is base.
 func (s *scanner) walk(below string) error {
-	return filepath.WalkDir(filepath.Join(s.base, filepath.FromSlash(below)), func(at string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(s.base, at)
-		if err != nil || relErr != nil || rel == "." {
-			if rel != "." {
-				err = moved(err)
+	return filepath.WalkDir(filepath.Join(s.base, filepath.FromSlash(below)),
+		func(at string, d fs.DirEntry, err error) error {
+			rel, relErr := filepath.Rel(s.base, at)
+			if err != nil || relErr != nil || rel == "." {
+				if rel != "." {
+					err = moved(err)
+				}
+				return errors.Join(err, relErr)
 			}
-			return errors.Join(err, relErr)
-		}
-		rel = filepath.ToSlash(rel)
-		if !utf8.ValidString(rel) {
-			return fmt.Errorf("file name %q is not UTF-8: rename it, or ignore it", rel)
-		}
-		if ignored(rel, s.ignore) {
-			if d.IsDir() {
-				return filepath.SkipDir
+			rel = filepath.ToSlash(rel)
+			if !utf8.ValidString(rel) {
+				return fmt.Errorf("file name %q is not UTF-8: rename it, or ignore it", rel)
 			}
-			return nil
-		}
-		return moved(s.add(rel, at, d))
-	})
+			if ignored(rel, s.ignore) {
+				if d.IsDir() {
+					return filepath.SkipDir
+				}
+				return nil
+			}
+			return moved(s.add(rel, at, d))
+		})
 }
 
 func (s *scanner) add(rel, at string, d fs.DirEntry) error {

@@ -91,7 +91,7 @@ func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
 	return data, readError(key, err)
 }
 
-// readError tells damage, which no new try mends, from a store that does not answer.
+// readError tells damage, which no new try repairs, from a store that does not answer.
 func readError(key string, err error) error {
 	switch {
 	case err == nil:

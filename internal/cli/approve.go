@@ -13,9 +13,13 @@ import (
 
 func (a *app) approveCmd() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "approve [JOB]", Short: "Let a job run that waits for approval", Args: takes("[JOB]"), GroupID: groupShare, ValidArgsFunction: a.completeJob(isHeld),
-		Long: "Approves a job that can cost more than a budget lets jobs cost without approval (scrimp budgets set --approve). It takes an operator of the job's team other than its submitter, or an admin; an operator of all teams where the budget is of all jobs. " +
-			"The budgets are weighed again: the job took nothing while it waited. Without a JOB it lists the jobs that wait." + plainExit,
+	cmd := &cobra.Command{Use: "approve [JOB]", Short: "Let a job run that waits for approval", Args: takes("[JOB]"),
+		GroupID: groupShare, ValidArgsFunction: a.completeJob(isHeld),
+		Long: "Approves a job that can cost more than a budget lets jobs cost without approval (scrimp budgets set " +
+			"--approve). It takes an operator of the job's team other than its submitter, or an admin; an operator of all " +
+			"teams where the budget is of all jobs. " +
+			"The budgets are weighed again: the job took nothing while it waited. Without a JOB it lists the jobs " +
+			"that wait." + plainExit,
 		Example: "  scrimp approve\n  scrimp approve train-lm-2 --reason \"for the paper\"",
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the audit trail (default: none)")
@@ -30,8 +34,10 @@ func (a *app) approveCmd() *cobra.Command {
 
 func (a *app) rejectCmd() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{Use: "reject JOB --reason TEXT", Short: "End a job that waits for approval, and say why", Args: takes("JOB"), GroupID: groupShare, ValidArgsFunction: a.completeJob(isHeld),
-		Long:    "Ends a job that waits for approval. Its submitter finds the reason in scrimp status. It takes an operator of the job's team." + plainExit,
+	cmd := &cobra.Command{Use: "reject JOB --reason TEXT", Short: "End a job that waits for approval, and say why",
+		Args: takes("JOB"), GroupID: groupShare, ValidArgsFunction: a.completeJob(isHeld),
+		Long: "Ends a job that waits for approval. Its submitter finds the reason in scrimp status. It takes an " +
+			"operator of the job's team." + plainExit,
 		Example: "  scrimp reject train-lm-2 --reason \"try it on a tenth of the data first\"",
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for its submitter (default: none, and it must be given)")

@@ -18,8 +18,11 @@ import (
 )
 
 func (a *app) backupCmd() *cobra.Command {
-	return &cobra.Command{Use: "backup FILE", Short: "Copy all that the server knows into a file, while it works", Args: takes("FILE"), GroupID: groupShare,
-		Long: "Writes the log, the ledger, users, hashes of tokens and the output of all jobs into a file, as they are at one moment, and checks it. The server goes on meanwhile. Work folders, checkpoints, outputs and secrets are not in it." + plainExit,
+	return &cobra.Command{Use: "backup FILE", Short: "Copy all that the server knows into a file, while it works",
+		Args: takes("FILE"), GroupID: groupShare,
+		Long: "Writes the log, the ledger, users, hashes of tokens and the output of all jobs into a file, as they are " +
+			"at one moment, and checks it. The server goes on meanwhile. Work folders, checkpoints, outputs and secrets are " +
+			"not in it." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			r, err := c.request(ctx, http.MethodGet, "/v1/backup", nil)
 			if err != nil {
@@ -65,15 +68,20 @@ func (a *app) summed(what string, sum backup.Sum, where string) error {
 	if a.json {
 		return a.print(sum)
 	}
-	a.printf("%s %s, %s and the output of %s: %s\nSHA-256 %x\n", what, draw.Count(int(sum.End), "event"), draw.Count(int(sum.Postings), "posting"), draw.Count(sum.Outputs, "attempt"), where, sum.Hash)
+	a.printf("%s %s, %s and the output of %s: %s\nSHA-256 %x\n", what, draw.Count(int(sum.End), "event"),
+		draw.Count(int(sum.Postings), "posting"), draw.Count(sum.Outputs, "attempt"), where, sum.Hash)
 	return nil
 }
 
 func (a *app) restoreCmd() *cobra.Command {
 	var db string
-	cmd := &cobra.Command{Use: "restore FILE", Short: "Fill an empty data folder or database from a backup", Args: takes("FILE"), GroupID: groupShare,
-		Long:    "Fills the data folder, or with --db a PostgreSQL database, from a backup, and compares what it then holds with what the backup was made of. Both must be empty, and no server may run there. A backup of SQLite restores into PostgreSQL, and the other way round." + plainExit,
-		Example: "  scrimp --data new restore backup.tar.gz\n  scrimp --data new restore backup.tar.gz --db postgres://scrimp@db/scrimp",
+	cmd := &cobra.Command{Use: "restore FILE", Short: "Fill an empty data folder or database from a backup",
+		Args: takes("FILE"), GroupID: groupShare,
+		Long: "Fills the data folder, or with --db a PostgreSQL database, from a backup, and compares what it then " +
+			"holds with what the backup was made of. Both must be empty, and no server may run there. A backup of SQLite " +
+			"restores into PostgreSQL, and the other way round." + plainExit,
+		Example: "  scrimp --data new restore backup.tar.gz\n" +
+			"  scrimp --data new restore backup.tar.gz --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := os.Open(args[0])
 			if err != nil {

@@ -29,8 +29,12 @@ func (a *app) budgetsCmd() *cobra.Command {
 		a.printf("%s", show.Budgets(v, a.place()))
 		return nil
 	})
-	cmd := &cobra.Command{Use: "budgets", Short: "List limits and what is left of them, and set them", Args: takes(), GroupID: groupMoney,
-		Long: "Lists the limits that you may know of: what is spent in the window, what is held for jobs that are not over, what the jobs that run and wait are expected to spend by its end, and when the limit is reached by which of them. A job is let in where what is spent, what is held and the most that it can cost pass no limit that it is under." + plainExit,
+	cmd := &cobra.Command{Use: "budgets", Short: "List limits and what is left of them, and set them", Args: takes(),
+		GroupID: groupMoney,
+		Long: "Lists the limits that you may know of: what is spent in the window, what is held for jobs that are not " +
+			"over, what the jobs that run and wait are expected to spend by its end, and when the limit is reached by which " +
+			"of them. A job is let in where what is spent, what is held and the most that it can cost pass no limit that it " +
+			"is under." + plainExit,
 		RunE: list}
 	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRmCmd(), a.budgetsTagCmd())
 	return cmd
@@ -89,7 +93,8 @@ func (w *window) limit(cmd *cobra.Command) (budget.Limit, error) {
 	case w.ever:
 		l.Window = budget.Total
 	}
-	for kind, name := range map[string]string{"team": w.team, "project": w.project, "user": w.user, "tag": w.tag} { // of which one is given
+	// of which one is given
+	for kind, name := range map[string]string{"team": w.team, "project": w.project, "user": w.user, "tag": w.tag} {
 		if name != "" {
 			w.scope = kind + ":" + name
 		}
@@ -99,85 +104,113 @@ func (w *window) limit(cmd *cobra.Command) (budget.Limit, error) {
 	return l, err
 }
 
+// limitFlags are what a limit may be set to.
+type limitFlags struct {
+	dollars, approve, notify string
+	gpuHours, within         string
+	jobs, running, gpus      int
+	wait                     bool
+	warn                     []string
+}
+
 func (a *app) budgetsSetCmd() *cobra.Command {
 	var w window
-	var dollars, approve, notify string
-	var gpuHours string
-	var jobs, running, gpus int
-	var wait bool
-	var within string
-	var warn []string
+	var limits limitFlags
 	cmd := &cobra.Command{Use: "set", Short: "Make a limit, or change one", Args: takes(),
-		Long: "Makes the limit of a scope in a window, or puts a new one in its place. A job under a limit of dollars needs a budget, or work and a price from which the most that it costs is known: that becomes its budget. " +
-			"At each share of --warn, when all is spent, and when a job waits for approval, the webhook of --notify gets a POST; when all is spent, what runs is saved and stopped. " +
+		Long: "Makes the limit of a scope in a window, or puts a new one in its place. A job under a limit of dollars " +
+			"needs a budget, or work and a price from which the most that it costs is known: that becomes its budget. " +
+			"At each share of --warn, when all is spent, and when a job waits for approval, the webhook of --notify gets a " +
+			"POST; when all is spent, what runs is saved and stopped. " +
 			"Jobs over --running or --gpus wait in the queue, and those of others pass them." + plainExit,
-		Example: "  scrimp budgets set --team vision --month --dollars 500 --warn 0.8\n  scrimp budgets set --user ann --day --jobs 4\n  scrimp budgets set --tag env=dev --week --dollars 50\n  scrimp budgets set --team vision --running 4 --gpus 16\n  scrimp budgets set --week --gpu-hours 200 --wait --approve 100",
+		Example: "  scrimp budgets set --team vision --month --dollars 500 --warn 0.8\n" +
+			"  scrimp budgets set --user ann --day --jobs 4\n  scrimp budgets set --tag env=dev --week --dollars 50\n" +
+			"  scrimp budgets set --team vision --running 4 --gpus 16\n" +
+			"  scrimp budgets set --week --gpu-hours 200 --wait --approve 100",
 	}
 	w.flags(cmd)
-	f := cmd.Flags()
-	f.StringVar(&dollars, "dollars", "", "`amount` that may be spent (default: not limited)")
-	f.StringVar(&gpuHours, "gpu-hours", "", "`hours` of one GPU that may be used (default: not limited)")
-	f.IntVar(&jobs, "jobs", 0, "`number` of jobs that may wait or run at once (default: not limited)")
-	f.IntVar(&running, "running", 0, "`number` of jobs that may hold a machine at once; more wait in the queue (default: not limited)")
-	f.IntVar(&gpus, "gpus", 0, "`number` of GPUs that may be in use at once; more wait in the queue (default: not limited)")
-	f.BoolVar(&wait, "wait", false, "let a job wait for the next window where the GPU-hours do not suffice (default: it is not let in)")
-	f.StringVar(&approve, "approve", "", "`amount` above which a job waits for scrimp approve (default: never)")
-	f.StringVar(&within, "approve-within", "", "`span` on the wall after which a job that nobody has approved is given up, as in 2d (default: 7d)")
-	f.StringArrayVar(&warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: at the limit only)")
-	f.StringVar(&notify, "notify", "", "`URL` that gets the warnings, and hears of jobs that wait for approval (default: the server's log only)")
+	limits.flags(cmd)
 	cmd.RunE = a.with(func(ctx context.Context, c *client, _ []string) error {
 		l, err := w.limit(cmd)
 		if err != nil {
 			return err
 		}
-		for _, v := range []struct {
-			flag, text string
-			to         **money.Amount
-		}{{"dollars", dollars, &l.Dollars}, {"approve", approve, &l.Approve}} {
-			if v.text == "" {
-				continue
-			}
-			amount, err := money.Parse(v.text)
-			if err != nil {
-				return fmt.Errorf("--%s %s: %w: write it as in 500 or 12.50", v.flag, v.text, err)
-			}
-			*v.to = &amount
+		if err := limits.fill(&l, cmd.Flags().Changed); err != nil {
+			return err
 		}
-		if gpuHours != "" {
-			hours, err := strconv.ParseFloat(gpuHours, 64)
-			if err != nil {
-				return fmt.Errorf("--gpu-hours %s is not a number: write it as in 200 or 12.5", gpuHours)
-			}
-			l.GPUHours = &hours
-		}
-		for _, text := range warn {
-			share, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return fmt.Errorf("--warn %s is not a share: write it as in 0.8", text)
-			}
-			l.Warn = append(l.Warn, share)
-		}
-		if cmd.Flags().Changed("jobs") {
-			l.Jobs = &jobs
-		}
-		if cmd.Flags().Changed("running") {
-			l.Running = &running
-		}
-		if cmd.Flags().Changed("gpus") {
-			l.GPUs = &gpus
-		}
-		if within != "" {
-			if l.ApproveWithin, err = spec.ParseDuration(within); err != nil {
-				return fmt.Errorf("--approve-within %s: %w: write it as in 36h or 2d", within, err)
-			}
-		}
-		l.Wait, l.Notify = wait, notify
 		if err := l.Check(); err != nil {
 			return err
 		}
 		return a.putBudget(ctx, c, api.SetBudget{Limit: &l}, "Budget "+l.Name()+" is set.")
 	})
 	return cmd
+}
+
+func (x *limitFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&x.dollars, "dollars", "", "`amount` that may be spent (default: not limited)")
+	f.StringVar(&x.gpuHours, "gpu-hours", "", "`hours` of one GPU that may be used (default: not limited)")
+	f.IntVar(&x.jobs, "jobs", 0, "`number` of jobs that may wait or run at once (default: not limited)")
+	f.IntVar(&x.running, "running", 0, "`number` of jobs that may hold a machine at once; more wait in the queue "+
+		"(default: not limited)")
+	f.IntVar(&x.gpus, "gpus", 0, "`number` of GPUs that may be in use at once; more wait in the queue (default: not "+
+		"limited)")
+	f.BoolVar(&x.wait, "wait", false, "let a job wait for the next window where the GPU-hours do not suffice (default: "+
+		"it is not let in)")
+	f.StringVar(&x.approve, "approve", "", "`amount` above which a job waits for scrimp approve (default: never)")
+	f.StringVar(&x.within, "approve-within", "", "`span` on the wall after which a job that nobody has approved is "+
+		"given up, as in 2d (default: 7d)")
+	f.StringArrayVar(&x.warn, "warn", nil, "`share` of the dollars at which to warn, 0 to 1; may be repeated (default: "+
+		"at the limit only)")
+	f.StringVar(&x.notify, "notify", "", "`URL` that gets the warnings, and hears of jobs that wait for approval "+
+		"(default: the server's log only)")
+}
+
+// fill puts what was given into a limit; the rest is not limited.
+func (x *limitFlags) fill(l *budget.Limit, changed func(flag string) bool) error {
+	for _, v := range []struct {
+		flag, text string
+		to         **money.Amount
+	}{{"dollars", x.dollars, &l.Dollars}, {"approve", x.approve, &l.Approve}} {
+		if v.text == "" {
+			continue
+		}
+		amount, err := money.Parse(v.text)
+		if err != nil {
+			return fmt.Errorf("--%s %s: %w: write it as in 500 or 12.50", v.flag, v.text, err)
+		}
+		*v.to = &amount
+	}
+	if x.gpuHours != "" {
+		hours, err := strconv.ParseFloat(x.gpuHours, 64)
+		if err != nil {
+			return fmt.Errorf("--gpu-hours %s is not a number: write it as in 200 or 12.5", x.gpuHours)
+		}
+		l.GPUHours = &hours
+	}
+	for _, text := range x.warn {
+		share, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("--warn %s is not a share: write it as in 0.8", text)
+		}
+		l.Warn = append(l.Warn, share)
+	}
+	for _, v := range []struct {
+		flag string
+		n    *int
+		to   **int
+	}{{"jobs", &x.jobs, &l.Jobs}, {"running", &x.running, &l.Running}, {"gpus", &x.gpus, &l.GPUs}} {
+		if changed(v.flag) {
+			*v.to = v.n
+		}
+	}
+	if x.within != "" {
+		var err error
+		if l.ApproveWithin, err = spec.ParseDuration(x.within); err != nil {
+			return fmt.Errorf("--approve-within %s: %w: write it as in 36h or 2d", x.within, err)
+		}
+	}
+	l.Wait, l.Notify = x.wait, x.notify
+	return nil
 }
 
 func (a *app) budgetsRmCmd() *cobra.Command {
@@ -191,8 +224,10 @@ func (a *app) budgetsRmCmd() *cobra.Command {
 
 func (a *app) budgetsTagCmd() *cobra.Command {
 	var free bool
-	cmd := &cobra.Command{Use: "tag KEY [VALUE ...]", Short: "Require a tag of every job, or free them of it", Args: takes("KEY", "[VALUE ...]"),
-		Long:    "Requires that every job that is submitted from now on has the tag, with one of the values, or with any where none is given." + plainExit,
+	cmd := &cobra.Command{Use: "tag KEY [VALUE ...]", Short: "Require a tag of every job, or free them of it",
+		Args: takes("KEY", "[VALUE ...]"),
+		Long: "Requires that every job that is submitted from now on has the tag, with one of the values, or with any " +
+			"where none is given." + plainExit,
 		Example: "  scrimp budgets tag env dev prod\n  scrimp budgets tag ticket\n  scrimp budgets tag env --free",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			if free && len(args) > 1 {

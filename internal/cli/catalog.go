@@ -26,7 +26,8 @@ const (
 
 func (a *app) catalogCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "catalog", Short: "The catalogue of machines and prices", GroupID: groupMoney,
-		Long: "The catalogue of offers: machines and dated prices that the program carries, newer prices that were fetched or imported, and your own."}
+		Long: "The catalogue of offers: machines and dated prices that the program carries, newer prices that were " +
+			"fetched or imported, and your own."}
 	cmd.AddCommand(a.catalogShowCmd(), a.catalogUpdateCmd(), a.catalogImportCmd())
 	return cmd
 }
@@ -35,7 +36,9 @@ func (a *app) catalogShowCmd() *cobra.Command {
 	var gpus bool
 	cmd := &cobra.Command{
 		Use: "show", Short: "Say what the catalogue holds, how old it is, what was skipped",
-		Long: "Lists the layers of the catalogue (what the program carries, what was fetched or imported, your own " + feed.PricesName + "), what it has of each provider, and every row that was skipped with the reason.\n\nExit status: 0 done, 1 error.",
+		Long: "Lists the layers of the catalogue (what the program carries, what was fetched or imported, your own " +
+			feed.PricesName + "), what it has of each provider, and every row that was skipped with the reason.\n\nExit " +
+			"status: 0 done, 1 error.",
 		Args: cobra.NoArgs,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if gpus {
@@ -78,8 +81,10 @@ func (a *app) catalogUpdateCmd() *cobra.Command {
 	var regions []string
 	cmd := &cobra.Command{
 		Use: "update [SOURCE ...]", Short: "Fetch newer prices from the providers' public pages",
-		Long: "Fetches prices and keeps them in the data folder: " + strings.Join(feed.Sources, ", ") + " or skypilot/NAME, a table of SkyPilot's public catalogue such as skypilot/lambda. " +
-			"Without a source it fetches aws, aws-risk, azure and, where GOOGLE_API_KEY holds a key, gcp. A source that fails leaves its earlier copy in place.\n\nExit status: 0 all were fetched, 1 one failed.",
+		Long: "Fetches prices and keeps them in the data folder: " + strings.Join(feed.Sources, ", ") +
+			" or skypilot/NAME, a table of SkyPilot's public catalogue such as skypilot/lambda. " +
+			"Without a source it fetches aws, aws-risk, azure and, where GOOGLE_API_KEY holds a key, gcp. A source that " +
+			"fails leaves its earlier copy in place.\n\nExit status: 0 all were fetched, 1 one failed.",
 		Example: "  scrimp catalog update aws --region eu-west-1\n  scrimp catalog update skypilot/lambda skypilot/runpod",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key := os.Getenv("GOOGLE_API_KEY")
@@ -94,11 +99,14 @@ func (a *app) catalogUpdateCmd() *cobra.Command {
 				if source == "aws" {
 					limit = mostStream
 				}
-				return feed.Updater{Client: feed.Default(Version, limit), Endpoints: feed.Public(), Regions: regions, GCPKey: key, Now: a.now().UTC()}
+				return feed.Updater{Client: feed.Default(Version, limit), Endpoints: feed.Public(), Regions: regions, GCPKey: key,
+					Now: a.now().UTC()}
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&regions, "region", nil, "`region` to fetch, each provider takes those of its own form (default us-east-1 of AWS, eastus of Azure, all of Google Cloud; may be repeated)")
+	cmd.Flags().StringSliceVar(&regions, "region", nil,
+		"`region` to fetch, each provider takes those of its own form (default us-east-1 of AWS, eastus of Azure, all of "+
+			"Google Cloud; may be repeated)")
 	return cmd
 }
 
@@ -153,17 +161,63 @@ func (a *app) catalogImportCmd() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "import FILE ...", Short: "Read prices from files: provider pages, SkyPilot tables, your own",
-		Long:    "Reads pages that you have fetched yourself and keeps their offers in the data folder. All files of one command are of one form and one source; it is seen from the first, unless --form says it.\n\nExit status: 0 imported, 1 error: then nothing is kept.",
-		Example: "  aws ec2 describe-spot-price-history --product-descriptions Linux/UNIX --region us-east-1 > spot.json\n  scrimp catalog import spot.json\n  scrimp catalog import --provider lambda vms.csv",
-		Args:    cobra.MinimumNArgs(1),
+		Long: "Reads pages that you have fetched yourself and keeps their offers in the data folder. All files of one " +
+			"command are of one form and one source; it is seen from the first, unless --form says it.\n\nExit status: 0 " +
+			"imported, 1 error: then nothing is kept.",
+		Example: "  aws ec2 describe-spot-price-history --product-descriptions Linux/UNIX --region us-east-1 > spot.json\n" +
+			"  scrimp catalog import spot.json\n  scrimp catalog import --provider lambda vms.csv",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.importPrices(args, feed.Form(form), provider, at)
 		},
 	}
-	cmd.Flags().StringVar(&form, "form", "", "`form` of the files: "+strings.Join(names, ", ")+" (default: seen from the first)")
-	cmd.Flags().StringVar(&provider, "provider", "", "`name` of the provider whose table it is, for SkyPilot tables, which do not say; of a cluster its name, which stands as its region (default: as the page says)")
+	cmd.Flags().StringVar(&form, "form", "", "`form` of the files: "+strings.Join(names, ", ")+
+		" (default: seen from the first)")
+	cmd.Flags().StringVar(&provider, "provider", "",
+		"`name` of the provider whose table it is, for SkyPilot tables, which do not say; of a cluster its name, which "+
+			"stands as its region (default: as the page says)")
 	cmd.Flags().StringVar(&at, "at", "", "`day` or time of prices that carry none (default when the file was written)")
 	return cmd
+}
+
+// readPages reads files that are all of one form, the one that is given or the first's,
+// and dates them as the oldest.
+func readPages(files []string, form feed.Form, p *feed.Page) ([][]byte, feed.Form, error) {
+	var pages [][]byte
+	for i, name := range files {
+		page, written, err := readPage(name)
+		if err != nil {
+			return nil, "", err
+		}
+		seen, err := feed.Sniff(page)
+		if form == "" && err != nil {
+			return nil, "", fmt.Errorf("import %s: %w: say it with --form", name, err)
+		}
+		if form == "" {
+			form = seen
+		} else if err == nil && seen != form {
+			return nil, "", fmt.Errorf("import %s: it looks like %s, not %s: import each form by itself", name, seen, form)
+		}
+		if i == 0 || written.Before(p.At) {
+			p.At = written
+		}
+		pages = append(pages, page)
+	}
+	return pages, form, nil
+}
+
+// nothingImported says why no row of the files is an offer.
+func nothingImported(files []string, form feed.Form, f show.Fetched) error {
+	if f.Summary == "" && form == feed.AWSAdvisor {
+		return fmt.Errorf("import %s: it says how often spot machines are interrupted, and none of the catalogue's is among "+
+			"them: import their spot prices first", strings.Join(files, ", "))
+	}
+	first := ""
+	if len(f.Skipped) > 0 && f.Skipped[0].Detail != "" {
+		first = fmt.Sprintf(", such as %s: %s", f.Skipped[0].Name, f.Skipped[0].Detail)
+	}
+	return fmt.Errorf("import %s: no row of it is an offer; skipped %s%s", strings.Join(files, ", "),
+		cmp.Or(f.Summary, "none: there are no rows"), first)
 }
 
 func (a *app) importPrices(files []string, form feed.Form, provider, at string) error {
@@ -175,25 +229,9 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 		return err
 	}
 	p := feed.Page{Source: filepath.Base(files[0]), Provider: provider, Shapes: known, Spot: &known}
-	var pages [][]byte
-	for i, name := range files {
-		page, written, err := readPage(name)
-		if err != nil {
-			return err
-		}
-		seen, err := feed.Sniff(page)
-		if form == "" && err != nil {
-			return fmt.Errorf("import %s: %w: say it with --form", name, err)
-		}
-		if form == "" {
-			form = seen
-		} else if err == nil && seen != form {
-			return fmt.Errorf("import %s: it looks like %s, not %s: import each form by itself", name, seen, form)
-		}
-		if i == 0 || written.Before(p.At) {
-			p.At = written
-		}
-		pages = append(pages, page)
+	pages, form, err := readPages(files, form, &p)
+	if err != nil {
+		return err
 	}
 	if at != "" {
 		if p.At, err = catalog.ParseTime(at); err != nil {
@@ -207,16 +245,10 @@ func (a *app) importPrices(files []string, form feed.Form, provider, at string) 
 	if err != nil {
 		return err
 	}
-	f := show.Fetched{Source: string(form), Offers: len(c.Listings), Skipped: append([]catalog.Skip{}, c.Skipped...), Summary: feed.Summary(c.Skipped)}
+	f := show.Fetched{Source: string(form), Offers: len(c.Listings), Skipped: append([]catalog.Skip{}, c.Skipped...),
+		Summary: feed.Summary(c.Skipped)}
 	if f.Offers == 0 {
-		first := ""
-		if x := c.Skipped[0:min(1, len(c.Skipped))]; len(x) > 0 && x[0].Detail != "" {
-			first = fmt.Sprintf(", such as %s: %s", x[0].Name, x[0].Detail)
-		}
-		if f.Summary == "" && form == feed.AWSAdvisor {
-			return fmt.Errorf("import %s: it says how often spot machines are taken, and none of the catalogue's is among them: import their spot prices first", strings.Join(files, ", "))
-		}
-		return fmt.Errorf("import %s: no row of it is an offer; skipped %s%s", strings.Join(files, ", "), cmp.Or(f.Summary, "none: there are no rows"), first)
+		return nothingImported(files, form, f)
 	}
 	name := "import-" + string(form)
 	if provider != "" {

@@ -39,11 +39,15 @@ func (a *app) checkCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check job.yaml",
 		Short: "Judge a job by the checklists of the trade before money is spent",
-		Long: "Goes through four checklists (before training, during, before deployment, in production) and gives each item a verdict, the evidence it rests on, and what mends it. " +
-			"It reads the job file, the programs that its command names, earlier runs of the same name, and the catalogue. What none of them says is unknown, and never passes; you may state it with --fact.\n\n" +
+		Long: "Goes through four checklists (before training, during, before deployment, in production) and gives each " +
+			"item a verdict, the evidence it rests on, and what fixes it. " +
+			"It reads the job file, the programs that its command names, earlier runs of the same name, and the catalogue. " +
+			"What none of them says is unknown, and never passes; you may state it with --fact.\n\n" +
 			"Exit status: 0 nothing fails, 2 something does, 1 error.",
-		Example: "  scrimp check job.yaml\n  scrimp check job.yaml --fact utilisation=82% --fact quantised=int8\n  scrimp check job.yaml --facts facts.yaml --json\n\nWhat may be stated:\n" + strings.TrimSuffix(show.Facts(show.Place{Width: helpWidth}), "\n"),
-		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
+		Example: "  scrimp check job.yaml\n  scrimp check job.yaml --fact utilisation=82% --fact quantised=int8\n" +
+			"  scrimp check job.yaml --facts facts.yaml --json\n\nWhat may be stated:\n" +
+			strings.TrimSuffix(show.Facts(show.Place{Width: helpWidth}), "\n"),
+		Args: takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := a.now().UTC()
 			j, folder, notes, err := load(args, cmd.ArgsLenAtDash(), f, now)
@@ -81,7 +85,8 @@ func (a *app) checkCmd() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
-	cmd.Flags().StringArrayVar(&facts, "fact", nil, "state `NAME=VALUE`, which nothing else says (default none; may be repeated)")
+	cmd.Flags().StringArrayVar(&facts, "fact", nil, "state `NAME=VALUE`, which nothing else says (default none; may "+
+		"be repeated)")
 	cmd.Flags().StringVar(&file, "facts", "", "YAML `file` of such names and values; --fact goes over it (default none)")
 	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints (default: it fails)")
 	return cmd
@@ -104,8 +109,11 @@ func (a *app) expect(ctx context.Context, c *check.Case, folder string) error {
 	if p.Offer == nil {
 		return errors.New("nothing in the catalogue is like what the job asks for")
 	}
-	e := check.Estimate{CostLow: p.Cost.Low, Cost: p.Cost.Value, CostHigh: p.Cost.High, Time: time.Duration(p.Hours.Value * float64(time.Hour)), Source: fmt.Sprintf("%s, on %s", strings.TrimRight(p.Source, ". "), p.ID)}
-	if x, ok := q.Estimate(rank.Shape{Accelerator: p.Offer.Offer.Accelerator, Each: p.Offer.Offer.Accelerators, Machines: p.Machines}, 0); ok {
+	e := check.Estimate{CostLow: p.Cost.Low, Cost: p.Cost.Value, CostHigh: p.Cost.High,
+		Time:   time.Duration(p.Hours.Value * float64(time.Hour)),
+		Source: fmt.Sprintf("%s, on %s", strings.TrimRight(p.Source, ". "), p.ID)}
+	if x, ok := q.Estimate(rank.Shape{Accelerator: p.Offer.Offer.Accelerator, Each: p.Offer.Offer.Accelerators,
+		Machines: p.Machines}, 0); ok {
 		e.PeakMemory = x.Memory
 	}
 	c.Estimate = &e
@@ -155,7 +163,8 @@ func programs(j spec.Job, folder string) []check.Text {
 	var seen []string
 	for _, w := range append(words, j.Args...) {
 		name := filepath.Clean(w)
-		if slices.Contains(seen, name) || !slices.Contains([]string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}, filepath.Ext(name)) {
+		if slices.Contains(seen, name) ||
+			!slices.Contains([]string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}, filepath.Ext(name)) {
 			continue
 		}
 		seen = append(seen, name)
@@ -237,7 +246,8 @@ func newestOf(ctx context.Context, cl *client, name string) ([]api.Job, error) {
 	var found []api.Job
 	before := ""
 	for range mostPages {
-		r, err := cl.request(ctx, http.MethodGet, fmt.Sprintf("/v1/jobs?limit=%d&before=%s", jobsOfPage, url.QueryEscape(before)), nil)
+		r, err := cl.request(ctx, http.MethodGet, fmt.Sprintf("/v1/jobs?limit=%d&before=%s", jobsOfPage,
+			url.QueryEscape(before)), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -280,7 +290,8 @@ func (a *app) proven(ctx context.Context, cl *client, j spec.Job) error {
 
 // earlier is what a receipt says to a check.
 func earlier(r receipt.Receipt) check.Run {
-	run := check.Run{Job: r.Job, State: r.State, Steps: r.Step, Checkpoints: r.Checkpoints, Interruptions: len(r.Interruptions)}
+	run := check.Run{Job: r.Job, State: r.State, Steps: r.Step, Checkpoints: r.Checkpoints,
+		Interruptions: len(r.Interruptions)}
 	if r.Currency == money.USD {
 		run.CostUSD = catalog.Known(r.Cost.Float())
 	}

@@ -102,11 +102,13 @@ Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was 
 	root.AddCommand(
 		a.runCmd(), a.planCmd(), a.initCmd(), a.importCmd(),
 		a.jobsCmd(), a.queueCmd(), a.statusCmd(), a.logsCmd(), a.attachCmd(), a.execCmd(),
-		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.rerunCmd(), a.getCmd(), a.receiptCmd(), a.costsCmd(), a.budgetsCmd(), a.explainCmd(), a.profileCmd(),
+		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.rerunCmd(), a.getCmd(), a.receiptCmd(), a.costsCmd(),
+		a.budgetsCmd(), a.explainCmd(), a.profileCmd(),
 		a.simulateCmd(), a.estimateCmd(), a.offersCmd(), a.catalogCmd(),
 		a.checkCmd(),
 		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(),
-		a.serveCmd(), a.loginCmd(), a.logoutCmd(), a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.backupCmd(), a.restoreCmd(),
+		a.serveCmd(), a.loginCmd(), a.logoutCmd(), a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.backupCmd(),
+		a.restoreCmd(),
 		a.completionCmd(), a.agentCmd(),
 	)
 	helps(root)

@@ -50,12 +50,13 @@ func (a *app) open(ctx context.Context) (*client, error) {
 		return nil, fmt.Errorf("%w in %s", errNoServer, dir)
 	}
 	socket := filepath.Join(dir, server.SocketName)
-	c := &client{base: "http://scrimp", dir: dir, token: strings.TrimSpace(string(token)), http: &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		},
-	}}}
+	c := &client{base: "http://scrimp", dir: dir, token: strings.TrimSpace(string(token)),
+		http: &http.Client{Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "unix", socket)
+			},
+		}}}
 	if _, err := c.server(ctx); err != nil {
 		return nil, fmt.Errorf("%w in %s: %v", errNoServer, dir, err) //nolint:errorlint // the cause is for people
 	}
@@ -82,7 +83,8 @@ func (a *app) ensure(ctx context.Context, market string) (*client, error) {
 		return nil, err
 	}
 	why := "the server did not start within 20 s: see " + filepath.Join(a.data, server.LogName)
-	if _, err := os.Stat(filepath.Join(a.data, server.ElsewhereName)); err == nil { // another takes over, or somebody has to start one
+	// another takes over, or somebody has to start one
+	if _, err := os.Stat(filepath.Join(a.data, server.ElsewhereName)); err == nil {
 		why = "no server of this folder answered within 20 s, and its log lies in PostgreSQL: start scrimp serve --db"
 	} else if err := a.spawn(market); err != nil {
 		return nil, err
@@ -219,7 +221,8 @@ func (c *client) request(ctx context.Context, method, path string, in any) (*htt
 }
 
 // requestBody sends a body as it is.
-func (c *client) requestBody(ctx context.Context, method, path string, body io.Reader, kind string) (*http.Response, error) {
+func (c *client) requestBody(ctx context.Context, method, path string, body io.Reader,
+	kind string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err
@@ -228,26 +231,38 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	req.Header.Set("Content-Type", kind)
 	r, err := c.http.Do(req)
 	if err != nil {
-		var at *url.Error
-		if c.far && ctx.Err() == nil && errors.As(err, &at) {
-			var untrusted *tls.CertificateVerificationError
-			if errors.As(err, &untrusted) {
-				return nil, fmt.Errorf("%s shows a certificate that is not trusted: %w: scrimp login %s --ca FILE trusts one of your own", c.base, untrusted.Err, c.base)
-			}
-			return nil, fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
-		}
-		return nil, fmt.Errorf("ask the server: %w", err)
+		return nil, c.unanswered(ctx, err)
 	}
 	if r.StatusCode < 300 {
 		return r, nil
 	}
 	defer func() { _ = r.Body.Close() }()
+	return nil, c.refused(r, method, path)
+}
+
+// unanswered says why a server gave no answer.
+func (c *client) unanswered(ctx context.Context, err error) error {
+	var at *url.Error
+	if !c.far || ctx.Err() != nil || !errors.As(err, &at) {
+		return fmt.Errorf("ask the server: %w", err)
+	}
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return fmt.Errorf("%s shows a certificate that is not trusted: %w: scrimp login %s --ca FILE trusts one of your own",
+			c.base, untrusted.Err, c.base)
+	}
+	return fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
+}
+
+// refused is the error that the server answered with.
+func (c *client) refused(r *http.Response, method, path string) error {
 	var p api.Problem
 	if json.NewDecoder(r.Body).Decode(&p) != nil || p.Title == "" {
 		if r.StatusCode == http.StatusBadRequest && c.far && strings.HasPrefix(c.base, "http://") {
-			return nil, fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.base, strings.TrimPrefix(c.base, "http://"))
+			return fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.base,
+				strings.TrimPrefix(c.base, "http://"))
 		}
-		return nil, fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
+		return fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
 	}
 	text := p.Title
 	if p.Field != "" {
@@ -256,8 +271,8 @@ func (c *client) requestBody(ctx context.Context, method, path string, body io.R
 	if p.Detail != "" {
 		text += ": " + p.Detail
 	}
-	if p.Mend != "" {
-		text += " (" + p.Mend + ")"
+	if p.Fix != "" {
+		text += " (" + p.Fix + ")"
 	}
-	return nil, errors.New(text)
+	return errors.New(text)
 }

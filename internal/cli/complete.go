@@ -12,8 +12,11 @@ import (
 func (a *app) completionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Print the completion of commands, jobs and files for a shell", GroupID: groupRest,
-		Long:      "Prints what teaches a shell to complete commands, flags, the ids of jobs, and files. SHELL is bash, zsh, fish or powershell." + plainExit,
-		Example:   "  source <(scrimp completion bash)        # in ~/.bashrc\n  scrimp completion zsh > \"${fpath[1]}/_scrimp\"\n  scrimp completion fish > ~/.config/fish/completions/scrimp.fish",
+		Long: "Prints what teaches a shell to complete commands, flags, the ids of jobs, and files. SHELL is bash, " +
+			"zsh, fish or powershell." + plainExit,
+		Example: "  source <(scrimp completion bash)        # in ~/.bashrc\n" +
+			"  scrimp completion zsh > \"${fpath[1]}/_scrimp\"\n" +
+			"  scrimp completion fish > ~/.config/fish/completions/scrimp.fish",
 		ValidArgs: []cobra.Completion{"bash", "zsh", "fish", "powershell"}, Args: takes("SHELL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
@@ -36,7 +39,8 @@ func (a *app) completionCmd() *cobra.Command {
 // the rest of the script calls, where that package is not installed.
 const bashWords = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref() {
-        cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD > 0 ? COMP_CWORD - 1 : 0]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+        cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD > 0 ? COMP_CWORD - 1 : 0]}
+        words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
     }
 fi
 if ! declare -F _filedir >/dev/null; then

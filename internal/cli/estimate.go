@@ -7,17 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
-	"scrimp/internal/estimate/modelfile"
-	"scrimp/internal/estimate/shape"
 	"scrimp/internal/measured"
 )
 
@@ -49,11 +43,16 @@ type estimateFlags struct {
 
 func (f *estimateFlags) add(cmd *cobra.Command) {
 	s := cmd.Flags()
-	s.StringVar(&f.model, "model", "", "`what` is trained: a published name, a config.json, an ONNX file, a shape, or \"measured: 120 samples/s on L4\" (default: none, --batch or --accuracy is given)")
-	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100-SXM-80GB:8; H100 is all forms that it is sold in (default: every kind with a price)")
-	s.StringVar(&f.precision, "precision", "bf16", "`format` of the matrix products: fp32, tf32, fp16, bf16, fp8, fp4; bf16-true keeps weights and optimiser in it too")
-	s.Float64Var(&f.seq, "seq", 0, "`tokens` a sample (default 2048 for a transformer, or the most that its file says it takes)")
-	s.Float64Var(&f.micro, "micro", 0, "`samples` an accelerator takes in at a time (default: the largest power of two that fits)")
+	s.StringVar(&f.model, "model", "", "`what` is trained: a published name, a config.json, an ONNX file, a shape, or "+
+		"\"measured: 120 samples/s on L4\" (default: none, --batch or --accuracy is given)")
+	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100-SXM-80GB:8; H100 is all forms that it is sold in (default: "+
+		"every kind with a price)")
+	s.StringVar(&f.precision, "precision", "bf16", "`format` of the matrix products: fp32, tf32, fp16, bf16, fp8, "+
+		"fp4; bf16-true keeps weights and optimiser in it too")
+	s.Float64Var(&f.seq, "seq", 0, "`tokens` a sample (default 2048 for a transformer, or the most that its file says "+
+		"it takes)")
+	s.Float64Var(&f.micro, "micro", 0, "`samples` an accelerator takes in at a time (default: the largest power of "+
+		"two that fits)")
 	s.Float64Var(&f.global, "global", 0, "`samples` a step over all accelerators (default: micro × accumulate × replicas)")
 	s.Float64Var(&f.gather, "accumulate", 1, "micro-batches whose gradients are summed to a step")
 	s.StringVar(&f.checkpointing, "checkpointing", "none", "activation checkpointing: none, selective, full")
@@ -67,13 +66,19 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 	s.StringVar(&f.rows, "rows", "", "`count` of samples, or of a table's rows (default: none)")
 	s.Float64Var(&f.trees, "trees", 0, "boosted trees: how many")
 	s.Float64Var(&f.depth, "depth", 0, "boosted trees: how deep")
-	s.StringVar(&f.resize, "resize", "", "progressive resizing as `pixels:share,…`: 128:0.5,224:0.5; one size without a share (default: 224 throughout)")
-	s.StringVar(&f.program, "program", "", "`source` of the calibration's runs that your program is the same as (default: one that nothing is known of)")
+	s.StringVar(&f.resize, "resize", "", "progressive resizing as `pixels:share,…`: 128:0.5,224:0.5; one size without "+
+		"a share (default: 224 throughout)")
+	s.StringVar(&f.program, "program", "", "`source` of the calibration's runs that your program is the same as "+
+		"(default: one that nothing is known of)")
 	s.Float64Var(&f.price, "price", 0, "`dollars` an hour for all accelerators (default: the lowest list price on demand)")
-	s.StringVar(&f.batch, "batch", "", "CSV `file` of runs in the form of the published measurements: one JSON object is written for each (default: none)")
-	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+measuredName+" in the data folder (may be repeated; default: none)")
-	s.BoolVar(&f.accuracy, "accuracy", false, "show past errors by kind: of your runs what was expected beside what came out, of tables each run as if it had not been measured (default: estimate)")
-	s.BoolVar(&f.measured, "measured", false, "list the measured runs of yours that estimates learn from, newest first (default: estimate)")
+	s.StringVar(&f.batch, "batch", "", "CSV `file` of runs in the form of the published measurements: one JSON object "+
+		"is written for each (default: none)")
+	s.StringSliceVar(&f.calibrate, "calibrate", nil, "CSV `file` of measured runs to learn from, besides "+measuredName+
+		" in the data folder (may be repeated; default: none)")
+	s.BoolVar(&f.accuracy, "accuracy", false, "show past errors by kind: of your runs what was expected beside what "+
+		"came out, of tables each run as if it had not been measured (default: estimate)")
+	s.BoolVar(&f.measured, "measured", false, "list the measured runs of yours that estimates learn from, newest "+
+		"first (default: estimate)")
 	s.Float64Var(&f.runs, "runs", 0, "`number` of such runs in a programme of experiments")
 	s.StringVar(&f.per, "per", "week", "in which `span` the runs are: day, week, month, year")
 	s.IntVar(&f.most, "limit", 15, "how many accelerators to show; 0 is all; --json has all")
@@ -96,8 +101,13 @@ accelerator (--measured lists them), measured.csv in the data folder, and --cali
 the published measurements (docs/estimate.md). Without any it is arithmetic alone, and says so.
 
 Exit status: 0 done, 1 error.`,
-		Example: "  scrimp estimate --model llama-3-8b --tokens 2B --precision bf16 --gpu H100-SXM-80GB:8 --zero 3\n  scrimp estimate --model mistral-7b --qlora --tokens 10M\n  scrimp estimate --model config.json --lora --seq 4096 --epochs 3 --rows 50k\n  scrimp estimate --model trees --rows 10M --trees 500 --depth 8 --gpu T4\n  scrimp estimate --model resnet-50 --rows 1.28M --epochs 90 --resize 128:0.5,224:0.5 --runs 40 --per week\n  scrimp estimate --batch rows.csv --calibrate calib.csv --json",
-		Args:    cobra.NoArgs,
+		Example: "  scrimp estimate --model llama-3-8b --tokens 2B --precision bf16 --gpu H100-SXM-80GB:8 --zero 3\n" +
+			"  scrimp estimate --model mistral-7b --qlora --tokens 10M\n" +
+			"  scrimp estimate --model config.json --lora --seq 4096 --epochs 3 --rows 50k\n" +
+			"  scrimp estimate --model trees --rows 10M --trees 500 --depth 8 --gpu T4\n" +
+			"  scrimp estimate --model resnet-50 --rows 1.28M --epochs 90 --resize 128:0.5,224:0.5 --runs 40 --per week\n" +
+			"  scrimp estimate --batch rows.csv --calibrate calib.csv --json",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.estimate(cmd.Context(), f)
 		},
@@ -226,7 +236,8 @@ func (a *app) estimate(ctx context.Context, f estimateFlags) error {
 }
 
 // answer prints one estimate, or the table of all accelerators.
-func (a *app) answer(e *estimate.Estimator, q estimate.Request, kinds []string, runs float64, most int, dates string) error {
+func (a *app) answer(e *estimate.Estimator, q estimate.Request, kinds []string, runs float64, most int,
+	dates string) error {
 	whole := func(o estimate.Option) show.Estimate {
 		v := show.Estimate{Model: q.Model.Name, Option: o}
 		if runs > 0 {
@@ -277,94 +288,9 @@ func (a *app) answer(e *estimate.Estimator, q estimate.Request, kinds []string, 
 // help says which flags would make a run fit.
 func (a *app) help(e *estimate.Estimator, q estimate.Request, kinds []string) {
 	list := knobs(e, q, kinds, 0)
-	if k := q.Model.Kind; len(list) == 0 && (k == shape.Transformer || k == shape.Experts) {
+	if len(list) == 0 && text(q.Model) {
 		a.printf("%s", show.Unheld(a.place()))
 		return
 	}
 	a.printf("%s", show.Knobs(list, a.place()))
-}
-
-// ask reads the flags, and the run that a measurement stands for.
-func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []estimate.Row, err error) {
-	q = estimate.Request{
-		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero, TP: f.tp, PP: f.pp,
-		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Program: f.program, Price: f.price,
-	}
-	for _, n := range []struct {
-		flag string
-		v    float64
-	}{{"--tp", f.tp}, {"--pp", f.pp}, {"--accumulate", f.gather}} {
-		if !(n.v >= 1) {
-			return q, nil, fmt.Errorf("%s %g: must be a whole number from 1 up", n.flag, n.v)
-		}
-	}
-	for _, n := range []struct {
-		flag, text string
-		to         *float64
-	}{{"--tokens", f.tokens, &q.Tokens}, {"--rows", f.rows, &q.Rows}} {
-		if n.text == "" {
-			continue
-		}
-		if *n.to, err = modelfile.Number(n.text); err != nil {
-			return q, nil, fmt.Errorf("%s %w, such as 2B, 350M or 1e9", n.flag, err)
-		}
-	}
-	var ok bool
-	if q.Keep, ok = map[string]estimate.Recompute{"none": estimate.KeepAll, "selective": estimate.KeepSome, "full": estimate.KeepEnds}[f.checkpointing]; !ok {
-		return q, nil, fmt.Errorf("--checkpointing %q is none of none, selective, full", f.checkpointing)
-	}
-	switch {
-	case f.lora && f.qlora:
-		return q, nil, errors.New("--lora and --qlora are two ways: give one")
-	case f.lora:
-		q.Tuning = shape.LoRA
-	case f.qlora:
-		q.Tuning = shape.QLoRA
-	}
-	if !slices.Contains(formats, strings.ToLower(f.precision)) {
-		return q, nil, fmt.Errorf("--precision %q is none of %s", f.precision, strings.Join(formats, ", "))
-	}
-	if q.Pixels, err = stages(f.resize); err != nil {
-		return q, nil, err
-	}
-	if q.Rows > 0 && q.Epochs == 0 {
-		q.Epochs = 1
-	}
-	kind, count, counted := strings.Cut(f.gpu, ":")
-	if counted {
-		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
-			return q, nil, fmt.Errorf("--gpu %q: %q is no number of accelerators", f.gpu, count)
-		}
-	}
-	if kind != "" {
-		if q.Chip, err = chips.Name(kind); err != nil {
-			for _, k := range catalog.Accelerators() { // a name that is sold in several forms is all of them
-				if catalog.Matches(kind, k.Name) {
-					f.kinds = append(f.kinds, k.Name)
-				}
-			}
-			if len(f.kinds) == 0 {
-				return q, nil, fmt.Errorf("--gpu %w", err)
-			}
-		}
-	}
-	if strings.HasPrefix(strings.TrimSpace(f.model), "measured:") {
-		r, m, err := estimate.ParseMeasured(f.model, chips)
-		if err != nil {
-			return q, nil, fmt.Errorf("--model %w", err)
-		}
-		q.Model, q.Program, q.Unit = m, r.Source, r.Unit
-		if q.Count == 0 && q.Chip == r.GPU {
-			q.Count = r.N
-		}
-		return q, []estimate.Row{r}, nil
-	}
-	q.Model, err = modelOf(f.model)
-	if q.Seq == 0 && (q.Model.Kind == shape.Transformer || q.Model.Kind == shape.Experts) {
-		q.Seq = q.Model.Seq()
-	}
-	if q.Model.Image {
-		q.Unit = "images/s"
-	}
-	return q, nil, err
 }

@@ -29,7 +29,8 @@ const helpWidth = 80
 func helps(root *cobra.Command) {
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupLook, Title: "Watch:"},
-		&cobra.Group{ID: groupMoney, Title: "Understand:"}, &cobra.Group{ID: groupShare, Title: "Share a server:"}, &cobra.Group{ID: groupRest, Title: "The rest:"},
+		&cobra.Group{ID: groupMoney, Title: "Understand:"}, &cobra.Group{ID: groupShare, Title: "Share a server:"},
+		&cobra.Group{ID: groupRest, Title: "The rest:"},
 	)
 	root.SetHelpCommandGroupID(groupRest)
 	root.CompletionOptions.DisableDefaultCmd = true // ours says less and needs less
@@ -80,11 +81,13 @@ func takes(names ...string) cobra.PositionalArgs {
 func takesJob(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case len(args) == 0:
-		return fmt.Errorf("a job file, or -- and a command, is missing: scrimp init writes a job file, %s --help says more", cmd.CommandPath())
+		return fmt.Errorf("a job file, or -- and a command, is missing: scrimp init writes a job file, %s --help says more",
+			cmd.CommandPath())
 	case dash > 0:
 		return fmt.Errorf("give a job file or -- and a command, not both: %s --help says more", cmd.CommandPath())
 	case dash < 0 && len(args) > 1:
-		return fmt.Errorf("%q is one argument too many: a command stands after --, as in %s -- %s", args[1], cmd.CommandPath(), strings.Join(args, " "))
+		return fmt.Errorf("%q is one argument too many: a command stands after --, as in %s -- %s", args[1],
+			cmd.CommandPath(), strings.Join(args, " "))
 	}
 	return nil
 }

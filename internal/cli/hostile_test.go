@@ -25,7 +25,7 @@ func TestNoAnswerOfAServerSteersATerminal(t *testing.T) {
 	refuses := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(api.Problem{Title: steers, Status: http.StatusConflict, Detail: steers, Field: steers, Mend: steers})
+		_ = json.NewEncoder(w).Encode(api.Problem{Title: steers, Status: http.StatusConflict, Detail: steers, Field: steers, Fix: steers})
 	}
 	does := func(w http.ResponseWriter, r *http.Request) {
 		var v any

@@ -11,8 +11,10 @@ import (
 
 func (a *app) importCmd() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{Use: "import FILE", Short: "Turn a SkyPilot, dstack or sbatch file into a job file", Args: takes("FILE"), GroupID: groupRun,
-		Long: "Turns a SkyPilot or dstack YAML file or an sbatch script into a job file. What could not be carried over is listed on the error stream with its line (with --json: on the output, an object each)." + plainExit,
+	cmd := &cobra.Command{Use: "import FILE", Short: "Turn a SkyPilot, dstack or sbatch file into a job file",
+		Args: takes("FILE"), GroupID: groupRun,
+		Long: "Turns a SkyPilot or dstack YAML file or an sbatch script into a job file. What could not be carried over " +
+			"is listed on the error stream with its line (with --json: on the output, an object each)." + plainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := os.ReadFile(args[0])
 			if err != nil {

@@ -14,8 +14,11 @@ import (
 
 func (a *app) initCmd() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder", Args: takes("[FOLDER]"), GroupID: groupRun, ValidArgsFunction: completeFolder,
-		Long: "Looks at the files of a folder and writes a first job file there: how the program is started and its packages installed, where it saves, how it prints its progress. It runs nothing and overwrites nothing. Each guess is told with what it was made of, and stands in the file as a comment." + plainExit,
+	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder",
+		Args: takes("[FOLDER]"), GroupID: groupRun, ValidArgsFunction: completeFolder,
+		Long: "Looks at the files of a folder and writes a first job file there: how the program is started and its " +
+			"packages installed, where it saves, how it prints its progress. It runs nothing and overwrites nothing. Each " +
+			"guess is told with what it was made of, and stands in the file as a comment." + plainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			folder := "."
 			if len(args) == 1 {

@@ -31,8 +31,11 @@ func (a *app) with(f func(ctx context.Context, c *client, args []string) error) 
 }
 
 func (a *app) statusCmd() *cobra.Command {
-	return &cobra.Command{Use: "status [JOB]", Short: "Show one job, or all that wait or run", Args: takes("[JOB]"), GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
-		Long: "Shows one job: where it runs, how far it is, what it has spent, its odds, its metrics. Without a JOB it lists the jobs that wait or run, as scrimp queue does. Amounts are in the job's currency, spans are market time." + plainExit,
+	return &cobra.Command{Use: "status [JOB]", Short: "Show one job, or all that wait or run", Args: takes("[JOB]"),
+		GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
+		Long: "Shows one job: where it runs, how far it is, what it has spent, its odds, its metrics. Without a JOB it " +
+			"lists the jobs that wait or run, as scrimp queue does. Amounts are in the job's currency, spans are " +
+			"market time." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			if len(args) == 0 {
 				few := listing{open: true, limit: shownJobs}
@@ -55,8 +58,11 @@ func (a *app) statusCmd() *cobra.Command {
 
 func (a *app) logsCmd() *cobra.Command {
 	var follow bool
-	cmd := &cobra.Command{Use: "logs JOB", Short: "Print a job's output over all its attempts", Args: takes("JOB"), GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
-		Long: "Prints what the job's program wrote to its output and error streams, over all attempts, also after the machine is gone. With --json each line is an object: {\"job\", \"line\"}. Ctrl-C ends a --follow; the job goes on." + plainExit,
+	cmd := &cobra.Command{Use: "logs JOB", Short: "Print a job's output over all its attempts", Args: takes("JOB"),
+		GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
+		Long: "Prints what the job's program wrote to its output and error streams, over all attempts, also after the " +
+			"machine is gone. With --json each line is an object: {\"job\", \"line\"}. Ctrl-C ends a --follow; the job " +
+			"goes on." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			path := "/v1/jobs/" + args[0] + "/log"
 			if follow {
@@ -107,14 +113,20 @@ func (a *app) lines(job string, from io.Reader) error {
 }
 
 func (a *app) attachCmd() *cobra.Command {
-	return &cobra.Command{Use: "attach JOB", Short: "Show a job's progress until it is over; Ctrl-C detaches", Args: takes("JOB"), GroupID: groupLook, ValidArgsFunction: a.completeJob(live),
-		Long: "Shows a job's progress until it is over, and then its receipt, as scrimp run does. Progress goes to the error stream, the receipt to the output. Ctrl-C detaches; the job goes on.\n\nExit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.",
+	return &cobra.Command{Use: "attach JOB", Short: "Show a job's progress until it is over; Ctrl-C detaches",
+		Args: takes("JOB"), GroupID: groupLook, ValidArgsFunction: a.completeJob(live),
+		Long: "Shows a job's progress until it is over, and then its receipt, as scrimp run does. Progress goes to the " +
+			"error stream, the receipt to the output. Ctrl-C detaches; the job goes on.\n\nExit status: 0 succeeded or " +
+			"detached, 1 error, 3 the job failed or was stopped.",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error { return a.follow(ctx, c, args[0]) })}
 }
 
 func (a *app) execCmd() *cobra.Command {
-	return &cobra.Command{Use: "exec JOB -- COMMAND [ARG ...]", Short: "Run a command on the job's machine, in its work folder", Args: takes("JOB", "COMMAND", "[ARG ...]"), GroupID: groupLook, ValidArgsFunction: a.completeJob(live),
-		Long: "Runs a command on the machine that the job has now, in its work folder and environment, and prints what it wrote. It has no input and no terminal.\n\nExit status: the command's own; 1 where it could not be run.",
+	return &cobra.Command{Use: "exec JOB -- COMMAND [ARG ...]",
+		Short: "Run a command on the job's machine, in its work folder", Args: takes("JOB", "COMMAND", "[ARG ...]"),
+		GroupID: groupLook, ValidArgsFunction: a.completeJob(live),
+		Long: "Runs a command on the machine that the job has now, in its work folder and environment, and prints what " +
+			"it wrote. It has no input and no terminal.\n\nExit status: the command's own; 1 where it could not be run.",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var result api.ExecResult
 			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/exec", api.Exec{Command: args[1:]}, &result); err != nil {
@@ -141,7 +153,8 @@ func (a *app) execCmd() *cobra.Command {
 }
 
 func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
-	return &cobra.Command{Use: use + " JOB", Short: short, Long: long + plainExit, Args: takes("JOB"), GroupID: groupRun, ValidArgsFunction: a.completeJob(live),
+	return &cobra.Command{Use: use + " JOB", Short: short, Long: long + plainExit, Args: takes("JOB"), GroupID: groupRun,
+		ValidArgsFunction: a.completeJob(live),
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var j api.Job
 			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/end", api.End{Save: save}, &j); err != nil {
@@ -161,18 +174,24 @@ func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
 
 func (a *app) cancelCmd() *cobra.Command {
 	return a.endCmd("cancel", "End a job at once, without a checkpoint",
-		"Ends a job at once: the work since its last checkpoint is lost and its machine is given back. scrimp stop saves first.", false)
+		"Ends a job at once: the work since its last checkpoint is lost and its machine is given back. scrimp stop saves "+
+			"first.", false)
 }
 
 func (a *app) stopCmd() *cobra.Command {
 	return a.endCmd("stop", "Save a checkpoint, then end a job",
-		"Asks the program to save, uploads and verifies the checkpoint, keeps the outputs, gives the machine back and ends the job. Between the signal and the kill is the grace of the job file (default 20s, wall time).", true)
+		"Asks the program to save, uploads and verifies the checkpoint, keeps the outputs, gives the machine back and "+
+			"ends the job. Between the signal and the kill is the grace of the job file (default 20s, wall time).", true)
 }
 
 func (a *app) rerunCmd() *cobra.Command {
 	var detach bool
-	cmd := &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: takes("JOB"), GroupID: groupRun, ValidArgsFunction: a.completeJob(every),
-		Long: "Submits the job again with the files and env of its first submission, as a new job with a budget of its own, and shows its progress as scrimp run does. Secrets are taken from the environment again: they are forgotten when a job is over. It begins from nothing. Ctrl-C detaches; the job goes on.\n\nExit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.",
+	cmd := &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: takes("JOB"),
+		GroupID: groupRun, ValidArgsFunction: a.completeJob(every),
+		Long: "Submits the job again with the files and env of its first submission, as a new job with a budget of its " +
+			"own, and shows its progress as scrimp run does. Secrets are taken from the environment again: they are " +
+			"forgotten when a job is over. It begins from nothing. Ctrl-C detaches; the job goes on.\n\nExit status: 0 " +
+			"succeeded or detached, 1 error, 3 the job failed or was stopped.",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			s := api.Submission{Key: key(), Rerun: args[0]}
 			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/spec", nil, &s.Spec); err != nil {
@@ -200,8 +219,10 @@ func (a *app) rerunCmd() *cobra.Command {
 
 func (a *app) getCmd() *cobra.Command {
 	var to string
-	cmd := &cobra.Command{Use: "get JOB", Short: "Copy a job's outputs here", Args: takes("JOB"), GroupID: groupLook, ValidArgsFunction: a.completeJob(every),
-		Long: "Copies the folders named in outputs of the job file here, each file checked against its hash. They are kept after the machine is gone, also of a job that failed." + plainExit,
+	cmd := &cobra.Command{Use: "get JOB", Short: "Copy a job's outputs here", Args: takes("JOB"), GroupID: groupLook,
+		ValidArgsFunction: a.completeJob(every),
+		Long: "Copies the folders named in outputs of the job file here, each file checked against its hash. They are " +
+			"kept after the machine is gone, also of a job that failed." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			j, err := c.job(ctx, args[0])
 			if err != nil {
@@ -235,8 +256,11 @@ func (a *app) receipt(ctx context.Context, c *client, id string) (receipt.Receip
 
 func (a *app) receiptCmd() *cobra.Command {
 	var page string
-	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would cost on-demand", Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
-		Long: "Shows what a job has cost so far or in all, in its currency: useful, start-up, lost and idle time, each attempt and interruption, and what the same work costs on-demand. Amounts in --json are decimal strings." + plainExit,
+	cmd := &cobra.Command{Use: "receipt JOB", Short: "Show what a job cost, why, and what it would cost on-demand",
+		Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
+		Long: "Shows what a job has cost so far or in all, in its currency: useful, start-up, lost and idle time, each " +
+			"attempt and interruption, and what the same work costs on-demand. Amounts in --json are decimal " +
+			"strings." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			r, err := a.receipt(ctx, c, args[0])
 			if err != nil {
@@ -269,8 +293,10 @@ func (a *app) receiptCmd() *cobra.Command {
 }
 
 func (a *app) explainCmd() *cobra.Command {
-	return &cobra.Command{Use: "explain JOB", Short: "Say why each decision was taken, and each option rejected", Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
-		Long: "Lists each decision of a job: what was taken at which price an hour, why, and why each other offer was not. Times are market time in UTC." + plainExit,
+	return &cobra.Command{Use: "explain JOB", Short: "Say why each decision was taken, and each option rejected",
+		Args: takes("JOB"), GroupID: groupMoney, ValidArgsFunction: a.completeJob(every),
+		Long: "Lists each decision of a job: what was taken at which price an hour, why, and why each other offer was " +
+			"not. Times are market time in UTC." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var list []api.Decision
 			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/explain", nil, &list); err != nil {

@@ -49,7 +49,9 @@ func knobs(e *estimate.Estimator, q estimate.Request, kinds []string, least floa
 	}{
 		{"--zero 3", q.Zero < 3, func(x *estimate.Request) { x.Zero = 3 }},
 		{"--checkpointing full", q.Keep != estimate.KeepEnds, func(x *estimate.Request) { x.Keep = estimate.KeepEnds }},
-		{"--zero 3 --checkpointing full", q.Zero < 3 && q.Keep != estimate.KeepEnds, func(x *estimate.Request) { x.Zero, x.Keep = 3, estimate.KeepEnds }},
+		{"--zero 3 --checkpointing full", q.Zero < 3 && q.Keep != estimate.KeepEnds, func(x *estimate.Request) {
+			x.Zero, x.Keep = 3, estimate.KeepEnds
+		}},
 		{"--lora", q.Tuning == shape.Full, func(x *estimate.Request) { x.Tuning = shape.LoRA }},
 		{"--qlora", q.Tuning != shape.QLoRA, func(x *estimate.Request) { x.Tuning = shape.QLoRA }},
 	} {

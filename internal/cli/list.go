@@ -24,54 +24,65 @@ type listing struct {
 	limit int  // 0: all
 }
 
+// back reports whether pages are read from the newest job backwards.
+func (l listing) back() bool { return !l.open && l.limit > 0 }
+
+// query asks for the page at a place, after what was shown.
+func (l listing) query(shown int, at string) url.Values {
+	size := jobsOfPage
+	if l.limit > 0 {
+		size = min(size, l.limit-shown)
+	}
+	q := url.Values{"limit": {strconv.Itoa(size)}}
+	if l.back() {
+		q.Set("before", at)
+	} else {
+		q.Set("after", at)
+	}
+	if l.open {
+		q.Set("live", "1")
+	}
+	return q
+}
+
 // list prints jobs, which are asked for a page at a time, and says how many it left out.
 func (a *app) list(ctx context.Context, c *client, l listing) error {
 	var all []api.Job
 	shown, more, at := 0, true, ""
 	for more && (l.limit == 0 || shown < l.limit) {
-		size := jobsOfPage
-		if l.limit > 0 {
-			size = min(size, l.limit-shown)
-		}
-		q := url.Values{"limit": {strconv.Itoa(size)}}
-		back := !l.open && l.limit > 0
-		if back {
-			q.Set("before", at)
-		} else {
-			q.Set("after", at)
-		}
-		if l.open {
-			q.Set("live", "1")
-		}
-		page, next, err := c.page(ctx, q)
+		page, next, err := c.page(ctx, l.query(shown, at))
 		if err != nil {
 			return err
 		}
 		shown, at, more = shown+len(page), next, next != ""
 		switch {
-		case a.json && !back: // as they come: a million do not have to fit in memory
-			for _, j := range page {
-				if err := a.print(j); err != nil {
-					return err
-				}
+		case a.json && !l.back(): // as they come: a million do not have to fit in memory
+			if err := a.printJobs(page); err != nil {
+				return err
 			}
-		case back:
+		case l.back():
 			all = append(page, all...)
 		default:
 			all = append(all, page...)
 		}
 	}
-	if a.json {
-		for _, j := range all {
-			if err := a.print(j); err != nil {
-				return err
-			}
-		}
-	} else {
+	if !a.json {
 		a.printf("%s", show.Jobs(all, a.place()))
+	} else if err := a.printJobs(all); err != nil {
+		return err
 	}
 	if more {
 		a.leftOut(ctx, c, l, shown)
+	}
+	return nil
+}
+
+// printJobs prints each job as an object.
+func (a *app) printJobs(list []api.Job) error {
+	for _, j := range list {
+		if err := a.print(j); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -121,11 +132,16 @@ func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
 }
 
 func (a *app) jobsCmd() *cobra.Command {
-	return a.listCmd(&cobra.Command{Use: "jobs", Short: "List the newest jobs with what they have spent", Args: takes(), GroupID: groupLook,
-		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. STEP is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and ODDS the chance to meet it." + plainExit}, false)
+	return a.listCmd(&cobra.Command{Use: "jobs", Short: "List the newest jobs with what they have spent", Args: takes(),
+		GroupID: groupLook,
+		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. STEP " +
+			"is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and " +
+			"ON-TIME the chance to meet it." + plainExit}, false)
 }
 
 func (a *app) queueCmd() *cobra.Command {
-	return a.listCmd(&cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: takes(), GroupID: groupLook,
-		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out." + plainExit}, true)
+	return a.listCmd(&cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: takes(),
+		GroupID: groupLook,
+		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out." +
+			plainExit}, true)
 }

@@ -60,15 +60,19 @@ func (l login) client(dir string) (*client, error) {
 		t.TLSClientConfig.RootCAs = pool
 	}
 	return &client{base: l.Server, token: l.Token, dir: dir, far: true, http: &http.Client{Transport: t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token goes nowhere else
+		// the token goes nowhere else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
 func (a *app) loginCmd() *cobra.Command {
 	var fromInput bool
 	var ca string
-	cmd := &cobra.Command{Use: "login URL", Short: "Use a server that others use too", Args: takes("URL"), GroupID: groupShare,
-		Long:    "Keeps the address of a server and your token in the data folder, in a file that you alone can read: from then on every command works against that server. The token is asked for, or taken from the environment variable SCRIMP_TOKEN; an admin makes it with scrimp tokens new." + plainExit,
+	cmd := &cobra.Command{Use: "login URL", Short: "Use a server that others use too", Args: takes("URL"),
+		GroupID: groupShare,
+		Long: "Keeps the address of a server and your token in the data folder, in a file that you alone can read: " +
+			"from then on every command works against that server. The token is asked for, or taken from the environment " +
+			"variable SCRIMP_TOKEN; an admin makes it with scrimp tokens new." + plainExit,
 		Example: "  scrimp login https://scrimp.example.com\n  scrimp login http://127.0.0.1:7077 --token-stdin < token",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := url.Parse(strings.TrimRight(args[0], "/"))
@@ -138,7 +142,8 @@ func (a *app) login(ctx context.Context, l login) error {
 
 func (a *app) logoutCmd() *cobra.Command {
 	return &cobra.Command{Use: "logout", Short: "Forget the server and the token", Args: takes(), GroupID: groupShare,
-		Long: "Revokes the token at its server, if that answers, and forgets both. Commands work with the data folder's own server again." + plainExit,
+		Long: "Revokes the token at its server, if that answers, and forgets both. Commands work with the data folder's " +
+			"own server again." + plainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := far(a.data)
 			if c == nil && err == nil {

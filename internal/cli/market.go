@@ -37,7 +37,8 @@ func (a *app) marketRecordCmd() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "record", Short: "Write the market that the server has seen as a market file", Args: takes(),
-		Long: "Writes all that the server's log says of its market, prices and when spot could be had, as a market file: to play jobs on, or to draw more markets like it." + plainExit,
+		Long: "Writes all that the server's log says of its market, prices and when spot could be had, as a market file: " +
+			"to play jobs on, or to draw more markets like it." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var h api.History
 			if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
@@ -131,8 +132,9 @@ file of prices (usd_per_hour in place of available) where there is one.` + plain
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "write into this `file` (default: print)")
 	f.StringVar(&m.Name, "name", "", "name of the market (default imported)")
-	f.StringVar(&spot, "spot-price", "", "`dollars` an hour of spot, where the file has no prices (default: required there)")
-	f.StringVar(&demand, "on-demand-price", "", "`dollars` an hour of what cannot be taken (default: none is sold)")
+	f.StringVar(&spot, "spot-price", "", "`dollars` an hour of spot, where the file has no prices (default: required "+
+		"there)")
+	f.StringVar(&demand, "on-demand-price", "", "`dollars` an hour of on-demand (default: none is sold)")
 	f.StringVar(&m.Machine, "machine", "", "`name` of the machine type, where the file has none (default machine)")
 	f.IntVar(&m.CPUs, "cpus", 8, "processors of the machine")
 	f.StringVar(&memory, "memory", "61GiB", "its memory")
@@ -140,7 +142,7 @@ file of prices (usd_per_hour in place of available) where there is one.` + plain
 	f.IntVar(&m.GPUs, "accelerators", 0, "how many it has (default 1 of an accelerator that is named)")
 	f.DurationVar(&m.Tick, "tick", 0, "time between two values, where the file does not say (default: required there)")
 	f.StringVar(&m.Window, "window", "", "which `window` of a CSV file with several (default: required there)")
-	f.DurationVar(&m.Notice, "notice", 2*time.Minute, "notice before spot is taken")
+	f.DurationVar(&m.Notice, "notice", 2*time.Minute, "notice before spot is interrupted")
 	f.StringVar(&ones, "ones", "preempted", "what a 1 stands for in JSON data: preempted or available")
 	return cmd
 }

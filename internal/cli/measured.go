@@ -69,7 +69,8 @@ func (a *app) learn(j spec.Job, runs []measured.Run) (filled spec.Job, from stri
 		return k.Fill(j), k.Source()
 	}
 	if math.Abs(said.Seconds()/k.Work.Seconds()-1) > 3*k.Spread {
-		a.notef("note: `work.time` says %s, and it is %s %s: leave it out, and they count\n", draw.Span(said), draw.Span(k.Work), k.Source())
+		a.notef("note: `work.time` says %s, and it is %s %s: leave it out, and they count\n", draw.Span(said),
+			draw.Span(k.Work), k.Source())
 	}
 	return j, ""
 }
@@ -128,7 +129,7 @@ func (a *app) past(ctx context.Context, f estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	v := show.Past{Pairs: measured.Compare(runs, rows, chips)}
+	v := show.History{Pairs: measured.Compare(runs, rows, chips)}
 	v.Missed = measured.Missing(v.Pairs)
 	if len(rows) > 0 {
 		v.LeftOut = estimate.New(chips, nil, append(rows, measured.Rows(runs, chips)...)).Accuracy()

@@ -42,7 +42,8 @@ func (f *offerFlags) add(cmd *cobra.Command) {
 	s.BoolVar(&f.spot, "spot", false, "spot capacity only, or besides other kinds that are asked for")
 	s.BoolVar(&f.onDemand, "on-demand", false, "on-demand capacity, likewise")
 	s.BoolVar(&f.reserved, "reserved", false, "reserved and owned capacity, likewise")
-	s.StringVar(&f.maxPrice, "max-price", "", "highest `price` of a machine's hour: 12.50; offers without a price are left out")
+	s.StringVar(&f.maxPrice, "max-price", "", "highest `price` of a machine's hour: 12.50; offers without a price are "+
+		"left out")
 	s.StringVar(&f.age, "max-age", "", "`age` from which a price is marked: 24h, 7d (default 7d, spot 1h, reserved 90d)")
 }
 
@@ -55,21 +56,8 @@ func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
 			return want, limits, fmt.Errorf("--gpu %w", err)
 		}
 	}
-	for _, m := range []struct {
-		name, text string
-		to         *size.Bytes
-	}{{"--min-memory", f.memory, &want.Memory}, {"--ram", f.ram, &want.RAM}} {
-		if m.text == "" {
-			continue
-		}
-		n, err := size.Parse(m.text)
-		if err != nil || n <= 0 {
-			return want, limits, fmt.Errorf("%s %q is not a size with its unit, such as 80GB", m.name, m.text)
-		}
-		*m.to = n
-	}
-	if f.cpus < 0 {
-		return want, limits, fmt.Errorf("--cpus %d is below zero", f.cpus)
+	if err := f.least(&want); err != nil {
+		return want, limits, err
 	}
 	if f.maxPrice != "" {
 		rate, err := money.ParseRate(strings.TrimPrefix(f.maxPrice, "$"))
@@ -96,6 +84,27 @@ func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
 	return want, limits, want.Check()
 }
 
+// least reads the sizes that a machine must have.
+func (f *offerFlags) least(want *catalog.Filter) error {
+	for _, m := range []struct {
+		name, text string
+		to         *size.Bytes
+	}{{"--min-memory", f.memory, &want.Memory}, {"--ram", f.ram, &want.RAM}} {
+		if m.text == "" {
+			continue
+		}
+		n, err := size.Parse(m.text)
+		if err != nil || n <= 0 {
+			return fmt.Errorf("%s %q is not a size with its unit, such as 80GB", m.name, m.text)
+		}
+		*m.to = n
+	}
+	if f.cpus < 0 {
+		return fmt.Errorf("--cpus %d is below zero", f.cpus)
+	}
+	return nil
+}
+
 // days reads a span that may be in days.
 func days(s string) (time.Duration, error) {
 	if n, ok := strings.CutSuffix(s, "d"); ok {
@@ -117,7 +126,7 @@ func (a *app) loadCatalog() (catalog.Catalog, []feed.Copy, error) {
 	return c, copies, nil
 }
 
-// seen is what the data folder's server has seen of spot machines being taken, by
+// seen is what the data folder's server has seen of spot machines being interrupted, by
 // offer; nothing where no server runs.
 func (a *app) seen(ctx context.Context) map[market.OfferID]policy.Hazard {
 	all := map[market.OfferID]policy.Hazard{}
@@ -146,11 +155,17 @@ func (a *app) offersCmd() *cobra.Command {
 		GroupID: groupMoney,
 		Aliases: []string{"gpus"},
 		Short:   "List what can be rented, at which price, and what a dollar buys",
-		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how long before it takes a spot machine a provider warns, and what share of them was interrupted within a month as published (RISK), and how many the server has seen taken in how much time (TAKEN). " +
-			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName + " in the data folder holds your own prices, discounts and machines. " +
+		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how " +
+			"long before it interrupts a spot machine a provider warns, and what share of them was interrupted within a " +
+			"month as " +
+			"published (RISK), and how many interruptions the server has seen in how much time (INTERRUPTIONS). " +
+			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program " +
+			"carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName +
+			" in the data folder holds your own prices, discounts and machines. " +
 			"It works without a network and starts no server.\n\nExit status: 0 listed, 2 nothing is like that, 1 error.",
-		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n  scrimp offers --gpu L4 --sort value --json",
-		Args:    cobra.NoArgs,
+		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n" +
+			"  scrimp offers --gpu L4 --sort value --json",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			want, limits, err := f.filter()
 			if err != nil {

@@ -32,8 +32,11 @@ func lined[T any](a *app, list []T, table func([]T, show.Place) string) error {
 }
 
 func (a *app) usersCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "users", Short: "List who may use the server, and make users", Args: takes(), GroupID: groupShare,
-		Long: "Lists the users of the server and their roles. A viewer sees a team's jobs and costs; a submitter also submits and ends jobs; an operator also runs commands on their machines; an admin of all teams also says who may do what." + plainExit,
+	cmd := &cobra.Command{Use: "users", Short: "List who may use the server, and make users", Args: takes(),
+		GroupID: groupShare,
+		Long: "Lists the users of the server and their roles. A viewer sees a team's jobs and costs; a submitter also " +
+			"submits and ends jobs; an operator also runs commands on their machines; an admin of all teams also says who " +
+			"may do what." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var list []identity.User
 			if err := c.do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {
@@ -44,8 +47,10 @@ func (a *app) usersCmd() *cobra.Command {
 	var grants []string
 	var off, on bool
 	set := &cobra.Command{Use: "set NAME", Short: "Make a user, or change one", Args: takes("NAME"),
-		Long:    "Makes a user, or changes one. Grants replace those that the user had. A user that is off may do nothing; what they did stays on record." + plainExit,
-		Example: "  scrimp users set ann --grant admin\n  scrimp users set bob --grant vision=submitter --grant text=viewer\n  scrimp users set bob --off",
+		Long: "Makes a user, or changes one. Grants replace those that the user had. A user that is off may do " +
+			"nothing; what they did stays on record." + plainExit,
+		Example: "  scrimp users set ann --grant admin\n" +
+			"  scrimp users set bob --grant vision=submitter --grant text=viewer\n  scrimp users set bob --off",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var s api.SetUser
 			for _, g := range grants {
@@ -67,7 +72,8 @@ func (a *app) usersCmd() *cobra.Command {
 			}
 			return lined(a, []identity.User{u}, show.Users)
 		})}
-	set.Flags().StringArrayVar(&grants, "grant", nil, "`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
+	set.Flags().StringArrayVar(&grants, "grant", nil,
+		"`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
 	set.Flags().BoolVar(&off, "off", false, "let the user do nothing (default: as it is)")
 	set.Flags().BoolVar(&on, "on", false, "let the user work again (default: as it is)")
 	cmd.AddCommand(set)
@@ -75,8 +81,9 @@ func (a *app) usersCmd() *cobra.Command {
 }
 
 func (a *app) teamsCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "teams", Short: "List teams and their projects, and make them", Args: takes(), GroupID: groupShare,
-		Long: "Lists the teams that you see. Each job belongs to a team, and to a project of it." + plainExit,
+	cmd := &cobra.Command{Use: "teams", Short: "List teams and their projects, and make them", Args: takes(),
+		GroupID: groupShare,
+		Long:    "Lists the teams that you see. Each job belongs to a team, and to a project of it." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var list []identity.Team
 			if err := c.do(ctx, http.MethodGet, "/v1/teams", nil, &list); err != nil {
@@ -86,10 +93,12 @@ func (a *app) teamsCmd() *cobra.Command {
 		})}
 	var projects []string
 	set := &cobra.Command{Use: "set NAME", Short: "Make a team, or change its projects", Args: takes("NAME"),
-		Long: "Makes a team, or changes its projects: those that are given replace the others. A team that has projects takes jobs of these alone." + plainExit,
+		Long: "Makes a team, or changes its projects: those that are given replace the others. A team that has projects " +
+			"takes jobs of these alone." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var t identity.Team
-			if err := c.do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), api.SetTeam{Projects: projects}, &t); err != nil {
+			if err := c.do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), api.SetTeam{Projects: projects},
+				&t); err != nil {
 				return err
 			}
 			return lined(a, []identity.Team{t}, show.Teams)
@@ -101,7 +110,8 @@ func (a *app) teamsCmd() *cobra.Command {
 
 func (a *app) tokensCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "tokens", Short: "List, make and revoke tokens", Args: takes(), GroupID: groupShare,
-		Long: "Lists your tokens, and for an admin everybody's. Of a token only its hash is kept: what opens the server is told once, when it is made." + plainExit,
+		Long: "Lists your tokens, and for an admin everybody's. Of a token only its hash is kept: what opens the server " +
+			"is shown once, when it is made." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var list []api.Token
 			if err := c.do(ctx, http.MethodGet, "/v1/tokens", nil, &list); err != nil {
@@ -110,8 +120,8 @@ func (a *app) tokensCmd() *cobra.Command {
 			return lined(a, list, show.Tokens)
 		})}
 	var life, most, note string
-	add := &cobra.Command{Use: "new [USER]", Short: "Make a token; it is told once", Args: takes("[USER]"),
-		Long: "Makes a token for USER, or for yourself, and prints it alone on a line. It is told this once." + plainExit,
+	add := &cobra.Command{Use: "new [USER]", Short: "Make a token; it is shown once", Args: takes("[USER]"),
+		Long: "Makes a token for USER, or for yourself, and prints it alone on a line. It is shown this once." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			n := api.NewToken{Note: note}
 			if len(args) > 0 {
@@ -133,7 +143,8 @@ func (a *app) tokensCmd() *cobra.Command {
 			if a.json {
 				return a.print(made)
 			}
-			a.notef("Token %s of %s, good until %s. Log in with: scrimp login ADDRESS\n", made.ID, made.User, made.Expires.Format(time.RFC3339))
+			a.notef("Token %s of %s, good until %s. Log in with: scrimp login ADDRESS\n", made.ID, made.User,
+				made.Expires.Format(time.RFC3339))
 			a.printf("%s\n", made.Text)
 			return nil
 		})}
@@ -159,7 +170,8 @@ func (a *app) tokensCmd() *cobra.Command {
 func (a *app) auditCmd() *cobra.Command {
 	var user, since string
 	cmd := &cobra.Command{Use: "audit", Short: "List who did what on the server", Args: takes(), GroupID: groupShare,
-		Long: "Lists who did what, when, from where and with what outcome, oldest first: all that changes something, and all that was refused for want of a role. The trail is part of the log, which is only ever appended to." + plainExit,
+		Long: "Lists who did what, when, from where and with what outcome, oldest first: all that changes something, and " +
+			"all that was refused for want of a role. The trail is part of the log, which is only ever appended to." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var begin time.Time
 			if since != "" {

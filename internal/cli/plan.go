@@ -18,7 +18,7 @@ import (
 	"scrimp/internal/spec"
 )
 
-// forecastRuns is how many lives of a job a plan plays: the odds are then known to about 3 %.
+// forecastRuns is how many runs of a job a plan simulates: the odds are then known to about 3 %.
 const forecastRuns = 200
 
 // predict asks the server what is for sale and plays the job forward on it.
@@ -55,8 +55,9 @@ sell, it ranks the offers of the catalogue instead, by expected cost, finish and
 other one is not taken and what would be cheaper, and plays the first forward (docs/plan.md).
 
 Exit status: 0 feasible, 2 not feasible, 1 error.`,
-		Example: "  scrimp plan job.yaml\n  scrimp plan --catalog job.yaml --svg frontier.svg\n  scrimp plan --json job.yaml --env STEPS=100",
-		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
+		Example: "  scrimp plan job.yaml\n  scrimp plan --catalog job.yaml --svg frontier.svg\n" +
+			"  scrimp plan --json job.yaml --env STEPS=100",
+		Args: takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			j, folder, notes, err := load(args, cmd.ArgsLenAtDash(), f, a.now()) // before a server is started for it
@@ -102,7 +103,8 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic (docs/plan.md) (default: play it forward on the server's market)")
+	cmd.Flags().BoolVar(&ranked, "catalog", false, "rank the catalogue's offers for the job instead, by arithmetic "+
+		"(docs/plan.md) (default: play it forward on the server's market)")
 	cmd.Flags().StringVar(&svg, "svg", "", "with --catalog: draw cost against time into this `file` (default: no drawing)")
 	cmd.Flags().IntVar(&most, "limit", 50, "with --catalog: plans and rejected offers to return; 0 is all")
 	return cmd
@@ -111,11 +113,14 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 // foresee plays the job forward on the market.
 func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	q := sim.Question{Config: server.Rules(clock.Speed), Terms: terms(j, clock.Now, stretch), Now: clock.Now, Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m), Speed: clock.Speed}
+	q := sim.Question{Config: server.Rules(clock.Speed), Terms: terms(j, clock.Now, stretch), Now: clock.Now,
+		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m),
+		Speed: clock.Speed}
 	for _, l := range m.Offers {
 		q.Offers, q.Quotes = append(q.Offers, l.Offer), append(q.Quotes, l.Quote)
 	}
-	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{}, Rejected: []show.Rejected{}}
+	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
+		Rejected: []show.Rejected{}}
 	if p.Known = q.Terms.Work > 0; p.Known {
 		s := q.Terms.Work.Seconds()
 		p.WorkS = &s
@@ -142,10 +147,15 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 		p.Feasible = false
 		p.Reasons = append(p.Reasons, "nothing on this market fits: scrimp market shows what is for sale")
 	}
-	if !p.Known {
-		return p
+	if p.Known {
+		p.Runs = q.Runs
+		expect(&p, q, f)
 	}
-	p.Runs = q.Runs
+	return p
+}
+
+// expect writes what came of the runs, where it is known how much there is to do.
+func expect(p *show.Plan, q sim.Question, f sim.Forecast) {
 	p.CostUSD, p.Interrupts = &f.Cost, &f.Interruptions
 	p.FinishS = &[3]float64{f.Finish[0].Seconds(), f.Finish[1].Seconds(), f.Finish[2].Seconds()}
 	if f.OnDemand > 0 {
@@ -160,13 +170,13 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 		if f.Done >= 0.5 { // the deadline is what fails
 			share, what = *p.InTime, "done in time"
 		}
-		p.Reasons = append(p.Reasons, fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100, draw.Span(q.Terms.Work)))
+		p.Reasons = append(p.Reasons, fmt.Sprintf("%s in %.0f %% of the runs: the work needs about %s", what, share*100,
+			draw.Span(q.Terms.Work)))
 	}
 	p.Reasons = append(p.Reasons, conflicts(q, f)...)
-	return p
 }
 
-// alternatives is how many lives each of the two ways out of a conflict is played for.
+// alternatives is how many runs of each of the two ways out of a conflict are simulated.
 const alternatives = 60
 
 // conflicts says, before anything is spent, where deadline, promise and budget
@@ -174,18 +184,22 @@ const alternatives = 60
 func conflicts(q sim.Question, f sim.Forecast) []string {
 	var list []string
 	t := q.Terms
-	if t.HasBudget && !t.Deadline.IsZero() && (f.InTime < max(t.Promise, 0.9) || f.Done < 1 || t.DeadlineFirst && f.Cost[2] > t.Budget.Float()) {
+	if t.HasBudget && !t.Deadline.IsZero() && (f.InTime < max(t.Promise, 0.9) || f.Done < 1 ||
+		t.DeadlineFirst && f.Cost[2] > t.Budget.Float()) {
 		return apart(q, f)
 	}
 	if !t.Deadline.IsZero() && t.Promise > 0 && f.InTime < t.Promise {
-		list = append(list, fmt.Sprintf("the deadline is met in %.0f %% of the runs and %.4g %% are promised: give a later deadline, more budget, or a lower promise", f.InTime*100, t.Promise*100))
+		list = append(list, fmt.Sprintf("the deadline is met in %.0f %% of the runs and %.4g %% are promised: give a "+
+			"later deadline, more budget, or a lower promise", f.InTime*100, t.Promise*100))
 	}
 	switch {
 	case !t.HasBudget:
 	case !t.DeadlineFirst && f.Done < 1:
-		list = append(list, fmt.Sprintf("the budget ends before the work in %.0f %% of the runs: the job then stops with a checkpoint", (1-f.Done)*100))
+		list = append(list, fmt.Sprintf("the budget ends before the work in %.0f %% of the runs: the job then stops with "+
+			"a checkpoint", (1-f.Done)*100))
 	case t.DeadlineFirst && f.Cost[2] > t.Budget.Float():
-		list = append(list, fmt.Sprintf("it may cost $%.2f, more than the budget of $%.2f: first is deadline, so it goes on", f.Cost[2], t.Budget.Float()))
+		list = append(list, fmt.Sprintf("it may cost $%.2f, more than the budget of $%.2f: first is deadline, so it goes on",
+			f.Cost[2], t.Budget.Float()))
 	}
 	return list
 }
@@ -200,13 +214,15 @@ func apart(q sim.Question, f sim.Forecast) []string {
 	timely.Terms.HasBudget = false
 	thrifty.Terms.Deadline, thrifty.Terms.DeadlineFirst = time.Time{}, false
 	a, b := sim.Ask(timely), sim.Ask(thrifty)
-	first := "first is budget, so the job is late rather than dearer: it waits for what finishes within the budget, and where nothing does it ends early, with its checkpoint"
+	first := "first is budget, so the job is late rather than dearer: it waits for what finishes within the budget, " +
+		"and where nothing does it ends early, with its checkpoint"
 	if t.DeadlineFirst {
 		first = "first is deadline, so the budget gives way"
 	}
 	list := []string{fmt.Sprintf("deadline and budget both hold in %.0f %% of the runs; %s", f.InTime*100, first)}
 	if t.DeadlineFirst {
-		list[0] = fmt.Sprintf("it may cost %s, more than the budget of $%.2f; %s", roundedUp(f.Cost[2]), t.Budget.Float(), first)
+		list[0] = fmt.Sprintf("it may cost %s, more than the budget of $%.2f; %s", roundedUp(f.Cost[2]),
+			t.Budget.Float(), first)
 	}
 	if a.InTime < 0.1 && b.Done >= 0.9 && !t.DeadlineFirst { // money is not what it lacks
 		list[0] = "the deadline comes too soon, whatever is spent: the job is late, as little as can be within its budget"
@@ -214,19 +230,24 @@ func apart(q sim.Question, f sim.Forecast) []string {
 	allowed := t.Deadline.Sub(q.Now)
 	switch {
 	case a.InTime >= 0.9:
-		list = append(list, fmt.Sprintf("in time it costs %s to %s: a budget of %s would do", roundedUp(a.Cost[0]), roundedUp(a.Cost[2]), roundedUp(a.Cost[2]*1.02)))
+		list = append(list, fmt.Sprintf("in time it costs %s to %s: a budget of %s would do", roundedUp(a.Cost[0]),
+			roundedUp(a.Cost[2]), roundedUp(a.Cost[2]*1.02)))
 	default:
-		list = append(list, fmt.Sprintf("no budget makes it be in time in more than %.0f %% of the runs: it is done in %s to %s", a.InTime*100, draw.Span(a.Finish[0]), draw.Span(a.Finish[2])))
+		list = append(list, fmt.Sprintf("no budget makes it be in time in more than %.0f %% of the runs: it is done in "+
+			"%s to %s", a.InTime*100, draw.Span(a.Finish[0]), draw.Span(a.Finish[2])))
 	}
 	switch {
 	case b.Done >= 0.9 && b.Finish[2] > allowed:
-		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s: a deadline in %s would do", draw.Span(b.Finish[0]), draw.Span(b.Finish[2]), draw.Span(b.Finish[2]+b.Finish[2]/50)))
+		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s: a deadline in %s would do",
+			draw.Span(b.Finish[0]), draw.Span(b.Finish[2]), draw.Span(b.Finish[2]+b.Finish[2]/50)))
 	case b.Done >= 0.9:
-		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s", draw.Span(b.Finish[0]), draw.Span(b.Finish[2])))
+		list = append(list, fmt.Sprintf("within the budget it is done in %s to %s", draw.Span(b.Finish[0]),
+			draw.Span(b.Finish[2])))
 	default:
 		thrifty.Terms.HasBudget = false
 		c := sim.Ask(thrifty)
-		list = append(list, fmt.Sprintf("the budget does not do in %.0f %% of the runs, however late: the cheapest way costs %s to %s", 100*(1-b.Done), roundedUp(c.Cost[0]), roundedUp(c.Cost[2])))
+		list = append(list, fmt.Sprintf("the budget does not do in %.0f %% of the runs, however late: the cheapest way "+
+			"costs %s to %s", 100*(1-b.Done), roundedUp(c.Cost[0]), roundedUp(c.Cost[2])))
 	}
 	return list
 }

@@ -80,9 +80,11 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobFlags, 
 	}
 	if final.StepRate == nil {
 		why := final.Why
-		return fmt.Errorf("%s ended (%s) before a pace was seen: the program must report its steps (progress in the job file), ten or more, for longer than three restarts: give --for more, or see scrimp logs %s", job.ID, why, job.ID)
+		return fmt.Errorf("%s ended (%s) before a pace was seen: the program must report its steps (progress in the job "+
+			"file), ten or more, for longer than three restarts: give --for more, or see scrimp logs %s", job.ID, why, job.ID)
 	}
-	p := profiled{Job: job.ID, StepsPerHour: *final.StepRate, Spread: final.StepSpread, Steps: steps, Cost: final.Spent.String()}
+	p := profiled{Job: job.ID, StepsPerHour: *final.StepRate, Spread: final.StepSpread, Steps: steps,
+		Cost: final.Spent.String()}
 	if final.Total != nil && p.Steps == 0 {
 		p.Steps = *final.Total
 	}
@@ -107,5 +109,6 @@ func profileText(p profiled) string {
 		return s + "How many steps there are is unknown: put work.steps into the job file.\n"
 	}
 	work := time.Duration(*p.WorkS * float64(time.Second)).Round(time.Second)
-	return s + fmt.Sprintf("All %d steps take %s. That is kept: plan, check and the next run count on it.\nFor the job file, to hold it there as well:\n\n    work: {steps: %d, time: %s}\n", p.Steps, draw.Span(work), p.Steps, work)
+	return s + fmt.Sprintf("All %d steps take %s. That is kept: plan, check and the next run count on it.\nFor the "+
+		"job file, to hold it there as well:\n\n    work: {steps: %d, time: %s}\n", p.Steps, draw.Span(work), p.Steps, work)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,16 +15,11 @@ import (
 	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
-	"scrimp/internal/estimate"
-	"scrimp/internal/estimate/modelfile"
-	"scrimp/internal/estimate/shape"
 	"scrimp/internal/market"
-	"scrimp/internal/measured"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/rank"
 	"scrimp/internal/sim"
-	"scrimp/internal/size"
 	"scrimp/internal/spec"
 )
 
@@ -34,14 +28,15 @@ const (
 	assumedStart  = 5 * time.Minute
 	assumedResume = 5 * time.Minute
 	assumedSave   = 30 * time.Second
-	assumedGap    = 24 * time.Minute // a tenth of the time that spot machines last, as in the lives that are played
+	assumedGap    = 24 * time.Minute // a tenth of the time that spot machines last, as in the runs that are simulated
 	assumedShare  = 0.8              // of the steps, where a plateau ends a run
 	statedSpread  = 1.2              // factor to each side of a time that the job states
 	otherSpread   = 1.5              // the same on another accelerator of the same name
 )
 
 // rankedFields are used by a plan over the catalogue, though not yet by a run.
-var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs", "promise", "data", "nodes"}
+var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs",
+	"promise", "data", "nodes"}
 
 // unranked leaves out notes of fields that a plan over the catalogue uses.
 func unranked(notes []spec.Note) []spec.Note {
@@ -109,7 +104,8 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 	if t.Steps == 0 {
 		t.Steps = 1000
 	}
-	x := sim.Question{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save, Runs: forecastRuns, Hazards: q.Hazards}
+	x := sim.Question{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save,
+		Runs: forecastRuns, Hazards: q.Hazards}
 	for i := range q.Offers {
 		if l := &q.Offers[i]; l.Offer.ID == p.ID || l.Offer.ID == p.Fallback {
 			quote := l.Quote
@@ -130,11 +126,13 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 
 // question is what a job asks of the catalogue; from says from where its work is
 // known, "" its file.
-func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog, now time.Time) (rank.Request, show.Ranking, error) {
+func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog,
+	now time.Time) (rank.Request, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Request{
-		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99), Checkpoints: j.Checkpoint.Dir != "",
-		Start: assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
+		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99),
+		Checkpoints: j.Checkpoint.Dir != "",
+		Start:       assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
 	}
 	if !j.Deadline.IsZero() {
 		q.Deadline = j.Deadline.Resolve(now).Sub(now)
@@ -146,7 +144,9 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 		q.Budget = catalog.Known(b.Float())
 	}
 	brings(j, c, &q, &v)
-	v.Assumed = append(v.Assumed, fmt.Sprintf("%s from a machine to the first step, %s from a checkpoint, %s a save, %s until another spot machine", draw.Span(q.Start), draw.Span(q.Resume), draw.Span(q.Save), draw.Span(q.Gap)))
+	v.Assumed = append(v.Assumed,
+		fmt.Sprintf("%s from a machine to the first step, %s from a checkpoint, %s a save, %s until another spot machine",
+			draw.Span(q.Start), draw.Span(q.Resume), draw.Span(q.Save), draw.Span(q.Gap)))
 	if !q.Checkpoints {
 		v.Assumed = append(v.Assumed, "no checkpoints: an interruption repeats everything")
 	}
@@ -157,11 +157,13 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	case j.Work.Time > 0:
 		byTime(j, from, &q, &v)
 	default:
-		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or work.samples and work.epochs)")
+		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or " +
+			"work.samples and work.epochs)")
 	}
 	if j.Metric.Patience == 0 && j.Metric.Target == nil && j.Kind != "inference" && err == nil {
 		early := q.Variants[0]
-		early.Name, early.Recommendation, early.Work = "early stopping", fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
+		early.Name, early.Recommendation, early.Work = "early stopping",
+			fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
 		q.Variants = append(q.Variants, early)
 	}
 	return q, v, err
@@ -176,13 +178,9 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *show.Ranking) {
 			q.Data.Provider = cmp.Or(q.Data.Provider, catalog.Store(d.Path))
 		}
 	}
-	if q.Data.Provider == "" && q.Data.Region != "" {
-		for _, l := range c.Listings {
-			if l.Offer.Region == q.Data.Region {
-				q.Data.Provider = l.Offer.Provider
-				break
-			}
-		}
+	in := func(l catalog.Listing) bool { return l.Offer.Region == q.Data.Region }
+	if i := slices.IndexFunc(c.Listings, in); q.Data.Provider == "" && q.Data.Region != "" && i >= 0 {
+		q.Data.Provider = c.Listings[i].Offer.Provider
 	}
 	usd := func(provider, what string) catalog.Figure {
 		x, ok := c.TransferRate(provider, what)
@@ -191,9 +189,11 @@ func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *show.Ranking) {
 		}
 		return catalog.Known(x.Price.Float())
 	}
-	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut), usd(q.Data.Provider, catalog.TransferRegion)
+	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut),
+		usd(q.Data.Provider, catalog.TransferRegion)
 	if q.Data.PerGB.OK && q.Data.Size > 0 {
-		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.PerGB.V, q.Data.Provider)
+		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.PerGB.V,
+			q.Data.Provider)
 		if q.Data.PerGBRegion.OK {
 			text += fmt.Sprintf(", $%g to its other regions on the continent", q.Data.PerGBRegion.V)
 		}
@@ -239,7 +239,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	speeds := []float64{1}
 	for i, alt := range j.AnyOf {
 		f := asks(alt.Resources, j)
-		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f})
+		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Asks: &f})
 		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
 	}
 	if len(speeds) > 1 {
@@ -247,7 +247,8 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	}
 	v.Assumed = append(v.Assumed, fmt.Sprintf("these times hold to a factor of %g", statedSpread))
 	if j.Resources.Accelerator == "" && j.Resources.CPUs.Min == 0 && j.Resources.Memory.Min == 0 && len(j.AnyOf) == 0 {
-		v.Assumed = append(v.Assumed, "it takes as long on every machine: resources asks for nothing (accelerator, cpus, memory)")
+		v.Assumed = append(v.Assumed, "it takes as long on every machine: resources asks for nothing (accelerator, cpus, "+
+			"memory)")
 	}
 	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
 		if variant >= len(filters) {
@@ -265,7 +266,8 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 			}
 		}
 		fits := true // the job says so by asking for it
-		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits, Source: source}, true
+		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits,
+			Source: source}, true
 	}
 }
 
@@ -286,105 +288,4 @@ func slower(asked, kind string) float64 {
 		return 1
 	}
 	return own / best
-}
-
-// sound says what is wrong with a model that is stated in the job file itself.
-func sound(m spec.Model) error {
-	line := m.Shape
-	if _, named := shape.Published(line); named {
-		return nil
-	}
-	if line == "" && m.Config == "" {
-		line = "transformer"
-		if m.Parameters > 0 {
-			line += fmt.Sprintf(" params=%g", m.Parameters)
-		}
-		if m.Layers > 0 {
-			line += fmt.Sprintf(" layers=%d", m.Layers)
-		}
-		if m.Hidden > 0 {
-			line += fmt.Sprintf(" dim=%d", m.Hidden)
-		}
-	}
-	if line == "" {
-		return nil
-	}
-	_, err := modelfile.Spec(line)
-	return err
-}
-
-// byModel estimates the run on every shape.
-func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *show.Ranking) error {
-	if err := sound(j.Model); err != nil {
-		return err
-	}
-	m, ok := measured.Shape(j.Name, j.Model)
-	if name := j.Model.Config; name != "" && (!ok || exists(filepath.Join(folder, name))) {
-		var err error
-		if file := filepath.Join(folder, name); exists(file) {
-			name = file
-		}
-		if m, err = modelOf(name); err != nil {
-			return err
-		}
-		m.Name = j.Name // as its measured runs are called
-	}
-	ask := measured.Request(j, m)
-	text := ask.Model.Kind == shape.Transformer || ask.Model.Kind == shape.Experts
-	switch err := ask.Check(); {
-	case err != nil:
-		return fmt.Errorf("model: %w", err)
-	case ask.Tokens > 0 && ask.Rows == 0 && !text && m.Kind != shape.Recurrent && m.Kind != shape.Segments:
-		return errors.New("work.tokens is given, and the model takes samples in: give work.samples and work.epochs")
-	case ask.Tokens == 0 && ask.Rows == 0:
-		return errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or work.samples and work.epochs")
-	case text && j.Model.Sequence == 0:
-		v.Assumed = append(v.Assumed, fmt.Sprintf("%g tokens a sample (model.sequence says otherwise)", ask.Seq))
-	}
-	if bytes := measured.Checkpoint(ask.Model, ask.Tuning); bytes > 0 && q.Checkpoints {
-		n := cmp.Or(j.Checkpoint.Keep, 3)
-		q.Kept = bytes * size.Bytes(n)
-		v.Assumed = append(v.Assumed, fmt.Sprintf("%d checkpoints of %s are kept in the provider's store", n, bytes))
-	}
-	v.Work = cmp.Or(j.Model.Config, ask.Model.Name, "the model")
-	if ask.Tokens > 0 {
-		v.Work += fmt.Sprintf(", %s tokens", draw.Short(int64(ask.Tokens)))
-	} else {
-		again := "once"
-		if ask.Epochs > 1 {
-			again = fmt.Sprintf("%g times", ask.Epochs)
-		}
-		v.Work += fmt.Sprintf(", %s samples, %s", draw.Short(int64(ask.Rows)), again)
-	}
-	rows, err := a.measuredRuns(ctx, estimateFlags{})
-	if err != nil {
-		return err
-	}
-	e := estimate.New(estimate.Catalogued(), nil, rows)
-	ways := ways(j, ask, programs(j, folder), q.Now)
-	for _, w := range ways {
-		q.Variants = append(q.Variants, w.Variant)
-	}
-	q.Work = 3600
-	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
-		x := ask
-		if variant >= len(ways) {
-			variant = 0 // a recommendation changes the work, not the way
-		}
-		ways[variant].set(&x)
-		x.Chip, x.Count = s.Accelerator, float64(s.Count())
-		if x.Chip == "" || x.Count < 1 || x.Zero > 0 && x.Count < 2 {
-			return rank.Estimate{}, false
-		}
-		o, err := e.Answer(x)
-		if err != nil || o.Hours == nil {
-			return rank.Estimate{}, false
-		}
-		r := rank.Estimate{Rate: rank.Range{Low: 1 / o.Hours.High, Value: 1 / o.Hours.Value, High: 1 / o.Hours.Low}, Fits: o.Fits, Source: o.Provenance}
-		if o.PeakMemory != nil {
-			r.Memory = size.Bytes(o.PeakMemory.Value * float64(size.GB))
-		}
-		return r, true
-	}
-	return nil
 }

@@ -32,36 +32,18 @@ type jobFlags struct {
 
 func (f *jobFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
-	cmd.Flags().StringVar(&f.market, "market", "", "market `file`, or calm or stormy, for a data folder that has none yet (default calm)")
+	cmd.Flags().StringVar(&f.market, "market", "", "market `file`, or calm or stormy, for a data folder that has none "+
+		"yet (default calm)")
 	_ = cmd.RegisterFlagCompletionFunc("market", completeMarket)
 }
 
 // load reads the job file, or makes a job of the command after --.
-func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folder string, notes []spec.Note, err error) {
-	switch {
-	case dash >= 0:
-		folder = "."
-		j = spec.FromCommand(filepath.Base(args[0]), args)
-	default:
-		text, err := os.ReadFile(args[0])
-		if err != nil {
-			return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
-		}
-		folder, err = filepath.Abs(filepath.Dir(args[0]))
-		if err != nil {
-			return j, "", nil, err
-		}
-		if j, notes, err = spec.Parse(args[0], text, filepath.Base(folder), now); err != nil {
-			if ext := filepath.Ext(args[0]); ext != ".yaml" && ext != ".yml" && ext != ".json" {
-				err = fmt.Errorf("%w: where %s is a program and no job file: scrimp run -- COMMAND %s", err, args[0], args[0])
-			}
-			return j, "", nil, err
-		}
-		if j.Workdir != "" && !filepath.IsAbs(j.Workdir) {
-			folder = filepath.Join(folder, j.Workdir)
-		} else if j.Workdir != "" {
-			folder = j.Workdir
-		}
+func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folder string, notes []spec.Note,
+	err error) {
+	if dash >= 0 {
+		j, folder = spec.FromCommand(filepath.Base(args[0]), args), "."
+	} else if j, folder, notes, err = readJob(args[0], now); err != nil {
+		return j, "", nil, err
 	}
 	if folder, err = filepath.Abs(folder); err != nil {
 		return j, "", nil, err
@@ -75,6 +57,31 @@ func load(args []string, dash int, f jobFlags, now time.Time) (j spec.Job, folde
 		}
 	}
 	return j, folder, notes, nil
+}
+
+// readJob reads a job file; its work folder is the file's own, or as it says.
+func readJob(file string, now time.Time) (j spec.Job, folder string, notes []spec.Note, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return j, "", nil, fmt.Errorf("read the job file: %w: scrimp init writes one", err)
+	}
+	folder, err = filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return j, "", nil, err
+	}
+	if j, notes, err = spec.Parse(file, text, filepath.Base(folder), now); err != nil {
+		if ext := filepath.Ext(file); ext != ".yaml" && ext != ".yml" && ext != ".json" {
+			err = fmt.Errorf("%w: where %s is a program and no job file: scrimp run -- COMMAND %s", err, file, file)
+		}
+		return j, "", nil, err
+	}
+	switch {
+	case j.Workdir == "":
+		return j, folder, notes, nil
+	case filepath.IsAbs(j.Workdir):
+		return j, j.Workdir, notes, nil
+	}
+	return j, filepath.Join(folder, j.Workdir), notes, nil
 }
 
 func (a *app) notes(list []spec.Note) {
@@ -97,8 +104,9 @@ than two hours is refused where no earlier run of its name was seen to go on fro
 nothing on the market fits is refused as well: with --force it waits.
 
 Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`,
-		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n  scrimp run -- python3 train.py --epochs 3",
-		Args:    takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
+		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n" +
+			"  scrimp run -- python3 train.py --epochs 3",
+		Args: takesJob, GroupID: groupRun, ValidArgsFunction: completeJobFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach, force)
 		},
@@ -106,7 +114,8 @@ Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
 	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
-	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints, and let a job wait that nothing fits (default: refuse them)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints, and let a job "+
+		"wait that nothing fits (default: refuse them)")
 	return cmd
 }
 
@@ -133,21 +142,11 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 			return err
 		}
 	}
-	p, err := a.predict(ctx, c, j, v.Market)
-	if err != nil {
+	if err := a.foretell(ctx, c, j, v.Market, from, force); err != nil {
 		return err
 	}
-	p.WorkFrom = from
-	if !a.json {
-		a.notef("%s", p.Text(a.line()))
-	}
-	if !force && never(p) {
-		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it waits until something does")
-	}
-	if _, asks := terminal(a.err); asks && !yes && !a.json {
-		if !a.confirmed(ctx, "Run it? [Y/n] ") {
-			return errors.New("not run")
-		}
+	if _, asks := terminal(a.err); asks && !yes && !a.json && !a.confirmed(ctx, "Run it? [Y/n] ") {
+		return errors.New("not run")
 	}
 	job, err := a.submit(ctx, c, j, folder)
 	if err != nil {
@@ -157,6 +156,24 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return a.detached(job)
 	}
 	return a.follow(ctx, c, job.ID)
+}
+
+// foretell shows what the job would cost; without force it refuses one that nothing fits.
+func (a *app) foretell(ctx context.Context, c *client, j spec.Job, clock api.MarketClock, from string,
+	force bool) error {
+	p, err := a.predict(ctx, c, j, clock)
+	if err != nil {
+		return err
+	}
+	p.WorkFrom = from
+	if !a.json {
+		a.notef("%s", p.Text(a.line()))
+	}
+	if !force && never(p) {
+		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
+			"waits until something does")
+	}
+	return nil
 }
 
 // detached shows a job that nobody waits for.
@@ -198,7 +215,8 @@ func (a *app) submit(ctx context.Context, c *client, j spec.Job, folder string) 
 // may change, what a machine is does not. An empty market may still fill.
 func never(p show.Plan) bool {
 	return p.Take == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool {
-		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.WrongGPU, plan.WrongPlace, plan.WrongKind}, plan.Reason(r.Why))
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.WrongGPU, plan.WrongPlace, plan.WrongKind},
+			plan.Reason(r.Why))
 	})
 }
 
@@ -272,20 +290,28 @@ func (a *app) follow(ctx context.Context, c *client, id string) error {
 		return err
 	}
 	if !a.json {
-		r, err := a.receipt(ctx, c, id)
-		if err != nil {
+		if err := a.closed(ctx, c, final); err != nil {
 			return err
-		}
-		a.printf("%s", r.Text(a.place().Width))
-		if final.State == "failed" {
-			a.notef("%s", show.Failed(final, a.lastLines(ctx, c, id, 5), a.line()))
-		}
-		if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
-			a.notef("%s", show.Refused(final, a.line()))
 		}
 	}
 	if final.State != "succeeded" {
 		return exitCode(exitJobFailed)
+	}
+	return nil
+}
+
+// closed shows the receipt of a job that is over, and why it failed or was refused.
+func (a *app) closed(ctx context.Context, c *client, final api.Job) error {
+	r, err := a.receipt(ctx, c, final.ID)
+	if err != nil {
+		return err
+	}
+	a.printf("%s", r.Text(a.place().Width))
+	if final.State == "failed" {
+		a.notef("%s", show.Failed(final, a.lastLines(ctx, c, final.ID, 5), a.line()))
+	}
+	if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
+		a.notef("%s", show.Refused(final, a.line()))
 	}
 	return nil
 }

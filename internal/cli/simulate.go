@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,8 @@ import (
 func (a *app) simulateCmd() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use: "simulate job.yaml --market FILE", Short: "Play a job on a recorded market, and compare policies", GroupID: groupMoney,
+		Use: "simulate job.yaml --market FILE", Short: "Play a job on a recorded market, and compare policies",
+		GroupID: groupMoney,
 		Long: `Plays the job on a recorded or generated market, in virtual time, through the very code that decides in
 production, once for each deadline policy, and compares cost, finish, interruptions and lost work, with
 on-demand and with the optimum, which knows the market in advance (on a grid of a minute or more).
@@ -48,7 +50,8 @@ Exit status: 0 done, 2 no policy can meet the deadline, 1 error.`,
 // policyFlag adds --policy and returns the names asked for, in the order of the table.
 func policyFlag(cmd *cobra.Command) func() ([]string, error) {
 	var asked []string
-	cmd.Flags().StringSliceVar(&asked, "policy", nil, "only these `policies`: "+strings.Join(replay.Names, ", ")+" (default all)")
+	cmd.Flags().StringSliceVar(&asked, "policy", nil, "only these `policies`: "+strings.Join(replay.Names, ", ")+
+		" (default all)")
 	return func() ([]string, error) {
 		if len(asked) == 0 {
 			return replay.Names, nil
@@ -140,6 +143,11 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 		if err != nil {
 			return err
 		}
+		for _, f := range forms {
+			if f != "A" && f != "B" {
+				return fmt.Errorf("--form %q is neither A nor B", f)
+			}
+		}
 		windows, err := readZones(availability, prices)
 		if err != nil {
 			return err
@@ -147,40 +155,14 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 		if unknown := tick.Ungrouped(windows); len(unknown) > 0 {
 			a.notef("nothing is played on %s: the benchmark has no group with them\n", strings.Join(unknown, ", "))
 		}
-		var rows []replay.ZoneRow
-		without := 0 // pairs of group and window
-		for _, f := range forms {
-			switch {
-			case f != "A" && f != "B":
-				return fmt.Errorf("--form %q is neither A nor B", f)
-			case slices.ContainsFunc(rows, func(r replay.ZoneRow) bool { return r.Form == f }):
-				continue
-			}
-			runs, left, err := tick.ZoneRuns(windows, f == "B")
-			if err != nil {
-				return fmt.Errorf("%s: %w", availability, err)
-			}
-			if left > 0 && len(rows) == 0 {
-				a.notef("%d pairs of group and window left out: the files lack a zone of the group\n", left)
-			}
-			without = left
-			rows = append(rows, replay.ZoneRow{Form: f, Runs: runs})
+		rows, without, err := a.zoneRows(windows, forms)
+		if err != nil {
+			return fmt.Errorf("%s: %w", availability, err)
 		}
 		tell := a.counter()
 		var optima []money.Amount
 		if slices.Contains(asked, replay.Optimum) && len(rows) > 0 {
-			cache := ""
-			if dir, err := os.UserCacheDir(); err == nil {
-				cache = filepath.Join(dir, "scrimp")
-			}
-			var mu sync.Mutex
-			if optima, err = tick.ZoneOptima(cmd.Context(), rows[0].Runs, cache, func(done, of int) {
-				mu.Lock()
-				defer mu.Unlock()
-				tell(replay.Optimum, done, of)
-			}); errors.Is(err, tick.ErrNotKept) {
-				a.notef("%v\n", err)
-			} else if err != nil {
+			if optima, err = a.zoneOptima(cmd.Context(), rows[0].Runs, tell); err != nil {
 				return err
 			}
 		}
@@ -191,6 +173,46 @@ usd_per_hour), CSV with a header. Exit status: 0 done, 1 a file is missing or no
 		return a.scores(scores, without)
 	}
 	return cmd
+}
+
+// zoneRows are the runs of each form, and how many pairs of group and window the files
+// lack a zone of.
+func (a *app) zoneRows(windows []tick.ZoneWindow, forms []string) (rows []replay.ZoneRow, without int, err error) {
+	for _, f := range forms {
+		if slices.ContainsFunc(rows, func(r replay.ZoneRow) bool { return r.Form == f }) {
+			continue
+		}
+		runs, left, err := tick.ZoneRuns(windows, f == "B")
+		if err != nil {
+			return nil, 0, err
+		}
+		if left > 0 && len(rows) == 0 {
+			a.notef("%d pairs of group and window left out: the files lack a zone of the group\n", left)
+		}
+		without = left
+		rows = append(rows, replay.ZoneRow{Form: f, Runs: runs})
+	}
+	return rows, without, nil
+}
+
+// zoneOptima takes minutes once; it is kept in the user's cache folder.
+func (a *app) zoneOptima(ctx context.Context, runs []tick.ZoneRun,
+	tell func(string, int, int)) ([]money.Amount, error) {
+	cache := ""
+	if dir, err := os.UserCacheDir(); err == nil {
+		cache = filepath.Join(dir, "scrimp")
+	}
+	var mu sync.Mutex
+	optima, err := tick.ZoneOptima(ctx, runs, cache, func(done, of int) {
+		mu.Lock()
+		defer mu.Unlock()
+		tell(replay.Optimum, done, of)
+	})
+	if errors.Is(err, tick.ErrNotKept) {
+		a.notef("%v\n", err)
+		return optima, nil
+	}
+	return optima, err
 }
 
 func readZones(availability, prices string) ([]tick.ZoneWindow, error) {

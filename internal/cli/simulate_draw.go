@@ -15,14 +15,15 @@ import (
 func pieces(p sim.Played) []simPiece {
 	var list []simPiece
 	for _, a := range p.Attempts {
-		if a.From().IsZero() {
+		if a.From.IsZero() {
 			continue
 		}
-		to := a.Until()
+		to := a.Until
 		if to.IsZero() {
 			to = p.Ended
 		}
-		list = append(list, simPiece{from: a.From().Sub(p.Submitted), to: to.Sub(p.Submitted), spot: a.Capacity() == market.Spot, lost: a.Taken(), offer: string(a.Offer())})
+		list = append(list, simPiece{from: a.From.Sub(p.Submitted), to: to.Sub(p.Submitted), spot: a.Capacity == market.Spot,
+			lost: a.Taken(), offer: string(a.Offer)})
 	}
 	return list
 }
@@ -39,8 +40,8 @@ func longest(rows []simulated) time.Duration {
 	return d
 }
 
-// timeline draws what was held: = spot, # what cannot be taken, . nothing, and
-// x where a machine was taken.
+// timeline draws what was held: = spot, # on-demand or reserved, . nothing, and
+// x where a machine was interrupted.
 func timeline(list []simPiece, whole time.Duration, width int) string {
 	if whole <= 0 {
 		return ""
@@ -66,8 +67,10 @@ func timeline(list []simPiece, whole time.Duration, width int) string {
 
 func simulatedTable(rows []simulated, s *stage, width int) string {
 	columns := []draw.Column{
-		{Name: "POLICY"}, {Name: "COST", Right: true}, {Name: "OF ON-DEM.", Right: true, Leaves: 1}, {Name: "OVER OPT.", Right: true},
-		{Name: "FINISH", Right: true}, {Name: "LATE", Right: true}, {Name: "TAKEN", Right: true, Leaves: 2}, {Name: "LOST", Right: true, Leaves: 3},
+		{Name: "POLICY"}, {Name: "COST", Right: true}, {Name: "OF ON-DEM.", Right: true, Leaves: 1},
+		{Name: "OVER OPT.", Right: true},
+		{Name: "FINISH", Right: true}, {Name: "LATE", Right: true}, {Name: "INTERRUPTIONS", Right: true, Leaves: 2},
+		{Name: "LOST", Right: true, Leaves: 3},
 	}
 	var table [][]string
 	for _, r := range rows {
@@ -91,7 +94,8 @@ func simulatedTable(rows []simulated, s *stage, width int) string {
 		if r.Policy == replay.Optimum {
 			line = append(line, "-", "-", "-", "-")
 		} else {
-			line = append(line, finish, fmt.Sprintf("%d of %d", r.Misses, r.Runs), fmt.Sprintf("%.1f", r.Interruptions), seconds(r.LostS))
+			line = append(line, finish, fmt.Sprintf("%d of %d", r.Misses, r.Runs), fmt.Sprintf("%.1f", r.Interruptions),
+				seconds(r.LostS))
 		}
 		table = append(table, line)
 	}
@@ -132,7 +136,8 @@ func lanes(rows []simulated, s *stage, width int) string {
 	if out == "" {
 		return ""
 	}
-	return "\n" + draw.Wrap("", "the first run: = spot, # on-demand or reserved, . nothing held, x taken away"+says, width) + out
+	return "\n" + draw.Wrap("", "the first run: = spot, # on-demand or reserved, . nothing held, x interrupted"+says,
+		width) + out
 }
 
 func signed(usd float64) string {
@@ -153,7 +158,7 @@ func cents(usd float64) string {
 // simulatedSVG draws the first run of every policy, a lane each, with its mean cost over all runs.
 func simulatedSVG(rows []simulated, s *stage) string {
 	g := draw.Gantt{Title: "The first run of each policy on market " + s.trace.Name}
-	spot, firm, taken := false, false, false
+	spot, steady, lost := false, false, false
 	for _, r := range rows {
 		if r.Policy == replay.Optimum {
 			continue
@@ -164,22 +169,25 @@ func simulatedSVG(rows []simulated, s *stage) string {
 		}
 		g.Lanes = append(g.Lanes, lane)
 		for _, p := range r.first {
-			use := "firm"
+			use := "steady"
 			if p.spot {
 				use = "spot"
 			}
-			spot, firm = spot || p.spot, firm || !p.spot
-			g.Blocks = append(g.Blocks, draw.Block{Lane: lane, From: s.opened.Add(p.from), To: s.opened.Add(p.to), Use: use, Title: fmt.Sprintf("%s, %s", p.offer, draw.Span(p.to-p.from))})
+			spot, steady = spot || p.spot, steady || !p.spot
+			g.Blocks = append(g.Blocks, draw.Block{Lane: lane, From: s.opened.Add(p.from), To: s.opened.Add(p.to), Use: use,
+				Title: fmt.Sprintf("%s, %s", p.offer, draw.Span(p.to-p.from))})
 			if p.lost {
-				taken = true
-				g.Marks = append(g.Marks, draw.Mark{Lane: lane, At: s.opened.Add(p.to), Class: "kill", Title: "taken after " + draw.Span(p.to-p.from)})
+				lost = true
+				g.Marks = append(g.Marks, draw.Mark{Lane: lane, At: s.opened.Add(p.to), Class: "kill",
+					Title: "interrupted after " + draw.Span(p.to-p.from)})
 			}
 		}
 	}
 	for _, k := range []struct {
 		used bool
 		key  draw.Key
-	}{{spot, draw.Key{Use: "spot", Says: "spot"}}, {firm, draw.Key{Use: "firm", Says: "on-demand or reserved"}}, {taken, draw.Key{Use: "mark", Says: "taken away"}}} {
+	}{{spot, draw.Key{Use: "spot", Says: "spot"}}, {steady, draw.Key{Use: "steady", Says: "on-demand or reserved"}},
+		{lost, draw.Key{Use: "mark", Says: "interrupted"}}} {
 		if k.used {
 			g.Keys = append(g.Keys, k.key)
 		}

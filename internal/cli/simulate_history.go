@@ -30,115 +30,162 @@ type pastPolicy struct {
 	Unfinished int      `json:"unfinished"` // within their budget, on the market as it was seen
 }
 
+// pastRun is what the server's past jobs are played with.
+type pastRun struct {
+	api.History
+	now    time.Time // of the market
+	config core.Config
+	jobs   []api.PastJob // that are played
+	paid   float64       // for them, in dollars
+	// left out: their work was not measured; submitted before --since
+	unknown, earlier int
+	mind             *plan.Mind
+	notes            []string
+	unended          map[string]bool // jobs that would still run now, under some policy
+}
+
 // simulateHistory plays the server's jobs again under each policy.
 func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 	names, err := f.policies()
 	if err != nil {
 		return err
 	}
-	c, err := a.ensure(ctx, "")
+	p, err := a.pastJobs(ctx, f)
 	if err != nil {
 		return err
+	}
+	tell := a.counter()
+	var rows []pastPolicy
+	for _, name := range names {
+		row, ok, err := p.play(ctx, name, tell)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			rows = append(rows, row)
+		}
+	}
+	p.noteLeftOut()
+	if a.json {
+		return a.print(map[string]any{"paid_usd": p.paid, "jobs": len(p.jobs), "jobs_unknown": p.unknown, "policies": rows,
+			"notes": p.notes})
+	}
+	a.printPast(p, rows)
+	return nil
+}
+
+// pastJobs asks the server for its history, and takes the jobs of it that can be played.
+func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
+	c, err := a.ensure(ctx, "")
+	if err != nil {
+		return nil, err
 	}
 	v, err := c.server(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var h api.History
-	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &h); err != nil {
-		return err
+	p := &pastRun{now: v.Market.Now, config: server.Rules(v.Market.Speed), mind: plan.NewMind(), notes: []string{},
+		unended: map[string]bool{}}
+	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &p.History); err != nil {
+		return nil, err
 	}
-	begin, err := f.begin(v.Market.Now)
+	begin, err := f.begin(p.now)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	paid, unknown, earlier := 0.0, 0, 0
-	var jobs []api.PastJob
-	for _, j := range h.Jobs {
+	for _, j := range p.Jobs {
 		switch {
 		case j.Submitted.Before(begin):
-			earlier++
-			continue
+			p.earlier++
 		case !j.Known:
-			unknown++
+			p.unknown++
+		default:
+			p.paid += j.Cost.Float()
+			p.jobs = append(p.jobs, j)
+		}
+	}
+	if len(p.jobs) > 0 {
+		return p, nil
+	}
+	why := ""
+	if p.unknown+p.earlier+p.Others > 0 {
+		why = fmt.Sprintf(" (%d whose work was not, %d that did not succeed, %d from before --since)", p.unknown,
+			p.Others, p.earlier)
+	}
+	return nil, fmt.Errorf("no job has succeeded whose work was measured%s: run some, then ask again", why)
+}
+
+// play plays all jobs under a policy. It is not ok where the policy has no line: the
+// optimum of a job without an end.
+func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, int)) (pastPolicy, bool, error) {
+	row := pastPolicy{Policy: name}
+	for n, j := range p.jobs {
+		if err := ctx.Err(); err != nil {
+			return row, false, err
+		}
+		tell(name, n, len(p.jobs))
+		row.Jobs++
+		if name != replay.Optimum {
+			p.playJob(j, name, &row)
 			continue
 		}
-		paid += j.Cost.Float()
-		jobs = append(jobs, j)
+		cost, err := hindsight(p.Trace, j, j.Submitted.Sub(p.Opened))
+		if err != nil {
+			p.notes = append(p.notes, fmt.Sprintf("there is no line of the optimum: %s: %v", j.ID, err))
+			tell(name, len(p.jobs), len(p.jobs))
+			return row, false, nil
+		}
+		row.TotalUSD += cost.Float()
 	}
-	if len(jobs) == 0 {
-		why := ""
-		if unknown+earlier+h.Others > 0 {
-			why = fmt.Sprintf(" (%d whose work was not, %d that did not succeed, %d from before --since)", unknown, h.Others, earlier)
-		}
-		return fmt.Errorf("no job has succeeded whose work was measured%s: run some, then ask again", why)
+	tell(name, len(p.jobs), len(p.jobs))
+	if saved := p.paid - row.TotalUSD; row.Unfinished == 0 {
+		row.SavedUSD = &saved
 	}
-	tell := a.counter()
-	mind := plan.NewMind()
-	var rows []pastPolicy
-	notes := []string{}
-	past := map[string]bool{}
-	for _, name := range names {
-		row := pastPolicy{Policy: name}
-		for n, j := range jobs {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			tell(name, n, len(jobs))
-			row.Jobs++
-			from := j.Submitted.Sub(h.Opened)
-			if name == replay.Optimum {
-				cost, err := hindsight(h.Trace, j, from)
-				if err != nil {
-					notes = append(notes, fmt.Sprintf("there is no line of the optimum: %s: %v", j.ID, err))
-					row.Jobs = 0
-					break
-				}
-				row.TotalUSD += cost.Float()
-				continue
-			}
-			terms := j.Terms
-			if name == string(policy.OnDemand) {
-				terms.Need.Ladder = nil // which may begin with spot
-			}
-			p := sim.Play(sim.Playback{
-				Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: h.Trace, Opened: h.Opened,
-				From: from, Policy: policy.Rule(name), Mind: mind, Config: server.Rules(v.Market.Speed),
-			})
-			if j.Submitted.Add(p.Finish).After(v.Market.Now) {
-				past[j.ID] = true
-			}
-			row.TotalUSD += p.Cost.Float()
-			switch {
-			case p.State != core.Succeeded:
-				row.Unfinished++
-			case !p.InTime:
-				row.Misses++
-			}
-		}
-		tell(name, len(jobs), len(jobs))
-		if row.Jobs == 0 {
-			continue
-		}
-		if saved := paid - row.TotalUSD; row.Unfinished == 0 {
-			row.SavedUSD = &saved
-		}
-		rows = append(rows, row)
+	return row, true, nil
+}
+
+// playJob adds to a policy's line what it would have made of a job.
+func (p *pastRun) playJob(j api.PastJob, name string, row *pastPolicy) {
+	terms := j.Terms
+	if name == string(policy.OnDemand) {
+		terms.Need.Ladder = nil // which may begin with spot
 	}
+	played := sim.Play(sim.Playback{
+		Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: p.Trace,
+		Opened: p.Opened, From: j.Submitted.Sub(p.Opened), Policy: policy.Rule(name), Mind: p.mind, Config: p.config,
+	})
+	if j.Submitted.Add(played.Finish).After(p.now) {
+		p.unended[j.ID] = true
+	}
+	row.TotalUSD += played.Cost.Float()
+	switch {
+	case played.State != core.Succeeded:
+		row.Unfinished++
+	case !played.InTime:
+		row.Misses++
+	}
+}
+
+// noteLeftOut says which jobs were not played, and which not to their end.
+func (p *pastRun) noteLeftOut() {
 	for _, n := range []struct {
 		n    int
 		what string
-	}{{unknown, "whose work was not measured"}, {h.Others, "that did not succeed"}, {earlier, "from before --since"}} {
+	}{
+		{p.unknown, "whose work was not measured"}, {p.Others, "that did not succeed"}, {p.earlier, "from before --since"},
+	} {
 		if n.n > 0 {
-			notes = append(notes, fmt.Sprintf("left out: %s %s", draw.Count(n.n, "job"), n.what))
+			p.notes = append(p.notes, fmt.Sprintf("left out: %s %s", draw.Count(n.n, "job"), n.what))
 		}
 	}
-	if len(past) > 0 {
-		notes = append(notes, fmt.Sprintf("under some policy %s would run still; nobody knows the market after now, and it is taken to have no spot", draw.Count(len(past), "job")))
+	if len(p.unended) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("under some policy %s would run still; nobody knows the market after now, "+
+			"and it is taken to have no spot", draw.Count(len(p.unended), "job")))
 	}
-	if a.json {
-		return a.print(map[string]any{"paid_usd": paid, "jobs": len(jobs), "jobs_unknown": unknown, "policies": rows, "notes": notes})
-	}
+}
+
+// printPast prints a line a policy, the best one, and the notes.
+func (a *app) printPast(p *pastRun, rows []pastPolicy) {
 	width := a.place().Width
 	table := [][]string{}
 	for _, r := range rows {
@@ -146,24 +193,26 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 		if r.SavedUSD != nil {
 			saved = signed(*r.SavedUSD)
 		}
-		line := []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), saved, fmt.Sprintf("%d of %d", r.Misses, r.Jobs), fmt.Sprint(r.Unfinished)}
+		line := []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), saved, fmt.Sprintf("%d of %d", r.Misses, r.Jobs),
+			fmt.Sprint(r.Unfinished)}
 		if r.Policy == replay.Optimum {
 			line[3], line[4] = "-", "-"
 		}
 		table = append(table, line)
 	}
-	a.printf("%s, for which $%.4f was paid, on the market that was seen", draw.Count(len(jobs), "job"), paid)
-	a.printf("\n\n%s", draw.Grid([]draw.Column{{Name: "POLICY"}, {Name: "WOULD COST", Right: true}, {Name: "SAVED", Right: true}, {Name: "LATE", Right: true}, {Name: "UNFINISHED", Right: true}}, table, width))
+	a.printf("%s, for which $%.4f was paid, on the market that was seen", draw.Count(len(p.jobs), "job"), p.paid)
+	a.printf("\n\n%s", draw.Grid([]draw.Column{{Name: "POLICY"}, {Name: "WOULD COST", Right: true},
+		{Name: "SAVED", Right: true}, {Name: "LATE", Right: true}, {Name: "UNFINISHED", Right: true}}, table, width))
 	if r, ok := thriftiest(rows); ok {
-		a.printf("\n%s", draw.Wrap("", fmt.Sprintf("Least, with no more late than under any other: %s, %s.", r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD)), width))
+		a.printf("\n%s", draw.Wrap("", fmt.Sprintf("Least, with no more late than under any other: %s, %s.", r.Policy,
+			fmt.Sprintf("$%.4f", r.TotalUSD)), width))
 	}
-	if len(notes) > 0 {
+	if len(p.notes) > 0 {
 		a.printf("\n")
 	}
-	for _, n := range notes {
+	for _, n := range p.notes {
 		a.printf("%s", draw.Wrap("note: ", n, width))
 	}
-	return nil
 }
 
 // begin is the market time from which on jobs are played again.
@@ -183,7 +232,8 @@ func hindsight(t market.Trace, j api.PastJob, from time.Duration) (money.Amount,
 	if j.Terms.Deadline.IsZero() {
 		return money.Amount{}, errNoEnd
 	}
-	return tick.Hindsight(t, fitsOf(j.Terms.Need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted), max(j.Restart, time.Second))
+	return tick.Hindsight(t, fitsOf(j.Terms.Need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted),
+		max(j.Restart, time.Second))
 }
 
 // thriftiest is the policy that would have cost least of those with the fewest late jobs.
@@ -192,7 +242,8 @@ func thriftiest(rows []pastPolicy) (best pastPolicy, ok bool) {
 		if r.Policy == replay.Optimum || r.Unfinished > 0 {
 			continue
 		}
-		if !ok || r.Misses < best.Misses || r.Misses == best.Misses && r.TotalUSD <= best.TotalUSD { // of equals the default, which is the last
+		// of equals the default, which is the last
+		if !ok || r.Misses < best.Misses || r.Misses == best.Misses && r.TotalUSD <= best.TotalUSD {
 			best, ok = r, true
 		}
 	}

@@ -68,14 +68,15 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 	a.notes(notes)
 	t := terms(j, opened, func(d time.Duration) time.Duration { return d })
 	if t.Work <= 0 {
-		return fmt.Errorf("%s: work.time: missing: a job is played on a market for as long as it works, so say how long that is on a machine of speed 1, such as time: 6h", args[0])
+		return fmt.Errorf("%s: work.time: missing: a job is played on a market for as long as it works, so say how long "+
+			"that is on a machine of speed 1, such as time: 6h", args[0])
 	}
 	if t.Steps == 0 {
 		t.Steps = max(1, int64(t.Work/time.Second))
 	}
 	t.Restart = f.restart
 	s := stage{trace: trace, terms: t, opened: opened, restart: f.restart, save: f.save, seeds: f.seeds, notes: []string{}}
-	if err := s.look(args[0]); err != nil {
+	if err := s.survey(args[0]); err != nil {
 		return err
 	}
 	rows, err := a.playPolicies(cmd, &s, names)
@@ -91,7 +92,8 @@ func (a *app) simulateJob(cmd *cobra.Command, args []string, f simulateFlags) er
 		err = a.print(map[string]any{"job": j.Name, "market": trace.Name, "policies": rows, "notes": s.notes})
 	} else {
 		width := a.place().Width
-		a.printf("%s: %s of work%s on market %s, %s\n\n%s", j.Name, draw.Span(t.Work), by(t, opened), trace.Name, draw.Count(f.seeds, "run"), simulatedTable(rows, &s, width))
+		a.printf("%s: %s of work%s on market %s, %s\n\n%s", j.Name, draw.Span(t.Work), by(t, opened), trace.Name,
+			draw.Count(f.seeds, "run"), simulatedTable(rows, &s, width))
 		for _, n := range s.notes {
 			a.printf("%s", draw.Wrap("note: ", n, width))
 		}
@@ -110,20 +112,31 @@ func by(t core.Terms, opened time.Time) string {
 }
 
 // errNoMarket says which file is missing.
-var errNoMarket = errors.New("--market: missing: name a market file, or calm or stormy; docs/market-file.md describes the form")
+var errNoMarket = errors.New("--market: missing: name a market file, or calm or stormy; docs/market-file.md " +
+	"describes the form")
 
 func (f *simulateFlags) check(args []string, changed func(flag string) bool) error {
+	forJob := len(args) > 0 || f.job.market != "" || f.seeds != 1 || f.svg != "" || changed("restart") || changed("save")
 	switch {
-	case f.history && (len(args) > 0 || f.job.market != "" || f.seeds != 1 || f.svg != "" || changed("restart") || changed("save")):
-		return errors.New("--history plays the server's own jobs on its own market, with the starts and saves that were measured: leave out the job file, --market, --seeds, --restart, --save and --svg")
+	case f.history && forJob:
+		return errors.New("--history plays the server's own jobs on its own market, with the starts and saves that were " +
+			"measured: leave out the job file, --market, --seeds, --restart, --save and --svg")
 	case f.history:
 		return nil
 	case f.since != "":
 		return errors.New("--since goes with --history")
 	case len(args) == 0:
-		return errors.New("name a job file, as in scrimp simulate job.yaml --market stormy, or one of the benchmarks: deadline, zones")
+		return errors.New("name a job file, as in scrimp simulate job.yaml --market stormy, or one of the benchmarks: " +
+			"deadline, zones")
 	case len(args) > 1:
 		return fmt.Errorf("%q is one argument too many: one job is played at a time", args[1])
+	}
+	return f.checkJob()
+}
+
+// checkJob says what is missing to play a job.
+func (f *simulateFlags) checkJob() error {
+	switch {
 	case f.job.market == "":
 		return errNoMarket
 	case f.seeds < 1 || f.seeds > 10_000:
@@ -141,7 +154,10 @@ func (a *app) simulateFlags(cmd *cobra.Command, f *simulateFlags) {
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "how many submissions, `N`, spread over the market")
 	cmd.Flags().DurationVar(&f.restart, "restart", 3*time.Minute, "from launch to a program that works")
 	cmd.Flags().DurationVar(&f.save, "save", 10*time.Second, "what a checkpoint takes")
-	cmd.Flags().BoolVar(&f.history, "history", false, "play the server's own past jobs on the market that it saw (default: a job file)")
-	cmd.Flags().StringVar(&f.since, "since", "", "with --history: jobs submitted in this `span` of market time until now, as in 30d (default: all)")
-	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the first run of every policy into this `file` (default: only in the terminal)")
+	cmd.Flags().BoolVar(&f.history, "history", false,
+		"play the server's own past jobs on the market that it saw (default: a job file)")
+	cmd.Flags().StringVar(&f.since, "since", "", "with --history: jobs submitted in this `span` of market time until "+
+		"now, as in 30d (default: all)")
+	cmd.Flags().StringVar(&f.svg, "svg", "", "draw the first run of every policy into this `file` (default: only in "+
+		"the terminal)")
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,11 +30,11 @@ type stage struct {
 	restart, save time.Duration
 	seeds         int
 
-	fits  tick.Fits
-	firm  bool          // something fits that cannot be taken away
-	known time.Duration // how far the market is known; 0: it repeats, or never changes
-	late  bool          // nothing meets the deadline
-	notes []string
+	fits   tick.Fits
+	steady bool          // something fits that is not preemptible
+	known  time.Duration // how far the market is known; 0: it repeats, or never changes
+	late   bool          // nothing meets the deadline
+	notes  []string
 }
 
 // span is the time from a submission to its deadline; 0: there is none.
@@ -48,15 +49,17 @@ func (s *stage) notef(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// look finds out what of the market fits the job, and refuses a market of which nothing does.
-func (s *stage) look(file string) error {
+// survey finds out what of the market fits the job, and refuses a market of which nothing does.
+func (s *stage) survey(file string) error {
 	if s.trace.Currency != money.USD {
-		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your own and write currency: %[3]s", s.trace.Name, s.trace.Currency, money.USD)
+		return fmt.Errorf("market %s is in %s, and jobs and simulations are in %s: convert its prices at a rate of your "+
+			"own and write currency: %[3]s", s.trace.Name, s.trace.Currency, money.USD)
 	}
 	s.fits = fitsOf(s.terms.Need, s.trace)
 	fastest, sold := 0.0, []string{}
 	for _, l := range s.trace.Lines {
-		if m := fmt.Sprintf("%s with %s and %v", l.Offer.Machine, draw.Count(l.Offer.CPUs, "processor"), l.Offer.Memory); !slices.Contains(sold, m) {
+		if m := fmt.Sprintf("%s with %s and %v", l.Offer.Machine, draw.Count(l.Offer.CPUs, "processor"),
+			l.Offer.Memory); !slices.Contains(sold, m) {
 			sold = append(sold, m)
 		}
 		prices := l.Price
@@ -66,7 +69,7 @@ func (s *stage) look(file string) error {
 		for _, p := range prices {
 			if speed, ok := s.fits(l.Offer, p.Rate); ok {
 				fastest = max(fastest, speed)
-				s.firm = s.firm || l.Offer.Capacity != market.Spot
+				s.steady = s.steady || l.Offer.Capacity != market.Spot
 			}
 			if s.trace.Repeat <= 0 {
 				s.known = max(s.known, p.At)
@@ -79,15 +82,18 @@ func (s *stage) look(file string) error {
 		}
 	}
 	if fastest <= 0 {
-		return fmt.Errorf("%s: resources, capacity or max_price: nothing on market %s fits the job; it sells %s", file, s.trace.Name, strings.Join(sold[:min(len(sold), 5)], ", "))
+		return fmt.Errorf("%s: resources, capacity or max_price: nothing on market %s fits the job; it sells %s", file,
+			s.trace.Name, strings.Join(sold[:min(len(sold), 5)], ", "))
 	}
 	if least := time.Duration(float64(s.terms.Work)/fastest) + s.restart; s.span() > 0 && s.span() < least {
 		s.late = true
-		s.notef("no policy can meet the deadline in %s: the work alone takes %s on the fastest machine that fits, and %s to start: give deadline: in %s or more",
+		s.notef("no policy can meet the deadline in %s: the work alone takes %s on the fastest machine that fits, and %s "+
+			"to start: give deadline: in %s or more",
 			draw.Span(s.span()), draw.Span(least-s.restart), draw.Span(s.restart), draw.Span(least+s.restart))
 	}
-	if !s.firm {
-		s.notef("market %s sells nothing that fits the job and cannot be taken away: there is no line of on-demand, and no deadline can be promised", s.trace.Name)
+	if !s.steady {
+		s.notef("market %s sells nothing non-preemptible that fits the job: there is no line of on-demand, and no "+
+			"deadline can be promised", s.trace.Name)
 	}
 	return nil
 }
@@ -121,38 +127,16 @@ func (s *stage) starts() []time.Duration {
 }
 
 func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simulated, error) {
+	p := played{stage: s, mind: plan.NewMind()}
 	tell := a.counter()
-	mind := plan.NewMind()
 	var rows []simulated
-	past, played, prepaid := 0, 0, false
 	for _, name := range names {
-		if name == string(policy.OnDemand) && !s.firm {
+		if name == string(policy.OnDemand) && !s.steady {
 			continue
 		}
-		row := simulated{Policy: name}
-		for n, from := range s.starts() {
-			if err := cmd.Context().Err(); err != nil {
-				return nil, err
-			}
-			tell(name, n, s.seeds)
-			if name == replay.Optimum {
-				cost, err := s.optimum(from)
-				if err != nil {
-					s.notef("there is no line of the optimum: %v", err)
-					row.Runs = 0
-					break
-				}
-				row.Runs++
-				row.MeanUSD += cost.Float()
-				continue
-			}
-			p := s.play(from, policy.Rule(name), mind)
-			played++
-			if s.known > 0 && from+p.Finish > s.known {
-				past++
-			}
-			row.add(p, n == 0)
-			prepaid = prepaid || slices.ContainsFunc(p.Attempts, func(a *core.Attempt) bool { return a.Capacity() == market.Reserved && !a.From().IsZero() })
+		row, err := p.policy(cmd.Context(), name, tell)
+		if err != nil {
+			return nil, err
 		}
 		tell(name, s.seeds, s.seeds)
 		if row.Runs == 0 {
@@ -161,20 +145,70 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 		row.mean()
 		rows = append(rows, row)
 		if row.Unfinished > 0 {
-			s.notef("%s: %d of %s not done, and its cost is no cost of the work: %s", name, row.Unfinished, draw.Count(row.Runs, "run"), undone(row.Why))
+			s.notef("%s: %d of %s not done, and its cost is no cost of the work: %s", name, row.Unfinished,
+				draw.Count(row.Runs, "run"), undone(row.Why))
 		}
 	}
-	if at := s.starts(); s.seeds > 1 && at[s.seeds-1] == 0 {
-		s.notef("market %s leaves no time to spread the runs over: all are submitted at its beginning, and are the same", s.trace.Name)
-	}
-	if prepaid {
-		s.notef("hours on reserved machines are paid whether they are used or not: policies take them as free, and every cost here, the optimum's too, counts them at the contract's price")
-	}
-	if past > 0 {
-		s.notef("market %s is known for %s and does not repeat: %d of %d runs go on after that, when all stays as it was last; give it repeat: or a longer one", s.trace.Name, draw.Span(s.known), past, played)
-	}
+	p.note()
 	compare(rows)
 	return rows, nil
+}
+
+// played is what all runs of all policies have in common.
+type played struct {
+	*stage
+	mind    *plan.Mind
+	runs    int
+	past    int  // of them, that went on after the market is known
+	prepaid bool // one of them used reserved machines
+}
+
+// policy plays all runs of a policy; the row has none where there is no line of it.
+func (p *played) policy(ctx context.Context, name string, tell func(string, int, int)) (simulated, error) {
+	row := simulated{Policy: name}
+	for n, from := range p.starts() {
+		if err := ctx.Err(); err != nil {
+			return row, err
+		}
+		tell(name, n, p.seeds)
+		if name == replay.Optimum {
+			cost, err := p.optimum(from)
+			if err != nil {
+				p.notef("there is no line of the optimum: %v", err)
+				row.Runs = 0
+				return row, nil
+			}
+			row.Runs++
+			row.MeanUSD += cost.Float()
+			continue
+		}
+		run := p.play(from, policy.Rule(name), p.mind)
+		p.runs++
+		if p.known > 0 && from+run.Finish > p.known {
+			p.past++
+		}
+		row.add(run, n == 0)
+		p.prepaid = p.prepaid || slices.ContainsFunc(run.Attempts, func(a *core.Attempt) bool {
+			return a.Capacity == market.Reserved && !a.From.IsZero()
+		})
+	}
+	return row, nil
+}
+
+// note says what the figures of the runs are not.
+func (p *played) note() {
+	if at := p.starts(); p.seeds > 1 && at[p.seeds-1] == 0 {
+		p.notef("market %s leaves no time to spread the runs over: all are submitted at its beginning, and are the same",
+			p.trace.Name)
+	}
+	if p.prepaid {
+		p.notef("hours on reserved machines are paid whether they are used or not: policies take them as free, and every " +
+			"cost here, the optimum's too, counts them at the contract's price")
+	}
+	if p.past > 0 {
+		p.notef("market %s is known for %s and does not repeat: %d of %d runs go on after that, when all stays as it was "+
+			"last; give it repeat: or a longer one", p.trace.Name, draw.Span(p.known), p.past, p.runs)
+	}
 }
 
 func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Mind) sim.Played {
@@ -185,7 +219,8 @@ func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Mind) sim.
 	if rule == policy.OnDemand {
 		terms.Need.Ladder = nil // which may begin with spot
 	}
-	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened, From: from, Policy: rule, Mind: mind})
+	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened,
+		From: from, Policy: rule, Mind: mind})
 }
 
 func (r *simulated) add(p sim.Played, first bool) {

@@ -35,7 +35,7 @@ func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
 			s := &stage{trace: trace, opened: opened, restart: 3 * time.Minute, save: 10 * time.Second, seeds: 1, terms: core.Terms{
 				Name: "j", Currency: money.USD, Steps: 300, Work: 3 * time.Hour, Deadline: opened.Add(6 * time.Hour), Restart: 3 * time.Minute, Grace: time.Minute, Saves: true, Priority: 1,
 			}}
-			if err := s.look("job"); err != nil {
+			if err := s.survey("job"); err != nil {
 				t.Fatal(err)
 			}
 			best, err := s.optimum(time.Hour)

@@ -298,7 +298,7 @@ func TestASimulationIsDrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, words := range []string{"greedy, $", "on-demand or reserved", "taken away", "deadline after 4h 00m", `class="until"`} {
+	for _, words := range []string{"greedy, $", "on-demand or reserved", "interrupted", "deadline after 4h 00m", `class="until"`} {
 		if !strings.Contains(string(svg), words) {
 			t.Errorf("the drawing lacks %q", words)
 		}

@@ -43,11 +43,17 @@ func (a *app) serverCmd() *cobra.Command {
 				return err
 			}
 			return server.Serve(cmd.Context(), server.Options{
-				Dir: dir, Market: marketFile, Idle: idleAfter, Version: Version, Build: build(), Log: slog.New(slog.NewTextHandler(a.err, nil)),
+				Dir: dir, Market: marketFile, Idle: idleAfter, Version: Version, Build: build(),
+				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 		}}
 	run.Flags().StringVar(&marketFile, "market", "", "market for a folder that has none yet")
-	status := &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: takes(),
+	cmd.AddCommand(run, a.serverStatusCmd(), a.serverStopCmd(), a.openapiCmd())
+	return cmd
+}
+
+func (a *app) serverStatusCmd() *cobra.Command {
+	return &cobra.Command{Use: "status", Short: "Say who serves the data folder", Args: takes(),
 		Long: "Says who serves the data folder, its market and how many jobs it has. It starts none." + plainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.open(cmd.Context())
@@ -71,13 +77,20 @@ func (a *app) serverCmd() *cobra.Command {
 			a.printf("%s", show.Server(v, a.place()))
 			return nil
 		}}
+}
+
+func (a *app) serverStopCmd() *cobra.Command {
 	var now bool
-	stop := &cobra.Command{Use: "stop", Short: "End the server; its jobs go on, and the next command adopts them", Args: takes(),
-		Long: "Ends the server. The machines and their programs go on: the next command starts a server that adopts them. With --now every machine is given back and the market ends; work since the last checkpoint is lost." + plainExit,
+	stop := &cobra.Command{Use: "stop", Short: "End the server; its jobs go on, and the next command adopts them",
+		Args: takes(),
+		Long: "Ends the server. The machines and their programs go on: the next command starts a server that adopts " +
+			"them. With --now every machine is given back and the market ends; work since the last checkpoint " +
+			"is lost." + plainExit,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.open(cmd.Context())
 			if errors.Is(err, errNoServer) {
-				if _, err := os.Stat(filepath.Join(a.data, server.TokenName)); err != nil || !now { // nothing ever ran here, or it may run on
+				// nothing ever ran here, or it may run on
+				if _, err := os.Stat(filepath.Join(a.data, server.TokenName)); err != nil || !now {
 					return a.stopped(0, false)
 				}
 				if c, err = a.ensure(cmd.Context(), ""); err != nil { // only a server can give the machines back
@@ -103,8 +116,7 @@ func (a *app) serverCmd() *cobra.Command {
 			return a.stopped(v.PID, now)
 		}}
 	stop.Flags().BoolVar(&now, "now", false, "give back every machine and end the market too (default: they go on)")
-	cmd.AddCommand(run, status, stop, a.openapiCmd())
-	return cmd
+	return stop
 }
 
 // stopped says that the server with this process is gone; 0: there was none.
@@ -130,7 +142,8 @@ func published(m api.Market, c catalog.Catalog) map[market.OfferID]show.Share {
 	for _, l := range m.Offers {
 		near := false
 		for _, k := range c.Listings {
-			if l.Offer.Capacity != market.Spot || k.Offer.Capacity != market.Spot || k.Offer.Machine != l.Offer.Machine || !k.Risk.Known {
+			if l.Offer.Capacity != market.Spot || k.Offer.Capacity != market.Spot || k.Offer.Machine != l.Offer.Machine ||
+				!k.Risk.Known {
 				continue
 			}
 			here := k.Offer.Region == l.Offer.Region
@@ -147,8 +160,12 @@ func published(m api.Market, c catalog.Catalog) map[market.OfferID]show.Share {
 }
 
 func (a *app) marketCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "market", Short: "Show the server's market: prices, and what was seen taken", Args: takes(), GroupID: groupMoney,
-		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the word that a spot machine is taken and its end, TAKEN how many were seen to be taken in how much time of all machines of the kind, PUBLISHED what the catalogue's sources say is taken within a month (scrimp catalog update, import)." + plainExit,
+	cmd := &cobra.Command{Use: "market", Short: "Show the server's market: prices, and interruptions seen", Args: takes(),
+		GroupID: groupMoney,
+		Long: "Shows what is for sale: PRICE/H in the offers' currency, NOTICE between the warning of an " +
+			"interruption and the machine's end, INTERRUPTIONS how many were seen in how much time of all machines of that " +
+			"type, PUBLISHED what share the catalogue's sources say is interrupted within a month (scrimp catalog update, " +
+			"import)." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var m api.Market
 			if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
@@ -185,7 +202,8 @@ func (a *app) marketCmd() *cobra.Command {
 				}
 			}
 			return local.Serve(cmd.Context(), local.Options{
-				Dir: a.data, Trace: trace, After: begins, Machine: []string{exe, "agent"}, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
+				Dir: a.data, Trace: trace, After: begins, Machine: []string{exe, "agent"}, Idle: idleAfter + time.Minute,
+				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 		}}
 	serve.Flags().StringVar(&after, "after", "", "market `time` that a new market begins after")
@@ -235,9 +253,12 @@ func (a *app) agentCmd() *cobra.Command {
 				close(hard)
 			}()
 			err := agent.Run(ctx, agent.Config{
-				Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"), MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
-				Metadata: notice.Endpoints{AWS: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), GCE: os.Getenv("GCE_METADATA_HOST"), Azure: os.Getenv("SCRIMP_AZURE_METADATA")},
-				Environ:  os.Environ(), Version: Version, Background: true, Hard: hard, Log: slog.New(slog.NewTextHandler(a.err, nil)),
+				Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"),
+				MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
+				Metadata: notice.Endpoints{AWS: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), GCE: os.Getenv("GCE_METADATA_HOST"),
+					Azure: os.Getenv("SCRIMP_AZURE_METADATA")},
+				Environ: os.Environ(), Version: Version, Background: true, Hard: hard,
+				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 			if errors.Is(err, agent.ErrFenced) {
 				return nil
@@ -247,9 +268,12 @@ func (a *app) agentCmd() *cobra.Command {
 }
 
 func (a *app) ledgerCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "ledger", Short: "The books", GroupID: groupMoney, Long: "The books: double entry, append-only, chained by hashes."}
-	cmd.AddCommand(&cobra.Command{Use: "verify", Short: "Replay the whole log and prove that the ledger follows from it", Args: takes(),
-		Long: "Replays every event through the core and compares each posting, each sum and the chain of hashes.\n\nExit status: 0 it follows, 1 error, or it does not.",
+	cmd := &cobra.Command{Use: "ledger", Short: "Verify the ledger", GroupID: groupMoney,
+		Long: "The ledger: double entry, append-only, chained by hashes."}
+	cmd.AddCommand(&cobra.Command{Use: "verify", Short: "Replay the whole log and prove that the ledger follows from it",
+		Args: takes(),
+		Long: "Replays every event through the core and compares each posting, each sum and the chain of hashes.\n\nExit " +
+			"status: 0 it follows, 1 error, or it does not.",
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
 			var v api.Verified
 			if err := c.do(ctx, http.MethodGet, "/v1/ledger/verify", nil, &v); err != nil {
@@ -271,16 +295,20 @@ func (a *app) ledgerCmd() *cobra.Command {
 }
 
 func (a *app) schemaCmd() *cobra.Command {
-	return &cobra.Command{Use: "schema", Short: "Print the JSON schema of the job file, for editors", Args: takes(), GroupID: groupRest,
-		Long: "Prints the JSON schema of the job file. Save it and begin a job file with the line # yaml-language-server: $schema=FILE, and an editor completes and checks its fields." + plainExit,
+	return &cobra.Command{Use: "schema", Short: "Print the JSON schema of the job file, for editors", Args: takes(),
+		GroupID: groupRest,
+		Long: "Prints the JSON schema of the job file. Save it and begin a job file with the line # " +
+			"yaml-language-server: $schema=FILE, and an editor completes and checks its fields." + plainExit,
 		RunE: func(*cobra.Command, []string) error { _, err := a.out.Write(spec.Schema()); return err }}
 }
 
 func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: takes(), GroupID: groupRest,
-		Long: "Checks that scrimp can work here, and says what mends what does not.\n\nExit status: 0 all is well, 1 a check failed.",
+		Long: "Checks that scrimp can work here, and says how to fix what does not.\n\nExit status: 0 all is well, 1 a " +
+			"check failed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + build() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}}
+			checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + build() + ", " + runtime.GOOS +
+				"/" + runtime.GOARCH + ", " + flavour}}
 			probe := filepath.Join(a.data, ".probe")
 			err := os.MkdirAll(a.data, 0o700)
 			if err == nil {
@@ -288,12 +316,14 @@ func (a *app) doctorCmd() *cobra.Command {
 			}
 			_ = os.Remove(probe)
 			if err != nil {
-				checks = append(checks, show.Check{Name: "data folder", OK: false, Text: err.Error() + ": give another with --data"})
+				checks = append(checks, show.Check{Name: "data folder", OK: false,
+					Text: err.Error() + ": give another with --data"})
 			} else {
 				checks = append(checks, show.Check{Name: "data folder", OK: true, Text: a.data + " can be written to"})
 			}
 			if len(filepath.Join(a.data, "market", "market.sock")) > 100 {
-				checks = append(checks, show.Check{Name: "socket", OK: false, Text: "the path of the data folder is too long for a socket: give a shorter one with --data"})
+				checks = append(checks, show.Check{Name: "socket", OK: false,
+					Text: "the path of the data folder is too long for a socket: give a shorter one with --data"})
 			}
 			if _, err := a.open(cmd.Context()); err != nil {
 				checks = append(checks, show.Check{Name: "server", OK: true, Text: "none runs; the next command starts one"})

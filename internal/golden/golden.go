@@ -44,7 +44,8 @@ func Check(t *testing.T, name, got string) {
 			y = b[i]
 		}
 		if x != y {
-			t.Errorf("%s, line %d:\n want %q\n got  %q\nThe whole is\n%s\ngo test -update rewrites the file", file, i+1, x, y, got)
+			t.Errorf("%s, line %d:\n want %q\n"+
+				" got  %q\nThe whole is\n%s\ngo test -update rewrites the file", file, i+1, x, y, got)
 			return
 		}
 	}

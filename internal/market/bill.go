@@ -44,7 +44,7 @@ const (
 )
 
 // Bill returns the lines for a span that ended at end: its plain seconds, and
-// each billing rule that applies. interrupted says that the provider took the machine.
+// each billing rule that applies. interrupted says that the provider reclaimed the machine.
 func Bill(rules Billing, segments []Segment, end time.Time, interrupted bool) []Line {
 	if len(segments) == 0 {
 		return nil

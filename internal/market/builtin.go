@@ -15,9 +15,11 @@ import (
 func Builtin(name string, cpus int, memory size.Bytes) (Trace, error) {
 	switch name {
 	case "calm":
-		return Generate(Params{Name: name, Zones: 2, CPUs: cpus, Memory: memory, MedianUp: 20 * time.Hour, MedianDown: 10 * time.Minute, Notice: 2 * time.Minute, Length: 30 * 24 * time.Hour}, 1), nil
+		return Generate(Params{Name: name, Zones: 2, CPUs: cpus, Memory: memory, MedianUp: 20 * time.Hour,
+			MedianDown: 10 * time.Minute, Notice: 2 * time.Minute, Length: 30 * 24 * time.Hour}, 1), nil
 	case "stormy":
-		return Generate(Params{Name: name, Zones: 2, CPUs: cpus, Memory: memory, MedianUp: 30 * time.Minute, MedianDown: 20 * time.Minute, Notice: 30 * time.Second, Length: 30 * 24 * time.Hour}, 1), nil
+		return Generate(Params{Name: name, Zones: 2, CPUs: cpus, Memory: memory, MedianUp: 30 * time.Minute,
+			MedianDown: 20 * time.Minute, Notice: 30 * time.Second, Length: 30 * 24 * time.Hour}, 1), nil
 	}
 	return Trace{}, fmt.Errorf("market %q is neither a file nor one of calm, stormy", name)
 }
@@ -48,7 +50,8 @@ func Generate(p Params, seed uint64) Trace {
 	for z := range p.Zones {
 		zone := fmt.Sprintf("zone-%c", 'a'+z)
 		offer := Offer{
-			Provider: "local", Region: "local", Zone: zone, Machine: "this", Capacity: Spot, CPUs: p.CPUs, Memory: p.Memory, Speed: 1,
+			Provider: "local", Region: "local", Zone: zone, Machine: "this", Capacity: Spot, CPUs: p.CPUs,
+			Memory: p.Memory, Speed: 1,
 			Notice: p.Notice, Currency: money.USD, Billing: Billing{Minimum: time.Minute},
 		}
 		offer.ID = ID(offer)

@@ -104,7 +104,8 @@ func (m Model) Generate(length time.Duration, seed uint64) (Trace, error) {
 	if length < time.Minute {
 		return Trace{}, fmt.Errorf("length: %v is too short for a market: give a minute or more", length)
 	}
-	t := Trace{Name: fmt.Sprintf("%s, drawn %d", strings.TrimSpace(m.name), seed), Currency: m.currency, Speed: m.speed, Repeat: length}
+	t := Trace{Name: fmt.Sprintf("%s, drawn %d", strings.TrimSpace(m.name), seed), Currency: m.currency, Speed: m.speed,
+		Repeat: length}
 	for i, f := range m.lines {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)+0x67656e))
 		l := TraceLine{Offer: f.offer, Price: f.prices(rng, length)}

@@ -5,13 +5,8 @@ import "time"
 // Next returns when the offer's price or availability changes next after a time
 // since the market opened; false where it never does.
 func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
-	if r := l.Reserved; r.Count > 0 {
-		for _, edge := range []time.Duration{r.From, r.To} {
-			if edge > at {
-				return edge, true
-			}
-		}
-		return 0, false
+	if l.Reserved.Count > 0 {
+		return l.Reserved.next(at)
 	}
 	within, turn := t.fold(at)
 	first, next, later := time.Duration(-1), time.Duration(-1), false
@@ -38,6 +33,16 @@ func (t Trace) Next(l TraceLine, at time.Duration) (time.Duration, bool) {
 		return turn + next, true
 	case t.Repeat > 0 && first >= 0 && (len(l.Price) > 1 || len(l.Available) > 0):
 		return turn + t.Repeat + first, true
+	}
+	return 0, false
+}
+
+// next is when the reservation begins or ends.
+func (r Term) next(at time.Duration) (time.Duration, bool) {
+	for _, edge := range []time.Duration{r.From, r.To} {
+		if edge > at {
+			return edge, true
+		}
 	}
 	return 0, false
 }

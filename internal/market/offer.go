@@ -12,7 +12,7 @@ import (
 // Capacity is how a machine is bought.
 type Capacity string
 
-// The kinds of capacity. Spot can be taken away; on-demand and reserved cannot.
+// The kinds of capacity. Spot can be interrupted; on-demand and reserved cannot.
 const (
 	Spot     Capacity = "spot"
 	OnDemand Capacity = "on-demand"

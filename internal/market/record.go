@@ -106,7 +106,8 @@ func (r *Recorder) Trace(name string) (Trace, time.Time) {
 					to = r.last.Add(time.Second)
 				}
 				if to.After(s.from) {
-					line.Available = append(line.Available, Span{From: s.from.Sub(r.first), To: to.Sub(r.first), Notice: l.offer.Notice})
+					line.Available = append(line.Available, Span{From: s.from.Sub(r.first), To: to.Sub(r.first),
+						Notice: l.offer.Notice})
 				}
 			}
 		}

@@ -54,7 +54,8 @@ func (r Term) Rate() money.Rate {
 func (l TraceLine) Sold(opened time.Time) Offer {
 	o := l.Offer
 	if r := l.Reserved; r.Count > 0 {
-		o.Reserved = Reservation{Count: r.Count, From: opened.Add(r.From), Until: opened.Add(r.To), Paid: r.Paid, Team: r.Team}
+		o.Reserved = Reservation{Count: r.Count, From: opened.Add(r.From), Until: opened.Add(r.To), Paid: r.Paid,
+			Team: r.Team}
 	}
 	return o
 }

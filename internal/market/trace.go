@@ -23,7 +23,7 @@ type TraceLine struct {
 	Offer Offer   `json:"offer"`
 	Price []Price `json:"price"`
 	// Available are the spans in which it can be had; nil is always, and none is
-	// never. When a span of spot ends, its machines are taken.
+	// never. When a span of spot ends, its machines are interrupted.
 	Available []Span `json:"available,omitzero"`
 	// Reserved is what of it was paid beforehand. It does not repeat with the trace.
 	Reserved Term `json:"reserved,omitzero"`
@@ -110,7 +110,7 @@ func (t Trace) Prices(l TraceLine, from, to time.Duration, opened time.Time) []S
 	return segments
 }
 
-// Loss returns when a machine that is rented at a time will be taken, and with
+// Loss returns when a machine that is rented at a time will be interrupted, and with
 // how much notice; false where it never is.
 func (t Trace) Loss(l TraceLine, at time.Duration) (lost, notice time.Duration, ok bool) {
 	if l.Offer.MaxLifetime > 0 {

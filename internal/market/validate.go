@@ -11,7 +11,7 @@ import (
 // machine as the one that a job states its work for.
 const maxSpeed = 1e6
 
-// Validate returns the first thing that is wrong, by offer and field, with its mend.
+// Validate returns the first thing that is wrong, by offer and field, with its fix.
 func (t Trace) Validate() error {
 	switch {
 	case !(t.Speed > 0 && t.Speed <= maxSpeed): // also what is no number
@@ -26,7 +26,8 @@ func (t Trace) Validate() error {
 	seen := map[OfferID]bool{}
 	for i, l := range t.Lines {
 		if seen[l.Offer.ID] {
-			return &Fault{Line: i, Entry: -1, text: fmt.Sprintf("offers: %s stands twice: put its prices and spans into one", l.Offer.ID)}
+			return &Fault{Line: i, Entry: -1, text: fmt.Sprintf("offers: %s stands twice: put its prices and spans into one",
+				l.Offer.ID)}
 		}
 		seen[l.Offer.ID] = true
 		err := l.validate(t.Repeat)
@@ -107,6 +108,30 @@ func (q Quote) Validate() error {
 }
 
 func (l TraceLine) validate(repeat time.Duration) error {
+	if err := l.validateOffer(); err != nil {
+		return err
+	}
+	switch {
+	case l.Reserved.Count != 0 || l.Offer.Reserved.Count != 0:
+		return l.validateTerm()
+	case len(l.Price) == 0:
+		return fmt.Errorf("price: missing: an unknown price is not zero")
+	case l.Price[0].At != 0:
+		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
+	case l.Offer.Capacity != Spot && l.Available != nil:
+		return fmt.Errorf("available: only spot comes and goes: leave it out")
+	}
+	if err := l.Offer.Validate(); err != nil {
+		return err
+	}
+	if err := l.validatePrices(repeat); err != nil {
+		return err
+	}
+	return l.validateSpans(repeat)
+}
+
+// validateOffer says what a trace's offer lacks; Offer.Validate holds the rest.
+func (l TraceLine) validateOffer() error {
 	o := l.Offer
 	switch {
 	case o.Zone == "":
@@ -114,7 +139,8 @@ func (l TraceLine) validate(repeat time.Duration) error {
 	case o.Machine == "":
 		return fmt.Errorf("machine: missing: name the machine type")
 	case strings.ContainsAny(o.Zone+o.Machine+o.Provider, "/ \t\n"):
-		return fmt.Errorf("zone: %q and machine %q: a name has no slash and no space, for both are part of the offer's", o.Zone, o.Machine)
+		return fmt.Errorf("zone: %q and machine %q: a name has no slash and no space, for both are part of the offer's",
+			o.Zone, o.Machine)
 	case o.Capacity != Spot && o.Capacity != OnDemand && o.Capacity != Reserved:
 		return fmt.Errorf("capacity: %q is none of spot, on-demand, reserved", o.Capacity)
 	case o.ID != ID(o):
@@ -123,21 +149,11 @@ func (l TraceLine) validate(repeat time.Duration) error {
 		return fmt.Errorf("cpus: %d is not positive", o.CPUs)
 	case o.Memory <= 0:
 		return fmt.Errorf("memory: missing: give it with its unit, such as 8GiB")
-	case l.Reserved.Count != 0 || o.Reserved.Count != 0:
-		return l.validateTerm()
-	case len(l.Price) == 0:
-		return fmt.Errorf("price: missing: an unknown price is not zero")
-	case l.Price[0].At != 0:
-		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
-	case o.Capacity != Spot && l.Available != nil:
-		return fmt.Errorf("available: only spot comes and goes: leave it out")
 	}
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	if err := l.validatePrices(repeat); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (l TraceLine) validateSpans(repeat time.Duration) error {
 	for i, s := range l.Available {
 		switch {
 		case s.From < 0:
@@ -147,9 +163,11 @@ func (l TraceLine) validate(repeat time.Duration) error {
 		case s.Notice < 0:
 			return &entry{i, fmt.Errorf("available: the notice of %v is negative: write 0s for none", s.Notice)}
 		case i > 0 && s.From < l.Available[i-1].From:
-			return &entry{i, fmt.Errorf("available: the span from %v comes after the one from %v: sort them by time", s.From, l.Available[i-1].From)}
+			return &entry{i, fmt.Errorf("available: the span from %v comes after the one from %v: sort them by time", s.From,
+				l.Available[i-1].From)}
 		case i > 0 && s.From < l.Available[i-1].To:
-			return &entry{i, fmt.Errorf("available: the span from %v overlaps the one before it, to %v: join them", s.From, l.Available[i-1].To)}
+			return &entry{i, fmt.Errorf("available: the span from %v overlaps the one before it, to %v: join them", s.From,
+				l.Available[i-1].To)}
 		case repeat > 0 && s.To > repeat:
 			return &entry{i, fmt.Errorf("available: the span to %v goes past the repetition after %v", s.To, repeat)}
 		}
@@ -181,7 +199,8 @@ func (l TraceLine) validatePrices(repeat time.Duration) error {
 		case p.Rate <= 0:
 			return &entry{i, fmt.Errorf("price: %v at %v is not above zero", p.Rate, p.At)}
 		case i > 0 && p.At <= l.Price[i-1].At:
-			return &entry{i, fmt.Errorf("price: %v does not come after %v: sort them by time, one for each", p.At, l.Price[i-1].At)}
+			return &entry{i, fmt.Errorf("price: %v does not come after %v: sort them by time, one for each", p.At,
+				l.Price[i-1].At)}
 		case repeat > 0 && p.At >= repeat:
 			return &entry{i, fmt.Errorf("price: the one at %v is never reached: the market repeats after %v", p.At, repeat)}
 		}

@@ -59,7 +59,7 @@ type fileOffer struct {
 }
 
 // Parse reads a market file, YAML or JSON. Errors name the file, the
-// offer, the field and the mend.
+// offer, the field and the fix.
 func Parse(name string, text []byte) (market.Trace, error) {
 	var f file
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -67,7 +67,8 @@ func Parse(name string, text []byte) (market.Trace, error) {
 	if err := d.Decode(&f); errors.Is(err, io.EOF) {
 		return market.Trace{}, fmt.Errorf("%s: the file is empty: docs/market-file.md shows one", name)
 	} else if err != nil {
-		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
+		return market.Trace{}, fmt.Errorf("%s: %s: docs/market-file.md lists the fields", name,
+			strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n  ", " "), "yaml: "))
 	}
 	t := market.Trace{Name: f.Name, Currency: f.Currency, Speed: f.Speed, Repeat: f.Repeat}
 	if t.Currency == "" {
@@ -127,10 +128,12 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 		o.GPUs = 1
 	}
 	if o.GPUs < 0 || o.GPUs > 0 && o.GPU == "" {
-		return market.TraceLine{}, fmt.Errorf("accelerators: %d of %q: name the accelerator, and how many of it the machine has", o.GPUs, o.GPU)
+		return market.TraceLine{}, fmt.Errorf("accelerators: %d of %q: name the accelerator, and how many of it the "+
+			"machine has", o.GPUs, o.GPU)
 	}
 	line := market.TraceLine{Offer: market.Offer{
-		Provider: "local", Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, CPUs: o.CPUs, Memory: memory, Speed: o.Speed,
+		Provider: "local", Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, CPUs: o.CPUs,
+		Memory: memory, Speed: o.Speed,
 		Accelerator: o.GPU, Accelerators: o.GPUs,
 		Notice: o.Notice, Boot: o.Boot, MaxLifetime: o.Lifetime, Currency: currency,
 		Billing: market.Billing{Minimum: o.Billing.Minimum, FreeIfInterruptedWithin: o.Billing.Free},
@@ -149,22 +152,30 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 	if line.Price, err = prices(o.Price); err != nil || o.Reserved == nil {
 		return line, err
 	}
-	r := market.Term{Count: o.Reserved.Count, From: o.Reserved.From, To: o.Reserved.Until, Team: o.Reserved.Team}
+	line.Reserved, err = o.term(line.Price)
+	if err == nil {
+		line.Price = nil
+	}
+	return line, err
+}
+
+// term is what is reserved, and what was paid for it: in all, or at a price an hour.
+func (o fileOffer) term(price []market.Price) (r market.Term, err error) {
+	r = market.Term{Count: o.Reserved.Count, From: o.Reserved.From, To: o.Reserved.Until, Team: o.Reserved.Team}
 	if r.Count == 0 {
 		r.Count = 1
 	}
 	switch {
-	case o.Reserved.Paid != "" && len(line.Price) > 0 || o.Reserved.Paid == "" && len(line.Price) != 1:
-		return line, fmt.Errorf("reserved: give what was paid in all, or one price of a machine's hour, and not both")
+	case o.Reserved.Paid != "" && len(price) > 0 || o.Reserved.Paid == "" && len(price) != 1:
+		return r, fmt.Errorf("reserved: give what was paid in all, or one price of a machine's hour, and not both")
 	case o.Reserved.Paid != "":
 		if r.Paid, err = money.Parse(strings.TrimPrefix(o.Reserved.Paid, "$")); err != nil {
-			return line, fmt.Errorf("reserved: paid: %w", err)
+			return r, fmt.Errorf("reserved: paid: %w", err)
 		}
 	case r.Count > 0 && r.To > r.From:
-		r.Paid = line.Price[0].Rate.Times(r.Count).Until(r.To - r.From)
+		r.Paid = price[0].Rate.Times(r.Count).Until(r.To - r.From)
 	}
-	line.Price, line.Reserved = nil, r
-	return line, nil
+	return r, nil
 }
 
 // prices reads one price, or a list of {at, price}.

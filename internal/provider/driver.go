@@ -74,17 +74,18 @@ const (
 
 // Instance is a machine that is or was rented.
 type Instance struct {
-	ID       string            `json:"id"`
-	Key      string            `json:"key"`
-	Offer    market.OfferID    `json:"offer"`
-	State    State             `json:"state"`
-	Launched time.Time         `json:"launched"` // market time from which it is billed
-	Rate     money.Rate        `json:"rate"`     // at launch
-	Ended    time.Time         `json:"ended"`    // market time until which it is billed; zero while running
-	Cause    Cause             `json:"cause,omitempty"`
-	Notice   time.Duration     `json:"notice_ns"`      // wall time the provider gave before it took the machine; 0 is none
-	Bill     []Line            `json:"bill,omitempty"` // once ended
-	Tags     map[string]string `json:"tags,omitempty"`
+	ID       string         `json:"id"`
+	Key      string         `json:"key"`
+	Offer    market.OfferID `json:"offer"`
+	State    State          `json:"state"`
+	Launched time.Time      `json:"launched"` // market time from which it is billed
+	Rate     money.Rate     `json:"rate"`     // at launch
+	Ended    time.Time      `json:"ended"`    // market time until which it is billed; zero while running
+	Cause    Cause          `json:"cause,omitempty"`
+	// wall time the provider gave before it reclaimed the machine; 0 is none
+	Notice time.Duration     `json:"notice_ns"`
+	Bill   []Line            `json:"bill,omitempty"` // once ended
+	Tags   map[string]string `json:"tags,omitempty"`
 }
 
 // Line is one line of a provider's bill for an instance. Credits are negative.

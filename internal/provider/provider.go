@@ -43,7 +43,8 @@ func Default() Config {
 func (c Config) Validate() error {
 	switch {
 	case c.Timeout <= 0, c.Wait <= 0, c.MaxWait < c.Wait:
-		return fmt.Errorf("provider: timeout %v, wait %v, longest wait %v: all must be above zero, the longest wait the longer one", c.Timeout, c.Wait, c.MaxWait)
+		return fmt.Errorf("provider: timeout %v, wait %v, longest wait %v: all must be above zero, the longest wait the "+
+			"longer one", c.Timeout, c.Wait, c.MaxWait)
 	case c.Tries < 1:
 		return fmt.Errorf("provider: %d tries: at least one is needed", c.Tries)
 	case c.Read.Every < 0, c.Act.Every < 0, c.Read.Every > 0 && c.Read.Burst < 1, c.Act.Every > 0 && c.Act.Burst < 1:
@@ -86,7 +87,8 @@ func (p *Provider) Launch(ctx context.Context, r Request) (Instance, error) {
 		var err error
 		if i, err = p.driver.Launch(ctx, r); err == nil && (i.ID == "" || i.Key != r.Key || i.Launched.IsZero()) {
 			// Not acted on: a sweep finds what was rented, by its tag.
-			err = fmt.Errorf("the answer names instance %q with key %q from %v, the request has key %q", i.ID, i.Key, i.Launched, r.Key)
+			err = fmt.Errorf("the answer names instance %q with key %q from %v, the request has key %q", i.ID, i.Key,
+				i.Launched, r.Key)
 		}
 		return err
 	})

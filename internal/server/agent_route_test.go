@@ -134,10 +134,10 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	if code, a, _ := claim(attempt, fmt.Sprint("machine", first)); code != 200 || a.AttemptToken != tokens[first] {
 		t.Errorf("its answer was lost and asked for again: %d", code)
 	}
-	if code, _, p := claim(attempt, "a thief's"); code != http.StatusGone || !strings.Contains(p.Title, "another agent") || p.Mend == "" {
+	if code, _, p := claim(attempt, "a thief's"); code != http.StatusGone || !strings.Contains(p.Title, "another agent") || p.Fix == "" {
 		t.Errorf("a second agent with the token: %d %+v", code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusGone || p.Mend == "" {
+	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusGone || p.Fix == "" {
 		t.Errorf("from another machine than was launched: %d %+v", rec.Code, p)
 	}
 	if code, _, _ := claim(other, ""); code != 200 {
@@ -180,11 +180,11 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
 	w.until(func(m *core.Machine) bool { _, live := m.Attempt(attempt); return !live })
 	for name, ask := range routes {
-		if rec, p := ask(); rec.Code != http.StatusGone || p.Mend == "" {
+		if rec, p := ask(); rec.Code != http.StatusGone || p.Fix == "" {
 			t.Errorf("%s after the end: %d %+v", name, rec.Code, p)
 		}
 	}
-	if code, _, p := claim(attempt, fmt.Sprint("machine", first)); code != http.StatusGone || p.Mend == "" {
+	if code, _, p := claim(attempt, fmt.Sprint("machine", first)); code != http.StatusGone || p.Fix == "" {
 		t.Errorf("a claim after the end: %d %+v", code, p)
 	}
 }
@@ -251,7 +251,7 @@ func TestEachLimitOfAnAgentHasItsMend(t *testing.T) {
 			if rec.Code != status {
 				continue
 			}
-			if p.Mend == "" || status == http.StatusTooManyRequests && rec.Header().Get("Retry-After") == "" {
+			if p.Fix == "" || status == http.StatusTooManyRequests && rec.Header().Get("Retry-After") == "" {
 				t.Errorf("%s: %+v, Retry-After %q", name, p, rec.Header().Get("Retry-After"))
 			}
 			return
@@ -269,7 +269,7 @@ func TestEachLimitOfAnAgentHasItsMend(t *testing.T) {
 		return w.ask("POST", fmt.Sprintf("/v1/agent/logs?offset=%d", i*maxChunk), token, big[:maxChunk])
 	})
 	w.allPace.takeMany("all", 2*allLogRate, time.Now().Add(time.Minute))
-	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("b")), "x"); rec.Code != http.StatusTooManyRequests || p.Mend == "" {
+	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("b")), "x"); rec.Code != http.StatusTooManyRequests || p.Fix == "" {
 		t.Errorf("output of all together: %d %+v", rec.Code, p)
 	}
 	trip("many reports", http.StatusTooManyRequests, func(int) (*httptest.ResponseRecorder, api.Problem) {
@@ -279,7 +279,7 @@ func TestEachLimitOfAnAgentHasItsMend(t *testing.T) {
 	w.disk.asked, w.disk.free, w.disk.known = time.Now().Add(time.Hour), logReserve-1, true
 	w.disk.mu.Unlock()
 	rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("c")), "x")
-	if rec.Code != http.StatusInsufficientStorage || p.Mend == "" || !strings.Contains(p.Detail, "511 MiB are free") {
+	if rec.Code != http.StatusInsufficientStorage || p.Fix == "" || !strings.Contains(p.Detail, "511 MiB are free") {
 		t.Errorf("a disk that is nearly full: %d %+v", rec.Code, p)
 	}
 }
@@ -309,7 +309,7 @@ func TestStreamsWithoutEndAreCounted(t *testing.T) {
 	}
 	a := follow(ann)
 	var p api.Problem
-	if err := json.NewDecoder(a.Body).Decode(&p); err != nil || len(open) != tokenStreams || a.StatusCode != http.StatusTooManyRequests || p.Mend == "" {
+	if err := json.NewDecoder(a.Body).Decode(&p); err != nil || len(open) != tokenStreams || a.StatusCode != http.StatusTooManyRequests || p.Fix == "" {
 		t.Errorf("%d streams are open, and one more: %d %+v", len(open), a.StatusCode, p)
 	}
 	a.Body.Close()

@@ -21,7 +21,7 @@ func problem(w http.ResponseWriter, status int, title, mend string, err error) {
 
 // fieldProblem is problem with the field of the request that is wrong.
 func fieldProblem(w http.ResponseWriter, status int, field, title, mend string, err error) {
-	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Mend: mend}
+	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: mend}
 	if err != nil {
 		p.Detail = err.Error()
 	}

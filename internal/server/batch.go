@@ -28,7 +28,7 @@ type refusal struct {
 }
 
 func (n *refusal) answer(w http.ResponseWriter) {
-	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Mend: n.mend}
+	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.mend}
 	if n.err != nil {
 		p.Detail = n.err.Error()
 	}

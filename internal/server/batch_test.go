@@ -65,7 +65,7 @@ func TestABatchIsAllOrNone(t *testing.T) {
 		"[" + aJob("fine", "") + `,{"key":"a",` + aJob("something-else", "")[1:] + "]": http.StatusConflict,
 		"[" + strings.Repeat(aJob("many", "")+",", maxBatch) + aJob("many", "") + "]":  422,
 	} {
-		if rec, p := w.ask("POST", "/v1/jobs/batch", ann, body); rec.Code != want || p.Mend == "" {
+		if rec, p := w.ask("POST", "/v1/jobs/batch", ann, body); rec.Code != want || p.Fix == "" {
 			t.Errorf("%.80s: %d %+v, want %d", body, rec.Code, p, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
 	}
 	post := func(body string, want int) {
 		t.Helper()
-		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want || want != 200 && (p.Mend == "" || !strings.HasPrefix(p.Field, "[")) {
+		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want || want != 200 && (p.Fix == "" || !strings.HasPrefix(p.Field, "[")) {
 			t.Errorf("%d %+v, want %d", rec.Code, p, want)
 		}
 	}

@@ -39,7 +39,7 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			rec, p := w.ask("POST", "/v1/jobs", ownerName, costing(fmt.Sprintf("j%d", i), "a", `,"budget":{"dollars":"12"}`))
-			if codes <- rec.Code; rec.Code != 200 && (rec.Code != http.StatusPaymentRequired || p.Limit == nil || p.Use == nil || p.Mend == "") {
+			if codes <- rec.Code; rec.Code != 200 && (rec.Code != http.StatusPaymentRequired || p.Limit == nil || p.Use == nil || p.Fix == "") {
 				t.Errorf("%d %+v", rec.Code, p)
 			}
 		})
@@ -59,7 +59,7 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 		t.Errorf("another team's job: %d", rec.Code)
 	}
 	rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("open", "a", ""))
-	if rec.Code != http.StatusPaymentRequired || !strings.Contains(p.Mend, "give the job a budget") {
+	if rec.Code != http.StatusPaymentRequired || !strings.Contains(p.Fix, "give the job a budget") {
 		t.Errorf("a job without a budget: %d %+v", rec.Code, p)
 	}
 	var jobs []api.Job
@@ -87,7 +87,7 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 		usd  int
 		want int
 	}{{ann, 10, 200}, {ann, 1, 403}, {boss, 11, 200}} {
-		if rec, p := w.ask("POST", "/v1/jobs", c.who, costing("x", "a", fmt.Sprintf(tagged, c.usd))); rec.Code != c.want || c.want != 200 && p.Mend == "" {
+		if rec, p := w.ask("POST", "/v1/jobs", c.who, costing("x", "a", fmt.Sprintf(tagged, c.usd))); rec.Code != c.want || c.want != 200 && p.Fix == "" {
 			t.Errorf("$%d: %d %+v, want %d", c.usd, rec.Code, p, c.want)
 		}
 	}
@@ -109,7 +109,7 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 		t.Errorf("when the quota and the tag are gone: %d %+v", rec.Code, p)
 	}
 	for _, bad := range []api.SetBudget{{}, {Remove: "x"}, {Limit: &budget.Limit{Scope: "all", Window: "year"}}} {
-		if rec, p := w.ask("PUT", "/v1/budgets", ownerName, bad); rec.Code < 400 || p.Mend == "" {
+		if rec, p := w.ask("PUT", "/v1/budgets", ownerName, bad); rec.Code < 400 || p.Fix == "" {
 			t.Errorf("%+v: %d %+v", bad, rec.Code, p)
 		}
 	}

@@ -151,7 +151,7 @@ func TestCostsOfOtherTeamsAreNotShown(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	for _, bad := range []string{"by=colour", "by=tag:", "since=7", "since=-1h"} {
-		if rec, p := w.ask("GET", "/v1/costs?"+bad, ownerName, nil); rec.Code != 400 || p.Field == "" || p.Mend == "" {
+		if rec, p := w.ask("GET", "/v1/costs?"+bad, ownerName, nil); rec.Code != 400 || p.Field == "" || p.Fix == "" {
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)
 		}
 	}

@@ -80,7 +80,7 @@ func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
 		{"PUT", "/v1/budgets", "limit.notify", api.SetBudget{Limit: &budget.Limit{Scope: "all", Window: budget.Month, Jobs: ptr(3), Notify: "http://localhost:9/"}}},
 	} {
 		rec, p := w.ask(ask.method, ask.path, admin, ask.body)
-		if rec.Code != http.StatusUnprocessableEntity || p.Field != ask.field || !strings.Contains(p.Mend, "--hook-hosts") {
+		if rec.Code != http.StatusUnprocessableEntity || p.Field != ask.field || !strings.Contains(p.Fix, "--hook-hosts") {
 			t.Errorf("%s %s: %d %+v", ask.method, ask.path, rec.Code, p)
 		}
 	}

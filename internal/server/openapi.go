@@ -17,7 +17,7 @@ import (
 // as OpenAPI 3.1 does. It is made from the Go types, so it cannot say anything else.
 func OpenAPI(version string) []byte {
 	g := &schemas{made: map[string]any{}, names: map[reflect.Type]string{}}
-	problem := map[string]any{"description": "Refused or failed, and what mends it", "content": map[string]any{"application/problem+json": map[string]any{"schema": g.of(reflect.TypeFor[api.Problem]())}}}
+	problem := map[string]any{"description": "Refused or failed, and what fixes it", "content": map[string]any{"application/problem+json": map[string]any{"schema": g.of(reflect.TypeFor[api.Problem]())}}}
 	paths := map[string]any{}
 	for _, t := range table() {
 		op := map[string]any{"summary": t.Does, "operationId": operation(t), "responses": map[string]any{"default": problem}}

@@ -43,7 +43,7 @@ func TestABadSubmissionNamesItsFieldAndItsMend(t *testing.T) {
 		for path, body := range map[string]string{"/v1/jobs": "{" + spec + "}", "/v1/jobs/batch": "[{" + spec + "}]"} {
 			rec, p := w.ask("POST", path, ann, body)
 			field := want.field
-			if rec.Code != want.code || !strings.HasSuffix(p.Field, field) || p.Field == "" || p.Mend == "" || !strings.Contains(p.Title+p.Detail, want.says) {
+			if rec.Code != want.code || !strings.HasSuffix(p.Field, field) || p.Field == "" || p.Fix == "" || !strings.Contains(p.Title+p.Detail, want.says) {
 				t.Errorf("%s %s: %d %+v, want field %s, %d and %q", path, spec, rec.Code, p, field, want.code, want.says)
 			}
 		}
@@ -70,7 +70,7 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 	}
 	var cut api.MadeToken
 	w.must("POST", "/v1/tokens", api.NewToken{User: "ann", Most: identity.Viewer}, &cut)
-	if rec, p := w.ask("POST", "/v1/jobs", cut.Text, aJob("j", "a")); rec.Code != 403 || !strings.Contains(p.Title, "this token of ann has viewer") || !strings.Contains(p.Mend, "tokens new") {
+	if rec, p := w.ask("POST", "/v1/jobs", cut.Text, aJob("j", "a")); rec.Code != 403 || !strings.Contains(p.Title, "this token of ann has viewer") || !strings.Contains(p.Fix, "tokens new") {
 		t.Errorf("a token that is cut: %d %+v; its user needs no other role", rec.Code, p)
 	}
 }
@@ -90,7 +90,7 @@ func TestALimitOfNobodyIsRefused(t *testing.T) {
 	w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
 	for scope, want := range map[budget.Scope]bool{"all": true, "team:vision": true, "project:lanes": true, "user:ann": true, "user:owner": true, "tag:env=dev": true, "team:vison": false, "project:lane": false, "user:anne": false} {
 		code, p := set(scope)
-		if (code == http.StatusNoContent) != want || !want && (p.Field != "limit.scope" || p.Mend == "") {
+		if (code == http.StatusNoContent) != want || !want && (p.Field != "limit.scope" || p.Fix == "") {
 			t.Errorf("%s: %d %+v", scope, code, p)
 		}
 	}

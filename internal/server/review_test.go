@@ -72,7 +72,7 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 		if c.code == 422 {
 			body = `{}`
 		}
-		if rec, p := w.ask("POST", "/v1/jobs/"+c.job+"/"+c.what, who[c.who], body); rec.Code != c.code || c.code != 200 && p.Mend == "" {
+		if rec, p := w.ask("POST", "/v1/jobs/"+c.job+"/"+c.what, who[c.who], body); rec.Code != c.code || c.code != 200 && p.Fix == "" {
 			t.Errorf("%s %ss %s: %d %+v, want %d", c.who, c.what, c.job, rec.Code, p, c.code)
 		}
 	}
@@ -190,7 +190,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	if j := w.seen("big"); j.State != "cancelled" || j.Why != core.ApprovalExpired {
 		t.Errorf("%+v", j)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusConflict || p.Mend == "" {
+	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusConflict || p.Fix == "" {
 		t.Errorf("too late: %d %+v", rec.Code, p)
 	}
 	if _, err := w.unasked(); err != nil {

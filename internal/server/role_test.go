@@ -164,7 +164,7 @@ func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
 			t.Errorf("the job is of %+v, want its submitter's only team and that one's only project", j.Terms.Owner)
 		}
 	})
-	if rec, p := w.ask("POST", "/v1/jobs", ann, aJob("theirs", "text")); rec.Code != http.StatusForbidden || p.Field != "team" || p.Mend == "" {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, aJob("theirs", "text")); rec.Code != http.StatusForbidden || p.Field != "team" || p.Fix == "" {
 		t.Errorf("a job for another team: %d %+v", rec.Code, p)
 	}
 	if rec, p := w.ask("POST", "/v1/jobs", bob, `{"rerun":"mine",`+aJob("again", "text")[1:]); rec.Code != http.StatusNotFound || p.Field != "rerun" {

@@ -42,7 +42,7 @@ func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
 			t.Errorf("the key led to %v", id)
 		}
 	}
-	if rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "two")); rec.Code != http.StatusConflict || p.Field != "key" || p.Mend == "" {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "two")); rec.Code != http.StatusConflict || p.Field != "key" || p.Fix == "" {
 		t.Errorf("another body: %d %+v", rec.Code, p)
 	}
 	if rec, p := w.ask("POST", "/v1/jobs", ann, `{"key":"k","secrets":{"A":"x"},`+aJob("one", "")[1:]); rec.Code != http.StatusConflict {
@@ -197,7 +197,7 @@ func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
 		}
 		var p api.Problem
 		json.Unmarshal(rec.Body.Bytes(), &p)
-		if rec.Code != c.status || !strings.Contains(p.Title, c.want) || c.want != "" && p.Mend == "" || rec.Header().Get(api.WireHeader) == "" {
+		if rec.Code != c.status || !strings.Contains(p.Title, c.want) || c.want != "" && p.Fix == "" || rec.Header().Get(api.WireHeader) == "" {
 			t.Errorf("version %q at %d to %d: %d %+v", c.header, c.oldest, c.newest, rec.Code, p)
 		}
 	}
@@ -322,7 +322,7 @@ func TestBadRequestsAreProblemsWithFieldAndMend(t *testing.T) {
 		{"POST", "/v1/tokens", `{"user":"nobody"}`, 422, "user"}, {"DELETE", "/v1/tokens/none", "", 404, ""},
 	} {
 		rec, p := w.ask(c.method, c.path, ownerName, c.body)
-		if rec.Code != c.status || p.Field != c.field || p.Mend == "" {
+		if rec.Code != c.status || p.Field != c.field || p.Fix == "" {
 			t.Errorf("%s %s %.40q: %d %+v, want %d and field %q", c.method, c.path, c.body, rec.Code, p, c.status, c.field)
 		}
 	}

@@ -242,7 +242,7 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	w.disk.mu.Lock()
 	w.disk.asked, w.disk.free, w.disk.known = time.Now().Add(time.Hour), logReserve-1, true
 	w.disk.mu.Unlock()
-	if rec, p := w.ask("POST", "/v1/work", ann, "some bytes"); rec.Code != http.StatusInsufficientStorage || p.Mend == "" {
+	if rec, p := w.ask("POST", "/v1/work", ann, "some bytes"); rec.Code != http.StatusInsufficientStorage || p.Fix == "" {
 		t.Errorf("%d %+v", rec.Code, p)
 	}
 	if _, err := (&roomy{s: w.Server, from: strings.NewReader("x")}).Read(make([]byte, 1)); err == nil {
@@ -256,7 +256,7 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	w.disk.mu.Unlock()
 	events := w.control.Durable()
 	for path, body := range map[string]string{"/v1/jobs": aJob("more", ""), "/v1/jobs/batch": "[" + aJob("more", "") + "]"} {
-		if rec, p := w.ask("POST", path, ann, body); rec.Code != http.StatusInsufficientStorage || p.Mend == "" || rec.Header().Get("Retry-After") == "" {
+		if rec, p := w.ask("POST", path, ann, body); rec.Code != http.StatusInsufficientStorage || p.Fix == "" || rec.Header().Get("Retry-After") == "" {
 			t.Errorf("%s with %d bytes free: %d %+v", path, endReserve-1, rec.Code, p)
 		}
 	}
@@ -284,7 +284,7 @@ func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
 		}
 	}
 	w.must("PUT", "/v1/users/ann", api.SetUser{Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}}}, nil)
-	if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict || strings.Contains(rec.Body.String(), "vision") || p.Mend == "" {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict || strings.Contains(rec.Body.String(), "vision") || p.Fix == "" {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	rec, _ := w.ask("POST", "/v1/jobs/batch", ann, "["+body+"]")

@@ -113,7 +113,7 @@ func (s *stage) happens(words []string, line string) error {
 		s.line("user", "rerun %s as %s", old.id, again.id)
 		w.jobs = append(w.jobs, again)
 		s.submit(&w.jobs[len(w.jobs)-1])
-	case "cut", "mend": // cut i-1: no word of its agent reaches the server
+	case "cut", "heal": // cut i-1: no word of its agent reaches the server
 		i := w.instances[a.first()]
 		if i == nil || i.agent == nil {
 			return fmt.Errorf("no such machine")

@@ -130,3 +130,29 @@ func move[P ~string](next map[P][]P, what, name string, from *P, to P) {
 	}
 	*from = to
 }
+
+// Stage is where a job's newest machine stands, as it is shown: an allocation, an
+// attempt's task and its instance in one word.
+type Stage string
+
+// The stages, in order.
+const (
+	StageRequested    Stage = "requested"
+	StageProvisioning Stage = "provisioning"
+	StageRunning      Stage = "running"
+	StageTerminating  Stage = "terminating"
+	StageTerminated   Stage = "terminated"
+)
+
+// Stage is that of the attempt.
+func (a *Attempt) Stage() Stage {
+	switch t := a.r.Task.Phase; {
+	case !a.Live():
+		return StageTerminated
+	case t == Ended:
+		return StageTerminating
+	case t == Working:
+		return StageRunning
+	}
+	return StageProvisioning
+}

@@ -38,7 +38,7 @@ type cuts struct {
 
 type storedCuts struct {
 	Cuts []cut `json:"cuts,omitempty"`
-	Gone int64 `json:"gone,omitempty"`
+	Lost int64 `json:"lost,omitempty"`
 }
 
 // openCuts reads what an earlier agent has cut.
@@ -52,7 +52,7 @@ func openCuts(path string) (*cuts, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &s)
 	}
-	c.list, c.gone = s.Cuts, s.Gone
+	c.list, c.gone = s.Cuts, s.Lost
 	return c, err
 }
 
@@ -139,7 +139,8 @@ func (c *cuts) from() int64 {
 func (c *cuts) leaveOut(at, from, to int64, why string, now time.Time, fresh bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	line := fmt.Sprintf("scrimp: %d bytes of output (%.1f MB) are left out here, at %s: %s\n", to-from, float64(to-from)/1e6, now.UTC().Format(time.RFC3339), why)
+	line := fmt.Sprintf("scrimp: %d bytes of output (%.1f MB) are left out here, at %s: %s\n", to-from,
+		float64(to-from)/1e6, now.UTC().Format(time.RFC3339), why)
 	if !fresh { // it begins in the middle of a line
 		line = "\n" + line
 	}

@@ -29,11 +29,11 @@ type Shipper struct {
 	server  Server
 	mask    Masker
 	log     *slog.Logger
-	wake    chan struct{} // has a value when something is to be looked at now
+	wake    chan struct{} // has a value when something is to be polled now
 	caught  func()        // called when the log is final and all of it was sent
 	final   atomic.Bool   // nothing is written any more
 	sent    atomic.Int64  // bytes that the server said it has
-	every   atomic.Int64  // pause between looks, where the server wants a longer one
+	every   atomic.Int64  // pause between polls, where the server wants a longer one
 	limits  limits
 	cuts    *cuts
 	fixed   bool        // the file system gives nothing back
@@ -47,18 +47,19 @@ func New(path, attempt string, server Server, mask Masker, log *slog.Logger, cau
 	if err != nil {
 		log.Error("read what was left out of the log before; its text may be mixed up", "error", err)
 	}
-	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught, wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
+	return &Shipper{path: path, attempt: attempt, server: server, mask: mask, log: log, caught: caught,
+		wake: make(chan struct{}, 1), cuts: c, limits: standardLimits}
 }
 
 // Sent is how many bytes the server said it has.
 func (s *Shipper) Sent() int64 { return s.sent.Load() }
 
-// Every sets the pause between two looks at the file; lookLogs at least.
+// Every sets the pause between two polls of the file; pollLogs at least.
 func (s *Shipper) Every(d time.Duration) { s.every.Store(int64(d)) }
 
 const (
 	maxChunk = 256 << 10
-	lookLogs = 500 * time.Millisecond // how often the file is looked at
+	pollLogs = 500 * time.Millisecond // how often the file is polled
 	logError = 5 * time.Second        // longest pause after an error
 )
 
@@ -81,7 +82,7 @@ func (s *Shipper) Run(ctx context.Context) {
 		return
 	}
 	defer func() { _ = f.Close() }() // it was read
-	offset, pause := int64(-1), lookLogs
+	offset, pause := int64(-1), pollLogs
 	for {
 		final := s.final.Load() // before the size is read, or the last bytes could be missed
 		if s.lost.Swap(false) {
@@ -93,24 +94,14 @@ func (s *Shipper) Run(ctx context.Context) {
 			}
 		}
 		more, err := s.round(ctx, f, &offset, final)
-		later, isLater := errors.AsType[*wire.LaterError](err)
-		switch {
-		case isLater: // it knows where it stands, and when to go on
-			pause = min(max(later.After, 100*time.Millisecond), logError)
-		case errors.Is(err, wire.ErrFenced):
+		if err == nil && more {
+			continue
+		}
+		if errors.Is(err, wire.ErrFenced) {
 			s.log.Error("ship log", "error", err)
 			return
-		case err != nil:
-			offset, pause = -1, min(2*pause, logError) // ask the server where it stands
-		case more:
-			continue
-		default:
-			pause = max(lookLogs, time.Duration(s.every.Load()))
-			if final {
-				s.caught()
-				pause = logError
-			}
 		}
+		pause = s.rest(err, pause, &offset, final)
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -124,13 +115,30 @@ func (s *Shipper) Run(ctx context.Context) {
 	}
 }
 
+// rest is how long to wait after a round, pause after the one before. Where the server
+// did not answer it is asked next where it stands.
+func (s *Shipper) rest(err error, pause time.Duration, offset *int64, final bool) time.Duration {
+	if later, ok := errors.AsType[*wire.LaterError](err); ok { // it knows where it stands, and when to go on
+		return min(max(later.After, 100*time.Millisecond), logError)
+	}
+	if err != nil {
+		*offset = -1
+		return min(2*pause, logError)
+	}
+	if final {
+		s.caught()
+		return logError
+	}
+	return max(pollLogs, time.Duration(s.every.Load()))
+}
+
 // Finish says that nothing is written any more. It is called once.
 func (s *Shipper) Finish() {
 	s.final.Store(true)
-	s.look()
+	s.poll()
 }
 
-func (s *Shipper) look() {
+func (s *Shipper) poll() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -141,7 +149,7 @@ func (s *Shipper) look() {
 func (s *Shipper) Has(end, sent int64) {
 	if end < sent && end > 0 { // 0 is a server that does not say
 		s.lost.Store(true)
-		s.look()
+		s.poll()
 	}
 }
 

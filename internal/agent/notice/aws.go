@@ -17,7 +17,7 @@ type aws struct {
 	v1    bool      // the service knows no tokens
 	until time.Time // of the last notice that was reported
 	moved bool      // rebalance was reported
-	looks int
+	polls int
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	tokenLifetime = "21600"
 )
 
-func (w *aws) look(ctx context.Context) ([]Notice, error) {
+func (w *aws) poll(ctx context.Context) ([]Notice, error) {
 	var out []Notice
 	var action struct {
 		Action string    `json:"action"` // terminate, stop or hibernate: the machine is gone with each
@@ -42,7 +42,7 @@ func (w *aws) look(ctx context.Context) ([]Notice, error) {
 		w.until = action.Time
 		out = append(out, Notice{Source: "aws", Until: action.Time.UTC()})
 	}
-	if w.looks++; !w.moved && w.looks%3 == 1 { // advice is not urgent
+	if w.polls++; !w.moved && w.polls%3 == 1 { // advice is not urgent
 		var advice struct {
 			NoticeTime time.Time `json:"noticeTime"`
 		}
@@ -91,7 +91,8 @@ func (w *aws) get(ctx context.Context, path string, into any) (bool, error) {
 }
 
 func (w *aws) renew(ctx context.Context) error {
-	a, err := ask(ctx, w.http, answerTime, http.MethodPut, w.base+awsToken, map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": tokenLifetime})
+	a, err := ask(ctx, w.http, answerTime, http.MethodPut, w.base+awsToken,
+		map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": tokenLifetime})
 	switch {
 	case err != nil:
 		return err

@@ -38,10 +38,11 @@ type scheduledEvent struct {
 	Resources   []string
 }
 
-func (w *azure) look(ctx context.Context) ([]Notice, error) {
+func (w *azure) poll(ctx context.Context) ([]Notice, error) {
 	header := map[string]string{"Metadata": "true"}
 	if w.name == "" { // events of a scale set come to all its machines
-		if a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+azureName, header); err == nil && a.status == http.StatusOK {
+		if a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+azureName, header); err == nil &&
+			a.status == http.StatusOK {
 			w.name = strings.TrimSpace(string(a.body))
 		}
 	}

@@ -20,14 +20,15 @@ type gce struct {
 
 const gcePreempted = "/computeMetadata/v1/instance/preempted"
 
-func (w *gce) look(ctx context.Context) ([]Notice, error) {
+func (w *gce) poll(ctx context.Context) ([]Notice, error) {
 	q := url.Values{}
-	if w.etag != "" { // the first look must answer at once: the flag may be up already
+	if w.etag != "" { // the first poll must answer at once: the flag may be up already
 		q.Set("wait_for_change", "true")
 		q.Set("last_etag", w.etag)
 		q.Set("timeout_sec", fmt.Sprint(int(longPoll.Seconds())))
 	}
-	a, err := ask(ctx, w.http, longPoll+answerTime, http.MethodGet, "http://"+w.host+gcePreempted+"?"+q.Encode(), map[string]string{"Metadata-Flavor": "Google"})
+	a, err := ask(ctx, w.http, longPoll+answerTime, http.MethodGet, "http://"+w.host+gcePreempted+"?"+q.Encode(),
+		map[string]string{"Metadata-Flavor": "Google"})
 	if err != nil {
 		return nil, err
 	}

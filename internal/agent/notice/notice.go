@@ -1,5 +1,5 @@
 // Package notice watches the instance metadata of the clouds for the news that
-// the machine will be taken away. Every watcher speaks the cloud's documented
+// the machine will be interrupted. Every watcher speaks the cloud's documented
 // form, so that a local market that serves the same form is watched by the same code.
 package notice
 
@@ -29,7 +29,7 @@ type Endpoints struct {
 // How the watchers behave. The clouds give 30 s to 120 s, so that a second of
 // polling costs little of a notice.
 const (
-	poll       = time.Second
+	interval   = time.Second
 	retry      = 2 * time.Second // after an error: a market that restarts is found again at once
 	answerTime = 5 * time.Second
 	gceGrace   = 30 * time.Second // Compute Engine does not say when; it promises this much
@@ -50,20 +50,20 @@ func Watch(ctx context.Context, e Endpoints, client *http.Client, found func(Not
 	defer wg.Wait()
 	if e.AWS != "" {
 		w := &aws{base: strings.TrimRight(e.AWS, "/"), http: client}
-		wg.Go(func() { every(ctx, w.look, found) })
+		wg.Go(func() { every(ctx, w.poll, found) })
 	}
 	if e.GCE != "" {
 		w := &gce{host: e.GCE, http: client}
-		wg.Go(func() { every(ctx, w.look, found) })
+		wg.Go(func() { every(ctx, w.poll, found) })
 	}
 	if e.Azure != "" {
 		w := &azure{base: strings.TrimRight(e.Azure, "/"), http: client}
-		wg.Go(func() { every(ctx, w.look, found) })
+		wg.Go(func() { every(ctx, w.poll, found) })
 	}
 }
 
-// every calls look about once a second until ctx is done. A look that waits by itself is simply slow.
-func every(ctx context.Context, look func(context.Context) ([]Notice, error), found func(Notice)) {
+// every calls poll about once a second until ctx is done. A poll that waits by itself is simply slow.
+func every(ctx context.Context, poll func(context.Context) ([]Notice, error), found func(Notice)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -72,14 +72,14 @@ func every(ctx context.Context, look func(context.Context) ([]Notice, error), fo
 			return
 		case <-timer.C:
 		}
-		notices, err := look(ctx)
+		notices, err := poll(ctx)
 		for _, n := range notices {
 			found(n)
 		}
 		if err != nil {
 			timer.Reset(retry)
 		} else {
-			timer.Reset(poll)
+			timer.Reset(interval)
 		}
 	}
 }
@@ -91,7 +91,8 @@ type answer struct {
 	header http.Header
 }
 
-func ask(ctx context.Context, c *http.Client, within time.Duration, method, url string, header map[string]string) (answer, error) {
+func ask(ctx context.Context, c *http.Client, within time.Duration, method, url string,
+	header map[string]string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)

@@ -170,7 +170,8 @@ type guard struct {
 }
 
 func startGuard(group int) (*guard, error) {
-	cmd := exec.Command("/bin/sh", "-c", `read -r word || kill -s KILL -- "-$1" 2>/dev/null`, "scrimp-guard", fmt.Sprint(group))
+	cmd := exec.Command("/bin/sh", "-c", `read -r word || kill -s KILL -- "-$1" 2>/dev/null`, "scrimp-guard",
+		fmt.Sprint(group))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	pipe, err := cmd.StdinPipe()

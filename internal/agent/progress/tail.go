@@ -27,7 +27,8 @@ const (
 
 // Read calls line for each line that was completed since. A line that is too
 // long is passed over. A file that is not there yet is empty; one that has
-// become shorter is read from its beginning, and of more than longestLag the newest lines are. The slice is valid during the call.
+// become shorter is read from its beginning, and of more than longestLag the newest lines are. The slice is valid
+// during the call.
 // With last, a line without its end is taken too.
 func (t *Tail) Read(last bool, line func([]byte)) error {
 	st, err := os.Stat(t.Path)

@@ -98,7 +98,8 @@ type Config struct {
 
 // New returns a Saver into v; nil is a job that keeps no checkpoints.
 func New(v Vault, c Config) *Saver {
-	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing, told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
+	return &Saver{dir: c.Dir, vault: v, log: c.Log, now: c.Now, saved: c.Saved, fenced: c.Fenced, failed: c.Failing,
+		told: c.Announces, watch: watch{quiet: c.Quiet}, changed: make(chan struct{})}
 }
 
 // ErrMoving says that the folder changed while it was captured.
@@ -112,7 +113,7 @@ func (s *Saver) Begin() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watch.look(s.now(), v)
+	s.watch.poll(s.now(), v)
 	s.watch.took(time.Time{}, v.files)
 	return nil
 }
@@ -124,9 +125,9 @@ func (s *Saver) Hurry() {
 	s.watch.at = time.Time{}
 }
 
-// Look looks at the folder, and captures it where an unmodified program has
-// completed a checkpoint. It returns how long the look took.
-func (s *Saver) Look(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
+// Poll looks at the folder, and captures it where an unmodified program has
+// completed a checkpoint. It returns how long that took.
+func (s *Saver) Poll(ctx context.Context, step int64, metrics map[string]float64) (time.Duration, error) {
 	if s.vault == nil {
 		return 0, nil
 	}
@@ -137,7 +138,7 @@ func (s *Saver) Look(ctx context.Context, step int64, metrics map[string]float64
 		return took, err
 	}
 	s.mu.Lock()
-	take := s.watch.look(s.now(), v) && !s.told
+	take := s.watch.poll(s.now(), v) && !s.told
 	upTo := s.watch.began
 	s.mu.Unlock()
 	if !take {
@@ -231,7 +232,7 @@ func (s *Saver) Upload(ctx context.Context) {
 		s.mu.Lock()
 		s.uploading, s.fail = false, err
 		if errors.Is(err, ErrMoving) && s.watch.captured == next.files {
-			s.watch.captured = 0 // it is not kept: the next look captures anew
+			s.watch.captured = 0 // it is not kept: the next poll captures anew
 		}
 		s.tell()
 		s.mu.Unlock()
@@ -286,7 +287,8 @@ func (s *Saver) done(v *save, p Published) {
 	s.newest = newest{any: true, files: v.files, bytes: p.Bytes, span: span}
 	s.watch.spacing = 5 * span // a sixth of the time at most goes into uploads of what nobody announced
 	s.mu.Unlock()
-	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded, Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured)})
+	s.saved(api.Saved{Manifest: p.Manifest, Step: v.meta.Step, Bytes: p.Bytes, Uploaded: p.Uploaded,
+		Captured: v.meta.Captured.UTC(), Took: now.Sub(v.meta.Captured)})
 }
 
 // Flush waits until everything that was captured is Published, and returns why it is not.

@@ -42,7 +42,7 @@ func TestFolderIsCapturedOnceItRests(t *testing.T) {
 			w := &watch{quiet: time.Second}
 			for _, l := range c.looks {
 				v := view{files: l.files, aside: l.aside, any: l.files != 0}
-				if got := w.look(at(l.at), v); got != l.capture {
+				if got := w.poll(at(l.at), v); got != l.capture {
 					t.Fatalf("at %gs: capture %v, want %v", l.at, got, l.capture)
 				}
 				if l.capture {
@@ -55,11 +55,11 @@ func TestFolderIsCapturedOnceItRests(t *testing.T) {
 
 func TestWorkIsCountedUpToTheBeginningOfTheSave(t *testing.T) {
 	w := &watch{quiet: time.Second}
-	w.look(at(0), view{})
-	w.look(at(1), view{aside: 1})            // it begins to write aside
-	w.look(at(2), view{aside: 2})            // and goes on
-	w.look(at(3), view{files: 1, any: true}) // renamed
-	if !w.look(at(4), view{files: 1, any: true}) {
+	w.poll(at(0), view{})
+	w.poll(at(1), view{aside: 1})            // it begins to write aside
+	w.poll(at(2), view{aside: 2})            // and goes on
+	w.poll(at(3), view{files: 1, any: true}) // renamed
+	if !w.poll(at(4), view{files: 1, any: true}) {
 		t.Fatal("not captured")
 	}
 	if !w.began.Equal(at(0)) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// view is what a look at the checkpoint folder showed.
+// view is what a poll of the checkpoint folder showed.
 type view struct {
 	files uint64    // stands for names, sizes and times of what a checkpoint holds
 	aside uint64    // the same for what is being written aside: *.tmp and hidden files
@@ -33,7 +33,7 @@ func scan(dir string) (view, error) {
 	var v view
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // renamed or removed just now: the next look sees it
+			return nil // renamed or removed just now: the next poll sees it
 		}
 		if err != nil || path == dir {
 			return err
@@ -59,7 +59,8 @@ func scan(dir string) (view, error) {
 				v.last = info.ModTime()
 			}
 		}
-		_, _ = fmt.Fprintf(into, "%s\x00%d\x00%d\x00%d\x00", rel, info.Size(), info.ModTime().UnixNano(), info.Mode()) // a hash never fails
+		// a hash never fails
+		_, _ = fmt.Fprintf(into, "%s\x00%d\x00%d\x00%d\x00", rel, info.Size(), info.ModTime().UnixNano(), info.Mode())
 		return nil
 	})
 	if err != nil {
@@ -84,8 +85,8 @@ func inAside(rel string) bool {
 type watch struct {
 	quiet    time.Duration // for how long nothing must be written
 	spacing  time.Duration // between two captures
-	now      view          // at the last look
-	looked   time.Time     // last look
+	now      view          // at the last poll
+	polled   time.Time     // last poll
 	began    time.Time     // the save began after this; zero: nothing is new
 	changed  time.Time     // last change of the files
 	touched  time.Time     // last change of anything
@@ -100,18 +101,18 @@ const asideLimit = time.Minute
 // captured between two changes: a program that saves all the time must not lose everything.
 const restless = 20
 
-// look takes what a look showed. It returns whether to capture now; the work up to began is then in it.
-func (w *watch) look(now time.Time, v view) (capture bool) {
-	if !w.looked.IsZero() && (v.files != w.now.files || v.aside != w.now.aside) {
+// poll takes what a poll showed. It returns whether to capture now; the work up to began is then in it.
+func (w *watch) poll(now time.Time, v view) (capture bool) {
+	if !w.polled.IsZero() && (v.files != w.now.files || v.aside != w.now.aside) {
 		if w.began.IsZero() {
-			w.began = w.looked
+			w.began = w.polled
 		}
 		w.touched = now
 		if v.files != w.now.files {
 			w.changed = now
 		}
 	}
-	w.now, w.looked = v, now
+	w.now, w.polled = v, now
 	switch {
 	case v.files == w.captured || !v.any:
 		if now.Sub(w.touched) >= w.quiet {
@@ -142,7 +143,7 @@ func (w *watch) took(now time.Time, files uint64) {
 	w.captured, w.at = files, now
 	w.began = time.Time{}
 	if w.now.files != files { // it went on
-		w.began = w.looked
+		w.began = w.polled
 	}
 }
 

@@ -166,7 +166,8 @@ func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, o
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if err := problem(resp.StatusCode, answer); err != nil {
-		if s, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil && s >= 0 && resp.StatusCode >= http.StatusTooManyRequests {
+		if s, bad := strconv.Atoi(resp.Header.Get("Retry-After")); bad == nil && s >= 0 &&
+			resp.StatusCode >= http.StatusTooManyRequests {
 			err = &LaterError{time.Duration(s) * time.Second, err}
 		}
 		return fmt.Errorf("%s %s: %w", method, path, err)
@@ -194,7 +195,8 @@ func problem(status int, body []byte) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusGone, http.StatusForbidden:
 		return fmt.Errorf("%w (%w)", ErrFenced, err)
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity, http.StatusUpgradeRequired:
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity,
+		http.StatusUpgradeRequired:
 		return fmt.Errorf("%w (%w)", ErrBad, err)
 	}
 	return err

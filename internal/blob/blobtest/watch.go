@@ -59,7 +59,8 @@ func (w *watched) ListPaged(ctx context.Context, opts *driver.ListOptions) (p *d
 	return p, nil
 }
 
-func (w *watched) NewRangeReader(ctx context.Context, key string, offset, length int64, opts *driver.ReaderOptions) (r driver.Reader, err error) {
+func (w *watched) NewRangeReader(ctx context.Context, key string, offset, length int64,
+	opts *driver.ReaderOptions) (r driver.Reader, err error) {
 	if err := w.before(Op{"read", key}); err != nil {
 		return nil, err
 	}
@@ -74,7 +75,8 @@ func (w *watched) Copy(ctx context.Context, to, from string, opts *driver.CopyOp
 	return w.around(Op{"copy", to}, func() error { return w.Bucket.Copy(ctx, to, from, opts) })
 }
 
-func (w *watched) NewTypedWriter(ctx context.Context, key, contentType string, opts *driver.WriterOptions) (driver.Writer, error) {
+func (w *watched) NewTypedWriter(ctx context.Context, key, contentType string,
+	opts *driver.WriterOptions) (driver.Writer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	inner, err := w.Bucket.NewTypedWriter(ctx, key, contentType, opts)
 	if err != nil {

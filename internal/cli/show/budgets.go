@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/budget"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 )
@@ -20,50 +21,13 @@ func Budgets(v api.Budgets, p Place) string {
 	} else {
 		var rows [][]string
 		for _, l := range v.Limits {
-			dollars, gpus, jobs, running, approve, expected, breach := "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running), "-", "-", "-"
-			if l.Limit.Dollars != nil {
-				dollars = sum(*l.Limit.Dollars, v.Currency)
-			}
-			if l.Limit.GPUHours != nil {
-				gpus = fmt.Sprintf("%.4g/%g", l.Use.GPUSpent+l.Use.GPUHeld, *l.Limit.GPUHours)
-			}
-			if l.Limit.Jobs != nil {
-				jobs += fmt.Sprintf("/%d", *l.Limit.Jobs)
-			}
-			if l.Limit.Running != nil {
-				running += fmt.Sprintf("/%d", *l.Limit.Running)
-			}
-			if l.Limit.GPUs != nil {
-				running += fmt.Sprintf(" on %d/%d GPUs", l.Use.GPUs, *l.Limit.GPUs)
-			}
-			if l.Limit.Approve != nil {
-				approve = sum(*l.Limit.Approve, v.Currency)
-				if l.Use.AwaitingApproval > 0 {
-					approve += fmt.Sprintf(", %d wait", l.Use.AwaitingApproval)
-				}
-			}
-			if o := l.Outlook; o != nil {
-				if expected = sum(o.Spent, v.Currency); o.UnknownJobs > 0 || o.Beyond {
-					expected = "≥ " + expected
-				}
-				switch {
-				case o.Breach != nil:
-					breach = p.market(*o.Breach)
-				case o.Earliest != nil:
-					breach = fmt.Sprintf("%.0f %% likely", 100*o.Chance)
-				case o.Open != nil, o.Beyond:
-					breach = "unknown"
-				}
-			}
-			held := sum(l.Use.Held, v.Currency)
-			if l.Use.Unbounded != "" {
-				held = "unknown"
-			}
-			rows = append(rows, []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, v.Currency), held, expected, jobs, running, gpus, approve, breach})
+			rows = append(rows, budgetRow(l, v.Currency, p))
 		}
 		b.WriteString(draw.Grid([]draw.Column{
-			{Name: "BUDGET", Least: 22}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true}, {Name: "EXPECTED", Right: true, Leaves: 5}, {Name: "JOBS", Right: true},
-			{Name: "RUNNING", Right: true, Leaves: 4}, {Name: "GPU-HOURS", Right: true, Leaves: 2}, {Name: "APPROVAL ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},
+			{Name: "BUDGET", Least: 22}, {Name: "LIMIT", Right: true}, {Name: "SPENT", Right: true}, {Name: "HELD", Right: true},
+			{Name: "EXPECTED", Right: true, Leaves: 5}, {Name: "JOBS", Right: true},
+			{Name: "RUNNING", Right: true, Leaves: 4}, {Name: "GPU-HOURS", Right: true, Leaves: 2},
+			{Name: "APPROVAL ABOVE", Right: true, Leaves: 3}, {Name: "REACHED", Leaves: 1},
 		}, rows, p.width()))
 	}
 	for _, l := range v.Limits {
@@ -81,6 +45,58 @@ func Budgets(v api.Budgets, p Place) string {
 	return b.String()
 }
 
+// budgetRow is a limit, and what is used of it.
+func budgetRow(l api.BudgetLine, c money.Currency, p Place) []string {
+	dollars, gpus, approve, jobs, running := "-", "-", "-", fmt.Sprint(l.Use.Jobs), fmt.Sprint(l.Use.Running)
+	if l.Limit.Dollars != nil {
+		dollars = sum(*l.Limit.Dollars, c)
+	}
+	if l.Limit.GPUHours != nil {
+		gpus = fmt.Sprintf("%.4g/%g", l.Use.GPUSpent+l.Use.GPUHeld, *l.Limit.GPUHours)
+	}
+	if l.Limit.Jobs != nil {
+		jobs += fmt.Sprintf("/%d", *l.Limit.Jobs)
+	}
+	if l.Limit.Running != nil {
+		running += fmt.Sprintf("/%d", *l.Limit.Running)
+	}
+	if l.Limit.GPUs != nil {
+		running += fmt.Sprintf(" on %d/%d GPUs", l.Use.GPUs, *l.Limit.GPUs)
+	}
+	if l.Limit.Approve != nil {
+		approve = sum(*l.Limit.Approve, c)
+		if l.Use.AwaitingApproval > 0 {
+			approve += fmt.Sprintf(", %d wait", l.Use.AwaitingApproval)
+		}
+	}
+	expected, breach := expectation(l.Outlook, c, p)
+	held := sum(l.Use.Held, c)
+	if l.Use.Unbounded != "" {
+		held = "unknown"
+	}
+	return []string{clean(l.Limit.Name()), dollars, sum(l.Use.Spent, c), held, expected, jobs, running, gpus, approve,
+		breach}
+}
+
+// expectation is what the window is expected to cost, and when its limit is reached.
+func expectation(o *budget.Outlook, c money.Currency, p Place) (expected, breach string) {
+	if o == nil {
+		return "-", "-"
+	}
+	if expected = sum(o.Spent, c); o.UnknownJobs > 0 || o.Beyond {
+		expected = "≥ " + expected
+	}
+	switch {
+	case o.Breach != nil:
+		return expected, p.market(*o.Breach)
+	case o.Earliest != nil:
+		return expected, fmt.Sprintf("%.0f %% likely", 100*o.Chance)
+	case o.Open != nil, o.Beyond:
+		return expected, "unknown"
+	}
+	return expected, "-"
+}
+
 // outlook says when the limit is reached and by which jobs, or what nobody knows of that.
 func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 	o, name := l.Outlook, l.Limit.Name()
@@ -90,30 +106,16 @@ func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 	say := func(format string, values ...any) { list = append(list, fmt.Sprintf(format, values...)) }
 	switch {
 	case o.Breach != nil:
-		by := make([]string, 0, len(o.Jobs)+1)
-		for _, j := range o.Jobs {
-			by = append(by, fmt.Sprintf("%s (%s)", j.Job, sum(j.Cost, c)))
-		}
-		if o.More > 0 {
-			by = append(by, draw.Count(o.More, "other"))
-		}
 		span := p.market(*o.Earliest) + " at the earliest"
 		if o.Latest != nil {
 			span = p.market(*o.Earliest) + " to " + p.market(*o.Latest)
 		}
-		say("%s is reached %s (%s, %.0f %% likely) by %s.", name, p.market(*o.Breach), span, 100*o.Chance, strings.Join(by, ", "))
+		say("%s is reached %s (%s, %.0f %% likely) by %s.", name, p.market(*o.Breach), span, 100*o.Chance, reachedBy(o, c))
 	case o.Earliest != nil:
 		say("%s may be reached (%.0f %% likely), %s at the earliest.", name, 100*o.Chance, p.market(*o.Earliest))
 	}
-	if n := o.UnknownJobs; n > 0 {
-		jobs := strings.Join(o.Unknown, ", ")
-		if n > len(o.Unknown) {
-			jobs += fmt.Sprintf(" and %s", draw.Count(n-len(o.Unknown), "other"))
-		}
-		on := "they go on"
-		if n == 1 {
-			on = "it goes on"
-		}
+	if o.UnknownJobs > 0 {
+		jobs, on := unknownJobs(o)
 		if o.Open != nil {
 			say("Nobody knows how long %s will run: if %s, %s is reached %s.", jobs, on, name, p.market(*o.Open))
 		} else {
@@ -127,4 +129,28 @@ func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 		say("At the present rate, %s an hour, %s would be reached %s.", sum(l.Burn.Until(time.Hour), c), name, p.market(*at))
 	}
 	return list
+}
+
+// reachedBy lists the jobs by which a limit is reached.
+func reachedBy(o *budget.Outlook, c money.Currency) string {
+	by := make([]string, 0, len(o.Jobs)+1)
+	for _, j := range o.Jobs {
+		by = append(by, fmt.Sprintf("%s (%s)", j.Job, sum(j.Cost, c)))
+	}
+	if o.More > 0 {
+		by = append(by, draw.Count(o.More, "other"))
+	}
+	return strings.Join(by, ", ")
+}
+
+// unknownJobs lists the jobs of which nobody knows how long they run.
+func unknownJobs(o *budget.Outlook) (jobs, on string) {
+	jobs = strings.Join(o.Unknown, ", ")
+	if more := o.UnknownJobs - len(o.Unknown); more > 0 {
+		jobs += fmt.Sprintf(" and %s", draw.Count(more, "other"))
+	}
+	if o.UnknownJobs == 1 {
+		return jobs, "it goes on"
+	}
+	return jobs, "they go on"
 }

@@ -50,7 +50,8 @@ func (c *Contents) Count(list []catalog.Listing, now time.Time, limits Limits) {
 		key := l.Offer.Provider + "/" + string(l.Offer.Capacity)
 		s := all[key]
 		if s == nil {
-			s = &sets{Stock{Provider: l.Offer.Provider, Capacity: string(l.Offer.Capacity)}, map[string]bool{}, map[string]bool{}}
+			s = &sets{Stock{Provider: l.Offer.Provider, Capacity: string(l.Offer.Capacity)}, map[string]bool{},
+				map[string]bool{}}
 			all[key] = s
 		}
 		s.machines[l.Offer.Machine], s.regions[l.Offer.Region] = true, true
@@ -87,14 +88,18 @@ func (c Contents) Text(p Place) string {
 		rows = append(rows, []string{l.Name, fmt.Sprint(l.Rows), when(l.At)})
 	}
 	b.WriteString(draw.Wrap("", "Catalogue of "+c.Folder+", each layer laid over the one before", p.width()))
-	b.WriteString(draw.Grid([]draw.Column{{Name: "LAYER", Least: 20}, {Name: "ROWS", Right: true}, {Name: "FROM"}}, rows, p.width()))
+	b.WriteString(draw.Grid([]draw.Column{{Name: "LAYER", Least: 20}, {Name: "ROWS", Right: true}, {Name: "FROM"}}, rows,
+		p.width()))
 	rows = nil
 	for _, s := range c.Stock {
-		rows = append(rows, []string{s.Provider, s.Capacity, fmt.Sprint(s.Machines), fmt.Sprint(s.Regions), fmt.Sprint(s.Listings), fmt.Sprint(s.Unpriced), fmt.Sprint(s.Stale), when(s.Newest)})
+		rows = append(rows, []string{s.Provider, s.Capacity, fmt.Sprint(s.Machines), fmt.Sprint(s.Regions),
+			fmt.Sprint(s.Listings), fmt.Sprint(s.Unpriced), fmt.Sprint(s.Stale), when(s.Newest)})
 	}
 	b.WriteString("\n")
 	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "PROVIDER", Least: 8}, {Name: "KIND"}, {Name: "MACHINES", Right: true, Leaves: 2}, {Name: "REGIONS", Right: true, Leaves: 1}, {Name: "OFFERS", Right: true}, {Name: "UNPRICED", Right: true}, {Name: "OLD", Right: true}, {Name: "NEWEST PRICE"},
+		{Name: "PROVIDER", Least: 8}, {Name: "KIND"}, {Name: "MACHINES", Right: true, Leaves: 2},
+		{Name: "REGIONS", Right: true, Leaves: 1}, {Name: "OFFERS", Right: true}, {Name: "UNPRICED", Right: true},
+		{Name: "OLD", Right: true}, {Name: "NEWEST PRICE"},
 	}, rows, p.width()))
 	b.WriteString(Skipped(c.Skipped, p))
 	return b.String()

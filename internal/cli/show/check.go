@@ -12,7 +12,8 @@ import (
 // its evidence is what the verdict rests on.
 func Checklist(r check.Report, p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %d pass, %d warn, %d fail, %d unknown", r.Job, r.Counts[check.Pass], r.Counts[check.Warn], r.Counts[check.Fail], r.Counts[check.Unknown]), p.width()))
+	b.WriteString(draw.Wrap("", fmt.Sprintf("%s: %d pass, %d warn, %d fail, %d unknown", r.Job, r.Counts[check.Pass],
+		r.Counts[check.Warn], r.Counts[check.Fail], r.Counts[check.Unknown]), p.width()))
 	for _, s := range check.Stages {
 		fmt.Fprintf(&b, "\n%s%s\n", strings.ToUpper(string(s[:1])), s[1:])
 		for _, f := range r.Findings {

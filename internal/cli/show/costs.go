@@ -38,7 +38,8 @@ func Costs(v api.Costs, p Place) string {
 			}
 			return sum(l.Uses[u], l.Currency)
 		}
-		rows = append(rows, []string{name, fmt.Sprint(l.Jobs), sum(l.Spent, l.Currency), use(ledger.Useful), use(ledger.Lost), use(ledger.StartUp), use(ledger.Idle), use(ledger.Open),
+		rows = append(rows, []string{name, fmt.Sprint(l.Jobs), sum(l.Spent, l.Currency), use(ledger.Useful), use(ledger.Lost),
+			use(ledger.StartUp), use(ledger.Idle), use(ledger.Open),
 			whole(l.Estimated, l.Currency), whole(l.Actual, l.Currency), whole(l.Saved, l.Currency)})
 	}
 	var order []money.Currency
@@ -64,9 +65,12 @@ func Costs(v api.Costs, p Place) string {
 		row("total", totals[c])
 	}
 	return draw.Grid([]draw.Column{
-		{Name: strings.ToUpper(strings.ReplaceAll(v.By, ":", " ")), Least: 10}, {Name: "JOBS", Right: true, Leaves: 5}, {Name: "SPENT", Right: true}, {Name: "USEFUL", Right: true}, {Name: "LOST", Right: true},
-		{Name: "START-UP", Right: true, Leaves: 4}, {Name: "IDLE", Right: true, Leaves: 3}, {Name: "OPEN", Right: true, Leaves: 6},
-		{Name: "ESTIMATED", Right: true, Leaves: 8}, {Name: "ACTUAL", Right: true, Leaves: 7}, {Name: "SAVED", Right: true, Leaves: 2},
+		{Name: strings.ToUpper(strings.ReplaceAll(v.By, ":", " ")), Least: 10}, {Name: "JOBS", Right: true, Leaves: 5},
+		{Name: "SPENT", Right: true}, {Name: "USEFUL", Right: true}, {Name: "LOST", Right: true},
+		{Name: "START-UP", Right: true, Leaves: 4}, {Name: "IDLE", Right: true, Leaves: 3},
+		{Name: "OPEN", Right: true, Leaves: 6},
+		{Name: "ESTIMATED", Right: true, Leaves: 8}, {Name: "ACTUAL", Right: true, Leaves: 7},
+		{Name: "SAVED", Right: true, Leaves: 2},
 	}, rows, p.width())
 }
 

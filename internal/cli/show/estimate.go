@@ -81,7 +81,8 @@ func EstimateOf(v Estimate, p Place) string {
 		for _, c := range []struct {
 			name string
 			gb   float64
-		}{{"weights", m.Weights}, {"gradients", m.Gradients}, {"optimiser", m.Optimiser}, {"activations", m.Activations}, {"logits", m.Logits}, {"overhead", m.Overhead}} {
+		}{{"weights", m.Weights}, {"gradients", m.Gradients}, {"optimiser", m.Optimiser}, {"activations", m.Activations},
+			{"logits", m.Logits}, {"overhead", m.Overhead}} {
 			if c.gb > 0 {
 				parts = append(parts, fmt.Sprintf("%s %s", c.name, three(c.gb)))
 			}
@@ -89,7 +90,8 @@ func EstimateOf(v Estimate, p Place) string {
 		p.fact(&b, "of it, in GB", "%s", strings.Join(parts, ", "))
 	}
 	if g := v.Programme; g != nil {
-		p.fact(&b, fmt.Sprintf("%g runs", g.Runs), "a week: %s, %s of the machine; a year of 52 weeks: %s", between(g.Week, usd, ""), between(g.Hours, hoursOf, ""), between(g.Year, usd, ""))
+		p.fact(&b, fmt.Sprintf("%g runs", g.Runs), "a week: %s, %s of the machine; a year of 52 weeks: %s",
+			between(g.Week, usd, ""), between(g.Hours, hoursOf, ""), between(g.Year, usd, ""))
 	}
 	p.fact(&b, "from", "%s", o.Provenance)
 	b.WriteString(draw.Wrap("", "Ranges hold what is measured in four of five cases.", p.width()))
@@ -100,7 +102,8 @@ func EstimateOf(v Estimate, p Place) string {
 // the prices are, "" where they are the user's.
 func Options(model string, list []estimate.Option, most int, dates string, p Place) string {
 	if len(list) == 0 {
-		return draw.Wrap("", "No accelerator that has a price holds "+model+". Give --gpu, a smaller --micro, --checkpointing full, --zero 3 or --lora.", p.width())
+		return draw.Wrap("", "No accelerator that has a price holds "+model+
+			". Give --gpu, a smaller --micro, --checkpointing full, --zero 3 or --lora.", p.width())
 	}
 	left := 0
 	if most > 0 && len(list) > most {
@@ -124,11 +127,13 @@ func Options(model string, list []estimate.Option, most int, dates string, p Pla
 		if o.Micro > 0 {
 			micro = fmt.Sprintf("%g", o.Micro)
 		}
-		rows = append(rows, []string{fmt.Sprintf("%g × %s", o.Count, o.Chip), micro, value(o.PeakMemory, three), value(o.Throughput, three), value(o.Hours, hoursOf), value(o.Cost, usd), low(o.Cost, usd)})
+		rows = append(rows, []string{fmt.Sprintf("%g × %s", o.Count, o.Chip), micro, value(o.PeakMemory, three),
+			value(o.Throughput, three), value(o.Hours, hoursOf), value(o.Cost, usd), low(o.Cost, usd)})
 	}
 	var b strings.Builder
 	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "ACCELERATORS", Least: 12}, {Name: "BATCH", Right: true, Leaves: 3}, {Name: "GB", Right: true, Leaves: 2}, {Name: list[0].Unit, Right: true, Leaves: 1},
+		{Name: "ACCELERATORS", Least: 12}, {Name: "BATCH", Right: true, Leaves: 3}, {Name: "GB", Right: true, Leaves: 2},
+		{Name: list[0].Unit, Right: true, Leaves: 1},
 		{Name: "TIME", Right: true}, {Name: "COST", Right: true}, {Name: "80 % RANGE", Right: true, Leaves: 4},
 	}, rows, p.width()))
 	if left > 0 {
@@ -150,7 +155,8 @@ type Knob struct {
 
 // Unheld is said of a transformer that fits in none of the ways that flags have.
 func Unheld(p Place) string {
-	return "\n" + draw.Wrap("", "Neither sharing out (--zero 3), activation checkpointing, --lora nor --qlora makes it fit. Give more accelerators, larger ones, or --tp and --pp to cut the model itself.", p.width())
+	return "\n" + draw.Wrap("", "Neither sharing out (--zero 3), activation checkpointing, --lora nor --qlora makes "+
+		"it fit. Give more accelerators, larger ones, or --tp and --pp to cut the model itself.", p.width())
 }
 
 // Knobs says what each would lead to; "" where there are none.
@@ -170,7 +176,8 @@ func Knobs(list []Knob, p Place) string {
 		b.WriteString(draw.Wrap(fmt.Sprintf("  %-29s  ", k.Flag), text, p.width()))
 	}
 	if tuning {
-		b.WriteString(draw.Wrap("", "--lora and --qlora train small matrices beside frozen weights: where fine-tuning is all that is wanted.", p.width()))
+		b.WriteString(draw.Wrap("", "--lora and --qlora train small matrices beside frozen weights: where fine-tuning is "+
+			"all that is wanted.", p.width()))
 	}
 	return b.String()
 }

@@ -35,7 +35,7 @@ func estimates(p show.Place) map[string]string {
 		{Job: "chargpt-profile", Name: "chargpt-profile", Finished: now, Machine: "m1", StepsPerHour: ptr(2870.0), Cost: amount("0.016")},
 		{Job: "sh", Name: "sh", Finished: now, WorkS: ptr(1.0)},
 	}
-	past := show.Past{Pairs: []measured.Pair{
+	past := show.History{Pairs: []measured.Pair{
 		{Job: "llama-ft-3", Finished: now, What: "throughput", Kind: "transformer-dense", Unit: "tokens/s", Expected: 104000, Actual: 111111, Within: ptr(true)},
 		{Job: "llama-ft-3", Finished: now, What: "hours", Kind: "experiment", Unit: "h", Expected: 6, Actual: 5},
 		{Job: "llama-ft-3", Finished: now, What: "dollars", Kind: "experiment", Unit: "USD", Expected: 250, Actual: 275.2},
@@ -57,7 +57,7 @@ func estimates(p show.Place) map[string]string {
 		"estimate-knobs":    show.Knobs([]show.Knob{{"--zero 3", whole}, {"--zero 3 --checkpointing full", big}, {"--lora", unknown}}, p),
 		"estimate-none":     show.Options("llama-3-8b", nil, 2, "", p),
 		"estimate-accuracy": show.Accuracy(errors, p),
-		"estimate-nothing":  (show.Past{}).Text(0, p),
+		"estimate-nothing":  (show.History{}).Text(0, p),
 	}
 }
 

@@ -17,7 +17,8 @@ type Written struct {
 // Text says what was guessed, and from what.
 func (w Written) Text(p Place) string {
 	var b strings.Builder
-	b.WriteString(draw.Wrap("", fmt.Sprintf("Wrote %s. scrimp plan %s says what it would cost.", w.File, w.File), p.width()))
+	b.WriteString(draw.Wrap("", fmt.Sprintf("Wrote %s. scrimp plan %s says what it would cost.", w.File, w.File),
+		p.width()))
 	widest := 0
 	for _, g := range w.Guesses {
 		widest = max(widest, len(g.Field))

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/state"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 )
@@ -44,8 +46,10 @@ func Jobs(list []api.Job, p Place) string {
 		rows = append(rows, row)
 	}
 	columns := []draw.Column{
-		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true}, {Name: "BUDGET", Right: true, Leaves: 3},
-		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ODDS", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4}, {Name: "WHY", Least: 6, Leaves: 2},
+		{Name: "ID", Least: 12}, {Name: "STATE"}, {Name: "STEP", Right: true}, {Name: "SPENT", Right: true},
+		{Name: "BUDGET", Right: true, Leaves: 3},
+		{Name: "LEFT", Right: true, Leaves: 1}, {Name: "ON-TIME", Right: true, Leaves: 1}, {Name: "SUBMITTED", Leaves: 4},
+		{Name: "WHY", Least: 6, Leaves: 2},
 	}
 	if several {
 		columns = slices.Insert(columns, 1, draw.Column{Name: "BY", Least: 6}, draw.Column{Name: "TEAM", Least: 6, Leaves: 6})
@@ -77,8 +81,9 @@ func Held(list []api.Job, p Place) string {
 		rows = append(rows, []string{j.ID, clean(j.User), clean(j.Team), most, above, clean(limit), left, until})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "ID", Least: 12}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true}, {Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
-		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "GIVEN UP", Leaves: 4},
+		{Name: "ID", Least: 12}, {Name: "BY", Leaves: 2}, {Name: "TEAM", Leaves: 3}, {Name: "MOST", Right: true},
+		{Name: "ABOVE", Right: true}, {Name: "BUDGET", Leaves: 1},
+		{Name: "LEFT", Right: true, Leaves: 5}, {Name: "EXPIRES", Leaves: 4},
 	}, rows, p.width())
 }
 
@@ -95,13 +100,13 @@ func spent(j api.Job, places int) string {
 // does what it is rented for.
 func phase(j api.Job) string {
 	switch j.Phase {
-	case "", "working":
+	case "", string(core.Working):
 		return ""
-	case "asked":
+	case string(state.StageRequested):
 		return "asks for a machine"
-	case "booting":
+	case string(state.StageProvisioning):
 		return "starts its machine"
-	case "leaving":
+	case string(state.StageTerminating):
 		return "gives its machine back"
 	}
 	return words(j.Phase)
@@ -114,41 +119,7 @@ func held(j api.Job) bool { return j.Offer != "" && j.Finished == nil && j.State
 // Progress is a job in one line of at most the width: an item that does not
 // fit is left out whole.
 func Progress(j api.Job, p Place) string {
-	head := j.ID + " " + j.State
-	switch w := phase(j); {
-	case j.State == "running" && w != "":
-		head = j.ID + " " + w
-	case j.State == "running" && j.Step > 0: // the step says so
-		head = j.ID
-	case (j.State == "queued" || j.State == "held") && j.Why != "":
-		head += " (" + words(j.Why) + ")"
-	}
-	items := []string{head}
-	if j.Total != nil {
-		items = append(items, fmt.Sprintf("step %d/%d", j.Step, *j.Total))
-	} else if j.Step > 0 {
-		items = append(items, fmt.Sprintf("step %d", j.Step))
-	}
-	if loss, ok := j.Metrics["loss"]; ok {
-		items = append(items, fmt.Sprintf("loss %.4g", loss))
-	}
-	spent := spent(j, 3)
-	if j.Budget != nil {
-		spent += " of " + money.Format(*j.Budget, j.Currency, 2)
-	}
-	items = append(items, spent)
-	if j.TimeLeft != nil && j.Finished == nil {
-		items = append(items, seconds(*j.TimeLeft)+" left")
-		if j.Odds != nil {
-			items = append(items, fmt.Sprintf("odds %.0f %%", *j.Odds*100))
-		}
-	}
-	if held(j) {
-		items = append(items, string(j.Offer))
-	}
-	if j.Interruptions > 0 {
-		items = append(items, draw.Count(j.Interruptions, "interruption"))
-	}
+	items := progressItems(j)
 	line := items[0]
 	if p.Width > 0 {
 		line = draw.Cut(line, p.Width)
@@ -161,9 +132,76 @@ func Progress(j api.Job, p Place) string {
 	return clean(line)
 }
 
+// progressItems is what a progress line says, the most important first.
+func progressItems(j api.Job) []string {
+	items := []string{progressHead(j)}
+	if j.Total != nil {
+		items = append(items, fmt.Sprintf("step %d/%d", j.Step, *j.Total))
+	} else if j.Step > 0 {
+		items = append(items, fmt.Sprintf("step %d", j.Step))
+	}
+	if loss, ok := j.Metrics["loss"]; ok {
+		items = append(items, fmt.Sprintf("loss %.4g", loss))
+	}
+	items = append(items, spentOf(j, 3))
+	if j.TimeLeft != nil && j.Finished == nil {
+		items = append(items, seconds(*j.TimeLeft)+" left")
+		if j.Odds != nil {
+			items = append(items, fmt.Sprintf("odds %.0f %%", *j.Odds*100))
+		}
+	}
+	if held(j) {
+		items = append(items, string(j.Offer))
+	}
+	if j.Interruptions > 0 {
+		items = append(items, draw.Count(j.Interruptions, "interruption"))
+	}
+	return items
+}
+
+// progressHead names the job, and its state where the rest of the line does not say it.
+func progressHead(j api.Job) string {
+	switch w := phase(j); {
+	case j.State == "running" && w != "":
+		return j.ID + " " + w
+	case j.State == "running" && j.Step > 0: // the step says so
+		return j.ID
+	case (j.State == "queued" || j.State == "held") && j.Why != "":
+		return j.ID + " " + j.State + " (" + words(j.Why) + ")"
+	}
+	return j.ID + " " + j.State
+}
+
+// spentOf is what a job has spent, of its budget where it has one.
+func spentOf(j api.Job, decimals int) string {
+	text := spent(j, decimals)
+	if j.Budget != nil {
+		text += " of " + money.Format(*j.Budget, j.Currency, 2)
+	}
+	return text
+}
+
 // Job is the page of one job.
 func Job(j api.Job, p Place) string {
 	var b strings.Builder
+	jobHead(&b, j, p)
+	jobSteps(&b, j, p)
+	jobMachine(&b, j, p)
+	jobTimes(&b, j, p)
+	jobOwner(&b, j, p)
+	jobApproval(&b, j.Approval, p)
+	if len(j.Tags) > 0 {
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {
+			list = append(list, name+"="+j.Tags[name])
+		}
+		p.fact(&b, "tags", "%s", strings.Join(list, ", "))
+	}
+	return b.String()
+}
+
+// jobHead writes the state, and why it is this one.
+func jobHead(b *strings.Builder, j api.Job, p Place) {
 	head := j.ID + ": " + j.State
 	if j.Why != "" {
 		head += " (" + words(j.Why) + ")"
@@ -173,11 +211,15 @@ func Job(j api.Job, p Place) string {
 	}
 	b.WriteString(draw.Wrap("", head, p.width()))
 	if j.Detail != "" {
-		p.fact(&b, "detail", "%s", j.Detail)
+		p.fact(b, "detail", "%s", j.Detail)
 	}
 	if j.State == "failed" && j.Exit != 0 {
-		p.fact(&b, "exit code", "%s", exitCode(j.Exit))
+		p.fact(b, "exit code", "%s", exitCode(j.Exit))
 	}
+}
+
+// jobSteps writes how far the program is, and what it measures.
+func jobSteps(b *strings.Builder, j api.Job, p Place) {
 	step := fmt.Sprint(j.Step)
 	if j.Total != nil && *j.Total > 0 {
 		step = fmt.Sprintf("%d of %d (%d %%)", j.Step, *j.Total, j.Step*100 / *j.Total)
@@ -185,30 +227,35 @@ func Job(j api.Job, p Place) string {
 	if j.StepsPerSecond != nil && j.Finished == nil {
 		step += fmt.Sprintf(", %s a second", three(*j.StepsPerSecond))
 	}
-	p.fact(&b, "step", "%s", step)
-	p.fact(&b, "saved step", "%d", j.SavedStep)
+	p.fact(b, "step", "%s", step)
+	p.fact(b, "saved step", "%d", j.SavedStep)
 	if len(j.Metrics) > 0 {
 		var list []string
 		for _, name := range slices.Sorted(maps.Keys(j.Metrics)) {
 			list = append(list, fmt.Sprintf("%s %.4g", name, j.Metrics[name]))
 		}
-		p.fact(&b, "metrics", "%s", strings.Join(list, ", "))
+		p.fact(b, "metrics", "%s", strings.Join(list, ", "))
 	}
-	spent := spent(j, 4)
-	if j.Budget != nil {
-		spent += " of " + money.Format(*j.Budget, j.Currency, 2)
-	}
+}
+
+// jobMachine writes what the job has spent, and on what it spends now.
+func jobMachine(b *strings.Builder, j api.Job, p Place) {
+	spent := spentOf(j, 4)
 	if j.Rate != nil && held(j) {
 		spent += ", " + rate(*j.Rate, j.Currency) + " now"
 	}
-	p.fact(&b, "spent", "%s", spent)
+	p.fact(b, "spent", "%s", spent)
 	switch {
 	case held(j) && j.Machine != "":
-		p.fact(&b, "machine", "%s, %s", j.Machine, j.Offer)
+		p.fact(b, "machine", "%s, %s", j.Machine, j.Offer)
 	case held(j):
-		p.fact(&b, "machine", "asked for: %s", j.Offer)
+		p.fact(b, "machine", "asked for: %s", j.Offer)
 	}
-	p.fact(&b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
+	p.fact(b, "attempts", "%d, %s", j.Attempts, draw.Count(j.Interruptions, "interruption"))
+}
+
+// jobTimes writes the deadline, the submission and the end.
+func jobTimes(b *strings.Builder, j api.Job, p Place) {
 	if j.Deadline != nil {
 		text := moment(*j.Deadline)
 		if j.TimeLeft != nil && j.Finished == nil {
@@ -217,40 +264,43 @@ func Job(j api.Job, p Place) string {
 		if j.Odds != nil && j.Finished == nil {
 			text += fmt.Sprintf(", met with odds of %.0f %%", *j.Odds*100)
 		}
-		p.fact(&b, "deadline", "%s", text)
+		p.fact(b, "deadline", "%s", text)
 	}
-	p.fact(&b, "submitted", "%s", p.when(j.Submitted))
+	p.fact(b, "submitted", "%s", p.when(j.Submitted))
 	if j.Finished != nil {
-		p.fact(&b, "finished", "%s, after %s on the wall", p.when(*j.Finished), draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
+		p.fact(b, "finished", "%s, after %s on the wall", p.when(*j.Finished),
+			draw.Span(j.Finished.Sub(j.Submitted).Round(time.Second)))
 	}
+}
+
+// jobOwner writes who submitted the job, for which team and project. The owner of the
+// data folder, who works alone, is not named.
+func jobOwner(b *strings.Builder, j api.Job, p Place) {
 	of := strings.Trim(j.Team+"/"+j.Project, "/")
-	switch {
-	case j.User != "" && j.User != "owner" && of != "":
-		p.fact(&b, "by", "%s, for %s", j.User, of)
-	case j.User != "" && j.User != "owner":
-		p.fact(&b, "by", "%s", j.User)
+	switch other := j.User != "" && j.User != "owner"; {
+	case other && of != "":
+		p.fact(b, "by", "%s, for %s", j.User, of)
+	case other:
+		p.fact(b, "by", "%s", j.User)
 	case of != "":
-		p.fact(&b, "for", "%s", of)
+		p.fact(b, "for", "%s", of)
 	}
-	if v := j.Approval; v != nil && v.At != nil {
-		what := "rejected"
-		if v.Approved != nil && *v.Approved {
-			what = "approved"
-		}
-		text := what + " by " + v.By + ", " + p.when(*v.At)
-		if v.Reason != "" {
-			text += ": " + clean(v.Reason)
-		}
-		p.fact(&b, "approval", "%s", text)
+}
+
+// jobApproval writes who approved or rejected the job.
+func jobApproval(b *strings.Builder, v *api.Approval, p Place) {
+	if v == nil || v.At == nil {
+		return
 	}
-	if len(j.Tags) > 0 {
-		var list []string
-		for _, name := range slices.Sorted(maps.Keys(j.Tags)) {
-			list = append(list, name+"="+j.Tags[name])
-		}
-		p.fact(&b, "tags", "%s", strings.Join(list, ", "))
+	what := "rejected"
+	if v.Approved != nil && *v.Approved {
+		what = "approved"
 	}
-	return b.String()
+	text := what + " by " + v.By + ", " + p.when(*v.At)
+	if v.Reason != "" {
+		text += ": " + clean(v.Reason)
+	}
+	p.fact(b, "approval", "%s", text)
 }
 
 // exitCode writes a program's exit code, with what shells mean by it.
@@ -299,7 +349,8 @@ func Failed(j api.Job, last []string, p Place) string {
 // Next names the commands that are useful for a job that was just submitted.
 func Next(id string) string {
 	var b strings.Builder
-	for _, line := range [][2]string{{"attach ", "its progress; Ctrl-C detaches"}, {"logs -f ", "its output"}, {"explain ", "its decisions, and why"}, {"stop ", "saves a checkpoint and ends it"}} {
+	for _, line := range [][2]string{{"attach ", "its progress; Ctrl-C detaches"}, {"logs -f ", "its output"},
+		{"explain ", "its decisions, and why"}, {"stop ", "saves a checkpoint and ends it"}} {
 		fmt.Fprintf(&b, "  scrimp %-*s  %s\n", len("logs -f ")+len(id), line[0]+id, line[1])
 	}
 	return b.String()

@@ -36,7 +36,9 @@ func facts(kinds []catalog.Accelerator, p Place) string {
 		if a.UsableMemory > 0 {
 			usable = fmt.Sprintf("%.1f", float64(a.UsableMemory)/float64(size.GB))
 		}
-		rows = append(rows, []string{a.Name, fmt.Sprintf("%.0f", float64(a.Memory)/float64(size.GB)), usable, figure(a.Bandwidth), rate(catalog.FP32), rate(catalog.TF32), half, rate(catalog.FP8), rate(catalog.INT8), rate(catalog.FP4), figure(a.Link), figure(a.Power), fmt.Sprintf("(%c)", 'a'+i%26)})
+		rows = append(rows, []string{a.Name, fmt.Sprintf("%.0f", float64(a.Memory)/float64(size.GB)), usable,
+			figure(a.Bandwidth), rate(catalog.FP32), rate(catalog.TF32), half, rate(catalog.FP8), rate(catalog.INT8),
+			rate(catalog.FP4), figure(a.Link), figure(a.Power), fmt.Sprintf("(%c)", 'a'+i%26)})
 		note := a.Source
 		if a.UsableSource != "" {
 			note += "; usable memory: " + a.UsableSource
@@ -48,10 +50,14 @@ func facts(kinds []catalog.Accelerator, p Place) string {
 	}
 	b.WriteString("\n")
 	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "GPU"}, {Name: "GB", Right: true}, {Name: "USABLE", Right: true}, {Name: "GB/S", Right: true}, {Name: "FP32", Right: true}, {Name: "TF32", Right: true, Leaves: 3}, {Name: "16 BIT", Right: true}, {Name: "FP8", Right: true},
-		{Name: "INT8", Right: true, Leaves: 4}, {Name: "FP4", Right: true, Leaves: 5}, {Name: "LINK", Right: true, Leaves: 2}, {Name: "WATT", Right: true, Leaves: 1}, {Name: "FROM", Right: true, Leaves: 6},
+		{Name: "GPU"}, {Name: "GB", Right: true}, {Name: "USABLE", Right: true}, {Name: "GB/S", Right: true},
+		{Name: "FP32", Right: true}, {Name: "TF32", Right: true, Leaves: 3}, {Name: "16 BIT", Right: true},
+		{Name: "FP8", Right: true},
+		{Name: "INT8", Right: true, Leaves: 4}, {Name: "FP4", Right: true, Leaves: 5}, {Name: "LINK", Right: true, Leaves: 2},
+		{Name: "WATT", Right: true, Leaves: 1}, {Name: "FROM", Right: true, Leaves: 6},
 	}, rows, p.width()))
-	b.WriteString(draw.Wrap("  ", "GB as sold, and as the driver reports them; rates are dense, 1e12 operations a second; LINK is GB/s to a neighbour, one way; - is unknown, or no such format.", p.width()))
+	b.WriteString(draw.Wrap("  ", "GB as sold, and as the driver reports them; rates are dense, 1e12 operations a "+
+		"second; LINK is GB/s to a neighbour, one way; - is unknown, or no such format.", p.width()))
 	for i, n := range notes {
 		b.WriteString(draw.Wrap(fmt.Sprintf("  (%c) ", 'a'+i%26), n, p.width()))
 	}
@@ -84,13 +90,16 @@ type Kind struct {
 // KindOf returns a as a program reads it.
 func KindOf(a catalog.Accelerator) Kind {
 	v := Kind{
-		Name: a.Name, Vendor: a.Vendor, Arch: a.Arch, Memory: a.Memory, Bandwidth: a.Bandwidth, Link: a.Link, Power: a.Power, Matmul: a.Matmul,
-		Dense: map[string]catalog.Figure{}, Confidence: a.Confidence, Source: a.Source, UsableSource: a.UsableSource, Notes: a.Notes,
+		Name: a.Name, Vendor: a.Vendor, Arch: a.Arch, Memory: a.Memory, Bandwidth: a.Bandwidth, Link: a.Link, Power: a.Power,
+		Matmul: a.Matmul,
+		Dense:  map[string]catalog.Figure{}, Confidence: a.Confidence, Source: a.Source, UsableSource: a.UsableSource,
+		Notes: a.Notes,
 	}
 	if a.UsableMemory > 0 {
 		v.Usable = &a.UsableMemory
 	}
-	for _, q := range []catalog.Precision{catalog.FP32, catalog.TF32, catalog.FP16, catalog.BF16, catalog.FP8, catalog.INT8, catalog.FP4} {
+	for _, q := range []catalog.Precision{catalog.FP32, catalog.TF32, catalog.FP16, catalog.BF16, catalog.FP8,
+		catalog.INT8, catalog.FP4} {
 		rate, ok := a.Dense(q)
 		v.Dense[string(q)] = catalog.Figure{V: rate, OK: ok}
 	}

@@ -14,7 +14,7 @@ import (
 // Sale is what is for sale, with what the catalogue's sources publish of it.
 type Sale struct {
 	api.Market
-	// Published is the share of machines taken within a month, by spot offer; what no
+	// Published is the share of machines interrupted within a month, by spot offer; what no
 	// source publishes is left out.
 	Published map[market.OfferID]Share `json:"published,omitempty"`
 }
@@ -25,8 +25,8 @@ type Share struct {
 	High float64 `json:"interrupted_within_month_high"`
 }
 
-// Text is the table of what is for sale; TAKEN is how many machines the
-// provider was seen to take, in how much time of all of them, and how many an hour.
+// Text is the table of what is for sale; INTERRUPTIONS is how many machines the
+// provider was seen to interrupt, in how much time of all of them, and how many an hour.
 func (m Sale) Text(p Place) string {
 	var rows [][]string
 	for _, l := range m.Offers {
@@ -56,22 +56,27 @@ func (m Sale) Text(p Place) string {
 		if r, ok := m.Published[l.Offer.ID]; ok {
 			published = fmt.Sprintf("%.0f-%.0f %%/mo", r.Low*100, r.High*100)
 		}
-		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price, there, notice, seen, published})
+		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price,
+			there, notice, seen, published})
 	}
 	var paid strings.Builder
 	for _, l := range m.Offers {
 		if r := l.Offer.Reserved; r.Count > 0 {
-			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; hours that nobody uses are booked as such", l.Offer.ID, draw.Count(r.Count, "machine"), money.Format(r.Paid, l.Offer.Currency, 2), moment(r.From), moment(r.Until))
+			b := fmt.Sprintf("%s: %s, %s paid from %s until %s; hours that nobody uses are booked as such", l.Offer.ID,
+				draw.Count(r.Count, "machine"), money.Format(r.Paid, l.Offer.Currency, 2), moment(r.From), moment(r.Until))
 			paid.WriteString(draw.Wrap("", b, p.width()))
 		}
 	}
-	head := draw.Wrap("", fmt.Sprintf("Market %s at speed %g, market time %s", m.Clock.Name, m.Clock.Speed, moment(m.Clock.Now)), p.width())
+	head := draw.Wrap("", fmt.Sprintf("Market %s at speed %g, market time %s", m.Clock.Name, m.Clock.Speed,
+		moment(m.Clock.Now)), p.width())
 	if len(rows) == 0 {
 		return head + "Nothing is for sale.\n"
 	}
 	return head + draw.Grid([]draw.Column{
-		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3}, {Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
-		{Name: "THERE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "TAKEN", Leaves: 1}, {Name: "PUBLISHED", Right: true, Leaves: 2},
+		{Name: "OFFER"}, {Name: "CPUS", Right: true, Leaves: 2}, {Name: "MEMORY", Right: true, Leaves: 3},
+		{Name: "GPUS", Leaves: 1}, {Name: "PRICE/H", Right: true},
+		{Name: "AVAILABLE"}, {Name: "NOTICE", Right: true, Leaves: 4}, {Name: "INTERRUPTIONS", Leaves: 1},
+		{Name: "PUBLISHED", Right: true, Leaves: 2},
 	}, rows, p.width()) + paid.String()
 }
 
@@ -85,47 +90,58 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		if day := d.MarketAt.UTC().Format("2006-01-02"); i == 0 || day != list[i-1].MarketAt.UTC().Format("2006-01-02") {
 			fmt.Fprintf(&b, "%s, market time (UTC)\n", day)
 		}
-		take := "nothing"
-		if d.Take != "" {
-			take = string(d.Take)
-			if d.Rate > 0 {
-				take += " at " + rate(d.Rate, c)
-			}
-		}
-		slack := ""
-		if d.HasSlack {
-			slack = ", slack " + draw.Span(d.Slack)
-			if d.Doubt > 0 {
-				slack += ", doubt about the work " + draw.Span(d.Doubt)
-			}
-		}
-		reason, cannot := d.Why, kept(d.Decision)
-		if reason == plan.SlackGone && d.Slack < 0 {
-			reason = soonest
-		}
-		b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ", fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
-		if cannot != "" {
-			b.WriteString(draw.Wrap("            ", cannot, p.width()))
-		}
-		if d.Expect != nil {
-			b.WriteString(draw.Wrap("            ", expected(*d.Expect), p.width()))
-		}
-		if w := d.Purse; w != nil {
-			b.WriteString(draw.Wrap("            ", fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s", money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
-		}
-		for _, r := range d.Rejected {
-			price := "unknown price"
-			if r.Priced {
-				price = rate(r.Rate, c)
-			}
-			b.WriteString(draw.Wrap("            ", fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, words(r.Why), ofZone(d.Expect, r.Offer)), p.width()))
-		}
+		decided(&b, d, c, p)
 	}
 	return b.String()
 }
 
+// aside is the indent of what is said of a decision.
+const aside = "            "
+
+// decided writes one decision, what it expects, and what was not taken.
+func decided(b *strings.Builder, d api.Decision, c money.Currency, p Place) {
+	take := "nothing"
+	if d.Take != "" {
+		take = string(d.Take)
+		if d.Rate > 0 {
+			take += " at " + rate(d.Rate, c)
+		}
+	}
+	slack := ""
+	if d.HasSlack {
+		slack = ", slack " + draw.Span(d.Slack)
+		if d.Doubt > 0 {
+			slack += ", margin for the work " + draw.Span(d.Doubt)
+		}
+	}
+	reason, cannot := d.Why, kept(d.Decision)
+	if reason == plan.SlackGone && d.Slack < 0 {
+		reason = soonest
+	}
+	b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ",
+		fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
+	if cannot != "" {
+		b.WriteString(draw.Wrap(aside, cannot, p.width()))
+	}
+	if d.Expect != nil {
+		b.WriteString(draw.Wrap(aside, expected(*d.Expect), p.width()))
+	}
+	if w := d.Purse; w != nil {
+		b.WriteString(draw.Wrap(aside, fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s",
+			money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
+	}
+	for _, r := range d.Rejected {
+		price := "unknown price"
+		if r.Priced {
+			price = rate(r.Rate, c)
+		}
+		b.WriteString(draw.Wrap(aside, fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, words(r.Why),
+			ofZone(d.Expect, r.Offer)), p.width()))
+	}
+}
+
 // soonest stands for plan.SlackGone where nothing is in time any more.
-const soonest plan.Reason = "slack gone, what cannot be taken away is the soonest"
+const soonest plan.Reason = "slack gone, non-preemptible capacity is the soonest"
 
 // kept says that a deadline cannot be met, or not with the promised probability.
 func kept(d plan.Decision) string {
@@ -157,7 +173,8 @@ func expected(e plan.Expect) string {
 	if e.Up {
 		spot = "lasts the next"
 	}
-	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot, draw.Span(e.Look), 100*e.Chance)
+	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot,
+		draw.Span(e.Look), 100*e.Chance)
 }
 
 // ofZone says what was expected of a zone's spot, where several were weighed.
@@ -179,51 +196,38 @@ func ofZone(e *plan.Expect, offer market.OfferID) string {
 		case z.Tried:
 			text += "comes back within an hour"
 		default:
-			text += "nobody looked, is there"
+			text += "not probed, is available"
 		}
 		return text + fmt.Sprintf(" with %.0f %%", 100*z.Chance)
 	}
 	return ""
 }
 
+// reasons say why an option was taken, or none.
+var reasons = map[plan.Reason]string{
+	plan.Cheapest:   "cheapest",
+	plan.Stays:      "stays, moving would not pay",
+	plan.SlackGone:  "slack gone, only non-preemptible capacity is in time",
+	plan.BehindPace: "behind pace, waiting for spot would use up the slack",
+	plan.WaitsMore:  "waiting for spot is expected to cost more",
+	plan.ByRule:     "asked for by the job or its policy",
+	plan.Prepaid:    "already paid, and free",
+	plan.Looking:    "asks first whether it can be had",
+	plan.TimeGone:   "time gone, the budget's wall-clock is used up",
+	plan.HoursGone:  "hours gone, the budget's GPU-hours are used up",
+	plan.WaitsSpot:  "waits, spot is expected in time",
+	plan.NoOffer:    "no offer, nothing on the market fits",
+	plan.NoCapacity: "no capacity, what fits cannot be had now",
+	plan.SavesNone:  "saves nothing, so what an interruption loses would be done anew from its start",
+	plan.BudgetGone: "budget gone, no option starts within it",
+	plan.BudgetWait: "waits, what can be had would not finish within the budget, and something cheaper would",
+	plan.OutOfMoney: "budget short, not even the cheapest finishes within it",
+}
+
 // why says in words why an option was taken, or none.
 func why(r plan.Reason) string {
-	switch r {
-	case plan.Cheapest:
-		return "cheapest"
-	case plan.Stays:
-		return "stays, moving would not pay"
-	case plan.SlackGone:
-		return "slack gone, only what cannot be taken away is in time"
-	case plan.BehindPace:
-		return "behind pace, waiting for spot would use up the slack"
-	case plan.WaitsMore:
-		return "waiting for spot is expected to cost more"
-	case plan.ByRule:
-		return "asked for by the job or its policy"
-	case plan.Prepaid:
-		return "already paid, and free"
-	case plan.Looking:
-		return "asks first whether it can be had"
-	case plan.TimeGone:
-		return "time gone, the budget's wall-clock is used up"
-	case plan.HoursGone:
-		return "hours gone, the budget's GPU-hours are used up"
-	case plan.WaitsSpot:
-		return "waits, spot is expected in time"
-	case plan.NoOffer:
-		return "no offer, nothing on the market fits"
-	case plan.NoCapacity:
-		return "no capacity, what fits cannot be had now"
-	case plan.SavesNone:
-		return "saves nothing, so what spot could take away would be done anew from its start"
-	case plan.BudgetGone:
-		return "budget gone, no option starts within it"
-	case plan.BudgetWait:
-		return "waits, what can be had would not finish within the budget, and something cheaper would"
-	case plan.OutOfMoney:
-		return "budget short, not even the cheapest finishes within it"
-	default:
-		return words(r)
+	if text, ok := reasons[r]; ok {
+		return text
 	}
+	return words(r)
 }

@@ -13,7 +13,8 @@ import (
 // MeasuredRuns is the table of runs that estimates learn from, newest first.
 func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p Place) string {
 	if len(runs) == 0 {
-		return draw.Wrap("", "Nothing was measured yet: a run that is over and showed its steps is, and scrimp profile measures one in a few minutes.", p.width())
+		return draw.Wrap("", "Nothing was measured yet: a run that is over and showed its steps is, and scrimp profile "+
+			"measures one in a few minutes.", p.width())
 	}
 	all := len(runs)
 	if most > 0 && all > most {
@@ -44,18 +45,23 @@ func MeasuredRuns(runs []measured.Run, chips estimate.Chips, most int, p Place) 
 			teaches = "yes"
 			taught++
 		}
-		rows = append(rows, []string{r.Job, r.Finished.Format("2006-01-02"), orDash(machine), pace, work, rate, memory, costOf(r), teaches})
+		rows = append(rows, []string{r.Job, r.Finished.Format("2006-01-02"), orDash(machine), pace, work, rate, memory,
+			costOf(r), teaches})
 	}
 	s := draw.Grid([]draw.Column{
-		{Name: "JOB", Least: 10}, {Name: "OVER", Leaves: 3}, {Name: "MACHINE", Least: 8}, {Name: "STEPS/H", Right: true}, {Name: "ALL TAKES", Right: true},
-		{Name: "THROUGHPUT", Right: true}, {Name: "GB", Right: true, Leaves: 1}, {Name: "COST", Right: true, Leaves: 2}, {Name: "LEARNED", Right: true, Leaves: 4},
+		{Name: "JOB", Least: 10}, {Name: "OVER", Leaves: 3}, {Name: "MACHINE", Least: 8}, {Name: "STEPS/H", Right: true},
+		{Name: "ALL TAKES", Right: true},
+		{Name: "THROUGHPUT", Right: true}, {Name: "GB", Right: true, Leaves: 1}, {Name: "COST", Right: true, Leaves: 2},
+		{Name: "LEARNED", Right: true, Leaves: 4},
 	}, rows, p.width())
 	if len(runs) < all {
 		s += draw.Wrap("", fmt.Sprintf("%d more: --limit 0 shows all.", all-len(runs)), p.width())
 	}
-	s += draw.Wrap("", "Market time; steps and time are of a machine of speed 1. Plans and checks of a job count on its newest runs.", p.width())
+	s += draw.Wrap("", "Market time; steps and time are of a machine of speed 1. Plans and checks of a job count on "+
+		"its newest runs.", p.width())
 	if taught < len(runs) {
-		s += draw.Wrap("", "LEARNED: other models and machines are estimated from it. That takes model and work.tokens or work.samples in the job file, and an accelerator.", p.width())
+		s += draw.Wrap("", "LEARNED: other models and machines are estimated from it. That takes model and work.tokens "+
+			"or work.samples in the job file, and an accelerator.", p.width())
 	}
 	return s
 }
@@ -80,17 +86,19 @@ func orDash(s string) string {
 	return s
 }
 
-// Past is what was expected of runs beside what came out.
-type Past struct {
+// History is what was expected of runs beside what came out.
+type History struct {
 	LeftOut []estimate.Error  // of runs in tables, and of one's own
 	Missed  []measured.Missed // by kind
 	Pairs   []measured.Pair   // newest first
 }
 
 // Text is the past errors for people.
-func (v Past) Text(most int, p Place) string {
+func (v History) Text(most int, p Place) string {
 	if len(v.LeftOut) == 0 && len(v.Pairs) == 0 {
-		return draw.Wrap("", "Nothing can be compared yet: no run is over that says what was expected of it (work.time, a deadline, or model with work.tokens or work.samples) and showed its steps, and no table of measured runs is given with --calibrate.", p.width())
+		return draw.Wrap("", "Nothing can be compared yet: no run is over that says what was expected of it (work.time, "+
+			"a deadline, or model with work.tokens or work.samples) and showed its steps, and no table of measured runs is "+
+			"given with --calibrate.", p.width())
 	}
 	var b strings.Builder
 	percent := func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
@@ -101,11 +109,14 @@ func (v Past) Text(most int, p Place) string {
 			if m.Within != nil {
 				within = fmt.Sprintf("%.0f %%", 100**m.Within)
 			}
-			rows = append(rows, []string{m.What, m.Kind, fmt.Sprint(m.Runs), percent(m.Median), percent(m.Mean), fmt.Sprintf("%+.1f %%", 100*m.Bias), within})
+			rows = append(rows, []string{m.What, m.Kind, fmt.Sprint(m.Runs), percent(m.Median), percent(m.Mean),
+				fmt.Sprintf("%+.1f %%", 100*m.Bias), within})
 		}
-		b.WriteString(draw.Wrap("", "Your runs: what was expected when they were submitted, against what came out", p.width()))
+		b.WriteString(draw.Wrap("", "Your runs: what was expected when they were submitted, against what came out",
+			p.width()))
 		b.WriteString(draw.Grid([]draw.Column{
-			{Name: "OF", Least: 6}, {Name: "KIND", Least: 8}, {Name: "RUNS", Right: true}, {Name: "MEDIAN", Right: true}, {Name: "MEAN", Right: true}, {Name: "TOO MUCH", Right: true}, {Name: "IN RANGE", Right: true, Leaves: 1},
+			{Name: "OF", Least: 6}, {Name: "KIND", Least: 8}, {Name: "RUNS", Right: true}, {Name: "MEDIAN", Right: true},
+			{Name: "MEAN", Right: true}, {Name: "TOO MUCH", Right: true}, {Name: "IN RANGE", Right: true, Leaves: 1},
 		}, rows, p.width()))
 		left, list := 0, v.Pairs
 		if most > 0 && len(list) > most {
@@ -117,15 +128,19 @@ func (v Past) Text(most int, p Place) string {
 			if of == "throughput" {
 				of = x.Unit
 			}
-			rows = append(rows, []string{x.Job, x.Finished.Format("2006-01-02"), of, amountOf(x, x.Expected), amountOf(x, x.Actual), fmt.Sprintf("%+.1f %%", 100*(x.Expected/x.Actual-1))})
+			rows = append(rows, []string{x.Job, x.Finished.Format("2006-01-02"), of, amountOf(x, x.Expected),
+				amountOf(x, x.Actual), fmt.Sprintf("%+.1f %%", 100*(x.Expected/x.Actual-1))})
 		}
 		b.WriteString("\n" + draw.Grid([]draw.Column{
-			{Name: "JOB", Least: 10}, {Name: "OVER", Leaves: 1}, {Name: "OF", Least: 6}, {Name: "EXPECTED", Right: true}, {Name: "CAME OUT", Right: true}, {Name: "TOO MUCH", Right: true},
+			{Name: "JOB", Least: 10}, {Name: "OVER", Leaves: 1}, {Name: "OF", Least: 6}, {Name: "EXPECTED", Right: true},
+			{Name: "CAME OUT", Right: true}, {Name: "TOO MUCH", Right: true},
 		}, rows, p.width()))
 		if left > 0 {
 			b.WriteString(draw.Wrap("", fmt.Sprintf("%d more: --limit 0 shows all.", left), p.width()))
 		}
-		b.WriteString(draw.Wrap("", "Hours are of all the work on a machine of speed 1, as the job file or earlier runs said; dollars as expected at the first decision, or else that work at the price of the first machine; throughput as it could have been estimated then.", p.width()))
+		b.WriteString(draw.Wrap("", "Hours are of all the work on a machine of speed 1, as the job file or earlier runs "+
+			"said; dollars as expected at the first decision, or else that work at the price of the first machine; "+
+			"throughput as it could have been estimated then.", p.width()))
 	}
 	if len(v.LeftOut) > 0 {
 		if b.Len() > 0 {
@@ -148,10 +163,13 @@ func amountOf(x measured.Pair, v float64) string {
 func Accuracy(list []estimate.Error, p Place) string {
 	var rows [][]string
 	for _, e := range list {
-		rows = append(rows, []string{e.What, e.LeftOut, e.Kind, fmt.Sprint(e.Runs), fmt.Sprint(e.Groups), fmt.Sprintf("%.1f %%", 100*e.Median), fmt.Sprintf("%.1f %%", 100*e.Mean), fmt.Sprintf("%.0f %%", 100*e.Covered)})
+		rows = append(rows, []string{e.What, e.LeftOut, e.Kind, fmt.Sprint(e.Runs), fmt.Sprint(e.Groups),
+			fmt.Sprintf("%.1f %%", 100*e.Median), fmt.Sprintf("%.1f %%", 100*e.Mean), fmt.Sprintf("%.0f %%", 100*e.Covered)})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "OF", Least: 6}, {Name: "LEFT OUT", Least: 6}, {Name: "KIND", Least: 8}, {Name: "RUNS", Right: true}, {Name: "GROUPS", Right: true, Leaves: 1},
+		{Name: "OF", Least: 6}, {Name: "LEFT OUT", Least: 6}, {Name: "KIND", Least: 8}, {Name: "RUNS", Right: true},
+		{Name: "GROUPS", Right: true, Leaves: 1},
 		{Name: "MEDIAN", Right: true}, {Name: "MEAN", Right: true}, {Name: "IN RANGE", Right: true},
-	}, rows, p.width()) + draw.Wrap("", "Each run is estimated as if its group had not been measured. Stack: runs of one program, task, model and accelerator; source: all of one source.", p.width())
+	}, rows, p.width()) + draw.Wrap("", "Each run is estimated as if its group had not been measured. Stack: runs of "+
+		"one program, task, model and accelerator; source: all of one source.", p.width())
 }

@@ -46,7 +46,7 @@ type Offer struct {
 	RuleSource   string         `json:"rule_source,omitempty"`
 	RiskLow      *float64       `json:"interrupted_within_month_low"`
 	RiskHigh     *float64       `json:"interrupted_within_month_high"`
-	Taken        *int           `json:"seen_taken"`             // by the data folder's server; null: it has seen none
+	Taken        *int           `json:"interruptions_seen"`     // by the data folder's server; null: it has seen none
 	Served       *float64       `json:"seen_s"`                 // in how much spot time
 	PerPrice     catalog.Figure `json:"tflops_16bit_per_price"` // dense, as specified, for a currency unit an hour
 	MemoryPer    catalog.Figure `json:"accelerator_memory_gb_per_price"`
@@ -67,18 +67,40 @@ func (l Limits) of(x catalog.Listing) time.Duration {
 func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits) Offer {
 	o := l.Offer
 	v := Offer{
-		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity, Accelerator: o.Accelerator, Accelerators: o.Accelerators,
-		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)), Source: l.Quote.Source, RuleSource: l.RuleSource,
+		ID: string(o.ID), Provider: o.Provider, Region: o.Region, Zone: o.Zone, Machine: o.Machine, Capacity: o.Capacity,
+		Accelerator: o.Accelerator, Accelerators: o.Accelerators,
+		Disk: l.Disk, Network: l.Network, Currency: o.Currency, Listed: l.Listed, Stale: l.Stale(now, limits.of(l)),
+		Source: l.Quote.Source, RuleSource: l.RuleSource,
 	}
-	if l.AcceleratorMemory > 0 {
-		v.AcceleratorMemory = &l.AcceleratorMemory
+	v.AcceleratorMemory, v.CPUs, v.Memory = known(l.AcceleratorMemory), known(o.CPUs), known(o.Memory)
+	v.quote(l, now)
+	if l.RuleSource != "" {
+		notice, least, free := o.Notice.Seconds(), o.Billing.Minimum.Seconds(), o.Billing.FreeIfInterruptedWithin.Seconds()
+		v.Minimum, v.FreeWithin = &least, &free
+		if o.Capacity == market.Spot {
+			v.Notice = &notice
+		}
 	}
-	if o.CPUs > 0 {
-		v.CPUs = &o.CPUs
+	v.MaxLifetime = known(o.MaxLifetime.Seconds())
+	if l.Risk.Known {
+		v.RiskLow, v.RiskHigh = &l.Risk.Low, &l.Risk.High
 	}
-	if o.Memory > 0 {
-		v.Memory = &o.Memory
+	if v.Served = known(seen.Served.Seconds()); v.Served != nil {
+		v.Taken = &seen.Lost
 	}
+	return v
+}
+
+// known is a number above zero, or nil.
+func known[N int | float64 | size.Bytes](n N) *N {
+	if n <= 0 {
+		return nil
+	}
+	return &n
+}
+
+// quote writes the price, how old it is, and what a unit of its currency buys.
+func (v *Offer) quote(l catalog.Listing, now time.Time) {
 	if l.Quote.Priced {
 		v.Price = &l.Quote.Rate
 		if !l.Quote.At.IsZero() {
@@ -89,34 +111,18 @@ func OfferOf(l catalog.Listing, seen policy.Hazard, now time.Time, limits Limits
 		s := age.Seconds()
 		v.Age = &s
 	}
-	if l.RuleSource != "" {
-		notice, least, free := o.Notice.Seconds(), o.Billing.Minimum.Seconds(), o.Billing.FreeIfInterruptedWithin.Seconds()
-		v.Minimum, v.FreeWithin = &least, &free
-		if o.Capacity == market.Spot {
-			v.Notice = &notice
-		}
-	}
-	if o.MaxLifetime > 0 {
-		most := o.MaxLifetime.Seconds()
-		v.MaxLifetime = &most
-	}
-	if l.Risk.Known {
-		v.RiskLow, v.RiskHigh = &l.Risk.Low, &l.Risk.High
-	}
-	if seen.Served > 0 {
-		served := seen.Served.Seconds()
-		v.Taken, v.Served = &seen.Lost, &served
-	}
 	v.PerPrice = efficiency(l)
-	if price := l.Quote.Rate.Float(); l.Quote.Priced && price > 0 {
-		if l.AcceleratorMemory > 0 {
-			v.MemoryPer = catalog.Known(float64(l.AcceleratorMemory) / float64(size.GB) * float64(o.Accelerators) / price)
-		}
-		if spec, ok := l.Spec(); ok && spec.Bandwidth.OK {
-			v.BandwidthPer = catalog.Known(spec.Bandwidth.V * float64(o.Accelerators) / price)
-		}
+	price := l.Quote.Rate.Float()
+	if !l.Quote.Priced || price <= 0 {
+		return
 	}
-	return v
+	count := float64(l.Offer.Accelerators)
+	if l.AcceleratorMemory > 0 {
+		v.MemoryPer = catalog.Known(float64(l.AcceleratorMemory) / float64(size.GB) * count / price)
+	}
+	if spec, ok := l.Spec(); ok && spec.Bandwidth.OK {
+		v.BandwidthPer = catalog.Known(spec.Bandwidth.V * count / price)
+	}
 }
 
 // efficiency is dense 16 bit teraflops for a currency unit an hour.
@@ -146,7 +152,9 @@ func SortOffers(list []catalog.Listing, by string) error {
 		if by == "name" {
 			return name
 		}
-		return cmp.Or(last(!a.Quote.Priced, !b.Quote.Priced), last(a.Offer.Currency != money.USD, b.Offer.Currency != money.USD), cmp.Compare(a.Offer.Currency, b.Offer.Currency), compareBy(by, a, b), cmp.Compare(a.Quote.Rate, b.Quote.Rate), name)
+		return cmp.Or(last(!a.Quote.Priced, !b.Quote.Priced),
+			last(a.Offer.Currency != money.USD, b.Offer.Currency != money.USD), cmp.Compare(a.Offer.Currency, b.Offer.Currency),
+			compareBy(by, a, b), cmp.Compare(a.Quote.Rate, b.Quote.Rate), name)
 	})
 	return nil
 }
@@ -161,7 +169,8 @@ func compareBy(by string, a, b catalog.Listing) int {
 		if none != 0 || a.Offer.Accelerators == 0 {
 			return none
 		}
-		return cmp.Compare(a.Quote.Rate.Float()/float64(a.Offer.Accelerators), b.Quote.Rate.Float()/float64(b.Offer.Accelerators))
+		return cmp.Compare(a.Quote.Rate.Float()/float64(a.Offer.Accelerators),
+			b.Quote.Rate.Float()/float64(b.Offer.Accelerators))
 	case "age":
 		return cmp.Or(last(a.Quote.At.IsZero(), b.Quote.At.IsZero()), b.Quote.At.Compare(a.Quote.At))
 	default:
@@ -198,7 +207,8 @@ func Nearly(c catalog.Catalog, want catalog.Filter, p Place) string {
 		if w.Listings == 1 {
 			verb = "is"
 		}
-		b.WriteString(draw.Wrap("", fmt.Sprintf("Without %s there %s %s.", name, verb, draw.Count(w.Listings, "offer")), p.width()))
+		b.WriteString(draw.Wrap("", fmt.Sprintf("Without %s there %s %s.", name, verb, draw.Count(w.Listings, "offer")),
+			p.width()))
 		if w.Name != "region" {
 			continue
 		}
@@ -214,7 +224,9 @@ func Nearly(c catalog.Catalog, want catalog.Filter, p Place) string {
 		if n := len(regions) - 6; n > 0 {
 			regions, more = regions[:6], fmt.Sprintf(" and %d more", n)
 		}
-		b.WriteString(draw.Wrap("  ", fmt.Sprintf("They are in %s%s; scrimp catalog update aws --region eu-west-1 fetches another.", strings.Join(regions, ", "), more), p.width()))
+		b.WriteString(draw.Wrap("  ",
+			fmt.Sprintf("They are in %s%s; scrimp catalog update aws --region eu-west-1 fetches another.",
+				strings.Join(regions, ", "), more), p.width()))
 	}
 	return b.String()
 }
@@ -222,10 +234,12 @@ func Nearly(c catalog.Catalog, want catalog.Filter, p Place) string {
 // Offers is the table of listings, with the sources of their prices and, of the
 // accelerators that the user has asked for, what is known of them. Of more than
 // most listings (0: no limit) it says how many are left out.
-func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []catalog.Accelerator, most int, limits Limits, now time.Time, p Place) string {
+func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds []catalog.Accelerator, most int,
+	limits Limits, now time.Time, p Place) string {
 	var b strings.Builder
 	if len(list) == 0 {
-		b.WriteString(draw.Wrap("", "No offer is like that. scrimp offers lists all of them, scrimp catalog update fetches more.", p.width()))
+		b.WriteString(draw.Wrap("", "No offer is like that. scrimp offers lists all of them, scrimp catalog update "+
+			"fetches more.", p.width()))
 		b.WriteString(facts(kinds, p))
 		return b.String()
 	}
@@ -243,29 +257,37 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 		rows = append(rows, row(l, seen[l.Offer.ID], old, &sources, now, p))
 	}
 	table := draw.Grid([]draw.Column{
-		{Name: "MACHINE", Least: 12}, {Name: "WHERE", Least: 12}, {Name: "KIND"}, {Name: "GPUS", Least: 12}, {Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7}, {Name: "MEMORY", Right: true, Leaves: 8},
-		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true}, {Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4}, {Name: "TAKEN", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
+		{Name: "MACHINE", Least: 12}, {Name: "WHERE", Least: 12}, {Name: "KIND"}, {Name: "GPUS", Least: 12},
+		{Name: "GPU MEM", Right: true, Leaves: 5}, {Name: "CPUS", Right: true, Leaves: 7},
+		{Name: "MEMORY", Right: true, Leaves: 8},
+		{Name: "PRICE/H", Right: true}, {Name: "TF/$", Right: true, Leaves: 3}, {Name: "AGE", Right: true},
+		{Name: "NOTICE", Right: true, Leaves: 6}, {Name: "RISK", Right: true, Leaves: 4},
+		{Name: "INTERRUPTIONS", Right: true, Leaves: 4}, {Name: "FROM", Right: true},
 	}, rows, p.width())
 	b.WriteString(table)
 	if left > 0 {
-		b.WriteString(draw.Wrap("", fmt.Sprintf("… and %d more: --limit 0 lists them, --gpu, --region and --max-price narrow them.", left), p.width()))
+		b.WriteString(draw.Wrap("", fmt.Sprintf("… and %d more: --limit 0 lists them, --gpu, --region and --max-price "+
+			"narrow them.", left), p.width()))
 	}
 	b.WriteString("\n")
 	for i, s := range sources {
 		b.WriteString(draw.Wrap(fmt.Sprintf("  [%d] ", i+1), s, p.width()))
 	}
 	if strings.Contains(table, "TF/$") {
-		b.WriteString(draw.Wrap("  TF/$ ", "dense 16 bit teraflops, as specified, for one unit of currency an hour.", p.width()))
+		b.WriteString(draw.Wrap("  TF/$ ", "dense 16 bit teraflops, as specified, for one unit of currency an hour.",
+			p.width()))
 	}
 	if discounted {
 		b.WriteString(draw.Wrap("  *    ", "with your discount.", p.width()))
 	}
 	if stale {
-		text := fmt.Sprintf("older than %s (spot: %s)", long(catalog.Fresh(market.OnDemand)), long(catalog.Fresh(market.Spot)))
+		text := fmt.Sprintf("older than %s (spot: %s)", long(catalog.Fresh(market.OnDemand)),
+			long(catalog.Fresh(market.Spot)))
 		if limits.Age > 0 {
 			text = "older than " + long(limits.Age)
 		}
-		b.WriteString(draw.Wrap("  !    ", text+", or of unknown age: to compare with, never spent on without a live check. scrimp catalog update fetches newer prices.", p.width()))
+		b.WriteString(draw.Wrap("  !    ", text+", or of unknown age: to compare with, never spent on without a live "+
+			"check. scrimp catalog update fetches newer prices.", p.width()))
 	}
 	b.WriteString(facts(kinds, p))
 	return b.String()
@@ -274,7 +296,7 @@ func Offers(list []catalog.Listing, seen map[market.OfferID]policy.Hazard, kinds
 func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now time.Time, p Place) []string {
 	o := l.Offer
 	where := o.Provider + " " + cmp.Or(o.Zone, o.Region)
-	gpus, memory, cpus, ram, price, age, from := "-", "-", "-", "-", "unknown", "-", "-"
+	gpus, memory, cpus, ram := "-", "-", "-", "-"
 	if o.Accelerator != "" {
 		gpus = fmt.Sprintf("%dx%s", o.Accelerators, o.Accelerator)
 		if l.AcceleratorMemory > 0 {
@@ -287,52 +309,61 @@ func row(l catalog.Listing, seen policy.Hazard, old bool, sources *[]string, now
 	if o.Memory > 0 {
 		ram = fmt.Sprintf("%.0f GiB", float64(o.Memory)/float64(size.GiB))
 	}
-	if l.Quote.Priced {
-		price = money.Format(money.Picos(int64(l.Quote.Rate)), o.Currency, 4)
-		if l.Listed != nil {
-			price += "*"
-		}
-		age = "?"
-		if span, ok := l.Age(now); ok {
-			age = shortAge(span)
-			if p.Now.IsZero() {
-				age = l.Quote.At.UTC().Format(time.DateOnly)
-			}
-		}
-		if old {
-			age += "!"
-		}
-		i := slices.Index(*sources, l.Quote.Source)
-		if i < 0 {
-			i = len(*sources)
-			*sources = append(*sources, l.Quote.Source)
-		}
-		from = fmt.Sprintf("[%d]", i+1)
-	}
+	price, age, from := priceCells(l, old, sources, now, p)
 	value := "-"
 	if f := efficiency(l); f.OK {
 		value = fmt.Sprintf("%.0f", f.V)
-	}
-	notice := "-"
-	if o.Capacity == market.Spot {
-		switch {
-		case l.RuleSource == "":
-			notice = "unknown"
-		case o.Notice == 0:
-			notice = "none"
-		default:
-			notice = fmt.Sprintf("%.0f s", o.Notice.Seconds())
-		}
 	}
 	risk := "-"
 	if l.Risk.Known {
 		risk = fmt.Sprintf("%.0f-%.0f %%", l.Risk.Low*100, l.Risk.High*100)
 	}
-	taken := "-"
+	interruptions := "-"
 	if seen.Served > 0 {
-		taken = fmt.Sprintf("%d in %s", seen.Lost, draw.Span(seen.Served))
+		interruptions = fmt.Sprintf("%d in %s", seen.Lost, draw.Span(seen.Served))
 	}
-	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, notice, risk, taken, from}
+	return []string{o.Machine, where, string(o.Capacity), gpus, memory, cpus, ram, price, value, age, noticeCell(l), risk,
+		interruptions, from}
+}
+
+// priceCells are the price, its age, and the number of its source below the table.
+func priceCells(l catalog.Listing, old bool, sources *[]string, now time.Time, p Place) (price, age, from string) {
+	if !l.Quote.Priced {
+		return "unknown", "-", "-"
+	}
+	price = money.Format(money.Picos(int64(l.Quote.Rate)), l.Offer.Currency, 4)
+	if l.Listed != nil {
+		price += "*"
+	}
+	age = "?"
+	if span, ok := l.Age(now); ok {
+		age = shortAge(span)
+		if p.Now.IsZero() {
+			age = l.Quote.At.UTC().Format(time.DateOnly)
+		}
+	}
+	if old {
+		age += "!"
+	}
+	i := slices.Index(*sources, l.Quote.Source)
+	if i < 0 {
+		i = len(*sources)
+		*sources = append(*sources, l.Quote.Source)
+	}
+	return price, age, fmt.Sprintf("[%d]", i+1)
+}
+
+// noticeCell is how long before an interruption the provider says so.
+func noticeCell(l catalog.Listing) string {
+	switch {
+	case l.Offer.Capacity != market.Spot:
+		return "-"
+	case l.RuleSource == "":
+		return "unknown"
+	case l.Offer.Notice == 0:
+		return "none"
+	}
+	return fmt.Sprintf("%.0f s", l.Offer.Notice.Seconds())
 }
 
 // shortAge writes an age in its largest unit.

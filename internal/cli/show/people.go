@@ -49,7 +49,8 @@ func Users(list []identity.User, p Place) string {
 		}
 		rows = append(rows, []string{u.Name, state, p.when(u.Made), grants(u.Grants)})
 	}
-	return draw.Grid([]draw.Column{{Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "MADE", Leaves: 1}, {Name: "MAY BE", Least: 16}}, rows, p.width())
+	return draw.Grid([]draw.Column{{Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "MADE", Leaves: 1},
+		{Name: "MAY BE", Least: 16}}, rows, p.width())
 }
 
 // Teams is the table of teams.
@@ -85,10 +86,12 @@ func Tokens(list []api.Token, p Place) string {
 		if t.Most != identity.Nobody {
 			most = t.Most.String()
 		}
-		rows = append(rows, []string{t.ID, t.User, state, most, p.when(t.Made), t.Expires.UTC().Format("2006-01-02"), clean(t.Note)})
+		rows = append(rows, []string{t.ID, t.User, state, most, p.when(t.Made), t.Expires.UTC().Format("2006-01-02"),
+			clean(t.Note)})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "ID"}, {Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "AT MOST"}, {Name: "MADE", Leaves: 2}, {Name: "UNTIL"}, {Name: "NOTE", Least: 8, Leaves: 1},
+		{Name: "ID"}, {Name: "USER", Least: 12}, {Name: "STATE"}, {Name: "AT MOST"}, {Name: "MADE", Leaves: 2},
+		{Name: "UNTIL"}, {Name: "NOTE", Least: 8, Leaves: 1},
 	}, rows, p.width())
 }
 
@@ -103,9 +106,11 @@ func Audit(list []api.Act, p Place) string {
 		if token == "" {
 			token = "-"
 		}
-		rows = append(rows, []string{p.when(a.At), clean(a.Who), clean(a.Route), clean(a.Object), a.Outcome, token, clean(a.From), clean(a.Detail)})
+		rows = append(rows, []string{p.when(a.At), clean(a.Who), clean(a.Route), clean(a.Object), a.Outcome, token,
+			clean(a.From), clean(a.Detail)})
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "WHEN"}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10}, {Name: "OUTCOME"}, {Name: "TOKEN", Leaves: 3}, {Name: "FROM", Leaves: 2}, {Name: "DETAIL", Least: 16, Leaves: 1},
+		{Name: "WHEN"}, {Name: "WHO", Least: 8}, {Name: "ROUTE", Least: 14}, {Name: "OBJECT", Least: 10}, {Name: "OUTCOME"},
+		{Name: "TOKEN", Leaves: 3}, {Name: "FROM", Leaves: 2}, {Name: "DETAIL", Least: 16, Leaves: 1},
 	}, rows, p.width())
 }

@@ -20,7 +20,7 @@ type Plan struct {
 	WorkFrom    string      `json:"work_from,omitempty"` // what says so; "": the job file
 	Market      string      `json:"market"`
 	Speed       float64     `json:"market_speed"`
-	Runs        int         `json:"runs"` // how many lives were played; 0: none
+	Runs        int         `json:"runs"` // how many runs were simulated; 0: none
 	Take        string      `json:"take"`
 	Why         string      `json:"why"`
 	Rejected    []Rejected  `json:"rejected"`
@@ -53,41 +53,14 @@ func (v Plan) Text(p Place) string {
 	if v.WorkS != nil && v.WorkFrom != "" {
 		p.fact(&b, "work", "%s, %s", seconds(*v.WorkS), v.WorkFrom)
 	}
-	never := v.FinishS != nil && v.FinishS[2] <= 0 // it ends where it begins
-	switch {
-	case never:
-		p.fact(&b, "cost", "nothing: it ends before it begins")
-		if v.OnDemandUSD != nil {
-			p.fact(&b, "on-demand", "%s", usd(*v.OnDemandUSD))
-		}
-	case v.Known && v.CostUSD != nil:
-		cost := span(usd(v.CostUSD[0]), usd(v.CostUSD[2]))
-		if strings.Contains(cost, " to ") {
-			cost += ", median " + usd(v.CostUSD[1])
-		}
-		p.fact(&b, "cost", "%s", cost)
-		if v.OnDemandUSD != nil {
-			p.fact(&b, "on-demand", "%s", usd(*v.OnDemandUSD))
-		}
-	default:
-		p.fact(&b, "cost", "unknown until the first steps: give work.time, or let scrimp profile measure it")
-	}
-	if v.WorstUSD != nil {
-		p.fact(&b, "at most", "$%.2f: the budget stops it, after a checkpoint", *v.WorstUSD)
-	}
-	if v.FinishS != nil && !never {
-		p.fact(&b, "finish", "in %s", span(seconds(v.FinishS[0]), seconds(v.FinishS[2])))
-	}
-	if v.InTime != nil && !never {
-		p.fact(&b, "deadline", "met in %.0f %% of %d simulated runs", *v.InTime*100, v.Runs)
-	}
-	if v.Interrupts != nil && !never {
-		p.fact(&b, "interruptions", "%.1f expected", *v.Interrupts)
+	v.costs(&b, p)
+	if !v.never() {
+		v.odds(&b, p)
 	}
 	switch {
 	case v.Take != "":
 		p.fact(&b, "begins on", "%s: %s", v.Take, why(plan.Reason(v.Why)))
-	case never:
+	case v.never():
 		p.fact(&b, "begins", "not: %s", why(plan.Reason(v.Why)))
 	default:
 		p.fact(&b, "begins", "when it can: %s", why(plan.Reason(v.Why)))
@@ -99,6 +72,46 @@ func (v Plan) Text(p Place) string {
 		p.fact(&b, "note", "%s", r)
 	}
 	return b.String()
+}
+
+// never reports whether the job ends where it begins.
+func (v Plan) never() bool { return v.FinishS != nil && v.FinishS[2] <= 0 }
+
+// costs writes what the job is expected to cost, and at most.
+func (v Plan) costs(b *strings.Builder, p Place) {
+	onDemand := v.OnDemandUSD
+	switch {
+	case v.never():
+		p.fact(b, "cost", "nothing: it ends before it begins")
+	case v.Known && v.CostUSD != nil:
+		cost := span(usd(v.CostUSD[0]), usd(v.CostUSD[2]))
+		if strings.Contains(cost, " to ") {
+			cost += ", median " + usd(v.CostUSD[1])
+		}
+		p.fact(b, "cost", "%s", cost)
+	default:
+		p.fact(b, "cost", "unknown until the first steps: give work.time, or let scrimp profile measure it")
+		onDemand = nil
+	}
+	if onDemand != nil {
+		p.fact(b, "on-demand", "%s", usd(*onDemand))
+	}
+	if v.WorstUSD != nil {
+		p.fact(b, "at most", "$%.2f: the budget stops it, after a checkpoint", *v.WorstUSD)
+	}
+}
+
+// odds writes when the job is done, how likely in time, and after how many interruptions.
+func (v Plan) odds(b *strings.Builder, p Place) {
+	if v.FinishS != nil {
+		p.fact(b, "finish", "in %s", span(seconds(v.FinishS[0]), seconds(v.FinishS[2])))
+	}
+	if v.InTime != nil {
+		p.fact(b, "deadline", "met in %.0f %% of %d simulated runs", *v.InTime*100, v.Runs)
+	}
+	if v.Interrupts != nil {
+		p.fact(b, "interruptions", "%.1f expected", *v.Interrupts)
+	}
 }
 
 // usd writes an estimate: to the cent, or with three digits that count where it is less than a dime.

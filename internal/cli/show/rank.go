@@ -110,10 +110,11 @@ func (v Ranking) Text(p Place) string {
 			p.fact(&b, "nearest", "%s", v.near(n))
 		}
 		if n := a.Counts[rank.OtherMachine]; n > 0 && n+a.Counts[rank.NotAllowed] == a.Considered {
-			p.fact(&b, "nearest", "no machine of the catalogue is what resources asks for; scrimp offers says what there is, scrimp catalog update fetches more")
+			p.fact(&b, "nearest", "no machine of the catalogue is what resources asks for; scrimp offers says what there "+
+				"is, scrimp catalog update fetches more")
 		}
 	}
-	v.recommendations(&b, p)
+	v.levers(&b, p)
 	v.rejected(&b, p)
 	v.frontier(&b, p)
 	b.WriteString("\n")
@@ -147,13 +148,16 @@ func (v Ranking) plans(b *strings.Builder, p Place) {
 			mark = "!"
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(i + 1), times(x.Machines, o.Machine), o.Provider + " " + cmp.Or(o.Zone, o.Region), string(o.Capacity), gpus, cmp.Or(x.Variant, "-"),
+			fmt.Sprint(i + 1), times(x.Machines, o.Machine), o.Provider + " " + cmp.Or(o.Zone, o.Region), string(o.Capacity),
+			gpus, cmp.Or(x.Variant, "-"),
 			v.sum(x.Cost.Value) + mark, v.interval(x.Cost), hours(x.Hours.Value), odds, taken,
 		})
 	}
 	b.WriteString(draw.Grid([]draw.Column{
-		{Name: "#", Right: true}, {Name: "MACHINE", Least: 13}, {Name: "WHERE", Least: 13}, {Name: "KIND"}, {Name: "GPUS", Least: 15, Leaves: 5}, {Name: "AS", Least: 6, Leaves: 4},
-		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 3}, {Name: "TAKES", Right: true}, {Name: "IN TIME", Right: true, Leaves: 1}, {Name: "TAKEN", Right: true, Leaves: 2},
+		{Name: "#", Right: true}, {Name: "MACHINE", Least: 13}, {Name: "WHERE", Least: 13}, {Name: "KIND"},
+		{Name: "GPUS", Least: 15, Leaves: 5}, {Name: "AS", Least: 6, Leaves: 4},
+		{Name: "COST", Right: true}, {Name: "80 % OF RUNS", Leaves: 3}, {Name: "TAKES", Right: true},
+		{Name: "IN TIME", Right: true, Leaves: 1}, {Name: "INTERRUPTIONS", Right: true, Leaves: 2},
 	}, rows, p.width()))
 	if n := v.Answer.Counts[rank.CostsMore] + 1; p.Width > 0 && len(v.Answer.Plans) > len(list) {
 		fmt.Fprintf(b, "… and %d more: --json has them\n", n-len(list))
@@ -191,7 +195,8 @@ func (v Ranking) chosen(b *strings.Builder, x rank.Plan, p Place) {
 		p.fact(b, "falls back", "to %s when the slack is gone", x.Fallback)
 	}
 	if l := v.Played; l != nil {
-		text := fmt.Sprintf("%d lives through the code that would run it: %s", l.Runs, span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
+		text := fmt.Sprintf("%d simulated runs through the code that would run it: %s", l.Runs,
+			span(v.sum(l.Cost[0]), v.sum(l.Cost[2])))
 		if besides > 0 {
 			text += " for machines"
 		}
@@ -219,16 +224,18 @@ func (v Ranking) near(n rank.Nearest) string {
 	case "deadline":
 		return fmt.Sprintf("a deadline in %s: %s", atLeast(n.Hours), what)
 	}
-	return fmt.Sprintf("a budget of %s and a deadline in %s: %s", v.least(n.Cost), atLeast(n.Hours), times(n.Plan.Machines, string(n.Plan.ID)))
+	return fmt.Sprintf("a budget of %s and a deadline in %s: %s", v.least(n.Cost), atLeast(n.Hours),
+		times(n.Plan.Machines, string(n.Plan.ID)))
 }
 
-func (v Ranking) recommendations(b *strings.Builder, p Place) {
+func (v Ranking) levers(b *strings.Builder, p Place) {
 	if len(v.Answer.Recommendations) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\nWhat would make it %s\n", map[bool]string{true: "cheaper", false: "feasible"}[v.Answer.Feasible])
 	for _, l := range v.Answer.Recommendations {
-		text := map[string]string{rank.Elsewhere: "another region", rank.OtherCapacity: "another kind of capacity", rank.LaterDeadline: "a deadline in " + atLeast(l.Hours)}[l.Name]
+		text := map[string]string{rank.Elsewhere: "another region", rank.OtherCapacity: "another kind of capacity",
+			rank.LaterDeadline: "a deadline in " + atLeast(l.Hours)}[l.Name]
 		where := fmt.Sprintf("%s for %s", times(l.Plan.Machines, string(l.Plan.ID)), v.sum(l.Plan.Cost.Value))
 		name := "would do"
 		if l.Saves != nil {
@@ -285,9 +292,11 @@ func (v Ranking) frontier(b *strings.Builder, p Place) {
 		if !f.Feasible {
 			note += " (not feasible)"
 		}
-		rows = append(rows, []string{hours(f.Hours), v.sum(f.Cost), strings.TrimRight(strings.ReplaceAll(draw.Bar(f.Cost/most, barWidth), "░", " "), " "), note})
+		rows = append(rows, []string{hours(f.Hours), v.sum(f.Cost),
+			strings.TrimRight(strings.ReplaceAll(draw.Bar(f.Cost/most, barWidth), "░", " "), " "), note})
 	}
-	b.WriteString(draw.Grid([]draw.Column{{Name: "TAKES", Right: true}, {Name: "COST", Right: true}, {Name: " "}, {Name: "OFFER", Least: 20}}, rows, p.width()))
+	b.WriteString(draw.Grid([]draw.Column{{Name: "TAKES", Right: true}, {Name: "COST", Right: true}, {Name: " "},
+		{Name: "OFFER", Least: 20}}, rows, p.width()))
 }
 
 // SVG draws the frontier, with the other plans that would do.

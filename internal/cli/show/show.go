@@ -40,7 +40,8 @@ func (p Place) when(t time.Time) string {
 
 // fact is a line of a page of facts: a name of at most 14 columns and what it is.
 func (p Place) fact(b *strings.Builder, name, format string, args ...any) {
-	text := clean(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")) // some of it is what programs and other users write
+	// some of it is what programs and other users write
+	text := clean(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 	b.WriteString(draw.Wrap(fmt.Sprintf("  %-14s ", name), text, p.width()))
 }
 
@@ -95,7 +96,7 @@ func Server(v api.Server, p Place) string {
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	Text string `json:"text"` // what was found, and what mends it
+	Text string `json:"text"` // what was found, and what fixes it
 }
 
 // Doctor lists what was checked.

@@ -203,7 +203,7 @@ func TestWhatAProgramReads(t *testing.T) {
 	for name, v := range map[string]any{
 		"job": jobs()[0], "job-new": jobs()[1], "job-done": jobs()[3], "market": sale(), "decision": decisions()[0], "decision-waits": decisions()[1],
 		"plan": plans()["known"], "plan-unknown": plans()["unknown"], "server": server(), "score": scores()[1], "init": written(), "check": checks()[1], "ledger": verified(),
-		"exec": show.Exec(api.ExecResult{Output: []byte("hello\n\xff"), Exit: 3}), "problem": api.Problem{Title: "job bert is not known", Status: 404, Mend: "scrimp jobs lists them"},
+		"exec": show.Exec(api.ExecResult{Output: []byte("hello\n\xff"), Exit: 3}), "problem": api.Problem{Title: "job bert is not known", Status: 404, Fix: "scrimp jobs lists them"},
 	} {
 		golden.JSON(t, "json/"+name+".json", v)
 	}

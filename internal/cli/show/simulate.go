@@ -12,12 +12,15 @@ import (
 // launched and changed between regions in the mean of a run.
 func Scores(scores []replay.Score, p Place) string {
 	columns := []draw.Column{
-		{Name: "POLICY"}, {Name: "FORM", Leaves: 1}, {Name: "MEAN", Right: true}, {Name: "OVER OPT.", Right: true}, {Name: "MISSES", Right: true},
-		{Name: "LOST/RUN", Right: true, Leaves: 3}, {Name: "LAUNCHES/RUN", Right: true, Leaves: 4}, {Name: "MOVES/RUN", Right: true, Leaves: 2},
+		{Name: "POLICY"}, {Name: "FORM", Leaves: 1}, {Name: "MEAN", Right: true}, {Name: "OVER OPT.", Right: true},
+		{Name: "MISSES", Right: true},
+		{Name: "LOST/RUN", Right: true, Leaves: 3}, {Name: "LAUNCHES/RUN", Right: true, Leaves: 4},
+		{Name: "MOVES/RUN", Right: true, Leaves: 2},
 	}
 	var rows [][]string
 	for _, s := range scores {
-		form, over, lost, launches, moves := "-", "-", fmt.Sprintf("%.1f", s.InterruptionsPerRun), fmt.Sprintf("%.1f", s.LaunchesPerRun), "-"
+		form, over, lost, launches, moves := "-", "-", fmt.Sprintf("%.1f", s.InterruptionsPerRun),
+			fmt.Sprintf("%.1f", s.LaunchesPerRun), "-"
 		if s.Form != "" {
 			form, moves = s.Form, fmt.Sprintf("%.2f", s.MovesPerRun)
 		}
@@ -27,7 +30,8 @@ func Scores(scores []replay.Score, p Place) string {
 		if s.Name == replay.Optimum {
 			over, lost, launches, moves = "", "-", "-", "-"
 		}
-		rows = append(rows, []string{s.Name, form, fmt.Sprintf("$%.3f", s.MeanUSD), over, fmt.Sprintf("%d of %d", s.Misses, s.Runs), lost, launches, moves})
+		rows = append(rows, []string{s.Name, form, fmt.Sprintf("$%.3f", s.MeanUSD), over,
+			fmt.Sprintf("%d of %d", s.Misses, s.Runs), lost, launches, moves})
 	}
 	return draw.Grid(columns, rows, p.width())
 }

@@ -1,5 +1,5 @@
 // Package local is a cloud on one machine: a daemon that rents processes as
-// machines, replays a market over them, and takes them away as a provider does.
+// machines, replays a market over them, and interrupts them as a provider does.
 package local
 
 import (
@@ -126,7 +126,8 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "unix", socket)
 	if err != nil && len(socket) > longestSocket {
-		return nil, fmt.Errorf("listen on %s: the path is longer than the %d bytes that a socket's may have: choose a data folder with a shorter path", socket, longestSocket)
+		return nil, fmt.Errorf("listen on %s: the path is longer than the %d bytes that a socket's may have: choose a "+
+			"data folder with a shorter path", socket, longestSocket)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", socket, err)

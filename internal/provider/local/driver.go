@@ -44,7 +44,8 @@ type refused struct {
 func (r refused) Error() string { return r.text }
 func (r refused) Unwrap() error { return r.kind }
 
-var kinds = map[string]error{"no_capacity": provider.ErrNoCapacity, "price": provider.ErrPrice, "not_found": provider.ErrNotFound, "request": provider.ErrRequest}
+var kinds = map[string]error{"no_capacity": provider.ErrNoCapacity, "price": provider.ErrPrice,
+	"not_found": provider.ErrNotFound, "request": provider.ErrRequest}
 
 func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()

@@ -180,15 +180,7 @@ func (d *daemon) load() error {
 	case s.market == nil && len(s.machines) > 0:
 		return fmt.Errorf("read %s: its first line is damaged: move it away to open a new market", path)
 	case s.market == nil: // nothing was rented yet
-		if err := d.opts.Trace.Validate(); err != nil {
-			return fmt.Errorf("market %s: %w", d.opts.Trace.Name, err)
-		}
-		s.market = &opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix()}
-		if d.opts.After.After(s.market.At) {
-			s.market.At, s.market.Wall = d.opts.After.UTC(), s.market.At
-		}
-		d.opened = *s.market
-		return d.rewrite(path)
+		return d.open(path)
 	}
 	d.opened = *s.market
 	oldest := d.wall().Add(-keepKeys)
@@ -217,6 +209,18 @@ func (d *daemon) load() error {
 		return d.rewrite(path)
 	}
 	return d.reopen(path, s.size)
+}
+
+// open begins a market that is played from now on.
+func (d *daemon) open(path string) error {
+	if err := d.opts.Trace.Validate(); err != nil {
+		return fmt.Errorf("market %s: %w", d.opts.Trace.Name, err)
+	}
+	d.opened = opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix()}
+	if d.opts.After.After(d.opened.At) {
+		d.opened.At, d.opened.Wall = d.opts.After.UTC(), d.opened.At
+	}
+	return d.rewrite(path)
 }
 
 // rewrite replaces the journal by one with what still counts.

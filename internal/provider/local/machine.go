@@ -23,7 +23,7 @@ type machine struct {
 	Begun   string        `json:"begun"`      // that process's start time, which tells it from a later one of that number
 	Host    string        `json:"host"`       // of its metadata
 	Port    int           `json:"port"`       // of its metadata
-	LostAt  time.Time     `json:"lost_at"`    // market time when it will be taken; zero: never
+	LostAt  time.Time     `json:"lost_at"`    // market time when it will be interrupted; zero: never
 	Warning time.Duration `json:"warning_ns"` // wall time of notice before that
 
 	meta   *http.Server
@@ -59,12 +59,14 @@ func (d *daemon) launch(r provider.Request) (provider.Instance, error) {
 	case !q.Available:
 		return provider.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, provider.ErrNoCapacity)
 	case r.MaxRate > 0 && q.Rate > r.MaxRate:
-		return provider.Instance{}, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate, r.MaxRate, provider.ErrPrice)
+		return provider.Instance{}, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate,
+			r.MaxRate, provider.ErrPrice)
 	}
 	d.seq++
 	m := &machine{
-		Instance: provider.Instance{ID: fmt.Sprintf("i-%s-%d", d.opened.Prefix, d.seq), Key: r.Key, Offer: r.Offer, State: provider.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
-		Wall:     d.wall(), over: make(chan struct{}),
+		Instance: provider.Instance{ID: fmt.Sprintf("i-%s-%d", d.opened.Prefix, d.seq), Key: r.Key, Offer: r.Offer,
+			State: provider.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
+		Wall: d.wall(), over: make(chan struct{}),
 	}
 	if lost, notice, ok := d.opened.Trace.Loss(line, d.since(now)); ok {
 		m.LostAt, m.Warning = d.opened.At.Add(lost), notice
@@ -153,14 +155,15 @@ func (d *daemon) gone(m *machine, looks int) bool {
 			return false
 		}
 	}
-	if m.PID == 0 && looks < 5 { // the daemon before died between the start and writing it down, and the fork may still lack its name
+	// the daemon before died between the start and writing it down, and the fork may still lack its name
+	if m.PID == 0 && looks < 5 {
 		m.PID, m.Begun = first(m.ID)
 		return false
 	}
 	return !alive(m.PID, m.Begun)
 }
 
-// given is the notice that the machine could have seen before it is taken now:
+// given is the notice that the machine could have seen before it is interrupted now:
 // less than promised where it was rented later, or its metadata did not answer.
 func (d *daemon) given(m *machine) time.Duration {
 	if m.served.IsZero() {
@@ -253,13 +256,15 @@ func (d *daemon) bill(m *machine, cause provider.Cause, at time.Time) *machine {
 	if at.Before(m.Launched) {
 		at = m.Launched
 	}
-	end := &machine{Instance: m.Instance, Wall: m.Wall, EndWall: d.wall(), PID: m.PID, Begun: m.Begun, Host: m.Host, Port: m.Port, LostAt: m.LostAt, Warning: m.Warning}
+	end := &machine{Instance: m.Instance, Wall: m.Wall, EndWall: d.wall(), PID: m.PID, Begun: m.Begun, Host: m.Host,
+		Port: m.Port, LostAt: m.LostAt, Warning: m.Warning}
 	end.State, end.Cause, end.Ended, end.Bill = provider.Ended, cause, at, nil
 	t := d.opened.Trace
 	line, _ := t.Line(m.Offer) // it was rented, so it is there
 	segments := t.Prices(line, d.since(m.Launched), d.since(at.Add(line.Offer.Billing.Minimum)), d.opened.At)
 	for _, l := range market.Bill(line.Offer.Billing, segments, at, cause == provider.Interrupted) {
-		end.Bill = append(end.Bill, provider.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount, Currency: currency(t)})
+		end.Bill = append(end.Bill, provider.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount,
+			Currency: currency(t)})
 	}
 	return end
 }

@@ -46,7 +46,7 @@ func ownLoopback() string {
 	return net.IPv4(127, 1+b[0]%254, b[1], 1+b[2]%254).String()
 }
 
-// noticed returns when the machine will be taken, in wall time, and since when that is announced.
+// noticed returns when the machine will be interrupted, in wall time, and since when that is announced.
 func (d *daemon) noticed(m *machine) (until, from time.Time, ok bool) {
 	if m.LostAt.IsZero() || m.Warning <= 0 {
 		return time.Time{}, time.Time{}, false
@@ -55,7 +55,7 @@ func (d *daemon) noticed(m *machine) (until, from time.Time, ok bool) {
 	return until, until.Add(-m.Warning), true
 }
 
-// announced returns when the machine will be taken, once that has been announced.
+// announced returns when the machine will be interrupted, once that has been announced.
 func (d *daemon) announced(m *machine) (until time.Time, ok bool) {
 	until, from, ok := d.noticed(m)
 	return until, ok && !d.wall().Before(from)
@@ -213,7 +213,8 @@ func (d *daemon) azure(mux *http.ServeMux, m *machine) {
 			incarnation = 2
 			events = append(events, map[string]any{
 				"EventId": m.ID, "EventType": "Preempt", "ResourceType": "VirtualMachine", "Resources": []string{m.ID},
-				"EventStatus": "Scheduled", "NotBefore": until.UTC().Format(http.TimeFormat), "Description": "", "EventSource": "Platform", "DurationInSeconds": -1,
+				"EventStatus": "Scheduled", "NotBefore": until.UTC().Format(http.TimeFormat), "Description": "",
+				"EventSource": "Platform", "DurationInSeconds": -1,
 			})
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -41,7 +41,8 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
 	address := net.JoinHostPort(m.Host, strconv.Itoa(m.Port))
-	cmd.Env = append(cmd.Env, "SCRIMP_INSTANCE_ID="+m.ID, "SCRIMP_MACHINE_DIR="+dir, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address+"/")
+	cmd.Env = append(cmd.Env, "SCRIMP_INSTANCE_ID="+m.ID, "SCRIMP_MACHINE_DIR="+dir,
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address+"/")
 	if err := cmd.Start(); err != nil {
 		return err
 	}

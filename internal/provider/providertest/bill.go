@@ -78,11 +78,12 @@ func problems(r *rig, i provider.Instance, currency money.Currency) {
 // same reports whether two bills are the same, to the last unit.
 func same(a, b []provider.Line) bool {
 	return slices.EqualFunc(a, b, func(x, y provider.Line) bool {
-		return x.Rule == y.Rule && x.From.Equal(y.From) && x.To.Equal(y.To) && x.Amount == y.Amount && x.Currency == y.Currency
+		return x.Rule == y.Rule && x.From.Equal(y.From) && x.To.Equal(y.To) && x.Amount == y.Amount &&
+			x.Currency == y.Currency
 	})
 }
 
-func taken(r *rig) {
+func interrupted(r *rig) {
 	if r.Fails == "" {
 		r.Skip("skipped: this engine takes nothing away")
 	}

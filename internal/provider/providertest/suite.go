@@ -19,14 +19,14 @@ import (
 type Rig struct {
 	Driver provider.Driver
 
-	Granted market.OfferID // always to be had, at one price, never taken away
+	Granted market.OfferID // always to be had, at one price, never interrupted
 	Empty   market.OfferID // known, and not to be had
 
 	// Restart kills the engine without a word and starts it again. nil: it cannot be.
 	Restart func(t *testing.T)
 	// Foreign rents what does not carry our tag, and returns its id. nil: it cannot be.
 	Foreign func(t *testing.T) string
-	// Fails is an offer that the provider takes away soon after its launch. "": there is none.
+	// Fails is an offer that the provider interrupts soon after its launch. "": there is none.
 	Fails market.OfferID
 	// Limit ends the wait for something that the engine does by itself; 0 is 20 s.
 	Limit time.Duration
@@ -48,7 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"giving back can be asked for again", terminated},
 		{"only ours are listed", foreign},
 		{"bills add up, however the span is cut", bills},
-		{"what the provider takes ends with its cause and bill", taken},
+		{"what the provider interrupts ends with its cause and bill", interrupted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &rig{Rig: open(t), T: t}
@@ -75,7 +75,8 @@ func (r *rig) launch(key string) provider.Instance {
 }
 
 func (r *rig) request(key string) provider.Request {
-	return provider.Request{Key: key, Offer: r.Granted, Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
+	return provider.Request{Key: key, Offer: r.Granted,
+		Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
 }
 
 // list returns the instances by key, and fails where a key or an id stands twice.
@@ -125,7 +126,7 @@ func offers(r *rig) {
 	}
 	known := map[market.OfferID]bool{}
 	for _, o := range sale {
-		if o.ID == "" || known[o.ID] || o.Currency == "" || o.Machine == "" || o.Capacity == "" || o.CPUs <= 0 || o.Memory <= 0 {
+		if known[o.ID] || !complete(o) {
 			r.Errorf("offer %+v lacks something, or stands twice", o)
 		}
 		known[o.ID] = true
@@ -145,6 +146,11 @@ func offers(r *rig) {
 	}
 }
 
+// complete reports whether an offer says all that a decision needs.
+func complete(o market.Offer) bool {
+	return o.ID != "" && o.Currency != "" && o.Machine != "" && o.Capacity != "" && o.CPUs > 0 && o.Memory > 0
+}
+
 func listed(r *rig) {
 	before := r.list()
 	i := r.launch("a.1")
@@ -153,13 +159,19 @@ func listed(r *rig) {
 		r.Fatalf("the list lacks %s", i.ID)
 	}
 	for _, x := range []provider.Instance{i, got} {
-		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || x.State != provider.Running || x.Launched.IsZero() || !x.Launched.Equal(i.Launched) || x.Rate <= 0 || x.Rate != i.Rate || !x.Ended.IsZero() || len(x.Bill) > 0 {
+		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || !x.Launched.Equal(i.Launched) ||
+			x.Rate != i.Rate || !justStarted(x) {
 			r.Errorf("instance %+v", x)
 		}
 		if want := r.request("a.1").Tags; !maps.Equal(x.Tags, want) {
 			r.Errorf("tags %v, want %v", x.Tags, want)
 		}
 	}
+}
+
+// justStarted reports whether an instance runs at a price and has cost nothing yet.
+func justStarted(x provider.Instance) bool {
+	return x.State == provider.Running && !x.Launched.IsZero() && x.Rate > 0 && x.Ended.IsZero() && len(x.Bill) == 0
 }
 
 func once(r *rig) {
@@ -261,10 +273,12 @@ func restarted(r *rig) {
 	one, two := r.launch("a.1"), r.launch("a.2")
 	ended := r.giveBack("a.2")
 	r.Restart(r.T)
-	if again := r.launch("a.1"); again.ID != one.ID || again.State != provider.Running || !again.Launched.Equal(one.Launched) {
+	if again := r.launch("a.1"); again.ID != one.ID || again.State != provider.Running ||
+		!again.Launched.Equal(one.Launched) {
 		r.Errorf("key a.1 rented %s; after the restart it gives %+v", one.ID, again)
 	}
-	if again := r.launch("a.2"); again.ID != two.ID || again.State != provider.Ended || !again.Ended.Equal(ended.Ended) || !same(again.Bill, ended.Bill) {
+	if again := r.launch("a.2"); again.ID != two.ID || again.State != provider.Ended || !again.Ended.Equal(ended.Ended) ||
+		!same(again.Bill, ended.Bill) {
 		r.Errorf("key a.2 ended as %+v; after the restart it gives %+v", ended, again)
 	}
 	three := r.launch("a.3")

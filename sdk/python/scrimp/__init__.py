@@ -64,7 +64,7 @@ def saved(step: int, timeout: float = 30.0) -> bool:
 
 
 def should_checkpoint() -> bool:
-    """Whether now is a good time to save: the interval has passed, or the machine will be taken."""
+    """Whether now is a good time to save: the interval has passed, or the machine will be interrupted."""
     return _agent.should_checkpoint()
 
 

@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/save"
+)
+
+// await waits for the program's end, and asks for it when something says so.
+// It returns the stop that the program was asked with, or that ends everything at once.
+func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Signal) (save.Ending, *stop) {
+	w := ending{attempt: g, p: p, sig: sig}
+	done := p.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var tick <-chan time.Time
+		if w.asked != nil || w.gone {
+			timer.Reset(nextPoll(time.Now(), w.when, w.signalled, w.gone))
+			tick = timer.C
+		}
+		select {
+		case <-life.Done():
+			return w.known, w.asked
+		case <-done:
+			done = nil
+			w.exited()
+		case s := <-g.stops:
+			g.tellStop(s)
+			if s.at {
+				return w.known, &s
+			}
+			w.stop(s)
+		case <-tick:
+		}
+		if w.over() {
+			return w.known, w.asked
+		}
+	}
+}
+
+// ending is how far the end of a program has come.
+type ending struct {
+	*attempt
+	p         *program.Program
+	sig       syscall.Signal // that asks it to save and end
+	known     save.Ending
+	asked     *stop
+	when      plan
+	signalled bool
+	gone      bool // the main process; others of its group may still save
+}
+
+// exited notes that the main process has ended.
+func (w *ending) exited() {
+	w.gone = true
+	if w.asked == nil { // what it left running in the background gets a moment
+		w.when = plan{signal: time.Now(), kill: time.Now().Add(late)}
+	}
+}
+
+// stop plans the end that is asked for; the earlier one holds of two.
+func (w *ending) stop(s stop) {
+	next := w.plan(s)
+	if w.asked != nil || w.gone {
+		w.when = plan{signal: earlier(w.when.signal, next.signal), kill: earlier(w.when.kill, next.kill)}
+	} else {
+		w.asked, w.when = &s, next
+	}
+	if w.asked != nil && w.asked.source == "" && s.source != "" {
+		w.asked = &s // the provider's word is the stronger one
+	}
+}
+
+// over does what is due, and reports whether nothing is left to wait for.
+func (w *ending) over() bool {
+	now := time.Now()
+	w.known.Ended = w.Now()
+	switch {
+	case w.gone && !w.p.Alive():
+		return true
+	case w.asked == nil && !w.gone:
+		return false
+	case !now.Before(w.when.kill):
+		w.known.Killed = w.asked != nil
+		return true // Close kills
+	case !w.signalled && !now.Before(w.when.signal):
+		w.signalled = true
+		if w.asked != nil {
+			w.known.Asked = w.Now()
+		}
+		if err := w.p.Signal(w.sig); err != nil {
+			w.Log.Error("ask the program to end", "error", err)
+		}
+	}
+	return false
+}
+
+// groupPoll is how often a group is polled whose main process has ended.
+const groupPoll = 20 * time.Millisecond
+
+// nextPoll says how long to wait for the next thing that is planned.
+func nextPoll(now time.Time, when plan, signalled, mainGone bool) time.Duration {
+	next := when.kill.Sub(now)
+	if !signalled {
+		next = min(next, when.signal.Sub(now))
+	}
+	if mainGone {
+		next = min(next, groupPoll)
+	}
+	return max(0, next)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// plan says when to signal and to kill for this reason to stop.
+func (g *attempt) plan(s stop) plan {
+	now := time.Now()
+	if s.source != "" {
+		return planStop(now, now.Add(s.until.Sub(g.Now())), g.a.SignalLead, g.saver.Expected())
+	}
+	return plan{signal: now, kill: now.Add(s.grace)}
+}

@@ -1,0 +1,185 @@
+package archtest
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// These lists hold what is over a limit today. They only shrink: what is within the
+// limit must leave its list, and nothing is added.
+var (
+	// tooComplex are functions above MaxComplexity, tooLong those above MaxFunction.
+	tooComplex = []string{
+		"internal/budget Limit.Check", "internal/budget board.play", "internal/catalog Catalog.lay",
+		"internal/draw Grid", "internal/estimate physics.unit", "internal/estimate/modelfile Config",
+		"internal/estimate/modelfile shapeOf", "internal/foreign draft.dstack", "internal/plan Mind.decide",
+		"internal/plan room.sort", "internal/plan sorted.take",
+	}
+	tooLong = []string{
+		"internal/budget board.play", "internal/catalog Catalog.lay", "internal/core Machine.ended",
+		"internal/estimate physics.unit", "internal/estimate/modelfile Config", "internal/estimate/modelfile shapeOf",
+		"internal/feed readAWSPrices", "internal/feed skus.add", "internal/plan Mind.decide",
+		"internal/plan room.sort", "internal/policy/place Foresight.weigh", "internal/server Server.postBatch",
+		"internal/server lead",
+	}
+	// longLines are packages with lines above MaxLine, and how many.
+	longLines = map[string]int{
+		"internal/budget":             12,
+		"internal/catalog":            20,
+		"internal/check":              55,
+		"internal/control":            13,
+		"internal/core":               42,
+		"internal/draw":               15,
+		"internal/estimate":           34,
+		"internal/estimate/modelfile": 30,
+		"internal/estimate/shape":     23,
+		"internal/feed":               27,
+		"internal/foreign":            15,
+		"internal/identity":           6,
+		"internal/ledger":             3,
+		"internal/measured":           6,
+		"internal/plan":               22,
+		"internal/policy/horizon":     1,
+		"internal/policy/place":       6,
+		"internal/rank":               8,
+		"internal/receipt":            34,
+		"internal/scaffold":           30,
+		"internal/server":             199,
+		"internal/sim":                12,
+		"internal/sim/replay":         18,
+		"internal/sim/tick":           26,
+		"internal/spec":               94,
+		"internal/store":              54,
+		"internal/store/backup":       4,
+		"internal/store/pgtest":       7,
+		"internal/store/storetest":    18,
+	}
+)
+
+// manyComplex is how many functions of the project are above Complex, while that is
+// more than MaxComplex per cent; then 0.
+const manyComplex = 121
+
+func TestFunctionsAreWithinTheLimits(t *testing.T) {
+	var complex, long []string
+	all, hard := 0, 0
+	for _, p := range packages(t) {
+		for _, f := range Functions(p) {
+			all++
+			if f.Complexity > Complex {
+				hard++
+			}
+			if f.Complexity > MaxComplexity {
+				complex = append(complex, f.Name)
+				if !slices.Contains(tooComplex, f.Name) {
+					t.Errorf("%s: %s has complexity %d, and %d is the limit: split it", f.At, f.Name, f.Complexity, MaxComplexity)
+				}
+			}
+			if f.Lines > MaxFunction {
+				long = append(long, f.Name)
+				if !slices.Contains(tooLong, f.Name) {
+					t.Errorf("%s: %s has %d lines, and %d is the limit: split it", f.At, f.Name, f.Lines, MaxFunction)
+				}
+			}
+		}
+	}
+	gone(t, "tooComplex", tooComplex, complex)
+	gone(t, "tooLong", tooLong, long)
+	switch enough := hard*100 <= all*MaxComplex; {
+	case enough && manyComplex > 0:
+		t.Errorf("%d of %d functions are above complexity %d, within %d %%: set manyComplex to 0", hard, all, Complex,
+			MaxComplex)
+	case !enough && hard > manyComplex:
+		t.Errorf("%d of %d functions are above complexity %d, more than the %d that there were: split what was added",
+			hard, all, Complex, manyComplex)
+	case !enough && hard < manyComplex:
+		t.Errorf("%d of %d functions are above complexity %d: set manyComplex to %[1]d", hard, all, Complex)
+	}
+}
+
+// gone says which entries of a list are within the limit now.
+func gone(t *testing.T, list string, listed, found []string) {
+	t.Helper()
+	for _, name := range listed {
+		if !slices.Contains(found, name) {
+			t.Errorf("%s is within the limit: take it off %s", name, list)
+		}
+	}
+}
+
+func TestFilesAndLinesAreWithinTheLimits(t *testing.T) {
+	files := os.DirFS(root(t))
+	for _, p := range packages(t) {
+		var problems []string
+		for _, f := range p.Files {
+			if f.Test {
+				continue
+			}
+			text, err := fs.ReadFile(files, f.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(text), "\n"); n > MaxFile {
+				t.Errorf("%s has %d lines, and %d is the limit: split it", f.Name, n, MaxFile)
+			}
+			problems = append(problems, LongLines(f.Name, string(text))...)
+		}
+		switch n := longLines[p.Dir]; {
+		case len(problems) > n:
+			report(t, problems)
+			t.Errorf("%s has %d lines that are too long, and had %d", p.Dir, len(problems), n)
+		case len(problems) < n && len(problems) > 0:
+			t.Errorf("%s has %d lines that are too long: write that in longLines, in place of %d", p.Dir, len(problems), n)
+		case len(problems) < n:
+			t.Errorf("%s has no line that is too long: take it off longLines", p.Dir)
+		}
+	}
+}
+
+func TestAListedPackageIsThere(t *testing.T) {
+	var dirs []string
+	for _, p := range packages(t) {
+		dirs = append(dirs, p.Dir)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(longLines)) {
+		if !slices.Contains(dirs, dir) {
+			t.Errorf("longLines names %s, which is not there", dir)
+		}
+	}
+}
+
+func TestComplexityCountsEveryBranch(t *testing.T) {
+	for body, want := range map[string]int{
+		"":                                    1,
+		"if a && b || c { x() } else { y() }": 4,
+		"for i := range 3 { for { x(i) } }":   3,
+		"switch { case a, b: x(); case c: y(); default: z() }":    3,
+		"select { case <-a: x(); default: y() }":                  2,
+		"f := func() { if a { x() } }; f(); if b { return }":      3,
+		"switch v := v.(type) { case int: x(v); case bool: y() }": 3,
+	} {
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, "x.go", fmt.Sprintf("package x\nfunc (t *T) f() {%s}", body), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := Functions(Package{Dir: "x", Files: []File{{Name: "x.go", Tree: f, Set: set}}})
+		if len(list) != 1 || list[0].Complexity != want || list[0].Name != "x T.f" {
+			t.Errorf("%s: %+v, want complexity %d", body, list, want)
+		}
+	}
+}
+
+func TestALongLineIsFound(t *testing.T) {
+	if at := LongLines("x.go", strings.Repeat("é", MaxLine)+"\n"+strings.Repeat("e", MaxLine+1)); len(at) != 1 ||
+		!strings.HasPrefix(at[0], "x.go:2 ") {
+		t.Error(at)
+	}
+}
