@@ -63,14 +63,18 @@ func Move(amount money.Amount, from, to Account) (Posting, bool) {
 // AppendBinary appends the posting in a fixed binary form: every field but Hash,
 // texts with their length before them, tags sorted by name.
 func (p *Posting) AppendBinary(b []byte) []byte {
-	b = append(b, "posting/1\n"...)
+	b = append(b, "posting/2\n"...)
 	b = binary.BigEndian.AppendUint64(b, p.Event)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.Line))
-	b = appendTime(b, p.At)
+	b = appendTime(appendTime(appendTime(b, p.At), p.Begin), p.End)
 	b = p.Amount.AppendBinary(b)
+	b = binary.BigEndian.AppendUint64(b, uint64(p.Quantity.Whole))
+	b = binary.BigEndian.AppendUint32(b, uint32(p.Quantity.Nanos))
+	b = appendPrice(appendPrice(b, p.Price), p.ListPrice)
 	o := &p.Owner
 	for _, s := range [...]string{
 		string(p.Currency), string(p.From), string(p.To), string(p.Category), string(p.Phase), string(p.Use), p.Rule,
+		p.Provider, p.Region, p.SKU, string(p.Unit),
 		o.Tenant, o.Team, o.Project, o.Environment, o.ModelVersion, o.Job, o.Attempt, o.Task, o.Instance,
 	} {
 		b = appendText(b, s)
@@ -94,6 +98,15 @@ func appendTime(b []byte, t time.Time) []byte {
 		return append(b, 0)
 	}
 	return binary.BigEndian.AppendUint64(append(b, 1), uint64(t.UnixNano()))
+}
+
+// appendPrice keeps the unknown price apart from a price of zero.
+func appendPrice(b []byte, p Price) []byte {
+	known := byte(0)
+	if p.Known {
+		known = 1
+	}
+	return binary.BigEndian.AppendUint64(append(b, known), uint64(p.Rate))
 }
 
 // Seal chains postings to head, the hash of the tenant's posting before them,
@@ -167,12 +180,16 @@ func (p Posting) wrong(head Hash, late bool) string {
 		return "it does not move from one account to another"
 	case p.Currency == "":
 		return "it has no currency"
+	case !p.Quantity.Valid():
+		return "its quantity is negative or no quantity"
+	case p.End.Before(p.Begin):
+		return "its period ends before it begins"
 	case late:
 		return "it stands after a later one"
 	case p.Prev != head:
 		return "it does not follow the posting before it: one was changed, lost or added"
 	case Hash(sha256.Sum256(p.AppendBinary(nil))) != p.Hash:
-		return "it was changed after it was sealed"
+		return "it was changed after it was sealed, or the one before it was changed, lost or added"
 	}
 	return ""
 }

@@ -23,6 +23,9 @@ func posting(event uint64, line int) ledger.Posting {
 	return ledger.Posting{
 		Event: event, Line: line, At: start.Add(time.Duration(event) * time.Second), Amount: money.Picos(int64(event)*1000 + int64(line) + 1), Currency: "USD",
 		From: ledger.Payable("local"), To: ledger.Cost(ledger.Compute, ledger.Open), Category: ledger.Compute, Phase: ledger.Accrued, Use: ledger.Open, Rule: "minimum",
+		Provider: "local", Region: "here", SKU: "local.large", Begin: start, End: start.Add(time.Duration(event) * time.Second),
+		Quantity: ledger.Quantity{Whole: int64(event), Nanos: 5}, Unit: ledger.SecondUnit,
+		Price: ledger.PriceOf(30_000_000_000, true), ListPrice: ledger.PriceOf(90_000_000_000, true),
 		Owner: ledger.Owner{Tenant: "default", Team: "t", Project: "p", Environment: "e", ModelVersion: "m", Job: "j", Attempt: "j-1", Task: "j-1/0", Instance: "i", Tags: map[string]string{"a": "1", "b": "2"}},
 	}
 }
@@ -85,8 +88,10 @@ func TestTheHashCoversEveryField(t *testing.T) {
 				return
 			case reflect.String:
 				v.SetString(v.String() + "x")
-			case reflect.Int:
+			case reflect.Int, reflect.Int32, reflect.Int64:
 				v.SetInt(v.Int() + 1)
+			case reflect.Bool:
+				v.SetBool(!v.Bool())
 			case reflect.Uint64:
 				v.SetUint(v.Uint() + 1)
 			default:
@@ -99,7 +104,7 @@ func TestTheHashCoversEveryField(t *testing.T) {
 		}
 	}
 	walk("Posting", func(p *ledger.Posting) reflect.Value { return reflect.ValueOf(p).Elem() })
-	if changed < 23 {
+	if changed < 35 {
 		t.Errorf("only %d fields were changed: the walk does not reach them", changed)
 	}
 }
@@ -108,16 +113,24 @@ func TestTheHashCoversEveryField(t *testing.T) {
 // neighbour, and the zero time is not 1970.
 func TestDifferentPostingsHaveDifferentBytes(t *testing.T) {
 	short := rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 0, 2, -1)
+	price := rapid.Custom(func(t *rapid.T) ledger.Price {
+		return ledger.PriceOf(money.Rate(rapid.Int64Range(0, 1).Draw(t, "rate")), rapid.Bool().Draw(t, "known"))
+	})
 	draw := rapid.Custom(func(t *rapid.T) ledger.Posting {
 		text := func(name string) string { return short.Draw(t, name) }
 		p := ledger.Posting{
 			Event: rapid.Uint64Range(0, 1).Draw(t, "event"), Line: rapid.IntRange(0, 1).Draw(t, "line"), Amount: money.Picos(rapid.Int64Range(-1, 1).Draw(t, "amount")),
 			Currency: money.Currency(text("currency")), From: ledger.Account(text("from")), To: ledger.Account(text("to")), Category: ledger.Category(text("category")),
 			Phase: ledger.Phase(text("phase")), Use: ledger.Use(text("use")), Rule: text("rule"),
+			Provider: text("provider"), Region: text("region"), SKU: text("sku"), Unit: ledger.Unit(text("unit")),
+			Quantity: ledger.Quantity{Whole: rapid.Int64Range(0, 1).Draw(t, "whole"), Nanos: rapid.Int32Range(0, 1).Draw(t, "nanos")},
+			Price:    price.Draw(t, "price"), ListPrice: price.Draw(t, "list price"),
 			Owner: ledger.Owner{Tenant: text("tenant"), Team: text("team"), Instance: text("instance"), Tags: rapid.MapOfN(short, short, 0, 2).Draw(t, "tags")},
 		}
-		if rapid.Bool().Draw(t, "dated") {
-			p.At = time.Unix(0, rapid.Int64Range(0, 1).Draw(t, "at")).UTC()
+		for i, at := range []*time.Time{&p.At, &p.Begin, &p.End} {
+			if rapid.Bool().Draw(t, fmt.Sprint("dated ", i)) {
+				*at = time.Unix(0, rapid.Int64Range(0, 1).Draw(t, fmt.Sprint("time ", i))).UTC()
+			}
 		}
 		return p
 	})
@@ -231,6 +244,9 @@ func TestMalformedPostingsAreRefused(t *testing.T) {
 		{"does not move from one account to another", func(p *ledger.Posting) { p.From = "" }},
 		{"does not move from one account to another", func(p *ledger.Posting) { p.To = "" }},
 		{"has no currency", func(p *ledger.Posting) { p.Currency = "" }},
+		{"its quantity is", func(p *ledger.Posting) { p.Quantity.Whole = -1 }},
+		{"its quantity is", func(p *ledger.Posting) { p.Quantity.Nanos = 1e9 }},
+		{"ends before it begins", func(p *ledger.Posting) { p.End = p.Begin.Add(-1) }},
 	} {
 		p := posting(1, 0)
 		c.change(&p)

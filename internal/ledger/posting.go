@@ -62,7 +62,7 @@ type Owner struct {
 }
 
 // Posting moves a positive amount from one account to another, so every sum
-// over all accounts is zero. Postings are never changed: a mistake is mended by another one.
+// over all accounts is zero. Postings are never changed: a mistake is corrected by another one.
 type Posting struct {
 	Event    uint64         `json:"event"` // the event that caused it
 	Line     int            `json:"line"`  // counts from 0 within the event
@@ -75,7 +75,19 @@ type Posting struct {
 	Phase    Phase          `json:"phase"`
 	Use      Use            `json:"use"`
 	Rule     string         `json:"rule,omitempty"` // the billing rule that made the line, "" for plain seconds
-	Owner    Owner          `json:"owner"`
-	Prev     Hash           `json:"prev"` // hash of the tenant's posting before this one
-	Hash     Hash           `json:"hash"`
+
+	// What was bought, as a bill lists it. Empty fields are not known or do not apply.
+	Provider  string    `json:"provider,omitempty"`
+	Region    string    `json:"region,omitempty"`
+	SKU       string    `json:"sku,omitempty"`       // the offer's machine, or the provider's own SKU
+	Begin     time.Time `json:"begin,omitzero"`      // the charge period: from here
+	End       time.Time `json:"end,omitzero"`        // until here, which is not in it
+	Quantity  Quantity  `json:"quantity,omitzero"`   // used in the period, of Unit
+	Unit      Unit      `json:"unit,omitempty"`      // "" where nothing is counted
+	Price     Price     `json:"price,omitzero"`      // agreed, of an hour
+	ListPrice Price     `json:"list_price,omitzero"` // on-demand and public, of an hour at that time
+
+	Owner Owner `json:"owner"`
+	Prev  Hash  `json:"prev"` // hash of the tenant's posting before this one
+	Hash  Hash  `json:"hash"`
 }
