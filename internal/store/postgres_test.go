@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,8 +58,20 @@ func postgres(c *pgtest.Cluster) storetest.Backend {
 			_, err := c.Query(settings(place).URL, text)
 			return err
 		},
-		Full:     func(t testing.TB, bytes int64) string { return placeOf(t, c.SmallDatabase(t, bytes)) },
-		Versions: 1,
+		Full: func(t testing.TB, bytes int64) string { return placeOf(t, c.SmallDatabase(t, bytes)) },
+		Old: func(t testing.TB) string {
+			place := placeOf(t, c.Database(t))
+			_, err := c.Query(settings(place).URL, "CREATE TABLE schema_version (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); INSERT INTO schema_version VALUES (1)")
+			must(t, err)
+			return place
+		},
+		Size: func(t testing.TB, place string) int64 {
+			out, err := c.Query(settings(place).URL, "SELECT sum(pg_total_relation_size(name)) FROM unnest(ARRAY['event', 'sample', 'posting']) AS name")
+			must(t, err)
+			n, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
+			must(t, err)
+			return n
+		},
 	}
 }
 
