@@ -27,9 +27,11 @@ type Postgres struct {
 	cfg  PostgresConfig
 	pool *pgxpool.Pool
 
-	mu     sync.Mutex // held over an append
-	tail   tail
-	unsure bool // an append failed and may have happened
+	mu   sync.Mutex // held over an append
+	tail tail
+
+	tenants, kinds *names
+	unsure         bool // an append failed and may have happened
 
 	epoch   atomic.Uint64
 	renewed atomic.Int64 // nanoseconds after born that the last renewal was sent at
@@ -64,7 +66,7 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	s := &Postgres{logFiles: logFiles{cfg.Dir}, cfg: cfg, pool: pool, born: time.Now()}
+	s := &Postgres{logFiles: logFiles{cfg.Dir}, cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"), kinds: newNames("kind")}
 	s.lease.lost = make(chan struct{})
 	if err := s.migrate(ctx); err != nil {
 		pool.Close()
@@ -189,11 +191,24 @@ type columns struct {
 }
 
 type recordColumns struct {
-	seq, at, gap                    []int64
-	tenant, kind, key, event, facts []string
+	seq, at, gap      []int64
+	tenant, kind      []int32
+	key, event, facts []string
 }
 
-func newColumns(records []Record, gaps []int64) (c columns) {
+func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int64) (c columns, err error) {
+	tenants, kinds := make([]string, len(records)), make([]string, len(records))
+	for i, r := range records {
+		tenants[i], kinds[i] = r.Tenant, r.Kind
+	}
+	tenant, err := s.tenants.number(ctx, s, tenants)
+	if err != nil {
+		return c, err
+	}
+	kind, err := s.kinds.number(ctx, s, kinds)
+	if err != nil {
+		return c, err
+	}
 	for i := range records {
 		r := &records[i]
 		to := &c.events
@@ -201,7 +216,7 @@ func newColumns(records []Record, gaps []int64) (c columns) {
 			to = &c.samples
 		}
 		to.seq, to.at, to.gap = append(to.seq, int64(r.Seq)), append(to.at, r.At.UnixNano()), append(to.gap, gaps[i])
-		to.tenant, to.kind, to.key = append(to.tenant, r.Tenant), append(to.kind, r.Kind), append(to.key, r.Key)
+		to.tenant, to.kind, to.key = append(to.tenant, tenant[i]), append(to.kind, kind[i]), append(to.key, r.Key)
 		to.event, to.facts = append(to.event, string(r.Event)), append(to.facts, string(r.Facts))
 		for i := range r.Postings {
 			p := &r.Postings[i]
@@ -211,7 +226,7 @@ func newColumns(records []Record, gaps []int64) (c columns) {
 			c.pHash, c.pRest = append(c.pHash, p.Hash[:]), append(c.pRest, pack(p))
 		}
 	}
-	return c
+	return c, nil
 }
 
 // appendSQL is one statement, hence one transaction and one way to the server
@@ -223,13 +238,13 @@ WITH fence AS (
 ), events AS (
   INSERT INTO event (seq, epoch, at, gap, tenant, kind, key, event, facts)
   SELECT seq, $1, at, gap, tenant, kind, key, event, facts
-  FROM unnest($6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
+  FROM unnest($6::bigint[], $7::bigint[], $8::bigint[], $9::integer[], $10::integer[], $11::text[], $12::text[], $13::text[])
     AS e (seq, at, gap, tenant, kind, key, event, facts)
   WHERE EXISTS (SELECT FROM fence)
 ), samples AS (
   INSERT INTO sample (seq, epoch, at, gap, tenant, kind, key, event)
   SELECT seq, $1, at, gap, tenant, kind, key, event
-  FROM unnest($14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[], $19::text[], $20::text[])
+  FROM unnest($14::bigint[], $15::bigint[], $16::bigint[], $17::integer[], $18::integer[], $19::text[], $20::text[])
     AS e (seq, at, gap, tenant, kind, key, event)
   WHERE EXISTS (SELECT FROM fence)
 ), postings AS (
@@ -275,7 +290,11 @@ func (s *Postgres) append(ctx context.Context, records []Record, holes bool) err
 	if err != nil {
 		return err
 	}
-	again, err := s.send(ctx, epoch, next, newColumns(records, gaps))
+	c, err := s.newColumns(ctx, records, gaps)
+	if err != nil {
+		return err
+	}
+	again, err := s.send(ctx, epoch, next, c)
 	switch {
 	case err == nil:
 		s.tail = next

@@ -37,7 +37,11 @@ func (s *Postgres) Records(ctx context.Context, after uint64, limit int) ([]Reco
 
 // RecordsOf implements Store.
 func (s *Postgres) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error) {
-	return s.records(ctx, after, pgRecords("kind = $3 AND seq > $1"), int64(after), limit, kind)
+	id, err := s.kinds.find(ctx, s, kind)
+	if err != nil {
+		return nil, err
+	}
+	return s.records(ctx, after, pgRecords("kind = $3 AND seq > $1"), int64(after), limit, id)
 }
 
 func (s *Postgres) records(ctx context.Context, after uint64, query string, args ...any) ([]Record, error) {
@@ -45,7 +49,18 @@ func (s *Postgres) records(ctx context.Context, after uint64, query string, args
 	if err != nil {
 		return nil, fmt.Errorf("read events after %d: %w", after, err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Record, error) { return scanRecord(row.Scan) })
+	var numbers [][2]int32 // of tenant and kind
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
+		var n [2]int32
+		err = scanInto(&r, row.Scan, &n[0], &n[1])
+		numbers = append(numbers, n)
+		return r, err
+	})
+	for i := 0; i < len(list) && err == nil; i++ {
+		if list[i].Tenant, err = s.tenants.text(ctx, s, numbers[i][0]); err == nil {
+			list[i].Kind, err = s.kinds.text(ctx, s, numbers[i][1])
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read events after %d: %w", after, err)
 	}
@@ -64,10 +79,14 @@ func (s *Postgres) WholeRecords(ctx context.Context, after uint64, limit int) ([
 
 // Seen implements Store.
 func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
+	id, err := s.tenants.find(ctx, s, tenant)
+	if err != nil {
+		return nil, fmt.Errorf("look for keys: %w", err)
+	}
 	rows, err := s.pool.Query(ctx, `SELECT key, min(seq) FROM (
 		SELECT key, seq FROM event WHERE tenant = $1 AND key <> '' AND key = ANY ($2)
 		UNION ALL SELECT key, seq FROM sample WHERE tenant = $1 AND key <> '' AND key = ANY ($2)
-	) AS k GROUP BY key`, tenant, keys)
+	) AS k GROUP BY key`, id, keys)
 	if err != nil {
 		return nil, fmt.Errorf("look for keys: %w", err)
 	}

@@ -57,8 +57,8 @@ func (s *SQLite) records(ctx context.Context, after uint64, query string, args .
 	defer func() { _ = rows.Close() }()
 	var list []Record
 	for rows.Next() {
-		r, err := scanRecord(rows.Scan)
-		if err != nil {
+		var r Record
+		if err := scanInto(&r, rows.Scan, &r.Tenant, &r.Kind); err != nil {
 			return nil, fmt.Errorf("read events after %d: %w", after, err)
 		}
 		list = append(list, r)
@@ -69,18 +69,18 @@ func (s *SQLite) records(ctx context.Context, after uint64, query string, args .
 	return list, nil
 }
 
-// scanRecord reads a row of either database.
-func scanRecord(scan func(...any) error) (r Record, err error) {
+// scanInto reads a row of either database; tenant and kind go to places of their own.
+func scanInto(r *Record, scan func(...any) error, tenant, kind any) error {
 	var seq, gap, at int64
 	var event, facts []byte
-	if err := scan(&seq, &gap, &r.Tenant, &at, &r.Kind, &r.Key, &event, &facts, &r.Sample); err != nil {
-		return r, err
+	if err := scan(&seq, &gap, tenant, &at, kind, &r.Key, &event, &facts, &r.Sample); err != nil {
+		return err
 	}
 	r.Seq, r.Kept, r.At, r.Event = uint64(seq), uint64(seq-gap-1), time.Unix(0, at).UTC(), event
 	if len(facts) > 0 {
 		r.Facts = facts
 	}
-	return r, nil
+	return nil
 }
 
 // WholeRecords implements Store.

@@ -119,10 +119,10 @@ func appendOnly(t *testing.T, b Backend) {
 	want := new(Writer).Make(12)
 	must(t, s.Append(t.Context(), want))
 	for _, c := range []struct{ sql, words string }{
-		{"UPDATE event SET tenant = 'x' WHERE seq = 4", "events are never changed"},
+		{"UPDATE event SET at = 1 WHERE seq = 4", "events are never changed"},
 		{"DELETE FROM event WHERE seq = 12", "events are never deleted"},
 		{"UPDATE posting SET job = 'x'", "postings are never changed"},
-		{"UPDATE sample SET kind = 'x' WHERE seq = 3", "samples are never changed"},
+		{"UPDATE sample SET at = 1 WHERE seq = 3", "samples are never changed"},
 		{"DELETE FROM posting WHERE event = 5", "postings are never deleted"},
 	} {
 		if err := b.Exec(t, place, c.sql); err == nil || !strings.Contains(err.Error(), c.words) {
