@@ -35,10 +35,10 @@ func Migrate(ctx context.Context, db *sql.DB, path string) (applied []int, err e
 	if err != nil {
 		return nil, err
 	}
-	return migrate(ctx, db, path, files)
+	return migrate(ctx, db, path, migrations, files)
 }
 
-func migrate(ctx context.Context, db *sql.DB, path string, files []string) (applied []int, err error) {
+func migrate(ctx context.Context, db *sql.DB, path string, texts fs.FS, files []string) (applied []int, err error) {
 	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, at TEXT NOT NULL) STRICT"); err != nil {
 		return nil, fmt.Errorf("read schema version: %w", err)
 	}
@@ -57,7 +57,7 @@ func migrate(ctx context.Context, db *sql.DB, path string, files []string) (appl
 	have = max(have, before)
 	for i, name := range files[have-before:] {
 		version := have + i + 1
-		if err := apply(ctx, db, name, version); err != nil {
+		if err := apply(ctx, db, texts, name, version); err != nil {
 			return applied, fmt.Errorf("migrate to %d (%s): %w", version, name, err)
 		}
 		applied = append(applied, version)
@@ -88,8 +88,8 @@ func readable(have, known int) error {
 	return nil
 }
 
-func apply(ctx context.Context, db *sql.DB, name string, version int) error {
-	text, err := migrations.ReadFile(name)
+func apply(ctx context.Context, db *sql.DB, texts fs.FS, name string, version int) error {
+	text, err := fs.ReadFile(texts, name)
 	if err != nil {
 		return err
 	}
