@@ -203,7 +203,7 @@ func deposed(t *testing.T, c *pgtest.Cluster) {
 				t.Errorf("the old leader leads again with its old memory: %v", err)
 			}
 			wantEnd(t, old, 5)
-			if got, err := c.Query(cfg.URL, "SELECT count(*) FROM event UNION ALL SELECT count(*) FROM meta UNION ALL SELECT count(*) FROM snapshot_part"); got != "5\n0\n0" || err != nil {
+			if got, err := c.Query(cfg.URL, "SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM sample) UNION ALL SELECT count(*) FROM meta UNION ALL SELECT count(*) FROM snapshot_part"); got != "5\n0\n0" || err != nil {
 				t.Errorf("events, facts and snapshot parts: %q, %v; want 5, 0, 0", got, err)
 			}
 			must(t, next.Append(t.Context(), more))
