@@ -79,7 +79,8 @@ func (t tail) follow(records []Record, holes bool) (gaps []int64, next tail, err
 	for i, r := range records {
 		switch {
 		case holes && (r.Seq <= t.end || r.Kept != t.kept):
-			return nil, t, fmt.Errorf("append event %d after event %d: the log ends at %d after event %d: %w", r.Seq, r.Kept, t.end, t.kept, ErrConflict)
+			return nil, t, fmt.Errorf("append event %d after event %d: the log ends at %d after event %d: %w",
+				r.Seq, r.Kept, t.end, t.kept, ErrConflict)
 		case !holes && r.Seq != t.end+1:
 			return nil, t, fmt.Errorf("append event %d: the log wants %d: %w", r.Seq, t.end+1, ErrConflict)
 		case r.Sample && (len(r.Facts) > 0 || len(r.Postings) > 0):

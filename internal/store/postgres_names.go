@@ -34,7 +34,10 @@ func (n *names) load(ctx context.Context, s *Postgres) error {
 	defer n.mu.Unlock()
 	var id int32
 	var text string
-	if _, err := pgx.ForEachRow(rows, []any{&id, &text}, func() error { n.ids[text], n.texts[id] = id, text; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&id, &text}, func() error {
+		n.ids[text], n.texts[id] = id, text
+		return nil
+	}); err != nil {
 		return fmt.Errorf("read the %ss: %w", n.table, err)
 	}
 	return nil
@@ -62,7 +65,8 @@ func (n *names) number(ctx context.Context, s *Postgres, texts []string) ([]int3
 		return ids, nil
 	}
 	err := s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO "+n.table+" (name) SELECT t FROM unnest($1::text[]) AS t WHERE NOT EXISTS (SELECT FROM "+n.table+" WHERE name = t)", missing)
+		_, err := tx.Exec(ctx, "INSERT INTO "+n.table+` (name) SELECT t FROM unnest($1::text[]) AS t
+			WHERE NOT EXISTS (SELECT FROM `+n.table+" WHERE name = t)", missing)
 		return err
 	})
 	if err != nil {

@@ -164,6 +164,10 @@ func deposed(t *testing.T, c *pgtest.Cluster) {
 		"parts of one": func(ctx context.Context, s store.Store, _ []store.Record) error {
 			return s.SaveParts(ctx, 5, map[int]json.RawMessage{0: []byte("[]"), 1: []byte("[]")})
 		},
+		"dropping samples": func(ctx context.Context, s store.Store, _ []store.Record) error {
+			_, err := s.DropSamples(ctx, 1)
+			return err
+		},
 		"a fact": func(ctx context.Context, s store.Store, _ []store.Record) error { return s.PutMeta(ctx, "a", "old") },
 	} {
 		t.Run(name, func(t *testing.T) {

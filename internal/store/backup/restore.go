@@ -121,7 +121,10 @@ func (b *reader) member(m *tar.Header) error {
 		if b.head.Snapshot != nil {
 			b.chain.Dropped = b.head.Snapshot.Seq
 		}
-		if b.head.Format > 0 && b.head.Format < format {
+		if b.head.Format <= 0 {
+			return damaged("its head says no format", nil)
+		}
+		if b.head.Format < format {
 			return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: restore it with that release", b.head.Format)
 		}
 		if b.head.Format != format {
