@@ -147,8 +147,8 @@ func Decode(r store.Record) (core.Event, []core.Decision, error) {
 		return e, nil, fmt.Errorf("read event %d: %w", r.Seq, err)
 	}
 	var d []core.Decision
-	if len(r.Decisions) > 0 {
-		if err := json.Unmarshal(r.Decisions, &d); err != nil {
+	if len(r.Facts) > 0 {
+		if err := json.Unmarshal(r.Facts, &d); err != nil {
 			return e, nil, fmt.Errorf("read the decisions of event %d: %w", r.Seq, err)
 		}
 	}

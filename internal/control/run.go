@@ -268,13 +268,8 @@ func record(seq uint64, e core.Event, body []byte, out core.Outcome) (store.Reco
 		return r, fmt.Errorf("encode event %d: %w", seq, err)
 	}
 	if len(out.Decisions) > 0 {
-		if r.Decisions, err = json.Marshal(out.Decisions); err != nil {
+		if r.Facts, err = json.Marshal(out.Decisions); err != nil {
 			return r, fmt.Errorf("encode the decisions of event %d: %w", seq, err)
-		}
-	}
-	if len(out.Actions) > 0 {
-		if r.Actions, err = core.EncodeActions(out.Actions); err != nil {
-			return r, err
 		}
 	}
 	return r, nil

@@ -38,7 +38,7 @@ func keptLog(t *testing.T) (records []store.Record) {
 		if string(l.Decisions) == "null" {
 			l.Decisions = nil
 		}
-		records = append(records, store.Record{Seq: uint64(len(records) + 1), Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Event: l.Event, Decisions: l.Decisions})
+		records = append(records, store.Record{Seq: uint64(len(records) + 1), Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Event: l.Event, Facts: l.Decisions})
 	}
 	return records
 }

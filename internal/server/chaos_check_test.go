@@ -43,8 +43,8 @@ func (c *chaos) check(inventory []provider.Instance) {
 		var e core.Event
 		var d []core.Decision
 		chaosMust(t, json.Unmarshal(r.Event, &e))
-		if len(r.Decisions) > 0 {
-			chaosMust(t, json.Unmarshal(r.Decisions, &d))
+		if len(r.Facts) > 0 {
+			chaosMust(t, json.Unmarshal(r.Facts, &d))
 		}
 		out := m.Replay(e, d)
 		if len(out.Postings) != len(r.Postings) {

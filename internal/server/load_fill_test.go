@@ -55,7 +55,7 @@ func fill(b testing.TB, st store.Store, n int) {
 		r.Event, err = e.Append(nil, body)
 		must(b, err)
 		if len(out.Decisions) > 0 {
-			r.Decisions, err = json.Marshal(out.Decisions)
+			r.Facts, err = json.Marshal(out.Decisions)
 			must(b, err)
 		}
 		if records = append(records, r); len(records) == 1000 {

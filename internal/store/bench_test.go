@@ -59,11 +59,7 @@ func recordOf(tb testing.TB, seq uint64, e core.Event, out core.Outcome) store.R
 	r.Event, err = json.Marshal(e)
 	must(tb, err)
 	if len(out.Decisions) > 0 {
-		r.Decisions, err = json.Marshal(out.Decisions)
-		must(tb, err)
-	}
-	if len(out.Actions) > 0 {
-		r.Actions, err = json.Marshal(out.Actions)
+		r.Facts, err = json.Marshal(out.Decisions)
 		must(tb, err)
 	}
 	return r

@@ -209,7 +209,7 @@ func leaders(t *testing.T, c *pgtest.Cluster, lease time.Duration, rounds int) {
 	end, err := s.End(t.Context())
 	must(t, err)
 	wantWritten(t, s, int(end))
-	list, err := c.Query(settings(place).URL, "SELECT seq, epoch FROM event ORDER BY seq")
+	list, err := c.Query(settings(place).URL, "SELECT seq, epoch FROM event UNION ALL SELECT seq, epoch FROM sample ORDER BY seq")
 	must(t, err)
 	acked, last := 0, uint64(0)
 	for line := range strings.Lines(list) {

@@ -69,7 +69,8 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	host, _ := os.Hostname()
 	holder := fmt.Sprintf("process %d on %s", os.Getpid(), host)
 	sent := time.Now()
-	var epoch, end int64
+	var epoch int64
+	var t tail
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("lead: %w", err)
@@ -78,14 +79,14 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	defer s.unblock(ctx, conn.Conn().PgConn().PID())()
 	// Where a write of the old leader holds the row this waits for it, and looks again.
 	err = conn.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(), until = clock_timestamp() + $2::interval
-		WHERE until < clock_timestamp() RETURNING epoch, seq`, holder, s.cfg.Lease).Scan(&epoch, &end)
+		WHERE until < clock_timestamp() RETURNING epoch, seq, kept`, holder, s.cfg.Lease).Scan(&epoch, &t.end, &t.kept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s.held(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("lead: %w", err)
 	}
-	s.next = uint64(end) + 1
+	s.tail = t
 	s.renewed.Store(int64(sent.Sub(s.born)))
 	s.epoch.Store(uint64(epoch))
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -13,7 +13,16 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// schemas returns the migrations of a backend in order; the first leads to schema 1.
+// before is the last schema of the releases whose databases are not read.
+const before = 2
+
+// Schema is the number of the schema that this program writes.
+func Schema(backend string) int {
+	files, _ := schemas(backend) // the pattern is a good one
+	return before + len(files)
+}
+
+// schemas returns the migrations of a backend in order; the first leads to schema before+1.
 func schemas(backend string) ([]string, error) {
 	return fs.Glob(migrations, "migrations/"+backend+"/*.sql") // sorted
 }
@@ -26,10 +35,10 @@ func Migrate(ctx context.Context, db *sql.DB, path string) (applied []int, err e
 	if err != nil {
 		return nil, err
 	}
-	return migrate(ctx, db, path, files)
+	return migrate(ctx, db, path, migrations, files)
 }
 
-func migrate(ctx context.Context, db *sql.DB, path string, files []string) (applied []int, err error) {
+func migrate(ctx context.Context, db *sql.DB, path string, texts fs.FS, files []string) (applied []int, err error) {
 	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, at TEXT NOT NULL) STRICT"); err != nil {
 		return nil, fmt.Errorf("read schema version: %w", err)
 	}
@@ -37,17 +46,18 @@ func migrate(ctx context.Context, db *sql.DB, path string, files []string) (appl
 	if err := db.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&have); err != nil {
 		return nil, fmt.Errorf("read schema version: %w", err)
 	}
-	if have > len(files) {
-		return nil, newer(have, len(files))
+	if err := readable(have, before+len(files)); err != nil {
+		return nil, err
 	}
-	if have > 0 && have < len(files) {
+	if have > 0 && have < before+len(files) {
 		if err := copyAside(ctx, db, fmt.Sprintf("%s.schema-%d", path, have)); err != nil {
 			return nil, fmt.Errorf("copy the database before its schema changes: %w: is its disk full?", err)
 		}
 	}
-	for i, name := range files[have:] {
+	have = max(have, before)
+	for i, name := range files[have-before:] {
 		version := have + i + 1
-		if err := apply(ctx, db, name, version); err != nil {
+		if err := apply(ctx, db, texts, name, version); err != nil {
 			return applied, fmt.Errorf("migrate to %d (%s): %w", version, name, err)
 		}
 		applied = append(applied, version)
@@ -66,12 +76,20 @@ func copyAside(ctx context.Context, db *sql.DB, path string) error {
 	return os.Rename(path+".new", path)
 }
 
-func newer(have, known int) error {
-	return fmt.Errorf("the database has schema %d, this program knows only %d: use a newer program", have, known)
+// readable says what to do about a database that this program cannot read; schema 0 is a new one.
+func readable(have, known int) error {
+	switch {
+	case have > known:
+		return fmt.Errorf("the database has schema %d, this program knows only %d: use a newer program", have, known)
+	case have > 0 && have <= before:
+		return fmt.Errorf("an older release of scrimp wrote this database (schema %d), and this release cannot read its log: "+
+			"keep the data where it is for that release, and begin with an empty one: another --data folder or an empty PostgreSQL database", have)
+	}
+	return nil
 }
 
-func apply(ctx context.Context, db *sql.DB, name string, version int) error {
-	text, err := migrations.ReadFile(name)
+func apply(ctx context.Context, db *sql.DB, texts fs.FS, name string, version int) error {
+	text, err := fs.ReadFile(texts, name)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,9 +27,11 @@ type Postgres struct {
 	cfg  PostgresConfig
 	pool *pgxpool.Pool
 
-	mu     sync.Mutex // held over an append
-	next   uint64     // sequence number that the log wants next
-	unsure bool       // an append failed and may have happened
+	mu   sync.Mutex // held over an append
+	tail tail
+
+	tenants, kinds *names
+	unsure         bool // an append failed and may have happened
 
 	epoch   atomic.Uint64
 	renewed atomic.Int64 // nanoseconds after born that the last renewal was sent at
@@ -65,7 +66,7 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	s := &Postgres{logFiles: logFiles{cfg.Dir}, cfg: cfg, pool: pool, born: time.Now()}
+	s := &Postgres{logFiles: logFiles{cfg.Dir}, cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"), kinds: newNames("kind")}
 	s.lease.lost = make(chan struct{})
 	if err := s.migrate(ctx); err != nil {
 		pool.Close()
@@ -93,18 +94,20 @@ func (s *Postgres) migrate(ctx context.Context) error {
 			if err := tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&have); err != nil {
 				return err
 			}
-			if have > len(files) {
-				return newer(have, len(files))
+			if err := readable(have, before+len(files)); err != nil {
+				return err
 			}
-			if done = have == len(files); done {
+			have = max(have, before)
+			if done = have == before+len(files); done {
 				return nil
 			}
-			text, err := migrations.ReadFile(files[have])
+			name := files[have-before]
+			text, err := migrations.ReadFile(name)
 			if err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, string(text)); err != nil {
-				return fmt.Errorf("migrate to %d (%s): %w", have+1, files[have], err)
+				return fmt.Errorf("migrate to %d (%s): %w", have+1, name, err)
 			}
 			_, err = tx.Exec(ctx, "INSERT INTO schema_version (version) VALUES ($1)", have+1)
 			return err
@@ -180,28 +183,47 @@ func noRoom(err error) bool {
 
 // columns are what an append sends: one array a column.
 type columns struct {
-	seq, at                                       []int64
-	tenant, kind, key, event, decisions, actions  []string
+	events, samples                               recordColumns
 	pEvent                                        []int64
 	pLine                                         []int32
 	pTenant, pJob, pCurrency, pFrom, pTo, pAmount []string
-	pText                                         []string
+	pHash, pRest                                  [][]byte
 }
 
-func newColumns(records []Record) (c columns, err error) {
-	for _, r := range records {
-		c.seq, c.at = append(c.seq, int64(r.Seq)), append(c.at, r.At.UnixNano())
-		c.tenant, c.kind, c.key = append(c.tenant, r.Tenant), append(c.kind, r.Kind), append(c.key, r.Key)
-		c.event, c.decisions, c.actions = append(c.event, string(r.Event)), append(c.decisions, string(r.Decisions)), append(c.actions, string(r.Actions))
-		for _, p := range r.Postings {
-			text, err := json.Marshal(p)
-			if err != nil {
-				return c, fmt.Errorf("append event %d: %w", r.Seq, err)
-			}
+type recordColumns struct {
+	seq, at, gap      []int64
+	tenant, kind      []int32
+	key, event, facts []string
+}
+
+func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int64) (c columns, err error) {
+	tenants, kinds := make([]string, len(records)), make([]string, len(records))
+	for i, r := range records {
+		tenants[i], kinds[i] = r.Tenant, r.Kind
+	}
+	tenant, err := s.tenants.number(ctx, s, tenants)
+	if err != nil {
+		return c, err
+	}
+	kind, err := s.kinds.number(ctx, s, kinds)
+	if err != nil {
+		return c, err
+	}
+	for i := range records {
+		r := &records[i]
+		to := &c.events
+		if r.Sample {
+			to = &c.samples
+		}
+		to.seq, to.at, to.gap = append(to.seq, int64(r.Seq)), append(to.at, r.At.UnixNano()), append(to.gap, gaps[i])
+		to.tenant, to.kind, to.key = append(to.tenant, tenant[i]), append(to.kind, kind[i]), append(to.key, r.Key)
+		to.event, to.facts = append(to.event, string(r.Event)), append(to.facts, string(r.Facts))
+		for i := range r.Postings {
+			p := &r.Postings[i]
 			c.pEvent, c.pLine = append(c.pEvent, int64(p.Event)), append(c.pLine, int32(p.Line))
 			c.pTenant, c.pJob, c.pCurrency = append(c.pTenant, p.Owner.Tenant), append(c.pJob, p.Owner.Job), append(c.pCurrency, string(p.Currency))
 			c.pFrom, c.pTo, c.pAmount = append(c.pFrom, string(p.From)), append(c.pTo, string(p.To)), append(c.pAmount, p.Amount.String())
-			c.pText = append(c.pText, string(text))
+			c.pHash, c.pRest = append(c.pHash, p.Hash[:]), append(c.pRest, pack(p))
 		}
 	}
 	return c, nil
@@ -212,26 +234,39 @@ func newColumns(records []Record) (c columns, err error) {
 // elsewhere, there is no row and nothing is written.
 const appendSQL = `
 WITH fence AS (
-  UPDATE leader SET seq = $3, until = clock_timestamp() + $4::interval WHERE epoch = $1 AND seq = $2 RETURNING 1
+  UPDATE leader SET seq = $3, kept = $4, until = clock_timestamp() + $5::interval WHERE epoch = $1 AND seq = $2 RETURNING 1
 ), events AS (
-  INSERT INTO event (seq, epoch, tenant, at, kind, key, event, decisions, actions)
-  SELECT seq, $1, tenant, at, kind, nullif(key, ''), event, nullif(decisions, ''), nullif(actions, '')
-  FROM unnest($5::bigint[], $6::text[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])
-    AS e (seq, tenant, at, kind, key, event, decisions, actions)
+  INSERT INTO event (seq, epoch, at, gap, tenant, kind, key, event, facts)
+  SELECT seq, $1, at, gap, tenant, kind, key, event, facts
+  FROM unnest($6::bigint[], $7::bigint[], $8::bigint[], $9::integer[], $10::integer[], $11::text[], $12::text[], $13::text[])
+    AS e (seq, at, gap, tenant, kind, key, event, facts)
+  WHERE EXISTS (SELECT FROM fence)
+), samples AS (
+  INSERT INTO sample (seq, epoch, at, gap, tenant, kind, key, event)
+  SELECT seq, $1, at, gap, tenant, kind, key, event
+  FROM unnest($14::bigint[], $15::bigint[], $16::bigint[], $17::integer[], $18::integer[], $19::text[], $20::text[])
+    AS e (seq, at, gap, tenant, kind, key, event)
   WHERE EXISTS (SELECT FROM fence)
 ), postings AS (
-  INSERT INTO posting (event, line, tenant, job, currency, source, target, amount, posting)
-  SELECT event, line, tenant, job, currency, source, target, amount::numeric, posting
-  FROM unnest($13::bigint[], $14::integer[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
-    AS p (event, line, tenant, job, currency, source, target, amount, posting)
+  INSERT INTO posting (event, line, tenant, job, currency, source, target, amount, hash, rest)
+  SELECT event, line, tenant, job, currency, source, target, amount::numeric, hash, rest
+  FROM unnest($21::bigint[], $22::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::text[], $29::bytea[], $30::bytea[])
+    AS p (event, line, tenant, job, currency, source, target, amount, hash, rest)
   WHERE EXISTS (SELECT FROM fence)
 )
 SELECT count(*) FROM fence`
 
-// Append implements Store. Where the connection breaks, it asks the database
-// whether the records came through, and sends them again where they did not:
-// only this leader moves the log's end, so the end is the answer.
+// Append implements Store.
 func (s *Postgres) Append(ctx context.Context, records []Record) error {
+	return s.append(ctx, records, false)
+}
+
+// Copy implements Store.
+func (s *Postgres) Copy(ctx context.Context, records []Record) error {
+	return s.append(ctx, records, true)
+}
+
+func (s *Postgres) append(ctx context.Context, records []Record, holes bool) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -245,21 +280,37 @@ func (s *Postgres) Append(ctx context.Context, records []Record) error {
 		return fmt.Errorf("append event %d: this server does not lead: %w", records[0].Seq, ErrDeposed)
 	}
 	if s.unsure {
-		_, end, err := s.leader(ctx)
+		_, t, err := s.leader(ctx)
 		if err != nil {
 			return s.failed(err)
 		}
-		s.next, s.unsure = end+1, false
+		s.tail, s.unsure = t, false
 	}
-	if err := follows(records, s.next); err != nil {
-		return err
-	}
-	c, err := newColumns(records)
+	gaps, next, err := s.tail.follow(records, holes)
 	if err != nil {
 		return err
 	}
-	last := records[len(records)-1].Seq
-	again := false
+	c, err := s.newColumns(ctx, records, gaps)
+	if err != nil {
+		return err
+	}
+	again, err := s.send(ctx, epoch, next, c)
+	switch {
+	case err == nil:
+		s.tail = next
+		return nil
+	case errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict):
+		return err
+	}
+	s.unsure = again
+	return s.failed(err)
+}
+
+// send writes records that lead to the tail next. Where the connection breaks, it asks
+// the database whether they came through, and sends them again where they did not:
+// only this leader moves the log's end, so the end is the answer. unsure: they may have come through.
+func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns) (unsure bool, err error) {
+	e, o := &c.events, &c.samples
 	err = s.persist(ctx, func(ctx context.Context) error {
 		sent := time.Now()
 		var fenced int
@@ -267,36 +318,51 @@ func (s *Postgres) Append(ctx context.Context, records []Record) error {
 		ctx, cancel := context.WithTimeout(ctx, s.longest())
 		defer cancel()
 		defer s.fresh(tries, ctx)
-		err := s.pool.QueryRow(ctx, appendSQL, int64(epoch), int64(records[0].Seq-1), int64(last), s.cfg.Lease,
-			c.seq, c.tenant, c.at, c.kind, c.key, c.event, c.decisions, c.actions,
-			c.pEvent, c.pLine, c.pTenant, c.pJob, c.pCurrency, c.pFrom, c.pTo, c.pAmount, c.pText).Scan(&fenced)
+		err := s.pool.QueryRow(ctx, appendSQL, int64(epoch), int64(s.tail.end), int64(next.end), int64(next.kept), s.cfg.Lease,
+			e.seq, e.at, e.gap, e.tenant, e.kind, e.key, e.event, e.facts,
+			o.seq, o.at, o.gap, o.tenant, o.kind, o.key, o.event,
+			c.pEvent, c.pLine, c.pTenant, c.pJob, c.pCurrency, c.pFrom, c.pTo, c.pAmount, c.pHash, c.pRest).Scan(&fenced)
 		if err != nil {
-			again = again || away(err)
+			unsure = unsure || away(err)
 			return err
 		}
 		if fenced == 1 {
 			s.renewed.Store(int64(sent.Sub(s.born)))
 			return nil
 		}
-		now, end, err := s.leader(ctx)
+		now, there, err := s.leader(ctx)
 		switch {
 		case err != nil:
 			return err
 		case now != epoch:
 			s.lease.lose()
-			return fmt.Errorf("append event %d: %w", records[0].Seq, ErrDeposed)
-		case again && end == last:
+			return fmt.Errorf("append after event %d: %w", s.tail.end, ErrDeposed)
+		case unsure && there == next:
 			return nil // the one before came through and its answer was lost
 		}
-		return fmt.Errorf("append event %d: the log ends at %d: %w", records[0].Seq, end, ErrConflict)
+		return fmt.Errorf("append after event %d: the log ends at %d: %w", s.tail.end, there.end, ErrConflict)
 	})
-	switch {
-	case err == nil:
-		s.next = last + 1
-		return nil
-	case errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict):
-		return err
+	return unsure, err
+}
+
+// DropSamples implements Store.
+func (s *Postgres) DropSamples(ctx context.Context, upTo uint64) (dropped int, err error) {
+	for some := int64(slice); some == slice; dropped += int(some) {
+		err := s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			var older, end int64
+			if err := tx.QueryRow(ctx, "SELECT (SELECT coalesce(min(seq), 0) FROM snapshot), seq FROM leader").Scan(&older, &end); err != nil {
+				return err
+			}
+			if err := needed(upTo, uint64(older)); err != nil {
+				return err
+			}
+			tag, err := tx.Exec(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= $1 AND seq < $2 ORDER BY seq LIMIT $3)", int64(upTo), end, slice)
+			some = tag.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return dropped, err
+		}
 	}
-	s.unsure = again
-	return s.failed(err)
+	return dropped, nil
 }

@@ -12,10 +12,9 @@ import (
 )
 
 // leader returns who leads and where the log ends.
-func (s *Postgres) leader(ctx context.Context) (epoch, end uint64, err error) {
-	var e, n int64
-	err = s.pool.QueryRow(ctx, "SELECT epoch, seq FROM leader").Scan(&e, &n)
-	return uint64(e), uint64(n), err
+func (s *Postgres) leader(ctx context.Context) (epoch uint64, t tail, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT epoch, seq, kept FROM leader").Scan(&epoch, &t.end, &t.kept)
+	return epoch, t, err
 }
 
 // persist calls do until it works, fails for another reason than that the
@@ -26,7 +25,7 @@ func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) 
 	defer s.fresh(ctx, tries)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		err := do(tries)
-		if err == nil || errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict) || !away(err) || tries.Err() != nil {
+		if err == nil || errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNeeded) || !away(err) || tries.Err() != nil {
 			return err
 		}
 		if pause(tries, wait) != nil {
@@ -102,6 +101,8 @@ func (s *Postgres) guarded(ctx context.Context, before, after func(context.Conte
 	switch {
 	case errors.Is(err, ErrDeposed):
 		s.lease.lose()
+		return err
+	case errors.Is(err, ErrNeeded):
 		return err
 	case err != nil:
 		return s.failed(err)

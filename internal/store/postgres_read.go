@@ -4,37 +4,44 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"scrimp/internal/ledger"
+	"scrimp/internal/money"
 )
 
 // End implements Store.
 func (s *Postgres) End(ctx context.Context) (uint64, error) {
-	_, end, err := s.leader(ctx)
+	_, t, err := s.leader(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the end of the log: %w", err)
 	}
-	return end, nil
+	return t.end, nil
 }
 
-const pgRecords = "SELECT seq, tenant, at, kind, coalesce(key, ''), event, coalesce(decisions, ''), coalesce(actions, '') FROM event WHERE "
+// pgRecords merges the two tables, which are read each in the log's order: nothing is sorted.
+func pgRecords(where string) string {
+	return "SELECT seq, gap, tenant, at, kind, key, event, facts, false AS sample FROM event WHERE " + where +
+		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample WHERE " + where + " ORDER BY seq LIMIT $2"
+}
 
 // Records implements Store.
 func (s *Postgres) Records(ctx context.Context, after uint64, limit int) ([]Record, error) {
-	return s.records(ctx, after, pgRecords+"seq > $1 ORDER BY seq LIMIT $2", int64(after), limit)
+	return s.records(ctx, after, pgRecords("seq > $1"), int64(after), limit)
 }
 
 // RecordsOf implements Store.
 func (s *Postgres) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error) {
-	return s.records(ctx, after, pgRecords+"kind = $1 AND seq > $2 ORDER BY seq LIMIT $3", kind, int64(after), limit)
+	id, err := s.kinds.find(ctx, s, kind)
+	if err != nil {
+		return nil, err
+	}
+	return s.records(ctx, after, pgRecords("kind = $3 AND seq > $1"), int64(after), limit, id)
 }
 
 func (s *Postgres) records(ctx context.Context, after uint64, query string, args ...any) ([]Record, error) {
@@ -42,19 +49,18 @@ func (s *Postgres) records(ctx context.Context, after uint64, query string, args
 	if err != nil {
 		return nil, fmt.Errorf("read events after %d: %w", after, err)
 	}
+	var numbers [][2]int32 // of tenant and kind
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
-		var seq, at int64
-		var event, decisions, actions []byte
-		err = row.Scan(&seq, &r.Tenant, &at, &r.Kind, &r.Key, &event, &decisions, &actions)
-		r.Seq, r.At, r.Event = uint64(seq), time.Unix(0, at).UTC(), event
-		if len(decisions) > 0 {
-			r.Decisions = decisions
-		}
-		if len(actions) > 0 {
-			r.Actions = actions
-		}
+		var n [2]int32
+		err = scanInto(&r, row.Scan, &n[0], &n[1])
+		numbers = append(numbers, n)
 		return r, err
 	})
+	for i := 0; i < len(list) && err == nil; i++ {
+		if list[i].Tenant, err = s.tenants.text(ctx, s, numbers[i][0]); err == nil {
+			list[i].Kind, err = s.kinds.text(ctx, s, numbers[i][1])
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read events after %d: %w", after, err)
 	}
@@ -67,12 +73,20 @@ func (s *Postgres) WholeRecords(ctx context.Context, after uint64, limit int) ([
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	return list, attach(list, s.postings(ctx, "event BETWEEN $1 AND $2 ORDER BY event, line", int64(list[0].Seq), int64(list[len(list)-1].Seq)))
+	postings := s.postings(ctx, "event BETWEEN $1 AND $2 ORDER BY event, line", int64(list[0].Seq), int64(list[len(list)-1].Seq))
+	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) { return s.head(ctx, tenant, event) })
 }
 
 // Seen implements Store.
 func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error) {
-	rows, err := s.pool.Query(ctx, "SELECT key, min(seq) FROM event WHERE tenant = $1 AND key = ANY ($2) GROUP BY key", tenant, keys)
+	id, err := s.tenants.find(ctx, s, tenant)
+	if err != nil {
+		return nil, fmt.Errorf("look for keys: %w", err)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT key, min(seq) FROM (
+		SELECT key, seq FROM event WHERE tenant = $1 AND key <> '' AND key = ANY ($2)
+		UNION ALL SELECT key, seq FROM sample WHERE tenant = $1 AND key <> '' AND key = ANY ($2)
+	) AS k GROUP BY key`, id, keys)
 	if err != nil {
 		return nil, fmt.Errorf("look for keys: %w", err)
 	}
@@ -88,30 +102,51 @@ func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map
 // Postings implements Store.
 func (s *Postgres) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
 	if job == "" {
-		return s.postings(ctx, "tenant = $1 ORDER BY event, line", tenant)
+		return linked(noHead, s.postings(ctx, "tenant = $1 ORDER BY event, line", tenant))
 	}
-	return s.postings(ctx, "tenant = $1 AND job = $2 ORDER BY event, line", tenant, job)
+	return s.rows(ctx, "SELECT "+pgPosting+`, (SELECT q.hash FROM posting q WHERE q.tenant = posting.tenant
+		AND (q.event, q.line) < (posting.event, posting.line) ORDER BY q.event DESC, q.line DESC LIMIT 1)
+		FROM posting WHERE tenant = $1 AND job = $2 ORDER BY event, line`, tenant, job)
 }
 
 // PostingsOf implements Store.
 func (s *Postgres) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
-	return s.postings(ctx, "event > $1 AND event <= $2 AND tenant = $3 ORDER BY event, line", int64(after), int64(until), tenant)
+	head := func() (ledger.Hash, error) { return s.head(ctx, tenant, after+1) }
+	return linked(head, s.postings(ctx, "event > $1 AND event <= $2 AND tenant = $3 ORDER BY event, line", int64(after), int64(until), tenant))
 }
 
+// head is the hash of the tenant's last posting before those of an event.
+func (s *Postgres) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
+	var hash []byte
+	err = s.pool.QueryRow(ctx, "SELECT hash FROM posting WHERE tenant = $1 AND event < $2 ORDER BY event DESC, line DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
+	return hashOf(hash, err, pgx.ErrNoRows)
+}
+
+const pgPosting = "event, line, tenant, job, currency, source, target, amount::text, hash, rest"
+
+// postings reads rows; what they follow is left to linked and attach.
 func (s *Postgres) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
+	return s.rows(ctx, "SELECT "+pgPosting+", NULL::bytea FROM posting WHERE "+where, args...)
+}
+
+func (s *Postgres) rows(ctx context.Context, query string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return func(yield func(ledger.Posting, error) bool) {
-		rows, err := s.pool.Query(ctx, "SELECT posting FROM posting WHERE "+where, args...)
+		rows, err := s.pool.Query(ctx, query, args...)
 		if err != nil {
 			yield(ledger.Posting{}, fmt.Errorf("read postings: %w", err))
 			return
 		}
 		defer rows.Close()
+		var hash, rest, prev pgtype.DriverBytes
+		var amount string
 		for rows.Next() {
-			var text pgtype.DriverBytes
 			var p ledger.Posting
-			err := rows.Scan(&text)
+			err := rows.Scan(&p.Event, &p.Line, &p.Owner.Tenant, &p.Owner.Job, &p.Currency, &p.From, &p.To, &amount, &hash, &rest, &prev)
 			if err == nil {
-				err = json.Unmarshal(text, &p)
+				p.Amount, err = money.Parse(amount)
+			}
+			if err == nil {
+				err = finish(&p, hash, rest, prev)
 			}
 			if !yield(p, err) || err != nil {
 				return

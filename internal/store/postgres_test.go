@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,8 +58,20 @@ func postgres(c *pgtest.Cluster) storetest.Backend {
 			_, err := c.Query(settings(place).URL, text)
 			return err
 		},
-		Full:     func(t testing.TB, bytes int64) string { return placeOf(t, c.SmallDatabase(t, bytes)) },
-		Versions: 1,
+		Full: func(t testing.TB, bytes int64) string { return placeOf(t, c.SmallDatabase(t, bytes)) },
+		Old: func(t testing.TB) string {
+			place := placeOf(t, c.Database(t))
+			_, err := c.Query(settings(place).URL, "CREATE TABLE schema_version (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now()); INSERT INTO schema_version VALUES (1)")
+			must(t, err)
+			return place
+		},
+		Size: func(t testing.TB, place string) int64 {
+			out, err := c.Query(settings(place).URL, "SELECT sum(pg_total_relation_size(name)) FROM unnest(ARRAY['event', 'sample', 'posting']) AS name")
+			must(t, err)
+			n, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
+			must(t, err)
+			return n
+		},
 	}
 }
 
@@ -151,6 +164,10 @@ func deposed(t *testing.T, c *pgtest.Cluster) {
 		"parts of one": func(ctx context.Context, s store.Store, _ []store.Record) error {
 			return s.SaveParts(ctx, 5, map[int]json.RawMessage{0: []byte("[]"), 1: []byte("[]")})
 		},
+		"dropping samples": func(ctx context.Context, s store.Store, _ []store.Record) error {
+			_, err := s.DropSamples(ctx, 1)
+			return err
+		},
 		"a fact": func(ctx context.Context, s store.Store, _ []store.Record) error { return s.PutMeta(ctx, "a", "old") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +207,7 @@ func deposed(t *testing.T, c *pgtest.Cluster) {
 				t.Errorf("the old leader leads again with its old memory: %v", err)
 			}
 			wantEnd(t, old, 5)
-			if got, err := c.Query(cfg.URL, "SELECT count(*) FROM event UNION ALL SELECT count(*) FROM meta UNION ALL SELECT count(*) FROM snapshot_part"); got != "5\n0\n0" || err != nil {
+			if got, err := c.Query(cfg.URL, "SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM sample) UNION ALL SELECT count(*) FROM meta UNION ALL SELECT count(*) FROM snapshot_part"); got != "5\n0\n0" || err != nil {
 				t.Errorf("events, facts and snapshot parts: %q, %v; want 5, 0, 0", got, err)
 			}
 			must(t, next.Append(t.Context(), more))

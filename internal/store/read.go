@@ -10,27 +10,43 @@ import (
 	"time"
 
 	"scrimp/internal/ledger"
+	"scrimp/internal/money"
 )
 
 // End implements Store.
 func (s *SQLite) End(ctx context.Context) (uint64, error) {
-	var end int64
-	if err := s.reads.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM event").Scan(&end); err != nil {
-		return 0, fmt.Errorf("read the end of the log: %w", err)
-	}
-	return uint64(end), nil
+	t, err := s.readTail(ctx)
+	return t.end, err
 }
 
-const selectRecords = "SELECT seq, tenant, at, kind, coalesce(key, ''), event, coalesce(decisions, ''), coalesce(actions, '') FROM event WHERE "
+// readTail finds the last record, which is never dropped and knows the last that is kept.
+func (s *SQLite) readTail(ctx context.Context) (tail, error) {
+	var event, sample, gap int64
+	err := s.reads.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM event), (SELECT coalesce(max(seq), 0) FROM sample),
+		coalesce((SELECT gap FROM sample ORDER BY seq DESC LIMIT 1), 0)`).Scan(&event, &sample, &gap)
+	if err != nil {
+		return tail{}, fmt.Errorf("read the end of the log: %w", err)
+	}
+	if sample > event {
+		return tail{uint64(sample), uint64(sample - gap - 1)}, nil
+	}
+	return tail{uint64(event), uint64(event)}, nil
+}
+
+// selectRecords merges the two tables, which lie each in the log's order: nothing is sorted.
+func selectRecords(where string) string {
+	return "SELECT seq, gap, tenant, at, kind, key, event, facts, 0 AS sample FROM event WHERE " + where +
+		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, '', 1 FROM sample WHERE " + where + " ORDER BY seq LIMIT ?2"
+}
 
 // Records implements Store.
 func (s *SQLite) Records(ctx context.Context, after uint64, limit int) ([]Record, error) {
-	return s.records(ctx, after, selectRecords+"seq > ? ORDER BY seq LIMIT ?", int64(after), limit)
+	return s.records(ctx, after, selectRecords("seq > ?1"), int64(after), limit)
 }
 
 // RecordsOf implements Store.
 func (s *SQLite) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error) {
-	return s.records(ctx, after, selectRecords+"kind = ? AND seq > ? ORDER BY seq LIMIT ?", kind, int64(after), limit)
+	return s.records(ctx, after, selectRecords("kind = ?3 AND seq > ?1"), int64(after), limit, kind)
 }
 
 func (s *SQLite) records(ctx context.Context, after uint64, query string, args ...any) ([]Record, error) {
@@ -42,17 +58,8 @@ func (s *SQLite) records(ctx context.Context, after uint64, query string, args .
 	var list []Record
 	for rows.Next() {
 		var r Record
-		var seq, at int64
-		var event, decisions, actions []byte
-		if err := rows.Scan(&seq, &r.Tenant, &at, &r.Kind, &r.Key, &event, &decisions, &actions); err != nil {
+		if err := scanInto(&r, rows.Scan, &r.Tenant, &r.Kind); err != nil {
 			return nil, fmt.Errorf("read events after %d: %w", after, err)
-		}
-		r.Seq, r.At, r.Event = uint64(seq), time.Unix(0, at).UTC(), event
-		if len(decisions) > 0 {
-			r.Decisions = decisions
-		}
-		if len(actions) > 0 {
-			r.Actions = actions
 		}
 		list = append(list, r)
 	}
@@ -62,25 +69,28 @@ func (s *SQLite) records(ctx context.Context, after uint64, query string, args .
 	return list, nil
 }
 
+// scanInto reads a row of either database; tenant and kind go to places of their own.
+func scanInto(r *Record, scan func(...any) error, tenant, kind any) error {
+	var seq, gap, at int64
+	var event, facts []byte
+	if err := scan(&seq, &gap, tenant, &at, kind, &r.Key, &event, &facts, &r.Sample); err != nil {
+		return err
+	}
+	r.Seq, r.Kept, r.At, r.Event = uint64(seq), uint64(seq-gap-1), time.Unix(0, at).UTC(), event
+	if len(facts) > 0 {
+		r.Facts = facts
+	}
+	return nil
+}
+
 // WholeRecords implements Store.
 func (s *SQLite) WholeRecords(ctx context.Context, after uint64, limit int) ([]Record, error) {
 	list, err := s.Records(ctx, after, limit)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	return list, attach(list, s.postings(ctx, "event BETWEEN ? AND ? ORDER BY event, line", int64(list[0].Seq), int64(list[len(list)-1].Seq)))
-}
-
-// attach gives each record, without a hole between them, its postings.
-func attach(list []Record, postings iter.Seq2[ledger.Posting, error]) error {
-	for p, err := range postings {
-		if err != nil {
-			return err
-		}
-		r := &list[p.Event-list[0].Seq]
-		r.Postings = append(r.Postings, p)
-	}
-	return nil
+	postings := s.postings(ctx, "event BETWEEN ? AND ? ORDER BY event, line", int64(list[0].Seq), int64(list[len(list)-1].Seq))
+	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) { return s.head(ctx, tenant, event) })
 }
 
 // Seen implements Store.
@@ -109,30 +119,49 @@ func (s *SQLite) Seen(ctx context.Context, tenant string, keys ...string) (map[s
 // Postings implements Store.
 func (s *SQLite) Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error] {
 	if job == "" {
-		return s.postings(ctx, "tenant = ? ORDER BY event, line", tenant)
+		return linked(noHead, s.postings(ctx, "tenant = ? ORDER BY event, line", tenant))
 	}
-	return s.postings(ctx, "tenant = ? AND job = ? ORDER BY event, line", tenant, job)
+	return s.rows(ctx, "SELECT "+postingColumns+`, (SELECT q.hash FROM posting q WHERE +q.tenant = posting.tenant
+		AND (q.event, q.line) < (posting.event, posting.line) ORDER BY q.event DESC, q.line DESC LIMIT 1)
+		FROM posting WHERE tenant = ? AND job = ? ORDER BY event, line`, tenant, job)
 }
 
 // PostingsOf implements Store. The plus keeps the index by job from being taken for the tenant.
 func (s *SQLite) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
-	return s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line", int64(after), int64(until), tenant)
+	head := func() (ledger.Hash, error) { return s.head(ctx, tenant, after+1) }
+	return linked(head, s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line", int64(after), int64(until), tenant))
 }
 
+// head is the hash of the tenant's last posting before those of an event.
+func (s *SQLite) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
+	var hash []byte
+	err = s.reads.QueryRowContext(ctx, "SELECT hash FROM posting WHERE +tenant = ? AND event < ? ORDER BY event DESC, line DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
+	return hashOf(hash, err, sql.ErrNoRows)
+}
+
+const postingColumns = "event, line, tenant, job, currency, source, target, micros, picos, hash, rest"
+
+// postings reads rows; what they follow is left to linked and attach.
 func (s *SQLite) postings(ctx context.Context, where string, args ...any) iter.Seq2[ledger.Posting, error] {
+	return s.rows(ctx, "SELECT "+postingColumns+", NULL FROM posting WHERE "+where, args...)
+}
+
+func (s *SQLite) rows(ctx context.Context, query string, args ...any) iter.Seq2[ledger.Posting, error] {
 	return func(yield func(ledger.Posting, error) bool) {
-		rows, err := s.reads.QueryContext(ctx, "SELECT posting FROM posting WHERE "+where, args...)
+		rows, err := s.reads.QueryContext(ctx, query, args...)
 		if err != nil {
 			yield(ledger.Posting{}, fmt.Errorf("read postings: %w", err))
 			return
 		}
 		defer func() { _ = rows.Close() }()
+		var hash, rest, prev sql.RawBytes
+		var micros, picos int64
 		for rows.Next() {
-			var text sql.RawBytes
 			var p ledger.Posting
-			err := rows.Scan(&text)
+			err := rows.Scan(&p.Event, &p.Line, &p.Owner.Tenant, &p.Owner.Job, &p.Currency, &p.From, &p.To, &micros, &picos, &hash, &rest, &prev)
+			p.Amount = money.FromMicros(micros, picos)
 			if err == nil {
-				err = json.Unmarshal(text, &p)
+				err = finish(&p, hash, rest, prev)
 			}
 			if !yield(p, err) || err != nil {
 				return

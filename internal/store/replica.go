@@ -48,7 +48,7 @@ func DefaultPostgres(url, dir string) PostgresConfig {
 	return PostgresConfig{URL: url, Dir: dir, Lease: 4 * time.Second, Patience: 30 * time.Second}
 }
 
-// Validate returns the first thing that is wrong, with its mend.
+// Validate returns the first thing that is wrong, and how to put it right.
 func (c PostgresConfig) Validate() error {
 	switch {
 	case c.URL == "":

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,13 +21,14 @@ type SQLite struct {
 	write *sql.DB // one connection
 	reads *sql.DB
 
-	mu       sync.Mutex
-	next     uint64 // sequence number that the log wants next
-	addEvent *sql.Stmt
-	addEntry *sql.Stmt
-	addPart  *sql.Stmt
-	addMeta  *sql.Stmt
-	seen     *sql.Stmt // reads
+	mu        sync.Mutex
+	tail      tail
+	addEvent  *sql.Stmt
+	addSample *sql.Stmt
+	addEntry  *sql.Stmt
+	addPart   *sql.Stmt
+	addMeta   *sql.Stmt
+	seen      *sql.Stmt // reads
 }
 
 // databaseName is the database's file within the folder.
@@ -69,22 +69,25 @@ func (s *SQLite) open() (err error) {
 	if _, err := Migrate(context.Background(), s.write, path); err != nil {
 		return err
 	}
-	end, err := s.End(context.Background())
-	if err != nil {
+	if s.tail, err = s.readTail(context.Background()); err != nil {
 		return err
 	}
-	s.next = end + 1
 	for stmt, text := range map[**sql.Stmt]string{
-		&s.addEvent: "INSERT INTO event (seq, tenant, at, kind, key, event, decisions, actions) VALUES (?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), nullif(?, ''))",
-		&s.addEntry: "INSERT INTO posting (event, line, tenant, job, currency, source, target, micros, picos, posting) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		&s.addPart:  "INSERT OR REPLACE INTO snapshot_part (seq, part, bytes) VALUES (?, ?, ?)",
-		&s.addMeta:  "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
+		&s.addEvent:  "INSERT INTO event (seq, gap, tenant, at, kind, key, event, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		&s.addSample: "INSERT INTO sample (seq, gap, tenant, at, kind, key, event) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		&s.addEntry: `INSERT INTO posting (event, line, tenant, job, currency, source, target, micros, picos, hash, rest)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		&s.addPart: "INSERT OR REPLACE INTO snapshot_part (seq, part, bytes) VALUES (?, ?, ?)",
+		&s.addMeta: "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)",
 	} {
 		if *stmt, err = s.write.Prepare(text); err != nil {
 			return err
 		}
 	}
-	s.seen, err = s.reads.Prepare("SELECT key, min(seq) FROM event WHERE tenant = ? AND key IN (SELECT value FROM json_each(?)) GROUP BY key")
+	s.seen, err = s.reads.Prepare(`SELECT key, min(seq) FROM (
+		SELECT key, seq FROM event WHERE tenant = ?1 AND key <> '' AND key IN (SELECT value FROM json_each(?2))
+		UNION ALL SELECT key, seq FROM sample WHERE tenant = ?1 AND key <> '' AND key IN (SELECT value FROM json_each(?2))
+	) GROUP BY key`)
 	return err
 }
 
@@ -110,12 +113,22 @@ func (s *SQLite) failed(err error) error {
 
 // Append implements Store.
 func (s *SQLite) Append(ctx context.Context, records []Record) error {
+	return s.append(ctx, records, false)
+}
+
+// Copy implements Store.
+func (s *SQLite) Copy(ctx context.Context, records []Record) error {
+	return s.append(ctx, records, true)
+}
+
+func (s *SQLite) append(ctx context.Context, records []Record, holes bool) error {
 	if len(records) == 0 {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := follows(records, s.next); err != nil {
+	gaps, next, err := s.tail.follow(records, holes)
+	if err != nil {
 		return err
 	}
 	tx, err := s.write.BeginTx(ctx, nil)
@@ -123,46 +136,88 @@ func (s *SQLite) Append(ctx context.Context, records []Record) error {
 		return s.failed(err)
 	}
 	defer func() { _ = tx.Rollback() }() // no-op after Commit
-	addEvent, addEntry := tx.StmtContext(ctx, s.addEvent), tx.StmtContext(ctx, s.addEntry)
-	for _, r := range records {
-		if _, err := addEvent.ExecContext(ctx, int64(r.Seq), r.Tenant, r.At.UnixNano(), r.Kind, r.Key, string(r.Event), string(r.Decisions), string(r.Actions)); err != nil {
-			return s.failed(err)
-		}
-		for _, p := range r.Postings {
-			text, err := json.Marshal(p)
-			if err != nil {
-				return fmt.Errorf("append event %d: %w", r.Seq, err)
-			}
-			micros, picos, ok := p.Amount.Micros()
-			if !ok {
-				return fmt.Errorf("append event %d: amount %v does not fit the database", r.Seq, p.Amount)
-			}
-			if _, err := addEntry.ExecContext(ctx, int64(p.Event), p.Line, p.Owner.Tenant, p.Owner.Job, string(p.Currency), string(p.From), string(p.To), micros, picos, string(text)); err != nil {
-				return s.failed(err)
-			}
+	w := writer{s, tx.StmtContext(ctx, s.addEvent), tx.StmtContext(ctx, s.addSample), tx.StmtContext(ctx, s.addEntry)}
+	for i := range records {
+		if err := w.record(ctx, &records[i], gaps[i]); err != nil {
+			return err
 		}
 	}
 	if err := tx.Commit(); err != nil {
 		return s.failed(err)
 	}
-	s.next += uint64(len(records))
+	s.tail = next
 	return nil
 }
 
-// follows checks that records continue a log that wants next, and that each
-// posting says which record it belongs to.
-func follows(records []Record, next uint64) error {
-	for i, r := range records {
-		if r.Seq != next+uint64(i) {
-			return fmt.Errorf("append event %d: the log wants %d: %w", r.Seq, next+uint64(i), ErrConflict)
+// writer writes within a transaction.
+type writer struct {
+	s                    *SQLite
+	event, sample, entry *sql.Stmt
+}
+
+func (w writer) record(ctx context.Context, r *Record, gap int64) error {
+	row := []any{int64(r.Seq), gap, r.Tenant, r.At.UnixNano(), r.Kind, r.Key, string(r.Event)}
+	stmt := w.sample
+	if !r.Sample {
+		stmt, row = w.event, append(row, string(r.Facts))
+	}
+	if _, err := stmt.ExecContext(ctx, row...); err != nil {
+		return w.s.failed(err)
+	}
+	for i := range r.Postings {
+		p := &r.Postings[i]
+		micros, picos, ok := p.Amount.Micros()
+		if !ok {
+			return fmt.Errorf("append event %d: amount %v does not fit the database", r.Seq, p.Amount)
 		}
-		for _, p := range r.Postings {
-			if p.Event != r.Seq {
-				return fmt.Errorf("append event %d: a posting of event %d is among its own", r.Seq, p.Event)
-			}
+		if _, err := w.entry.ExecContext(ctx, int64(p.Event), p.Line, p.Owner.Tenant, p.Owner.Job, string(p.Currency),
+			string(p.From), string(p.To), micros, picos, p.Hash[:], pack(p)); err != nil {
+			return w.s.failed(err)
 		}
 	}
 	return nil
+}
+
+// DropSamples implements Store.
+func (s *SQLite) DropSamples(ctx context.Context, upTo uint64) (dropped int, err error) {
+	for some := int64(slice); some == slice; dropped += int(some) {
+		if err := ctx.Err(); err != nil {
+			return dropped, fmt.Errorf("drop samples: %w", err)
+		}
+		tx, err := s.write.BeginTx(ctx, nil)
+		if err != nil {
+			return dropped, s.failed(err)
+		}
+		some, err = dropSlice(ctx, tx, upTo)
+		if err == nil {
+			err = tx.Commit()
+		}
+		if err != nil {
+			_ = tx.Rollback() // no-op after Commit
+			if errors.Is(err, ErrNeeded) {
+				return dropped, err
+			}
+			return dropped, s.failed(err)
+		}
+	}
+	return dropped, nil
+}
+
+func dropSlice(ctx context.Context, tx *sql.Tx, upTo uint64) (dropped int64, err error) {
+	var older, end int64
+	err = tx.QueryRowContext(ctx, `SELECT (SELECT coalesce(min(seq), 0) FROM snapshot),
+		max((SELECT coalesce(max(seq), 0) FROM event), (SELECT coalesce(max(seq), 0) FROM sample))`).Scan(&older, &end)
+	if err == nil {
+		err = needed(upTo, uint64(older))
+	}
+	if err != nil {
+		return 0, err
+	}
+	result, err := tx.ExecContext(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= ? AND seq < ? ORDER BY seq LIMIT ?)", int64(upTo), end, slice)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // PutMeta implements Store.

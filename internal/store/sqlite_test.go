@@ -23,10 +23,10 @@ var sqlite = storetest.Backend{
 		}
 		return s, nil
 	},
-	Exec:     execSQLite,
-	Full:     fullFolder,
-	Versions: 2,
-	Old:      oldSQLite,
+	Exec: execSQLite,
+	Full: fullFolder,
+	Old:  oldSQLite,
+	Size: sizeSQLite,
 }
 
 func TestSQLite(t *testing.T) { storetest.Run(t, sqlite) }
@@ -55,10 +55,10 @@ func fullFolder(t testing.TB, bytes int64) string {
 	return dir
 }
 
-// oldSQLite makes a database with the schema that a release shipped, as files under testdata hold it.
-func oldSQLite(t testing.TB, version int) string {
+// oldSQLite makes a database as an early release left it.
+func oldSQLite(t testing.TB) string {
 	dir := t.TempDir()
-	text, err := os.ReadFile(filepath.Join("testdata", "sqlite-"+strconv.Itoa(version)+".sql"))
+	text, err := os.ReadFile(filepath.Join("testdata", "sqlite-1.sql"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,44 +68,10 @@ func oldSQLite(t testing.TB, version int) string {
 	return dir
 }
 
-// Before the schema of a database that holds something changes, a copy is made,
-// also where an earlier try was cut short; an empty or a new one is not copied.
-func TestACopyIsKeptBeforeASchemaChanges(t *testing.T) {
-	dir := oldSQLite(t, 1)
-	aside := filepath.Join(dir, "scrimp.db.schema-1")
-	for _, left := range []string{aside, aside + ".new"} {
-		if err := os.WriteFile(left, []byte("cut short"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "file:"+aside+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	var events, schema int
-	if err := db.QueryRow("SELECT (SELECT count(*) FROM event), (SELECT max(version) FROM schema_version)").Scan(&events, &schema); err != nil {
-		t.Fatal(err)
-	}
-	if events != storetest.OldLog || schema != 1 {
-		t.Errorf("the copy holds %d events of schema %d, want %d of schema 1", events, schema, storetest.OldLog)
-	}
-	if _, err := os.Stat(aside + ".new"); !os.IsNotExist(err) {
-		t.Errorf("%s.new is left: %v", aside, err)
-	}
-	again := t.TempDir()
-	if s, err = store.Open(again); err != nil {
-		t.Fatal(err)
-	}
-	_ = s.Close()
-	if copies, _ := filepath.Glob(filepath.Join(again, "*.schema-*")); len(copies) > 0 {
-		t.Errorf("a new database was copied: %q", copies)
-	}
+// sizeSQLite is the file's size, with all that was written in it.
+func sizeSQLite(t testing.TB, place string) int64 {
+	must(t, execSQLite(t, place, "PRAGMA wal_checkpoint(TRUNCATE)"))
+	info, err := os.Stat(filepath.Join(place, "scrimp.db"))
+	must(t, err)
+	return info.Size()
 }

@@ -18,20 +18,28 @@ var (
 	ErrLocked   = errors.New("in use")                       // another server owns the place
 	ErrGone     = errors.New("a newer snapshot is there")    // ask for that one
 	ErrFull     = errors.New("the disk has no room")         // nothing was written; the same works once there is room
+	ErrNeeded   = errors.New("a snapshot needs them")        // samples: a restart reads them
 )
 
-// Record is one step of the core: the event, what was decided, what is to be
-// done, and the postings. It is written in one transaction.
+// Record is one step of the core: the event, the facts that follow from it, and the
+// postings. It is written in one transaction.
+//
+// A sample is an event that only teaches (progress, usage, quotes): it has no facts
+// and no postings, and is dropped once no snapshot needs it. All others are kept for ever.
 type Record struct {
-	Seq       uint64
-	Tenant    string
-	At        time.Time // market time
-	Kind      string
-	Key       string // idempotency key; "" for none
-	Event     json.RawMessage
-	Decisions json.RawMessage
-	Actions   json.RawMessage
-	Postings  []ledger.Posting
+	Seq      uint64
+	Tenant   string
+	At       time.Time // market time
+	Kind     string
+	Key      string // idempotency key; "" for none. A sample's is forgotten with it
+	Event    json.RawMessage
+	Facts    json.RawMessage // a JSON list; empty for none
+	Postings []ledger.Posting
+	Sample   bool
+
+	// Kept is the number of the record before this one that is no sample; 0 for none.
+	// The store finds it out itself: it is read, and written by Copy only.
+	Kept uint64
 }
 
 // Snapshot is the core's state after the event Seq: all of it in State, or a head
@@ -54,15 +62,25 @@ type Store interface {
 	// Append writes records, all or none, and returns when they are durable.
 	// They must continue the log without a hole; otherwise ErrConflict.
 	Append(ctx context.Context, records []Record) error
+	// Copy is Append of what another store gave, which may have dropped samples: a hole
+	// is taken where each record follows the kept one that it names.
+	Copy(ctx context.Context, records []Record) error
+	// DropSamples deletes the samples up to a sequence number, some at a time, and
+	// returns how many. It deletes nothing and returns ErrNeeded where the older of the
+	// snapshots that are kept, or for want of one a replay of the log, needs some of
+	// them: those after it. The last record of the log stays, sample or not.
+	DropSamples(ctx context.Context, upTo uint64) (dropped int, err error)
 	// End returns the sequence number of the last record; 0 for an empty log.
 	End(ctx context.Context) (uint64, error)
-	// Records returns at most limit records after a sequence number, without their postings.
+	// Records returns at most limit records after a sequence number, without their
+	// postings, kept ones and samples in the order of the log. Chain says what is missing.
 	Records(ctx context.Context, after uint64, limit int) ([]Record, error)
 	// RecordsOf is Records of one kind of event.
 	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]Record, error)
 	// WholeRecords is Records with their postings.
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]Record, error)
-	// Seen returns, by idempotency key, the first event that carries it; a key that none carries is left out.
+	// Seen returns, by idempotency key, the first event that carries it; a key that none
+	// carries, or only a sample that was dropped, is left out.
 	Seen(ctx context.Context, tenant string, keys ...string) (map[string]uint64, error)
 	// SaveParts writes parts, by number, of the snapshot after the event seq, which is
 	// there once SaveSnapshot has written it.
@@ -73,7 +91,8 @@ type Store interface {
 	// SnapshotParts returns the parts of what LatestSnapshot has returned, in order. It
 	// fails with ErrGone where two newer ones have been saved meanwhile.
 	SnapshotParts(ctx context.Context, s Snapshot) iter.Seq2[json.RawMessage, error]
-	// Postings returns the tenant's postings in order; job "" is all.
+	// Postings returns the tenant's postings in order; job "" is all. Prev is not stored:
+	// it is the hash of the tenant's posting before, which each way to read fills in.
 	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
 	// PostingsOf returns those of the events after one and up to another.
 	PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error]
@@ -97,3 +116,6 @@ type Store interface {
 // partSize is how many bytes of a snapshot are one row: small enough that an
 // append does not wait long behind it.
 const partSize = 4 << 20
+
+// slice is how many samples are dropped in one transaction: appends wait behind it.
+const slice = 1000

@@ -101,6 +101,7 @@ type reader struct {
 	d       digest
 	t       target
 	head    header
+	chain   store.Chain
 	begun   bool // head.json was there
 	facts   bool // so was facts.json: no events after it
 	done    bool // and sum.json
@@ -116,6 +117,15 @@ func (b *reader) member(m *tar.Header) error {
 		b.begun = true
 		if err := b.json(&b.head); err != nil {
 			return err
+		}
+		if b.head.Snapshot != nil {
+			b.chain.Dropped = b.head.Snapshot.Seq
+		}
+		if b.head.Format <= 0 {
+			return damaged("its head says no format", nil)
+		}
+		if b.head.Format < format {
+			return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: restore it with that release", b.head.Format)
 		}
 		if b.head.Format != format {
 			return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, format)
@@ -176,10 +186,8 @@ func (b *reader) events(name string) error {
 		}
 		page = append(page, line.record())
 	}
-	for i, r := range page {
-		if want := b.d.s.End + 1 + uint64(i); r.Seq != want {
-			return damaged(fmt.Sprintf("%s has event %d where the log wants %d", name, r.Seq, want), nil)
-		}
+	if err := b.chain.AddAll(page); err != nil {
+		return damaged("in "+name, err)
 	}
 	b.d.records(page)
 	return b.t.records(page)
@@ -261,7 +269,7 @@ func (f *filler) records(page []store.Record) error {
 			return fmt.Errorf("the place holds events of another backup: give an empty one")
 		}
 	}
-	return f.s.Append(f.ctx, page[n:])
+	return f.s.Copy(f.ctx, page[n:])
 }
 
 func sameRecords(a, b []store.Record) bool {

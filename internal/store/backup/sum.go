@@ -29,11 +29,15 @@ type Sum struct {
 // SumOf reads the whole store. It is exact where nobody writes meanwhile.
 func SumOf(ctx context.Context, s store.Store) (Sum, error) {
 	d := digest{h: sha256.New()}
+	snap, _, err := s.LatestSnapshot(ctx) // 0 for none
+	if err != nil {
+		return Sum{}, err
+	}
 	end, err := s.End(ctx)
 	if err != nil {
 		return Sum{}, err
 	}
-	err = eachPage(ctx, s, end, func(page []store.Record) error {
+	err = eachPage(ctx, s, end, snap.Seq, func(page []store.Record) error {
 		d.records(page)
 		return nil
 	})
@@ -65,22 +69,33 @@ func SumOf(ctx context.Context, s store.Store) (Sum, error) {
 // pageSize is how many events are in memory at a time.
 const pageSize = 1000
 
-// eachPage reads the log up to end.
-func eachPage(ctx context.Context, s store.Store, end uint64, do func([]store.Record) error) error {
-	for after := uint64(0); after < end; {
-		page, err := s.WholeRecords(ctx, after, int(min(pageSize, end-after)))
+// eachPage reads the log up to end, where samples up to dropped may be missing.
+func eachPage(ctx context.Context, s store.Store, end, dropped uint64, do func([]store.Record) error) error {
+	chain := store.Chain{Dropped: dropped}
+	for chain.After < end {
+		page, err := s.WholeRecords(ctx, chain.After, int(min(pageSize, end-chain.After)))
 		if err != nil {
 			return err
 		}
-		if len(page) == 0 || page[0].Seq != after+1 {
-			return fmt.Errorf("read events after %d: they are missing, and the log ends at %d", after, end)
+		for len(page) > 0 && page[len(page)-1].Seq > end {
+			page = page[:len(page)-1]
+		}
+		if len(page) == 0 {
+			return whileRead(chain.Ends(end))
+		}
+		if err := chain.AddAll(page); err != nil {
+			return whileRead(err)
 		}
 		if err := do(page); err != nil {
 			return err
 		}
-		after = page[len(page)-1].Seq
 	}
 	return nil
+}
+
+// whileRead says what else than a damaged log may be the cause of a hole.
+func whileRead(err error) error {
+	return fmt.Errorf("%w, or they are samples that the server has dropped meanwhile: then the same works now", err)
 }
 
 // eachChunk reads the first size bytes of an attempt's output.
@@ -124,8 +139,10 @@ func (d *digest) flush() {
 func (d *digest) records(list []store.Record) {
 	for _, r := range list {
 		d.number(r.Seq)
+		d.number(r.Kept)
+		d.number(map[bool]uint64{true: 1}[r.Sample])
 		d.number(uint64(r.At.UnixNano()))
-		for _, s := range []string{r.Tenant, r.Kind, r.Key, string(r.Event), string(r.Decisions), string(r.Actions)} {
+		for _, s := range []string{r.Tenant, r.Kind, r.Key, string(r.Event), string(r.Facts)} {
 			d.text(s)
 		}
 		d.number(uint64(len(r.Postings)))

@@ -19,13 +19,13 @@ import (
 //
 //	head.json          format, the end of the log, the snapshot
 //	snapshot           the state, as the core wrote it; only where there is one
-//	events/NNN.jsonl   one event a line, with its postings
-//	facts.json         facts by name
+//	events/NNN.jsonl   one event a line, with its facts and postings; of samples those that are there
+//	facts.json         what is kept by name
 //	output/ATTEMPT     what the attempt printed
 //	sum.json           Sum of all of it; last, so that a file without it is cut short
 //
 // It belongs to no database: one of SQLite restores into PostgreSQL.
-const format = 1
+const format = 2
 
 // header is head.json.
 type header struct {
@@ -41,24 +41,25 @@ type snapshotHead struct {
 
 // entry is a line of events. Texts are JSON strings: they come back byte by byte.
 type entry struct {
-	Seq       uint64           `json:"seq"`
-	Tenant    string           `json:"tenant"`
-	At        int64            `json:"at"` // nanoseconds since 1970
-	Kind      string           `json:"kind"`
-	Key       string           `json:"key,omitempty"`
-	Event     string           `json:"event"`
-	Decisions string           `json:"decisions,omitempty"`
-	Actions   string           `json:"actions,omitempty"`
-	Postings  []ledger.Posting `json:"postings,omitempty"`
+	Seq      uint64           `json:"seq"`
+	Kept     uint64           `json:"kept,omitempty"` // the event before it that is no sample
+	Sample   bool             `json:"sample,omitempty"`
+	Tenant   string           `json:"tenant"`
+	At       int64            `json:"at"` // nanoseconds since 1970
+	Kind     string           `json:"kind"`
+	Key      string           `json:"key,omitempty"`
+	Event    string           `json:"event"`
+	Facts    string           `json:"facts,omitempty"`
+	Postings []ledger.Posting `json:"postings,omitempty"`
 }
 
 func (r entry) record() store.Record {
-	out := store.Record{Seq: r.Seq, Tenant: r.Tenant, At: time.Unix(0, r.At).UTC(), Kind: r.Kind, Key: r.Key, Event: json.RawMessage(r.Event), Postings: r.Postings}
-	if r.Decisions != "" {
-		out.Decisions = json.RawMessage(r.Decisions)
+	out := store.Record{
+		Seq: r.Seq, Kept: r.Kept, Sample: r.Sample, Tenant: r.Tenant, At: time.Unix(0, r.At).UTC(), Kind: r.Kind, Key: r.Key,
+		Event: json.RawMessage(r.Event), Postings: r.Postings,
 	}
-	if r.Actions != "" {
-		out.Actions = json.RawMessage(r.Actions)
+	if r.Facts != "" {
+		out.Facts = json.RawMessage(r.Facts)
 	}
 	return out
 }
@@ -158,7 +159,7 @@ func write(ctx context.Context, s store.Store, a archive) (Sum, error) {
 		}
 	}
 	d := digest{h: sha256.New()}
-	err = eachPage(ctx, s, head.End, func(page []store.Record) error {
+	err = eachPage(ctx, s, head.End, snap.Seq, func(page []store.Record) error {
 		d.records(page)
 		b, err := lines(page)
 		if err != nil {
@@ -202,10 +203,10 @@ func lines(page []store.Record) ([]byte, error) {
 	var out []byte
 	for _, r := range page {
 		line := entry{
-			Seq: r.Seq, Tenant: r.Tenant, At: r.At.UnixNano(), Kind: r.Kind, Key: r.Key,
-			Event: string(r.Event), Decisions: string(r.Decisions), Actions: string(r.Actions), Postings: r.Postings,
+			Seq: r.Seq, Kept: r.Kept, Sample: r.Sample, Tenant: r.Tenant, At: r.At.UnixNano(), Kind: r.Kind, Key: r.Key,
+			Event: string(r.Event), Facts: string(r.Facts), Postings: r.Postings,
 		}
-		for _, s := range []string{line.Tenant, line.Kind, line.Key, line.Event, line.Decisions, line.Actions} {
+		for _, s := range []string{line.Tenant, line.Kind, line.Key, line.Event, line.Facts} {
 			if !utf8.ValidString(s) {
 				return nil, fmt.Errorf("event %d is not text", r.Seq)
 			}

@@ -32,7 +32,8 @@ func Main(m *testing.M, backends ...Backend) int {
 	return 1
 }
 
-// child continues the log and says of each batch when it is durable.
+// child continues the log and says of each batch when it is durable. Some are followed
+// by a snapshot, and by dropping what it makes unneeded.
 func child(b Backend, place string) error {
 	ctx := context.Background()
 	s, err := b.Open(ctx, place)
@@ -45,11 +46,23 @@ func child(b Backend, place string) error {
 	}
 	var w Writer
 	w.Make(int(end))
-	for n := 1; ; n = n%40 + 3 {
+	snapped := uint64(0)
+	for n, batch := 1, 0; ; n, batch = n%40+3, batch+1 {
 		if err := s.Append(ctx, w.Make(n)); err != nil {
 			return err
 		}
 		fmt.Fprintln(os.Stdout, w.Next-1)
+		if batch%3 == 0 {
+			older := snapped
+			snapped = w.Next - 1
+			err := s.SaveSnapshot(ctx, store.Snapshot{Seq: snapped, Version: 1, State: []byte("{}")})
+			if err == nil && older > 0 {
+				_, err = s.DropSamples(ctx, older)
+			}
+			if err != nil {
+				return err
+			}
+		}
 	}
 }
 
@@ -77,11 +90,19 @@ func killed(t *testing.T, b Backend) {
 		acked = max(acked, runChild(t, b, place, acked+uint64(100+37*round)))
 		s := b.open(t, place) // the dead hold no lock
 		got := all(t, s)
-		if uint64(len(got)) < acked {
-			t.Fatalf("round %d: %d records, but %d were acknowledged", round, len(got), acked)
+		end, err := s.End(t.Context())
+		must(t, err)
+		if end < acked {
+			t.Fatalf("round %d: the log ends at %d, but %d were acknowledged", round, end, acked)
+		}
+		snap, ok, err := s.LatestSnapshot(t.Context())
+		must(t, err)
+		if !ok || len(got) == int(end) {
+			t.Errorf("round %d: a snapshot %v, and %d records of %d: no sample was dropped", round, ok, len(got), end)
 		}
 		want = Writer{}
-		Same(t, got, want.Make(len(got)))
+		Same(t, got, without(want.Make(int(end)), got, snap.Seq))
+		whole(t, s, snap.Seq)
 		Verify(t, s)
 		must(t, s.Close())
 	}

@@ -28,15 +28,11 @@ type Backend struct {
 	Exec func(t testing.TB, place, sql string) error
 	// Full makes a place whose disk has room for about the given bytes.
 	Full func(t testing.TB, bytes int64) string
-	// Versions is how many schemas there have been. Old makes a place with an
-	// earlier one, into which the records of Log(Owners, 1, OldLog) and a
-	// snapshot after them were written by SQL of that schema.
-	Versions int
-	Old      func(t testing.TB, version int) string
+	// Old makes a place as an earlier release left it, which is not read any more.
+	Old func(t testing.TB) string
+	// Size is how many bytes the log of a place takes on the disk, its indexes with it.
+	Size func(t testing.TB, place string) int64
 }
-
-// OldLog is how many records a place with an earlier schema holds.
-const OldLog = 6
 
 // Missing skips a test for want of a component, and fails it in CI, where all are installed.
 func Missing(t testing.TB, name string) {
@@ -52,13 +48,15 @@ func Missing(t testing.TB, name string) {
 type Writer struct {
 	Next  uint64
 	heads map[string]ledger.Hash
+	kept  uint64
 }
 
 // opened is market time of the first record.
 var opened = time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC)
 
-// Make returns the next n records: two tenants, keys, decisions and actions on
-// some, and 0 to 2 postings each, chained. The same log has the same records.
+// Make returns the next n records: two tenants, keys and facts on some, and 0 to 2
+// postings each, chained; every sixth, from the third on, is a sample. The same log
+// has the same records.
 func (w *Writer) Make(n int) []Record {
 	if w.heads == nil {
 		w.Next, w.heads = 1, map[string]ledger.Hash{}
@@ -82,20 +80,25 @@ func (w *Writer) record() Record {
 		Seq: seq, Tenant: tenant, At: opened.Add(time.Duration(seq) * time.Second), Kind: []string{"job_submitted", "tick"}[seq%2],
 		Event: json.RawMessage(fmt.Sprintf(`{"at": "x",  "seq":%d,"text":"né\u0000\"<&>","job":%q}`, seq, job)), // spaces and escapes stay as they are
 	}
-	if seq%4 == 0 {
+	if seq%4 == 0 || seq%12 == 9 {
 		r.Key = fmt.Sprintf("key-%d", seq)
 	}
-	if seq%3 == 0 {
-		r.Decisions = json.RawMessage(fmt.Sprintf(`[{"taken":%d}]`, seq))
+	if seq%2 == 0 {
+		r.Facts = json.RawMessage(fmt.Sprintf(`[{"decided": %d,"why":"né\u0000<&>"}]`, seq))
 	}
-	if seq%5 == 0 {
-		r.Actions = json.RawMessage(fmt.Sprintf(`[{"launch":%d}]`, seq))
+	r.Sample, r.Kept = seq%6 == 3, w.kept
+	if !r.Sample {
+		w.kept = seq
 	}
 	for line := range int(seq % 3) {
 		amount := money.Picos(int64(seq)*1_000_003 + int64(line) + 1)
 		p, _ := ledger.Move(amount, ledger.Payable("local"), ledger.Cost(ledger.Compute, ledger.Open))
 		p.Event, p.Line, p.At, p.Currency = seq, line, r.At, money.USD
 		p.Category, p.Phase, p.Use = ledger.Compute, ledger.Accrued, ledger.Open
+		p.Provider, p.Region, p.SKU = "local", "here", "local.large"
+		p.Begin, p.End = r.At.Add(-time.Hour), r.At
+		p.Quantity, p.Unit = ledger.Seconds(time.Hour+time.Duration(line)), ledger.SecondUnit
+		p.Price, p.ListPrice = ledger.PriceOf(money.Rate(seq), seq%4 == 0), ledger.PriceOf(0, seq%5 == 0)
 		p.Owner = ledger.Owner{Tenant: tenant, Team: "t", Job: job, Attempt: job + "-1", Tags: map[string]string{"b": "2", "a": "1"}}
 		sealed, head := ledger.Seal([]ledger.Posting{p}, w.heads[tenant])
 		w.heads[tenant] = head
@@ -142,11 +145,17 @@ func Same(t testing.TB, got, want []Record) {
 
 func text(r Record) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %q %s %q %q\n event %q\n decisions %q\n actions %q", r.Seq, r.Tenant, r.At.Format(time.RFC3339Nano), r.Kind, r.Key, r.Event, r.Decisions, r.Actions)
+	fmt.Fprintf(&b, "%d after %d, sample %v %q %s %q %q\n event %q\n facts %q",
+		r.Seq, r.Kept, r.Sample, r.Tenant, r.At.Format(time.RFC3339Nano), r.Kind, r.Key, r.Event, r.Facts)
 	for _, p := range r.Postings {
-		fmt.Fprintf(&b, "\n posting %x %x", p.AppendBinary(nil), p.Hash)
+		b.WriteString("\n " + posted(p))
 	}
 	return b.String()
+}
+
+// posted is all of a posting, with what it follows.
+func posted(p ledger.Posting) string {
+	return fmt.Sprintf("posting %x %x", p.AppendBinary(nil), p.Hash)
 }
 
 // bare takes the postings away.

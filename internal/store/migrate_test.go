@@ -1,0 +1,78 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/fstest"
+)
+
+// Before the schema of a database that holds something changes, a copy is made,
+// also where an earlier try was cut short; a new one is not copied. What is there
+// already is not applied again.
+func TestACopyIsKeptBeforeASchemaChanges(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := Record{Seq: 1, Tenant: "default", Kind: "tick", Event: []byte("{}")}
+	if err := s.Append(t.Context(), []Record{record}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if copies, _ := filepath.Glob(filepath.Join(dir, "*.schema-*")); len(copies) > 0 {
+		t.Errorf("a new database was copied: %q", copies)
+	}
+	path := filepath.Join(dir, databaseName)
+	now := Schema("sqlite")
+	aside := fmt.Sprintf("%s.schema-%d", path, now)
+	for _, left := range []string{aside, aside + ".new"} {
+		if err := os.WriteFile(left, []byte("cut short"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	files, err := schemas("sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := fstest.MapFS{"next.sql": {Data: []byte("ALTER TABLE meta ADD COLUMN next TEXT")}}
+	for _, want := range [][]int{{now + 1}, nil} {
+		applied, err := migrate(t.Context(), db, path, texts, append(files, "next.sql"))
+		if err != nil || !slices.Equal(applied, want) {
+			t.Errorf("applied %v (%v), want %v", applied, err, want)
+		}
+	}
+	if _, err := db.Exec("UPDATE meta SET next = 'x'"); err != nil {
+		t.Errorf("the schema did not change: %v", err)
+	}
+	kept, err := sql.Open("sqlite", "file:"+aside+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = kept.Close() }()
+	var events, schema int
+	if err := kept.QueryRow("SELECT (SELECT count(*) FROM event), (SELECT max(version) FROM schema_version)").Scan(&events, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if events != 1 || schema != now {
+		t.Errorf("the copy holds %d events of schema %d, want 1 of schema %d", events, schema, now)
+	}
+	if _, err := os.Stat(aside + ".new"); !os.IsNotExist(err) {
+		t.Errorf("%s.new is left: %v", aside, err)
+	}
+	if s, err := Open(dir); err == nil { // this program does not know that schema
+		_ = s.Close()
+		t.Error("a newer schema was opened")
+	}
+}
