@@ -12,9 +12,9 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
-	"scrimp/internal/state"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 // Jobs is the table of jobs and queue.
