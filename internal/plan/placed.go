@@ -104,7 +104,7 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 		kept.job = p.job
 		return kept
 	}
-	p.see = &place.Foresight{Job: &p.job}
+	p.see = &place.Foresight{Job: &p.job, Shelf: m.zones}
 	if len(m.placed) >= places {
 		m.placed = slices.Delete(m.placed, 0, 1)
 	}
@@ -169,6 +169,9 @@ func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*
 				return o, ""
 			}
 		}
+	}
+	if m.missingZones(d, p, &w) {
+		return nil, ""
 	}
 	if p.job.Looks && !job.Looked && w.Held != place.Spot {
 		if z := p.see.Look(w); z >= 0 && zones[z].Quote.Untried {

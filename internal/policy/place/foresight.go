@@ -14,6 +14,9 @@ import (
 // goroutines at once.
 type Foresight struct {
 	Job *Job
+	// Shelf has the tables that others build; nil: it builds what it needs when it
+	// needs it. Where it is set, Missing is asked before Look and Decide.
+	Shelf *Shelf
 
 	tab     *table
 	tabs    []*table // the last ones, newest first
@@ -129,6 +132,10 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	}
 	m.learn(v.Past, v.Now.Add(-time.Duration(v.Tick%j.every())*j.Tick))
 	m.size(work, slack)
+	if p.Shelf != nil {
+		p.tab = p.Shelf.find(m)
+		return
+	}
 	i := slices.IndexFunc(p.tabs, func(t *table) bool { return m.same(&t.m) })
 	if i < 0 {
 		if len(p.tabs) < tables {
