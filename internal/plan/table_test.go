@@ -16,6 +16,7 @@ import (
 
 // course is a job on a drawn market: zones that come and go, looked at every tick.
 type course struct {
+	called                        bool // decided when something happens and when a decision says so, not every tick
 	tick, work, deadline, restart time.Duration
 	up                            [][]bool // by tick, zone
 	price                         []money.Rate
@@ -28,6 +29,10 @@ func drawCourse(seed uint64, zones int) course {
 		tick: time.Duration(5+5*rng.IntN(2)) * time.Minute, work: time.Duration(2+rng.IntN(5)) * time.Hour,
 		restart: time.Duration(2+rng.IntN(8)) * time.Minute, first: rng.IntN(20), last: 20 + rng.IntN(20),
 	}
+	turns := 12
+	if seed%5 == 4 {
+		c.called, c.tick, turns = true, time.Minute, 60
+	}
 	c.deadline = c.work + time.Duration(60+rng.IntN(300))*time.Minute
 	up := make([]bool, zones)
 	for z := range zones {
@@ -36,7 +41,7 @@ func drawCourse(seed uint64, zones int) course {
 	}
 	for range c.deadline / c.tick {
 		for z := range up {
-			if rng.IntN(12) == 0 {
+			if rng.IntN(turns) == 0 {
 				up[z] = !up[z]
 			}
 		}
@@ -71,19 +76,22 @@ func (c *course) options(t int, seen []horizon.Watch, records []Record) (list []
 // played is how a course went: its decisions, and whether it was done in time.
 type played struct {
 	decisions []Decision
+	ticks     []int // in which they were taken
 	usd       float64
 	done      bool
 }
 
-// play decides every tick. ready is told of a table that is wanted; where it says that it
-// is there the job is decided again.
+// play decides every tick, or when it is called. ready is told of a table that is wanted;
+// where it says that it is there the job is decided again.
 func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out played) {
 	seen, records := make([]horizon.Watch, len(c.price)), make([]Record, len(c.price))
 	left, offer, warm := c.work, Option{}, time.Duration(0)
 	job := Job{Rule: policy.Default, Transfer: time.Minute, Carry: money.Picos(2e10), Need: Need{Asks: Asks{CPUs: 1}}}
+	d, called := Decision{}, true
 	for t := 0; t < len(c.up) && left > 0; t++ {
 		at := now.Add(time.Duration(t) * c.tick)
 		for z, up := range c.up[t] {
+			called = called || seen[z].Up != up
 			seen[z], records[z] = seen[z].See(at, up), records[z].See(at, up)
 		}
 		options := c.options(t, seen, records)
@@ -100,35 +108,48 @@ func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out pl
 			Now: at, Began: now, Deadline: now.Add(time.Duration(len(c.up)) * c.tick), Left: left, Done: c.work - left, Known: true,
 			Restart: c.restart + job.Transfer, Look: c.tick,
 		}
-		d := m.Decide(job, options)
-		for d.Table != nil && ready(*d.Table, at) {
-			job.TableSince = d.TableSince
-			d = m.Decide(job, options)
+		if c.called { // it hears of what happens, and is called, up to a tick late
+			job.Progress.Look, job.Progress.Detect = 0, 2*c.tick
 		}
-		job.TableSince = d.TableSince
-		out.decisions = append(out.decisions, d)
-		if d.Take != job.Held {
-			offer, warm = Option{}, 0
-			for _, o := range options {
-				if o.Offer.ID == d.Take {
-					offer, warm = o, c.restart
-					if job.Home != "" && job.Home != o.Offer.Region {
-						warm += job.Transfer
-					}
-					job.Home = o.Offer.Region
+		if !c.called || called || !d.Again.IsZero() && !d.Again.After(at) || d.Table != nil && ready(*d.Table, at) {
+			d = m.Decide(job, options)
+			for d.Table != nil && ready(*d.Table, at) {
+				job.TableSince = d.TableSince
+				d = m.Decide(job, options)
+			}
+			job.TableSince = d.TableSince
+			out.decisions, out.ticks = append(out.decisions, d), append(out.ticks, t)
+			if d.Take != job.Held {
+				offer = take(&job, options, d.Take)
+				warm = c.restart
+				if job.Home != "" && job.Home != offer.Offer.Region {
+					warm += job.Transfer
 				}
+				job.Home = offer.Offer.Region
 			}
 		}
+		called = false
 		if offer.Offer.ID == "" {
 			continue
 		}
 		out.usd += offer.Quote.Rate.Until(c.tick).Float()
 		serves := min(warm, c.tick)
+		called = warm > 0 && serves == warm
 		warm -= serves
 		left -= min(left, c.tick-serves)
 	}
 	out.done = left == 0
 	return out
+}
+
+// take is the option of that name; none waits.
+func take(job *Job, options []Option, id market.OfferID) Option {
+	for _, o := range options {
+		if o.Offer.ID == id {
+			return o
+		}
+	}
+	return Option{Offer: market.Offer{Region: job.Home}}
 }
 
 // atOnce builds a table as soon as it is asked for.
@@ -176,67 +197,95 @@ func jsonOf(t testing.TB, v any) string {
 	return string(text)
 }
 
+// lateness is what became of decisions without their tables.
+type lateness struct{ waits, kept, uniform int }
+
 // Tables that come late, or never, cost money at most: what is held is kept, and who
 // waits goes on doing so for a minute, then by Uniform Progress.
 func TestALateTableMakesNoJobLateAndMovesNone(t *testing.T) {
-	waits, kept, uniform, late := 0, 0, 0, 0
+	var sum lateness
 	for seed := range uint64(60) {
 		c := drawCourse(seed, 1+int(seed%3))
-		rng := rand.New(rand.NewPCG(seed, 12))
 		m := NewMind().OnRequest()
-		due := map[string]time.Time{}
-		never := seed%3 == 0
-		got := c.play(m, func(r TableRequest, at time.Time) bool {
-			if never {
-				return false
-			}
-			when, ok := due[r.Key()]
-			if !ok {
-				when = at.Add(time.Duration(rng.IntN(3)) * c.tick)
-				due[r.Key()] = when
-			}
-			if at.Before(when) {
-				return false
-			}
-			m.Adopt(Build(r))
-			return true
-		})
+		got := c.play(m, inSomeTicks(m, &c, seed))
 		if !got.done {
-			late++
 			t.Errorf("seed %d is late", seed)
 		}
-		held := market.OfferID("")
 		for i, d := range got.decisions {
+			if seed%3 == 0 && d.Table == nil && d.Expect != nil {
+				t.Fatalf("seed %d, decision %d was weighed with a table that nobody built", seed, i)
+			}
 			if d.Table == nil {
-				held = d.Take
-				if never && d.Expect != nil {
-					t.Fatalf("seed %d, decision %d was weighed with a table that nobody built", seed, i)
-				}
 				continue
 			}
-			up := false
-			for z := range c.price {
-				up = up || held == market.OfferID(fmt.Sprintf("z%d/spot", z)) && c.up[i][z]
+			if wrong := sum.check(&c, &got, i); wrong != "" {
+				t.Fatalf("seed %d, decision %d %s: %s", seed, i, wrong, jsonOf(t, d))
 			}
-			switch {
-			case up || held != "" && held[0] == 'r':
-				kept++
-				if d.Take != held || d.Why != Stays {
-					t.Fatalf("seed %d, decision %d: %s is left for %q (%s) for want of a table", seed, i, held, d.Take, d.Why)
-				}
-			case d.Why == Weighing:
-				waits++
-				if d.Take != "" || d.Again.After(d.TableSince.Add(time.Minute)) {
-					t.Fatalf("seed %d, decision %d: takes %q, and is decided again at %v", seed, i, d.Take, d.Again)
-				}
-			default:
-				uniform++
-			}
-			held = d.Take
 		}
 	}
-	if waits < 30 || kept < 100 || uniform < 30 {
-		t.Errorf("without a table %d waited, %d kept what they held, %d went by Uniform Progress", waits, kept, uniform)
+	if sum.waits < 30 || sum.kept < 100 || sum.uniform < 30 {
+		t.Errorf("without a table: %+v", sum)
+	}
+}
+
+// inSomeTicks has a table 0 to 2 ticks after it was asked for first; with every third
+// seed never.
+func inSomeTicks(m *Mind, c *course, seed uint64) func(TableRequest, time.Time) bool {
+	rng, due := rand.New(rand.NewPCG(seed, 12)), map[string]time.Time{}
+	return func(r TableRequest, at time.Time) bool {
+		if _, ok := due[r.Key()]; !ok {
+			due[r.Key()] = at.Add(time.Duration(rng.IntN(3)) * c.tick)
+		}
+		if seed%3 == 0 || at.Before(due[r.Key()]) {
+			return false
+		}
+		m.Adopt(Build(r))
+		return true
+	}
+}
+
+// check says what is wrong with decision i, which lacked its table.
+func (l *lateness) check(c *course, got *played, i int) string {
+	d, held := got.decisions[i], market.OfferID("")
+	if i > 0 {
+		held = got.decisions[i-1].Take
+	}
+	lives := held != "" && held[0] == 'r'
+	for z := range c.price {
+		lives = lives || held == market.OfferID(fmt.Sprintf("z%d/spot", z)) && c.up[got.ticks[i]][z]
+	}
+	patience := time.Minute
+	if c.called {
+		patience = 2 * c.tick // by which it may be called late
+	}
+	switch {
+	case lives && (d.Take != held || d.Why != Stays):
+		return "leaves its machine for want of a table"
+	case lives:
+		l.kept++
+	case d.Why == Weighing && (d.Take != "" || d.Again.After(d.TableSince.Add(patience))):
+		return "does not wait, or for too long"
+	case d.Why == Weighing:
+		l.waits++
+	default:
+		l.uniform++
+	}
+	return ""
+}
+
+// Who has no table is decided again when the guard will hold.
+func TestWithoutATableTheGuardIsStillAwaited(t *testing.T) {
+	c := drawCourse(4, 1)
+	c.up[0][0] = true
+	options := c.options(0, make([]horizon.Watch, 1), make([]Record, 1))
+	for _, held := range []market.OfferID{"", "z0/spot"} {
+		p := policy.Progress{Now: now, Began: now.Add(-time.Hour), Left: 3 * time.Hour, Known: true, Restart: 5 * time.Minute, Detect: 2 * time.Minute}
+		p.Deadline = now.Add(p.Left + p.Restart + p.Detect + 20*time.Second)
+		job := Job{Held: held, HeldRate: c.price[0], Need: Need{Asks: Asks{CPUs: 1}}, Progress: p}
+		d := NewMind().OnRequest().Decide(job, options)
+		if d.Table == nil || d.Take != held || !d.Again.Equal(now.Add(20*time.Second+1)) {
+			t.Fatalf("with %q held 20 s before the guard holds: %s", held, jsonOf(t, d))
+		}
 	}
 }
 
