@@ -109,7 +109,8 @@ func (s *sorted) problem(v *policy.View) horizon.Problem {
 	if speed <= 0 {
 		speed = 1
 	}
-	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(s.market())*speed/s.firm.Quote.Rate.Float()), 1)
+	price := ratio(perWork(s.market()) * speed / s.firm.Quote.Rate.Float())
+	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), price, 1)
 }
 
 // market is the spot option whose coming and going counts: the one held or to be
@@ -146,8 +147,12 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 	for k := range got.USD {
 		got.USD[k] *= s.firm.Quote.Rate.Float() // the table is in hours of on-demand
 	}
-	d.Expect = &Expect{Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]), Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid}
-	return [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}[got.Choice], p.Grid
+	d.Expect = &Expect{
+		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]),
+		Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid,
+	}
+	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}
+	return choices[got.Choice], p.Grid
 }
 
 // ratio rounds the price of spot over on-demand's for a table: only that ratio

@@ -26,7 +26,8 @@ type placed struct {
 // How much work it has in all counts for nothing.
 func (p *placed) is(j *place.Job) bool {
 	k := &p.job
-	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline && k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
+	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
+		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
 }
 
 // several returns the spot markets of a job that may choose between zones, in the
@@ -94,10 +95,12 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
 		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
-		Transfer: job.Transfer, Carry: job.Carry, Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
+		Transfer: job.Transfer, Carry: job.Carry,
+		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate})
+		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate}
+		p.job.Zones = append(p.job.Zones, zone)
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
 		kept := m.placed[i]
@@ -114,9 +117,11 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 
 // sight is the state of the market as the policy sees it.
 func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) place.View {
+	n := len(zones)
 	w := place.View{
-		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
-		Now: v.Now, Prices: make([]money.Rate, len(zones)), Seen: make([]place.Sight, len(zones)), Past: make([]place.Record, len(zones)),
+		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
+		Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
+		Now: v.Now, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]place.Record, n),
 	}
 	for z, o := range zones {
 		held := o.Offer.ID == job.Held
@@ -155,8 +160,11 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 
 // place decides for a job that may choose between zones. look is an offer to ask
 // about first. The option is nil for waiting.
-func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*Option) (take *Option, look market.OfferID) {
-	if held := s.held; held != nil && held.Offer.Capacity == market.Spot && !held.Quote.Available && !held.Quote.Untried {
+func (m *Mind) place(
+	d *Decision, job *Job, s *sorted, v *policy.View, zones []*Option,
+) (take *Option, look market.OfferID) {
+	held := s.held
+	if held != nil && held.Offer.Capacity == market.Spot && !held.Quote.Available && !held.Quote.Untried {
 		d.Why = Stays // it is about to be lost, and what that means is weighed then
 		return held, ""
 	}
@@ -201,7 +209,8 @@ func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*
 
 // placeable reports whether the future of a job in several zones can be weighed.
 func placeable(v *policy.View) bool {
-	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) && !v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
+	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) &&
+		!v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
 }
 
 // expect sums up what was weighed: the best of each kind, and every zone's spot.
@@ -214,7 +223,9 @@ func (p *placed) expect(w place.View, zones []*Option) *Expect {
 	none, best := 1.0, -1
 	for z, o := range zones {
 		odds := math.Round(p.see.Chance(w, z, time.Hour)*1e4) / 1e4
-		e.Zones = append(e.Zones, ZoneExpect{Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds})
+		e.Zones = append(e.Zones, ZoneExpect{
+			Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds,
+		})
 		if w.Seen[z] != place.Up {
 			none *= 1 - p.see.Chance(w, z, e.Look)
 		}

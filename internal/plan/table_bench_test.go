@@ -23,7 +23,8 @@ func benchCase(days, zones int) (Job, []Option) {
 	}
 	work := time.Duration(days) * 24 * time.Hour
 	job := Job{Rule: policy.Default, Need: Need{Asks: Asks{CPUs: 1}}, Progress: policy.Progress{
-		Now: now, Began: now, Deadline: now.Add(work + work/5), Left: work, Known: true, Restart: 6 * time.Minute, Detect: 30 * time.Second,
+		Now: now, Began: now, Deadline: now.Add(work + work/5), Left: work, Known: true,
+		Restart: 6 * time.Minute, Detect: 30 * time.Second,
 	}}
 	return job, c.options(20, seen, records)
 }

@@ -59,18 +59,22 @@ func (c *course) options(t int, seen []horizon.Watch, records []Record) (list []
 		}
 		id := market.OfferID(fmt.Sprintf("z%d/spot", z))
 		list = append(list, Option{
-			Offer: market.Offer{ID: id, Zone: fmt.Sprint("z", z), Region: fmt.Sprint("r", z%2), Capacity: market.Spot, CPUs: 1, Speed: 1},
-			Quote: market.Quote{Offer: id, Rate: rate, Priced: true, Available: c.up[t][z]}, Watch: &seen[z], Record: &records[z],
+			Offer: offerOf(id, z, z%2, market.Spot), Watch: &seen[z], Record: &records[z],
+			Quote: market.Quote{Offer: id, Rate: rate, Priced: true, Available: c.up[t][z]},
 		})
 	}
 	for k := range min(2, len(c.price)) {
 		id := market.OfferID(fmt.Sprintf("r%d/on-demand", k))
 		list = append(list, Option{
-			Offer: market.Offer{ID: id, Zone: fmt.Sprint("z", k), Region: fmt.Sprint("r", k), Capacity: market.OnDemand, CPUs: 1, Speed: 1},
+			Offer: offerOf(id, k, k, market.OnDemand),
 			Quote: market.Quote{Offer: id, Rate: 1e12, Priced: true, Available: true},
 		})
 	}
 	return list
+}
+
+func offerOf(id market.OfferID, zone, region int, c market.Capacity) market.Offer {
+	return market.Offer{ID: id, Zone: fmt.Sprint("z", zone), Region: fmt.Sprint("r", region), Capacity: c, CPUs: 1, Speed: 1}
 }
 
 // played is how a course went: its decisions, and whether it was done in time.
@@ -104,14 +108,9 @@ func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out pl
 		if job.Held != "" {
 			job.Warming = warm
 		}
-		job.Progress = policy.Progress{
-			Now: at, Began: now, Deadline: now.Add(time.Duration(len(c.up)) * c.tick), Left: left, Done: c.work - left, Known: true,
-			Restart: c.restart + job.Transfer, Look: c.tick,
-		}
-		if c.called { // it hears of what happens, and is called, up to a tick late
-			job.Progress.Look, job.Progress.Detect = 0, 2*c.tick
-		}
-		if !c.called || called || !d.Again.IsZero() && !d.Again.After(at) || d.Table != nil && ready(*d.Table, at) {
+		job.Progress = c.progress(at, left, c.restart+job.Transfer)
+		called = called || !c.called || !d.Again.IsZero() && !d.Again.After(at)
+		if called || d.Table != nil && ready(*d.Table, at) {
 			d = m.Decide(job, options)
 			for d.Table != nil && ready(*d.Table, at) {
 				job.TableSince = d.TableSince
@@ -140,6 +139,18 @@ func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out pl
 	}
 	out.done = left == 0
 	return out
+}
+
+// progress is where the job stands.
+func (c *course) progress(at time.Time, left, restart time.Duration) policy.Progress {
+	p := policy.Progress{
+		Now: at, Began: now, Deadline: now.Add(time.Duration(len(c.up)) * c.tick), Left: left, Done: c.work - left, Known: true,
+		Restart: restart, Look: c.tick,
+	}
+	if c.called { // it hears of what happens, and is called, up to a tick late
+		p.Look, p.Detect = 0, 2*c.tick
+	}
+	return p
 }
 
 // take is the option of that name; none waits.
@@ -279,7 +290,10 @@ func TestWithoutATableTheGuardIsStillAwaited(t *testing.T) {
 	c.up[0][0] = true
 	options := c.options(0, make([]horizon.Watch, 1), make([]Record, 1))
 	for _, held := range []market.OfferID{"", "z0/spot"} {
-		p := policy.Progress{Now: now, Began: now.Add(-time.Hour), Left: 3 * time.Hour, Known: true, Restart: 5 * time.Minute, Detect: 2 * time.Minute}
+		p := policy.Progress{
+			Now: now, Began: now.Add(-time.Hour), Left: 3 * time.Hour, Known: true,
+			Restart: 5 * time.Minute, Detect: 2 * time.Minute,
+		}
 		p.Deadline = now.Add(p.Left + p.Restart + p.Detect + 20*time.Second)
 		job := Job{Held: held, HeldRate: c.price[0], Need: Need{Asks: Asks{CPUs: 1}}, Progress: p}
 		d := NewMind().OnRequest().Decide(job, options)

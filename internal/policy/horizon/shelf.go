@@ -8,8 +8,9 @@ import (
 // For returns the problem of a job with so much time to its deadline, which is
 // looked at every look. Problems of like jobs come out equal, so that they share
 // tables: the time is rounded up to one of a ladder whose rungs are an eighth
-// apart (twice where the grid is not that of the looks), the overhead up to the next twentieth of a grid step, or quarter where the
-// grid is not that of the looks. Where it is, machines are given back at looks only.
+// apart (twice where the grid is not that of the looks), the overhead up to the next
+// twentieth of a grid step, or quarter where the grid is not that of the looks. Where it
+// is, machines are given back at looks only.
 func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem {
 	grid := max(look, time.Second)
 	for most := time.Duration(maxSteps); grid*most < deadline || grid*4 < overhead; most = maxSteps / 2 {

@@ -33,8 +33,8 @@ type Option struct {
 }
 
 // Options are what the last call of Decide weighed, for a reader: the first of
-// the lowest was taken, unless a live machine in hand cost hardly more. They are valid until the next call, and empty where the
-// guard decides.
+// the lowest was taken, unless a live machine in hand cost hardly more. They are valid
+// until the next call, and empty where the guard decides.
 func (p *Foresight) Options() []Option { return p.options }
 
 // Chance is that of zone z's spot lasting so long from now where it is up, or of
@@ -101,7 +101,8 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	j := p.Job
 	tick := j.Tick.Hours()
 	work = v.Left.Hours()
-	slack = (j.Deadline - j.Deadline%j.Tick).Hours() - float64(v.Tick)*tick - work - tick - (j.Restart + j.Transfer).Hours()
+	whole := (j.Deadline - j.Deadline%j.Tick).Hours()
+	slack = whole - float64(v.Tick)*tick - work - tick - (j.Restart + j.Transfer).Hours()
 	if !j.Guarded(v.Tick, v.Left) {
 		p.refresh(v, work, slack)
 	}

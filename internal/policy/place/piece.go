@@ -35,8 +35,9 @@ func (m *model) piece() Piece {
 		return out
 	}
 	return Piece{
-		Price: slices.Clone(m.price), Loss: list(m.loss), Back: list(m.back), Up: slices.Clone(m.up), Now: slices.Clone(m.now),
-		Regions: slices.Clone(m.regions), Demand: m.demand, Restart: m.restart, Carry: m.carry, Further: m.further, Tick: m.tick,
+		Price: slices.Clone(m.price), Loss: list(m.loss), Back: list(m.back),
+		Up: slices.Clone(m.up), Now: slices.Clone(m.now), Regions: slices.Clone(m.regions),
+		Demand: m.demand, Restart: m.restart, Carry: m.carry, Further: m.further, Tick: m.tick,
 		Step: m.step, Top: m.top, Slack: m.slack,
 	}
 }
@@ -49,8 +50,9 @@ func (p *Piece) model() *model {
 		return out
 	}
 	m := &model{
-		price: p.Price, loss: list(p.Loss), back: list(p.Back), up: p.Up, now: p.Now, regions: p.Regions, demand: p.Demand,
-		restart: p.Restart, carry: p.Carry, further: p.Further, tick: p.Tick, step: p.Step, top: p.Top, slack: p.Slack,
+		price: p.Price, loss: list(p.Loss), back: list(p.Back), up: p.Up, now: p.Now, regions: p.Regions,
+		demand: p.Demand, restart: p.Restart, carry: p.Carry, further: p.Further, tick: p.Tick,
+		step: p.Step, top: p.Top, slack: p.Slack,
 	}
 	for z := range m.price {
 		m.n = max(m.n, m.regions[z]+1)
@@ -139,7 +141,8 @@ func (s *Shelf) find(m *model) *table {
 
 // alike reports whether m is about zones and machines as those of o.
 func (m *model) alike(o *model) bool {
-	return m.demand == o.demand && m.restart == o.restart && m.carry == o.carry && m.further == o.further && m.tick == o.tick && slices.Equal(m.regions, o.regions)
+	return m.demand == o.demand && m.restart == o.restart && m.carry == o.carry && m.further == o.further &&
+		m.tick == o.tick && slices.Equal(m.regions, o.regions)
 }
 
 // Missing returns the piece that Look and Decide need for the view and that Shelf does
