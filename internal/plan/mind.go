@@ -148,7 +148,8 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 		got.USD[k] *= s.firm.Quote.Rate.Float() // the table is in hours of on-demand
 	}
 	d.Expect = &Expect{
-		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]),
+		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),
+		OnDemand: dollars(got.USD[horizon.OnDemand]),
 		Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid,
 	}
 	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}
