@@ -155,9 +155,10 @@ type Decision struct {
 	// Purse is set where a budget that comes first kept an option from being taken.
 	Purse *Purse `json:"purse,omitempty"`
 	// Table is what the job's future is weighed with and the planner lacks: see
-	// Mind.Adopt. TableSince says since when.
-	Table      *TableRequest `json:"table,omitempty"`
-	TableSince time.Time     `json:"table_since,omitzero"`
+	// Mind.Adopt. It is asked for, and not recorded: a KB for each of many decisions.
+	Table *TableRequest `json:"-"`
+	// TableSince says since when the job has been decided without its table.
+	TableSince time.Time `json:"table_since,omitzero"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
 }
