@@ -150,7 +150,7 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 	d.Expect = &Expect{
 		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),
 		OnDemand: dollars(got.USD[horizon.OnDemand]),
-		Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid,
+		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid,
 	}
 	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}
 	return choices[got.Choice], p.Grid

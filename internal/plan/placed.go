@@ -170,13 +170,9 @@ func (m *Mind) place(
 	}
 	p := m.placing(job, s, v, zones)
 	w := p.sight(job, s, v, zones)
-	if job.Bound != "" && s.held == nil {
-		for z, o := range zones {
-			if o.Offer.ID == job.Bound && w.Seen[z] == place.Up { // it left its machine for this one
-				d.Why = Cheapest
-				return o, ""
-			}
-		}
+	if o := bound(job, zones, &w); o != nil && held == nil {
+		d.Why = Cheapest
+		return o, ""
 	}
 	if m.missingZones(d, p, &w) {
 		return nil, ""
@@ -189,22 +185,36 @@ func (m *Mind) place(
 	}
 	c := p.see.Decide(w)
 	d.Expect = p.expect(w, zones)
+	take, d.Why = s.placedIn(c, zones)
+	return take, ""
+}
+
+// bound is the offer that the job left its machine for, where it can be had; else nil.
+func bound(job *Job, zones []*Option, w *place.View) *Option {
+	for z, o := range zones {
+		if job.Bound != "" && o.Offer.ID == job.Bound && w.Seen[z] == place.Up {
+			return o
+		}
+	}
+	return nil
+}
+
+// placedIn is the option that the choice stands for, nil for waiting, and why it is taken.
+func (s *sorted) placedIn(c place.Choice, zones []*Option) (take *Option, why Reason) {
 	switch {
 	case c.Kind == place.Spot:
-		take = zones[c.Zone]
-		d.Why = Cheapest
+		take, why = zones[c.Zone], Cheapest
 	case c.Kind == place.OnDemand && s.held != nil && s.held.Offer.Capacity != market.Spot:
 		take = s.held
 	case c.Kind == place.OnDemand:
-		take = s.firm
-		d.Why = WaitsMore
+		take, why = s.firm, WaitsMore
 	default:
-		d.Why = WaitsSpot
+		why = WaitsSpot
 	}
 	if take != nil && take == s.held {
-		d.Why = Stays
+		why = Stays
 	}
-	return take, ""
+	return take, why
 }
 
 // placeable reports whether the future of a job in several zones can be weighed.
