@@ -33,6 +33,7 @@ const (
 	NoCapacity Reason = "no_capacity"        // what fits cannot be had now
 	Prepaid    Reason = "already_paid"       // it is reserved, and costs nothing more
 	Looking    Reason = "looking"            // whether an offer can be had is asked first
+	Weighing   Reason = "weighing"           // the table that says what each choice costs is being built
 	SavesNone  Reason = "saves_nothing"      // what spot could take away would be done anew from its start
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
 	BudgetWait Reason = "waits_budget"       // what can be had would not finish within the budget, and something cheaper would
@@ -114,6 +115,8 @@ type Job struct {
 	Wasted int
 	// Bound is the offer that it left its machine for; "": none.
 	Bound market.OfferID
+	// TableSince is that of the decision before; zero: it had its table.
+	TableSince time.Time
 	// Looks counts the looks at offers that nobody had tried; Looked says that
 	// the last was for this decision.
 	Looks  int
@@ -151,6 +154,11 @@ type Decision struct {
 	Expect *Expect `json:"expect,omitempty"`
 	// Purse is set where a budget that comes first kept an option from being taken.
 	Purse *Purse `json:"purse,omitempty"`
+	// Table is what the job's future is weighed with and the planner lacks: see
+	// Mind.Adopt. It is asked for, and not recorded: a KB for each of many decisions.
+	Table *TableRequest `json:"-"`
+	// TableSince says since when the job has been decided without its table.
+	TableSince time.Time `json:"table_since,omitzero"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
 }
@@ -224,6 +232,10 @@ func (m *Mind) decide(job *Job, options []Option) Decision {
 	case s.foreseeable(job, &v):
 		choice, step = m.foresee(&d, job, &s, &v)
 		foresaw = true
+	}
+	if d.Table != nil {
+		m.meanwhile(&d, job, &s, &v, step)
+		return d
 	}
 	wasteful := job.Wasted >= wasted && s.firm != nil && choice != policy.Firm && (!job.Unsaving || !foresaw)
 	if wasteful {

@@ -7,6 +7,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/horizon"
+	"scrimp/internal/policy/place"
 )
 
 // Mind keeps from one decision to the next what is dear to find out again: tables,
@@ -15,15 +16,17 @@ import (
 // is not for use by several goroutines at once.
 type Mind struct {
 	shelf  *horizon.Shelf
-	placed []*placed // for jobs in several zones, the latest last
+	zones  *place.Shelf // tables for several zones that others build; nil: all are built when they are needed
+	placed []*placed    // for jobs in several zones, the latest last
 
 	room     room
 	rejected []Rejection // what the newest decision rejected: never changed
 }
 
 // Fork returns a mind for another world: it shares the tables for one zone, which
-// are true in every world; those for several zones are a job's own.
-func (m *Mind) Fork() *Mind { return &Mind{shelf: m.shelf} }
+// are true in every world; those for several zones are a job's own, unless others
+// build them.
+func (m *Mind) Fork() *Mind { return &Mind{shelf: m.shelf, zones: m.zones} }
 
 // places is how many tables for several zones are kept: a few MB each.
 const places = 16
@@ -31,7 +34,8 @@ const places = 16
 // minds is how many jobs that differ share the tables.
 const minds = 64
 
-// NewMind returns a mind that has thought of nothing yet.
+// NewMind returns a mind that has thought of nothing yet. It builds the tables that it
+// lacks within a decision, unless OnRequest is called.
 func NewMind() *Mind {
 	return &Mind{shelf: horizon.NewShelf(horizon.Public, minds)}
 }
@@ -105,7 +109,8 @@ func (s *sorted) problem(v *policy.View) horizon.Problem {
 	if speed <= 0 {
 		speed = 1
 	}
-	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(s.market())*speed/s.firm.Quote.Rate.Float()), 1)
+	price := ratio(perWork(s.market()) * speed / s.firm.Quote.Rate.Float())
+	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), price, 1)
 }
 
 // market is the spot option whose coming and going counts: the one held or to be
@@ -127,6 +132,9 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 		seen = spot.Watch.At(v.Now)
 	}
 	seen.Up = s.spot != nil
+	if m.missing(d, p, seen) {
+		return policy.Wait, p.Grid
+	}
 	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Doubt, Left: v.Left, Market: seen}
 	switch v.Held {
 	case policy.Spot:
@@ -139,8 +147,13 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 	for k := range got.USD {
 		got.USD[k] *= s.firm.Quote.Rate.Float() // the table is in hours of on-demand
 	}
-	d.Expect = &Expect{Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]), Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid}
-	return [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}[got.Choice], p.Grid
+	d.Expect = &Expect{
+		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),
+		OnDemand: dollars(got.USD[horizon.OnDemand]),
+		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid,
+	}
+	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}
+	return choices[got.Choice], p.Grid
 }
 
 // ratio rounds the price of spot over on-demand's for a table: only that ratio

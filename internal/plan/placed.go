@@ -26,7 +26,8 @@ type placed struct {
 // How much work it has in all counts for nothing.
 func (p *placed) is(j *place.Job) bool {
 	k := &p.job
-	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline && k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
+	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
+		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
 }
 
 // several returns the spot markets of a job that may choose between zones, in the
@@ -94,17 +95,19 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
 		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
-		Transfer: job.Transfer, Carry: job.Carry, Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
+		Transfer: job.Transfer, Carry: job.Carry,
+		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate})
+		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate}
+		p.job.Zones = append(p.job.Zones, zone)
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
 		kept := m.placed[i]
 		kept.job = p.job
 		return kept
 	}
-	p.see = &place.Foresight{Job: &p.job}
+	p.see = &place.Foresight{Job: &p.job, Shelf: m.zones}
 	if len(m.placed) >= places {
 		m.placed = slices.Delete(m.placed, 0, 1)
 	}
@@ -114,9 +117,11 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 
 // sight is the state of the market as the policy sees it.
 func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) place.View {
+	n := len(zones)
 	w := place.View{
-		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
-		Now: v.Now, Prices: make([]money.Rate, len(zones)), Seen: make([]place.Sight, len(zones)), Past: make([]place.Record, len(zones)),
+		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
+		Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
+		Now: v.Now, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]place.Record, n),
 	}
 	for z, o := range zones {
 		held := o.Offer.ID == job.Held
@@ -155,20 +160,22 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 
 // place decides for a job that may choose between zones. look is an offer to ask
 // about first. The option is nil for waiting.
-func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*Option) (take *Option, look market.OfferID) {
-	if held := s.held; held != nil && held.Offer.Capacity == market.Spot && !held.Quote.Available && !held.Quote.Untried {
+func (m *Mind) place(
+	d *Decision, job *Job, s *sorted, v *policy.View, zones []*Option,
+) (take *Option, look market.OfferID) {
+	held := s.held
+	if held != nil && held.Offer.Capacity == market.Spot && !held.Quote.Available && !held.Quote.Untried {
 		d.Why = Stays // it is about to be lost, and what that means is weighed then
 		return held, ""
 	}
 	p := m.placing(job, s, v, zones)
 	w := p.sight(job, s, v, zones)
-	if job.Bound != "" && s.held == nil {
-		for z, o := range zones {
-			if o.Offer.ID == job.Bound && w.Seen[z] == place.Up { // it left its machine for this one
-				d.Why = Cheapest
-				return o, ""
-			}
-		}
+	if o := bound(job, zones, &w); o != nil && held == nil {
+		d.Why = Cheapest
+		return o, ""
+	}
+	if m.missingZones(d, p, &w) {
+		return nil, ""
 	}
 	if p.job.Looks && !job.Looked && w.Held != place.Spot {
 		if z := p.see.Look(w); z >= 0 && zones[z].Quote.Untried {
@@ -178,27 +185,42 @@ func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*
 	}
 	c := p.see.Decide(w)
 	d.Expect = p.expect(w, zones)
+	take, d.Why = s.placedIn(c, zones)
+	return take, ""
+}
+
+// bound is the offer that the job left its machine for, where it can be had; else nil.
+func bound(job *Job, zones []*Option, w *place.View) *Option {
+	for z, o := range zones {
+		if job.Bound != "" && o.Offer.ID == job.Bound && w.Seen[z] == place.Up {
+			return o
+		}
+	}
+	return nil
+}
+
+// placedIn is the option that the choice stands for, nil for waiting, and why it is taken.
+func (s *sorted) placedIn(c place.Choice, zones []*Option) (take *Option, why Reason) {
 	switch {
 	case c.Kind == place.Spot:
-		take = zones[c.Zone]
-		d.Why = Cheapest
+		take, why = zones[c.Zone], Cheapest
 	case c.Kind == place.OnDemand && s.held != nil && s.held.Offer.Capacity != market.Spot:
 		take = s.held
 	case c.Kind == place.OnDemand:
-		take = s.firm
-		d.Why = WaitsMore
+		take, why = s.firm, WaitsMore
 	default:
-		d.Why = WaitsSpot
+		why = WaitsSpot
 	}
 	if take != nil && take == s.held {
-		d.Why = Stays
+		why = Stays
 	}
-	return take, ""
+	return take, why
 }
 
 // placeable reports whether the future of a job in several zones can be weighed.
 func placeable(v *policy.View) bool {
-	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) && !v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
+	return v.Known && v.Left > 0 && !v.Deadline.IsZero() && v.Deadline.After(v.Began) &&
+		!v.Guard(v.Working()) && v.Left+v.Done >= coarse*tickOf(v)
 }
 
 // expect sums up what was weighed: the best of each kind, and every zone's spot.
@@ -211,7 +233,9 @@ func (p *placed) expect(w place.View, zones []*Option) *Expect {
 	none, best := 1.0, -1
 	for z, o := range zones {
 		odds := math.Round(p.see.Chance(w, z, time.Hour)*1e4) / 1e4
-		e.Zones = append(e.Zones, ZoneExpect{Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds})
+		e.Zones = append(e.Zones, ZoneExpect{
+			Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds,
+		})
 		if w.Seen[z] != place.Up {
 			none *= 1 - p.see.Chance(w, z, e.Look)
 		}

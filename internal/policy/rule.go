@@ -60,39 +60,45 @@ func Choose(r Rule, v View) Choice {
 // the order in which the public benchmark applies them.
 func wants(r Rule, v View) Choice {
 	slack, timed := v.Slack(true)
-	tight := timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look // a second restart would not fit
-	held := v.Held == Spot && v.Spot
+	// A second restart would not fit.
+	tight := timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look
 	switch r {
 	case OnDemand:
 		return Firm
 	case Greedy, GreedyGuard:
-		switch {
-		case v.Held == Spot && v.Spot:
-			return Spot
-		case tight && r == Greedy:
-			return Firm
-		case v.Spot:
-			return Spot
-		case v.Held == Firm && r == GreedyGuard:
-			return Firm
-		}
-		return v.orWait()
-	default: // Uniform Progress in its forms
+		return v.greedy(tight && r == Greedy, r == GreedyGuard)
+	default:
+		return v.uniform(tight, r == UniformProgress)
 	}
+}
+
+// greedy takes spot wherever it is, on-demand where it is certain, and keeps on-demand
+// that it holds where keeps is set.
+func (v View) greedy(certain, keeps bool) Choice {
 	switch {
-	case held:
+	case v.Held == Spot && v.Spot:
+		return Spot
+	case certain:
+		return Firm
+	case v.Spot:
+		return Spot
+	case v.Held == Firm && keeps:
+		return Firm
+	}
+	return v.orWait()
+}
+
+// uniform is Uniform Progress; second is its second condition: back to spot only where
+// the job stays ahead of its line after two restarts.
+func (v View) uniform(tight, second bool) Choice {
+	switch {
+	case v.Held == Spot && v.Spot:
 		return Spot
 	case tight:
 		return Firm
 	case v.Held == Firm:
-		if !v.Spot {
+		if ahead, ok := v.Ahead(2 * v.Restart); !v.Spot || second && ok && !ahead {
 			return Firm
-		}
-		if r == UniformProgress {
-			// Back to spot only where the job stays ahead of its line after two restarts.
-			if ahead, ok := v.Ahead(2 * v.Restart); ok && !ahead {
-				return Firm
-			}
 		}
 		return Spot
 	case v.Spot:

@@ -54,14 +54,26 @@ func between(offset float64) (int, float64) {
 
 func (v *Solver) table(i, j int) *Table {
 	if v.tables[i][j] == nil {
-		const middle = (offsets - 1) / 2
-		v.tables[i][j] = solve(v.g, v.p.Grid, v.prior, apart*float64(i-middle), apart*float64(j-middle))
+		v.tables[i][j] = solveAt(v.g, v.p, v.prior, i, j)
 		v.Made++
-		for _, level := range v.tables[i][j].value {
-			v.bytes += 4 * len(level)
-		}
+		v.bytes += v.tables[i][j].bytes()
 	}
 	return v.tables[i][j]
+}
+
+// solveAt makes the table of those offsets, by their numbers.
+func solveAt(g *shape, p Problem, prior Prior, i, j int) *Table {
+	const middle = (offsets - 1) / 2
+	return solve(g, p.Grid, prior, apart*float64(i-middle), apart*float64(j-middle))
+}
+
+// bytes is what the table takes.
+func (t *Table) bytes() int {
+	n := 0
+	for _, level := range t.value {
+		n += 4 * len(level)
+	}
+	return n
 }
 
 // Decide returns the cheapest choice. Of equal ones it takes what is held.
@@ -76,10 +88,7 @@ func (v *Solver) Decide(s State) Verdict {
 	i, x := between(up)
 	j, y := between(gap)
 	var out Verdict
-	for _, c := range [4]struct {
-		i, j int
-		w    float64
-	}{{i, j, (1 - x) * (1 - y)}, {i + 1, j, x * (1 - y)}, {i, j + 1, (1 - x) * y}, {i + 1, j + 1, x * y}} {
+	for _, c := range corners(i, j, x, y) {
 		if c.w == 0 {
 			continue
 		}

@@ -8,8 +8,9 @@ import (
 // For returns the problem of a job with so much time to its deadline, which is
 // looked at every look. Problems of like jobs come out equal, so that they share
 // tables: the time is rounded up to one of a ladder whose rungs are an eighth
-// apart (twice where the grid is not that of the looks), the overhead up to the next twentieth of a grid step, or quarter where the
-// grid is not that of the looks. Where it is, machines are given back at looks only.
+// apart (twice where the grid is not that of the looks), the overhead up to the next
+// twentieth of a grid step, or quarter where the grid is not that of the looks. Where it
+// is, machines are given back at looks only.
 func For(deadline, overhead, look time.Duration, spot, onDemand float64) Problem {
 	grid := max(look, time.Second)
 	for most := time.Duration(maxSteps); grid*most < deadline || grid*4 < overhead; most = maxSteps / 2 {
@@ -53,26 +54,40 @@ func NewShelf(prior Prior, room int) *Shelf {
 	return &Shelf{prior: prior, room: max(room, 1)}
 }
 
-// Solver returns the problem's solver. Those that were not asked for longest make
-// room for it.
+// Solver returns the problem's solver, which makes the tables that it lacks. Those that
+// were not asked for longest make room for it.
 func (s *Shelf) Solver(p Problem) *Solver {
-	i := slices.IndexFunc(s.order, func(v *Solver) bool { return v.p == p })
-	if i == len(s.order)-1 && i >= 0 {
-		return s.order[i]
+	v := s.find(p)
+	if v == nil {
+		v = New(p, s.prior)
 	}
-	var got *Solver
-	if i >= 0 {
-		got = s.order[i]
+	s.put(v)
+	return v
+}
+
+// find returns the problem's solver, or nil.
+func (s *Shelf) find(p Problem) *Solver {
+	for i := len(s.order) - 1; i >= 0; i-- {
+		if s.order[i].p == p {
+			return s.order[i]
+		}
+	}
+	return nil
+}
+
+// put makes v the newest, and has the oldest make room for it.
+func (s *Shelf) put(v *Solver) {
+	if n := len(s.order); n > 0 && s.order[n-1] == v {
+		return
+	}
+	if i := slices.Index(s.order, v); i >= 0 {
 		s.order = slices.Delete(s.order, i, i+1)
-	} else {
-		got = New(p, s.prior)
 	}
-	bytes := got.bytes
+	bytes := v.bytes
 	keep := len(s.order)
 	for keep > 0 && len(s.order)-keep < s.room-1 && bytes+s.order[keep-1].bytes <= mostBytes {
 		keep--
 		bytes += s.order[keep].bytes
 	}
-	s.order = append(slices.Delete(s.order, 0, keep), got)
-	return got
+	s.order = append(slices.Delete(s.order, 0, keep), v)
 }

@@ -9,12 +9,15 @@ import (
 // Problem is what tables are made for. Jobs of equal problems share them: they
 // serve any work and any time up to Deadline.
 type Problem struct {
-	Deadline time.Duration // the longest time to a deadline that is asked about
-	Overhead time.Duration // what taking a machine costs in time: boot, restore, work that is lost
-	Grid     time.Duration // time between two decisions
-	Spot     float64       // dollars an hour, a statistic
-	OnDemand float64
-	Whole    bool // a machine is paid for whole grid steps, also the one in which the work ends
+	// Deadline is the longest time to a deadline that is asked about.
+	Deadline time.Duration `json:"deadline_ns"`
+	// Overhead is what taking a machine costs in time: boot, restore, work that is lost.
+	Overhead time.Duration `json:"overhead_ns"`
+	Grid     time.Duration `json:"grid_ns"`  // time between two decisions
+	Spot     float64       `json:"spot_usd"` // an hour, a statistic
+	OnDemand float64       `json:"on_demand_usd"`
+	// Whole says that a machine is paid for whole grid steps, also the one in which the work ends.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Held is what the job runs on.

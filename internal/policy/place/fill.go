@@ -32,7 +32,8 @@ func (t *table) fill(i int) {
 		c := m.price[z] * t.step
 		for a := range ages {
 			h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
-			mix(cur.spot[z][a][:w], prev.spot[z][a], prev.spot[z][min(a+1, ages-1)], t.mid[z], (1-h)*(1-on), (1-h)*on, c*(1-h/2), h)
+			same, later := prev.spot[z][a], prev.spot[z][min(a+1, ages-1)]
+			mix(cur.spot[z][a][:w], same, later, t.mid[z], (1-h)*(1-on), (1-h)*on, c*(1-h/2), h)
 		}
 	}
 	for h := range m.n {
@@ -66,7 +67,8 @@ func (t *table) fill(i int) {
 			}
 			for a := range ages {
 				h, on := t.hold[z][a], min(1, t.onward[a]*t.step)
-				mix(cur.cand[z][k][a][:w], prev.cand[z][k][a], prev.cand[z][k][min(a+1, ages-1)], prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand*t.step, h)
+				same, later := prev.cand[z][k][a], prev.cand[z][k][min(a+1, ages-1)]
+				mix(cur.cand[z][k][a][:w], same, later, prev.dem[home][0], (1-h)*(1-on), (1-h)*on, m.demand*t.step, h)
 				cur.cand[z][k][a][0] = m.demand * work
 			}
 		}
@@ -121,7 +123,8 @@ func (t *table) line(cur *layer, forced float64) {
 			l.of = append(l.of, line{
 				fresh: take[0][:w], old: take[oldAge][:w], cand: cur.cand[z][k][0][:w], lost: cur.lost[z][:w],
 				whole: [2]float64{1 - s.last[0][z], 1 - s.last[oldAge][z]}, half: s.half[:w], first: s.first,
-				owed: float64(float64(k)*m.carry) + float64(m.price[z]*s.owed/2), part: t.share[z], up: t.up[z], region: m.regions[z],
+				owed: float64(float64(k)*m.carry) + float64(m.price[z]*s.owed/2),
+				part: t.share[z], up: t.up[z], region: m.regions[z],
 			})
 		}
 	}

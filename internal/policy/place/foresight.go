@@ -14,6 +14,9 @@ import (
 // goroutines at once.
 type Foresight struct {
 	Job *Job
+	// Shelf has the tables that others build; nil: it builds what it needs when it
+	// needs it. Where it is set, Missing is asked before Look and Decide.
+	Shelf *Shelf
 
 	tab     *table
 	tabs    []*table // the last ones, newest first
@@ -30,8 +33,8 @@ type Option struct {
 }
 
 // Options are what the last call of Decide weighed, for a reader: the first of
-// the lowest was taken, unless a live machine in hand cost hardly more. They are valid until the next call, and empty where the
-// guard decides.
+// the lowest was taken, unless a live machine in hand cost hardly more. They are valid
+// until the next call, and empty where the guard decides.
 func (p *Foresight) Options() []Option { return p.options }
 
 // Chance is that of zone z's spot lasting so long from now where it is up, or of
@@ -98,7 +101,8 @@ func (p *Foresight) begin(v View) (work, slack float64) {
 	j := p.Job
 	tick := j.Tick.Hours()
 	work = v.Left.Hours()
-	slack = (j.Deadline - j.Deadline%j.Tick).Hours() - float64(v.Tick)*tick - work - tick - (j.Restart + j.Transfer).Hours()
+	whole := (j.Deadline - j.Deadline%j.Tick).Hours()
+	slack = whole - float64(v.Tick)*tick - work - tick - (j.Restart + j.Transfer).Hours()
 	if !j.Guarded(v.Tick, v.Left) {
 		p.refresh(v, work, slack)
 	}
@@ -129,6 +133,10 @@ func (p *Foresight) refresh(v View, work, slack float64) {
 	}
 	m.learn(v.Past, v.Now.Add(-time.Duration(v.Tick%j.every())*j.Tick))
 	m.size(work, slack)
+	if p.Shelf != nil {
+		p.tab = p.Shelf.find(m)
+		return
+	}
 	i := slices.IndexFunc(p.tabs, func(t *table) bool { return m.same(&t.m) })
 	if i < 0 {
 		if len(p.tabs) < tables {
@@ -228,41 +236,7 @@ func (t *table) take(z, home int, age, work, slack float64) float64 {
 func (p *Foresight) weigh(v View, work, slack float64) {
 	t, m := p.tab, &p.tab.m
 	home := p.home(v)
-	// Hazard of return now, and the bucket of nothing up that has the same.
-	now := make([]float64, len(m.price))
-	sum, total := 0.0, 0.0
-	for z := range now {
-		if r := &v.Past[z]; !r.Up {
-			a := r.idle()
-			now[z] = m.back[z].in(0) * returnShape.cumulative(a, a+m.tick) / m.tick
-			sum += now[z]
-		}
-		total += t.share[z] * t.all
-	}
-	h := max(home, 0)
-	b, bf := ages-1, 0.0
-	n := len(m.price)
-	for k := range ages - 1 {
-		hi, lo := total*returnMix(k, n), total*returnMix(k+1, n)
-		if sum >= hi {
-			b, bf = k, 0
-			break
-		}
-		if sum > lo {
-			b, bf = k, (hi-sum)/(hi-lo)
-			break
-		}
-	}
-	byGap := func(of func(*layer) [][ages][]float64, w, s float64) float64 {
-		lo := t.pick(w, s, func(l *layer) []float64 { return of(l)[h][b] })
-		if bf == 0 {
-			return lo
-		}
-		return float64((1-bf)*lo) + float64(bf*t.pick(w, s, func(l *layer) []float64 { return of(l)[h][b+1] }))
-	}
-	dem := func(l *layer) [][ages][]float64 { return l.dem }
-	none := func(l *layer) [][ages][]float64 { return l.none }
-
+	g := p.gap(v, home)
 	consider := func(c Choice, x float64) { p.options = append(p.options, Option{c, x}) }
 	owed := v.Overhead.Hours()
 	if v.Held == Spot {
@@ -288,34 +262,85 @@ func (p *Foresight) weigh(v View, work, slack float64) {
 		}
 	}
 	if !some {
-		still = byGap(dem, work, slack-owed)
+		still = g.cost(func(l *layer) [][ages][]float64 { return l.dem }, work, slack-owed)
 	}
 	consider(Choice{OnDemand, reserve}, float64(m.demand*owed)+still)
-	if v.Held == Spot {
-		return
+	if v.Held != Spot {
+		consider(Choice{}, p.waiting(v, g, home, work, slack))
 	}
-	// Wait a tick: what is up stays up or not, what is down comes back or not.
+}
+
+// gap is how a job stands while nothing is up.
+type gap struct {
+	t    *table
+	home int       // region
+	b    int       // bucket of the time for which nothing has been up
+	f    float64   // part of the way to the next
+	now  []float64 // hazard of return, by zone
+}
+
+// gap finds the hazard of return now, and the bucket of nothing up that has the same.
+func (p *Foresight) gap(v View, home int) gap {
+	t, m := p.tab, &p.tab.m
+	g := gap{t: t, home: max(home, 0), b: ages - 1, now: make([]float64, len(m.price))}
+	sum, total := 0.0, 0.0
+	for z := range g.now {
+		if r := &v.Past[z]; !r.Up {
+			a := r.idle()
+			g.now[z] = m.back[z].in(0) * returnShape.cumulative(a, a+m.tick) / m.tick
+			sum += g.now[z]
+		}
+		total += t.share[z] * t.all
+	}
+	n := len(m.price)
+	for k := range ages - 1 {
+		hi, lo := total*returnMix(k, n), total*returnMix(k+1, n)
+		if sum >= hi {
+			g.b, g.f = k, 0
+			break
+		}
+		if sum > lo {
+			g.b, g.f = k, (hi-sum)/(hi-lo)
+			break
+		}
+	}
+	return g
+}
+
+// cost is the cost to go there, of the rows that of picks.
+func (g *gap) cost(of func(*layer) [][ages][]float64, work, slack float64) float64 {
+	lo := g.t.pick(work, slack, func(l *layer) []float64 { return of(l)[g.home][g.b] })
+	if g.f == 0 {
+		return lo
+	}
+	hi := g.t.pick(work, slack, func(l *layer) []float64 { return of(l)[g.home][g.b+1] })
+	return float64((1-g.f)*lo) + float64(g.f*hi)
+}
+
+// waiting is the cost to go of waiting a tick: what is up stays up or not, what is down
+// comes back or not.
+func (p *Foresight) waiting(v View, g gap, home int, work, slack float64) float64 {
+	t, m := p.tab, &p.tab.m
 	s := slack - m.tick
-	wait := float64(m.demand * (work + m.restart))
-	if s >= 0 {
-		rest, sum := 1.0, 0.0
-		stay := byGap(none, work, s)
-		for z, seen := range v.Seen {
-			if seen == Up {
-				stay = min(stay, t.take(z, home, v.Past[z].age(), work, s))
-			}
-		}
-		for z := range now {
-			r := now[z] * m.tick
-			if r == 0 {
-				continue
-			}
-			rest -= r
-			sum += r * min(t.take(z, home, 0, work, s), stay)
-		}
-		wait = sum + float64(rest*stay)
+	if s < 0 {
+		return float64(m.demand * (work + m.restart))
 	}
-	consider(Choice{}, wait)
+	rest, sum := 1.0, 0.0
+	stay := g.cost(func(l *layer) [][ages][]float64 { return l.none }, work, s)
+	for z, seen := range v.Seen {
+		if seen == Up {
+			stay = min(stay, t.take(z, home, v.Past[z].age(), work, s))
+		}
+	}
+	for z := range g.now {
+		r := g.now[z] * m.tick
+		if r == 0 {
+			continue
+		}
+		rest -= r
+		sum += r * min(t.take(z, home, 0, work, s), stay)
+	}
+	return sum + float64(rest*stay)
 }
 
 func (p *Foresight) best(v View, work, slack float64) Choice {

@@ -96,7 +96,8 @@ const (
 	nowGrid   = 0.25
 )
 
-func snap(x, grid float64) float64 { return math.Round(x/grid) * grid }
+// snap rounds to the grid; nothing is zero, never minus zero, which reads otherwise in a request.
+func snap(x, grid float64) float64 { return float64(math.Round(x/grid)*grid) + 0 }
 
 // dear is the logarithm of a spot price over its on-demand price, against the
 // usual third: where spot is dear little is left over, and machines are lost more

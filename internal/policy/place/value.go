@@ -47,8 +47,8 @@ const (
 // same reports whether what a table for m says is in the table of o: one for more
 // slack says the same of less.
 func (m *model) same(o *model) bool {
-	return m.step == o.step && m.top == o.top && m.slack <= o.slack && slices.Equal(m.price, o.price) && slices.Equal(m.loss, o.loss) &&
-		slices.Equal(m.back, o.back) && slices.Equal(m.up, o.up) && slices.Equal(m.now, o.now)
+	return m.step == o.step && m.top == o.top && m.slack <= o.slack && slices.Equal(m.price, o.price) &&
+		slices.Equal(m.loss, o.loss) && slices.Equal(m.back, o.back) && slices.Equal(m.up, o.up) && slices.Equal(m.now, o.now)
 }
 
 // copyOf makes m a copy of o.
