@@ -37,7 +37,7 @@ func (b Bench) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 	if b.One {
 		env = append(env, "GOMAXPROCS=1")
 	}
-	out, err := run(ctx, filepath.Join(t.Dir, filepath.FromSlash(b.Pkg)), env, exe, args...)
+	out, used, err := timed(ctx, filepath.Join(t.Dir, filepath.FromSlash(b.Pkg)), env, exe, args...)
 	found := parse(out)
 	switch {
 	case ctx.Err() != nil:
@@ -49,8 +49,12 @@ func (b Bench) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 	case len(found) == 0:
 		return nil, fmt.Errorf("%w: no benchmark %s in %s: %s", errNotThere, b.Match, b.Pkg, skipped(out))
 	}
+	found[processorTime] = used.Seconds()
 	return found, nil
 }
+
+// processorTime is what all of a benchmark's process took, in seconds.
+const processorTime = "processor s"
 
 // has says whether a Go file of the folder holds the text.
 func has(dir, text string) bool {

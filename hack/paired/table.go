@@ -24,7 +24,7 @@ func (r Report) Table(w io.Writer) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	line := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // Flush has the error
-	line("FIGURE", "UNIT", "BASE", "MEDIAN", "NOW", "MEDIAN", "RATIO", "LIMIT", "")
+	line("FIGURE", "UNIT", "BASE", "MEDIAN", "NOW", "MEDIAN", "RATIO", "LIMIT", "VERDICT")
 	for _, row := range r.Rows {
 		cells := []string{row.Name, row.Unit}
 		for _, s := range []Samples{row.Base, row.Now} {

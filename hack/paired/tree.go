@@ -106,6 +106,12 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 // run runs a program in a process group of its own, and returns its standard
 // output. When ctx is done the whole group ends.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	out, _, err := timed(ctx, dir, env, name, args...)
+	return out, err
+}
+
+// timed is run, and what the program used of processors.
+func timed(ctx context.Context, dir string, env []string, name string, args ...string) (string, time.Duration, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -113,13 +119,18 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 	cmd.WaitDelay = 5 * time.Second // a server that was left behind may hold the output open
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		return out.String(), fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, tail(errs.String()+out.String(), 15))
+	err := cmd.Run()
+	used := time.Duration(0)
+	if p := cmd.ProcessState; p != nil {
+		used = p.UserTime() + p.SystemTime()
 	}
-	return out.String(), nil
+	switch {
+	case ctx.Err() != nil:
+		return "", 0, ctx.Err()
+	case err != nil:
+		return out.String(), used, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, tail(errs.String()+out.String(), 15))
+	}
+	return out.String(), used, nil
 }
 
 // tail is the last lines of a text.
