@@ -32,12 +32,12 @@ func (b Bench) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"-test.run", "^$", "-test.bench", b.Match, "-test.benchtime", b.Time, "-test.timeout", "5h"}, b.Flags...)
+	args := []string{"-test.run", "^$", "-test.bench", b.Match, "-test.benchtime", b.Time, "-test.timeout", "5h"}
 	env := []string{"TMPDIR=" + t.temp}
 	if b.One {
 		env = append(env, "GOMAXPROCS=1")
 	}
-	out, used, err := timed(ctx, filepath.Join(t.Dir, filepath.FromSlash(b.Pkg)), env, exe, args...)
+	out, used, err := timed(ctx, filepath.Join(t.Dir, filepath.FromSlash(b.Pkg)), env, exe, append(args, b.Flags...)...)
 	found := parse(out)
 	switch {
 	case ctx.Err() != nil:

@@ -82,10 +82,12 @@ func (r Row) Verdict() Verdict {
 	}
 	ratio, compared := r.RatioOf()
 	now, measured := r.Now.Best(r.Higher)
+	worse := ratio > r.Ratio
+	if r.Higher {
+		worse = ratio < r.Ratio
+	}
 	switch {
-	case r.Ratio > 0 && compared && r.Higher && ratio < r.Ratio,
-		r.Ratio > 0 && compared && !r.Higher && ratio > r.Ratio,
-		r.Most > 0 && measured && now > r.Most:
+	case r.Ratio > 0 && compared && worse, r.Most > 0 && measured && now > r.Most:
 		return Missed
 	case r.Ratio > 0 && !compared, r.Most > 0 && !measured:
 		return Unknown

@@ -98,7 +98,8 @@ func TestTheRunEndsWithTheWorstOfItsRows(t *testing.T) {
 
 func TestNumbersAreReadAtAGlance(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0", 1: "1", 0.01234: "0.0123", 2.3021: "2.3", 99.96: "100", 123.4: "123", 1234.5: "1,234", 1234567: "1,234,567", -4321: "-4,321", 1000: "1,000",
+		0: "0", 1: "1", 0.01234: "0.0123", 2.3021: "2.3", 99.96: "100", 123.4: "123",
+		1234.5: "1,234", 1234567: "1,234,567", -4321: "-4,321", 1000: "1,000",
 	} {
 		if got := number(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
@@ -110,7 +111,10 @@ func report() Report {
 	return Report{
 		Base: "aaa one", Now: "bbb two", Form: "quick", Machine: "2 processors",
 		Rows: []Row{
-			{Figure: Figure{Name: "steps", Unit: "/s", Higher: true, Ratio: 0.8}, Base: Samples{1000, 3000, 2000}, Now: Samples{1500}},
+			{
+				Figure: Figure{Name: "steps", Unit: "/s", Higher: true, Ratio: 0.8},
+				Base:   Samples{1000, 3000, 2000}, Now: Samples{1500},
+			},
 			{Figure: Figure{Name: "memory", Unit: "KB", Most: 1.5}, Now: Samples{1.25}},
 			{Figure: Figure{Name: "log", Unit: "KB", Ratio: 0.5, Most: 26}, Base: Samples{40}},
 		},

@@ -133,13 +133,16 @@ func marketFile(kind string) string {
 	}
 	head := fmt.Sprintf("name: paired\ncurrency: USD\nspeed: %d\nrepeat: 2h\noffers:\n", speed)
 	offer := func(zone, capacity, rest string) string {
-		return fmt.Sprintf("  - {zone: %s, region: us, machine: m1, cpus: 2, memory: 4GiB, capacity: %s, %s}\n", zone, capacity, rest)
+		return fmt.Sprintf("  - {zone: %s, region: us, machine: m1, cpus: 2, memory: 4GiB, capacity: %s, %s}\n",
+			zone, capacity, rest)
 	}
 	text := head + offer("us-a", "on-demand", "price: 3.06")
 	if kind == interrupted {
-		text += offer("us-a", "spot", "notice: 4s, price: [{at: 0s, price: 0.97}, {at: 30m, price: 0.99}, {at: 1h, price: 0.96}], "+
+		text += offer("us-a", "spot", "notice: 4s, "+
+			"price: [{at: 0s, price: 0.97}, {at: 30m, price: 0.99}, {at: 1h, price: 0.96}], "+
 			"available: [{from: 0m, to: 40m, notice: 4s}, {from: 50m, to: 110m, notice: 0s}]")
-		text += offer("us-b", "spot", "notice: 4s, price: [{at: 0s, price: 0.98}, {at: 1h, price: 1.01}, {at: 90m, price: 0.95}], "+
+		text += offer("us-b", "spot", "notice: 4s, "+
+			"price: [{at: 0s, price: 0.98}, {at: 1h, price: 1.01}, {at: 90m, price: 0.95}], "+
 			"available: [{from: 20m, to: 70m, notice: 0s}, {from: 80m, to: 120m, notice: 4s}]")
 	}
 	return text
@@ -168,7 +171,8 @@ func newFolder(exe, temp, kind string, steps int, limits string) (*folder, error
 }
 
 func (f *folder) do(ctx context.Context, args ...string) (string, error) {
-	return run(ctx, f.dir, []string{"SCRIMP_TOKEN="}, f.exe, append([]string{"--data", filepath.Join(f.dir, "d")}, args...)...)
+	args = append([]string{"--data", filepath.Join(f.dir, "d")}, args...)
+	return run(ctx, f.dir, []string{"SCRIMP_TOKEN="}, f.exe, args...)
 }
 
 // stop ends the server and its machines, also after Ctrl-C.

@@ -82,7 +82,8 @@ func paired(ctx context.Context, base string, form Form, only string) (r Report,
 		r.Rows = append(r.Rows, rows...)
 	}
 	r.Base, r.Now, r.Form, r.Notes = trees[0].Commit, trees[1].Commit, pick(form, "quick", "full"), run.notes
-	r.Machine = fmt.Sprintf("%d processors, load %s before and %s after, %s", runtime.NumCPU(), before, busy(), time.Now().UTC().Format(time.DateOnly))
+	r.Machine = fmt.Sprintf("%d processors, load %s before and %s after, %s",
+		runtime.NumCPU(), before, busy(), time.Now().UTC().Format(time.DateOnly))
 	return r, nil
 }
 

@@ -39,16 +39,7 @@ const (
 
 // measures are all there are, the short ones first.
 func measures(f Form, note func(string)) []Measure {
-	list := []Measure{
-		bench(Bench{Pkg: "internal/sim/replay", Match: "^BenchmarkDecisions$", Time: pick(f, "1s", "3s"), One: true}, pick(f, 5, 9),
-			Figure{Name: "decisions through core.Step, 1 processor", Unit: "/s", Key: "Decisions decisions/s", Higher: true, Ratio: rateFloor}),
-		bench(Bench{Pkg: "internal/core", Match: "^BenchmarkDecisionStep$/^jobs=100000$", Time: pick(f, "500ms", "3s"), One: true}, pick(f, 5, 9),
-			Figure{Name: "core steps, 100,000 jobs in the queue", Unit: "/s", Key: "DecisionStep/jobs=100000 steps/s", Higher: true, Ratio: rateFloor}),
-		quote(f),
-		memory(f),
-		year(f),
-		jobLog(f, note),
-	}
+	list := []Measure{decisions(f), steps(f), quote(f), memory(f), year(f), jobLog(f, note)}
 	for _, db := range []string{"sqlite", "postgres"} {
 		list = append(list, load(f, db))
 	}
@@ -60,9 +51,32 @@ func bench(b Bench, rounds int, figures ...Figure) Measure {
 	return Measure{Name: b.Pkg + " " + b.Match, Rounds: rounds, Run: b.Run, Figures: figures}
 }
 
+// decisions go through core.Step with their events, attempts and postings.
+func decisions(f Form) Measure {
+	b := Bench{Pkg: "internal/sim/replay", Match: "^BenchmarkDecisions$", Time: pick(f, "1s", "3s"), One: true}
+	return bench(b, pick(f, 5, 9), Figure{
+		Name: "decisions through core.Step, 1 processor", Unit: "/s",
+		Key: "Decisions decisions/s", Higher: true, Ratio: rateFloor,
+	})
+}
+
+// steps are submissions and ends of jobs that cannot run.
+func steps(f Form) Measure {
+	name := "DecisionStep/jobs=100000"
+	b := Bench{
+		Pkg: "internal/core", Match: "^BenchmarkDecisionStep$/^jobs=100000$", Time: pick(f, "500ms", "3s"), One: true,
+	}
+	return bench(b, pick(f, 5, 9), Figure{
+		Name: "core steps, 100,000 jobs in the queue", Unit: "/s", Key: name + " steps/s", Higher: true, Ratio: rateFloor,
+	})
+}
+
 // quote is what one changed quote costs with 1,000 running jobs and 1,000 offers.
 func quote(f Form) Measure {
-	b := Bench{Pkg: "internal/core", Match: "^BenchmarkChangedQuote$", Time: pick(f, "3x", "20x"), Borrow: "changed_quote_test.go", Func: "BenchmarkChangedQuote"}
+	b := Bench{
+		Pkg: "internal/core", Match: "^BenchmarkChangedQuote$", Time: pick(f, "3x", "20x"),
+		Borrow: "changed_quote_test.go", Func: "BenchmarkChangedQuote",
+	}
 	name := "a changed quote, 1,000 running x 1,000 offers: "
 	return bench(b, pick(f, 1, 3),
 		Figure{Name: name + "longest step", Unit: "ms", Key: "ChangedQuote ms-longest", Most: 5},
@@ -137,11 +151,15 @@ func load(f Form, db string) Measure {
 		Flags: []string{"-jobs", strconv.Itoa(f.Jobs), "-for", pick(f, "1s", "10s")},
 	}
 	key, on := "Load/"+db+" ", ", "+db
+	rate := func(name, unit string) Figure {
+		return Figure{Name: name + on, Unit: "/s", Key: key + unit, Higher: true, Ratio: rateFloor}
+	}
+	restart := fmt.Sprintf("restart with %s jobs", number(float64(f.Jobs)))
 	return bench(b, pick(f, 2, 3),
-		Figure{Name: "submissions one by one" + on, Unit: "/s", Key: key + "submit/s", Higher: true, Ratio: rateFloor},
-		Figure{Name: "submissions in batches of 100" + on, Unit: "/s", Key: key + "submit-batches-of-100/s", Higher: true, Ratio: rateFloor},
+		rate("submissions one by one", "submit/s"),
+		rate("submissions in batches of 100", "submit-batches-of-100/s"),
 		Figure{Name: "server's processor time of a submission" + on, Unit: "ms", Key: key + "submit-cpu-ms"},
-		Figure{Name: fmt.Sprintf("restart with %s jobs%s", number(float64(f.Jobs)), on), Unit: "s", Key: key + "restart-s", Ratio: timeCeiling},
-		Figure{Name: "restart after kill -9" + on, Unit: "s", Key: key + "restart-after-kill-s", Ratio: timeCeiling},
+		Figure{Name: restart + on, Unit: "s", Key: key + "restart-s", Ratio: timeCeiling},
+		Figure{Name: restart + " after kill -9" + on, Unit: "s", Key: key + "restart-after-kill-s", Ratio: timeCeiling},
 		Figure{Name: "processor time of a restart" + on, Unit: "s", Key: key + "restart-cpu-s"})
 }

@@ -33,7 +33,8 @@ PASS
 	want := map[string]float64{
 		"Load/sqlite ns/op": 2.5e9, "Load/sqlite s/op": 2.5, "Load/sqlite restart-s": 8.5, "Load/sqlite submit/s": 900,
 		"Decisions ns/op": 3029542, "Decisions s/op": 0.003029542, "Decisions decisions/s": 108779,
-		"DecisionStep/jobs=100000 ns/op": 1, "DecisionStep/jobs=100000 s/op": 1e-9, "DecisionStep/jobs=100000 steps/s": 151100,
+		"DecisionStep/jobs=100000 ns/op": 1, "DecisionStep/jobs=100000 s/op": 1e-9,
+		"DecisionStep/jobs=100000 steps/s": 151100,
 	}
 	if len(got) != len(want) {
 		t.Errorf("%v", got)
@@ -49,7 +50,8 @@ func TestTreesAreMeasuredInTurn(t *testing.T) {
 	var order []string
 	r := runner{trees: [2]*Tree{{Name: "base"}, {Name: "now"}}}
 	m := Measure{
-		Name: "m", Rounds: 3, Figures: []Figure{{Name: "f", Key: "k", Higher: true, Ratio: 0.8}, {Name: "other", Key: "other"}},
+		Name: "m", Rounds: 3,
+		Figures: []Figure{{Name: "f", Key: "k", Higher: true, Ratio: 0.8}, {Name: "other", Key: "other"}},
 		Run: func(_ context.Context, t *Tree) (map[string]float64, error) {
 			order = append(order, t.Name)
 			return map[string]float64{"k": float64(len(order))}, nil
@@ -60,7 +62,8 @@ func TestTreesAreMeasuredInTurn(t *testing.T) {
 	if got := strings.Join(order, " "); got != "base now now base base now" {
 		t.Errorf("measured %s", got)
 	}
-	if !slices.Equal(rows[0].Base, Samples{1, 4, 5}) || !slices.Equal(rows[0].Now, Samples{2, 3, 6}) || rows[1].Now != nil {
+	base, now := rows[0].Base, rows[0].Now
+	if !slices.Equal(base, Samples{1, 4, 5}) || !slices.Equal(now, Samples{2, 3, 6}) || rows[1].Now != nil {
 		t.Errorf("rows %+v", rows)
 	}
 }
@@ -78,12 +81,13 @@ func TestWhatATreeDoesNotHaveIsNamedAndNotTriedAgain(t *testing.T) {
 	} {
 		runs := 0
 		r := runner{trees: [2]*Tree{{Name: "base", Commit: "aaa"}, {Name: "now", Commit: "bbb"}}}
-		m := Measure{Name: "m", Rounds: 3, Figures: []Figure{{Key: "k", Ratio: 1.25}}, Run: func(_ context.Context, t *Tree) (map[string]float64, error) {
+		m := Measure{Name: "m", Rounds: 3, Figures: []Figure{{Key: "k", Ratio: 1.25}}}
+		m.Run = func(_ context.Context, t *Tree) (map[string]float64, error) {
 			if runs++; t.Name == c.in {
 				return nil, c.err
 			}
 			return map[string]float64{"k": 1}, nil
-		}}
+		}
 		rows, err := r.measure(t.Context(), m)
 		must(t, err)
 		if got := rows[0].Verdict(); got != c.want || runs != 4 {
@@ -165,7 +169,8 @@ func TestBaseIsCheckedOutAndRemoved(t *testing.T) {
 	commit := func(text string) {
 		t.Helper()
 		must(t, os.WriteFile(filepath.Join(repo, "a", "file"), []byte(text), 0o600))
-		for _, args := range [][]string{{"add", "-A"}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", text}} {
+		me := []string{"-c", "user.name=a", "-c", "user.email=a@example.org"}
+		for _, args := range [][]string{{"add", "-A"}, append(me, "commit", "-q", "-m", text)} {
 			_, err := git(t.Context(), repo, args...)
 			must(t, err)
 		}

@@ -22,7 +22,8 @@ type LogSize struct {
 // notLog says of a table that it is no part of the log: it can be made anew from
 // it, or does not grow with it. Every other table counts, whatever it is called.
 func notLog(table string) bool {
-	return strings.HasPrefix(table, "snapshot") || strings.HasPrefix(table, "sqlite_") || table == "meta" || table == "schema_version"
+	return strings.HasPrefix(table, "snapshot") || strings.HasPrefix(table, "sqlite_") ||
+		table == "meta" || table == "schema_version"
 }
 
 // measureLog reads a database, of a server that runs or has ended.

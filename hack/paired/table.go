@@ -64,7 +64,8 @@ func (r Report) JSON(w io.Writer) error {
 	}
 	for _, row := range r.Rows {
 		o := map[string]any{
-			"figure": row.Name, "unit": row.Unit, "base": row.Base, "now": row.Now, "more_is_better": row.Higher, "verdict": row.Verdict(),
+			"figure": row.Name, "unit": row.Unit, "base": row.Base, "now": row.Now,
+			"more_is_better": row.Higher, "verdict": row.Verdict(),
 		}
 		if v, ok := row.RatioOf(); ok {
 			o["ratio"] = v

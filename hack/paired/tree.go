@@ -91,7 +91,8 @@ func (w *workspace) fill(ctx context.Context, base string, trees *[2]*Tree) erro
 func (w *workspace) close() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	_, _ = git(ctx, w.repo, "worktree", "remove", "--force", filepath.Join(w.dir, "base")) // it may not have been added
+	tree := filepath.Join(w.dir, "base")
+	_, _ = git(ctx, w.repo, "worktree", "remove", "--force", tree) // it may not have been added
 	if err := os.RemoveAll(w.dir); err != nil {
 		fmt.Fprintln(os.Stderr, "remove the temporary folder:", err)
 	}
@@ -111,7 +112,9 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 }
 
 // timed is run, and what the program used of processors.
-func timed(ctx context.Context, dir string, env []string, name string, args ...string) (string, time.Duration, error) {
+func timed(
+	ctx context.Context, dir string, env []string, name string, args ...string,
+) (string, time.Duration, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -128,7 +131,8 @@ func timed(ctx context.Context, dir string, env []string, name string, args ...s
 	case ctx.Err() != nil:
 		return "", 0, ctx.Err()
 	case err != nil:
-		return out.String(), used, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, tail(errs.String()+out.String(), 15))
+		said := tail(errs.String()+out.String(), 15)
+		return out.String(), used, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, said)
 	}
 	return out.String(), used, nil
 }
@@ -141,8 +145,8 @@ func tail(text string, n int) string {
 
 // program builds the program that users run, once.
 func (t *Tree) program(ctx context.Context) (string, error) {
-	return t.once(ctx, "scrimp", func(path string) ([]string, string) {
-		return []string{"build", "-tags", "local", "-o", path, "./cmd/scrimp"}, t.Dir
+	return t.once(ctx, "scrimp", func(path string) []string {
+		return []string{"build", "-tags", "local", "-o", path, "./cmd/scrimp"}
 	}, "CGO_ENABLED=0")
 }
 
@@ -163,8 +167,8 @@ func (t *Tree) tests(ctx context.Context, pkg, borrow string) (string, error) {
 		args = []string{"-overlay", overlay}
 	}
 	name := strings.ReplaceAll(pkg, "/", "-") + "-" + borrow + ".test"
-	path, err := t.once(ctx, name, func(path string) ([]string, string) {
-		return append(append([]string{"test", "-c", "-o", path}, args...), "./"+pkg), t.Dir
+	path, err := t.once(ctx, name, func(path string) []string {
+		return append(append([]string{"test", "-c", "-o", path}, args...), "./"+pkg)
 	})
 	if err != nil && borrow != "" && ctx.Err() == nil {
 		err = fmt.Errorf("%w: testdata/%s does not compile with it: %w", errNotThere, borrow, err)
@@ -172,13 +176,12 @@ func (t *Tree) tests(ctx context.Context, pkg, borrow string) (string, error) {
 	return path, err
 }
 
-func (t *Tree) once(ctx context.Context, name string, how func(path string) ([]string, string), env ...string) (string, error) {
+func (t *Tree) once(ctx context.Context, name string, how func(path string) []string, env ...string) (string, error) {
 	if b, ok := t.built[name]; ok {
 		return b.path, b.err
 	}
 	path := filepath.Join(t.temp, name)
-	args, dir := how(path)
-	_, err := run(ctx, dir, env, "go", args...)
+	_, err := run(ctx, t.Dir, env, "go", how(path)...)
 	t.built[name] = built{path, err}
 	return path, err
 }
