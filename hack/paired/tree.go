@@ -92,11 +92,11 @@ func (w *workspace) close() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	tree := filepath.Join(w.dir, "base")
-	_, _ = git(ctx, w.repo, "worktree", "remove", "--force", tree) // it may not have been added
+	// Twice: also one that was being added. It may not have been added at all.
+	_, _ = git(ctx, w.repo, "worktree", "remove", "--force", "--force", tree)
 	if err := os.RemoveAll(w.dir); err != nil {
 		fmt.Fprintln(os.Stderr, "remove the temporary folder:", err)
 	}
-	_, _ = git(ctx, w.repo, "worktree", "prune")
 }
 
 func git(ctx context.Context, dir string, args ...string) (string, error) {
