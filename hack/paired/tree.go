@@ -181,7 +181,7 @@ func (t *Tree) once(ctx context.Context, name string, how func(path string) []st
 		return b.path, b.err
 	}
 	path := filepath.Join(t.temp, name)
-	_, err := run(ctx, t.Dir, env, "go", how(path)...)
+	_, err := run(ctx, t.Dir, append(env, "TMPDIR="+t.temp), "go", how(path)...)
 	t.built[name] = built{path, err}
 	return path, err
 }
