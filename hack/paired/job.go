@@ -38,18 +38,6 @@ type Life struct {
 // Allowed is what its log may take, in KB.
 func (l Life) Allowed() float64 { return perAttempt*float64(l.Attempts) + perHour*l.Hours }
 
-// each solves for what an attempt and an hour take, from two jobs that differ in both.
-func each(a, b Life) (attempt, hour float64, ok bool) {
-	n, m := float64(a.Attempts), float64(b.Attempts)
-	d := m*a.Hours - n*b.Hours
-	if n == 0 || m == 0 || d == 0 {
-		return 0, 0, false
-	}
-	x, y := float64(a.Log.Records)/1e3, float64(b.Log.Records)/1e3
-	hour = (m*x - n*y) / d
-	return (x - hour*a.Hours) / n, hour, true
-}
-
 // JobLog runs the jobs at the same time, each in a data folder of its own.
 type JobLog struct {
 	Hours float64       // market hours of work of the fast ones
@@ -84,9 +72,6 @@ func (l JobLog) Run(ctx context.Context, t *Tree) (map[string]float64, error) {
 		found[kind+" share"] = found[kind] / life.Allowed()
 		l.Note(fmt.Sprintf("%s, %s job: attempts %d, running hours %.1f, allowed %.0f KB; bytes by table: %s",
 			t.Name, kind, life.Attempts, life.Hours, life.Allowed(), life.Log.tables()))
-	}
-	if attempt, hour, ok := each(lives[0], lives[1]); ok {
-		found["attempt"], found["hour"] = attempt, hour
 	}
 	return found, nil
 }
