@@ -1,7 +1,7 @@
 # The two commands of a newcomer: make demo, make test.
 GO ?= go
 
-.PHONY: help demo build test check sim chaos fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store golden
+.PHONY: help demo build test check sim chaos fuzz bench bench-estimate bench-deadline bench-zones bench-server bench-store paired golden
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -71,6 +71,10 @@ bench-server: ## a server over HTTP at size, on SQLite and a real PostgreSQL: ma
 
 bench-store: ## the store alone at size, on both databases: make bench-store JOBS=1000000
 	$(GO) test -run '^$$' -bench 'Append|Resident' -benchtime 1x -timeout 60m ./internal/store -jobs $(JOBS)
+
+BASE ?= HEAD~1
+paired: ## this tree against another commit, in turn, with limits: make paired BASE=HEAD~1 (quick: QUICK=1; ONLY=log JSON=1)
+	@$(GO) run ./hack/paired -base $(BASE) $(if $(QUICK),-quick) $(if $(PAIRED_JOBS),-jobs $(PAIRED_JOBS)) $(if $(ONLY),-only '$(ONLY)') $(if $(JSON),-json)
 
 golden: ## rewrite golden files; read the diff before you commit it
 	$(GO) test $$(grep -rl '"scrimp/internal/golden"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
