@@ -15,15 +15,15 @@ import (
 func pieces(p sim.Played) []simPiece {
 	var list []simPiece
 	for _, a := range p.Attempts {
-		if a.From.IsZero() {
+		if a.From().IsZero() {
 			continue
 		}
-		to := a.Until
+		to := a.Until()
 		if to.IsZero() {
 			to = p.Ended
 		}
-		list = append(list, simPiece{from: a.From.Sub(p.Submitted), to: to.Sub(p.Submitted), spot: a.Capacity == market.Spot,
-			lost: a.Taken(), offer: string(a.Offer)})
+		list = append(list, simPiece{from: a.From().Sub(p.Submitted), to: to.Sub(p.Submitted), spot: a.Capacity() == market.Spot,
+			lost: a.Taken(), offer: string(a.Offer())})
 	}
 	return list
 }

@@ -189,7 +189,7 @@ func (p *played) policy(ctx context.Context, name string, tell func(string, int,
 		}
 		row.add(run, n == 0)
 		p.prepaid = p.prepaid || slices.ContainsFunc(run.Attempts, func(a *core.Attempt) bool {
-			return a.Capacity == market.Reserved && !a.From.IsZero()
+			return a.Capacity() == market.Reserved && !a.From().IsZero()
 		})
 	}
 	return row, nil

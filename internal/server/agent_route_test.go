@@ -81,8 +81,8 @@ func (w *world) rent(name string) (attempt string) {
 	w.must("POST", "/v1/jobs", aJob(name, ""), nil)
 	w.until(func(m *core.Machine) bool {
 		j, _ := m.Job(name)
-		if a := j.Attempt(); a != nil && a.Phase == core.Booting {
-			attempt = a.ID
+		if a := j.Attempt(); a != nil && a.Phase() == core.Booting {
+			attempt = a.ID()
 		}
 		return attempt != ""
 	})
@@ -217,10 +217,10 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 		}
 		asked++
 	}
-	w.until(func(m *core.Machine) bool { j, _ := m.Job("a"); return j.State == core.Succeeded })
+	w.until(func(m *core.Machine) bool { j, _ := m.Job("a"); return j.State() == core.Succeeded })
 	w.control.Read(func(m *core.Machine) {
-		if j, _ := m.Job("a"); asked < 6 || j.Step != 100 || j.SavedStep != 80 || j.Metrics["loss"] != 1.5 {
-			t.Errorf("%d requests left step %d, saved step %d, metrics %v", asked, j.Step, j.SavedStep, j.Metrics)
+		if j, _ := m.Job("a"); asked < 6 || j.Step() != 100 || j.SavedStep() != 80 || j.Metrics()["loss"] != 1.5 {
+			t.Errorf("%d requests left step %d, saved step %d, metrics %v", asked, j.Step(), j.SavedStep(), j.Metrics())
 		}
 	})
 	log, _ := w.store.ReadLog(t.Context(), attempt, 0, 100)

@@ -270,8 +270,8 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 			if !ok {
 				return 0
 			}
-			team, known = j.Terms.Owner.Team, true
-			return j.Event // the team never changes
+			team, known = j.Terms().Owner.Team, true
+			return j.Event() // the team never changes
 		})
 		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
 			problem(w, http.StatusNotFound, fmt.Sprintf("job %s is not known", id), "scrimp jobs lists them", nil)

@@ -171,7 +171,7 @@ func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Accounts)
 					return
 				}
 				stop(j)
-				last, seen = j.ID, seen+1
+				last, seen = j.ID(), seen+1
 			}
 		})
 		stopped += n

@@ -30,8 +30,8 @@ func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
 	w.stopAll(t.Context(), l, budget.Accounts{Outstanding: map[string]budget.Use{l.Name(): {Jobs: 1}}})
 	w.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			if stopped := j.State == core.Stopped; stopped != (j.Terms.Owner.Team == "a") {
-				t.Fatalf("%s of team %s is %s", j.ID, j.Terms.Owner.Team, j.State)
+			if stopped := j.State() == core.Stopped; stopped != (j.Terms().Owner.Team == "a") {
+				t.Fatalf("%s of team %s is %s", j.ID(), j.Terms().Owner.Team, j.State())
 			}
 		}
 	})

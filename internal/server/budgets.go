@@ -87,7 +87,7 @@ func (s *Server) books(ctx context.Context) (b budget.Accounts, burn map[string]
 			b, burn, from = m.Books(now)
 			for id, a := range s.pending {
 				j, taken := m.Job(id)
-				if taken && j.State != core.Held || !a.till.IsZero() && time.Now().After(a.till) {
+				if taken && j.State() != core.Held || !a.till.IsZero() && time.Now().After(a.till) {
 					delete(s.pending, id)
 					continue
 				}

@@ -146,10 +146,10 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 		t.Errorf("%s\n%s", a, b)
 	}
 	w.control.Read(func(m *core.Machine) {
-		if j, _ := m.Job("old"); j.Ending != core.Stopped && j.State != core.Stopped {
-			t.Errorf("the job is %s, ending %q", j.State, j.Ending)
-		} else if why := cmp.Or(j.EndingWhy, j.Why); why != core.LimitSpent || !strings.Contains(j.Detail, "team:a/total") {
-			t.Errorf("the job is stopped for %q, %q; nobody stopped it but its limit", why, j.Detail)
+		if j, _ := m.Job("old"); j.Ending() != core.Stopped && j.State() != core.Stopped {
+			t.Errorf("the job is %s, ending %q", j.State(), j.Ending())
+		} else if why := cmp.Or(j.EndingWhy(), j.Why()); why != core.LimitSpent || !strings.Contains(j.Detail(), "team:a/total") {
+			t.Errorf("the job is stopped for %q, %q; nobody stopped it but its limit", why, j.Detail())
 		}
 	})
 	var v api.Budgets

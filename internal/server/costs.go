@@ -151,21 +151,21 @@ func (s *Server) costs(ctx context.Context, c identity.Caller, v *api.Costs, bac
 func (l *lines) live(m *core.Machine, since, until time.Time) {
 	seen := map[string]bool{}
 	for _, a := range m.Live() {
-		j, ok := m.Job(a.Job)
-		if !ok || seen[j.ID] {
+		j, ok := m.Job(a.Job())
+		if !ok || seen[j.ID()] {
 			continue
 		}
-		seen[j.ID] = true
+		seen[j.ID()] = true
 		var line *api.CostLine
-		for _, a := range j.Attempts {
-			if a.Instance == "" || !a.Until.IsZero() && a.Until.Before(since) {
+		for _, a := range j.Attempts() {
+			if a.Instance() == "" || !a.Until().IsZero() && a.Until().Before(since) {
 				continue
 			}
-			if line = l.of(core.WhoseOf(j), j.ID, a.Currency); line == nil {
+			if line = l.of(core.WhoseOf(j), j.ID(), a.Currency()); line == nil {
 				break
 			}
 			if a.Live() {
-				line.Uses[ledger.Open] = line.Uses[ledger.Open].Add(a.Cost(until).Sub(a.Posted))
+				line.Uses[ledger.Open] = line.Uses[ledger.Open].Add(a.Cost(until).Sub(a.Posted()))
 			}
 		}
 		if line != nil {

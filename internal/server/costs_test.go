@@ -47,8 +47,8 @@ func (w *world) booting(n int) []string {
 		var list []string
 		w.control.Read(func(m *core.Machine) {
 			for _, a := range m.Live() {
-				if a.Instance != "" {
-					list = append(list, a.ID)
+				if a.Instance() != "" {
+					list = append(list, a.ID())
 				}
 			}
 		})
@@ -90,7 +90,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 				w.control.Read(func(m *core.Machine) {
 					after = m.Seq()
 					for _, a := range m.Live() {
-						want = want.Add(a.Cost(v.Until).Sub(a.Posted))
+						want = want.Add(a.Cost(v.Until).Sub(a.Posted()))
 					}
 				})
 				if before == after {

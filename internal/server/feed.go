@@ -105,7 +105,7 @@ func (f *feed) beat() {
 	var list []live
 	f.s.control.Peek(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
-			list = append(list, live{a.Job, a.ID})
+			list = append(list, live{a.Job(), a.ID()})
 		}
 	})
 	from := 0

@@ -66,15 +66,15 @@ func (s *Server) forecast(ctx context.Context) {
 func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
 	s.control.Peek(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
-			j, _ := m.Job(a.Job)
-			if a != j.Attempt() || a.Phase != core.Working || j.Terms.Deadline.IsZero() || j.StepRate <= 0 || j.ID <= last {
+			j, _ := m.Job(a.Job())
+			if a != j.Attempt() || a.Phase() != core.Working || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 || j.ID() <= last {
 				continue
 			}
 			if id != "" {
 				more = true
 				return
 			}
-			id, q = j.ID, s.question(m, j)
+			id, q = j.ID(), s.question(m, j)
 		}
 	})
 	return id, q, more

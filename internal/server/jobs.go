@@ -232,8 +232,8 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 	}
 	attempt := ""
 	s.control.Read(func(m *core.Machine) {
-		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Phase == core.Working {
-			attempt = j.Attempt().ID
+		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Phase() == core.Working {
+			attempt = j.Attempt().ID()
 		}
 	})
 	if attempt == "" {

@@ -71,8 +71,8 @@ func (s *Server) measured(sees func(*core.Job) bool, name string, most int) []me
 					return
 				}
 				looked++
-				before = j.ID
-				if name != "" && j.Terms.Name != name && j.Terms.Name != measured.Profile(name) || !sees(j) {
+				before = j.ID()
+				if name != "" && j.Terms().Name != name && j.Terms().Name != measured.Profile(name) || !sees(j) {
 					continue
 				}
 				if run, ok := measured.Of(j, m.Now(), func(id market.OfferID) (market.Offer, bool) { o, ok := offers[id]; return o, ok }); ok {
@@ -89,7 +89,7 @@ func (s *Server) expected(list []measured.Run) {
 	s.control.Read(func(m *core.Machine) {
 		for i := range list {
 			if j, ok := m.Job(list[i].Job); ok && cmp.Or(list[i].Currency, money.USD) == money.USD {
-				list[i].ExpectedCost = j.Foreseen
+				list[i].ExpectedCost = j.Foreseen()
 			}
 		}
 	})

@@ -160,8 +160,8 @@ func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
 		}
 	}
 	w.control.Read(func(m *core.Machine) {
-		if j, _ := m.Job("mine"); j.Terms.Owner.Team != "vision" || j.Terms.Owner.Project != "lanes" {
-			t.Errorf("the job is of %+v, want its submitter's only team and that one's only project", j.Terms.Owner)
+		if j, _ := m.Job("mine"); j.Terms().Owner.Team != "vision" || j.Terms().Owner.Project != "lanes" {
+			t.Errorf("the job is of %+v, want its submitter's only team and that one's only project", j.Terms().Owner)
 		}
 	})
 	if rec, p := w.ask("POST", "/v1/jobs", ann, aJob("theirs", "text")); rec.Code != http.StatusForbidden || p.Field != "team" || p.Fix == "" {

@@ -29,10 +29,10 @@ func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
 		}
 		report(api.Message{Seq: 1, Started: &api.Started{}})
 		report(api.Message{Seq: 2, Saved: &api.Saved{Manifest: "m", Step: 1}})
-		w.until(func(m *core.Machine) bool { j, _ := m.Job(name); return j.HasSaved })
+		w.until(func(m *core.Machine) bool { j, _ := m.Job(name); return j.HasSaved() })
 		w.control.Read(func(m *core.Machine) {
-			if j, _ := m.Job(name); j.SavedWork <= 0 || j.SavedWork > time.Minute {
-				t.Errorf("clock %s: %v of work is saved", name, j.SavedWork)
+			if j, _ := m.Job(name); j.SavedWork() <= 0 || j.SavedWork() > time.Minute {
+				t.Errorf("clock %s: %v of work is saved", name, j.SavedWork())
 			}
 		})
 	}

@@ -47,7 +47,7 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 	theirs("runs")
 	w.until(func(m *core.Machine) bool {
 		j, _ := m.Job(mark + "-runs")
-		return j.Attempt() != nil && j.Attempt().Phase == core.Booting
+		return j.Attempt() != nil && j.Attempt().Phase() == core.Booting
 	})
 	theirs("waits")
 	var mine api.Job
@@ -166,7 +166,7 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 		if rec.Code != 200 {
 			t.Fatalf("%+v", p)
 		}
-		w.until(func(m *core.Machine) bool { j, _ := m.Job(job); return j.Outputs == says })
+		w.until(func(m *core.Machine) bool { j, _ := m.Job(job); return j.Outputs() == says })
 		if rec, _ := w.ask("GET", "/v1/jobs/"+job+"/outputs", ownerName, nil); rec.Code == 200 || asked {
 			t.Errorf("%s: outputs of another job, or of a host inside, are given out: %d", says, rec.Code)
 		}

@@ -80,13 +80,13 @@ func (s *Server) untold() (list []core.Notify, err error) {
 	}
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			if j.State.Over() && j.Terms.Notify && !told[j.ID] {
-				list = append(list, core.Notify{Job: j.ID, State: j.State, Why: j.Why})
+			if j.State().Over() && j.Terms().Notify && !told[j.ID()] {
+				list = append(list, core.Notify{Job: j.ID(), State: j.State(), Why: j.Why()})
 			}
 		}
 		for name := range sealed { // a server that was killed may not have come to it
 			id := secretOf(name)
-			if j, ok := m.Job(id); ok && (!j.State.Over() || j.Terms.Notify && !told[id]) {
+			if j, ok := m.Job(id); ok && (!j.State().Over() || j.Terms().Notify && !told[id]) {
 				delete(sealed, name)
 			}
 		}
@@ -122,12 +122,12 @@ func (s *Server) unasked() (list []core.Notify, err error) {
 	}
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			if j.State == core.Held && !asked[j.ID] {
-				list = append(list, core.Notify{Job: j.ID, State: core.Held, Why: j.Why})
+			if j.State() == core.Held && !asked[j.ID()] {
+				list = append(list, core.Notify{Job: j.ID(), State: core.Held, Why: j.Why()})
 			}
 		}
 		for id := range asked {
-			if j, ok := m.Job(id); ok && j.State == core.Held {
+			if j, ok := m.Job(id); ok && j.State() == core.Held {
 				delete(asked, id)
 			}
 		}

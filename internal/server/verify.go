@@ -77,7 +77,7 @@ func (s *Server) verify(ctx context.Context, v *api.Verified) error {
 	for j := range m.Jobs() {
 		v.Jobs++
 		if closed(j) {
-			v.Cost = v.Cost.Add(j.Settled)
+			v.Cost = v.Cost.Add(j.Settled())
 		}
 	}
 	return nil
