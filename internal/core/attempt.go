@@ -69,7 +69,7 @@ func (m *Machine) refused(b LaunchRefused) {
 	}
 	j := m.jobs[a.Job]
 	if o := m.offers[a.Offer]; o != nil {
-		o.Cool = m.now.Add(m.cfg.CoolOff)
+		o.Backoff = m.now.Add(m.cfg.CoolOff)
 		if b.Reason == "no_capacity" {
 			m.sees(o, m.now, false)
 		}
@@ -261,8 +261,8 @@ func (m *Machine) noticed(b NoticeGiven) {
 		return
 	}
 	a.Noticed, a.TakenAt = m.now, b.Until
-	if o := m.offers[a.Offer]; o != nil && o.Cool.Before(b.Until) {
-		o.Cool = b.Until // it would be taken again at once
+	if o := m.offers[a.Offer]; o != nil && o.Backoff.Before(b.Until) {
+		o.Backoff = b.Until // it would be taken again at once
 	}
 }
 

@@ -24,7 +24,9 @@ func (m *Machine) decide(out *Outcome, j *Job) (d plan.Decision, ok bool) {
 	} else if why, over := j.over(m.now); over {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
-		d = m.mind.Decide(m.view(j), m.options(j))
+		v := m.view(j)
+		v.Reserved = m.shares(j)
+		d = m.mind.Decide(v, m.class(j))
 	}
 	if slices.Equal(d.Rejected, m.rejected) {
 		d.Rejected = m.rejected // a million jobs that wait share the list
@@ -137,25 +139,27 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	}
 }
 
-// options is what is for sale as j sees it, until the next decision.
-func (m *Machine) options(j *Job) []plan.Option {
-	list := m.common(m.stall[:0])
-	m.stall = list
-	for i := range list {
-		if o := &list[i]; o.Offer.Reserved.Count > 0 {
-			m.share(j, o)
+// class is that of the offers for what j asks.
+func (m *Machine) class(j *Job) *plan.Class {
+	if j.class == nil || j.class.Listings() != m.listings {
+		key := j.Terms.Need.Key()
+		if m.options[key] == nil {
+			if len(m.options) >= mostGroups {
+				clear(m.options)
+			}
+			m.options[key] = plan.NewClass(m.listings, j.Terms.Need)
 		}
+		j.class = m.options[key]
 	}
-	return list
+	return j.class
 }
 
-// common appends what is for sale as every job sees it.
-func (m *Machine) common(list []plan.Option) []plan.Option {
-	list = slices.Grow(list, len(m.sale))
+// list lists what is for sale anew, for decisions.
+func (m *Machine) list() {
+	m.listings, m.options = &plan.Listings{}, map[string]*plan.Class{}
 	for _, o := range m.sale {
 		if o.Offer.Currency == m.cfg.Currency {
-			list = append(list, plan.Option{Offer: o.Offer, Quote: o.Quote, Cooling: o.Cool.After(m.now), Watch: &o.Watch, Record: &o.Record, Low: o.Low})
+			m.listings.Add(&o.Listing)
 		}
 	}
-	return list
 }

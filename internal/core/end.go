@@ -269,7 +269,7 @@ func (m *Machine) ended(out *Outcome, b InstanceEnded) {
 	}
 	if silent := a.End == "silent" && a.Started.IsZero(); silent || b.Cause == "stopped" && a.Step <= a.First {
 		if o := m.offers[a.Offer]; o != nil && silent {
-			o.Cool = m.now.Add(m.cfg.BootLimit) // where there is another, it may do better
+			o.Backoff = m.now.Add(m.cfg.BootLimit) // where there is another, it may do better
 		}
 		if j.Failures++; j.Failures >= 5 {
 			why := "agent_stops"

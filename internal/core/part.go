@@ -152,6 +152,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 		m.offers[o.Offer.ID] = o
 		m.sale = append(m.sale, o)
 	}
+	m.list()
 	m.findPrepaid()
 	if h.Orphans != nil {
 		m.orphans = h.Orphans

@@ -11,13 +11,22 @@ import (
 func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 	for _, o := range b.Offers {
 		if known := m.offers[o.ID]; known != nil {
+			moved := known.Offer.Currency != o.Currency
 			known.Offer = o
+			if moved {
+				m.list()
+			} else if o.Currency == m.cfg.Currency {
+				m.listings.Changed(&known.Listing)
+			}
 			continue
 		}
-		added := &offer{Offer: o, Quote: market.Quote{Offer: o.ID}}
+		added := &offer{Listing: plan.Listing{Offer: o, Quote: market.Quote{Offer: o.ID}}}
 		m.offers[o.ID] = added
 		i, _ := slices.BinarySearchFunc(m.sale, o.ID, func(a *offer, id market.OfferID) int { return cmp.Compare(a.Offer.ID, id) })
 		m.sale = slices.Insert(m.sale, i, added)
+		if o.Currency == m.cfg.Currency {
+			m.listings.Add(&added.Listing)
+		}
 	}
 	if len(b.Offers) > 0 {
 		m.findPrepaid()
@@ -35,6 +44,9 @@ func (m *Machine) seeMarket(out *Outcome, b MarketSeen) {
 		}
 		changed := o.Quote.Rate != q.Rate || o.Quote.Priced != q.Priced
 		o.Quote = q
+		if changed && o.Offer.Currency == m.cfg.Currency {
+			m.listings.Changed(&o.Listing)
+		}
 		if changed && q.Priced && o.Offer.Capacity == market.Spot {
 			m.reprice(o.Offer.ID, q)
 		}

@@ -113,8 +113,9 @@ type Job struct {
 
 	Approval *Approval `json:"approval,omitempty"` // that it waits for, or had to wait for; never changed, but for another
 
-	place   place  // in the queue
-	changed uint64 // number of the last event that may have changed it; 0: none since the start
+	place   place       // in the queue
+	class   *plan.Class // of what it asks for; nil: not looked up
+	changed uint64      // number of the last event that may have changed it; 0: none since the start
 }
 
 // Approval is what a job waits for before it may run, and what became of that.

@@ -11,7 +11,6 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
-	"scrimp/internal/policy/horizon"
 )
 
 // Config is what the machine works by. It enters as an event, so that a log
@@ -92,10 +91,11 @@ type Machine struct {
 	buried   map[string]time.Time // instances that nobody owned and that were paid for, with their ends
 	given    map[string]*Attempt  // instances that were given up for lost, by name: their bill may still come
 	offers   map[market.OfferID]*offer
-	sale     []*offer      // sorted by ID
-	stall    []plan.Option // of sale what the newest decision saw
-	running  []*Job        // that hold or ask for a machine, sorted by ID
-	turn     []*Job        // in which the running are looked at, of the newest look
+	sale     []*offer               // sorted by ID
+	listings *plan.Listings         // of sale what is in the currency of the configuration
+	options  map[string]*plan.Class // for the jobs that ask for the same, by what that is
+	running  []*Job                 // that hold or ask for a machine, sorted by ID
+	turn     []*Job                 // in which the running are looked at, of the newest look
 	queue    queue
 	wakes    wakes
 	rejected []plan.Rejection // what the newest decision rejected: never changed
@@ -119,14 +119,9 @@ type Machine struct {
 }
 
 type offer struct {
-	Offer  market.Offer  `json:"offer"`
-	Quote  market.Quote  `json:"quote"`
-	Cool   time.Time     `json:"cool,omitzero"`
+	plan.Listing
 	Hazard policy.Hazard `json:"hazard"`
-	Watch  horizon.Watch `json:"watch,omitzero"`
-	Record plan.Record   `json:"record,omitzero"` // the same for jobs that choose between zones
-	Low    plan.Low      `json:"low,omitzero"`    // the least that it could be had for
-	Stock  stock         `json:"stock,omitzero"`  // where it is reserved
+	Stock  stock         `json:"stock,omitzero"` // where it is reserved
 }
 
 // New returns a machine with no jobs.
@@ -141,6 +136,7 @@ func NewWith(mind *plan.Mind) *Machine {
 		accounts: map[accountKey]*Account{}, past: newPast(), orphans: map[string]Rented{}, buried: map[string]time.Time{}, given: map[string]*Attempt{}, offers: map[market.OfferID]*offer{}, heads: map[string]ledger.Hash{},
 	}
 	m.queue.touch = m.touch
+	m.list()
 	return m
 }
 
@@ -169,7 +165,10 @@ func (m *Machine) step(e Event, decisions []Decision, replays bool) Outcome {
 	m.queue.thawed(m.now)
 	switch b := e.Body.(type) {
 	case Configured:
-		m.cfg = b.Config
+		other := m.cfg.Currency != b.Config.Currency
+		if m.cfg = b.Config; other {
+			m.list()
+		}
 		m.queue.changed()
 	case JobSubmitted:
 		m.submit(out, e, b)

@@ -41,10 +41,9 @@ func (m *Machine) try(out *Outcome, j *Job) {
 			return
 		}
 		j.Why = string(d.Why)
-		hopeless, until := m.hopeless(d)
-		m.queue.vain(j, hopeless, until)
+		m.queue.vain(j, d.Unschedulable, d.Retry)
 		m.wakeAt(j, d.Again)
-		m.cooled(j, d)
+		m.wakeAt(j, d.Retry)
 		m.overAt(j)
 		m.rungAt(j)
 		return
@@ -78,15 +77,6 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	m.hold(j)
 	m.pace(j, a)
 	out.Actions = append(out.Actions, Launch{Job: j.ID, Attempt: a.ID, Offer: d.Take, MaxRate: a.Most})
-}
-
-// cooled wakes a job that waits for when an offer may be asked again.
-func (m *Machine) cooled(j *Job, d plan.Decision) {
-	for _, r := range d.Rejected {
-		if o := m.offers[r.Offer]; r.Why == plan.CoolingOff && o != nil && o.Cool.After(m.now) {
-			m.wakeAt(j, o.Cool)
-		}
-	}
 }
 
 func (m *Machine) hold(j *Job) {

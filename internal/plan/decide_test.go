@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func draw(rng *rand.Rand) (Job, []Option) {
+func draw(rng *rand.Rand) (Job, []Listing) {
 	job := Job{
 		Progress: policy.Progress{Now: now, Began: now.Add(-time.Hour), Deadline: now.Add(time.Duration(rng.IntN(20)) * time.Hour), Left: time.Duration(rng.IntN(10)) * time.Hour, Known: rng.IntN(4) > 0, Done: time.Duration(rng.IntN(3)) * time.Hour, Restart: 6 * time.Minute, Detect: time.Minute},
 		Limited:  rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0, Need: Need{Critical: rng.IntN(5) == 0, Asks: Asks{CPUs: rng.IntN(4)}},
@@ -23,9 +23,12 @@ func draw(rng *rand.Rand) (Job, []Option) {
 	if rng.IntN(3) == 0 {
 		job.Need.MaxRate = money.Rate(rng.Int64N(4e12))
 	}
-	var options []Option
+	var options []Listing
 	for i := range 1 + rng.IntN(6) {
-		o := Option{Offer: market.Offer{ID: market.OfferID(rune('a' + i)), Capacity: market.Spot, CPUs: 1 + rng.IntN(4), Speed: 1}, Cooling: rng.IntN(5) == 0}
+		o := Listing{Offer: market.Offer{ID: market.OfferID(rune('a' + i)), Capacity: market.Spot, CPUs: 1 + rng.IntN(4), Speed: 1}}
+		if rng.IntN(5) == 0 {
+			o.Backoff = now.Add(time.Minute)
+		}
 		if rng.IntN(2) == 0 {
 			o.Offer.Capacity = market.OnDemand
 		}
@@ -41,12 +44,24 @@ func draw(rng *rand.Rand) (Job, []Option) {
 	return job, options
 }
 
+// classOf is the class of a job where that is for sale.
+func classOf(job Job, sale []Listing) *Class {
+	s := &Listings{}
+	for _, l := range sale {
+		s.Add(&l)
+	}
+	return NewClass(s, job.Need)
+}
+
+// decide decides anew, with nothing kept.
+func decide(job Job, sale []Listing) Decision { return NewMind().Decide(job, classOf(job, sale)) }
+
 func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 	mind := NewMind()
 	for seed := range uint64(20_000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		job, options := draw(rng)
-		d := Decide(job, options)
+		d := decide(job, options)
 		if d.Why == "" {
 			t.Fatalf("seed %d: no reason", seed)
 		}
@@ -55,10 +70,8 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 			if o.Offer.ID == job.Held && !o.Quote.Priced {
 				o.Quote.Rate, o.Quote.Priced = job.HeldRate, true
 			}
-			plain := job.Need
-			plain.plain = true
-			_, _, fits := plain.fit(nil, &o)
-			firm = firm || fits && o.Offer.Capacity != market.Spot && (o.Quote.Available && !o.Cooling || o.Offer.ID == job.Held)
+			_, _, fits := job.Need.fit(nil, &o, true)
+			firm = firm || fits && o.Offer.Capacity != market.Spot && (o.Quote.Available && !o.cools(now) || o.Offer.ID == job.Held)
 			if o.Offer.ID != d.Take {
 				continue
 			}
@@ -67,7 +80,7 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 				t.Fatalf("seed %d: %s does not fit", seed, o.Offer.ID)
 			case !o.Quote.Priced:
 				t.Fatalf("seed %d: bought at an unknown price", seed)
-			case o.Offer.ID != job.Held && (!o.Quote.Available || o.Cooling):
+			case o.Offer.ID != job.Held && (!o.Quote.Available || o.cools(now)):
 				t.Fatalf("seed %d: %s cannot be had", seed, o.Offer.ID)
 			case o.Offer.ID != job.Held && job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(6*time.Minute).Cmp(job.Left) > 0:
 				t.Fatalf("seed %d: beyond the budget", seed)
@@ -79,10 +92,17 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 		for _, r := range d.Rejected {
 			rejected[r.Offer] = r.Why != ""
 		}
+		others := 0
 		for _, o := range options {
-			if o.Offer.ID != d.Take && !rejected[o.Offer.ID] {
+			if o.Offer.ID != d.Take {
+				others++
+			}
+			if len(d.Counts) == 0 && o.Offer.ID != d.Take && !rejected[o.Offer.ID] {
 				t.Fatalf("seed %d: %s was not taken and nobody says why", seed, o.Offer.ID)
 			}
+		}
+		if n := tally(d.Counts).total(); n > 0 && (n != others || len(d.Rejected) != mostShown) {
+			t.Fatalf("seed %d: of %d others %d are counted and %d shown", seed, others, n, len(d.Rejected))
 		}
 		if d.Mode == policy.Certain && firm && !job.Limited {
 			for _, o := range options {
@@ -91,23 +111,23 @@ func TestWhatIsTakenIsAllowedAndWhatIsNotHasItsReason(t *testing.T) {
 				}
 			}
 		}
-		if warm := mind.Decide(job, options); !reflect.DeepEqual(d, warm) {
+		if warm := mind.Decide(job, classOf(job, options)); !reflect.DeepEqual(d, warm) {
 			t.Fatalf("seed %d: what was thought of before changes the decision:\n%+v\n%+v", seed, d, warm)
 		}
 		rng.Shuffle(len(options), func(i, j int) { options[i], options[j] = options[j], options[i] })
-		if again := Decide(job, options); !reflect.DeepEqual(d, again) {
+		if again := decide(job, options); !reflect.DeepEqual(d, again) {
 			t.Fatalf("seed %d: the order of the options matters:\n%+v\n%+v", seed, d, again)
 		}
 	}
 }
 
 // market is one spot and one on-demand offer at these prices an hour; 0 is not to be had.
-func offered(spot, firm float64) []Option {
-	option := func(id string, c market.Capacity, usd float64) Option {
+func offered(spot, firm float64) []Listing {
+	option := func(id string, c market.Capacity, usd float64) Listing {
 		rate := money.Rate(max(usd, 1) * 1e12)
-		return Option{Offer: market.Offer{ID: market.OfferID(id), Capacity: c, CPUs: 1, Speed: 1}, Quote: market.Quote{Rate: rate, Priced: true, Available: usd > 0}}
+		return Listing{Offer: market.Offer{ID: market.OfferID(id), Capacity: c, CPUs: 1, Speed: 1}, Quote: market.Quote{Rate: rate, Priced: true, Available: usd > 0}}
 	}
-	return []Option{option("spot", market.Spot, spot), option("firm", market.OnDemand, firm)}
+	return []Listing{option("spot", market.Spot, spot), option("firm", market.OnDemand, firm)}
 }
 
 // Work that is short beside the table's steps takes spot that is for sale, however
@@ -116,7 +136,7 @@ func TestShortWorkDoesNotWaitForAFarDeadline(t *testing.T) {
 	for _, deadline := range []time.Duration{10 * time.Minute, 3 * time.Hour, 24 * time.Hour, 60 * 24 * time.Hour} {
 		for _, look := range []time.Duration{600 * time.Millisecond, 30 * time.Second, 10 * time.Minute} {
 			job := Job{Progress: policy.Progress{Now: now, Began: now, Deadline: now.Add(deadline), Left: 35 * time.Second, Known: true, Restart: 3 * time.Second, Detect: look}}
-			if d := Decide(job, offered(1, 3)); look < deadline/8 && d.Take != "spot" {
+			if d := decide(job, offered(1, 3)); look < deadline/8 && d.Take != "spot" {
 				t.Errorf("with a deadline in %v and a look every %v it takes %q: %s", deadline, look, d.Take, d.Why)
 			}
 		}
@@ -131,7 +151,7 @@ func TestDecideInWords(t *testing.T) {
 	unknown := hours(0, 8, 0)
 	unknown.Known = false
 	endless := func(p policy.Progress) policy.Progress { p.Deadline = time.Time{}; return p }
-	dearer := func(spot, firm float64) []Option {
+	dearer := func(spot, firm float64) []Listing {
 		list := offered(spot, firm)
 		list[0].Low = Low{Rate: 1e12, Known: true}
 		return list
@@ -141,7 +161,7 @@ func TestDecideInWords(t *testing.T) {
 	cases := []struct {
 		name string
 		job  Job
-		sale []Option
+		sale []Listing
 		take market.OfferID
 		why  Reason
 		not  Reason // why the other one was not taken
@@ -179,7 +199,7 @@ func TestDecideInWords(t *testing.T) {
 		{"all is gone", Job{Progress: hours(3, 3, 3)}, offered(0, 0), "", NoCapacity, Unavailable},
 	}
 	for _, c := range cases {
-		d := Decide(c.job, c.sale)
+		d := decide(c.job, c.sale)
 		if d.Take != c.take || d.Why != c.why {
 			t.Errorf("%s: takes %q because %s, want %q because %s", c.name, d.Take, d.Why, c.take, c.why)
 		}
@@ -187,18 +207,4 @@ func TestDecideInWords(t *testing.T) {
 			t.Errorf("%s: rejected %+v, want one because %s", c.name, d.Rejected, c.not)
 		}
 	}
-}
-
-func BenchmarkDecide(b *testing.B) {
-	job, options := draw(rand.New(rand.NewPCG(1, 1)))
-	for len(options) < 100 {
-		options = append(options, options...)
-	}
-	if d := Decide(job, options); d.Why == "" {
-		b.Fatal("nothing was decided")
-	}
-	for b.Loop() {
-		Decide(job, options)
-	}
-	b.ReportMetric(float64(len(options)*b.N)/b.Elapsed().Seconds(), "options/s")
 }

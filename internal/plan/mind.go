@@ -18,7 +18,7 @@ type Mind struct {
 	placed []*placed // for jobs in several zones, the latest last
 
 	room     room
-	rejected []Rejection // what the newest decision rejected: never changed
+	rejected rejected
 }
 
 // Fork returns a mind for another world: it shares the tables for one zone, which
@@ -81,17 +81,17 @@ type ZoneExpect struct {
 // foreseeable reports whether the default policy can weigh the future of the
 // job: it has a deadline that is not near enough for the guard, its work is
 // known, and spot is for sale for less than what cannot be taken away.
-func (s *sorted) foreseeable(job *Job, v *policy.View) bool {
-	if job.Rule != "" && job.Rule != policy.Default || job.Need.Critical || s.firm == nil || s.market() == nil {
+func (r *ranking) foreseeable(job *Job, v *policy.View) bool {
+	if !job.byDefault() || job.Need.Critical || r.firm == nil || r.market() == nil {
 		return false
 	}
-	if perWork(s.market()) >= perWork(s.firm) {
+	if perWork(r.market()) >= perWork(r.firm) {
 		return false
 	}
 	if !v.Known || v.Left <= 0 || v.Deadline.IsZero() || v.Guard(v.Working()) || !v.Deadline.After(v.Began) {
 		return false
 	}
-	return v.Left+v.Done >= coarse*s.problem(v).Grid
+	return v.Left+v.Done >= coarse*r.problem(v).Grid
 }
 
 // coarse is how many steps of a table the whole work must have. Below it the
@@ -100,33 +100,30 @@ func (s *sorted) foreseeable(job *Job, v *policy.View) bool {
 const coarse = 8
 
 // problem is what the job's future is weighed by.
-func (s *sorted) problem(v *policy.View) horizon.Problem {
-	speed := s.speed()
+func (r *ranking) problem(v *policy.View) horizon.Problem {
+	speed := r.speed()
 	if speed <= 0 {
 		speed = 1
 	}
-	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(s.market())*speed/s.firm.Quote.Rate.Float()), 1)
+	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), ratio(perWork(r.market())*speed/r.firm.Quote.Rate.Float()), 1)
 }
 
 // market is the spot option whose coming and going counts: the one held or to be
 // had, else the cheapest.
-func (s *sorted) market() *Option {
-	if s.spot != nil {
-		return s.spot
+func (r *ranking) market() *Option {
+	if r.spot != nil {
+		return r.spot
 	}
-	return s.asleep
+	return r.asleep
 }
 
 // foresee weighs wait, spot and on-demand by what each is expected to cost, and
 // says how long until the next look.
-func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.Choice, time.Duration) {
-	spot := s.market()
-	p := s.problem(v)
-	var seen horizon.Market
-	if spot.Watch != nil {
-		seen = spot.Watch.At(v.Now)
-	}
-	seen.Up = s.spot != nil
+func (m *Mind) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
+	spot := r.market()
+	p := r.problem(v)
+	seen := spot.Watch.At(v.Now)
+	seen.Up = r.spot != nil
 	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Doubt, Left: v.Left, Market: seen}
 	switch v.Held {
 	case policy.Spot:
@@ -137,7 +134,7 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 	}
 	got := m.shelf.Solver(p).Decide(state)
 	for k := range got.USD {
-		got.USD[k] *= s.firm.Quote.Rate.Float() // the table is in hours of on-demand
+		got.USD[k] *= r.firm.Quote.Rate.Float() // the table is in hours of on-demand
 	}
 	d.Expect = &Expect{Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]), OnDemand: dollars(got.USD[horizon.OnDemand]), Up: seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid}
 	return [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}[got.Choice], p.Grid
@@ -166,7 +163,7 @@ func chance(lasts float64, up bool) float64 {
 // again is when time alone could change what was foreseen: when the guard will
 // hold, and for who waits or pays for on-demand at the next look, just after it
 // so that what is seen then comes first.
-func (s *sorted) again(v *policy.View, choice policy.Choice, step time.Duration) time.Time {
+func (r *ranking) again(v *policy.View, choice policy.Choice, step time.Duration) time.Time {
 	var at time.Time
 	if choice != policy.Firm {
 		at, _ = v.GuardAt(v.Working())

@@ -3,7 +3,6 @@ package plan
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"scrimp/internal/market"
@@ -27,24 +26,6 @@ type placed struct {
 func (p *placed) is(j *place.Job) bool {
 	k := &p.job
 	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline && k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
-}
-
-// several returns the spot markets of a job that may choose between zones, in the
-// order of their names; nil where it may not, or where they are no alternatives to
-// each other (other speeds, prices that do not undercut on-demand).
-func (s *sorted) several(job *Job) []*Option {
-	if job.Rule != "" && job.Rule != policy.Default || job.Need.Critical || s.firm == nil || len(s.spots) < 2 {
-		return nil
-	}
-	list := make([]*Option, 0, len(s.spots))
-	for _, o := range s.spots {
-		if perHour(o) != perHour(s.firm) || o.way != s.firm.way || perWork(o) >= perWork(s.firm) {
-			return nil
-		}
-		list = append(list, o)
-	}
-	slices.SortFunc(list, func(a, b *Option) int { return strings.Compare(string(a.Offer.ID), string(b.Offer.ID)) })
-	return list
 }
 
 // tickOf is the time between two looks that a job in several zones is weighed with.
@@ -85,7 +66,7 @@ func Kin(p policy.Progress) [3]int64 {
 }
 
 // placing is the problem that a job in several zones is, with what answers it.
-func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *placed {
+func (m *Mind) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *placed {
 	tick := tickOf(v)
 	unit := max(tick/20, 1)
 	if v.Look <= 0 { // looks come when they come, so like jobs may share a table
@@ -97,7 +78,7 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 		Transfer: job.Transfer, Carry: job.Carry, Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate})
+		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.firm.Quote.Rate})
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
 		kept := m.placed[i]
@@ -113,7 +94,7 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 }
 
 // sight is the state of the market as the policy sees it.
-func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) place.View {
+func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) place.View {
 	w := place.View{
 		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
 		Now: v.Now, Prices: make([]money.Rate, len(zones)), Seen: make([]place.Sight, len(zones)), Past: make([]place.Record, len(zones)),
@@ -125,14 +106,12 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 		case held:
 			w.Held, w.Zone, w.Seen[z] = place.Spot, z, place.Up
 		case o.Quote.Untried:
-		case o.Quote.Available && !o.Cooling:
+		case o.Quote.Available && !o.cools(v.Now):
 			w.Seen[z] = place.Up
 		default:
 			w.Seen[z] = place.Down
 		}
-		if o.Record != nil {
-			w.Past[z] = *o.Record
-		}
+		w.Past[z] = o.Record
 		if w.Seen[z] == place.Unseen {
 			continue
 		}
@@ -141,10 +120,10 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 		}
 		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // another where it cools off, or is held and about to go
 	}
-	if s.held != nil && w.Held == place.None {
+	if r.held != nil && w.Held == place.None {
 		w.Held = place.OnDemand
 		for z, o := range zones {
-			if o.Offer.Region == s.held.Offer.Region {
+			if o.Offer.Region == r.held.Offer.Region {
 				w.Zone = z
 				break
 			}
@@ -155,14 +134,14 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 
 // place decides for a job that may choose between zones. look is an offer to ask
 // about first. The option is nil for waiting.
-func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*Option) (take *Option, look market.OfferID) {
-	if held := s.held; held != nil && held.Offer.Capacity == market.Spot && !held.Quote.Available && !held.Quote.Untried {
+func (m *Mind) place(d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option) (take *Option, look market.OfferID) {
+	if held := r.held; held != nil && held.spot && !held.Quote.Available && !held.Quote.Untried {
 		d.Why = Stays // it is about to be lost, and what that means is weighed then
 		return held, ""
 	}
-	p := m.placing(job, s, v, zones)
-	w := p.sight(job, s, v, zones)
-	if job.Bound != "" && s.held == nil {
+	p := m.placing(job, r, v, zones)
+	w := p.sight(job, r, v, zones)
+	if job.Bound != "" && r.held == nil {
 		for z, o := range zones {
 			if o.Offer.ID == job.Bound && w.Seen[z] == place.Up { // it left its machine for this one
 				d.Why = Cheapest
@@ -182,15 +161,15 @@ func (m *Mind) place(d *Decision, job *Job, s *sorted, v *policy.View, zones []*
 	case c.Kind == place.Spot:
 		take = zones[c.Zone]
 		d.Why = Cheapest
-	case c.Kind == place.OnDemand && s.held != nil && s.held.Offer.Capacity != market.Spot:
-		take = s.held
+	case c.Kind == place.OnDemand && r.held != nil && !r.held.spot:
+		take = r.held
 	case c.Kind == place.OnDemand:
-		take = s.firm
+		take = r.firm
 		d.Why = WaitsMore
 	default:
 		d.Why = WaitsSpot
 	}
-	if take != nil && take == s.held {
+	if take != nil && take == r.held {
 		d.Why = Stays
 	}
 	return take, ""

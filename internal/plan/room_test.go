@@ -12,12 +12,12 @@ import (
 )
 
 // manyOffers draws what is for sale at a time: the same offers at other prices.
-func manyOffers(rng *rand.Rand) []Option {
-	var list []Option
+func manyOffers(rng *rand.Rand) []Listing {
+	var list []Listing
 	for _, zone := range []string{"a", "b", "c", "d"} {
 		for _, c := range []market.Capacity{market.Spot, market.OnDemand} {
 			rate := money.Rate(1e12 + rng.Int64N(4e12))
-			list = append(list, Option{
+			list = append(list, Listing{
 				Offer: market.Offer{ID: market.OfferID(zone + "/" + string(c)), Zone: zone, Region: zone, Capacity: c, CPUs: 1 + rng.IntN(4), Speed: 1},
 				Quote: market.Quote{Rate: rate, Priced: rng.IntN(9) > 0, Available: rng.IntN(3) > 0},
 			})
@@ -42,7 +42,7 @@ func TestWhatWasRejectedStaysAsItWasSaid(t *testing.T) {
 	type said struct{ list, then []Rejection }
 	var all []said
 	for range 300 {
-		d := mind.Decide(job, manyOffers(rng))
+		d := mind.Decide(job, classOf(job, manyOffers(rng)))
 		all = append(all, said{d.Rejected, slices.Clone(d.Rejected)})
 	}
 	differ := 0
@@ -68,10 +68,11 @@ func TestADecisionAsBeforeLeavesNothingBehind(t *testing.T) {
 			options[i].Quote.Rate /= 8
 		}
 	}
-	if d := mind.Decide(job, options); d.Take == "" || len(d.Rejected) == 0 {
+	class := classOf(job, options)
+	if d := mind.Decide(job, class); d.Take == "" || len(d.Rejected) == 0 {
 		t.Fatalf("it weighs nothing: %+v", d)
 	}
-	if n := testing.AllocsPerRun(50, func() { mind.Decide(job, options) }); n > 0 {
+	if n := testing.AllocsPerRun(50, func() { mind.Decide(job, class) }); n > 0 {
 		t.Errorf("it leaves %v things behind, want none", n)
 	}
 }

@@ -26,14 +26,15 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 		if job.Held != "" {
 			job.Unsaved = time.Duration(rng.Int64N(int64(p.Left)))
 		}
-		s := new(room).sort(&job, options)
+		class := classOf(job, options)
+		s := new(room).rank(&job, class)
 		v := s.view(&job)
 		if s.firm == nil || v.Guard(v.Working()) {
 			continue
 		}
 		guard, ok := v.GuardAt(false)
-		d := mind.Decide(job, options)
-		var take *Option
+		d := mind.Decide(job, class)
+		var take *Listing
 		for i := range options {
 			if options[i].Offer.ID == d.Take {
 				take = &options[i]
@@ -68,7 +69,7 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 
 // What a try is expected to cost lies between its own cost and that of the try and all anew.
 func TestATryCostsItsTimeAndSometimesAllAnew(t *testing.T) {
-	o := Option{Offer: market.Offer{ID: "a", Capacity: market.Spot}}
+	o := Option{Listing: &Listing{Offer: market.Offer{ID: "a", Capacity: market.Spot}}}
 	o.Quote.Rate = 1e12
 	last := 1.0
 	for hours := range 40 {

@@ -1,0 +1,67 @@
+package plan
+
+import "scrimp/internal/policy"
+
+// take finds the option for the kind of capacity that was chosen, and says why; nil is to wait.
+func (r *ranking) take(job *Job, v *policy.View, c *choice) (*Option, Reason) {
+	switch {
+	case r.fits == 0 && r.later:
+		return nil, NoCapacity
+	case r.fits == 0:
+		return nil, NoOffer
+	case r.affordable == 0:
+		return nil, r.budget.broke()
+	case c.kind == policy.Firm && r.firm != nil:
+		return r.takeFirm(job, v, c)
+	case r.held != nil && (c.kind == policy.Firm || c.kind == policy.Spot && r.held == r.spot):
+		return r.stay(job, v, c)
+	case r.spot != nil && c.kind != policy.Wait && !job.Need.Critical:
+		heldFirm := r.held != nil && !r.held.spot
+		if job.byDefault() && r.held != nil && (!c.foresaw || !heldFirm) && !pays(job, v, r.held, r.spot) {
+			return r.held, Stays
+		}
+		return r.spot, Cheapest
+	case r.budget.kept:
+		return nil, BudgetWait
+	case c.kind == policy.Wait && r.sold:
+		return nil, WaitsSpot
+	}
+	return nil, NoCapacity
+}
+
+// takeFirm takes what cannot be interrupted.
+func (r *ranking) takeFirm(job *Job, v *policy.View, c *choice) (*Option, Reason) {
+	heldFirm := r.held != nil && !r.held.spot
+	if heldFirm && (r.firm == r.held || !pays(job, v, r.held, r.firm)) {
+		return r.held, Stays
+	}
+	slack, timed := v.Slack(true)
+	behind, _ := v.Behind(0)
+	switch {
+	case job.Need.Critical || job.Rule == policy.OnDemand:
+		return r.firm, ByRule
+	case heldFirm || !v.Sold:
+		return r.firm, Cheapest
+	case c.foresaw:
+		return r.firm, WaitsMore
+	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look:
+		return r.firm, SlackGone
+	case behind:
+		return r.firm, BehindPace
+	}
+	return r.firm, ByRule
+}
+
+// stay keeps the held machine, unless another does the work for less by so much that going there pays.
+func (r *ranking) stay(job *Job, v *policy.View, c *choice) (*Option, Reason) {
+	if r.held == r.spot && r.firm != nil && perWork(r.firm) <= perWork(r.held) && pays(job, v, r.held, r.firm) {
+		return r.firm, Cheapest // its price rose over what cannot be interrupted
+	}
+	if o := r.faster(job, v); o != nil && c.kind == policy.Spot {
+		return o, Cheapest
+	}
+	return r.held, Stays
+}
+
+// byDefault reports whether the job is under the default policy.
+func (job *Job) byDefault() bool { return job.Rule == "" || job.Rule == policy.Default }
