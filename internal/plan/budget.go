@@ -126,11 +126,11 @@ func (b *budgetCheck) beyond(job *Job, r *ranking) {
 
 // bare is the least time that what is left may take on o.
 func (job *Job) bare(o *Option) time.Duration {
-	p := scaled(job.Progress, o.speed)
+	left := onSpeed(job.Progress.Left, o.speed)
 	if o.held {
-		p.Left -= time.Duration(float64(job.Unsaved) / perHour(o))
+		left -= time.Duration(float64(job.Unsaved) / perHour(o))
 	}
-	return max(0, p.Left-p.Doubt)
+	return max(0, left-onSpeed(job.Progress.Doubt, o.speed))
 }
 
 // more reports whether others may do later, at a price that nobody knows now.
@@ -170,15 +170,14 @@ func (b *budgetCheck) over(job *Job, o *Option, cheapest float64) bool {
 // rate, without an interruption: the restart where it is not held, and the grace of a
 // last save, which is kept back from every budget.
 func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
-	p := scaled(job.Progress, o.speed)
-	span := p.Left
+	span := onSpeed(job.Progress.Left, o.speed)
 	if doubt {
-		span += p.Doubt
+		span += onSpeed(job.Progress.Doubt, o.speed)
 	}
 	if o.held {
 		span = max(0, span-time.Duration(float64(job.Unsaved)/perHour(o))) + job.Warming
 	} else {
-		span = max(span+p.Restart, o.Offer.Billing.Minimum)
+		span = max(span+job.Progress.Restart, o.Offer.Billing.Minimum)
 	}
 	return rate.Until(span + job.Grace)
 }

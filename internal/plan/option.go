@@ -119,14 +119,15 @@ func (w *lineup) add(job *Job, c *Class, x *candidate) {
 		w.unlisted.add(why, 1)
 		return
 	}
-	o := Option{Listing: x.Listing, perHourOfWork: x.perWork, speed: x.speed, way: x.way, spot: x.spot, prepaid: x.prepaid}
+	w.options = append(w.options, Option{Listing: x.Listing, perHourOfWork: x.perWork, speed: x.speed, way: x.way, spot: x.spot, prepaid: x.prepaid})
+	o := &w.options[len(w.options)-1]
 	if x.prepaid {
-		w.reserve(job, &o)
+		w.reserve(job, o)
 	}
 	barred := job.Need.Critical && x.spot
 	switch {
 	case len(job.Need.Ladder) > 0 || barred && len(job.Need.Variants) > 0:
-		w.climb(job, c, &o)
+		w.climb(job, c, o)
 	case barred:
 		o.why = WrongKind
 	}
@@ -134,7 +135,6 @@ func (w *lineup) add(job *Job, c *Class, x *candidate) {
 		o.why = OverQuota
 	}
 	o.payable = o.why == "" && (!o.spot || job.Rule != policy.OnDemand)
-	w.options = append(w.options, o)
 }
 
 // full says why x is not weighed, or "", and counts it.

@@ -47,12 +47,16 @@ func late(job *Job, o *Option) bool {
 	return ok && slack < 0
 }
 
+// onSpeed is how long work takes on a machine of that speed.
+func onSpeed(work time.Duration, speed float64) time.Duration {
+	if speed > 0 && speed != 1 {
+		return time.Duration(float64(work) / speed)
+	}
+	return work
+}
+
 // scaled is p with its work counted on a machine of that speed.
 func scaled(p policy.Progress, speed float64) policy.Progress {
-	if speed > 0 && speed != 1 {
-		p.Left = time.Duration(float64(p.Left) / speed)
-		p.Done = time.Duration(float64(p.Done) / speed)
-		p.Doubt = time.Duration(float64(p.Doubt) / speed)
-	}
+	p.Left, p.Done, p.Doubt = onSpeed(p.Left, speed), onSpeed(p.Done, speed), onSpeed(p.Doubt, speed)
 	return p
 }
