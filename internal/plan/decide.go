@@ -51,22 +51,28 @@ func (m *Mind) decide(job *Job, r *ranking, v *policy.View) Decision {
 	if !c.placed {
 		c.take, d.Why = r.take(job, v, &c)
 	}
-	if o := c.take; o != nil {
-		switch {
-		case o == r.held:
-		case o.prepaid:
-			d.Why = Prepaid
-		case o == r.firm && (c.keptOff || !c.placed && job.Unsaving && c.foresaw):
-			d.Why = SavesNone
-		}
-		d.Take, d.Rate = o.Offer.ID, o.Quote.Rate
-		if o.way > 0 {
-			d.Variant = job.Need.Variants[o.way-1].Name
-		}
-	}
+	c.record(&d, job, r)
 	d.Again = c.again(&d, job, r, v)
 	m.rejected.explain(&d, job, r, &c)
 	return d
+}
+
+// record says in d what is taken.
+func (c *choice) record(d *Decision, job *Job, r *ranking) {
+	o := c.take
+	switch {
+	case o == nil:
+		return
+	case o == r.held:
+	case o.prepaid:
+		d.Why = Prepaid
+	case o == r.firm && (c.keptOff || !c.placed && job.Unsaving && c.foresaw):
+		d.Why = SavesNone
+	}
+	d.Take, d.Rate = o.Offer.ID, o.Quote.Rate
+	if o.way > 0 {
+		d.Variant = job.Need.Variants[o.way-1].Name
+	}
 }
 
 // choice is the kind of capacity to take, and how that was found.
@@ -87,10 +93,9 @@ func (m *Mind) choose(d *Decision, job *Job, r *ranking, v *policy.View, zones [
 	if job.Need.Critical {
 		c.kind, d.Mode = policy.Firm, policy.Certain
 	}
-	c.late = c.kind == policy.Firm && v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && r.firm != nil && late(job, r.firm)
 	switch {
-	case c.late:
-		c.kind = policy.Spot
+	case c.kind == policy.Firm && r.tooLate(job, v):
+		c.kind, c.late = policy.Spot, true
 	case r.whole(job, v):
 		c.kind, c.step = m.tryWhole(d, job, r, v)
 		c.foresaw = true
@@ -108,6 +113,11 @@ func (m *Mind) choose(d *Decision, job *Job, r *ranking, v *policy.View, zones [
 		c.kind, c.placed = policy.Firm, false // the job file says that the rung before has been waited for long enough
 	}
 	return c
+}
+
+// tooLate reports whether what works may be in time, and what cannot be interrupted would not.
+func (r *ranking) tooLate(job *Job, v *policy.View) bool {
+	return v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && r.firm != nil && late(job, r.firm)
 }
 
 // wasted is how many machines a job that saves nothing loses before it is kept off

@@ -124,17 +124,22 @@ func (w *lineup) add(job *Job, c *Class, x *candidate) {
 	if x.prepaid {
 		w.reserve(job, o)
 	}
-	barred := job.Need.Critical && x.spot
+	w.bar(job, c, o)
+	o.payable = o.why == "" && (!o.spot || job.Rule != policy.OnDemand)
+}
+
+// bar says why o does not do for the job though it does for its class.
+func (w *lineup) bar(job *Job, c *Class, o *Option) {
+	critical := job.Need.Critical && o.spot
 	switch {
-	case len(job.Need.Ladder) > 0 || barred && len(job.Need.Variants) > 0:
+	case len(job.Need.Ladder) > 0 || critical && len(job.Need.Variants) > 0:
 		w.climb(job, c, o)
-	case barred:
+	case critical:
 		o.why = WrongKind
 	}
 	if o.why == "" && job.GPULimited && o.Offer.Accelerators > job.GPURoom {
 		o.why = OverQuota
 	}
-	o.payable = o.why == "" && (!o.spot || job.Rule != policy.OnDemand)
 }
 
 // full says why x is not weighed, or "", and counts it.

@@ -141,13 +141,9 @@ func (m *Mind) place(d *Decision, job *Job, r *ranking, v *policy.View, zones []
 	}
 	p := m.placing(job, r, v, zones)
 	w := p.sight(job, r, v, zones)
-	if job.Bound != "" && r.held == nil {
-		for z, o := range zones {
-			if o.Offer.ID == job.Bound && w.Seen[z] == place.Up { // it left its machine for this one
-				d.Why = Cheapest
-				return o, ""
-			}
-		}
+	if z := slices.IndexFunc(zones, func(o *Option) bool { return o.Offer.ID == job.Bound }); z >= 0 && r.held == nil && w.Seen[z] == place.Up {
+		d.Why = Cheapest // it left its machine for this one
+		return zones[z], ""
 	}
 	if p.job.Looks && !job.Looked && w.Held != place.Spot {
 		if z := p.see.Look(w); z >= 0 && zones[z].Quote.Untried {

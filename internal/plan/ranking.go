@@ -62,26 +62,33 @@ func (r *ranking) weigh(job *Job) {
 			continue
 		}
 		r.fits++
-		if o.why = r.unaffordable(job, o); o.why != "" {
-			continue
+		if o.why = r.unaffordable(job, o); o.why == "" {
+			r.affordable++
+			r.offer(job, o)
 		}
-		r.affordable++
-		if o.spot && !o.held && r.firm != nil && !r.firmLate { // what cannot be interrupted costs no more
-			o.why = CostsMore
-			continue
-		}
-		if o.spot {
-			r.sold = true
-			r.spots = append(r.spots, o)
-		}
-		if o.why = o.unavailable(job); o.why == "" {
-			r.use(job, o)
-			continue
-		}
-		r.untried = r.untried || o.why == Untried
-		if o.why == Unavailable && o.spot && r.asleep == nil {
+	}
+}
+
+// offer takes into account what the job could pay for.
+func (r *ranking) offer(job *Job, o *Option) {
+	if o.spot && !o.held && r.firm != nil && !r.firmLate { // what cannot be interrupted costs no more
+		o.why = CostsMore
+		return
+	}
+	if o.spot {
+		r.sold = true
+		r.spots = append(r.spots, o)
+	}
+	switch o.why = o.unavailable(job); o.why {
+	case "":
+		r.use(job, o)
+	case Untried:
+		r.untried = true
+	case Unavailable:
+		if o.spot && r.asleep == nil {
 			r.asleep = o
 		}
+	default:
 	}
 }
 

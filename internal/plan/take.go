@@ -5,28 +5,40 @@ import "scrimp/internal/policy"
 // take finds the option for the kind of capacity that was chosen, and says why; nil is to wait.
 func (r *ranking) take(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	switch {
-	case r.fits == 0 && r.later:
-		return nil, NoCapacity
-	case r.fits == 0:
-		return nil, NoOffer
 	case r.affordable == 0:
-		return nil, r.budget.broke()
+		return nil, r.nothing()
 	case c.kind == policy.Firm && r.firm != nil:
 		return r.takeFirm(job, v, c)
 	case r.held != nil && (c.kind == policy.Firm || c.kind == policy.Spot && r.held == r.spot):
 		return r.stay(job, v, c)
 	case r.spot != nil && c.kind != policy.Wait && !job.Need.Critical:
-		heldFirm := r.held != nil && !r.held.spot
-		if job.byDefault() && r.held != nil && (!c.foresaw || !heldFirm) && !pays(job, v, r.held, r.spot) {
-			return r.held, Stays
-		}
-		return r.spot, Cheapest
+		return r.takeSpot(job, v, c)
 	case r.budget.kept:
 		return nil, BudgetWait
 	case c.kind == policy.Wait && r.sold:
 		return nil, WaitsSpot
 	}
 	return nil, NoCapacity
+}
+
+// nothing says why there is nothing that the job could pay for.
+func (r *ranking) nothing() Reason {
+	switch {
+	case r.fits > 0:
+		return r.budget.broke()
+	case r.later:
+		return NoCapacity
+	}
+	return NoOffer
+}
+
+// takeSpot takes the cheapest spot, unless going there does not pay.
+func (r *ranking) takeSpot(job *Job, v *policy.View, c *choice) (*Option, Reason) {
+	heldFirm := r.held != nil && !r.held.spot
+	if job.byDefault() && r.held != nil && (!c.foresaw || !heldFirm) && !pays(job, v, r.held, r.spot) {
+		return r.held, Stays
+	}
+	return r.spot, Cheapest
 }
 
 // takeFirm takes what cannot be interrupted.
