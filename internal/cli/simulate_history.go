@@ -74,7 +74,7 @@ func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
 		return fmt.Errorf("no job has succeeded whose work was measured%s: run some, then ask again", why)
 	}
 	tell := a.counter()
-	mind := plan.NewMind()
+	mind := plan.NewPlanner()
 	var rows []pastPolicy
 	notes := []string{}
 	past := map[string]bool{}

@@ -122,7 +122,7 @@ func (s *stage) starts() []time.Duration {
 
 func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simulated, error) {
 	tell := a.counter()
-	mind := plan.NewMind()
+	mind := plan.NewPlanner()
 	var rows []simulated
 	past, played, prepaid := 0, 0, false
 	for _, name := range names {
@@ -177,7 +177,7 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 	return rows, nil
 }
 
-func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Mind) sim.Played {
+func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Planner) sim.Played {
 	terms := s.terms
 	if span := s.span(); span > 0 {
 		terms.Deadline = s.opened.Add(from + span)

@@ -51,7 +51,7 @@ func same(a, b plan.Decision) bool {
 // view is j as a decision sees it.
 func (m *Machine) view(j *Job) plan.Job {
 	v := plan.Job{Need: j.Terms.Need, Rule: m.cfg.Policy, DeadlineFirst: j.Terms.DeadlineFirst, Progress: m.progress(j, 1),
-		ID: j.ID, Home: j.Home, Transfer: j.Terms.Transfer, Carry: j.Terms.Carry, Bound: j.Bound, Wasted: j.Wasted, Looks: j.Looks, Looked: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
+		ID: j.ID, CheckpointRegion: j.Home, Transfer: j.Terms.Transfer, EgressCost: j.Terms.Carry, MigratingTo: j.Bound, UnsavedLosses: j.Wasted, Probes: j.Looks, Probed: j.Asks != "" && m.now.Sub(j.Looked) < 2*m.answerTime(),
 	}
 	v.GPURoom, v.GPULimited = m.gpuRoom(j)
 	if len(v.Need.Ladder) > 0 {
@@ -106,11 +106,11 @@ func (m *Machine) failed(j *Job, a *Attempt) {
 		return
 	}
 	for len(j.Stands) < len(ladder) {
-		j.Stands = append(j.Stands, plan.Standing{})
+		j.Stands = append(j.Stands, plan.FallbackState{})
 	}
 	s, r := &j.Stands[a.Rung-1], ladder[a.Rung-1]
 	if s.Failures++; s.Failures >= r.Failures {
-		*s = plan.Standing{Rests: m.now.Add(r.Rest())}
+		*s = plan.FallbackState{Rests: m.now.Add(r.Rest())}
 	}
 }
 

@@ -225,8 +225,8 @@ func (j *Job) foresee(d plan.Decision, now time.Time) {
 			rest, known = money.Estimated(best)
 		}
 	}
-	if !known && d.Purse != nil {
-		rest, known = d.Purse.Needs, true
+	if !known && d.Budget != nil {
+		rest, known = d.Budget.Needs, true
 	}
 	if known {
 		all := j.Spent(now).Add(rest)

@@ -224,7 +224,7 @@ type claim struct {
 // nothing were reserved; 0 where it would wait.
 func (m *Machine) claim(j *Job) claim {
 	v := m.view(j)
-	v.Looked, v.Unreserved = true, true
+	v.Probed, v.Unreserved = true, true
 	if a := j.live(); a != nil && m.reserved(a) != nil {
 		v.Held, v.Warming = "", 0
 	}

@@ -53,8 +53,8 @@ func (m *Machine) review(out *Outcome, j *Job) {
 	d, ok := m.decide(out, j)
 	switch {
 	case !ok:
-	case d.Look != "":
-		m.look(out, j, d.Look)
+	case d.Probe != "":
+		m.look(out, j, d.Probe)
 	case d.Take == a.Offer:
 		m.wakeAt(j, d.Again)
 		m.rungAt(j)

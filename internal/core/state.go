@@ -82,31 +82,31 @@ type Job struct {
 	HasSaved  bool               `json:"has_saved,omitempty"`
 	Seen      policy.Seen        `json:"seen,omitzero"`
 
-	StepRate  float64         `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
-	Pace      policy.Pace     `json:"pace,omitzero"`
-	PaceFrom  time.Time       `json:"pace_from,omitzero"` // of the look that is under way
-	PaceStep  int64           `json:"pace_step,omitempty"`
-	Restart   time.Duration   `json:"restart_ns,omitempty"`   // measured; 0 unknown
-	SaveCost  time.Duration   `json:"save_cost_ns,omitempty"` // measured; 0 unknown
-	Interval  time.Duration   `json:"interval_ns,omitempty"`  // in force; 0: as the program likes
-	Retries   int             `json:"retries,omitempty"`
-	Failures  int             `json:"failures,omitempty"` // attempts in a row that made no step
-	GPUServed time.Duration   `json:"gpu_served_ns,omitempty"`
-	Outputs   string          `json:"outputs,omitempty"`
-	Exit      int             `json:"exit,omitempty"`
-	Ending    State           `json:"ending,omitempty"` // what the job becomes when its attempt has left
-	EndingWhy string          `json:"ending_why,omitempty"`
-	Last      plan.Decision   `json:"last"`
-	Decided   time.Time       `json:"decided,omitzero"` // when Last was
-	Wake      time.Time       `json:"wake,omitzero"`
-	Home      string          `json:"home,omitempty"`   // region of the newest machine, and of the checkpoint
-	Looks     int             `json:"looks,omitempty"`  // at offers that nobody had tried
-	Looked    time.Time       `json:"looked,omitzero"`  // the last time
-	Wasted    int             `json:"wasted,omitempty"` // machines taken with all that was done on them
-	Bound     market.OfferID  `json:"bound,omitempty"`  // it leaves its machine for this one
-	Without   time.Time       `json:"without,omitzero"` // since then it has had no machine; zero: it has one
-	Stands    []plan.Standing `json:"stands,omitempty"` // by rung of its ladder
-	Asks      market.OfferID  `json:"asks,omitempty"`   // at which then
+	StepRate  float64              `json:"step_rate,omitempty"` // steps per hour on speed 1; 0 unknown
+	Pace      policy.Pace          `json:"pace,omitzero"`
+	PaceFrom  time.Time            `json:"pace_from,omitzero"` // of the look that is under way
+	PaceStep  int64                `json:"pace_step,omitempty"`
+	Restart   time.Duration        `json:"restart_ns,omitempty"`   // measured; 0 unknown
+	SaveCost  time.Duration        `json:"save_cost_ns,omitempty"` // measured; 0 unknown
+	Interval  time.Duration        `json:"interval_ns,omitempty"`  // in force; 0: as the program likes
+	Retries   int                  `json:"retries,omitempty"`
+	Failures  int                  `json:"failures,omitempty"` // attempts in a row that made no step
+	GPUServed time.Duration        `json:"gpu_served_ns,omitempty"`
+	Outputs   string               `json:"outputs,omitempty"`
+	Exit      int                  `json:"exit,omitempty"`
+	Ending    State                `json:"ending,omitempty"` // what the job becomes when its attempt has left
+	EndingWhy string               `json:"ending_why,omitempty"`
+	Last      plan.Decision        `json:"last"`
+	Decided   time.Time            `json:"decided,omitzero"` // when Last was
+	Wake      time.Time            `json:"wake,omitzero"`
+	Home      string               `json:"home,omitempty"`   // region of the newest machine, and of the checkpoint
+	Looks     int                  `json:"looks,omitempty"`  // at offers that nobody had tried
+	Looked    time.Time            `json:"looked,omitzero"`  // the last time
+	Wasted    int                  `json:"wasted,omitempty"` // machines taken with all that was done on them
+	Bound     market.OfferID       `json:"bound,omitempty"`  // it leaves its machine for this one
+	Without   time.Time            `json:"without,omitzero"` // since then it has had no machine; zero: it has one
+	Stands    []plan.FallbackState `json:"stands,omitempty"` // by rung of its ladder
+	Asks      market.OfferID       `json:"asks,omitempty"`   // at which then
 
 	Foreseen *money.Amount `json:"foreseen,omitempty"`  // expected cost at its first decision; nil: nobody could say
 	OnDemand *money.Amount `json:"on_demand,omitempty"` // what its work would have cost there when it ended; nil: not ended, or no such machine was for sale

@@ -105,7 +105,7 @@ type Machine struct {
 	heads    map[string]ledger.Hash
 	replay   []Decision // decisions of the log still to be applied; nil when deciding anew
 	replays  bool
-	mind     *plan.Mind
+	mind     *plan.Planner
 	rules    *budget.Rules // nil: nobody has set any
 	quotas   []*quota      // of them what the queue keeps, by name
 	era      int           // how often they changed
@@ -125,11 +125,11 @@ type offer struct {
 }
 
 // New returns a machine with no jobs.
-func New() *Machine { return NewWith(plan.NewMind()) }
+func New() *Machine { return NewWith(plan.NewPlanner()) }
 
 // NewWith is New with a mind whose tables may be there already, which saves time and
 // changes nothing else: of this world's markets it has seen nothing.
-func NewWith(mind *plan.Mind) *Machine {
+func NewWith(mind *plan.Planner) *Machine {
 	m := &Machine{
 		part: partJobs, mind: mind.Fork(),
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, attempts: map[string]*Attempt{}, rented: map[string]*Attempt{},
@@ -141,7 +141,7 @@ func NewWith(mind *plan.Mind) *Machine {
 }
 
 // Share lets m decide with a mind that others of the same goroutine use too.
-func (m *Machine) Share(mind *plan.Mind) { m.mind = mind.Fork() }
+func (m *Machine) Share(mind *plan.Planner) { m.mind = mind.Fork() }
 
 // Step takes one event and returns what is to be done about it, in order. It is
 // total: an event about something unknown or long over changes nothing.

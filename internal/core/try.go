@@ -29,9 +29,9 @@ func (m *Machine) try(out *Outcome, j *Job) {
 	if planted && d.Why == plan.Cheapest {
 		d.Take = "" // never launches what is cheapest
 	}
-	if d.Look != "" {
+	if d.Probe != "" {
 		m.queue.tried(j)
-		m.look(out, j, d.Look)
+		m.look(out, j, d.Probe)
 		return
 	}
 	if d.Take == "" {

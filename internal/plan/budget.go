@@ -7,9 +7,9 @@ import (
 	"scrimp/internal/money"
 )
 
-// Purse is what a budget that comes first made of a decision: what is left of it,
+// BudgetCheck is what a budget that comes first made of a decision: what is left of it,
 // and what the rest of the work costs on the offer that does it for the least.
-type Purse struct {
+type BudgetCheck struct {
 	Left  money.Amount   `json:"left"`
 	Needs money.Amount   `json:"needs"`
 	On    market.OfferID `json:"on"`
@@ -30,11 +30,11 @@ const (
 // could not pay for it is ended: a wrong end costs more than a late one.
 const nearly = 0.9
 
-// budgetCheck weighs the budget of a job whose work is known: which options would do
+// budgetLimits weighs the budget of a job whose work is known: which options would do
 // what is left of it within the money that is left, machine and grace included. Where some
 // would, the others are no way to finish, and the deadline's guard gives way to that:
 // the job is rather late than unfinished. over reports whether an option is none.
-type budgetCheck struct {
+type budgetLimits struct {
 	verdict  verdict
 	doubt    bool    // there is an option that does the work within the promise
 	low      *Option // that did it at a price it had, for hopes
@@ -44,8 +44,8 @@ type budgetCheck struct {
 }
 
 // checkBudget returns the verdict of the budget over the options that do for the job.
-func checkBudget(job *Job, r *ranking) budgetCheck {
-	var b budgetCheck
+func checkBudget(job *Job, r *ranking) budgetLimits {
+	var b budgetLimits
 	first, held := r.payable()
 	if first == nil {
 		return b
@@ -93,7 +93,7 @@ func (r *ranking) payFor(job *Job, doubt bool) bool {
 }
 
 // beyond is the verdict where nothing does the work within the budget now.
-func (b *budgetCheck) beyond(job *Job, r *ranking) {
+func (b *budgetLimits) beyond(job *Job, r *ranking) {
 	least, some := money.Amount{}, false
 	for i := range r.options {
 		o := &r.options[i]
@@ -150,7 +150,7 @@ func (r *ranking) more() bool {
 }
 
 // over reports whether an option must be left alone for the budget's sake.
-func (b *budgetCheck) over(job *Job, o *Option, cheapest float64) bool {
+func (b *budgetLimits) over(job *Job, o *Option, cheapest float64) bool {
 	switch b.verdict {
 	case binds, hopes:
 		if o.held {
@@ -183,11 +183,11 @@ func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 }
 
 // shown is what the decision says of the budget: nil where it kept nothing from being taken.
-func (b *budgetCheck) shown(job *Job, r *ranking) *Purse {
+func (b *budgetLimits) shown(job *Job, r *ranking) *BudgetCheck {
 	if !b.kept && b.verdict != short {
 		return nil
 	}
-	says := &Purse{Left: job.Left}
+	says := &BudgetCheck{Left: job.Left}
 	if b.low != nil {
 		says.Needs, says.On = b.lowNeeds, b.low.Offer.ID
 		return says
@@ -205,7 +205,7 @@ func (b *budgetCheck) shown(job *Job, r *ranking) *Purse {
 }
 
 // broke says why nothing is within the budget.
-func (b *budgetCheck) broke() Reason {
+func (b *budgetLimits) broke() Reason {
 	switch b.verdict {
 	case short:
 		return OutOfMoney

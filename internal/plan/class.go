@@ -149,16 +149,22 @@ func (l *Listing) perWork(speed float64) float64 {
 // one more, for the held machine may be among them.
 const shownOthers = mostShown + 1
 
-// firstOthers are the first of those that do not do, by ID.
+// firstOthers are the first of those that do not do, by ID: before all others those that
+// fail by their price only.
 func (c *Class) firstOthers() []*Listing {
-	if c.others == nil && len(c.fit) < len(c.listings.all) {
+	if c.others != nil || len(c.fit) == len(c.listings.all) {
+		return c.others
+	}
+	for _, byPrice := range []bool{true, false} {
 		for _, l := range c.listings.all {
-			if c.known[l.number].why == "" {
+			why := c.known[l.number].why
+			if why == "" || byPrice != (why == Unpriced || why == OverPrice) {
 				continue
 			}
-			if c.others = append(c.others, l); len(c.others) == shownOthers {
+			if len(c.others) == shownOthers {
 				break
 			}
+			c.others = append(c.others, l)
 		}
 	}
 	return c.others
@@ -166,20 +172,20 @@ func (c *Class) firstOthers() []*Listing {
 
 // Key is the same for jobs of the same class, and for no others.
 func (n *Need) Key() string {
-	b := n.Asks.key(make([]byte, 0, 64))
+	b := n.Requirements.key(make([]byte, 0, 64))
 	b = binary.AppendVarint(b, int64(n.MaxRate))
 	if n.Critical {
 		b = append(b, 1)
 	}
 	for i := range n.Variants { // in their order: the first that is as fast is taken
 		v := &n.Variants[i]
-		b = v.Asks.key(append(b, 2))
+		b = v.Requirements.key(append(b, 2))
 		b = binary.BigEndian.AppendUint64(b, math.Float64bits(v.Throughput))
 	}
 	return string(b)
 }
 
-func (n *Asks) key(b []byte) []byte {
+func (n *Requirements) key(b []byte) []byte {
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)

@@ -17,7 +17,9 @@ func largeMarket(n int) *Listings {
 	s := &Listings{}
 	for i := range n {
 		l := &Listing{Offer: market.Offer{
-			ID: market.OfferID(fmt.Sprintf("cloud/zone-%02d/machine-%03d/%d", i%97, i%331, i)), Zone: fmt.Sprint("zone-", i%97), Region: fmt.Sprint("region-", i%31),
+			ID: market.OfferID(
+				fmt.Sprintf("cloud/zone-%02d/machine-%03d/%d", i%97, i%331, i),
+			), Zone: fmt.Sprint("zone-", i%97), Region: fmt.Sprint("region-", i%31),
 			Capacity: market.Spot, CPUs: 4 + rng.IntN(60), Speed: 0.5 + rng.Float64(),
 		}}
 		rate := money.Rate(2e12 + rng.Int64N(4e12))
@@ -32,8 +34,16 @@ func largeMarket(n int) *Listings {
 
 func largeJob(rule policy.Rule) Job {
 	return Job{
-		ID: "j", Rule: rule, Need: Need{Asks: Asks{CPUs: 2}},
-		Progress: policy.Progress{Now: now, Began: now, Deadline: now.Add(20 * time.Hour), Left: 10 * time.Hour, Known: true, Restart: time.Minute, Detect: time.Minute},
+		ID: "j", Rule: rule, Need: Need{Requirements: Requirements{CPUs: 2}},
+		Progress: policy.Progress{
+			Now:      now,
+			Began:    now,
+			Deadline: now.Add(20 * time.Hour),
+			Left:     10 * time.Hour,
+			Known:    true,
+			Restart:  time.Minute,
+			Detect:   time.Minute,
+		},
 	}
 }
 
@@ -88,7 +98,7 @@ func TestWhatCanBeHadIsFoundInAMarketOfAnySize(t *testing.T) {
 	dear := s.all[len(s.all)-1]
 	dear.Offer.Capacity, dear.Offer.Speed, dear.Quote.Rate, dear.Quote.Available = market.Spot, 1, 2e12, true
 	s.Changed(dear)
-	m := NewMind()
+	m := NewPlanner()
 	job := largeJob(policy.UniformProgress)
 	d := m.Decide(job, NewClass(s, job.Need))
 	if d.Take != dear.Offer.ID {
@@ -124,9 +134,19 @@ func BenchmarkDecide5000(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := largeMarket(mostOptions)
-			m, class := NewMind(), NewClass(s, c.job.Need)
-			if got, want := m.Decide(c.job, class), decidePlainly(NewMind(), c.job, class); got.Take == "" || got.Take != want.Take || got.Why != want.Why || len(class.fit) != mostOptions {
-				b.Fatalf("of %d offers it takes %q (%s), want %q (%s)", len(class.fit), got.Take, got.Why, want.Take, want.Why)
+			m, class := NewPlanner(), NewClass(s, c.job.Need)
+			if got, want := m.Decide(c.job, class), decidePlainly(NewPlanner(), c.job, class); got.Take == "" ||
+				got.Take != want.Take ||
+				got.Why != want.Why ||
+				len(class.fit) != mostOptions {
+				b.Fatalf(
+					"of %d offers it takes %q (%s), want %q (%s)",
+					len(class.fit),
+					got.Take,
+					got.Why,
+					want.Take,
+					want.Why,
+				)
 			}
 			rng := rand.New(rand.NewPCG(1, 7))
 			b.ReportAllocs()

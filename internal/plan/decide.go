@@ -18,7 +18,7 @@ const Version = "horizon/1"
 //
 // It ranks what the job's class has (rank), asks the policy, and where the future can be
 // weighed the tables, which kind of capacity to take (choose), and takes the best of it.
-func (m *Mind) Decide(job Job, class *Class) Decision {
+func (m *Planner) Decide(job Job, class *Class) Decision {
 	class.follow()
 	r := m.room.rank(&job, class)
 	v := r.view(&job)
@@ -31,20 +31,20 @@ func (m *Mind) Decide(job Job, class *Class) Decision {
 }
 
 // decide is Decide of what is ranked.
-func (m *Mind) decide(job *Job, r *ranking, v *policy.View) Decision {
-	d := Decision{Purse: r.budget.shown(job, r)}
+func (m *Planner) decide(job *Job, r *ranking, v *policy.View) Decision {
+	d := Decision{Budget: r.budget.shown(job, r)}
 	zones := r.zones(job, v)
 	if at, ok := r.probe(job, v); ok && zones == nil {
-		d.Look, d.Why = at, Looking
+		d.Probe, d.Why = at, Probing
 		m.rejected.explain(&d, job, r, nil)
 		return d
 	}
 	d.Speed = r.speed()
 	d.Slack, d.HasSlack = v.Slack(job.Held != "")
 	d.Slack -= v.Warming
-	d.Doubt = v.Doubt
+	d.Margin = v.Doubt
 	c := m.choose(&d, job, r, v, zones)
-	if d.Look != "" {
+	if d.Probe != "" {
 		m.rejected.explain(&d, job, r, nil)
 		return d
 	}
@@ -66,7 +66,7 @@ func (c *choice) record(d *Decision, job *Job, r *ranking) {
 	case o == r.held:
 	case o.prepaid:
 		d.Why = Prepaid
-	case o == r.firm && (c.keptOff || !c.placed && job.Unsaving && c.foresaw):
+	case o == r.onDemand && (c.keptOff || !c.placed && job.Unsaving && c.foresaw):
 		d.Why = SavesNone
 	}
 	d.Take, d.Rate = o.Offer.ID, o.Quote.Rate
@@ -81,13 +81,13 @@ type choice struct {
 	take    *Option       // of it; nil: to wait
 	placed  bool          // take came with the kind, from weighing several zones
 	foresaw bool          // what each kind is expected to cost was weighed
-	step    time.Duration // until the next look, where it was
+	step    time.Duration // until the next poll, where it was
 	late    bool          // what works may be in time, and nothing else is
 	keptOff bool          // off what can be interrupted, for all it lost there
 }
 
 // choose finds the kind of capacity to take.
-func (m *Mind) choose(d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option) choice {
+func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option) choice {
 	c := choice{kind: policy.Choose(cmp.Or(job.Rule, policy.Default), *v)}
 	d.Mode = v.Mode(v.Working())
 	if job.Need.Critical {
@@ -100,16 +100,17 @@ func (m *Mind) choose(d *Decision, job *Job, r *ranking, v *policy.View, zones [
 		c.kind, c.step = m.tryWhole(d, job, r, v)
 		c.foresaw = true
 	case zones != nil:
-		c.take, d.Look = m.place(d, job, r, v, zones)
+		c.take, d.Probe = m.place(d, job, r, v, zones)
 		c.kind, c.step, c.foresaw, c.placed = kindOf(c.take), tickOf(v), true, true
 	case r.foreseeable(job, v):
 		c.kind, c.step = m.foresee(d, job, r, v)
 		c.foresaw = true
 	}
-	if job.Wasted >= wasted && r.firm != nil && c.kind != policy.Firm && (!job.Unsaving || !c.foresaw) {
+	if job.UnsavedLosses >= mostUnsavedLosses && r.onDemand != nil && c.kind != policy.Firm &&
+		(!job.Unsaving || !c.foresaw) {
 		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.Firm, false, false
 	}
-	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.firm != nil {
+	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.onDemand != nil {
 		c.kind, c.placed = policy.Firm, false // the job file says that the rung before has been waited for long enough
 	}
 	return c
@@ -117,12 +118,13 @@ func (m *Mind) choose(d *Decision, job *Job, r *ranking, v *policy.View, zones [
 
 // tooLate reports whether what works may be in time, and what cannot be interrupted would not.
 func (r *ranking) tooLate(job *Job, v *policy.View) bool {
-	return v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && r.firm != nil && late(job, r.firm)
+	return v.Working() && !job.Need.Critical && job.Rule != policy.OnDemand && r.onDemand != nil &&
+		late(job, r.onDemand)
 }
 
-// wasted is how many machines a job that saves nothing loses before it is kept off
+// mostUnsavedLosses is how many machines a job that saves nothing loses before it is kept off
 // what can be interrupted: begun anew for ever, it would never end.
-const wasted = 3
+const mostUnsavedLosses = 3
 
 // kindOf is the kind of capacity of what was taken.
 func kindOf(o *Option) policy.Choice {
@@ -148,7 +150,7 @@ func (c *choice) again(d *Decision, job *Job, r *ranking, v *policy.View) (at ti
 	case c.kind == policy.Wait || c.take != nil && c.take.spot:
 		at = policy.Again(cmp.Or(job.Rule, policy.Default), *v, c.kind)
 	}
-	if c.take == nil && at.IsZero() && r.untried && d.Why == BudgetWait { // somebody has to look
+	if c.take == nil && at.IsZero() && r.untried && d.Why == BudgetWait { // somebody has to ask
 		at = v.Now.Add(max(v.Look, v.Detect, time.Minute))
 	}
 	return at

@@ -17,8 +17,8 @@ type Decision struct {
 	Mode     policy.Mode    `json:"mode"`
 	Slack    time.Duration  `json:"slack_ns,omitempty"`
 	HasSlack bool           `json:"has_slack,omitempty"`
-	Doubt    time.Duration  `json:"doubt_ns,omitempty"` // how much longer the work may take, within the promise
-	Speed    float64        `json:"speed,omitempty"`    // of the machine on which the slack is counted; 0: 1
+	Margin   time.Duration  `json:"margin_ns,omitempty"` // how much longer the work may take, within the promise
+	Speed    float64        `json:"speed,omitempty"`     // of the machine on which the slack is counted; 0: 1
 	// Rejected is why each other offer was not taken. Of more than five these are the
 	// five that would have been taken next, the cheapest per unit of work first, and
 	// Counts says how many were rejected for each reason, in the order of their names.
@@ -30,12 +30,12 @@ type Decision struct {
 	// Retry is when the first of the offers may be asked again that refused a launch, for
 	// a job that waits; zero: none did.
 	Retry time.Time `json:"retry,omitzero"`
-	// Look is an offer to ask about before anything else is done.
-	Look market.OfferID `json:"look,omitempty"`
+	// Probe is an offer to ask about before anything else is done.
+	Probe market.OfferID `json:"probe,omitempty"`
 	// Expect is what each choice was expected to cost, where that was weighed.
 	Expect *Expect `json:"expect,omitempty"`
-	// Purse is set where a budget that comes first kept an option from being taken.
-	Purse *Purse `json:"purse,omitempty"`
+	// Budget is set where a budget that comes first kept an option from being taken.
+	Budget *BudgetCheck `json:"budget_check,omitempty"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
 }

@@ -28,9 +28,9 @@ func (r *ranking) faster(job *Job, v *policy.View) *Option {
 		_, mean := o.outlasts(v.Now, run)
 		away := 2 * v.Restart
 		carry := 0.0
-		if job.Home != "" && o.Offer.Region != job.Home {
+		if job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion {
 			away += job.Transfer
-			carry = job.Carry.Float()
+			carry = job.EgressCost.Float()
 		}
 		saves := float64(perHour(o) * mean.Hours() * (perWork(r.held) - perWork(o)))
 		if saves > carry+float64(away.Hours()*o.Quote.Rate.Float()) {

@@ -26,7 +26,12 @@ func typed(left time.Duration, held string, up time.Duration, fast money.Rate) (
 	}
 	return job, []Listing{
 		option("slow", market.Spot, 1, 600_000_000_000), option("fast", market.Spot, 3, fast),
-		option("slow-od", market.OnDemand, 1, 2_000_000_000_000), option("fast-od", market.OnDemand, 3, 3_500_000_000_000),
+		option(
+			"slow-od",
+			market.OnDemand,
+			1,
+			2_000_000_000_000,
+		), option("fast-od", market.OnDemand, 3, 3_500_000_000_000),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"scrimp/internal/policy"
 )
 
-// Job is what a decision looks at.
+// Job is what a decision is taken for.
 type Job struct {
 	Need Need
 	Rule policy.Rule // "": the default
@@ -27,22 +27,22 @@ type Job struct {
 	Grace    time.Duration // that a last save may take
 	Rough    bool          // what is left is counted at a pace that was hardly seen yet
 	Sooner   bool          // a target or a plateau may end it before its work is done
-	// Home is the region of the checkpoint; "" before the first machine. Taking it
-	// to another adds Transfer to a restart, and costs Carry.
-	Home     string
-	Transfer time.Duration
-	Carry    money.Amount
+	// CheckpointRegion is "" before the first machine. Taking the checkpoint to another
+	// region adds Transfer to a restart, and costs EgressCost.
+	CheckpointRegion string
+	Transfer         time.Duration
+	EgressCost       money.Amount
 	// ID tells jobs apart, for what is kept between two decisions.
 	ID string
-	// Wasted counts the machines that were taken with all the work done there,
+	// UnsavedLosses counts the machines that were interrupted with all the work done there,
 	// because the job saves nothing.
-	Wasted int
-	// Bound is the offer that it left its machine for; "": none.
-	Bound market.OfferID
-	// Looks counts the looks at offers that nobody had tried; Looked says that
-	// the last was for this decision.
-	Looks  int
-	Looked bool
+	UnsavedLosses int
+	// MigratingTo is the offer that it left its machine for; "": none.
+	MigratingTo market.OfferID
+	// Probes counts the questions whether an offer can be had that nobody had tried; Probed
+	// says that the last was for this decision.
+	Probes int
+	Probed bool
 	// GPURoom is how many GPUs a machine may have, where quotas limit that.
 	GPURoom    int
 	GPULimited bool

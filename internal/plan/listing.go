@@ -86,7 +86,11 @@ func (s *Listings) Of(id market.OfferID) *Listing {
 }
 
 func (s *Listings) find(id market.OfferID) (int, bool) {
-	return slices.BinarySearchFunc(s.all, id, func(l *Listing, id market.OfferID) int { return cmp.Compare(l.Offer.ID, id) })
+	return slices.BinarySearchFunc(
+		s.all,
+		id,
+		func(l *Listing, id market.OfferID) int { return cmp.Compare(l.Offer.ID, id) },
+	)
 }
 
 // plain reports whether nothing for sale has an accelerator, as on a machine of one's

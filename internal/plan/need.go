@@ -12,17 +12,17 @@ import (
 
 // Need is what the job asks of a machine. Zero fields ask for nothing.
 type Need struct {
-	Asks
+	Requirements
 	MaxRate  money.Rate `json:"max_price,omitempty"` // 0: no limit
-	Critical bool       `json:"critical,omitempty"`  // never on what can be taken away
+	Critical bool       `json:"critical,omitempty"`  // never on spot
 	// Variants are other ways to do the same work, which ask for other machines.
 	Variants []Variant `json:"variants,omitempty"`
 	// Ladder, where there is one, says what is tried first, and what later.
 	Ladder []Rung `json:"ladder,omitempty"`
 }
 
-// Asks is what one way of doing the work asks of a machine.
-type Asks struct {
+// Requirements is what one way of doing the work asks of a machine.
+type Requirements struct {
 	CPUs         int               `json:"cpus,omitempty"`
 	Memory       int64             `json:"memory_bytes,omitempty"`
 	Accelerator  string            `json:"accelerator,omitempty"` // "": none needed
@@ -34,7 +34,7 @@ type Asks struct {
 // Variant is one of them.
 type Variant struct {
 	Name string `json:"name"`
-	Asks
+	Requirements
 	// Throughput is work a second against the job's own way, on the machine of which
 	// the offer states its speed; 0: 1.
 	Throughput float64 `json:"throughput,omitempty"`
@@ -54,8 +54,8 @@ type Rung struct {
 	Failures int `json:"failures,omitempty"`
 }
 
-// Standing is where a job stands on a rung.
-type Standing struct {
+// FallbackState is where a job stands on a rung.
+type FallbackState struct {
 	Failures int       `json:"failures,omitempty"` // since it last rested
 	Rests    time.Time `json:"rests,omitzero"`     // until then
 }
@@ -70,7 +70,7 @@ func (r Rung) Rest() time.Duration { return cmp.Or(r.For, rest) }
 // time, and when that changes next by time alone (zero: never). The first is open;
 // each next one opens when the one before has been open for its time without a
 // machine to be had, rests after its failures, or names neither.
-func Open(ladder []Rung, stand []Standing, now time.Time, without time.Duration) (open []bool, next time.Time) {
+func Open(ladder []Rung, stand []FallbackState, now time.Time, without time.Duration) (open []bool, next time.Time) {
 	sooner := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
@@ -83,7 +83,7 @@ func Open(ladder []Rung, stand []Standing, now time.Time, without time.Duration)
 		if !opens {
 			break
 		}
-		var s Standing
+		var s FallbackState
 		if i < len(stand) {
 			s = stand[i]
 		}
@@ -160,7 +160,7 @@ func (n *Need) LeastGPUs() int {
 	return least
 }
 
-func (n *Asks) gpus() int {
+func (n *Requirements) gpus() int {
 	if n.Accelerator == "" {
 		return n.Accelerators
 	}
@@ -168,12 +168,12 @@ func (n *Asks) gpus() int {
 }
 
 // way is one way to do the work, and how fast.
-func (n *Need) way(i int) (*Asks, float64) {
+func (n *Need) way(i int) (*Requirements, float64) {
 	if i == 0 {
-		return &n.Asks, 1
+		return &n.Requirements, 1
 	}
 	v := &n.Variants[i-1]
-	return &v.Asks, cmp.Or(v.Throughput, 1)
+	return &v.Requirements, cmp.Or(v.Throughput, 1)
 }
 
 // Faster is how many times as fast the variant does the work; "" is the job's own way.
@@ -221,7 +221,7 @@ func in(zones []string, o *market.Offer) bool {
 
 // unfit returns why a machine of the offer can never do the work this way, or "". Where
 // the whole market is plain, nobody honours the accelerator.
-func (n *Asks) unfit(o *market.Offer, plain bool) Reason {
+func (n *Requirements) unfit(o *market.Offer, plain bool) Reason {
 	switch {
 	case o.CPUs < n.CPUs, int64(o.Memory) < n.Memory:
 		return TooSmall

@@ -21,12 +21,12 @@ type Option struct {
 }
 
 // A decision weighs as many options as can be had, the cheapest per unit of work of each
-// kind: mostSpot of spot and mostFirm of what cannot be interrupted. Of what cannot be
+// kind: mostSpot of spot and mostOnDemand of what cannot be interrupted. Of what cannot be
 // had it weighs that which is among the first mostOptions.
 const (
-	mostOptions = 5000
-	mostSpot    = 4000
-	mostFirm    = mostOptions - mostSpot
+	mostOptions  = 5000
+	mostSpot     = 4000
+	mostOnDemand = mostOptions - mostSpot
 )
 
 // lineup is the options of a decision being put in order.
@@ -38,8 +38,8 @@ type lineup struct {
 	unlisted tally    // what is not among the options: it does not do, or is not weighed
 	others   []Option // the first of what does not do
 
-	spot, firm int // of options, those that can be had
-	moved      bool
+	spot, onDemand int // of options, those that can be had
+	moved          bool
 }
 
 // fill puts what the class has into the order of the job. It sorts nothing: only where the
@@ -102,12 +102,12 @@ func other(l *Listing, why Reason) Option {
 // begin makes room for n options: they are not moved until the next decision.
 func (w *lineup) begin(n int) {
 	w.options, w.unlisted, w.others = slices.Grow(w.options[:0], n), w.unlisted[:0], w.others[:0]
-	w.copied, w.spot, w.firm, w.moved, w.holds = 0, 0, 0, false, nil
+	w.copied, w.spot, w.onDemand, w.moved, w.holds = 0, 0, 0, false, nil
 }
 
 // away reports whether x cannot be interrupted and is not where the checkpoint is.
 func (job *Job) away(x *candidate) bool {
-	return job.Home != "" && !x.spot && x.Offer.Region != job.Home
+	return job.CheckpointRegion != "" && !x.spot && x.Offer.Region != job.CheckpointRegion
 }
 
 // add adds what the job does not hold.
@@ -119,7 +119,17 @@ func (w *lineup) add(job *Job, c *Class, x *candidate) {
 		w.unlisted.add(why, 1)
 		return
 	}
-	w.options = append(w.options, Option{Listing: x.Listing, perHourOfWork: x.perWork, speed: x.speed, way: x.way, spot: x.spot, prepaid: x.prepaid})
+	w.options = append(
+		w.options,
+		Option{
+			Listing:       x.Listing,
+			perHourOfWork: x.perWork,
+			speed:         x.speed,
+			way:           x.way,
+			spot:          x.spot,
+			prepaid:       x.prepaid,
+		},
+	)
 	o := &w.options[len(w.options)-1]
 	if x.prepaid {
 		w.reserve(job, o)
@@ -154,7 +164,7 @@ func (w *lineup) full(x *candidate) Reason {
 			return NotWeighed
 		}
 	default:
-		if w.firm++; w.firm > mostFirm {
+		if w.onDemand++; w.onDemand > mostOnDemand {
 			return NotWeighed
 		}
 	}
@@ -233,7 +243,9 @@ func (job *Job) compare(a, b *Option) int {
 	if a.perHourOfWork != b.perHourOfWork {
 		return cmp.Compare(a.perHourOfWork, b.perHourOfWork)
 	}
-	away := func(o *Option) bool { return job.Home != "" && !o.spot && o.Offer.Region != job.Home }
+	away := func(o *Option) bool {
+		return job.CheckpointRegion != "" && !o.spot && o.Offer.Region != job.CheckpointRegion
+	}
 	return cmp.Or(compareBool(b.held, a.held), compareBool(away(a), away(b)), cmp.Compare(a.Offer.ID, b.Offer.ID))
 }
 

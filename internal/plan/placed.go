@@ -66,7 +66,7 @@ func Kin(p policy.Progress) [3]int64 {
 }
 
 // placing is the problem that a job in several zones is, with what answers it.
-func (m *Mind) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *placed {
+func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *placed {
 	tick := tickOf(v)
 	unit := max(tick/20, 1)
 	if v.Look <= 0 { // looks come when they come, so like jobs may share a table
@@ -75,10 +75,10 @@ func (m *Mind) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *p
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
 		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
-		Transfer: job.Transfer, Carry: job.Carry, Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
+		Transfer: job.Transfer, Carry: job.EgressCost, Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.firm.Quote.Rate})
+		p.job.Zones = append(p.job.Zones, place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemand.Quote.Rate})
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
 		kept := m.placed[i]
@@ -96,7 +96,7 @@ func (m *Mind) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *p
 // sight is the state of the market as the policy sees it.
 func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) place.View {
 	w := place.View{
-		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
+		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick), Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
 		Now: v.Now, Prices: make([]money.Rate, len(zones)), Seen: make([]place.Sight, len(zones)), Past: make([]place.Record, len(zones)),
 	}
 	for z, o := range zones {
@@ -132,22 +132,22 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 	return w
 }
 
-// place decides for a job that may choose between zones. look is an offer to ask
+// place decides for a job that may choose between zones. probe is an offer to ask
 // about first. The option is nil for waiting.
-func (m *Mind) place(d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option) (take *Option, look market.OfferID) {
+func (m *Planner) place(d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option) (take *Option, probe market.OfferID) {
 	if held := r.held; held != nil && held.spot && !held.Quote.Available && !held.Quote.Untried {
 		d.Why = Stays // it is about to be lost, and what that means is weighed then
 		return held, ""
 	}
 	p := m.placing(job, r, v, zones)
 	w := p.sight(job, r, v, zones)
-	if z := slices.IndexFunc(zones, func(o *Option) bool { return o.Offer.ID == job.Bound }); z >= 0 && r.held == nil && w.Seen[z] == place.Up {
+	if z := slices.IndexFunc(zones, func(o *Option) bool { return o.Offer.ID == job.MigratingTo }); z >= 0 && r.held == nil && w.Seen[z] == place.Up {
 		d.Why = Cheapest // it left its machine for this one
 		return zones[z], ""
 	}
-	if p.job.Looks && !job.Looked && w.Held != place.Spot {
+	if p.job.Looks && !job.Probed && w.Held != place.Spot {
 		if z := p.see.Look(w); z >= 0 && zones[z].Quote.Untried {
-			d.Why = Looking
+			d.Why = Probing
 			return nil, zones[z].Offer.ID
 		}
 	}
@@ -160,7 +160,7 @@ func (m *Mind) place(d *Decision, job *Job, r *ranking, v *policy.View, zones []
 	case c.Kind == place.OnDemand && r.held != nil && !r.held.spot:
 		take = r.held
 	case c.Kind == place.OnDemand:
-		take = r.firm
+		take = r.onDemand
 		d.Why = WaitsMore
 	default:
 		d.Why = WaitsSpot
@@ -182,13 +182,13 @@ func (p *placed) expect(w place.View, zones []*Option) *Expect {
 	if len(options) == 0 {
 		return nil
 	}
-	e := &Expect{Up: slices.Contains(w.Seen, place.Up), Look: p.job.Tick}
+	e := &Expect{Up: slices.Contains(w.Seen, place.Up), NextPoll: p.job.Tick}
 	none, best := 1.0, -1
 	for z, o := range zones {
 		odds := math.Round(p.see.Chance(w, z, time.Hour)*1e4) / 1e4
 		e.Zones = append(e.Zones, ZoneExpect{Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds})
 		if w.Seen[z] != place.Up {
-			none *= 1 - p.see.Chance(w, z, e.Look)
+			none *= 1 - p.see.Chance(w, z, e.NextPoll)
 		}
 	}
 	for _, o := range options {
@@ -215,7 +215,7 @@ func (p *placed) expect(w place.View, zones []*Option) *Expect {
 		}
 	}
 	if best >= 0 {
-		none = 1 - p.see.Chance(w, best, e.Look)
+		none = 1 - p.see.Chance(w, best, e.NextPoll)
 	}
 	e.Chance = math.Round((1-none)*1e4) / 1e4
 	return e

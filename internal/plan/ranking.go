@@ -11,21 +11,21 @@ import (
 // ranking is what is for sale, as far as the job could use it. It is valid until the
 // planner's next decision.
 type ranking struct {
-	class            *Class
-	options          []Option      // what does for its class, the cheapest per unit of work first
-	unlisted         []ReasonCount // what is not among the options: it does not do, or was not weighed
-	others           []Option      // some of what does not do
-	usable           []*Option     // of the options, those that can be had now and the held one, in their order
-	spots            []*Option     // all spot that would do, in their order
-	spot, firm, held *Option       // the best of each
-	firmLate         bool          // the work would not be done in time on firm
-	asleep           *Option       // the best spot that cannot be had now
-	fits, affordable int
-	cheapest         float64 // of all that would do, the least per work
-	later            bool    // something does for the job on a rung that is not open, or when a quota has more room
-	untried          bool    // of something that would do nobody knows whether it can be had
-	sold             bool    // spot that is worth waiting for is for sale
-	budget           budgetCheck
+	class                *Class
+	options              []Option      // what does for its class, the cheapest per unit of work first
+	unlisted             []ReasonCount // what is not among the options: it does not do, or was not weighed
+	others               []Option      // some of what does not do
+	usable               []*Option     // of the options, those that can be had now and the held one, in their order
+	spots                []*Option     // all spot that would do, in their order
+	spot, onDemand, held *Option       // the best of each
+	onDemandLate         bool          // the work would not be done in time on on-demand
+	asleep               *Option       // the best spot that cannot be had now
+	fits, affordable     int
+	cheapest             float64 // of all that would do, the least per work
+	later                bool    // something does for the job on a rung that is not open, or when a quota has more room
+	untried              bool    // of something that would do nobody knows whether it can be had
+	sold                 bool    // spot that is worth waiting for is for sale
+	budget               budgetLimits
 }
 
 // room is what a ranking is made in, from one decision to the next.
@@ -71,7 +71,7 @@ func (r *ranking) weigh(job *Job) {
 
 // offer takes into account what the job could pay for.
 func (r *ranking) offer(job *Job, o *Option) {
-	if o.spot && !o.held && r.firm != nil && !r.firmLate { // what cannot be interrupted costs no more
+	if o.spot && !o.held && r.onDemand != nil && !r.onDemandLate { // what cannot be interrupted costs no more
 		o.why = CostsMore
 		return
 	}
@@ -139,8 +139,8 @@ func (r *ranking) use(job *Job, o *Option) {
 		}
 		return
 	}
-	if r.firm == nil || r.firmLate && perHour(r.firm) < perHour(o) {
-		r.firm, r.firmLate = o, late(job, o)
+	if r.onDemand == nil || r.onDemandLate && perHour(r.onDemand) < perHour(o) {
+		r.onDemand, r.onDemandLate = o, late(job, o)
 	}
 }
 
@@ -148,7 +148,8 @@ func (r *ranking) use(job *Job, o *Option) {
 // do, while none is held. ok is false where there is nothing to ask, or an
 // answer to this decision's question.
 func (r *ranking) probe(job *Job, v *policy.View) (id market.OfferID, ok bool) {
-	if !r.untried || len(r.spots) == 0 || job.Looked || v.Held == policy.Spot || job.Rule == policy.OnDemand || job.Need.Critical {
+	if !r.untried || len(r.spots) == 0 || job.Probed || v.Held == policy.Spot || job.Rule == policy.OnDemand ||
+		job.Need.Critical {
 		return "", false
 	}
 	names := make([]market.OfferID, 0, len(r.spots))
@@ -156,15 +157,15 @@ func (r *ranking) probe(job *Job, v *policy.View) (id market.OfferID, ok bool) {
 		names = append(names, o.Offer.ID)
 	}
 	slices.Sort(names)
-	id = names[(job.Looks+1)%len(names)]
+	id = names[(job.Probes+1)%len(names)]
 	return id, slices.ContainsFunc(r.spots, func(o *Option) bool { return o.Offer.ID == id && o.why == Untried })
 }
 
 // speed is that of the machine that the job would fall back to; 0 is 1.
 func (r *ranking) speed() float64 {
 	switch {
-	case r.firm != nil:
-		return r.firm.speed
+	case r.onDemand != nil:
+		return r.onDemand.speed
 	case r.spot != nil:
 		return r.spot.speed
 	}
@@ -187,7 +188,7 @@ func (r *ranking) view(job *Job) policy.View {
 
 // Wants reports whether the job would take l if nothing else were for sale besides what
 // it holds, and l were not reserved for others.
-func (m *Mind) Wants(job Job, class *Class, l *Listing) bool {
+func (m *Planner) Wants(job Job, class *Class, l *Listing) bool {
 	class.follow()
 	r := m.room.rankOnly(&job, class, l)
 	v := r.view(&job)

@@ -8,15 +8,15 @@ type Reason string
 const (
 	Cheapest   Reason = "cheapest"           // least per unit of work of all that the mode allows
 	Stays      Reason = "stays"              // it is held, and moving would not pay
-	SlackGone  Reason = "slack_gone"         // only capacity that cannot be taken away is in time
-	ByRule     Reason = "by_rule"            // the job or its policy asks for capacity that cannot be taken away
+	SlackGone  Reason = "slack_gone"         // only capacity that cannot be interrupted is in time
+	ByRule     Reason = "by_rule"            // the job or its policy asks for capacity that cannot be interrupted
 	BehindPace Reason = "behind_pace"        // no spot, and waiting would use up the slack
 	WaitsMore  Reason = "waiting_costs_more" // waiting for spot is expected to cost more than on-demand
 	WaitsSpot  Reason = "waits_spot"         // spot is expected in time
 	NoOffer    Reason = "no_offer"           // nothing on the market fits the job
 	NoCapacity Reason = "no_capacity"        // what fits cannot be had now
 	Prepaid    Reason = "already_paid"       // it is reserved, and costs nothing more
-	Looking    Reason = "looking"            // whether an offer can be had is asked first
+	Probing    Reason = "looking"            // whether an offer can be had is asked first
 	SavesNone  Reason = "saves_nothing"      // what spot could take away would be done anew from its start
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
 	BudgetWait Reason = "waits_budget"       // what can be had would not finish within the budget, and something cheaper would
@@ -39,7 +39,7 @@ const (
 	OverPrice   Reason = "over_max_price"
 	OverBudget  Reason = "over_budget" // its first minutes would pass the budget, or what is left of the work would
 	OverQuota   Reason = "over_quota"  // has more GPUs than a quota has left
-	TooRisky    Reason = "too_risky"   // could be taken away, and there is no slack for that
+	TooRisky    Reason = "too_risky"   // could be interrupted, and there is no slack for that
 	NotYet      Reason = "not_yet"     // waiting is expected to cost less, and there is time for that
 	Promised    Reason = "promised"    // reserved, and kept for a job that would pay more elsewhere or is more urgent
 	EndsSoon    Reason = "ends_soon"   // reserved for too short a time to go there

@@ -63,9 +63,10 @@ func (x *rejected) explain(d *Decision, job *Job, r *ranking, c *choice) {
 		x.counts.add(n.Why, n.Count)
 	}
 	slices.SortFunc(x.counts, func(a, b ReasonCount) int { return cmp.Compare(a.Why, b.Why) })
-	if d.Take == "" && d.Look == "" {
+	if d.Take == "" && d.Probe == "" {
 		d.Retry = x.retry
-		d.Unschedulable = !x.inUse && !slices.ContainsFunc(x.counts, func(n ReasonCount) bool { return !classWide(n.Why) })
+		d.Unschedulable = !x.inUse &&
+			!slices.ContainsFunc(x.counts, func(n ReasonCount) bool { return !classWide(n.Why) })
 	}
 	x.show(d, job, r)
 }
@@ -97,7 +98,8 @@ func (x *rejected) show(d *Decision, job *Job, r *ranking) {
 	}
 	if total <= mostShown {
 		for i := range x.near {
-			if o := &x.near[i]; !o.held && (o.why == LaterRung || o.why == WrongKind) { // no way of doing the work is allowed
+			if o := &x.near[i]; !o.held &&
+				(o.why == LaterRung || o.why == WrongKind) { // no way of doing the work is allowed
 				o.perHourOfWork = o.Listing.perWork(1)
 			}
 		}
@@ -108,7 +110,10 @@ func (x *rejected) show(d *Decision, job *Job, r *ranking) {
 	x.scratch = x.scratch[:0]
 	for i := range x.near {
 		o := &x.near[i]
-		x.scratch = append(x.scratch, Rejection{Offer: o.Offer.ID, Rate: o.Quote.Rate, Priced: o.Quote.Priced, Why: o.why})
+		x.scratch = append(
+			x.scratch,
+			Rejection{Offer: o.Offer.ID, Rate: o.Quote.Rate, Priced: o.Quote.Priced, Why: o.why},
+		)
 	}
 	if !slices.Equal(x.scratch, x.list) {
 		x.list = slices.Clone(x.scratch)

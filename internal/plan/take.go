@@ -7,8 +7,8 @@ func (r *ranking) take(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	switch {
 	case r.affordable == 0:
 		return nil, r.nothing()
-	case c.kind == policy.Firm && r.firm != nil:
-		return r.takeFirm(job, v, c)
+	case c.kind == policy.Firm && r.onDemand != nil:
+		return r.takeOnDemand(job, v, c)
 	case r.held != nil && (c.kind == policy.Firm || c.kind == policy.Spot && r.held == r.spot):
 		return r.stay(job, v, c)
 	case r.spot != nil && c.kind != policy.Wait && !job.Need.Critical:
@@ -34,40 +34,41 @@ func (r *ranking) nothing() Reason {
 
 // takeSpot takes the cheapest spot, unless going there does not pay.
 func (r *ranking) takeSpot(job *Job, v *policy.View, c *choice) (*Option, Reason) {
-	heldFirm := r.held != nil && !r.held.spot
-	if job.byDefault() && r.held != nil && (!c.foresaw || !heldFirm) && !pays(job, v, r.held, r.spot) {
+	heldOnDemand := r.held != nil && !r.held.spot
+	if job.byDefault() && r.held != nil && (!c.foresaw || !heldOnDemand) && !pays(job, v, r.held, r.spot) {
 		return r.held, Stays
 	}
 	return r.spot, Cheapest
 }
 
-// takeFirm takes what cannot be interrupted.
-func (r *ranking) takeFirm(job *Job, v *policy.View, c *choice) (*Option, Reason) {
-	heldFirm := r.held != nil && !r.held.spot
-	if heldFirm && (r.firm == r.held || !pays(job, v, r.held, r.firm)) {
+// takeOnDemand takes what cannot be interrupted.
+func (r *ranking) takeOnDemand(job *Job, v *policy.View, c *choice) (*Option, Reason) {
+	heldOnDemand := r.held != nil && !r.held.spot
+	if heldOnDemand && (r.onDemand == r.held || !pays(job, v, r.held, r.onDemand)) {
 		return r.held, Stays
 	}
 	slack, timed := v.Slack(true)
 	behind, _ := v.Behind(0)
 	switch {
 	case job.Need.Critical || job.Rule == policy.OnDemand:
-		return r.firm, ByRule
-	case heldFirm || !v.Sold:
-		return r.firm, Cheapest
+		return r.onDemand, ByRule
+	case heldOnDemand || !v.Sold:
+		return r.onDemand, Cheapest
 	case c.foresaw:
-		return r.firm, WaitsMore
+		return r.onDemand, WaitsMore
 	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look:
-		return r.firm, SlackGone
+		return r.onDemand, SlackGone
 	case behind:
-		return r.firm, BehindPace
+		return r.onDemand, BehindPace
 	}
-	return r.firm, ByRule
+	return r.onDemand, ByRule
 }
 
 // stay keeps the held machine, unless another does the work for less by so much that going there pays.
 func (r *ranking) stay(job *Job, v *policy.View, c *choice) (*Option, Reason) {
-	if r.held == r.spot && r.firm != nil && perWork(r.firm) <= perWork(r.held) && pays(job, v, r.held, r.firm) {
-		return r.firm, Cheapest // its price rose over what cannot be interrupted
+	if r.held == r.spot && r.onDemand != nil && perWork(r.onDemand) <= perWork(r.held) &&
+		pays(job, v, r.held, r.onDemand) {
+		return r.onDemand, Cheapest // its price rose over what cannot be interrupted
 	}
 	if o := r.faster(job, v); o != nil && c.kind == policy.Spot {
 		return o, Cheapest

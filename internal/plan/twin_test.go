@@ -36,7 +36,13 @@ func plainRanking(job *Job, c *Class) ranking {
 		if held && !l.Quote.Priced {
 			l.Quote.Rate, l.Quote.Priced = job.HeldRate, true
 		}
-		o := Option{Listing: l, held: held, spot: l.Offer.Capacity == market.Spot, prepaid: l.Offer.Reserved.Count > 0, way: ofClass}
+		o := Option{
+			Listing: l,
+			held:    held,
+			spot:    l.Offer.Capacity == market.Spot,
+			prepaid: l.Offer.Reserved.Count > 0,
+			way:     ofClass,
+		}
 		if o.prepaid {
 			given := job.reservation(l.Offer.ID)
 			o.promised = given.Promised
@@ -64,6 +70,8 @@ func plainRanking(job *Job, c *Class) ranking {
 		o.payable = o.why == "" && (held || !o.spot || job.Rule != policy.OnDemand)
 		all = append(all, o)
 	}
+	byPrice := func(o Option) bool { return o.why == Unpriced || o.why == OverPrice }
+	slices.SortStableFunc(r.others, func(a, b Option) int { return compareBool(byPrice(b), byPrice(a)) })
 	slices.SortFunc(all, func(a, b Option) int { return job.compare(&a, &b) })
 	r.options = all
 	r.budget = checkBudget(job, &r)
@@ -88,7 +96,7 @@ func plainRanking(job *Job, c *Class) ranking {
 			continue
 		}
 		r.affordable++
-		if o.spot && !o.held && r.firm != nil && !late(job, r.firm) {
+		if o.spot && !o.held && r.onDemand != nil && !late(job, r.onDemand) {
 			o.why = CostsMore
 			continue
 		}
@@ -121,15 +129,15 @@ func plainRanking(job *Job, c *Class) ranking {
 		if o.spot && (r.spot == nil || o.held) {
 			r.spot = o
 		}
-		if !o.spot && (r.firm == nil || late(job, r.firm) && perHour(r.firm) < perHour(o)) {
-			r.firm = o
+		if !o.spot && (r.onDemand == nil || late(job, r.onDemand) && perHour(r.onDemand) < perHour(o)) {
+			r.onDemand = o
 		}
 	}
 	return r
 }
 
 // decidePlainly is Decide with the twin.
-func decidePlainly(m *Mind, job Job, c *Class) Decision {
+func decidePlainly(m *Planner, job Job, c *Class) Decision {
 	r := plainRanking(&job, c)
 	v := r.view(&job)
 	if job.Open != nil && v.Guard(v.Working()) {
@@ -152,7 +160,10 @@ func drawListing(rng *rand.Rand, id string) *Listing {
 		o.Capacity = market.OnDemand
 	case 3:
 		if rng.IntN(3) == 0 {
-			o.Capacity, o.Reserved = market.Reserved, market.Reservation{Count: 1, Until: now.Add(time.Duration(rng.IntN(30)) * time.Hour)}
+			o.Capacity, o.Reserved = market.Reserved, market.Reservation{
+				Count: 1,
+				Until: now.Add(time.Duration(rng.IntN(30)) * time.Hour),
+			}
 		}
 	}
 	if rng.IntN(3) == 0 {
@@ -164,7 +175,12 @@ func drawListing(rng *rand.Rand, id string) *Listing {
 }
 
 func drawQuote(rng *rand.Rand, l *Listing) {
-	l.Quote = market.Quote{Offer: l.Offer.ID, Rate: money.Rate(rng.IntN(16)) * 25e10, Priced: rng.IntN(9) > 0, Available: rng.IntN(3) > 0}
+	l.Quote = market.Quote{
+		Offer:     l.Offer.ID,
+		Rate:      money.Rate(rng.IntN(16)) * 25e10,
+		Priced:    rng.IntN(9) > 0,
+		Available: rng.IntN(3) > 0,
+	}
 	l.Quote.Untried = l.Offer.Capacity == market.Spot && rng.IntN(12) == 0
 	if l.Backoff = (time.Time{}); rng.IntN(8) == 0 {
 		l.Backoff = now.Add(time.Duration(rng.IntN(200)-60) * time.Second)
@@ -172,12 +188,17 @@ func drawQuote(rng *rand.Rand, l *Listing) {
 	if l.Low = (Low{}); rng.IntN(4) == 0 {
 		l.Low = Low{Rate: l.Quote.Rate / 2, Known: true}
 	}
-	l.Watch = horizon.Watch{Known: rng.IntN(2) == 0, Whole: true, Up: l.Quote.Available, Since: now.Add(-time.Duration(rng.IntN(50)) * time.Hour)}
+	l.Watch = horizon.Watch{
+		Known: rng.IntN(2) == 0,
+		Whole: true,
+		Up:    l.Quote.Available,
+		Since: now.Add(-time.Duration(rng.IntN(50)) * time.Hour),
+	}
 }
 
 // drawNeed draws what a class of jobs asks for.
 func drawNeed(rng *rand.Rand) Need {
-	n := Need{Asks: Asks{CPUs: rng.IntN(4)}, Critical: rng.IntN(12) == 0}
+	n := Need{Requirements: Requirements{CPUs: rng.IntN(4)}, Critical: rng.IntN(12) == 0}
 	if rng.IntN(4) == 0 {
 		n.MaxRate = money.Rate(1+rng.IntN(12)) * 25e10
 	}
@@ -191,7 +212,11 @@ func drawNeed(rng *rand.Rand) Need {
 		n.Capacity = []market.Capacity{market.OnDemand}
 	}
 	for range max(0, rng.IntN(5)-2) {
-		v := Variant{Name: fmt.Sprint("v", len(n.Variants)), Throughput: float64(rng.IntN(5)) / 2, Asks: Asks{CPUs: 1 + rng.IntN(4)}}
+		v := Variant{
+			Name:         fmt.Sprint("v", len(n.Variants)),
+			Throughput:   float64(rng.IntN(5)) / 2,
+			Requirements: Requirements{CPUs: 1 + rng.IntN(4)},
+		}
 		if rng.IntN(3) == 0 {
 			v.Accelerator = "H100"
 		}
@@ -229,8 +254,12 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 			Now: now, Began: now.Add(-time.Hour), Left: minutes(600), Known: rng.IntN(5) > 0, Done: minutes(180), Restart: minutes(12), Detect: time.Minute,
 			Reserve: minutes(10), Doubt: minutes(30),
 		},
-		Limited: rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0, Left: money.Picos(rng.Int64N(3e13)), Grace: minutes(3), Rough: rng.IntN(4) == 0, Sooner: rng.IntN(5) == 0,
-		Unsaving: rng.IntN(4) == 0, Wasted: rng.IntN(5), Looks: rng.IntN(7), Looked: rng.IntN(2) == 0, GPULimited: rng.IntN(4) == 0, GPURoom: rng.IntN(4),
+		Limited: rng.IntN(
+			2,
+		) == 0, DeadlineFirst: rng.IntN(3) == 0, Left: money.Picos(rng.Int64N(3e13)), Grace: minutes(3), Rough: rng.IntN(4) == 0, Sooner: rng.IntN(5) == 0,
+		Unsaving: rng.IntN(
+			4,
+		) == 0, UnsavedLosses: rng.IntN(5), Probes: rng.IntN(7), Probed: rng.IntN(2) == 0, GPULimited: rng.IntN(4) == 0, GPURoom: rng.IntN(4),
 		Unreserved: rng.IntN(9) == 0,
 	}
 	if !tables && job.Rule == policy.Default {
@@ -246,10 +275,22 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 		job.Open = drawLadder(rng, &job.Need)
 	}
 	if rng.IntN(2) == 0 {
-		job.Home, job.Transfer, job.Carry = string(rune('r'+rng.IntN(3))), minutes(20), money.Picos(rng.Int64N(1e12))
+		job.CheckpointRegion, job.Transfer, job.EgressCost = string(
+			rune('r'+rng.IntN(3)),
+		), minutes(
+			20,
+		), money.Picos(
+			rng.Int64N(1e12),
+		)
 	}
 	if held := all[rng.IntN(len(all))]; rng.IntN(2) == 0 {
-		job.Held, job.HeldRate, job.Unsaved, job.Warming = held.Offer.ID, money.Rate(rng.IntN(16))*25e10, minutes(60), minutes(5)
+		job.Held, job.HeldRate, job.Unsaved, job.Warming = held.Offer.ID, money.Rate(
+			rng.IntN(16),
+		)*25e10, minutes(
+			60,
+		), minutes(
+			5,
+		)
 		if n := len(need.Variants); n > 0 && rng.IntN(2) == 0 {
 			job.Variant = need.Variants[rng.IntN(n)].Name
 		}
@@ -257,7 +298,10 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 	for _, l := range all {
 		if l.prepaid() && rng.IntN(2) == 0 {
 			held := l.Offer.ID == job.Held
-			job.Reserved = append(job.Reserved, Reservation{Offer: l.Offer.ID, InUse: !held && rng.IntN(2) == 0, Promised: rng.IntN(2) == 0})
+			job.Reserved = append(
+				job.Reserved,
+				Reservation{Offer: l.Offer.ID, InUse: !held && rng.IntN(2) == 0, Promised: rng.IntN(2) == 0},
+			)
 		}
 	}
 	return job
@@ -266,7 +310,7 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 // A class that follows a market and one pass over what it has decide as sorting the
 // whole market anew does.
 func TestOnePassDecidesAsSortingTheWholeMarketDoes(t *testing.T) {
-	one, twin := NewMind(), NewMind()
+	one, twin := NewPlanner(), NewPlanner()
 	taken, waits, counted, tables := 0, 0, 0, 0
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -303,7 +347,7 @@ func TestOnePassDecidesAsSortingTheWholeMarketDoes(t *testing.T) {
 			switch {
 			case got.Take != "":
 				taken++
-			case got.Look == "":
+			case got.Probe == "":
 				waits++
 			}
 			if len(got.Counts) > 0 {
@@ -315,6 +359,12 @@ func TestOnePassDecidesAsSortingTheWholeMarketDoes(t *testing.T) {
 		}
 	}
 	if taken < 1000 || waits < 1000 || counted < 1000 || tables < 10 {
-		t.Errorf("%d taken, %d wait, %d counted, %d by what is expected: too few to tell", taken, waits, counted, tables)
+		t.Errorf(
+			"%d taken, %d wait, %d counted, %d by what is expected: too few to tell",
+			taken,
+			waits,
+			counted,
+			tables,
+		)
 	}
 }

@@ -17,30 +17,31 @@ import (
 // policy, with a deadline before which the guard does not hold yet, and spot that
 // is for sale for less.
 func (r *ranking) whole(job *Job, v *policy.View) bool {
-	if !job.Unsaving || !job.byDefault() || job.Need.Critical || r.firm == nil || len(r.spots) == 0 {
+	if !job.Unsaving || !job.byDefault() || job.Need.Critical || r.onDemand == nil || len(r.spots) == 0 {
 		return false
 	}
 	if r.held != nil && r.held.spot {
 		return v.Known && !v.Deadline.IsZero() && !v.Guard(v.Working())
 	}
-	return perWork(r.spots[0]) < perWork(r.firm) && v.Known && v.Left > 0 && !v.Deadline.IsZero() && !v.Guard(v.Working())
+	return perWork(r.spots[0]) < perWork(r.onDemand) && v.Known && v.Left > 0 && !v.Deadline.IsZero() &&
+		!v.Guard(v.Working())
 }
 
 // tryWhole weighs one uninterrupted run on each spot that can be had, on-demand after
-// a loss, against on-demand at once, and says how long until the next look. It
+// a loss, against on-demand at once, and says how long until the next poll. It
 // puts the spot to be taken into s.
-func (m *Mind) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
+func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
 	guard, _ := v.GuardAt(false)
 	room := guard.Sub(v.Now)
 	step := max(v.Look, v.Detect, time.Minute)
-	firm := firmCost(job, r)
-	d.Expect = &Expect{OnDemand: dollars(firm), Up: r.spot != nil, Look: step}
+	onDemand := onDemandCost(job, r)
+	d.Expect = &Expect{OnDemand: dollars(onDemand), Up: r.spot != nil, NextPoll: step}
 
 	if o := r.held; o != nil && o.spot {
 		run := max(0, scaled(job.Progress, o.speed).Left-time.Duration(float64(job.Unsaved)/perHour(o))) + job.Warming
-		again := firm + o.hours(v.Restart)
+		again := onDemand + o.hours(v.Restart)
 		cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run+v.Restart, room-run, again))
-		d.Expect.Spot, d.Expect.Chance, d.Expect.Look = dollars(cost), chance(lasts, true), max(run, step)
+		d.Expect.Spot, d.Expect.Chance, d.Expect.NextPoll = dollars(cost), chance(lasts, true), max(run, step)
 		if run > room {
 			return policy.Firm, step
 		}
@@ -56,13 +57,13 @@ func (m *Mind) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (poli
 		if run > room || !o.Quote.Available || o.cools(v.Now) || o.Quote.Untried {
 			continue
 		}
-		if cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run, room-run, firm)); cost < least {
+		if cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run, room-run, onDemand)); cost < least {
 			best, least = o, cost
-			d.Expect.Spot, d.Expect.Chance, d.Expect.Look = dollars(cost), chance(lasts, true), max(run, step)
+			d.Expect.Spot, d.Expect.Chance, d.Expect.NextPoll = dollars(cost), chance(lasts, true), max(run, step)
 		}
 	}
 	switch {
-	case best != nil && least < firm:
+	case best != nil && least < onDemand:
 		r.spot = best
 		return policy.Spot, step
 	case best == nil && r.held == nil && soonest+step <= room:
@@ -71,27 +72,27 @@ func (m *Mind) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (poli
 	return policy.Firm, step
 }
 
-// firmCost is what is left of the work costs on on-demand, in dollars.
-func firmCost(job *Job, r *ranking) float64 {
-	left := scaled(job.Progress, r.firm.speed).Left
-	if r.firm == r.held {
-		return r.firm.hours(max(0, left-time.Duration(float64(job.Unsaved)/perHour(r.firm))) + job.Warming)
+// onDemandCost is what is left of the work costs on on-demand, in dollars.
+func onDemandCost(job *Job, r *ranking) float64 {
+	left := scaled(job.Progress, r.onDemand.speed).Left
+	if r.onDemand == r.held {
+		return r.onDemand.hours(max(0, left-time.Duration(float64(job.Unsaved)/perHour(r.onDemand))) + job.Warming)
 	}
-	return r.firm.hours(left + job.Progress.Restart)
+	return r.onDemand.hours(left + job.Progress.Restart)
 }
 
 // hours is what a span of o costs, in dollars, for ranking only.
 func (o *Option) hours(span time.Duration) float64 { return o.Quote.Rate.Float() * span.Hours() }
 
 // retries is what is expected to be paid after a loss, where as many runs of that span as
-// go into the room can be tried on spot that has just come, and firm is paid after
+// go into the room can be tried on spot that has just come, and on-demand is paid after
 // them, or instead where that is less.
-func (o *Option) retries(now time.Time, run, room time.Duration, firm float64) float64 {
+func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float64) float64 {
 	seen := horizon.Market{Up: true, Odds: o.Watch.At(now).Odds}
 	lasts, mean := horizon.Public.Outlasts(seen, run)
-	usd := firm
+	usd := onDemand
 	for range min(room/max(run, 1), 20) {
-		usd = min(firm, o.hours(mean)+float64((1-lasts)*usd))
+		usd = min(onDemand, o.hours(mean)+float64((1-lasts)*usd))
 	}
 	return usd
 }

@@ -15,11 +15,12 @@ const mostZones = 64
 // are no alternatives to each other (other speeds, prices that do not undercut
 // on-demand, more than mostZones).
 func (r *ranking) zones(job *Job, v *policy.View) []*Option {
-	if !job.byDefault() || job.Need.Critical || r.firm == nil || len(r.spots) < 2 || len(r.spots) > mostZones || !placeable(v) {
+	if !job.byDefault() || job.Need.Critical || r.onDemand == nil || len(r.spots) < 2 || len(r.spots) > mostZones ||
+		!placeable(v) {
 		return nil
 	}
 	for _, o := range r.spots {
-		if perHour(o) != perHour(r.firm) || o.way != r.firm.way || perWork(o) >= perWork(r.firm) {
+		if perHour(o) != perHour(r.onDemand) || o.way != r.onDemand.way || perWork(o) >= perWork(r.onDemand) {
 			return nil
 		}
 	}

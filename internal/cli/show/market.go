@@ -95,8 +95,8 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		slack := ""
 		if d.HasSlack {
 			slack = ", slack " + draw.Span(d.Slack)
-			if d.Doubt > 0 {
-				slack += ", doubt about the work " + draw.Span(d.Doubt)
+			if d.Margin > 0 {
+				slack += ", doubt about the work " + draw.Span(d.Margin)
 			}
 		}
 		reason, cannot := d.Why, kept(d.Decision)
@@ -110,7 +110,7 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 		if d.Expect != nil {
 			b.WriteString(draw.Wrap("            ", expected(*d.Expect), p.width()))
 		}
-		if w := d.Purse; w != nil {
+		if w := d.Budget; w != nil {
 			b.WriteString(draw.Wrap("            ", fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s", money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
 		}
 		for _, r := range d.Rejected {
@@ -120,8 +120,20 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 			}
 			b.WriteString(draw.Wrap("            ", fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, words(r.Why), ofZone(d.Expect, r.Offer)), p.width()))
 		}
+		if len(d.Counts) > 0 {
+			b.WriteString(draw.Wrap("            ", "rejected in all: "+counted(d.Counts), p.width()))
+		}
 	}
 	return b.String()
+}
+
+// counted says how many offers were rejected for each reason.
+func counted(list []plan.ReasonCount) string {
+	var parts []string
+	for _, n := range list {
+		parts = append(parts, fmt.Sprintf("%d %s", n.Count, words(n.Why)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // soonest stands for plan.SlackGone where nothing is in time any more.
@@ -133,7 +145,7 @@ func kept(d plan.Decision) string {
 	case !d.HasSlack:
 	case d.Slack < 0:
 		return "the deadline cannot be met any more: late by " + draw.Span(-d.Slack) + " or more"
-	case d.Slack < d.Doubt:
+	case d.Slack < d.Margin:
 		return "in time only if the work takes no longer than expected: what is promised is not certain"
 	}
 	return ""
@@ -157,7 +169,7 @@ func expected(e plan.Expect) string {
 	if e.Up {
 		spot = "lasts the next"
 	}
-	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot, draw.Span(e.Look), 100*e.Chance)
+	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot, draw.Span(e.NextPoll), 100*e.Chance)
 }
 
 // ofZone says what was expected of a zone's spot, where several were weighed.
@@ -203,7 +215,7 @@ func why(r plan.Reason) string {
 		return "asked for by the job or its policy"
 	case plan.Prepaid:
 		return "already paid, and free"
-	case plan.Looking:
+	case plan.Probing:
 		return "asks first whether it can be had"
 	case plan.TimeGone:
 		return "time gone, the budget's wall-clock is used up"
