@@ -17,9 +17,8 @@ func largeMarket(n int) *Listings {
 	s := &Listings{}
 	for i := range n {
 		l := &Listing{Offer: market.Offer{
-			ID: market.OfferID(
-				fmt.Sprintf("cloud/zone-%02d/machine-%03d/%d", i%97, i%331, i),
-			), Zone: fmt.Sprint("zone-", i%97), Region: fmt.Sprint("region-", i%31),
+			ID:   market.OfferID(fmt.Sprintf("cloud/zone-%02d/machine-%03d/%d", i%97, i%331, i)),
+			Zone: fmt.Sprint("zone-", i%97), Region: fmt.Sprint("region-", i%31),
 			Capacity: market.Spot, CPUs: 4 + rng.IntN(60), Speed: 0.5 + rng.Float64(),
 		}}
 		rate := money.Rate(2e12 + rng.Int64N(4e12))
@@ -36,13 +35,8 @@ func largeJob(rule policy.Rule) Job {
 	return Job{
 		ID: "j", Rule: rule, Need: Need{Requirements: Requirements{CPUs: 2}},
 		Progress: policy.Progress{
-			Now:      now,
-			Began:    now,
-			Deadline: now.Add(20 * time.Hour),
-			Left:     10 * time.Hour,
-			Known:    true,
-			Restart:  time.Minute,
-			Detect:   time.Minute,
+			Now: now, Began: now, Deadline: now.Add(20 * time.Hour), Left: 10 * time.Hour, Known: true,
+			Restart: time.Minute, Detect: time.Minute,
 		},
 	}
 }
@@ -70,7 +64,8 @@ func TestAClassFollowsItsMarket(t *testing.T) {
 			}
 			c.follow()
 			want := NewClass(s, c.need)
-			if got, want := fmt.Sprint(c.fit, c.known, c.firstOthers()), fmt.Sprint(want.fit, want.known, want.firstOthers()); got != want {
+			knows := func(c *Class) string { return fmt.Sprint(c.fit, c.known, c.firstOthers()) }
+			if got, want := knows(c), knows(want); got != want {
 				t.Fatalf("seed %d: it knows\n%s\nwant\n%s", seed, got, want)
 			}
 			for _, n := range c.counts {

@@ -26,9 +26,8 @@ func draw(rng *rand.Rand) (Job, []Listing) {
 			Restart:  6 * time.Minute,
 			Detect:   time.Minute,
 		},
-		Limited: rng.IntN(
-			2,
-		) == 0, DeadlineFirst: rng.IntN(3) == 0, Need: Need{Critical: rng.IntN(5) == 0, Requirements: Requirements{CPUs: rng.IntN(4)}},
+		Limited: rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0,
+		Need: Need{Critical: rng.IntN(5) == 0, Requirements: Requirements{CPUs: rng.IntN(4)}},
 	}
 	job.Left = money.Picos(rng.Int64N(2e12))
 	if rng.IntN(3) == 0 {

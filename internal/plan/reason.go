@@ -19,7 +19,7 @@ const (
 	Probing    Reason = "looking"            // whether an offer can be had is asked first
 	SavesNone  Reason = "saves_nothing"      // what spot could take away would be done anew from its start
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
-	BudgetWait Reason = "waits_budget"       // what can be had would not finish within the budget, and something cheaper would
+	BudgetWait Reason = "waits_budget"       // what can be had costs more than the budget, something cheaper would not
 	OutOfMoney Reason = "budget_short"       // not even the cheapest would
 	TimeGone   Reason = "time_gone"          // its wall-clock is used up
 	HoursGone  Reason = "hours_gone"         // its GPU-hours are used up

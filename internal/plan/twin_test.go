@@ -251,15 +251,12 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 	job := Job{
 		ID: "j", Need: need, Rule: policy.Rules[rng.IntN(len(policy.Rules))],
 		Progress: policy.Progress{
-			Now: now, Began: now.Add(-time.Hour), Left: minutes(600), Known: rng.IntN(5) > 0, Done: minutes(180), Restart: minutes(12), Detect: time.Minute,
-			Reserve: minutes(10), Doubt: minutes(30),
+			Now: now, Began: now.Add(-time.Hour), Left: minutes(600), Known: rng.IntN(5) > 0, Done: minutes(180),
+			Restart: minutes(12), Detect: time.Minute, Reserve: minutes(10), Doubt: minutes(30),
 		},
-		Limited: rng.IntN(
-			2,
-		) == 0, DeadlineFirst: rng.IntN(3) == 0, Left: money.Picos(rng.Int64N(3e13)), Grace: minutes(3), Rough: rng.IntN(4) == 0, Sooner: rng.IntN(5) == 0,
-		Unsaving: rng.IntN(
-			4,
-		) == 0, UnsavedLosses: rng.IntN(5), Probes: rng.IntN(7), Probed: rng.IntN(2) == 0, GPULimited: rng.IntN(4) == 0, GPURoom: rng.IntN(4),
+		Limited: rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0, Left: money.Picos(rng.Int64N(3e13)), Grace: minutes(3),
+		Rough: rng.IntN(4) == 0, Sooner: rng.IntN(5) == 0, Unsaving: rng.IntN(4) == 0, UnsavedLosses: rng.IntN(5),
+		Probes: rng.IntN(7), Probed: rng.IntN(2) == 0, GPULimited: rng.IntN(4) == 0, GPURoom: rng.IntN(4),
 		Unreserved: rng.IntN(9) == 0,
 	}
 	if !tables && job.Rule == policy.Default {
@@ -275,22 +272,12 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 		job.Open = drawLadder(rng, &job.Need)
 	}
 	if rng.IntN(2) == 0 {
-		job.CheckpointRegion, job.Transfer, job.EgressCost = string(
-			rune('r'+rng.IntN(3)),
-		), minutes(
-			20,
-		), money.Picos(
-			rng.Int64N(1e12),
-		)
+		job.CheckpointRegion, job.Transfer = string(rune('r'+rng.IntN(3))), minutes(20)
+		job.EgressCost = money.Picos(rng.Int64N(1e12))
 	}
 	if held := all[rng.IntN(len(all))]; rng.IntN(2) == 0 {
-		job.Held, job.HeldRate, job.Unsaved, job.Warming = held.Offer.ID, money.Rate(
-			rng.IntN(16),
-		)*25e10, minutes(
-			60,
-		), minutes(
-			5,
-		)
+		job.Held, job.HeldRate = held.Offer.ID, money.Rate(rng.IntN(16))*25e10
+		job.Unsaved, job.Warming = minutes(60), minutes(5)
 		if n := len(need.Variants); n > 0 && rng.IntN(2) == 0 {
 			job.Variant = need.Variants[rng.IntN(n)].Name
 		}
