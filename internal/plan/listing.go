@@ -74,9 +74,6 @@ func (s *Listings) Changed(l *Listing) {
 	s.version++
 }
 
-// Len is how many offers there are.
-func (s *Listings) Len() int { return len(s.all) }
-
 // Of returns the listing of an offer, or nil.
 func (s *Listings) Of(id market.OfferID) *Listing {
 	if i, ok := s.find(id); ok {

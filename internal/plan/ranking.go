@@ -11,7 +11,6 @@ import (
 // ranking is what is for sale, as far as the job could use it. It is valid until the
 // planner's next decision.
 type ranking struct {
-	class                *Class
 	options              []Option      // what does for its class, the cheapest per unit of work first
 	unlisted             []ReasonCount // what is not among the options: it does not do, or was not weighed
 	others               []Option      // some of what does not do
@@ -38,13 +37,13 @@ type room struct {
 // rank lines up what the class has and says why of each option that cannot be used now.
 func (m *room) rank(job *Job, c *Class) ranking {
 	m.lineup.fill(job, c)
-	return m.weighed(job, c)
+	return m.weighed(job)
 }
 
-func (m *room) weighed(job *Job, c *Class) ranking {
+func (m *room) weighed(job *Job) ranking {
 	w := &m.lineup
 	r := ranking{
-		class: c, options: w.options, unlisted: w.unlisted, others: w.others,
+		options: w.options, unlisted: w.unlisted, others: w.others,
 		usable: slices.Grow(m.usable[:0], len(w.options)), spots: slices.Grow(m.spots[:0], len(w.options)),
 	}
 	r.weigh(job)
@@ -208,5 +207,5 @@ func (m *room) rankOnly(job *Job, c *Class, l *Listing) ranking {
 		w.options = append(w.options, held)
 	}
 	w.sort(job)
-	return m.weighed(job, c)
+	return m.weighed(job)
 }

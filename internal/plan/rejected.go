@@ -62,7 +62,6 @@ func (x *rejected) explain(d *Decision, job *Job, r *ranking, c *choice) {
 	for _, n := range r.unlisted {
 		x.counts.add(n.Why, n.Count)
 	}
-	slices.SortFunc(x.counts, func(a, b ReasonCount) int { return cmp.Compare(a.Why, b.Why) })
 	if d.Take == "" && d.Probe == "" {
 		d.Retry = x.retry
 		d.Unschedulable = !x.inUse &&
@@ -123,6 +122,7 @@ func (x *rejected) show(d *Decision, job *Job, r *ranking) {
 		d.Rejected = nil
 	}
 	if total > mostShown {
+		slices.SortFunc(x.counts, func(a, b ReasonCount) int { return cmp.Compare(a.Why, b.Why) })
 		if !slices.Equal(x.counts, x.tallied) {
 			x.tallied = slices.Clone(x.counts)
 		}

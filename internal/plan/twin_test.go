@@ -19,7 +19,7 @@ import (
 // market, whatever the class knows, and sorts them all.
 func plainRanking(job *Job, c *Class) ranking {
 	need, plain := job.Need, c.listings.plain()
-	r := ranking{class: c}
+	r := ranking{}
 	var all []Option
 	for _, l := range c.listings.all {
 		held := l.Offer.ID == job.Held && (!l.prepaid() || !job.Unreserved)
