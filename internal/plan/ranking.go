@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/market"
+	"scrimp/internal/money"
 	"scrimp/internal/policy"
 )
 
@@ -25,6 +26,7 @@ type ranking struct {
 	untried              bool    // of something that would do nobody knows whether it can be had
 	sold                 bool    // spot that is worth waiting for is for sale
 	budget               budgetLimits
+	startable            money.Rate // the highest seen yet at which the first minutes are within the budget
 }
 
 // room is what a ranking is made in, from one decision to the next.
@@ -97,9 +99,11 @@ func (r *ranking) unaffordable(job *Job, o *Option) Reason {
 		if endsSoon(job, o) {
 			return EndsSoon
 		}
-		floor := max(job.Progress.Restart, time.Minute)
-		if job.Limited && !job.DeadlineFirst && o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
-			return OverBudget
+		if job.Limited && !job.DeadlineFirst && o.Quote.Rate > r.startable {
+			if floor := max(job.Progress.Restart, time.Minute); o.Quote.Rate.Until(floor).Cmp(job.Left) > 0 {
+				return OverBudget
+			}
+			r.startable = o.Quote.Rate
 		}
 	}
 	if r.budget.over(job, o, r.cheapest) {
