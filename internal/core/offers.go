@@ -69,13 +69,14 @@ func (m *Machine) listed(l *state.Listing) bool { return m.listings.Of(l.Offer()
 const manyOffers = 256
 
 // market takes offers and quotes: what waits may be tried again, and what holds a
-// machine is reviewed, where it could have what is named.
+// machine is reviewed, where it could have what is named. Where the market is polled at
+// set times all are: a policy may count on it.
 func (m *Machine) market(b MarketSeen) {
 	if len(b.Offers) > 0 {
 		m.findPrepaid()
 	}
 	m.queue.changed()
-	if m.relist() || len(b.Offers)+len(b.Quotes) > manyOffers {
+	if n := len(b.Offers) + len(b.Quotes); m.relist() || n == 0 || n > manyOffers || m.cfg().Look > 0 {
 		for _, j := range m.s.Running() {
 			m.review.add(j)
 		}
