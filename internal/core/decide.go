@@ -43,8 +43,8 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 	f := state.Decided{Job: j.ID(), Decision: d, Version: plan.Version, Foreseen: foreseen}
 	f.Decision.Again = time.Time{}
 	m.s.Apply(m.e, f)
-	if len(d.Rejected) > 0 && slices.Equal(d.Rejected, last.Rejected) { // the log has the list
-		f.Decision.Rejected, f.SameRejected = nil, true
+	if len(d.Rejected) > 0 && slices.Equal(d.Rejected, last.Rejected) && slices.Equal(d.Counts, last.Counts) {
+		f.Decision.Rejected, f.Decision.Counts, f.SameRejected = nil, nil, true // the log has them
 	}
 	m.out.Facts = append(m.out.Facts, f)
 }

@@ -54,7 +54,7 @@ func (m *Machine) reviews() {
 		at(j).due = false
 		decided := m.out.Decided
 		if m.reviewJob(j); m.out.Decided > decided {
-			weighed += m.class(j).Len()
+			weighed += m.class(j).Weighed()
 		}
 	}
 }

@@ -56,8 +56,8 @@ func (c *Class) Concerns(l *Listing) bool {
 	return why == ""
 }
 
-// Len is how many listings did for the class when it was used last.
-func (c *Class) Len() int { return len(c.fit) }
+// Weighed is about how many listings a decision for the class weighs.
+func (c *Class) Weighed() int { return min(len(c.fit), mostOptions) }
 
 // Listings is the market that it follows.
 func (c *Class) Listings() *Listings { return c.listings }

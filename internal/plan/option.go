@@ -48,6 +48,10 @@ func (w *lineup) fill(job *Job, c *Class) {
 	w.begin(min(len(c.fit), 2*mostOptions) + 1)
 	held, holds := w.held(job, c)
 	for i := 0; i < len(c.fit); {
+		if w.complete() {
+			w.rest(c, i)
+			break
+		}
 		price := c.fit[i].perWork
 		if holds && held.perHourOfWork <= price {
 			w.options, holds = append(w.options, held), false
@@ -74,6 +78,24 @@ func (w *lineup) fill(job *Job, c *Class) {
 		w.sort(job)
 	}
 	w.unlist(c)
+}
+
+// complete reports whether nothing more is weighed.
+func (w *lineup) complete() bool {
+	return w.spot >= mostSpot && w.onDemand >= mostOnDemand && len(w.options) >= mostOptions
+}
+
+// rest counts what comes from i on, which is not weighed.
+func (w *lineup) rest(c *Class, i int) {
+	n := len(c.fit) - i
+	if h := w.holds; h != nil && c.known[h.number].why == "" {
+		if at, _ := c.find(&candidate{perWork: c.known[h.number].perWork, Listing: h}); at >= i {
+			n--
+		}
+	}
+	if n > 0 {
+		w.unlisted.add(NotWeighed, n)
+	}
 }
 
 // unlist counts what does not do for the class, but for the held machine, which is an option.
@@ -154,9 +176,16 @@ func (w *lineup) bar(job *Job, c *Class, o *Option) {
 
 // full says why x is not weighed, or "", and counts it.
 func (w *lineup) full(x *candidate) Reason {
+	most, n := mostOnDemand, w.onDemand
+	if x.spot {
+		most, n = mostSpot, w.spot
+	}
+	filled := len(w.options) >= mostOptions
 	switch {
+	case filled && n >= most:
+		return NotWeighed // its quote need not be read
 	case !x.Quote.Available && !x.Quote.Untried:
-		if len(w.options) >= mostOptions {
+		if filled {
 			return Unavailable
 		}
 	case x.spot:

@@ -115,7 +115,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 	case Decided:
 		j := s.touched(f.Job)
 		if f.SameRejected && j.r.Last != nil {
-			f.Decision.Rejected = j.r.Last.Rejected
+			f.Decision.Rejected, f.Decision.Counts = j.r.Last.Rejected, j.r.Last.Counts
 		}
 		j.r.Last, j.r.Decided = &f.Decision, s.now
 		if j.r.State == Queued {
