@@ -48,6 +48,10 @@ func (w *World) live() {
 	if w.faults.Lag > 0 {
 		cfg.Consistency = mostLag
 	}
+	if w.seed/6%7 == 2 { // of each policy one life in seven
+		w.mind.OnRequest()
+		w.m.Share(w.mind)
+	}
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.step(core.Configured{Config: cfg})
 	w.drawRules()
