@@ -120,7 +120,7 @@ func (m *Machine) ended(b InstanceEnded) {
 	switch {
 	case i == nil, !i.Live() && !i.Lost():
 	case i.Lost():
-		m.late(i, b.Until)
+		m.late(i, b.Until, b.Cause)
 	case i.Stray():
 		m.strayEnded(i, m.s.EndOf(i, b.Until), "terminated")
 	default:
@@ -201,7 +201,7 @@ func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
 
 // late takes the end of an instance that was given up for lost: what it cost
 // longer than we knew was for nothing.
-func (m *Machine) late(i *Instance, until time.Time) {
+func (m *Machine) late(i *Instance, until time.Time, cause string) {
 	a, j := m.s.Seated(i), m.s.Job(i.Job())
 	if until.After(m.now()) {
 		until = m.now()
@@ -210,7 +210,7 @@ func (m *Machine) late(i *Instance, until time.Time) {
 		known := a.Until()
 		m.servedGPUs(j, a, known, until)
 		m.sumGPUs(j, a, known, until)
-		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until})
+		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
 	}
 	m.settle(j, a, ledger.Lost, a.Until())
 	m.level(j, a, ledger.Lost, a.Until())
@@ -312,7 +312,7 @@ func (m *Machine) owned(b OwnershipDecided) {
 func (m *Machine) disclaim(i *Instance) {
 	switch {
 	case i.Lost():
-		m.late(i, m.now())
+		m.late(i, m.now(), "released")
 		return
 	case i.Stray():
 		m.strayEnded(i, m.now(), "released")

@@ -418,6 +418,7 @@ func (s *State) extended(f InstanceExtended) {
 		t.LostTime += more
 		s.jobs[a.r.Job].runs().GPUServed += time.Duration(t.Machine.GPUs) * more
 		t.Until, i.r.Until = f.Until, f.Until
+		t.Cause, i.r.Cause = f.Cause, f.Cause
 	}
 }
 

@@ -191,6 +191,7 @@ type (
 	InstanceExtended struct {
 		Instance string    `json:"instance"`
 		Until    time.Time `json:"until"`
+		Cause    string    `json:"cause"`
 	}
 	// InstanceLeft: the true end of one that was given up is booked.
 	InstanceLeft struct {
