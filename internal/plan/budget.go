@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"time"
 
 	"scrimp/internal/market"
@@ -41,6 +42,9 @@ type budgetLimits struct {
 	lowNeeds money.Amount
 	held     bool // the held machine does not do it any more, and another would
 	kept     bool // some option was left alone that could be had
+
+	left      float64 // of the budget, in dollars
+	leftKnown bool
 }
 
 // checkBudget returns the verdict of the budget over the options that do for the job.
@@ -156,7 +160,7 @@ func (b *budgetLimits) over(job *Job, o *Option, cheapest float64) bool {
 		if o.held {
 			return b.held
 		}
-		return job.cost(o, o.Quote.Rate, b.doubt).Cmp(job.Left) > 0
+		return b.dearer(job, o)
 	case near:
 		return !o.held && perWork(o) > cheapest
 	case short:
@@ -166,10 +170,31 @@ func (b *budgetLimits) over(job *Job, o *Option, cheapest float64) bool {
 	return false
 }
 
+// dearer reports whether the rest of the work costs more on o than is left. Exact amounts
+// are compared only where they are near to each other.
+func (b *budgetLimits) dearer(job *Job, o *Option) bool {
+	if !b.leftKnown {
+		b.left, b.leftKnown = job.Left.Float(), true
+	}
+	usd := o.hours(job.span(o, b.doubt))
+	if off := usd - b.left; math.Abs(off) > dollarsApart(b.left) {
+		return off > 0
+	}
+	return job.cost(o, o.Quote.Rate, b.doubt).Cmp(job.Left) > 0
+}
+
+// dollarsApart is from how many dollars on amounts near so many surely differ.
+func dollarsApart(usd float64) float64 { return 1e-6 + math.Abs(usd)*1e-9 }
+
 // cost is what all that is left of the work costs on a machine of the offer at that
 // rate, without an interruption: the restart where it is not held, and the grace of a
 // last save, which is kept back from every budget.
 func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
+	return rate.Until(job.span(o, doubt))
+}
+
+// span is the time that is paid then.
+func (job *Job) span(o *Option, doubt bool) time.Duration {
 	span := onSpeed(job.Progress.Left, o.speed)
 	if doubt {
 		span += onSpeed(job.Progress.Doubt, o.speed)
@@ -179,7 +204,7 @@ func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 	} else {
 		span = max(span+job.Progress.Restart, o.Offer.Billing.Minimum)
 	}
-	return rate.Until(span + job.Grace)
+	return span + job.Grace
 }
 
 // shown is what the decision says of the budget: nil where it kept nothing from being taken.
@@ -192,11 +217,17 @@ func (b *budgetLimits) shown(job *Job, r *ranking) *BudgetCheck {
 		says.Needs, says.On = b.lowNeeds, b.low.Offer.ID
 		return says
 	}
+	least := math.Inf(1)
 	for i := range r.options {
 		o := &r.options[i]
 		if !o.payable {
 			continue
 		}
+		usd := o.hours(job.span(o, false))
+		if usd > least+dollarsApart(least) {
+			continue
+		}
+		least = min(least, usd)
 		if needs := job.cost(o, o.Quote.Rate, false); says.On == "" || needs.Cmp(says.Needs) < 0 {
 			says.Needs, says.On = needs, o.Offer.ID
 		}
