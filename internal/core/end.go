@@ -52,17 +52,19 @@ func (m *Machine) shown(r Rented, asOf time.Time) {
 	}
 }
 
-// stray gives back an instance that no attempt has.
+// stray gives back an instance that no attempt has. One whose end is paid for is not
+// paid again.
 func (m *Machine) stray(r Rented) {
 	if r.Instance == "" || m.s.Undecided() {
 		return
 	}
 	i := m.s.Instance(r.Instance)
+	_, paid := m.closed(r)
 	switch {
-	case i == nil:
-		m.fact(state.StrayFound{Instance: r.Instance})
-	case i.Live() || !i.Lost():
+	case i != nil && i.Live():
 		return
+	case i == nil || !i.Lost():
+		m.fact(state.StrayFound{Instance: r.Instance, Paid: paid})
 	}
 	m.fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
 }
@@ -130,7 +132,9 @@ func (m *Machine) ended(b InstanceEnded) {
 
 // strayEnded books an instance that nobody asked for as overhead, until its bill says otherwise.
 func (m *Machine) strayEnded(i *Instance, until time.Time, cause string) {
-	m.bookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
+	if !i.Paid() {
+		m.bookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
+	}
 	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
 }
 
@@ -261,23 +265,22 @@ func (m *Machine) unlisted(i *Instance, asOf time.Time) {
 // billed books the newest bill of an instance. That of a machine that runs is not whole:
 // the one that comes after its end is booked.
 func (m *Machine) billed(b BillReceived) {
-	if i := m.s.Instance(b.Instance); i != nil && i.Stray() {
-		if i.Live() {
-			return
+	if a := m.s.AttemptOf(b.Launch); a != nil && a.Instance() == b.Instance {
+		if !a.Live() && !a.GivenUp() {
+			m.bill(m.s.Job(a.Job()), a, b.Lines)
 		}
-		total := money.Amount{}
-		for _, l := range b.Lines {
-			total = total.Add(l.Amount)
-		}
-		m.bookStray(i, total.Sub(i.Posted()), "billed")
-		m.fact(state.BillTaken{Instance: i.ID()})
 		return
 	}
-	a := m.s.AttemptOf(b.Launch)
-	if a == nil || a.Instance() != b.Instance || a.Live() || a.GivenUp() {
+	i := m.s.Instance(b.Instance)
+	if i == nil || !i.Stray() || i.Live() {
 		return
 	}
-	m.bill(m.s.Job(a.Job()), a, b.Lines)
+	total := money.Amount{}
+	for _, l := range b.Lines {
+		total = total.Add(l.Amount)
+	}
+	m.bookStray(i, total.Sub(i.Posted()), "billed")
+	m.fact(state.BillTaken{Instance: i.ID()})
 }
 
 // incarnation takes that the log is the installation's from now on.

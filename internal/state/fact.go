@@ -159,9 +159,11 @@ type LostTime struct {
 
 // Facts about instances.
 type (
-	// StrayFound: a machine with our tag runs, and nobody of ours asked for it.
+	// StrayFound: a machine with our tag runs, and nobody of ours asked for it, or its
+	// end is paid for already.
 	StrayFound struct {
 		Instance string `json:"instance"`
+		Paid     bool   `json:"paid,omitempty"`
 	}
 	// InstanceReleased: it is given back. End is what its attempt ends as, where that is
 	// not said otherwise.
