@@ -17,7 +17,7 @@ import (
 // weighed so many offers: a few milliseconds. Others follow in short steps of their own.
 const (
 	reviewsAtOnce = 16
-	weighedAtOnce = 16_000
+	weighedAtOnce = 10_000
 )
 
 // round is a review of jobs that hold a machine. What moves meanwhile makes another round
@@ -42,6 +42,9 @@ func (r *round) add(j *Job) {
 // order is a step's work too.
 func (m *Machine) reviews() {
 	r, weighed := &m.review, 0
+	if _, ok := m.e.Body.(MarketSeen); ok && len(r.jobs) == 0 && len(r.next) > manyTurns {
+		return // to find so many took its time
+	}
 	for n := 0; n < reviewsAtOnce && weighed < weighedAtOnce; n++ {
 		if len(r.jobs) == 0 {
 			r.jobs, r.next = m.turns(r.next), nil
