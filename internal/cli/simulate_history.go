@@ -39,7 +39,7 @@ type pastRun struct {
 	paid   float64       // for them, in dollars
 	// left out: their work was not measured; submitted before --since
 	unknown, earlier int
-	mind             *plan.Mind
+	mind             *plan.Planner
 	notes            []string
 	unended          map[string]bool // jobs that would still run now, under some policy
 }
@@ -84,7 +84,7 @@ func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pastRun{now: v.Market.Now, config: server.Rules(v.Market.Speed), mind: plan.NewMind(), notes: []string{},
+	p := &pastRun{now: v.Market.Now, config: server.Rules(v.Market.Speed), mind: plan.NewPlanner(), notes: []string{},
 		unended: map[string]bool{}}
 	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &p.History); err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func (s *stage) starts() []time.Duration {
 }
 
 func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simulated, error) {
-	p := played{stage: s, mind: plan.NewMind()}
+	p := played{stage: s, mind: plan.NewPlanner()}
 	tell := a.counter()
 	var rows []simulated
 	for _, name := range names {
@@ -157,7 +157,7 @@ func (a *app) playPolicies(cmd *cobra.Command, s *stage, names []string) ([]simu
 // played is what all runs of all policies have in common.
 type played struct {
 	*stage
-	mind    *plan.Mind
+	mind    *plan.Planner
 	runs    int
 	past    int  // of them, that went on after the market is known
 	prepaid bool // one of them used reserved machines
@@ -211,7 +211,7 @@ func (p *played) note() {
 	}
 }
 
-func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Mind) sim.Played {
+func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Planner) sim.Played {
 	terms := s.terms
 	if span := s.span(); span > 0 {
 		terms.Deadline = s.opened.Add(from + span)

@@ -17,7 +17,7 @@ import (
 // with a machine of twice the speed.
 func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
 	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	mind := plan.NewMind()
+	mind := plan.NewPlanner()
 	for _, fast := range []bool{false, true} {
 		optimum, paid := 0.0, map[policy.Rule]float64{}
 		for seed := range uint64(25) {

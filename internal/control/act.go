@@ -26,6 +26,8 @@ func (c *Control) act(ctx context.Context, a core.Action) {
 	case core.Terminate:
 		c.acts.Add(1)
 		go func() { defer c.acts.Done(); c.terminate(ctx, a) }()
+	case core.BuildTable:
+		c.acts.Go(func() { c.build(ctx, a) })
 	case core.Notify:
 		if c.cfg.Notify != nil {
 			c.acts.Add(1)

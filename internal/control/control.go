@@ -71,6 +71,7 @@ type Control struct {
 	requests chan request
 	ended    chan struct{} // closed when the run has ended: nothing is taken any more
 	acts     sync.WaitGroup
+	builds   chan struct{} // a place in it for each table that is being built
 
 	mu      sync.RWMutex // guards machine against readers between steps
 	machine *core.Machine
@@ -107,6 +108,7 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 	c := &Control{
 		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request), ended: make(chan struct{}), machine: core.New(),
 		drains: map[string]core.Drain{}, listed: map[string]bool{}, words: words{of: map[string]*Latest{}},
+		builds: make(chan struct{}, builders()),
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (c *Control) restore(ctx context.Context) error {
 	if err := c.replay(ctx, st, upTo); err != nil {
 		return fmt.Errorf("restore: %w", missing(err, unread))
 	}
-	c.machine = core.On(st, plan.NewMind().OnRequest())
+	c.machine = core.On(st, plan.NewPlanner().OnRequest())
 	c.wake = st.Now()
 	c.durable.rise(st.Seq())
 	for _, a := range c.machine.Live() {

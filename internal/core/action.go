@@ -8,6 +8,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 	"scrimp/internal/state"
 )
 
@@ -56,6 +57,11 @@ type (
 		Offer market.OfferID `json:"offer"`
 		Count int            `json:"count"` // of the job's probes
 	}
+	// BuildTable asks for a table that decisions lack, which are taken without it until
+	// it comes. Answer: Adopt with the table, and TableReady.
+	BuildTable struct {
+		Request plan.TableRequest `json:"request"`
+	}
 	// Notify tells whoever the job names. It has no answer.
 	Notify struct {
 		Job   string `json:"job"`
@@ -65,20 +71,22 @@ type (
 )
 
 // Key of each action, derived from the history.
-func (a Launch) Key() string    { return a.Allocation }
-func (a Cancel) Key() string    { return "cancel/" + a.Allocation }
-func (a Terminate) Key() string { return "terminate/" + a.Instance }
-func (a Drain) Key() string     { return "drain/" + a.Attempt }
-func (a Look) Key() string      { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
-func (a Notify) Key() string    { return "notify/" + a.Job + "/" + string(a.State) }
+func (a Launch) Key() string     { return a.Allocation }
+func (a Cancel) Key() string     { return "cancel/" + a.Allocation }
+func (a Terminate) Key() string  { return "terminate/" + a.Instance }
+func (a Drain) Key() string      { return "drain/" + a.Attempt }
+func (a Look) Key() string       { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
+func (a BuildTable) Key() string { return "table/" + a.Request.Key() }
+func (a Notify) Key() string     { return "notify/" + a.Job + "/" + string(a.State) }
 
 // Kinds of actions.
-func (Launch) Kind() string    { return "launch" }
-func (Cancel) Kind() string    { return "cancel" }
-func (Terminate) Kind() string { return "terminate" }
-func (Drain) Kind() string     { return "drain" }
-func (Look) Kind() string      { return "look" }
-func (Notify) Kind() string    { return "notify" }
+func (Launch) Kind() string     { return "launch" }
+func (Cancel) Kind() string     { return "cancel" }
+func (Terminate) Kind() string  { return "terminate" }
+func (Drain) Kind() string      { return "drain" }
+func (Look) Kind() string       { return "look" }
+func (BuildTable) Kind() string { return "build_table" }
+func (Notify) Kind() string     { return "notify" }
 
 // wanted is what a fact makes us want done; nil: nothing.
 func (m *Machine) wanted(f Fact) Action {

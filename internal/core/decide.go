@@ -17,14 +17,13 @@ func (m *Machine) decide(j *Job) plan.Decision {
 	if why, spent := over(j, m.now()); spent {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
 	} else {
-		d = m.mind.Decide(m.view(j), m.options(j))
+		v := m.view(j)
+		v.Reserved = m.reservations(j)
+		d = m.planner.Decide(v, m.class(j))
 	}
 	m.out.Decided++
-	if slices.Equal(d.Rejected, m.rejected) {
-		d.Rejected = m.rejected // a million jobs that wait share the list
-	} else {
-		m.rejected = d.Rejected
-	}
+	m.wantsTable(j, d.Table)
+	at(j).kin = kinOf(m.progress(j, 1))
 	at(j).guard = time.Time{}
 	if when, ok := m.progress(j, d.Speed).GuardAt(true); ok {
 		at(j).guard = when
@@ -44,8 +43,8 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 	f := state.Decided{Job: j.ID(), Decision: d, Version: plan.Version, Foreseen: foreseen}
 	f.Decision.Again = time.Time{}
 	m.s.Apply(m.e, f)
-	if len(d.Rejected) > 0 && slices.Equal(d.Rejected, last.Rejected) { // the log has the list
-		f.Decision.Rejected, f.SameRejected = nil, true
+	if len(d.Rejected) > 0 && slices.Equal(d.Rejected, last.Rejected) && slices.Equal(d.Counts, last.Counts) {
+		f.Decision.Rejected, f.Decision.Counts, f.SameRejected = nil, nil, true // the log has them
 	}
 	m.out.Facts = append(m.out.Facts, f)
 }
@@ -53,13 +52,17 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 // same reports whether two decisions do the same for the same reasons. Prices and
 // expectations move with every quote, and change nothing by themselves.
 func same(a, b *plan.Decision) bool {
-	if a.Take != b.Take || a.Variant != b.Variant || a.Why != b.Why || a.Mode != b.Mode || a.Look != b.Look || a.Speed != b.Speed {
+	if a.Take != b.Take || a.Variant != b.Variant || a.Why != b.Why || a.Mode != b.Mode || a.Probe != b.Probe ||
+		a.Speed != b.Speed {
 		return false
 	}
-	if (a.Purse == nil) != (b.Purse == nil) || (a.Expect == nil) != (b.Expect == nil) {
+	if (a.Budget == nil) != (b.Budget == nil) || (a.Expect == nil) != (b.Expect == nil) ||
+		a.TableSince.IsZero() != b.TableSince.IsZero() || !slices.Equal(a.Counts, b.Counts) {
 		return false
 	}
-	return slices.EqualFunc(a.Rejected, b.Rejected, func(x, y plan.Rejection) bool { return x.Offer == y.Offer && x.Why == y.Why })
+	return slices.EqualFunc(a.Rejected, b.Rejected, func(x, y plan.Rejection) bool {
+		return x.Offer == y.Offer && x.Why == y.Why
+	})
 }
 
 // foresees is what a job is expected to cost at its first decision that says so: what it
@@ -75,8 +78,8 @@ func (m *Machine) foresees(j *Job, d plan.Decision) *money.Amount {
 			rest, known = money.Estimated(best)
 		}
 	}
-	if !known && d.Purse != nil {
-		rest, known = d.Purse.Needs, true
+	if !known && d.Budget != nil {
+		rest, known = d.Budget.Needs, true
 	}
 	if !known {
 		return nil
@@ -90,8 +93,12 @@ func (m *Machine) view(j *Job) plan.Job {
 	t := j.Terms()
 	v := plan.Job{
 		Need: t.Need, Rule: m.cfg().Policy, DeadlineFirst: t.DeadlineFirst, Progress: m.progress(j, 1), ID: j.ID(),
-		Home: j.CheckpointRegion(), Transfer: t.Transfer, Carry: t.Carry, Bound: j.MigratingTo(), Wasted: j.UnsavedLosses(),
-		Looks: j.Probes(), Looked: j.ProbeOf() != "" && m.now().Sub(j.Probed()) < 2*m.answerTime(),
+		CheckpointRegion: j.CheckpointRegion(), Transfer: t.Transfer, EgressCost: t.Carry,
+		MigratingTo: j.MigratingTo(), UnsavedLosses: j.UnsavedLosses(), TableSince: j.Last().TableSince,
+		Probes: j.Probes(), Probed: j.ProbeOf() != "" && m.now().Sub(j.Probed()) < 2*m.answerTime(),
+	}
+	if asked := j.Asked(); asked != nil {
+		v.Pending = asked.Offer()
 	}
 	v.GPURoom, v.GPULimited = m.gpuRoom(j)
 	if len(v.Need.Ladder) > 0 {
@@ -142,12 +149,12 @@ func (m *Machine) failed(j *Job, rung int) {
 	if rung < 1 || rung > len(ladder) || ladder[rung-1].Failures == 0 {
 		return
 	}
-	var s plan.Standing
+	var s plan.FallbackState
 	if list := j.Fallback(); rung <= len(list) {
 		s = list[rung-1]
 	}
 	if s.Failures++; s.Failures >= ladder[rung-1].Failures {
-		s = plan.Standing{Rests: m.now().Add(ladder[rung-1].Rest())}
+		s = plan.FallbackState{Rests: m.now().Add(ladder[rung-1].Rest())}
 	}
 	m.fact(state.RungFailed{Job: j.ID(), Rung: rung - 1, State: s})
 }
@@ -176,35 +183,6 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + cfg.GrantWait, Detect: cfg.Detect, Look: cfg.Look,
 		Doubt: j.Pace().Doubt(left, t.Promise),
 	}
-}
-
-// options is what is for sale as j sees it, until the next decision.
-func (m *Machine) options(j *Job) []plan.Option {
-	list := m.common(m.stall[:0])
-	m.stall = list
-	asked := j.Asked()
-	for i := range list {
-		o := &list[i]
-		if o.Offer.Reserved.Count > 0 {
-			m.share(j, o)
-		}
-		if asked != nil && o.Offer.ID == asked.Offer() { // it is asked for, and not to be had yet
-			o.Cooling = true
-		}
-	}
-	return list
-}
-
-// common appends what is for sale as every job sees it.
-func (m *Machine) common(list []plan.Option) []plan.Option {
-	list = slices.Grow(list, len(m.s.Sale()))
-	for _, l := range m.s.Sale() {
-		if l.Offer().Currency == m.cfg().Currency {
-			_, cools := m.s.Cooling(l)
-			list = append(list, plan.Option{Offer: *l.Offer(), Quote: l.Quote(), Cooling: cools, Watch: l.Watch(), Record: l.Record(), Low: l.Low()})
-		}
-	}
-	return list
 }
 
 // Interval is the time between checkpoints in force: Young and Daly's, by what is

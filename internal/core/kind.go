@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"scrimp/internal/ledger"
-	"scrimp/internal/market"
 	"scrimp/internal/plan"
 )
 
@@ -41,35 +40,7 @@ func kindOf(n plan.Need) string {
 	if len(n.Ladder) > 0 {
 		return loose
 	}
-	b := asksOf(make([]byte, 0, 64), n.Asks)
-	b = binary.AppendVarint(b, int64(n.MaxRate))
-	if n.Critical {
-		b = append(b, 1)
-	}
-	for _, v := range n.Variants { // in their order: the first that does is taken
-		b = asksOf(append(b, 2), v.Asks)
-	}
-	return string(b)
-}
-
-func asksOf(b []byte, a plan.Asks) []byte {
-	text := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	b = binary.AppendVarint(b, int64(a.CPUs))
-	b = binary.AppendVarint(b, a.Memory)
-	text(a.Accelerator)
-	b = binary.AppendVarint(b, int64(a.Accelerators))
-	b = binary.AppendUvarint(b, uint64(len(a.Zones)))
-	for _, z := range a.Zones {
-		text(z)
-	}
-	b = binary.AppendUvarint(b, uint64(len(a.Capacity)))
-	for _, c := range a.Capacity {
-		text(string(c))
-	}
-	return b
+	return n.Key()
 }
 
 // group is the jobs in the queue that ask for the same and are of the same owner and
@@ -171,11 +142,11 @@ func (q *queue) leave(j *Job) {
 }
 
 // vain puts j among those that were tried in vain. Where the market has nothing for
-// what it asks (hopeless), that counts for its kind; until is when an offer may be
+// what it asks (unschedulable), that counts for its kind; until is when an offer may be
 // asked again that refused, zero for none.
-func (q *queue) vain(j *Job, hopeless bool, until time.Time) {
+func (q *queue) vain(j *Job, unschedulable bool, until time.Time) {
 	k := at(j).group.kind
-	if k.key == loose || !hopeless {
+	if k.key == loose || !unschedulable {
 		q.tried(j)
 		return
 	}
@@ -246,33 +217,4 @@ func (q *queue) thawed(now time.Time) {
 		}
 	}
 	q.again = q.again || slices.ContainsFunc(q.classes, func(c *class) bool { return c.first(1-q.fresh) != nil })
-}
-
-// hopeless reports whether the decision says that the market has nothing for what the
-// job asks, which is so for all of its kind, and until when at most: zero is until
-// something changes.
-func (m *Machine) hopeless(d plan.Decision) (ok bool, until time.Time) {
-	for _, r := range d.Rejected {
-		switch r.Why {
-		case plan.Unavailable, plan.Unpriced, plan.WrongGPU, plan.TooSmall, plan.WrongPlace, plan.WrongKind, plan.OverPrice:
-			if o := m.s.Listing(r.Offer); r.Why == plan.Unavailable && o != nil && o.Offer().Capacity == market.Reserved {
-				return false, until // whether it is free is another matter for each job
-			}
-		case plan.CoolingOff:
-			o := m.s.Listing(r.Offer)
-			if o == nil {
-				return false, until
-			}
-			at, cools := m.s.Cooling(o)
-			if !cools {
-				return false, until
-			}
-			if until.IsZero() || at.Before(until) {
-				until = at
-			}
-		default:
-			return false, until
-		}
-	}
-	return true, until
 }

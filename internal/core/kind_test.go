@@ -46,7 +46,7 @@ func (h *hall) tell(b Body) {
 
 // submit submits a job that needs so many processors, of that priority.
 func (h *hall) submit(id string, cpus, priority int) {
-	h.tell(JobSubmitted{Job: id, Terms: Terms{Name: id, Owner: ledger.Owner{Team: "t"}, Need: plan.Need{Asks: plan.Asks{CPUs: cpus}}, Currency: money.USD, Priority: priority, Saves: true, Nodes: 1}})
+	h.tell(JobSubmitted{Job: id, Terms: Terms{Name: id, Owner: ledger.Owner{Team: "t"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: cpus}}, Currency: money.USD, Priority: priority, Saves: true, Nodes: 1}})
 }
 
 // sells shows a machine of so many processors on the market.
@@ -232,9 +232,9 @@ func TestAKindIsAllThatIsAskedFor(t *testing.T) {
 			differs(f.Name, n)
 		}
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[plan.Asks]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[plan.Requirements]()) {
 		n := plan.Need{Variants: make([]plan.Variant, 1)}
-		value(reflect.ValueOf(&n.Variants[0].Asks).Elem().FieldByIndex(f.Index))
+		value(reflect.ValueOf(&n.Variants[0].Requirements).Elem().FieldByIndex(f.Index))
 		differs("a variant's "+f.Name, n)
 	}
 	differs("two variants", plan.Need{Variants: make([]plan.Variant, 2)})

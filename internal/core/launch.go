@@ -30,9 +30,9 @@ func (m *Machine) try(j *Job) {
 		d.Take = "" // never launches what is cheapest
 	}
 	switch {
-	case d.Look != "":
+	case d.Probe != "":
 		m.queue.tried(j)
-		m.probe(j, d.Look)
+		m.probe(j, d.Probe)
 	case d.Take == "":
 		m.waits(j, d)
 	default:
@@ -46,10 +46,10 @@ func (m *Machine) waits(j *Job, d plan.Decision) {
 		m.finish(j, Stopped, string(why), cmp.Or(missing(d, j.Terms().Currency), j.Detail()))
 		return
 	}
-	hopeless, until := m.hopeless(d)
-	m.queue.vain(j, hopeless, until)
+	retry := m.s.Retry(d.Retry)
+	m.queue.vain(j, d.Unschedulable, retry)
 	m.wakeAt(j, d.Again)
-	m.cooled(j, d)
+	m.wakeAt(j, retry)
 	m.overAt(j)
 	m.rungAt(j)
 }
@@ -97,20 +97,6 @@ func (m *Machine) looksFurther(j *Job, a *Allocation) time.Time {
 		at = guard
 	}
 	return at
-}
-
-// cooled wakes a job that waits for when an offer may be asked again.
-func (m *Machine) cooled(j *Job, d plan.Decision) {
-	for _, r := range d.Rejected {
-		if r.Why != plan.CoolingOff {
-			continue
-		}
-		if l := m.s.Listing(r.Offer); l != nil {
-			if until, cools := m.s.Cooling(l); cools {
-				m.wakeAt(j, until)
-			}
-		}
-	}
 }
 
 // launched takes the answer to a launch, whether it came from the launch itself
@@ -273,8 +259,8 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 		return
 	}
 	switch d := m.decide(j); {
-	case d.Look != "":
-		m.probe(j, d.Look)
+	case d.Probe != "":
+		m.probe(j, d.Probe)
 	case d.Take == "" || d.Take == a.Offer():
 		m.wakeAt(j, d.Again)
 		m.wakeAt(j, m.now().Add(m.patience()))

@@ -42,7 +42,7 @@ func (m *Machine) brokeAt(j *Job) (time.Time, bool) {
 // machine of j than is left of a budget that comes first, since the last decision.
 func (m *Machine) strained(j *Job, a *Attempt) bool {
 	t := j.Terms()
-	if !t.HasBudget || t.DeadlineFirst || j.Last().Purse != nil {
+	if !t.HasBudget || t.DeadlineFirst || j.Last().Budget != nil {
 		return false
 	}
 	speed := cmp.Or(max(a.Speed(), 0), 1)
@@ -53,11 +53,11 @@ func (m *Machine) strained(j *Job, a *Attempt) bool {
 
 // missing says in a sentence why the budget does not do.
 func missing(d plan.Decision, in money.Currency) string {
-	if d.Purse == nil {
+	if d.Budget == nil {
 		return ""
 	}
 	return fmt.Sprintf("the rest of the work needs about %s on %s, the cheapest offer, and %s of the budget are left",
-		money.Format(d.Purse.Needs, in, 4), d.Purse.On, money.Format(d.Purse.Left, in, 4))
+		money.Format(d.Budget.Needs, in, 4), d.Budget.On, money.Format(d.Budget.Left, in, 4))
 }
 
 // over says whether a limit of j is used up that no machine can change any more.

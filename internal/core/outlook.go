@@ -29,7 +29,7 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 		speed float64
 		ok    bool
 	}
-	options, prices := m.common(nil), map[string]price{}
+	prices := map[string]price{}
 	waiting, beyond := m.urgent(most)
 	for _, j := range waiting {
 		k := kindOf(j.Terms().Need)
@@ -38,7 +38,7 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 		}
 		p, known := prices[k]
 		if !known {
-			p.rate, p.speed, p.ok = j.Terms().Need.Cheapest(options)
+			p.rate, p.speed, p.ok = m.listings.Cheapest(&j.Terms().Need)
 			prices[k] = p
 		}
 		list = append(list, waits(j, t, p.rate, p.speed, p.ok))

@@ -46,7 +46,7 @@ func newFleet(seed uint64, places, jobs int) *fleet {
 		}
 		f.paces[id] = 1 / said
 		f.step(JobSubmitted{Job: id, Terms: Terms{
-			Name: id, Owner: ledger.Owner{Tenant: "default", Team: string('a' + rune(i%2))}, Currency: money.USD, Need: plan.Need{Asks: plan.Asks{CPUs: 1}}, Priority: 1,
+			Name: id, Owner: ledger.Owner{Tenant: "default", Team: string('a' + rune(i%2))}, Currency: money.USD, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Priority: 1,
 			Steps: steps, Work: time.Duration(steps) * time.Hour / fleetWork, Restart: 2 * time.Minute, Grace: time.Minute, Saves: true,
 		}})
 	}

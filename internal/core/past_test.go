@@ -53,7 +53,7 @@ func pasts(all map[Whose]Past) string {
 // that can say is one after most of the work; and it stays what it was.
 func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
 	usd := func(f float64) *float64 { return &f }
-	purse := &plan.Purse{Needs: money.Picos(2_187_000_000_000)}
+	purse := &plan.BudgetCheck{Needs: money.Picos(2_187_000_000_000)}
 	for name, c := range map[string]struct {
 		decisions []plan.Decision
 		want      int64 // picos; 0: nobody can say
@@ -61,8 +61,8 @@ func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
 		"nothing is said":                     {[]plan.Decision{{}, {Expect: &plan.Expect{}}}, 0},
 		"the cheapest way":                    {[]plan.Decision{{Expect: &plan.Expect{Wait: usd(1.5), OnDemand: usd(4)}}}, 3_500_000_000_000},
 		"most is done when it can be said":    {[]plan.Decision{{}, {Expect: &plan.Expect{Spot: usd(0.25)}}}, 2_250_000_000_000},
-		"a budget says it":                    {[]plan.Decision{{Purse: purse}, {Expect: &plan.Expect{Spot: usd(0.25)}}}, 4_187_000_000_000},
-		"both say it":                         {[]plan.Decision{{Purse: purse, Expect: &plan.Expect{Spot: usd(3)}}}, 5_000_000_000_000},
+		"a budget says it":                    {[]plan.Decision{{Budget: purse}, {Expect: &plan.Expect{Spot: usd(0.25)}}}, 4_187_000_000_000},
+		"both say it":                         {[]plan.Decision{{Budget: purse, Expect: &plan.Expect{Spot: usd(3)}}}, 5_000_000_000_000},
 		"what comes later does not change it": {[]plan.Decision{{Expect: &plan.Expect{Wait: usd(1)}}, {Expect: &plan.Expect{Wait: usd(9)}}}, 3_000_000_000_000},
 	} {
 		m, j := New(), spentTwo(t)

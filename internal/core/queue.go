@@ -86,6 +86,10 @@ type place struct {
 	wake  time.Time // when it wants to be reviewed; zero: not by time
 	posts time.Time // when its next posting is due
 	guard time.Time // when the guard will hold, as its newest decision said; zero: never
+	kin   int64     // near to that of jobs that may share a table, as of then
+	due   bool      // it is going to be reviewed
+	need  *need     // nil: not looked up
+	table *awaited  // that its newest decision lacked; nil: none
 }
 
 // at is where j stands in the indexes.

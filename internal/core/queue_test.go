@@ -108,7 +108,7 @@ func TestTheQueueIsTidy(t *testing.T) {
 			if seed%20 == 0 && i == 100 { // more groups than are told apart
 				for k := range 2 * mostGroups {
 					m.Step(Event{At: m.now(), Schema: Schema, Tenant: "default", Actor: "user", Body: JobSubmitted{Job: fmt.Sprint("many", k), Terms: Terms{
-						Name: "many", Owner: ledger.Owner{Team: "t", Tags: map[string]string{"run": fmt.Sprint(k), "k": "1"}}, Need: plan.Need{Asks: plan.Asks{CPUs: 9000}}}}})
+						Name: "many", Owner: ledger.Owner{Team: "t", Tags: map[string]string{"run": fmt.Sprint(k), "k": "1"}}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 9000}}}}})
 				}
 			}
 			if wrong := tidyQueue(m); wrong != "" {

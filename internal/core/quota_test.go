@@ -168,7 +168,9 @@ func TestAJobOverItsRunningQuotaWaitsAndOthersPassIt(t *testing.T) {
 // Where a more urgent job waits for room, a smaller one of the same quota does not take it.
 func TestAQuotaOfGPUsKeepsRoomForTheMostUrgentAndForMachinesThatFit(t *testing.T) {
 	gpus := func(n int) func(*core.Terms) {
-		return func(t *core.Terms) { t.Need = plan.Need{Asks: plan.Asks{Accelerator: "H100", Accelerators: n}} }
+		return func(t *core.Terms) {
+			t.Need = plan.Need{Requirements: plan.Requirements{Accelerator: "H100", Accelerators: n}}
+		}
 	}
 	y := newYard(t, 9, yardOffer("m2", 2), yardOffer("m8", 8))
 	y.rules(budget.Limit{Scope: "team:a", GPUs: ptr(10)})
@@ -195,7 +197,7 @@ func TestGPUHoursThatDoNotSufficeWaitForTheNextWindow(t *testing.T) {
 	hours := func(h float64) func(*core.Terms) {
 		return func(t *core.Terms) {
 			t.GPUHours = h
-			t.Need = plan.Need{Asks: plan.Asks{Accelerator: "H100", Accelerators: 1}}
+			t.Need = plan.Need{Requirements: plan.Requirements{Accelerator: "H100", Accelerators: 1}}
 		}
 	}
 	y := newYard(t, 9, yardOffer("m", 2))
@@ -293,7 +295,7 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 				id := fmt.Sprint("j", n)
 				jobs = append(jobs, id)
 				y.submit(id, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "team"), rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "user"), func(terms *core.Terms) {
-					terms.Need.Asks = plan.Asks{Accelerator: "H100", Accelerators: rapid.IntRange(1, 3).Draw(t, "gpus")}
+					terms.Need.Requirements = plan.Requirements{Accelerator: "H100", Accelerators: rapid.IntRange(1, 3).Draw(t, "gpus")}
 					terms.GPUHours = float64(rapid.IntRange(1, 30).Draw(t, "hours"))
 					terms.Priority = rapid.IntRange(0, 2).Draw(t, "priority")
 				})

@@ -125,5 +125,5 @@ func Restore(b json.RawMessage) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return On(s, plan.NewMind()), nil
+	return On(s, plan.NewPlanner()), nil
 }

@@ -88,30 +88,41 @@ func (m *Machine) stirred() bool {
 	return true
 }
 
-// share says of a reserved offer what j may have of it: nothing where all its machines
-// are taken, or where as many jobs as it has free machines have the better claim.
-func (m *Machine) share(j *Job, o *plan.Option) {
-	if a := j.Live(); a != nil && a.Offer() == o.Offer.ID && j.State() == Running && !a.Draining() {
-		o.Kept = a.Task() != Ended && m.yields(j, o)
-		return
+// reservations says of each reserved offer what j may have of it.
+func (m *Machine) reservations(j *Job) (list []plan.Reservation) {
+	for _, l := range m.prepaid {
+		if l.Offer().Currency == m.cfg().Currency {
+			list = append(list, m.reservation(j, l))
+		}
 	}
-	free := m.free(&o.Offer)
+	return list
+}
+
+// reservation says of a reserved offer what j may have of it: nothing where all its
+// machines are in use, or where as many jobs as it has free machines have the better claim.
+func (m *Machine) reservation(j *Job, l *state.Listing) plan.Reservation {
+	r := plan.Reservation{Offer: l.Offer().ID}
+	if a := j.Live(); a != nil && a.Offer() == r.Offer && j.State() == Running && !a.Draining() {
+		r.Promised = a.Task() != Ended && m.yields(j, l)
+		return r
+	}
+	free := m.free(l.Offer())
 	if free <= 0 {
-		o.Quote.Available = false
-		return
+		r.InUse = true
+		return r
 	}
 	rivals := m.rivals(j)
-	if len(rivals) < free || !o.Quote.Available {
-		return
+	if len(rivals) < free || !l.Quote().Available {
+		return r
 	}
-	list := m.unreserved()
-	mine := m.claim(j, list)
+	mine := m.claim(j)
 	for _, k := range rivals {
-		if k.MigratingTo() == o.Offer.ID || m.better(m.claim(k, list), mine) && m.wants(k, *o) {
+		if k.MigratingTo() == r.Offer || m.better(m.claim(k), mine) && m.wants(k, l) {
 			free--
 		}
 	}
-	o.Kept = free <= 0
+	r.Promised = free <= 0
+	return r
 }
 
 // rivals are jobs besides j that could use a reserved machine and have none: of
@@ -143,30 +154,30 @@ func (m *Machine) rivals(j *Job) []*Job {
 // no job there has the lesser claim, and what the other saves in the time that both
 // still need is more than the two restarts cost. A job whose deadline leaves no room for
 // the move stays, and so does one of which nobody knows how long it needs.
-func (m *Machine) yields(j *Job, o *plan.Option) bool {
-	if m.free(&o.Offer) > 0 {
+func (m *Machine) yields(j *Job, l *state.Listing) bool {
+	o := l.Offer()
+	if m.free(o) > 0 {
 		return false
 	}
-	list := m.unreserved()
 	v := m.view(j)
 	slack, timed := v.Progress.Slack(false)
 	if !v.Progress.Known || timed && slack < 3*v.Progress.Restart+v.Progress.Reserve+v.Progress.Detect+v.Progress.Doubt {
 		return false
 	}
-	mine := m.claim(j, list)
+	mine := m.claim(j)
 	for _, h := range m.s.Running() {
-		if a := h.Live(); a != nil && h != j && a.Offer() == o.Offer.ID && m.better(mine, m.claim(h, list)) {
+		if a := h.Live(); a != nil && h != j && a.Offer() == o.ID && m.better(mine, m.claim(h)) {
 			return false
 		}
 	}
 	for _, k := range m.rivals(j) {
-		its, p := m.claim(k, list), m.progress(k, 1)
+		its, p := m.claim(k), m.progress(k, 1)
 		if !p.Known || k.Terms().Priority < j.Terms().Priority || its.rate <= mine.rate {
 			continue
 		}
-		span := min(v.Progress.Left, p.Left, o.Offer.Reserved.Until.Sub(m.now()))
+		span := min(v.Progress.Left, p.Left, o.Reserved.Until.Sub(m.now()))
 		moves := its.rate.Until(p.Restart).Add(mine.rate.Until(v.Progress.Restart))
-		if (its.rate-mine.rate).Until(max(0, span)).Cmp(moves) > 0 && m.wants(k, *o) {
+		if (its.rate-mine.rate).Until(max(0, span)).Cmp(moves) > 0 && m.wants(k, l) {
 			return true
 		}
 	}
@@ -192,23 +203,18 @@ type claim struct {
 	rate money.Rate
 }
 
-// unreserved is what is for sale besides.
-func (m *Machine) unreserved() []plan.Option {
-	return slices.DeleteFunc(m.common(nil), func(x plan.Option) bool { return x.Offer.Reserved.Count > 0 })
-}
-
 // claim is that of a job: what the machine costs that it would take or stay on if
 // nothing were reserved; 0 where it would wait.
-func (m *Machine) claim(j *Job, elsewhere []plan.Option) claim {
+func (m *Machine) claim(j *Job) claim {
 	v := m.view(j)
-	v.Looked = true
+	v.Probed, v.Unreserved, v.Pending = true, true, ""
 	if a := j.Live(); a != nil && a.Machine().Prepaid {
 		v.Held, v.Warming = "", 0
 	}
 	if v.Rule == "" || v.Rule == policy.Default {
 		v.Rule = policy.UniformProgress // which needs no tables
 	}
-	return claim{j, m.mind.Decide(v, elsewhere).Rate}
+	return claim{j, m.planner.Decide(v, m.class(j)).Rate}
 }
 
 // better reports whether a has the better claim: the higher priority, then what
@@ -220,18 +226,12 @@ func (m *Machine) better(a, b claim) bool {
 	return before(a.job, b.job)
 }
 
-// wants reports whether k would take the option if it were the only one free.
-func (m *Machine) wants(k *Job, o plan.Option) bool {
-	o.Kept = false
-	list := []plan.Option{o}
+// wants reports whether k would take the reserved offer if it were the only one free.
+func (m *Machine) wants(k *Job, l *state.Listing) bool {
 	v := m.view(k)
+	v.Pending = ""
 	if v.Rule == "" || v.Rule == policy.Default {
 		v.Rule = policy.UniformProgress
 	}
-	if v.Held != "" {
-		if h := m.s.Listing(v.Held); h != nil {
-			list = append(list, plan.Option{Offer: *h.Offer(), Quote: h.Quote(), Watch: h.Watch()})
-		}
-	}
-	return m.mind.Decide(v, list).Take == o.Offer.ID
+	return m.planner.Wants(v, m.class(k), l.Plan())
 }

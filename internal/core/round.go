@@ -1,99 +1,102 @@
 package core
 
 import (
+	"cmp"
+	"math"
+	"math/bits"
 	"slices"
 	"time"
 
 	"scrimp/internal/market"
 	"scrimp/internal/plan"
+	"scrimp/internal/policy"
 	"scrimp/internal/state"
 )
 
-// reviewsAtOnce is how many jobs that hold a machine one step reviews because the market
-// moved: a few milliseconds. Others follow in short steps of their own.
-const reviewsAtOnce = 16
+// A step reviews so many jobs at most because the market moved, and no more once it has
+// weighed so many offers: a few milliseconds. Others follow in short steps of their own.
+const (
+	reviewsAtOnce = 16
+	weighedAtOnce = 10_000
+)
 
-// round is a review of all jobs that hold a machine. A price that moves meanwhile makes
-// another round follow, so that nobody waits for more than two.
+// round is a review of jobs that hold a machine. What moves meanwhile makes another round
+// follow, so that nobody waits for more than two.
 type round struct {
-	jobs  []*Job
-	again bool
+	jobs []*Job // in the order of their turns
+	next []*Job // those of the next round, each once in both
 }
 
 // left reports whether somebody waits to be reviewed.
-func (r *round) left() bool { return len(r.jobs) > 0 || r.again }
+func (r *round) left() bool { return len(r.jobs)+len(r.next) > 0 }
 
-// market takes offers and quotes: what waits may be tried again, and what holds a
-// machine is reviewed.
-func (m *Machine) market(b MarketSeen) {
-	if len(b.Offers) > 0 {
-		m.findPrepaid()
+// add has j reviewed, where it is not going to be.
+func (r *round) add(j *Job) {
+	if p := at(j); !p.due {
+		p.due = true
+		r.next = append(r.next, j)
 	}
-	m.queue.changed()
-	m.review.again = true
 }
 
-// reviews goes on with the round, and begins the next where one is due.
+// reviews goes on with the round, or begins the next where one is due. To put many in
+// order is a step's work too.
 func (m *Machine) reviews() {
-	for n := reviewsAtOnce; n > 0; n-- {
-		if len(m.review.jobs) == 0 {
-			if !m.review.again {
-				return
-			}
-			m.review.again = false
-			m.review.jobs = m.turns()
-			if len(m.review.jobs) == 0 {
+	r, weighed := &m.review, 0
+	if _, ok := m.e.Body.(MarketSeen); ok && len(r.jobs) == 0 && len(r.next) > manyTurns {
+		return // to find so many took its time
+	}
+	for n := 0; n < reviewsAtOnce && weighed < weighedAtOnce; n++ {
+		if len(r.jobs) == 0 {
+			r.jobs, r.next = m.turns(r.next), nil
+			if len(r.jobs) == 0 || len(r.jobs) > manyTurns {
 				return
 			}
 		}
-		j := m.review.jobs[0]
-		m.review.jobs = m.review.jobs[1:]
-		m.reviewJob(j)
+		j := r.jobs[0]
+		r.jobs = r.jobs[1:]
+		at(j).due = false
+		decided := m.out.Decided
+		if m.reviewJob(j); m.out.Decided > decided {
+			weighed += m.class(j).Weighed()
+		}
 	}
 }
+
+// manyTurns is from how many jobs on it takes milliseconds to put them in order.
+const manyTurns = 1000
 
 // soon is how near the guard of a job is that is reviewed before the others.
 const soon = 10 * time.Minute
 
-// many is from how many jobs on they are reviewed in the order of their tables.
-const many = 64
-
-// turns is the order in which the jobs that hold a machine are reviewed: those whose
-// guard is near first, then by name, and where there are many, those side by side that
-// share a table.
-func (m *Machine) turns() []*Job {
-	list := slices.Clone(m.s.Running())
-	if len(list) <= reviewsAtOnce {
-		return list
-	}
+// turns is the order in which jobs are reviewed: those whose guard is near first, then
+// those side by side that may share a table, then by name.
+func (m *Machine) turns(list []*Job) []*Job {
 	limit := m.now().Add(soon)
-	type key struct {
-		urgent bool
-		guard  time.Time
-		kin    [3]int64
+	type turn struct {
+		job *Job
+		key int64 // below 0: by its guard
+		n   int
 	}
-	keys := make(map[*Job]key, len(list))
-	for _, j := range list {
-		k := key{guard: at(j).guard}
-		k.urgent = !k.guard.IsZero() && k.guard.Before(limit)
-		if len(list) > many && !k.urgent {
-			k.kin = plan.Kin(m.progress(j, 1))
+	turns := make([]turn, len(list))
+	for i, j := range list {
+		p := at(j)
+		turns[i] = turn{j, p.kin, i}
+		if !p.guard.IsZero() && p.guard.Before(limit) {
+			turns[i].key = math.MinInt64 + max(0, p.guard.UnixNano())
 		}
-		keys[j] = k
 	}
-	slices.SortStableFunc(list, func(a, b *Job) int {
-		x, y := keys[a], keys[b]
-		switch {
-		case x.urgent != y.urgent && x.urgent:
-			return -1
-		case x.urgent != y.urgent:
-			return 1
-		case x.urgent:
-			return x.guard.Compare(y.guard)
-		}
-		return slices.Compare(x.kin[:], y.kin[:])
-	})
+	slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.n, b.n)) })
+	for i := range turns {
+		list[i] = turns[i].job
+	}
 	return list
+}
+
+// kinOf is near for jobs that may share a table. It decides nothing.
+func kinOf(p policy.Progress) int64 {
+	k := plan.Kin(p)
+	tick := int64(bits.Len64(uint64(max(0, k[0]))))
+	return tick<<56 | min(max(0, k[1]), 1<<40-1)<<16 | min(max(0, k[2]), 1<<16-1)
 }
 
 // reviewJob looks whether a job that holds a machine must stop, and whether it should be
@@ -153,8 +156,8 @@ func (m *Machine) overdue(j *Job, a *Attempt) bool {
 // moves decides where the job should be.
 func (m *Machine) moves(j *Job, a *Attempt) {
 	switch d := m.decide(j); {
-	case d.Look != "":
-		m.probe(j, d.Look)
+	case d.Probe != "":
+		m.probe(j, d.Probe)
 	case d.Take == a.Offer():
 		m.wakeAt(j, d.Again)
 		m.rungAt(j)

@@ -22,7 +22,7 @@ func crowded(b *testing.B) *hall {
 	for i := range *waiting {
 		id := fmt.Sprintf("j-%07d", i)
 		h.tell(JobSubmitted{Job: id, Terms: Terms{
-			Name: id, Owner: ledger.Owner{Tenant: "default", Team: fmt.Sprint("t", i%10)}, Need: plan.Need{Asks: plan.Asks{CPUs: 100_000}},
+			Name: id, Owner: ledger.Owner{Tenant: "default", Team: fmt.Sprint("t", i%10)}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 100_000}},
 			Currency: money.USD, Priority: 1, Saves: true, Restart: time.Minute, Grace: 20 * time.Second, Nodes: 1, Promise: 0.9, HasBudget: true, Budget: money.FromMicros(5e6, 0),
 		}})
 	}

@@ -51,11 +51,14 @@ type Machine struct {
 	e   *Event // of the step
 	out *Outcome
 
-	mind     *plan.Mind
-	stall    []plan.Option    // of what is for sale what the newest decision saw
-	rejected []plan.Rejection // what the newest decision rejected: never changed
-	prepaid  []*state.Listing // what is for sale and reserved
-	stir     bool             // a reserved machine came free in this step
+	planner  *plan.Planner
+	listings *plan.Listings      // what is for sale in the currency of the configuration
+	needs    map[string]*need    // by key
+	built    []*need             // those that have their class
+	seq      int                 // how many classes were dropped
+	tables   map[string]*awaited // that were asked for, by key
+	prepaid  []*state.Listing    // what is for sale and reserved
+	stir     bool                // a reserved machine came free in this step
 
 	queue  queue
 	wakes  wakes
@@ -74,16 +77,17 @@ type Machine struct {
 }
 
 // New returns a machine with no jobs.
-func New() *Machine { return NewWith(plan.NewMind()) }
+func New() *Machine { return NewWith(plan.NewPlanner()) }
 
 // NewWith is New with a planner whose tables may be there already, which saves time and
 // changes nothing else: of this world's markets it has seen nothing.
-func NewWith(mind *plan.Mind) *Machine { return On(state.New(), mind) }
+func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 
 // On returns a machine that goes on from a state, which is its own from now on.
-func On(s *state.State, mind *plan.Mind) *Machine {
-	m := &Machine{s: s, mind: mind.Fork(), accounts: map[accountKey]*Account{}, past: newPast()}
+func On(s *state.State, planner *plan.Planner) *Machine {
+	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{}, accounts: map[accountKey]*Account{}, past: newPast()}
 	s.Watch(m.unsum)
+	m.list()
 	m.findPrepaid()
 	m.setQuotas()
 	for _, j := range s.Jobs() {
@@ -114,7 +118,7 @@ func On(s *state.State, mind *plan.Mind) *Machine {
 }
 
 // Share lets m decide with a planner that others of the same goroutine use too.
-func (m *Machine) Share(mind *plan.Mind) { m.mind = mind.Fork() }
+func (m *Machine) Share(planner *plan.Planner) { m.planner = planner.Fork() }
 
 // Step takes one event and returns what is to be done about it, in order. It is
 // total: an event about something unknown or long over changes nothing.
@@ -199,7 +203,10 @@ func (m *Machine) earlier(b Body) (savedStep int64, seen policy.Seen) {
 func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case Configured:
-		m.fact(state.ConfigSet{})
+		currency := m.cfg().Currency
+		if m.fact(state.ConfigSet{}); m.cfg().Currency != currency {
+			m.list()
+		}
 		m.queue.changed()
 	case BudgetsSet:
 		m.fact(state.RulesSet{})
@@ -219,8 +226,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.takeMessage(b, saved, seen)
 	case Tick, Audited, IdentityChanged:
 	case TableReady:
-		m.review.again = true
-		m.queue.changed()
+		m.tableReady(b.Table)
 	default:
 		panic(fmt.Sprintf("core: unknown event %T", b))
 	}

@@ -105,7 +105,7 @@ func (n *noise) body() Body {
 
 func (n *noise) submitted() Body {
 	t := Terms{
-		Name: "x", Currency: money.USD, Owner: ledger.Owner{Team: "t"}, Need: plan.Need{Asks: plan.Asks{CPUs: 1}}, Saves: n.rng.IntN(4) > 0,
+		Name: "x", Currency: money.USD, Owner: ledger.Owner{Team: "t"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Saves: n.rng.IntN(4) > 0,
 		Steps: n.rng.Int64N(2) * 1500, Work: n.span() * time.Duration(n.rng.IntN(2)), Restart: n.span() / 20, Grace: n.span() / 40,
 		MaxRetries: n.rng.IntN(3), Priority: n.rng.IntN(3), IdleLimit: n.span() * time.Duration(n.rng.IntN(2)), DeadlineFirst: n.rng.IntN(2) == 0,
 		Metric: policy.Metric{Name: n.pick("", "loss"), Patience: n.rng.Int64N(2) * 300},
@@ -187,7 +187,7 @@ func nonsense(t *testing.T, seed uint64, events int) {
 	t.Helper()
 	n := &noise{rng: rand.New(rand.NewPCG(seed, 99)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	parts := 1 + int(seed%3)
-	m, replayed := On(state.NewParts(parts), plan.NewMind()), state.NewParts(parts)
+	m, replayed := On(state.NewParts(parts), plan.NewPlanner()), state.NewParts(parts)
 	costs := map[string]money.Amount{}
 	cfg := DefaultConfig()
 	cfg.MaxRunning = 1 + n.rng.IntN(3)

@@ -3,7 +3,6 @@ package plan
 import (
 	"time"
 
-	"scrimp/internal/market"
 	"scrimp/internal/policy"
 )
 
@@ -14,12 +13,12 @@ const unknownRun = 4 * time.Hour
 // held, where going there is expected to pay: what it saves while it is expected to
 // last, against two restarts, that of the move and that of its loss. Nil where there
 // is none. A faster machine is never left for a slower one, so a job does not go to and fro.
-func (s *sorted) faster(job *Job, v *policy.View) *Option {
-	if s.held == nil || s.held.Offer.Capacity != market.Spot || job.Unsaving || job.Rule != "" && job.Rule != policy.Default {
+func (r *ranking) faster(job *Job, v *policy.View) *Option {
+	if r.held == nil || !r.held.spot || job.Unsaving || !job.byDefault() {
 		return nil
 	}
-	for _, o := range s.usable {
-		if o.Offer.Capacity != market.Spot || perHour(o) <= perHour(s.held) || perWork(o) >= perWork(s.held) || !pays(job, v, s.held, o) {
+	for _, o := range r.usable {
+		if !o.spot || perHour(o) <= perHour(r.held) || perWork(o) >= perWork(r.held) || !pays(job, v, r.held, o) {
 			continue
 		}
 		run := unknownRun
@@ -29,11 +28,11 @@ func (s *sorted) faster(job *Job, v *policy.View) *Option {
 		_, mean := o.outlasts(v.Now, run)
 		away := 2 * v.Restart
 		carry := 0.0
-		if job.Home != "" && o.Offer.Region != job.Home {
+		if job.CheckpointRegion != "" && o.Offer.Region != job.CheckpointRegion {
 			away += job.Transfer
-			carry = job.Carry.Float()
+			carry = job.EgressCost.Float()
 		}
-		saves := float64(perHour(o) * mean.Hours() * (perWork(s.held) - perWork(o)))
+		saves := float64(perHour(o) * mean.Hours() * (perWork(r.held) - perWork(o)))
 		if saves > carry+float64(away.Hours()*o.Quote.Rate.Float()) {
 			return o
 		}

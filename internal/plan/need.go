@@ -12,19 +12,17 @@ import (
 
 // Need is what the job asks of a machine. Zero fields ask for nothing.
 type Need struct {
-	Asks
+	Requirements
 	MaxRate  money.Rate `json:"max_price,omitempty"` // 0: no limit
-	Critical bool       `json:"critical,omitempty"`  // never on what can be taken away
+	Critical bool       `json:"critical,omitempty"`  // never on spot
 	// Variants are other ways to do the same work, which ask for other machines.
 	Variants []Variant `json:"variants,omitempty"`
 	// Ladder, where there is one, says what is tried first, and what later.
 	Ladder []Rung `json:"ladder,omitempty"`
-
-	plain bool // the market has no accelerators at all, as a machine of one's own without one
 }
 
-// Asks is what one way of doing the work asks of a machine.
-type Asks struct {
+// Requirements is what one way of doing the work asks of a machine.
+type Requirements struct {
 	CPUs         int               `json:"cpus,omitempty"`
 	Memory       int64             `json:"memory_bytes,omitempty"`
 	Accelerator  string            `json:"accelerator,omitempty"` // "": none needed
@@ -36,7 +34,7 @@ type Asks struct {
 // Variant is one of them.
 type Variant struct {
 	Name string `json:"name"`
-	Asks
+	Requirements
 	// Throughput is work a second against the job's own way, on the machine of which
 	// the offer states its speed; 0: 1.
 	Throughput float64 `json:"throughput,omitempty"`
@@ -56,8 +54,8 @@ type Rung struct {
 	Failures int `json:"failures,omitempty"`
 }
 
-// Standing is where a job stands on a rung.
-type Standing struct {
+// FallbackState is where a job stands on a rung.
+type FallbackState struct {
 	Failures int       `json:"failures,omitempty"` // since it last rested
 	Rests    time.Time `json:"rests,omitzero"`     // until then
 }
@@ -72,7 +70,7 @@ func (r Rung) Rest() time.Duration { return cmp.Or(r.For, rest) }
 // time, and when that changes next by time alone (zero: never). The first is open;
 // each next one opens when the one before has been open for its time without a
 // machine to be had, rests after its failures, or names neither.
-func Open(ladder []Rung, stand []Standing, now time.Time, without time.Duration) (open []bool, next time.Time) {
+func Open(ladder []Rung, stand []FallbackState, now time.Time, without time.Duration) (open []bool, next time.Time) {
 	sooner := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
@@ -85,7 +83,7 @@ func Open(ladder []Rung, stand []Standing, now time.Time, without time.Duration)
 		if !opens {
 			break
 		}
-		var s Standing
+		var s FallbackState
 		if i < len(stand) {
 			s = stand[i]
 		}
@@ -106,30 +104,19 @@ func Open(ladder []Rung, stand []Standing, now time.Time, without time.Duration)
 	return open, next
 }
 
-// fit returns why o can never do for the job (or not on this rung yet) and false,
-// or the way of doing the work that is fastest on it, and true: 0 is the job's
-// own, then the variants.
-func (n *Need) fit(open []bool, o *Option) (way int, why Reason, ok bool) {
+// fit returns the way of doing the work that is fastest on l (0 is the job's own, then
+// the variants) and true, or why l does not do for the job (or not on this rung yet)
+// and false.
+func (n *Need) fit(open []bool, l *Listing, plain bool) (way int, why Reason, ok bool) {
 	way = -1
 	for i := range len(n.Variants) + 1 {
-		asks, speed := n.way(i)
-		reason, fits := asks.unfit(o, n.plain)
+		reason := n.unfit(i, open, l, plain)
 		switch {
-		case !fits:
-		case !o.Quote.Priced:
-			reason, fits = Unpriced, false
-		case n.MaxRate > 0 && o.Quote.Rate > n.MaxRate:
-			reason, fits = OverPrice, false
-		case n.Critical && o.Offer.Capacity == market.Spot:
-			reason, fits = WrongKind, false
-		case len(n.Ladder) > 0 && !n.allowed(i, open, o):
-			reason, fits = LaterRung, false
-		}
-		switch {
-		case fits && way < 0:
+		case reason == "" && way < 0:
 			way = i
-		case fits:
-			if _, best := n.way(way); speed > best {
+		case reason == "":
+			_, best := n.way(way)
+			if _, speed := n.way(i); speed > best {
 				way = i
 			}
 		case why == "" || reason == LaterRung:
@@ -139,28 +126,29 @@ func (n *Need) fit(open []bool, o *Option) (way int, why Reason, ok bool) {
 	return way, why, way >= 0
 }
 
-// Cheapest is the price of the machine, of those that are for sale now, on which the
-// work costs the least, and how fast the work is done there; false where none does.
-// Spot counts as if nobody took it.
-func (n *Need) Cheapest(options []Option) (rate money.Rate, speed float64, ok bool) {
-	need := *n
-	need.plain = isPlain(options)
-	for i := range options {
-		o := &options[i]
-		if !o.Quote.Available {
-			continue
-		}
-		way, _, fits := need.fit(nil, o)
-		if !fits {
-			continue
-		}
-		_, faster := need.way(way)
-		pace := float64(cmp.Or(max(o.Offer.Speed, 0), 1) * faster)
-		if !ok || o.Quote.Rate.Float()*speed < rate.Float()*pace {
-			rate, speed, ok = o.Quote.Rate, pace, true
-		}
+// unfit returns why l does not do for that way of doing the work, or "".
+func (n *Need) unfit(way int, open []bool, l *Listing, plain bool) Reason {
+	asks, _ := n.way(way)
+	if why := asks.unfit(&l.Offer, plain); why != "" {
+		return why
 	}
-	return rate, speed, ok
+	switch {
+	case !l.Quote.Priced:
+		return Unpriced
+	case n.MaxRate > 0 && l.Quote.Rate > n.MaxRate:
+		return OverPrice
+	case n.Critical && l.spot():
+		return WrongKind
+	case len(n.Ladder) > 0 && !n.allowed(way, open, l):
+		return LaterRung
+	}
+	return ""
+}
+
+// speed is that of the work on l, done that way.
+func (n *Need) speed(way int, l *Listing) float64 {
+	_, faster := n.way(way)
+	return cmp.Or(max(l.Offer.Speed, 0), 1) * faster
 }
 
 // LeastGPUs is how many accelerators a machine must have that does the work in any way.
@@ -172,7 +160,7 @@ func (n *Need) LeastGPUs() int {
 	return least
 }
 
-func (n *Asks) gpus() int {
+func (n *Requirements) gpus() int {
 	if n.Accelerator == "" {
 		return n.Accelerators
 	}
@@ -180,12 +168,12 @@ func (n *Asks) gpus() int {
 }
 
 // way is one way to do the work, and how fast.
-func (n *Need) way(i int) (*Asks, float64) {
+func (n *Need) way(i int) (*Requirements, float64) {
 	if i == 0 {
-		return &n.Asks, 1
+		return &n.Requirements, 1
 	}
 	v := &n.Variants[i-1]
-	return &v.Asks, cmp.Or(v.Throughput, 1)
+	return &v.Requirements, cmp.Or(v.Throughput, 1)
 }
 
 // Faster is how many times as fast the variant does the work; "" is the job's own way.
@@ -198,18 +186,14 @@ func (n *Need) Faster(variant string) float64 {
 	return 1
 }
 
-// allowed reports whether an open rung allows o for that way of doing the work.
-func (n *Need) allowed(way int, open []bool, o *Option) bool {
+// allowed reports whether an open rung allows l for that way of doing the work.
+func (n *Need) allowed(way int, open []bool, l *Listing) bool {
 	name := ""
 	if way > 0 {
 		name = n.Variants[way-1].Name
 	}
-	for i, r := range n.Ladder {
-		if open != nil && (i >= len(open) || !open[i]) {
-			continue
-		}
-		if r.Use == name && (len(r.Capacity) == 0 || slices.Contains(r.Capacity, o.Offer.Capacity)) &&
-			(len(r.Zones) == 0 || in(r.Zones, o.Offer)) && (r.MaxRate == 0 || o.Quote.Rate <= r.MaxRate) {
+	for i := range n.Ladder {
+		if (open == nil || i < len(open) && open[i]) && n.Ladder[i].allows(&l.Offer, l.Quote.Rate, name) {
 			return true
 		}
 	}
@@ -218,31 +202,35 @@ func (n *Need) allowed(way int, open []bool, o *Option) bool {
 
 // RungOf is the first rung that allows the offer for the variant, or -1.
 func (n *Need) RungOf(o market.Offer, rate money.Rate, variant string) int {
-	for i, r := range n.Ladder {
-		if r.Use == variant && (len(r.Capacity) == 0 || slices.Contains(r.Capacity, o.Capacity)) && (len(r.Zones) == 0 || in(r.Zones, o)) && (r.MaxRate == 0 || rate <= r.MaxRate) {
+	for i := range n.Ladder {
+		if n.Ladder[i].allows(&o, rate, variant) {
 			return i
 		}
 	}
 	return -1
 }
 
-func in(zones []string, o market.Offer) bool {
+func (r *Rung) allows(o *market.Offer, rate money.Rate, variant string) bool {
+	return r.Use == variant && (len(r.Capacity) == 0 || slices.Contains(r.Capacity, o.Capacity)) &&
+		(len(r.Zones) == 0 || in(r.Zones, o)) && (r.MaxRate == 0 || rate <= r.MaxRate)
+}
+
+func in(zones []string, o *market.Offer) bool {
 	return slices.Contains(zones, o.Zone) || slices.Contains(zones, o.Region)
 }
 
-// unfit returns why a machine of the offer can never do the work this way, and
-// false, or true where it can. Where the whole market is plain, nobody heeds the
-// accelerator.
-func (n *Asks) unfit(o *Option, plain bool) (Reason, bool) {
+// unfit returns why a machine of the offer can never do the work this way, or "". Where
+// the whole market is plain, nobody honours the accelerator.
+func (n *Requirements) unfit(o *market.Offer, plain bool) Reason {
 	switch {
-	case o.Offer.CPUs < n.CPUs, int64(o.Offer.Memory) < n.Memory:
-		return TooSmall, false
-	case n.Accelerator != "" && !plain && (!strings.EqualFold(o.Offer.Accelerator, n.Accelerator) || o.Offer.Accelerators < max(n.Accelerators, 1)):
-		return WrongGPU, false
-	case len(n.Zones) > 0 && !in(n.Zones, o.Offer):
-		return WrongPlace, false
-	case len(n.Capacity) > 0 && !slices.Contains(n.Capacity, o.Offer.Capacity):
-		return WrongKind, false
+	case o.CPUs < n.CPUs, int64(o.Memory) < n.Memory:
+		return TooSmall
+	case n.Accelerator != "" && !plain && (!strings.EqualFold(o.Accelerator, n.Accelerator) || o.Accelerators < max(n.Accelerators, 1)):
+		return WrongGPU
+	case len(n.Zones) > 0 && !in(n.Zones, o):
+		return WrongPlace
+	case len(n.Capacity) > 0 && !slices.Contains(n.Capacity, o.Capacity):
+		return WrongKind
 	}
-	return "", true
+	return ""
 }

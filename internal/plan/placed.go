@@ -3,7 +3,6 @@ package plan
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"scrimp/internal/market"
@@ -28,24 +27,6 @@ func (p *placed) is(j *place.Job) bool {
 	k := &p.job
 	return slices.Equal(k.Zones, j.Zones) && k.Tick == j.Tick && k.Deadline == j.Deadline &&
 		k.Restart == j.Restart && k.Transfer == j.Transfer && k.Carry == j.Carry
-}
-
-// several returns the spot markets of a job that may choose between zones, in the
-// order of their names; nil where it may not, or where they are no alternatives to
-// each other (other speeds, prices that do not undercut on-demand).
-func (s *sorted) several(job *Job) []*Option {
-	if job.Rule != "" && job.Rule != policy.Default || job.Need.Critical || s.firm == nil || len(s.spots) < 2 {
-		return nil
-	}
-	list := make([]*Option, 0, len(s.spots))
-	for _, o := range s.spots {
-		if perHour(o) != perHour(s.firm) || o.way != s.firm.way || perWork(o) >= perWork(s.firm) {
-			return nil
-		}
-		list = append(list, o)
-	}
-	slices.SortFunc(list, func(a, b *Option) int { return strings.Compare(string(a.Offer.ID), string(b.Offer.ID)) })
-	return list
 }
 
 // tickOf is the time between two looks that a job in several zones is weighed with.
@@ -86,7 +67,7 @@ func Kin(p policy.Progress) [3]int64 {
 }
 
 // placing is the problem that a job in several zones is, with what answers it.
-func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *placed {
+func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *placed {
 	tick := tickOf(v)
 	unit := max(tick/20, 1)
 	if v.Look <= 0 { // looks come when they come, so like jobs may share a table
@@ -95,11 +76,11 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
 	p := &placed{job: place.Job{
 		Tick: tick, Work: v.Left + v.Done, Deadline: spanOf(v), Restart: restart,
-		Transfer: job.Transfer, Carry: job.Carry,
+		Transfer: job.Transfer, Carry: job.EgressCost,
 		Looks: slices.ContainsFunc(zones, func(o *Option) bool { return o.Quote.Untried }),
 	}}
 	for _, o := range zones {
-		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: s.firm.Quote.Rate}
+		zone := place.Zone{Name: string(o.Offer.ID), Region: o.Offer.Region, OnDemand: r.onDemand.Quote.Rate}
 		p.job.Zones = append(p.job.Zones, zone)
 	}
 	if i := slices.IndexFunc(m.placed, func(kept *placed) bool { return kept.is(&p.job) }); i >= 0 {
@@ -116,11 +97,11 @@ func (m *Mind) placing(job *Job, s *sorted, v *policy.View, zones []*Option) *pl
 }
 
 // sight is the state of the market as the policy sees it.
-func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) place.View {
+func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) place.View {
 	n := len(zones)
 	w := place.View{
 		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
-		Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.Home,
+		Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
 		Now: v.Now, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]place.Record, n),
 	}
 	for z, o := range zones {
@@ -130,14 +111,12 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 		case held:
 			w.Held, w.Zone, w.Seen[z] = place.Spot, z, place.Up
 		case o.Quote.Untried:
-		case o.Quote.Available && !o.Cooling:
+		case o.Quote.Available && !job.cools(o):
 			w.Seen[z] = place.Up
 		default:
 			w.Seen[z] = place.Down
 		}
-		if o.Record != nil {
-			w.Past[z] = *o.Record
-		}
+		w.Past[z] = o.Record
 		if w.Seen[z] == place.Unseen {
 			continue
 		}
@@ -146,10 +125,10 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 		}
 		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // another where it cools off, or is held and about to go
 	}
-	if s.held != nil && w.Held == place.None {
+	if r.held != nil && w.Held == place.None {
 		w.Held = place.OnDemand
 		for z, o := range zones {
-			if o.Offer.Region == s.held.Offer.Region {
+			if o.Offer.Region == r.held.Offer.Region {
 				w.Zone = z
 				break
 			}
@@ -158,41 +137,41 @@ func (p *placed) sight(job *Job, s *sorted, v *policy.View, zones []*Option) pla
 	return w
 }
 
-// place decides for a job that may choose between zones. look is an offer to ask
+// place decides for a job that may choose between zones. probe is an offer to ask
 // about first. The option is nil for waiting.
-func (m *Mind) place(
-	d *Decision, job *Job, s *sorted, v *policy.View, zones []*Option,
-) (take *Option, look market.OfferID) {
-	held := s.held
-	if held != nil && held.Offer.Capacity == market.Spot && !held.Quote.Available && !held.Quote.Untried {
+func (m *Planner) place(
+	d *Decision, job *Job, r *ranking, v *policy.View, zones []*Option,
+) (take *Option, probe market.OfferID) {
+	held := r.held
+	if held != nil && held.spot && !held.Quote.Available && !held.Quote.Untried {
 		d.Why = Stays // it is about to be lost, and what that means is weighed then
 		return held, ""
 	}
-	p := m.placing(job, s, v, zones)
-	w := p.sight(job, s, v, zones)
-	if o := bound(job, zones, &w); o != nil && held == nil {
+	p := m.placing(job, r, v, zones)
+	w := p.sight(job, r, v, zones)
+	if o := migratingTo(job, zones, &w); o != nil && held == nil {
 		d.Why = Cheapest
 		return o, ""
 	}
 	if m.missingZones(d, p, &w) {
 		return nil, ""
 	}
-	if p.job.Looks && !job.Looked && w.Held != place.Spot {
+	if p.job.Looks && !job.Probed && w.Held != place.Spot {
 		if z := p.see.Look(w); z >= 0 && zones[z].Quote.Untried {
-			d.Why = Looking
+			d.Why = Probing
 			return nil, zones[z].Offer.ID
 		}
 	}
 	c := p.see.Decide(w)
 	d.Expect = p.expect(w, zones)
-	take, d.Why = s.placedIn(c, zones)
+	take, d.Why = r.placedIn(c, zones)
 	return take, ""
 }
 
-// bound is the offer that the job left its machine for, where it can be had; else nil.
-func bound(job *Job, zones []*Option, w *place.View) *Option {
+// migratingTo is the offer that the job left its machine for, where it can be had; else nil.
+func migratingTo(job *Job, zones []*Option, w *place.View) *Option {
 	for z, o := range zones {
-		if job.Bound != "" && o.Offer.ID == job.Bound && w.Seen[z] == place.Up {
+		if job.MigratingTo != "" && o.Offer.ID == job.MigratingTo && w.Seen[z] == place.Up {
 			return o
 		}
 	}
@@ -200,18 +179,18 @@ func bound(job *Job, zones []*Option, w *place.View) *Option {
 }
 
 // placedIn is the option that the choice stands for, nil for waiting, and why it is taken.
-func (s *sorted) placedIn(c place.Choice, zones []*Option) (take *Option, why Reason) {
+func (r *ranking) placedIn(c place.Choice, zones []*Option) (take *Option, why Reason) {
 	switch {
 	case c.Kind == place.Spot:
 		take, why = zones[c.Zone], Cheapest
-	case c.Kind == place.OnDemand && s.held != nil && s.held.Offer.Capacity != market.Spot:
-		take = s.held
+	case c.Kind == place.OnDemand && r.held != nil && !r.held.spot:
+		take = r.held
 	case c.Kind == place.OnDemand:
-		take, why = s.firm, WaitsMore
+		take, why = r.onDemand, WaitsMore
 	default:
 		why = WaitsSpot
 	}
-	if take != nil && take == s.held {
+	if take != nil && take == r.held {
 		why = Stays
 	}
 	return take, why
@@ -229,7 +208,7 @@ func (p *placed) expect(w place.View, zones []*Option) *Expect {
 	if len(options) == 0 {
 		return nil
 	}
-	e := &Expect{Up: slices.Contains(w.Seen, place.Up), Look: p.job.Tick}
+	e := &Expect{Up: slices.Contains(w.Seen, place.Up), NextPoll: p.job.Tick}
 	none, best := 1.0, -1
 	for z, o := range zones {
 		odds := math.Round(p.see.Chance(w, z, time.Hour)*1e4) / 1e4
@@ -237,7 +216,7 @@ func (p *placed) expect(w place.View, zones []*Option) *Expect {
 			Offer: o.Offer.ID, Up: w.Seen[z] == place.Up, Tried: w.Seen[z] != place.Unseen, Chance: odds,
 		})
 		if w.Seen[z] != place.Up {
-			none *= 1 - p.see.Chance(w, z, e.Look)
+			none *= 1 - p.see.Chance(w, z, e.NextPoll)
 		}
 	}
 	for _, o := range options {
@@ -264,7 +243,7 @@ func (p *placed) expect(w place.View, zones []*Option) *Expect {
 		}
 	}
 	if best >= 0 {
-		none = 1 - p.see.Chance(w, best, e.Look)
+		none = 1 - p.see.Chance(w, best, e.NextPoll)
 	}
 	e.Chance = math.Round((1-none)*1e4) / 1e4
 	return e

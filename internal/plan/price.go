@@ -1,7 +1,8 @@
 package plan
 
 import (
-	"scrimp/internal/market"
+	"time"
+
 	"scrimp/internal/policy"
 )
 
@@ -15,7 +16,7 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 	slack, timed := v.Slack(false)
 	switch {
 	case !timed:
-	case o.Offer.Capacity == market.Spot && slack <= 3*v.Restart+v.Detect+v.Doubt+v.Look:
+	case o.spot && slack <= 3*v.Restart+v.Detect+v.Doubt+v.Look:
 		return false // the job would come back at once
 	case slack < v.Detect+v.Doubt:
 		return false // the move would make it late
@@ -30,30 +31,7 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 }
 
 // perWork is the price of an hour of work on a machine of speed 1, for ranking only.
-func perWork(o *Option) float64 {
-	if prepaid(o) {
-		return 0
-	}
-	return o.Quote.Rate.Float() / perHour(o)
-}
-
-// prepaid reports whether o costs nothing more, used or not.
-func prepaid(o *Option) bool { return o.Offer.Reserved.Count > 0 }
-
-// ends reports whether o is reserved for too short a time to go there: for less than
-// three restarts, or not to the end of the work where the deadline allows no second move.
-func ends(job *Job, o *Option) bool {
-	if !prepaid(o) {
-		return false
-	}
-	p := scaled(job.Progress, o.speed)
-	lasts := o.Offer.Reserved.Until.Sub(p.Now) - p.Restart
-	if lasts < 2*p.Restart {
-		return true
-	}
-	slack, timed := p.Slack(false)
-	return timed && p.Left > lasts && slack < 2*p.Restart+p.Reserve+p.Detect+p.Doubt
-}
+func perWork(o *Option) float64 { return o.perHourOfWork }
 
 // perHour is the work of an hour on o, in hours on a machine of speed 1.
 func perHour(o *Option) float64 {
@@ -61,4 +39,24 @@ func perHour(o *Option) float64 {
 		return 1
 	}
 	return o.speed
+}
+
+// late reports whether the work left would not be done in time on o.
+func late(job *Job, o *Option) bool {
+	slack, ok := scaled(job.Progress, o.speed).Slack(o.held)
+	return ok && slack < 0
+}
+
+// onSpeed is how long work takes on a machine of that speed.
+func onSpeed(work time.Duration, speed float64) time.Duration {
+	if speed > 0 && speed != 1 {
+		return time.Duration(float64(work) / speed)
+	}
+	return work
+}
+
+// scaled is p with its work counted on a machine of that speed.
+func scaled(p policy.Progress, speed float64) policy.Progress {
+	p.Left, p.Done, p.Doubt = onSpeed(p.Left, speed), onSpeed(p.Done, speed), onSpeed(p.Doubt, speed)
+	return p
 }

@@ -73,19 +73,19 @@ func (t Table) Bytes() int {
 	return 0
 }
 
-// mostZones bounds what the tables for several zones take.
-const mostZones = 256 << 20
+// mostZoneBytes bounds what the tables for several zones take.
+const mostZoneBytes = 256 << 20
 
 // OnRequest has m, and what is forked from it later, build no table by itself: where one
 // is missing the decision asks for it, and Adopt brings it. It returns m.
-func (m *Mind) OnRequest() *Mind {
-	m.zones, m.placed = place.NewShelf(mostZones), nil
+func (m *Planner) OnRequest() *Planner {
+	m.zones, m.placed = place.NewShelf(mostZoneBytes), nil
 	return m
 }
 
 // Adopt keeps a table for the decisions to come, until others need its room; then it is
 // asked for again.
-func (m *Mind) Adopt(t Table) {
+func (m *Planner) Adopt(t Table) {
 	switch {
 	case t.zone != nil:
 		m.shelf.Adopt(t.zone)
@@ -101,54 +101,41 @@ func (m *Mind) Adopt(t Table) {
 // to take. Only the guard stands above that, as above every verdict: it was asked before,
 // and d.Again is no later than it. Where the table is not there by then (many jobs at
 // once, or nobody builds any), Uniform Progress decides for who waits.
-func (m *Mind) meanwhile(d *Decision, job *Job, s *sorted, v *policy.View, step time.Duration) {
+func (m *Planner) meanwhile(d *Decision, job *Job, r *ranking, v *policy.View, c choice) {
 	d.TableSince = job.TableSince
 	if d.TableSince.IsZero() {
 		d.TableSince = v.Now
 	}
 	until := d.TableSince.Add(max(v.Detect, tablePatience))
-	choice := policy.Wait
-	var take *Option
+	c = choice{kind: policy.Wait, step: c.step, weighing: true}
 	switch {
-	case s.held != nil:
-		take, choice, d.Why = s.held, v.Held, Stays
+	case r.held != nil:
+		c.take, c.kind, d.Why = r.held, v.Held, Stays
 		until, _ = v.GuardAt(v.Working())
 	case v.Now.Before(until):
 		d.Why = Weighing
 		guard, _ := v.GuardAt(false)
 		until = soonest(until, guard)
 	default:
-		if at, ok := s.look(job, v); ok {
-			d.Look, d.Why = at, Looking
+		if at, ok := r.probe(job, v); ok {
+			d.Probe, d.Why = at, Probing
+			m.rejected.explain(d, job, r, nil)
 			return
 		}
-		choice = s.uniform(job, v)
-		take = s.take(d, job, v, choice, false)
-		until = policy.Again(policy.UniformProgress, *v, choice)
+		c.kind = r.uniform(job, v)
+		c.take, d.Why = r.take(job, v, &c)
+		until = policy.Again(policy.UniformProgress, *v, c.kind)
 	}
-	d.Again = soonest(until, v.Now.Add(step+1)) // and it is asked for again
-	for _, o := range s.usable {
-		switch {
-		case o == take:
-		case take != nil && perWork(o) >= perWork(take):
-			d.Rejected = append(d.Rejected, rejection(o, CostsMore))
-		default:
-			d.Rejected = append(d.Rejected, rejection(o, Weighing))
-		}
-	}
-	if take != nil {
-		d.Take, d.Rate = take.Offer.ID, take.Quote.Rate
-		if take.way > 0 {
-			d.Variant = job.Need.Variants[take.way-1].Name
-		}
-	}
+	d.Again = soonest(until, v.Now.Add(c.step+1)) // and it is asked for again
+	c.record(d, job, r)
+	m.rejected.explain(d, job, r, &c)
 }
 
 // uniform is what Uniform Progress does for a job that waits, where its losses and its
 // ladder do not forbid that.
-func (s *sorted) uniform(job *Job, v *policy.View) policy.Choice {
+func (r *ranking) uniform(job *Job, v *policy.View) policy.Choice {
 	choice := policy.Choose(policy.UniformProgress, *v)
-	if s.firm != nil && (job.Wasted >= wasted || choice == policy.Wait && len(job.Need.Ladder) > 0) {
+	if r.onDemand != nil && (job.UnsavedLosses >= mostUnsavedLosses || choice == policy.Wait && len(job.Need.Ladder) > 0) {
 		return policy.Firm
 	}
 	return choice
@@ -169,7 +156,7 @@ func soonest(list ...time.Time) (at time.Time) {
 }
 
 // missing reports whether the table for a job in one zone has to be asked for first.
-func (m *Mind) missing(d *Decision, p horizon.Problem, seen horizon.Market) bool {
+func (m *Planner) missing(d *Decision, p horizon.Problem, seen horizon.Market) bool {
 	if m.zones == nil {
 		return false
 	}
@@ -181,7 +168,7 @@ func (m *Mind) missing(d *Decision, p horizon.Problem, seen horizon.Market) bool
 }
 
 // missingZones is missing for a job in several.
-func (m *Mind) missingZones(d *Decision, p *placed, w *place.View) bool {
+func (m *Planner) missingZones(d *Decision, p *placed, w *place.View) bool {
 	want, ok := p.see.Missing(*w)
 	if ok {
 		d.Table = &TableRequest{Zones: &want}

@@ -11,7 +11,7 @@ import (
 
 // benchCase is a job of so many days in so many zones, with a tenth of that to spare
 // twice over, on a market that has changed for a day.
-func benchCase(days, zones int) (Job, []Option) {
+func benchCase(days, zones int) (Job, []Listing) {
 	c := drawCourse(3, zones)
 	seen, records := make([]horizon.Watch, zones), make([]Record, zones)
 	for t := range 288 {
@@ -22,7 +22,7 @@ func benchCase(days, zones int) (Job, []Option) {
 		}
 	}
 	work := time.Duration(days) * 24 * time.Hour
-	job := Job{Rule: policy.Default, Need: Need{Asks: Asks{CPUs: 1}}, Progress: policy.Progress{
+	job := Job{Rule: policy.Default, Need: Need{Requirements: Requirements{CPUs: 1}}, Progress: policy.Progress{
 		Now: now, Began: now, Deadline: now.Add(work + work/5), Left: work, Known: true,
 		Restart: 6 * time.Minute, Detect: 30 * time.Second,
 	}}
@@ -34,7 +34,7 @@ func BenchmarkBuild(b *testing.B) {
 		for _, days := range []int{1, 3} {
 			b.Run(fmt.Sprintf("zones=%d/days=%d", zones, days), func(b *testing.B) {
 				job, options := benchCase(days, zones)
-				d := NewMind().OnRequest().Decide(job, options)
+				d := NewPlanner().OnRequest().Decide(job, classOf(job, options))
 				if d.Table == nil {
 					b.Fatalf("no table is asked for: %+v", d)
 				}
@@ -56,13 +56,13 @@ func BenchmarkDecideWithTable(b *testing.B) {
 		for _, there := range []bool{true, false} {
 			b.Run(fmt.Sprintf("zones=%d/there=%v", zones, there), func(b *testing.B) {
 				job, options := benchCase(3, zones)
-				m := NewMind().OnRequest()
-				d := m.Decide(job, options)
+				m := NewPlanner().OnRequest()
+				d := m.Decide(job, classOf(job, options))
 				if there {
 					m.Adopt(Build(*d.Table))
 				}
 				for b.Loop() {
-					d = m.Decide(job, options)
+					d = m.Decide(job, classOf(job, options))
 				}
 				if (d.Table == nil) != there || (d.Expect != nil) != there {
 					b.Fatalf("%+v", d)
@@ -79,7 +79,7 @@ func BenchmarkSlowestDecision(b *testing.B) {
 	most, n := time.Duration(0), 0
 	for b.Loop() {
 		for _, zones := range []int{1, 3, 9} {
-			c, m := drawCourse(uint64(zones), zones), NewMind().OnRequest()
+			c, m := drawCourse(uint64(zones), zones), NewPlanner().OnRequest()
 			c.timed = func(decide func()) {
 				least := time.Hour
 				for range 3 {

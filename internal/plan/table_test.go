@@ -52,21 +52,21 @@ func drawCourse(seed uint64, zones int) course {
 }
 
 // options are what is for sale in tick t: spot of each zone, and on-demand of each region.
-func (c *course) options(t int, seen []horizon.Watch, records []Record) (list []Option) {
+func (c *course) options(t int, seen []horizon.Watch, records []Record) (list []Listing) {
 	for z := range c.price {
 		rate := c.price[z]
 		if t >= c.first && t < c.last {
 			rate += rate / money.Rate(8*(z+1))
 		}
 		id := market.OfferID(fmt.Sprintf("z%d/spot", z))
-		list = append(list, Option{
-			Offer: offerOf(id, z, z%2, market.Spot), Watch: &seen[z], Record: &records[z],
+		list = append(list, Listing{
+			Offer: offerOf(id, z, z%2, market.Spot), Watch: seen[z], Record: records[z],
 			Quote: market.Quote{Offer: id, Rate: rate, Priced: true, Available: c.up[t][z]},
 		})
 	}
 	for k := range min(2, len(c.price)) {
 		id := market.OfferID(fmt.Sprintf("r%d/on-demand", k))
-		list = append(list, Option{
+		list = append(list, Listing{
 			Offer: offerOf(id, k, k, market.OnDemand),
 			Quote: market.Quote{Offer: id, Rate: 1e12, Priced: true, Available: true},
 		})
@@ -90,10 +90,10 @@ type played struct {
 
 // play decides every tick, or when it is called. ready is told of a table that is wanted;
 // where it says that it is there the job is decided again.
-func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out played) {
+func (c *course) play(m *Planner, ready func(TableRequest, time.Time) bool) (out played) {
 	seen, records := make([]horizon.Watch, len(c.price)), make([]Record, len(c.price))
-	left, offer, warm := c.work, Option{}, time.Duration(0)
-	job := Job{Rule: policy.Default, Transfer: time.Minute, Carry: money.Picos(2e10), Need: Need{Asks: Asks{CPUs: 1}}}
+	left, offer, warm := c.work, Listing{}, time.Duration(0)
+	job := Job{Rule: policy.Default, Transfer: time.Minute, EgressCost: money.Picos(2e10), Need: Need{Requirements: Requirements{CPUs: 1}}}
 	d, called := Decision{}, true
 	for t := 0; t < len(c.up) && left > 0; t++ {
 		at := now.Add(time.Duration(t) * c.tick)
@@ -104,7 +104,7 @@ func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out pl
 		options := c.options(t, seen, records)
 		for i := range options {
 			if options[i].Offer.ID == offer.Offer.ID && !options[i].Quote.Available {
-				offer = Option{}
+				offer = Listing{}
 			}
 		}
 		job.Held, job.HeldRate, job.Warming = offer.Offer.ID, offer.Quote.Rate, 0
@@ -114,7 +114,7 @@ func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out pl
 		job.Progress = c.progress(at, left, c.restart+job.Transfer)
 		called = called || !c.called || !d.Again.IsZero() && !d.Again.After(at)
 		if called || d.Table != nil && ready(*d.Table, at) {
-			decide := func() { d = m.Decide(job, options) }
+			decide := func() { d = m.Decide(job, classOf(job, options)) }
 			if decide(); c.timed != nil {
 				c.timed(decide)
 			}
@@ -129,10 +129,10 @@ func (c *course) play(m *Mind, ready func(TableRequest, time.Time) bool) (out pl
 			if d.Take != job.Held {
 				offer = take(&job, options, d.Take)
 				warm = c.restart
-				if job.Home != "" && job.Home != offer.Offer.Region {
+				if job.CheckpointRegion != "" && job.CheckpointRegion != offer.Offer.Region {
 					warm += job.Transfer
 				}
-				job.Home = offer.Offer.Region
+				job.CheckpointRegion = offer.Offer.Region
 			}
 		}
 		called = false
@@ -162,17 +162,17 @@ func (c *course) progress(at time.Time, left, restart time.Duration) policy.Prog
 }
 
 // take is the option of that name; none waits.
-func take(job *Job, options []Option, id market.OfferID) Option {
+func take(job *Job, options []Listing, id market.OfferID) Listing {
 	for _, o := range options {
 		if o.Offer.ID == id {
 			return o
 		}
 	}
-	return Option{Offer: market.Offer{Region: job.Home}}
+	return Listing{Offer: market.Offer{Region: job.CheckpointRegion}}
 }
 
 // atOnce builds a table as soon as it is asked for.
-func atOnce(m *Mind, built *int) func(TableRequest, time.Time) bool {
+func atOnce(m *Planner, built *int) func(TableRequest, time.Time) bool {
 	return func(r TableRequest, _ time.Time) bool {
 		*built++
 		m.Adopt(Build(r))
@@ -181,14 +181,14 @@ func atOnce(m *Mind, built *int) func(TableRequest, time.Time) bool {
 }
 
 func TestATableThatIsAskedForDecidesAsOneThatIsBuiltWithin(t *testing.T) {
-	shared, built, weighed := NewMind().OnRequest(), 0, 0
+	shared, built, weighed := NewPlanner().OnRequest(), 0, 0
 	for seed := range uint64(16) {
 		c := drawCourse(seed, 1+int(seed%4))
 		m := shared
 		if seed%2 == 0 {
-			m = NewMind().OnRequest()
+			m = NewPlanner().OnRequest()
 		}
-		want, got := c.play(NewMind(), nil), c.play(m, atOnce(m, &built))
+		want, got := c.play(NewPlanner(), nil), c.play(m, atOnce(m, &built))
 		for i, d := range want.decisions {
 			a, b := jsonOf(t, d), jsonOf(t, got.decisions[i])
 			if a != b || !reflect.DeepEqual(d, got.decisions[i]) {
@@ -225,7 +225,7 @@ func TestALateTableMakesNoJobLateAndMovesNone(t *testing.T) {
 	var sum lateness
 	for seed := range uint64(40) {
 		c := drawCourse(seed, 1+int(seed%3))
-		m := NewMind().OnRequest()
+		m := NewPlanner().OnRequest()
 		got := c.play(m, inSomeTicks(m, &c, seed))
 		if !got.done {
 			t.Errorf("seed %d is late", seed)
@@ -249,7 +249,7 @@ func TestALateTableMakesNoJobLateAndMovesNone(t *testing.T) {
 
 // inSomeTicks has a table 0 to 2 ticks after it was asked for first; with every third
 // seed never.
-func inSomeTicks(m *Mind, c *course, seed uint64) func(TableRequest, time.Time) bool {
+func inSomeTicks(m *Planner, c *course, seed uint64) func(TableRequest, time.Time) bool {
 	rng, due := rand.New(rand.NewPCG(seed, 12)), map[string]time.Time{}
 	return func(r TableRequest, at time.Time) bool {
 		if _, ok := due[r.Key()]; !ok {
@@ -303,8 +303,8 @@ func TestWithoutATableTheGuardIsStillAwaited(t *testing.T) {
 			Restart: 5 * time.Minute, Detect: 2 * time.Minute,
 		}
 		p.Deadline = now.Add(p.Left + p.Restart + p.Detect + 20*time.Second)
-		job := Job{Held: held, HeldRate: c.price[0], Need: Need{Asks: Asks{CPUs: 1}}, Progress: p}
-		d := NewMind().OnRequest().Decide(job, options)
+		job := Job{Held: held, HeldRate: c.price[0], Need: Need{Requirements: Requirements{CPUs: 1}}, Progress: p}
+		d := NewPlanner().OnRequest().Decide(job, classOf(job, options))
 		if d.Table == nil || d.Take != held || !d.Again.Equal(now.Add(20*time.Second+1)) {
 			t.Fatalf("with %q held 20 s before the guard holds: %s", held, jsonOf(t, d))
 		}
@@ -319,18 +319,18 @@ func TestWithoutATableUniformProgressDecidesForWhoWaits(t *testing.T) {
 		c := drawCourse(seed, 1+int(seed%3))
 		records, seen := make([]Record, len(c.price)), make([]horizon.Watch, len(c.price))
 		options := c.options(rng.IntN(len(c.up)), seen, records)
-		job := Job{Rule: policy.Default, Need: Need{Asks: Asks{CPUs: 1}}, TableSince: now.Add(-time.Minute)}
+		job := Job{Rule: policy.Default, Need: Need{Requirements: Requirements{CPUs: 1}}, TableSince: now.Add(-time.Minute)}
 		job.Progress = policy.Progress{
 			Now: now, Began: now.Add(-time.Duration(rng.IntN(5)) * time.Hour), Deadline: now.Add(c.deadline), Left: c.work,
 			Done: time.Duration(rng.IntN(3)) * time.Hour, Known: true, Restart: c.restart, Look: c.tick,
 		}
-		d := NewMind().OnRequest().Decide(job, options)
+		d := NewPlanner().OnRequest().Decide(job, classOf(job, options))
 		if d.Table == nil {
 			continue // the guard holds
 		}
 		plain := job
 		plain.Rule = policy.UniformProgress
-		want := Decide(plain, options)
+		want := decide(plain, options)
 		if d.Take != want.Take || d.Why != want.Why {
 			t.Fatalf("seed %d: takes %q (%s), Uniform Progress %q (%s)", seed, d.Take, d.Why, want.Take, want.Why)
 		}
@@ -357,7 +357,7 @@ func requests(t testing.TB, courses int) (list []TableRequest) {
 	known := map[string]bool{}
 	for seed := range uint64(courses) {
 		c := drawCourse(seed, 1+int(seed%4))
-		m := NewMind().OnRequest()
+		m := NewPlanner().OnRequest()
 		c.play(m, func(r TableRequest, _ time.Time) bool {
 			if !known[r.Key()] {
 				known[r.Key()] = true
@@ -398,7 +398,7 @@ func TestATableFollowsFromItsRequestAlone(t *testing.T) {
 
 // Tables are built beside the decisions of others: the race detector reads this test.
 func TestTablesAreBuiltBesideDecisions(t *testing.T) {
-	m := NewMind().OnRequest()
+	m := NewPlanner().OnRequest()
 	fork := m.Fork()
 	ready := make(chan Table, 1)
 	building := false

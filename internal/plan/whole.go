@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"scrimp/internal/market"
 	"scrimp/internal/policy"
 	"scrimp/internal/policy/horizon"
 )
@@ -17,85 +16,83 @@ import (
 // whole reports whether the job is such a one and may choose: by the default
 // policy, with a deadline before which the guard does not hold yet, and spot that
 // is for sale for less.
-func (s *sorted) whole(job *Job, v *policy.View) bool {
-	if !job.Unsaving || job.Rule != "" && job.Rule != policy.Default || job.Need.Critical || s.firm == nil || len(s.spots) == 0 {
+func (r *ranking) whole(job *Job, v *policy.View) bool {
+	if !job.Unsaving || !job.byDefault() || job.Need.Critical || r.onDemand == nil || len(r.spots) == 0 {
 		return false
 	}
-	if s.held != nil && s.held.Offer.Capacity == market.Spot {
+	if r.held != nil && r.held.spot {
 		return v.Known && !v.Deadline.IsZero() && !v.Guard(v.Working())
 	}
-	return perWork(s.spots[0]) < perWork(s.firm) && v.Known && v.Left > 0 && !v.Deadline.IsZero() && !v.Guard(v.Working())
+	return perWork(r.spots[0]) < perWork(r.onDemand) && v.Known && v.Left > 0 && !v.Deadline.IsZero() &&
+		!v.Guard(v.Working())
 }
 
 // tryWhole weighs one uninterrupted run on each spot that can be had, on-demand after
-// a loss, against on-demand at once, and says how long until the next look. It
+// a loss, against on-demand at once, and says how long until the next poll. It
 // puts the spot to be taken into s.
-func (m *Mind) tryWhole(d *Decision, job *Job, s *sorted, v *policy.View) (policy.Choice, time.Duration) {
+func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
 	guard, _ := v.GuardAt(false)
 	room := guard.Sub(v.Now)
 	step := max(v.Look, v.Detect, time.Minute)
-	firm := firmCost(job, s)
-	d.Expect = &Expect{OnDemand: dollars(firm), Up: s.spot != nil, Look: step}
+	onDemand := onDemandCost(job, r)
+	d.Expect = &Expect{OnDemand: dollars(onDemand), Up: r.spot != nil, NextPoll: step}
 
-	if o := s.held; o != nil && o.Offer.Capacity == market.Spot {
+	if o := r.held; o != nil && o.spot {
 		run := max(0, scaled(job.Progress, o.speed).Left-time.Duration(float64(job.Unsaved)/perHour(o))) + job.Warming
-		again := firm + o.hours(v.Restart)
+		again := onDemand + o.hours(v.Restart)
 		cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run+v.Restart, room-run, again))
-		d.Expect.Spot, d.Expect.Chance, d.Expect.Look = dollars(cost), chance(lasts, true), max(run, step)
+		d.Expect.Spot, d.Expect.Chance, d.Expect.NextPoll = dollars(cost), chance(lasts, true), max(run, step)
 		if run > room {
 			return policy.Firm, step
 		}
-		s.spot = o // elsewhere it would begin anew
+		r.spot = o // elsewhere it would begin anew
 		return policy.Spot, step
 	}
 	best, least := (*Option)(nil), math.Inf(1)
 	soonest := time.Duration(math.MaxInt64)
-	for _, o := range s.spots {
+	for _, o := range r.spots {
 		p := scaled(job.Progress, o.speed)
 		run := p.Restart + p.Left + p.Doubt + v.Detect
 		soonest = min(soonest, run)
-		if run > room || !o.Quote.Available || o.Cooling || o.Quote.Untried {
+		if run > room || !o.Quote.Available || job.cools(o) || o.Quote.Untried {
 			continue
 		}
-		if cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run, room-run, firm)); cost < least {
+		if cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run, room-run, onDemand)); cost < least {
 			best, least = o, cost
-			d.Expect.Spot, d.Expect.Chance, d.Expect.Look = dollars(cost), chance(lasts, true), max(run, step)
+			d.Expect.Spot, d.Expect.Chance, d.Expect.NextPoll = dollars(cost), chance(lasts, true), max(run, step)
 		}
 	}
 	switch {
-	case best != nil && least < firm:
-		s.spot = best
+	case best != nil && least < onDemand:
+		r.spot = best
 		return policy.Spot, step
-	case best == nil && s.held == nil && soonest+step <= room:
+	case best == nil && r.held == nil && soonest+step <= room:
 		return policy.Wait, min(step, room-soonest)
 	}
 	return policy.Firm, step
 }
 
-// firmCost is what is left of the work costs on on-demand, in dollars.
-func firmCost(job *Job, s *sorted) float64 {
-	left := scaled(job.Progress, s.firm.speed).Left
-	if s.firm == s.held {
-		return s.firm.hours(max(0, left-time.Duration(float64(job.Unsaved)/perHour(s.firm))) + job.Warming)
+// onDemandCost is what is left of the work costs on on-demand, in dollars.
+func onDemandCost(job *Job, r *ranking) float64 {
+	left := scaled(job.Progress, r.onDemand.speed).Left
+	if r.onDemand == r.held {
+		return r.onDemand.hours(max(0, left-time.Duration(float64(job.Unsaved)/perHour(r.onDemand))) + job.Warming)
 	}
-	return s.firm.hours(left + job.Progress.Restart)
+	return r.onDemand.hours(left + job.Progress.Restart)
 }
 
 // hours is what a span of o costs, in dollars, for ranking only.
 func (o *Option) hours(span time.Duration) float64 { return o.Quote.Rate.Float() * span.Hours() }
 
 // retries is what is expected to be paid after a loss, where as many runs of that span as
-// go into the room can be tried on spot that has just come, and firm is paid after
+// go into the room can be tried on spot that has just come, and on-demand is paid after
 // them, or instead where that is less.
-func (o *Option) retries(now time.Time, run, room time.Duration, firm float64) float64 {
-	seen := horizon.Market{Up: true}
-	if o.Watch != nil {
-		seen.Odds = o.Watch.At(now).Odds
-	}
+func (o *Option) retries(now time.Time, run, room time.Duration, onDemand float64) float64 {
+	seen := horizon.Market{Up: true, Odds: o.Watch.At(now).Odds}
 	lasts, mean := horizon.Public.Outlasts(seen, run)
-	usd := firm
+	usd := onDemand
 	for range min(room/max(run, 1), 20) {
-		usd = min(firm, o.hours(mean)+float64((1-lasts)*usd))
+		usd = min(onDemand, o.hours(mean)+float64((1-lasts)*usd))
 	}
 	return usd
 }
@@ -110,10 +107,7 @@ func (o *Option) attempt(now time.Time, run time.Duration, again float64) (usd, 
 // outlasts is the chance that o, which is up now, lives through a run of that span, and
 // for how much of it it is expected to.
 func (o *Option) outlasts(now time.Time, run time.Duration) (chance float64, mean time.Duration) {
-	var seen horizon.Market
-	if o.Watch != nil {
-		seen = o.Watch.At(now)
-	}
+	seen := o.Watch.At(now)
 	seen.Up = true
 	return horizon.Public.Outlasts(seen, run)
 }

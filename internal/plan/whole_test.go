@@ -12,11 +12,11 @@ import (
 // guard holds, and does not leave spot that will be.
 func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 	tried, stayed, left := 0, 0, 0
-	mind := NewMind()
+	planner := NewPlanner()
 	for seed := range uint64(40_000) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		job, options := draw(rng)
-		job.Rule, job.Unsaving, job.Limited, job.Wasted = "", true, false, rng.IntN(5)
+		job.Rule, job.Unsaving, job.Limited, job.UnsavedLosses = "", true, false, rng.IntN(5)
 		job.Progress.Doubt = time.Duration(rng.IntN(30)) * time.Minute
 		p := job.Progress
 		if !p.Known || job.Need.Critical || p.Left <= 0 {
@@ -26,14 +26,15 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 		if job.Held != "" {
 			job.Unsaved = time.Duration(rng.Int64N(int64(p.Left)))
 		}
-		s := new(room).sort(&job, options)
+		class := classOf(job, options)
+		s := new(room).rank(&job, class)
 		v := s.view(&job)
-		if s.firm == nil || v.Guard(v.Working()) {
+		if s.onDemand == nil || v.Guard(v.Working()) {
 			continue
 		}
 		guard, ok := v.GuardAt(false)
-		d := mind.Decide(job, options)
-		var take *Option
+		d := planner.Decide(job, class)
+		var take *Listing
 		for i := range options {
 			if options[i].Offer.ID == d.Take {
 				take = &options[i]
@@ -56,7 +57,7 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 				if done.After(guard) {
 					t.Fatalf("seed %d: stays on spot until %s, after the guard at %s", seed, done, guard)
 				}
-			} else if left++; !done.After(guard) && perWork(s.firm) >= perWork(s.held) {
+			} else if left++; !done.After(guard) && perWork(s.onDemand) >= perWork(s.held) {
 				t.Fatalf("seed %d: leaves spot (%s) that would be done at %s, before the guard at %s", seed, d.Why, done, guard)
 			}
 		}
@@ -68,7 +69,7 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 
 // What a try is expected to cost lies between its own cost and that of the try and all anew.
 func TestATryCostsItsTimeAndSometimesAllAnew(t *testing.T) {
-	o := Option{Offer: market.Offer{ID: "a", Capacity: market.Spot}}
+	o := Option{Listing: &Listing{Offer: market.Offer{ID: "a", Capacity: market.Spot}}}
 	o.Quote.Rate = 1e12
 	last := 1.0
 	for hours := range 40 {

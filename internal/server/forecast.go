@@ -37,7 +37,7 @@ const (
 // forecast plays the working jobs forward through the core, one after the other,
 // beside the core's own work, until ctx ends.
 func (s *Server) forecast(ctx context.Context) {
-	mind := plan.NewMind()
+	mind := plan.NewPlanner()
 	for last := ""; ctx.Err() == nil; {
 		id, q, more := s.foretold(last)
 		last = id

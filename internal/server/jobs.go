@@ -211,7 +211,7 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 				line.Rejected = list[n-1].Rejected
 			}
 			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
-				list[n-1].Slack, list[n-1].Rejected, list[n-1].Expect = line.Slack, line.Rejected, line.Expect // said again: the newest figures stand
+				list[n-1].Slack, list[n-1].Rejected, list[n-1].Counts, list[n-1].Expect = line.Slack, line.Rejected, line.Counts, line.Expect // said again: the newest figures stand
 				continue
 			}
 			list = append(list, line)

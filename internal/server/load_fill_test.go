@@ -67,7 +67,7 @@ func fill(b testing.TB, st store.Store, n int) {
 	must(b, err)
 	step(core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: rules}, text)
 	job := core.JobSubmitted{Job: "NAME", Spec: json.RawMessage(file("NAME")), Terms: core.Terms{
-		Name: "NAME", Owner: ledger.Owner{Tenant: "default", Team: "vision"}, Need: plan.Need{Asks: plan.Asks{CPUs: 100_000}},
+		Name: "NAME", Owner: ledger.Owner{Tenant: "default", Team: "vision"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 100_000}},
 		Currency: money.USD, Priority: 1, Saves: true, Restart: time.Minute, Grace: 20 * time.Second, Nodes: 1, Promise: 0.9,
 	}}
 	text, err = json.Marshal(job) // once: the names alone differ

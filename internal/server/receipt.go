@@ -185,6 +185,9 @@ func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) e
 			for _, r := range d.Rejected {
 				line.Rejected = append(line.Rejected, fmt.Sprintf("%s: %s", r.Offer, strings.ReplaceAll(string(r.Why), "_", " ")))
 			}
+			for _, n := range d.Counts {
+				line.Rejected = append(line.Rejected, fmt.Sprintf("%d in all: %s", n.Count, strings.ReplaceAll(string(n.Why), "_", " ")))
+			}
 			if n := len(v.Decisions); n > 0 && v.Decisions[n-1].Take == line.Take && v.Decisions[n-1].Why == line.Why && v.Decisions[n-1].Mode == line.Mode {
 				continue
 			}

@@ -74,11 +74,11 @@ func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 
 // need is what the job asks of machines, with its alternatives and its ladder.
 func need(j spec.Job) plan.Need {
-	n := plan.Need{Asks: asks(j.Resources), MaxRate: j.MaxPrice}
+	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
 	for i, v := range j.AnyOf {
-		w := plan.Variant{Name: variant(j, i), Asks: n.Asks, Throughput: v.Throughput}
+		w := plan.Variant{Name: variant(j, i), Requirements: n.Requirements, Throughput: v.Throughput}
 		if !reflect.ValueOf(v.Resources).IsZero() {
-			w.Asks = asks(v.Resources)
+			w.Requirements = asks(v.Resources)
 		}
 		n.Variants = append(n.Variants, w)
 	}
@@ -109,8 +109,8 @@ func variant(j spec.Job, i int) string {
 	return fmt.Sprintf("any_of[%d]", i)
 }
 
-func asks(r spec.Resources) plan.Asks {
-	a := plan.Asks{CPUs: r.CPUs.Min, Memory: int64(r.Memory.Min), Zones: r.Zones}
+func asks(r spec.Resources) plan.Requirements {
+	a := plan.Requirements{CPUs: r.CPUs.Min, Memory: int64(r.Memory.Min), Zones: r.Zones}
 	for _, c := range r.Capacity {
 		a.Capacity = append(a.Capacity, market.Capacity(c))
 	}

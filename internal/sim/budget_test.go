@@ -48,7 +48,7 @@ func strapped(seed uint64) Playback {
 	work := hours(1, 10).Truncate(time.Minute)
 	t := core.Terms{
 		Name: "j", Currency: money.USD, Steps: int64(work.Minutes()), Work: work, Restart: 2 * time.Minute, Grace: 2 * time.Minute, Saves: true, Priority: 1,
-		HasBudget: true, Need: plan.Need{Asks: plan.Asks{CPUs: 1}},
+		HasBudget: true, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}},
 	}
 	t.Budget, _ = money.Estimated(work.Hours() * within(0.4, 4))
 	opened := epoch
@@ -66,7 +66,7 @@ func strapped(seed uint64) Playback {
 // so the rest is counted in full here.)
 func TestABudgetThatComesFirstIsKeptAndSpentOnFinishing(t *testing.T) {
 	late, early, inTime, short := 0, 0, 0, 0
-	mind := plan.NewMind()
+	mind := plan.NewPlanner()
 	for seed := range uint64(*purses) {
 		p := strapped(seed)
 		p.Mind = mind

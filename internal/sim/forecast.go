@@ -27,8 +27,8 @@ type Question struct {
 	Hazards map[market.OfferID]policy.Hazard
 	Spent   money.Amount
 	Runs    int
-	Config  core.Config // of the core that will decide; zero: the default
-	Mind    *plan.Mind  // kept from one question to the next; nil: a new one
+	Config  core.Config   // of the core that will decide; zero: the default
+	Mind    *plan.Planner // kept from one question to the next; nil: a new one
 	// Halt is asked now and then; true ends the play, and there is no answer. nil: it goes on.
 	Halt func() bool
 }
@@ -50,7 +50,7 @@ type Forecast struct {
 func Ask(q Question) Forecast {
 	f := Forecast{Runs: q.Runs}
 	if q.Mind == nil {
-		q.Mind = plan.NewMind()
+		q.Mind = plan.NewPlanner()
 	}
 	var costs []float64
 	var finishes []time.Duration

@@ -48,6 +48,10 @@ func (w *World) live() {
 	if w.faults.Lag > 0 && w.plant != PlantNoLag {
 		cfg.Consistency = mostLag
 	}
+	if w.seed/6%7 == 2 { // of each policy one life in seven
+		w.mind.OnRequest()
+		w.m.Share(w.mind)
+	}
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.cfg = &cfg
 	w.step(core.Configured{Config: cfg})
@@ -152,7 +156,7 @@ func (w *World) drawWork(id string) simJob {
 	}
 	j.terms = core.Terms{
 		Name: j.id, Currency: money.USD, Steps: j.steps, Restart: 4 * time.Minute, Grace: 3 * time.Minute, Saves: true, Priority: w.rng.IntN(3),
-		Owner: ledger.Owner{Team: fmt.Sprintf("team%d", w.rng.IntN(2)), Project: "p"}, Need: plan.Need{Asks: plan.Asks{CPUs: 1}}, Work: work,
+		Owner: ledger.Owner{Team: fmt.Sprintf("team%d", w.rng.IntN(2)), Project: "p"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Work: work,
 	}
 	return j
 }
@@ -186,7 +190,7 @@ func (w *World) drawJob(id string, gpus int) simJob {
 		t.Need.Ladder = []plan.Rung{{Capacity: spot, For: time.Duration(5+w.rng.IntN(60)) * time.Minute, Failures: w.rng.IntN(3)}, {Capacity: firm}}
 	}
 	if w.chance(0.2) {
-		t.Need.Variants = []plan.Variant{{Name: "fast", Throughput: within(0.5, 3), Asks: plan.Asks{CPUs: 1}}}
+		t.Need.Variants = []plan.Variant{{Name: "fast", Throughput: within(0.5, 3), Requirements: plan.Requirements{CPUs: 1}}}
 		if len(t.Need.Ladder) > 0 {
 			t.Need.Ladder[1].Use = "fast"
 		}

@@ -22,8 +22,8 @@ type Playback struct {
 	Opened  time.Time     // when the market opened, in market time
 	From    time.Duration // of the market, at which the job is submitted
 	Policy  policy.Rule
-	Mind    *plan.Mind  // kept from one playback to the next; nil: a new one
-	Config  core.Config // of the core that decides; zero: the default, with time enough to boot
+	Mind    *plan.Planner // kept from one playback to the next; nil: a new one
+	Config  core.Config   // of the core that decides; zero: the default, with time enough to boot
 }
 
 // Played is what came of it.

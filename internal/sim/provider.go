@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/plan"
 )
 
 // act does an action in the simulated world, with its faults.
@@ -54,6 +55,8 @@ func (w *World) act(a core.Action) {
 		})
 	case core.Look:
 		w.looked(a)
+	case core.BuildTable:
+		w.after(time.Duration(w.extra.Int64N(int64(5*time.Minute))), func() { w.builds(a) })
 	case core.Notify:
 		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
 	}
@@ -66,6 +69,15 @@ func (w *World) tells(life int, b core.Body) {
 		return
 	}
 	w.after(5*time.Second, func() { w.tells(life, b) })
+}
+
+// builds hands on a table that was asked for.
+func (w *World) builds(a core.BuildTable) {
+	if w.up {
+		t := plan.Build(a.Request)
+		w.m.Adopt(t)
+		w.step(core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()})
+	}
 }
 
 // looked answers whether an offer can be had now, where somebody can say.

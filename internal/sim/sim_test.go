@@ -20,7 +20,7 @@ var (
 )
 
 // actions are all that the core can ask for.
-var actions = []string{"launch", "cancel", "terminate", "drain", "look", "notify"}
+var actions = []string{"launch", "cancel", "terminate", "drain", "look", "build_table", "notify"}
 
 // faults that a life can meet, by the action or message they strike.
 var strikes = []string{

@@ -52,7 +52,7 @@ func twoSpeeds(seed uint64) market.Trace {
 
 func TestAJobGoesToAFasterMachineThatCostsLessForTheWork(t *testing.T) {
 	sum := map[policy.Rule]float64{}
-	mind := plan.NewMind()
+	mind := plan.NewPlanner()
 	for seed := range uint64(30) {
 		trace := twoSpeeds(seed)
 		for _, rule := range []policy.Rule{policy.Greedy, policy.UniformProgress, policy.Default} {

@@ -67,7 +67,7 @@ type World struct {
 	count uint64
 
 	m        *core.Machine
-	mind     *plan.Mind // kept over a restart, for its tables are dear and change nothing
+	mind     *plan.Planner // kept over a restart, for its tables are dear and change nothing
 	log      []logged
 	snap     json.RawMessage // newest snapshot
 	snapAt   int             // how much of the log it holds
@@ -189,7 +189,7 @@ const horizon = 60 * 24 * time.Hour
 
 // newWorld returns a world before anything has happened in it.
 func newWorld(rng *rand.Rand, at time.Time) *World {
-	mind := plan.NewMind()
+	mind := plan.NewPlanner()
 	return &World{
 		rng: rng, now: at, start: at, mind: mind, m: core.NewWith(mind), up: true, keeps: true, leave: 30 * time.Minute,
 		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{}, queued: map[string]bool{}, cancelled: map[string]bool{},

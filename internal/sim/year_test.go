@@ -39,7 +39,7 @@ func year(jobs int) *World {
 		j := simJob{id: fmt.Sprintf("job%04d", n), pace: 3600, steps: int64(work.Hours() * 3600), boot: time.Minute, save: 20 * time.Second}
 		j.terms = core.Terms{
 			Name: j.id, Currency: money.USD, Steps: j.steps, Restart: 3 * time.Minute, Grace: 2 * time.Minute, Saves: true, Priority: w.rng.IntN(2),
-			Owner: ledger.Owner{Team: fmt.Sprintf("team%d", n%5), Project: "p"}, Need: plan.Need{Asks: plan.Asks{CPUs: 1}}, Work: work,
+			Owner: ledger.Owner{Team: fmt.Sprintf("team%d", n%5), Project: "p"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Work: work,
 		}
 		w.jobs = append(w.jobs, j)
 		at := epoch.Add(time.Duration(w.rng.Int64N(int64(364 * 24 * time.Hour))))

@@ -17,7 +17,7 @@ func (s *State) Begin(e *Event) {
 	if e.At.Before(s.now) {
 		panic(fmt.Sprintf("state: %s at %v, but it is %v already", e.Body.Kind(), e.At, s.now))
 	}
-	s.before, s.now = s.now, e.At
+	s.before, s.now, s.repriced = s.now, e.At, s.repriced[:0]
 	s.seq++
 }
 
@@ -115,11 +115,11 @@ func (s *State) applyJob(e *Event, f Fact) {
 	case Decided:
 		j := s.touched(f.Job)
 		if f.SameRejected && j.r.Last != nil {
-			f.Decision.Rejected = j.r.Last.Rejected
+			f.Decision.Rejected, f.Decision.Counts = j.r.Last.Rejected, j.r.Last.Counts
 		}
 		j.r.Last, j.r.Decided = &f.Decision, s.now
 		if j.r.State == Queued {
-			if f.Decision.Take == "" && f.Decision.Look == "" {
+			if f.Decision.Take == "" && f.Decision.Probe == "" {
 				j.r.Why = string(f.Decision.Why)
 			}
 			if j.r.Run != nil {

@@ -44,12 +44,12 @@ func (s *State) applyAllocation(e *Event, f Fact) {
 		s.dropped(a)
 	case BackedOff:
 		if f.Until.IsZero() {
-			delete(s.backoffs, f.Scope)
+			s.setBackoff(f.Scope, Backoff{})
 			return
 		}
 		b := s.backoffs[f.Scope]
 		b.Tries, b.Until = f.Tries, f.Until
-		s.backoffs[f.Scope] = b
+		s.setBackoff(f.Scope, b)
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *State) requested(f AllocationRequested) {
 		if key := ScopeKey(scope, &a.r.Machine); len(s.backoffs) > 0 {
 			if b, known := s.backoffs[key]; known && b.Tries > 0 {
 				b.Trial = a.r.ID
-				s.backoffs[key] = b
+				s.setBackoff(key, b)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (s *State) tried(a *Allocation) {
 		key := ScopeKey(scope, &a.r.Machine)
 		if b, known := s.backoffs[key]; known && b.Trial == a.r.ID {
 			b.Trial = ""
-			s.backoffs[key] = b
+			s.setBackoff(key, b)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (s *State) granted(e *Event, f AllocationGranted) {
 	for _, scope := range scopes {
 		key := ScopeKey(scope, &a.r.Machine)
 		if b, known := s.backoffs[key]; known && !b.Until.After(s.now) {
-			delete(s.backoffs, key)
+			s.setBackoff(key, Backoff{})
 		}
 	}
 }

@@ -63,9 +63,9 @@ type (
 	}
 	// RungFailed: a loss or a refusal was counted on a rung of the job's ladder, from 0.
 	RungFailed struct {
-		Job   string        `json:"job"`
-		Rung  int           `json:"rung"`
-		State plan.Standing `json:"state"`
+		Job   string             `json:"job"`
+		Rung  int                `json:"rung"`
+		State plan.FallbackState `json:"state"`
 	}
 )
 

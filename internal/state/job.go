@@ -67,13 +67,13 @@ type runRecord struct {
 	Ending    Status        `json:"ending,omitempty"` // what the job becomes when its attempt has ended
 	EndingWhy string        `json:"ending_why,omitempty"`
 	// CheckpointRegion is that of the newest machine, and so of the checkpoint.
-	CheckpointRegion string          `json:"checkpoint_region,omitempty"`
-	Probes           int             `json:"probes,omitempty"` // of offers that nobody had tried
-	Probed           time.Time       `json:"probed,omitzero"`  // the last time
-	ProbeOf          market.OfferID  `json:"probe_of,omitempty"`
-	UnsavedLosses    int             `json:"unsaved_losses,omitempty"` // machines lost with all that was done on them
-	MigratingTo      market.OfferID  `json:"migrating_to,omitempty"`   // it leaves its machine for this one
-	Fallback         []plan.Standing `json:"fallback,omitempty"`       // by rung of its ladder
+	CheckpointRegion string               `json:"checkpoint_region,omitempty"`
+	Probes           int                  `json:"probes,omitempty"` // of offers that nobody had tried
+	Probed           time.Time            `json:"probed,omitzero"`  // the last time
+	ProbeOf          market.OfferID       `json:"probe_of,omitempty"`
+	UnsavedLosses    int                  `json:"unsaved_losses,omitempty"` // machines lost with all that was done on them
+	MigratingTo      market.OfferID       `json:"migrating_to,omitempty"`   // it leaves its machine for this one
+	Fallback         []plan.FallbackState `json:"fallback,omitempty"`       // by rung of its ladder
 
 	Learned learnedJob `json:"learned"`
 }
@@ -163,24 +163,24 @@ func (j *Job) Last() plan.Decision {
 }
 
 // What became of it since it first asked for a machine.
-func (j *Job) Began() time.Time            { return j.run().Began }
-func (j *Job) Epoch() int                  { return j.run().Epoch }
-func (j *Job) Attempts() []*Attempt        { return j.run().Attempts }
-func (j *Job) Settled() money.Amount       { return j.run().Settled }
-func (j *Job) Retries() int                { return j.run().Retries }
-func (j *Job) Failures() int               { return j.run().Learned.Failures }
-func (j *Job) GPUServed() time.Duration    { return j.run().GPUServed }
-func (j *Job) Outputs() string             { return j.run().Outputs }
-func (j *Job) Exit() int                   { return j.run().Exit }
-func (j *Job) Ending() Status              { return j.run().Ending }
-func (j *Job) EndingWhy() string           { return j.run().EndingWhy }
-func (j *Job) CheckpointRegion() string    { return j.run().CheckpointRegion }
-func (j *Job) Probes() int                 { return j.run().Probes }
-func (j *Job) Probed() time.Time           { return j.run().Probed }
-func (j *Job) ProbeOf() market.OfferID     { return j.run().ProbeOf }
-func (j *Job) UnsavedLosses() int          { return j.run().UnsavedLosses }
-func (j *Job) MigratingTo() market.OfferID { return j.run().MigratingTo }
-func (j *Job) Fallback() []plan.Standing   { return j.run().Fallback }
+func (j *Job) Began() time.Time               { return j.run().Began }
+func (j *Job) Epoch() int                     { return j.run().Epoch }
+func (j *Job) Attempts() []*Attempt           { return j.run().Attempts }
+func (j *Job) Settled() money.Amount          { return j.run().Settled }
+func (j *Job) Retries() int                   { return j.run().Retries }
+func (j *Job) Failures() int                  { return j.run().Learned.Failures }
+func (j *Job) GPUServed() time.Duration       { return j.run().GPUServed }
+func (j *Job) Outputs() string                { return j.run().Outputs }
+func (j *Job) Exit() int                      { return j.run().Exit }
+func (j *Job) Ending() Status                 { return j.run().Ending }
+func (j *Job) EndingWhy() string              { return j.run().EndingWhy }
+func (j *Job) CheckpointRegion() string       { return j.run().CheckpointRegion }
+func (j *Job) Probes() int                    { return j.run().Probes }
+func (j *Job) Probed() time.Time              { return j.run().Probed }
+func (j *Job) ProbeOf() market.OfferID        { return j.run().ProbeOf }
+func (j *Job) UnsavedLosses() int             { return j.run().UnsavedLosses }
+func (j *Job) MigratingTo() market.OfferID    { return j.run().MigratingTo }
+func (j *Job) Fallback() []plan.FallbackState { return j.run().Fallback }
 
 // Asked is the allocation that it waits for; nil: none.
 func (j *Job) Asked() *Allocation { return j.run().Asked }

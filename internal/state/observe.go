@@ -223,16 +223,7 @@ func (s *State) seesProgramEnd(j *Job, a *Attempt, b AttemptEnded) {
 
 // seesMarket takes offers and quotes. What is older than what is known changes nothing.
 func (s *State) seesMarket(b MarketSeen) {
-	for _, o := range b.Offers {
-		if known := s.offers[o.ID]; known != nil {
-			known.r.Offer = o
-			continue
-		}
-		added := &Listing{r: listingRecord{Offer: o, Quote: market.Quote{Offer: o.ID}}}
-		s.offers[o.ID] = added
-		i, _ := slices.BinarySearchFunc(s.sale, o.ID, func(a *Listing, id market.OfferID) int { return cmp.Compare(a.r.Offer.ID, id) })
-		s.sale = slices.Insert(s.sale, i, added)
-	}
+	s.seesOffers(b.Offers)
 	for _, q := range b.Quotes {
 		l := s.offers[q.Offer]
 		if l == nil || q.At.Before(l.r.Quote.At) || q.Priced && q.Rate < 0 {
@@ -246,9 +237,34 @@ func (s *State) seesMarket(b MarketSeen) {
 		}
 		changed := l.r.Quote.Rate != q.Rate || l.r.Quote.Priced != q.Priced
 		l.r.Quote = q
+		if changed {
+			s.repriced = append(s.repriced, l)
+		}
 		if changed && q.Priced && l.r.Offer.Capacity == market.Spot {
 			s.reprices(l, q)
 		}
+	}
+}
+
+// seesOffers takes what is for sale.
+func (s *State) seesOffers(offers []market.Offer) {
+	before := len(s.sale)
+	for _, o := range offers {
+		l := s.offers[o.ID]
+		if l == nil {
+			l = &Listing{}
+			l.r.Quote.Offer = o.ID
+			s.offers[o.ID] = l
+			s.sale = append(s.sale, l)
+		}
+		if l.r.Offer != o {
+			l.r.Offer = o
+			s.cools(l)
+			s.repriced = append(s.repriced, l)
+		}
+	}
+	if len(s.sale) > before {
+		slices.SortFunc(s.sale, func(a, b *Listing) int { return cmp.Compare(a.r.Offer.ID, b.r.Offer.ID) })
 	}
 }
 

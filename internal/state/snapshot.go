@@ -173,6 +173,9 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	}
 	for k, v := range h.Backoffs {
 		s.backoffs[k] = v
+		if v.Trial != "" {
+			s.trials++
+		}
 	}
 	for k, v := range h.Reserves {
 		s.reserves[k] = v

@@ -36,7 +36,9 @@ type State struct {
 	instances   map[string]*Instance   // that may cost something or be billed, and strays for ever
 	offers      map[market.OfferID]*Listing
 	sale        []*Listing // sorted by ID
+	repriced    []*Listing // those whose price the newest event changed, or what they offer
 	backoffs    map[string]Backoff
+	trials      int // of the backoffs, those that an allocation tries again
 	reserves    map[market.OfferID]*Stock
 	heads       map[string]ledger.Hash
 	rules       *budget.Rules // nil: nobody has set any
@@ -54,12 +56,8 @@ type Listing struct {
 }
 
 type listingRecord struct {
-	Offer  market.Offer     `json:"offer"`
-	Quote  market.Quote     `json:"quote"`
+	plan.Listing
 	Hazard policy.Hazard    `json:"hazard"`
-	Watch  horizon.Watch    `json:"watch,omitzero"`
-	Record plan.Record      `json:"record,omitzero"` // the same for jobs that choose between zones
-	Low    plan.Low         `json:"low,omitzero"`    // the least that it could be had for
 	Series []market.Segment `json:"series,omitempty"`
 }
 
@@ -71,12 +69,8 @@ func (l *Listing) Watch() *horizon.Watch { return &l.r.Watch }
 func (l *Listing) Record() *plan.Record  { return &l.r.Record }
 func (l *Listing) Low() plan.Low         { return l.r.Low }
 
-// Backoff is how long nothing of a scope is asked for, because it refused.
-type Backoff struct {
-	Tries int       `json:"tries,omitempty"` // refusals in a row
-	Until time.Time `json:"until"`
-	Trial string    `json:"trial,omitempty"` // the allocation that tries it again; others wait for its answer
-}
+// Plan is the listing as decisions read it.
+func (l *Listing) Plan() *plan.Listing { return &l.r.Listing }
 
 // Stock is what became of a reservation's money: what was booked to the attempts
 // that ran there, and what to nobody, because nobody did.
@@ -183,6 +177,9 @@ func (s *State) Listing(id market.OfferID) *Listing { return s.offers[id] }
 // Sale is what is for sale, by name. It is the state's own.
 func (s *State) Sale() []*Listing { return s.sale }
 
+// Repriced is what of it the newest event changed the price of, or what it offers.
+func (s *State) Repriced() []*Listing { return s.repriced }
+
 // Stock is what became of a reservation's money so far.
 func (s *State) Stock(id market.OfferID) Stock {
 	if st := s.reserves[id]; st != nil {
@@ -215,66 +212,12 @@ func (s *State) AttemptOf(name string) *Attempt {
 	return nil
 }
 
-// ScopeKey is the key of a scope of refusals that the machine lies in.
-func ScopeKey(scope Scope, m *Machine) string {
-	switch scope {
-	case ZoneScope:
-		return "zone/" + m.Provider + "/" + m.Zone
-	case PoolScope:
-		return "pool/" + m.Provider + "/" + m.Type + "/" + string(m.Capacity)
-	case AccountScope:
-		return "account/" + m.Provider
-	case OfferScope:
-	}
-	return "offer/" + string(m.Offer)
-}
-
-// scopes are all of them.
-var scopes = [...]Scope{OfferScope, ZoneScope, PoolScope, AccountScope}
-
 // MachineOf is a machine of the offer.
 func MachineOf(o *market.Offer) Machine {
 	return Machine{
 		Offer: o.ID, Provider: o.Provider, Region: o.Region, Zone: o.Zone, Type: o.Machine, Capacity: o.Capacity,
 		Speed: o.Speed, GPUs: o.Accelerators, Currency: o.Currency, Prepaid: o.Reserved.Count > 0,
 	}
-}
-
-// Backoff is that of a scope's key.
-func (s *State) Backoff(key string) Backoff { return s.backoffs[key] }
-
-// Cooling is until when nothing may be asked for from the offer, because something of
-// it refused, or waits for the answer of one that tries; false: it may.
-func (s *State) Cooling(l *Listing) (until time.Time, ok bool) {
-	if len(s.backoffs) == 0 {
-		return until, false
-	}
-	m := MachineOf(&l.r.Offer)
-	for _, scope := range scopes {
-		b, known := s.backoffs[ScopeKey(scope, &m)]
-		if !known || b.Trial == "" && !b.Until.After(s.now) {
-			continue
-		}
-		at := b.Until
-		if !at.After(s.now) { // somebody tries it
-			at = s.now.Add(max(s.cfg.CoolOff, time.Nanosecond))
-		}
-		if at.After(until) {
-			until = at
-		}
-		ok = true
-	}
-	return until, ok
-}
-
-// Trying reports whether the allocation tries something that refused before.
-func (s *State) Trying(a *Allocation) bool {
-	for _, scope := range scopes {
-		if b, known := s.backoffs[ScopeKey(scope, &a.r.Machine)]; known && b.Trial == a.r.ID {
-			return true
-		}
-	}
-	return false
 }
 
 // Undecided reports whether machines of an earlier incarnation wait for somebody to say

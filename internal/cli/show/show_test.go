@@ -86,21 +86,22 @@ func decisions() []api.Decision {
 	return []api.Decision{
 		{At: now, MarketAt: now.Add(-13 * time.Hour), Event: 3, Cause: "job_submitted", Version: "uniform-progress-2/1", Decision: plan.Decision{
 			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Patient, Slack: 3*time.Hour + 5*time.Minute, HasSlack: true,
-			Expect:   &plan.Expect{Wait: ptr(2.2), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Chance: 0.97, Look: 4 * time.Minute},
+			Expect:   &plan.Expect{Wait: ptr(2.2), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Chance: 0.97, NextPoll: 4 * time.Minute},
 			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.NotYet}},
 		}},
 		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour),
-			Expect: &plan.Expect{Wait: ptr(2.104), OnDemand: ptr(6.3), Chance: 0.031, Look: 4 * time.Minute}}},
+			Expect: &plan.Expect{Wait: ptr(2.104), OnDemand: ptr(6.3), Chance: 0.031, NextPoll: 4 * time.Minute}}},
 		{At: now, MarketAt: now.Add(time.Minute), Event: 12, Cause: "market_seen", Version: "horizon/1", Decision: plan.Decision{
 			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Steady, Slack: time.Hour, HasSlack: true,
-			Expect: &plan.Expect{Wait: ptr(2.31), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Look: 4 * time.Minute, Zones: []plan.ZoneExpect{
+			Expect: &plan.Expect{Wait: ptr(2.31), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, NextPoll: 4 * time.Minute, Zones: []plan.ZoneExpect{
 				{Offer: "aws/us-east-1a/p3.2xlarge/spot", USD: ptr(2.1), Up: true, Tried: true, Chance: 0.92},
 				{Offer: "aws/us-east-1b/p3.2xlarge/spot", Tried: true, Chance: 0.31}, {Offer: "gcp/us-west1-a/a2/spot", Chance: 0.6}}},
-			Purse:    &plan.Purse{Left: money.Picos(4_000_000_000_000), Needs: money.Picos(2_500_000_000_000), On: "aws/us-east-1a/p3.2xlarge/spot"},
+			Budget:   &plan.BudgetCheck{Left: money.Picos(4_000_000_000_000), Needs: money.Picos(2_500_000_000_000), On: "aws/us-east-1a/p3.2xlarge/spot"},
 			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "gcp/us-west1-a/a2/spot", Rate: price("1.1"), Priced: true, Why: plan.Untried}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.OverBudget}},
+			Counts:   []plan.ReasonCount{{Why: plan.OverBudget, Count: 4}, {Why: plan.TooSmall, Count: 4102}, {Why: plan.Unavailable, Count: 317}, {Why: plan.Untried, Count: 1}},
 		}},
 		{At: now, MarketAt: now.Add(2 * time.Minute), Event: 14, Cause: "woken", Version: "horizon/1", Decision: plan.Decision{
-			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: plan.SlackGone, Mode: policy.Certain, Slack: 5 * time.Minute, HasSlack: true, Doubt: 9 * time.Minute,
+			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: plan.SlackGone, Mode: policy.Certain, Slack: 5 * time.Minute, HasSlack: true, Margin: 9 * time.Minute,
 		}},
 		{At: now, MarketAt: now.Add(3 * time.Minute), Event: 15, Cause: "woken", Version: "horizon/1", Decision: plan.Decision{
 			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: plan.SlackGone, Mode: policy.Certain, Slack: -66 * time.Minute, HasSlack: true,

@@ -16,7 +16,7 @@ func TestABrokenLaunchRuleChangesTheFigures(t *testing.T) {
 	same := 0
 	runs := generated(40)
 	for _, r := range runs {
-		if Single(r, plan.NewMind(), policy.UniformProgress, false).Cost == r.Play(tick.UniformProgress.Make(r.Job)).Cost {
+		if Single(r, plan.NewPlanner(), policy.UniformProgress, false).Cost == r.Play(tick.UniformProgress.Make(r.Job)).Cost {
 			same++
 		}
 	}

@@ -19,7 +19,7 @@ var drawn = flag.Int("drawn", 300, "how many drawn markets the properties of the
 // at most. A miss is an error.
 func meanOf(t *testing.T, runs int, job tick.Job, rule policy.Rule) (dollars, overheads float64) {
 	t.Helper()
-	lines, err := each(t.Context(), runs, func(mind *plan.Mind, i int) tally {
+	lines, err := each(t.Context(), runs, func(mind *plan.Planner, i int) tally {
 		out := Single(tick.Run{Zone: "drawn", Window: i, Job: job, Up: tick.Drawn(uint64(i), 11, job.Ticks())}, mind, rule, false)
 		return tally{cost: out.Cost, missed: out.Missed, launched: out.Launches}
 	}, func(int) {})
@@ -82,10 +82,10 @@ func TestACheaperMarketNeverCostsMoreAndNoneMoreThanOnDemand(t *testing.T) {
 }
 
 func TestTheSameMarketGivesTheSameOutcome(t *testing.T) {
-	shared := plan.NewMind()
+	shared := plan.NewPlanner()
 	for i := range min(*drawn, 40) {
 		r := tick.Run{Zone: "drawn", Window: i, Job: sixHours(8, 1e12), Up: tick.Drawn(uint64(i), 11, 48)}
-		a, b := fmt.Sprintf("%+v", Single(r, plan.NewMind(), policy.Default, true)), fmt.Sprintf("%+v", Single(r, shared, policy.Default, true))
+		a, b := fmt.Sprintf("%+v", Single(r, plan.NewPlanner(), policy.Default, true)), fmt.Sprintf("%+v", Single(r, shared, policy.Default, true))
 		if a != b {
 			t.Fatalf("market %d, alone and after others:\n%s\n%s", i, a, b)
 		}

@@ -74,7 +74,7 @@ func same(t *testing.T, runs []tick.Run) {
 		bad := 0
 		for _, r := range runs {
 			want := r.Play(b.Make(r.Job))
-			got := Single(r, plan.NewMind(), policy.Rule(b), false)
+			got := Single(r, plan.NewPlanner(), policy.Rule(b), false)
 			// Each attempt's cost is cut to the last unit by itself.
 			off := want.Cost.Sub(got.Cost)
 			if off.Sign() < 0 || off.Cmp(money.Picos(int64(got.Launches))) > 0 || got.Missed != want.Missed || got.Interruptions != want.Lost {
@@ -96,7 +96,7 @@ func BenchmarkDecisions(b *testing.B) {
 	runs := public(b)
 	n, dollars := 0, 0.0
 	for i := 0; b.Loop(); i++ {
-		out := Single(runs[i%len(runs)], plan.NewMind(), policy.UniformProgress, false)
+		out := Single(runs[i%len(runs)], plan.NewPlanner(), policy.UniformProgress, false)
 		n += out.Decisions
 		dollars += out.Cost.Float()
 	}

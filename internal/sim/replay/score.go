@@ -61,7 +61,7 @@ type tally struct {
 func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() time.Time, tell func(name string, done, of int)) ([]Score, error) {
 	var scores []Score
 	for _, name := range names {
-		lines, err := each(ctx, len(runs), func(mind *plan.Mind, i int) tally {
+		lines, err := each(ctx, len(runs), func(mind *plan.Planner, i int) tally {
 			r, began := runs[i], now()
 			l := tally{work: r.Job.Work, deadline: r.Job.Deadline, overhead: r.Job.Overhead}
 			if name == Optimum {
@@ -95,7 +95,7 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 	var scores []Score
 	for _, name := range names {
 		for _, form := range forms {
-			lines, err := each(ctx, len(form.Runs), func(mind *plan.Mind, i int) tally {
+			lines, err := each(ctx, len(form.Runs), func(mind *plan.Planner, i int) tally {
 				r, began := &form.Runs[i], now()
 				l := tally{work: r.Job.Work, deadline: r.Job.Deadline, overhead: r.Job.Restart}
 				if name == Optimum {
@@ -124,7 +124,7 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 }
 
 // each does work on every index on all cores, in any order, and returns what it gave in order.
-func each(ctx context.Context, n int, work func(*plan.Mind, int) tally, tell func(done int)) ([]tally, error) {
+func each(ctx context.Context, n int, work func(*plan.Planner, int) tally, tell func(done int)) ([]tally, error) {
 	lines := make([]tally, n)
 	var mu sync.Mutex
 	next, done := 0, 0
@@ -140,7 +140,7 @@ func each(ctx context.Context, n int, work func(*plan.Mind, int) tally, tell fun
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
-			mind := plan.NewMind()
+			mind := plan.NewPlanner()
 			for i, ok := take(); ok; i, ok = take() {
 				lines[i] = work(mind, i)
 				mu.Lock()

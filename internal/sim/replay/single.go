@@ -24,7 +24,7 @@ type single struct {
 
 // Single plays one run of the one-zone benchmark under the rule. trace asks for
 // what was held, tick by tick.
-func Single(r tick.Run, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
+func Single(r tick.Run, mind *plan.Planner, rule policy.Rule, trace bool) Outcome {
 	j := r.Job
 	s := &single{run: r}
 	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}

@@ -34,12 +34,12 @@ func newSeveral(r *tick.ZoneRun) *several {
 }
 
 // Zones plays one run of the benchmark with several zones under the rule.
-func Zones(r *tick.ZoneRun, mind *plan.Mind, rule policy.Rule, trace bool) Outcome {
+func Zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool) Outcome {
 	return zones(r, mind, rule, trace, func(m *core.Machine) *core.Machine { return m })
 }
 
 // zones plays a run with what goes on being the machine that next returns, each tick.
-func zones(r *tick.ZoneRun, mind *plan.Mind, rule policy.Rule, trace bool, next func(*core.Machine) *core.Machine) Outcome {
+func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool, next func(*core.Machine) *core.Machine) Outcome {
 	j := &r.Job
 	s := newSeveral(r)
 	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}

@@ -105,7 +105,7 @@ func sameZones(t *testing.T, runs []tick.ZoneRun, looks bool) {
 		bad := 0
 		for i := range runs {
 			r := &runs[i]
-			want, got := r.Play(plain(rule)(&r.Job)), Zones(r, plan.NewMind(), rule, false)
+			want, got := r.Play(plain(rule)(&r.Job)), Zones(r, plan.NewPlanner(), rule, false)
 			// Each price segment's cost is cut to the last unit by itself.
 			off := want.Cost.Sub(got.Cost)
 			if off.Sign() < 0 {
@@ -133,8 +133,8 @@ func TestARestartChangesNothingOverSeveralZones(t *testing.T) {
 				continue
 			}
 			restarts := 0
-			want := Zones(&r, plan.NewMind(), policy.Default, true)
-			got := zones(&r, plan.NewMind(), policy.Default, true, func(m *core.Machine) *core.Machine {
+			want := Zones(&r, plan.NewPlanner(), policy.Default, true)
+			got := zones(&r, plan.NewPlanner(), policy.Default, true, func(m *core.Machine) *core.Machine {
 				if restarts++; restarts%7 != 0 {
 					return m
 				}

@@ -10,23 +10,23 @@ import (
 	"scrimp/internal/policy/place"
 )
 
-// Mind keeps from one decision to the next what is dear to find out again: tables,
+// Planner keeps from one decision to the next what is dear to find out again: tables,
 // which are a cache of pure results. What was seen of the markets comes with the
-// options, so that a mind that was lost decides as the one before would have. It
+// options, so that a planner that was lost decides as the one before would have. It
 // is not for use by several goroutines at once.
-type Mind struct {
+type Planner struct {
 	shelf  *horizon.Shelf
 	zones  *place.Shelf // tables for several zones that others build; nil: all are built when they are needed
 	placed []*placed    // for jobs in several zones, the latest last
 
 	room     room
-	rejected []Rejection // what the newest decision rejected: never changed
+	rejected rejected
 }
 
-// Fork returns a mind for another world: it shares the tables for one zone, which
+// Fork returns a planner for another world: it shares the tables for one zone, which
 // are true in every world; those for several zones are a job's own, unless others
 // build them.
-func (m *Mind) Fork() *Mind { return &Mind{shelf: m.shelf, zones: m.zones} }
+func (m *Planner) Fork() *Planner { return &Planner{shelf: m.shelf, zones: m.zones} }
 
 // places is how many tables for several zones are kept: a few MB each.
 const places = 16
@@ -34,10 +34,10 @@ const places = 16
 // minds is how many jobs that differ share the tables.
 const minds = 64
 
-// NewMind returns a mind that has thought of nothing yet. It builds the tables that it
+// NewPlanner returns a planner that keeps nothing yet. It builds the tables that it
 // lacks within a decision, unless OnRequest is called.
-func NewMind() *Mind {
-	return &Mind{shelf: horizon.NewShelf(horizon.Public, minds)}
+func NewPlanner() *Planner {
+	return &Planner{shelf: horizon.NewShelf(horizon.Public, minds)}
 }
 
 // Expect is what is expected to be paid from now to the end of the job, by what
@@ -47,12 +47,12 @@ type Expect struct {
 	Spot     *float64 `json:"spot_usd"`
 	OnDemand *float64 `json:"on_demand_usd"`
 	// Up says whether spot can be had; Chance is that of its being there still, or
-	// again, at the next look. Where several zones were weighed it is that of the
+	// again, at the next poll. Where several zones were weighed it is that of the
 	// best of those that can be had, or of any coming back.
 	Up     bool    `json:"spot_up"`
 	Chance float64 `json:"spot_chance"`
-	// Look is the time until then.
-	Look time.Duration `json:"look_ns"`
+	// NextPoll is the time until then.
+	NextPoll time.Duration `json:"look_ns"`
 	// Zones is what was expected of each zone's spot, where several were weighed.
 	Zones []ZoneExpect `json:"zones,omitempty"`
 }
@@ -74,28 +74,28 @@ type ZoneExpect struct {
 	// USD is what the job is expected to cost from now to its end where it is taken;
 	// nil where it cannot be.
 	USD *float64 `json:"usd"`
-	// Up says whether it was seen to be for sale, Tried whether anybody looked.
+	// Up says whether it was seen to be for sale, Tried whether anybody asked.
 	Up    bool `json:"up"`
 	Tried bool `json:"tried"`
 	// Chance is that of its lasting the next hour where it is up, of its coming back
-	// within it where it is down, and of its being up now where nobody looked.
+	// within it where it is down, and of its being up now where nobody asked.
 	Chance float64 `json:"chance_hour"`
 }
 
 // foreseeable reports whether the default policy can weigh the future of the
 // job: it has a deadline that is not near enough for the guard, its work is
-// known, and spot is for sale for less than what cannot be taken away.
-func (s *sorted) foreseeable(job *Job, v *policy.View) bool {
-	if job.Rule != "" && job.Rule != policy.Default || job.Need.Critical || s.firm == nil || s.market() == nil {
+// known, and spot is for sale for less than on-demand.
+func (r *ranking) foreseeable(job *Job, v *policy.View) bool {
+	if !job.byDefault() || job.Need.Critical || r.onDemand == nil || r.market() == nil {
 		return false
 	}
-	if perWork(s.market()) >= perWork(s.firm) {
+	if perWork(r.market()) >= perWork(r.onDemand) {
 		return false
 	}
 	if !v.Known || v.Left <= 0 || v.Deadline.IsZero() || v.Guard(v.Working()) || !v.Deadline.After(v.Began) {
 		return false
 	}
-	return v.Left+v.Done >= coarse*s.problem(v).Grid
+	return v.Left+v.Done >= coarse*r.problem(v).Grid
 }
 
 // coarse is how many steps of a table the whole work must have. Below it the
@@ -104,34 +104,31 @@ func (s *sorted) foreseeable(job *Job, v *policy.View) bool {
 const coarse = 8
 
 // problem is what the job's future is weighed by.
-func (s *sorted) problem(v *policy.View) horizon.Problem {
-	speed := s.speed()
+func (r *ranking) problem(v *policy.View) horizon.Problem {
+	speed := r.speed()
 	if speed <= 0 {
 		speed = 1
 	}
-	price := ratio(perWork(s.market()) * speed / s.firm.Quote.Rate.Float())
+	price := ratio(perWork(r.market()) * speed / r.onDemand.Quote.Rate.Float())
 	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), price, 1)
 }
 
 // market is the spot option whose coming and going counts: the one held or to be
 // had, else the cheapest.
-func (s *sorted) market() *Option {
-	if s.spot != nil {
-		return s.spot
+func (r *ranking) market() *Option {
+	if r.spot != nil {
+		return r.spot
 	}
-	return s.asleep
+	return r.asleep
 }
 
 // foresee weighs wait, spot and on-demand by what each is expected to cost, and
-// says how long until the next look.
-func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.Choice, time.Duration) {
-	spot := s.market()
-	p := s.problem(v)
-	var seen horizon.Market
-	if spot.Watch != nil {
-		seen = spot.Watch.At(v.Now)
-	}
-	seen.Up = s.spot != nil
+// says how long until the next poll.
+func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
+	spot := r.market()
+	p := r.problem(v)
+	seen := spot.Watch.At(v.Now)
+	seen.Up = r.spot != nil
 	if m.missing(d, p, seen) {
 		return policy.Wait, p.Grid
 	}
@@ -145,12 +142,12 @@ func (m *Mind) foresee(d *Decision, _ *Job, s *sorted, v *policy.View) (policy.C
 	}
 	got := m.shelf.Solver(p).Decide(state)
 	for k := range got.USD {
-		got.USD[k] *= s.firm.Quote.Rate.Float() // the table is in hours of on-demand
+		got.USD[k] *= r.onDemand.Quote.Rate.Float() // the table is in hours of on-demand
 	}
 	d.Expect = &Expect{
 		Wait: dollars(got.USD[horizon.None]), Spot: dollars(got.USD[horizon.Spot]),
 		OnDemand: dollars(got.USD[horizon.OnDemand]),
-		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), Look: p.Grid,
+		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), NextPoll: p.Grid,
 	}
 	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}
 	return choices[got.Choice], p.Grid
@@ -168,7 +165,7 @@ func dollars(usd float64) *float64 {
 	return &usd
 }
 
-// chance is that of spot being there at the next look, to four digits.
+// chance is that of spot being there at the next poll, to four digits.
 func chance(lasts float64, up bool) float64 {
 	if !up {
 		lasts = 1 - lasts
@@ -177,9 +174,9 @@ func chance(lasts float64, up bool) float64 {
 }
 
 // again is when time alone could change what was foreseen: when the guard will
-// hold, and for who waits or pays for on-demand at the next look, just after it
+// hold, and for who waits or pays for on-demand at the next poll, just after it
 // so that what is seen then comes first.
-func (s *sorted) again(v *policy.View, choice policy.Choice, step time.Duration) time.Time {
+func (r *ranking) again(v *policy.View, choice policy.Choice, step time.Duration) time.Time {
 	var at time.Time
 	if choice != policy.Firm {
 		at, _ = v.GuardAt(v.Working())

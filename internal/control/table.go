@@ -1,0 +1,33 @@
+package control
+
+import (
+	"context"
+	"runtime"
+
+	"scrimp/internal/core"
+	"scrimp/internal/plan"
+)
+
+// mostBuilds is how many tables are built at once.
+const mostBuilds = 2
+
+// builders leaves a processor to the steps, where there are several.
+func builders() int { return max(1, min(mostBuilds, runtime.GOMAXPROCS(0)-1)) }
+
+// build builds a table that decisions lack, beside the steps, and tells that it is there.
+func (c *Control) build(ctx context.Context, a core.BuildTable) {
+	select {
+	case c.builds <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-c.builds }()
+	runtime.Gosched()
+	t := plan.Build(a.Request)
+	c.mu.Lock()
+	c.machine.Adopt(t)
+	c.mu.Unlock()
+	e := c.event(c.Now(), core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()})
+	e.Cause = a.Key()
+	_ = c.Tell(ctx, e) // where it is not written the jobs are decided without it, and ask again
+}

@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+)
+
+// Decision is what was taken and why; Take is "" for waiting.
+type Decision struct {
+	Take     market.OfferID `json:"take,omitempty"`
+	Rate     money.Rate     `json:"rate,omitempty"`
+	Variant  string         `json:"variant,omitempty"` // in which the work is done; "": the job's own way
+	Why      Reason         `json:"why"`
+	Mode     policy.Mode    `json:"mode"`
+	Slack    time.Duration  `json:"slack_ns,omitempty"`
+	HasSlack bool           `json:"has_slack,omitempty"`
+	Margin   time.Duration  `json:"margin_ns,omitempty"` // how much longer the work may take, within the promise
+	Speed    float64        `json:"speed,omitempty"`     // of the machine on which the slack is counted; 0: 1
+	// Rejected is why each other offer was not taken. Of more than five these are the
+	// five that would have been taken next, the cheapest per unit of work first, and
+	// Counts says how many were rejected for each reason, in the order of their names.
+	Rejected []Rejection   `json:"rejected,omitempty"`
+	Counts   []ReasonCount `json:"counts,omitempty"`
+	// Unschedulable says of a job that waits that the market has nothing for what it asks:
+	// so it is for every job of its class, until the market changes.
+	Unschedulable bool `json:"-"`
+	// Retry is when the first of the offers may be asked again that refused a launch, for
+	// a job that waits; zero: none did.
+	Retry time.Time `json:"-"`
+	// Probe is an offer to ask about before anything else is done.
+	Probe market.OfferID `json:"probe,omitempty"`
+	// Expect is what each choice was expected to cost, where that was weighed.
+	Expect *Expect `json:"expect,omitempty"`
+	// Budget is set where a budget that comes first kept an option from being taken.
+	Budget *BudgetCheck `json:"budget_check,omitempty"`
+	// Table is what the job's future is weighed with and the planner lacks: see
+	// Planner.Adopt. It is asked for, and not recorded: a KB for each of many decisions.
+	Table *TableRequest `json:"-"`
+	// TableSince says since when the job has been decided without its table.
+	TableSince time.Time `json:"table_since,omitzero"`
+	// Again is when time alone could change the decision; zero: never.
+	Again time.Time `json:"again,omitzero"`
+}
+
+// Rejection is an offer and why it was not taken.
+type Rejection struct {
+	Offer  market.OfferID `json:"offer"`
+	Rate   money.Rate     `json:"rate"`
+	Priced bool           `json:"priced"`
+	Why    Reason         `json:"why"`
+}
+
+// ReasonCount is how many offers were rejected for a reason.
+type ReasonCount struct {
+	Why   Reason `json:"why"`
+	Count int    `json:"count"`
+}
+
+// mostShown is how many rejected offers a decision names.
+const mostShown = 5
