@@ -92,8 +92,8 @@ func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.
 			t.Budget, t.HasBudget = most, true
 		}
 	}
-	j := core.Weighed(id, c.User, *t)
-	if no := d.weigh(ctx, c, j, *t); no != nil {
+	j := core.Weighed(id, c.User, t)
+	if no := d.weigh(ctx, c, j, t); no != nil {
 		return nil, no
 	}
 	if a, asks := budget.Approval(limits, j, d.s.control.Now(), d.s.control.Clock().Stretch); asks {
@@ -104,7 +104,7 @@ func (d *door) admit(ctx context.Context, c identity.Caller, id string, t *core.
 }
 
 // weigh says which limit does not let a job in.
-func (d *door) weigh(ctx context.Context, c identity.Caller, j budget.Job, t core.Terms) *refusal {
+func (d *door) weigh(ctx context.Context, c identity.Caller, j budget.Job, t *core.Terms) *refusal {
 	if len(d.rules.Limits) == 0 {
 		return nil
 	}

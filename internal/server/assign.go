@@ -57,6 +57,12 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 	if !job.Terms().Deadline.IsZero() {
 		as.Deadline = clock.ToWall(job.Terms().Deadline)
 	}
+	interval := time.Duration(0)
+	s.control.Peek(func(m *core.Machine) {
+		if j, ok := m.Job(job.ID()); ok {
+			interval = m.Interval(j)
+		}
+	})
 	if j.Checkpoint.Dir != "" {
 		store := blobs
 		if j.Checkpoint.Store != "" {
@@ -67,7 +73,7 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 			keep = standard.Checkpoint.Keep
 		}
 		as.Checkpoint = api.Checkpoints{
-			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID() + "/", Interval: clock.Shrink(job.Interval), KeepLast: keep,
+			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID() + "/", Interval: clock.Shrink(interval), KeepLast: keep,
 			KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
 		}
 	}

@@ -158,7 +158,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 		seen[j.ID()] = true
 		var line *api.CostLine
 		for _, a := range j.Attempts() {
-			if a.Instance() == "" || !a.Until().IsZero() && a.Until().Before(since) {
+			if !a.Until().IsZero() && a.Until().Before(since) {
 				continue
 			}
 			if line = l.of(core.WhoseOf(j), j.ID(), a.Currency()); line == nil {

@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/state"
 )
 
 // find returns the job as people see it.
@@ -87,17 +88,7 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 }
 
 // closed reports whether the job is over and nothing of it costs anything any more.
-func closed(j *core.Job) bool {
-	if !j.State().Over() {
-		return false
-	}
-	for _, a := range j.Attempts()[min(j.Closed, len(j.Attempts())):] {
-		if a.Live() {
-			return false
-		}
-	}
-	return true
-}
+func closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
 
 // show is the job as people see it, from the core's state alone.
 func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
@@ -134,19 +125,15 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 		v.Total = ptr(j.Total())
 	}
 	for _, a := range j.Attempts() {
-		if a.Instance() == "" {
-			continue
-		}
 		v.Attempts++
 		if a.Taken() {
 			v.Interruptions++
 		}
 	}
-	if a := j.Attempt(); a != nil && a.Live() {
-		v.Machine, v.Offer, v.Phase = a.Instance(), a.Offer(), string(a.Phase())
-		if len(a.Rates) > 0 {
-			v.Rate = ptr(a.Rates[len(a.Rates)-1].Rate)
-		}
+	if asked, a := j.Asked(), j.Live(); asked != nil {
+		v.Offer, v.Phase = asked.Offer(), string(state.StageRequested)
+	} else if a != nil {
+		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), a.Offer(), string(a.Stage()), ptr(a.Rate())
 	}
 	return v
 }
@@ -201,9 +188,10 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := []api.Decision{}
-	err := s.each(r.Context(), func(seq uint64, e core.Event, decisions []core.Decision) error {
-		for _, d := range decisions {
-			if d.Job != r.PathValue("id") {
+	err := s.each(r.Context(), func(seq uint64, e core.Event, facts []core.Fact) error {
+		for _, f := range facts {
+			d, ok := f.(state.Decided)
+			if !ok || d.Job != r.PathValue("id") {
 				continue
 			}
 			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(), Version: d.Version, Decision: d.Decision}
@@ -232,7 +220,7 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 	}
 	attempt := ""
 	s.control.Read(func(m *core.Machine) {
-		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Phase() == core.Working {
+		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.Working {
 			attempt = j.Attempt().ID()
 		}
 	})

@@ -86,14 +86,9 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 			spent[owner{a.Team, a.Project}] = a.Spent.Float()
 		}
 		for _, a := range m.Live() {
-			if a.Instance() == "" {
-				continue
-			}
 			machines[string(a.Capacity())]++
-			if n := len(a.Rates); n > 0 {
-				j, _ := m.Job(a.Job())
-				burn[owner{j.Terms().Owner.Team, j.Terms().Owner.Project}] += a.Rates[n-1].Rate.Until(time.Hour).Float()
-			}
+			j, _ := m.Job(a.Job())
+			burn[owner{j.Terms().Owner.Team, j.Terms().Owner.Project}] += a.Rate().Until(time.Hour).Float()
 		}
 	})
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
