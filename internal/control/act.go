@@ -36,8 +36,8 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 	wanted := func() bool {
 		ok := false
 		durable := c.Read(func(m *core.Machine) {
-			t, live := m.Attempt(a.Attempt)
-			ok = live && t.Phase == core.Asked
+			t, live := m.Allocation(a.Allocation)
+			ok = live && t.Phase() == state.Pending
 		})
 		return ok && durable // the next leader asks for it where the log says so
 	}
@@ -47,30 +47,30 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 			continue
 		}
 		i, err := c.driver.Launch(ctx, provider.Request{
-			Key: a.Attempt, Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(a.Attempt),
-			Tags: map[string]string{"scrimp-job": a.Job, "scrimp-attempt": a.Attempt},
+			Key: c.keyOf(a.Allocation), Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(a.Allocation),
+			Tags: map[string]string{"scrimp-job": a.Job, "scrimp-attempt": a.Allocation},
 		})
 		var body core.Body
 		switch {
 		case err == nil:
-			body = core.LaunchDone{Launch: a.Attempt, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
+			body = core.LaunchDone{Launch: a.Allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
 		case errors.Is(err, provider.ErrNoCapacity):
-			body = core.LaunchRefused{Launch: a.Attempt, Reason: "no_capacity", Detail: err.Error()}
+			body = core.LaunchRefused{Launch: a.Allocation, Reason: "no_capacity", Detail: err.Error()}
 		case errors.Is(err, provider.ErrQuota):
-			body = core.LaunchRefused{Launch: a.Attempt, Reason: "quota", Detail: err.Error()}
+			body = core.LaunchRefused{Launch: a.Allocation, Reason: "quota", Detail: err.Error()}
 		case errors.Is(err, provider.ErrPrice):
-			body = core.LaunchRefused{Launch: a.Attempt, Reason: "price", Detail: err.Error()}
+			body = core.LaunchRefused{Launch: a.Allocation, Reason: "price", Detail: err.Error()}
 		case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrRequest):
-			body = core.LaunchRefused{Launch: a.Attempt, Reason: "not_for_sale", Detail: err.Error()}
+			body = core.LaunchRefused{Launch: a.Allocation, Reason: "not_for_sale", Detail: err.Error()}
 		default:
-			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Attempt, "error", err)
+			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Allocation, "error", err)
 			sleep(ctx, wait)
 			continue
 		}
 		e := c.event(c.Now(), body)
 		e.Actor, e.Cause = "provider:"+c.name, a.Key()
 		if err := c.Tell(ctx, e); err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("launch answer not written", "attempt", a.Attempt, "error", err)
+			c.cfg.Log.Error("launch answer not written", "attempt", a.Allocation, "error", err)
 		}
 		if err == nil && i.State == provider.Ended { // the key was used before and that machine has ended
 			c.tellEnded(ctx, i)
@@ -226,13 +226,19 @@ func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
 	if known {
 		return
 	}
-	b := core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice}
-	for _, l := range i.Bill {
-		b.Bill = append(b.Bill, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency})
+	launch := c.ourName(i.Key)
+	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice, Launch: launch})
+	ended.Actor = "provider:" + c.name
+	events := []core.Event{ended}
+	if len(i.Bill) > 0 {
+		bill := core.BillReceived{Instance: i.ID, Launch: launch}
+		for _, l := range i.Bill {
+			bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency, From: l.From, To: l.To})
+		}
+		events = append(events, c.event(c.Now(), bill))
+		events[1].Actor = ended.Actor
 	}
-	e := c.event(c.Now(), b)
-	e.Actor = "provider:" + c.name
-	_ = c.Tell(ctx, e) // the next look sees the same again, where the core still waits for it
+	_ = c.Tell(ctx, events...) // the next poll sees the same again, where the core still waits for it
 	c.mu.Lock()
 	delete(c.listed, i.ID)
 	c.mu.Unlock()
@@ -251,7 +257,7 @@ func (c *Control) sweep(ctx context.Context) {
 		shown := map[string]bool{}
 		for _, i := range list {
 			shown[i.ID] = true // ended ones come with their bill, by look
-			r := core.Rented{Instance: i.ID, Launch: i.Key, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
+			r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
 			if i.State == provider.Running || m.Unheard(r) {
 				b.Running = append(b.Running, r)
 				news = news || !m.Knows(i.ID)
@@ -260,7 +266,7 @@ func (c *Control) sweep(ctx context.Context) {
 			}
 		}
 		for _, a := range m.Live() {
-			news = news || a.Instance != "" && !shown[a.Instance]
+			news = news || !shown[a.Instance()]
 		}
 	}) {
 		return
@@ -287,12 +293,12 @@ func (c *Control) silent(ctx context.Context) {
 	living := map[string]bool{}
 	c.mu.RLock()
 	for _, a := range c.machine.Live() {
-		living[a.ID] = true
-		if (a.Phase != core.Working && a.Phase != core.Booting) || a.Asking {
+		living[a.ID()] = true
+		if a.Task() == core.Ended || a.Releasing() || a.Disowned() {
 			continue
 		}
-		if heard := c.words.heard(a.ID); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
-			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID, Since: c.cfg.Clock.ToMarket(heard)}))
+		if heard := c.words.heard(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
+			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Since: c.cfg.Clock.ToMarket(heard)}))
 		}
 	}
 	c.mu.RUnlock()

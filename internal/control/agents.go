@@ -38,12 +38,13 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 		changed := c.Changed()
 		var job core.Job
 		var a core.Attempt
-		ok := false
+		ok, asked := false, false
 		if !c.Read(func(m *core.Machine) {
 			if live, found := m.Attempt(attempt); found {
-				j, _ := m.Job(live.Job)
+				j, _ := m.Job(live.Job())
 				a, job, ok = *live, *j, true
 			}
+			_, asked = m.Allocation(attempt)
 		}) {
 			return job, a, ErrStopping
 		}
@@ -85,7 +86,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	if top == 0 {
 		c.Peek(func(m *core.Machine) { // orders waits until it is durable
 			if a, ok := m.Attempt(r.Attempt); ok {
-				top = a.Heard
+				top = a.Heard()
 			} else {
 				top = -1
 			}
@@ -273,8 +274,8 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 			o = api.Orders{Fenced: true}
 			return m.Seq()
 		}
-		j, _ := m.Job(a.Job)
-		o = c.ordersOf(j, a, now)
+		j, _ := m.Job(a.Job())
+		o = c.ordersOf(m, j, a, now)
 		return m.ChangedAt(j)
 	}
 	c.words.mu.Lock()
@@ -305,7 +306,7 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 }
 
 // ordersOf is what the agent of a should do. The caller holds the lock.
-func (c *Control) ordersOf(j *core.Job, a *core.Attempt, now time.Time) api.Orders {
+func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, now time.Time) api.Orders {
 	clock := c.cfg.Clock
 	o := api.Orders{
 		Off: a.Phase() == core.Leaving, Currency: string(j.Terms().Currency), Fenced: j.Epoch() != a.Epoch() && a.Phase() != core.Leaving,

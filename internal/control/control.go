@@ -197,7 +197,7 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	var seq uint64
 	if !c.Look(func(m *core.Machine) uint64 {
 		if j, known := m.Job(job); known {
-			seq = j.Event // which never changes
+			seq = j.Event() // which never changes
 		}
 		return seq
 	}) {

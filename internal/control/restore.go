@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/plan"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 
@@ -19,63 +21,78 @@ var errUnreadable = errors.New("the snapshot cannot be read")
 // short cut only: where another release wrote it, or it is damaged, the whole log is
 // replayed, which says the same and takes longer.
 func (c *Control) restore(ctx context.Context) error {
-	upTo, unread := c.restoreSnapshot(ctx)
+	st, upTo, unread := c.restoreSnapshot(ctx)
 	switch {
 	case errors.Is(unread, errUnreadable):
-		c.machine, c.snapped = core.New(), 0
-		c.cfg.Log.Warn("the snapshot is passed over: the whole log is replayed, which takes longer", "why", unread)
+		st, c.snapped = state.New(), 0
+		c.cfg.Log.Warn("the snapshot is passed over: the whole log is replayed, which takes longer, and what samples taught that were dropped is lost", "why", unread)
 	case unread != nil:
 		return fmt.Errorf("restore: %w", unread)
 	}
-	c.tried = c.machine.Seq()
-	for events, err := range inOrder(pages(ctx, c.store, c.tried), decodeAll) {
-		if err != nil {
-			return fmt.Errorf("restore: %w", err)
-		}
-		for _, e := range events {
-			if next := c.machine.Seq() + 1; e.seq != next {
-				return fmt.Errorf("restore: %w", missing(next, e.seq, unread))
-			}
-			c.wake = c.machine.Replay(e.event, e.decisions).Wake
-		}
+	c.tried = st.Seq()
+	if err := c.replay(ctx, st, upTo); err != nil {
+		return fmt.Errorf("restore: %w", missing(err, unread))
 	}
-	if c.machine.Seq() < upTo {
-		return fmt.Errorf("restore: %w", missing(c.machine.Seq()+1, upTo+1, unread))
-	}
-	if c.wake.IsZero() {
-		c.wake = c.machine.Now()
-	}
-	c.durable.rise(c.machine.Seq())
+	c.machine = core.On(st, plan.NewMind().OnRequest())
+	c.wake = st.Now()
+	c.durable.rise(st.Seq())
 	for _, a := range c.machine.Live() {
-		if !a.Claimed.IsZero() {
-			c.words.hear(a.ID, time.Now()) // its agent has until the limit to find us again
+		if !a.Claimed().IsZero() {
+			c.words.hear(a.ID(), time.Now()) // its agent has until the limit to find us again
 		}
 	}
 	return nil
 }
 
-// missing says what is wrong with a log that goes on with event seq where next is
-// due. Nothing is guessed: a state without those events would be another.
-func missing(next, seq uint64, unread error) error {
-	if unread != nil {
-		return fmt.Errorf("events %d to %d are in no log, only in a snapshot, and %w: start once the release of scrimp that wrote it and take a backup with it, or restore a backup (scrimp restore)", next, seq-1, unread)
+// replay applies the log after the state's newest event. Up to upTo samples may have
+// been dropped.
+func (c *Control) replay(ctx context.Context, st *state.State, upTo uint64) error {
+	end, err := c.store.End(ctx)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("events %d to %d are missing from the log: restore a backup (scrimp restore)", next, seq-1)
+	chain := store.Chain{After: st.Seq(), Dropped: upTo}
+	for events, err := range inOrder(pages(ctx, c.store, st.Seq()), decodeAll) {
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := chain.Add(e.record); err != nil {
+				return err
+			}
+			st.Replay(e.record.Seq, e.event, e.facts, e.record.Postings)
+		}
+	}
+	return chain.Ends(max(end, upTo))
 }
 
-// restoreSnapshot makes the machine of the newest snapshot, or leaves an empty one.
+// missing says what to do about a log that lacks events. Nothing is guessed: a state
+// without those events would be another.
+func missing(err, unread error) error {
+	var gone *store.MissingError
+	switch {
+	case !errors.As(err, &gone):
+		return err
+	case unread != nil:
+		return fmt.Errorf("events %d to %d are in no log, only in a snapshot, and %w: start once the release of scrimp that wrote it and take a backup with it, or restore a backup (scrimp restore)", gone.First, gone.Last, unread)
+	}
+	return fmt.Errorf("events %d to %d are missing from the log: restore a backup (scrimp restore)", gone.First, gone.Last)
+}
+
+// restoreSnapshot makes the state of the newest snapshot, or an empty one.
 // upTo is the last event that the snapshot has, whether it could be read or not.
-func (c *Control) restoreSnapshot(ctx context.Context) (upTo uint64, err error) {
+func (c *Control) restoreSnapshot(ctx context.Context) (st *state.State, upTo uint64, err error) {
 	snap, ok, err := c.store.LatestSnapshot(ctx)
 	if err != nil || !ok {
-		return 0, err
+		return state.New(), 0, err
 	}
-	return snap.Seq, c.read(ctx, snap)
+	st, err = c.read(ctx, snap)
+	return st, snap.Seq, err
 }
 
-func (c *Control) read(ctx context.Context, snap store.Snapshot) (err error) {
-	if snap.Version != core.SnapshotVersion {
-		return fmt.Errorf("%w: it has version %d, and this release reads version %d", errUnreadable, snap.Version, core.SnapshotVersion)
+func (c *Control) read(ctx context.Context, snap store.Snapshot) (st *state.State, err error) {
+	if snap.Version != state.SnapshotVersion {
+		return nil, fmt.Errorf("%w: it has version %d, and this release reads version %d", errUnreadable, snap.Version, state.SnapshotVersion)
 	}
 	unreadable := func(err error) error {
 		if err != nil {
@@ -84,36 +101,36 @@ func (c *Control) read(ctx context.Context, snap store.Snapshot) (err error) {
 		return err
 	}
 	if snap.Parts == 0 {
-		c.machine, err = core.Restore(snap.State)
-		return unreadable(err)
+		st, err = state.Restore(snap.State)
+		return st, unreadable(err)
 	}
-	r, err := core.NewRestorer(snap.State)
+	r, err := state.NewRestorer(snap.State)
 	if err != nil {
-		return unreadable(err)
+		return nil, unreadable(err)
 	}
-	read := func(text json.RawMessage) (core.Part, error) {
-		p, err := core.ReadPart(text)
+	read := func(text json.RawMessage) (state.Part, error) {
+		p, err := state.ReadPart(text)
 		return p, unreadable(err)
 	}
 	for part, err := range inOrder(c.store.SnapshotParts(ctx, snap), read) {
 		if errors.Is(err, store.ErrGone) {
-			return unreadable(err)
+			return nil, unreadable(err)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		r.Add(part)
 	}
-	c.machine, err = r.Machine()
+	st, err = r.State()
 	c.snapped = snap.Seq // the next one takes from it what has not changed
-	return unreadable(err)
+	return st, unreadable(err)
 }
 
 // pages is the log after an event, so many records at a time.
 func pages(ctx context.Context, s store.Store, after uint64) iter.Seq2[[]store.Record, error] {
 	return func(yield func([]store.Record, error) bool) {
 		for {
-			records, err := s.Records(ctx, after, 500)
+			records, err := s.WholeRecords(ctx, after, 500)
 			if err == nil && len(records) == 0 || !yield(records, err) || err != nil {
 				return
 			}
@@ -123,36 +140,35 @@ func pages(ctx context.Context, s store.Store, after uint64) iter.Seq2[[]store.R
 }
 
 type decoded struct {
-	seq       uint64
-	event     core.Event
-	decisions []core.Decision
+	record store.Record // its event and facts are decoded
+	event  core.Event
+	facts  []core.Fact
 }
 
 func decodeAll(records []store.Record) ([]decoded, error) {
 	list := make([]decoded, len(records))
 	for i, r := range records {
 		var err error
-		list[i].seq = r.Seq
-		if list[i].event, list[i].decisions, err = Decode(r); err != nil {
+		if list[i].event, list[i].facts, err = Decode(r); err != nil {
 			return nil, err
 		}
+		r.Event, r.Facts = nil, nil
+		list[i].record = r
 	}
 	return list, nil
 }
 
-// Decode reads an event and its decisions back from the log.
-func Decode(r store.Record) (core.Event, []core.Decision, error) {
+// Decode reads an event and its facts back from the log.
+func Decode(r store.Record) (core.Event, []core.Fact, error) {
 	var e core.Event
 	if err := e.UnmarshalJSON(r.Event); err != nil { // at once: the library would look through all of it first
 		return e, nil, fmt.Errorf("read event %d: %w", r.Seq, err)
 	}
-	var d []core.Decision
-	if len(r.Facts) > 0 {
-		if err := json.Unmarshal(r.Facts, &d); err != nil {
-			return e, nil, fmt.Errorf("read the decisions of event %d: %w", r.Seq, err)
-		}
+	facts, err := state.DecodeFacts(r.Facts)
+	if err != nil {
+		return e, nil, fmt.Errorf("event %d: %w", r.Seq, err)
 	}
-	return e, d, nil
+	return e, facts, nil
 }
 
 // atOnce is how many values inOrder has in work.

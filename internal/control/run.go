@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 
@@ -194,7 +195,7 @@ func (c *Control) write(ctx context.Context, steps <-chan stepped, failed chan<-
 // and answers.
 func (c *Control) commit(ctx context.Context, batch []stepped) error {
 	records, err := records(batch)
-	if err == nil {
+	if err == nil && len(records) > 0 {
 		if err = c.append(ctx, records); err != nil {
 			err = fmt.Errorf("write %d events: %w", len(records), err)
 		}
@@ -202,7 +203,9 @@ func (c *Control) commit(ctx context.Context, batch []stepped) error {
 	if err != nil {
 		c.durable.lose()
 	} else {
-		c.durable.rise(records[len(records)-1].Seq)
+		if len(records) > 0 {
+			c.durable.rise(records[len(records)-1].Seq)
+		}
 		for _, s := range batch {
 			for _, out := range s.outs {
 				for _, a := range out.Actions {
@@ -246,31 +249,34 @@ func (c *Control) Full() error {
 	return nil
 }
 
-// records is what was stepped as the store keeps it.
+// records is what was stepped as the store keeps it. What led to nothing is not kept.
 func records(batch []stepped) ([]store.Record, error) {
 	var list []store.Record
 	for _, s := range batch {
+		seq := s.first
 		for i, e := range s.events {
-			r, err := record(s.first+uint64(i), e, s.bodies[i], s.outs[i])
+			if s.outs[i].Nothing {
+				continue
+			}
+			r, err := record(seq, e, s.bodies[i], s.outs[i])
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, r)
+			seq++
 		}
 	}
 	return list, nil
 }
 
 func record(seq uint64, e core.Event, body []byte, out core.Outcome) (store.Record, error) {
-	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings}
+	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings, Sample: out.Sample}
 	var err error
 	if r.Event, err = e.Append(make([]byte, 0, len(body)+200), body); err != nil {
 		return r, fmt.Errorf("encode event %d: %w", seq, err)
 	}
-	if len(out.Decisions) > 0 {
-		if r.Facts, err = json.Marshal(out.Decisions); err != nil {
-			return r, fmt.Errorf("encode the decisions of event %d: %w", seq, err)
-		}
+	if r.Facts, err = state.EncodeFacts(out.Facts); err != nil {
+		return r, fmt.Errorf("encode event %d: %w", seq, err)
 	}
 	return r, nil
 }

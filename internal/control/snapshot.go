@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"scrimp/internal/core"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 
@@ -48,8 +49,8 @@ func (c *Control) snapshot(ctx context.Context) {
 }
 
 // save encodes what was frozen and has changed since base, part by part, and writes it.
-func (c *Control) save(ctx context.Context, f *core.Frozen, base uint64) error {
-	s := store.Snapshot{Seq: f.Seq(), Version: core.SnapshotVersion, Parts: f.Parts(), Base: base}
+func (c *Control) save(ctx context.Context, f *state.Frozen, base uint64) error {
+	s := store.Snapshot{Seq: f.Seq(), Version: state.SnapshotVersion, Parts: f.Parts(), Base: base}
 	parts, size := map[int]json.RawMessage{}, 0
 	write := func() error {
 		if len(parts) == 0 {

@@ -58,7 +58,7 @@ func TestAKeptLogReplays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Replay(r.event, r.facts, l.Postings)
+		s.Replay(s.Seq()+1, r.event, r.facts, l.Postings)
 	}
 	hash, err := s.Hash()
 	if err != nil {

@@ -80,7 +80,7 @@ func (w *World) replayed(from int, snap json.RawMessage) (*state.State, error) {
 		if w.plant == PlantLostFact && len(facts) > 1 {
 			facts = facts[1:]
 		}
-		s.Replay(r.event, facts, l.postings)
+		s.Replay(uint64(from+n+1), r.event, facts, l.postings)
 	}
 	return s, nil
 }

@@ -336,7 +336,7 @@ func (v *vault) check() {
 			w.breaks("replay: %v", err)
 			return
 		}
-		st.Replay(r.event, r.facts, l.postings)
+		st.Replay(uint64(n+1), r.event, r.facts, l.postings)
 		for _, p := range l.postings {
 			if postings < len(w.postings) && p.Hash != w.postings[postings].Hash {
 				w.breaks("replay: posting %d is another", postings)

@@ -272,8 +272,10 @@ func (a *Attempt) clone() *Attempt {
 	return &c
 }
 
-// Replay takes an event of the log with what was decided about it then: no rule is run.
-func (s *State) Replay(e Event, facts []Fact, postings []ledger.Posting) {
+// Replay takes an event of the log, by its number, with what was decided about it then:
+// no rule is run. Numbers may be missing, of samples that were dropped.
+func (s *State) Replay(seq uint64, e Event, facts []Fact, postings []ledger.Posting) {
+	s.seq = seq - 1
 	s.Begin(&e)
 	s.Observe(&e)
 	for _, f := range facts {
