@@ -49,7 +49,8 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 			return job, a, ErrStopping
 		}
 		switch {
-		case !ok || a.Phase() == core.Leaving || a.Asking || a.Instance() != "" && a.Instance() != instance:
+		case !ok && asked: // its launch is not answered yet
+		case !ok || a.Task() == core.Ended || a.Releasing() || a.Instance() != instance:
 			return job, a, ErrFenced
 		case !a.Claimed().IsZero():
 			if a.By() != "" && a.By() != by {
@@ -59,7 +60,7 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 			c.words.hear(attempt, time.Now())
 			c.words.mu.Unlock()
 			return job, a, nil
-		case a.Phase() != core.Asked:
+		default:
 			if err := c.Tell(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
 				return job, a, err
 			}
@@ -309,8 +310,8 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, now time.Time) api.Orders {
 	clock := c.cfg.Clock
 	o := api.Orders{
-		Off: a.Phase() == core.Leaving, Currency: string(j.Terms().Currency), Fenced: j.Epoch() != a.Epoch() && a.Phase() != core.Leaving,
-		Interval: clock.Shrink(j.Interval), Spent: j.Spent(now).String(),
+		Off: a.Task() == core.Ended, Currency: string(j.Terms().Currency), Fenced: j.Attempt() != a && a.Task() != core.Ended,
+		Interval: clock.Shrink(m.Interval(j)), Spent: j.Spent(now).String(),
 	}
 	if j.Terms().HasBudget {
 		o.BudgetLeft = maxAmount(j.Terms().Budget.Sub(j.Spent(now))).String()

@@ -85,6 +85,10 @@ type Control struct {
 	durable tide                  // how much of what was stepped is
 	full    atomic.Pointer[error] // why nothing can be written: there is no room; nil: it can
 
+	installation string // that the log is of, and its incarnation: part of every key and tag
+	incarnation  int
+	others       []provider.Instance // of other ones, in the newest inventory
+
 	snapped  uint64 // event of the newest snapshot
 	tried    uint64 // event of the newest attempt at one
 	looksAt  uint64 // event at which is looked again whether one is due

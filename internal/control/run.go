@@ -92,12 +92,23 @@ func (c *Control) Run(ctx context.Context) error {
 
 	rules := CoreConfig(c.cfg.Clock, c.cfg.Poll)
 	rules.MaxRunning = cmp.Or(c.cfg.Running, rules.MaxRunning)
-	first, err := ask([]core.Event{c.event(c.Now(), core.Configured{Config: rules})})
+	events := []core.Event{c.event(c.Now(), core.Configured{Config: rules})}
+	begun, placed, err := c.incarnate(work)
+	if err != nil {
+		return err
+	}
+	if begun != nil {
+		events = append(events, c.event(c.Now(), begun))
+	}
+	first, err := ask(events)
 	if err != nil {
 		return err
 	}
 	if err := c.commit(work, []stepped{c.step(work, first)}); err != nil {
 		return err
+	}
+	if err := placed(); err != nil {
+		return fmt.Errorf("keep where the log lies: %w", err)
 	}
 	for _, a := range c.machine.Pending() {
 		c.act(work, a)

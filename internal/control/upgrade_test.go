@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 
 // keptLog is the log that an early release wrote.
 func keptLog(t *testing.T) (records []store.Record) {
 	t.Helper()
-	f, err := os.Open("../sim/testdata/log-1.jsonl")
+	f, err := os.Open("../sim/testdata/log-2.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,10 @@ func keptLog(t *testing.T) (records []store.Record) {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var l struct{ Event, Decisions json.RawMessage }
+		var l struct {
+			Event, Facts json.RawMessage
+			Postings     []ledger.Posting
+		}
 		var e core.Event
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			t.Fatal(err)
@@ -35,10 +40,9 @@ func keptLog(t *testing.T) (records []store.Record) {
 		if err := json.Unmarshal(l.Event, &e); err != nil {
 			t.Fatal(err)
 		}
-		if string(l.Decisions) == "null" {
-			l.Decisions = nil
-		}
-		records = append(records, store.Record{Seq: uint64(len(records) + 1), Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Event: l.Event, Facts: l.Decisions})
+		records = append(records, store.Record{
+			Seq: uint64(len(records) + 1), Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Event: l.Event, Facts: l.Facts, Postings: l.Postings,
+		})
 	}
 	return records
 }
@@ -49,23 +53,23 @@ type cut struct {
 	after uint64
 }
 
-func (c cut) Records(ctx context.Context, after uint64, most int) ([]store.Record, error) {
-	return c.Store.Records(ctx, max(after, c.after), most)
+func (c cut) WholeRecords(ctx context.Context, after uint64, most int) ([]store.Record, error) {
+	return c.Store.WholeRecords(ctx, max(after, c.after), most)
 }
 
 // A database of an earlier release opens under this one, whatever its snapshots look
 // like: the log has all that they say. Where it has not, nothing is guessed.
 func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
 	records := keptLog(t)
-	m := core.New()
+	m := state.New()
 	var halfway json.RawMessage
 	half := uint64(len(records) / 2)
 	for _, r := range records {
-		e, d, err := Decode(r)
+		e, facts, err := Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Replay(e, d); m.Seq() == half {
+		if m.Replay(r.Seq, e, facts, r.Postings); m.Seq() == half {
 			if halfway, err = m.Snapshot(); err != nil {
 				t.Fatal(err)
 			}
@@ -87,14 +91,14 @@ func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
 		fails   string
 	}{
 		{name: "no snapshot"},
-		{name: "one of this release", seq: half, version: core.SnapshotVersion, state: string(halfway)},
-		{name: "one of this release, and of the log what follows it", seq: half, version: core.SnapshotVersion, state: string(halfway), without: half},
+		{name: "one of this release", seq: half, version: state.SnapshotVersion, state: string(halfway)},
+		{name: "one of this release, and of the log what follows it", seq: half, version: state.SnapshotVersion, state: string(halfway), without: half},
 		{name: "one of version 4", seq: half, version: 4, state: `{"version":4,"seq":1}`, warns: true},
 		{name: "one of version 2", seq: half, version: 2, state: `{"version":2,"jobs":[{"id":"a","epoch":"x"}]}`, warns: true},
 		{name: "one of a later release", seq: half, version: 99, state: `[]`, warns: true},
-		{name: "one that is damaged", seq: half, version: core.SnapshotVersion, state: string(halfway[:len(halfway)/2]), warns: true},
-		{name: "one whose part is damaged", seq: half, version: core.SnapshotVersion, parts: 1, state: `{"jobs":[{"id":`, warns: true},
-		{name: "one of version 4, and of the log what follows it", seq: half, version: 4, state: `{}`, without: half, fails: fmt.Sprintf("events 1 to %d are in no log, only in a snapshot, and the snapshot cannot be read: it has version 4, and this release reads version %d: start once the release of scrimp that wrote it", half, core.SnapshotVersion)},
+		{name: "one that is damaged", seq: half, version: state.SnapshotVersion, state: string(halfway[:len(halfway)/2]), warns: true},
+		{name: "one whose part is damaged", seq: half, version: state.SnapshotVersion, parts: 1, state: `{"jobs":[{"id":`, warns: true},
+		{name: "one of version 4, and of the log what follows it", seq: half, version: 4, state: `{}`, without: half, fails: fmt.Sprintf("events 1 to %d are in no log, only in a snapshot, and the snapshot cannot be read: it has version 4, and this release reads version %d: start once the release of scrimp that wrote it", half, state.SnapshotVersion)},
 		{name: "one of version 4, and no log", seq: uint64(len(records)), version: 4, state: `{}`, without: uint64(len(records)), fails: fmt.Sprintf("events 1 to %d are in no log", len(records))},
 		{name: "no snapshot, and a log without its beginning", without: 3, fails: "events 1 to 3 are missing from the log: restore a backup"},
 	} {
@@ -130,8 +134,8 @@ func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state, err := got.machine.Snapshot()
-			if err != nil || !bytes.Equal(state, want) {
+			snap, err := got.machine.Snapshot()
+			if err != nil || !bytes.Equal(snap, want) {
 				t.Errorf("the state is another than that of the log: %v", err)
 			}
 			if warned := strings.Contains(log.String(), "passed over"); warned != c.warns {

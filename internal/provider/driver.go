@@ -19,8 +19,26 @@ var (
 	ErrNotFound   = errors.New("not found")   // it is gone; stop asking
 	ErrPrice      = errors.New("price")       // the offer costs more than the request allows
 	ErrRequest    = errors.New("bad request") // the request makes no sense; trying again is useless
+	ErrPending    = errors.New("pending")     // it waits in the provider's queue: ask again with the same key
 	ErrUnanswered = errors.New("no answer")   // of a Provider: it may have been done; the same key finds out
 )
+
+// RefusalError says what a refusal is about and how long to wait, where the provider does.
+type RefusalError struct {
+	Err   error         // one of those above
+	Scope string        // "offer", "zone", "pool" or "account"; "": not said
+	Wait  time.Duration // wall time; 0: not said
+}
+
+func (e *RefusalError) Error() string { return e.Err.Error() }
+func (e *RefusalError) Unwrap() error { return e.Err }
+
+// Canceller is what a driver also does whose launches may be pending.
+type Canceller interface {
+	// Cancel gives up a launch that is not granted. ErrNotFound means that it was
+	// granted, refused or never asked for.
+	Cancel(ctx context.Context, key string) error
+}
 
 // Driver is what one cloud must do. Keep it small: what every cloud needs alike
 // (retries, rate limits) belongs to Provider.

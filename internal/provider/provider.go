@@ -106,6 +106,18 @@ func (p *Provider) Terminate(ctx context.Context, id string) error {
 	return nil
 }
 
+// Cancel gives up a launch that is not granted, where the driver can have one.
+func (p *Provider) Cancel(ctx context.Context, key string) error {
+	d, ok := p.driver.(Canceller)
+	if !ok {
+		return nil
+	}
+	if err := p.call(ctx, &p.act, func(ctx context.Context) error { return d.Cancel(ctx, key) }); err != nil {
+		return fmt.Errorf("cancel %s: %w", key, err)
+	}
+	return nil
+}
+
 // List returns what carries our tag, as the driver has it.
 func (p *Provider) List(ctx context.Context) ([]Instance, error) {
 	var list []Instance
@@ -148,7 +160,7 @@ func (p *Provider) call(ctx context.Context, pace *pace, f func(context.Context)
 			err = fmt.Errorf("%w: %w", context.Cause(within), err)
 		}
 		cancel()
-		if err == nil || Refused(err) {
+		if err == nil || Refused(err) || errors.Is(err, ErrPending) {
 			return err
 		}
 		pause := wait - time.Duration(float64(wait/2)*p.cfg.Jitter())

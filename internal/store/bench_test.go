@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 	"scrimp/internal/spec"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/pgtest"
@@ -58,10 +59,9 @@ func recordOf(tb testing.TB, seq uint64, e core.Event, out core.Outcome) store.R
 	var err error
 	r.Event, err = json.Marshal(e)
 	must(tb, err)
-	if len(out.Decisions) > 0 {
-		r.Facts, err = json.Marshal(out.Decisions)
-		must(tb, err)
-	}
+	r.Facts, err = state.EncodeFacts(out.Facts)
+	must(tb, err)
+	r.Sample = out.Sample
 	return r
 }
 

@@ -167,6 +167,16 @@ func (s *Postgres) Meta(ctx context.Context, key string) (value string, ok bool,
 	return value, err == nil, err
 }
 
+// Place implements Store: the database within its cluster.
+func (s *Postgres) Place(ctx context.Context) (place string, err error) {
+	const query = `SELECT 'database/' || system_identifier || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+FROM pg_control_system()`
+	if err = s.pool.QueryRow(ctx, query).Scan(&place); err != nil {
+		return "", fmt.Errorf("find the database: %w", err)
+	}
+	return place, nil
+}
+
 // AllMeta implements Store.
 func (s *Postgres) AllMeta(ctx context.Context) (map[string]string, error) {
 	rows, err := s.pool.Query(ctx, "SELECT key, value FROM meta")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"time"
 
 	"scrimp/internal/ledger"
@@ -181,6 +182,11 @@ func (s *SQLite) Meta(ctx context.Context, key string) (string, bool, error) {
 		return "", false, nil
 	}
 	return v, err == nil, err
+}
+
+// Place implements Store: the database's file.
+func (s *SQLite) Place(context.Context) (string, error) {
+	return placeOf(filepath.Join(s.dir, databaseName))
 }
 
 // AllMeta implements Store.

@@ -106,6 +106,10 @@ type Store interface {
 	// Logs returns the attempts that have output, sorted.
 	Logs(ctx context.Context) ([]string, error)
 
+	// Place says where the log lies: another place than that of the log it was copied or
+	// restored from, and the same for as long as it is not moved.
+	Place(ctx context.Context) (string, error)
+
 	// PutMeta and Meta keep small facts by name.
 	PutMeta(ctx context.Context, key, value string) error
 	Meta(ctx context.Context, key string) (value string, ok bool, err error)
