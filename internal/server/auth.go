@@ -295,7 +295,9 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 }
 
 // sees reports whether the caller may know of the job.
-func sees(c identity.Caller, j *core.Job) bool { return c.Role(j.Terms().Owner.Team) >= identity.Viewer }
+func sees(c identity.Caller, j *core.Job) bool {
+	return c.Role(j.Terms().Owner.Team) >= identity.Viewer
+}
 
 // tell hands events to the core with the act that caused them, in one
 // transaction: what is done is on record, and what is not is not.

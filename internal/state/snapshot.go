@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -351,6 +352,27 @@ func (j *Job) Copy() *Job {
 			i.series = &Series{slices.Clone(i.series.list)}
 		}
 		a.instance = &i
+	}
+	return c
+}
+
+// Same reports whether two states have the job alike; learned says whether what was
+// learned of it from samples, and prices, must be alike too.
+func (j *Job) Same(o *Job, learned bool) bool {
+	a, wrongA := json.Marshal(storedOf(j.compared(learned)))
+	b, wrongB := json.Marshal(storedOf(o.compared(learned)))
+	return wrongA == nil && wrongB == nil && bytes.Equal(a, b)
+}
+
+// compared is what Same compares.
+func (j *Job) compared(learned bool) *Job {
+	if learned || j.r.Run == nil {
+		return j
+	}
+	c := j.clone()
+	c.r.Run.Learned = learnedJob{}
+	for _, a := range c.r.Run.Attempts {
+		a.r.Task.Learned, a.r.Task.LastRate = learnedTask{}, 0
 	}
 	return c
 }
