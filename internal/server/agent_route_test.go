@@ -81,7 +81,7 @@ func (w *world) rent(name string) (attempt string) {
 	w.must("POST", "/v1/jobs", aJob(name, ""), nil)
 	w.until(func(m *core.Machine) bool {
 		j, _ := m.Job(name)
-		if a := j.Attempt(); a != nil && a.Phase() == core.Booting {
+		if a := j.Attempt(); a != nil && a.Live() && a.Task() == core.Assigned {
 			attempt = a.ID()
 		}
 		return attempt != ""

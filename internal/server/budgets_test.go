@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 func (w *world) limit(l budget.Limit) {
@@ -185,17 +186,17 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "team:a/month"}, nil)
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Free: true}, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Day, Jobs: ptr(3)})
-	replayed, sets := core.New(), 0
+	replayed, sets := state.New(), 0
 	for r := range w.eachRecord(t) {
-		e, decisions, err := control.Decode(r)
+		e, facts, err := control.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if replayed.Replay(e, decisions); e.Body.Kind() == "budgets_set" {
+		if replayed.Replay(r.Seq, e, facts, r.Postings); e.Body.Kind() == "budgets_set" {
 			sets++
 		}
 	}
-	if rules, ok := replayed.Rules(); !ok || len(rules.Limits) != 1 || rules.Limits[0].Name() != "all/day" || len(rules.Tags) != 0 {
+	if rules := replayed.Rules(); rules == nil || len(rules.Limits) != 1 || rules.Limits[0].Name() != "all/day" || len(rules.Tags) != 0 {
 		t.Errorf("the log says %+v", rules)
 	}
 	if sets != 4 {

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 
@@ -49,15 +50,7 @@ func fillPaid(b *testing.B, dir string, n int) {
 			}
 			o := ledger.Owner{Tenant: "default", Team: fmt.Sprint("team-", i%5), Project: fmt.Sprint("p", i%20), Tags: map[string]string{"ticket": fmt.Sprint(i % 100)}}
 			id := fmt.Sprintf("j-%07d", i)
-			j := &core.Job{
-				ID: id, Tenant: "default", State: core.Succeeded, Submitted: at.Add(-time.Hour), Event: uint64(i + 1), Began: at.Add(-time.Hour), Finished: at, Epoch: 1, Closed: 1,
-				Settled: money.Picos(3e12), SavedWork: time.Hour, Terms: core.Terms{Name: id, Owner: o, Currency: money.USD},
-				Attempts: []*core.Attempt{{ID: id + ".1", Job: id, Epoch: 1, Phase: core.Gone, Offer: "firm", Zone: "r-a", Capacity: market.Spot, Provider: "p", Instance: "i-" + id, Asked: at.Add(-time.Hour), From: at.Add(-time.Hour), Until: at, Currency: money.USD, Posted: money.Picos(3e12)}},
-			}
-			whole, err := json.Marshal(struct {
-				*core.Job
-				Order uint64 `json:"order"`
-			}{j, uint64(i + 1)})
+			whole, err := json.Marshal(paidJob(id, i, at, o))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -101,6 +94,28 @@ func fillPaid(b *testing.B, dir string, n int) {
 	}
 	if err := st.SaveSnapshot(b.Context(), snap); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// paidJob is a job, as a snapshot keeps it, that ran for an hour.
+func paidJob(id string, i int, at time.Time, o ledger.Owner) any {
+	from, cost := at.Add(-time.Hour), money.Picos(3e12)
+	type object = map[string]any
+	machine := object{"offer": "firm", "zone": "r-a", "capacity": market.Spot, "provider": "p", "currency": money.USD}
+	task := object{"phase": core.Ended, "instance": "i-" + id, "machine": machine, "from": from, "until": at, "posted": cost}
+	return struct {
+		state.JobRecord
+		Order    uint64   `json:"order"`
+		Run      object   `json:"run"`
+		Attempts []object `json:"attempts"`
+	}{
+		state.JobRecord{
+			ID: id, Tenant: "default", State: core.Succeeded, Submitted: from, Event: uint64(i + 1), Finished: at,
+			Terms: core.Terms{Name: id, Owner: o, Currency: money.USD},
+		},
+		uint64(i + 1),
+		object{"began": from, "epoch": 1, "closed": 1, "settled": cost, "learned": object{"saved_work_ns": time.Hour}},
+		[]object{{"id": id + ".1", "job": id, "epoch": 1, "phase": state.Over, "requested": from, "task": task}},
 	}
 }
 

@@ -47,7 +47,7 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 	theirs("runs")
 	w.until(func(m *core.Machine) bool {
 		j, _ := m.Job(mark + "-runs")
-		return j.Attempt() != nil && j.Attempt().Phase() == core.Booting
+		return j.Live() != nil && j.Live().Task() == core.Assigned
 	})
 	theirs("waits")
 	var mine api.Job
