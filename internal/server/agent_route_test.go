@@ -89,6 +89,17 @@ func (w *world) rent(name string) (attempt string) {
 	return attempt
 }
 
+// instance is the machine of an attempt.
+func (w *world) instance(attempt string) (id string) {
+	w.t.Helper()
+	w.control.Read(func(m *core.Machine) {
+		if a := m.State().AttemptOf(attempt); a != nil {
+			id = a.Instance()
+		}
+	})
+	return id
+}
+
 // until waits for a state of the machine.
 func (w *world) until(f func(*core.Machine) bool) {
 	w.t.Helper()
@@ -110,7 +121,7 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	w, attempt := rentedWorld(t, nil)
 	other := w.rent("b")
 	claim := func(attempt, secret string) (int, api.Assignment, api.Problem) {
-		rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt, Secret: secret})
+		rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt), Secret: secret})
 		var a api.Assignment
 		_ = json.Unmarshal(rec.Body.Bytes(), &a)
 		return rec.Code, a, p
@@ -120,7 +131,7 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range codes {
 		all.Go(func() {
-			rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt, Secret: fmt.Sprint("machine", i)})
+			rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt), Secret: fmt.Sprint("machine", i)})
 			var a api.Assignment
 			_ = json.Unmarshal(rec.Body.Bytes(), &a)
 			codes[i], tokens[i] = rec.Code, a.AttemptToken
@@ -137,7 +148,7 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	if code, _, p := claim(attempt, "a thief's"); code != http.StatusGone || !strings.Contains(p.Title, "another agent") || p.Fix == "" {
 		t.Errorf("a second agent with the token: %d %+v", code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusGone || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other), api.Claim{Instance: w.instance(attempt)}); rec.Code != http.StatusGone || p.Fix == "" {
 		t.Errorf("from another machine than was launched: %d %+v", rec.Code, p)
 	}
 	if code, _, _ := claim(other, ""); code != 200 {
@@ -204,7 +215,7 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n===\n") {
 		head, body, _ := strings.Cut(part, "\n")
 		method, path, _ := strings.Cut(head, " ")
-		body = strings.NewReplacer("ATTEMPT", attempt, "INSTANCE", "i-"+attempt).Replace(strings.TrimSpace(body))
+		body = strings.NewReplacer("ATTEMPT", attempt, "INSTANCE", w.instance(attempt)).Replace(strings.TrimSpace(body))
 		r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(path, "ATTEMPT", attempt), strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+token) // and no version
 		rec := httptest.NewRecorder()

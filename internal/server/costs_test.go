@@ -117,7 +117,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
 		if n%2 == 0 {
 			w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, time.Hour+time.Minute)
-			w.event(core.InstanceEnded{Instance: "i-" + id, Until: w.control.Now().Add(time.Hour + 2*time.Minute), Cause: "terminated"}, time.Hour+3*time.Minute)
+			w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(time.Hour + 2*time.Minute), Cause: "terminated"}, time.Hour+3*time.Minute)
 		}
 	}
 	check()

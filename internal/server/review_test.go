@@ -179,10 +179,9 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") || strings.Contains(j.Detail, "cannot be met") {
 		t.Errorf("%s", j.Detail)
 	}
-	w.event(core.Tick{}, 47*time.Hour)
 	w.control.Peek(func(m *core.Machine) {
 		j, _ := m.Job("big")
-		if late, ok := m.TooLate(j, m.Now()); !ok || late < 40*time.Hour {
+		if late, ok := m.TooLate(j, j.Submitted().Add(47*time.Hour)); !ok || late < 40*time.Hour {
 			t.Errorf("30 hours from hour 47 on are %v late, %v, of 36", late, ok)
 		}
 	})
@@ -218,7 +217,7 @@ func TestAJobOverItsQuotaSaysSo(t *testing.T) {
 	}
 	w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
 	w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, 2*time.Minute)
-	w.event(core.InstanceEnded{Instance: "i-" + id, Until: w.control.Now(), Cause: "terminated"}, 3*time.Minute)
+	w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now(), Cause: "terminated"}, 3*time.Minute)
 	w.booting(2)
 	if j := w.seen("two"); j.State != "running" || j.Quota != "" {
 		t.Errorf("%+v", j)

@@ -14,7 +14,7 @@ func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
 	w := newWorldOf(t, &rents{}, nil)
 	for name, off := range map[string]time.Duration{"behind": -2 * time.Hour, "ahead": 2 * time.Hour} {
 		attempt := w.rent(name)
-		if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusOK {
+		if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)}); rec.Code != http.StatusOK {
 			t.Fatalf("%+v", p)
 		}
 		report := func(m api.Message) {

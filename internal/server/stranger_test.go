@@ -158,7 +158,7 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 		job := fmt.Sprint("job", n)
 		attempt := w.rent(job)
 		var as api.Assignment
-		rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt})
+		rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)})
 		if err := json.Unmarshal(rec.Body.Bytes(), &as); rec.Code != 200 || err != nil {
 			t.Fatalf("%d %s", rec.Code, rec.Body)
 		}
