@@ -303,6 +303,14 @@ func (m *Machine) owned(b OwnershipDecided) {
 		}
 	}
 	m.queue.changed()
+	if m.s.Undecided() {
+		return
+	}
+	for _, a := range m.Pending() { // what was held back until then
+		if !slices.ContainsFunc(m.out.Actions, func(b Action) bool { return a.Key() == b.Key() }) {
+			m.out.Actions = append(m.out.Actions, a)
+		}
+	}
 }
 
 // disclaim takes an instance off the log's hands without ending it.

@@ -20,7 +20,7 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 		look = s.control.Peek
 	}
 	look(func(m *core.Machine) {
-		v.Events = m.Seq()
+		v.Events, v.Undecided = m.Seq(), len(disowned(m))
 		for _, a := range m.Accounts(m.Now()) {
 			if callerOf(r).Role(a.Team) >= identity.Viewer {
 				v.Jobs, v.Live = v.Jobs+a.Jobs(), v.Live+a.Open

@@ -134,6 +134,9 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 		v.Offer, v.Phase = asked.Offer(), string(state.StageRequested)
 	} else if a != nil {
 		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), a.Offer(), string(a.Stage()), ptr(a.Rate())
+		if a.Disowned() {
+			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
+		}
 	}
 	return v
 }

@@ -16,7 +16,7 @@ import (
 var wanted = map[string]string{
 	"GET /healthz": "open", "GET /readyz": "open",
 	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere", "GET /v1/market": "viewer anywhere",
-	"GET /v1/history": "viewer anywhere", "GET /v1/measured": "viewer anywhere", "GET /v1/ledger/verify": "operator everywhere",
+	"GET /v1/history": "viewer anywhere", "GET /v1/instances/undecided": "admin everywhere", "POST /v1/instances/decide": "admin everywhere", "GET /v1/measured": "viewer anywhere", "GET /v1/ledger/verify": "operator everywhere",
 	"GET /v1/costs": "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "PUT /v1/budgets": "admin everywhere",
 	"GET /v1/openapi.json": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere", "GET /v1/events": "viewer anywhere",
 	"POST /v1/work": "submitter anywhere", "GET /v1/jobs/{id}/outputs": "viewer of the job",

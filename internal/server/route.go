@@ -47,6 +47,8 @@ func table() []route {
 		{"GET", "/v1/me", identity.Nobody, anywhere, true, "Say whose token this is", nil, api.Me{}, "", nil, (*Server).getMe},
 		{"GET", "/v1/server", identity.Viewer, anywhere, true, "Say who answers", nil, api.Server{}, "", nil, (*Server).getServer},
 		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "", nil, (*Server).postStop},
+		{"GET", "/v1/instances/undecided", identity.Admin, everywhere, true, "List machines of an earlier incarnation whose owner nobody has decided", nil, []api.Undecided{}, "", nil, (*Server).getUndecided},
+		{"POST", "/v1/instances/decide", identity.Admin, everywhere, false, "Adopt or release machines of an earlier incarnation; answer with those that were decided", api.Ownership{}, []api.Undecided{}, "", nil, (*Server).postDecide},
 		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List what is for sale", nil, api.Market{}, "", nil, (*Server).getMarket},
 		{"GET", "/v1/history", identity.Viewer, anywhere, true, "Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil, (*Server).getHistory},
 		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first", nil, []measured.Run{}, "", []string{"name: of the job, whose profiles count as well", "limit: runs at most, 1 to 1000, 200 where it is not given", "expected: 1 to add what they were expected to cost when they were first decided"}, (*Server).getMeasured},
