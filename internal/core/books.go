@@ -134,16 +134,19 @@ func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) {
 			rules = append(rules, rule)
 		}
 	}
-	slices.Sort(rules) // plain seconds first
 	known := before
 	if before == nil {
 		known = map[string]money.Amount{"": a.Posted()}
 	}
+	off := func(rule string) money.Amount { return after[rule].Sub(known[rule]) }
+	slices.SortFunc(rules, func(x, y string) int { // credits last, so that there is what they lower
+		return cmp.Or(-cmp.Compare(off(x).Sign(), off(y).Sign()), cmp.Compare(x, y))
+	})
 	owed := money.Amount{}
 	for _, rule := range rules {
 		owed = owed.Add(after[rule]).Sub(before[rule])
-		if off := after[rule].Sub(known[rule]); !off.IsZero() {
-			m.correct(j, a, off, cmp.Or(rule, "reconciled"))
+		if !off(rule).IsZero() {
+			m.correct(j, a, off(rule), cmp.Or(rule, "reconciled"))
 		}
 	}
 	if owed.IsZero() && before != nil {

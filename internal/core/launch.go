@@ -72,15 +72,29 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 	m.classOf(j)
 	m.fact(f)
 	m.holdsAgain(j)
-	m.wakeAt(j, m.now().Add(m.patience()))
+	m.wakeAt(j, m.looksFurther(j, j.Asked()))
 }
 
 // holdsAgain is said where what jobs hold has changed.
 func (m *Machine) holdsAgain(*Job) { m.sums = nil }
 
+// unanswered launches are waited for so long, where the engine does not state longer.
+const grantPatience = 10 * time.Minute
+
 // patience is how long an answer to a launch is waited for before the job looks further.
-func (m *Machine) patience() time.Duration {
-	return max(m.cfg().GrantWait, m.cfg().Detect, time.Minute)
+func (m *Machine) patience() time.Duration { return max(m.cfg().GrantWait, m.cfg().Detect, grantPatience) }
+
+// looksFurther is when a job that waits for an allocation reviews it: after patience, or,
+// where it waits for spot, when its guard holds.
+func (m *Machine) looksFurther(j *Job, a *Allocation) time.Time {
+	at := a.Requested().Add(m.patience())
+	if a.Machine().Capacity != market.Spot {
+		return at
+	}
+	if guard, ok := m.progress(j, j.Last().Speed).GuardAt(false); ok && guard.Before(at) {
+		at = guard
+	}
+	return at
 }
 
 // cooled wakes a job that waits for when an offer may be asked again.
@@ -228,26 +242,30 @@ func (m *Machine) coolOff(on *state.Machine, until time.Time) {
 }
 
 // reviewAsked looks whether a job that waits for an answer should look further: when the
-// provider takes its time and something else can be had, or the deadline asks for it.
+// provider takes too long and something else can be had, or the deadline asks for it. An
+// offer that is left unanswered backs off as one that refuses, so that a job does not
+// go to and fro between offers that are slow.
 func (m *Machine) reviewAsked(j *Job, a *Allocation) {
+	at(j).wake = time.Time{}
 	if why, spent := over(j, m.now()); spent {
 		m.giveUp(a, string(why))
 		m.requeue(j, state.JobQueued{Why: string(why)})
 		return
 	}
-	if since := m.now().Sub(a.Requested()); a.Queued().IsZero() && since < m.patience() {
-		m.wakeAt(j, a.Requested().Add(m.patience()))
+	m.overAt(j)
+	if when := m.looksFurther(j, a); m.now().Before(when) {
+		m.wakeAt(j, when)
 		return
 	}
-	d := m.decide(j)
-	switch {
-	case d.Take == "" || d.Take == a.Offer():
-		m.wakeAt(j, d.Again)
-		m.rungAt(j)
-		m.overAt(j)
+	switch d := m.decide(j); {
 	case d.Look != "":
 		m.probe(j, d.Look)
+	case d.Take == "" || d.Take == a.Offer():
+		m.wakeAt(j, d.Again)
+		m.wakeAt(j, m.now().Add(m.patience()))
+		m.rungAt(j)
 	default:
+		m.backOff(a.Machine(), state.OfferScope, 0)
 		m.giveUp(a, "move_"+string(d.Why))
 		m.request(j, d)
 	}

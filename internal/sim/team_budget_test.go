@@ -119,7 +119,7 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 		}
 		if !isClosed(j) {
 			v := t.budgetJob(j.ID(), user, j.Terms())
-			v.Spent, v.GPUSpent, v.Asks = j.Spent(now), gpus, j.State() == core.Held
+			v.Spent, v.GPUSpent, v.AwaitsApproval = j.Spent(now), gpus, j.State() == core.Held
 			if w.plant == PlantNoHold {
 				v.Most, v.GPUMost = v.Spent, v.GPUSpent
 			}
@@ -148,7 +148,7 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 }
 
 func isClosed(j *core.Job) bool {
-	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live())
+	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
 }
 
 // guard looks at the budgets: it warns, and stops what runs where one is spent.

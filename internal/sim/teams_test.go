@@ -98,7 +98,7 @@ var teamPlants = map[Plant]string{
 	PlantNoKey:      "rented twice",
 	PlantNoRedo:     "unfinished|leaked",
 	PlantNoSweep:    "leaked|money|unfinished",
-	PlantLostFact:  "replay",
+	PlantLostFact:   "replay",
 }
 
 // TestFaultsPlantedAmongTeamsAreCaught breaks one thing at a time and names the property that notices.

@@ -125,7 +125,7 @@ type faults struct {
 	// LateBill: a bill comes up to two days after the end. Pending: a launch waits in the
 	// provider's queue, for hours. Lag: a list lacks a new machine for minutes.
 	LateBill, Pending, Lag float64
-	onDemandFails                                                      bool
+	onDemandFails          bool
 }
 
 type instance struct {

@@ -211,6 +211,9 @@ func (s *State) Post(p *ledger.Posting) {
 	}
 	a := s.AttemptOf(p.Owner.Attempt)
 	if a == nil {
+		if i := s.instances[p.Owner.Instance]; i != nil && i.Stray() {
+			i.r.Posted = i.r.Posted.Add(costOf(p))
+		}
 		return
 	}
 	j := s.touched(a.r.Job)
