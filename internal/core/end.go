@@ -295,11 +295,15 @@ func (m *Machine) owned(b OwnershipDecided) {
 			continue
 		}
 		m.fact(state.InstanceOwned{Instance: i.ID()})
-		if j := m.s.Job(i.Job()); j != nil {
+		j, a := m.s.Job(i.Job()), m.s.Seated(i)
+		if j != nil {
 			m.wakeAt(j, m.now())
 		}
-		if !b.Adopt {
+		switch {
+		case !b.Adopt:
 			m.disclaim(i)
+		case a != nil && (j.State().Over() || a != j.Attempt()): // nobody has needed it since
+			m.release(a, j.Why(), "")
 		}
 	}
 	m.queue.changed()

@@ -82,7 +82,9 @@ func (m *Machine) holdsAgain(*Job) { m.sums = nil }
 const grantPatience = 10 * time.Minute
 
 // patience is how long an answer to a launch is waited for before the job looks further.
-func (m *Machine) patience() time.Duration { return max(m.cfg().GrantWait, m.cfg().Detect, grantPatience) }
+func (m *Machine) patience() time.Duration {
+	return max(m.cfg().GrantWait, m.cfg().Detect, grantPatience)
+}
 
 // looksFurther is when a job that waits for an allocation reviews it: after patience, or,
 // where it waits for spot, when its guard holds.
