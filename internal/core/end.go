@@ -122,16 +122,16 @@ func (m *Machine) ended(b InstanceEnded) {
 	case i.Lost():
 		m.late(i, b.Until)
 	case i.Stray():
-		m.strayEnded(i, m.s.EndOf(i, b.Until))
+		m.strayEnded(i, m.s.EndOf(i, b.Until), "terminated")
 	default:
 		m.instanceEnded(i, m.s.EndOf(i, b.Until), b.Cause, false)
 	}
 }
 
 // strayEnded books an instance that nobody asked for as overhead, until its bill says otherwise.
-func (m *Machine) strayEnded(i *Instance, until time.Time) {
+func (m *Machine) strayEnded(i *Instance, until time.Time, cause string) {
 	m.bookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
-	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: "terminated"})
+	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
 }
 
 // instanceEnded settles what the rest of an attempt's time was for, and lets the job try
@@ -310,7 +310,7 @@ func (m *Machine) owned(b OwnershipDecided) {
 	if m.s.Undecided() {
 		return
 	}
-	for _, a := range m.Pending() { // what was held back until then
+	for _, a := range m.Pending() { // what was wanted meanwhile
 		if !slices.ContainsFunc(m.out.Actions, func(b Action) bool { return a.Key() == b.Key() }) {
 			m.out.Actions = append(m.out.Actions, a)
 		}
@@ -319,8 +319,12 @@ func (m *Machine) owned(b OwnershipDecided) {
 
 // disclaim takes an instance off the log's hands without ending it.
 func (m *Machine) disclaim(i *Instance) {
-	if i.Stray() {
-		m.fact(state.InstanceClosed{Instance: i.ID(), Until: m.now(), Cause: "released"})
+	switch {
+	case i.Lost():
+		m.late(i, m.now())
+		return
+	case i.Stray():
+		m.strayEnded(i, m.now(), "released")
 		return
 	}
 	m.instanceEnded(i, m.now(), "released", false)

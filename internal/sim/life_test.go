@@ -45,6 +45,10 @@ func (w *World) live() {
 	if w.seed%6 != 0 { // the tables of the default policy take their time
 		cfg.Policy = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy, policy.UniformProgress2, policy.OnDemand}[w.seed%6-1]
 	}
+	if w.faults.Lag > 0 {
+		cfg.Consistency = mostLag
+	}
+	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.step(core.Configured{Config: cfg})
 	w.drawRules()
 	w.submitAll()
@@ -63,6 +67,21 @@ func (w *World) live() {
 			break
 		}
 	}
+}
+
+// drawExtra draws the faults that were thought of later, from a source of their own.
+func (w *World) drawExtra() {
+	w.extra = rand.New(rand.NewPCG(w.seed, 0xe87a))
+	if w.calm5() {
+		return
+	}
+	odds := func(p float64) float64 {
+		if w.extra.Float64() < 0.5 {
+			return 0
+		}
+		return p
+	}
+	w.faults.LateBill, w.faults.Pending, w.faults.Lag, w.faults.Copied = odds(0.5), odds(0.15), odds(0.5), odds(0.3)
 }
 
 // detect is how long a loss can go unnoticed in a drawn life.
@@ -87,6 +106,7 @@ func (w *World) draw() {
 	if w.calm5() {
 		w.faults = faults{}
 	}
+	w.drawExtra()
 	w.untried = !w.calm5() && w.chance(0.2)
 	w.firmDelay = time.Duration(w.rng.IntN(180)) * time.Second
 	gpus := 0

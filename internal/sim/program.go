@@ -78,6 +78,10 @@ func (w *World) unlisted(i *instance) bool {
 	if w.script != nil {
 		return w.script.unlisted[i.id]
 	}
+	if i.running() && w.now.Sub(i.from) < i.lag {
+		w.saw("fault lags × inventory")
+		return true
+	}
 	if w.chance(w.faults.Unlisted) {
 		w.saw("fault unlisted × inventory")
 		return true

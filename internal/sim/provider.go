@@ -19,6 +19,8 @@ func (w *World) act(a core.Action) {
 	switch a := a.(type) {
 	case core.Launch:
 		w.launch(a)
+	case core.Cancel:
+		w.after(time.Second, func() { w.cancel(a) })
 	case core.Terminate:
 		d := w.delay(1, 20)
 		if w.script != nil {
@@ -86,6 +88,9 @@ func (w *World) launch(a core.Launch) {
 		w.answer(i) // the key rents once
 		return
 	}
+	if w.queued[a.Allocation] || w.cancelled[a.Allocation] {
+		return // it is in the provider's queue already, or was given up
+	}
 	unheard := w.unheard
 	var z *zone
 	spot := false
@@ -125,6 +130,10 @@ func (w *World) launch(a core.Launch) {
 		w.after(w.script.pending, grant)
 		return
 	}
+	if w.later(w.faults.Pending) {
+		w.queues(a, z, spot, grant)
+		return
+	}
 	delay := w.firmDelay
 	if w.plant == PlantSlowFirm {
 		delay += time.Hour
@@ -143,8 +152,59 @@ func rateOf(z *zone, spot bool) money.Rate {
 	return z.firmRate
 }
 
+// later reports whether a fault strikes that is drawn by itself.
+func (w *World) later(odds float64) bool { return odds > 0 && w.extra.Float64() < odds }
+
+// queues puts a launch into the provider's queue, for minutes or hours. Then it is
+// granted, or has expired.
+func (w *World) queues(a core.Launch, z *zone, spot bool, grant func()) {
+	w.saw("fault pending × launch")
+	w.queued[a.Allocation] = true
+	life := w.lives
+	w.after(time.Second, func() { w.tells(life, core.LaunchPending{Launch: a.Allocation}) })
+	expires := w.later(0.25)
+	w.after(time.Duration(1+w.extra.IntN(240))*time.Minute, func() {
+		if w.cancelled[a.Allocation] {
+			return
+		}
+		delete(w.queued, a.Allocation)
+		if expires || spot && !z.open || a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate {
+			w.cancelled[a.Allocation] = true
+			w.expired(a.Allocation)
+			return
+		}
+		grant()
+	})
+}
+
+// expired tells of a launch that the provider gave up until it is durable.
+func (w *World) expired(allocation string) {
+	if !w.step(core.LaunchExpired{Launch: allocation}) {
+		w.after(30*time.Second, func() { w.expired(allocation) })
+	}
+}
+
+// cancel gives a launch up, where it was not granted meanwhile.
+func (w *World) cancel(a core.Cancel) {
+	if i := w.byKey[a.Allocation]; i != nil {
+		w.saw("granted, then cancelled")
+		w.answer(i)
+		return
+	}
+	w.cancelled[a.Allocation] = true
+	delete(w.queued, a.Allocation)
+	life := w.lives
+	if w.step(core.LaunchCancelled{Launch: a.Allocation}) || life != w.lives {
+		return
+	}
+	w.after(5*time.Second, func() { w.cancel(a) })
+}
+
 // grant rents the machine.
 func (w *World) grant(a core.Launch, z *zone, spot bool) {
+	if w.cancelled[a.Allocation] {
+		return
+	}
 	if i := w.byKey[a.Allocation]; i != nil && w.plant != PlantNoKey { // asked twice while it was pending
 		w.answer(i)
 		return
@@ -167,6 +227,9 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	if r := i.offer.Reserved; r.Count > 0 && (beside >= r.Count || !w.now.Before(r.Until) || w.now.Before(r.From)) {
 		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Allocation, i.offer.ID, beside, r.Count)
 	}
+	if w.later(w.faults.Lag) {
+		i.lag = time.Duration(w.extra.Int64N(int64(mostLag)))
+	}
 	w.instances[i.id], w.byKey[a.Allocation] = i, i
 	w.order, w.open = append(w.order, i), append(w.open, i)
 	w.tell("rent %s for %s: %s", i.id, a.Allocation, a.Offer)
@@ -174,6 +237,9 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	w.ages(i)
 	w.answer(i)
 }
+
+// mostLag is how long a provider's list may lack a machine that runs.
+const mostLag = 8 * time.Minute
 
 // ages takes a machine when its longest lifetime is over, with the offer's notice.
 func (w *World) ages(i *instance) {

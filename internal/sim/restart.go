@@ -9,6 +9,8 @@ import (
 
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
 	"scrimp/internal/state"
 )
 
@@ -107,6 +109,9 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	w.m, w.up, w.tick = core.On(s, w.mind), true, time.Time{}
 	w.tell("server is back after %d events", len(w.log))
 	w.schedule(w.now)
+	if w.later(w.faults.Copied) {
+		w.copied()
+	}
 	if w.plant != PlantNoRedo {
 		for _, a := range w.m.Pending() {
 			w.act(a)
@@ -116,12 +121,53 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	w.quotes()
 }
 
+// copied lets the server find that its log was restored: what runs is nobody's until
+// somebody decides.
+func (w *World) copied() {
+	w.saw("a restored copy")
+	if !w.step(core.IncarnationBegun{Installation: "sim", Incarnation: w.m.State().Incarnation() + 1}) {
+		return
+	}
+	w.decides(w.later(0.5))
+}
+
+// decides says, some time later, whose the machines are that run.
+func (w *World) decides(adopt bool) {
+	d := time.Duration(1+w.extra.IntN(60)) * time.Minute
+	w.away += d
+	w.after(d, func() {
+		disowned := map[string]bool{}
+		for _, i := range w.m.State().Instances() {
+			disowned[i.ID()] = i.Disowned()
+		}
+		if !w.step(core.OwnershipDecided{Adopt: adopt}) {
+			w.decides(adopt)
+			return
+		}
+		if adopt {
+			return
+		}
+		for _, i := range w.open {
+			if i.running() && disowned[i.id] { // it is another's from now on
+				i.until, i.cause, i.told, i.billed = w.now.Add(w.skew), "released", true, true
+				if i.until.Before(w.m.Now()) {
+					i.until = w.m.Now()
+				}
+				i.bill = []core.BillLine{{Amount: market.Cost(i.segments, i.until), Currency: money.USD}}
+				if i.agent != nil {
+					i.agent.dead = true
+				}
+			}
+		}
+	})
+}
+
 // sweep shows the core all that runs, where that is news to it, as the shell does.
 func (w *World) sweep() {
 	if w.plant == PlantNoSweep {
 		return
 	}
-	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told })
+	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told && i.billed == i.billing })
 	for _, i := range w.open {
 		if !i.running() && w.up && w.m.Awaits(i.id) {
 			w.endTold(i)

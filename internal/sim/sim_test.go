@@ -26,6 +26,7 @@ var actions = []string{"launch", "cancel", "terminate", "drain", "look", "notify
 var strikes = []string{
 	"refused × launch", "answer lost × launch", "answer lost × look", "crash before act × look", "late × launch", "twice × launch", "never boots × launch", "crash before act × launch",
 	"late × terminate", "crash before act × terminate", "late × drain", "crash before act × drain", "crash before act × notify",
+	"pending × launch", "late × bill", "twice × bill", "lags × inventory",
 	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving",
 }
 
@@ -40,7 +41,7 @@ var moments = []string{
 	"notice", "interruption", "deadline promised", "guard diverged", "guard plateau", "guard target_reached", "stopped with a checkpoint",
 	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
 	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan", "the second rung", "a variant",
-	"reviewed: approved", "reviewed: rejected", "a job waits for a quota", "a launch under a quota",
+	"a restored copy", "granted, then cancelled", "reviewed: approved", "reviewed: rejected", "a job waits for a quota", "a launch under a quota",
 }
 
 func TestInvariants(t *testing.T) {

@@ -76,6 +76,8 @@ type World struct {
 	zones     []*zone
 	instances map[string]*instance
 	byKey     map[string]*instance
+	queued    map[string]bool   // launches in the provider's queue
+	cancelled map[string]bool   // launches that it has given up
 	order     []*instance       // all that were ever rented
 	open      []*instance       // those that run, or whose end is not told yet
 	blobs     map[string]int64  // newest published step by job
@@ -124,8 +126,9 @@ type faults struct {
 	Refuse, LoseAnswer, Late, Twice, Crash, Silent, TermFail, Unlisted float64
 	// LateBill: a bill comes up to two days after the end. Pending: a launch waits in the
 	// provider's queue, for hours. Lag: a list lacks a new machine for minutes.
-	LateBill, Pending, Lag float64
-	onDemandFails          bool
+	// Copied: a server that comes back is a restored copy of the log.
+	LateBill, Pending, Lag, Copied float64
+	onDemandFails                  bool
 }
 
 type instance struct {
@@ -138,9 +141,10 @@ type instance struct {
 	segments []market.Segment
 	agent    *agent
 	bill     []core.BillLine
-	told     bool // its end is durable
-	billing  bool // its bill is on its way
-	billed   bool // it is durable
+	lag      time.Duration // after its launch in which the provider's list lacks it
+	told     bool          // its end is durable
+	billing  bool          // its bill is on its way
+	billed   bool          // it is durable
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
@@ -184,7 +188,7 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 	mind := plan.NewMind()
 	return &World{
 		rng: rng, now: at, start: at, mind: mind, m: core.NewWith(mind), up: true, keeps: true, leave: 30 * time.Minute,
-		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{},
+		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{}, queued: map[string]bool{}, cancelled: map[string]bool{},
 		blobs: map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{}, failed: map[string]int{},
 	}
 }
