@@ -72,9 +72,9 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 func TestAHoldStandsFromAdmissionUntilTheCoreHasTheJob(t *testing.T) {
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(10)})
-	admit := func(id string) (*door, *refusal) {
+	admit := func(id string) (*admission, *refusal) {
 		t.Helper()
-		d, no := w.openDoor(t.Context())
+		d, no := w.openAdmission(t.Context())
 		if no != nil {
 			t.Fatal(no.err)
 		}

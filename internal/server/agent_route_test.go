@@ -252,7 +252,7 @@ func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
 }
 
 // Each limit is tripped, and the answer says what to do.
-func TestEachLimitOfAnAgentHasItsMend(t *testing.T) {
+func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 	w, attempt := rentedWorld(t, func(o *Options) { o.Rate = 40 })
 	token := w.ticket("attempt", attempt)
 	trip := func(name string, status int, ask func(i int) (*httptest.ResponseRecorder, api.Problem)) {

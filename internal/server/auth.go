@@ -286,11 +286,11 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 	if t.Scope == everywhere {
 		wants += " of all teams"
 	}
-	mend := "an admin grants it with scrimp users set " + caller.User
+	fix := "an admin grants it with scrimp users set " + caller.User
 	if caller.Most != identity.Nobody && caller.Most < t.Role {
-		who, mend = "this token of "+who, "make one that is not cut to "+caller.Most.String()+", with scrimp tokens new"
+		who, fix = "this token of "+who, "make one that is not cut to "+caller.Most.String()+", with scrimp tokens new"
 	}
-	problem(w, http.StatusForbidden, fmt.Sprintf("this needs the role %s, and %s has %v", wants, who, has), mend, nil)
+	problem(w, http.StatusForbidden, fmt.Sprintf("this needs the role %s, and %s has %v", wants, who, has), fix, nil)
 	return false
 }
 

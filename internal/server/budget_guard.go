@@ -125,7 +125,7 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	asked, err := s.teller.post(ctx, l.Notify, "", body)
+	asked, err := s.outbox.post(ctx, l.Notify, "", body)
 	if err == nil || errors.Is(err, errHook) {
 		delete(s.owed, key)
 		if err != nil {

@@ -202,7 +202,7 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 
 // nobodys says why no job can be in the scope: a name that is misspelt would
 // guard nothing. Where there are no teams or users, job files say what they like.
-func (s *Server) nobodys(scope budget.Scope) (wrong, mend string) {
+func (s *Server) nobodys(scope budget.Scope) (wrong, fix string) {
 	kind, name, _ := strings.Cut(string(scope), ":")
 	s.people.RLock()
 	defer s.people.RUnlock()
@@ -292,11 +292,11 @@ func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget
 			return v, "", false
 		}
 		if s.hooksInside(b.Limit.Notify) {
-			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network", hookMend, nil)
+			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network", hookFix, nil)
 			return v, "", false
 		}
-		if wrong, mend := s.nobodys(b.Limit.Scope); wrong != "" {
-			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, mend, nil)
+		if wrong, fix := s.nobodys(b.Limit.Scope); wrong != "" {
+			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, fix, nil)
 			return v, "", false
 		}
 		object = b.Limit.Name()

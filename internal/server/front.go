@@ -95,7 +95,7 @@ func (f *front) listen(ctx context.Context, o Options) (done func(), err error) 
 	case secure && o.Insecure:
 		return nil, errors.New("--insecure and --tls-cert exclude each other: leave one out")
 	}
-	h := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ConnState: newGuests().state, ErrorLog: newMurmur(o.Log)}
+	h := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ConnState: newGuests().state, ErrorLog: newThrottled(o.Log)}
 	scheme := "http"
 	if secure {
 		cert, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)

@@ -57,8 +57,8 @@ func inward(address string, hosts []string) bool {
 	return err == nil && isInside(a)
 }
 
-// hookMend is what helps where a webhook leads inside.
-const hookMend = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
+// hookFix is what helps where a webhook leads inside.
+const hookFix = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
 
 // hooksInside reports whether the webhook is one that this server does not follow.
 func (s *Server) hooksInside(address string) bool {

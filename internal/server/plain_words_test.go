@@ -14,8 +14,8 @@ import (
 )
 
 // Each bad submission is answered with the field that is wrong and with what
-// mends it, alone and as one of a batch.
-func TestABadSubmissionNamesItsFieldAndItsMend(t *testing.T) {
+// fixes it, alone and as one of a batch.
+func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x", "y"}}, nil)
 	w.must("PUT", "/v1/teams/b", api.SetTeam{}, nil)

@@ -32,7 +32,7 @@ func tips(v receipt.Receipt) []receipt.Tip {
 		ruled = money.Amount{}
 	}
 	if part := ruled.Float() / max(v.Cost.Float(), 1e-12); part > 0.01 {
-		add(ruled, "%.0f %% of the cost is billed beyond the seconds used, such as a least time: shorter runs cost no less", part*100)
+		add(ruled, "%.0f %% of the cost is billed beyond the seconds used, such as a minimum charge: shorter runs cost no less", part*100)
 	}
 	if idle := v.Uses[ledger.Idle].Sub(ruled); idle.Float()/max(v.Cost.Float(), 1e-12) > 0.01 {
 		add(idle, "%.0f %% of the cost was a machine without work: keep outputs and the last save small", 100*idle.Float()/v.Cost.Float())

@@ -25,7 +25,7 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
-	d, no := s.openDoor(r.Context())
+	d, no := s.openAdmission(r.Context())
 	if no != nil {
 		no.answer(w)
 		return
@@ -35,9 +35,9 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 		c := callerOf(r)
 		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
 		case budget.OwnJob:
-			return &refusal{status: http.StatusForbidden, title: "who submitted a job does not approve it", mend: "ask another operator of the team, or an admin"}
+			return &refusal{status: http.StatusForbidden, title: "who submitted a job does not approve it", fix: "ask another operator of the team, or an admin"}
 		case budget.NotForAll:
-			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", mend: "ask an operator of all teams", err: errors.New(j.Approval().String())}
+			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", fix: "ask an operator of all teams", err: errors.New(j.Approval().String())}
 		}
 		v := core.Weighed(j.ID(), j.User(), j.Terms())
 		no := d.weigh(r.Context(), c, v, j.Terms())
@@ -174,8 +174,8 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		}
 		target := rules.Limits[i].Notify
 		told[target] = true
-		err := s.teller.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
-			Asks: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team, Until: s.control.Clock().ToWall(j.Approval().Until), Mend: "scrimp approve " + n.Job}})
+		err := s.outbox.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
+			Approval: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team, Until: s.control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}})
 		switch {
 		case ctx.Err() != nil:
 			return

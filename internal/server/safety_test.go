@@ -306,7 +306,7 @@ func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
 	}
 }
 
-func TestBadRequestsAreProblemsWithFieldAndMend(t *testing.T) {
+func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, c := range []struct {
 		method, path, body string

@@ -57,7 +57,7 @@ const (
 	ElsewhereName = "log-is-in-postgresql"
 )
 
-// Server answers users and agents. It lives as long as it leads.
+// Server answers users and agents. It runs as long as it leads.
 type Server struct {
 	opts    Options
 	store   store.Replica
@@ -69,7 +69,7 @@ type Server struct {
 	started time.Time
 	stop    context.CancelCauseFunc
 	now     atomic.Bool // stop with all machines
-	teller  teller
+	outbox  outbox
 	pace    *pace
 	logPace *pace // in bytes, of an attempt
 	allPace *pace // in bytes, of all attempts
@@ -176,11 +176,11 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
 	s := &Server{
-		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
+		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, outbox: newOutbox(o.Version, o.Log),
 		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
 	}
 	if s.wide {
-		s.teller.client.Transport = outward(o.HookHosts)
+		s.outbox.client.Transport = outward(o.HookHosts)
 	}
 	s.feed = newFeed(s)
 	var err error
@@ -206,7 +206,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	if err != nil {
 		return err
 	}
-	untold, err := s.untold()
+	unsent, err := s.unsent()
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
-	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ErrorLog: newMurmur(o.Log), BaseContext: func(net.Listener) context.Context { return ctx },
+	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ErrorLog: newThrottled(o.Log), BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, socketKey{}, true)
 		}}
@@ -241,7 +241,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		case <-ctx.Done():
 		}
 	})
-	owned.Go(func() { s.tellOld(ctx, append(untold, unasked...)) })
+	owned.Go(func() { s.tellOld(ctx, append(unsent, unasked...)) })
 	f.open(ctx, routes)
 	o.Log.Info("serving", "dir", o.Dir, "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)

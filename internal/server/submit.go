@@ -167,8 +167,8 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 	now := s.control.Now()
 	terms := Terms(j, now, s.control.Clock().Stretch)
 	var asking *budget.PendingApproval
-	var d *door
-	d, no = s.openDoor(r.Context())
+	var d *admission
+	d, no = s.openAdmission(r.Context())
 	if no == nil {
 		defer d.end(r.Context())
 		asking, no = d.admit(r.Context(), c, id, &terms)

@@ -41,11 +41,11 @@ func newHook(t *testing.T, answer func(n int, w http.ResponseWriter)) *hook {
 
 const token = "T0PSECRET"
 
-// patient is a teller that notes its waits instead of waiting.
-func patient(t *testing.T) (tell teller, waits *[]time.Duration) {
+// patient is a outbox that notes its waits instead of waiting.
+func patient(t *testing.T) (tell outbox, waits *[]time.Duration) {
 	var log bytes.Buffer
 	waits = &[]time.Duration{}
-	tell = newTeller("1", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	tell = newOutbox("1", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	tell.pause = func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil }
 	t.Cleanup(func() {
 		if strings.Contains(log.String(), token) {

@@ -16,14 +16,14 @@ import (
 // million jobs that are over nearly all are told: so the folders are listed once,
 // and no file is asked for by the name of its job.
 
-// tellers is how many words of before are told at once.
-const tellers = 64
+// toldAtOnce is how many words of before are told at once.
+const toldAtOnce = 64
 
 // tellOld tells them, and returns when all are told or ctx ends.
 func (s *Server) tellOld(ctx context.Context, words []core.Notify) {
 	next := make(chan core.Notify)
 	var all sync.WaitGroup
-	for range min(tellers, len(words)) {
+	for range min(toldAtOnce, len(words)) {
 		all.Go(func() {
 			for n := range next {
 				s.notify(ctx, n)
@@ -62,9 +62,9 @@ func listed(dir string) (map[string]bool, error) {
 	return set, nil
 }
 
-// untold are the words of jobs that are over whose webhook a server before this
+// unsent are the words of jobs that are over whose webhook a server before this
 // one has not told. In a folder that no server has noted anything in, all are told.
-func (s *Server) untold() (list []core.Notify, err error) {
+func (s *Server) unsent() (list []core.Notify, err error) {
 	dir := filepath.Join(s.opts.Dir, toldFolder)
 	made := os.Mkdir(dir, 0o700)
 	if made != nil && !errors.Is(made, os.ErrExist) {

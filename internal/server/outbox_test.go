@@ -61,7 +61,7 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := w.untold()
+	list, err := w.unsent()
 	if err != nil || len(list) != 1 || list[0].Job != "j20" || list[0].State != core.Cancelled {
 		t.Fatalf("%v %v", list, err)
 	}
@@ -88,7 +88,7 @@ func BenchmarkStartLooksForWhatWasNotTold(b *testing.B) {
 	w.over(n)
 	for b.Loop() {
 		begun := time.Now()
-		list, err := w.untold()
+		list, err := w.unsent()
 		if err != nil || len(list) != 1 {
 			b.Fatalf("%d words, %v", len(list), err)
 		}
