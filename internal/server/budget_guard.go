@@ -51,52 +51,76 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 	if err != nil || len(b.Limits) == 0 {
 		return err
 	}
-	told := map[string]bool{}
+	v := warnings{s: s, b: b, now: s.control.Now(), told: map[string]bool{}, still: map[string]bool{}}
 	if text, ok, err := s.store.Meta(ctx, warnedMeta); err != nil {
 		return err
-	} else if ok && json.Unmarshal([]byte(text), &told) != nil {
+	} else if ok && json.Unmarshal([]byte(text), &v.told) != nil {
 		return errors.New("read what budgets have warned of")
 	}
-	now, still := s.control.Now(), map[string]bool{}
-	changed := false
-	var outlooks map[string]budget.Outlook
 	for _, l := range b.Limits {
-		u := b.Use(l)
-		for _, share := range l.Passed(u) {
-			if share == 1 { // before anybody is told
-				s.stopAll(ctx, l, b)
-			}
-			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(now).Format(time.RFC3339))
-			if still[key] = told[key] || s.warn(ctx, key, l, u, api.BudgetWarning{Share: share}); !told[key] && still[key] {
-				changed = true
-			}
-		}
-		if l.Dollars == nil || l.Notify == "" || u.Spent.Cmp(*l.Dollars) >= 0 {
-			continue
-		}
-		key := fmt.Sprintf("%s@breach %s", l.Name(), l.Window.Begin(now).Format(time.RFC3339))
-		if told[key] {
-			still[key] = true // once in a window, however it goes on
-			continue
-		}
-		if outlooks == nil {
-			outlooks, _ = s.outlooks(b)
-		}
-		if o := outlooks[l.Name()]; o.Breach != nil {
-			warning := api.BudgetWarning{Share: float64(u.Spent.Float() / l.Dollars.Float()), Breach: o.Breach, Chance: o.Chance, Jobs: o.Jobs}
-			still[key] = s.warn(ctx, key, l, u, warning)
-			changed = changed || still[key]
-		}
+		v.shares(ctx, l)
+		v.breach(ctx, l)
 	}
-	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := still[key]; return !due }) // of windows that are over
-	if !changed {
+	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := v.still[key]; return !due }) // of windows that are over
+	if !v.changed {
 		return nil
 	}
-	text, err := json.Marshal(still)
+	text, err := json.Marshal(v.still)
 	if err != nil {
 		return err
 	}
 	return s.store.PutMeta(ctx, warnedMeta, string(text))
+}
+
+// warnings are those that are due now, by limit, share and window.
+type warnings struct {
+	s        *Server
+	b        budget.Accounts
+	now      time.Time
+	told     map[string]bool // before
+	still    map[string]bool // and now
+	changed  bool
+	outlooks map[string]budget.Outlook // nil: nobody has asked yet
+}
+
+// key names a warning in the window of its limit.
+func (v *warnings) key(l budget.Limit, of string) string {
+	return fmt.Sprintf("%s@%s %s", l.Name(), of, l.Window.Begin(v.now).Format(time.RFC3339))
+}
+
+// shares warns of the shares of a limit that are spent, and stops its jobs where all is.
+func (v *warnings) shares(ctx context.Context, l budget.Limit) {
+	u := v.b.Use(l)
+	for _, share := range l.Passed(u) {
+		if share == 1 { // before anybody is told
+			v.s.stopAll(ctx, l, v.b)
+		}
+		key := v.key(l, fmt.Sprintf("%g", share))
+		v.still[key] = v.told[key] || v.s.warn(ctx, key, l, u, api.BudgetWarning{Share: share})
+		v.changed = v.changed || v.still[key] && !v.told[key]
+	}
+}
+
+// breach warns once in a window, however it goes on, that all of a limit will be spent.
+func (v *warnings) breach(ctx context.Context, l budget.Limit) {
+	u := v.b.Use(l)
+	if l.Dollars == nil || l.Notify == "" || u.Spent.Cmp(*l.Dollars) >= 0 {
+		return
+	}
+	key := v.key(l, "breach")
+	if v.told[key] {
+		v.still[key] = true
+		return
+	}
+	if v.outlooks == nil {
+		v.outlooks, _ = v.s.outlooks(v.b)
+	}
+	if o := v.outlooks[l.Name()]; o.Breach != nil {
+		share := u.Spent.Float() / l.Dollars.Float()
+		warning := api.BudgetWarning{Share: share, Breach: o.Breach, Chance: o.Chance, Jobs: o.Jobs}
+		v.still[key] = v.s.warn(ctx, key, l, u, warning)
+		v.changed = v.changed || v.still[key]
+	}
 }
 
 // owed is a warning that its webhook has not taken.

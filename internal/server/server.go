@@ -175,35 +175,8 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	if err := backup.Ready(ctx, st); err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
-	s := &Server{
-		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, outbox: newOutbox(o.Version, o.Log),
-		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
-	}
-	if s.wide {
-		s.outbox.client.Transport = outward(o.HookHosts)
-	}
-	s.feed = newFeed(s)
-	var err error
-	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {
-		return err
-	}
-	agentKey, err := keyFile(filepath.Join(o.Dir, "agent.key"))
-	if err != nil {
-		return err
-	}
-	s.secret = []byte(agentKey)
-	if err := s.readBook(ctx); err != nil {
-		return err
-	}
-	if err := s.openMarket(ctx); err != nil {
-		return err
-	}
-	s.control, err = control.New(ctx, st, s.market, "local", control.Config{
-		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
-		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: o.Log,
-		Env: s.agentEnv, Notify: s.notify, Leads: st.Leads, Provider: nearby(), Running: o.Running,
-	})
-	if err != nil {
+	s := newServer(o, st, f)
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	unsent, err := s.unsent()
@@ -223,24 +196,10 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
-	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ErrorLog: newThrottled(o.Log), BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, socketKey{}, true)
-		}}
+	h := s.local(ctx, routes)
 	var owned sync.WaitGroup
 	owned.Go(func() { _ = h.Serve(l) })
-	owned.Go(func() { s.idle(ctx) })
-	owned.Go(func() { s.forecast(ctx) })
-	owned.Go(func() { s.keepMarket(ctx) })
-	owned.Go(func() { s.guardBudgets(ctx) })
-	owned.Go(func() { s.keepSpent(ctx) })
-	owned.Go(func() {
-		select {
-		case <-st.Deposed():
-			s.stop(store.ErrDeposed)
-		case <-ctx.Done():
-		}
-	})
+	s.work(ctx, &owned)
 	owned.Go(func() { s.tellOld(ctx, append(unsent, unasked...)) })
 	f.open(ctx, routes)
 	o.Log.Info("serving", "dir", o.Dir, "market", s.clock.Name, "speed", s.clock.Speed)
@@ -257,10 +216,76 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		s.closeMarket(context.WithoutCancel(ctx))
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, errIdle) || errors.Is(err, context.Canceled) {
-		o.Log.Info("leaving", "why", err)
+		o.Log.Info("ending", "why", err)
 		return nil
 	}
 	return err
+}
+
+// newServer is a server that has read nothing yet.
+func newServer(o Options, st store.Replica, f *front) *Server {
+	s := &Server{
+		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{},
+		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
+		outbox: newOutbox(o.Version, o.Log), pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
+		metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
+	}
+	if s.wide {
+		s.outbox.client.Transport = outward(o.HookHosts)
+	}
+	s.feed = newFeed(s)
+	return s
+}
+
+// begin reads the keys, the users and the log, and opens the market.
+func (s *Server) begin(ctx context.Context) (err error) {
+	if s.token, err = keyFile(filepath.Join(s.opts.Dir, TokenName)); err != nil {
+		return err
+	}
+	agentKey, err := keyFile(filepath.Join(s.opts.Dir, "agent.key"))
+	if err != nil {
+		return err
+	}
+	s.secret = []byte(agentKey)
+	if err := s.readBook(ctx); err != nil {
+		return err
+	}
+	if err := s.openMarket(ctx); err != nil {
+		return err
+	}
+	s.control, err = control.New(ctx, s.store, s.market, "local", control.Config{
+		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
+		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
+		Env: s.agentEnv, Notify: s.notify, Leads: s.store.Leads, Provider: nearby(), Running: s.opts.Running,
+	})
+	return err
+}
+
+// local answers on the socket of the data folder.
+func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
+	return &http.Server{
+		Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
+		ErrorLog: newThrottled(s.opts.Log), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, socketKey{}, true)
+		},
+	}
+}
+
+// work begins what goes on beside the answers, until ctx ends.
+func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
+	owned.Go(func() { s.idle(ctx) })
+	owned.Go(func() { s.forecast(ctx) })
+	owned.Go(func() { s.keepMarket(ctx) })
+	owned.Go(func() { s.guardBudgets(ctx) })
+	owned.Go(func() { s.keepSpent(ctx) })
+	owned.Go(func() {
+		select {
+		case <-s.store.Deposed():
+			s.stop(store.ErrDeposed)
+		case <-ctx.Done():
+		}
+	})
 }
 
 // nearby is how a market on this machine is asked: nobody else limits how often.

@@ -158,38 +158,52 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	id, no := s.takeIn(r, b, j)
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	var v api.Job
+	s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
+	answer(w, v)
+}
+
+// takeIn gives the job a name, keeps its work folder, lets it in and writes it.
+func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *refusal) {
 	id, done := s.name(j.Name)
 	defer done()
 	if err := s.keepWork(r, id, b); err != nil {
-		problem(w, http.StatusUnprocessableEntity, "the work folder was not copied", "give another with workdir, or leave out what cannot be read with .scrimpignore", err)
-		return
+		return id, &refusal{
+			status: http.StatusUnprocessableEntity, title: "the work folder was not copied",
+			fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", err: err,
+		}
 	}
-	now := s.control.Now()
+	c, now := callerOf(r), s.control.Now()
 	terms := Terms(j, now, s.control.Clock().Stretch)
 	var asking *budget.PendingApproval
-	var d *admission
-	d, no = s.openAdmission(r.Context())
+	d, no := s.openAdmission(r.Context())
 	if no == nil {
 		defer d.end(r.Context())
 		asking, no = d.admit(r.Context(), c, id, &terms)
 		d.close()
 	}
 	if no != nil {
-		no.answer(w)
 		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
 		s.forget(id)
-		return
+		return id, no
 	}
-	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
-		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking}}
+	e := core.Event{
+		At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
+		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking},
+	}
 	callOf(r).act.Detail = fingerprint(b)
 	if err := s.tell(r, id, e); err != nil {
-		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again with the same key", err)
-		return
+		return id, &refusal{
+			status: http.StatusServiceUnavailable, title: "the job was not written",
+			fix: "submit it again with the same key", err: err,
+		}
 	}
-	var v api.Job
-	s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
-	answer(w, v)
+	return id, nil
 }
 
 // place says whose the job is, or answers what is wrong.

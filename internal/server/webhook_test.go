@@ -41,7 +41,7 @@ func newHook(t *testing.T, answer func(n int, w http.ResponseWriter)) *hook {
 
 const token = "T0PSECRET"
 
-// patient is a outbox that notes its waits instead of waiting.
+// patient is an outbox that notes its waits instead of waiting.
 func patient(t *testing.T) (tell outbox, waits *[]time.Duration) {
 	var log bytes.Buffer
 	waits = &[]time.Duration{}
