@@ -12,14 +12,16 @@ import (
 )
 
 // aboutIncarnations is what both commands are about.
-const aboutIncarnations = "A log that was restored from a backup or copied begins a new incarnation. Machines that the incarnation " +
+const aboutIncarnations = "A log that was restored from a backup or copied begins a new incarnation. Machines that " +
+	"the incarnation " +
 	"before it rented may still be used by the server that it was taken from, so this server neither ends nor " +
 	"uses them, and launches nothing, until somebody decides. "
 
 func (a *app) adoptCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "adopt [INSTANCE]", Short: "Go on with machines that a restored log knows of",
 		Args: takes("[INSTANCE]"), GroupID: groupShare,
-		Long: aboutIncarnations + "Adopt a machine where the other server is gone for good: its job goes on there. Without an INSTANCE " +
+		Long: aboutIncarnations + "Adopt a machine where the other server is gone for good: its job goes on there. " +
+			"Without an INSTANCE " +
 			"or --all it lists the machines that wait. It takes an admin of all teams." + plainExit,
 		Example: "  scrimp adopt\n  scrimp adopt --all",
 	}
@@ -27,9 +29,11 @@ func (a *app) adoptCmd() *cobra.Command {
 }
 
 func (a *app) releaseCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "release [INSTANCE]", Short: "Leave machines that a restored log knows of to another server",
-		Args: takes("[INSTANCE]"), GroupID: groupShare,
-		Long: aboutIncarnations + "Release a machine that the other server uses: it goes on there, it costs nothing here from then on, " +
+	cmd := &cobra.Command{Use: "release [INSTANCE]",
+		Short: "Leave machines that a restored log knows of to another server",
+		Args:  takes("[INSTANCE]"), GroupID: groupShare,
+		Long: aboutIncarnations + "Release a machine that the other server uses: it goes on there, it costs nothing here " +
+			"from then on, " +
 			"and its job tries again on another machine. Without an INSTANCE or --all it lists the machines that wait. " +
 			"It takes an admin of all teams." + plainExit,
 		Example: "  scrimp release\n  scrimp release i-0123",

@@ -130,7 +130,8 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	now time.Time) (rank.Request, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Request{
-		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99),
+		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)},
+		Promise:     cmp.Or(j.Promise, 0.99),
 		Checkpoints: j.Checkpoint.Dir != "",
 		Start:       assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
 	}

@@ -14,7 +14,8 @@ func (s *Server) clockNow() api.MarketClock {
 }
 
 func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
-	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
+	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir,
+		Started: s.started.UTC(), Market: s.clockNow()}
 	look := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // nobody would be answered until there is room
 		look = s.control.Peek

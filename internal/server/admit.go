@@ -30,7 +30,8 @@ func (s *Server) openAdmission(ctx context.Context) (*admission, *refusal) {
 	rules, err := s.readRules(ctx)
 	if err != nil {
 		s.ledgers.Unlock()
-		return nil, &refusal{status: http.StatusServiceUnavailable, title: "the budgets were not read", fix: "submit it again with the same key", err: err}
+		return nil, &refusal{status: http.StatusServiceUnavailable, title: "the budgets were not read",
+			fix: "submit it again with the same key", err: err}
 	}
 	d := &admission{s: s, rules: rules, open: true}
 	if len(rules.Limits) == 0 { // there is nothing to take twice
@@ -79,9 +80,11 @@ func (d *admission) end(ctx context.Context) {
 // admit says why a job is not let in, or counts it. A job that is let in under a
 // limit of dollars, or above one that asks for approval, without a budget of its
 // own gets one. One that waits for approval takes nothing: asking says what for.
-func (d *admission) admit(ctx context.Context, c identity.Caller, id string, t *core.Terms) (asking *budget.PendingApproval, no *refusal) {
+func (d *admission) admit(ctx context.Context, c identity.Caller, id string,
+	t *core.Terms) (asking *budget.PendingApproval, no *refusal) {
 	if err := d.rules.Tags.Check(t.Owner.Tags); err != nil {
-		return nil, &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here", fix: "write tags in the job file; scrimp budgets lists what is required", err: err}
+		return nil, &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here",
+			fix: "write tags in the job file; scrimp budgets lists what is required", err: err}
 	}
 	limits := d.rules.Limits
 	if len(limits) == 0 {
@@ -129,14 +132,16 @@ func (d *admission) weigh(ctx context.Context, c identity.Caller, j budget.Job, 
 // overLimit is how a limit refuses. What others have spent and which jobs they have
 // is told to those alone who see the limit.
 func overLimit(c identity.Caller, no *budget.Refusal) *refusal {
-	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in", fix: no.Fix, err: no, limit: no}
+	r := &refusal{status: http.StatusPaymentRequired, field: "budget", title: "a budget does not let the job in",
+		fix: no.Fix, err: no, limit: no}
 	switch no.Why {
 	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget, budget.TooLarge:
 		r.status = http.StatusForbidden
 	case budget.NoBudget, budget.OtherOpen, budget.Dollars:
 	}
 	if !shows(c, no.Limit.Scope) {
-		r.err, r.limit = fmt.Errorf("budget %s has no room for it; what is used of it is shown to those who see all teams", no.Limit.Name()), nil
+		r.err, r.limit = fmt.Errorf("budget %s has no room for it; what is used of it is shown to those who see all teams",
+			no.Limit.Name()), nil
 		switch no.Why {
 		case budget.OtherOpen, budget.GPUOpen: // the fix names a job
 			r.fix = "wait until jobs of other teams are over, or ask an admin for scrimp budgets set"

@@ -51,7 +51,8 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Tasks: 1, Epoch: a.Epoch(), AttemptToken: s.ticket("attempt", a.ID()),
 		Setup: j.Setup, Command: command, Args: args, Workdir: work, Env: env, Secrets: s.secrets(job.ID()),
 		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
-		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File}, Total: j.Work.Steps,
+		Progress:  api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
+		Total:     j.Work.Steps,
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	if !job.Terms().Deadline.IsZero() {
@@ -73,7 +74,8 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 			keep = standard.Checkpoint.Keep
 		}
 		as.Checkpoint = api.Checkpoints{
-			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID() + "/", Interval: clock.Shrink(interval), KeepLast: keep,
+			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID() + "/", Interval: clock.Shrink(interval),
+			KeepLast: keep,
 			KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
 		}
 	}

@@ -53,7 +53,8 @@ func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *
 }
 
 func unread(err error) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, title: "the log was not read", fix: "submit it again with the same key", err: err}
+	return &refusal{status: http.StatusServiceUnavailable, title: "the log was not read",
+		fix: "submit it again with the same key", err: err}
 }
 
 // earlier returns the job of a submission whose key the event seq carries, where it
@@ -66,7 +67,8 @@ func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job
 	}
 	body, ok := first.Body.(core.JobSubmitted)
 	if !ok {
-		return "", &refusal{status: http.StatusConflict, title: "the key was used for something else", fix: "send another key"}
+		return "", &refusal{status: http.StatusConflict, title: "the key was used for something else",
+			fix: "send another key"}
 	}
 	same := false
 	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
@@ -79,7 +81,9 @@ func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job
 		}
 	}
 	if !same {
-		return "", &refusal{status: http.StatusConflict, field: "key", title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job), fix: "send another key with another submission"}
+		return "", &refusal{status: http.StatusConflict, field: "key",
+			title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job),
+			fix:   "send another key with another submission"}
 	}
 	return body.Job, nil
 }
@@ -91,7 +95,9 @@ func besides(b api.Submission) bool {
 
 // hiddenKey refuses a key whose job its sender may not see any more.
 func hiddenKey(field string) *refusal {
-	return &refusal{status: http.StatusConflict, field: field, title: "the key was used before, for a job of a team that you do not see any more", fix: "send another key with another submission"}
+	return &refusal{status: http.StatusConflict, field: field,
+		title: "the key was used before, for a job of a team that you do not see any more",
+		fix:   "send another key with another submission"}
 }
 
 // again answers a submission whose key was used before: with its job where it
@@ -300,9 +306,11 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 		switch {
 		case no != nil:
 		case besides(*b):
-			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "a job with a work folder or secrets is in the batch", fix: "submit it alone, with POST /v1/jobs"}
+			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec",
+				title: "a job with a work folder or secrets is in the batch", fix: "submit it alone, with POST /v1/jobs"}
 		case wrongKey(b.Key) != "":
-			no = &refusal{status: http.StatusBadRequest, field: "key", title: wrongKey(b.Key), fix: "send a random one of 24 digits"}
+			no = &refusal{status: http.StatusBadRequest, field: "key", title: wrongKey(b.Key),
+				fix: "send a random one of 24 digits"}
 		}
 		if no != nil {
 			no.field = fmt.Sprintf("[%d].%s", i, no.field)

@@ -32,7 +32,8 @@ func (s *Server) guardBudgets(ctx context.Context) {
 }
 
 // booksNow are the rules and their books at one moment, durable.
-func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate, err error) {
+func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
+	err error) {
 	seq := uint64(0)
 	func() {
 		s.ledgers.Lock()
@@ -61,7 +62,8 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 		v.shares(ctx, l)
 		v.breach(ctx, l)
 	}
-	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := v.still[key]; return !due }) // of windows that are over
+	// of windows that are over
+	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := v.still[key]; return !due })
 	if !v.changed {
 		return nil
 	}
@@ -135,7 +137,8 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 	now, before := time.Now(), s.owed[key]
 	switch {
 	case before.wait == 0:
-		s.opts.Log.Warn("budget", "limit", l.Name(), "share", w.Share, "foreseen", w.Breach != nil, "spent", u.Spent.String(), "of", l.Dollars.String())
+		s.opts.Log.Warn("budget", "limit", l.Name(), "share", w.Share, "foreseen", w.Breach != nil, "spent", u.Spent.String(),
+			"of", l.Dollars.String())
 	case now.Before(before.next):
 		return false
 	}
@@ -162,7 +165,8 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 		s.owed = map[string]owed{}
 	}
 	s.owed[key] = owed{now.Add(wait), wait}
-	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify), "again_in", wait, "error", err)
+	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify), "again_in", wait,
+		"error", err)
 	return false
 }
 
@@ -207,7 +211,8 @@ func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Accounts)
 
 // stopJobs saves and stops those of the jobs which the limit holds that each gives to
 // stop. It reports how many, and whether that is in the log.
-func (s *Server) stopJobs(ctx context.Context, l budget.Limit, each func(m *core.Machine, stop func(*core.Job))) (n int, ok bool) {
+func (s *Server) stopJobs(ctx context.Context, l budget.Limit,
+	each func(m *core.Machine, stop func(*core.Job))) (n int, ok bool) {
 	var events []core.Event
 	now := s.control.Now()
 	if !s.control.Read(func(m *core.Machine) {
@@ -215,7 +220,8 @@ func (s *Server) stopJobs(ctx context.Context, l budget.Limit, each func(m *core
 			if j.State() == core.Held || j.State().Over() || j.Ending() != "" || !l.Scope.Holds(j.Terms().Owner, j.User()) {
 				return
 			}
-			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
+			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(),
+				Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
 		})
 	}) {
 		return 0, false

@@ -106,7 +106,8 @@ func (c *chaos) check(inventory []provider.Instance) {
 
 // checkEpochs holds that no leader wrote after the next had begun.
 func (c *chaos) checkEpochs() {
-	out, err := c.cluster.Query(c.direct, "SELECT count(*) FROM (SELECT epoch, max(epoch) OVER (ORDER BY seq) AS newest FROM event) e WHERE epoch < newest")
+	out, err := c.cluster.Query(c.direct, "SELECT count(*) FROM (SELECT epoch, max(epoch) OVER (ORDER BY seq) AS "+
+		"newest FROM event) e WHERE epoch < newest")
 	chaosMust(c.t, err)
 	if out != "0" {
 		c.t.Errorf("%s events were written by a leader after the next had begun", out)
@@ -137,7 +138,8 @@ func (c *chaos) restore(file string, want backup.Sum) {
 	into["sqlite"], err = store.Open(c.t.TempDir())
 	chaosMust(c.t, err)
 	if c.cluster != nil {
-		into["postgres"], err = store.OpenPostgres(c.t.Context(), store.DefaultPostgres(c.cluster.Database(c.t), c.t.TempDir()))
+		into["postgres"], err = store.OpenPostgres(c.t.Context(),
+			store.DefaultPostgres(c.cluster.Database(c.t), c.t.TempDir()))
 		chaosMust(c.t, err)
 		chaosMust(c.t, into["postgres"].TryLead(c.t.Context()))
 	}

@@ -21,7 +21,8 @@ import (
 
 var (
 	paidJobs   = flag.Int("paid-jobs", 20_000, "jobs that are over in BenchmarkCosts, with four postings each")
-	paidFolder = flag.String("paid-folder", "", "data folder of BenchmarkCosts, filled at its first use (default: a new one)")
+	paidFolder = flag.String("paid-folder", "", "data folder of BenchmarkCosts, filled at its first use (default: a "+
+		"new one)")
 )
 
 // fillPaid writes the log of jobs that ran and are over, spread over a year until now,
@@ -48,7 +49,8 @@ func fillPaid(b *testing.B, dir string, n int) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			o := ledger.Owner{Tenant: "default", Team: fmt.Sprint("team-", i%5), Project: fmt.Sprint("p", i%20), Tags: map[string]string{"ticket": fmt.Sprint(i % 100)}}
+			o := ledger.Owner{Tenant: "default", Team: fmt.Sprint("team-", i%5), Project: fmt.Sprint("p", i%20),
+				Tags: map[string]string{"ticket": fmt.Sprint(i % 100)}}
 			id := fmt.Sprintf("j-%07d", i)
 			whole, err := json.Marshal(paidJob(id, i, at, o))
 			if err != nil {
@@ -58,15 +60,19 @@ func fillPaid(b *testing.B, dir string, n int) {
 			o.Job, o.Attempt, o.Task, o.Instance = id, id+".1", id+".1/0", "i-"+id
 			var list []ledger.Posting
 			for _, accounts := range [][2]ledger.Account{
-				{ledger.Payable("p"), ledger.Cost(ledger.Compute, ledger.Open)}, {ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.StartUp)},
-				{ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.Useful)}, {ledger.Invoice("p"), ledger.Payable("p")},
+				{ledger.Payable("p"), ledger.Cost(ledger.Compute, ledger.Open)},
+				{ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.StartUp)},
+				{ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.Useful)},
+				{ledger.Invoice("p"), ledger.Payable("p")},
 			} {
 				p, _ := ledger.Move(money.Picos([]int64{3e12, 1e12, 2e12, 3e12}[len(list)]), accounts[0], accounts[1])
-				p.Event, p.Line, p.At, p.Currency, p.Owner, p.Category, p.Phase = uint64(i+1), len(list), at, money.USD, o, ledger.Compute, ledger.Accrued
+				p.Event, p.Line, p.At, p.Currency, p.Owner, p.Category, p.Phase = uint64(i+1), len(list), at, money.USD, o,
+					ledger.Compute, ledger.Accrued
 				list = append(list, p)
 			}
 			list, head = ledger.Seal(list, head)
-			records = append(records, store.Record{Seq: uint64(i + 1), Tenant: "default", At: at, Kind: "tick", Event: text, Postings: list})
+			records = append(records, store.Record{Seq: uint64(i + 1), Tenant: "default", At: at, Kind: "tick", Event: text,
+				Postings: list})
 		}
 		text, err := json.Marshal(map[string]any{"jobs": jobs})
 		if err != nil {
@@ -88,7 +94,8 @@ func fillPaid(b *testing.B, dir string, n int) {
 	if err := json.Unmarshal(empty, &fields); err != nil {
 		b.Fatal(err)
 	}
-	fields["now"], fields["seq"], fields["order"], fields["part"], fields["jobs"], fields["heads"] = now, n, n, part, n, map[string]ledger.Hash{"default": head}
+	fields["now"], fields["seq"], fields["order"], fields["part"], fields["jobs"], fields["heads"] = now, n, n, part, n,
+		map[string]ledger.Hash{"default": head}
 	if snap.State, err = json.Marshal(fields); err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +109,8 @@ func paidJob(id string, i int, at time.Time, o ledger.Owner) any {
 	from, cost := at.Add(-time.Hour), money.Picos(3e12)
 	type object = map[string]any
 	machine := object{"offer": "firm", "zone": "r-a", "capacity": market.Spot, "provider": "p", "currency": money.USD}
-	task := object{"phase": core.Ended, "instance": "i-" + id, "machine": machine, "from": from, "until": at, "posted": cost}
+	task := object{"phase": core.Ended, "instance": "i-" + id, "machine": machine, "from": from, "until": at,
+		"posted": cost}
 	return struct {
 		state.JobRecord
 		Order    uint64   `json:"order"`

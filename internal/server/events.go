@@ -27,7 +27,8 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	if text != "" {
 		var err error
 		if self.seq, err = strconv.ParseUint(text, 10, 63); err != nil {
-			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event", "give the id of the last event that came", nil)
+			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event",
+				"give the id of the last event that came", nil)
 			return
 		}
 	}
@@ -40,7 +41,8 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 		self.seq = end
 	}
 	if self.seq > end { // of another log: what it has gone through says nothing of this one
-		fieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end), "begin without it: the server was restored from a backup, or it is another one", nil)
+		fieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end),
+			"begin without it: the server was restored from a backup, or it is another one", nil)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

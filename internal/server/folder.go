@@ -232,7 +232,8 @@ func (s *Server) uploads(c identity.Caller) string {
 func (s *Server) postWork(w http.ResponseWriter, r *http.Request) {
 	dir := s.uploads(callerOf(r))
 	if free, ok := s.disk.room(s.opts.Dir, time.Now()); ok && free < logReserve+max(0, r.ContentLength) {
-		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder", "make room on it, or leave data out with a file .scrimpignore", nil)
+		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder",
+			"make room on it, or leave data out with a file .scrimpignore", nil)
 		return
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -260,9 +261,11 @@ func (s *Server) postWork(w http.ResponseWriter, r *http.Request) {
 	var big *http.MaxBytesError
 	switch {
 	case errors.Is(err, errNoRoom):
-		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder", "make room on it, or leave data out with a file .scrimpignore", nil)
+		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder",
+			"make room on it, or leave data out with a file .scrimpignore", nil)
 	case errors.As(err, &big):
-		problem(w, http.StatusRequestEntityTooLarge, "the folder is larger than 2 GiB", "leave data out with a file .scrimpignore", nil)
+		problem(w, http.StatusRequestEntityTooLarge, "the folder is larger than 2 GiB",
+			"leave data out with a file .scrimpignore", nil)
 	case err != nil:
 		problem(w, http.StatusBadRequest, "the folder did not arrive whole", "send it again", err)
 	default:
@@ -311,7 +314,8 @@ func (s *Server) getOutputs(w http.ResponseWriter, r *http.Request) {
 	dir, err := os.MkdirTemp(s.opts.Dir, "outputs-")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
-		err = fetch(r, s.blobs(), j.ID, dir) // what the agent says is its program's word: it could name another job's, or a host of the server's network
+		// what the agent says is its program's word: it could name another job's, or a host of the server's network
+		err = fetch(r, s.blobs(), j.ID, dir)
 	}
 	if err != nil {
 		problem(w, http.StatusBadGateway, "the outputs were not fetched", "ask again", err)

@@ -43,7 +43,8 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 				}
 				continue
 			}
-			p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: *j.Terms(), Submitted: j.Submitted(), Restart: j.Restart(), Save: j.SaveCost(), Cost: j.Spent(m.Now())}
+			p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: *j.Terms(), Submitted: j.Submitted(), Restart: j.Restart(),
+				Save: j.SaveCost(), Cost: j.Spent(m.Now())}
 			if steps := max(j.Total(), j.Step()); steps > 0 && j.StepRate() > 0 {
 				p.Known = true
 				p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.StepRate()*float64(time.Hour))

@@ -79,7 +79,8 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: core.JobEnded{Job: id, Save: b.Save}}
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+		Body: core.JobEnded{Job: id, Save: b.Save}}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
@@ -94,9 +95,12 @@ func closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
 func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := s.control.Clock(), s.control.Now()
 	v := api.Job{
-		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: closed(j), Submitted: clock.ToWall(j.Submitted()),
-		Currency: j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(), Speed: clock.Speed,
-		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team, Project: j.Terms().Owner.Project, User: j.User(), Approval: s.approval(j),
+		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: closed(j),
+		Submitted: clock.ToWall(j.Submitted()),
+		Currency:  j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(),
+		Speed:   clock.Speed,
+		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
+		Project: j.Terms().Owner.Project, User: j.User(), Approval: s.approval(j),
 	}
 	s.waits(m, j, &v)
 	if j.StepRate() > 0 {
@@ -197,12 +201,14 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 			if !ok || d.Job != r.PathValue("id") {
 				continue
 			}
-			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(), Version: d.Version, Decision: d.Decision}
+			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(),
+				Version: d.Version, Decision: d.Decision}
 			if n := len(list); n > 0 && d.SameRejected {
 				line.Rejected = list[n-1].Rejected
 			}
 			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
-				list[n-1].Slack, list[n-1].Rejected, list[n-1].Expect = line.Slack, line.Rejected, line.Expect // said again: the newest figures stand
+				// said again: the newest figures stand
+				list[n-1].Slack, list[n-1].Rejected, list[n-1].Expect = line.Slack, line.Rejected, line.Expect
 				continue
 			}
 			list = append(list, line)
@@ -210,7 +216,8 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
+		problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
 		return
 	}
 	answer(w, list)

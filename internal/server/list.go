@@ -26,7 +26,8 @@ type page struct {
 }
 
 func pageOf(q url.Values) (p page, field, wrong string) {
-	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != "", state: core.State(q.Get("state"))}
+	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != "",
+		state: core.State(q.Get("state"))}
 	if p.state != "" && !slices.Contains(core.States, p.state) {
 		return p, "state", "there is no such state"
 	}

@@ -75,7 +75,8 @@ func fill(b testing.TB, st store.Store, n int) {
 	for i := range n {
 		id := fmt.Sprintf("j-%07d", i)
 		job.Job, job.Terms.Name = id, id
-		step(core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "user:ann", Key: "ann/" + id, Body: job}, bytes.ReplaceAll(text, []byte("NAME"), []byte(id)))
+		step(core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "user:ann", Key: "ann/" + id, Body: job},
+			bytes.ReplaceAll(text, []byte("NAME"), []byte(id)))
 		if i == n*4/5 {
 			saveSnapshot(b, st, m)
 		}

@@ -31,7 +31,8 @@ func (w *world) over(n int) {
 	var events []core.Event
 	for i := range n {
 		id, hooked := fmt.Sprint("j", i), i%4 == 0
-		for _, b := range []core.Body{core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Notify: hooked}}, core.JobEnded{Job: id}} {
+		for _, b := range []core.Body{core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Notify: hooked}},
+			core.JobEnded{Job: id}} {
 			events = append(events, core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: b})
 		}
 		if hooked && i+4 < n {

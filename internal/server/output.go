@@ -19,7 +19,8 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("offset"); text != "" {
 		var err error
 		if skip, err = strconv.ParseInt(text, 10, 64); err != nil || skip < 0 {
-			fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes", "give how many bytes you have already, or leave it out for all", nil)
+			fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes",
+				"give how many bytes you have already, or leave it out for all", nil)
 			return
 		}
 	}

@@ -58,7 +58,8 @@ func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
 	}
 
 	var done []api.Undecided
-	if w.must("POST", "/v1/instances/decide", api.Ownership{Instance: list[0].Instance, Adopt: true}, &done); len(done) != 1 || done[0].Job != "a" {
+	if w.must("POST", "/v1/instances/decide", api.Ownership{Instance: list[0].Instance, Adopt: true},
+		&done); len(done) != 1 || done[0].Job != "a" {
 		t.Errorf("%+v", done)
 	}
 	if j := w.seen("a"); j.State != "running" || j.Machine != list[0].Instance || strings.Contains(j.Detail, "adopt") {
@@ -104,10 +105,12 @@ func TestOnlyAnAdminOfAllDecidesAboutMachines(t *testing.T) {
 	w, _ := restored(t)
 	w.must("PUT", "/v1/teams/x", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "x", Role: identity.Admin})
-	if rec, p := w.ask("POST", "/v1/instances/decide", ann, api.Ownership{Adopt: true}); rec.Code != http.StatusForbidden || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/instances/decide", ann,
+		api.Ownership{Adopt: true}); rec.Code != http.StatusForbidden || p.Fix == "" {
 		t.Errorf("%d %+v", rec.Code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/instances/decide", ownerName, api.Ownership{Instance: "i-none", Adopt: true}); rec.Code != http.StatusNotFound || p.Field != "instance" {
+	if rec, p := w.ask("POST", "/v1/instances/decide", ownerName,
+		api.Ownership{Instance: "i-none", Adopt: true}); rec.Code != http.StatusNotFound || p.Field != "instance" {
 		t.Errorf("%d %+v", rec.Code, p)
 	}
 	if len(w.waiting()) != 2 {

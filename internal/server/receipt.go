@@ -224,7 +224,8 @@ func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) e
 // decided adds a decision, where it says something else than the one before. It
 // returns what the decision rejected.
 func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string) (rejected []string) {
-	line := receipt.Decision{MarketAt: at, Take: string(d.Decision.Take), Why: string(d.Decision.Why), Mode: string(d.Decision.Mode)}
+	line := receipt.Decision{MarketAt: at, Take: string(d.Decision.Take), Why: string(d.Decision.Why),
+		Mode: string(d.Decision.Mode)}
 	if d.SameRejected {
 		line.Rejected = before
 	}
@@ -309,7 +310,8 @@ func thin[T any](list []T, n int) []T {
 
 // sums holds the ledger, up to event seq, against what the job had posted at that
 // event, to the last unit, and returns the postings of its costs.
-func (s *Server) sums(ctx context.Context, v *receipt.Receipt, seq uint64, want money.Amount) ([]ledger.Posting, error) {
+func (s *Server) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
+	want money.Amount) ([]ledger.Posting, error) {
 	posted := money.Amount{}
 	var costs []ledger.Posting
 	for p, err := range s.store.Postings(ctx, "default", v.Job) {

@@ -87,7 +87,8 @@ type Server struct {
 	busy    map[string]chan struct{} // names and keys of submissions in work
 	numbers map[string]int           // by name of a job: the lowest number that may be free
 	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
-	owed    map[string]owed          // by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
+	// by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
+	owed map[string]owed
 
 	spent spent
 
@@ -112,7 +113,8 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	elsewhere := filepath.Join(o.Dir, ElsewhereName)
 	if _, err := os.Stat(elsewhere); o.DB == "" && err == nil {
-		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with --data", o.Dir)
+		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with "+
+			"--data", o.Dir)
 	}
 	f := &front{pace: newPace(o.Rate)}
 	done, err := f.listen(ctx, o)
@@ -153,7 +155,8 @@ func follow(ctx context.Context, o Options, f *front, joined *bool) error {
 		return err
 	}
 	*joined = true
-	if err := os.WriteFile(filepath.Join(o.Dir, ElsewhereName), nil, 0o600); err != nil { // now that there is one: a slip in its address binds the folder to nothing
+	// now that there is one: a slip in its address binds the folder to nothing
+	if err := os.WriteFile(filepath.Join(o.Dir, ElsewhereName), nil, 0o600); err != nil {
 		_ = st.Close()
 		return fmt.Errorf("open data folder: %w", err)
 	}

@@ -38,11 +38,16 @@ const firstRestart = 3 * time.Second
 // Terms is what the core needs to know of a job, in market time from now on.
 func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
 	t := core.Terms{
-		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, standard.Promise), Currency: money.USD,
-		Owner:    ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment, ModelVersion: j.ModelVersion, Tags: j.Tags},
-		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock), DeadlineFirst: j.First == "deadline",
-		Steps: j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart), Grace: stretch(grace(j)),
-		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: standard.Retry.Max, RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
+		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, standard.Promise),
+		Currency: money.USD,
+		Owner: ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment,
+			ModelVersion: j.ModelVersion, Tags: j.Tags},
+		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock),
+		DeadlineFirst: j.First == "deadline",
+		Steps:         j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart),
+		Grace: stretch(grace(j)),
+		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: standard.Retry.Max,
+		RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
 		Need: need(j),
 	}
 	switch j.Priority {
@@ -65,7 +70,8 @@ func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 		d, _ := spec.ParseDuration(i) // validated
 		t.Interval = stretch(d)
 	}
-	t.Metric = policy.Metric{Name: j.Metric.Name, Maximize: j.Metric.Goal == "maximize", Patience: j.Metric.Patience, MinDelta: j.Metric.MinDelta}
+	t.Metric = policy.Metric{Name: j.Metric.Name, Maximize: j.Metric.Goal == "maximize", Patience: j.Metric.Patience,
+		MinDelta: j.Metric.MinDelta}
 	if j.Metric.Target != nil {
 		t.Metric.Target, t.Metric.HasGoal = *j.Metric.Target, true
 	}
@@ -229,7 +235,8 @@ func (s *Server) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (te
 // submission takes its work folder from, or answers that they may not.
 func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
 	if b.Folder != "" && !bySocket(r) { // a path here is none of theirs
-		fieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only", "upload the folder, as scrimp run does", nil)
+		fieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
+			"upload the folder, as scrimp run does", nil)
 		return false
 	}
 	if b.Rerun == "" {
@@ -238,7 +245,8 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 	ok := false
 	s.control.Job(b.Rerun, func(_ *core.Machine, j *core.Job) { ok = sees(callerOf(r), j) })
 	if !ok {
-		fieldProblem(w, http.StatusNotFound, "rerun", fmt.Sprintf("job %s is not known", b.Rerun), "scrimp jobs lists them", nil)
+		fieldProblem(w, http.StatusNotFound, "rerun", fmt.Sprintf("job %s is not known", b.Rerun),
+			"scrimp jobs lists them", nil)
 	}
 	return ok
 }
@@ -328,7 +336,8 @@ func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
 	if err := os.RemoveAll(dir); err != nil { // of a submission that was cut short
 		return err
 	}
-	if from != "" || b.Work != "" { // else the folder is made when it is wanted: to make a million would keep commits waiting
+	// else the folder is made when it is wanted: to make a million would keep commits waiting
+	if from != "" || b.Work != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}

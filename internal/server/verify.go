@@ -140,7 +140,8 @@ func (p *proof) add(r store.Record) (err error) {
 	}
 	for a, cost := range due {
 		if posted := a.Posted(); posted != cost {
-			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, a.ID(), posted, cost)
+			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, a.ID(),
+				posted, cost)
 		}
 	}
 	return nil

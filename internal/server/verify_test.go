@@ -62,17 +62,21 @@ func ranWorld(t *testing.T) (*world, *edited) {
 		at(time.Minute, core.AttemptStarted{Attempt: a, Message: 1})
 		for n := range int64(4) {
 			loss := map[string]float64{"loss": 4 / float64(n+1)}
-			at(time.Duration(i*10+int(n)+2)*time.Minute, core.Progressed{Attempt: a, Message: n + 2, Step: 100 * (n + 1), Metrics: loss})
+			at(time.Duration(i*10+int(n)+2)*time.Minute, core.Progressed{Attempt: a, Message: n + 2, Step: 100 * (n + 1),
+				Metrics: loss})
 		}
 	}
-	saved := core.CheckpointSaved{Attempt: "over.1", Message: 7, Manifest: "m", Step: 400, Captured: begin.Add(50 * time.Minute)}
+	saved := core.CheckpointSaved{Attempt: "over.1", Message: 7, Manifest: "m", Step: 400,
+		Captured: begin.Add(50 * time.Minute)}
 	at(55*time.Minute, saved)
 	at(time.Hour+time.Minute, core.UsageSeen{Attempt: "over.1", Message: 8, CPU: 1})
 	at(2*time.Hour, core.AttemptEnded{Attempt: "over.1", Message: 9, Reason: "completed", Step: 400})
 	machine := w.instance("over.1")
-	at(2*time.Hour+time.Minute, core.InstanceEnded{Instance: machine, Until: begin.Add(2*time.Hour + time.Minute), Cause: "terminated"})
+	at(2*time.Hour+time.Minute, core.InstanceEnded{Instance: machine, Until: begin.Add(2*time.Hour + time.Minute),
+		Cause: "terminated"})
 	at(3*time.Hour, core.BillReceived{Instance: machine, Launch: "over.1", Lines: []core.BillLine{
-		{Amount: money.Picos(2_030_000_000_000), Currency: money.USD}, {Rule: "minimum", Amount: money.Picos(5e10), Currency: money.USD},
+		{Amount: money.Picos(2_030_000_000_000), Currency: money.USD},
+		{Rule: "minimum", Amount: money.Picos(5e10), Currency: money.USD},
 	}})
 	return w, e
 }
@@ -147,7 +151,8 @@ func TestPagesDoWithoutSamples(t *testing.T) {
 	}
 	e.edit = func(r *store.Record) bool { return !r.Sample }
 	w.must("GET", "/v1/jobs/over/receipt", nil, &short)
-	if len(short.Loss) > 1 || short.Cost != whole.Cost || short.Step != 400 || len(short.Decisions) != len(whole.Decisions) {
+	if len(short.Loss) > 1 || short.Cost != whole.Cost || short.Step != 400 ||
+		len(short.Decisions) != len(whole.Decisions) {
 		t.Errorf("%+v", short)
 	}
 	if text := short.Text(80); strings.Contains(text, "loss ") || !strings.Contains(text, "succeeded") {
@@ -162,7 +167,8 @@ func TestPagesDoWithoutSamples(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	var running receipt.Receipt
-	if w.must("GET", "/v1/jobs/runs/receipt", nil, &running); !running.Ledger.Agrees || len(running.Tries) != 1 || running.Tries[0].End != "running" {
+	if w.must("GET", "/v1/jobs/runs/receipt", nil, &running); !running.Ledger.Agrees || len(running.Tries) != 1 ||
+		running.Tries[0].End != "running" {
 		t.Errorf("%+v", running)
 	}
 }

@@ -58,8 +58,11 @@ type outbox struct {
 
 func newOutbox(version string, log *slog.Logger) outbox {
 	return outbox{
-		client: &http.Client{Timeout: toldTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, // a POST that is redirected becomes a GET
-		agent:  "scrimp/" + version, log: log, pause: pause,
+		// a POST that is redirected becomes a GET
+		client: &http.Client{Timeout: toldTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
+		agent: "scrimp/" + version, log: log, pause: pause,
 	}
 }
 
@@ -130,7 +133,8 @@ func (t outbox) post(ctx context.Context, target, key string, body []byte) (aske
 	switch {
 	case r.StatusCode < 300:
 		return 0, nil
-	case r.StatusCode >= 500, r.StatusCode == http.StatusTooManyRequests, r.StatusCode == http.StatusRequestTimeout, r.StatusCode == http.StatusTooEarly:
+	case r.StatusCode >= 500, r.StatusCode == http.StatusTooManyRequests, r.StatusCode == http.StatusRequestTimeout,
+		r.StatusCode == http.StatusTooEarly:
 		seconds, _ := strconv.ParseInt(r.Header.Get("Retry-After"), 10, 32)
 		return time.Duration(max(0, seconds)) * time.Second, fmt.Errorf("status %d", r.StatusCode)
 	}
@@ -172,7 +176,8 @@ func (s *Server) notify(ctx context.Context, n core.Notify) {
 	}
 	j, err := spec.Decode(raw)
 	if err == nil && j.Notify != "" {
-		err := s.outbox.tell(ctx, address(j.Notify, s.secrets(n.Job)), word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why})
+		err := s.outbox.tell(ctx, address(j.Notify, s.secrets(n.Job)),
+			word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why})
 		switch {
 		case ctx.Err() != nil:
 			return

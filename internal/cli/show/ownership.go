@@ -30,7 +30,8 @@ func Undecided(list []api.Undecided, p Place) string {
 		}
 	}
 	return draw.Grid([]draw.Column{
-		{Name: "INSTANCE"}, {Name: "OFFER", Leaves: 1}, {Name: "JOB"}, {Name: "SINCE", Leaves: 2}, {Name: "COST", Right: true},
+		{Name: "INSTANCE"}, {Name: "OFFER", Leaves: 1}, {Name: "JOB"}, {Name: "SINCE", Leaves: 2},
+		{Name: "COST", Right: true},
 	}, rows, p.width())
 }
 
