@@ -78,15 +78,15 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the secrets: %w", err)
 	}
+	due := func(j *core.Job) bool { return j.Terms().Notify && !told[j.ID()] }
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			if j.State().Over() && j.Terms().Notify && !told[j.ID()] {
+			if j.State().Over() && due(j) {
 				list = append(list, core.Notify{Job: j.ID(), State: j.State(), Why: j.Why()})
 			}
 		}
 		for name := range sealed { // a server that was killed may not have come to it
-			id := secretOf(name)
-			if j, ok := m.Job(id); ok && (!j.State().Over() || j.Terms().Notify && !told[id]) {
+			if j, ok := m.Job(secretOf(name)); ok && (!j.State().Over() || due(j)) {
 				delete(sealed, name)
 			}
 		}
@@ -97,12 +97,17 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 	if made != nil {
 		return list, nil
 	}
+	return nil, noted(dir, list)
+}
+
+// noted notes that all of the list were told.
+func noted(dir string, list []core.Notify) error {
 	for _, n := range list {
 		if err := os.WriteFile(filepath.Join(dir, n.Job), nil, 0o600); err != nil {
-			return nil, fmt.Errorf("look at what was told: %w", err)
+			return fmt.Errorf("look at what was told: %w", err)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // secretOf is the job whose secrets lie in a file of that name.

@@ -221,32 +221,37 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	page, err := s.acts(r.Context(), after, limit, q.Get("user"))
+	if err != nil {
+		problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
+		return
+	}
+	answer(w, page)
+}
+
+// acts are a page of what was done, by one user where one is given.
+func (s *Server) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
-	for len(page.Acts) < limit {
-		records, err := s.store.RecordsOf(r.Context(), core.Audited{}.Kind(), after, 1000)
-		if err != nil {
-			problem(w, http.StatusInternalServerError, "the log was not read",
-				"scrimp ledger verify says where it is broken", err)
-			return
-		}
-		if len(records) == 0 {
-			break
+	for {
+		records, err := s.store.RecordsOf(ctx, core.Audited{}.Kind(), after, 1000)
+		if err != nil || len(records) == 0 {
+			return page, err
 		}
 		for _, rec := range records {
 			after = rec.Seq
 			e, _, err := control.Decode(rec)
 			if err != nil {
-				problem(w, http.StatusInternalServerError, "the log was not read",
-					"scrimp ledger verify says where it is broken", err)
-				return
+				return page, err
 			}
-			if b, ok := e.Body.(core.Audited); ok && (q.Get("user") == "" || b.Act.Who == q.Get("user")) {
-				if page.Acts = append(page.Acts, api.Act{Event: rec.Seq, Act: b.Act}); len(page.Acts) == limit {
-					page.Next = rec.Seq
-					break
-				}
+			b, ok := e.Body.(core.Audited)
+			if !ok || user != "" && b.Act.Who != user {
+				continue
+			}
+			if page.Acts = append(page.Acts, api.Act{Event: rec.Seq, Act: b.Act}); len(page.Acts) == limit {
+				page.Next = rec.Seq
+				return page, nil
 			}
 		}
 	}
-	answer(w, page)
 }

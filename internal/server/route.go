@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"scrimp/internal/api"
 	"scrimp/internal/identity"
@@ -37,6 +38,11 @@ type route struct {
 
 // table is every route there is, and who may use it.
 func table() []route {
+	return slices.Concat(serverRoutes(), jobRoutes(), peopleRoutes(), agentRoutes())
+}
+
+// serverRoutes say how the server and its market are.
+func serverRoutes() []route {
 	return []route{
 		{"GET", "/healthz", 0, open, true, "Say that the process lives", nil, nil, "text/plain", nil, (*Server).getHealth},
 		{"GET", "/readyz", 0, open, true, "Say whether this server leads and writes: 200, else 503", nil, nil, "text/plain",
@@ -84,7 +90,12 @@ func table() []route {
 			(*Server).getBudgets},
 		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag",
 			api.SetBudget{}, nil, "", nil, (*Server).putBudgets},
+	}
+}
 
+// jobRoutes are about jobs.
+func jobRoutes() []route {
+	return []route{
 		{"POST", "/v1/work", identity.Submitter, anywhere, false,
 			"Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil,
 			(*Server).postWork},
@@ -123,7 +134,12 @@ func table() []route {
 			[]api.Decision{}, "", nil, (*Server).getExplain},
 		{"POST", "/v1/jobs/{id}/exec", identity.Operator, ofJob, false, "Run a command on the job's machine", api.Exec{},
 			api.ExecResult{}, "", nil, (*Server).postExec},
+	}
+}
 
+// peopleRoutes are about who may do what, and who did.
+func peopleRoutes() []route {
+	return []route{
 		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []identity.User{}, "", nil,
 			(*Server).getUsers},
 		{"PUT", "/v1/users/{id}", identity.Admin, everywhere, false, "Make a user, or change one", api.SetUser{},
@@ -141,7 +157,12 @@ func table() []route {
 		{"GET", "/v1/audit", identity.Admin, everywhere, true, "List who did what, oldest first", nil, api.Audit{},
 			"", []string{"after: event number that a page begins after", "user: of one user",
 				"limit: lines at most, 1 to 1000, 200 where it is not given"}, (*Server).getAudit},
+	}
+}
 
+// agentRoutes are for the agents on machines.
+func agentRoutes() []route {
+	return []route{
 		{"POST", "/v1/agent/claim", 0, claims, false, "Take the task of an instance", api.Claim{}, api.Assignment{}, "", nil,
 			(*Server).agentClaim},
 		{"POST", "/v1/agent/report", 0, attempts, false, "Tell what happened, and fetch orders", api.Report{}, api.Orders{},
