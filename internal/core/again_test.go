@@ -41,20 +41,20 @@ func TestWorkThatIsDoneAgainIsCountedAsLost(t *testing.T) {
 		step(time.Hour, core.CheckpointSaved{Attempt: "j.1", Message: 2, Manifest: "m", Step: 50, Captured: now.Add(time.Hour)})
 		step(time.Second, core.InstanceEnded{Instance: "i1", Until: now.Add(time.Second), Cause: "interrupted"})
 		j, _ := m.Job("j")
-		useful := j.Attempts[0].Uses[ledger.Useful]
-		total := j.Attempts[0].Cost(now)
+		useful := j.Attempts()[0].Uses()[ledger.Useful]
+		total := j.Attempts()[0].Cost(now)
 		step(time.Second, core.LaunchDone{Launch: "j.2", Instance: "i2", Offer: spot.ID, Rate: 1e12, From: now})
 		restored := ""
 		if from > 0 {
 			restored = "older"
 		}
 		step(time.Minute, core.AttemptStarted{Attempt: "j.2", Message: 1, Restored: restored, Step: from})
-		left := j.Attempts[0].Uses[ledger.Useful]
+		left := j.Attempts()[0].Uses()[ledger.Useful]
 		if want := useful.Float() * float64(from) / 50; left.Float() < want-1e-9 || left.Float() > want+1e-9 {
 			t.Errorf("from step %d of 50: %v of %v are useful still", from, left, useful)
 		}
 		sum := money.Amount{}
-		for _, u := range j.Attempts[0].Uses {
+		for _, u := range j.Attempts()[0].Uses() {
 			sum = sum.Add(u)
 		}
 		if sum != total {

@@ -52,17 +52,19 @@ func (m *Machine) shown(r Rented, asOf time.Time) {
 	}
 }
 
-// stray gives back an instance that no attempt has.
+// stray gives back an instance that no attempt has. One whose end is paid for is not
+// paid again.
 func (m *Machine) stray(r Rented) {
 	if r.Instance == "" || m.s.Undecided() {
 		return
 	}
 	i := m.s.Instance(r.Instance)
+	_, paid := m.closed(r)
 	switch {
-	case i == nil:
-		m.fact(state.StrayFound{Instance: r.Instance})
-	case i.Live() || !i.Lost():
+	case i != nil && i.Live():
 		return
+	case i == nil || !i.Lost():
+		m.fact(state.StrayFound{Instance: r.Instance, Paid: paid})
 	}
 	m.fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
 }
@@ -120,7 +122,7 @@ func (m *Machine) ended(b InstanceEnded) {
 	switch {
 	case i == nil, !i.Live() && !i.Lost():
 	case i.Lost():
-		m.late(i, b.Until)
+		m.late(i, b.Until, b.Cause)
 	case i.Stray():
 		m.strayEnded(i, m.s.EndOf(i, b.Until), "terminated")
 	default:
@@ -130,7 +132,9 @@ func (m *Machine) ended(b InstanceEnded) {
 
 // strayEnded books an instance that nobody asked for as overhead, until its bill says otherwise.
 func (m *Machine) strayEnded(i *Instance, until time.Time, cause string) {
-	m.bookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
+	if !i.Paid() {
+		m.bookStray(i, i.LaunchRate().Until(until.Sub(i.From())), "")
+	}
 	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
 }
 
@@ -201,7 +205,7 @@ func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
 
 // late takes the end of an instance that was given up for lost: what it cost
 // longer than we knew was for nothing.
-func (m *Machine) late(i *Instance, until time.Time) {
+func (m *Machine) late(i *Instance, until time.Time, cause string) {
 	a, j := m.s.Seated(i), m.s.Job(i.Job())
 	if until.After(m.now()) {
 		until = m.now()
@@ -210,7 +214,7 @@ func (m *Machine) late(i *Instance, until time.Time) {
 		known := a.Until()
 		m.servedGPUs(j, a, known, until)
 		m.sumGPUs(j, a, known, until)
-		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until})
+		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
 	}
 	m.settle(j, a, ledger.Lost, a.Until())
 	m.level(j, a, ledger.Lost, a.Until())
@@ -261,23 +265,22 @@ func (m *Machine) unlisted(i *Instance, asOf time.Time) {
 // billed books the newest bill of an instance. That of a machine that runs is not whole:
 // the one that comes after its end is booked.
 func (m *Machine) billed(b BillReceived) {
-	if i := m.s.Instance(b.Instance); i != nil && i.Stray() {
-		if i.Live() {
-			return
+	if a := m.s.AttemptOf(b.Launch); a != nil && a.Instance() == b.Instance {
+		if !a.Live() && !a.GivenUp() {
+			m.bill(m.s.Job(a.Job()), a, b.Lines)
 		}
-		total := money.Amount{}
-		for _, l := range b.Lines {
-			total = total.Add(l.Amount)
-		}
-		m.bookStray(i, total.Sub(i.Posted()), "billed")
-		m.fact(state.BillTaken{Instance: i.ID()})
 		return
 	}
-	a := m.s.AttemptOf(b.Launch)
-	if a == nil || a.Instance() != b.Instance || a.Live() || a.GivenUp() {
+	i := m.s.Instance(b.Instance)
+	if i == nil || !i.Stray() || i.Live() {
 		return
 	}
-	m.bill(m.s.Job(a.Job()), a, b.Lines)
+	total := money.Amount{}
+	for _, l := range b.Lines {
+		total = total.Add(l.Amount)
+	}
+	m.bookStray(i, total.Sub(i.Posted()), "billed")
+	m.fact(state.BillTaken{Instance: i.ID()})
 }
 
 // incarnation takes that the log is the installation's from now on.
@@ -321,7 +324,7 @@ func (m *Machine) owned(b OwnershipDecided) {
 func (m *Machine) disclaim(i *Instance) {
 	switch {
 	case i.Lost():
-		m.late(i, m.now())
+		m.late(i, m.now(), "released")
 		return
 	case i.Stray():
 		m.strayEnded(i, m.now(), "released")

@@ -40,7 +40,7 @@ func (h *hall) tell(b Body) {
 			h.launched = append(h.launched, l.Job)
 		}
 	}
-	h.looked += len(out.Decisions)
+	h.looked += out.Decided
 	h.wake = out.Wake
 }
 
@@ -120,8 +120,8 @@ func TestThoseThatArePassedOverKeepTheirOrder(t *testing.T) {
 		h.sells(2, false)
 	}
 	h.submit("late", 2, 1)
-	if j, _ := h.Job("late"); j.Why != string(plan.NoCapacity) {
-		t.Errorf("a job that comes to those that are passed over is told %q", j.Why)
+	if j, _ := h.Job("late"); j.Why() != string(plan.NoCapacity) {
+		t.Errorf("a job that comes to those that are passed over is told %q", j.Why())
 	}
 	text, err := h.Snapshot()
 	if err != nil {

@@ -8,7 +8,18 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
+
+// decisions are those of a step that changed something.
+func decisions(out core.Outcome) (list []state.Decided) {
+	for _, f := range out.Facts {
+		if d, ok := f.(state.Decided); ok {
+			list = append(list, d)
+		}
+	}
+	return list
+}
 
 // flapping tells a market of a day in which spot of the first zone comes and goes and
 // that of the others stays, submits a job, and returns what was then decided. again
@@ -17,9 +28,9 @@ func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 	t.Helper()
 	m := core.New()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	step := func(after time.Duration, b core.Body) (last []core.Decision) {
+	step := func(after time.Duration, b core.Body) []state.Decided {
 		now = now.Add(after)
-		return m.Step(core.Event{At: now, Schema: core.Schema, Tenant: "t", Body: b}).Decisions
+		return decisions(m.Step(core.Event{At: now, Schema: core.Schema, Tenant: "t", Body: b}))
 	}
 	var offers []market.Offer
 	var quotes []market.Quote
@@ -52,7 +63,7 @@ func flapping(t *testing.T, zones int, flaps, again bool) plan.Decision {
 		step(0, core.MarketSeen{Quotes: append([]market.Quote{}, told...)})
 	}
 	made := step(30*time.Second, core.JobSubmitted{Job: "j", Terms: core.Terms{Name: "j", Currency: money.USD, Steps: 100, Work: 6 * time.Hour, Saves: true, Priority: 1, Restart: 3 * time.Minute, Deadline: now.Add(9 * time.Hour)}})
-	if len(made) != 1 || made[0].Expect == nil {
+	if len(made) != 1 || made[0].Decision.Expect == nil {
 		t.Fatalf("decided: %+v", made)
 	}
 	return made[0].Decision
@@ -108,9 +119,9 @@ func TestARefusedLaunchIsWhatTheNextJobBeginsWith(t *testing.T) {
 	chance := func(reason string) float64 {
 		m := core.New()
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		step := func(after time.Duration, b core.Body) []core.Decision {
+		step := func(after time.Duration, b core.Body) []state.Decided {
 			now = now.Add(after)
-			return m.Step(core.Event{At: now, Schema: core.Schema, Tenant: "t", Body: b}).Decisions
+			return decisions(m.Step(core.Event{At: now, Schema: core.Schema, Tenant: "t", Body: b}))
 		}
 		sell := func(c market.Capacity, rate money.Rate) (market.Offer, market.Quote) {
 			o := market.Offer{Provider: "p", Region: "r", Zone: "a", Machine: "m", Capacity: c, CPUs: 1, Speed: 1, Currency: money.USD}
@@ -126,10 +137,10 @@ func TestARefusedLaunchIsWhatTheNextJobBeginsWith(t *testing.T) {
 		step(time.Second, core.LaunchRefused{Launch: "j.1", Reason: reason})
 		step(time.Second, core.JobEnded{Job: "j"})
 		made := step(2*time.Minute, core.JobSubmitted{Job: "k", Terms: terms})
-		if len(made) == 0 || made[len(made)-1].Expect == nil {
+		if len(made) == 0 || made[len(made)-1].Decision.Expect == nil {
 			t.Fatalf("%s: decided %+v", reason, made)
 		}
-		return made[len(made)-1].Expect.Chance
+		return made[len(made)-1].Decision.Expect.Chance
 	}
 	if none, quota := chance("no_capacity"), chance("quota"); none > quota-0.001 {
 		t.Errorf("it lasts until the next look with %.4f after a launch for which there was nothing, %.4f after one without a quota", none, quota)

@@ -58,10 +58,10 @@ func (f *fleet) step(b Body) {
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case Launch:
-			f.step(LaunchDone{Launch: a.Attempt, Instance: "i-" + a.Attempt, Offer: a.Offer, Rate: 2e12, From: f.now})
+			f.step(LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: 2e12, From: f.now})
 		case Terminate:
 			f.step(InstanceEnded{Instance: a.Instance, Until: f.now, Cause: "terminated"})
-		case Drain, Look, Notify:
+		case Cancel, Drain, Look, Notify:
 		}
 	}
 }
@@ -71,19 +71,19 @@ func (f *fleet) minute() {
 	f.now = f.now.Add(time.Minute)
 	f.step(Tick{})
 	for _, a := range slices.Clone(f.m.Live()) {
-		j, _ := f.m.Job(a.Job)
-		message := a.Heard + 1
+		j, _ := f.m.Job(a.Job())
+		message := a.Heard() + 1
 		switch {
-		case a.Phase == Booting && f.now.Sub(a.From) >= 2*time.Minute:
-			f.step(AttemptStarted{Attempt: a.ID, Message: message})
-		case a.Phase == Working:
-			f.done[j.ID] += max(0, f.paces[j.ID]*(1+0.15*f.rng.NormFloat64()))
-			at := min(int64(f.done[j.ID]), j.Total)
-			f.step(Progressed{Attempt: a.ID, Message: message, Step: at})
-			if at == j.Total {
-				f.step(AttemptEnded{Attempt: a.ID, Message: message + 1, Reason: "completed", Step: at, Saved: true})
-			} else if at/60 != j.SavedStep/60 {
-				f.step(CheckpointSaved{Attempt: a.ID, Message: message + 1, Manifest: "m", Step: at, Captured: f.now})
+		case a.Task() == Assigned && f.now.Sub(a.From()) >= 2*time.Minute:
+			f.step(AttemptStarted{Attempt: a.ID(), Message: message})
+		case a.Task() == Working:
+			f.done[j.ID()] += max(0, f.paces[j.ID()]*(1+0.15*f.rng.NormFloat64()))
+			at := min(int64(f.done[j.ID()]), j.Total())
+			f.step(Progressed{Attempt: a.ID(), Message: message, Step: at})
+			if at == j.Total() {
+				f.step(AttemptEnded{Attempt: a.ID(), Message: message + 1, Reason: "completed", Step: at, Saved: true})
+			} else if at/60 != j.SavedStep()/60 {
+				f.step(CheckpointSaved{Attempt: a.ID(), Message: message + 1, Manifest: "m", Step: at, Captured: f.now})
 			}
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
 
 // samePast checks what is kept of jobs that hold no machine against all jobs gone
@@ -63,12 +65,41 @@ func TestAnEstimateIsOfTheWholeJob(t *testing.T) {
 		"both say it":                         {[]plan.Decision{{Purse: purse, Expect: &plan.Expect{Spot: usd(3)}}}, 5_000_000_000_000},
 		"what comes later does not change it": {[]plan.Decision{{Expect: &plan.Expect{Wait: usd(1)}}, {Expect: &plan.Expect{Wait: usd(9)}}}, 3_000_000_000_000},
 	} {
-		j := Job{Settled: money.Picos(2_000_000_000_000)}
+		m, j := New(), spentTwo(t)
+		m.s = j.s
+		var got *money.Amount
 		for _, d := range c.decisions {
-			j.foresee(d, time.Time{})
+			if f := m.foresees(j.job, d); f != nil && got == nil {
+				got = f
+			}
 		}
-		if (j.Foreseen() != nil) != (c.want != 0) || j.Foreseen() != nil && *j.Foreseen() != money.Picos(c.want) {
-			t.Errorf("%s: %v, want %v", name, j.Foreseen(), money.Picos(c.want))
+		if (got != nil) != (c.want != 0) || got != nil && *got != money.Picos(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, money.Picos(c.want))
 		}
 	}
+}
+
+// spent is a job that has cost something.
+type spent struct {
+	s   *state.State
+	job *Job
+}
+
+// spentTwo is a job whose machines have cost $2 so far.
+func spentTwo(t *testing.T) spent {
+	t.Helper()
+	m, now := New(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	step := func(b Body) { m.Step(Event{At: now, Schema: Schema, Tenant: "t", Body: b}) }
+	step(Configured{Config: DefaultConfig()})
+	o := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, Currency: money.USD}
+	step(MarketSeen{Offers: []market.Offer{o}, Quotes: []market.Quote{{Offer: o.ID, Rate: 2e12, Priced: true, Available: true, At: now}}})
+	step(JobSubmitted{Job: "j", Terms: Terms{Currency: money.USD}})
+	step(LaunchDone{Launch: "j.1", Instance: "i", Offer: o.ID, Rate: 2e12, From: now})
+	now = now.Add(time.Hour)
+	step(InstanceEnded{Instance: "i", Until: now, Cause: "interrupted"})
+	j := m.s.Job("j")
+	if j.Spent(now) != money.Picos(2_000_000_000_000) || j.Foreseen() != nil {
+		t.Fatalf("it spent %v, and was foreseen to cost %v", j.Spent(now), j.Foreseen())
+	}
+	return spent{m.s, j}
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
 
 var waiting = flag.Int("waiting", 1_000_000, "how many jobs wait in the benchmark of quotas")
@@ -28,7 +29,7 @@ type yard struct {
 	t    testing.TB
 	m    *core.Machine
 	now  time.Time
-	log  []core.Event
+	log  []written
 	runs map[string]string // attempt by job
 	// launched is told of a job that was launched, when the step is done.
 	launched func(job string)
@@ -60,20 +61,28 @@ func yardOffer(name string, gpus int) market.Offer {
 	return o
 }
 
+// written is an event with what came of it.
+type written struct {
+	event core.Event
+	out   core.Outcome
+}
+
 // step lets b happen now, and answers launches at once.
 func (y *yard) step(actor string, b core.Body) {
 	e := core.Event{At: y.now, Schema: core.Schema, Tenant: "t", Actor: actor, Body: b}
-	y.log = append(y.log, e)
 	out := y.m.Step(e)
+	if !out.Nothing {
+		y.log = append(y.log, written{e, out})
+	}
 	for _, a := range out.Actions {
 		switch a := a.(type) {
 		case core.Launch:
-			y.runs[a.Job] = a.Attempt
+			y.runs[a.Job] = a.Allocation
 			if y.launched != nil {
 				y.launched(a.Job)
 			}
-			y.step("", core.LaunchDone{Launch: a.Attempt, Instance: "i-" + a.Attempt, Offer: a.Offer, Rate: 1e12, From: y.now})
-			y.step("", core.AttemptStarted{Attempt: a.Attempt, Message: 1})
+			y.step("", core.LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: 1e12, From: y.now})
+			y.step("", core.AttemptStarted{Attempt: a.Allocation, Message: 1})
 		case core.Terminate:
 			y.step("", core.InstanceEnded{Instance: a.Instance, Until: y.now, Cause: "terminated"})
 		}
@@ -112,13 +121,13 @@ func (y *yard) states() string {
 	for j := range y.m.Jobs() {
 		limit, detail, waits := y.m.Waits(j)
 		switch {
-		case j.State == core.Running:
+		case j.State() == core.Running:
 			b.WriteByte('R')
 		case waits && limit != "" && strings.Contains(detail, limit):
 			b.WriteByte('w')
-		case j.State == core.Queued:
+		case j.State() == core.Queued:
 			b.WriteByte('q')
-		case j.State == core.Held:
+		case j.State() == core.Held:
 			b.WriteByte('h')
 		default:
 			b.WriteByte('-')
@@ -175,8 +184,8 @@ func TestAQuotaOfGPUsKeepsRoomForTheMostUrgentAndForMachinesThatFit(t *testing.T
 	y.want("--RRR")
 	y.submit("none", "a", "ann", nil) // it asks for no GPU, and every machine has some
 	j, _ := y.m.Job("none")
-	if y.want("--RRRq"); len(j.Last.Rejected) != 2 || j.Last.Rejected[0].Why != plan.OverQuota {
-		t.Errorf("no machine has so few GPUs: %+v", j.Last)
+	if y.want("--RRRq"); len(j.Last().Rejected) != 2 || j.Last().Rejected[0].Why != plan.OverQuota {
+		t.Errorf("no machine has so few GPUs: %+v", j.Last())
 	}
 	y.end("more")
 	y.want("---RRR")
@@ -247,28 +256,28 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 						continue
 					}
 					lives, all := false, time.Duration(0)
-					for _, a := range j.Attempts {
+					for _, a := range j.Attempts() {
 						if a.Live() {
 							lives = true
-							gpus += a.GPUs
+							gpus += a.GPUs()
 						}
-						if a.From.IsZero() {
+						if a.From().IsZero() {
 							continue
 						}
 						until := y.now
-						if !a.Until.IsZero() {
-							until = a.Until
+						if !a.Until().IsZero() {
+							until = a.Until()
 						}
-						all += time.Duration(a.GPUs) * until.Sub(a.From)
-						from := a.From
+						all += time.Duration(a.GPUs()) * until.Sub(a.From())
+						from := a.From()
 						if begin := l.Window.Begin(y.now); from.Before(begin) {
 							from = begin
 						}
-						hours += time.Duration(a.GPUs) * max(0, until.Sub(from))
+						hours += time.Duration(a.GPUs()) * max(0, until.Sub(from))
 					}
 					if lives {
 						running++
-						hours += max(0, time.Duration(j.Terms.GPUHours*float64(time.Hour))-all)
+						hours += max(0, time.Duration(j.Terms().GPUHours*float64(time.Hour))-all)
 					}
 				}
 				launches++
@@ -325,28 +334,29 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 				if again, _ := y.m.Snapshot(); !bytes.Equal(again, b) {
 					t.Fatal("a restored machine has another snapshot")
 				}
+				y.step("", core.Tick{}) // with which a server begins
 			}
 			running := 0
 			for j := range y.m.Jobs() {
-				if j.State == core.Running {
+				if j.State() == core.Running {
 					running++
 				}
 			}
 			for j := range y.m.Jobs() {
 				_, _, waits := y.m.Waits(j)
-				small := len(j.Last.Rejected) > 0 && j.Last.Rejected[len(j.Last.Rejected)-1].Why == plan.OverQuota
-				if j.State == core.Queued && running < places && !waits && !small {
+				small := len(j.Last().Rejected) > 0 && j.Last().Rejected[len(j.Last().Rejected)-1].Why == plan.OverQuota
+				if j.State() == core.Queued && running < places && !waits && !small {
 					for o := range y.m.Jobs() {
 						_, why, _ := y.m.Waits(o)
-						t.Logf("%s of %s and %s, %g hours: %s %s", o.ID, o.Terms.Owner.Team, o.By, o.Terms.GPUHours, o.State, why)
+						t.Logf("%s of %s and %s, %g hours: %s %s", o.ID(), o.Terms().Owner.Team, o.By(), o.Terms().GPUHours, o.State(), why)
 					}
-					t.Fatalf("step %d: %s waits for nothing: %+v", n, j.ID, j.Last)
+					t.Fatalf("step %d: %s waits for nothing: %+v", n, j.ID(), j.Last())
 				}
 			}
 		}
-		again := core.New()
-		for _, e := range y.log {
-			text, err := json.Marshal(e)
+		again := state.New()
+		for _, l := range y.log {
+			text, err := json.Marshal(l.event)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -354,7 +364,7 @@ func TestNoLaunchPassesAQuota(t *testing.T) {
 			if err := json.Unmarshal(text, &back); err != nil {
 				t.Fatal(err)
 			}
-			again.Step(back)
+			again.Replay(again.Seq()+1, back, l.out.Facts, l.out.Postings)
 		}
 		a, _ := y.m.Snapshot()
 		b, _ := again.Snapshot()
@@ -385,8 +395,8 @@ func BenchmarkAMillionJobsUnderQuotas(b *testing.B) {
 	rules := time.Since(begun)
 	running := []string{}
 	for j := range y.m.Jobs() {
-		if j.State == core.Running {
-			running = append(running, j.ID)
+		if j.State() == core.Running {
+			running = append(running, j.ID())
 		}
 		if len(running) == 60 {
 			break

@@ -69,12 +69,12 @@ func BenchmarkAJobThatFits(b *testing.B) {
 		h.sells(2, true)
 		b.ReportMetric(h.until(1).Seconds(), "s-market")
 		b.ReportMetric(float64(h.looked), "looks")
-		h.tell(LaunchRefused{Launch: h.running[0].Attempt().ID, Reason: "no_capacity"})
+		h.tell(LaunchRefused{Launch: h.s.Running()[0].Asked().ID(), Reason: "no_capacity"})
 		h.sells(2, false)
 	}
 	var o market.OfferID
 	if j, _ := h.Job("fits"); j.Attempt() != nil {
-		o = j.Attempt().Offer
+		o = j.Attempt().Offer()
 	}
 	if o != "m2" {
 		b.Fatalf("it ran on %q", o)

@@ -81,7 +81,7 @@ func TestALaunchIsAskedOnceAndAgainAfterARestart(t *testing.T) {
 	if p := again.Pending(); len(p) != 0 {
 		t.Errorf("%v is pending after the launch was answered", p)
 	}
-	if live := again.Live(); len(live) != 1 || live[0].Instance != "i-1" {
+	if live := again.Live(); len(live) != 1 || live[0].Instance() != "i-1" {
 		t.Errorf("live %v, want one attempt on i-1", live)
 	}
 }
@@ -94,8 +94,8 @@ func TestAStaleMessageChangesNothing(t *testing.T) {
 	m.Step(event(core.Progressed{Attempt: "job0.1", Message: 2, Step: 99}))
 	m.Step(event(core.AttemptEnded{Attempt: "job0.7", Message: 9, Reason: "completed"}))
 	m.Step(event(core.InstanceEnded{Instance: "i-unknown", Until: start}))
-	if j, _ := m.Job("job0"); j.Step != 10 || j.State != core.Running {
-		t.Errorf("step %d in state %s after stale messages, want 10 and running", j.Step, j.State)
+	if j, _ := m.Job("job0"); j.Step() != 10 || j.State() != core.Running {
+		t.Errorf("step %d in state %s after stale messages, want 10 and running", j.Step(), j.State())
 	}
 }
 
@@ -116,8 +116,8 @@ func TestExitStatusesAreRetriedByTheirRules(t *testing.T) {
 		m.Step(event(core.LaunchDone{Launch: "j.1", Instance: "i-1", Offer: spotID, Rate: 1e12, From: start}))
 		m.Step(event(core.AttemptStarted{Attempt: "j.1", Message: 1}))
 		m.Step(event(core.AttemptEnded{Attempt: "j.1", Message: 2, Reason: "failed", Exit: c.exit}))
-		if j, _ := m.Job("j"); j.State != c.want {
-			t.Errorf("exit %d with codes %v: %s (%s), want %s", c.exit, c.codes, j.State, j.Why, c.want)
+		if j, _ := m.Job("j"); j.State() != c.want {
+			t.Errorf("exit %d with codes %v: %s (%s), want %s", c.exit, c.codes, j.State(), j.Why(), c.want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
+	"scrimp/internal/state"
 )
 
 // noise draws events without any sense: about jobs, attempts and instances that
@@ -61,11 +62,15 @@ func (n *noise) body() Body {
 	case 3, 4, 5:
 		return LaunchDone{Launch: n.attempt(), Instance: n.instance(), Offer: n.offer(), Rate: n.rate(), From: n.when()}
 	case 6:
-		return LaunchRefused{Launch: n.attempt(), Reason: n.pick("no_capacity", "quota", "")}
+		return []Body{
+			LaunchRefused{Launch: n.attempt(), Reason: n.pick("no_capacity", "quota", ""), Scope: state.Scope(n.pick("", "offer", "zone", "pool", "account")), Wait: n.span()},
+			LaunchPending{Launch: n.attempt()}, LaunchExpired{Launch: n.attempt()}, LaunchCancelled{Launch: n.attempt()},
+			IncarnationBegun{Installation: "x", Incarnation: n.rng.IntN(4)}, OwnershipDecided{Adopt: n.rng.IntN(2) == 0},
+		}[max(0, n.rng.IntN(14)-8)]
 	case 7, 8:
 		b := InstanceEnded{Instance: n.instance(), Until: n.when(), Cause: n.pick("terminated", "interrupted", "stopped")}
 		if n.rng.IntN(2) == 0 {
-			b.Bill = append(b.Bill, BillLine{Amount: money.Picos(n.rng.Int64N(3e12)), Currency: money.USD}, BillLine{Rule: "credit", Amount: money.Picos(n.rng.Int64N(2e12) - 1e12), Currency: money.USD})
+			return BillReceived{Instance: b.Instance, Launch: n.attempt(), Lines: append([]BillLine{}, BillLine{Amount: money.Picos(n.rng.Int64N(3e12)), Currency: money.USD}, BillLine{Rule: "credit", Amount: money.Picos(n.rng.Int64N(2e12) - 1e12), Currency: money.USD})}
 		}
 		return b
 	case 9:
@@ -181,29 +186,28 @@ func FuzzAStepTakesEveryEvent(f *testing.F) {
 func nonsense(t *testing.T, seed uint64, events int) {
 	t.Helper()
 	n := &noise{rng: rand.New(rand.NewPCG(seed, 99)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	m, replayed := New(), New()
+	parts := 1 + int(seed%3)
+	m, replayed := On(state.NewParts(parts), plan.NewMind()), state.NewParts(parts)
 	costs := map[string]money.Amount{}
 	cfg := DefaultConfig()
 	cfg.MaxRunning = 1 + n.rng.IntN(3)
-	m.part = 1 + int(seed%3)
-	replayed.part = m.part
-	var frozen *Frozen
+	var frozen *state.Frozen
 	var then json.RawMessage
-	var parts []json.RawMessage // of the newest snapshot, and where they did not change of those before
+	var texts []json.RawMessage // of the newest snapshot, and where they did not change of those before
 	encode := func() {
 		number, part, more, err := frozen.Encode()
 		switch {
 		case err != nil:
 			t.Fatal(err)
 		case more:
-			parts = append(parts[:max(number, len(parts))], make([]json.RawMessage, max(0, number+1-len(parts)))...)
-			parts[number] = part
+			texts = append(texts[:max(number, len(texts))], make([]json.RawMessage, max(0, number+1-len(texts)))...)
+			texts[number] = part
 		default:
 			head, err := frozen.Head()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := json.Marshal(whole{head, parts}); !bytes.Equal(got, then) {
+			if got, _ := json.Marshal(map[string]any{"head": head, "parts": texts}); !bytes.Equal(got, then) {
 				t.Errorf("seed %d: later steps change the state that was frozen:\n%s\nwas\n%s", seed, got, then)
 			}
 			frozen = nil
@@ -225,8 +229,8 @@ func nonsense(t *testing.T, seed uint64, events int) {
 		before := jobs(t, m)
 		out := m.Step(e)
 		for j := range m.Jobs() {
-			if text, _ := json.Marshal(j); m.ChangedAt(j) != m.Seq() && (string(text) != before[j.ID] || j.Event == m.Seq()) {
-				t.Fatalf("seed %d, event %d (%s) changed %s, which says that event %d was the last:\n%s\nwas\n%s", seed, i, e.Body.Kind(), j.ID, m.ChangedAt(j), text, before[j.ID])
+			if text, _ := state.EncodeJob(j); m.ChangedAt(j) != m.Seq() && (string(text) != before[j.ID()] || j.Event() == m.Seq()) {
+				t.Fatalf("seed %d, event %d (%s) changed %s, which says that event %d was the last:\n%s\nwas\n%s", seed, i, e.Body.Kind(), j.ID(), m.ChangedAt(j), text, before[j.ID()])
 			}
 		}
 		for _, p := range out.Postings {
@@ -240,45 +244,45 @@ func nonsense(t *testing.T, seed uint64, events int) {
 				t.Fatalf("seed %d, event %d (%s): posting of %v", seed, i, e.Body.Kind(), p.Amount)
 			}
 		}
-		if wake := out.Wake; !wake.IsZero() && !wake.After(e.At) && len(out.Actions) == 0 && len(out.Decisions) == 0 {
+		if wake := out.Wake; !wake.IsZero() && !wake.After(e.At) && out.Decided == 0 {
 			t.Fatalf("seed %d, event %d (%s): to be woken at once, and nothing was done", seed, i, e.Body.Kind())
 		}
-		if again := replayed.Replay(read1(t, e), out.Decisions); len(again.Postings) != len(out.Postings) {
-			t.Fatalf("seed %d, event %d (%s): replay gives other postings", seed, i, e.Body.Kind())
+		if !out.Nothing {
+			replayed.Replay(m.Seq(), read1(t, e), readFacts(t, out.Facts), out.Postings)
 		}
 	}
 	for j := range m.Jobs() {
 		var spent money.Amount
-		for _, a := range j.Attempts {
-			whole := a.Posted.Add(a.Rules)
-			if sum(a.Uses) != whole || costs[a.ID] != whole {
-				t.Errorf("seed %d: %s cost %v, its uses %v, its postings %v", seed, a.ID, whole, sum(a.Uses), costs[a.ID])
+		for _, a := range j.Attempts() {
+			whole := a.Posted().Add(a.Rules())
+			if sum(a.Uses()) != whole || costs[a.ID()] != whole {
+				t.Errorf("seed %d: %s cost %v, its uses %v, its postings %v", seed, a.ID(), whole, sum(a.Uses()), costs[a.ID()])
 			}
-			if open := a.Uses[ledger.Open]; a.Phase == Gone && !open.IsZero() {
-				t.Errorf("seed %d: %s is gone and %v of it is open", seed, a.ID, open)
+			if open := a.Uses()[ledger.Open]; !a.Live() && !open.IsZero() {
+				t.Errorf("seed %d: %s is gone and %v of it is open", seed, a.ID(), open)
 			}
-			if a.Phase == Gone {
+			if !a.Live() {
 				spent = spent.Add(whole)
 			} else {
 				spent = spent.Add(a.Cost(n.now))
 			}
 		}
 		if got := j.Spent(n.now); got != spent {
-			t.Errorf("seed %d: %s spent %v, its attempts %v", seed, j.ID, got, spent)
+			t.Errorf("seed %d: %s spent %v, its attempts %v", seed, j.ID(), got, spent)
 		}
 	}
 	for frozen != nil {
 		encode()
 	}
-	state := snap(t, m)
-	if !bytes.Equal(state, snap(t, replayed)) {
+	whole := snap(t, m)
+	if again, err := replayed.Snapshot(); err != nil || !bytes.Equal(whole, again) {
 		t.Errorf("seed %d: the log gives another state", seed)
 	}
-	restored, err := Restore(state)
+	restored, err := Restore(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(state, snap(t, restored)) {
+	if !bytes.Equal(whole, snap(t, restored)) {
 		t.Errorf("seed %d: the snapshot gives another state", seed)
 	}
 }
@@ -297,16 +301,30 @@ func read1(t *testing.T, e Event) Event {
 	return back
 }
 
+// readFacts is facts as the log gives them back.
+func readFacts(t *testing.T, facts []Fact) []Fact {
+	t.Helper()
+	b, err := state.EncodeFacts(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := state.DecodeFacts(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
 // jobs is each job in JSON, by name.
 func jobs(t *testing.T, m *Machine) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for j := range m.Jobs() {
-		text, err := json.Marshal(j)
+		text, err := state.EncodeJob(j)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[j.ID] = string(text)
+		all[j.ID()] = string(text)
 	}
 	return all
 }

@@ -67,9 +67,11 @@ func TestNoListPaysAMachineTwice(t *testing.T) {
 			} else if n := r.step(time.Minute, list); n != 1 {
 				t.Fatalf("%d machines are given back, want the one that nobody owns", n)
 			}
-			end := core.InstanceEnded{Instance: "i1", Cause: "terminated", Bill: []core.BillLine{{Amount: money.Picos(5e11), Currency: money.USD}}}
+			end := core.InstanceEnded{Instance: "i1", Cause: "terminated"}
+			bill := core.BillReceived{Instance: "i1", Launch: launch, Lines: []core.BillLine{{Amount: money.Picos(5e11), Currency: money.USD}}}
 			end.Until = r.now.Add(30 * time.Minute)
 			r.step(30*time.Minute, end)
+			r.step(0, bill)
 			want := r.spent()
 			if want.Sign() <= 0 {
 				t.Fatal("it cost nothing")
@@ -83,6 +85,7 @@ func TestNoListPaysAMachineTwice(t *testing.T) {
 			}
 			end.Until = r.now
 			r.step(time.Second, end)
+			r.step(0, bill) // it comes again
 			if got := r.spent(); got != want || r.m.Awaits("i1") {
 				t.Errorf("%v was spent, then %v; its end is awaited: %v", want, got, r.m.Awaits("i1"))
 			}

@@ -290,6 +290,10 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		if l := s.offers[r.Offer]; l != nil {
 			i.r.Machine = MachineOf(&l.r.Offer)
 		}
+		if old := s.instances[r.Instance]; old != nil {
+			i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
+		}
+		i.r.Paid = f.Paid
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
 		s.instances[i.r.ID] = i
 	case InstanceReleased:
@@ -418,6 +422,7 @@ func (s *State) extended(f InstanceExtended) {
 		t.LostTime += more
 		s.jobs[a.r.Job].runs().GPUServed += time.Duration(t.Machine.GPUs) * more
 		t.Until, i.r.Until = f.Until, f.Until
+		t.Cause, i.r.Cause = f.Cause, f.Cause
 	}
 }
 
@@ -427,12 +432,12 @@ func (s *State) billed(e *Event, id string) {
 	for _, l := range b.Lines {
 		bill[l.Rule] = bill[l.Rule].Add(l.Amount)
 	}
-	if i := s.instances[id]; i != nil && i.Stray() {
-		i.r.Bill = bill
-		return
-	}
 	if a := s.AttemptOf(b.Launch); a != nil && a.r.Task.Instance == id {
 		s.touched(a.r.Job)
 		a.r.Task.Bill = bill
+		return
+	}
+	if i := s.instances[id]; i != nil && i.Stray() {
+		i.r.Bill = bill
 	}
 }

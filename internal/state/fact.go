@@ -160,9 +160,11 @@ type LostTime struct {
 
 // Facts about instances.
 type (
-	// StrayFound: a machine with our tag runs, and nobody of ours asked for it.
+	// StrayFound: a machine with our tag runs, and nobody of ours asked for it, or its
+	// end is paid for already.
 	StrayFound struct {
 		Instance string `json:"instance"`
+		Paid     bool   `json:"paid,omitempty"`
 	}
 	// InstanceReleased: it is given back. End is what its attempt ends as, where that is
 	// not said otherwise.
@@ -192,6 +194,7 @@ type (
 	InstanceExtended struct {
 		Instance string    `json:"instance"`
 		Until    time.Time `json:"until"`
+		Cause    string    `json:"cause"`
 	}
 	// InstanceLeft: the true end of one that was given up is booked.
 	InstanceLeft struct {

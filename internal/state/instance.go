@@ -31,6 +31,9 @@ type instanceRecord struct {
 	Missing    time.Time     `json:"missing,omitzero"`   // since then its provider's list lacks it
 	Lost       bool          `json:"lost,omitempty"`     // given up because of that: its true end may come yet
 	Disowned   bool          `json:"disowned,omitempty"` // of an earlier incarnation, and nobody has decided whose it is
+	// Paid says that it ended once and was paid for, and runs all the same: it is given back
+	// and not paid again.
+	Paid bool `json:"paid,omitempty"`
 	// Bill is the newest bill of a machine that nobody asked for, by rule; nil: none has
 	// come. That of any other is its tasks'.
 	Bill map[string]money.Amount `json:"bill,omitempty"`
@@ -65,6 +68,9 @@ func (i *Instance) Bill() map[string]money.Amount { return i.r.Bill }
 
 // Posted is what its seats were charged so far at plain seconds.
 func (i *Instance) Posted() money.Amount { return i.r.Posted }
+
+// Paid reports whether its end was paid for, and it is shown all the same.
+func (i *Instance) Paid() bool { return i.r.Paid }
 
 // Stray reports whether nobody of ours asked for it.
 func (i *Instance) Stray() bool { return len(i.r.Seats) == 0 }

@@ -470,3 +470,6 @@ func listed(all [][]plan.Rejection, list []plan.Rejection) ([][]plan.Rejection, 
 	}
 	return append(all, list), len(all) + 1
 }
+
+// EncodeJob is a job as a snapshot has it.
+func EncodeJob(j *Job) (json.RawMessage, error) { return json.Marshal(storedOf(j)) }

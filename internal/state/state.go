@@ -90,11 +90,14 @@ type Stock struct {
 const partJobs = 512
 
 // New returns a state in which nothing has happened.
-func New() *State {
+func New() *State { return NewParts(partJobs) }
+
+// NewParts is New with so many jobs in a part of a snapshot.
+func NewParts(jobs int) *State {
 	return &State{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
 		instances: map[string]*Instance{}, offers: map[market.OfferID]*Listing{}, backoffs: map[string]Backoff{},
-		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: partJobs,
+		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}
 }
 
