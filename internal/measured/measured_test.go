@@ -41,7 +41,8 @@ type course struct {
 // aRun is a job that runs once, for that many hours at that many steps an hour.
 func aRun(name string, hours, pace float64, total int64) course {
 	return course{
-		id: name, name: name, hours: hours, pace: pace, total: total, speed: 1, end: "completed", as: core.Succeeded, at: begun,
+		id: name, name: name, hours: hours, pace: pace, total: total, speed: 1, end: "completed",
+		as: core.Succeeded, at: begun,
 	}
 }
 
@@ -65,7 +66,8 @@ func (c course) job() *core.Job {
 		state.AllocationGranted{Allocation: attempt, Instance: "i"}, state.AttemptBegan{Attempt: attempt})
 	at(c.at, core.AttemptStarted{Attempt: attempt, Restored: c.restored}, state.TaskStarted{Attempt: attempt})
 	if c.pace > 0 {
-		at(end, core.Progressed{Attempt: attempt, Step: int64(math.Round(c.hours * c.pace)), Total: c.total, Metrics: c.metrics})
+		at(end, core.Progressed{Attempt: attempt, Step: int64(math.Round(c.hours * c.pace)), Total: c.total,
+			Metrics: c.metrics})
 	}
 	if c.end == "" {
 		return s.Job(c.id)
@@ -76,8 +78,10 @@ func (c course) job() *core.Job {
 		To: ledger.Cost(ledger.Compute, ledger.Useful),
 	}
 	seq++
-	s.Replay(seq, core.Event{At: end, Tenant: "default", Body: core.InstanceEnded{Instance: "i", Until: end, Cause: "terminated"}},
-		[]core.Fact{state.InstanceClosed{Instance: "i", Until: end, Cause: "terminated"}, state.JobOver{Job: c.id, State: c.as}},
+	s.Replay(seq, core.Event{At: end, Tenant: "default",
+		Body: core.InstanceEnded{Instance: "i", Until: end, Cause: "terminated"}},
+		[]core.Fact{state.InstanceClosed{Instance: "i", Until: end, Cause: "terminated"},
+			state.JobOver{Job: c.id, State: c.as}},
 		[]ledger.Posting{cost})
 	return s.Job(c.id)
 }
