@@ -267,6 +267,16 @@ func (s *State) Cooling(l *Listing) (until time.Time, ok bool) {
 	return until, ok
 }
 
+// Trying reports whether the allocation tries something that refused before.
+func (s *State) Trying(a *Allocation) bool {
+	for _, scope := range scopes {
+		if b, known := s.backoffs[ScopeKey(scope, &a.r.Machine)]; known && b.Trial == a.r.ID {
+			return true
+		}
+	}
+	return false
+}
+
 // Undecided reports whether machines of an earlier incarnation wait for somebody to say
 // whose they are: until then nothing is asked for and nothing ended.
 func (s *State) Undecided() bool {
