@@ -223,6 +223,12 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 		t.Errorf("outputs: %q, %v", b, err)
 	}
 	h.do("ledger", "verify")
+	if out := h.do("adopt"); !strings.Contains(out, "No machine waits") {
+		t.Error(out)
+	}
+	if out := h.do("release", "--all", "--json"); out != "" {
+		t.Error(out)
+	}
 }
 
 func TestABudgetStopsARunAfterASave(t *testing.T) {
