@@ -16,6 +16,8 @@ import (
 //
 //	GET  /v1/server                       -> Server
 //	POST /v1/server/stop       StopServer -> 204
+//	GET  /v1/instances/undecided          -> []Undecided
+//	POST /v1/instances/decide  Ownership  -> []Undecided, those that were decided
 //	GET  /v1/market                       -> Market
 //	GET  /v1/history                      -> History
 //	POST /v1/jobs              Submission -> Job
@@ -87,6 +89,26 @@ type Server struct {
 	Live    int         `json:"live"` // jobs that wait or run
 	Events  uint64      `json:"events"`
 	Shared  bool        `json:"shared,omitempty"` // serves others too, and was not started by a command
+	// machines of an earlier incarnation that wait for scrimp adopt or scrimp release
+	Undecided int `json:"undecided,omitempty"`
+}
+
+// Undecided is a machine that an earlier incarnation of the log rented: the log was
+// restored or copied since, so that another server may have it.
+type Undecided struct {
+	Instance string         `json:"instance"`
+	Offer    market.OfferID `json:"offer"`
+	Job      string         `json:"job,omitempty"` // that runs on it; "": none is known
+	Since    time.Time      `json:"since"`         // it is billed
+	Cost     money.Amount   `json:"cost"`          // so far
+	Currency money.Currency `json:"currency"`
+}
+
+// Ownership says whether machines of an earlier incarnation are this server's (adopt) or
+// another's (release).
+type Ownership struct {
+	Instance string `json:"instance,omitempty"` // empty: all that wait
+	Adopt    bool   `json:"adopt"`
 }
 
 // MarketClock is the market and how its time runs.

@@ -37,6 +37,7 @@ func (a *app) statusCmd() *cobra.Command {
 			"lists the jobs that wait or run, as scrimp queue does. Amounts are in the job's currency, spans are " +
 			"market time." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			a.waiting(ctx, c)
 			if len(args) == 0 {
 				few := listing{open: true, limit: shownJobs}
 				if a.json {

@@ -123,7 +123,7 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 		p.do("run", "-y", "-d", name+".yaml")
 	}
 	job("first", "5")
-	p.until("the program runs", func() bool { return p.job("first").Phase == "working" })
+	p.until("the program runs", func() bool { return p.job("first").Phase == "running" })
 	job("second", "6")
 	job("third", "30")
 	machine := p.job("first").Machine
@@ -180,7 +180,7 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 		t.Errorf("the audit trail has no approval:\n%s", out)
 	}
 	p.do("exec", "first", "--", "touch", "stop")
-	p.until("the next job runs", func() bool { return p.job("second").Phase == "working" })
+	p.until("the next job runs", func() bool { return p.job("second").Phase == "running" })
 	for _, id := range []string{"second", "third"} {
 		p.do("cancel", id)
 	}

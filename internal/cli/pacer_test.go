@@ -29,7 +29,7 @@ func TestProgressInAFileRepeatsNoWaiting(t *testing.T) {
 		{"it waits", api.Job{State: "queued", Why: "waits_spot"}, 50 * time.Second, 1},
 		{"it waits for something else", api.Job{State: "queued", Why: "no_offer"}, 50 * time.Second, 1},
 		{"it goes on waiting", api.Job{State: "queued", Why: "no_offer"}, 20 * time.Second, 1},
-		{"it runs", api.Job{State: "running", Phase: "working", Machine: "i"}, 9 * time.Second, 3},
+		{"it runs", api.Job{State: "running", Phase: "running", Machine: "i"}, 9 * time.Second, 3},
 		{"it saves", api.Job{State: "running", Phase: "saving", Machine: "i"}, time.Second, 1},
 	} {
 		if got := lines(c.job, c.span); got != c.want {

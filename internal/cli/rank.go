@@ -130,7 +130,8 @@ func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c c
 	now time.Time) (rank.Request, show.Ranking, error) {
 	v := show.Ranking{Name: j.Name, Assumed: []string{}}
 	q := rank.Request{
-		Offers: c.Listings, Asks: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)}, Promise: cmp.Or(j.Promise, 0.99),
+		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)},
+		Promise:     cmp.Or(j.Promise, 0.99),
 		Checkpoints: j.Checkpoint.Dir != "",
 		Start:       assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
 	}
@@ -239,7 +240,7 @@ func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
 	speeds := []float64{1}
 	for i, alt := range j.AnyOf {
 		f := asks(alt.Resources, j)
-		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Asks: &f})
+		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f})
 		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
 	}
 	if len(speeds) > 1 {

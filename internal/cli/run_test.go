@@ -194,7 +194,7 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", "name: counter\ncommand: 'echo one; while [ ! -e stop ]; do sleep 0.1; done; mkdir out; echo done > out/result'\noutputs: [out]\n")
 	h.do("run", "-y", "-d", "job.yaml")
-	h.until("the program runs", func() bool { return h.job("counter").Phase == "working" })
+	h.until("the program runs", func() bool { return h.job("counter").Phase == "running" })
 	var s api.Server
 	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &s); err != nil {
 		t.Fatal(err)
@@ -223,6 +223,12 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 		t.Errorf("outputs: %q, %v", b, err)
 	}
 	h.do("ledger", "verify")
+	if out := h.do("adopt"); !strings.Contains(out, "No machine waits") {
+		t.Error(out)
+	}
+	if out := h.do("release", "--all", "--json"); out != "" {
+		t.Error(out)
+	}
 }
 
 func TestABudgetStopsARunAfterASave(t *testing.T) {

@@ -50,7 +50,7 @@ func TestCtrlCDetachesAndTheJobGoesOn(t *testing.T) {
 	h := newHome(t)
 	h.write("job.yaml", endless)
 	run, out, errs := h.start("run", "-y", "job.yaml")
-	h.until("it works", func() bool { return strings.Contains(errs.String(), "endless") && h.job("endless").Phase == "working" })
+	h.until("it works", func() bool { return strings.Contains(errs.String(), "endless") && h.job("endless").Phase == "running" })
 	if err := run.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

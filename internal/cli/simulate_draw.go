@@ -22,7 +22,8 @@ func pieces(p sim.Played) []simPiece {
 		if to.IsZero() {
 			to = p.Ended
 		}
-		list = append(list, simPiece{from: a.From().Sub(p.Submitted), to: to.Sub(p.Submitted), spot: a.Capacity() == market.Spot,
+		list = append(list, simPiece{from: a.From().Sub(p.Submitted), to: to.Sub(p.Submitted),
+			spot: a.Capacity() == market.Spot,
 			lost: a.Taken(), offer: string(a.Offer())})
 	}
 	return list

@@ -43,7 +43,7 @@ func TestAnotherServerTakesOverAndTheJobRunsOn(t *testing.T) {
 	h.until("one leads", func() bool { _, ok := answers(); return ok })
 	h.write("job.yaml", endless)
 	h.do("run", "-y", "-d", "job.yaml")
-	h.until("the program runs", func() bool { return h.job("endless").Phase == "working" })
+	h.until("the program runs", func() bool { return h.job("endless").Phase == "running" })
 	machine := h.job("endless").Machine
 	for round := range 3 {
 		s, ok := answers()

@@ -27,7 +27,10 @@ type wayList struct {
 
 // propose adds a way that is not the one the job states.
 func (l *wayList) propose(name, what string, set func(*estimate.Request)) {
-	l.list = append(l.list, way{rank.Variant{Name: name, Lever: what}, func(x *estimate.Request) { l.base(x); set(x) }})
+	l.list = append(l.list, way{rank.Variant{Name: name, Recommendation: what}, func(x *estimate.Request) {
+		l.base(x)
+		set(x)
+	}})
 }
 
 // ways are how the job may be run, the way it is stated first, and what could be
@@ -39,7 +42,7 @@ func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) [
 	for i, alt := range j.AnyOf {
 		f := asks(alt.Resources, j)
 		name := cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i))
-		l.list = append(l.list, way{rank.Variant{Name: name, Asks: &f}, stated})
+		l.list = append(l.list, way{rank.Variant{Name: name, Requirements: &f}, stated})
 	}
 	full := ask
 	if l.base(&full); full.Precision == "fp32" || full.Precision == "tf32" {
@@ -61,7 +64,7 @@ func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) [
 	}
 	if f := asks(j.Resources, j); f.Accelerator != "" {
 		f.Accelerator, f.Least, f.Most = "", 1, 0
-		wider := rank.Variant{Name: "any-accelerator", Lever: "any accelerator that holds it", Asks: &f}
+		wider := rank.Variant{Name: "any-accelerator", Recommendation: "any accelerator that holds it", Requirements: &f}
 		l.list = append(l.list, way{wider, stated})
 	}
 	return l.list
@@ -87,10 +90,14 @@ func (l *wayList) proposeText(ask estimate.Request) {
 	})
 	l.propose("fp8", "fp8", func(x *estimate.Request) { x.Precision = "fp8" })
 	if ask.Tuning == shape.Full {
-		l.propose("lora", "LoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) { x.Tuning = shape.LoRA })
+		l.propose("lora", "LoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) {
+			x.Tuning = shape.LoRA
+		})
 	}
 	if ask.Tuning != shape.QLoRA {
-		l.propose("qlora", "QLoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) { x.Tuning = shape.QLoRA })
+		l.propose("qlora", "QLoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) {
+			x.Tuning = shape.QLoRA
+		})
 	}
 }
 
@@ -99,7 +106,9 @@ func (l *wayList) proposeBatch(n float64) {
 	if n <= 0 {
 		return
 	}
-	l.propose("larger-batch", "a larger batch: as many samples as fit", func(x *estimate.Request) { x.Micro, x.Global = 0, 0 })
+	l.propose("larger-batch", "a larger batch: as many samples as fit", func(x *estimate.Request) {
+		x.Micro, x.Global = 0, 0
+	})
 	if n >= 2 {
 		l.propose("accumulation", fmt.Sprintf("gradient accumulation: %g samples at a time, twice a step", n/2),
 			func(x *estimate.Request) { x.Micro, x.Gather = n/2, 2 })

@@ -38,11 +38,12 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 		changed := c.Changed()
 		var job core.Job
 		var a core.Attempt
-		ok, asked := false, false
+		ok, asked, fenced := false, false, false
 		if !c.Read(func(m *core.Machine) {
 			if live, found := m.Attempt(attempt); found {
 				j, _ := m.Job(live.Job())
-				a, job, ok = *live, *j, true
+				a, job, ok = *live, *j.Copy(), true
+				fenced = a.Task() == core.Ended || a.Releasing() || a.Instance() != instance
 			}
 			_, asked = m.Allocation(attempt)
 		}) {
@@ -50,7 +51,7 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 		}
 		switch {
 		case !ok && asked: // its launch is not answered yet
-		case !ok || a.Task() == core.Ended || a.Releasing() || a.Instance() != instance:
+		case !ok || fenced:
 			return job, a, ErrFenced
 		case !a.Claimed().IsZero():
 			if a.By() != "" && a.By() != by {

@@ -186,10 +186,10 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 }
 
 // Interval is the time between checkpoints in force: Young and Daly's, by what is
-// measured, and never so long that what is unsaved would use up the slack. 0: as the
-// program likes.
+// measured, and never so long that what is unsaved would use up the slack; that of its
+// newest attempt where it has no machine. 0: as the program likes.
 func (m *Machine) Interval(j *Job) time.Duration {
-	t, a := j.Terms(), j.Live()
+	t, a := j.Terms(), j.Attempt()
 	if t.Interval > 0 || !t.Saves || a == nil {
 		return t.Interval
 	}

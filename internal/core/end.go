@@ -298,20 +298,25 @@ func (m *Machine) owned(b OwnershipDecided) {
 			continue
 		}
 		m.fact(state.InstanceOwned{Instance: i.ID()})
-		if j := m.s.Job(i.Job()); j != nil {
+		j, a := m.s.Job(i.Job()), m.s.Seated(i)
+		if j != nil {
 			m.wakeAt(j, m.now())
 		}
-		if !b.Adopt {
+		switch {
+		case !b.Adopt:
 			m.disclaim(i)
-			continue
-		}
-		if a := m.s.Seated(i); a != nil && m.s.Job(i.Job()).State().Over() { // it ended meanwhile
-			m.release(a, m.s.Job(i.Job()).Why(), "")
+		case a != nil && (j.State().Over() || a != j.Attempt()): // nobody has needed it since
+			m.release(a, j.Why(), "")
 		}
 	}
 	m.queue.changed()
-	if !m.s.Undecided() { // what was wanted meanwhile
-		m.out.Actions = append(m.out.Actions, m.Pending()...)
+	if m.s.Undecided() {
+		return
+	}
+	for _, a := range m.Pending() { // what was wanted meanwhile
+		if !slices.ContainsFunc(m.out.Actions, func(b Action) bool { return a.Key() == b.Key() }) {
+			m.out.Actions = append(m.out.Actions, a)
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ func (m *Machine) endJob(b JobEnded) {
 	}
 	a := j.Live()
 	if b.Save && a != nil && a.Task() == Working && j.State() == Running {
+		if j.Ending() == "" {
+			m.fact(state.JobEnding{Job: j.ID(), State: as, Why: why, Detail: detail})
+		}
 		m.drain(j, a, why, as, "")
 		return
 	}

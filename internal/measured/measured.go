@@ -69,8 +69,9 @@ func Of(j *core.Job, now time.Time, offer func(market.OfferID) (market.Offer, bo
 	if !j.State().Over() {
 		return Run{}, false
 	}
-	r := Run{Job: j.ID(), Name: j.Terms().Name, Kind: j.Terms().JobKind, State: string(j.State()), Submitted: j.Submitted(),
-		Finished: j.Finished(), Steps: j.Step(), Currency: j.Terms().Currency, Cost: j.Spent(now)}
+	r := Run{Job: j.ID(), Name: j.Terms().Name, Kind: j.Terms().JobKind, State: string(j.State()),
+		Submitted: j.Submitted(),
+		Finished:  j.Finished(), Steps: j.Step(), Currency: j.Terms().Currency, Cost: j.Spent(now)}
 	if r.Kind == "" {
 		r.Kind = "experiment"
 	}

@@ -10,24 +10,80 @@ import (
 
 	"scrimp/internal/core"
 	"scrimp/internal/estimate"
+	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
 	"scrimp/internal/money"
 	"scrimp/internal/spec"
+	"scrimp/internal/state"
 )
 
 var begun = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// aRun is a job that ran once, for that many hours at that many steps an hour.
-func aRun(name string, hours, pace float64, total int64) *core.Job {
-	end := begun.Add(time.Duration(hours * float64(time.Hour)))
-	step := int64(hours * pace)
-	return &core.Job{
-		ID: name, Terms: core.Terms{Name: name, Currency: "USD"}, State: core.Succeeded, Submitted: begun,
-		Finished: end, Step: step, Total: total, StepRate: pace,
-		Attempts: []*core.Attempt{{Offer: "o", Speed: 1, Started: begun, Over: end, Until: end, Step: step,
-			End: "completed", Phase: core.Gone}}, Closed: 1,
+// course is what becomes of a job that asks for a machine at its submission.
+type course struct {
+	id       string
+	name     string
+	hours    float64 // that its program runs
+	pace     float64 // steps an hour; 0: it shows none
+	total    int64
+	speed    float64
+	rate     money.Rate
+	work     time.Duration // stated
+	metrics  map[string]float64
+	restored string
+	end      string // of the program; "": it runs
+	as       core.State
+	at       time.Time
+	alone    bool // it never has a machine
+}
+
+// aRun is a job that runs once, for that many hours at that many steps an hour.
+func aRun(name string, hours, pace float64, total int64) course {
+	return course{
+		id: name, name: name, hours: hours, pace: pace, total: total, speed: 1, end: "completed",
+		as: core.Succeeded, at: begun,
 	}
+}
+
+// job is the job at the end of its course, as its log leads to it.
+func (c course) job() *core.Job {
+	s, seq := state.New(), uint64(0)
+	at := func(t time.Time, b core.Body, facts ...core.Fact) {
+		seq++
+		s.Replay(seq, core.Event{At: t, Tenant: "default", Body: b}, facts, nil)
+	}
+	terms := core.Terms{Name: c.name, Currency: "USD", Work: c.work}
+	at(c.at, core.JobSubmitted{Job: c.id, Terms: terms}, state.JobQueued{Job: c.id})
+	if c.alone {
+		at(c.at, core.JobEnded{Job: c.id}, state.JobOver{Job: c.id, State: c.as})
+		return s.Job(c.id)
+	}
+	attempt, end := c.id+".1", c.at.Add(time.Duration(c.hours*float64(time.Hour)))
+	machine := state.Machine{Offer: "o", Speed: c.speed, Currency: "USD"}
+	at(c.at, core.Tick{}, state.AllocationRequested{Job: c.id, Nodes: 1, Machine: machine, Rate: c.rate})
+	at(c.at, core.LaunchDone{Launch: attempt, Instance: "i", Offer: "o", Rate: c.rate, From: c.at},
+		state.AllocationGranted{Allocation: attempt, Instance: "i"}, state.AttemptBegan{Attempt: attempt})
+	at(c.at, core.AttemptStarted{Attempt: attempt, Restored: c.restored}, state.TaskStarted{Attempt: attempt})
+	if c.pace > 0 {
+		at(end, core.Progressed{Attempt: attempt, Step: int64(math.Round(c.hours * c.pace)), Total: c.total,
+			Metrics: c.metrics})
+	}
+	if c.end == "" {
+		return s.Job(c.id)
+	}
+	at(end, core.AttemptEnded{Attempt: attempt, Reason: c.end}, state.TaskEnded{Attempt: attempt})
+	cost := ledger.Posting{
+		Amount: s.Attempt(attempt).Cost(end), Phase: ledger.Accrued, Owner: ledger.Owner{Tenant: "default", Attempt: attempt},
+		To: ledger.Cost(ledger.Compute, ledger.Useful),
+	}
+	seq++
+	s.Replay(seq, core.Event{At: end, Tenant: "default",
+		Body: core.InstanceEnded{Instance: "i", Until: end, Cause: "terminated"}},
+		[]core.Fact{state.InstanceClosed{Instance: "i", Until: end, Cause: "terminated"},
+			state.JobOver{Job: c.id, State: c.as}},
+		[]ledger.Posting{cost})
+	return s.Job(c.id)
 }
 
 func on(kind string, n int) func(market.OfferID) (market.Offer, bool) {
@@ -36,8 +92,9 @@ func on(kind string, n int) func(market.OfferID) (market.Offer, bool) {
 	}
 }
 
-func of(t *testing.T, j *core.Job, s spec.Job) measured.Run {
+func of(t *testing.T, c course, s spec.Job) measured.Run {
 	t.Helper()
+	j := c.job()
 	r, ok := measured.Of(j, j.Finished(), on("H100-SXM-80GB", 8))
 	if !ok {
 		t.Fatalf("%s was not measured", j.ID())
@@ -51,8 +108,8 @@ func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b", Batch: 4},
 		Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
 	job := aRun("llama", 5, 200, 1000)
-	job.Terms().Work = 4 * time.Hour
-	job.Metrics() = map[string]float64{"peak_memory_gb": 71.5}
+	job.work = 4 * time.Hour
+	job.metrics = map[string]float64{"peak_memory_gb": 71.5}
 	r := of(t, job, j)
 	if !near(*r.StepsPerHour, 200) || !near(*r.WorkS, 5*3600) || !near(*r.ExpectedS, 4*3600) || *r.PeakMemory != 71.5 {
 		t.Errorf("%+v", r)
@@ -70,7 +127,7 @@ func TestAFinishedRunSaysItsPaceItsThroughputAndItsWork(t *testing.T) {
 
 func TestThroughputIsOfTheMachineAndPaceOfOneWithSpeedOne(t *testing.T) {
 	job := aRun("fast", 5, 200, 1000)
-	job.StepRate(), job.Attempts()[0].Speed() = 100, 2 // 200 steps an hour there
+	job.speed = 2
 	r := of(t, job, spec.Job{Work: spec.Work{Samples: 36_000}})
 	if !near(*r.Throughput, 2) || !near(*r.WorkS, 10*3600) {
 		t.Errorf("%g samples/s, %g s: want 2 there, and ten hours on speed 1", *r.Throughput, *r.WorkS)
@@ -78,22 +135,20 @@ func TestThroughputIsOfTheMachineAndPaceOfOneWithSpeedOne(t *testing.T) {
 }
 
 func TestWhatRunsOrShowsNothingIsNotMeasured(t *testing.T) {
-	for name, change := range map[string]func(*core.Job){
-		"runs":        func(j *core.Job) { j.State() = core.Running },
-		"never began": func(j *core.Job) { j.Attempts() = nil },
-		"failed, silent": func(j *core.Job) {
-			j.State(), j.StepRate(), j.Attempts()[0].Step(), j.Attempts()[0].End() = core.Failed, 0, 0, "failed"
-		},
-		"in two parts and silent": func(j *core.Job) { j.StepRate(), j.Attempts()[0].Step(), j.Attempts()[0].Restored() = 0, 0, "c1" },
+	for name, change := range map[string]func(*course){
+		"runs":                    func(c *course) { c.end = "" },
+		"never began":             func(c *course) { c.alone = true },
+		"failed, silent":          func(c *course) { c.as, c.pace, c.end = core.Failed, 0, "failed" },
+		"in two parts and silent": func(c *course) { c.pace, c.restored = 0, "c1" },
 	} {
-		j := aRun("x", 5, 200, 1000)
-		change(j)
+		c := aRun("x", 5, 200, 1000)
+		change(&c)
+		j := c.job()
 		if r, ok := measured.Of(j, j.Finished(), on("", 0)); ok {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	j := aRun("x", 5, 200, 0)
-	j.StepRate(), j.Attempts()[0].Step() = 0, 0
+	j := aRun("x", 5, 0, 0).job()
 	if r, ok := measured.Of(j, j.Finished(), on("", 0)); !ok || !near(*r.WorkS, 5*3600) || r.StepsPerHour != nil {
 		t.Errorf("a program without steps that went through takes as long again: %+v", r)
 	}
@@ -199,11 +254,10 @@ func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
 	chips := estimate.Catalogued()
 	j := spec.Job{Name: "llama", Command: "train", Model: spec.Model{Config: "llama-3-8b"},
 		Work: spec.Work{Tokens: 2_000_000_000, Steps: 1000}}
-	at := func(days int, hours float64) measured.Run {
+	at := func(weeks int, hours float64) measured.Run {
 		job := aRun("llama", hours, 1000/hours, 1000)
-		job.Terms().Work = time.Duration(hours / 2 * float64(time.Hour))
-		job.Submitted(), job.Finished() = begun.AddDate(0, 0, days), begun.AddDate(0, 0, days).Add(time.Hour)
-		job.ID() = fmt.Sprintf("llama-%d", days)
+		job.work = time.Duration(hours / 2 * float64(time.Hour))
+		job.at, job.id = begun.AddDate(0, 0, 7*weeks), fmt.Sprintf("llama-%d", weeks)
 		return of(t, job, j)
 	}
 	list := measured.Compare([]measured.Run{at(2, 40), at(1, 40), at(0, 40)}, nil, chips)
@@ -236,9 +290,7 @@ func TestARunIsComparedWithWhatCouldBeKnownWhenItWasSubmitted(t *testing.T) {
 		t.Error("no price is known, and dollars are compared")
 	}
 	job := aRun("llama", 40, 25, 1000)
-	job.Terms().Work = 20 * time.Hour
-	job.Attempts()[0].Rates = []market.Segment{{From: begun, Rate: 2e12}}
-	job.Settled() = money.Amount{}.Add(money.Rate(2e12).Until(40 * time.Hour))
+	job.work, job.rate = 20*time.Hour, 2e12
 	for _, m := range measured.Missing(measured.Compare([]measured.Run{of(t, job, j)}, nil, chips)) {
 		if m.What == "dollars" && (m.Runs != 1 || !near(m.Bias, -0.5)) {
 			t.Errorf("%+v: 20 h at $2 were expected, and 40 h came out", m)

@@ -14,13 +14,14 @@ func (s *Server) clockNow() api.MarketClock {
 }
 
 func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
-	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir, Started: s.started.UTC(), Market: s.clockNow()}
+	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir,
+		Started: s.started.UTC(), Market: s.clockNow()}
 	look := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // nobody would be answered until there is room
 		look = s.control.Peek
 	}
 	look(func(m *core.Machine) {
-		v.Events = m.Seq()
+		v.Events, v.Undecided = m.Seq(), len(disowned(m))
 		for _, a := range m.Accounts(m.Now()) {
 			if callerOf(r).Role(a.Team) >= identity.Viewer {
 				v.Jobs, v.Live = v.Jobs+a.Jobs(), v.Live+a.Open

@@ -72,13 +72,14 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 func TestAHoldStandsFromAdmissionUntilTheCoreHasTheJob(t *testing.T) {
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(10)})
-	admit := func(id string) (*door, *refusal) {
+	admit := func(id string) (*admission, *refusal) {
 		t.Helper()
-		d, no := w.openDoor(t.Context())
+		d, no := w.openAdmission(t.Context())
 		if no != nil {
 			t.Fatal(no.err)
 		}
-		_, no = d.admit(t.Context(), identity.Caller{User: "ann"}, id, &core.Terms{Currency: money.USD, Budget: *dollars(6), HasBudget: true})
+		_, no = d.admit(t.Context(), identity.Caller{User: "ann"}, id,
+			&core.Terms{Currency: money.USD, Budget: *dollars(6), HasBudget: true})
 		d.close()
 		return d, no
 	}
@@ -100,7 +101,8 @@ func TestAHoldStandsFromAdmissionUntilTheCoreHasTheJob(t *testing.T) {
 	if _, no := admit("d"); no == nil {
 		t.Error("a job may still come whose client has left, and its money is given to another")
 	}
-	w.event(core.JobSubmitted{Job: "c", Terms: core.Terms{Name: "c", Currency: money.USD, Budget: *dollars(6), HasBudget: true}}, 0)
+	w.event(core.JobSubmitted{Job: "c", Terms: core.Terms{Name: "c", Currency: money.USD, Budget: *dollars(6),
+		HasBudget: true}}, 0)
 	if _, _, _, err := w.booksNow(t.Context()); err != nil || len(w.pending) != 0 {
 		t.Errorf("the core has the job: %v, pending %v", err, w.pending)
 	}

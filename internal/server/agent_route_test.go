@@ -38,7 +38,8 @@ func (r *rents) Launch(_ context.Context, q provider.Request) (provider.Instance
 	if n := slices.IndexFunc(r.list, func(i provider.Instance) bool { return i.Key == q.Key }); n >= 0 {
 		return r.list[n], nil
 	}
-	i := provider.Instance{ID: "i-" + q.Key, Key: q.Key, Offer: q.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: 1}
+	i := provider.Instance{ID: "i-" + q.Key, Key: q.Key, Offer: q.Offer, State: provider.Running,
+		Launched: time.Now().UTC(), Rate: 1}
 	r.list = append(r.list, i)
 	return i, nil
 }
@@ -61,7 +62,8 @@ func (r *rents) List(context.Context) ([]provider.Instance, error) {
 }
 
 func (*rents) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
-	o := market.Offer{Provider: "shut", Region: "r", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 8, Memory: 8 * size.GiB, Currency: money.USD}
+	o := market.Offer{Provider: "shut", Region: "r", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 8,
+		Memory: 8 * size.GiB, Currency: money.USD}
 	o.ID = market.ID(o)
 	return []market.Offer{o}, []market.Quote{{Offer: o.ID, Rate: 1, Priced: true, Available: true}}, nil
 }
@@ -81,12 +83,23 @@ func (w *world) rent(name string) (attempt string) {
 	w.must("POST", "/v1/jobs", aJob(name, ""), nil)
 	w.until(func(m *core.Machine) bool {
 		j, _ := m.Job(name)
-		if a := j.Attempt(); a != nil && a.Phase() == core.Booting {
+		if a := j.Attempt(); a != nil && a.Live() && a.Task() == core.Assigned {
 			attempt = a.ID()
 		}
 		return attempt != ""
 	})
 	return attempt
+}
+
+// instance is the machine of an attempt.
+func (w *world) instance(attempt string) (id string) {
+	w.t.Helper()
+	w.control.Read(func(m *core.Machine) {
+		if a := m.State().AttemptOf(attempt); a != nil {
+			id = a.Instance()
+		}
+	})
+	return id
 }
 
 // until waits for a state of the machine.
@@ -110,7 +123,8 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	w, attempt := rentedWorld(t, nil)
 	other := w.rent("b")
 	claim := func(attempt, secret string) (int, api.Assignment, api.Problem) {
-		rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt, Secret: secret})
+		rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt),
+			api.Claim{Instance: w.instance(attempt), Secret: secret})
 		var a api.Assignment
 		_ = json.Unmarshal(rec.Body.Bytes(), &a)
 		return rec.Code, a, p
@@ -120,7 +134,8 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range codes {
 		all.Go(func() {
-			rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt, Secret: fmt.Sprint("machine", i)})
+			rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt),
+				api.Claim{Instance: w.instance(attempt), Secret: fmt.Sprint("machine", i)})
 			var a api.Assignment
 			_ = json.Unmarshal(rec.Body.Bytes(), &a)
 			codes[i], tokens[i] = rec.Code, a.AttemptToken
@@ -134,10 +149,12 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 	if code, a, _ := claim(attempt, fmt.Sprint("machine", first)); code != 200 || a.AttemptToken != tokens[first] {
 		t.Errorf("its answer was lost and asked for again: %d", code)
 	}
-	if code, _, p := claim(attempt, "a thief's"); code != http.StatusGone || !strings.Contains(p.Title, "another agent") || p.Fix == "" {
+	if code, _, p := claim(attempt, "a thief's"); code != http.StatusGone || !strings.Contains(p.Title, "another agent") ||
+		p.Fix == "" {
 		t.Errorf("a second agent with the token: %d %+v", code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusGone || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other),
+		api.Claim{Instance: w.instance(attempt)}); rec.Code != http.StatusGone || p.Fix == "" {
 		t.Errorf("from another machine than was launched: %d %+v", rec.Code, p)
 	}
 	if code, _, _ := claim(other, ""); code != 200 {
@@ -204,8 +221,9 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n===\n") {
 		head, body, _ := strings.Cut(part, "\n")
 		method, path, _ := strings.Cut(head, " ")
-		body = strings.NewReplacer("ATTEMPT", attempt, "INSTANCE", "i-"+attempt).Replace(strings.TrimSpace(body))
-		r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(path, "ATTEMPT", attempt), strings.NewReader(body))
+		body = strings.NewReplacer("ATTEMPT", attempt, "INSTANCE", w.instance(attempt)).Replace(strings.TrimSpace(body))
+		r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(path, "ATTEMPT", attempt),
+			strings.NewReader(body))
 		r.Header.Set("Authorization", "Bearer "+token) // and no version
 		rec := httptest.NewRecorder()
 		if w.h.ServeHTTP(rec, r); rec.Code >= 300 {
@@ -232,7 +250,8 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 // An agent of a later release may say more than this server knows.
 func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
 	w, attempt := rentedWorld(t, nil)
-	body := fmt.Sprintf(`{"attempt":%q,"weather":"fine","messages":[{"seq":1,"at":"2026-01-01T00:00:00Z","rained":{"mm":3}},{"seq":2,"at":"2026-01-01T00:00:00Z","step":{"step":4,"mood":"good"}}]}`, attempt)
+	body := fmt.Sprintf(
+		`{"attempt":%q,"weather":"fine","messages":[{"seq":1,"at":"2026-01-01T00:00:00Z","rained":{"mm":3}},{"seq":2,"at":"2026-01-01T00:00:00Z","step":{"step":4,"mood":"good"}}]}`, attempt)
 	rec, p := w.ask("POST", "/v1/agent/report", w.ticket("attempt", attempt), body)
 	var o api.Orders
 	if err := json.Unmarshal(rec.Body.Bytes(), &o); err != nil || rec.Code != 200 || o.Ack != 2 {
@@ -241,7 +260,7 @@ func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
 }
 
 // Each limit is tripped, and the answer says what to do.
-func TestEachLimitOfAnAgentHasItsMend(t *testing.T) {
+func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 	w, attempt := rentedWorld(t, func(o *Options) { o.Rate = 40 })
 	token := w.ticket("attempt", attempt)
 	trip := func(name string, status int, ask func(i int) (*httptest.ResponseRecorder, api.Problem)) {
@@ -269,7 +288,8 @@ func TestEachLimitOfAnAgentHasItsMend(t *testing.T) {
 		return w.ask("POST", fmt.Sprintf("/v1/agent/logs?offset=%d", i*maxChunk), token, big[:maxChunk])
 	})
 	w.allPace.takeMany("all", 2*allLogRate, time.Now().Add(time.Minute))
-	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("b")), "x"); rec.Code != http.StatusTooManyRequests || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("b")),
+		"x"); rec.Code != http.StatusTooManyRequests || p.Fix == "" {
 		t.Errorf("output of all together: %d %+v", rec.Code, p)
 	}
 	trip("many reports", http.StatusTooManyRequests, func(int) (*httptest.ResponseRecorder, api.Problem) {
@@ -309,7 +329,8 @@ func TestStreamsWithoutEndAreCounted(t *testing.T) {
 	}
 	a := follow(ann)
 	var p api.Problem
-	if err := json.NewDecoder(a.Body).Decode(&p); err != nil || len(open) != tokenStreams || a.StatusCode != http.StatusTooManyRequests || p.Fix == "" {
+	if err := json.NewDecoder(a.Body).Decode(&p); err != nil || len(open) != tokenStreams ||
+		a.StatusCode != http.StatusTooManyRequests || p.Fix == "" {
 		t.Errorf("%d streams are open, and one more: %d %+v", len(open), a.StatusCode, p)
 	}
 	a.Body.Close()
@@ -361,22 +382,28 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		want      bool // an answer
 		from, til time.Duration
 	}{
-		{"a head that does not end", "POST / HTTP/1.1\r\nHost: x\r\nX-A: ", 1, time.Second, true, false, 9 * time.Second, 13 * time.Second},
-		{"a body byte by byte", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 1, time.Second, true, false, 14 * time.Second, 17 * time.Second},
-		{"a body at 20 KiB a second", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 2 << 10, 100 * time.Millisecond, true, true, 50 * time.Second, 53 * time.Second},
-		{"a body at once", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, true, true, 0, time.Second},
-		{"an answer that nobody takes", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, false, false, 29 * time.Second, 31 * time.Second},
+		{"a head that does not end", "POST / HTTP/1.1\r\nHost: x\r\nX-A: ", 1, time.Second, true, false, 9 * time.Second,
+			13 * time.Second},
+		{"a body byte by byte", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 1, time.Second, true, false,
+			14 * time.Second, 17 * time.Second},
+		{"a body at 20 KiB a second", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 2 << 10,
+			100 * time.Millisecond, true, true, 50 * time.Second, 53 * time.Second},
+		{"a body at once", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, true, true, 0,
+			time.Second},
+		{"an answer that nobody takes", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, false,
+			false, 29 * time.Second, 31 * time.Second},
 		{"no request at all", "", 0, 0, true, false, 9 * time.Second, 11 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &Server{}
-			h := &http.Server{ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, Handler: s.serve(route{Scope: open, do: func(_ *Server, w http.ResponseWriter, r *http.Request) {
-				if b, err := io.ReadAll(r.Body); err != nil || len(b) != large {
-					http.Error(w, "cut off", http.StatusRequestTimeout)
-					return
-				}
-				_, _ = w.Write(make([]byte, large))
-			}})}
+			h := &http.Server{ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
+				Handler: s.serve(route{Scope: open, do: func(_ *Server, w http.ResponseWriter, r *http.Request) {
+					if b, err := io.ReadAll(r.Body); err != nil || len(b) != large {
+						http.Error(w, "cut off", http.StatusRequestTimeout)
+						return
+					}
+					_, _ = w.Write(make([]byte, large))
+				}})}
 			l := pipes{make(chan net.Conn), make(chan struct{})}
 			done := make(chan struct{})
 			go func() { defer close(done); _ = h.Serve(l) }()
@@ -412,7 +439,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 			}
 			took := time.Since(begun)
 			if got := bytes.HasPrefix(answer, []byte("HTTP/1.1 200")); got != c.want || took < c.from || took > c.til {
-				t.Errorf("%s: an answer %v (%.60q), after %v; want %v, after %v to %v", c.name, got, answer, took, c.want, c.from, c.til)
+				t.Errorf("%s: an answer %v (%.60q), after %v; want %v, after %v to %v", c.name, got, answer, took, c.want,
+					c.from, c.til)
 			}
 			_ = ours.Close()
 			_ = h.Close()
@@ -440,9 +468,13 @@ func TestAConnectionMayRestBetweenRequests(t *testing.T) {
 		go func() { defer close(served); _ = h.Serve(l) }()
 		ours, theirs := net.Pipe()
 		l.conns <- theirs
-		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ours, nil }}}
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn,
+			error) {
+			return ours, nil
+		}}}
 		for _, path := range []string{"/empty", "/slow", "/empty", "/slow", "/empty"} {
-			r, err := client.Post("http://x"+path, "text/plain", strings.NewReader("body")) //nolint:noctx // it is over when the test is
+			//nolint:noctx // it is over when the test is
+			r, err := client.Post("http://x"+path, "text/plain", strings.NewReader("body"))
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}

@@ -40,7 +40,9 @@ func (s *Server) agentClaim(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, control.ErrTaken): // 410, on which an agent of any release gives up
 		s.opts.Log.Warn("a task was asked for twice with one token", "attempt", attempt, "from", from(r))
-		problem(w, http.StatusGone, "another agent has the task", "the token was good for one agent: switch the machine off; where it is the right one, scrimp cancel "+job.ID()+" gives the other's machine back", err)
+		problem(w, http.StatusGone, "another agent has the task",
+			"the token was good for one agent: switch the machine off; where it is the right one, scrimp cancel "+job.ID()+
+				" gives the other's machine back", err)
 	case errors.Is(err, control.ErrFenced):
 		problem(w, http.StatusGone, "the attempt is over", "switch the machine off", err)
 	case err != nil:
@@ -79,7 +81,8 @@ func (s *Server) agentReport(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if report.Attempt != attempt {
-		fieldProblem(w, http.StatusForbidden, "attempt", "the token is for another attempt", "report the attempt that was claimed with it", nil)
+		fieldProblem(w, http.StatusForbidden, "attempt", "the token is for another attempt",
+			"report the attempt that was claimed with it", nil)
 		return
 	}
 	o, err := s.control.Report(r.Context(), report)
@@ -99,7 +102,8 @@ func (s *Server) agentLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 	if err != nil || offset < 0 {
-		fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes", "ask GET /v1/agent/logs how much is kept", err)
+		fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes",
+			"ask GET /v1/agent/logs how much is kept", err)
 		return
 	}
 	chunk, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
@@ -130,7 +134,9 @@ func (s *Server) tooMuch(w http.ResponseWriter, attempt string, n int) bool {
 	now := time.Now()
 	if free, ok := s.disk.room(s.opts.Dir, now); ok && free < logReserve {
 		w.Header().Set("Retry-After", "5")
-		problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full", "make room on it: jobs go on, and their output is sent again later", fmt.Errorf("%d MiB are free, and %d MiB are kept for the log of events", free>>20, logReserve>>20))
+		problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
+			"make room on it: jobs go on, and their output is sent again later",
+			fmt.Errorf("%d MiB are free, and %d MiB are kept for the log of events", free>>20, logReserve>>20))
 		return true
 	}
 	ok, wait := s.logPace.takeMany(attempt, float64(n), now)
@@ -139,7 +145,9 @@ func (s *Server) tooMuch(w http.ResponseWriter, attempt string, n int) bool {
 	}
 	if !ok {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		problem(w, http.StatusTooManyRequests, "too much output", fmt.Sprintf("print less: %d MB a second are kept of one attempt and %d MB a second of all; the rest waits on its machine, and is left out where it gets too long", logRate>>20, allLogRate>>20), nil)
+		problem(w, http.StatusTooManyRequests, "too much output",
+			fmt.Sprintf("print less: %d MB a second are kept of one attempt and %d MB a second of all; the rest waits on "+
+				"its machine, and is left out where it gets too long", logRate>>20, allLogRate>>20), nil)
 	}
 	return !ok
 }

@@ -33,7 +33,8 @@ import (
 var (
 	loadAgents   = flag.Int("agents", 200, "live agents of BenchmarkAgents")
 	loadWatchers = flag.Int("watchers", 64, "clients of BenchmarkAgents that watch all jobs")
-	loadInside   = flag.Bool("inside", false, "run the server of BenchmarkAgents in the benchmark's own process, for -cpuprofile")
+	loadInside   = flag.Bool("inside", false, "run the server of BenchmarkAgents in the benchmark's own process, for "+
+		"-cpuprofile")
 )
 
 // BenchmarkAgents runs a crowd of agents against a server of its own, over TCP
@@ -48,7 +49,8 @@ func BenchmarkAgents(b *testing.B) {
 	b.Run("postgres", func(b *testing.B) {
 		cluster := pgtest.Start(b)
 		for b.Loop() {
-			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir(), db: cluster.Database(b), database: cluster.PID()}, *loadAgents, *loadWatchers, 0)
+			agents(b, &loaded{b: b, exe: exe, dir: b.TempDir(), db: cluster.Database(b), database: cluster.PID()}, *loadAgents,
+				*loadWatchers, 0)
 		}
 	})
 }
@@ -131,7 +133,8 @@ func agents(b *testing.B, s *loaded, n, watch, loud int) {
 	}
 	share := func(i int) float64 { return 100 * spent[i].Seconds() / took.Seconds() }
 	b.ReportMetric(share(0), "server-cpu-%")
-	b.Logf("processors: server %.0f%%, load generator %.0f%%, PostgreSQL %.0f%%; the server has %d MiB; load average %s", share(0), share(1), share(2), s.memory()>>20, loadAverage())
+	b.Logf("processors: server %.0f%%, load generator %.0f%%, PostgreSQL %.0f%%; the server has %d MiB; load average %s",
+		share(0), share(1), share(2), s.memory()>>20, loadAverage())
 	if n := c.failed.Load(); n > 0 {
 		text, _ := os.ReadFile(filepath.Join(s.dir, "load.log")) // inside there is none
 		b.Logf("%d calls failed; the server's log ends: %s", n, text[max(0, len(text)-3000):])
@@ -153,7 +156,8 @@ func (s *loaded) spread(kind string, w []time.Duration, took time.Duration) {
 	ms := func(share float64) float64 { return w[int(float64(len(w)-1)*share)].Seconds() * 1e3 }
 	s.metric(ms(.5), kind+"-p50-ms")
 	s.metric(ms(.99), kind+"-p99-ms")
-	s.b.Logf("%-16s %6.0f a second, p50 %6.1f ms, p99 %6.1f ms, longest %6.1f ms", kind, float64(len(w))/took.Seconds(), ms(.5), ms(.99), ms(1))
+	s.b.Logf("%-16s %6.0f a second, p50 %6.1f ms, p99 %6.1f ms, longest %6.1f ms", kind, float64(len(w))/took.Seconds(),
+		ms(.5), ms(.99), ms(1))
 }
 
 // trains submits n jobs that train for long, with a deadline and a budget.
@@ -176,7 +180,8 @@ func (s *loaded) trains(from, n int) {
 // prints submits a job that prints about 100 MB a second.
 func (s *loaded) prints(name string) {
 	j := spec.Default()
-	j.Name, j.Team, j.Command = name, "vision", `while :; do yes "$(printf 'a line of ninety-nine bytes that says nothing %054d' 0)" | head -c 10000000; sleep 0.1; done`
+	j.Name, j.Team, j.Command = name, "vision",
+		`while :; do yes "$(printf 'a line of ninety-nine bytes that says nothing %054d' 0)" | head -c 10000000; sleep 0.1; done`
 	j.Resources.CPUs.Min = 2
 	text, err := json.Marshal(j)
 	must(s.b, err)
@@ -248,7 +253,8 @@ func (s *loaded) inside(ctx context.Context) (end func()) {
 	ready, done := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(done)
-		err := server.Serve(ctx, server.Options{Dir: s.dir, DB: s.db, Listen: address, Rate: 1_000_000, Version: "test", Exe: s.exe, Running: *loadAgents, Log: slog.New(slog.DiscardHandler), Ready: func(a string) { ready <- a }})
+		err := server.Serve(ctx, server.Options{Dir: s.dir, DB: s.db, Listen: address, Rate: 1_000_000, Version: "test",
+			Exe: s.exe, Running: *loadAgents, Log: slog.New(slog.DiscardHandler), Ready: func(a string) { ready <- a }})
 		if err != nil && ctx.Err() == nil {
 			s.b.Error(err)
 		}

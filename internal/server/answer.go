@@ -15,13 +15,13 @@ import (
 )
 
 // problem answers with an error as RFC 9457 has it.
-func problem(w http.ResponseWriter, status int, title, mend string, err error) {
-	fieldProblem(w, status, "", title, mend, err)
+func problem(w http.ResponseWriter, status int, title, fix string, err error) {
+	fieldProblem(w, status, "", title, fix, err)
 }
 
 // fieldProblem is problem with the field of the request that is wrong.
-func fieldProblem(w http.ResponseWriter, status int, field, title, mend string, err error) {
-	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: mend}
+func fieldProblem(w http.ResponseWriter, status int, field, title, fix string, err error) {
+	p := api.Problem{Type: "about:blank", Title: title, Status: status, Field: field, Fix: fix}
 	if err != nil {
 		p.Detail = err.Error()
 	}
@@ -62,11 +62,14 @@ func read[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) 
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &big):
-		problem(w, http.StatusRequestEntityTooLarge, "the request is too large", fmt.Sprintf("send at most %d bytes", limit), nil)
+		problem(w, http.StatusRequestEntityTooLarge, "the request is too large",
+			fmt.Sprintf("send at most %d bytes", limit), nil)
 	case errors.As(err, &kind):
-		fieldProblem(w, http.StatusBadRequest, kind.Field, "the request is not the JSON that is wanted here", "send what GET /v1/openapi.json describes", err)
+		fieldProblem(w, http.StatusBadRequest, kind.Field, "the request is not the JSON that is wanted here",
+			"send what GET /v1/openapi.json describes", err)
 	default:
-		problem(w, http.StatusBadRequest, "the request is not the JSON that is wanted here", "send what GET /v1/openapi.json describes", err)
+		problem(w, http.StatusBadRequest, "the request is not the JSON that is wanted here",
+			"send what GET /v1/openapi.json describes", err)
 	}
 	return v, false
 }
@@ -74,29 +77,33 @@ func read[T any](w http.ResponseWriter, r *http.Request, limit int64) (T, bool) 
 // jobOf reads the job file of a submission, or says which field of it is wrong.
 func (s *Server) jobOf(raw json.RawMessage) (spec.Job, *refusal) {
 	if len(raw) == 0 || string(raw) == "null" {
-		return spec.Job{}, &refusal{status: http.StatusBadRequest, field: "spec", title: "the submission has no job", mend: "send a job file as JSON in spec, as GET /v1/openapi.json describes"}
+		return spec.Job{}, &refusal{status: http.StatusBadRequest, field: "spec", title: "the submission has no job",
+			fix: "send a job file as JSON in spec, as GET /v1/openapi.json describes"}
 	}
 	j, err := spec.Decode(raw)
 	var kind *json.UnmarshalTypeError
 	if err != nil {
-		no := &refusal{status: http.StatusBadRequest, field: "spec", title: "the job is not in the form of a job file", mend: "send what GET /v1/openapi.json describes; scrimp run does", err: err}
+		no := &refusal{status: http.StatusBadRequest, field: "spec", title: "the job is not in the form of a job file",
+			fix: "send what GET /v1/openapi.json describes; scrimp run does", err: err}
 		if errors.As(err, &kind) && kind.Field != "" {
 			no.field = kind.Field
 		}
 		return j, no
 	}
 	if s.hooksInside(j.Notify) {
-		return j, &refusal{status: http.StatusUnprocessableEntity, field: "notify", title: "the webhook leads inside the server's network", mend: hookMend}
+		return j, &refusal{status: http.StatusUnprocessableEntity, field: "notify",
+			title: "the webhook leads inside the server's network", fix: hookFix}
 	}
 	err = j.Validate(s.control.Now())
 	if err == nil {
 		return j, nil
 	}
-	no := &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "the job is not valid", mend: "mend the fields that are named", err: err}
+	no := &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "the job is not valid",
+		fix: "fix the fields that are named", err: err}
 	var list spec.Problems
 	if errors.As(err, &list) && len(list) > 0 && list[0].Field != "" {
 		if no.field = list[0].Field; len(list) == 1 && list[0].Fix != "" {
-			no.mend = list[0].Fix
+			no.fix = list[0].Fix
 		}
 	}
 	return j, no

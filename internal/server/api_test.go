@@ -49,7 +49,8 @@ func TestTheDescriptionOfTheAPIIsWhole(t *testing.T) {
 		seen[op.OperationID] = true
 	}
 	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(text, -1) {
-		if s, ok := doc.Components.Schemas[string(ref[1])]; !ok || len(s.Properties) == 0 && !slices.Contains([]string{"Tick"}, string(ref[1])) {
+		if s, ok := doc.Components.Schemas[string(ref[1])]; !ok || len(s.Properties) == 0 &&
+			!slices.Contains([]string{"Tick"}, string(ref[1])) {
 			t.Errorf("%s is not described", ref[1])
 		}
 	}
@@ -65,7 +66,8 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 	c := client.New(site.URL+"/", token, nil)
 	submit := func(name string) client.Job {
 		t.Helper()
-		j, err := c.Submit(ctx, client.Submission{Key: "key of " + name, Spec: api.Raw(`{"name":"` + name + `","command":"true"}`)})
+		j, err := c.Submit(ctx, client.Submission{Key: "key of " + name,
+			Spec: api.Raw(`{"name":"` + name + `","command":"true"}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +154,8 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 	if !errors.As(err, &p) || p.Status != http.StatusNotFound || p.Fix == "" {
 		t.Errorf("a job that is not there: %v", err)
 	}
-	if _, err := client.New(site.URL, "wrong", nil).Job(ctx, "a"); !errors.As(err, &p) || p.Status != http.StatusUnauthorized {
+	if _, err := client.New(site.URL, "wrong", nil).Job(ctx, "a"); !errors.As(err, &p) ||
+		p.Status != http.StatusUnauthorized {
 		t.Errorf("a wrong token: %v", err)
 	}
 }
@@ -188,7 +191,8 @@ func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
 		t.Errorf("%v, %v", problems, err)
 	}
 	text := rec.Body.String()
-	for _, want := range []string{`scrimp_jobs{state="queued"} 1`, "scrimp_leader 1", `scrimp_http_requests_total{code="200",route="POST /v1/jobs"} 1`, `scrimp_build_info{version="test"} 1`} {
+	for _, want := range []string{`scrimp_jobs{state="queued"} 1`, "scrimp_leader 1",
+		`scrimp_http_requests_total{code="200",route="POST /v1/jobs"} 1`, `scrimp_build_info{version="test"} 1`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}

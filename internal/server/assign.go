@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,27 +52,32 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Tasks: 1, Epoch: a.Epoch(), AttemptToken: s.ticket("attempt", a.ID()),
 		Setup: j.Setup, Command: command, Args: args, Workdir: work, Env: env, Secrets: s.secrets(job.ID()),
 		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
-		Progress: api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File}, Total: j.Work.Steps,
+		Progress:  api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
+		Total:     j.Work.Steps,
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	if !job.Terms().Deadline.IsZero() {
 		as.Deadline = clock.ToWall(job.Terms().Deadline)
 	}
 	if j.Checkpoint.Dir != "" {
-		store := blobs
-		if j.Checkpoint.Store != "" {
-			store = j.Checkpoint.Store
-		}
-		keep := j.Checkpoint.Keep
-		if keep == 0 {
-			keep = standard.Checkpoint.Keep
-		}
-		as.Checkpoint = api.Checkpoints{
-			Dir: j.Checkpoint.Dir, URL: store, Prefix: "jobs/" + job.ID() + "/", Interval: clock.Shrink(job.Interval), KeepLast: keep,
-			KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
-		}
+		as.Checkpoint = s.checkpoints(j, job.ID(), blobs)
 	}
 	return as, nil
+}
+
+// checkpoints is how and where the job's checkpoints are kept.
+func (s *Server) checkpoints(j spec.Job, id, blobs string) api.Checkpoints {
+	interval := time.Duration(0)
+	s.control.Peek(func(m *core.Machine) {
+		if j, ok := m.Job(id); ok {
+			interval = m.Interval(j)
+		}
+	})
+	return api.Checkpoints{
+		Dir: j.Checkpoint.Dir, URL: cmp.Or(j.Checkpoint.Store, blobs), Prefix: "jobs/" + id + "/",
+		Interval: s.control.Clock().Shrink(interval), KeepLast: cmp.Or(j.Checkpoint.Keep, standard.Checkpoint.Keep),
+		KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
+	}
 }
 
 // signalOf splits USR1@90s.

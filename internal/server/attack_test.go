@@ -28,15 +28,23 @@ func stopNoDatabase(t *testing.T, w *world) {
 	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Operator})
 	w.must("POST", "/v1/jobs", aJob("victim", "vision"), nil)
 	const sql = `'); DROP TABLE event; SELECT pg_terminate_backend(pg_backend_pid()); --`
-	for name, evil := range map[string]string{"a byte that no text has": "\xff", "a cut letter": "\xc3", "an encoded surrogate": "\xed\xa0\x80", "an escaped zero": `\u0000`,
+	for name, evil := range map[string]string{"a byte that no text has": "\xff", "a cut letter": "\xc3",
+		"an encoded surrogate": "\xed\xa0\x80", "an escaped zero": `\u0000`,
 		"an escaped surrogate": `\ud800`, "SQL": sql, "a quoted end": `\"'$$\\`, "bytes of a terminal": `\u001b]0;x\u0007`} {
 		for place, body := range map[string]string{
-			"command": `{"spec":{"name":"x","command":"true EVIL"}}`, "a tag": `{"spec":{"name":"x","command":"true","tags":{"a":"EVIL"}}}`,
-			"a tag's name": `{"spec":{"name":"x","command":"true","tags":{"EVIL":"a"}}}`, "env": `{"spec":{"name":"x","command":"true","env":{"A":"EVIL"}}}`,
-			"environment": `{"spec":{"name":"x","command":"true","environment":"EVIL"}}`, "model_version": `{"spec":{"name":"x","command":"true","model_version":"EVIL"}}`,
-			"team": `{"spec":{"name":"x","command":"true","team":"EVIL"}}`, "project": `{"spec":{"name":"x","command":"true","project":"EVIL"}}`, "name": `{"spec":{"name":"EVIL","command":"true"}}`,
-			"key": `{"key":"EVIL","spec":{"name":"x","command":"true"}}`, "a secret": `{"secrets":{"A":"EVIL"},"spec":{"name":"x","command":"true"}}`,
-			"notify": `{"spec":{"name":"x","command":"true","notify":"https://example.com/EVIL"}}`, "a field that is not known": `{"spec":{"name":"x","command":"true","EVIL":"EVIL"}}`,
+			"command":                   `{"spec":{"name":"x","command":"true EVIL"}}`,
+			"a tag":                     `{"spec":{"name":"x","command":"true","tags":{"a":"EVIL"}}}`,
+			"a tag's name":              `{"spec":{"name":"x","command":"true","tags":{"EVIL":"a"}}}`,
+			"env":                       `{"spec":{"name":"x","command":"true","env":{"A":"EVIL"}}}`,
+			"environment":               `{"spec":{"name":"x","command":"true","environment":"EVIL"}}`,
+			"model_version":             `{"spec":{"name":"x","command":"true","model_version":"EVIL"}}`,
+			"team":                      `{"spec":{"name":"x","command":"true","team":"EVIL"}}`,
+			"project":                   `{"spec":{"name":"x","command":"true","project":"EVIL"}}`,
+			"name":                      `{"spec":{"name":"EVIL","command":"true"}}`,
+			"key":                       `{"key":"EVIL","spec":{"name":"x","command":"true"}}`,
+			"a secret":                  `{"secrets":{"A":"EVIL"},"spec":{"name":"x","command":"true"}}`,
+			"notify":                    `{"spec":{"name":"x","command":"true","notify":"https://example.com/EVIL"}}`,
+			"a field that is not known": `{"spec":{"name":"x","command":"true","EVIL":"EVIL"}}`,
 		} {
 			body = strings.ReplaceAll(body, "EVIL", evil)
 			if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code >= 500 {
@@ -48,7 +56,8 @@ func stopNoDatabase(t *testing.T, w *world) {
 				}
 			}
 		}
-		for _, r := range [][3]string{{"POST", "/v1/jobs/victim/reject", `{"reason":"EVIL"}`}, {"POST", "/v1/jobs/victim/exec", `{"command":["EVIL"]}`}, {"POST", "/v1/tokens", `{"note":"EVIL"}`}} {
+		for _, r := range [][3]string{{"POST", "/v1/jobs/victim/reject", `{"reason":"EVIL"}`},
+			{"POST", "/v1/jobs/victim/exec", `{"command":["EVIL"]}`}, {"POST", "/v1/tokens", `{"note":"EVIL"}`}} {
 			if rec, p := w.ask(r[0], r[1], ann, strings.ReplaceAll(r[2], "EVIL", evil)); rec.Code >= 500 {
 				t.Fatalf("%s to %s: %d %+v", name, r[1], rec.Code, p)
 			}
@@ -60,7 +69,8 @@ func stopNoDatabase(t *testing.T, w *world) {
 		if w.h.ServeHTTP(rec, r); rec.Code >= 500 {
 			t.Fatalf("%s in the key's header: %d %s", name, rec.Code, rec.Body)
 		}
-		for _, path := range []string{"/v1/jobs?after=", "/v1/jobs?before=", "/v1/jobs?state=", "/v1/jobs?limit=", "/v1/costs?by=", "/v1/costs?by=tag:", "/v1/costs?since=", "/v1/measured?name=", "/v1/measured?limit=",
+		for _, path := range []string{"/v1/jobs?after=", "/v1/jobs?before=", "/v1/jobs?state=", "/v1/jobs?limit=",
+			"/v1/costs?by=", "/v1/costs?by=tag:", "/v1/costs?since=", "/v1/measured?name=", "/v1/measured?limit=",
 			"/v1/events?after=", "/v1/jobs/victim/log?offset="} {
 			if rec, p := w.ask("GET", path+url.QueryEscape(evil), ann, nil); rec.Code >= 500 {
 				t.Errorf("%s to %s: %d %+v", name, path, rec.Code, p)

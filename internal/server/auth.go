@@ -97,7 +97,8 @@ func guard(w http.ResponseWriter) {
 // slower answers a caller who asks too often.
 func slower(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-	problem(w, http.StatusTooManyRequests, "too many requests", "wait as long as Retry-After says; watch a job instead of asking for it", nil)
+	problem(w, http.StatusTooManyRequests, "too many requests",
+		"wait as long as Retry-After says; watch a job instead of asking for it", nil)
 }
 
 func from(r *http.Request) string {
@@ -128,7 +129,8 @@ func (s *Server) serve(t route) http.HandlerFunc {
 			t.do(s, w, r)
 			return
 		case claims, attempts:
-			name := "from " + from(r) // a token that somebody made up counts for who sends it: else each would have a pace of its own
+			// a token that somebody made up counts for who sends it: else each would have a pace of its own
+			name := "from " + from(r)
 			if _, ok := s.bearer(r, ticketFor(t.Scope)); ok {
 				name = "agent " + bearerToken(r)
 			}
@@ -153,13 +155,15 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		}
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			problem(w, http.StatusUnauthorized, "no valid token", "scrimp login ADDRESS keeps one; an admin makes it with scrimp tokens new USER", nil)
+			problem(w, http.StatusUnauthorized, "no valid token",
+				"scrimp login ADDRESS keeps one; an admin makes it with scrimp tokens new USER", nil)
 			return
 		}
 		s.mu.Lock()
 		s.asked = time.Now()
 		s.mu.Unlock()
-		c := &call{caller: caller, act: identity.Act{Who: caller.User, Token: caller.Token, From: from(r), Route: r.Method + " " + t.Path, Object: r.PathValue("id")}}
+		c := &call{caller: caller, act: identity.Act{Who: caller.User, Token: caller.Token, From: from(r),
+			Route: r.Method + " " + t.Path, Object: r.PathValue("id")}}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 		if s.may(w, r, t) {
 			s.streamed(t, w, r, name)
@@ -174,7 +178,8 @@ func (s *Server) streamed(t route, w http.ResponseWriter, r *http.Request, name 
 		end, err := s.streams.open(name)
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
-			problem(w, http.StatusTooManyRequests, "too many streams are open", "close some of them: one stream of GET /v1/events shows all jobs", err)
+			problem(w, http.StatusTooManyRequests, "too many streams are open",
+				"close some of them: one stream of GET /v1/events shows all jobs", err)
 			return
 		}
 		defer end()
@@ -239,16 +244,19 @@ func speaks(w http.ResponseWriter, r *http.Request, oldest, newest int) bool {
 	if text != "" {
 		var err error
 		if version, err = strconv.Atoi(text); err != nil || version < 1 {
-			fieldProblem(w, http.StatusBadRequest, api.WireHeader, "the version of the protocol is not a number from 1 on", "start the agent that the server gives to its machines", nil)
+			fieldProblem(w, http.StatusBadRequest, api.WireHeader, "the version of the protocol is not a number from 1 on",
+				"start the agent that the server gives to its machines", nil)
 			return false
 		}
 	}
 	has := fmt.Sprintf("the agent speaks version %d of the protocol, this server %d to %d", version, oldest, newest)
 	switch {
 	case version < oldest:
-		problem(w, http.StatusUpgradeRequired, "the agent is too old for this server", "give the machine back: the next one starts with the server's own agent", errors.New(has))
+		problem(w, http.StatusUpgradeRequired, "the agent is too old for this server",
+			"give the machine back: the next one starts with the server's own agent", errors.New(has))
 	case version > newest:
-		problem(w, http.StatusUpgradeRequired, "the agent is newer than this server", "bring the server up to date, or give the machine back", errors.New(has))
+		problem(w, http.StatusUpgradeRequired, "the agent is newer than this server",
+			"bring the server up to date, or give the machine back", errors.New(has))
 	default:
 		return true
 	}
@@ -286,16 +294,18 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 	if t.Scope == everywhere {
 		wants += " of all teams"
 	}
-	mend := "an admin grants it with scrimp users set " + caller.User
+	fix := "an admin grants it with scrimp users set " + caller.User
 	if caller.Most != identity.Nobody && caller.Most < t.Role {
-		who, mend = "this token of "+who, "make one that is not cut to "+caller.Most.String()+", with scrimp tokens new"
+		who, fix = "this token of "+who, "make one that is not cut to "+caller.Most.String()+", with scrimp tokens new"
 	}
-	problem(w, http.StatusForbidden, fmt.Sprintf("this needs the role %s, and %s has %v", wants, who, has), mend, nil)
+	problem(w, http.StatusForbidden, fmt.Sprintf("this needs the role %s, and %s has %v", wants, who, has), fix, nil)
 	return false
 }
 
 // sees reports whether the caller may know of the job.
-func sees(c identity.Caller, j *core.Job) bool { return c.Role(j.Terms().Owner.Team) >= identity.Viewer }
+func sees(c identity.Caller, j *core.Job) bool {
+	return c.Role(j.Terms().Owner.Team) >= identity.Viewer
+}
 
 // tell hands events to the core with the act that caused them, in one
 // transaction: what is done is on record, and what is not is not.
@@ -309,7 +319,8 @@ func (s *Server) tell(r *http.Request, object string, events ...core.Event) erro
 
 func (s *Server) acted(a identity.Act, outcome string) core.Event {
 	a.At, a.Outcome = time.Now().UTC(), outcome
-	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(a.Who), Body: core.Audited{Act: a}}
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(a.Who),
+		Body: core.Audited{Act: a}}
 }
 
 // actor is how events name a user.
@@ -339,7 +350,8 @@ func (s *Server) audit(r *http.Request, t route, w *status) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
 	defer cancel()
-	if err := s.control.Tell(ctx, s.acted(c.act, outcome)); err != nil && ctx.Err() == nil && !errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
+	if err := s.control.Tell(ctx, s.acted(c.act, outcome)); err != nil && ctx.Err() == nil &&
+		!errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
 		s.opts.Log.Error("act not put on record", "who", c.act.Who, "route", c.act.Route, "error", err)
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
@@ -21,14 +23,14 @@ const maxBatch = 1000
 
 // refusal is what is wrong with a request.
 type refusal struct {
-	status             int
-	field, title, mend string
-	err                error
-	limit              *budget.Refusal // nil: it is no limit that refuses
+	status            int
+	field, title, fix string
+	err               error
+	limit             *budget.Refusal // nil: it is no limit that refuses
 }
 
 func (n *refusal) answer(w http.ResponseWriter) {
-	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.mend}
+	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.fix}
 	if n.err != nil {
 		p.Detail = n.err.Error()
 	}
@@ -51,7 +53,8 @@ func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *
 }
 
 func unread(err error) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, title: "the log was not read", mend: "submit it again with the same key", err: err}
+	return &refusal{status: http.StatusServiceUnavailable, title: "the log was not read",
+		fix: "submit it again with the same key", err: err}
 }
 
 // earlier returns the job of a submission whose key the event seq carries, where it
@@ -64,7 +67,8 @@ func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job
 	}
 	body, ok := first.Body.(core.JobSubmitted)
 	if !ok {
-		return "", &refusal{status: http.StatusConflict, title: "the key was used for something else", mend: "send another key"}
+		return "", &refusal{status: http.StatusConflict, title: "the key was used for something else",
+			fix: "send another key"}
 	}
 	same := false
 	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
@@ -77,7 +81,9 @@ func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job
 		}
 	}
 	if !same {
-		return "", &refusal{status: http.StatusConflict, field: "key", title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job), mend: "send another key with another submission"}
+		return "", &refusal{status: http.StatusConflict, field: "key",
+			title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job),
+			fix:   "send another key with another submission"}
 	}
 	return body.Job, nil
 }
@@ -89,7 +95,9 @@ func besides(b api.Submission) bool {
 
 // hiddenKey refuses a key whose job its sender may not see any more.
 func hiddenKey(field string) *refusal {
-	return &refusal{status: http.StatusConflict, field: field, title: "the key was used before, for a job of a team that you do not see any more", mend: "send another key with another submission"}
+	return &refusal{status: http.StatusConflict, field: field,
+		title: "the key was used before, for a job of a team that you do not see any more",
+		fix:   "send another key with another submission"}
 }
 
 // again answers a submission whose key was used before: with its job where it
@@ -127,99 +135,164 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(list) == 0 || len(list) > maxBatch {
-		problem(w, http.StatusUnprocessableEntity, fmt.Sprintf("a batch has 1 to %d jobs, this one %d", maxBatch, len(list)), "send several batches", nil)
+		title := fmt.Sprintf("a batch has 1 to %d jobs, this one %d", maxBatch, len(list))
+		problem(w, http.StatusUnprocessableEntity, title, "send several batches", nil)
 		return
 	}
 	jobs, ok := s.readBatch(w, r, list)
 	if !ok {
 		return
 	}
-	var keys []string
+	keys, twice := keysOf(list)
+	if twice {
+		title := "two jobs of the batch have the same key"
+		fieldProblem(w, http.StatusBadRequest, "key", title, "give each its own", nil)
+		return
+	}
+	b := &batch{s: s, r: r, list: list, jobs: jobs, ids: make([]string, len(list))}
+	defer b.release()
+	for _, key := range keys {
+		b.held = append(b.held, s.alone("key "+key))
+	}
+	seen, no := s.used(r.Context(), keys...)
+	if no == nil {
+		no = b.admit(seen)
+	}
+	if no == nil {
+		no = b.submit()
+	}
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	answer(w, b.shown())
+}
+
+// keysOf are the keys of a batch, in one order, so that two batches never wait for
+// each other; twice: one stands there more than once.
+func keysOf(list []api.Submission) (keys []string, twice bool) {
 	for _, b := range list {
 		if b.Key != "" {
 			keys = append(keys, b.Key)
 		}
 	}
-	slices.Sort(keys) // in one order, so that two batches never wait for each other
-	for i, key := range keys {
-		if i > 0 && keys[i-1] == key {
-			fieldProblem(w, http.StatusBadRequest, "key", "two jobs of the batch have the same key", "give each its own", nil)
-			return
-		}
+	slices.Sort(keys)
+	return keys, len(slices.Compact(slices.Clone(keys))) < len(keys)
+}
+
+// batch is a batch that is being submitted.
+type batch struct {
+	s    *Server
+	r    *http.Request
+	list []api.Submission
+	jobs []spec.Job
+	ids  []string
+	held []func() // what else would be done with its keys and names meanwhile waits for these
+
+	door   *admission
+	events []core.Event
+	all    hash.Hash // of what is asked for
+}
+
+func (b *batch) release() {
+	if b.door != nil {
+		b.door.end(b.r.Context())
 	}
-	var held []func()
-	defer func() {
-		for _, release := range held {
-			release()
-		}
-	}()
-	for _, key := range keys {
-		held = append(held, s.alone("key "+key))
+	for _, release := range b.held {
+		release()
 	}
-	seen, no := s.used(r.Context(), keys...)
+}
+
+// admit makes the events of those that are not there yet; seen are the keys that are.
+func (b *batch) admit(seen map[string]uint64) *refusal {
+	door, no := b.s.openAdmission(b.r.Context())
 	if no != nil {
-		no.answer(w)
-		return
+		return no
 	}
-	d, no := s.openDoor(r.Context())
-	if no != nil {
-		no.answer(w)
-		return
-	}
-	defer d.end(r.Context())
-	c, now, ids := callOf(r), s.control.Now(), make([]string, len(list))
-	var events []core.Event
-	all := sha256.New() // what is asked for
-	for i, b := range list {
-		if seq, ok := seen[b.Key]; ok {
-			id, no := s.earlier(r.Context(), b, seq)
-			if no != nil {
-				no.field = fmt.Sprintf("[%d].key", i)
-				no.answer(w)
-				return
-			}
-			if _, ok := s.visible(c.caller, id); !ok {
-				hiddenKey(fmt.Sprintf("[%d].key", i)).answer(w)
-				return
-			}
-			ids[i] = id
-			continue
+	b.door, b.all = door, sha256.New()
+	defer door.close()
+	now := b.s.control.Now()
+	for i := range b.list {
+		if seq, ok := seen[b.list[i].Key]; ok {
+			no = b.again(i, seq)
+		} else {
+			no = b.one(i, now)
 		}
-		id, done := s.name(jobs[i].Name)
-		held = append(held, done)
-		terms := Terms(jobs[i], now, s.control.Clock().Stretch)
-		asking, no := d.admit(r.Context(), c.caller, id, &terms)
 		if no != nil {
-			no.field = fmt.Sprintf("[%d].%s", i, no.field)
-			no.answer(w)
-			return
+			return no
 		}
-		ids[i] = id
-		all.Write(b.Spec)
-		events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.caller.User), Key: b.Key,
-			Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking}})
 	}
-	d.close()
-	if n := len(events); n > 0 { // one act for all: it stands behind them in their transaction, and each names who sent it
-		first, last := events[0].Body.(core.JobSubmitted).Job, events[n-1].Body.(core.JobSubmitted).Job
-		c.act.Object, c.act.Detail = first, fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, all.Sum(nil)[:8])
-		events = append(events, s.acted(c.act, "done"))
-		if err := s.control.Tell(r.Context(), events...); err != nil {
-			problem(w, http.StatusServiceUnavailable, "the jobs were not written", "submit them again with the same keys", err)
-			return
+	return nil
+}
+
+// again takes a job that was submitted before.
+func (b *batch) again(i int, seq uint64) *refusal {
+	field := fmt.Sprintf("[%d].key", i)
+	id, no := b.s.earlier(b.r.Context(), b.list[i], seq)
+	if no != nil {
+		no.field = field
+		return no
+	}
+	if _, ok := b.s.visible(callerOf(b.r), id); !ok {
+		return hiddenKey(field)
+	}
+	b.ids[i] = id
+	return nil
+}
+
+// one takes a new job.
+func (b *batch) one(i int, now time.Time) *refusal {
+	c := callerOf(b.r)
+	id, done := b.s.name(b.jobs[i].Name)
+	b.held = append(b.held, done)
+	terms := Terms(b.jobs[i], now, b.s.control.Clock().Stretch)
+	asking, no := b.door.admit(b.r.Context(), c, id, &terms)
+	if no != nil {
+		no.field = fmt.Sprintf("[%d].%s", i, no.field)
+		return no
+	}
+	b.ids[i] = id
+	b.all.Write(b.list[i].Spec)
+	b.events = append(b.events, core.Event{
+		At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.list[i].Key,
+		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.list[i].Spec, Asking: asking},
+	})
+	return nil
+}
+
+// submit writes the events with one act for all: it stands behind them in their
+// transaction, and each names who sent it.
+func (b *batch) submit() *refusal {
+	n := len(b.events)
+	if n == 0 {
+		return nil
+	}
+	c := callOf(b.r)
+	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
+	c.act.Object = first
+	c.act.Detail = fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
+	if err := b.s.control.Tell(b.r.Context(), append(b.events, b.s.acted(c.act, "done"))...); err != nil {
+		return &refusal{
+			status: http.StatusServiceUnavailable, title: "the jobs were not written",
+			fix: "submit them again with the same keys", err: err,
 		}
-		c.written = true
 	}
-	shown := make([]api.Job, 0, len(ids))
-	s.control.Look(func(m *core.Machine) (last uint64) {
-		for _, id := range ids {
+	c.written = true
+	return nil
+}
+
+// shown are the jobs of the batch as people see them.
+func (b *batch) shown() []api.Job {
+	shown := make([]api.Job, 0, len(b.ids))
+	b.s.control.Look(func(m *core.Machine) (last uint64) {
+		for _, id := range b.ids {
 			if j, ok := m.Job(id); ok {
-				shown, last = append(shown, s.show(m, j)), max(last, m.ChangedAt(j))
+				shown, last = append(shown, b.s.show(m, j)), max(last, m.ChangedAt(j))
 			}
 		}
 		return last
 	})
-	answer(w, shown)
+	return shown
 }
 
 // readBatch returns the job files of a batch, or answers what is wrong with one.
@@ -233,9 +306,11 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 		switch {
 		case no != nil:
 		case besides(*b):
-			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec", title: "a job with a work folder or secrets is in the batch", mend: "submit it alone, with POST /v1/jobs"}
+			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec",
+				title: "a job with a work folder or secrets is in the batch", fix: "submit it alone, with POST /v1/jobs"}
 		case wrongKey(b.Key) != "":
-			no = &refusal{status: http.StatusBadRequest, field: "key", title: wrongKey(b.Key), mend: "send a random one of 24 digits"}
+			no = &refusal{status: http.StatusBadRequest, field: "key", title: wrongKey(b.Key),
+				fix: "send a random one of 24 digits"}
 		}
 		if no != nil {
 			no.field = fmt.Sprintf("[%d].%s", i, no.field)

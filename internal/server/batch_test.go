@@ -31,17 +31,20 @@ func TestABatchIsAllOrNone(t *testing.T) {
 	}
 	for range 2 {
 		rec, p := w.ask("POST", "/v1/jobs/batch", ann, batch("a", "b", "c"))
-		if rec.Code != 200 || strings.Count(rec.Body.String(), `"id":"job-`) != 3 || !strings.Contains(rec.Body.String(), `"team":"vision"`) {
+		if rec.Code != 200 || strings.Count(rec.Body.String(), `"id":"job-`) != 3 ||
+			!strings.Contains(rec.Body.String(), `"team":"vision"`) {
 			t.Fatalf("%d %+v %s", rec.Code, p, rec.Body)
 		}
 	}
-	if rec, _ := w.ask("POST", "/v1/jobs", ann, `{"key":"b",`+aJob("job-b", "")[1:]); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"id":"job-b"`) {
+	if rec, _ := w.ask("POST", "/v1/jobs", ann, `{"key":"b",`+aJob("job-b", "")[1:]); rec.Code != 200 ||
+		!strings.Contains(rec.Body.String(), `"id":"job-b"`) {
 		t.Errorf("alone the key is another: %s", rec.Body)
 	}
 	if n := count(); n != 3 {
 		t.Fatalf("%d jobs, want 3", n)
 	}
-	for _, body := range []string{`{"key":"b",` + aJob("another", "")[1:], `{"key":"b","secrets":{"A":"x"},` + aJob("job-b", "")[1:]} {
+	for _, body := range []string{`{"key":"b",` + aJob("another", "")[1:],
+		`{"key":"b","secrets":{"A":"x"},` + aJob("job-b", "")[1:]} {
 		if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict || p.Field != "key" {
 			t.Errorf("the key of one of a batch with something else: %d %+v", rec.Code, p)
 		}
@@ -50,7 +53,8 @@ func TestABatchIsAllOrNone(t *testing.T) {
 	w.must("GET", "/v1/audit", nil, &trail)
 	acts := 0
 	for _, a := range trail.Acts {
-		if strings.Contains(a.Detail, "3 jobs, from job-a to job-c, ") && a.Object == "job-a" && a.Who == "ann" && a.Outcome == "done" {
+		if strings.Contains(a.Detail, "3 jobs, from job-a to job-c, ") && a.Object == "job-a" && a.Who == "ann" &&
+			a.Outcome == "done" {
 			acts++
 		}
 	}
@@ -88,7 +92,8 @@ func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
 	}
 	post := func(body string, want int) {
 		t.Helper()
-		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want || want != 200 && (p.Fix == "" || !strings.HasPrefix(p.Field, "[")) {
+		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want ||
+			want != 200 && (p.Fix == "" || !strings.HasPrefix(p.Field, "[")) {
 			t.Errorf("%d %+v, want %d", rec.Code, p, want)
 		}
 	}

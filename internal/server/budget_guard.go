@@ -32,7 +32,8 @@ func (s *Server) guardBudgets(ctx context.Context) {
 }
 
 // booksNow are the rules and their books at one moment, durable.
-func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate, err error) {
+func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
+	err error) {
 	seq := uint64(0)
 	func() {
 		s.ledgers.Lock()
@@ -51,52 +52,77 @@ func (s *Server) lookAtBudgets(ctx context.Context) error {
 	if err != nil || len(b.Limits) == 0 {
 		return err
 	}
-	told := map[string]bool{}
+	v := warnings{s: s, b: b, now: s.control.Now(), told: map[string]bool{}, still: map[string]bool{}}
 	if text, ok, err := s.store.Meta(ctx, warnedMeta); err != nil {
 		return err
-	} else if ok && json.Unmarshal([]byte(text), &told) != nil {
+	} else if ok && json.Unmarshal([]byte(text), &v.told) != nil {
 		return errors.New("read what budgets have warned of")
 	}
-	now, still := s.control.Now(), map[string]bool{}
-	changed := false
-	var outlooks map[string]budget.Outlook
 	for _, l := range b.Limits {
-		u := b.Use(l)
-		for _, share := range l.Passed(u) {
-			if share == 1 { // before anybody is told
-				s.stopAll(ctx, l, b)
-			}
-			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(now).Format(time.RFC3339))
-			if still[key] = told[key] || s.warn(ctx, key, l, u, api.BudgetWarning{Share: share}); !told[key] && still[key] {
-				changed = true
-			}
-		}
-		if l.Dollars == nil || l.Notify == "" || u.Spent.Cmp(*l.Dollars) >= 0 {
-			continue
-		}
-		key := fmt.Sprintf("%s@breach %s", l.Name(), l.Window.Begin(now).Format(time.RFC3339))
-		if told[key] {
-			still[key] = true // once in a window, however it goes on
-			continue
-		}
-		if outlooks == nil {
-			outlooks, _ = s.outlooks(b)
-		}
-		if o := outlooks[l.Name()]; o.Breach != nil {
-			warning := api.BudgetWarning{Share: float64(u.Spent.Float() / l.Dollars.Float()), Breach: o.Breach, Chance: o.Chance, Jobs: o.Jobs}
-			still[key] = s.warn(ctx, key, l, u, warning)
-			changed = changed || still[key]
-		}
+		v.shares(ctx, l)
+		v.breach(ctx, l)
 	}
-	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := still[key]; return !due }) // of windows that are over
-	if !changed {
+	// of windows that are over
+	maps.DeleteFunc(s.owed, func(key string, _ owed) bool { _, due := v.still[key]; return !due })
+	if !v.changed {
 		return nil
 	}
-	text, err := json.Marshal(still)
+	text, err := json.Marshal(v.still)
 	if err != nil {
 		return err
 	}
 	return s.store.PutMeta(ctx, warnedMeta, string(text))
+}
+
+// warnings are those that are due now, by limit, share and window.
+type warnings struct {
+	s        *Server
+	b        budget.Accounts
+	now      time.Time
+	told     map[string]bool // before
+	still    map[string]bool // and now
+	changed  bool
+	outlooks map[string]budget.Outlook // nil: nobody has asked yet
+}
+
+// key names a warning in the window of its limit.
+func (v *warnings) key(l budget.Limit, of string) string {
+	return fmt.Sprintf("%s@%s %s", l.Name(), of, l.Window.Begin(v.now).Format(time.RFC3339))
+}
+
+// shares warns of the shares of a limit that are spent, and stops its jobs where all is.
+func (v *warnings) shares(ctx context.Context, l budget.Limit) {
+	u := v.b.Use(l)
+	for _, share := range l.Passed(u) {
+		if share == 1 { // before anybody is told
+			v.s.stopAll(ctx, l, v.b)
+		}
+		key := v.key(l, fmt.Sprintf("%g", share))
+		v.still[key] = v.told[key] || v.s.warn(ctx, key, l, u, api.BudgetWarning{Share: share})
+		v.changed = v.changed || v.still[key] && !v.told[key]
+	}
+}
+
+// breach warns once in a window, however it goes on, that all of a limit will be spent.
+func (v *warnings) breach(ctx context.Context, l budget.Limit) {
+	u := v.b.Use(l)
+	if l.Dollars == nil || l.Notify == "" || u.Spent.Cmp(*l.Dollars) >= 0 {
+		return
+	}
+	key := v.key(l, "breach")
+	if v.told[key] {
+		v.still[key] = true
+		return
+	}
+	if v.outlooks == nil {
+		v.outlooks, _ = v.s.outlooks(v.b)
+	}
+	if o := v.outlooks[l.Name()]; o.Breach != nil {
+		share := u.Spent.Float() / l.Dollars.Float()
+		warning := api.BudgetWarning{Share: share, Breach: o.Breach, Chance: o.Chance, Jobs: o.Jobs}
+		v.still[key] = v.s.warn(ctx, key, l, u, warning)
+		v.changed = v.changed || v.still[key]
+	}
 }
 
 // owed is a warning that its webhook has not taken.
@@ -111,7 +137,8 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 	now, before := time.Now(), s.owed[key]
 	switch {
 	case before.wait == 0:
-		s.opts.Log.Warn("budget", "limit", l.Name(), "share", w.Share, "foreseen", w.Breach != nil, "spent", u.Spent.String(), "of", l.Dollars.String())
+		s.opts.Log.Warn("budget", "limit", l.Name(), "share", w.Share, "foreseen", w.Breach != nil, "spent", u.Spent.String(),
+			"of", l.Dollars.String())
 	case now.Before(before.next):
 		return false
 	}
@@ -125,7 +152,7 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	asked, err := s.teller.post(ctx, l.Notify, "", body)
+	asked, err := s.outbox.post(ctx, l.Notify, "", body)
 	if err == nil || errors.Is(err, errHook) {
 		delete(s.owed, key)
 		if err != nil {
@@ -138,7 +165,8 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 		s.owed = map[string]owed{}
 	}
 	s.owed[key] = owed{now.Add(wait), wait}
-	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify), "again_in", wait, "error", err)
+	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify), "again_in", wait,
+		"error", err)
 	return false
 }
 
@@ -183,7 +211,8 @@ func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Accounts)
 
 // stopJobs saves and stops those of the jobs which the limit holds that each gives to
 // stop. It reports how many, and whether that is in the log.
-func (s *Server) stopJobs(ctx context.Context, l budget.Limit, each func(m *core.Machine, stop func(*core.Job))) (n int, ok bool) {
+func (s *Server) stopJobs(ctx context.Context, l budget.Limit,
+	each func(m *core.Machine, stop func(*core.Job))) (n int, ok bool) {
 	var events []core.Event
 	now := s.control.Now()
 	if !s.control.Read(func(m *core.Machine) {
@@ -191,7 +220,8 @@ func (s *Server) stopJobs(ctx context.Context, l budget.Limit, each func(m *core
 			if j.State() == core.Held || j.State().Over() || j.Ending() != "" || !l.Scope.Holds(j.Terms().Owner, j.User()) {
 				return
 			}
-			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
+			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(),
+				Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
 		})
 	}) {
 		return 0, false

@@ -21,7 +21,8 @@ func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
 			team = "b"
 		}
 		id := fmt.Sprint("j", i)
-		events = append(events, core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Owner: ledger.Owner{Team: team}}}})
+		events = append(events, core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+			Body: core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Owner: ledger.Owner{Team: team}}}})
 	}
 	if err := w.control.Tell(t.Context(), events...); err != nil {
 		t.Fatal(err)

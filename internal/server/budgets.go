@@ -69,7 +69,8 @@ func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 }
 
 func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
-	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor, Body: core.BudgetsSet{Rules: v}}
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor,
+		Body: core.BudgetsSet{Rules: v}}
 }
 
 // books are what is spent and held by now, with what is let in and not written yet.
@@ -121,7 +122,8 @@ func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64
 	for _, l := range limits {
 		sum := tallied{begin: l.Window.Begin(now)}
 		held := map[int]bool{}
-		s.spent.sums.Since(sum.begin, func(whose int, _ ledger.Column, a money.Amount) { // it begins with an hour, so none is cut
+		// it begins with an hour, so none is cut
+		s.spent.sums.Since(sum.begin, func(whose int, _ ledger.Column, a money.Amount) {
 			in, known := held[whose]
 			if !known {
 				w := s.spent.sums.Whose()[whose]
@@ -163,7 +165,8 @@ func (s *Server) durable(seq uint64) {
 // sees, of itself, or, where it sees all teams, any.
 func shows(c identity.Caller, scope budget.Scope) bool {
 	kind, name, _ := strings.Cut(string(scope), ":")
-	return c.Role(identity.Everywhere) >= identity.Viewer || kind == "team" && c.Role(name) >= identity.Viewer || kind == "user" && name == c.User
+	return c.Role(identity.Everywhere) >= identity.Viewer || kind == "team" && c.Role(name) >= identity.Viewer ||
+		kind == "user" && name == c.User
 }
 
 func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
@@ -202,7 +205,7 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 
 // nobodys says why no job can be in the scope: a name that is misspelt would
 // guard nothing. Where there are no teams or users, job files say what they like.
-func (s *Server) nobodys(scope budget.Scope) (wrong, mend string) {
+func (s *Server) nobodys(scope budget.Scope) (wrong, fix string) {
 	kind, name, _ := strings.Cut(string(scope), ":")
 	s.people.RLock()
 	defer s.people.RUnlock()
@@ -213,7 +216,8 @@ func (s *Server) nobodys(scope budget.Scope) (wrong, mend string) {
 			return fmt.Sprintf("team %q is not known", name), "scrimp teams lists them, scrimp teams set makes one"
 		}
 	case "project":
-		if len(teams) > 0 && !slices.ContainsFunc(teams, func(t identity.Team) bool { return len(t.Projects) == 0 || slices.Contains(t.Projects, name) }) {
+		if len(teams) > 0 && !slices.ContainsFunc(teams,
+			func(t identity.Team) bool { return len(t.Projects) == 0 || slices.Contains(t.Projects, name) }) {
 			return fmt.Sprintf("no team has a project %q", name), "scrimp teams lists them"
 		}
 	case "user":
@@ -275,7 +279,8 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 
 // changed is the rules with the change, and what it is about; or it answers what is
 // wrong with it. The caller holds s.ledgers.
-func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules, object string, ok bool) {
+func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
+	object string, ok bool) {
 	old, err := s.readRules(r.Context())
 	if err != nil {
 		problem(w, http.StatusServiceUnavailable, "the budgets were not read", "ask again", err)
@@ -288,15 +293,17 @@ func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget
 	switch {
 	case b.Limit != nil:
 		if err := b.Limit.Check(); err != nil {
-			fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid", "scrimp budgets set --help says more", err)
+			fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid",
+				"scrimp budgets set --help says more", err)
 			return v, "", false
 		}
 		if s.hooksInside(b.Limit.Notify) {
-			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network", hookMend, nil)
+			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network",
+				hookFix, nil)
 			return v, "", false
 		}
-		if wrong, mend := s.nobodys(b.Limit.Scope); wrong != "" {
-			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, mend, nil)
+		if wrong, fix := s.nobodys(b.Limit.Scope); wrong != "" {
+			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, fix, nil)
 			return v, "", false
 		}
 		object = b.Limit.Name()
@@ -306,7 +313,8 @@ func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget
 	case b.Remove != "":
 		object = b.Remove
 		n := len(v.Limits)
-		if v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object }); len(v.Limits) == n {
+		if v.Limits = slices.DeleteFunc(v.Limits,
+			func(l budget.Limit) bool { return l.Name() == object }); len(v.Limits) == n {
 			problem(w, http.StatusNotFound, "there is no budget "+object, "scrimp budgets lists them", nil)
 			return v, "", false
 		}

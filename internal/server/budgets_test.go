@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 func (w *world) limit(l budget.Limit) {
@@ -39,7 +40,8 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			rec, p := w.ask("POST", "/v1/jobs", ownerName, costing(fmt.Sprintf("j%d", i), "a", `,"budget":{"dollars":"12"}`))
-			if codes <- rec.Code; rec.Code != 200 && (rec.Code != http.StatusPaymentRequired || p.Limit == nil || p.Use == nil || p.Fix == "") {
+			if codes <- rec.Code; rec.Code != 200 && (rec.Code != http.StatusPaymentRequired || p.Limit == nil || p.Use == nil ||
+				p.Fix == "") {
 				t.Errorf("%d %+v", rec.Code, p)
 			}
 		})
@@ -65,7 +67,8 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	var jobs []api.Job
 	w.must("GET", "/v1/jobs", nil, &jobs)
 	w.must("POST", "/v1/jobs/"+jobs[0].ID+"/end", api.End{}, nil)
-	if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("next", "a", `,"budget":{"dollars":"12"}`)); rec.Code != 200 {
+	if rec, p := w.ask("POST", "/v1/jobs", ownerName,
+		costing("next", "a", `,"budget":{"dollars":"12"}`)); rec.Code != 200 {
 		t.Errorf("after one is over: %d %+v", rec.Code, p)
 	}
 }
@@ -76,7 +79,8 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
 	boss := w.user("boss", identity.Grant{Team: "a", Role: identity.Admin})
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Values: []string{"dev"}}, nil)
-	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", "")); rec.Code != 422 || p.Field != "tags" || !strings.Contains(p.Detail, "write dev") {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", "")); rec.Code != 422 || p.Field != "tags" ||
+		!strings.Contains(p.Detail, "write dev") {
 		t.Errorf("without its tag: %d %+v", rec.Code, p)
 	}
 	w.limit(budget.Limit{Scope: "user:ann", Window: budget.Day, Jobs: ptr(1)})
@@ -87,7 +91,8 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 		usd  int
 		want int
 	}{{ann, 10, 200}, {ann, 1, 403}, {boss, 11, 200}} {
-		if rec, p := w.ask("POST", "/v1/jobs", c.who, costing("x", "a", fmt.Sprintf(tagged, c.usd))); rec.Code != c.want || c.want != 200 && p.Fix == "" {
+		if rec, p := w.ask("POST", "/v1/jobs", c.who, costing("x", "a", fmt.Sprintf(tagged, c.usd))); rec.Code != c.want ||
+			c.want != 200 && p.Fix == "" {
 			t.Errorf("$%d: %d %+v, want %d", c.usd, rec.Code, p, c.want)
 		}
 	}
@@ -100,7 +105,9 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 	if strings.Contains(rec.Body.String(), `"all"`) || !strings.Contains(rec.Body.String(), "user:ann") {
 		t.Errorf("ann sees %s", rec.Body)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs", boss, costing("x", "a", `,"tags":{"env":"dev"},"resources":{"accelerator":"H100:8"}`)); rec.Code != http.StatusForbidden || !strings.Contains(p.Detail, "needs 8") {
+	if rec, p := w.ask("POST", "/v1/jobs", boss,
+		costing("x", "a", `,"tags":{"env":"dev"},"resources":{"accelerator":"H100:8"}`)); rec.Code != http.StatusForbidden ||
+		!strings.Contains(p.Detail, "needs 8") {
 		t.Errorf("a job that can never have so many GPUs: %d %+v", rec.Code, p)
 	}
 	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "user:ann/day"}, nil)
@@ -133,7 +140,8 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	w.must("POST", "/v1/jobs", aJob("old", "a"), nil)
 	id := w.booting(1)[0]
 	w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
-	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(5e11)), Warn: []float64{0.5}, Notify: hook.URL + "/secret"})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(5e11)), Warn: []float64{0.5},
+		Notify: hook.URL + "/secret"})
 	for range 3 {
 		if err := w.lookAtBudgets(t.Context()); err != nil {
 			t.Fatal(err)
@@ -142,13 +150,15 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	if len(said) != 2 {
 		t.Fatalf("%d warnings, want one at half and one at the limit", len(said))
 	}
-	if a, b := <-said, <-said; !strings.Contains(a, `"share":0.5`) || !strings.Contains(b, `"share":1`) || !strings.Contains(b, `"dollars":"0.5`) {
+	if a, b := <-said, <-said; !strings.Contains(a, `"share":0.5`) || !strings.Contains(b, `"share":1`) ||
+		!strings.Contains(b, `"dollars":"0.5`) {
 		t.Errorf("%s\n%s", a, b)
 	}
 	w.control.Read(func(m *core.Machine) {
 		if j, _ := m.Job("old"); j.Ending() != core.Stopped && j.State() != core.Stopped {
 			t.Errorf("the job is %s, ending %q", j.State(), j.Ending())
-		} else if why := cmp.Or(j.EndingWhy(), j.Why()); why != core.LimitSpent || !strings.Contains(j.Detail(), "team:a/total") {
+		} else if why := cmp.Or(j.EndingWhy(), j.Why()); why != core.LimitSpent ||
+			!strings.Contains(j.Detail(), "team:a/total") {
 			t.Errorf("the job is stopped for %q, %q; nobody stopped it but its limit", why, j.Detail())
 		}
 	})
@@ -166,7 +176,8 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 // before kept beside it is taken in once.
 func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	w := newWorld(t, nil)
-	old := budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)}}, Tags: budget.Tags{"env": {"dev"}}}
+	old := budget.Rules{Limits: []budget.Limit{{Scope: "team:a", Window: budget.Month, Dollars: dollars(50)}},
+		Tags: budget.Tags{"env": {"dev"}}}
 	text, err := json.Marshal(old)
 	if err != nil {
 		t.Fatal(err)
@@ -185,17 +196,18 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "team:a/month"}, nil)
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Free: true}, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Day, Jobs: ptr(3)})
-	replayed, sets := core.New(), 0
+	replayed, sets := state.New(), 0
 	for r := range w.eachRecord(t) {
-		e, decisions, err := control.Decode(r)
+		e, facts, err := control.Decode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if replayed.Replay(e, decisions); e.Body.Kind() == "budgets_set" {
+		if replayed.Replay(r.Seq, e, facts, r.Postings); e.Body.Kind() == "budgets_set" {
 			sets++
 		}
 	}
-	if rules, ok := replayed.Rules(); !ok || len(rules.Limits) != 1 || rules.Limits[0].Name() != "all/day" || len(rules.Tags) != 0 {
+	if rules := replayed.Rules(); rules == nil || len(rules.Limits) != 1 || rules.Limits[0].Name() != "all/day" ||
+		len(rules.Tags) != 0 {
 		t.Errorf("the log says %+v", rules)
 	}
 	if sets != 4 {
@@ -241,11 +253,13 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 		o := l.Outlook
 		switch l.Limit.Scope {
 		case "team:a": // at a dollar an hour
-			if !near(l.Breach, 4) || !near(o.Earliest, 4) || o.Chance < 0.9 || len(o.Jobs) != 1 || o.Jobs[0].Job != "ten" || o.UnknownJobs != 0 || o.Spent.Cmp(money.Picos(9e12)) < 0 || o.Spent.Cmp(money.Picos(11e12)) > 0 {
+			if !near(l.Breach, 4) || !near(o.Earliest, 4) || o.Chance < 0.9 || len(o.Jobs) != 1 || o.Jobs[0].Job != "ten" ||
+				o.UnknownJobs != 0 || o.Spent.Cmp(money.Picos(9e12)) < 0 || o.Spent.Cmp(money.Picos(11e12)) > 0 {
 				t.Errorf("%+v, breach %v", o, l.Breach)
 			}
 		case "team:b":
-			if l.Breach != nil || !near(o.Open, 4) || !near(l.AtRate, 4) || o.UnknownJobs != 1 || o.Unknown[0] != "other" || o.Most != nil {
+			if l.Breach != nil || !near(o.Open, 4) || !near(l.AtRate, 4) || o.UnknownJobs != 1 || o.Unknown[0] != "other" ||
+				o.Most != nil {
 				t.Errorf("%+v", o)
 			}
 		default:
@@ -262,7 +276,8 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	if len(said) != 1 {
 		t.Fatalf("%d warnings, want one: of the limit that is expected to be reached", len(said))
 	}
-	if text := <-said; !strings.Contains(text, `"budget":"team:a/total"`) || !strings.Contains(text, `"breach":"`) || !strings.Contains(text, `"job":"ten"`) || strings.Contains(text, `"share":1,`) {
+	if text := <-said; !strings.Contains(text, `"budget":"team:a/total"`) || !strings.Contains(text, `"breach":"`) ||
+		!strings.Contains(text, `"job":"ten"`) || strings.Contains(text, `"share":1,`) {
 		t.Error(text)
 	}
 	if len(v.Limits) != 3 {

@@ -11,10 +11,12 @@ import (
 	"os"
 	"slices"
 
+	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 	"scrimp/internal/provider"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 )
@@ -38,28 +40,13 @@ func (c *chaos) check(inventory []provider.Instance) {
 	records, err := s.WholeRecords(context.Background(), 0, 10_000_000)
 	chaosMust(t, err)
 	by, over, posted := map[string]string{}, map[string]bool{}, map[string]money.Amount{}
-	m := core.New()
+	m := state.New()
 	for n, r := range records {
-		var e core.Event
-		var d []core.Decision
-		chaosMust(t, json.Unmarshal(r.Event, &e))
-		if len(r.Facts) > 0 {
-			chaosMust(t, json.Unmarshal(r.Facts, &d))
-		}
-		out := m.Replay(e, d)
-		if len(out.Postings) != len(r.Postings) {
-			t.Fatalf("event %d is replayed to %d postings, the log has %d", r.Seq, len(out.Postings), len(r.Postings))
-		}
-		for i, p := range r.Postings {
-			if out.Postings[i].Hash != p.Hash {
-				t.Fatalf("event %d is replayed to another posting", r.Seq)
-			}
-			if _, _, ok := p.To.IsCost(); ok {
-				posted[p.Owner.Instance] = posted[p.Owner.Instance].Add(p.Amount)
-			}
-			if _, _, ok := p.From.IsCost(); ok {
-				posted[p.Owner.Instance] = posted[p.Owner.Instance].Sub(p.Amount)
-			}
+		e, facts, err := control.Decode(r)
+		chaosMust(t, err)
+		m.Replay(r.Seq, e, facts, r.Postings)
+		for _, p := range r.Postings {
+			posted[p.Owner.Instance] = posted[p.Owner.Instance].Add(core.Cost(p))
 		}
 		switch b := e.Body.(type) {
 		case core.JobSubmitted:
@@ -119,7 +106,8 @@ func (c *chaos) check(inventory []provider.Instance) {
 
 // checkEpochs holds that no leader wrote after the next had begun.
 func (c *chaos) checkEpochs() {
-	out, err := c.cluster.Query(c.direct, "SELECT count(*) FROM (SELECT epoch, max(epoch) OVER (ORDER BY seq) AS newest FROM event) e WHERE epoch < newest")
+	out, err := c.cluster.Query(c.direct, "SELECT count(*) FROM (SELECT epoch, max(epoch) OVER (ORDER BY seq) AS "+
+		"newest FROM event) e WHERE epoch < newest")
 	chaosMust(c.t, err)
 	if out != "0" {
 		c.t.Errorf("%s events were written by a leader after the next had begun", out)
@@ -150,7 +138,8 @@ func (c *chaos) restore(file string, want backup.Sum) {
 	into["sqlite"], err = store.Open(c.t.TempDir())
 	chaosMust(c.t, err)
 	if c.cluster != nil {
-		into["postgres"], err = store.OpenPostgres(c.t.Context(), store.DefaultPostgres(c.cluster.Database(c.t), c.t.TempDir()))
+		into["postgres"], err = store.OpenPostgres(c.t.Context(),
+			store.DefaultPostgres(c.cluster.Database(c.t), c.t.TempDir()))
 		chaosMust(c.t, err)
 		chaosMust(c.t, into["postgres"].TryLead(c.t.Context()))
 	}

@@ -67,12 +67,14 @@ func (c *chaos) insist(method, path string, in, out any) int {
 }
 
 func (c *chaos) cli(args ...string) ([]byte, error) {
-	return exec.Command(c.exe, append([]string{"--data", c.dir}, args...)...).CombinedOutput() //nolint:noctx // it ends by itself
+	//nolint:noctx // it ends by itself
+	return exec.Command(c.exe, append([]string{"--data", c.dir}, args...)...).CombinedOutput()
 }
 
 // prepare makes the teams, the one who asks, and a limit.
 func (c *chaos) prepare() {
-	for _, args := range [][]string{{"teams", "set", "a"}, {"teams", "set", "b"}, {"users", "set", "ann", "--grant", "admin"}, {"budgets", "set", "--team", "b", "--total", "--dollars", "2"}} {
+	for _, args := range [][]string{{"teams", "set", "a"}, {"teams", "set", "b"},
+		{"users", "set", "ann", "--grant", "admin"}, {"budgets", "set", "--team", "b", "--total", "--dollars", "2"}} {
 		if out, err := c.cli(args...); err != nil {
 			c.t.Fatalf("%v: %v\n%s", args, err, out)
 		}
@@ -116,7 +118,8 @@ func (c *chaos) submits(n int, stop <-chan struct{}) {
 		case <-time.After(20 * time.Millisecond):
 		}
 		key := fmt.Sprintf("q-%d-%d", n, i)
-		id := c.submit(key, fmt.Sprintf(`{"name":"q-%d","command":"true","team":"a","resources":{"cpus":"4096+"}}`, n)) // many want one name
+		// many want one name
+		id := c.submit(key, fmt.Sprintf(`{"name":"q-%d","command":"true","team":"a","resources":{"cpus":"4096+"}}`, n))
 		if i%5 != 0 {
 			if wait = append(wait, id); len(wait) <= mostWait {
 				continue

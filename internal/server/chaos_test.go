@@ -70,7 +70,8 @@ func TestServersThatAreHurtUnderLoadLoseNothing(t *testing.T) {
 		t.Skip("skipped: -short")
 	}
 	exe := filepath.Join(t.TempDir(), "scrimp")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", exe, "scrimp/cmd/scrimp").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", exe,
+		"scrimp/cmd/scrimp").CombinedOutput(); err != nil {
 		t.Fatalf("build scrimp: %v\n%s", err, out)
 	}
 	t.Run("sqlite", func(t *testing.T) { hurt(t, exe, nil) })
@@ -81,7 +82,8 @@ func hurt(t *testing.T, exe string, cluster *pgtest.Cluster) {
 	dir, err := os.MkdirTemp("", "c") // short: the path of a socket is
 	chaosMust(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
-	c := &chaos{t: t, dir: filepath.Join(dir, "d"), exe: exe, cluster: cluster, known: map[string]string{}, ended: map[string]bool{}}
+	c := &chaos{t: t, dir: filepath.Join(dir, "d"), exe: exe, cluster: cluster, known: map[string]string{},
+		ended: map[string]bool{}}
 	places := 1
 	if cluster != nil {
 		places = 3
@@ -128,7 +130,8 @@ func hurt(t *testing.T, exe string, cluster *pgtest.Cluster) {
 	owned.Wait()
 	c.check(inventory)
 	c.restore(filepath.Join(dir, "backup"), kept)
-	t.Logf("%d jobs were answered, %d refused, %d requests had no answer; the longest takeover took %v", len(c.known), c.refused, c.unanswered, c.takenLong.Round(time.Millisecond))
+	t.Logf("%d jobs were answered, %d refused, %d requests had no answer; the longest takeover took %v", len(c.known),
+		c.refused, c.unanswered, c.takenLong.Round(time.Millisecond))
 }
 
 func chaosMust(t testing.TB, err error) {
@@ -210,7 +213,8 @@ func (c *chaos) nobody(what string) {
 	text, _ := os.ReadFile(c.dir + ".log")
 	busy := ""
 	if c.cluster != nil {
-		busy, _ = c.cluster.Query(c.direct, "SELECT pid, state, wait_event, now() - state_change, left(query, 100) FROM pg_stat_activity WHERE datname = current_database()")
+		busy, _ = c.cluster.Query(c.direct, "SELECT pid, state, wait_event, now() - state_change, left(query, 100) FROM "+
+			"pg_stat_activity WHERE datname = current_database()")
 		row, _ := c.cluster.Query(c.direct, "SELECT epoch, holder, since, until, clock_timestamp() FROM leader")
 		busy += "\n" + row
 	}
@@ -321,7 +325,8 @@ func (c *chaos) settle() {
 				left = fmt.Sprintf("%s is %s (%s)", j.ID, j.State, j.Why)
 			}
 		}
-		if left == "" && !slices.ContainsFunc(c.inventory(), func(i provider.Instance) bool { return i.State == provider.Running }) {
+		if left == "" && !slices.ContainsFunc(c.inventory(),
+			func(i provider.Instance) bool { return i.State == provider.Running }) {
 			return
 		}
 		if time.Since(began) > 90*time.Second {

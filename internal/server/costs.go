@@ -48,17 +48,20 @@ func (s *Server) getCosts(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("since"); text != "" {
 		d, err := spec.ParseDuration(text)
 		if err != nil {
-			fieldProblem(w, http.StatusBadRequest, "since", "since is not a span of market time", "write it with its unit, as in 7d or 12h", err)
+			fieldProblem(w, http.StatusBadRequest, "since", "since is not a span of market time",
+				"write it with its unit, as in 7d or 12h", err)
 			return
 		}
 		back = d
 	}
 	if _, err := groupBy(v.By); err != nil {
-		fieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that", "write team, project, user, kind, job or tag:KEY", err)
+		fieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that",
+			"write team, project, user, kind, job or tag:KEY", err)
 		return
 	}
 	if err := s.costs(r.Context(), callerOf(r), &v, back); err != nil {
-		problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
+		problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
 		return
 	}
 	answer(w, v)
@@ -158,7 +161,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 		seen[j.ID()] = true
 		var line *api.CostLine
 		for _, a := range j.Attempts() {
-			if a.Instance() == "" || !a.Until().IsZero() && a.Until().Before(since) {
+			if !a.Until().IsZero() && a.Until().Before(since) {
 				continue
 			}
 			if line = l.of(core.WhoseOf(j), j.ID(), a.Currency()); line == nil {
@@ -184,7 +187,8 @@ func (l *lines) past(w ledger.Whose, job string, c money.Currency, p core.Past) 
 	line.Jobs, line.Live = line.Jobs+p.Jobs, line.Live+p.Open
 	if p.Foreseen != 0 {
 		line.Foreseen += p.Foreseen
-		line.Estimated, line.Actual = ptr(orNothing(line.Estimated).Add(p.Estimated)), ptr(orNothing(line.Actual).Add(p.Actual))
+		line.Estimated, line.Actual = ptr(orNothing(line.Estimated).Add(p.Estimated)),
+			ptr(orNothing(line.Actual).Add(p.Actual))
 	}
 	if p.Compared != 0 {
 		line.Compared += p.Compared

@@ -15,12 +15,14 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 
 var (
 	paidJobs   = flag.Int("paid-jobs", 20_000, "jobs that are over in BenchmarkCosts, with four postings each")
-	paidFolder = flag.String("paid-folder", "", "data folder of BenchmarkCosts, filled at its first use (default: a new one)")
+	paidFolder = flag.String("paid-folder", "", "data folder of BenchmarkCosts, filled at its first use (default: a "+
+		"new one)")
 )
 
 // fillPaid writes the log of jobs that ran and are over, spread over a year until now,
@@ -47,17 +49,10 @@ func fillPaid(b *testing.B, dir string, n int) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			o := ledger.Owner{Tenant: "default", Team: fmt.Sprint("team-", i%5), Project: fmt.Sprint("p", i%20), Tags: map[string]string{"ticket": fmt.Sprint(i % 100)}}
+			o := ledger.Owner{Tenant: "default", Team: fmt.Sprint("team-", i%5), Project: fmt.Sprint("p", i%20),
+				Tags: map[string]string{"ticket": fmt.Sprint(i % 100)}}
 			id := fmt.Sprintf("j-%07d", i)
-			j := &core.Job{
-				ID: id, Tenant: "default", State: core.Succeeded, Submitted: at.Add(-time.Hour), Event: uint64(i + 1), Began: at.Add(-time.Hour), Finished: at, Epoch: 1, Closed: 1,
-				Settled: money.Picos(3e12), SavedWork: time.Hour, Terms: core.Terms{Name: id, Owner: o, Currency: money.USD},
-				Attempts: []*core.Attempt{{ID: id + ".1", Job: id, Epoch: 1, Phase: core.Gone, Offer: "firm", Zone: "r-a", Capacity: market.Spot, Provider: "p", Instance: "i-" + id, Asked: at.Add(-time.Hour), From: at.Add(-time.Hour), Until: at, Currency: money.USD, Posted: money.Picos(3e12)}},
-			}
-			whole, err := json.Marshal(struct {
-				*core.Job
-				Order uint64 `json:"order"`
-			}{j, uint64(i + 1)})
+			whole, err := json.Marshal(paidJob(id, i, at, o))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -65,15 +60,19 @@ func fillPaid(b *testing.B, dir string, n int) {
 			o.Job, o.Attempt, o.Task, o.Instance = id, id+".1", id+".1/0", "i-"+id
 			var list []ledger.Posting
 			for _, accounts := range [][2]ledger.Account{
-				{ledger.Payable("p"), ledger.Cost(ledger.Compute, ledger.Open)}, {ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.StartUp)},
-				{ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.Useful)}, {ledger.Invoice("p"), ledger.Payable("p")},
+				{ledger.Payable("p"), ledger.Cost(ledger.Compute, ledger.Open)},
+				{ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.StartUp)},
+				{ledger.Cost(ledger.Compute, ledger.Open), ledger.Cost(ledger.Compute, ledger.Useful)},
+				{ledger.Invoice("p"), ledger.Payable("p")},
 			} {
 				p, _ := ledger.Move(money.Picos([]int64{3e12, 1e12, 2e12, 3e12}[len(list)]), accounts[0], accounts[1])
-				p.Event, p.Line, p.At, p.Currency, p.Owner, p.Category, p.Phase = uint64(i+1), len(list), at, money.USD, o, ledger.Compute, ledger.Accrued
+				p.Event, p.Line, p.At, p.Currency, p.Owner, p.Category, p.Phase = uint64(i+1), len(list), at, money.USD, o,
+					ledger.Compute, ledger.Accrued
 				list = append(list, p)
 			}
 			list, head = ledger.Seal(list, head)
-			records = append(records, store.Record{Seq: uint64(i + 1), Tenant: "default", At: at, Kind: "tick", Event: text, Postings: list})
+			records = append(records, store.Record{Seq: uint64(i + 1), Tenant: "default", At: at, Kind: "tick", Event: text,
+				Postings: list})
 		}
 		text, err := json.Marshal(map[string]any{"jobs": jobs})
 		if err != nil {
@@ -95,12 +94,36 @@ func fillPaid(b *testing.B, dir string, n int) {
 	if err := json.Unmarshal(empty, &fields); err != nil {
 		b.Fatal(err)
 	}
-	fields["now"], fields["seq"], fields["order"], fields["part"], fields["jobs"], fields["heads"] = now, n, n, part, n, map[string]ledger.Hash{"default": head}
+	fields["now"], fields["seq"], fields["order"], fields["part"], fields["jobs"], fields["heads"] = now, n, n, part, n,
+		map[string]ledger.Hash{"default": head}
 	if snap.State, err = json.Marshal(fields); err != nil {
 		b.Fatal(err)
 	}
 	if err := st.SaveSnapshot(b.Context(), snap); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// paidJob is a job, as a snapshot keeps it, that ran for an hour.
+func paidJob(id string, i int, at time.Time, o ledger.Owner) any {
+	from, cost := at.Add(-time.Hour), money.Picos(3e12)
+	type object = map[string]any
+	machine := object{"offer": "firm", "zone": "r-a", "capacity": market.Spot, "provider": "p", "currency": money.USD}
+	task := object{"phase": core.Ended, "instance": "i-" + id, "machine": machine, "from": from, "until": at,
+		"posted": cost}
+	return struct {
+		state.JobRecord
+		Order    uint64   `json:"order"`
+		Run      object   `json:"run"`
+		Attempts []object `json:"attempts"`
+	}{
+		state.JobRecord{
+			ID: id, Tenant: "default", State: core.Succeeded, Submitted: from, Event: uint64(i + 1), Finished: at,
+			Terms: core.Terms{Name: id, Owner: o, Currency: money.USD},
+		},
+		uint64(i + 1),
+		object{"began": from, "epoch": 1, "closed": 1, "settled": cost, "learned": object{"saved_work_ns": time.Hour}},
+		[]object{{"id": id + ".1", "job": id, "epoch": 1, "phase": state.Over, "requested": from, "task": task}},
 	}
 }
 

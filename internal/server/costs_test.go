@@ -23,18 +23,22 @@ type firm struct{ shut }
 const firmRate = money.Rate(1_000_000_000_001) // dollars an hour
 
 func (firm) Launch(_ context.Context, r provider.Request) (provider.Instance, error) {
-	return provider.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: firmRate}, nil
+	return provider.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: provider.Running,
+		Launched: time.Now().UTC(), Rate: firmRate}, nil
 }
 func (firm) Terminate(context.Context, string) error { return nil }
 func (firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
-	o := market.Offer{ID: "firm", Provider: "firm", Region: "r", Zone: "r-a", Capacity: market.OnDemand, CPUs: 4, Memory: 1 << 30, Currency: money.USD, Speed: 1}
-	return []market.Offer{o}, []market.Quote{{Offer: "firm", At: time.Now().UTC(), Rate: firmRate, Priced: true, Available: true}}, nil
+	o := market.Offer{ID: "firm", Provider: "firm", Region: "r", Zone: "r-a", Capacity: market.OnDemand, CPUs: 4,
+		Memory: 1 << 30, Currency: money.USD, Speed: 1}
+	return []market.Offer{o}, []market.Quote{{Offer: "firm", At: time.Now().UTC(), Rate: firmRate, Priced: true,
+		Available: true}}, nil
 }
 
 // event tells the core what happened so long after now.
 func (w *world) event(body core.Body, after time.Duration) {
 	w.t.Helper()
-	if err := w.control.Tell(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema, Tenant: "default", Actor: "server", Body: body}); err != nil {
+	if err := w.control.Tell(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema,
+		Tenant: "default", Actor: "server", Body: body}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -67,7 +71,9 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 	w := newWorldOf(t, firm{}, func(o *Options) { o.Rate = 1e6 })
 	for i := range 9 {
 		team, project, ticket := fmt.Sprintf("team-%d", i%2), fmt.Sprintf("p%d", i%3), fmt.Sprint(i%4)
-		w.must("POST", "/v1/jobs", fmt.Sprintf(`{"spec":{"name":"j%d","command":"true","team":%q,"project":%q,"tags":{"ticket":%q}}}`, i, team, project, ticket), nil)
+		w.must("POST", "/v1/jobs",
+			fmt.Sprintf(`{"spec":{"name":"j%d","command":"true","team":%q,"project":%q,"tags":{"ticket":%q}}}`, i, team, project,
+				ticket), nil)
 	}
 	asked := w.booting(4)
 	check := func() {
@@ -117,7 +123,8 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 		w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
 		if n%2 == 0 {
 			w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, time.Hour+time.Minute)
-			w.event(core.InstanceEnded{Instance: "i-" + id, Until: w.control.Now().Add(time.Hour + 2*time.Minute), Cause: "terminated"}, time.Hour+3*time.Minute)
+			w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now().Add(time.Hour + 2*time.Minute),
+				Cause: "terminated"}, time.Hour+3*time.Minute)
 		}
 	}
 	check()
@@ -125,7 +132,8 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 	w.must("GET", "/v1/costs", nil, &v)
 	compared := 0
 	for _, l := range v.Lines {
-		if compared += l.Compared; l.Compared > 0 && (l.OnDemand == nil || l.Saved == nil) || l.Uses[ledger.Open].Sign() < 0 || l.Spent.Sign() <= 0 {
+		if compared += l.Compared; l.Compared > 0 && (l.OnDemand == nil || l.Saved == nil) ||
+			l.Uses[ledger.Open].Sign() < 0 || l.Spent.Sign() <= 0 {
 			t.Errorf("%+v", l)
 		}
 	}

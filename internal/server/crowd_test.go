@@ -83,8 +83,11 @@ func (l *loudMachine) tell(tb testing.TB, data string) string {
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", l.cmd.Process.Pid))
 	must(tb, err)
-	return fmt.Sprintf("%s printed %d MB, of which %d MB are kept with %d lines that say what is left out; its output takes %d MB of the machine's disk, its agent %d MiB of memory and %.1f s of processors",
-		l.key, printed/1e6, kept.Size()/1e6, cuts, onDisk/1e6, int64(number(strings.Fields(string(text))[1]))*int64(os.Getpagesize())>>20, usedBy(tb, l.cmd.Process.Pid, false).Seconds())
+	return fmt.Sprintf("%s printed %d MB, of which %d MB are kept with %d lines that say what is left out; its output "+
+		"takes %d MB of the machine's disk, its agent %d MiB of memory and %.1f s of processors",
+		l.key, printed/1e6, kept.Size()/1e6, cuts, onDisk/1e6,
+		int64(number(strings.Fields(string(text))[1]))*int64(os.Getpagesize())>>20,
+		usedBy(tb, l.cmd.Process.Pid, false).Seconds())
 }
 
 // real starts an agent's process.
@@ -92,7 +95,8 @@ func (c *crowd) real(ctx context.Context, i *provider.Instance, q provider.Reque
 	l := &loudMachine{key: q.Key, dir: filepath.Join(c.dir, i.ID)}
 	must(c.tb, os.MkdirAll(l.dir, 0o700))
 	l.cmd = exec.CommandContext(ctx, c.exe, "agent")
-	l.cmd.Env = append(os.Environ(), "SCRIMP_SERVER="+c.address, "SCRIMP_TOKEN="+q.Env["SCRIMP_TOKEN"], "SCRIMP_INSTANCE_ID="+i.ID, "SCRIMP_MACHINE_DIR="+l.dir, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:9/")
+	l.cmd.Env = append(os.Environ(), "SCRIMP_SERVER="+c.address, "SCRIMP_TOKEN="+q.Env["SCRIMP_TOKEN"],
+		"SCRIMP_INSTANCE_ID="+i.ID, "SCRIMP_MACHINE_DIR="+l.dir, "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:9/")
 	l.cmd.Cancel = func() error { return l.cmd.Process.Signal(syscall.SIGTERM) }
 	l.cmd.WaitDelay = 30 * time.Second
 	if err := l.cmd.Start(); err != nil {
@@ -131,7 +135,8 @@ func (w *waits) take() map[string][]time.Duration {
 func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 	tb.Helper()
 	c := &crowd{tb: tb, ctx: ctx, began: time.Now().UTC(), ends: map[string]context.CancelFunc{}}
-	c.offer = market.Offer{Provider: "local", Region: "here", Zone: "here-a", Machine: "crowd", Capacity: market.OnDemand, CPUs: 4, Memory: 16 * size.GiB, Currency: money.USD, Speed: 1}
+	c.offer = market.Offer{Provider: "local", Region: "here", Zone: "here-a", Machine: "crowd", Capacity: market.OnDemand,
+		CPUs: 4, Memory: 16 * size.GiB, Currency: money.USD, Speed: 1}
 	c.offer.ID = market.ID(c.offer)
 	folder := filepath.Join(dir, "market")
 	must(tb, os.MkdirAll(folder, 0o700))
@@ -143,7 +148,9 @@ func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 		say(w, local.Clock{Name: "crowd", Wall: c.began, Market: c.began, Speed: 1})
 	})
 	mux.HandleFunc("GET /offers", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, map[string]any{"offers": []market.Offer{c.offer}, "quotes": []market.Quote{{Offer: c.offer.ID, Rate: 100_000_000_000, Priced: true, Available: true, At: time.Now().UTC(), Source: "crowd"}}})
+		say(w, map[string]any{"offers": []market.Offer{c.offer},
+			"quotes": []market.Quote{{Offer: c.offer.ID, Rate: 100_000_000_000, Priced: true, Available: true,
+				At: time.Now().UTC(), Source: "crowd"}}})
 	})
 	mux.HandleFunc("GET /instances", func(w http.ResponseWriter, _ *http.Request) {
 		c.mu.Lock()
@@ -173,7 +180,8 @@ func (c *crowd) launch(q provider.Request) provider.Instance {
 			return *i
 		}
 	}
-	i := &provider.Instance{ID: fmt.Sprintf("i-crowd-%d", len(c.list)), Key: q.Key, Offer: q.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: 100_000_000_000}
+	i := &provider.Instance{ID: fmt.Sprintf("i-crowd-%d", len(c.list)), Key: q.Key, Offer: q.Offer,
+		State: provider.Running, Launched: time.Now().UTC(), Rate: 100_000_000_000}
 	c.list = append(c.list, i)
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.ends[i.ID] = cancel
@@ -191,7 +199,8 @@ func (c *crowd) end(id string) {
 	for _, i := range c.list {
 		if i.ID == id && i.State == provider.Running {
 			i.State, i.Ended, i.Cause = provider.Ended, time.Now().UTC(), provider.Terminated
-			i.Bill = []provider.Line{{From: i.Launched, To: i.Ended, Amount: i.Rate.Until(i.Ended.Sub(i.Launched)), Currency: money.USD}}
+			i.Bill = []provider.Line{{From: i.Launched, To: i.Ended, Amount: i.Rate.Until(i.Ended.Sub(i.Launched)),
+				Currency: money.USD}}
 			c.ends[id]()
 		}
 	}

@@ -11,7 +11,8 @@ import (
 func TestADatabaseThatIsNotThereLeavesTheFolderFree(t *testing.T) {
 	for _, db := range []string{"mysql://x", "postgres://nobody@127.0.0.1:1/x"} {
 		dir := t.TempDir()
-		if err := Serve(t.Context(), Options{Dir: dir, DB: db, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)}); err == nil {
+		if err := Serve(t.Context(), Options{Dir: dir, DB: db, Listen: "127.0.0.1:0",
+			Log: slog.New(slog.DiscardHandler)}); err == nil {
 			t.Errorf("%s is served", db)
 		}
 		if _, err := os.Stat(filepath.Join(dir, ElsewhereName)); err == nil {

@@ -19,28 +19,8 @@ import (
 // its progress changes without an event; the id is the number of the event up to
 // which everything was sent.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
-	text := r.Header.Get("Last-Event-ID")
-	if text == "" {
-		text = r.URL.Query().Get("after")
-	}
-	self := watcher{caller: callerOf(r)}
-	if text != "" {
-		var err error
-		if self.seq, err = strconv.ParseUint(text, 10, 63); err != nil {
-			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event", "give the id of the last event that came", nil)
-			return
-		}
-	}
-	end, err := s.feed.join(r.Context(), &self)
-	if err != nil {
-		problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
-		return
-	}
-	if text == "" {
-		self.seq = end
-	}
-	if self.seq > end { // of another log: what it has gone through says nothing of this one
-		fieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end), "begin without it: the server was restored from a backup, or it is another one", nil)
+	self, end, ok := s.watcherOf(w, r)
+	if !ok {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -49,22 +29,13 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	var out []byte
-	for behind := self.seq < end; ; {
+	for {
 		changed := s.control.Changed()
-		if behind {
-			if s.sendLog(w, r, &self, end) != nil {
-				return
-			}
-		}
-		if out, behind, err = s.feed.next(r.Context(), &self, out[:0]); err != nil {
+		var err error
+		if out, err = s.newsFor(w, r, self, end, out[:0]); err != nil {
 			return
 		}
-		if behind {
-			if end, err = s.feed.join(r.Context(), &self); err != nil {
-				return
-			}
-			continue
-		}
+		end = 0 // the log was sent
 		if len(out) == 0 {
 			out = append(out, ": \n\n"...) // that it goes on
 		}
@@ -80,6 +51,57 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 		case <-changed:
 			wait(r.Context(), 100*time.Millisecond) // a burst of changes is sent at once
 		case <-beat.C:
+		}
+	}
+}
+
+// watcherOf is who asks for events, and up to which event the log has to be sent first;
+// or it answers what is wrong.
+func (s *Server) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher, end uint64, ok bool) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		text = r.URL.Query().Get("after")
+	}
+	self = &watcher{caller: callerOf(r)}
+	var err error
+	if text != "" {
+		if self.seq, err = strconv.ParseUint(text, 10, 63); err != nil {
+			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event",
+				"give the id of the last event that came", nil)
+			return nil, 0, false
+		}
+	}
+	if end, err = s.feed.join(r.Context(), self); err != nil {
+		problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		return nil, 0, false
+	}
+	if text == "" {
+		self.seq = end
+	}
+	if self.seq > end { // of another log: what it has gone through says nothing of this one
+		fieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end),
+			"begin without it: the server was restored from a backup, or it is another one", nil)
+		return nil, 0, false
+	}
+	return self, end, true
+}
+
+// newsFor sends the log up to an event, where the watcher is before it, and returns what
+// the feed has for them besides.
+func (s *Server) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, end uint64,
+	out []byte) ([]byte, error) {
+	for {
+		if self.seq < end {
+			if err := s.sendLog(w, r, self, end); err != nil {
+				return nil, err
+			}
+		}
+		out, behind, err := s.feed.next(r.Context(), self, out)
+		if err != nil || !behind {
+			return out, err
+		}
+		if end, err = s.feed.join(r.Context(), self); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -143,27 +165,33 @@ func touched(records []store.Record) []string {
 		}
 	}
 	for _, r := range records {
-		var e core.Event
+		var e struct{ Body json.RawMessage }
 		if json.Unmarshal(r.Event, &e) != nil {
 			continue
 		}
-		var about struct{ Job, Attempt, Launch string }
-		if b, err := json.Marshal(e.Body); err == nil {
-			_ = json.Unmarshal(b, &about) // a body without them is about no job
+		about(e.Body, add)
+		var facts []json.RawMessage
+		if len(r.Facts) > 0 {
+			_ = json.Unmarshal(r.Facts, &facts) // what cannot be read is about no job
 		}
-		for _, attempt := range []string{about.Attempt, about.Launch} {
-			if dot := strings.LastIndexByte(attempt, '.'); dot > 0 {
-				add(attempt[:dot])
-			}
-		}
-		if about.Job != "" {
-			add(about.Job)
+		for i := 1; i < len(facts); i += 2 { // pairs of a name and a fact
+			about(facts[i], add)
 		}
 		for _, p := range r.Postings {
-			if p.Owner.Job != "" {
-				add(p.Owner.Job)
-			}
+			add(p.Owner.Job)
 		}
 	}
 	return jobs
+}
+
+// about adds the jobs that an event's body or a fact names.
+func about(text json.RawMessage, add func(job string)) {
+	var of struct{ Job, Attempt, Launch, Allocation string }
+	_ = json.Unmarshal(text, &of) // one without them is about no job
+	for _, attempt := range []string{of.Attempt, of.Launch, of.Allocation} {
+		if dot := strings.LastIndexByte(attempt, '.'); dot > 0 {
+			add(attempt[:dot])
+		}
+	}
+	add(of.Job)
 }

@@ -118,34 +118,44 @@ func pack(w io.Writer, from string, out func(path, rel string, dir bool) bool) e
 		if err != nil {
 			return err
 		}
-		link := ""
-		if info.Mode()&fs.ModeSymlink != 0 {
-			if link, err = os.Readlink(path); err != nil {
-				return err
-			}
-		} else if !e.IsDir() && !info.Mode().IsRegular() {
-			return nil
+		if info.Mode().IsRegular() {
+			total += info.Size()
 		}
-		h, err := tar.FileInfoHeader(info, link)
-		if err != nil {
-			return err
-		}
-		h.Name, h.Uname, h.Gname, h.Uid, h.Gid = filepath.ToSlash(rel), "", "", 0, 0
-		if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
-			return err
-		}
-		if total += info.Size(); total > maxWork {
+		if total > maxWork {
 			return fmt.Errorf("%s holds more than 2 GiB: leave data out with a file .scrimpignore in git's form", from)
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		_, err = io.CopyN(t, f, info.Size())
-		return err
+		return packOne(t, path, rel, info)
 	})
 	return errors.Join(err, t.Close(), zip.Close())
+}
+
+// packOne packs a folder, a link or a file; what is none of these is left out.
+func packOne(t *tar.Writer, path, rel string, info fs.FileInfo) error {
+	link := ""
+	var err error
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		if link, err = os.Readlink(path); err != nil {
+			return err
+		}
+	case !mode.IsDir() && !mode.IsRegular():
+		return nil
+	}
+	h, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return err
+	}
+	h.Name, h.Uname, h.Gname, h.Uid, h.Gid = filepath.ToSlash(rel), "", "", 0, 0
+	if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = io.CopyN(t, f, info.Size())
+	return err
 }
 
 // Limits of a folder that is sent. A path in a tar file may be a mebibyte long, and
@@ -177,35 +187,38 @@ func Unpack(r io.Reader, to string) error {
 		if err != nil {
 			return err
 		}
-		name := filepath.FromSlash(h.Name)
-		if len(name) > longestPath || len(h.Linkname) > longestPath || strings.Count(h.Name, "/") > deepest {
+		total, folders = total+h.Size, folders+strings.Count(h.Name, "/")
+		switch {
+		case len(h.Name) > longestPath || len(h.Linkname) > longestPath || strings.Count(h.Name, "/") > deepest:
 			return fmt.Errorf("the path %.40s… is longer than %d bytes or deeper than %d folders", h.Name, longestPath, deepest)
-		}
-		if folders += strings.Count(h.Name, "/"); folders > 10*maxFiles {
+		case folders > 10*maxFiles:
 			return fmt.Errorf("the folder holds more than %d folders", 10*maxFiles)
-		}
-		if total += h.Size; total > maxWork || n >= maxFiles {
+		case total > maxWork || n >= maxFiles:
 			return fmt.Errorf("the folder holds more than 2 GiB or %d files", maxFiles)
 		}
-		if dir := filepath.Dir(name); dir != "." {
-			if err := root.MkdirAll(dir, 0o700); err != nil {
-				return err
-			}
-		}
-		switch h.Typeflag {
-		case tar.TypeDir:
-			err = root.MkdirAll(filepath.Clean(name), 0o700)
-		case tar.TypeSymlink:
-			err = root.Symlink(h.Linkname, name)
-		case tar.TypeReg:
-			err = writeOne(root, name, h, t)
-		default:
-			err = fmt.Errorf("%s is neither a file, a folder nor a link", h.Name)
-		}
-		if err != nil {
+		if err := unpackOne(root, h, t); err != nil {
 			return err
 		}
 	}
+}
+
+// unpackOne makes a folder, a link or a file, and the folders that it lies in.
+func unpackOne(root *os.Root, h *tar.Header, from io.Reader) error {
+	name := filepath.FromSlash(h.Name)
+	if dir := filepath.Dir(name); dir != "." {
+		if err := root.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return root.MkdirAll(filepath.Clean(name), 0o700)
+	case tar.TypeSymlink:
+		return root.Symlink(h.Linkname, name)
+	case tar.TypeReg:
+		return writeOne(root, name, h, from)
+	}
+	return fmt.Errorf("%s is neither a file, a folder nor a link", h.Name)
 }
 
 func writeOne(root *os.Root, name string, h *tar.Header, from io.Reader) (err error) {
@@ -232,7 +245,8 @@ func (s *Server) uploads(c identity.Caller) string {
 func (s *Server) postWork(w http.ResponseWriter, r *http.Request) {
 	dir := s.uploads(callerOf(r))
 	if free, ok := s.disk.room(s.opts.Dir, time.Now()); ok && free < logReserve+max(0, r.ContentLength) {
-		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder", "make room on it, or leave data out with a file .scrimpignore", nil)
+		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder",
+			"make room on it, or leave data out with a file .scrimpignore", nil)
 		return
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -260,9 +274,11 @@ func (s *Server) postWork(w http.ResponseWriter, r *http.Request) {
 	var big *http.MaxBytesError
 	switch {
 	case errors.Is(err, errNoRoom):
-		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder", "make room on it, or leave data out with a file .scrimpignore", nil)
+		problem(w, http.StatusInsufficientStorage, "the server's disk has no room for the folder",
+			"make room on it, or leave data out with a file .scrimpignore", nil)
 	case errors.As(err, &big):
-		problem(w, http.StatusRequestEntityTooLarge, "the folder is larger than 2 GiB", "leave data out with a file .scrimpignore", nil)
+		problem(w, http.StatusRequestEntityTooLarge, "the folder is larger than 2 GiB",
+			"leave data out with a file .scrimpignore", nil)
 	case err != nil:
 		problem(w, http.StatusBadRequest, "the folder did not arrive whole", "send it again", err)
 	default:
@@ -311,7 +327,8 @@ func (s *Server) getOutputs(w http.ResponseWriter, r *http.Request) {
 	dir, err := os.MkdirTemp(s.opts.Dir, "outputs-")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
-		err = fetch(r, s.blobs(), j.ID, dir) // what the agent says is its program's word: it could name another job's, or a host of the server's network
+		// what the agent says is its program's word: it could name another job's, or a host of the server's network
+		err = fetch(r, s.blobs(), j.ID, dir)
 	}
 	if err != nil {
 		problem(w, http.StatusBadGateway, "the outputs were not fetched", "ask again", err)

@@ -67,7 +67,8 @@ func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
 	s.control.Peek(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			j, _ := m.Job(a.Job())
-			if a != j.Attempt() || a.Phase() != core.Working || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 || j.ID() <= last {
+			if a != j.Attempt() || a.Task() != core.Working || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||
+				j.ID() <= last {
 				continue
 			}
 			if id != "" {
@@ -83,8 +84,10 @@ func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
 // question asks how a job goes on. The caller reads the machine.
 func (s *Server) question(m *core.Machine, j *core.Job) sim.Question {
 	q := sim.Question{
-		Terms: j.Terms(), Now: s.control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second), Save: max(j.SaveCost(), time.Second),
-		Config: Rules(s.clock.Speed), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20, Speed: s.clock.Speed,
+		Terms: *j.Terms(), Now: s.control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second),
+		Save:   max(j.SaveCost(), time.Second),
+		Config: Rules(s.clock.Speed), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
+		Speed: s.clock.Speed,
 	}
 	q.Terms.Steps = j.Total()
 	held := m.SpotHeld(q.Now)

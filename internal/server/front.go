@@ -64,7 +64,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Retry-After", "1")
-	problem(w, http.StatusServiceUnavailable, "another server leads, or this one begins", "ask again in a second, or ask the one whose /readyz answers 200", nil)
+	problem(w, http.StatusServiceUnavailable, "another server leads, or this one begins",
+		"ask again in a second, or ask the one whose /readyz answers 200", nil)
 }
 
 // loopback reports whether only this machine reaches the address.
@@ -91,11 +92,13 @@ func (f *front) listen(ctx context.Context, o Options) (done func(), err error) 
 	case err != nil:
 		return nil, err
 	case !near && !secure && !o.Insecure:
-		return nil, fmt.Errorf("listen on %s: others reach it, and tokens would pass in the clear: give --tls-cert and --tls-key, or --insecure where something in front of it encrypts", o.Listen)
+		return nil, fmt.Errorf("listen on %s: others reach it, and tokens would pass in the clear: give --tls-cert and "+
+			"--tls-key, or --insecure where something in front of it encrypts", o.Listen)
 	case secure && o.Insecure:
 		return nil, errors.New("--insecure and --tls-cert exclude each other: leave one out")
 	}
-	h := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ConnState: newGuests().state, ErrorLog: newMurmur(o.Log)}
+	h := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
+		ConnState: newGuests().state, ErrorLog: newThrottled(o.Log)}
 	scheme := "http"
 	if secure {
 		cert, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)

@@ -27,7 +27,8 @@ type guests struct {
 func newGuests() *guests {
 	most := mostGuests
 	var l syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) == nil && l.Cur/2 < uint64(most) { //nolint:unconvert // its type differs between systems
+	//nolint:unconvert // its type differs between systems
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) == nil && l.Cur/2 < uint64(most) {
 		most = int(l.Cur / 2)
 	}
 	return &guests{most: max(1, most), resting: list.New(), at: map[net.Conn]*list.Element{}}

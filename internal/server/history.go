@@ -13,7 +13,7 @@ import (
 // jobs that succeeded on it.
 func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 	var seen market.Recorder
-	err := s.each(r.Context(), func(_ uint64, e core.Event, _ []core.Decision) error {
+	err := s.each(r.Context(), func(_ uint64, e core.Event, _ []core.Fact) error {
 		if b, ok := e.Body.(core.MarketSeen); ok {
 			for _, o := range b.Offers {
 				seen.Offer(o)
@@ -43,7 +43,8 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 				}
 				continue
 			}
-			p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: j.Terms(), Submitted: j.Submitted(), Restart: j.Restart(), Save: j.SaveCost(), Cost: j.Spent(m.Now())}
+			p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: *j.Terms(), Submitted: j.Submitted(), Restart: j.Restart(),
+				Save: j.SaveCost(), Cost: j.Spent(m.Now())}
 			if steps := max(j.Total(), j.Step()); steps > 0 && j.StepRate() > 0 {
 				p.Known = true
 				p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.StepRate()*float64(time.Hour))

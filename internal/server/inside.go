@@ -39,7 +39,9 @@ var insides = []netip.Prefix{
 // isInside reports whether a is not an address of the whole world.
 func isInside(a netip.Addr) bool {
 	a = a.Unmap()
-	return !a.IsGlobalUnicast() || a.IsPrivate() || slices.ContainsFunc(insides, func(p netip.Prefix) bool { return p.Contains(a) })
+	return !a.IsGlobalUnicast() || a.IsPrivate() || slices.ContainsFunc(insides, func(p netip.Prefix) bool {
+		return p.Contains(a)
+	})
 }
 
 // inward reports whether the address says by itself that it leads inside, and to no
@@ -57,8 +59,8 @@ func inward(address string, hosts []string) bool {
 	return err == nil && isInside(a)
 }
 
-// hookMend is what helps where a webhook leads inside.
-const hookMend = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
+// hookFix is what helps where a webhook leads inside.
+const hookFix = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
 
 // hooksInside reports whether the webhook is one that this server does not follow.
 func (s *Server) hooksInside(address string) bool {
@@ -68,24 +70,27 @@ func (s *Server) hooksInside(address string) bool {
 // named reports whether hosts has an address, by name or by name and port.
 func named(address string, hosts []string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return slices.Contains(hosts, address) || slices.Contains(hosts, host) || err != nil && slices.Contains(hosts, strings.Trim(address, "[]"))
+	return slices.Contains(hosts, address) || slices.Contains(hosts, host) ||
+		err != nil && slices.Contains(hosts, strings.Trim(address, "[]"))
 }
 
 // outward is a client's transport that dials no address inside but those of hosts.
 func outward(hosts []string) http.RoundTripper {
 	plain := &net.Dialer{Timeout: toldTimeout, KeepAlive: 30 * time.Second}
-	guarded := &net.Dialer{Timeout: toldTimeout, KeepAlive: 30 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		a, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("%w: %s", errInside, address)
-		}
-		if isInside(a.Addr()) {
-			return errInside
-		}
-		return nil
-	}}
+	guarded := &net.Dialer{Timeout: toldTimeout, KeepAlive: 30 * time.Second,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			a, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("%w: %s", errInside, address)
+			}
+			if isInside(a.Addr()) {
+				return errInside
+			}
+			return nil
+		}}
 	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 20, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: toldTimeout,
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 20, IdleConnTimeout: time.Minute,
+		TLSHandshakeTimeout: toldTimeout,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if named(address, hosts) {
 				return plain.DialContext(ctx, network, address)

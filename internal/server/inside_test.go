@@ -16,8 +16,10 @@ import (
 
 func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
 	for address, want := range map[string]bool{
-		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "0.0.0.0": true, "::": true, "10.1.2.3": true, "172.16.0.1": true, "192.168.1.1": true,
-		"169.254.169.254": true, "fe80::1": true, "fd00:ec2::254": true, "100.64.0.1": true, "224.0.0.1": true, "255.255.255.255": true,
+		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "0.0.0.0": true, "::": true, "10.1.2.3": true, "172.16.0.1": true,
+		"192.168.1.1":     true,
+		"169.254.169.254": true, "fe80::1": true, "fd00:ec2::254": true, "100.64.0.1": true, "224.0.0.1": true,
+		"255.255.255.255":  true,
 		"::ffff:127.0.0.1": true, "::ffff:169.254.169.254": true, "64:ff9b::a9fe:a9fe": true, "2002:7f00:1::": true,
 		"8.8.8.8": false, "172.32.0.1": false, "100.128.0.1": false, "2606:4700::1111": false, "::ffff:8.8.8.8": false,
 	} {
@@ -26,7 +28,8 @@ func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
 		}
 	}
 	for address, want := range map[string]bool{
-		"http://localhost/x": true, "http://LOCALHOST.:80/": true, "http://a.localhost/": true, "http://[::1]:9/": true, "https://169.254.169.254/latest": true,
+		"http://localhost/x": true, "http://LOCALHOST.:80/": true, "http://a.localhost/": true, "http://[::1]:9/": true,
+		"https://169.254.169.254/latest":   true,
 		"http://127.0.0.1:80@example.org/": false, "http://example.org@127.0.0.1/": true, "https://example.org/hook": false,
 		"http://10.0.0.5:8080/": false, "http://10.0.0.5:8081/": true, "http://hooks.internal/": false,
 	} {
@@ -47,7 +50,8 @@ func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
 	tell.client.Transport = outward(nil)
 	for _, target := range []string{hook.URL + "/" + token, byName} {
 		err := tell.tell(t.Context(), target, someWord())
-		if !errors.Is(err, errHook) || !errors.Is(err, errInside) || !strings.Contains(err.Error(), "--hook-hosts") || strings.Contains(err.Error(), token) {
+		if !errors.Is(err, errHook) || !errors.Is(err, errInside) || !strings.Contains(err.Error(), "--hook-hosts") ||
+			strings.Contains(err.Error(), token) {
 			t.Errorf("%s is told: %v", target, err)
 		}
 	}
@@ -77,7 +81,9 @@ func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
 	}{
 		{"POST", "/v1/jobs", "notify", job},
 		{"POST", "/v1/jobs/batch", "[0].notify", "[" + job + "]"},
-		{"PUT", "/v1/budgets", "limit.notify", api.SetBudget{Limit: &budget.Limit{Scope: "all", Window: budget.Month, Jobs: ptr(3), Notify: "http://localhost:9/"}}},
+		{"PUT", "/v1/budgets", "limit.notify",
+			api.SetBudget{Limit: &budget.Limit{Scope: "all", Window: budget.Month, Jobs: ptr(3),
+				Notify: "http://localhost:9/"}}},
 	} {
 		rec, p := w.ask(ask.method, ask.path, admin, ask.body)
 		if rec.Code != http.StatusUnprocessableEntity || p.Field != ask.field || !strings.Contains(p.Fix, "--hook-hosts") {

@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/state"
 )
 
 // find returns the job as people see it.
@@ -78,7 +79,8 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: core.JobEnded{Job: id, Save: b.Save}}
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+		Body: core.JobEnded{Job: id, Save: b.Save}}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
@@ -87,25 +89,18 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 }
 
 // closed reports whether the job is over and nothing of it costs anything any more.
-func closed(j *core.Job) bool {
-	if !j.State().Over() {
-		return false
-	}
-	for _, a := range j.Attempts()[min(j.Closed, len(j.Attempts())):] {
-		if a.Live() {
-			return false
-		}
-	}
-	return true
-}
+func closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
 
 // show is the job as people see it, from the core's state alone.
 func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 	clock, now := s.control.Clock(), s.control.Now()
 	v := api.Job{
-		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: closed(j), Submitted: clock.ToWall(j.Submitted()),
-		Currency: j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(), Speed: clock.Speed,
-		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team, Project: j.Terms().Owner.Project, User: j.User(), Approval: s.approval(j),
+		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: closed(j),
+		Submitted: clock.ToWall(j.Submitted()),
+		Currency:  j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(),
+		Speed:   clock.Speed,
+		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
+		Project: j.Terms().Owner.Project, User: j.User(), Approval: s.approval(j),
 	}
 	s.waits(m, j, &v)
 	if j.StepRate() > 0 {
@@ -134,18 +129,17 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 		v.Total = ptr(j.Total())
 	}
 	for _, a := range j.Attempts() {
-		if a.Instance() == "" {
-			continue
-		}
 		v.Attempts++
 		if a.Taken() {
 			v.Interruptions++
 		}
 	}
-	if a := j.Attempt(); a != nil && a.Live() {
-		v.Machine, v.Offer, v.Phase = a.Instance(), a.Offer(), string(a.Phase())
-		if len(a.Rates) > 0 {
-			v.Rate = ptr(a.Rates[len(a.Rates)-1].Rate)
+	if asked, a := j.Asked(), j.Live(); asked != nil {
+		v.Offer, v.Phase = asked.Offer(), string(state.StageRequested)
+	} else if a != nil {
+		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), a.Offer(), string(a.Stage()), ptr(a.Rate())
+		if a.Disowned() {
+			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
 		}
 	}
 	return v
@@ -201,17 +195,21 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := []api.Decision{}
-	err := s.each(r.Context(), func(seq uint64, e core.Event, decisions []core.Decision) error {
-		for _, d := range decisions {
-			if d.Job != r.PathValue("id") {
+	err := s.each(r.Context(), func(seq uint64, e core.Event, facts []core.Fact) error {
+		for _, f := range facts {
+			d, ok := f.(state.Decided)
+			if !ok || d.Job != r.PathValue("id") {
 				continue
 			}
-			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(), Version: d.Version, Decision: d.Decision}
+			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(),
+				Version: d.Version, Decision: d.Decision}
 			if n := len(list); n > 0 && d.SameRejected {
 				line.Rejected = list[n-1].Rejected
 			}
 			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
-				list[n-1].Slack, list[n-1].Rejected, list[n-1].Counts, list[n-1].Expect = line.Slack, line.Rejected, line.Counts, line.Expect // said again: the newest figures stand
+				// said again: the newest figures stand
+				old := &list[n-1]
+				old.Slack, old.Rejected, old.Counts, old.Expect = line.Slack, line.Rejected, line.Counts, line.Expect
 				continue
 			}
 			list = append(list, line)
@@ -219,7 +217,8 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
+		problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
 		return
 	}
 	answer(w, list)
@@ -232,7 +231,7 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 	}
 	attempt := ""
 	s.control.Read(func(m *core.Machine) {
-		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Phase() == core.Working {
+		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.Working {
 			attempt = j.Attempt().ID()
 		}
 	})

@@ -40,7 +40,8 @@ func newPatientBody(w http.ResponseWriter, r *http.Request, now time.Time) io.Re
 }
 
 func (b *patientBody) extend() {
-	_ = b.control.SetReadDeadline(b.begun.Add(bodyPatience + time.Duration(b.read)*time.Second/bodySlowest)) // a test's recorder has none
+	// a test's recorder has none
+	_ = b.control.SetReadDeadline(b.begun.Add(bodyPatience + time.Duration(b.read)*time.Second/bodySlowest))
 }
 
 func (b *patientBody) Read(p []byte) (int, error) {
@@ -122,7 +123,9 @@ func (s *Server) crowded(w http.ResponseWriter, r *http.Request) bool {
 	}
 	callOf(r).written = true // on record it would take of the room
 	w.Header().Set("Retry-After", "5")
-	problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full", "make room on it and submit again with the same key: the jobs that are there go on",
-		fmt.Errorf("%d MiB are free in %s, and %d MiB are kept for the log of the jobs that are there", free>>20, s.opts.Dir, endReserve>>20))
+	problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
+		"make room on it and submit again with the same key: the jobs that are there go on",
+		fmt.Errorf("%d MiB are free in %s, and %d MiB are kept for the log of the jobs that are there", free>>20, s.opts.Dir,
+			endReserve>>20))
 	return true
 }

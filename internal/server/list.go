@@ -10,6 +10,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/identity"
 )
 
 // maxPage is how many jobs a page has at most.
@@ -25,7 +26,8 @@ type page struct {
 }
 
 func pageOf(q url.Values) (p page, field, wrong string) {
-	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != "", state: core.State(q.Get("state"))}
+	p = page{after: q.Get("after"), before: q.Get("before"), backwards: q.Has("before"), live: q.Get("live") != "",
+		state: core.State(q.Get("state"))}
 	if p.state != "" && !slices.Contains(core.States, p.state) {
 		return p, "state", "there is no such state"
 	}
@@ -48,46 +50,14 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 		fieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
 		return
 	}
-	c, list, more, known := callerOf(r), []api.Job{}, false, true
-	s.control.Look(func(m *core.Machine) (last uint64) {
-		if j, ok := m.Job(p.after + p.before); ok && !sees(c, j) {
-			known = false // who may not see a job does not learn that it is there
-			return 0
-		}
-		var jobs iter.Seq[*core.Job]
-		if p.backwards {
-			jobs, known = m.JobsBefore(p.before)
-		} else {
-			jobs, known = m.JobsAfter(p.after)
-		}
-		if !known {
-			return 0
-		}
-		durable := s.control.Durable()
-		for j := range jobs {
-			if j.Event() > durable { // it is being written: the next page has it
-				continue
-			}
-			if !sees(c, j) {
-				continue
-			}
-			if p.live && closed(j) || p.state != "" && j.State() != p.state {
-				last = max(last, m.ChangedAt(j)) // that it is left out says how it is
-				continue
-			}
-			if more = p.limit > 0 && len(list) == p.limit; more {
-				break
-			}
-			list, last = append(list, s.show(m, j)), max(last, m.ChangedAt(j))
-		}
-		return last
-	})
+	list, more, known := s.listed(callerOf(r), p)
 	if !known {
 		field := "after"
 		if p.backwards {
 			field = "before"
 		}
-		fieldProblem(w, http.StatusBadRequest, field, fmt.Sprintf("job %s is not known", p.after+p.before), "give what the header Scrimp-Next said", nil)
+		title := fmt.Sprintf("job %s is not known", p.after+p.before)
+		fieldProblem(w, http.StatusBadRequest, field, title, "give what the header Scrimp-Next said", nil)
 		return
 	}
 	if p.backwards {
@@ -102,6 +72,50 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(nextHeader, list[len(list)-1].ID)
 	}
 	answer(w, list)
+}
+
+// listed are the jobs of a page; more says that others follow, and known whether the
+// job that it begins after, or ends before, is.
+func (s *Server) listed(c identity.Caller, p page) (list []api.Job, more, known bool) {
+	list, known = []api.Job{}, true
+	s.control.Look(func(m *core.Machine) (last uint64) {
+		if j, ok := m.Job(p.after + p.before); ok && !sees(c, j) {
+			known = false // who may not see a job does not learn that it is there
+			return 0
+		}
+		var jobs iter.Seq[*core.Job]
+		if jobs, known = p.jobs(m); !known {
+			return 0
+		}
+		durable := s.control.Durable()
+		for j := range jobs {
+			switch {
+			case j.Event() > durable, !sees(c, j): // what is being written the next page has
+			case p.leavesOut(j):
+				last = max(last, m.ChangedAt(j)) // that it is left out says how it is
+			case p.limit > 0 && len(list) == p.limit:
+				more = true
+				return last
+			default:
+				list, last = append(list, s.show(m, j)), max(last, m.ChangedAt(j))
+			}
+		}
+		return last
+	})
+	return list, more, known
+}
+
+// jobs are those from which the page is taken.
+func (p page) jobs(m *core.Machine) (iter.Seq[*core.Job], bool) {
+	if p.backwards {
+		return m.JobsBefore(p.before)
+	}
+	return m.JobsAfter(p.after)
+}
+
+// leavesOut reports whether the page is not of such jobs.
+func (p page) leavesOut(j *core.Job) bool {
+	return p.live && closed(j) || p.state != "" && j.State() != p.state
 }
 
 // nextHeader names the job that the next page begins after, or ends before.

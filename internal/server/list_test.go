@@ -61,7 +61,8 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 			t.Errorf("forwards %v, want %v", forth, want)
 		}
 	}
-	for query, code := range map[string]int{"?limit=0": 400, "?limit=1001": 400, "?limit=x": 400, "?after=j0&before=j2": 400, "?after=j1": 400, "?before=nobody": 400} {
+	for query, code := range map[string]int{"?limit=0": 400, "?limit=1001": 400, "?limit=x": 400,
+		"?after=j0&before=j2": 400, "?after=j1": 400, "?before=nobody": 400} {
 		if rec, p := w.ask("GET", "/v1/jobs"+query, ann, nil); rec.Code != code || p.Fix == "" {
 			t.Errorf("%s: %d, want %d: %+v", query, rec.Code, code, p)
 		}

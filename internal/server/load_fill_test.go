@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 )
 
@@ -54,10 +55,9 @@ func fill(b testing.TB, st store.Store, n int) {
 		var err error
 		r.Event, err = e.Append(nil, body)
 		must(b, err)
-		if len(out.Decisions) > 0 {
-			r.Facts, err = json.Marshal(out.Decisions)
-			must(b, err)
-		}
+		r.Facts, err = state.EncodeFacts(out.Facts)
+		must(b, err)
+		r.Sample = out.Sample
 		if records = append(records, r); len(records) == 1000 {
 			flush()
 		}
@@ -75,7 +75,8 @@ func fill(b testing.TB, st store.Store, n int) {
 	for i := range n {
 		id := fmt.Sprintf("j-%07d", i)
 		job.Job, job.Terms.Name = id, id
-		step(core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "user:ann", Key: "ann/" + id, Body: job}, bytes.ReplaceAll(text, []byte("NAME"), []byte(id)))
+		step(core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "user:ann", Key: "ann/" + id, Body: job},
+			bytes.ReplaceAll(text, []byte("NAME"), []byte(id)))
 		if i == n*4/5 {
 			saveSnapshot(b, st, m)
 		}

@@ -63,7 +63,8 @@ func TestAKilledServerHasWhatItAcknowledged(t *testing.T) {
 func build(tb testing.TB) string {
 	tb.Helper()
 	exe := filepath.Join(tb.TempDir(), "scrimp")
-	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", exe, "scrimp/cmd/scrimp").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(tb.Context(), "go", "build", "-o", exe,
+		"scrimp/cmd/scrimp").CombinedOutput(); err != nil {
 		tb.Fatalf("build scrimp: %v\n%s", err, out)
 	}
 	return exe
@@ -126,7 +127,8 @@ func load(s *loaded, st store.Replica, n int, each time.Duration) {
 		}
 	}
 	if v.Jobs < n+sent || v.Jobs > n+sent+clients {
-		s.b.Fatalf("%d jobs are there after the kill, %d were acknowledged and %d more were asked for at most", v.Jobs, n+sent, clients)
+		s.b.Fatalf("%d jobs are there after the kill, %d were acknowledged and %d more were asked for at most", v.Jobs,
+			n+sent, clients)
 	}
 	s.b.Logf("after kill -9 all %d acknowledged jobs are there", n+sent)
 }
@@ -178,7 +180,8 @@ func (s *loaded) many(name string, n int, each time.Duration, do func(client, i 
 			s.metric(each, name+"-cpu-ms")
 		}
 	}
-	s.b.Logf("%s: %.0f a second, p50 %.1f ms, p99 %.1f ms, processors: %s", name, rate, ms(50), ms(99), strings.Join(cpu, ", "))
+	s.b.Logf("%s: %.0f a second, p50 %.1f ms, p99 %.1f ms, processors: %s", name, rate, ms(50), ms(99),
+		strings.Join(cpu, ", "))
 	return int(total.Load())
 }
 

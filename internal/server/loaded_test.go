@@ -42,7 +42,8 @@ func (s *loaded) start(name string) {
 	must(s.b, err)
 	address := l.Addr().String()
 	must(s.b, l.Close())
-	args := []string{"serve", "--data", s.dir, "--listen", address, "--rate", "1000000", "--running", strconv.Itoa(max(24, *loadAgents))}
+	args := []string{"serve", "--data", s.dir, "--listen", address, "--rate", "1000000", "--running",
+		strconv.Itoa(max(24, *loadAgents))}
 	if s.db != "" {
 		args = append(args, "--db", s.db)
 	}
@@ -79,7 +80,8 @@ func (s *loaded) start(name string) {
 	took, used := time.Since(began), usedBy(s.b, s.cmd.Process.Pid, false)
 	s.metric(took.Seconds(), name+"-s")
 	s.metric(used.Seconds(), name+"-cpu-s")
-	s.b.Logf("%s: ready after %.2f s, %.2f s of the server's processors, %d MB of memory", name, took.Seconds(), used.Seconds(), s.memory()>>20)
+	s.b.Logf("%s: ready after %.2f s, %.2f s of the server's processors, %d MB of memory", name, took.Seconds(),
+		used.Seconds(), s.memory()>>20)
 }
 
 func pause(d time.Duration) { <-time.After(d) }
@@ -227,13 +229,15 @@ func (s *loaded) submit(kind string) func(client, i int) (int, error) {
 func (s *loaded) user() {
 	owner, err := os.ReadFile(filepath.Join(s.dir, server.TokenName))
 	must(s.b, err)
-	near := &loaded{b: s.b, token: strings.TrimSpace(string(owner)), address: "http://scrimp", http: &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, server.SocketName))
-		},
-	}}}
+	near := &loaded{b: s.b, token: strings.TrimSpace(string(owner)), address: "http://scrimp",
+		http: &http.Client{Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.dir, server.SocketName))
+			},
+		}}}
 	near.ask("PUT", "/v1/teams/vision", map[string]any{}, nil)
-	near.ask("PUT", "/v1/users/ann", map[string]any{"grants": []map[string]any{{"team": "vision", "role": "submitter"}}}, nil)
+	near.ask("PUT", "/v1/users/ann", map[string]any{"grants": []map[string]any{{"team": "vision", "role": "submitter"}}},
+		nil)
 	var made struct {
 		Text string `json:"text"`
 	}
@@ -245,14 +249,17 @@ func (s *loaded) user() {
 func (s *loaded) limit() {
 	began := time.Now()
 	for _, scope := range []string{"all", "team:vision"} {
-		s.owner.ask("PUT", "/v1/budgets", map[string]any{"limit": map[string]any{"scope": scope, "window": "month", "jobs": 1 << 40, "gpu_hours": 1000}}, nil)
+		s.owner.ask("PUT", "/v1/budgets",
+			map[string]any{"limit": map[string]any{"scope": scope, "window": "month", "jobs": 1 << 40, "gpu_hours": 1000}}, nil)
 	}
 	s.b.Logf("two limits are set in %.2f s", time.Since(began).Seconds())
 }
 
 // setLimit sets another limit, which the queue keeps.
 func (s *loaded) setLimit(_, i int) (int, error) {
-	return 1, s.owner.try("PUT", "/v1/budgets", map[string]any{"limit": map[string]any{"scope": "team:vision", "window": "week", "running": 1000 + i, "jobs": 1 << 40}}, nil)
+	return 1, s.owner.try("PUT", "/v1/budgets",
+		map[string]any{"limit": map[string]any{"scope": "team:vision", "window": "week", "running": 1000 + i,
+			"jobs": 1 << 40}}, nil)
 }
 
 // look asks for one of the sums over all jobs.

@@ -42,7 +42,9 @@ func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
 		submitted <- rec.Code
 	}()
 	<-f.begun // it is stepped
-	pages := []string{"/v1/jobs/lost", "/v1/jobs/lost/receipt", "/v1/jobs/lost/spec", "/v1/jobs/lost/log", "/v1/jobs/lost/watch", "/v1/jobs/nobody", "/v1/jobs", "/v1/server", "/v1/market", "/v1/costs", "/v1/budgets", "/metrics"}
+	pages := []string{"/v1/jobs/lost", "/v1/jobs/lost/receipt", "/v1/jobs/lost/spec", "/v1/jobs/lost/log",
+		"/v1/jobs/lost/watch", "/v1/jobs/nobody", "/v1/jobs", "/v1/server", "/v1/market", "/v1/costs", "/v1/budgets",
+		"/metrics"}
 	type shown struct {
 		page, body string
 		code       int

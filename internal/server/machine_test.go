@@ -73,7 +73,8 @@ func (m *machine) report(ctx context.Context) {
 		m.mu.Lock()
 		if len(m.queue) == 0 || m.queue[len(m.queue)-1].Step == nil {
 			// The step says when it was made, so that a watcher knows how old it is.
-			m.push(api.Message{Step: &api.Step{Step: time.Since(m.crowd.began).Milliseconds(), Metrics: map[string]float64{"loss": 1 / (1 + time.Since(m.began).Seconds()), "lr": 3e-4}}})
+			m.push(api.Message{Step: &api.Step{Step: time.Since(m.crowd.began).Milliseconds(),
+				Metrics: map[string]float64{"loss": 1 / (1 + time.Since(m.began).Seconds()), "lr": 3e-4}}})
 		}
 		if time.Since(used) > lookUsage {
 			used = time.Now()
@@ -81,9 +82,12 @@ func (m *machine) report(ctx context.Context) {
 		}
 		if time.Since(saved) > saveEvery {
 			saved, kind = time.Now(), "save"
-			m.push(api.Message{Saved: &api.Saved{Manifest: fmt.Sprintf("%s/%012d", m.a.Attempt, m.seq), Step: time.Since(m.crowd.began).Milliseconds(), Bytes: 1 << 30, Uploaded: 1 << 28, Captured: time.Now().UTC(), Took: time.Second}})
+			m.push(api.Message{Saved: &api.Saved{Manifest: fmt.Sprintf("%s/%012d", m.a.Attempt, m.seq),
+				Step: time.Since(m.crowd.began).Milliseconds(), Bytes: 1 << 30, Uploaded: 1 << 28, Captured: time.Now().UTC(),
+				Took: time.Second}})
 		}
-		r := api.Report{Attempt: m.a.Attempt, Now: time.Now().UTC(), Messages: m.queue[:min(len(m.queue), 500)], LogEnd: m.size}
+		r := api.Report{Attempt: m.a.Attempt, Now: time.Now().UTC(), Messages: m.queue[:min(len(m.queue), 500)],
+			LogEnd: m.size}
 		m.mu.Unlock()
 		var o api.Orders
 		err := m.timed(ctx, kind, func() (err error) { o, err = m.conn.Report(ctx, r); return err })
@@ -112,7 +116,8 @@ func (m *machine) logs(ctx context.Context) {
 	for wire.Sleep(ctx, max(lookLogs, time.Duration(m.every.Load()))) {
 		var chunk []byte
 		for ; time.Since(printed) >= lineEvery; printed = printed.Add(lineEvery) {
-			chunk = fmt.Appendf(chunk, "%s step %d: loss 0.12345678, learning rate 0.0003, 123456 tokens a second\n", printed.UTC().Format(time.RFC3339Nano), time.Since(m.crowd.began).Milliseconds())
+			chunk = fmt.Appendf(chunk, "%s step %d: loss 0.12345678, learning rate 0.0003, 123456 tokens a second\n",
+				printed.UTC().Format(time.RFC3339Nano), time.Since(m.crowd.began).Milliseconds())
 		}
 		if len(chunk) == 0 {
 			continue
@@ -122,7 +127,10 @@ func (m *machine) logs(ctx context.Context) {
 		m.mu.Unlock()
 		for wire.Sleep(ctx, 0) {
 			var end int64
-			err := m.timed(ctx, "log", func() (err error) { end, err = m.conn.Logs(ctx, m.a.Attempt, offset, chunk); return err })
+			err := m.timed(ctx, "log", func() (err error) {
+				end, err = m.conn.Logs(ctx, m.a.Attempt, offset, chunk)
+				return err
+			})
 			if errors.Is(err, wire.ErrFenced) {
 				return
 			}

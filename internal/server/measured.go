@@ -21,7 +21,8 @@ func (s *Server) getMeasured(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		var err error
 		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > maxPage {
-			fieldProblem(w, http.StatusBadRequest, "limit", "limit is not a number from 1 to 1000", "leave it out for the newest 200", nil)
+			fieldProblem(w, http.StatusBadRequest, "limit", "limit is not a number from 1 to 1000",
+				"leave it out for the newest 200", nil)
 			return
 		}
 	}
@@ -75,7 +76,11 @@ func (s *Server) measured(sees func(*core.Job) bool, name string, most int) []me
 				if name != "" && j.Terms().Name != name && j.Terms().Name != measured.Profile(name) || !sees(j) {
 					continue
 				}
-				if run, ok := measured.Of(j, m.Now(), func(id market.OfferID) (market.Offer, bool) { o, ok := offers[id]; return o, ok }); ok {
+				if run, ok := measured.Of(j, m.Now(), func(id market.OfferID) (market.Offer, bool) {
+					o, ok := offers[id]
+					return o,
+						ok
+				}); ok {
 					list = append(list, run)
 				}
 			}

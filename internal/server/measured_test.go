@@ -31,7 +31,8 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	w.control.Read(func(m *core.Machine) { at = m.Now() })
 	tell := func(after time.Duration, b core.Body) {
 		w.t.Helper()
-		if err := w.control.Tell(w.t.Context(), core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default", Body: b}); err != nil {
+		if err := w.control.Tell(w.t.Context(), core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default",
+			Body: b}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -40,9 +41,11 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	tell(0, core.LaunchDone{Launch: a, Instance: "i-" + id, Offer: "p/z/m/on-demand", Rate: 1e12, From: at})
 	tell(time.Second, core.AgentClaimed{Attempt: a})
 	tell(2*time.Second, core.AttemptStarted{Attempt: a, Message: 1})
-	tell(took+2*time.Second, core.Progressed{Attempt: a, Message: 2, Step: steps, Total: steps, Metrics: map[string]float64{"peak_memory_gb": 17}})
+	tell(took+2*time.Second, core.Progressed{Attempt: a, Message: 2, Step: steps, Total: steps,
+		Metrics: map[string]float64{"peak_memory_gb": 17}})
 	tell(took+3*time.Second, core.AttemptEnded{Attempt: a, Message: 3, Reason: "completed", Step: steps})
-	tell(took+4*time.Second, core.InstanceEnded{Instance: "i-" + id, Until: at.Add(took + 4*time.Second), Cause: "terminated"})
+	tell(took+4*time.Second, core.InstanceEnded{Instance: "i-" + id, Until: at.Add(took + 4*time.Second),
+		Cause: "terminated"})
 }
 
 func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) {
@@ -50,15 +53,18 @@ func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) 
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, `{"projects":[]}`, nil)
 	}
-	err := w.control.Tell(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: core.MarketSeen{
-		Offers: []market.Offer{{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: 1}},
-		Quotes: []market.Quote{{Offer: "p/z/m/on-demand", Rate: 1e12, Priced: true, Available: true, At: w.control.Now()}},
-	}})
+	err := w.control.Tell(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+		Body: core.MarketSeen{
+			Offers: []market.Offer{{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand,
+				Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: 1}},
+			Quotes: []market.Quote{{Offer: "p/z/m/on-demand", Rate: 1e12, Priced: true, Available: true, At: w.control.Now()}},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec := func(name, team string) string {
-		return fmt.Sprintf(`{"spec":{"name":%q,"command":"train","team":%q,"model":{"config":"resnet-50"},"work":{"steps":1000,"samples":3600000}}}`, name, team)
+		return fmt.Sprintf(
+			`{"spec":{"name":%q,"command":"train","team":%q,"model":{"config":"resnet-50"},"work":{"steps":1000,"samples":3600000}}}`, name, team)
 	}
 	w.went("lanes", spec("lanes", "vision"), 1000, 1)
 	w.went("lanes-2", spec("lanes", "vision"), 1000, 2)
@@ -71,7 +77,9 @@ func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) 
 		t.Fatalf("%+v", all)
 	}
 	r := all[1]
-	if r.Throughput == nil || *r.Throughput < 499 || *r.Throughput > 501 || r.Unit != "samples/s" || r.Accelerator != "L4" || r.Cost.Sign() <= 0 || r.PeakMemory == nil || *r.PeakMemory != 17 || r.Model == nil || r.Model.Config != "resnet-50" {
+	if r.Throughput == nil || *r.Throughput < 499 || *r.Throughput > 501 || r.Unit != "samples/s" ||
+		r.Accelerator != "L4" || r.Cost.Sign() <= 0 || r.PeakMemory == nil || *r.PeakMemory != 17 || r.Model == nil ||
+		r.Model.Config != "resnet-50" {
 		b, _ := json.Marshal(r)
 		t.Errorf("%s: 3.6 million samples in two hours are 500 a second", b)
 	}
@@ -100,7 +108,8 @@ func BenchmarkMeasured(b *testing.B) {
 	const n = 1_000_000
 	w.control.Read(func(m *core.Machine) { // nothing else runs yet
 		for i := range n {
-			m.Step(core.Event{At: m.Now(), Schema: core.Schema, Tenant: "default", Body: core.JobSubmitted{Job: fmt.Sprint("j", i), Terms: core.Terms{Name: "other", Currency: money.USD}}})
+			m.Step(core.Event{At: m.Now(), Schema: core.Schema, Tenant: "default",
+				Body: core.JobSubmitted{Job: fmt.Sprint("j", i), Terms: core.Terms{Name: "other", Currency: money.USD}}})
 		}
 	})
 	for b.Loop() {

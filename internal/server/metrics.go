@@ -23,13 +23,17 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	m := &metrics{
-		reg:      prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scrimp_http_requests_total", Help: "Requests that were answered, by route and status."}, []string{"route", "code"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scrimp_http_request_duration_seconds", Help: "Wall time of a request, streams left out.",
+		reg: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scrimp_http_requests_total",
+			Help: "Requests that were answered, by route and status."}, []string{"route", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scrimp_http_request_duration_seconds",
+			Help:    "Wall time of a request, streams left out.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"route"}),
-		output: prometheus.NewCounter(prometheus.CounterOpts{Name: "scrimp_output_bytes_total", Help: "Output of programs that agents have sent."}),
+		output: prometheus.NewCounter(prometheus.CounterOpts{Name: "scrimp_output_bytes_total",
+			Help: "Output of programs that agents have sent."}),
 	}
-	m.reg.MustRegister(m.requests, m.seconds, m.output, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.reg.MustRegister(m.requests, m.seconds, m.output, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -46,20 +50,26 @@ func (m *metrics) served(t route, code int, took time.Duration) {
 }
 
 var (
-	descJobs     = prometheus.NewDesc("scrimp_jobs", "Jobs by state.", []string{"state"}, nil)
-	descQuota    = prometheus.NewDesc("scrimp_jobs_over_quota", "Jobs that wait for a quota, by limit.", []string{"limit"}, nil)
-	descSpent    = prometheus.NewDesc("scrimp_spent_dollars", "What the jobs of a team have spent so far, running machines included.", []string{"team", "project"}, nil)
-	descBurn     = prometheus.NewDesc("scrimp_burn_dollars_per_hour", "Price of an hour of the machines that run now.", []string{"team", "project"}, nil)
-	descMachines = prometheus.NewDesc("scrimp_machines", "Machines that are held, by what is sold.", []string{"capacity"}, nil)
-	descTaken    = prometheus.NewDesc("scrimp_interruptions_total", "Machines that were taken from running jobs.", nil, nil)
-	descEvents   = prometheus.NewDesc("scrimp_events_total", "Events of the log.", nil, nil)
-	descLeader   = prometheus.NewDesc("scrimp_leader", "1 while this server leads.", nil, nil)
-	descBuild    = prometheus.NewDesc("scrimp_build_info", "The release that answers.", []string{"version"}, nil)
+	descJobs  = prometheus.NewDesc("scrimp_jobs", "Jobs by state.", []string{"state"}, nil)
+	descQuota = prometheus.NewDesc("scrimp_jobs_over_quota", "Jobs that wait for a quota, by limit.",
+		[]string{"limit"}, nil)
+	descSpent = prometheus.NewDesc("scrimp_spent_dollars",
+		"What the jobs of a team have spent so far, running machines included.", []string{"team", "project"}, nil)
+	descBurn = prometheus.NewDesc("scrimp_burn_dollars_per_hour", "Price of an hour of the machines that run now.",
+		[]string{"team", "project"}, nil)
+	descMachines = prometheus.NewDesc("scrimp_machines", "Machines that are held, by what is sold.",
+		[]string{"capacity"}, nil)
+	descTaken = prometheus.NewDesc("scrimp_interruptions_total",
+		"Machines that were taken from running jobs.", nil, nil)
+	descEvents = prometheus.NewDesc("scrimp_events_total", "Events of the log.", nil, nil)
+	descLeader = prometheus.NewDesc("scrimp_leader", "1 while this server leads.", nil, nil)
+	descBuild  = prometheus.NewDesc("scrimp_build_info", "The release that answers.", []string{"version"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *Server) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descJobs, descQuota, descSpent, descBurn, descMachines, descTaken, descEvents, descLeader, descBuild} {
+	for _, d := range []*prometheus.Desc{descJobs, descQuota, descSpent, descBurn, descMachines, descTaken, descEvents,
+		descLeader, descBuild} {
 		ch <- d
 	}
 }
@@ -86,20 +96,16 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 			spent[owner{a.Team, a.Project}] = a.Spent.Float()
 		}
 		for _, a := range m.Live() {
-			if a.Instance() == "" {
-				continue
-			}
 			machines[string(a.Capacity())]++
-			if n := len(a.Rates); n > 0 {
-				j, _ := m.Job(a.Job())
-				burn[owner{j.Terms().Owner.Team, j.Terms().Owner.Project}] += a.Rates[n-1].Rate.Until(time.Hour).Float()
-			}
+			j, _ := m.Job(a.Job())
+			burn[owner{j.Terms().Owner.Team, j.Terms().Owner.Project}] += a.Rate().Until(time.Hour).Float()
 		}
 	})
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	for _, state := range []core.State{core.Held, core.Queued, core.Running, core.Succeeded, core.Failed} { // those that are 0 are drawn too
+	// those that are 0 are drawn too
+	for _, state := range []core.State{core.Held, core.Queued, core.Running, core.Succeeded, core.Failed} {
 		states[string(state)] += 0
 	}
 	for state, n := range states {

@@ -17,58 +17,29 @@ import (
 // as OpenAPI 3.1 does. It is made from the Go types, so it cannot say anything else.
 func OpenAPI(version string) []byte {
 	g := &schemas{made: map[string]any{}, names: map[reflect.Type]string{}}
-	problem := map[string]any{"description": "Refused or failed, and what fixes it", "content": map[string]any{"application/problem+json": map[string]any{"schema": g.of(reflect.TypeFor[api.Problem]())}}}
+	problem := map[string]any{"description": "Refused or failed, and what fixes it",
+		"content": map[string]any{"application/problem+json": map[string]any{"schema": g.of(reflect.TypeFor[api.Problem]())}}}
 	paths := map[string]any{}
 	for _, t := range table() {
-		op := map[string]any{"summary": t.Does, "operationId": operation(t), "responses": map[string]any{"default": problem}}
-		var params []any
-		for part := range strings.SplitSeq(t.Path, "/") {
-			if name, ok := strings.CutPrefix(part, "{"); ok {
-				params = append(params, map[string]any{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
-			}
-		}
-		for _, q := range t.Query {
-			name, says, _ := strings.Cut(q, ": ")
-			params = append(params, map[string]any{"name": name, "in": "query", "description": says, "schema": map[string]any{"type": "string"}})
-		}
-		if t.Path == "/v1/jobs" && t.Method == http.MethodPost {
-			params = append(params, map[string]any{"name": "Idempotency-Key", "in": "header", "description": "The same key submits once; with another body it is a conflict", "schema": map[string]any{"type": "string", "maxLength": 255}})
-		}
-		if len(params) > 0 {
-			op["parameters"] = params
-		}
-		if t.In != nil {
-			op["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": g.of(reflect.TypeOf(t.In))}}}
-		}
-		op["responses"].(map[string]any)["200"] = answered(g, t)
-		if t.Out == nil && t.Stream == "" {
-			delete(op["responses"].(map[string]any), "200")
-			op["responses"].(map[string]any)["204"] = map[string]any{"description": "Done"}
-		}
-		switch t.Scope {
-		case open:
-			op["security"] = []any{}
-		case claims, attempts:
-			op["security"] = []any{map[string]any{"agent": []any{}}}
-		case anywhere, everywhere, ofJob:
-			op["x-role"] = t.Role.String()
-			op["x-where"] = map[scope]string{anywhere: "in one team", everywhere: "in all teams", ofJob: "in the team of the job"}[t.Scope]
-		}
 		item, _ := paths[t.Path].(map[string]any)
 		if item == nil {
 			item = map[string]any{}
 			paths[t.Path] = item
 		}
-		item[strings.ToLower(t.Method)] = op
+		item[strings.ToLower(t.Method)] = operationOf(g, t, problem)
 	}
 	doc := map[string]any{
-		"openapi":  "3.1.0",
-		"info":     map[string]any{"title": "scrimp", "version": version, "description": "Trains on time for the least money. Amounts of money are decimal strings beside their currency; numbers named _usd are estimates; spans named _ns are nanoseconds; null is unknown, never zero.", "license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+		"openapi": "3.1.0",
+		"info": map[string]any{"title": "scrimp", "version": version,
+			"description": "Trains on time for the least money. Amounts of money are decimal strings beside their currency; " +
+				"numbers named _usd are estimates; spans named _ns are nanoseconds; null is unknown, never zero.",
+			"license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"paths":    paths,
 		"security": []any{map[string]any{"token": []any{}}},
 		"components": map[string]any{"schemas": maps.Clone(g.made), "securitySchemes": map[string]any{
 			"token": map[string]any{"type": "http", "scheme": "bearer", "description": "A user's token: scrimp tokens new"},
-			"agent": map[string]any{"type": "http", "scheme": "bearer", "description": "A token that allows one task, which the server gives to the machine that it rents"},
+			"agent": map[string]any{"type": "http", "scheme": "bearer",
+				"description": "A token that allows one task, which the server gives to the machine that it rents"},
 		}},
 	}
 	text, err := json.MarshalIndent(doc, "", " ")
@@ -76,6 +47,57 @@ func OpenAPI(version string) []byte {
 		panic(err) // maps and lists of strings always encode
 	}
 	return append(text, '\n')
+}
+
+// operationOf is a route of the table.
+func operationOf(g *schemas, t route, problem any) map[string]any {
+	op := map[string]any{"summary": t.Does, "operationId": operation(t)}
+	if params := parameters(t); len(params) > 0 {
+		op["parameters"] = params
+	}
+	if t.In != nil {
+		op["requestBody"] = map[string]any{"required": true,
+			"content": map[string]any{"application/json": map[string]any{"schema": g.of(reflect.TypeOf(t.In))}}}
+	}
+	responses := map[string]any{"default": problem}
+	if t.Out == nil && t.Stream == "" {
+		responses["204"] = map[string]any{"description": "Done"}
+	} else {
+		responses["200"] = answered(g, t)
+	}
+	op["responses"] = responses
+	switch t.Scope {
+	case open:
+		op["security"] = []any{}
+	case claims, attempts:
+		op["security"] = []any{map[string]any{"agent": []any{}}}
+	case anywhere, everywhere, ofJob:
+		op["x-role"] = t.Role.String()
+		op["x-where"] = map[scope]string{anywhere: "in one team", everywhere: "in all teams",
+			ofJob: "in the team of the job"}[t.Scope]
+	}
+	return op
+}
+
+// parameters are those of a route's path, its query and its headers.
+func parameters(t route) (params []any) {
+	text := map[string]any{"type": "string"}
+	for part := range strings.SplitSeq(t.Path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			name = strings.TrimSuffix(name, "}")
+			params = append(params, map[string]any{"name": name, "in": "path", "required": true, "schema": text})
+		}
+	}
+	for _, q := range t.Query {
+		name, says, _ := strings.Cut(q, ": ")
+		params = append(params, map[string]any{"name": name, "in": "query", "description": says, "schema": text})
+	}
+	if t.Path == "/v1/jobs" && t.Method == http.MethodPost {
+		params = append(params, map[string]any{"name": "Idempotency-Key", "in": "header",
+			"description": "The same key submits once; with another body it is a conflict",
+			"schema":      map[string]any{"type": "string", "maxLength": 255}})
+	}
+	return params
 }
 
 // operation names a route as code does: getJobsLog.
@@ -113,23 +135,12 @@ type schemas struct {
 }
 
 func (g *schemas) of(t reflect.Type) map[string]any {
-	switch t {
-	case reflect.TypeFor[time.Time]():
-		return map[string]any{"type": "string", "format": "date-time"}
-	case reflect.TypeFor[time.Duration]():
-		return map[string]any{"type": "integer", "format": "int64", "description": "nanoseconds"}
-	case reflect.TypeFor[json.RawMessage]():
-		return map[string]any{}
-	case reflect.TypeFor[identity.Role]():
-		return map[string]any{"type": "string", "enum": []string{"none", "viewer", "submitter", "operator", "admin"}}
-	}
-	if t.Kind() == reflect.Pointer { // before what its methods say: nil is null, whatever writes the rest
-		return map[string]any{"anyOf": []any{g.of(t.Elem()), map[string]any{"type": "null"}}}
-	}
-	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
-		return map[string]any{"type": "string"}
+	if schema := known(t); schema != nil {
+		return schema
 	}
 	switch t.Kind() {
+	case reflect.Pointer: // nil is null
+		return map[string]any{"anyOf": []any{g.of(t.Elem()), map[string]any{"type": "null"}}}
 	case reflect.Slice, reflect.Array:
 		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
 			return map[string]any{"type": "string", "contentEncoding": "base64"}
@@ -150,6 +161,25 @@ func (g *schemas) of(t reflect.Type) map[string]any {
 	default:
 		return map[string]any{"type": "integer", "format": "int64"}
 	}
+}
+
+// known is the schema of a type that writes itself; nil: it does not.
+func known(t reflect.Type) map[string]any {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return map[string]any{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[time.Duration]():
+		return map[string]any{"type": "integer", "format": "int64", "description": "nanoseconds"}
+	case reflect.TypeFor[json.RawMessage]():
+		return map[string]any{}
+	case reflect.TypeFor[identity.Role]():
+		return map[string]any{"type": "string", "enum": []string{"none", "viewer", "submitter", "operator", "admin"}}
+	}
+	text := reflect.TypeFor[encoding.TextMarshaler]()
+	if t.Kind() != reflect.Pointer && (t.Implements(text) || reflect.PointerTo(t).Implements(text)) {
+		return map[string]any{"type": "string"}
+	}
+	return nil
 }
 
 // name makes the schema of a struct and returns its name: that of the type, with
@@ -191,7 +221,8 @@ func (g *schemas) fields(t reflect.Type, properties map[string]any, required *[]
 		schema := g.of(f.Type)
 		if !strings.Contains(rest, "omitempty") && !strings.Contains(rest, "omitzero") {
 			*required = append(*required, name)
-			if kind, named := schema["type"].(string); named && (f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map) {
+			if kind, named := schema["type"].(string); named &&
+				(f.Type.Kind() == reflect.Slice || f.Type.Kind() == reflect.Map) {
 				schema["type"] = []string{kind, "null"} // where there are none
 			}
 		}

@@ -121,9 +121,11 @@ func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
 	w.limit(budget.Limit{Scope: "all", Window: budget.Total, Jobs: ptr(100)})
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "ticket"}, nil)
 	for name, rest := range map[string]string{
-		"plain": "", "held": `,"budget":{"dollars":"200"}`, "rich": `,"budget":{"dollars":"20"},"deadline":"in 5h","work":{"steps":100,"time":"1h"},"project":"x"`,
+		"plain": "", "held": `,"budget":{"dollars":"200"}`,
+		"rich": `,"budget":{"dollars":"20"},"deadline":"in 5h","work":{"steps":100,"time":"1h"},"project":"x"`,
 	} {
-		if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing(name, map[bool]string{true: "a"}[rest != ""], `,"tags":{"ticket":"7"}`+rest)); rec.Code != 200 {
+		if rec, p := w.ask("POST", "/v1/jobs", ownerName,
+			costing(name, map[bool]string{true: "a"}[rest != ""], `,"tags":{"ticket":"7"}`+rest)); rec.Code != 200 {
 			t.Fatalf("%s: %+v", name, p)
 		}
 	}
@@ -176,7 +178,8 @@ func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
 	for _, by := range []string{"team", "project", "user", "kind", "job", "tag:ticket"} {
 		ask("GET", "/v1/costs?by="+by+"&since=7d", "/v1/costs", "")
 	}
-	ask("POST", "/v1/jobs", "", costing("much", "a", `,"tags":{"ticket":"7"},"budget":{"dollars":"900"}`)) // with the limit that refuses
+	// with the limit that refuses
+	ask("POST", "/v1/jobs", "", costing("much", "a", `,"tags":{"ticket":"7"},"budget":{"dollars":"900"}`))
 	ask("POST", "/v1/jobs", "", "{}")
 	ask("GET", "/v1/jobs/none", "", "")
 	ask("GET", "/v1/jobs/rich/log?offset=x", "", "")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,53 +16,27 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 	}
 	id := r.PathValue("id")
 	follow := r.URL.Query().Get("follow") != ""
-	skip := int64(0)
+	o := output{s: s}
 	if text := r.URL.Query().Get("offset"); text != "" {
 		var err error
-		if skip, err = strconv.ParseInt(text, 10, 64); err != nil || skip < 0 {
-			fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes", "give how many bytes you have already, or leave it out for all", nil)
+		if o.skip, err = strconv.ParseInt(text, 10, 64); err != nil || o.skip < 0 {
+			fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes",
+				"give how many bytes you have already, or leave it out for all", nil)
 			return
 		}
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	flush, _ := w.(http.Flusher)
-	for n, at := 0, int64(0); ; {
+	for {
 		changed := s.control.Changed()
 		var attempts []string
 		over := false
 		s.control.Job(id, func(_ *core.Machine, j *core.Job) {
 			for _, a := range j.Attempts() {
-				if a.Instance() != "" {
-					attempts = append(attempts, a.ID())
-				}
+				attempts = append(attempts, a.ID())
 			}
 			over = closed(j)
 		})
-		for n < len(attempts) {
-			b, err := s.store.ReadLog(r.Context(), attempts[n], at, 1<<20)
-			if err != nil {
-				return
-			}
-			at += int64(len(b))
-			if cut := min(skip, int64(len(b))); cut > 0 {
-				skip -= cut
-				b = b[cut:]
-			}
-			if len(b) > 0 {
-				if _, err := w.Write(b); err != nil {
-					return
-				}
-				if flush != nil {
-					flush.Flush()
-				}
-				continue
-			}
-			if n == len(attempts)-1 {
-				break // it may grow
-			}
-			n, at = n+1, 0
-		}
-		if !follow || over {
+		if o.send(r.Context(), w, attempts) != nil || !follow || over {
 			return
 		}
 		select {
@@ -71,4 +46,40 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
+}
+
+// output is how far the output of a job was sent.
+type output struct {
+	s    *Server
+	skip int64 // bytes that are still to be left out
+	n    int   // the attempt
+	at   int64 // and how far in its output
+}
+
+// send sends what there is of the attempts' output.
+func (o *output) send(ctx context.Context, w http.ResponseWriter, attempts []string) error {
+	flush, _ := w.(http.Flusher)
+	for o.n < len(attempts) {
+		b, err := o.s.store.ReadLog(ctx, attempts[o.n], o.at, 1<<20)
+		if err != nil {
+			return err
+		}
+		o.at += int64(len(b))
+		cut := min(o.skip, int64(len(b)))
+		o.skip -= cut
+		switch b = b[cut:]; {
+		case len(b) > 0:
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+			if flush != nil {
+				flush.Flush()
+			}
+		case o.n == len(attempts)-1:
+			return nil // it may grow
+		default:
+			o.n, o.at = o.n+1, 0
+		}
+	}
+	return nil
 }

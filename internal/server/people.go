@@ -45,11 +45,13 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, object string, c
 		if errors.As(err, &is) {
 			fieldProblem(w, http.StatusUnprocessableEntity, is.Field, is.Cause, is.Fix, nil)
 		} else {
-			problem(w, http.StatusUnprocessableEntity, "the change is not valid", "send what GET /v1/openapi.json describes", err)
+			problem(w, http.StatusUnprocessableEntity, "the change is not valid",
+				"send what GET /v1/openapi.json describes", err)
 		}
 		return false
 	}
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: core.IdentityChanged{Change: c}}
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+		Body: core.IdentityChanged{Change: c}}
 	if err := s.tell(r, object, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return false
@@ -132,7 +134,8 @@ func (s *Server) putTeam(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) shown(t identity.Token) api.Token {
-	v := api.Token{ID: t.ID, User: t.User, Most: t.Most, Note: t.Note, Made: t.Made, Expires: t.Expires, Live: t.Live(time.Now())}
+	v := api.Token{ID: t.ID, User: t.User, Most: t.Most, Note: t.Note, Made: t.Made, Expires: t.Expires,
+		Live: t.Live(time.Now())}
 	if !t.Revoked.IsZero() {
 		v.Revoked = ptr(t.Revoked)
 	}
@@ -167,7 +170,8 @@ func (s *Server) postToken(w http.ResponseWriter, r *http.Request) {
 		b.User = c.User
 	}
 	if b.User != c.User && !rules(c) {
-		problem(w, http.StatusForbidden, "a token of another user is made by an admin", "leave the user out for one of your own", nil)
+		problem(w, http.StatusForbidden, "a token of another user is made by an admin",
+			"leave the user out for one of your own", nil)
 		return
 	}
 	if c.Most != identity.Nobody && (b.Most == identity.Nobody || b.Most > c.Most) {
@@ -206,7 +210,8 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if text := q.Get("after"); text != "" {
 		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
-			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event", "give next of the page before", nil)
+			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event",
+				"give next of the page before", nil)
 			return
 		}
 	}
@@ -216,30 +221,37 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	page, err := s.acts(r.Context(), after, limit, q.Get("user"))
+	if err != nil {
+		problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
+		return
+	}
+	answer(w, page)
+}
+
+// acts are a page of what was done, by one user where one is given.
+func (s *Server) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
-	for len(page.Acts) < limit {
-		records, err := s.store.RecordsOf(r.Context(), core.Audited{}.Kind(), after, 1000)
-		if err != nil {
-			problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
-			return
-		}
-		if len(records) == 0 {
-			break
+	for {
+		records, err := s.store.RecordsOf(ctx, core.Audited{}.Kind(), after, 1000)
+		if err != nil || len(records) == 0 {
+			return page, err
 		}
 		for _, rec := range records {
 			after = rec.Seq
 			e, _, err := control.Decode(rec)
 			if err != nil {
-				problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
-				return
+				return page, err
 			}
-			if b, ok := e.Body.(core.Audited); ok && (q.Get("user") == "" || b.Act.Who == q.Get("user")) {
-				if page.Acts = append(page.Acts, api.Act{Event: rec.Seq, Act: b.Act}); len(page.Acts) == limit {
-					page.Next = rec.Seq
-					break
-				}
+			b, ok := e.Body.(core.Audited)
+			if !ok || user != "" && b.Act.Who != user {
+				continue
+			}
+			if page.Acts = append(page.Acts, api.Act{Event: rec.Seq, Act: b.Act}); len(page.Acts) == limit {
+				page.Next = rec.Seq
+				return page, nil
 			}
 		}
 	}
-	answer(w, page)
 }

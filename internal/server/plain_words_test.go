@@ -14,8 +14,8 @@ import (
 )
 
 // Each bad submission is answered with the field that is wrong and with what
-// mends it, alone and as one of a batch.
-func TestABadSubmissionNamesItsFieldAndItsMend(t *testing.T) {
+// fixes it, alone and as one of a batch.
+func TestABadSubmissionNamesItsFieldAndItsFix(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x", "y"}}, nil)
 	w.must("PUT", "/v1/teams/b", api.SetTeam{}, nil)
@@ -31,11 +31,13 @@ func TestABadSubmissionNamesItsFieldAndItsMend(t *testing.T) {
 		`"spec":{"name":7}`:         {"name", 400, "form of a job file"},
 		`"spec":{"name":"j"}`:       {"command", 422, "not valid"},
 		`"spec":{"command":"true"}`: {"name", 422, "not valid"},
-		`"spec":{"name":"j","command":"true","notify":"ftp://x"}`:                      {"notify", 422, "not valid"},
-		`"spec":{"name":"j","command":"true","notify":"http://127.0.0.1"}`:             {"notify", 422, "inside"},
-		`"spec":{"name":"j","command":"true"}`:                                         {"project", 422, "names no project of team a: write one of x, y"},
-		`"spec":{"name":"j","command":"true","project":"z"}`:                           {"project", 422, "none of team a"},
-		`"spec":{"name":"j","command":"true","team":"b"}`:                              {"team", 403, `may not submit for team "b": write one of a`},
+		`"spec":{"name":"j","command":"true","notify":"ftp://x"}`:          {"notify", 422, "not valid"},
+		`"spec":{"name":"j","command":"true","notify":"http://127.0.0.1"}`: {"notify", 422, "inside"},
+		`"spec":{"name":"j","command":"true"}`: {"project", 422,
+			"names no project of team a: write one of x, y"},
+		`"spec":{"name":"j","command":"true","project":"z"}`: {"project", 422, "none of team a"},
+		`"spec":{"name":"j","command":"true","team":"b"}`: {"team", 403,
+			`may not submit for team "b": write one of a`},
 		`"spec":{"name":"j","command":"true","budget":{"dollars":"-1"}}`:               {"budget.dollars", 422, "not valid"},
 		`"spec":{"name":"j","command":"true","resources":{"memory":"lots"}}`:           {"", 400, "form of a job file"},
 		`"spec":{"name":"j","command":"true","project":"x"},"key":"` + long(300) + `"`: {"key", 400, "longer"},
@@ -43,7 +45,8 @@ func TestABadSubmissionNamesItsFieldAndItsMend(t *testing.T) {
 		for path, body := range map[string]string{"/v1/jobs": "{" + spec + "}", "/v1/jobs/batch": "[{" + spec + "}]"} {
 			rec, p := w.ask("POST", path, ann, body)
 			field := want.field
-			if rec.Code != want.code || !strings.HasSuffix(p.Field, field) || p.Field == "" || p.Fix == "" || !strings.Contains(p.Title+p.Detail, want.says) {
+			if rec.Code != want.code || !strings.HasSuffix(p.Field, field) || p.Field == "" || p.Fix == "" ||
+				!strings.Contains(p.Title+p.Detail, want.says) {
 				t.Errorf("%s %s: %d %+v, want field %s, %d and %q", path, spec, rec.Code, p, field, want.code, want.says)
 			}
 		}
@@ -65,12 +68,14 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 	for _, a := range trail.Acts {
 		details = append(details, a.Detail)
 	}
-	if got := strings.Join(details, "|"); got != "the job is not valid|this needs the role admin of all teams, and ann has none" {
+	if got := strings.Join(details, "|"); got != "the job is not valid|this needs the role admin of all teams, and "+
+		"ann has none" {
 		t.Errorf("the trail says %q", got)
 	}
 	var cut api.MadeToken
 	w.must("POST", "/v1/tokens", api.NewToken{User: "ann", Most: identity.Viewer}, &cut)
-	if rec, p := w.ask("POST", "/v1/jobs", cut.Text, aJob("j", "a")); rec.Code != 403 || !strings.Contains(p.Title, "this token of ann has viewer") || !strings.Contains(p.Fix, "tokens new") {
+	if rec, p := w.ask("POST", "/v1/jobs", cut.Text, aJob("j", "a")); rec.Code != 403 ||
+		!strings.Contains(p.Title, "this token of ann has viewer") || !strings.Contains(p.Fix, "tokens new") {
 		t.Errorf("a token that is cut: %d %+v; its user needs no other role", rec.Code, p)
 	}
 }
@@ -88,7 +93,9 @@ func TestALimitOfNobodyIsRefused(t *testing.T) {
 	}
 	w.must("PUT", "/v1/teams/vision", api.SetTeam{Projects: []string{"lanes"}}, nil)
 	w.user("ann", identity.Grant{Team: "vision", Role: identity.Submitter})
-	for scope, want := range map[budget.Scope]bool{"all": true, "team:vision": true, "project:lanes": true, "user:ann": true, "user:owner": true, "tag:env=dev": true, "team:vison": false, "project:lane": false, "user:anne": false} {
+	for scope, want := range map[budget.Scope]bool{"all": true, "team:vision": true, "project:lanes": true,
+		"user:ann": true, "user:owner": true, "tag:env=dev": true, "team:vison": false, "project:lane": false,
+		"user:anne": false} {
 		code, p := set(scope)
 		if (code == http.StatusNoContent) != want || !want && (p.Field != "limit.scope" || p.Fix == "") {
 			t.Errorf("%s: %d %+v", scope, code, p)
@@ -106,7 +113,10 @@ func TestALimitOfNobodyIsRefused(t *testing.T) {
 func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
 	w := newWorldOf(t, firm{}, hooked)
 	asked, code := 0, http.StatusBadGateway
-	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { asked++; rw.WriteHeader(code) }))
+	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		asked++
+		rw.WriteHeader(code)
+	}))
 	defer hook.Close()
 	l := budget.Limit{Scope: "all", Window: budget.Total, Dollars: dollars(1), Notify: hook.URL + "/secret"}
 	look := func() bool {
@@ -129,7 +139,8 @@ func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
 	}
 	code = http.StatusNotFound
 	w.owed["k"] = owed{time.Now().Add(-1), time.Minute}
-	if !look() || len(w.owed) != 0 || !strings.Contains(w.log.String(), "404") || strings.Contains(w.log.String(), "secret") {
+	if !look() || len(w.owed) != 0 || !strings.Contains(w.log.String(), "404") ||
+		strings.Contains(w.log.String(), "secret") {
 		t.Errorf("a webhook that refuses: owed %v; the log:\n%s", w.owed, w.log)
 	}
 }

@@ -25,7 +25,7 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
-	d, no := s.openDoor(r.Context())
+	d, no := s.openAdmission(r.Context())
 	if no != nil {
 		no.answer(w)
 		return
@@ -33,11 +33,14 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 	defer d.end(r.Context())
 	s.review(w, r, b, true, func(j core.Job) *refusal {
 		c := callerOf(r)
-		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin, c.Role(identity.Everywhere) >= identity.Operator) {
+		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin,
+			c.Role(identity.Everywhere) >= identity.Operator) {
 		case budget.OwnJob:
-			return &refusal{status: http.StatusForbidden, title: "who submitted a job does not approve it", mend: "ask another operator of the team, or an admin"}
+			return &refusal{status: http.StatusForbidden, title: "who submitted a job does not approve it",
+				fix: "ask another operator of the team, or an admin"}
 		case budget.NotForAll:
-			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval", mend: "ask an operator of all teams", err: errors.New(j.Approval().String())}
+			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval",
+				fix: "ask an operator of all teams", err: errors.New(j.Approval().String())}
 		}
 		v := core.Weighed(j.ID(), j.User(), j.Terms())
 		no := d.weigh(r.Context(), c, v, j.Terms())
@@ -56,17 +59,20 @@ func (s *Server) postReject(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.TrimSpace(b.Reason) == "" {
-		fieldProblem(w, http.StatusUnprocessableEntity, "reason", "a rejection says why", "send a reason: its submitter reads it", nil)
+		fieldProblem(w, http.StatusUnprocessableEntity, "reason", "a rejection says why",
+			"send a reason: its submitter reads it", nil)
 		return
 	}
 	s.review(w, r, b, false, func(core.Job) *refusal { return nil })
 }
 
 // review puts a review in the log. A second one that says the same changes nothing.
-func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool, may func(core.Job) *refusal) {
+func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool,
+	may func(core.Job) *refusal) {
 	const longest = 1000
 	if len(b.Reason) > longest {
-		fieldProblem(w, http.StatusUnprocessableEntity, "reason", fmt.Sprintf("the reason has more than %d bytes", longest), "shorten it", nil)
+		fieldProblem(w, http.StatusUnprocessableEntity, "reason", fmt.Sprintf("the reason has more than %d bytes", longest),
+			"shorten it", nil)
 		return
 	}
 	id := r.PathValue("id")
@@ -91,7 +97,8 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 		return
 	}
 	callOf(r).act.Detail = b.Reason
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason}}
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+		Body: core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason}}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
@@ -104,7 +111,8 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 }
 
 func (s *Server) notHeld(w http.ResponseWriter, j core.Job) {
-	problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID(), j.State(), j.Why()), "scrimp approve lists the jobs that do", nil)
+	problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID(), j.State(), j.Why()),
+		"scrimp approve lists the jobs that do", nil)
 }
 
 // approval is what a job waits for, or waited for, as people see it.
@@ -174,13 +182,15 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		}
 		target := rules.Limits[i].Notify
 		told[target] = true
-		err := s.teller.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
-			Asks: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team, Until: s.control.Clock().ToWall(j.Approval().Until), Mend: "scrimp approve " + n.Job}})
+		err := s.outbox.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
+			Approval: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team,
+				Until: s.control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}})
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			s.opts.Log.Warn("webhook of a budget not told of an approval that is asked for", "limit", t.Limit, "job", n.Job, "error", err)
+			s.opts.Log.Warn("webhook of a budget not told of an approval that is asked for", "limit", t.Limit, "job", n.Job,
+				"error", err)
 		}
 	}
 	if len(told) == 0 {

@@ -36,8 +36,10 @@ func (w *world) seen(id string) (j api.Job) {
 func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 	who := w.crew(map[string]identity.Grant{
-		"ann": {Team: "a", Role: identity.Operator}, "bea": {Team: "a", Role: identity.Operator}, "sub": {Team: "a", Role: identity.Submitter},
-		"boss": {Team: "a", Role: identity.Admin}, "bob": {Team: "b", Role: identity.Admin}, "all": {Team: "*", Role: identity.Operator},
+		"ann": {Team: "a", Role: identity.Operator}, "bea": {Team: "a", Role: identity.Operator},
+		"sub":  {Team: "a", Role: identity.Submitter},
+		"boss": {Team: "a", Role: identity.Admin}, "bob": {Team: "b", Role: identity.Admin},
+		"all": {Team: "*", Role: identity.Operator},
 	})
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(500), Approve: dollars(10)})
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Approve: dollars(100)})
@@ -53,30 +55,37 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 	if j := submit("small", "sub", `,"budget":{"dollars":"10"}`); j.State != "queued" || j.Approval != nil {
 		t.Errorf("a job at the threshold is %s", j.State)
 	}
-	if j := submit("team", "ann", `,"budget":{"dollars":"10.01"}`); j.State != "held" || j.Why != core.WaitsForApproval || !strings.Contains(j.Detail, "$10.01 is above $10.00 of team:a/month") || len(j.Approval.Limits) != 1 || j.User != "ann" {
+	if j := submit("team", "ann", `,"budget":{"dollars":"10.01"}`); j.State != "held" || j.Why != core.WaitsForApproval ||
+		!strings.Contains(j.Detail, "$10.01 is above $10.00 of team:a/month") || len(j.Approval.Limits) != 1 ||
+		j.User != "ann" {
 		t.Errorf("a job above it: %+v", j)
 	}
 	submit("both", "sub", `,"budget":{"dollars":"200"}`)
-	if rec, p := w.ask("POST", "/v1/jobs", who["sub"], costing("more", "a", `,"budget":{"dollars":"491"}`)); rec.Code != http.StatusPaymentRequired {
+	if rec, p := w.ask("POST", "/v1/jobs", who["sub"],
+		costing("more", "a", `,"budget":{"dollars":"491"}`)); rec.Code != http.StatusPaymentRequired {
 		t.Errorf("what is approved by nobody holds nothing, and what has no room is not asked for: %d %+v", rec.Code, p)
 	}
 	for _, c := range []struct {
 		job, who, what string
 		code           int
 	}{
-		{"team", "bob", "approve", 404}, {"team", "sub", "approve", 403}, {"team", "ann", "approve", 403}, {"team", "ann", "reject", 422},
+		{"team", "bob", "approve", 404}, {"team", "sub", "approve", 403}, {"team", "ann", "approve", 403},
+		{"team", "ann", "reject", 422},
 		{"small", "bea", "approve", 409}, {"both", "bea", "approve", 403}, {"both", "boss", "approve", 403},
-		{"team", "bea", "approve", 200}, {"team", "bea", "approve", 200}, {"team", "bea", "reject", 409}, {"both", "all", "approve", 200},
+		{"team", "bea", "approve", 200}, {"team", "bea", "approve", 200}, {"team", "bea", "reject", 409},
+		{"both", "all", "approve", 200},
 	} {
 		body := `{"reason":"for the paper"}`
 		if c.code == 422 {
 			body = `{}`
 		}
-		if rec, p := w.ask("POST", "/v1/jobs/"+c.job+"/"+c.what, who[c.who], body); rec.Code != c.code || c.code != 200 && p.Fix == "" {
+		if rec, p := w.ask("POST", "/v1/jobs/"+c.job+"/"+c.what, who[c.who], body); rec.Code != c.code ||
+			c.code != 200 && p.Fix == "" {
 			t.Errorf("%s %ss %s: %d %+v, want %d", c.who, c.what, c.job, rec.Code, p, c.code)
 		}
 	}
-	if j := w.seen("team"); j.State != "queued" || *j.Approval.Approved != true || j.Approval.By != "bea" || j.Approval.Reason != "for the paper" {
+	if j := w.seen("team"); j.State != "queued" || *j.Approval.Approved != true || j.Approval.By != "bea" ||
+		j.Approval.Reason != "for the paper" {
 		t.Errorf("%+v %+v", j, j.Approval)
 	}
 	submit("own", "boss", `,"budget":{"dollars":"20"}`)
@@ -104,7 +113,8 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 	site := httptest.NewServer(w.h)
 	defer site.Close()
 	bea := client.New(site.URL, who["bea"], nil)
-	for name, review := range map[string]func(context.Context, string, string) (client.Job, error){"queued": bea.Approve, "cancelled": bea.Reject} {
+	for name, review := range map[string]func(context.Context, string, string) (client.Job, error){"queued": bea.Approve,
+		"cancelled": bea.Reject} {
 		submit("to-be-"+name, "sub", `,"budget":{"dollars":"20"}`)
 		if j, err := review(t.Context(), "to-be-"+name, "by a program"); err != nil || j.State != name {
 			t.Errorf("%s: %s, %v", name, j.State, err)
@@ -130,7 +140,8 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	if u := v.Limits[0].Use; u.Held != *dollars(40) || u.Jobs != 1 || u.AwaitingApproval != 1 {
 		t.Errorf("%+v", u)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusPaymentRequired || p.Limit == nil {
+	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusPaymentRequired ||
+		p.Limit == nil {
 		t.Errorf("$80 beside $40 of $100: %d %+v", rec.Code, p)
 	}
 	if j := w.seen("big"); j.State != "held" {
@@ -141,7 +152,8 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	if j := w.seen("big"); j.State != "queued" {
 		t.Errorf("it is %s", j.State)
 	}
-	if rec, _ := w.ask("POST", "/v1/jobs", ownerName, costing("two", "a", `,"budget":{"dollars":"30"}`)); rec.Code != http.StatusPaymentRequired {
+	if rec, _ := w.ask("POST", "/v1/jobs", ownerName,
+		costing("two", "a", `,"budget":{"dollars":"30"}`)); rec.Code != http.StatusPaymentRequired {
 		t.Errorf("what was approved holds its money: %d", rec.Code)
 	}
 	for what, want := range map[string]string{"budgets": `"awaiting_approval":0`, "jobs?state=queued": `"id":"big"`} {
@@ -163,26 +175,29 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 		said <- string(b[:n])
 	}))
 	defer hook.Close()
-	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Approve: dollars(50), ApproveWithin: 48 * time.Hour, Notify: hook.URL + "/secret"})
-	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"},"deadline":"in 36h","work":{"time":"30h"}`), nil)
+	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Approve: dollars(50), ApproveWithin: 48 * time.Hour,
+		Notify: hook.URL + "/secret"})
+	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"},"deadline":"in 36h","work":{"time":"30h"}`),
+		nil)
 	list, err := w.unasked()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	w.notify(t.Context(), list[0])
-	if text := <-said; !strings.Contains(text, `"job":"big"`) || !strings.Contains(text, `"state":"held"`) || !strings.Contains(text, "scrimp approve big") || !strings.Contains(text, "$80.00 is above $50.00") {
+	if text := <-said; !strings.Contains(text, `"job":"big"`) || !strings.Contains(text, `"state":"held"`) ||
+		!strings.Contains(text, "scrimp approve big") || !strings.Contains(text, "$80.00 is above $50.00") {
 		t.Errorf("%s", text)
 	}
 	if list, err := w.unasked(); err != nil || len(list) != 0 {
 		t.Errorf("asked again: %+v, %v", list, err)
 	}
-	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") || strings.Contains(j.Detail, "cannot be met") {
+	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") ||
+		strings.Contains(j.Detail, "cannot be met") {
 		t.Errorf("%s", j.Detail)
 	}
-	w.event(core.Tick{}, 47*time.Hour)
 	w.control.Peek(func(m *core.Machine) {
 		j, _ := m.Job("big")
-		if late, ok := m.TooLate(j, m.Now()); !ok || late < 40*time.Hour {
+		if late, ok := m.TooLate(j, j.Submitted().Add(47*time.Hour)); !ok || late < 40*time.Hour {
 			t.Errorf("30 hours from hour 47 on are %v late, %v, of 36", late, ok)
 		}
 	})
@@ -210,15 +225,17 @@ func TestAJobOverItsQuotaSaysSo(t *testing.T) {
 	}
 	w.must("POST", "/v1/jobs", aJob("other", "b"), nil)
 	id := w.booting(2)[0]
-	if j := w.seen("two"); j.State != "queued" || j.Why != "over_quota" || j.Quota != "team:a/month" || !strings.Contains(j.Detail, "team:a/month lets 1 job run at once, and 1 runs") {
+	if j := w.seen("two"); j.State != "queued" || j.Why != "over_quota" || j.Quota != "team:a/month" ||
+		!strings.Contains(j.Detail, "team:a/month lets 1 job run at once, and 1 runs") {
 		t.Errorf("%+v", j)
 	}
-	if rec, _ := w.ask("GET", "/metrics", ownerName, nil); !strings.Contains(rec.Body.String(), `scrimp_jobs_over_quota{limit="team:a/month"} 1`) {
+	if rec, _ := w.ask("GET", "/metrics", ownerName, nil); !strings.Contains(rec.Body.String(),
+		`scrimp_jobs_over_quota{limit="team:a/month"} 1`) {
 		t.Errorf("%s", rec.Body)
 	}
 	w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Minute)
 	w.event(core.AttemptEnded{Attempt: id, Message: 2, Reason: "completed"}, 2*time.Minute)
-	w.event(core.InstanceEnded{Instance: "i-" + id, Until: w.control.Now(), Cause: "terminated"}, 3*time.Minute)
+	w.event(core.InstanceEnded{Instance: w.instance(id), Until: w.control.Now(), Cause: "terminated"}, 3*time.Minute)
 	w.booting(2)
 	if j := w.seen("two"); j.State != "running" || j.Quota != "" {
 		t.Errorf("%+v", j)

@@ -15,18 +15,31 @@ import (
 // the least that may use a route, and in which team. A route that is not here fails the test.
 var wanted = map[string]string{
 	"GET /healthz": "open", "GET /readyz": "open",
-	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere", "GET /v1/market": "viewer anywhere",
-	"GET /v1/history": "viewer anywhere", "GET /v1/measured": "viewer anywhere", "GET /v1/ledger/verify": "operator everywhere",
-	"GET /v1/costs": "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "PUT /v1/budgets": "admin everywhere",
-	"GET /v1/openapi.json": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere", "GET /v1/events": "viewer anywhere",
-	"POST /v1/work": "submitter anywhere", "GET /v1/jobs/{id}/outputs": "viewer of the job",
-	"POST /v1/jobs": "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere", "GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
+	"GET /v1/me": "none anywhere", "GET /v1/server": "viewer anywhere", "POST /v1/server/stop": "admin everywhere",
+	"GET /v1/market":  "viewer anywhere",
+	"GET /v1/history": "viewer anywhere", "GET /v1/instances/undecided": "admin everywhere",
+	"POST /v1/instances/decide": "admin everywhere", "GET /v1/measured": "viewer anywhere",
+	"GET /v1/ledger/verify": "operator everywhere",
+	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere",
+	"PUT /v1/budgets":      "admin everywhere",
+	"GET /v1/openapi.json": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere",
+	"GET /v1/events": "viewer anywhere",
+	"POST /v1/work":  "submitter anywhere", "GET /v1/jobs/{id}/outputs": "viewer of the job",
+	"POST /v1/jobs": "submitter anywhere", "POST /v1/jobs/batch": "submitter anywhere", "GET /v1/jobs": "viewer anywhere",
+	"GET /v1/jobs/{id}": "viewer of the job", "GET /v1/jobs/{id}/watch": "viewer of the job",
 	"POST /v1/jobs/{id}/approve": "operator of the job", "POST /v1/jobs/{id}/reject": "operator of the job",
-	"POST /v1/jobs/{id}/end": "submitter of the job", "GET /v1/jobs/{id}/log": "viewer of the job", "GET /v1/jobs/{id}/receipt": "viewer of the job",
-	"GET /v1/jobs/{id}/spec": "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job", "POST /v1/jobs/{id}/exec": "operator of the job",
-	"GET /v1/users": "admin everywhere", "PUT /v1/users/{id}": "admin everywhere", "GET /v1/teams": "viewer anywhere", "PUT /v1/teams/{id}": "admin everywhere",
-	"GET /v1/tokens": "viewer anywhere", "POST /v1/tokens": "viewer anywhere", "DELETE /v1/tokens/{id}": "viewer anywhere", "GET /v1/audit": "admin everywhere",
-	"POST /v1/agent/claim": "claim", "POST /v1/agent/report": "attempt", "POST /v1/agent/logs": "attempt", "GET /v1/agent/logs": "attempt", "POST /v1/agent/exec/{id}": "attempt",
+	"POST /v1/jobs/{id}/end": "submitter of the job", "GET /v1/jobs/{id}/log": "viewer of the job",
+	"GET /v1/jobs/{id}/receipt": "viewer of the job",
+	"GET /v1/jobs/{id}/spec":    "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
+	"POST /v1/jobs/{id}/exec": "operator of the job",
+	"GET /v1/users":           "admin everywhere", "PUT /v1/users/{id}": "admin everywhere",
+	"GET /v1/teams":      "viewer anywhere",
+	"PUT /v1/teams/{id}": "admin everywhere",
+	"GET /v1/tokens":     "viewer anywhere", "POST /v1/tokens": "viewer anywhere",
+	"DELETE /v1/tokens/{id}": "viewer anywhere",
+	"GET /v1/audit":          "admin everywhere",
+	"POST /v1/agent/claim":   "claim", "POST /v1/agent/report": "attempt", "POST /v1/agent/logs": "attempt",
+	"GET /v1/agent/logs": "attempt", "POST /v1/agent/exec/{id}": "attempt",
 }
 
 // Every route is asked with every role in the job's team, in another and in all,
@@ -40,13 +53,16 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 		may         identity.Caller
 		user        bool
 	}
-	callers := []caller{{name: "no token"}, {name: "a wrong token", token: "scrimp_" + strings.Repeat("A", 43)}, {name: "the owner's token on the network", token: w.token},
-		{name: "a claim", token: w.ticket("claim", "seen.1")}, {name: "an attempt", token: w.ticket("attempt", "seen.1")}, {name: "a forged attempt", token: "attempt.seen.1.00"}}
+	callers := []caller{{name: "no token"}, {name: "a wrong token", token: "scrimp_" + strings.Repeat("A", 43)},
+		{name: "the owner's token on the network", token: w.token},
+		{name: "a claim", token: w.ticket("claim", "seen.1")}, {name: "an attempt", token: w.ticket("attempt", "seen.1")},
+		{name: "a forged attempt", token: "attempt.seen.1.00"}}
 	for _, team := range []string{"vision", "text", "*"} {
 		for role := identity.Viewer; role <= identity.Admin; role++ {
 			name := role.String() + "-" + strings.ReplaceAll(team, "*", "all")
 			g := identity.Grant{Team: team, Role: role}
-			callers = append(callers, caller{name, w.user(name, g), identity.Caller{User: name, Grants: []identity.Grant{g}}, true})
+			callers = append(callers, caller{name, w.user(name, g),
+				identity.Caller{User: name, Grants: []identity.Grant{g}}, true})
 		}
 	}
 	callers = append(callers, caller{"nothing", w.user("nothing"), identity.Caller{}, true})
@@ -61,7 +77,8 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 	callers = append(callers, caller{name: "a revoked token", token: made.Text})
 	var cut api.MadeToken
 	w.must("POST", "/v1/tokens", api.NewToken{User: "admin-all", Most: identity.Viewer}, &cut)
-	callers = append(callers, caller{"a token that is cut", cut.Text, identity.Caller{Grants: []identity.Grant{{Team: "*", Role: identity.Viewer}}}, true})
+	callers = append(callers, caller{"a token that is cut", cut.Text,
+		identity.Caller{Grants: []identity.Grant{{Team: "*", Role: identity.Viewer}}}, true})
 
 	w.must("POST", "/v1/jobs", aJob("seen", "vision"), nil)
 	w.must("POST", "/v1/jobs/seen/end", api.End{}, nil)
@@ -98,7 +115,8 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 				want = stranger
 			default:
 				role, _ := identity.ParseRole(least)
-				has := map[string]identity.Role{"anywhere": c.may.Best(), "everywhere": c.may.Role("*"), "of the job": c.may.Role("vision")}[where]
+				has := map[string]identity.Role{"anywhere": c.may.Best(), "everywhere": c.may.Role("*"),
+					"of the job": c.may.Role("vision")}[where]
 				if has < role {
 					want = refused
 					if where == "of the job" && has == identity.Nobody {
@@ -149,7 +167,8 @@ func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
 	}
 	for token, want := range map[string]bool{ann: true, bob: false} {
 		for _, path := range []string{"/v1/jobs", "/v1/history"} {
-			if rec, _ := w.ask("GET", path, token, nil); strings.Contains(rec.Body.String(), "mine") != want && path == "/v1/jobs" {
+			if rec, _ := w.ask("GET", path, token, nil); strings.Contains(rec.Body.String(), "mine") != want &&
+				path == "/v1/jobs" {
 				t.Errorf("%s: %s", path, rec.Body)
 			}
 		}
@@ -164,13 +183,16 @@ func TestWhatOthersOwnIsNotSeenInAnyList(t *testing.T) {
 			t.Errorf("the job is of %+v, want its submitter's only team and that one's only project", j.Terms().Owner)
 		}
 	})
-	if rec, p := w.ask("POST", "/v1/jobs", ann, aJob("theirs", "text")); rec.Code != http.StatusForbidden || p.Field != "team" || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, aJob("theirs", "text")); rec.Code != http.StatusForbidden ||
+		p.Field != "team" || p.Fix == "" {
 		t.Errorf("a job for another team: %d %+v", rec.Code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs", bob, `{"rerun":"mine",`+aJob("again", "text")[1:]); rec.Code != http.StatusNotFound || p.Field != "rerun" {
+	if rec, p := w.ask("POST", "/v1/jobs", bob, `{"rerun":"mine",`+
+		aJob("again", "text")[1:]); rec.Code != http.StatusNotFound || p.Field != "rerun" {
 		t.Errorf("the files of another team's job: %d %+v", rec.Code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs", ann, `{"folder":"/etc",`+aJob("etc", "")[1:]); rec.Code != http.StatusForbidden || p.Field != "folder" {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, `{"folder":"/etc",`+
+		aJob("etc", "")[1:]); rec.Code != http.StatusForbidden || p.Field != "folder" {
 		t.Errorf("a folder of the server: %d %+v", rec.Code, p)
 	}
 }
@@ -196,8 +218,10 @@ func TestWhoDidWhatIsOnRecordAndSurvivesARestart(t *testing.T) {
 		got = append(got, strings.Join([]string{a.Who, a.Route, a.Object, a.Outcome}, "|"))
 	}
 	want := []string{
-		"owner|PUT /v1/teams/{id}|vision|done", "owner|PUT /v1/users/{id}|ann|done", "owner|POST /v1/tokens|" + page.Acts[2].Object + "|done",
-		"ann|POST /v1/jobs|one|done", "ann|POST /v1/jobs||refused", "ann|POST /v1/jobs/{id}/exec|one|refused", "ann|POST /v1/jobs/{id}/end|one|done", "ann|GET /v1/users||refused",
+		"owner|PUT /v1/teams/{id}|vision|done", "owner|PUT /v1/users/{id}|ann|done",
+		"owner|POST /v1/tokens|" + page.Acts[2].Object + "|done",
+		"ann|POST /v1/jobs|one|done", "ann|POST /v1/jobs||refused", "ann|POST /v1/jobs/{id}/exec|one|refused",
+		"ann|POST /v1/jobs/{id}/end|one|done", "ann|GET /v1/users||refused",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("on record are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -228,7 +252,9 @@ func TestWhoDidWhatIsOnRecordAndSurvivesARestart(t *testing.T) {
 	if err := w.readBook(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.EqualFunc(w.book.Tokens(), again.Tokens(), func(a, b identity.Token) bool { return a.Hash == b.Hash && a.Expires.Equal(b.Expires) }) || len(w.book.Users()) != 1 {
+	if !slices.EqualFunc(w.book.Tokens(), again.Tokens(),
+		func(a, b identity.Token) bool { return a.Hash == b.Hash && a.Expires.Equal(b.Expires) }) ||
+		len(w.book.Users()) != 1 {
 		t.Errorf("read back: %+v, were %+v", w.book.Tokens(), again.Tokens())
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"scrimp/internal/api"
 	"scrimp/internal/identity"
@@ -37,58 +38,141 @@ type route struct {
 
 // table is every route there is, and who may use it.
 func table() []route {
+	return slices.Concat(serverRoutes(), jobRoutes(), peopleRoutes(), agentRoutes())
+}
+
+// serverRoutes say how the server and its market are.
+func serverRoutes() []route {
 	return []route{
 		{"GET", "/healthz", 0, open, true, "Say that the process lives", nil, nil, "text/plain", nil, (*Server).getHealth},
-		{"GET", "/readyz", 0, open, true, "Say whether this server leads and writes: 200, else 503", nil, nil, "text/plain", nil, (*Server).getReady},
+		{"GET", "/readyz", 0, open, true, "Say whether this server leads and writes: 200, else 503", nil, nil, "text/plain",
+			nil, (*Server).getReady},
 
 		{"GET", "/v1/openapi.json", 0, open, true, "Describe this API", nil, api.Raw{}, "", nil, (*Server).getOpenAPI},
-		{"GET", "/metrics", identity.Viewer, everywhere, true, "Tell Prometheus how it goes", nil, nil, "text/plain", nil, (*Server).getMetrics},
+		{"GET", "/metrics", identity.Viewer, everywhere, true, "Tell Prometheus how it goes", nil, nil, "text/plain", nil,
+			(*Server).getMetrics},
 
-		{"GET", "/v1/me", identity.Nobody, anywhere, true, "Say whose token this is", nil, api.Me{}, "", nil, (*Server).getMe},
-		{"GET", "/v1/server", identity.Viewer, anywhere, true, "Say who answers", nil, api.Server{}, "", nil, (*Server).getServer},
-		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "", nil, (*Server).postStop},
-		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List what is for sale", nil, api.Market{}, "", nil, (*Server).getMarket},
-		{"GET", "/v1/history", identity.Viewer, anywhere, true, "Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil, (*Server).getHistory},
-		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first", nil, []measured.Run{}, "", []string{"name: of the job, whose profiles count as well", "limit: runs at most, 1 to 1000, 200 where it is not given", "expected: 1 to add what they were expected to cost when they were first decided"}, (*Server).getMeasured},
-		{"GET", "/v1/ledger/verify", identity.Operator, everywhere, true, "Replay the log and compare the ledger with it", nil, api.Verified{}, "", nil, (*Server).getVerify},
+		{"GET", "/v1/me", identity.Nobody, anywhere, true, "Say whose token this is", nil, api.Me{}, "", nil,
+			(*Server).getMe},
+		{"GET", "/v1/server", identity.Viewer, anywhere, true, "Say who answers", nil, api.Server{}, "", nil,
+			(*Server).getServer},
+		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "",
+			nil, (*Server).postStop},
+		{"GET", "/v1/instances/undecided", identity.Admin, everywhere, true,
+			"List machines of an earlier incarnation whose owner nobody has decided", nil, []api.Undecided{}, "", nil,
+			(*Server).getUndecided},
+		{"POST", "/v1/instances/decide", identity.Admin, everywhere, false,
+			"Adopt or release machines of an earlier incarnation; answer with those that were decided", api.Ownership{},
+			[]api.Undecided{}, "", nil, (*Server).postDecide},
+		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List what is for sale", nil, api.Market{}, "", nil,
+			(*Server).getMarket},
+		{"GET", "/v1/history", identity.Viewer, anywhere, true,
+			"Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil, (*Server).getHistory},
+		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first",
+			nil, []measured.Run{}, "", []string{"name: of the job, whose profiles count as well",
+				"limit: runs at most, 1 to 1000, 200 where it is not given",
+				"expected: 1 to add what they were expected to cost when they were first decided"}, (*Server).getMeasured},
+		{"GET", "/v1/ledger/verify", identity.Operator, everywhere, true, "Replay the log and compare the ledger with it",
+			nil, api.Verified{}, "", nil, (*Server).getVerify},
 
-		{"GET", "/v1/backup", identity.Admin, everywhere, true, "Fetch all that the store holds, as scrimp restore reads it", nil, nil, "application/gzip", nil, (*Server).getBackup},
-		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job", nil, api.Job{}, "text/event-stream", []string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"}, (*Server).getEvents},
+		{"GET", "/v1/backup", identity.Admin, everywhere, true, "Fetch all that the store holds, as scrimp restore reads it",
+			nil, nil, "application/gzip", nil, (*Server).getBackup},
+		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job",
+			nil, api.Job{}, "text/event-stream",
+			[]string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"},
+			(*Server).getEvents},
 
-		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{}, "", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given", "since: span of market time until now"}, (*Server).getCosts},
-		{"GET", "/v1/budgets", identity.Viewer, anywhere, true, "List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil, (*Server).getBudgets},
-		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag", api.SetBudget{}, nil, "", nil, (*Server).putBudgets},
+		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
+			"", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given",
+				"since: span of market time until now"}, (*Server).getCosts},
+		{"GET", "/v1/budgets", identity.Viewer, anywhere, true,
+			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
+			(*Server).getBudgets},
+		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag",
+			api.SetBudget{}, nil, "", nil, (*Server).putBudgets},
+	}
+}
 
-		{"POST", "/v1/work", identity.Submitter, anywhere, false, "Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil, (*Server).postWork},
-		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil, (*Server).postJob},
-		{"POST", "/v1/jobs/batch", identity.Submitter, anywhere, false, "Submit 1 to 1000 jobs without work folders or secrets, all or none", []api.Submission{}, []api.Job{}, "", nil, (*Server).postBatch},
-		{"GET", "/v1/jobs", identity.Viewer, anywhere, true, "List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "", []string{"after: id of the job that a page begins after", "limit: jobs at most, 1 to 1000; all where it is not given", "live: 1 for those that wait or run", "state: of one state: held, queued, running, succeeded, failed, stopped or cancelled", "before: id of the job that a page ends before; empty for a page of the newest"}, (*Server).getJobs},
+// jobRoutes are about jobs.
+func jobRoutes() []route {
+	return []route{
+		{"POST", "/v1/work", identity.Submitter, anywhere, false,
+			"Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil,
+			(*Server).postWork},
+		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil,
+			(*Server).postJob},
+		{"POST", "/v1/jobs/batch", identity.Submitter, anywhere, false,
+			"Submit 1 to 1000 jobs without work folders or secrets, all or none", []api.Submission{}, []api.Job{}, "",
+			nil, (*Server).postBatch},
+		{"GET", "/v1/jobs", identity.Viewer, anywhere, true,
+			"List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "",
+			[]string{"after: id of the job that a page begins after",
+				"limit: jobs at most, 1 to 1000; all where it is not given", "live: 1 for those that wait or run",
+				"state: of one state: held, queued, running, succeeded, failed, stopped or cancelled",
+				"before: id of the job that a page ends before; empty for a page of the newest"}, (*Server).getJobs},
 		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil, (*Server).getJob},
-		{"GET", "/v1/jobs/{id}/watch", identity.Viewer, ofJob, true, "Show a job at each change, a line each, until it is closed", nil, api.Job{}, "application/x-ndjson", nil, (*Server).watchJob},
-		{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofJob, false, "End a job", api.End{}, api.Job{}, "", nil, (*Server).postEnd},
-		{"POST", "/v1/jobs/{id}/approve", identity.Operator, ofJob, false, "Let a job run that waits for approval", api.Review{}, api.Job{}, "", nil, (*Server).postApprove},
-		{"POST", "/v1/jobs/{id}/reject", identity.Operator, ofJob, false, "End a job that waits for approval, and say why", api.Review{}, api.Job{}, "", nil, (*Server).postReject},
-		{"GET", "/v1/jobs/{id}/log", identity.Viewer, ofJob, true, "Print the output of a job, over all its attempts", nil, nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed"}, (*Server).getLog},
-		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why", nil, receipt.Receipt{}, "", nil, (*Server).getReceipt},
-		{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true, "Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip", nil, (*Server).getOutputs},
-		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{}, "", nil, (*Server).getSpec},
-		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil, []api.Decision{}, "", nil, (*Server).getExplain},
-		{"POST", "/v1/jobs/{id}/exec", identity.Operator, ofJob, false, "Run a command on the job's machine", api.Exec{}, api.ExecResult{}, "", nil, (*Server).postExec},
+		{"GET", "/v1/jobs/{id}/watch", identity.Viewer, ofJob, true,
+			"Show a job at each change, a line each, until it is closed", nil, api.Job{}, "application/x-ndjson", nil,
+			(*Server).watchJob},
+		{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofJob, false, "End a job", api.End{}, api.Job{}, "", nil,
+			(*Server).postEnd},
+		{"POST", "/v1/jobs/{id}/approve", identity.Operator, ofJob, false, "Let a job run that waits for approval",
+			api.Review{}, api.Job{}, "", nil, (*Server).postApprove},
+		{"POST", "/v1/jobs/{id}/reject", identity.Operator, ofJob, false, "End a job that waits for approval, and say why",
+			api.Review{}, api.Job{}, "", nil, (*Server).postReject},
+		{"GET", "/v1/jobs/{id}/log", identity.Viewer, ofJob, true, "Print the output of a job, over all its attempts", nil,
+			nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed"},
+			(*Server).getLog},
+		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why",
+			nil, receipt.Receipt{}, "", nil, (*Server).getReceipt},
+		{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true,
+			"Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip", nil,
+			(*Server).getOutputs},
+		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{},
+			"", nil, (*Server).getSpec},
+		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil,
+			[]api.Decision{}, "", nil, (*Server).getExplain},
+		{"POST", "/v1/jobs/{id}/exec", identity.Operator, ofJob, false, "Run a command on the job's machine", api.Exec{},
+			api.ExecResult{}, "", nil, (*Server).postExec},
+	}
+}
 
-		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []identity.User{}, "", nil, (*Server).getUsers},
-		{"PUT", "/v1/users/{id}", identity.Admin, everywhere, false, "Make a user, or change one", api.SetUser{}, identity.User{}, "", nil, (*Server).putUser},
-		{"GET", "/v1/teams", identity.Viewer, anywhere, true, "List the teams that the caller sees", nil, []identity.Team{}, "", nil, (*Server).getTeams},
-		{"PUT", "/v1/teams/{id}", identity.Admin, everywhere, false, "Make a team, or change its projects", api.SetTeam{}, identity.Team{}, "", nil, (*Server).putTeam},
-		{"GET", "/v1/tokens", identity.Viewer, anywhere, true, "List tokens: the caller's own, and for an admin all", nil, []api.Token{}, "", nil, (*Server).getTokens},
-		{"POST", "/v1/tokens", identity.Viewer, anywhere, false, "Make a token: for oneself, and for an admin for all", api.NewToken{}, api.MadeToken{}, "", nil, (*Server).postToken},
-		{"DELETE", "/v1/tokens/{id}", identity.Viewer, anywhere, false, "Revoke a token: one's own, and for an admin any", nil, nil, "", nil, (*Server).deleteToken},
-		{"GET", "/v1/audit", identity.Admin, everywhere, true, "List who did what, oldest first", nil, api.Audit{}, "", []string{"after: event number that a page begins after", "user: of one user", "limit: lines at most, 1 to 1000, 200 where it is not given"}, (*Server).getAudit},
+// peopleRoutes are about who may do what, and who did.
+func peopleRoutes() []route {
+	return []route{
+		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []identity.User{}, "", nil,
+			(*Server).getUsers},
+		{"PUT", "/v1/users/{id}", identity.Admin, everywhere, false, "Make a user, or change one", api.SetUser{},
+			identity.User{}, "", nil, (*Server).putUser},
+		{"GET", "/v1/teams", identity.Viewer, anywhere, true, "List the teams that the caller sees", nil, []identity.Team{},
+			"", nil, (*Server).getTeams},
+		{"PUT", "/v1/teams/{id}", identity.Admin, everywhere, false, "Make a team, or change its projects", api.SetTeam{},
+			identity.Team{}, "", nil, (*Server).putTeam},
+		{"GET", "/v1/tokens", identity.Viewer, anywhere, true, "List tokens: the caller's own, and for an admin all", nil,
+			[]api.Token{}, "", nil, (*Server).getTokens},
+		{"POST", "/v1/tokens", identity.Viewer, anywhere, false, "Make a token: for oneself, and for an admin for all",
+			api.NewToken{}, api.MadeToken{}, "", nil, (*Server).postToken},
+		{"DELETE", "/v1/tokens/{id}", identity.Viewer, anywhere, false, "Revoke a token: one's own, and for an admin any",
+			nil, nil, "", nil, (*Server).deleteToken},
+		{"GET", "/v1/audit", identity.Admin, everywhere, true, "List who did what, oldest first", nil, api.Audit{},
+			"", []string{"after: event number that a page begins after", "user: of one user",
+				"limit: lines at most, 1 to 1000, 200 where it is not given"}, (*Server).getAudit},
+	}
+}
 
-		{"POST", "/v1/agent/claim", 0, claims, false, "Take the task of an instance", api.Claim{}, api.Assignment{}, "", nil, (*Server).agentClaim},
-		{"POST", "/v1/agent/report", 0, attempts, false, "Tell what happened, and fetch orders", api.Report{}, api.Orders{}, "", nil, (*Server).agentReport},
-		{"POST", "/v1/agent/logs", 0, attempts, false, "Append output", nil, api.LogEnd{}, "", []string{"offset: of the first byte"}, (*Server).agentLogs},
-		{"GET", "/v1/agent/logs", 0, attempts, true, "Ask how much of the output is kept", nil, api.LogEnd{}, "", nil, (*Server).agentLogEnd},
-		{"POST", "/v1/agent/exec/{id}", 0, attempts, false, "Hand in what a command printed", api.ExecResult{}, nil, "", nil, (*Server).agentExec},
+// agentRoutes are for the agents on machines.
+func agentRoutes() []route {
+	return []route{
+		{"POST", "/v1/agent/claim", 0, claims, false, "Take the task of an instance", api.Claim{}, api.Assignment{}, "", nil,
+			(*Server).agentClaim},
+		{"POST", "/v1/agent/report", 0, attempts, false, "Tell what happened, and fetch orders", api.Report{}, api.Orders{},
+			"", nil, (*Server).agentReport},
+		{"POST", "/v1/agent/logs", 0, attempts, false, "Append output", nil, api.LogEnd{}, "",
+			[]string{"offset: of the first byte"}, (*Server).agentLogs},
+		{"GET", "/v1/agent/logs", 0, attempts, true, "Ask how much of the output is kept", nil, api.LogEnd{}, "", nil,
+			(*Server).agentLogEnd},
+		{"POST", "/v1/agent/exec/{id}", 0, attempts, false, "Hand in what a command printed", api.ExecResult{}, nil, "", nil,
+			(*Server).agentExec},
 	}
 }
 
@@ -103,7 +187,8 @@ func (s *Server) routes() http.Handler {
 			if other := r.Clone(r.Context()); other.Method != t.Method {
 				other.Method = t.Method
 				if _, pattern := mux.Handler(other); pattern != "/" {
-					problem(w, http.StatusMethodNotAllowed, r.Method+" is not done here", "GET /v1/openapi.json describes each path", nil)
+					problem(w, http.StatusMethodNotAllowed, r.Method+" is not done here",
+						"GET /v1/openapi.json describes each path", nil)
 					return
 				}
 			}

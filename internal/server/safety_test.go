@@ -42,13 +42,16 @@ func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
 			t.Errorf("the key led to %v", id)
 		}
 	}
-	if rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "two")); rec.Code != http.StatusConflict || p.Field != "key" || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, body("k", "two")); rec.Code != http.StatusConflict || p.Field != "key" ||
+		p.Fix == "" {
 		t.Errorf("another body: %d %+v", rec.Code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs", ann, `{"key":"k","secrets":{"A":"x"},`+aJob("one", "")[1:]); rec.Code != http.StatusConflict {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, `{"key":"k","secrets":{"A":"x"},`+
+		aJob("one", "")[1:]); rec.Code != http.StatusConflict {
 		t.Errorf("another secret: %d %+v", rec.Code, p)
 	}
-	if rec, _ := w.ask("POST", "/v1/jobs", bob, body("k", "three")); rec.Code != 200 || strings.Contains(rec.Body.String(), `"one"`) {
+	if rec, _ := w.ask("POST", "/v1/jobs", bob, body("k", "three")); rec.Code != 200 ||
+		strings.Contains(rec.Body.String(), `"one"`) {
 		t.Errorf("a key of somebody else is known: %d %s", rec.Code, rec.Body)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/jobs", strings.NewReader(aJob("one", "")))
@@ -77,17 +80,23 @@ func TestASentFolderStaysInItsPlace(t *testing.T) {
 		kind             byte
 	}
 	for name, list := range map[string][]entry{
-		"a path upwards": {{name: "../out", text: "x", kind: tar.TypeReg}}, "an absolute path": {{name: "/tmp/scrimp-out", text: "x", kind: tar.TypeReg}},
-		"a link and a file in it":   {{name: "l", link: "..", kind: tar.TypeSymlink}, {name: "l/out", text: "x", kind: tar.TypeReg}},
-		"a link and a file on it":   {{name: "l", link: "../out", kind: tar.TypeSymlink}, {name: "l", text: "x", kind: tar.TypeReg}},
-		"a path of 500,000 folders": {{name: strings.Repeat("a/", 500_000) + "a", text: "x", kind: tar.TypeReg}}, "65 folders": {{name: strings.Repeat("a/", 65) + "a", text: "x", kind: tar.TypeReg}},
-		"a hard link": {{name: "l", link: "/etc/passwd", kind: tar.TypeLink}}, "a device": {{name: "d", kind: tar.TypeChar}},
+		"a path upwards":   {{name: "../out", text: "x", kind: tar.TypeReg}},
+		"an absolute path": {{name: "/tmp/scrimp-out", text: "x", kind: tar.TypeReg}},
+		"a link and a file in it": {{name: "l", link: "..", kind: tar.TypeSymlink},
+			{name: "l/out", text: "x", kind: tar.TypeReg}},
+		"a link and a file on it": {{name: "l", link: "../out", kind: tar.TypeSymlink},
+			{name: "l", text: "x", kind: tar.TypeReg}},
+		"a path of 500,000 folders": {{name: strings.Repeat("a/", 500_000) + "a", text: "x", kind: tar.TypeReg}},
+		"65 folders":                {{name: strings.Repeat("a/", 65) + "a", text: "x", kind: tar.TypeReg}},
+		"a hard link":               {{name: "l", link: "/etc/passwd", kind: tar.TypeLink}},
+		"a device":                  {{name: "d", kind: tar.TypeChar}},
 	} {
 		var b bytes.Buffer
 		zip := gzip.NewWriter(&b)
 		tw := tar.NewWriter(zip)
 		for _, e := range list {
-			if err := tw.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.text)), Mode: 0o644}); err != nil {
+			if err := tw.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.text)),
+				Mode: 0o644}); err != nil {
 				t.Fatal(err)
 			}
 			tw.Write([]byte(e.text))
@@ -110,7 +119,8 @@ func TestASentFolderStaysInItsPlace(t *testing.T) {
 
 func TestAFolderArrivesAsItWasSent(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x", ".scrimpignore": "*.env\n", ".git/config": "x", "data/db": "x"} {
+	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x",
+		".scrimpignore": "*.env\n", ".git/config": "x", "data/db": "x"} {
 		path := filepath.Join(from, name)
 		os.MkdirAll(filepath.Dir(path), 0o755)
 		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
@@ -185,7 +195,8 @@ func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
 		want           string
 	}{
 		{"", 1, 1, 200, ""}, {"1", 1, 1, 200, ""}, {"1", 1, 3, 200, ""}, {"3", 1, 3, 200, ""},
-		{"", 2, 3, 426, "too old"}, {"1", 2, 3, 426, "too old"}, {"4", 1, 3, 426, "newer"}, {"x", 1, 1, 400, "number"}, {"-1", 1, 1, 400, "number"}, {"0", 1, 1, 400, "number"},
+		{"", 2, 3, 426, "too old"}, {"1", 2, 3, 426, "too old"}, {"4", 1, 3, 426, "newer"}, {"x", 1, 1, 400, "number"},
+		{"-1", 1, 1, 400, "number"}, {"0", 1, 1, 400, "number"},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/claim", nil)
 		if c.header != "" {
@@ -197,7 +208,8 @@ func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
 		}
 		var p api.Problem
 		json.Unmarshal(rec.Body.Bytes(), &p)
-		if rec.Code != c.status || !strings.Contains(p.Title, c.want) || c.want != "" && p.Fix == "" || rec.Header().Get(api.WireHeader) == "" {
+		if rec.Code != c.status || !strings.Contains(p.Title, c.want) || c.want != "" && p.Fix == "" ||
+			rec.Header().Get(api.WireHeader) == "" {
 			t.Errorf("version %q at %d to %d: %d %+v", c.header, c.oldest, c.newest, rec.Code, p)
 		}
 	}
@@ -225,7 +237,8 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 		t.Errorf("a claim's token reports: %d", got)
 	}
 	good := w.ticket("attempt", second)
-	for _, bad := range []string{good[:len(good)-1] + "x", strings.Replace(good, second, first, 1), "attempt.", "attempt..", good + "0"} {
+	for _, bad := range []string{good[:len(good)-1] + "x", strings.Replace(good, second, first, 1), "attempt.",
+		"attempt..", good + "0"} {
 		if got := send(bad); got != http.StatusUnauthorized {
 			t.Errorf("%q reports: %d", bad, got)
 		}
@@ -306,19 +319,24 @@ func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
 	}
 }
 
-func TestBadRequestsAreProblemsWithFieldAndMend(t *testing.T) {
+func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, c := range []struct {
 		method, path, body string
 		status             int
 		field              string
 	}{
-		{"POST", "/v1/jobs", "", 400, ""}, {"POST", "/v1/jobs", "{", 400, ""}, {"POST", "/v1/jobs", "{} {}", 400, ""}, {"POST", "/v1/jobs", `{"key":7}`, 400, "key"},
-		{"POST", "/v1/jobs", `{"spec":{}}`, 422, "command"}, {"POST", "/v1/jobs", `{"spec":"x"}`, 400, "spec"}, {"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 256) + `",` + aJob("x", "")[1:], 400, "key"},
+		{"POST", "/v1/jobs", "", 400, ""}, {"POST", "/v1/jobs", "{", 400, ""}, {"POST", "/v1/jobs", "{} {}", 400, ""},
+		{"POST", "/v1/jobs", `{"key":7}`, 400, "key"},
+		{"POST", "/v1/jobs", `{"spec":{}}`, 422, "command"}, {"POST", "/v1/jobs", `{"spec":"x"}`, 400, "spec"},
+		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 256) + `",` + aJob("x", "")[1:], 400, "key"},
 		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 9<<20) + `"}`, 413, ""},
-		{"GET", "/v1/jobs/none", "", 404, ""}, {"GET", "/v1/jobs/%00", "", 404, ""}, {"GET", "/v1/nothing", "", 404, ""}, {"DELETE", "/v1/jobs", "", 405, ""}, {"PATCH", "/v1/jobs/x", "", 405, ""},
-		{"GET", "/v1/audit?after=x", "", 400, "after"}, {"GET", "/v1/audit?limit=0", "", 400, "limit"}, {"GET", "/v1/audit?limit=5000", "", 400, "limit"},
-		{"PUT", "/v1/users/a%20b", "{}", 422, "name"}, {"PUT", "/v1/users/x", `{"grants":[{"team":"none","role":"viewer"}]}`, 422, "grants"}, {"PUT", "/v1/users/x", `{"grants":[{"team":"*","role":"root"}]}`, 400, ""},
+		{"GET", "/v1/jobs/none", "", 404, ""}, {"GET", "/v1/jobs/%00", "", 404, ""}, {"GET", "/v1/nothing", "", 404, ""},
+		{"DELETE", "/v1/jobs", "", 405, ""}, {"PATCH", "/v1/jobs/x", "", 405, ""},
+		{"GET", "/v1/audit?after=x", "", 400, "after"}, {"GET", "/v1/audit?limit=0", "", 400, "limit"},
+		{"GET", "/v1/audit?limit=5000", "", 400, "limit"},
+		{"PUT", "/v1/users/a%20b", "{}", 422, "name"}, {"PUT", "/v1/users/x", `{"grants":[{"team":"none","role":"viewer"}]}`,
+			422, "grants"}, {"PUT", "/v1/users/x", `{"grants":[{"team":"*","role":"root"}]}`, 400, ""},
 		{"POST", "/v1/tokens", `{"user":"nobody"}`, 422, "user"}, {"DELETE", "/v1/tokens/none", "", 404, ""},
 	} {
 		rec, p := w.ask(c.method, c.path, ownerName, c.body)
@@ -332,19 +350,25 @@ func TestBadRequestsAreProblemsWithFieldAndMend(t *testing.T) {
 func TestAttacks(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must("POST", "/v1/jobs", aJob("victim", ""), nil)
-	for _, evil := range []string{"' OR '1'='1", "'; DROP TABLE event; --", "victim'--", `" OR ""="`, "victim%00", "../victim", "..%2f..%2fetc%2fpasswd", "<script>alert(1)</script>", "%0d%0aSet-Cookie:%20a=b"} {
-		path := strings.NewReplacer(" ", "%20", "'", "%27", `"`, "%22", "<", "%3C", ">", "%3E", ";", "%3B", "../", "..%2F").Replace(evil)
-		for _, route := range []string{"/v1/jobs/" + path, "/v1/jobs/" + path + "/log", "/v1/jobs/" + path + "/receipt", "/v1/jobs/" + path + "/outputs", "/v1/jobs/" + path + "/spec"} {
+	for _, evil := range []string{"' OR '1'='1", "'; DROP TABLE event; --", "victim'--", `" OR ""="`, "victim%00",
+		"../victim", "..%2f..%2fetc%2fpasswd", "<script>alert(1)</script>", "%0d%0aSet-Cookie:%20a=b"} {
+		path := strings.NewReplacer(" ", "%20", "'", "%27", `"`, "%22", "<", "%3C", ">", "%3E", ";", "%3B", "../",
+			"..%2F").Replace(evil)
+		for _, route := range []string{"/v1/jobs/" + path, "/v1/jobs/" + path + "/log", "/v1/jobs/" + path + "/receipt",
+			"/v1/jobs/" + path + "/outputs", "/v1/jobs/" + path + "/spec"} {
 			if rec, _ := w.ask("GET", route, ownerName, nil); rec.Code != http.StatusNotFound {
 				t.Errorf("GET %s: %d %s", route, rec.Code, rec.Body)
-			} else if len(rec.Header()["Set-Cookie"]) > 0 || rec.Header().Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(rec.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+			} else if len(rec.Header()["Set-Cookie"]) > 0 || rec.Header().Get("X-Content-Type-Options") != "nosniff" ||
+				!strings.Contains(rec.Header().Get("Content-Security-Policy"), "default-src 'none'") {
 				t.Errorf("GET %s: headers %v", route, rec.Header())
 			}
 		}
 		w.ask("GET", "/v1/audit?user="+path, ownerName, nil)
 		w.ask("PUT", "/v1/users/"+path, ownerName, "{}")
-		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil, Spec: api.Raw(`{"name":"x","command":"true"}`), Work: evil})
-		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil + "2", Spec: api.Raw(`{"name":"x","command":"true"}`), Rerun: evil})
+		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil, Spec: api.Raw(`{"name":"x","command":"true"}`),
+			Work: evil})
+		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil + "2", Spec: api.Raw(`{"name":"x","command":"true"}`),
+			Rerun: evil})
 	}
 	var j api.Job
 	w.must("GET", "/v1/jobs/victim", nil, &j)
@@ -352,7 +376,8 @@ func TestAttacks(t *testing.T) {
 	if w.must("GET", "/v1/ledger/verify", nil, &v); !v.OK || j.ID != "victim" {
 		t.Errorf("after the attacks: %+v, %+v", v, j)
 	}
-	if rec, _ := w.ask("GET", "/v1/jobs/victim/log", ownerName, nil); !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/plain") {
+	if rec, _ := w.ask("GET", "/v1/jobs/victim/log", ownerName, nil); !strings.HasPrefix(rec.Header().Get("Content-Type"),
+		"text/plain") {
 		t.Errorf("a log is %s", rec.Header().Get("Content-Type"))
 	}
 }

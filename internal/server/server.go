@@ -57,7 +57,7 @@ const (
 	ElsewhereName = "log-is-in-postgresql"
 )
 
-// Server answers users and agents. It lives as long as it leads.
+// Server answers users and agents. It runs as long as it leads.
 type Server struct {
 	opts    Options
 	store   store.Replica
@@ -69,7 +69,7 @@ type Server struct {
 	started time.Time
 	stop    context.CancelCauseFunc
 	now     atomic.Bool // stop with all machines
-	teller  teller
+	outbox  outbox
 	pace    *pace
 	logPace *pace // in bytes, of an attempt
 	allPace *pace // in bytes, of all attempts
@@ -87,7 +87,8 @@ type Server struct {
 	busy    map[string]chan struct{} // names and keys of submissions in work
 	numbers map[string]int           // by name of a job: the lowest number that may be free
 	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
-	owed    map[string]owed          // by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
+	// by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
+	owed map[string]owed
 
 	spent spent
 
@@ -112,7 +113,8 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	elsewhere := filepath.Join(o.Dir, ElsewhereName)
 	if _, err := os.Stat(elsewhere); o.DB == "" && err == nil {
-		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with --data", o.Dir)
+		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with "+
+			"--data", o.Dir)
 	}
 	f := &front{pace: newPace(o.Rate)}
 	done, err := f.listen(ctx, o)
@@ -153,7 +155,8 @@ func follow(ctx context.Context, o Options, f *front, joined *bool) error {
 		return err
 	}
 	*joined = true
-	if err := os.WriteFile(filepath.Join(o.Dir, ElsewhereName), nil, 0o600); err != nil { // now that there is one: a slip in its address binds the folder to nothing
+	// now that there is one: a slip in its address binds the folder to nothing
+	if err := os.WriteFile(filepath.Join(o.Dir, ElsewhereName), nil, 0o600); err != nil {
 		_ = st.Close()
 		return fmt.Errorf("open data folder: %w", err)
 	}
@@ -175,38 +178,11 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	if err := backup.Ready(ctx, st); err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
-	s := &Server{
-		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller(o.Version, o.Log),
-		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
-	}
-	if s.wide {
-		s.teller.client.Transport = outward(o.HookHosts)
-	}
-	s.feed = newFeed(s)
-	var err error
-	if s.token, err = keyFile(filepath.Join(o.Dir, TokenName)); err != nil {
+	s := newServer(o, st, f)
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	agentKey, err := keyFile(filepath.Join(o.Dir, "agent.key"))
-	if err != nil {
-		return err
-	}
-	s.secret = []byte(agentKey)
-	if err := s.readBook(ctx); err != nil {
-		return err
-	}
-	if err := s.openMarket(ctx); err != nil {
-		return err
-	}
-	s.control, err = control.New(ctx, st, s.market, "local", control.Config{
-		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
-		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: o.Log,
-		Env: s.agentEnv, Notify: s.notify, Leads: st.Leads, Provider: nearby(), Running: o.Running,
-	})
-	if err != nil {
-		return err
-	}
-	untold, err := s.untold()
+	unsent, err := s.unsent()
 	if err != nil {
 		return err
 	}
@@ -223,25 +199,11 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	s.metrics.reg.MustRegister(s)
 	routes := s.routes()
-	h := &http.Server{Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader, ErrorLog: newMurmur(o.Log), BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, socketKey{}, true)
-		}}
+	h := s.local(ctx, routes)
 	var owned sync.WaitGroup
 	owned.Go(func() { _ = h.Serve(l) })
-	owned.Go(func() { s.idle(ctx) })
-	owned.Go(func() { s.forecast(ctx) })
-	owned.Go(func() { s.keepMarket(ctx) })
-	owned.Go(func() { s.guardBudgets(ctx) })
-	owned.Go(func() { s.keepSpent(ctx) })
-	owned.Go(func() {
-		select {
-		case <-st.Deposed():
-			s.stop(store.ErrDeposed)
-		case <-ctx.Done():
-		}
-	})
-	owned.Go(func() { s.tellOld(ctx, append(untold, unasked...)) })
+	s.work(ctx, &owned)
+	owned.Go(func() { s.tellOld(ctx, append(unsent, unasked...)) })
 	f.open(ctx, routes)
 	o.Log.Info("serving", "dir", o.Dir, "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)
@@ -257,10 +219,76 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 		s.closeMarket(context.WithoutCancel(ctx))
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, errIdle) || errors.Is(err, context.Canceled) {
-		o.Log.Info("leaving", "why", err)
+		o.Log.Info("ending", "why", err)
 		return nil
 	}
 	return err
+}
+
+// newServer is a server that has read nothing yet.
+func newServer(o Options, st store.Replica, f *front) *Server {
+	s := &Server{
+		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{},
+		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
+		outbox: newOutbox(o.Version, o.Log), pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
+		metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
+	}
+	if s.wide {
+		s.outbox.client.Transport = outward(o.HookHosts)
+	}
+	s.feed = newFeed(s)
+	return s
+}
+
+// begin reads the keys, the users and the log, and opens the market.
+func (s *Server) begin(ctx context.Context) (err error) {
+	if s.token, err = keyFile(filepath.Join(s.opts.Dir, TokenName)); err != nil {
+		return err
+	}
+	agentKey, err := keyFile(filepath.Join(s.opts.Dir, "agent.key"))
+	if err != nil {
+		return err
+	}
+	s.secret = []byte(agentKey)
+	if err := s.readBook(ctx); err != nil {
+		return err
+	}
+	if err := s.openMarket(ctx); err != nil {
+		return err
+	}
+	s.control, err = control.New(ctx, s.store, s.market, "local", control.Config{
+		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
+		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
+		Env: s.agentEnv, Notify: s.notify, Leads: s.store.Leads, Provider: nearby(), Running: s.opts.Running,
+	})
+	return err
+}
+
+// local answers on the socket of the data folder.
+func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
+	return &http.Server{
+		Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
+		ErrorLog: newThrottled(s.opts.Log), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, socketKey{}, true)
+		},
+	}
+}
+
+// work begins what goes on beside the answers, until ctx ends.
+func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
+	owned.Go(func() { s.idle(ctx) })
+	owned.Go(func() { s.forecast(ctx) })
+	owned.Go(func() { s.keepMarket(ctx) })
+	owned.Go(func() { s.guardBudgets(ctx) })
+	owned.Go(func() { s.keepSpent(ctx) })
+	owned.Go(func() {
+		select {
+		case <-s.store.Deposed():
+			s.stop(store.ErrDeposed)
+		case <-ctx.Done():
+		}
+	})
 }
 
 // nearby is how a market on this machine is asked: nobody else limits how often.

@@ -14,7 +14,8 @@ func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
 	w := newWorldOf(t, &rents{}, nil)
 	for name, off := range map[string]time.Duration{"behind": -2 * time.Hour, "ahead": 2 * time.Hour} {
 		attempt := w.rent(name)
-		if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt}); rec.Code != http.StatusOK {
+		if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt),
+			api.Claim{Instance: w.instance(attempt)}); rec.Code != http.StatusOK {
 			t.Fatalf("%+v", p)
 		}
 		report := func(m api.Message) {
@@ -23,7 +24,8 @@ func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
 			if m.Saved != nil {
 				m.Saved.Captured = m.At
 			}
-			if rec, p := w.ask("POST", "/v1/agent/report", w.ticket("attempt", attempt), api.Report{Attempt: attempt, Now: time.Now().Add(off), Messages: []api.Message{m}}); rec.Code != http.StatusOK {
+			if rec, p := w.ask("POST", "/v1/agent/report", w.ticket("attempt", attempt),
+				api.Report{Attempt: attempt, Now: time.Now().Add(off), Messages: []api.Message{m}}); rec.Code != http.StatusOK {
 				t.Fatalf("%+v", p)
 			}
 		}

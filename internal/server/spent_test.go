@@ -140,7 +140,9 @@ func TestKeptCostsAreThoseOfAWalkThroughTheLedger(t *testing.T) {
 	for seed := range uint64(6) {
 		w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
 		for i := range 12 {
-			w.must("POST", "/v1/jobs", fmt.Sprintf(`{"spec":{"name":"j%d","command":"true","team":"team-%d","project":"p%d","tags":{"ticket":"%d"}}}`, i, i%3, i%2, i%4), nil)
+			w.must("POST", "/v1/jobs",
+				fmt.Sprintf(`{"spec":{"name":"j%d","command":"true","team":"team-%d","project":"p%d","tags":{"ticket":"%d"}}}`,
+					i, i%3, i%2, i%4), nil)
 		}
 		end, err := w.store.End(t.Context())
 		if err != nil {
@@ -153,8 +155,10 @@ func TestKeptCostsAreThoseOfAWalkThroughTheLedger(t *testing.T) {
 		check := func(when string) {
 			t.Helper()
 			for _, by := range []string{"team", "project", "user", "kind", "job", "tag:ticket", "tag:none"} {
-				for _, since := range []time.Time{{}, b.at.Add(-90 * time.Minute), b.at.Add(-50 * time.Hour), b.all[b.rng.IntN(len(b.all))].At, b.at.Truncate(24 * time.Hour), b.at.Add(time.Hour)} {
-					for c, sees := range map[string]func(string) bool{"owner": func(string) bool { return true }, "ann": func(team string) bool { return team == "team-0" }} {
+				for _, since := range []time.Time{{}, b.at.Add(-90 * time.Minute), b.at.Add(-50 * time.Hour),
+					b.all[b.rng.IntN(len(b.all))].At, b.at.Truncate(24 * time.Hour), b.at.Add(time.Hour)} {
+					for c, sees := range map[string]func(string) bool{"owner": func(string) bool { return true },
+						"ann": func(team string) bool { return team == "team-0" }} {
 						caller := all
 						if c == "ann" {
 							caller = ann

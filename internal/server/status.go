@@ -40,7 +40,8 @@ func (w *status) keepsBack(code int) bool {
 	h.Del("Content-Length")
 	h.Del(nextHeader)
 	h.Set("Retry-After", "1")
-	problem(w, http.StatusServiceUnavailable, "the log was not written", "ask again: the server begins anew from what is in its log, and says in its own log what is wrong", nil)
+	problem(w, http.StatusServiceUnavailable, "the log was not written",
+		"ask again: the server begins anew from what is in its log, and says in its own log what is wrong", nil)
 	w.instead = true
 	return true
 }
@@ -56,7 +57,8 @@ func (w *status) Write(b []byte) (int, error) {
 	case w.code < http.StatusInternalServerError && w.lost():
 		panic(http.ErrAbortHandler) // it has begun: a part that looked whole would be worse
 	}
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writePatience)) // a test's recorder has none
+	// a test's recorder has none
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writePatience))
 	return w.ResponseWriter.Write(b)
 }
 

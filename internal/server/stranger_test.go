@@ -40,18 +40,21 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 	bob := w.user("bob", identity.Grant{Team: "text", Role: identity.Admin})
 	theirs := func(name string) {
 		t.Helper()
-		if rec, p := w.ask("POST", "/v1/jobs", ann, strings.ReplaceAll(`{"key":"MARK-`+name+`","spec":{"name":"MARK-`+name+`","command":"MARK","kind":"production","environment":"MARK","model_version":"MARK","tags":{"MARK":"MARK","k":"MARK"}}}`, "MARK", mark)); rec.Code != 200 {
+		if rec, p := w.ask("POST", "/v1/jobs", ann,
+			strings.ReplaceAll(`{"key":"MARK-`+name+`","spec":{"name":"MARK-`+name+
+				`","command":"MARK","kind":"production","environment":"MARK","model_version":"MARK","tags":{"MARK":"MARK","k":"MARK"}}}`, "MARK", mark)); rec.Code != 200 {
 			t.Fatalf("%+v", p)
 		}
 	}
 	theirs("runs")
 	w.until(func(m *core.Machine) bool {
 		j, _ := m.Job(mark + "-runs")
-		return j.Attempt() != nil && j.Attempt().Phase() == core.Booting
+		return j.Live() != nil && j.Live().Task() == core.Assigned
 	})
 	theirs("waits")
 	var mine api.Job
-	rec, p := w.ask("POST", "/v1/jobs", bob, `{"key":"k","spec":{"name":"mine","command":"true","budget":{"dollars":"1"}}}`)
+	rec, p := w.ask("POST", "/v1/jobs", bob,
+		`{"key":"k","spec":{"name":"mine","command":"true","budget":{"dollars":"1"}}}`)
 	if json.Unmarshal(rec.Body.Bytes(), &mine); rec.Code != 200 {
 		t.Fatalf("%+v", p)
 	}
@@ -69,7 +72,8 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 			if r.Scope == claims || r.Scope == attempts || r.Method != "GET" {
 				continue
 			}
-			for _, query := range []string{"", "?after=0", "?by=user", "?by=project", "?by=job", "?by=kind", "?by=tag:k", "?expected=1", "?live=1", "?state=running", "?limit=1000", "?limit=1&before="} {
+			for _, query := range []string{"", "?after=0", "?by=user", "?by=project", "?by=job", "?by=kind", "?by=tag:k",
+				"?expected=1", "?live=1", "?state=running", "?limit=1000", "?limit=1&before="} {
 				ctx, cancel := context.WithCancel(t.Context())
 				req := httptest.NewRequestWithContext(ctx, r.Method, strings.ReplaceAll(r.Path, "{id}", id)+query, nil)
 				req.Header.Set("Authorization", "Bearer "+bob)
@@ -85,7 +89,9 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 		}
 	}
 	look("without limits", "mine")
-	for _, set := range []string{`{"limit":{"scope":"all","window":"total","dollars":"1000"}}`, `{"limit":{"scope":"team:MARK","window":"total","running":1}}`, `{"limit":{"scope":"user:MARK-ann","window":"day","jobs":9}}`,
+	for _, set := range []string{`{"limit":{"scope":"all","window":"total","dollars":"1000"}}`,
+		`{"limit":{"scope":"team:MARK","window":"total","running":1}}`,
+		`{"limit":{"scope":"user:MARK-ann","window":"day","jobs":9}}`,
 		`{"limit":{"scope":"project:MARK-p","window":"day","jobs":9,"notify":"https://example.com/MARK"}}`} {
 		w.must("PUT", "/v1/budgets", strings.ReplaceAll(set, "MARK", mark), nil)
 	}
@@ -112,12 +118,15 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 	refused("others have too many", `{"spec":{"name":"mine","command":"true"}}`)
 	w.must("PUT", "/v1/budgets", `{"limit":{"scope":"all","window":"total","running":0}}`, nil)
 	theirs("urgent")
-	if rec, p := w.ask("POST", "/v1/jobs", bob, `{"spec":{"name":"late","command":"true","priority":"low"}}`); rec.Code != 200 {
+	if rec, p := w.ask("POST", "/v1/jobs", bob,
+		`{"spec":{"name":"late","command":"true","priority":"low"}}`); rec.Code != 200 {
 		t.Fatalf("%+v", p)
 	}
 	w.must("PUT", "/v1/budgets", `{"limit":{"scope":"all","window":"total","gpus":0}}`, nil)
 	look("with limits of all", "late")
-	for _, body := range []string{`{"rerun":"ID","spec":{"name":"a","command":"true"}}`, `{"key":"ID","spec":{"name":"a","command":"true"}}`} { // what is guessed right is answered as what is guessed wrong
+	// what is guessed right is answered as what is guessed wrong
+	for _, body := range []string{`{"rerun":"ID","spec":{"name":"a","command":"true"}}`,
+		`{"key":"ID","spec":{"name":"a","command":"true"}}`} {
 		right, _ := w.ask("POST", "/v1/jobs", bob, strings.ReplaceAll(body, "ID", mark+"-runs"))
 		wrong, _ := w.ask("POST", "/v1/jobs", bob, strings.ReplaceAll(body, "ID", "none"))
 		if right.Code != wrong.Code {
@@ -154,15 +163,18 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 	if _, _, err := checkpoint.Open(b, "").Keep(t.Context(), from, []string{"out"}, "other"); err != nil {
 		t.Fatal(err)
 	}
-	for n, says := range []string{w.blobs() + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other", "file:///etc#passwd"} {
+	for n, says := range []string{w.blobs() + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other",
+		"file:///etc#passwd"} {
 		job := fmt.Sprint("job", n)
 		attempt := w.rent(job)
 		var as api.Assignment
-		rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: "i-" + attempt})
+		rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)})
 		if err := json.Unmarshal(rec.Body.Bytes(), &as); rec.Code != 200 || err != nil {
 			t.Fatalf("%d %s", rec.Code, rec.Body)
 		}
-		rec, p := w.ask("POST", "/v1/agent/report", as.AttemptToken, api.Report{Attempt: attempt, Messages: []api.Message{{Seq: 1, At: time.Now(), Ended: &api.Ended{Reason: "completed", Outputs: says}}}})
+		rec, p := w.ask("POST", "/v1/agent/report", as.AttemptToken,
+			api.Report{Attempt: attempt,
+				Messages: []api.Message{{Seq: 1, At: time.Now(), Ended: &api.Ended{Reason: "completed", Outputs: says}}}})
 		if rec.Code != 200 {
 			t.Fatalf("%+v", p)
 		}
@@ -255,8 +267,10 @@ func TestNoFolderTakesTheDiskThatTheLogNeeds(t *testing.T) {
 	w.disk.free = endReserve - 1
 	w.disk.mu.Unlock()
 	events := w.control.Durable()
-	for path, body := range map[string]string{"/v1/jobs": aJob("more", ""), "/v1/jobs/batch": "[" + aJob("more", "") + "]"} {
-		if rec, p := w.ask("POST", path, ann, body); rec.Code != http.StatusInsufficientStorage || p.Fix == "" || rec.Header().Get("Retry-After") == "" {
+	for path, body := range map[string]string{"/v1/jobs": aJob("more", ""),
+		"/v1/jobs/batch": "[" + aJob("more", "") + "]"} {
+		if rec, p := w.ask("POST", path, ann, body); rec.Code != http.StatusInsufficientStorage || p.Fix == "" ||
+			rec.Header().Get("Retry-After") == "" {
 			t.Errorf("%s with %d bytes free: %d %+v", path, endReserve-1, rec.Code, p)
 		}
 	}
@@ -284,7 +298,8 @@ func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
 		}
 	}
 	w.must("PUT", "/v1/users/ann", api.SetUser{Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}}}, nil)
-	if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict || strings.Contains(rec.Body.String(), "vision") || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict ||
+		strings.Contains(rec.Body.String(), "vision") || p.Fix == "" {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	rec, _ := w.ask("POST", "/v1/jobs/batch", ann, "["+body+"]")
@@ -300,9 +315,12 @@ func TestDeepAndWideRequestsAreRefused(t *testing.T) {
 		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
 	}
 	for name, body := range map[string]string{
-		"deep": deep(1_000_000, "[", "1", "]"), "deep within the job file": `{"spec":` + deep(1_000_000, `{"a":`, "1", "}") + `}`, "deep and cut": strings.Repeat(`{"spec":`, 900_000),
-		"less deep": `{"spec":{"name":"x","command":"true","tags":` + deep(9_000, `{"a":`, "1", "}") + `}}`, "wide": "[" + strings.Repeat(`{},`, 1_000_000) + "{}]",
-		"a number without end": `{"spec":{"name":"x","command":"true","nodes":1` + strings.Repeat("0", 1_000_000) + `}}`, "a power without end": `{"spec":{"name":"x","command":"true","max_price":1e999999999}}`,
+		"deep": deep(1_000_000, "[", "1", "]"), "deep within the job file": `{"spec":` + deep(1_000_000, `{"a":`, "1", "}") +
+			`}`, "deep and cut": strings.Repeat(`{"spec":`, 900_000),
+		"less deep":            `{"spec":{"name":"x","command":"true","tags":` + deep(9_000, `{"a":`, "1", "}") + `}}`,
+		"wide":                 "[" + strings.Repeat(`{},`, 1_000_000) + "{}]",
+		"a number without end": `{"spec":{"name":"x","command":"true","nodes":1` + strings.Repeat("0", 1_000_000) + `}}`,
+		"a power without end":  `{"spec":{"name":"x","command":"true","max_price":1e999999999}}`,
 	} {
 		for _, path := range []string{"/v1/jobs", "/v1/jobs/batch"} {
 			if rec, p := w.ask("POST", path, ownerName, body); rec.Code != 400 && rec.Code != 413 && rec.Code != 422 {

@@ -38,11 +38,16 @@ const firstRestart = 3 * time.Second
 // Terms is what the core needs to know of a job, in market time from now on.
 func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
 	t := core.Terms{
-		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, standard.Promise), Currency: money.USD,
-		Owner:    ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment, ModelVersion: j.ModelVersion, Tags: j.Tags},
-		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock), DeadlineFirst: j.First == "deadline",
-		Steps: j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart), Grace: stretch(grace(j)),
-		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: standard.Retry.Max, RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
+		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, standard.Promise),
+		Currency: money.USD,
+		Owner: ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment,
+			ModelVersion: j.ModelVersion, Tags: j.Tags},
+		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock),
+		DeadlineFirst: j.First == "deadline",
+		Steps:         j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart),
+		Grace: stretch(grace(j)),
+		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: standard.Retry.Max,
+		RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
 		Need: need(j),
 	}
 	switch j.Priority {
@@ -65,7 +70,8 @@ func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 		d, _ := spec.ParseDuration(i) // validated
 		t.Interval = stretch(d)
 	}
-	t.Metric = policy.Metric{Name: j.Metric.Name, Maximize: j.Metric.Goal == "maximize", Patience: j.Metric.Patience, MinDelta: j.Metric.MinDelta}
+	t.Metric = policy.Metric{Name: j.Metric.Name, Maximize: j.Metric.Goal == "maximize", Patience: j.Metric.Patience,
+		MinDelta: j.Metric.MinDelta}
 	if j.Metric.Target != nil {
 		t.Metric.Target, t.Metric.HasGoal = *j.Metric.Target, true
 	}
@@ -158,38 +164,52 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	id, no := s.takeIn(r, b, j)
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	var v api.Job
+	s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
+	answer(w, v)
+}
+
+// takeIn gives the job a name, keeps its work folder, lets it in and writes it.
+func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *refusal) {
 	id, done := s.name(j.Name)
 	defer done()
 	if err := s.keepWork(r, id, b); err != nil {
-		problem(w, http.StatusUnprocessableEntity, "the work folder was not copied", "give another with workdir, or leave out what cannot be read with .scrimpignore", err)
-		return
+		return id, &refusal{
+			status: http.StatusUnprocessableEntity, title: "the work folder was not copied",
+			fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", err: err,
+		}
 	}
-	now := s.control.Now()
+	c, now := callerOf(r), s.control.Now()
 	terms := Terms(j, now, s.control.Clock().Stretch)
 	var asking *budget.PendingApproval
-	var d *door
-	d, no = s.openDoor(r.Context())
+	d, no := s.openAdmission(r.Context())
 	if no == nil {
 		defer d.end(r.Context())
 		asking, no = d.admit(r.Context(), c, id, &terms)
 		d.close()
 	}
 	if no != nil {
-		no.answer(w)
 		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
 		s.forget(id)
-		return
+		return id, no
 	}
-	e := core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
-		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking}}
+	e := core.Event{
+		At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
+		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking},
+	}
 	callOf(r).act.Detail = fingerprint(b)
 	if err := s.tell(r, id, e); err != nil {
-		problem(w, http.StatusServiceUnavailable, "the job was not written", "submit it again with the same key", err)
-		return
+		return id, &refusal{
+			status: http.StatusServiceUnavailable, title: "the job was not written",
+			fix: "submit it again with the same key", err: err,
+		}
 	}
-	var v api.Job
-	s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
-	answer(w, v)
+	return id, nil
 }
 
 // place says whose the job is, or answers what is wrong.
@@ -215,7 +235,8 @@ func (s *Server) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (te
 // submission takes its work folder from, or answers that they may not.
 func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
 	if b.Folder != "" && !bySocket(r) { // a path here is none of theirs
-		fieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only", "upload the folder, as scrimp run does", nil)
+		fieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
+			"upload the folder, as scrimp run does", nil)
 		return false
 	}
 	if b.Rerun == "" {
@@ -224,7 +245,8 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 	ok := false
 	s.control.Job(b.Rerun, func(_ *core.Machine, j *core.Job) { ok = sees(callerOf(r), j) })
 	if !ok {
-		fieldProblem(w, http.StatusNotFound, "rerun", fmt.Sprintf("job %s is not known", b.Rerun), "scrimp jobs lists them", nil)
+		fieldProblem(w, http.StatusNotFound, "rerun", fmt.Sprintf("job %s is not known", b.Rerun),
+			"scrimp jobs lists them", nil)
 	}
 	return ok
 }
@@ -314,7 +336,8 @@ func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
 	if err := os.RemoveAll(dir); err != nil { // of a submission that was cut short
 		return err
 	}
-	if from != "" || b.Work != "" { // else the folder is made when it is wanted: to make a million would keep commits waiting
+	// else the folder is made when it is wanted: to make a million would keep commits waiting
+	if from != "" || b.Work != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}

@@ -26,7 +26,9 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +54,8 @@ func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	var address string
 	f := &front{}
-	done, err := f.listen(t.Context(), Options{Listen: "127.0.0.1:0", TLSCert: cert, TLSKey: key, Log: quiet, Ready: func(a string) { address = a }})
+	done, err := f.listen(t.Context(), Options{Listen: "127.0.0.1:0", TLSCert: cert, TLSKey: key, Log: quiet,
+		Ready: func(a string) { address = a }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,8 @@ func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
 	if _, err := get(address+"/healthz", &tls.Config{}); err == nil {
 		t.Error("who does not know the certificate trusts it")
 	}
-	if _, err := get(address+"/healthz", &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+	if _, err := get(address+"/healthz", &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10,
+		MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("TLS 1.1 is spoken")
 	}
 	if code, err := get("http"+address[len("https"):]+"/healthz", nil); err == nil && code != http.StatusBadRequest {
@@ -90,10 +94,14 @@ func TestWhereAServerListensIsChecked(t *testing.T) {
 		o  Options
 		ok bool
 	}{
-		{Options{Listen: "127.0.0.1:0"}, true}, {Options{Listen: "localhost:0"}, true}, {Options{}, true}, {Options{Listen: "0.0.0.0:0", Insecure: true}, true},
+		{Options{Listen: "127.0.0.1:0"}, true}, {Options{Listen: "localhost:0"}, true}, {Options{}, true},
+		{Options{Listen: "0.0.0.0:0", Insecure: true}, true},
 		{Options{Listen: "0.0.0.0:0", TLSCert: cert, TLSKey: key}, true},
-		{Options{Listen: "0.0.0.0:0"}, false}, {Options{Listen: ":0"}, false}, {Options{Listen: "[::]:0"}, false}, {Options{Listen: "127.0.0.1"}, false}, {Options{Listen: "127.0.0.1.evil.example:0"}, false},
-		{Options{Listen: "127.0.0.1:0", TLSCert: cert}, false}, {Options{Listen: "127.0.0.1:0", TLSCert: key, TLSKey: key}, false}, {Options{Listen: "127.0.0.1:0", TLSCert: cert, TLSKey: key, Insecure: true}, false},
+		{Options{Listen: "0.0.0.0:0"}, false}, {Options{Listen: ":0"}, false}, {Options{Listen: "[::]:0"}, false},
+		{Options{Listen: "127.0.0.1"}, false}, {Options{Listen: "127.0.0.1.evil.example:0"}, false},
+		{Options{Listen: "127.0.0.1:0", TLSCert: cert}, false},
+		{Options{Listen: "127.0.0.1:0", TLSCert: key, TLSKey: key}, false},
+		{Options{Listen: "127.0.0.1:0", TLSCert: cert, TLSKey: key, Insecure: true}, false},
 	} {
 		c.o.Log = quiet
 		ctx, cancel := context.WithCancel(t.Context())

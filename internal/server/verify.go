@@ -10,10 +10,13 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+	"scrimp/internal/state"
+	"scrimp/internal/store"
 )
 
-// each reads the whole log.
-func (s *Server) each(ctx context.Context, f func(seq uint64, e core.Event, d []core.Decision) error) error {
+// each reads the whole log. Samples may be missing from it.
+func (s *Server) each(ctx context.Context, f func(seq uint64, e core.Event, facts []core.Fact) error) error {
 	for after := uint64(0); ; {
 		records, err := s.store.Records(ctx, after, 1000)
 		if err != nil || len(records) == 0 {
@@ -21,11 +24,11 @@ func (s *Server) each(ctx context.Context, f func(seq uint64, e core.Event, d []
 		}
 		for _, r := range records {
 			after = r.Seq
-			e, d, err := control.Decode(r)
+			e, facts, err := control.Decode(r)
 			if err != nil {
 				return err
 			}
-			if err := f(r.Seq, e, d); err != nil {
+			if err := f(r.Seq, e, facts); err != nil {
 				return err
 			}
 		}
@@ -35,49 +38,186 @@ func (s *Server) each(ctx context.Context, f func(seq uint64, e core.Event, d []
 // getVerify replays the whole log and compares it with the ledger and the state.
 func (s *Server) getVerify(w http.ResponseWriter, r *http.Request) {
 	v := api.Verified{OK: true, Currency: "USD"}
-	fail := func(err error) {
-		if err != nil && v.OK {
-			v.OK, v.Problem = false, err.Error()
-		}
+	if err := s.verify(r.Context(), &v); err != nil {
+		v.OK, v.Problem = false, err.Error()
 	}
-	fail(s.verify(r.Context(), &v))
 	answer(w, v)
 }
 
+// verify proves the ledger from the log: nothing is missing but samples, each posting is
+// as it was sealed, what a machine was charged is its time at the prices in the log, the
+// postings of each attempt and job come to what the state says, and the state that the
+// log leads to is the one that the server works with.
 func (s *Server) verify(ctx context.Context, v *api.Verified) error {
-	var postings []ledger.Posting
-	for p, err := range s.store.Postings(ctx, "default", "") {
-		if err != nil {
-			return err
-		}
-		postings = append(postings, p)
-	}
-	m := core.New()
-	next := 0
-	err := s.each(ctx, func(seq uint64, e core.Event, d []core.Decision) error {
-		out := m.Replay(e, d)
-		for _, p := range out.Postings {
-			if next >= len(postings) {
-				return nil // written since the postings were read
-			}
-			if postings[next].Hash != p.Hash {
-				return fmt.Errorf("posting %d of event %d is not what the event led to", p.Line, seq)
-			}
-			next++
-		}
-		return nil
+	var end uint64
+	var head ledger.Hash
+	s.control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head("default") })
+	p := &proof{s: state.New(), spent: map[string]money.Amount{}}
+	heads, err := ledger.Heads(func(yield func(ledger.Posting, error) bool) {
+		s.replay(ctx, p, end, yield)
 	})
-	v.Events, v.Postings, v.Head = m.Seq(), len(postings), m.Head("default")
-	if err != nil {
+	v.Events, v.Postings, v.Head = p.s.Seq(), p.postings, p.s.Head("default")
+	switch {
+	case err != nil:
 		return err
+	case p.s.Seq() != end:
+		return fmt.Errorf("the log ends at event %d, and the state is that of event %d", p.s.Seq(), end)
+	case heads["default"] != head:
+		return errors.New("the ledger ends with another posting than the state says: some were cut off or added")
 	}
-	if next < len(postings) {
-		return errors.New("there are postings that no event led to")
-	}
-	for j := range m.Jobs() {
+	for _, j := range p.s.Jobs() {
 		v.Jobs++
 		if closed(j) {
 			v.Cost = v.Cost.Add(j.Settled())
+		}
+		if err := p.sums(j); err != nil {
+			return err
+		}
+	}
+	return s.same(p, end)
+}
+
+// replay goes through the log up to an event, and yields its postings as it comes by.
+func (s *Server) replay(ctx context.Context, p *proof, end uint64, yield func(ledger.Posting, error) bool) {
+	var chain store.Chain
+	chain.Dropped = end
+	for after := uint64(0); after < end; {
+		records, err := s.store.WholeRecords(ctx, after, 500)
+		if err == nil && len(records) == 0 {
+			return
+		}
+		for _, r := range records {
+			if after = r.Seq; r.Seq > end {
+				return
+			}
+			if err = chain.Add(r); err == nil {
+				err = p.add(r)
+			}
+			if err != nil {
+				break
+			}
+			for _, posting := range r.Postings {
+				if !yield(posting, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(ledger.Posting{}, err)
+			return
+		}
+	}
+}
+
+// proof is a replay of the log, and what is counted beside it.
+type proof struct {
+	s        *state.State
+	postings int
+	holes    bool                    // samples are missing: what was learned from them is not known
+	spent    map[string]money.Amount // by attempt
+}
+
+// add takes the next record. A fact that the state machines do not allow is an error:
+// the log was changed.
+func (p *proof) add(r store.Record) (err error) {
+	defer func() {
+		if wrong := recover(); wrong != nil {
+			err = fmt.Errorf("event %d does not follow from those before it: %v", r.Seq, wrong)
+		}
+	}()
+	e, facts, err := control.Decode(r)
+	if err != nil {
+		return err
+	}
+	if r.Seq != p.s.Seq()+1 {
+		p.holes = true
+	}
+	due := p.charged(facts)
+	p.s.Replay(r.Seq, e, facts, r.Postings)
+	for _, posting := range r.Postings {
+		p.postings++
+		p.spent[posting.Owner.Attempt] = p.spent[posting.Owner.Attempt].Add(core.Cost(posting))
+	}
+	for a, cost := range due {
+		if posted := a.Posted(); posted != cost {
+			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, a.ID(),
+				posted, cost)
+		}
+	}
+	return nil
+}
+
+// charged is what the attempts whose machines end by these facts cost, by the prices that
+// the log has. Where samples are missing it does not have all of them.
+func (p *proof) charged(facts []core.Fact) map[*core.Attempt]money.Amount {
+	due := map[*core.Attempt]money.Amount{}
+	if p.holes {
+		return due
+	}
+	for _, f := range facts {
+		if f, ok := f.(state.InstanceClosed); ok {
+			if i := p.s.Instance(f.Instance); i != nil {
+				if a := p.s.Seated(i); a != nil {
+					due[a] = i.Cost(f.Until)
+				}
+			}
+		}
+	}
+	return due
+}
+
+// sums holds what the state says of a job against the sums of its postings.
+func (p *proof) sums(j *core.Job) error {
+	booked := j.Settled()
+	for _, a := range j.Open() {
+		booked = booked.Add(a.Posted()).Add(a.Rules())
+	}
+	posted := money.Amount{}
+	for _, a := range j.Attempts() {
+		posted = posted.Add(p.spent[a.ID()])
+		if has := a.Posted().Add(a.Rules()); has != p.spent[a.ID()] {
+			return fmt.Errorf("the postings of %s come to %v, and the state has %v", a.ID(), p.spent[a.ID()], has)
+		}
+		uses := money.Amount{}
+		for _, u := range a.Uses() {
+			uses = uses.Add(u)
+		}
+		if uses != p.spent[a.ID()] {
+			return fmt.Errorf("the uses of %s come to %v, and its postings to %v", a.ID(), uses, p.spent[a.ID()])
+		}
+	}
+	if booked != posted {
+		return fmt.Errorf("the postings of %s come to %v, and the state has %v", j.ID(), posted, booked)
+	}
+	return nil
+}
+
+// samePiece is how many jobs are compared with no step meanwhile.
+const samePiece = 500
+
+// same holds the state that the log led to at an event against the server's own: of jobs
+// that nothing has changed since.
+func (s *Server) same(p *proof, end uint64) error {
+	jobs := p.s.Jobs()
+	for from := 0; from < len(jobs); from += samePiece {
+		var err error
+		s.control.Peek(func(m *core.Machine) {
+			for _, j := range jobs[from:min(from+samePiece, len(jobs))] {
+				live, ok := m.Job(j.ID())
+				switch {
+				case !ok:
+					err = fmt.Errorf("the log has job %s, and the server does not know it", j.ID())
+				case live.ChangedAt() > end:
+				case !j.Same(live, !p.holes):
+					err = fmt.Errorf("job %s is not as the log says: restart the server, which begins from its log", j.ID())
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -31,11 +31,11 @@ const (
 
 // word is what a webhook gets.
 type word struct {
-	ID    string     `json:"id"` // the same at each try: who has seen it can drop it
-	Job   string     `json:"job"`
-	State core.State `json:"state"`
-	Why   string     `json:"why"`
-	Asks  *asked     `json:"asks,omitempty"` // of who may approve the job
+	ID       string     `json:"id"` // the same at each try: who has seen it can drop it
+	Job      string     `json:"job"`
+	State    core.State `json:"state"`
+	Why      string     `json:"why"`
+	Approval *asked     `json:"asks,omitempty"` // of who may approve the job
 }
 
 // asked is what a webhook of a limit gets besides, of a job that waits for approval.
@@ -45,21 +45,24 @@ type asked struct {
 	By     string    `json:"by"` // who submitted it
 	Team   string    `json:"team,omitempty"`
 	Until  time.Time `json:"until"` // it is given up then
-	Mend   string    `json:"mend"`
+	Fix    string    `json:"fix"`
 }
 
-// teller tells webhooks.
-type teller struct {
+// outbox tells webhooks.
+type outbox struct {
 	client *http.Client
 	agent  string // its name, for the header
 	log    *slog.Logger
 	pause  func(context.Context, time.Duration) error
 }
 
-func newTeller(version string, log *slog.Logger) teller {
-	return teller{
-		client: &http.Client{Timeout: toldTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, // a POST that is redirected becomes a GET
-		agent:  "scrimp/" + version, log: log, pause: pause,
+func newOutbox(version string, log *slog.Logger) outbox {
+	return outbox{
+		// a POST that is redirected becomes a GET
+		client: &http.Client{Timeout: toldTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
+		agent: "scrimp/" + version, log: log, pause: pause,
 	}
 }
 
@@ -79,7 +82,7 @@ var errHook = errors.New("webhook refuses")
 
 // tell posts w to target until it is taken or refused. The address may hold a
 // secret: neither the log nor an error has more of it than its host.
-func (t teller) tell(ctx context.Context, target string, w word) error {
+func (t outbox) tell(ctx context.Context, target string, w word) error {
 	wait := toldFirst
 	for n := 1; ; n++ {
 		asked, err := t.once(ctx, target, w)
@@ -96,7 +99,7 @@ func (t teller) tell(ctx context.Context, target string, w word) error {
 }
 
 // once posts once. asked is how long the webhook wants to be left alone.
-func (t teller) once(ctx context.Context, target string, w word) (asked time.Duration, err error) {
+func (t outbox) once(ctx context.Context, target string, w word) (asked time.Duration, err error) {
 	body, err := json.Marshal(w)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errHook, err)
@@ -105,7 +108,7 @@ func (t teller) once(ctx context.Context, target string, w word) (asked time.Dur
 }
 
 // post posts JSON once; key is the same whenever the same is told.
-func (t teller) post(ctx context.Context, target, key string, body []byte) (asked time.Duration, err error) {
+func (t outbox) post(ctx context.Context, target, key string, body []byte) (asked time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
 		return 0, fmt.Errorf("%w: its address is no URL", errHook)
@@ -130,7 +133,8 @@ func (t teller) post(ctx context.Context, target, key string, body []byte) (aske
 	switch {
 	case r.StatusCode < 300:
 		return 0, nil
-	case r.StatusCode >= 500, r.StatusCode == http.StatusTooManyRequests, r.StatusCode == http.StatusRequestTimeout, r.StatusCode == http.StatusTooEarly:
+	case r.StatusCode >= 500, r.StatusCode == http.StatusTooManyRequests, r.StatusCode == http.StatusRequestTimeout,
+		r.StatusCode == http.StatusTooEarly:
 		seconds, _ := strconv.ParseInt(r.Header.Get("Retry-After"), 10, 32)
 		return time.Duration(max(0, seconds)) * time.Second, fmt.Errorf("status %d", r.StatusCode)
 	}
@@ -172,7 +176,8 @@ func (s *Server) notify(ctx context.Context, n core.Notify) {
 	}
 	j, err := spec.Decode(raw)
 	if err == nil && j.Notify != "" {
-		err := s.teller.tell(ctx, address(j.Notify, s.secrets(n.Job)), word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why})
+		err := s.outbox.tell(ctx, address(j.Notify, s.secrets(n.Job)),
+			word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why})
 		switch {
 		case ctx.Err() != nil:
 			return

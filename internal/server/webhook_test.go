@@ -41,11 +41,11 @@ func newHook(t *testing.T, answer func(n int, w http.ResponseWriter)) *hook {
 
 const token = "T0PSECRET"
 
-// patient is a teller that notes its waits instead of waiting.
-func patient(t *testing.T) (tell teller, waits *[]time.Duration) {
+// patient is an outbox that notes its waits instead of waiting.
+func patient(t *testing.T) (tell outbox, waits *[]time.Duration) {
 	var log bytes.Buffer
 	waits = &[]time.Duration{}
-	tell = newTeller("1", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	tell = newOutbox("1", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	tell.pause = func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil }
 	t.Cleanup(func() {
 		if strings.Contains(log.String(), token) {
@@ -77,20 +77,23 @@ func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
 		t.Fatalf("told %d times, want 3", len(h.all))
 	}
 	for i, w := range h.all {
-		if w != someWord() || h.got[i].Get("Idempotency-Key") != "notify/j/succeeded" || h.got[i].Get("Content-Type") != "application/json" {
+		if w != someWord() || h.got[i].Get("Idempotency-Key") != "notify/j/succeeded" ||
+			h.got[i].Get("Content-Type") != "application/json" {
 			t.Errorf("try %d: %+v, %v", i+1, w, h.got[i])
 		}
 	}
 }
 
 func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
-	for _, status := range []int{http.StatusNotFound, http.StatusGone, http.StatusUnauthorized, http.StatusMovedPermanently} {
+	for _, status := range []int{http.StatusNotFound, http.StatusGone, http.StatusUnauthorized,
+		http.StatusMovedPermanently} {
 		h := newHook(t, func(_ int, w http.ResponseWriter) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(status)
 		})
 		tell, _ := patient(t)
-		if err := tell.tell(t.Context(), h.URL+"/"+token, someWord()); !errors.Is(err, errHook) || len(h.all) != 1 || strings.Contains(err.Error(), token) {
+		if err := tell.tell(t.Context(), h.URL+"/"+token, someWord()); !errors.Is(err, errHook) || len(h.all) != 1 ||
+			strings.Contains(err.Error(), token) {
 			t.Errorf("%d: %v after %d tries", status, err, len(h.all))
 		}
 	}
@@ -108,7 +111,8 @@ func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		}
 	})
 	tell, waits := patient(t)
-	if err := tell.tell(t.Context(), h.URL, someWord()); err != nil || !slices.Equal(*waits, []time.Duration{30 * time.Second, toldMost}) {
+	if err := tell.tell(t.Context(), h.URL, someWord()); err != nil ||
+		!slices.Equal(*waits, []time.Duration{30 * time.Second, toldMost}) {
 		t.Errorf("%v, waits %v, want 30 s and %v", err, *waits, toldMost)
 	}
 }
@@ -125,7 +129,8 @@ func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
 	if n := len(*waits); n != toldTries-1 || (*waits)[n-1] > toldMost {
 		t.Errorf("%d waits: %v", n, *waits)
 	}
-	if err := tell.tell(t.Context(), "http://%zz/"+token, someWord()); !errors.Is(err, errHook) || strings.Contains(err.Error(), token) {
+	if err := tell.tell(t.Context(), "http://%zz/"+token, someWord()); !errors.Is(err, errHook) ||
+		strings.Contains(err.Error(), token) {
 		t.Errorf("a bad address: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +143,8 @@ func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
 func TestSecretsAreFilledIntoTheAddress(t *testing.T) {
 	secrets := map[string]string{"HOOK": "abc", "B": "x$HOOK"}
 	for notify, want := range map[string]string{
-		"https://a/$HOOK": "https://a/abc", "https://a/${HOOK}x?q=$OTHER": "https://a/abcx?q=$OTHER", "https://a/$B": "https://a/x$HOOK", "https://a/$HOOKS": "https://a/$HOOKS",
+		"https://a/$HOOK": "https://a/abc", "https://a/${HOOK}x?q=$OTHER": "https://a/abcx?q=$OTHER",
+		"https://a/$B": "https://a/x$HOOK", "https://a/$HOOKS": "https://a/$HOOKS",
 	} {
 		if got := address(notify, secrets); got != want {
 			t.Errorf("%s: %s, want %s", notify, got, want)

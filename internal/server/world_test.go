@@ -58,7 +58,8 @@ func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *wor
 }
 
 // newWorldOn is newWorldOf on what wrap makes of the store.
-func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options), wrap func(store.Replica) store.Replica) *world {
+func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
+	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
 	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
@@ -75,16 +76,21 @@ func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options), wrap
 		t.Fatal(err)
 	}
 	st = wrap(st)
-	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{}, busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{}, teller: newTeller("test", o.Log),
-		pace: newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true, book: identity.NewBook(), revised: make(chan struct{}), token: strings.Repeat("0", 64), secret: []byte("agents")}
-	w.teller.client.Transport = outward(o.HookHosts)
+	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{},
+		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
+		outbox: newOutbox("test", o.Log),
+		pace:   newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true,
+		book: identity.NewBook(), revised: make(chan struct{}), token: strings.Repeat("0", 64), secret: []byte("agents")}
+	w.outbox.client.Transport = outward(o.HookHosts)
 	w.feed = newFeed(w.Server)
 	w.stop = func(error) { w.stopped++ }
 	if err := w.readBook(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	w.control, err = control.New(t.Context(), st, sells, "shut", control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
+	w.control, err = control.New(t.Context(), st, sells, "shut",
+		control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour,
+			Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +134,10 @@ func (w *world) ask(method, path, token string, body any) (*httptest.ResponseRec
 	w.h.ServeHTTP(rec, r)
 	var p api.Problem
 	if rec.Code >= 400 {
-		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || p.Status != rec.Code || p.Title == "" || rec.Header().Get("Content-Type") != "application/problem+json" {
-			w.t.Errorf("%s %s: %d is no problem as RFC 9457 has it: %s, %q", method, path, rec.Code, rec.Header().Get("Content-Type"), rec.Body)
+		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || p.Status != rec.Code || p.Title == "" ||
+			rec.Header().Get("Content-Type") != "application/problem+json" {
+			w.t.Errorf("%s %s: %d is no problem as RFC 9457 has it: %s, %q", method, path, rec.Code,
+				rec.Header().Get("Content-Type"), rec.Body)
 		}
 	}
 	return rec, p
@@ -168,7 +176,8 @@ func aJob(name, team string) string {
 // expired makes a token that has no life left.
 func (w *world) expired(user string) string {
 	text, tok := identity.Mint(sha256.Sum256([]byte(user)), user, time.Now().Add(-2*time.Hour), time.Hour)
-	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
+	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+		Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
 	if err := w.control.Tell(w.t.Context(), e); err != nil {
 		w.t.Fatal(err)
 	}

@@ -103,6 +103,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 	case JobEnding:
 		j := s.touched(f.Job)
 		j.runs().Ending, j.runs().EndingWhy = f.State, f.Why
+		j.r.Detail = cmp.Or(f.Detail, j.r.Detail)
 	case JobOver:
 		j := s.touched(f.Job)
 		if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {

@@ -1,5 +1,3 @@
-// Package core is the state machine: event in, actions out. Every change of
-// state there is happens in Machine.Step; it has no clock, no chance and no I/O.
 package state
 
 import (

@@ -29,9 +29,10 @@ type (
 	}
 	// JobEnding: what a job becomes when its attempt has ended.
 	JobEnding struct {
-		Job   string `json:"job"`
-		State Status `json:"state"`
-		Why   string `json:"why"`
+		Job    string `json:"job"`
+		State  Status `json:"state"`
+		Why    string `json:"why"`
+		Detail string `json:"detail,omitempty"` // "": what it says stands
 	}
 	// JobOver: it will never run again.
 	JobOver struct {

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"scrimp/internal/api"
-	"scrimp/internal/core"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 	"scrimp/internal/state"
@@ -100,7 +99,7 @@ func spent(j api.Job, places int) string {
 // does what it is rented for.
 func phase(j api.Job) string {
 	switch j.Phase {
-	case "", string(core.Working):
+	case "", string(state.StageRunning):
 		return ""
 	case string(state.StageRequested):
 		return "asks for a machine"

@@ -89,6 +89,9 @@ func Server(v api.Server, p Place) string {
 	p.fact(&b, "market", "%s at speed %g, market time %s", v.Market.Name, v.Market.Speed, moment(v.Market.Now))
 	p.fact(&b, "jobs", "%d, %d of them live", v.Jobs, v.Live)
 	p.fact(&b, "events", "%d", v.Events)
+	if v.Undecided > 0 {
+		p.fact(&b, "waiting", "%s", Waiting(v.Undecided))
+	}
 	return b.String()
 }
 

@@ -48,14 +48,14 @@ func jobs() []api.Job {
 		{
 			ID: "bert", Name: "bert", State: "running", Why: "cheapest", Submitted: now.Add(-50 * time.Minute), Deadline: ptr(now.Add(2 * time.Hour)), DeadlineMarket: ptr(now.Add(2 * time.Hour)),
 			TimeLeft: ptr(7200.0), Odds: ptr(0.98), Currency: money.USD, Spent: amount("0.965412"), Budget: ptr(amount("3")), Rate: ptr(price("1.2071")), Step: 2822, Total: ptr(int64(4200)),
-			Metrics: map[string]float64{"loss": 2.18812, "val": 2.2071}, StepsPerSecond: ptr(14.25), Machine: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Phase: "working",
+			Metrics: map[string]float64{"loss": 2.18812, "val": 2.2071}, StepsPerSecond: ptr(14.25), Machine: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Phase: "running",
 			Attempts: 4, Interruptions: 3, SavedStep: 2800, Speed: 1, Tags: map[string]string{"team": "vision", "env": "research"},
 		},
-		{ID: "first", Name: "first", State: "running", Why: "cheapest", Submitted: now.Add(-20 * time.Second), Currency: money.USD, Spent: amount("0.000102"), Offer: "local/a/m/spot", Phase: "asked", Attempts: 1, Speed: 1},
+		{ID: "first", Name: "first", State: "running", Why: "cheapest", Submitted: now.Add(-20 * time.Second), Currency: money.USD, Spent: amount("0.000102"), Offer: "local/a/m/spot", Phase: "requested", Attempts: 1, Speed: 1},
 		{
 			ID: "resnet-on-all-of-imagenet-2", Name: "resnet-on-all-of-imagenet", State: "queued", Why: "waits_spot", Detail: "No spot machine is for sale; there is time to wait for one until 2026-03-02 04:00:00 UTC.",
 			Submitted: now.Add(-26 * time.Hour), Deadline: ptr(now.Add(72 * time.Hour)), TimeLeft: ptr(259200.0), Currency: money.USD, Spent: amount("1241.5"), Budget: ptr(amount("20000")), Step: 1_250_000, Total: ptr(int64(90_000_000)),
-			Metrics: map[string]float64{"loss": 0.00012345}, Attempts: 12, Interruptions: 11, Phase: "gone", Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Machine: "i-old", SavedStep: 1_250_000, Speed: 1,
+			Metrics: map[string]float64{"loss": 0.00012345}, Attempts: 12, Interruptions: 11, Phase: "terminated", Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Machine: "i-old", SavedStep: 1_250_000, Speed: 1,
 		},
 		{ID: "done", Name: "done", State: "succeeded", Why: "completed", Closed: true, Submitted: now.Add(-80 * time.Hour), Finished: ptr(now.Add(-70 * time.Hour)), Deadline: ptr(now.Add(-60 * time.Hour)), TimeLeft: ptr(-36000.0), Odds: ptr(1.0), Currency: money.USD, Spent: amount("12.0001"), Step: 100, Total: ptr(int64(100)), Attempts: 1, Speed: 1},
 		{ID: "yen", Name: "yen", State: "stopped", Why: "budget_spent", Closed: true, Submitted: now.Add(-3 * time.Hour), Finished: ptr(now.Add(-time.Hour)), Currency: "JPY", Spent: amount("500.2"), Budget: ptr(amount("500")), Step: 77, Attempts: 2, Interruptions: 1, Speed: 1},

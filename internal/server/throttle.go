@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// murmurEvery is how often what strangers do wrong is a line of the log at most.
-const murmurEvery = time.Minute
+// throttleEvery is how often what strangers do wrong is a line of the log at most.
+const throttleEvery = time.Minute
 
-// murmur is the http.Server's own log. What it says of connections that speak no
+// throttled is the http.Server's own log. What it says of connections that speak no
 // HTTP, or no TLS, is counted, and one of them a minute is told: whoever reaches the
 // port could else fill the disk with them. What a handler's panic or a lack of files
 // leaves there is told each time.
-type murmur struct {
+type throttled struct {
 	log *slog.Logger
 	now func() time.Time
 
@@ -24,12 +24,12 @@ type murmur struct {
 	more int       // since then
 }
 
-func newMurmur(l *slog.Logger) *log.Logger {
-	return log.New(&murmur{log: l, now: time.Now}, "", 0)
+func newThrottled(l *slog.Logger) *log.Logger {
+	return log.New(&throttled{log: l, now: time.Now}, "", 0)
 }
 
 // Write implements io.Writer: a line each.
-func (m *murmur) Write(p []byte) (int, error) {
+func (m *throttled) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	if strings.Contains(text, "panic") || strings.Contains(text, "Accept error") {
 		m.log.Error("serving", "error", text)
@@ -37,7 +37,7 @@ func (m *murmur) Write(p []byte) (int, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := m.now(); m.told.IsZero() || now.Sub(m.told) >= murmurEvery {
+	if now := m.now(); m.told.IsZero() || now.Sub(m.told) >= throttleEvery {
 		m.log.Warn("a connection that does not speak as it should", "error", text, "more_before", m.more)
 		m.told, m.more = now, 0
 	} else {

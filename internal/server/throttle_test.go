@@ -13,7 +13,7 @@ import (
 func TestStrangersFillNoLog(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	m := &murmur{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}
+	m := &throttled{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return now }}
 	for n := range 100_000 { // ten minutes and a bit
 		now = time.Unix(0, 0).Add(time.Duration(n) * 6 * time.Millisecond)
 		_, _ = fmt.Fprintf(m, "http: TLS handshake error from 1.2.3.4:%d: EOF\n", n)

@@ -16,14 +16,14 @@ import (
 // million jobs that are over nearly all are told: so the folders are listed once,
 // and no file is asked for by the name of its job.
 
-// tellers is how many words of before are told at once.
-const tellers = 64
+// toldAtOnce is how many words of before are told at once.
+const toldAtOnce = 64
 
 // tellOld tells them, and returns when all are told or ctx ends.
 func (s *Server) tellOld(ctx context.Context, words []core.Notify) {
 	next := make(chan core.Notify)
 	var all sync.WaitGroup
-	for range min(tellers, len(words)) {
+	for range min(toldAtOnce, len(words)) {
 		all.Go(func() {
 			for n := range next {
 				s.notify(ctx, n)
@@ -62,9 +62,9 @@ func listed(dir string) (map[string]bool, error) {
 	return set, nil
 }
 
-// untold are the words of jobs that are over whose webhook a server before this
+// unsent are the words of jobs that are over whose webhook a server before this
 // one has not told. In a folder that no server has noted anything in, all are told.
-func (s *Server) untold() (list []core.Notify, err error) {
+func (s *Server) unsent() (list []core.Notify, err error) {
 	dir := filepath.Join(s.opts.Dir, toldFolder)
 	made := os.Mkdir(dir, 0o700)
 	if made != nil && !errors.Is(made, os.ErrExist) {
@@ -78,15 +78,15 @@ func (s *Server) untold() (list []core.Notify, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the secrets: %w", err)
 	}
+	due := func(j *core.Job) bool { return j.Terms().Notify && !told[j.ID()] }
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
-			if j.State().Over() && j.Terms().Notify && !told[j.ID()] {
+			if j.State().Over() && due(j) {
 				list = append(list, core.Notify{Job: j.ID(), State: j.State(), Why: j.Why()})
 			}
 		}
 		for name := range sealed { // a server that was killed may not have come to it
-			id := secretOf(name)
-			if j, ok := m.Job(id); ok && (!j.State().Over() || j.Terms().Notify && !told[id]) {
+			if j, ok := m.Job(secretOf(name)); ok && (!j.State().Over() || due(j)) {
 				delete(sealed, name)
 			}
 		}
@@ -97,12 +97,17 @@ func (s *Server) untold() (list []core.Notify, err error) {
 	if made != nil {
 		return list, nil
 	}
+	return nil, noted(dir, list)
+}
+
+// noted notes that all of the list were told.
+func noted(dir string, list []core.Notify) error {
 	for _, n := range list {
 		if err := os.WriteFile(filepath.Join(dir, n.Job), nil, 0o600); err != nil {
-			return nil, fmt.Errorf("look at what was told: %w", err)
+			return fmt.Errorf("look at what was told: %w", err)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // secretOf is the job whose secrets lie in a file of that name.

@@ -31,7 +31,8 @@ func (w *world) over(n int) {
 	var events []core.Event
 	for i := range n {
 		id, hooked := fmt.Sprint("j", i), i%4 == 0
-		for _, b := range []core.Body{core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Notify: hooked}}, core.JobEnded{Job: id}} {
+		for _, b := range []core.Body{core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Notify: hooked}},
+			core.JobEnded{Job: id}} {
 			events = append(events, core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default", Body: b})
 		}
 		if hooked && i+4 < n {
@@ -61,7 +62,7 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := w.untold()
+	list, err := w.unsent()
 	if err != nil || len(list) != 1 || list[0].Job != "j20" || list[0].State != core.Cancelled {
 		t.Fatalf("%v %v", list, err)
 	}
@@ -88,7 +89,7 @@ func BenchmarkStartLooksForWhatWasNotTold(b *testing.B) {
 	w.over(n)
 	for b.Loop() {
 		begun := time.Now()
-		list, err := w.untold()
+		list, err := w.unsent()
 		if err != nil || len(list) != 1 {
 			b.Fatalf("%d words, %v", len(list), err)
 		}

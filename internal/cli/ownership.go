@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/api"
+	"scrimp/internal/cli/show"
+)
+
+// aboutIncarnations is what both commands are about.
+const aboutIncarnations = "A log that was restored from a backup or copied begins a new incarnation. Machines that " +
+	"the incarnation " +
+	"before it rented may still be used by the server that it was taken from, so this server neither ends nor " +
+	"uses them, and launches nothing, until somebody decides. "
+
+func (a *app) adoptCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "adopt [INSTANCE]", Short: "Go on with machines that a restored log knows of",
+		Args: takes("[INSTANCE]"), GroupID: groupShare,
+		Long: aboutIncarnations + "Adopt a machine where the other server is gone for good: its job goes on there. " +
+			"Without an INSTANCE " +
+			"or --all it lists the machines that wait. It takes an admin of all teams." + plainExit,
+		Example: "  scrimp adopt\n  scrimp adopt --all",
+	}
+	return a.decides(cmd, true)
+}
+
+func (a *app) releaseCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "release [INSTANCE]",
+		Short: "Leave machines that a restored log knows of to another server",
+		Args:  takes("[INSTANCE]"), GroupID: groupShare,
+		Long: aboutIncarnations + "Release a machine that the other server uses: it goes on there, it costs nothing here " +
+			"from then on, " +
+			"and its job tries again on another machine. Without an INSTANCE or --all it lists the machines that wait. " +
+			"It takes an admin of all teams." + plainExit,
+		Example: "  scrimp release\n  scrimp release i-0123",
+	}
+	return a.decides(cmd, false)
+}
+
+// decides makes a command decide so about the machines that it names.
+func (a *app) decides(cmd *cobra.Command, adopt bool) *cobra.Command {
+	var all bool
+	cmd.Flags().BoolVar(&all, "all", false, "all machines that wait (default: the one that is named)")
+	cmd.RunE = a.with(func(ctx context.Context, c *client, args []string) error {
+		b := api.Ownership{Adopt: adopt}
+		switch {
+		case all && len(args) > 0:
+			return errors.New("give an INSTANCE or --all, not both")
+		case len(args) > 0:
+			b.Instance = args[0]
+		case !all:
+			return a.undecided(ctx, c)
+		}
+		return a.decide(ctx, c, b)
+	})
+	return cmd
+}
+
+// undecided lists the machines that wait.
+func (a *app) undecided(ctx context.Context, c *client) error {
+	var list []api.Undecided
+	if err := c.do(ctx, http.MethodGet, "/v1/instances/undecided", nil, &list); err != nil {
+		return err
+	}
+	if !a.json {
+		a.printf("%s", show.Undecided(list, a.place()))
+		return nil
+	}
+	return a.each(list)
+}
+
+func (a *app) decide(ctx context.Context, c *client, b api.Ownership) error {
+	var list []api.Undecided
+	if err := c.do(ctx, http.MethodPost, "/v1/instances/decide", b, &list); err != nil {
+		return err
+	}
+	if a.json {
+		return a.each(list)
+	}
+	a.printf("%s", show.Decided(list, b.Adopt, a.place()))
+	return nil
+}
+
+func (a *app) each(list []api.Undecided) error {
+	for _, u := range list {
+		if err := a.print(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting says on the error stream that machines wait for a decision.
+func (a *app) waiting(ctx context.Context, c *client) {
+	if v, err := c.server(ctx); err == nil && v.Undecided > 0 {
+		a.notef("%s.\n", show.Waiting(v.Undecided))
+	}
+}

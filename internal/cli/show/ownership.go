@@ -1,0 +1,56 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+)
+
+// Waiting says that so many machines wait for a decision.
+func Waiting(n int) string {
+	what := fmt.Sprintf("%d machines of an earlier incarnation of the log wait", n)
+	if n == 1 {
+		what = "1 machine of an earlier incarnation of the log waits"
+	}
+	return what + " for scrimp adopt or scrimp release; nothing is launched until then"
+}
+
+// Undecided lists machines of an earlier incarnation.
+func Undecided(list []api.Undecided, p Place) string {
+	if len(list) == 0 {
+		return "No machine waits for scrimp adopt or scrimp release.\n"
+	}
+	rows := make([][]string, len(list))
+	for i, u := range list {
+		rows[i] = []string{
+			clean(u.Instance), clean(string(u.Offer)), clean(u.Job), p.when(u.Since), money.Format(u.Cost, u.Currency, 4),
+		}
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "INSTANCE"}, {Name: "OFFER", Leaves: 1}, {Name: "JOB"}, {Name: "SINCE", Leaves: 2},
+		{Name: "COST", Right: true},
+	}, rows, p.width())
+}
+
+// Decided says what became of them.
+func Decided(list []api.Undecided, adopt bool, p Place) string {
+	if len(list) == 0 {
+		return Undecided(list, p)
+	}
+	var b strings.Builder
+	for _, u := range list {
+		whose := ""
+		if u.Job != "" {
+			whose = " of job " + clean(u.Job)
+		}
+		if adopt {
+			fmt.Fprintf(&b, "Adopted %s%s.\n", clean(u.Instance), whose)
+		} else {
+			fmt.Fprintf(&b, "Released %s%s: it is left running.\n", clean(u.Instance), whose)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/money"
+)
+
+// restored is a world with two jobs on machines, whose log was restored since.
+func restored(t *testing.T) (w *world, attempts []string) {
+	t.Helper()
+	w = newWorldOf(t, firm{}, nil)
+	w.must("POST", "/v1/jobs", aJob("a", ""), nil)
+	w.booting(1)
+	w.must("POST", "/v1/jobs", aJob("b", ""), nil)
+	attempts = w.booting(2)
+	w.event(core.AttemptStarted{Attempt: attempts[0], Message: 1}, time.Minute)
+	installation := ""
+	w.control.Read(func(m *core.Machine) { installation = m.State().Installation() })
+	w.event(core.IncarnationBegun{Installation: installation, Incarnation: 2}, 2*time.Minute)
+	w.must("POST", "/v1/jobs", aJob("waits", ""), nil)
+	return w, attempts
+}
+
+func (w *world) waiting() (list []api.Undecided) {
+	w.t.Helper()
+	w.must("GET", "/v1/instances/undecided", nil, &list)
+	var v api.Server
+	if w.must("GET", "/v1/server", nil, &v); v.Undecided != len(list) {
+		w.t.Errorf("the server says that %d machines wait, and lists %v", v.Undecided, list)
+	}
+	return list
+}
+
+// After a restore nothing is ended or launched until somebody has said whose each machine is.
+func TestMachinesOfAnEarlierIncarnationWaitForADecision(t *testing.T) {
+	w, attempts := restored(t)
+	list := w.waiting()
+	if len(list) != 2 || list[0].Job != "a" || list[0].Instance != w.instance(attempts[0]) || list[0].Offer != "firm" ||
+		list[0].Since.IsZero() || list[0].Cost.Sign() <= 0 || list[0].Currency != money.USD {
+		t.Fatalf("%+v", list)
+	}
+	if j := w.seen("a"); !strings.Contains(j.Detail, "scrimp adopt") || j.State != "running" {
+		t.Errorf("%+v", j)
+	}
+	if j := w.seen("waits"); j.State != "queued" || j.Offer != "" {
+		t.Errorf("%+v: something is launched", j)
+	}
+	w.must("POST", "/v1/jobs/b/end", api.End{}, nil)
+	if j := w.seen("b"); j.State != "cancelled" || j.Closed || j.Phase == "terminating" {
+		t.Errorf("%+v: its machine may be another's", j)
+	}
+
+	var done []api.Undecided
+	if w.must("POST", "/v1/instances/decide", api.Ownership{Instance: list[0].Instance, Adopt: true},
+		&done); len(done) != 1 || done[0].Job != "a" {
+		t.Errorf("%+v", done)
+	}
+	if j := w.seen("a"); j.State != "running" || j.Machine != list[0].Instance || strings.Contains(j.Detail, "adopt") {
+		t.Errorf("%+v: its job goes on", j)
+	}
+	if left := w.waiting(); len(left) != 1 || left[0].Job != "b" {
+		t.Errorf("%+v", left)
+	}
+	if j := w.seen("waits"); j.State != "queued" {
+		t.Errorf("%+v: one machine still waits", j)
+	}
+	w.must("POST", "/v1/instances/decide", api.Ownership{}, &done)
+	if left := w.waiting(); len(left) != 0 {
+		t.Errorf("%+v", left)
+	}
+	if j := w.seen("b"); !j.Closed {
+		t.Errorf("%+v: its machine is another's, and costs nothing here any more", j)
+	}
+	w.until(func(m *core.Machine) bool { j, _ := m.Job("waits"); return j.Live() != nil })
+	var v api.Verified
+	if w.must("GET", "/v1/ledger/verify", nil, &v); !v.OK {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Whoever ended a job while its machine waited has it given back once it is adopted.
+func TestAnAdoptedMachineOfAJobThatIsOverIsGivenBack(t *testing.T) {
+	w, attempts := restored(t)
+	w.must("POST", "/v1/jobs/a/end", api.End{}, nil)
+	w.must("POST", "/v1/instances/decide", api.Ownership{Adopt: true}, nil)
+	w.until(func(m *core.Machine) bool {
+		i := m.State().Instance(m.State().AttemptOf(attempts[0]).Instance())
+		return i == nil || i.Release() != ""
+	})
+	w.control.Read(func(m *core.Machine) {
+		if a := m.State().AttemptOf(attempts[1]); a.Releasing() {
+			t.Errorf("the machine of b is given back")
+		}
+	})
+}
+
+func TestOnlyAnAdminOfAllDecidesAboutMachines(t *testing.T) {
+	w, _ := restored(t)
+	w.must("PUT", "/v1/teams/x", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "x", Role: identity.Admin})
+	if rec, p := w.ask("POST", "/v1/instances/decide", ann,
+		api.Ownership{Adopt: true}); rec.Code != http.StatusForbidden || p.Fix == "" {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+	if rec, p := w.ask("POST", "/v1/instances/decide", ownerName,
+		api.Ownership{Instance: "i-none", Adopt: true}); rec.Code != http.StatusNotFound || p.Field != "instance" {
+		t.Errorf("%d %+v", rec.Code, p)
+	}
+	if len(w.waiting()) != 2 {
+		t.Error("something was decided")
+	}
+}
