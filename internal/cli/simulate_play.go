@@ -101,14 +101,15 @@ func (s *stage) survey(file string) error {
 // fitsOf says on which offers of the market a job may run, and how fast it does.
 func fitsOf(need plan.Need, t market.Trace) tick.Fits {
 	need.Ladder = nil // what comes later may come
-	options := make([]plan.Option, 1, len(t.Lines)+1)
+	var listings plan.Listings
 	for _, l := range t.Lines {
-		options = append(options, plan.Option{Offer: l.Offer})
+		if listings.Of(l.Offer.ID) == nil {
+			listings.Add(&plan.Listing{Offer: l.Offer})
+		}
 	}
 	return func(o market.Offer, rate money.Rate) (float64, bool) {
-		options[0] = plan.Option{Offer: o, Quote: market.Quote{Offer: o.ID, Priced: true, Available: true, Rate: rate}}
-		_, speed, ok := need.Cheapest(options)
-		return speed, ok
+		q := market.Quote{Offer: o.ID, Priced: true, Available: true, Rate: rate}
+		return listings.Fits(&need, &plan.Listing{Offer: o, Quote: q})
 	}
 }
 

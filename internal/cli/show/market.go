@@ -110,8 +110,8 @@ func decided(b *strings.Builder, d api.Decision, c money.Currency, p Place) {
 	slack := ""
 	if d.HasSlack {
 		slack = ", slack " + draw.Span(d.Slack)
-		if d.Doubt > 0 {
-			slack += ", margin for the work " + draw.Span(d.Doubt)
+		if d.Margin > 0 {
+			slack += ", margin for the work " + draw.Span(d.Margin)
 		}
 	}
 	reason, cannot := d.Why, kept(d.Decision)
@@ -126,7 +126,7 @@ func decided(b *strings.Builder, d api.Decision, c money.Currency, p Place) {
 	if d.Expect != nil {
 		b.WriteString(draw.Wrap(aside, expected(*d.Expect), p.width()))
 	}
-	if w := d.Purse; w != nil {
+	if w := d.Budget; w != nil {
 		b.WriteString(draw.Wrap(aside, fmt.Sprintf("budget first: %s are left, the rest of the work needs %s on %s",
 			money.Format(w.Left, c, 4), money.Format(w.Needs, c, 4), w.On), p.width()))
 	}
@@ -138,6 +138,18 @@ func decided(b *strings.Builder, d api.Decision, c money.Currency, p Place) {
 		b.WriteString(draw.Wrap(aside, fmt.Sprintf("not %s at %s: %s%s", r.Offer, price, words(r.Why),
 			ofZone(d.Expect, r.Offer)), p.width()))
 	}
+	if len(d.Counts) > 0 {
+		b.WriteString(draw.Wrap(aside, "rejected in all: "+counted(d.Counts), p.width()))
+	}
+}
+
+// counted says how many offers were rejected for each reason.
+func counted(list []plan.ReasonCount) string {
+	parts := make([]string, 0, len(list))
+	for _, n := range list {
+		parts = append(parts, fmt.Sprintf("%d %s", n.Count, words(n.Why)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // soonest stands for plan.SlackGone where nothing is in time any more.
@@ -149,7 +161,7 @@ func kept(d plan.Decision) string {
 	case !d.HasSlack:
 	case d.Slack < 0:
 		return "the deadline cannot be met any more: late by " + draw.Span(-d.Slack) + " or more"
-	case d.Slack < d.Doubt:
+	case d.Slack < d.Margin:
 		return "in time only if the work takes no longer than expected: what is promised is not certain"
 	}
 	return ""
@@ -174,7 +186,7 @@ func expected(e plan.Expect) string {
 		spot = "lasts the next"
 	}
 	return fmt.Sprintf("expected to its end: %s; spot %s %s with %.0f %%", strings.Join(parts, ", "), spot,
-		draw.Span(e.Look), 100*e.Chance)
+		draw.Span(e.NextPoll), 100*e.Chance)
 }
 
 // ofZone says what was expected of a zone's spot, where several were weighed.
@@ -212,7 +224,7 @@ var reasons = map[plan.Reason]string{
 	plan.WaitsMore:  "waiting for spot is expected to cost more",
 	plan.ByRule:     "asked for by the job or its policy",
 	plan.Prepaid:    "already paid, and free",
-	plan.Looking:    "asks first whether it can be had",
+	plan.Probing:    "asks first whether it can be had",
 	plan.TimeGone:   "time gone, the budget's wall-clock is used up",
 	plan.HoursGone:  "hours gone, the budget's GPU-hours are used up",
 	plan.WaitsSpot:  "waits, spot is expected in time",
