@@ -303,6 +303,10 @@ func (m *Machine) owned(b OwnershipDecided) {
 		}
 		if !b.Adopt {
 			m.disclaim(i)
+			continue
+		}
+		if a := m.s.Seated(i); a != nil && m.s.Job(i.Job()).State().Over() { // it ended meanwhile
+			m.release(a, m.s.Job(i.Job()).Why(), "")
 		}
 	}
 	m.queue.changed()

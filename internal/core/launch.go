@@ -113,7 +113,11 @@ func (m *Machine) launched(r Rented) {
 		m.refused(LaunchRefused{Launch: r.Launch, Reason: "error"})
 		return
 	}
+	tried := m.s.Trying(a)
 	m.fact(state.AllocationGranted{Allocation: a.ID(), Instance: r.Instance})
+	if tried { // whoever waited for that may try too
+		m.queue.changed()
+	}
 	if len(a.Granted()) >= a.Nodes() {
 		m.began(a)
 	}
@@ -158,7 +162,7 @@ func (m *Machine) refused(b LaunchRefused) {
 	if a == nil {
 		return
 	}
-	m.backOff(a.Machine(), b.Scope, b.Wait)
+	m.backOff(a, b.Scope, b.Wait)
 	m.failed(m.s.Job(a.Job()), a.Rung())
 	m.unanswered(a, state.Refused, "launch_refused")
 }
@@ -166,7 +170,7 @@ func (m *Machine) refused(b LaunchRefused) {
 // expired takes that the provider gave the request up.
 func (m *Machine) expired(launch string) {
 	if a := m.s.Allocation(launch); a != nil {
-		m.backOff(a.Machine(), state.OfferScope, 0)
+		m.backOff(a, state.OfferScope, 0)
 		m.unanswered(a, state.Expired, "allocation_expired")
 	}
 }
@@ -214,11 +218,20 @@ const mostDoublings = 6
 // backOff leaves a scope alone after a refusal: for CoolOff, doubled with each refusal in
 // a row up to 64 times, or for as long as the provider says where that is longer. When it
 // is over one launch tries, and others wait for its answer.
-func (m *Machine) backOff(on *state.Machine, scope state.Scope, wait time.Duration) {
-	key := state.ScopeKey(scope, on)
-	tries := m.s.Backoff(key).Tries
-	span := max(m.cfg().CoolOff<<min(tries, mostDoublings), wait)
-	m.fact(state.BackedOff{Scope: key, Tries: tries + 1, Until: m.now().Add(span)})
+//
+// Refusals of launches that were under way when another was refused are the same
+// refusal, and double nothing.
+func (m *Machine) backOff(a *Allocation, scope state.Scope, wait time.Duration) {
+	key := state.ScopeKey(scope, a.Machine())
+	b := m.s.Backoff(key)
+	if b.Tries == 0 || b.Trial == a.ID() {
+		b.Tries++
+	}
+	until := m.now().Add(max(m.cfg().CoolOff<<min(b.Tries-1, mostDoublings), wait))
+	if until.Before(b.Until) {
+		until = b.Until
+	}
+	m.fact(state.BackedOff{Scope: key, Tries: b.Tries, Until: until})
 }
 
 // coolOff leaves an offer alone until a time, where it is not left for longer already.
@@ -253,7 +266,7 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 		m.wakeAt(j, m.now().Add(m.patience()))
 		m.rungAt(j)
 	default:
-		m.backOff(a.Machine(), state.OfferScope, 0)
+		m.backOff(a, state.OfferScope, 0)
 		m.giveUp(a, "move_"+string(d.Why))
 		m.request(j, d)
 	}

@@ -45,7 +45,7 @@ func (w *World) live() {
 	if w.seed%6 != 0 { // the tables of the default policy take their time
 		cfg.Policy = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy, policy.UniformProgress2, policy.OnDemand}[w.seed%6-1]
 	}
-	if w.faults.Lag > 0 {
+	if w.faults.Lag > 0 && w.plant != PlantNoLag {
 		cfg.Consistency = mostLag
 	}
 	if w.seed/6%7 == 2 { // of each policy one life in seven
@@ -53,6 +53,7 @@ func (w *World) live() {
 		w.m.Share(w.mind)
 	}
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
+	w.cfg = &cfg
 	w.step(core.Configured{Config: cfg})
 	w.drawRules()
 	w.submitAll()

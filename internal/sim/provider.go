@@ -23,6 +23,9 @@ func (w *World) act(a core.Action) {
 	case core.Cancel:
 		w.after(time.Second, func() { w.cancel(a) })
 	case core.Terminate:
+		if w.undecided[a.Instance] {
+			w.breaks("owner: %s is ended, and nobody has said whose it is", a.Instance)
+		}
 		d := w.delay(1, 20)
 		if w.script != nil {
 			d = max(d, w.script.slow)

@@ -64,10 +64,14 @@ func (w *World) crash(away time.Duration) {
 }
 
 // replayed is the state that the log says, from a snapshot or from its beginning.
-func (w *World) replayed(from int, snap json.RawMessage) (*state.State, error) {
-	s := state.New()
+func (w *World) replayed(from int, snap json.RawMessage) (s *state.State, err error) {
+	defer func() {
+		if why := recover(); why != nil { // facts that do not follow from each other
+			err = fmt.Errorf("%v", why)
+		}
+	}()
+	s = state.New()
 	if snap != nil {
-		var err error
 		if s, err = state.Restore(snap); err != nil {
 			return nil, err
 		}
@@ -96,7 +100,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	}
 	s, err := w.replayed(from, snap)
 	if err != nil {
-		w.breaks("restart: %v", err)
+		w.breaks("replay: %v", err)
 		return
 	}
 	again, err := s.Snapshot()
@@ -109,10 +113,13 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	w.m, w.up, w.tick = core.On(s, w.mind), true, time.Time{}
 	w.tell("server is back after %d events", len(w.log))
 	w.schedule(w.now)
-	if w.later(w.faults.Copied) {
+	if w.cfg != nil {
+		w.step(core.Configured{Config: *w.cfg})
+	}
+	if w.up && w.later(w.faults.Copied) {
 		w.copied()
 	}
-	if w.plant != PlantNoRedo {
+	if w.up && w.plant != PlantNoRedo {
 		for _, a := range w.m.Pending() {
 			w.act(a)
 		}
@@ -125,7 +132,15 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 // somebody decides.
 func (w *World) copied() {
 	w.saw("a restored copy")
+	w.undecided = map[string]bool{}
+	for _, i := range w.m.State().Instances() {
+		w.undecided[i.ID()] = i.Live()
+	}
+	if w.plant == PlantNoOwner {
+		return
+	}
 	if !w.step(core.IncarnationBegun{Installation: "sim", Incarnation: w.m.State().Incarnation() + 1}) {
+		w.undecided = nil
 		return
 	}
 	w.decides(w.later(0.5))
@@ -140,7 +155,10 @@ func (w *World) decides(adopt bool) {
 		for _, i := range w.m.State().Instances() {
 			disowned[i.ID()] = i.Disowned()
 		}
+		before := w.undecided
+		w.undecided = nil
 		if !w.step(core.OwnershipDecided{Adopt: adopt}) {
+			w.undecided = before
 			w.decides(adopt)
 			return
 		}

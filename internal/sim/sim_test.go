@@ -153,6 +153,8 @@ var plants = map[Plant]struct {
 	PlantNoRedo:      {"unfinished|leaked", 0},
 	PlantLostFact:    {"replay|panic", 0},
 	PlantNoBill:      {"money", 0},
+	PlantNoOwner:     {"owner", 0},
+	PlantNoLag:       {"list", 0},
 	PlantDropBill:    {"chain|money|sums", 0},
 	PlantDeaf:        {"work", 0},
 	PlantTwiceHeard:  {"work", 0},

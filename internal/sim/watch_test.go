@@ -178,6 +178,10 @@ func (t *twin) order(out core.Outcome) {
 		switch f := f.(type) {
 		case state.Decided:
 			t.looked[f.Job] = true
+		case state.InstanceClosed:
+			if i := t.w.instances[f.Instance]; f.GivenUp && i != nil && i.running() && t.w.now.Sub(i.from) < i.lag {
+				t.w.breaks("list: %s is given up %v after its launch, and the provider's list merely lags", f.Instance, t.w.now.Sub(i.from))
+			}
 		case state.AllocationClosed:
 			if j := t.w.m.State().JobOf(f.Allocation); f.Phase == state.Refused && j != nil {
 				t.refused[j.ID()]++

@@ -50,6 +50,8 @@ const (
 	PlantRetryAll    Plant = "retry-everything" // every exit status looks like one that asks for a retry
 	PlantBilledTwice Plant = "orphan-twice"     // an instance that was given up for lost is billed again as nobody's
 	PlantFirmInTime  Plant = "no-on-demand"     // nothing on-demand is ever shown to the server
+	PlantNoOwner     Plant = "no-incarnation"   // a restored copy takes the machines of the log for its own
+	PlantNoLag       Plant = "no-consistency"   // the server does not know that lists lag
 	PlantNoBill      Plant = "empty-bill"       // the bill of an interrupted machine comes without its lines
 	PlantProject     Plant = "wrong-project"    // a posting is booked on another project
 )
@@ -78,6 +80,8 @@ type World struct {
 	byKey     map[string]*instance
 	queued    map[string]bool   // launches in the provider's queue
 	cancelled map[string]bool   // launches that it has given up
+	cfg       *core.Config      // that the server begins with; nil: it was set once
+	undecided map[string]bool   // machines of which nobody has decided whose they are
 	order     []*instance       // all that were ever rented
 	open      []*instance       // those that run, or whose end is not told yet
 	blobs     map[string]int64  // newest published step by job

@@ -136,3 +136,13 @@ func (s *State) Retry(at time.Time) time.Time {
 	}
 	return at
 }
+
+// Trying reports whether the allocation tries something that refused before.
+func (s *State) Trying(a *Allocation) bool {
+	for _, scope := range scopes {
+		if b, known := s.backoffs[ScopeKey(scope, &a.r.Machine)]; known && b.Trial == a.r.ID {
+			return true
+		}
+	}
+	return false
+}

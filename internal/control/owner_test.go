@@ -1,0 +1,222 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/provider"
+	"scrimp/internal/store"
+)
+
+// cloud is a provider that several installations share.
+type cloud struct {
+	mu    sync.Mutex
+	all   []provider.Instance
+	ended []string
+}
+
+const cloudOffer = market.OfferID("cloud/z/m/on-demand")
+
+func (c *cloud) Launch(_ context.Context, r provider.Request) (provider.Instance, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.all {
+		if i.Key == r.Key {
+			return i, nil
+		}
+	}
+	i := provider.Instance{
+		ID: fmt.Sprintf("i-%d", len(c.all)+1), Key: r.Key, Offer: r.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: 1e12, Tags: r.Tags,
+	}
+	c.all = append(c.all, i)
+	return i, nil
+}
+
+func (c *cloud) Terminate(_ context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, id)
+	for n := range c.all {
+		if i := &c.all[n]; i.ID == id && i.State == provider.Running {
+			i.State, i.Ended, i.Cause = provider.Ended, time.Now().UTC(), provider.Terminated
+		}
+	}
+	return nil
+}
+
+func (c *cloud) List(context.Context) ([]provider.Instance, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.all), nil
+}
+
+func (c *cloud) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+	o := market.Offer{ID: cloudOffer, Provider: "cloud", Region: "r", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Memory: 1 << 30, Speed: 1, Currency: money.USD}
+	q := market.Quote{Offer: o.ID, Rate: 1e12, Priced: true, Available: true, At: time.Now().UTC(), Source: "test"}
+	return []market.Offer{o}, []market.Quote{q}, nil
+}
+
+func (c *cloud) terminations() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.ended)
+}
+
+// open runs a server on the folder until stop.
+func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
+	t.Helper()
+	st, err := store.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	s, err := New(t.Context(), st, c, "cloud", Config{
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: 10 * time.Millisecond, Sweep: 10 * time.Millisecond, Silence: time.Hour,
+		Log: slog.New(slog.DiscardHandler), Env: func(string) map[string]string { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	return s, func() {
+		cancel()
+		<-done
+		_ = st.Close()
+	}
+}
+
+// until waits for something that the servers do by themselves.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for begun := time.Now(); !ok(); {
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// rented is the machine that the job's newest attempt has; "" is none.
+func rented(s *Control, job string) (id string) {
+	s.Peek(func(m *core.Machine) {
+		if j, ok := m.Job(job); ok && j.Live() != nil {
+			id = j.Live().Instance()
+		}
+	})
+	return id
+}
+
+// swept waits until a server has compared the provider's list with what it knows, twice.
+func swept(t *testing.T, s *Control) {
+	t.Helper()
+	for range 2 {
+		s.sweep(t.Context())
+	}
+}
+
+// Two installations on one provider, with jobs of the same name, know their own machines
+// from the other's and end none of them.
+func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
+	c := &cloud{}
+	a, stopA := c.open(t, t.TempDir())
+	defer stopA()
+	b, stopB := c.open(t, t.TempDir())
+	defer stopB()
+	for _, s := range []*Control{a, b} {
+		if err := s.Tell(t.Context(), submission(s, "train")); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "a machine", func() bool { return rented(s, "train") != "" })
+	}
+	swept(t, a)
+	swept(t, b)
+	if one, two := rented(a, "train"), rented(b, "train"); one == two || len(c.terminations()) > 0 {
+		t.Errorf("they have %s and %s, ended were %v", one, two, c.terminations())
+	}
+	if others := a.Foreign(); len(others) != 1 || others[0].ID != rented(b, "train") {
+		t.Errorf("of others it shows %v", others)
+	}
+	for _, i := range c.all {
+		if !strings.Contains(i.Key, i.Tags[tagInstallation]) || i.Tags[tagIncarnation] != "1" || i.Tags[tagJob] != "train" {
+			t.Errorf("a machine has key %s and tags %v", i.Key, i.Tags)
+		}
+	}
+}
+
+// logOf is the installation and incarnation of the server's log.
+func logOf(s *Control) (of string) {
+	s.Peek(func(m *core.Machine) { of = fmt.Sprintf("%s/%d", m.State().Installation(), m.State().Incarnation()) })
+	return of
+}
+
+// copied copies a data folder.
+func copied(t *testing.T, folder string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Clean(to)
+}
+
+// A copy of a data folder leaves the machines of the log alone until somebody decides:
+// those that are released go on for the original, and the copy rents its own; those
+// that are adopted are its own.
+func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
+	for _, adopt := range []bool{false, true} {
+		t.Run(fmt.Sprintf("adopt=%v", adopt), func(t *testing.T) {
+			c, folder := &cloud{}, t.TempDir()
+			a, stop := c.open(t, folder)
+			if err := a.Tell(t.Context(), submission(a, "train")); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "a machine", func() bool { return rented(a, "train") != "" })
+			first := rented(a, "train")
+			stop()
+			b, stopB := c.open(t, copied(t, folder))
+			defer stopB()
+			undecided := func() (open bool) {
+				b.Peek(func(m *core.Machine) { open = m.State().Undecided() })
+				return open
+			}
+			until(t, "the copy asks whose the machine is", undecided)
+			if err := b.Tell(t.Context(), submission(b, "other"), b.event(b.Now(), core.JobEnded{Job: "train"})); err != nil {
+				t.Fatal(err)
+			}
+			swept(t, b)
+			if ended := c.terminations(); len(ended) > 0 || rented(b, "other") != "" {
+				t.Fatalf("before anybody decides %v were ended, and %q was rented", ended, rented(b, "other"))
+			}
+			if err := b.Tell(t.Context(), b.event(b.Now(), core.OwnershipDecided{Adopt: adopt})); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the copy goes on", func() bool { return rented(b, "other") != "" })
+			if adopt {
+				until(t, "the adopted machine of a cancelled job is ended", func() bool { return slices.Contains(c.terminations(), first) })
+				return
+			}
+			swept(t, b)
+			if ended := c.terminations(); len(ended) > 0 {
+				t.Errorf("%v were ended, and %s is the original's", ended, first)
+			}
+			again, stopA := c.open(t, folder)
+			defer stopA()
+			if one, two := logOf(again), logOf(b); rented(again, "train") != first || !strings.HasSuffix(one, "/1") || two != strings.TrimSuffix(one, "1")+"2" {
+				t.Errorf("the original has %q as %s, the copy is %s", rented(again, "train"), one, two)
+			}
+		})
+	}
+}

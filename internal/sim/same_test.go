@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"testing"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/state"
+)
+
+// shadow follows a life by its log alone: what was written, read back.
+type shadow struct {
+	t    *testing.T
+	s    *state.State // from the beginning
+	snap *state.State // from the newest snapshot
+	n    int
+}
+
+// follow applies a record and holds the three states to be one: that of the rules, that
+// of the log from its beginning, and that of a snapshot and what followed it.
+func (h *shadow) follow(seed uint64, m *core.Machine, e core.Event, out core.Outcome) {
+	if out.Nothing {
+		return
+	}
+	text, err := state.EncodeFacts(out.Facts)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	facts, err := state.DecodeFacts(text)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.s.Replay(m.Seq(), e, facts, out.Postings)
+	h.snap.Replay(m.Seq(), e, facts, out.Postings)
+	live, log, later := hash(h.t, m.State()), hash(h.t, h.s), hash(h.t, h.snap)
+	if live != log || live != later {
+		h.t.Fatalf("seed %d, event %d (%s): the state is %x, by the log %x, by a snapshot %x", seed, m.Seq(), e.Body.Kind(), live, log, later)
+	}
+	if h.n++; h.n%17 == 0 {
+		b, err := m.Snapshot()
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if h.snap, err = state.Restore(b); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+func hash(t *testing.T, s *state.State) ledger.Hash {
+	t.Helper()
+	h, err := s.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// At every event of a life the state is the same, whether the rules made it, or the
+// log's facts did without any rule, or a snapshot and the facts after it.
+func TestTheStateIsThatOfItsLogAtEveryEvent(t *testing.T) {
+	events := 0
+	for seed := range uint64(40) {
+		w := drawn(seed, PlantNone)
+		w.faults.Crash = 0 // what is written is what was stepped
+		h := &shadow{t: t, s: state.New(), snap: state.New()}
+		w.watch = func(e core.Event, out core.Outcome) { h.follow(seed, w.m, e, out) }
+		w.live()
+		events += h.n
+	}
+	if events < 5_000 {
+		t.Errorf("only %d events were followed", events)
+	}
+}
