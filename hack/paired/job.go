@@ -109,7 +109,7 @@ grace: 3s
 %s`, steps, limits)
 }
 
-// marketFile is one on-demand machine, and where machines are to be taken away two
+// marketFile is one on-demand machine, and where machines are to be interrupted two
 // zones of spot whose prices change every half hour.
 func marketFile(kind string) string {
 	speed := fast
