@@ -71,9 +71,10 @@ func (m *Machine) level(j *Job, a *Attempt, last ledger.Use, until time.Time) {
 	}
 }
 
-// postsAt books the next hourly posting of a job that is billed.
+// postsAt books the next hourly posting of a job that is billed: just after the hour, so
+// that what happens at the hour is known before.
 func (m *Machine) postsAt(j *Job) {
-	next := m.now().Truncate(time.Hour).Add(time.Hour)
+	next := m.now().Truncate(time.Hour).Add(time.Hour + 1)
 	if p := at(j); !p.posts.Equal(next) {
 		p.posts = next
 		m.hours.push(wake{next, j})
