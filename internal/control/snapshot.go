@@ -88,5 +88,11 @@ func (c *Control) save(ctx context.Context, f *state.Frozen, base uint64) error 
 	if !c.durable.wait(s.Seq) {
 		return ErrStopping
 	}
-	return c.store.SaveSnapshot(context.WithoutCancel(ctx), s)
+	if err := c.store.SaveSnapshot(context.WithoutCancel(ctx), s); err != nil {
+		return err
+	}
+	if base > 0 {
+		c.dropSamples(ctx, base)
+	}
+	return nil
 }
