@@ -355,7 +355,11 @@ func (w *World) end(i *instance, cause string) {
 
 // endTold tells the core of an ended instance until it is durable.
 func (w *World) endTold(i *instance) {
-	if i.running() || w.up && !w.m.Awaits(i.id) {
+	if i.running() {
+		return
+	}
+	if w.up && !w.m.Awaits(i.id) { // it is booked, and its bill may be on its way still
+		w.bills(i)
 		return
 	}
 	if again := i.id + "-again"; w.plant == PlantBilledTwice && w.up && w.m.Knows(again) {
