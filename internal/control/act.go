@@ -217,7 +217,8 @@ func (c *Control) sound(what string, id market.OfferID, err error) bool {
 	}
 	if text := err.Error(); c.market.bad[key] != text {
 		c.market.bad[key] = text
-		c.cfg.Log.Error("what the provider says of an offer makes no sense and is left out: mend the market's file or its feed", "what", what, "offer", id, "error", err)
+		c.cfg.Log.Error("what the provider says of an offer makes no sense and is left out: fix the market's file or "+
+			"its feed", "what", what, "offer", id, "error", err)
 	}
 	return false
 }
@@ -232,7 +233,8 @@ func (c *Control) lookMarket(ctx context.Context) {
 		return
 	}
 	if c.market.offers == nil {
-		c.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{}, bad: map[string]string{}}
+		c.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{},
+			bad: map[string]string{}}
 	}
 	var seen core.MarketSeen
 	left := map[market.OfferID]bool{}
@@ -303,13 +305,15 @@ func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
 		return
 	}
 	launch := c.ourName(i.Key)
-	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice, Launch: launch})
+	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice,
+		Launch: launch})
 	ended.Actor = "provider:" + c.name
 	events := []core.Event{ended}
 	if len(i.Bill) > 0 {
 		bill := core.BillReceived{Instance: i.ID, Launch: launch}
 		for _, l := range i.Bill {
-			bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency, From: l.From, To: l.To})
+			bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency,
+				From: l.From, To: l.To})
 		}
 		events = append(events, c.event(c.Now(), bill))
 		events[1].Actor = ended.Actor
@@ -396,7 +400,8 @@ func (c *Control) awake() {
 	c.mu.Unlock()
 	if !first && gap > c.cfg.Silence/4 {
 		c.words.all(now)
-		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again", "gap", gap, "limit", c.cfg.Silence)
+		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again",
+			"gap", gap, "limit", c.cfg.Silence)
 	}
 }
 

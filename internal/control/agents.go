@@ -242,21 +242,25 @@ func (c *Control) body(attempt string, m api.Message) core.Body {
 	clock := c.cfg.Clock
 	switch {
 	case m.Started != nil:
-		return core.AttemptStarted{Attempt: attempt, Message: m.Seq, Restored: m.Started.Restored, Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
+		return core.AttemptStarted{Attempt: attempt, Message: m.Seq, Restored: m.Started.Restored, Step: m.Started.Step,
+			Took: clock.Stretch(m.Started.Took)}
 	case m.Step != nil:
-		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
+		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch,
+			Metrics: m.Step.Metrics, Broken: m.Step.Broken}
 	case m.Saved != nil:
-		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step, Bytes: m.Saved.Bytes,
-			Uploaded: m.Saved.Uploaded, Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}
+		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step,
+			Bytes: m.Saved.Bytes, Uploaded: m.Saved.Uploaded,
+			Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}
 	case m.Refused != nil:
 		return core.CheckpointRefused{Attempt: attempt, Message: m.Seq, Manifest: m.Refused.Manifest, Why: m.Refused.Why}
 	case m.Noticed != nil:
-		return core.NoticeGiven{Attempt: attempt, Message: m.Seq, Source: m.Noticed.Source, Until: clock.ToMarket(m.Noticed.Until)}
+		return core.NoticeGiven{Attempt: attempt, Message: m.Seq, Source: m.Noticed.Source,
+			Until: clock.ToMarket(m.Noticed.Until)}
 	case m.Usage != nil:
 		return core.UsageSeen{Attempt: attempt, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory}
 	case m.Ended != nil:
-		return core.AttemptEnded{Attempt: attempt, Message: m.Seq, Reason: string(m.Ended.Reason), Exit: m.Ended.Exit, Step: m.Ended.Step,
-			Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error}
+		return core.AttemptEnded{Attempt: attempt, Message: m.Seq, Reason: string(m.Ended.Reason), Exit: m.Ended.Exit,
+			Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error}
 	}
 	return nil
 }

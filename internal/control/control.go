@@ -106,8 +106,9 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 		patience = *cfg.Provider
 	}
 	c := &Control{
-		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request), ended: make(chan struct{}), machine: core.New(),
-		drains: map[string]core.Drain{}, listed: map[string]bool{}, words: words{of: map[string]*Latest{}},
+		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request),
+		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
+		words: words{of: map[string]*Latest{}},
 		builds: make(chan struct{}, builders()),
 	}
 	if err := c.restore(ctx); err != nil {

@@ -27,7 +27,8 @@ func (c *Control) snapshot(ctx context.Context) {
 	if c.cfg.Snapshot == 0 || c.snapping || seq < c.looksAt {
 		return
 	}
-	if seq-c.tried < max(c.cfg.Snapshot, uint64(c.machine.Len()/shareOfAll), uint64(c.machine.ChangedJobs(c.snapped)/shareOfChanged)) {
+	if seq-c.tried < max(c.cfg.Snapshot, uint64(c.machine.Len()/shareOfAll),
+		uint64(c.machine.ChangedJobs(c.snapped)/shareOfChanged)) {
 		c.looksAt = seq + look
 		return
 	}

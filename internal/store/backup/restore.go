@@ -50,7 +50,8 @@ func Restore(ctx context.Context, s store.Store, r io.Reader) (Sum, error) {
 		return Sum{}, fmt.Errorf("restore: %w", err)
 	}
 	if got != want {
-		return Sum{}, fmt.Errorf("restore: what is there now is not what the backup says: %d events with hash %x, not %d with %x", got.End, got.Hash, want.End, want.Hash)
+		return Sum{}, fmt.Errorf("restore: what is there now is not what the backup says: %d events with hash %x, not %d "+
+			"with %x", got.End, got.Hash, want.End, want.Hash)
 	}
 	if f, ok := s.(interface{ SyncLogs() error }); ok { // no agent has another copy of this output
 		if err := f.SyncLogs(); err != nil {
@@ -125,7 +126,8 @@ func (b *reader) member(m *tar.Header) error {
 			return damaged("its head says no format", nil)
 		}
 		if b.head.Format < format {
-			return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: restore it with that release", b.head.Format)
+			return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: "+
+				"restore it with that release", b.head.Format)
 		}
 		if b.head.Format != format {
 			return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, format)
@@ -155,7 +157,8 @@ func (b *reader) member(m *tar.Header) error {
 			return err
 		}
 		if got := b.d.sum(); got != b.want || got.End != b.head.End {
-			return damaged(fmt.Sprintf("%d events with hash %x, its end says %d with %x", got.End, got.Hash, b.want.End, b.want.Hash), nil)
+			return damaged(fmt.Sprintf("%d events with hash %x, its end says %d with %x", got.End, got.Hash, b.want.End,
+				b.want.Hash), nil)
 		}
 		return nil
 	}

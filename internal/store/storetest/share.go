@@ -45,7 +45,8 @@ func snapshotShared(t *testing.T, b Backend) {
 			}
 		}
 		must(t, s.SaveParts(t.Context(), seq, saved))
-		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)})) // of one that never comes
+		// of one that never comes
+		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)}))
 		if snap, ok, err := s.LatestSnapshot(t.Context()); err != nil || ok != (round > 0) || snap.Seq != base {
 			t.Fatalf("round %d: the snapshot at %d is there before it is saved: %v", round, snap.Seq, err)
 		}
@@ -70,7 +71,8 @@ func snapshotShared(t *testing.T, b Backend) {
 			t.Fatalf("round %d: %.300q, want %.300q", round, got, whole)
 		}
 		one, ok, err := store.Whole(t.Context(), s)
-		if want := fmt.Sprintf(`{"head":%s,"parts":[%s]}`, whole[0], strings.Join(whole[1:], ",")); err != nil || !ok || string(one.State) != want || one.Parts != 0 {
+		if want := fmt.Sprintf(`{"head":%s,"parts":[%s]}`, whole[0], strings.Join(whole[1:], ",")); err != nil || !ok ||
+			string(one.State) != want || one.Parts != 0 {
 			t.Fatalf("round %d: as one value it is %.300q: %v", round, one.State, err)
 		}
 		if round == 4 {
@@ -93,7 +95,8 @@ func snapshotShared(t *testing.T, b Backend) {
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 36, Version: 7, State: []byte(`"all"`)}))
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 37, Version: 7, State: []byte(`"all"`)}))
 	must(t, b.Exec(t, place, "DELETE FROM snapshot_part WHERE seq >= 36"))
-	if err := b.Exec(t, place, "CREATE TABLE nothing_is_left AS SELECT 1/(CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) AS ok FROM snapshot_part"); err != nil {
+	if err := b.Exec(t, place, "CREATE TABLE nothing_is_left AS SELECT 1/(CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) "+
+		"AS ok FROM snapshot_part"); err != nil {
 		t.Errorf("parts are kept that no snapshot needs: %v", err)
 	}
 	must(t, s.Close())
