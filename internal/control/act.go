@@ -72,11 +72,11 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 		}
 		e := c.event(c.Now(), body)
 		e.Actor, e.Cause = "provider:"+c.name, a.Key()
-		if err := c.Tell(ctx, e); err != nil && ctx.Err() == nil {
+		if err := c.Propose(ctx, e); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("launch answer not written", "attempt", a.Allocation, "error", err)
 		}
 		if err == nil && i.State == provider.Ended { // the key was used before and that machine has ended
-			c.tellEnded(ctx, i)
+			c.proposeEnded(ctx, i)
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (c *Control) pending(ctx context.Context, a core.Launch) {
 	}
 	e := c.event(c.Now(), core.LaunchPending{Launch: a.Allocation})
 	e.Actor, e.Cause = "provider:"+c.name, a.Key()
-	_ = c.Tell(ctx, e) // said again with the next answer
+	_ = c.Propose(ctx, e) // said again with the next answer
 }
 
 // cancel gives a launch up that is not answered. What was rented for it meanwhile is told
@@ -130,7 +130,7 @@ func (c *Control) cancel(ctx context.Context, a core.Cancel) {
 		if err == nil {
 			e := c.event(c.Now(), body)
 			e.Actor, e.Cause = "provider:"+c.name, a.Key()
-			_ = c.Tell(ctx, e) // asked again after a restart
+			_ = c.Propose(ctx, e) // asked again after a restart
 			return
 		}
 		c.cfg.Log.Warn("launch not given up yet; trying again", "allocation", a.Allocation, "error", err)
@@ -261,7 +261,7 @@ func (c *Control) lookMarket(ctx context.Context) {
 	}
 	e := c.event(c.Now(), seen)
 	e.Actor = "provider:" + c.name
-	if c.Tell(ctx, e) == nil {
+	if c.Propose(ctx, e) == nil {
 		for _, o := range seen.Offers {
 			c.market.offers[o.ID] = o
 		}
@@ -286,13 +286,13 @@ func (c *Control) look(ctx context.Context) {
 	}
 	for _, i := range list {
 		if i.State == provider.Ended && !c.foreign(&i) {
-			c.tellEnded(ctx, i)
+			c.proposeEnded(ctx, i)
 		}
 	}
 }
 
-// tellEnded tells the core one time at once, and only where it still counts the instance.
-func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
+// proposeEnded tells the core one time at once, and only where it still counts the instance.
+func (c *Control) proposeEnded(ctx context.Context, i provider.Instance) {
 	c.mu.Lock()
 	known := c.listed[i.ID]
 	if !known && c.machine.Awaits(i.ID) {
@@ -318,7 +318,7 @@ func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
 		events = append(events, c.event(c.Now(), bill))
 		events[1].Actor = ended.Actor
 	}
-	_ = c.Tell(ctx, events...) // the next poll sees the same again, where the core still waits for it
+	_ = c.Propose(ctx, events...) // the next poll sees the same again, where the core still waits for it
 	c.mu.Lock()
 	delete(c.listed, i.ID)
 	c.mu.Unlock()
@@ -354,7 +354,7 @@ func (c *Control) sweep(ctx context.Context) {
 	}
 	for _, i := range list {
 		if ended && i.State == provider.Ended {
-			c.tellEnded(ctx, i)
+			c.proposeEnded(ctx, i)
 		}
 	}
 	if !news {
@@ -362,7 +362,7 @@ func (c *Control) sweep(ctx context.Context) {
 	}
 	e := c.event(c.Now(), b)
 	e.Actor = "provider:" + c.name
-	_ = c.Tell(ctx, e) // the next sweep sees the same again
+	_ = c.Propose(ctx, e) // the next sweep sees the same again
 }
 
 // silent tells the core of agents that said nothing for too long. An agent that
@@ -385,7 +385,7 @@ func (c *Control) silent(ctx context.Context) {
 	c.mu.RUnlock()
 	c.words.keep(living, now)
 	if len(events) > 0 {
-		_ = c.Tell(ctx, events...) // said again at the next look
+		_ = c.Propose(ctx, events...) // said again at the next look
 	}
 }
 

@@ -62,7 +62,7 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 			c.words.mu.Unlock()
 			return job, a, nil
 		default:
-			if err := c.Tell(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
+			if err := c.Propose(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
 				return job, a, err
 			}
 			continue // of two at once one has it
@@ -105,12 +105,12 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	}
 	c.words.mu.Unlock()
 	if len(events) > 0 {
-		if err := c.Tell(ctx, c.notAhead(events)...); err != nil {
+		if err := c.Propose(ctx, c.notAhead(events)...); err != nil {
 			return api.Orders{}, err
 		}
 	}
 	c.words.mu.Lock()
-	l.tell(events, wall)
+	l.committed(events, wall)
 	if top >= 0 {
 		l.top = max(l.top, next)
 	}
@@ -175,8 +175,8 @@ func (c *Control) said(attempt string, m api.Message, b core.Body) core.Event {
 	return e
 }
 
-// tell notes that the events are durable.
-func (l *Latest) tell(events []core.Event, wall time.Time) {
+// committed notes that the events are durable.
+func (l *Latest) committed(events []core.Event, wall time.Time) {
 	for _, e := range events {
 		switch e.Body.(type) {
 		case core.Progressed:
@@ -225,14 +225,14 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[string][]core.Ev
 func (c *Control) flush(ctx context.Context) {
 	wall := time.Now()
 	all, of := c.due(wall)
-	if len(all) == 0 || c.Tell(ctx, c.notAhead(all)...) != nil {
+	if len(all) == 0 || c.Propose(ctx, c.notAhead(all)...) != nil {
 		return // it waits on
 	}
 	c.words.mu.Lock()
 	defer c.words.mu.Unlock()
 	for attempt, list := range of {
 		if l := c.words.of[attempt]; l != nil {
-			l.tell(list, wall)
+			l.committed(list, wall)
 		}
 	}
 }

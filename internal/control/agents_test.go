@@ -27,7 +27,7 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 			}
 			heard = message
 		}
-		l.tell(events, at)
+		l.committed(events, at)
 		return kinds
 	}
 	say := func(m api.Message) func(time.Time) []string {
@@ -104,7 +104,7 @@ func TestManyAgentsShareTheLog(t *testing.T) {
 			all, of := c.due(wall)
 			events += len(all)
 			for attempt, list := range of {
-				c.words.of[attempt].tell(list, wall)
+				c.words.of[attempt].committed(list, wall)
 			}
 		}
 		most := float64(2*n) + span.Seconds()*float64(progressASecond+usagesASecond) // each says the first at once

@@ -136,7 +136,7 @@ func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
 	b, stopB := c.open(t, t.TempDir())
 	defer stopB()
 	for _, s := range []*Control{a, b} {
-		if err := s.Tell(t.Context(), submission(s, "train")); err != nil {
+		if err := s.Propose(t.Context(), submission(s, "train")); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "a machine", func() bool { return rented(s, "train") != "" })
@@ -180,7 +180,7 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 		t.Run(fmt.Sprintf("adopt=%v", adopt), func(t *testing.T) {
 			c, folder := &cloud{}, t.TempDir()
 			a, stop := c.open(t, folder)
-			if err := a.Tell(t.Context(), submission(a, "train")); err != nil {
+			if err := a.Propose(t.Context(), submission(a, "train")); err != nil {
 				t.Fatal(err)
 			}
 			until(t, "a machine", func() bool { return rented(a, "train") != "" })
@@ -193,14 +193,14 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 				return open
 			}
 			until(t, "the copy asks whose the machine is", undecided)
-			if err := b.Tell(t.Context(), submission(b, "other"), b.event(b.Now(), core.JobEnded{Job: "train"})); err != nil {
+			if err := b.Propose(t.Context(), submission(b, "other"), b.event(b.Now(), core.JobEnded{Job: "train"})); err != nil {
 				t.Fatal(err)
 			}
 			swept(t, b)
 			if ended := c.terminations(); len(ended) > 0 || rented(b, "other") != "" {
 				t.Fatalf("before anybody decides %v were ended, and %q was rented", ended, rented(b, "other"))
 			}
-			if err := b.Tell(t.Context(), b.event(b.Now(), core.OwnershipDecided{Adopt: adopt})); err != nil {
+			if err := b.Propose(t.Context(), b.event(b.Now(), core.OwnershipDecided{Adopt: adopt})); err != nil {
 				t.Fatal(err)
 			}
 			until(t, "the copy goes on", func() bool { return rented(b, "other") != "" })

@@ -56,9 +56,9 @@ func ask(events []core.Event) (request, error) {
 	return r, nil
 }
 
-// Tell hands events to the core and returns when they are durable, all or none.
+// Propose hands events to the core and returns when they are durable, all or none.
 // While there is no room for them it takes none.
-func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
+func (c *Control) Propose(ctx context.Context, events ...core.Event) error {
 	if err := c.Full(); err != nil {
 		return err
 	}

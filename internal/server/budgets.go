@@ -60,7 +60,7 @@ func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			return v, fmt.Errorf("read the budgets: %w", err)
 		}
-		if err := s.control.Tell(ctx, s.rulesSet("server", v)); err != nil {
+		if err := s.control.Propose(ctx, s.rulesSet("server", v)); err != nil {
 			return v, err
 		}
 	}
