@@ -106,7 +106,7 @@ func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 // pending tells, once, that the provider has a launch in its queue.
 func (c *Control) pending(ctx context.Context, a core.Launch) {
 	told := false
-	c.Peek(func(m *core.Machine) {
+	c.ReadUncommitted(func(m *core.Machine) {
 		t, live := m.Allocation(a.Allocation)
 		told = !live || !t.Queued().IsZero()
 	})

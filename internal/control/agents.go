@@ -23,7 +23,7 @@ var ErrTaken = errors.New("the task was claimed by another agent")
 
 // Live reports whether the attempt may still speak: once its machine has ended it may not.
 func (c *Control) Live(attempt string) (live bool) {
-	last := c.peek(func(m *core.Machine) uint64 { _, live = m.Attempt(attempt); return m.Seq() })
+	last := c.readAt(func(m *core.Machine) uint64 { _, live = m.Attempt(attempt); return m.Seq() })
 	return live || !c.durable.wait(last) // what says that it is over may be taken back
 }
 
@@ -86,7 +86,7 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	top := l.top
 	c.words.mu.Unlock()
 	if top == 0 {
-		c.Peek(func(m *core.Machine) { // orders waits until it is durable
+		c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
 			if a, ok := m.Attempt(r.Attempt); ok {
 				top = a.Heard()
 			} else {

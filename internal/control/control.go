@@ -142,7 +142,7 @@ func (c *Control) Read(f func(*core.Machine)) (durable bool) {
 // on, as Machine.ChangedAt does: what has not changed for a while is shown without
 // waiting for the events that are being written.
 func (c *Control) Look(f func(*core.Machine) (last uint64)) (durable bool) {
-	return c.durable.wait(c.peek(f))
+	return c.durable.wait(c.readAt(f))
 }
 
 // Job calls f with the job of that name, between two steps, and returns when what f
@@ -165,13 +165,13 @@ func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) 
 // go with false.
 func (c *Control) Lost() bool { return c.durable.lost.Load() }
 
-// Peek is Read without waiting: what f sees may be taken back by a crash. It is
+// ReadUncommitted is Read without waiting: what f sees may be taken back by a crash. It is
 // for what is shown to nobody, and for what an event that follows depends on.
-func (c *Control) Peek(f func(*core.Machine)) {
-	c.peek(func(m *core.Machine) uint64 { f(m); return 0 })
+func (c *Control) ReadUncommitted(f func(*core.Machine)) {
+	c.readAt(func(m *core.Machine) uint64 { f(m); return 0 })
 }
 
-func (c *Control) peek(f func(*core.Machine) uint64) uint64 {
+func (c *Control) readAt(f func(*core.Machine) uint64) uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return f(c.machine)

@@ -53,7 +53,7 @@ func (c *Control) foreign(i *provider.Instance) bool {
 		return false
 	}
 	adopted := false
-	c.Peek(func(m *core.Machine) { adopted = m.Awaits(i.ID) })
+	c.ReadUncommitted(func(m *core.Machine) { adopted = m.Awaits(i.ID) })
 	return !adopted
 }
 

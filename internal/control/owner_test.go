@@ -111,7 +111,7 @@ func until(t *testing.T, what string, ok func() bool) {
 
 // rented is the machine that the job's newest attempt has; "" is none.
 func rented(s *Control, job string) (id string) {
-	s.Peek(func(m *core.Machine) {
+	s.ReadUncommitted(func(m *core.Machine) {
 		if j, ok := m.Job(job); ok && j.Live() != nil {
 			id = j.Live().Instance()
 		}
@@ -158,7 +158,7 @@ func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
 
 // logOf is the installation and incarnation of the server's log.
 func logOf(s *Control) (of string) {
-	s.Peek(func(m *core.Machine) { of = fmt.Sprintf("%s/%d", m.State().Installation(), m.State().Incarnation()) })
+	s.ReadUncommitted(func(m *core.Machine) { of = fmt.Sprintf("%s/%d", m.State().Installation(), m.State().Incarnation()) })
 	return of
 }
 
@@ -189,7 +189,7 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 			b, stopB := c.open(t, copied(t, folder))
 			defer stopB()
 			undecided := func() (open bool) {
-				b.Peek(func(m *core.Machine) { open = m.State().Undecided() })
+				b.ReadUncommitted(func(m *core.Machine) { open = m.State().Undecided() })
 				return open
 			}
 			until(t, "the copy asks whose the machine is", undecided)

@@ -86,7 +86,7 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 			t.Fatal("an event is acknowledged that is not written")
 		}
 		stepped := 0
-		c.Peek(func(m *core.Machine) { stepped = m.Len() })
+		c.ReadUncommitted(func(m *core.Machine) { stepped = m.Len() })
 		if stepped != 10 {
 			t.Errorf("%d of 10 jobs are stepped while the first is written", stepped)
 		}

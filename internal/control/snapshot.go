@@ -68,7 +68,7 @@ func (c *Control) save(ctx context.Context, f *state.Frozen, base uint64) error 
 		var n int
 		var part json.RawMessage
 		var err error
-		c.Peek(func(*core.Machine) { n, part, more, err = f.Encode() })
+		c.ReadUncommitted(func(*core.Machine) { n, part, more, err = f.Encode() })
 		if err == nil && more {
 			s.New, parts[n] = append(s.New, n), part
 			if size += len(part); size >= together {

@@ -48,7 +48,7 @@ const (
 // before kept beside the log are taken into it once. The caller holds s.ledgers.
 func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 	set := false
-	s.control.Peek(func(m *core.Machine) { v, set = m.Rules() }) // what is admitted under them follows them in the log
+	s.control.ReadUncommitted(func(m *core.Machine) { v, set = m.Rules() }) // what is admitted under them follows them in the log
 	if set || s.adopted {
 		return v, nil
 	}
@@ -80,7 +80,7 @@ func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
 func (s *Server) books(ctx context.Context) (b budget.Accounts, burn map[string]money.Rate, seq uint64, err error) {
 	for {
 		from, now := uint64(0), time.Time{}
-		s.control.Peek(func(m *core.Machine) {
+		s.control.ReadUncommitted(func(m *core.Machine) {
 			seq, now = m.Seq(), s.control.Now()
 			if m.Now().After(now) {
 				now = m.Now()
