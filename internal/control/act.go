@@ -163,7 +163,7 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 		}
 		err := c.driver.Terminate(ctx, a.Instance)
 		if err == nil || errors.Is(err, provider.ErrNotFound) {
-			c.look(ctx) // the bill is in the list
+			c.poll(ctx) // the bill is in the list
 			return
 		}
 		c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err)
@@ -171,7 +171,7 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 	}
 }
 
-// watch looks at prices, instances and silent agents until ctx ends.
+// watch polls prices, instances and silent agents until ctx ends.
 func (c *Control) watch(ctx context.Context) {
 	c.awake()
 	c.acts.Go(func() {
@@ -188,8 +188,8 @@ func (c *Control) watch(ctx context.Context) {
 	})
 	swept := time.Time{}
 	for ctx.Err() == nil {
-		c.lookMarket(ctx)
-		c.look(ctx)
+		c.pollMarket(ctx)
+		c.poll(ctx)
 		if time.Since(swept) >= c.cfg.Sweep {
 			c.sweep(ctx)
 			swept = time.Now()
@@ -223,8 +223,8 @@ func (c *Control) sound(what string, id market.OfferID, err error) bool {
 	return false
 }
 
-// lookMarket tells the core what changed on the market.
-func (c *Control) lookMarket(ctx context.Context) {
+// pollMarket tells the core what changed on the market.
+func (c *Control) pollMarket(ctx context.Context) {
 	offers, quotes, err := c.driver.Offers(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -271,8 +271,8 @@ func (c *Control) lookMarket(ctx context.Context) {
 	}
 }
 
-// look tells the core of instances of ours that have ended.
-func (c *Control) look(ctx context.Context) {
+// poll tells the core of instances of ours that have ended.
+func (c *Control) poll(ctx context.Context) {
 	live := 0
 	if !c.Read(func(m *core.Machine) { live = len(m.Live()) + len(m.Pending()) }) || live == 0 {
 		return
@@ -337,7 +337,7 @@ func (c *Control) sweep(ctx context.Context) {
 	if !c.Read(func(m *core.Machine) {
 		shown := map[string]bool{}
 		for _, i := range list {
-			shown[i.ID] = true // ended ones come with their bill, by look
+			shown[i.ID] = true // ended ones come with their bill, by poll
 			r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
 			if i.State == provider.Running || m.Unheard(r) {
 				b.Running = append(b.Running, r)
@@ -385,7 +385,7 @@ func (c *Control) silent(ctx context.Context) {
 	c.mu.RUnlock()
 	c.words.keep(living, now)
 	if len(events) > 0 {
-		_ = c.Propose(ctx, events...) // said again at the next look
+		_ = c.Propose(ctx, events...) // said again at the next poll
 	}
 }
 

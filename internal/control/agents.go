@@ -274,7 +274,7 @@ const oldOrders = 10 * time.Second
 func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.Orders, error) {
 	now, wall := c.Now(), time.Now()
 	var o api.Orders
-	look := func(m *core.Machine) uint64 {
+	read := func(m *core.Machine) uint64 {
 		a, live := m.Attempt(attempt)
 		if !live {
 			o = api.Orders{Fenced: true}
@@ -290,13 +290,13 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 	fresh := true
 	switch {
 	case !known:
-		if !c.Look(look) {
+		if !c.ReadUpTo(read) {
 			return api.Orders{}, ErrStopping
 		}
 	case !c.mu.TryRLock():
 		o, fresh = old, false
 	default:
-		last := look(c.machine)
+		last := read(c.machine)
 		c.mu.RUnlock()
 		if last > c.Durable() {
 			o, fresh = old, false

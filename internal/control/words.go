@@ -30,7 +30,7 @@ type Latest struct {
 type words struct {
 	mu   sync.Mutex
 	of   map[string]*Latest // by attempt
-	live int                // attempts that may still speak, as of the last look
+	live int                // attempts that may still speak, as of the last poll
 }
 
 // hear notes that the attempt's agent has spoken. The caller holds the lock.

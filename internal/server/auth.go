@@ -273,7 +273,7 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 	case ofJob:
 		id := r.PathValue("id")
 		team, known := "", false
-		s.control.Look(func(m *core.Machine) uint64 {
+		s.control.ReadUpTo(func(m *core.Machine) uint64 {
 			j, ok := m.Job(id)
 			if !ok {
 				return 0

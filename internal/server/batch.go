@@ -284,7 +284,7 @@ func (b *batch) submit() *refusal {
 // shown are the jobs of the batch as people see them.
 func (b *batch) shown() []api.Job {
 	shown := make([]api.Job, 0, len(b.ids))
-	b.s.control.Look(func(m *core.Machine) (last uint64) {
+	b.s.control.ReadUpTo(func(m *core.Machine) (last uint64) {
 		for _, id := range b.ids {
 			if j, ok := m.Job(id); ok {
 				shown, last = append(shown, b.s.show(m, j)), max(last, m.ChangedAt(j))

@@ -103,7 +103,7 @@ func (s *Server) books(ctx context.Context) (b budget.Accounts, burn map[string]
 			}
 			return b, burn, seq, nil
 		}
-		s.control.Look(func(*core.Machine) uint64 { return from - 1 })
+		s.control.ReadUpTo(func(*core.Machine) uint64 { return from - 1 })
 		if err := s.tallied(ctx, b.Limits, from, now); err != nil {
 			return b, nil, 0, err
 		}
@@ -158,7 +158,7 @@ func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64
 
 // durable waits until that event is.
 func (s *Server) durable(seq uint64) {
-	s.control.Look(func(*core.Machine) uint64 { return seq })
+	s.control.ReadUpTo(func(*core.Machine) uint64 { return seq })
 }
 
 // shows reports whether the caller may know of the limit: one of a team that it
