@@ -378,12 +378,12 @@ func (c *Control) silent(ctx context.Context) {
 		if a.Task() == core.Ended || a.Releasing() || a.Disowned() {
 			continue
 		}
-		if heard := c.words.heard(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
+		if heard := c.agents.heard(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
 			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Since: c.cfg.Clock.ToMarket(heard)}))
 		}
 	}
 	c.mu.RUnlock()
-	c.words.keep(living, now)
+	c.agents.keep(living, now)
 	if len(events) > 0 {
 		_ = c.Propose(ctx, events...) // said again at the next poll
 	}
@@ -399,7 +399,7 @@ func (c *Control) awake() {
 	c.beat = now
 	c.mu.Unlock()
 	if !first && gap > c.cfg.Silence/4 {
-		c.words.all(now)
+		c.agents.all(now)
 		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again",
 			"gap", gap, "limit", c.cfg.Silence)
 	}

@@ -57,9 +57,9 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 			if a.By() != "" && a.By() != by {
 				return job, a, ErrTaken
 			}
-			c.words.mu.Lock()
-			c.words.hear(attempt, time.Now())
-			c.words.mu.Unlock()
+			c.agents.mu.Lock()
+			c.agents.hear(attempt, time.Now())
+			c.agents.mu.Unlock()
 			return job, a, nil
 		default:
 			if err := c.Propose(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
@@ -80,11 +80,11 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 // events only now and then, and newer ones make up for what a crash takes.
 func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	wall := time.Now()
-	c.words.mu.Lock()
-	l := c.words.hear(r.Attempt, wall)
+	c.agents.mu.Lock()
+	l := c.agents.hear(r.Attempt, wall)
 	l.Trouble = r.Trouble
 	top := l.top
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	if top == 0 {
 		c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
 			if a, ok := m.Attempt(r.Attempt); ok {
@@ -96,25 +96,25 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	}
 	var events []core.Event
 	next := top
-	c.words.mu.Lock()
+	c.agents.mu.Lock()
 	for _, m := range r.Messages {
 		if top >= 0 && m.Seq > top {
 			events = append(events, c.heardFrom(l, r.Attempt, ours(m, r.Now, wall), wall)...)
 		}
 		next = max(next, m.Seq)
 	}
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	if len(events) > 0 {
 		if err := c.Propose(ctx, c.notAhead(events)...); err != nil {
 			return api.Orders{}, err
 		}
 	}
-	c.words.mu.Lock()
+	c.agents.mu.Lock()
 	l.committed(events, wall)
 	if top >= 0 {
 		l.top = max(l.top, next)
 	}
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	return c.orders(l, r.Attempt, next, len(events) == 0)
 }
 
@@ -132,7 +132,7 @@ func (c *Control) notAhead(events []core.Event) []core.Event {
 // heardFrom turns a message into events: none where it may wait. What follows
 // progress that was no event finds it told: a program's last line is what its job
 // is judged by, and the core hears no older message after a newer one. The caller
-// holds the lock of the words.
+// holds the lock of agentStatus.
 func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.Time) []core.Event {
 	switch {
 	case m.Step != nil:
@@ -159,7 +159,7 @@ func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) 
 	if l.step.Step != nil && l.step.Seq < seq {
 		list = append(list, c.said(attempt, l.step, c.body(attempt, l.step)))
 	}
-	if l.usage.Usage != nil && l.usage.Seq < seq && wall.Sub(l.used) >= share(c.words.live, usagesASecond, usageAtLeast) {
+	if l.usage.Usage != nil && l.usage.Seq < seq && wall.Sub(l.used) >= share(c.agents.live, usagesASecond, usageAtLeast) {
 		u := c.said(attempt, l.usage, c.body(attempt, l.usage))
 		if len(list) > 0 && l.usage.Seq < l.step.Seq {
 			return []core.Event{u, list[0]}
@@ -200,12 +200,12 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 // due is what of all that waits becomes an event now, in one transaction.
 func (c *Control) due(wall time.Time) (all []core.Event, of map[string][]core.Event) {
 	of = map[string][]core.Event{}
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
-	for _, attempt := range slices.Sorted(maps.Keys(c.words.of)) {
-		l := c.words.of[attempt]
-		step := l.step.Step != nil && wall.Sub(l.told) >= share(c.words.live, progressASecond, stepAtLeast)
-		usage := l.usage.Usage != nil && wall.Sub(l.used) >= share(c.words.live, usagesASecond, usageAtLeast)
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
+	for _, attempt := range slices.Sorted(maps.Keys(c.agents.of)) {
+		l := c.agents.of[attempt]
+		step := l.step.Step != nil && wall.Sub(l.told) >= share(c.agents.live, progressASecond, stepAtLeast)
+		usage := l.usage.Usage != nil && wall.Sub(l.used) >= share(c.agents.live, usagesASecond, usageAtLeast)
 		if !step && !usage {
 			continue
 		}
@@ -228,10 +228,10 @@ func (c *Control) flush(ctx context.Context) {
 	if len(all) == 0 || c.Propose(ctx, c.notAhead(all)...) != nil {
 		return // it waits on
 	}
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
 	for attempt, list := range of {
-		if l := c.words.of[attempt]; l != nil {
+		if l := c.agents.of[attempt]; l != nil {
 			l.committed(list, wall)
 		}
 	}
@@ -284,9 +284,9 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 		o = c.ordersOf(m, j, a, now)
 		return m.ChangedAt(j)
 	}
-	c.words.mu.Lock()
+	c.agents.mu.Lock()
 	old, known := l.orders, quick && wall.Sub(l.ordered) < oldOrders
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	fresh := true
 	switch {
 	case !known:
@@ -302,12 +302,12 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 			o, fresh = old, false
 		}
 	}
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
 	if fresh {
 		l.orders, l.ordered = o, wall
 	}
-	o.Ack, o.Report = max(0, ack), c.reportEvery(c.words.live)
+	o.Ack, o.Report = max(0, ack), c.reportEvery(c.agents.live)
 	return o, nil
 }
 
@@ -337,11 +337,11 @@ func maxAmount(a money.Amount) money.Amount {
 	return a
 }
 
-// Latest returns the newest word of the attempt.
+// Latest returns the newest status of the attempt.
 func (c *Control) Latest(attempt string) (Latest, bool) {
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
-	if l := c.words.of[attempt]; l != nil {
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
+	if l := c.agents.of[attempt]; l != nil {
 		return *l, true
 	}
 	return Latest{}, false

@@ -81,7 +81,7 @@ type Control struct {
 	listed  map[string]bool       // ended instances that are being reported
 	market  marketState
 
-	words words // of agents; with a lock of its own
+	agents agentStatus // with a lock of its own
 
 	durable commitIndex           // how much of what was stepped is
 	full    atomic.Pointer[error] // why nothing can be written: there is no room; nil: it can
@@ -108,7 +108,7 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 	c := &Control{
 		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request),
 		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
-		words:  words{of: map[string]*Latest{}},
+		agents: agentStatus{of: map[string]*Latest{}},
 		builds: make(chan struct{}, builders()),
 	}
 	if err := c.restore(ctx); err != nil {

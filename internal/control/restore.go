@@ -39,7 +39,7 @@ func (c *Control) restore(ctx context.Context) error {
 	c.durable.rise(st.Seq())
 	for _, a := range c.machine.Live() {
 		if !a.Claimed().IsZero() {
-			c.words.hear(a.ID(), time.Now()) // its agent has until the limit to find us again
+			c.agents.hear(a.ID(), time.Now()) // its agent has until the limit to find us again
 		}
 	}
 	return nil
