@@ -48,7 +48,8 @@ const (
 // before kept beside the log are taken into it once. The caller holds s.ledgers.
 func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 	set := false
-	s.control.ReadUncommitted(func(m *core.Machine) { v, set = m.Rules() }) // what is admitted under them follows them in the log
+	// what is admitted under them follows them in the log
+	s.control.ReadUncommitted(func(m *core.Machine) { v, set = m.Rules() })
 	if set || s.adopted {
 		return v, nil
 	}
