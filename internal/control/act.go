@@ -8,7 +8,6 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/provider"
-	"scrimp/internal/state"
 )
 
 // act does one action in a goroutine of its own; its outcome is the next event.
@@ -36,125 +35,6 @@ func (c *Control) act(ctx context.Context, a core.Action) {
 	}
 }
 
-// launch rents. What cannot be said for certain is asked again with the same key, which rents once.
-func (c *Control) launch(ctx context.Context, a core.Launch) {
-	wanted := func() bool {
-		ok := false
-		durable := c.Read(func(m *core.Machine) {
-			t, live := m.Allocation(a.Allocation)
-			ok = live && t.Phase() == state.Pending
-		})
-		return ok && durable // the next leader asks for it where the log says so
-	}
-	for wait := 100 * time.Millisecond; ctx.Err() == nil && wanted(); wait = min(2*wait, 5*time.Second) {
-		if !c.leads() {
-			sleep(ctx, wait)
-			continue
-		}
-		i, err := c.driver.Launch(ctx, provider.Request{
-			Key: c.keyOf(a.Allocation), Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(a.Allocation),
-			Tags: c.tags(a),
-		})
-		var body core.Body
-		switch {
-		case errors.Is(err, provider.ErrPending):
-			c.pending(ctx, a)
-			sleep(ctx, max(wait, c.cfg.Poll))
-			continue
-		case err == nil:
-			body = core.LaunchDone{Launch: a.Allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
-		case provider.Refused(err):
-			body = c.refusal(a.Allocation, err)
-		default:
-			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Allocation, "error", err)
-			sleep(ctx, wait)
-			continue
-		}
-		e := c.event(c.Now(), body)
-		e.Actor, e.Cause = "provider:"+c.name, a.Key()
-		if err := c.Tell(ctx, e); err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("launch answer not written", "attempt", a.Allocation, "error", err)
-		}
-		if err == nil && i.State == provider.Ended { // the key was used before and that machine has ended
-			c.tellEnded(ctx, i)
-		}
-		return
-	}
-}
-
-// refusal is a clear no, with what it is about and for how long.
-func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
-	b := core.LaunchRefused{Launch: allocation, Reason: "not_for_sale", Detail: err.Error(), Scope: state.OfferScope}
-	switch {
-	case errors.Is(err, provider.ErrNoCapacity):
-		b.Reason = "no_capacity"
-	case errors.Is(err, provider.ErrQuota): // of machines of that type, bought that way
-		b.Reason, b.Scope = "quota", state.PoolScope
-	case errors.Is(err, provider.ErrPrice):
-		b.Reason = "price"
-	}
-	var r *provider.RefusalError
-	if errors.As(err, &r) {
-		if r.Scope != "" {
-			b.Scope = state.Scope(r.Scope)
-		}
-		b.Wait = c.cfg.Clock.Stretch(r.Wait)
-	}
-	return b
-}
-
-// pending tells, once, that the provider has a launch in its queue.
-func (c *Control) pending(ctx context.Context, a core.Launch) {
-	told := false
-	c.Peek(func(m *core.Machine) {
-		t, live := m.Allocation(a.Allocation)
-		told = !live || !t.Queued().IsZero()
-	})
-	if told {
-		return
-	}
-	e := c.event(c.Now(), core.LaunchPending{Launch: a.Allocation})
-	e.Actor, e.Cause = "provider:"+c.name, a.Key()
-	_ = c.Tell(ctx, e) // said again with the next answer
-}
-
-// cancel gives a launch up that is not answered. What was rented for it meanwhile is told
-// as granted: the core gives it back.
-func (c *Control) cancel(ctx context.Context, a core.Cancel) {
-	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
-		if !c.leads() {
-			sleep(ctx, wait)
-			continue
-		}
-		body, err := c.cancelled(ctx, a.Allocation)
-		if err == nil {
-			e := c.event(c.Now(), body)
-			e.Actor, e.Cause = "provider:"+c.name, a.Key()
-			_ = c.Tell(ctx, e) // asked again after a restart
-			return
-		}
-		c.cfg.Log.Warn("launch not given up yet; trying again", "allocation", a.Allocation, "error", err)
-		sleep(ctx, wait)
-	}
-}
-
-// cancelled asks the provider to give a launch up and says what came of it.
-func (c *Control) cancelled(ctx context.Context, allocation string) (core.Body, error) {
-	if err := c.driver.Cancel(ctx, c.keyOf(allocation)); err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return nil, err
-	}
-	list, err := c.driver.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range list {
-		if i.Key == c.keyOf(allocation) {
-			return core.LaunchDone{Launch: allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}, nil
-		}
-	}
-	return core.LaunchCancelled{Launch: allocation}, nil
-}
-
 func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
 		if !c.leads() {
@@ -163,7 +43,7 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 		}
 		err := c.driver.Terminate(ctx, a.Instance)
 		if err == nil || errors.Is(err, provider.ErrNotFound) {
-			c.look(ctx) // the bill is in the list
+			c.poll(ctx) // the bill is in the list
 			return
 		}
 		c.cfg.Log.Warn("instance not given back yet; trying again", "instance", a.Instance, "error", err)
@@ -171,7 +51,7 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 	}
 }
 
-// watch looks at prices, instances and silent agents until ctx ends.
+// watch polls prices, instances and silent agents until ctx ends.
 func (c *Control) watch(ctx context.Context) {
 	c.awake()
 	c.acts.Go(func() {
@@ -188,8 +68,8 @@ func (c *Control) watch(ctx context.Context) {
 	})
 	swept := time.Time{}
 	for ctx.Err() == nil {
-		c.lookMarket(ctx)
-		c.look(ctx)
+		c.pollMarket(ctx)
+		c.poll(ctx)
 		if time.Since(swept) >= c.cfg.Sweep {
 			c.sweep(ctx)
 			swept = time.Now()
@@ -217,13 +97,14 @@ func (c *Control) sound(what string, id market.OfferID, err error) bool {
 	}
 	if text := err.Error(); c.market.bad[key] != text {
 		c.market.bad[key] = text
-		c.cfg.Log.Error("what the provider says of an offer makes no sense and is left out: mend the market's file or its feed", "what", what, "offer", id, "error", err)
+		c.cfg.Log.Error("what the provider says of an offer makes no sense and is left out: fix the market's file or "+
+			"its feed", "what", what, "offer", id, "error", err)
 	}
 	return false
 }
 
-// lookMarket tells the core what changed on the market.
-func (c *Control) lookMarket(ctx context.Context) {
+// pollMarket tells the core what changed on the market.
+func (c *Control) pollMarket(ctx context.Context) {
 	offers, quotes, err := c.driver.Offers(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -232,7 +113,8 @@ func (c *Control) lookMarket(ctx context.Context) {
 		return
 	}
 	if c.market.offers == nil {
-		c.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{}, bad: map[string]string{}}
+		c.market = marketState{offers: map[market.OfferID]market.Offer{}, quotes: map[market.OfferID]market.Quote{},
+			bad: map[string]string{}}
 	}
 	var seen core.MarketSeen
 	left := map[market.OfferID]bool{}
@@ -259,7 +141,7 @@ func (c *Control) lookMarket(ctx context.Context) {
 	}
 	e := c.event(c.Now(), seen)
 	e.Actor = "provider:" + c.name
-	if c.Tell(ctx, e) == nil {
+	if c.Propose(ctx, e) == nil {
 		for _, o := range seen.Offers {
 			c.market.offers[o.ID] = o
 		}
@@ -269,8 +151,8 @@ func (c *Control) lookMarket(ctx context.Context) {
 	}
 }
 
-// look tells the core of instances of ours that have ended.
-func (c *Control) look(ctx context.Context) {
+// poll tells the core of instances of ours that have ended.
+func (c *Control) poll(ctx context.Context) {
 	live := 0
 	if !c.Read(func(m *core.Machine) { live = len(m.Live()) + len(m.Pending()) }) || live == 0 {
 		return
@@ -284,13 +166,13 @@ func (c *Control) look(ctx context.Context) {
 	}
 	for _, i := range list {
 		if i.State == provider.Ended && !c.foreign(&i) {
-			c.tellEnded(ctx, i)
+			c.proposeEnded(ctx, i)
 		}
 	}
 }
 
-// tellEnded tells the core one time at once, and only where it still counts the instance.
-func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
+// proposeEnded tells the core one time at once, and only where it still counts the instance.
+func (c *Control) proposeEnded(ctx context.Context, i provider.Instance) {
 	c.mu.Lock()
 	known := c.listed[i.ID]
 	if !known && c.machine.Awaits(i.ID) {
@@ -303,18 +185,20 @@ func (c *Control) tellEnded(ctx context.Context, i provider.Instance) {
 		return
 	}
 	launch := c.ourName(i.Key)
-	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice, Launch: launch})
+	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice,
+		Launch: launch})
 	ended.Actor = "provider:" + c.name
 	events := []core.Event{ended}
 	if len(i.Bill) > 0 {
 		bill := core.BillReceived{Instance: i.ID, Launch: launch}
 		for _, l := range i.Bill {
-			bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency, From: l.From, To: l.To})
+			bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency,
+				From: l.From, To: l.To})
 		}
 		events = append(events, c.event(c.Now(), bill))
 		events[1].Actor = ended.Actor
 	}
-	_ = c.Tell(ctx, events...) // the next poll sees the same again, where the core still waits for it
+	_ = c.Propose(ctx, events...) // the next poll sees the same again, where the core still waits for it
 	c.mu.Lock()
 	delete(c.listed, i.ID)
 	c.mu.Unlock()
@@ -333,7 +217,7 @@ func (c *Control) sweep(ctx context.Context) {
 	if !c.Read(func(m *core.Machine) {
 		shown := map[string]bool{}
 		for _, i := range list {
-			shown[i.ID] = true // ended ones come with their bill, by look
+			shown[i.ID] = true // ended ones come with their bill, by poll
 			r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
 			if i.State == provider.Running || m.Unheard(r) {
 				b.Running = append(b.Running, r)
@@ -350,7 +234,7 @@ func (c *Control) sweep(ctx context.Context) {
 	}
 	for _, i := range list {
 		if ended && i.State == provider.Ended {
-			c.tellEnded(ctx, i)
+			c.proposeEnded(ctx, i)
 		}
 	}
 	if !news {
@@ -358,7 +242,7 @@ func (c *Control) sweep(ctx context.Context) {
 	}
 	e := c.event(c.Now(), b)
 	e.Actor = "provider:" + c.name
-	_ = c.Tell(ctx, e) // the next sweep sees the same again
+	_ = c.Propose(ctx, e) // the next sweep sees the same again
 }
 
 // silent tells the core of agents that said nothing for too long. An agent that
@@ -374,14 +258,14 @@ func (c *Control) silent(ctx context.Context) {
 		if a.Task() == core.Ended || a.Releasing() || a.Disowned() {
 			continue
 		}
-		if heard := c.words.heard(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
+		if heard := c.agents.heard(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
 			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Since: c.cfg.Clock.ToMarket(heard)}))
 		}
 	}
 	c.mu.RUnlock()
-	c.words.keep(living, now)
+	c.agents.keep(living, now)
 	if len(events) > 0 {
-		_ = c.Tell(ctx, events...) // said again at the next look
+		_ = c.Propose(ctx, events...) // said again at the next poll
 	}
 }
 
@@ -395,8 +279,9 @@ func (c *Control) awake() {
 	c.beat = now
 	c.mu.Unlock()
 	if !first && gap > c.cfg.Silence/4 {
-		c.words.all(now)
-		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again", "gap", gap, "limit", c.cfg.Silence)
+		c.agents.all(now)
+		c.cfg.Log.Info("the computer slept, or its clock was set: its agents have the whole limit to be heard again",
+			"gap", gap, "limit", c.cfg.Silence)
 	}
 }
 

@@ -23,7 +23,7 @@ var ErrTaken = errors.New("the task was claimed by another agent")
 
 // Live reports whether the attempt may still speak: once its machine has ended it may not.
 func (c *Control) Live(attempt string) (live bool) {
-	last := c.peek(func(m *core.Machine) uint64 { _, live = m.Attempt(attempt); return m.Seq() })
+	last := c.readAt(func(m *core.Machine) uint64 { _, live = m.Attempt(attempt); return m.Seq() })
 	return live || !c.durable.wait(last) // what says that it is over may be taken back
 }
 
@@ -57,12 +57,12 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 			if a.By() != "" && a.By() != by {
 				return job, a, ErrTaken
 			}
-			c.words.mu.Lock()
-			c.words.hear(attempt, time.Now())
-			c.words.mu.Unlock()
+			c.agents.mu.Lock()
+			c.agents.hear(attempt, time.Now())
+			c.agents.mu.Unlock()
 			return job, a, nil
 		default:
-			if err := c.Tell(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
+			if err := c.Propose(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
 				return job, a, err
 			}
 			continue // of two at once one has it
@@ -80,13 +80,13 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 // events only now and then, and newer ones make up for what a crash takes.
 func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	wall := time.Now()
-	c.words.mu.Lock()
-	l := c.words.hear(r.Attempt, wall)
+	c.agents.mu.Lock()
+	l := c.agents.hear(r.Attempt, wall)
 	l.Trouble = r.Trouble
 	top := l.top
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	if top == 0 {
-		c.Peek(func(m *core.Machine) { // orders waits until it is durable
+		c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
 			if a, ok := m.Attempt(r.Attempt); ok {
 				top = a.Heard()
 			} else {
@@ -96,25 +96,25 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	}
 	var events []core.Event
 	next := top
-	c.words.mu.Lock()
+	c.agents.mu.Lock()
 	for _, m := range r.Messages {
 		if top >= 0 && m.Seq > top {
 			events = append(events, c.heardFrom(l, r.Attempt, ours(m, r.Now, wall), wall)...)
 		}
 		next = max(next, m.Seq)
 	}
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	if len(events) > 0 {
-		if err := c.Tell(ctx, c.notAhead(events)...); err != nil {
+		if err := c.Propose(ctx, c.notAhead(events)...); err != nil {
 			return api.Orders{}, err
 		}
 	}
-	c.words.mu.Lock()
-	l.tell(events, wall)
+	c.agents.mu.Lock()
+	l.committed(events, wall)
 	if top >= 0 {
 		l.top = max(l.top, next)
 	}
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	return c.orders(l, r.Attempt, next, len(events) == 0)
 }
 
@@ -132,7 +132,7 @@ func (c *Control) notAhead(events []core.Event) []core.Event {
 // heardFrom turns a message into events: none where it may wait. What follows
 // progress that was no event finds it told: a program's last line is what its job
 // is judged by, and the core hears no older message after a newer one. The caller
-// holds the lock of the words.
+// holds the lock of agentStatus.
 func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.Time) []core.Event {
 	switch {
 	case m.Step != nil:
@@ -159,7 +159,7 @@ func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) 
 	if l.step.Step != nil && l.step.Seq < seq {
 		list = append(list, c.said(attempt, l.step, c.body(attempt, l.step)))
 	}
-	if l.usage.Usage != nil && l.usage.Seq < seq && wall.Sub(l.used) >= share(c.words.live, usagesASecond, usageAtLeast) {
+	if l.usage.Usage != nil && l.usage.Seq < seq && wall.Sub(l.used) >= share(c.agents.live, usagesASecond, usageAtLeast) {
 		u := c.said(attempt, l.usage, c.body(attempt, l.usage))
 		if len(list) > 0 && l.usage.Seq < l.step.Seq {
 			return []core.Event{u, list[0]}
@@ -175,8 +175,8 @@ func (c *Control) said(attempt string, m api.Message, b core.Body) core.Event {
 	return e
 }
 
-// tell notes that the events are durable.
-func (l *Latest) tell(events []core.Event, wall time.Time) {
+// committed notes that the events are durable.
+func (l *Latest) committed(events []core.Event, wall time.Time) {
 	for _, e := range events {
 		switch e.Body.(type) {
 		case core.Progressed:
@@ -200,12 +200,12 @@ func (l *Latest) tell(events []core.Event, wall time.Time) {
 // due is what of all that waits becomes an event now, in one transaction.
 func (c *Control) due(wall time.Time) (all []core.Event, of map[string][]core.Event) {
 	of = map[string][]core.Event{}
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
-	for _, attempt := range slices.Sorted(maps.Keys(c.words.of)) {
-		l := c.words.of[attempt]
-		step := l.step.Step != nil && wall.Sub(l.told) >= share(c.words.live, progressASecond, stepAtLeast)
-		usage := l.usage.Usage != nil && wall.Sub(l.used) >= share(c.words.live, usagesASecond, usageAtLeast)
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
+	for _, attempt := range slices.Sorted(maps.Keys(c.agents.of)) {
+		l := c.agents.of[attempt]
+		step := l.step.Step != nil && wall.Sub(l.told) >= share(c.agents.live, progressASecond, stepAtLeast)
+		usage := l.usage.Usage != nil && wall.Sub(l.used) >= share(c.agents.live, usagesASecond, usageAtLeast)
 		if !step && !usage {
 			continue
 		}
@@ -225,14 +225,14 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[string][]core.Ev
 func (c *Control) flush(ctx context.Context) {
 	wall := time.Now()
 	all, of := c.due(wall)
-	if len(all) == 0 || c.Tell(ctx, c.notAhead(all)...) != nil {
+	if len(all) == 0 || c.Propose(ctx, c.notAhead(all)...) != nil {
 		return // it waits on
 	}
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
 	for attempt, list := range of {
-		if l := c.words.of[attempt]; l != nil {
-			l.tell(list, wall)
+		if l := c.agents.of[attempt]; l != nil {
+			l.committed(list, wall)
 		}
 	}
 }
@@ -242,21 +242,25 @@ func (c *Control) body(attempt string, m api.Message) core.Body {
 	clock := c.cfg.Clock
 	switch {
 	case m.Started != nil:
-		return core.AttemptStarted{Attempt: attempt, Message: m.Seq, Restored: m.Started.Restored, Step: m.Started.Step, Took: clock.Stretch(m.Started.Took)}
+		return core.AttemptStarted{Attempt: attempt, Message: m.Seq, Restored: m.Started.Restored, Step: m.Started.Step,
+			Took: clock.Stretch(m.Started.Took)}
 	case m.Step != nil:
-		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch, Metrics: m.Step.Metrics, Broken: m.Step.Broken}
+		return core.Progressed{Attempt: attempt, Message: m.Seq, Step: m.Step.Step, Total: m.Step.Total, Epoch: m.Step.Epoch,
+			Metrics: m.Step.Metrics, Broken: m.Step.Broken}
 	case m.Saved != nil:
-		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step, Bytes: m.Saved.Bytes,
-			Uploaded: m.Saved.Uploaded, Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}
+		return core.CheckpointSaved{Attempt: attempt, Message: m.Seq, Manifest: m.Saved.Manifest, Step: m.Saved.Step,
+			Bytes: m.Saved.Bytes, Uploaded: m.Saved.Uploaded,
+			Captured: clock.ToMarket(m.Saved.Captured), Took: clock.Stretch(m.Saved.Took)}
 	case m.Refused != nil:
 		return core.CheckpointRefused{Attempt: attempt, Message: m.Seq, Manifest: m.Refused.Manifest, Why: m.Refused.Why}
 	case m.Noticed != nil:
-		return core.NoticeGiven{Attempt: attempt, Message: m.Seq, Source: m.Noticed.Source, Until: clock.ToMarket(m.Noticed.Until)}
+		return core.NoticeGiven{Attempt: attempt, Message: m.Seq, Source: m.Noticed.Source,
+			Until: clock.ToMarket(m.Noticed.Until)}
 	case m.Usage != nil:
 		return core.UsageSeen{Attempt: attempt, Message: m.Seq, CPU: m.Usage.CPU, Memory: m.Usage.Memory}
 	case m.Ended != nil:
-		return core.AttemptEnded{Attempt: attempt, Message: m.Seq, Reason: string(m.Ended.Reason), Exit: m.Ended.Exit, Step: m.Ended.Step,
-			Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error}
+		return core.AttemptEnded{Attempt: attempt, Message: m.Seq, Reason: string(m.Ended.Reason), Exit: m.Ended.Exit,
+			Step: m.Ended.Step, Saved: m.Ended.Saved, Outputs: m.Ended.Outputs, Error: m.Ended.Error}
 	}
 	return nil
 }
@@ -270,7 +274,7 @@ const oldOrders = 10 * time.Second
 func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.Orders, error) {
 	now, wall := c.Now(), time.Now()
 	var o api.Orders
-	look := func(m *core.Machine) uint64 {
+	read := func(m *core.Machine) uint64 {
 		a, live := m.Attempt(attempt)
 		if !live {
 			o = api.Orders{Fenced: true}
@@ -280,30 +284,30 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 		o = c.ordersOf(m, j, a, now)
 		return m.ChangedAt(j)
 	}
-	c.words.mu.Lock()
+	c.agents.mu.Lock()
 	old, known := l.orders, quick && wall.Sub(l.ordered) < oldOrders
-	c.words.mu.Unlock()
+	c.agents.mu.Unlock()
 	fresh := true
 	switch {
 	case !known:
-		if !c.Look(look) {
+		if !c.ReadUpTo(read) {
 			return api.Orders{}, ErrStopping
 		}
 	case !c.mu.TryRLock():
 		o, fresh = old, false
 	default:
-		last := look(c.machine)
+		last := read(c.machine)
 		c.mu.RUnlock()
 		if last > c.Durable() {
 			o, fresh = old, false
 		}
 	}
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
 	if fresh {
 		l.orders, l.ordered = o, wall
 	}
-	o.Ack, o.Report = max(0, ack), c.reportEvery(c.words.live)
+	o.Ack, o.Report = max(0, ack), c.reportEvery(c.agents.live)
 	return o, nil
 }
 
@@ -333,11 +337,11 @@ func maxAmount(a money.Amount) money.Amount {
 	return a
 }
 
-// Latest returns the newest word of the attempt.
+// Latest returns the newest status of the attempt.
 func (c *Control) Latest(attempt string) (Latest, bool) {
-	c.words.mu.Lock()
-	defer c.words.mu.Unlock()
-	if l := c.words.of[attempt]; l != nil {
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
+	if l := c.agents.of[attempt]; l != nil {
 		return *l, true
 	}
 	return Latest{}, false

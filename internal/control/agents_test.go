@@ -15,8 +15,8 @@ import (
 // core hears no older message after a newer one.
 func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, words: words{of: map[string]*Latest{}}}
-	l := c.words.hear("a", start)
+	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}}, agents: agentStatus{of: map[string]*Latest{}}}
+	l := c.agents.hear("a", start)
 	seq, heard := int64(0), int64(0)
 	told := func(events []core.Event, at time.Time) (kinds []string) {
 		for _, e := range events {
@@ -27,7 +27,7 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 			}
 			heard = message
 		}
-		l.tell(events, at)
+		l.committed(events, at)
 		return kinds
 	}
 	say := func(m api.Message) func(time.Time) []string {
@@ -81,10 +81,10 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 // and no more; and no pause between reports is so long that it looks like silence.
 func TestManyAgentsShareTheLog(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, words: words{of: map[string]*Latest{}}}
+	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: 1}, Silence: 20 * time.Second}, agents: agentStatus{of: map[string]*Latest{}}}
 	for _, n := range []int{1, 10, 200, 2000, 5000} {
-		c.words.of = map[string]*Latest{}
-		c.words.live = n
+		c.agents.of = map[string]*Latest{}
+		c.agents.live = n
 		events, reports := 0, 0
 		const span = 2 * time.Minute
 		next := make([]time.Duration, n)
@@ -96,7 +96,7 @@ func TestManyAgentsShareTheLog(t *testing.T) {
 				}
 				next[i] = at + c.reportEvery(n)
 				reports++
-				l := c.words.hear(fmt.Sprint(i), wall)
+				l := c.agents.hear(fmt.Sprint(i), wall)
 				l.top++
 				events += len(c.heardFrom(l, fmt.Sprint(i), api.Message{Seq: 2 * l.top, At: wall, Step: &api.Step{Step: l.top}}, wall))
 				events += len(c.heardFrom(l, fmt.Sprint(i), api.Message{Seq: 2*l.top + 1, At: wall, Usage: &api.Usage{}}, wall))
@@ -104,7 +104,7 @@ func TestManyAgentsShareTheLog(t *testing.T) {
 			all, of := c.due(wall)
 			events += len(all)
 			for attempt, list := range of {
-				c.words.of[attempt].tell(list, wall)
+				c.agents.of[attempt].committed(list, wall)
 			}
 		}
 		most := float64(2*n) + span.Seconds()*float64(progressASecond+usagesASecond) // each says the first at once

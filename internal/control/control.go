@@ -43,7 +43,7 @@ func (c Clock) Shrink(d time.Duration) time.Duration { return time.Duration(floa
 // Config is what a Control needs to know. Spans are wall time.
 type Config struct {
 	Clock    Clock
-	Poll     time.Duration // between looks at instances and prices
+	Poll     time.Duration // between polls of instances and prices
 	Sweep    time.Duration // between sweeps of the whole inventory
 	Silence  time.Duration // without word from an agent before its machine is given up
 	Snapshot uint64        // events between snapshots at least; 0: none is written
@@ -81,9 +81,9 @@ type Control struct {
 	listed  map[string]bool       // ended instances that are being reported
 	market  marketState
 
-	words words // of agents; with a lock of its own
+	agents agentStatus // with a lock of its own
 
-	durable tide                  // how much of what was stepped is
+	durable commitIndex           // how much of what was stepped is
 	full    atomic.Pointer[error] // why nothing can be written: there is no room; nil: it can
 
 	installation string // that the log is of, and its incarnation: part of every key and tag
@@ -92,7 +92,7 @@ type Control struct {
 
 	snapped  uint64 // event of the newest snapshot
 	tried    uint64 // event of the newest attempt at one
-	looksAt  uint64 // event at which is looked again whether one is due
+	probeAt  uint64 // event at which it is checked again whether one is due
 	snapping bool   // one is being written
 }
 
@@ -106,8 +106,9 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 		patience = *cfg.Provider
 	}
 	c := &Control{
-		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request), ended: make(chan struct{}), machine: core.New(),
-		drains: map[string]core.Drain{}, listed: map[string]bool{}, words: words{of: map[string]*Latest{}},
+		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request),
+		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
+		agents: agentStatus{of: map[string]*Latest{}},
 		builds: make(chan struct{}, builders()),
 	}
 	if err := c.restore(ctx); err != nil {
@@ -134,21 +135,21 @@ func (c *Control) event(at time.Time, b core.Body) core.Event {
 // may have seen is durable. It reports false where some of it never will be, since a
 // write has failed: then nobody may be told what f saw. f must not keep the machine.
 func (c *Control) Read(f func(*core.Machine)) (durable bool) {
-	return c.Look(func(m *core.Machine) uint64 { f(m); return m.Seq() })
+	return c.ReadUpTo(func(m *core.Machine) uint64 { f(m); return m.Seq() })
 }
 
-// Look is Read of an f that says itself which event is the last that it depends
+// ReadUpTo is Read of an f that says itself which event is the last that it depends
 // on, as Machine.ChangedAt does: what has not changed for a while is shown without
 // waiting for the events that are being written.
-func (c *Control) Look(f func(*core.Machine) (last uint64)) (durable bool) {
-	return c.durable.wait(c.peek(f))
+func (c *Control) ReadUpTo(f func(*core.Machine) (last uint64)) (durable bool) {
+	return c.durable.wait(c.readAt(f))
 }
 
 // Job calls f with the job of that name, between two steps, and returns when what f
 // saw of it is durable. It reports whether the job is known; one of which something
 // will never be durable is not.
 func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) {
-	durable := c.Look(func(m *core.Machine) uint64 {
+	durable := c.ReadUpTo(func(m *core.Machine) uint64 {
 		var j *core.Job
 		if j, known = m.Job(id); !known {
 			return 0
@@ -164,13 +165,13 @@ func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) 
 // go with false.
 func (c *Control) Lost() bool { return c.durable.lost.Load() }
 
-// Peek is Read without waiting: what f sees may be taken back by a crash. It is
+// ReadUncommitted is Read without waiting: what f sees may be taken back by a crash. It is
 // for what is shown to nobody, and for what an event that follows depends on.
-func (c *Control) Peek(f func(*core.Machine)) {
-	c.peek(func(m *core.Machine) uint64 { f(m); return 0 })
+func (c *Control) ReadUncommitted(f func(*core.Machine)) {
+	c.readAt(func(m *core.Machine) uint64 { f(m); return 0 })
 }
 
-func (c *Control) peek(f func(*core.Machine) uint64) uint64 {
+func (c *Control) readAt(f func(*core.Machine) uint64) uint64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return f(c.machine)
@@ -201,7 +202,7 @@ func (c *Control) Changed() <-chan struct{} { return c.durable.changed() }
 // false where the job is not known.
 func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, ok bool, err error) {
 	var seq uint64
-	if !c.Look(func(m *core.Machine) uint64 {
+	if !c.ReadUpTo(func(m *core.Machine) uint64 {
 		if j, known := m.Job(job); known {
 			seq = j.Event() // which never changes
 		}

@@ -53,7 +53,7 @@ func (c *Control) foreign(i *provider.Instance) bool {
 		return false
 	}
 	adopted := false
-	c.Peek(func(m *core.Machine) { adopted = m.Awaits(i.ID) })
+	c.ReadUncommitted(func(m *core.Machine) { adopted = m.Awaits(i.ID) })
 	return !adopted
 }
 
@@ -83,8 +83,8 @@ func (c *Control) incarnate(ctx context.Context) (begun core.Body, after func() 
 		return nil, func() error { return nil }, nil
 	default:
 		c.incarnation++
-		c.cfg.Log.Warn("the log was restored or copied: machines that it knows of may be another's. Decide with scrimp adopt or scrimp release",
-			"installation", c.installation, "incarnation", c.incarnation)
+		c.cfg.Log.Warn("the log was restored or copied: machines that it knows of may be another's. Decide with scrimp "+
+			"adopt or scrimp release", "installation", c.installation, "incarnation", c.incarnation)
 	}
 	begun = core.IncarnationBegun{Installation: c.installation, Incarnation: c.incarnation}
 	return begun, func() error { return c.store.PutMeta(ctx, placeKey, place) }, nil

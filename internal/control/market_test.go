@@ -62,7 +62,7 @@ func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	// Run would look at the market too, beside us: this takes requests alone.
+	// Run would poll the market too, beside us: this takes requests alone.
 	go func() {
 		defer close(done)
 		for {
@@ -74,13 +74,13 @@ func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
 			}
 		}
 	}()
-	c.lookMarket(ctx)
-	c.lookMarket(ctx)
+	c.pollMarket(ctx)
+	c.pollMarket(ctx)
 	if n := strings.Count(log.String(), "makes no sense"); n != 5 {
 		t.Errorf("%d lines name what makes no sense, want one for each of 5:\n%s", n, &log)
 	}
 	s.quotes[2].Rate = 7 // it is mended
-	c.lookMarket(ctx)
+	c.pollMarket(ctx)
 	cancel()
 	<-done
 

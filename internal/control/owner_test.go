@@ -111,7 +111,7 @@ func until(t *testing.T, what string, ok func() bool) {
 
 // rented is the machine that the job's newest attempt has; "" is none.
 func rented(s *Control, job string) (id string) {
-	s.Peek(func(m *core.Machine) {
+	s.ReadUncommitted(func(m *core.Machine) {
 		if j, ok := m.Job(job); ok && j.Live() != nil {
 			id = j.Live().Instance()
 		}
@@ -136,7 +136,7 @@ func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
 	b, stopB := c.open(t, t.TempDir())
 	defer stopB()
 	for _, s := range []*Control{a, b} {
-		if err := s.Tell(t.Context(), submission(s, "train")); err != nil {
+		if err := s.Propose(t.Context(), submission(s, "train")); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "a machine", func() bool { return rented(s, "train") != "" })
@@ -158,7 +158,7 @@ func TestTwoInstallationsEndNothingOfEachOther(t *testing.T) {
 
 // logOf is the installation and incarnation of the server's log.
 func logOf(s *Control) (of string) {
-	s.Peek(func(m *core.Machine) { of = fmt.Sprintf("%s/%d", m.State().Installation(), m.State().Incarnation()) })
+	s.ReadUncommitted(func(m *core.Machine) { of = fmt.Sprintf("%s/%d", m.State().Installation(), m.State().Incarnation()) })
 	return of
 }
 
@@ -180,7 +180,7 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 		t.Run(fmt.Sprintf("adopt=%v", adopt), func(t *testing.T) {
 			c, folder := &cloud{}, t.TempDir()
 			a, stop := c.open(t, folder)
-			if err := a.Tell(t.Context(), submission(a, "train")); err != nil {
+			if err := a.Propose(t.Context(), submission(a, "train")); err != nil {
 				t.Fatal(err)
 			}
 			until(t, "a machine", func() bool { return rented(a, "train") != "" })
@@ -189,18 +189,18 @@ func TestARestoredCopyLeavesTheMachinesAlone(t *testing.T) {
 			b, stopB := c.open(t, copied(t, folder))
 			defer stopB()
 			undecided := func() (open bool) {
-				b.Peek(func(m *core.Machine) { open = m.State().Undecided() })
+				b.ReadUncommitted(func(m *core.Machine) { open = m.State().Undecided() })
 				return open
 			}
 			until(t, "the copy asks whose the machine is", undecided)
-			if err := b.Tell(t.Context(), submission(b, "other"), b.event(b.Now(), core.JobEnded{Job: "train"})); err != nil {
+			if err := b.Propose(t.Context(), submission(b, "other"), b.event(b.Now(), core.JobEnded{Job: "train"})); err != nil {
 				t.Fatal(err)
 			}
 			swept(t, b)
 			if ended := c.terminations(); len(ended) > 0 || rented(b, "other") != "" {
 				t.Fatalf("before anybody decides %v were ended, and %q was rented", ended, rented(b, "other"))
 			}
-			if err := b.Tell(t.Context(), b.event(b.Now(), core.OwnershipDecided{Adopt: adopt})); err != nil {
+			if err := b.Propose(t.Context(), b.event(b.Now(), core.OwnershipDecided{Adopt: adopt})); err != nil {
 				t.Fatal(err)
 			}
 			until(t, "the copy goes on", func() bool { return rented(b, "other") != "" })

@@ -25,7 +25,8 @@ func (c *Control) restore(ctx context.Context) error {
 	switch {
 	case errors.Is(unread, errUnreadable):
 		st, c.snapped = state.New(), 0
-		c.cfg.Log.Warn("the snapshot is passed over: the whole log is replayed, which takes longer, and what samples taught that were dropped is lost", "why", unread)
+		c.cfg.Log.Warn("the snapshot is passed over: the whole log is replayed, which takes longer, and what samples "+
+			"taught that were dropped is lost", "why", unread)
 	case unread != nil:
 		return fmt.Errorf("restore: %w", unread)
 	}
@@ -38,7 +39,7 @@ func (c *Control) restore(ctx context.Context) error {
 	c.durable.rise(st.Seq())
 	for _, a := range c.machine.Live() {
 		if !a.Claimed().IsZero() {
-			c.words.hear(a.ID(), time.Now()) // its agent has until the limit to find us again
+			c.agents.hear(a.ID(), time.Now()) // its agent has until the limit to find us again
 		}
 	}
 	return nil
@@ -74,7 +75,8 @@ func missing(err, unread error) error {
 	case !errors.As(err, &gone):
 		return err
 	case unread != nil:
-		return fmt.Errorf("events %d to %d are in no log, only in a snapshot, and %w: start once the release of scrimp that wrote it and take a backup with it, or restore a backup (scrimp restore)", gone.First, gone.Last, unread)
+		return fmt.Errorf("events %d to %d are in no log, only in a snapshot, and %w: start once the release of scrimp "+
+			"that wrote it and take a backup with it, or restore a backup (scrimp restore)", gone.First, gone.Last, unread)
 	}
 	return fmt.Errorf("events %d to %d are missing from the log: restore a backup (scrimp restore)", gone.First, gone.Last)
 }
@@ -92,7 +94,8 @@ func (c *Control) restoreSnapshot(ctx context.Context) (st *state.State, upTo ui
 
 func (c *Control) read(ctx context.Context, snap store.Snapshot) (st *state.State, err error) {
 	if snap.Version != state.SnapshotVersion {
-		return nil, fmt.Errorf("%w: it has version %d, and this release reads version %d", errUnreadable, snap.Version, state.SnapshotVersion)
+		return nil, fmt.Errorf("%w: it has version %d, and this release reads version %d", errUnreadable, snap.Version,
+			state.SnapshotVersion)
 	}
 	unreadable := func(err error) error {
 		if err != nil {

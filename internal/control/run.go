@@ -56,9 +56,9 @@ func ask(events []core.Event) (request, error) {
 	return r, nil
 }
 
-// Tell hands events to the core and returns when they are durable, all or none.
+// Propose hands events to the core and returns when they are durable, all or none.
 // While there is no room for them it takes none.
-func (c *Control) Tell(ctx context.Context, events ...core.Event) error {
+func (c *Control) Propose(ctx context.Context, events ...core.Event) error {
 	if err := c.Full(); err != nil {
 		return err
 	}
@@ -281,7 +281,8 @@ func records(batch []stepped) ([]store.Record, error) {
 }
 
 func record(seq uint64, e core.Event, body []byte, out core.Outcome) (store.Record, error) {
-	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings, Sample: out.Sample}
+	r := store.Record{Seq: seq, Tenant: e.Tenant, At: e.At, Kind: e.Body.Kind(), Key: e.Key, Postings: out.Postings,
+		Sample: out.Sample}
 	var err error
 	if r.Event, err = e.Append(make([]byte, 0, len(body)+200), body); err != nil {
 		return r, fmt.Errorf("encode event %d: %w", seq, err)

@@ -66,7 +66,7 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 		told := make(chan string, 100)
 		tell := func(id string) {
 			go func() {
-				if err := c.Tell(t.Context(), submission(c, id), c.event(c.Now(), core.Audited{})); err != nil {
+				if err := c.Propose(t.Context(), submission(c, id), c.event(c.Now(), core.Audited{})); err != nil {
 					t.Error(err)
 				}
 				told <- id
@@ -86,7 +86,7 @@ func TestStepsGoOnWhileATransactionIsWritten(t *testing.T) {
 			t.Fatal("an event is acknowledged that is not written")
 		}
 		stepped := 0
-		c.Peek(func(m *core.Machine) { stepped = m.Len() })
+		c.ReadUncommitted(func(m *core.Machine) { stepped = m.Len() })
 		if stepped != 10 {
 			t.Errorf("%d of 10 jobs are stepped while the first is written", stepped)
 		}
@@ -144,13 +144,13 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, g, ran, stop := gated(t)
 		told := make(chan error, 1)
-		go func() { told <- c.Tell(t.Context(), submission(c, "a")) }()
+		go func() { told <- c.Propose(t.Context(), submission(c, "a")) }()
 		synctest.Wait()
 		g.leave <- nil
 		if err := <-told; err != nil {
 			t.Fatal(err)
 		}
-		go func() { told <- c.Tell(t.Context(), submission(c, "b")) }()
+		go func() { told <- c.Propose(t.Context(), submission(c, "b")) }()
 		synctest.Wait()
 		for range 100 { // tries
 			g.leave <- fmt.Errorf("write: %w", store.ErrFull)
@@ -159,7 +159,7 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 		if err := c.Full(); !errors.Is(err, store.ErrFull) {
 			t.Errorf("a control that cannot write says %v", err)
 		}
-		if err := c.Tell(t.Context(), submission(c, "c")); !errors.Is(err, store.ErrFull) {
+		if err := c.Propose(t.Context(), submission(c, "c")); !errors.Is(err, store.ErrFull) {
 			t.Errorf("an event that there is no room for is answered with %v", err)
 		}
 		if !c.Job("a", func(*core.Machine, *core.Job) {}) { // at once, or the test hangs
@@ -175,13 +175,13 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 		if err := c.Full(); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
-		go func() { told <- c.Tell(t.Context(), submission(c, "c")) }()
+		go func() { told <- c.Propose(t.Context(), submission(c, "c")) }()
 		synctest.Wait()
 		g.leave <- nil
 		if err := <-told; err != nil {
 			t.Errorf("with room again: %v", err)
 		}
-		go func() { told <- c.Tell(t.Context(), submission(c, "d")) }()
+		go func() { told <- c.Propose(t.Context(), submission(c, "d")) }()
 		synctest.Wait()
 		g.leave <- store.ErrFull
 		synctest.Wait()
@@ -206,7 +206,7 @@ func TestAWriteThatFailsEndsTheRun(t *testing.T) {
 		full := errors.New("the disk is full")
 		told := make(chan error, 3)
 		for i := range 3 {
-			go func() { told <- c.Tell(t.Context(), submission(c, fmt.Sprint("j", i))) }()
+			go func() { told <- c.Propose(t.Context(), submission(c, fmt.Sprint("j", i))) }()
 			synctest.Wait()
 		}
 		read := make(chan bool, 2)

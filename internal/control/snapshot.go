@@ -14,8 +14,8 @@ import (
 const (
 	shareOfAll     = 50
 	shareOfChanged = 4
-	// look is how many events pass between two looks at how many jobs have changed.
-	look = 256
+	// probeEvery is how many events pass between two counts of how many jobs have changed.
+	probeEvery = 256
 	// together is how many bytes of parts are written at once, about: appends wait behind them.
 	together = 512 << 10
 )
@@ -24,11 +24,12 @@ const (
 // holds the lock; the writing goes on beside the steps that follow.
 func (c *Control) snapshot(ctx context.Context) {
 	seq := c.machine.Seq()
-	if c.cfg.Snapshot == 0 || c.snapping || seq < c.looksAt {
+	if c.cfg.Snapshot == 0 || c.snapping || seq < c.probeAt {
 		return
 	}
-	if seq-c.tried < max(c.cfg.Snapshot, uint64(c.machine.Len()/shareOfAll), uint64(c.machine.ChangedJobs(c.snapped)/shareOfChanged)) {
-		c.looksAt = seq + look
+	if seq-c.tried < max(c.cfg.Snapshot, uint64(c.machine.Len()/shareOfAll),
+		uint64(c.machine.ChangedJobs(c.snapped)/shareOfChanged)) {
+		c.probeAt = seq + probeEvery
 		return
 	}
 	c.snapping = true
@@ -67,7 +68,7 @@ func (c *Control) save(ctx context.Context, f *state.Frozen, base uint64) error 
 		var n int
 		var part json.RawMessage
 		var err error
-		c.Peek(func(*core.Machine) { n, part, more, err = f.Encode() })
+		c.ReadUncommitted(func(*core.Machine) { n, part, more, err = f.Encode() })
 		if err == nil && more {
 			s.New, parts[n] = append(s.New, n), part
 			if size += len(part); size >= together {

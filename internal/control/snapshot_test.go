@@ -58,7 +58,7 @@ func TestARestartFindsTheSameState(t *testing.T) {
 			jobs++
 			id := fmt.Sprint("j", jobs)
 			body := core.JobSubmitted{Job: id, Spec: json.RawMessage(fmt.Sprintf(`{"name":%q}`, id)), Terms: core.Terms{Name: id}}
-			if err := c.Tell(ctx, core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: body}); err != nil {
+			if err := c.Propose(ctx, core.Event{At: c.Now(), Schema: core.Schema, Tenant: "default", Key: id, Body: body}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -29,5 +29,5 @@ func (c *Control) build(ctx context.Context, a core.BuildTable) {
 	c.mu.Unlock()
 	e := c.event(c.Now(), core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()})
 	e.Cause = a.Key()
-	_ = c.Tell(ctx, e) // where it is not written the jobs are decided without it, and ask again
+	_ = c.Propose(ctx, e) // where it is not written the jobs are decided without it, and ask again
 }

@@ -139,7 +139,8 @@ func VerifyTo(postings iter.Seq2[Posting, error], heads map[string]Hash) error {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(heads)) {
 		if got[tenant] != heads[tenant] {
-			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others added", tenant, got[tenant], heads[tenant])
+			return fmt.Errorf("the ledger of %q ends at %.12x, not at %.12x: its last postings were cut off, or others added",
+				tenant, got[tenant], heads[tenant])
 		}
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(got)) {
@@ -163,7 +164,8 @@ func Heads(postings iter.Seq2[Posting, error]) (map[string]Hash, error) {
 		}
 		tenant := p.Owner.Tenant
 		before, seen := last[tenant]
-		if why := p.wrong(heads[tenant], seen && (p.Event < before.event || p.Event == before.event && p.Line <= before.line)); why != "" {
+		if why := p.wrong(heads[tenant], seen && (p.Event < before.event ||
+			p.Event == before.event && p.Line <= before.line)); why != "" {
 			return nil, fmt.Errorf("posting %d of event %d: %s", p.Line, p.Event, why)
 		}
 		heads[tenant], last[tenant] = p.Hash, place{p.Event, p.Line}

@@ -127,7 +127,8 @@ type Events struct {
 
 // NewSums has none.
 func NewSums() *Sums {
-	return &Sums{numbers: map[Whose]int32{}, column: map[Column]int32{}, cells: NewCalendar[cell](money.Amount.Add), events: map[int64]Events{}}
+	return &Sums{numbers: map[Whose]int32{}, column: map[Column]int32{}, cells: NewCalendar[cell](money.Amount.Add),
+		events: map[int64]Events{}}
 }
 
 // Add adds a posting; user and kind are those of its job.

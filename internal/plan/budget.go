@@ -128,7 +128,7 @@ func (b *budgetLimits) beyond(job *Job, r *ranking) {
 	}
 }
 
-// bare is the least time that what is left may take on o.
+// bare is the shortest that what is left may take on o.
 func (job *Job) bare(o *Option) time.Duration {
 	left := onSpeed(job.Progress.Left, o.speed)
 	if o.held {

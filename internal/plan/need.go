@@ -225,7 +225,8 @@ func (n *Requirements) unfit(o *market.Offer, plain bool) Reason {
 	switch {
 	case o.CPUs < n.CPUs, int64(o.Memory) < n.Memory:
 		return TooSmall
-	case n.Accelerator != "" && !plain && (!strings.EqualFold(o.Accelerator, n.Accelerator) || o.Accelerators < max(n.Accelerators, 1)):
+	case n.Accelerator != "" && !plain && (!strings.EqualFold(o.Accelerator, n.Accelerator) ||
+		o.Accelerators < max(n.Accelerators, 1)):
 		return WrongGPU
 	case len(n.Zones) > 0 && !in(n.Zones, o):
 		return WrongPlace

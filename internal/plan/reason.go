@@ -18,7 +18,7 @@ const (
 	Prepaid    Reason = "already_paid"       // it is reserved, and costs nothing more
 	Probing    Reason = "looking"            // whether an offer can be had is asked first
 	Weighing   Reason = "weighing"           // the table that says what each choice costs is being built
-	SavesNone  Reason = "saves_nothing"      // what spot could take away would be done anew from its start
+	SavesNone  Reason = "saves_nothing"      // what a spot interruption destroys would be done anew from its start
 	BudgetGone Reason = "budget_gone"        // no option starts within the budget
 	BudgetWait Reason = "waits_budget"       // what can be had costs more than the budget, something cheaper would not
 	OutOfMoney Reason = "budget_short"       // not even the cheapest would

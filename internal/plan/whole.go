@@ -104,7 +104,7 @@ func (o *Option) attempt(now time.Time, run time.Duration, again float64) (usd, 
 	return o.hours(mean) + float64((1-lasts)*again), lasts
 }
 
-// outlasts is the chance that o, which is up now, lives through a run of that span, and
+// outlasts is the chance that o, which is up now, is not interrupted during a run of that span, and
 // for how much of it it is expected to.
 func (o *Option) outlasts(now time.Time, run time.Duration) (chance float64, mean time.Duration) {
 	seen := o.Watch.At(now)

@@ -16,11 +16,11 @@ func (s *Server) clockNow() api.MarketClock {
 func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir,
 		Started: s.started.UTC(), Market: s.clockNow()}
-	look := func(f func(*core.Machine)) { s.control.Read(f) }
+	readState := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // nobody would be answered until there is room
-		look = s.control.Peek
+		readState = s.control.ReadUncommitted
 	}
-	look(func(m *core.Machine) {
+	readState(func(m *core.Machine) {
 		v.Events, v.Undecided = m.Seq(), len(disowned(m))
 		for _, a := range m.Accounts(m.Now()) {
 			if callerOf(r).Role(a.Team) >= identity.Viewer {

@@ -160,7 +160,7 @@ func (s *Server) highest(t *core.Terms) money.Rate {
 		return t.Need.MaxRate
 	}
 	most := money.Rate(0)
-	s.control.Peek(func(m *core.Machine) {
+	s.control.ReadUncommitted(func(m *core.Machine) {
 		for _, l := range m.Sale() {
 			if l.Quote.Priced {
 				most = max(most, l.Quote.Rate)

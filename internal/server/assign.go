@@ -68,7 +68,7 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 // checkpoints is how and where the job's checkpoints are kept.
 func (s *Server) checkpoints(j spec.Job, id, blobs string) api.Checkpoints {
 	interval := time.Duration(0)
-	s.control.Peek(func(m *core.Machine) {
+	s.control.ReadUncommitted(func(m *core.Machine) {
 		if j, ok := m.Job(id); ok {
 			interval = m.Interval(j)
 		}

@@ -273,7 +273,7 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 	case ofJob:
 		id := r.PathValue("id")
 		team, known := "", false
-		s.control.Look(func(m *core.Machine) uint64 {
+		s.control.ReadUpTo(func(m *core.Machine) uint64 {
 			j, ok := m.Job(id)
 			if !ok {
 				return 0
@@ -312,7 +312,7 @@ func sees(c identity.Caller, j *core.Job) bool {
 func (s *Server) tell(r *http.Request, object string, events ...core.Event) error {
 	c := callOf(r)
 	c.act.Object = object
-	err := s.control.Tell(r.Context(), append(events, s.acted(c.act, "done"))...)
+	err := s.control.Propose(r.Context(), append(events, s.acted(c.act, "done"))...)
 	c.written = err == nil
 	return err
 }
@@ -350,7 +350,7 @@ func (s *Server) audit(r *http.Request, t route, w *status) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 5*time.Second)
 	defer cancel()
-	if err := s.control.Tell(ctx, s.acted(c.act, outcome)); err != nil && ctx.Err() == nil &&
+	if err := s.control.Propose(ctx, s.acted(c.act, outcome)); err != nil && ctx.Err() == nil &&
 		!errors.Is(err, control.ErrStopping) && !errors.Is(err, store.ErrFull) {
 		s.opts.Log.Error("act not put on record", "who", c.act.Who, "route", c.act.Route, "error", err)
 	}

@@ -271,7 +271,7 @@ func (b *batch) submit() *refusal {
 	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
 	c.act.Object = first
 	c.act.Detail = fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
-	if err := b.s.control.Tell(b.r.Context(), append(b.events, b.s.acted(c.act, "done"))...); err != nil {
+	if err := b.s.control.Propose(b.r.Context(), append(b.events, b.s.acted(c.act, "done"))...); err != nil {
 		return &refusal{
 			status: http.StatusServiceUnavailable, title: "the jobs were not written",
 			fix: "submit them again with the same keys", err: err,
@@ -284,7 +284,7 @@ func (b *batch) submit() *refusal {
 // shown are the jobs of the batch as people see them.
 func (b *batch) shown() []api.Job {
 	shown := make([]api.Job, 0, len(b.ids))
-	b.s.control.Look(func(m *core.Machine) (last uint64) {
+	b.s.control.ReadUpTo(func(m *core.Machine) (last uint64) {
 		for _, id := range b.ids {
 			if j, ok := m.Job(id); ok {
 				shown, last = append(shown, b.s.show(m, j)), max(last, m.ChangedAt(j))

@@ -229,7 +229,7 @@ func (s *Server) stopJobs(ctx context.Context, l budget.Limit,
 	if len(events) == 0 {
 		return 0, true
 	}
-	if err := s.control.Tell(ctx, events...); err != nil {
+	if err := s.control.Propose(ctx, events...); err != nil {
 		if ctx.Err() == nil {
 			s.opts.Log.Error("jobs of a spent budget not stopped", "limit", l.Name(), "error", err)
 		}

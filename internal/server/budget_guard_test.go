@@ -24,7 +24,7 @@ func TestAllThatWaitUnderASpentLimitAreStoppedInParts(t *testing.T) {
 		events = append(events, core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
 			Body: core.JobSubmitted{Job: id, Terms: core.Terms{Name: id, Owner: ledger.Owner{Team: team}}}})
 	}
-	if err := w.control.Tell(t.Context(), events...); err != nil {
+	if err := w.control.Propose(t.Context(), events...); err != nil {
 		t.Fatal(err)
 	}
 	l := budget.Limit{Scope: "team:a", Window: budget.Month}

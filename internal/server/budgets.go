@@ -48,7 +48,8 @@ const (
 // before kept beside the log are taken into it once. The caller holds s.ledgers.
 func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 	set := false
-	s.control.Peek(func(m *core.Machine) { v, set = m.Rules() }) // what is admitted under them follows them in the log
+	// what is admitted under them follows them in the log
+	s.control.ReadUncommitted(func(m *core.Machine) { v, set = m.Rules() })
 	if set || s.adopted {
 		return v, nil
 	}
@@ -60,7 +61,7 @@ func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			return v, fmt.Errorf("read the budgets: %w", err)
 		}
-		if err := s.control.Tell(ctx, s.rulesSet("server", v)); err != nil {
+		if err := s.control.Propose(ctx, s.rulesSet("server", v)); err != nil {
 			return v, err
 		}
 	}
@@ -80,7 +81,7 @@ func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
 func (s *Server) books(ctx context.Context) (b budget.Accounts, burn map[string]money.Rate, seq uint64, err error) {
 	for {
 		from, now := uint64(0), time.Time{}
-		s.control.Peek(func(m *core.Machine) {
+		s.control.ReadUncommitted(func(m *core.Machine) {
 			seq, now = m.Seq(), s.control.Now()
 			if m.Now().After(now) {
 				now = m.Now()
@@ -103,7 +104,7 @@ func (s *Server) books(ctx context.Context) (b budget.Accounts, burn map[string]
 			}
 			return b, burn, seq, nil
 		}
-		s.control.Look(func(*core.Machine) uint64 { return from - 1 })
+		s.control.ReadUpTo(func(*core.Machine) uint64 { return from - 1 })
 		if err := s.tallied(ctx, b.Limits, from, now); err != nil {
 			return b, nil, 0, err
 		}
@@ -158,7 +159,7 @@ func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64
 
 // durable waits until that event is.
 func (s *Server) durable(seq uint64) {
-	s.control.Look(func(*core.Machine) uint64 { return seq })
+	s.control.ReadUpTo(func(*core.Machine) uint64 { return seq })
 }
 
 // shows reports whether the caller may know of the limit: one of a team that it

@@ -103,7 +103,7 @@ func (f *feed) update(ctx context.Context, now time.Time) error {
 func (f *feed) beat() {
 	type live struct{ job, attempt string }
 	var list []live
-	f.s.control.Peek(func(m *core.Machine) {
+	f.s.control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			list = append(list, live{a.Job(), a.ID()})
 		}

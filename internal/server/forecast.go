@@ -64,7 +64,7 @@ func (s *Server) forecast(ctx context.Context) {
 // foretold returns the next job after last, by name, whose odds can be played;
 // "" where there is none. more says that another follows it.
 func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
-	s.control.Peek(func(m *core.Machine) {
+	s.control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			j, _ := m.Job(a.Job())
 			if a != j.Attempt() || a.Task() != core.Working || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||

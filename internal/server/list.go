@@ -78,7 +78,7 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 // job that it begins after, or ends before, is.
 func (s *Server) listed(c identity.Caller, p page) (list []api.Job, more, known bool) {
 	list, known = []api.Job{}, true
-	s.control.Look(func(m *core.Machine) (last uint64) {
+	s.control.ReadUpTo(func(m *core.Machine) (last uint64) {
 		if j, ok := m.Job(p.after + p.before); ok && !sees(c, j) {
 			known = false // who may not see a job does not learn that it is there
 			return 0

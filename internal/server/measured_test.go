@@ -31,7 +31,7 @@ func (w *world) went(id, spec string, steps int64, hours float64) {
 	w.control.Read(func(m *core.Machine) { at = m.Now() })
 	tell := func(after time.Duration, b core.Body) {
 		w.t.Helper()
-		if err := w.control.Tell(w.t.Context(), core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default",
+		if err := w.control.Propose(w.t.Context(), core.Event{At: at.Add(after), Schema: core.Schema, Tenant: "default",
 			Body: b}); err != nil {
 			w.t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) 
 	for _, team := range []string{"vision", "text"} {
 		w.must("PUT", "/v1/teams/"+team, `{"projects":[]}`, nil)
 	}
-	err := w.control.Tell(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+	err := w.control.Propose(t.Context(), core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
 		Body: core.MarketSeen{
 			Offers: []market.Offer{{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand,
 				Currency: money.USD, CPUs: 8, Memory: 1 << 40, Accelerator: "L4", Accelerators: 1}},

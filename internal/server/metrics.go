@@ -82,11 +82,11 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	taken, events := 0, uint64(0)
 	var quotas map[string]int
 	now := s.control.Now()
-	look := func(f func(*core.Machine)) { s.control.Read(f) }
+	readState := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // who watches must learn of it
-		look = s.control.Peek
+		readState = s.control.ReadUncommitted
 	}
-	look(func(m *core.Machine) {
+	readState(func(m *core.Machine) {
 		events, quotas = m.Seq(), m.Waiting()
 		for _, a := range m.Accounts(now) {
 			for state, n := range a.States {

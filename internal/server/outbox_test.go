@@ -44,7 +44,7 @@ func (w *world) over(n int) {
 		if len(events) < 2000 && i < n-1 {
 			continue
 		}
-		if err := w.control.Tell(w.t.Context(), events...); err != nil {
+		if err := w.control.Propose(w.t.Context(), events...); err != nil {
 			w.t.Fatal(err)
 		}
 		events = events[:0]

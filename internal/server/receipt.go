@@ -233,7 +233,8 @@ func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string)
 		line.Rejected = append(line.Rejected, fmt.Sprintf("%s: %s", r.Offer, strings.ReplaceAll(string(r.Why), "_", " ")))
 	}
 	for _, n := range d.Decision.Counts {
-		line.Rejected = append(line.Rejected, fmt.Sprintf("%d in all: %s", n.Count, strings.ReplaceAll(string(n.Why), "_", " ")))
+		line.Rejected = append(line.Rejected, fmt.Sprintf("%d in all: %s", n.Count,
+			strings.ReplaceAll(string(n.Why), "_", " ")))
 	}
 	if n := len(v.Decisions); n > 0 {
 		if last := v.Decisions[n-1]; last.Take == line.Take && last.Why == line.Why && last.Mode == line.Mode {

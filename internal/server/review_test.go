@@ -195,7 +195,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 		strings.Contains(j.Detail, "cannot be met") {
 		t.Errorf("%s", j.Detail)
 	}
-	w.control.Peek(func(m *core.Machine) {
+	w.control.ReadUncommitted(func(m *core.Machine) {
 		j, _ := m.Job("big")
 		if late, ok := m.TooLate(j, j.Submitted().Add(47*time.Hour)); !ok || late < 40*time.Hour {
 			t.Errorf("30 hours from hour 47 on are %v late, %v, of 36", late, ok)

@@ -104,7 +104,7 @@ func (s *Server) ofJobs(list []ledger.Posting) (users, kinds []string) {
 	users, kinds = make([]string, len(list)), make([]string, len(list))
 	const turn = 1000 // no step meanwhile
 	for from := 0; from < len(list); from += turn {
-		s.control.Peek(func(m *core.Machine) {
+		s.control.ReadUncommitted(func(m *core.Machine) {
 			for i := from; i < min(from+turn, len(list)); i++ {
 				if j, ok := m.Job(list[i].Owner.Job); ok {
 					users[i], kinds[i] = j.User(), kindOf(j)

@@ -297,7 +297,7 @@ func fingerprint(b api.Submission) string {
 func (s *Server) name(wanted string) (id string, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.control.Peek(func(m *core.Machine) { // a name that is being written is taken
+	s.control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
 		first := max(1, s.numbers[wanted]) // lower ones are taken for ever, and can be very many
 		for n := first; ; n++ {
 			if id = wanted; n > 1 {

@@ -201,7 +201,7 @@ func (s *Server) same(p *proof, end uint64) error {
 	jobs := p.s.Jobs()
 	for from := 0; from < len(jobs); from += samePiece {
 		var err error
-		s.control.Peek(func(m *core.Machine) {
+		s.control.ReadUncommitted(func(m *core.Machine) {
 			for _, j := range jobs[from:min(from+samePiece, len(jobs))] {
 				live, ok := m.Job(j.ID())
 				switch {

@@ -54,7 +54,7 @@ func ranWorld(t *testing.T) (*world, *edited) {
 	at := func(after time.Duration, b core.Body) {
 		w.t.Helper()
 		event := core.Event{At: begin.Add(after), Schema: core.Schema, Tenant: "default", Actor: "server", Body: b}
-		if err := w.control.Tell(t.Context(), event); err != nil {
+		if err := w.control.Propose(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}
 	}

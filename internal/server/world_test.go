@@ -178,7 +178,7 @@ func (w *world) expired(user string) string {
 	text, tok := identity.Mint(sha256.Sum256([]byte(user)), user, time.Now().Add(-2*time.Hour), time.Hour)
 	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
 		Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
-	if err := w.control.Tell(w.t.Context(), e); err != nil {
+	if err := w.control.Propose(w.t.Context(), e); err != nil {
 		w.t.Fatal(err)
 	}
 	w.book.Apply(identity.Change{Token: &tok})

@@ -78,7 +78,8 @@ func (s *Postgres) TryLead(ctx context.Context) error {
 	defer conn.Release()
 	defer s.unblock(ctx, conn.Conn().PgConn().PID())()
 	// Where a write of the old leader holds the row this waits for it, and looks again.
-	err = conn.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(), until = clock_timestamp() + $2::interval
+	err = conn.QueryRow(ctx, `UPDATE leader SET epoch = epoch + 1, holder = $1, since = clock_timestamp(),
+		until = clock_timestamp() + $2::interval
 		WHERE until < clock_timestamp() RETURNING epoch, seq, kept`, holder, s.cfg.Lease).Scan(&epoch, &t.end, &t.kept)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return s.held(ctx)
@@ -106,7 +107,10 @@ func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
 	var waits sync.WaitGroup
 	waits.Go(func() {
 		for wait := s.cfg.Lease; pause(ctx, wait) == nil; wait = s.cfg.Lease / 4 {
-			_, _ = s.pool.Exec(ctx, `SELECT pg_terminate_backend(b) FROM leader, unnest(pg_blocking_pids($1)) b WHERE until < clock_timestamp()`, int32(backend)) //nolint:gosec // a process id
+			//nolint:gosec // a process id
+			_, _ = s.pool.Exec(ctx,
+				`SELECT pg_terminate_backend(b) FROM leader, unnest(pg_blocking_pids($1)) b WHERE until < clock_timestamp()`,
+				int32(backend))
 		}
 	})
 	return func() { cancel(); waits.Wait() }
@@ -119,7 +123,8 @@ func (s *Postgres) held(ctx context.Context) error {
 	if err := s.pool.QueryRow(ctx, "SELECT holder, since FROM leader WHERE epoch > 0").Scan(&holder, &since); err != nil {
 		return fmt.Errorf("lead: %w", err)
 	}
-	return fmt.Errorf("lead: the database is %w by %s since %s: stop that server first, or wait for it", ErrLocked, holder, since.UTC().Format(time.RFC3339))
+	return fmt.Errorf("lead: the database is %w by %s since %s: stop that server first, or wait for it", ErrLocked, holder,
+		since.UTC().Format(time.RFC3339))
 }
 
 // Lead implements Replica.
@@ -144,7 +149,8 @@ func (s *Postgres) renew(ctx context.Context, epoch int64) {
 	for wait := s.cfg.Lease / 4; pause(ctx, wait) == nil; {
 		sent := time.Now()
 		once, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
-		tag, err := s.pool.Exec(once, "UPDATE leader SET until = clock_timestamp() + $2::interval WHERE epoch = $1", epoch, s.cfg.Lease)
+		tag, err := s.pool.Exec(once, "UPDATE leader SET until = clock_timestamp() + $2::interval WHERE epoch = $1", epoch,
+			s.cfg.Lease)
 		wait = s.cfg.Lease / 4
 		if s.fresh(ctx, once) {
 			wait = 0

@@ -19,7 +19,8 @@ func takeLock(path string) (*os.File, error) {
 		defer func() { _ = f.Close() }()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			holder, _ := io.ReadAll(io.LimitReader(f, 32))
-			return nil, fmt.Errorf("the data folder is %w by process %s: scrimp server stop ends it", ErrLocked, strings.TrimSpace(string(holder)))
+			return nil, fmt.Errorf("the data folder is %w by process %s: scrimp server stop ends it", ErrLocked,
+				strings.TrimSpace(string(holder)))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}

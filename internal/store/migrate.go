@@ -39,7 +39,8 @@ func Migrate(ctx context.Context, db *sql.DB, path string) (applied []int, err e
 }
 
 func migrate(ctx context.Context, db *sql.DB, path string, texts fs.FS, files []string) (applied []int, err error) {
-	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, at TEXT NOT NULL) STRICT"); err != nil {
+	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, at TEXT "+
+		"NOT NULL) STRICT"); err != nil {
 		return nil, fmt.Errorf("read schema version: %w", err)
 	}
 	var have int
@@ -82,8 +83,10 @@ func readable(have, known int) error {
 	case have > known:
 		return fmt.Errorf("the database has schema %d, this program knows only %d: use a newer program", have, known)
 	case have > 0 && have <= before:
-		return fmt.Errorf("an older release of scrimp wrote this database (schema %d), and this release cannot read its log: "+
-			"keep the data where it is for that release, and begin with an empty one: another --data folder or an empty PostgreSQL database", have)
+		return fmt.Errorf("an older release of scrimp wrote this database (schema %d), and this release cannot read "+
+			"its log: "+
+			"keep the data where it is for that release, and begin with an empty one: another --data folder or an empty "+
+			"PostgreSQL database", have)
 	}
 	return nil
 }
@@ -101,7 +104,8 @@ func apply(ctx context.Context, db *sql.DB, texts fs.FS, name string, version in
 	if _, err := tx.ExecContext(ctx, string(text)); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO schema_version (version, at) VALUES (?, datetime('now'))", version); err != nil {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO schema_version (version, at) VALUES (?, datetime('now'))",
+		version); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -53,7 +53,8 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 		return nil, fmt.Errorf("open the database: %w: write postgres://USER@HOST/DATABASE", err)
 	}
 	pc.MaxConns = max(pc.MaxConns, 8)
-	pc.ConnConfig.ConnectTimeout = min(pc.ConnConfig.ConnectTimeout, 2*cfg.Lease) // the library's is longer than a takeover may take
+	// the library's is longer than a takeover may take
+	pc.ConnConfig.ConnectTimeout = min(pc.ConnConfig.ConnectTimeout, 2*cfg.Lease)
 	for name, value := range map[string]string{
 		"application_name":                    "scrimp",
 		"synchronous_commit":                  "on", // what is acknowledged is on the disk, whatever the database's default
@@ -66,7 +67,8 @@ func OpenPostgres(ctx context.Context, cfg PostgresConfig) (Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
-	s := &Postgres{logFiles: logFiles{cfg.Dir}, cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"), kinds: newNames("kind")}
+	s := &Postgres{logFiles: logFiles{cfg.Dir}, cfg: cfg, pool: pool, born: time.Now(), tenants: newNames("tenant"),
+		kinds: newNames("kind")}
 	s.lease.lost = make(chan struct{})
 	if err := s.migrate(ctx); err != nil {
 		pool.Close()
@@ -85,10 +87,12 @@ func (s *Postgres) migrate(ctx context.Context) error {
 	for done := false; !done; {
 		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			var have int
-			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7310009)"); err != nil { // any number, the same in all servers
+			// any number, the same in all servers
+			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7310009)"); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())"); err != nil {
+			if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, at "+
+				"timestamptz NOT NULL DEFAULT now())"); err != nil {
 				return err
 			}
 			if err := tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&have); err != nil {
@@ -125,7 +129,8 @@ func (s *Postgres) Close() error {
 	if epoch := s.epoch.Swap(0); epoch > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Lease)
 		defer cancel()
-		_, _ = s.pool.Exec(ctx, "UPDATE leader SET until = '-infinity' WHERE epoch = $1", int64(epoch)) // else the lease runs out
+		// else the lease runs out
+		_, _ = s.pool.Exec(ctx, "UPDATE leader SET until = '-infinity' WHERE epoch = $1", int64(epoch))
 	}
 	s.pool.Close()
 	return nil
@@ -136,7 +141,8 @@ func (s *Postgres) failed(err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case noRoom(err):
-		return fmt.Errorf("write to the database: %w: %w: make room on the disk of the PostgreSQL server, which is full", err, ErrFull)
+		return fmt.Errorf("write to the database: %w: %w: make room on the disk of the PostgreSQL server, which is full",
+			err, ErrFull)
 	case errors.As(err, &pg):
 		return fmt.Errorf("write to the database: %w", err)
 	}
@@ -160,7 +166,8 @@ func Away(err error) bool {
 	case errors.As(err, &op):
 		return op.Op != "listen" // that is a port or socket of this machine
 	}
-	return pgconn.Timeout(err) || errors.Is(err, errUnreached) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return pgconn.Timeout(err) || errors.Is(err, errUnreached) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // away reports whether an error is of the connection or of a server that goes
@@ -171,7 +178,8 @@ func away(err error) bool {
 		return true
 	}
 	// shutting down, crashed, starting up; connections lost or too many; deadlock or conflict
-	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") || pg.Code == "53300" || pg.Code == "40001" || pg.Code == "40P01"
+	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") || pg.Code == "53300" ||
+		pg.Code == "40001" || pg.Code == "40P01"
 }
 
 // noRoom reports whether the disk of the database's machine is full. Nothing was
@@ -221,8 +229,10 @@ func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int6
 		for i := range r.Postings {
 			p := &r.Postings[i]
 			c.pEvent, c.pLine = append(c.pEvent, int64(p.Event)), append(c.pLine, int32(p.Line))
-			c.pTenant, c.pJob, c.pCurrency = append(c.pTenant, p.Owner.Tenant), append(c.pJob, p.Owner.Job), append(c.pCurrency, string(p.Currency))
-			c.pFrom, c.pTo, c.pAmount = append(c.pFrom, string(p.From)), append(c.pTo, string(p.To)), append(c.pAmount, p.Amount.String())
+			c.pTenant, c.pJob, c.pCurrency = append(c.pTenant, p.Owner.Tenant), append(c.pJob, p.Owner.Job),
+				append(c.pCurrency, string(p.Currency))
+			c.pFrom, c.pTo, c.pAmount = append(c.pFrom, string(p.From)), append(c.pTo, string(p.To)),
+				append(c.pAmount, p.Amount.String())
 			c.pHash, c.pRest = append(c.pHash, p.Hash[:]), append(c.pRest, pack(p))
 		}
 	}
@@ -234,11 +244,13 @@ func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int6
 // elsewhere, there is no row and nothing is written.
 const appendSQL = `
 WITH fence AS (
-  UPDATE leader SET seq = $3, kept = $4, until = clock_timestamp() + $5::interval WHERE epoch = $1 AND seq = $2 RETURNING 1
+  UPDATE leader SET seq = $3, kept = $4, until = clock_timestamp() + $5::interval
+  WHERE epoch = $1 AND seq = $2 RETURNING 1
 ), events AS (
   INSERT INTO event (seq, epoch, at, gap, tenant, kind, key, event, facts)
   SELECT seq, $1, at, gap, tenant, kind, key, event, facts
-  FROM unnest($6::bigint[], $7::bigint[], $8::bigint[], $9::integer[], $10::integer[], $11::text[], $12::text[], $13::text[])
+  FROM unnest($6::bigint[], $7::bigint[], $8::bigint[], $9::integer[], $10::integer[],
+    $11::text[], $12::text[], $13::text[])
     AS e (seq, at, gap, tenant, kind, key, event, facts)
   WHERE EXISTS (SELECT FROM fence)
 ), samples AS (
@@ -250,7 +262,8 @@ WITH fence AS (
 ), postings AS (
   INSERT INTO posting (event, line, tenant, job, currency, source, target, amount, hash, rest)
   SELECT event, line, tenant, job, currency, source, target, amount::numeric, hash, rest
-  FROM unnest($21::bigint[], $22::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::text[], $29::bytea[], $30::bytea[])
+  FROM unnest($21::bigint[], $22::integer[], $23::text[], $24::text[], $25::text[],
+    $26::text[], $27::text[], $28::text[], $29::bytea[], $30::bytea[])
     AS p (event, line, tenant, job, currency, source, target, amount, hash, rest)
   WHERE EXISTS (SELECT FROM fence)
 )
@@ -318,7 +331,8 @@ func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns)
 		ctx, cancel := context.WithTimeout(ctx, s.longest())
 		defer cancel()
 		defer s.fresh(tries, ctx)
-		err := s.pool.QueryRow(ctx, appendSQL, int64(epoch), int64(s.tail.end), int64(next.end), int64(next.kept), s.cfg.Lease,
+		err := s.pool.QueryRow(ctx, appendSQL, int64(epoch), int64(s.tail.end), int64(next.end), int64(next.kept),
+			s.cfg.Lease,
 			e.seq, e.at, e.gap, e.tenant, e.kind, e.key, e.event, e.facts,
 			o.seq, o.at, o.gap, o.tenant, o.kind, o.key, o.event,
 			c.pEvent, c.pLine, c.pTenant, c.pJob, c.pCurrency, c.pFrom, c.pTo, c.pAmount, c.pHash, c.pRest).Scan(&fenced)
@@ -350,13 +364,15 @@ func (s *Postgres) DropSamples(ctx context.Context, upTo uint64) (dropped int, e
 	for some := int64(slice); some == slice; dropped += int(some) {
 		err := s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
 			var older, end int64
-			if err := tx.QueryRow(ctx, "SELECT (SELECT coalesce(min(seq), 0) FROM snapshot), seq FROM leader").Scan(&older, &end); err != nil {
+			if err := tx.QueryRow(ctx, "SELECT (SELECT coalesce(min(seq), 0) FROM snapshot), seq FROM leader").Scan(&older,
+				&end); err != nil {
 				return err
 			}
 			if err := needed(upTo, uint64(older)); err != nil {
 				return err
 			}
-			tag, err := tx.Exec(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= $1 AND seq < $2 ORDER BY seq LIMIT $3)", int64(upTo), end, slice)
+			tag, err := tx.Exec(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= $1 AND seq < $2 "+
+				"ORDER BY seq LIMIT $3)", int64(upTo), end, slice)
 			some = tag.RowsAffected()
 			return err
 		})

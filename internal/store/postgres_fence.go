@@ -25,7 +25,8 @@ func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) 
 	defer s.fresh(ctx, tries)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		err := do(tries)
-		if err == nil || errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNeeded) || !away(err) || tries.Err() != nil {
+		if err == nil || errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNeeded) ||
+			!away(err) || tries.Err() != nil {
 			return err
 		}
 		if pause(tries, wait) != nil {
@@ -113,7 +114,8 @@ func (s *Postgres) guarded(ctx context.Context, before, after func(context.Conte
 // PutMeta implements Store.
 func (s *Postgres) PutMeta(ctx context.Context, key, value string) error {
 	return s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
+		_, err := tx.Exec(ctx, "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = "+
+			"excluded.value", key, value)
 		return err
 	})
 }

@@ -27,7 +27,8 @@ func (s *Postgres) End(ctx context.Context) (uint64, error) {
 // pgRecords merges the two tables, which are read each in the log's order: nothing is sorted.
 func pgRecords(where string) string {
 	return "SELECT seq, gap, tenant, at, kind, key, event, facts, false AS sample FROM event WHERE " + where +
-		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample WHERE " + where + " ORDER BY seq LIMIT $2"
+		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample WHERE " + where +
+		" ORDER BY seq LIMIT $2"
 }
 
 // Records implements Store.
@@ -73,8 +74,11 @@ func (s *Postgres) WholeRecords(ctx context.Context, after uint64, limit int) ([
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	postings := s.postings(ctx, "event BETWEEN $1 AND $2 ORDER BY event, line", int64(list[0].Seq), int64(list[len(list)-1].Seq))
-	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) { return s.head(ctx, tenant, event) })
+	postings := s.postings(ctx, "event BETWEEN $1 AND $2 ORDER BY event, line", int64(list[0].Seq),
+		int64(list[len(list)-1].Seq))
+	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) {
+		return s.head(ctx, tenant, event)
+	})
 }
 
 // Seen implements Store.
@@ -93,7 +97,8 @@ func (s *Postgres) Seen(ctx context.Context, tenant string, keys ...string) (map
 	seen := map[string]uint64{}
 	var key string
 	var seq int64
-	if _, err := pgx.ForEachRow(rows, []any{&key, &seq}, func() error { seen[key] = uint64(seq); return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&key, &seq},
+		func() error { seen[key] = uint64(seq); return nil }); err != nil {
 		return nil, fmt.Errorf("look for keys: %w", err)
 	}
 	return seen, nil
@@ -110,15 +115,18 @@ func (s *Postgres) Postings(ctx context.Context, tenant, job string) iter.Seq2[l
 }
 
 // PostingsOf implements Store.
-func (s *Postgres) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
+func (s *Postgres) PostingsOf(ctx context.Context, tenant string, after, until uint64,
+) iter.Seq2[ledger.Posting, error] {
 	head := func() (ledger.Hash, error) { return s.head(ctx, tenant, after+1) }
-	return linked(head, s.postings(ctx, "event > $1 AND event <= $2 AND tenant = $3 ORDER BY event, line", int64(after), int64(until), tenant))
+	return linked(head, s.postings(ctx, "event > $1 AND event <= $2 AND tenant = $3 ORDER BY event, line", int64(after),
+		int64(until), tenant))
 }
 
 // head is the hash of the tenant's last posting before those of an event.
 func (s *Postgres) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
 	var hash []byte
-	err = s.pool.QueryRow(ctx, "SELECT hash FROM posting WHERE tenant = $1 AND event < $2 ORDER BY event DESC, line DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
+	err = s.pool.QueryRow(ctx, "SELECT hash FROM posting WHERE tenant = $1 AND event < $2 ORDER BY event DESC, line "+
+		"DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
 	return hashOf(hash, err, pgx.ErrNoRows)
 }
 
@@ -141,7 +149,8 @@ func (s *Postgres) rows(ctx context.Context, query string, args ...any) iter.Seq
 		var amount string
 		for rows.Next() {
 			var p ledger.Posting
-			err := rows.Scan(&p.Event, &p.Line, &p.Owner.Tenant, &p.Owner.Job, &p.Currency, &p.From, &p.To, &amount, &hash, &rest, &prev)
+			err := rows.Scan(&p.Event, &p.Line, &p.Owner.Tenant, &p.Owner.Job, &p.Currency, &p.From, &p.To, &amount, &hash,
+				&rest, &prev)
 			if err == nil {
 				p.Amount, err = money.Parse(amount)
 			}
@@ -169,7 +178,8 @@ func (s *Postgres) Meta(ctx context.Context, key string) (value string, ok bool,
 
 // Place implements Store: the database within its cluster.
 func (s *Postgres) Place(ctx context.Context) (place string, err error) {
-	const query = `SELECT 'database/' || system_identifier || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+	const query = `SELECT 'database/' || system_identifier || '/' ||
+		(SELECT oid FROM pg_database WHERE datname = current_database())
 FROM pg_control_system()`
 	if err = s.pool.QueryRow(ctx, query).Scan(&place); err != nil {
 		return "", fmt.Errorf("find the database: %w", err)

@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const addPart = "INSERT INTO snapshot_part (seq, part, bytes) VALUES ($1, $2, $3) ON CONFLICT (seq, part) DO UPDATE SET bytes = excluded.bytes"
+const addPart = "INSERT INTO snapshot_part (seq, part, bytes) VALUES ($1, $2, $3) " +
+	"ON CONFLICT (seq, part) DO UPDATE SET bytes = excluded.bytes"
 
 // SaveParts implements Store.
 func (s *Postgres) SaveParts(ctx context.Context, seq uint64, parts map[int]json.RawMessage) error {
@@ -31,7 +32,8 @@ func (s *Postgres) SaveParts(ctx context.Context, seq uint64, parts map[int]json
 func (s *Postgres) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 	var base []byte
 	if snap.Base > 0 {
-		if err := s.pool.QueryRow(ctx, "SELECT bytes FROM snapshot_part WHERE seq = $1 AND part = $2", int64(snap.Base), sourcesPart).Scan(&base); err != nil {
+		if err := s.pool.QueryRow(ctx, "SELECT bytes FROM snapshot_part WHERE seq = $1 AND part = $2", int64(snap.Base),
+			sourcesPart).Scan(&base); err != nil {
 			return fmt.Errorf("save snapshot %d: read the one at %d: %w", snap.Seq, snap.Base, err)
 		}
 	}
@@ -54,14 +56,17 @@ func (s *Postgres) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 	}
 	return s.fenced(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if snap.Parts == 0 { // what is left of a longer one that was cut short
-			if _, err := tx.Exec(ctx, "DELETE FROM snapshot_part WHERE seq = $1 AND (part >= $2 OR part < 0)", seq, len(pieces)); err != nil {
+			if _, err := tx.Exec(ctx, "DELETE FROM snapshot_part WHERE seq = $1 AND (part >= $2 OR part < 0)", seq,
+				len(pieces)); err != nil {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, "INSERT INTO snapshot (seq, version) VALUES ($1, $2) ON CONFLICT (seq) DO UPDATE SET version = excluded.version", seq, snap.Version); err != nil {
+		if _, err := tx.Exec(ctx, "INSERT INTO snapshot (seq, version) VALUES ($1, $2) ON CONFLICT (seq) DO UPDATE SET "+
+			"version = excluded.version", seq, snap.Version); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT 2)"); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC "+
+			"LIMIT 2)"); err != nil {
 			return err
 		}
 		return tidy(ctx, tx)
@@ -73,7 +78,8 @@ func tidy(ctx context.Context, tx pgx.Tx) error {
 	snapshots := map[uint64][]uint64{}
 	var seq, part int64
 	var text []byte
-	rows, err := tx.Query(ctx, "SELECT s.seq, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = s.seq AND p.part = -1")
+	rows, err := tx.Query(ctx, "SELECT s.seq, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = s.seq AND "+
+		"p.part = -1")
 	if err != nil {
 		return err
 	}
@@ -101,46 +107,51 @@ func tidy(ctx context.Context, tx pgx.Tx) error {
 	if len(seqs) == 0 {
 		return nil
 	}
-	_, err = tx.Exec(ctx, "DELETE FROM snapshot_part p USING unnest($1::bigint[], $2::integer[]) AS d (seq, part) WHERE p.seq = d.seq AND p.part = d.part", seqs, parts)
+	_, err = tx.Exec(ctx, "DELETE FROM snapshot_part p USING unnest($1::bigint[], $2::integer[]) AS d (seq, part) "+
+		"WHERE p.seq = d.seq AND p.part = d.part", seqs, parts)
 	return err
 }
 
 // LatestSnapshot implements Store.
 func (s *Postgres) LatestSnapshot(ctx context.Context) (snap Snapshot, ok bool, err error) {
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { // a newer one may drop this one meanwhile
-		var seq int64
-		var from []byte
-		err := tx.QueryRow(ctx, "SELECT s.seq, s.version, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = s.seq AND p.part = -1 ORDER BY s.seq DESC LIMIT 1").Scan(&seq, &snap.Version, &from)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err == nil {
-			snap.from, err = readSources(from)
-		}
-		if err != nil {
+	// a newer one may drop this one meanwhile
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			var seq int64
+			var from []byte
+			err := tx.QueryRow(ctx, "SELECT s.seq, s.version, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = "+
+				"s.seq AND p.part = -1 ORDER BY s.seq DESC LIMIT 1").Scan(&seq, &snap.Version, &from)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			if err == nil {
+				snap.from, err = readSources(from)
+			}
+			if err != nil {
+				return err
+			}
+			snap.Seq, snap.Parts, ok = uint64(seq), len(snap.from), true
+			where := "seq = $1 ORDER BY part"
+			if snap.Parts > 0 {
+				where = "seq = $1 AND part < -1 ORDER BY part DESC"
+			}
+			var size int64
+			if err := tx.QueryRow(ctx, "SELECT coalesce(sum(length(bytes)), 0) FROM (SELECT bytes FROM snapshot_part WHERE "+
+				where+") AS p", seq).Scan(&size); err != nil {
+				return err
+			}
+			snap.State = make([]byte, 0, size)
+			rows, err := tx.Query(ctx, "SELECT bytes FROM snapshot_part WHERE "+where, seq)
+			if err != nil {
+				return err
+			}
+			var part pgtype.DriverBytes
+			_, err = pgx.ForEachRow(rows, []any{&part}, func() error {
+				snap.State = append(snap.State, part...)
+				return nil
+			})
 			return err
-		}
-		snap.Seq, snap.Parts, ok = uint64(seq), len(snap.from), true
-		where := "seq = $1 ORDER BY part"
-		if snap.Parts > 0 {
-			where = "seq = $1 AND part < -1 ORDER BY part DESC"
-		}
-		var size int64
-		if err := tx.QueryRow(ctx, "SELECT coalesce(sum(length(bytes)), 0) FROM (SELECT bytes FROM snapshot_part WHERE "+where+") AS p", seq).Scan(&size); err != nil {
-			return err
-		}
-		snap.State = make([]byte, 0, size)
-		rows, err := tx.Query(ctx, "SELECT bytes FROM snapshot_part WHERE "+where, seq)
-		if err != nil {
-			return err
-		}
-		var part pgtype.DriverBytes
-		_, err = pgx.ForEachRow(rows, []any{&part}, func() error {
-			snap.State = append(snap.State, part...)
-			return nil
 		})
-		return err
-	})
 	if err != nil {
 		return Snapshot{}, false, fmt.Errorf("read snapshot: %w", err)
 	}
@@ -154,7 +165,8 @@ func (s *Postgres) SnapshotParts(ctx context.Context, snap Snapshot) iter.Seq2[j
 		for n, seq := range snap.from {
 			seqs[n] = int64(seq)
 		}
-		rows, err := s.pool.Query(ctx, "SELECT p.bytes FROM unnest($1::bigint[]) WITH ORDINALITY AS w (seq, n) JOIN snapshot_part p ON p.seq = w.seq AND p.part = w.n - 1 ORDER BY w.n", seqs)
+		rows, err := s.pool.Query(ctx, "SELECT p.bytes FROM unnest($1::bigint[]) WITH ORDINALITY AS w (seq, n) JOIN "+
+			"snapshot_part p ON p.seq = w.seq AND p.part = w.n - 1 ORDER BY w.n", seqs)
 		if err != nil {
 			yield(nil, fmt.Errorf("read snapshot: %w", err))
 			return

@@ -23,7 +23,8 @@ func (s *SQLite) End(ctx context.Context) (uint64, error) {
 // readTail finds the last record, which is never dropped and knows the last that is kept.
 func (s *SQLite) readTail(ctx context.Context) (tail, error) {
 	var event, sample, gap int64
-	err := s.reads.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM event), (SELECT coalesce(max(seq), 0) FROM sample),
+	err := s.reads.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM event),
+		(SELECT coalesce(max(seq), 0) FROM sample),
 		coalesce((SELECT gap FROM sample ORDER BY seq DESC LIMIT 1), 0)`).Scan(&event, &sample, &gap)
 	if err != nil {
 		return tail{}, fmt.Errorf("read the end of the log: %w", err)
@@ -37,7 +38,8 @@ func (s *SQLite) readTail(ctx context.Context) (tail, error) {
 // selectRecords merges the two tables, which lie each in the log's order: nothing is sorted.
 func selectRecords(where string) string {
 	return "SELECT seq, gap, tenant, at, kind, key, event, facts, 0 AS sample FROM event WHERE " + where +
-		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, '', 1 FROM sample WHERE " + where + " ORDER BY seq LIMIT ?2"
+		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, '', 1 FROM sample WHERE " + where +
+		" ORDER BY seq LIMIT ?2"
 }
 
 // Records implements Store.
@@ -90,8 +92,11 @@ func (s *SQLite) WholeRecords(ctx context.Context, after uint64, limit int) ([]R
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	postings := s.postings(ctx, "event BETWEEN ? AND ? ORDER BY event, line", int64(list[0].Seq), int64(list[len(list)-1].Seq))
-	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) { return s.head(ctx, tenant, event) })
+	postings := s.postings(ctx, "event BETWEEN ? AND ? ORDER BY event, line", int64(list[0].Seq),
+		int64(list[len(list)-1].Seq))
+	return list, attach(list, postings, func(tenant string, event uint64) (ledger.Hash, error) {
+		return s.head(ctx, tenant, event)
+	})
 }
 
 // Seen implements Store.
@@ -130,13 +135,15 @@ func (s *SQLite) Postings(ctx context.Context, tenant, job string) iter.Seq2[led
 // PostingsOf implements Store. The plus keeps the index by job from being taken for the tenant.
 func (s *SQLite) PostingsOf(ctx context.Context, tenant string, after, until uint64) iter.Seq2[ledger.Posting, error] {
 	head := func() (ledger.Hash, error) { return s.head(ctx, tenant, after+1) }
-	return linked(head, s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line", int64(after), int64(until), tenant))
+	return linked(head, s.postings(ctx, "event > ? AND event <= ? AND +tenant = ? ORDER BY event, line", int64(after),
+		int64(until), tenant))
 }
 
 // head is the hash of the tenant's last posting before those of an event.
 func (s *SQLite) head(ctx context.Context, tenant string, event uint64) (h ledger.Hash, err error) {
 	var hash []byte
-	err = s.reads.QueryRowContext(ctx, "SELECT hash FROM posting WHERE +tenant = ? AND event < ? ORDER BY event DESC, line DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
+	err = s.reads.QueryRowContext(ctx, "SELECT hash FROM posting WHERE +tenant = ? AND event < ? ORDER BY event DESC, "+
+		"line DESC LIMIT 1", tenant, int64(event)).Scan(&hash)
 	return hashOf(hash, err, sql.ErrNoRows)
 }
 
@@ -159,7 +166,8 @@ func (s *SQLite) rows(ctx context.Context, query string, args ...any) iter.Seq2[
 		var micros, picos int64
 		for rows.Next() {
 			var p ledger.Posting
-			err := rows.Scan(&p.Event, &p.Line, &p.Owner.Tenant, &p.Owner.Job, &p.Currency, &p.From, &p.To, &micros, &picos, &hash, &rest, &prev)
+			err := rows.Scan(&p.Event, &p.Line, &p.Owner.Tenant, &p.Owner.Job, &p.Currency, &p.From, &p.To, &micros, &picos,
+				&hash, &rest, &prev)
 			p.Amount = money.FromMicros(micros, picos)
 			if err == nil {
 				err = finish(&p, hash, rest, prev)

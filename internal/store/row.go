@@ -114,7 +114,8 @@ func unpack(rest []byte, p *ledger.Posting) error {
 	r := rowReader{rest: rest}
 	form, has := r.byte(), r.byte()
 	if form != restForm {
-		return fmt.Errorf("posting %d of event %d has form %d, this program knows only %d: use a newer program", p.Line, p.Event, form, restForm)
+		return fmt.Errorf("posting %d of event %d has form %d, this program knows only %d: use a newer program", p.Line,
+			p.Event, form, restForm)
 	}
 	last := int64(0)
 	for i, t := range []*time.Time{&p.At, &p.Begin, &p.End} {
@@ -134,7 +135,8 @@ func unpack(rest []byte, p *ledger.Posting) error {
 	o := &p.Owner
 	p.Category, p.Phase = ledger.Category(r.text()), ledger.Phase(r.text())
 	p.Use, p.Unit = ledger.Use(r.text()), ledger.Unit(r.text())
-	for _, s := range [...]*string{&p.Rule, &p.Provider, &p.Region, &p.SKU, &o.Team, &o.Project, &o.Environment, &o.ModelVersion, &o.Instance} {
+	for _, s := range [...]*string{&p.Rule, &p.Provider, &p.Region, &p.SKU, &o.Team, &o.Project, &o.Environment,
+		&o.ModelVersion, &o.Instance} {
 		*s = r.text()
 	}
 	o.Attempt = r.after(o.Job)
@@ -215,7 +217,8 @@ func (r *rowReader) after(before string) string {
 
 // attach gives each record its postings, which come in the same order, and each
 // posting what it follows; head says it of the first of a tenant.
-func attach(list []Record, postings iter.Seq2[ledger.Posting, error], head func(tenant string, event uint64) (ledger.Hash, error)) error {
+func attach(list []Record, postings iter.Seq2[ledger.Posting, error],
+	head func(tenant string, event uint64) (ledger.Hash, error)) error {
 	heads := map[string]ledger.Hash{}
 	type place struct{ record, line int }
 	first := map[string]place{}
@@ -248,7 +251,9 @@ func attach(list []Record, postings iter.Seq2[ledger.Posting, error], head func(
 }
 
 // linked fills in what each posting of one tenant follows: the one before it, and the first head.
-func linked(head func() (ledger.Hash, error), postings iter.Seq2[ledger.Posting, error]) iter.Seq2[ledger.Posting, error] {
+func linked(
+	head func() (ledger.Hash, error), postings iter.Seq2[ledger.Posting, error],
+) iter.Seq2[ledger.Posting, error] {
 	return func(yield func(ledger.Posting, error) bool) {
 		prev, err := head()
 		if err != nil {

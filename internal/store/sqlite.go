@@ -36,7 +36,8 @@ const databaseName = "scrimp.db"
 
 // pragmas are what each connection begins with. FULL makes a commit durable
 // when it returns, also over a loss of power.
-const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(ON)"
+const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+	"&_pragma=busy_timeout(5000)&_pragma=foreign_keys(ON)"
 
 // Open opens the folder's database, makes it at first use, and brings its
 // schema up to date. It returns ErrLocked where another server has it.
@@ -213,7 +214,8 @@ func dropSlice(ctx context.Context, tx *sql.Tx, upTo uint64) (dropped int64, err
 	if err != nil {
 		return 0, err
 	}
-	result, err := tx.ExecContext(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= ? AND seq < ? ORDER BY seq LIMIT ?)", int64(upTo), end, slice)
+	result, err := tx.ExecContext(ctx, "DELETE FROM sample WHERE seq IN (SELECT seq FROM sample WHERE seq <= ? AND "+
+		"seq < ? ORDER BY seq LIMIT ?)", int64(upTo), end, slice)
 	if err != nil {
 		return 0, err
 	}

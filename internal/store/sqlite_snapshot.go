@@ -42,7 +42,8 @@ func (s *SQLite) changes(ctx context.Context, do func(*sql.Tx) error) error {
 func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 	var base []byte
 	if snap.Base > 0 {
-		if err := s.reads.QueryRowContext(ctx, "SELECT bytes FROM snapshot_part WHERE seq = ? AND part = ?", int64(snap.Base), sourcesPart).Scan(&base); err != nil {
+		if err := s.reads.QueryRowContext(ctx, "SELECT bytes FROM snapshot_part WHERE seq = ? AND part = ?", int64(snap.Base),
+			sourcesPart).Scan(&base); err != nil {
 			return fmt.Errorf("save snapshot %d: read the one at %d: %w", snap.Seq, snap.Base, err)
 		}
 	}
@@ -62,14 +63,17 @@ func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 	}
 	return s.changes(ctx, func(tx *sql.Tx) error {
 		if snap.Parts == 0 { // what is left of a longer one that was cut short
-			if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq = ? AND (part >= ? OR part < 0)", int64(snap.Seq), len(pieces)); err != nil {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq = ? AND (part >= ? OR part < 0)",
+				int64(snap.Seq), len(pieces)); err != nil {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO snapshot (seq, version) VALUES (?, ?)", int64(snap.Seq), snap.Version); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO snapshot (seq, version) VALUES (?, ?)", int64(snap.Seq),
+			snap.Version); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT 2)"); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq "+
+			"DESC LIMIT 2)"); err != nil {
 			return err
 		}
 		return s.tidy(ctx, tx)
@@ -79,7 +83,8 @@ func (s *SQLite) SaveSnapshot(ctx context.Context, snap Snapshot) error {
 // tidy drops the pieces that no snapshot needs.
 func (s *SQLite) tidy(ctx context.Context, tx *sql.Tx) error {
 	snapshots := map[uint64][]uint64{}
-	if err := each(ctx, tx, "SELECT s.seq, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = s.seq AND p.part = -1", func(seq int64, text []byte) error {
+	if err := each(ctx, tx, "SELECT s.seq, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = s.seq AND "+
+		"p.part = -1", func(seq int64, text []byte) error {
 		from, err := readSources(text)
 		snapshots[uint64(seq)] = from
 		return err
@@ -94,7 +99,8 @@ func (s *SQLite) tidy(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	for _, k := range unused(pieces, snapshots) {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq = ? AND part = ?", int64(k.seq), k.part); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM snapshot_part WHERE seq = ? AND part = ?", int64(k.seq),
+			k.part); err != nil {
 			return err
 		}
 	}
@@ -131,7 +137,8 @@ func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
 		return snap, false, fmt.Errorf("read snapshot: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it has read only
-	err = tx.QueryRowContext(ctx, "SELECT s.seq, s.version, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON p.seq = s.seq AND p.part = -1 ORDER BY s.seq DESC LIMIT 1").Scan(&seq, &snap.Version, &from)
+	err = tx.QueryRowContext(ctx, "SELECT s.seq, s.version, p.bytes FROM snapshot s LEFT JOIN snapshot_part p ON "+
+		"p.seq = s.seq AND p.part = -1 ORDER BY s.seq DESC LIMIT 1").Scan(&seq, &snap.Version, &from)
 	if errors.Is(err, sql.ErrNoRows) {
 		return snap, false, nil
 	}
@@ -147,7 +154,8 @@ func (s *SQLite) LatestSnapshot(ctx context.Context) (Snapshot, bool, error) {
 		where = "seq = ? AND part < -1 ORDER BY part DESC"
 	}
 	var size int64
-	if err := tx.QueryRowContext(ctx, "SELECT coalesce(sum(length(bytes)), 0) FROM (SELECT bytes FROM snapshot_part WHERE "+where+")", seq).Scan(&size); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT coalesce(sum(length(bytes)), 0) FROM (SELECT bytes FROM snapshot_part "+
+		"WHERE "+where+")", seq).Scan(&size); err != nil {
 		return snap, false, fmt.Errorf("read snapshot: %w", err)
 	}
 	snap.State = make([]byte, 0, size)
@@ -177,7 +185,8 @@ func (s *SQLite) SnapshotParts(ctx context.Context, snap Snapshot) iter.Seq2[jso
 			yield(nil, fmt.Errorf("read snapshot: %w", err))
 			return
 		}
-		rows, err := s.reads.QueryContext(ctx, "SELECT w.key, p.bytes FROM json_each(?) w CROSS JOIN snapshot_part p ON p.seq = w.value AND p.part = w.key" /* in the order of the list: to sort would copy them all */, string(from))
+		rows, err := s.reads.QueryContext(ctx, "SELECT w.key, p.bytes FROM json_each(?) w CROSS JOIN snapshot_part p ON "+
+			"p.seq = w.value AND p.part = w.key", /* in the order of the list: to sort would copy them all */ string(from))
 		if err != nil {
 			yield(nil, fmt.Errorf("read snapshot: %w", err))
 			return

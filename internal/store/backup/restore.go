@@ -50,7 +50,8 @@ func Restore(ctx context.Context, s store.Store, r io.Reader) (Sum, error) {
 		return Sum{}, fmt.Errorf("restore: %w", err)
 	}
 	if got != want {
-		return Sum{}, fmt.Errorf("restore: what is there now is not what the backup says: %d events with hash %x, not %d with %x", got.End, got.Hash, want.End, want.Hash)
+		return Sum{}, fmt.Errorf("restore: what is there now is not what the backup says: %d events with hash %x, not %d "+
+			"with %x", got.End, got.Hash, want.End, want.Hash)
 	}
 	if f, ok := s.(interface{ SyncLogs() error }); ok { // no agent has another copy of this output
 		if err := f.SyncLogs(); err != nil {
@@ -114,23 +115,7 @@ func (b *reader) member(m *tar.Header) error {
 	case !b.begun && m.Name != "head.json":
 		return damaged("it begins with "+m.Name, nil)
 	case m.Name == "head.json" && !b.begun:
-		b.begun = true
-		if err := b.json(&b.head); err != nil {
-			return err
-		}
-		if b.head.Snapshot != nil {
-			b.chain.Dropped = b.head.Snapshot.Seq
-		}
-		if b.head.Format <= 0 {
-			return damaged("its head says no format", nil)
-		}
-		if b.head.Format < format {
-			return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: restore it with that release", b.head.Format)
-		}
-		if b.head.Format != format {
-			return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, format)
-		}
-		return b.t.head(b.head)
+		return b.readHead()
 	case m.Name == "snapshot" && b.head.Snapshot != nil && b.d.s.End == 0 && !b.facts:
 		state, err := io.ReadAll(b.members)
 		if err != nil {
@@ -150,16 +135,44 @@ func (b *reader) member(m *tar.Header) error {
 	case isOutput && b.facts:
 		return b.output(attempt, m.Size)
 	case m.Name == "sum.json" && b.facts:
-		b.done = true
-		if err := b.json(&b.want); err != nil {
-			return err
-		}
-		if got := b.d.sum(); got != b.want || got.End != b.head.End {
-			return damaged(fmt.Sprintf("%d events with hash %x, its end says %d with %x", got.End, got.Hash, b.want.End, b.want.Hash), nil)
-		}
-		return nil
+		return b.readSum()
 	}
 	return damaged(m.Name+" has no place there", nil)
+}
+
+// readHead reads what the backup is of, and refuses a format that is not this program's.
+func (b *reader) readHead() error {
+	b.begun = true
+	if err := b.json(&b.head); err != nil {
+		return err
+	}
+	if b.head.Snapshot != nil {
+		b.chain.Dropped = b.head.Snapshot.Seq
+	}
+	if b.head.Format <= 0 {
+		return damaged("its head says no format", nil)
+	}
+	if b.head.Format < format {
+		return fmt.Errorf("an older release of scrimp wrote this backup (format %d), and this release cannot read it: "+
+			"restore it with that release", b.head.Format)
+	}
+	if b.head.Format != format {
+		return fmt.Errorf("the backup has format %d, this program knows only %d: use a newer program", b.head.Format, format)
+	}
+	return b.t.head(b.head)
+}
+
+// readSum compares what was read with what the end of the backup says.
+func (b *reader) readSum() error {
+	b.done = true
+	if err := b.json(&b.want); err != nil {
+		return err
+	}
+	if got := b.d.sum(); got != b.want || got.End != b.head.End {
+		return damaged(fmt.Sprintf("%d events with hash %x, its end says %d with %x", got.End, got.Hash, b.want.End,
+			b.want.Hash), nil)
+	}
+	return nil
 }
 
 func (b *reader) json(to any) error {

@@ -53,7 +53,8 @@ func Start(t testing.TB) *Cluster {
 			t.Fatal(err)
 		}
 	}
-	out, err := c.command("initdb", "-D", filepath.Join(dir, "data"), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput()
+	out, err := c.command("initdb", "-D", filepath.Join(dir, "data"), "-A", "trust", "-U", "postgres", "-E", "UTF8",
+		"--locale=C", "--no-sync").CombinedOutput()
 	if err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
@@ -118,16 +119,19 @@ func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = c.dir
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }) // settings of somebody's own database
+	// settings of somebody's own database
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") })
 	cmd.Env = append(cmd.Env, "LC_ALL=C")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Pdeathsig: syscall.SIGQUIT} // it does not outlive a test that is killed
+	// it does not outlive a test that is killed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Pdeathsig: syscall.SIGQUIT}
 	return cmd
 }
 
 // Run starts the server, again after Kill, and returns when it takes connections.
 func (c *Cluster) Run(t testing.TB) {
 	t.Helper()
-	cmd := c.command("postgres", "-D", filepath.Join(c.dir, "data"), "-k", c.dir, "-c", "listen_addresses=", "-c", "max_connections=200",
+	cmd := c.command("postgres", "-D", filepath.Join(c.dir, "data"), "-k", c.dir, "-c", "listen_addresses=", "-c",
+		"max_connections=200",
 		"-c", "fsync=on", "-c", "synchronous_commit=off") // a store asks for durable commits itself
 	said, err := cmd.StderrPipe()
 	if err != nil {
@@ -177,7 +181,8 @@ func (c *Cluster) Kill(t testing.TB) {
 	if cmd == nil {
 		return
 	}
-	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil { // "immediate": its children go too, nothing is written any more
+	// "immediate": its children go too, nothing is written any more
+	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Error(err)
 	}
 	_ = cmd.Wait() // it was killed
@@ -243,13 +248,15 @@ func (c *Cluster) SmallDatabase(t testing.TB, bytes int64) string {
 		}
 	})
 	space := filepath.Base(dir)
-	if _, err := c.Query(c.Address("postgres"), fmt.Sprintf("CREATE TABLESPACE %q LOCATION '%s'", space, dir)); err != nil {
+	if _, err := c.Query(c.Address("postgres"), fmt.Sprintf("CREATE TABLESPACE %q LOCATION '%s'", space,
+		dir)); err != nil {
 		t.Fatal(err)
 	}
 	address := c.database(t, fmt.Sprintf(" TABLESPACE %q", space))
 	t.Cleanup(func() {
 		name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres://postgres@/"), "?")
-		for _, text := range []string{"DROP DATABASE " + name + " WITH (FORCE)", "CHECKPOINT", fmt.Sprintf("DROP TABLESPACE %q", space)} {
+		for _, text := range []string{"DROP DATABASE " + name + " WITH (FORCE)", "CHECKPOINT",
+			fmt.Sprintf("DROP TABLESPACE %q", space)} {
 			if _, err := c.Query(c.Address("postgres"), text); err != nil {
 				t.Error(err)
 			}

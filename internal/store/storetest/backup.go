@@ -42,7 +42,8 @@ func step(s store.Store, w *Writer, round int) error {
 	if err != nil {
 		return err
 	}
-	_, logged := s.AppendLog(ctx, attempt, end, []byte(strings.Repeat(fmt.Sprintf("%s prints \x00\xff in round %d\n", attempt, round), 20)))
+	_, logged := s.AppendLog(ctx, attempt, end,
+		[]byte(strings.Repeat(fmt.Sprintf("%s prints \x00\xff in round %d\n", attempt, round), 20)))
 	return errors.Join(
 		s.Append(ctx, w.Make(1+round*31%400)), logged,
 		s.PutMeta(ctx, fmt.Sprintf("fact %d", round%5), fmt.Sprintf("of round %d", round)),
@@ -137,7 +138,8 @@ func cutShort(t *testing.T, b Backend) {
 			t.Fatalf("the first %d bytes of %d: %v, want ErrDamaged", n, len(file), err)
 		}
 		if end, err := s.End(t.Context()); end > 0 || err != nil {
-			if err := backup.Ready(t.Context(), s); err == nil || !strings.Contains(err.Error(), "restore the same backup again") {
+			if err := backup.Ready(t.Context(), s); err == nil ||
+				!strings.Contains(err.Error(), "restore the same backup again") {
 				t.Fatalf("with %d of %d events it is ready: %v", end, sum.End, err)
 			}
 			if _, err := backup.Write(t.Context(), s, io.Discard); err == nil {
@@ -187,7 +189,8 @@ func notEmpty(t *testing.T, b Backend) {
 		t.Run(name, func(t *testing.T) {
 			s := b.fresh(t)
 			must(t, c.fill(s))
-			if _, err := backup.Restore(t.Context(), s, bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), c.words) {
+			if _, err := backup.Restore(t.Context(), s, bytes.NewReader(file)); err == nil ||
+				!strings.Contains(err.Error(), c.words) {
 				t.Errorf("restored into %s: %v; want %q", name, err, c.words)
 			}
 		})

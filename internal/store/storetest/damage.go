@@ -51,7 +51,8 @@ func snapshotState(t *testing.T, b Backend) {
 		rest, err := s.WholeRecords(t.Context(), snap.Seq, 1000)
 		must(t, err)
 		if !bytes.Equal(fold(state, rest), whole) {
-			t.Fatalf("round %d: snapshot at %d and %d events after it give another state than the whole log", round, snap.Seq, len(rest))
+			t.Fatalf("round %d: snapshot at %d and %d events after it give another state than the whole log", round,
+				snap.Seq, len(rest))
 		}
 		if round%4 == 0 {
 			must(t, s.Close())
@@ -74,13 +75,15 @@ func snapshotParts(t *testing.T, b Backend) {
 		snap, ok, err := s.LatestSnapshot(t.Context())
 		must(t, err)
 		if !ok || snap.Seq != seq || !bytes.Equal(snap.State, state) {
-			t.Fatalf("the newest snapshot: %v, at %d with %d bytes; want %d with %d, and the same bytes", ok, snap.Seq, len(snap.State), seq, len(state))
+			t.Fatalf("the newest snapshot: %v, at %d with %d bytes; want %d with %d, and the same bytes", ok, snap.Seq,
+				len(snap.State), seq, len(state))
 		}
 	}
 	for _, c := range []struct {
 		seq   uint64
 		state []byte
-	}{{1, big}, {2, big[5:]}, {3, []byte("{}")}, {4, big[1:]}, {4, []byte(`"again, shorter"`)}, {5, nil}, {6, big}, {7, []byte("{}")}} {
+	}{{1, big}, {2, big[5:]}, {3, []byte("{}")}, {4, big[1:]}, {4, []byte(`"again, shorter"`)}, {5, nil}, {6, big},
+		{7, []byte("{}")}} {
 		must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: c.seq, Version: 1, State: c.state}))
 		check(c.seq, c.state)
 	}
@@ -100,7 +103,8 @@ func snapshotTorn(t *testing.T, b Backend) {
 	must(t, s.Append(t.Context(), new(Writer).Make(9)))
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 4, Version: 1, State: []byte(`"whole"`)}))
 	for part := range 3 { // as a crash before the last step leaves it
-		must(t, b.Exec(t, place, fmt.Sprintf("INSERT INTO snapshot_part (seq, part, bytes) VALUES (8, %d, CAST('torn' AS %s))", part, b.blob())))
+		must(t, b.Exec(t, place, fmt.Sprintf("INSERT INTO snapshot_part (seq, part, bytes) VALUES (8, %d, CAST('torn' "+
+			"AS %s))", part, b.blob())))
 	}
 	snap, ok, err := s.LatestSnapshot(t.Context())
 	must(t, err)
@@ -138,8 +142,10 @@ func damaged(t *testing.T, b Backend) {
 		"an amount changed":  "UPDATE posting SET " + b.more() + " WHERE event = 5",
 		"an owner changed":   "UPDATE posting SET job = 'j-9' WHERE event = 5",
 		"an account changed": "UPDATE posting SET target = 'cost/compute/idle' WHERE event = 5",
-		"a hash changed":     "UPDATE posting SET hash = (SELECT p.hash FROM posting p WHERE p.event = 2 AND p.line = 0) WHERE event = 5 AND line = 0",
-		"another's rest":     "UPDATE posting SET rest = (SELECT p.rest FROM posting p WHERE p.event = 2 AND p.line = 0) WHERE event = 5",
+		"a hash changed": "UPDATE posting SET hash = (SELECT p.hash FROM posting p WHERE p.event = 2 AND p.line = 0) " +
+			"WHERE event = 5 AND line = 0",
+		"another's rest": "UPDATE posting SET rest = (SELECT p.rest FROM posting p WHERE p.event = 2 AND p.line = 0) " +
+			"WHERE event = 5",
 		"the rest cut off":   "UPDATE posting SET rest = substr(rest, 1, 20) WHERE event = 5",
 		"a posting deleted":  "DELETE FROM posting WHERE event = 5 AND line = 0",
 		"all of one deleted": "DELETE FROM posting WHERE event = 5",
@@ -155,7 +161,8 @@ func damaged(t *testing.T, b Backend) {
 				t.Fatalf("before: %v", err)
 			}
 			must(t, b.Exec(t, place, sql))
-			if err := ledger.Verify(s.Postings(t.Context(), tenant, "")); err == nil || !strings.Contains(err.Error(), "posting ") {
+			if err := ledger.Verify(s.Postings(t.Context(), tenant, "")); err == nil ||
+				!strings.Contains(err.Error(), "posting ") {
 				t.Errorf("found: %v; want the posting named", err)
 			}
 		})
@@ -307,7 +314,8 @@ func newer(t *testing.T, b Backend) {
 	place := b.Place(t)
 	s := b.open(t, place)
 	must(t, s.Close())
-	must(t, b.Exec(t, place, fmt.Sprintf("INSERT INTO schema_version (version, at) VALUES (%d, '2030-01-01')", store.Schema(b.Name)+1)))
+	must(t, b.Exec(t, place, fmt.Sprintf("INSERT INTO schema_version (version, at) VALUES (%d, '2030-01-01')",
+		store.Schema(b.Name)+1)))
 	if s, err := b.Open(t.Context(), place); err == nil || !strings.Contains(err.Error(), "use a newer program") {
 		if err == nil {
 			_ = s.Close()

@@ -45,7 +45,8 @@ func snapshotShared(t *testing.T, b Backend) {
 			}
 		}
 		must(t, s.SaveParts(t.Context(), seq, saved))
-		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)})) // of one that never comes
+		// of one that never comes
+		must(t, s.SaveParts(t.Context(), seq+1, map[int]json.RawMessage{0: []byte(`"torn"`), 999: []byte(`"torn"`)}))
 		if snap, ok, err := s.LatestSnapshot(t.Context()); err != nil || ok != (round > 0) || snap.Seq != base {
 			t.Fatalf("round %d: the snapshot at %d is there before it is saved: %v", round, snap.Seq, err)
 		}
@@ -62,17 +63,7 @@ func snapshotShared(t *testing.T, b Backend) {
 			must(t, s.Close())
 			s = b.open(t, place)
 		}
-		snap, ok, err := s.LatestSnapshot(t.Context())
-		if err != nil || !ok || snap.Seq != seq || snap.Version != 7 || snap.Parts != parts {
-			t.Fatalf("round %d: %v, %v: %d of version %d with %d parts", round, ok, err, snap.Seq, snap.Version, snap.Parts)
-		}
-		if got := partsOf(t, s, snap); !slices.Equal(got, whole) {
-			t.Fatalf("round %d: %.300q, want %.300q", round, got, whole)
-		}
-		one, ok, err := store.Whole(t.Context(), s)
-		if want := fmt.Sprintf(`{"head":%s,"parts":[%s]}`, whole[0], strings.Join(whole[1:], ",")); err != nil || !ok || string(one.State) != want || one.Parts != 0 {
-			t.Fatalf("round %d: as one value it is %.300q: %v", round, one.State, err)
-		}
+		snap := shownWhole(t, s, next, whole)
 		if round == 4 {
 			earlier = snap
 		}
@@ -89,12 +80,37 @@ func snapshotShared(t *testing.T, b Backend) {
 	if err != nil || !ok || snap.Seq != 28 || len(partsOf(t, s, snap)) != snap.Parts+1 {
 		t.Errorf("the snapshot before the newest: %v, %v, at %d", ok, err, snap.Seq)
 	}
+	unneededPartsGo(t, b, s, place)
+	must(t, s.Close())
+}
+
+// shownWhole reads the newest snapshot, which is next: whole is its head and what is in each part.
+func shownWhole(t *testing.T, s store.Store, next store.Snapshot, whole []string) store.Snapshot {
+	t.Helper()
+	snap, ok, err := s.LatestSnapshot(t.Context())
+	if err != nil || !ok || snap.Seq != next.Seq || snap.Version != 7 || snap.Parts != next.Parts {
+		t.Fatalf("snapshot %d: %v, %v: %d of version %d with %d parts", next.Seq, ok, err, snap.Seq, snap.Version, snap.Parts)
+	}
+	if got := partsOf(t, s, snap); !slices.Equal(got, whole) {
+		t.Fatalf("snapshot %d: %.300q, want %.300q", next.Seq, got, whole)
+	}
+	one, ok, err := store.Whole(t.Context(), s)
+	if want := fmt.Sprintf(`{"head":%s,"parts":[%s]}`, whole[0], strings.Join(whole[1:], ",")); err != nil || !ok ||
+		string(one.State) != want || one.Parts != 0 {
+		t.Fatalf("snapshot %d: as one value it is %.300q: %v", next.Seq, one.State, err)
+	}
+	return snap
+}
+
+// unneededPartsGo saves states without parts, after the snapshots at 28 and 32.
+func unneededPartsGo(t *testing.T, b Backend, s store.Store, place string) {
+	t.Helper()
 	// A state without parts makes all others unneeded, but for those of the one before it.
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 36, Version: 7, State: []byte(`"all"`)}))
 	must(t, s.SaveSnapshot(t.Context(), store.Snapshot{Seq: 37, Version: 7, State: []byte(`"all"`)}))
 	must(t, b.Exec(t, place, "DELETE FROM snapshot_part WHERE seq >= 36"))
-	if err := b.Exec(t, place, "CREATE TABLE nothing_is_left AS SELECT 1/(CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) AS ok FROM snapshot_part"); err != nil {
+	if err := b.Exec(t, place, "CREATE TABLE nothing_is_left AS SELECT 1/(CASE WHEN count(*) = 0 THEN 1 ELSE 0 END) "+
+		"AS ok FROM snapshot_part"); err != nil {
 		t.Errorf("parts are kept that no snapshot needs: %v", err)
 	}
-	must(t, s.Close())
 }

@@ -44,10 +44,14 @@ func sizes(t *testing.T, b Backend) {
 		return float64(b.Size(t, place)-before) - float64(text-texts)
 	}
 	record := write(records, func(uint64) []ledger.Posting { return nil }) / records
-	posting := (write(events, func(seq uint64) []ledger.Posting { return typicalPostings(seq, each) }) - record*events) / (events * each)
-	t.Logf("%d bytes when empty; a record: %.0f and its text of %d; a posting: %.0f", empty, record, text/(records+events), posting)
+	posting := (write(events, func(seq uint64) []ledger.Posting {
+		return typicalPostings(seq, each)
+	}) - record*events) / (events * each)
+	t.Logf("%d bytes when empty; a record: %.0f and its text of %d; a posting: %.0f", empty, record,
+		text/(records+events), posting)
 	if record > mostOfARecord || posting > mostOfAPosting {
-		t.Errorf("a record takes %.0f bytes besides its text, a posting %.0f; at most %d and %d", record, posting, mostOfARecord, mostOfAPosting)
+		t.Errorf("a record takes %.0f bytes besides its text, a posting %.0f; at most %d and %d", record, posting,
+			mostOfARecord, mostOfAPosting)
 	}
 	if record < 20 || posting < 100 {
 		t.Errorf("%.0f and %.0f bytes: that cannot be", record, posting)
@@ -58,10 +62,15 @@ func sizes(t *testing.T, b Backend) {
 func typical(seq uint64) store.Record {
 	job := fmt.Sprintf("j-%06d", seq%5000)
 	r := store.Record{
-		Seq: seq, Tenant: "default", At: opened.Add(time.Duration(seq) * time.Second), Kind: []string{"tick", "price_changed", "phase_changed"}[seq%3],
-		Event: json.RawMessage(fmt.Sprintf(`{"at":"2026-01-02T03:04:05.678901234Z","schema":1,"tenant":"default","actor":"agent:i-0abc%06d","body":{"job":%q,"attempt":"%s-1","step":%d}}`,
-			seq, job, job, seq*100)),
-		Facts: json.RawMessage(fmt.Sprintf(`[{"task":"%s-1/0","state":"running","why":"%s"}]`, job, strings.Repeat("price fell; ", int(seq%30)))),
+		Seq: seq, Tenant: "default", At: opened.Add(time.Duration(seq) * time.Second),
+		Kind: []string{"tick", "price_changed", "phase_changed"}[seq%3],
+		Event: json.RawMessage(
+			fmt.Sprintf(
+				`{"at":"2026-01-02T03:04:05.678901234Z","schema":1,"tenant":"default","actor":"agent:i-0abc%06d",`+
+					`"body":{"job":%q,"attempt":"%s-1","step":%d}}`,
+				seq, job, job, seq*100)),
+		Facts: json.RawMessage(fmt.Sprintf(`[{"task":"%s-1/0","state":"running","why":"%s"}]`, job,
+			strings.Repeat("price fell; ", int(seq%30)))),
 	}
 	if seq%10 == 0 {
 		r.Key = fmt.Sprintf("agent/%s-1/%d", job, seq)
@@ -73,7 +82,8 @@ func typical(seq uint64) store.Record {
 func typicalPostings(seq uint64, n int) (list []ledger.Posting) {
 	job := fmt.Sprintf("j-%06d", seq%5000)
 	for line := range n {
-		p, _ := ledger.Move(money.Picos(98_320_000_000_000+int64(seq)*1_000_003), ledger.Payable("aws"), ledger.Cost(ledger.Compute, ledger.Open))
+		p, _ := ledger.Move(money.Picos(98_320_000_000_000+int64(seq)*1_000_003), ledger.Payable("aws"),
+			ledger.Cost(ledger.Compute, ledger.Open))
 		p.Event, p.Line, p.At, p.Currency = seq, line, opened.Add(time.Duration(seq)*time.Second), money.USD
 		p.Category, p.Phase, p.Use = ledger.Compute, ledger.Accrued, ledger.Open
 		p.Provider, p.Region, p.SKU = "aws", "us-east-1", "p5.48xlarge"

@@ -77,8 +77,10 @@ func (w *Writer) record() Record {
 	tenant := []string{"default", "lab"}[seq%3%2]
 	job := fmt.Sprintf("j-%d", seq%5)
 	r := Record{
-		Seq: seq, Tenant: tenant, At: opened.Add(time.Duration(seq) * time.Second), Kind: []string{"job_submitted", "tick"}[seq%2],
-		Event: json.RawMessage(fmt.Sprintf(`{"at": "x",  "seq":%d,"text":"né\u0000\"<&>","job":%q}`, seq, job)), // spaces and escapes stay as they are
+		Seq: seq, Tenant: tenant, At: opened.Add(time.Duration(seq) * time.Second),
+		Kind: []string{"job_submitted", "tick"}[seq%2],
+		// spaces and escapes stay as they are
+		Event: json.RawMessage(fmt.Sprintf(`{"at": "x",  "seq":%d,"text":"né\u0000\"<&>","job":%q}`, seq, job)),
 	}
 	if seq%4 == 0 || seq%12 == 9 {
 		r.Key = fmt.Sprintf("key-%d", seq)
@@ -99,7 +101,8 @@ func (w *Writer) record() Record {
 		p.Begin, p.End = r.At.Add(-time.Hour), r.At
 		p.Quantity, p.Unit = ledger.Seconds(time.Hour+time.Duration(line)), ledger.SecondUnit
 		p.Price, p.ListPrice = ledger.PriceOf(money.Rate(seq), seq%4 == 0), ledger.PriceOf(0, seq%5 == 0)
-		p.Owner = ledger.Owner{Tenant: tenant, Team: "t", Job: job, Attempt: job + "-1", Tags: map[string]string{"b": "2", "a": "1"}}
+		p.Owner = ledger.Owner{Tenant: tenant, Team: "t", Job: job, Attempt: job + "-1",
+			Tags: map[string]string{"b": "2", "a": "1"}}
 		sealed, head := ledger.Seal([]ledger.Posting{p}, w.heads[tenant])
 		w.heads[tenant] = head
 		r.Postings = append(r.Postings, sealed...)

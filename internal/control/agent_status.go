@@ -7,7 +7,7 @@ import (
 	"scrimp/internal/api"
 )
 
-// Latest is the newest word of an attempt, which need not be an event yet.
+// Latest is the newest status of an attempt, which need not be an event yet.
 type Latest struct {
 	Heard time.Time // wall
 	Step  api.Step
@@ -25,52 +25,52 @@ type Latest struct {
 	ordered time.Time   // when that was so, wall; zero: never
 }
 
-// words is what agents have said lately. It is no event and no state: a server
+// agentStatus is what agents have said lately. It is no event and no state: a server
 // that is started again hears it again.
-type words struct {
+type agentStatus struct {
 	mu   sync.Mutex
 	of   map[string]*Latest // by attempt
-	live int                // attempts that may still speak, as of the last look
+	live int                // attempts that may still speak, as of the last poll
 }
 
 // hear notes that the attempt's agent has spoken. The caller holds the lock.
-func (w *words) hear(attempt string, now time.Time) *Latest {
-	l := w.of[attempt]
+func (s *agentStatus) hear(attempt string, now time.Time) *Latest {
+	l := s.of[attempt]
 	if l == nil {
 		l = &Latest{}
-		w.of[attempt] = l
+		s.of[attempt] = l
 	}
 	l.Heard = now
 	return l
 }
 
 // heard is when the attempt last spoke; zero: never.
-func (w *words) heard(attempt string) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if l := w.of[attempt]; l != nil {
+func (s *agentStatus) heard(attempt string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.of[attempt]; l != nil {
 		return l.Heard
 	}
 	return time.Time{}
 }
 
 // all lets every agent count as heard now.
-func (w *words) all(now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, l := range w.of {
+func (s *agentStatus) all(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.of {
 		l.Heard = now
 	}
 }
 
 // keep forgets who is not among the living and was silent for a minute.
-func (w *words) keep(living map[string]bool, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.live = len(living)
-	for attempt, l := range w.of {
+func (s *agentStatus) keep(living map[string]bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = len(living)
+	for attempt, l := range s.of {
 		if !living[attempt] && now.Sub(l.Heard) > time.Minute {
-			delete(w.of, attempt)
+			delete(s.of, attempt)
 		}
 	}
 }

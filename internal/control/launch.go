@@ -1,0 +1,130 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/provider"
+	"scrimp/internal/state"
+)
+
+// launch rents. What cannot be said for certain is asked again with the same key, which rents once.
+func (c *Control) launch(ctx context.Context, a core.Launch) {
+	wanted := func() bool {
+		ok := false
+		durable := c.Read(func(m *core.Machine) {
+			t, live := m.Allocation(a.Allocation)
+			ok = live && t.Phase() == state.Pending
+		})
+		return ok && durable // the next leader asks for it where the log says so
+	}
+	for wait := 100 * time.Millisecond; ctx.Err() == nil && wanted(); wait = min(2*wait, 5*time.Second) {
+		if !c.leads() {
+			sleep(ctx, wait)
+			continue
+		}
+		i, err := c.driver.Launch(ctx, provider.Request{
+			Key: c.keyOf(a.Allocation), Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(a.Allocation),
+			Tags: c.tags(a),
+		})
+		var body core.Body
+		switch {
+		case errors.Is(err, provider.ErrPending):
+			c.pending(ctx, a)
+			sleep(ctx, max(wait, c.cfg.Poll))
+			continue
+		case err == nil:
+			body = core.LaunchDone{Launch: a.Allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
+		case provider.Refused(err):
+			body = c.refusal(a.Allocation, err)
+		default:
+			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Allocation, "error", err)
+			sleep(ctx, wait)
+			continue
+		}
+		e := c.event(c.Now(), body)
+		e.Actor, e.Cause = "provider:"+c.name, a.Key()
+		if err := c.Propose(ctx, e); err != nil && ctx.Err() == nil {
+			c.cfg.Log.Error("launch answer not written", "attempt", a.Allocation, "error", err)
+		}
+		if err == nil && i.State == provider.Ended { // the key was used before and that machine has ended
+			c.proposeEnded(ctx, i)
+		}
+		return
+	}
+}
+
+// refusal is a clear no, with what it is about and for how long.
+func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
+	b := core.LaunchRefused{Launch: allocation, Reason: "not_for_sale", Detail: err.Error(), Scope: state.OfferScope}
+	switch {
+	case errors.Is(err, provider.ErrNoCapacity):
+		b.Reason = "no_capacity"
+	case errors.Is(err, provider.ErrQuota): // of machines of that type, bought that way
+		b.Reason, b.Scope = "quota", state.PoolScope
+	case errors.Is(err, provider.ErrPrice):
+		b.Reason = "price"
+	}
+	var r *provider.RefusalError
+	if errors.As(err, &r) {
+		if r.Scope != "" {
+			b.Scope = state.Scope(r.Scope)
+		}
+		b.Wait = c.cfg.Clock.Stretch(r.Wait)
+	}
+	return b
+}
+
+// pending tells, once, that the provider has a launch in its queue.
+func (c *Control) pending(ctx context.Context, a core.Launch) {
+	told := false
+	c.ReadUncommitted(func(m *core.Machine) {
+		t, live := m.Allocation(a.Allocation)
+		told = !live || !t.Queued().IsZero()
+	})
+	if told {
+		return
+	}
+	e := c.event(c.Now(), core.LaunchPending{Launch: a.Allocation})
+	e.Actor, e.Cause = "provider:"+c.name, a.Key()
+	_ = c.Propose(ctx, e) // said again with the next answer
+}
+
+// cancel gives a launch up that is not answered. What was rented for it meanwhile is told
+// as granted: the core gives it back.
+func (c *Control) cancel(ctx context.Context, a core.Cancel) {
+	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 5*time.Second) {
+		if !c.leads() {
+			sleep(ctx, wait)
+			continue
+		}
+		body, err := c.cancelled(ctx, a.Allocation)
+		if err == nil {
+			e := c.event(c.Now(), body)
+			e.Actor, e.Cause = "provider:"+c.name, a.Key()
+			_ = c.Propose(ctx, e) // asked again after a restart
+			return
+		}
+		c.cfg.Log.Warn("launch not given up yet; trying again", "allocation", a.Allocation, "error", err)
+		sleep(ctx, wait)
+	}
+}
+
+// cancelled asks the provider to give a launch up and says what came of it.
+func (c *Control) cancelled(ctx context.Context, allocation string) (core.Body, error) {
+	if err := c.driver.Cancel(ctx, c.keyOf(allocation)); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return nil, err
+	}
+	list, err := c.driver.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range list {
+		if i.Key == c.keyOf(allocation) {
+			return core.LaunchDone{Launch: allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}, nil
+		}
+	}
+	return core.LaunchCancelled{Launch: allocation}, nil
+}
