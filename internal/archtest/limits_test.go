@@ -21,12 +21,8 @@ var (
 	// longLines are packages with lines above MaxLine, and how many.
 	longLines = map[string]int{
 		"internal/control":         13,
-		"internal/core":            29,
 		"internal/ledger":          3,
 		"internal/plan":            11,
-		"internal/sim":             12,
-		"internal/sim/replay":      18,
-		"internal/sim/tick":        26,
 		"internal/store":           54,
 		"internal/store/backup":    4,
 		"internal/store/pgtest":    7,

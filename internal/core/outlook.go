@@ -100,7 +100,8 @@ func (f *frontier) Pop() any {
 // rest is a course without its time.
 func restOf(j *Job, t time.Time) budget.Course {
 	w := Weighed(j.ID(), j.User(), j.Terms())
-	return budget.Course{ID: j.ID(), Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)), Bounded: w.Bounded}
+	return budget.Course{ID: j.ID(), Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)),
+		Bounded: w.Bounded}
 }
 
 // courseOf is how a job that has a machine, or asks for one, goes on.
@@ -130,7 +131,8 @@ func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
 
 // expected is a course on a machine, on which work is done since kept, if at all, and
 // begins after start.
-func expected(c budget.Course, j *Job, on *state.Machine, kept time.Time, start time.Duration, t time.Time) budget.Course {
+func expected(c budget.Course, j *Job, on *state.Machine, kept time.Time, start time.Duration,
+	t time.Time) budget.Course {
 	left, doubt, known := remains(j, on.Speed, kept, t)
 	if c.Known = known; !known {
 		return c

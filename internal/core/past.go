@@ -62,7 +62,8 @@ func newPast() past {
 // WhoseOf says whose j is.
 func WhoseOf(j *Job) ledger.Whose {
 	o := j.Terms().Owner
-	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"), Tags: ledger.TagText(o.Tags)}
+	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"),
+		Tags: ledger.TagText(o.Tags)}
 }
 
 // PastOf is j alone, and when its last machine ended; false where it has had none or
@@ -199,7 +200,8 @@ func (m *Machine) onDemand(j *Job) *money.Amount {
 	}
 	for _, l := range m.s.Sale() {
 		o, q := l.Offer(), l.Quote()
-		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !q.Priced || o.CPUs < j.Terms().Need.CPUs || int64(o.Memory) < j.Terms().Need.Memory {
+		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !q.Priced || o.CPUs < j.Terms().Need.CPUs ||
+			int64(o.Memory) < j.Terms().Need.Memory {
 			continue
 		}
 		speed := o.Speed

@@ -59,7 +59,9 @@ func (c *class) first(side int) (best *Job) {
 
 // pile returns the class's pile of that group, which is made where there is none.
 func (c *class) pile(g *group) *pile {
-	i, found := slices.BinarySearchFunc(c.piles, g.key, func(p *pile, key string) int { return strings.Compare(p.group.key, key) })
+	i, found := slices.BinarySearchFunc(c.piles, g.key, func(p *pile, key string) int {
+		return strings.Compare(p.group.key, key)
+	})
 	if !found {
 		c.piles = slices.Insert(c.piles, i, &pile{class: c, group: g})
 	}
@@ -69,7 +71,9 @@ func (c *class) pile(g *group) *pile {
 // move puts the pile into another class.
 func (p *pile) move(c *class) {
 	p.class = c
-	i, _ := slices.BinarySearchFunc(c.piles, p.group.key, func(p *pile, key string) int { return strings.Compare(p.group.key, key) })
+	i, _ := slices.BinarySearchFunc(c.piles, p.group.key, func(p *pile, key string) int {
+		return strings.Compare(p.group.key, key)
+	})
 	c.piles = slices.Insert(c.piles, i, p)
 }
 
@@ -175,7 +179,9 @@ func (u *urgency) Pop() any {
 
 // class returns the class of that key, which is made where there is none.
 func (q *queue) class(key string, quotas []*quota, era int) *class {
-	i, found := slices.BinarySearchFunc(q.classes, key, func(c *class, key string) int { return strings.Compare(c.key, key) })
+	i, found := slices.BinarySearchFunc(q.classes, key, func(c *class, key string) int {
+		return strings.Compare(c.key, key)
+	})
 	if !found {
 		q.classes = slices.Insert(q.classes, i, &class{key: key, quotas: quotas, era: era})
 	}

@@ -37,7 +37,8 @@ func (m *Machine) settleReserved(ended bool) {
 		m.fact(state.ReserveSettled{Offer: o.ID})
 		p := ledger.Posting{
 			Currency: o.Currency, Category: ledger.Fixed, Phase: ledger.Billed, Use: ledger.Idle, Rule: state.ReservedRule,
-			Owner: ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.ID)}, Provider: o.Provider, Region: o.Region, SKU: o.Machine,
+			Owner: ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.ID)}, Provider: o.Provider, Region: o.Region,
+			SKU: o.Machine,
 		}
 		m.enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
 		p.Use = ledger.Open
@@ -131,7 +132,8 @@ func (m *Machine) rivals(j *Job) []*Job {
 	var list []*Job
 	for _, k := range m.s.Running() {
 		a := k.Live()
-		if a != nil && k != j && !a.Machine().Prepaid && (a.Task() == Working || a.Task() == Ended) && k.Ending() == "" && a.Noticed().IsZero() && len(list) < tries {
+		if a != nil && k != j && !a.Machine().Prepaid && (a.Task() == Working || a.Task() == Ended) && k.Ending() == "" &&
+			a.Noticed().IsZero() && len(list) < tries {
 			list = append(list, k)
 		}
 	}

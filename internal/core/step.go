@@ -85,7 +85,8 @@ func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 
 // On returns a machine that goes on from a state, which is its own from now on.
 func On(s *state.State, planner *plan.Planner) *Machine {
-	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{}, accounts: map[accountKey]*Account{}, past: newPast()}
+	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
+		accounts: map[accountKey]*Account{}, past: newPast()}
 	s.Watch(m.unsum)
 	m.list()
 	m.findPrepaid()
@@ -220,9 +221,11 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.market(b)
 	case JobSubmitted, JobReviewed, JobEnded:
 		m.takeJob(b)
-	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived, InventorySeen:
+	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
+		InventorySeen:
 		m.takeMachine(b)
-	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen, AttemptEnded, AgentSilent:
+	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen,
+		AttemptEnded, AgentSilent:
 		m.takeMessage(b, saved, seen)
 	case Tick, Audited, IdentityChanged:
 	case TableReady:
@@ -328,7 +331,8 @@ func (m *Machine) dueInQueue(j *Job) {
 // that it says why it waits.
 func (m *Machine) welcome(id string) bool {
 	j := m.s.Job(id)
-	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.kind.barren || !m.room() || m.blocks()(j).by != nil {
+	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.kind.barren || !m.room() ||
+		m.blocks()(j).by != nil {
 		return false
 	}
 	m.queue.remove(j)

@@ -92,7 +92,8 @@ func (w *World) looked(a core.Look) {
 	w.after(w.delay(1, 5), func() {
 		for _, z := range w.zones {
 			if z.spot == a.Offer {
-				w.step(core.MarketSeen{Quotes: []market.Quote{{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open, At: w.now, Source: "look"}}})
+				w.step(core.MarketSeen{Quotes: []market.Quote{{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open,
+					At: w.now, Source: "look"}}})
 			}
 		}
 	})

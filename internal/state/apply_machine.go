@@ -69,7 +69,8 @@ func (s *State) requested(f AllocationRequested) {
 	r.Epoch++
 	a := &Allocation{allocationRecord{
 		ID: fmt.Sprintf("%s.%d", j.r.ID, r.Epoch), Job: j.r.ID, Epoch: r.Epoch, Offers: []market.OfferID{f.Machine.Offer},
-		Machine: f.Machine, Nodes: f.Nodes, Rate: f.Rate, Most: f.Most, Variant: f.Variant, Rung: f.Rung, Transfer: f.Transfer, Requested: s.now,
+		Machine: f.Machine, Nodes: f.Nodes, Rate: f.Rate, Most: f.Most, Variant: f.Variant, Rung: f.Rung,
+		Transfer: f.Transfer, Requested: s.now,
 	}}
 	move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Pending)
 	r.Asked = a
@@ -170,9 +171,10 @@ func (s *State) began(id string) {
 	t := &Attempt{instance: i, r: attemptRecord{
 		ID: a.r.ID, Job: a.r.Job, Epoch: a.r.Epoch, Variant: a.r.Variant, Rung: a.r.Rung, Transfer: a.r.Transfer,
 		Requested: a.r.Requested, Most: a.r.Most,
-		Task: taskRecord{Instance: i.r.ID, Machine: a.r.Machine, From: i.r.From, Settled: i.r.From, Rate: i.r.Rate, Learned: learnedTask{
-			First: j.SavedStep(), Step: j.SavedStep(), Kept: i.r.From,
-		}},
+		Task: taskRecord{Instance: i.r.ID, Machine: a.r.Machine, From: i.r.From, Settled: i.r.From, Rate: i.r.Rate,
+			Learned: learnedTask{
+				First: j.SavedStep(), Step: j.SavedStep(), Kept: i.r.From,
+			}},
 	}}
 	move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Granted)
 	move(NextAttempt, "attempt", t.r.ID, &t.r.Phase, Underway)

@@ -319,10 +319,11 @@ func (AgentSilent) Kind() string       { return "agent_silent" }
 
 // Kinds lists every kind of event, for those who count coverage.
 var Kinds = []string{
-	"job_submitted", "job_ended", "market_seen", "tick", "launch_done", "launch_refused", "instance_ended", "inventory_seen",
-	"agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused", "notice_given", "usage_seen",
-	"attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
-	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided", "table_ready",
+	"job_submitted", "job_ended", "market_seen", "tick", "launch_done", "launch_refused", "instance_ended",
+	"inventory_seen", "agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused",
+	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
+	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
+	"table_ready",
 }
 
 // MarshalJSON writes the body under its kind.
@@ -344,7 +345,8 @@ func (e Event) Append(b, body []byte) ([]byte, error) {
 	b = append(append(b, at...), `,"schema":`...)
 	b = append(strconv.AppendInt(b, int64(e.Schema), 10), `,"tenant":`...)
 	b = appendText(b, e.Tenant)
-	for _, f := range [...]struct{ name, value string }{{`,"actor":`, e.Actor}, {`,"cause":`, e.Cause}, {`,"key":`, e.Key}} {
+	for _, f := range [...]struct{ name, value string }{{`,"actor":`, e.Actor}, {`,"cause":`, e.Cause},
+		{`,"key":`, e.Key}} {
 		if f.value != "" {
 			b = appendText(append(b, f.name...), f.value)
 		}

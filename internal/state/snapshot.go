@@ -268,8 +268,10 @@ func (s *State) Freeze(since uint64) *Frozen {
 	f := &Frozen{
 		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
 		head: head{
-			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation, Config: s.cfg, Now: s.now, Seq: s.seq,
-			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part, Jobs: len(s.inOrder),
+			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation, Config: s.cfg, Now: s.now,
+			Seq:   s.seq,
+			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part,
+			Jobs: len(s.inOrder),
 		},
 	}
 	for _, l := range s.sale {
