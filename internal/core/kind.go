@@ -121,11 +121,11 @@ func (q *queue) kind(key string) *kind {
 
 // leave is said of a job that is not in the queue any more: it runs, or is over.
 func (q *queue) leave(j *Job) {
-	g, p := at(j).group, at(j).pile
+	g, p := at(j).group, at(j).subqueue
 	if g == nil {
 		return
 	}
-	at(j).group, at(j).pile, at(j).loose = nil, nil, false
+	at(j).group, at(j).subqueue, at(j).loose = nil, nil, false
 	if p != nil {
 		at(j).class = p.class
 	}
@@ -134,7 +134,7 @@ func (q *queue) leave(j *Job) {
 	}
 	delete(q.groups, g.key)
 	for _, c := range q.classes {
-		c.piles = slices.DeleteFunc(c.piles, func(p *pile) bool { return p.group == g })
+		c.subqueues = slices.DeleteFunc(c.subqueues, func(p *subqueue) bool { return p.group == g })
 	}
 	if g.kind.groups--; g.kind.groups == 0 {
 		delete(q.kinds, g.kind.key)
@@ -153,7 +153,7 @@ func (q *queue) vain(j *Job, unschedulable bool, until time.Time) {
 	if k.vain++; k.vain >= alike && !k.barren {
 		k.barren = true
 		for _, c := range q.classes {
-			for _, p := range c.piles {
+			for _, p := range c.subqueues {
 				if p.group.kind == k {
 					q.gather(p)
 				}
@@ -176,7 +176,7 @@ func (q *queue) vain(j *Job, unschedulable bool, until time.Time) {
 // home is the side on which the others of a barren kind stand: to be tried in their
 // order when something changes.
 func (q *queue) home(j *Job) int {
-	if p := at(j).pile; len(p.sides[1-q.fresh]) > 0 {
+	if p := at(j).subqueue; len(p.sides[1-q.fresh]) > 0 {
 		return 1 - q.fresh
 	}
 	return q.fresh
@@ -184,7 +184,7 @@ func (q *queue) home(j *Job) int {
 
 // gather puts those few of a kind that were tried back among the others, which are
 // passed over now: the most urgent is to be the first again.
-func (q *queue) gather(p *pile) {
+func (q *queue) gather(p *subqueue) {
 	if few := p.sides[1-q.fresh]; len(few) < alike && len(p.sides[q.fresh]) > 0 {
 		for _, j := range slices.Clone(few) {
 			q.remove(j)

@@ -51,7 +51,7 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 func (m *Machine) urgent(most int) (list []*Job, others bool) {
 	var tops frontier
 	for _, c := range m.queue.classes {
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			for side, u := range p.sides {
 				switch {
 				case len(u) == 0:

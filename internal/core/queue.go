@@ -36,12 +36,12 @@ const stuck = 2
 type class struct {
 	key    string
 	quotas []*quota // by name
-	piles  []*pile  // by key of their groups
+	subqueues  []*subqueue  // by key of their groups
 	era    int      // of the quotas
 }
 
-// pile is the jobs of a class that are of one group.
-type pile struct {
+// subqueue is the jobs of a class that are of one group.
+type subqueue struct {
 	class *class
 	group *group
 	sides [3]urgency // two that take turns in being tried, and the stuck
@@ -49,7 +49,7 @@ type pile struct {
 
 // first is the most urgent job of that side of the class's piles, but for those that are passed over.
 func (c *class) first(side int) (best *Job) {
-	for _, p := range c.piles {
+	for _, p := range c.subqueues {
 		if u := p.sides[side]; len(u) > 0 && !p.group.kind.barren && (best == nil || before(u[0], best)) {
 			best = u[0]
 		}
@@ -57,30 +57,30 @@ func (c *class) first(side int) (best *Job) {
 	return best
 }
 
-// pile returns the class's pile of that group, which is made where there is none.
-func (c *class) pile(g *group) *pile {
-	i, found := slices.BinarySearchFunc(c.piles, g.key, func(p *pile, key string) int {
+// subqueue returns the class's subqueue of that group, which is made where there is none.
+func (c *class) subqueue(g *group) *subqueue {
+	i, found := slices.BinarySearchFunc(c.subqueues, g.key, func(p *subqueue, key string) int {
 		return strings.Compare(p.group.key, key)
 	})
 	if !found {
-		c.piles = slices.Insert(c.piles, i, &pile{class: c, group: g})
+		c.subqueues = slices.Insert(c.subqueues, i, &subqueue{class: c, group: g})
 	}
-	return c.piles[i]
+	return c.subqueues[i]
 }
 
 // move puts the pile into another class.
-func (p *pile) move(c *class) {
+func (p *subqueue) move(c *class) {
 	p.class = c
-	i, _ := slices.BinarySearchFunc(c.piles, p.group.key, func(p *pile, key string) int {
+	i, _ := slices.BinarySearchFunc(c.subqueues, p.group.key, func(p *subqueue, key string) int {
 		return strings.Compare(p.group.key, key)
 	})
-	c.piles = slices.Insert(c.piles, i, p)
+	c.subqueues = slices.Insert(c.subqueues, i, p)
 }
 
 // place is where a job stands in the queue.
 type place struct {
 	class *class // nil: not asked for yet; of a job in the queue its pile says it
-	pile  *pile  // that it stands in, or is taken from to be looked at
+	subqueue  *subqueue  // that it stands in, or is taken from to be looked at
 	group *group // that it was counted for when it came into the queue; nil: it is not in it
 	loose bool   // there were too many groups then
 	waits bool   // it stands in one of the pile's sides
@@ -148,7 +148,7 @@ func (u urgency) upTo(j *Job, most int) iter.Seq[*Job] {
 func (c *class) upTo(j *Job, most int) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		n := 0
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			for _, u := range p.sides[:stuck] {
 				for other := range u.upTo(j, most) {
 					if n++; n > 10*most || !yield(other) {
@@ -201,11 +201,11 @@ func (q *queue) push(j *Job, side int) {
 
 // seat is push for a job that stood on that side before.
 func (q *queue) seat(j *Job, side int) {
-	p := at(j).pile
+	p := at(j).subqueue
 	if p == nil {
-		p = at(j).class.pile(at(j).group)
+		p = at(j).class.subqueue(at(j).group)
 	}
-	at(j).pile, at(j).waits, at(j).side = p, true, side
+	at(j).subqueue, at(j).waits, at(j).side = p, true, side
 	q.waiting++
 	heap.Push(&p.sides[side], j)
 }
@@ -217,7 +217,7 @@ func (q *queue) remove(j *Job) {
 }
 
 func (q *queue) unseat(j *Job) {
-	heap.Remove(&at(j).pile.sides[at(j).side], at(j).index)
+	heap.Remove(&at(j).subqueue.sides[at(j).side], at(j).index)
 	at(j).waits = false
 	q.waiting--
 }
@@ -279,7 +279,7 @@ func (q *queue) next(blocks func(*Job) blocked) (*Job, bool) {
 // changed lets every job be tried again, those that wait for their first try before the others.
 func (q *queue) changed() {
 	q.again = slices.ContainsFunc(q.classes, func(c *class) bool {
-		return slices.ContainsFunc(c.piles, func(p *pile) bool { return len(p.sides[1-q.fresh]) > 0 })
+		return slices.ContainsFunc(c.subqueues, func(p *subqueue) bool { return len(p.sides[1-q.fresh]) > 0 })
 	})
 	q.melt()
 }
@@ -290,7 +290,7 @@ func (q *queue) loosen(by *quota) {
 		if !slices.Contains(c.quotas, by) {
 			continue
 		}
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			loose := p.sides[stuck]
 			p.sides[stuck] = nil
 			q.waiting -= len(loose)

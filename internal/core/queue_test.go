@@ -16,7 +16,7 @@ func tidyQueue(m *Machine) string {
 	q := &m.queue
 	waits, groups, kinds := 0, map[*group]int{}, map[*kind]map[*group]bool{}
 	for j := range m.Jobs() {
-		p, g := at(j).pile, at(j).group
+		p, g := at(j).subqueue, at(j).group
 		if !at(j).waits {
 			if g != nil || p != nil {
 				return j.ID() + " does not wait, and is counted"
@@ -33,7 +33,7 @@ func tidyQueue(m *Machine) string {
 		switch {
 		case p.group != g || p.sides[at(j).side][at(j).index] != j:
 			return j.ID() + " is not where it says"
-		case !slices.Contains(p.class.piles, p) || !slices.Contains(q.classes, p.class):
+		case !slices.Contains(p.class.subqueues, p) || !slices.Contains(q.classes, p.class):
 			return j.ID() + " lies where nobody looks"
 		case p.class.key != m.classBy(j).key:
 			return fmt.Sprintf("%s is in class %q, and its quotas are %q", j.ID(), p.class.key, m.classBy(j).key)
@@ -61,7 +61,7 @@ func tidyQueue(m *Machine) string {
 		return fmt.Sprintf("%d wait in %d groups of %d kinds, and %d, %d and %d are counted", waits, len(groups), len(kinds), q.Len(), len(q.groups), len(q.kinds))
 	}
 	for _, c := range q.classes {
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			for side, u := range p.sides {
 				for i := 1; i < len(u); i++ {
 					if before(u[i], u[(i-1)/2]) {

@@ -58,7 +58,7 @@ func (m *Machine) regroup() {
 	old := m.queue.classes
 	m.queue.classes = nil
 	for _, c := range old {
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			sides := p.sides
 			if p.sides[stuck] = nil; p.group.key == loose {
 				p.sides = [3]urgency{}
@@ -69,7 +69,7 @@ func (m *Machine) regroup() {
 				}
 				m.queue.waiting -= len(u)
 				for _, j := range u {
-					at(j).pile = nil
+					at(j).subqueue = nil
 				}
 			}
 			if p.group.key != loose {
@@ -92,7 +92,7 @@ func (m *Machine) regroup() {
 }
 
 // movePile puts a pile, or where it is empty those that were stuck in it, into the class of now.
-func (m *Machine) movePile(p *pile, others urgency) {
+func (m *Machine) movePile(p *subqueue, others urgency) {
 	for _, u := range [...]urgency{p.sides[0], p.sides[1], others} {
 		if len(u) > 0 {
 			p.move(m.classBy(u[0]))
@@ -132,7 +132,7 @@ func overlap(from, until, begin time.Time) time.Duration {
 
 // classOf is the class of the quotas that j is under now.
 func (m *Machine) classOf(j *Job) *class {
-	if p := at(j).pile; p != nil {
+	if p := at(j).subqueue; p != nil {
 		return p.class
 	}
 	if c := at(j).class; c == nil || c.era != m.era {
@@ -175,7 +175,7 @@ func (m *Machine) tallies(t time.Time) []tally {
 	}
 	for _, j := range m.s.Running() {
 		c := at(j).class // of what runs it is asked for when it begins, and when the quotas change
-		if p := at(j).pile; p != nil {
+		if p := at(j).subqueue; p != nil {
 			c = p.class // what runs and is to be tried again moves with its pile
 		}
 		if len(c.quotas) == 0 {

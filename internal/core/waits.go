@@ -86,7 +86,7 @@ func (m *Machine) Waiting() map[string]int {
 	for _, c := range m.queue.classes {
 		for side := range stuck + 1 {
 			n, j := 0, (*Job)(nil)
-			for _, p := range c.piles {
+			for _, p := range c.subqueues {
 				if u := p.sides[side]; len(u) > 0 {
 					if n += len(u); j == nil || before(u[0], j) {
 						j = u[0]
