@@ -15,12 +15,12 @@ import (
 //
 // Jobs that are under the same quotas are a class. Where a quota has no room for
 // the most urgent of a class, the whole class waits and costs no look, so that
-// the jobs of others pass it. In a class those that ask for the same are a pile:
+// the jobs of others pass it. In a class those that ask for the same are a subqueue:
 // where the market has nothing for some of them it has nothing for the others (see
-// kind), and the jobs of other piles pass them.
+// kind), and the jobs of other subqueues pass them.
 type queue struct {
 	classes []*class // that have had jobs since the quotas changed, by key
-	fresh   int      // which side of each pile holds the jobs to be tried
+	fresh   int      // which side of each subqueue holds the jobs to be tried
 	again   bool     // something changed while that one was not empty
 	kinds   map[string]*kind
 	groups  map[string]*group
@@ -34,10 +34,10 @@ const stuck = 2
 
 // class is the jobs that are under the same quotas.
 type class struct {
-	key    string
-	quotas []*quota // by name
-	subqueues  []*subqueue  // by key of their groups
-	era    int      // of the quotas
+	key       string
+	quotas    []*quota    // by name
+	subqueues []*subqueue // by key of their groups
+	era       int         // of the quotas
 }
 
 // subqueue is the jobs of a class that are of one group.
@@ -47,7 +47,7 @@ type subqueue struct {
 	sides [3]urgency // two that take turns in being tried, and the stuck
 }
 
-// first is the most urgent job of that side of the class's piles, but for those that are passed over.
+// first is the most urgent job of that side of the class's subqueues, but for those that are passed over.
 func (c *class) first(side int) (best *Job) {
 	for _, p := range c.subqueues {
 		if u := p.sides[side]; len(u) > 0 && !p.group.kind.barren && (best == nil || before(u[0], best)) {
@@ -68,7 +68,7 @@ func (c *class) subqueue(g *group) *subqueue {
 	return c.subqueues[i]
 }
 
-// move puts the pile into another class.
+// move puts the subqueue into another class.
 func (p *subqueue) move(c *class) {
 	p.class = c
 	i, _ := slices.BinarySearchFunc(c.subqueues, p.group.key, func(p *subqueue, key string) int {
@@ -79,21 +79,21 @@ func (p *subqueue) move(c *class) {
 
 // place is where a job stands in the queue.
 type place struct {
-	class *class // nil: not asked for yet; of a job in the queue its pile says it
-	subqueue  *subqueue  // that it stands in, or is taken from to be looked at
-	group *group // that it was counted for when it came into the queue; nil: it is not in it
-	loose bool   // there were too many groups then
-	waits bool   // it stands in one of the pile's sides
-	side  int
-	index int
-	sum   summed
-	wake  time.Time // when it wants to be reviewed; zero: not by time
-	posts time.Time // when its next posting is due
-	guard time.Time // when the guard will hold, as its newest decision said; zero: never
-	kin   int64     // near to that of jobs that may share a table, as of then
-	due   bool      // it is going to be reviewed
-	need  *need     // nil: not looked up
-	table *awaited  // that its newest decision lacked; nil: none
+	class    *class    // nil: not asked for yet; of a job in the queue its subqueue says it
+	subqueue *subqueue // that it stands in, or is taken from to be looked at
+	group    *group    // that it was counted for when it came into the queue; nil: it is not in it
+	loose    bool      // there were too many groups then
+	waits    bool      // it stands in one of the subqueue's sides
+	side     int
+	index    int
+	sum      summed
+	wake     time.Time // when it wants to be reviewed; zero: not by time
+	posts    time.Time // when its next posting is due
+	guard    time.Time // when the guard will hold, as its newest decision said; zero: never
+	kin      int64     // near to that of jobs that may share a table, as of then
+	due      bool      // it is going to be reviewed
+	need     *need     // nil: not looked up
+	table    *awaited  // that its newest decision lacked; nil: none
 }
 
 // at is where j stands in the indexes.
@@ -143,8 +143,8 @@ func (u urgency) upTo(j *Job, most int) iter.Seq[*Job] {
 	}
 }
 
-// upTo gives jobs of the class that are more urgent than j, pile by pile; of each side
-// of a pile it looks at so many places at most, and of those of all piles at ten times as many.
+// upTo gives jobs of the class that are more urgent than j, subqueue by subqueue; of each side
+// of a subqueue it looks at so many places at most, and of those of all subqueues at ten times as many.
 func (c *class) upTo(j *Job, most int) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		n := 0

@@ -65,19 +65,19 @@ func tidyQueue(m *Machine) string {
 			for side, u := range p.sides {
 				for i := 1; i < len(u); i++ {
 					if before(u[i], u[(i-1)/2]) {
-						return fmt.Sprintf("side %d of a pile is in no order", side)
+						return fmt.Sprintf("side %d of a subqueue is in no order", side)
 					}
 				}
 			}
 			if p.class != c {
-				return "a pile lies in two classes"
+				return "a subqueue lies in two classes"
 			}
 		}
 	}
 	return ""
 }
 
-// Whatever happens, each job that waits lies in one pile, which is under the quotas
+// Whatever happens, each job that waits lies in one subqueue, which is under the quotas
 // that hold it, also after these were set anew and after a restart.
 func TestTheQueueIsTidy(t *testing.T) {
 	barren, moved, looseJobs := 0, 0, 0

@@ -73,7 +73,7 @@ func (m *Machine) regroup() {
 				}
 			}
 			if p.group.key != loose {
-				m.movePile(p, sides[stuck])
+				m.moveSubqueue(p, sides[stuck])
 			}
 			for side, u := range sides {
 				for _, j := range u {
@@ -91,8 +91,8 @@ func (m *Machine) regroup() {
 	}
 }
 
-// movePile puts a pile, or where it is empty those that were stuck in it, into the class of now.
-func (m *Machine) movePile(p *subqueue, others urgency) {
+// moveSubqueue puts a subqueue, or where it is empty those that were stuck in it, into the class of now.
+func (m *Machine) moveSubqueue(p *subqueue, others urgency) {
 	for _, u := range [...]urgency{p.sides[0], p.sides[1], others} {
 		if len(u) > 0 {
 			p.move(m.classBy(u[0]))
@@ -176,7 +176,7 @@ func (m *Machine) tallies(t time.Time) []tally {
 	for _, j := range m.s.Running() {
 		c := at(j).class // of what runs it is asked for when it begins, and when the quotas change
 		if p := at(j).subqueue; p != nil {
-			c = p.class // what runs and is to be tried again moves with its pile
+			c = p.class // what runs and is to be tried again moves with its subqueue
 		}
 		if len(c.quotas) == 0 {
 			continue
