@@ -43,7 +43,7 @@ func (m *Machine) dueInQueue(j *Job) {
 // that it says why it waits.
 func (m *Machine) welcome(id string) bool {
 	j := m.s.Job(id)
-	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.kind.barren || !m.room() ||
+	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.equivalence.unschedulable || !m.room() ||
 		m.blocks()(j).by != nil {
 		return false
 	}
@@ -64,7 +64,7 @@ func (m *Machine) consider(most int) {
 		case !ok:
 			return
 		case blocks(j).never:
-			m.queue.push(j, stuck)
+			m.queue.push(j, overQuota)
 		case m.awaits(j):
 			m.queue.tried(j)
 		default:
@@ -97,7 +97,7 @@ func (m *Machine) nextWake() time.Time {
 		sooner(m.now().Add(time.Second))
 	}
 	if m.room() && m.queue.Len() > 0 {
-		sooner(m.queue.thaw)
+		sooner(m.queue.retryAt)
 	}
 	return soonest
 }

@@ -47,7 +47,7 @@ func (m *Machine) waits(j *Job, d plan.Decision) {
 		return
 	}
 	retry := m.s.Retry(d.Retry)
-	m.queue.vain(j, d.Unschedulable, retry)
+	m.queue.failed(j, d.Unschedulable, retry)
 	m.wakeAt(j, d.Again)
 	m.wakeAt(j, retry)
 	m.overAt(j)

@@ -32,7 +32,7 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 	prices := map[string]price{}
 	waiting, beyond := m.urgent(most)
 	for _, j := range waiting {
-		k := kindOf(j.Terms().Need)
+		k := equivalenceOf(j.Terms().Need)
 		if k == loose {
 			k = fmt.Sprintf("%+v", j.Terms().Need)
 		}
@@ -55,7 +55,7 @@ func (m *Machine) urgent(most int) (list []*Job, others bool) {
 			for side, u := range p.sides {
 				switch {
 				case len(u) == 0:
-				case side == stuck || p.group.kind.barren:
+				case side == overQuota || p.group.equivalence.unschedulable:
 					others = true
 				default:
 					tops = append(tops, standing{u, 0})

@@ -115,7 +115,7 @@ func passedOf(j *Job) (p passed) {
 func rests(j *Job) bool { return len(j.Attempts()) > 0 && !j.Costs() }
 
 // pass has j in the past as it is now, where it was in there as was; nil: it was not. A
-// job that waits and was looked at in vain is as it was.
+// job that waits and was tried without result is as it was.
 func (m *Machine) pass(j *Job, was *passed) {
 	if was == nil && !rests(j) {
 		return
@@ -183,7 +183,7 @@ func (m *Machine) price(j *Job) {
 }
 
 // CostOnDemand is what the useful work of j would cost on the cheapest machine that
-// fits and cannot be taken, with one start-up: at the prices of its end, or of now
+// fits and is not interrupted, with one start-up: at the prices of its end, or of now
 // where it has not ended; nil where none is for sale.
 func (m *Machine) CostOnDemand(j *Job) *money.Amount {
 	if j.OnDemand() != nil {

@@ -9,28 +9,28 @@ import (
 )
 
 // queue holds the jobs that wait, most urgent first: by priority, then by
-// deadline (none is last), then in the order of submission. A step looks at a
-// few of them at most: those that were looked at in vain wait in tried until
+// deadline (none is last), then in the order of submission. A step tries a
+// few of them at most: those that were tried without result wait in tried until
 // something changes, so that a million queued jobs do not make each step slow.
 //
 // Jobs that are under the same quotas are a class. Where a quota has no room for
-// the most urgent of a class, the whole class waits and costs no look, so that
+// the most urgent of a class, the whole class waits and costs no time, so that
 // the jobs of others pass it. In a class those that ask for the same are a subqueue:
 // where the market has nothing for some of them it has nothing for the others (see
-// kind), and the jobs of other subqueues pass them.
+// equivalence), and the jobs of other subqueues pass them.
 type queue struct {
-	classes []*class // that have had jobs since the quotas changed, by key
-	fresh   int      // which side of each subqueue holds the jobs to be tried
-	again   bool     // something changed while that one was not empty
-	kinds   map[string]*kind
-	groups  map[string]*group
-	thaw    time.Time // the first kind may be looked at again, whatever happens; zero: none
-	waiting int       // jobs
+	classes      []*class // that have had jobs since the quotas changed, by key
+	fresh        int      // which side of each subqueue holds the jobs to be tried
+	again        bool     // something changed while that one was not empty
+	equivalences map[string]*equivalence
+	groups       map[string]*group
+	retryAt      time.Time // the first class in backoff may be tried again, whatever happens; zero: none
+	waiting      int       // jobs
 }
 
-// stuck is the side of jobs for which a quota has no room though nothing ran: they
-// are looked at again when its next window opens, or the quotas change.
-const stuck = 2
+// overQuota is the side of jobs for which a quota has no room though nothing ran: they
+// are tried again when its next window opens, or the quotas change.
+const overQuota = 2
 
 // class is the jobs that are under the same quotas.
 type class struct {
@@ -44,13 +44,13 @@ type class struct {
 type subqueue struct {
 	class *class
 	group *group
-	sides [3]urgency // two that take turns in being tried, and the stuck
+	sides [3]urgency // two that take turns in being tried, and those over quota
 }
 
 // first is the most urgent job of that side of the class's subqueues, but for those that are passed over.
 func (c *class) first(side int) (best *Job) {
 	for _, p := range c.subqueues {
-		if u := p.sides[side]; len(u) > 0 && !p.group.kind.barren && (best == nil || before(u[0], best)) {
+		if u := p.sides[side]; len(u) > 0 && !p.group.equivalence.unschedulable && (best == nil || before(u[0], best)) {
 			best = u[0]
 		}
 	}
@@ -149,7 +149,7 @@ func (c *class) upTo(j *Job, most int) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		n := 0
 		for _, p := range c.subqueues {
-			for _, u := range p.sides[:stuck] {
+			for _, u := range p.sides[:overQuota] {
 				for other := range u.upTo(j, most) {
 					if n++; n > 10*most || !yield(other) {
 						return
@@ -191,7 +191,7 @@ func (q *queue) class(key string, quotas []*quota, era int) *class {
 // add puts j among the jobs to be tried.
 func (q *queue) add(j *Job) { q.push(j, q.fresh) }
 
-// tried puts j among those that were tried in vain.
+// tried puts j among those that were tried without result.
 func (q *queue) tried(j *Job) { q.push(j, 1-q.fresh) }
 
 func (q *queue) push(j *Job, side int) {
@@ -225,7 +225,7 @@ func (q *queue) unseat(j *Job) {
 // head is the most urgent job to be tried for which every quota has room. One
 // that has none for a more urgent job, where nothing else is in that job's way,
 // keeps what room it has for that one. A job for which there is none in this window is in
-// nobody's way: it is given, to be put among the stuck.
+// nobody's way: it is given, to be put among those over quota.
 func (q *queue) head(blocks func(*Job) blocked) *Job {
 	if len(q.classes) == 1 && len(q.classes[0].quotas) == 0 { // nobody has set any
 		return q.classes[0].first(q.fresh)
@@ -281,18 +281,18 @@ func (q *queue) changed() {
 	q.again = slices.ContainsFunc(q.classes, func(c *class) bool {
 		return slices.ContainsFunc(c.subqueues, func(p *subqueue) bool { return len(p.sides[1-q.fresh]) > 0 })
 	})
-	q.melt()
+	q.clearBackoff()
 }
 
-// loosen lets the stuck jobs of a quota be tried.
+// loosen lets the jobs that were over a quota be tried.
 func (q *queue) loosen(by *quota) {
 	for _, c := range q.classes {
 		if !slices.Contains(c.quotas, by) {
 			continue
 		}
 		for _, p := range c.subqueues {
-			loose := p.sides[stuck]
-			p.sides[stuck] = nil
+			loose := p.sides[overQuota]
+			p.sides[overQuota] = nil
 			q.waiting -= len(loose)
 			for _, j := range loose {
 				q.add(j)

@@ -60,11 +60,11 @@ func (m *Machine) regroup() {
 	for _, c := range old {
 		for _, p := range c.subqueues {
 			sides := p.sides
-			if p.sides[stuck] = nil; p.group.key == loose {
+			if p.sides[overQuota] = nil; p.group.key == loose {
 				p.sides = [3]urgency{}
 			}
 			for side, u := range sides {
-				if p.group.key != loose && side != stuck {
+				if p.group.key != loose && side != overQuota {
 					continue
 				}
 				m.queue.waiting -= len(u)
@@ -73,12 +73,12 @@ func (m *Machine) regroup() {
 				}
 			}
 			if p.group.key != loose {
-				m.moveSubqueue(p, sides[stuck])
+				m.moveSubqueue(p, sides[overQuota])
 			}
 			for side, u := range sides {
 				for _, j := range u {
 					switch {
-					case side == stuck:
+					case side == overQuota:
 						m.classOf(j)
 						m.queue.add(j)
 					case p.group.key == loose:
@@ -91,7 +91,7 @@ func (m *Machine) regroup() {
 	}
 }
 
-// moveSubqueue puts a subqueue, or where it is empty those that were stuck in it, into the class of now.
+// moveSubqueue puts a subqueue, or where it is empty those that were over quota in it, into the class of now.
 func (m *Machine) moveSubqueue(p *subqueue, others urgency) {
 	for _, u := range [...]urgency{p.sides[0], p.sides[1], others} {
 		if len(u) > 0 {

@@ -140,7 +140,7 @@ func (m *Machine) rivals(j *Job) []*Job {
 	blocks := m.blocks()
 	for _, c := range m.queue.classes {
 		for _, p := range c.subqueues {
-			for _, u := range p.sides[:stuck] {
+			for _, u := range p.sides[:overQuota] {
 				for _, k := range u[:min(tries, len(u))] {
 					if k != j && len(list) < 2*tries && blocks(k).by == nil {
 						list = append(list, k)

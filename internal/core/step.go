@@ -129,7 +129,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.s.Begin(m.e)
 	m.sums = nil
 	m.roll()
-	m.queue.thawed(m.now())
+	m.queue.endBackoff(m.now())
 	saved, seen := m.earlier(e.Body)
 	if m.s.Observe(m.e) {
 		m.take(e.Body, saved, seen)

@@ -84,7 +84,7 @@ func (m *Machine) Waiting() map[string]int {
 		counts[q.Name()] = 0
 	}
 	for _, c := range m.queue.classes {
-		for side := range stuck + 1 {
+		for side := range overQuota + 1 {
 			n, j := 0, (*Job)(nil)
 			for _, p := range c.subqueues {
 				if u := p.sides[side]; len(u) > 0 {
