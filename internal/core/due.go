@@ -39,9 +39,9 @@ func (m *Machine) dueInQueue(j *Job) {
 	}
 }
 
-// welcome tries a job that has just come where those of its class are passed over, so
+// tryNew tries a job that has just come where those of its class are passed over, so
 // that it says why it waits.
-func (m *Machine) welcome(id string) bool {
+func (m *Machine) tryNew(id string) bool {
 	j := m.s.Job(id)
 	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.equivalence.unschedulable || !m.room() ||
 		m.blocks()(j).by != nil {

@@ -171,7 +171,7 @@ func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, give
 	m.sumGPUs(j, a, a.From(), until)
 	prepaid := a.Machine().Prepaid
 	m.fact(f)
-	m.stir = m.stir || prepaid
+	m.freedReserved = m.freedReserved || prepaid
 	m.freed()
 	if taken && isSpot(a) {
 		m.failed(j, a.Rung())

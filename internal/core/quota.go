@@ -154,9 +154,9 @@ func (m *Machine) classBy(j *Job) *class {
 	return m.queue.class(key.String(), quotas, m.era)
 }
 
-// roll opens the windows whose time has come.
-func (m *Machine) roll() {
-	m.rollSums()
+// openWindows opens the windows whose time has come.
+func (m *Machine) openWindows() {
+	m.openLimitWindows()
 	for _, q := range m.quotas {
 		if q.Wait && !q.end.IsZero() && !m.now().Before(q.end) {
 			q.begin, q.used = q.Window.Begin(m.now()), 0

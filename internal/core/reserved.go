@@ -74,13 +74,13 @@ func (m *Machine) free(o *market.Offer) int {
 	return n
 }
 
-// stirred lets the jobs that run elsewhere look at a reserved machine that came free,
+// reviewRunning reviews the jobs that run elsewhere for a reserved machine that came free,
 // and reports whether one did.
-func (m *Machine) stirred() bool {
-	if !m.stir {
+func (m *Machine) reviewRunning() bool {
+	if !m.freedReserved {
 		return false
 	}
-	m.stir = false
+	m.freedReserved = false
 	for _, j := range slices.Clone(m.s.Running()) {
 		if a := j.Live(); a != nil && !a.Machine().Prepaid {
 			m.reviewJob(j)

@@ -51,14 +51,14 @@ type Machine struct {
 	e   *Event // of the step
 	out *Outcome
 
-	planner  *plan.Planner
-	listings *plan.Listings      // what is for sale in the currency of the configuration
-	needs    map[string]*need    // by key
-	built    []*need             // those that have their class
-	seq      int                 // how many classes were dropped
-	tables   map[string]*awaited // that were asked for, by key
-	prepaid  []*state.Listing    // what is for sale and reserved
-	stir     bool                // a reserved machine came free in this step
+	planner       *plan.Planner
+	listings      *plan.Listings      // what is for sale in the currency of the configuration
+	needs         map[string]*need    // by key
+	built         []*need             // those that have their class
+	seq           int                 // how many classes were dropped
+	tables        map[string]*awaited // that were asked for, by key
+	prepaid       []*state.Listing    // what is for sale and reserved
+	freedReserved bool                // a reserved machine came free in this step
 
 	queue  queue
 	wakes  wakes
@@ -128,7 +128,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.e, m.out = &e, &Outcome{}
 	m.s.Begin(m.e)
 	m.sums = nil
-	m.roll()
+	m.openWindows()
 	m.queue.endBackoff(m.now())
 	saved, seen := m.earlier(e.Body)
 	if m.s.Observe(m.e) {
@@ -137,9 +137,9 @@ func (m *Machine) Step(e Event) Outcome {
 	m.reviews()
 	m.due()
 	m.postHours()
-	ended := m.stirred()
+	ended := m.reviewRunning()
 	most := triesAfter(e.Body)
-	if b, ok := e.Body.(JobSubmitted); ok && m.welcome(b.Job) {
+	if b, ok := e.Body.(JobSubmitted); ok && m.tryNew(b.Job) {
 		most = 0
 	}
 	m.consider(most)
