@@ -152,7 +152,8 @@ func (m *Machine) Pending() []Action {
 			list = append(list, Cancel{Allocation: a.ID(), Why: "asked_before"})
 		}
 		for _, a := range j.Open() {
-			if i := m.s.Instance(a.Instance()); a.Live() && a.Draining() && a.Task() == Working && (i == nil || i.Release() == "") {
+			if i := m.s.Instance(a.Instance()); a.Live() && a.Draining() && a.Task() == Working &&
+				(i == nil || i.Release() == "") {
 				list = append(list, m.drainOf(a))
 			}
 		}

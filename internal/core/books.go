@@ -114,7 +114,8 @@ func (m *Machine) move(j *Job, a *Attempt, part money.Amount, from, to ledger.Us
 	if from == to {
 		return
 	}
-	m.enter(m.entry(j, a, ledger.Accrued, to, rule), part, ledger.Cost(ledger.Compute, from), ledger.Cost(ledger.Compute, to))
+	m.enter(m.entry(j, a, ledger.Accrued, to, rule), part, ledger.Cost(ledger.Compute, from),
+		ledger.Cost(ledger.Compute, to))
 }
 
 // bill books the newest bill of an attempt's machine: plain seconds confirm or correct
@@ -153,7 +154,8 @@ func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) {
 	if owed.IsZero() && before != nil {
 		return
 	}
-	m.enter(m.entry(j, a, ledger.Billed, ledger.Open, ""), owed, ledger.Invoice(a.Provider()), ledger.Payable(a.Provider()))
+	m.enter(m.entry(j, a, ledger.Billed, ledger.Open, ""), owed, ledger.Invoice(a.Provider()),
+		ledger.Payable(a.Provider()))
 	m.fact(state.BillTaken{Instance: a.Instance()})
 }
 
@@ -218,8 +220,10 @@ func (m *Machine) bookStray(i *Instance, amount money.Amount, rule string) {
 
 // entry is a posting about an attempt, without its amount.
 func (m *Machine) entry(j *Job, a *Attempt, phase ledger.Phase, use ledger.Use, rule string) ledger.Posting {
-	p := ledger.Posting{Currency: a.Currency(), Category: ledger.Compute, Phase: phase, Use: use, Rule: rule, Owner: j.Terms().Owner}
-	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant(), j.ID(), a.ID(), a.ID()+"/0", a.Instance()
+	p := ledger.Posting{Currency: a.Currency(), Category: ledger.Compute, Phase: phase, Use: use, Rule: rule,
+		Owner: j.Terms().Owner}
+	p.Owner.Tenant, p.Owner.Job, p.Owner.Attempt, p.Owner.Task, p.Owner.Instance = j.Tenant(), j.ID(), a.ID(), a.ID()+"/0",
+		a.Instance()
 	return p
 }
 

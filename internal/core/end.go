@@ -85,7 +85,8 @@ func (m *Machine) regain(j *Job, a *Attempt, steps int64, f *state.TaskStarted) 
 	speed := cmp.Or(max(last.Speed(), 0), 1)
 	d := min(last.LostTime(), time.Duration(float64(steps)/(j.StepRate()*speed)*float64(time.Hour)))
 	if lost := last.Uses()[ledger.Lost]; lost.Sign() > 0 {
-		m.move(j, last, portion(lost, money.Picos(int64(d)), money.Picos(int64(last.LostTime()))), ledger.Lost, ledger.Useful, "restored_later")
+		m.move(j, last, portion(lost, money.Picos(int64(d)), money.Picos(int64(last.LostTime()))), ledger.Lost, ledger.Useful,
+			"restored_later")
 	}
 	f.Lost = append(f.Lost, state.LostTime{Attempt: last.ID(), Lost: last.LostTime() - d})
 	f.Work += time.Duration(float64(d) * speed)
@@ -170,7 +171,7 @@ func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, give
 	m.sumGPUs(j, a, a.From(), until)
 	prepaid := a.Machine().Prepaid
 	m.fact(f)
-	m.stir = m.stir || prepaid
+	m.freedReserved = m.freedReserved || prepaid
 	m.freed()
 	if taken && isSpot(a) {
 		m.failed(j, a.Rung())
@@ -239,7 +240,8 @@ func (m *Machine) inventory(b InventorySeen) {
 		}
 	}
 	for _, i := range m.s.Instances() {
-		if !i.Live() || i.Lost() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] || !i.From().Before(b.AsOf) {
+		if !i.Live() || i.Lost() || i.Stray() || i.Disowned() || i.Machine().Provider != b.Provider || shown[i.ID()] ||
+			!i.From().Before(b.AsOf) {
 			continue
 		}
 		m.unlisted(i, b.AsOf)

@@ -47,7 +47,7 @@ func (m *Machine) waits(j *Job, d plan.Decision) {
 		return
 	}
 	retry := m.s.Retry(d.Retry)
-	m.queue.vain(j, d.Unschedulable, retry)
+	m.queue.failed(j, d.Unschedulable, retry)
 	m.wakeAt(j, d.Again)
 	m.wakeAt(j, retry)
 	m.overAt(j)
@@ -59,7 +59,8 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 	l := m.s.Listing(d.Take)
 	t := j.Terms()
 	f := state.AllocationRequested{
-		Job: j.ID(), Why: string(d.Why), Nodes: 1, Machine: state.MachineOf(l.Offer()), Rate: d.Rate, Most: mostRate(t.Need.MaxRate, d.Rate),
+		Job: j.ID(), Why: string(d.Why), Nodes: 1, Machine: state.MachineOf(l.Offer()), Rate: d.Rate,
+		Most:    mostRate(t.Need.MaxRate, d.Rate),
 		Variant: d.Variant, Rung: t.Need.RungOf(*l.Offer(), l.Quote().Rate, d.Variant) + 1,
 	}
 	if d.Variant != "" {
@@ -126,7 +127,8 @@ func (m *Machine) launched(r Rented) {
 // began begins the attempt of an allocation that is complete.
 func (m *Machine) began(a *Allocation) {
 	j, cancelled := m.s.Job(a.Job()), a.Phase() == state.Cancelling
-	adopts := cancelled && j.Asked() == nil && !j.State().Over() && j.Live() == nil && (j.Attempt() == nil || j.Attempt().Epoch() < a.Epoch())
+	adopts := cancelled && j.Asked() == nil && !j.State().Over() && j.Live() == nil &&
+		(j.Attempt() == nil || j.Attempt().Epoch() < a.Epoch())
 	m.fact(state.AttemptBegan{Attempt: a.ID()})
 	m.holdsAgain(j)
 	t := m.s.Attempt(a.ID())

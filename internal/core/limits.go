@@ -79,7 +79,8 @@ func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 		return policy.BudgetSpent, true
 	case t.WallClock > 0 && m.now().Sub(j.Began()) >= t.WallClock:
 		return policy.WallClock, true
-	case t.GPUHours > 0 && a.GPUs() > 0 && (j.GPUServed()+time.Duration(a.GPUs())*m.now().Sub(a.From())).Hours() >= t.GPUHours:
+	case t.GPUHours > 0 && a.GPUs() > 0 &&
+		(j.GPUServed()+time.Duration(a.GPUs())*m.now().Sub(a.From())).Hours() >= t.GPUHours:
 		return policy.GPUHoursSpent, true
 	}
 	m.guardTimes(j, a)

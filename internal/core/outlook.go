@@ -32,7 +32,7 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 	prices := map[string]price{}
 	waiting, beyond := m.urgent(most)
 	for _, j := range waiting {
-		k := kindOf(j.Terms().Need)
+		k := equivalenceOf(j.Terms().Need)
 		if k == loose {
 			k = fmt.Sprintf("%+v", j.Terms().Need)
 		}
@@ -51,11 +51,11 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 func (m *Machine) urgent(most int) (list []*Job, others bool) {
 	var tops frontier
 	for _, c := range m.queue.classes {
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			for side, u := range p.sides {
 				switch {
 				case len(u) == 0:
-				case side == stuck || p.group.kind.barren:
+				case side == overQuota || p.group.equivalence.unschedulable:
 					others = true
 				default:
 					tops = append(tops, standing{u, 0})
@@ -100,7 +100,8 @@ func (f *frontier) Pop() any {
 // rest is a course without its time.
 func restOf(j *Job, t time.Time) budget.Course {
 	w := Weighed(j.ID(), j.User(), j.Terms())
-	return budget.Course{ID: j.ID(), Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)), Bounded: w.Bounded}
+	return budget.Course{ID: j.ID(), Owner: w.Owner, User: w.User, GPUs: w.GPUs, Rest: w.Most.Sub(j.Spent(t)),
+		Bounded: w.Bounded}
 }
 
 // courseOf is how a job that has a machine, or asks for one, goes on.
@@ -130,7 +131,8 @@ func (m *Machine) courseOf(j *Job, t time.Time) budget.Course {
 
 // expected is a course on a machine, on which work is done since kept, if at all, and
 // begins after start.
-func expected(c budget.Course, j *Job, on *state.Machine, kept time.Time, start time.Duration, t time.Time) budget.Course {
+func expected(c budget.Course, j *Job, on *state.Machine, kept time.Time, start time.Duration,
+	t time.Time) budget.Course {
 	left, doubt, known := remains(j, on.Speed, kept, t)
 	if c.Known = known; !known {
 		return c

@@ -62,7 +62,8 @@ func newPast() past {
 // WhoseOf says whose j is.
 func WhoseOf(j *Job) ledger.Whose {
 	o := j.Terms().Owner
-	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"), Tags: ledger.TagText(o.Tags)}
+	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"),
+		Tags: ledger.TagText(o.Tags)}
 }
 
 // PastOf is j alone, and when its last machine ended; false where it has had none or
@@ -114,7 +115,7 @@ func passedOf(j *Job) (p passed) {
 func rests(j *Job) bool { return len(j.Attempts()) > 0 && !j.Costs() }
 
 // pass has j in the past as it is now, where it was in there as was; nil: it was not. A
-// job that waits and was looked at in vain is as it was.
+// job that waits and was tried without result is as it was.
 func (m *Machine) pass(j *Job, was *passed) {
 	if was == nil && !rests(j) {
 		return
@@ -182,7 +183,7 @@ func (m *Machine) price(j *Job) {
 }
 
 // CostOnDemand is what the useful work of j would cost on the cheapest machine that
-// fits and cannot be taken, with one start-up: at the prices of its end, or of now
+// fits and is not interrupted, with one start-up: at the prices of its end, or of now
 // where it has not ended; nil where none is for sale.
 func (m *Machine) CostOnDemand(j *Job) *money.Amount {
 	if j.OnDemand() != nil {
@@ -199,7 +200,8 @@ func (m *Machine) onDemand(j *Job) *money.Amount {
 	}
 	for _, l := range m.s.Sale() {
 		o, q := l.Offer(), l.Quote()
-		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !q.Priced || o.CPUs < j.Terms().Need.CPUs || int64(o.Memory) < j.Terms().Need.Memory {
+		if o.Capacity == market.Spot || o.Reserved.Count > 0 || !q.Priced || o.CPUs < j.Terms().Need.CPUs ||
+			int64(o.Memory) < j.Terms().Need.Memory {
 			continue
 		}
 		speed := o.Speed

@@ -9,87 +9,91 @@ import (
 )
 
 // queue holds the jobs that wait, most urgent first: by priority, then by
-// deadline (none is last), then in the order of submission. A step looks at a
-// few of them at most: those that were looked at in vain wait in tried until
+// deadline (none is last), then in the order of submission. A step tries a
+// few of them at most: those that were tried without result wait in tried until
 // something changes, so that a million queued jobs do not make each step slow.
 //
 // Jobs that are under the same quotas are a class. Where a quota has no room for
-// the most urgent of a class, the whole class waits and costs no look, so that
-// the jobs of others pass it. In a class those that ask for the same are a pile:
+// the most urgent of a class, the whole class waits and costs no time, so that
+// the jobs of others pass it. In a class those that ask for the same are a subqueue:
 // where the market has nothing for some of them it has nothing for the others (see
-// kind), and the jobs of other piles pass them.
+// equivalence), and the jobs of other subqueues pass them.
 type queue struct {
-	classes []*class // that have had jobs since the quotas changed, by key
-	fresh   int      // which side of each pile holds the jobs to be tried
-	again   bool     // something changed while that one was not empty
-	kinds   map[string]*kind
-	groups  map[string]*group
-	thaw    time.Time // the first kind may be looked at again, whatever happens; zero: none
-	waiting int       // jobs
+	classes      []*class // that have had jobs since the quotas changed, by key
+	fresh        int      // which side of each subqueue holds the jobs to be tried
+	again        bool     // something changed while that one was not empty
+	equivalences map[string]*equivalence
+	groups       map[string]*group
+	retryAt      time.Time // the first class in backoff may be tried again, whatever happens; zero: none
+	waiting      int       // jobs
 }
 
-// stuck is the side of jobs for which a quota has no room though nothing ran: they
-// are looked at again when its next window opens, or the quotas change.
-const stuck = 2
+// overQuota is the side of jobs for which a quota has no room though nothing ran: they
+// are tried again when its next window opens, or the quotas change.
+const overQuota = 2
 
 // class is the jobs that are under the same quotas.
 type class struct {
-	key    string
-	quotas []*quota // by name
-	piles  []*pile  // by key of their groups
-	era    int      // of the quotas
+	key       string
+	quotas    []*quota    // by name
+	subqueues []*subqueue // by key of their groups
+	era       int         // of the quotas
 }
 
-// pile is the jobs of a class that are of one group.
-type pile struct {
+// subqueue is the jobs of a class that are of one group.
+type subqueue struct {
 	class *class
 	group *group
-	sides [3]urgency // two that take turns in being tried, and the stuck
+	sides [3]urgency // two that take turns in being tried, and those over quota
 }
 
-// first is the most urgent job of that side of the class's piles, but for those that are passed over.
+// first is the most urgent job of that side of the class's subqueues, but for those that are passed over.
 func (c *class) first(side int) (best *Job) {
-	for _, p := range c.piles {
-		if u := p.sides[side]; len(u) > 0 && !p.group.kind.barren && (best == nil || before(u[0], best)) {
+	for _, p := range c.subqueues {
+		if u := p.sides[side]; len(u) > 0 && !p.group.equivalence.unschedulable && (best == nil || before(u[0], best)) {
 			best = u[0]
 		}
 	}
 	return best
 }
 
-// pile returns the class's pile of that group, which is made where there is none.
-func (c *class) pile(g *group) *pile {
-	i, found := slices.BinarySearchFunc(c.piles, g.key, func(p *pile, key string) int { return strings.Compare(p.group.key, key) })
+// subqueue returns the class's subqueue of that group, which is made where there is none.
+func (c *class) subqueue(g *group) *subqueue {
+	i, found := slices.BinarySearchFunc(c.subqueues, g.key, func(p *subqueue, key string) int {
+		return strings.Compare(p.group.key, key)
+	})
 	if !found {
-		c.piles = slices.Insert(c.piles, i, &pile{class: c, group: g})
+		c.subqueues = slices.Insert(c.subqueues, i, &subqueue{class: c, group: g})
 	}
-	return c.piles[i]
+	return c.subqueues[i]
 }
 
-// move puts the pile into another class.
-func (p *pile) move(c *class) {
+// move puts the subqueue into another class.
+func (p *subqueue) move(c *class) {
 	p.class = c
-	i, _ := slices.BinarySearchFunc(c.piles, p.group.key, func(p *pile, key string) int { return strings.Compare(p.group.key, key) })
-	c.piles = slices.Insert(c.piles, i, p)
+	i, _ := slices.BinarySearchFunc(c.subqueues, p.group.key, func(p *subqueue, key string) int {
+		return strings.Compare(p.group.key, key)
+	})
+	c.subqueues = slices.Insert(c.subqueues, i, p)
 }
 
 // place is where a job stands in the queue.
 type place struct {
-	class *class // nil: not asked for yet; of a job in the queue its pile says it
-	pile  *pile  // that it stands in, or is taken from to be looked at
-	group *group // that it was counted for when it came into the queue; nil: it is not in it
-	loose bool   // there were too many groups then
-	waits bool   // it stands in one of the pile's sides
-	side  int
-	index int
-	sum   summed
-	wake  time.Time // when it wants to be reviewed; zero: not by time
-	posts time.Time // when its next posting is due
-	guard time.Time // when the guard will hold, as its newest decision said; zero: never
-	kin   int64     // near to that of jobs that may share a table, as of then
-	due   bool      // it is going to be reviewed
-	need  *need     // nil: not looked up
-	table *awaited  // that its newest decision lacked; nil: none
+	class    *class    // nil: not asked for yet; of a job in the queue its subqueue says it
+	subqueue *subqueue // that it stands in, or is taken from to be looked at
+	group    *group    // that it was counted for when it came into the queue; nil: it is not in it
+	loose    bool      // there were too many groups then
+	waits    bool      // it stands in one of the subqueue's sides
+	side     int
+	index    int
+	sum      summed
+	wake     time.Time // when it wants to be reviewed; zero: not by time
+	posts    time.Time // when its next posting is due
+	guard    time.Time // when the guard will hold, as its newest decision said; zero: never
+	kin      int64     // near to that of jobs that may share a table, as of then
+	due      bool      // it is going to be reviewed
+	need     *need     // nil: not looked up
+	table    *awaited  // that its newest decision lacked; nil: none
 }
 
 // at is where j stands in the indexes.
@@ -139,13 +143,13 @@ func (u urgency) upTo(j *Job, most int) iter.Seq[*Job] {
 	}
 }
 
-// upTo gives jobs of the class that are more urgent than j, pile by pile; of each side
-// of a pile it looks at so many places at most, and of those of all piles at ten times as many.
+// upTo gives jobs of the class that are more urgent than j, subqueue by subqueue; of each side
+// of a subqueue it looks at so many places at most, and of those of all subqueues at ten times as many.
 func (c *class) upTo(j *Job, most int) iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		n := 0
-		for _, p := range c.piles {
-			for _, u := range p.sides[:stuck] {
+		for _, p := range c.subqueues {
+			for _, u := range p.sides[:overQuota] {
 				for other := range u.upTo(j, most) {
 					if n++; n > 10*most || !yield(other) {
 						return
@@ -175,7 +179,9 @@ func (u *urgency) Pop() any {
 
 // class returns the class of that key, which is made where there is none.
 func (q *queue) class(key string, quotas []*quota, era int) *class {
-	i, found := slices.BinarySearchFunc(q.classes, key, func(c *class, key string) int { return strings.Compare(c.key, key) })
+	i, found := slices.BinarySearchFunc(q.classes, key, func(c *class, key string) int {
+		return strings.Compare(c.key, key)
+	})
 	if !found {
 		q.classes = slices.Insert(q.classes, i, &class{key: key, quotas: quotas, era: era})
 	}
@@ -185,7 +191,7 @@ func (q *queue) class(key string, quotas []*quota, era int) *class {
 // add puts j among the jobs to be tried.
 func (q *queue) add(j *Job) { q.push(j, q.fresh) }
 
-// tried puts j among those that were tried in vain.
+// tried puts j among those that were tried without result.
 func (q *queue) tried(j *Job) { q.push(j, 1-q.fresh) }
 
 func (q *queue) push(j *Job, side int) {
@@ -195,11 +201,11 @@ func (q *queue) push(j *Job, side int) {
 
 // seat is push for a job that stood on that side before.
 func (q *queue) seat(j *Job, side int) {
-	p := at(j).pile
+	p := at(j).subqueue
 	if p == nil {
-		p = at(j).class.pile(at(j).group)
+		p = at(j).class.subqueue(at(j).group)
 	}
-	at(j).pile, at(j).waits, at(j).side = p, true, side
+	at(j).subqueue, at(j).waits, at(j).side = p, true, side
 	q.waiting++
 	heap.Push(&p.sides[side], j)
 }
@@ -211,7 +217,7 @@ func (q *queue) remove(j *Job) {
 }
 
 func (q *queue) unseat(j *Job) {
-	heap.Remove(&at(j).pile.sides[at(j).side], at(j).index)
+	heap.Remove(&at(j).subqueue.sides[at(j).side], at(j).index)
 	at(j).waits = false
 	q.waiting--
 }
@@ -219,7 +225,7 @@ func (q *queue) unseat(j *Job) {
 // head is the most urgent job to be tried for which every quota has room. One
 // that has none for a more urgent job, where nothing else is in that job's way,
 // keeps what room it has for that one. A job for which there is none in this window is in
-// nobody's way: it is given, to be put among the stuck.
+// nobody's way: it is given, to be put among those over quota.
 func (q *queue) head(blocks func(*Job) blocked) *Job {
 	if len(q.classes) == 1 && len(q.classes[0].quotas) == 0 { // nobody has set any
 		return q.classes[0].first(q.fresh)
@@ -273,20 +279,20 @@ func (q *queue) next(blocks func(*Job) blocked) (*Job, bool) {
 // changed lets every job be tried again, those that wait for their first try before the others.
 func (q *queue) changed() {
 	q.again = slices.ContainsFunc(q.classes, func(c *class) bool {
-		return slices.ContainsFunc(c.piles, func(p *pile) bool { return len(p.sides[1-q.fresh]) > 0 })
+		return slices.ContainsFunc(c.subqueues, func(p *subqueue) bool { return len(p.sides[1-q.fresh]) > 0 })
 	})
-	q.melt()
+	q.clearBackoff()
 }
 
-// loosen lets the stuck jobs of a quota be tried.
+// loosen lets the jobs that were over a quota be tried.
 func (q *queue) loosen(by *quota) {
 	for _, c := range q.classes {
 		if !slices.Contains(c.quotas, by) {
 			continue
 		}
-		for _, p := range c.piles {
-			loose := p.sides[stuck]
-			p.sides[stuck] = nil
+		for _, p := range c.subqueues {
+			loose := p.sides[overQuota]
+			p.sides[overQuota] = nil
 			q.waiting -= len(loose)
 			for _, j := range loose {
 				q.add(j)

@@ -14,9 +14,9 @@ import (
 // tidyQueue says what is wrong with the indexes of the queue; "" for nothing.
 func tidyQueue(m *Machine) string {
 	q := &m.queue
-	waits, groups, kinds := 0, map[*group]int{}, map[*kind]map[*group]bool{}
+	waits, groups, equivalences := 0, map[*group]int{}, map[*equivalence]map[*group]bool{}
 	for j := range m.Jobs() {
-		p, g := at(j).pile, at(j).group
+		p, g := at(j).subqueue, at(j).group
 		if !at(j).waits {
 			if g != nil || p != nil {
 				return j.ID() + " does not wait, and is counted"
@@ -25,23 +25,23 @@ func tidyQueue(m *Machine) string {
 		}
 		waits++
 		groups[g]++
-		if kinds[g.kind] == nil {
-			kinds[g.kind] = map[*group]bool{}
+		if equivalences[g.equivalence] == nil {
+			equivalences[g.equivalence] = map[*group]bool{}
 		}
-		kinds[g.kind][g] = true
-		kind := kindOf(j.Terms().Need)
+		equivalences[g.equivalence][g] = true
+		equivalence := equivalenceOf(j.Terms().Need)
 		switch {
 		case p.group != g || p.sides[at(j).side][at(j).index] != j:
 			return j.ID() + " is not where it says"
-		case !slices.Contains(p.class.piles, p) || !slices.Contains(q.classes, p.class):
+		case !slices.Contains(p.class.subqueues, p) || !slices.Contains(q.classes, p.class):
 			return j.ID() + " lies where nobody looks"
 		case p.class.key != m.classBy(j).key:
 			return fmt.Sprintf("%s is in class %q, and its quotas are %q", j.ID(), p.class.key, m.classBy(j).key)
 		case !slices.Equal(p.class.quotas, m.classBy(j).quotas):
 			return j.ID() + " is under quotas that are none any more"
-		case q.groups[g.key] != g || q.kinds[g.kind.key] != g.kind:
+		case q.groups[g.key] != g || q.equivalences[g.equivalence.key] != g.equivalence:
 			return j.ID() + " is of a group that is forgotten"
-		case g.key != loose && (g.kind.key != kind || g.key != groupOf(kind, j)):
+		case g.key != loose && (g.equivalence.key != equivalence || g.key != groupOf(equivalence, j)):
 			return j.ID() + " is of another group"
 		case (g.key == loose) != at(j).loose:
 			return j.ID() + " is loose or not"
@@ -52,35 +52,35 @@ func tidyQueue(m *Machine) string {
 			return fmt.Sprintf("%d jobs are counted for a group of %d", g.jobs, n)
 		}
 	}
-	for k, of := range kinds {
+	for k, of := range equivalences {
 		if k.groups != len(of) {
-			return fmt.Sprintf("%d groups are counted for a kind of %d", k.groups, len(of))
+			return fmt.Sprintf("%d groups are counted for a equivalence of %d", k.groups, len(of))
 		}
 	}
-	if waits != q.Len() || len(groups) != len(q.groups) || len(kinds) != len(q.kinds) {
-		return fmt.Sprintf("%d wait in %d groups of %d kinds, and %d, %d and %d are counted", waits, len(groups), len(kinds), q.Len(), len(q.groups), len(q.kinds))
+	if waits != q.Len() || len(groups) != len(q.groups) || len(equivalences) != len(q.equivalences) {
+		return fmt.Sprintf("%d wait in %d groups of %d equivalences, and %d, %d and %d are counted", waits, len(groups), len(equivalences), q.Len(), len(q.groups), len(q.equivalences))
 	}
 	for _, c := range q.classes {
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			for side, u := range p.sides {
 				for i := 1; i < len(u); i++ {
 					if before(u[i], u[(i-1)/2]) {
-						return fmt.Sprintf("side %d of a pile is in no order", side)
+						return fmt.Sprintf("side %d of a subqueue is in no order", side)
 					}
 				}
 			}
 			if p.class != c {
-				return "a pile lies in two classes"
+				return "a subqueue lies in two classes"
 			}
 		}
 	}
 	return ""
 }
 
-// Whatever happens, each job that waits lies in one pile, which is under the quotas
+// Whatever happens, each job that waits lies in one subqueue, which is under the quotas
 // that hold it, also after these were set anew and after a restart.
 func TestTheQueueIsTidy(t *testing.T) {
-	barren, moved, looseJobs := 0, 0, 0
+	unschedulable, moved, looseJobs := 0, 0, 0
 	for seed := range uint64(60) {
 		n := &noise{rng: rand.New(rand.NewPCG(seed, 11)), now: time.Date(2026, 1, 1, 22, 0, 0, 0, time.UTC)}
 		m := New()
@@ -127,9 +127,9 @@ func TestTheQueueIsTidy(t *testing.T) {
 				}
 				m = restored
 			}
-			for _, k := range m.queue.kinds {
-				if k.barren {
-					barren++
+			for _, k := range m.queue.equivalences {
+				if k.unschedulable {
+					unschedulable++
 				}
 			}
 			if g := m.queue.groups[loose]; g != nil {
@@ -137,7 +137,7 @@ func TestTheQueueIsTidy(t *testing.T) {
 			}
 		}
 	}
-	if barren < 100 || moved < 1000 || looseJobs < 1000 {
-		t.Errorf("%d looks saw a kind that is passed over, %d jobs were under quotas that changed, %d were loose: the lives are too dull", barren, moved, looseJobs)
+	if unschedulable < 100 || moved < 1000 || looseJobs < 1000 {
+		t.Errorf("%d looks saw a equivalence that is passed over, %d jobs were under quotas that changed, %d were loose: the lives are too dull", unschedulable, moved, looseJobs)
 	}
 }

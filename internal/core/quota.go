@@ -58,27 +58,27 @@ func (m *Machine) regroup() {
 	old := m.queue.classes
 	m.queue.classes = nil
 	for _, c := range old {
-		for _, p := range c.piles {
+		for _, p := range c.subqueues {
 			sides := p.sides
-			if p.sides[stuck] = nil; p.group.key == loose {
+			if p.sides[overQuota] = nil; p.group.key == loose {
 				p.sides = [3]urgency{}
 			}
 			for side, u := range sides {
-				if p.group.key != loose && side != stuck {
+				if p.group.key != loose && side != overQuota {
 					continue
 				}
 				m.queue.waiting -= len(u)
 				for _, j := range u {
-					at(j).pile = nil
+					at(j).subqueue = nil
 				}
 			}
 			if p.group.key != loose {
-				m.movePile(p, sides[stuck])
+				m.moveSubqueue(p, sides[overQuota])
 			}
 			for side, u := range sides {
 				for _, j := range u {
 					switch {
-					case side == stuck:
+					case side == overQuota:
 						m.classOf(j)
 						m.queue.add(j)
 					case p.group.key == loose:
@@ -91,8 +91,8 @@ func (m *Machine) regroup() {
 	}
 }
 
-// movePile puts a pile, or where it is empty those that were stuck in it, into the class of now.
-func (m *Machine) movePile(p *pile, others urgency) {
+// moveSubqueue puts a subqueue, or where it is empty those that were over quota in it, into the class of now.
+func (m *Machine) moveSubqueue(p *subqueue, others urgency) {
 	for _, u := range [...]urgency{p.sides[0], p.sides[1], others} {
 		if len(u) > 0 {
 			p.move(m.classBy(u[0]))
@@ -132,7 +132,7 @@ func overlap(from, until, begin time.Time) time.Duration {
 
 // classOf is the class of the quotas that j is under now.
 func (m *Machine) classOf(j *Job) *class {
-	if p := at(j).pile; p != nil {
+	if p := at(j).subqueue; p != nil {
 		return p.class
 	}
 	if c := at(j).class; c == nil || c.era != m.era {
@@ -154,9 +154,9 @@ func (m *Machine) classBy(j *Job) *class {
 	return m.queue.class(key.String(), quotas, m.era)
 }
 
-// roll opens the windows whose time has come.
-func (m *Machine) roll() {
-	m.rollSums()
+// openWindows opens the windows whose time has come.
+func (m *Machine) openWindows() {
+	m.openLimitWindows()
 	for _, q := range m.quotas {
 		if q.Wait && !q.end.IsZero() && !m.now().Before(q.end) {
 			q.begin, q.used = q.Window.Begin(m.now()), 0
@@ -175,8 +175,8 @@ func (m *Machine) tallies(t time.Time) []tally {
 	}
 	for _, j := range m.s.Running() {
 		c := at(j).class // of what runs it is asked for when it begins, and when the quotas change
-		if p := at(j).pile; p != nil {
-			c = p.class // what runs and is to be tried again moves with its pile
+		if p := at(j).subqueue; p != nil {
+			c = p.class // what runs and is to be tried again moves with its subqueue
 		}
 		if len(c.quotas) == 0 {
 			continue

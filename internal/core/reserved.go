@@ -37,7 +37,8 @@ func (m *Machine) settleReserved(ended bool) {
 		m.fact(state.ReserveSettled{Offer: o.ID})
 		p := ledger.Posting{
 			Currency: o.Currency, Category: ledger.Fixed, Phase: ledger.Billed, Use: ledger.Idle, Rule: state.ReservedRule,
-			Owner: ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.ID)}, Provider: o.Provider, Region: o.Region, SKU: o.Machine,
+			Owner: ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.ID)}, Provider: o.Provider, Region: o.Region,
+			SKU: o.Machine,
 		}
 		m.enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))
 		p.Use = ledger.Open
@@ -73,13 +74,13 @@ func (m *Machine) free(o *market.Offer) int {
 	return n
 }
 
-// stirred lets the jobs that run elsewhere look at a reserved machine that came free,
+// reviewRunning reviews the jobs that run elsewhere for a reserved machine that came free,
 // and reports whether one did.
-func (m *Machine) stirred() bool {
-	if !m.stir {
+func (m *Machine) reviewRunning() bool {
+	if !m.freedReserved {
 		return false
 	}
-	m.stir = false
+	m.freedReserved = false
 	for _, j := range slices.Clone(m.s.Running()) {
 		if a := j.Live(); a != nil && !a.Machine().Prepaid {
 			m.reviewJob(j)
@@ -131,14 +132,15 @@ func (m *Machine) rivals(j *Job) []*Job {
 	var list []*Job
 	for _, k := range m.s.Running() {
 		a := k.Live()
-		if a != nil && k != j && !a.Machine().Prepaid && (a.Task() == Working || a.Task() == Ended) && k.Ending() == "" && a.Noticed().IsZero() && len(list) < tries {
+		if a != nil && k != j && !a.Machine().Prepaid && (a.Task() == Working || a.Task() == Ended) && k.Ending() == "" &&
+			a.Noticed().IsZero() && len(list) < tries {
 			list = append(list, k)
 		}
 	}
 	blocks := m.blocks()
 	for _, c := range m.queue.classes {
-		for _, p := range c.piles {
-			for _, u := range p.sides[:stuck] {
+		for _, p := range c.subqueues {
+			for _, u := range p.sides[:overQuota] {
 				for _, k := range u[:min(tries, len(u))] {
 					if k != j && len(list) < 2*tries && blocks(k).by == nil {
 						list = append(list, k)

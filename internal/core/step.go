@@ -51,14 +51,14 @@ type Machine struct {
 	e   *Event // of the step
 	out *Outcome
 
-	planner  *plan.Planner
-	listings *plan.Listings      // what is for sale in the currency of the configuration
-	needs    map[string]*need    // by key
-	built    []*need             // those that have their class
-	seq      int                 // how many classes were dropped
-	tables   map[string]*awaited // that were asked for, by key
-	prepaid  []*state.Listing    // what is for sale and reserved
-	stir     bool                // a reserved machine came free in this step
+	planner       *plan.Planner
+	listings      *plan.Listings      // what is for sale in the currency of the configuration
+	needs         map[string]*need    // by key
+	built         []*need             // those that have their class
+	seq           int                 // how many classes were dropped
+	tables        map[string]*awaited // that were asked for, by key
+	prepaid       []*state.Listing    // what is for sale and reserved
+	freedReserved bool                // a reserved machine came free in this step
 
 	queue  queue
 	wakes  wakes
@@ -85,7 +85,8 @@ func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 
 // On returns a machine that goes on from a state, which is its own from now on.
 func On(s *state.State, planner *plan.Planner) *Machine {
-	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{}, accounts: map[accountKey]*Account{}, past: newPast()}
+	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
+		accounts: map[accountKey]*Account{}, past: newPast()}
 	s.Watch(m.unsum)
 	m.list()
 	m.findPrepaid()
@@ -127,8 +128,8 @@ func (m *Machine) Step(e Event) Outcome {
 	m.e, m.out = &e, &Outcome{}
 	m.s.Begin(m.e)
 	m.sums = nil
-	m.roll()
-	m.queue.thawed(m.now())
+	m.openWindows()
+	m.queue.endBackoff(m.now())
 	saved, seen := m.earlier(e.Body)
 	if m.s.Observe(m.e) {
 		m.take(e.Body, saved, seen)
@@ -136,9 +137,9 @@ func (m *Machine) Step(e Event) Outcome {
 	m.reviews()
 	m.due()
 	m.postHours()
-	ended := m.stirred()
+	ended := m.reviewRunning()
 	most := triesAfter(e.Body)
-	if b, ok := e.Body.(JobSubmitted); ok && m.welcome(b.Job) {
+	if b, ok := e.Body.(JobSubmitted); ok && m.tryNew(b.Job) {
 		most = 0
 	}
 	m.consider(most)
@@ -220,9 +221,11 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.market(b)
 	case JobSubmitted, JobReviewed, JobEnded:
 		m.takeJob(b)
-	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived, InventorySeen:
+	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
+		InventorySeen:
 		m.takeMachine(b)
-	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen, AttemptEnded, AgentSilent:
+	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen,
+		AttemptEnded, AgentSilent:
 		m.takeMessage(b, saved, seen)
 	case Tick, Audited, IdentityChanged:
 	case TableReady:
@@ -286,117 +289,6 @@ func (m *Machine) takeMessage(b Body, saved int64, seen policy.Seen) {
 		if a := m.s.Attempt(b.Attempt); a != nil {
 			m.release(a, "agent_silent", "silent")
 		}
-	}
-}
-
-// due reviews the jobs whose time has come.
-func (m *Machine) due() {
-	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now()) {
-		w := m.wakes.pop()
-		p := at(w.job)
-		if !w.at.Equal(p.wake) || w.job.State().Over() && !w.job.Holds() {
-			continue
-		}
-		p.wake = time.Time{}
-		switch {
-		case w.job.State() == Held:
-			m.finish(w.job, Cancelled, ApprovalExpired, w.job.Detail())
-		case w.job.State() == Queued && p.waits:
-			m.dueInQueue(w.job)
-		default:
-			m.reviewJob(w.job)
-		}
-	}
-}
-
-func (m *Machine) dueInQueue(j *Job) {
-	_, spent := over(j, m.now())
-	switch {
-	case spent && !m.awaits(j):
-		m.queue.remove(j)
-		m.try(j)
-	case m.room(): // in its turn, which may not come yet
-		m.queue.remove(j)
-		m.queue.add(j)
-		m.overAt(j)
-	default:
-		m.overAt(j)
-	}
-}
-
-// welcome tries a job that has just come where those of its class are passed over, so
-// that it says why it waits.
-func (m *Machine) welcome(id string) bool {
-	j := m.s.Job(id)
-	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.kind.barren || !m.room() || m.blocks()(j).by != nil {
-		return false
-	}
-	m.queue.remove(j)
-	m.try(j)
-	return true
-}
-
-// consider lets queued jobs have the free places, most urgent first.
-func (m *Machine) consider(most int) {
-	for n := most; n > 0; n-- {
-		if !m.room() {
-			return
-		}
-		blocks := m.blocks()
-		j, ok := m.queue.next(blocks)
-		switch {
-		case !ok:
-			return
-		case blocks(j).never:
-			m.queue.push(j, stuck)
-		case m.awaits(j):
-			m.queue.tried(j)
-		default:
-			m.try(j)
-		}
-	}
-}
-
-func (m *Machine) nextWake() time.Time {
-	var soonest time.Time
-	sooner := func(t time.Time) {
-		if !t.IsZero() && (soonest.IsZero() || t.Before(soonest)) {
-			soonest = t
-		}
-	}
-	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(at(m.wakes[0].job).wake) {
-		m.wakes.pop()
-	}
-	if len(m.wakes) > 0 {
-		sooner(m.wakes[0].at)
-	}
-	if len(m.hours) > 0 {
-		sooner(m.hours[0].at)
-	}
-	if m.review.left() {
-		sooner(m.now())
-	}
-	sooner(m.wakeForQuotas())
-	if m.room() && m.queue.untried(m.blocks()) {
-		sooner(m.now().Add(time.Second))
-	}
-	if m.room() && m.queue.Len() > 0 {
-		sooner(m.queue.thaw)
-	}
-	return soonest
-}
-
-// wakeAt asks for a review of j at t, or earlier where that was asked before.
-func (m *Machine) wakeAt(j *Job, t time.Time) {
-	if t.IsZero() {
-		return
-	}
-	if !t.After(m.now()) {
-		t = m.now().Add(time.Nanosecond)
-	}
-	if p := at(j); p.wake.IsZero() || t.Before(p.wake) {
-		p.wake = t
-		m.wakes.push(wake{t, j})
 	}
 }
 

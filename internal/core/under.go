@@ -234,8 +234,8 @@ func (m *Machine) booked(p *ledger.Posting) {
 	}
 }
 
-// rollSums opens the windows whose time has come.
-func (m *Machine) rollSums() {
+// openLimitWindows opens the windows whose time has come.
+func (m *Machine) openLimitWindows() {
 	for _, u := range m.under {
 		if !u.end.IsZero() && !m.now().Before(u.end) {
 			u.begin, u.gpus, u.spent = u.Window.Begin(m.now()), 0, money.Amount{}

@@ -190,7 +190,8 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 		exit = 75
 	}
 	a.say(func(n int64) core.Body {
-		return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: reason, Exit: exit, Step: step, Saved: saved, Outputs: outputs, Error: text}
+		return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: reason, Exit: exit, Step: step, Saved: saved,
+			Outputs: outputs, Error: text}
 	})
 }
 
@@ -262,7 +263,8 @@ func (a *agent) report() {
 	if s := a.step(); s > a.from {
 		loss, number := a.job.loss(s)
 		a.say(func(n int64) core.Body {
-			b := core.Progressed{Attempt: a.i.key, Message: n, Step: s, Total: a.job.steps, Metrics: map[string]float64{"loss": loss}}
+			b := core.Progressed{Attempt: a.i.key, Message: n, Step: s, Total: a.job.steps,
+				Metrics: map[string]float64{"loss": loss}}
 			if !number {
 				b.Metrics, b.Broken = nil, []string{"loss"}
 			}
@@ -328,7 +330,8 @@ func (a *agent) save(step int64, done func()) {
 				a.w.breaks("fence: %s published step %d after a later attempt had begun", a.i.key, step)
 			}
 			a.say(func(n int64) core.Body {
-				return core.CheckpointSaved{Attempt: a.i.key, Message: n, Manifest: fmt.Sprintf("m-%d", step), Step: step, Bytes: 1000, Uploaded: 500, Captured: captured, Took: a.job.save}
+				return core.CheckpointSaved{Attempt: a.i.key, Message: n, Manifest: fmt.Sprintf("m-%d", step), Step: step,
+					Bytes: 1000, Uploaded: 500, Captured: captured, Took: a.job.save}
 			})
 		}
 		if done != nil {

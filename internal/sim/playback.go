@@ -81,7 +81,8 @@ func Play(p Playback) Played {
 		}
 	}
 	j, _ := w.m.Job(id)
-	out := Played{State: j.State(), Why: j.Why(), Cost: j.Spent(w.now), Submitted: now, Ended: w.now, Attempts: j.Attempts()}
+	out := Played{State: j.State(), Why: j.Why(), Cost: j.Spent(w.now), Submitted: now, Ended: w.now,
+		Attempts: j.Attempts()}
 	if !j.Finished().IsZero() {
 		out.Ended = j.Finished()
 	}
@@ -155,7 +156,8 @@ func (w *World) sells(p Playback, l market.TraceLine) {
 func (w *World) follow(z *zone, p Playback, l market.TraceLine, at time.Duration) {
 	next, changes := p.Trace.Next(l, at)
 	if z.spot != "" && z.open {
-		if end, notice, ok := p.Trace.Loss(market.TraceLine{Offer: plainOffer(l.Offer), Available: l.Available}, at); ok && notice > 0 && (!changes || end-notice < next) {
+		if end, notice, ok := p.Trace.Loss(market.TraceLine{Offer: plainOffer(l.Offer), Available: l.Available}, at); ok &&
+			notice > 0 && (!changes || end-notice < next) {
 			if warn := max(end-notice, at); warn > at {
 				w.at(p.Opened.Add(warn), func() { w.follow(z, p, l, warn) })
 				return

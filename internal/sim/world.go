@@ -192,8 +192,10 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 	mind := plan.NewPlanner()
 	return &World{
 		rng: rng, now: at, start: at, mind: mind, m: core.NewWith(mind), up: true, keeps: true, leave: 30 * time.Minute,
-		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{}, queued: map[string]bool{}, cancelled: map[string]bool{},
-		blobs: map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{}, failed: map[string]int{},
+		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{}, queued: map[string]bool{},
+		cancelled: map[string]bool{},
+		blobs:     map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{},
+		failed: map[string]int{},
 	}
 }
 
@@ -356,11 +358,13 @@ func (w *World) quotes() {
 	for _, z := range w.zones {
 		if z.spot != "" {
 			b.Offers = append(b.Offers, z.offer)
-			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open && !w.untried, Untried: w.untried, At: w.now, Source: "sim"})
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open && !w.untried,
+				Untried: w.untried, At: w.now, Source: "sim"})
 		}
 		if z.firm != "" && w.plant != PlantFirmInTime {
 			b.Offers = append(b.Offers, z.firmOffer)
-			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true, Available: !w.now.Before(z.from) && (z.until.IsZero() || w.now.Before(z.until)), At: w.now, Source: "sim"})
+			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true,
+				Available: !w.now.Before(z.from) && (z.until.IsZero() || w.now.Before(z.until)), At: w.now, Source: "sim"})
 		}
 	}
 	w.step(b)

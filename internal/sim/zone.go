@@ -98,7 +98,8 @@ func (w *World) shut(z *zone, notice, taken time.Duration, then func()) {
 func (w *World) orphan(z *zone) *instance {
 	w.saw("orphan")
 	w.launchN++
-	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: "ghost.1", offer: z.firmOffer, from: w.now, segments: []market.Segment{{From: w.now, Rate: z.firmRate}}}
+	i := &instance{id: fmt.Sprintf("i-%d", w.launchN), key: "ghost.1", offer: z.firmOffer, from: w.now,
+		segments: []market.Segment{{From: w.now, Rate: z.firmRate}}}
 	w.instances[i.id], w.byKey[i.key] = i, i
 	w.order, w.open = append(w.order, i), append(w.open, i)
 	return i
@@ -113,7 +114,8 @@ func (w *World) lost(i *instance) {
 	case a == nil || a.began.IsZero() || a.ended || !a.job.terms.Saves || !a.holds() || a.job.deaf:
 	case i.notice >= a.job.save+time.Second && a.noticed:
 		if a.saved < a.want {
-			w.breaks("work: %s had %v notice and a save takes %v, yet step %d was lost after %d", i.id, i.notice, a.job.save, a.want, a.saved)
+			w.breaks("work: %s had %v notice and a save takes %v, yet step %d was lost after %d", i.id, i.notice, a.job.save,
+				a.want, a.saved)
 		}
 	case !a.over && a.step() > max(a.saved, a.from):
 		if gap := w.now.Sub(a.captured); gap > max(a.before, a.interval)+2*a.job.save+time.Second {

@@ -35,7 +35,8 @@ func (s *State) Apply(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld, JobQueued, JobEnding, JobOver, JobPriced, Decided, ProbeAsked, RungFailed:
 		s.applyJob(e, f)
-	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed, AttemptBegan, BackedOff:
+	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed,
+		AttemptBegan, BackedOff:
 		s.applyAllocation(e, f)
 	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled:
 		s.applyTask(e, f)
@@ -151,7 +152,8 @@ const WaitsForApproval = "waits_for_approval"
 func (s *State) submit(e *Event, b JobSubmitted) *Job {
 	s.order++
 	j := &Job{order: s.order, r: JobRecord{
-		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now, Event: s.seq,
+		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
+		Event: s.seq,
 	}}
 	s.jobs[j.r.ID] = j
 	s.inOrder = append(s.inOrder, j)
@@ -161,7 +163,8 @@ func (s *State) submit(e *Event, b JobSubmitted) *Job {
 }
 
 func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
-	return &Approval{PendingApproval: was.PendingApproval, At: e.At, By: cmp.Or(UserOf(e.Actor), Owner), Approved: b.Approved, Reason: b.Reason}
+	return &Approval{PendingApproval: was.PendingApproval, At: e.At, By: cmp.Or(UserOf(e.Actor), Owner),
+		Approved: b.Approved, Reason: b.Reason}
 }
 
 func (s *State) queued(e *Event, f JobQueued) {

@@ -22,10 +22,11 @@ type Config struct {
 	// guard counts it.
 	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
 
-	Policy  policy.Rule   `json:"policy,omitempty"`   // "": the default
-	Spare   time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
-	Look    time.Duration `json:"look_ns,omitempty"`  // the longest time between two polls of the market; 0: whenever a job asks
-	Reserve int           `json:"reserve,omitempty"`  // restarts that the guard keeps back besides the one of a move
+	Policy policy.Rule   `json:"policy,omitempty"`   // "": the default
+	Spare  time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
+	// the longest time between two polls of the market; 0: whenever a job asks
+	Look    time.Duration `json:"look_ns,omitempty"`
+	Reserve int           `json:"reserve,omitempty"` // restarts that the guard keeps back besides the one of a move
 }
 
 // DefaultConfig suits one user on one machine at market speed 1.

@@ -185,9 +185,10 @@ type taskRecord struct {
 	By       string        `json:"by,omitempty"` // who claimed it: a hash of the machine's own secret
 	Started  time.Time     `json:"started,omitzero"`
 	Over     time.Time     `json:"over,omitzero"` // the program
-	End      string        `json:"end,omitempty"` // completed, failed, drained, setup, interrupted, silent, terminated, stopped
-	Exit     int           `json:"exit,omitempty"`
-	Restored string        `json:"restored,omitempty"`
+	// completed, failed, drained, setup, interrupted, silent, terminated, stopped
+	End      string `json:"end,omitempty"`
+	Exit     int    `json:"exit,omitempty"`
+	Restored string `json:"restored,omitempty"`
 
 	Posted  money.Amount                `json:"posted"` // its share of plain seconds
 	Rules   money.Amount                `json:"rules"`  // of the bill's lines that are not plain seconds

@@ -40,11 +40,13 @@ type JobRecord struct {
 	// UnplacedSince is since when it has had no machine; zero: it has one.
 	UnplacedSince time.Time `json:"unplaced_since,omitzero"`
 
-	Last     *plan.Decision `json:"-"`                   // the newest that changed something; nil: none
-	Decided  time.Time      `json:"decided,omitzero"`    // when it was
-	Approval *Approval      `json:"approval,omitempty"`  // that it waits for, or had to wait for; never changed, but for another
-	Foreseen *money.Amount  `json:"foreseen,omitempty"`  // expected cost at its first decision; nil: nobody could say
-	OnDemand *money.Amount  `json:"on_demand,omitempty"` // what its work would have cost there when it ended; nil: not ended, or no such machine was for sale
+	Last    *plan.Decision `json:"-"`                // the newest that changed something; nil: none
+	Decided time.Time      `json:"decided,omitzero"` // when it was
+	// that it waits for, or had to wait for; never changed, but for another
+	Approval *Approval     `json:"approval,omitempty"`
+	Foreseen *money.Amount `json:"foreseen,omitempty"` // expected cost at its first decision; nil: nobody could say
+	// what its work would have cost there when it ended; nil: not ended, or no such machine was for sale
+	OnDemand *money.Amount `json:"on_demand,omitempty"`
 
 	Run *runRecord `json:"-"` // nil: it never asked for a machine
 }

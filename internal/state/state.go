@@ -243,7 +243,9 @@ func (s *State) position(id string, none int) (int, bool) {
 	if !ok {
 		return 0, false
 	}
-	return slices.BinarySearchFunc(s.inOrder, j.order, func(a *Job, order uint64) int { return cmp.Compare(a.order, order) })
+	return slices.BinarySearchFunc(s.inOrder, j.order, func(a *Job, order uint64) int {
+		return cmp.Compare(a.order, order)
+	})
 }
 
 // JobsAfter returns the jobs that were submitted after the one of that name,

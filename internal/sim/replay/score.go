@@ -17,7 +17,8 @@ import (
 const Optimum = "optimum"
 
 // Names are the rows of a benchmark, in the order of its table.
-var Names = []string{string(policy.OnDemand), string(policy.Greedy), string(policy.UniformProgress), string(policy.UniformProgress2), Optimum, string(policy.Default)}
+var Names = []string{string(policy.OnDemand), string(policy.Greedy), string(policy.UniformProgress),
+	string(policy.UniformProgress2), Optimum, string(policy.Default)}
 
 // Score is a row of a benchmark's table. Dollars are statistics: means of exact sums.
 type Score struct {
@@ -58,7 +59,8 @@ type tally struct {
 // Deadline plays every run under every rule and returns a row for each name.
 // tell is called now and then, from any goroutine one at a time. now is the
 // clock by which the work is timed.
-func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() time.Time, tell func(name string, done, of int)) ([]Score, error) {
+func Deadline(ctx context.Context, runs []tick.Run, names []string, now func() time.Time,
+	tell func(name string, done, of int)) ([]Score, error) {
 	var scores []Score
 	for _, name := range names {
 		lines, err := each(ctx, len(runs), func(mind *plan.Planner, i int) tally {
@@ -91,7 +93,8 @@ type ZoneRow struct {
 
 // SeveralZones plays every run of every form under every rule. optima are those
 // of the runs of each form, which are the same; nil where Optimum is not asked for.
-func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, names []string, now func() time.Time, tell func(name string, done, of int)) ([]Score, error) {
+func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, names []string, now func() time.Time,
+	tell func(name string, done, of int)) ([]Score, error) {
 	var scores []Score
 	for _, name := range names {
 		for _, form := range forms {
@@ -106,7 +109,8 @@ func SeveralZones(ctx context.Context, forms []ZoneRow, optima []money.Amount, n
 						rule = policy.GreedyGuard // as this benchmark defines it
 					}
 					out := Zones(r, mind, rule, false)
-					l.cost, l.missed, l.lost, l.launched, l.moved, l.n = out.Cost, out.Missed, out.Interruptions, out.Launches, out.Carries, out.Decisions
+					l.cost, l.missed, l.lost, l.launched, l.moved, l.n = out.Cost, out.Missed, out.Interruptions, out.Launches,
+						out.Carries, out.Decisions
 				}
 				l.took = now().Sub(began)
 				return l
@@ -196,7 +200,8 @@ func score(name string, lines []tally) Score {
 	s.CarriesPerRun /= n
 	for _, k := range order {
 		sum := sums[k]
-		s.Parts = append(s.Parts, Part{WorkHours: k[0].Hours(), DeadlineHours: k[1].Hours(), OverheadHours: k[2].Hours(), MeanUSD: sum.cost.Float() / float64(sum.n), Runs: sum.n})
+		s.Parts = append(s.Parts, Part{WorkHours: k[0].Hours(), DeadlineHours: k[1].Hours(), OverheadHours: k[2].Hours(),
+			MeanUSD: sum.cost.Float() / float64(sum.n), Runs: sum.n})
 	}
 	return s
 }

@@ -50,7 +50,8 @@ func Single(r tick.Run, mind *plan.Planner, rule policy.Rule, trace bool) Outcom
 }
 
 func (s *single) offer(id market.OfferID) market.Offer {
-	o := market.Offer{ID: id, Provider: "trace", Region: "region", Zone: "zone", Machine: "machine", Capacity: market.Spot, CPUs: 1, Speed: 1, Currency: money.USD}
+	o := market.Offer{ID: id, Provider: "trace", Region: "region", Zone: "zone", Machine: "machine", Capacity: market.Spot,
+		CPUs: 1, Speed: 1, Currency: money.USD}
 	if id == firmID {
 		o.Capacity = market.OnDemand
 	}
@@ -77,10 +78,12 @@ func (s *single) look(id market.OfferID) market.Quote {
 func (s *single) quotes(t int, all bool, now time.Time) []market.Quote {
 	var list []market.Quote
 	if up := s.run.At(t); all || up != s.run.At(t-1) {
-		list = append(list, market.Quote{Offer: spotID, Rate: s.run.Job.Spot, Priced: true, Available: up, At: now, Source: "trace"})
+		list = append(list, market.Quote{Offer: spotID, Rate: s.run.Job.Spot, Priced: true, Available: up, At: now,
+			Source: "trace"})
 	}
 	if all {
-		list = append(list, market.Quote{Offer: firmID, Rate: s.run.Job.OnDemand, Priced: true, Available: true, At: now, Source: "trace"})
+		list = append(list, market.Quote{Offer: firmID, Rate: s.run.Job.OnDemand, Priced: true, Available: true, At: now,
+			Source: "trace"})
 	}
 	return list
 }

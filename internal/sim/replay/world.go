@@ -70,14 +70,16 @@ type sale interface {
 // terms are those of the job that every run submits.
 func terms(work, restart time.Duration, deadline time.Time) core.Terms {
 	return core.Terms{
-		Name: jobID, Currency: money.USD, Deadline: deadline, Work: work, Steps: int64(work), Restart: restart, Priority: 1, Saves: true,
+		Name: jobID, Currency: money.USD, Deadline: deadline, Work: work, Steps: int64(work), Restart: restart, Priority: 1,
+		Saves: true,
 	}
 }
 
 // config leaves the core nothing to wait for but the next look at the market.
 func config(rule policy.Rule, restart, look, spare time.Duration) core.Configured {
 	return core.Configured{Config: core.Config{
-		MaxRunning: 1, BootLimit: 10*restart + time.Hour, Patience: time.Hour, Currency: money.USD, Policy: rule, Look: look, Spare: spare,
+		MaxRunning: 1, BootLimit: 10*restart + time.Hour, Patience: time.Hour, Currency: money.USD, Policy: rule, Look: look,
+		Spare: spare,
 	}}
 }
 
@@ -103,7 +105,8 @@ func (w *world) advance(gap time.Duration) {
 	w.now = end
 	if w.attempt != "" && w.started {
 		w.message++
-		w.step(core.CheckpointSaved{Attempt: w.attempt, Message: w.message, Manifest: "m", Step: int64(min(w.done, w.work)), Captured: w.now})
+		w.step(core.CheckpointSaved{Attempt: w.attempt, Message: w.message, Manifest: "m", Step: int64(min(w.done, w.work)),
+			Captured: w.now})
 	}
 }
 
@@ -136,13 +139,15 @@ func (w *world) act() {
 			}
 			w.home = w.offer.Region
 			w.owed, _ = w.sale.overhead(w.carried)
-			w.step(core.LaunchDone{Launch: a.Allocation, Instance: a.Allocation, Offer: a.Offer, Rate: w.sale.rate(a.Offer), From: w.now})
+			w.step(core.LaunchDone{Launch: a.Allocation, Instance: a.Allocation, Offer: a.Offer, Rate: w.sale.rate(a.Offer),
+				From: w.now})
 			if w.owed == 0 {
 				w.begin()
 			}
 		case core.Drain:
 			w.message++
-			w.step(core.AttemptEnded{Attempt: a.Attempt, Message: w.message, Reason: "drained", Step: int64(w.done), Saved: true})
+			w.step(core.AttemptEnded{Attempt: a.Attempt, Message: w.message, Reason: "drained", Step: int64(w.done),
+				Saved: true})
 		case core.Terminate:
 			w.end("terminated")
 		case core.Look:
@@ -161,7 +166,8 @@ func (w *world) end(cause string) {
 	var bill []core.BillLine
 	if a, ok := w.m.Attempt(w.attempt); ok && w.carried {
 		_, carry := w.sale.overhead(true)
-		bill = []core.BillLine{{Amount: a.Cost(w.now), Currency: money.USD}, {Rule: "transfer", Amount: carry, Currency: money.USD}}
+		bill = []core.BillLine{{Amount: a.Cost(w.now), Currency: money.USD},
+			{Rule: "transfer", Amount: carry, Currency: money.USD}}
 	}
 	w.attempt = ""
 	w.step(b)
@@ -182,7 +188,8 @@ func (w *world) finished(deadline time.Time) bool {
 		return false
 	}
 	w.message++
-	w.step(core.AttemptEnded{Attempt: w.attempt, Message: w.message, Reason: "completed", Step: int64(w.work), Saved: true})
+	w.step(core.AttemptEnded{Attempt: w.attempt, Message: w.message, Reason: "completed", Step: int64(w.work),
+		Saved: true})
 	w.act()
 	w.out.Finish = w.now.Sub(start)
 	w.out.Missed = w.now.After(deadline)

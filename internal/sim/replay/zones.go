@@ -27,7 +27,8 @@ func newSeveral(r *tick.ZoneRun) *several {
 		for i, z := range r.Job.Zones {
 			id := market.OfferID(fmt.Sprintf("trace/%02d-%s/machine/%s", i, z.Name, c))
 			s.index[id] = i
-			s.offers = append(s.offers, market.Offer{ID: id, Provider: "trace", Region: z.Region, Zone: z.Name, Machine: "machine", Capacity: c, CPUs: 1, Speed: 1, Currency: money.USD})
+			s.offers = append(s.offers, market.Offer{ID: id, Provider: "trace", Region: z.Region, Zone: z.Name,
+				Machine: "machine", Capacity: c, CPUs: 1, Speed: 1, Currency: money.USD})
 		}
 	}
 	return s
@@ -39,7 +40,8 @@ func Zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool) Ou
 }
 
 // zones plays a run with what goes on being the machine that next returns, each tick.
-func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool, next func(*core.Machine) *core.Machine) Outcome {
+func zones(r *tick.ZoneRun, mind *plan.Planner, rule policy.Rule, trace bool,
+	next func(*core.Machine) *core.Machine) Outcome {
 	j := &r.Job
 	s := newSeveral(r)
 	w := &world{m: core.NewWith(mind), sale: s, work: j.Work, now: start, trace: trace}
@@ -100,7 +102,8 @@ func (s *several) overhead(away bool) (time.Duration, money.Amount) {
 // look is the quote of an offer in this tick, whoever may see it.
 func (s *several) look(id market.OfferID) market.Quote {
 	z := s.index[id]
-	q := market.Quote{Offer: id, Rate: s.run.Job.Zones[z].OnDemand, Priced: true, Available: true, At: s.now, Source: "trace"}
+	q := market.Quote{Offer: id, Rate: s.run.Job.Zones[z].OnDemand, Priced: true, Available: true, At: s.now,
+		Source: "trace"}
 	if s.offer(id).Capacity == market.Spot {
 		prices := s.run.Traces[z].Price
 		q.Rate, q.Available = prices[min(s.t, len(prices)-1)], s.up(z)

@@ -136,7 +136,8 @@ func (r Run) Play(p Policy) Result {
 		out.Ticks = t + 1
 	}
 	out.Missed = out.Ticks > ticks
-	out.Cost = j.Spot.Until(time.Duration(out.SpotTicks) * j.Gap).Add(j.OnDemand.Until(time.Duration(out.DemandTicks) * j.Gap))
+	out.Cost = j.Spot.Until(time.Duration(out.SpotTicks) * j.Gap).
+		Add(j.OnDemand.Until(time.Duration(out.DemandTicks) * j.Gap))
 	return out
 }
 

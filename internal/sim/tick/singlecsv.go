@@ -26,33 +26,36 @@ type Window struct {
 func ReadSingle(availability io.Reader, availName string, windows io.Reader, winName string) ([]Window, error) {
 	up := map[string][]bool{}
 	last := ""
-	err := readCSV(availability, availName, []string{"zone", "start_tick", "ticks", "available"}, func(_ int, f []string) error {
-		zone := f[0]
-		n, err := numbers(f[1:], []string{"start_tick", "ticks", "available"})
-		switch seen := up[zone]; {
-		case zone == "":
-			return fmt.Errorf("field zone: missing: name the zone")
-		case err != nil:
-			return err
-		case n[2] > 1:
-			return fmt.Errorf("field available: %d is neither 0 nor 1", n[2])
-		case n[1] == 0 || n[1] > maxTicks:
-			return fmt.Errorf("field ticks: %d is not between 1 and %d", n[1], maxTicks)
-		case zone != last && seen != nil:
-			return fmt.Errorf("field zone: %s stood further up: keep the rows of a zone together", zone)
-		case n[0] > len(seen):
-			return fmt.Errorf("field start_tick: %d leaves a hole, %s is known to tick %d only: add the row that begins there, or sort the rows", n[0], zone, len(seen))
-		case n[0] < len(seen):
-			return fmt.Errorf("field start_tick: %d comes before tick %d where the row above ends: sort the rows of %s and let none overlap", n[0], len(seen), zone)
-		case len(seen)+n[1] > maxTicks:
-			return fmt.Errorf("field ticks: %s would have more than %d ticks", zone, maxTicks)
-		}
-		for range n[1] {
-			up[zone] = append(up[zone], n[2] == 1)
-		}
-		last = zone
-		return nil
-	})
+	err := readCSV(availability, availName, []string{"zone", "start_tick", "ticks", "available"},
+		func(_ int, f []string) error {
+			zone := f[0]
+			n, err := numbers(f[1:], []string{"start_tick", "ticks", "available"})
+			switch seen := up[zone]; {
+			case zone == "":
+				return fmt.Errorf("field zone: missing: name the zone")
+			case err != nil:
+				return err
+			case n[2] > 1:
+				return fmt.Errorf("field available: %d is neither 0 nor 1", n[2])
+			case n[1] == 0 || n[1] > maxTicks:
+				return fmt.Errorf("field ticks: %d is not between 1 and %d", n[1], maxTicks)
+			case zone != last && seen != nil:
+				return fmt.Errorf("field zone: %s stood further up: keep the rows of a zone together", zone)
+			case n[0] > len(seen):
+				return fmt.Errorf("field start_tick: %d leaves a hole, %s is known to tick %d only: add the row that begins "+
+					"there, or sort the rows", n[0], zone, len(seen))
+			case n[0] < len(seen):
+				return fmt.Errorf("field start_tick: %d comes before tick %d where the row above ends: sort the rows of %s and "+
+					"let none overlap", n[0], len(seen), zone)
+			case len(seen)+n[1] > maxTicks:
+				return fmt.Errorf("field ticks: %s would have more than %d ticks", zone, maxTicks)
+			}
+			for range n[1] {
+				up[zone] = append(up[zone], n[2] == 1)
+			}
+			last = zone
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +79,12 @@ func ReadSingle(availability io.Reader, availName string, windows io.Reader, win
 		case n[2] == 0:
 			return fmt.Errorf("field ticks: a window of none")
 		case n[1] > len(whole) || n[2] > len(whole)-n[1]:
-			return fmt.Errorf("field ticks: the window ends at tick %d, %s is known to tick %d only: shorten or move it", n[1]+n[2], zone, len(whole))
+			return fmt.Errorf("field ticks: the window ends at tick %d, %s is known to tick %d only: shorten or move it",
+				n[1]+n[2], zone, len(whole))
 		}
 		twice[key{zone, n[0]}] = true
-		out = append(out, Window{Zone: zone, Index: n[0], From: fmt.Sprintf("%s: line %d", winName, line), Up: whole[n[1] : n[1]+n[2]]})
+		out = append(out, Window{Zone: zone, Index: n[0], From: fmt.Sprintf("%s: line %d", winName, line),
+			Up: whole[n[1] : n[1]+n[2]]})
 		return nil
 	})
 	return out, err
@@ -101,9 +106,12 @@ func SingleRuns(windows []Window) ([]Run, error) {
 	for _, w := range windows {
 		for _, deadline := range deadlines {
 			for _, over := range []time.Duration{3 * time.Minute, 12 * time.Minute} {
-				j := Job{Work: 48 * time.Hour, Deadline: deadline, Overhead: over, Gap: gap, Spot: 973_100_000_000, OnDemand: 3_060_000_000_000}
+				j := Job{Work: 48 * time.Hour, Deadline: deadline, Overhead: over, Gap: gap, Spot: 973_100_000_000,
+					OnDemand: 3_060_000_000_000}
 				if len(w.Up) < j.Ticks() {
-					return nil, fmt.Errorf("read %s: field ticks: window %d of %s has %d ticks of %.0f minutes, and a job has until hour %.0f: give it at least %d", w.From, w.Index, w.Zone, len(w.Up), j.Gap.Minutes(), deadline.Hours(), longest)
+					return nil, fmt.Errorf("read %s: field ticks: window %d of %s has %d ticks of %.0f minutes, and a job has "+
+						"until hour %.0f: give it at least %d", w.From, w.Index, w.Zone, len(w.Up), j.Gap.Minutes(),
+						deadline.Hours(), longest)
 				}
 				out = append(out, Run{Zone: w.Zone, Window: w.Index, Job: j, Up: w.Up})
 			}
@@ -153,7 +161,8 @@ func readCSV(r io.Reader, name string, want []string, row func(line int, fields 
 		rows++
 		fields := strings.Split(text, ",")
 		if len(fields) != len(want) {
-			return fmt.Errorf("read %s: line %d: %d fields: write %d (%s)", name, line, len(fields), len(want), strings.Join(want, ", "))
+			return fmt.Errorf("read %s: line %d: %d fields: write %d (%s)", name, line, len(fields), len(want),
+				strings.Join(want, ", "))
 		}
 		if err := row(line, fields); err != nil {
 			return fmt.Errorf("read %s: line %d: %w", name, line, err)

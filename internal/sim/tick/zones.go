@@ -21,7 +21,8 @@ const (
 var (
 	zonesOnDemand = money.Rate(3_060_000_000_000)
 	zonesCarry    = money.Picos(1_000_000_000_000)
-	zonesJobs     = []struct{ work, deadline time.Duration }{{48 * time.Hour, 52 * time.Hour}, {24 * time.Hour, 36 * time.Hour}, {24 * time.Hour, 48 * time.Hour}}
+	zonesJobs     = []struct{ work, deadline time.Duration }{{48 * time.Hour, 52 * time.Hour},
+		{24 * time.Hour, 36 * time.Hour}, {24 * time.Hour, 48 * time.Hour}}
 	zonesRestarts = []time.Duration{3 * time.Minute, 12 * time.Minute}
 	zonesGroups   = [][]string{
 		{"us-east-1a", "us-east-1c"},
@@ -29,7 +30,8 @@ var (
 		{"us-east-1a", "us-east-2b", "us-west-2c"},
 		{"us-east-1a", "us-east-1c", "us-east-1d"},
 		{"us-east-1a", "us-east-1f", "us-west-2a", "us-west-2b", "us-east-2b"},
-		{"us-east-2a", "us-west-2c", "us-east-1d", "us-east-2b", "us-west-2a", "us-east-1f", "us-east-1a", "us-west-2b", "us-east-1c"},
+		{"us-east-2a", "us-west-2c", "us-east-1d", "us-east-2b", "us-west-2a", "us-east-1f", "us-east-1a", "us-west-2b",
+			"us-east-1c"},
 		{"us-west-2a", "us-west-2b"},
 		{"us-west-2a", "us-west-2b", "us-west-2c"},
 		{"us-west-2a", "us-east-2a"},
@@ -71,7 +73,8 @@ func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, er
 					}}
 					for i, t := range traces {
 						if n := r.Job.Ticks(); len(t.Up) < n {
-							return nil, 0, fmt.Errorf("line %d: ticks: window %d of %s ends after %d, and a job of %.0f h needs %d; give a longer window", t.Line, w.Number, group[i], len(t.Up), size.deadline.Hours(), n)
+							return nil, 0, fmt.Errorf("line %d: ticks: window %d of %s ends after %d, and a job of %.0f h needs %d; "+
+								"give a longer window", t.Line, w.Number, group[i], len(t.Up), size.deadline.Hours(), n)
 						}
 					}
 					runs = append(runs, r)
@@ -80,7 +83,8 @@ func ZoneRuns(windows []ZoneWindow, looks bool) (runs []ZoneRun, leftOut int, er
 		}
 	}
 	if len(runs) == 0 {
-		return nil, leftOut, fmt.Errorf("no window has all zones of a group, such as %s: all %d pairs of group and window are left out", strings.Join(zonesGroups[0], " and "), leftOut)
+		return nil, leftOut, fmt.Errorf("no window has all zones of a group, such as %s: all %d pairs of group and "+
+			"window are left out", strings.Join(zonesGroups[0], " and "), leftOut)
 	}
 	return runs, leftOut, nil
 }
@@ -125,7 +129,8 @@ type ZoneOutcome struct {
 func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 	var out ZoneOutcome
 	j := &r.Job
-	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones)), Past: make([]place.Record, len(j.Zones))}
+	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones)),
+		Past: make([]place.Record, len(j.Zones))}
 	looker, _ := p.(place.Looker)
 	for v.Tick = 0; v.Tick < j.Ticks(); v.Tick++ {
 		r.show(&v)

@@ -63,14 +63,16 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 	want := []string{"window", "zone", "start_tick", "ticks", last}
 	head, err := r.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, &BadLine{file, 0, "", "the file is empty", "give a file with the line " + strings.Join(want, ",") + " first"}
+		return nil, &BadLine{file, 0, "", "the file is empty",
+			"give a file with the line " + strings.Join(want, ",") + " first"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	head[0] = strings.TrimPrefix(head[0], byteOrder)
 	if !slices.Equal(head, want) {
-		return nil, &BadLine{file, 1, "", fmt.Sprintf("the columns are %q", strings.Join(head, ",")), "make the first line " + strings.Join(want, ",")}
+		return nil, &BadLine{file, 1, "", fmt.Sprintf("the columns are %q", strings.Join(head, ",")),
+			"make the first line " + strings.Join(want, ",")}
 	}
 	type key struct {
 		window int
@@ -105,17 +107,22 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 			*f.to = n
 		}
 		if Region(s.zone) == "" {
-			return nil, bad("zone", fmt.Sprintf("%q names no region", s.zone), "write a zone as its region and one letter, such as us-east-1a")
+			return nil, bad("zone", fmt.Sprintf("%q names no region", s.zone),
+				"write a zone as its region and one letter, such as us-east-1a")
 		}
 		k := key{s.window, s.zone}
 		end := ends[k]
 		switch {
 		case s.start > end:
-			return nil, bad("start_tick", fmt.Sprintf("hole: window %d of %s is known to tick %d and goes on at %d", s.window, s.zone, end, s.start), fmt.Sprintf("add the row for ticks %d to %d, or sort the rows by start_tick where it stands further down", end, s.start-1))
+			return nil, bad("start_tick", fmt.Sprintf("hole: window %d of %s is known to tick %d and goes on at %d", s.window,
+				s.zone, end, s.start), fmt.Sprintf("add the row for ticks %d to %d, or sort the rows by start_tick where it "+
+				"stands further down", end, s.start-1))
 		case s.start < before[k]:
-			return nil, bad("start_tick", fmt.Sprintf("wrong order: tick %d of window %d of %s stands after tick %d", s.start, s.window, s.zone, before[k]), "sort the rows by start_tick")
+			return nil, bad("start_tick", fmt.Sprintf("wrong order: tick %d of window %d of %s stands after tick %d", s.start,
+				s.window, s.zone, before[k]), "sort the rows by start_tick")
 		case s.start < end:
-			return nil, bad("start_tick", fmt.Sprintf("overlap: window %d of %s is known to tick %d already", s.window, s.zone, end), fmt.Sprintf("begin at %d or shorten the row before", end))
+			return nil, bad("start_tick", fmt.Sprintf("overlap: window %d of %s is known to tick %d already", s.window, s.zone,
+				end), fmt.Sprintf("begin at %d or shorten the row before", end))
 		}
 		ends[k], before[k] = end+s.ticks, s.start
 		rows = append(rows, s)
@@ -131,7 +138,8 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 // start_tick, ticks and available (0 or 1), or usd_per_hour (above zero). Both
 // files must tell of the same zones in the same windows, and of each for the
 // same number of ticks.
-func ReadZones(availabilityFile string, availability io.Reader, priceFile string, prices io.Reader) ([]ZoneWindow, error) {
+func ReadZones(availabilityFile string, availability io.Reader, priceFile string,
+	prices io.Reader) ([]ZoneWindow, error) {
 	ups, err := readSpans(availabilityFile, availability, "available")
 	if err != nil {
 		return nil, err
@@ -143,7 +151,8 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 	windows := map[int]ZoneWindow{}
 	for _, s := range ups {
 		if s.value != "0" && s.value != "1" {
-			return nil, &BadLine{availabilityFile, s.line, "available", fmt.Sprintf("%q", s.value), "write 1 where spot can be had and 0 where not"}
+			return nil, &BadLine{availabilityFile, s.line, "available", fmt.Sprintf("%q", s.value),
+				"write 1 where spot can be had and 0 where not"}
 		}
 		w, ok := windows[s.window]
 		if !ok {
@@ -163,14 +172,18 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 	for _, s := range costs {
 		rate, err := money.ParseRate(s.value)
 		if err != nil || rate <= 0 {
-			return nil, &BadLine{priceFile, s.line, "usd_per_hour", fmt.Sprintf("%q is no price above zero", s.value), "write dollars an hour, such as 0.9731"}
+			return nil, &BadLine{priceFile, s.line, "usd_per_hour", fmt.Sprintf("%q is no price above zero", s.value),
+				"write dollars an hour, such as 0.9731"}
 		}
 		t := windows[s.window].Zones[s.zone]
 		if t == nil {
-			return nil, &BadLine{priceFile, s.line, "zone", fmt.Sprintf("unknown zone: window %d of %s does not know %s", s.window, availabilityFile, s.zone), "add its availability or take the row out"}
+			return nil, &BadLine{priceFile, s.line, "zone",
+				fmt.Sprintf("unknown zone: window %d of %s does not know %s", s.window, availabilityFile, s.zone),
+				"add its availability or take the row out"}
 		}
 		if have := len(t.Price) + s.ticks; have > len(t.Up) {
-			return nil, &BadLine{priceFile, s.line, "ticks", fmt.Sprintf("prices go to tick %d, availability to %d", have, len(t.Up)), "cut the longer one"}
+			return nil, &BadLine{priceFile, s.line, "ticks",
+				fmt.Sprintf("prices go to tick %d, availability to %d", have, len(t.Up)), "cut the longer one"}
 		}
 		for range s.ticks {
 			t.Price = append(t.Price, rate)
@@ -184,7 +197,9 @@ func ReadZones(availabilityFile string, availability io.Reader, priceFile string
 	for _, w := range out {
 		for _, z := range w.names() {
 			if t := w.Zones[z]; len(t.Price) < len(t.Up) {
-				return nil, &BadLine{availabilityFile, t.Line, "ticks", fmt.Sprintf("window %d of %s has availability for %d ticks and prices for %d", w.Number, z, len(t.Up), len(t.Price)), "add the missing rows to " + priceFile}
+				return nil, &BadLine{availabilityFile, t.Line, "ticks",
+					fmt.Sprintf("window %d of %s has availability for %d ticks and prices for %d", w.Number, z, len(t.Up),
+						len(t.Price)), "add the missing rows to " + priceFile}
 			}
 		}
 	}

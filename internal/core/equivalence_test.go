@@ -177,8 +177,8 @@ func TestKindsBeyondTheMostAreLoose(t *testing.T) {
 		h.submit(fmt.Sprintf("j-%04d", i), 1000+i, 2)
 	}
 	h.submit("fits", 2, 1)
-	if n := len(h.queue.kinds); n > mostGroups+1 {
-		t.Errorf("%d kinds are told apart", n)
+	if n := len(h.queue.equivalences); n > mostGroups+1 {
+		t.Errorf("%d equivalence classes are told apart", n)
 	}
 	text, err := h.Snapshot()
 	if err != nil {
@@ -188,24 +188,24 @@ func TestKindsBeyondTheMostAreLoose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, err := again.Snapshot(); err != nil || !bytes.Equal(text, same) || len(again.queue.kinds) != len(h.queue.kinds) {
-		t.Errorf("a restart tells other kinds apart: %v", err)
+	if same, err := again.Snapshot(); err != nil || !bytes.Equal(text, same) || len(again.queue.equivalences) != len(h.queue.equivalences) {
+		t.Errorf("a restart tells other equivalence classes apart: %v", err)
 	}
 	h.sells(2, true)
 	h.until(1)
 	for i := range 2 * mostGroups {
 		h.tell(JobEnded{Job: fmt.Sprintf("j-%04d", i)})
 	}
-	if n := len(h.queue.kinds); n != 0 {
-		t.Errorf("%d kinds are kept of no jobs", n)
+	if n := len(h.queue.equivalences); n != 0 {
+		t.Errorf("%d equivalence classes are kept of no jobs", n)
 	}
 }
 
 // What a job asks for is all in its kind: two jobs that differ in any of it are two kinds.
 func TestAKindIsAllThatIsAskedFor(t *testing.T) {
-	seen := map[string]string{kindOf(plan.Need{}): "nothing"}
+	seen := map[string]string{equivalenceOf(plan.Need{}): "nothing"}
 	differs := func(name string, n plan.Need) {
-		key := kindOf(n)
+		key := equivalenceOf(n)
 		if other, known := seen[key]; known && key != loose {
 			t.Errorf("%s is taken for %s", name, other)
 		}
@@ -222,7 +222,7 @@ func TestAKindIsAllThatIsAskedFor(t *testing.T) {
 		case reflect.Slice:
 			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
 		default:
-			t.Fatalf("a field of kind %v is new here: add it to kindOf", f.Kind())
+			t.Fatalf("a field of kind %v is new here: add it to equivalenceOf", f.Kind())
 		}
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[plan.Need]()) {

@@ -1,0 +1,117 @@
+package core
+
+import (
+	"time"
+)
+
+// due reviews the jobs whose time has come.
+func (m *Machine) due() {
+	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now()) {
+		w := m.wakes.pop()
+		p := at(w.job)
+		if !w.at.Equal(p.wake) || w.job.State().Over() && !w.job.Holds() {
+			continue
+		}
+		p.wake = time.Time{}
+		switch {
+		case w.job.State() == Held:
+			m.finish(w.job, Cancelled, ApprovalExpired, w.job.Detail())
+		case w.job.State() == Queued && p.waits:
+			m.dueInQueue(w.job)
+		default:
+			m.reviewJob(w.job)
+		}
+	}
+}
+
+func (m *Machine) dueInQueue(j *Job) {
+	_, spent := over(j, m.now())
+	switch {
+	case spent && !m.awaits(j):
+		m.queue.remove(j)
+		m.try(j)
+	case m.room(): // in its turn, which may not come yet
+		m.queue.remove(j)
+		m.queue.add(j)
+		m.overAt(j)
+	default:
+		m.overAt(j)
+	}
+}
+
+// tryNew tries a job that has just come where those of its class are passed over, so
+// that it says why it waits.
+func (m *Machine) tryNew(id string) bool {
+	j := m.s.Job(id)
+	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.equivalence.unschedulable || !m.room() ||
+		m.blocks()(j).by != nil {
+		return false
+	}
+	m.queue.remove(j)
+	m.try(j)
+	return true
+}
+
+// consider lets queued jobs have the free places, most urgent first.
+func (m *Machine) consider(most int) {
+	for n := most; n > 0; n-- {
+		if !m.room() {
+			return
+		}
+		blocks := m.blocks()
+		j, ok := m.queue.next(blocks)
+		switch {
+		case !ok:
+			return
+		case blocks(j).never:
+			m.queue.push(j, overQuota)
+		case m.awaits(j):
+			m.queue.tried(j)
+		default:
+			m.try(j)
+		}
+	}
+}
+
+func (m *Machine) nextWake() time.Time {
+	var soonest time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (soonest.IsZero() || t.Before(soonest)) {
+			soonest = t
+		}
+	}
+	for len(m.wakes) > 0 && !m.wakes[0].at.Equal(at(m.wakes[0].job).wake) {
+		m.wakes.pop()
+	}
+	if len(m.wakes) > 0 {
+		sooner(m.wakes[0].at)
+	}
+	if len(m.hours) > 0 {
+		sooner(m.hours[0].at)
+	}
+	if m.review.left() {
+		sooner(m.now())
+	}
+	sooner(m.wakeForQuotas())
+	if m.room() && m.queue.untried(m.blocks()) {
+		sooner(m.now().Add(time.Second))
+	}
+	if m.room() && m.queue.Len() > 0 {
+		sooner(m.queue.retryAt)
+	}
+	return soonest
+}
+
+// wakeAt asks for a review of j at t, or earlier where that was asked before.
+func (m *Machine) wakeAt(j *Job, t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	if !t.After(m.now()) {
+		t = m.now().Add(time.Nanosecond)
+	}
+	if p := at(j); p.wake.IsZero() || t.Before(p.wake) {
+		p.wake = t
+		m.wakes.push(wake{t, j})
+	}
+}

@@ -1,0 +1,168 @@
+package state
+
+import (
+	"time"
+
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+)
+
+func (s *State) applyInstance(e *Event, f Fact) {
+	switch f := f.(type) {
+	case StrayFound:
+		r := rentedIn(e, f.Instance)
+		i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
+		if l := s.offers[r.Offer]; l != nil {
+			i.r.Machine = MachineOf(&l.r.Offer)
+		}
+		if old := s.instances[r.Instance]; old != nil {
+			i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
+		}
+		i.r.Paid = f.Paid
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
+		s.instances[i.r.ID] = i
+	case InstanceReleased:
+		i := s.instance(f.Instance)
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
+		i.r.Release = f.Why
+		if a := s.seated(i); a != nil && f.End != "" && a.r.Task.End == "" {
+			a.r.Task.End = f.End
+		}
+	case InstanceMissing:
+		s.instance(f.Instance).r.Missing = s.now
+	case InstanceListed:
+		s.instance(f.Instance).r.Missing = time.Time{}
+	case InstanceClosed:
+		s.closed(e, f)
+	case InstanceExtended:
+		s.extended(f)
+	case BillTaken:
+		s.billed(e, f.Instance)
+	case InstanceOwned:
+		s.instance(f.Instance).r.Disowned = false
+	case InstanceLeft:
+		i := s.instance(f.Instance)
+		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
+		i.r.Lost = false
+		if a := s.seated(i); a != nil {
+			s.leaves(i, a)
+		}
+	}
+}
+
+// instance is the instance of that name, and the job on it about to be changed.
+func (s *State) instance(id string) *Instance {
+	i := s.instances[id]
+	if i == nil {
+		panic("state: a fact about instance " + id + ", which is not known")
+	}
+	if i.r.Job != "" {
+		s.touched(i.r.Job)
+	}
+	return i
+}
+
+// seated is the attempt whose first task has the instance's seat, or nil.
+func (s *State) seated(i *Instance) *Attempt {
+	if len(i.r.Seats) == 0 {
+		return nil
+	}
+	return s.AttemptOf(i.r.Seats[0].Attempt)
+}
+
+// Seated is the attempt that has the instance, or nil.
+func (s *State) Seated(i *Instance) *Attempt { return s.seated(i) }
+
+func (s *State) closed(e *Event, f InstanceClosed) {
+	i := s.instance(f.Instance)
+	to := Gone
+	if f.GivenUp {
+		to = Missing
+	}
+	move(NextInstance, "instance", i.r.ID, &i.r.Phase, to)
+	i.r.Until, i.r.Cause, i.r.Lost, i.r.Disowned, i.r.Release = f.Until, f.Cause, f.GivenUp, false, ""
+	a := s.seated(i)
+	if a == nil {
+		return
+	}
+	j := s.jobs[a.r.Job]
+	r := j.runs()
+	t := &a.r.Task
+	t.Until, t.Cause, t.LastRate = f.Until, f.Cause, i.PresentRate()
+	if b, ok := e.Body.(InstanceEnded); ok {
+		t.Notice = b.Notice
+	}
+	if f.Cause == "interrupted" && t.End == "" {
+		t.End = "interrupted"
+	}
+	if t.End == "" {
+		t.End = f.Cause
+	}
+	if t.Phase != Ended {
+		move(NextTask, "task", a.r.ID, &t.Phase, Ended)
+	}
+	t.LostTime += f.Lost
+	s.lasted(i, a)
+	r.GPUServed += time.Duration(t.Machine.GPUs) * t.Until.Sub(t.From)
+	if f.Unsaved {
+		r.UnsavedLosses++
+	}
+	move(NextAttempt, "attempt", a.r.ID, &a.r.Phase, Over)
+	delete(s.attempts, a.r.ID)
+	for r.Closed < len(r.Attempts) && !r.Attempts[r.Closed].Live() {
+		c := r.Attempts[r.Closed]
+		r.Settled = r.Settled.Add(c.Posted()).Add(c.Rules())
+		r.Closed++
+	}
+	s.index(j)
+	if !f.GivenUp {
+		s.leaves(i, a)
+	}
+}
+
+// lasted learns how long machines of an offer of spot last.
+func (s *State) lasted(i *Instance, a *Attempt) {
+	l := s.offers[i.r.Machine.Offer]
+	if l == nil || i.r.Machine.Capacity != market.Spot {
+		return
+	}
+	l.r.Hazard.Served += i.r.Until.Sub(i.r.From)
+	if i.r.Cause == "interrupted" || !a.r.Noticed.IsZero() { // given back early, but taken all the same
+		l.r.Hazard.Lost++
+	}
+}
+
+// leaves lets go of an instance that costs nothing more.
+func (s *State) leaves(i *Instance, a *Attempt) {
+	a.instance = nil
+	delete(s.instances, i.r.ID)
+}
+
+func (s *State) extended(f InstanceExtended) {
+	i := s.instance(f.Instance)
+	a := s.seated(i)
+	t := &a.r.Task
+	if f.Until.After(t.Until) {
+		more := f.Until.Sub(t.Until)
+		t.LostTime += more
+		s.jobs[a.r.Job].runs().GPUServed += time.Duration(t.Machine.GPUs) * more
+		t.Until, i.r.Until = f.Until, f.Until
+		t.Cause, i.r.Cause = f.Cause, f.Cause
+	}
+}
+
+func (s *State) billed(e *Event, id string) {
+	b := e.Body.(BillReceived)
+	bill := map[string]money.Amount{}
+	for _, l := range b.Lines {
+		bill[l.Rule] = bill[l.Rule].Add(l.Amount)
+	}
+	if a := s.AttemptOf(b.Launch); a != nil && a.r.Task.Instance == id {
+		s.touched(a.r.Job)
+		a.r.Task.Bill = bill
+		return
+	}
+	if i := s.instances[id]; i != nil && i.Stray() {
+		i.r.Bill = bill
+	}
+}

@@ -1,0 +1,69 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// clone is a copy of a job that later changes leave alone, but for the machines of its attempts.
+func (j *Job) clone() *Job {
+	c := *j
+	if j.r.Run == nil {
+		return &c
+	}
+	r := *j.r.Run
+	r.Fallback = slices.Clone(r.Fallback)
+	r.Attempts = make([]*Attempt, len(j.r.Run.Attempts))
+	for i, a := range j.r.Run.Attempts {
+		r.Attempts[i] = a.clone()
+	}
+	if r.Asked != nil {
+		a := *r.Asked
+		r.Asked = &a
+	}
+	r.Leaving = make([]*Allocation, len(j.r.Run.Leaving))
+	for i, a := range j.r.Run.Leaving {
+		b := *a
+		r.Leaving[i] = &b
+	}
+	c.r.Run = &r
+	return &c
+}
+
+// Copy is the job as it is now, for those who read it while events go on.
+func (j *Job) Copy() *Job {
+	c := j.clone()
+	for _, a := range c.Attempts() {
+		if a.instance == nil {
+			continue
+		}
+		i := *a.instance
+		if i.series != nil {
+			i.series = &Series{slices.Clone(i.series.list)}
+		}
+		a.instance = &i
+	}
+	return c
+}
+
+// Same reports whether two states have the job alike; learned says whether what was
+// learned of it from samples, and prices, must be alike too.
+func (j *Job) Same(o *Job, learned bool) bool {
+	a, wrongA := json.Marshal(storedOf(j.compared(learned)))
+	b, wrongB := json.Marshal(storedOf(o.compared(learned)))
+	return wrongA == nil && wrongB == nil && bytes.Equal(a, b)
+}
+
+// compared is what Same compares.
+func (j *Job) compared(learned bool) *Job {
+	if learned || j.r.Run == nil {
+		return j
+	}
+	c := j.clone()
+	c.r.Run.Learned = learnedJob{}
+	for _, a := range c.r.Run.Attempts {
+		a.r.Task.Learned, a.r.Task.LastRate = learnedTask{}, 0
+	}
+	return c
+}
