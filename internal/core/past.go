@@ -48,7 +48,7 @@ type Whose struct {
 
 // past keeps the sums of those jobs by whose they are and by the hour in which their
 // last machine ended, so that a million of them are not gone through. It is made again
-// at a restart, as under is.
+// at a restart, as usage is.
 type past struct {
 	sums *ledger.Calendar[Whose, Past]
 	jobs map[int64]map[*Job]struct{} // by hour

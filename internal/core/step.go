@@ -68,7 +68,7 @@ type Machine struct {
 	era    int      // how often they changed
 	sums   []tally  // of what runs under them now; nil: not summed
 
-	under    []*under // what all limits have taken, in their order
+	usage    []*usage // what all limits have taken, in their order
 	soon     *sums    // the same of limits that will be set; nil: nobody prepares that
 	from     uint64   // the first event whose postings are in there
 	unsummed []change // jobs that this step changes
@@ -113,7 +113,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.wakeAt(s.Job(a.Job()), s.Now())
 		m.postsAt(s.Job(a.Job()))
 	}
-	m.sumUnder(s.Seq() + 1)
+	m.sumUsage(s.Seq() + 1)
 	m.recount()
 	return m
 }
