@@ -73,7 +73,7 @@ type Machine struct {
 	from     uint64   // the first event whose postings are in there
 	unsummed []change // jobs that this step changes
 	accounts map[accountKey]*Account
-	past     past
+	history  history
 }
 
 // New returns a machine with no jobs.
@@ -86,7 +86,7 @@ func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 // On returns a machine that goes on from a state, which is its own from now on.
 func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
-		accounts: map[accountKey]*Account{}, past: newPast()}
+		accounts: map[accountKey]*Account{}, history: newHistory()}
 	s.Watch(m.unsum)
 	m.list()
 	m.findPrepaid()

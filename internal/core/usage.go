@@ -33,7 +33,7 @@ const (
 // sumUsage sums anew what all limits have taken, and what else is kept by job.
 // Postings count from that event on.
 func (m *Machine) sumUsage(from uint64) {
-	m.usage, m.unsummed, m.accounts, m.past = nil, nil, map[accountKey]*Account{}, newPast()
+	m.usage, m.unsummed, m.accounts, m.history = nil, nil, map[accountKey]*Account{}, newHistory()
 	for _, j := range m.s.Jobs() {
 		m.sum(j, nil)
 	}
@@ -130,8 +130,8 @@ func (m *Machine) unsum(j *Job) {
 		m.weigh(j, (*budget.Outstanding).Remove)
 		m.account(j, -1)
 		if rests(j) {
-			m.past.were = append(m.past.were, passedOf(j))
-			c.was = len(m.past.were)
+			m.history.were = append(m.history.were, recordOf(j))
+			c.was = len(m.history.were)
 		}
 	}
 	at(j).sum = changing
@@ -141,7 +141,7 @@ func (m *Machine) unsum(j *Job) {
 // change is a job that the step changes, and what of it is in the past until the step ends.
 type change struct {
 	job *Job
-	was int // place in past.were, from 1; 0: nothing
+	was int // place in history.were, from 1; 0: nothing
 }
 
 // sumAgain counts the jobs that the step has changed.
@@ -149,17 +149,17 @@ func (m *Machine) sumAgain() {
 	for _, c := range m.unsummed {
 		m.price(c.job)
 		if c.was > 0 {
-			m.sum(c.job, &m.past.were[c.was-1])
+			m.sum(c.job, &m.history.were[c.was-1])
 		} else {
 			m.sum(c.job, nil)
 		}
 	}
-	m.past.were = m.past.were[:0]
+	m.history.were = m.history.were[:0]
 	clear(m.unsummed)
 	m.unsummed = m.unsummed[:0]
 }
 
-func (m *Machine) sum(j *Job, was *passed) {
+func (m *Machine) sum(j *Job, was *record) {
 	m.weigh(j, (*budget.Outstanding).Add)
 	m.account(j, 1)
 	m.pass(j, was)
