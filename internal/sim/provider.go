@@ -99,7 +99,7 @@ func (w *World) looked(a core.Look) {
 }
 
 func (w *World) launch(a core.Launch) {
-	if i := w.byKey[a.Allocation]; i != nil && w.plant != PlantNoKey {
+	if i := w.byKey[a.Allocation]; i != nil && w.fault != FaultNoKey {
 		w.answer(i) // the key rents once
 		return
 	}
@@ -150,7 +150,7 @@ func (w *World) launch(a core.Launch) {
 		return
 	}
 	delay := w.firmDelay
-	if w.plant == PlantSlowFirm {
+	if w.fault == FaultSlowFirm {
 		delay += time.Hour
 	}
 	if !spot && delay > 0 {
@@ -220,7 +220,7 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	if w.cancelled[a.Allocation] {
 		return
 	}
-	if i := w.byKey[a.Allocation]; i != nil && w.plant != PlantNoKey { // asked twice while it was pending
+	if i := w.byKey[a.Allocation]; i != nil && w.fault != FaultNoKey { // asked twice while it was pending
 		w.answer(i)
 		return
 	}

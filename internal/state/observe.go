@@ -125,7 +125,7 @@ func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
 	l.Seen = l.Seen.See(j.r.Terms.Metric, b.Step, b.Metrics, b.Broken)
 }
 
-// paceSpan is the least time over which a pace is measured.
+// paceSpan is the shortest time over which a pace is measured.
 const paceSpan = time.Minute
 
 // seesPace measures how fast j goes. The first steps of an attempt are slow (imports,
