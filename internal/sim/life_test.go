@@ -295,7 +295,7 @@ func (w *World) housekeeping() {
 		for _, a := range w.m.Live() {
 			if i := w.instances[a.Instance()]; i != nil && !i.running() {
 				w.endTold(i)
-			} else if !w.calm5() && !w.plain && w.chance(0.001) && a.Task() == core.Working {
+			} else if !w.calm5() && !w.plain && w.chance(0.001) && a.Task() == core.TaskRunning {
 				w.saw("fault silent × agent")
 				if w.step(core.AgentSilent{Attempt: a.ID(), Since: w.now.Add(-time.Minute)}) {
 					continue

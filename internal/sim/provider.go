@@ -52,7 +52,7 @@ func (w *World) act(a core.Action) {
 				}
 			}
 		})
-	case core.Look:
+	case core.Probe:
 		w.looked(a)
 	case core.BuildTable:
 		w.after(time.Duration(w.extra.Int64N(int64(5*time.Minute))), func() { w.builds(a) })
@@ -80,7 +80,7 @@ func (w *World) builds(a core.BuildTable) {
 }
 
 // looked answers whether an offer can be had now, where somebody can say.
-func (w *World) looked(a core.Look) {
+func (w *World) looked(a core.Probe) {
 	if w.unheard {
 		return
 	}
