@@ -13,8 +13,8 @@ import (
 // unclean are the packages and documents that still have private words. The list only
 // shrinks: what is clean must leave it, and nothing is added.
 var unclean = []string{
-	"docs/design/ledger.md", "docs/design/store.md", "docs/formulas.md", "internal/core", "internal/ledger",
-	"internal/policy", "internal/policy/place", "internal/sim", "internal/sim/tick",
+	"docs/design/ledger.md", "docs/design/store.md", "docs/formulas.md",
+	"internal/ledger", "internal/policy", "internal/policy/place", "internal/sim",
 }
 
 func TestNobodyNeedsADictionary(t *testing.T) {

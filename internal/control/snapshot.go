@@ -50,7 +50,7 @@ func (c *Control) snapshot(ctx context.Context) {
 }
 
 // save encodes what was frozen and has changed since base, part by part, and writes it.
-func (c *Control) save(ctx context.Context, f *state.Frozen, base uint64) error {
+func (c *Control) save(ctx context.Context, f *state.Snapshot, base uint64) error {
 	s := store.Snapshot{Seq: f.Seq(), Version: state.SnapshotVersion, Parts: f.Parts(), Base: base}
 	parts, size := map[int]json.RawMessage{}, 0
 	write := func() error {

@@ -50,9 +50,9 @@ type (
 		Why     string        `json:"why"`
 		Grace   time.Duration `json:"grace_ns"` // market time
 	}
-	// Look asks whether the offer can be had now, before anything is given up for
+	// Probe asks whether the offer can be had now, before anything is given up for
 	// it. Answer: MarketSeen with its quote, or none where the provider cannot say.
-	Look struct {
+	Probe struct {
 		Job   string         `json:"job"`
 		Offer market.OfferID `json:"offer"`
 		Count int            `json:"count"` // of the job's probes
@@ -75,7 +75,7 @@ func (a Launch) Key() string     { return a.Allocation }
 func (a Cancel) Key() string     { return "cancel/" + a.Allocation }
 func (a Terminate) Key() string  { return "terminate/" + a.Instance }
 func (a Drain) Key() string      { return "drain/" + a.Attempt }
-func (a Look) Key() string       { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
+func (a Probe) Key() string      { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
 func (a BuildTable) Key() string { return "table/" + a.Request.Key() }
 func (a Notify) Key() string     { return "notify/" + a.Job + "/" + string(a.State) }
 
@@ -84,7 +84,7 @@ func (Launch) Kind() string     { return "launch" }
 func (Cancel) Kind() string     { return "cancel" }
 func (Terminate) Kind() string  { return "terminate" }
 func (Drain) Kind() string      { return "drain" }
-func (Look) Kind() string       { return "look" }
+func (Probe) Kind() string      { return "look" }
 func (BuildTable) Kind() string { return "build_table" }
 func (Notify) Kind() string     { return "notify" }
 
@@ -100,7 +100,7 @@ func (m *Machine) wanted(f Fact) Action {
 	case state.DrainRequested:
 		return m.drainOf(m.s.Attempt(f.Attempt))
 	case state.ProbeAsked:
-		return Look{Job: f.Job, Offer: f.Offer, Count: m.s.Job(f.Job).Probes()}
+		return Probe{Job: f.Job, Offer: f.Offer, Count: m.s.Job(f.Job).Probes()}
 	case state.JobHeld:
 		return m.notifyOf(m.s.Job(f.Job))
 	case state.JobOver:
@@ -152,7 +152,7 @@ func (m *Machine) Pending() []Action {
 			list = append(list, Cancel{Allocation: a.ID(), Why: "asked_before"})
 		}
 		for _, a := range j.Open() {
-			if i := m.s.Instance(a.Instance()); a.Live() && a.Draining() && a.Task() == Working &&
+			if i := m.s.Instance(a.Instance()); a.Live() && a.Draining() && a.Task() == TaskRunning &&
 				(i == nil || i.Release() == "") {
 				list = append(list, m.drainOf(a))
 			}

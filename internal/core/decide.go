@@ -107,7 +107,7 @@ func (m *Machine) view(j *Job) plan.Job {
 	v.Need.Critical = v.Need.Critical || t.Priority >= 2
 	if a := j.Live(); a != nil && a.Task() != Ended {
 		v.Held, v.Variant, v.HeldRate = a.Offer(), a.Variant(), a.Rate()
-		if a.Task() != Working {
+		if a.Task() != TaskRunning {
 			v.Warming = max(1, j.Restart()+a.Transfer()-m.now().Sub(a.Requested()))
 		}
 	}
@@ -163,7 +163,7 @@ func (m *Machine) failed(j *Job, rung int) {
 func (m *Machine) unsaved(j *Job) time.Duration {
 	a, t := j.Live(), j.Terms()
 	switch {
-	case a == nil || a.Task() != Working:
+	case a == nil || a.Task() != TaskRunning:
 		return 0
 	case j.Total() > 0 && j.StepRate() > 0:
 		return time.Duration(float64(max(0, a.Step()-j.SavedStep())) / j.StepRate() * float64(time.Hour))
@@ -180,7 +180,7 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	restart := j.Restart() + j.SaveCost() + t.Transfer
 	return policy.Progress{
 		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
-		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + cfg.GrantWait, Detect: cfg.Detect, Look: cfg.Look,
+		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + cfg.GrantWait, Detect: cfg.Detect, Look: cfg.Poll,
 		Doubt: j.Pace().Doubt(left, t.Promise),
 	}
 }

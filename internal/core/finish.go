@@ -18,7 +18,7 @@ func (m *Machine) endJob(b JobEnded) {
 		why, detail = LimitSpent, "all of the budget "+b.Limit+" is spent"
 	}
 	a := j.Live()
-	if b.Save && a != nil && a.Task() == Working && j.State() == Running {
+	if b.Save && a != nil && a.Task() == TaskRunning && j.State() == Running {
 		if j.Ending() == "" {
 			m.fact(state.JobEnding{Job: j.ID(), State: as, Why: why, Detail: detail})
 		}
@@ -36,7 +36,7 @@ func (m *Machine) drain(j *Job, a *Attempt, why string, as State, to market.Offe
 	if as != "" && j.Ending() == "" {
 		m.fact(state.JobEnding{Job: j.ID(), State: as, Why: why})
 	}
-	if a.Draining() || a.Task() != Working {
+	if a.Draining() || a.Task() != TaskRunning {
 		return
 	}
 	by := m.now().Add(j.Terms().Grace + m.cfg().Patience)

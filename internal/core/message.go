@@ -15,7 +15,7 @@ import (
 // thought to hold.
 func (m *Machine) started(b AttemptStarted, saved int64) {
 	a := m.s.Attempt(b.Attempt)
-	if a == nil || a.Task() == Working || a.Task() == Ended {
+	if a == nil || a.Task() == TaskRunning || a.Task() == Ended {
 		return
 	}
 	j := m.s.Job(a.Job())
@@ -37,7 +37,7 @@ func (m *Machine) started(b AttemptStarted, saved int64) {
 // progressed takes how far the program is. seen is what its metric had come to before.
 func (m *Machine) progressed(b Progressed, seen policy.Seen) {
 	a := m.s.Attempt(b.Attempt)
-	if a == nil || a.Task() != Working {
+	if a == nil || a.Task() != TaskRunning {
 		return
 	}
 	j := m.s.Job(a.Job())
@@ -87,7 +87,7 @@ func (m *Machine) noticed(b NoticeGiven) {
 
 func (m *Machine) used(b UsageSeen) {
 	a := m.s.Attempt(b.Attempt)
-	if a == nil || a.Task() != Working {
+	if a == nil || a.Task() != TaskRunning {
 		return
 	}
 	j := m.s.Job(a.Job())

@@ -62,10 +62,10 @@ const (
 	Stopped   = state.Stopped
 	Cancelled = state.Cancelled
 
-	Assigned = state.Assigned
-	Starting = state.Starting
-	Working  = state.Working
-	Ended    = state.Ended
+	Assigned    = state.Assigned
+	Starting    = state.Starting
+	TaskRunning = state.TaskRunning
+	Ended       = state.Ended
 
 	Owner            = state.Owner
 	Schema           = state.Schema

@@ -76,7 +76,7 @@ func (m *Machine) market(b MarketSeen) {
 		m.findPrepaid()
 	}
 	m.queue.changed()
-	if n := len(b.Offers) + len(b.Quotes); m.relist() || n == 0 || n > manyOffers || m.cfg().Look > 0 {
+	if n := len(b.Offers) + len(b.Quotes); m.relist() || n == 0 || n > manyOffers || m.cfg().Poll > 0 {
 		for _, j := range m.s.Running() {
 			m.review.add(j)
 		}

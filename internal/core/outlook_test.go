@@ -61,7 +61,7 @@ func (f *fleet) step(b Body) {
 			f.step(LaunchDone{Launch: a.Allocation, Instance: "i-" + a.Allocation, Offer: a.Offer, Rate: 2e12, From: f.now})
 		case Terminate:
 			f.step(InstanceEnded{Instance: a.Instance, Until: f.now, Cause: "terminated"})
-		case Cancel, Drain, Look, Notify:
+		case Cancel, Drain, Probe, Notify:
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (f *fleet) minute() {
 		switch {
 		case a.Task() == Assigned && f.now.Sub(a.From()) >= 2*time.Minute:
 			f.step(AttemptStarted{Attempt: a.ID(), Message: message})
-		case a.Task() == Working:
+		case a.Task() == TaskRunning:
 			f.done[j.ID()] += max(0, f.paces[j.ID()]*(1+0.15*f.rng.NormFloat64()))
 			at := min(int64(f.done[j.ID()]), j.Total())
 			f.step(Progressed{Attempt: a.ID(), Message: message, Step: at})

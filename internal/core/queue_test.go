@@ -138,6 +138,6 @@ func TestTheQueueIsTidy(t *testing.T) {
 		}
 	}
 	if unschedulable < 100 || moved < 1000 || looseJobs < 1000 {
-		t.Errorf("%d looks saw a equivalence that is passed over, %d jobs were under quotas that changed, %d were loose: the lives are too dull", unschedulable, moved, looseJobs)
+		t.Errorf("%d looks saw an equivalence class that is passed over, %d jobs were under quotas that changed, %d were loose: the lives are too dull", unschedulable, moved, looseJobs)
 	}
 }

@@ -105,7 +105,7 @@ func (m *Machine) moveSubqueue(p *subqueue, others urgency) {
 // open: quotas are limits, and what these have taken is summed.
 func (m *Machine) recount() {
 	for _, q := range m.quotas {
-		for _, u := range m.under {
+		for _, u := range m.usage {
 			if q.Wait && u.Name() == q.Name() {
 				q.used = u.gpus
 			}

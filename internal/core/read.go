@@ -114,7 +114,7 @@ func (m *Machine) ChangedAt(j *Job) uint64 { return j.ChangedAt() }
 func (m *Machine) Snapshot() (json.RawMessage, error) { return m.s.Snapshot() }
 
 // Freeze keeps the state as it is now, until it is encoded or the next Freeze.
-func (m *Machine) Freeze(since uint64) *state.Frozen { return m.s.Freeze(since) }
+func (m *Machine) Freeze(since uint64) *state.Snapshot { return m.s.Freeze(since) }
 
 // ChangedJobs is how many jobs, about, a Freeze since that event would encode.
 func (m *Machine) ChangedJobs(since uint64) int { return m.s.ChangedJobs(since) }

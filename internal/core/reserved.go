@@ -132,7 +132,7 @@ func (m *Machine) rivals(j *Job) []*Job {
 	var list []*Job
 	for _, k := range m.s.Running() {
 		a := k.Live()
-		if a != nil && k != j && !a.Machine().Prepaid && (a.Task() == Working || a.Task() == Ended) && k.Ending() == "" &&
+		if a != nil && k != j && !a.Machine().Prepaid && (a.Task() == TaskRunning || a.Task() == Ended) && k.Ending() == "" &&
 			a.Noticed().IsZero() && len(list) < tries {
 			list = append(list, k)
 		}

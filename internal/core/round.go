@@ -134,7 +134,7 @@ func (m *Machine) overdue(j *Job, a *Attempt) bool {
 			m.release(a, "drain_overdue", "")
 		}
 		return true
-	case a.Task() == Working:
+	case a.Task() == TaskRunning:
 		return false
 	}
 	limit := a.From().Add(m.cfg().BootLimit + a.Transfer())
@@ -161,12 +161,12 @@ func (m *Machine) moves(j *Job, a *Attempt) {
 	case d.Take == a.Offer():
 		m.wakeAt(j, d.Again)
 		m.rungAt(j)
-		if at, ok := m.expiry(a, j); ok && a.Task() == Working {
+		if at, ok := m.expiry(a, j); ok && a.Task() == TaskRunning {
 			m.wakeAt(j, at)
 		}
-	case a.Task() == Working && d.Take == "" && d.Why == plan.OutOfMoney:
+	case a.Task() == TaskRunning && d.Take == "" && d.Why == plan.OutOfMoney:
 		m.drain(j, a, string(ends[d.Why]), Stopped, "")
-	case a.Task() == Working:
+	case a.Task() == TaskRunning:
 		m.drain(j, a, "move_"+string(d.Why), "", d.Take)
 	default: // it has nothing to save
 		m.release(a, "move_"+string(d.Why), "moved")
@@ -194,7 +194,7 @@ func (m *Machine) expiry(a *Attempt, j *Job) (time.Time, bool) {
 // expires leaves a machine whose lifetime ends, in time to lose no work.
 func (m *Machine) expires(j *Job, a *Attempt) bool {
 	at, ok := m.expiry(a, j)
-	if !ok || a.Task() != Working || m.now().Before(at) {
+	if !ok || a.Task() != TaskRunning || m.now().Before(at) {
 		return false
 	}
 	m.drain(j, a, "lifetime_ends", "", "")
@@ -221,7 +221,7 @@ func (m *Machine) awaits(j *Job) bool {
 
 // limits ends a job whose budget of any kind is used up, and reports whether it did.
 func (m *Machine) limits(j *Job, a *Attempt) bool {
-	if a.Task() != Working || a.Draining() {
+	if a.Task() != TaskRunning || a.Draining() {
 		return false
 	}
 	why, stop := m.exhausted(j, a)
@@ -235,7 +235,7 @@ func (m *Machine) limits(j *Job, a *Attempt) bool {
 // out to be so slow that the guard holds. The market is as it was, so nothing
 // else can have changed.
 func (m *Machine) gotOn(j *Job, a *Attempt) {
-	if m.limits(j, a) || a.Draining() || !a.Noticed().IsZero() || !isSpot(a) || a.Task() != Working {
+	if m.limits(j, a) || a.Draining() || !a.Noticed().IsZero() || !isSpot(a) || a.Task() != TaskRunning {
 		return
 	}
 	if at, ok := m.progress(j, j.Last().Speed).GuardAt(true); ok {

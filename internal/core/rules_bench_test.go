@@ -49,7 +49,7 @@ func BenchmarkSetLimits(b *testing.B) {
 		begun := time.Now()
 		h.tell(BudgetsSet{Rules: rules})
 		last = max(last, time.Since(begun))
-		if h.queue.Len() != *waiting || len(h.under) != 2 || h.under[0].still.Use().Jobs != *waiting {
+		if h.queue.Len() != *waiting || len(h.usage) != 2 || h.usage[0].outstanding.Use().Jobs != *waiting {
 			b.Fatal("the limits do not hold")
 		}
 	}

@@ -68,12 +68,12 @@ type Machine struct {
 	era    int      // how often they changed
 	sums   []tally  // of what runs under them now; nil: not summed
 
-	under    []*under // what all limits have taken, in their order
+	usage    []*usage // what all limits have taken, in their order
 	soon     *sums    // the same of limits that will be set; nil: nobody prepares that
 	from     uint64   // the first event whose postings are in there
 	unsummed []change // jobs that this step changes
 	accounts map[accountKey]*Account
-	past     past
+	history  history
 }
 
 // New returns a machine with no jobs.
@@ -86,7 +86,7 @@ func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 // On returns a machine that goes on from a state, which is its own from now on.
 func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
-		accounts: map[accountKey]*Account{}, past: newPast()}
+		accounts: map[accountKey]*Account{}, history: newHistory()}
 	s.Watch(m.unsum)
 	m.list()
 	m.findPrepaid()
@@ -113,7 +113,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.wakeAt(s.Job(a.Job()), s.Now())
 		m.postsAt(s.Job(a.Job()))
 	}
-	m.sumUnder(s.Seq() + 1)
+	m.sumUsage(s.Seq() + 1)
 	m.recount()
 	return m
 }

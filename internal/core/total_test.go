@@ -191,7 +191,7 @@ func nonsense(t *testing.T, seed uint64, events int) {
 	costs := map[string]money.Amount{}
 	cfg := DefaultConfig()
 	cfg.MaxRunning = 1 + n.rng.IntN(3)
-	var frozen *state.Frozen
+	var frozen *state.Snapshot
 	var then json.RawMessage
 	var texts []json.RawMessage // of the newest snapshot, and where they did not change of those before
 	encode := func() {

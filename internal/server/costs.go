@@ -120,10 +120,10 @@ func (s *Server) costs(ctx context.Context, c identity.Caller, v *api.Costs, bac
 		}
 		l.live(m, since, v.Until)
 		if v.By == byJob {
-			m.PastJobs(since, func(j *core.Job, p core.Past, c money.Currency) { l.past(core.WhoseOf(j), j.ID(), c, p) })
+			m.HistoryJobs(since, func(j *core.Job, p core.History, c money.Currency) { l.past(core.OwnerOf(j), j.ID(), c, p) })
 			return
 		}
-		m.Past(since, func(w core.Whose, p core.Past) { l.past(w.Whose, "", w.Currency, p) })
+		m.History(since, func(w core.HistoryOwner, p core.History) { l.past(w.Whose, "", w.Currency, p) })
 	})
 	if err := s.spentTo(ctx, end); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 			if !a.Until().IsZero() && a.Until().Before(since) {
 				continue
 			}
-			if line = l.of(core.WhoseOf(j), j.ID(), a.Currency()); line == nil {
+			if line = l.of(core.OwnerOf(j), j.ID(), a.Currency()); line == nil {
 				break
 			}
 			if a.Live() {
@@ -179,7 +179,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 }
 
 // past adds jobs that held a machine and hold none.
-func (l *lines) past(w ledger.Whose, job string, c money.Currency, p core.Past) {
+func (l *lines) past(w ledger.Whose, job string, c money.Currency, p core.History) {
 	line := l.of(w, job, c)
 	if line == nil {
 		return

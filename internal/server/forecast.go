@@ -67,7 +67,7 @@ func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
 	s.control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			j, _ := m.Job(a.Job())
-			if a != j.Attempt() || a.Task() != core.Working || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||
+			if a != j.Attempt() || a.Task() != core.TaskRunning || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||
 				j.ID() <= last {
 				continue
 			}

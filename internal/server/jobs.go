@@ -231,7 +231,7 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 	}
 	attempt := ""
 	s.control.Read(func(m *core.Machine) {
-		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.Working {
+		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.TaskRunning {
 			attempt = j.Attempt().ID()
 		}
 	})

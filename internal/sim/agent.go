@@ -175,18 +175,18 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	if a.job.outputs && a.holds() && (!a.began.IsZero() || reason == "setup") {
 		outputs = "outputs/" + a.i.key
 		a.w.outputs[a.job.id], a.kept = outputs, outputs
-		if a.w.plant == PlantNoOutputs {
+		if a.w.fault == FaultNoOutputs {
 			outputs = ""
 		}
 	}
 	if reason == "failed" && a.job.secret != "" { // its last words name what it was given
 		a.w.saw("secret in the last words")
 		text = "login with TOKEN=*** failed"
-		if a.w.plant == PlantNoMask {
+		if a.w.fault == FaultNoMask {
 			text = "login with TOKEN=" + a.job.secret + " failed"
 		}
 	}
-	if reason == "failed" && a.w.plant == PlantRetryAll {
+	if reason == "failed" && a.w.fault == FaultRetryAll {
 		exit = 75
 	}
 	a.say(func(n int64) core.Body {
@@ -197,7 +197,7 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 
 // holds reports whether no later attempt has the task.
 func (a *agent) holds() bool {
-	return a.epoch >= a.w.claims[a.job.id] || a.w.plant == PlantNoFence
+	return a.epoch >= a.w.claims[a.job.id] || a.w.fault == FaultNoFence
 }
 
 // say queues a message; messages go out in order until each is durable.
@@ -268,7 +268,7 @@ func (a *agent) report() {
 			if !number {
 				b.Metrics, b.Broken = nil, []string{"loss"}
 			}
-			if a.w.plant == PlantMute {
+			if a.w.fault == FaultMute {
 				b.Metrics, b.Broken = nil, nil
 			}
 			return b
@@ -276,7 +276,7 @@ func (a *agent) report() {
 	}
 	if a.job.terms.IdleLimit > 0 || a.w.chance(0.05) {
 		cpu := 1.0
-		if a.job.hangs > 0 && a.step() >= a.job.hangs && a.w.plant != PlantBusy {
+		if a.job.hangs > 0 && a.step() >= a.job.hangs && a.w.fault != FaultBusy {
 			cpu = 0
 		}
 		a.say(func(n int64) core.Body { return core.UsageSeen{Attempt: a.i.key, Message: n, CPU: cpu} })
@@ -359,7 +359,7 @@ func (a *agent) drain(reason string) {
 	case a.began.IsZero():
 		a.over = true
 		a.end(reason, 143, 0, false)
-	case a.job.deaf || a.w.plant == PlantDeafProgram:
+	case a.job.deaf || a.w.fault == FaultDeafProgram:
 		a.w.after(a.job.terms.Grace, func() {
 			if !a.dead && !a.over {
 				a.over = true
@@ -379,7 +379,7 @@ func (a *agent) notice(d time.Duration) {
 	}
 	a.w.saw("notice")
 	a.want, a.noticed = a.step(), !a.over && !a.began.IsZero()
-	if a.w.plant == PlantDeaf {
+	if a.w.fault == FaultDeaf {
 		return
 	}
 	until := a.w.now.Add(d)

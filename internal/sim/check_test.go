@@ -270,7 +270,7 @@ func (w *World) twin() {
 		return
 	}
 	job := w.job(j.ID())
-	o := drawn(w.seed, PlantNone)
+	o := drawn(w.seed, FaultNone)
 	o.rng = rand.New(rand.NewPCG(w.seed, 2))
 	o.jobs[0].terms.Need.Capacity = []market.Capacity{market.OnDemand}
 	o.live()

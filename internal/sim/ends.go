@@ -21,7 +21,7 @@ func (w *World) end(i *instance, cause string) {
 	rules := i.offer.Billing
 	rules.Minimum = max(rules.Minimum, time.Minute)
 	segments := i.segments
-	if w.plant == PlantDearer {
+	if w.fault == FaultDearer {
 		segments = append(slices.Clone(segments), market.Segment{From: i.from.Add(time.Hour), Rate: 10 * firmRate})
 		slices.SortStableFunc(segments, func(a, b market.Segment) int { return a.From.Compare(b.From) })
 	}
@@ -40,7 +40,7 @@ func (w *World) endTold(i *instance) {
 		w.bills(i)
 		return
 	}
-	if again := i.id + "-again"; w.plant == PlantBilledTwice && w.up && w.m.Knows(again) {
+	if again := i.id + "-again"; w.fault == FaultBilledTwice && w.up && w.m.Knows(again) {
 		w.step(core.InstanceEnded{Instance: again, Until: i.until, Cause: i.cause})
 		w.step(core.BillReceived{Instance: again, Launch: i.key, Lines: slices.Clone(i.bill)})
 	}
@@ -78,7 +78,7 @@ func (w *World) bills(i *instance) {
 // billTold tells the core of the bill until it is durable.
 func (w *World) billTold(i *instance) {
 	b := core.BillReceived{Instance: i.id, Launch: i.key, Lines: slices.Clone(i.bill)}
-	if w.plant == PlantNoBill && i.cause == "interrupted" {
+	if w.fault == FaultNoBill && i.cause == "interrupted" {
 		b.Lines = nil
 	}
 	if !w.step(b) {

@@ -16,10 +16,10 @@ import (
 )
 
 // Run lives the life that the seed draws and checks every property of it.
-func Run(seed uint64, plant Plant) *World {
+func Run(seed uint64, plant Fault) *World {
 	w := drawn(seed, plant)
 	w.live()
-	if plant != PlantNone && len(w.Broken) > 0 {
+	if plant != FaultNone && len(w.Broken) > 0 {
 		return w // it was cut off
 	}
 	w.check()
@@ -30,9 +30,9 @@ func Run(seed uint64, plant Plant) *World {
 }
 
 // drawn is the life of the seed before its first event.
-func drawn(seed uint64, plant Plant) *World {
+func drawn(seed uint64, plant Fault) *World {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0x5c81)), epoch)
-	w.seed, w.plant = seed, plant
+	w.seed, w.fault = seed, plant
 	w.draw()
 	w.watch = newTwin(w).watch
 	return w
@@ -45,7 +45,7 @@ func (w *World) live() {
 	if w.seed%6 != 0 { // the tables of the default policy take their time
 		cfg.Policy = []policy.Rule{policy.UniformProgress2, policy.UniformProgress, policy.Greedy, policy.UniformProgress2, policy.OnDemand}[w.seed%6-1]
 	}
-	if w.faults.Lag > 0 && w.plant != PlantNoLag {
+	if w.faults.Lag > 0 && w.fault != FaultNoLag {
 		cfg.Consistency = mostLag
 	}
 	if w.seed/6%7 == 2 { // of each policy one life in seven
@@ -60,12 +60,12 @@ func (w *World) live() {
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)
 	end := horizon
-	if w.plant != PlantNone {
+	if w.fault != FaultNone {
 		end = horizon / 6 // what is broken may never end
 	}
 	for len(w.heap) > 0 && w.now.Sub(epoch) < end {
 		w.next()
-		if w.plant != PlantNone && len(w.Broken) > 0 {
+		if w.fault != FaultNone && len(w.Broken) > 0 {
 			break
 		}
 		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() {
@@ -275,10 +275,10 @@ func (w *World) giveUp(job string) {
 
 func (w *World) submit(j simJob) {
 	b := core.JobSubmitted{Job: j.id, Terms: j.terms, Spec: j.spec, Asking: w.asking(j)}
-	if w.plant == PlantOrder {
+	if w.fault == FaultOrder {
 		b.Terms.Priority = 1
 	}
-	if w.plant == PlantNoMax {
+	if w.fault == FaultNoMax {
 		b.Terms.Need.MaxRate = 0
 	}
 	if !w.step(b) {
@@ -295,7 +295,7 @@ func (w *World) housekeeping() {
 		for _, a := range w.m.Live() {
 			if i := w.instances[a.Instance()]; i != nil && !i.running() {
 				w.endTold(i)
-			} else if !w.calm5() && !w.plain && w.chance(0.001) && a.Task() == core.Working {
+			} else if !w.calm5() && !w.plain && w.chance(0.001) && a.Task() == core.TaskRunning {
 				w.saw("fault silent × agent")
 				if w.step(core.AgentSilent{Attempt: a.ID(), Since: w.now.Add(-time.Minute)}) {
 					continue

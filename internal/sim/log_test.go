@@ -28,7 +28,7 @@ const keptLog = "testdata/log-2.jsonl"
 // and compares the hash of the state and what became of the jobs.
 func TestAKeptLogReplays(t *testing.T) {
 	if _, err := os.Stat(keptLog); *update && err != nil { // one that is there is never written again
-		w := Run(6, PlantNone)
+		w := Run(6, FaultNone)
 		var b bytes.Buffer
 		for _, l := range w.log {
 			text, err := json.Marshal(line{l.event, l.facts, l.postings})

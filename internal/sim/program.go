@@ -60,7 +60,7 @@ func (w *World) sleeps(d time.Duration) {
 	}
 }
 
-// script says what a drawn life leaves to chance; a scenario sets it.
+// script says what a simulated run leaves to chance; a scenario sets it.
 type script struct {
 	refuse   []string        // reasons why the next launches are refused
 	unheard  int             // answers to launches that get lost
@@ -92,15 +92,15 @@ func (w *World) unlisted(i *instance) bool {
 // echo lets a message arrive a second time: at once, or after later ones.
 func (a *agent) echo(b core.Body) {
 	again := b
-	if a.w.plant == PlantTwiceHeard {
+	if a.w.fault == FaultTwiceHeard {
 		again = anew(b)
 	}
-	if a.w.chance(a.w.faults.Twice) || a.w.plant == PlantTwiceHeard {
+	if a.w.chance(a.w.faults.Twice) || a.w.fault == FaultTwiceHeard {
 		a.w.saw("fault twice × message")
 		a.w.step(again)
 	}
 	if a.w.chance(a.w.faults.Twice / 2) {
-		if a.w.plant == PlantLateHeard {
+		if a.w.fault == FaultLateHeard {
 			again = anew(b)
 		}
 		a.w.after(time.Duration(1+a.w.rng.IntN(600))*time.Second, func() {

@@ -52,7 +52,7 @@ func (w *World) act(a core.Action) {
 				}
 			}
 		})
-	case core.Look:
+	case core.Probe:
 		w.looked(a)
 	case core.BuildTable:
 		w.after(time.Duration(w.extra.Int64N(int64(5*time.Minute))), func() { w.builds(a) })
@@ -80,7 +80,7 @@ func (w *World) builds(a core.BuildTable) {
 }
 
 // looked answers whether an offer can be had now, where somebody can say.
-func (w *World) looked(a core.Look) {
+func (w *World) looked(a core.Probe) {
 	if w.unheard {
 		return
 	}
@@ -99,7 +99,7 @@ func (w *World) looked(a core.Look) {
 }
 
 func (w *World) launch(a core.Launch) {
-	if i := w.byKey[a.Allocation]; i != nil && w.plant != PlantNoKey {
+	if i := w.byKey[a.Allocation]; i != nil && w.fault != FaultNoKey {
 		w.answer(i) // the key rents once
 		return
 	}
@@ -150,7 +150,7 @@ func (w *World) launch(a core.Launch) {
 		return
 	}
 	delay := w.firmDelay
-	if w.plant == PlantSlowFirm {
+	if w.fault == FaultSlowFirm {
 		delay += time.Hour
 	}
 	if !spot && delay > 0 {
@@ -220,7 +220,7 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 	if w.cancelled[a.Allocation] {
 		return
 	}
-	if i := w.byKey[a.Allocation]; i != nil && w.plant != PlantNoKey { // asked twice while it was pending
+	if i := w.byKey[a.Allocation]; i != nil && w.fault != FaultNoKey { // asked twice while it was pending
 		w.answer(i)
 		return
 	}

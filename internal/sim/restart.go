@@ -83,7 +83,7 @@ func (w *World) replayed(from int, snap json.RawMessage) (s *state.State, err er
 			return nil, err
 		}
 		facts := r.facts
-		if w.plant == PlantLostFact && len(facts) > 1 {
+		if w.fault == FaultLostFact && len(facts) > 1 {
 			facts = facts[1:]
 		}
 		s.Replay(uint64(from+n+1), r.event, facts, l.postings)
@@ -119,7 +119,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	if w.up && w.later(w.faults.Copied) {
 		w.copied()
 	}
-	if w.up && w.plant != PlantNoRedo {
+	if w.up && w.fault != FaultNoRedo {
 		for _, a := range w.m.Pending() {
 			w.act(a)
 		}
@@ -136,7 +136,7 @@ func (w *World) copied() {
 	for _, i := range w.m.State().Instances() {
 		w.undecided[i.ID()] = i.Live()
 	}
-	if w.plant == PlantNoOwner {
+	if w.fault == FaultNoOwner {
 		return
 	}
 	if !w.step(core.IncarnationBegun{Installation: "sim", Incarnation: w.m.State().Incarnation() + 1}) {
@@ -182,7 +182,7 @@ func (w *World) decides(adopt bool) {
 
 // sweep shows the core all that runs, where that is news to it, as the shell does.
 func (w *World) sweep() {
-	if w.plant == PlantNoSweep {
+	if w.fault == FaultNoSweep {
 		return
 	}
 	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told && i.billed == i.billing })
@@ -199,7 +199,7 @@ func (w *World) sweep() {
 			continue
 		}
 		id := i.id
-		if w.plant == PlantBilledTwice && w.m.Awaits(id) && !w.m.Knows(id) {
+		if w.fault == FaultBilledTwice && w.m.Awaits(id) && !w.m.Knows(id) {
 			id += "-again"
 		}
 		shown[i.id] = true

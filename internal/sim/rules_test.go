@@ -77,7 +77,7 @@ func (w *World) insist(b core.Body) {
 
 // asking is what the job waits for, from now on.
 func (w *World) asking(j simJob) *budget.PendingApproval {
-	if j.asks == 0 || w.plant == PlantUnasked {
+	if j.asks == 0 || w.fault == FaultUnasked {
 		return nil
 	}
 	return &budget.PendingApproval{Limits: []budget.Threshold{{Limit: "all/month", Scope: budget.All, Above: money.Picos(100e12)}}, Most: money.Picos(120e12), Bounded: true, Until: w.now.Add(j.asks)}

@@ -61,7 +61,7 @@ func hash(t *testing.T, s *state.State) ledger.Hash {
 func TestTheStateIsThatOfItsLogAtEveryEvent(t *testing.T) {
 	events := 0
 	for seed := range uint64(40) {
-		w := drawn(seed, PlantNone)
+		w := drawn(seed, FaultNone)
 		w.faults.Crash = 0 // what is written is what was stepped
 		h := &shadow{t: t, s: state.New(), snap: state.New()}
 		w.watch = func(e core.Event, out core.Outcome) { h.follow(seed, w.m, e, out) }

@@ -174,7 +174,7 @@ func (s *stage) looks() {
 			case i == nil:
 			case !i.running():
 				w.endTold(i)
-			case i.agent != nil && a.Task() == core.Working && !a.Releasing() && w.now.Sub(i.agent.answered) > w.script.silent && w.now.Sub(s.back) > w.script.silent:
+			case i.agent != nil && a.Task() == core.TaskRunning && !a.Releasing() && w.now.Sub(i.agent.answered) > w.script.silent && w.now.Sub(s.back) > w.script.silent:
 				w.step(core.AgentSilent{Attempt: a.ID(), Since: i.agent.answered})
 			}
 		}

@@ -99,11 +99,11 @@ type lived struct {
 }
 
 // liveTwice lives life n, and again where n divides by every or something broke.
-func liveTwice(n, every int, life func(uint64, Plant) *World) (l lived) {
+func liveTwice(n, every int, life func(uint64, Fault) *World) (l lived) {
 	seed := uint64(*first + n)
-	l.w = life(seed, PlantNone)
+	l.w = life(seed, FaultNone)
 	if n%every == 0 || len(l.w.Broken) > 0 {
-		l.differs = !bytes.Equal(l.w.Story.Bytes(), life(seed, PlantNone).Story.Bytes())
+		l.differs = !bytes.Equal(l.w.Story.Bytes(), life(seed, FaultNone).Story.Bytes())
 	}
 	return l
 }
@@ -144,37 +144,37 @@ func inOrder(n int, live func(int) lived, see func(int, lived)) {
 
 // plants names for each planted fault the properties of which one must notice,
 // and a seed near one that does, so that the search is short.
-var plants = map[Plant]struct {
+var plants = map[Fault]struct {
 	properties string
 	from       uint64
 }{
-	PlantNoKey:       {"rented twice", 0},
-	PlantNoSweep:     {"leaked|money|unfinished", 0},
-	PlantNoRedo:      {"unfinished|leaked", 0},
-	PlantLostFact:    {"replay|panic", 0},
-	PlantNoBill:      {"money", 0},
-	PlantNoOwner:     {"owner", 0},
-	PlantNoLag:       {"list", 0},
-	PlantDropBill:    {"chain|money|sums", 0},
-	PlantDeaf:        {"work", 0},
-	PlantTwiceHeard:  {"work", 0},
-	PlantLateHeard:   {"work", 0},
-	PlantNoFence:     {"fence", 0},
-	PlantNoTick:      {"guard|deadline|budget", 0},
-	PlantMute:        {"guard", 0},
-	PlantBusy:        {"guard", 0},
-	PlantDeafProgram: {"guard|work", 0},
-	PlantSlowFirm:    {"deadline", 345},
-	PlantFirmInTime:  {"deadline", 80},
-	PlantDearer:      {"budget", 120},
-	PlantOwner:       {"sums", 0},
-	PlantNoMask:      {"secret", 0},
-	PlantNoOutputs:   {"outputs", 0},
-	PlantOrder:       {"order", 0},
-	PlantNoMax:       {"price", 0},
-	PlantRetryAll:    {"retry", 0},
-	PlantUnasked:     {"approval", 0},
-	PlantBilledTwice: {"money", 0},
+	FaultNoKey:       {"rented twice", 0},
+	FaultNoSweep:     {"leaked|money|unfinished", 0},
+	FaultNoRedo:      {"unfinished|leaked", 0},
+	FaultLostFact:    {"replay|panic", 0},
+	FaultNoBill:      {"money", 0},
+	FaultNoOwner:     {"owner", 0},
+	FaultNoLag:       {"list", 0},
+	FaultDropBill:    {"chain|money|sums", 0},
+	FaultDeaf:        {"work", 0},
+	FaultTwiceHeard:  {"work", 0},
+	FaultLateHeard:   {"work", 0},
+	FaultNoFence:     {"fence", 0},
+	FaultNoTick:      {"guard|deadline|budget", 0},
+	FaultMute:        {"guard", 0},
+	FaultBusy:        {"guard", 0},
+	FaultDeafProgram: {"guard|work", 0},
+	FaultSlowFirm:    {"deadline", 345},
+	FaultFirmInTime:  {"deadline", 80},
+	FaultDearer:      {"budget", 120},
+	FaultOwner:       {"sums", 0},
+	FaultNoMask:      {"secret", 0},
+	FaultNoOutputs:   {"outputs", 0},
+	FaultOrder:       {"order", 0},
+	FaultNoMax:       {"price", 0},
+	FaultRetryAll:    {"retry", 0},
+	FaultUnasked:     {"approval", 0},
+	FaultBilledTwice: {"money", 0},
 }
 
 // TestPlantedFaultsAreCaught breaks one thing at a time and names the property that notices.

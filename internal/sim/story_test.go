@@ -78,7 +78,7 @@ func (s *stage) tell(e core.Event, out core.Outcome) {
 			s.line("launch", "%s: %s", a.Allocation, a.Offer)
 		case core.Cancel:
 			s.line("cancel", "%s: %s", a.Allocation, a.Why)
-		case core.Look:
+		case core.Probe:
 			s.line("look", "%s: at %s", a.Job, a.Offer)
 		case core.Drain:
 			s.line("drain", "%s: %s", a.Attempt, a.Why)

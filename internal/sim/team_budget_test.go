@@ -16,11 +16,11 @@ func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
 	w := t.w
 	c := t.caller(t.server(), x.user)
 	book := t.server()
-	if _, _, _, err := book.Place(c, x.team, x.project); err != nil && w.plant != PlantNoRole {
+	if _, _, _, err := book.Place(c, x.team, x.project); err != nil && w.fault != FaultNoRole {
 		return "role"
 	}
 	r := t.rules()
-	if r.Tags.Check(x.job.terms.Owner.Tags) != nil && w.plant != PlantNoTags {
+	if r.Tags.Check(x.job.terms.Owner.Tags) != nil && w.fault != FaultNoTags {
 		return "tags"
 	}
 	terms := &x.job.terms
@@ -120,7 +120,7 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 		if !isClosed(j) {
 			v := t.budgetJob(j.ID(), user, j.Terms())
 			v.Spent, v.GPUSpent, v.AwaitsApproval = j.Spent(now), gpus, j.State() == core.Held
-			if w.plant == PlantNoHold {
+			if w.fault == FaultNoHold {
 				v.Most, v.GPUMost = v.Spent, v.GPUSpent
 			}
 			b.Live = append(b.Live, v)
@@ -162,7 +162,7 @@ func (t *tenants) guard() {
 	for _, l := range b.Limits {
 		for _, share := range l.Passed(b.Use(l)) {
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(w.now).Format(time.RFC3339))
-			if share == 1 && w.plant != PlantNoGuard {
+			if share == 1 && w.fault != FaultNoGuard {
 				t.stopAll(l, b.Live)
 			}
 			if l.Notify != "" && t.told[key] == 0 {
@@ -171,7 +171,7 @@ func (t *tenants) guard() {
 			if l.Notify == "" || t.noted[key] || !t.v.idle() {
 				continue
 			}
-			if w.plant == PlantNoWarning {
+			if w.fault == FaultNoWarning {
 				t.noted[key] = true
 			}
 			if w.chance(0.3) {
@@ -180,7 +180,7 @@ func (t *tenants) guard() {
 			}
 			t.told[key]++
 			w.saw("a warning")
-			t.noted[key] = w.plant == PlantNoWarning || !w.chance(t.v.odds*6) // else the server died before it noted it
+			t.noted[key] = w.fault == FaultNoWarning || !w.chance(t.v.odds*6) // else the server died before it noted it
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (t *tenants) submit(batch []*wish) {
 	var asked []*wish
 	for _, x := range batch {
 		id, seen := t.v.keys[x.key]
-		if seen && (w.plant != PlantNoSeen || t.v.epoch == 0) {
+		if seen && (w.fault != FaultNoSeen || t.v.epoch == 0) {
 			w.saw("the same key again")
 			t.accepted(x, id)
 			continue
@@ -58,9 +58,9 @@ func (t *tenants) submit(batch []*wish) {
 		asked = append(asked, x)
 		e := core.JobSubmitted{Job: x.id, Terms: x.job.terms, Spec: x.job.spec}
 		j := t.budgetJob(x.id, x.user, &x.job.terms)
-		if a, waits := budget.Approval(t.rules().Limits, j, w.now, asStated); waits && w.plant != PlantNoAsking {
+		if a, waits := budget.Approval(t.rules().Limits, j, w.now, asStated); waits && w.fault != FaultNoAsking {
 			e.Asking, asks[x] = &a, true
-		} else if w.plant != PlantOneBook {
+		} else if w.fault != FaultOneBook {
 			b.Live = append(b.Live, j)
 		}
 		events = append(events, core.Event{Key: x.key, Body: e})
@@ -76,7 +76,7 @@ func (t *tenants) submit(batch []*wish) {
 		e := events[n]
 		line := body(core.Audited{Act: identity.Act{At: w.now, Who: x.user, Route: "POST /v1/jobs", Object: x.id, Outcome: "done"}})
 		group = append(group, e)
-		if w.plant != PlantNoAudit {
+		if w.fault != FaultNoAudit {
 			group = append(group, line)
 		}
 	}
@@ -172,7 +172,7 @@ func (t *tenants) review(x *wish, who string, yes bool) {
 		weighed := t.budgetJob(x.id, t.by[x.id], j.Terms())
 		b.Live = slices.DeleteFunc(b.Live, func(o budget.Job) bool { return o.ID == x.id })
 		switch {
-		case !t.mayReview(t.caller(t.server(), who), j) && w.plant != PlantOwnWord:
+		case !t.mayReview(t.caller(t.server(), who), j) && w.fault != FaultOwnWord:
 			w.saw("a review is refused")
 			return t.act(who, "POST /v1/jobs/{id}/review", x.id, "refused")
 		case yes && b.Admit(weighed) != nil:

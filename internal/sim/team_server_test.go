@@ -13,7 +13,7 @@ import (
 
 // server returns the book of who may do what, as the leader of now has read it.
 func (t *tenants) server() *identity.Book {
-	if t.book != nil && t.epoch == t.v.epoch && t.w.plant == PlantStaleRoles {
+	if t.book != nil && t.epoch == t.v.epoch && t.w.fault == FaultStaleRoles {
 		return t.book
 	}
 	t.book, t.epoch = identity.NewBook(), t.v.epoch
@@ -30,7 +30,7 @@ func (t *tenants) server() *identity.Book {
 }
 
 func (t *tenants) caller(book *identity.Book, user string) identity.Caller {
-	if user == "owner" || t.w.plant == PlantNoRole {
+	if user == "owner" || t.w.fault == FaultNoRole {
 		return identity.Owner(user)
 	}
 	u, _ := book.User(user)
@@ -40,7 +40,7 @@ func (t *tenants) caller(book *identity.Book, user string) identity.Caller {
 // rules are the limits and tags that the server goes by.
 func (t *tenants) rules() budget.Rules {
 	r, _ := t.w.m.Rules()
-	if t.w.plant == PlantRulesGone && t.v.epoch > 0 {
+	if t.w.fault == FaultRulesGone && t.v.epoch > 0 {
 		return budget.Rules{}
 	}
 	return r

@@ -16,18 +16,18 @@ import (
 
 // The faults that can be planted in a server that several teams share.
 const (
-	PlantNoHold     Plant = "no-hold"            // what is set aside for jobs that are let in is not counted
-	PlantOneBook    Plant = "one-book"           // jobs that come together are each weighed as if alone
-	PlantNoGuard    Plant = "no-budget-guard"    // what runs is not stopped where a budget is spent
-	PlantRulesGone  Plant = "rules-forgotten"    // a server that takes over does not know the limits
-	PlantNoSeen     Plant = "keys-forgotten"     // a server that takes over does not know the keys of submissions
-	PlantNoAudit    Plant = "no-audit"           // some acts leave no line
-	PlantNoRole     Plant = "no-role"            // everybody may do everything
-	PlantNoTags     Plant = "no-tags"            // jobs are let in without the tags that they need
-	PlantNoWarning  Plant = "warned-before-told" // a warning is noted before the webhook has heard it
-	PlantNoAsking   Plant = "no-approval"        // jobs that can cost much begin without anybody's approval
-	PlantOwnWord    Plant = "own-approval"       // everybody may approve what they submitted
-	PlantStaleRoles Plant = "roles-of-before"    // a server knows the roles that were when it began
+	FaultNoHold     Fault = "no-hold"            // what is set aside for jobs that are let in is not counted
+	FaultOneBook    Fault = "one-book"           // jobs that come together are each weighed as if alone
+	FaultNoGuard    Fault = "no-budget-guard"    // what runs is not stopped where a budget is spent
+	FaultRulesGone  Fault = "rules-forgotten"    // a server that takes over does not know the limits
+	FaultNoSeen     Fault = "keys-forgotten"     // a server that takes over does not know the keys of submissions
+	FaultNoAudit    Fault = "no-audit"           // some acts leave no line
+	FaultNoRole     Fault = "no-role"            // everybody may do everything
+	FaultNoTags     Fault = "no-tags"            // jobs are let in without the tags that they need
+	FaultNoWarning  Fault = "warned-before-told" // a warning is noted before the webhook has heard it
+	FaultNoAsking   Fault = "no-approval"        // jobs that can cost much begin without anybody's approval
+	FaultOwnWord    Fault = "own-approval"       // everybody may approve what they submitted
+	FaultStaleRoles Fault = "roles-of-before"    // a server knows the roles that were when it began
 )
 
 // cheap are policies whose tables take no time.
@@ -81,10 +81,10 @@ type wish struct {
 
 // RunTeams lives a life of several teams on a server that fails and follows
 // itself, and checks every property of it.
-func RunTeams(seed uint64, plant Plant) *World {
+func RunTeams(seed uint64, plant Fault) *World {
 	w, v, t := drawnTeams(seed, plant)
 	t.live()
-	if plant != PlantNone && len(w.Broken) > 0 {
+	if plant != FaultNone && len(w.Broken) > 0 {
 		return w // it was cut off
 	}
 	w.check()
@@ -93,9 +93,9 @@ func RunTeams(seed uint64, plant Plant) *World {
 	return w
 }
 
-func drawnTeams(seed uint64, plant Plant) (*World, *vault, *tenants) {
+func drawnTeams(seed uint64, plant Fault) (*World, *vault, *tenants) {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0x7ea5)), epoch)
-	w.seed, w.plant = seed, plant
+	w.seed, w.fault = seed, plant
 	odds := func(p float64) float64 {
 		if w.chance(0.5) {
 			return 0
@@ -195,12 +195,12 @@ func (t *tenants) live() {
 	}
 	t.ask()
 	end := horizon / 2
-	if w.plant != PlantNone {
+	if w.fault != FaultNone {
 		end = horizon / 6
 	}
 	for len(w.heap) > 0 && w.now.Sub(epoch) < end {
 		w.next()
-		if w.plant != PlantNone && len(w.Broken) > 0 {
+		if w.fault != FaultNone && len(w.Broken) > 0 {
 			break
 		}
 		if t.v.idle() && w.m.Quiet() && w.allTold() && t.content() {
@@ -232,7 +232,7 @@ func (t *tenants) act(who, route, object, outcome string, bodies ...core.Event) 
 	for n := range bodies {
 		bodies[n].At, bodies[n].Schema, bodies[n].Tenant, bodies[n].Actor = w.event(core.Tick{}).At, core.Schema, "default", actor
 	}
-	if line := w.event(core.Audited{Act: identity.Act{At: w.now, Who: who, Route: route, Object: object, Outcome: outcome}}); w.plant != PlantNoAudit || !w.chance(0.2) {
+	if line := w.event(core.Audited{Act: identity.Act{At: w.now, Who: who, Route: route, Object: object, Outcome: outcome}}); w.fault != FaultNoAudit || !w.chance(0.2) {
 		line.Actor = actor
 		bodies = append(bodies, line)
 	}

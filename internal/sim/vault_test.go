@@ -10,11 +10,11 @@ import (
 
 // The faults that can be planted in the store and in the servers that share it.
 const (
-	PlantAckEarly   Plant = "answered-before-written" // who asks is told that it is done before it is durable
-	PlantNoEpoch    Plant = "no-epoch"                // the store takes writes of a leader that was replaced
-	PlantBlindRetry Plant = "sent-again-unasked"      // a write whose answer was lost is sent again, and nobody asks whether it came through
-	PlantActEarly   Plant = "done-before-written"     // what an event leads to is done before the event is durable
-	PlantTorn       Plant = "backup-without-its-end"  // a backup lacks the last event of its moment
+	FaultAckEarly   Fault = "answered-before-written" // who asks is told that it is done before it is durable
+	FaultNoEpoch    Fault = "no-epoch"                // the store takes writes of a leader that was replaced
+	FaultBlindRetry Fault = "sent-again-unasked"      // a write whose answer was lost is sent again, and nobody asks whether it came through
+	FaultActEarly   Fault = "done-before-written"     // what an event leads to is done before the event is durable
+	FaultTorn       Fault = "backup-without-its-end"  // a backup lacks the last event of its moment
 )
 
 // vault is a store that fails, and the servers that share it. It takes writes of
@@ -103,7 +103,7 @@ func (v *vault) through(events ...core.Event) bool {
 	case "is cut off, and sent again":
 		v.later(within(0.1, 10), g)
 	case "is cut off, and was written":
-		if w.plant == PlantBlindRetry {
+		if w.fault == FaultBlindRetry {
 			v.commit(g.events[0], core.Outcome{Facts: g.outs[0].Facts}, v.epoch)
 		}
 		v.later(within(0.1, 10), g)
@@ -115,19 +115,19 @@ func (v *vault) through(events ...core.Event) bool {
 			v.queue, *v.twin = nil, *before
 			dies(within(1, 60))
 		})
-		return w.plant == PlantAckEarly
+		return w.fault == FaultAckEarly
 	case "is overtaken", "finds its leader frozen":
 		old, epoch := w.m, v.epoch
 		dies(within(1, 9))
 		w.after(within(10, 300), func() { v.late(old, epoch, g) })
-		return w.plant == PlantAckEarly
+		return w.fault == FaultAckEarly
 	case "is given up, and was written":
 		v.watch(g)
 		v.written(g)
 		dies(within(5, 200))
 	case "is given up, and was not written", "is refused":
 		dies(within(5, 200))
-		return w.plant == PlantAckEarly
+		return w.fault == FaultAckEarly
 	case "leaves its leader frozen":
 		v.watch(g)
 		v.written(g)
@@ -210,7 +210,7 @@ func (v *vault) draw(g group) string {
 		w.saw("fault " + fate + " × " + a.Kind())
 	}
 	w.tell("a write of %s %s", g.events[0].Body.Kind(), fate)
-	if w.plant == PlantActEarly {
+	if w.fault == FaultActEarly {
 		v.act(acts)
 	}
 	return fate
@@ -274,7 +274,7 @@ func (v *vault) late(m *core.Machine, epoch int, g group) {
 		e := core.Event{At: v.w.now, Schema: core.Schema, Tenant: "default", Body: core.Tick{}}
 		g = group{[]core.Event{e}, []core.Outcome{m.Step(e)}}
 	}
-	if epoch != v.epoch && v.w.plant != PlantNoEpoch {
+	if epoch != v.epoch && v.w.fault != FaultNoEpoch {
 		v.w.saw("a late write is fenced")
 		v.w.tell("the old leader is told that it is one")
 		return
@@ -327,7 +327,7 @@ func (v *vault) check() {
 	}
 	postings := 0
 	for n := range w.log {
-		if v.moment != nil && n == v.moment.events-1 && w.plant == PlantTorn {
+		if v.moment != nil && n == v.moment.events-1 && w.fault == FaultTorn {
 			same("backup", v.moment.state)
 		}
 		l := &w.log[n]
@@ -344,7 +344,7 @@ func (v *vault) check() {
 			}
 			postings++
 		}
-		if v.moment != nil && n == v.moment.events-1 && w.plant != PlantTorn {
+		if v.moment != nil && n == v.moment.events-1 && w.fault != FaultTorn {
 			same("backup", v.moment.state)
 		}
 	}

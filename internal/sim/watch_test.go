@@ -100,7 +100,7 @@ func (t *twin) fresh(attempt string, message int64) bool {
 func (t *twin) progressed(b core.Progressed) {
 	a, _ := t.w.m.Attempt(b.Attempt)
 	j, _ := t.w.m.Job(a.Job())
-	if a.Task() != core.Working {
+	if a.Task() != core.TaskRunning {
 		return
 	}
 	stop := t.verdict(t.w.job(j.ID()), b.Step)
@@ -259,7 +259,7 @@ func (t *twin) ladder(f state.AllocationRequested) {
 // was asked to save, unless the user cancels or nobody hears of it any more.
 func (t *twin) givenBack(a core.Terminate) {
 	live, ok := t.w.m.Attempt(a.Attempt)
-	if !ok || live.Task() != core.Working {
+	if !ok || live.Task() != core.TaskRunning {
 		return
 	}
 	switch a.Why {

@@ -19,49 +19,49 @@ import (
 	"scrimp/internal/state"
 )
 
-// Plant breaks one thing on purpose, to prove which property notices.
-type Plant string
+// Fault breaks one thing on purpose, to prove which property notices.
+type Fault string
 
 // The faults that can be planted in the world around the core.
 const (
-	PlantNone       Plant = ""
-	PlantNoKey      Plant = "no-idempotency-key" // the provider rents anew for a key it has seen
-	PlantNoSweep    Plant = "no-sweep"           // the inventory is never compared
-	PlantNoRedo     Plant = "no-redo"            // after a restart nothing that was asked for is asked again
-	PlantLostFact   Plant = "lost-fact"          // a restart passes over the first fact of an event
-	PlantDropBill   Plant = "drop-posting"       // one posting is lost
-	PlantDeaf       Plant = "deaf-agent"         // agents do not save when the machine is about to go
-	PlantTwiceHeard Plant = "heard-twice"        // a repeated message counts again
+	FaultNone       Fault = ""
+	FaultNoKey      Fault = "no-idempotency-key" // the provider rents anew for a key it has seen
+	FaultNoSweep    Fault = "no-sweep"           // the inventory is never compared
+	FaultNoRedo     Fault = "no-redo"            // after a restart nothing that was asked for is asked again
+	FaultLostFact   Fault = "lost-fact"          // a restart passes over the first fact of an event
+	FaultDropBill   Fault = "drop-posting"       // one posting is lost
+	FaultDeaf       Fault = "deaf-agent"         // agents do not save when the machine is about to go
+	FaultTwiceHeard Fault = "heard-twice"        // a repeated message counts again
 
-	PlantLateHeard   Plant = "heard-late"       // a message that was overtaken counts again
-	PlantNoFence     Plant = "no-fence"         // a stale attempt may still publish
-	PlantNoTick      Plant = "no-tick"          // time alone never wakes the server
-	PlantMute        Plant = "mute"             // programs report no metric
-	PlantBusy        Plant = "always-busy"      // a machine that does nothing looks busy
-	PlantDeafProgram Plant = "deaf-program"     // no program takes notice of the signal to save and end
-	PlantSlowFirm    Plant = "slow-on-demand"   // an on-demand machine takes an hour to be granted
-	PlantDearer      Plant = "dearer"           // the provider bills more than it quotes
-	PlantOwner       Plant = "wrong-team"       // a posting is booked on another team
-	PlantNoMask      Plant = "no-mask"          // the last words of a program are not masked
-	PlantNoOutputs   Plant = "no-outputs"       // nobody hears where outputs are kept
-	PlantOrder       Plant = "no-priority"      // jobs are submitted without their priority
-	PlantNoMax       Plant = "no-max-price"     // jobs are submitted without their highest price
-	PlantUnasked     Plant = "ask-nobody"       // jobs above a threshold are submitted as if they were below
-	PlantRetryAll    Plant = "retry-everything" // every exit status looks like one that asks for a retry
-	PlantBilledTwice Plant = "orphan-twice"     // an instance that was given up for lost is billed again as nobody's
-	PlantFirmInTime  Plant = "no-on-demand"     // nothing on-demand is ever shown to the server
-	PlantNoOwner     Plant = "no-incarnation"   // a restored copy takes the machines of the log for its own
-	PlantNoLag       Plant = "no-consistency"   // the server does not know that lists lag
-	PlantNoBill      Plant = "empty-bill"       // the bill of an interrupted machine comes without its lines
-	PlantProject     Plant = "wrong-project"    // a posting is booked on another project
+	FaultLateHeard   Fault = "heard-late"       // a message that was overtaken counts again
+	FaultNoFence     Fault = "no-fence"         // a stale attempt may still publish
+	FaultNoTick      Fault = "no-tick"          // time alone never wakes the server
+	FaultMute        Fault = "mute"             // programs report no metric
+	FaultBusy        Fault = "always-busy"      // a machine that does nothing looks busy
+	FaultDeafProgram Fault = "deaf-program"     // no program takes notice of the signal to save and end
+	FaultSlowFirm    Fault = "slow-on-demand"   // an on-demand machine takes an hour to be granted
+	FaultDearer      Fault = "dearer"           // the provider bills more than it quotes
+	FaultOwner       Fault = "wrong-team"       // a posting is booked on another team
+	FaultNoMask      Fault = "no-mask"          // the last words of a program are not masked
+	FaultNoOutputs   Fault = "no-outputs"       // nobody hears where outputs are kept
+	FaultOrder       Fault = "no-priority"      // jobs are submitted without their priority
+	FaultNoMax       Fault = "no-max-price"     // jobs are submitted without their highest price
+	FaultUnasked     Fault = "ask-nobody"       // jobs above a threshold are submitted as if they were below
+	FaultRetryAll    Fault = "retry-everything" // every exit status looks like one that asks for a retry
+	FaultBilledTwice Fault = "orphan-twice"     // an instance that was given up for lost is billed again as nobody's
+	FaultFirmInTime  Fault = "no-on-demand"     // nothing on-demand is ever shown to the server
+	FaultNoOwner     Fault = "no-incarnation"   // a restored copy takes the machines of the log for its own
+	FaultNoLag       Fault = "no-consistency"   // the server does not know that lists lag
+	FaultNoBill      Fault = "empty-bill"       // the bill of an interrupted machine comes without its lines
+	FaultProject     Fault = "wrong-project"    // a posting is booked on another project
 )
 
-// World is one simulated life of a job or a few.
+// World is one simulated run of a job or a few.
 type World struct {
 	seed  uint64
 	rng   *rand.Rand
 	extra *rand.Rand // of the faults that were thought of later; nil: none of them
-	plant Plant
+	fault Fault
 	now   time.Time
 	heap  agenda
 	count uint64
@@ -184,7 +184,7 @@ func (w *World) at(t time.Time, do func()) {
 	heap.Push(&w.heap, entry{at: t, n: w.count, do: do})
 }
 
-// horizon is when a simulated life is cut off; every job is over long before.
+// horizon is when a simulated run is cut off; every job is over long before.
 const horizon = 60 * 24 * time.Hour
 
 // newWorld returns a world before anything has happened in it.
@@ -289,13 +289,13 @@ func (w *World) commit(e core.Event, out core.Outcome) {
 		w.write(e, out)
 	}
 	for i, p := range out.Postings {
-		if w.plant == PlantDropBill && i == 1 {
+		if w.fault == FaultDropBill && i == 1 {
 			continue
 		}
-		if w.plant == PlantOwner && p.Line == 2 {
+		if w.fault == FaultOwner && p.Line == 2 {
 			p.Owner.Team = "another"
 		}
-		if w.plant == PlantProject && p.Line == 0 && p.Owner.Job != "" {
+		if w.fault == FaultProject && p.Line == 0 && p.Owner.Job != "" {
 			p.Owner.Project = "another"
 		}
 		w.postings = append(w.postings, p)
@@ -334,7 +334,7 @@ func (w *World) schedule(wake time.Time) {
 	if at.Before(w.now) {
 		at = w.now
 	}
-	if w.plant == PlantNoTick {
+	if w.fault == FaultNoTick {
 		at = at.Add(2 * time.Hour)
 	}
 	w.at(at, func() {
@@ -361,7 +361,7 @@ func (w *World) quotes() {
 			b.Quotes = append(b.Quotes, market.Quote{Offer: z.spot, Rate: z.rate, Priced: true, Available: z.open && !w.untried,
 				Untried: w.untried, At: w.now, Source: "sim"})
 		}
-		if z.firm != "" && w.plant != PlantFirmInTime {
+		if z.firm != "" && w.fault != FaultFirmInTime {
 			b.Offers = append(b.Offers, z.firmOffer)
 			b.Quotes = append(b.Quotes, market.Quote{Offer: z.firm, Rate: z.firmRate, Priced: true,
 				Available: !w.now.Before(z.from) && (z.until.IsZero() || w.now.Before(z.until)), At: w.now, Source: "sim"})

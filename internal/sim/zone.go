@@ -9,7 +9,7 @@ import (
 )
 
 // zone is a spot market with its spans of availability, and what is sold beside
-// it that cannot be taken.
+// it on-demand.
 type zone struct {
 	name             string
 	spot, firm       market.OfferID // "": not for sale there

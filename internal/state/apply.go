@@ -71,7 +71,7 @@ func (s *State) begins(b IncarnationBegun) {
 
 // touch is called before a job is changed.
 func (s *State) touch(j *Job) {
-	if j.changed != s.seq || s.frozen != nil {
+	if j.changed != s.seq || s.snapshot != nil {
 		j.changed, s.parts[s.partOf(j)] = s.seq, s.seq
 		s.spare(j)
 	}

@@ -54,7 +54,7 @@ func (s *State) started(e *Event, f TaskStarted) {
 	a := s.attempt(f.Attempt)
 	j := s.jobs[a.r.Job]
 	b := e.Body.(AttemptStarted)
-	move(NextTask, "task", a.r.ID, &a.r.Task.Phase, Working)
+	move(NextTask, "task", a.r.ID, &a.r.Task.Phase, TaskRunning)
 	a.r.Task.Started, a.r.Task.Restored = s.now, b.Restored
 	j.runs().Learned.SavedWork = f.Work
 	for _, l := range f.Lost {

@@ -25,7 +25,7 @@ type Config struct {
 	Policy policy.Rule   `json:"policy,omitempty"`   // "": the default
 	Spare  time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
 	// the longest time between two polls of the market; 0: whenever a job asks
-	Look    time.Duration `json:"look_ns,omitempty"`
+	Poll    time.Duration `json:"look_ns,omitempty"`
 	Reserve int           `json:"reserve,omitempty"` // restarts that the guard keeps back besides the one of a move
 }
 

@@ -11,10 +11,10 @@ import (
 	"scrimp/internal/plan"
 )
 
-// Frozen is the state as it was at one event. A million jobs take seconds to
+// Snapshot is the state as it was at one event. A million jobs take seconds to
 // encode, so only those parts are that have changed, one at a time between the
 // steps. A step that changes a job whose turn has not come leaves a copy of it as it was.
-type Frozen struct {
+type Snapshot struct {
 	s     *State
 	head  head
 	jobs  []*Job       // in the order of submission
@@ -25,8 +25,8 @@ type Frozen struct {
 
 // Freeze keeps the state as it is now, until it is encoded or the next Freeze.
 // Parts that have not changed since the event are left out; 0 is all.
-func (s *State) Freeze(since uint64) *Frozen {
-	f := &Frozen{
+func (s *State) Freeze(since uint64) *Snapshot {
+	f := &Snapshot{
 		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
 		head: head{
 			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation, Config: s.cfg, Now: s.now,
@@ -57,7 +57,7 @@ func (s *State) Freeze(since uint64) *Frozen {
 			f.parts, f.todo[n] = append(f.parts, n), true
 		}
 	}
-	s.frozen = f
+	s.snapshot = f
 	return f
 }
 
@@ -74,7 +74,7 @@ func (s *State) ChangedJobs(since uint64) int {
 
 // spare keeps a copy of j as it is, where it is frozen and its turn has not come.
 func (s *State) spare(j *Job) {
-	f := s.frozen
+	f := s.snapshot
 	if f == nil || j.order > f.head.Order || !f.todo[s.partOf(j)] || f.saved[j] != nil {
 		return
 	}
@@ -82,13 +82,13 @@ func (s *State) spare(j *Job) {
 }
 
 // Seq is how many events led to the state.
-func (f *Frozen) Seq() uint64 { return f.head.Seq }
+func (f *Snapshot) Seq() uint64 { return f.head.Seq }
 
 // Parts is how many parts the state has, those that are not encoded with them.
-func (f *Frozen) Parts() int { return (len(f.jobs) + f.head.Part - 1) / f.head.Part }
+func (f *Snapshot) Parts() int { return (len(f.jobs) + f.head.Part - 1) / f.head.Part }
 
 // Head is the state without its jobs.
-func (f *Frozen) Head() (json.RawMessage, error) {
+func (f *Snapshot) Head() (json.RawMessage, error) {
 	b, err := json.Marshal(f.head)
 	if err != nil {
 		return nil, fmt.Errorf("write snapshot: %w", err)
@@ -96,17 +96,17 @@ func (f *Frozen) Head() (json.RawMessage, error) {
 	return b, nil
 }
 
-// errFrozenAnew says that the copies were kept for a later Freeze.
-var errFrozenAnew = errors.New("write snapshot: another was begun meanwhile")
+// errSnapshotAnew says that the copies were kept for a later Freeze.
+var errSnapshotAnew = errors.New("write snapshot: another was begun meanwhile")
 
 // Encode returns the next part that has changed, with its number; more is false
 // where there is none. It is called between steps.
-func (f *Frozen) Encode() (number int, part json.RawMessage, more bool, err error) {
-	if f.s.frozen != f {
-		return 0, nil, false, errFrozenAnew
+func (f *Snapshot) Encode() (number int, part json.RawMessage, more bool, err error) {
+	if f.s.snapshot != f {
+		return 0, nil, false, errSnapshotAnew
 	}
 	if len(f.parts) == 0 {
-		f.s.frozen = nil
+		f.s.snapshot = nil
 		return 0, nil, false, nil
 	}
 	number = f.parts[0]

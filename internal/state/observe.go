@@ -104,7 +104,7 @@ func (s *State) seesStart(j *Job, a *Attempt, b AttemptStarted) {
 }
 
 func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
-	if a.r.Task.Phase != Working {
+	if a.r.Task.Phase != TaskRunning {
 		return
 	}
 	r, t := j.runs(), &a.r.Task.Learned
@@ -125,7 +125,7 @@ func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
 	l.Seen = l.Seen.See(j.r.Terms.Metric, b.Step, b.Metrics, b.Broken)
 }
 
-// paceSpan is the least time over which a pace is measured.
+// paceSpan is the shortest time over which a pace is measured.
 const paceSpan = time.Minute
 
 // seesPace measures how fast j goes. The first steps of an attempt are slow (imports,
@@ -194,7 +194,7 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 }
 
 func (s *State) seesUsage(_ *Job, a *Attempt, b UsageSeen) {
-	if a.r.Task.Phase != Working {
+	if a.r.Task.Phase != TaskRunning {
 		return
 	}
 	t := &a.r.Task.Learned
@@ -292,7 +292,7 @@ func (s *State) sees(l *Listing, at time.Time, up bool) {
 		return
 	}
 	if l.r.Record.Known && !l.r.Quote.Untried {
-		l.r.Record = l.r.Record.See(at.Add(-max(s.cfg.Look, s.cfg.Detect)), l.r.Record.Up)
+		l.r.Record = l.r.Record.See(at.Add(-max(s.cfg.Poll, s.cfg.Detect)), l.r.Record.Up)
 	}
 	l.r.Record, l.r.Watch = l.r.Record.See(at, up), l.r.Watch.See(at, up)
 }

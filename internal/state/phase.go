@@ -57,10 +57,10 @@ type TaskPhase string
 
 // The states of a task.
 const (
-	Assigned TaskPhase = "assigned" // its machine boots
-	Starting TaskPhase = "starting" // the agent has it
-	Working  TaskPhase = "running"  // the program runs
-	Ended    TaskPhase = "ended"
+	Assigned    TaskPhase = "assigned" // its machine boots
+	Starting    TaskPhase = "starting" // the agent has it
+	TaskRunning TaskPhase = "running"  // the program runs
+	Ended       TaskPhase = "ended"
 )
 
 // AttemptPhase is where an attempt stands: it is over when its last task has ended and
@@ -107,10 +107,10 @@ var (
 		Cancelling: {Granted, Refused, Expired, CancelDone},
 	}
 	NextTask = map[TaskPhase][]TaskPhase{
-		"":       {Assigned},
-		Assigned: {Starting, Working, Ended},
-		Starting: {Working, Ended},
-		Working:  {Ended},
+		"":          {Assigned},
+		Assigned:    {Starting, TaskRunning, Ended},
+		Starting:    {TaskRunning, Ended},
+		TaskRunning: {Ended},
 	}
 	NextAttempt  = map[AttemptPhase][]AttemptPhase{"": {Underway}, Underway: {Over}}
 	NextInstance = map[InstancePhase][]InstancePhase{
@@ -151,7 +151,7 @@ func (a *Attempt) Stage() Stage {
 		return StageTerminated
 	case t == Ended:
 		return StageTerminating
-	case t == Working:
+	case t == TaskRunning:
 		return StageRunning
 	}
 	return StageProvisioning

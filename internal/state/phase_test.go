@@ -43,7 +43,7 @@ func illegal[P ~string](t *testing.T, what string, next map[P][]P, all []P) (ref
 func TestOnlyTheseMovesAreLegal(t *testing.T) {
 	n := illegal(t, "job", NextStatus, Statuses)
 	n += illegal(t, "allocation", NextAllocation, []AllocationPhase{Pending, Granted, Refused, Expired, Cancelling, CancelDone})
-	n += illegal(t, "task", NextTask, []TaskPhase{Assigned, Starting, Working, Ended})
+	n += illegal(t, "task", NextTask, []TaskPhase{Assigned, Starting, TaskRunning, Ended})
 	n += illegal(t, "attempt", NextAttempt, []AttemptPhase{Underway, Over})
 	n += illegal(t, "instance", NextInstance, []InstancePhase{Provisioning, Ready, Draining, Terminating, Missing, Gone})
 	if n < 80 {

@@ -43,10 +43,10 @@ type State struct {
 	heads       map[string]ledger.Hash
 	rules       *budget.Rules // nil: nobody has set any
 
-	part   int      // jobs in a part of a snapshot
-	parts  []uint64 // by part: number of the last event that may have changed a job in it
-	frozen *Frozen  // the state of a while ago that is being encoded, or nil
-	watch  func(*Job)
+	part     int       // jobs in a part of a snapshot
+	parts    []uint64  // by part: number of the last event that may have changed a job in it
+	snapshot *Snapshot // the state of a while ago that is being encoded, or nil
+	watch    func(*Job)
 }
 
 // Listing is an offer with what is known of it.

@@ -78,7 +78,7 @@ func terms(work, restart time.Duration, deadline time.Time) core.Terms {
 // config leaves the core nothing to wait for but the next look at the market.
 func config(rule policy.Rule, restart, look, spare time.Duration) core.Configured {
 	return core.Configured{Config: core.Config{
-		MaxRunning: 1, BootLimit: 10*restart + time.Hour, Patience: time.Hour, Currency: money.USD, Policy: rule, Look: look,
+		MaxRunning: 1, BootLimit: 10*restart + time.Hour, Patience: time.Hour, Currency: money.USD, Policy: rule, Poll: look,
 		Spare: spare,
 	}}
 }
@@ -150,7 +150,7 @@ func (w *world) act() {
 				Saved: true})
 		case core.Terminate:
 			w.end("terminated")
-		case core.Look:
+		case core.Probe:
 			if w.now.Equal(w.looked) {
 				panic(fmt.Sprintf("a second look at %v", w.now.Sub(start)))
 			}

@@ -36,7 +36,7 @@ type Job struct {
 	OnDemand money.Rate
 }
 
-// Validate returns the first thing that is wrong, with its mend. A deadline that
+// Validate returns the first thing that is wrong, with its fix. A deadline that
 // on-demand cannot meet is no error: such a run is played and misses.
 func (j Job) Validate() error {
 	switch {

@@ -142,7 +142,7 @@ func (s Score) Mean() float64 {
 }
 
 // readCSV calls row with the number of each line after the header, which must be
-// want, and its fields. Lines of nothing are skipped. Errors name file, line and mend.
+// want, and its fields. Lines of nothing are skipped. Errors name file, line and fix.
 func readCSV(r io.Reader, name string, want []string, row func(line int, fields []string) error) error {
 	scan := bufio.NewScanner(r)
 	line, rows := 0, 0

@@ -25,13 +25,13 @@ type ZoneWindow struct {
 	Zones  map[string]*ZoneTrace
 }
 
-// A BadLine is what is wrong with one line of a file, and how to mend it.
+// A BadLine is what is wrong with one line of a file, and how to fix it.
 type BadLine struct {
 	File  string
 	Line  int
 	Field string
 	Cause string
-	Mend  string
+	Fix   string
 }
 
 func (e *BadLine) Error() string {
@@ -42,7 +42,7 @@ func (e *BadLine) Error() string {
 	if e.Field != "" {
 		at += ": " + e.Field
 	}
-	return at + ": " + e.Cause + "; " + e.Mend
+	return at + ": " + e.Cause + "; " + e.Fix
 }
 
 // span is one run-length row.

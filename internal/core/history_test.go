@@ -19,16 +19,16 @@ import (
 func samePast(t *testing.T, m *Machine, since time.Time, seed, event any) (gone int) {
 	t.Helper()
 	for _, from := range []time.Time{{}, since} {
-		want, got, each := map[Whose]Past{}, map[Whose]Past{}, map[Whose]Past{}
+		want, got, each := map[HistoryOwner]History{}, map[HistoryOwner]History{}, map[HistoryOwner]History{}
 		for j := range m.Jobs() {
-			if w, p, last, ok := PastOf(j); ok && !last.Before(from) {
+			if w, p, last, ok := HistoryOf(j); ok && !last.Before(from) {
 				want[w] = want[w].Plus(p)
 				gone = 1
 			}
 		}
-		m.Past(from, func(w Whose, p Past) { got[w] = got[w].Plus(p) })
-		m.PastJobs(from, func(j *Job, p Past, c money.Currency) {
-			w := Whose{WhoseOf(j), c}
+		m.History(from, func(w HistoryOwner, p History) { got[w] = got[w].Plus(p) })
+		m.HistoryJobs(from, func(j *Job, p History, c money.Currency) {
+			w := HistoryOwner{OwnerOf(j), c}
 			each[w] = each[w].Plus(p)
 		})
 		if a, b, c := pasts(got), pasts(want), pasts(each); a != b || c != b {
@@ -38,10 +38,10 @@ func samePast(t *testing.T, m *Machine, since time.Time, seed, event any) (gone 
 	return gone
 }
 
-func pasts(all map[Whose]Past) string {
+func pasts(all map[HistoryOwner]History) string {
 	var list []string
 	for w, p := range all {
-		if p != (Past{}) {
+		if p != (History{}) {
 			list = append(list, fmt.Sprintf("%+v %+v\n", w, p))
 		}
 	}

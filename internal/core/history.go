@@ -11,8 +11,8 @@ import (
 	"scrimp/internal/state"
 )
 
-// Past is what jobs come to that held a machine and hold none now.
-type Past struct {
+// History is what jobs come to that held a machine and hold none now.
+type History struct {
 	Jobs int
 	Open int // of them, not over: they wait for another machine
 
@@ -24,8 +24,8 @@ type Past struct {
 }
 
 // Plus is the sum of both.
-func (p Past) Plus(q Past) Past {
-	return Past{
+func (p History) Plus(q History) History {
+	return History{
 		Jobs: p.Jobs + q.Jobs, Open: p.Open + q.Open,
 		Foreseen: p.Foreseen + q.Foreseen, Estimated: p.Estimated.Add(q.Estimated), Actual: p.Actual.Add(q.Actual),
 		Compared: p.Compared + q.Compared, OnDemand: p.OnDemand.Add(q.OnDemand), Saved: p.Saved.Add(q.Saved),
@@ -33,42 +33,42 @@ func (p Past) Plus(q Past) Past {
 }
 
 // minus turns what was added into what takes it out again.
-func (p Past) minus() Past {
-	return Past{
+func (p History) minus() History {
+	return History{
 		Jobs: -p.Jobs, Open: -p.Open, Foreseen: -p.Foreseen, Estimated: p.Estimated.Neg(), Actual: p.Actual.Neg(),
 		Compared: -p.Compared, OnDemand: p.OnDemand.Neg(), Saved: p.Saved.Neg(),
 	}
 }
 
-// Whose is whose the job is, with the currency of its newest machine.
-type Whose struct {
+// HistoryOwner is whose the job is, with the currency of its newest machine.
+type HistoryOwner struct {
 	ledger.Whose
 	Currency money.Currency
 }
 
-// past keeps the sums of those jobs by whose they are and by the hour in which their
+// history keeps the sums of those jobs by whose they are and by the hour in which their
 // last machine ended, so that a million of them are not gone through. It is made again
-// at a restart, as under is.
-type past struct {
-	sums *ledger.Calendar[Whose, Past]
+// at a restart, as usage is.
+type history struct {
+	sums *ledger.Calendar[HistoryOwner, History]
 	jobs map[int64]map[*Job]struct{} // by hour
-	were []passed                    // before this step
+	were []record                    // before this step
 }
 
-func newPast() past {
-	return past{sums: ledger.NewCalendar[Whose](Past.Plus), jobs: map[int64]map[*Job]struct{}{}}
+func newHistory() history {
+	return history{sums: ledger.NewCalendar[HistoryOwner](History.Plus), jobs: map[int64]map[*Job]struct{}{}}
 }
 
-// WhoseOf says whose j is.
-func WhoseOf(j *Job) ledger.Whose {
+// OwnerOf says whose j is.
+func OwnerOf(j *Job) ledger.Whose {
 	o := j.Terms().Owner
 	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"),
 		Tags: ledger.TagText(o.Tags)}
 }
 
-// PastOf is j alone, and when its last machine ended; false where it has had none or
+// HistoryOf is j alone, and when its last machine ended; false where it has had none or
 // one still costs something.
-func PastOf(j *Job) (w Whose, p Past, last time.Time, ok bool) {
+func HistoryOf(j *Job) (w HistoryOwner, p History, last time.Time, ok bool) {
 	if len(j.Attempts()) == 0 || j.Costs() {
 		return w, p, last, false
 	}
@@ -83,7 +83,7 @@ func PastOf(j *Job) (w Whose, p Past, last time.Time, ok bool) {
 	if !ok {
 		return w, p, last, false
 	}
-	w.Whose, p.Jobs = WhoseOf(j), 1
+	w.Whose, p.Jobs = OwnerOf(j), 1
 	if !j.State().Over() {
 		p.Open = 1
 	}
@@ -98,16 +98,16 @@ func PastOf(j *Job) (w Whose, p Past, last time.Time, ok bool) {
 	return w, p, last, true
 }
 
-// passed is what PastOf says of a job.
-type passed struct {
-	whose Whose
-	past  Past
-	last  time.Time
-	ok    bool
+// record is what HistoryOf says of a job.
+type record struct {
+	owner   HistoryOwner
+	history History
+	last    time.Time
+	ok      bool
 }
 
-func passedOf(j *Job) (p passed) {
-	p.whose, p.past, p.last, p.ok = PastOf(j)
+func recordOf(j *Job) (p record) {
+	p.owner, p.history, p.last, p.ok = HistoryOf(j)
 	return p
 }
 
@@ -116,55 +116,55 @@ func rests(j *Job) bool { return len(j.Attempts()) > 0 && !j.Costs() }
 
 // pass has j in the past as it is now, where it was in there as was; nil: it was not. A
 // job that waits and was tried without result is as it was.
-func (m *Machine) pass(j *Job, was *passed) {
+func (m *Machine) pass(j *Job, was *record) {
 	if was == nil && !rests(j) {
 		return
 	}
-	is := passedOf(j)
+	is := recordOf(j)
 	if was != nil && *was == is {
 		return
 	}
 	if was != nil && was.ok {
 		hour := ledger.HourOf(was.last)
-		delete(m.past.jobs[hour], j)
-		m.past.sums.Add(hour, was.whose, was.past.minus())
+		delete(m.history.jobs[hour], j)
+		m.history.sums.Add(hour, was.owner, was.history.minus())
 	}
 	if is.ok {
 		hour := ledger.HourOf(is.last)
-		in := m.past.jobs[hour]
+		in := m.history.jobs[hour]
 		if in == nil {
 			in = map[*Job]struct{}{}
-			m.past.jobs[hour] = in
+			m.history.jobs[hour] = in
 		}
 		in[j] = struct{}{}
-		m.past.sums.Add(hour, is.whose, is.past)
+		m.history.sums.Add(hour, is.owner, is.history)
 	}
 }
 
-// Past calls f with what those jobs come to whose last machine ended at since or later,
+// History calls f with what those jobs come to whose last machine ended at since or later,
 // in parts that add up, in no order; of the zero time with all.
-func (m *Machine) Past(since time.Time, f func(Whose, Past)) {
+func (m *Machine) History(since time.Time, f func(HistoryOwner, History)) {
 	if since.IsZero() {
-		m.past.sums.All(f)
+		m.history.sums.All(f)
 		return
 	}
 	hour := ledger.HourOf(since)
-	for j := range m.past.jobs[hour] {
-		if w, p, last, ok := PastOf(j); ok && !last.Before(since) {
+	for j := range m.history.jobs[hour] {
+		if w, p, last, ok := HistoryOf(j); ok && !last.Before(since) {
 			f(w, p)
 		}
 	}
-	m.past.sums.Since(hour+1, f)
+	m.history.sums.Since(hour+1, f)
 }
 
-// PastJobs calls f with each of those jobs, in no order.
-func (m *Machine) PastJobs(since time.Time, f func(*Job, Past, money.Currency)) {
-	for hour, jobs := range m.past.jobs {
+// HistoryJobs calls f with each of those jobs, in no order.
+func (m *Machine) HistoryJobs(since time.Time, f func(*Job, History, money.Currency)) {
+	for hour, jobs := range m.history.jobs {
 		if !since.IsZero() && hour < ledger.HourOf(since) {
 			continue
 		}
 		for j := range jobs {
-			if w, p, last, ok := PastOf(j); ok && !last.Before(since) {
+			if w, p, last, ok := HistoryOf(j); ok && !last.Before(since) {
 				f(j, p, w.Currency)
 			}
 		}

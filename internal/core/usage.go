@@ -9,16 +9,16 @@ import (
 	"scrimp/internal/money"
 )
 
-// under is what the jobs of a limit have taken of it, kept up to date by the events
+// usage is what the jobs of a limit have taken of it, kept up to date by the events
 // that change it: a million jobs that wait are not gone through for one that is new.
 // It is made again from the jobs at a restart and where the limits change, so no
 // snapshot has it.
-type under struct {
+type usage struct {
 	budget.Limit
-	begin, end time.Time          // of the window that is open; end is zero where it never ends
-	still      budget.Outstanding // jobs that are not over and hold no machine
-	gpus       time.Duration      // GPU time in the window of attempts that are gone
-	spent      money.Amount       // booked in the window, from the event Machine.from on
+	begin, end  time.Time          // of the window that is open; end is zero where it never ends
+	outstanding budget.Outstanding // jobs that are not over and hold no machine
+	gpus        time.Duration      // GPU time in the window of attempts that are gone
+	spent       money.Amount       // booked in the window, from the event Machine.from on
 }
 
 // summed says whether a job is among what it is under.
@@ -30,10 +30,10 @@ const (
 	changing // it is summed again at the end of the step
 )
 
-// sumUnder sums anew what all limits have taken, and what else is kept by job.
+// sumUsage sums anew what all limits have taken, and what else is kept by job.
 // Postings count from that event on.
-func (m *Machine) sumUnder(from uint64) {
-	m.under, m.unsummed, m.accounts, m.past = nil, nil, map[accountKey]*Account{}, newPast()
+func (m *Machine) sumUsage(from uint64) {
+	m.usage, m.unsummed, m.accounts, m.history = nil, nil, map[accountKey]*Account{}, newHistory()
 	for _, j := range m.s.Jobs() {
 		m.sum(j, nil)
 	}
@@ -46,32 +46,32 @@ func (m *Machine) sumLimits(from uint64) {
 	if m.soon = nil; s == nil || !s.holds(m) {
 		s = m.newSums()
 	}
-	m.under, m.from = s.under, from
+	m.usage, m.from = s.usage, from
 	for _, j := range m.s.Jobs()[s.next:] {
-		m.sumIn(s.under, j)
+		m.sumIn(s.usage, j)
 	}
 }
 
 // sums are what limits have taken of the first so many jobs.
 type sums struct {
 	rules *budget.Rules
-	under []*under
+	usage []*usage
 	next  int    // jobs that are summed
 	upTo  uint64 // order of the last of them
 }
 
 // newSums are those of no job under the rules in force.
-func (m *Machine) newSums() *sums { return m.sumsUnder(m.s.Rules()) }
+func (m *Machine) newSums() *sums { return m.usageSums(m.s.Rules()) }
 
-func (m *Machine) sumsUnder(rules *budget.Rules) *sums {
+func (m *Machine) usageSums(rules *budget.Rules) *sums {
 	s := &sums{rules: rules}
 	if rules == nil {
 		return s
 	}
 	for _, l := range rules.Limits {
-		u := &under{Limit: l, begin: l.Window.Begin(m.now())}
+		u := &usage{Limit: l, begin: l.Window.Begin(m.now())}
 		u.end, _ = l.Window.End(m.now())
-		s.under = append(s.under, u)
+		s.usage = append(s.usage, u)
 	}
 	return s
 }
@@ -81,7 +81,7 @@ func (s *sums) holds(m *Machine) bool {
 	if !sameLimits(s.rules, m.s.Rules()) {
 		return false
 	}
-	for _, u := range s.under {
+	for _, u := range s.usage {
 		if !u.begin.Equal(u.Window.Begin(m.now())) {
 			return false
 		}
@@ -98,18 +98,18 @@ func sameLimits(a, b *budget.Rules) bool {
 // is summed then. It reports whether jobs are left.
 func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
 	if m.soon == nil || !sameLimits(m.soon.rules, rules) {
-		m.soon = m.sumsUnder(rules)
+		m.soon = m.usageSums(rules)
 	}
 	s := m.soon
 	for _, j := range m.s.Jobs()[s.next:min(s.next+most, len(m.s.Jobs()))] {
-		m.sumIn(s.under, j)
+		m.sumIn(s.usage, j)
 		s.next, s.upTo = s.next+1, j.Order()
 	}
 	return s.next < len(m.s.Jobs())
 }
 
 // sumIn adds j where it is not being changed: then it is added at the end of the step.
-func (m *Machine) sumIn(list []*under, j *Job) {
+func (m *Machine) sumIn(list []*usage, j *Job) {
 	if at(j).sum == isSummed {
 		m.weighIn(list, j, (*budget.Outstanding).Add)
 	}
@@ -130,8 +130,8 @@ func (m *Machine) unsum(j *Job) {
 		m.weigh(j, (*budget.Outstanding).Remove)
 		m.account(j, -1)
 		if rests(j) {
-			m.past.were = append(m.past.were, passedOf(j))
-			c.was = len(m.past.were)
+			m.history.were = append(m.history.were, recordOf(j))
+			c.was = len(m.history.were)
 		}
 	}
 	at(j).sum = changing
@@ -141,7 +141,7 @@ func (m *Machine) unsum(j *Job) {
 // change is a job that the step changes, and what of it is in the past until the step ends.
 type change struct {
 	job *Job
-	was int // place in past.were, from 1; 0: nothing
+	was int // place in history.were, from 1; 0: nothing
 }
 
 // sumAgain counts the jobs that the step has changed.
@@ -149,17 +149,17 @@ func (m *Machine) sumAgain() {
 	for _, c := range m.unsummed {
 		m.price(c.job)
 		if c.was > 0 {
-			m.sum(c.job, &m.past.were[c.was-1])
+			m.sum(c.job, &m.history.were[c.was-1])
 		} else {
 			m.sum(c.job, nil)
 		}
 	}
-	m.past.were = m.past.were[:0]
+	m.history.were = m.history.were[:0]
 	clear(m.unsummed)
 	m.unsummed = m.unsummed[:0]
 }
 
-func (m *Machine) sum(j *Job, was *passed) {
+func (m *Machine) sum(j *Job, was *record) {
 	m.weigh(j, (*budget.Outstanding).Add)
 	m.account(j, 1)
 	m.pass(j, was)
@@ -168,13 +168,13 @@ func (m *Machine) sum(j *Job, was *passed) {
 
 // weigh does that with j where it is not over and holds no machine.
 func (m *Machine) weigh(j *Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
-	m.weighIn(m.under, j, do)
+	m.weighIn(m.usage, j, do)
 	if s := m.soon; s != nil && j.Order() <= s.upTo {
-		m.weighIn(s.under, j, do)
+		m.weighIn(s.usage, j, do)
 	}
 }
 
-func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
+func (m *Machine) weighIn(list []*usage, j *Job, do func(*budget.Outstanding, budget.Limit, budget.Job)) {
 	if len(list) == 0 || j.State().Over() || j.Costs() {
 		return
 	}
@@ -182,7 +182,7 @@ func (m *Machine) weighIn(list []*under, j *Job, do func(*budget.Outstanding, bu
 	v.AwaitsApproval, v.Spent, v.GPUSpent = j.State() == Held, j.Spent(m.now()), j.GPUServed().Hours()
 	for _, u := range list {
 		if u.Scope.Holds(v.Owner, v.User) {
-			do(&u.still, u.Limit, v)
+			do(&u.outstanding, u.Limit, v)
 		}
 	}
 }
@@ -197,13 +197,13 @@ func Weighed(id, user string, t *Terms) budget.Job {
 
 // sumGPUs counts the GPU time of an attempt that is gone.
 func (m *Machine) sumGPUs(j *Job, a *Attempt, from, until time.Time) {
-	sumGPUs(m.under, j, a, from, until)
+	sumGPUs(m.usage, j, a, from, until)
 	if s := m.soon; s != nil && j.Order() <= s.upTo {
-		sumGPUs(s.under, j, a, from, until)
+		sumGPUs(s.usage, j, a, from, until)
 	}
 }
 
-func sumGPUs(list []*under, j *Job, a *Attempt, from, until time.Time) {
+func sumGPUs(list []*usage, j *Job, a *Attempt, from, until time.Time) {
 	if a.GPUs() == 0 || a.Instance() == "" {
 		return
 	}
@@ -216,7 +216,7 @@ func sumGPUs(list []*under, j *Job, a *Attempt, from, until time.Time) {
 
 // booked counts a posting.
 func (m *Machine) booked(p *ledger.Posting) {
-	if len(m.under) == 0 {
+	if len(m.usage) == 0 {
 		return
 	}
 	part := Cost(*p)
@@ -227,7 +227,7 @@ func (m *Machine) booked(p *ledger.Posting) {
 	if j := m.s.Job(p.Owner.Job); j != nil {
 		user = j.User()
 	}
-	for _, u := range m.under {
+	for _, u := range m.usage {
 		if u.Scope.Holds(p.Owner, user) {
 			u.spent = u.spent.Add(part)
 		}
@@ -236,7 +236,7 @@ func (m *Machine) booked(p *ledger.Posting) {
 
 // openLimitWindows opens the windows whose time has come.
 func (m *Machine) openLimitWindows() {
-	for _, u := range m.under {
+	for _, u := range m.usage {
 		if !u.end.IsZero() && !m.now().Before(u.end) {
 			u.begin, u.gpus, u.spent = u.Window.Begin(m.now()), 0, money.Amount{}
 			u.end, _ = u.Window.End(m.now())
@@ -253,12 +253,12 @@ func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.R
 	if m.s.Rules() != nil {
 		b.Limits = m.s.Rules().Limits
 	}
-	for _, u := range m.under {
-		if b.Outstanding[u.Name()] = u.still.Use(); u.begin.Equal(u.Window.Begin(t)) {
+	for _, u := range m.usage {
+		if b.Outstanding[u.Name()] = u.outstanding.Use(); u.begin.Equal(u.Window.Begin(t)) {
 			b.Spent[u.Name()], b.GPUs[u.Name()] = u.spent, u.gpus.Hours()
 		}
 	}
-	if len(m.under) == 0 {
+	if len(m.usage) == 0 {
 		return b, burn, m.from
 	}
 	for j := range m.costing() {
