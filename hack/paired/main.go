@@ -28,12 +28,12 @@ func main() {
 	asJSON := flag.Bool("json", false, "one object a line: the run, then each figure")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	form := Form{Quick: *quick, Jobs: *jobs}
 	if form.Jobs <= 0 {
 		form.Jobs = pick(form, 20_000, 1_000_000)
 	}
 	report, err := paired(ctx, *base, form, *only)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "paired:", err)
 		os.Exit(2)

@@ -27,7 +27,7 @@ var (
 const manyComplex = 0
 
 func TestFunctionsAreWithinTheLimits(t *testing.T) {
-	var complex, long []string
+	var complexOnes, long []string
 	all, hard := 0, 0
 	for _, p := range packages(t) {
 		for _, f := range Functions(p) {
@@ -36,7 +36,7 @@ func TestFunctionsAreWithinTheLimits(t *testing.T) {
 				hard++
 			}
 			if f.Complexity > MaxComplexity {
-				complex = append(complex, f.Name)
+				complexOnes = append(complexOnes, f.Name)
 				if !slices.Contains(tooComplex, f.Name) {
 					t.Errorf("%s: %s has complexity %d, and %d is the limit: split it", f.At, f.Name, f.Complexity, MaxComplexity)
 				}
@@ -49,7 +49,7 @@ func TestFunctionsAreWithinTheLimits(t *testing.T) {
 			}
 		}
 	}
-	gone(t, "tooComplex", tooComplex, complex)
+	gone(t, "tooComplex", tooComplex, complexOnes)
 	gone(t, "tooLong", tooLong, long)
 	switch enough := hard*100 <= all*MaxComplex; {
 	case enough && manyComplex > 0:

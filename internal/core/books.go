@@ -29,7 +29,7 @@ func (m *Machine) settle(j *Job, a *Attempt, use ledger.Use, t time.Time) {
 	m.move(j, a, moved, ledger.Open, use, "")
 	p := m.entry(j, a, ledger.Accrued, use, "")
 	p.Begin, p.End = from, t
-	m.charge(j, a, p, part.Sub(moved), use)
+	m.charge(a, p, part.Sub(moved), use)
 	m.fact(state.TimeSettled{Attempt: a.ID(), Until: t})
 }
 
@@ -37,11 +37,11 @@ func (m *Machine) settle(j *Job, a *Attempt, use ledger.Use, t time.Time) {
 func (m *Machine) accrue(j *Job, a *Attempt, t time.Time) {
 	p := m.entry(j, a, ledger.Accrued, ledger.Open, "")
 	p.Begin, p.End = a.Settled(), t
-	m.charge(j, a, p, a.Cost(t).Sub(a.Posted()), ledger.Open)
+	m.charge(a, p, a.Cost(t).Sub(a.Posted()), ledger.Open)
 }
 
 // charge posts a cost that is owed to the machine's provider.
-func (m *Machine) charge(j *Job, a *Attempt, p ledger.Posting, amount money.Amount, use ledger.Use) {
+func (m *Machine) charge(a *Attempt, p ledger.Posting, amount money.Amount, use ledger.Use) {
 	m.enter(p, amount, ledger.Payable(a.Provider()), ledger.Cost(ledger.Compute, use))
 }
 
@@ -165,7 +165,7 @@ func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) {
 func (m *Machine) correct(j *Job, a *Attempt, off money.Amount, rule string) {
 	whole := sum(a.Uses())
 	if off.Sign() > 0 || whole.Sign() <= 0 {
-		m.charge(j, a, m.entry(j, a, ledger.Billed, ledger.Idle, rule), off, ledger.Idle)
+		m.charge(a, m.entry(j, a, ledger.Billed, ledger.Idle, rule), off, ledger.Idle)
 		return
 	}
 	before := maps.Clone(a.Uses())
@@ -186,7 +186,7 @@ func (m *Machine) correct(j *Job, a *Attempt, off money.Amount, rule string) {
 			part = portion(off, before[u], whole)
 		}
 		rest = rest.Sub(part)
-		m.charge(j, a, m.entry(j, a, ledger.Billed, u, rule), part, u)
+		m.charge(a, m.entry(j, a, ledger.Billed, u, rule), part, u)
 	}
 }
 

@@ -164,15 +164,16 @@ func (r *Run) reported(metrics map[string]float64) {
 // atFirst is what that much work costs on the first machine that the job had, at its
 // price then, without start-up or interruptions.
 func atFirst(j *core.Job, work time.Duration) *money.Amount {
-	for _, a := range j.Attempts() {
-		speed := a.Speed()
-		if speed <= 0 {
-			speed = 1
-		}
-		cost := a.LaunchRate().Until(time.Duration(float64(work) / speed))
-		return &cost
+	if len(j.Attempts()) == 0 {
+		return nil
 	}
-	return nil
+	a := j.Attempts()[0]
+	speed := a.Speed()
+	if speed <= 0 {
+		speed = 1
+	}
+	cost := a.LaunchRate().Until(time.Duration(float64(work) / speed))
+	return &cost
 }
 
 // worked is how long the program ran.

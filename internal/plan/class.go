@@ -184,14 +184,14 @@ func (c *Class) firstOthers() []*Listing {
 
 // Key is the same for jobs of the same class, and for no others.
 func (n *Need) Key() string {
-	b := n.Requirements.key(make([]byte, 0, 64))
+	b := n.key(make([]byte, 0, 64))
 	b = binary.AppendVarint(b, int64(n.MaxRate))
 	if n.Critical {
 		b = append(b, 1)
 	}
 	for i := range n.Variants { // in their order: the first that is as fast is taken
 		v := &n.Variants[i]
-		b = v.Requirements.key(append(b, 2))
+		b = v.key(append(b, 2))
 		b = binary.BigEndian.AppendUint64(b, math.Float64bits(v.Throughput))
 	}
 	return string(b)

@@ -229,7 +229,7 @@ func (w *lineup) climb(job *Job, c *Class, o *Option) {
 		o.why = why
 	case way != o.way:
 		o.way, o.speed = way, job.Need.speed(way, o.Listing)
-		o.perHourOfWork, w.moved = o.Listing.perWork(o.speed), true
+		o.perHourOfWork, w.moved = o.perWork(o.speed), true
 	}
 }
 
@@ -258,7 +258,7 @@ func (w *lineup) held(job *Job, c *Class) (Option, bool) {
 	o.payable = ok
 	o.way = 1 + slices.IndexFunc(job.Need.Variants, func(v Variant) bool { return v.Name == job.Variant })
 	o.speed = job.Need.speed(o.way, l)
-	o.perHourOfWork = o.Listing.perWork(o.speed)
+	o.perHourOfWork = o.perWork(o.speed)
 	return o, true
 }
 

@@ -102,7 +102,7 @@ func (x *rejected) show(d *Decision, job *Job, r *ranking) {
 		for i := range x.near {
 			if o := &x.near[i]; !o.held &&
 				(o.why == LaterRung || o.why == WrongKind) { // no way of doing the work is allowed
-				o.perHourOfWork = o.Listing.perWork(1)
+				o.perHourOfWork = o.perWork(1)
 			}
 		}
 		slices.SortStableFunc(x.near, func(a, b rejectedOption) int {

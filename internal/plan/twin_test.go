@@ -78,8 +78,7 @@ func plainRanking(job *Job, c *Class) ranking {
 	floor := max(job.Progress.Restart, time.Minute)
 	for i := range r.options {
 		o := &r.options[i]
-		switch {
-		case o.why != "":
+		if o.why != "" {
 			r.later = r.later || o.why == LaterRung || o.why == OverQuota
 			continue
 		}

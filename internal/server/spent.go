@@ -34,9 +34,9 @@ const (
 	// spentMeta begins the name of a piece; the event after which it begins ends it. The
 	// number is that of the form.
 	spentMeta = "spent/1/"
-	// spentHours is of which newest days the hours are kept: of those before them, a span
+	// spentWindow is of which newest days the hours are kept: of those before them, a span
 	// that begins within one reads that day's postings.
-	spentHours = 40 * 24 * time.Hour
+	spentWindow = 40 * 24 * time.Hour
 	// spentEvery is how often the view follows the log where nobody asks, on the wall.
 	spentEvery = 5 * time.Second
 )
@@ -88,7 +88,7 @@ func (s *Server) spentTo(ctx context.Context, end uint64) error {
 			v.fresh.Add(p, users[i], kinds[i])
 		}
 		if v.upTo = next; len(list) > 0 {
-			v.sums.Forget(list[len(list)-1].At.Add(-spentHours))
+			v.sums.Forget(list[len(list)-1].At.Add(-spentWindow))
 		}
 		if v.fresh.Len() >= cmp.Or(v.piece, spentPiece) {
 			if err := v.write(ctx, s.store); err != nil {
@@ -161,7 +161,7 @@ func (v *spent) restore(ctx context.Context, st store.Store) error {
 			break
 		}
 		sums.Merge(piece)
-		sums.Forget(piece.Until().Add(-spentHours))
+		sums.Forget(piece.Until().Add(-spentWindow))
 		after = event
 	}
 	v.upTo, _ = sums.Head()

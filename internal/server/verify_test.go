@@ -104,7 +104,7 @@ func TestTheLedgerIsProvedFromTheLog(t *testing.T) {
 			return true
 		},
 		"a price is another": func(r *store.Record) bool {
-			r.Event = bytes.Replace(r.Event, []byte(`1.000000000001`), []byte(`1.000000000002`), -1)
+			r.Event = bytes.ReplaceAll(r.Event, []byte(`1.000000000001`), []byte(`1.000000000002`))
 			return true
 		},
 		"an amount is another": func(r *store.Record) bool {

@@ -20,7 +20,12 @@ func (w *World) act(a core.Action) {
 	case core.Launch:
 		w.launch(a)
 	case core.Cancel:
-		w.after(time.Second, func() { w.cancel(a) })
+		d := time.Second
+		if w.chance(w.faults.Late) {
+			w.saw("fault late × cancel")
+			d = 3 * time.Minute
+		}
+		w.after(d, func() { w.cancel(a) })
 	case core.Terminate:
 		if w.undecided[a.Instance] {
 			w.breaks("owner: %s is ended, and nobody has said whose it is", a.Instance)

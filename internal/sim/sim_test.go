@@ -26,7 +26,7 @@ var actions = []string{"launch", "cancel", "terminate", "drain", "look", "build_
 var strikes = []string{
 	"refused × launch", "answer lost × launch", "answer lost × look", "crash before act × look", "late × launch", "twice × launch", "never boots × launch", "crash before act × launch",
 	"late × terminate", "crash before act × terminate", "late × drain", "crash before act × drain", "crash before act × notify",
-	"pending × launch", "late × bill", "twice × bill", "lags × inventory",
+	"pending × launch", "late × cancel", "late × bill", "twice × bill", "lags × inventory",
 	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving",
 }
 

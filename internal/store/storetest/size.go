@@ -67,9 +67,9 @@ func typical(seq uint64) store.Record {
 		Event: json.RawMessage(
 			fmt.Sprintf(
 				`{"at":"2026-01-02T03:04:05.678901234Z","schema":1,"tenant":"default","actor":"agent:i-0abc%06d",`+
-					`"body":{"job":%q,"attempt":"%s-1","step":%d}}`,
-				seq, job, job, seq*100)),
-		Facts: json.RawMessage(fmt.Sprintf(`[{"task":"%s-1/0","state":"running","why":"%s"}]`, job,
+					`"body":{"job":%q,"attempt":%q,"step":%d}}`,
+				seq, job, job+"-1", seq*100)),
+		Facts: json.RawMessage(fmt.Sprintf(`[{"task":%q,"state":"running","why":%q}]`, job+"-1/0",
 			strings.Repeat("price fell; ", int(seq%30)))),
 	}
 	if seq%10 == 0 {
