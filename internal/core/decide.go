@@ -37,7 +37,7 @@ func (m *Machine) decide(j *Job) plan.Decision {
 func (m *Machine) decided(j *Job, d plan.Decision) {
 	last := j.Last()
 	foreseen := m.foresees(j, d)
-	if !j.Decided().IsZero() && same(&d, &last) && foreseen == nil {
+	if !j.Decided().IsZero() && foreseen == nil && (same(&d, &last) || waitsWhereItIs(&d, &last)) {
 		return
 	}
 	f := state.Decided{Job: j.ID(), Decision: d, Version: plan.Version, Foreseen: foreseen}
@@ -49,8 +49,15 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 	m.out.Facts = append(m.out.Facts, f)
 }
 
-// same reports whether two decisions do the same for the same reasons. Prices and
-// expectations move with every quote, and change nothing by themselves.
+// waitsWhereItIs reports whether a job keeps what it has until a table is there: what it
+// decides then is recorded, not that it waits for it.
+func waitsWhereItIs(d, last *plan.Decision) bool {
+	return !d.TableSince.IsZero() && d.Take != "" && d.Why == plan.Stays && last.Why == plan.Stays && d.Take == last.Take &&
+		d.Variant == last.Variant && d.Speed == last.Speed && d.Probe == last.Probe
+}
+
+// same reports whether two decisions do the same for the same reasons, in whatever order
+// these are listed. Prices and expectations move with every quote, and change nothing by themselves.
 func same(a, b *plan.Decision) bool {
 	if a.Take != b.Take || a.Variant != b.Variant || a.Why != b.Why || a.Mode != b.Mode || a.Probe != b.Probe ||
 		a.Speed != b.Speed {
@@ -60,8 +67,8 @@ func same(a, b *plan.Decision) bool {
 		a.TableSince.IsZero() != b.TableSince.IsZero() || !slices.Equal(a.Counts, b.Counts) {
 		return false
 	}
-	return slices.EqualFunc(a.Rejected, b.Rejected, func(x, y plan.Rejection) bool {
-		return x.Offer == y.Offer && x.Why == y.Why
+	return len(a.Rejected) == len(b.Rejected) && !slices.ContainsFunc(a.Rejected, func(x plan.Rejection) bool {
+		return !slices.ContainsFunc(b.Rejected, func(y plan.Rejection) bool { return x.Offer == y.Offer && x.Why == y.Why })
 	})
 }
 
