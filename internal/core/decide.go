@@ -52,8 +52,8 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 // waitsWhereItIs reports whether a job keeps what it has until a table is there: what it
 // decides then is recorded, not that it waits for it.
 func waitsWhereItIs(d, last *plan.Decision) bool {
-	return !d.TableSince.IsZero() && d.Take != "" && d.Why == plan.Stays && last.Why == plan.Stays && d.Take == last.Take &&
-		d.Variant == last.Variant && d.Speed == last.Speed && d.Probe == last.Probe
+	return !d.TableSince.IsZero() && d.Take != "" && d.Take == last.Take && d.Variant == last.Variant &&
+		d.Why == plan.Stays && last.Why == plan.Stays && d.Speed == last.Speed && d.Probe == last.Probe
 }
 
 // same reports whether two decisions do the same for the same reasons, in whatever order
