@@ -82,7 +82,8 @@ func (a *app) ensure(ctx context.Context, market string) (*client, error) {
 	} else if !errors.Is(err, errNoServer) {
 		return nil, err
 	}
-	why := "the server did not start within 20 s: see " + filepath.Join(a.data, server.LogName)
+	log := filepath.Join(a.data, server.LogName)
+	why, before := "the server did not start within 20 s: see "+log, sizeOf(log)
 	// another takes over, or somebody has to start one
 	if _, err := os.Stat(filepath.Join(a.data, server.ElsewhereName)); err == nil {
 		why = "no server of this folder answered within 20 s, and its log lies in PostgreSQL: start scrimp serve --db"
@@ -95,12 +96,38 @@ func (a *app) ensure(ctx context.Context, market string) (*client, error) {
 			return c, nil
 		}
 		if a.now().Sub(begun) > 20*time.Second {
+			if said := complaint(log, before); said != "" {
+				why = "the server did not start: " + said
+			}
 			return nil, errors.New(why)
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// sizeOf is a file's size in bytes, 0 where there is none.
+func sizeOf(file string) int64 {
+	if info, err := os.Stat(file); err == nil {
+		return info.Size()
+	}
+	return 0
+}
+
+// complaint is the newest error that a server which ended wrote into its log, after
+// the byte from. Empty: none.
+func complaint(log string, from int64) (said string) {
+	b, err := os.ReadFile(log)
+	if err != nil || int64(len(b)) < from {
+		return ""
+	}
+	for line := range strings.Lines(string(b[from:])) {
+		if rest, is := strings.CutPrefix(strings.TrimSpace(line), "scrimp: "); is {
+			said = rest
+		}
+	}
+	return said
 }
 
 // spawn starts a server in a session of its own.
