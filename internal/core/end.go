@@ -264,8 +264,8 @@ func (m *Machine) unlisted(i *Instance, asOf time.Time) {
 	m.instanceEnded(i, m.s.EndOf(i, asOf), "interrupted", true)
 }
 
-// billed books the newest bill of an instance. That of a machine that runs is not whole:
-// the one that comes after its end is booked.
+// billed books the newest bill of an instance. That of a machine that runs, or that
+// nothing was heard of yet, is not whole: the one that comes after its end is booked.
 func (m *Machine) billed(b BillReceived) {
 	if a := m.s.AttemptOf(b.Launch); a != nil && a.Instance() == b.Instance {
 		if !a.Live() && !a.GivenUp() {

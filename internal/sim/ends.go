@@ -36,6 +36,10 @@ func (w *World) endTold(i *instance) {
 	if i.running() {
 		return
 	}
+	if w.up && w.unknown(i) { // as the shell does: an inventory shows it first
+		w.after(30*time.Second, func() { w.endTold(i) })
+		return
+	}
 	if w.up && !w.m.Awaits(i.id) { // it is booked, and its bill may be on its way still
 		w.bills(i)
 		return
@@ -59,6 +63,12 @@ func (w *World) endTold(i *instance) {
 		return
 	}
 	w.bills(i)
+}
+
+// unknown reports whether nothing was heard of an instance that was asked for: it is
+// neither awaited nor booked, and a bill of it would be nobody's.
+func (w *World) unknown(i *instance) bool {
+	return !i.told && w.m.Unheard(core.Rented{Instance: i.id, Launch: i.key})
 }
 
 // bills sends the bill of an ended instance, at once or, with the fault, up to two days later.

@@ -339,7 +339,7 @@ func (w *World) askAgain(i *instance) {
 // allTold reports whether nothing runs any more, and every end is told.
 func (w *World) allTold() bool {
 	for _, i := range w.open {
-		if i.running() || w.m.Awaits(i.id) || i.billing && !i.billed {
+		if i.running() || w.m.Awaits(i.id) || i.billing && !i.billed || w.unknown(i) {
 			return false
 		}
 	}

@@ -151,7 +151,8 @@ type (
 		Launch   string        `json:"launch,omitempty"`    // the allocation that it was rented for, where that is known
 	}
 	// BillReceived: what the provider charges for an instance in all, as far as it knows
-	// now. It may come at any time and again: the newest bill holds.
+	// now. It may come at any time after its end was told, and again: the newest bill
+	// holds. One that comes before is not whole and not booked; it is to be sent again.
 	BillReceived struct {
 		Instance string     `json:"instance"`
 		Launch   string     `json:"launch,omitempty"`
