@@ -307,6 +307,8 @@ func (m *Machine) owned(b OwnershipDecided) {
 		switch {
 		case !b.Adopt:
 			m.disclaim(i)
+		case a != nil && !a.Over().IsZero(): // its program ended meanwhile
+			m.release(a, "program_"+a.End(), "")
 		case a != nil && (j.State().Over() || a != j.Attempt()): // nobody has needed it since
 			m.release(a, j.Why(), "")
 		}

@@ -1,0 +1,36 @@
+package core
+
+import (
+	"testing"
+	"time"
+)
+
+// A program that ends before anybody has said whose its machine is leaves a machine that
+// costs something: who adopts it ends it at once, who releases it never.
+func TestAMachineWhoseProgramEndedIsEndedOnceItIsAdopted(t *testing.T) {
+	for _, adopt := range []bool{true, false} {
+		for _, reason := range []string{"setup", "exit"} {
+			h := newHall(t, 1)
+			h.tell(IncarnationBegun{Installation: "x", Incarnation: 1})
+			h.sells(2, true)
+			h.submit("a", 2, 1)
+			h.tell(LaunchDone{Launch: "a.1", Instance: "i", Offer: "m2", Rate: 1e12, From: h.at})
+			h.tell(IncarnationBegun{Installation: "x", Incarnation: 2})
+			h.at = h.at.Add(time.Minute)
+			h.tell(AgentClaimed{Attempt: "a.1"})
+			h.tell(AttemptEnded{Attempt: "a.1", Message: 1, Reason: reason, Exit: 2})
+			if h.s.Instance("i").Release() != "" {
+				t.Fatalf("%s: ended before anybody has said whose it is", reason)
+			}
+			h.at = h.at.Add(time.Minute)
+			h.tell(OwnershipDecided{Adopt: adopt})
+			i := h.s.Instance("i")
+			if released := i != nil && i.Release() != ""; released != adopt {
+				t.Errorf("%s, adopted %v: it is given back: %v", reason, adopt, released)
+			}
+			if adopt == (i == nil) {
+				t.Errorf("%s, adopted %v: counted among those that cost something: %v", reason, adopt, i != nil)
+			}
+		}
+	}
+}
