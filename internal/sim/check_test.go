@@ -235,8 +235,8 @@ func (w *World) checkEarly(j *core.Job) {
 			w.breaks("early: %s was stopped after %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
 		}
 	case policy.BudgetSpent: // the grace is kept back, and no machine is begun for less than a restart
-		if kept := firmRate.Until(t.Grace + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute); j.Spent(w.now).Add(kept).Cmp(t.Budget) < 0 {
-			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), j.Spent(w.now), t.Budget)
+		if kept := firmRate.Until(t.Grace + max(t.Restart, j.Restart()+j.SaveCost()) + time.Minute); w.spent(j).Add(kept).Cmp(t.Budget) < 0 {
+			w.breaks("early: %s was stopped at %v, its budget is %v", j.ID(), w.spent(j), t.Budget)
 		}
 	case policy.GPUHoursSpent:
 		if limit := time.Duration(t.GPUHours * float64(time.Hour)); j.GPUServed() < limit {
@@ -260,6 +260,17 @@ func (w *World) checkEarly(j *core.Job) {
 		}
 	case policy.TargetReached, policy.DeadlineGone:
 	}
+}
+
+// spent is what j had cost when it was stopped: what bills gave back after that nobody could know.
+func (w *World) spent(j *core.Job) money.Amount {
+	sum := j.Spent(w.now)
+	for _, a := range j.Attempts() {
+		if i := w.byKey[a.ID()]; i != nil && i.billedAt.After(j.Finished()) && a.Rules().Sign() < 0 {
+			sum = sum.Sub(a.Rules())
+		}
+	}
+	return sum
 }
 
 // twin lives the same life on-demand from the start: where that is in time with

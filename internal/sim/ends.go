@@ -95,7 +95,7 @@ func (w *World) billTold(i *instance) {
 		w.after(30*time.Second, func() { w.billTold(i) })
 		return
 	}
-	i.billed = true
+	i.billed, i.billedAt = true, w.now
 	if w.chance(w.faults.Twice) {
 		w.saw("fault twice × bill")
 		w.step(b)

@@ -149,6 +149,7 @@ type instance struct {
 	told     bool          // its end is durable
 	billing  bool          // its bill is on its way
 	billed   bool          // it is durable
+	billedAt time.Time     // since then
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
