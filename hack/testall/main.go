@@ -19,6 +19,7 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64 // seconds
 }
 
 func main() {
@@ -53,7 +54,7 @@ func main() {
 
 // tests runs go test over everything and shows what failed.
 func tests() (passed, failed int, skipped []string) {
-	cmd := exec.Command("go", "test", "-json", "-timeout", "20m", "./...")
+	cmd := exec.Command("go", "test", "-json", "-parallel", "4", "-timeout", "20m", "./...")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *results) add(e event) {
 		r.output[name].WriteString(e.Output)
 	case "pass":
 		if e.Test == "" {
-			fmt.Printf("ok    %s\n", e.Package)
+			fmt.Printf("ok %4.0f s  %s\n", e.Elapsed, e.Package)
 		} else {
 			r.passed++
 		}

@@ -44,6 +44,7 @@ func (h *home) out(args ...string) string {
 // A run of some seconds on a machine that is said to have an L4 calibrates the
 // plan of the next run and the estimate of its model, after the server was killed.
 func TestARunCalibratesThePlanAndTheEstimateOfTheNext(t *testing.T) {
+	t.Parallel()
 	h := newHome(t)
 	h.write("market.yaml", `name: lab
 currency: USD

@@ -32,6 +32,7 @@ offers:
 // The PyTorch example, killed twice without notice under scrimp, ends with the
 // loss and the weights of a run that was left alone.
 func TestPyTorchKilledTwiceWithoutNoticeEndsWithTheSameLoss(t *testing.T) {
+	t.Parallel()
 	python := "/usr/bin/python3" // Debian's own, as that is where python3-torch is
 	if exec.Command(python, "-c", "import torch").Run() != nil {
 		if os.Getenv("SCRIMP_CI") == "1" {

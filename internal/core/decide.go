@@ -37,7 +37,7 @@ func (m *Machine) decide(j *Job) plan.Decision {
 func (m *Machine) decided(j *Job, d plan.Decision) {
 	last := j.Last()
 	foreseen := m.foresees(j, d)
-	if !j.Decided().IsZero() && foreseen == nil && (same(&d, &last) || waitsWhereItIs(&d, &last)) {
+	if !j.Decided().IsZero() && foreseen == nil && (same(&d, &last) || m.stays(j, &d, &last)) {
 		return
 	}
 	f := state.Decided{Job: j.ID(), Decision: d, Version: plan.Version, Foreseen: foreseen}
@@ -49,11 +49,14 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 	m.out.Facts = append(m.out.Facts, f)
 }
 
-// waitsWhereItIs reports whether a job keeps what it has until a table is there: what it
-// decides then is recorded, not that it waits for it.
-func waitsWhereItIs(d, last *plan.Decision) bool {
-	return !d.TableSince.IsZero() && d.Take != "" && d.Take == last.Take && d.Variant == last.Variant &&
-		d.Why == plan.Stays && last.Why == plan.Stays && d.Speed == last.Speed && d.Probe == last.Probe
+// stays reports whether j keeps what it has, as before. Why nothing else is taken differs with
+// each quote then: it is recorded once an hour, and not while a table is waited for.
+func (m *Machine) stays(j *Job, d, last *plan.Decision) bool {
+	if d.Take == "" || d.Take != last.Take || d.Variant != last.Variant || d.Why != plan.Stays ||
+		last.Why != plan.Stays || d.Speed != last.Speed || d.Probe != last.Probe {
+		return false
+	}
+	return !d.TableSince.IsZero() || d.Mode == last.Mode && m.now().Sub(j.Decided()) < time.Hour
 }
 
 // same reports whether two decisions do the same for the same reasons, in whatever order

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"scrimp/internal/plan"
+	"scrimp/internal/policy"
 )
 
-// A decision is recorded where what is taken or a reason differs, and not for the order
-// in which the reasons are listed or for what a job that stays waits for.
+// A decision is recorded where what is taken or why differs. Why another offer is not is
+// recorded for a job that stays once an hour, and neither the order in which the reasons
+// are listed nor that it waits for a table where it is.
 func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
 	base := func() plan.Decision {
 		return plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{
@@ -18,28 +20,41 @@ func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
 	}
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
-		change          func(d *plan.Decision)
-		same, remaining bool // same as the one before; a job that goes on waiting where it is
+		change     func(d *plan.Decision)
+		now, later bool // recorded at once; an hour later
 	}{
-		"nothing":              {func(*plan.Decision) {}, true, false},
-		"order of reasons":     {func(d *plan.Decision) { slices.Reverse(d.Rejected) }, true, false},
-		"a reason":             {func(d *plan.Decision) { d.Rejected[1].Why = plan.CostsMore }, false, false},
-		"an offer":             {func(d *plan.Decision) { d.Rejected[1].Offer = "d" }, false, false},
-		"one reason less":      {func(d *plan.Decision) { d.Rejected = d.Rejected[:1] }, false, false},
-		"what is taken":        {func(d *plan.Decision) { d.Take = "b" }, false, false},
-		"a table is missing":   {func(d *plan.Decision) { d.TableSince = since }, false, true},
-		"missing, and reasons": {func(d *plan.Decision) { d.TableSince, d.Rejected = since, nil }, false, true},
-		"missing, and moves":   {func(d *plan.Decision) { d.TableSince, d.Take = since, "b" }, false, false},
-		"missing, and waits":   {func(d *plan.Decision) { d.TableSince, d.Take = since, "" }, false, false},
-		"missing, and slower":  {func(d *plan.Decision) { d.TableSince, d.Speed = since, 0.5 }, false, false},
+		"nothing":              {func(*plan.Decision) {}, false, false},
+		"order of reasons":     {func(d *plan.Decision) { slices.Reverse(d.Rejected) }, false, false},
+		"a reason":             {func(d *plan.Decision) { d.Rejected[1].Why = plan.CostsMore }, false, true},
+		"an offer":             {func(d *plan.Decision) { d.Rejected[1].Offer = "d" }, false, true},
+		"one reason less":      {func(d *plan.Decision) { d.Rejected = d.Rejected[:1] }, false, true},
+		"how strict it is":     {func(d *plan.Decision) { d.Mode = policy.Certain }, true, true},
+		"what is taken":        {func(d *plan.Decision) { d.Take = "b" }, true, true},
+		"why":                  {func(d *plan.Decision) { d.Why = plan.Cheapest }, true, true},
+		"a table is missing":   {func(d *plan.Decision) { d.TableSince = since }, false, false},
+		"missing, and reasons": {func(d *plan.Decision) { d.TableSince, d.Rejected = since, nil }, false, false},
+		"missing, and moves":   {func(d *plan.Decision) { d.TableSince, d.Take = since, "b" }, true, true},
+		"missing, and waits":   {func(d *plan.Decision) { d.TableSince, d.Take = since, "" }, true, true},
+		"missing, and slower":  {func(d *plan.Decision) { d.TableSince, d.Speed = since, 0.5 }, true, true},
 	} {
-		last, d := base(), base()
-		c.change(&d)
-		if got := same(&d, &last); got != c.same {
-			t.Errorf("%s: same = %v, want %v", name, got, c.same)
-		}
-		if got := waitsWhereItIs(&d, &last); got != c.remaining {
-			t.Errorf("%s: waitsWhereItIs = %v, want %v", name, got, c.remaining)
+		for after, want := range map[time.Duration]bool{time.Minute: c.now, time.Hour: c.later} {
+			h := newHall(t, 1)
+			h.sells(2, true)
+			h.submit("j", 2, 1)
+			j, _ := h.Job("j")
+			decide := func(d plan.Decision) []Fact {
+				h.e, h.out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
+				h.s.Begin(h.e)
+				h.decided(j, d)
+				return h.out.Facts
+			}
+			decide(base())
+			h.at = h.at.Add(after)
+			d := base()
+			c.change(&d)
+			if got := len(decide(d)) > 0; got != want {
+				t.Errorf("%s, %v later: recorded: %v, want %v", name, after, got, want)
+			}
 		}
 	}
 }

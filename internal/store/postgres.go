@@ -225,7 +225,7 @@ func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int6
 		}
 		to.seq, to.at, to.gap = append(to.seq, int64(r.Seq)), append(to.at, r.At.UnixNano()), append(to.gap, gaps[i])
 		to.tenant, to.kind, to.key = append(to.tenant, tenant[i]), append(to.kind, kind[i]), append(to.key, r.Key)
-		to.event, to.facts = append(to.event, string(r.Event)), append(to.facts, string(r.Facts))
+		to.event, to.facts = append(to.event, shorten(r)), append(to.facts, string(r.Facts))
 		for i := range r.Postings {
 			p := &r.Postings[i]
 			c.pEvent, c.pLine = append(c.pEvent, int64(p.Event)), append(c.pLine, int32(p.Line))

@@ -60,6 +60,7 @@ func (s *Postgres) records(ctx context.Context, after uint64, query string, args
 	for i := 0; i < len(list) && err == nil; i++ {
 		if list[i].Tenant, err = s.tenants.text(ctx, s, numbers[i][0]); err == nil {
 			list[i].Kind, err = s.kinds.text(ctx, s, numbers[i][1])
+			lengthen(&list[i])
 		}
 	}
 	if err != nil {

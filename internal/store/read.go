@@ -64,6 +64,7 @@ func (s *SQLite) records(ctx context.Context, after uint64, query string, args .
 		if err := scanInto(&r, rows.Scan, &r.Tenant, &r.Kind); err != nil {
 			return nil, fmt.Errorf("read events after %d: %w", after, err)
 		}
+		lengthen(&r)
 		list = append(list, r)
 	}
 	if err := rows.Err(); err != nil {

@@ -157,7 +157,7 @@ type writer struct {
 }
 
 func (w writer) record(ctx context.Context, r *Record, gap int64) error {
-	row := []any{int64(r.Seq), gap, r.Tenant, r.At.UnixNano(), r.Kind, r.Key, string(r.Event)}
+	row := []any{int64(r.Seq), gap, r.Tenant, r.At.UnixNano(), r.Kind, r.Key, shorten(r)}
 	stmt := w.sample
 	if !r.Sample {
 		stmt, row = w.event, append(row, string(r.Facts))
