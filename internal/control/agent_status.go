@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/policy"
 )
 
 // Latest is the newest status of an attempt, which need not be an event yet.
@@ -19,8 +20,17 @@ type Latest struct {
 	said    int64       // highest message that is an event
 	told    time.Time   // when progress last became an event, wall
 	used    time.Time   // when usage did
-	step    api.Message // newest progress, where it is no event yet
-	usage   api.Message // newest usage, likewise
+	step    api.Message // newest progress, or the one that decides, where it is no event yet
+	decides bool        // step ends the job, by its metric
+	best    api.Message // newest progress that was better than all before, where patience counts from it, likewise
+	usage   api.Message // newest usage, likewise: its processors are the mean of count reports
+	count   int
+	idle    bool      // the last usage that was an event said so
+	low     time.Time // since when every usage has said so, wall; zero: the newest does not
+	metric  policy.Metric
+	seen    policy.Seen // what the metric came to so far
+	known   bool        // metric and seen were asked for
+	began   time.Time   // when progress or usage was heard first, wall
 	orders  api.Orders  // what the agent was told last
 	ordered time.Time   // when that was so, wall; zero: never
 }
@@ -73,32 +83,4 @@ func (s *agentStatus) keep(living map[string]bool, now time.Time) {
 			delete(s.of, attempt)
 		}
 	}
-}
-
-// All agents together send about so many reports a second at most, and about so
-// much of what they say becomes an event, where it decides nothing: the log is
-// kept for ever. Few agents are heard as often as they speak.
-const (
-	reportsASecond  = 1000
-	progressASecond = 100
-	usagesASecond   = 20
-)
-
-// Spans that few agents keep, on the wall.
-const (
-	reportAtLeast = 500 * time.Millisecond
-	stepAtLeast   = 2 * time.Second
-	usageAtLeast  = 10 * time.Second
-	flushEvery    = 250 * time.Millisecond // what is due becomes an event
-)
-
-// share is how often each of n may do something that all together do rate times a second.
-func share(n, rate int, least time.Duration) time.Duration {
-	return max(least, time.Duration(n)*time.Second/time.Duration(rate))
-}
-
-// reportEvery is the pause between two reports of one of n agents, short enough
-// that an agent is never taken for silent.
-func (c *Control) reportEvery(n int) time.Duration {
-	return min(share(n, reportsASecond, reportAtLeast), max(c.cfg.Silence/4, reportAtLeast))
 }

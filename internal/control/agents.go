@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/money"
+	"scrimp/internal/policy"
+	"scrimp/internal/state"
 )
 
 // ErrFenced says that the attempt is no longer the one that has the task.
@@ -83,12 +86,15 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	c.agents.mu.Lock()
 	l := c.agents.hear(r.Attempt, wall)
 	l.Trouble = r.Trouble
-	top := l.top
+	top, known := l.top, l.known
 	c.agents.mu.Unlock()
-	if top == 0 {
+	var metric policy.Metric
+	var seen policy.Seen
+	if top == 0 || !known {
 		c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
 			if a, ok := m.Attempt(r.Attempt); ok {
-				top = a.Heard()
+				j, _ := m.Job(a.Job())
+				top, metric, seen = max(top, a.Heard()), j.Terms().Metric, j.Seen()
 			} else {
 				top = -1
 			}
@@ -97,6 +103,9 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	var events []core.Event
 	next := top
 	c.agents.mu.Lock()
+	if !l.known && top >= 0 {
+		l.metric, l.seen, l.known = metric, seen, true
+	}
 	for _, m := range r.Messages {
 		if top >= 0 && m.Seq > top {
 			events = append(events, c.heardFrom(l, r.Attempt, ours(m, r.Now, wall), wall)...)
@@ -137,12 +146,15 @@ func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.
 	switch {
 	case m.Step != nil:
 		l.Step = *m.Step
+		l.began = cmp.Or(l.began, wall)
 		if len(m.Step.Broken) == 0 {
-			l.step = m
+			l.hearStep(m)
 			return nil
 		}
 	case m.Usage != nil:
-		l.Usage, l.usage = *m.Usage, m
+		l.Usage = *m.Usage
+		l.began = cmp.Or(l.began, wall)
+		l.hearUsage(m, wall)
 		return nil
 	}
 	b := c.body(attempt, m)
@@ -150,23 +162,6 @@ func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.
 		return nil
 	}
 	return append(c.waiting(l, attempt, m.Seq, wall), c.said(attempt, m, b))
-}
-
-// waiting is what the attempt has said before message seq and what is no event
-// yet: its newest progress, and its usage where that is due.
-func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) []core.Event {
-	var list []core.Event
-	if l.step.Step != nil && l.step.Seq < seq {
-		list = append(list, c.said(attempt, l.step, c.body(attempt, l.step)))
-	}
-	if l.usage.Usage != nil && l.usage.Seq < seq && wall.Sub(l.used) >= share(c.agents.live, usagesASecond, usageAtLeast) {
-		u := c.said(attempt, l.usage, c.body(attempt, l.usage))
-		if len(list) > 0 && l.usage.Seq < l.step.Seq {
-			return []core.Event{u, list[0]}
-		}
-		list = append(list, u)
-	}
-	return list
 }
 
 func (c *Control) said(attempt string, m api.Message, b core.Body) core.Event {
@@ -178,11 +173,11 @@ func (c *Control) said(attempt string, m api.Message, b core.Body) core.Event {
 // committed notes that the events are durable.
 func (l *Latest) committed(events []core.Event, wall time.Time) {
 	for _, e := range events {
-		switch e.Body.(type) {
+		switch b := e.Body.(type) {
 		case core.Progressed:
 			l.told = wall
 		case core.UsageSeen:
-			l.used = wall
+			l.used, l.idle = wall, b.CPU < state.IdleBelow
 		}
 		if _, text, ok := strings.Cut(e.Key, "/"); ok {
 			seq, _ := strconv.ParseInt(text, 10, 64) // as said writes it
@@ -190,7 +185,10 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 		}
 	}
 	if l.step.Seq <= l.said { // the core hears no older one any more
-		l.step = api.Message{}
+		l.step, l.decides = api.Message{}, false
+	}
+	if l.best.Seq <= l.said {
+		l.best = api.Message{}
 	}
 	if l.usage.Seq <= l.said {
 		l.usage = api.Message{}
@@ -204,8 +202,7 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[string][]core.Ev
 	defer c.agents.mu.Unlock()
 	for _, attempt := range slices.Sorted(maps.Keys(c.agents.of)) {
 		l := c.agents.of[attempt]
-		step := l.step.Step != nil && wall.Sub(l.told) >= share(c.agents.live, progressASecond, stepAtLeast)
-		usage := l.usage.Usage != nil && wall.Sub(l.used) >= share(c.agents.live, usagesASecond, usageAtLeast)
+		step, usage := c.stepDue(l, wall), c.usageDue(l, wall)
 		if !step && !usage {
 			continue
 		}

@@ -111,8 +111,8 @@ func TestManyAgentsShareTheLog(t *testing.T) {
 		if float64(events) > most || float64(reports) > float64(n)+1.3*span.Seconds()*reportsASecond {
 			t.Errorf("%d agents: %d reports and %d events in %v, want at most %.0f", n, reports, events, span, most)
 		}
-		if few := float64(n) * span.Seconds() / stepAtLeast.Seconds(); n <= 10 && float64(events) < few {
-			t.Errorf("%d agents make %d events in %v, want one each %v of each", n, events, span, stepAtLeast)
+		if n <= 10 && events < 30*n {
+			t.Errorf("%d agents make %d events in %v, want one each %v of each at first", n, events, span, stepAtLeast)
 		}
 		if c.reportEvery(n) > c.cfg.Silence/2 {
 			t.Errorf("%d agents report every %v, and are silent after %v", n, c.reportEvery(n), c.cfg.Silence)

@@ -32,8 +32,8 @@ type Metric struct {
 	MinDelta float64 `json:"min_delta,omitempty"`  // what counts as improvement
 }
 
-// Seen is what became of the metric so far. It restarts from the checkpoint
-// with its run, since a run that resumes sees the same values again.
+// Seen is what became of the metric so far, over all attempts: a run that resumes from a
+// checkpoint shows the values after it again, which changes nothing.
 type Seen struct {
 	Best     float64 `json:"best,omitempty"`
 	BestStep int64   `json:"best_step,omitempty"`

@@ -216,7 +216,9 @@ type learnedTask struct {
 	Heard      int64     `json:"heard"`         // highest message applied
 	IdleFrom   time.Time `json:"idle_from,omitzero"`
 	CPU        float64   `json:"cpu,omitempty"` // mean cores in use
-	CPUSeen    int       `json:"cpu_seen,omitempty"`
+
+	// CPUSeen is the time over which CPU is the mean, from the program's start.
+	CPUSeen time.Duration `json:"cpu_seen,omitempty"`
 }
 
 // What an attempt is, and where it stands.
@@ -269,16 +271,16 @@ func (a *Attempt) Billed() bool                      { return a.r.Task.Bill != n
 func (a *Attempt) LostTime() time.Duration           { return a.r.Task.LostTime }
 
 // What was observed of its program.
-func (a *Attempt) First() int64        { return a.r.Task.Learned.First }
-func (a *Attempt) Step() int64         { return a.r.Task.Learned.Step }
-func (a *Attempt) Saves() int          { return a.r.Task.Learned.Saves }
-func (a *Attempt) SavedBytes() int64   { return a.r.Task.Learned.SavedBytes }
-func (a *Attempt) LastSave() time.Time { return a.r.Task.Learned.LastSave }
-func (a *Attempt) Kept() time.Time     { return a.r.Task.Learned.Kept }
-func (a *Attempt) Heard() int64        { return a.r.Task.Learned.Heard }
-func (a *Attempt) IdleFrom() time.Time { return a.r.Task.Learned.IdleFrom }
-func (a *Attempt) CPU() float64        { return a.r.Task.Learned.CPU }
-func (a *Attempt) CPUSeen() int        { return a.r.Task.Learned.CPUSeen }
+func (a *Attempt) First() int64           { return a.r.Task.Learned.First }
+func (a *Attempt) Step() int64            { return a.r.Task.Learned.Step }
+func (a *Attempt) Saves() int             { return a.r.Task.Learned.Saves }
+func (a *Attempt) SavedBytes() int64      { return a.r.Task.Learned.SavedBytes }
+func (a *Attempt) LastSave() time.Time    { return a.r.Task.Learned.LastSave }
+func (a *Attempt) Kept() time.Time        { return a.r.Task.Learned.Kept }
+func (a *Attempt) Heard() int64           { return a.r.Task.Learned.Heard }
+func (a *Attempt) IdleFrom() time.Time    { return a.r.Task.Learned.IdleFrom }
+func (a *Attempt) CPU() float64           { return a.r.Task.Learned.CPU }
+func (a *Attempt) CPUSeen() time.Duration { return a.r.Task.Learned.CPUSeen }
 
 // Live reports whether the attempt may still cost something.
 func (a *Attempt) Live() bool { return a.r.Phase != Over }

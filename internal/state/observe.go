@@ -193,15 +193,20 @@ func (s *State) seesSave(j *Job, a *Attempt, b CheckpointSaved) {
 	}
 }
 
+// IdleBelow is how many processors a program uses at least that does something.
+const IdleBelow = 0.05
+
+// seesUsage learns the mean of the processors in use over the time that it was seen for.
 func (s *State) seesUsage(_ *Job, a *Attempt, b UsageSeen) {
 	if a.r.Task.Phase != TaskRunning {
 		return
 	}
 	t := &a.r.Task.Learned
-	t.CPU += (b.CPU - t.CPU) / float64(t.CPUSeen+1)
-	t.CPUSeen++
+	span := max(1, s.now.Sub(a.r.Task.Started)-t.CPUSeen)
+	t.CPUSeen += span
+	t.CPU += (b.CPU - t.CPU) * float64(span) / float64(t.CPUSeen)
 	switch {
-	case b.CPU >= 0.05:
+	case b.CPU >= IdleBelow:
 		t.IdleFrom = time.Time{}
 	case t.IdleFrom.IsZero():
 		t.IdleFrom = s.now

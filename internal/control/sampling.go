@@ -1,0 +1,130 @@
+package control
+
+import (
+	"slices"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/state"
+)
+
+// All agents together send about so many reports a second at most, and about so
+// much of what they say becomes an event, where it decides nothing: the log
+// keeps it for a week. Few agents are heard as often as they speak.
+const (
+	reportsASecond  = 1000
+	progressASecond = 100
+	usagesASecond   = 20
+)
+
+// Spans that few agents keep, on the wall.
+const (
+	reportAtLeast = 500 * time.Millisecond
+	stepAtLeast   = 2 * time.Second
+	usageAtLeast  = 10 * time.Second
+	flushEvery    = 250 * time.Millisecond // what is due becomes an event
+)
+
+// The longer a program runs, the seldomer what it says becomes an event where that
+// decides nothing: after a tenth of the time that it has run, up to five minutes of the market's.
+const (
+	stretch  = 10
+	sparsest = 5 * time.Minute
+)
+
+// share is how often each of n may do something that all together do rate times a second.
+func share(n, rate int, least time.Duration) time.Duration {
+	return max(least, time.Duration(n)*time.Second/time.Duration(rate))
+}
+
+// reportEvery is the pause between two reports of one of n agents, short enough
+// that an agent is never taken for silent.
+func (c *Control) reportEvery(n int) time.Duration {
+	return min(share(n, reportsASecond, reportAtLeast), max(c.cfg.Silence/4, reportAtLeast))
+}
+
+// seldom is the pause between two events that decide nothing.
+func (c *Control) seldom(l *Latest, wall time.Time) time.Duration {
+	return min(wall.Sub(l.began)/stretch, c.cfg.Clock.Shrink(sparsest))
+}
+
+// stepDue says whether the newest progress becomes an event now.
+func (c *Control) stepDue(l *Latest, wall time.Time) bool {
+	pause := share(c.agents.live, progressASecond, stepAtLeast)
+	if !l.decides {
+		pause = max(pause, c.seldom(l, wall))
+	}
+	return l.step.Step != nil && wall.Sub(l.told) >= pause
+}
+
+// usageDue says whether the newest usage becomes an event now. One that is idle is watched
+// closely, since its guard counts from the first that is.
+func (c *Control) usageDue(l *Latest, wall time.Time) bool {
+	if l.usage.Usage == nil {
+		return false
+	}
+	pause := share(c.agents.live, usagesASecond, usageAtLeast)
+	if !l.idle && (l.low.IsZero() || wall.Sub(l.low) < usageAtLeast) {
+		pause = max(pause, c.seldom(l, wall))
+	}
+	return wall.Sub(l.used) >= pause
+}
+
+// hearStep keeps progress that decides nothing at once. What ends the job by its metric
+// stays until it is told, whatever comes after it.
+func (l *Latest) hearStep(m api.Message) {
+	if l.decides {
+		return
+	}
+	s := m.Step
+	_, l.decides = l.seen.Verdict(l.metric, s.Step, s.Metrics, s.Broken)
+	if seen := l.seen.See(l.metric, s.Step, s.Metrics, s.Broken); seen != l.seen {
+		if l.seen = seen; l.metric.Patience > 0 {
+			l.best = m
+		}
+	}
+	l.step = m
+}
+
+// hearUsage keeps the mean of what is used, and the most memory, until it is told.
+func (l *Latest) hearUsage(m api.Message, wall time.Time) {
+	u := *m.Usage
+	if last := l.usage.Usage; last != nil {
+		u.CPU = last.CPU + (u.CPU-last.CPU)/float64(l.count+1)
+		u.Memory = max(u.Memory, last.Memory)
+	} else {
+		l.count = 0
+	}
+	l.count++
+	switch {
+	case m.Usage.CPU >= state.IdleBelow:
+		l.low = time.Time{}
+	case l.low.IsZero():
+		l.low = wall
+	}
+	m.Usage = &u
+	l.usage = m
+}
+
+// waiting is what the attempt has said before message seq and what is no event yet, in
+// the order in which it was said: the best of its progress, the newest, and its usage where that is due.
+func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) []core.Event {
+	var said []api.Message
+	if l.best.Step != nil && l.best.Seq != l.step.Seq {
+		said = append(said, l.best)
+	}
+	if l.step.Step != nil {
+		said = append(said, l.step)
+	}
+	if c.usageDue(l, wall) {
+		said = append(said, l.usage)
+	}
+	said = slices.DeleteFunc(said, func(m api.Message) bool { return m.Seq >= seq || m.Seq <= l.said })
+	slices.SortFunc(said, func(a, b api.Message) int { return int(a.Seq - b.Seq) })
+	var list []core.Event
+	for _, m := range said {
+		list = append(list, c.said(attempt, m, c.body(attempt, m)))
+	}
+	return list
+}

@@ -1,0 +1,143 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/policy"
+)
+
+// sampled plays a program that reports twice a second for so long, and returns what became an event.
+func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n int64) (api.Step, *api.Usage)) (list []core.Event) {
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	c := &Control{cfg: Config{Clock: Clock{Wall: start, Market: start, Speed: speed}, Silence: 20 * time.Second},
+		agents: agentStatus{of: map[string]*Latest{}, live: 1}}
+	l := c.agents.hear("a", start)
+	l.metric, l.known = metric, true
+	seq := int64(0)
+	for n := int64(1); time.Duration(n)*reportAtLeast <= span; n++ {
+		wall := start.Add(time.Duration(n) * reportAtLeast)
+		step, usage := say(n)
+		seq++
+		events := c.heardFrom(l, "a", api.Message{Seq: seq, At: wall, Step: &step}, wall)
+		if usage != nil {
+			seq++
+			events = append(events, c.heardFrom(l, "a", api.Message{Seq: seq, At: wall, Usage: usage}, wall)...)
+		}
+		l.committed(events, wall)
+		all, _ := c.due(wall)
+		l.committed(all, wall)
+		list = append(append(list, events...), all...)
+	}
+	return list
+}
+
+// At the wall's speed a program that runs for long says little that stays: some sixty
+// times in its first hour and twelve in each that follows, of its progress and its usage
+// alike; and on a market that is played fast, as often as on the wall.
+func TestALongRunSaysLittleThatStays(t *testing.T) {
+	busy := func(n int64) (api.Step, *api.Usage) { return api.Step{Step: n}, &api.Usage{CPU: 1} }
+	for _, c := range []struct {
+		speed       float64
+		span        time.Duration
+		least, most int // of both together
+	}{
+		{1, time.Minute, 20, 40},
+		{1, time.Hour, 90, 150},
+		{1, 11 * time.Hour, 90 + 240, 150 + 240},
+		{720, 2 * time.Minute, 60, 75},
+	} {
+		if n := len(sampled(c.speed, policy.Metric{}, c.span, busy)); n < c.least || n > c.most {
+			t.Errorf("%v at speed %v: %d events, want %d to %d", c.span, c.speed, n, c.least, c.most)
+		}
+	}
+}
+
+// However seldom progress becomes an event, what ends a job by its metric does within
+// two seconds, also where the next report is worse again; and patience counts from
+// the best value that was reported, not from the best of the events.
+func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
+	const hour = int64(7200) // reports
+	play := func(m policy.Metric, value func(n int64) float64) (stop policy.Stop, at time.Duration) {
+		var seen policy.Seen
+		start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		for _, e := range sampled(1, m, 2*time.Hour, func(n int64) (api.Step, *api.Usage) {
+			return api.Step{Step: n, Metrics: map[string]float64{"loss": value(n)}}, nil
+		}) {
+			b := e.Body.(core.Progressed)
+			if stop, ok := seen.Verdict(m, b.Step, b.Metrics, nil); ok {
+				return stop, e.At.Sub(start)
+			}
+			seen = seen.See(m, b.Step, b.Metrics, nil)
+		}
+		return "", 0
+	}
+	once := func(n int64) float64 { // reaches its target for one report
+		if n == hour {
+			return 0.1
+		}
+		return 1
+	}
+	if stop, at := play(policy.Metric{Name: "loss", Target: 0.2, HasGoal: true}, once); stop != policy.TargetReached ||
+		at > time.Hour+stepAtLeast {
+		t.Errorf("a target that is reached after an hour ends the job as %q after %v", stop, at)
+	}
+	falls := func(n int64) float64 { // gets better every 90 s, in one report of 180
+		if n%180 == 90 {
+			return 1 / float64(n)
+		}
+		return 2
+	}
+	if stop, at := play(policy.Metric{Name: "loss", Patience: 200}, falls); stop != "" {
+		t.Errorf("a loss that gets better every 180 steps ends a job of patience 200 as %q after %v", stop, at)
+	}
+	stalls := func(n int64) float64 {
+		return falls(min(n, hour/180*180+90)) + float64(max(0, n-hour-90))/1e6
+	}
+	if stop, at := play(policy.Metric{Name: "loss", Patience: 200}, stalls); stop != policy.Plateau ||
+		at < time.Hour || at > time.Hour+(90+200)*reportAtLeast+stepAtLeast {
+		t.Errorf("a loss that stalls after an hour ends the job as %q after %v", stop, at)
+	}
+}
+
+// The processors in use stay right on the mean, however seldom they are told, and a
+// program that falls idle is seen to within ten seconds and watched from then on.
+func TestUsageKeepsItsMeanAndIdlenessIsSeen(t *testing.T) {
+	const falls = 3 * 7200 // reports: after three hours
+	cpu := func(n int64) float64 {
+		if n > falls {
+			return 0
+		}
+		return float64(n%4) / 2 // 0, 0.5, 1, 1.5
+	}
+	list := sampled(1, policy.Metric{}, 3*time.Hour+2*time.Minute, func(n int64) (api.Step, *api.Usage) {
+		return api.Step{}, &api.Usage{CPU: cpu(n), Memory: n}
+	})
+	list = slices.DeleteFunc(list, func(e core.Event) bool { return e.Body.Kind() != core.UsageSeen{}.Kind() })
+	var sum, first time.Duration
+	last, idle := list[0].At.Add(-reportAtLeast), 0
+	for _, e := range list {
+		b := e.Body.(core.UsageSeen)
+		d := e.At.Sub(last)
+		last = e.At
+		sum += time.Duration(b.CPU * float64(d))
+		if b.CPU < 0.05 {
+			if idle++; idle == 1 {
+				first = time.Duration(b.Memory) * reportAtLeast
+			}
+		}
+	}
+	if mean := sum.Hours() / 3; mean < 0.745 || mean > 0.755 {
+		t.Errorf("%v processors over three hours, want 0.75", mean)
+	}
+	if late := first - falls*reportAtLeast; late < 0 || late > 2*usageAtLeast+time.Second || idle < 9 {
+		t.Errorf("idleness is seen %v late, and %d times in two minutes", late, idle)
+	}
+	if fmt.Sprint(list[len(list)-1].Body.(core.UsageSeen).Memory) == "0" {
+		t.Error("no memory")
+	}
+}
