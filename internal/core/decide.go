@@ -41,7 +41,7 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 		return
 	}
 	f := state.Decided{Job: j.ID(), Decision: d, Version: plan.Version, Foreseen: foreseen}
-	f.Decision.Again = time.Time{}
+	f.Decision.Again, f.Decision.Retry, f.Decision.Unschedulable, f.Decision.Table = time.Time{}, time.Time{}, false, nil
 	m.s.Apply(m.e, f)
 	if len(d.Rejected) > 0 && slices.Equal(d.Rejected, last.Rejected) && slices.Equal(d.Counts, last.Counts) {
 		f.Decision.Rejected, f.Decision.Counts, f.SameRejected = nil, nil, true // the log has them

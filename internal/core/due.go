@@ -41,10 +41,8 @@ func (m *Machine) dueInQueue(j *Job) {
 
 // tryNew tries a job that has just come where those of its class are passed over, so
 // that it says why it waits.
-func (m *Machine) tryNew(id string) bool {
-	j := m.s.Job(id)
-	if j == nil || j.Event() != m.s.Seq() || !at(j).waits || !at(j).group.equivalence.unschedulable || !m.room() ||
-		m.blocks()(j).by != nil {
+func (m *Machine) tryNew(j *Job) bool {
+	if !at(j).waits || !at(j).group.equivalence.unschedulable || !m.room() || m.blocks()(j).by != nil {
 		return false
 	}
 	m.queue.remove(j)

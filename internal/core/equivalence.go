@@ -53,7 +53,7 @@ type group struct {
 }
 
 // ownerOf is the key of whom a job is of, as scopes see it.
-func ownerOf(b []byte, o ledger.Owner, user string) []byte {
+func ownerOf(b []byte, o *ledger.Owner, user string) []byte {
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
@@ -77,18 +77,24 @@ func (q *queue) enter(j *Job) {
 		return
 	}
 	equivalence := equivalenceOf(j.Terms().Need)
-	key := groupOf(equivalence, j)
-	if _, known := q.groups[key]; equivalence == loose || !known && len(q.groups) >= mostGroups {
+	q.key = groupOf(q.key[:0], equivalence, j)
+	g := q.groups[string(q.key)]
+	if equivalence == loose || g == nil && len(q.groups) >= mostGroups {
 		at(j).loose = true
 	}
-	q.count(j, equivalence, key)
+	if g != nil && !at(j).loose {
+		g.jobs++
+		at(j).group = g
+		return
+	}
+	q.count(j, equivalence, string(q.key))
 }
 
-// groupOf is the key of the group of a job of that equivalence class. It begins with the length of
+// groupOf writes the key of the group of a job of that equivalence class. It begins with the length of
 // that of the class, so that no two groups have the same.
-func groupOf(equivalence string, j *Job) string {
-	b := binary.AppendUvarint(make([]byte, 0, 128), uint64(len(equivalence)))
-	return string(ownerOf(append(b, equivalence...), j.Terms().Owner, j.User()))
+func groupOf(b []byte, equivalence string, j *Job) []byte {
+	b = binary.AppendUvarint(b, uint64(len(equivalence)))
+	return ownerOf(append(b, equivalence...), &j.Terms().Owner, j.User())
 }
 
 // count is enter of a job that is loose or not already.

@@ -26,6 +26,7 @@ type queue struct {
 	groups       map[string]*group
 	retryAt      time.Time // the first class in backoff may be tried again, whatever happens; zero: none
 	waiting      int       // jobs
+	key          []byte    // room for that of a group
 }
 
 // overQuota is the side of jobs for which a quota has no room though nothing ran: they

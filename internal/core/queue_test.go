@@ -41,7 +41,7 @@ func tidyQueue(m *Machine) string {
 			return j.ID() + " is under quotas that are none any more"
 		case q.groups[g.key] != g || q.equivalences[g.equivalence.key] != g.equivalence:
 			return j.ID() + " is of a group that is forgotten"
-		case g.key != loose && (g.equivalence.key != equivalence || g.key != groupOf(equivalence, j)):
+		case g.key != loose && (g.equivalence.key != equivalence || g.key != string(groupOf(nil, equivalence, j))):
 			return j.ID() + " is of another group"
 		case (g.key == loose) != at(j).loose:
 			return j.ID() + " is loose or not"

@@ -48,8 +48,12 @@ type Outcome struct {
 // Machine drives the rules over a state. It owns no goroutine and no clock.
 type Machine struct {
 	s   *state.State
-	e   *Event // of the step
-	out *Outcome
+	e   *Event   // of the step; nil between two
+	out *Outcome // likewise
+
+	event   Event
+	outcome Outcome
+	added   *Job // that the step has put into the queue; nil: none
 
 	planner       *plan.Planner
 	listings      *plan.Listings      // what is for sale in the currency of the configuration
@@ -125,7 +129,8 @@ func (m *Machine) Share(planner *plan.Planner) { m.planner = planner.Fork() }
 // total: an event about something unknown or long over changes nothing.
 // It panics if time runs backwards, which is a bug of the caller.
 func (m *Machine) Step(e Event) Outcome {
-	m.e, m.out = &e, &Outcome{}
+	m.event, m.outcome, m.added = e, Outcome{}, nil
+	m.e, m.out = &m.event, &m.outcome
 	m.s.Begin(m.e)
 	m.sums = nil
 	m.openWindows()
@@ -139,16 +144,17 @@ func (m *Machine) Step(e Event) Outcome {
 	m.postHours()
 	ended := m.reviewRunning()
 	most := triesAfter(e.Body)
-	if b, ok := e.Body.(JobSubmitted); ok && m.tryNew(b.Job) {
+	if m.added != nil && m.tryNew(m.added) {
 		most = 0
 	}
 	m.consider(most)
 	m.settleReserved(ended)
 	m.sumAgain()
 	m.close()
-	out := m.out
+	out := m.outcome
+	m.event, m.outcome = Event{}, Outcome{}
 	m.e, m.out = nil, nil
-	return *out
+	return out
 }
 
 // close says what of the step must be kept, and when the next is due.
@@ -238,7 +244,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 func (m *Machine) takeJob(b Body) {
 	switch b := b.(type) {
 	case JobSubmitted:
-		m.submit(b)
+		m.submit(&b)
 	case JobReviewed:
 		m.reviewed(b)
 	case JobEnded:

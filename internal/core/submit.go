@@ -8,7 +8,7 @@ import (
 )
 
 // submit takes a new job: into the queue, or to wait for approval.
-func (m *Machine) submit(b JobSubmitted) {
+func (m *Machine) submit(b *JobSubmitted) {
 	if b.Job == "" || m.s.Job(b.Job) != nil {
 		return
 	}
@@ -23,6 +23,7 @@ func (m *Machine) submit(b JobSubmitted) {
 	j := m.s.Job(b.Job)
 	m.classOf(j)
 	m.queue.add(j)
+	m.added = j
 }
 
 // LimitSpent is why a job is stopped that its submitter's limits stop, whatever is left of its own.

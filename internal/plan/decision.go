@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"scrimp/internal/market"
@@ -43,6 +44,33 @@ type Decision struct {
 	TableSince time.Time `json:"table_since,omitzero"`
 	// Again is when time alone could change the decision; zero: never.
 	Again time.Time `json:"again,omitzero"`
+}
+
+// Equal reports whether d and o are the same decision, with equal figures. What was weighed
+// (Expect, Budget, Table) is equal only where it is the same value.
+func (d *Decision) Equal(o *Decision) bool {
+	if !slices.Equal(d.Rejected, o.Rejected) || !slices.Equal(d.Counts, o.Counts) {
+		return false
+	}
+	return d.figures() == o.figures() && d.Expect == o.Expect && d.Budget == o.Budget && d.Table == o.Table
+}
+
+// figures are what of a decision is no list.
+type figures struct {
+	take, probe              market.OfferID
+	rate                     money.Rate
+	variant                  string
+	why                      Reason
+	mode                     policy.Mode
+	slack, margin            time.Duration
+	hasSlack, unschedulable  bool
+	speed                    float64
+	retry, tableSince, again time.Time
+}
+
+func (d *Decision) figures() figures {
+	return figures{d.Take, d.Probe, d.Rate, d.Variant, d.Why, d.Mode, d.Slack, d.Margin, d.HasSlack, d.Unschedulable,
+		d.Speed, d.Retry, d.TableSince, d.Again}
 }
 
 // Rejection is an offer and why it was not taken.

@@ -95,7 +95,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld:
 		b := e.Body.(JobSubmitted)
-		j := s.submit(e, b)
+		j := s.submit(e, &b)
 		move(NextStatus, "job", j.r.ID, &j.r.State, Held)
 		j.r.Why, j.r.Detail = WaitsForApproval, b.Asking.String()
 		j.r.Approval = &Approval{PendingApproval: *b.Asking}
@@ -119,7 +119,8 @@ func (s *State) applyJob(e *Event, f Fact) {
 		if f.SameRejected && j.r.Last != nil {
 			f.Decision.Rejected, f.Decision.Counts = j.r.Last.Rejected, j.r.Last.Counts
 		}
-		j.r.Last, j.r.Decided = &f.Decision, s.now
+		d := f.Decision // not f, which is larger
+		j.r.Last, j.r.Decided = s.sharedDecision(&d), s.now
 		if j.r.State == Queued {
 			if f.Decision.Take == "" && f.Decision.Probe == "" {
 				j.r.Why = string(f.Decision.Why)
@@ -149,12 +150,13 @@ func (s *State) applyJob(e *Event, f Fact) {
 const WaitsForApproval = "waits_for_approval"
 
 // submit makes the job of the event.
-func (s *State) submit(e *Event, b JobSubmitted) *Job {
+func (s *State) submit(e *Event, b *JobSubmitted) *Job {
 	s.order++
 	j := &Job{order: s.order, r: JobRecord{
 		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
 		Event: s.seq,
 	}}
+	s.shares(&j.r)
 	s.jobs[j.r.ID] = j
 	s.inOrder = append(s.inOrder, j)
 	s.grow()
@@ -170,7 +172,8 @@ func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
 func (s *State) queued(e *Event, f JobQueued) {
 	j := s.jobs[f.Job]
 	if j == nil {
-		j = s.submit(e, e.Body.(JobSubmitted))
+		b := e.Body.(JobSubmitted)
+		j = s.submit(e, &b)
 	} else {
 		s.touch(j)
 	}

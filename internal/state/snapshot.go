@@ -191,6 +191,7 @@ func (r *Restorer) Add(p Part) {
 	s := r.s
 	for i := range p.jobs {
 		stored := &p.jobs[i]
+		s.shares(stored.JobRecord)
 		j := &Job{r: *stored.JobRecord, order: stored.Order}
 		s.jobs[j.r.ID] = j
 		s.inOrder = append(s.inOrder, j)

@@ -41,7 +41,8 @@ type State struct {
 	trials      int // of the backoffs, those that an allocation tries again
 	reserves    map[market.OfferID]*Stock
 	heads       map[string]ledger.Hash
-	rules       *budget.Rules // nil: nobody has set any
+	rules       *budget.Rules  // nil: nobody has set any
+	decision    *plan.Decision // the newest of all; see shares
 
 	part     int       // jobs in a part of a snapshot
 	parts    []uint64  // by part: number of the last event that may have changed a job in it
