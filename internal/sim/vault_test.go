@@ -109,6 +109,7 @@ func (v *vault) through(events ...core.Event) bool {
 		v.later(within(0.1, 10), g)
 	case "is held up, and fails":
 		d, before := within(0.5, 30), v.twin.clone()
+		v.watch(g)
 		v.queue = &[]group{}
 		w.away += d
 		w.after(d, func() {
