@@ -13,6 +13,13 @@ import (
 
 // decide takes the decision for j, and records it where it changes something.
 func (m *Machine) decide(j *Job) plan.Decision {
+	d := m.weighs(j)
+	m.decided(j, d)
+	return d
+}
+
+// weighs is what would be decided for j now.
+func (m *Machine) weighs(j *Job) plan.Decision {
 	var d plan.Decision
 	if why, spent := over(j, m.now()); spent {
 		d = plan.Decision{Why: why, Mode: policy.Patient}
@@ -28,7 +35,6 @@ func (m *Machine) decide(j *Job) plan.Decision {
 	if when, ok := m.progress(j, d.Speed).GuardAt(true); ok {
 		at(j).guard = when
 	}
-	m.decided(j, d)
 	return d
 }
 

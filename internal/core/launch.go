@@ -245,7 +245,8 @@ func (m *Machine) coolOff(on *state.Machine, until time.Time) {
 }
 
 // reviewAsked looks whether a job that waits for an answer should look further: when the
-// provider takes too long and something else can be had, or the deadline asks for it. An
+// provider takes too long and something else can be had, or the deadline asks for a
+// machine that is not interrupted: other spot is no surer than what is pending. An
 // offer that is left unanswered backs off as one that refuses, so that a job does not
 // go to and fro between offers that are slow.
 func (m *Machine) reviewAsked(j *Job, a *Allocation) {
@@ -260,14 +261,20 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 		m.wakeAt(j, when)
 		return
 	}
-	switch d := m.decide(j); {
+	end := a.Requested().Add(m.patience())
+	switch d := m.weighs(j); {
 	case d.Probe != "":
+		m.decided(j, d)
 		m.probe(j, d.Probe)
-	case d.Take == "" || d.Take == a.Offer():
+	case d.Take == "" || d.Take == a.Offer() || m.now().Before(end) && m.isSpotOffer(d.Take):
 		m.wakeAt(j, d.Again)
-		m.wakeAt(j, m.now().Add(m.patience()))
+		if !m.now().Before(end) {
+			end = m.now().Add(m.patience())
+		}
+		m.wakeAt(j, end)
 		m.rungAt(j)
 	default:
+		m.decided(j, d)
 		m.backOff(a, state.OfferScope, 0)
 		m.giveUp(a, "move_"+string(d.Why))
 		m.request(j, d)
@@ -293,6 +300,12 @@ func (m *Machine) rateOf(a *Allocation) money.Rate {
 		return l.Quote().Rate
 	}
 	return a.Rate()
+}
+
+// isSpotOffer reports whether the machines of an offer may be interrupted.
+func (m *Machine) isSpotOffer(id market.OfferID) bool {
+	l := m.s.Listing(id)
+	return l != nil && l.Offer().Capacity == market.Spot
 }
 
 // isSpot reports whether the attempt's machine may be interrupted.

@@ -148,7 +148,7 @@ func (t *twin) ended(b core.AttemptEnded) {
 		}
 	}
 	f := i.agent.failed
-	if f == nil || j.Epoch() > a.Epoch()+1 || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
+	if f == nil || j.Attempt().ID() != a.ID() || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
 		return
 	}
 	again := false
