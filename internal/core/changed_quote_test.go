@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -22,6 +23,7 @@ import (
 type changedQuote struct {
 	jobs, offers int
 	most         time.Duration // until all are reviewed
+	of           int           // the offer that is quoted; 0: one that no job's decision names
 }
 
 // The most that a step may take, and that may be logged of a changed quote.
@@ -31,15 +33,19 @@ const (
 )
 
 // BenchmarkChangedQuote has 1,000 jobs and 1,000 offers.
-func BenchmarkChangedQuote(b *testing.B) { changedQuote{1_000, 1_000, time.Second}.run(b) }
+func BenchmarkChangedQuote(b *testing.B) { changedQuote{1_000, 1_000, time.Second, 0}.run(b) }
+
+// BenchmarkChangedQuoteNear lets an offer come and go that every job would take after two
+// others, so that each job has another reason not to, after hours in which none recorded any.
+func BenchmarkChangedQuoteNear(b *testing.B) { changedQuote{1_000, 1_000, time.Second, 3}.run(b) }
 
 // BenchmarkChangedQuoteManyJobs has ten times as many jobs.
 func BenchmarkChangedQuoteManyJobs(b *testing.B) {
-	changedQuote{10_000, 1_000, 10 * time.Second}.run(b)
+	changedQuote{10_000, 1_000, 10 * time.Second, 0}.run(b)
 }
 
 // BenchmarkChangedQuoteManyOffers has as many offers as the catalogs of all providers.
-func BenchmarkChangedQuoteManyOffers(b *testing.B) { changedQuote{1_000, 120_000, time.Second}.run(b) }
+func BenchmarkChangedQuoteManyOffers(b *testing.B) { changedQuote{1_000, 120_000, time.Second, 0}.run(b) }
 
 // market is what is for sale, a third of it on-demand.
 func (c changedQuote) market(now time.Time) (seen core.MarketSeen) {
@@ -159,9 +165,12 @@ func (c changedQuote) run(b *testing.B) {
 	q.settle(q.step(seen))
 	q.fill()
 	runtime.GC()
-	quote := seen.Quotes[c.offers/2]
+	quote := seen.Quotes[cmp.Or(c.of, c.offers/2)]
 	for b.Loop() {
 		q.now, q.count = q.now.Add(time.Minute), false
+		if c.of > 0 {
+			q.now, quote.Available = q.now.Add(2*time.Hour), !quote.Available
+		}
 		q.settle(q.step(core.Tick{})) // what time alone brings
 		q.count = true
 		quote.Rate, quote.At = quote.Rate*101/100, q.now

@@ -56,14 +56,30 @@ func (m *Machine) decided(j *Job, d plan.Decision) {
 }
 
 // stays reports whether j keeps what it has, as before. Why nothing else is taken differs with
-// each quote then: it is recorded once an hour, and not while a table is waited for.
+// each quote then: it is recorded once an hour, for a few jobs a minute, and not while a
+// table is waited for.
 func (m *Machine) stays(j *Job, d, last *plan.Decision) bool {
 	if d.Take == "" || d.Take != last.Take || d.Variant != last.Variant || d.Why != plan.Stays ||
 		last.Why != plan.Stays || d.Speed != last.Speed || d.Probe != last.Probe {
 		return false
 	}
-	return !d.TableSince.IsZero() || d.Mode == last.Mode && m.now().Sub(j.Decided()) < time.Hour
+	switch {
+	case !d.TableSince.IsZero():
+		return true
+	case d.Mode != last.Mode:
+		return false
+	case m.now().Sub(j.Decided()) < time.Hour:
+		return true
+	}
+	if m.now().Sub(m.stayedAt) >= time.Minute {
+		m.stayedAt, m.stayed = m.now(), 0
+	}
+	m.stayed++
+	return m.stayed > staysAMinute
 }
+
+// staysAMinute is how many of the jobs that stay may record why in a minute: some 40 KB.
+const staysAMinute = 64
 
 // same reports whether two decisions do the same for the same reasons, in whatever order
 // these are listed. Prices and expectations move with every quote, and change nothing by themselves.

@@ -55,6 +55,9 @@ type Machine struct {
 	outcome Outcome
 	added   *Job // that the step has put into the queue; nil: none
 
+	stayedAt time.Time // begin of the minute in which jobs that stay recorded why
+	stayed   int       // how many did
+
 	planner       *plan.Planner
 	listings      *plan.Listings      // what is for sale in the currency of the configuration
 	needs         map[string]*need    // by key

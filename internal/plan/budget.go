@@ -45,6 +45,8 @@ type budgetLimits struct {
 
 	left      float64 // of the budget, in dollars
 	leftKnown bool
+
+	speed, hours float64 // the newest of paidHours; 0 hours: none
 }
 
 // checkBudget returns the verdict of the budget over the options that do for the job.
@@ -176,11 +178,22 @@ func (b *budgetLimits) dearer(job *Job, o *Option) bool {
 	if !b.leftKnown {
 		b.left, b.leftKnown = job.Left.Float(), true
 	}
-	usd := o.hours(job.span(o, b.doubt))
+	usd := o.Quote.Rate.Float() * b.paidHours(job, o)
 	if off := usd - b.left; math.Abs(off) > dollarsApart(b.left) {
 		return off > 0
 	}
 	return job.cost(o, o.Quote.Rate, b.doubt).Cmp(job.Left) > 0
+}
+
+// paidHours is job.span in hours, which is the same for all offers of one speed that are not held.
+func (b *budgetLimits) paidHours(job *Job, o *Option) float64 {
+	if o.held || o.Offer.Billing.Minimum > 0 {
+		return job.span(o, b.doubt).Hours()
+	}
+	if b.hours == 0 || o.speed != b.speed {
+		b.speed, b.hours = o.speed, job.span(o, b.doubt).Hours()
+	}
+	return b.hours
 }
 
 // dollarsApart is from how many dollars on amounts near so many surely differ.
