@@ -113,7 +113,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 // foresee plays the job forward on the market.
 func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	q := sim.Question{Config: server.Rules(clock.Speed), Terms: terms(j, clock.Now, stretch), Now: clock.Now,
+	q := sim.Scenario{Config: server.Rules(clock.Speed), Terms: terms(j, clock.Now, stretch), Now: clock.Now,
 		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m),
 		Speed: clock.Speed}
 	for _, l := range m.Offers {
@@ -155,7 +155,7 @@ func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
 }
 
 // expect writes what came of the runs, where it is known how much there is to do.
-func expect(p *show.Plan, q sim.Question, f sim.Forecast) {
+func expect(p *show.Plan, q sim.Scenario, f sim.Forecast) {
 	p.CostUSD, p.Interrupts = &f.Cost, &f.Interruptions
 	p.FinishS = &[3]float64{f.Finish[0].Seconds(), f.Finish[1].Seconds(), f.Finish[2].Seconds()}
 	if f.OnDemand > 0 {
@@ -181,7 +181,7 @@ const alternatives = 60
 
 // conflicts says, before anything is spent, where deadline, promise and budget
 // cannot all hold, and which one gives way.
-func conflicts(q sim.Question, f sim.Forecast) []string {
+func conflicts(q sim.Scenario, f sim.Forecast) []string {
 	var list []string
 	t := q.Terms
 	if t.HasBudget && !t.Deadline.IsZero() && (f.InTime < max(t.Promise, 0.9) || f.Done < 1 ||
@@ -207,7 +207,7 @@ func conflicts(q sim.Question, f sim.Forecast) []string {
 // apart plays a job whose deadline and budget may not both hold once without each
 // of them, and says what finishes when for how much, which of the two gives way, and
 // the nearest deadline and budget that would do.
-func apart(q sim.Question, f sim.Forecast) []string {
+func apart(q sim.Scenario, f sim.Forecast) []string {
 	t := q.Terms
 	q.Runs = alternatives
 	timely, thrifty := q, q

@@ -104,7 +104,7 @@ func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
 	if t.Steps == 0 {
 		t.Steps = 1000
 	}
-	x := sim.Question{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save,
+	x := sim.Scenario{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save,
 		Runs: forecastRuns, Hazards: q.Hazards}
 	for i := range q.Offers {
 		if l := &q.Offers[i]; l.Offer.ID == p.ID || l.Offer.ID == p.Fallback {

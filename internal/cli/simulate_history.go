@@ -152,7 +152,7 @@ func (p *pastRun) playJob(j api.PastJob, name string, row *pastPolicy) {
 	}
 	played := sim.Play(sim.Playback{
 		Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: p.Trace,
-		Opened: p.Opened, From: j.Submitted.Sub(p.Opened), Policy: policy.Rule(name), Mind: p.mind, Config: p.config,
+		Opened: p.Opened, From: j.Submitted.Sub(p.Opened), Policy: policy.Rule(name), Planner: p.mind, Config: p.config,
 	})
 	if j.Submitted.Add(played.Finish).After(p.now) {
 		p.unended[j.ID] = true

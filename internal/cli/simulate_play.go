@@ -221,7 +221,7 @@ func (s *stage) play(from time.Duration, rule policy.Rule, mind *plan.Planner) s
 		terms.Need.Ladder = nil // which may begin with spot
 	}
 	return sim.Play(sim.Playback{Terms: terms, Restart: s.restart, Save: s.save, Trace: s.trace, Opened: s.opened,
-		From: from, Policy: rule, Mind: mind})
+		From: from, Policy: rule, Planner: mind})
 }
 
 func (r *simulated) add(p sim.Played, first bool) {

@@ -45,7 +45,9 @@ func BenchmarkChangedQuoteManyJobs(b *testing.B) {
 }
 
 // BenchmarkChangedQuoteManyOffers has as many offers as the catalogs of all providers.
-func BenchmarkChangedQuoteManyOffers(b *testing.B) { changedQuote{1_000, 120_000, time.Second, 0}.run(b) }
+func BenchmarkChangedQuoteManyOffers(b *testing.B) {
+	changedQuote{1_000, 120_000, time.Second, 0}.run(b)
+}
 
 // market is what is for sale, a third of it on-demand.
 func (c changedQuote) market(now time.Time) (seen core.MarketSeen) {

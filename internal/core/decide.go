@@ -212,8 +212,8 @@ func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	restart := j.Restart() + j.SaveCost() + t.Transfer
 	return policy.Progress{
 		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
-		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + cfg.GrantWait, Detect: cfg.Detect, Look: cfg.Poll,
-		Doubt: j.Pace().Doubt(left, t.Promise),
+		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + cfg.GrantWait, Detect: cfg.Detect, Poll: cfg.Poll,
+		Margin: j.Pace().Margin(left, t.Promise),
 	}
 }
 

@@ -42,7 +42,7 @@ func (p History) minus() History {
 
 // HistoryOwner is whose the job is, with the currency of its newest machine.
 type HistoryOwner struct {
-	ledger.Whose
+	ledger.Dimensions
 	Currency money.Currency
 }
 
@@ -60,9 +60,9 @@ func newHistory() history {
 }
 
 // OwnerOf says whose j is.
-func OwnerOf(j *Job) ledger.Whose {
+func OwnerOf(j *Job) ledger.Dimensions {
 	o := j.Terms().Owner
-	return ledger.Whose{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"),
+	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"),
 		Tags: ledger.TagText(o.Tags)}
 }
 
@@ -83,7 +83,7 @@ func HistoryOf(j *Job) (w HistoryOwner, p History, last time.Time, ok bool) {
 	if !ok {
 		return w, p, last, false
 	}
-	w.Whose, p.Jobs = OwnerOf(j), 1
+	w.Dimensions, p.Jobs = OwnerOf(j), 1
 	if !j.State().Over() {
 		p.Open = 1
 	}

@@ -174,7 +174,7 @@ func remains(j *Job, speed float64, kept, t time.Time) (left, doubt time.Duratio
 		return 0, 0, false
 	}
 	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
-		return left, j.Pace().Doubt(left, likely), true
+		return left, j.Pace().Margin(left, likely), true
 	}
 	return left, left / 2, true // its length is somebody's word: half again, as in budget.Bound
 }
@@ -222,7 +222,7 @@ func waits(j *Job, t time.Time, rate money.Rate, speed float64, sold bool) budge
 	c.Known = true
 	start, doubt := j.Restart(), left/2
 	if j.Pace().Looks >= 1 && j.StepRate() > 0 {
-		doubt = j.Pace().Doubt(left, likely)
+		doubt = j.Pace().Margin(left, likely)
 	}
 	c.Quick, c.Lasts, c.Slow = start+max(0, left-doubt), start+left, start+left+doubt
 	if e := j.Last().Expect; e != nil {

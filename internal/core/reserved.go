@@ -163,7 +163,7 @@ func (m *Machine) yields(j *Job, l *state.Listing) bool {
 	}
 	v := m.view(j)
 	slack, timed := v.Progress.Slack(false)
-	if !v.Progress.Known || timed && slack < 3*v.Progress.Restart+v.Progress.Reserve+v.Progress.Detect+v.Progress.Doubt {
+	if !v.Progress.Known || timed && slack < 3*v.Progress.Restart+v.Progress.Reserve+v.Progress.Detect+v.Progress.Margin {
 		return false
 	}
 	mine := m.claim(j)

@@ -44,7 +44,7 @@ func userOf(job string) string {
 
 type answer map[string]money.Amount
 
-func (a answer) add(w ledger.Whose, by string, c money.Currency, u ledger.Use, part money.Amount) {
+func (a answer) add(w ledger.Dimensions, by string, c money.Currency, u ledger.Use, part money.Amount) {
 	name := map[string]string{"team": w.Team, "project": w.Project, "user": w.User, "tag": w.Tag("ticket"), "odd": w.Tag("odd\"=\n"), "rule": w.Rule}[by]
 	k := fmt.Sprintf("%q %s %s", name, c, u)
 	if a[k] = a[k].Add(part); a[k].IsZero() {
@@ -87,7 +87,7 @@ func walked(list []ledger.Posting, by string, since time.Time) answer {
 // summed asks the kept sums, and reads the postings of an hour that since cuts.
 func summed(s *ledger.Sums, list []ledger.Posting, by string, since time.Time) answer {
 	a := answer{}
-	cut, isCut := s.Since(since, func(n int, c ledger.Column, part money.Amount) { a.add(s.Whose()[n], by, c.Currency, c.Use, part) })
+	cut, isCut := s.Since(since, func(n int, c ledger.Column, part money.Amount) { a.add(s.Dimensions()[n], by, c.Currency, c.Use, part) })
 	for _, p := range list {
 		if isCut && p.Event >= cut.First && p.Event <= cut.Last && cut.Holds(p) {
 			p.Parts(func(u ledger.Use, part money.Amount) {

@@ -13,9 +13,9 @@ import (
 	"scrimp/internal/money"
 )
 
-// Whose is all that costs are listed by, but the job. User and Kind are the job's and
+// Dimensions is all that costs are listed by, but the job. User and Kind are the job's and
 // stand in no posting; "" is nobody's.
-type Whose struct {
+type Dimensions struct {
 	Team    string `json:"team,omitempty"`
 	Project string `json:"project,omitempty"`
 	User    string `json:"user,omitempty"`
@@ -38,7 +38,7 @@ func TagText(tags map[string]string) string {
 }
 
 // Tag is the value of a tag in what TagText wrote; "" where it is not there.
-func (w Whose) Tag(name string) string {
+func (w Dimensions) Tag(name string) string {
 	head := fmt.Sprintf("%q=", name)
 	for line := range strings.Lines(w.Tags) {
 		if rest, ok := strings.CutPrefix(line, head); ok {
@@ -50,7 +50,7 @@ func (w Whose) Tag(name string) string {
 }
 
 // Owner is an owner's team, project and tags.
-func (w Whose) Owner() Owner {
+func (w Dimensions) Owner() Owner {
 	o := Owner{Team: w.Team, Project: w.Project}
 	for line := range strings.Lines(w.Tags) {
 		if key, err := strconv.QuotedPrefix(line); err == nil {
@@ -65,8 +65,8 @@ func (w Whose) Owner() Owner {
 }
 
 // WhoseOf is whose the posting is; user and kind are those of its job.
-func WhoseOf(p Posting, user, kind string) Whose {
-	w := Whose{Team: p.Owner.Team, Project: p.Owner.Project, User: user, Kind: kind, Tags: TagText(p.Owner.Tags)}
+func WhoseOf(p Posting, user, kind string) Dimensions {
+	w := Dimensions{Team: p.Owner.Team, Project: p.Owner.Project, User: user, Kind: kind, Tags: TagText(p.Owner.Tags)}
 	if p.Owner.Job == "" {
 		w.Rule = p.Rule
 	}
@@ -89,8 +89,8 @@ func (p Posting) Parts(f func(Use, money.Amount)) {
 // what is asked for is the same as a walk through all of them, to the last unit
 // (TestSumsSayWhatAWalkThroughAllPostingsSays).
 type Sums struct {
-	whose   []Whose
-	numbers map[Whose]int32
+	whose   []Dimensions
+	numbers map[Dimensions]int32
 	columns []Column
 	column  map[Column]int32
 	cells   *Calendar[cell, money.Amount]
@@ -127,7 +127,7 @@ type Events struct {
 
 // NewSums has none.
 func NewSums() *Sums {
-	return &Sums{numbers: map[Whose]int32{}, column: map[Column]int32{}, cells: NewCalendar[cell](money.Amount.Add),
+	return &Sums{numbers: map[Dimensions]int32{}, column: map[Column]int32{}, cells: NewCalendar[cell](money.Amount.Add),
 		events: map[int64]Events{}}
 }
 
@@ -152,7 +152,7 @@ func (s *Sums) saw(hour int64, e Events) {
 	s.events[hour] = e
 }
 
-func (s *Sums) number(w Whose) int32 {
+func (s *Sums) number(w Dimensions) int32 {
 	n, ok := s.numbers[w]
 	if !ok {
 		n = int32(len(s.whose))
@@ -176,8 +176,8 @@ func (s *Sums) Len() int { return s.n }
 // Head is the event of the last posting, and its hash; 0 where there is none.
 func (s *Sums) Head() (event uint64, hash Hash) { return s.last, s.hash }
 
-// Whose are all that have postings: the number that Since gives is the place here.
-func (s *Sums) Whose() []Whose { return s.whose }
+// Dimensions are all that have postings: the number that Since gives is the place here.
+func (s *Sums) Dimensions() []Dimensions { return s.whose }
 
 // Forget keeps of the days that ended before t only their sums, and not those of their
 // hours: a span that begins within such a day is cut there by its postings.
@@ -234,12 +234,12 @@ func (s *Sums) From(t time.Time) (first uint64, ok bool) {
 
 // stored is Sums as they are kept: cells are whose, column and amount.
 type stored struct {
-	Whose   []Whose      `json:"whose"`
-	Columns []Column     `json:"columns"`
-	Hours   []storedHour `json:"hours"`
-	Last    uint64       `json:"last"`
-	Hash    Hash         `json:"hash"`
-	N       int          `json:"postings"`
+	Dimensions []Dimensions `json:"whose"`
+	Columns    []Column     `json:"columns"`
+	Hours      []storedHour `json:"hours"`
+	Last       uint64       `json:"last"`
+	Hash       Hash         `json:"hash"`
+	N          int          `json:"postings"`
 }
 
 type storedHour struct {
@@ -249,22 +249,22 @@ type storedHour struct {
 }
 
 type storedCell struct {
-	Whose  int32        `json:"w"`
-	Column int32        `json:"c"`
-	Amount money.Amount `json:"a"`
+	Dimension int32        `json:"w"`
+	Column    int32        `json:"c"`
+	Amount    money.Amount `json:"a"`
 }
 
 // MarshalJSON writes the sums as ReadPiece reads them: the same sums give the same bytes
 // where their postings came in the same order.
 func (s *Sums) MarshalJSON() ([]byte, error) {
-	v := stored{Whose: s.whose, Columns: s.columns, Last: s.last, Hash: s.hash, N: s.n}
+	v := stored{Dimensions: s.whose, Columns: s.columns, Last: s.last, Hash: s.hash, N: s.n}
 	for _, hour := range slices.Sorted(maps.Keys(s.events)) {
 		h := storedHour{Hour: hour, Events: s.events[hour]}
 		for c, a := range s.cells.hours[hour] {
 			h.Cells = append(h.Cells, storedCell{c.whose, c.column, a})
 		}
 		slices.SortFunc(h.Cells, func(a, b storedCell) int {
-			return cmp.Or(cmp.Compare(a.Whose, b.Whose), cmp.Compare(a.Column, b.Column))
+			return cmp.Or(cmp.Compare(a.Dimension, b.Dimension), cmp.Compare(a.Column, b.Column))
 		})
 		v.Hours = append(v.Hours, h)
 	}
@@ -282,8 +282,8 @@ func ReadPiece(text []byte) (Piece, error) {
 	}
 	for _, h := range v.Hours {
 		for _, c := range h.Cells {
-			if c.Whose < 0 || int(c.Whose) >= len(v.Whose) || c.Column < 0 || int(c.Column) >= len(v.Columns) {
-				return Piece{}, fmt.Errorf("read kept sums: a cell of %d and %d, which are not there", c.Whose, c.Column)
+			if c.Dimension < 0 || int(c.Dimension) >= len(v.Dimensions) || c.Column < 0 || int(c.Column) >= len(v.Columns) {
+				return Piece{}, fmt.Errorf("read kept sums: a cell of %d and %d, which are not there", c.Dimension, c.Column)
 			}
 		}
 	}
@@ -305,8 +305,8 @@ func (p Piece) Until() (t time.Time) {
 
 // Merge adds the sums of the postings that follow those that are in s.
 func (s *Sums) Merge(p Piece) {
-	numbers, columns := make([]int32, len(p.v.Whose)), make([]int32, len(p.v.Columns))
-	for i, w := range p.v.Whose {
+	numbers, columns := make([]int32, len(p.v.Dimensions)), make([]int32, len(p.v.Columns))
+	for i, w := range p.v.Dimensions {
 		numbers[i] = s.number(w)
 	}
 	for i, c := range p.v.Columns {
@@ -315,7 +315,7 @@ func (s *Sums) Merge(p Piece) {
 	for _, h := range p.v.Hours {
 		s.saw(h.Hour, h.Events)
 		for _, c := range h.Cells {
-			s.add(h.Hour, numbers[c.Whose], columns[c.Column], c.Amount)
+			s.add(h.Hour, numbers[c.Dimension], columns[c.Column], c.Amount)
 		}
 	}
 	s.last, s.hash, s.n = p.v.Last, p.v.Hash, s.n+p.v.N

@@ -136,7 +136,7 @@ func (job *Job) bare(o *Option) time.Duration {
 	if o.held {
 		left -= time.Duration(float64(job.Unsaved) / perHour(o))
 	}
-	return max(0, left-onSpeed(job.Progress.Doubt, o.speed))
+	return max(0, left-onSpeed(job.Progress.Margin, o.speed))
 }
 
 // more reports whether others may do later, at a price that nobody knows now.
@@ -210,7 +210,7 @@ func (job *Job) cost(o *Option, rate money.Rate, doubt bool) money.Amount {
 func (job *Job) span(o *Option, doubt bool) time.Duration {
 	span := onSpeed(job.Progress.Left, o.speed)
 	if doubt {
-		span += onSpeed(job.Progress.Doubt, o.speed)
+		span += onSpeed(job.Progress.Margin, o.speed)
 	}
 	if o.held {
 		span = max(0, span-time.Duration(float64(job.Unsaved)/perHour(o))) + job.Warming

@@ -42,7 +42,7 @@ func (m *Planner) decide(job *Job, r *ranking, v *policy.View) Decision {
 	d.Speed = r.speed()
 	d.Slack, d.HasSlack = v.Slack(job.Held != "")
 	d.Slack -= v.Warming
-	d.Margin = v.Doubt
+	d.Margin = v.Margin
 	c := m.choose(&d, job, r, v, zones)
 	if d.Table != nil {
 		m.meanwhile(&d, job, r, v, c)
@@ -96,10 +96,10 @@ func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zone
 	c := choice{kind: policy.Choose(cmp.Or(job.Rule, policy.Default), *v)}
 	d.Mode = v.Mode(v.Working())
 	if job.Need.Critical {
-		c.kind, d.Mode = policy.Firm, policy.Certain
+		c.kind, d.Mode = policy.NonPreemptible, policy.Certain
 	}
 	switch {
-	case c.kind == policy.Firm && r.tooLate(job, v):
+	case c.kind == policy.NonPreemptible && r.tooLate(job, v):
 		c.kind, c.late = policy.Spot, true
 	case r.whole(job, v):
 		c.kind, c.step = m.tryWhole(d, job, r, v)
@@ -114,12 +114,12 @@ func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zone
 	if d.Table != nil {
 		return c
 	}
-	if job.UnsavedLosses >= mostUnsavedLosses && r.onDemand != nil && c.kind != policy.Firm &&
+	if job.UnsavedLosses >= mostUnsavedLosses && r.onDemand != nil && c.kind != policy.NonPreemptible &&
 		(!job.Unsaving || !c.foresaw) {
-		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.Firm, false, false
+		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
 	}
 	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.onDemand != nil {
-		c.kind, c.placed = policy.Firm, false // the job file says that the rung before has been waited for long enough
+		c.kind, c.placed = policy.NonPreemptible, false // the job file says that the rung before has been waited for long enough
 	}
 	return c
 }
@@ -142,7 +142,7 @@ func kindOf(o *Option) policy.Choice {
 	case o.spot:
 		return policy.Spot
 	}
-	return policy.Firm
+	return policy.NonPreemptible
 }
 
 // again is when time alone could change the decision; zero: never.
@@ -150,7 +150,7 @@ func (c *choice) again(d *Decision, job *Job, r *ranking, v *policy.View) (at ti
 	switch {
 	case c.foresaw:
 		at = r.again(v, c.kind, c.step)
-	case c.take == nil && c.kind == policy.Firm:
+	case c.take == nil && c.kind == policy.NonPreemptible:
 		if !v.Guard(v.Working()) {
 			at, _ = v.GuardAt(v.Working()) // then the ladder counts no more
 		}
@@ -159,7 +159,7 @@ func (c *choice) again(d *Decision, job *Job, r *ranking, v *policy.View) (at ti
 		at = policy.Again(cmp.Or(job.Rule, policy.Default), *v, c.kind)
 	}
 	if c.take == nil && at.IsZero() && r.untried && d.Why == BudgetWait { // somebody has to ask
-		at = v.Now.Add(max(v.Look, v.Detect, time.Minute))
+		at = v.Now.Add(max(v.Poll, v.Detect, time.Minute))
 	}
 	return at
 }

@@ -31,8 +31,8 @@ func (p *placed) is(j *place.Job) bool {
 
 // tickOf is the time between two looks that a job in several zones is weighed with.
 func tickOf(v *policy.View) time.Duration {
-	if v.Look > 0 {
-		return v.Look
+	if v.Poll > 0 {
+		return v.Poll
 	}
 	d := max(v.Detect, time.Minute)
 	for v.Deadline.Sub(v.Began) > ticks*d {
@@ -44,7 +44,7 @@ func tickOf(v *policy.View) time.Duration {
 // spanOf is the time to the deadline that a table in several zones is made for.
 // Where looks come when they come it is the same for all that are weighed with the same tick.
 func spanOf(v *policy.View) time.Duration {
-	if v.Look > 0 {
+	if v.Poll > 0 {
 		return v.Deadline.Sub(v.Began) - v.Reserve - v.Detect
 	}
 	return ticks * tickOf(v)
@@ -70,7 +70,7 @@ func Kin(p policy.Progress) [3]int64 {
 func (m *Planner) placing(job *Job, r *ranking, v *policy.View, zones []*Option) *placed {
 	tick := tickOf(v)
 	unit := max(tick/20, 1)
-	if v.Look <= 0 { // looks come when they come, so like jobs may share a table
+	if v.Poll <= 0 { // looks come when they come, so like jobs may share a table
 		unit = max(tick/4, 1)
 	}
 	restart := (v.Restart - job.Transfer + unit - 1) / unit * unit
@@ -101,7 +101,7 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 	n := len(zones)
 	w := place.View{
 		Tick: int((spanOf(v) - v.Deadline.Add(-v.Reserve-v.Detect).Sub(v.Now)) / p.job.Tick),
-		Left: v.Left + v.Doubt, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
+		Left: v.Left + v.Margin, Done: v.Done, Overhead: v.Warming, Home: job.CheckpointRegion,
 		Now: v.Now, Prices: make([]money.Rate, n), Seen: make([]place.Sight, n), Past: make([]place.Record, n),
 	}
 	for z, o := range zones {
@@ -121,7 +121,7 @@ func (p *placed) sight(job *Job, r *ranking, v *policy.View, zones []*Option) pl
 			continue
 		}
 		if w.Past[z].Known && !o.Quote.Untried { // what was told stands until something else is
-			w.Past[z] = w.Past[z].See(v.Now.Add(-max(v.Look, v.Detect)), w.Past[z].Up)
+			w.Past[z] = w.Past[z].See(v.Now.Add(-max(v.Poll, v.Detect)), w.Past[z].Up)
 		}
 		w.Past[z] = w.Past[z].See(v.Now, w.Seen[z] == place.Up) // another where it cools off, or is held and about to go
 	}
@@ -157,7 +157,7 @@ func (m *Planner) place(
 		return nil, ""
 	}
 	if p.job.Looks && !job.Probed && w.Held != place.Spot {
-		if z := p.see.Look(w); z >= 0 && zones[z].Quote.Untried {
+		if z := p.see.Poll(w); z >= 0 && zones[z].Quote.Untried {
 			d.Why = Probing
 			return nil, zones[z].Offer.ID
 		}

@@ -110,7 +110,7 @@ func (r *ranking) problem(v *policy.View) horizon.Problem {
 		speed = 1
 	}
 	price := ratio(perWork(r.market()) * speed / r.onDemand.Quote.Rate.Float())
-	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Look, v.Detect), price, 1)
+	return horizon.For(v.Deadline.Sub(v.Began), v.Restart, max(v.Poll, v.Detect), price, 1)
 }
 
 // market is the spot option whose coming and going counts: the one held or to be
@@ -132,11 +132,11 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 	if m.missing(d, p, seen) {
 		return policy.Wait, p.Grid
 	}
-	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Doubt, Left: v.Left, Market: seen}
+	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Margin, Left: v.Left, Market: seen}
 	switch v.Held {
 	case policy.Spot:
 		state.Held, state.Owed = horizon.Spot, v.Warming
-	case policy.Firm:
+	case policy.NonPreemptible:
 		state.Held, state.Owed = horizon.OnDemand, v.Warming
 	case policy.Wait:
 	}
@@ -149,7 +149,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 		OnDemand: dollars(got.USD[horizon.OnDemand]),
 		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), NextPoll: p.Grid,
 	}
-	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.Firm}
+	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.NonPreemptible}
 	return choices[got.Choice], p.Grid
 }
 
@@ -178,7 +178,7 @@ func chance(lasts float64, up bool) float64 {
 // so that what is seen then comes first.
 func (r *ranking) again(v *policy.View, choice policy.Choice, step time.Duration) time.Time {
 	var at time.Time
-	if choice != policy.Firm {
+	if choice != policy.NonPreemptible {
 		at, _ = v.GuardAt(v.Working())
 	}
 	if choice != policy.Spot {

@@ -16,9 +16,9 @@ func pays(job *Job, v *policy.View, held, o *Option) bool {
 	slack, timed := v.Slack(false)
 	switch {
 	case !timed:
-	case o.spot && slack <= 3*v.Restart+v.Detect+v.Doubt+v.Look:
+	case o.spot && slack <= 3*v.Restart+v.Detect+v.Margin+v.Poll:
 		return false // the job would come back at once
-	case slack < v.Detect+v.Doubt:
+	case slack < v.Detect+v.Margin:
 		return false // the move would make it late
 	}
 	left := job.Progress.Left
@@ -57,6 +57,6 @@ func onSpeed(work time.Duration, speed float64) time.Duration {
 
 // scaled is p with its work counted on a machine of that speed.
 func scaled(p policy.Progress, speed float64) policy.Progress {
-	p.Left, p.Done, p.Doubt = onSpeed(p.Left, speed), onSpeed(p.Done, speed), onSpeed(p.Doubt, speed)
+	p.Left, p.Done, p.Margin = onSpeed(p.Left, speed), onSpeed(p.Done, speed), onSpeed(p.Margin, speed)
 	return p
 }

@@ -181,7 +181,7 @@ func (r *ranking) view(job *Job) policy.View {
 	v := policy.View{Progress: job.Progress, Held: policy.Wait, Spot: r.spot != nil, Sold: r.sold, Warming: job.Warming}
 	v.Progress = scaled(job.Progress, r.speed())
 	if r.held != nil {
-		v.Held = policy.Firm
+		v.Held = policy.NonPreemptible
 		if r.held.spot {
 			v.Held = policy.Spot
 		}

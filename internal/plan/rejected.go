@@ -144,7 +144,7 @@ func (c *choice) against(o *Option, stays bool) Reason {
 		return NotYet
 	case perWork(o) >= perWork(take):
 		return CostsMore
-	case o.spot && !take.spot && c.kind == policy.Firm && !stays:
+	case o.spot && !take.spot && c.kind == policy.NonPreemptible && !stays:
 		return TooRisky
 	}
 	return Moving

@@ -31,5 +31,5 @@ func endsSoon(job *Job, o *Option) bool {
 		return true
 	}
 	slack, timed := p.Slack(false)
-	return timed && p.Left > lasts && slack < 2*p.Restart+p.Reserve+p.Detect+p.Doubt
+	return timed && p.Left > lasts && slack < 2*p.Restart+p.Reserve+p.Detect+p.Margin
 }

@@ -136,7 +136,7 @@ func (m *Planner) meanwhile(d *Decision, job *Job, r *ranking, v *policy.View, c
 func (r *ranking) uniform(job *Job, v *policy.View) policy.Choice {
 	choice := policy.Choose(policy.UniformProgress, *v)
 	if r.onDemand != nil && (job.UnsavedLosses >= mostUnsavedLosses || choice == policy.Wait && len(job.Need.Ladder) > 0) {
-		return policy.Firm
+		return policy.NonPreemptible
 	}
 	return choice
 }

@@ -153,10 +153,10 @@ func (c *course) play(m *Planner, ready func(TableRequest, time.Time) bool) (out
 func (c *course) progress(at time.Time, left, restart time.Duration) policy.Progress {
 	p := policy.Progress{
 		Now: at, Began: now, Deadline: now.Add(time.Duration(len(c.up)) * c.tick), Known: true,
-		Left: left, Done: c.work - left, Restart: restart, Look: c.tick,
+		Left: left, Done: c.work - left, Restart: restart, Poll: c.tick,
 	}
 	if c.called { // it hears of what happens, and is called, up to a tick late
-		p.Look, p.Detect = 0, 2*c.tick
+		p.Poll, p.Detect = 0, 2*c.tick
 	}
 	return p
 }
@@ -322,7 +322,7 @@ func TestWithoutATableUniformProgressDecidesForWhoWaits(t *testing.T) {
 		job := Job{Rule: policy.Default, Need: Need{Requirements: Requirements{CPUs: 1}}, TableSince: now.Add(-time.Minute)}
 		job.Progress = policy.Progress{
 			Now: now, Began: now.Add(-time.Duration(rng.IntN(5)) * time.Hour), Deadline: now.Add(c.deadline), Left: c.work,
-			Done: time.Duration(rng.IntN(3)) * time.Hour, Known: true, Restart: c.restart, Look: c.tick,
+			Done: time.Duration(rng.IntN(3)) * time.Hour, Known: true, Restart: c.restart, Poll: c.tick,
 		}
 		d := NewPlanner().OnRequest().Decide(job, classOf(job, options))
 		if d.Table == nil {
@@ -341,12 +341,12 @@ func TestWithoutATableUniformProgressDecidesForWhoWaits(t *testing.T) {
 		case d.Take == "":
 			taken[policy.Wait]++
 		case d.Take[0] == 'r':
-			taken[policy.Firm]++
+			taken[policy.NonPreemptible]++
 		default:
 			taken[policy.Spot]++
 		}
 	}
-	if taken[policy.Wait] < 5 || taken[policy.Spot] < 50 || taken[policy.Firm] < 20 {
+	if taken[policy.Wait] < 5 || taken[policy.Spot] < 50 || taken[policy.NonPreemptible] < 20 {
 		t.Errorf("%v", taken)
 	}
 }

@@ -7,9 +7,9 @@ func (r *ranking) take(job *Job, v *policy.View, c *choice) (*Option, Reason) {
 	switch {
 	case r.affordable == 0:
 		return nil, r.nothing()
-	case c.kind == policy.Firm && r.onDemand != nil:
+	case c.kind == policy.NonPreemptible && r.onDemand != nil:
 		return r.takeOnDemand(job, v, c)
-	case r.held != nil && (c.kind == policy.Firm || c.kind == policy.Spot && r.held == r.spot):
+	case r.held != nil && (c.kind == policy.NonPreemptible || c.kind == policy.Spot && r.held == r.spot):
 		return r.stay(job, v, c)
 	case r.spot != nil && c.kind != policy.Wait && !job.Need.Critical:
 		return r.takeSpot(job, v, c)
@@ -56,7 +56,7 @@ func (r *ranking) takeOnDemand(job *Job, v *policy.View, c *choice) (*Option, Re
 		return r.onDemand, Cheapest
 	case c.foresaw:
 		return r.onDemand, WaitsMore
-	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look:
+	case timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Margin+v.Poll:
 		return r.onDemand, SlackGone
 	case behind:
 		return r.onDemand, BehindPace

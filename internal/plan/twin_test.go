@@ -251,7 +251,7 @@ func drawJob(rng *rand.Rand, need Need, all []*Listing, tables bool) Job {
 		ID: "j", Need: need, Rule: policy.Rules[rng.IntN(len(policy.Rules))],
 		Progress: policy.Progress{
 			Now: now, Began: now.Add(-time.Hour), Left: minutes(600), Known: rng.IntN(5) > 0, Done: minutes(180),
-			Restart: minutes(12), Detect: time.Minute, Reserve: minutes(10), Doubt: minutes(30),
+			Restart: minutes(12), Detect: time.Minute, Reserve: minutes(10), Margin: minutes(30),
 		},
 		Limited: rng.IntN(2) == 0, DeadlineFirst: rng.IntN(3) == 0, Left: money.Picos(rng.Int64N(3e13)), Grace: minutes(3),
 		Rough: rng.IntN(4) == 0, Sooner: rng.IntN(5) == 0, Unsaving: rng.IntN(4) == 0, UnsavedLosses: rng.IntN(5),

@@ -33,7 +33,7 @@ func (r *ranking) whole(job *Job, v *policy.View) bool {
 func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (policy.Choice, time.Duration) {
 	guard, _ := v.GuardAt(false)
 	room := guard.Sub(v.Now)
-	step := max(v.Look, v.Detect, time.Minute)
+	step := max(v.Poll, v.Detect, time.Minute)
 	onDemand := onDemandCost(job, r)
 	d.Expect = &Expect{OnDemand: dollars(onDemand), Up: r.spot != nil, NextPoll: step}
 
@@ -43,7 +43,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 		cost, lasts := o.attempt(v.Now, run, o.retries(v.Now, run+v.Restart, room-run, again))
 		d.Expect.Spot, d.Expect.Chance, d.Expect.NextPoll = dollars(cost), chance(lasts, true), max(run, step)
 		if run > room {
-			return policy.Firm, step
+			return policy.NonPreemptible, step
 		}
 		r.spot = o // elsewhere it would begin anew
 		return policy.Spot, step
@@ -52,7 +52,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 	soonest := time.Duration(math.MaxInt64)
 	for _, o := range r.spots {
 		p := scaled(job.Progress, o.speed)
-		run := p.Restart + p.Left + p.Doubt + v.Detect
+		run := p.Restart + p.Left + p.Margin + v.Detect
 		soonest = min(soonest, run)
 		if run > room || !o.Quote.Available || job.cools(o) || o.Quote.Untried {
 			continue
@@ -69,7 +69,7 @@ func (m *Planner) tryWhole(d *Decision, job *Job, r *ranking, v *policy.View) (p
 	case best == nil && r.held == nil && soonest+step <= room:
 		return policy.Wait, min(step, room-soonest)
 	}
-	return policy.Firm, step
+	return policy.NonPreemptible, step
 }
 
 // onDemandCost is what is left of the work costs on on-demand, in dollars.

@@ -17,7 +17,7 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		job, options := draw(rng)
 		job.Rule, job.Unsaving, job.Limited, job.UnsavedLosses = "", true, false, rng.IntN(5)
-		job.Progress.Doubt = time.Duration(rng.IntN(30)) * time.Minute
+		job.Progress.Margin = time.Duration(rng.IntN(30)) * time.Minute
 		p := job.Progress
 		if !p.Known || job.Need.Critical || p.Left <= 0 {
 			continue
@@ -47,7 +47,7 @@ func TestWhatSavesNothingTriesSpotOnlyWhereAWholeRunFits(t *testing.T) {
 			t.Fatalf("seed %d: leaves spot for other spot, where it begins anew", seed)
 		case take.Offer.Capacity == market.Spot && !held:
 			tried++
-			if done := p.Now.Add(p.Restart + p.Left + p.Doubt + p.Detect); done.After(guard) {
+			if done := p.Now.Add(p.Restart + p.Left + p.Margin + p.Detect); done.After(guard) {
 				t.Fatalf("seed %d: begins on spot what is done at %s, after the guard at %s", seed, done, guard)
 			}
 		case held:

@@ -14,7 +14,7 @@ type Mode string
 const (
 	Patient Mode = "patient" // ahead of the straight line to the deadline: waiting is possible
 	Steady  Mode = "steady"  // behind it
-	Certain Mode = "certain" // the guard holds: only what cannot be taken away is in time
+	Certain Mode = "certain" // the guard holds: only what is not interrupted is in time
 )
 
 // Progress is what the deadline policy looks at. All spans are market time.
@@ -33,13 +33,13 @@ type Progress struct {
 	Restart time.Duration
 	// Reserve is kept back besides: restarts take longer than the last one did.
 	Reserve time.Duration
-	// Doubt is how much longer than Left the work may take, within the promise.
-	Doubt time.Duration
+	// Margin is how much longer than Left the work may take, within the promise.
+	Margin time.Duration
 	// Detect is how long a loss can go unnoticed.
 	Detect time.Duration
-	// Look is the longest time between two decisions; 0 where the job can be
+	// Poll is the longest time between two decisions; 0 where the job can be
 	// looked at whenever it asks.
-	Look time.Duration
+	Poll time.Duration
 }
 
 // Slack is the time to spare if the job ran without interruption from now on,
@@ -56,11 +56,11 @@ func (p Progress) Slack(running bool) (slack time.Duration, ok bool) {
 	return slack, true
 }
 
-// Guard reports whether the slack is used up, so that only what cannot be taken
-// away is still in time. No policy and no estimate overrides it.
+// Guard reports whether the slack is used up, so that only what is not
+// interrupted is still in time. No policy and no estimate overrides it.
 //
-//	deadline − now − left < restart + reserve + detect + doubt          on spot that works
-//	deadline − now − left < restart + reserve + detect + doubt + look   otherwise
+//	deadline − now − left < restart + reserve + detect + margin          on spot that works
+//	deadline − now − left < restart + reserve + detect + margin + look   otherwise
 //
 // A machine that works loses at most what is not in a checkpoint, which left
 // counts already: one restart and the time to notice are enough. Who waits, or
@@ -75,9 +75,9 @@ func (p Progress) Guard(working bool) bool {
 
 // need is the slack below which the guard holds.
 func (p Progress) need(working bool) time.Duration {
-	need := p.Restart + p.Reserve + p.Detect + p.Doubt
+	need := p.Restart + p.Reserve + p.Detect + p.Margin
 	if !working {
-		need += p.Look
+		need += p.Poll
 	}
 	return need
 }

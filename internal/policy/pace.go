@@ -44,7 +44,7 @@ func (p Pace) Spread() float64 {
 	return math.Sqrt((usualLooks*usualSpread*usualSpread + float64(p.M2/p.Mean)/p.Mean) / (usualLooks + p.Looks - 1))
 }
 
-// Doubt is how much longer than expected the work left may take, with a
+// Margin is how much longer than expected the work left may take, with a
 // probability of no more than 1 − promise:
 //
 //	z(promise) · s · √(b · left · (1 + left/seen)),   b = seen/looks
@@ -54,7 +54,7 @@ func (p Pace) Spread() float64 {
 // parts: s²·b²·m·(1 + m/n)). left=2 h, seen=1 h in 60 looks of a minute, s=0.1
 // and 99 %: 2.33 · 0.1 · √(1 min · 120 min · 3) = 4.4 min. 0 without a look: nobody
 // can say. Held by TestThePromiseIsKeptForUncertainWork.
-func (p Pace) Doubt(left time.Duration, promise float64) time.Duration {
+func (p Pace) Margin(left time.Duration, promise float64) time.Duration {
 	if p.Looks < 1 || p.Seen <= 0 || left <= 0 || promise <= 0.5 || promise >= 1 {
 		return 0
 	}

@@ -15,7 +15,7 @@ func at(left time.Duration) Progress {
 
 func TestGuard(t *testing.T) {
 	looked := at(3*time.Hour + 20*time.Minute)
-	looked.Look = 10 * time.Minute
+	looked.Poll = 10 * time.Minute
 	late := at(4 * time.Hour)
 	late.Done = time.Minute
 	unknown := at(time.Minute)
@@ -47,7 +47,7 @@ func TestGuard(t *testing.T) {
 func TestTheGuardWakesTheJobAtTheFirstMomentItHolds(t *testing.T) {
 	for _, working := range []bool{true, false} {
 		p := at(8 * time.Hour)
-		p.Look = 7 * time.Minute
+		p.Poll = 7 * time.Minute
 		wake, ok := p.GuardAt(working)
 		if !ok {
 			t.Fatal("a deadline never gets tight")
@@ -92,22 +92,22 @@ func TestEveryRuleObeysTheGuard(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	seen := map[Choice]int{}
 	for range 50_000 {
-		v := View{Progress: at(time.Duration(rng.Int64N(int64(8 * time.Hour)))), Held: []Choice{Wait, Spot, Firm}[rng.IntN(3)], Spot: rng.IntN(2) == 0, Sold: rng.IntN(4) > 0}
+		v := View{Progress: at(time.Duration(rng.Int64N(int64(8 * time.Hour)))), Held: []Choice{Wait, Spot, NonPreemptible}[rng.IntN(3)], Spot: rng.IntN(2) == 0, Sold: rng.IntN(4) > 0}
 		v.Done = time.Duration(rng.Int64N(int64(8 * time.Hour)))
-		v.Look = time.Duration(rng.Int64N(int64(20 * time.Minute)))
+		v.Poll = time.Duration(rng.Int64N(int64(20 * time.Minute)))
 		if rng.IntN(2) == 0 {
 			v.Warming = time.Minute
 		}
 		for _, r := range Rules {
 			got := Choose(r, v)
 			seen[got]++
-			if v.Guard(v.Working()) && got != Firm {
+			if v.Guard(v.Working()) && got != NonPreemptible {
 				t.Fatalf("%s chooses %s against the guard: %+v", r, got, v)
 			}
 			if got == Spot && !v.Spot || got == Wait && !v.Sold && !v.Spot {
 				t.Fatalf("%s chooses %s, which is not for sale: %+v", r, got, v)
 			}
-			if wake := Again(r, v, got); got != Firm && wake.IsZero() {
+			if wake := Again(r, v, got); got != NonPreemptible && wake.IsZero() {
 				t.Fatalf("%s chooses %s and is never woken: %+v", r, got, v)
 			}
 		}
@@ -199,7 +199,7 @@ func TestThePromiseIsKeptForUncertainWork(t *testing.T) {
 					d += draw()
 				}
 				all++
-				if time.Duration(takes-1)*time.Minute > left+p.Doubt(left, promise) {
+				if time.Duration(takes-1)*time.Minute > left+p.Margin(left, promise) {
 					late++
 				}
 			}
@@ -208,14 +208,14 @@ func TestThePromiseIsKeptForUncertainWork(t *testing.T) {
 			}
 		}
 	}
-	if (Pace{}).Doubt(time.Hour, 0.99) != 0 {
+	if (Pace{}).Margin(time.Hour, 0.99) != 0 {
 		t.Error("doubt about what nobody has seen")
 	}
 	var steady Pace
 	for range 60 {
 		steady = steady.See(100, time.Minute)
 	}
-	if d := steady.Doubt(2*time.Hour, 0.99); d <= 0 || d > 3*time.Minute {
+	if d := steady.Margin(2*time.Hour, 0.99); d <= 0 || d > 3*time.Minute {
 		t.Errorf("after an hour of even pace, %v of doubt about two more", d)
 	}
 }

@@ -5,11 +5,11 @@ import "time"
 // Choice is what a rule wants to run on now.
 type Choice string
 
-// The choices. Firm is capacity that cannot be taken away.
+// The choices. NonPreemptible is on-demand, or what is reserved.
 const (
-	Wait Choice = "wait"
-	Spot Choice = "spot"
-	Firm Choice = "firm"
+	Wait           Choice = "wait"
+	Spot           Choice = "spot"
+	NonPreemptible Choice = "non-preemptible"
 )
 
 // Rule names a deadline policy.
@@ -40,12 +40,12 @@ type View struct {
 // Working reports whether held spot does work, so that its loss costs no more than one restart.
 func (v View) Working() bool { return v.Held == Spot && v.Spot && v.Warming <= 0 }
 
-// Choose returns what the rule wants, bound by the guard: where only firm
-// capacity is in time it is firm, except on spot that works and whose loss
+// Choose returns what the rule wants, bound by the guard: where only non-preemptible
+// capacity is in time it is that, except on spot that works and whose loss
 // would still leave a restart.
 func Choose(r Rule, v View) Choice {
 	if v.Guard(v.Working()) {
-		return Firm
+		return NonPreemptible
 	}
 	want := wants(r, v)
 	if want == Spot && !v.Spot {
@@ -61,10 +61,10 @@ func Choose(r Rule, v View) Choice {
 func wants(r Rule, v View) Choice {
 	slack, timed := v.Slack(true)
 	// A second restart would not fit.
-	tight := timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look
+	tight := timed && slack < 2*v.Restart+v.Reserve+v.Detect+v.Margin+v.Poll
 	switch r {
 	case OnDemand:
-		return Firm
+		return NonPreemptible
 	case Greedy, GreedyGuard:
 		return v.greedy(tight && r == Greedy, r == GreedyGuard)
 	default:
@@ -79,11 +79,11 @@ func (v View) greedy(certain, keeps bool) Choice {
 	case v.Held == Spot && v.Spot:
 		return Spot
 	case certain:
-		return Firm
+		return NonPreemptible
 	case v.Spot:
 		return Spot
-	case v.Held == Firm && keeps:
-		return Firm
+	case v.Held == NonPreemptible && keeps:
+		return NonPreemptible
 	}
 	return v.orWait()
 }
@@ -95,17 +95,17 @@ func (v View) uniform(tight, second bool) Choice {
 	case v.Held == Spot && v.Spot:
 		return Spot
 	case tight:
-		return Firm
-	case v.Held == Firm:
+		return NonPreemptible
+	case v.Held == NonPreemptible:
 		if ahead, ok := v.Ahead(2 * v.Restart); !v.Spot || second && ok && !ahead {
-			return Firm
+			return NonPreemptible
 		}
 		return Spot
 	case v.Spot:
 		return Spot
 	}
 	if behind, ok := v.Behind(0); ok && behind {
-		return Firm
+		return NonPreemptible
 	}
 	return v.orWait()
 }
@@ -113,7 +113,7 @@ func (v View) uniform(tight, second bool) Choice {
 // orWait waits where spot may come, and takes what there is where none is sold.
 func (v View) orWait() Choice {
 	if !v.Sold {
-		return Firm
+		return NonPreemptible
 	}
 	return Wait
 }
@@ -121,7 +121,7 @@ func (v View) orWait() Choice {
 // Again returns when time alone could change what the rule wants, or zero.
 func Again(r Rule, v View, chosen Choice) time.Time {
 	var at time.Time
-	if chosen == Firm {
+	if chosen == NonPreemptible {
 		return at
 	}
 	if guard, ok := v.GuardAt(v.Working()); ok {
@@ -136,7 +136,7 @@ func Again(r Rule, v View, chosen Choice) time.Time {
 		}
 	}
 	if slack, ok := v.Slack(true); ok && r != GreedyGuard { // when the slack gets tight
-		sooner(v.Now.Add(max(0, slack-(2*v.Restart+v.Reserve+v.Detect+v.Doubt+v.Look)+1)))
+		sooner(v.Now.Add(max(0, slack-(2*v.Restart+v.Reserve+v.Detect+v.Margin+v.Poll)+1)))
 	}
 	if behind, ok := v.BehindAt(); ok && r != Greedy && r != GreedyGuard {
 		sooner(behind)

@@ -127,7 +127,7 @@ func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64
 		s.spent.sums.Since(sum.begin, func(whose int, _ ledger.Column, a money.Amount) {
 			in, known := held[whose]
 			if !known {
-				w := s.spent.sums.Whose()[whose]
+				w := s.spent.sums.Dimensions()[whose]
 				in = l.Scope.Holds(w.Owner(), w.User)
 				held[whose] = in
 			}

@@ -17,21 +17,21 @@ import (
 )
 
 // groupBy returns what costs are listed by, of a job's or posting's owner.
-func groupBy(by string) (func(w ledger.Whose, job string) string, error) {
+func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
 	if key, ok := strings.CutPrefix(by, "tag:"); ok && key != "" {
-		return func(w ledger.Whose, _ string) string { return w.Tag(key) }, nil
+		return func(w ledger.Dimensions, _ string) string { return w.Tag(key) }, nil
 	}
 	switch by {
 	case "team":
-		return func(w ledger.Whose, _ string) string { return w.Team }, nil
+		return func(w ledger.Dimensions, _ string) string { return w.Team }, nil
 	case "project":
-		return func(w ledger.Whose, _ string) string { return w.Project }, nil
+		return func(w ledger.Dimensions, _ string) string { return w.Project }, nil
 	case byJob:
-		return func(_ ledger.Whose, job string) string { return job }, nil
+		return func(_ ledger.Dimensions, job string) string { return job }, nil
 	case "user":
-		return func(w ledger.Whose, _ string) string { return w.User }, nil
+		return func(w ledger.Dimensions, _ string) string { return w.User }, nil
 	case "kind":
-		return func(w ledger.Whose, _ string) string { return w.Kind }, nil
+		return func(w ledger.Dimensions, _ string) string { return w.Kind }, nil
 	}
 	return nil, fmt.Errorf("%q is not team, project, user, kind, job or tag:KEY", by)
 }
@@ -69,7 +69,7 @@ func (s *Server) getCosts(w http.ResponseWriter, r *http.Request) {
 
 // lines are the lines of an answer in the making, and what the caller sees of it.
 type lines struct {
-	name   func(w ledger.Whose, job string) string
+	name   func(w ledger.Dimensions, job string) string
 	caller identity.Caller
 	all    map[lineKey]*api.CostLine
 }
@@ -80,7 +80,7 @@ type lineKey struct {
 }
 
 // of returns the line, or nil where the caller may not see that team.
-func (l *lines) of(w ledger.Whose, job string, c money.Currency) *api.CostLine {
+func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostLine {
 	if l.caller.Role(w.Team) < identity.Viewer {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (l *lines) of(w ledger.Whose, job string, c money.Currency) *api.CostLine {
 	return l.all[k]
 }
 
-func (l *lines) add(w ledger.Whose, job string, c money.Currency, u ledger.Use, a money.Amount) {
+func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.Use, a money.Amount) {
 	if line := l.of(w, job, c); line != nil {
 		line.Uses[u] = line.Uses[u].Add(a)
 	}
@@ -123,7 +123,7 @@ func (s *Server) costs(ctx context.Context, c identity.Caller, v *api.Costs, bac
 			m.HistoryJobs(since, func(j *core.Job, p core.History, c money.Currency) { l.past(core.OwnerOf(j), j.ID(), c, p) })
 			return
 		}
-		m.History(since, func(w core.HistoryOwner, p core.History) { l.past(w.Whose, "", w.Currency, p) })
+		m.History(since, func(w core.HistoryOwner, p core.History) { l.past(w.Dimensions, "", w.Currency, p) })
 	})
 	if err := s.spentTo(ctx, end); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 }
 
 // past adds jobs that held a machine and hold none.
-func (l *lines) past(w ledger.Whose, job string, c money.Currency, p core.History) {
+func (l *lines) past(w ledger.Dimensions, job string, c money.Currency, p core.History) {
 	line := l.of(w, job, c)
 	if line == nil {
 		return
@@ -215,7 +215,7 @@ func (s *Server) booked(ctx context.Context, l *lines, by string, since time.Tim
 		k := cell{whose, c}
 		line, known := found[k]
 		if !known {
-			line = l.of(sums.Whose()[whose], "", c.Currency)
+			line = l.of(sums.Dimensions()[whose], "", c.Currency)
 			found[k] = line
 		}
 		if line != nil {

@@ -46,7 +46,7 @@ func (s *Server) forecast(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		q.Mind, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
+		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
 		f := sim.Ask(q)
 		s.mu.Lock()
 		if delete(s.odds, id); !f.Halted {
@@ -63,7 +63,7 @@ func (s *Server) forecast(ctx context.Context) {
 
 // foretold returns the next job after last, by name, whose odds can be played;
 // "" where there is none. more says that another follows it.
-func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
+func (s *Server) foretold(last string) (id string, q sim.Scenario, more bool) {
 	s.control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			j, _ := m.Job(a.Job())
@@ -82,8 +82,8 @@ func (s *Server) foretold(last string) (id string, q sim.Question, more bool) {
 }
 
 // question asks how a job goes on. The caller reads the machine.
-func (s *Server) question(m *core.Machine, j *core.Job) sim.Question {
-	q := sim.Question{
+func (s *Server) question(m *core.Machine, j *core.Job) sim.Scenario {
+	q := sim.Scenario{
 		Terms: *j.Terms(), Now: s.control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second),
 		Save:   max(j.SaveCost(), time.Second),
 		Config: Rules(s.clock.Speed), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,

@@ -69,7 +69,7 @@ func TestABudgetThatComesFirstIsKeptAndSpentOnFinishing(t *testing.T) {
 	mind := plan.NewPlanner()
 	for seed := range uint64(*purses) {
 		p := strapped(seed)
-		p.Mind = mind
+		p.Planner = mind
 		got := Play(p)
 		if got.Cost.Cmp(p.Terms.Budget) > 0 {
 			t.Fatalf("seed %d: it cost %v of %v", seed, got.Cost, p.Terms.Budget)

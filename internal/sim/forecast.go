@@ -12,9 +12,9 @@ import (
 	"scrimp/internal/policy"
 )
 
-// Question asks how a job would go on from now: it is played forward through
+// Scenario asks how a job would go on from now: it is played forward through
 // the core on markets drawn from what is known of the offers.
-type Question struct {
+type Scenario struct {
 	Terms   core.Terms
 	Now     time.Time
 	Done    int64         // steps in the newest checkpoint
@@ -28,7 +28,7 @@ type Question struct {
 	Spent   money.Amount
 	Runs    int
 	Config  core.Config   // of the core that will decide; zero: the default
-	Mind    *plan.Planner // kept from one question to the next; nil: a new one
+	Planner *plan.Planner // kept from one question to the next; nil: a new one
 	// Halt is asked now and then; true ends the play, and there is no answer. nil: it goes on.
 	Halt func() bool
 }
@@ -47,10 +47,10 @@ type Forecast struct {
 }
 
 // Ask plays the question. The same question has the same answer.
-func Ask(q Question) Forecast {
+func Ask(q Scenario) Forecast {
 	f := Forecast{Runs: q.Runs}
-	if q.Mind == nil {
-		q.Mind = plan.NewPlanner()
+	if q.Planner == nil {
+		q.Planner = plan.NewPlanner()
 	}
 	var costs []float64
 	var finishes []time.Duration
@@ -102,10 +102,10 @@ func Ask(q Question) Forecast {
 }
 
 // play lives one life of the job on a market drawn by the seed.
-func play(q Question, seed uint64) (*World, *core.Job) {
+func play(q Scenario, seed uint64) (*World, *core.Job) {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0xf0ca)), q.Now)
-	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Mind
-	w.m.Share(q.Mind)
+	w.seed, w.calm, w.keeps, w.mind = seed, true, false, q.Planner
+	w.m.Share(q.Planner)
 	for i, o := range q.Offers {
 		o.Notice = stretched(o.Notice, q.Speed)
 		quote := q.Quotes[i]

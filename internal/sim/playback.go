@@ -22,7 +22,7 @@ type Playback struct {
 	Opened  time.Time     // when the market opened, in market time
 	From    time.Duration // of the market, at which the job is submitted
 	Policy  policy.Rule
-	Mind    *plan.Planner // kept from one playback to the next; nil: a new one
+	Planner *plan.Planner // kept from one playback to the next; nil: a new one
 	Config  core.Config   // of the core that decides; zero: the default, with time enough to boot
 }
 
@@ -53,9 +53,9 @@ func Play(p Playback) Played {
 	p.Trace = onMarketTime(p.Trace)
 	w := newWorld(rand.New(rand.NewPCG(1, 1)), now)
 	w.calm, w.keeps = true, false
-	if p.Mind != nil {
-		w.mind = p.Mind
-		w.m.Share(p.Mind)
+	if p.Planner != nil {
+		w.mind = p.Planner
+		w.m.Share(p.Planner)
 	}
 	for _, l := range p.Trace.Lines {
 		w.sells(p, l)

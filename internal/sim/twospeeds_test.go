@@ -61,7 +61,7 @@ func TestAJobGoesToAFasterMachineThatCostsLessForTheWork(t *testing.T) {
 					Name: "j", Currency: money.USD, Steps: 720, Work: 12 * time.Hour, Deadline: epoch.Add(12 * time.Hour),
 					Restart: 3 * time.Minute, Grace: time.Minute, Saves: true, Priority: 1,
 				},
-				Restart: 3 * time.Minute, Save: 10 * time.Second, Trace: trace, Opened: epoch, Policy: rule, Mind: mind,
+				Restart: 3 * time.Minute, Save: 10 * time.Second, Trace: trace, Opened: epoch, Policy: rule, Planner: mind,
 			})
 			// The work is known in whole steps of half a minute, which greedy, always at the
 			// guard, has no margin for.

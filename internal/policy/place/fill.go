@@ -144,8 +144,8 @@ func (t *table) line(cur *layer, forced float64) {
 	}
 }
 
-// lasting puts into take, by place, what taking a machine comes to if it lives
-// through its restart, times the chance of that.
+// lasting puts into take, by place, what taking a machine comes to if it outlasts
+// its restart, times the chance of that.
 func (t *table) lasting(cur *layer) {
 	m := &t.m
 	w := len(t.grid)

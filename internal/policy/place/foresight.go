@@ -58,9 +58,9 @@ func (p *Foresight) Chance(v View, z int, ahead time.Duration) float64 {
 	return r.chance(v.Now, m.up[z])
 }
 
-// Look names the zone whose state is worth most: the chance that it is up, times
+// Poll names the zone whose state is worth most: the chance that it is up, times
 // what it would save.
-func (p *Foresight) Look(v View) int {
+func (p *Foresight) Poll(v View) int {
 	work, slack := p.begin(v)
 	if p.Job.Guarded(v.Tick, v.Left) {
 		return -1

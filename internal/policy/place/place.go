@@ -99,10 +99,10 @@ type Policy interface {
 	Decide(View) Choice
 }
 
-// A Looker names the zone to look at in this tick, −1 for none. It is asked
+// A Poller names the zone to poll in this tick, −1 for none. It is asked
 // before Decide, where Job.Looks; the View holds the held zone's sight only.
-type Looker interface {
-	Look(View) int
+type Poller interface {
+	Poll(View) int
 }
 
 // Guarded reports whether the guard holds: with overhead d, transfer delay x,

@@ -58,7 +58,7 @@ type outcome struct {
 func (m *market) play(p place.Policy) (out outcome) {
 	j := &m.job
 	v := place.View{Left: j.Work, Prices: m.price, Seen: make([]place.Sight, len(j.Zones)), Past: make([]place.Record, len(j.Zones))}
-	look, _ := p.(place.Looker)
+	look, _ := p.(place.Poller)
 	for ; v.Tick < j.Ticks() && v.Left > 0; v.Tick++ {
 		up := m.up[v.Tick]
 		v.Now = time.Unix(0, 0).UTC().Add(time.Duration(v.Tick) * j.Tick)
@@ -80,7 +80,7 @@ func (m *market) play(p place.Policy) (out outcome) {
 			v.Held, v.Overhead = place.None, 0
 		}
 		if j.Looks && look != nil {
-			z := look.Look(v)
+			z := look.Poll(v)
 			if z >= len(up) || z >= 0 && v.Seen[z] != place.Unseen {
 				out.broken = fmt.Sprintf("tick %d: a look at zone %d, which was seen", v.Tick, z)
 				return out
@@ -306,7 +306,7 @@ func (c checked) Decide(v place.View) place.Choice {
 type anew struct{ job *place.Job }
 
 func (a anew) Decide(v place.View) place.Choice { return (&place.Foresight{Job: a.job}).Decide(v) }
-func (a anew) Look(v place.View) int            { return (&place.Foresight{Job: a.job}).Look(v) }
+func (a anew) Look(v place.View) int            { return (&place.Foresight{Job: a.job}).Poll(v) }
 
 func TestTheAnswerFollowsFromTheViewAlone(t *testing.T) {
 	for seed := range uint64(4) {

@@ -34,8 +34,8 @@ type Uniform struct {
 	pointer int
 }
 
-// Look goes round the zones while no spot machine is held.
-func (p *Uniform) Look(v View) int {
+// Poll goes round the zones while no spot machine is held.
+func (p *Uniform) Poll(v View) int {
 	if v.Held == Spot {
 		return -1
 	}

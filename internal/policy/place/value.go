@@ -124,7 +124,7 @@ type shift struct {
 	bucket [ages]int // ages after it
 	part   [ages]float64
 	events [ages]float64   // expected losses on the way, of a zone of scale 1
-	last   [ages][]float64 // chance that the machine lives through it, by zone
+	last   [ages][]float64 // chance that the machine outlasts it, by zone
 }
 
 // spot is a point between two places.

@@ -214,7 +214,7 @@ func (w *world) note() {
 	case w.offer.Capacity == market.Spot:
 		held = policy.Spot
 	default:
-		held = policy.Firm
+		held = policy.NonPreemptible
 	}
 	w.out.Held, w.out.Work = append(w.out.Held, held), append(w.out.Work, w.done)
 }

@@ -131,11 +131,11 @@ func (r *ZoneRun) Play(p place.Policy) ZoneOutcome {
 	j := &r.Job
 	v := place.View{Left: j.Work, Prices: make([]money.Rate, len(j.Zones)), Seen: make([]place.Sight, len(j.Zones)),
 		Past: make([]place.Record, len(j.Zones))}
-	looker, _ := p.(place.Looker)
+	looker, _ := p.(place.Poller)
 	for v.Tick = 0; v.Tick < j.Ticks(); v.Tick++ {
 		r.show(&v)
 		if j.Looks && looker != nil {
-			if z := looker.Look(v); z >= 0 {
+			if z := looker.Poll(v); z >= 0 {
 				r.see(&v, z)
 			}
 		}
