@@ -99,9 +99,12 @@ type Undecided struct {
 	Instance string         `json:"instance"`
 	Offer    market.OfferID `json:"offer"`
 	Job      string         `json:"job,omitempty"` // that runs on it; "": none is known
-	Since    time.Time      `json:"since"`         // it is billed
-	Cost     money.Amount   `json:"cost"`          // so far
-	Currency money.Currency `json:"currency"`
+
+	// Ended says that it has ended by itself: what its job does next is still open.
+	Ended    bool           `json:"ended,omitempty"`
+	Since    time.Time      `json:"since,omitzero"` // it is billed; zero where it has ended
+	Cost     *money.Amount  `json:"cost,omitempty"` // so far; nil where it has ended
+	Currency money.Currency `json:"currency,omitempty"`
 }
 
 // Ownership says whether machines of an earlier incarnation are this server's (adopt) or

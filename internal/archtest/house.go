@@ -50,6 +50,7 @@ var House = []Room{
 	{Path: "checkpoint", Floor: 5},
 	{Path: "blob/blobtest", Floor: 5},
 	{Path: "blob", Floor: 5},
+	{Path: "fileid", Floor: 5}, // tells a file from its copies
 	{Path: "api", Floor: 5},
 
 	{Path: "receipt", Floor: 4},

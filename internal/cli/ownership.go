@@ -50,6 +50,8 @@ func (a *app) decides(cmd *cobra.Command, adopt bool) *cobra.Command {
 		switch {
 		case all && len(args) > 0:
 			return errors.New("give an INSTANCE or --all, not both")
+		case len(args) > 0 && args[0] == "":
+			return errors.New("the INSTANCE is empty: name one, or give --all for all that wait")
 		case len(args) > 0:
 			b.Instance = args[0]
 		case !all:

@@ -57,6 +57,17 @@ func (c *Control) foreign(i *provider.Instance) bool {
 	return !adopted
 }
 
+// Mine reports whether this server may end a machine: it is not another's, and does not
+// wait for somebody to say whose it is.
+func (c *Control) Mine(i *provider.Instance) bool {
+	open := false
+	c.ReadUncommitted(func(m *core.Machine) {
+		known := m.State().Instance(i.ID)
+		open = known != nil && known.Disowned()
+	})
+	return !open && !c.foreign(i)
+}
+
 // incarnate says of which installation and incarnation the log is. One that lies in
 // another place than it was made in was restored or copied: it begins the next
 // incarnation, whose first inventory only lists. after is to be done once the event is durable.

@@ -295,11 +295,16 @@ func (m *Machine) incarnation(b IncarnationBegun) {
 // owned takes that somebody has decided whose machines of an earlier incarnation are.
 // What is adopted goes on; what is not was another's, and its job tries again.
 func (m *Machine) owned(b OwnershipDecided) {
-	for _, i := range m.s.Instances() {
-		if !i.Disowned() || b.Instance != "" && b.Instance != i.ID() {
+	for _, u := range m.s.AllUndecided() {
+		if b.Instance != "" && b.Instance != u.Instance {
 			continue
 		}
-		m.fact(state.InstanceOwned{Instance: i.ID()})
+		i := m.s.Instance(u.Instance)
+		open := i != nil && i.Disowned()
+		m.fact(state.InstanceOwned{Instance: u.Instance})
+		if !open {
+			continue // it has ended meanwhile
+		}
 		j, a := m.s.Job(i.Job()), m.s.Seated(i)
 		if j != nil {
 			m.wakeAt(j, m.now())

@@ -21,7 +21,7 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 		readState = s.control.ReadUncommitted
 	}
 	readState(func(m *core.Machine) {
-		v.Events, v.Undecided = m.Seq(), len(disowned(m))
+		v.Events, v.Undecided = m.Seq(), len(m.State().AllUndecided())
 		for _, a := range m.Accounts(m.Now()) {
 			if callerOf(r).Role(a.Team) >= identity.Viewer {
 				v.Jobs, v.Live = v.Jobs+a.Jobs(), v.Live+a.Open

@@ -102,6 +102,9 @@ func (s *Server) closeMarket(ctx context.Context) {
 		return
 	}
 	for _, i := range list {
+		if !s.control.Mine(&i) { // its owner is another server, or not decided
+			continue
+		}
 		if err := s.market.Terminate(ctx, i.ID); err != nil {
 			s.opts.Log.Debug("machine is gone already", "instance", i.ID)
 		}

@@ -8,32 +8,20 @@ import (
 	"scrimp/internal/core"
 )
 
-// disowned are the machines of an earlier incarnation that nobody has decided about.
-func disowned(m *core.Machine) []*core.Instance {
-	st := m.State()
-	if !st.Undecided() {
-		return nil
-	}
-	var list []*core.Instance
-	for _, i := range st.Instances() {
-		if i.Disowned() {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // undecided is how people see those of them that are asked for; "" is all.
 func (s *Server) undecided(instance string) []api.Undecided {
 	clock, now, list := s.control.Clock(), s.control.Now(), []api.Undecided{}
 	s.control.Read(func(m *core.Machine) {
-		for _, i := range disowned(m) {
-			if instance == "" || instance == i.ID() {
-				list = append(list, api.Undecided{
-					Instance: i.ID(), Offer: i.Machine().Offer, Job: i.Job(), Since: clock.ToWall(i.From()),
-					Cost: i.Cost(now), Currency: i.Machine().Currency,
-				})
+		for _, w := range m.State().AllUndecided() {
+			if instance != "" && instance != w.Instance {
+				continue
 			}
+			u := api.Undecided{Instance: w.Instance, Offer: w.Offer, Job: w.Job, Ended: true}
+			if i := m.State().Instance(w.Instance); i != nil && i.Disowned() {
+				cost := i.Cost(now)
+				u.Ended, u.Since, u.Cost, u.Currency = false, clock.ToWall(i.From()), &cost, i.Machine().Currency
+			}
+			list = append(list, u)
 		}
 	})
 	return list

@@ -65,7 +65,9 @@ func (s *State) begins(b IncarnationBegun) {
 		return
 	}
 	for _, i := range s.instances {
-		i.r.Disowned = i.Live() && !i.r.Machine.Prepaid
+		if i.r.Disowned = i.Live() && !i.r.Machine.Prepaid; i.r.Disowned {
+			s.undecided[i.r.ID] = Undecided{Instance: i.r.ID, Offer: i.r.Machine.Offer, Job: i.r.Job}
+		}
 	}
 }
 

@@ -39,7 +39,10 @@ func (s *State) applyInstance(e *Event, f Fact) {
 	case BillTaken:
 		s.billed(e, f.Instance)
 	case InstanceOwned:
-		s.instance(f.Instance).r.Disowned = false
+		delete(s.undecided, f.Instance)
+		if s.instances[f.Instance] != nil { // it has not ended meanwhile
+			s.instance(f.Instance).r.Disowned = false
+		}
 	case InstanceLeft:
 		i := s.instance(f.Instance)
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)

@@ -29,8 +29,8 @@ func (s *State) Freeze(since uint64) *Snapshot {
 	f := &Snapshot{
 		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
 		head: head{
-			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation, Config: s.cfg, Now: s.now,
-			Seq:   s.seq,
+			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation,
+			Undecided: s.AllUndecided(), Config: s.cfg, Now: s.now, Seq: s.seq,
 			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part,
 			Jobs: len(s.inOrder),
 		},

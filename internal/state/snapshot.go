@@ -23,6 +23,7 @@ type head struct {
 	Version      int                       `json:"version"`
 	Installation string                    `json:"installation,omitempty"`
 	Incarnation  int                       `json:"incarnation,omitempty"`
+	Undecided    []Undecided               `json:"undecided,omitempty"`
 	Config       Config                    `json:"config"`
 	Now          time.Time                 `json:"now"`
 	Seq          uint64                    `json:"seq"`
@@ -66,7 +67,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 8
+const SnapshotVersion = 9
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
@@ -157,6 +158,9 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	s := New()
 	s.cfg, s.now, s.seq, s.order, s.part, s.rules = h.Config, h.Now, h.Seq, h.Order, h.Part, h.Rules
 	s.installation, s.incarnation = h.Installation, h.Incarnation
+	for _, u := range h.Undecided {
+		s.undecided[u.Instance] = u
+	}
 	for _, r := range h.Offers {
 		l := &Listing{r: r, series: Series{r.Series}}
 		l.r.Series = nil

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ type State struct {
 
 	installation string
 	incarnation  int
+	undecided    map[string]Undecided // by instance
 
 	jobs        map[string]*Job
 	inOrder     []*Job                 // all jobs, in the order of their submission
@@ -91,7 +93,7 @@ func New() *State { return NewParts(partJobs) }
 func NewParts(jobs int) *State {
 	return &State{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
-		instances: map[string]*Instance{}, offers: map[market.OfferID]*Listing{}, backoffs: map[string]Backoff{},
+		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{}, backoffs: map[string]Backoff{},
 		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}
 }
@@ -222,17 +224,22 @@ func MachineOf(o *market.Offer) Machine {
 }
 
 // Undecided reports whether machines of an earlier incarnation wait for somebody to say
-// whose they are: until then nothing is asked for and nothing ended.
-func (s *State) Undecided() bool {
-	if s.incarnation < 2 {
-		return false
-	}
-	for _, i := range s.instances {
-		if i.r.Disowned {
-			return true
-		}
-	}
-	return false
+// whose they are: until then nothing is asked for and nothing ended. One that ends
+// meanwhile waits on, since what its job does next depends on the answer.
+func (s *State) Undecided() bool { return len(s.undecided) > 0 }
+
+// Undecided is a machine that an earlier incarnation had when this one began.
+type Undecided struct {
+	Instance string         `json:"instance"`
+	Offer    market.OfferID `json:"offer"`
+	Job      string         `json:"job,omitempty"`
+}
+
+// AllUndecided are those machines, sorted by name.
+func (s *State) AllUndecided() []Undecided {
+	list := slices.Collect(maps.Values(s.undecided))
+	slices.SortFunc(list, func(a, b Undecided) int { return cmp.Compare(a.Instance, b.Instance) })
+	return list
 }
 
 // position is where the job stands in the order of submission; none for "".

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"scrimp/internal/fileid"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
@@ -195,7 +196,7 @@ func (s *SQLite) Meta(ctx context.Context, key string) (string, bool, error) {
 
 // Place implements Store: the database's file.
 func (s *SQLite) Place(context.Context) (string, error) {
-	return placeOf(filepath.Join(s.dir, databaseName))
+	return fileid.Of(filepath.Join(s.dir, databaseName))
 }
 
 // AllMeta implements Store.

@@ -25,9 +25,11 @@ func Undecided(list []api.Undecided, p Place) string {
 	}
 	rows := make([][]string, len(list))
 	for i, u := range list {
-		rows[i] = []string{
-			clean(u.Instance), clean(string(u.Offer)), clean(u.Job), p.when(u.Since), money.Format(u.Cost, u.Currency, 4),
+		since, cost := "ended", "-"
+		if u.Cost != nil {
+			since, cost = p.when(u.Since), money.Format(*u.Cost, u.Currency, 4)
 		}
+		rows[i] = []string{clean(u.Instance), clean(string(u.Offer)), clean(u.Job), since, cost}
 	}
 	return draw.Grid([]draw.Column{
 		{Name: "INSTANCE"}, {Name: "OFFER", Leaves: 1}, {Name: "JOB"}, {Name: "SINCE", Leaves: 2},
@@ -46,9 +48,12 @@ func Decided(list []api.Undecided, adopt bool, p Place) string {
 		if u.Job != "" {
 			whose = " of job " + clean(u.Job)
 		}
-		if adopt {
+		switch {
+		case u.Ended:
+			fmt.Fprintf(&b, "%s%s has ended meanwhile: the job goes on here.\n", clean(u.Instance), whose)
+		case adopt:
 			fmt.Fprintf(&b, "Adopted %s%s.\n", clean(u.Instance), whose)
-		} else {
+		default:
 			fmt.Fprintf(&b, "Released %s%s: it is left running.\n", clean(u.Instance), whose)
 		}
 	}

@@ -11,11 +11,13 @@ import (
 )
 
 func TestMachinesThatWaitForADecisionAreListed(t *testing.T) {
+	cost, more := amount("1.377"), amount("40.1")
 	list := []api.Undecided{
 		{Instance: "i-489931-4", Offer: "aws/us-east-1a/p3.2xlarge/spot", Job: "train-lm", Since: now.Add(-90 * time.Minute),
-			Cost: amount("1.377"), Currency: money.USD},
+			Cost: &cost, Currency: money.USD},
 		{Instance: "i-stray", Offer: "gcp/europe-west4-a/a2-highgpu-1g/spot", Since: now.Add(-30 * time.Hour),
-			Cost: amount("40.1"), Currency: money.USD},
+			Cost: &more, Currency: money.USD},
+		{Instance: "i-489931-5", Offer: "aws/us-east-1a/p3.2xlarge/spot", Job: "train-vit", Ended: true},
 	}
 	people := show.Place{Width: 80, Now: now}
 	for name, text := range map[string]string{

@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"scrimp/internal/fileid"
 	"scrimp/internal/market"
+	"scrimp/internal/provider"
 )
 
 // journalName is the file that survives the daemon: one line for each change, a
@@ -24,6 +26,7 @@ type opened struct {
 	At     time.Time    `json:"at"`            // market time at which it opened
 	Wall   time.Time    `json:"wall,omitzero"` // wall time then; zero: the same as At
 	Prefix string       `json:"prefix"`        // of instance names, so that no two folders share one
+	Place  string       `json:"place"`         // the folder itself: its number and birth, which a copy does not share
 }
 
 // begun is the wall time at which the market opened.
@@ -183,11 +186,20 @@ func (d *daemon) load() error {
 		return d.open(path)
 	}
 	d.opened = *s.market
+	place, err := fileid.Of(d.opts.Dir)
+	if err != nil {
+		return err
+	}
+	copied := place != d.opened.Place
+	if copied { // what runs was rented in the other folder, whose market ends it
+		d.opened.Place, d.opened.Prefix = place, newPrefix()
+	}
 	oldest := d.wall().Add(-keepKeys)
 	for _, m := range s.machines {
 		if n := m.number(d.opened.Prefix); n > d.seq {
 			d.seq = n
 		}
+		m.Foreign = m.Foreign || copied && m.State != provider.Ended
 		d.see(m.Launched)
 		d.see(m.Ended)
 		if m.EndWall.IsZero() || m.EndWall.After(oldest) {
@@ -205,7 +217,7 @@ func (d *daemon) load() error {
 			}
 		}
 	}
-	if s.damaged > 0 || s.lines > 2*len(d.list)+100 {
+	if copied || s.damaged > 0 || s.lines > 2*len(d.list)+100 {
 		return d.rewrite(path)
 	}
 	return d.reopen(path, s.size)
@@ -216,7 +228,11 @@ func (d *daemon) open(path string) error {
 	if err := d.opts.Trace.Validate(); err != nil {
 		return fmt.Errorf("market %s: %w", d.opts.Trace.Name, err)
 	}
-	d.opened = opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix()}
+	place, err := fileid.Of(d.opts.Dir)
+	if err != nil {
+		return err
+	}
+	d.opened = opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix(), Place: place}
 	if d.opts.After.After(d.opened.At) {
 		d.opened.At, d.opened.Wall = d.opts.After.UTC(), d.opened.At
 	}

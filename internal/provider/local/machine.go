@@ -26,6 +26,10 @@ type machine struct {
 	LostAt  time.Time     `json:"lost_at"`    // market time when it will be interrupted; zero: never
 	Warning time.Duration `json:"warning_ns"` // wall time of notice before that
 
+	// Foreign says that the folder was copied while the machine ran: it is the other
+	// folder's, which takes it and serves its metadata. Here it is only ended if asked for.
+	Foreign bool `json:"foreign,omitempty"`
+
 	meta   *http.Server
 	served time.Time // wall time since which its metadata answers
 	ending bool
@@ -125,17 +129,18 @@ func (d *daemon) tend(m *machine) {
 			d.mu.Unlock()
 			return
 		}
-		if m.meta == nil {
+		if m.meta == nil && !m.Foreign {
 			if err := d.serveMeta(m); err != nil && looks%50 == 0 { // its port is taken for the moment
 				d.opts.Log.Error("metadata not served", "instance", m.ID, "error", err)
 			}
 		}
 		wait := lookProcess
 		switch now := d.now(); {
-		case !m.LostAt.IsZero() && !now.Before(m.LostAt):
+		case m.Foreign && !d.gone(m, looks):
+		case !m.Foreign && !m.LostAt.IsZero() && !now.Before(m.LostAt):
 			m.Notice = d.given(m)
 			_ = d.finish(m, provider.Interrupted, m.LostAt)
-		case d.gone(m, looks):
+		case m.Foreign || d.gone(m, looks):
 			_ = d.finish(m, provider.Stopped, now)
 		case !m.LostAt.IsZero():
 			wait = min(wait, max(time.Millisecond, d.toWall(m.LostAt).Sub(d.wall())))
@@ -197,7 +202,9 @@ func (d *daemon) finish(m *machine, cause provider.Cause, at time.Time) error {
 	}
 	m.ending = true
 	d.mu.Unlock()
-	if !killAll(m.ID, m.PID, m.Begun) {
+	if m.Foreign && cause != provider.Terminated {
+		// what is left of it is the other folder's
+	} else if !killAll(m.ID, m.PID, m.Begun) {
 		d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
 	}
 	d.mu.Lock()
@@ -257,7 +264,7 @@ func (d *daemon) bill(m *machine, cause provider.Cause, at time.Time) *machine {
 		at = m.Launched
 	}
 	end := &machine{Instance: m.Instance, Wall: m.Wall, EndWall: d.wall(), PID: m.PID, Begun: m.Begun, Host: m.Host,
-		Port: m.Port, LostAt: m.LostAt, Warning: m.Warning}
+		Port: m.Port, LostAt: m.LostAt, Warning: m.Warning, Foreign: m.Foreign}
 	end.State, end.Cause, end.Ended, end.Bill = provider.Ended, cause, at, nil
 	t := d.opened.Trace
 	line, _ := t.Line(m.Offer) // it was rented, so it is there

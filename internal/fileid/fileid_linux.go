@@ -1,4 +1,5 @@
-package store
+// Package fileid tells a file or a folder from its copies.
+package fileid
 
 import (
 	"fmt"
@@ -6,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// placeOf is the file itself: its number and its birth, which a copy does not share.
-func placeOf(path string) (string, error) {
+// Of is the file or folder itself: its number and its birth, which a copy does not share
+// and a move within its file system keeps.
+func Of(path string) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
 		return "", fmt.Errorf("look at %s: %w", path, err)

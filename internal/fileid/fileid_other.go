@@ -1,14 +1,15 @@
 //go:build !linux
 
-package store
+// Package fileid tells a file or a folder from its copies.
+package fileid
 
 import (
 	"fmt"
 	"path/filepath"
 )
 
-// placeOf is the file's path.
-func placeOf(path string) (string, error) {
+// Of is the path of the file or folder.
+func Of(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", path, err)
