@@ -229,6 +229,9 @@ func TestAKilledServerLosesNothingAndTheProgramRunsOn(t *testing.T) {
 	if out := h.do("release", "--all", "--json"); out != "" {
 		t.Error(out)
 	}
+	if out, err := h.try("release", ""); err == nil || !strings.Contains(out, "INSTANCE is empty") {
+		t.Errorf("release of an empty name: %v %s", err, out)
+	}
 }
 
 func TestABudgetStopsARunAfterASave(t *testing.T) {

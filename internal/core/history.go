@@ -62,7 +62,8 @@ func newHistory() history {
 // OwnerOf says whose j is.
 func OwnerOf(j *Job) ledger.Dimensions {
 	o := j.Terms().Owner
-	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(), Kind: cmp.Or(j.Terms().JobKind, "experiment"),
+	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(),
+		Kind: cmp.Or(j.Terms().JobKind, "experiment"),
 		Tags: ledger.TagText(o.Tags)}
 }
 

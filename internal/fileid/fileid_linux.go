@@ -1,4 +1,3 @@
-// Package fileid tells a file or a folder from its copies.
 package fileid
 
 import (

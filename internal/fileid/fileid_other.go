@@ -1,6 +1,5 @@
 //go:build !linux
 
-// Package fileid tells a file or a folder from its copies.
 package fileid
 
 import (

@@ -119,7 +119,8 @@ func (m *Planner) choose(d *Decision, job *Job, r *ranking, v *policy.View, zone
 		c.keptOff, c.kind, c.placed, c.foresaw = true, policy.NonPreemptible, false, false
 	}
 	if c.kind == policy.Wait && len(job.Need.Ladder) > 0 && r.onDemand != nil {
-		c.kind, c.placed = policy.NonPreemptible, false // the job file says that the rung before has been waited for long enough
+		// the job file says that the rung before has been waited for long enough
+		c.kind, c.placed = policy.NonPreemptible, false
 	}
 	return c
 }

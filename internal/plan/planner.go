@@ -149,7 +149,9 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 		OnDemand: dollars(got.USD[horizon.OnDemand]),
 		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), NextPoll: p.Grid,
 	}
-	choices := [...]policy.Choice{horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.NonPreemptible}
+	choices := [...]policy.Choice{
+		horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.NonPreemptible,
+	}
 	return choices[got.Choice], p.Grid
 }
 
