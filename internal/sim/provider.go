@@ -25,6 +25,9 @@ func (w *World) act(a core.Action) {
 			w.saw("fault late × cancel")
 			d = 3 * time.Minute
 		}
+		if now := w.granting[a.Allocation]; now != nil && w.later(0.3) { // while the cancel is under way
+			now()
+		}
 		w.after(d, func() { w.cancel(a) })
 	case core.Terminate:
 		if w.undecided[a.Instance] {
@@ -183,10 +186,11 @@ func (w *World) queues(a core.Launch, z *zone, spot bool, grant func()) {
 	life := w.lives
 	w.after(time.Second, func() { w.tells(life, core.LaunchPending{Launch: a.Allocation}) })
 	expires := w.later(0.25)
-	w.after(time.Duration(1+w.extra.IntN(240))*time.Minute, func() {
-		if w.cancelled[a.Allocation] {
+	answer := func() {
+		if w.cancelled[a.Allocation] || w.granting[a.Allocation] == nil {
 			return
 		}
+		delete(w.granting, a.Allocation)
 		delete(w.queued, a.Allocation)
 		if expires || spot && !z.open || a.MaxRate > 0 && rateOf(z, spot) > a.MaxRate {
 			w.cancelled[a.Allocation] = true
@@ -194,7 +198,9 @@ func (w *World) queues(a core.Launch, z *zone, spot bool, grant func()) {
 			return
 		}
 		grant()
-	})
+	}
+	w.granting[a.Allocation] = answer
+	w.after(time.Duration(1+w.extra.IntN(240))*time.Minute, answer)
 }
 
 // expired tells of a launch that the provider gave up until it is durable.

@@ -79,6 +79,7 @@ type World struct {
 	instances map[string]*instance
 	byKey     map[string]*instance
 	queued    map[string]bool   // launches in the provider's queue
+	granting  map[string]func() // by launch in the queue: what its answer is, now
 	cancelled map[string]bool   // launches that it has given up
 	cfg       *core.Config      // that the server begins with; nil: it was set once
 	undecided map[string]bool   // machines of which nobody has decided whose they are
@@ -194,6 +195,7 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 	return &World{
 		rng: rng, now: at, start: at, mind: mind, m: core.NewWith(mind), up: true, keeps: true, leave: 30 * time.Minute,
 		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{}, queued: map[string]bool{},
+		granting:  map[string]func(){},
 		cancelled: map[string]bool{},
 		blobs:     map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{},
 		failed: map[string]int{},

@@ -22,7 +22,7 @@ func (f *filled) fill(v place.View) {
 }
 
 func (f *filled) Decide(v place.View) place.Choice { f.fill(v); return f.Foresight.Decide(v) }
-func (f *filled) Look(v place.View) int            { f.fill(v); return f.Foresight.Poll(v) }
+func (f *filled) Poll(v place.View) int            { f.fill(v); return f.Foresight.Poll(v) }
 
 // Jobs that share a shelf, also one that holds a single table, decide as each would alone.
 func TestAdoptedTablesAnswerAsThoseBuiltWithin(t *testing.T) {

@@ -306,7 +306,7 @@ func (c checked) Decide(v place.View) place.Choice {
 type anew struct{ job *place.Job }
 
 func (a anew) Decide(v place.View) place.Choice { return (&place.Foresight{Job: a.job}).Decide(v) }
-func (a anew) Look(v place.View) int            { return (&place.Foresight{Job: a.job}).Poll(v) }
+func (a anew) Poll(v place.View) int            { return (&place.Foresight{Job: a.job}).Poll(v) }
 
 func TestTheAnswerFollowsFromTheViewAlone(t *testing.T) {
 	for seed := range uint64(4) {

@@ -190,10 +190,11 @@ func (d *daemon) load() error {
 	if err != nil {
 		return err
 	}
-	copied := place != d.opened.Place
+	copied := d.opened.Place != "" && place != d.opened.Place
 	if copied { // what runs was rented in the other folder, whose market ends it
-		d.opened.Place, d.opened.Prefix = place, newPrefix()
+		d.opened.Prefix = newPrefix()
 	}
+	d.opened.Place = place
 	oldest := d.wall().Add(-keepKeys)
 	for _, m := range s.machines {
 		if n := m.number(d.opened.Prefix); n > d.seq {

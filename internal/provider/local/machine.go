@@ -202,9 +202,8 @@ func (d *daemon) finish(m *machine, cause provider.Cause, at time.Time) error {
 	}
 	m.ending = true
 	d.mu.Unlock()
-	if m.Foreign && cause != provider.Terminated {
-		// what is left of it is the other folder's
-	} else if !killAll(m.ID, m.PID, m.Begun) {
+	ours := !m.Foreign || cause == provider.Terminated // what is left of it is the other folder's
+	if ours && !killAll(m.ID, m.PID, m.Begun) {
 		d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
 	}
 	d.mu.Lock()
