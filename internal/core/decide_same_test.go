@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -55,6 +56,35 @@ func TestWhatChangesNothingIsNotRecorded(t *testing.T) {
 			if got := len(decide(d)) > 0; got != want {
 				t.Errorf("%s, %v later: recorded: %v, want %v", name, after, got, want)
 			}
+		}
+	}
+}
+
+// Where a quote changes for many jobs that stay why they do, so many record it in a
+// minute as a log of 64 KB holds, and the others when their turn comes.
+func TestFewOfThoseThatStayRecordWhyAtOnce(t *testing.T) {
+	h := newHall(t, 1)
+	h.sells(2, true)
+	const jobs = staysAMinute + 20
+	for i := range jobs {
+		h.submit(fmt.Sprint("j", i), 2, 1)
+	}
+	all := func(why plan.Reason) int {
+		h.e, h.out = &Event{At: h.at, Body: Tick{}}, &Outcome{}
+		h.s.Begin(h.e)
+		for _, j := range h.s.Jobs() {
+			h.decided(j, plan.Decision{Take: "a", Why: plan.Stays, Speed: 1, Rejected: []plan.Rejection{{Offer: "b", Why: why}}})
+		}
+		return len(h.out.Facts)
+	}
+	all(plan.CostsMore)
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{59 * time.Minute, 0}, {time.Hour, staysAMinute}, {time.Second, 0}, {time.Minute, jobs - staysAMinute}, {time.Minute, 0}} {
+		h.at = h.at.Add(c.after)
+		if n := all(plan.Unavailable); n != c.want {
+			t.Errorf("%v later %d of %d jobs record why they stay, want %d", c.after, n, jobs, c.want)
 		}
 	}
 }
