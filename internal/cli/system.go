@@ -128,7 +128,7 @@ func (a *app) stopped(pid int, machines bool) error {
 	case pid == 0:
 		a.printf("No server runs in %s.\n", a.data)
 	case machines:
-		a.printf("The server (process %d) has ended, and every machine is given back.\n", pid)
+		a.printf("The server (process %d) has ended, and every machine of its own is given back.\n", pid)
 	default:
 		a.printf("The server (process %d) has ended. What runs goes on; the next command adopts it.\n", pid)
 	}
