@@ -27,9 +27,9 @@ const (
 )
 
 // The longer a program runs, the seldomer what it says becomes an event where that
-// decides nothing: after a tenth of the time that it has run, up to five minutes of the market's.
+// decides nothing: after an eighth of the time that it has run, up to five minutes of the market's.
 const (
-	stretch  = 10
+	stretch  = 8
 	sparsest = 5 * time.Minute
 )
 

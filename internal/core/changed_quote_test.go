@@ -72,7 +72,7 @@ func (c changedQuote) market(now time.Time) (seen core.MarketSeen) {
 // quoted is a machine in which those jobs run.
 type quoted struct {
 	changedQuote
-	*testing.B
+	testing.TB
 	m       *core.Machine
 	now     time.Time
 	actions []core.Action // to be done
@@ -158,14 +158,45 @@ func (q *quoted) fill() {
 	}
 }
 
-func (c changedQuote) run(b *testing.B) {
-	q := &quoted{changedQuote: c, B: b, m: core.NewWith(plan.NewPlanner().OnRequest()), now: start}
+// filled is a machine in which all jobs run.
+func (c changedQuote) filled(b testing.TB) (*quoted, core.MarketSeen) {
+	q := &quoted{changedQuote: c, TB: b, m: core.NewWith(plan.NewPlanner().OnRequest()), now: start}
 	cfg := core.DefaultConfig()
 	cfg.MaxRunning = c.jobs
 	q.step(core.Configured{Config: cfg})
 	seen := c.market(q.now)
 	q.settle(q.step(seen))
 	q.fill()
+	return q, seen
+}
+
+// A restart has everything that runs looked at, a few in each step, so that whoever comes
+// meanwhile is answered between two of them.
+func TestARestartLooksAtAFewJobsInEachStep(t *testing.T) {
+	before, _ := changedQuote{jobs: 100, offers: 30}.filled(t)
+	m := core.On(before.m.State(), plan.NewPlanner().OnRequest())
+	e := core.Event{At: before.now.Add(time.Minute), Schema: core.Schema, Tenant: "default", Body: core.Tick{}}
+	decided, steps := 0, 0
+	for e.At.Before(before.now.Add(2 * time.Minute)) {
+		out := m.Step(e)
+		if out.Decided > 2*16 {
+			t.Fatalf("a step decided about %d jobs", out.Decided)
+		}
+		decided, steps = decided+out.Decided, steps+1
+		if steps > 1000 {
+			t.Fatal("the looks do not end")
+		}
+		if e.At = out.Wake; out.Wake.IsZero() || out.Wake.Before(m.State().Now()) {
+			e.At = m.State().Now()
+		}
+	}
+	if decided < 100 {
+		t.Errorf("%d of 100 jobs were looked at in %d steps", decided, steps)
+	}
+}
+
+func (c changedQuote) run(b *testing.B) {
+	q, seen := c.filled(b)
 	runtime.GC()
 	quote := seen.Quotes[cmp.Or(c.of, c.offers/2)]
 	for b.Loop() {

@@ -5,8 +5,10 @@ import (
 )
 
 // due reviews the jobs whose time has come.
+// due looks at jobs whose time has come, those that wait longest first, at as many as a
+// step may: after a restart all that run are due at once.
 func (m *Machine) due() {
-	for len(m.wakes) > 0 && !m.wakes[0].at.After(m.now()) {
+	for e := (effort{}); !e.enough() && len(m.wakes) > 0 && !m.wakes[0].at.After(m.now()); {
 		w := m.wakes.pop()
 		p := at(w.job)
 		if !w.at.Equal(p.wake) || w.job.State().Over() && !w.job.Holds() {
@@ -19,7 +21,7 @@ func (m *Machine) due() {
 		case w.job.State() == Queued && p.waits:
 			m.dueInQueue(w.job)
 		default:
-			m.reviewJob(w.job)
+			m.reviewWithin(w.job, &e)
 		}
 	}
 }

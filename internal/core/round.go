@@ -13,12 +13,27 @@ import (
 	"scrimp/internal/state"
 )
 
-// A step reviews so many jobs at most because the market moved, and no more once it has
-// weighed so many offers: a few milliseconds. Others follow in short steps of their own.
+// A step reviews so many jobs at most because the market moved, and as many whose time has
+// come, and no more once it has weighed so many offers: a few milliseconds. Others follow in
+// short steps of their own.
 const (
 	reviewsAtOnce = 16
 	weighedAtOnce = 10_000
 )
+
+// effort is what reviews of a step took so far.
+type effort struct{ reviews, weighed int }
+
+func (e effort) enough() bool { return e.reviews >= reviewsAtOnce || e.weighed >= weighedAtOnce }
+
+// reviewWithin reviews a job and adds what that took.
+func (m *Machine) reviewWithin(j *Job, e *effort) {
+	decided := m.out.Decided
+	m.reviewJob(j)
+	if e.reviews++; m.out.Decided > decided {
+		e.weighed += m.class(j).Weighed()
+	}
+}
 
 // round is a review of jobs that hold a machine. What moves meanwhile makes another round
 // follow, so that nobody waits for more than two.
@@ -41,11 +56,11 @@ func (r *round) add(j *Job) {
 // reviews goes on with the round, or begins the next where one is due. To put many in
 // order is a step's work too.
 func (m *Machine) reviews() {
-	r, weighed := &m.review, 0
+	r := &m.review
 	if _, ok := m.e.Body.(MarketSeen); ok && len(r.jobs) == 0 && len(r.next) > manyTurns {
 		return // to find so many took its time
 	}
-	for n := 0; n < reviewsAtOnce && weighed < weighedAtOnce; n++ {
+	for e := (effort{}); !e.enough(); {
 		if len(r.jobs) == 0 {
 			r.jobs, r.next = m.turns(r.next), nil
 			if len(r.jobs) == 0 || len(r.jobs) > manyTurns {
@@ -55,10 +70,7 @@ func (m *Machine) reviews() {
 		j := r.jobs[0]
 		r.jobs = r.jobs[1:]
 		at(j).due = false
-		decided := m.out.Decided
-		if m.reviewJob(j); m.out.Decided > decided {
-			weighed += m.class(j).Weighed()
-		}
+		m.reviewWithin(j, &e)
 	}
 }
 
