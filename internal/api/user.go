@@ -25,6 +25,9 @@ import (
 //	GET  /v1/jobs/{id}                    -> Job
 //	GET  /v1/jobs/{id}/watch              -> a Job a line, at each change, until it is closed
 //	POST /v1/jobs/{id}/end     End        -> Job
+//	PATCH /v1/jobs/{id}        Changes    -> Job
+//	POST /v1/jobs/{id}/pause   Pause      -> Job
+//	POST /v1/jobs/{id}/resume  Resume     -> Job
 //	POST /v1/jobs/{id}/approve Review     -> Job
 //	POST /v1/jobs/{id}/reject  Review     -> Job
 //	GET  /v1/jobs/{id}/log?offset=N[&follow=1] -> text
@@ -53,6 +56,29 @@ type Work struct {
 // End asks for a job to be over: Save keeps a checkpoint first.
 type End struct {
 	Save bool `json:"save"`
+}
+
+// Pause asks for a job to give up its machine until it is resumed. Force allows that where
+// what it has done is in no checkpoint and is lost.
+type Pause struct {
+	Force bool `json:"force,omitempty"`
+}
+
+// Changes are new terms of a job, each as a job file writes it; "none" takes one away, and
+// what is not there stays as it is.
+type Changes struct {
+	Deadline  *string `json:"deadline,omitempty"`   // a time with its zone, or in 6h from now
+	Budget    *string `json:"budget,omitempty"`     // $25.00, the most that it may cost in all
+	GPUHours  *string `json:"gpu_hours,omitempty"`  // 40, in all
+	WallClock *string `json:"wall_clock,omitempty"` // 12h, in all; neither paused nor over counts
+	Priority  *string `json:"priority,omitempty"`   // critical, normal or low
+}
+
+// Resume asks for a job to go on that is paused, or is over and did not succeed.
+type Resume struct {
+	Changes
+	Env     []string          `json:"env,omitempty"`     // NAME=VALUE, set or replaced in its environment
+	Secrets map[string]string `json:"secrets,omitempty"` // of a job that was over: they were forgotten then
 }
 
 // Review is what somebody says of a job that waits for approval.

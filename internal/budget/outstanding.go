@@ -2,7 +2,9 @@ package budget
 
 import (
 	"container/heap"
+	"maps"
 	"math"
+	"slices"
 
 	"scrimp/internal/money"
 )
@@ -106,6 +108,40 @@ func (a Accounts) Folded() Accounts {
 		v.Outstanding[l.Name()] = a.Use(l)
 	}
 	return v
+}
+
+// Without is a without a job that it counts as was.
+func (a Accounts) Without(was Job) Accounts {
+	if i := slices.IndexFunc(a.Live, func(j Job) bool { return j.ID == was.ID }); i >= 0 {
+		a.Live = slices.Delete(slices.Clone(a.Live), i, i+1)
+		return a
+	}
+	a.Outstanding = maps.Clone(a.Outstanding)
+	for _, l := range a.Limits {
+		if l.Scope.Holds(was.Owner, was.User) {
+			u := a.Outstanding[l.Name()]
+			u.remove(was)
+			a.Outstanding[l.Name()] = u
+		}
+	}
+	return a
+}
+
+// remove takes out a job that waits.
+func (u *Use) remove(j Job) {
+	if j.AwaitsApproval {
+		u.AwaitingApproval--
+		return
+	}
+	u.Jobs--
+	u.Held = u.Held.Sub(j.held())
+	u.GPUHeld -= max(0, j.GPUMost-j.GPUSpent)
+	if u.Unbounded == j.ID { // another one may be there: it was let in before the limit was set
+		u.Unbounded = ""
+	}
+	if u.GPUOpen == j.ID {
+		u.GPUOpen = ""
+	}
 }
 
 // Take counts a job that is let in, in accounts that are folded.

@@ -327,7 +327,7 @@ type pacer struct {
 // as before says nothing new for a minute.
 func (p *pacer) worth(j api.Job, now time.Time) bool {
 	state, pause := j.State+j.Machine+j.Phase, 3*time.Second
-	if j.State == "queued" || j.State == "held" {
+	if j.State == "queued" || j.State == "held" || j.State == "paused" {
 		state, pause = state+j.Why, time.Minute
 	}
 	if state == p.state && now.Sub(p.last) < pause {

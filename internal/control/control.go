@@ -204,7 +204,7 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	var seq uint64
 	if !c.ReadUpTo(func(m *core.Machine) uint64 {
 		if j, known := m.Job(job); known {
-			seq = j.Event() // which never changes
+			seq = j.SpecEvent()
 		}
 		return seq
 	}) {
@@ -224,11 +224,17 @@ func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, o
 	if err != nil {
 		return nil, false, fmt.Errorf("read the job file of %s: %w", job, err)
 	}
-	b, ok := e.Body.(core.JobSubmitted)
-	if !ok || b.Job != job {
-		return nil, false, fmt.Errorf("read the job file of %s: event %d is another", job, seq)
+	switch b := e.Body.(type) {
+	case core.JobSubmitted:
+		if b.Job == job {
+			return b.Spec, true, nil
+		}
+	case core.JobResumed:
+		if b.Job == job {
+			return b.Spec, true, nil
+		}
 	}
-	return b.Spec, true, nil
+	return nil, false, fmt.Errorf("read the job file of %s: event %d is another", job, seq)
 }
 
 // leads reports whether this server may still act on the world.

@@ -67,6 +67,7 @@ type (
 		Job   string `json:"job"`
 		State State  `json:"state"`
 		Why   string `json:"why"`
+		Life  int    `json:"life,omitempty"` // how often the job was over and taken up again before
 	}
 )
 
@@ -77,7 +78,18 @@ func (a Terminate) Key() string  { return "terminate/" + a.Instance }
 func (a Drain) Key() string      { return "drain/" + a.Attempt }
 func (a Probe) Key() string      { return fmt.Sprintf("look/%s/%d", a.Job, a.Count) }
 func (a BuildTable) Key() string { return "table/" + a.Request.Key() }
-func (a Notify) Key() string     { return "notify/" + a.Job + "/" + string(a.State) }
+func (a Notify) Key() string     { return "notify/" + a.Told() + "/" + string(a.State) }
+
+// Told is the name of what is told: the job's, with a number from its second life on.
+func (a Notify) Told() string { return ToldOf(a.Job, a.Life) }
+
+// ToldOf is that of a job in one of its lives, from 0. No job has ~ in its name.
+func ToldOf(job string, life int) string {
+	if life == 0 {
+		return job
+	}
+	return fmt.Sprintf("%s~%d", job, life)
+}
 
 // Kinds of actions.
 func (Launch) Kind() string     { return "launch" }
@@ -125,7 +137,12 @@ func (m *Machine) drainOf(a *Attempt) Action {
 	return Drain{Attempt: a.ID(), Why: a.DrainWhy(), Grace: m.s.Job(a.Job()).Terms().Grace}
 }
 
-func (m *Machine) notifyOf(j *Job) Action { return Notify{Job: j.ID(), State: j.State(), Why: j.Why()} }
+func (m *Machine) notifyOf(j *Job) Action { return NotifyOf(j) }
+
+// NotifyOf tells how the job stands.
+func NotifyOf(j *Job) Notify {
+	return Notify{Job: j.ID(), State: j.State(), Why: j.Why(), Life: j.Reopened()}
+}
 
 // Pending returns what was asked for and is not answered yet. After a restart
 // the shell does it again: every key makes that harmless. Machines of an earlier

@@ -4,7 +4,6 @@ import (
 	"time"
 )
 
-// due reviews the jobs whose time has come.
 // due looks at jobs whose time has come, those that wait longest first, at as many as a
 // step may: after a restart all that run are due at once.
 func (m *Machine) due() {

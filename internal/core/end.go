@@ -176,8 +176,15 @@ func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, give
 	if taken && isSpot(a) {
 		m.failed(j, a.Rung())
 	}
-	if cut && newest && !j.State().Over() && j.Asked() == nil {
+	if !cut || !newest || j.Asked() != nil {
+		return
+	}
+	switch j.State() {
+	case Running:
 		m.cutOff(j, a, cause)
+	case Queued: // it was resumed while the machine was given back
+		m.requeue(j, state.JobQueued{Why: state.Resumed})
+	case Held, Paused, Succeeded, Failed, Stopped, Cancelled:
 	}
 }
 

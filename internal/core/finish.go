@@ -19,7 +19,7 @@ func (m *Machine) endJob(b JobEnded) {
 	}
 	a := j.Live()
 	if b.Save && a != nil && a.Task() == TaskRunning && j.State() == Running {
-		if j.Ending() == "" {
+		if j.Ending() == "" || j.Ending() == Paused {
 			m.fact(state.JobEnding{Job: j.ID(), State: as, Why: why, Detail: detail})
 		}
 		m.drain(j, a, why, as, "")
@@ -57,6 +57,10 @@ func (m *Machine) release(a *Attempt, why, end string) {
 // What it asked for is given up.
 func (m *Machine) finish(j *Job, as State, why, detail string) {
 	if j.State().Over() {
+		return
+	}
+	if as == Paused {
+		m.suspend(j, why)
 		return
 	}
 	m.queue.remove(j)

@@ -63,7 +63,7 @@ func missing(d plan.Decision, in money.Currency) string {
 // over says whether a limit of j is used up that no machine can change any more.
 func over(j *Job, now time.Time) (plan.Reason, bool) {
 	switch t := j.Terms(); {
-	case t.WallClock > 0 && !j.Began().IsZero() && now.Sub(j.Began()) >= t.WallClock:
+	case t.WallClock > 0 && !j.Began().IsZero() && wallClock(j, now) >= t.WallClock:
 		return plan.TimeGone, true
 	case t.GPUHours > 0 && j.GPUServed().Hours() >= t.GPUHours:
 		return plan.HoursGone, true
@@ -77,7 +77,7 @@ func (m *Machine) exhausted(j *Job, a *Attempt) (policy.Stop, bool) {
 	switch {
 	case t.HasBudget && !t.DeadlineFirst && j.Spent(m.now()).Add(a.Rate().Until(t.Grace)).Cmp(t.Budget) >= 0:
 		return policy.BudgetSpent, true
-	case t.WallClock > 0 && m.now().Sub(j.Began()) >= t.WallClock:
+	case t.WallClock > 0 && wallClock(j, m.now()) >= t.WallClock:
 		return policy.WallClock, true
 	case t.GPUHours > 0 && a.GPUs() > 0 &&
 		(j.GPUServed()+time.Duration(a.GPUs())*m.now().Sub(a.From())).Hours() >= t.GPUHours:

@@ -1,6 +1,9 @@
 package core
 
-import "scrimp/internal/state"
+import (
+	"scrimp/internal/plan"
+	"scrimp/internal/state"
+)
 
 // What the machine takes and shows is the state's: events, jobs, attempts. They have
 // their names here too, so that who drives the core imports the core alone.
@@ -22,6 +25,10 @@ type (
 	JobSubmitted      = state.JobSubmitted
 	JobReviewed       = state.JobReviewed
 	JobEnded          = state.JobEnded
+	JobPaused         = state.JobPaused
+	JobResumed        = state.JobResumed
+	JobUpdated        = state.JobUpdated
+	Changes           = state.Changes
 	MarketSeen        = state.MarketSeen
 	Audited           = state.Audited
 	IdentityChanged   = state.IdentityChanged
@@ -57,6 +64,7 @@ const (
 	Held      = state.Held
 	Queued    = state.Queued
 	Running   = state.Running
+	Paused    = state.Paused
 	Succeeded = state.Succeeded
 	Failed    = state.Failed
 	Stopped   = state.Stopped
@@ -71,6 +79,13 @@ const (
 	Schema           = state.Schema
 	SnapshotVersion  = state.SnapshotVersion
 	WaitsForApproval = state.WaitsForApproval
+)
+
+// Limits of a job that can be used up, as Exhausted names them.
+const (
+	BudgetGone = plan.BudgetGone
+	TimeGone   = plan.TimeGone
+	HoursGone  = plan.HoursGone
 )
 
 // States are all that a job may be in; Kinds are those of events.

@@ -100,7 +100,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m.setQuotas()
 	for _, j := range s.Jobs() {
 		switch {
-		case j.State() == Queued && j.Asked() == nil:
+		case j.State() == Queued && j.Asked() == nil && !leaves(j):
 			m.classOf(j)
 			m.queue.add(j)
 			m.overAt(j)
@@ -228,7 +228,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.owned(b)
 	case MarketSeen:
 		m.market(b)
-	case JobSubmitted, JobReviewed, JobEnded:
+	case JobSubmitted, JobReviewed, JobEnded, JobPaused, JobResumed, JobUpdated:
 		m.takeJob(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
 		InventorySeen:
@@ -252,6 +252,12 @@ func (m *Machine) takeJob(b Body) {
 		m.reviewed(b)
 	case JobEnded:
 		m.endJob(b)
+	case JobPaused:
+		m.pauseJob(b)
+	case JobResumed:
+		m.resumeJob(b)
+	case JobUpdated:
+		m.updateJob(b)
 	}
 }
 

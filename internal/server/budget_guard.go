@@ -217,7 +217,8 @@ func (s *Server) stopJobs(ctx context.Context, l budget.Limit,
 	now := s.control.Now()
 	if !s.control.Read(func(m *core.Machine) {
 		each(m, func(j *core.Job) {
-			if j.State() == core.Held || j.State().Over() || j.Ending() != "" || !l.Scope.Holds(j.Terms().Owner, j.User()) {
+			ends := j.State() == core.Held || j.State().Over() || j.Ending() != "" && j.Ending() != core.Paused
+			if ends || !l.Scope.Holds(j.Terms().Owner, j.User()) {
 				return
 			}
 			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(),

@@ -103,6 +103,15 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 		Project: j.Terms().Owner.Project, User: j.User(), Approval: s.approval(j),
 	}
 	s.waits(m, j, &v)
+	switch {
+	case j.Pausing():
+		v.Detail = "it saves, and is paused then"
+	case j.State() == core.Paused:
+		v.Detail = "scrimp resume " + j.ID() + " takes it up"
+		if !j.Terms().Deadline.IsZero() {
+			v.Detail += "; its deadline runs on"
+		}
+	}
 	if j.StepRate() > 0 {
 		rate := j.StepRate()
 		v.StepRate = &rate

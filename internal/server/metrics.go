@@ -105,7 +105,7 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	// those that are 0 are drawn too
-	for _, state := range []core.State{core.Held, core.Queued, core.Running, core.Succeeded, core.Failed} {
+	for _, state := range []core.State{core.Held, core.Queued, core.Running, core.Paused, core.Succeeded, core.Failed} {
 		states[string(state)] += 0
 	}
 	for state, n := range states {

@@ -78,11 +78,11 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at the secrets: %w", err)
 	}
-	due := func(j *core.Job) bool { return j.Terms().Notify && !told[j.ID()] }
+	due := func(j *core.Job) bool { return j.Terms().Notify && !told[core.ToldOf(j.ID(), j.Reopened())] }
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
 			if j.State().Over() && due(j) {
-				list = append(list, core.Notify{Job: j.ID(), State: j.State(), Why: j.Why()})
+				list = append(list, core.NotifyOf(j))
 			}
 		}
 		for name := range sealed { // a server that was killed may not have come to it
@@ -103,7 +103,7 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 // noted notes that all of the list were told.
 func noted(dir string, list []core.Notify) error {
 	for _, n := range list {
-		if err := os.WriteFile(filepath.Join(dir, n.Job), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, n.Told()), nil, 0o600); err != nil {
 			return fmt.Errorf("look at what was told: %w", err)
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Server) unasked() (list []core.Notify, err error) {
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
 			if j.State() == core.Held && !asked[j.ID()] {
-				list = append(list, core.Notify{Job: j.ID(), State: core.Held, Why: j.Why()})
+				list = append(list, core.NotifyOf(j))
 			}
 		}
 		for id := range asked {

@@ -184,11 +184,19 @@ func (s *Server) notify(ctx context.Context, n core.Notify) {
 		case err != nil:
 			s.opts.Log.Warn("webhook not told", "job", n.Job, "error", err)
 		}
-		if err := os.WriteFile(filepath.Join(s.opts.Dir, toldFolder, n.Job), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.opts.Dir, toldFolder, n.Told()), nil, 0o600); err != nil {
 			s.opts.Log.Warn("not noted that the webhook was told; it is told again", "job", n.Job, "error", err)
 		}
 	}
-	s.forget(n.Job)
+	defer s.alone("secrets " + n.Job)() // whoever takes the job up again brings them anew
+	over := false
+	s.control.ReadUncommitted(func(m *core.Machine) {
+		j, ok := m.Job(n.Job)
+		over = !ok || j.State().Over() && j.Reopened() == n.Life
+	})
+	if over {
+		s.forget(n.Job)
+	}
 }
 
 // forget removes the secrets of a job that is over.

@@ -101,6 +101,10 @@ func (s *stage) happens(words []string, line string) error {
 		if err := s.review(verb, a); err != nil {
 			return err
 		}
+	case "pause", "resume", "update": // pause JOB
+		if err := s.pause(verb, a); err != nil {
+			return err
+		}
 	case "cancel", "stop": // cancel JOB
 		id := a.first()
 		s.line("user", "%s %s", verb, id)

@@ -34,7 +34,8 @@ func drawn(seed uint64, plant Fault) *World {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0x5c81)), epoch)
 	w.seed, w.fault = seed, plant
 	w.draw()
-	w.watch = newTwin(w).watch
+	t := newTwin(w)
+	w.altered, w.watch, w.anew = map[string]time.Time{}, t.watch, t.reopened
 	return w
 }
 
@@ -56,6 +57,7 @@ func (w *World) live() {
 	w.cfg = &cfg
 	w.step(core.Configured{Config: cfg})
 	w.drawRules()
+	w.drawPauses()
 	w.submitAll()
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)
@@ -68,7 +70,7 @@ func (w *World) live() {
 		if w.fault != FaultNone && len(w.Broken) > 0 {
 			break
 		}
-		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() {
+		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() && !w.anyPaused() {
 			break
 		}
 	}

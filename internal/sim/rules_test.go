@@ -113,7 +113,7 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 		if j.State() != core.Held {
 			continue
 		}
-		if len(j.Attempts()) > 0 || !j.Spent(t.w.m.Now()).IsZero() || j.Last().Why != "" {
+		if j.Reopened() == 0 && (len(j.Attempts()) > 0 || !j.Spent(t.w.m.Now()).IsZero() || j.Last().Why != "") {
 			t.w.breaks("approval: %s waits for it and was decided about", j.ID())
 		}
 		if t.w.m.Now().After(j.Approval().Until) {

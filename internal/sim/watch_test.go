@@ -76,6 +76,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 			}
 		}
 	}
+	t.paused(out)
 	t.order(out)
 	t.held(e, out)
 	for _, a := range out.Actions {
@@ -209,7 +210,8 @@ func (t *twin) inTurn(f state.AllocationRequested) {
 		if other.id == f.Job || other.terms.Priority <= t.w.job(f.Job).terms.Priority || t.looked[other.id] {
 			continue
 		}
-		if j, known := t.w.m.Job(other.id); known && !j.State().Over() && j.State() != core.Held && !t.limited() {
+		if j, known := t.w.m.Job(other.id); known && !j.State().Over() && j.State() != core.Held && j.State() != core.Paused &&
+			j.Reopened() == 0 && !t.limited() {
 			t.w.breaks("order: %s was launched before %s, which is more urgent", f.Job, other.id)
 		}
 	}
@@ -248,6 +250,9 @@ func (t *twin) ladder(f state.AllocationRequested) {
 		if !before.Over().IsZero() && before.Over().Before(since) {
 			since = before.Over()
 		}
+	}
+	if t.w.altered[j.ID()].After(since) {
+		since = t.w.altered[j.ID()]
 	}
 	first := need.Ladder[0]
 	if rests := first.Failures > 0 && failures >= first.Failures; !rests && t.w.m.Now().Sub(since) < first.For {

@@ -54,6 +54,8 @@ const (
 	FaultNoLag       Fault = "no-consistency"   // the server does not know that lists lag
 	FaultNoBill      Fault = "empty-bill"       // the bill of an interrupted machine comes without its lines
 	FaultProject     Fault = "wrong-project"    // a posting is booked on another project
+	FaultNoPause     Fault = "no-pause"         // a pause is answered and never taken in
+	FaultOldTerms    Fault = "old-terms"        // a job is taken up again without its new limits
 )
 
 // World is one simulated run of a job or a few.
@@ -99,6 +101,10 @@ type World struct {
 	untried   bool          // nobody knows whether spot can be had before somebody looks
 	firmDelay time.Duration // how long a machine on-demand is being granted
 	away      time.Duration // how long the server was away, in all
+
+	altered map[string]time.Time // by job: when its user last resumed or changed it
+	// anew is told of a job that was over and is taken up again, where it is set.
+	anew func(job string)
 
 	// watch is shown each step, where it is set.
 	watch func(core.Event, core.Outcome)

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/policy"
 )
 
 // Begin opens the next event: from here on it is now. It panics if time runs
@@ -33,7 +35,8 @@ func (s *State) Forget() {
 // do not allow, which is a bug of the rule that made it.
 func (s *State) Apply(e *Event, f Fact) {
 	switch f := f.(type) {
-	case JobHeld, JobQueued, JobEnding, JobOver, JobPriced, Decided, ProbeAsked, RungFailed:
+	case JobHeld, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided, ProbeAsked,
+		RungFailed:
 		s.applyJob(e, f)
 	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed,
 		AttemptBegan, BackedOff:
@@ -96,11 +99,7 @@ func (s *State) index(j *Job) {
 func (s *State) applyJob(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld:
-		b := e.Body.(JobSubmitted)
-		j := s.submit(e, &b)
-		move(NextStatus, "job", j.r.ID, &j.r.State, Held)
-		j.r.Why, j.r.Detail = WaitsForApproval, b.Asking.String()
-		j.r.Approval = &Approval{PendingApproval: *b.Asking}
+		s.held(e, f)
 	case JobQueued:
 		s.queued(e, f)
 	case JobEnding:
@@ -114,6 +113,19 @@ func (s *State) applyJob(e *Event, f Fact) {
 		}
 		move(NextStatus, "job", j.r.ID, &j.r.State, f.State)
 		j.r.Why, j.r.Detail, j.r.Finished = f.Why, f.Detail, s.now
+	case JobSuspended:
+		j := s.touched(f.Job)
+		move(NextStatus, "job", j.r.ID, &j.r.State, Paused)
+		j.r.Why = f.Why
+		r := j.runs()
+		r.PausedSince, r.Ending, r.EndingWhy = s.now, "", ""
+	case JobReopened:
+		j := s.touched(f.Job)
+		s.reopened(j)
+		move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
+		j.r.Why = Resumed
+	case JobChanged:
+		s.changed(e, s.touched(f.Job))
 	case JobPriced:
 		s.touched(f.Job).r.OnDemand = &f.OnDemand
 	case Decided:
@@ -148,8 +160,11 @@ func (s *State) applyJob(e *Event, f Fact) {
 	}
 }
 
-// Why a job is held.
-const WaitsForApproval = "waits_for_approval"
+// Why a job is held, and why one waits that somebody let go on.
+const (
+	WaitsForApproval = "waits_for_approval"
+	Resumed          = "resumed"
+)
 
 // submit makes the job of the event.
 func (s *State) submit(e *Event, b *JobSubmitted) *Job {
@@ -164,6 +179,54 @@ func (s *State) submit(e *Event, b *JobSubmitted) *Job {
 	s.grow()
 	s.touch(j)
 	return j
+}
+
+func (s *State) held(e *Event, f JobHeld) {
+	var j *Job
+	var asking *budget.PendingApproval
+	switch b := e.Body.(type) {
+	case JobSubmitted:
+		j, asking = s.submit(e, &b), b.Asking
+	case JobResumed:
+		j, asking = s.touched(f.Job), b.Asking
+		s.reopened(j)
+	}
+	move(NextStatus, "job", j.r.ID, &j.r.State, Held)
+	j.r.Why, j.r.Detail = WaitsForApproval, asking.String()
+	j.r.Approval = &Approval{PendingApproval: *asking}
+}
+
+// reopened lets a job go on that is over: what it has learned and cost stays, what ended
+// it counts no more.
+func (s *State) reopened(j *Job) {
+	since := j.r.Finished
+	j.r.Finished, j.r.OnDemand, j.r.Detail, j.r.UnplacedSince = time.Time{}, nil, "", s.now
+	r := j.runs()
+	r.Reopened++
+	r.Ending, r.EndingWhy, r.Retries, r.UnsavedLosses, r.Fallback, r.MigratingTo = "", "", 0, 0, nil, ""
+	r.Learned.Failures, r.Learned.Seen = 0, policy.Seen{}
+	r.Began = shifted(r.Began, s.now.Sub(since))
+}
+
+// changed takes new terms for a job.
+func (s *State) changed(e *Event, j *Job) {
+	switch b := e.Body.(type) {
+	case JobResumed:
+		j.r.Terms = b.Changes.Apply(j.r.Terms)
+		if len(b.Spec) > 0 {
+			j.runs().SpecEvent = s.seq
+		}
+	case JobUpdated:
+		j.r.Terms = b.Changes.Apply(j.r.Terms)
+	}
+}
+
+// shifted is t later by d, where it is known.
+func shifted(t time.Time, d time.Duration) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(d)
 }
 
 func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
@@ -182,6 +245,11 @@ func (s *State) queued(e *Event, f JobQueued) {
 	if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {
 		j.r.Approval = reviewed(j.r.Approval, e, b)
 		j.r.UnplacedSince = s.now
+	}
+	if since := j.PausedSince(); !since.IsZero() {
+		j.r.UnplacedSince = s.now
+		r := j.runs()
+		r.PausedSince, r.Began = time.Time{}, shifted(r.Began, s.now.Sub(since))
 	}
 	move(NextStatus, "job", j.r.ID, &j.r.State, Queued)
 	j.r.Why, j.r.Detail = f.Why, f.Detail

@@ -69,6 +69,39 @@ type Terms struct {
 	Notify     bool          `json:"notify,omitempty"`
 }
 
+// Changes are new terms of a job; what is nil stays as it is.
+type Changes struct {
+	Deadline  *time.Time     `json:"deadline,omitempty"`      // zero: none
+	Budget    *money.Amount  `json:"budget,omitempty"`        // the most that it may cost in all
+	NoBudget  bool           `json:"no_budget,omitempty"`     // it has none from now on
+	GPUHours  *float64       `json:"gpu_hours,omitempty"`     // in all; 0: no limit
+	WallClock *time.Duration `json:"wall_clock_ns,omitempty"` // in all, while it is neither paused nor over; 0: no limit
+	Priority  *int           `json:"priority,omitempty"`      // 2 critical, 1 normal, 0 low
+}
+
+// Apply is t with the changes.
+func (c Changes) Apply(t Terms) Terms {
+	if c.Deadline != nil {
+		t.Deadline = *c.Deadline
+	}
+	switch {
+	case c.NoBudget:
+		t.Budget, t.HasBudget = money.Amount{}, false
+	case c.Budget != nil:
+		t.Budget, t.HasBudget = *c.Budget, true
+	}
+	if c.GPUHours != nil {
+		t.GPUHours = *c.GPUHours
+	}
+	if c.WallClock != nil {
+		t.WallClock = *c.WallClock
+	}
+	if c.Priority != nil {
+		t.Priority = *c.Priority
+	}
+	return t
+}
+
 // What can happen.
 type (
 	// JobSubmitted: somebody wants a job done. Spec is the job file as it was validated.
@@ -90,6 +123,25 @@ type (
 		Job   string `json:"job"`
 		Save  bool   `json:"save"`
 		Limit string `json:"limit,omitempty"` // that is spent, which is why; "": somebody wants it over
+	}
+	// JobPaused: somebody wants a job to give up its machine, once it has saved, and its place
+	// in the queue, until it is resumed.
+	JobPaused struct {
+		Job string `json:"job"`
+	}
+	// JobResumed: somebody wants a job to go on that is paused, or over and did not succeed.
+	// Asking says that one that was over waits for approval first, and for what. Spec is
+	// its job file from now on; empty: the one it had.
+	JobResumed struct {
+		Job     string                  `json:"job"`
+		Changes Changes                 `json:"changes,omitzero"`
+		Spec    json.RawMessage         `json:"spec,omitempty"`
+		Asking  *budget.PendingApproval `json:"asking,omitempty"`
+	}
+	// JobUpdated: somebody wants other terms for a job that is not over.
+	JobUpdated struct {
+		Job     string  `json:"job"`
+		Changes Changes `json:"changes"`
 	}
 	// MarketSeen: what is for sale and at what price. Offers that are not named stay as they were.
 	MarketSeen struct {
@@ -288,6 +340,9 @@ type Rented struct {
 func (JobSubmitted) Kind() string      { return "job_submitted" }
 func (JobReviewed) Kind() string       { return "job_reviewed" }
 func (JobEnded) Kind() string          { return "job_ended" }
+func (JobPaused) Kind() string         { return "job_paused" }
+func (JobResumed) Kind() string        { return "job_resumed" }
+func (JobUpdated) Kind() string        { return "job_updated" }
 func (MarketSeen) Kind() string        { return "market_seen" }
 func (Audited) Kind() string           { return "audited" }
 func (IdentityChanged) Kind() string   { return "identity_changed" }
@@ -321,5 +376,5 @@ var Kinds = []string{
 	"inventory_seen", "agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused",
 	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
-	"table_ready",
+	"table_ready", "job_paused", "job_resumed", "job_updated",
 }

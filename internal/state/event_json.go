@@ -90,6 +90,12 @@ func body(kind string, b []byte) (Body, error) {
 		return read[JobReviewed](b)
 	case "job_ended":
 		return read[JobEnded](b)
+	case "job_paused":
+		return read[JobPaused](b)
+	case "job_resumed":
+		return read[JobResumed](b)
+	case "job_updated":
+		return read[JobUpdated](b)
 	case "market_seen":
 		return read[MarketSeen](b)
 	case "audited":

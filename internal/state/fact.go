@@ -41,6 +41,18 @@ type (
 		Why    string `json:"why"`
 		Detail string `json:"detail,omitempty"`
 	}
+	// JobSuspended: it is paused, without a machine. JobReopened: it is over no more.
+	JobSuspended struct {
+		Job string `json:"job"`
+		Why string `json:"why"`
+	}
+	JobReopened struct {
+		Job string `json:"job"`
+	}
+	// JobChanged: the changes of the event hold.
+	JobChanged struct {
+		Job string `json:"job"`
+	}
 	// JobPriced: what its work would have cost on-demand when its last machine was gone.
 	JobPriced struct {
 		Job      string       `json:"job"`
@@ -228,6 +240,9 @@ func (JobHeld) Fact() string              { return "job_held" }
 func (JobQueued) Fact() string            { return "job_queued" }
 func (JobEnding) Fact() string            { return "job_ending" }
 func (JobOver) Fact() string              { return "job_over" }
+func (JobSuspended) Fact() string         { return "job_suspended" }
+func (JobReopened) Fact() string          { return "job_reopened" }
+func (JobChanged) Fact() string           { return "job_changed" }
 func (JobPriced) Fact() string            { return "job_priced" }
 func (Decided) Fact() string              { return "decided" }
 func (ProbeAsked) Fact() string           { return "probe_asked" }
@@ -276,6 +291,9 @@ func init() {
 	reads[JobQueued]()
 	reads[JobEnding]()
 	reads[JobOver]()
+	reads[JobSuspended]()
+	reads[JobReopened]()
+	reads[JobChanged]()
 	reads[JobPriced]()
 	reads[Decided]()
 	reads[ProbeAsked]()

@@ -51,10 +51,15 @@ type JobRecord struct {
 	Run *runRecord `json:"-"` // nil: it never asked for a machine
 }
 
-// runRecord is what a job has that asked for a machine once. Those that only wait, which
-// are most, do without.
+// runRecord is what a job has that asked for a machine once, or was paused or reopened.
+// Those that only wait, which are most, do without.
 type runRecord struct {
-	Began    time.Time     `json:"began,omitzero"` // first request for a machine
+	PausedSince time.Time `json:"paused_since,omitzero"`
+	SpecEvent   uint64    `json:"spec_event,omitempty"` // that changed its job file last; 0: its submission
+	Reopened    int       `json:"reopened,omitempty"`   // how often it was
+
+	// Began is its first request for a machine, later by the time that it was paused or over.
+	Began    time.Time     `json:"began,omitzero"`
 	Epoch    int           `json:"epoch,omitzero"` // number of its newest allocation, which is that of the attempt on it
 	Closed   int           `json:"closed,omitzero"`
 	Attempts []*Attempt    `json:"-"`
@@ -155,6 +160,17 @@ func (j *Job) Decided() time.Time       { return j.r.Decided }
 func (j *Job) Approval() *Approval      { return j.r.Approval }
 func (j *Job) Foreseen() *money.Amount  { return j.r.Foreseen }
 func (j *Job) OnDemand() *money.Amount  { return j.r.OnDemand }
+
+// PausedSince is since when it is paused; zero: it is not. Reopened is how often it was
+// over and resumed.
+func (j *Job) PausedSince() time.Time { return j.run().PausedSince }
+func (j *Job) Reopened() int          { return j.run().Reopened }
+
+// Pausing reports whether it is paused once its program has saved.
+func (j *Job) Pausing() bool { return j.r.State == Running && j.Ending() == Paused }
+
+// SpecEvent is the number of the event in the log that has its job file.
+func (j *Job) SpecEvent() uint64 { return cmp.Or(j.run().SpecEvent, j.r.Event) }
 
 // Last is the newest decision that changed something; zero: none was taken.
 func (j *Job) Last() plan.Decision {

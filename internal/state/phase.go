@@ -5,10 +5,13 @@ import "slices"
 // Status is where a job stands.
 //
 //	Held ──> Queued ──> Running ──> Succeeded | Failed | Stopped | Cancelled
-//	            ^          │
-//	            └──────────┘ its machine was lost or given back
+//	          ^  │ ^       │  │             │
+//	          │  │ └───────┘  │             └──> Queued: it is resumed
+//	          │  v            v
+//	          └─ Paused <─────┘
 //
-// It is Running from the request for a machine on.
+// It is Running from the request for a machine on, and Queued again where its machine
+// was lost or given back.
 type Status string
 
 // The states of a job.
@@ -16,6 +19,7 @@ const (
 	Held      Status = "held" // it waits for approval, and no money is set aside for it
 	Queued    Status = "queued"
 	Running   Status = "running"
+	Paused    Status = "paused" // by the user: it holds no machine and no place in the queue
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
 	Stopped   Status = "stopped"   // by the user or a guardrail; its checkpoint is kept
@@ -23,10 +27,10 @@ const (
 )
 
 // Statuses are all of them.
-var Statuses = []Status{Held, Queued, Running, Succeeded, Failed, Stopped, Cancelled}
+var Statuses = []Status{Held, Queued, Running, Paused, Succeeded, Failed, Stopped, Cancelled}
 
-// Over reports whether the job will never run again.
-func (s Status) Over() bool { return s != Held && s != Queued && s != Running }
+// Over reports whether the job has ended. One that did not succeed can be resumed.
+func (s Status) Over() bool { return s == Succeeded || s == Failed || s == Stopped || s == Cancelled }
 
 // AllocationPhase is where a request for machines stands.
 //
@@ -98,8 +102,10 @@ var (
 	NextStatus = map[Status][]Status{
 		"":      {Queued, Held},
 		Held:    {Queued, Cancelled, Stopped},
-		Queued:  {Running, Succeeded, Failed, Stopped, Cancelled, Queued},
-		Running: {Queued, Succeeded, Failed, Stopped, Cancelled},
+		Queued:  {Running, Paused, Succeeded, Failed, Stopped, Cancelled, Queued},
+		Running: {Queued, Paused, Succeeded, Failed, Stopped, Cancelled},
+		Paused:  {Queued, Stopped, Cancelled},
+		Failed:  {Queued, Held}, Stopped: {Queued, Held}, Cancelled: {Queued, Held}, // resumed
 	}
 	NextAllocation = map[AllocationPhase][]AllocationPhase{
 		"":         {Pending},

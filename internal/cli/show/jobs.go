@@ -165,7 +165,7 @@ func progressHead(j api.Job) string {
 		return j.ID + " " + w
 	case j.State == "running" && j.Step > 0: // the step says so
 		return j.ID
-	case (j.State == "queued" || j.State == "held") && j.Why != "":
+	case (j.State == "queued" || j.State == "held" || j.State == "paused") && j.Why != "":
 		return j.ID + " " + j.State + " (" + words(j.Why) + ")"
 	}
 	return j.ID + " " + j.State

@@ -1,0 +1,316 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/spec"
+)
+
+// postPause lets a job save, give its machine back and wait.
+func (s *Server) postPause(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.Pause](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	id := r.PathValue("id")
+	done := false
+	var no *refusal
+	if !s.control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = mayPause(j, b.Force) }) {
+		s.job(w, r)
+		return
+	}
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	if !done && !s.told(w, r, id, core.JobPaused{Job: id}) {
+		return
+	}
+	s.getJob(w, r)
+}
+
+// mayPause says why a job cannot be paused; done: it is, or will be.
+func mayPause(j *core.Job, force bool) (done bool, no *refusal) {
+	is := fmt.Sprintf("job %s is %s", j.ID(), j.State())
+	switch {
+	case j.State() == core.Paused, j.Pausing():
+		return true, nil
+	case j.State().Over():
+		return false, &refusal{status: http.StatusConflict, title: is, fix: "there is nothing to pause"}
+	case j.State() == core.Held:
+		return false, &refusal{status: http.StatusConflict, title: is,
+			fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
+	case j.Ending() != "":
+		return false, &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s is being ended", j.ID()),
+			fix: "scrimp resume takes it up again once it is over"}
+	case !force && !j.Terms().Saves && len(j.Attempts()) > 0:
+		return false, &refusal{status: http.StatusConflict, field: "force",
+			title: fmt.Sprintf("job %s keeps no checkpoints: what it has done would be lost", j.ID()),
+			fix:   "write checkpoint.dir in the job file, or lose it with --force"}
+	}
+	return false, nil
+}
+
+// told writes an event about a job, or answers that it was not written.
+func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: b}
+	if err := s.tell(r, id, e); err != nil {
+		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return false
+	}
+	return true
+}
+
+// patchJob takes new terms for a job that is not over.
+func (s *Server) patchJob(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.Changes](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	if b == (api.Changes{}) {
+		problem(w, http.StatusUnprocessableEntity, "the change is empty",
+			"send deadline, budget, gpu_hours, wall_clock or priority", nil)
+		return
+	}
+	id := r.PathValue("id")
+	defer s.alone("terms " + id)()
+	c, no := changesOf(b, s.control.Now())
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	d, no := s.openAdmission(r.Context())
+	if no != nil {
+		no.answer(w)
+		return
+	}
+	defer d.close() // once it is written: nobody counts with the old terms meanwhile
+	was, found := s.copyOf(id)
+	switch {
+	case !found:
+		s.job(w, r)
+		return
+	case was.State().Over():
+		problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
+			"scrimp resume takes it up again, with other terms", nil)
+		return
+	}
+	if no := d.readmit(r.Context(), callerOf(r), was, c); no != nil {
+		no.answer(w)
+		return
+	}
+	if s.told(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
+		s.getJob(w, r)
+	}
+}
+
+// copyOf is the job as it is now.
+func (s *Server) copyOf(id string) (j *core.Job, found bool) {
+	found = s.control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
+	return j, found
+}
+
+// readmit says which limit does not let a job have its new terms, in the place of those it has.
+func (d *admission) readmit(ctx context.Context, c identity.Caller, j *core.Job, changes core.Changes) *refusal {
+	t := changes.Apply(*j.Terms())
+	var no *refusal
+	d.s.control.ReadUncommitted(func(m *core.Machine) {
+		if now, ok := m.Job(j.ID()); ok {
+			no = usedUp(m, now, t)
+		}
+	})
+	if no != nil || len(d.rules.Limits) == 0 {
+		return no
+	}
+	now := d.s.control.Now()
+	was, is := core.Weighed(j.ID(), j.User(), j.Terms()), core.Weighed(j.ID(), j.User(), &t)
+	was.Spent, was.GPUSpent, was.AwaitsApproval = j.Spent(now), j.GPUServed().Hours(), j.State() == core.Held
+	is.Spent, is.GPUSpent = was.Spent, was.GPUSpent
+	if no := d.asksAnew(j, was, is); no != nil {
+		return no
+	}
+	books, _, _, err := d.s.books(ctx)
+	if err != nil {
+		return &refusal{status: http.StatusServiceUnavailable, title: "the ledger was not read", fix: "ask again", err: err}
+	}
+	if !j.State().Over() {
+		books = books.Without(was)
+	}
+	d.books = &books
+	return d.weigh(ctx, c, is, &t)
+}
+
+// asksAnew refuses terms that would have to be approved, of a job that runs with others.
+func (d *admission) asksAnew(j *core.Job, was, is budget.Job) *refusal {
+	stretch := d.s.control.Clock().Stretch
+	wants, asks := budget.Approval(d.rules.Limits, is, d.s.control.Now(), stretch)
+	if !asks || j.State().Over() || approvedFor(j, is, wants) {
+		return nil
+	}
+	had, _ := budget.Approval(d.rules.Limits, was, d.s.control.Now(), stretch)
+	for _, t := range wants.Limits {
+		if !slices.ContainsFunc(had.Limits, func(h budget.Threshold) bool { return h.Limit == t.Limit }) {
+			return &refusal{status: http.StatusForbidden, field: "budget", title: "so much has to be approved",
+				fix: "scrimp stop it, then scrimp resume it with the new budget: it waits for approval then",
+				err: errors.New(wants.String())}
+		}
+	}
+	return nil
+}
+
+// approvedFor reports whether the job was approved for as much.
+func approvedFor(j *core.Job, is budget.Job, wants budget.PendingApproval) bool {
+	a := j.Approval()
+	if a == nil || !a.Approved || a.Bounded && (!is.Bounded || is.Most.Cmp(a.Most) > 0) {
+		return false
+	}
+	for _, t := range wants.Limits {
+		if !slices.ContainsFunc(a.Limits, func(h budget.Threshold) bool { return h.Limit == t.Limit }) {
+			return false
+		}
+	}
+	return true
+}
+
+// postResume lets a job go on that is paused, or is over and did not succeed.
+func (s *Server) postResume(w http.ResponseWriter, r *http.Request) {
+	b, ok := read[api.Resume](w, r, 8<<20)
+	if !ok {
+		return
+	}
+	id := r.PathValue("id")
+	defer s.alone("terms " + id)()
+	e, no := s.resumed(r, b)
+	if no == nil {
+		d, refused := s.openAdmission(r.Context())
+		if no = refused; no == nil {
+			defer d.close()
+			no = d.reopen(r.Context(), callerOf(r), &e)
+		}
+	}
+	switch {
+	case no != nil:
+		no.answer(w)
+		return
+	case s.hasSecrets(w, e, b.Secrets) && s.told(w, r, id, e):
+		s.getJob(w, r)
+	}
+}
+
+// resumed is the event of a job that is to go on.
+func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *refusal) {
+	id := r.PathValue("id")
+	j, found := s.copyOf(id)
+	if !found {
+		return e, &refusal{status: http.StatusNotFound, title: fmt.Sprintf("job %s is not known", id),
+			fix: "scrimp jobs lists them"}
+	}
+	if no := mayResume(j); no != nil {
+		return e, no
+	}
+	e.Job = id
+	if e.Changes, no = changesOf(b.Changes, s.control.Now()); no != nil {
+		return e, no
+	}
+	e.Spec, no = s.newSpec(r.Context(), j, b)
+	return e, no
+}
+
+func mayResume(j *core.Job) *refusal {
+	switch {
+	case j.State() == core.Paused, j.Pausing():
+		return nil
+	case j.State() == core.Succeeded:
+		return &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s has succeeded", j.ID()),
+			fix: "scrimp rerun --from " + j.ID() + " begins a new job from its checkpoint"}
+	case !j.State().Over():
+		return &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s is %s, not paused", j.ID(), j.State()),
+			fix: "scrimp update changes its terms while it waits or runs"}
+	}
+	return nil
+}
+
+// newSpec is the job's file with what was changed in its environment; nil where nothing
+// was. A job that was over needs the values of its secrets again.
+func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.RawMessage, *refusal) {
+	raw, _, err := s.control.Spec(ctx, j.ID())
+	if err != nil {
+		return nil, &refusal{status: http.StatusServiceUnavailable, title: "the job file was not read", fix: "ask again",
+			err: err}
+	}
+	file, err := spec.Decode(raw)
+	if err != nil && len(raw) > 0 {
+		return nil, &refusal{status: http.StatusInternalServerError, title: "the job file was not read", err: err,
+			fix: "submit the job again"}
+	}
+	for _, name := range file.Secrets {
+		if _, ok := b.Secrets[name]; !ok && j.State().Over() {
+			return nil, &refusal{status: http.StatusUnprocessableEntity, field: "secrets",
+				title: "the secret " + name + " was forgotten when the job was over", fix: "send it again"}
+		}
+	}
+	if len(b.Env) == 0 {
+		return nil, nil
+	}
+	if file, err = file.WithEnv(b.Env); err != nil {
+		return nil, &refusal{status: http.StatusUnprocessableEntity, field: "env", title: "the environment is not valid",
+			fix: "write NAME=VALUE", err: err}
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		return nil, &refusal{status: http.StatusInternalServerError, title: "the job file was not written", err: err}
+	}
+	return text, nil
+}
+
+// reopen says which limit does not let a job go on, or what it waits for first. One that
+// is paused holds its money still.
+func (d *admission) reopen(ctx context.Context, c identity.Caller, e *core.JobResumed) *refusal {
+	j, found := d.s.copyOf(e.Job)
+	if !found {
+		return &refusal{status: http.StatusNotFound, title: fmt.Sprintf("job %s is not known", e.Job),
+			fix: "scrimp jobs lists them"}
+	}
+	if no := mayResume(j); no != nil { // it changed meanwhile
+		return no
+	}
+	if j.State().Over() {
+		if err := d.rules.Tags.Check(j.Terms().Owner.Tags); err != nil {
+			return &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here by now",
+				fix: "submit it anew with tags in the job file", err: err}
+		}
+		t := e.Changes.Apply(*j.Terms())
+		is := core.Weighed(j.ID(), j.User(), &t)
+		wants, asks := budget.Approval(d.rules.Limits, is, d.s.control.Now(), d.s.control.Clock().Stretch)
+		if asks && !approvedFor(j, is, wants) {
+			e.Asking = &wants
+		}
+	}
+	if a := j.Approval(); a != nil && !a.Approved && e.Asking == nil {
+		return &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s was never approved", j.ID()),
+			fix: "submit it anew with scrimp rerun " + j.ID()}
+	}
+	return d.readmit(ctx, c, j, e.Changes)
+}
+
+// hasSecrets keeps the secrets that came with a resumption, or answers that they were not kept.
+func (s *Server) hasSecrets(w http.ResponseWriter, e core.JobResumed, values map[string]string) bool {
+	if len(values) == 0 {
+		return true
+	}
+	defer s.alone("secrets " + e.Job)()
+	if err := s.keepSecrets(e.Job, values); err != nil {
+		problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)
+		return false
+	}
+	return true
+}
