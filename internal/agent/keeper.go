@@ -69,7 +69,11 @@ func openKeeper(ctx context.Context, a api.Assignment, log *slog.Logger) (keeper
 		if err != nil {
 			return err
 		}
-		if k.writer, err = checkpoint.Open(b, a.Checkpoint.Prefix).Claim(ctx, a.Epoch, a.Attempt); err != nil {
+		store := checkpoint.Open(b, a.Checkpoint.Prefix)
+		if !a.Checkpoint.Seeded {
+			store = store.Unseeded()
+		}
+		if k.writer, err = store.Claim(ctx, a.Epoch, a.Attempt); err != nil {
 			return errors.Join(fenceOf(err), b.Close())
 		}
 		k.bucket = b

@@ -85,6 +85,7 @@ type Checkpoints struct {
 	KeepNth  int           `json:"keep_nth,omitempty"`
 	Metric   string        `json:"metric,omitempty"` // that KeepBest looks at
 	Goal     string        `json:"goal,omitempty"`   // minimize or maximize
+	Seeded   bool          `json:"seeded,omitempty"` // it begins from a checkpoint that was copied from another job
 }
 
 // Progressing says how an unmodified program shows its progress.

@@ -32,6 +32,9 @@ import (
 //	POST /v1/jobs/{id}/reject  Review     -> Job
 //	GET  /v1/jobs/{id}/log?offset=N[&follow=1] -> text
 //	GET  /v1/jobs/{id}/receipt            -> receipt.Receipt
+//	GET  /v1/jobs/{id}/checkpoints        -> []Checkpoint, newest first
+//	GET  /v1/jobs/{id}/checkpoints/{name} -> its files, as a tar file in gzip
+//	DELETE /v1/jobs/{id}/checkpoints/{name} -> 204
 //	GET  /v1/jobs/{id}/spec               -> the job file as it was validated
 //	GET  /v1/jobs/{id}/explain            -> []Decision
 //	POST /v1/jobs/{id}/exec    Exec       -> ExecResult
@@ -46,6 +49,21 @@ type Submission struct {
 	Work    string            `json:"work,omitempty"`    // work folder that was sent before
 	Secrets map[string]string `json:"secrets,omitempty"` // values by name; kept apart from the log
 	Rerun   string            `json:"rerun,omitempty"`   // job whose work folder is taken instead of Folder
+	// From is JOB or JOB@CHECKPOINT, from which it begins: the job's newest checkpoint, or that one
+	From string `json:"from,omitempty"`
+}
+
+// Checkpoint is one that a job has kept.
+type Checkpoint struct {
+	Name     string             `json:"name"`
+	Attempt  string             `json:"attempt"`
+	Step     int64              `json:"step"`
+	Captured time.Time          `json:"captured"` // work up to then is in it
+	Bytes    int64              `json:"bytes"`    // sum of its files
+	Files    int                `json:"files"`
+	Metrics  map[string]float64 `json:"metrics,omitempty"`
+	Newest   bool               `json:"newest"`            // the job goes on from it
+	Damaged  string             `json:"damaged,omitempty"` // why it cannot be read
 }
 
 // Work is a work folder that was sent. Its sender can submit jobs with it for a day.

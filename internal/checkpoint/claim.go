@@ -144,7 +144,7 @@ func (w *Writer) nextSession(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	switch {
-	case newest.epoch < w.token.epoch:
+	case newest == token{}, newest.epoch < w.token.epoch:
 		return 1, nil
 	case newest.epoch > w.token.epoch:
 		return 0, fmt.Errorf("%w: epoch %d", ErrFenced, newest.epoch)
@@ -208,7 +208,7 @@ func (s *Store) survey(ctx context.Context) (view, error) {
 		return v, err
 	}
 	for _, n := range names {
-		if _, _, ok := parsePair(n); ok {
+		if epoch, _, ok := parsePair(n); ok && (epoch > 0 || !s.unseeded) {
 			v.names = append(v.names, n)
 		}
 	}

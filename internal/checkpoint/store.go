@@ -52,10 +52,11 @@ func workersFor(b *blob.Bucket) int {
 //	objects/kept/<sha256>               parts of outputs
 //	outputs/<name>/<seq>                one manifest for each time outputs were kept
 type Store struct {
-	bucket  *blob.Bucket
-	prefix  string
-	part    int64
-	workers int
+	bucket   *blob.Bucket
+	prefix   string
+	part     int64
+	workers  int
+	unseeded bool // epoch 0, of what was copied from another job, counts for nothing
 }
 
 // Open returns the store below prefix. It reads and writes nothing yet. The
@@ -65,6 +66,14 @@ func Open(bucket *blob.Bucket, prefix string) *Store {
 		prefix += "/"
 	}
 	return &Store{bucket: bucket, prefix: prefix, part: partSize, workers: workersFor(bucket)}
+}
+
+// Unseeded returns the store without what was copied there from another job: what a
+// submission that was cut short has left counts for nobody.
+func (s *Store) Unseeded() *Store {
+	u := *s
+	u.unseeded = true
+	return &u
 }
 
 // list returns the names below folder, sorted.

@@ -16,7 +16,6 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/receipt"
-	"scrimp/internal/spec"
 )
 
 // with runs f against the folder's server.
@@ -183,39 +182,6 @@ func (a *app) stopCmd() *cobra.Command {
 	return a.endCmd("stop", "Save a checkpoint, then end a job",
 		"Asks the program to save, uploads and verifies the checkpoint, keeps the outputs, gives the machine back and "+
 			"ends the job. Between the signal and the kill is the grace of the job file (default 20s, wall time).", true)
-}
-
-func (a *app) rerunCmd() *cobra.Command {
-	var detach bool
-	cmd := &cobra.Command{Use: "rerun JOB", Short: "Run a job again as it was submitted", Args: takes("JOB"),
-		GroupID: groupRun, ValidArgsFunction: a.completeJob(every),
-		Long: "Submits the job again with the files and env of its first submission, as a new job with a budget of its " +
-			"own, and shows its progress as scrimp run does. Secrets are taken from the environment again: they are " +
-			"forgotten when a job is over. It begins from nothing. Ctrl-C detaches; the job goes on.\n\nExit status: 0 " +
-			"succeeded or detached, 1 error, 3 the job failed or was stopped.",
-		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
-			s := api.Submission{Key: key(), Rerun: args[0]}
-			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/spec", nil, &s.Spec); err != nil {
-				return err
-			}
-			first, err := spec.Decode(s.Spec)
-			if err != nil {
-				return err
-			}
-			if s.Secrets, err = secrets(first.Secrets); err != nil {
-				return err
-			}
-			var j api.Job
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs", s, &j); err != nil {
-				return err
-			}
-			if detach {
-				return a.detached(j)
-			}
-			return a.follow(ctx, c, j.ID)
-		})}
-	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
-	return cmd
 }
 
 func (a *app) getCmd() *cobra.Command {

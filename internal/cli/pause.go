@@ -45,7 +45,8 @@ type termFlags struct{ deadline, budget, gpuHours, wallClock, priority string }
 func (f *termFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.deadline, "deadline", "", "be done by this `time`, as \"in 6h\" or 2026-12-01T18:00:00Z, "+
 		"or none (default: as it is)")
-	cmd.Flags().StringVar(&f.budget, "budget", "", "cost at most this `amount` in all, as $25.00, or none (default: as it is)")
+	cmd.Flags().StringVar(&f.budget, "budget", "", "cost at most this `amount` in all, as $25.00, or none (default: as "+
+		"it is)")
 	cmd.Flags().StringVar(&f.gpuHours, "gpu-hours", "", "use at most so many `hours` of GPU time in all, or none "+
 		"(default: as it is)")
 	cmd.Flags().StringVar(&f.wallClock, "wall-clock", "", "take at most this `span` in all, as 12h, or none (default: as "+
@@ -151,4 +152,3 @@ func (a *app) secretsOf(ctx context.Context, c *client, job string) (map[string]
 	}
 	return secrets(j.Secrets)
 }
-

@@ -33,6 +33,9 @@ func (m *Machine) endJob(b JobEnded) {
 
 // drain asks the agent to save and end; the job becomes as afterwards, or is queued again where that is "".
 func (m *Machine) drain(j *Job, a *Attempt, why string, as State, to market.OfferID) {
+	if j.State() != Running { // its machine is being given back already
+		return
+	}
 	if as != "" && j.Ending() == "" {
 		m.fact(state.JobEnding{Job: j.ID(), State: as, Why: why})
 	}

@@ -127,9 +127,9 @@ func (m *Machine) launched(r Rented) {
 // began begins the attempt of an allocation that is complete.
 func (m *Machine) began(a *Allocation) {
 	j, cancelled := m.s.Job(a.Job()), a.Phase() == state.Cancelling
-	adopts := cancelled && j.Asked() == nil && !j.State().Over() && j.Live() == nil &&
+	adopts := cancelled && j.Asked() == nil && j.State() == Queued && j.Live() == nil &&
 		(j.Attempt() == nil || j.Attempt().Epoch() < a.Epoch())
-	m.fact(state.AttemptBegan{Attempt: a.ID()})
+	m.fact(state.AttemptBegan{Attempt: a.ID(), Adopted: adopts})
 	m.holdsAgain(j)
 	t := m.s.Attempt(a.ID())
 	m.postsAt(j)

@@ -130,6 +130,7 @@ func (m *Machine) becomes(j *Job, a *Attempt, b AttemptEnded) {
 	switch {
 	case b.Reason == "completed":
 		m.finish(j, Succeeded, "completed", j.Detail())
+	case j.State() == Paused: // its machine was being given back when the program began
 	case j.Ending() != "":
 		m.finish(j, j.Ending(), j.EndingWhy(), j.Detail())
 	case b.Reason == "drained":

@@ -29,6 +29,7 @@ type (
 	JobResumed        = state.JobResumed
 	JobUpdated        = state.JobUpdated
 	Changes           = state.Changes
+	Source            = state.Source
 	MarketSeen        = state.MarketSeen
 	Audited           = state.Audited
 	IdentityChanged   = state.IdentityChanged

@@ -174,10 +174,7 @@ func (m *Machine) tallies(t time.Time) []tally {
 		sums[i].past, sums[i].hours = q.used, q.used
 	}
 	for _, j := range m.s.Running() {
-		c := at(j).class // of what runs it is asked for when it begins, and when the quotas change
-		if p := at(j).subqueue; p != nil {
-			c = p.class // what runs and is to be tried again moves with its subqueue
-		}
+		c := m.classOf(j)
 		if len(c.quotas) == 0 {
 			continue
 		}

@@ -61,6 +61,7 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 	}
 	if j.Checkpoint.Dir != "" {
 		as.Checkpoint = s.checkpoints(j, job.ID(), blobs)
+		as.Checkpoint.Seeded = job.Source() != nil
 	}
 	return as, nil
 }

@@ -90,7 +90,7 @@ func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job
 
 // besides reports whether a submission has more than a job file.
 func besides(b api.Submission) bool {
-	return b.Folder != "" || b.Work != "" || b.Rerun != "" || len(b.Secrets) > 0
+	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || len(b.Secrets) > 0
 }
 
 // hiddenKey refuses a key whose job its sender may not see any more.

@@ -141,7 +141,7 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		no.answer(w)
 		return
 	}
-	if (b.Folder != "" || b.Rerun != "") && !s.takesFrom(w, r, b) {
+	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !s.takesFrom(w, r, b) {
 		return
 	}
 	c := callerOf(r)
@@ -193,6 +193,10 @@ func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id strin
 		asking, no = d.admit(r.Context(), c, id, &terms)
 		d.close()
 	}
+	var source *core.Source
+	if no == nil && b.From != "" {
+		source, no = s.seed(r.Context(), id, j, b.From)
+	}
 	if no != nil {
 		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
 		s.forget(id)
@@ -200,7 +204,7 @@ func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id strin
 	}
 	e := core.Event{
 		At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
-		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking},
+		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking, From: source},
 	}
 	callOf(r).act.Detail = fingerprint(b)
 	if err := s.tell(r, id, e); err != nil {
@@ -239,16 +243,20 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 			"upload the folder, as scrimp run does", nil)
 		return false
 	}
-	if b.Rerun == "" {
-		return true
+	from, _, _ := strings.Cut(b.From, "@")
+	for _, other := range []struct{ field, job string }{{"rerun", b.Rerun}, {"from", from}} {
+		if other.job == "" {
+			continue
+		}
+		ok := false
+		s.control.Job(other.job, func(_ *core.Machine, j *core.Job) { ok = sees(callerOf(r), j) })
+		if !ok {
+			fieldProblem(w, http.StatusNotFound, other.field, fmt.Sprintf("job %s is not known", other.job),
+				"scrimp jobs lists them", nil)
+			return false
+		}
 	}
-	ok := false
-	s.control.Job(b.Rerun, func(_ *core.Machine, j *core.Job) { ok = sees(callerOf(r), j) })
-	if !ok {
-		fieldProblem(w, http.StatusNotFound, "rerun", fmt.Sprintf("job %s is not known", b.Rerun),
-			"scrimp jobs lists them", nil)
-	}
-	return ok
+	return true
 }
 
 // alone waits until nobody else does what has that name, and returns what ends it.

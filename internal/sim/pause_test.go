@@ -188,6 +188,9 @@ func (t *twin) paused(out core.Outcome) {
 		}
 		j, _ := t.w.m.Job(s.Job)
 		a := j.Attempt()
+		if a != nil && a.Live() && a.Task() == core.TaskRunning {
+			t.w.breaks("pause: the program of %s runs, and was not asked to save", a.ID())
+		}
 		if a == nil || !j.Terms().Saves || a.End() != "drained" || a.Live() && a.Releasing() && a.Over().IsZero() {
 			continue
 		}

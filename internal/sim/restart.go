@@ -116,7 +116,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	if w.cfg != nil {
 		w.step(core.Configured{Config: *w.cfg})
 	}
-	if w.up && w.later(w.faults.Copied) {
+	if w.up && w.later(w.faults.Copied) && w.m.State().Incarnation() > 0 { // else its first event was lost
 		w.copied()
 	}
 	if w.up && w.fault != FaultNoRedo {

@@ -21,6 +21,7 @@ type twin struct {
 	retries map[string]int
 	setups  map[string]int
 	refused map[string]int
+	limits  bool
 }
 
 type best struct {
@@ -76,6 +77,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 			}
 		}
 	}
+	t.limited()
 	t.paused(out)
 	t.order(out)
 	t.held(e, out)
@@ -217,10 +219,12 @@ func (t *twin) inTurn(f state.AllocationRequested) {
 	}
 }
 
-// limited reports whether quotas are in force, under which the less urgent may pass.
+// limited reports whether quotas are in force, or were: under them the less urgent may
+// pass, and who came then is not looked at where the market has nothing for the like of it.
 func (t *twin) limited() bool {
 	rules, _ := t.w.m.Rules()
-	return len(rules.Limits) > 0
+	t.limits = t.limits || len(rules.Limits) > 0
+	return t.limits
 }
 
 // ladder holds that the second rung is not used before the job had no machine for
@@ -269,6 +273,7 @@ func (t *twin) givenBack(a core.Terminate) {
 	}
 	switch a.Why {
 	case "drain_overdue", "agent_silent", "cancelled_by_user":
+	case "paused_by_user": // the program began after that
 	default:
 		t.w.breaks("guard: the machine of %s was given back for %s and its program was not asked to save", a.Attempt, a.Why)
 	}

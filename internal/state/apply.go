@@ -173,6 +173,10 @@ func (s *State) submit(e *Event, b *JobSubmitted) *Job {
 		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
 		Event: s.seq,
 	}}
+	if f := b.From; f != nil {
+		r := j.runs()
+		r.Source, r.Learned.Step, r.Learned.SavedStep, r.Learned.HasSaved = f, f.Step, f.Step, true
+	}
 	s.shares(&j.r)
 	s.jobs[j.r.ID] = j
 	s.inOrder = append(s.inOrder, j)
@@ -241,6 +245,9 @@ func (s *State) queued(e *Event, f JobQueued) {
 		j = s.submit(e, &b)
 	} else {
 		s.touch(j)
+	}
+	if j.r.State.Over() {
+		panic("state: job " + f.Job + " is over: it is reopened or stays so")
 	}
 	if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {
 		j.r.Approval = reviewed(j.r.Approval, e, b)

@@ -29,7 +29,7 @@ func (s *State) applyAllocation(e *Event, f Fact) {
 	case AllocationGranted:
 		s.granted(e, f)
 	case AttemptBegan:
-		s.began(f.Attempt)
+		s.began(f)
 	case AllocationCancelling:
 		a := s.pending(f.Allocation)
 		move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Cancelling)
@@ -164,8 +164,8 @@ func (s *State) joins(i *Instance) {
 }
 
 // began makes the attempt of an allocation that is complete.
-func (s *State) began(id string) {
-	a := s.pending(id)
+func (s *State) began(f AttemptBegan) {
+	a := s.pending(f.Attempt)
 	j := s.jobs[a.r.Job]
 	i := s.instances[a.r.Instances[0]]
 	t := &Attempt{instance: i, r: attemptRecord{
@@ -196,6 +196,9 @@ func (s *State) began(id string) {
 	if n == len(r.Attempts)-1 && !j.r.State.Over() {
 		j.r.UnplacedSince = time.Time{}
 		r.CheckpointRegion = a.r.Machine.Region
+	}
+	if f.Adopted {
+		move(NextStatus, "job", j.r.ID, &j.r.State, Running)
 	}
 	s.index(j)
 }

@@ -69,6 +69,13 @@ type Terms struct {
 	Notify     bool          `json:"notify,omitempty"`
 }
 
+// Source is a checkpoint of another job that was copied to a new one.
+type Source struct {
+	Job        string `json:"job"`
+	Checkpoint string `json:"checkpoint"` // its name there
+	Step       int64  `json:"step"`
+}
+
 // Changes are new terms of a job; what is nil stays as it is.
 type Changes struct {
 	Deadline  *time.Time     `json:"deadline,omitempty"`      // zero: none
@@ -111,6 +118,8 @@ type (
 		Spec  json.RawMessage `json:"spec,omitempty"`
 		// Asking says that the job waits for approval first, and for what.
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
+		// From is the checkpoint that it begins from; nil: it begins from nothing.
+		From *Source `json:"from,omitempty"`
 	}
 	// JobReviewed: a job that waits for approval has it, or never gets it.
 	JobReviewed struct {

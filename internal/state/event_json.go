@@ -82,74 +82,48 @@ func cutBody(b []byte) (text, body []byte, cut bool) {
 	return append(bytes.Clone(b[:at]), '}'), b[at+len(name) : len(b)-1], true
 }
 
+// bodies reads each kind of event back.
+var bodies = map[string]func([]byte) (Body, error){
+	"tick":                     func([]byte) (Body, error) { return Tick{}, nil },
+	JobSubmitted{}.Kind():      read[JobSubmitted],
+	JobReviewed{}.Kind():       read[JobReviewed],
+	JobEnded{}.Kind():          read[JobEnded],
+	JobPaused{}.Kind():         read[JobPaused],
+	JobResumed{}.Kind():        read[JobResumed],
+	JobUpdated{}.Kind():        read[JobUpdated],
+	MarketSeen{}.Kind():        read[MarketSeen],
+	Audited{}.Kind():           read[Audited],
+	IdentityChanged{}.Kind():   read[IdentityChanged],
+	BudgetsSet{}.Kind():        read[BudgetsSet],
+	Configured{}.Kind():        read[Configured],
+	LaunchDone{}.Kind():        read[LaunchDone],
+	LaunchRefused{}.Kind():     read[LaunchRefused],
+	LaunchPending{}.Kind():     read[LaunchPending],
+	LaunchExpired{}.Kind():     read[LaunchExpired],
+	LaunchCancelled{}.Kind():   read[LaunchCancelled],
+	BillReceived{}.Kind():      read[BillReceived],
+	IncarnationBegun{}.Kind():  read[IncarnationBegun],
+	OwnershipDecided{}.Kind():  read[OwnershipDecided],
+	TableReady{}.Kind():        read[TableReady],
+	InstanceEnded{}.Kind():     read[InstanceEnded],
+	InventorySeen{}.Kind():     read[InventorySeen],
+	AgentClaimed{}.Kind():      read[AgentClaimed],
+	AttemptStarted{}.Kind():    read[AttemptStarted],
+	Progressed{}.Kind():        read[Progressed],
+	CheckpointSaved{}.Kind():   read[CheckpointSaved],
+	CheckpointRefused{}.Kind(): read[CheckpointRefused],
+	NoticeGiven{}.Kind():       read[NoticeGiven],
+	UsageSeen{}.Kind():         read[UsageSeen],
+	AttemptEnded{}.Kind():      read[AttemptEnded],
+	AgentSilent{}.Kind():       read[AgentSilent],
+}
+
 func body(kind string, b []byte) (Body, error) {
-	switch kind {
-	case "job_submitted":
-		return read[JobSubmitted](b)
-	case "job_reviewed":
-		return read[JobReviewed](b)
-	case "job_ended":
-		return read[JobEnded](b)
-	case "job_paused":
-		return read[JobPaused](b)
-	case "job_resumed":
-		return read[JobResumed](b)
-	case "job_updated":
-		return read[JobUpdated](b)
-	case "market_seen":
-		return read[MarketSeen](b)
-	case "audited":
-		return read[Audited](b)
-	case "identity_changed":
-		return read[IdentityChanged](b)
-	case "budgets_set":
-		return read[BudgetsSet](b)
-	case "tick":
-		return Tick{}, nil
-	case "configured":
-		return read[Configured](b)
-	case "launch_done":
-		return read[LaunchDone](b)
-	case "launch_refused":
-		return read[LaunchRefused](b)
-	case "launch_pending":
-		return read[LaunchPending](b)
-	case "launch_expired":
-		return read[LaunchExpired](b)
-	case "launch_cancelled":
-		return read[LaunchCancelled](b)
-	case "bill_received":
-		return read[BillReceived](b)
-	case "incarnation_begun":
-		return read[IncarnationBegun](b)
-	case "ownership_decided":
-		return read[OwnershipDecided](b)
-	case "table_ready":
-		return read[TableReady](b)
-	case "instance_ended":
-		return read[InstanceEnded](b)
-	case "inventory_seen":
-		return read[InventorySeen](b)
-	case "agent_claimed":
-		return read[AgentClaimed](b)
-	case "attempt_started":
-		return read[AttemptStarted](b)
-	case "progressed":
-		return read[Progressed](b)
-	case "checkpoint_saved":
-		return read[CheckpointSaved](b)
-	case "checkpoint_refused":
-		return read[CheckpointRefused](b)
-	case "notice_given":
-		return read[NoticeGiven](b)
-	case "usage_seen":
-		return read[UsageSeen](b)
-	case "attempt_ended":
-		return read[AttemptEnded](b)
-	case "agent_silent":
-		return read[AgentSilent](b)
+	read := bodies[kind]
+	if read == nil {
+		return nil, fmt.Errorf("event of unknown kind %q: use a newer program", kind)
 	}
-	return nil, fmt.Errorf("event of unknown kind %q: use a newer program", kind)
+	return read(b)
 }
 
 func read[T Body](b []byte) (Body, error) {

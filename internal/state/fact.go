@@ -128,6 +128,8 @@ type (
 	// AttemptBegan: an allocation is complete, and the job's next attempt has its machines.
 	AttemptBegan struct {
 		Attempt string `json:"attempt"`
+		// Adopted: it was granted although it was given up, and the job, which waited, uses it.
+		Adopted bool `json:"adopted,omitempty"`
 	}
 	// TaskClaimed: the agent of a machine has its task.
 	TaskClaimed struct {

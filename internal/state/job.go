@@ -57,6 +57,7 @@ type runRecord struct {
 	PausedSince time.Time `json:"paused_since,omitzero"`
 	SpecEvent   uint64    `json:"spec_event,omitempty"` // that changed its job file last; 0: its submission
 	Reopened    int       `json:"reopened,omitempty"`   // how often it was
+	Source      *Source   `json:"source,omitempty"`     // that it began from
 
 	// Began is its first request for a machine, later by the time that it was paused or over.
 	Began    time.Time     `json:"began,omitzero"`
@@ -165,6 +166,9 @@ func (j *Job) OnDemand() *money.Amount  { return j.r.OnDemand }
 // over and resumed.
 func (j *Job) PausedSince() time.Time { return j.run().PausedSince }
 func (j *Job) Reopened() int          { return j.run().Reopened }
+
+// Source is the checkpoint of another job that it began from; nil: from nothing.
+func (j *Job) Source() *Source { return j.run().Source }
 
 // Pausing reports whether it is paused once its program has saved.
 func (j *Job) Pausing() bool { return j.r.State == Running && j.Ending() == Paused }

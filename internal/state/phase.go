@@ -104,7 +104,7 @@ var (
 		Held:    {Queued, Cancelled, Stopped},
 		Queued:  {Running, Paused, Succeeded, Failed, Stopped, Cancelled, Queued},
 		Running: {Queued, Paused, Succeeded, Failed, Stopped, Cancelled},
-		Paused:  {Queued, Stopped, Cancelled},
+		Paused:  {Queued, Succeeded, Stopped, Cancelled},
 		Failed:  {Queued, Held}, Stopped: {Queued, Held}, Cancelled: {Queued, Held}, // resumed
 	}
 	NextAllocation = map[AllocationPhase][]AllocationPhase{

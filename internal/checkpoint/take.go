@@ -1,0 +1,129 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"scrimp/internal/blob"
+)
+
+// Find returns the checkpoint of that name, where it counts; "" is the newest that does.
+// ErrNone: there is none.
+func (s *Store) Find(ctx context.Context, name string) (Manifest, error) {
+	list, err := s.List(ctx)
+	if err != nil {
+		return Manifest{}, err
+	}
+	for _, l := range list {
+		switch {
+		case name != "" && l.Name != name, l.Fenced:
+			continue
+		case l.Damaged == nil:
+			return l.Manifest, nil
+		case name != "":
+			return Manifest{}, fmt.Errorf("checkpoint %s: %w", name, l.Damaged)
+		}
+	}
+	if name == "" {
+		return Manifest{}, fmt.Errorf("%w: no checkpoint counts", ErrNone)
+	}
+	return Manifest{}, fmt.Errorf("%w: there is no checkpoint %s", ErrNone, name)
+}
+
+// Export writes the files of a checkpoint into dir, each part checked against its hash.
+func (s *Store) Export(ctx context.Context, m Manifest, dir string) error {
+	if err := s.fetch(ctx, m, dir); err != nil {
+		return fmt.Errorf("fetch checkpoint %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// CopyFrom publishes a checkpoint of another store as this one's, each part checked
+// against its hash on the way. Nothing of it counts before all of it is there.
+func (w *Writer) CopyFrom(ctx context.Context, from *Store, m Manifest, meta Meta) (Manifest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	home := w.token.String()
+	parts := m.parts()
+	var later blob.Later
+	err := from.parallel(ctx, len(parts), from.bufferFor(parts), func(ctx context.Context, buffer []byte, i int) error {
+		data := buffer[:parts[i].Size]
+		if err := from.readPart(ctx, parts[i], data); err != nil {
+			return err
+		}
+		part := Part{Sum: parts[i].Sum, Size: parts[i].Size, Home: home}
+		return w.store.bucket.Upload(ctx, w.store.prefix+part.key(), bytes.NewReader(data),
+			later.Options(*writeOptions(false)))
+	})
+	if err = errors.Join(err, later.Sync()); err != nil {
+		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
+	}
+	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, m.Captured, m.Metrics
+	c := Manifest{Form: form, Meta: meta, Session: w.token.session, Writer: w.name, Published: m.Published, Bytes: m.Bytes}
+	for _, f := range m.Files {
+		moved := make([]Part, 0, len(f.Parts))
+		for _, p := range f.Parts {
+			p.Home = home
+			moved = append(moved, p)
+		}
+		if f.Parts = moved; len(moved) == 0 {
+			f.Parts = nil
+		}
+		c.Files = append(c.Files, f)
+	}
+	if err := w.create(ctx, &c); err != nil {
+		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
+	}
+	return c, nil
+}
+
+// Remove deletes a checkpoint, and the parts that no other one needs. Nobody may write
+// to the store meanwhile.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	if err := s.remove(ctx, name); err != nil {
+		return fmt.Errorf("remove checkpoint %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Store) remove(ctx context.Context, name string) error {
+	list, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	found, whole, used := false, true, map[string]bool{}
+	for _, l := range list {
+		if l.Name == name {
+			found = true
+			continue
+		}
+		whole = whole && l.Damaged == nil // what it needs nobody knows
+		for _, p := range l.parts() {
+			used[p.key()] = true
+		}
+	}
+	if !found {
+		return ErrNone
+	}
+	if err := s.bucket.Delete(ctx, s.prefix+"manifests/"+name); err != nil || !whole {
+		return err
+	}
+	names, err := s.list(ctx, "objects")
+	if err != nil {
+		return err
+	}
+	w := Writer{store: s}
+	for _, name := range names {
+		home, _, _ := strings.Cut(name, "/")
+		if _, _, ok := parsePair(home); !ok || used["objects/"+name] {
+			continue
+		}
+		if err := w.remove(ctx, "objects/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

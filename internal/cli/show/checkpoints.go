@@ -1,0 +1,40 @@
+package show
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/api"
+	"scrimp/internal/draw"
+	"scrimp/internal/size"
+)
+
+// Checkpoints lists those that a job has kept, newest first.
+func Checkpoints(job string, list []api.Checkpoint, p Place) string {
+	if len(list) == 0 {
+		return clean(job) + " has kept no checkpoint.\n"
+	}
+	rows := make([][]string, len(list))
+	for i, c := range list {
+		var metrics []string
+		for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
+			metrics = append(metrics, fmt.Sprintf("%s %.4g", name, c.Metrics[name]))
+		}
+		note := ""
+		switch {
+		case c.Damaged != "":
+			note = "damaged: " + c.Damaged
+		case c.Newest:
+			note = "newest"
+		}
+		rows[i] = []string{clean(c.Name), strconv.FormatInt(c.Step, 10), size.Bytes(c.Bytes).String(), p.when(c.Captured),
+			clean(c.Attempt), clean(strings.Join(metrics, ", ")), clean(note)}
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "CHECKPOINT"}, {Name: "STEP", Right: true}, {Name: "SIZE", Right: true}, {Name: "SAVED", Leaves: 3},
+		{Name: "ATTEMPT", Leaves: 2}, {Name: "METRICS", Leaves: 1}, {Name: "NOTE"},
+	}, rows, p.width())
+}
