@@ -27,7 +27,7 @@ func (g *attempt) report(ctx context.Context) {
 		}
 		sent := g.ship.Sent()
 		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(),
-			LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
+			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
 		switch {
 		case errors.Is(err, wire.ErrFenced):
 			g.ask(stop{why: err.Error(), at: true, fenced: true})
@@ -57,7 +57,7 @@ func (g *attempt) report(ctx context.Context) {
 
 // obey does what the server's answer says. more says that messages arrived and others still wait.
 func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
-	more, err := g.box.Ack(o.Ack)
+	more, err := g.box.Ack(o.Ack, o.Heard)
 	if err != nil {
 		g.Log.Error("acknowledge messages", "error", err)
 	}

@@ -42,7 +42,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 		err := w.output.Read(last, func(line []byte) {
 			f := g.match.Read(line)
 			if f.IsStep {
-				g.progress(f.Step)
+				_ = g.progress(f.Step) // what is refused stands in the trouble of the attempt
 			}
 			if f.Saved {
 				step, metrics := g.seen()
@@ -62,7 +62,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 			g.Log.Debug("progress file", "error", err)
 		}
 		if ok {
-			g.progress(s)
+			_ = g.progress(s) // likewise
 		}
 	})
 	if err != nil {

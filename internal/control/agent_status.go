@@ -20,9 +20,10 @@ type Latest struct {
 	said    int64       // highest message that is an event
 	told    time.Time   // when progress last became an event, wall
 	used    time.Time   // when usage did
-	step    api.Message // newest progress, or the one that decides, where it is no event yet
-	decides bool        // step ends the job, by its metric
-	best    api.Message // newest progress that was better than all before, where patience counts from it, likewise
+	taken   int64       // highest message whose progress or usage waits here, or has waited
+	step    api.Message // newest progress, where it is no event yet
+	values  []heard     // of what the job is judged by, likewise, in order
+	decides bool        // one of them ends the job
 	usage   api.Message // newest usage, likewise: its processors are the mean of count reports
 	count   int
 	idle    bool      // the last usage that was an event said so
@@ -33,6 +34,26 @@ type Latest struct {
 	began   time.Time   // when progress or usage was heard first, wall
 	orders  api.Orders  // what the agent was told last
 	ordered time.Time   // when that was so, wall; zero: never
+	// telling has a value while somebody makes events of what the attempt has said, so
+	// that no value is in two.
+	telling chan struct{}
+}
+
+// heard is a value of the metric that a job is judged by, with the number of its message.
+type heard struct {
+	message int64
+	value   policy.Value
+}
+
+// Values are what the attempt has said of the metric that its job is judged by after a
+// message, and what is no event yet.
+func (l *Latest) Values(after int64) (list policy.Values) {
+	for _, v := range l.values {
+		if v.message > after {
+			list = append(list, v.value)
+		}
+	}
+	return list
 }
 
 // agentStatus is what agents have said lately. It is no event and no state: a server
@@ -47,15 +68,15 @@ type agentStatus struct {
 func (s *agentStatus) hear(attempt string, now time.Time) *Latest {
 	l := s.of[attempt]
 	if l == nil {
-		l = &Latest{}
+		l = &Latest{telling: make(chan struct{}, 1)}
 		s.of[attempt] = l
 	}
 	l.Heard = now
 	return l
 }
 
-// heard is when the attempt last spoke; zero: never.
-func (s *agentStatus) heard(attempt string) time.Time {
+// last is when the attempt last spoke; zero: never.
+func (s *agentStatus) last(attempt string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.of[attempt]; l != nil {

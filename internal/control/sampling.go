@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/policy"
 	"scrimp/internal/state"
 )
 
@@ -49,10 +50,14 @@ func (c *Control) seldom(l *Latest, wall time.Time) time.Duration {
 	return min(wall.Sub(l.began)/stretch, c.cfg.Clock.Shrink(sparsest))
 }
 
-// stepDue says whether the newest progress becomes an event now.
+// manyValues is how many values of what a job is judged by do not wait for more.
+const manyValues = 1000
+
+// stepDue says whether the newest progress becomes an event now, with all values of what
+// the job is judged by: there is no better use of an event than to hold many of them.
 func (c *Control) stepDue(l *Latest, wall time.Time) bool {
 	pause := share(c.agents.live, progressASecond, stepAtLeast)
-	if !l.decides {
+	if !l.decides && len(l.values) < manyValues {
 		pause = max(pause, c.seldom(l, wall))
 	}
 	return l.step.Step != nil && wall.Sub(l.told) >= pause
@@ -71,24 +76,49 @@ func (c *Control) usageDue(l *Latest, wall time.Time) bool {
 	return wall.Sub(l.used) >= pause
 }
 
-// hearStep keeps progress that decides nothing at once. What ends the job by its metric
-// stays until it is told, whatever comes after it.
-func (l *Latest) hearStep(m api.Message) {
-	if l.decides {
-		return
+// hearStep keeps progress that decides nothing at once, and every value of what the job is
+// judged by, until they are told.
+func (c *Control) hearStep(l *Latest, m api.Message) {
+	if m.Seq <= l.taken {
+		return // it came twice
 	}
-	s := m.Step
-	_, l.decides = l.seen.Verdict(l.metric, s.Step, s.Metrics, s.Broken)
-	if seen := l.seen.See(l.metric, s.Step, s.Metrics, s.Broken); seen != l.seen {
-		if l.seen = seen; l.metric.Patience > 0 {
-			l.best = m
+	l.taken = m.Seq
+	if l.metric.Name != "" {
+		values := c.valuesOf(l.metric, m)
+		var stop policy.Stop
+		l.seen, stop = l.seen.Judge(l.metric, values)
+		l.decides = l.decides || stop != ""
+		for _, v := range values {
+			l.values = append(l.values, heard{m.Seq, v})
 		}
+	}
+	if before := l.step.Step; before != nil && len(before.Broken) > 0 { // it was not told, for want of room
+		step := *m.Step
+		step.Broken = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Broken, step.Broken))))
+		m.Step = &step
 	}
 	l.step = m
 }
 
+// valuesOf is what a report says of the metric that the job is judged by, at market times.
+// An agent of a release that knows of no values says one with each report.
+func (c *Control) valuesOf(metric policy.Metric, m api.Message) policy.Values {
+	if len(m.Step.Values) == 0 {
+		return metric.Of(c.cfg.Clock.ToMarket(m.At), m.Step.Step, m.Step.Epoch, m.Step.Metrics, m.Step.Broken)
+	}
+	list := make(policy.Values, len(m.Step.Values))
+	for i, v := range m.Step.Values {
+		list[i] = policy.Value{At: c.cfg.Clock.ToMarket(v.At), Step: v.Step, Epoch: v.Epoch, Value: v.Value, Broken: v.Broken}
+	}
+	return list
+}
+
 // hearUsage keeps the mean of what is used, and the most memory, until it is told.
 func (l *Latest) hearUsage(m api.Message, wall time.Time) {
+	if m.Seq <= l.taken {
+		return // it came twice
+	}
+	l.taken = m.Seq
 	u := *m.Usage
 	if last := l.usage.Usage; last != nil {
 		u.CPU = last.CPU + (u.CPU-last.CPU)/float64(l.count+1)
@@ -108,12 +138,9 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 }
 
 // waiting is what the attempt has said before message seq and what is no event yet, in
-// the order in which it was said: the best of its progress, the newest, and its usage where that is due.
+// the order in which it was said: its progress with all values, and its usage where that is due.
 func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) []core.Event {
 	var said []api.Message
-	if l.best.Step != nil && l.best.Seq != l.step.Seq {
-		said = append(said, l.best)
-	}
 	if l.step.Step != nil {
 		said = append(said, l.step)
 	}
@@ -124,7 +151,12 @@ func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) 
 	slices.SortFunc(said, func(a, b api.Message) int { return int(a.Seq - b.Seq) })
 	var list []core.Event
 	for _, m := range said {
-		list = append(list, c.said(attempt, m, c.body(attempt, m)))
+		b := c.body(attempt, m)
+		if p, ok := b.(core.Progressed); ok {
+			p.Values = l.Values(0)
+			b = p
+		}
+		list = append(list, c.said(attempt, m, b))
 	}
 	return list
 }

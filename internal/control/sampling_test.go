@@ -29,8 +29,8 @@ func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n
 			events = append(events, c.heardFrom(l, "a", api.Message{Seq: seq, At: wall, Usage: usage}, wall)...)
 		}
 		l.committed(events, wall)
-		all, _ := c.due(wall)
-		l.committed(all, wall)
+		all, of := c.due(wall)
+		c.release(of, true, wall)
 		list = append(append(list, events...), all...)
 	}
 	return list
@@ -69,10 +69,9 @@ func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
 			return api.Step{Step: n, Metrics: map[string]float64{"loss": value(n)}}, nil
 		}) {
 			b := e.Body.(core.Progressed)
-			if stop, ok := seen.Verdict(m, b.Step, b.Metrics, nil); ok {
+			if seen, stop = seen.Judge(m, b.Objective(m)); stop != "" {
 				return stop, e.At.Sub(start)
 			}
-			seen = seen.See(m, b.Step, b.Metrics, nil)
 		}
 		return "", 0
 	}
