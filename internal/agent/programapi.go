@@ -20,7 +20,7 @@ import (
 
 // backend is what the program's API asks of the agent.
 type backend interface {
-	progress(api.Step) error // the value of the metric that the job is judged by is one too many
+	progress(api.Step) error                    // the value of the metric that the job is judged by is one too many
 	save(ctx context.Context, step int64) error // the folder is complete; returns once it is captured
 	state() ProgramState
 	total() int64 // steps of the job, 0 unknown

@@ -69,11 +69,11 @@ type Assignment struct {
 	// Metric is what the job is judged by: each of its values is told (Step.Values). "" is none.
 	Metric string `json:"metric,omitempty"`
 
-	Retryable  []int         `json:"retryable,omitempty"`
-	Report     time.Duration `json:"report_ns"`    // how often to report, wall
-	Silence    time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
-	Speed      float64       `json:"market_speed"` // market seconds a wall second
-	Deadline   time.Time     `json:"deadline"`     // wall time; zero is none
+	Retryable []int         `json:"retryable,omitempty"`
+	Report    time.Duration `json:"report_ns"`    // how often to report, wall
+	Silence   time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
+	Speed     float64       `json:"market_speed"` // market seconds a wall second
+	Deadline  time.Time     `json:"deadline"`     // wall time; zero is none
 }
 
 // Checkpoints says where a program saves and where the agent keeps it.
