@@ -18,6 +18,7 @@ type Latest struct {
 
 	top     int64       // highest message that is heard for good; 0: the core knows
 	said    int64       // highest message that is an event
+	put     int64       // highest that is in events which are being proposed; 0: none is
 	told    time.Time   // when progress last became an event, wall
 	used    time.Time   // when usage did
 	taken   int64       // highest message whose progress or usage waits here, or has waited
@@ -39,17 +40,19 @@ type Latest struct {
 	telling chan struct{}
 }
 
-// heard is a value of the metric that a job is judged by, with the number of its message.
+// heard is a value of the metric that a job is judged by, with the number of its message
+// and when that was written, by the wall.
 type heard struct {
 	message int64
+	at      time.Time
 	value   policy.Value
 }
 
-// Values are what the attempt has said of the metric that its job is judged by after a
-// message, and what is no event yet.
-func (l *Latest) Values(after int64) (list policy.Values) {
+// Values are what messages after one and up to another have said of the metric that the
+// job is judged by, where it is no event yet.
+func (l *Latest) Values(after, upTo int64) (list policy.Values) {
 	for _, v := range l.values {
-		if v.message > after {
+		if after < v.message && v.message <= upTo {
 			list = append(list, v.value)
 		}
 	}

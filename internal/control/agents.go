@@ -113,6 +113,9 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	c.agents.mu.Unlock()
 	if len(events) > 0 {
 		if err := c.proposeToEnd(ctx, c.notAhead(events)...); err != nil {
+			c.agents.mu.Lock()
+			l.put = 0
+			c.agents.mu.Unlock()
 			return api.Orders{}, err
 		}
 	}
@@ -221,6 +224,7 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 			l.said = max(l.said, seq)
 		}
 	}
+	l.put = 0
 	if l.step.Seq <= l.said { // the core hears no older one any more
 		l.step, l.decides = api.Message{}, false
 	}

@@ -89,7 +89,7 @@ func (c *Control) hearStep(l *Latest, m api.Message) {
 		l.seen, stop = l.seen.Judge(l.metric, values)
 		l.decides = l.decides || stop != ""
 		for _, v := range values {
-			l.values = append(l.values, heard{m.Seq, v})
+			l.values = append(l.values, heard{m.Seq, m.At, v})
 		}
 	}
 	if before := l.step.Step; before != nil && len(before.Broken) > 0 { // it was not told, for want of room
@@ -138,25 +138,39 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 }
 
 // waiting is what the attempt has said before message seq and what is no event yet, in
-// the order in which it was said: its progress with all values, and its usage where that is due.
+// the order in which it was said: its progress with all values, and its usage where that is
+// due. No event of a message leaves a value of an earlier one behind: the core hears of
+// that no more.
 func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) []core.Event {
-	var said []api.Message
-	if l.step.Step != nil {
-		said = append(said, l.step)
-	}
-	if c.usageDue(l, wall) {
-		said = append(said, l.usage)
-	}
-	said = slices.DeleteFunc(said, func(m api.Message) bool { return m.Seq >= seq || m.Seq <= l.said })
-	slices.SortFunc(said, func(a, b api.Message) int { return int(a.Seq - b.Seq) })
+	told := max(l.said, l.put)
+	waits := func(m api.Message) bool { return told < m.Seq && m.Seq < seq }
 	var list []core.Event
-	for _, m := range said {
-		b := c.body(attempt, m)
-		if p, ok := b.(core.Progressed); ok {
-			p.Values = l.Values(0)
-			b = p
-		}
+	if m, ok := l.newest(told, seq); ok {
+		b := c.body(attempt, m).(core.Progressed)
+		b.Values = l.Values(told, m.Seq)
 		list = append(list, c.said(attempt, m, b))
+		l.put = max(l.put, m.Seq)
+	}
+	if waits(l.usage) && c.usageDue(l, wall) {
+		list = append(list, c.said(attempt, l.usage, c.body(attempt, l.usage)))
+		if l.put > l.usage.Seq {
+			slices.Reverse(list)
+		}
+		l.put = max(l.put, l.usage.Seq)
 	}
 	return list
+}
+
+// newest is the newest progress after message told and before seq: the whole of it, or
+// as much as the last value says where newer progress has taken its place.
+func (l *Latest) newest(told, seq int64) (m api.Message, ok bool) {
+	if s := l.step.Seq; l.step.Step != nil && told < s && s < seq {
+		return l.step, true
+	}
+	for _, v := range l.values {
+		if told < v.message && v.message < seq {
+			m, ok = api.Message{Seq: v.message, At: v.at, Step: &api.Step{Step: v.value.Step, Epoch: v.value.Epoch}}, true
+		}
+	}
+	return m, ok
 }

@@ -41,7 +41,7 @@ func (c *Control) due(wall time.Time) (all []core.Event, of map[*Latest][]core.E
 			continue
 		}
 		upTo := l.usage.Seq
-		if step {
+		if step || len(l.values) > 0 {
 			upTo = max(upTo, l.step.Seq)
 		}
 		if list := c.waiting(l, attempt, upTo+1, wall); len(list) > 0 {
@@ -59,7 +59,7 @@ func (c *Control) release(of map[*Latest][]core.Event, durable bool, wall time.T
 	c.agents.mu.Lock()
 	defer c.agents.mu.Unlock()
 	for l, list := range of {
-		if durable {
+		if l.put = 0; durable {
 			l.committed(list, wall)
 		}
 		l.toldAll()
