@@ -228,7 +228,7 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 	if l.step.Seq <= l.said { // the core hears no older one any more
 		l.step, l.decides = api.Message{}, false
 	}
-	l.values = slices.DeleteFunc(l.values, func(v heard) bool { return v.message <= l.said })
+	l.values = slices.DeleteFunc(slices.Clone(l.values), func(v heard) bool { return v.message <= l.said })
 	if l.usage.Seq <= l.said {
 		l.usage = api.Message{}
 	}
