@@ -37,7 +37,7 @@ func (o *objective) take(now time.Time, s, last api.Step) (*api.Value, error) {
 	}
 	o.used = max(0, o.used-max(0, now.Sub(o.at).Seconds())*valuesASecond)
 	o.at = now
-	if o.used > valuesAtOnce-1 && (!broken || o.broken) {
+	if o.used >= valuesAtOnce && (!broken || o.broken) {
 		o.refused++
 		return nil, fmt.Errorf("%d values of %s are refused, a program may report %d a second: report it every few "+
 			"steps, or a mean of them", o.refused, o.name, valuesASecond)

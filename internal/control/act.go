@@ -198,7 +198,8 @@ func (c *Control) proposeEnded(ctx context.Context, i provider.Instance) {
 		events = append(events, c.event(c.Now(), bill))
 		events[1].Actor = ended.Actor
 	}
-	_ = c.proposeEnds(ctx, []string{launch}, events...) // the next poll sees the same again, where the core still waits for it
+	// The next poll sees the same again, where the core still waits for it.
+	_ = c.proposeEnds(ctx, []string{launch}, events...)
 	c.mu.Lock()
 	delete(c.listed, i.ID)
 	c.mu.Unlock()

@@ -67,8 +67,9 @@ func appendNumber(b []byte, f float64) []byte {
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (v *Values) UnmarshalJSON(b []byte) error {
-	text, ok := strings.CutPrefix(string(b), `"`)
-	if text, ok = strings.CutSuffix(text, `"`); !ok {
+	text, begins := strings.CutPrefix(string(b), `"`)
+	text, ends := strings.CutSuffix(text, `"`)
+	if !begins || !ends {
 		return fmt.Errorf("values of a metric are no text: %.40s", b)
 	}
 	*v = nil

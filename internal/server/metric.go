@@ -88,8 +88,10 @@ func (s *Server) getMetric(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusServiceUnavailable, "the job was not read", "ask again", nil)
 		return
 	}
-	if err := s.each(r.Context(), func(_ uint64, e core.Event, _ []core.Fact) error { reader.event(e); return nil }); err != nil {
-		problem(w, http.StatusInternalServerError, "the log was not read", "scrimp ledger verify says where it is broken", err)
+	err := s.each(r.Context(), func(_ uint64, e core.Event, _ []core.Fact) error { reader.event(e); return nil })
+	if err != nil {
+		problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
 		return
 	}
 	clock := s.control.Clock()
