@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 // attempt is one run of one task on this machine.
@@ -215,7 +216,7 @@ func (g *attempt) noticed(n notice.Notice) {
 
 // watchServer asks for the end when the server has been away for too long.
 func (g *attempt) watchServer(life context.Context) {
-	for wire.Sleep(life, time.Second) {
+	for wait.For(life, time.Second) == nil {
 		g.mu.Lock()
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()

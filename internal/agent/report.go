@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 // slowest is how long the pause between two reports grows while the server is away.
@@ -37,7 +38,7 @@ func (g *attempt) report(ctx context.Context) {
 				g.Log.Warn("report", "error", err)
 			}
 			pause = min(2*max(pause, 100*time.Millisecond), max(slowest, g.a.Report))
-			if !wire.Sleep(ctx, min(pause, 200*time.Millisecond)) { // a crowd of urgent messages does not hammer it
+			if wait.For(ctx, min(pause, 200*time.Millisecond)) != nil { // a crowd of urgent messages does not hammer it
 				return
 			}
 		default:

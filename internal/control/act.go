@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/provider"
+	"scrimp/internal/wait"
 )
 
 // act does one action in a goroutine of its own; its outcome is the next event.
@@ -288,11 +289,5 @@ func (c *Control) awake() {
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
+// sleep is a pause of a loop that looks at ctx itself.
+func sleep(ctx context.Context, d time.Duration) { _ = wait.For(ctx, d) }

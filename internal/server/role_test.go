@@ -30,7 +30,7 @@ var wanted = map[string]string{
 	"POST /v1/jobs/{id}/approve": "operator of the job", "POST /v1/jobs/{id}/reject": "operator of the job",
 	"POST /v1/jobs/{id}/end": "submitter of the job", "GET /v1/jobs/{id}/log": "viewer of the job",
 	"GET /v1/jobs/{id}/receipt": "viewer of the job", "GET /v1/jobs/{id}/metric": "viewer of the job",
-	"GET /v1/jobs/{id}/spec":    "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
+	"GET /v1/jobs/{id}/spec": "viewer of the job", "GET /v1/jobs/{id}/explain": "viewer of the job",
 	"POST /v1/jobs/{id}/exec": "operator of the job",
 	"GET /v1/users":           "admin everywhere", "PUT /v1/users/{id}": "admin everywhere",
 	"GET /v1/teams":      "viewer anywhere",
