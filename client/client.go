@@ -23,11 +23,12 @@ import (
 
 // What goes over the wire. Fields are only ever added.
 type (
-	Job        = api.Job
-	Submission = api.Submission // Spec is a job file as JSON; Key makes it safe to repeat
-	Receipt    = receipt.Receipt
-	Costs      = api.Costs
-	Budgets    = api.Budgets
+	Job          = api.Job
+	Submission   = api.Submission // Spec is a job file as JSON; Key makes it safe to repeat
+	Receipt      = receipt.Receipt
+	MetricValues = api.MetricValues
+	Costs        = api.Costs
+	Budgets      = api.Budgets
 )
 
 // Problem is an error that the server answered with, as RFC 9457 has it, and what fixes it.
@@ -235,6 +236,11 @@ func (c *Client) Budgets(ctx context.Context) (Budgets, error) {
 // Receipt says what a job has cost, and why.
 func (c *Client) Receipt(ctx context.Context, id string) (Receipt, error) {
 	return ask[Receipt](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/receipt", nil)
+}
+
+// Metric lists what a job's programs said of the metric that it is judged by: every value, in order.
+func (c *Client) Metric(ctx context.Context, id string) (MetricValues, error) {
+	return ask[MetricValues](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/metric", nil)
 }
 
 func ask[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {

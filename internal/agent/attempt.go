@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/agent/save"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 // attempt is one run of one task on this machine.
@@ -34,6 +35,8 @@ type attempt struct {
 	execs   sync.WaitGroup
 	slots   chan struct{}
 	trouble trouble
+
+	objective objective // guarded by mu, but for its name
 
 	mu       sync.Mutex
 	last     api.Step // all progress so far
@@ -77,6 +80,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 		Config: c, a: a, server: server, box: box, folders: layOut(c.MachineDir, a), mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
 		silence: newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
+		objective: objective{name: a.Metric},
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
 	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.wake)
@@ -212,7 +216,7 @@ func (g *attempt) noticed(n notice.Notice) {
 
 // watchServer asks for the end when the server has been away for too long.
 func (g *attempt) watchServer(life context.Context) {
-	for wire.Sleep(life, time.Second) {
+	for wait.For(life, time.Second) == nil {
 		g.mu.Lock()
 		due := g.silence.due(g.Now())
 		g.mu.Unlock()
@@ -226,12 +230,21 @@ func (g *attempt) watchServer(life context.Context) {
 
 // The program's API.
 
-func (g *attempt) progress(s api.Step) {
+// progress takes a report of the program. It fails where the report's value of the metric
+// that the job is judged by is one too many; the rest of it is taken.
+func (g *attempt) progress(s api.Step) error {
+	now := g.Now()
 	g.mu.Lock()
 	g.last.Broken = nil // it is about now
 	g.last = progress.Merge(g.last, s)
+	value, err := g.objective.take(now, s, g.last)
 	g.mu.Unlock()
-	g.box.Step(g.Now(), s)
+	if err != nil {
+		s = g.objective.without(s)
+		g.trouble.is(troubleMetric, err)
+	}
+	g.box.Step(now, s, value)
+	return err
 }
 
 func (g *attempt) total() int64 {

@@ -22,18 +22,23 @@ import (
 // number until it says so; the server applies each number once.
 //
 // Progress and measurements are held back, newest only, while an earlier one is
-// still on its way, so that a server that is away for hours costs no memory.
+// still on its way, so that a server that is away for hours costs no memory. The values
+// of what the job is judged by are kept one and all, on disk from the moment they are
+// known: at most valuesASecond for as long as the agent waits for a server that is silent.
 type outbox struct {
 	mu      sync.Mutex
 	file    *os.File
 	path    string
 	attempt string
 	seq     int64         // of the last message that was queued
-	acked   int64         // highest that the server has
+	acked   int64         // highest that the server has made durable
+	heard   int64         // highest that it has; what is not acked is kept, and it may be sent again
 	queue   []api.Message // not acked, in order
 	step    *held[api.Step]
+	values  []api.Value // of the metric that the job is judged by, in no message yet
 	usage   *held[api.Usage]
 	torn    bool          // the file lacks something of the queue, for want of room
+	whole   int64         // bytes of the file when it was last written anew
 	urgent  chan struct{} // has a value while something should be sent at once
 }
 
@@ -42,13 +47,23 @@ type held[T any] struct {
 	value T
 }
 
-// maxReport is how many messages one report carries.
-const maxReport = 64
+// How many messages one report carries, how many values one message, and after how many
+// values a report takes no further message: it stays below what a server reads.
+const (
+	maxReport = 64
+	maxValues = 1000
+	fullOf    = 4 * maxValues
+)
 
-// line is one line of the outbox on disk: a message, or what was acked.
+// leastFile is the size below which the file is not written anew.
+const leastFile = 1 << 20
+
+// line is one line of the outbox on disk: a message, a value, or what was acked. The
+// values of a message are the first of the lines that no earlier message holds.
 type line struct {
 	Attempt string       `json:"attempt,omitempty"`
 	Message *api.Message `json:"message,omitempty"`
+	Value   *api.Value   `json:"value,omitempty"`
 	Ack     int64        `json:"ack,omitempty"`
 }
 
@@ -86,6 +101,12 @@ func (o *outbox) replay(old []byte) {
 		if l.Message != nil {
 			o.seq = l.Message.Seq
 			o.queue = append(o.queue, *l.Message)
+			if s := l.Message.Step; s != nil {
+				o.values = o.values[min(len(s.Values), len(o.values)):]
+			}
+		}
+		if l.Value != nil {
+			o.values = append(o.values, *l.Value)
 		}
 		if l.Ack > 0 {
 			o.drop(l.Ack)
@@ -93,7 +114,7 @@ func (o *outbox) replay(old []byte) {
 	}
 }
 
-// rewrite replaces the file by one that holds the queue only.
+// rewrite replaces the file by one that holds what is kept only.
 func (o *outbox) rewrite() error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -103,6 +124,9 @@ func (o *outbox) rewrite() error {
 	}
 	for i := range o.queue {
 		lines = append(lines, line{Message: &o.queue[i]})
+	}
+	for i := range o.values {
+		lines = append(lines, line{Value: &o.values[i]})
 	}
 	for _, l := range lines {
 		if err := enc.Encode(l); err != nil {
@@ -119,7 +143,7 @@ func (o *outbox) rewrite() error {
 	if o.file != nil {
 		_ = o.file.Close() // replaced; nothing in it is wanted
 	}
-	o.file = f
+	o.file, o.whole = f, int64(b.Len())
 	return nil
 }
 
@@ -196,15 +220,22 @@ func (o *outbox) write(l line, sync bool) error {
 	return err
 }
 
-// Step holds progress for the next report. A metric that was not a number stays
-// marked until it is sent, also where it has become one again.
-func (o *outbox) Step(at time.Time, s api.Step) {
+// Step holds progress for the next report, and keeps the value that it says of the metric
+// which the job is judged by, if any. A metric that was not a number stays marked until it
+// is sent, also where it has become one again.
+func (o *outbox) Step(at time.Time, s api.Step, value *api.Value) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.step != nil {
 		s = progress.Merge(o.step.value, s)
 	}
 	o.step = &held[api.Step]{at, s}
+	if value != nil {
+		v := *value
+		v.At = v.At.UTC()
+		o.values = append(o.values, v)
+		_ = o.write(line{Value: &v}, false) // in memory it is sent all the same
+	}
 }
 
 // Usage holds a measurement for the next report.
@@ -220,44 +251,86 @@ func (o *outbox) Usage(at time.Time, u api.Usage) {
 
 // release moves what is held into the queue where no earlier one is on its way, or always.
 func (o *outbox) release(always bool) {
-	waits := func(is func(api.Message) bool) bool { return !always && slices.ContainsFunc(o.queue, is) }
-	if o.step != nil && !waits(func(m api.Message) bool { return m.Step != nil }) {
-		h := o.step
-		o.step = nil
-		_ = o.push(api.Message{At: h.at, Step: &h.value}, false) // in memory it is sent all the same
+	waits := func(is func(*api.Message) bool) bool {
+		return !always && slices.ContainsFunc(o.queue, func(m api.Message) bool { return m.Seq > o.heard && is(&m) })
 	}
-	if o.usage != nil && !waits(func(m api.Message) bool { return m.Usage != nil }) {
+	if (o.step != nil || len(o.values) > 0) && !waits(func(m *api.Message) bool { return m.Step != nil }) {
+		o.pushStep()
+	}
+	if o.usage != nil && !waits(func(m *api.Message) bool { return m.Usage != nil }) {
 		h := o.usage
 		o.usage = nil
 		_ = o.push(api.Message{At: h.at, Usage: &h.value}, false) // in memory it is sent all the same
 	}
 }
 
+// pushStep queues what is held of progress, with all values.
+func (o *outbox) pushStep() {
+	for len(o.values) > 0 {
+		values := o.values[:min(len(o.values), maxValues)]
+		o.values = o.values[len(values):]
+		last := values[len(values)-1]
+		m := api.Message{At: last.At, Step: &api.Step{Step: last.Step, Epoch: last.Epoch}}
+		if len(o.values) == 0 && o.step != nil {
+			m.At, m.Step, o.step = o.step.at, &o.step.value, nil
+		}
+		m.Step.Values = values
+		_ = o.push(m, false) // in memory it is sent all the same
+	}
+	if h := o.step; h != nil {
+		o.step = nil
+		_ = o.push(api.Message{At: h.at, Step: &h.value}, false) // likewise
+	}
+	o.values = nil
+}
+
+// First is the first message that is kept, or will be.
+func (o *outbox) First() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.acked + 1
+}
+
 // Next returns what the next report carries, in order.
-func (o *outbox) Next() []api.Message {
+func (o *outbox) Next() (list []api.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.release(false)
-	return slices.Clone(o.queue[:min(len(o.queue), maxReport)])
+	values := 0
+	for i := range o.queue {
+		if o.queue[i].Seq <= o.heard {
+			continue
+		}
+		if len(list) == maxReport || values >= fullOf {
+			break
+		}
+		if s := o.queue[i].Step; s != nil {
+			values += len(s.Values)
+		}
+		list = append(list, o.queue[i])
+	}
+	return list
 }
 
-// Ack drops what the server has made durable. more says that it made room for others that wait.
-func (o *outbox) Ack(seq int64) (more bool, err error) {
+// Ack drops what the server has made durable, and sends no more what it has heard, unless
+// it has forgotten it. more says that it made room for others that wait.
+func (o *outbox) Ack(seq, heard int64) (more bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if seq > o.seq {
 		return false, fmt.Errorf("the server acknowledges message %d, but only %d were written", seq, o.seq)
 	}
+	before := max(o.heard, o.acked)
+	o.heard = min(max(heard, seq, o.acked), o.seq)
+	more = o.heard > before && o.seq > o.heard
 	if seq <= o.acked {
-		return false, nil
+		return more, nil
 	}
 	o.drop(seq)
-	if len(o.queue) == 0 && o.step == nil && o.usage == nil {
-		if at, err := o.file.Seek(0, 2); err != nil || at > 1<<20 {
-			return false, o.rewrite()
-		}
+	if at, err := o.file.Seek(0, 2); err != nil || at > max(leastFile, 2*o.whole) {
+		return more, o.rewrite()
 	}
-	return len(o.queue) > 0, o.write(line{Ack: seq}, false)
+	return more, o.write(line{Ack: seq}, false)
 }
 
 func (o *outbox) drop(seq int64) {
@@ -270,5 +343,5 @@ func (o *outbox) drop(seq int64) {
 func (o *outbox) Empty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.queue) == 0 && o.step == nil
+	return len(o.queue) == 0 && o.step == nil && len(o.values) == 0
 }

@@ -20,7 +20,7 @@ import (
 
 // backend is what the program's API asks of the agent.
 type backend interface {
-	progress(api.Step)
+	progress(api.Step) error                    // the value of the metric that the job is judged by is one too many
 	save(ctx context.Context, step int64) error // the folder is complete; returns once it is captured
 	state() ProgramState
 	total() int64 // steps of the job, 0 unknown
@@ -82,11 +82,11 @@ func programHandler(b backend, token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/progress", func(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusNoContent, r, func(body []byte) error {
-			s, ok, err := progress.Parse(body)
-			if ok {
-				b.progress(s)
+			list, err := progress.ParseAll(body)
+			if err != nil {
+				return err
 			}
-			return err
+			return tell(b, list...)
 		})
 	})
 	mux.HandleFunc("POST /v1/saved", func(w http.ResponseWriter, r *http.Request) {
@@ -114,10 +114,10 @@ func programHandler(b backend, token string) http.Handler {
 		func(w http.ResponseWriter, r *http.Request) {
 			reply(w, http.StatusOK, r, func(body []byte) error {
 				s, ok, err := progress.ParseTrainer(body, b.total())
-				if ok {
-					b.progress(s)
+				if err != nil || !ok {
+					return err
 				}
-				return err
+				return tell(b, s)
 			})
 		})
 	want := []byte("Bearer " + token)
@@ -130,8 +130,22 @@ func programHandler(b backend, token string) http.Handler {
 	})
 }
 
-// conflict is an error that is the agent's, not the request's.
-type conflict struct{ error }
+// tell takes reports in order, and returns why the last was refused that was.
+func tell(b backend, list ...api.Step) (err error) {
+	for _, s := range list {
+		if why := b.progress(s); why != nil {
+			err = tooMany{why}
+		}
+	}
+	return err
+}
+
+// conflict is an error that is the agent's, not the request's; tooMany is one of a program
+// that reports too often.
+type (
+	conflict struct{ error }
+	tooMany  struct{ error }
+)
 
 func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []byte) error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxProgress))
@@ -139,9 +153,12 @@ func reply(w http.ResponseWriter, status int, r *http.Request, do func(body []by
 		err = do(body)
 	}
 	var c conflict
+	var many tooMany
 	switch {
 	case errors.As(err, &c):
 		problemReply(w, http.StatusConflict, c.Error())
+	case errors.As(err, &many):
+		problemReply(w, http.StatusTooManyRequests, many.Error())
 	case err != nil:
 		problemReply(w, http.StatusBadRequest, err.Error())
 	case status == http.StatusOK:

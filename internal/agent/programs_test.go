@@ -26,6 +26,7 @@ var programs = map[string]func() int{
 	"progress": playProgress,
 	"burn":     playBurn,
 	"agent":    playAgent,
+	"epochs":   playEpochs,
 }
 
 // playPrint prints TEST_LINES lines on both streams and exits with TEST_EXIT.
@@ -162,6 +163,30 @@ func playHelper() int {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// playEpochs posts a list of five epochs, and then its loss until it is answered that this is too often.
+func playEpochs() int {
+	epochs := []map[string]any{}
+	for n := 1; n <= 5; n++ {
+		epochs = append(epochs, map[string]any{"step": n, "epoch": n, "loss": 1 / float64(int(1)<<n)})
+	}
+	if code, b, err := call("POST", "/v1/progress", epochs); err != nil || code != 204 {
+		fmt.Println("epochs", code, string(b), err)
+		return 3
+	}
+	for n := 6; n < 10000; n++ {
+		code, b, err := call("POST", "/v1/progress", map[string]any{"step": n, "loss": 1})
+		if err != nil || code != 204 && code != 429 {
+			return 4
+		}
+		if code == 429 {
+			fmt.Println(string(b))
+			time.Sleep(3 * time.Second) // a report with the trouble goes out
+			return 0
+		}
+	}
+	return 5
 }
 
 // playHugging posts as Hugging Face's callback does.

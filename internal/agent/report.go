@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 // slowest is how long the pause between two reports grows while the server is away.
@@ -27,7 +28,7 @@ func (g *attempt) report(ctx context.Context) {
 		}
 		sent := g.ship.Sent()
 		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(),
-			LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
+			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
 		switch {
 		case errors.Is(err, wire.ErrFenced):
 			g.ask(stop{why: err.Error(), at: true, fenced: true})
@@ -37,7 +38,7 @@ func (g *attempt) report(ctx context.Context) {
 				g.Log.Warn("report", "error", err)
 			}
 			pause = min(2*max(pause, 100*time.Millisecond), max(slowest, g.a.Report))
-			if !wire.Sleep(ctx, min(pause, 200*time.Millisecond)) { // a crowd of urgent messages does not hammer it
+			if wait.For(ctx, min(pause, 200*time.Millisecond)) != nil { // a crowd of urgent messages does not hammer it
 				return
 			}
 		default:
@@ -57,7 +58,7 @@ func (g *attempt) report(ctx context.Context) {
 
 // obey does what the server's answer says. more says that messages arrived and others still wait.
 func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
-	more, err := g.box.Ack(o.Ack)
+	more, err := g.box.Ack(o.Ack, o.Heard)
 	if err != nil {
 		g.Log.Error("acknowledge messages", "error", err)
 	}

@@ -124,7 +124,7 @@ func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 10000 { // hours without a server
-		o.Step(epoch, api.Step{Step: int64(i)})
+		o.Step(epoch, api.Step{Step: int64(i)}, nil)
 		o.Usage(epoch, api.Usage{DiskRead: 1})
 		o.Next()
 	}
@@ -134,10 +134,10 @@ func TestOutboxSurvivesACrashAndHoldsNoMoreThanItMust(t *testing.T) {
 	if err := o.Add(api.Message{At: epoch, Ended: &api.Ended{}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Ack(1); err != nil {
+	if _, err := o.Ack(1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Ack(99); err == nil {
+	if _, err := o.Ack(99, 0); err == nil {
 		t.Error("an acknowledgement of what was never written is no error")
 	}
 	before := o.Next()

@@ -84,7 +84,7 @@ func (s surroundings) environ() []string {
 		"PWD":        s.folders.work,
 		"SCRIMP_JOB": s.a.Job, "SCRIMP_ATTEMPT": s.a.Attempt, "SCRIMP_EPOCH": strconv.Itoa(s.a.Epoch),
 		"SCRIMP_INSTANCE":       s.instance,
-		"SCRIMP_CHECKPOINT_DIR": s.folders.checkpoint, "SCRIMP_RESTORED": s.restored,
+		"SCRIMP_CHECKPOINT_DIR": s.folders.checkpoint, "SCRIMP_RESTORED": s.restored, "SCRIMP_METRIC": s.a.Metric,
 		"SCRIMP_PROGRESS_FILE": s.folders.progress,
 		"SCRIMP_AGENT_URL":     s.url, "SCRIMP_AGENT_TOKEN": s.token,
 		"KUBEFLOW_TRAINER_SERVER_URL":   s.url + fmt.Sprintf(trainerPath, s.a.Job),

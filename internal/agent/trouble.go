@@ -12,6 +12,7 @@ import (
 const (
 	troubleKeep    = "checkpoints are not kept; it is tried again, and the program runs on"
 	troubleCapture = "the checkpoint folder cannot be copied"
+	troubleMetric  = "the metric that the job is judged by is reported too often"
 )
 
 // trouble is what goes wrong at present. Each report carries it, so that

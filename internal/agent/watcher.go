@@ -8,8 +8,8 @@ import (
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
-	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 // How often the agent looks at things while the program runs. A poll costs some
@@ -30,7 +30,7 @@ type watcher struct {
 
 // follow reads until ctx is done.
 func (w *watcher) follow(ctx context.Context) {
-	for wire.Sleep(ctx, lookOutput) {
+	for wait.For(ctx, lookOutput) == nil {
 		w.read(ctx, false)
 	}
 }
@@ -42,7 +42,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 		err := w.output.Read(last, func(line []byte) {
 			f := g.match.Read(line)
 			if f.IsStep {
-				g.progress(f.Step)
+				_ = g.progress(f.Step) // what is refused stands in the trouble of the attempt
 			}
 			if f.Saved {
 				step, metrics := g.seen()
@@ -62,7 +62,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 			g.Log.Debug("progress file", "error", err)
 		}
 		if ok {
-			g.progress(s)
+			_ = g.progress(s) // likewise
 		}
 	})
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *watcher) read(ctx context.Context, last bool) {
 
 // watchFolder captures what an unmodified program saves, until ctx is done.
 func (g *attempt) watchFolder(ctx context.Context) {
-	for pause := lookFolder; wire.Sleep(ctx, pause); {
+	for pause := lookFolder; wait.For(ctx, pause) == nil; {
 		step, metrics := g.seen()
 		g.mu.Lock()
 		asked := g.asked
@@ -105,7 +105,7 @@ func (g *attempt) watchFolder(ctx context.Context) {
 // measure reports what the program uses, until ctx is done.
 func (g *attempt) measure(ctx context.Context, p *program.Program) {
 	m := program.NewMeter(p.Group(), time.Now())
-	for wire.Sleep(ctx, lookUsage) {
+	for wait.For(ctx, lookUsage) == nil {
 		if u, ok := m.Measure(time.Now()); ok {
 			g.box.Usage(g.Now(), api.Usage{CPU: u.CPU, Memory: u.Memory, DiskRead: u.Read, DiskWrite: u.Written,
 				Processes: u.Processes})

@@ -66,11 +66,14 @@ type Assignment struct {
 	Grace      time.Duration `json:"grace_ns"`        // wall time between the signal and SIGKILL
 	Progress   Progressing   `json:"progress"`        // how progress is read besides the helper
 	Total      int64         `json:"total,omitempty"` // steps of the whole job, 0 unknown
-	Retryable  []int         `json:"retryable,omitempty"`
-	Report     time.Duration `json:"report_ns"`    // how often to report, wall
-	Silence    time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
-	Speed      float64       `json:"market_speed"` // market seconds a wall second
-	Deadline   time.Time     `json:"deadline"`     // wall time; zero is none
+	// Metric is what the job is judged by: each of its values is told (Step.Values). "" is none.
+	Metric string `json:"metric,omitempty"`
+
+	Retryable []int         `json:"retryable,omitempty"`
+	Report    time.Duration `json:"report_ns"`    // how often to report, wall
+	Silence   time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
+	Speed     float64       `json:"market_speed"` // market seconds a wall second
+	Deadline  time.Time     `json:"deadline"`     // wall time; zero is none
 }
 
 // Checkpoints says where a program saves and where the agent keeps it.
@@ -97,11 +100,14 @@ type Progressing struct {
 
 // Report is what the agent has to say since its last report. Messages carry a
 // sequence number that counts from 1 within the attempt; the server applies
-// each once and answers with the highest that it has made durable.
+// each once and answers with the highest that it has made durable, and with the
+// highest that it has heard: those between are kept, and sent again only to a server
+// that has heard less, as one that was started again has.
 type Report struct {
 	Attempt  string    `json:"attempt"`
 	Now      time.Time `json:"now"`
-	Messages []Message `json:"messages,omitempty"`
+	Messages []Message `json:"messages,omitempty"` // without a hole
+	First    int64     `json:"first,omitempty"`    // the first that the agent keeps; 0: it keeps none that was heard
 	LogEnd   int64     `json:"log_end"`
 	Trouble  string    `json:"trouble,omitempty"` // what goes wrong on the machine now, in a sentence; empty: nothing does
 }
@@ -126,13 +132,24 @@ type Started struct {
 	Took     time.Duration `json:"took_ns"`            // restore, wall
 }
 
-// Step is progress. The agent keeps the newest of each report.
+// Step is progress. The agent keeps the newest of each report, but of the metric that the
+// job is judged by it keeps each value.
 type Step struct {
 	Step    int64              `json:"step"`
 	Total   int64              `json:"total,omitempty"`
 	Epoch   float64            `json:"epoch,omitempty"`
 	Metrics map[string]float64 `json:"metrics,omitempty"` // NaN and infinities travel in Broken
 	Broken  []string           `json:"broken,omitempty"`  // metrics that are not a finite number
+	Values  []Value            `json:"values,omitempty"`  // of Assignment.Metric since the last report, in order
+}
+
+// Value is one value of the metric that the job is judged by.
+type Value struct {
+	At     time.Time `json:"at"`
+	Step   int64     `json:"step"`
+	Epoch  float64   `json:"epoch,omitempty"`
+	Value  float64   `json:"value"`
+	Broken bool      `json:"broken,omitempty"` // it was no finite number
 }
 
 // Saved says that a checkpoint is published and verified.
@@ -190,6 +207,7 @@ type Ended struct {
 // Orders is the server's answer to a report.
 type Orders struct {
 	Ack    int64  `json:"ack"`              // highest message that is durable, or that a newer one makes up for
+	Heard  int64  `json:"heard,omitempty"`  // highest that the server has; what is above Ack is to be kept
 	LogEnd int64  `json:"log_end"`          // bytes of the log that the server has
 	Drain  *Drain `json:"drain,omitempty"`  // save, end, report, switch off
 	Save   bool   `json:"save,omitempty"`   // ask the program for a checkpoint now

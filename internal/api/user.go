@@ -262,3 +262,20 @@ type Verified struct {
 	Cost     money.Amount   `json:"cost"`
 	Currency money.Currency `json:"currency"`
 }
+
+// MetricValues are what a job's programs said of the metric that it is judged by: every value,
+// in order. Of a job that names none it is as much of its loss as the log still has.
+type MetricValues struct {
+	Metric string        `json:"metric"`
+	Values []MetricValue `json:"values"`
+}
+
+// MetricValue is one of them.
+type MetricValue struct {
+	Attempt  string    `json:"attempt"`
+	At       time.Time `json:"at"`
+	MarketAt time.Time `json:"market_at"`
+	Step     int64     `json:"step"`
+	Epoch    float64   `json:"epoch,omitempty"`
+	Value    *float64  `json:"value"` // null: it was no finite number
+}

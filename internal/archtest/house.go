@@ -51,6 +51,7 @@ var House = []Room{
 	{Path: "blob/blobtest", Floor: 5},
 	{Path: "blob", Floor: 5},
 	{Path: "fileid", Floor: 5}, // tells a file from its copies
+	{Path: "wait", Floor: 5},   // a pause that ends early
 	{Path: "api", Floor: 5},
 
 	{Path: "receipt", Floor: 4},

@@ -22,6 +22,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/server"
+	"scrimp/internal/wait"
 )
 
 // client talks to the server of a data folder, or to the one that was logged in to.
@@ -101,7 +102,7 @@ func (a *app) ensure(ctx context.Context, market string) (*client, error) {
 			}
 			return nil, errors.New(why)
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -168,22 +169,11 @@ func gone(ctx context.Context, pid int) error {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 			return nil
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("the old server (process %d) has not left after 10 s", pid)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // build is the hash of this program.

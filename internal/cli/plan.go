@@ -16,6 +16,7 @@ import (
 	"scrimp/internal/server"
 	"scrimp/internal/sim"
 	"scrimp/internal/spec"
+	"scrimp/internal/wait"
 )
 
 // forecastRuns is how many runs of a job a plan simulates: the odds are then known to about 3 %.
@@ -28,7 +29,7 @@ func (a *app) predict(ctx context.Context, c *client, j spec.Job, clock api.Mark
 		return show.Plan{}, err
 	}
 	for begun := a.now(); len(m.Offers) == 0 && a.now().Sub(begun) < 5*time.Second; { // a server that has just begun
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
 			return show.Plan{}, err
 		}
 		if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/plan"
 	"scrimp/internal/spec"
+	"scrimp/internal/wait"
 )
 
 // jobFlags are what run and plan share.
@@ -381,8 +382,8 @@ func (a *app) watch(ctx context.Context, c *client, id string, show func(api.Job
 		} else if strings.Contains(err.Error(), "is not known") {
 			return j, err
 		}
-		if ctx.Err() != nil {
-			return j, context.Cause(ctx)
+		if why := wait.For(ctx, 300*time.Millisecond); why != nil {
+			return j, why
 		}
 		if failed++; failed == 4 {
 			a.notef("\nThe server does not answer: starting another. The job goes on meanwhile.\n")
@@ -392,9 +393,6 @@ func (a *app) watch(ctx context.Context, c *client, id string, show func(api.Job
 		}
 		if failed > 20 {
 			return j, fmt.Errorf("follow %s: %w", id, err)
-		}
-		if err := pause(ctx, 300*time.Millisecond); err != nil {
-			return j, err
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/provider"
+	"scrimp/internal/wait"
 )
 
 // act does one action in a goroutine of its own; its outcome is the next event.
@@ -198,7 +199,8 @@ func (c *Control) proposeEnded(ctx context.Context, i provider.Instance) {
 		events = append(events, c.event(c.Now(), bill))
 		events[1].Actor = ended.Actor
 	}
-	_ = c.Propose(ctx, events...) // the next poll sees the same again, where the core still waits for it
+	// The next poll sees the same again, where the core still waits for it.
+	_ = c.proposeEnds(ctx, []string{launch}, events...)
 	c.mu.Lock()
 	delete(c.listed, i.ID)
 	c.mu.Unlock()
@@ -251,6 +253,7 @@ func (c *Control) silent(ctx context.Context) {
 	c.awake()
 	now := time.Now()
 	var events []core.Event
+	var silent []string
 	living := map[string]bool{}
 	c.mu.RLock()
 	for _, a := range c.machine.Live() {
@@ -258,14 +261,15 @@ func (c *Control) silent(ctx context.Context) {
 		if a.Task() == core.Ended || a.Releasing() || a.Disowned() {
 			continue
 		}
-		if heard := c.agents.heard(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
+		if heard := c.agents.last(a.ID()); !heard.IsZero() && now.Round(0).Sub(heard.Round(0)) > c.cfg.Silence {
+			silent = append(silent, a.ID())
 			events = append(events, c.event(c.Now(), core.AgentSilent{Attempt: a.ID(), Since: c.cfg.Clock.ToMarket(heard)}))
 		}
 	}
 	c.mu.RUnlock()
 	c.agents.keep(living, now)
 	if len(events) > 0 {
-		_ = c.Propose(ctx, events...) // said again at the next poll
+		_ = c.proposeEnds(ctx, silent, events...) // said again at the next poll
 	}
 }
 
@@ -285,11 +289,5 @@ func (c *Control) awake() {
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
+// sleep is a pause of a loop that looks at ctx itself.
+func sleep(ctx context.Context, d time.Duration) { _ = wait.For(ctx, d) }

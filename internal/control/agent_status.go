@@ -18,11 +18,13 @@ type Latest struct {
 
 	top     int64       // highest message that is heard for good; 0: the core knows
 	said    int64       // highest message that is an event
+	put     int64       // highest that is in events which are being proposed; 0: none is
 	told    time.Time   // when progress last became an event, wall
 	used    time.Time   // when usage did
-	step    api.Message // newest progress, or the one that decides, where it is no event yet
-	decides bool        // step ends the job, by its metric
-	best    api.Message // newest progress that was better than all before, where patience counts from it, likewise
+	taken   int64       // highest message whose progress or usage waits here, or has waited
+	step    api.Message // newest progress, where it is no event yet
+	values  []heard     // of what the job is judged by, likewise, in order
+	decides bool        // one of them ends the job
 	usage   api.Message // newest usage, likewise: its processors are the mean of count reports
 	count   int
 	idle    bool      // the last usage that was an event said so
@@ -33,6 +35,28 @@ type Latest struct {
 	began   time.Time   // when progress or usage was heard first, wall
 	orders  api.Orders  // what the agent was told last
 	ordered time.Time   // when that was so, wall; zero: never
+	// telling has a value while somebody makes events of what the attempt has said, so
+	// that no value is in two.
+	telling chan struct{}
+}
+
+// heard is a value of the metric that a job is judged by, with the number of its message
+// and when that was written, by the wall.
+type heard struct {
+	message int64
+	at      time.Time
+	value   policy.Value
+}
+
+// Values are what messages after one and up to another have said of the metric that the
+// job is judged by, where it is no event yet.
+func (l *Latest) Values(after, upTo int64) (list policy.Values) {
+	for _, v := range l.values {
+		if after < v.message && v.message <= upTo {
+			list = append(list, v.value)
+		}
+	}
+	return list
 }
 
 // agentStatus is what agents have said lately. It is no event and no state: a server
@@ -47,15 +71,15 @@ type agentStatus struct {
 func (s *agentStatus) hear(attempt string, now time.Time) *Latest {
 	l := s.of[attempt]
 	if l == nil {
-		l = &Latest{}
+		l = &Latest{telling: make(chan struct{}, 1)}
 		s.of[attempt] = l
 	}
 	l.Heard = now
 	return l
 }
 
-// heard is when the attempt last spoke; zero: never.
-func (s *agentStatus) heard(attempt string) time.Time {
+// last is when the attempt last spoke; zero: never.
+func (s *agentStatus) last(attempt string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.of[attempt]; l != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,35 +77,34 @@ func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core
 	}
 }
 
-// Report takes what an agent has to say and returns what it should do. What it
-// says is durable when Report returns, but for progress and usage: those are
-// events only now and then, and newer ones make up for what a crash takes.
+// Report takes what an agent has to say and returns what it should do. What the answer
+// acknowledges is durable, but for progress and usage: those are events only now and
+// then, and newer ones make up for what a crash takes. Nothing makes up for a value of
+// what a job is judged by: from the first that is no event yet nothing is acknowledged,
+// so that the agent keeps it for a server that knows nothing of it.
 func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 	wall := time.Now()
 	c.agents.mu.Lock()
 	l := c.agents.hear(r.Attempt, wall)
 	l.Trouble = r.Trouble
-	top, known := l.top, l.known
 	c.agents.mu.Unlock()
-	var metric policy.Metric
-	var seen policy.Seen
-	if top == 0 || !known {
-		c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
-			if a, ok := m.Attempt(r.Attempt); ok {
-				j, _ := m.Job(a.Job())
-				top, metric, seen = max(top, a.Heard()), j.Terms().Metric, j.Seen()
-			} else {
-				top = -1
-			}
-		})
+	if slices.ContainsFunc(r.Messages, func(m api.Message) bool { return !mayWait(m) }) {
+		if !l.tell(ctx) {
+			return api.Orders{}, context.Cause(ctx)
+		}
+		defer l.toldAll()
+	}
+	top := c.known(l, r.Attempt)
+	if top >= 0 {
+		top = max(top, r.First-1) // what came before was made up for
 	}
 	var events []core.Event
 	next := top
 	c.agents.mu.Lock()
-	if !l.known && top >= 0 {
-		l.metric, l.seen, l.known = metric, seen, true
-	}
 	for _, m := range r.Messages {
+		if r.First > 0 && top >= 0 && m.Seq > next+1 {
+			break // an earlier server has heard what is missing: it comes again
+		}
 		if top >= 0 && m.Seq > top {
 			events = append(events, c.heardFrom(l, r.Attempt, ours(m, r.Now, wall), wall)...)
 		}
@@ -114,7 +112,10 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	}
 	c.agents.mu.Unlock()
 	if len(events) > 0 {
-		if err := c.Propose(ctx, c.notAhead(events)...); err != nil {
+		if err := c.proposeToEnd(ctx, c.notAhead(events)...); err != nil {
+			c.agents.mu.Lock()
+			l.put = 0
+			c.agents.mu.Unlock()
 			return api.Orders{}, err
 		}
 	}
@@ -123,8 +124,41 @@ func (c *Control) Report(ctx context.Context, r api.Report) (api.Orders, error) 
 	if top >= 0 {
 		l.top = max(l.top, next)
 	}
+	ack := next
+	if r.First > 0 && len(l.values) > 0 {
+		ack = min(ack, l.values[0].message-1)
+	}
 	c.agents.mu.Unlock()
-	return c.orders(l, r.Attempt, next, len(events) == 0)
+	o, err := c.orders(l, r.Attempt, ack, len(events) == 0)
+	o.Heard = max(0, next)
+	return o, err
+}
+
+// known is the highest message that was heard of the attempt; -1: nobody knows it. The
+// first time it asks the core what became of the metric that its job is judged by.
+func (c *Control) known(l *Latest, attempt string) (top int64) {
+	c.agents.mu.Lock()
+	top, known := l.top, l.known
+	c.agents.mu.Unlock()
+	if top > 0 && known {
+		return top
+	}
+	var metric policy.Metric
+	var seen policy.Seen
+	c.ReadUncommitted(func(m *core.Machine) { // orders waits until it is durable
+		if a, ok := m.Attempt(attempt); ok {
+			j, _ := m.Job(a.Job())
+			top, metric, seen = max(top, a.Heard()), j.Terms().Metric, j.Seen()
+		} else {
+			top = -1
+		}
+	})
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
+	if !l.known && top >= 0 {
+		l.metric, l.seen, l.known = metric, seen, true
+	}
+	return top
 }
 
 // notAhead sets what an agent's clock puts into the future to now.
@@ -138,6 +172,11 @@ func (c *Control) notAhead(events []core.Event) []core.Event {
 	return events
 }
 
+// mayWait says whether a message is no event at once.
+func mayWait(m api.Message) bool {
+	return m.Step != nil && len(m.Step.Broken) == 0 || m.Usage != nil
+}
+
 // heardFrom turns a message into events: none where it may wait. What follows
 // progress that was no event finds it told: a program's last line is what its job
 // is judged by, and the core hears no older message after a newer one. The caller
@@ -147,10 +186,11 @@ func (c *Control) heardFrom(l *Latest, attempt string, m api.Message, wall time.
 	case m.Step != nil:
 		l.Step = *m.Step
 		l.began = cmp.Or(l.began, wall)
-		if len(m.Step.Broken) == 0 {
-			l.hearStep(m)
+		c.hearStep(l, m)
+		if mayWait(m) {
 			return nil
 		}
+		return c.waiting(l, attempt, m.Seq+1, wall)
 	case m.Usage != nil:
 		l.Usage = *m.Usage
 		l.began = cmp.Or(l.began, wall)
@@ -184,53 +224,13 @@ func (l *Latest) committed(events []core.Event, wall time.Time) {
 			l.said = max(l.said, seq)
 		}
 	}
+	l.put = 0
 	if l.step.Seq <= l.said { // the core hears no older one any more
 		l.step, l.decides = api.Message{}, false
 	}
-	if l.best.Seq <= l.said {
-		l.best = api.Message{}
-	}
+	l.values = slices.DeleteFunc(slices.Clone(l.values), func(v heard) bool { return v.message <= l.said })
 	if l.usage.Seq <= l.said {
 		l.usage = api.Message{}
-	}
-}
-
-// due is what of all that waits becomes an event now, in one transaction.
-func (c *Control) due(wall time.Time) (all []core.Event, of map[string][]core.Event) {
-	of = map[string][]core.Event{}
-	c.agents.mu.Lock()
-	defer c.agents.mu.Unlock()
-	for _, attempt := range slices.Sorted(maps.Keys(c.agents.of)) {
-		l := c.agents.of[attempt]
-		step, usage := c.stepDue(l, wall), c.usageDue(l, wall)
-		if !step && !usage {
-			continue
-		}
-		upTo := l.usage.Seq
-		if step {
-			upTo = max(upTo, l.step.Seq)
-		}
-		if list := c.waiting(l, attempt, upTo+1, wall); len(list) > 0 {
-			of[attempt] = list
-			all = append(all, list...)
-		}
-	}
-	return all, of
-}
-
-// flush makes events of what is due.
-func (c *Control) flush(ctx context.Context) {
-	wall := time.Now()
-	all, of := c.due(wall)
-	if len(all) == 0 || c.Propose(ctx, c.notAhead(all)...) != nil {
-		return // it waits on
-	}
-	c.agents.mu.Lock()
-	defer c.agents.mu.Unlock()
-	for attempt, list := range of {
-		if l := c.agents.of[attempt]; l != nil {
-			l.committed(list, wall)
-		}
 	}
 }
 

@@ -38,7 +38,12 @@ func TestTheLastProgressIsToldBeforeWhatFollows(t *testing.T) {
 		}
 	}
 	step := func(n int64) func(time.Time) []string { return say(api.Message{Step: &api.Step{Step: n}}) }
-	flush := func(at time.Time) []string { all, _ := c.due(at); return told(all, at) }
+	flush := func(at time.Time) []string {
+		all, of := c.due(at)
+		kinds := told(all, at)
+		c.release(of, true, at)
+		return kinds
+	}
 	save, use := say(api.Message{Saved: &api.Saved{}}), say(api.Message{Usage: &api.Usage{}})
 	const ms = time.Millisecond
 	progress, saved, ended, usage := core.Progressed{}.Kind(), core.CheckpointSaved{}.Kind(), core.AttemptEnded{}.Kind(), core.UsageSeen{}.Kind()
@@ -103,9 +108,7 @@ func TestManyAgentsShareTheLog(t *testing.T) {
 			}
 			all, of := c.due(wall)
 			events += len(all)
-			for attempt, list := range of {
-				c.agents.of[attempt].committed(list, wall)
-			}
+			c.release(of, true, wall)
 		}
 		most := float64(2*n) + span.Seconds()*float64(progressASecond+usagesASecond) // each says the first at once
 		if float64(events) > most || float64(reports) > float64(n)+1.3*span.Seconds()*reportsASecond {

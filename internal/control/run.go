@@ -59,25 +59,44 @@ func ask(events []core.Event) (request, error) {
 // Propose hands events to the core and returns when they are durable, all or none.
 // While there is no room for them it takes none.
 func (c *Control) Propose(ctx context.Context, events ...core.Event) error {
-	if err := c.Full(); err != nil {
-		return err
-	}
-	r, err := ask(events)
+	done, err := c.handOver(ctx, events)
 	if err != nil {
 		return err
 	}
 	select {
-	case c.requests <- r:
-	case <-c.ended:
-		return ErrStopping
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case err := <-r.done:
+	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// proposeToEnd is Propose for who must know whether the core took the events: once it has
+// them, the end of ctx ends nothing.
+func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error {
+	done, err := c.handOver(ctx, events)
+	if err != nil {
+		return err
+	}
+	return <-done
+}
+
+// handOver gives events to who drives the core.
+func (c *Control) handOver(ctx context.Context, events []core.Event) (done <-chan error, err error) {
+	if err := c.Full(); err != nil {
+		return nil, err
+	}
+	r, err := ask(events)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case c.requests <- r:
+		return r.done, nil
+	case <-c.ended:
+		return nil, ErrStopping
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/policy"
 	"scrimp/internal/state"
 )
 
@@ -49,10 +50,14 @@ func (c *Control) seldom(l *Latest, wall time.Time) time.Duration {
 	return min(wall.Sub(l.began)/stretch, c.cfg.Clock.Shrink(sparsest))
 }
 
-// stepDue says whether the newest progress becomes an event now.
+// manyValues is how many values of what a job is judged by do not wait for more.
+const manyValues = 1000
+
+// stepDue says whether the newest progress becomes an event now, with all values of what
+// the job is judged by: there is no better use of an event than to hold many of them.
 func (c *Control) stepDue(l *Latest, wall time.Time) bool {
 	pause := share(c.agents.live, progressASecond, stepAtLeast)
-	if !l.decides {
+	if !l.decides && len(l.values) < manyValues {
 		pause = max(pause, c.seldom(l, wall))
 	}
 	return l.step.Step != nil && wall.Sub(l.told) >= pause
@@ -71,24 +76,49 @@ func (c *Control) usageDue(l *Latest, wall time.Time) bool {
 	return wall.Sub(l.used) >= pause
 }
 
-// hearStep keeps progress that decides nothing at once. What ends the job by its metric
-// stays until it is told, whatever comes after it.
-func (l *Latest) hearStep(m api.Message) {
-	if l.decides {
-		return
+// hearStep keeps progress that decides nothing at once, and every value of what the job is
+// judged by, until they are told.
+func (c *Control) hearStep(l *Latest, m api.Message) {
+	if m.Seq <= l.taken {
+		return // it came twice
 	}
-	s := m.Step
-	_, l.decides = l.seen.Verdict(l.metric, s.Step, s.Metrics, s.Broken)
-	if seen := l.seen.See(l.metric, s.Step, s.Metrics, s.Broken); seen != l.seen {
-		if l.seen = seen; l.metric.Patience > 0 {
-			l.best = m
+	l.taken = m.Seq
+	if l.metric.Name != "" {
+		values := c.valuesOf(l.metric, m)
+		var stop policy.Stop
+		l.seen, stop = l.seen.Judge(l.metric, values)
+		l.decides = l.decides || stop != ""
+		for _, v := range values {
+			l.values = append(l.values, heard{m.Seq, m.At, v})
 		}
+	}
+	if before := l.step.Step; before != nil && len(before.Broken) > 0 { // it was not told, for want of room
+		step := *m.Step
+		step.Broken = slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Broken, step.Broken))))
+		m.Step = &step
 	}
 	l.step = m
 }
 
+// valuesOf is what a report says of the metric that the job is judged by, at market times.
+// An agent of a release that knows of no values says one with each report.
+func (c *Control) valuesOf(metric policy.Metric, m api.Message) policy.Values {
+	if len(m.Step.Values) == 0 {
+		return metric.Of(c.cfg.Clock.ToMarket(m.At), m.Step.Step, m.Step.Epoch, m.Step.Metrics, m.Step.Broken)
+	}
+	list := make(policy.Values, len(m.Step.Values))
+	for i, v := range m.Step.Values {
+		list[i] = policy.Value{At: c.cfg.Clock.ToMarket(v.At), Step: v.Step, Epoch: v.Epoch, Value: v.Value, Broken: v.Broken}
+	}
+	return list
+}
+
 // hearUsage keeps the mean of what is used, and the most memory, until it is told.
 func (l *Latest) hearUsage(m api.Message, wall time.Time) {
+	if m.Seq <= l.taken {
+		return // it came twice
+	}
+	l.taken = m.Seq
 	u := *m.Usage
 	if last := l.usage.Usage; last != nil {
 		u.CPU = last.CPU + (u.CPU-last.CPU)/float64(l.count+1)
@@ -108,23 +138,39 @@ func (l *Latest) hearUsage(m api.Message, wall time.Time) {
 }
 
 // waiting is what the attempt has said before message seq and what is no event yet, in
-// the order in which it was said: the best of its progress, the newest, and its usage where that is due.
+// the order in which it was said: its progress with all values, and its usage where that is
+// due. No event of a message leaves a value of an earlier one behind: the core hears of
+// that no more.
 func (c *Control) waiting(l *Latest, attempt string, seq int64, wall time.Time) []core.Event {
-	var said []api.Message
-	if l.best.Step != nil && l.best.Seq != l.step.Seq {
-		said = append(said, l.best)
-	}
-	if l.step.Step != nil {
-		said = append(said, l.step)
-	}
-	if c.usageDue(l, wall) {
-		said = append(said, l.usage)
-	}
-	said = slices.DeleteFunc(said, func(m api.Message) bool { return m.Seq >= seq || m.Seq <= l.said })
-	slices.SortFunc(said, func(a, b api.Message) int { return int(a.Seq - b.Seq) })
+	told := max(l.said, l.put)
+	waits := func(m api.Message) bool { return told < m.Seq && m.Seq < seq }
 	var list []core.Event
-	for _, m := range said {
-		list = append(list, c.said(attempt, m, c.body(attempt, m)))
+	if m, ok := l.newest(told, seq); ok {
+		b := c.body(attempt, m).(core.Progressed)
+		b.Values = l.Values(told, m.Seq)
+		list = append(list, c.said(attempt, m, b))
+		l.put = max(l.put, m.Seq)
+	}
+	if waits(l.usage) && c.usageDue(l, wall) {
+		list = append(list, c.said(attempt, l.usage, c.body(attempt, l.usage)))
+		if l.put > l.usage.Seq {
+			slices.Reverse(list)
+		}
+		l.put = max(l.put, l.usage.Seq)
 	}
 	return list
+}
+
+// newest is the newest progress after message told and before seq: the whole of it, or
+// as much as the last value says where newer progress has taken its place.
+func (l *Latest) newest(told, seq int64) (m api.Message, ok bool) {
+	if s := l.step.Seq; l.step.Step != nil && told < s && s < seq {
+		return l.step, true
+	}
+	for _, v := range l.values {
+		if told < v.message && v.message < seq {
+			m, ok = api.Message{Seq: v.message, At: v.at, Step: &api.Step{Step: v.value.Step, Epoch: v.value.Epoch}}, true
+		}
+	}
+	return m, ok
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,9 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/policy"
 )
+
+// e0 is when the programs of these tests begin.
+var e0 = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 // sampled plays a program that reports twice a second for so long, and returns what became an event.
 func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n int64) (api.Step, *api.Usage)) (list []core.Event) {
@@ -29,8 +33,8 @@ func sampled(speed float64, metric policy.Metric, span time.Duration, say func(n
 			events = append(events, c.heardFrom(l, "a", api.Message{Seq: seq, At: wall, Usage: usage}, wall)...)
 		}
 		l.committed(events, wall)
-		all, _ := c.due(wall)
-		l.committed(all, wall)
+		all, of := c.due(wall)
+		c.release(of, true, wall)
 		list = append(append(list, events...), all...)
 	}
 	return list
@@ -57,6 +61,30 @@ func TestALongRunSaysLittleThatStays(t *testing.T) {
 	}
 }
 
+// A program that reports the metric of its job at each step makes no more events of it
+// than another, and each value costs the log a few bytes.
+func TestManyValuesShareFewEvents(t *testing.T) {
+	metric := policy.Metric{Name: "loss"}
+	for _, span := range []time.Duration{time.Hour, 6 * time.Hour} {
+		values, events, bytes := 0, 0, 0
+		for _, e := range sampled(1, metric, span, func(n int64) (api.Step, *api.Usage) {
+			loss := float64(float32(3 + 1/float64(n)))
+			return api.Step{Step: n, Metrics: map[string]float64{"loss": loss}, Values: []api.Value{{At: e0.Add(time.Duration(n) * reportAtLeast), Step: n, Value: loss}}}, nil
+		}) {
+			b, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, events, bytes = values+len(e.Body.(core.Progressed).Values), events+1, bytes+len(b)
+		}
+		each := float64(bytes) / float64(values)
+		t.Logf("%v: %d values in %d events, %.1f bytes a value with all that an event is", span, values, events, each)
+		if said := int(span / reportAtLeast); values < said-1000 || events > 60+values/500 || each > 24 {
+			t.Errorf("%v: %d values of %d in %d events, %.1f bytes a value, want at most 24", span, values, said, events, each)
+		}
+	}
+}
+
 // However seldom progress becomes an event, what ends a job by its metric does within
 // two seconds, also where the next report is worse again; and patience counts from
 // the best value that was reported, not from the best of the events.
@@ -69,10 +97,9 @@ func TestNoMetricIsMissedBetweenEvents(t *testing.T) {
 			return api.Step{Step: n, Metrics: map[string]float64{"loss": value(n)}}, nil
 		}) {
 			b := e.Body.(core.Progressed)
-			if stop, ok := seen.Verdict(m, b.Step, b.Metrics, nil); ok {
+			if seen, stop = seen.Judge(m, b.Objective(m)); stop != "" {
 				return stop, e.At.Sub(start)
 			}
-			seen = seen.See(m, b.Step, b.Metrics, nil)
 		}
 		return "", 0
 	}

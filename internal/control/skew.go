@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"scrimp/internal/api"
@@ -20,6 +21,14 @@ func ours(m api.Message, sent, heard time.Time) api.Message {
 		return m
 	}
 	m.At = m.At.Add(off)
+	if m.Step != nil && len(m.Step.Values) > 0 {
+		step := *m.Step
+		step.Values = slices.Clone(step.Values)
+		for i := range step.Values {
+			step.Values[i].At = step.Values[i].At.Add(off)
+		}
+		m.Step = &step
+	}
 	if m.Saved != nil {
 		saved := *m.Saved
 		saved.Captured = saved.Captured.Add(off)

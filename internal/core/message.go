@@ -41,7 +41,8 @@ func (m *Machine) progressed(b Progressed, seen policy.Seen) {
 		return
 	}
 	j := m.s.Job(a.Job())
-	if stop, ok := seen.Verdict(j.Terms().Metric, b.Step, b.Metrics, b.Broken); ok && j.Ending() == "" {
+	metric := j.Terms().Metric
+	if _, stop := seen.Judge(metric, b.Objective(metric)); stop != "" && j.Ending() == "" {
 		as := Stopped
 		if stop == policy.TargetReached {
 			as = Succeeded

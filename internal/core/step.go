@@ -139,7 +139,8 @@ func (m *Machine) Step(e Event) Outcome {
 	m.openWindows()
 	m.queue.endBackoff(m.now())
 	saved, seen := m.earlier(e.Body)
-	if m.s.Observe(m.e) {
+	news := m.s.Observe(m.e)
+	if news {
 		m.take(e.Body, saved, seen)
 	}
 	m.reviews()
@@ -153,7 +154,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.consider(most)
 	m.settleReserved(ended)
 	m.sumAgain()
-	m.close()
+	m.close(news)
 	out := m.outcome
 	m.event, m.outcome = Event{}, Outcome{}
 	m.e, m.out = nil, nil
@@ -161,7 +162,8 @@ func (m *Machine) Step(e Event) Outcome {
 }
 
 // close says what of the step must be kept, and when the next is due.
-func (m *Machine) close() {
+// The values of what a job is judged by stay with it: they are no sample.
+func (m *Machine) close(news bool) {
 	out := m.out
 	if len(out.Facts)+len(out.Postings)+len(out.Actions) == 0 {
 		switch b := m.e.Body.(type) {
@@ -171,6 +173,8 @@ func (m *Machine) close() {
 		case Audited, IdentityChanged: // which others read
 		case MarketSeen:
 			out.Sample = len(b.Offers) == 0
+		case Progressed:
+			out.Sample = !news || len(b.Values) == 0
 		default:
 			out.Sample = true
 		}

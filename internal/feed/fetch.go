@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"scrimp/internal/wait"
 )
 
 // Client fetches pages: with a limit of size, a limit of time for each try, and
@@ -28,16 +30,7 @@ func Default(version string, limit int64) Client {
 			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 30 * time.Second,
 				TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute}},
 		Limit: limit, Tries: 4, Agent: "scrimp/" + version,
-		Wait: func(ctx context.Context, d time.Duration) error {
-			t := time.NewTimer(d)
-			defer t.Stop()
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-t.C:
-				return nil
-			}
-		},
+		Wait: wait.For,
 	}
 }
 

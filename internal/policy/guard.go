@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"math"
-	"slices"
-	"time"
-)
+import "time"
 
 // Stop is why a run is ended before its program ends it.
 type Stop string
@@ -40,39 +36,32 @@ type Seen struct {
 	Any      bool    `json:"any,omitempty"`
 }
 
-// Verdict takes the metrics of one report and says whether the run should end, by what
-// was seen before it. broken names the metrics that are not a finite number.
-func (s Seen) Verdict(m Metric, step int64, values map[string]float64, broken []string) (Stop, bool) {
-	v, ok := values[m.Name]
+// Judge takes values in the order in which they were reported. It returns what became of
+// the metric after all of them, and why the run should end by the first that says so;
+// "": it should not.
+func (s Seen) Judge(m Metric, values Values) (after Seen, stop Stop) {
+	for _, v := range values {
+		if stop == "" {
+			stop = s.verdict(m, v)
+		}
+		if !v.Broken && s.improved(m, v.Value) {
+			s = Seen{Best: v.Value, BestStep: v.Step, Any: true}
+		}
+	}
+	return s, stop
+}
+
+// verdict is why the run should end by a value, after what was seen before it.
+func (s Seen) verdict(m Metric, v Value) Stop {
 	switch {
-	case m.isBroken(values, broken):
-		return Diverged, true
-	case !ok || m.Name == "":
-		return "", false
-	case m.HasGoal && (v == m.Target || m.better(v, m.Target)):
-		return TargetReached, true
-	case !s.improved(m, v) && m.Patience > 0 && step-s.BestStep >= m.Patience:
-		return Plateau, true
+	case v.Broken:
+		return Diverged
+	case m.HasGoal && (v.Value == m.Target || m.better(v.Value, m.Target)):
+		return TargetReached
+	case !s.improved(m, v.Value) && m.Patience > 0 && v.Step-s.BestStep >= m.Patience:
+		return Plateau
 	}
-	return "", false
-}
-
-// See returns what became of the metric after a report.
-func (s Seen) See(m Metric, step int64, values map[string]float64, broken []string) Seen {
-	v, ok := values[m.Name]
-	if !ok || m.Name == "" || m.isBroken(values, broken) || !s.improved(m, v) {
-		return s
-	}
-	return Seen{Best: v, BestStep: step, Any: true}
-}
-
-// isBroken reports whether what is watched is no finite number.
-func (m Metric) isBroken(values map[string]float64, broken []string) bool {
-	if slices.Contains(broken, m.Name) || m.Name == "" && slices.Contains(broken, "loss") {
-		return true
-	}
-	v, ok := values[m.Name]
-	return ok && m.Name != "" && (math.IsNaN(v) || math.IsInf(v, 0))
+	return ""
 }
 
 // better reports whether a is better than b.

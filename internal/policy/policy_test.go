@@ -165,7 +165,8 @@ func TestGuardrails(t *testing.T) {
 		"no better for too long": {Seen{Best: 2.5, BestStep: 5, Any: true}, 15, 2.6, nil, Plateau},
 		"no better for a while":  {Seen{Best: 2.5, BestStep: 5, Any: true}, 14, 2.6, nil, ""},
 	} {
-		if got, _ := c.seen.Verdict(loss, c.step, map[string]float64{"loss": c.value}, c.broken); got != c.want {
+		said := loss.Of(time.Time{}, c.step, 0, map[string]float64{"loss": c.value}, c.broken)
+		if _, got := c.seen.Judge(loss, said); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

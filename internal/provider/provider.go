@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/market"
+	"scrimp/internal/wait"
 )
 
 // Config says how patient a Provider is. Spans are wall time.
@@ -149,7 +150,7 @@ func (p *Provider) Offers(ctx context.Context) ([]market.Offer, []market.Quote, 
 
 // call calls f until it is answered, refused, or given up.
 func (p *Provider) call(ctx context.Context, pace *pace, f func(context.Context) error) error {
-	wait := p.cfg.Wait
+	span := p.cfg.Wait
 	for try := 1; ; try++ {
 		if err := pace.wait(ctx); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnanswered, err)
@@ -163,17 +164,17 @@ func (p *Provider) call(ctx context.Context, pace *pace, f func(context.Context)
 		if err == nil || Refused(err) || errors.Is(err, ErrPending) {
 			return err
 		}
-		pause := wait - time.Duration(float64(wait/2)*p.cfg.Jitter())
+		pause := span - time.Duration(float64(span/2)*p.cfg.Jitter())
 		if errors.Is(err, ErrThrottled) {
 			pace.hold(pause) // for all who ask, not for this request alone
 		}
 		if try >= p.cfg.Tries || ctx.Err() != nil {
 			return fmt.Errorf("%w after %d tries: %w", ErrUnanswered, try, err)
 		}
-		if !sleep(ctx, pause) {
+		if wait.For(ctx, pause) != nil {
 			return fmt.Errorf("%w: %w: %w", ErrUnanswered, context.Cause(ctx), err)
 		}
-		wait = min(2*wait, p.cfg.MaxWait)
+		span = min(2*span, p.cfg.MaxWait)
 	}
 }
 
@@ -199,10 +200,7 @@ type pace struct {
 
 // wait returns when the next call may begin.
 func (p *pace) wait(ctx context.Context) error {
-	if !sleep(ctx, time.Until(p.take(time.Now()))) {
-		return context.Cause(ctx)
-	}
-	return nil
+	return wait.For(ctx, time.Until(p.take(time.Now())))
 }
 
 // take books a call and returns when it may begin.
@@ -231,20 +229,5 @@ func (p *pace) hold(d time.Duration) {
 	defer p.mu.Unlock()
 	if until := time.Now().Add(d); until.After(p.held) {
 		p.held = until
-	}
-}
-
-// sleep reports whether it slept to the end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

@@ -54,6 +54,7 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
 		Progress:  api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
 		Total:     j.Work.Steps,
+		Metric:    j.Metric.Name,
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
 	if !job.Terms().Deadline.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/store"
+	"scrimp/internal/wait"
 )
 
 // getEvents sends the jobs that the caller sees as server-sent events: each as
@@ -49,7 +50,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-changed:
-			wait(r.Context(), 100*time.Millisecond) // a burst of changes is sent at once
+			_ = wait.For(r.Context(), 100*time.Millisecond) // a burst of changes is sent at once
 		case <-beat.C:
 		}
 	}

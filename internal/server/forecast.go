@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
 	"scrimp/internal/sim"
+	"scrimp/internal/wait"
 )
 
 // poll is how often the market is looked at, on the wall.
@@ -42,7 +43,7 @@ func (s *Server) forecast(ctx context.Context) {
 		id, q, more := s.foretold(last)
 		last = id
 		if id == "" {
-			wait(ctx, forecastEvery)
+			_ = wait.For(ctx, forecastEvery)
 			continue
 		}
 		began := time.Now()
@@ -57,7 +58,7 @@ func (s *Server) forecast(ctx context.Context) {
 		if !more { // a round is over
 			last, rest = "", max(rest, forecastEvery)
 		}
-		wait(ctx, rest)
+		_ = wait.For(ctx, rest)
 	}
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/state"
+	"scrimp/internal/wait"
 )
 
 // find returns the job as people see it.
@@ -57,16 +57,9 @@ func (s *Server) watchJob(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-changed:
-			wait(r.Context(), 100*time.Millisecond) // a burst of changes is one line
+			_ = wait.For(r.Context(), 100*time.Millisecond) // a burst of changes is one line
 		case <-time.After(time.Second):
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 // How often a machine of the crowd says what. The first three are the agent's
@@ -113,7 +114,7 @@ func (m *machine) report(ctx context.Context) {
 // logs sends a line of output a second.
 func (m *machine) logs(ctx context.Context) {
 	offset, printed := int64(0), time.Now()
-	for wire.Sleep(ctx, max(lookLogs, time.Duration(m.every.Load()))) {
+	for wait.For(ctx, max(lookLogs, time.Duration(m.every.Load()))) == nil {
 		var chunk []byte
 		for ; time.Since(printed) >= lineEvery; printed = printed.Add(lineEvery) {
 			chunk = fmt.Appendf(chunk, "%s step %d: loss 0.12345678, learning rate 0.0003, 123456 tokens a second\n",
@@ -125,7 +126,7 @@ func (m *machine) logs(ctx context.Context) {
 		m.mu.Lock()
 		m.size = offset + int64(len(chunk))
 		m.mu.Unlock()
-		for wire.Sleep(ctx, 0) {
+		for wait.For(ctx, 0) == nil {
 			var end int64
 			err := m.timed(ctx, "log", func() (err error) {
 				end, err = m.conn.Logs(ctx, m.a.Attempt, offset, chunk)
@@ -138,7 +139,7 @@ func (m *machine) logs(ctx context.Context) {
 				offset = end
 				break
 			}
-			wire.Sleep(ctx, time.Second)
+			_ = wait.For(ctx, time.Second)
 		}
 	}
 }

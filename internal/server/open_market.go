@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/provider/local"
+	"scrimp/internal/wait"
 )
 
 // openMarket finds the folder's market, or starts it.
@@ -31,7 +32,7 @@ const marketEvery = 5 * time.Second
 // keepMarket starts the market's process again where it has died: it knows its
 // machines from its journal, and they have gone on meanwhile.
 func (s *Server) keepMarket(ctx context.Context) {
-	for pause(ctx, marketEvery) == nil {
+	for wait.For(ctx, marketEvery) == nil {
 		if !s.store.Leads() {
 			continue
 		}

@@ -190,26 +190,15 @@ func (s *Server) interruption(a *core.Attempt, after []*core.Attempt) receipt.In
 	return i
 }
 
-// history adds what only the log has: decisions, and the metric as far as the log
-// still has its samples.
+// history adds what only the log has: decisions, and the metric, of which the log has each
+// value where the job is judged by it, and samples of a while else.
 func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) error {
-	attempts := map[string]bool{}
-	for _, a := range j.Attempts() {
-		attempts[a.ID()] = true
-	}
-	name := j.Terms().Metric.Name
-	if name == "" {
-		name = "loss"
-	}
-	v.LossName = name
+	r := newMetricReader(s, j)
+	v.LossName = r.name
 	v.Decisions = []receipt.Decision{}
 	var rejected []string // by the decision before
 	err := s.each(ctx, func(_ uint64, e core.Event, facts []core.Fact) error {
-		if b, ok := e.Body.(core.Progressed); ok && attempts[b.Attempt] {
-			if value, ok := b.Metrics[name]; ok {
-				v.Loss = append(v.Loss, receipt.Sample{Step: b.Step, At: e.At, Value: value})
-			}
-		}
+		r.event(e)
 		for _, f := range facts {
 			if d, ok := f.(state.Decided); ok && d.Job == j.ID() {
 				rejected = decided(v, e.At, d, rejected)
@@ -217,7 +206,11 @@ func (s *Server) history(ctx context.Context, v *receipt.Receipt, j *core.Job) e
 		}
 		return nil
 	})
-	v.Loss = thin(v.Loss, 400)
+	for _, one := range thin(r.all(), 400) {
+		if !one.Broken {
+			v.Loss = append(v.Loss, receipt.Sample{Step: one.Step, At: one.At, Value: one.Value.Value})
+		}
+	}
 	return err
 }
 

@@ -22,6 +22,7 @@ import (
 	"scrimp/internal/provider/local"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/wait"
 )
 
 // Options says where the server lives, who may reach it, and when it leaves. Spans are wall time.
@@ -138,7 +139,7 @@ func Serve(ctx context.Context, o Options) error {
 			o.Log.Warn("another server leads; following", "error", err)
 		case joined && store.Away(err): // it was there, and comes back: nobody else may be left to lead then
 			o.Log.Warn("the database does not answer; asking again", "error", err)
-			if err := pause(ctx, time.Second); err != nil {
+			if err := wait.For(ctx, time.Second); err != nil {
 				return nil //nolint:nilerr // asked to leave
 			}
 		default:

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/store"
+	"scrimp/internal/wait"
 )
 
 // spent keeps the sums of the ledger's postings: a view of the log that reads on where
@@ -48,7 +49,7 @@ func (s *Server) keepSpent(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.opts.Log.Error("costs not summed", "error", err)
 		}
-		wait(ctx, spentEvery)
+		_ = wait.For(ctx, spentEvery)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"scrimp/internal/core"
 	"scrimp/internal/spec"
+	"scrimp/internal/wait"
 )
 
 // How a webhook is told: at least once. A second telling has the same id.
@@ -62,18 +63,7 @@ func newOutbox(version string, log *slog.Logger) outbox {
 		client: &http.Client{Timeout: toldTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
-		agent: "scrimp/" + version, log: log, pause: pause,
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
+		agent: "scrimp/" + version, log: log, pause: wait.For,
 	}
 }
 

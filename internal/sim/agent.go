@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/policy"
 )
 
 // agent is a simulated machine with its program: it restores, makes steps,
@@ -36,6 +37,10 @@ type agent struct {
 	left     int64 // step at which it was told to leave
 	failed   *failure
 	kept     string // where its outputs are
+
+	reported int64         // step up to which it has reported
+	values   policy.Values // all that the program said of the metric that its job is judged by
+	upTo     map[int64]int // how many of them up to a message
 }
 
 // boot starts the agent on a new instance.
@@ -261,18 +266,8 @@ func (a *agent) report() {
 		return
 	}
 	if s := a.step(); s > a.from {
-		loss, number := a.job.loss(s)
-		a.say(func(n int64) core.Body {
-			b := core.Progressed{Attempt: a.i.key, Message: n, Step: s, Total: a.job.steps,
-				Metrics: map[string]float64{"loss": loss}}
-			if !number {
-				b.Metrics, b.Broken = nil, []string{"loss"}
-			}
-			if a.w.fault == FaultMute {
-				b.Metrics, b.Broken = nil, nil
-			}
-			return b
-		})
+		said := a.speaks(s)
+		a.say(func(n int64) core.Body { return a.progressed(n, s, said) })
 	}
 	if a.job.terms.IdleLimit > 0 || a.w.chance(0.05) {
 		cpu := 1.0

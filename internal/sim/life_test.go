@@ -206,6 +206,9 @@ func (w *World) drawJob(id string, gpus int) simJob {
 	switch w.rng.IntN(8) {
 	case 0:
 		t.Metric = policy.Metric{Name: "loss", Target: within(1, 4), HasGoal: true}
+		if w.seed%3 == 0 {
+			j.dips = max(1, j.steps/7)
+		}
 	case 1:
 		t.Metric = policy.Metric{Name: "loss", Patience: max(1, j.steps/int64(4+w.rng.IntN(16)))}
 		j.flat = int64(within(0.1, 0.8) * float64(j.steps))

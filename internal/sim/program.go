@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/policy"
 )
 
 // simJob is a job with what nobody but its program knows.
@@ -26,6 +27,7 @@ type simJob struct {
 type program struct {
 	fails []failure // in this order, each once
 	flat  int64     // from here on its loss falls no more
+	dips  int64     // here, and only here, its loss is down at the target
 	nan   int64     // from here on its loss is no number
 	hangs int64     // here it stops making steps, and its machine does nothing
 	deaf  bool      // it takes no notice of the signal to save and end, and is killed after the grace
@@ -46,7 +48,63 @@ func (j *simJob) loss(step int64) (float64, bool) {
 	if j.flat > 0 {
 		step = min(step, j.flat)
 	}
+	if j.dips > 0 && step == j.dips {
+		return j.terms.Metric.Target, true
+	}
 	return 5 - float64(4*float64(step)/float64(max(j.steps, 1))), true
+}
+
+// speaks is what the program says of its loss up to a step, where its job is judged by
+// that: some values between two reports.
+func (a *agent) speaks(step int64) policy.Values {
+	if a.job.terms.Metric.Name == "" {
+		return nil
+	}
+	from, times := max(a.reported, a.from), 1+step%5
+	a.reported = step
+	var said policy.Values
+	add := func(at int64) {
+		loss, number := a.job.loss(at)
+		if !number {
+			loss = 0
+		}
+		said = append(said, policy.Value{At: a.began.Add(time.Duration(float64(at-a.from) / a.pace * float64(time.Hour))),
+			Step: at, Epoch: float64(at) / 100, Value: loss, Broken: !number})
+	}
+	last := from
+	for i := int64(1); i <= times; i++ {
+		next := from + (step-from)*i/times
+		if last < a.job.dips && a.job.dips < next {
+			add(a.job.dips)
+		}
+		if next > last {
+			add(next)
+		}
+		last = next
+	}
+	a.values = append(a.values, said...)
+	return said
+}
+
+// progressed is the report of a step and of what the program said of its loss meanwhile.
+func (a *agent) progressed(message, step int64, said policy.Values) core.Body {
+	loss, number := a.job.loss(step)
+	b := core.Progressed{Attempt: a.i.key, Message: message, Step: step, Total: a.job.steps,
+		Metrics: map[string]float64{"loss": loss}, Values: said}
+	if !number {
+		b.Metrics, b.Broken = nil, []string{"loss"}
+	}
+	switch {
+	case a.w.fault == FaultMute:
+		b.Metrics, b.Broken, b.Values = nil, nil, nil
+	case a.w.fault == FaultMerge && len(said) > 1:
+		b.Values = said[len(said)-1:]
+	}
+	if a.upTo == nil {
+		a.upTo = map[int64]int{}
+	}
+	a.upTo[message] = len(a.values)
+	return b
 }
 
 // sleeps puts the machine that all of this runs on to sleep: programs make no

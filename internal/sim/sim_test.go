@@ -38,7 +38,7 @@ var ends = []string{
 
 // moments are what else every run of the seeds must have met.
 var moments = []string{
-	"notice", "interruption", "deadline promised", "guard diverged", "guard plateau", "guard target_reached", "stopped with a checkpoint",
+	"notice", "interruption", "deadline promised", "guard diverged", "guard plateau", "guard target_reached", "values between two reports", "stopped with a checkpoint",
 	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
 	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan", "the second rung", "a variant",
 	"a restored copy", "granted, then cancelled", "reviewed: approved", "reviewed: rejected", "a job waits for a quota", "a launch under a quota",
@@ -163,6 +163,7 @@ var plants = map[Fault]struct {
 	FaultNoFence:     {"fence", 0},
 	FaultNoTick:      {"guard|deadline|budget", 0},
 	FaultMute:        {"guard", 0},
+	FaultMerge:       {"values|guard", 0},
 	FaultBusy:        {"guard", 0},
 	FaultDeafProgram: {"guard|work", 0},
 	FaultNoPause:     {"pause", 0},

@@ -16,6 +16,7 @@ import (
 type twin struct {
 	w       *World
 	heard   map[string]int64 // newest message of each attempt
+	told    map[string]int   // values of the metric that its job is judged by, by attempt
 	seen    map[string]*best
 	looked  map[string]bool // a decision was taken about the job
 	retries map[string]int
@@ -30,12 +31,13 @@ type best struct {
 }
 
 func newTwin(w *World) *twin {
-	return &twin{w: w, heard: map[string]int64{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}, refused: map[string]int{}}
+	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}, refused: map[string]int{}}
 }
 
 // clone is the twin as it is now.
 func (t *twin) clone() *twin {
 	c := *t
+	c.told = maps.Clone(t.told)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
 	c.setups, c.refused = maps.Clone(t.setups), maps.Clone(t.refused)
 	c.seen = map[string]*best{}
@@ -99,20 +101,49 @@ func (t *twin) fresh(attempt string, message int64) bool {
 }
 
 // progressed holds the guards on a metric: the step that hears of what they
-// guard against ends the run.
+// guard against ends the run, by any value that the program said.
 func (t *twin) progressed(b core.Progressed) {
 	a, _ := t.w.m.Attempt(b.Attempt)
 	j, _ := t.w.m.Job(a.Job())
+	said := t.values(b)
 	if a.Task() != core.TaskRunning {
 		return
 	}
-	stop := t.verdict(t.w.job(j.ID()), b.Step)
+	stop := policy.Stop("")
+	for _, v := range said {
+		if why := t.verdict(t.w.job(j.ID()), v.Step); stop == "" {
+			stop = why
+		}
+	}
+	if len(said) > 1 {
+		t.w.saw("values between two reports")
+	}
 	if stop != "" {
 		t.w.saw("guard " + string(stop))
 		if j.Ending() == "" && !j.State().Over() {
 			t.w.breaks("guard: %s goes on after step %d though it has %s", j.ID(), b.Step, stop)
 		}
 	}
+}
+
+// values are what the program has said since the report before, and holds that the
+// report has all of it, in order.
+func (t *twin) values(b core.Progressed) policy.Values {
+	i := t.w.byKey[b.Attempt]
+	if i == nil || i.agent == nil || i.agent.upTo == nil || i.agent.job.terms.Metric.Name == "" {
+		return policy.Values{{Step: b.Step}}
+	}
+	from, upTo := t.told[b.Attempt], i.agent.upTo[b.Message]
+	if upTo == 0 { // a scenario's own report
+		return policy.Values{{Step: b.Step}}
+	}
+	t.told[b.Attempt] = upTo
+	said := i.agent.values[from:upTo]
+	if !slices.Equal(b.Values, said) {
+		t.w.breaks("values: message %d of %s tells %d values of the metric, its program said %d", b.Message, b.Attempt,
+			len(b.Values), len(said))
+	}
+	return said
 }
 
 func (t *twin) verdict(j *simJob, step int64) policy.Stop {

@@ -37,6 +37,7 @@ const (
 	FaultNoFence     Fault = "no-fence"         // a stale attempt may still publish
 	FaultNoTick      Fault = "no-tick"          // time alone never wakes the server
 	FaultMute        Fault = "mute"             // programs report no metric
+	FaultMerge       Fault = "merged-metric"    // of the values between two reports the newest is told
 	FaultBusy        Fault = "always-busy"      // a machine that does nothing looks busy
 	FaultDeafProgram Fault = "deaf-program"     // no program takes notice of the signal to save and end
 	FaultSlowFirm    Fault = "slow-on-demand"   // an on-demand machine takes an hour to be granted

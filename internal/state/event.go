@@ -256,7 +256,8 @@ type (
 		Step     int64         `json:"step"`
 		Took     time.Duration `json:"took_ns"`
 	}
-	// Progressed: the program got on.
+	// Progressed: the program got on. Step, Epoch and Metrics are the newest of what it said;
+	// Values is all that it said of the metric that its job is judged by, since the event before.
 	Progressed struct {
 		Attempt string             `json:"attempt"`
 		Message int64              `json:"message"`
@@ -265,6 +266,7 @@ type (
 		Epoch   float64            `json:"epoch,omitempty"`
 		Metrics map[string]float64 `json:"metrics,omitempty"`
 		Broken  []string           `json:"broken,omitempty"`
+		Values  policy.Values      `json:"values,omitempty"`
 	}
 	// CheckpointSaved: a checkpoint is published and verified.
 	CheckpointSaved struct {
@@ -315,6 +317,15 @@ type (
 		Since   time.Time `json:"since"`
 	}
 )
+
+// Objective is what the event says of the metric that the job is judged by, in order.
+// Who sends no values says one with each report.
+func (b Progressed) Objective(m policy.Metric) policy.Values {
+	if len(b.Values) > 0 {
+		return b.Values
+	}
+	return m.Of(time.Time{}, b.Step, b.Epoch, b.Metrics, b.Broken)
+}
 
 // BillLine is one line of a provider's bill for an instance. Credits are negative.
 type BillLine struct {

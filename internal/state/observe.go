@@ -122,7 +122,7 @@ func (s *State) seesProgress(j *Job, a *Attempt, b Progressed) {
 		l.Metrics = b.Metrics
 	}
 	s.seesPace(j, a)
-	l.Seen = l.Seen.See(j.r.Terms.Metric, b.Step, b.Metrics, b.Broken)
+	l.Seen, _ = l.Seen.Judge(j.r.Terms.Metric, b.Objective(j.r.Terms.Metric))
 }
 
 // paceSpan is the shortest time over which a pace is measured.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"scrimp/internal/wait"
 )
 
 // lease owns the goroutine that renews it.
@@ -106,7 +108,7 @@ func (s *Postgres) unblock(ctx context.Context, backend uint32) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
 	waits.Go(func() {
-		for wait := s.cfg.Lease; pause(ctx, wait) == nil; wait = s.cfg.Lease / 4 {
+		for every := s.cfg.Lease; wait.For(ctx, every) == nil; every = s.cfg.Lease / 4 {
 			//nolint:gosec // a process id
 			_, _ = s.pool.Exec(ctx,
 				`SELECT pg_terminate_backend(b) FROM leader, unnest(pg_blocking_pids($1)) b WHERE until < clock_timestamp()`,
@@ -137,7 +139,7 @@ func (s *Postgres) Lead(ctx context.Context) error {
 		if !errors.Is(err, ErrLocked) && !away(err) && !noRoom(err) {
 			return err
 		}
-		if cause := pause(ctx, s.cfg.Lease/8); cause != nil {
+		if cause := wait.For(ctx, s.cfg.Lease/8); cause != nil {
 			return fmt.Errorf("%w: %w", err, cause)
 		}
 	}
@@ -146,14 +148,14 @@ func (s *Postgres) Lead(ctx context.Context) error {
 // renew keeps the lease until ctx ends or it is lost. One that has no answer for
 // half a lease is sent again at once, by another line: there is time for it.
 func (s *Postgres) renew(ctx context.Context, epoch int64) {
-	for wait := s.cfg.Lease / 4; pause(ctx, wait) == nil; {
+	for every := s.cfg.Lease / 4; wait.For(ctx, every) == nil; {
 		sent := time.Now()
 		once, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
 		tag, err := s.pool.Exec(once, "UPDATE leader SET until = clock_timestamp() + $2::interval WHERE epoch = $1", epoch,
 			s.cfg.Lease)
-		wait = s.cfg.Lease / 4
+		every = s.cfg.Lease / 4
 		if s.fresh(ctx, once) {
-			wait = 0
+			every = 0
 		}
 		cancel()
 		switch {

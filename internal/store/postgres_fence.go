@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"scrimp/internal/wait"
 )
 
 // leader returns who leads and where the log ends.
@@ -23,13 +25,13 @@ func (s *Postgres) persist(ctx context.Context, do func(context.Context) error) 
 	tries, cancel := context.WithTimeout(ctx, max(s.cfg.Patience, s.cfg.Lease))
 	defer cancel()
 	defer s.fresh(ctx, tries)
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+	for every := 10 * time.Millisecond; ; every = min(2*every, 500*time.Millisecond) {
 		err := do(tries)
 		if err == nil || errors.Is(err, ErrDeposed) || errors.Is(err, ErrConflict) || errors.Is(err, ErrNeeded) ||
 			!away(err) || tries.Err() != nil {
 			return err
 		}
-		if pause(tries, wait) != nil {
+		if wait.For(tries, every) != nil {
 			return err
 		}
 	}
@@ -49,18 +51,6 @@ func (s *Postgres) fresh(whole, one context.Context) bool {
 	}
 	s.pool.Reset()
 	return true
-}
-
-// pause waits, but not longer than ctx does.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // fenced runs do in a transaction that holds the leader's row, so that nobody

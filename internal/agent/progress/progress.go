@@ -120,6 +120,26 @@ func Parse(b []byte) (s api.Step, ok bool, err error) {
 	return s, ok, nil
 }
 
+// ParseAll is Parse of one report, or of a list of them. Those that hold no number are left out.
+func ParseAll(b []byte) (all []api.Step, err error) {
+	list := []json.RawMessage{b}
+	if quoted := quoteNaN(b); bytes.HasPrefix(bytes.TrimSpace(quoted), []byte("[")) {
+		if err := json.Unmarshal(quoted, &list); err != nil {
+			return nil, fmt.Errorf("progress is no JSON list: %w", err)
+		}
+	}
+	for _, one := range list {
+		s, ok, err := Parse(one)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:

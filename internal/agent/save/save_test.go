@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -141,7 +141,7 @@ func (slowVault) Capture(context.Context, string) (Capture, error) { return noth
 func (slowVault) Prune(context.Context) error { return nil }
 
 func (v slowVault) Publish(ctx context.Context, _ Capture, _ Meta) (Published, error) {
-	if !wire.Sleep(ctx, v.span) {
+	if wait.For(ctx, v.span) != nil {
 		return Published{}, ctx.Err()
 	}
 	return Published{}, nil

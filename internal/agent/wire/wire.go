@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/wait"
 )
 
 // Server is what the agent asks of its server. Every call may be repeated.
@@ -210,20 +211,8 @@ func Retry(ctx context.Context, do func(context.Context) error) error {
 		if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrBad) {
 			return err
 		}
-		if !Sleep(ctx, pause) {
+		if wait.For(ctx, pause) != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
-	}
-}
-
-// Sleep waits for d, and reports false where ctx was done first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"scrimp/internal/market"
 	"scrimp/internal/provider"
+	"scrimp/internal/wait"
 )
 
 // Options of a daemon.
@@ -269,10 +270,8 @@ func alone(ctx context.Context, lock *os.File) error {
 		if err == nil || !errors.Is(err, syscall.EWOULDBLOCK) || tries >= 20 {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if wait.For(ctx, 100*time.Millisecond) != nil {
 			return err
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -43,7 +43,8 @@ def active() -> bool:
 def progress(step: int, total: Optional[int] = None, epoch: Optional[float] = None, **metrics: float) -> None:
     """Reports the step that was finished, and any numbers by name.
 
-    Of calls that follow each other quickly the newest values are sent. A NaN is
+    Of calls that follow each other quickly the newest values are sent; of the metric
+    that the job is judged by (metric.name in its file) each is, up to ten a second. A NaN is
     sent as it is: scrimp can stop a run that diverged. Tensors of one element
     and numpy's numbers are numbers; what is none is left out. Where the program
     uses PyTorch on an accelerator its peak_memory_gb is added: estimates of later

@@ -10,13 +10,14 @@ import sys
 import threading
 import time
 from decimal import Decimal, InvalidOperation
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 from urllib.parse import urlsplit
 
 TIMEOUT = 1.0  # seconds a request may take
 SPACING = 0.25  # seconds between two reports of progress
 FRESH = 0.5  # seconds for which the agent's answer is not asked for again
 QUIET = 5.0  # seconds without a request after one that failed
+MOST = 1000  # values of the metric that wait for an agent
 
 
 class Agent:
@@ -30,6 +31,8 @@ class Agent:
         self._catching = False
         self._asked = False  # whether should_stop has tried to catch SIGTERM
         self._pending: Optional[Dict[str, Any]] = None
+        self._values: List[Dict[str, Any]] = []  # each value of the metric that the job is judged by
+        self._hinted = False
         self._sent_at = float("-inf")
         self._state: Dict[str, Any] = {}
         self._state_at = float("-inf")
@@ -65,7 +68,11 @@ class Agent:
         with self._lock:
             due = self._clock() - self._sent_at >= SPACING or report["step"] == report.get("total")
             numbers = {}
+            judged = self._env.get("SCRIMP_METRIC")
             for name, value in metrics.items():
+                if judged and str(name) == judged:  # none of its values is left out, and it is read when it is sent
+                    self._keep_value(report, judged, value)
+                    continue
                 # A tensor is read only where a report is sent: reading one waits for
                 # the GPU, and keeping one keeps its graph in memory.
                 n = number(value) if due or isinstance(value, (int, float)) else None
@@ -87,6 +94,22 @@ class Agent:
             if due:
                 self._send_pending()
 
+    def _keep_value(self, report: Mapping[str, Any], name: str, value: Any) -> None:
+        """Keeps a value until it is sent. A tensor's graph is not kept."""
+        try:
+            value = value.detach() if hasattr(value, "detach") else value
+        except Exception:  # it has no graph
+            pass
+        one = {k: report[k] for k in ("step", "epoch") if k in report}
+        self._values.append({**one, "metrics": {name: value}})
+        del self._values[:-MOST]
+
+    def _take_values(self) -> List[Dict[str, Any]]:
+        """The values that wait, read, without what is no number."""
+        values, self._values = self._values, []
+        read = [{**one, "metrics": {k: number(v) for k, v in one["metrics"].items()}} for one in values]
+        return [one for one in read if None not in one["metrics"].values()]
+
     def flush(self) -> None:
         with self._lock:
             if self._exit_pid == os.getpid():
@@ -97,19 +120,32 @@ class Agent:
         if report is None:
             return
         self._sent_at = self._clock()
+        values = self._take_values()
         if self._env.get("SCRIMP_AGENT_URL"):
-            if self._request("POST", "/v1/progress", report, TIMEOUT) is None and self._pending is None:
-                self._pending = report  # the newest is kept for later
+            body = values + [report] if values else report
+            if self._request("POST", "/v1/progress", body, TIMEOUT) is None and self._pending is None:
+                self._pending, self._values = report, values  # the newest is kept for later, and each value
             return
         path = self._env.get("SCRIMP_PROGRESS_FILE")
         if path:
-            line = {k: v for k, v in report.items() if k != "metrics"}
-            line.update(report.get("metrics", {}))
             try:
                 with open(path, "a", encoding="utf-8") as f:
-                    f.write(json.dumps(line) + "\n")
+                    for one in values + [report]:
+                        line = {k: v for k, v in one.items() if k != "metrics"}
+                        line.update(one.get("metrics", {}))
+                        f.write(json.dumps(line) + "\n")
             except OSError:
                 pass
+
+    def _hint(self, answer: bytes) -> None:
+        """Says once, in the program's output, why the agent takes no more."""
+        if self._hinted:
+            return
+        self._hinted = True
+        try:
+            sys.stderr.write("scrimp: %s\n" % json.loads(answer).get("detail", "reported too often"))
+        except Exception:  # a report is never worth a training run
+            pass
 
     def saved(self, step: Any, timeout: float) -> bool:
         n = number(step)
@@ -207,6 +243,10 @@ class Agent:
             answer = connection.getresponse()
             if 200 <= answer.status < 300:
                 return answer.read(1 << 20)
+            if answer.status == 429:  # it has taken what it takes
+                answer_text = answer.read(1 << 20)
+                self._hint(answer_text)
+                return answer_text
         except Exception:  # a report is never worth a training run
             self._quiet_until = self._clock() + QUIET
         finally:

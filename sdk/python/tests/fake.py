@@ -29,6 +29,7 @@ class FakeAgent:
                 status, data = 204, b""
                 if fake.refuse:
                     status = fake.refuse
+                    data = json.dumps({"detail": "too often"}).encode()
                 elif self.headers.get("Authorization") != "Bearer " + fake.token:
                     status = 401
                 elif self.command == "GET" and self.path == "/v1/state":

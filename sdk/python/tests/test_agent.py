@@ -1,3 +1,4 @@
+import io
 import math
 import os
 import signal
@@ -71,6 +72,51 @@ class Progress(WithAgent):
         self.clock.now += SPACING
         self.agent.progress(1000, None, None, {"accuracy": 1.0})
         self.assertEqual(self.fake.sent("/v1/progress")[1:], [{"step": 1000, "metrics": {"loss": 999.0, "accuracy": 1.0}}])
+
+    def test_of_the_metric_that_the_job_is_judged_by_each_value_is_sent(self):
+        agent = Agent({**self.fake.env, "SCRIMP_METRIC": "acc"}, self.clock)
+
+        class Tensor:
+            read = 0
+
+            def detach(self):
+                return self
+
+            def item(self):
+                Tensor.read += 1
+                return 0.5
+
+        agent.progress(1, None, 1, {"acc": 0.25, "lr": 1})
+        self.fake.requests.clear()
+        agent.progress(2, None, 2, {"acc": Tensor(), "lr": 2})
+        agent.progress(3, None, 2, {"lr": 3})
+        agent.progress(4, None, 3, {"acc": float("nan")})
+        self.assertEqual((self.fake.sent("/v1/progress"), Tensor.read), ([], 0))
+        self.fake.refuse = 503
+        agent.flush()
+        self.fake.refuse = 0
+        self.fake.requests.clear()
+        self.clock.now += SPACING
+        agent.progress(5, None, 4, {"acc": 0.75, "none": None})
+        [sent] = self.fake.sent("/v1/progress")
+        self.assertTrue(math.isnan(sent[1]["metrics"].pop("acc")))
+        self.assertEqual(sent, [
+            {"step": 2, "epoch": 2.0, "metrics": {"acc": 0.5}}, {"step": 4, "epoch": 3.0, "metrics": {}},
+            {"step": 5, "epoch": 4.0, "metrics": {"acc": 0.75}}, {"step": 5, "epoch": 4.0, "metrics": {"lr": 3}}])
+
+    def test_an_agent_that_refuses_values_is_quoted_once_and_goes_on_being_told(self):
+        agent = Agent({**self.fake.env, "SCRIMP_METRIC": "acc"}, self.clock)
+        self.fake.refuse = 429
+        before, sys.stderr = sys.stderr, io.StringIO()
+        try:
+            for step in range(3):
+                agent.progress(step, None, None, {"acc": step})
+                self.clock.now += SPACING
+            said = sys.stderr.getvalue()
+        finally:
+            sys.stderr = before
+        self.assertEqual(len(self.fake.sent("/v1/progress")), 3)
+        self.assertEqual(said, "scrimp: too often\n")
 
     def test_the_last_step_is_sent_at_once(self):
         self.agent.progress(1, 2, None, {})

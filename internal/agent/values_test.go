@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// listener is a server as the protocol has it: what it has heard is durable some time
+// later, and a restart takes what is not.
+type listener struct {
+	durable, heard int64
+	values, log    []float64 // heard, and durable
+}
+
+// hear takes a report and answers.
+func (l *listener) hear(t *testing.T, first int64, messages []api.Message) (ack, heard int64) {
+	l.heard = max(l.heard, first-1)
+	if l.durable = max(l.durable, first-1); len(messages) > maxReport {
+		t.Errorf("%d messages in one report", len(messages))
+	}
+	for _, m := range messages {
+		if m.Seq > l.heard+1 {
+			break
+		}
+		if m.Seq <= l.heard {
+			continue
+		}
+		l.heard = m.Seq
+		if m.Step != nil {
+			for _, v := range m.Step.Values {
+				l.values = append(l.values, v.Value)
+			}
+		} else {
+			l.keep()
+		}
+	}
+	return l.durable, l.heard
+}
+
+// keep makes durable what was heard.
+func (l *listener) keep() { l.log, l.durable = append(l.log, l.values...), l.heard; l.values = nil }
+
+// restart takes what is not durable.
+func (l *listener) restart() { l.values, l.heard = nil, l.durable }
+
+// Whatever is lost and whoever is started again, the server has every value of the metric
+// that the job is judged by in the end, in order and none twice.
+func TestNoValueOfTheMetricIsLostOrMerged(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		dir := t.TempDir()
+		o, err := openOutbox(dir, "j.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l listener
+		var said []float64
+		for n := range 200 {
+			switch rng.IntN(10) {
+			case 0, 1, 2:
+				for range 1 + rng.IntN(4) {
+					v := rng.Float64()
+					said = append(said, v)
+					o.Step(epoch.Add(time.Duration(n)*time.Second), api.Step{Step: int64(len(said)), Metrics: map[string]float64{"loss": v}},
+						&api.Value{At: epoch, Step: int64(len(said)), Value: v})
+				}
+			case 3:
+				o.Step(epoch, api.Step{Step: int64(len(said)), Metrics: map[string]float64{"acc": 1}}, nil)
+				o.Usage(epoch, api.Usage{CPU: 1})
+			case 4:
+				if err := o.Add(api.Message{At: epoch, Saved: &api.Saved{}}); err != nil {
+					t.Fatal(err)
+				}
+			case 5: // the agent dies and is started again; its file may end within a line
+				if rng.IntN(2) == 0 {
+					f, _ := os.OpenFile(filepath.Join(dir, "outbox.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+					_, _ = f.WriteString(`{"value":{"at":`)
+					_ = f.Close()
+				}
+				_ = o.Close()
+				if o, err = openOutbox(dir, "j.1"); err != nil {
+					t.Fatal(err)
+				}
+			case 6:
+				l.restart()
+			case 7:
+				l.keep()
+			case 8: // the answer is lost
+				l.hear(t, o.First(), o.Next())
+			default:
+				if _, err := o.Ack(l.hear(t, o.First(), o.Next())); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := o.Add(api.Message{At: epoch, Ended: &api.Ended{}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if _, err := o.Ack(l.hear(t, o.First(), o.Next())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !o.Empty() || !slices.Equal(l.log, said) {
+			t.Fatalf("seed %d: empty is %v; the server has %d values, the program said %d", seed, o.Empty(), len(l.log), len(said))
+		}
+		_ = o.Close()
+	}
+}
+
+// A server that is away for the whole of the time that an agent waits for it gets all
+// values in reports that it reads, and the file does not grow for ever.
+func TestManyValuesGoInSeveralReportsAndTheFileStaysSmall(t *testing.T) {
+	dir := t.TempDir()
+	o, err := openOutbox(dir, "j.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = o.Close() }()
+	var l listener
+	const many = 60 * valuesASecond * 60
+	for n := range many {
+		o.Step(epoch, api.Step{Step: int64(n)}, &api.Value{At: epoch, Step: int64(n), Value: float64(n)})
+	}
+	for !o.Empty() {
+		list := o.Next()
+		n := 0
+		for _, m := range list {
+			n += len(m.Step.Values)
+		}
+		if n > fullOf+maxValues {
+			t.Fatalf("a report carries %d values", n)
+		}
+		ack, heard := l.hear(t, o.First(), list)
+		if l.keep(); len(list) == 0 {
+			ack = heard
+		}
+		if _, err := o.Ack(ack, heard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(l.log) != many || !slices.IsSorted(l.log) {
+		t.Errorf("%d values of %d have come, sorted is %v", len(l.log), many, slices.IsSorted(l.log))
+	}
+	for n := range 50000 { // always one on its way
+		o.Step(epoch, api.Step{Step: int64(n)}, &api.Value{At: epoch, Step: int64(n)})
+		if n%10 == 0 {
+			l.keep()
+			if _, err := o.Ack(l.hear(t, o.First(), o.Next())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if st, err := os.Stat(filepath.Join(dir, "outbox.jsonl")); err != nil || st.Size() > 8*leastFile {
+		t.Errorf("the file has %d bytes (%v)", st.Size(), err)
+	}
+}
+
+// Ten values a second are taken for ever, some more at once; what is above that is
+// refused with what to do about it, and counted. What is no number is heard all the same.
+func TestTooManyValuesAreRefusedAndSaidSo(t *testing.T) {
+	o := objective{name: "loss"}
+	now, step := epoch, int64(0)
+	say := func(s api.Step) (taken bool, why error) {
+		step++
+		s.Step = step
+		v, err := o.take(now, s, s)
+		return v != nil, err
+	}
+	loss := api.Step{Metrics: map[string]float64{"loss": 1}}
+	for range 1000 { // ten a second
+		if ok, err := say(loss); !ok || err != nil {
+			t.Fatalf("value %d: %v", step, err)
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	now = now.Add(time.Minute)
+	taken := 0
+	for range 200 { // all at once
+		if ok, _ := say(loss); ok {
+			taken++
+		}
+	}
+	if taken != valuesAtOnce || o.refused != 200-valuesAtOnce {
+		t.Errorf("of 200 at once %d are taken and %d refused", taken, o.refused)
+	}
+	_, err := say(loss)
+	if err == nil || !strings.Contains(err.Error(), "151 values of loss are refused") || !strings.Contains(err.Error(), "every few steps") {
+		t.Errorf("it says %v", err)
+	}
+	if ok, err := say(api.Step{Broken: []string{"loss"}}); !ok || err != nil {
+		t.Errorf("a loss that is no number is refused: %v", err)
+	}
+	if ok, err := say(api.Step{Broken: []string{"loss"}}); ok || err == nil {
+		t.Error("every loss that is no number is taken, however many")
+	}
+	if ok, err := say(api.Step{Metrics: map[string]float64{"acc": 1}}); ok || err != nil {
+		t.Errorf("another metric: %v, %v", ok, err)
+	}
+}
+
+// A program that posts its epochs faster than anybody reports has each of them told; one
+// that posts its metric at each of a thousand steps a second is answered 429, and the job's
+// status says why.
+func TestAProgramsValuesAreToldOneByOneAndTooManyAreAnswered429(t *testing.T) {
+	a := assign(t, "epochs")
+	a.Metric = "loss"
+	r := newRig(t, a)
+	r.start()
+	r.server.wait("a hint", func() bool { return strings.Contains(r.server.trouble, "values of loss are refused") })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range r.server.applied {
+		if m.Step != nil {
+			for _, v := range m.Step.Values {
+				got = append(got, fmt.Sprintf("%d/%g/%g", v.Step, v.Epoch, v.Value))
+			}
+		}
+	}
+	want := []string{"1/1/0.5", "2/2/0.25", "3/3/0.125", "4/4/0.0625", "5/5/0.03125"}
+	if len(got) < 6 || !slices.Equal(got[:5], want) {
+		t.Errorf("told were %v, want %v and more", got, want)
+	}
+}

@@ -1,0 +1,31 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"scrimp/internal/receipt"
+)
+
+// Five epochs that a program prints at once are five values in what its receipt draws, each
+// with its step, in order.
+func TestFiveEpochsAreFiveValues(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.write("market.yaml", oneMachine)
+	h.write("job.yaml", script("epochs", `for n in 1 2 3 4 5; do echo "epoch=$n step=${n}0 acc=0.$((n * 7 % 5))"; done`,
+		"metric: {name: acc, goal: maximize}", `progress: 'epoch=(?P<epoch>\d+) step=(?P<step>\d+) acc=(?P<acc>\S+)'`))
+	h.do("run", "-y", "job.yaml", "--market", "market.yaml")
+	var r receipt.Receipt
+	if err := json.Unmarshal([]byte(h.do("receipt", "--json", "epochs")), &r); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, v := range r.Loss {
+		got += fmt.Sprintf("%d: %g, ", v.Step, v.Value)
+	}
+	if want := "10: 0.2, 20: 0.4, 30: 0.1, 40: 0.3, 50: 0, "; got != want || r.LossName != "acc" {
+		t.Errorf("the receipt has of %s %s want %s", r.LossName, got, want)
+	}
+}

@@ -1,0 +1,142 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Value is one value of the metric that a job is judged by.
+type Value struct {
+	At     time.Time
+	Step   int64
+	Epoch  float64 // 0: the program counts none
+	Value  float64
+	Broken bool // it was no finite number; Value is 0
+}
+
+// Values are in the order in which a program reported them. Nobody merges them. In
+// JSON they are one text, for the log keeps them for ever: "176720760000 1 2.31,100 1 2.29 0.5"
+// is two values, each a time in hundredths of a second and a step, both as the difference
+// from the value before, then the value, and the epoch where it is another than before.
+// A value that is no finite number is "-"; one that is exact in 32 bits is written as such, with an f.
+type Values []Value
+
+// tick is the resolution of a value's time in the log.
+const tick = 10 * time.Millisecond
+
+// MarshalJSON writes one text.
+func (v Values) MarshalJSON() ([]byte, error) {
+	b := append(make([]byte, 0, 24*len(v)+32), '"')
+	var last Value
+	var at int64
+	for i := range v {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		now := v[i].At.UnixMilli() / tick.Milliseconds()
+		b = append(strconv.AppendInt(b, now-at, 10), ' ')
+		b = append(strconv.AppendInt(b, v[i].Step-last.Step, 10), ' ')
+		if v[i].Broken {
+			b = append(b, '-')
+		} else {
+			b = appendNumber(b, v[i].Value)
+		}
+		if v[i].Epoch != last.Epoch {
+			b = appendNumber(append(b, ' '), v[i].Epoch)
+		}
+		last, at = v[i], now
+	}
+	return append(b, '"'), nil
+}
+
+// appendNumber appends the shortest text that reads as exactly f.
+func appendNumber(b []byte, f float64) []byte {
+	from := len(b)
+	b = strconv.AppendFloat(b, f, 'g', -1, 64)
+	if float64(float32(f)) == f {
+		if short := strconv.AppendFloat(nil, f, 'g', -1, 32); len(short)+1 < len(b)-from {
+			b = append(append(b[:from], short...), 'f')
+		}
+	}
+	return b
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (v *Values) UnmarshalJSON(b []byte) error {
+	text, begins := strings.CutPrefix(string(b), `"`)
+	text, ends := strings.CutSuffix(text, `"`)
+	if !begins || !ends {
+		return fmt.Errorf("values of a metric are no text: %.40s", b)
+	}
+	*v = nil
+	if text == "" {
+		return nil
+	}
+	var last Value
+	var at int64
+	for entry := range strings.SplitSeq(text, ",") {
+		if err := last.read(strings.Split(entry, " "), &at); err != nil {
+			return fmt.Errorf("value %q of a metric: %w", entry, err)
+		}
+		*v = append(*v, last)
+	}
+	return nil
+}
+
+// read takes the fields of an entry, where v and at are those of the one before.
+func (v *Value) read(fields []string, at *int64) error {
+	if len(fields) != 3 && len(fields) != 4 {
+		return fmt.Errorf("it has %d fields, want 3 or 4", len(fields))
+	}
+	later, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	steps, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	*at += later
+	v.At, v.Step = time.UnixMilli(*at*tick.Milliseconds()).UTC(), v.Step+steps
+	v.Value, v.Broken = 0, fields[2] == "-"
+	if !v.Broken {
+		if v.Value, err = readNumber(fields[2]); err != nil {
+			return err
+		}
+	}
+	if len(fields) == 4 {
+		v.Epoch, err = readNumber(fields[3])
+	}
+	return err
+}
+
+func readNumber(text string) (float64, error) {
+	bits := 64
+	if short, ok := strings.CutSuffix(text, "f"); ok && !strings.HasSuffix(text, "nf") { // -Inf is no number with an f
+		text, bits = short, 32
+	}
+	f, err := strconv.ParseFloat(text, bits)
+	if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		err = fmt.Errorf("%s is no finite number", text)
+	}
+	return f, err
+}
+
+// Of is what one report says of the metric: one value, or none. broken names the metrics
+// that are not a finite number. Where the user watches none, a loss that is no number
+// is one all the same.
+func (m Metric) Of(at time.Time, step int64, epoch float64, values map[string]float64, broken []string) Values {
+	v, ok := values[m.Name]
+	switch {
+	case slices.Contains(broken, m.Name), m.Name == "" && slices.Contains(broken, "loss"),
+		ok && m.Name != "" && (math.IsNaN(v) || math.IsInf(v, 0)):
+		return Values{{At: at, Step: step, Epoch: epoch, Broken: true}}
+	case ok && m.Name != "":
+		return Values{{At: at, Step: step, Epoch: epoch, Value: v}}
+	}
+	return nil
+}
