@@ -36,7 +36,6 @@ func (a *app) statusCmd() *cobra.Command {
 			"lists the jobs that wait or run, as scrimp queue does. Amounts are in the job's currency, spans are " +
 			"market time." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
-			a.waiting(ctx, c)
 			if len(args) == 0 {
 				few := listing{open: true, limit: shownJobs}
 				if a.json {
@@ -44,6 +43,7 @@ func (a *app) statusCmd() *cobra.Command {
 				}
 				return a.list(ctx, c, few)
 			}
+			a.waiting(ctx, c)
 			j, err := c.job(ctx, args[0])
 			if err != nil {
 				return err
@@ -265,6 +265,7 @@ func (a *app) explainCmd() *cobra.Command {
 		Long: "Lists each decision of a job: what was taken at which price an hour, why, and why each other offer was " +
 			"not. Times are market time in UTC." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
+			a.waiting(ctx, c)
 			var list []api.Decision
 			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/explain", nil, &list); err != nil {
 				return err

@@ -47,6 +47,7 @@ func (l listing) query(shown int, at string) url.Values {
 
 // list prints jobs, which are asked for a page at a time, and says how many it left out.
 func (a *app) list(ctx context.Context, c *client, l listing) error {
+	a.waiting(ctx, c)
 	var all []api.Job
 	shown, more, at := 0, true, ""
 	for more && (l.limit == 0 || shown < l.limit) {

@@ -45,7 +45,7 @@ func (a *app) rerunCmd() *cobra.Command {
 				return err
 			}
 			if detach {
-				return a.detached(j)
+				return a.detached(ctx, c, j)
 			}
 			return a.follow(ctx, c, j.ID)
 		})}

@@ -154,7 +154,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 		return err
 	}
 	if detach {
-		return a.detached(job)
+		return a.detached(ctx, c, job)
 	}
 	return a.follow(ctx, c, job.ID)
 }
@@ -178,7 +178,8 @@ func (a *app) foretell(ctx context.Context, c *client, j spec.Job, clock api.Mar
 }
 
 // detached shows a job that nobody waits for.
-func (a *app) detached(j api.Job) error {
+func (a *app) detached(ctx context.Context, c *client, j api.Job) error {
+	a.waiting(ctx, c)
 	if a.json {
 		return a.print(j)
 	}

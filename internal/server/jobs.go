@@ -72,6 +72,10 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
+	if j, found := s.copyOf(id); found && b.Save && waitsForOwner(j) {
+		unowned(j).answer(w)
+		return
+	}
 	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
 		Body: core.JobEnded{Job: id, Save: b.Save}}
 	if err := s.tell(r, id, e); err != nil {
@@ -232,6 +236,10 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	attempt := ""
+	if j, found := s.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
+		unowned(j).answer(w)
+		return
+	}
 	s.control.Read(func(m *core.Machine) {
 		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.TaskRunning {
 			attempt = j.Attempt().ID()

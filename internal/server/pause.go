@@ -49,6 +49,8 @@ func mayPause(j *core.Job, force bool) (done bool, no *refusal) {
 	case j.State() == core.Held:
 		return false, &refusal{status: http.StatusConflict, title: is,
 			fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
+	case waitsForOwner(j):
+		return false, unowned(j)
 	case j.Ending() != "":
 		return false, &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s is being ended", j.ID()),
 			fix: "scrimp resume takes it up again once it is over"}
@@ -58,6 +60,17 @@ func mayPause(j *core.Job, force bool) (done bool, no *refusal) {
 			fix:   "write checkpoint.dir in the job file, or lose it with --force"}
 	}
 	return false, nil
+}
+
+// waitsForOwner reports whether the job's machine is of an earlier incarnation of the log,
+// and nobody has said whose it is: its agent may be another server's.
+func waitsForOwner(j *core.Job) bool { return j.Live() != nil && j.Live().Disowned() }
+
+func unowned(j *core.Job) *refusal {
+	return &refusal{status: http.StatusConflict,
+		title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
+			j.ID()),
+		fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
 }
 
 // told writes an event about a job, or answers that it was not written.

@@ -77,7 +77,7 @@ func (s *Server) outcome(v *receipt.Receipt, j *core.Job, now time.Time) {
 	}
 	if d := terms.Deadline; !d.IsZero() {
 		v.Deadline, v.DeadlineMarket = ptr(clock.ToWall(d)), ptr(d)
-		if j.State().Over() {
+		if j.State() == core.Succeeded || j.State().Over() && j.Finished().After(d) { // else it was given up before
 			v.DeadlineMet = ptr(j.State() == core.Succeeded && !j.Finished().After(d))
 		}
 	}
