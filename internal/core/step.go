@@ -5,6 +5,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"scrimp/internal/budget"
@@ -165,11 +166,12 @@ func (m *Machine) Step(e Event) Outcome {
 // The values of what a job is judged by stay with it: they are no sample.
 func (m *Machine) close(news bool) {
 	out := m.out
-	if len(out.Facts)+len(out.Postings)+len(out.Actions) == 0 {
+	if len(out.Facts)+len(out.Postings) == 0 && onlyTables(out.Actions) {
 		switch b := m.e.Body.(type) {
 		case Tick:
-			out.Nothing = true
-			m.s.Forget()
+			if out.Sample, out.Nothing = len(out.Actions) > 0, len(out.Actions) == 0; out.Nothing {
+				m.s.Forget()
+			}
 		case Audited, IdentityChanged: // which others read
 		case MarketSeen:
 			out.Sample = len(b.Offers) == 0
@@ -180,6 +182,12 @@ func (m *Machine) close(news bool) {
 		}
 	}
 	out.Wake = m.nextWake()
+}
+
+// onlyTables reports whether nothing is to be done but to build tables, which a restart
+// asks for by itself.
+func onlyTables(actions []Action) bool {
+	return !slices.ContainsFunc(actions, func(a Action) bool { _, table := a.(BuildTable); return !table })
 }
 
 // fact records what was decided.
