@@ -139,8 +139,12 @@ func (f *Folder) Attributes(_ context.Context, key string) (*driver.Attributes, 
 		ContentType: contentType,
 		ModTime:     stat.ModTime(),
 		Size:        stat.Size(),
-		ETag:        fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size()),
+		ETag:        tag(stat),
 	}, nil
+}
+
+func tag(stat fs.FileInfo) string {
+	return fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size())
 }
 
 // contentType is what every blob of a folder is said to be.
