@@ -14,6 +14,13 @@ import "time"
 //	POST   /v1/agent/blobs/write   blobs, one behind the other -> 204
 //	GET    /v1/agent/work          the work folder as a tar file, whole or from an offset on
 
+// ServerStore is the address of the server's own store, as an agent reaches it with its
+// attempt's token; ServerWork is the job's work folder there.
+const (
+	ServerStore = "scrimp:"
+	ServerWork  = "scrimp:work"
+)
+
 // BlobSum is the header or the trailer that holds the CRC-32C of a content, in
 // hexadecimal: what was damaged on the way is not kept.
 const BlobSum = "Scrimp-Crc32c"

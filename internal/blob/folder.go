@@ -50,7 +50,10 @@ func NewFolder(root string) (*Folder, error) {
 }
 
 // ErrorCode classifies an error of this driver.
-func (f *Folder) ErrorCode(err error) gcerrors.ErrorCode {
+func (*Folder) ErrorCode(err error) gcerrors.ErrorCode { return Code(err) }
+
+// Code classifies an error of a folder.
+func Code(err error) gcerrors.ErrorCode {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return gcerrors.Canceled

@@ -23,10 +23,16 @@ const (
 	Stall    = time.Minute // without a byte in either direction a try has failed
 )
 
+// NewBucket returns the store behind a server at base, such as https://host:port/v1/agent.
+// token is asked for before each request.
+func NewBucket(base string, client *http.Client, token func() string) *Bucket {
+	return &Bucket{Base: base, Client: client, Token: token, Wire: api.Wire, Patience: Patience, Stall: Stall}
+}
+
 // Bucket is the driver of a store behind a server. It keeps no content type and no
 // metadata; a write that has metadata is refused.
 type Bucket struct {
-	Base     string // address of the blobs, such as https://host:port/v1/agent/blobs
+	Base     string // address that paths begin with, such as https://host:port/v1/agent
 	Client   *http.Client
 	Token    func() string // asked for before each request
 	Wire     int           // version of the protocol
@@ -216,6 +222,9 @@ func (b *Bucket) done(ctx context.Context, q request) (http.Header, error) {
 	return resp.Header, resp.Body.Close()
 }
 
+// blobsPath is where the blobs are below Base.
+const blobsPath = "/blobs"
+
 func keyed(key string) url.Values { return url.Values{"key": {key}} }
 
 // content is a body that is in memory.
@@ -243,7 +252,7 @@ func (b *Bucket) Close() error {
 
 // Attributes describes a blob.
 func (b *Bucket) Attributes(ctx context.Context, key string) (*driver.Attributes, error) {
-	head, err := b.done(ctx, request{method: http.MethodHead, query: keyed(key)})
+	head, err := b.done(ctx, request{method: http.MethodHead, path: blobsPath, query: keyed(key)})
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +282,7 @@ func (b *Bucket) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driv
 	if opts.PageSize > 0 {
 		query.Set("limit", strconv.Itoa(min(opts.PageSize, mostKeys)))
 	}
-	resp, err := b.do(ctx, request{method: http.MethodGet, path: "/list", query: query})
+	resp, err := b.do(ctx, request{method: http.MethodGet, path: blobsPath + "/list", query: query})
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +304,7 @@ func (b *Bucket) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driv
 
 // Delete removes a blob. A call whose answer was lost may find it gone.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
-	_, err := b.done(ctx, request{method: http.MethodDelete, query: keyed(key)})
+	_, err := b.done(ctx, request{method: http.MethodDelete, path: blobsPath, query: keyed(key)})
 	return err
 }
 

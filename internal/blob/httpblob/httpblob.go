@@ -17,17 +17,21 @@ import (
 	"sync"
 
 	"gocloud.dev/gcerrors"
+
+	"scrimp/internal/blob"
 )
 
 // A caller acts on these with errors.Is, never on the text.
 var (
-	ErrOver  = errors.New("the token is no longer good for the store of the server") // stop, write nothing more
-	ErrOwn   = errors.New("the key is not among the caller's own")
-	ErrBad   = errors.New("the request is not what the store takes")
-	ErrRoom  = errors.New("the server's disk has no room")
-	errTorn  = errors.New("the content did not arrive whole")
-	errBoot  = errors.New("the server's machine was started anew: what was not durable there may be lost")
-	errMatch = errors.New("the blob has changed meanwhile")
+	ErrOver = errors.New("the token is no longer good for the store of the server") // stop, write nothing more
+	ErrOwn  = errors.New("the key is not among the caller's own")
+	ErrBad  = errors.New("the request is not what the store takes")
+	ErrRoom = errors.New("the server's disk has no room")
+	errTorn = errors.New("the content did not arrive whole")
+	errBoot = errors.New("the server's machine was started anew: what was not durable there may be lost")
+
+	// ErrChanged says that what is read is no longer what it was: read it from its beginning.
+	ErrChanged = errors.New("it has changed meanwhile")
 )
 
 // castagnoli is the polynomial that processors have an instruction for.
@@ -37,7 +41,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 const mostKeys = 1000
 
 // Status is the answer to a request that ended with err.
-func (h Handler) Status(err error) int {
+func Status(err error) int {
 	switch {
 	case errors.Is(err, ErrOwn):
 		return http.StatusForbidden
@@ -49,8 +53,10 @@ func (h Handler) Status(err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errBoot):
 		return http.StatusConflict
+	case errors.Is(err, ErrChanged):
+		return http.StatusPreconditionFailed
 	}
-	is := h.Folder.ErrorCode(err)
+	is := blob.Code(err)
 	for status, code := range codes {
 		if is == code {
 			return status
@@ -105,7 +111,7 @@ func (b *Bucket) ErrorCode(err error) gcerrors.ErrorCode {
 		return gcerrors.DeadlineExceeded
 	case errors.Is(err, errors.ErrUnsupported):
 		return gcerrors.Unimplemented
-	case errors.Is(err, errMatch):
+	case errors.Is(err, ErrChanged):
 		return gcerrors.FailedPrecondition
 	}
 	return gcerrors.Unknown

@@ -25,13 +25,12 @@ func handler(folder *blob.Folder) httpblob.Handler {
 func routes(h func(*http.Request) httpblob.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for pattern, do := range map[string]func(httpblob.Handler, http.ResponseWriter, *http.Request) error{
-		"GET /b": httpblob.Handler.Read, "PUT /b": httpblob.Handler.Write, "DELETE /b": httpblob.Handler.Delete,
-		"GET /b/list": httpblob.Handler.List, "POST /b/sync": httpblob.Handler.Sync,
+		"GET /blobs": httpblob.Handler.Read, "PUT /blobs": httpblob.Handler.Write, "DELETE /blobs": httpblob.Handler.Delete,
+		"GET /blobs/list": httpblob.Handler.List, "POST /blobs/sync": httpblob.Handler.Sync,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			h := h(r)
-			if err := do(h, w, r); err != nil {
-				http.Error(w, err.Error(), h.Status(err))
+			if err := do(h(r), w, r); err != nil {
+				http.Error(w, err.Error(), httpblob.Status(err))
 			}
 		})
 	}
@@ -40,7 +39,7 @@ func routes(h func(*http.Request) httpblob.Handler) http.Handler {
 
 // bucket is the driver of a store that answers at an address.
 func bucket(address string) *httpblob.Bucket {
-	return &httpblob.Bucket{Base: address + "/b", Client: &http.Client{Transport: &http.Transport{}},
+	return &httpblob.Bucket{Base: address, Client: &http.Client{Transport: &http.Transport{}},
 		Token: func() string { return "token" }, Wire: 1, Patience: 10 * time.Second, Stall: 10 * time.Second}
 }
 

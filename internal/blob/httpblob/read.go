@@ -57,7 +57,7 @@ func (b *Bucket) NewRangeReader(ctx context.Context, key string, offset, length 
 
 // open asks for what is still wanted.
 func (r *reader) open() error {
-	q := request{method: http.MethodGet, query: keyed(r.key), header: http.Header{}}
+	q := request{method: http.MethodGet, path: blobsPath, query: keyed(r.key), header: http.Header{}}
 	if r.tag != "" {
 		q.header.Set("If-Match", r.tag)
 	}
@@ -70,7 +70,7 @@ func (r *reader) open() error {
 	}
 	resp, err := r.b.do(r.ctx, q)
 	if s, ok := errors.AsType[*statusError](err); ok && s.status == http.StatusPreconditionFailed {
-		return errors.Join(errMatch, err)
+		return errors.Join(ErrChanged, err)
 	}
 	if err != nil {
 		return err

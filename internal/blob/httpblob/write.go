@@ -102,7 +102,7 @@ type onlyWriter struct{ io.Writer }
 
 // put sends a content. Where its sum is not known before, it is sent once.
 func (w *writer) put(body func() (io.Reader, int64), sum string) error {
-	q := request{method: http.MethodPut, query: keyed(w.key), header: http.Header{}, body: body}
+	q := request{method: http.MethodPut, path: blobsPath, query: keyed(w.key), header: http.Header{}, body: body}
 	if w.absent {
 		q.header.Set("If-None-Match", "*")
 	}
@@ -154,7 +154,8 @@ func (r run) SyncBlobs(ctx context.Context, keys []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := r.b.done(ctx, request{method: http.MethodPost, path: "/sync", body: content(body)}); err != nil {
+		q := request{method: http.MethodPost, path: blobsPath + "/sync", body: content(body)}
+		if _, err := r.b.done(ctx, q); err != nil {
 			return err
 		}
 		keys = keys[n:]
