@@ -10,8 +10,6 @@ import "time"
 //	DELETE /v1/agent/blobs?key=K   -> 204
 //	GET    /v1/agent/blobs/list    -> Blobs
 //	POST   /v1/agent/blobs/sync    BlobSync -> 204: what was written with durable=later is durable now
-//	POST   /v1/agent/blobs/read    BlobKeys -> the blobs, one behind the other
-//	POST   /v1/agent/blobs/write   blobs, one behind the other -> 204
 //	GET    /v1/agent/work          the work folder as a tar file, whole or from an offset on
 
 // ServerStore is the address of the server's own store, as an agent reaches it with its
@@ -49,10 +47,5 @@ type Blob struct {
 // BlobSync asks for blobs to be made durable that were written in a run of the server's machine.
 type BlobSync struct {
 	Boot string   `json:"boot"`
-	Keys []string `json:"keys"`
-}
-
-// BlobKeys names blobs.
-type BlobKeys struct {
 	Keys []string `json:"keys"`
 }
