@@ -78,7 +78,8 @@ func again(err error) bool {
 		return true // it was cut off, or nobody was there
 	}
 	switch s.status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusUnprocessableEntity, // it did not arrive whole
+		http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
 	return false

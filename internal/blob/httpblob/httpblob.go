@@ -47,8 +47,10 @@ func Status(err error) int {
 		return http.StatusForbidden
 	case errors.Is(err, ErrOver):
 		return http.StatusGone
-	case errors.Is(err, ErrBad), errors.Is(err, errTorn):
+	case errors.Is(err, ErrBad):
 		return http.StatusBadRequest
+	case errors.Is(err, errTorn): // to be sent again
+		return http.StatusUnprocessableEntity
 	case errors.Is(err, ErrRoom):
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errBoot):

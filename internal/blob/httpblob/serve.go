@@ -117,7 +117,12 @@ func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func
 		return err
 	}
 	got, err := h.copy(to, from)
-	if want := sum(); err == nil && want != fmt.Sprintf("%08x", got) {
+	want := sum()
+	switch {
+	case err != nil:
+	case want == "":
+		err = fmt.Errorf("%w: neither a header nor a trailer %s holds the content's CRC-32C", ErrBad, api.BlobSum)
+	case want != fmt.Sprintf("%08x", got):
 		err = fmt.Errorf("%w: its CRC-32C is %08x and not %.20q, as %s says", errTorn, got, want, api.BlobSum)
 	}
 	if err == nil {
@@ -222,13 +227,13 @@ const mostJSON = 4 << 20
 
 func decode(from io.Reader, into any) error {
 	text, err := io.ReadAll(io.LimitReader(from, mostJSON+1))
-	if err == nil && len(text) > mostJSON {
-		err = errors.New("it is too long")
-	}
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
 	if err != nil {
+		return fmt.Errorf("%w: %w", errTorn, err)
+	}
+	if len(text) > mostJSON {
+		return fmt.Errorf("%w: it is longer than %d MiB", ErrBad, mostJSON>>20)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%w: %w", ErrBad, err)
 	}
 	return nil
