@@ -224,7 +224,7 @@ func TestManySlowSendersTakeLittleMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = c.Close() }()
+		t.Cleanup(func() { _ = c.Close() })
 		_, err = fmt.Fprintf(c, "PUT /v1/agent/blobs?key=jobs/j%d/k%d HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 			"Scrimp-Crc32c: 00000000\r\nContent-Length: %d\r\n\r\n%s", i%agents, i, w.ticket("attempt", attempts[i%agents]),
 			1<<30, strings.Repeat("x", 100_000))
@@ -258,7 +258,7 @@ func TestManySlowSendersTakeLittleMemory(t *testing.T) {
 	for i := range agentMoves {
 		end, err := w.moves.open(attempts[0], agentMoves, allMoves)
 		if err == nil {
-			defer end()
+			t.Cleanup(end)
 		} else if i < agentMoves-each {
 			t.Fatal(err)
 		}

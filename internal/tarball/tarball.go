@@ -241,7 +241,7 @@ func climbs(name, target string) bool {
 	return end == ".." || strings.HasPrefix(end, "../")
 }
 
-func unpackFile(root *os.Root, name string, h *tar.Header, from io.Reader) (err error) {
+func unpackFile(root *os.Root, name string, h *tar.Header, from io.Reader) error {
 	mode := fs.FileMode(h.Mode).Perm() | 0o200
 	f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
 	if err != nil {
@@ -251,7 +251,7 @@ func unpackFile(root *os.Root, name string, h *tar.Header, from io.Reader) (err 
 	if err == nil && n != h.Size {
 		err = io.ErrUnexpectedEOF
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return root.Chtimes(name, h.ModTime, h.ModTime) // build tools look at it

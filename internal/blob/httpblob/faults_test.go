@@ -149,6 +149,7 @@ func TestAStreamGoesOnWhereItStood(t *testing.T) {
 		})
 		if err != nil {
 			http.Error(w, err.Error(), httpblob.Status(err))
+			return
 		}
 	})
 	f := &flaky{Handler: serve, chance: rand.New(rand.NewPCG(2, 2)), faults: map[string]int{}}

@@ -44,7 +44,10 @@ func Stream(w http.ResponseWriter, r *http.Request, mediaType, tag string,
 // what was sent. The caller closes it.
 func (b *Bucket) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	s := &stream{ctx: ctx, b: b, path: path}
-	return s, s.open()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // stream is a content that is made while it is sent.
