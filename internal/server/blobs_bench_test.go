@@ -18,7 +18,7 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
-	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
 )
 
@@ -71,7 +71,7 @@ func (w *world) claim(attempt string) {
 
 // BenchmarkServerStore publishes a checkpoint that is new through the server's store,
 // reads it back to verify it and restores it elsewhere, and in turn copies the same files
-// with cp and syncs the copy, on the same disk. The figures are of the best round each,
+// with cp and syncs the copy, and does the same with a store in a folder, on the same disk. The figures are of the best round each,
 // since other users of the machine only ever lengthen a time; the ratios are of
 // throughput: above 1 we are faster than cp and sync.
 //
@@ -92,16 +92,24 @@ func BenchmarkServerStore(b *testing.B) {
 func benchStore(b *testing.B, network string, files int, size int64) {
 	top := b.TempDir() // on a disk, not in memory
 	w := newWorldOf(b, &rents{}, func(o *Options) { o.Dir = filepath.Join(top, "data") })
-	store := w.agentOf(b, w.listens(b, network), w.rent("a")).Store()
+	store := gocloud.NewBucket(w.agentOf(b, w.listens(b, network), w.rent("a")).Store())
+	folder, err := blob.Open(b.Context(), "file://"+filepath.Join(top, "folder"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
 	dir := filepath.Join(top, "c")
 	fill(b, dir, files, size)
-	var publish, restore, copied, plain []float64
+	var publish, restore, copied, plain, near, nearRestore []float64
 	for n := 0; b.Loop(); n++ {
 		p, r := benchRound(b, store, dir, fmt.Sprint(n), files, size)
+		np, nr := benchRound(b, folder, dir, fmt.Sprint(n), files, size)
+		near, nearRestore = append(near, np.Seconds()), append(nearRestore, nr.Seconds())
 		cp, alone := copyAndSync(b, dir, filepath.Join(top, "copy"))
 		publish, restore = append(publish, p.Seconds()), append(restore, r.Seconds())
 		copied, plain = append(copied, cp.Seconds()), append(plain, alone.Seconds())
 		drop(b, filepath.Join(top, "data", "blobs", "jobs", "a"))
+		drop(b, filepath.Join(top, "folder", "jobs"))
 	}
 	mb := float64(files) * float64(size) / 1e6
 	cp := slices.Min(copied)
@@ -110,15 +118,16 @@ func benchStore(b *testing.B, network string, files int, size int64) {
 	b.ReportMetric(mb/cp, "cp-MB/s")
 	b.ReportMetric(cp/slices.Min(publish), "publish-ratio")
 	b.ReportMetric(cp/slices.Min(restore), "restore-ratio")
+	b.ReportMetric(slices.Min(near)/slices.Min(publish), "publish-to-folder")
+	b.ReportMetric(slices.Min(nearRestore)/slices.Min(restore), "restore-to-folder")
 	b.ReportMetric(slices.Min(plain)/slices.Min(restore), "restore-to-cp-without-sync")
 	b.ReportMetric(0, "ns/op")
 }
 
 // benchRound publishes dir under a prefix of its own, and restores it.
-func benchRound(b *testing.B, store *httpblob.Bucket, dir, round string, files int,
+func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files int,
 	size int64) (publish, restore time.Duration) {
 	b.Helper()
-	bucket := gocloud.NewBucket(store)
 	s := checkpoint.Open(bucket, OwnKeys("a")+round)
 	ctx := context.Background()
 	writer, err := s.Claim(ctx, 1, "a.1")
