@@ -85,13 +85,10 @@ func Dial(address string, token func() string) (*HTTP, error) {
 	}
 	transport.MaxIdleConnsPerHost = 2
 	moves, _, _ := over(u) // it was right a moment ago
-	moves.MaxIdleConnsPerHost, moves.ReadBufferSize, moves.WriteBufferSize = 16, moveBuffer, moveBuffer
+	moves.MaxIdleConnsPerHost = 16
 	store := httpblob.NewBucket(base+"/v1/agent", &http.Client{Transport: moves}, token)
 	return &HTTP{base: base, client: &http.Client{Transport: transport}, token: token, store: store}, nil
 }
-
-// moveBuffer is for contents, in bytes.
-const moveBuffer = 64 << 10
 
 // over returns the way to a server, and what addresses begin with on it.
 func over(u *url.URL) (t *http.Transport, base string, err error) {

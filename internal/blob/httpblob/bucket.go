@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/url"
@@ -49,8 +50,8 @@ type request struct {
 	// body returns the content from its beginning, and its size or -1; nil is none.
 	body func() (io.Reader, int64)
 	once bool // the body can be read once only
-	// sum, where the content's sum is known at its end, is sent behind it.
-	sum func() string
+	// summed sends the content's CRC-32C behind it.
+	summed bool
 }
 
 // do makes a call until it is answered, and returns the answer, whose body the caller closes.
@@ -150,9 +151,9 @@ func (b *Bucket) request(ctx context.Context, q request, touch func()) (*http.Re
 	if size != 0 {
 		req.Body, req.ContentLength = &sent{Reader: content, touch: touch}, size
 	}
-	if q.sum != nil {
-		req.Trailer = http.Header{api.BlobSum: nil}
-		req.Body = &sent{Reader: content, touch: touch, over: func() { req.Trailer.Set(api.BlobSum, q.sum()) }}
+	if q.summed {
+		req.ContentLength, req.Trailer = -1, http.Header{api.BlobSum: nil}
+		req.Body = &sent{Reader: content, touch: touch, trailer: req.Trailer}
 	}
 	return req, nil
 }
@@ -178,17 +179,70 @@ func refusal(resp *http.Response) (wait time.Duration, err error) {
 // sent is a content on its way to the server.
 type sent struct {
 	io.Reader
-	touch func()
-	over  func() // called at its end; nil: nothing
+	touch   func()
+	trailer http.Header // gets the sum of what went out, at its end; nil: it has none
+	sum     uint32
 }
 
 func (s *sent) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	s.touch()
-	if errors.Is(err, io.EOF) && s.over != nil {
+	if s.trailer != nil {
+		s.sum = crc32.Update(s.sum, castagnoli, p[:n])
+	}
+	if errors.Is(err, io.EOF) {
 		s.over()
 	}
 	return n, err
+}
+
+func (s *sent) over() {
+	if s.trailer != nil {
+		s.trailer.Set(api.BlobSum, fmt.Sprintf("%08x", s.sum))
+	}
+}
+
+// sentAtOnce is how much of a content in memory goes out in one piece: so little that it
+// is in the processor's cache when it is copied after it was summed.
+const sentAtOnce = 256 << 10
+
+// WriteTo implements io.WriterTo: what is in memory is not copied on its way.
+func (s *sent) WriteTo(w io.Writer) (int64, error) {
+	memory, ok := s.Reader.(*bytes.Reader)
+	if !ok {
+		return io.Copy(w, readOnly{s})
+	}
+	pieces := &pieces{s: s, w: w}
+	n, err := memory.WriteTo(pieces)
+	if err == nil {
+		s.over()
+	}
+	return n, err
+}
+
+// readOnly hides WriteTo.
+type readOnly struct{ io.Reader }
+
+// pieces hands on what it gets piece by piece.
+type pieces struct {
+	s *sent
+	w io.Writer
+}
+
+func (p *pieces) Write(data []byte) (int, error) {
+	total := 0
+	for len(data) > 0 {
+		piece := data[:min(len(data), sentAtOnce)]
+		p.s.sum = crc32.Update(p.s.sum, castagnoli, piece)
+		n, err := p.w.Write(piece)
+		p.s.touch()
+		total += n
+		if err != nil {
+			return total, err
+		}
+		data = data[n:]
+	}
+	return total, nil
 }
 
 // Close leaves the content to whoever opened it.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net/http"
 
@@ -29,7 +28,6 @@ type writer struct {
 	later  *blob.Later // nil: the blob is durable when Close returns
 	data   []byte
 	out    *io.PipeWriter // nil: what was written is in data
-	sum    uint32         // of what went out
 	sent   chan error     // has the outcome of what went out
 	done   bool           // Upload has done everything
 }
@@ -61,7 +59,6 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.out == nil {
 		w.stream()
 	}
-	w.sum = crc32.Update(w.sum, castagnoli, p)
 	return w.out.Write(p)
 }
 
@@ -69,10 +66,9 @@ func (w *writer) Write(p []byte) (int, error) {
 func (w *writer) stream() {
 	in, out := io.Pipe()
 	w.out, w.sent = out, make(chan error, 1)
-	w.sum = crc32.Update(0, castagnoli, w.data)
 	body := io.MultiReader(bytes.NewReader(w.data), in)
 	go func() { // ends with the request, which ends with the context or the pipe
-		err := w.put(func() (io.Reader, int64) { return body, -1 }, "")
+		err := w.put(func() (io.Reader, int64) { return body, -1 }, true)
 		if err != nil {
 			_ = in.CloseWithError(err)
 		}
@@ -88,31 +84,34 @@ func (w *writer) Upload(from io.Reader) error {
 		return err
 	}
 	w.done = true
-	begin, size := r.Size()-int64(r.Len()), int64(r.Len())
-	sum := crc32.New(castagnoli)
-	if _, err := io.Copy(sum, r); err != nil { // in memory: it takes a thousandth of the way
+	var lies inPlace
+	if _, err := r.WriteTo(&lies); err != nil {
 		return err
 	}
-	return w.put(func() (io.Reader, int64) { return io.NewSectionReader(r, begin, size), size },
-		fmt.Sprintf("%08x", sum.Sum32()))
+	return w.put(content(lies.data), false)
+}
+
+// inPlace gets to know where the content of a bytes.Reader lies: it is read there,
+// whole, for as long as Upload lasts.
+type inPlace struct{ data []byte }
+
+func (i *inPlace) Write(p []byte) (int, error) {
+	i.data = p
+	return len(p), nil
 }
 
 // onlyWriter hides Upload.
 type onlyWriter struct{ io.Writer }
 
-// put sends a content. Where its sum is not known before, it is sent once.
-func (w *writer) put(body func() (io.Reader, int64), sum string) error {
-	q := request{method: http.MethodPut, path: blobsPath, query: keyed(w.key), header: http.Header{}, body: body}
+// put sends a content, with its sum behind it.
+func (w *writer) put(body func() (io.Reader, int64), once bool) error {
+	q := request{method: http.MethodPut, path: blobsPath, query: keyed(w.key), header: http.Header{}, body: body,
+		once: once, summed: true}
 	if w.absent {
 		q.header.Set("If-None-Match", "*")
 	}
 	if w.later != nil {
 		q.query.Set("durable", "later")
-	}
-	if sum != "" {
-		q.header.Set(api.BlobSum, sum)
-	} else {
-		q.once, q.sum = true, func() string { return fmt.Sprintf("%08x", w.sum) }
 	}
 	head, err := w.b.done(w.ctx, q)
 	if err != nil || w.later == nil {
@@ -130,7 +129,7 @@ func (w *writer) Close() error {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
-		return w.put(content(w.data), fmt.Sprintf("%08x", crc32.Checksum(w.data, castagnoli)))
+		return w.put(content(w.data), false)
 	}
 	if err := w.ctx.Err(); err != nil {
 		_ = w.out.CloseWithError(err)
