@@ -3,7 +3,7 @@
 // gets the work to safety before the machine goes away.
 //
 // The agent calls the server and never the reverse. The program's output goes
-// straight to a file and its checkpoints to a folder, so that nothing the
+// straight to a file and its checkpoints to a folder of this machine, so that nothing the
 // agent does, and no server that is away, can hold the program up.
 package agent
 
@@ -23,6 +23,7 @@ import (
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/blob/httpblob"
 )
 
 // Config is what an agent needs to know to begin.
@@ -43,7 +44,8 @@ type Config struct {
 	Log      *slog.Logger
 
 	client wire.Server // for tests, instead of Server
-	open   func(context.Context, api.Assignment, *slog.Logger) (keeper, error)
+	open   func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error)
+	store  *httpblob.Bucket // the server's own
 }
 
 // Default values of Config.
@@ -113,7 +115,7 @@ func Run(ctx context.Context, c Config) error {
 			return fmt.Errorf("agent: %w", err)
 		}
 		defer s.Close()
-		server = s
+		server, c.store = s, s.Store()
 	}
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup

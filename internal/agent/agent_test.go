@@ -141,9 +141,11 @@ func TestProgramFindsItsSurroundings(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := assign(t, "env", "USER_VARIABLE=1", "SCRIMP_JOB=lie")
-	a.Workdir, a.Secrets = source, map[string]string{"API_KEY": "s3cr3t-value"}
-	a.Checkpoint.Interval = 90 * time.Second
+	a.Workdir, a.Secrets = api.ServerWork, map[string]string{"API_KEY": "s3cr3t-value"}
+	a.Checkpoint = api.Checkpoints{Interval: 90 * time.Second}
 	r := newRig(t, a)
+	withStore(r)
+	r.server.work = source
 	r.start()
 	if err := r.end(); err != nil {
 		t.Fatal(err)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	gcblob "gocloud.dev/blob"
@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 	"scrimp/internal/blob"
+	"scrimp/internal/blob/httpblob"
 	"scrimp/internal/checkpoint"
 )
 
@@ -47,6 +48,7 @@ const storePatience = 5 * time.Minute
 // storeKeeper is the keeper in a store of checkpoints.
 type storeKeeper struct {
 	a        api.Assignment
+	server   *httpblob.Bucket // the server's own store
 	log      *slog.Logger
 	bucket   *gcblob.Bucket // nil: the job keeps no checkpoints
 	writer   *checkpoint.Writer
@@ -56,16 +58,13 @@ type storeKeeper struct {
 
 // openKeeper opens the store and claims it for the attempt's epoch: older
 // attempts can write no more from here on.
-func openKeeper(ctx context.Context, a api.Assignment, log *slog.Logger) (keeper, error) {
-	k := &storeKeeper{a: a, log: log, first: true}
+func openKeeper(ctx context.Context, a api.Assignment, server *httpblob.Bucket, log *slog.Logger) (keeper, error) {
+	k := &storeKeeper{a: a, server: server, log: log, first: true}
 	if a.Checkpoint.URL == "" {
 		return k, nil
 	}
 	err := patiently(ctx, log, func(ctx context.Context) error {
-		b, err := blob.Open(ctx, a.Checkpoint.URL)
-		if errors.Is(err, blob.ErrURL) {
-			return fmt.Errorf("%w: %w", wire.ErrBad, err)
-		}
+		b, err := k.openStore(ctx, a.Checkpoint.URL)
 		if err != nil {
 			return err
 		}
@@ -80,6 +79,27 @@ func openKeeper(ctx context.Context, a api.Assignment, log *slog.Logger) (keeper
 		return nil
 	})
 	return k, err
+}
+
+// openStore opens the store at an address; scrimp: is the server's own, and takes a prefix too.
+func (k *storeKeeper) openStore(ctx context.Context, address string) (*gcblob.Bucket, error) {
+	rest, own := strings.CutPrefix(address, api.ServerStore)
+	if !own || k.server == nil {
+		b, err := blob.Open(ctx, address)
+		if errors.Is(err, blob.ErrURL) {
+			return nil, fmt.Errorf("%w: %w", wire.ErrBad, err)
+		}
+		return b, err
+	}
+	prefix, ok := strings.CutPrefix(rest, "?prefix=")
+	if rest != "" && !ok {
+		return nil, fmt.Errorf("%w: %s is no address in the server's store", wire.ErrBad, address)
+	}
+	b := gcblob.NewBucket(k.server)
+	if ok {
+		b = gcblob.PrefixedBucket(b, prefix)
+	}
+	return b, nil
 }
 
 // patiently tries again while a store is away.
@@ -98,10 +118,14 @@ func patiently(ctx context.Context, log *slog.Logger, do func(context.Context) e
 // fenceOf turns the store's words into the agent's.
 func fenceOf(err error) error {
 	switch {
-	case errors.Is(err, checkpoint.ErrFenced):
+	case errors.Is(err, wire.ErrFenced):
+		return err
+	case errors.Is(err, checkpoint.ErrFenced), errors.Is(err, httpblob.ErrOver):
 		return fmt.Errorf("%w: %w", wire.ErrFenced, err)
 	case errors.Is(err, checkpoint.ErrChanged):
 		return fmt.Errorf("%w: %w", save.ErrMoving, err)
+	case errors.Is(err, httpblob.ErrOwn):
+		return fmt.Errorf("%w: %w", wire.ErrBad, err)
 	}
 	return err
 }
@@ -170,32 +194,31 @@ func (k *storeKeeper) Restore(ctx context.Context, dir string) (restored, []api.
 	return restored{Manifest: r.Manifest.Name, Step: r.Manifest.Step}, refused, nil
 }
 
-// Fetch understands two forms of address: ADDRESS#NAME is what was kept under a
-// name in a store of checkpoints; ADDRESS alone is a store whose blobs are the files.
+// Fetch understands three forms of address: scrimp:work is the job's work folder on the
+// server; ADDRESS#NAME is what was kept under a name in a store of checkpoints; ADDRESS
+// alone is a store whose blobs are the files.
 func (k *storeKeeper) Fetch(ctx context.Context, address, dir string) error {
 	place, name := splitName(address)
 	return patiently(ctx, k.log, func(ctx context.Context) (err error) {
-		b, err := blob.Open(ctx, place)
+		if address == api.ServerWork && k.server != nil {
+			return fetchWork(ctx, k.server, dir)
+		}
+		b, err := k.openStore(ctx, place)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
 		if name != "" {
 			_, err := checkpoint.Open(b, "").Fetch(ctx, name, dir)
-			return err
+			return fenceOf(err)
 		}
 		return fetchBlobs(ctx, b, dir)
 	})
 }
 
 func splitName(address string) (place, name string) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address, ""
-	}
-	name = u.Fragment
-	u.Fragment = ""
-	return u.String(), name
+	place, name, _ = strings.Cut(address, "#")
+	return place, name
 }
 
 func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
@@ -238,21 +261,25 @@ func OutputsName(job string, task int) string {
 func (k *storeKeeper) Keep(ctx context.Context, dir string, folders []string) (string, error) {
 	name := OutputsName(k.a.Job, k.a.Task)
 	err := wire.Retry(ctx, func(ctx context.Context) (err error) {
-		b, err := blob.Open(ctx, k.a.OutputsURL)
+		b, err := k.openStore(ctx, k.a.OutputsURL)
 		if err != nil {
 			return fmt.Errorf("%w: %w", wire.ErrBad, err)
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
-		_, stats, err := checkpoint.Open(b, "").Keep(ctx, dir, folders, name)
+		_, stats, err := checkpoint.Open(b, k.a.OutputsPrefix).Keep(ctx, dir, folders, name)
 		for _, link := range stats.Skipped {
 			k.log.Warn("a link among the outputs leads out of the work folder; it is not kept", "link", link)
 		}
-		return err
+		return fenceOf(err)
 	})
 	if err != nil {
 		return "", err
 	}
-	return k.a.OutputsURL + "#" + name, nil
+	where := k.a.OutputsURL
+	if k.a.OutputsPrefix != "" {
+		where += "?prefix=" + k.a.OutputsPrefix
+	}
+	return where + "#" + name, nil
 }
 
 // Close gives up the store. The claim stays: nobody but a newer attempt takes it.

@@ -14,6 +14,7 @@ import (
 
 	"scrimp/internal/agent/save"
 	"scrimp/internal/api"
+	"scrimp/internal/blob/httpblob"
 )
 
 // patience is how long a test waits for a condition. It is no measure of speed.
@@ -163,8 +164,10 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 	r.config = Config{
 		Server: r.server.URL, Token: "claim-token", Instance: "i-1", MachineDir: t.TempDir(), Version: "test",
 		Environ: []string{"PATH=/usr/bin:/bin", "SCRIMP_TOKEN=claim-token", "GOCOVERDIR=" + os.TempDir()}, Quiet: 200 * time.Millisecond,
-		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
-		open: func(context.Context, api.Assignment, *slog.Logger) (keeper, error) { return r.keeper, nil },
+		Log: slog.New(slog.NewTextHandler(r.logs, nil)),
+		open: func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error) {
+			return r.keeper, nil
+		},
 	}
 	return r
 }

@@ -141,7 +141,7 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := os.MkdirAll(g.folders.work, 0o700); err != nil {
 		return r, err
 	}
-	k, err := g.open(ctx, g.a, g.Log)
+	k, err := g.open(ctx, g.a, g.store, g.Log)
 	if err != nil {
 		return r, fmt.Errorf("open the store: %w", err)
 	}
@@ -201,11 +201,6 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 func (g *attempt) fetch(ctx context.Context) error {
 	if g.a.Workdir == "" {
 		return nil
-	}
-	if from, ok := localFolder(g.a.Workdir); ok {
-		if st, err := os.Stat(from); err != nil || st.IsDir() {
-			return copyFolder(ctx, from, g.folders.work)
-		}
 	}
 	if err := g.keeper.Fetch(ctx, g.a.Workdir, g.folders.work); err != nil {
 		return fmt.Errorf("fetch work folder: %w", err)

@@ -41,11 +41,15 @@ type fakeServer struct {
 	down       bool
 	refused    int // requests while it was down
 	fenced     bool
+	kept       string // folder of the server's own store; "" for none
+	work       string // the work folder
+	cuts       int    // contents that broke off on the way
 }
 
 func newServer(t testing.TB, a api.Assignment) *fakeServer {
 	s := &fakeServer{t: t, assignment: a, results: map[string]api.ExecResult{}, kinds: map[string]int{}}
 	s.changed = sync.NewCond(&s.mu)
+	s.kept = t.TempDir()
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.Close)
 	return s
@@ -53,6 +57,10 @@ func newServer(t testing.TB, a api.Assignment) *fakeServer {
 
 // serve answers, after or instead of a fault.
 func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/v1/agent/blobs") || r.URL.Path == "/v1/agent/work" {
+		s.serveStore(w, r)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return

@@ -54,21 +54,22 @@ type Assignment struct {
 	Setup   string            `json:"setup,omitempty"`
 	Command string            `json:"command"` // for sh -c, unless Args is given
 	Args    []string          `json:"args,omitempty"`
-	Workdir string            `json:"workdir"` // copied from here (a folder or a blob URL) to the machine's own
+	Workdir string            `json:"workdir"` // copied from here (scrimp:work or a store) to the machine's own
 	Env     map[string]string `json:"env,omitempty"`
 	Secrets map[string]string `json:"secrets,omitempty"` // into the environment; masked in the log; never written
 
-	Checkpoint Checkpoints   `json:"checkpoint"`
-	Outputs    []string      `json:"outputs,omitempty"` // folders below the work folder
-	OutputsURL string        `json:"outputs_url,omitempty"`
-	Signal     string        `json:"signal"`          // sent to ask for a save and an end: TERM
-	SignalLead time.Duration `json:"signal_lead_ns"`  // how long before the end it is sent; 0: at once
-	Grace      time.Duration `json:"grace_ns"`        // wall time between the signal and SIGKILL
-	Progress   Progressing   `json:"progress"`        // how progress is read besides the helper
-	Total      int64         `json:"total,omitempty"` // steps of the whole job, 0 unknown
+	Checkpoint Checkpoints `json:"checkpoint"`
+	Outputs    []string    `json:"outputs,omitempty"`     // folders below the work folder
+	OutputsURL string      `json:"outputs_url,omitempty"` // store, as of Checkpoints.URL
+	// of the job within that store
+	OutputsPrefix string        `json:"outputs_prefix,omitempty"`
+	Signal        string        `json:"signal"`          // sent to ask for a save and an end: TERM
+	SignalLead    time.Duration `json:"signal_lead_ns"`  // how long before the end it is sent; 0: at once
+	Grace         time.Duration `json:"grace_ns"`        // wall time between the signal and SIGKILL
+	Progress      Progressing   `json:"progress"`        // how progress is read besides the helper
+	Total         int64         `json:"total,omitempty"` // steps of the whole job, 0 unknown
 	// Metric is what the job is judged by: each of its values is told (Step.Values). "" is none.
-	Metric string `json:"metric,omitempty"`
-
+	Metric    string        `json:"metric,omitempty"`
 	Retryable []int         `json:"retryable,omitempty"`
 	Report    time.Duration `json:"report_ns"`    // how often to report, wall
 	Silence   time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
@@ -80,7 +81,7 @@ type Assignment struct {
 type Checkpoints struct {
 	// folder the program writes, absolute or below the work folder; "" for none
 	Dir      string        `json:"dir"`
-	URL      string        `json:"url"`         // store: file:///…, s3://bucket?…
+	URL      string        `json:"url"`         // store: scrimp:, s3://bucket?…, file:///…
 	Prefix   string        `json:"prefix"`      // of the job within the store
 	Interval time.Duration `json:"interval_ns"` // how often the program should save, wall; 0: as it likes
 	KeepLast int           `json:"keep_last"`

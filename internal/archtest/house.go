@@ -48,10 +48,12 @@ var House = []Room{
 	{Path: "provider", Floor: 5},
 	{Path: "feed", Floor: 5},
 	{Path: "checkpoint", Floor: 5},
+	{Path: "blob/httpblob", Floor: 5}, // a server's store, and the way to it
 	{Path: "blob/blobtest", Floor: 5},
 	{Path: "blob", Floor: 5},
-	{Path: "fileid", Floor: 5}, // tells a file from its copies
-	{Path: "wait", Floor: 5},   // a pause that ends early
+	{Path: "tarball", Floor: 5}, // a folder as one stream
+	{Path: "fileid", Floor: 5},  // tells a file from its copies
+	{Path: "wait", Floor: 5},    // a pause that ends early
 	{Path: "api", Floor: 5},
 
 	{Path: "receipt", Floor: 4},

@@ -50,7 +50,10 @@ func NewFolder(root string) (*Folder, error) {
 }
 
 // ErrorCode classifies an error of this driver.
-func (f *Folder) ErrorCode(err error) gcerrors.ErrorCode {
+func (*Folder) ErrorCode(err error) gcerrors.ErrorCode { return Code(err) }
+
+// Code classifies an error of a folder.
+func Code(err error) gcerrors.ErrorCode {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return gcerrors.Canceled
@@ -139,8 +142,12 @@ func (f *Folder) Attributes(_ context.Context, key string) (*driver.Attributes, 
 		ContentType: contentType,
 		ModTime:     stat.ModTime(),
 		Size:        stat.Size(),
-		ETag:        fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size()),
+		ETag:        tag(stat),
 	}, nil
+}
+
+func tag(stat fs.FileInfo) string {
+	return fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size())
 }
 
 // contentType is what every blob of a folder is said to be.

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"context"
 	"errors"
 	"os"
 	"sync"
@@ -8,7 +9,7 @@ import (
 	"gocloud.dev/blob"
 )
 
-// laterMost is how many files a Later holds open.
+// laterMost is how many files a Later holds open, and how many keys it makes durable at once.
 const laterMost = 64
 
 // Later lets many blobs of a folder become durable together, which spares the
@@ -20,6 +21,13 @@ type Later struct {
 	mu    sync.Mutex
 	files []*os.File
 	dirs  map[string]bool
+	keys  map[Syncer][]string
+}
+
+// A Syncer makes blobs durable that were written to it as part of a Later. It is the
+// key of a map.
+type Syncer interface {
+	SyncBlobs(ctx context.Context, keys []string) error
 }
 
 // Options returns o for a write that is part of l.
@@ -32,16 +40,48 @@ func (l *Later) Options(o blob.WriterOptions) *blob.WriterOptions {
 }
 
 // Sync makes durable what was written so far.
-func (l *Later) Sync() error {
+func (l *Later) Sync(ctx context.Context) error {
 	l.mu.Lock()
-	files, dirs := l.files, l.dirs
-	l.files, l.dirs = nil, nil
+	files, dirs, keys := l.files, l.dirs, l.keys
+	l.files, l.dirs, l.keys = nil, nil, nil
 	l.mu.Unlock()
 	err := syncAll(files)
 	for d := range dirs {
 		err = errors.Join(err, syncFolder(d))
 	}
+	for s, k := range keys {
+		err = errors.Join(err, s.SyncBlobs(ctx, k))
+	}
 	return err
+}
+
+// Leave gives up the files without waiting for the disk, which has begun with them.
+// Whoever wrote them makes them durable by Folder.Sync.
+func (l *Later) Leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.files {
+		_ = f.Close() // it has its content; what the disk says of it is said by the sync
+	}
+	l.files, l.dirs = nil, nil
+}
+
+// Wrote notes a blob that another store has taken and not yet made durable.
+func (l *Later) Wrote(ctx context.Context, s Syncer, key string) error {
+	var full []string
+	l.mu.Lock()
+	if l.keys == nil {
+		l.keys = map[Syncer][]string{}
+	}
+	if l.keys[s] = append(l.keys[s], key); len(l.keys[s]) >= laterMost {
+		full = l.keys[s]
+		delete(l.keys, s)
+	}
+	l.mu.Unlock()
+	if full == nil {
+		return nil
+	}
+	return s.SyncBlobs(ctx, full)
 }
 
 // add takes over a file that appeared in dir.

@@ -161,7 +161,7 @@ func (u *upload) all(ctx context.Context, sources []source) ([]File, error) {
 		files[s.file].Parts[s.index] = part
 		return nil
 	})
-	if late := u.later.Sync(); late != nil {
+	if late := u.later.Sync(ctx); late != nil {
 		return nil, errors.Join(err, fmt.Errorf("store parts: %w", late))
 	}
 	for _, p := range u.stored { // after an error too: the next try need not store them again

@@ -58,7 +58,7 @@ func (w *Writer) CopyFrom(ctx context.Context, from *Store, m Manifest, meta Met
 		return w.store.bucket.Upload(ctx, w.store.prefix+part.key(), bytes.NewReader(data),
 			later.Options(*writeOptions(false)))
 	})
-	if err = errors.Join(err, later.Sync()); err != nil {
+	if err = errors.Join(err, later.Sync(ctx)); err != nil {
 		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
 	}
 	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, m.Captured, m.Metrics

@@ -40,7 +40,7 @@ func (c *client) send(ctx context.Context, folder string) (work string, err erro
 }
 
 // fetch copies a job's outputs here, each file checked against its hash.
-func (c *client) fetch(ctx context.Context, job, url, name, to string) error {
+func (c *client) fetch(ctx context.Context, job, to string) error {
 	if c.far {
 		r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+job+"/outputs", nil)
 		if err != nil {
@@ -55,11 +55,11 @@ func (c *client) fetch(ctx context.Context, job, url, name, to string) error {
 		}
 		return nil
 	}
-	bucket, err := blob.Open(ctx, url)
+	bucket, err := blob.Open(ctx, server.Blobs(c.dir))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bucket.Close() }()
-	_, err = checkpoint.Open(bucket, "").Fetch(ctx, name, to)
+	_, err = checkpoint.Open(bucket, server.OwnKeys(job)).Fetch(ctx, job, to)
 	return err
 }

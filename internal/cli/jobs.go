@@ -195,14 +195,13 @@ func (a *app) getCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			url, name, ok := strings.Cut(j.Outputs, "#")
-			if !ok {
+			if j.Outputs == "" {
 				return fmt.Errorf("%s has kept no outputs: name folders in outputs of its job file", j.ID)
 			}
 			if to == "" {
 				to = j.ID + "-outputs"
 			}
-			if err := c.fetch(ctx, j.ID, url, name, to); err != nil {
+			if err := c.fetch(ctx, j.ID, to); err != nil {
 				return err
 			}
 			if a.json {

@@ -27,6 +27,6 @@ func (c *Control) build(ctx context.Context, a core.BuildTable) {
 	c.mu.Lock()
 	c.machine.Adopt(t)
 	c.mu.Unlock()
-	ready := core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()} // its name says what asked for it
-	_ = c.Propose(ctx, c.event(c.Now(), ready))                                          // where it is not written the jobs are decided without it, and ask again
+	ready := core.TableReady{Table: t.Key(), Version: plan.TableVersion, Hash: t.Hash()}
+	_ = c.Propose(ctx, c.event(c.Now(), ready)) // where it is not written the jobs are decided without it, and ask again
 }

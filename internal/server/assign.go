@@ -3,10 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,10 +23,6 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 	if err != nil {
 		s.opts.Log.Error("job file not read", "job", job.ID(), "error", err)
 	}
-	work := filepath.Join(s.opts.Dir, "work", job.ID())
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		return api.Assignment{}, fmt.Errorf("make the work folder: %w", err)
-	}
 	clock := s.control.Clock()
 	env := map[string]string{"WANDB_RUN_ID": job.ID(), "WANDB_RESUME": "allow"}
 	for k, v := range j.Env {
@@ -47,11 +40,11 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 		}
 	}
 	signal, lead := signalOf(j.Signal)
-	blobs := s.blobs()
 	as := api.Assignment{
 		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Tasks: 1, Epoch: a.Epoch(), AttemptToken: s.ticket("attempt", a.ID()),
-		Setup: j.Setup, Command: command, Args: args, Workdir: work, Env: env, Secrets: s.secrets(job.ID()),
-		Outputs: j.Outputs, OutputsURL: blobs, Signal: signal, SignalLead: lead, Grace: grace(j),
+		Setup: j.Setup, Command: command, Args: args, Workdir: api.ServerWork, Env: env, Secrets: s.secrets(job.ID()),
+		Outputs: j.Outputs, OutputsURL: api.ServerStore, OutputsPrefix: OwnKeys(job.ID()),
+		Signal: signal, SignalLead: lead, Grace: grace(j),
 		Progress:  api.Progressing{Pattern: j.Progress.Pattern, Saved: j.Progress.Saved, File: j.Progress.File},
 		Total:     j.Work.Steps,
 		Metric:    j.Metric.Name,
@@ -61,14 +54,14 @@ func (s *Server) assign(ctx context.Context, job core.Job, a core.Attempt) (api.
 		as.Deadline = clock.ToWall(job.Terms().Deadline)
 	}
 	if j.Checkpoint.Dir != "" {
-		as.Checkpoint = s.checkpoints(j, job.ID(), blobs)
+		as.Checkpoint = s.checkpoints(j, job.ID())
 		as.Checkpoint.Seeded = job.Source() != nil
 	}
 	return as, nil
 }
 
 // checkpoints is how and where the job's checkpoints are kept.
-func (s *Server) checkpoints(j spec.Job, id, blobs string) api.Checkpoints {
+func (s *Server) checkpoints(j spec.Job, id string) api.Checkpoints {
 	interval := time.Duration(0)
 	s.control.ReadUncommitted(func(m *core.Machine) {
 		if j, ok := m.Job(id); ok {
@@ -76,7 +69,7 @@ func (s *Server) checkpoints(j spec.Job, id, blobs string) api.Checkpoints {
 		}
 	})
 	return api.Checkpoints{
-		Dir: j.Checkpoint.Dir, URL: cmp.Or(j.Checkpoint.Store, blobs), Prefix: "jobs/" + id + "/",
+		Dir: j.Checkpoint.Dir, URL: cmp.Or(j.Checkpoint.Store, api.ServerStore), Prefix: OwnKeys(id),
 		Interval: s.control.Clock().Shrink(interval), KeepLast: cmp.Or(j.Checkpoint.Keep, standard.Checkpoint.Keep),
 		KeepBest: j.Checkpoint.Best, KeepNth: j.Checkpoint.EveryNth, Metric: j.Metric.Name, Goal: j.Metric.Goal,
 	}

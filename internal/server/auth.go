@@ -175,7 +175,7 @@ func (s *Server) serve(t route) http.HandlerFunc {
 // streamed does what the route does. Answers without an end are counted.
 func (s *Server) streamed(t route, w http.ResponseWriter, r *http.Request, name string) {
 	if t.Stream != "" {
-		end, err := s.streams.open(name)
+		end, err := s.streams.open(name, tokenStreams, allStreams)
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
 			problem(w, http.StatusTooManyRequests, "too many streams are open",

@@ -21,13 +21,13 @@ import (
 // latest names the newest checkpoint of a job.
 const latest = "latest"
 
-// kept is where the checkpoints of a job are. The caller closes the bucket.
-func (s *Server) kept(ctx context.Context, id string, j spec.Job) (*blob.Bucket, *checkpoint.Store, error) {
-	b, err := ours.Open(ctx, cmp.Or(j.Checkpoint.Store, s.blobs()))
+// storeOf is where the checkpoints of a job are. The caller closes the bucket.
+func (s *Server) storeOf(ctx context.Context, id string, j spec.Job) (*blob.Bucket, *checkpoint.Store, error) {
+	b, err := ours.Open(ctx, cmp.Or(j.Checkpoint.Store, Blobs(s.opts.Dir)))
 	if err != nil {
 		return nil, nil, err
 	}
-	return b, checkpoint.Open(b, "jobs/"+id+"/"), nil
+	return b, checkpoint.Open(b, OwnKeys(id)), nil
 }
 
 // seeded is store, with what was copied there where the job began from that.
@@ -53,7 +53,7 @@ func (s *Server) withKept(w http.ResponseWriter, r *http.Request, do func(*check
 	if err == nil {
 		var b *blob.Bucket
 		var store *checkpoint.Store
-		if b, store, err = s.kept(r.Context(), id, j); err == nil {
+		if b, store, err = s.storeOf(r.Context(), id, j); err == nil {
 			job, _ := s.copyOf(id)
 			err = do(seeded(store, job))
 			_ = b.Close()
@@ -192,7 +192,7 @@ func (s *Server) copyCheckpoint(ctx context.Context, id string, j spec.Job, othe
 	if err != nil {
 		return none, err
 	}
-	b, from, err := s.kept(ctx, other, file)
+	b, from, err := s.storeOf(ctx, other, file)
 	if err != nil {
 		return none, err
 	}
@@ -206,7 +206,7 @@ func (s *Server) copyCheckpoint(ctx context.Context, id string, j spec.Job, othe
 	if err != nil {
 		return none, err
 	}
-	c, to, err := s.kept(ctx, id, j)
+	c, to, err := s.storeOf(ctx, id, j)
 	if err != nil {
 		return none, err
 	}

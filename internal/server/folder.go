@@ -328,7 +328,7 @@ func (s *Server) getOutputs(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
 		// what the agent says is its program's word: it could name another job's, or a host of the server's network
-		err = fetch(r, s.blobs(), j.ID, dir)
+		err = fetch(r, Blobs(s.opts.Dir), j.ID, dir)
 	}
 	if err != nil {
 		problem(w, http.StatusBadGateway, "the outputs were not fetched", "ask again", err)
@@ -340,15 +340,16 @@ func (s *Server) getOutputs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// blobs is where agents keep outputs and, where the job file names no other place, checkpoints.
-func (s *Server) blobs() string { return "file://" + filepath.Join(s.opts.Dir, "blobs") }
+// Blobs is the address of what agents keep in a data folder: outputs and, where the
+// job file names no other place, checkpoints.
+func Blobs(data string) string { return "file://" + filepath.ToSlash(filepath.Join(data, "blobs")) }
 
-func fetch(r *http.Request, url, name, dir string) error {
+func fetch(r *http.Request, url, job, dir string) error {
 	bucket, err := blob.Open(r.Context(), url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bucket.Close() }()
-	_, err = checkpoint.Open(bucket, "").Fetch(r.Context(), name, dir)
+	_, err = checkpoint.Open(bucket, OwnKeys(job)).Fetch(r.Context(), job, dir)
 	return err
 }

@@ -18,6 +18,8 @@ const (
 	writePatience = 30 * time.Second // for a client to take what is sent to it
 	tokenStreams  = 100              // answers without an end that one token may follow at once
 	allStreams    = 2000             // and all together
+	agentMoves    = 16               // contents that one attempt may send and fetch at once
+	allMoves      = 1024             // and all together: each holds a buffer of 64 KiB
 	allLogRate    = 64 << 20         // bytes of output a second of all attempts together
 	logReserve    = 512 << 20        // bytes of disk that output leaves to the log of events
 	endReserve    = 64 << 20         // bytes of it that new jobs leave to the ends of those that are there
@@ -58,21 +60,22 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// streams counts answers without an end.
+// streams counts what a caller has open: answers without an end, or contents on their way.
 type streams struct {
 	mu  sync.Mutex
 	all int
 	of  map[string]int
 }
 
-// open counts one more of the caller's, or says why there are too many.
-func (s *streams) open(caller string) (end func(), err error) {
+// open counts one more of the caller's, or says why there are too many: each is what
+// one may have, most what all may have together.
+func (s *streams) open(caller string, each, most int) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.all >= allStreams:
+	case s.all >= most:
 		return nil, fmt.Errorf("%d streams are open, which is as many as this server serves", s.all)
-	case s.of[caller] >= tokenStreams:
+	case s.of[caller] >= each:
 		return nil, fmt.Errorf("%d streams are open with this token, which is as many as one may have", s.of[caller])
 	}
 	if s.of == nil {

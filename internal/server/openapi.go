@@ -39,7 +39,8 @@ func OpenAPI(version string) []byte {
 		"components": map[string]any{"schemas": maps.Clone(g.made), "securitySchemes": map[string]any{
 			"token": map[string]any{"type": "http", "scheme": "bearer", "description": "A user's token: scrimp tokens new"},
 			"agent": map[string]any{"type": "http", "scheme": "bearer",
-				"description": "A token that allows one task, which the server gives to the machine that it rents"},
+				"description": "A token that allows one task, which the server gives to the machine that it rents: it reads " +
+					"that job's work folder, reads and writes the blobs whose keys begin with jobs/JOB/, and ends with its attempt"},
 		}},
 	}
 	text, err := json.MarshalIndent(doc, "", " ")

@@ -43,7 +43,9 @@ var wanted = map[string]string{
 	"DELETE /v1/tokens/{id}": "viewer anywhere",
 	"GET /v1/audit":          "admin everywhere",
 	"POST /v1/agent/claim":   "claim", "POST /v1/agent/report": "attempt", "POST /v1/agent/logs": "attempt",
-	"GET /v1/agent/logs": "attempt", "POST /v1/agent/exec/{id}": "attempt",
+	"GET /v1/agent/logs": "attempt", "POST /v1/agent/exec/{id}": "attempt", "GET /v1/agent/work": "attempt",
+	"GET /v1/agent/blobs": "attempt", "PUT /v1/agent/blobs": "attempt", "DELETE /v1/agent/blobs": "attempt",
+	"GET /v1/agent/blobs/list": "attempt", "POST /v1/agent/blobs/sync": "attempt",
 }
 
 // Every route is asked with every role in the job's team, in another and in all,

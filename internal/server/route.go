@@ -191,6 +191,23 @@ func agentRoutes() []route {
 			(*Server).agentLogEnd},
 		{"POST", "/v1/agent/exec/{id}", 0, attempts, false, "Hand in what a command printed", api.ExecResult{}, nil, "", nil,
 			(*Server).agentExec},
+		{"GET", "/v1/agent/work", 0, attempts, true, "Fetch the job's work folder, as a tar file", nil, nil,
+			"application/x-tar", []string{"offset: bytes of the tar file to leave out, with its ETag as If-Match"},
+			(*Server).agentWork},
+		{"GET", "/v1/agent/blobs", 0, attempts, true, "Fetch one of the job's blobs, or a range of it", nil, nil,
+			"application/octet-stream", []string{"key: of the blob, jobs/JOB/ and more"}, (*Server).agentReadBlob},
+		{"PUT", "/v1/agent/blobs", 0, attempts, false, "Keep a blob for the job; If-None-Match: * keeps what is there",
+			nil, nil, "", []string{"key: of the blob, jobs/JOB/ and more", "durable: later where a sync follows"},
+			(*Server).agentWriteBlob},
+		{"DELETE", "/v1/agent/blobs", 0, attempts, false, "Drop one of the job's blobs", nil, nil, "",
+			[]string{"key: of the blob, jobs/JOB/ and more"}, (*Server).agentDeleteBlob},
+		{"GET", "/v1/agent/blobs/list", 0, attempts, true, "List the job's blobs, in the order of their keys", nil,
+			api.Blobs{}, "", []string{"prefix: of the keys, jobs/JOB/ and more",
+				"delimiter: that ends what stands for many keys", "page: next of the page before",
+				"limit: blobs at most, 1 to 1000, 1000 where it is not given"},
+			(*Server).agentListBlobs},
+		{"POST", "/v1/agent/blobs/sync", 0, attempts, false, "Make blobs durable that were kept with durable=later",
+			api.BlobSync{}, nil, "", nil, (*Server).agentSyncBlobs},
 	}
 }
 

@@ -77,6 +77,8 @@ type Server struct {
 	metrics *metrics
 	feed    *feed
 	streams streams
+	moves   streams // contents on their way to agents and from them
+	kept    blobs
 	disk    disk
 	ready   readiness
 	wide    bool // serves others too, in the foreground

@@ -148,7 +148,7 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 	asked := false
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer inside.Close()
-	b, err := blob.Open(t.Context(), w.blobs())
+	b, err := blob.Open(t.Context(), Blobs(w.opts.Dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,10 +160,10 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 	if err := os.WriteFile(from+"/out/f", []byte("of another team"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := checkpoint.Open(b, "").Keep(t.Context(), from, []string{"out"}, "other"); err != nil {
+	if _, _, err := checkpoint.Open(b, OwnKeys("other")).Keep(t.Context(), from, []string{"out"}, "other"); err != nil {
 		t.Fatal(err)
 	}
-	for n, says := range []string{w.blobs() + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other",
+	for n, says := range []string{Blobs(w.opts.Dir) + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other",
 		"file:///etc#passwd"} {
 		job := fmt.Sprint("job", n)
 		attempt := w.rent(job)

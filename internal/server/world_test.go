@@ -90,7 +90,7 @@ func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
 	now := time.Now().UTC()
 	w.control, err = control.New(t.Context(), st, sells, "shut",
 		control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour,
-			Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
+			Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/blob/httpblob"
 	"scrimp/internal/wait"
 )
 
@@ -68,6 +69,7 @@ type HTTP struct {
 	base   string
 	client *http.Client
 	token  func() string
+	store  *httpblob.Bucket
 }
 
 // Dial returns the Server at address: unix:///path/to.sock, http://host:port
@@ -78,25 +80,42 @@ func Dial(address string, token func() string) (*HTTP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server address %q: %w", address, err)
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: idleTime}
-	base := strings.TrimRight(address, "/")
+	transport, base, err := over(u)
+	if err != nil {
+		return nil, err
+	}
+	transport.MaxIdleConnsPerHost = 2
+	moves, _, _ := over(u) // it was right a moment ago
+	moves.MaxIdleConnsPerHost = 16
+	store := httpblob.NewBucket(base+"/v1/agent", &http.Client{Transport: moves}, token)
+	return &HTTP{base: base, client: &http.Client{Transport: transport}, token: token, store: store}, nil
+}
+
+// over returns the way to a server, and what addresses begin with on it.
+func over(u *url.URL) (t *http.Transport, base string, err error) {
+	t = &http.Transport{IdleConnTimeout: idleTime}
 	switch u.Scheme {
 	case "unix":
 		var d net.Dialer
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return d.DialContext(ctx, "unix", u.Path)
 		}
-		base = "http://scrimp"
+		return t, "http://scrimp", nil
 	case "http", "https":
-		transport.Proxy = http.ProxyFromEnvironment
-	default:
-		return nil, fmt.Errorf("server address %q: want unix:///path, http://host:port or https://host:port", address)
+		t.Proxy = http.ProxyFromEnvironment
+		return t, strings.TrimRight(u.String(), "/"), nil
 	}
-	return &HTTP{base, &http.Client{Transport: transport}, token}, nil
+	return nil, "", fmt.Errorf("server address %q: want unix:///path, http://host:port or https://host:port", u)
 }
 
+// Store is the server's own store, with the same token.
+func (s *HTTP) Store() *httpblob.Bucket { return s.store }
+
 // Close drops idle connections.
-func (s *HTTP) Close() { s.client.CloseIdleConnections() }
+func (s *HTTP) Close() {
+	s.client.CloseIdleConnections()
+	_ = s.store.Close() // it only does the same
+}
 
 // Claim implements Server.
 func (s *HTTP) Claim(ctx context.Context, c api.Claim) (api.Assignment, error) {

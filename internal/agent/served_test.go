@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	"scrimp/internal/blob"
+	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/tarball"
+)
+
+// serveStore serves the server's own store, and breaks off in the ways that networks and restarts do.
+func (s *fakeServer) serveStore(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	down, fenced, cut, lost := s.down, s.fenced, 0, false
+	if s.chance != nil && s.chance.Float64() < s.faults {
+		down = s.chance.IntN(3) == 0
+		lost = !down && s.chance.IntN(2) == 0
+		if cut = 1 + s.chance.IntN(2000); lost {
+			cut = 0
+		}
+		s.cuts++
+	}
+	if s.down {
+		s.refused++
+	}
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	fenced = fenced || token != s.assignment.AttemptToken
+	s.mu.Unlock()
+	switch {
+	case down:
+		http.Error(w, "away", http.StatusServiceUnavailable)
+		return
+	case fenced:
+		http.Error(w, "over", http.StatusGone)
+		return
+	case cut > 0:
+		r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, int64(cut)), broken{}))
+		w = &cutting{ResponseWriter: w, left: cut}
+	case lost:
+		w = &cutting{ResponseWriter: w, left: -1}
+	}
+	if err := s.store(w, r); err != nil {
+		http.Error(w, err.Error(), httpblob.Status(err))
+	}
+	if lost {
+		panic(http.ErrAbortHandler) // it was done, and nobody hears of it
+	}
+}
+
+// broken is where a connection ends.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { panic(http.ErrAbortHandler) }
+
+// cutting breaks off after some bytes; below 0 it sends nothing.
+type cutting struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutting) Write(p []byte) (int, error) {
+	if c.left < 0 {
+		return len(p), nil
+	}
+	n, err := c.ResponseWriter.Write(p[:min(len(p), c.left)])
+	if c.left -= n; c.left == 0 {
+		_ = http.NewResponseController(c.ResponseWriter).Flush() // the other side is cut off in any case
+		panic(http.ErrAbortHandler)
+	}
+	return n, err
+}
+
+func (s *fakeServer) store(w http.ResponseWriter, r *http.Request) error {
+	free := func() error { return nil }
+	folder, err := blob.NewFolder(s.kept)
+	if err != nil {
+		return err
+	}
+	h := httpblob.Handler{Folder: folder, Room: free, Live: free,
+		Owns: func(key string) bool { return strings.HasPrefix(key, "jobs/job-1/") }}
+	switch r.Method + " " + strings.TrimPrefix(r.URL.Path, "/v1/agent") {
+	case "GET /work":
+		f, err := tarball.Scan(s.work)
+		if err != nil {
+			return err
+		}
+		return httpblob.Stream(w, r, "application/x-tar", f.Tag(), func(offset int64) (uint32, error) {
+			return f.Write(context.WithoutCancel(r.Context()), w, offset)
+		})
+	case "GET /blobs", "HEAD /blobs":
+		return h.Read(w, r)
+	case "PUT /blobs":
+		return h.Write(w, r)
+	case "DELETE /blobs":
+		return h.Delete(w, r)
+	case "GET /blobs/list":
+		return h.List(w, r)
+	case "POST /blobs/sync":
+		return h.Sync(w, r)
+	}
+	return blob.ErrURL
+}

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	gocloud "gocloud.dev/blob"
+
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/api"
+	"scrimp/internal/blob"
+	"scrimp/internal/checkpoint"
+)
+
+// listens answers on a socket or on loopback, as a server's own listeners do, and
+// returns its address.
+func (w *world) listens(t testing.TB, network string) string {
+	t.Helper()
+	address := "127.0.0.1:0"
+	if network == "unix" {
+		address = filepath.Join(t.TempDir(), "s")
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &http.Server{Handler: w.h, ReadHeaderTimeout: readHeader}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.Serve(l) }()
+	t.Cleanup(func() {
+		_ = h.Close()
+		<-done
+	})
+	if network == "unix" {
+		return "unix://" + address
+	}
+	return "http://" + l.Addr().String()
+}
+
+// agentOf claims the task of an attempt and returns its agent's way to the server at url.
+func (w *world) agentOf(t testing.TB, url, attempt string) *wire.HTTP {
+	t.Helper()
+	w.claim(attempt)
+	a, err := wire.Dial(url, func() string { return w.ticket("attempt", attempt) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	return a
+}
+
+// claim is what the agent of an attempt does first.
+func (w *world) claim(attempt string) {
+	w.t.Helper()
+	rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)})
+	if rec.Code != http.StatusOK {
+		w.t.Fatalf("%+v", p)
+	}
+}
+
+// BenchmarkServerStore publishes a checkpoint that is new through the server's store,
+// reads it back to verify it and restores it elsewhere, and in turn copies the same files
+// with cp and syncs the copy, and does the same with a store in a folder, on the same disk. The figures are of the best round each,
+// since other users of the machine only ever lengthen a time; the ratios are of
+// throughput: above 1 we are faster than cp and sync.
+//
+//	go test -run - -bench ServerStore -benchtime 10x ./internal/server
+func BenchmarkServerStore(b *testing.B) {
+	for _, network := range []string{"unix", "tcp"} {
+		for _, c := range []struct {
+			files int
+			size  int64
+		}{{1, 256 << 20}, {1, 1 << 30}, {2_000, 16 << 10}} {
+			b.Run(fmt.Sprintf("%s/files=%d/MiB=%d", network, c.files, int64(c.files)*c.size>>20), func(b *testing.B) {
+				benchStore(b, network, c.files, c.size)
+			})
+		}
+	}
+}
+
+func benchStore(b *testing.B, network string, files int, size int64) {
+	top := b.TempDir() // on a disk, not in memory
+	w := newWorldOf(b, &rents{}, func(o *Options) { o.Dir = filepath.Join(top, "data") })
+	store := gocloud.NewBucket(w.agentOf(b, w.listens(b, network), w.rent("a")).Store())
+	folder, err := blob.Open(b.Context(), "file://"+filepath.Join(top, "folder"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
+	dir := filepath.Join(top, "c")
+	fill(b, dir, files, size)
+	var publish, restore, copied, plain, near, nearRestore []float64
+	for n := 0; b.Loop(); n++ {
+		p, r := benchRound(b, store, dir, fmt.Sprint(n), files, size)
+		np, nr := benchRound(b, folder, dir, fmt.Sprint(n), files, size)
+		near, nearRestore = append(near, np.Seconds()), append(nearRestore, nr.Seconds())
+		cp, alone := copyAndSync(b, dir, filepath.Join(top, "copy"))
+		publish, restore = append(publish, p.Seconds()), append(restore, r.Seconds())
+		copied, plain = append(copied, cp.Seconds()), append(plain, alone.Seconds())
+		drop(b, filepath.Join(top, "data", "blobs", "jobs", "a"))
+		drop(b, filepath.Join(top, "folder", "jobs"))
+	}
+	mb := float64(files) * float64(size) / 1e6
+	cp := slices.Min(copied)
+	b.ReportMetric(mb/slices.Min(publish), "publish-MB/s")
+	b.ReportMetric(mb/slices.Min(restore), "restore-MB/s")
+	b.ReportMetric(mb/cp, "cp-MB/s")
+	b.ReportMetric(cp/slices.Min(publish), "publish-ratio")
+	b.ReportMetric(cp/slices.Min(restore), "restore-ratio")
+	b.ReportMetric(slices.Min(near)/slices.Min(publish), "publish-to-folder")
+	b.ReportMetric(slices.Min(nearRestore)/slices.Min(restore), "restore-to-folder")
+	b.ReportMetric(slices.Min(plain)/slices.Min(restore), "restore-to-cp-without-sync")
+	b.ReportMetric(0, "ns/op")
+}
+
+// benchRound publishes dir under a prefix of its own, and restores it.
+func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files int,
+	size int64) (publish, restore time.Duration) {
+	b.Helper()
+	s := checkpoint.Open(bucket, OwnKeys("a")+round)
+	ctx := context.Background()
+	writer, err := s.Claim(ctx, 1, "a.1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	begin := time.Now()
+	_, stats, err := writer.Publish(ctx, dir, checkpoint.Meta{Job: "a", Step: 1})
+	publish = time.Since(begin)
+	if err != nil || stats.Uploaded != int64(files)*size {
+		b.Fatalf("stored %d bytes, so something else was measured: %v", stats.Uploaded, err)
+	}
+	to := dir + "-restored"
+	begin = time.Now()
+	r, err := s.Restore(ctx, 0, to)
+	restore = time.Since(begin)
+	if err != nil || r.Manifest == nil || r.Manifest.Bytes != int64(files)*size {
+		b.Fatal(r, err)
+	}
+	drop(b, to)
+	return publish, restore
+}
+
+// fill makes files of random content that rest since an hour.
+func fill(b *testing.B, dir string, files int, size int64) {
+	b.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	r := rand.NewChaCha8(sha256.Sum256([]byte(dir)))
+	old := time.Now().Add(-time.Hour)
+	data := make([]byte, min(size, 64<<20))
+	for i := range files {
+		at := filepath.Join(dir, fmt.Sprintf("shard%05d", i))
+		f, err := os.Create(at)
+		for left := size; left > 0 && err == nil; left -= int64(len(data)) {
+			_, _ = r.Read(data) // it never fails
+			_, err = f.Write(data)
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err == nil {
+			err = os.Chtimes(at, old, old)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v", out, err)
+	}
+}
+
+// copyAndSync is cp with the sync of what it wrote, and cp alone.
+func copyAndSync(b *testing.B, from, to string) (all, alone time.Duration) {
+	b.Helper()
+	begin := time.Now()
+	out, err := exec.Command("cp", "-r", from, to).CombinedOutput()
+	alone = time.Since(begin)
+	if err == nil {
+		out, err = exec.Command("sh", "-c", `find "$0" -print0 | xargs -0 sync`, to).CombinedOutput()
+	}
+	all = time.Since(begin)
+	if err != nil {
+		b.Fatalf("%s: %v", out, err)
+	}
+	drop(b, to)
+	return all, alone
+}
+
+func drop(b *testing.B, dir string) {
+	b.Helper()
+	if err := os.RemoveAll(dir); err != nil {
+		b.Fatal(err)
+	}
+}

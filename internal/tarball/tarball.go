@@ -1,0 +1,258 @@
+// Package tarball sends a folder as one tar file that can be gone on with: the same
+// folder gives the same bytes, so whoever was cut off asks for what follows.
+package tarball
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Folder is what a folder held when it was looked at.
+type Folder struct {
+	root    string
+	entries []entry
+	tag     string
+}
+
+type entry struct {
+	header *tar.Header
+	size   int64 // of its content
+}
+
+// Scan lists a folder: files, folders and links with their permissions and times.
+// What else lies in it (sockets, devices) is left out. One that is missing is empty.
+func Scan(root string) (*Folder, error) {
+	f := &Folder{root: root}
+	sum := sha256.New()
+	err := filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
+		if at == root && errors.Is(err, fs.ErrNotExist) {
+			return fs.SkipAll
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, at)
+		if err != nil || rel == "." {
+			return err
+		}
+		h, err := header(at, filepath.ToSlash(rel), d)
+		if err != nil || h == nil {
+			return err
+		}
+		f.entries = append(f.entries, entry{h, h.Size})
+		_, _ = fmt.Fprintf(sum, "%q %q %o %d %d\n", h.Name, h.Linkname, h.Mode, h.Size, h.ModTime.UnixNano())
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", root, err)
+	}
+	f.tag = hex.EncodeToString(sum.Sum(nil)[:16])
+	return f, nil
+}
+
+// header describes a file, a folder or a link; nil is none of these.
+func header(at, rel string, d fs.DirEntry) (*tar.Header, error) {
+	info, err := d.Info()
+	if err != nil {
+		return nil, err
+	}
+	h := &tar.Header{Name: rel, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(), Format: tar.FormatPAX}
+	switch info.Mode().Type() {
+	case 0:
+		h.Typeflag, h.Size = tar.TypeReg, info.Size()
+	case fs.ModeDir:
+		h.Typeflag, h.Name = tar.TypeDir, rel+"/"
+	case fs.ModeSymlink:
+		h.Typeflag = tar.TypeSymlink
+		if h.Linkname, err = os.Readlink(at); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, nil
+	}
+	return h, nil
+}
+
+// Tag changes with the bytes that Write writes.
+func (f *Folder) Tag() string { return f.tag }
+
+// Write writes the tar file without its first offset bytes, and returns the CRC-32C of
+// all of it. It reads through no link of the folder.
+func (f *Folder) Write(ctx context.Context, to io.Writer, offset int64) (sum uint32, err error) {
+	var root *os.Root
+	if len(f.entries) > 0 { // else it may be missing
+		if root, err = os.OpenRoot(f.root); err != nil {
+			return 0, err
+		}
+		defer func() { _ = root.Close() }() // only read
+	}
+	all := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	out := bufio.NewWriterSize(io.MultiWriter(all, &skip{to: to, left: offset}), 256<<10)
+	t := tar.NewWriter(out)
+	for _, e := range f.entries {
+		if err := context.Cause(ctx); err != nil {
+			return 0, err
+		}
+		if err := writeOne(t, root, e); err != nil {
+			return 0, fmt.Errorf("send %s: %w", e.header.Name, err)
+		}
+	}
+	err = errors.Join(t.Close(), out.Flush())
+	return all.Sum32(), err
+}
+
+func writeOne(t *tar.Writer, root *os.Root, e entry) error {
+	if err := t.WriteHeader(e.header); err != nil || e.header.Typeflag != tar.TypeReg {
+		return err
+	}
+	in, err := root.Open(filepath.FromSlash(e.header.Name))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // only read
+	_, err = io.CopyN(t, in, e.size)
+	return err
+}
+
+// skip leaves out what comes first.
+type skip struct {
+	to   io.Writer
+	left int64
+}
+
+func (s *skip) Write(p []byte) (int, error) {
+	n := min(s.left, int64(len(p)))
+	s.left -= n
+	if n == int64(len(p)) {
+		return len(p), nil
+	}
+	m, err := s.to.Write(p[n:])
+	return int(n) + m, err
+}
+
+// Unpack fills a folder from a tar file, with permissions and times. Nothing is written
+// outside of it, whatever names and links say; a link that climbs out of the folder is refused.
+func Unpack(ctx context.Context, from io.Reader, to string) error {
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	var folders []*tar.Header // their times change with what is put into them
+	end := &zeros{from: from}
+	t := tar.NewReader(end)
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := unpackOne(root, h, t); err != nil {
+			return fmt.Errorf("unpack %s: %w", h.Name, err)
+		}
+		if h.Typeflag == tar.TypeDir {
+			folders = append(folders, h)
+		}
+	}
+	if _, err := io.Copy(io.Discard, end); err != nil { // the end of the file, and what is said behind it
+		return err
+	}
+	if end.n < 1024 { // two empty blocks end a tar file
+		return io.ErrUnexpectedEOF
+	}
+	for i := len(folders) - 1; i >= 0; i-- {
+		name := filepath.FromSlash(path.Clean(folders[i].Name))
+		if err := root.Chtimes(name, folders[i].ModTime, folders[i].ModTime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zeros counts the zeros that what was read so far ends with.
+type zeros struct {
+	from io.Reader
+	n    int64
+}
+
+func (z *zeros) Read(p []byte) (int, error) {
+	n, err := z.from.Read(p)
+	rest := len(bytes.TrimRight(p[:n], "\x00"))
+	if rest > 0 {
+		z.n = 0
+	}
+	z.n += int64(n - rest)
+	return n, err
+}
+
+func unpackOne(root *os.Root, h *tar.Header, from io.Reader) error {
+	name := filepath.FromSlash(path.Clean(h.Name))
+	if !filepath.IsLocal(name) {
+		return errors.New("it leads out of its folder")
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		// The owner can always write, or the files below could not be made.
+		mode := fs.FileMode(h.Mode).Perm() | 0o700
+		if err := root.MkdirAll(name, mode); err != nil {
+			return err
+		}
+		return root.Chmod(name, mode)
+	case tar.TypeSymlink:
+		if climbs(h.Name, h.Linkname) {
+			return fmt.Errorf("it is a link to %s, which leads out of the folder: copy what it leads to, or leave it out "+
+				"with .scrimpignore", h.Linkname)
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return root.Symlink(h.Linkname, name)
+	case tar.TypeReg:
+		return unpackFile(root, name, h, from)
+	}
+	return errors.New("it is neither a file, a folder nor a link")
+}
+
+// climbs reports whether a relative link leads out of the folder. An absolute one names
+// a place of the machine, and nothing here is written or read through it.
+func climbs(name, target string) bool {
+	if path.IsAbs(target) {
+		return false
+	}
+	end := path.Join(path.Dir(path.Clean(name)), target)
+	return end == ".." || strings.HasPrefix(end, "../")
+}
+
+func unpackFile(root *os.Root, name string, h *tar.Header, from io.Reader) error {
+	mode := fs.FileMode(h.Mode).Perm() | 0o200
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, from)
+	if err == nil && n != h.Size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return root.Chtimes(name, h.ModTime, h.ModTime) // build tools look at it
+}
