@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // act does one action in a goroutine of its own; its outcome is the next event.
@@ -42,7 +42,7 @@ func (c *Control) terminate(ctx context.Context, a core.Terminate) {
 			continue
 		}
 		err := c.driver.Terminate(ctx, a.Instance)
-		if err == nil || errors.Is(err, provider.ErrNotFound) {
+		if err == nil || errors.Is(err, engine.ErrNotFound) {
 			c.poll(ctx) // the bill is in the list
 			return
 		}
@@ -165,14 +165,14 @@ func (c *Control) poll(ctx context.Context) {
 		return
 	}
 	for _, i := range list {
-		if i.State == provider.Ended && !c.foreign(&i) {
+		if i.State == engine.Ended && !c.foreign(&i) {
 			c.proposeEnded(ctx, i)
 		}
 	}
 }
 
 // proposeEnded tells the core one time at once, and only where it still counts the instance.
-func (c *Control) proposeEnded(ctx context.Context, i provider.Instance) {
+func (c *Control) proposeEnded(ctx context.Context, i engine.Instance) {
 	c.mu.Lock()
 	known := c.listed[i.ID]
 	if !known && c.machine.Awaits(i.ID) {
@@ -219,7 +219,7 @@ func (c *Control) sweep(ctx context.Context) {
 		for _, i := range list {
 			shown[i.ID] = true // ended ones come with their bill, by poll
 			r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
-			if i.State == provider.Running || m.Unheard(r) {
+			if i.State == engine.Running || m.Unheard(r) {
 				b.Running = append(b.Running, r)
 				news = news || !m.Knows(i.ID)
 			} else {
@@ -233,7 +233,7 @@ func (c *Control) sweep(ctx context.Context) {
 		return
 	}
 	for _, i := range list {
-		if ended && i.State == provider.Ended {
+		if ended && i.State == engine.Ended {
 			c.proposeEnded(ctx, i)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
-	"scrimp/internal/provider"
+	"scrimp/internal/engine"
 	"scrimp/internal/store"
 )
 
@@ -50,8 +50,8 @@ type Config struct {
 	Log      *slog.Logger
 	Running  int // jobs that hold a machine at once; 0: the core's default
 	// Provider says how patient this server is with the provider, and how often
-	// it asks at most; nil is provider.Default.
-	Provider *provider.Config
+	// it asks at most; nil is engine.DefaultClient.
+	Provider *engine.ClientConfig
 	// Env is given to the agent of an attempt: the server's address and the token.
 	Env func(attempt string) map[string]string
 	// Leads is asked before each act: false while another server may have taken
@@ -65,7 +65,7 @@ type Config struct {
 type Control struct {
 	cfg    Config
 	store  store.Store
-	driver *provider.Provider
+	driver *engine.Client
 	name   string // of the provider
 
 	requests chan request
@@ -88,7 +88,7 @@ type Control struct {
 
 	installation string // that the log is of, and its incarnation: part of every key and tag
 	incarnation  int
-	others       []provider.Instance // of other ones, in the newest inventory
+	others       []engine.Instance // of other ones, in the newest inventory
 
 	snapped  uint64 // event of the newest snapshot
 	tried    uint64 // event of the newest attempt at one
@@ -100,13 +100,13 @@ type Control struct {
 var ErrStopping = errors.New("the server is stopping")
 
 // New restores the machine from the store: the newest snapshot and the events after it.
-func New(ctx context.Context, s store.Store, d provider.Driver, providerName string, cfg Config) (*Control, error) {
-	patience := provider.Default()
+func New(ctx context.Context, s store.Store, d engine.Driver, providerName string, cfg Config) (*Control, error) {
+	patience := engine.DefaultClient()
 	if cfg.Provider != nil {
 		patience = *cfg.Provider
 	}
 	c := &Control{
-		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request),
+		cfg: cfg, store: s, driver: engine.NewClient(d, patience), name: providerName, requests: make(chan request),
 		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
 		agents: agentStatus{of: map[string]*Latest{}},
 		builds: make(chan struct{}, builders()),

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
-	"scrimp/internal/provider"
+	"scrimp/internal/engine"
 	"scrimp/internal/state"
 )
 
@@ -25,19 +25,19 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 			sleep(ctx, wait)
 			continue
 		}
-		i, err := c.driver.Launch(ctx, provider.Request{
+		i, err := c.driver.Launch(ctx, engine.Request{
 			Key: c.keyOf(a.Allocation), Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(a.Allocation),
 			Tags: c.tags(a),
 		})
 		var body core.Body
 		switch {
-		case errors.Is(err, provider.ErrPending):
+		case errors.Is(err, engine.ErrPending):
 			c.pending(ctx, a)
 			sleep(ctx, max(wait, c.cfg.Poll))
 			continue
 		case err == nil:
 			body = core.LaunchDone{Launch: a.Allocation, Instance: i.ID, Offer: i.Offer, Rate: i.Rate, From: i.Launched}
-		case provider.Refused(err):
+		case engine.Refused(err):
 			body = c.refusal(a.Allocation, err)
 		default:
 			c.cfg.Log.Warn("launch not answered; asking again with the same key", "attempt", a.Allocation, "error", err)
@@ -49,7 +49,7 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 		if err := c.Propose(ctx, e); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("launch answer not written", "attempt", a.Allocation, "error", err)
 		}
-		if err == nil && i.State == provider.Ended { // the key was used before and that machine has ended
+		if err == nil && i.State == engine.Ended { // the key was used before and that machine has ended
 			c.proposeEnded(ctx, i)
 		}
 		return
@@ -60,14 +60,14 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 func (c *Control) refusal(allocation string, err error) core.LaunchRefused {
 	b := core.LaunchRefused{Launch: allocation, Reason: "not_for_sale", Detail: err.Error(), Scope: state.OfferScope}
 	switch {
-	case errors.Is(err, provider.ErrNoCapacity):
+	case errors.Is(err, engine.ErrNoCapacity):
 		b.Reason = "no_capacity"
-	case errors.Is(err, provider.ErrQuota): // of machines of that type, bought that way
+	case errors.Is(err, engine.ErrQuota): // of machines of that type, bought that way
 		b.Reason, b.Scope = "quota", state.PoolScope
-	case errors.Is(err, provider.ErrPrice):
+	case errors.Is(err, engine.ErrPrice):
 		b.Reason = "price"
 	}
-	var r *provider.RefusalError
+	var r *engine.RefusalError
 	if errors.As(err, &r) {
 		if r.Scope != "" {
 			b.Scope = state.Scope(r.Scope)
@@ -114,7 +114,7 @@ func (c *Control) cancel(ctx context.Context, a core.Cancel) {
 
 // cancelled asks the provider to give a launch up and says what came of it.
 func (c *Control) cancelled(ctx context.Context, allocation string) (core.Body, error) {
-	if err := c.driver.Cancel(ctx, c.keyOf(allocation)); err != nil && !errors.Is(err, provider.ErrNotFound) {
+	if err := c.driver.Cancel(ctx, c.keyOf(allocation)); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return nil, err
 	}
 	list, err := c.driver.List(ctx)

@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 	"scrimp/internal/store"
 )
 
 // shut is a provider that has nothing for sale.
 type shut struct{}
 
-func (shut) Launch(context.Context, provider.Request) (provider.Instance, error) {
-	return provider.Instance{}, provider.ErrNoCapacity
+func (shut) Launch(context.Context, engine.Request) (engine.Instance, error) {
+	return engine.Instance{}, engine.ErrNoCapacity
 }
-func (shut) Terminate(context.Context, string) error           { return provider.ErrNotFound }
-func (shut) List(context.Context) ([]provider.Instance, error) { return nil, nil }
+func (shut) Terminate(context.Context, string) error         { return engine.ErrNotFound }
+func (shut) List(context.Context) ([]engine.Instance, error) { return nil, nil }
 func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return nil, nil, nil
 }

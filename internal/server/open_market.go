@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"scrimp/internal/control"
-	"scrimp/internal/provider/local"
+	"scrimp/internal/engine/local"
 )
 
 // openMarket finds the folder's market, or starts it.

@@ -17,9 +17,9 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/local"
 	"scrimp/internal/identity"
-	"scrimp/internal/provider"
-	"scrimp/internal/provider/local"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 )
@@ -292,9 +292,9 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 }
 
 // nearby is how a market on this machine is asked: nobody else limits how often.
-func nearby() *provider.Config {
-	c := provider.Default()
-	c.Act = provider.Limit{Every: 5 * time.Millisecond, Burst: 100}
+func nearby() *engine.ClientConfig {
+	c := engine.DefaultClient()
+	c.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 100}
 	return &c
 }
 

@@ -17,20 +17,20 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 	"scrimp/internal/store"
 )
 
 // shut is a provider that has nothing for sale: jobs wait.
 type shut struct{}
 
-func (shut) Launch(context.Context, provider.Request) (provider.Instance, error) {
-	return provider.Instance{}, provider.ErrNoCapacity
+func (shut) Launch(context.Context, engine.Request) (engine.Instance, error) {
+	return engine.Instance{}, engine.ErrNoCapacity
 }
-func (shut) Terminate(context.Context, string) error           { return provider.ErrNotFound }
-func (shut) List(context.Context) ([]provider.Instance, error) { return nil, nil }
+func (shut) Terminate(context.Context, string) error         { return engine.ErrNotFound }
+func (shut) List(context.Context) ([]engine.Instance, error) { return nil, nil }
 func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return nil, nil, nil
 }
@@ -52,13 +52,13 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 // hooked allows webhooks on this machine, where the tests' own are.
 func hooked(o *Options) { o.HookHosts = []string{"127.0.0.1"} }
 
-func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *world {
+func newWorldOf(t testing.TB, sells engine.Driver, change func(*Options)) *world {
 	t.Helper()
 	return newWorldOn(t, sells, change, func(s store.Replica) store.Replica { return s })
 }
 
 // newWorldOn is newWorldOf on what wrap makes of the store.
-func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
+func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}

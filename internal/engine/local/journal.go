@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/fileid"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // journalName is the file that survives the daemon: one line for each change, a
@@ -200,7 +200,7 @@ func (d *daemon) load() error {
 		if n := m.number(d.opened.Prefix); n > d.seq {
 			d.seq = n
 		}
-		m.Foreign = m.Foreign || copied && m.State != provider.Ended
+		m.Foreign = m.Foreign || copied && m.State != engine.Ended
 		d.see(m.Launched)
 		d.see(m.Ended)
 		if m.EndWall.IsZero() || m.EndWall.After(oldest) {

@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // Options of a daemon.
@@ -194,7 +194,7 @@ func (d *daemon) adopt() {
 	}
 	rented := map[string]bool{}
 	for _, m := range d.list {
-		if m.State == provider.Ended {
+		if m.State == engine.Ended {
 			continue
 		}
 		rented[m.ID] = true
@@ -208,14 +208,14 @@ func (d *daemon) adopt() {
 }
 
 // show returns what is listed: all that run, all that ended lately, and the newest of the others.
-func (d *daemon) show() []provider.Instance {
+func (d *daemon) show() []engine.Instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	list := []provider.Instance{}
+	list := []engine.Instance{}
 	now := d.wall()
 	ended := 0
 	for _, m := range slices.Backward(d.list) {
-		if m.State == provider.Ended {
+		if m.State == engine.Ended {
 			if ended++; ended > keepNewest && now.Sub(m.EndWall) > keepEnded {
 				continue
 			}
@@ -250,7 +250,7 @@ func (d *daemon) idle(ctx context.Context) {
 			return
 		}
 		d.mu.Lock()
-		busy := slices.ContainsFunc(d.list, func(m *machine) bool { return m.State != provider.Ended })
+		busy := slices.ContainsFunc(d.list, func(m *machine) bool { return m.State != engine.Ended })
 		idle := d.opts.Idle > 0 && !busy && time.Since(d.asked) >= d.opts.Idle
 		d.mu.Unlock()
 		if idle {

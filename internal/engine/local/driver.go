@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // Clock is how the market's time runs: at wall time Wall it was Market, and it runs Speed times as fast.
@@ -44,8 +44,8 @@ type refused struct {
 func (r refused) Error() string { return r.text }
 func (r refused) Unwrap() error { return r.kind }
 
-var kinds = map[string]error{"no_capacity": provider.ErrNoCapacity, "price": provider.ErrPrice,
-	"not_found": provider.ErrNotFound, "request": provider.ErrRequest}
+var kinds = map[string]error{"no_capacity": engine.ErrNoCapacity, "price": engine.ErrPrice,
+	"not_found": engine.ErrNotFound, "request": engine.ErrRequest}
 
 func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -70,7 +70,7 @@ func (d *daemon) routes() http.Handler {
 		})
 	}
 	handle("POST /launch", func(r *http.Request) (any, error) {
-		var req provider.Request
+		var req engine.Request
 		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 			return nil, fmt.Errorf("launch: %w", err)
 		}
@@ -81,10 +81,10 @@ func (d *daemon) routes() http.Handler {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		n := slices.IndexFunc(d.list, func(m *machine) bool { return m.ID == id })
-		if n < 0 || d.list[n].State == provider.Ended {
-			return nil, fmt.Errorf("instance %q: %w", id, provider.ErrNotFound)
+		if n < 0 || d.list[n].State == engine.Ended {
+			return nil, fmt.Errorf("instance %q: %w", id, engine.ErrNotFound)
 		}
-		return struct{}{}, d.finish(d.list[n], provider.Terminated, d.now())
+		return struct{}{}, d.finish(d.list[n], engine.Terminated, d.now())
 	})
 	handle("GET /instances", func(*http.Request) (any, error) { return d.show(), nil })
 	handle("GET /offers", func(*http.Request) (any, error) {
@@ -117,7 +117,7 @@ type Driver struct {
 	dir  string
 }
 
-var _ provider.Driver = (*Driver)(nil)
+var _ engine.Driver = (*Driver)(nil)
 
 // Dial returns the driver of the folder's market. It asks nothing yet.
 func Dial(dir string) (*Driver, error) {
@@ -164,27 +164,27 @@ func (d *Driver) do(ctx context.Context, method, path string, in, out any) error
 	return json.NewDecoder(r.Body).Decode(out)
 }
 
-// Launch implements provider.Driver.
-func (d *Driver) Launch(ctx context.Context, r provider.Request) (provider.Instance, error) {
-	var i provider.Instance
+// Launch implements engine.Driver.
+func (d *Driver) Launch(ctx context.Context, r engine.Request) (engine.Instance, error) {
+	var i engine.Instance
 	err := d.do(ctx, http.MethodPost, "/launch", r, &i)
 	return i, err
 }
 
-// Terminate implements provider.Driver.
+// Terminate implements engine.Driver.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
 	var none struct{}
 	return d.do(ctx, http.MethodPost, "/terminate?id="+url.QueryEscape(id), nil, &none)
 }
 
-// List implements provider.Driver.
-func (d *Driver) List(ctx context.Context) ([]provider.Instance, error) {
-	var list []provider.Instance
+// List implements engine.Driver.
+func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
+	var list []engine.Instance
 	err := d.do(ctx, http.MethodGet, "/instances", nil, &list)
 	return list, err
 }
 
-// Offers implements provider.Driver.
+// Offers implements engine.Driver.
 func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
 	var v sale
 	err := d.do(ctx, http.MethodGet, "/offers", nil, &v)
