@@ -103,7 +103,7 @@ func (c *Control) incarnate(ctx context.Context) (begun core.Body, after func() 
 
 // ours leaves out the machines of other installations and incarnations, and keeps them
 // to be shown.
-func (c *Control) ours(list []engine.Instance) []engine.Instance {
+func (c *Control) ours(s *source, list []engine.Instance) []engine.Instance {
 	var mine, others []engine.Instance
 	for _, i := range list {
 		if c.foreign(&i) {
@@ -113,15 +113,19 @@ func (c *Control) ours(list []engine.Instance) []engine.Instance {
 		}
 	}
 	c.mu.Lock()
-	c.others = others
+	s.others = others
 	c.mu.Unlock()
 	return mine
 }
 
-// Foreign are the machines that the newest inventory showed of other installations, or of
+// Foreign are the machines that the newest inventories showed of other installations, or of
 // other incarnations of this one, with their tags.
 func (c *Control) Foreign() []engine.Instance {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.others
+	var others []engine.Instance
+	for _, s := range c.sources {
+		others = append(others, s.others...)
+	}
+	return others
 }

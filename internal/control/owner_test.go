@@ -73,6 +73,11 @@ func (c *cloud) terminations() []string {
 	return slices.Clone(c.ended)
 }
 
+// engineOf is an engine that is polled and swept so often.
+func engineOf(name string, d engine.Driver, every time.Duration) []engine.Engine {
+	return []engine.Engine{{Name: name, Driver: d, Timing: engine.Timing{Poll: every, Sweep: every, Boot: 5 * time.Minute}}}
+}
+
 // open runs a server on the folder until stop.
 func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 	t.Helper()
@@ -81,9 +86,9 @@ func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	s, err := New(t.Context(), st, c, "cloud", Config{
-		Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: 10 * time.Millisecond, Sweep: 10 * time.Millisecond, Silence: time.Hour,
-		Log: slog.New(slog.DiscardHandler), Env: func(string) map[string]string { return nil },
+	s, err := New(t.Context(), st, engineOf("cloud", c, 10*time.Millisecond), Config{
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour,
+		Log: slog.New(slog.DiscardHandler), Env: func(string, string) map[string]string { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +128,7 @@ func rented(s *Control, job string) (id string) {
 func swept(t *testing.T, s *Control) {
 	t.Helper()
 	for range 2 {
-		s.sweep(t.Context())
+		s.sweep(t.Context(), s.sources[0])
 	}
 }
 

@@ -37,11 +37,11 @@ func TestARestartFindsTheSameState(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	cfg := Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Snapshot: 50, Log: slog.New(slog.DiscardHandler)}
+	cfg := Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Snapshot: 50, Log: slog.New(slog.DiscardHandler)}
 	var before json.RawMessage
 	jobs := 0
 	for range 4 {
-		c, err := New(t.Context(), st, shut{}, "shut", cfg)
+		c, err := New(t.Context(), st, engineOf("shut", shut{}, time.Hour), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestARestartFindsTheSameState(t *testing.T) {
 	if err != nil || !ok || snap.Seq < 50 {
 		t.Fatalf("no snapshot was written beside %d events: %v %v", jobs, snap.Seq, err)
 	}
-	c, err := New(t.Context(), st, shut{}, "shut", cfg)
+	c, err := New(t.Context(), st, engineOf("shut", shut{}, time.Hour), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

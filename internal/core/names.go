@@ -23,6 +23,7 @@ type (
 	JobReviewed       = state.JobReviewed
 	JobEnded          = state.JobEnded
 	MarketSeen        = state.MarketSeen
+	Timing            = state.Timing
 	Audited           = state.Audited
 	IdentityChanged   = state.IdentityChanged
 	BudgetsSet        = state.BudgetsSet

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +62,7 @@ func (c ClientConfig) Validate() error {
 // is by its key. A refusal is returned at once.
 type Client struct {
 	driver Driver
+	clocks clocks
 	cfg    ClientConfig
 	read   pace
 	act    pace
@@ -74,6 +76,17 @@ func NewClient(d Driver, cfg ClientConfig) *Client {
 		panic(err)
 	}
 	return &Client{driver: d, cfg: cfg, read: pace{limit: cfg.Read}, act: pace{limit: cfg.Act}}
+}
+
+// Open returns a Client of the engine that speaks in times by the clock on.
+func (e *Engine) Open(on Clock) *Client {
+	cfg := DefaultClient()
+	if e.Client != nil {
+		cfg = *e.Client
+	}
+	c := NewClient(e.Driver, cfg)
+	c.clocks = clocks{to: on, from: e.Clock}
+	return c
 }
 
 // Launch rents an instance, once for each key however often it is called. An
@@ -95,7 +108,7 @@ func (c *Client) Launch(ctx context.Context, r Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
 	}
-	return i, nil
+	return c.clocks.instance(i), nil
 }
 
 // Terminate gives an instance back. ErrNotFound means that the goal is reached.
@@ -129,6 +142,12 @@ func (c *Client) List(ctx context.Context) ([]Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)
 	}
+	if !c.clocks.same() {
+		list = slices.Clone(list)
+		for n := range list {
+			list[n] = c.clocks.instance(list[n])
+		}
+	}
 	return list, nil
 }
 
@@ -144,7 +163,31 @@ func (c *Client) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("read offers: %w", err)
 	}
+	offers, quotes = c.clocks.sale(offers, quotes)
 	return offers, quotes, nil
+}
+
+// Bills returns the bills that became known or changed since a time on the wall; none
+// where the driver has none besides those of its list.
+func (c *Client) Bills(ctx context.Context, since time.Time) ([]Bill, error) {
+	d, ok := c.driver.(Biller)
+	if !ok {
+		return nil, nil
+	}
+	var bills []Bill
+	err := c.call(ctx, &c.read, func(ctx context.Context) error {
+		var err error
+		bills, err = d.Bills(ctx, since)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read bills: %w", err)
+	}
+	bills = slices.Clone(bills)
+	for n := range bills {
+		bills[n].Lines = c.clocks.lines(bills[n].Lines)
+	}
+	return bills, nil
 }
 
 // call calls f until it is answered, refused, or given up.
@@ -160,12 +203,16 @@ func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) e
 			err = fmt.Errorf("%w: %w", context.Cause(within), err)
 		}
 		cancel()
-		if err == nil || Refused(err) || errors.Is(err, ErrPending) {
-			return err
-		}
 		pause := wait - time.Duration(float64(wait/2)*c.cfg.Jitter())
-		if errors.Is(err, ErrThrottled) {
+		switch said := waitOf(err); {
+		case errors.Is(err, ErrThrottled) && said <= c.cfg.MaxWait:
+			pause = max(pause, said)
 			pace.hold(pause) // for all who ask, not for this request alone
+		case errors.Is(err, ErrThrottled):
+			pace.hold(c.cfg.MaxWait)
+			return err // nothing was done: who asks may do something else meanwhile
+		case err == nil, Refused(err), errors.Is(err, ErrPending):
+			return err
 		}
 		if try >= c.cfg.Tries || ctx.Err() != nil {
 			return fmt.Errorf("%w after %d tries: %w", ErrUnanswered, try, err)
@@ -177,9 +224,24 @@ func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) e
 	}
 }
 
+// waitOf is how long the engine asks to be left alone; 0: it does not say.
+func waitOf(err error) time.Duration {
+	var r *RefusalError
+	if errors.As(err, &r) {
+		return r.Wait
+	}
+	return 0
+}
+
 // Refused reports whether err is a clear no: nothing was done, and asking the
 // same again at once is useless. Every other error leaves open what was done.
 func Refused(err error) bool {
+	if errors.Is(err, ErrUnanswered) { // of some try
+		return false
+	}
+	if errors.Is(err, ErrThrottled) && waitOf(err) > 0 {
+		return true
+	}
 	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest} {
 		if errors.Is(err, no) {
 			return true

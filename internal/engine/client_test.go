@@ -228,7 +228,7 @@ func TestJitterSpreadsThoseWhoFailedTogether(t *testing.T) {
 }
 
 func TestABadConfigurationIsRefused(t *testing.T) {
-	if err := Default().Validate(); err != nil {
+	if err := DefaultClient().Validate(); err != nil {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(*ClientConfig){
@@ -238,7 +238,7 @@ func TestABadConfigurationIsRefused(t *testing.T) {
 		"no burst":   func(c *ClientConfig) { c.Act = Limit{Every: time.Second} },
 		"no jitter":  func(c *ClientConfig) { c.Jitter = nil },
 	} {
-		c := Default()
+		c := DefaultClient()
 		if spoil(&c); c.Validate() == nil {
 			t.Errorf("%s: accepted", name)
 		}

@@ -22,7 +22,6 @@ import (
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 	"scrimp/internal/engine"
-	"scrimp/internal/engine/local"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/size"
@@ -145,7 +144,7 @@ func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 	mux := http.NewServeMux()
 	say := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
 	mux.HandleFunc("GET /clock", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, local.Clock{Name: "crowd", Wall: c.began, Market: c.began, Speed: 1})
+		say(w, engine.Clock{Name: "crowd", Wall: c.began, Market: c.began, Speed: 1})
 	})
 	mux.HandleFunc("GET /offers", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, map[string]any{"offers": []market.Offer{c.offer},

@@ -88,9 +88,11 @@ func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	w.control, err = control.New(t.Context(), st, sells, "shut",
-		control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour,
-			Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
+	w.clock = engine.Clock{Wall: now, Market: now, Speed: 1}
+	w.engines = []engine.Engine{{Name: nameOf(t, sells), Driver: sells, AgentURL: w.socketURL(),
+		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
+	w.control, err = control.New(t.Context(), st, w.engines,
+		control.Config{Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +107,16 @@ func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	w.metrics.reg.MustRegister(w.Server)
 	w.h = w.routes()
 	return w
+}
+
+// nameOf is the name of the engine that sells what d does.
+func nameOf(t testing.TB, d engine.Driver) string {
+	t.Helper()
+	offers, _, err := d.Offers(t.Context())
+	if err != nil || len(offers) == 0 {
+		return "p" // whose offers tests tell of by themselves
+	}
+	return offers[0].Provider
 }
 
 // ask sends a request. A token of "owner" is the data folder's, on its socket.

@@ -27,6 +27,7 @@ import (
 type Options struct {
 	Dir     string        // its folder; one daemon each, by lock
 	Trace   market.Trace  // used when the folder has no market yet
+	Name    string        // of the engine, that the provider of a market which is opened is; "": as the trace has it
 	Machine []string      // command that a machine runs; the agent
 	After   time.Time     // market time that a market which is opened begins after; zero: with the wall's
 	Idle    time.Duration // leaves when nothing runs and nobody asked for that long; 0: stays

@@ -21,14 +21,6 @@ import (
 	"scrimp/internal/market"
 )
 
-// Clock is how the market's time runs: at wall time Wall it was Market, and it runs Speed times as fast.
-type Clock struct {
-	Name   string    `json:"name"`
-	Wall   time.Time `json:"wall"`
-	Market time.Time `json:"market"`
-	Speed  float64   `json:"speed"`
-}
-
 // refusal is how the daemon says why it does not do something.
 type refusal struct {
 	Kind string `json:"kind"`
@@ -97,7 +89,7 @@ func (d *daemon) routes() http.Handler {
 		return v, nil
 	})
 	handle("GET /clock", func(*http.Request) (any, error) {
-		return Clock{Name: d.opened.Trace.Name, Wall: d.opened.begun(), Market: d.opened.At, Speed: d.opened.Trace.Speed}, nil
+		return engine.Clock{Name: d.opened.Trace.Name, Wall: d.opened.begun(), Market: d.opened.At, Speed: d.opened.Trace.Speed}, nil
 	})
 	handle("POST /stop", func(*http.Request) (any, error) {
 		time.AfterFunc(50*time.Millisecond, d.stop) // once the answer is out
@@ -113,8 +105,9 @@ type sale struct {
 
 // Driver rents machines of the daemon in a folder.
 type Driver struct {
-	http *http.Client
-	dir  string
+	http  *http.Client
+	dir   string
+	spawn func(context.Context) error // starts the daemon where none answers; nil: somebody else does
 }
 
 var _ engine.Driver = (*Driver)(nil)
@@ -192,8 +185,8 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 }
 
 // Clock returns how the market's time runs.
-func (d *Driver) Clock(ctx context.Context) (Clock, error) {
-	var c Clock
+func (d *Driver) Clock(ctx context.Context) (engine.Clock, error) {
+	var c engine.Clock
 	err := d.do(ctx, http.MethodGet, "/clock", nil, &c)
 	return c, err
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"scrimp/internal/engine"
@@ -233,7 +234,15 @@ func (d *daemon) open(path string) error {
 	if err != nil {
 		return err
 	}
-	d.opened = opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix(), Place: place}
+	trace := d.opts.Trace
+	trace.Lines = slices.Clone(trace.Lines)
+	for n := range trace.Lines {
+		if o := &trace.Lines[n].Offer; d.opts.Name != "" && o.Provider != d.opts.Name {
+			o.Provider = d.opts.Name
+			o.ID = market.ID(*o)
+		}
+	}
+	d.opened = opened{Trace: trace, At: d.wall(), Prefix: newPrefix(), Place: place}
 	if d.opts.After.After(d.opened.At) {
 		d.opened.At, d.opened.Wall = d.opts.After.UTC(), d.opened.At
 	}
