@@ -202,8 +202,8 @@ func (a *app) marketCmd() *cobra.Command {
 				}
 			}
 			return local.Serve(cmd.Context(), local.Options{
-				Dir: a.data, Trace: trace, Name: name, After: begins, Machine: []string{exe, "agent"}, Idle: idleAfter + time.Minute,
-				Log: slog.New(slog.NewTextHandler(a.err, nil)),
+				Dir: a.data, Trace: trace, Name: name, After: begins, Machine: []string{exe, "agent"},
+				Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 		}}
 	serve.Flags().StringVar(&after, "after", "", "market `time` that a new market begins after")

@@ -132,7 +132,7 @@ func CoreConfig(clock Clock, engines []engine.Engine) core.Config {
 			Consistency: clock.Stretch(e.Timing.Consistency), GrantWait: clock.Stretch(e.Timing.GrantWait),
 		}
 		if d.Providers[e.Name] = t; n == 0 {
-			d.Timing = t
+			d.Detect, d.BootLimit, d.Consistency, d.GrantWait = t.Detect, t.BootLimit, t.Consistency, t.GrantWait
 		}
 	}
 	return d

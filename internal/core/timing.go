@@ -10,7 +10,7 @@ import (
 // alikeTiming reports whether all providers behave alike in time.
 func alikeTiming(c *state.Config) bool {
 	for _, t := range c.Providers {
-		if t != c.Timing {
+		if t != c.Timing() {
 			return false
 		}
 	}
@@ -25,7 +25,7 @@ func (m *Machine) timingAt(id market.OfferID) state.Timing {
 	if l := m.s.Listing(id); l != nil {
 		return m.cfg().TimingOf(l.Offer().Provider)
 	}
-	return m.cfg().Timing
+	return m.cfg().Timing()
 }
 
 // detects is how long a loss can go unnoticed wherever j may be: the longest of the

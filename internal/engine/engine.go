@@ -24,10 +24,10 @@ type Engine struct {
 
 // Timing is how an engine behaves in time, on the wall.
 type Timing struct {
-	Poll        time.Duration `json:"poll_ns"`  // between two polls of its instances and prices
-	Sweep       time.Duration `json:"sweep_ns"` // between two sweeps of its whole inventory
-	Detect      time.Duration `json:"detect_ns"`
-	Boot        time.Duration `json:"boot_ns"`        // from launch to a running program at most, then the machine is given up
+	Poll        time.Duration `json:"poll_ns"`        // between two polls of its instances and prices
+	Sweep       time.Duration `json:"sweep_ns"`       // between two sweeps of its whole inventory
+	Detect      time.Duration `json:"detect_ns"`      // how long a loss can go unnoticed; 0: two polls
+	Boot        time.Duration `json:"boot_ns"`        // from launch to a running program; then the machine is given up
 	Consistency time.Duration `json:"consistency_ns"` // how long its list may lack a machine that runs
 	GrantWait   time.Duration `json:"grant_wait_ns"`  // the longest that it takes to grant what it has
 	Bills       time.Duration `json:"bills_ns"`       // between two questions for bills; 0: with each sweep

@@ -152,8 +152,8 @@ func (h *Host) AgentURL(s Setting) (string, error) {
 		return h.Socket, nil
 	case "listen":
 		if h.Listen == "" {
-			return "", errors.New("its agents are to reach the address that the server listens on, and it listens on none: " +
-				"start it with scrimp serve --listen, or write agents: socket")
+			return "", errors.New("its agents are to reach the address that the server listens on, and it listens on none, " +
+				"or on any port that is free: start it with scrimp serve --listen HOST:PORT, or write agents: socket")
 		}
 		return h.Listen, nil
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,8 +14,12 @@ import (
 
 // openEngines opens the engines that the data folder names.
 func (s *Server) openEngines(ctx context.Context) (err error) {
+	listens := s.listens
+	if strings.HasSuffix(s.opts.Listen, ":0") { // the next server listens elsewhere, and agents would not find it
+		listens = ""
+	}
 	s.engines, s.clock, err = engine.OpenAll(ctx, s.opts.Kinds, engine.Host{
-		Dir: s.opts.Dir, Socket: s.socketURL(), Listen: s.listens, Market: s.opts.Market, Exe: s.opts.Exe,
+		Dir: s.opts.Dir, Socket: s.socketURL(), Listen: listens, Market: s.opts.Market, Exe: s.opts.Exe,
 		Log: s.opts.Log, After: s.marketTime,
 	})
 	return err

@@ -230,7 +230,8 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 // newServer is a server that has read nothing yet.
 func newServer(o Options, st store.Replica, f *front) *Server {
 	s := &Server{
-		opts: o, store: st, listens: f.address, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{},
+		opts: o, store: st, listens: f.address, started: time.Now(), asked: time.Now(),
+		execs: map[string]*execution{}, odds: map[string]odds{},
 		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
 		outbox: newOutbox(o.Version, o.Log), pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
 		metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),

@@ -10,13 +10,19 @@ import (
 // Config is what the core works by. It enters as an event, so that a log
 // replays the same whatever a later release would set. Spans are market time.
 type Config struct {
-	MaxRunning int            `json:"max_running"` // jobs that may hold a machine at once
-	CoolOff    time.Duration  `json:"cool_off_ns"` // after a first refusal; each further one doubles it
-	Patience   time.Duration  `json:"patience_ns"` // beyond the grace of a drain, then the machine is given back
-	Currency   money.Currency `json:"currency"`    // quotes in another are not bought
-	Timing                    // of a provider that is not named below
+	MaxRunning int            `json:"max_running"`   // jobs that may hold a machine at once
+	Detect     time.Duration  `json:"detect_ns"`     // how long a loss can go unnoticed
+	BootLimit  time.Duration  `json:"boot_limit_ns"` // from launch to a running program, then the machine is given up
+	CoolOff    time.Duration  `json:"cool_off_ns"`   // after a first refusal; each further one doubles it
+	Patience   time.Duration  `json:"patience_ns"`   // beyond the grace of a drain, then the machine is given back
+	Currency   money.Currency `json:"currency"`      // quotes in another are not bought
+	// Consistency is how long a provider's list may lack a machine that runs.
+	Consistency time.Duration `json:"consistency_ns,omitempty"`
+	// GrantWait is the longest that a provider takes to grant what it has; a deadline's
+	// guard counts it.
+	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
 	// Providers are those whose machines may be asked for, each with its timing; nil: all
-	// that sell. What one sold that is named no more cannot be had.
+	// that sell, with the timing above. What one sold that is named no more cannot be had.
 	Providers map[string]Timing `json:"providers,omitempty"`
 
 	Policy policy.Rule   `json:"policy,omitempty"`   // "": the default
@@ -26,21 +32,17 @@ type Config struct {
 	Reserve int           `json:"reserve,omitempty"` // restarts that the guard keeps back besides the one of a move
 }
 
-// Timing is how a provider behaves in time.
+// Timing is how a provider behaves in time; its fields are those of Config.
 type Timing struct {
-	Detect    time.Duration `json:"detect_ns"`     // how long a loss can go unnoticed
-	BootLimit time.Duration `json:"boot_limit_ns"` // from launch to a running program, then the machine is given up
-	// Consistency is how long a provider's list may lack a machine that runs.
+	Detect      time.Duration `json:"detect_ns"`
+	BootLimit   time.Duration `json:"boot_limit_ns"`
 	Consistency time.Duration `json:"consistency_ns,omitempty"`
-	// GrantWait is the longest that a provider takes to grant what it has; a deadline's
-	// guard counts it.
-	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
+	GrantWait   time.Duration `json:"grant_wait_ns,omitempty"`
 }
 
-// Longest is the longer of each span.
-func (t Timing) Longest(u Timing) Timing {
-	return Timing{Detect: max(t.Detect, u.Detect), BootLimit: max(t.BootLimit, u.BootLimit),
-		Consistency: max(t.Consistency, u.Consistency), GrantWait: max(t.GrantWait, u.GrantWait)}
+// Timing is that of a provider which is not named.
+func (c *Config) Timing() Timing {
+	return Timing{Detect: c.Detect, BootLimit: c.BootLimit, Consistency: c.Consistency, GrantWait: c.GrantWait}
 }
 
 // TimingOf is the timing of a provider.
@@ -48,7 +50,7 @@ func (c *Config) TimingOf(provider string) Timing {
 	if t, ok := c.Providers[provider]; ok {
 		return t
 	}
-	return c.Timing
+	return c.Timing()
 }
 
 // Sells reports whether machines of the provider may be asked for.
@@ -60,7 +62,7 @@ func (c *Config) Sells(provider string) bool {
 // DefaultConfig suits one user on one machine at market speed 1.
 func DefaultConfig() Config {
 	return Config{
-		MaxRunning: 4, Timing: Timing{Detect: 30 * time.Second, BootLimit: 10 * time.Minute},
+		MaxRunning: 4, Detect: 30 * time.Second, BootLimit: 10 * time.Minute,
 		CoolOff: time.Minute, Patience: 2 * time.Minute, Currency: money.USD, Reserve: 1,
 	}
 }

@@ -107,7 +107,8 @@ func engineLine(e *api.Engine) string {
 		return fmt.Sprintf("%s: not configured any more, and %s may still cost something: name it in engines.yaml again, "+
 			"and restart the server", e.Name, machines)
 	case "away":
-		return fmt.Sprintf("%s (%s): does not answer, %s: %s", e.Name, e.Kind, machines, cmp.Or(e.Error, "see the server's log"))
+		return fmt.Sprintf("%s (%s): does not answer, %s: %s", e.Name, e.Kind, machines,
+			cmp.Or(e.Error, "see the server's log"))
 	case "not_asked":
 		return fmt.Sprintf("%s (%s): not asked yet, %s", e.Name, e.Kind, machines)
 	}

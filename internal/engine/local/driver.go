@@ -89,7 +89,8 @@ func (d *daemon) routes() http.Handler {
 		return v, nil
 	})
 	handle("GET /clock", func(*http.Request) (any, error) {
-		return engine.Clock{Name: d.opened.Trace.Name, Wall: d.opened.begun(), Market: d.opened.At, Speed: d.opened.Trace.Speed}, nil
+		return engine.Clock{Name: d.opened.Trace.Name, Wall: d.opened.begun(), Market: d.opened.At,
+			Speed: d.opened.Trace.Speed}, nil
 	})
 	handle("POST /stop", func(*http.Request) (any, error) {
 		time.AfterFunc(50*time.Millisecond, d.stop) // once the answer is out

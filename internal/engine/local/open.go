@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,17 +19,15 @@ var usual = engine.Timing{Poll: 300 * time.Millisecond, Sweep: 20 * time.Second,
 
 // Open opens the market of an engine, and starts its process where none answers.
 func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
-	file := h.Market
-	for name, value := range s.With {
+	for name := range s.With {
 		if name != "market" {
-			return engine.Engine{}, fmt.Errorf("with: %s is not known: a local engine has market, a file or a built-in one", name)
+			return engine.Engine{}, fmt.Errorf("with: %s is not known: a local engine has market, a file or a built-in one",
+				name)
 		}
-		file = value
 	}
-	if file != "" && s.With["market"] != "" && !filepath.IsAbs(file) {
-		if inFolder := filepath.Join(h.Dir, file); exists(inFolder) {
-			file = inFolder
-		}
+	file := cmp.Or(s.With["market"], h.Market)
+	if own := filepath.Join(h.Dir, s.With["market"]); s.With["market"] != "" && exists(own) { // beside engines.yaml
+		file = own
 	}
 	agents, err := h.AgentURL(s)
 	if err != nil {
@@ -61,8 +60,8 @@ func Dir(data, name string) string {
 }
 
 func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	at, err := os.Stat(path)
+	return err == nil && !at.IsDir()
 }
 
 // nearby is how a market on this machine is asked: nobody else limits how often.

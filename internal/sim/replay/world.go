@@ -78,8 +78,8 @@ func terms(work, restart time.Duration, deadline time.Time) core.Terms {
 // config leaves the core nothing to wait for but the next look at the market.
 func config(rule policy.Rule, restart, look, spare time.Duration) core.Configured {
 	return core.Configured{Config: core.Config{
-		MaxRunning: 1, Timing: core.Timing{BootLimit: 10*restart + time.Hour}, Patience: time.Hour, Currency: money.USD,
-		Policy: rule, Poll: look, Spare: spare,
+		MaxRunning: 1, BootLimit: 10*restart + time.Hour, Patience: time.Hour, Currency: money.USD, Policy: rule, Poll: look,
+		Spare: spare,
 	}}
 }
 
