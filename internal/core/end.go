@@ -67,6 +67,9 @@ func (m *Machine) stray(r Rented) {
 		m.fact(state.StrayFound{Instance: r.Instance, Paid: paid})
 	}
 	m.fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
+	if i := m.s.Instance(r.Instance); i != nil && m.s.Job(i.Job()) != nil {
+		m.classOf(m.s.Job(i.Job())) // it has a machine again, and may have been over when this server began
+	}
 }
 
 // regain counts as useful what the attempt before a was thought to have lost: a

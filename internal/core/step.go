@@ -119,6 +119,9 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.wakeAt(j, s.Now())
 		m.postsAt(j)
 	}
+	for a := range s.Allocations() { // of jobs that are over too, and may be granted late
+		m.classOf(s.Job(a.Job()))
+	}
 	for a := range s.Attempts() { // of jobs that hold another machine by now
 		m.wakeAt(s.Job(a.Job()), s.Now())
 		m.postsAt(s.Job(a.Job()))

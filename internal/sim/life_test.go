@@ -52,6 +52,7 @@ func (w *World) live() {
 		w.mind.OnRequest()
 		w.m.Share(w.mind)
 	}
+	w.timings(&cfg)
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.cfg = &cfg
 	w.step(core.Configured{Config: cfg})
@@ -134,6 +135,7 @@ func (w *World) draw() {
 		w.zones = append(w.zones, z)
 		w.after(w.span(5), func() { w.turn(z) })
 	}
+	w.drawSellers()
 	if w.calm5() {
 		w.jobs = append(w.jobs, w.drawCalm())
 		return
@@ -290,7 +292,7 @@ func (w *World) submit(j simJob) {
 
 // housekeeping is what the shell does by the clock: sweeps, and silent agents.
 func (w *World) housekeeping() {
-	w.sweep()
+	w.sweepDue()
 	if w.up {
 		for _, a := range w.m.Live() {
 			if i := w.instances[a.Instance()]; i != nil && !i.running() {

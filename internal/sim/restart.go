@@ -180,9 +180,20 @@ func (w *World) decides(adopt bool) {
 	})
 }
 
-// sweep shows the core all that runs, where that is news to it, as the shell does.
+// sweep shows the core all that runs, where that is news to it, as the shell does: each
+// provider's by itself.
 func (w *World) sweep() {
-	if w.fault == FaultNoSweep {
+	if len(w.sellers) == 0 {
+		w.sweepOf(nil)
+	}
+	for _, s := range w.sellers {
+		w.sweepOf(s)
+	}
+}
+
+// sweepOf shows the core all that runs at a provider; nil where there is one only.
+func (w *World) sweepOf(s *seller) {
+	if w.fault == FaultNoSweep || s != nil && w.now.Before(s.away) {
 		return
 	}
 	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told && i.billed == i.billing })
@@ -192,10 +203,16 @@ func (w *World) sweep() {
 		}
 	}
 	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
+	if s != nil {
+		b.Provider = s.name
+	}
 	shown, news := map[string]bool{}, false
 	for _, i := range w.open {
 		r := core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
-		if !i.running() && (!w.up || !w.m.Unheard(r)) || w.unlisted(i) {
+		if s != nil && i.offer.Provider != s.name || !i.running() && (!w.up || !w.m.Unheard(r)) {
+			continue
+		}
+		if i.omitted = w.unlisted(i); i.omitted {
 			continue
 		}
 		id := i.id
@@ -208,7 +225,14 @@ func (w *World) sweep() {
 		b.Running = append(b.Running, r)
 	}
 	for _, a := range w.m.Live() {
-		news = news || a.Instance() != "" && !shown[a.Instance()]
+		news = news || a.Instance() != "" && a.Provider() == b.Provider && !shown[a.Instance()]
+	}
+	if w.fault == FaultOneSweep {
+		for _, other := range w.sellers {
+			if other != s {
+				w.step(core.InventorySeen{Provider: other.name, AsOf: w.now, Running: b.Running})
+			}
+		}
 	}
 	if !news {
 		return
