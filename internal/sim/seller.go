@@ -71,9 +71,7 @@ func (w *World) timings(cfg *core.Config) {
 		if t.Consistency > 0 {
 			t.Consistency = s.lag
 		}
-		if w.fault != FaultNoGrantWait {
-			t.GrantWait = s.grant
-		}
+		t.GrantWait = s.grant
 		cfg.Providers[s.name] = t
 	}
 }

@@ -156,7 +156,6 @@ var plants = map[Fault]struct {
 	FaultNoOwner:     {"owner", 0},
 	FaultNoLag:       {"list", 0},
 	FaultOneSweep:    {"list", 0},
-	FaultNoGrantWait: {"deadline", 0},
 	FaultDropBill:    {"chain|money|sums", 0},
 	FaultDeaf:        {"work", 0},
 	FaultTwiceHeard:  {"work", 0},

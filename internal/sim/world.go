@@ -53,7 +53,6 @@ const (
 	FaultNoOwner     Fault = "no-incarnation"   // a restored copy takes the machines of the log for its own
 	FaultNoLag       Fault = "no-consistency"   // the server does not know that lists lag
 	FaultOneSweep    Fault = "one-sweep"        // the list of one provider is taken for that of all
-	FaultNoGrantWait Fault = "no-grant-wait"    // the server does not know how long a provider takes to grant
 	FaultNoBill      Fault = "empty-bill"       // the bill of an interrupted machine comes without its lines
 	FaultProject     Fault = "wrong-project"    // a posting is booked on another project
 )
