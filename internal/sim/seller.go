@@ -71,7 +71,9 @@ func (w *World) timings(cfg *core.Config) {
 		if t.Consistency > 0 {
 			t.Consistency = s.lag
 		}
-		t.GrantWait = s.grant
+		if t.GrantWait = s.grant; s.grant > 0 {
+			t.GrantWait += 5 * time.Minute // what all take, and an answer that is late
+		}
 		cfg.Providers[s.name] = t
 	}
 }
