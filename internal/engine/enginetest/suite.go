@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,21 +24,43 @@ type Rig struct {
 	Empty   market.OfferID // known, and not to be had
 
 	// Restart kills the engine without a word and starts it again. nil: it cannot be.
-	Restart func(t *testing.T)
+	Restart func(t testing.TB)
 	// Foreign rents what does not carry our tag, and returns its id. nil: it cannot be.
-	Foreign func(t *testing.T) string
+	Foreign func(t testing.TB) string
 	// Fails is an offer that the provider interrupts soon after its launch. "": there is none.
 	Fails market.OfferID
+	// Queued is an offer whose launches wait in the engine's queue until Grant is called with
+	// their key. "": launches are answered at once.
+	Queued market.OfferID
+	Grant  func(t testing.TB, key string)
+	// Refusals are offers whose launches the engine refuses with a scope. nil: with none.
+	Refusals []Refusal
+	// Later lets so much time pass that the bills of what has ended are known. nil: they are
+	// in the list as soon as the end is.
+	Later func(t testing.TB)
+	// Consistency is how long the engine's list may lack a machine that runs.
+	Consistency time.Duration
 	// Limit ends the wait for something that the engine does by itself; 0 is 20 s.
 	Limit time.Duration
 }
 
-// Run holds a driver to its contract. open makes a rig with an engine of its own.
-func Run(t *testing.T, open func(t *testing.T) Rig) {
-	for _, c := range []struct {
-		name string
-		hold func(*rig)
-	}{
+// Refusal is how an engine refuses an offer.
+type Refusal struct {
+	Offer market.OfferID
+	Err   error // one of package engine's
+	Scope string
+	Wait  time.Duration
+}
+
+// Case is one thing that every driver is held to.
+type Case struct {
+	Name string
+	hold func(*rig)
+}
+
+// Cases are all of them.
+func Cases() []Case {
+	return []Case{
 		{"offers have price, source and time", offers},
 		{"a launch is listed with its key, offer, price and tags", listed},
 		{"a key rents once, again and at the same time", once},
@@ -45,25 +68,73 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"a lost answer does not rent twice", lostAnswer},
 		{"a key rents once, also when the engine dies", restarted},
 		{"a refusal says why and rents nothing", refused},
+		{"a refusal says what it is about and for how long", scoped},
+		{"a launch that is pending is granted later, and rents once", pending},
+		{"a launch that is given up rents nothing", cancelled},
+		{"a partial grant is what it is", partial},
 		{"giving back can be asked for again", terminated},
 		{"only ours are listed", foreign},
 		{"bills add up, however the span is cut", bills},
+		{"a bill that comes later comes with its key", billedLater},
 		{"what the provider interrupts ends with its cause and bill", interrupted},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := &rig{Rig: open(t), T: t}
-			if r.Limit == 0 {
-				r.Limit = 20 * time.Second
-			}
-			c.hold(r)
+		{"changes are told", watched},
+	}
+}
+
+// Result is what came of a case.
+type Result struct {
+	Case    string
+	Skipped string // why it did not run; "": it ran
+}
+
+// Run holds a driver to its contract, and says which cases ran. open makes a rig with an
+// engine of its own.
+func Run(t *testing.T, open func(t testing.TB) Rig) (results []Result) {
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			n := len(results)
+			results = append(results, Result{c.Name, "failed"})
+			results[n].Skipped = c.Hold(t, open(t))
 		})
 	}
+	return results
+}
+
+// Hold holds the rig to the case, and says why it cannot be; "": it was.
+func (c Case) Hold(t testing.TB, g Rig) (skipped string) {
+	r := &rig{Rig: g, TB: t, launched: map[string]time.Time{}}
+	if r.Limit == 0 {
+		r.Limit = 20 * time.Second
+	}
+	c.hold(r)
+	return r.skipped
+}
+
+// Table is what ran and what did not, for the page of an engine.
+func Table(results []Result) string {
+	var b strings.Builder
+	b.WriteString("| case | ran against the engine itself |\n|---|---|\n")
+	for _, r := range results {
+		ran := "yes"
+		if r.Skipped != "" {
+			ran = "no: " + r.Skipped
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", r.Case, ran)
+	}
+	return b.String()
 }
 
 type rig struct {
 	Rig
-	*testing.T
+	testing.TB
+	skipped string
+
+	mu       sync.Mutex
+	launched map[string]time.Time // when the launch of a key was answered
 }
+
+// cannot says which capability the engine lacks for the case.
+func (r *rig) cannot(why string) { r.skipped = why }
 
 func (r *rig) launch(key string) engine.Instance {
 	r.Helper()
@@ -71,7 +142,28 @@ func (r *rig) launch(key string) engine.Instance {
 	if err != nil {
 		r.Fatalf("launch %s: %v", key, err)
 	}
+	r.answered(key)
 	return i
+}
+
+func (r *rig) answered(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.launched[key]; !again {
+		r.launched[key] = time.Now()
+	}
+}
+
+// lacks reports whether the list lacks a launch that was answered, and may.
+func (r *rig) lacks(keys map[string]engine.Instance) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, at := range r.launched {
+		if _, there := keys[key]; !there && time.Since(at) < r.Consistency {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *rig) request(key string) engine.Request {
@@ -79,8 +171,19 @@ func (r *rig) request(key string) engine.Request {
 		Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
 }
 
-// list returns the instances by key, and fails where a key or an id stands twice.
+// list returns the instances by key, and fails where a key or an id stands twice. It
+// waits for what the list may lack for a while.
 func (r *rig) list() map[string]engine.Instance {
+	r.Helper()
+	keys := r.listNow()
+	for r.lacks(keys) {
+		<-time.NewTimer(5 * time.Millisecond).C
+		keys = r.listNow()
+	}
+	return keys
+}
+
+func (r *rig) listNow() map[string]engine.Instance {
 	r.Helper()
 	all, err := r.Driver.List(r.Context())
 	if err != nil {
@@ -244,6 +347,7 @@ func lostAnswer(r *rig) {
 	cfg.Wait, cfg.MaxWait = time.Millisecond, time.Millisecond
 	p := engine.NewClient(l, cfg)
 	i, err := p.Launch(r.Context(), r.request("a.1"))
+	r.answered("a.1")
 	if err != nil || r.list()["a.1"].ID != i.ID || len(r.list()) != 1 {
 		r.Fatalf("%+v, %v; listed are %v", i, err, r.list())
 	}
@@ -268,11 +372,12 @@ func lostAnswer(r *rig) {
 
 func restarted(r *rig) {
 	if r.Restart == nil {
-		r.Skip("skipped: this engine cannot be restarted")
+		r.cannot("the engine cannot be restarted")
+		return
 	}
 	one, two := r.launch("a.1"), r.launch("a.2")
 	ended := r.giveBack("a.2")
-	r.Restart(r.T)
+	r.Restart(r.TB)
 	if again := r.launch("a.1"); again.ID != one.ID || again.State != engine.Running ||
 		!again.Launched.Equal(one.Launched) {
 		r.Errorf("key a.1 rented %s; after the restart it gives %+v", one.ID, again)
@@ -327,7 +432,7 @@ func terminated(r *rig) {
 	wg.Wait()
 	var end engine.Instance
 	r.until("the end", func() bool { end = r.list()["a.1"]; return end.State == engine.Ended })
-	if end.Cause != engine.Terminated || end.Ended.Before(end.Launched) || len(end.Bill) == 0 {
+	if end.Cause != engine.Terminated || end.Ended.Before(end.Launched) || (len(end.Bill) == 0) != (r.Later != nil) {
 		r.Errorf("ended as %+v", end)
 	}
 	if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -348,9 +453,10 @@ func terminated(r *rig) {
 
 func foreign(r *rig) {
 	if r.Foreign == nil {
-		r.Skip("skipped: on this engine nothing else can be rented")
+		r.cannot("nothing else can be rented there")
+		return
 	}
-	id := r.Foreign(r.T)
+	id := r.Foreign(r.TB)
 	ours := r.launch("a.1")
 	for _, i := range r.list() {
 		if i.ID != ours.ID {
