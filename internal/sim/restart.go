@@ -202,36 +202,13 @@ func (w *World) sweepOf(s *seller) {
 			w.endTold(i)
 		}
 	}
-	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
-	if s != nil {
-		b.Provider = s.name
-	}
-	shown, news := map[string]bool{}, false
-	for _, i := range w.open {
-		r := core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
-		if s != nil && i.offer.Provider != s.name || !i.running() && (!w.up || !w.m.Unheard(r)) {
-			continue
-		}
-		if i.omitted = w.unlisted(i); i.omitted {
-			continue
-		}
-		id := i.id
-		if w.fault == FaultBilledTwice && w.m.Awaits(id) && !w.m.Knows(id) {
-			id += "-again"
-		}
-		shown[i.id] = true
-		news = news || !w.m.Knows(id)
-		r.Instance = id
-		b.Running = append(b.Running, r)
-	}
+	b, shown, news := w.inventory(s)
 	for _, a := range w.m.Live() {
 		news = news || a.Instance() != "" && a.Provider() == b.Provider && !shown[a.Instance()]
 	}
-	if w.fault == FaultOneSweep {
-		for _, other := range w.sellers {
-			if other != s {
-				w.step(core.InventorySeen{Provider: other.name, AsOf: w.now, Running: b.Running})
-			}
+	for _, other := range w.sellers {
+		if w.fault == FaultOneSweep && other != s {
+			w.step(core.InventorySeen{Provider: other.name, AsOf: w.now, Running: b.Running})
 		}
 	}
 	if !news {
@@ -243,4 +220,28 @@ func (w *World) sweepOf(s *seller) {
 		return
 	}
 	w.step(b)
+}
+
+// inventory is what a provider lists, by instance too, and whether the core knows nothing of some of it.
+func (w *World) inventory(s *seller) (b core.InventorySeen, shown map[string]bool, news bool) {
+	b, shown = core.InventorySeen{Provider: w.provider(), AsOf: w.now}, map[string]bool{}
+	if s != nil {
+		b.Provider = s.name
+	}
+	for _, i := range w.open {
+		r := core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
+		if s != nil && i.offer.Provider != s.name || !i.running() && (!w.up || !w.m.Unheard(r)) {
+			continue
+		}
+		if i.omitted = w.unlisted(i); i.omitted {
+			continue
+		}
+		if w.fault == FaultBilledTwice && w.m.Awaits(i.id) && !w.m.Knows(i.id) {
+			r.Instance += "-again"
+		}
+		shown[i.id] = true
+		news = news || !w.m.Knows(r.Instance)
+		b.Running = append(b.Running, r)
+	}
+	return b, shown, news
 }

@@ -65,7 +65,7 @@ func cancelled(r *rig) {
 	if err := c.Cancel(r.Context(), "a.1"); err != nil {
 		r.Errorf("cancel: %v", err)
 	}
-	r.Grant(r.TB, "a.1") // there is nothing to grant
+	r.Grant(r.TB, "a.1")                                                 // there is nothing to grant
 	for begun := time.Now(); ; <-time.NewTimer(5 * time.Millisecond).C { // the list may lack it for a while
 		if i, there := r.list()["a.1"]; there {
 			r.Errorf("given up, and rented all the same: %+v", i)
