@@ -26,7 +26,6 @@ type fake struct {
 	cancelled map[string]bool
 	billed    []engine.Bill
 	pending   []engine.Bill // known later
-	lost      bool          // it was killed
 	told      chan struct{}
 }
 
