@@ -107,7 +107,7 @@ func (w *World) draw() {
 	}
 	w.faults = faults{
 		Refuse: odds(0.3), LoseAnswer: odds(0.2), Late: odds(0.3), Twice: odds(0.3), Crash: odds(0.02), Silent: odds(0.05), TermFail: odds(0.3),
-		Unlisted: odds(0.03), onDemandFails: w.chance(0.3),
+		Unlisted: odds(0.06), onDemandFails: w.chance(0.3),
 	}
 	if w.calm5() {
 		w.faults = faults{}
