@@ -12,10 +12,10 @@ import (
 
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/local"
 	sale "scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
-	"scrimp/internal/provider/local"
 	"scrimp/internal/size"
 )
 
@@ -33,7 +33,7 @@ func playAgent() int {
 }
 
 // rented is a market with one machine for sale, served within the test's process.
-func rented(t *testing.T, env map[string]string) (*local.Driver, provider.Instance, string) {
+func rented(t *testing.T, env map[string]string) (*local.Driver, engine.Instance, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "m") // short: the path of a socket is
 	if err != nil {
@@ -64,7 +64,7 @@ func rented(t *testing.T, env map[string]string) (*local.Driver, provider.Instan
 			t.Fatal(err)
 		}
 	}
-	i, err := d.Launch(ctx, provider.Request{Key: "job-1.1", Offer: o.ID, Env: env})
+	i, err := d.Launch(ctx, engine.Request{Key: "job-1.1", Offer: o.ID, Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,20 +93,20 @@ func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t
 	server.order(func() { server.down = true })
 	away := time.Now()
 
-	var end provider.Instance
+	var end engine.Instance
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		list, err := driver.List(t.Context())
 		if err != nil || len(list) != 1 {
 			t.Fatalf("listed are %v, %v", list, err)
 		}
-		if end = list[0]; end.State == provider.Ended {
+		if end = list[0]; end.State == engine.Ended {
 			break
 		}
 		if time.Since(begun) > patience {
 			t.Fatalf("the machine runs on %v after its server went away", time.Since(away))
 		}
 	}
-	if end.Cause != provider.Stopped || end.Ended.Before(away.Add(a.Silence)) {
+	if end.Cause != engine.Stopped || end.Ended.Before(away.Add(a.Silence)) {
 		t.Errorf("ended as %+v, %v after the server went away, want its own end after %v", end, end.Ended.Sub(away), a.Silence)
 	}
 	if want := i.Rate.Until(end.Ended.Sub(end.Launched)); len(end.Bill) != 1 || end.Bill[0].Amount != want {

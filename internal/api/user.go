@@ -135,6 +135,33 @@ type Server struct {
 	Shared  bool        `json:"shared,omitempty"` // serves others too, and was not started by a command
 	// machines of an earlier incarnation that wait for scrimp adopt or scrimp release
 	Undecided int `json:"undecided,omitempty"`
+	// where machines are rented, and engines that are not configured any more while
+	// machines of theirs may still cost something
+	Engines []Engine `json:"engines"`
+}
+
+// Engine is something that machines are rented from, and how it stands.
+type Engine struct {
+	Name     string    `json:"name"`
+	Kind     string    `json:"kind,omitempty"`
+	Speed    float64   `json:"speed"`           // market seconds a wall second
+	State    string    `json:"state"`           // answers, away, not_asked, not_configured
+	Error    string    `json:"error,omitempty"` // why it did not answer the last time
+	Heard    time.Time `json:"heard,omitzero"`  // when it answered last; zero: never
+	Agents   string    `json:"agents,omitempty"`
+	Machines int       `json:"machines"` // that cost something now, as far as is known
+
+	Timing EngineTiming `json:"timing"`
+}
+
+// EngineTiming is how an engine behaves in time, in seconds on the wall.
+type EngineTiming struct {
+	Poll        float64 `json:"poll_s"`        // between two polls
+	Sweep       float64 `json:"sweep_s"`       // between two sweeps of its inventory
+	Detect      float64 `json:"detect_s"`      // how long a loss can go unnoticed
+	Boot        float64 `json:"boot_s"`        // from launch to a running program at most
+	Consistency float64 `json:"consistency_s"` // how long its list may lack a machine that runs
+	GrantWait   float64 `json:"grant_wait_s"`  // the longest that it takes to grant what it has
 }
 
 // Undecided is a machine that an earlier incarnation of the log rented: the log was

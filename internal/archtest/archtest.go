@@ -268,6 +268,21 @@ func Local(p Package) (problems []string) {
 	return problems
 }
 
+// Drivers returns where p names the driver of an engine: the command line alone says which
+// there are, so that whatever stands between knows engines by name and kind only.
+func Drivers(p Package) (problems []string) {
+	if own := p.room(); own == "" || within(own, "cli") || within(own, "engine") {
+		return nil
+	}
+	for imported, file := range imports(p) {
+		if strings.HasPrefix(imported, Module+"/internal/engine/") {
+			problems = append(problems, fmt.Sprintf("%s imports %s: engines are known by name and kind; internal/cli says "+
+				"which kinds there are", file.Name, imported))
+		}
+	}
+	return problems
+}
+
 // builtWithLocal reports whether some build with the tag local compiles f.
 func builtWithLocal(f File) bool {
 	for _, group := range f.Tree.Comments {

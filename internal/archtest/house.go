@@ -43,9 +43,9 @@ var House = []Room{
 	{Path: "store/pgtest", Floor: 5},
 	{Path: "store/backup", Floor: 5},
 	{Path: "store", Floor: 5},
-	{Path: "provider/local", Floor: 5},
-	{Path: "provider/providertest", Floor: 5},
-	{Path: "provider", Floor: 5},
+	{Path: "engine/local", Floor: 5},
+	{Path: "engine/enginetest", Floor: 5},
+	{Path: "engine", Floor: 5},
 	{Path: "feed", Floor: 5},
 	{Path: "checkpoint", Floor: 5},
 	{Path: "blob/httpblob", Floor: 5}, // a server's store, and the way to it

@@ -56,6 +56,12 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
+func TestOnlyTheCommandLineNamesDrivers(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Drivers(p))
+	}
+}
+
 func TestPurePackagesArePure(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Pure(p, House))

@@ -81,6 +81,12 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"chance in a shell", chance, "internal/store/a.go", `package store; import "math/rand/v2"; var n = rand.IntN(3)`,
 			""},
 
+		{"a server with a driver", Drivers, "internal/server/a.go",
+			`package server; import "scrimp/internal/engine/local"`, "by name and kind"},
+		{"a server with engines", Drivers, "internal/server/a.go", `package server; import "scrimp/internal/engine"`, ""},
+		{"a command line with a driver", Drivers, "internal/cli/a.go",
+			`package cli; import "scrimp/internal/engine/local"`, ""},
+
 		{"no comment", Documented, "internal/core/a.go", "package core", "no package comment"},
 		{"a comment", Documented, "internal/core/a.go", "// Package core decides.\npackage core", ""},
 		{"a comment about something else", Documented, "internal/core/a.go", "// Copyright.\npackage core", "begins with"},

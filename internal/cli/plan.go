@@ -23,7 +23,7 @@ import (
 const forecastRuns = 200
 
 // predict asks the server what is for sale and plays the job forward on it.
-func (a *app) predict(ctx context.Context, c *client, j spec.Job, clock api.MarketClock) (show.Plan, error) {
+func (a *app) predict(ctx context.Context, c *client, j spec.Job, v api.Server) (show.Plan, error) {
 	var m api.Market
 	if err := c.do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
 		return show.Plan{}, err
@@ -36,7 +36,7 @@ func (a *app) predict(ctx context.Context, c *client, j spec.Job, clock api.Mark
 			return show.Plan{}, err
 		}
 	}
-	return foresee(j, m, clock), nil
+	return foresee(j, m, v), nil
 }
 
 func (a *app) planCmd() *cobra.Command {
@@ -87,7 +87,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 			}
 			a.notes(notes)
 			j, from := a.learnFrom(ctx, c, j)
-			p, err := a.predict(ctx, c, j, v.Market)
+			p, err := a.predict(ctx, c, j, v)
 			if err != nil {
 				return err
 			}
@@ -112,9 +112,10 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 }
 
 // foresee plays the job forward on the market.
-func foresee(j spec.Job, m api.Market, clock api.MarketClock) show.Plan {
+func foresee(j spec.Job, m api.Market, v api.Server) show.Plan {
+	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	q := sim.Scenario{Config: server.Rules(clock.Speed), Terms: terms(j, clock.Now, stretch), Now: clock.Now,
+	q := sim.Scenario{Config: server.Rules(clock.Speed, v.Engines), Terms: terms(j, clock.Now, stretch), Now: clock.Now,
 		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m),
 		Speed: clock.Speed}
 	for _, l := range m.Offers {

@@ -143,7 +143,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 			return err
 		}
 	}
-	if err := a.foretell(ctx, c, j, v.Market, from, force); err != nil {
+	if err := a.foretell(ctx, c, j, v, from, force); err != nil {
 		return err
 	}
 	if _, asks := terminal(a.err); asks && !yes && !a.json && !a.confirmed(ctx, "Run it? [Y/n] ") {
@@ -160,9 +160,9 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 }
 
 // foretell shows what the job would cost; without force it refuses one that nothing fits.
-func (a *app) foretell(ctx context.Context, c *client, j spec.Job, clock api.MarketClock, from string,
+func (a *app) foretell(ctx context.Context, c *client, j spec.Job, v api.Server, from string,
 	force bool) error {
-	p, err := a.predict(ctx, c, j, clock)
+	p, err := a.predict(ctx, c, j, v)
 	if err != nil {
 		return err
 	}

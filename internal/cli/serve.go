@@ -27,7 +27,7 @@ func (a *app) serveCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.Dir, o.Version, o.Build = dir, Version, build()
+			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, build(), kinds
 			o.Log = slog.New(slog.NewTextHandler(a.err, nil))
 			if logJSON {
 				o.Log = slog.New(slog.NewJSONHandler(a.err, nil))

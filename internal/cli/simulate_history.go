@@ -84,8 +84,8 @@ func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pastRun{now: v.Market.Now, config: server.Rules(v.Market.Speed), mind: plan.NewPlanner(), notes: []string{},
-		unended: map[string]bool{}}
+	p := &pastRun{now: v.Market.Now, config: server.Rules(v.Market.Speed, v.Engines), mind: plan.NewPlanner(),
+		notes: []string{}, unended: map[string]bool{}}
 	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &p.History); err != nil {
 		return nil, err
 	}

@@ -20,9 +20,9 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/engine/local"
 	"scrimp/internal/market"
 	"scrimp/internal/marketfile"
-	"scrimp/internal/provider/local"
 	"scrimp/internal/server"
 	"scrimp/internal/size"
 	"scrimp/internal/spec"
@@ -43,7 +43,7 @@ func (a *app) serverCmd() *cobra.Command {
 				return err
 			}
 			return server.Serve(cmd.Context(), server.Options{
-				Dir: dir, Market: marketFile, Idle: idleAfter, Version: Version, Build: build(),
+				Dir: dir, Market: marketFile, Idle: idleAfter, Version: Version, Build: build(), Kinds: kinds,
 				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 		}}
@@ -183,7 +183,7 @@ func (a *app) marketCmd() *cobra.Command {
 			a.printf("%s", sale.Text(a.place()))
 			return nil
 		})}
-	var file, after string
+	var file, name, after string
 	serve := &cobra.Command{Use: "serve", Short: "Serve a market in the foreground", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGHUP)
@@ -202,12 +202,13 @@ func (a *app) marketCmd() *cobra.Command {
 				}
 			}
 			return local.Serve(cmd.Context(), local.Options{
-				Dir: a.data, Trace: trace, After: begins, Machine: []string{exe, "agent"}, Idle: idleAfter + time.Minute,
-				Log: slog.New(slog.NewTextHandler(a.err, nil)),
+				Dir: a.data, Trace: trace, Name: name, After: begins, Machine: []string{exe, "agent"},
+				Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 		}}
 	serve.Flags().StringVar(&after, "after", "", "market `time` that a new market begins after")
 	serve.Flags().StringVar(&file, "market", "", "market `file`, or calm or stormy")
+	serve.Flags().StringVar(&name, "name", "", "`name` of the engine that a new market is (default: as the file has it)")
 	cmd.AddCommand(serve, a.marketRecordCmd(), a.marketGenerateCmd(), a.marketImportCmd())
 	return cmd
 }

@@ -15,45 +15,22 @@ import (
 
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
-	"scrimp/internal/provider"
+	"scrimp/internal/engine"
 	"scrimp/internal/store"
 )
 
-// Clock turns wall time into market time, which runs Speed times as fast.
-type Clock struct {
-	Wall   time.Time // a moment on the wall
-	Market time.Time // the same moment on the market
-	Speed  float64   // market seconds a wall second
-}
-
-// ToMarket returns the market time at wall time t.
-func (c Clock) ToMarket(t time.Time) time.Time {
-	return c.Market.Add(c.Stretch(t.Round(0).Sub(c.Wall))).UTC()
-}
-
-// ToWall returns the wall time at market time t.
-func (c Clock) ToWall(t time.Time) time.Time { return c.Wall.Add(c.Shrink(t.Sub(c.Market))).UTC() }
-
-// Stretch turns a wall span into the market span that passes meanwhile.
-func (c Clock) Stretch(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Speed) }
-
-// Shrink turns a market span into the wall span that it takes.
-func (c Clock) Shrink(d time.Duration) time.Duration { return time.Duration(float64(d) / c.Speed) }
+// Clock turns wall time into market time.
+type Clock = engine.Clock
 
 // Config is what a Control needs to know. Spans are wall time.
 type Config struct {
-	Clock    Clock
-	Poll     time.Duration // between polls of instances and prices
-	Sweep    time.Duration // between sweeps of the whole inventory
+	Clock    Clock         // that all events are dated by
 	Silence  time.Duration // without word from an agent before its machine is given up
 	Snapshot uint64        // events between snapshots at least; 0: none is written
 	Log      *slog.Logger
 	Running  int // jobs that hold a machine at once; 0: the core's default
-	// Provider says how patient this server is with the provider, and how often
-	// it asks at most; nil is provider.Default.
-	Provider *provider.Config
-	// Env is given to the agent of an attempt: the server's address and the token.
-	Env func(attempt string) map[string]string
+	// Env is given to the agent of an attempt: by which URL it reaches the server, and the token.
+	Env func(url, attempt string) map[string]string
 	// Leads is asked before each act: false while another server may have taken
 	// over. nil: none can.
 	Leads func() bool
@@ -63,10 +40,9 @@ type Config struct {
 
 // Control owns a core.Machine and everything it acts on.
 type Control struct {
-	cfg    Config
-	store  store.Store
-	driver *provider.Provider
-	name   string // of the provider
+	cfg     Config
+	store   store.Store
+	sources []*source // the engines, in their order
 
 	requests chan request
 	ended    chan struct{} // closed when the run has ended: nothing is taken any more
@@ -79,7 +55,6 @@ type Control struct {
 	drains  map[string]core.Drain // orders to be given to agents, by attempt
 	wake    time.Time             // market time; the run's own
 	listed  map[string]bool       // ended instances that are being reported
-	market  marketState
 
 	agents agentStatus // with a lock of its own
 
@@ -88,7 +63,6 @@ type Control struct {
 
 	installation string // that the log is of, and its incarnation: part of every key and tag
 	incarnation  int
-	others       []provider.Instance // of other ones, in the newest inventory
 
 	snapped  uint64 // event of the newest snapshot
 	tried    uint64 // event of the newest attempt at one
@@ -100,16 +74,22 @@ type Control struct {
 var ErrStopping = errors.New("the server is stopping")
 
 // New restores the machine from the store: the newest snapshot and the events after it.
-func New(ctx context.Context, s store.Store, d provider.Driver, providerName string, cfg Config) (*Control, error) {
-	patience := provider.Default()
-	if cfg.Provider != nil {
-		patience = *cfg.Provider
-	}
+// Each engine has a name of its own.
+func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config) (*Control, error) {
 	c := &Control{
-		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request),
+		cfg: cfg, store: s, requests: make(chan request),
 		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
 		agents: agentStatus{of: map[string]*Latest{}},
 		builds: make(chan struct{}, builders()),
+	}
+	for _, e := range engines {
+		if err := e.Validate(); err != nil {
+			return nil, err
+		}
+		if c.sourceOf(e.Name) != nil {
+			return nil, fmt.Errorf("two engines are called %s: give each a name of its own", e.Name)
+		}
+		c.sources = append(c.sources, newSource(e, cfg.Clock))
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, err
@@ -242,14 +222,3 @@ func (c *Control) leads() bool { return c.cfg.Leads == nil || c.cfg.Leads() }
 
 // Clock is the market's clock.
 func (c *Control) Clock() Clock { return c.cfg.Clock }
-
-// CoreConfig is the core's configuration, in market time, where the market is
-// looked at every poll on the wall.
-func CoreConfig(clock Clock, poll time.Duration) core.Config {
-	d := core.DefaultConfig()
-	d.Detect = clock.Stretch(2 * poll)
-	d.CoolOff = clock.Stretch(2 * time.Second)
-	d.BootLimit = clock.Stretch(5 * time.Minute)
-	d.Patience = clock.Stretch(30 * time.Second)
-	return d
-}

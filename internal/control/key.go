@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"scrimp/internal/core"
-	"scrimp/internal/provider"
+	"scrimp/internal/engine"
 )
 
 // A launch's key and tags carry the installation and its incarnation, so that two
@@ -48,7 +48,7 @@ func (c *Control) ourName(key string) string {
 
 // foreign reports whether a machine is of another installation, or of another
 // incarnation and not adopted: it is shown, and never ended.
-func (c *Control) foreign(i *provider.Instance) bool {
+func (c *Control) foreign(i *engine.Instance) bool {
 	if strings.HasPrefix(i.Key, c.prefix()) || i.Tags[tagInstallation] == "" {
 		return false
 	}
@@ -59,7 +59,7 @@ func (c *Control) foreign(i *provider.Instance) bool {
 
 // Mine reports whether this server may end a machine: it is not another's, and does not
 // wait for somebody to say whose it is.
-func (c *Control) Mine(i *provider.Instance) bool {
+func (c *Control) Mine(i *engine.Instance) bool {
 	open := false
 	c.ReadUncommitted(func(m *core.Machine) {
 		known := m.State().Instance(i.ID)
@@ -103,8 +103,8 @@ func (c *Control) incarnate(ctx context.Context) (begun core.Body, after func() 
 
 // ours leaves out the machines of other installations and incarnations, and keeps them
 // to be shown.
-func (c *Control) ours(list []provider.Instance) []provider.Instance {
-	var mine, others []provider.Instance
+func (c *Control) ours(s *source, list []engine.Instance) []engine.Instance {
+	var mine, others []engine.Instance
 	for _, i := range list {
 		if c.foreign(&i) {
 			others = append(others, i)
@@ -113,15 +113,19 @@ func (c *Control) ours(list []provider.Instance) []provider.Instance {
 		}
 	}
 	c.mu.Lock()
-	c.others = others
+	s.others = others
 	c.mu.Unlock()
 	return mine
 }
 
-// Foreign are the machines that the newest inventory showed of other installations, or of
+// Foreign are the machines that the newest inventories showed of other installations, or of
 // other incarnations of this one, with their tags.
-func (c *Control) Foreign() []provider.Instance {
+func (c *Control) Foreign() []engine.Instance {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.others
+	var others []engine.Instance
+	for _, s := range c.sources {
+		others = append(others, s.others...)
+	}
+	return others
 }

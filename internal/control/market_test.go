@@ -56,7 +56,7 @@ func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
 	defer func() { _ = st.Close() }()
 	now := time.Now().UTC()
 	var log bytes.Buffer
-	c, err := New(t.Context(), st, &s, "x", Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	c, err := New(t.Context(), st, engineOf("x", &s, time.Hour), Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +74,13 @@ func TestNoOfferThatMakesNoSenseEntersTheLog(t *testing.T) {
 			}
 		}
 	}()
-	c.pollMarket(ctx)
-	c.pollMarket(ctx)
+	c.pollMarket(ctx, c.sources[0])
+	c.pollMarket(ctx, c.sources[0])
 	if n := strings.Count(log.String(), "makes no sense"); n != 5 {
 		t.Errorf("%d lines name what makes no sense, want one for each of 5:\n%s", n, &log)
 	}
 	s.quotes[2].Rate = 7 // it is mended
-	c.pollMarket(ctx)
+	c.pollMarket(ctx, c.sources[0])
 	cancel()
 	<-done
 

@@ -13,22 +13,22 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
 	"scrimp/internal/store"
 )
 
 // cloud is a provider that several installations share.
 type cloud struct {
 	mu    sync.Mutex
-	all   []provider.Instance
+	all   []engine.Instance
 	ended []string
 }
 
 const cloudOffer = market.OfferID("cloud/z/m/on-demand")
 
-func (c *cloud) Launch(_ context.Context, r provider.Request) (provider.Instance, error) {
+func (c *cloud) Launch(_ context.Context, r engine.Request) (engine.Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range c.all {
@@ -36,8 +36,8 @@ func (c *cloud) Launch(_ context.Context, r provider.Request) (provider.Instance
 			return i, nil
 		}
 	}
-	i := provider.Instance{
-		ID: fmt.Sprintf("i-%d", len(c.all)+1), Key: r.Key, Offer: r.Offer, State: provider.Running, Launched: time.Now().UTC(), Rate: 1e12, Tags: r.Tags,
+	i := engine.Instance{
+		ID: fmt.Sprintf("i-%d", len(c.all)+1), Key: r.Key, Offer: r.Offer, State: engine.Running, Launched: time.Now().UTC(), Rate: 1e12, Tags: r.Tags,
 	}
 	c.all = append(c.all, i)
 	return i, nil
@@ -48,14 +48,14 @@ func (c *cloud) Terminate(_ context.Context, id string) error {
 	defer c.mu.Unlock()
 	c.ended = append(c.ended, id)
 	for n := range c.all {
-		if i := &c.all[n]; i.ID == id && i.State == provider.Running {
-			i.State, i.Ended, i.Cause = provider.Ended, time.Now().UTC(), provider.Terminated
+		if i := &c.all[n]; i.ID == id && i.State == engine.Running {
+			i.State, i.Ended, i.Cause = engine.Ended, time.Now().UTC(), engine.Terminated
 		}
 	}
 	return nil
 }
 
-func (c *cloud) List(context.Context) ([]provider.Instance, error) {
+func (c *cloud) List(context.Context) ([]engine.Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.all), nil
@@ -73,6 +73,11 @@ func (c *cloud) terminations() []string {
 	return slices.Clone(c.ended)
 }
 
+// engineOf is an engine that is polled and swept so often.
+func engineOf(name string, d engine.Driver, every time.Duration) []engine.Engine {
+	return []engine.Engine{{Name: name, Driver: d, Timing: engine.Timing{Poll: every, Sweep: every, Boot: 5 * time.Minute}}}
+}
+
 // open runs a server on the folder until stop.
 func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 	t.Helper()
@@ -81,9 +86,9 @@ func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	s, err := New(t.Context(), st, c, "cloud", Config{
-		Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: 10 * time.Millisecond, Sweep: 10 * time.Millisecond, Silence: time.Hour,
-		Log: slog.New(slog.DiscardHandler), Env: func(string) map[string]string { return nil },
+	s, err := New(t.Context(), st, engineOf("cloud", c, 10*time.Millisecond), Config{
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour,
+		Log: slog.New(slog.DiscardHandler), Env: func(string, string) map[string]string { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +128,7 @@ func rented(s *Control, job string) (id string) {
 func swept(t *testing.T, s *Control) {
 	t.Helper()
 	for range 2 {
-		s.sweep(t.Context())
+		s.sweep(t.Context(), s.sources[0])
 	}
 }
 

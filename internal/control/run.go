@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,9 +108,7 @@ func (c *Control) Run(ctx context.Context) error {
 	defer c.acts.Wait()
 	defer stop()
 
-	rules := CoreConfig(c.cfg.Clock, c.cfg.Poll)
-	rules.MaxRunning = cmp.Or(c.cfg.Running, rules.MaxRunning)
-	events := []core.Event{c.event(c.Now(), core.Configured{Config: rules})}
+	events := []core.Event{c.event(c.Now(), core.Configured{Config: c.Rules()})}
 	begun, placed, err := c.incarnate(work)
 	if err != nil {
 		return err

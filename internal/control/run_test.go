@@ -42,7 +42,7 @@ func gated(t *testing.T) (c *Control, g *gate, ran <-chan error, stop func()) {
 	t.Helper()
 	g = &gate{leave: make(chan error)}
 	now := time.Now().UTC()
-	c, err := New(t.Context(), g, shut{}, "shut", Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Log: slog.New(slog.DiscardHandler)})
+	c, err := New(t.Context(), g, engineOf("shut", shut{}, time.Hour), Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

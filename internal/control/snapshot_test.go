@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 	"scrimp/internal/store"
 )
 
 // shut is a provider that has nothing for sale.
 type shut struct{}
 
-func (shut) Launch(context.Context, provider.Request) (provider.Instance, error) {
-	return provider.Instance{}, provider.ErrNoCapacity
+func (shut) Launch(context.Context, engine.Request) (engine.Instance, error) {
+	return engine.Instance{}, engine.ErrNoCapacity
 }
-func (shut) Terminate(context.Context, string) error           { return provider.ErrNotFound }
-func (shut) List(context.Context) ([]provider.Instance, error) { return nil, nil }
+func (shut) Terminate(context.Context, string) error         { return engine.ErrNotFound }
+func (shut) List(context.Context) ([]engine.Instance, error) { return nil, nil }
 func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return nil, nil, nil
 }
@@ -37,11 +37,11 @@ func TestARestartFindsTheSameState(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	cfg := Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour, Silence: time.Hour, Snapshot: 50, Log: slog.New(slog.DiscardHandler)}
+	cfg := Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Snapshot: 50, Log: slog.New(slog.DiscardHandler)}
 	var before json.RawMessage
 	jobs := 0
 	for range 4 {
-		c, err := New(t.Context(), st, shut{}, "shut", cfg)
+		c, err := New(t.Context(), st, engineOf("shut", shut{}, time.Hour), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestARestartFindsTheSameState(t *testing.T) {
 	if err != nil || !ok || snap.Seq < 50 {
 		t.Fatalf("no snapshot was written beside %d events: %v %v", jobs, snap.Seq, err)
 	}
-	c, err := New(t.Context(), st, shut{}, "shut", cfg)
+	c, err := New(t.Context(), st, engineOf("shut", shut{}, time.Hour), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestADatabaseOfAnEarlierReleaseOpens(t *testing.T) {
 				}
 			}
 			var log bytes.Buffer
-			got, err := New(t.Context(), cut{st, c.without}, shut{}, "shut", Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			got, err := New(t.Context(), cut{st, c.without}, engineOf("shut", shut{}, time.Hour), Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			if c.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), c.fails) {
 					t.Fatalf("it opens with %v, want %q", err, c.fails)

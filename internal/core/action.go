@@ -28,6 +28,7 @@ type (
 	Launch struct {
 		Job        string         `json:"job"`
 		Allocation string         `json:"allocation"`
+		Provider   string         `json:"provider"` // of the offer: whose machines are asked for
 		Offer      market.OfferID `json:"offer"`
 		Nodes      int            `json:"nodes"`
 		MaxRate    money.Rate     `json:"max_price,omitempty"`
@@ -36,11 +37,13 @@ type (
 	// where it was granted all the same.
 	Cancel struct {
 		Allocation string `json:"allocation"`
+		Provider   string `json:"provider"`
 		Why        string `json:"why"`
 	}
 	// Terminate gives an instance back. Answer: InstanceEnded.
 	Terminate struct {
 		Instance string `json:"instance"`
+		Provider string `json:"provider"`
 		Attempt  string `json:"attempt,omitempty"`
 		Why      string `json:"why"`
 	}
@@ -106,7 +109,7 @@ func (m *Machine) wanted(f Fact) Action {
 	case state.AllocationRequested:
 		return m.launchOf(m.s.Job(f.Job).Asked())
 	case state.AllocationCancelling:
-		return Cancel{Allocation: f.Allocation, Why: f.Why}
+		return cancelOf(m.s.Allocation(f.Allocation), f.Why)
 	case state.InstanceReleased:
 		return m.terminateOf(m.s.Instance(f.Instance))
 	case state.DrainRequested:
@@ -122,11 +125,16 @@ func (m *Machine) wanted(f Fact) Action {
 }
 
 func (m *Machine) launchOf(a *Allocation) Action {
-	return Launch{Job: a.Job(), Allocation: a.ID(), Offer: a.Offer(), Nodes: a.Nodes(), MaxRate: a.Most()}
+	return Launch{Job: a.Job(), Allocation: a.ID(), Provider: a.Machine().Provider, Offer: a.Offer(), Nodes: a.Nodes(),
+		MaxRate: a.Most()}
+}
+
+func cancelOf(a *Allocation, why string) Action {
+	return Cancel{Allocation: a.ID(), Provider: a.Machine().Provider, Why: why}
 }
 
 func (m *Machine) terminateOf(i *Instance) Action {
-	t := Terminate{Instance: i.ID(), Why: i.Release()}
+	t := Terminate{Instance: i.ID(), Provider: i.Machine().Provider, Why: i.Release()}
 	if a := m.s.Seated(i); a != nil {
 		t.Attempt = a.ID()
 	}
@@ -166,7 +174,7 @@ func (m *Machine) Pending() []Action {
 	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.Order(), b.Order()) })
 	for _, j := range jobs {
 		for _, a := range j.Cancelling() {
-			list = append(list, Cancel{Allocation: a.ID(), Why: "asked_before"})
+			list = append(list, cancelOf(a, "asked_before"))
 		}
 		for _, a := range j.Open() {
 			if i := m.s.Instance(a.Instance()); a.Live() && a.Draining() && a.Task() == TaskRunning &&

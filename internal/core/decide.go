@@ -127,7 +127,7 @@ func (m *Machine) view(j *Job) plan.Job {
 		Need: t.Need, Rule: m.cfg().Policy, DeadlineFirst: t.DeadlineFirst, Progress: m.progress(j, 1), ID: j.ID(),
 		CheckpointRegion: j.CheckpointRegion(), Transfer: t.Transfer, EgressCost: t.Carry,
 		MigratingTo: j.MigratingTo(), UnsavedLosses: j.UnsavedLosses(), TableSince: j.Last().TableSince,
-		Probes: j.Probes(), Probed: j.ProbeOf() != "" && m.now().Sub(j.Probed()) < 2*m.answerTime(),
+		Probes: j.Probes(), Probed: j.ProbeOf() != "" && m.now().Sub(j.Probed()) < 2*m.answerTime(j.ProbeOf()),
 	}
 	if asked := j.Asked(); asked != nil {
 		v.Pending = asked.Offer()
@@ -208,11 +208,12 @@ func (m *Machine) unsaved(j *Job) time.Duration {
 // progress is what the deadline policy looks at, with the work on a machine of that speed.
 func (m *Machine) progress(j *Job, speed float64) policy.Progress {
 	t, cfg := j.Terms(), m.cfg()
+	detect, grant := m.detects(j)
 	left, done, known := j.Left(speed)
 	restart := j.Restart() + j.SaveCost() + t.Transfer
 	return policy.Progress{
 		Now: m.now(), Began: j.Begin(), Deadline: t.Deadline, Left: left, Done: done, Known: known, Restart: restart,
-		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + cfg.GrantWait, Detect: cfg.Detect, Poll: cfg.Poll,
+		Reserve: time.Duration(cfg.Reserve)*restart + cfg.Spare + grant, Detect: detect, Poll: cfg.Poll,
 		Margin: j.Pace().Margin(left, t.Promise),
 	}
 }
@@ -230,7 +231,7 @@ func (m *Machine) Interval(j *Job) time.Duration {
 	left, _, known := j.Left(cmp.Or(max(a.Speed(), 0), 1))
 	p := policy.Progress{Now: m.now(), Deadline: t.Deadline, Left: left, Known: known}
 	if slack, ok := p.Slack(true); ok && slack >= 0 { // what is late anyway saves as if there were no deadline
-		room := (slack - 2*j.Restart() - m.cfg().Detect) / 2
+		room := (slack - 2*j.Restart() - m.timingOf(a.Machine()).Detect) / 2
 		interval = max(min(interval, room), min(cost, interval))
 	}
 	return interval

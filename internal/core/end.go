@@ -67,6 +67,9 @@ func (m *Machine) stray(r Rented) {
 		m.fact(state.StrayFound{Instance: r.Instance, Paid: paid})
 	}
 	m.fact(state.InstanceReleased{Instance: r.Instance, Why: "nobody_owns_it"})
+	if i := m.s.Instance(r.Instance); i != nil && m.s.Job(i.Job()) != nil {
+		m.classOf(m.s.Job(i.Job())) // it has a machine again, and may have been over when this server began
+	}
 }
 
 // regain counts as useful what the attempt before a was thought to have lost: a
@@ -197,7 +200,7 @@ func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
 	q := state.JobQueued{Why: cmp.Or(a.End(), "lost")}
 	if silent := a.End() == "silent" && a.Started().IsZero(); silent || cause == "stopped" && a.Step() <= a.First() {
 		if silent { // where there is another offer, it may do better
-			m.coolOff(a.Machine(), m.now().Add(m.cfg().BootLimit))
+			m.coolOff(a.Machine(), m.now().Add(m.timingOf(a.Machine()).BootLimit))
 		}
 		if q.Failed = true; j.Failures() >= 4 {
 			why := "agent_stops"
@@ -259,7 +262,7 @@ func (m *Machine) inventory(b InventorySeen) {
 // for longer than the list may lag.
 func (m *Machine) unlisted(i *Instance, asOf time.Time) {
 	since := i.Missing()
-	lags := m.cfg().Consistency
+	lags := m.timingOf(i.Machine()).Consistency
 	switch {
 	case lags == 0:
 	case since.IsZero():
@@ -269,6 +272,16 @@ func (m *Machine) unlisted(i *Instance, asOf time.Time) {
 		return
 	}
 	m.instanceEnded(i, m.s.EndOf(i, asOf), "interrupted", true)
+}
+
+// TakesBill reports whether the bill of an instance would be booked if it came now: its end
+// was told. One that comes before is to be sent again.
+func (m *Machine) TakesBill(instance, launch string) bool {
+	if a := m.s.AttemptOf(launch); a != nil && a.Instance() == instance {
+		return !a.Live() && !a.GivenUp()
+	}
+	i := m.s.Instance(instance)
+	return i != nil && i.Stray() && !i.Live()
 }
 
 // billed books the newest bill of an instance. That of a machine that runs, or that

@@ -83,14 +83,15 @@ func (m *Machine) holdsAgain(*Job) { m.sums = nil }
 const grantPatience = 10 * time.Minute
 
 // patience is how long an answer to a launch is waited for before the job looks further.
-func (m *Machine) patience() time.Duration {
-	return max(m.cfg().GrantWait, m.cfg().Detect, grantPatience)
+func (m *Machine) patience(a *Allocation) time.Duration {
+	t := m.timingOf(a.Machine())
+	return max(t.GrantWait, t.Detect, grantPatience)
 }
 
 // looksFurther is when a job that waits for an allocation reviews it: after patience, or,
 // where it waits for spot, when its guard holds.
 func (m *Machine) looksFurther(j *Job, a *Allocation) time.Time {
-	at := a.Requested().Add(m.patience())
+	at := a.Requested().Add(m.patience(a))
 	if a.Machine().Capacity != market.Spot {
 		return at
 	}
@@ -144,7 +145,7 @@ func (m *Machine) began(a *Allocation) {
 	m.queue.remove(j)
 	m.queue.leave(j)
 	at(j).wake = time.Time{} // nobody waits for an answer any more
-	m.wakeAt(j, t.From().Add(m.cfg().BootLimit+t.Transfer()))
+	m.wakeAt(j, t.From().Add(m.timingOf(t.Machine()).BootLimit+t.Transfer()))
 	if at, limited := m.brokeAt(j); limited {
 		m.wakeAt(j, at)
 	}
@@ -261,7 +262,7 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 		m.wakeAt(j, when)
 		return
 	}
-	end := a.Requested().Add(m.patience())
+	end := a.Requested().Add(m.patience(a))
 	switch d := m.weighs(j); {
 	case d.Probe != "":
 		m.decided(j, d)
@@ -269,7 +270,7 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 	case d.Take == "" || d.Take == a.Offer() || m.now().Before(end) && m.isSpotOffer(d.Take):
 		m.wakeAt(j, d.Again)
 		if !m.now().Before(end) {
-			end = m.now().Add(m.patience())
+			end = m.now().Add(m.patience(a))
 		}
 		m.wakeAt(j, end)
 		m.rungAt(j)

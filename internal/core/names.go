@@ -31,6 +31,7 @@ type (
 	Changes           = state.Changes
 	Source            = state.Source
 	MarketSeen        = state.MarketSeen
+	Timing            = state.Timing
 	Audited           = state.Audited
 	IdentityChanged   = state.IdentityChanged
 	BudgetsSet        = state.BudgetsSet

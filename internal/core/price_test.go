@@ -12,7 +12,7 @@ import (
 
 // However old the price that was decided on, the launch is refused where it costs
 // more than a quarter above it now: the provider holds Launch.MaxRate against its
-// price of the moment (the suite in provider/providertest), also after a restart.
+// price of the moment (the suite in engine/enginetest), also after a restart.
 func TestALaunchNamesTheHighestPriceItMayCost(t *testing.T) {
 	for name, c := range map[string]struct{ price, limit, want money.Rate }{
 		"a quarter above what was seen":   {2e12, 0, 2.5e12},

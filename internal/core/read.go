@@ -67,6 +67,21 @@ func (m *Machine) Live() []*Attempt {
 	return list
 }
 
+// Rents reports whether something of the provider may cost something, or is asked for.
+func (m *Machine) Rents(provider string) bool {
+	for _, i := range m.s.Instances() {
+		if i.Live() && i.Machine().Provider == provider {
+			return true
+		}
+	}
+	for a := range m.s.Allocations() {
+		if a.Machine().Provider == provider {
+			return true
+		}
+	}
+	return false
+}
+
 // Quiet reports whether no job waits or runs and nothing is rented.
 func (m *Machine) Quiet() bool { return m.s.Quiet() && m.queue.Len() == 0 }
 

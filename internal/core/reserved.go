@@ -193,7 +193,7 @@ func (m *Machine) outbid(j *Job) {
 	}
 	for _, k := range m.s.Running() {
 		if a := k.Live(); a != nil && k != j && a.Machine().Prepaid {
-			m.wakeAt(k, m.now().Add(m.cfg().Detect))
+			m.wakeAt(k, m.now().Add(m.timingOf(a.Machine()).Detect))
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (m *Machine) overdue(j *Job, a *Attempt) bool {
 	case a.Task() == TaskRunning:
 		return false
 	}
-	limit := a.From().Add(m.cfg().BootLimit + a.Transfer())
+	limit := a.From().Add(m.timingOf(a.Machine()).BootLimit + a.Transfer())
 	if !m.now().Before(limit) {
 		m.release(a, "boot_limit", "silent")
 		return true
@@ -193,7 +193,7 @@ func (m *Machine) expiry(a *Attempt, j *Job) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	o := l.Offer()
-	margin := j.Terms().Grace + 2*j.SaveCost() + m.cfg().Detect
+	margin := j.Terms().Grace + 2*j.SaveCost() + m.timingOf(a.Machine()).Detect
 	if o.Reserved.Count > 0 {
 		return o.Reserved.Until.Add(-margin), true
 	}
@@ -216,15 +216,17 @@ func (m *Machine) expires(j *Job, a *Attempt) bool {
 // probe asks about an offer that nobody has tried; the answer brings the job back here.
 func (m *Machine) probe(j *Job, offer market.OfferID) {
 	m.fact(state.ProbeAsked{Job: j.ID(), Offer: offer})
-	m.wakeAt(j, m.now().Add(m.answerTime()))
+	m.wakeAt(j, m.now().Add(m.answerTime(offer)))
 }
 
 // answerTime is how long an answer to a probe is waited for, and how long it counts.
-func (m *Machine) answerTime() time.Duration { return max(m.cfg().Detect, time.Nanosecond) }
+func (m *Machine) answerTime(offer market.OfferID) time.Duration {
+	return max(m.timingAt(offer).Detect, time.Nanosecond)
+}
 
 // awaits reports whether j waits for the answer to a probe.
 func (m *Machine) awaits(j *Job) bool {
-	if j.ProbeOf() == "" || m.now().Sub(j.Probed()) >= m.answerTime() {
+	if j.ProbeOf() == "" || m.now().Sub(j.Probed()) >= m.answerTime(j.ProbeOf()) {
 		return false
 	}
 	l := m.s.Listing(j.ProbeOf())
@@ -254,6 +256,6 @@ func (m *Machine) gotOn(j *Job, a *Attempt) {
 		m.wakeAt(j, at)
 	}
 	if m.strained(j, a) {
-		m.wakeAt(j, m.now().Add(m.cfg().Detect))
+		m.wakeAt(j, m.now().Add(m.timingOf(a.Machine()).Detect))
 	}
 }

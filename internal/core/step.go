@@ -56,6 +56,8 @@ type Machine struct {
 	outcome Outcome
 	added   *Job // that the step has put into the queue; nil: none
 
+	oneTiming bool // all providers have the timing of those that are not named
+
 	stayedAt time.Time // begin of the minute in which jobs that stay recorded why
 	stayed   int       // how many did
 
@@ -96,6 +98,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
 		accounts: map[accountKey]*Account{}, history: newHistory()}
 	s.Watch(m.unsum)
+	m.oneTiming = alikeTiming(m.cfg())
 	m.list()
 	m.findPrepaid()
 	m.setQuotas()
@@ -116,6 +119,9 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.classOf(j)
 		m.wakeAt(j, s.Now())
 		m.postsAt(j)
+	}
+	for a := range s.Allocations() { // of jobs that are over too, and may be granted late
+		m.classOf(s.Job(a.Job()))
 	}
 	for a := range s.Attempts() { // of jobs that hold another machine by now
 		m.wakeAt(s.Job(a.Job()), s.Now())
@@ -228,7 +234,10 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		currency := m.cfg().Currency
 		if m.fact(state.ConfigSet{}); m.cfg().Currency != currency {
 			m.list()
+		} else {
+			m.relist()
 		}
+		m.oneTiming = alikeTiming(m.cfg())
 		m.queue.changed()
 	case BudgetsSet:
 		m.fact(state.RulesSet{})

@@ -21,6 +21,8 @@ type Class struct {
 	known  []known     // by number of the listing
 	counts tally       // of the others by reason, in no order
 	others []*Listing  // the first of the others by ID; nil: to be looked up
+
+	providers, firm []string // of the candidates, and of those that are not interrupted; nil: to be looked up
 }
 
 // candidate is a listing that does for a class.
@@ -59,6 +61,26 @@ func (c *Class) Concerns(l *Listing) bool {
 // Weighed is about how many listings a decision for the class weighs.
 func (c *Class) Weighed() int { return min(len(c.fit), mostOptions) }
 
+// Providers are those that sell what does for the class, and of them those that sell
+// machines that are not interrupted; in no order. They are the class's own.
+func (c *Class) Providers() (all, firm []string) {
+	c.follow()
+	if c.providers != nil {
+		return c.providers, c.firm
+	}
+	c.providers, c.firm = make([]string, 0, 4), nil
+	for n := range c.fit {
+		x := &c.fit[n]
+		if p := x.Offer.Provider; !slices.Contains(c.providers, p) {
+			c.providers = append(c.providers, p)
+		}
+		if p := x.Offer.Provider; !x.spot && !slices.Contains(c.firm, p) {
+			c.firm = append(c.firm, p)
+		}
+	}
+	return c.providers, c.firm
+}
+
 // Listings is the market that it follows.
 func (c *Class) Listings() *Listings { return c.listings }
 
@@ -90,7 +112,7 @@ func (c *Class) follow() {
 // rebuild sorts the whole market.
 func (c *Class) rebuild() {
 	s := c.listings
-	c.version, c.plain, c.others = s.version, s.plain(), nil
+	c.version, c.plain, c.others, c.providers = s.version, s.plain(), nil, nil
 	c.fit, c.counts = c.fit[:0], c.counts[:0]
 	c.known = append(c.known[:0], make([]known, len(s.all))...)
 	for _, l := range s.all {
@@ -126,7 +148,7 @@ func (c *Class) update(l *Listing) {
 		c.counts.add(why, 1)
 	}
 	if was.why != "" || why != "" {
-		c.others = nil
+		c.others, c.providers = nil, nil
 	}
 }
 

@@ -15,7 +15,7 @@ func (s *Server) clockNow() api.MarketClock {
 
 func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	v := api.Server{Shared: s.wide, Version: s.opts.Version, Build: s.opts.Build, PID: os.Getpid(), Dir: s.opts.Dir,
-		Started: s.started.UTC(), Market: s.clockNow()}
+		Started: s.started.UTC(), Market: s.clockNow(), Engines: s.engineList()}
 	readState := func(f func(*core.Machine)) { s.control.Read(f) }
 	if s.control.Full() != nil { // nobody would be answered until there is room
 		readState = s.control.ReadUncommitted
@@ -30,6 +30,9 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	})
 	if !rules(callerOf(r)) { // where it lives is its owner's business
 		v.PID, v.Dir = 0, ""
+		for n := range v.Engines {
+			v.Engines[n].Agents, v.Engines[n].Error = "", ""
+		}
 	}
 	answer(w, v)
 }

@@ -19,26 +19,26 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
 	"scrimp/internal/size"
 )
 
 // rents is a provider whose machines are names.
 type rents struct {
 	mu   sync.Mutex
-	list []provider.Instance
+	list []engine.Instance
 }
 
-func (r *rents) Launch(_ context.Context, q provider.Request) (provider.Instance, error) {
+func (r *rents) Launch(_ context.Context, q engine.Request) (engine.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := slices.IndexFunc(r.list, func(i provider.Instance) bool { return i.Key == q.Key }); n >= 0 {
+	if n := slices.IndexFunc(r.list, func(i engine.Instance) bool { return i.Key == q.Key }); n >= 0 {
 		return r.list[n], nil
 	}
-	i := provider.Instance{ID: "i-" + q.Key, Key: q.Key, Offer: q.Offer, State: provider.Running,
+	i := engine.Instance{ID: "i-" + q.Key, Key: q.Key, Offer: q.Offer, State: engine.Running,
 		Launched: time.Now().UTC(), Rate: 1}
 	r.list = append(r.list, i)
 	return i, nil
@@ -49,13 +49,13 @@ func (r *rents) Terminate(_ context.Context, id string) error {
 	defer r.mu.Unlock()
 	for n := range r.list {
 		if r.list[n].ID == id {
-			r.list[n].State, r.list[n].Ended, r.list[n].Cause = provider.Ended, time.Now().UTC(), provider.Terminated
+			r.list[n].State, r.list[n].Ended, r.list[n].Cause = engine.Ended, time.Now().UTC(), engine.Terminated
 		}
 	}
 	return nil
 }
 
-func (r *rents) List(context.Context) ([]provider.Instance, error) {
+func (r *rents) List(context.Context) ([]engine.Instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.list), nil

@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/local"
 	"scrimp/internal/money"
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
@@ -253,7 +255,7 @@ func (s *loaded) inside(ctx context.Context) (end func()) {
 	ready, done := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(done)
-		err := server.Serve(ctx, server.Options{Dir: s.dir, DB: s.db, Listen: address, Rate: 1_000_000, Version: "test",
+		err := server.Serve(ctx, server.Options{Kinds: map[string]engine.Opener{local.Kind: local.Open}, Dir: s.dir, DB: s.db, Listen: address, Rate: 1_000_000, Version: "test",
 			Exe: s.exe, Running: *loadAgents, Log: slog.New(slog.DiscardHandler), Ready: func(a string) { ready <- a }})
 		if err != nil && ctx.Err() == nil {
 			s.b.Error(err)

@@ -13,9 +13,9 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
 	"scrimp/internal/state"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
@@ -34,7 +34,7 @@ func (c *chaos) open() store.Replica {
 }
 
 // check compares the log with what was answered, and with what was rented.
-func (c *chaos) check(inventory []provider.Instance) {
+func (c *chaos) check(inventory []engine.Instance) {
 	t, s := c.t, c.open()
 	defer func() { _ = s.Close() }()
 	records, err := s.WholeRecords(context.Background(), 0, 10_000_000)

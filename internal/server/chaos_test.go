@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"scrimp/internal/api"
-	"scrimp/internal/provider"
-	"scrimp/internal/provider/local"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/local"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/store/pgtest"
 )
@@ -326,7 +326,7 @@ func (c *chaos) settle() {
 			}
 		}
 		if left == "" && !slices.ContainsFunc(c.inventory(),
-			func(i provider.Instance) bool { return i.State == provider.Running }) {
+			func(i engine.Instance) bool { return i.State == engine.Running }) {
 			return
 		}
 		if time.Since(began) > 90*time.Second {
@@ -335,7 +335,7 @@ func (c *chaos) settle() {
 	}
 }
 
-func (c *chaos) inventory() []provider.Instance {
+func (c *chaos) inventory() []engine.Instance {
 	d, err := local.Dial(filepath.Join(c.dir, "market"))
 	chaosMust(c.t, err)
 	list, err := d.List(context.Background())

@@ -9,11 +9,11 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
 )
 
 // firm sells one kind of machine on-demand, at a price with a digit at the last
@@ -22,8 +22,8 @@ type firm struct{ shut }
 
 const firmRate = money.Rate(1_000_000_000_001) // dollars an hour
 
-func (firm) Launch(_ context.Context, r provider.Request) (provider.Instance, error) {
-	return provider.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: provider.Running,
+func (firm) Launch(_ context.Context, r engine.Request) (engine.Instance, error) {
+	return engine.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: engine.Running,
 		Launched: time.Now().UTC(), Rate: firmRate}, nil
 }
 func (firm) Terminate(context.Context, string) error { return nil }

@@ -21,10 +21,9 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
-	"scrimp/internal/provider/local"
 	"scrimp/internal/size"
 )
 
@@ -41,7 +40,7 @@ type crowd struct {
 	ctx     context.Context //nolint:containedctx // the machines' life
 
 	mu      sync.Mutex
-	list    []*provider.Instance
+	list    []*engine.Instance
 	ends    map[string]context.CancelFunc
 	claimed int
 	exe     string // the program, and a folder for machines that are real
@@ -91,7 +90,7 @@ func (l *loudMachine) tell(tb testing.TB, data string) string {
 }
 
 // real starts an agent's process.
-func (c *crowd) real(ctx context.Context, i *provider.Instance, q provider.Request) {
+func (c *crowd) real(ctx context.Context, i *engine.Instance, q engine.Request) {
 	l := &loudMachine{key: q.Key, dir: filepath.Join(c.dir, i.ID)}
 	must(c.tb, os.MkdirAll(l.dir, 0o700))
 	l.cmd = exec.CommandContext(ctx, c.exe, "agent")
@@ -145,7 +144,7 @@ func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 	mux := http.NewServeMux()
 	say := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
 	mux.HandleFunc("GET /clock", func(w http.ResponseWriter, _ *http.Request) {
-		say(w, local.Clock{Name: "crowd", Wall: c.began, Market: c.began, Speed: 1})
+		say(w, engine.Clock{Name: "crowd", Wall: c.began, Market: c.began, Speed: 1})
 	})
 	mux.HandleFunc("GET /offers", func(w http.ResponseWriter, _ *http.Request) {
 		say(w, map[string]any{"offers": []market.Offer{c.offer},
@@ -158,7 +157,7 @@ func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 		say(w, c.list)
 	})
 	mux.HandleFunc("POST /launch", func(w http.ResponseWriter, r *http.Request) {
-		var q provider.Request
+		var q engine.Request
 		_ = json.NewDecoder(r.Body).Decode(&q) // what is missing is missed below
 		say(w, c.launch(q))
 	})
@@ -172,7 +171,7 @@ func openCrowd(ctx context.Context, tb testing.TB, dir string) *crowd {
 	return c
 }
 
-func (c *crowd) launch(q provider.Request) provider.Instance {
+func (c *crowd) launch(q engine.Request) engine.Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range c.list {
@@ -180,8 +179,8 @@ func (c *crowd) launch(q provider.Request) provider.Instance {
 			return *i
 		}
 	}
-	i := &provider.Instance{ID: fmt.Sprintf("i-crowd-%d", len(c.list)), Key: q.Key, Offer: q.Offer,
-		State: provider.Running, Launched: time.Now().UTC(), Rate: 100_000_000_000}
+	i := &engine.Instance{ID: fmt.Sprintf("i-crowd-%d", len(c.list)), Key: q.Key, Offer: q.Offer,
+		State: engine.Running, Launched: time.Now().UTC(), Rate: 100_000_000_000}
 	c.list = append(c.list, i)
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.ends[i.ID] = cancel
@@ -197,9 +196,9 @@ func (c *crowd) end(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, i := range c.list {
-		if i.ID == id && i.State == provider.Running {
-			i.State, i.Ended, i.Cause = provider.Ended, time.Now().UTC(), provider.Terminated
-			i.Bill = []provider.Line{{From: i.Launched, To: i.Ended, Amount: i.Rate.Until(i.Ended.Sub(i.Launched)),
+		if i.ID == id && i.State == engine.Running {
+			i.State, i.Ended, i.Cause = engine.Ended, time.Now().UTC(), engine.Terminated
+			i.Bill = []engine.Line{{From: i.Launched, To: i.Ended, Amount: i.Rate.Until(i.Ended.Sub(i.Launched)),
 				Currency: money.USD}}
 			c.ends[id]()
 		}

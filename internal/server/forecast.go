@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
@@ -13,12 +15,22 @@ import (
 	"scrimp/internal/wait"
 )
 
-// poll is how often the market is looked at, on the wall.
-const poll = 300 * time.Millisecond
-
-// Rules is how the core of a server decides on a market of that speed: who plays
-// a job forward plays it by these.
-func Rules(speed float64) core.Config { return control.CoreConfig(control.Clock{Speed: speed}, poll) }
+// Rules is how the core of a server decides that has these engines: who plays a job
+// forward plays it by these.
+func Rules(speed float64, list []api.Engine) core.Config {
+	span := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	var engines []engine.Engine
+	for _, e := range list {
+		if e.State == notConfigured {
+			continue
+		}
+		engines = append(engines, engine.Engine{Name: e.Name, Timing: engine.Timing{
+			Detect: span(e.Timing.Detect), Boot: span(e.Timing.Boot), Consistency: span(e.Timing.Consistency),
+			GrantWait: span(e.Timing.GrantWait),
+		}})
+	}
+	return control.CoreConfig(engine.Clock{Speed: speed}, engines)
+}
 
 // odds is what the newest forecast of a job says.
 type odds struct {
@@ -87,7 +99,7 @@ func (s *Server) question(m *core.Machine, j *core.Job) sim.Scenario {
 	q := sim.Scenario{
 		Terms: *j.Terms(), Now: s.control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second),
 		Save:   max(j.SaveCost(), time.Second),
-		Config: Rules(s.clock.Speed), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
+		Config: s.control.Rules(), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
 		Speed: s.clock.Speed,
 	}
 	q.Terms.Steps = j.Total()

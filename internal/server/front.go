@@ -27,7 +27,8 @@ func bySocket(r *http.Request) bool { return r.Context().Value(socketKey{}) != n
 // front answers on the network. It outlives leaderships: while another server
 // leads it says so, and where it can be asked again.
 type front struct {
-	pace *pace
+	pace    *pace
+	address string // URL by which it is reached; "": it listens nowhere
 
 	mu     sync.RWMutex
 	leader http.Handler
@@ -113,6 +114,7 @@ func (f *front) listen(ctx context.Context, o Options) (done func(), err error) 
 		return nil, fmt.Errorf("listen on %s: %w: give another with --listen", o.Listen, err)
 	}
 	address := scheme + "://" + strings.Replace(l.Addr().String(), "[::]", "localhost", 1)
+	f.address = address
 	o.Log.Info("listening", "address", address)
 	if o.Ready != nil {
 		o.Ready(address)

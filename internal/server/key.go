@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -38,10 +37,11 @@ func (s *Server) ticket(what, attempt string) string {
 	return what + "." + attempt + "." + hex.EncodeToString(h.Sum(nil))
 }
 
-// agentEnv is what the agent of an attempt finds in its environment.
-func (s *Server) agentEnv(attempt string) map[string]string {
+// agentEnv is what the agent of an attempt finds in its environment: where its engine's
+// machines reach the server, and what it is let in by.
+func (s *Server) agentEnv(url, attempt string) map[string]string {
 	return map[string]string{
-		"SCRIMP_SERVER": "unix://" + filepath.Join(s.opts.Dir, SocketName),
+		"SCRIMP_SERVER": url,
 		"SCRIMP_TOKEN":  s.ticket("claim", attempt),
 	}
 }

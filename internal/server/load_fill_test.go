@@ -62,7 +62,7 @@ func fill(b testing.TB, st store.Store, n int) {
 			flush()
 		}
 	}
-	rules := core.Configured{Config: server.Rules(1)}
+	rules := core.Configured{Config: server.Rules(1, nil)}
 	text, err := json.Marshal(rules)
 	must(b, err)
 	step(core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: rules}, text)

@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
 )
 
 // deaf is a provider that answers no launch: the test says what came of it.
 type deaf struct{ shut }
 
-func (deaf) Launch(ctx context.Context, _ provider.Request) (provider.Instance, error) {
+func (deaf) Launch(ctx context.Context, _ engine.Request) (engine.Instance, error) {
 	<-ctx.Done()
-	return provider.Instance{}, ctx.Err()
+	return engine.Instance{}, ctx.Err()
 }
 
 // went plays a job through the server's core as a provider and an agent would tell it.

@@ -17,9 +17,8 @@ import (
 
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/identity"
-	"scrimp/internal/provider"
-	"scrimp/internal/provider/local"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/wait"
@@ -29,7 +28,7 @@ import (
 type Options struct {
 	Dir      string        // data folder; one server each, by lock; with DB the replicas share it
 	DB       string        // postgres://…; "" is SQLite in the data folder
-	Market   string        // market file, or the name of a built-in one; used when the folder has no market yet
+	Market   string        // market file, or the name of a built-in one; for a local engine that has none yet
 	Idle     time.Duration // leaves when no job lived and nobody asked for that long; 0: stays
 	Listen   string        // host:port beside the socket; "" for none
 	TLSCert  string        // files in PEM; "" for plain HTTP
@@ -45,7 +44,9 @@ type Options struct {
 	Version   string
 	Build     string
 	Exe       string // the program that machines start; "" is this one
-	Log       *slog.Logger
+	// Kinds opens the engines of each kind that this program has.
+	Kinds map[string]engine.Opener
+	Log   *slog.Logger
 }
 
 // Names of files in the data folder.
@@ -62,11 +63,12 @@ const (
 type Server struct {
 	opts    Options
 	store   store.Replica
+	listens string // URL of the address that it listens on; "": on none
 	control *control.Control
-	market  *local.Driver
-	clock   local.Clock
-	token   string // of who holds the data folder
-	secret  []byte // that agents' tokens are made with
+	engines []engine.Engine
+	clock   engine.Clock // that all times are by
+	token   string       // of who holds the data folder
+	secret  []byte       // that agents' tokens are made with
 	started time.Time
 	stop    context.CancelCauseFunc
 	now     atomic.Bool // stop with all machines
@@ -208,7 +210,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	s.work(ctx, &owned)
 	owned.Go(func() { s.tellOld(ctx, append(unsent, unasked...)) })
 	f.open(ctx, routes)
-	o.Log.Info("serving", "dir", o.Dir, "market", s.clock.Name, "speed", s.clock.Speed)
+	o.Log.Info("serving", "dir", o.Dir, "engines", len(s.engines), "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)
 	s.stop(err)
 	f.close()
@@ -219,7 +221,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	}
 	owned.Wait()
 	if s.now.Load() {
-		s.closeMarket(context.WithoutCancel(ctx))
+		s.closeEngines(context.WithoutCancel(ctx))
 	}
 	if errors.Is(err, errStopped) || errors.Is(err, errIdle) || errors.Is(err, context.Canceled) {
 		o.Log.Info("ending", "why", err)
@@ -231,7 +233,8 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 // newServer is a server that has read nothing yet.
 func newServer(o Options, st store.Replica, f *front) *Server {
 	s := &Server{
-		opts: o, store: st, started: time.Now(), asked: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{},
+		opts: o, store: st, listens: f.address, started: time.Now(), asked: time.Now(),
+		execs: map[string]*execution{}, odds: map[string]odds{},
 		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
 		outbox: newOutbox(o.Version, o.Log), pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
 		metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
@@ -243,7 +246,7 @@ func newServer(o Options, st store.Replica, f *front) *Server {
 	return s
 }
 
-// begin reads the keys, the users and the log, and opens the market.
+// begin reads the keys, the users and the log, and opens the engines.
 func (s *Server) begin(ctx context.Context) (err error) {
 	if s.token, err = keyFile(filepath.Join(s.opts.Dir, TokenName)); err != nil {
 		return err
@@ -256,13 +259,12 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	if err := s.readBook(ctx); err != nil {
 		return err
 	}
-	if err := s.openMarket(ctx); err != nil {
+	if err := s.openEngines(ctx); err != nil {
 		return err
 	}
-	s.control, err = control.New(ctx, s.store, s.market, "local", control.Config{
-		Clock: control.Clock{Wall: s.clock.Wall, Market: s.clock.Market, Speed: s.clock.Speed},
-		Poll:  poll, Sweep: 20 * time.Second, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
-		Env: s.agentEnv, Notify: s.notify, Leads: s.store.Leads, Provider: nearby(), Running: s.opts.Running,
+	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
+		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
+		Env: s.agentEnv, Notify: s.notify, Leads: s.store.Leads, Running: s.opts.Running,
 	})
 	return err
 }
@@ -282,7 +284,7 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.idle(ctx) })
 	owned.Go(func() { s.forecast(ctx) })
-	owned.Go(func() { s.keepMarket(ctx) })
+	owned.Go(func() { s.keepEngines(ctx) })
 	owned.Go(func() { s.guardBudgets(ctx) })
 	owned.Go(func() { s.keepSpent(ctx) })
 	owned.Go(func() {
@@ -292,13 +294,6 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 		case <-ctx.Done():
 		}
 	})
-}
-
-// nearby is how a market on this machine is asked: nobody else limits how often.
-func nearby() *provider.Config {
-	c := provider.Default()
-	c.Act = provider.Limit{Every: 5 * time.Millisecond, Burst: 100}
-	return &c
 }
 
 // socket listens in the data folder, for its owner and for agents on this machine.

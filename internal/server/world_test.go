@@ -17,20 +17,20 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
+	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 	"scrimp/internal/store"
 )
 
 // shut is a provider that has nothing for sale: jobs wait.
 type shut struct{}
 
-func (shut) Launch(context.Context, provider.Request) (provider.Instance, error) {
-	return provider.Instance{}, provider.ErrNoCapacity
+func (shut) Launch(context.Context, engine.Request) (engine.Instance, error) {
+	return engine.Instance{}, engine.ErrNoCapacity
 }
-func (shut) Terminate(context.Context, string) error           { return provider.ErrNotFound }
-func (shut) List(context.Context) ([]provider.Instance, error) { return nil, nil }
+func (shut) Terminate(context.Context, string) error         { return engine.ErrNotFound }
+func (shut) List(context.Context) ([]engine.Instance, error) { return nil, nil }
 func (shut) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return nil, nil, nil
 }
@@ -52,13 +52,13 @@ func newWorld(t testing.TB, change func(*Options)) *world {
 // hooked allows webhooks on this machine, where the tests' own are.
 func hooked(o *Options) { o.HookHosts = []string{"127.0.0.1"} }
 
-func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *world {
+func newWorldOf(t testing.TB, sells engine.Driver, change func(*Options)) *world {
 	t.Helper()
 	return newWorldOn(t, sells, change, func(s store.Replica) store.Replica { return s })
 }
 
 // newWorldOn is newWorldOf on what wrap makes of the store.
-func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
+func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
@@ -88,9 +88,11 @@ func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	w.control, err = control.New(t.Context(), st, sells, "shut",
-		control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour,
-			Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running})
+	w.clock = engine.Clock{Wall: now, Market: now, Speed: 1}
+	w.engines = []engine.Engine{{Name: nameOf(t, sells), Driver: sells, AgentURL: w.socketURL(),
+		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
+	w.control, err = control.New(t.Context(), st, w.engines,
+		control.Config{Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +107,16 @@ func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
 	w.metrics.reg.MustRegister(w.Server)
 	w.h = w.routes()
 	return w
+}
+
+// nameOf is the name of the engine that sells what d does.
+func nameOf(t testing.TB, d engine.Driver) string {
+	t.Helper()
+	offers, _, err := d.Offers(t.Context())
+	if err != nil || len(offers) == 0 {
+		return "p" // whose offers tests tell of by themselves
+	}
+	return offers[0].Provider
 }
 
 // ask sends a request. A token of "owner" is the data folder's, on its socket.

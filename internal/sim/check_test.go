@@ -290,7 +290,7 @@ func (w *World) twin() {
 		w.breaks("deadline: the on-demand twin of %s ended as %s", j.ID(), other.State())
 		return
 	}
-	d := max(job.terms.Restart, job.boot+job.save+w.firmDelay)
+	d := max(job.terms.Restart, job.boot+job.save+w.firmDelay) + w.longestGrant()
 	if job.terms.Deadline.Sub(other.Finished()) < 2*d+detect {
 		return
 	}

@@ -33,7 +33,7 @@ func (w *World) end(i *instance, cause string) {
 
 // endTold tells the core of an ended instance until it is durable.
 func (w *World) endTold(i *instance) {
-	if i.running() {
+	if i.running() || !w.answers(&i.offer, func() { w.endTold(i) }) {
 		return
 	}
 	if w.up && w.unknown(i) { // as the shell does: an inventory shows it first

@@ -53,6 +53,7 @@ func (w *World) live() {
 		w.mind.OnRequest()
 		w.m.Share(w.mind)
 	}
+	w.timings(&cfg)
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.cfg = &cfg
 	w.step(core.Configured{Config: cfg})
@@ -108,7 +109,7 @@ func (w *World) draw() {
 	}
 	w.faults = faults{
 		Refuse: odds(0.3), LoseAnswer: odds(0.2), Late: odds(0.3), Twice: odds(0.3), Crash: odds(0.02), Silent: odds(0.05), TermFail: odds(0.3),
-		Unlisted: odds(0.03), onDemandFails: w.chance(0.3),
+		Unlisted: odds(0.06), onDemandFails: w.chance(0.3),
 	}
 	if w.calm5() {
 		w.faults = faults{}
@@ -136,6 +137,7 @@ func (w *World) draw() {
 		w.zones = append(w.zones, z)
 		w.after(w.span(5), func() { w.turn(z) })
 	}
+	w.drawSellers()
 	if w.calm5() {
 		w.jobs = append(w.jobs, w.drawCalm())
 		return
@@ -295,7 +297,7 @@ func (w *World) submit(j simJob) {
 
 // housekeeping is what the shell does by the clock: sweeps, and silent agents.
 func (w *World) housekeeping() {
-	w.sweep()
+	w.sweepDue()
 	if w.up {
 		for _, a := range w.m.Live() {
 			if i := w.instances[a.Instance()]; i != nil && !i.running() {

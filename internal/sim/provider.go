@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/state"
 )
 
 // act does an action in the simulated world, with its faults.
@@ -41,12 +42,7 @@ func (w *World) act(a core.Action) {
 			w.saw("fault late × terminate")
 			d += 3 * time.Minute
 		}
-		w.after(d, func() {
-			if i := w.instances[strings.TrimSuffix(a.Instance, "-again")]; i != nil {
-				w.end(i, "terminated")
-				w.endTold(i)
-			}
-		})
+		w.after(d, func() { w.terminate(a) })
 	case core.Drain:
 		d := w.delay(1, 3)
 		if w.chance(w.faults.Late) {
@@ -67,6 +63,16 @@ func (w *World) act(a core.Action) {
 	case core.Notify:
 		w.tell("job %s is %s: %s", a.Job, a.State, a.Why)
 	}
+}
+
+// terminate ends a machine, as soon as its provider answers.
+func (w *World) terminate(a core.Terminate) {
+	i := w.instances[strings.TrimSuffix(a.Instance, "-again")]
+	if i == nil || !w.answers(&i.offer, func() { w.terminate(a) }) {
+		return
+	}
+	w.end(i, "terminated")
+	w.endTold(i)
 }
 
 // tells hands on what a provider answered, as long as the server lives that asked:
@@ -115,12 +121,9 @@ func (w *World) launch(a core.Launch) {
 		return // it is in the provider's queue already, or was given up
 	}
 	unheard := w.unheard
-	var z *zone
-	spot := false
-	for _, c := range w.zones {
-		if c.spot == a.Offer || c.firm == a.Offer {
-			z, spot = c, c.spot == a.Offer
-		}
+	z, spot := w.zoneOf(a.Offer)
+	if z != nil && !w.answers(&z.offer, func() { w.launchAgain(a) }) {
+		return
 	}
 	reason := "no_capacity"
 	refuse := z == nil || spot && !z.open
@@ -161,11 +164,31 @@ func (w *World) launch(a core.Launch) {
 	if w.fault == FaultSlowFirm {
 		delay += time.Hour
 	}
+	if s := w.sellerOf(&z.offer); s != nil {
+		delay += s.grant
+	}
 	if !spot && delay > 0 {
 		w.after(delay, grant)
 		return
 	}
 	grant()
+}
+
+// zoneOf is the zone in which the offer is sold, and whether it is spot; nil: in none.
+func (w *World) zoneOf(offer market.OfferID) (z *zone, spot bool) {
+	for _, c := range w.zones {
+		if c.spot == offer || c.firm == offer {
+			z, spot = c, c.spot == offer
+		}
+	}
+	return z, spot
+}
+
+// launchAgain asks with the same key, as the shell does of a provider that did not answer.
+func (w *World) launchAgain(a core.Launch) {
+	if t, ok := w.m.Allocation(a.Allocation); ok && w.up && t.Phase() == state.Pending {
+		w.launch(a)
+	}
 }
 
 func rateOf(z *zone, spot bool) money.Rate {
@@ -212,6 +235,10 @@ func (w *World) expired(allocation string) {
 
 // cancel gives a launch up, where it was not granted meanwhile.
 func (w *World) cancel(a core.Cancel) {
+	if s := w.sellerOf(&market.Offer{Provider: a.Provider}); s != nil && w.now.Before(s.away) {
+		w.at(s.away.Add(time.Second), func() { w.cancel(a) })
+		return
+	}
 	if i := w.byKey[a.Allocation]; i != nil {
 		w.saw("granted, then cancelled")
 		w.answer(i)
@@ -254,7 +281,11 @@ func (w *World) grant(a core.Launch, z *zone, spot bool) {
 		w.breaks("reserved: %s has %s, and %d of %d machines run there", a.Allocation, i.offer.ID, beside, r.Count)
 	}
 	if w.later(w.faults.Lag) {
-		i.lag = time.Duration(w.extra.Int64N(int64(mostLag)))
+		most := mostLag
+		if s := w.sellerOf(&z.offer); s != nil {
+			most = s.lag
+		}
+		i.lag = time.Duration(w.extra.Int64N(int64(most)))
 	}
 	w.instances[i.id], w.byKey[a.Allocation] = i, i
 	w.order, w.open = append(w.order, i), append(w.open, i)

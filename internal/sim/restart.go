@@ -180,9 +180,20 @@ func (w *World) decides(adopt bool) {
 	})
 }
 
-// sweep shows the core all that runs, where that is news to it, as the shell does.
+// sweep shows the core all that runs, where that is news to it, as the shell does: each
+// provider's by itself.
 func (w *World) sweep() {
-	if w.fault == FaultNoSweep {
+	if len(w.sellers) == 0 {
+		w.sweepOf(nil)
+	}
+	for _, s := range w.sellers {
+		w.sweepOf(s)
+	}
+}
+
+// sweepOf shows the core all that runs at a provider; nil where there is one only.
+func (w *World) sweepOf(s *seller) {
+	if w.fault == FaultNoSweep || s != nil && w.now.Before(s.away) {
 		return
 	}
 	w.open = slices.DeleteFunc(w.open, func(i *instance) bool { return i.told && i.billed == i.billing })
@@ -191,24 +202,14 @@ func (w *World) sweep() {
 			w.endTold(i)
 		}
 	}
-	b := core.InventorySeen{Provider: w.provider(), AsOf: w.now}
-	shown, news := map[string]bool{}, false
-	for _, i := range w.open {
-		r := core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
-		if !i.running() && (!w.up || !w.m.Unheard(r)) || w.unlisted(i) {
-			continue
-		}
-		id := i.id
-		if w.fault == FaultBilledTwice && w.m.Awaits(id) && !w.m.Knows(id) {
-			id += "-again"
-		}
-		shown[i.id] = true
-		news = news || !w.m.Knows(id)
-		r.Instance = id
-		b.Running = append(b.Running, r)
-	}
+	b, shown, news := w.inventory(s)
 	for _, a := range w.m.Live() {
-		news = news || a.Instance() != "" && !shown[a.Instance()]
+		news = news || a.Instance() != "" && a.Provider() == b.Provider && !shown[a.Instance()]
+	}
+	for _, other := range w.sellers {
+		if w.fault == FaultOneSweep && other != s {
+			w.step(core.InventorySeen{Provider: other.name, AsOf: w.now, Running: b.Running})
+		}
 	}
 	if !news {
 		return
@@ -219,4 +220,28 @@ func (w *World) sweep() {
 		return
 	}
 	w.step(b)
+}
+
+// inventory is what a provider lists, by instance too, and whether the core knows nothing of some of it.
+func (w *World) inventory(s *seller) (b core.InventorySeen, shown map[string]bool, news bool) {
+	b, shown = core.InventorySeen{Provider: w.provider(), AsOf: w.now}, map[string]bool{}
+	if s != nil {
+		b.Provider = s.name
+	}
+	for _, i := range w.open {
+		r := core.Rented{Instance: i.id, Launch: i.key, Offer: i.offer.ID, Rate: i.segments[0].Rate, From: i.from}
+		if s != nil && i.offer.Provider != s.name || !i.running() && (!w.up || !w.m.Unheard(r)) {
+			continue
+		}
+		if i.omitted = w.unlisted(i); i.omitted {
+			continue
+		}
+		if w.fault == FaultBilledTwice && w.m.Awaits(i.id) && !w.m.Knows(i.id) {
+			r.Instance += "-again"
+		}
+		shown[i.id] = true
+		news = news || !w.m.Knows(r.Instance)
+		b.Running = append(b.Running, r)
+	}
+	return b, shown, news
 }

@@ -27,7 +27,7 @@ var strikes = []string{
 	"refused × launch", "answer lost × launch", "answer lost × look", "crash before act × look", "late × launch", "twice × launch", "never boots × launch", "crash before act × launch",
 	"late × terminate", "crash before act × terminate", "late × drain", "crash before act × drain", "crash before act × notify",
 	"pending × launch", "late × cancel", "late × bill", "twice × bill", "lags × inventory",
-	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving",
+	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving", "away × provider",
 }
 
 // ends are the reasons for which a job can be over.
@@ -156,6 +156,7 @@ var plants = map[Fault]struct {
 	FaultNoBill:      {"money", 0},
 	FaultNoOwner:     {"owner", 0},
 	FaultNoLag:       {"list", 0},
+	FaultOneSweep:    {"list", 0},
 	FaultDropBill:    {"chain|money|sums", 0},
 	FaultDeaf:        {"work", 0},
 	FaultTwiceHeard:  {"work", 0},

@@ -207,13 +207,21 @@ func (t *twin) ended(b core.AttemptEnded) {
 
 // order holds that no job is launched before a more urgent one was looked at.
 func (t *twin) order(out core.Outcome) {
-	launched := false
+	launched, moved := false, map[string]bool{} // a job that asks elsewhere keeps the place that it has
 	for _, f := range out.Facts {
 		switch f := f.(type) {
+		case state.AllocationCancelling:
+			if j := t.w.m.State().JobOf(f.Allocation); j != nil {
+				moved[j.ID()] = true
+			}
 		case state.Decided:
 			t.looked[f.Job] = true
 		case state.InstanceClosed:
-			if i := t.w.instances[f.Instance]; f.GivenUp && i != nil && i.running() && t.w.now.Sub(i.from) < i.lag {
+			i := t.w.instances[f.Instance]
+			if f.GivenUp && i != nil && i.running() && !i.omitted {
+				t.w.breaks("list: %s is given up, and its provider lists it", f.Instance)
+			}
+			if f.GivenUp && i != nil && i.running() && t.w.now.Sub(i.from) < i.lag {
 				t.w.breaks("list: %s is given up %v after its launch, and the provider's list merely lags", f.Instance, t.w.now.Sub(i.from))
 			}
 		case state.AllocationClosed:
@@ -223,7 +231,9 @@ func (t *twin) order(out core.Outcome) {
 		case state.AllocationRequested:
 			launched, t.looked[f.Job] = true, true
 			t.ladder(f)
-			t.inTurn(f)
+			if !moved[f.Job] {
+				t.inTurn(f)
+			}
 		}
 	}
 	if launched && t.w.m.Quiet() {

@@ -53,6 +53,7 @@ const (
 	FaultFirmInTime  Fault = "no-on-demand"     // nothing on-demand is ever shown to the server
 	FaultNoOwner     Fault = "no-incarnation"   // a restored copy takes the machines of the log for its own
 	FaultNoLag       Fault = "no-consistency"   // the server does not know that lists lag
+	FaultOneSweep    Fault = "one-sweep"        // the list of one provider is taken for that of all
 	FaultNoBill      Fault = "empty-bill"       // the bill of an interrupted machine comes without its lines
 	FaultProject     Fault = "wrong-project"    // a posting is booked on another project
 	FaultNoPause     Fault = "no-pause"         // a pause is answered and never taken in
@@ -79,6 +80,7 @@ type World struct {
 	tick     time.Time // when the next tick is scheduled
 
 	zones     []*zone
+	sellers   []*seller // where there are several providers
 	instances map[string]*instance
 	byKey     map[string]*instance
 	queued    map[string]bool   // launches in the provider's queue
@@ -153,6 +155,7 @@ type instance struct {
 	segments []market.Segment
 	agent    *agent
 	bill     []core.BillLine
+	omitted  bool          // its provider's newest list lacks it
 	lag      time.Duration // after its launch in which the provider's list lacks it
 	told     bool          // its end is durable
 	billing  bool          // its bill is on its way

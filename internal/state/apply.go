@@ -48,6 +48,7 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.applyInstance(e, f)
 	case ConfigSet:
 		s.cfg = e.Body.(Configured).Config
+		s.closes()
 	case RulesSet:
 		rules := e.Body.(BudgetsSet).Rules
 		s.rules = &rules
@@ -57,6 +58,17 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.stock(f.Offer).Settled = s.now
 	default:
 		panic(fmt.Sprintf("state: unknown fact %T", f))
+	}
+}
+
+// closes takes what providers sold that are not configured any more off the market, until
+// they quote it again.
+func (s *State) closes() {
+	for _, l := range s.sale {
+		if q := &l.r.Quote; !s.cfg.Sells(l.r.Offer.Provider) && (q.Available || q.Untried) {
+			q.Available, q.Untried = false, false
+			s.repriced = append(s.repriced, l)
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		i := &Instance{r: instanceRecord{ID: r.Instance, Machine: Machine{Offer: r.Offer}, Rate: r.Rate, From: r.From}}
 		if l := s.offers[r.Offer]; l != nil {
 			i.r.Machine = MachineOf(&l.r.Offer)
+		} else if b, listed := e.Body.(InventorySeen); listed {
+			i.r.Machine.Provider = b.Provider // who is to give it back
 		}
 		if old := s.instances[r.Instance]; old != nil {
 			i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill

@@ -21,12 +21,42 @@ type Config struct {
 	// GrantWait is the longest that a provider takes to grant what it has; a deadline's
 	// guard counts it.
 	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
+	// Providers are those whose machines may be asked for, each with its timing; nil: all
+	// that sell, with the timing above. What one sold that is named no more cannot be had.
+	Providers map[string]Timing `json:"providers,omitempty"`
 
 	Policy policy.Rule   `json:"policy,omitempty"`   // "": the default
 	Spare  time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
 	// the longest time between two polls of the market; 0: whenever a job asks
 	Poll    time.Duration `json:"look_ns,omitempty"`
 	Reserve int           `json:"reserve,omitempty"` // restarts that the guard keeps back besides the one of a move
+}
+
+// Timing is how a provider behaves in time; its fields are those of Config.
+type Timing struct {
+	Detect      time.Duration `json:"detect_ns"`
+	BootLimit   time.Duration `json:"boot_limit_ns"`
+	Consistency time.Duration `json:"consistency_ns,omitempty"`
+	GrantWait   time.Duration `json:"grant_wait_ns,omitempty"`
+}
+
+// Timing is that of a provider which is not named.
+func (c *Config) Timing() Timing {
+	return Timing{Detect: c.Detect, BootLimit: c.BootLimit, Consistency: c.Consistency, GrantWait: c.GrantWait}
+}
+
+// TimingOf is the timing of a provider.
+func (c *Config) TimingOf(provider string) Timing {
+	if t, ok := c.Providers[provider]; ok {
+		return t
+	}
+	return c.Timing()
+}
+
+// Sells reports whether machines of the provider may be asked for.
+func (c *Config) Sells(provider string) bool {
+	_, named := c.Providers[provider]
+	return named || c.Providers == nil
 }
 
 // DefaultConfig suits one user on one machine at market speed 1.

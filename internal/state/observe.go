@@ -297,7 +297,7 @@ func (s *State) sees(l *Listing, at time.Time, up bool) {
 		return
 	}
 	if l.r.Record.Known && !l.r.Quote.Untried {
-		l.r.Record = l.r.Record.See(at.Add(-max(s.cfg.Poll, s.cfg.Detect)), l.r.Record.Up)
+		l.r.Record = l.r.Record.See(at.Add(-max(s.cfg.Poll, s.cfg.TimingOf(l.r.Offer.Provider).Detect)), l.r.Record.Up)
 	}
 	l.r.Record, l.r.Watch = l.r.Record.See(at, up), l.r.Watch.See(at, up)
 }

@@ -235,7 +235,7 @@ func resident(b *testing.B, backend storetest.Backend, jobs int) {
 	timed(b, "restart", func() { // what a user waits for
 		s, err = backend.Open(b.Context(), place)
 		must(b, err)
-		c, err = control.New(b.Context(), s, nil, "local", control.Config{})
+		c, err = control.New(b.Context(), s, nil, control.Config{})
 		must(b, err)
 	})
 	var memory runtime.MemStats

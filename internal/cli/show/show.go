@@ -4,6 +4,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -87,12 +88,31 @@ func Server(v api.Server, p Place) string {
 		p.fact(&b, "folder", "%s", v.Dir)
 	}
 	p.fact(&b, "market", "%s at speed %g, market time %s", v.Market.Name, v.Market.Speed, moment(v.Market.Now))
+	for _, e := range v.Engines {
+		p.fact(&b, "engine", "%s", engineLine(&e))
+	}
 	p.fact(&b, "jobs", "%d, %d of them live", v.Jobs, v.Live)
 	p.fact(&b, "events", "%d", v.Events)
 	if v.Undecided > 0 {
 		p.fact(&b, "waiting", "%s", Waiting(v.Undecided))
 	}
 	return b.String()
+}
+
+// engineLine says how an engine stands: its name, kind, speed, and whether it answers.
+func engineLine(e *api.Engine) string {
+	machines := draw.Count(e.Machines, "machine")
+	switch e.State {
+	case "not_configured":
+		return fmt.Sprintf("%s: not configured any more, and %s may still cost something: name it in engines.yaml again, "+
+			"and restart the server", e.Name, machines)
+	case "away":
+		return fmt.Sprintf("%s (%s): does not answer, %s: %s", e.Name, e.Kind, machines,
+			cmp.Or(e.Error, "see the server's log"))
+	case "not_asked":
+		return fmt.Sprintf("%s (%s): not asked yet, %s", e.Name, e.Kind, machines)
+	}
+	return fmt.Sprintf("%s (%s) at speed %g: answers, %s", e.Name, e.Kind, e.Speed, machines)
 }
 
 // Check is a line of scrimp doctor.

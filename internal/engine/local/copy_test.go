@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/provider"
+	"scrimp/internal/engine"
 )
 
 // A market whose folder was copied while machines ran leaves them to the folder that they
@@ -47,8 +47,8 @@ func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
 		}
 	}
 	lives("the copy has begun", first.ID, second.ID, third.ID)
-	for _, i := range []provider.Instance{first, second} {
-		if got := copied.instance(i.ID); got.State != provider.Running {
+	for _, i := range []engine.Instance{first, second} {
+		if got := copied.instance(i.ID); got.State != engine.Running {
 			t.Errorf("the copy lists %s as %+v", i.ID, got)
 		}
 	}
@@ -70,7 +70,7 @@ func TestACopyOfAMarketEndsNoMachineOfTheOriginal(t *testing.T) {
 	end(c, first.ID)
 	copied.until("the copy sees that the original ended its machine", func() bool {
 		i := copied.instance(first.ID)
-		return i.State == provider.Ended && i.Cause == provider.Stopped
+		return i.State == engine.Ended && i.Cause == engine.Stopped
 	})
 	lives("the original has ended its first", second.ID, third.ID, own.ID)
 	end(copied, second.ID) // which somebody has adopted there

@@ -17,17 +17,9 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
-
-// Clock is how the market's time runs: at wall time Wall it was Market, and it runs Speed times as fast.
-type Clock struct {
-	Name   string    `json:"name"`
-	Wall   time.Time `json:"wall"`
-	Market time.Time `json:"market"`
-	Speed  float64   `json:"speed"`
-}
 
 // refusal is how the daemon says why it does not do something.
 type refusal struct {
@@ -44,8 +36,8 @@ type refused struct {
 func (r refused) Error() string { return r.text }
 func (r refused) Unwrap() error { return r.kind }
 
-var kinds = map[string]error{"no_capacity": provider.ErrNoCapacity, "price": provider.ErrPrice,
-	"not_found": provider.ErrNotFound, "request": provider.ErrRequest}
+var kinds = map[string]error{"no_capacity": engine.ErrNoCapacity, "price": engine.ErrPrice,
+	"not_found": engine.ErrNotFound, "request": engine.ErrRequest}
 
 func (d *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -70,7 +62,7 @@ func (d *daemon) routes() http.Handler {
 		})
 	}
 	handle("POST /launch", func(r *http.Request) (any, error) {
-		var req provider.Request
+		var req engine.Request
 		if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
 			return nil, fmt.Errorf("launch: %w", err)
 		}
@@ -81,10 +73,10 @@ func (d *daemon) routes() http.Handler {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		n := slices.IndexFunc(d.list, func(m *machine) bool { return m.ID == id })
-		if n < 0 || d.list[n].State == provider.Ended {
-			return nil, fmt.Errorf("instance %q: %w", id, provider.ErrNotFound)
+		if n < 0 || d.list[n].State == engine.Ended {
+			return nil, fmt.Errorf("instance %q: %w", id, engine.ErrNotFound)
 		}
-		return struct{}{}, d.finish(d.list[n], provider.Terminated, d.now())
+		return struct{}{}, d.finish(d.list[n], engine.Terminated, d.now())
 	})
 	handle("GET /instances", func(*http.Request) (any, error) { return d.show(), nil })
 	handle("GET /offers", func(*http.Request) (any, error) {
@@ -97,7 +89,8 @@ func (d *daemon) routes() http.Handler {
 		return v, nil
 	})
 	handle("GET /clock", func(*http.Request) (any, error) {
-		return Clock{Name: d.opened.Trace.Name, Wall: d.opened.begun(), Market: d.opened.At, Speed: d.opened.Trace.Speed}, nil
+		return engine.Clock{Name: d.opened.Trace.Name, Wall: d.opened.begun(), Market: d.opened.At,
+			Speed: d.opened.Trace.Speed}, nil
 	})
 	handle("POST /stop", func(*http.Request) (any, error) {
 		time.AfterFunc(50*time.Millisecond, d.stop) // once the answer is out
@@ -113,11 +106,12 @@ type sale struct {
 
 // Driver rents machines of the daemon in a folder.
 type Driver struct {
-	http *http.Client
-	dir  string
+	http  *http.Client
+	dir   string
+	spawn func(context.Context) error // starts the daemon where none answers; nil: somebody else does
 }
 
-var _ provider.Driver = (*Driver)(nil)
+var _ engine.Driver = (*Driver)(nil)
 
 // Dial returns the driver of the folder's market. It asks nothing yet.
 func Dial(dir string) (*Driver, error) {
@@ -164,27 +158,27 @@ func (d *Driver) do(ctx context.Context, method, path string, in, out any) error
 	return json.NewDecoder(r.Body).Decode(out)
 }
 
-// Launch implements provider.Driver.
-func (d *Driver) Launch(ctx context.Context, r provider.Request) (provider.Instance, error) {
-	var i provider.Instance
+// Launch implements engine.Driver.
+func (d *Driver) Launch(ctx context.Context, r engine.Request) (engine.Instance, error) {
+	var i engine.Instance
 	err := d.do(ctx, http.MethodPost, "/launch", r, &i)
 	return i, err
 }
 
-// Terminate implements provider.Driver.
+// Terminate implements engine.Driver.
 func (d *Driver) Terminate(ctx context.Context, id string) error {
 	var none struct{}
 	return d.do(ctx, http.MethodPost, "/terminate?id="+url.QueryEscape(id), nil, &none)
 }
 
-// List implements provider.Driver.
-func (d *Driver) List(ctx context.Context) ([]provider.Instance, error) {
-	var list []provider.Instance
+// List implements engine.Driver.
+func (d *Driver) List(ctx context.Context) ([]engine.Instance, error) {
+	var list []engine.Instance
 	err := d.do(ctx, http.MethodGet, "/instances", nil, &list)
 	return list, err
 }
 
-// Offers implements provider.Driver.
+// Offers implements engine.Driver.
 func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
 	var v sale
 	err := d.do(ctx, http.MethodGet, "/offers", nil, &v)
@@ -192,8 +186,8 @@ func (d *Driver) Offers(ctx context.Context) ([]market.Offer, []market.Quote, er
 }
 
 // Clock returns how the market's time runs.
-func (d *Driver) Clock(ctx context.Context) (Clock, error) {
-	var c Clock
+func (d *Driver) Clock(ctx context.Context) (engine.Clock, error) {
+	var c engine.Clock
 	err := d.do(ctx, http.MethodGet, "/clock", nil, &c)
 	return c, err
 }

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"scrimp/internal/agent/notice"
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // endpoint is where the machine was told to find its metadata, "" while it does not run.
@@ -124,7 +124,7 @@ func TestANoticeIsGivenInWallSecondsAtAnySpeedAndSeenByTheAgentsOwnWatchers(t *t
 					t.Errorf("%s says until %v, want %v to %v", source, u, asked.Add(life), lost)
 				}
 			}
-			c.until("its end", func() bool { return c.instance(i.ID).State == provider.Ended })
+			c.until("its end", func() bool { return c.instance(i.ID).State == engine.Ended })
 			if took := time.Since(asked); took < life {
 				t.Errorf("it was taken %v after its launch, want %v", took, life)
 			}

@@ -13,18 +13,18 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/provider"
+	"scrimp/internal/engine"
 )
 
 // restless asks again soon, since its daemon dies all the time.
-func restless(d provider.Driver, seed uint64) *provider.Provider {
+func restless(d engine.Driver, seed uint64) *engine.Client {
 	chance := rand.New(rand.NewPCG(seed, 9))
 	var mu sync.Mutex
-	cfg := provider.Default()
+	cfg := engine.DefaultClient()
 	cfg.Timeout, cfg.Tries, cfg.Wait, cfg.MaxWait = 10*time.Second, 1000, 2*time.Millisecond, 20*time.Millisecond
-	cfg.Read, cfg.Act = provider.Limit{}, provider.Limit{}
+	cfg.Read, cfg.Act = engine.Limit{}, engine.Limit{}
 	cfg.Jitter = func() float64 { mu.Lock(); defer mu.Unlock(); return chance.Float64() }
-	return provider.New(d, cfg)
+	return engine.NewClient(d, cfg)
 }
 
 func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T) {
@@ -42,7 +42,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 				users.Go(func() { // rents, and gives every second one back
 					chance := rand.New(rand.NewPCG(seed, uint64(k)))
 					pause(chance, 600)
-					q := provider.Request{Key: fmt.Sprintf("job.%d", k), Offer: always}
+					q := engine.Request{Key: fmt.Sprintf("job.%d", k), Offer: always}
 					i, err := p.Launch(ctx, q)
 					if err != nil {
 						t.Error(err)
@@ -51,7 +51,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 					ids[k] = i.ID
 					pause(chance, 300)
 					if k%2 == 0 {
-						if err := p.Terminate(ctx, i.ID); err != nil && !provider.Refused(err) {
+						if err := p.Terminate(ctx, i.ID); err != nil && !engine.Refused(err) {
 							t.Error(err)
 						}
 					}
@@ -60,7 +60,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 					}
 				})
 			}
-			ended := map[string]provider.Instance{} // as they were first seen
+			ended := map[string]engine.Instance{} // as they were first seen
 			watch := func() {
 				list, err := p.List(t.Context())
 				if err != nil {
@@ -71,7 +71,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 					switch {
 					case known && !reflect.DeepEqual(before, i):
 						t.Errorf("%s ended as %+v, and later as %+v", i.ID, before, i)
-					case i.State == provider.Ended:
+					case i.State == engine.Ended:
 						ended[i.ID] = i
 					}
 				}
@@ -88,8 +88,8 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 			c.start()
 			c.until("the end of what was lost between its record and its process", func() bool {
 				list, err := c.List(t.Context())
-				return err == nil && !slices.ContainsFunc(list, func(i provider.Instance) bool {
-					return i.State == provider.Running && len(members(i.ID, 0, "")) == 0
+				return err == nil && !slices.ContainsFunc(list, func(i engine.Instance) bool {
+					return i.State == engine.Running && len(members(i.ID, 0, "")) == 0
 				})
 			})
 			watch()
@@ -106,12 +106,12 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 				byKey[i.Key] = i.ID
 				n := len(members(i.ID, 0, ""))
 				switch {
-				case i.State == provider.Running && n != 1:
+				case i.State == engine.Running && n != 1:
 					t.Errorf("%s runs, with %d processes", i.ID, n)
-				case i.State == provider.Ended && n != 0:
+				case i.State == engine.Ended && n != 0:
 					t.Errorf("%s has ended, with %d processes", i.ID, n)
 				}
-				if i.State == provider.Ended {
+				if i.State == engine.Ended {
 					if want := i.Rate.Until(i.Ended.Sub(i.Launched)); len(i.Bill) != 1 || i.Bill[0].Amount != want {
 						t.Errorf("the bill of %s is %+v, want one line of %v", i.ID, i.Bill, want)
 					}
@@ -122,9 +122,9 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 				if byKey[fmt.Sprintf("job.%d", k)] != id {
 					t.Errorf("job.%d has %s, listed is %s", k, id, byKey[fmt.Sprintf("job.%d", k)])
 				}
-				if i := c.instance(id); i.State == provider.Running {
+				if i := c.instance(id); i.State == engine.Running {
 					running++
-				} else if i.Cause == provider.Stopped {
+				} else if i.Cause == engine.Stopped {
 					t.Logf("%s was lost between its record and its process", id)
 				}
 			}
@@ -152,13 +152,13 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	time.Sleep(1600 * time.Millisecond) // the other one's 90 s at speed 60 pass while nobody looks
 	c.start()
 	c.until("both ends", func() bool {
-		return c.instance(i.ID).State == provider.Ended && c.instance(lost.ID).State == provider.Ended
+		return c.instance(i.ID).State == engine.Ended && c.instance(lost.ID).State == engine.Ended
 	})
-	if got := c.instance(i.ID); got.Cause != provider.Stopped {
+	if got := c.instance(i.ID); got.Cause != engine.Stopped {
 		t.Errorf("ended as %+v", got)
 	}
 	// It ran on for a moment, which nobody pays: the market took it when it was due. Nobody announced it either.
-	if got := c.instance(lost.ID); got.Cause != provider.Interrupted || got.Ended.Sub(got.Launched) != 90*time.Second || got.Notice >= time.Second {
+	if got := c.instance(lost.ID); got.Cause != engine.Interrupted || got.Ended.Sub(got.Launched) != 90*time.Second || got.Notice >= time.Second {
 		t.Errorf("ended as %+v", got)
 	}
 	if left := members(lost.ID, 0, ""); len(left) > 0 {
@@ -200,7 +200,7 @@ func TestAllProcessesOfAMachineDieWithIt(t *testing.T) {
 				was[pid] = begun(pid)
 			}
 			end(c, i.ID)
-			c.until("the end", func() bool { return c.instance(i.ID).State == provider.Ended })
+			c.until("the end", func() bool { return c.instance(i.ID).State == engine.Ended })
 			for pid, start := range was {
 				if alive(pid, start) {
 					t.Errorf("process %d is left", pid)
@@ -226,17 +226,17 @@ func TestTwoDataFoldersDoNotDisturbEachOther(t *testing.T) {
 	a.start()
 	for _, c := range []struct {
 		*cloud
-		i provider.Instance
+		i engine.Instance
 	}{{a, one}, {b, two}} {
 		c.until("its own metadata", func() bool { return c.awsDocument(c.i.ID, "instance-id") == c.i.ID })
 	}
 	if err := a.Terminate(t.Context(), one.ID); err != nil {
 		t.Error(err)
 	}
-	if err := a.Terminate(t.Context(), two.ID); !provider.Refused(err) {
+	if err := a.Terminate(t.Context(), two.ID); !engine.Refused(err) {
 		t.Errorf("a folder gives back a machine of another: %v", err)
 	}
-	if got := b.instance(two.ID); got.State != provider.Running || len(members(two.ID, 0, "")) == 0 {
+	if got := b.instance(two.ID); got.State != engine.Running || len(members(two.ID, 0, "")) == 0 {
 		t.Errorf("the other folder's machine is %+v", got)
 	}
 }
@@ -256,11 +256,11 @@ func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 			t.Fatal(err)
 		}
 	}
-	c.until("the end of the one that fell due", func() bool { return c.instance(lost.ID).State == provider.Ended })
+	c.until("the end of the one that fell due", func() bool { return c.instance(lost.ID).State == engine.Ended })
 	if got := c.instance(lost.ID); got.Ended.Sub(got.Launched) != 90*time.Second {
 		t.Errorf("ended as %+v", got)
 	}
-	if got := c.instance(i.ID); got.State != provider.Running || len(members(i.ID, 0, "")) != 1 {
+	if got := c.instance(i.ID); got.State != engine.Running || len(members(i.ID, 0, "")) != 1 {
 		t.Errorf("the other one is %+v", got)
 	}
 }
@@ -278,7 +278,7 @@ func TestADaemonThatIsToldToStopLeavesItsMachinesRunning(t *testing.T) {
 		t.Errorf("the machine has %d processes", n)
 	}
 	c.start()
-	if got := c.instance(i.ID); got.State != provider.Running || c.pid() == pid {
+	if got := c.instance(i.ID); got.State != engine.Running || c.pid() == pid {
 		t.Errorf("the next daemon found %+v", got)
 	}
 }
@@ -294,7 +294,7 @@ func TestADaemonWhoseSocketIsGoneMakesRoom(t *testing.T) {
 	}
 	c.http.CloseIdleConnections()
 	c.start()
-	if got := c.instance(i.ID); got.State != provider.Running || c.pid() == pid {
+	if got := c.instance(i.ID); got.State != engine.Running || c.pid() == pid {
 		t.Errorf("the next daemon found %+v, process %d after %d", got, c.pid(), pid)
 	}
 }
@@ -315,7 +315,7 @@ func TestAProcessThatNobodyRentsIsEnded(t *testing.T) {
 	}
 	c.start()
 	c.until("the end of what is not in the journal", func() bool { return len(members(lost.ID, 0, "")) == 0 })
-	if n := len(members(kept.ID, 0, "")); n != 1 || c.instance(kept.ID).State != provider.Running {
+	if n := len(members(kept.ID, 0, "")); n != 1 || c.instance(kept.ID).State != engine.Running {
 		t.Errorf("the rented one has %d processes", n)
 	}
 	if n := len(members(theirs.ID, 0, "")); n != 1 {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // serving is a daemon within the test's process, whose clock and disk are the test's.
@@ -84,11 +84,11 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-func (s *serving) rent(key string, offer market.OfferID) (provider.Instance, error) {
-	return s.Launch(s.t.Context(), provider.Request{Key: key, Offer: offer})
+func (s *serving) rent(key string, offer market.OfferID) (engine.Instance, error) {
+	return s.Launch(s.t.Context(), engine.Request{Key: key, Offer: offer})
 }
 
-func (s *serving) listed(id string) (provider.Instance, bool) {
+func (s *serving) listed(id string) (engine.Instance, bool) {
 	s.t.Helper()
 	list, err := s.List(s.t.Context())
 	if err != nil {
@@ -99,24 +99,24 @@ func (s *serving) listed(id string) (provider.Instance, bool) {
 			return i, true
 		}
 	}
-	return provider.Instance{}, false
+	return engine.Instance{}, false
 }
 
 // written is a journal with launches, ends and a void one, and its records.
 func written(t *testing.T) ([]byte, []record) {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	m := func(n int, state provider.State) *machine {
+	m := func(n int, state engine.State) *machine {
 		return &machine{
-			Instance: provider.Instance{ID: fmt.Sprintf("i-abc123-%d", n), Key: fmt.Sprintf("job.%d", n), Offer: always, State: state, Launched: at.Add(time.Duration(n) * time.Second)},
+			Instance: engine.Instance{ID: fmt.Sprintf("i-abc123-%d", n), Key: fmt.Sprintf("job.%d", n), Offer: always, State: state, Launched: at.Add(time.Duration(n) * time.Second)},
 			Wall:     at,
 		}
 	}
 	trace := testTrace(1)
 	records := []record{
 		{Opened: &opened{Trace: trace, At: at, Prefix: "abc123"}},
-		{Machine: m(1, provider.Running)}, {Machine: m(2, provider.Running)}, {Machine: m(1, provider.Ended)},
-		{Machine: m(3, provider.Running)}, {Void: "i-abc123-3"}, {Machine: m(4, provider.Running)}, {Machine: m(2, provider.Ended)}, {Machine: m(5, provider.Running)}, {Machine: m(6, provider.Running)},
+		{Machine: m(1, engine.Running)}, {Machine: m(2, engine.Running)}, {Machine: m(1, engine.Ended)},
+		{Machine: m(3, engine.Running)}, {Void: "i-abc123-3"}, {Machine: m(4, engine.Running)}, {Machine: m(2, engine.Ended)}, {Machine: m(5, engine.Running)}, {Machine: m(6, engine.Running)},
 	}
 	var text []byte
 	for _, r := range records {

@@ -1,6 +1,6 @@
-// Package provider rents machines: a concrete Provider for its users over a
-// small Driver that each cloud, cluster or laptop implements.
-package provider
+// Package engine is what machines are rented from: engines by name, each a Driver with
+// its timing, and a Client that holds calls of it to a rate and asks again.
+package engine
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var (
 	ErrPrice      = errors.New("price")       // the offer costs more than the request allows
 	ErrRequest    = errors.New("bad request") // the request makes no sense; trying again is useless
 	ErrPending    = errors.New("pending")     // it waits in the provider's queue: ask again with the same key
-	ErrUnanswered = errors.New("no answer")   // of a Provider: it may have been done; the same key finds out
+	ErrUnanswered = errors.New("no answer")   // of a Client: it may have been done; the same key finds out
 )
 
 // RefusalError says what a refusal is about and how long to wait, where the provider does.
@@ -41,7 +41,7 @@ type Canceller interface {
 }
 
 // Driver is what one cloud must do. Keep it small: what every cloud needs alike
-// (retries, rate limits) belongs to Provider.
+// (retries, rate limits) belongs to Client.
 type Driver interface {
 	// Launch rents an instance and returns without waiting for it to boot.
 	// With a Key that was used before it returns the instance made then, also

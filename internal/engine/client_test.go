@@ -1,4 +1,4 @@
-package provider
+package engine
 
 import (
 	"context"
@@ -42,22 +42,22 @@ func (s *scripted) Offers(ctx context.Context) ([]market.Offer, []market.Quote, 
 }
 
 // patient is a configuration whose times are easy to count with.
-func patient() Config {
-	return Config{Timeout: 10 * time.Second, Tries: 4, Wait: time.Second, MaxWait: 3 * time.Second, Jitter: func() float64 { return 0 }}
+func patient() ClientConfig {
+	return ClientConfig{Timeout: 10 * time.Second, Tries: 4, Wait: time.Second, MaxWait: 3 * time.Second, Jitter: func() float64 { return 0 }}
 }
 
-// over runs f with a Provider over a scripted driver, on a bubble's clock.
-func over(t *testing.T, cfg Config, answer func(context.Context, int) error, f func(*testing.T, *Provider, *scripted)) {
+// over runs f with a Client over a scripted driver, on a bubble's clock.
+func over(t *testing.T, cfg ClientConfig, answer func(context.Context, int) error, f func(*testing.T, *Client, *scripted)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{begun: time.Now(), answer: answer}
-		f(t, New(s, cfg), s)
+		f(t, NewClient(s, cfg), s)
 	})
 }
 
 func TestWhatIsNotAnsweredIsAskedAgainWithTheSameKeyAndLongerWaits(t *testing.T) {
 	broken := errors.New("connection reset")
-	over(t, patient(), func(context.Context, int) error { return broken }, func(t *testing.T, p *Provider, s *scripted) {
+	over(t, patient(), func(context.Context, int) error { return broken }, func(t *testing.T, p *Client, s *scripted) {
 		_, err := p.Launch(t.Context(), Request{Key: "job.1", Offer: "a"})
 		if !errors.Is(err, ErrUnanswered) || !errors.Is(err, broken) {
 			t.Errorf("error %v, want ErrUnanswered and its cause", err)
@@ -72,17 +72,17 @@ func TestWhatIsNotAnsweredIsAskedAgainWithTheSameKeyAndLongerWaits(t *testing.T)
 }
 
 func TestAnAnswerAfterAFaultIsTheAnswer(t *testing.T) {
-	for name, do := range map[string]func(context.Context, *Provider) error{
-		"launch": func(ctx context.Context, p *Provider) error {
+	for name, do := range map[string]func(context.Context, *Client) error{
+		"launch": func(ctx context.Context, p *Client) error {
 			i, err := p.Launch(ctx, Request{Key: "k"})
 			if err == nil && i.ID != "i-1" {
 				err = fmt.Errorf("instance %q", i.ID)
 			}
 			return err
 		},
-		"terminate": func(ctx context.Context, p *Provider) error { return p.Terminate(ctx, "i-1") },
-		"list":      func(ctx context.Context, p *Provider) error { _, err := p.List(ctx); return err },
-		"offers":    func(ctx context.Context, p *Provider) error { _, _, err := p.Offers(ctx); return err },
+		"terminate": func(ctx context.Context, p *Client) error { return p.Terminate(ctx, "i-1") },
+		"list":      func(ctx context.Context, p *Client) error { _, err := p.List(ctx); return err },
+		"offers":    func(ctx context.Context, p *Client) error { _, _, err := p.Offers(ctx); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			over(t, patient(), func(_ context.Context, n int) error {
@@ -90,7 +90,7 @@ func TestAnAnswerAfterAFaultIsTheAnswer(t *testing.T) {
 					return ErrThrottled
 				}
 				return nil
-			}, func(t *testing.T, p *Provider, s *scripted) {
+			}, func(t *testing.T, p *Client, s *scripted) {
 				if err := do(t.Context(), p); err != nil || len(s.at) != 3 {
 					t.Errorf("%v after %d calls, want an answer after 3", err, len(s.at))
 				}
@@ -101,7 +101,7 @@ func TestAnAnswerAfterAFaultIsTheAnswer(t *testing.T) {
 
 func TestARefusalIsNotAskedAgain(t *testing.T) {
 	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest} {
-		over(t, patient(), func(context.Context, int) error { return fmt.Errorf("offer a: %w", no) }, func(t *testing.T, p *Provider, s *scripted) {
+		over(t, patient(), func(context.Context, int) error { return fmt.Errorf("offer a: %w", no) }, func(t *testing.T, p *Client, s *scripted) {
 			if _, err := p.Launch(t.Context(), Request{Key: "k"}); !errors.Is(err, no) || errors.Is(err, ErrUnanswered) || len(s.at) != 1 {
 				t.Errorf("%v after %d calls, want %v after one", err, len(s.at), no)
 			}
@@ -110,7 +110,7 @@ func TestARefusalIsNotAskedAgain(t *testing.T) {
 }
 
 func TestALaunchWithoutAKeyNeverReachesTheDriver(t *testing.T) {
-	over(t, patient(), func(context.Context, int) error { return nil }, func(t *testing.T, p *Provider, s *scripted) {
+	over(t, patient(), func(context.Context, int) error { return nil }, func(t *testing.T, p *Client, s *scripted) {
 		if _, err := p.Launch(t.Context(), Request{Offer: "a"}); !errors.Is(err, ErrRequest) || len(s.at) != 0 {
 			t.Errorf("%v after %d calls, want ErrRequest after none", err, len(s.at))
 		}
@@ -124,7 +124,7 @@ func TestACallThatHangsIsCutOffAndAskedAgain(t *testing.T) {
 			return ctx.Err()
 		}
 		return nil
-	}, func(t *testing.T, p *Provider, s *scripted) {
+	}, func(t *testing.T, p *Client, s *scripted) {
 		if err := p.Terminate(t.Context(), "i-1"); err != nil {
 			t.Error(err)
 		}
@@ -138,7 +138,7 @@ func TestWhoGivesUpIsToldAtOnceThatNothingIsKnown(t *testing.T) {
 	over(t, patient(), func(ctx context.Context, _ int) error {
 		<-ctx.Done()
 		return ctx.Err()
-	}, func(t *testing.T, p *Provider, s *scripted) {
+	}, func(t *testing.T, p *Client, s *scripted) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := p.Launch(ctx, Request{Key: "k"})
@@ -151,7 +151,7 @@ func TestWhoGivesUpIsToldAtOnceThatNothingIsKnown(t *testing.T) {
 func TestAnAnswerForAnotherKeyIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{begun: time.Now(), answer: func(context.Context, int) error { return nil }}
-		p := New(stranger{s}, patient())
+		p := NewClient(stranger{s}, patient())
 		if i, err := p.Launch(t.Context(), Request{Key: "k"}); !errors.Is(err, ErrUnanswered) || i.ID != "" {
 			t.Errorf("%+v, %v: want no instance", i, err)
 		}
@@ -167,7 +167,7 @@ func (s stranger) Launch(ctx context.Context, _ Request) (Instance, error) {
 func TestCallsKeepToTheirLimitAndLookingNeverDelaysGivingBack(t *testing.T) {
 	cfg := patient()
 	cfg.Read, cfg.Act = Limit{Every: time.Second, Burst: 3}, Limit{Every: 2 * time.Second, Burst: 1}
-	over(t, cfg, func(context.Context, int) error { return nil }, func(t *testing.T, p *Provider, s *scripted) {
+	over(t, cfg, func(context.Context, int) error { return nil }, func(t *testing.T, p *Client, s *scripted) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() { _, _ = p.List(t.Context()) })
@@ -196,7 +196,7 @@ func TestAThrottledAnswerHoldsEverybodyBack(t *testing.T) {
 			return ErrThrottled
 		}
 		return nil
-	}, func(t *testing.T, p *Provider, s *scripted) {
+	}, func(t *testing.T, p *Client, s *scripted) {
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = p.List(t.Context()) })
 		synctest.Wait()
@@ -214,7 +214,7 @@ func TestJitterSpreadsThoseWhoFailedTogether(t *testing.T) {
 	cfg.Tries, cfg.Jitter = 2, chance.Float64
 	seen := map[time.Duration]bool{}
 	for range 50 {
-		over(t, cfg, func(context.Context, int) error { return errors.New("broken") }, func(t *testing.T, p *Provider, s *scripted) {
+		over(t, cfg, func(context.Context, int) error { return errors.New("broken") }, func(t *testing.T, p *Client, s *scripted) {
 			_, _ = p.List(t.Context())
 			if wait := s.at[1]; wait <= time.Second/2 || wait > time.Second {
 				t.Errorf("waited %v, want between 0.5 s and 1 s", wait)
@@ -228,17 +228,17 @@ func TestJitterSpreadsThoseWhoFailedTogether(t *testing.T) {
 }
 
 func TestABadConfigurationIsRefused(t *testing.T) {
-	if err := Default().Validate(); err != nil {
+	if err := DefaultClient().Validate(); err != nil {
 		t.Error(err)
 	}
-	for name, spoil := range map[string]func(*Config){
-		"no timeout": func(c *Config) { c.Timeout = 0 },
-		"no try":     func(c *Config) { c.Tries = 0 },
-		"no wait":    func(c *Config) { c.Wait = 0 },
-		"no burst":   func(c *Config) { c.Act = Limit{Every: time.Second} },
-		"no jitter":  func(c *Config) { c.Jitter = nil },
+	for name, spoil := range map[string]func(*ClientConfig){
+		"no timeout": func(c *ClientConfig) { c.Timeout = 0 },
+		"no try":     func(c *ClientConfig) { c.Tries = 0 },
+		"no wait":    func(c *ClientConfig) { c.Wait = 0 },
+		"no burst":   func(c *ClientConfig) { c.Act = Limit{Every: time.Second} },
+		"no jitter":  func(c *ClientConfig) { c.Jitter = nil },
 	} {
-		c := Default()
+		c := DefaultClient()
 		if spoil(&c); c.Validate() == nil {
 			t.Errorf("%s: accepted", name)
 		}

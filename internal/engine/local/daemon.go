@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 	"scrimp/internal/wait"
 )
 
@@ -28,6 +28,7 @@ import (
 type Options struct {
 	Dir     string        // its folder; one daemon each, by lock
 	Trace   market.Trace  // used when the folder has no market yet
+	Name    string        // of the engine, that the provider of a market which is opened is; "": as the trace has it
 	Machine []string      // command that a machine runs; the agent
 	After   time.Time     // market time that a market which is opened begins after; zero: with the wall's
 	Idle    time.Duration // leaves when nothing runs and nobody asked for that long; 0: stays
@@ -195,7 +196,7 @@ func (d *daemon) adopt() {
 	}
 	rented := map[string]bool{}
 	for _, m := range d.list {
-		if m.State == provider.Ended {
+		if m.State == engine.Ended {
 			continue
 		}
 		rented[m.ID] = true
@@ -209,14 +210,14 @@ func (d *daemon) adopt() {
 }
 
 // show returns what is listed: all that run, all that ended lately, and the newest of the others.
-func (d *daemon) show() []provider.Instance {
+func (d *daemon) show() []engine.Instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	list := []provider.Instance{}
+	list := []engine.Instance{}
 	now := d.wall()
 	ended := 0
 	for _, m := range slices.Backward(d.list) {
-		if m.State == provider.Ended {
+		if m.State == engine.Ended {
 			if ended++; ended > keepNewest && now.Sub(m.EndWall) > keepEnded {
 				continue
 			}
@@ -251,7 +252,7 @@ func (d *daemon) idle(ctx context.Context) {
 			return
 		}
 		d.mu.Lock()
-		busy := slices.ContainsFunc(d.list, func(m *machine) bool { return m.State != provider.Ended })
+		busy := slices.ContainsFunc(d.list, func(m *machine) bool { return m.State != engine.Ended })
 		idle := d.opts.Idle > 0 && !busy && time.Since(d.asked) >= d.opts.Idle
 		d.mu.Unlock()
 		if idle {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // jumping is a clock that can be set.
@@ -33,17 +33,17 @@ func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T)
 					s = serveHere(t, dir, testTrace(1), set)
 				}
 			}
-			ended := func(id string) provider.Instance {
+			ended := func(id string) engine.Instance {
 				t.Helper()
 				for begun := time.Now(); time.Since(begun) < patience; time.Sleep(5 * time.Millisecond) {
-					if i, ok := s.listed(id); ok && i.State == provider.Ended {
+					if i, ok := s.listed(id); ok && i.State == engine.Ended {
 						return i
 					}
 				}
 				t.Fatalf("%s does not end", id)
-				return provider.Instance{}
+				return engine.Instance{}
 			}
-			rent := func(key string, offer market.OfferID) provider.Instance {
+			rent := func(key string, offer market.OfferID) engine.Instance {
 				t.Helper()
 				i, err := s.rent(key, offer)
 				if err != nil {
@@ -54,10 +54,10 @@ func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T)
 
 			stays, lost := rent("a.1", always), rent("a.2", fleeing)
 			jump(10 * time.Hour) // what was due in 90 s is taken at that moment, and billed to it
-			if i := ended(lost.ID); i.Cause != provider.Interrupted || i.Ended.Sub(i.Launched) != 90*time.Second {
+			if i := ended(lost.ID); i.Cause != engine.Interrupted || i.Ended.Sub(i.Launched) != 90*time.Second {
 				t.Errorf("taken as %+v", i)
 			}
-			if i, _ := s.listed(stays.ID); i.State != provider.Running {
+			if i, _ := s.listed(stays.ID); i.State != engine.Running {
 				t.Errorf("the other one is %+v", i)
 			}
 			late := rent("a.3", always) // ten hours in
@@ -71,7 +71,7 @@ func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T)
 			if next.Launched.Before(late.Launched) {
 				t.Errorf("rented at %v, after one at %v", next.Launched, late.Launched)
 			}
-			for _, i := range []provider.Instance{stays, late, next} {
+			for _, i := range []engine.Instance{stays, late, next} {
 				if err := s.Terminate(t.Context(), i.ID); err != nil {
 					t.Fatal(err)
 				}
@@ -88,7 +88,7 @@ func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T)
 				t.Errorf("ten hours and the time before are billed as %v", i.Ended.Sub(i.Launched))
 			}
 			list, err := s.List(t.Context())
-			if err != nil || !slices.IsSortedFunc(list, func(a, b provider.Instance) int { return a.Launched.Compare(b.Launched) }) {
+			if err != nil || !slices.IsSortedFunc(list, func(a, b engine.Instance) int { return a.Launched.Compare(b.Launched) }) {
 				t.Errorf("the order of launches: %+v, %v", list, err)
 			}
 		})

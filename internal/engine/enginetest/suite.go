@@ -1,43 +1,66 @@
-// Package providertest is the suite that every provider.Driver must pass, run
+// Package enginetest is the suite that every engine.Driver must pass, run
 // against the driver and the real engine behind it.
-package providertest
+package enginetest
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // Rig is a driver under test and what its engine can be made to do.
 type Rig struct {
-	Driver provider.Driver
+	Driver engine.Driver
 
 	Granted market.OfferID // always to be had, at one price, never interrupted
 	Empty   market.OfferID // known, and not to be had
 
 	// Restart kills the engine without a word and starts it again. nil: it cannot be.
-	Restart func(t *testing.T)
+	Restart func(t testing.TB)
 	// Foreign rents what does not carry our tag, and returns its id. nil: it cannot be.
-	Foreign func(t *testing.T) string
+	Foreign func(t testing.TB) string
 	// Fails is an offer that the provider interrupts soon after its launch. "": there is none.
 	Fails market.OfferID
+	// Queued is an offer whose launches wait in the engine's queue until Grant is called with
+	// their key. "": launches are answered at once.
+	Queued market.OfferID
+	Grant  func(t testing.TB, key string)
+	// Refusals are offers whose launches the engine refuses with a scope. nil: with none.
+	Refusals []Refusal
+	// Later lets so much time pass that the bills of what has ended are known. nil: they are
+	// in the list as soon as the end is.
+	Later func(t testing.TB)
+	// Consistency is how long the engine's list may lack a machine that runs.
+	Consistency time.Duration
 	// Limit ends the wait for something that the engine does by itself; 0 is 20 s.
 	Limit time.Duration
 }
 
-// Run holds a driver to its contract. open makes a rig with an engine of its own.
-func Run(t *testing.T, open func(t *testing.T) Rig) {
-	for _, c := range []struct {
-		name string
-		hold func(*rig)
-	}{
+// Refusal is how an engine refuses an offer.
+type Refusal struct {
+	Offer market.OfferID
+	Err   error // one of package engine's
+	Scope string
+	Wait  time.Duration
+}
+
+// Case is one thing that every driver is held to.
+type Case struct {
+	Name string
+	hold func(*rig)
+}
+
+// Cases are all of them.
+func Cases() []Case {
+	return []Case{
 		{"offers have price, source and time", offers},
 		{"a launch is listed with its key, offer, price and tags", listed},
 		{"a key rents once, again and at the same time", once},
@@ -45,78 +68,60 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"a lost answer does not rent twice", lostAnswer},
 		{"a key rents once, also when the engine dies", restarted},
 		{"a refusal says why and rents nothing", refused},
+		{"a refusal says what it is about and for how long", scoped},
+		{"a launch that is pending is granted later, and rents once", pending},
+		{"a launch that is given up rents nothing", cancelled},
+		{"a partial grant is what it is", partial},
 		{"giving back can be asked for again", terminated},
 		{"only ours are listed", foreign},
 		{"bills add up, however the span is cut", bills},
+		{"a bill that comes later comes with its key", billedLater},
 		{"what the provider interrupts ends with its cause and bill", interrupted},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := &rig{Rig: open(t), T: t}
-			if r.Limit == 0 {
-				r.Limit = 20 * time.Second
-			}
-			c.hold(r)
+		{"changes are told", watched},
+	}
+}
+
+// Result is what came of a case.
+type Result struct {
+	Case    string
+	Skipped string // why it did not run; "": it ran
+}
+
+// Run holds a driver to its contract, and says which cases ran. open makes a rig with an
+// engine of its own.
+func Run(t *testing.T, open func(t testing.TB) Rig) (results []Result) {
+	for _, c := range Cases() {
+		t.Run(c.Name, func(t *testing.T) {
+			n := len(results)
+			results = append(results, Result{c.Name, "failed"})
+			results[n].Skipped = c.Hold(t, open(t))
 		})
 	}
+	return results
 }
 
-type rig struct {
-	Rig
-	*testing.T
-}
-
-func (r *rig) launch(key string) provider.Instance {
-	r.Helper()
-	i, err := r.Driver.Launch(r.Context(), r.request(key))
-	if err != nil {
-		r.Fatalf("launch %s: %v", key, err)
+// Hold holds the rig to the case, and says why it cannot be; "": it was.
+func (c Case) Hold(t testing.TB, g Rig) (skipped string) {
+	r := &rig{Rig: g, TB: t, launched: map[string]time.Time{}}
+	if r.Limit == 0 {
+		r.Limit = 20 * time.Second
 	}
-	return i
+	c.hold(r)
+	return r.skipped
 }
 
-func (r *rig) request(key string) provider.Request {
-	return provider.Request{Key: key, Offer: r.Granted,
-		Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
-}
-
-// list returns the instances by key, and fails where a key or an id stands twice.
-func (r *rig) list() map[string]provider.Instance {
-	r.Helper()
-	all, err := r.Driver.List(r.Context())
-	if err != nil {
-		r.Fatal(err)
-	}
-	keys, ids := map[string]provider.Instance{}, map[string]bool{}
-	for _, i := range all {
-		if other, twice := keys[i.Key]; twice || ids[i.ID] {
-			r.Errorf("key %s rented %s and %s", i.Key, other.ID, i.ID)
+// Table is what ran and what did not, for the page of an engine.
+func Table(results []Result) string {
+	var b strings.Builder
+	b.WriteString("| case | ran against the engine itself |\n|---|---|\n")
+	for _, r := range results {
+		ran := "yes"
+		if r.Skipped != "" {
+			ran = "no: " + r.Skipped
 		}
-		keys[i.Key], ids[i.ID] = i, true
+		fmt.Fprintf(&b, "| %s | %s |\n", r.Case, ran)
 	}
-	return keys
-}
-
-// until waits for something that the engine does by itself.
-func (r *rig) until(what string, ok func() bool) {
-	r.Helper()
-	for begun := time.Now(); !ok(); {
-		if time.Since(begun) > r.Limit {
-			r.Fatalf("not within %v: %s", r.Limit, what)
-		}
-		timer := time.NewTimer(20 * time.Millisecond) // the engine is another process: there is nothing to wait on
-		<-timer.C
-	}
-}
-
-// giveBack terminates the key's instance and waits for its end in the list.
-func (r *rig) giveBack(key string) provider.Instance {
-	r.Helper()
-	if err := r.Driver.Terminate(r.Context(), r.list()[key].ID); err != nil {
-		r.Fatal(err)
-	}
-	var i provider.Instance
-	r.until("the end of "+key, func() bool { i = r.list()[key]; return i.State == provider.Ended })
-	return i
+	return b.String()
 }
 
 func offers(r *rig) {
@@ -158,7 +163,7 @@ func listed(r *rig) {
 	if !ok || len(r.list()) != len(before)+1 {
 		r.Fatalf("the list lacks %s", i.ID)
 	}
-	for _, x := range []provider.Instance{i, got} {
+	for _, x := range []engine.Instance{i, got} {
 		if x.ID == "" || x.ID != i.ID || x.Key != "a.1" || x.Offer != r.Granted || !x.Launched.Equal(i.Launched) ||
 			x.Rate != i.Rate || !justStarted(x) {
 			r.Errorf("instance %+v", x)
@@ -170,8 +175,8 @@ func listed(r *rig) {
 }
 
 // justStarted reports whether an instance runs at a price and has cost nothing yet.
-func justStarted(x provider.Instance) bool {
-	return x.State == provider.Running && !x.Launched.IsZero() && x.Rate > 0 && x.Ended.IsZero() && len(x.Bill) == 0
+func justStarted(x engine.Instance) bool {
+	return x.State == engine.Running && !x.Launched.IsZero() && x.Rate > 0 && x.Ended.IsZero() && len(x.Bill) == 0
 }
 
 func once(r *rig) {
@@ -198,7 +203,7 @@ func onceForEver(r *rig) {
 	first := r.launch("a.1")
 	ended := r.giveBack("a.1")
 	again := r.launch("a.1")
-	if again.ID != first.ID || again.State != provider.Ended || !same(again.Bill, ended.Bill) {
+	if again.ID != first.ID || again.State != engine.Ended || !same(again.Bill, ended.Bill) {
 		r.Errorf("the key rented %s; after its end it gives %+v", first.ID, again)
 	}
 	if all := r.list(); len(all) != 1 {
@@ -208,7 +213,7 @@ func onceForEver(r *rig) {
 
 // lossy does what it is asked and loses its answer, as often as it is told.
 type lossy struct {
-	provider.Driver
+	engine.Driver
 	mu   sync.Mutex
 	lose int
 }
@@ -222,10 +227,10 @@ func (l *lossy) lost() bool {
 	return l.lose >= 0
 }
 
-func (l *lossy) Launch(ctx context.Context, q provider.Request) (provider.Instance, error) {
+func (l *lossy) Launch(ctx context.Context, q engine.Request) (engine.Instance, error) {
 	i, err := l.Driver.Launch(ctx, q)
 	if l.lost() {
-		return provider.Instance{}, errLost
+		return engine.Instance{}, errLost
 	}
 	return i, err
 }
@@ -240,18 +245,19 @@ func (l *lossy) Terminate(ctx context.Context, id string) error {
 
 func lostAnswer(r *rig) {
 	l := &lossy{Driver: r.Driver, lose: 2}
-	cfg := provider.Default()
+	cfg := engine.DefaultClient()
 	cfg.Wait, cfg.MaxWait = time.Millisecond, time.Millisecond
-	p := provider.New(l, cfg)
+	p := engine.NewClient(l, cfg)
 	i, err := p.Launch(r.Context(), r.request("a.1"))
+	r.answered("a.1")
 	if err != nil || r.list()["a.1"].ID != i.ID || len(r.list()) != 1 {
 		r.Fatalf("%+v, %v; listed are %v", i, err, r.list())
 	}
 	l.lose = 2
-	if err := p.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+	if err := p.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		r.Error(err)
 	}
-	r.until("its end", func() bool { return r.list()["a.1"].State == provider.Ended })
+	r.until("its end", func() bool { return r.list()["a.1"].State == engine.Ended })
 
 	// A caller who hangs up in the middle of it learns nothing, and rents once all the same.
 	ctx, cancel := context.WithCancel(r.Context())
@@ -268,21 +274,22 @@ func lostAnswer(r *rig) {
 
 func restarted(r *rig) {
 	if r.Restart == nil {
-		r.Skip("skipped: this engine cannot be restarted")
+		r.cannot("the engine cannot be restarted")
+		return
 	}
 	one, two := r.launch("a.1"), r.launch("a.2")
 	ended := r.giveBack("a.2")
-	r.Restart(r.T)
-	if again := r.launch("a.1"); again.ID != one.ID || again.State != provider.Running ||
+	r.Restart(r.TB)
+	if again := r.launch("a.1"); again.ID != one.ID || again.State != engine.Running ||
 		!again.Launched.Equal(one.Launched) {
 		r.Errorf("key a.1 rented %s; after the restart it gives %+v", one.ID, again)
 	}
-	if again := r.launch("a.2"); again.ID != two.ID || again.State != provider.Ended || !again.Ended.Equal(ended.Ended) ||
+	if again := r.launch("a.2"); again.ID != two.ID || again.State != engine.Ended || !again.Ended.Equal(ended.Ended) ||
 		!same(again.Bill, ended.Bill) {
 		r.Errorf("key a.2 ended as %+v; after the restart it gives %+v", ended, again)
 	}
 	three := r.launch("a.3")
-	if all := r.list(); len(all) != 3 || all["a.1"].State != provider.Running || three.ID == one.ID || three.ID == two.ID {
+	if all := r.list(); len(all) != 3 || all["a.1"].State != engine.Running || three.ID == one.ID || three.ID == two.ID {
 		r.Errorf("after the restart, listed are %v", all)
 	}
 }
@@ -290,20 +297,20 @@ func restarted(r *rig) {
 func refused(r *rig) {
 	for _, c := range []struct {
 		name   string
-		change func(*provider.Request)
+		change func(*engine.Request)
 		want   error
 	}{
-		{"nothing to be had", func(q *provider.Request) { q.Offer = r.Empty }, provider.ErrNoCapacity},
-		{"no such offer", func(q *provider.Request) { q.Offer = "nowhere/none/none/spot" }, provider.ErrNotFound},
-		{"too dear", func(q *provider.Request) { q.MaxRate = 1 }, provider.ErrPrice},
-		{"no key", func(q *provider.Request) { q.Key = "" }, provider.ErrRequest},
+		{"nothing to be had", func(q *engine.Request) { q.Offer = r.Empty }, engine.ErrNoCapacity},
+		{"no such offer", func(q *engine.Request) { q.Offer = "nowhere/none/none/spot" }, engine.ErrNotFound},
+		{"too dear", func(q *engine.Request) { q.MaxRate = 1 }, engine.ErrPrice},
+		{"no key", func(q *engine.Request) { q.Key = "" }, engine.ErrRequest},
 	} {
 		q := r.request("a.1")
 		if c.change(&q); q.Offer == "" {
 			continue // this engine always has something
 		}
 		i, err := r.Driver.Launch(r.Context(), q)
-		if !errors.Is(err, c.want) || !provider.Refused(err) || i.ID != "" {
+		if !errors.Is(err, c.want) || !engine.Refused(err) || i.ID != "" {
 			r.Errorf("%s: %+v, %v; want %v", c.name, i, err, c.want)
 		}
 	}
@@ -319,38 +326,39 @@ func terminated(r *rig) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+			if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
 				r.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	var end provider.Instance
-	r.until("the end", func() bool { end = r.list()["a.1"]; return end.State == provider.Ended })
-	if end.Cause != provider.Terminated || end.Ended.Before(end.Launched) || len(end.Bill) == 0 {
+	var end engine.Instance
+	r.until("the end", func() bool { end = r.list()["a.1"]; return end.State == engine.Ended })
+	if end.Cause != engine.Terminated || end.Ended.Before(end.Launched) || (len(end.Bill) == 0) != (r.Later != nil) {
 		r.Errorf("ended as %+v", end)
 	}
-	if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, provider.ErrNotFound) {
+	if err := r.Driver.Terminate(r.Context(), i.ID); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		r.Errorf("once more: %v", err)
 	}
 	if again := r.list()["a.1"]; !again.Ended.Equal(end.Ended) || !same(again.Bill, end.Bill) {
 		r.Errorf("ended as %+v, and later as %+v", end, again)
 	}
 	for _, id := range []string{"i-never", "", "../instances", "a b%2f?c"} {
-		if err := r.Driver.Terminate(r.Context(), id); !errors.Is(err, provider.ErrNotFound) {
+		if err := r.Driver.Terminate(r.Context(), id); !errors.Is(err, engine.ErrNotFound) {
 			r.Errorf("terminate %q: %v, want ErrNotFound", id, err)
 		}
 	}
-	if r.list()["a.2"].State != provider.Running {
+	if r.list()["a.2"].State != engine.Running {
 		r.Errorf("%s ended too", other.ID)
 	}
 }
 
 func foreign(r *rig) {
 	if r.Foreign == nil {
-		r.Skip("skipped: on this engine nothing else can be rented")
+		r.cannot("nothing else can be rented there")
+		return
 	}
-	id := r.Foreign(r.T)
+	id := r.Foreign(r.TB)
 	ours := r.launch("a.1")
 	for _, i := range r.list() {
 		if i.ID != ours.ID {

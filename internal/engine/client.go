@@ -1,10 +1,11 @@
-package provider
+package engine
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"scrimp/internal/wait"
 )
 
-// Config says how patient a Provider is. Spans are wall time.
-type Config struct {
+// ClientConfig says how patient a Client is. Spans are wall time.
+type ClientConfig struct {
 	Timeout time.Duration // of one call to the driver
 	Tries   int           // calls at most before a request is given up as unanswered
 	Wait    time.Duration // before the second call; each further wait is twice as long
@@ -31,9 +32,9 @@ type Limit struct {
 	Burst int
 }
 
-// Default is gentler than what the clouds allow to an account.
-func Default() Config {
-	return Config{
+// DefaultClient is gentler than what the clouds allow to an account.
+func DefaultClient() ClientConfig {
+	return ClientConfig{
 		Timeout: 30 * time.Second, Tries: 4, Wait: 100 * time.Millisecond, MaxWait: 5 * time.Second,
 		Read: Limit{Every: 50 * time.Millisecond, Burst: 20}, Act: Limit{Every: 100 * time.Millisecond, Burst: 20},
 		Jitter: rand.Float64,
@@ -41,52 +42,64 @@ func Default() Config {
 }
 
 // Validate says what is wrong.
-func (c Config) Validate() error {
+func (c ClientConfig) Validate() error {
 	switch {
 	case c.Timeout <= 0, c.Wait <= 0, c.MaxWait < c.Wait:
-		return fmt.Errorf("provider: timeout %v, wait %v, longest wait %v: all must be above zero, the longest wait the "+
+		return fmt.Errorf("engine: timeout %v, wait %v, longest wait %v: all must be above zero, the longest wait the "+
 			"longer one", c.Timeout, c.Wait, c.MaxWait)
 	case c.Tries < 1:
-		return fmt.Errorf("provider: %d tries: at least one is needed", c.Tries)
+		return fmt.Errorf("engine: %d tries: at least one is needed", c.Tries)
 	case c.Read.Every < 0, c.Act.Every < 0, c.Read.Every > 0 && c.Read.Burst < 1, c.Act.Every > 0 && c.Act.Burst < 1:
-		return errors.New("provider: a limit needs a span of zero or more, and a burst of at least one")
+		return errors.New("engine: a limit needs a span of zero or more, and a burst of at least one")
 	case c.Jitter == nil:
-		return errors.New("provider: no source of jitter")
+		return errors.New("engine: no source of jitter")
 	}
 	return nil
 }
 
-// Provider rents machines: a Driver, and what every cloud needs alike. It limits
+// Client rents machines: a Driver, and what every cloud needs alike. It limits
 // how often the driver is called and how long a call may take, and calls again
 // what was not answered: reads, Terminate, which is idempotent, and Launch, which
 // is by its key. A refusal is returned at once.
-type Provider struct {
+type Client struct {
 	driver Driver
-	cfg    Config
+	clocks clocks
+	cfg    ClientConfig
 	read   pace
 	act    pace
 }
 
-var _ Driver = (*Provider)(nil)
+var _ Driver = (*Client)(nil)
 
-// New returns a Provider over d. It panics where cfg is not valid, which is a bug.
-func New(d Driver, cfg Config) *Provider {
+// NewClient returns a Client over d. It panics where cfg is not valid, which is a bug.
+func NewClient(d Driver, cfg ClientConfig) *Client {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
 	}
-	return &Provider{driver: d, cfg: cfg, read: pace{limit: cfg.Read}, act: pace{limit: cfg.Act}}
+	return &Client{driver: d, cfg: cfg, read: pace{limit: cfg.Read}, act: pace{limit: cfg.Act}}
+}
+
+// Open returns a Client of the engine that speaks in times by the clock on.
+func (e *Engine) Open(on Clock) *Client {
+	cfg := DefaultClient()
+	if e.Client != nil {
+		cfg = *e.Client
+	}
+	c := NewClient(e.Driver, cfg)
+	c.clocks = clocks{to: on, from: e.Clock}
+	return c
 }
 
 // Launch rents an instance, once for each key however often it is called. An
 // error that is ErrUnanswered leaves open whether it did: ask again with the same key.
-func (p *Provider) Launch(ctx context.Context, r Request) (Instance, error) {
+func (c *Client) Launch(ctx context.Context, r Request) (Instance, error) {
 	if r.Key == "" {
 		return Instance{}, fmt.Errorf("launch %s: %w: a request without a key could rent twice", r.Offer, ErrRequest)
 	}
 	var i Instance
-	err := p.call(ctx, &p.act, func(ctx context.Context) error {
+	err := c.call(ctx, &c.act, func(ctx context.Context) error {
 		var err error
-		if i, err = p.driver.Launch(ctx, r); err == nil && (i.ID == "" || i.Key != r.Key || i.Launched.IsZero()) {
+		if i, err = c.driver.Launch(ctx, r); err == nil && (i.ID == "" || i.Key != r.Key || i.Launched.IsZero()) {
 			// Not acted on: a sweep finds what was rented, by its tag.
 			err = fmt.Errorf("the answer names instance %q with key %q from %v, the request has key %q", i.ID, i.Key,
 				i.Launched, r.Key)
@@ -96,91 +109,140 @@ func (p *Provider) Launch(ctx context.Context, r Request) (Instance, error) {
 	if err != nil {
 		return Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
 	}
-	return i, nil
+	return c.clocks.instance(i), nil
 }
 
 // Terminate gives an instance back. ErrNotFound means that the goal is reached.
-func (p *Provider) Terminate(ctx context.Context, id string) error {
-	if err := p.call(ctx, &p.act, func(ctx context.Context) error { return p.driver.Terminate(ctx, id) }); err != nil {
+func (c *Client) Terminate(ctx context.Context, id string) error {
+	if err := c.call(ctx, &c.act, func(ctx context.Context) error { return c.driver.Terminate(ctx, id) }); err != nil {
 		return fmt.Errorf("terminate %s: %w", id, err)
 	}
 	return nil
 }
 
 // Cancel gives up a launch that is not granted, where the driver can have one.
-func (p *Provider) Cancel(ctx context.Context, key string) error {
-	d, ok := p.driver.(Canceller)
+func (c *Client) Cancel(ctx context.Context, key string) error {
+	d, ok := c.driver.(Canceller)
 	if !ok {
 		return nil
 	}
-	if err := p.call(ctx, &p.act, func(ctx context.Context) error { return d.Cancel(ctx, key) }); err != nil {
+	if err := c.call(ctx, &c.act, func(ctx context.Context) error { return d.Cancel(ctx, key) }); err != nil {
 		return fmt.Errorf("cancel %s: %w", key, err)
 	}
 	return nil
 }
 
 // List returns what carries our tag, as the driver has it.
-func (p *Provider) List(ctx context.Context) ([]Instance, error) {
+func (c *Client) List(ctx context.Context) ([]Instance, error) {
 	var list []Instance
-	err := p.call(ctx, &p.read, func(ctx context.Context) error {
+	err := c.call(ctx, &c.read, func(ctx context.Context) error {
 		var err error
-		list, err = p.driver.List(ctx)
+		list, err = c.driver.List(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list instances: %w", err)
 	}
+	if !c.clocks.same() {
+		list = slices.Clone(list)
+		for n := range list {
+			list[n] = c.clocks.instance(list[n])
+		}
+	}
 	return list, nil
 }
 
 // Offers returns what can be bought now.
-func (p *Provider) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+func (c *Client) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
 	var offers []market.Offer
 	var quotes []market.Quote
-	err := p.call(ctx, &p.read, func(ctx context.Context) error {
+	err := c.call(ctx, &c.read, func(ctx context.Context) error {
 		var err error
-		offers, quotes, err = p.driver.Offers(ctx)
+		offers, quotes, err = c.driver.Offers(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("read offers: %w", err)
 	}
+	offers, quotes = c.clocks.sale(offers, quotes)
 	return offers, quotes, nil
 }
 
+// Bills returns the bills that became known or changed since a time on the wall; none
+// where the driver has none besides those of its list.
+func (c *Client) Bills(ctx context.Context, since time.Time) ([]Bill, error) {
+	d, ok := c.driver.(Biller)
+	if !ok {
+		return nil, nil
+	}
+	var bills []Bill
+	err := c.call(ctx, &c.read, func(ctx context.Context) error {
+		var err error
+		bills, err = d.Bills(ctx, since)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read bills: %w", err)
+	}
+	bills = slices.Clone(bills)
+	for n := range bills {
+		bills[n].Lines = c.clocks.lines(bills[n].Lines)
+	}
+	return bills, nil
+}
+
 // call calls f until it is answered, refused, or given up.
-func (p *Provider) call(ctx context.Context, pace *pace, f func(context.Context) error) error {
-	span := p.cfg.Wait
+func (c *Client) call(ctx context.Context, pace *pace, f func(context.Context) error) error {
+	span := c.cfg.Wait
 	for try := 1; ; try++ {
 		if err := pace.wait(ctx); err != nil {
 			return fmt.Errorf("%w: %w", ErrUnanswered, err)
 		}
-		within, cancel := context.WithTimeoutCause(ctx, p.cfg.Timeout, fmt.Errorf("no answer within %v", p.cfg.Timeout))
+		within, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, fmt.Errorf("no answer within %v", c.cfg.Timeout))
 		err := f(within)
 		if err != nil && within.Err() != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w: %w", context.Cause(within), err)
 		}
 		cancel()
-		if err == nil || Refused(err) || errors.Is(err, ErrPending) {
+		pause := span - time.Duration(float64(span/2)*c.cfg.Jitter())
+		switch said := waitOf(err); {
+		case errors.Is(err, ErrThrottled) && said <= c.cfg.MaxWait:
+			pause = max(pause, said)
+			pace.hold(pause) // for all who ask, not for this request alone
+		case errors.Is(err, ErrThrottled):
+			pace.hold(c.cfg.MaxWait)
+			return err // nothing was done: who asks may do something else meanwhile
+		case err == nil, Refused(err), errors.Is(err, ErrPending):
 			return err
 		}
-		pause := span - time.Duration(float64(span/2)*p.cfg.Jitter())
-		if errors.Is(err, ErrThrottled) {
-			pace.hold(pause) // for all who ask, not for this request alone
-		}
-		if try >= p.cfg.Tries || ctx.Err() != nil {
+		if try >= c.cfg.Tries || ctx.Err() != nil {
 			return fmt.Errorf("%w after %d tries: %w", ErrUnanswered, try, err)
 		}
 		if wait.For(ctx, pause) != nil {
 			return fmt.Errorf("%w: %w: %w", ErrUnanswered, context.Cause(ctx), err)
 		}
-		span = min(2*span, p.cfg.MaxWait)
+		span = min(2*span, c.cfg.MaxWait)
 	}
+}
+
+// waitOf is how long the engine asks to be left alone; 0: it does not say.
+func waitOf(err error) time.Duration {
+	var r *RefusalError
+	if errors.As(err, &r) {
+		return r.Wait
+	}
+	return 0
 }
 
 // Refused reports whether err is a clear no: nothing was done, and asking the
 // same again at once is useless. Every other error leaves open what was done.
 func Refused(err error) bool {
+	if errors.Is(err, ErrUnanswered) { // of some try
+		return false
+	}
+	if errors.Is(err, ErrThrottled) && waitOf(err) > 0 {
+		return true
+	}
 	for _, no := range []error{ErrNoCapacity, ErrQuota, ErrPrice, ErrNotFound, ErrRequest} {
 		if errors.Is(err, no) {
 			return true

@@ -9,11 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/fileid"
 	"scrimp/internal/market"
-	"scrimp/internal/provider"
 )
 
 // journalName is the file that survives the daemon: one line for each change, a
@@ -200,7 +201,7 @@ func (d *daemon) load() error {
 		if n := m.number(d.opened.Prefix); n > d.seq {
 			d.seq = n
 		}
-		m.Foreign = m.Foreign || copied && m.State != provider.Ended
+		m.Foreign = m.Foreign || copied && m.State != engine.Ended
 		d.see(m.Launched)
 		d.see(m.Ended)
 		if m.EndWall.IsZero() || m.EndWall.After(oldest) {
@@ -233,7 +234,15 @@ func (d *daemon) open(path string) error {
 	if err != nil {
 		return err
 	}
-	d.opened = opened{Trace: d.opts.Trace, At: d.wall(), Prefix: newPrefix(), Place: place}
+	trace := d.opts.Trace
+	trace.Lines = slices.Clone(trace.Lines)
+	for n := range trace.Lines {
+		if o := &trace.Lines[n].Offer; d.opts.Name != "" && o.Provider != d.opts.Name {
+			o.Provider = d.opts.Name
+			o.ID = market.ID(*o)
+		}
+	}
+	d.opened = opened{Trace: trace, At: d.wall(), Prefix: newPrefix(), Place: place}
 	if d.opts.After.After(d.opened.At) {
 		d.opened.At, d.opened.Wall = d.opts.After.UTC(), d.opened.At
 	}

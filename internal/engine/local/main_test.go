@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
 	"scrimp/internal/size"
 )
 
@@ -188,8 +188,8 @@ func (c *cloud) clean() {
 		c.t.Error(err)
 	}
 	for _, i := range list {
-		if i.State == provider.Running {
-			if err := c.Terminate(ctx, i.ID); err != nil && !provider.Refused(err) {
+		if i.State == engine.Running {
+			if err := c.Terminate(ctx, i.ID); err != nil && !engine.Refused(err) {
 				c.t.Error(err)
 			}
 		}
@@ -222,9 +222,9 @@ func (c *cloud) until(what string, ok func() bool) {
 	}
 }
 
-func (c *cloud) launch(key string, offer market.OfferID, env ...string) provider.Instance {
+func (c *cloud) launch(key string, offer market.OfferID, env ...string) engine.Instance {
 	c.t.Helper()
-	q := provider.Request{Key: key, Offer: offer, Env: map[string]string{}}
+	q := engine.Request{Key: key, Offer: offer, Env: map[string]string{}}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
 		q.Env[name] = value
@@ -236,7 +236,7 @@ func (c *cloud) launch(key string, offer market.OfferID, env ...string) provider
 	return i
 }
 
-func (c *cloud) instance(id string) provider.Instance {
+func (c *cloud) instance(id string) engine.Instance {
 	c.t.Helper()
 	list, err := c.List(context.Background())
 	if err != nil {
@@ -248,7 +248,7 @@ func (c *cloud) instance(id string) provider.Instance {
 		}
 	}
 	c.t.Fatalf("%s is not listed", id)
-	return provider.Instance{}
+	return engine.Instance{}
 }
 
 func (c *cloud) machineFile(id, name string) string {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"log/slog"
+	"scrimp/internal/engine"
 	"testing"
 	"time"
 )
@@ -25,7 +26,7 @@ func TestAMarketBeginsWhereTheLogHasCome(t *testing.T) {
 			if got := d.now(); !got.Equal(want) || !d.toWall(got).Equal(now) {
 				t.Errorf("%s, %v later: market time %v, want %v; back on the wall %v", name, now.Sub(wall), got, want, d.toWall(got))
 			}
-			if at := (Clock{Wall: d.opened.begun(), Market: d.opened.At}); !at.Market.Equal(c.begins) || !at.Wall.Equal(wall) {
+			if at := (engine.Clock{Wall: d.opened.begun(), Market: d.opened.At}); !at.Market.Equal(c.begins) || !at.Wall.Equal(wall) {
 				t.Errorf("%s: it opened at %v, which was %v", name, at.Wall, at.Market)
 			}
 			if err := d.journal.f.Close(); err != nil {

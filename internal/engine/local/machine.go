@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/provider"
 )
 
 // machine is an instance and its processes.
 type machine struct {
-	provider.Instance
+	engine.Instance
 	Wall    time.Time     `json:"wall"`       // of the launch
 	EndWall time.Time     `json:"end_wall"`   // of the end
 	PID     int           `json:"pid"`        // of its first process; 0 is unknown
@@ -44,9 +44,9 @@ func (m *machine) number(prefix string) int {
 }
 
 // launch rents a machine, or returns the one that the key rented.
-func (d *daemon) launch(r provider.Request) (provider.Instance, error) {
+func (d *daemon) launch(r engine.Request) (engine.Instance, error) {
 	if r.Key == "" {
-		return provider.Instance{}, fmt.Errorf("%w: a launch without a key", provider.ErrRequest)
+		return engine.Instance{}, fmt.Errorf("%w: a launch without a key", engine.ErrRequest)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,34 +55,34 @@ func (d *daemon) launch(r provider.Request) (provider.Instance, error) {
 	}
 	line, ok := d.opened.Trace.Line(r.Offer)
 	if !ok {
-		return provider.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, provider.ErrNotFound)
+		return engine.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, engine.ErrNotFound)
 	}
 	now := d.now()
 	q := d.opened.Trace.Quote(line, d.since(now), d.opened.At)
 	switch {
 	case !q.Available:
-		return provider.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, provider.ErrNoCapacity)
+		return engine.Instance{}, fmt.Errorf("offer %s: %w", r.Offer, engine.ErrNoCapacity)
 	case r.MaxRate > 0 && q.Rate > r.MaxRate:
-		return provider.Instance{}, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate,
-			r.MaxRate, provider.ErrPrice)
+		return engine.Instance{}, fmt.Errorf("offer %s costs %v an hour, the request allows %v: %w", r.Offer, q.Rate,
+			r.MaxRate, engine.ErrPrice)
 	}
 	d.seq++
 	m := &machine{
-		Instance: provider.Instance{ID: fmt.Sprintf("i-%s-%d", d.opened.Prefix, d.seq), Key: r.Key, Offer: r.Offer,
-			State: provider.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
+		Instance: engine.Instance{ID: fmt.Sprintf("i-%s-%d", d.opened.Prefix, d.seq), Key: r.Key, Offer: r.Offer,
+			State: engine.Running, Launched: now, Rate: q.Rate, Tags: r.Tags},
 		Wall: d.wall(), over: make(chan struct{}),
 	}
 	if lost, notice, ok := d.opened.Trace.Loss(line, d.since(now)); ok {
 		m.LostAt, m.Warning = d.opened.At.Add(lost), notice
 	}
 	if err := d.serveMeta(m); err != nil {
-		return provider.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
+		return engine.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
 	}
 	// Written before it starts: a daemon that dies here leaves a machine without
 	// a process, which the next one ends, and not a process without a machine.
 	if err := d.journal.append(record{Machine: m}); err != nil {
 		m.hush()
-		return provider.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
+		return engine.Instance{}, fmt.Errorf("launch %s: %w", r.Offer, err)
 	}
 	if err := d.start(m, r.Env); err != nil {
 		err = fmt.Errorf("launch %s: %w", r.Offer, err)
@@ -90,10 +90,10 @@ func (d *daemon) launch(r provider.Request) (provider.Instance, error) {
 		void := d.journal.append(record{Void: m.ID})
 		if void == nil {
 			m.hush()
-			return provider.Instance{}, err
+			return engine.Instance{}, err
 		}
 		d.rented(m) // on the disk it runs: it must end there too
-		return provider.Instance{}, errors.Join(err, void)
+		return engine.Instance{}, errors.Join(err, void)
 	}
 	if err := d.journal.append(record{Machine: m}); err != nil { // the next daemon looks for its process
 		d.opts.Log.Error("launch not written", "instance", m.ID, "error", err)
@@ -139,9 +139,9 @@ func (d *daemon) tend(m *machine) {
 		case m.Foreign && !d.gone(m, looks):
 		case !m.Foreign && !m.LostAt.IsZero() && !now.Before(m.LostAt):
 			m.Notice = d.given(m)
-			_ = d.finish(m, provider.Interrupted, m.LostAt)
+			_ = d.finish(m, engine.Interrupted, m.LostAt)
 		case m.Foreign || d.gone(m, looks):
-			_ = d.finish(m, provider.Stopped, now)
+			_ = d.finish(m, engine.Stopped, now)
 		case !m.LostAt.IsZero():
 			wait = min(wait, max(time.Millisecond, d.toWall(m.LostAt).Sub(d.wall())))
 		}
@@ -186,7 +186,7 @@ func (d *daemon) given(m *machine) time.Duration {
 
 // finish kills the machine and ends its bill at a market time, once. It returns
 // when that is on the disk. The caller holds mu, which is free meanwhile.
-func (d *daemon) finish(m *machine, cause provider.Cause, at time.Time) error {
+func (d *daemon) finish(m *machine, cause engine.Cause, at time.Time) error {
 	if m.ending {
 		over := m.over
 		d.mu.Unlock()
@@ -202,7 +202,7 @@ func (d *daemon) finish(m *machine, cause provider.Cause, at time.Time) error {
 	}
 	m.ending = true
 	d.mu.Unlock()
-	ours := !m.Foreign || cause == provider.Terminated // what is left of it is the other folder's
+	ours := !m.Foreign || cause == engine.Terminated // what is left of it is the other folder's
 	if ours && !killAll(m.ID, m.PID, m.Begun) {
 		d.opts.Log.Error("processes of the machine would not die", "instance", m.ID)
 	}
@@ -249,7 +249,7 @@ func (d *daemon) ended(m, end *machine) {
 	d.opts.Log.Info("ended", "instance", m.ID, "cause", m.Cause)
 	oldest := d.wall().Add(-keepKeys)
 	d.list = slices.DeleteFunc(d.list, func(o *machine) bool {
-		old := o.State == provider.Ended && o.EndWall.Before(oldest)
+		old := o.State == engine.Ended && o.EndWall.Before(oldest)
 		if old {
 			delete(d.keys, o.Key)
 		}
@@ -258,18 +258,18 @@ func (d *daemon) ended(m, end *machine) {
 }
 
 // bill returns the machine as it is once it ended at a market time.
-func (d *daemon) bill(m *machine, cause provider.Cause, at time.Time) *machine {
+func (d *daemon) bill(m *machine, cause engine.Cause, at time.Time) *machine {
 	if at.Before(m.Launched) {
 		at = m.Launched
 	}
 	end := &machine{Instance: m.Instance, Wall: m.Wall, EndWall: d.wall(), PID: m.PID, Begun: m.Begun, Host: m.Host,
 		Port: m.Port, LostAt: m.LostAt, Warning: m.Warning, Foreign: m.Foreign}
-	end.State, end.Cause, end.Ended, end.Bill = provider.Ended, cause, at, nil
+	end.State, end.Cause, end.Ended, end.Bill = engine.Ended, cause, at, nil
 	t := d.opened.Trace
 	line, _ := t.Line(m.Offer) // it was rented, so it is there
 	segments := t.Prices(line, d.since(m.Launched), d.since(at.Add(line.Offer.Billing.Minimum)), d.opened.At)
-	for _, l := range market.Bill(line.Offer.Billing, segments, at, cause == provider.Interrupted) {
-		end.Bill = append(end.Bill, provider.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount,
+	for _, l := range market.Bill(line.Offer.Billing, segments, at, cause == engine.Interrupted) {
+		end.Bill = append(end.Bill, engine.Line{Rule: l.Rule, From: l.From, To: l.To, Amount: l.Amount,
 			Currency: currency(t)})
 	}
 	return end

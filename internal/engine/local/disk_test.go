@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/provider"
+	"scrimp/internal/engine"
 )
 
 // fullDisk takes so many bytes more, and then none.
@@ -105,7 +105,7 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 
 	full.set(100, false) // a launch
 	_, err = s.rent("a.2", always)
-	if err == nil || provider.Refused(err) || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), "journal") {
+	if err == nil || engine.Refused(err) || !strings.Contains(err.Error(), "no space left on device") || !strings.Contains(err.Error(), "journal") {
 		t.Fatalf("a launch on a full disk: %v", err)
 	}
 	if list, err := s.List(t.Context()); err != nil || len(list) != 1 {
@@ -118,10 +118,10 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 	}
 
 	full.set(10, true) // an end, which cannot even be cut off
-	if err := s.Terminate(t.Context(), kept.ID); err == nil || provider.Refused(err) || !strings.Contains(err.Error(), "no space left on device") {
+	if err := s.Terminate(t.Context(), kept.ID); err == nil || engine.Refused(err) || !strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("an end on a full disk: %v", err)
 	}
-	if i, ok := s.listed(kept.ID); !ok || i.State != provider.Running {
+	if i, ok := s.listed(kept.ID); !ok || i.State != engine.Running {
 		t.Errorf("an end that is not written is told: %+v", i)
 	}
 	if left := members(kept.ID, 0, ""); len(left) > 0 {
@@ -131,13 +131,13 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 	full.set(1<<20, false)
 	s = serveHere(t, dir, testTrace(60), wrap)
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if i, ok := s.listed(kept.ID); ok && i.State == provider.Ended && len(i.Bill) == 1 {
+		if i, ok := s.listed(kept.ID); ok && i.State == engine.Ended && len(i.Bill) == 1 {
 			break
 		} else if time.Since(begun) > patience {
 			t.Fatalf("the end is not written: %+v", i)
 		}
 	}
-	if i, ok := s.listed(second.ID); !ok || i.State != provider.Running || len(members(second.ID, 0, "")) != 1 {
+	if i, ok := s.listed(second.ID); !ok || i.State != engine.Running || len(members(second.ID, 0, "")) != 1 {
 		t.Errorf("the other one is %+v", i)
 	}
 	again, err := s.rent("a.2", always)
@@ -151,8 +151,8 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 	}
 	full.set(1<<20, false)
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if i, _ := s.listed(second.ID); i.State == provider.Ended {
-			if i.Cause != provider.Terminated || len(i.Bill) != 1 || i.Bill[0].Amount != i.Rate.Until(i.Ended.Sub(i.Launched)) {
+		if i, _ := s.listed(second.ID); i.State == engine.Ended {
+			if i.Cause != engine.Terminated || len(i.Bill) != 1 || i.Bill[0].Amount != i.Rate.Until(i.Ended.Sub(i.Launched)) {
 				t.Errorf("ended as %+v", i)
 			}
 			break
@@ -192,7 +192,7 @@ func TestALaunchWhoseProcessWasNotWrittenIsFoundByTheNextDaemon(t *testing.T) {
 	if err := s.Terminate(t.Context(), i.ID); err != nil || begun(pid) != "" {
 		t.Errorf("given back: %v, its process is there: %v", err, begun(pid) != "")
 	}
-	if got, _ := s.listed(i.ID); got.Cause != provider.Terminated { // and not as one without a process
+	if got, _ := s.listed(i.ID); got.Cause != engine.Terminated { // and not as one without a process
 		t.Errorf("ended as %+v", got)
 	}
 }

@@ -1,0 +1,249 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/internal/api"
+)
+
+// twoEngines names two local markets in the data folder: "local" whose machines reach the
+// server by its socket, and "other", which is cheaper, by the address that it listens on.
+func (h *home) twoEngines() {
+	h.t.Helper()
+	offer := "name: %s\noffers:\n  - {zone: %s, region: r, machine: m, cpus: 2, memory: 1GiB, capacity: on-demand, price: %s}\n"
+	h.write("d/dear.yaml", fmt.Sprintf(offer, "dear", "here", "3"))
+	h.write("d/cheap.yaml", fmt.Sprintf(offer, "cheap", "there", "1"))
+	h.write("d/engines.yaml", `engines:
+  - name: local
+    kind: local
+    with: {market: dear.yaml}
+  - name: other
+    kind: local
+    agents: listen
+    with: {market: cheap.yaml}
+    timing: {poll: 200ms, sweep: 2s}
+`)
+}
+
+// bySocket lets all machines reach the server by its socket, so that a server which the
+// command line starts will do.
+func (h *home) bySocket() {
+	path := filepath.Join(h.data, "engines.yaml")
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(text), "    agents: listen\n", "", 1)), 0o600)
+	}
+	if err != nil {
+		h.t.Error(err)
+	}
+}
+
+// free is an address that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// engines is how the server's engines stand, by name.
+func (h *home) engines() map[string]api.Engine {
+	h.t.Helper()
+	var v api.Server
+	if err := json.Unmarshal([]byte(h.do("server", "status", "--json")), &v); err != nil {
+		h.t.Fatal(err)
+	}
+	all := map[string]api.Engine{}
+	for _, e := range v.Engines {
+		all[e.Name] = e
+	}
+	return all
+}
+
+// marketOf is the process of a market.
+func (h *home) marketOf(folder ...string) int {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join(append(append([]string{h.data}, folder...), "market.lock")...))
+	pid, err2 := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || err2 != nil {
+		h.t.Fatalf("the market's process: %q, %v, %v", text, err, err2)
+	}
+	return pid
+}
+
+// waits is a job that runs until a file is there.
+func (h *home) waits(name, rest string) {
+	h.write(name+".yaml", "name: "+name+"\ncommand: 'while [ ! -e stop ]; do sleep 0.1; done'\n"+rest)
+	h.do("run", "-y", "-d", name+".yaml")
+}
+
+// Two markets in one server: jobs go to the cheaper one, a market that does not answer
+// delays only its own jobs, and a server that is killed finds the machines of both.
+func TestTwoEnginesAtOnce(t *testing.T) {
+	h := newHome(t)
+	h.twoEngines()
+	t.Cleanup(func() { h.bySocket() })
+	address := free(t)
+	begin := func() (kill func()) {
+		cmd, out, errs := h.start("serve", "--json", "--listen", address)
+		h.until("it serves", func() bool {
+			_, err := h.try("server", "status")
+			return err == nil && strings.Contains(out.String(), "address")
+		})
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = errs })
+		return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	}
+	kill := begin()
+	h.until("both answer", func() bool { e := h.engines(); return e["local"].State == "answers" && e["other"].State == "answers" })
+	if e := h.engines(); !strings.HasPrefix(e["local"].Agents, "unix://") || e["other"].Agents != "http://"+address || len(e) != 2 {
+		t.Errorf("%+v", e)
+	}
+
+	h.waits("anywhere", "")
+	h.waits("near", "resources: {zones: [here]}\n")
+	for job, offer := range map[string]string{"anywhere": "other/there/m/on-demand", "near": "local/here/m/on-demand"} {
+		h.until(job+" runs", func() bool { return h.job(job).Phase == "running" })
+		if j := h.job(job); string(j.Offer) != offer {
+			t.Errorf("%s runs on %s, want %s", job, j.Offer, offer)
+		}
+	}
+
+	stopped := h.marketOf("engines", "other")
+	if err := syscall.Kill(stopped, syscall.SIGSTOP); err != nil { // it takes what it is asked, and answers nothing
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(stopped, syscall.SIGCONT) }()
+	h.waits("far", "resources: {zones: [there]}\n")
+	h.write("quick.yaml", "name: quick\ncommand: 'true'\nresources: {zones: [here]}\n")
+	if out := h.do("run", "-y", "quick.yaml"); !strings.Contains(out, "succeeded") {
+		t.Errorf("while the other market is away:\n%s", out)
+	}
+	if j := h.job("far"); j.Phase == "running" {
+		t.Errorf("a job runs on a market that does not answer: %+v", j)
+	}
+	machines := map[string]string{"anywhere": h.job("anywhere").Machine, "near": h.job("near").Machine}
+	kill()
+	if err := syscall.Kill(stopped, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	begin()
+	h.until("far runs", func() bool { return h.job("far").Phase == "running" })
+	for job, machine := range machines {
+		h.until(job+" is heard of", func() bool { return h.job(job).Phase == "running" })
+		if j := h.job(job); j.Machine != machine || j.Attempts != 1 {
+			t.Errorf("after the kill %s is on %s in attempt %d, it was on %s", job, j.Machine, j.Attempts, machine)
+		}
+	}
+	for _, job := range []string{"anywhere", "near", "far"} {
+		h.do("exec", job, "--", "touch", "stop")
+		h.until(job+" is done", func() bool { return h.job(job).Closed })
+		if j := h.job(job); j.State != "succeeded" || j.Attempts != 1 {
+			t.Errorf("%s is %s after %d attempts", job, j.State, j.Attempts)
+		}
+		h.adds(job)
+	}
+	h.do("ledger", "verify")
+	if out, err := exec.Command("ls", filepath.Join(h.data, "engines", "other", "machines")).Output(); err != nil || len(strings.Fields(string(out))) != 2 {
+		t.Errorf("the other market rented %q, %v; want 2 machines", out, err)
+	}
+}
+
+// An engine that is named no more sells nothing, and what it has is neither lost nor
+// forgotten: the server says that it costs something, and ends it once it is back.
+func TestAnEngineThatIsRemovedIsNotForgotten(t *testing.T) {
+	h := newHome(t)
+	h.twoEngines()
+	h.bySocket()
+	both, err := os.ReadFile(filepath.Join(h.data, "engines.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.waits("anywhere", "")
+	h.until("it runs", func() bool { return h.job("anywhere").Phase == "running" })
+	machine := h.job("anywhere").Machine
+	h.do("server", "stop")
+	one, _, _ := strings.Cut(string(both), "  - name: other")
+	h.write("d/engines.yaml", one)
+	h.waits("second", "")
+	h.until("the second runs", func() bool { return h.job("second").Phase == "running" })
+	if j := h.job("second"); string(j.Offer) != "local/here/m/on-demand" {
+		t.Errorf("with the cheaper engine removed the job is on %s", j.Offer)
+	}
+	if e := h.engines()["other"]; e.State != "not_configured" || e.Machines != 1 || h.job("anywhere").Machine != machine {
+		t.Errorf("the engine that was removed: %+v; the job is on %s, was on %s", e, h.job("anywhere").Machine, machine)
+	}
+	if out := h.do("server", "status"); !strings.Contains(out, "1 machine may still cost") {
+		t.Errorf("nobody is told of it:\n%s", out)
+	}
+	h.do("cancel", "anywhere")
+	h.do("cancel", "second")
+	h.do("server", "stop")
+	h.write("d/engines.yaml", string(both))
+	h.do("jobs") // starts a server
+	h.until("its machine is given back", func() bool { e := h.engines()["other"]; return e.State == "answers" && e.Machines == 0 })
+	h.waits("third", "")
+	h.until("the third runs", func() bool { return h.job("third").Phase == "running" })
+	if j := h.job("third"); string(j.Offer) != "other/there/m/on-demand" {
+		t.Errorf("with the engine back the job is on %s", j.Offer)
+	}
+}
+
+func TestAServerWithEnginesThatMakeNoSenseSaysHowToFixThem(t *testing.T) {
+	h := newHome(t)
+	fast := "name: fast\nspeed: 60\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: on-demand, price: 1}\n"
+	h.write("d/fast.yaml", fast)
+	for file, want := range map[string]string{
+		"engines: [{name: local, kind: local, with: {market: fast.yaml}}, {name: other, kind: local}]": "open it with a market of speed 1, or leave the others out",
+		"engines: [{name: local, kind: local}, {name: local, kind: local}]":                            "stands twice",
+		"engines: [{name: local, kind: lokal}]":                                                        `kind "lokal" is not known here: take one of local`,
+		"engines: [{name: local, kind: local, agents: listen}]":                                        "scrimp serve --listen HOST:PORT, or write agents: socket",
+		"engines: [{name: local, kind: local, agents: 'ftp://x'}]":                                     "unix:///PATH, http://HOST:PORT",
+		"engines: [{name: local, kind: local, timing: {poll: 0s}}]":                                    "each must be above zero",
+		"engines: [{name: local, kind: local, with: {zone: a}}]":                                       "zone is not known",
+		"engines: [{name: a/b, kind: local}]":                                                          "small letters, digits and hyphens",
+		"engines: []":                                                                                  "names none",
+		"motors: []":                                                                                   "field motors not found",
+	} {
+		h.write("d/engines.yaml", file)
+		if out, err := h.try("serve", "--listen", "127.0.0.1:0"); err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, want %q in\n%s", file, err, want, out)
+		}
+		for _, folder := range []string{"market", "engines"} { // a market that was begun ends with its folder
+			for _, pid := range h.served(folder) {
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
+			if err := os.RemoveAll(filepath.Join(h.data, folder)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := os.Remove(filepath.Join(h.data, "engines.yaml")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// served are the processes of the markets in a folder.
+func (h *home) served(folder string) (list []int) {
+	for _, pattern := range []string{"market.lock", "*/market.lock"} {
+		files, _ := filepath.Glob(filepath.Join(h.data, folder, pattern))
+		for _, f := range files {
+			text, _ := os.ReadFile(f)
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && pid > 1 {
+				list = append(list, pid)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,278 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/store"
+)
+
+// place is an engine of a test: a cloud that sells under the engine's name.
+type place struct {
+	cloud
+	name  string
+	rate  money.Rate
+	away  atomic.Bool // it hangs
+	bills atomic.Pointer[[]engine.Bill]
+	calls atomic.Int32 // of Offers
+	ping  chan struct{}
+}
+
+func (p *place) wait(ctx context.Context) error {
+	if p.away.Load() {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (p *place) Launch(ctx context.Context, r engine.Request) (engine.Instance, error) {
+	if err := p.wait(ctx); err != nil {
+		return engine.Instance{}, err
+	}
+	i, err := p.cloud.Launch(ctx, r)
+	i.ID = p.name + "-" + i.ID // each engine has its own
+	return i, err
+}
+
+func (p *place) Terminate(ctx context.Context, id string) error {
+	if err := p.wait(ctx); err != nil {
+		return err
+	}
+	return p.cloud.Terminate(ctx, id[len(p.name)+1:])
+}
+
+func (p *place) List(ctx context.Context) ([]engine.Instance, error) {
+	if err := p.wait(ctx); err != nil {
+		return nil, err
+	}
+	list, err := p.cloud.List(ctx)
+	for n := range list {
+		list[n].ID = p.name + "-" + list[n].ID
+	}
+	return list, err
+}
+
+func (p *place) Offers(ctx context.Context) ([]market.Offer, []market.Quote, error) {
+	p.calls.Add(1)
+	o := market.Offer{Provider: p.name, Region: "r", Zone: p.name, Machine: "m", Capacity: market.OnDemand, CPUs: 1, Memory: 1 << 30, Speed: 1, Currency: money.USD}
+	o.ID = market.ID(o)
+	return []market.Offer{o}, []market.Quote{{Offer: o.ID, Rate: p.rate, Priced: true, Available: true, At: time.Now().UTC(), Source: "test"}}, p.wait(ctx)
+}
+
+func (p *place) Bills(context.Context, time.Time) ([]engine.Bill, error) {
+	if list := p.bills.Load(); list != nil {
+		return *list, nil
+	}
+	return nil, nil
+}
+
+// pushing is a place that tells of changes.
+type pushing struct{ *place }
+
+func (p pushing) Watch(ctx context.Context, changed func()) error {
+	for {
+		select {
+		case <-p.ping:
+			changed()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p *place) engine() engine.Engine {
+	e := engineOf(p.name, p, 10*time.Millisecond)[0]
+	e.Client = &engine.ClientConfig{Timeout: 200 * time.Millisecond, Tries: 1, Wait: time.Millisecond, MaxWait: time.Millisecond, Jitter: func() float64 { return 0 }}
+	return e
+}
+
+// opened runs a server with those engines on the folder until stop.
+func opened(t *testing.T, folder string, engines ...engine.Engine) (*Control, func()) {
+	t.Helper()
+	st, err := store.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	s, err := New(t.Context(), st, engines, Config{
+		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour,
+		Log: slog.New(slog.DiscardHandler), Env: func(url, _ string) map[string]string { return map[string]string{"URL": url} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	return s, func() {
+		cancel()
+		<-done
+		_ = st.Close()
+	}
+}
+
+func at(c *Control, job string, zones ...string) core.Event {
+	e := submission(c, job)
+	b := e.Body.(core.JobSubmitted)
+	b.Terms.Need, b.Terms.Currency, b.Terms.Nodes, b.Terms.Saves = plan.Need{Requirements: plan.Requirements{Zones: zones}}, money.USD, 1, true
+	e.Body = b
+	return e
+}
+
+// Jobs go to the cheaper engine; one that hangs delays only its own; what an engine's
+// list lacks is nothing to the machines of the others; a server that starts again has both.
+func TestEnginesStandByThemselves(t *testing.T) {
+	a, b := &place{name: "a", rate: 2e12}, &place{name: "b", rate: 1e12}
+	folder := t.TempDir()
+	s, stop := opened(t, folder, a.engine(), b.engine())
+	until(t, "both sell", func() bool {
+		n := 0
+		s.ReadUncommitted(func(m *core.Machine) { n = len(slices.Collect(keys(m.Sale()))) })
+		return n == 2
+	})
+	for job, zones := range map[string][]string{"cheap": nil, "here": {"a"}} {
+		if err := s.Propose(t.Context(), at(s, job, zones...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "both have machines", func() bool { return rented(s, "cheap") == "b-i-1" && rented(s, "here") == "a-i-1" })
+
+	b.away.Store(true)
+	if err := s.Propose(t.Context(), at(s, "far", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Propose(t.Context(), at(s, "near", "a")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a rents while b hangs", func() bool { return rented(s, "near") == "a-i-2" })
+	until(t, "b is shown as away", func() bool {
+		e := s.Engines()
+		return len(e) == 2 && e[0].Err == nil && e[0].Machines == 2 && e[1].Err != nil && e[1].Machines == 1
+	})
+	for range 3 { // sweeps of a, which lists nothing of b
+		s.sweep(t.Context(), s.sources[0])
+	}
+	if rented(s, "cheap") != "b-i-1" || rented(s, "far") != "" {
+		t.Errorf("by the list of a, cheap has %q and far %q", rented(s, "cheap"), rented(s, "far"))
+	}
+	stop()
+	b.away.Store(false)
+	s, stop = opened(t, folder, a.engine(), b.engine())
+	defer stop()
+	until(t, "b rents again", func() bool { return rented(s, "far") == "b-i-2" })
+	swept(t, s)
+	s.sweep(t.Context(), s.sources[1])
+	if got := fmt.Sprint(rented(s, "cheap"), rented(s, "here"), rented(s, "near"), len(a.terminations()), len(b.terminations())); got != "b-i-1a-i-1a-i-20 0" {
+		t.Errorf("after a restart: %s", got)
+	}
+}
+
+func keys[K, V any](s func(func(K, V) bool)) func(func(K) bool) {
+	return func(yield func(K) bool) { s(func(k K, _ V) bool { return yield(k) }) }
+}
+
+// A launch at an engine that is named no more is closed, and what it rented all the same is
+// given back once the engine is there again; a machine that is to be ended waits for it.
+func TestWhatAnEngineThatIsRemovedHasIsNotLost(t *testing.T) {
+	a, b := &place{name: "a", rate: 2e12}, &place{name: "b", rate: 1e12}
+	folder := t.TempDir()
+	s, stop := opened(t, folder, a.engine(), b.engine())
+	if err := s.Propose(t.Context(), at(s, "one", "b")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a machine", func() bool { return rented(s, "one") == "b-i-1" })
+	b.away.Store(true) // what is asked for now is never answered
+	if err := s.Propose(t.Context(), at(s, "two", "b")); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	_, _ = b.cloud.Launch(t.Context(), engine.Request{Key: s.keyOf("two.1"), Offer: "b/b/m/on-demand", Tags: s.tags(core.Launch{Job: "two", Allocation: "two.1"})})
+	b.away.Store(false)
+
+	s, stop = opened(t, folder, a.engine())
+	until(t, "the launch is closed", func() bool {
+		asked := true
+		s.ReadUncommitted(func(m *core.Machine) { _, asked = m.Allocation("two.1") })
+		return !asked
+	})
+	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.Engines(); len(e) != 2 || e[1].Name != "b" || e[1].Configured || e[1].Machines != 1 {
+		t.Errorf("%+v", e)
+	}
+	stop()
+	if n := len(b.terminations()); n > 0 {
+		t.Errorf("%d machines of an engine that is not there are ended", n)
+	}
+	s, stop = opened(t, folder, a.engine(), b.engine())
+	defer stop()
+	until(t, "both are given back", func() bool { n := b.terminations(); return slices.Contains(n, "i-1") && slices.Contains(n, "i-2") })
+}
+
+// A bill that comes long after the end is booked, and one that comes before it is booked then.
+func TestABillThatComesLaterIsBooked(t *testing.T) {
+	a := &place{name: "a", rate: 2e12}
+	s, stop := opened(t, t.TempDir(), a.engine())
+	defer stop()
+	if err := s.Propose(t.Context(), at(s, "one")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a machine", func() bool { return rented(s, "one") != "" })
+	amount := money.Picos(7e12)
+	bill := engine.Bill{Instance: "a-i-1", Key: s.keyOf("one.1"), Lines: []engine.Line{{Amount: amount, Currency: money.USD}}}
+	a.bills.Store(&[]engine.Bill{bill, {Instance: "another", Key: "other-1-x.1", Lines: bill.Lines}})
+	billed := func() (sum money.Amount) {
+		s.ReadUncommitted(func(m *core.Machine) {
+			j, _ := m.Job("one")
+			sum = j.Attempts()[0].Bill()[""]
+		})
+		return sum
+	}
+	swept(t, s)
+	if got := billed(); !got.IsZero() {
+		t.Errorf("billed %v while it runs", got)
+	}
+	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the bill is booked", func() bool { return billed() == amount })
+}
+
+// An engine that tells of changes is asked when it does, and not at each poll.
+func TestAnEngineThatTellsOfChangesIsAskedThen(t *testing.T) {
+	a := &place{name: "a", rate: 2e12, ping: make(chan struct{})}
+	e := a.engine()
+	e.Driver, e.Timing.Sweep = pushing{a}, time.Hour
+	s, stop := opened(t, t.TempDir(), e)
+	defer stop()
+	until(t, "it watches, and has been asked", func() bool { return s.sources[0].pushes.Load() && a.calls.Load() > 0 })
+	for range 3 {
+		before := a.calls.Load()
+		a.ping <- struct{}{}
+		until(t, "it is asked", func() bool { return a.calls.Load() > before })
+	}
+	if n := a.calls.Load(); n > 12 { // at each poll there would be a hundred a second
+		t.Errorf("asked %d times for 3 changes", n)
+	}
+}
+
+func TestTwoEnginesOfOneNameAreRefused(t *testing.T) {
+	a := &place{name: "a", rate: 2e12}
+	_, err := New(t.Context(), nil, []engine.Engine{a.engine(), a.engine()}, Config{})
+	if err == nil || errors.Is(err, ErrStopping) {
+		t.Errorf("two engines called a: %v", err)
+	}
+}

@@ -1,0 +1,184 @@
+package control
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/engine"
+)
+
+// poll tells the core of instances of ours at the engine that have ended.
+func (c *Control) poll(ctx context.Context, s *source) {
+	live := false
+	if !c.Read(func(m *core.Machine) { live = m.Rents(s.Name) }) || !live {
+		return
+	}
+	list, err := s.client.List(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if s.answered(err); err != nil {
+		c.cfg.Log.Warn("instances not listed", "engine", s.Name, "error", err)
+		return
+	}
+	for _, i := range list {
+		if i.State == engine.Ended && !c.foreign(&i) {
+			c.proposeEnded(ctx, s, i)
+		}
+	}
+}
+
+// proposeEnded tells the core one time at once, and only where it still counts the instance.
+func (c *Control) proposeEnded(ctx context.Context, s *source, i engine.Instance) {
+	c.mu.Lock()
+	known := c.listed[i.ID]
+	if !known && c.machine.Awaits(i.ID) {
+		c.listed[i.ID] = true
+	} else {
+		known = true
+	}
+	c.mu.Unlock()
+	if known {
+		return
+	}
+	launch := c.ourName(i.Key)
+	ended := c.event(c.Now(), core.InstanceEnded{Instance: i.ID, Until: i.Ended, Cause: string(i.Cause), Notice: i.Notice,
+		Launch: launch})
+	ended.Actor = s.actor()
+	events := []core.Event{ended}
+	if len(i.Bill) > 0 {
+		events = append(events, c.billed(s, i.ID, launch, i.Bill))
+	}
+	// The next poll sees the same again, where the core still waits for it.
+	_ = c.proposeEnds(ctx, []string{launch}, events...)
+	c.mu.Lock()
+	delete(c.listed, i.ID)
+	c.mu.Unlock()
+}
+
+// billed is the event of a bill.
+func (c *Control) billed(s *source, instance, launch string, lines []engine.Line) core.Event {
+	bill := core.BillReceived{Instance: instance, Launch: launch}
+	for _, l := range lines {
+		bill.Lines = append(bill.Lines, core.BillLine{Rule: l.Rule, Amount: l.Amount, Currency: l.Currency,
+			From: l.From, To: l.To})
+	}
+	e := c.event(c.Now(), bill)
+	e.Actor = s.actor()
+	return e
+}
+
+// sweep compares the engine's whole inventory with what the core knows.
+func (c *Control) sweep(ctx context.Context, s *source) {
+	asOf := c.Now()
+	list, err := s.client.List(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if s.answered(err); err != nil {
+		return
+	}
+	list = c.ours(s, list)
+	b := core.InventorySeen{Provider: s.Name, AsOf: asOf}
+	news, ended := false, false
+	if !c.Read(func(m *core.Machine) {
+		shown := map[string]bool{}
+		for _, i := range list {
+			shown[i.ID] = true // ended ones come with their bill, by poll
+			r := core.Rented{Instance: i.ID, Launch: c.ourName(i.Key), Offer: i.Offer, Rate: i.Rate, From: i.Launched}
+			if i.State == engine.Running || m.Unheard(r) {
+				b.Running = append(b.Running, r)
+				news = news || !m.Knows(i.ID)
+			} else {
+				ended = ended || m.Awaits(i.ID)
+			}
+		}
+		for _, a := range m.Live() {
+			news = news || a.Provider() == s.Name && !shown[a.Instance()]
+		}
+	}) {
+		return
+	}
+	for _, i := range list {
+		if ended && i.State == engine.Ended {
+			c.proposeEnded(ctx, s, i)
+		}
+	}
+	if !news {
+		return
+	}
+	e := c.event(c.Now(), b)
+	e.Actor = s.actor()
+	_ = c.Propose(ctx, e) // the next sweep sees the same again
+}
+
+// bills are what an engine says of bills besides its list.
+type bills struct {
+	asked time.Time            // when it last answered; zero: never
+	tried time.Time            // when it was last asked
+	open  map[string]knownBill // those that cannot be booked yet, by instance
+}
+
+type knownBill struct {
+	engine.Bill
+	since time.Time
+}
+
+const (
+	// billsBack is how far back a server that starts asks for bills: what became known while none ran.
+	billsBack = 7 * 24 * time.Hour
+	// billsAgain is how far questions overlap: what is known is the engine's word, and its clock another.
+	billsAgain = time.Hour
+)
+
+// pollBills tells the core of bills that became known since. One that comes before its
+// machine's end is told when that is.
+func (c *Control) pollBills(ctx context.Context, s *source) {
+	if _, ok := s.Driver.(engine.Biller); !ok {
+		return
+	}
+	now := time.Now()
+	c.askBills(ctx, s, now)
+	for id, bill := range s.bills.open {
+		launch, takes := c.ourName(bill.Key), false
+		c.Read(func(m *core.Machine) { takes = m.TakesBill(id, launch) })
+		switch {
+		case takes && c.Propose(ctx, c.billed(s, id, launch, bill.Lines)) == nil:
+			delete(s.bills.open, id)
+		case now.Sub(bill.since) > billsBack:
+			delete(s.bills.open, id)
+			c.cfg.Log.Error("a bill came for a machine that nobody knows: it is not booked", "engine", s.Name, "instance", id)
+		}
+	}
+}
+
+// askBills asks the engine for bills where that is due. Those of other installations are left out.
+func (c *Control) askBills(ctx context.Context, s *source, now time.Time) {
+	b := &s.bills
+	if b.open == nil {
+		b.open = map[string]knownBill{}
+	}
+	if now.Sub(b.tried) < max(s.Timing.Bills, s.Timing.Sweep) {
+		return
+	}
+	b.tried = now
+	since := now.Add(-billsBack)
+	if !b.asked.IsZero() {
+		since = b.asked.Add(-billsAgain)
+	}
+	list, err := s.client.Bills(ctx, since)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.cfg.Log.Warn("bills not read; asking again", "engine", s.Name, "error", err)
+		}
+		return
+	}
+	b.asked = now
+	for _, bill := range list {
+		if strings.HasPrefix(bill.Key, c.prefix()) {
+			b.open[bill.Instance] = knownBill{bill, now}
+		}
+	}
+}

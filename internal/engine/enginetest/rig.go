@@ -1,0 +1,107 @@
+package enginetest
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"scrimp/internal/engine"
+)
+
+type rig struct {
+	Rig
+	testing.TB
+	skipped string
+
+	mu       sync.Mutex
+	launched map[string]time.Time // when the launch of a key was answered
+}
+
+// cannot says which capability the engine lacks for the case.
+func (r *rig) cannot(why string) { r.skipped = why }
+
+func (r *rig) launch(key string) engine.Instance {
+	r.Helper()
+	i, err := r.Driver.Launch(r.Context(), r.request(key))
+	if err != nil {
+		r.Fatalf("launch %s: %v", key, err)
+	}
+	r.answered(key)
+	return i
+}
+
+func (r *rig) answered(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, again := r.launched[key]; !again {
+		r.launched[key] = time.Now()
+	}
+}
+
+// lacks reports whether the list lacks a launch that was answered, and may.
+func (r *rig) lacks(keys map[string]engine.Instance) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, at := range r.launched {
+		if _, there := keys[key]; !there && time.Since(at) < r.Consistency {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *rig) request(key string) engine.Request {
+	return engine.Request{Key: key, Offer: r.Granted,
+		Tags: map[string]string{"scrimp-job": "job", "scrimp-attempt": key}}
+}
+
+// list returns the instances by key, and fails where a key or an id stands twice. It
+// waits for what the list may lack for a while.
+func (r *rig) list() map[string]engine.Instance {
+	r.Helper()
+	keys := r.listNow()
+	for r.lacks(keys) {
+		<-time.NewTimer(5 * time.Millisecond).C
+		keys = r.listNow()
+	}
+	return keys
+}
+
+func (r *rig) listNow() map[string]engine.Instance {
+	r.Helper()
+	all, err := r.Driver.List(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	keys, ids := map[string]engine.Instance{}, map[string]bool{}
+	for _, i := range all {
+		if other, twice := keys[i.Key]; twice || ids[i.ID] {
+			r.Errorf("key %s rented %s and %s", i.Key, other.ID, i.ID)
+		}
+		keys[i.Key], ids[i.ID] = i, true
+	}
+	return keys
+}
+
+// until waits for something that the engine does by itself.
+func (r *rig) until(what string, ok func() bool) {
+	r.Helper()
+	for begun := time.Now(); !ok(); {
+		if time.Since(begun) > r.Limit {
+			r.Fatalf("not within %v: %s", r.Limit, what)
+		}
+		timer := time.NewTimer(20 * time.Millisecond) // the engine is another process: there is nothing to wait on
+		<-timer.C
+	}
+}
+
+// giveBack terminates the key's instance and waits for its end in the list.
+func (r *rig) giveBack(key string) engine.Instance {
+	r.Helper()
+	if err := r.Driver.Terminate(r.Context(), r.list()[key].ID); err != nil {
+		r.Fatal(err)
+	}
+	var i engine.Instance
+	r.until("the end of "+key, func() bool { i = r.list()[key]; return i.State == engine.Ended })
+	return i
+}

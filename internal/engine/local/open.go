@@ -1,0 +1,114 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"scrimp/internal/engine"
+)
+
+// Kind is what engines of this package are called.
+const Kind = "local"
+
+// usual is how a market on this machine behaves: it answers at once, and its list lacks nothing.
+var usual = engine.Timing{Poll: 300 * time.Millisecond, Sweep: 20 * time.Second, Boot: 5 * time.Minute}
+
+// Open opens the market of an engine, and starts its process where none answers.
+func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
+	for name := range s.With {
+		if name != "market" {
+			return engine.Engine{}, fmt.Errorf("with: %s is not known: a local engine has market, a file or a built-in one",
+				name)
+		}
+	}
+	file := cmp.Or(s.With["market"], h.Market)
+	if own := filepath.Join(h.Dir, s.With["market"]); s.With["market"] != "" && exists(own) { // beside engines.yaml
+		file = own
+	}
+	agents, err := h.AgentURL(s)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	dir := Dir(h.Dir, s.Name)
+	d, err := Dial(dir)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	d.spawn = func(ctx context.Context) error { return spawn(ctx, dir, s.Name, file, h) }
+	if _, err := d.Keep(ctx); err != nil {
+		return engine.Engine{}, err
+	}
+	clock, err := d.Clock(ctx)
+	if err != nil {
+		return engine.Engine{}, err
+	}
+	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents, Clock: clock,
+		Client: nearby()}, nil
+}
+
+// Dir is the folder of a market in a data folder: that of the engine which every folder
+// has, or one of its own.
+func Dir(data, name string) string {
+	if name == Kind {
+		return filepath.Join(data, "market")
+	}
+	return filepath.Join(data, "engines", name)
+}
+
+func exists(path string) bool {
+	at, err := os.Stat(path)
+	return err == nil && !at.IsDir()
+}
+
+// nearby is how a market on this machine is asked: nobody else limits how often.
+func nearby() *engine.ClientConfig {
+	c := engine.DefaultClient()
+	c.Act = engine.Limit{Every: 5 * time.Millisecond, Burst: 100}
+	return &c
+}
+
+// spawn starts the market's process where none answers.
+func spawn(ctx context.Context, dir, name, file string, h engine.Host) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("open market: %w", err)
+	}
+	exe := h.Exe
+	if exe == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("open market: %w", err)
+		}
+		exe = self
+	}
+	args := []string{"market", "serve", "--data", dir, "--name", name}
+	if file != "" {
+		args = append(args, "--market", file)
+	}
+	after, err := h.After(ctx)
+	if err != nil {
+		return err
+	}
+	if !after.IsZero() {
+		args = append(args, "--after", after.Format(time.RFC3339Nano))
+	}
+	return Spawn(ctx, dir, exe, args)
+}
+
+// Keep implements engine.Keeper: the market knows its machines from its journal, and they
+// have gone on while its process was gone.
+func (d *Driver) Keep(ctx context.Context) (started bool, err error) {
+	if _, err := d.Clock(ctx); err == nil || d.spawn == nil {
+		return false, err
+	}
+	if err := d.spawn(ctx); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// Close implements engine.Closer.
+func (d *Driver) Close(ctx context.Context) error { return d.Stop(ctx) }

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// SettingsName is the file in the data folder that names its engines.
+const SettingsName = "engines.yaml"
+
+// Setting is an engine as the data folder's file has it.
+type Setting struct {
+	Name string `yaml:"name"`
+	Kind string `yaml:"kind"`
+	// Agents is how its machines reach the server: "socket" ("" is that too), "listen" for
+	// the address that the server listens on, or a URL.
+	Agents string            `yaml:"agents"`
+	Timing TimingSetting     `yaml:"timing"`
+	With   map[string]string `yaml:"with"` // what only engines of its kind have
+}
+
+// TimingSetting is what a user sets of an engine's timing; nil: as its kind has it.
+type TimingSetting struct {
+	Poll        *time.Duration `yaml:"poll"`
+	Sweep       *time.Duration `yaml:"sweep"`
+	Detect      *time.Duration `yaml:"detect"`
+	Boot        *time.Duration `yaml:"boot"`
+	Consistency *time.Duration `yaml:"consistency"`
+	GrantWait   *time.Duration `yaml:"grant_wait"`
+	Bills       *time.Duration `yaml:"bills"`
+}
+
+// Over is the usual timing of a kind with what a user set.
+func (s *TimingSetting) Over(usual Timing) Timing {
+	for _, f := range []struct {
+		set *time.Duration
+		to  *time.Duration
+	}{
+		{s.Poll, &usual.Poll}, {s.Sweep, &usual.Sweep}, {s.Detect, &usual.Detect}, {s.Boot, &usual.Boot},
+		{s.Consistency, &usual.Consistency}, {s.GrantWait, &usual.GrantWait}, {s.Bills, &usual.Bills},
+	} {
+		if f.set != nil {
+			*f.to = *f.set
+		}
+	}
+	return usual
+}
+
+// Host is what a server is to the engines that it opens.
+type Host struct {
+	Dir    string // data folder
+	Socket string // URL of the server's socket
+	Listen string // URL of the address that it listens on; "": on none
+	Market string // market file for an engine that has none of its own yet; "": the kind's
+	Exe    string // the program that machines on this machine start; "" is this one
+	Log    *slog.Logger
+	// After is the market time that the log has come to: a market that is opened begins
+	// there, or jobs would stand still until its clock had caught up.
+	After func(context.Context) (time.Time, error)
+}
+
+// Opener opens an engine of a kind. It checks what is set, and asks nobody far away: an
+// engine that does not answer yet is no error.
+type Opener func(context.Context, Setting, Host) (Engine, error)
+
+// Settings reads which engines the data folder has: those of its file, or the local
+// market alone.
+func Settings(dir string) ([]Setting, error) {
+	path := filepath.Join(dir, SettingsName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return []Setting{{Name: "local", Kind: "local"}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read engines: %w", err)
+	}
+	var file struct {
+		Engines []Setting `yaml:"engines"`
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&file); err != nil {
+		return nil, fmt.Errorf("read engines: %s: %w", path, err)
+	}
+	if len(file.Engines) == 0 {
+		return nil, fmt.Errorf("read engines: %s names none: write one, such as {name: local, kind: local}, or remove the "+
+			"file", path)
+	}
+	seen := map[string]bool{}
+	for _, s := range file.Engines {
+		if !named.MatchString(s.Name) {
+			return nil, fmt.Errorf("read engines: %s: engine %q: %s", path, s.Name, nameRule)
+		}
+		if seen[s.Name] {
+			return nil, fmt.Errorf("read engines: %s: engine %s stands twice: give each a name of its own", path, s.Name)
+		}
+		seen[s.Name] = true
+	}
+	return file.Engines, nil
+}
+
+// OpenAll opens the engines of a data folder, each by its kind, and finds the clock that
+// they have in common.
+func OpenAll(ctx context.Context, kinds map[string]Opener, h Host) ([]Engine, Clock, error) {
+	settings, err := Settings(h.Dir)
+	if err != nil {
+		return nil, Clock{}, err
+	}
+	engines := make([]Engine, 0, len(settings))
+	for _, s := range settings {
+		open := kinds[s.Kind]
+		if open == nil {
+			return nil, Clock{}, fmt.Errorf("engine %s: kind %q is not known here: take one of %s", s.Name, s.Kind,
+				strings.Join(known(kinds), ", "))
+		}
+		e, err := open(ctx, s, h)
+		if err != nil {
+			return nil, Clock{}, fmt.Errorf("open engine %s: %w", s.Name, err)
+		}
+		if err := e.Validate(); err != nil {
+			return nil, Clock{}, err
+		}
+		engines = append(engines, e)
+	}
+	clock, err := Common(engines)
+	return engines, clock, err
+}
+
+func known(kinds map[string]Opener) []string {
+	var list []string
+	for k := range kinds {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// AgentURL is by which the machines of an engine reach the server.
+func (h *Host) AgentURL(s Setting) (string, error) {
+	switch s.Agents {
+	case "", "socket":
+		return h.Socket, nil
+	case "listen":
+		if h.Listen == "" {
+			return "", errors.New("its agents are to reach the address that the server listens on, and it listens on none, " +
+				"or on any port that is free: start it with scrimp serve --listen HOST:PORT, or write agents: socket")
+		}
+		return h.Listen, nil
+	}
+	return s.Agents, nil
+}

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/engine"
+	"scrimp/internal/wait"
+)
+
+// openEngines opens the engines that the data folder names.
+func (s *Server) openEngines(ctx context.Context) (err error) {
+	listens := s.listens
+	if strings.HasSuffix(s.opts.Listen, ":0") { // the next server listens elsewhere, and agents would not find it
+		listens = ""
+	}
+	s.engines, s.clock, err = engine.OpenAll(ctx, s.opts.Kinds, engine.Host{
+		Dir: s.opts.Dir, Socket: s.socketURL(), Listen: listens, Market: s.opts.Market, Exe: s.opts.Exe,
+		Log: s.opts.Log, After: s.marketTime,
+	})
+	return err
+}
+
+// socketURL is that of the data folder's socket.
+func (s *Server) socketURL() string { return "unix://" + filepath.Join(s.opts.Dir, SocketName) }
+
+// keepEvery is between two checks of whether an engine's process lives.
+const keepEvery = 5 * time.Second
+
+// keepEngines starts the process of an engine again where it has died, each by itself.
+func (s *Server) keepEngines(ctx context.Context) {
+	var owned sync.WaitGroup
+	for _, e := range s.engines {
+		if k, ok := e.Driver.(engine.Keeper); ok {
+			owned.Go(func() { s.keepEngine(ctx, e.Name, k) })
+		}
+	}
+	owned.Wait()
+}
+
+func (s *Server) keepEngine(ctx context.Context, name string, k engine.Keeper) {
+	for wait.For(ctx, keepEvery) == nil {
+		if !s.store.Leads() {
+			continue
+		}
+		started, err := k.Keep(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			s.opts.Log.Error("the engine does not answer, and is not started again", "engine", name, "error", err)
+		case started:
+			s.opts.Log.Warn("the engine did not answer: its process was started again", "engine", name)
+		}
+	}
+}
+
+// marketTime is the market time that the log has come to. A market that is opened
+// begins there: of a log that was restored from a backup it can be days ahead of
+// the wall, and jobs would stand still until a clock that began anew had caught up.
+func (s *Server) marketTime(ctx context.Context) (time.Time, error) {
+	end, err := s.store.End(ctx)
+	if err != nil || end == 0 {
+		return time.Time{}, err
+	}
+	records, err := s.store.Records(ctx, end-1, 1)
+	if err != nil || len(records) == 0 {
+		return time.Time{}, err
+	}
+	e, _, err := control.Decode(records[0])
+	return e.At, err
+}
+
+// closeEngines gives back every machine of our own and ends the engines that end with us.
+func (s *Server) closeEngines(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	var owned sync.WaitGroup
+	for _, e := range s.engines {
+		owned.Go(func() { s.closeEngine(ctx, &e) })
+	}
+	owned.Wait()
+}
+
+func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
+	log := s.opts.Log.With("engine", e.Name)
+	list, err := e.Driver.List(ctx)
+	if err != nil {
+		log.Error("machines not listed; they go on", "error", err)
+		return
+	}
+	for _, i := range list {
+		if !s.control.Mine(&i) { // its owner is another server, or not decided
+			continue
+		}
+		if err := e.Driver.Terminate(ctx, i.ID); err != nil {
+			log.Debug("machine is gone already", "instance", i.ID)
+		}
+	}
+	if c, ok := e.Driver.(engine.Closer); ok {
+		if err := c.Close(ctx); err != nil {
+			log.Error("engine not closed", "error", err)
+		}
+	}
+}
+
+// notConfigured is the state of an engine that is named no more while machines of it may cost something.
+const notConfigured = "not_configured"
+
+// engineList is how the engines stand, as people see it.
+func (s *Server) engineList() []api.Engine {
+	var list []api.Engine
+	for _, e := range s.control.Engines() {
+		v := api.Engine{Name: e.Name, Kind: e.Kind, Speed: e.Clock.Speed, Agents: e.AgentURL, Machines: e.Machines,
+			State: "answers", Heard: e.Heard.UTC(), Timing: api.EngineTiming{
+				Poll: e.Timing.Poll.Seconds(), Sweep: e.Timing.Sweep.Seconds(), Detect: e.Timing.Detection().Seconds(),
+				Boot: e.Timing.Boot.Seconds(), Consistency: e.Timing.Consistency.Seconds(), GrantWait: e.Timing.GrantWait.Seconds(),
+			}}
+		switch {
+		case !e.Configured:
+			v.State = notConfigured
+		case e.Err != nil:
+			v.State, v.Error = "away", e.Err.Error()
+		case e.Heard.IsZero():
+			v.State = "not_asked"
+		}
+		if v.Speed == 0 {
+			v.Speed = 1
+		}
+		list = append(list, v)
+	}
+	return list
+}
