@@ -233,7 +233,11 @@ func (w *World) inventory(s *seller) (b core.InventorySeen, shown map[string]boo
 		if s != nil && i.offer.Provider != s.name || !i.running() && (!w.up || !w.m.Unheard(r)) {
 			continue
 		}
-		if i.omitted = w.unlisted(i); i.omitted {
+		if w.unlisted(i) {
+			if i.omitted == nil {
+				i.omitted = map[time.Time]bool{}
+			}
+			i.omitted[b.AsOf] = true
 			continue
 		}
 		if w.fault == FaultBilledTwice && w.m.Awaits(i.id) && !w.m.Knows(i.id) {

@@ -81,7 +81,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	}
 	t.limited()
 	t.paused(out)
-	t.order(out)
+	t.order(e, out)
 	t.held(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
@@ -206,7 +206,7 @@ func (t *twin) ended(b core.AttemptEnded) {
 }
 
 // order holds that no job is launched before a more urgent one was looked at.
-func (t *twin) order(out core.Outcome) {
+func (t *twin) order(e core.Event, out core.Outcome) {
 	launched, moved := false, map[string]bool{} // a job that asks elsewhere keeps the place that it has
 	for _, f := range out.Facts {
 		switch f := f.(type) {
@@ -218,7 +218,7 @@ func (t *twin) order(out core.Outcome) {
 			t.looked[f.Job] = true
 		case state.InstanceClosed:
 			i := t.w.instances[f.Instance]
-			if f.GivenUp && i != nil && i.running() && !i.omitted {
+			if b, ok := e.Body.(core.InventorySeen); f.GivenUp && ok && i != nil && i.running() && !i.omitted[b.AsOf] {
 				t.w.breaks("list: %s is given up, and its provider lists it", f.Instance)
 			}
 			if f.GivenUp && i != nil && i.running() && t.w.now.Sub(i.from) < i.lag {

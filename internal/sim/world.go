@@ -155,12 +155,12 @@ type instance struct {
 	segments []market.Segment
 	agent    *agent
 	bill     []core.BillLine
-	omitted  bool          // its provider's newest list lacks it
-	lag      time.Duration // after its launch in which the provider's list lacks it
-	told     bool          // its end is durable
-	billing  bool          // its bill is on its way
-	billed   bool          // it is durable
-	billedAt time.Time     // since then
+	omitted  map[time.Time]bool // lists of its provider that lack it, by when they were taken
+	lag      time.Duration      // after its launch in which the provider's list lacks it
+	told     bool               // its end is durable
+	billing  bool               // its bill is on its way
+	billed   bool               // it is durable
+	billedAt time.Time          // since then
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
