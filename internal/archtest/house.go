@@ -22,6 +22,8 @@ var House = []Room{
 	{Path: "cli", Floor: 7},
 	{Path: "cli/show", Floor: 7}, // wire values as text for people
 	{Path: "server", Floor: 7},
+	{Path: "server/secret", Floor: 7},  // values that the log never holds, sealed
+	{Path: "server/webhook", Floor: 7}, // words to addresses that users name
 
 	{Path: "control", Floor: 6},
 	{Path: "sim", Floor: 6, Chance: true},

@@ -12,6 +12,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/money"
+	"scrimp/internal/server/webhook"
 )
 
 // guardBudgets looks at the limits every few seconds: it warns, and at the limit
@@ -152,21 +153,21 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	asked, err := s.outbox.post(ctx, l.Notify, "", body)
-	if err == nil || errors.Is(err, errHook) {
+	asked, err := s.hooks.Post(ctx, l.Notify, "", body)
+	if err == nil || errors.Is(err, webhook.ErrRefused) {
 		delete(s.owed, key)
 		if err != nil {
-			s.opts.Log.Warn("webhook of a budget not told", "limit", l.Name(), "host", host(l.Notify), "error", err)
+			s.opts.Log.Warn("webhook of a budget not told", "limit", l.Name(), "host", webhook.Host(l.Notify), "error", err)
 		}
 		return true
 	}
-	wait := min(max(2*before.wait, toldFirst, asked), toldMost)
+	wait := min(max(2*before.wait, webhook.FirstWait, asked), webhook.LongestWait)
 	if s.owed == nil {
 		s.owed = map[string]owed{}
 	}
 	s.owed[key] = owed{now.Add(wait), wait}
-	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", host(l.Notify), "again_in", wait,
-		"error", err)
+	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", webhook.Host(l.Notify),
+		"again_in", wait, "error", err)
 	return false
 }
 

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/server/webhook"
 )
 
 // tally is what was booked by limit before the event from, in the window that was
@@ -197,7 +198,7 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 			line.Outlook, line.Breach = &o, o.Breach
 		}
 		if line.Limit.Notify != "" && !all {
-			line.Limit.Notify = host(line.Limit.Notify) // the address may hold a secret
+			line.Limit.Notify = webhook.Host(line.Limit.Notify) // the address may hold a secret
 		}
 		v.Limits = append(v.Limits, line)
 	}

@@ -2,33 +2,12 @@ package server
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"io"
-	"os"
-	"strings"
-)
 
-// keyFile reads a random key, made at first use and readable by the user alone.
-func keyFile(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err == nil && len(b) >= 32 {
-		return strings.TrimSpace(string(b)), nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read key: %w", err)
-	}
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
-	text := hex.EncodeToString(key)
-	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("write key: %w", err)
-	}
-	return text, nil
-}
+	"scrimp/internal/server/secret"
+)
 
 // ticket makes the token that lets an agent do one thing: claim or serve an attempt.
 func (s *Server) ticket(what, attempt string) string {
@@ -45,3 +24,21 @@ func (s *Server) agentEnv(url, attempt string) map[string]string {
 		"SCRIMP_TOKEN":  s.ticket("claim", attempt),
 	}
 }
+
+// secrets returns what was kept for the job; nil where nothing was.
+func (s *Server) secrets(job string) map[string]string {
+	m, err := s.vault().Open(job)
+	if err != nil {
+		s.opts.Log.Error("secrets not read", "job", job, "error", err)
+	}
+	return m
+}
+
+// forget removes the secrets of a job that is over.
+func (s *Server) forget(job string) {
+	if err := s.vault().Forget(job); err != nil {
+		s.opts.Log.Warn("secrets not forgotten", "job", job, "error", err)
+	}
+}
+
+func (s *Server) vault() secret.Vault { return secret.Vault{Dir: s.opts.Dir} }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"scrimp/internal/core"
@@ -74,7 +73,7 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at what was told: %w", err)
 	}
-	sealed, err := listed(filepath.Join(s.opts.Dir, secretsFolder))
+	sealed, err := s.vault().Jobs()
 	if err != nil {
 		return nil, fmt.Errorf("look at the secrets: %w", err)
 	}
@@ -85,14 +84,14 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 				list = append(list, core.NotifyOf(j))
 			}
 		}
-		for name := range sealed { // a server that was killed may not have come to it
-			if j, ok := m.Job(secretOf(name)); ok && (!j.State().Over() || due(j)) {
-				delete(sealed, name)
+		for job := range sealed { // a server that was killed may not have come to it
+			if j, ok := m.Job(job); ok && (!j.State().Over() || due(j)) {
+				delete(sealed, job)
 			}
 		}
 	})
-	for name := range sealed {
-		s.forget(secretOf(name))
+	for job := range sealed {
+		s.forget(job)
 	}
 	if made != nil {
 		return list, nil
@@ -108,11 +107,6 @@ func noted(dir string, list []core.Notify) error {
 		}
 	}
 	return nil
-}
-
-// secretOf is the job whose secrets lie in a file of that name.
-func secretOf(name string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(name, sealedEnd), openEnd)
 }
 
 // unasked are the approvals that a server before this one has not asked for.

@@ -17,7 +17,7 @@ import (
 // last was told, and every fourth of the others left its secrets behind.
 func (w *world) over(n int) {
 	w.t.Helper()
-	dirs := []string{filepath.Join(w.opts.Dir, toldFolder), filepath.Join(w.opts.Dir, secretsFolder)}
+	dirs := []string{filepath.Join(w.opts.Dir, toldFolder), filepath.Dir(w.vault().File("any"))}
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			w.t.Fatal(err)
@@ -39,7 +39,7 @@ func (w *world) over(n int) {
 			note(filepath.Join(dirs[0], id))
 		}
 		if i%16 == 1 {
-			note(w.secretFile(id))
+			note(w.vault().File(id))
 		}
 		if len(events) < 2000 && i < n-1 {
 			continue
@@ -57,7 +57,7 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 	w := newWorld(t, nil)
 	w.over(21)
 	w.must("POST", "/v1/jobs", `{"secrets":{"A":"x"},`+aJob("waits", "")[1:], nil)
-	for _, left := range []string{w.secretFile("nobody"), w.openFile("j2"), w.secretFile("j0"), w.secretFile("j20")} {
+	for _, left := range []string{w.vault().File("nobody"), w.vault().File("j2"), w.vault().File("j0"), w.vault().File("j20")} {
 		if err := os.WriteFile(left, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Job != "j20" || list[0].State != core.Cancelled {
 		t.Fatalf("%v %v", list, err)
 	}
-	left, err := listed(filepath.Join(w.opts.Dir, secretsFolder))
+	left, err := w.vault().Jobs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 	for name := range left {
 		names = append(names, name)
 	}
-	if slices.Sort(names); !slices.Equal(names, []string{"j20.sealed", "waits.sealed"}) {
+	if slices.Sort(names); !slices.Equal(names, []string{"j20", "waits"}) {
 		t.Errorf("secrets are left of %v", names)
 	}
 }

@@ -321,7 +321,7 @@ func (s *Server) hasSecrets(w http.ResponseWriter, e core.JobResumed, values map
 		return true
 	}
 	defer s.alone("secrets " + e.Job)()
-	if err := s.keepSecrets(e.Job, values); err != nil {
+	if err := s.vault().Keep(e.Job, values); err != nil {
 		problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
+	"scrimp/internal/server/webhook"
 )
 
 // Each bad submission is answered with the field that is wrong and with what
@@ -130,8 +131,8 @@ func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
 	if asked != 1 || strings.Count(w.log.String(), "msg=budget ") != 1 || !strings.Contains(w.log.String(), "502") {
 		t.Errorf("asked %d times at 5 looks in a row; the log:\n%s", asked, w.log)
 	}
-	for n, wait := 2, toldFirst; n < 12; n++ {
-		wait = min(2*wait, toldMost)
+	for n, wait := 2, webhook.FirstWait; n < 12; n++ {
+		wait = min(2*wait, webhook.LongestWait)
 		w.owed["k"] = owed{time.Now().Add(-1), w.owed["k"].wait}
 		if look() || asked != n || w.owed["k"].wait != wait {
 			t.Errorf("try %d: asked %d, again in %v, want %v", n, asked, w.owed["k"].wait, wait)

@@ -182,7 +182,7 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		}
 		target := rules.Limits[i].Notify
 		told[target] = true
-		err := s.outbox.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
+		err := s.hooks.Deliver(ctx, target, n.Job, n.Key(), word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
 			Approval: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team,
 				Until: s.control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}})
 		switch {

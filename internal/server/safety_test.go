@@ -174,15 +174,15 @@ func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
 	if strings.Contains(w.log.String(), value) {
 		t.Error("the server's log holds the secret")
 	}
-	other := w.secretFile("other")
-	text, _ := os.ReadFile(w.secretFile("sealed"))
+	other := w.vault().File("other")
+	text, _ := os.ReadFile(w.vault().File("sealed"))
 	os.WriteFile(other, text, 0o600)
-	if m, err := w.openSecrets("other"); err == nil {
+	if m, err := w.vault().Open("other"); err == nil {
 		t.Errorf("in another job's place they open: %v", m)
 	}
 	text[len(text)-1] ^= 1
-	os.WriteFile(w.secretFile("sealed"), text, 0o600)
-	if m, err := w.openSecrets("sealed"); err == nil {
+	os.WriteFile(w.vault().File("sealed"), text, 0o600)
+	if m, err := w.vault().Open("sealed"); err == nil {
 		t.Errorf("changed, they open: %v", m)
 	}
 }

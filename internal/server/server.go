@@ -19,6 +19,8 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/secret"
+	"scrimp/internal/server/webhook"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/wait"
@@ -72,7 +74,7 @@ type Server struct {
 	started time.Time
 	stop    context.CancelCauseFunc
 	now     atomic.Bool // stop with all machines
-	outbox  outbox
+	hooks   webhook.Sender
 	pace    *pace
 	logPace *pace // in bytes, of an attempt
 	allPace *pace // in bytes, of all attempts
@@ -236,22 +238,20 @@ func newServer(o Options, st store.Replica, f *front) *Server {
 		opts: o, store: st, listens: f.address, started: time.Now(), asked: time.Now(),
 		execs: map[string]*execution{}, odds: map[string]odds{},
 		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
-		outbox: newOutbox(o.Version, o.Log), pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
+		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
 		metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
 	}
-	if s.wide {
-		s.outbox.client.Transport = outward(o.HookHosts)
-	}
+	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.feed = newFeed(s)
 	return s
 }
 
 // begin reads the keys, the users and the log, and opens the engines.
 func (s *Server) begin(ctx context.Context) (err error) {
-	if s.token, err = keyFile(filepath.Join(s.opts.Dir, TokenName)); err != nil {
+	if s.token, err = secret.KeyFile(filepath.Join(s.opts.Dir, TokenName)); err != nil {
 		return err
 	}
-	agentKey, err := keyFile(filepath.Join(s.opts.Dir, "agent.key"))
+	agentKey, err := secret.KeyFile(filepath.Join(s.opts.Dir, "agent.key"))
 	if err != nil {
 		return err
 	}

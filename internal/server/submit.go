@@ -363,5 +363,5 @@ func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
 	if len(b.Secrets) == 0 {
 		return nil
 	}
-	return s.keepSecrets(id, b.Secrets)
+	return s.vault().Keep(id, b.Secrets)
 }

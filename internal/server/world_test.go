@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
+	"scrimp/internal/server/webhook"
 	"scrimp/internal/store"
 )
 
@@ -78,10 +79,9 @@ func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	st = wrap(st)
 	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{},
 		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
-		outbox: newOutbox("test", o.Log),
-		pace:   newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true,
+		hooks: webhook.NewSender("test", false, o.HookHosts, o.Log),
+		pace:  newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true,
 		book: identity.NewBook(), revised: make(chan struct{}), token: strings.Repeat("0", 64), secret: []byte("agents")}
-	w.outbox.client.Transport = outward(o.HookHosts)
 	w.feed = newFeed(w.Server)
 	w.stop = func(error) { w.stopped++ }
 	if err := w.readBook(t.Context()); err != nil {

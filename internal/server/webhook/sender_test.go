@@ -1,4 +1,4 @@
-package server
+package webhook
 
 import (
 	"bytes"
@@ -13,9 +13,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"scrimp/internal/core"
 )
+
+// word is what these tests tell.
+type word struct{ ID, Job, State, Why string }
 
 // hook answers with one status after the other, the last one again and again.
 type hook struct {
@@ -41,11 +42,11 @@ func newHook(t *testing.T, answer func(n int, w http.ResponseWriter)) *hook {
 
 const token = "T0PSECRET"
 
-// patient is an outbox that notes its waits instead of waiting.
-func patient(t *testing.T) (tell outbox, waits *[]time.Duration) {
+// patient is a sender that notes its waits instead of waiting.
+func patient(t *testing.T) (tell Sender, waits *[]time.Duration) {
 	var log bytes.Buffer
 	waits = &[]time.Duration{}
-	tell = newOutbox("1", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	tell = NewSender("1", true, nil, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	tell.pause = func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil }
 	t.Cleanup(func() {
 		if strings.Contains(log.String(), token) {
@@ -56,8 +57,13 @@ func patient(t *testing.T) (tell outbox, waits *[]time.Duration) {
 }
 
 func someWord() word {
-	n := core.Notify{Job: "j", State: core.Succeeded, Why: "completed"}
-	return word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why}
+	return word{ID: "notify/j/succeeded", Job: "j", State: "succeeded", Why: "completed"}
+}
+
+// tells tells it.
+func (s Sender) tells(ctx context.Context, target string) error {
+	w := someWord()
+	return s.Deliver(ctx, target, w.Job, w.ID, w)
 }
 
 func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
@@ -67,7 +73,7 @@ func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {
 		}
 	})
 	tell, waits := patient(t)
-	if err := tell.tell(t.Context(), h.URL+"/hook/"+token, someWord()); err != nil {
+	if err := tell.tells(t.Context(), h.URL+"/hook/"+token); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(*waits, []time.Duration{time.Second, 2 * time.Second}) {
@@ -92,7 +98,7 @@ func TestAWebhookThatRefusesIsLeftAlone(t *testing.T) {
 			w.WriteHeader(status)
 		})
 		tell, _ := patient(t)
-		if err := tell.tell(t.Context(), h.URL+"/"+token, someWord()); !errors.Is(err, errHook) || len(h.all) != 1 ||
+		if err := tell.tells(t.Context(), h.URL+"/"+token); !errors.Is(err, ErrRefused) || len(h.all) != 1 ||
 			strings.Contains(err.Error(), token) {
 			t.Errorf("%d: %v after %d tries", status, err, len(h.all))
 		}
@@ -111,9 +117,9 @@ func TestAWebhookIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 		}
 	})
 	tell, waits := patient(t)
-	if err := tell.tell(t.Context(), h.URL, someWord()); err != nil ||
-		!slices.Equal(*waits, []time.Duration{30 * time.Second, toldMost}) {
-		t.Errorf("%v, waits %v, want 30 s and %v", err, *waits, toldMost)
+	if err := tell.tells(t.Context(), h.URL); err != nil ||
+		!slices.Equal(*waits, []time.Duration{30 * time.Second, LongestWait}) {
+		t.Errorf("%v, waits %v, want 30 s and %v", err, *waits, LongestWait)
 	}
 }
 
@@ -122,20 +128,20 @@ func TestAWebhookThatIsNotThereIsGivenUp(t *testing.T) {
 	gone := h.URL + "/" + token
 	h.Close()
 	tell, waits := patient(t)
-	err := tell.tell(t.Context(), gone, someWord())
+	err := tell.tells(t.Context(), gone)
 	if err == nil || strings.Contains(err.Error(), token) {
 		t.Errorf("%v", err)
 	}
-	if n := len(*waits); n != toldTries-1 || (*waits)[n-1] > toldMost {
+	if n := len(*waits); n != mostTries-1 || (*waits)[n-1] > LongestWait {
 		t.Errorf("%d waits: %v", n, *waits)
 	}
-	if err := tell.tell(t.Context(), "http://%zz/"+token, someWord()); !errors.Is(err, errHook) ||
+	if err := tell.tells(t.Context(), "http://%zz/"+token); !errors.Is(err, ErrRefused) ||
 		strings.Contains(err.Error(), token) {
 		t.Errorf("a bad address: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tell.pause = func(ctx context.Context, _ time.Duration) error { cancel(); return ctx.Err() }
-	if err := tell.tell(ctx, gone, someWord()); !errors.Is(err, context.Canceled) {
+	if err := tell.tells(ctx, gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("a server that leaves: %v", err)
 	}
 }
@@ -146,7 +152,7 @@ func TestSecretsAreFilledIntoTheAddress(t *testing.T) {
 		"https://a/$HOOK": "https://a/abc", "https://a/${HOOK}x?q=$OTHER": "https://a/abcx?q=$OTHER",
 		"https://a/$B": "https://a/x$HOOK", "https://a/$HOOKS": "https://a/$HOOKS",
 	} {
-		if got := address(notify, secrets); got != want {
+		if got := Address(notify, secrets); got != want {
 			t.Errorf("%s: %s, want %s", notify, got, want)
 		}
 	}

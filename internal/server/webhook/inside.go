@@ -1,4 +1,4 @@
-package server
+package webhook
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 // services, its neighbours', the metadata of its machine. The address is looked at
 // where it is dialled, since a name may mean another one each time it is asked.
 
-// errInside is a webhook on an address that only the server can reach.
-var errInside = errors.New("it is an address inside the server's network")
+// ErrInside is a webhook on an address that only the server can reach.
+var ErrInside = errors.New("it is an address inside the server's network")
 
-// inside are ranges that are not private by name and lead inside all the same.
+// insides are ranges that are not private by name and lead inside all the same.
 var insides = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),     // this network
 	netip.MustParsePrefix("100.64.0.0/10"), // behind a carrier's translation
@@ -44,9 +44,9 @@ func isInside(a netip.Addr) bool {
 	})
 }
 
-// inward reports whether the address says by itself that it leads inside, and to no
+// Inside reports whether the address says by itself that it leads inside, and to no
 // host of the list. Names are looked at when they are dialled.
-func inward(address string, hosts []string) bool {
+func Inside(address string, hosts []string) bool {
 	u, err := url.Parse(address)
 	if err != nil || named(u.Host, hosts) {
 		return false
@@ -59,14 +59,6 @@ func inward(address string, hosts []string) bool {
 	return err == nil && isInside(a)
 }
 
-// hookFix is what helps where a webhook leads inside.
-const hookFix = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
-
-// hooksInside reports whether the webhook is one that this server does not follow.
-func (s *Server) hooksInside(address string) bool {
-	return s.wide && address != "" && inward(address, s.opts.HookHosts)
-}
-
 // named reports whether hosts has an address, by name or by name and port.
 func named(address string, hosts []string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -76,21 +68,21 @@ func named(address string, hosts []string) bool {
 
 // outward is a client's transport that dials no address inside but those of hosts.
 func outward(hosts []string) http.RoundTripper {
-	plain := &net.Dialer{Timeout: toldTimeout, KeepAlive: 30 * time.Second}
-	guarded := &net.Dialer{Timeout: toldTimeout, KeepAlive: 30 * time.Second,
+	plain := &net.Dialer{Timeout: tryTimeout, KeepAlive: 30 * time.Second}
+	guarded := &net.Dialer{Timeout: tryTimeout, KeepAlive: 30 * time.Second,
 		Control: func(_, address string, _ syscall.RawConn) error {
 			a, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return fmt.Errorf("%w: %s", errInside, address)
+				return fmt.Errorf("%w: %s", ErrInside, address)
 			}
 			if isInside(a.Addr()) {
-				return errInside
+				return ErrInside
 			}
 			return nil
 		}}
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 20, IdleConnTimeout: time.Minute,
-		TLSHandshakeTimeout: toldTimeout,
+		TLSHandshakeTimeout: tryTimeout,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if named(address, hosts) {
 				return plain.DialContext(ctx, network, address)

@@ -1,4 +1,4 @@
-package server
+package webhook
 
 import (
 	"errors"
@@ -8,10 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
-	"scrimp/internal/identity"
 )
 
 func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
@@ -33,7 +29,7 @@ func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
 		"http://127.0.0.1:80@example.org/": false, "http://example.org@127.0.0.1/": true, "https://example.org/hook": false,
 		"http://10.0.0.5:8080/": false, "http://10.0.0.5:8081/": true, "http://hooks.internal/": false,
 	} {
-		if got := inward(address, []string{"10.0.0.5:8080", "hooks.internal"}); got != want {
+		if got := Inside(address, []string{"10.0.0.5:8080", "hooks.internal"}); got != want {
 			t.Errorf("%s leads inside: %t", address, got)
 		}
 	}
@@ -49,8 +45,8 @@ func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
 	tell, waits := patient(t)
 	tell.client.Transport = outward(nil)
 	for _, target := range []string{hook.URL + "/" + token, byName} {
-		err := tell.tell(t.Context(), target, someWord())
-		if !errors.Is(err, errHook) || !errors.Is(err, errInside) || !strings.Contains(err.Error(), "--hook-hosts") ||
+		err := tell.tells(t.Context(), target)
+		if !errors.Is(err, ErrRefused) || !errors.Is(err, ErrInside) || !strings.Contains(err.Error(), "--hook-hosts") ||
 			strings.Contains(err.Error(), token) {
 			t.Errorf("%s is told: %v", target, err)
 		}
@@ -60,34 +56,12 @@ func TestAWebhookOfASharedServerIsNotFollowedInside(t *testing.T) {
 	}
 	for _, hosts := range [][]string{{"127.0.0.1"}, {u.Host}} {
 		tell.client.Transport = outward(hosts)
-		if err := tell.tell(t.Context(), hook.URL, someWord()); err != nil {
+		if err := tell.tells(t.Context(), hook.URL); err != nil {
 			t.Errorf("with %v allowed: %v", hosts, err)
 		}
 	}
 	tell.client.Transport = outward([]string{"localhost"})
-	if err := tell.tell(t.Context(), byName, someWord()); err != nil || asked != 3 {
+	if err := tell.tells(t.Context(), byName); err != nil || asked != 3 {
 		t.Errorf("a name that is allowed: %v, asked %d times", err, asked)
-	}
-}
-
-// What says by itself that it leads inside is refused where it is asked for, by field.
-func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
-	w := newWorld(t, nil)
-	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
-	job := strings.Replace(aJob("j", ""), `"command"`, `"notify":"http://169.254.169.254/latest","command"`, 1)
-	for _, ask := range []struct {
-		method, path, field string
-		body                any
-	}{
-		{"POST", "/v1/jobs", "notify", job},
-		{"POST", "/v1/jobs/batch", "[0].notify", "[" + job + "]"},
-		{"PUT", "/v1/budgets", "limit.notify",
-			api.SetBudget{Limit: &budget.Limit{Scope: "all", Window: budget.Month, Jobs: ptr(3),
-				Notify: "http://localhost:9/"}}},
-	} {
-		rec, p := w.ask(ask.method, ask.path, admin, ask.body)
-		if rec.Code != http.StatusUnprocessableEntity || p.Field != ask.field || !strings.Contains(p.Fix, "--hook-hosts") {
-			t.Errorf("%s %s: %d %+v", ask.method, ask.path, rec.Code, p)
-		}
 	}
 }

@@ -1,0 +1,33 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/budget"
+	"scrimp/internal/identity"
+)
+
+// What says by itself that it leads inside is refused where it is asked for, by field.
+func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	admin := w.user("root", identity.Grant{Team: identity.Everywhere, Role: identity.Admin})
+	job := strings.Replace(aJob("j", ""), `"command"`, `"notify":"http://169.254.169.254/latest","command"`, 1)
+	for _, ask := range []struct {
+		method, path, field string
+		body                any
+	}{
+		{"POST", "/v1/jobs", "notify", job},
+		{"POST", "/v1/jobs/batch", "[0].notify", "[" + job + "]"},
+		{"PUT", "/v1/budgets", "limit.notify",
+			api.SetBudget{Limit: &budget.Limit{Scope: "all", Window: budget.Month, Jobs: ptr(3),
+				Notify: "http://localhost:9/"}}},
+	} {
+		rec, p := w.ask(ask.method, ask.path, admin, ask.body)
+		if rec.Code != http.StatusUnprocessableEntity || p.Field != ask.field || !strings.Contains(p.Fix, "--hook-hosts") {
+			t.Errorf("%s %s: %d %+v", ask.method, ask.path, rec.Code, p)
+		}
+	}
+}

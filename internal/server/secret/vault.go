@@ -1,0 +1,133 @@
+// Package secret keeps what the log must never hold: values of jobs' secrets, sealed, and
+// the keys of a data folder.
+package secret
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// vaultKey is the file of the data folder that secrets are sealed with. A copy
+// of the folder without it, such as a backup of the database, tells nothing.
+const vaultKey = "secrets.key"
+
+// Secrets lie in a folder, a file each job.
+const (
+	folder    = "secrets"
+	sealedEnd = ".sealed"
+)
+
+// Vault keeps the values of jobs' secrets in a data folder, sealed with AES-256-GCM under
+// the folder's key.
+type Vault struct{ Dir string }
+
+// KeyFile reads a random key, made at first use and readable by the user alone.
+func KeyFile(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err == nil && len(b) >= 32 {
+		return strings.TrimSpace(string(b)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read key: %w", err)
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
+	text := hex.EncodeToString(key)
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write key: %w", err)
+	}
+	return text, nil
+}
+
+func (v Vault) cipher() (cipher.AEAD, error) {
+	text, err := KeyFile(filepath.Join(v.Dir, vaultKey))
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", vaultKey, err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", vaultKey, err)
+	}
+	return cipher.NewGCM(block)
+}
+
+// File is where the secrets of a job lie.
+func (v Vault) File(job string) string { return filepath.Join(v.Dir, folder, job+sealedEnd) }
+
+// Keep seals the values for their job: in another job's place they do not open.
+func (v Vault) Keep(job string, values map[string]string) error {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	c, err := v.cipher()
+	if err != nil {
+		return err
+	}
+	nonce := make([]byte, c.NonceSize())
+	_, _ = rand.Read(nonce) // it never fails
+	path := v.File(job)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, c.Seal(nonce, nonce, text, []byte(job)), 0o600)
+}
+
+// Open returns what was kept for the job; nil where nothing was.
+func (v Vault) Open(job string) (values map[string]string, err error) {
+	sealed, err := os.ReadFile(v.File(job))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := v.cipher()
+	if err != nil {
+		return nil, err
+	}
+	if len(sealed) < c.NonceSize() {
+		return nil, fmt.Errorf("the secrets of %s: the file is cut short", job)
+	}
+	text, err := c.Open(nil, sealed[:c.NonceSize()], sealed[c.NonceSize():], []byte(job))
+	if err != nil {
+		return nil, fmt.Errorf("the secrets of %s do not open with %s", job, vaultKey)
+	}
+	err = json.Unmarshal(text, &values)
+	return values, err
+}
+
+// Forget removes the secrets of a job, where there are any.
+func (v Vault) Forget(job string) error {
+	if err := os.Remove(v.File(job)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Jobs are those of which secrets are kept.
+func (v Vault) Jobs() (map[string]bool, error) {
+	entries, err := os.ReadDir(filepath.Join(v.Dir, folder))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	jobs := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		if job, sealed := strings.CutSuffix(e.Name(), sealedEnd); sealed {
+			jobs[job] = true
+		}
+	}
+	return jobs, err
+}

@@ -1,0 +1,59 @@
+package secret
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What is kept is readable by nobody without the key, opens for its own job alone and only
+// as it was sealed, and is gone when it is forgotten.
+func TestSecretsOpenForTheirJobAlone(t *testing.T) {
+	v := Vault{Dir: t.TempDir()}
+	values := map[string]string{"TOKEN": "hunter2", "EMPTY": ""}
+	if err := v.Keep("one", values); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := v.Open("one"); err != nil || !maps.Equal(got, values) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := v.Open("none"); err != nil || got != nil {
+		t.Errorf("of a job without secrets: %v, %v", got, err)
+	}
+	text, err := os.ReadFile(v.File("one"))
+	if err != nil || bytes.Contains(text, []byte("hunter2")) || bytes.Contains(text, []byte("TOKEN")) {
+		t.Errorf("the file holds what it should seal, %v", err)
+	}
+	for _, path := range []string{v.File("one"), filepath.Join(v.Dir, vaultKey)} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	for _, bad := range [][]byte{nil, text[:8], append(bytes.Clone(text), 0), bytes.Repeat([]byte{0}, len(text))} {
+		if err := os.WriteFile(v.File("two"), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := v.Open("two"); err == nil {
+			t.Errorf("%x opens as %v", bad, got)
+		}
+	}
+	if err := os.WriteFile(v.File("two"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := v.Open("two"); err == nil {
+		t.Errorf("in another job's place they open: %v", got)
+	}
+	if jobs, err := v.Jobs(); err != nil || !maps.Equal(jobs, map[string]bool{"one": true, "two": true}) {
+		t.Errorf("secrets are kept of %v, %v", jobs, err)
+	}
+	for range 2 {
+		if err := v.Forget("one"); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, err := v.Open("one"); err != nil || got != nil {
+		t.Errorf("what is forgotten: %v, %v", got, err)
+	}
+}
