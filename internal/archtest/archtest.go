@@ -112,6 +112,20 @@ func Layers(p Package, house []Room) (problems []string) {
 	return problems
 }
 
+// Public returns every import by which a public package would show what only this module can name.
+func Public(p Package) (problems []string) {
+	allowed, public := publics[p.Dir]
+	if !public {
+		return nil
+	}
+	for imported, file := range imports(p) {
+		if within(imported, Module) && !slices.Contains(allowed, imported) {
+			problems = append(problems, fmt.Sprintf("%s imports %s: a public package's types are its own", file.Name, imported))
+		}
+	}
+	return problems
+}
+
 // Pure returns what keeps p from being values in, values out. It is empty for
 // packages above the line.
 func Pure(p Package, house []Room) (problems []string) {

@@ -85,6 +85,11 @@ var House = []Room{
 	{Path: "size", Floor: 1},
 }
 
+// publics are the packages that programs of others import, and what of ours each may import.
+var publics = map[string][]string{
+	"money": {},
+}
+
 // outside is what a pure package must not import, and why. A name stands for
 // all that lies below it too.
 var outside = map[string]string{

@@ -56,6 +56,12 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
+func TestPublicPackagesShowNothingInternal(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Public(p))
+	}
+}
+
 func TestPurePackagesArePure(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Pure(p, House))

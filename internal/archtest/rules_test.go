@@ -35,6 +35,10 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"a test looks up", layers, "internal/core/a_test.go", `package core_test; import "scrimp/internal/store"`, ""},
 		{"a tool sees all", layers, "hack/tool/main.go", `package main; import "scrimp/internal/cli"`, ""},
 
+		{"a public package looks inside", Public, "money/a.go", `package money; import "scrimp/internal/api"`, "its own"},
+		{"a public package needs another", Public, "money/a.go", `package money; import "scrimp/client"`, "its own"},
+		{"a public package by itself", Public, "money/a.go", `package money; import "math/big"`, ""},
+
 		{"context", pure, "internal/core/a.go", `package core; import "context"`, "cancelled"},
 		{"a logger", pure, "internal/core/a.go", `package core; import "log/slog"`, "does not log"},
 		{"the network", pure, "internal/core/a.go", `package core; import "net/http"`, "talks to nobody"},
