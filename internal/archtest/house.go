@@ -50,7 +50,8 @@ var House = []Room{
 	{Path: "checkpoint", Floor: 5},
 	{Path: "blob/blobtest", Floor: 5},
 	{Path: "blob", Floor: 5},
-	{Path: "fileid", Floor: 5}, // tells a file from its copies
+	{Path: "fileid", Floor: 5},      // tells a file from its copies
+	{Path: "api/convert", Floor: 5}, // values of the program to values of the wire
 	{Path: "api", Floor: 5},
 
 	{Path: "receipt", Floor: 4},
@@ -87,7 +88,8 @@ var House = []Room{
 
 // publics are the packages that programs of others import, and what of ours each may import.
 var publics = map[string][]string{
-	"money": {},
+	"client": {Module + "/money"},
+	"money":  {},
 }
 
 // outside is what a pure package must not import, and why. A name stands for

@@ -282,7 +282,7 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 			return j.Event() // the team never changes
 		})
 		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
-			problem(w, http.StatusNotFound, fmt.Sprintf("job %s is not known", id), "scrimp jobs lists them", nil)
+			unknownJob(w, "", id)
 			return false
 		}
 	case open, claims, attempts, anywhere:

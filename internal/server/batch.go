@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/spec"
@@ -25,17 +27,19 @@ const maxBatch = 1000
 type refusal struct {
 	status            int
 	field, title, fix string
+	code              client.Code // "": none that a program acts on
 	err               error
 	limit             *budget.Refusal // nil: it is no limit that refuses
 }
 
 func (n *refusal) answer(w http.ResponseWriter) {
-	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.fix}
+	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.fix,
+		Code: n.code}
 	if n.err != nil {
 		p.Detail = n.err.Error()
 	}
 	if n.limit != nil {
-		p.Limit, p.Use = &n.limit.Limit, &n.limit.Use
+		p.Limit, p.Use = convert.To[*client.Limit](&n.limit.Limit), convert.To[*client.LimitUse](&n.limit.Use)
 	}
 	tellProblem(w, p)
 }

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/money"
@@ -119,7 +121,8 @@ func (v *warnings) breach(ctx context.Context, l budget.Limit) {
 	}
 	if o := v.outlooks[l.Name()]; o.Breach != nil {
 		share := u.Spent.Float() / l.Dollars.Float()
-		warning := api.BudgetWarning{Share: share, Breach: o.Breach, Chance: o.Chance, Jobs: o.Jobs}
+		warning := api.BudgetWarning{Share: share, Breach: o.Breach, Chance: o.Chance,
+			Jobs: convert.To[[]client.Spender](o.Jobs)}
 		v.still[key] = v.s.warn(ctx, key, l, u, warning)
 		v.changed = v.changed || v.still[key]
 	}

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -189,12 +191,14 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 		if !shows(callerOf(r), l.Scope) {
 			continue
 		}
-		line := api.BudgetLine{Limit: l, Use: b.Use(l), Burn: burn[l.Name()]}
-		if at, ok := l.Breach(line.Use, line.Burn, now); ok {
+		use := b.Use(l)
+		line := api.BudgetLine{Limit: convert.To[client.Limit](l), Use: convert.To[client.LimitUse](use),
+			Burn: burn[l.Name()]}
+		if at, ok := l.Breach(use, line.Burn, now); ok {
 			line.AtRate = &at
 		}
 		if o, ok := outlooks[l.Name()]; ok {
-			line.Outlook, line.Breach = &o, o.Breach
+			line.Outlook, line.Breach = convert.To[*client.Outlook](&o), o.Breach
 		}
 		if line.Limit.Notify != "" && !all {
 			line.Limit.Notify = host(line.Limit.Notify) // the address may hold a secret
@@ -293,23 +297,24 @@ func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget
 	}
 	switch {
 	case b.Limit != nil:
-		if err := b.Limit.Check(); err != nil {
+		limit := convert.To[budget.Limit](*b.Limit)
+		if err := limit.Check(); err != nil {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid",
 				"scrimp budgets set --help says more", err)
 			return v, "", false
 		}
-		if s.hooksInside(b.Limit.Notify) {
+		if s.hooksInside(limit.Notify) {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network",
 				hookFix, nil)
 			return v, "", false
 		}
-		if wrong, fix := s.nobodys(b.Limit.Scope); wrong != "" {
+		if wrong, fix := s.nobodys(limit.Scope); wrong != "" {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, fix, nil)
 			return v, "", false
 		}
-		object = b.Limit.Name()
+		object = limit.Name()
 		v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object })
-		v.Limits = append(v.Limits, *b.Limit)
+		v.Limits = append(v.Limits, limit)
 		slices.SortFunc(v.Limits, func(x, y budget.Limit) int { return strings.Compare(x.Name(), y.Name()) })
 	case b.Remove != "":
 		object = b.Remove

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -133,7 +134,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 	compared := 0
 	for _, l := range v.Lines {
 		if compared += l.Compared; l.Compared > 0 && (l.OnDemand == nil || l.Saved == nil) ||
-			l.Uses[ledger.Open].Sign() < 0 || l.Spent.Sign() <= 0 {
+			l.Uses[client.Open].Sign() < 0 || l.Spent.Sign() <= 0 {
 			t.Errorf("%+v", l)
 		}
 	}

@@ -211,8 +211,7 @@ func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *
 	id := r.PathValue("id")
 	j, found := s.copyOf(id)
 	if !found {
-		return e, &refusal{status: http.StatusNotFound, title: fmt.Sprintf("job %s is not known", id),
-			fix: "scrimp jobs lists them"}
+		return e, noSuchJob("", id)
 	}
 	if no := mayResume(j); no != nil {
 		return e, no
@@ -277,8 +276,7 @@ func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.R
 func (d *admission) reopen(ctx context.Context, c identity.Caller, e *core.JobResumed) *refusal {
 	j, found := d.s.copyOf(e.Job)
 	if !found {
-		return &refusal{status: http.StatusNotFound, title: fmt.Sprintf("job %s is not known", e.Job),
-			fix: "scrimp jobs lists them"}
+		return noSuchJob("", e.Job)
 	}
 	if no := mayResume(j); no != nil { // it changed meanwhile
 		return no

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -122,7 +124,8 @@ func (s *Server) approval(j *core.Job) *api.Approval {
 		return nil
 	}
 	clock := s.control.Clock()
-	v := &api.Approval{Limits: a.Limits, Until: clock.ToWall(a.Until), Reason: a.Reason, By: a.By}
+	v := &api.Approval{Limits: convert.To[[]client.Threshold](a.Limits), Until: clock.ToWall(a.Until),
+		Reason: a.Reason, By: a.By}
 	if a.Bounded {
 		v.Most = ptr(a.Most)
 	}
@@ -182,7 +185,7 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		}
 		target := rules.Limits[i].Notify
 		told[target] = true
-		err := s.outbox.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
+		err := s.outbox.tell(ctx, target, word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why,
 			Approval: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team,
 				Until: s.control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}})
 		switch {

@@ -251,8 +251,7 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 		ok := false
 		s.control.Job(other.job, func(_ *core.Machine, j *core.Job) { ok = sees(callerOf(r), j) })
 		if !ok {
-			fieldProblem(w, http.StatusNotFound, other.field, fmt.Sprintf("job %s is not known", other.job),
-				"scrimp jobs lists them", nil)
+			unknownJob(w, other.field, other.job)
 			return false
 		}
 	}

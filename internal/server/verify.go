@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
@@ -56,7 +57,7 @@ func (s *Server) verify(ctx context.Context, v *api.Verified) error {
 	heads, err := ledger.Heads(func(yield func(ledger.Posting, error) bool) {
 		s.replay(ctx, p, end, yield)
 	})
-	v.Events, v.Postings, v.Head = p.s.Seq(), p.postings, p.s.Head("default")
+	v.Events, v.Postings, v.Head = p.s.Seq(), p.postings, client.Hash(p.s.Head("default"))
 	switch {
 	case err != nil:
 		return err

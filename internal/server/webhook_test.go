@@ -57,7 +57,7 @@ func patient(t *testing.T) (tell outbox, waits *[]time.Duration) {
 
 func someWord() word {
 	n := core.Notify{Job: "j", State: core.Succeeded, Why: "completed"}
-	return word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why}
+	return word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why}
 }
 
 func TestAWebhookThatFailsTwiceIsToldWithOneID(t *testing.T) {

@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -160,7 +162,7 @@ func (w *world) must(method, path string, body, out any) {
 // user makes a user with a token.
 func (w *world) user(name string, grants ...identity.Grant) string {
 	w.t.Helper()
-	w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: grants}, nil)
+	w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: convert.To[[]client.Grant](grants)}, nil)
 	var made api.MadeToken
 	w.must("POST", "/v1/tokens", api.NewToken{User: name}, &made)
 	return made.Text
