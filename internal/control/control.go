@@ -3,6 +3,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
+	"scrimp/internal/ledger"
 	"scrimp/internal/provider"
 	"scrimp/internal/store"
 )
@@ -43,6 +45,7 @@ func (c Clock) Shrink(d time.Duration) time.Duration { return time.Duration(floa
 // Config is what a Control needs to know. Spans are wall time.
 type Config struct {
 	Clock    Clock
+	Tenant   string        // whose log this is; empty: ledger.DefaultTenant
 	Poll     time.Duration // between polls of instances and prices
 	Sweep    time.Duration // between sweeps of the whole inventory
 	Silence  time.Duration // without word from an agent before its machine is given up
@@ -105,6 +108,7 @@ func New(ctx context.Context, s store.Store, d provider.Driver, providerName str
 	if cfg.Provider != nil {
 		patience = *cfg.Provider
 	}
+	cfg.Tenant = cmp.Or(cfg.Tenant, ledger.DefaultTenant)
 	c := &Control{
 		cfg: cfg, store: s, driver: provider.New(d, patience), name: providerName, requests: make(chan request),
 		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
@@ -127,8 +131,11 @@ func (c *Control) untilWake() time.Duration {
 // Now is the market time.
 func (c *Control) Now() time.Time { return c.cfg.Clock.ToMarket(time.Now()) }
 
+// Tenant is whose log this is: it stands in each event that is proposed.
+func (c *Control) Tenant() string { return c.cfg.Tenant }
+
 func (c *Control) event(at time.Time, b core.Body) core.Event {
-	return core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: b}
+	return core.Event{At: at, Schema: core.Schema, Tenant: c.cfg.Tenant, Actor: "server", Body: b}
 }
 
 // Read calls f with the machine between two steps, and returns when all that f

@@ -319,7 +319,7 @@ func (s *Server) tell(r *http.Request, object string, events ...core.Event) erro
 
 func (s *Server) acted(a identity.Act, outcome string) core.Event {
 	a.At, a.Outcome = time.Now().UTC(), outcome
-	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(a.Who),
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(a.Who),
 		Body: core.Audited{Act: a}}
 }
 

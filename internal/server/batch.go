@@ -49,7 +49,7 @@ func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	seen, err := s.store.Seen(ctx, "default", keys...)
+	seen, err := s.store.Seen(ctx, s.control.Tenant(), keys...)
 	if err != nil {
 		return nil, unread(err)
 	}
@@ -249,7 +249,7 @@ func (b *batch) one(i int, now time.Time) *refusal {
 	c := callerOf(b.r)
 	id, done := b.s.name(b.jobs[i].Name)
 	b.held = append(b.held, done)
-	terms := Terms(b.jobs[i], now, b.s.control.Clock().Stretch)
+	terms := b.s.terms(b.jobs[i], now)
 	asking, no := b.door.admit(b.r.Context(), c, id, &terms)
 	if no != nil {
 		no.field = fmt.Sprintf("[%d].%s", i, no.field)
@@ -258,7 +258,7 @@ func (b *batch) one(i int, now time.Time) *refusal {
 	b.ids[i] = id
 	b.all.Write(b.list[i].Spec)
 	b.events = append(b.events, core.Event{
-		At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.list[i].Key,
+		At: now, Schema: core.Schema, Tenant: b.s.control.Tenant(), Actor: actor(c.User), Key: b.list[i].Key,
 		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.list[i].Spec, Asking: asking},
 	})
 	return nil

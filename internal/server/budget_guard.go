@@ -224,8 +224,8 @@ func (s *Server) stopJobs(ctx context.Context, l budget.Limit,
 			if ends || !l.Scope.Holds(j.Terms().Owner, j.User()) {
 				return
 			}
-			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(),
-				Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
+			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: s.control.Tenant(),
+				Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
 		})
 	}) {
 		return 0, false

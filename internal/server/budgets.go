@@ -72,7 +72,7 @@ func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 }
 
 func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
-	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor,
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor,
 		Body: core.BudgetsSet{Rules: v}}
 }
 
@@ -140,7 +140,7 @@ func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64
 		list[l.Name()] = sum
 	}
 	var after []ledger.Posting
-	for p, err := range s.store.PostingsOf(ctx, "default", from-1, s.spent.upTo) {
+	for p, err := range s.store.PostingsOf(ctx, s.control.Tenant(), from-1, s.spent.upTo) {
 		if err != nil {
 			return err
 		}

@@ -236,7 +236,7 @@ func (s *Server) walk(ctx context.Context, l *lines, first, last uint64, wanted 
 	for after := first - 1; after < last; {
 		next := min(last, after+spentStride)
 		var list []ledger.Posting
-		for p, err := range s.store.PostingsOf(ctx, "default", after, next) {
+		for p, err := range s.store.PostingsOf(ctx, s.control.Tenant(), after, next) {
 			if err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func (firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 func (w *world) event(body core.Body, after time.Duration) {
 	w.t.Helper()
 	if err := w.control.Propose(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema,
-		Tenant: "default", Actor: "server", Body: body}); err != nil {
+		Tenant: w.control.Tenant(), Actor: "server", Body: body}); err != nil {
 		w.t.Fatal(err)
 	}
 }

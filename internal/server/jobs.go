@@ -80,7 +80,7 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.JobEnded{Job: id, Save: b.Save}}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)

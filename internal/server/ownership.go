@@ -50,7 +50,7 @@ func (s *Server) postDecide(w http.ResponseWriter, r *http.Request) {
 		callOf(r).act.Detail = "adopt"
 	}
 	e := core.Event{
-		At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+		At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.OwnershipDecided{Instance: b.Instance, Adopt: b.Adopt},
 	}
 	if err := s.tell(r, b.Instance, e); err != nil {

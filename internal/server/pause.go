@@ -62,7 +62,8 @@ func mayPause(j *core.Job, force bool) (done bool, no *refusal) {
 
 // told writes an event about a job, or answers that it was not written.
 func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: b}
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(),
+		Actor: actor(callerOf(r).User), Body: b}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return false

@@ -52,7 +52,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, object string, c
 		}
 		return false
 	}
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.IdentityChanged{Change: c}}
 	if err := s.tell(r, object, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)

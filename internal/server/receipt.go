@@ -320,7 +320,7 @@ func (s *Server) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 	want money.Amount) ([]ledger.Posting, error) {
 	posted := money.Amount{}
 	var costs []ledger.Posting
-	for p, err := range s.store.Postings(ctx, "default", v.Job) {
+	for p, err := range s.store.Postings(ctx, s.control.Tenant(), v.Job) {
 		if err != nil {
 			return nil, err
 		}

@@ -99,7 +99,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 		return
 	}
 	callOf(r).act.Detail = b.Reason
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason}}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)

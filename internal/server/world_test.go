@@ -63,6 +63,13 @@ func newWorldOf(t testing.TB, sells provider.Driver, change func(*Options)) *wor
 func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
 	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
+	return newWorldFor(t, "", sells, change, wrap)
+}
+
+// newWorldFor is newWorldOn of a tenant.
+func newWorldFor(t testing.TB, tenant string, sells provider.Driver, change func(*Options),
+	wrap func(store.Replica) store.Replica) *world {
+	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
 	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	if change != nil {
@@ -91,7 +98,7 @@ func newWorldOn(t testing.TB, sells provider.Driver, change func(*Options),
 	}
 	now := time.Now().UTC()
 	w.control, err = control.New(t.Context(), st, sells, "shut",
-		control.Config{Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour,
+		control.Config{Tenant: tenant, Clock: control.Clock{Wall: now, Market: now, Speed: 1}, Poll: time.Hour, Sweep: time.Hour,
 			Silence: time.Hour, Log: o.Log, Env: w.agentEnv})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +185,7 @@ func aJob(name, team string) string {
 // expired makes a token that has no life left.
 func (w *world) expired(user string) string {
 	text, tok := identity.Mint(sha256.Sum256([]byte(user)), user, time.Now().Add(-2*time.Hour), time.Hour)
-	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: w.control.Tenant(),
 		Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
 	if err := w.control.Propose(w.t.Context(), e); err != nil {
 		w.t.Fatal(err)
