@@ -1,6 +1,6 @@
 // Package client asks a scrimp server: it submits jobs, follows them and says
 // what they cost. It is a thin layer over the HTTP API, which GET
-// /v1/openapi.json describes.
+// /v1/openjson describes.
 package client
 
 import (
@@ -16,37 +16,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"scrimp/internal/api"
-	"scrimp/internal/receipt"
 )
-
-// What goes over the wire. Fields are only ever added.
-type (
-	Job          = api.Job
-	Submission   = api.Submission // Spec is a job file as JSON; Key makes it safe to repeat
-	Receipt      = receipt.Receipt
-	MetricValues = api.MetricValues
-	Costs        = api.Costs
-	Budgets      = api.Budgets
-)
-
-// Problem is an error that the server answered with, as RFC 9457 has it, and what fixes it.
-type Problem struct{ api.Problem }
-
-func (p *Problem) Error() string {
-	text := p.Title
-	if p.Field != "" {
-		text = p.Field + ": " + text
-	}
-	if p.Detail != "" {
-		text += ": " + p.Detail
-	}
-	if p.Fix != "" {
-		text += " (" + p.Fix + ")"
-	}
-	return text
-}
 
 // Client is good for any number of goroutines.
 type Client struct {
@@ -66,11 +36,11 @@ func New(address, token string, h *http.Client) *Client {
 
 // Send uploads a work folder, a tar file in gzip, for a submission that follows within a day.
 func (c *Client) Send(ctx context.Context, folder io.Reader) (work string, err error) {
-	r, err := c.send(ctx, http.MethodPost, "/v1/work", "application/gzip", folder)
+	r, err := c.Open(ctx, http.MethodPost, "/v1/work", "application/gzip", folder)
 	if err != nil {
 		return "", err
 	}
-	v, err := decode[api.Work](r)
+	v, err := decode[Work](r)
 	return v.Work, err
 }
 
@@ -96,12 +66,8 @@ const page = 200
 // Jobs lists the jobs that the token's user sees, oldest first, a page at a time.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		for after := ""; ; {
-			r, err := c.send(ctx, http.MethodGet, "/v1/jobs?limit="+strconv.Itoa(page)+"&after="+url.QueryEscape(after), "", nil)
-			var list []Job
-			if err == nil {
-				list, err = decode[[]Job](r)
-			}
+		for q := (url.Values{"limit": {strconv.Itoa(page)}}); ; {
+			list, next, err := c.JobsPage(ctx, q)
 			if err != nil {
 				yield(Job{}, err)
 				return
@@ -111,18 +77,30 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 					return
 				}
 			}
-			if after = r.Header.Get("Scrimp-Next"); after == "" {
+			if next == "" {
 				return
 			}
+			q.Set("after", next)
 		}
 	}
+}
+
+// JobsPage returns a page of the jobs that the user sees, as the parameters of GET /v1/jobs say, and
+// what to give as after, or before, for the next one; "": there is none.
+func (c *Client) JobsPage(ctx context.Context, q url.Values) (list []Job, next string, err error) {
+	r, err := c.Open(ctx, http.MethodGet, "/v1/jobs?"+q.Encode(), "", nil)
+	if err != nil {
+		return nil, "", err
+	}
+	list, err = decode[[]Job](r)
+	return list, r.Header.Get("Scrimp-Next"), err
 }
 
 // Watch yields a job at each change until it is closed: over, and costing
 // nothing any more. An error ends it; it can be watched again.
 func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		r, err := c.send(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/watch", "", nil)
+		r, err := c.Open(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/watch", "", nil)
 		if err != nil {
 			yield(Job{}, err)
 			return
@@ -163,7 +141,7 @@ func (c *Client) Events(ctx context.Context, after uint64) iter.Seq2[Event, erro
 		if after > 0 {
 			path += "?after=" + strconv.FormatUint(after, 10)
 		}
-		r, err := c.send(ctx, http.MethodGet, path, "", nil)
+		r, err := c.Open(ctx, http.MethodGet, path, "", nil)
 		if err != nil {
 			yield(Event{}, err)
 			return
@@ -200,7 +178,7 @@ func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool)
 	if follow {
 		path += "&follow=1"
 	}
-	r, err := c.send(ctx, http.MethodGet, path, "", nil)
+	r, err := c.Open(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -209,17 +187,17 @@ func (c *Client) Logs(ctx context.Context, id string, offset int64, follow bool)
 
 // End ends a job: save keeps a checkpoint first, otherwise it ends at once.
 func (c *Client) End(ctx context.Context, id string, save bool) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/end", api.End{Save: save})
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/end", End{Save: save})
 }
 
 // Approve lets a job run that waits for approval; the reason is for the audit trail.
 func (c *Client) Approve(ctx context.Context, id, reason string) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/approve", api.Review{Reason: reason})
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/approve", Review{Reason: reason})
 }
 
 // Reject ends a job that waits for approval; the reason, which must be given, is for its submitter.
 func (c *Client) Reject(ctx context.Context, id, reason string) (Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/reject", api.Review{Reason: reason})
+	return ask[Job](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/reject", Review{Reason: reason})
 }
 
 // Costs says what was spent, by team, project, user, kind, job or tag:KEY, within a
@@ -243,34 +221,34 @@ func (c *Client) Metric(ctx context.Context, id string) (MetricValues, error) {
 	return ask[MetricValues](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/metric", nil)
 }
 
-func ask[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
+// Do sends in as JSON and reads the answer into out; either may be nil. It is for what has
+// no method of its own.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
-			var none T
-			return none, fmt.Errorf("%s %s: %w", method, path, err)
+			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 		body = bytes.NewReader(b)
 	}
-	r, err := c.send(ctx, method, path, "application/json", body)
+	r, err := c.Open(ctx, method, path, "application/json", body)
 	if err != nil {
-		var none T
-		return none, err
+		return err
 	}
-	return decode[T](r)
-}
-
-func decode[T any](r *http.Response) (v T, err error) {
 	defer func() { _ = r.Body.Close() }()
-	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
-		return v, fmt.Errorf("read the server's answer: %w", err)
+	if out == nil {
+		return nil
 	}
-	return v, nil
+	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
+		return fmt.Errorf("read the server's answer to %s %s: %w", method, path, err)
+	}
+	return nil
 }
 
-// send returns an answer that is no problem.
-func (c *Client) send(ctx context.Context, method, path, kind string, body io.Reader) (*http.Response, error) {
+// Open sends a body of that media type as it is and returns an answer that is no problem,
+// whose body the caller closes. Its error is a *Problem, a *StatusError, or that there was no answer.
+func (c *Client) Open(ctx context.Context, method, path, kind string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err
@@ -288,8 +266,21 @@ func (c *Client) send(ctx context.Context, method, path, kind string, body io.Re
 	}
 	defer func() { _ = r.Body.Close() }()
 	p := &Problem{}
-	if json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&p.Problem) != nil || p.Title == "" {
-		p.Title, p.Status = http.StatusText(r.StatusCode), r.StatusCode
+	if json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(p) != nil || p.Title == "" {
+		return nil, &StatusError{method, path, r.StatusCode}
 	}
 	return nil, fmt.Errorf("%s %s: %w", method, path, p)
+}
+
+func ask[T any](ctx context.Context, c *Client, method, path string, in any) (v T, err error) {
+	err = c.Do(ctx, method, path, in, &v)
+	return v, err
+}
+
+func decode[T any](r *http.Response) (v T, err error) {
+	defer func() { _ = r.Body.Close() }()
+	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+		return v, fmt.Errorf("read the server's answer: %w", err)
+	}
+	return v, nil
 }

@@ -1,12 +1,12 @@
-// Package api holds the wire types: what agents, command lines and pages
-// exchange with the server. Fields are only ever added.
+// Package api holds the wire types: what agents, command lines and pages exchange with the
+// server. Those of agents are declared here, those of users in client; no type of the program's
+// inside is among them: api/convert makes these of those. Fields are only ever added.
 package api
 
 import (
-	"encoding/json"
 	"time"
 
-	"scrimp/internal/budget"
+	"scrimp/client"
 )
 
 // The agent's side. An agent calls the server and never the reverse:
@@ -231,36 +231,10 @@ type Drain struct {
 	Grace time.Duration `json:"grace_ns"` // wall
 }
 
-// Exec asks the agent to run a command beside the program.
-type Exec struct {
-	ID      string   `json:"id"`
-	Command []string `json:"command"`
-}
-
-// ExecResult is what it printed.
-type ExecResult struct {
-	Output []byte `json:"output"`
-	Exit   int    `json:"exit"`
-	Error  string `json:"error,omitempty"`
-}
-
 // LogEnd is how many bytes of an attempt's log the server has.
 type LogEnd struct {
 	Offset int64 `json:"offset"`
 }
 
 // Problem is an error as RFC 9457 describes it, with what fixes it beside it.
-type Problem struct {
-	Type   string `json:"type,omitempty"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail,omitempty"`
-	Field  string `json:"field,omitempty"`
-	Fix    string `json:"fix,omitempty"`
-
-	Limit *budget.Limit `json:"limit,omitempty"` // that does not let a job in
-	Use   *budget.Use   `json:"use,omitempty"`   // what is spent and held of it
-}
-
-// Raw is JSON that is passed through.
-type Raw = json.RawMessage
+type Problem = client.Problem

@@ -112,6 +112,20 @@ func Layers(p Package, house []Room) (problems []string) {
 	return problems
 }
 
+// Public returns every import by which a public package would show what only this module can name.
+func Public(p Package) (problems []string) {
+	allowed, public := publics[p.Dir]
+	if !public {
+		return nil
+	}
+	for imported, file := range imports(p) {
+		if within(imported, Module) && !slices.Contains(allowed, imported) {
+			problems = append(problems, fmt.Sprintf("%s imports %s: a public package's types are its own", file.Name, imported))
+		}
+	}
+	return problems
+}
+
 // Pure returns what keeps p from being values in, values out. It is empty for
 // packages above the line.
 func Pure(p Package, house []Room) (problems []string) {
@@ -215,6 +229,49 @@ func Chance(p Package, house []Room) (problems []string) {
 		})
 	}
 	return problems
+}
+
+// ErrorTexts returns where p decides by the text of an error, which is for people and may
+// change: a caller tells errors apart by value or by type.
+func ErrorTexts(p Package) (problems []string) {
+	for _, f := range p.Files {
+		if f.Test || strings.HasSuffix(p.Dir, "test") {
+			continue // a test may ask what people read
+		}
+		ast.Inspect(f.Tree, func(n ast.Node) bool {
+			var asked []ast.Expr
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains(decides, sel.Sel.Name) {
+					asked = n.Args
+				}
+			case *ast.BinaryExpr:
+				if n.Op == token.EQL || n.Op == token.NEQ {
+					asked = []ast.Expr{n.X, n.Y}
+				}
+			}
+			if slices.ContainsFunc(asked, isErrorText) {
+				problems = append(problems, fmt.Sprintf("%s: acts on an error's text: tell errors apart with errors.Is or "+
+					"errors.As", f.Set.Position(n.Pos())))
+			}
+			return true
+		})
+	}
+	return problems
+}
+
+// decides are the functions that answer a question about a text.
+var decides = []string{"Contains", "ContainsAny", "HasPrefix", "HasSuffix", "EqualFold", "Index", "Cut", "CutPrefix",
+	"CutSuffix", "MatchString", "FindStringSubmatch"}
+
+// isErrorText reports whether x is a call like err.Error().
+func isErrorText(x ast.Expr) bool {
+	call, ok := x.(*ast.CallExpr)
+	if !ok || len(call.Args) > 0 {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "Error"
 }
 
 // Documented returns a problem unless exactly one file of p says what the

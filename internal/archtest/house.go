@@ -53,9 +53,10 @@ var House = []Room{
 	{Path: "blob/httpblob", Floor: 5}, // a server's store, and the way to it
 	{Path: "blob/blobtest", Floor: 5},
 	{Path: "blob", Floor: 5},
-	{Path: "tarball", Floor: 5}, // a folder as one stream
-	{Path: "fileid", Floor: 5},  // tells a file from its copies
-	{Path: "wait", Floor: 5},    // a pause that ends early
+	{Path: "tarball", Floor: 5},     // a folder as one stream
+	{Path: "fileid", Floor: 5},      // tells a file from its copies
+	{Path: "wait", Floor: 5},        // a pause that ends early
+	{Path: "api/convert", Floor: 5}, // values of the program to values of the wire
 	{Path: "api", Floor: 5},
 
 	{Path: "receipt", Floor: 4},
@@ -88,6 +89,12 @@ var House = []Room{
 	{Path: "ignore", Floor: 1},
 	{Path: "money", Floor: 1},
 	{Path: "size", Floor: 1},
+}
+
+// publics are the packages that programs of others import, and what of ours each may import.
+var publics = map[string][]string{
+	"client": {Module + "/money"},
+	"money":  {},
 }
 
 // outside is what a pure package must not import, and why. A name stands for

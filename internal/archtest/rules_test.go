@@ -35,6 +35,19 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"a test looks up", layers, "internal/core/a_test.go", `package core_test; import "scrimp/internal/store"`, ""},
 		{"a tool sees all", layers, "hack/tool/main.go", `package main; import "scrimp/internal/cli"`, ""},
 
+		{"a public package looks inside", Public, "money/a.go", `package money; import "scrimp/internal/api"`, "its own"},
+		{"a public package needs another", Public, "money/a.go", `package money; import "scrimp/client"`, "its own"},
+		{"a public package by itself", Public, "money/a.go", `package money; import "math/big"`, ""},
+
+		{"an error's text", ErrorTexts, "internal/cli/a.go",
+			`package cli; import "strings"; func f(err error) bool { return strings.Contains(err.Error(), "gone") }`, "errors.As"},
+		{"an error's whole text", ErrorTexts, "internal/cli/a.go",
+			`package cli; func f(err error) bool { return err.Error() == "EOF" }`, "errors.As"},
+		{"an error's text as it is shown", ErrorTexts, "internal/cli/a.go",
+			`package cli; import "strings"; func f(err error) string { return strings.TrimSpace(err.Error()) }`, ""},
+		{"a test of a text", ErrorTexts, "internal/cli/a_test.go",
+			`package cli; func f(err error) bool { return err.Error() == "EOF" }`, ""},
+
 		{"context", pure, "internal/core/a.go", `package core; import "context"`, "cancelled"},
 		{"a logger", pure, "internal/core/a.go", `package core; import "log/slog"`, "does not log"},
 		{"the network", pure, "internal/core/a.go", `package core; import "net/http"`, "talks to nobody"},

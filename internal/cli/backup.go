@@ -24,7 +24,7 @@ func (a *app) backupCmd() *cobra.Command {
 			"at one moment, and checks it. The server goes on meanwhile. Work folders, checkpoints, outputs and secrets are " +
 			"not in it." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
-			r, err := c.request(ctx, http.MethodGet, "/v1/backup", nil)
+			r, err := c.request(ctx, http.MethodGet, "/v1/backup")
 			if err != nil {
 				return err
 			}

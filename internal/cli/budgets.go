@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/money"
@@ -140,7 +141,7 @@ func (a *app) budgetsSetCmd() *cobra.Command {
 		if err := l.Check(); err != nil {
 			return err
 		}
-		return a.putBudget(ctx, c, api.SetBudget{Limit: &l}, "Budget "+l.Name()+" is set.")
+		return a.putBudget(ctx, c, api.SetBudget{Limit: convert.To[*api.Limit](&l)}, "Budget "+l.Name()+" is set.")
 	})
 	return cmd
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,16 +15,19 @@ import (
 	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/catalog"
 	"scrimp/internal/check"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/market"
 	"scrimp/internal/measured"
 	"scrimp/internal/money"
 	"scrimp/internal/rank"
 	"scrimp/internal/receipt"
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
+	"strconv"
 )
 
 // mostRuns is how many runs of the same name a check looks at.
@@ -194,7 +196,8 @@ func (a *app) history(ctx context.Context, c *check.Case) error {
 		return err
 	}
 	for _, l := range m.Offers {
-		c.Here = append(c.Here, catalog.Listing{Offer: l.Offer, Quote: l.Quote, RuleSource: m.Clock.Name})
+		c.Here = append(c.Here, catalog.Listing{Offer: convert.To[market.Offer](l.Offer),
+			Quote: convert.To[market.Quote](l.Quote), RuleSource: m.Clock.Name})
 	}
 	c.Offers = append(c.Offers, c.Here...)
 	c.Job, c.WorkFrom = a.learnFrom(ctx, cl, c.Job)
@@ -246,16 +249,9 @@ func newestOf(ctx context.Context, cl *client, name string) ([]api.Job, error) {
 	var found []api.Job
 	before := ""
 	for range mostPages {
-		r, err := cl.request(ctx, http.MethodGet, fmt.Sprintf("/v1/jobs?limit=%d&before=%s", jobsOfPage,
-			url.QueryEscape(before)), nil)
+		page, next, err := cl.page(ctx, url.Values{"limit": {strconv.Itoa(jobsOfPage)}, "before": {before}})
 		if err != nil {
 			return nil, err
-		}
-		var page []api.Job
-		err = json.NewDecoder(r.Body).Decode(&page)
-		_ = r.Body.Close()
-		if err != nil {
-			return nil, fmt.Errorf("read the server's jobs: %w", err)
 		}
 		for _, j := range slices.Backward(page) {
 			if j.Closed && (j.Name == name || j.Name == measured.Profile(name)) {
@@ -264,7 +260,7 @@ func newestOf(ctx context.Context, cl *client, name string) ([]api.Job, error) {
 				}
 			}
 		}
-		if before = r.Header.Get("Scrimp-Next"); before == "" {
+		if before = next; before == "" {
 			break
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/server"
 )
@@ -52,7 +52,7 @@ func (a *app) checkpointsGetCmd() *cobra.Command {
 			if to == "" {
 				to = job + "-checkpoint"
 			}
-			r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+job+"/checkpoints/"+name, nil)
+			r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+job+"/checkpoints/"+name)
 			if err != nil {
 				return err
 			}

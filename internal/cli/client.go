@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,18 +18,17 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/server"
 	"scrimp/internal/wait"
 )
 
 // client talks to the server of a data folder, or to the one that was logged in to.
 type client struct {
-	http  *http.Client
-	base  string // address of the server; http://scrimp stands for the folder's socket
-	token string
-	dir   string
-	far   bool // logged in: the server may be another machine
+	*api.Client
+	base string // address of the server; http://scrimp stands for the folder's socket
+	dir  string
+	far  bool // logged in: the server may be another machine
 }
 
 // errNoServer says that none answers.
@@ -51,13 +48,14 @@ func (a *app) open(ctx context.Context) (*client, error) {
 		return nil, fmt.Errorf("%w in %s", errNoServer, dir)
 	}
 	socket := filepath.Join(dir, server.SocketName)
-	c := &client{base: "http://scrimp", dir: dir, token: strings.TrimSpace(string(token)),
-		http: &http.Client{Transport: &http.Transport{
+	const base = "http://scrimp"
+	c := &client{base: base, dir: dir, Client: api.New(base, strings.TrimSpace(string(token)),
+		&http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				var d net.Dialer
 				return d.DialContext(ctx, "unix", socket)
 			},
-		}}}
+		}})}
 	if _, err := c.server(ctx); err != nil {
 		return nil, fmt.Errorf("%w in %s: %v", errNoServer, dir, err) //nolint:errorlint // the cause is for people
 	}
@@ -210,86 +208,40 @@ func (c *client) job(ctx context.Context, id string) (api.Job, error) {
 
 // do sends in as JSON and reads the answer into out; either may be nil.
 func (c *client) do(ctx context.Context, method, path string, in, out any) error {
-	r, err := c.request(ctx, method, path, in)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Body.Close() }()
-	if out == nil {
-		return nil
-	}
-	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
-		return fmt.Errorf("read the server's answer to %s %s: %w", method, path, err)
-	}
-	return nil
+	return c.said(ctx, c.Do(ctx, method, path, in, out))
 }
 
-// request sends in as JSON and returns the answer, whose body the caller closes.
-func (c *client) request(ctx context.Context, method, path string, in any) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", method, path, err)
-		}
-		body = bytes.NewReader(b)
-	}
-	return c.requestBody(ctx, method, path, body, "application/json")
+// request asks without a body and returns the answer, whose body the caller closes.
+func (c *client) request(ctx context.Context, method, path string) (*http.Response, error) {
+	r, err := c.Open(ctx, method, path, "", nil)
+	return r, c.said(ctx, err)
 }
 
-// requestBody sends a body as it is.
-func (c *client) requestBody(ctx context.Context, method, path string, body io.Reader,
-	kind string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
-	req.Header.Set("Content-Type", kind)
-	r, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.unanswered(ctx, err)
-	}
-	if r.StatusCode < 300 {
-		return r, nil
-	}
-	defer func() { _ = r.Body.Close() }()
-	return nil, c.refused(r, method, path)
-}
-
-// unanswered says why a server gave no answer.
-func (c *client) unanswered(ctx context.Context, err error) error {
+// said is an error of the server or of the way to it, as people are told it.
+func (c *client) said(ctx context.Context, err error) error {
+	var problem *api.Problem
+	var status *api.StatusError
 	var at *url.Error
-	if !c.far || ctx.Err() != nil || !errors.As(err, &at) {
-		return fmt.Errorf("ask the server: %w", err)
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case errors.As(err, &status):
+		if status.Status == http.StatusBadRequest && c.far && strings.HasPrefix(c.base, "http://") {
+			return fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.base,
+				strings.TrimPrefix(c.base, "http://"))
+		}
+	case c.far && ctx.Err() == nil && errors.As(err, &at):
+		return c.unanswered(at)
 	}
+	return err
+}
+
+// unanswered says why a server elsewhere gave no answer.
+func (c *client) unanswered(at *url.Error) error {
 	var untrusted *tls.CertificateVerificationError
-	if errors.As(err, &untrusted) {
+	if errors.As(at, &untrusted) {
 		return fmt.Errorf("%s shows a certificate that is not trusted: %w: scrimp login %s --ca FILE trusts one of your own",
 			c.base, untrusted.Err, c.base)
 	}
 	return fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
-}
-
-// refused is the error that the server answered with.
-func (c *client) refused(r *http.Response, method, path string) error {
-	var p api.Problem
-	if json.NewDecoder(r.Body).Decode(&p) != nil || p.Title == "" {
-		if r.StatusCode == http.StatusBadRequest && c.far && strings.HasPrefix(c.base, "http://") {
-			return fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.base,
-				strings.TrimPrefix(c.base, "http://"))
-		}
-		return fmt.Errorf("%s %s: status %d", method, path, r.StatusCode)
-	}
-	text := p.Title
-	if p.Field != "" {
-		text = p.Field + ": " + text
-	}
-	if p.Detail != "" {
-		text += ": " + p.Detail
-	}
-	if p.Fix != "" {
-		text += " (" + p.Fix + ")"
-	}
-	return errors.New(text)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 )
 
 func (a *app) completionCmd() *cobra.Command {

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 
-	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/server"
@@ -23,7 +21,8 @@ func (c *client) send(ctx context.Context, folder string) (work string, err erro
 		_ = w.CloseWithError(err)
 		packed <- err
 	}()
-	resp, err := c.requestBody(ctx, http.MethodPost, "/v1/work", r, "application/gzip")
+	work, err = c.Send(ctx, r)
+	err = c.said(ctx, err)
 	_ = r.CloseWithError(err)
 	if wrong := <-packed; wrong != nil && err == nil {
 		err = wrong
@@ -31,18 +30,13 @@ func (c *client) send(ctx context.Context, folder string) (work string, err erro
 	if err != nil {
 		return "", fmt.Errorf("send the work folder: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	var v api.Work
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
-		return "", fmt.Errorf("send the work folder: %w", err)
-	}
-	return v.Work, nil
+	return work, nil
 }
 
 // fetch copies a job's outputs here, each file checked against its hash.
 func (c *client) fetch(ctx context.Context, job, to string) error {
 	if c.far {
-		r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+job+"/outputs", nil)
+		r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+job+"/outputs")
 		if err != nil {
 			return err
 		}

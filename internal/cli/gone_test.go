@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	api "scrimp/client"
 )
 
 // A server elsewhere that does not answer is named by its address, with what can
@@ -20,8 +22,8 @@ func TestAServerThatIsAwayIsNamed(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c := &client{http: &http.Client{}, base: address, far: true}
-	_, err = c.request(t.Context(), http.MethodGet, "/v1/jobs", nil)
+	c := &client{Client: api.New(address, "", nil), base: address, far: true}
+	_, err = c.request(t.Context(), http.MethodGet, "/v1/jobs")
 	if err == nil || !strings.HasPrefix(err.Error(), "no answer from "+address+": ") || !strings.Contains(err.Error(), "scrimp login") || strings.Contains(err.Error(), "/v1/jobs") {
 		t.Errorf("%v", err)
 	}
@@ -35,8 +37,8 @@ func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
 	defer site.Close()
 	plain := strings.Replace(site.URL, "https://", "http://", 1)
 	for base, want := range map[string]string{site.URL: "scrimp login " + site.URL + " --ca FILE", plain: "write " + site.URL} {
-		c := &client{http: &http.Client{}, base: base, far: true}
-		if _, err := c.request(t.Context(), http.MethodGet, "/v1/me", nil); err == nil || !strings.Contains(err.Error(), want) {
+		c := &client{Client: api.New(base, "", nil), base: base, far: true}
+		if _, err := c.request(t.Context(), http.MethodGet, "/v1/me"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", base, err, want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli"
 )
 

@@ -13,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/receipt"
 )
@@ -68,7 +69,7 @@ func (a *app) logsCmd() *cobra.Command {
 			if follow {
 				path += "?follow=1"
 			}
-			r, err := c.request(ctx, http.MethodGet, path, nil)
+			r, err := c.request(ctx, http.MethodGet, path)
 			if err != nil {
 				return err
 			}
@@ -215,8 +216,8 @@ func (a *app) getCmd() *cobra.Command {
 }
 
 func (a *app) receipt(ctx context.Context, c *client, id string) (receipt.Receipt, error) {
-	var r receipt.Receipt
-	err := c.do(ctx, http.MethodGet, "/v1/jobs/"+id+"/receipt", nil, &r)
+	v, err := c.Receipt(ctx, id)
+	r, err := convert.To[receipt.Receipt](v), c.said(ctx, err)
 	return r, err
 }
 

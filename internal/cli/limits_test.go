@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/money"
 	"scrimp/internal/store/pgtest"
 )

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 )
@@ -90,15 +89,8 @@ func (a *app) printJobs(list []api.Job) error {
 
 // page is one page of jobs, and where the next one begins; "": there is none.
 func (c *client) page(ctx context.Context, q url.Values) (list []api.Job, next string, err error) {
-	r, err := c.request(ctx, http.MethodGet, "/v1/jobs?"+q.Encode(), nil)
-	if err != nil {
-		return nil, "", err
-	}
-	defer func() { _ = r.Body.Close() }()
-	if err := json.NewDecoder(r.Body).Decode(&list); err != nil {
-		return nil, "", fmt.Errorf("read the server's jobs: %w", err)
-	}
-	return list, r.Header.Get("Scrimp-Next"), nil
+	list, next, err = c.JobsPage(ctx, q)
+	return list, next, c.said(ctx, err)
 }
 
 // leftOut says how many jobs are not shown.

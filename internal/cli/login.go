@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 )
 
@@ -59,10 +59,10 @@ func (l login) client(dir string) (*client, error) {
 		}
 		t.TLSClientConfig.RootCAs = pool
 	}
-	return &client{base: l.Server, token: l.Token, dir: dir, far: true, http: &http.Client{Transport: t,
+	return &client{base: l.Server, dir: dir, far: true, Client: api.New(l.Server, l.Token, &http.Client{Transport: t,
 		// the token goes nowhere else
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	})}, nil
 }
 
 func (a *app) loginCmd() *cobra.Command {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/market"
 	"scrimp/internal/marketfile"
 	"scrimp/internal/money"
@@ -47,7 +48,8 @@ func (a *app) marketRecordCmd() *cobra.Command {
 			if len(h.Trace.Lines) == 0 {
 				return fmt.Errorf("the server has seen no prices yet")
 			}
-			return a.writeMarket(h.Trace, "recorded from "+h.Opened.UTC().Format(time.RFC3339)+" (market time) on", out)
+			return a.writeMarket(convert.To[market.Trace](h.Trace),
+				"recorded from "+h.Opened.UTC().Format(time.RFC3339)+" (market time) on", out)
 		})}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "write into this `file` (default: print)")
 	return cmd

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/estimate"
@@ -26,7 +28,7 @@ const mostMeasured = 1000
 // runsOf returns what earlier runs of a job's name have measured, newest first;
 // of all jobs where it is "". What they were expected to cost takes the whole log.
 func runsOf(ctx context.Context, c *client, name string, expected bool) ([]measured.Run, error) {
-	var list []measured.Run
+	var list []api.Run
 	q := url.Values{"limit": {fmt.Sprint(mostMeasured)}}
 	if name != "" {
 		q = url.Values{"name": {name}, "limit": {"20"}}
@@ -35,7 +37,7 @@ func runsOf(ctx context.Context, c *client, name string, expected bool) ([]measu
 		q.Set("expected", "1")
 	}
 	err := c.do(ctx, http.MethodGet, "/v1/measured?"+q.Encode(), nil, &list)
-	return list, err
+	return convert.To[[]measured.Run](list), err
 }
 
 // ran is runsOf of whatever server the data folder has. A folder in which nothing

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/estimate"
 	"scrimp/internal/measured"

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/feed"
@@ -140,7 +141,7 @@ func (a *app) seen(ctx context.Context) map[market.OfferID]policy.Hazard {
 	}
 	for _, l := range m.Offers {
 		if l.Hazard.Served > 0 {
-			all[l.Offer.ID] = l.Hazard
+			all[market.OfferID(l.Offer.ID)] = convert.To[policy.Hazard](l.Hazard)
 		}
 	}
 	return all

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 )
 
 // Where progress goes into a file, a job that waits says so once a minute, and

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 )
 
 // A program that counts is paused, resumed, stopped and taken up again: it goes on where it

@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/identity"
 	"scrimp/internal/spec"
@@ -38,7 +39,7 @@ func (a *app) usersCmd() *cobra.Command {
 			"submits and ends jobs; an operator also runs commands on their machines; an admin of all teams also says who " +
 			"may do what." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
-			var list []identity.User
+			var list []api.User
 			if err := c.do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {
 				return err
 			}
@@ -58,7 +59,7 @@ func (a *app) usersCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				s.Grants = append(s.Grants, grant)
+				s.Grants = append(s.Grants, convert.To[api.Grant](grant))
 			}
 			if on && off {
 				return errors.New("--on and --off exclude each other: leave one out")
@@ -66,11 +67,11 @@ func (a *app) usersCmd() *cobra.Command {
 			if on || off {
 				s.Off = &off
 			}
-			var u identity.User
+			var u api.User
 			if err := c.do(ctx, http.MethodPut, "/v1/users/"+url.PathEscape(args[0]), s, &u); err != nil {
 				return err
 			}
-			return lined(a, []identity.User{u}, show.Users)
+			return lined(a, []api.User{u}, show.Users)
 		})}
 	set.Flags().StringArrayVar(&grants, "grant", nil,
 		"`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
@@ -85,7 +86,7 @@ func (a *app) teamsCmd() *cobra.Command {
 		GroupID: groupShare,
 		Long:    "Lists the teams that you see. Each job belongs to a team, and to a project of it." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, _ []string) error {
-			var list []identity.Team
+			var list []api.Team
 			if err := c.do(ctx, http.MethodGet, "/v1/teams", nil, &list); err != nil {
 				return err
 			}
@@ -96,12 +97,12 @@ func (a *app) teamsCmd() *cobra.Command {
 		Long: "Makes a team, or changes its projects: those that are given replace the others. A team that has projects " +
 			"takes jobs of these alone." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
-			var t identity.Team
+			var t api.Team
 			if err := c.do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), api.SetTeam{Projects: projects},
 				&t); err != nil {
 				return err
 			}
-			return lined(a, []identity.Team{t}, show.Teams)
+			return lined(a, []api.Team{t}, show.Teams)
 		})}
 	set.Flags().StringArrayVar(&projects, "project", nil, "`name` of a project; may be repeated (default: any project)")
 	cmd.AddCommand(set)
@@ -127,12 +128,14 @@ func (a *app) tokensCmd() *cobra.Command {
 			if len(args) > 0 {
 				n.User = args[0]
 			}
+			var role identity.Role
 			var err error
 			if most != "" {
-				if n.Most, err = identity.ParseRole(most); err != nil {
+				if role, err = identity.ParseRole(most); err != nil {
 					return err
 				}
 			}
+			n.Most = convert.To[api.Role](role)
 			if n.Life, err = spec.ParseDuration(life); err != nil {
 				return fmt.Errorf("--for %s: %w", life, err)
 			}

@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
+	"scrimp/internal/market"
 	"scrimp/internal/server"
 	"scrimp/internal/sim"
 	"scrimp/internal/spec"
@@ -119,7 +121,8 @@ func foresee(j spec.Job, m api.Market, v api.Server) show.Plan {
 		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m),
 		Speed: clock.Speed}
 	for _, l := range m.Offers {
-		q.Offers, q.Quotes = append(q.Offers, l.Offer), append(q.Quotes, l.Quote)
+		q.Offers = append(q.Offers, convert.To[market.Offer](l.Offer))
+		q.Quotes = append(q.Quotes, convert.To[market.Quote](l.Quote))
 	}
 	p := show.Plan{Name: j.Name, Market: m.Clock.Name, Speed: clock.Speed, Feasible: true, Reasons: []string{},
 		Rejected: []show.Rejected{}}

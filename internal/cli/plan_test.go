@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/plan"
 	"scrimp/internal/spec"
@@ -341,7 +340,7 @@ func (p *pacer) worth(j api.Job, now time.Time) bool {
 
 // lastLines are the last n lines of a job's output, none where they cannot be had.
 func (a *app) lastLines(ctx context.Context, c *client, id string, n int) []string {
-	r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+id+"/log", nil)
+	r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+id+"/log")
 	if err != nil {
 		return nil
 	}
@@ -366,34 +365,33 @@ func (a *app) lastLines(ctx context.Context, c *client, id string, n int) []stri
 func (a *app) watch(ctx context.Context, c *client, id string, show func(api.Job)) (api.Job, error) {
 	var j api.Job
 	for failed := 0; ; {
-		r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+id+"/watch", nil)
-		if err == nil {
-			lines := bufio.NewScanner(r.Body)
-			lines.Buffer(nil, 1<<20)
-			for lines.Scan() {
-				if json.Unmarshal(lines.Bytes(), &j) == nil {
-					failed = 0
-					show(j)
-				}
+		var broken error
+		for newer, err := range c.Watch(ctx, id) {
+			if broken = err; err == nil {
+				j, failed = newer, 0
+				show(j)
 			}
-			_ = r.Body.Close()
-			if j.Closed {
-				return j, nil
-			}
-		} else if strings.Contains(err.Error(), "is not known") {
-			return j, err
+		}
+		if j.Closed {
+			return j, nil
+		}
+		broken = c.said(ctx, broken)
+		if problem, ok := errors.AsType[*api.Problem](broken); ok && problem.Code == api.JobUnknown {
+			return j, broken
 		}
 		if why := wait.For(ctx, 300*time.Millisecond); why != nil {
 			return j, why
 		}
 		if failed++; failed == 4 {
 			a.notef("\nThe server does not answer: starting another. The job goes on meanwhile.\n")
-			if c, err = a.ensure(ctx, ""); err != nil {
+			another, err := a.ensure(ctx, "")
+			if err != nil {
 				return j, err
 			}
+			c = another
 		}
 		if failed > 20 {
-			return j, fmt.Errorf("follow %s: %w", id, err)
+			return j, fmt.Errorf("follow %s: %w", id, broken)
 		}
 	}
 }

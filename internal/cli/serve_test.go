@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 )
 
 // serve runs scrimp serve until the test ends, and returns its address.

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
@@ -33,7 +34,8 @@ type pastPolicy struct {
 // pastRun is what the server's past jobs are played with.
 type pastRun struct {
 	api.History
-	now    time.Time // of the market
+	trace  market.Trace // of the history
+	now    time.Time    // of the market
 	config core.Config
 	jobs   []api.PastJob // that are played
 	paid   float64       // for them, in dollars
@@ -89,6 +91,7 @@ func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
 	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &p.History); err != nil {
 		return nil, err
 	}
+	p.trace = convert.To[market.Trace](p.Trace)
 	begin, err := f.begin(p.now)
 	if err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, 
 			p.playJob(j, name, &row)
 			continue
 		}
-		cost, err := hindsight(p.Trace, j, j.Submitted.Sub(p.Opened))
+		cost, err := hindsight(p.trace, j, j.Submitted.Sub(p.Opened))
 		if err != nil {
 			p.notes = append(p.notes, fmt.Sprintf("there is no line of the optimum: %s: %v", j.ID, err))
 			tell(name, len(p.jobs), len(p.jobs))
@@ -146,12 +149,12 @@ func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, 
 
 // playJob adds to a policy's line what it would have made of a job.
 func (p *pastRun) playJob(j api.PastJob, name string, row *pastPolicy) {
-	terms := j.Terms
+	terms := convert.To[core.Terms](j.Terms)
 	if name == string(policy.OnDemand) {
 		terms.Need.Ladder = nil // which may begin with spot
 	}
 	played := sim.Play(sim.Playback{
-		Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: p.Trace,
+		Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: p.trace,
 		Opened: p.Opened, From: j.Submitted.Sub(p.Opened), Policy: policy.Rule(name), Planner: p.mind, Config: p.config,
 	})
 	if j.Submitted.Add(played.Finish).After(p.now) {
@@ -232,7 +235,8 @@ func hindsight(t market.Trace, j api.PastJob, from time.Duration) (money.Amount,
 	if j.Terms.Deadline.IsZero() {
 		return money.Amount{}, errNoEnd
 	}
-	return tick.Hindsight(t, fitsOf(j.Terms.Need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted),
+	need := convert.To[core.Terms](j.Terms).Need
+	return tick.Hindsight(t, fitsOf(need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted),
 		max(j.Restart, time.Second))
 }
 

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	api "scrimp/client"
 	"scrimp/internal/agent"
 	"scrimp/internal/agent/notice"
-	"scrimp/internal/api"
 	"scrimp/internal/catalog"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/engine/local"
@@ -140,19 +140,19 @@ func (a *app) stopped(pid int, machines bool) error {
 func published(m api.Market, c catalog.Catalog) map[market.OfferID]show.Share {
 	all := map[market.OfferID]show.Share{}
 	for _, l := range m.Offers {
-		near := false
+		id, near := market.OfferID(l.Offer.ID), false
 		for _, k := range c.Listings {
-			if l.Offer.Capacity != market.Spot || k.Offer.Capacity != market.Spot || k.Offer.Machine != l.Offer.Machine ||
+			if l.Offer.Capacity != api.Spot || k.Offer.Capacity != market.Spot || k.Offer.Machine != l.Offer.Machine ||
 				!k.Risk.Known {
 				continue
 			}
 			here := k.Offer.Region == l.Offer.Region
-			old, ok := all[l.Offer.ID]
+			old, ok := all[id]
 			switch {
 			case !ok || here && !near:
-				all[l.Offer.ID], near = show.Share{Low: k.Risk.Low, High: k.Risk.High}, here
+				all[id], near = show.Share{Low: k.Risk.Low, High: k.Risk.High}, here
 			case here == near:
-				all[l.Offer.ID] = show.Share{Low: min(old.Low, k.Risk.Low), High: max(old.High, k.Risk.High)}
+				all[id] = show.Share{Low: min(old.Low, k.Risk.Low), High: max(old.High, k.Risk.High)}
 			}
 		}
 	}

@@ -3,7 +3,8 @@ package cli
 import (
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
@@ -18,7 +19,7 @@ func terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration)
 func hazards(m api.Market) map[market.OfferID]policy.Hazard {
 	h := map[market.OfferID]policy.Hazard{}
 	for _, l := range m.Offers {
-		h[l.Offer.ID] = l.Hazard
+		h[market.OfferID(l.Offer.ID)] = convert.To[policy.Hazard](l.Hazard)
 	}
 	return h
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 )
 
 // A webhook that fails while the server is killed is told by the next server,

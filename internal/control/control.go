@@ -3,6 +3,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
+	"scrimp/internal/ledger"
 	"scrimp/internal/store"
 )
 
@@ -25,6 +27,7 @@ type Clock = engine.Clock
 // Config is what a Control needs to know. Spans are wall time.
 type Config struct {
 	Clock    Clock         // that all events are dated by
+	Tenant   string        // whose log this is; empty: ledger.DefaultTenant
 	Silence  time.Duration // without word from an agent before its machine is given up
 	Snapshot uint64        // events between snapshots at least; 0: none is written
 	Log      *slog.Logger
@@ -76,6 +79,7 @@ var ErrStopping = errors.New("the server is stopping")
 // New restores the machine from the store: the newest snapshot and the events after it.
 // Each engine has a name of its own.
 func New(ctx context.Context, s store.Store, engines []engine.Engine, cfg Config) (*Control, error) {
+	cfg.Tenant = cmp.Or(cfg.Tenant, ledger.DefaultTenant)
 	c := &Control{
 		cfg: cfg, store: s, requests: make(chan request),
 		ended: make(chan struct{}), machine: core.New(), drains: map[string]core.Drain{}, listed: map[string]bool{},
@@ -107,8 +111,11 @@ func (c *Control) untilWake() time.Duration {
 // Now is the market time.
 func (c *Control) Now() time.Time { return c.cfg.Clock.ToMarket(time.Now()) }
 
+// Tenant is whose log this is: it stands in each event that is proposed.
+func (c *Control) Tenant() string { return c.cfg.Tenant }
+
 func (c *Control) event(at time.Time, b core.Body) core.Event {
-	return core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: b}
+	return core.Event{At: at, Schema: core.Schema, Tenant: c.cfg.Tenant, Actor: "server", Body: b}
 }
 
 // Read calls f with the machine between two steps, and returns when all that f

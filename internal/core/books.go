@@ -213,7 +213,7 @@ func (m *Machine) bookStray(i *Instance, amount money.Amount, rule string) {
 	}
 	p := ledger.Posting{
 		Currency: currency, Category: ledger.Overhead, Phase: ledger.Billed, Use: ledger.Lost, Rule: rule,
-		Owner: ledger.Owner{Tenant: "default", Instance: i.ID()},
+		Owner: ledger.Owner{Tenant: m.e.Tenant, Instance: i.ID()},
 	}
 	m.enter(p, amount, ledger.Payable(provider), ledger.Cost(ledger.Overhead, ledger.Lost))
 }

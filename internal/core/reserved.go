@@ -37,7 +37,8 @@ func (m *Machine) settleReserved(ended bool) {
 		m.fact(state.ReserveSettled{Offer: o.ID})
 		p := ledger.Posting{
 			Currency: o.Currency, Category: ledger.Fixed, Phase: ledger.Billed, Use: ledger.Idle, Rule: state.ReservedRule,
-			Owner: ledger.Owner{Tenant: "default", Team: r.Team, Instance: string(o.ID)}, Provider: o.Provider, Region: o.Region,
+			Owner:    ledger.Owner{Tenant: m.e.Tenant, Team: r.Team, Instance: string(o.ID)},
+			Provider: o.Provider, Region: o.Region,
 			SKU: o.Machine,
 		}
 		m.enter(p, idle, ledger.Payable(o.Provider), ledger.Cost(ledger.Fixed, ledger.Idle))

@@ -6,6 +6,7 @@ package foreign
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -100,7 +101,7 @@ func mapping(text string) (*yaml.Node, error) {
 	for {
 		var doc yaml.Node
 		if err := d.Decode(&doc); err != nil {
-			if err.Error() == "EOF" {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			return nil, fmt.Errorf("it is neither an sbatch script nor YAML: %w", err)

@@ -47,6 +47,10 @@ const (
 	Idle    Use = "idle"
 )
 
+// DefaultTenant is that of an installation which has one. Whoever makes events names the tenant in
+// them, and nothing else assumes it.
+const DefaultTenant = "default"
+
 // Owner says whose cost a posting is. Empty fields mean that the level does not apply.
 type Owner struct {
 	Tenant       string            `json:"tenant"`

@@ -15,13 +15,13 @@ const maxSpeed = 1e6
 func (t Trace) Validate() error {
 	switch {
 	case !(t.Speed > 0 && t.Speed <= maxSpeed): // also what is no number
-		return fmt.Errorf("speed: %v is not between 0 and 1,000,000: write 1 for real time", t.Speed)
+		return wrong("speed", "%v is not between 0 and 1,000,000: write 1 for real time", t.Speed)
 	case t.Repeat < 0:
-		return fmt.Errorf("repeat: %v is negative: leave it out for a market that does not repeat", t.Repeat)
+		return wrong("repeat", "%v is negative: leave it out for a market that does not repeat", t.Repeat)
 	case t.Currency == "":
-		return fmt.Errorf("currency: missing: name it, such as USD")
+		return wrong("currency", "missing: name it, such as USD")
 	case len(t.Lines) == 0:
-		return fmt.Errorf("offers: none: a market sells something")
+		return wrong("offers", "none: a market sells something")
 	}
 	seen := map[OfferID]bool{}
 	for i, l := range t.Lines {
@@ -32,13 +32,14 @@ func (t Trace) Validate() error {
 		seen[l.Offer.ID] = true
 		err := l.validate(t.Repeat)
 		if l.Offer.Currency != t.Currency {
-			err = fmt.Errorf("currency: %q in a market of %s: a trace has one currency", l.Offer.Currency, t.Currency)
+			err = wrong("currency", "%q in a market of %s: a trace has one currency", l.Offer.Currency, t.Currency)
 		}
 		if err != nil {
 			f := &Fault{Line: i, Entry: -1, text: fmt.Sprintf("offer %s: %v", l.Offer.ID, err)}
-			f.Field, _, _ = strings.Cut(err.Error(), ":")
-			var e *entry
-			if errors.As(err, &e) {
+			if at, ok := errors.AsType[*fieldError](err); ok {
+				f.Field = at.field
+			}
+			if e, ok := errors.AsType[*entry](err); ok {
 				f.Entry = e.n
 			}
 			return f
@@ -58,28 +59,39 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.text }
 
+// fieldError is what is wrong with a field of an offer or a quote.
+type fieldError struct{ field, text string }
+
+func (e *fieldError) Error() string { return e.field + ": " + e.text }
+
+func wrong(field, format string, values ...any) error {
+	return &fieldError{field, fmt.Sprintf(format, values...)}
+}
+
 // entry is what is wrong with an entry of a list.
 type entry struct {
 	n int
 	error
 }
 
+func (e *entry) Unwrap() error { return e.error }
+
 // Validate returns the first thing that no offer may say, whoever sells it, by
 // field: what is planned with, and what is billed. What is unknown is left out.
 func (o Offer) Validate() error {
 	switch {
 	case o.ID == "":
-		return fmt.Errorf("id: missing: an offer is bought by its name")
+		return wrong("id", "missing: an offer is bought by its name")
 	case o.Capacity != Spot && o.Capacity != OnDemand && o.Capacity != Reserved:
-		return fmt.Errorf("capacity: %q is none of spot, on-demand, reserved", o.Capacity)
+		return wrong("capacity", "%q is none of spot, on-demand, reserved", o.Capacity)
 	case o.Currency == "":
-		return fmt.Errorf("currency: missing: name it, such as USD")
+		return wrong("currency", "missing: name it, such as USD")
 	case o.CPUs < 0 || o.Memory < 0:
-		return fmt.Errorf("cpus: %d and %v of memory: leave out what is unknown", o.CPUs, o.Memory)
+		return wrong("cpus", "%d and %v of memory: leave out what is unknown", o.CPUs, o.Memory)
 	case o.Accelerators < 0 || (o.Accelerators == 0) != (o.Accelerator == ""):
-		return fmt.Errorf("accelerator: %d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
+		return wrong("accelerator", "%d of %q: give a number and a name, or neither", o.Accelerators, o.Accelerator)
 	case !(o.Speed >= 0 && o.Speed <= maxSpeed): // also what is no number
-		return fmt.Errorf("speed: %v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
+		return wrong("speed", "%v is not between 0 and 1,000,000: leave it out where it is unknown", o.Speed)
 	}
 	for _, s := range []struct {
 		field string
@@ -89,7 +101,7 @@ func (o Offer) Validate() error {
 		{"billing.minimum", o.Billing.Minimum}, {"billing.free_if_interrupted_within", o.Billing.FreeIfInterruptedWithin},
 	} {
 		if s.span < 0 {
-			return fmt.Errorf("%s: %v is negative: leave it out where there is none", s.field, s.span)
+			return wrong(s.field, "%v is negative: leave it out where there is none", s.span)
 		}
 	}
 	return nil
@@ -100,9 +112,9 @@ func (o Offer) Validate() error {
 func (q Quote) Validate() error {
 	switch {
 	case q.Offer == "":
-		return fmt.Errorf("offer: missing: a price is of something")
+		return wrong("offer", "missing: a price is of something")
 	case q.Priced && q.Rate < 0:
-		return fmt.Errorf("price: %v is below zero: leave it out where it is unknown", q.Rate)
+		return wrong("price", "%v is below zero: leave it out where it is unknown", q.Rate)
 	}
 	return nil
 }
@@ -115,11 +127,11 @@ func (l TraceLine) validate(repeat time.Duration) error {
 	case l.Reserved.Count != 0 || l.Offer.Reserved.Count != 0:
 		return l.validateTerm()
 	case len(l.Price) == 0:
-		return fmt.Errorf("price: missing: an unknown price is not zero")
+		return wrong("price", "missing: an unknown price is not zero")
 	case l.Price[0].At != 0:
-		return fmt.Errorf("price: the first is at %v: begin at 0s", l.Price[0].At)
+		return wrong("price", "the first is at %v: begin at 0s", l.Price[0].At)
 	case l.Offer.Capacity != Spot && l.Available != nil:
-		return fmt.Errorf("available: only spot comes and goes: leave it out")
+		return wrong("available", "only spot comes and goes: leave it out")
 	}
 	if err := l.Offer.Validate(); err != nil {
 		return err
@@ -135,20 +147,20 @@ func (l TraceLine) validateOffer() error {
 	o := l.Offer
 	switch {
 	case o.Zone == "":
-		return fmt.Errorf("zone: missing: name the zone it is in")
+		return wrong("zone", "missing: name the zone it is in")
 	case o.Machine == "":
-		return fmt.Errorf("machine: missing: name the machine type")
+		return wrong("machine", "missing: name the machine type")
 	case strings.ContainsAny(o.Zone+o.Machine+o.Provider, "/ \t\n"):
-		return fmt.Errorf("zone: %q and machine %q: a name has no slash and no space, for both are part of the offer's",
+		return wrong("zone", "%q and machine %q: a name has no slash and no space, for both are part of the offer's",
 			o.Zone, o.Machine)
 	case o.Capacity != Spot && o.Capacity != OnDemand && o.Capacity != Reserved:
-		return fmt.Errorf("capacity: %q is none of spot, on-demand, reserved", o.Capacity)
+		return wrong("capacity", "%q is none of spot, on-demand, reserved", o.Capacity)
 	case o.ID != ID(o):
-		return fmt.Errorf("id: the zone, machine and capacity make it %s", ID(o))
+		return wrong("id", "the zone, machine and capacity make it %s", ID(o))
 	case o.CPUs <= 0:
-		return fmt.Errorf("cpus: %d is not positive", o.CPUs)
+		return wrong("cpus", "%d is not positive", o.CPUs)
 	case o.Memory <= 0:
-		return fmt.Errorf("memory: missing: give it with its unit, such as 8GiB")
+		return wrong("memory", "missing: give it with its unit, such as 8GiB")
 	}
 	return nil
 }
@@ -157,19 +169,19 @@ func (l TraceLine) validateSpans(repeat time.Duration) error {
 	for i, s := range l.Available {
 		switch {
 		case s.From < 0:
-			return &entry{i, fmt.Errorf("available: the span from %v begins before the market: begin at 0s", s.From)}
+			return &entry{i, wrong("available", "the span from %v begins before the market: begin at 0s", s.From)}
 		case s.To <= s.From:
-			return &entry{i, fmt.Errorf("available: the span from %v to %v ends before it begins", s.From, s.To)}
+			return &entry{i, wrong("available", "the span from %v to %v ends before it begins", s.From, s.To)}
 		case s.Notice < 0:
-			return &entry{i, fmt.Errorf("available: the notice of %v is negative: write 0s for none", s.Notice)}
+			return &entry{i, wrong("available", "the notice of %v is negative: write 0s for none", s.Notice)}
 		case i > 0 && s.From < l.Available[i-1].From:
-			return &entry{i, fmt.Errorf("available: the span from %v comes after the one from %v: sort them by time", s.From,
+			return &entry{i, wrong("available", "the span from %v comes after the one from %v: sort them by time", s.From,
 				l.Available[i-1].From)}
 		case i > 0 && s.From < l.Available[i-1].To:
-			return &entry{i, fmt.Errorf("available: the span from %v overlaps the one before it, to %v: join them", s.From,
+			return &entry{i, wrong("available", "the span from %v overlaps the one before it, to %v: join them", s.From,
 				l.Available[i-1].To)}
 		case repeat > 0 && s.To > repeat:
-			return &entry{i, fmt.Errorf("available: the span to %v goes past the repetition after %v", s.To, repeat)}
+			return &entry{i, wrong("available", "the span to %v goes past the repetition after %v", s.To, repeat)}
 		}
 	}
 	return nil
@@ -178,17 +190,17 @@ func (l TraceLine) validateSpans(repeat time.Duration) error {
 func (l TraceLine) validateTerm() error {
 	switch r := l.Reserved; {
 	case l.Offer.Reserved.Count != 0:
-		return fmt.Errorf("reserved: a trace counts it from the market's opening")
+		return wrong("reserved", "a trace counts it from the market's opening")
 	case l.Offer.Capacity != Reserved:
-		return fmt.Errorf("reserved: of %s capacity: write capacity: reserved", l.Offer.Capacity)
+		return wrong("reserved", "of %s capacity: write capacity: reserved", l.Offer.Capacity)
 	case r.Count < 0:
-		return fmt.Errorf("reserved: count: %d is not above zero", r.Count)
+		return wrong("reserved", "count: %d is not above zero", r.Count)
 	case r.From < 0 || r.To <= r.From:
-		return fmt.Errorf("reserved: from %v until %v: it begins with the market or later, and ends after that", r.From, r.To)
+		return wrong("reserved", "from %v until %v: it begins with the market or later, and ends after that", r.From, r.To)
 	case r.Paid.Sign() < 0:
-		return fmt.Errorf("reserved: paid: %v is below zero: write 0 for what costs nothing more", r.Paid)
+		return wrong("reserved", "paid: %v is below zero: write 0 for what costs nothing more", r.Paid)
 	case l.Available != nil:
-		return fmt.Errorf("available: what is reserved can be had from its beginning to its end: leave it out")
+		return wrong("available", "what is reserved can be had from its beginning to its end: leave it out")
 	}
 	return l.Offer.Validate()
 }
@@ -197,12 +209,12 @@ func (l TraceLine) validatePrices(repeat time.Duration) error {
 	for i, p := range l.Price {
 		switch {
 		case p.Rate <= 0:
-			return &entry{i, fmt.Errorf("price: %v at %v is not above zero", p.Rate, p.At)}
+			return &entry{i, wrong("price", "%v at %v is not above zero", p.Rate, p.At)}
 		case i > 0 && p.At <= l.Price[i-1].At:
-			return &entry{i, fmt.Errorf("price: %v does not come after %v: sort them by time, one for each", p.At,
+			return &entry{i, wrong("price", "%v does not come after %v: sort them by time, one for each", p.At,
 				l.Price[i-1].At)}
 		case repeat > 0 && p.At >= repeat:
-			return &entry{i, fmt.Errorf("price: the one at %v is never reached: the market repeats after %v", p.At, repeat)}
+			return &entry{i, wrong("price", "the one at %v is never reached: the market repeats after %v", p.At, repeat)}
 		}
 	}
 	return nil

@@ -4,9 +4,12 @@ import (
 	"net/http"
 	"os"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/market"
 )
 
 func (s *Server) clockNow() api.MarketClock {
@@ -53,12 +56,21 @@ func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
 	v := api.Market{Clock: s.clockNow()}
+	type sold struct {
+		offer market.Offer
+		core.Listing
+	}
+	var list []sold
 	s.control.Read(func(m *core.Machine) {
 		held := m.SpotHeld(v.Clock.Now)
 		for o, l := range m.Sale() {
 			l.Hazard.Served += held[o.ID]
-			v.Offers = append(v.Offers, api.Listing{Offer: o, Quote: l.Quote, Hazard: l.Hazard})
+			list = append(list, sold{o, l})
 		}
 	})
+	for _, l := range list { // while nobody waits
+		v.Offers = append(v.Offers, api.Listing{Offer: convert.To[client.Offer](l.offer),
+			Quote: convert.To[client.Quote](l.Quote), Hazard: convert.To[client.Hazard](l.Hazard)})
+	}
 	answer(w, v)
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/spec"
 )
@@ -26,6 +27,18 @@ func fieldProblem(w http.ResponseWriter, status int, field, title, fix string, e
 		p.Detail = err.Error()
 	}
 	tellProblem(w, p)
+}
+
+// unknownJob answers that there is no such job, or none that the caller may know of. The
+// field is that of the request which names it, "" where its path does.
+func unknownJob(w http.ResponseWriter, field, id string) {
+	noSuchJob(field, id).answer(w)
+}
+
+// noSuchJob is the refusal of that.
+func noSuchJob(field, id string) *refusal {
+	return &refusal{status: http.StatusNotFound, field: field, code: client.JobUnknown,
+		title: fmt.Sprintf("job %s is not known", id), fix: "scrimp jobs lists them"}
 }
 
 func tellProblem(w http.ResponseWriter, p api.Problem) {

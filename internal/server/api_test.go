@@ -151,7 +151,7 @@ func TestAProgramWorksThroughTheClient(t *testing.T) {
 	}
 	_, err = c.Job(ctx, "none")
 	var p *client.Problem
-	if !errors.As(err, &p) || p.Status != http.StatusNotFound || p.Fix == "" {
+	if !errors.As(err, &p) || p.Status != http.StatusNotFound || p.Fix == "" || p.Code != client.JobUnknown {
 		t.Errorf("a job that is not there: %v", err)
 	}
 	if _, err := client.New(site.URL, "wrong", nil).Job(ctx, "a"); !errors.As(err, &p) ||

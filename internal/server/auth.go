@@ -282,7 +282,7 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 			return j.Event() // the team never changes
 		})
 		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
-			problem(w, http.StatusNotFound, fmt.Sprintf("job %s is not known", id), "scrimp jobs lists them", nil)
+			unknownJob(w, "", id)
 			return false
 		}
 	case open, claims, attempts, anywhere:
@@ -319,7 +319,7 @@ func (s *Server) tell(r *http.Request, object string, events ...core.Event) erro
 
 func (s *Server) acted(a identity.Act, outcome string) core.Event {
 	a.At, a.Outcome = time.Now().UTC(), outcome
-	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(a.Who),
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(a.Who),
 		Body: core.Audited{Act: a}}
 }
 

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/spec"
@@ -25,17 +27,19 @@ const maxBatch = 1000
 type refusal struct {
 	status            int
 	field, title, fix string
+	code              client.Code // "": none that a program acts on
 	err               error
 	limit             *budget.Refusal // nil: it is no limit that refuses
 }
 
 func (n *refusal) answer(w http.ResponseWriter) {
-	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.fix}
+	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.fix,
+		Code: n.code}
 	if n.err != nil {
 		p.Detail = n.err.Error()
 	}
 	if n.limit != nil {
-		p.Limit, p.Use = &n.limit.Limit, &n.limit.Use
+		p.Limit, p.Use = convert.To[*client.Limit](&n.limit.Limit), convert.To[*client.LimitUse](&n.limit.Use)
 	}
 	tellProblem(w, p)
 }
@@ -45,7 +49,7 @@ func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	seen, err := s.store.Seen(ctx, "default", keys...)
+	seen, err := s.store.Seen(ctx, s.control.Tenant(), keys...)
 	if err != nil {
 		return nil, unread(err)
 	}
@@ -245,7 +249,7 @@ func (b *batch) one(i int, now time.Time) *refusal {
 	c := callerOf(b.r)
 	id, done := b.s.name(b.jobs[i].Name)
 	b.held = append(b.held, done)
-	terms := Terms(b.jobs[i], now, b.s.control.Clock().Stretch)
+	terms := b.s.terms(b.jobs[i], now)
 	asking, no := b.door.admit(b.r.Context(), c, id, &terms)
 	if no != nil {
 		no.field = fmt.Sprintf("[%d].%s", i, no.field)
@@ -254,7 +258,7 @@ func (b *batch) one(i int, now time.Time) *refusal {
 	b.ids[i] = id
 	b.all.Write(b.list[i].Spec)
 	b.events = append(b.events, core.Event{
-		At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.list[i].Key,
+		At: now, Schema: core.Schema, Tenant: b.s.control.Tenant(), Actor: actor(c.User), Key: b.list[i].Key,
 		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.list[i].Spec, Asking: asking},
 	})
 	return nil

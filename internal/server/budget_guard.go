@@ -8,7 +8,9 @@ import (
 	"maps"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/money"
@@ -120,7 +122,8 @@ func (v *warnings) breach(ctx context.Context, l budget.Limit) {
 	}
 	if o := v.outlooks[l.Name()]; o.Breach != nil {
 		share := u.Spent.Float() / l.Dollars.Float()
-		warning := api.BudgetWarning{Share: share, Breach: o.Breach, Chance: o.Chance, Jobs: o.Jobs}
+		warning := api.BudgetWarning{Share: share, Breach: o.Breach, Chance: o.Chance,
+			Jobs: convert.To[[]client.Spender](o.Jobs)}
 		v.still[key] = v.s.warn(ctx, key, l, u, warning)
 		v.changed = v.changed || v.still[key]
 	}
@@ -222,8 +225,8 @@ func (s *Server) stopJobs(ctx context.Context, l budget.Limit,
 			if ends || !l.Scope.Holds(j.Terms().Owner, j.User()) {
 				return
 			}
-			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: "default", Actor: "budget:" + l.Name(),
-				Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
+			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: s.control.Tenant(),
+				Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
 		})
 	}) {
 		return 0, false

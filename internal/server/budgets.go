@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -71,7 +73,7 @@ func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
 }
 
 func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
-	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor,
+	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor,
 		Body: core.BudgetsSet{Rules: v}}
 }
 
@@ -139,7 +141,7 @@ func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64
 		list[l.Name()] = sum
 	}
 	var after []ledger.Posting
-	for p, err := range s.store.PostingsOf(ctx, "default", from-1, s.spent.upTo) {
+	for p, err := range s.store.PostingsOf(ctx, s.control.Tenant(), from-1, s.spent.upTo) {
 		if err != nil {
 			return err
 		}
@@ -190,12 +192,14 @@ func (s *Server) getBudgets(w http.ResponseWriter, r *http.Request) {
 		if !shows(callerOf(r), l.Scope) {
 			continue
 		}
-		line := api.BudgetLine{Limit: l, Use: b.Use(l), Burn: burn[l.Name()]}
-		if at, ok := l.Breach(line.Use, line.Burn, now); ok {
+		use := b.Use(l)
+		line := api.BudgetLine{Limit: convert.To[client.Limit](l), Use: convert.To[client.LimitUse](use),
+			Burn: burn[l.Name()]}
+		if at, ok := l.Breach(use, line.Burn, now); ok {
 			line.AtRate = &at
 		}
 		if o, ok := outlooks[l.Name()]; ok {
-			line.Outlook, line.Breach = &o, o.Breach
+			line.Outlook, line.Breach = convert.To[*client.Outlook](&o), o.Breach
 		}
 		if line.Limit.Notify != "" && !all {
 			line.Limit.Notify = webhook.Host(line.Limit.Notify) // the address may hold a secret
@@ -294,23 +298,24 @@ func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget
 	}
 	switch {
 	case b.Limit != nil:
-		if err := b.Limit.Check(); err != nil {
+		limit := convert.To[budget.Limit](*b.Limit)
+		if err := limit.Check(); err != nil {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid",
 				"scrimp budgets set --help says more", err)
 			return v, "", false
 		}
-		if s.hooksInside(b.Limit.Notify) {
+		if s.hooksInside(limit.Notify) {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit.notify", "the webhook leads inside the server's network",
 				hookFix, nil)
 			return v, "", false
 		}
-		if wrong, fix := s.nobodys(b.Limit.Scope); wrong != "" {
+		if wrong, fix := s.nobodys(limit.Scope); wrong != "" {
 			fieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, fix, nil)
 			return v, "", false
 		}
-		object = b.Limit.Name()
+		object = limit.Name()
 		v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object })
-		v.Limits = append(v.Limits, *b.Limit)
+		v.Limits = append(v.Limits, limit)
 		slices.SortFunc(v.Limits, func(x, y budget.Limit) int { return strings.Compare(x.Name(), y.Name()) })
 	case b.Remove != "":
 		object = b.Remove

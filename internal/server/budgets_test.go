@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
@@ -22,7 +24,7 @@ import (
 
 func (w *world) limit(l budget.Limit) {
 	w.t.Helper()
-	w.must("PUT", "/v1/budgets", api.SetBudget{Limit: &l}, nil)
+	w.must("PUT", "/v1/budgets", api.SetBudget{Limit: convert.To[*client.Limit](&l)}, nil)
 }
 
 func costing(name, team, rest string) string {
@@ -115,7 +117,7 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", `,"budget":{"dollars":"1"}`)); rec.Code != 200 {
 		t.Errorf("when the quota and the tag are gone: %d %+v", rec.Code, p)
 	}
-	for _, bad := range []api.SetBudget{{}, {Remove: "x"}, {Limit: &budget.Limit{Scope: "all", Window: "year"}}} {
+	for _, bad := range []api.SetBudget{{}, {Remove: "x"}, {Limit: &client.Limit{Scope: "all", Window: "year"}}} {
 		if rec, p := w.ask("PUT", "/v1/budgets", ownerName, bad); rec.Code < 400 || p.Fix == "" {
 			t.Errorf("%+v: %d %+v", bad, rec.Code, p)
 		}

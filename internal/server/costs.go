@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -89,14 +90,15 @@ func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostL
 		k.name = "(reserved, unused)" // paid for, and used by nobody
 	}
 	if l.all[k] == nil {
-		l.all[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[ledger.Use]money.Amount{}}
+		l.all[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[client.Use]money.Amount{}}
 	}
 	return l.all[k]
 }
 
 func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.Use, a money.Amount) {
 	if line := l.of(w, job, c); line != nil {
-		line.Uses[u] = line.Uses[u].Add(a)
+		use := client.Use(u)
+		line.Uses[use] = line.Uses[use].Add(a)
 	}
 }
 
@@ -168,7 +170,7 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 				break
 			}
 			if a.Live() {
-				line.Uses[ledger.Open] = line.Uses[ledger.Open].Add(a.Cost(until).Sub(a.Posted()))
+				line.Uses[client.Open] = line.Uses[client.Open].Add(a.Cost(until).Sub(a.Posted()))
 			}
 		}
 		if line != nil {
@@ -219,7 +221,8 @@ func (s *Server) booked(ctx context.Context, l *lines, by string, since time.Tim
 			found[k] = line
 		}
 		if line != nil {
-			line.Uses[c.Use] = line.Uses[c.Use].Add(a)
+			use := client.Use(c.Use)
+			line.Uses[use] = line.Uses[use].Add(a)
 		}
 	})
 	if !isCut {
@@ -233,7 +236,7 @@ func (s *Server) walk(ctx context.Context, l *lines, first, last uint64, wanted 
 	for after := first - 1; after < last; {
 		next := min(last, after+spentStride)
 		var list []ledger.Posting
-		for p, err := range s.store.PostingsOf(ctx, "default", after, next) {
+		for p, err := range s.store.PostingsOf(ctx, s.control.Tenant(), after, next) {
 			if err != nil {
 				return err
 			}

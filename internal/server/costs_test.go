@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
@@ -38,7 +39,7 @@ func (firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 func (w *world) event(body core.Body, after time.Duration) {
 	w.t.Helper()
 	if err := w.control.Propose(w.t.Context(), core.Event{At: w.control.Now().Add(after), Schema: core.Schema,
-		Tenant: "default", Actor: "server", Body: body}); err != nil {
+		Tenant: w.control.Tenant(), Actor: "server", Body: body}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -133,7 +134,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 	compared := 0
 	for _, l := range v.Lines {
 		if compared += l.Compared; l.Compared > 0 && (l.OnDemand == nil || l.Saved == nil) ||
-			l.Uses[ledger.Open].Sign() < 0 || l.Spent.Sign() <= 0 {
+			l.Uses[client.Open].Sign() < 0 || l.Spent.Sign() <= 0 {
 			t.Errorf("%+v", l)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 )
@@ -30,7 +32,8 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 	}
 	seen.Until(s.control.Now())
 	h := api.History{Jobs: []api.PastJob{}}
-	h.Trace, h.Opened = seen.Trace("recorded")
+	trace, opened := seen.Trace("recorded")
+	h.Trace, h.Opened = convert.To[client.Trace](trace), opened
 	h.Trace.Speed = s.clock.Speed // notices are on the wall
 	s.control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
@@ -43,8 +46,8 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request) {
 				}
 				continue
 			}
-			p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: *j.Terms(), Submitted: j.Submitted(), Restart: j.Restart(),
-				Save: j.SaveCost(), Cost: j.Spent(m.Now())}
+			p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: convert.To[client.Terms](*j.Terms()),
+				Submitted: j.Submitted(), Restart: j.Restart(), Save: j.SaveCost(), Cost: j.Spent(m.Now())}
 			if steps := max(j.Total(), j.Step()); steps > 0 && j.StepRate() > 0 {
 				p.Known = true
 				p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.StepRate()*float64(time.Hour))

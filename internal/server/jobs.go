@@ -2,12 +2,13 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
 	"scrimp/internal/state"
 	"scrimp/internal/wait"
@@ -26,7 +27,7 @@ func (s *Server) find(id string) (api.Job, bool) {
 func (s *Server) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 	j, ok := s.find(r.PathValue("id"))
 	if !ok {
-		problem(w, http.StatusNotFound, fmt.Sprintf("job %s is not known", r.PathValue("id")), "scrimp jobs lists them", nil)
+		unknownJob(w, "", r.PathValue("id"))
 	}
 	return j, ok
 }
@@ -76,7 +77,7 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 		unowned(j).answer(w)
 		return
 	}
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.JobEnded{Job: id, Save: b.Save}}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
@@ -141,9 +142,9 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 		}
 	}
 	if asked, a := j.Asked(), j.Live(); asked != nil {
-		v.Offer, v.Phase = asked.Offer(), string(state.StageRequested)
+		v.Offer, v.Phase = string(asked.Offer()), string(state.StageRequested)
 	} else if a != nil {
-		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), a.Offer(), string(a.Stage()), ptr(a.Rate())
+		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), ptr(a.Rate())
 		if a.Disowned() {
 			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
 		}
@@ -208,7 +209,7 @@ func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(),
-				Version: d.Version, Decision: d.Decision}
+				Version: d.Version, Choice: convert.To[client.Choice](d.Decision)}
 			if n := len(list); n > 0 && d.SameRejected {
 				line.Rejected = list[n-1].Rejected
 			}

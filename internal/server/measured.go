@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
@@ -40,7 +42,7 @@ func (s *Server) getMeasured(w http.ResponseWriter, r *http.Request) {
 			list[i] = list[i].With(j)
 		}
 	}
-	answer(w, list)
+	answer(w, convert.To[[]client.Run](list))
 }
 
 func callerSees(r *http.Request) func(*core.Job) bool {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"maps"
@@ -9,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
-	"scrimp/internal/identity"
 )
 
 // OpenAPI describes every route of the table, and the types that they exchange,
@@ -173,7 +174,10 @@ func known(t reflect.Type) map[string]any {
 		return map[string]any{"type": "integer", "format": "int64", "description": "nanoseconds"}
 	case reflect.TypeFor[json.RawMessage]():
 		return map[string]any{}
-	case reflect.TypeFor[identity.Role]():
+	case reflect.TypeFor[client.Code]():
+		return map[string]any{"type": "string", "examples": []client.Code{client.JobUnknown},
+			"description": "Which problem it is, where a program may act on that; texts may change, codes do not"}
+	case reflect.TypeFor[client.Role]():
 		return map[string]any{"type": "string", "enum": []string{"none", "viewer", "submitter", "operator", "admin"}}
 	}
 	text := reflect.TypeFor[encoding.TextMarshaler]()
@@ -183,17 +187,24 @@ func known(t reflect.Type) map[string]any {
 	return nil
 }
 
-// name makes the schema of a struct and returns its name: that of the type, with
-// its package's before it where the name is taken.
+// schemaNames are the names of schemas that are not those of their types: a description keeps
+// its names, since programs are generated from it.
+var schemaNames = map[reflect.Type]string{
+	reflect.TypeFor[client.Decision]():        "ApiDecision",
+	reflect.TypeFor[client.ReceiptDecision](): "Decision",
+	reflect.TypeFor[client.LimitUse]():        "Use",
+	reflect.TypeFor[client.Work]():            "ApiWork",
+	reflect.TypeFor[client.Workload]():        "Work",
+}
+
+// name makes the schema of a struct and returns its name.
 func (g *schemas) name(t reflect.Type) string {
 	if name, known := g.names[t]; known {
 		return name
 	}
-	name := t.Name()
+	name := cmp.Or(schemaNames[t], t.Name())
 	if _, taken := g.made[name]; taken {
-		parts := strings.Split(t.PkgPath(), "/")
-		pkg := parts[len(parts)-1]
-		name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
+		panic("two types are described as " + name) // a bug of ours: name one in schemaNames
 	}
 	g.names[t] = name
 	properties, required := map[string]any{}, []string{}

@@ -16,7 +16,7 @@ func (s *Server) undecided(instance string) []api.Undecided {
 			if instance != "" && instance != w.Instance {
 				continue
 			}
-			u := api.Undecided{Instance: w.Instance, Offer: w.Offer, Job: w.Job, Ended: true}
+			u := api.Undecided{Instance: w.Instance, Offer: string(w.Offer), Job: w.Job, Ended: true}
 			if i := m.State().Instance(w.Instance); i != nil && i.Disowned() {
 				cost := i.Cost(now)
 				u.Ended, u.Since, u.Cost, u.Currency = false, clock.ToWall(i.From()), &cost, i.Machine().Currency
@@ -50,7 +50,7 @@ func (s *Server) postDecide(w http.ResponseWriter, r *http.Request) {
 		callOf(r).act.Detail = "adopt"
 	}
 	e := core.Event{
-		At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+		At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.OwnershipDecided{Instance: b.Instance, Adopt: b.Adopt},
 	}
 	if err := s.tell(r, b.Instance, e); err != nil {

@@ -75,7 +75,8 @@ func unowned(j *core.Job) *refusal {
 
 // told writes an event about a job, or answers that it was not written.
 func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User), Body: b}
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(),
+		Actor: actor(callerOf(r).User), Body: b}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return false
@@ -224,8 +225,7 @@ func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *
 	id := r.PathValue("id")
 	j, found := s.copyOf(id)
 	if !found {
-		return e, &refusal{status: http.StatusNotFound, title: fmt.Sprintf("job %s is not known", id),
-			fix: "scrimp jobs lists them"}
+		return e, noSuchJob("", id)
 	}
 	if no := mayResume(j); no != nil {
 		return e, no
@@ -290,8 +290,7 @@ func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.R
 func (d *admission) reopen(ctx context.Context, c identity.Caller, e *core.JobResumed) *refusal {
 	j, found := d.s.copyOf(e.Job)
 	if !found {
-		return &refusal{status: http.StatusNotFound, title: fmt.Sprintf("job %s is not known", e.Job),
-			fix: "scrimp jobs lists them"}
+		return noSuchJob("", e.Job)
 	}
 	if no := mayResume(j); no != nil { // it changed meanwhile
 		return no

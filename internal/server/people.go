@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -50,7 +52,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, object string, c
 		}
 		return false
 	}
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.IdentityChanged{Change: c}}
 	if err := s.tell(r, object, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
@@ -64,7 +66,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, object string, c
 
 func (s *Server) getMe(w http.ResponseWriter, r *http.Request) {
 	c := callerOf(r)
-	v := api.Me{User: c.User, Grants: c.Grants, Best: c.Best()}
+	v := api.Me{User: c.User, Grants: convert.To[[]client.Grant](c.Grants), Best: convert.To[client.Role](c.Best())}
 	s.people.RLock()
 	defer s.people.RUnlock()
 	if t, ok := s.book.Token(c.Token); ok {
@@ -76,7 +78,7 @@ func (s *Server) getMe(w http.ResponseWriter, r *http.Request) {
 func (s *Server) getUsers(w http.ResponseWriter, _ *http.Request) {
 	s.people.RLock()
 	defer s.people.RUnlock()
-	answer(w, some(s.book.Users()))
+	answer(w, convert.To[[]client.User](some(s.book.Users())))
 }
 
 // some is never null on the wire.
@@ -99,14 +101,14 @@ func (s *Server) putUser(w http.ResponseWriter, r *http.Request) {
 		u = identity.User{Name: r.PathValue("id"), Made: time.Now().UTC()}
 	}
 	if b.Grants != nil {
-		u.Grants = b.Grants
+		u.Grants = convert.To[[]identity.Grant](b.Grants)
 	}
 	if b.Off != nil {
 		u.Off = *b.Off
 	}
 	u.Grants = some(u.Grants)
 	if s.change(w, r, u.Name, identity.Change{User: &u}) {
-		answer(w, u)
+		answer(w, convert.To[client.User](u))
 	}
 }
 
@@ -119,7 +121,7 @@ func (s *Server) getTeams(w http.ResponseWriter, r *http.Request) {
 			list = append(list, t)
 		}
 	}
-	answer(w, list)
+	answer(w, convert.To[[]client.Team](list))
 }
 
 func (s *Server) putTeam(w http.ResponseWriter, r *http.Request) {
@@ -129,13 +131,13 @@ func (s *Server) putTeam(w http.ResponseWriter, r *http.Request) {
 	}
 	t := identity.Team{Name: r.PathValue("id"), Projects: b.Projects}
 	if s.change(w, r, t.Name, identity.Change{Team: &t}) {
-		answer(w, t)
+		answer(w, convert.To[client.Team](t))
 	}
 }
 
 func (s *Server) shown(t identity.Token) api.Token {
-	v := api.Token{ID: t.ID, User: t.User, Most: t.Most, Note: t.Note, Made: t.Made, Expires: t.Expires,
-		Live: t.Live(time.Now())}
+	v := api.Token{ID: t.ID, User: t.User, Most: convert.To[client.Role](t.Most), Note: t.Note, Made: t.Made,
+		Expires: t.Expires, Live: t.Live(time.Now())}
 	if !t.Revoked.IsZero() {
 		v.Revoked = ptr(t.Revoked)
 	}
@@ -174,8 +176,9 @@ func (s *Server) postToken(w http.ResponseWriter, r *http.Request) {
 			"leave the user out for one of your own", nil)
 		return
 	}
-	if c.Most != identity.Nobody && (b.Most == identity.Nobody || b.Most > c.Most) {
-		b.Most = c.Most // a token that is limited makes none that is not
+	role := convert.To[identity.Role](b.Most)
+	if c.Most != identity.Nobody && (role == identity.Nobody || role > c.Most) {
+		role = c.Most // a token that is limited makes none that is not
 	}
 	life := standardLife
 	if b.Life != 0 {
@@ -184,7 +187,7 @@ func (s *Server) postToken(w http.ResponseWriter, r *http.Request) {
 	var chance [32]byte
 	_, _ = rand.Read(chance[:]) // it never fails
 	text, t := identity.Mint(chance, b.User, time.Now().UTC(), life)
-	t.Most, t.Note = b.Most, b.Note
+	t.Most, t.Note = role, b.Note
 	if s.change(w, r, t.ID+" of "+t.User, identity.Change{Token: &t}) {
 		answer(w, api.MadeToken{Token: s.shown(t), Text: text})
 	}
@@ -230,6 +233,12 @@ func (s *Server) getAudit(w http.ResponseWriter, r *http.Request) {
 	answer(w, page)
 }
 
+// actOf is a line of the audit trail as people see it.
+func actOf(event uint64, a identity.Act) api.Act {
+	return api.Act{Event: event, At: a.At, Who: a.Who, Token: a.Token, From: a.From, Route: a.Route, Object: a.Object,
+		Outcome: a.Outcome, Detail: a.Detail}
+}
+
 // acts are a page of what was done, by one user where one is given.
 func (s *Server) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
 	page := api.Audit{Acts: []api.Act{}}
@@ -248,7 +257,7 @@ func (s *Server) acts(ctx context.Context, after uint64, limit int, user string)
 			if !ok || user != "" && b.Act.Who != user {
 				continue
 			}
-			if page.Acts = append(page.Acts, api.Act{Event: rec.Seq, Act: b.Act}); len(page.Acts) == limit {
+			if page.Acts = append(page.Acts, actOf(rec.Seq, b.Act)); len(page.Acts) == limit {
 				page.Next = rec.Seq
 				return page, nil
 			}

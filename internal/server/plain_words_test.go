@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
@@ -74,7 +76,7 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 		t.Errorf("the trail says %q", got)
 	}
 	var cut api.MadeToken
-	w.must("POST", "/v1/tokens", api.NewToken{User: "ann", Most: identity.Viewer}, &cut)
+	w.must("POST", "/v1/tokens", api.NewToken{User: "ann", Most: client.Viewer}, &cut)
 	if rec, p := w.ask("POST", "/v1/jobs", cut.Text, aJob("j", "a")); rec.Code != 403 ||
 		!strings.Contains(p.Title, "this token of ann has viewer") || !strings.Contains(p.Fix, "tokens new") {
 		t.Errorf("a token that is cut: %d %+v; its user needs no other role", rec.Code, p)
@@ -86,7 +88,7 @@ func TestALimitOfNobodyIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	set := func(scope budget.Scope) (int, api.Problem) {
 		l := budget.Limit{Scope: scope, Window: budget.Month, Jobs: ptr(1)}
-		rec, p := w.ask("PUT", "/v1/budgets", ownerName, api.SetBudget{Limit: &l})
+		rec, p := w.ask("PUT", "/v1/budgets", ownerName, api.SetBudget{Limit: convert.To[*client.Limit](&l)})
 		return rec.Code, p
 	}
 	if code, p := set("team:free"); code != http.StatusNoContent {

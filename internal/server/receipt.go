@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
@@ -26,7 +28,7 @@ func (s *Server) getReceipt(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusInternalServerError, "no receipt", "scrimp ledger verify says where the log is broken", err)
 		return
 	}
-	answer(w, v)
+	answer(w, convert.To[client.Receipt](v))
 }
 
 // receipt makes the receipt of a job from the core's state and the log.
@@ -311,7 +313,7 @@ func (s *Server) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
 	want money.Amount) ([]ledger.Posting, error) {
 	posted := money.Amount{}
 	var costs []ledger.Posting
-	for p, err := range s.store.Postings(ctx, "default", v.Job) {
+	for p, err := range s.store.Postings(ctx, s.control.Tenant(), v.Job) {
 		if err != nil {
 			return nil, err
 		}

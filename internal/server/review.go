@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -97,7 +99,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 		return
 	}
 	callOf(r).act.Detail = b.Reason
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: "default", Actor: actor(callerOf(r).User),
+	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason}}
 	if err := s.tell(r, id, e); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
@@ -122,7 +124,8 @@ func (s *Server) approval(j *core.Job) *api.Approval {
 		return nil
 	}
 	clock := s.control.Clock()
-	v := &api.Approval{Limits: a.Limits, Until: clock.ToWall(a.Until), Reason: a.Reason, By: a.By}
+	v := &api.Approval{Limits: convert.To[[]client.Threshold](a.Limits), Until: clock.ToWall(a.Until),
+		Reason: a.Reason, By: a.By}
 	if a.Bounded {
 		v.Most = ptr(a.Most)
 	}
@@ -182,7 +185,7 @@ func (s *Server) askApproval(ctx context.Context, n core.Notify) {
 		}
 		target := rules.Limits[i].Notify
 		told[target] = true
-		err := s.hooks.Deliver(ctx, target, n.Job, n.Key(), word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why,
+		err := s.hooks.Deliver(ctx, target, n.Job, n.Key(), word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why,
 			Approval: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team,
 				Until: s.control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}})
 		switch {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
@@ -82,7 +83,7 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 	w.must("DELETE", "/v1/tokens/"+made.ID, nil, nil)
 	callers = append(callers, caller{name: "a revoked token", token: made.Text})
 	var cut api.MadeToken
-	w.must("POST", "/v1/tokens", api.NewToken{User: "admin-all", Most: identity.Viewer}, &cut)
+	w.must("POST", "/v1/tokens", api.NewToken{User: "admin-all", Most: client.Viewer}, &cut)
 	callers = append(callers, caller{"a token that is cut", cut.Text,
 		identity.Caller{Grants: []identity.Grant{{Team: "*", Role: identity.Viewer}}}, true})
 

@@ -4,10 +4,9 @@ import (
 	"net/http"
 	"slices"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/identity"
-	"scrimp/internal/measured"
-	"scrimp/internal/receipt"
 	"scrimp/internal/store/backup"
 )
 
@@ -69,7 +68,7 @@ func serverRoutes() []route {
 		{"GET", "/v1/history", identity.Viewer, anywhere, true,
 			"Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil, (*Server).getHistory},
 		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first",
-			nil, []measured.Run{}, "", []string{"name: of the job, whose profiles count as well",
+			nil, []client.Run{}, "", []string{"name: of the job, whose profiles count as well",
 				"limit: runs at most, 1 to 1000, 200 where it is not given",
 				"expected: 1 to add what they were expected to cost when they were first decided"}, (*Server).getMeasured},
 		{"GET", "/v1/ledger/verify", identity.Operator, everywhere, true, "Replay the log and compare the ledger with it",
@@ -132,7 +131,7 @@ func jobRoutes() []route {
 			nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed"},
 			(*Server).getLog},
 		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why",
-			nil, receipt.Receipt{}, "", nil, (*Server).getReceipt},
+			nil, client.Receipt{}, "", nil, (*Server).getReceipt},
 		{"GET", "/v1/jobs/{id}/metric", identity.Viewer, ofJob, true,
 			"List what the job's programs said of the metric that it is judged by: every value, in order", nil,
 			api.MetricValues{}, "", nil, (*Server).getMetric},
@@ -158,14 +157,14 @@ func jobRoutes() []route {
 // peopleRoutes are about who may do what, and who did.
 func peopleRoutes() []route {
 	return []route{
-		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []identity.User{}, "", nil,
+		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []client.User{}, "", nil,
 			(*Server).getUsers},
 		{"PUT", "/v1/users/{id}", identity.Admin, everywhere, false, "Make a user, or change one", api.SetUser{},
-			identity.User{}, "", nil, (*Server).putUser},
-		{"GET", "/v1/teams", identity.Viewer, anywhere, true, "List the teams that the caller sees", nil, []identity.Team{},
+			client.User{}, "", nil, (*Server).putUser},
+		{"GET", "/v1/teams", identity.Viewer, anywhere, true, "List the teams that the caller sees", nil, []client.Team{},
 			"", nil, (*Server).getTeams},
 		{"PUT", "/v1/teams/{id}", identity.Admin, everywhere, false, "Make a team, or change its projects", api.SetTeam{},
-			identity.Team{}, "", nil, (*Server).putTeam},
+			client.Team{}, "", nil, (*Server).putTeam},
 		{"GET", "/v1/tokens", identity.Viewer, anywhere, true, "List tokens: the caller's own, and for an admin all", nil,
 			[]api.Token{}, "", nil, (*Server).getTokens},
 		{"POST", "/v1/tokens", identity.Viewer, anywhere, false, "Make a token: for oneself, and for an admin for all",

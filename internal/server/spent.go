@@ -70,14 +70,14 @@ func (s *Server) sumSpent(ctx context.Context, end uint64) error {
 func (s *Server) spentTo(ctx context.Context, end uint64) error {
 	v := &s.spent
 	if v.sums == nil {
-		if err := v.restore(ctx, s.store); err != nil {
+		if err := v.restore(ctx, s.store, s.control.Tenant()); err != nil {
 			return err
 		}
 	}
 	for v.upTo < end {
 		next := min(end, v.upTo+spentStride)
 		var list []ledger.Posting
-		for p, err := range s.store.PostingsOf(ctx, "default", v.upTo, next) {
+		for p, err := range s.store.PostingsOf(ctx, s.control.Tenant(), v.upTo, next) {
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (v *spent) write(ctx context.Context, st store.Store) error {
 // restore reads the pieces that are of this log: the hash in the last one's head is
 // that of the posting there. Others, as of a log whose end was lost, are read anew
 // from the postings.
-func (v *spent) restore(ctx context.Context, st store.Store) error {
+func (v *spent) restore(ctx context.Context, st store.Store, tenant string) error {
 	sums := ledger.NewSums()
 	for after := uint64(0); ; {
 		text, ok, err := st.Meta(ctx, pieceName(after))
@@ -156,7 +156,7 @@ func (v *spent) restore(ctx context.Context, st store.Store) error {
 		if event <= after {
 			break
 		}
-		if same, err := isPosted(ctx, st, event, hash); err != nil {
+		if same, err := isPosted(ctx, st, tenant, event, hash); err != nil {
 			return err
 		} else if !same {
 			break
@@ -171,8 +171,9 @@ func (v *spent) restore(ctx context.Context, st store.Store) error {
 }
 
 // isPosted reports whether the event's last posting has that hash.
-func isPosted(ctx context.Context, st store.Store, event uint64, hash ledger.Hash) (same bool, err error) {
-	for p, err := range st.PostingsOf(ctx, "default", event-1, event) {
+func isPosted(ctx context.Context, st store.Store, tenant string, event uint64,
+	hash ledger.Hash) (same bool, err error) {
+	for p, err := range st.PostingsOf(ctx, tenant, event-1, event) {
 		if err != nil {
 			return false, err
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
@@ -216,7 +217,7 @@ func TestAStreamEndsWithItsTokenAndItsRoles(t *testing.T) {
 		"the token expires":        nil,
 	} {
 		name := strings.ReplaceAll(what, " ", "-")
-		w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: []identity.Grant{{Team: "vision", Role: identity.Viewer}}}, nil)
+		w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: []client.Grant{{Team: "vision", Role: client.Viewer}}}, nil)
 		made, life := api.MadeToken{}, time.Hour
 		if end == nil {
 			life = 2 * time.Second
@@ -297,7 +298,7 @@ func TestAKeyShowsNoJobOfATeamThatItsSenderHasLeft(t *testing.T) {
 			t.Fatalf("%+v", p)
 		}
 	}
-	w.must("PUT", "/v1/users/ann", api.SetUser{Grants: []identity.Grant{{Team: "text", Role: identity.Submitter}}}, nil)
+	w.must("PUT", "/v1/users/ann", api.SetUser{Grants: []client.Grant{{Team: "text", Role: client.Submitter}}}, nil)
 	if rec, p := w.ask("POST", "/v1/jobs", ann, body); rec.Code != http.StatusConflict ||
 		strings.Contains(rec.Body.String(), "vision") || p.Fix == "" {
 		t.Errorf("%d %s", rec.Code, rec.Body)

@@ -35,12 +35,19 @@ var standard = spec.Default()
 // measured: a local machine boots in one second and restores in another. Wall time.
 const firstRestart = 3 * time.Second
 
+// terms are Terms of a job that begins now, as this installation's.
+func (s *Server) terms(j spec.Job, now time.Time) core.Terms {
+	t := Terms(j, now, s.control.Clock().Stretch)
+	t.Owner.Tenant = s.control.Tenant()
+	return t
+}
+
 // Terms is what the core needs to know of a job, in market time from now on.
 func Terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
 	t := core.Terms{
 		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, standard.Promise),
 		Currency: money.USD,
-		Owner: ledger.Owner{Tenant: "default", Team: j.Team, Project: j.Project, Environment: j.Environment,
+		Owner: ledger.Owner{Team: j.Team, Project: j.Project, Environment: j.Environment,
 			ModelVersion: j.ModelVersion, Tags: j.Tags},
 		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock),
 		DeadlineFirst: j.First == "deadline",
@@ -185,7 +192,7 @@ func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id strin
 		}
 	}
 	c, now := callerOf(r), s.control.Now()
-	terms := Terms(j, now, s.control.Clock().Stretch)
+	terms := s.terms(j, now)
 	var asking *budget.PendingApproval
 	d, no := s.openAdmission(r.Context())
 	if no == nil {
@@ -203,7 +210,7 @@ func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id strin
 		return id, no
 	}
 	e := core.Event{
-		At: now, Schema: core.Schema, Tenant: "default", Actor: actor(c.User), Key: b.Key,
+		At: now, Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(c.User), Key: b.Key,
 		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking, From: source},
 	}
 	callOf(r).act.Detail = fingerprint(b)
@@ -251,8 +258,7 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 		ok := false
 		s.control.Job(other.job, func(_ *core.Machine, j *core.Job) { ok = sees(callerOf(r), j) })
 		if !ok {
-			fieldProblem(w, http.StatusNotFound, other.field, fmt.Sprintf("job %s is not known", other.job),
-				"scrimp jobs lists them", nil)
+			unknownJob(w, other.field, other.job)
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
@@ -51,18 +52,18 @@ func (s *Server) getVerify(w http.ResponseWriter, r *http.Request) {
 func (s *Server) verify(ctx context.Context, v *api.Verified) error {
 	var end uint64
 	var head ledger.Hash
-	s.control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head("default") })
+	s.control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head(s.control.Tenant()) })
 	p := &proof{s: state.New(), spent: map[string]money.Amount{}}
 	heads, err := ledger.Heads(func(yield func(ledger.Posting, error) bool) {
 		s.replay(ctx, p, end, yield)
 	})
-	v.Events, v.Postings, v.Head = p.s.Seq(), p.postings, p.s.Head("default")
+	v.Events, v.Postings, v.Head = p.s.Seq(), p.postings, client.Hash(p.s.Head(s.control.Tenant()))
 	switch {
 	case err != nil:
 		return err
 	case p.s.Seq() != end:
 		return fmt.Errorf("the log ends at event %d, and the state is that of event %d", p.s.Seq(), end)
-	case heads["default"] != head:
+	case heads[s.control.Tenant()] != head:
 		return errors.New("the ledger ends with another posting than the state says: some were cut off or added")
 	}
 	for _, j := range p.s.Jobs() {

@@ -16,11 +16,11 @@ const toldFolder = "told"
 
 // word is what a webhook gets.
 type word struct {
-	ID       string     `json:"id"` // the same at each try: who has seen it can drop it
-	Job      string     `json:"job"`
-	State    core.State `json:"state"`
-	Why      string     `json:"why"`
-	Approval *asked     `json:"asks,omitempty"` // of who may approve the job
+	ID       string `json:"id"` // the same at each try: who has seen it can drop it
+	Job      string `json:"job"`
+	State    string `json:"state"`
+	Why      string `json:"why"`
+	Approval *asked `json:"asks,omitempty"` // of who may approve the job
 }
 
 // asked is what a webhook of a limit gets besides, of a job that waits for approval.
@@ -56,7 +56,7 @@ func (s *Server) notify(ctx context.Context, n core.Notify) {
 	j, err := spec.Decode(raw)
 	if err == nil && j.Notify != "" {
 		err := s.hooks.Deliver(ctx, webhook.Address(j.Notify, s.secrets(n.Job)), n.Job, n.Key(),
-			word{ID: n.Key(), Job: n.Job, State: n.State, Why: n.Why})
+			word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why})
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
@@ -62,6 +64,13 @@ func newWorldOf(t testing.TB, sells engine.Driver, change func(*Options)) *world
 func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	wrap func(store.Replica) store.Replica) *world {
 	t.Helper()
+	return newWorldFor(t, "", sells, change, wrap)
+}
+
+// newWorldFor is newWorldOn of a tenant.
+func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*Options),
+	wrap func(store.Replica) store.Replica) *world {
+	t.Helper()
 	w := &world{t: t, log: &bytes.Buffer{}}
 	o := Options{Dir: t.TempDir(), Version: "test", Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	if change != nil {
@@ -92,7 +101,7 @@ func newWorldOn(t testing.TB, sells engine.Driver, change func(*Options),
 	w.engines = []engine.Engine{{Name: nameOf(t, sells), Driver: sells, AgentURL: w.socketURL(),
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,
-		control.Config{Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running})
+		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +181,7 @@ func (w *world) must(method, path string, body, out any) {
 // user makes a user with a token.
 func (w *world) user(name string, grants ...identity.Grant) string {
 	w.t.Helper()
-	w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: grants}, nil)
+	w.must("PUT", "/v1/users/"+name, api.SetUser{Grants: convert.To[[]client.Grant](grants)}, nil)
 	var made api.MadeToken
 	w.must("POST", "/v1/tokens", api.NewToken{User: name}, &made)
 	return made.Text
@@ -188,7 +197,7 @@ func aJob(name, team string) string {
 // expired makes a token that has no life left.
 func (w *world) expired(user string) string {
 	text, tok := identity.Mint(sha256.Sum256([]byte(user)), user, time.Now().Add(-2*time.Hour), time.Hour)
-	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: "default",
+	e := core.Event{At: w.control.Now(), Schema: core.Schema, Tenant: w.control.Tenant(),
 		Body: core.IdentityChanged{Change: identity.Change{Token: &tok}}}
 	if err := w.control.Propose(w.t.Context(), e); err != nil {
 		w.t.Fatal(err)

@@ -289,7 +289,7 @@ func (w *World) step(b core.Body) bool {
 
 // event is what happens now, by the server's clock.
 func (w *World) event(b core.Body) core.Event {
-	e := core.Event{At: w.now.Add(w.skew), Schema: core.Schema, Tenant: "default", Body: b}
+	e := core.Event{At: w.now.Add(w.skew), Schema: core.Schema, Tenant: ledger.DefaultTenant, Body: b}
 	if e.At.Before(w.m.Now()) { // as the shell does with a clock that was set back
 		e.At = w.m.Now()
 	}

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
+	api "scrimp/client"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 )
@@ -79,7 +78,7 @@ func budgetRow(l api.BudgetLine, c money.Currency, p Place) []string {
 }
 
 // expectation is what the window is expected to cost, and when its limit is reached.
-func expectation(o *budget.Outlook, c money.Currency, p Place) (expected, breach string) {
+func expectation(o *api.Outlook, c money.Currency, p Place) (expected, breach string) {
 	if o == nil {
 		return "-", "-"
 	}
@@ -132,7 +131,7 @@ func outlook(l api.BudgetLine, c money.Currency, p Place) (list []string) {
 }
 
 // reachedBy lists the jobs by which a limit is reached.
-func reachedBy(o *budget.Outlook, c money.Currency) string {
+func reachedBy(o *api.Outlook, c money.Currency) string {
 	by := make([]string, 0, len(o.Jobs)+1)
 	for _, j := range o.Jobs {
 		by = append(by, fmt.Sprintf("%s (%s)", j.Job, sum(j.Cost, c)))
@@ -144,7 +143,7 @@ func reachedBy(o *budget.Outlook, c money.Currency) string {
 }
 
 // unknownJobs lists the jobs of which nobody knows how long they run.
-func unknownJobs(o *budget.Outlook) (jobs, on string) {
+func unknownJobs(o *api.Outlook) (jobs, on string) {
 	jobs = strings.Join(o.Unknown, ", ")
 	if more := o.UnknownJobs - len(o.Unknown); more > 0 {
 		jobs += fmt.Sprintf(" and %s", draw.Count(more, "other"))

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/draw"
 	"scrimp/internal/size"
 )

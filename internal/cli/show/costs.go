@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/draw"
-	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
 
@@ -32,14 +31,14 @@ func Costs(v api.Costs, p Place) string {
 	totals := map[money.Currency]api.CostLine{}
 	var rows [][]string
 	row := func(name string, l api.CostLine) {
-		use := func(u ledger.Use) string {
+		use := func(u api.Use) string {
 			if l.Uses[u].IsZero() {
 				return "-"
 			}
 			return sum(l.Uses[u], l.Currency)
 		}
-		rows = append(rows, []string{name, fmt.Sprint(l.Jobs), sum(l.Spent, l.Currency), use(ledger.Useful), use(ledger.Lost),
-			use(ledger.StartUp), use(ledger.Idle), use(ledger.Open),
+		rows = append(rows, []string{name, fmt.Sprint(l.Jobs), sum(l.Spent, l.Currency), use(api.Useful), use(api.Lost),
+			use(api.StartUp), use(api.Idle), use(api.Open),
 			whole(l.Estimated, l.Currency), whole(l.Actual, l.Currency), whole(l.Saved, l.Currency)})
 	}
 	var order []money.Currency
@@ -51,7 +50,7 @@ func Costs(v api.Costs, p Place) string {
 		row(name, l)
 		t, known := totals[l.Currency]
 		if !known {
-			t.Currency, t.Uses = l.Currency, map[ledger.Use]money.Amount{}
+			t.Currency, t.Uses = l.Currency, map[api.Use]money.Amount{}
 			order = append(order, l.Currency)
 		}
 		t.Spent, t.Jobs = t.Spent.Add(l.Spent), t.Jobs+l.Jobs

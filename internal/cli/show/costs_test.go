@@ -3,20 +3,19 @@ package show_test
 import (
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/golden"
-	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
 
 func TestCostsArePrintedWithTheirSum(t *testing.T) {
 	v := api.Costs{By: "team", Until: now, Lines: []api.CostLine{
 		{Name: "vision", Currency: money.USD, Spent: amount("1234.567"), Jobs: 40, Live: 2,
-			Uses:      map[ledger.Use]money.Amount{ledger.Useful: amount("1100"), ledger.Lost: amount("50.5"), ledger.StartUp: amount("30"), ledger.Idle: amount("4.067"), ledger.Open: amount("50")},
+			Uses:      map[api.Use]money.Amount{api.Useful: amount("1100"), api.Lost: amount("50.5"), api.StartUp: amount("30"), api.Idle: amount("4.067"), api.Open: amount("50")},
 			Estimated: ptr(amount("1000")), Actual: ptr(amount("1050")), Foreseen: 30, OnDemand: ptr(amount("3000")), Saved: ptr(amount("1900")), Compared: 38},
-		{Name: "text\x1b[2J", Currency: money.USD, Spent: amount("0.000123"), Jobs: 1, Uses: map[ledger.Use]money.Amount{ledger.StartUp: amount("0.000123")}},
-		{Name: "", Currency: money.USD, Spent: amount("0.5"), Uses: map[ledger.Use]money.Amount{ledger.Lost: amount("0.5")}},
+		{Name: "text\x1b[2J", Currency: money.USD, Spent: amount("0.000123"), Jobs: 1, Uses: map[api.Use]money.Amount{api.StartUp: amount("0.000123")}},
+		{Name: "", Currency: money.USD, Spent: amount("0.5"), Uses: map[api.Use]money.Amount{api.Lost: amount("0.5")}},
 	}}
 	for name, text := range map[string]string{
 		"costs.120": show.Costs(v, show.Place{Width: 120, Now: now}), "costs.80": show.Costs(v, show.Place{Width: 80, Now: now}), "costs.piped": show.Costs(v, show.Place{}),

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 )
 
 // What a program and its submitter say of a job is text on the screen of who looks at it.

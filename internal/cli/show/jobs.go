@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 	"scrimp/internal/state"

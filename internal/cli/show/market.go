@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
+	"scrimp/internal/size"
 )
 
 // Sale is what is for sale, with what the catalogue's sources publish of it.
@@ -53,10 +55,10 @@ func (m Sale) Text(p Place) string {
 			}
 		}
 		published := "-"
-		if r, ok := m.Published[l.Offer.ID]; ok {
+		if r, ok := m.Published[market.OfferID(l.Offer.ID)]; ok {
 			published = fmt.Sprintf("%.0f-%.0f %%/mo", r.Low*100, r.High*100)
 		}
-		rows = append(rows, []string{string(l.Offer.ID), fmt.Sprint(l.Offer.CPUs), l.Offer.Memory.String(), gpus, price,
+		rows = append(rows, []string{l.Offer.ID, fmt.Sprint(l.Offer.CPUs), size.Bytes(l.Offer.Memory).String(), gpus, price,
 			there, notice, seen, published})
 	}
 	var paid strings.Builder
@@ -99,7 +101,8 @@ func Explain(list []api.Decision, c money.Currency, p Place) string {
 const aside = "            "
 
 // decided writes one decision, what it expects, and what was not taken.
-func decided(b *strings.Builder, d api.Decision, c money.Currency, p Place) {
+func decided(b *strings.Builder, line api.Decision, c money.Currency, p Place) {
+	d := convert.To[plan.Decision](line.Choice)
 	take := "nothing"
 	if d.Take != "" {
 		take = string(d.Take)
@@ -114,11 +117,11 @@ func decided(b *strings.Builder, d api.Decision, c money.Currency, p Place) {
 			slack += ", margin for the work " + draw.Span(d.Margin)
 		}
 	}
-	reason, cannot := d.Why, kept(d.Decision)
+	reason, cannot := d.Why, kept(d)
 	if reason == plan.SlackGone && d.Slack < 0 {
 		reason = soonest
 	}
-	b.WriteString(draw.Wrap("  "+d.MarketAt.UTC().Format("15:04:05")+"  ",
+	b.WriteString(draw.Wrap("  "+line.MarketAt.UTC().Format("15:04:05")+"  ",
 		fmt.Sprintf("%s: %s (%s%s)%s", take, why(reason), words(d.Mode), slack, ofZone(d.Expect, d.Take)), p.width()))
 	if cannot != "" {
 		b.WriteString(draw.Wrap(aside, cannot, p.width()))

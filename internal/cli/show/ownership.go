@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 )

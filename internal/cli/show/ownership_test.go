@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/golden"
 	"scrimp/internal/money"

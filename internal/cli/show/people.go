@@ -4,18 +4,17 @@ import (
 	"fmt"
 	"strings"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/draw"
-	"scrimp/internal/identity"
 )
 
-func grants(list []identity.Grant) string {
+func grants(list []api.Grant) string {
 	var words []string
 	for _, g := range list {
-		if g.Team == identity.Everywhere {
-			words = append(words, g.Role.String()+" of all teams")
+		if g.Team == api.Everywhere {
+			words = append(words, string(g.Role)+" of all teams")
 		} else {
-			words = append(words, g.Role.String()+" of "+g.Team)
+			words = append(words, string(g.Role)+" of "+g.Team)
 		}
 	}
 	if len(words) == 0 {
@@ -30,14 +29,14 @@ func Me(server string, v api.Me, p Place) string {
 	fmt.Fprintf(&b, "Logged in to %s\n", server)
 	p.fact(&b, "user", "%s", v.User)
 	p.fact(&b, "may be", "%s", grants(v.Grants))
-	if v.Best.String() != "" && v.Expires != nil {
+	if v.Expires != nil {
 		p.fact(&b, "token", "%s, until %s", v.Token, moment(*v.Expires))
 	}
 	return b.String()
 }
 
 // Users is the table of users.
-func Users(list []identity.User, p Place) string {
+func Users(list []api.User, p Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No users. scrimp users set NAME --grant admin makes the first.", p.width())
 	}
@@ -54,7 +53,7 @@ func Users(list []identity.User, p Place) string {
 }
 
 // Teams is the table of teams.
-func Teams(list []identity.Team, p Place) string {
+func Teams(list []api.Team, p Place) string {
 	if len(list) == 0 {
 		return draw.Wrap("", "No teams. scrimp teams set NAME makes one.", p.width())
 	}
@@ -83,8 +82,8 @@ func Tokens(list []api.Token, p Place) string {
 		case !t.Live:
 			state = "expired"
 		}
-		if t.Most != identity.Nobody {
-			most = t.Most.String()
+		if t.Most != "" && t.Most != api.Nobody {
+			most = string(t.Most)
 		}
 		rows = append(rows, []string{t.ID, t.User, state, most, p.when(t.Made), t.Expires.UTC().Format("2006-01-02"),
 			clean(t.Note)})

@@ -3,10 +3,8 @@ package show_test
 import (
 	"time"
 
-	"scrimp/internal/api"
-	"scrimp/internal/budget"
+	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/identity"
 	"scrimp/internal/money"
 )
 
@@ -17,31 +15,31 @@ func several() []api.Job {
 	list[2].User, list[2].Team = "bartholomew", "language-models"
 	list = append(list, api.Job{
 		ID: "big", Name: "big", State: "held", Why: "waits_for_approval", User: "ann", Team: "vision", Submitted: now.Add(-time.Hour), Currency: money.USD, Budget: ptr(amount("800")), TimeLeft: ptr(86400.0),
-		Approval: &api.Approval{Limits: []budget.Threshold{{Limit: "team:vision/month", Above: amount("100")}}, Most: ptr(amount("800")), Until: now.Add(6 * 24 * time.Hour)},
+		Approval: &api.Approval{Limits: []api.Threshold{{Limit: "team:vision/month", Above: amount("100")}}, Most: ptr(amount("800")), Until: now.Add(6 * 24 * time.Hour)},
 	})
 	return list
 }
 
 func acts() []api.Act {
-	act := func(a identity.Act) api.Act { a.At = now.Add(-time.Hour); return api.Act{Act: a} }
+	act := func(a api.Act) api.Act { a.At = now.Add(-time.Hour); return a }
 	return []api.Act{
-		act(identity.Act{Who: "owner", Route: "PUT /v1/teams/{id}", Object: "vision", Outcome: "done", From: "socket"}),
-		act(identity.Act{Who: "ann", Token: "fc498289fac5", Route: "POST /v1/jobs", Object: "resnet-on-all-of-imagenet-2", Outcome: "done", From: "127.0.0.1", Detail: "asks for 25ed5ba53fe9a446"}),
-		act(identity.Act{Who: "bartholomew", Token: "ec77cef6d3dd", Route: "GET /v1/users", Outcome: "refused", From: "2001:db8::1", Detail: "this needs the role admin of all teams, and bartholomew has none"}),
+		act(api.Act{Who: "owner", Route: "PUT /v1/teams/{id}", Object: "vision", Outcome: "done", From: "socket"}),
+		act(api.Act{Who: "ann", Token: "fc498289fac5", Route: "POST /v1/jobs", Object: "resnet-on-all-of-imagenet-2", Outcome: "done", From: "127.0.0.1", Detail: "asks for 25ed5ba53fe9a446"}),
+		act(api.Act{Who: "bartholomew", Token: "ec77cef6d3dd", Route: "GET /v1/users", Outcome: "refused", From: "2001:db8::1", Detail: "this needs the role admin of all teams, and bartholomew has none"}),
 	}
 }
 
 // shared are the pages of a server that several people use.
 func shared(p show.Place) map[string]string {
-	users := []identity.User{
-		{Name: "ann", Made: now.Add(-time.Hour), Grants: []identity.Grant{{Team: "vision", Role: identity.Submitter}, {Team: "language-models", Role: identity.Viewer}}},
-		{Name: "max", Made: now.Add(-90 * 24 * time.Hour), Off: true, Grants: []identity.Grant{{Team: identity.Everywhere, Role: identity.Admin}}},
+	users := []api.User{
+		{Name: "ann", Made: now.Add(-time.Hour), Grants: []api.Grant{{Team: "vision", Role: api.Submitter}, {Team: "language-models", Role: api.Viewer}}},
+		{Name: "max", Made: now.Add(-90 * 24 * time.Hour), Off: true, Grants: []api.Grant{{Team: api.Everywhere, Role: api.Admin}}},
 	}
 	away := server()
 	away.PID, away.Dir = 0, ""
 	return map[string]string{
 		"jobs-shared": show.Jobs(several(), p), "held": show.Held(several()[len(several())-1:], p), "held-none": show.Held(nil, p),
 		"users": show.Users(users, p), "audit": show.Audit(acts(), p), "server-away": show.Server(away, p),
-		"teams": show.Teams([]identity.Team{{Name: "vision", Projects: []string{"lanes", "signs"}}, {Name: "free"}}, p), "status-shared": show.Job(several()[0], p),
+		"teams": show.Teams([]api.Team{{Name: "vision", Projects: []string{"lanes", "signs"}}, {Name: "free"}}, p), "status-shared": show.Job(several()[0], p),
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 )

@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"scrimp/internal/api"
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/golden"
-	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
@@ -73,7 +73,7 @@ func sale() api.Market {
 		if rate != "" {
 			q.Rate, q.Priced = price(rate), true
 		}
-		m.Offers = append(m.Offers, api.Listing{Offer: o, Quote: q, Hazard: h})
+		m.Offers = append(m.Offers, api.Listing{Offer: convert.To[api.Offer](o), Quote: convert.To[api.Quote](q), Hazard: convert.To[api.Hazard](h)})
 	}
 	add("us-east-1a", "p3.2xlarge", market.Spot, 1, "0.9213", true, 2*time.Minute, policy.Hazard{Lost: 3, Served: 40 * time.Hour})
 	add("us-east-1b", "p3.2xlarge", market.Spot, 1, "", false, 0, policy.Hazard{})
@@ -84,27 +84,27 @@ func sale() api.Market {
 
 func decisions() []api.Decision {
 	return []api.Decision{
-		{At: now, MarketAt: now.Add(-13 * time.Hour), Event: 3, Cause: "job_submitted", Version: "uniform-progress-2/1", Decision: plan.Decision{
-			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Patient, Slack: 3*time.Hour + 5*time.Minute, HasSlack: true,
-			Expect:   &plan.Expect{Wait: ptr(2.2), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Chance: 0.97, NextPoll: 4 * time.Minute},
-			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.NotYet}},
+		{At: now, MarketAt: now.Add(-13 * time.Hour), Event: 3, Cause: "job_submitted", Version: "uniform-progress-2/1", Choice: api.Choice{
+			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: string(plan.Cheapest), Mode: string(policy.Patient), Slack: 3*time.Hour + 5*time.Minute, HasSlack: true,
+			Expect:   &api.Expect{Wait: ptr(2.2), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, Chance: 0.97, NextPoll: 4 * time.Minute},
+			Rejected: []api.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: string(plan.Unavailable)}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: string(plan.NotYet)}},
 		}},
-		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Decision: plan.Decision{Why: plan.WaitsSpot, Mode: policy.Patient, Again: now.Add(time.Hour),
-			Expect: &plan.Expect{Wait: ptr(2.104), OnDemand: ptr(6.3), Chance: 0.031, NextPoll: 4 * time.Minute}}},
-		{At: now, MarketAt: now.Add(time.Minute), Event: 12, Cause: "market_seen", Version: "horizon/1", Decision: plan.Decision{
-			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: plan.Cheapest, Mode: policy.Steady, Slack: time.Hour, HasSlack: true,
-			Expect: &plan.Expect{Wait: ptr(2.31), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, NextPoll: 4 * time.Minute, Zones: []plan.ZoneExpect{
+		{At: now, MarketAt: now, Event: 9, Cause: "instance_ended", Version: "uniform-progress-2/1", Choice: api.Choice{Why: string(plan.WaitsSpot), Mode: string(policy.Patient), Again: now.Add(time.Hour),
+			Expect: &api.Expect{Wait: ptr(2.104), OnDemand: ptr(6.3), Chance: 0.031, NextPoll: 4 * time.Minute}}},
+		{At: now, MarketAt: now.Add(time.Minute), Event: 12, Cause: "market_seen", Version: "horizon/1", Choice: api.Choice{
+			Take: "aws/us-east-1a/p3.2xlarge/spot", Rate: price("0.9213"), Why: string(plan.Cheapest), Mode: string(policy.Steady), Slack: time.Hour, HasSlack: true,
+			Expect: &api.Expect{Wait: ptr(2.31), Spot: ptr(2.1), OnDemand: ptr(6.3), Up: true, NextPoll: 4 * time.Minute, Zones: []api.ZoneExpect{
 				{Offer: "aws/us-east-1a/p3.2xlarge/spot", USD: ptr(2.1), Up: true, Tried: true, Chance: 0.92},
 				{Offer: "aws/us-east-1b/p3.2xlarge/spot", Tried: true, Chance: 0.31}, {Offer: "gcp/us-west1-a/a2/spot", Chance: 0.6}}},
-			Budget:   &plan.BudgetCheck{Left: money.Picos(4_000_000_000_000), Needs: money.Picos(2_500_000_000_000), On: "aws/us-east-1a/p3.2xlarge/spot"},
-			Rejected: []plan.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: plan.Unavailable}, {Offer: "gcp/us-west1-a/a2/spot", Rate: price("1.1"), Priced: true, Why: plan.Untried}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: plan.OverBudget}},
-			Counts:   []plan.ReasonCount{{Why: plan.OverBudget, Count: 4}, {Why: plan.TooSmall, Count: 4102}, {Why: plan.Unavailable, Count: 317}, {Why: plan.Untried, Count: 1}},
+			Budget:   &api.BudgetCheck{Left: money.Picos(4_000_000_000_000), Needs: money.Picos(2_500_000_000_000), On: "aws/us-east-1a/p3.2xlarge/spot"},
+			Rejected: []api.Rejection{{Offer: "aws/us-east-1b/p3.2xlarge/spot", Why: string(plan.Unavailable)}, {Offer: "gcp/us-west1-a/a2/spot", Rate: price("1.1"), Priced: true, Why: string(plan.Untried)}, {Offer: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Priced: true, Why: string(plan.OverBudget)}},
+			Counts:   []api.ReasonCount{{Why: string(plan.OverBudget), Count: 4}, {Why: string(plan.TooSmall), Count: 4102}, {Why: string(plan.Unavailable), Count: 317}, {Why: string(plan.Untried), Count: 1}},
 		}},
-		{At: now, MarketAt: now.Add(2 * time.Minute), Event: 14, Cause: "woken", Version: "horizon/1", Decision: plan.Decision{
-			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: plan.SlackGone, Mode: policy.Certain, Slack: 5 * time.Minute, HasSlack: true, Margin: 9 * time.Minute,
+		{At: now, MarketAt: now.Add(2 * time.Minute), Event: 14, Cause: "woken", Version: "horizon/1", Choice: api.Choice{
+			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: string(plan.SlackGone), Mode: string(policy.Certain), Slack: 5 * time.Minute, HasSlack: true, Margin: 9 * time.Minute,
 		}},
-		{At: now, MarketAt: now.Add(3 * time.Minute), Event: 15, Cause: "woken", Version: "horizon/1", Decision: plan.Decision{
-			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: plan.SlackGone, Mode: policy.Certain, Slack: -66 * time.Minute, HasSlack: true,
+		{At: now, MarketAt: now.Add(3 * time.Minute), Event: 15, Cause: "woken", Version: "horizon/1", Choice: api.Choice{
+			Take: "aws/us-east-1a/p3.2xlarge/on-demand", Rate: price("3.06"), Why: string(plan.SlackGone), Mode: string(policy.Certain), Slack: -66 * time.Minute, HasSlack: true,
 		}},
 	}
 }
@@ -140,7 +140,7 @@ func checks() []show.Check {
 }
 
 func verified() api.Verified {
-	return api.Verified{OK: true, Events: 103, Postings: 111, Head: ledger.Hash{0xc0, 0xff, 0xee}, Jobs: 1, Cost: amount("1.414412345678"), Currency: money.USD}
+	return api.Verified{OK: true, Events: 103, Postings: 111, Head: api.Hash{0xc0, 0xff, 0xee}, Jobs: 1, Cost: amount("1.414412345678"), Currency: money.USD}
 }
 
 func written() show.Written {

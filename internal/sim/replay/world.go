@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
@@ -85,7 +86,7 @@ func config(rule policy.Rule, restart, look, spare time.Duration) core.Configure
 
 // step tells the core and keeps what it asks for.
 func (w *world) step(b core.Body) {
-	out := w.m.Step(core.Event{At: w.now, Schema: core.Schema, Tenant: "default", Body: b})
+	out := w.m.Step(core.Event{At: w.now, Schema: core.Schema, Tenant: ledger.DefaultTenant, Body: b})
 	w.out.Decisions += out.Decided
 	w.queue = append(w.queue, out.Actions...)
 }

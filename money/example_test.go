@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"scrimp/internal/money"
+	"scrimp/money"
 )
 
 // What a span costs is the difference of the cumulative cost at its two ends,

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"scrimp/internal/money"
+	"scrimp/money"
 )
 
 // slowUntil is the plain twin of Rate.Until: rate times span over an hour, cut off.

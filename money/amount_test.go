@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"scrimp/internal/money"
+	"scrimp/money"
 )
 
 // The twin of Amount: counts of 1e-12 units in big.Int, and the limits of 128 bits.

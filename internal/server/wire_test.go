@@ -1,0 +1,58 @@
+package server
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"scrimp/internal/core"
+)
+
+// wirePackages are the packages whose types go over the wire; those of the standard library write themselves.
+var wirePackages = []string{"scrimp/client", "scrimp/money", "scrimp/internal/api"}
+
+// inner returns the types of the program's inside that a value of t holds.
+func inner(t reflect.Type, seen map[reflect.Type]bool) (found []reflect.Type) {
+	if seen[t] {
+		return nil
+	}
+	seen[t] = true
+	if p := t.PkgPath(); p != "" && p != "time" && p != "encoding/json" && !slices.Contains(wirePackages, p) {
+		found = append(found, t)
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return append(found, inner(t.Elem(), seen)...)
+	case reflect.Map:
+		return append(append(found, inner(t.Key(), seen)...), inner(t.Elem(), seen)...)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if f.IsExported() {
+				found = append(found, inner(f.Type, seen)...)
+			}
+		}
+	default:
+	}
+	return found
+}
+
+// What is sent and answered is made of the wire's own types alone.
+func TestNoInternalTypeGoesOverTheWire(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	for _, r := range table() {
+		for _, v := range []any{r.In, r.Out} {
+			if v == nil {
+				continue
+			}
+			for _, bad := range inner(reflect.TypeOf(v), seen) {
+				t.Errorf("%s %s: %v is a type of the program's inside", r.Method, r.Path, bad)
+			}
+		}
+	}
+	if len(seen) < 100 {
+		t.Errorf("only %d types were looked at", len(seen))
+	}
+	if len(inner(reflect.TypeFor[map[string][]*core.Terms](), map[reflect.Type]bool{})) == 0 {
+		t.Error("the test finds no internal type")
+	}
+}
