@@ -247,6 +247,7 @@ func (c *Control) Clock() Clock { return c.cfg.Clock }
 // looked at every poll on the wall.
 func CoreConfig(clock Clock, poll time.Duration) core.Config {
 	d := core.DefaultConfig()
+	d.Speed = clock.Speed
 	d.Detect = clock.Stretch(2 * poll)
 	d.CoolOff = clock.Stretch(2 * time.Second)
 	d.BootLimit = clock.Stretch(5 * time.Minute)

@@ -34,16 +34,15 @@ func (s *Server) guardBudgets(ctx context.Context) {
 // booksNow are the rules and their books at one moment, durable.
 func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
 	err error) {
-	seq := uint64(0)
-	func() {
-		s.ledgers.Lock()
-		defer s.ledgers.Unlock()
-		if rules, err = s.readRules(ctx); err == nil && len(rules.Limits) > 0 {
-			b, burn, seq, err = s.books(ctx)
-		}
-	}()
-	s.durable(seq)
-	return rules, b, burn, err
+	if no := s.settled(ctx); no != nil {
+		return rules, b, burn, no.err
+	}
+	if rules = s.rulesNow(); len(rules.Limits) > 0 {
+		var seq uint64
+		b, burn, seq = s.books()
+		s.durable(seq)
+	}
+	return rules, b, burn, nil
 }
 
 // lookAtBudgets looks once. No submission waits while a webhook is told.

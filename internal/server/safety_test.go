@@ -332,7 +332,7 @@ func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 256) + `",` + aJob("x", "")[1:], 400, "key"},
 		{"POST", "/v1/jobs", `{"key":"` + strings.Repeat("k", 9<<20) + `"}`, 413, ""},
 		{"GET", "/v1/jobs/none", "", 404, ""}, {"GET", "/v1/jobs/%00", "", 404, ""}, {"GET", "/v1/nothing", "", 404, ""},
-		{"DELETE", "/v1/jobs", "", 405, ""}, {"PATCH", "/v1/jobs/x", "", 405, ""},
+		{"DELETE", "/v1/jobs", "", 405, ""}, {"PUT", "/v1/jobs/x", "", 405, ""},
 		{"GET", "/v1/audit?after=x", "", 400, "after"}, {"GET", "/v1/audit?limit=0", "", 400, "limit"},
 		{"GET", "/v1/audit?limit=5000", "", 400, "limit"},
 		{"PUT", "/v1/users/a%20b", "{}", 422, "name"}, {"PUT", "/v1/users/x", `{"grants":[{"team":"none","role":"viewer"}]}`,

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,20 +12,17 @@ import (
 	"scrimp/internal/money"
 )
 
-// admit weighs a wish as the server does, and names its job.
-func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
+// admit names the job of a wish, and says what its budget will be where it has none.
+func (t *tenants) admit(x *wish) (no string) {
 	w := t.w
-	c := t.caller(t.server(), x.user)
 	book := t.server()
+	c := t.caller(book, x.user)
 	if _, _, _, err := book.Place(c, x.team, x.project); err != nil && w.fault != FaultNoRole {
 		return "role"
 	}
-	r := t.rules()
-	if r.Tags.Check(x.job.terms.Owner.Tags) != nil && w.fault != FaultNoTags {
-		return "tags"
-	}
+	x.job.terms = x.asks
 	terms := &x.job.terms
-	if !terms.HasBudget && budget.Capped(r.Limits, terms.Owner, x.user) {
+	if !terms.HasBudget && budget.Capped(t.limitsNow(), terms.Owner, x.user) {
 		most := terms.Need.MaxRate
 		if most == 0 {
 			for _, l := range w.m.Sale() {
@@ -37,9 +35,6 @@ func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
 		}
 	}
 	x.id = t.name(x)
-	if no := b.Admit(t.budgetJob(x.id, x.user, terms)); no != nil {
-		return string(no.Why)
-	}
 	x.job.id, terms.Name = x.id, x.id
 	if at := slices.IndexFunc(w.jobs, func(o simJob) bool { return o.id == x.id }); at < 0 {
 		w.jobs = append(w.jobs, x.job)
@@ -47,6 +42,43 @@ func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
 		w.jobs[at] = x.job
 	}
 	return ""
+}
+
+// limitsNow are the limits in force.
+func (t *tenants) limitsNow() []budget.Limit {
+	r, _ := t.w.m.Rules()
+	return r.Limits
+}
+
+// refuses says why the core does not let a group of events in; "": it does.
+func (t *tenants) refuses(group []core.Event) string {
+	t.breaks()
+	err := t.w.m.Admit(group)
+	var no *core.Refusal
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &no):
+		panic(err)
+	case no.Why == core.TagMissing:
+		return "tags"
+	}
+	return string(no.Limit.Why)
+}
+
+// breaks injects the fault into the machine that there is now.
+func (t *tenants) breaks() {
+	money := []budget.Reason{budget.Dollars, budget.GPUHours}
+	w, n := t.w, 0
+	w.m.Break(core.Faults{Unasked: w.fault == FaultNoAsking, LetsIn: map[Fault]func(*core.Refusal) bool{
+		FaultNoHold: func(no *core.Refusal) bool { return no.Limit != nil && slices.Contains(money, no.Limit.Why) },
+		FaultOneBook: func(no *core.Refusal) bool {
+			n++
+			return no.Why == core.LimitReached && n == 1
+		},
+		FaultNoTags:    func(no *core.Refusal) bool { return no.Why == core.TagMissing },
+		FaultRulesGone: func(*core.Refusal) bool { return t.v.epoch > 0 },
+	}[w.fault]})
 }
 
 // name returns a name that no other job has.
@@ -120,9 +152,6 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 		if !isClosed(j) {
 			v := t.budgetJob(j.ID(), user, j.Terms())
 			v.Spent, v.GPUSpent, v.AwaitsApproval = j.Spent(now), gpus, j.State() == core.Held
-			if w.fault == FaultNoHold {
-				v.Most, v.GPUMost = v.Spent, v.GPUSpent
-			}
 			b.Live = append(b.Live, v)
 		}
 	}
@@ -159,6 +188,7 @@ func (t *tenants) guard() {
 		return
 	}
 	b := t.books(t.rules())
+	t.sameSums(b)
 	for _, l := range b.Limits {
 		for _, share := range l.Passed(b.Use(l)) {
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(w.now).Format(time.RFC3339))
@@ -181,6 +211,21 @@ func (t *tenants) guard() {
 			t.told[key]++
 			w.saw("a warning")
 			t.noted[key] = w.fault == FaultNoWarning || !w.chance(t.v.odds*6) // else the server died before it noted it
+		}
+	}
+}
+
+// sameSums holds that the core knows to the last unit what its limits have spent and hold.
+func (t *tenants) sameSums(all budget.Accounts) {
+	now := t.w.m.Now()
+	if t.w.now.After(now) {
+		now = t.w.now
+	}
+	kept, _ := t.w.m.Books(now)
+	for _, l := range all.Limits {
+		a, b := kept.Use(l), all.Use(l)
+		if a.Spent != b.Spent || a.Held != b.Held || a.Jobs != b.Jobs || a.AwaitingApproval != b.AwaitingApproval {
+			t.w.breaks("sums: the core says of %s %+v, the postings and jobs %+v", l.Name(), a, b)
 		}
 	}
 }

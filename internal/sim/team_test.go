@@ -75,6 +75,7 @@ type wish struct {
 	key, user, id       string
 	name, project, team string
 	job                 simJob
+	asks                core.Terms // as they are submitted: the job may get a budget
 	tries               int
 	acked, over         bool
 }
@@ -161,6 +162,7 @@ func (t *tenants) draw() {
 		if x.name = x.job.id; n > 0 && w.chance(0.2) { // two want the same name
 			x.name = t.wishes[n-1].name
 		}
+		x.asks = x.job.terms
 		t.wishes = append(t.wishes, x)
 	}
 }

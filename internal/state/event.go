@@ -116,7 +116,8 @@ type (
 		Job   string          `json:"job"`
 		Terms Terms           `json:"terms"`
 		Spec  json.RawMessage `json:"spec,omitempty"`
-		// Asking says that the job waits for approval first, and for what.
+		// Asking says that the job waits for approval first, and for what, whatever the limits
+		// in force say; they may ask for it too.
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
 		// From is the checkpoint that it begins from; nil: it begins from nothing.
 		From *Source `json:"from,omitempty"`
@@ -139,7 +140,8 @@ type (
 		Job string `json:"job"`
 	}
 	// JobResumed: somebody wants a job to go on that is paused, or over and did not succeed.
-	// Asking says that one that was over waits for approval first, and for what. Spec is
+	// Asking says that one that was over waits for approval first, and for what, whatever the
+	// limits in force say; they may ask for it too. Spec is
 	// its job file from now on; empty: the one it had.
 	JobResumed struct {
 		Job     string                  `json:"job"`
@@ -166,8 +168,12 @@ type (
 		Change identity.Change `json:"change"`
 	}
 	// BudgetsSet: the limits and the tags that jobs must have, from now on, as a whole.
+	// Base is what limits have spent in their windows, by name, of the postings up to the
+	// event AsOf; it counts for those that are new. AsOf 0: whoever sets them does not say.
 	BudgetsSet struct {
-		Rules budget.Rules `json:"rules"`
+		Rules budget.Rules     `json:"rules"`
+		Base  map[string]Spent `json:"base,omitempty"`
+		AsOf  uint64           `json:"as_of,omitempty"`
 	}
 	// Tick: time passed.
 	Tick struct{}

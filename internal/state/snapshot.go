@@ -34,6 +34,7 @@ type head struct {
 	Reserves     map[market.OfferID]*Stock `json:"reserves,omitempty"`
 	Heads        map[string]ledger.Hash    `json:"heads,omitempty"`
 	Rules        *budget.Rules             `json:"rules,omitempty"`
+	Spending     spending                  `json:"spending"`
 	Part         int                       `json:"part"` // jobs in a part
 	Jobs         int                       `json:"jobs"`
 }
@@ -67,7 +68,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 9
+const SnapshotVersion = 10
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
@@ -157,6 +158,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	}
 	s := New()
 	s.cfg, s.now, s.seq, s.order, s.part, s.rules = h.Config, h.Now, h.Seq, h.Order, h.Part, h.Rules
+	s.spending = h.Spending
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u
