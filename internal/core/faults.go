@@ -3,8 +3,9 @@ package core
 // Faults is how a machine breaks its own rules of admission, for the simulator to prove that
 // it would notice. A server sets none.
 type Faults struct {
-	LetsIn  func(*Refusal) bool // whether a refusal counts for nothing
-	Unasked bool                // nobody is asked for an approval
+	LetsIn  func(*Refusal) bool   // whether a refusal counts for nothing
+	Unasked bool                  // nobody is asked for an approval
+	Spares  func(job string) bool // whether a job goes on though a limit of it is spent
 }
 
 // Break breaks rules from now on.

@@ -148,6 +148,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.due()
 	m.postHours()
 	ended := m.reviewRunning()
+	m.guardLimits()
 	most := triesAfter(e.Body)
 	if m.added != nil && m.tryNew(m.added) {
 		most = 0

@@ -17,6 +17,7 @@ type usage struct {
 	begin, end  time.Time          // of the window that is open; end is zero where it never ends
 	outstanding budget.Outstanding // jobs that are not over and hold no machine
 	gpus        time.Duration      // GPU time in the window of attempts that are gone
+	guard       guarded
 }
 
 // summed says whether a job is among what it is under.
@@ -215,7 +216,7 @@ func sumGPUs(list []*usage, j *Job, a *Attempt, from, until time.Time) {
 func (m *Machine) openLimitWindows() {
 	for _, u := range m.usage {
 		if !u.end.IsZero() && !m.now().Before(u.end) {
-			u.begin, u.gpus = u.Window.Begin(m.now()), 0
+			u.begin, u.gpus, u.guard = u.Window.Begin(m.now()), 0, guarded{}
 			u.end, _ = u.Window.End(m.now())
 		}
 	}

@@ -70,7 +70,11 @@ func (t *tenants) refuses(group []core.Event) string {
 func (t *tenants) breaks() {
 	money := []budget.Reason{budget.Dollars, budget.GPUHours}
 	w, n := t.w, 0
-	w.m.Break(core.Faults{Unasked: w.fault == FaultNoAsking, LetsIn: map[Fault]func(*core.Refusal) bool{
+	spares := map[Fault]func(string) bool{
+		FaultNoGuard: func(string) bool { return true },
+		FaultSpares:  func(job string) bool { return job == t.wishes[0].id },
+	}[w.fault]
+	w.m.Break(core.Faults{Unasked: w.fault == FaultNoAsking, Spares: spares, LetsIn: map[Fault]func(*core.Refusal) bool{
 		FaultNoHold: func(no *core.Refusal) bool { return no.Limit != nil && slices.Contains(money, no.Limit.Why) },
 		FaultOneBook: func(no *core.Refusal) bool {
 			n++
@@ -180,20 +184,21 @@ func isClosed(j *core.Job) bool {
 	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
 }
 
-// guard looks at the budgets: it warns, and stops what runs where one is spent.
+// guard looks at the budgets and warns. What runs where one is spent the core stops.
 func (t *tenants) guard() {
 	w := t.w
 	w.after(look, t.guard)
 	if !t.v.idle() {
 		return
 	}
+	t.breaks()
 	b := t.books(t.rules())
 	t.sameSums(b)
 	for _, l := range b.Limits {
 		for _, share := range l.Passed(b.Use(l)) {
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(w.now).Format(time.RFC3339))
-			if share == 1 && w.fault != FaultNoGuard {
-				t.stopAll(l, b.Live)
+			if share == 1 {
+				t.allStop(l)
 			}
 			if l.Notify != "" && t.told[key] == 0 {
 				t.waits[key]++
@@ -230,20 +235,18 @@ func (t *tenants) sameSums(all budget.Accounts) {
 	}
 }
 
-func (t *tenants) stopAll(l budget.Limit, live []budget.Job) {
-	w := t.w
-	var events []core.Event
-	for _, b := range live {
-		j, ok := w.m.Job(b.ID)
-		if !ok || j.State().Over() || j.Ending() != "" || !l.Scope.Holds(b.Owner, b.User) {
-			continue
-		}
-		e := w.event(core.JobEnded{Job: b.ID, Save: true, Limit: l.Name()})
-		e.Actor = "budget:" + l.Name()
-		events = append(events, e)
+// allStop holds that the jobs of a limit which is spent are being stopped.
+func (t *tenants) allStop(l budget.Limit) {
+	if t.spent == nil {
+		t.spent = map[string]int{}
 	}
-	if len(events) > 0 && t.v.idle() {
-		w.saw("stopped at a limit")
-		w.through(events...)
+	for j := range t.w.m.Jobs() {
+		key := l.Name() + " " + j.ID()
+		goes := lives(j) && !j.State().Over() && j.Ending() == "" && l.Scope.Holds(j.Terms().Owner, t.by[j.ID()])
+		if !goes {
+			delete(t.spent, key)
+		} else if t.spent[key]++; t.spent[key] == 5 { // the server may have been away meanwhile
+			t.w.breaks("limit: all of %s is spent, and %s goes on", l.Name(), j.ID())
+		}
 	}
 }

@@ -67,6 +67,11 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 	case core.BudgetsSet:
 		t.rulesSet(b.Rules)
 	}
+	for _, f := range out.Facts {
+		if f, ok := f.(state.JobEnding); ok && f.Why == core.LimitSpent {
+			w.saw("stopped at a limit")
+		}
+	}
 	for _, a := range out.Actions {
 		if l, ok := a.(core.Launch); ok {
 			if t.asking[l.Job] {

@@ -50,6 +50,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.cfg = e.Body.(Configured).Config
 	case RulesSet:
 		s.setRules(e.Body.(BudgetsSet))
+	case LimitReached:
+		s.reached(f.Limit)
 	case IncarnationSet:
 		s.begins(e.Body.(IncarnationBegun))
 	case ReserveSettled:

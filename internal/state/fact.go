@@ -243,6 +243,11 @@ type (
 	// ConfigSet: the limits of the event hold. RulesSet: its limits of teams do.
 	ConfigSet struct{}
 	RulesSet  struct{}
+	// LimitReached: all of a limit's dollars are spent in its window; its jobs are stopped.
+	LimitReached struct {
+		Limit string       `json:"limit"`
+		Spent money.Amount `json:"spent"` // with what is not booked yet
+	}
 	// IncarnationSet: the log is of the event's installation and incarnation.
 	IncarnationSet struct{}
 	// ReserveSettled: what a reservation cost and nobody used is posted up to now.
@@ -288,6 +293,7 @@ func (BillTaken) Fact() string            { return "bill_taken" }
 func (InstanceOwned) Fact() string        { return "instance_owned" }
 func (ConfigSet) Fact() string            { return "config_set" }
 func (RulesSet) Fact() string             { return "rules_set" }
+func (LimitReached) Fact() string         { return "limit_reached" }
 func (IncarnationSet) Fact() string       { return "incarnation_set" }
 func (ReserveSettled) Fact() string       { return "reserve_settled" }
 
@@ -340,6 +346,7 @@ func init() {
 	reads[InstanceOwned]()
 	reads[ConfigSet]()
 	reads[RulesSet]()
+	reads[LimitReached]()
 	reads[IncarnationSet]()
 	reads[ReserveSettled]()
 }

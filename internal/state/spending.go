@@ -16,6 +16,8 @@ type Spent struct {
 	Amount money.Amount `json:"amount"`
 	// From is the first event whose postings are in there; 0: all of the window are.
 	From uint64 `json:"from,omitempty"`
+	// Reached says that all of the limit was spent in the window, and its jobs were stopped.
+	Reached bool `json:"reached,omitempty"`
 }
 
 // newestCosts is how many of the newest costs are kept at least, for limits that will be
@@ -122,7 +124,9 @@ func (s *State) setRules(b BudgetsSet) {
 	sums := make(map[string]Spent, len(b.Rules.Limits))
 	for _, l := range b.Rules.Limits {
 		if s.counted(l) {
-			sums[l.Name()] = s.Spent(l, s.now)
+			sum := s.Spent(l, s.now)
+			sum.Reached = false // there may be more of it now
+			sums[l.Name()] = sum
 			continue
 		}
 		sum := Spent{Begin: l.Window.Begin(s.now), From: s.seq}
@@ -148,4 +152,15 @@ func (s *State) since(l budget.Limit, event uint64) (sum money.Amount) {
 		}
 	}
 	return sum
+}
+
+// reached notes that all of a limit is spent.
+func (s *State) reached(limit string) {
+	for _, l := range s.rules.Limits {
+		if l.Name() == limit {
+			sum := s.Spent(l, s.now)
+			sum.Reached = true
+			s.spending.Limits[limit] = sum
+		}
+	}
 }
