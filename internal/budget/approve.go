@@ -65,6 +65,11 @@ func (a PendingApproval) String() string {
 	return fmt.Sprintf("waits for approval: %s is above %s of %s", most, money.Format(t.Above, money.USD, 2), t.Limit)
 }
 
+// Of reports whether that limit asks.
+func (a PendingApproval) Of(limit string) bool {
+	return slices.ContainsFunc(a.Limits, func(t Threshold) bool { return t.Limit == limit })
+}
+
 // Everywhere reports whether a limit asks whose scope is all jobs: then who
 // approves must have the say for all teams, and not for the job's alone.
 func (a PendingApproval) Everywhere() bool {

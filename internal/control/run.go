@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,7 @@ type stepped struct {
 	request
 	first uint64 // number of the first event
 	outs  []core.Outcome
+	no    error // why the core does not take its events; nil: it has
 }
 
 // ask is a request about events.
@@ -55,7 +57,8 @@ func ask(events []core.Event) (request, error) {
 	return r, nil
 }
 
-// Propose hands events to the core and returns when they are durable, all or none.
+// Propose hands events to the core and returns when they are durable, all or none. What
+// the core does not let in it refuses with a *core.Refusal, or core.ErrStale.
 // While there is no room for them it takes none.
 func (c *Control) Propose(ctx context.Context, events ...core.Event) error {
 	done, err := c.handOver(ctx, events)
@@ -173,6 +176,10 @@ func (c *Control) step(ctx context.Context, r request) stepped {
 	s := stepped{request: r, outs: make([]core.Outcome, 0, len(r.events))}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s.no = c.machine.Admit(r.events); s.no != nil {
+		s.events = nil
+		return s
+	}
 	s.first = c.machine.Seq() + 1
 	for i := range r.events {
 		if i%turn == turn-1 { // who reads has a turn
@@ -242,7 +249,7 @@ func (c *Control) commit(ctx context.Context, batch []stepped) error {
 		}
 	}
 	for _, s := range batch {
-		s.done <- err
+		s.done <- cmp.Or(err, s.no)
 	}
 	return err
 }

@@ -121,6 +121,7 @@ func (c *Control) Rules() core.Config {
 // CoreConfig is the core's configuration with these engines, in market time.
 func CoreConfig(clock Clock, engines []engine.Engine) core.Config {
 	d := core.DefaultConfig()
+	d.Speed = clock.Speed
 	d.CoolOff = clock.Stretch(2 * time.Second)
 	d.Patience = clock.Stretch(30 * time.Second)
 	if len(engines) > 0 {

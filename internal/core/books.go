@@ -240,5 +240,4 @@ func (m *Machine) enter(p ledger.Posting, amount money.Amount, from, to ledger.A
 	ledger.Seal(one[:], m.s.Head(p.Owner.Tenant))
 	out.Postings = append(out.Postings, one[0])
 	m.s.Post(&one[0])
-	m.booked(&one[0])
 }

@@ -356,8 +356,8 @@ func (m *Machine) disclaim(i *Instance) {
 		m.late(i, m.now(), "released")
 		return
 	case i.Stray():
-		m.strayEnded(i, m.now(), "released")
+		m.strayEnded(i, m.s.EndOf(i, m.now()), "released")
 		return
 	}
-	m.instanceEnded(i, m.now(), "released", false)
+	m.instanceEnded(i, m.s.EndOf(i, m.now()), "released", false)
 }

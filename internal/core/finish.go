@@ -10,25 +10,14 @@ func (m *Machine) endJob(b JobEnded) {
 	if j == nil || j.State().Over() {
 		return
 	}
-	as, why, detail := Cancelled, "cancelled_by_user", j.Detail()
-	if b.Save {
-		as, why = Stopped, "stopped_by_user"
-	}
-	if b.Limit != "" {
+	why, detail := "cancelled_by_user", ""
+	switch {
+	case b.Limit != "":
 		why, detail = LimitSpent, "all of the budget "+b.Limit+" is spent"
+	case b.Save:
+		why = "stopped_by_user"
 	}
-	a := j.Live()
-	if b.Save && a != nil && a.Task() == TaskRunning && j.State() == Running {
-		if j.Ending() == "" || j.Ending() == Paused {
-			m.fact(state.JobEnding{Job: j.ID(), State: as, Why: why, Detail: detail})
-		}
-		m.drain(j, a, why, as, "")
-		return
-	}
-	m.finish(j, as, why, detail)
-	if a != nil {
-		m.release(a, why, "")
-	}
+	m.end(j, b.Save, why, detail)
 }
 
 // drain asks the agent to save and end; the job becomes as afterwards, or is queued again where that is "".

@@ -90,14 +90,14 @@ func (f *fleet) minute() {
 }
 
 func (f *fleet) spent() money.Amount {
-	b, _, _ := f.m.Books(f.now)
+	b, _ := f.m.Books(f.now)
 	return b.Use(f.limit).Spent
 }
 
 func (f *fleet) outlook(dollars money.Amount) budget.Outlook {
 	l := f.limit
 	l.Dollars = &dollars
-	b, _, _ := f.m.Books(f.now)
+	b, _ := f.m.Books(f.now)
 	courses, places, beyond := f.m.Courses(f.now, 1000)
 	return budget.Foresee([]budget.Limit{l}, map[string]budget.Use{l.Name(): b.Use(f.limit)}, courses, places, beyond, f.now)[l.Name()]
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"time"
 
 	"scrimp/internal/plan"
@@ -44,10 +45,15 @@ func (m *Machine) suspend(j *Job, why string) {
 // resumeJob lets a job go on that is paused, or is about to be, or is over and did not succeed.
 func (m *Machine) resumeJob(b JobResumed) {
 	j := m.s.Job(b.Job)
-	if j == nil {
+	if j == nil || !resumes(j) {
 		return
 	}
+	v := m.verdict(b.Job)
+	asking := cmp.Or(v.asking, b.Asking)
 	switch {
+	case v.no != nil:
+		m.turnDown(v.no)
+		return
 	case j.State() == Paused:
 		m.changes(j, b.Changes, len(b.Spec) > 0)
 		m.fact(state.JobQueued{Job: j.ID(), Why: state.Resumed})
@@ -55,19 +61,15 @@ func (m *Machine) resumeJob(b JobResumed) {
 		m.fact(state.JobEnding{Job: j.ID()})
 		m.changes(j, b.Changes, len(b.Spec) > 0)
 		return
-	case j.Approval() != nil && !j.Approval().Approved && b.Asking == nil: // nobody has ever let it run
-		return
-	case j.State().Over() && j.State() != Succeeded:
+	default: // it is over
 		at(j).wake = time.Time{} // of its earlier life
 		m.changes(j, b.Changes, len(b.Spec) > 0)
-		if b.Asking != nil {
-			m.fact(state.JobHeld{Job: j.ID()})
-			m.wakeAt(j, b.Asking.Until)
+		if asking != nil {
+			m.fact(state.JobHeld{Job: j.ID(), Asking: v.asking})
+			m.wakeAt(j, asking.Until)
 			return
 		}
 		m.fact(state.JobReopened{Job: j.ID()})
-	default:
-		return
 	}
 	if leaves(j) {
 		return
@@ -77,6 +79,12 @@ func (m *Machine) resumeJob(b JobResumed) {
 	m.queue.add(j)
 	m.overAt(j)
 	m.added = j
+}
+
+// resumes reports whether a job can go on: it is paused, or about to be, or over and did
+// not succeed.
+func resumes(j *Job) bool {
+	return j.State() == Paused || j.Pausing() || j.State().Over() && j.State() != Succeeded
 }
 
 // leaves reports whether the machine of a job that waits is still being given back: it is
@@ -91,6 +99,10 @@ func leaves(j *Job) bool {
 func (m *Machine) updateJob(b JobUpdated) {
 	j := m.s.Job(b.Job)
 	if j == nil || j.State().Over() {
+		return
+	}
+	if v := m.verdict(b.Job); v.no != nil {
+		m.turnDown(v.no)
 		return
 	}
 	waits := at(j).waits

@@ -43,7 +43,7 @@ func (m *Machine) setQuotas() {
 			m.quotas = append(m.quotas, q)
 		}
 	}
-	m.sumLimits(m.s.Seq())
+	m.sumLimits()
 	m.regroup()
 	for _, j := range m.s.Running() {
 		m.classOf(j)

@@ -80,8 +80,9 @@ type Machine struct {
 
 	usage    []*usage // what all limits have taken, in their order
 	soon     *sums    // the same of limits that will be set; nil: nobody prepares that
-	from     uint64   // the first event whose postings are in there
 	unsummed []change // jobs that this step changes
+	faults   Faults
+	weighed  map[string]verdict // of the jobs of the events that were admitted and not stepped yet
 	accounts map[accountKey]*Account
 	history  history
 }
@@ -96,6 +97,7 @@ func NewWith(planner *plan.Planner) *Machine { return On(state.New(), planner) }
 // On returns a machine that goes on from a state, which is its own from now on.
 func On(s *state.State, planner *plan.Planner) *Machine {
 	m := &Machine{s: s, planner: planner.Fork(), needs: map[string]*need{}, tables: map[string]*awaited{},
+		weighed:  map[string]verdict{},
 		accounts: map[accountKey]*Account{}, history: newHistory()}
 	s.Watch(m.unsum)
 	m.oneTiming = alikeTiming(m.cfg())
@@ -127,7 +129,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.wakeAt(s.Job(a.Job()), s.Now())
 		m.postsAt(s.Job(a.Job()))
 	}
-	m.sumUsage(s.Seq() + 1)
+	m.sumUsage()
 	m.recount()
 	return m
 }
@@ -154,6 +156,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.due()
 	m.postHours()
 	ended := m.reviewRunning()
+	m.guardLimits()
 	most := triesAfter(e.Body)
 	if m.added != nil && m.tryNew(m.added) {
 		most = 0
@@ -240,6 +243,9 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.oneTiming = alikeTiming(m.cfg())
 		m.queue.changed()
 	case BudgetsSet:
+		if m.s.Stale(b) {
+			return
+		}
 		m.fact(state.RulesSet{})
 		m.setQuotas()
 		m.queue.changed()
@@ -328,11 +334,17 @@ func (m *Machine) takeMessage(b Body, saved int64, seen policy.Seen) {
 	}
 }
 
+// PartlySpent reports whether there is a limit in force of which not all is known that was
+// spent of it: whoever set it did not say.
+func (m *Machine) PartlySpent() bool { return len(m.s.Partial()) > 0 }
+
 // Rules are the limits and required tags in force; ok is false where nobody has
 // ever set any. They are the machine's own: change none of them.
-func (m *Machine) Rules() (rules budget.Rules, ok bool) {
+func (m *Machine) Rules() (rules budget.Rules, ok bool) { return m.rules(), m.s.Rules() != nil }
+
+func (m *Machine) rules() budget.Rules {
 	if r := m.s.Rules(); r != nil {
-		return *r, true
+		return *r
 	}
-	return budget.Rules{}, false
+	return budget.Rules{}
 }

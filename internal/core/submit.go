@@ -12,14 +12,19 @@ func (m *Machine) submit(b *JobSubmitted) {
 	if b.Job == "" || m.s.Job(b.Job) != nil {
 		return
 	}
-	if b.Asking != nil {
-		m.fact(state.JobHeld{Job: b.Job})
+	v := m.verdict(b.Job)
+	switch {
+	case v.no != nil:
+		m.turnDown(v.no)
+		return
+	case v.asking != nil || b.Asking != nil:
+		m.fact(state.JobHeld{Job: b.Job, Asking: v.asking, Bound: v.bound})
 		j := m.s.Job(b.Job)
 		m.classOf(j)
-		m.wakeAt(j, b.Asking.Until)
+		m.wakeAt(j, j.Approval().Until)
 		return
 	}
-	m.fact(state.JobQueued{Job: b.Job})
+	m.fact(state.JobQueued{Job: b.Job, Bound: v.bound})
 	j := m.s.Job(b.Job)
 	m.classOf(j)
 	m.queue.add(j)
@@ -40,6 +45,10 @@ const (
 func (m *Machine) reviewed(b JobReviewed) {
 	j := m.s.Job(b.Job)
 	if j == nil || j.State() != Held {
+		return
+	}
+	if v := m.verdict(b.Job); v.no != nil {
+		m.turnDown(v.no)
 		return
 	}
 	at(j).wake = time.Time{} // it expires no more

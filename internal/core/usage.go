@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"scrimp/internal/budget"
-	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 )
 
@@ -18,7 +17,7 @@ type usage struct {
 	begin, end  time.Time          // of the window that is open; end is zero where it never ends
 	outstanding budget.Outstanding // jobs that are not over and hold no machine
 	gpus        time.Duration      // GPU time in the window of attempts that are gone
-	spent       money.Amount       // booked in the window, from the event Machine.from on
+	guard       guarded
 }
 
 // summed says whether a job is among what it is under.
@@ -31,22 +30,21 @@ const (
 )
 
 // sumUsage sums anew what all limits have taken, and what else is kept by job.
-// Postings count from that event on.
-func (m *Machine) sumUsage(from uint64) {
+func (m *Machine) sumUsage() {
 	m.usage, m.unsummed, m.accounts, m.history = nil, nil, map[accountKey]*Account{}, newHistory()
 	for _, j := range m.s.Jobs() {
 		m.sum(j, nil)
 	}
-	m.sumLimits(from)
+	m.sumLimits()
 }
 
-// sumLimits sums anew what all limits have taken. Postings count from that event on.
-func (m *Machine) sumLimits(from uint64) {
+// sumLimits sums anew what all limits have taken.
+func (m *Machine) sumLimits() {
 	s := m.soon
 	if m.soon = nil; s == nil || !s.holds(m) {
 		s = m.newSums()
 	}
-	m.usage, m.from = s.usage, from
+	m.usage = s.usage
 	for _, j := range m.s.Jobs()[s.next:] {
 		m.sumIn(s.usage, j)
 	}
@@ -214,57 +212,38 @@ func sumGPUs(list []*usage, j *Job, a *Attempt, from, until time.Time) {
 	}
 }
 
-// booked counts a posting.
-func (m *Machine) booked(p *ledger.Posting) {
-	if len(m.usage) == 0 {
-		return
-	}
-	part := Cost(*p)
-	if part.IsZero() {
-		return
-	}
-	user := ""
-	if j := m.s.Job(p.Owner.Job); j != nil {
-		user = j.User()
-	}
-	for _, u := range m.usage {
-		if u.Scope.Holds(p.Owner, user) {
-			u.spent = u.spent.Add(part)
-		}
-	}
-}
-
 // openLimitWindows opens the windows whose time has come.
 func (m *Machine) openLimitWindows() {
 	for _, u := range m.usage {
 		if !u.end.IsZero() && !m.now().Before(u.end) {
-			u.begin, u.gpus, u.spent = u.Window.Begin(m.now()), 0, money.Amount{}
+			u.begin, u.gpus, u.guard = u.Window.Begin(m.now()), 0, guarded{}
 			u.end, _ = u.Window.End(m.now())
 		}
 	}
 }
 
 // Books are what the limits have taken by t, which is not before the last event, and
-// what an hour of the machines that run costs, by limit. Of postings, those from the
-// event from on are in there. Jobs that hold a machine are in Live, the others are summed.
-func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.Rate, from uint64) {
+// what an hour of the machines that run costs, by limit. Jobs that hold a machine are in
+// Live, the others are summed.
+func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.Rate) {
 	b = budget.Accounts{Spent: map[string]money.Amount{}, GPUs: map[string]float64{}, Outstanding: map[string]budget.Use{}}
 	burn = map[string]money.Rate{}
 	if m.s.Rules() != nil {
 		b.Limits = m.s.Rules().Limits
 	}
 	for _, u := range m.usage {
-		if b.Outstanding[u.Name()] = u.outstanding.Use(); u.begin.Equal(u.Window.Begin(t)) {
-			b.Spent[u.Name()], b.GPUs[u.Name()] = u.spent, u.gpus.Hours()
+		b.Outstanding[u.Name()], b.Spent[u.Name()] = u.outstanding.Use(), m.s.Spent(u.Limit, t).Amount
+		if u.begin.Equal(u.Window.Begin(t)) {
+			b.GPUs[u.Name()] = u.gpus.Hours()
 		}
 	}
 	if len(m.usage) == 0 {
-		return b, burn, m.from
+		return b, burn
 	}
 	for j := range m.costing() {
 		b.Live = append(b.Live, m.runs(b, burn, j, t))
 	}
-	return b, burn, m.from
+	return b, burn
 }
 
 // runs adds what the machines of j have cost that is not booked yet.

@@ -1,18 +1,16 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
-	"scrimp/internal/core"
-	"scrimp/internal/identity"
-	"scrimp/internal/money"
+	"scrimp/internal/control"
 )
 
 // 64 clients submit and end jobs of one limit, singly and in batches: it is never
@@ -58,56 +56,41 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 	all.Wait()
 	var b api.Budgets
 	w.must("GET", "/v1/budgets", nil, &b)
-	if u := b.Limits[0].Use; u.Jobs != 0 || u.Held.Sign() != 0 || len(w.pending) != 0 {
-		t.Errorf("when all are over: %+v, pending %v", u, w.pending)
+	if u := b.Limits[0].Use; u.Jobs != 0 || u.Held.Sign() != 0 {
+		t.Errorf("when all are over: %+v", u)
 	}
 	if let.Load() < 8 || refused.Load() == 0 {
 		t.Errorf("%d let in, %d refused: nothing was at stake", let.Load(), refused.Load())
 	}
 }
 
-// What is let in counts from then on, though the core has not heard of it yet; once
-// only when it has; and no more when it is given up. Of one whose client has left
-// nobody knows, so it counts for a while.
-func TestAHoldStandsFromAdmissionUntilTheCoreHasTheJob(t *testing.T) {
+// Of the jobs of a batch all are let in or none, and each counts what those before it
+// take; what is refused is not in the log, so that its key can be used again.
+func TestABatchIsLetInAsAWhole(t *testing.T) {
 	w := newWorld(t, nil)
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(10)})
-	admit := func(id string) (*admission, *refusal) {
-		t.Helper()
-		d, no := w.openAdmission(t.Context())
-		if no != nil {
-			t.Fatal(no.err)
-		}
-		_, no = d.admit(t.Context(), identity.Caller{User: "ann"}, id,
-			&core.Terms{Currency: money.USD, Budget: *dollars(6), HasBudget: true})
-		d.close()
-		return d, no
+	one := func(name string) string {
+		return strings.Replace(costing(name, "", `,"budget":{"dollars":"4"}`), "{", `{"key":"`+name+`",`, 1)
 	}
-	first, no := admit("a")
-	if no != nil {
-		t.Fatal(no.err)
-	}
-	if _, no := admit("b"); no == nil {
-		t.Error("two jobs of $6 are let in under $10 while the first is under way")
-	}
-	first.end(t.Context())
-	second, no := admit("c")
-	if no != nil {
-		t.Errorf("when the first is given up: %v", no.err)
-	}
-	left, leave := context.WithCancel(t.Context())
-	leave()
-	second.end(left)
-	if _, no := admit("d"); no == nil {
-		t.Error("a job may still come whose client has left, and its money is given to another")
-	}
-	w.event(core.JobSubmitted{Job: "c", Terms: core.Terms{Name: "c", Currency: money.USD, Budget: *dollars(6),
-		HasBudget: true}}, 0)
-	if _, _, _, err := w.booksNow(t.Context()); err != nil || len(w.pending) != 0 {
-		t.Errorf("the core has the job: %v, pending %v", err, w.pending)
+	rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, "["+one("a")+","+one("b")+","+one("c")+"]")
+	if rec.Code != http.StatusPaymentRequired || p.Field != "[2].budget" || p.Limit == nil {
+		t.Errorf("three jobs of $4 under $10: %d %+v", rec.Code, p)
 	}
 	var b api.Budgets
-	if w.must("GET", "/v1/budgets", nil, &b); b.Limits[0].Use.Held != *dollars(6) {
-		t.Errorf("held %v, want $6 once", b.Limits[0].Use.Held)
+	if w.must("GET", "/v1/budgets", nil, &b); b.Limits[0].Use.Jobs != 0 {
+		t.Errorf("%+v of a batch that was refused", b.Limits[0].Use)
+	}
+	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} { // the second time they are there
+		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, "["+one(names[0])+","+one(names[1])+"]"); rec.Code != 200 {
+			t.Errorf("two of them: %d %+v", rec.Code, p)
+		}
+	}
+	if w.must("GET", "/v1/budgets", nil, &b); b.Limits[0].Use.Held != *dollars(8) {
+		t.Errorf("held %v, want $8", b.Limits[0].Use.Held)
+	}
+	for r := range w.eachRecord(t) {
+		if _, facts, err := control.Decode(r); err != nil || strings.Contains(fmt.Sprintf("%T", facts), "JobRefused") {
+			t.Errorf("%v: %+v", err, facts)
+		}
 	}
 }

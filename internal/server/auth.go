@@ -311,9 +311,12 @@ func sees(c identity.Caller, j *core.Job) bool {
 // transaction: what is done is on record, and what is not is not.
 func (s *Server) tell(r *http.Request, object string, events ...core.Event) error {
 	c := callOf(r)
-	c.act.Object = object
-	err := s.control.Propose(r.Context(), append(events, s.acted(c.act, "done"))...)
-	c.written = err == nil
+	act := c.act
+	act.Object = object
+	err := s.control.Propose(r.Context(), append(events, s.acted(act, "done"))...)
+	if c.written = err == nil; c.written {
+		c.act = act
+	}
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"net/http"
@@ -160,7 +161,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	}
 	seen, no := s.used(r.Context(), keys...)
 	if no == nil {
-		no = b.admit(seen)
+		no = b.make(seen)
 	}
 	if no == nil {
 		no = b.submit()
@@ -193,38 +194,31 @@ type batch struct {
 	ids  []string
 	held []func() // what else would be done with its keys and names meanwhile waits for these
 
-	door   *admission
 	events []core.Event
 	all    hash.Hash // of what is asked for
 }
 
 func (b *batch) release() {
-	if b.door != nil {
-		b.door.end(b.r.Context())
-	}
 	for _, release := range b.held {
 		release()
 	}
 }
 
-// admit makes the events of those that are not there yet; seen are the keys that are.
-func (b *batch) admit(seen map[string]uint64) *refusal {
-	door, no := b.s.openAdmission(b.r.Context())
-	if no != nil {
+// make makes the events of those that are not there yet; seen are the keys that are.
+func (b *batch) make(seen map[string]uint64) *refusal {
+	if no := b.s.settled(b.r.Context()); no != nil {
 		return no
 	}
-	b.door, b.all = door, sha256.New()
-	defer door.close()
+	b.all = sha256.New()
 	now := b.s.control.Now()
 	for i := range b.list {
 		if seq, ok := seen[b.list[i].Key]; ok {
-			no = b.again(i, seq)
-		} else {
-			no = b.one(i, now)
+			if no := b.again(i, seq); no != nil {
+				return no
+			}
+			continue
 		}
-		if no != nil {
-			return no
-		}
+		b.one(i, now)
 	}
 	return nil
 }
@@ -245,23 +239,15 @@ func (b *batch) again(i int, seq uint64) *refusal {
 }
 
 // one takes a new job.
-func (b *batch) one(i int, now time.Time) *refusal {
-	c := callerOf(b.r)
+func (b *batch) one(i int, now time.Time) {
 	id, done := b.s.name(b.jobs[i].Name)
 	b.held = append(b.held, done)
-	terms := b.s.terms(b.jobs[i], now)
-	asking, no := b.door.admit(b.r.Context(), c, id, &terms)
-	if no != nil {
-		no.field = fmt.Sprintf("[%d].%s", i, no.field)
-		return no
-	}
 	b.ids[i] = id
 	b.all.Write(b.list[i].Spec)
 	b.events = append(b.events, core.Event{
-		At: now, Schema: core.Schema, Tenant: b.s.control.Tenant(), Actor: actor(c.User), Key: b.list[i].Key,
-		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.list[i].Spec, Asking: asking},
+		At: now, Schema: core.Schema, Tenant: b.s.control.Tenant(), Actor: actor(callerOf(b.r).User), Key: b.list[i].Key,
+		Body: core.JobSubmitted{Job: id, Terms: b.s.terms(b.jobs[i], now), Spec: b.list[i].Spec},
 	})
-	return nil
 }
 
 // submit writes the events with one act for all: it stands behind them in their
@@ -272,15 +258,20 @@ func (b *batch) submit() *refusal {
 		return nil
 	}
 	c := callOf(b.r)
+	act := c.act
 	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
-	c.act.Object = first
-	c.act.Detail = fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
-	if err := b.s.control.Propose(b.r.Context(), append(b.events, b.s.acted(c.act, "done"))...); err != nil {
-		return &refusal{
-			status: http.StatusServiceUnavailable, title: "the jobs were not written",
-			fix: "submit them again with the same keys", err: err,
+	act.Object = first
+	act.Detail = fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
+	err := b.s.control.Propose(b.r.Context(), append(b.events, b.s.acted(act, "done"))...)
+	if err != nil {
+		no := denied(callerOf(b.r), err, "the jobs were not written", "submit them again with the same keys")
+		var of *core.Refusal
+		if errors.As(err, &of) {
+			no.field = fmt.Sprintf("[%d].%s", slices.Index(b.ids, of.Job), no.field)
 		}
+		return no
 	}
+	c.act = act
 	c.written = true
 	return nil
 }

@@ -12,13 +12,11 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
-	"scrimp/internal/core"
 	"scrimp/internal/money"
 	"scrimp/internal/server/webhook"
 )
 
-// guardBudgets looks at the limits every few seconds: it warns, and at the limit
-// saves and stops what runs. New work is refused at submission.
+// guardBudgets looks at the limits every few seconds and warns. The core keeps them.
 func (s *Server) guardBudgets(ctx context.Context) {
 	t := time.NewTicker(2 * time.Second)
 	defer t.Stop()
@@ -37,16 +35,15 @@ func (s *Server) guardBudgets(ctx context.Context) {
 // booksNow are the rules and their books at one moment, durable.
 func (s *Server) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accounts, burn map[string]money.Rate,
 	err error) {
-	seq := uint64(0)
-	func() {
-		s.ledgers.Lock()
-		defer s.ledgers.Unlock()
-		if rules, err = s.readRules(ctx); err == nil && len(rules.Limits) > 0 {
-			b, burn, seq, err = s.books(ctx)
-		}
-	}()
-	s.durable(seq)
-	return rules, b, burn, err
+	if no := s.settled(ctx); no != nil {
+		return rules, b, burn, no.err
+	}
+	if rules = s.rulesNow(); len(rules.Limits) > 0 {
+		var seq uint64
+		b, burn, seq = s.books()
+		s.durable(seq)
+	}
+	return rules, b, burn, nil
 }
 
 // lookAtBudgets looks once. No submission waits while a webhook is told.
@@ -93,13 +90,10 @@ func (v *warnings) key(l budget.Limit, of string) string {
 	return fmt.Sprintf("%s@%s %s", l.Name(), of, l.Window.Begin(v.now).Format(time.RFC3339))
 }
 
-// shares warns of the shares of a limit that are spent, and stops its jobs where all is.
+// shares warns of the shares of a limit that are spent. Where all is, the core stops its jobs.
 func (v *warnings) shares(ctx context.Context, l budget.Limit) {
 	u := v.b.Use(l)
 	for _, share := range l.Passed(u) {
-		if share == 1 { // before anybody is told
-			v.s.stopAll(ctx, l, v.b)
-		}
 		key := v.key(l, fmt.Sprintf("%g", share))
 		v.still[key] = v.told[key] || v.s.warn(ctx, key, l, u, api.BudgetWarning{Share: share})
 		v.changed = v.changed || v.still[key] && !v.told[key]
@@ -172,73 +166,4 @@ func (s *Server) warn(ctx context.Context, key string, l budget.Limit, u budget.
 	s.opts.Log.Warn("webhook of a budget not told yet", "limit", l.Name(), "host", webhook.Host(l.Notify),
 		"again_in", wait, "error", err)
 	return false
-}
-
-// stopsAtOnce is how many jobs are gone through, and stopped, at once: others have
-// their turn between them.
-const stopsAtOnce = 2000
-
-// stopAll saves and stops the jobs of a limit that is spent: first those that cost
-// something, then those that wait, which may be a million.
-func (s *Server) stopAll(ctx context.Context, l budget.Limit, b budget.Accounts) {
-	var ids []string
-	for _, v := range b.Live {
-		ids = append(ids, v.ID)
-	}
-	stopped, ok := s.stopJobs(ctx, l, func(m *core.Machine, stop func(*core.Job)) {
-		for _, id := range ids {
-			if j, known := m.Job(id); known {
-				stop(j)
-			}
-		}
-	})
-	for last, more := "", b.Outstanding[l.Name()].Jobs > 0; ok && more; { // some wait, which is so once
-		var n int
-		n, ok = s.stopJobs(ctx, l, func(m *core.Machine, stop func(*core.Job)) {
-			jobs, _ := m.JobsAfter(last) // no job is ever forgotten
-			seen := 0
-			more = false
-			for j := range jobs {
-				if more = seen == stopsAtOnce; more {
-					return
-				}
-				stop(j)
-				last, seen = j.ID(), seen+1
-			}
-		})
-		stopped += n
-	}
-	if stopped > 0 {
-		s.opts.Log.Warn("budget spent: jobs are saved and stopped", "limit", l.Name(), "jobs", stopped)
-	}
-}
-
-// stopJobs saves and stops those of the jobs which the limit holds that each gives to
-// stop. It reports how many, and whether that is in the log.
-func (s *Server) stopJobs(ctx context.Context, l budget.Limit,
-	each func(m *core.Machine, stop func(*core.Job))) (n int, ok bool) {
-	var events []core.Event
-	now := s.control.Now()
-	if !s.control.Read(func(m *core.Machine) {
-		each(m, func(j *core.Job) {
-			ends := j.State() == core.Held || j.State().Over() || j.Ending() != "" && j.Ending() != core.Paused
-			if ends || !l.Scope.Holds(j.Terms().Owner, j.User()) {
-				return
-			}
-			events = append(events, core.Event{At: now, Schema: core.Schema, Tenant: s.control.Tenant(),
-				Actor: "budget:" + l.Name(), Body: core.JobEnded{Job: j.ID(), Save: true, Limit: l.Name()}})
-		})
-	}) {
-		return 0, false
-	}
-	if len(events) == 0 {
-		return 0, true
-	}
-	if err := s.control.Propose(ctx, events...); err != nil {
-		if ctx.Err() == nil {
-			s.opts.Log.Error("jobs of a spent budget not stopped", "limit", l.Name(), "error", err)
-		}
-		return 0, false
-	}
-	return len(events), true
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,28 +19,8 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 	"scrimp/internal/server/webhook"
+	"scrimp/internal/state"
 )
-
-// tally is what was booked by limit before the event from, in the window that was
-// open then: what the core does not know after a restart, or of a new limit.
-type tally struct {
-	from uint64 // 0: nothing was summed yet
-	sums map[string]tallied
-}
-
-type tallied struct {
-	begin time.Time
-	spent money.Amount
-}
-
-// admitted is a job that is let in and that the core has not taken yet.
-type admitted struct {
-	job  budget.Job
-	till time.Time // wall; zero: its event is under way
-}
-
-// unsure is how long a hold stands whose event may or may not come: whoever sent it has gone.
-const unsure = time.Minute
 
 // What the store keeps beside the log.
 const (
@@ -47,87 +28,106 @@ const (
 	warnedMeta  = "budgets_warned"
 )
 
-// readRules returns the rules in force, which are in the log. Those that a release
-// before kept beside the log are taken into it once. The caller holds s.ledgers.
-func (s *Server) readRules(ctx context.Context) (v budget.Rules, err error) {
-	set := false
-	// what is admitted under them follows them in the log
-	s.control.ReadUncommitted(func(m *core.Machine) { v, set = m.Rules() })
-	if set || s.adopted {
-		return v, nil
+// settled sees to it that the rules in force are the core's: those that a release before
+// kept beside the log are taken into it once, and of limits that it set what they have spent.
+func (s *Server) settled(ctx context.Context) *refusal {
+	if s.ruled.Load() {
+		return nil
 	}
-	text, ok, err := s.store.Meta(ctx, budgetsMeta)
-	if err != nil {
-		return v, err
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	if err := s.settle(ctx); err != nil {
+		return &refusal{status: http.StatusServiceUnavailable, title: "the budgets were not read",
+			fix: "ask again with the same key", err: err}
 	}
-	if ok {
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			return v, fmt.Errorf("read the budgets: %w", err)
-		}
-		if err := s.control.Propose(ctx, s.rulesSet("server", v)); err != nil {
-			return v, err
-		}
-	}
-	s.adopted = true
-	return v, nil
+	return nil
 }
 
-func (s *Server) rulesSet(actor string, v budget.Rules) core.Event {
-	return core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor,
-		Body: core.BudgetsSet{Rules: v}}
-}
-
-// books are what is spent and held by now, with what is let in and not written yet.
-// They may depend on events up to seq that are not durable: who shows them waits for
-// that. The caller holds s.ledgers, and no other time than this is spent under it
-// but for the first books after a start and after a change of the limits.
-func (s *Server) books(ctx context.Context) (b budget.Accounts, burn map[string]money.Rate, seq uint64, err error) {
-	for {
-		from, now := uint64(0), time.Time{}
-		s.control.ReadUncommitted(func(m *core.Machine) {
-			seq, now = m.Seq(), s.control.Now()
-			if m.Now().After(now) {
-				now = m.Now()
-			}
-			b, burn, from = m.Books(now)
-			for id, a := range s.pending {
-				j, taken := m.Job(id)
-				if taken && j.State() != core.Held || !a.till.IsZero() && time.Now().After(a.till) {
-					delete(s.pending, id)
-					continue
-				}
-				b.Live = append(b.Live, a.job)
-			}
-		})
-		if s.tally.from == from {
-			for _, l := range b.Limits {
-				if sum := s.tally.sums[l.Name()]; sum.begin.Equal(l.Window.Begin(now)) {
-					b.Spent[l.Name()] = b.Spent[l.Name()].Add(sum.spent)
-				}
-			}
-			return b, burn, seq, nil
+// settle is settled for who holds s.setting.
+func (s *Server) settle(ctx context.Context) error {
+	if s.ruled.Load() {
+		return nil
+	}
+	var v budget.Rules
+	set, partial := false, false
+	s.control.ReadUncommitted(func(m *core.Machine) {
+		v, set = m.Rules()
+		partial = m.PartlySpent()
+	})
+	if !set {
+		text, ok, err := s.store.Meta(ctx, budgetsMeta)
+		if err != nil {
+			return err
 		}
-		s.control.ReadUpTo(func(*core.Machine) uint64 { return from - 1 })
-		if err := s.tallied(ctx, b.Limits, from, now); err != nil {
-			return b, nil, 0, err
+		if partial = ok; ok {
+			if err := json.Unmarshal([]byte(text), &v); err != nil {
+				return fmt.Errorf("read the budgets: %w", err)
+			}
 		}
 	}
+	if partial {
+		if err := s.setRules(ctx, v, func(e core.Event) error {
+			e.Actor = "server"
+			return s.control.Propose(ctx, e)
+		}); err != nil {
+			return err
+		}
+	}
+	s.ruled.Store(true)
+	return nil
 }
 
-// tallied sums what was booked before the event from, in the windows that are open
-// now: it takes the kept sums, and out of them the few postings from that event on.
-func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64, now time.Time) error {
+// setRules hands rules to tell, with what their limits have spent so far; again, where that
+// is not the newest by then.
+func (s *Server) setRules(ctx context.Context, v budget.Rules, tell func(core.Event) error) (err error) {
+	for range 10 {
+		b := core.BudgetsSet{Rules: v}
+		if b.Base, b.AsOf, err = s.spentUnder(ctx, v.Limits); err != nil {
+			return err
+		}
+		err = tell(core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Body: b})
+		if !errors.Is(err, core.ErrStale) {
+			return err
+		}
+	}
+	return err
+}
+
+// rulesNow are the rules in force.
+func (s *Server) rulesNow() (v budget.Rules) {
+	s.control.ReadUncommitted(func(m *core.Machine) { v, _ = m.Rules() })
+	return v
+}
+
+// books are what is spent and held by now. They may depend on events up to seq that are
+// not durable: who shows them waits for that.
+func (s *Server) books() (b budget.Accounts, burn map[string]money.Rate, seq uint64) {
+	s.control.ReadUncommitted(func(m *core.Machine) {
+		now := s.control.Now()
+		if m.Now().After(now) {
+			now = m.Now()
+		}
+		b, burn = m.Books(now)
+		seq = m.Seq()
+	})
+	return b, burn, seq
+}
+
+// spentUnder sums what was booked of limits in the windows that are open now, up to the
+// event asOf.
+func (s *Server) spentUnder(ctx context.Context, limits []budget.Limit) (base map[string]state.Spent, asOf uint64,
+	err error) {
 	s.spent.mu.Lock()
 	defer s.spent.mu.Unlock()
-	if err := s.spentTo(ctx, from-1); err != nil {
-		return err
+	if err := s.spentTo(ctx, s.control.Durable()); err != nil {
+		return nil, 0, err
 	}
-	list := map[string]tallied{}
+	base = map[string]state.Spent{}
 	for _, l := range limits {
-		sum := tallied{begin: l.Window.Begin(now)}
+		sum := state.Spent{Begin: l.Window.Begin(s.control.Now())}
 		held := map[int]bool{}
 		// it begins with an hour, so none is cut
-		s.spent.sums.Since(sum.begin, func(whose int, _ ledger.Column, a money.Amount) {
+		s.spent.sums.Since(sum.Begin, func(whose int, _ ledger.Column, a money.Amount) {
 			in, known := held[whose]
 			if !known {
 				w := s.spent.sums.Dimensions()[whose]
@@ -135,29 +135,12 @@ func (s *Server) tallied(ctx context.Context, limits []budget.Limit, from uint64
 				held[whose] = in
 			}
 			if in {
-				sum.spent = sum.spent.Add(a)
+				sum.Amount = sum.Amount.Add(a)
 			}
 		})
-		list[l.Name()] = sum
+		base[l.Name()] = sum
 	}
-	var after []ledger.Posting
-	for p, err := range s.store.PostingsOf(ctx, s.control.Tenant(), from-1, s.spent.upTo) {
-		if err != nil {
-			return err
-		}
-		after = append(after, p)
-	}
-	users, _ := s.ofJobs(after)
-	for i, p := range after {
-		for _, l := range limits {
-			if sum := list[l.Name()]; l.Scope.Holds(p.Owner, users[i]) && !p.At.Before(sum.begin) {
-				sum.spent = sum.spent.Sub(core.Cost(p))
-				list[l.Name()] = sum
-			}
-		}
-	}
-	s.tally = tally{from: from, sums: list}
-	return nil
+	return base, s.spent.upTo, nil
 }
 
 // durable waits until that event is.
@@ -263,20 +246,17 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.ledgers.Lock()
-	v, _, ok := s.changed(w, r, b)
-	s.ledgers.Unlock()
+	s.setting.Lock()
+	defer s.setting.Unlock()
+	v, object, ok := s.changed(w, r, b)
 	if !ok {
 		return
 	}
 	s.control.Prepare(r.Context(), &v) // while jobs are let in under the limits of before
-	s.ledgers.Lock()
-	defer s.ledgers.Unlock()
-	v, object, ok := s.changed(w, r, b) // somebody else may have changed them meanwhile
-	if !ok {
-		return
-	}
-	if err := s.tell(r, object, s.rulesSet(actor(callerOf(r).User), v)); err != nil {
+	if err := s.setRules(r.Context(), v, func(e core.Event) error {
+		e.Actor = actor(callerOf(r).User)
+		return s.tell(r, object, e)
+	}); err != nil {
 		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
@@ -284,14 +264,14 @@ func (s *Server) putBudgets(w http.ResponseWriter, r *http.Request) {
 }
 
 // changed is the rules with the change, and what it is about; or it answers what is
-// wrong with it. The caller holds s.ledgers.
+// wrong with it. The caller holds s.setting.
 func (s *Server) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
 	object string, ok bool) {
-	old, err := s.readRules(r.Context())
-	if err != nil {
+	if err := s.settle(r.Context()); err != nil {
 		problem(w, http.StatusServiceUnavailable, "the budgets were not read", "ask again", err)
 		return v, "", false
 	}
+	old := s.rulesNow()
 	v = budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
 	for k, values := range old.Tags {
 		v.Tags[k] = values

@@ -129,10 +129,10 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	w := newWorldOf(t, firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if !w.ledgers.TryLock() {
-			t.Error("submissions wait for the webhook")
+		if !w.setting.TryLock() {
+			t.Error("changes of limits wait for the webhook")
 		} else {
-			w.ledgers.Unlock()
+			w.setting.Unlock()
 		}
 		b := make([]byte, 1000)
 		n, _ := r.Body.Read(b)

@@ -3,15 +3,11 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"scrimp/internal/api"
-	"scrimp/internal/budget"
 	"scrimp/internal/core"
-	"scrimp/internal/identity"
 	"scrimp/internal/spec"
 )
 
@@ -78,7 +74,11 @@ func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.
 	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(),
 		Actor: actor(callerOf(r).User), Body: b}
 	if err := s.tell(r, id, e); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		no := denied(callerOf(r), err, "not written", "ask again")
+		if _, resumes := b.(core.JobResumed); resumes && no.field == "tags" {
+			no.title, no.fix = "a tag is required here by now", "submit it anew with tags in the job file"
+		}
+		no.answer(w)
 		return false
 	}
 	return true
@@ -98,16 +98,13 @@ func (s *Server) patchJob(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	defer s.alone("terms " + id)()
 	c, no := changesOf(b, s.control.Now())
+	if no == nil {
+		no = s.settled(r.Context())
+	}
 	if no != nil {
 		no.answer(w)
 		return
 	}
-	d, no := s.openAdmission(r.Context())
-	if no != nil {
-		no.answer(w)
-		return
-	}
-	defer d.close() // once it is written: nobody counts with the old terms meanwhile
 	was, found := s.copyOf(id)
 	switch {
 	case !found:
@@ -118,7 +115,7 @@ func (s *Server) patchJob(w http.ResponseWriter, r *http.Request) {
 			"scrimp resume takes it up again, with other terms", nil)
 		return
 	}
-	if no := d.readmit(r.Context(), callerOf(r), was, c); no != nil {
+	if no := s.usedUp(was, c); no != nil {
 		no.answer(w)
 		return
 	}
@@ -133,66 +130,14 @@ func (s *Server) copyOf(id string) (j *core.Job, found bool) {
 	return j, found
 }
 
-// readmit says which limit does not let a job have its new terms, in the place of those it has.
-func (d *admission) readmit(ctx context.Context, c identity.Caller, j *core.Job, changes core.Changes) *refusal {
-	t := changes.Apply(*j.Terms())
-	var no *refusal
-	d.s.control.ReadUncommitted(func(m *core.Machine) {
+// usedUp says which limit of its own a job has used up that is to have other terms.
+func (s *Server) usedUp(j *core.Job, c core.Changes) (no *refusal) {
+	s.control.ReadUncommitted(func(m *core.Machine) {
 		if now, ok := m.Job(j.ID()); ok {
-			no = usedUp(m, now, t)
+			no = usedUp(m, now, c.Apply(*j.Terms()))
 		}
 	})
-	if no != nil || len(d.rules.Limits) == 0 {
-		return no
-	}
-	now := d.s.control.Now()
-	was, is := core.Weighed(j.ID(), j.User(), j.Terms()), core.Weighed(j.ID(), j.User(), &t)
-	was.Spent, was.GPUSpent, was.AwaitsApproval = j.Spent(now), j.GPUServed().Hours(), j.State() == core.Held
-	is.Spent, is.GPUSpent = was.Spent, was.GPUSpent
-	if no := d.asksAnew(j, was, is); no != nil {
-		return no
-	}
-	books, _, _, err := d.s.books(ctx)
-	if err != nil {
-		return &refusal{status: http.StatusServiceUnavailable, title: "the ledger was not read", fix: "ask again", err: err}
-	}
-	if !j.State().Over() {
-		books = books.Without(was)
-	}
-	d.books = &books
-	return d.weigh(ctx, c, is, &t)
-}
-
-// asksAnew refuses terms that would have to be approved, of a job that runs with others.
-func (d *admission) asksAnew(j *core.Job, was, is budget.Job) *refusal {
-	stretch := d.s.control.Clock().Stretch
-	wants, asks := budget.Approval(d.rules.Limits, is, d.s.control.Now(), stretch)
-	if !asks || j.State().Over() || approvedFor(j, is, wants) {
-		return nil
-	}
-	had, _ := budget.Approval(d.rules.Limits, was, d.s.control.Now(), stretch)
-	for _, t := range wants.Limits {
-		if !slices.ContainsFunc(had.Limits, func(h budget.Threshold) bool { return h.Limit == t.Limit }) {
-			return &refusal{status: http.StatusForbidden, field: "budget", title: "so much has to be approved",
-				fix: "scrimp stop it, then scrimp resume it with the new budget: it waits for approval then",
-				err: errors.New(wants.String())}
-		}
-	}
-	return nil
-}
-
-// approvedFor reports whether the job was approved for as much.
-func approvedFor(j *core.Job, is budget.Job, wants budget.PendingApproval) bool {
-	a := j.Approval()
-	if a == nil || !a.Approved || a.Bounded && (!is.Bounded || is.Most.Cmp(a.Most) > 0) {
-		return false
-	}
-	for _, t := range wants.Limits {
-		if !slices.ContainsFunc(a.Limits, func(h budget.Threshold) bool { return h.Limit == t.Limit }) {
-			return false
-		}
-	}
-	return true
+	return no
 }
 
 // postResume lets a job go on that is paused, or is over and did not succeed.
@@ -205,11 +150,7 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) {
 	defer s.alone("terms " + id)()
 	e, no := s.resumed(r, b)
 	if no == nil {
-		d, refused := s.openAdmission(r.Context())
-		if no = refused; no == nil {
-			defer d.close()
-			no = d.reopen(r.Context(), callerOf(r), &e)
-		}
+		no = s.settled(r.Context())
 	}
 	switch {
 	case no != nil:
@@ -232,6 +173,9 @@ func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *
 	}
 	e.Job = id
 	if e.Changes, no = changesOf(b.Changes, s.control.Now()); no != nil {
+		return e, no
+	}
+	if no := s.usedUp(j, e.Changes); no != nil {
 		return e, no
 	}
 	e.Spec, no = s.newSpec(r.Context(), j, b)
@@ -283,35 +227,6 @@ func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.R
 		return nil, &refusal{status: http.StatusInternalServerError, title: "the job file was not written", err: err}
 	}
 	return text, nil
-}
-
-// reopen says which limit does not let a job go on, or what it waits for first. One that
-// is paused holds its money still.
-func (d *admission) reopen(ctx context.Context, c identity.Caller, e *core.JobResumed) *refusal {
-	j, found := d.s.copyOf(e.Job)
-	if !found {
-		return noSuchJob("", e.Job)
-	}
-	if no := mayResume(j); no != nil { // it changed meanwhile
-		return no
-	}
-	if j.State().Over() {
-		if err := d.rules.Tags.Check(j.Terms().Owner.Tags); err != nil {
-			return &refusal{status: http.StatusUnprocessableEntity, field: "tags", title: "a tag is required here by now",
-				fix: "submit it anew with tags in the job file", err: err}
-		}
-		t := e.Changes.Apply(*j.Terms())
-		is := core.Weighed(j.ID(), j.User(), &t)
-		wants, asks := budget.Approval(d.rules.Limits, is, d.s.control.Now(), d.s.control.Clock().Stretch)
-		if asks && !approvedFor(j, is, wants) {
-			e.Asking = &wants
-		}
-	}
-	if a := j.Approval(); a != nil && !a.Approved && e.Asking == nil {
-		return &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s was never approved", j.ID()),
-			fix: "submit it anew with scrimp rerun " + j.ID()}
-	}
-	return d.readmit(ctx, c, j, e.Changes)
 }
 
 // hasSecrets keeps the secrets that came with a resumption, or answers that they were not kept.

@@ -27,12 +27,10 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
-	d, no := s.openAdmission(r.Context())
-	if no != nil {
+	if no := s.settled(r.Context()); no != nil {
 		no.answer(w)
 		return
 	}
-	defer d.end(r.Context())
 	s.review(w, r, b, true, func(j core.Job) *refusal {
 		c := callerOf(r)
 		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin,
@@ -44,13 +42,7 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval",
 				fix: "ask an operator of all teams", err: errors.New(j.Approval().String())}
 		}
-		v := core.Weighed(j.ID(), j.User(), j.Terms())
-		no := d.weigh(r.Context(), c, v, j.Terms())
-		if no == nil && d.books != nil {
-			d.hold(v)
-		}
-		d.close()
-		return no
+		return nil
 	})
 }
 
@@ -102,7 +94,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
 		Body: core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason}}
 	if err := s.tell(r, id, e); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		denied(callerOf(r), err, "not written", "ask again").answer(w)
 		return
 	}
 	if j = look(); !said(j) { // it was ended, or reviewed by another, meanwhile

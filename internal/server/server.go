@@ -99,10 +99,8 @@ type Server struct {
 
 	spent spent
 
-	ledgers sync.Mutex // guards what follows; held while a job is admitted
-	tally   tally
-	pending map[string]admitted
-	adopted bool // what a release before kept of budgets beside the log is taken into it
+	setting sync.Mutex  // held while limits are changed
+	ruled   atomic.Bool // what a release before kept of budgets is taken into the log
 
 	people  sync.RWMutex // guards what follows; changes are made one after the other
 	book    *identity.Book

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"scrimp/internal/api"
-	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
@@ -192,35 +191,39 @@ func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id strin
 		}
 	}
 	c, now := callerOf(r), s.control.Now()
-	terms := s.terms(j, now)
-	var asking *budget.PendingApproval
-	d, no := s.openAdmission(r.Context())
-	if no == nil {
-		defer d.end(r.Context())
-		asking, no = d.admit(r.Context(), c, id, &terms)
-		d.close()
-	}
-	var source *core.Source
+	body := core.JobSubmitted{Job: id, Terms: s.terms(j, now), Spec: b.Spec}
+	e := core.Event{At: now, Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(c.User), Key: b.Key}
+	no = s.settled(r.Context())
 	if no == nil && b.From != "" {
-		source, no = s.seed(r.Context(), id, j, b.From)
-	}
-	if no != nil {
-		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
-		s.forget(id)
-		return id, no
-	}
-	e := core.Event{
-		At: now, Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(c.User), Key: b.Key,
-		Body: core.JobSubmitted{Job: id, Terms: terms, Spec: b.Spec, Asking: asking, From: source},
-	}
-	callOf(r).act.Detail = fingerprint(b)
-	if err := s.tell(r, id, e); err != nil {
-		return id, &refusal{
-			status: http.StatusServiceUnavailable, title: "the job was not written",
-			fix: "submit it again with the same key", err: err,
+		e.Body = body
+		if no = s.wouldRefuse(c, e); no == nil { // what is refused copies nothing
+			body.From, no = s.seed(r.Context(), id, j, b.From)
 		}
 	}
-	return id, nil
+	lost := false // whether it will be there nobody knows
+	if no == nil {
+		e.Body = body
+		callOf(r).act.Detail = fingerprint(b)
+		if err := s.tell(r, id, e); err != nil {
+			no = denied(c, err, "the job was not written", "submit it again with the same key")
+			lost = no.status >= http.StatusInternalServerError
+		}
+	}
+	if no != nil && !lost {
+		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
+		s.forget(id)
+	}
+	return id, no
+}
+
+// wouldRefuse says why a job would not be let in as things are.
+func (s *Server) wouldRefuse(c identity.Caller, e core.Event) (no *refusal) {
+	s.control.ReadUncommitted(func(m *core.Machine) {
+		if why := m.Refuses(e); why != nil {
+			no = denied(c, why, "", "")
+		}
+	})
+	return no
 }
 
 // place says whose the job is, or answers what is wrong.

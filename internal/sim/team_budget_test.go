@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,20 +12,17 @@ import (
 	"scrimp/internal/money"
 )
 
-// admit weighs a wish as the server does, and names its job.
-func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
+// admit names the job of a wish, and says what its budget will be where it has none.
+func (t *tenants) admit(x *wish) (no string) {
 	w := t.w
-	c := t.caller(t.server(), x.user)
 	book := t.server()
+	c := t.caller(book, x.user)
 	if _, _, _, err := book.Place(c, x.team, x.project); err != nil && w.fault != FaultNoRole {
 		return "role"
 	}
-	r := t.rules()
-	if r.Tags.Check(x.job.terms.Owner.Tags) != nil && w.fault != FaultNoTags {
-		return "tags"
-	}
+	x.job.terms = x.asks
 	terms := &x.job.terms
-	if !terms.HasBudget && budget.Capped(r.Limits, terms.Owner, x.user) {
+	if !terms.HasBudget && budget.Capped(t.limitsNow(), terms.Owner, x.user) {
 		most := terms.Need.MaxRate
 		if most == 0 {
 			for _, l := range w.m.Sale() {
@@ -37,9 +35,6 @@ func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
 		}
 	}
 	x.id = t.name(x)
-	if no := b.Admit(t.budgetJob(x.id, x.user, terms)); no != nil {
-		return string(no.Why)
-	}
 	x.job.id, terms.Name = x.id, x.id
 	if at := slices.IndexFunc(w.jobs, func(o simJob) bool { return o.id == x.id }); at < 0 {
 		w.jobs = append(w.jobs, x.job)
@@ -47,6 +42,47 @@ func (t *tenants) admit(b *budget.Accounts, x *wish) (no string) {
 		w.jobs[at] = x.job
 	}
 	return ""
+}
+
+// limitsNow are the limits in force.
+func (t *tenants) limitsNow() []budget.Limit {
+	r, _ := t.w.m.Rules()
+	return r.Limits
+}
+
+// refuses says why the core does not let a group of events in; "": it does.
+func (t *tenants) refuses(group []core.Event) string {
+	t.breaks()
+	err := t.w.m.Admit(group)
+	var no *core.Refusal
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &no):
+		panic(err)
+	case no.Why == core.TagMissing:
+		return "tags"
+	}
+	return string(no.Limit.Why)
+}
+
+// breaks injects the fault into the machine that there is now.
+func (t *tenants) breaks() {
+	money := []budget.Reason{budget.Dollars, budget.GPUHours}
+	w, n := t.w, 0
+	spares := map[Fault]func(string) bool{
+		FaultNoGuard: func(string) bool { return true },
+		FaultSpares:  func(job string) bool { return job == t.wishes[0].id },
+	}[w.fault]
+	w.m.Break(core.Faults{Unasked: w.fault == FaultNoAsking, Spares: spares, LetsIn: map[Fault]func(*core.Refusal) bool{
+		FaultNoHold: func(no *core.Refusal) bool { return no.Limit != nil && slices.Contains(money, no.Limit.Why) },
+		FaultOneBook: func(no *core.Refusal) bool {
+			n++
+			return no.Why == core.LimitReached && n == 1
+		},
+		FaultNoTags:    func(no *core.Refusal) bool { return no.Why == core.TagMissing },
+		FaultRulesGone: func(*core.Refusal) bool { return t.v.epoch > 0 },
+	}[w.fault]})
 }
 
 // name returns a name that no other job has.
@@ -120,9 +156,6 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 		if !isClosed(j) {
 			v := t.budgetJob(j.ID(), user, j.Terms())
 			v.Spent, v.GPUSpent, v.AwaitsApproval = j.Spent(now), gpus, j.State() == core.Held
-			if w.fault == FaultNoHold {
-				v.Most, v.GPUMost = v.Spent, v.GPUSpent
-			}
 			b.Live = append(b.Live, v)
 		}
 	}
@@ -151,19 +184,21 @@ func isClosed(j *core.Job) bool {
 	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
 }
 
-// guard looks at the budgets: it warns, and stops what runs where one is spent.
+// guard looks at the budgets and warns. What runs where one is spent the core stops.
 func (t *tenants) guard() {
 	w := t.w
 	w.after(look, t.guard)
 	if !t.v.idle() {
 		return
 	}
+	t.breaks()
 	b := t.books(t.rules())
+	t.sameSums(b)
 	for _, l := range b.Limits {
 		for _, share := range l.Passed(b.Use(l)) {
 			key := fmt.Sprintf("%s@%g %s", l.Name(), share, l.Window.Begin(w.now).Format(time.RFC3339))
-			if share == 1 && w.fault != FaultNoGuard {
-				t.stopAll(l, b.Live)
+			if share == 1 {
+				t.allStop(l)
 			}
 			if l.Notify != "" && t.told[key] == 0 {
 				t.waits[key]++
@@ -185,20 +220,33 @@ func (t *tenants) guard() {
 	}
 }
 
-func (t *tenants) stopAll(l budget.Limit, live []budget.Job) {
-	w := t.w
-	var events []core.Event
-	for _, b := range live {
-		j, ok := w.m.Job(b.ID)
-		if !ok || j.State().Over() || j.Ending() != "" || !l.Scope.Holds(b.Owner, b.User) {
-			continue
-		}
-		e := w.event(core.JobEnded{Job: b.ID, Save: true, Limit: l.Name()})
-		e.Actor = "budget:" + l.Name()
-		events = append(events, e)
+// sameSums holds that the core knows to the last unit what its limits have spent and hold.
+func (t *tenants) sameSums(all budget.Accounts) {
+	now := t.w.m.Now()
+	if t.w.now.After(now) {
+		now = t.w.now
 	}
-	if len(events) > 0 && t.v.idle() {
-		w.saw("stopped at a limit")
-		w.through(events...)
+	kept, _ := t.w.m.Books(now)
+	for _, l := range all.Limits {
+		a, b := kept.Use(l), all.Use(l)
+		if a.Spent != b.Spent || a.Held != b.Held || a.Jobs != b.Jobs || a.AwaitingApproval != b.AwaitingApproval {
+			t.w.breaks("sums: the core says of %s %+v, the postings and jobs %+v", l.Name(), a, b)
+		}
+	}
+}
+
+// allStop holds that the jobs of a limit which is spent are being stopped.
+func (t *tenants) allStop(l budget.Limit) {
+	if t.spent == nil {
+		t.spent = map[string]int{}
+	}
+	for j := range t.w.m.Jobs() {
+		key := l.Name() + " " + j.ID()
+		goes := lives(j) && !j.State().Over() && j.Ending() == "" && l.Scope.Holds(j.Terms().Owner, t.by[j.ID()])
+		if !goes {
+			delete(t.spent, key)
+		} else if t.spent[key]++; t.spent[key] == 5 { // the server may have been away meanwhile
+			t.w.breaks("limit: all of %s is spent, and %s goes on", l.Name(), j.ID())
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 )
@@ -34,9 +33,8 @@ func (t *tenants) submit(batch []*wish) {
 		again()
 		return
 	}
-	b, events := t.books(t.rules()), []core.Event(nil)
-	asks := map[*wish]bool{}
 	var asked []*wish
+	var group []core.Event
 	for _, x := range batch {
 		id, seen := t.v.keys[x.key]
 		if seen && (w.fault != FaultNoSeen || t.v.epoch == 0) {
@@ -44,26 +42,21 @@ func (t *tenants) submit(batch []*wish) {
 			t.accepted(x, id)
 			continue
 		}
-		if no := t.admit(&b, x); no != "" {
-			w.saw("let in: no, " + no)
-			if !t.act(x.user, "POST /v1/jobs", "", "refused") {
-				again()
-				return
-			}
-			for _, y := range batch {
-				t.refused(y, no)
-			}
+		if no := t.admit(x); no != "" {
+			t.notIn(batch, x.user, no)
 			return
 		}
 		asked = append(asked, x)
-		e := core.JobSubmitted{Job: x.id, Terms: x.job.terms, Spec: x.job.spec}
-		j := t.budgetJob(x.id, x.user, &x.job.terms)
-		if a, waits := budget.Approval(t.rules().Limits, j, w.now, asStated); waits && w.fault != FaultNoAsking {
-			e.Asking, asks[x] = &a, true
-		} else if w.fault != FaultOneBook {
-			b.Live = append(b.Live, j)
+		e := core.Event{Key: x.key, Body: core.JobSubmitted{Job: x.id, Terms: x.asked(), Spec: x.job.spec}}
+		group = append(group, e)
+		if w.fault != FaultNoAudit { // each with its line, as the server does
+			group = append(group, body(core.Audited{Act: identity.Act{At: w.now, Who: x.user, Route: "POST /v1/jobs", Object: x.id, Outcome: "done"}}))
 		}
-		events = append(events, core.Event{Key: x.key, Body: e})
+		for n := range group {
+			if e := &group[n]; e.Tenant == "" {
+				e.At, e.Schema, e.Tenant, e.Actor = w.event(core.Tick{}).At, core.Schema, "default", "user:"+x.user
+			}
+		}
 	}
 	if len(asked) == 0 {
 		return
@@ -71,17 +64,9 @@ func (t *tenants) submit(batch []*wish) {
 	if len(asked) > 1 {
 		w.saw("a batch")
 	}
-	var group []core.Event
-	for n, x := range asked { // each with its line, as the server does
-		e := events[n]
-		line := body(core.Audited{Act: identity.Act{At: w.now, Who: x.user, Route: "POST /v1/jobs", Object: x.id, Outcome: "done"}})
-		group = append(group, e)
-		if w.fault != FaultNoAudit {
-			group = append(group, line)
-		}
-	}
-	for n := range group {
-		group[n].At, group[n].Schema, group[n].Tenant, group[n].Actor = w.event(core.Tick{}).At, core.Schema, "default", "user:"+asked[min(n/2, len(asked)-1)].user
+	if no := t.refuses(group); no != "" {
+		t.notIn(batch, asked[0].user, no)
+		return
 	}
 	if !w.through(group...) {
 		again()
@@ -90,13 +75,33 @@ func (t *tenants) submit(batch []*wish) {
 	for _, x := range asked {
 		t.acts[x.user+" POST /v1/jobs "+x.id+" done"]++
 		t.accepted(x, x.id)
-		if asks[x] {
+		if j, ok := w.m.Job(x.id); ok && j.State() == core.Held {
 			w.saw("a job waits for approval")
 		}
 	}
 	if w.chance(w.faults.Twice) { // a client that did not hear the answer
 		again()
 	}
+}
+
+// notIn tells everybody of a batch that it is not let in.
+func (t *tenants) notIn(batch []*wish, who, why string) {
+	w := t.w
+	w.saw("let in: no, " + why)
+	if !t.act(who, "POST /v1/jobs", "", "refused") {
+		w.after(time.Minute, func() { t.submit(batch) })
+		return
+	}
+	for _, y := range batch {
+		t.refused(y, why)
+	}
+}
+
+// asked are the terms that a wish is submitted with.
+func (x *wish) asked() core.Terms {
+	t := x.asks
+	t.Name = x.id
+	return t
 }
 
 // accepted is a wish whose job is there; its user may end it, or another may try.
@@ -168,14 +173,12 @@ func (t *tenants) review(x *wish, who string, yes bool) {
 		if !known || j.State() != core.Held {
 			return true
 		}
-		b := t.books(t.rules())
-		weighed := t.budgetJob(x.id, t.by[x.id], j.Terms())
-		b.Live = slices.DeleteFunc(b.Live, func(o budget.Job) bool { return o.ID == x.id })
+		e := w.event(core.JobReviewed{Job: x.id, Approved: yes})
 		switch {
 		case !t.mayReview(t.caller(t.server(), who), j) && w.fault != FaultOwnWord:
 			w.saw("a review is refused")
 			return t.act(who, "POST /v1/jobs/{id}/review", x.id, "refused")
-		case yes && b.Admit(weighed) != nil:
+		case t.refuses([]core.Event{e}) != "":
 			w.saw("approved too late for the budget")
 			return t.act(who, "POST /v1/jobs/{id}/review", x.id, "refused")
 		}

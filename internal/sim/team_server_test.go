@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 // server returns the book of who may do what, as the leader of now has read it.
@@ -58,8 +59,23 @@ func (t *tenants) setRules(object string, change func(*budget.Rules)) {
 		}
 		change(&r)
 		slices.SortFunc(r.Limits, func(a, b budget.Limit) int { return cmp.Compare(a.Name(), b.Name()) })
-		return t.act("owner", "PUT /v1/budgets", object, "done", body(core.BudgetsSet{Rules: r}))
+		return t.act("owner", "PUT /v1/budgets", object, "done", body(t.based(r)))
 	})
+}
+
+// based are rules with what their limits have spent, of all that is durable.
+func (t *tenants) based(r budget.Rules) core.BudgetsSet {
+	b := core.BudgetsSet{Rules: r, Base: map[string]state.Spent{}, AsOf: uint64(len(t.w.log))}
+	for _, l := range r.Limits {
+		sum := state.Spent{Begin: l.Window.Begin(t.w.now)}
+		for _, p := range t.w.postings {
+			if l.Scope.Holds(p.Owner, t.by[p.Owner.Job]) && l.Window.Begin(p.At).Equal(sum.Begin) {
+				sum.Amount = sum.Amount.Add(cost(p))
+			}
+		}
+		b.Base[l.Name()] = sum
+	}
+	return b
 }
 
 func (t *tenants) setLimit() {

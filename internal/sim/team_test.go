@@ -19,6 +19,7 @@ const (
 	FaultNoHold     Fault = "no-hold"            // what is set aside for jobs that are let in is not counted
 	FaultOneBook    Fault = "one-book"           // jobs that come together are each weighed as if alone
 	FaultNoGuard    Fault = "no-budget-guard"    // what runs is not stopped where a budget is spent
+	FaultSpares     Fault = "limit-spares-a-job" // one job goes on where a budget is spent
 	FaultRulesGone  Fault = "rules-forgotten"    // a server that takes over does not know the limits
 	FaultNoSeen     Fault = "keys-forgotten"     // a server that takes over does not know the keys of submissions
 	FaultNoAudit    Fault = "no-audit"           // some acts leave no line
@@ -50,6 +51,7 @@ type tenants struct {
 	epoch int
 	told  map[string]int // warnings that a webhook has heard
 	noted map[string]bool
+	spent map[string]int // looks at which a job went on whose limit was spent
 	waits map[string]int // looks at which a warning was due and nobody had heard it
 
 	tallied int
@@ -75,6 +77,7 @@ type wish struct {
 	key, user, id       string
 	name, project, team string
 	job                 simJob
+	asks                core.Terms // as they are submitted: the job may get a budget
 	tries               int
 	acked, over         bool
 }
@@ -161,6 +164,7 @@ func (t *tenants) draw() {
 		if x.name = x.job.id; n > 0 && w.chance(0.2) { // two want the same name
 			x.name = t.wishes[n-1].name
 		}
+		x.asks = x.job.terms
 		t.wishes = append(t.wishes, x)
 	}
 }
@@ -193,6 +197,7 @@ func (t *tenants) live() {
 	if w.chance(0.2) {
 		w.after(time.Duration(w.rng.IntN(300))*time.Minute, func() { w.orphan(w.zones[0]) })
 	}
+	t.breaks()
 	t.ask()
 	end := horizon / 2
 	if w.fault != FaultNone {

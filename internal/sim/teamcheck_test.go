@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 // limited is a limit while it is in force, with what it cannot hold.
@@ -44,8 +45,12 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 			w.breaks("tags: %s was let in: %v", b.Job, err)
 		}
 		t.count(b.Job)
-		w.limitsAsk(rules, t.budgetJob(b.Job, user, &b.Terms), b.Asking != nil)
-		t.asking[b.Job] = b.Asking != nil
+		j, _ := w.m.Job(b.Job)
+		t.asking[b.Job] = slices.ContainsFunc(out.Facts, func(f core.Fact) bool { _, held := f.(state.JobHeld); return held })
+		w.limitsAsk(rules, t.budgetJob(b.Job, user, j.Terms()), t.asking[b.Job])
+		if want := w.job(b.Job).terms; j.Terms().Budget != want.Budget || j.Terms().HasBudget != want.HasBudget {
+			w.breaks("approval: %s has the budget %v, wanted %v", b.Job, j.Terms().Budget, want.Budget)
+		}
 	case core.JobReviewed:
 		u, _ := t.truth.User(user)
 		if j, ok := w.m.Job(b.Job); ok && !t.mayReview(identity.Caller{User: user, Grants: u.Grants}, j) {
@@ -61,6 +66,11 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 		}
 	case core.BudgetsSet:
 		t.rulesSet(b.Rules)
+	}
+	for _, f := range out.Facts {
+		if f, ok := f.(state.JobEnding); ok && f.Why == core.LimitSpent {
+			w.saw("stopped at a limit")
+		}
 	}
 	for _, a := range out.Actions {
 		if l, ok := a.(core.Launch); ok {

@@ -88,6 +88,7 @@ var teamPlants = map[Fault]string{
 	FaultNoHold:     "limit",
 	FaultOneBook:    "limit|quota",
 	FaultNoGuard:    "limit",
+	FaultSpares:     "limit",
 	FaultRulesGone:  "limit|quota|tags",
 	FaultNoSeen:     "submitted twice",
 	FaultNoAudit:    "audit",

@@ -35,8 +35,8 @@ func (s *State) Forget() {
 // do not allow, which is a bug of the rule that made it.
 func (s *State) Apply(e *Event, f Fact) {
 	switch f := f.(type) {
-	case JobHeld, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided, ProbeAsked,
-		RungFailed:
+	case JobHeld, JobRefused, JobQueued, JobEnding, JobOver, JobSuspended, JobReopened, JobChanged, JobPriced, Decided,
+		ProbeAsked, RungFailed:
 		s.applyJob(e, f)
 	case AllocationRequested, AllocationQueued, AllocationGranted, AllocationCancelling, AllocationClosed,
 		AttemptBegan, BackedOff:
@@ -50,8 +50,9 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.cfg = e.Body.(Configured).Config
 		s.closes()
 	case RulesSet:
-		rules := e.Body.(BudgetsSet).Rules
-		s.rules = &rules
+		s.setRules(e.Body.(BudgetsSet))
+	case LimitReached:
+		s.reached(f.Limit)
 	case IncarnationSet:
 		s.begins(e.Body.(IncarnationBegun))
 	case ReserveSettled:
@@ -112,6 +113,7 @@ func (s *State) applyJob(e *Event, f Fact) {
 	switch f := f.(type) {
 	case JobHeld:
 		s.held(e, f)
+	case JobRefused: // it changes nothing
 	case JobQueued:
 		s.queued(e, f)
 	case JobEnding:
@@ -179,12 +181,15 @@ const (
 )
 
 // submit makes the job of the event.
-func (s *State) submit(e *Event, b *JobSubmitted) *Job {
+func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 	s.order++
 	j := &Job{order: s.order, r: JobRecord{
 		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
 		Event: s.seq,
 	}}
+	if bound != nil {
+		j.r.Terms.Budget, j.r.Terms.HasBudget = *bound, true
+	}
 	if f := b.From; f != nil {
 		r := j.runs()
 		r.Source, r.Learned.Step, r.Learned.SavedStep, r.Learned.HasSaved = f, f.Step, f.Step, true
@@ -202,11 +207,12 @@ func (s *State) held(e *Event, f JobHeld) {
 	var asking *budget.PendingApproval
 	switch b := e.Body.(type) {
 	case JobSubmitted:
-		j, asking = s.submit(e, &b), b.Asking
+		j, asking = s.submit(e, &b, f.Bound), b.Asking
 	case JobResumed:
 		j, asking = s.touched(f.Job), b.Asking
 		s.reopened(j)
 	}
+	asking = cmp.Or(f.Asking, asking)
 	move(NextStatus, "job", j.r.ID, &j.r.State, Held)
 	j.r.Why, j.r.Detail = WaitsForApproval, asking.String()
 	j.r.Approval = &Approval{PendingApproval: *asking}
@@ -254,7 +260,7 @@ func (s *State) queued(e *Event, f JobQueued) {
 	j := s.jobs[f.Job]
 	if j == nil {
 		b := e.Body.(JobSubmitted)
-		j = s.submit(e, &b)
+		j = s.submit(e, &b, f.Bound)
 	} else {
 		s.touch(j)
 	}
@@ -293,9 +299,10 @@ func (s *State) touched(id string) *Job {
 	return j
 }
 
-// Post records a posting: the sums of what was spent, for what.
+// Post records a posting: the sums of what was spent, for what and under which limits.
 func (s *State) Post(p *ledger.Posting) {
 	s.heads[p.Owner.Tenant] = p.Hash
+	s.spend(p)
 	if p.Category == ledger.Fixed && p.Rule == ReservedRule {
 		if !isCost(p.To) && !isCost(p.From) {
 			return // its bill

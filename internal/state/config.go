@@ -25,6 +25,10 @@ type Config struct {
 	// that sell, with the timing above. What one sold that is named no more cannot be had.
 	Providers map[string]Timing `json:"providers,omitempty"`
 
+	// Speed is how much market time passes in a time on the wall, which people's deadlines
+	// are given in; 0: as much.
+	Speed float64 `json:"speed,omitempty"`
+
 	Policy policy.Rule   `json:"policy,omitempty"`   // "": the default
 	Spare  time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
 	// the longest time between two polls of the market; 0: whenever a job asks
@@ -65,4 +69,12 @@ func DefaultConfig() Config {
 		MaxRunning: 4, Detect: 30 * time.Second, BootLimit: 10 * time.Minute,
 		CoolOff: time.Minute, Patience: 2 * time.Minute, Currency: money.USD, Reserve: 1,
 	}
+}
+
+// Stretch turns a span of the wall into the market's that passes meanwhile.
+func (c *Config) Stretch(d time.Duration) time.Duration {
+	if c.Speed == 0 {
+		return d
+	}
+	return time.Duration(float64(d) * c.Speed)
 }

@@ -116,7 +116,8 @@ type (
 		Job   string          `json:"job"`
 		Terms Terms           `json:"terms"`
 		Spec  json.RawMessage `json:"spec,omitempty"`
-		// Asking says that the job waits for approval first, and for what.
+		// Asking says that the job waits for approval first, and for what, whatever the limits
+		// in force say; they may ask for it too.
 		Asking *budget.PendingApproval `json:"asking,omitempty"`
 		// From is the checkpoint that it begins from; nil: it begins from nothing.
 		From *Source `json:"from,omitempty"`
@@ -139,7 +140,8 @@ type (
 		Job string `json:"job"`
 	}
 	// JobResumed: somebody wants a job to go on that is paused, or over and did not succeed.
-	// Asking says that one that was over waits for approval first, and for what. Spec is
+	// Asking says that one that was over waits for approval first, and for what, whatever the
+	// limits in force say; they may ask for it too. Spec is
 	// its job file from now on; empty: the one it had.
 	JobResumed struct {
 		Job     string                  `json:"job"`
@@ -166,8 +168,12 @@ type (
 		Change identity.Change `json:"change"`
 	}
 	// BudgetsSet: the limits and the tags that jobs must have, from now on, as a whole.
+	// Base is what limits have spent in their windows, by name, of the postings up to the
+	// event AsOf; it counts for those that are new. AsOf 0: whoever sets them does not say.
 	BudgetsSet struct {
-		Rules budget.Rules `json:"rules"`
+		Rules budget.Rules     `json:"rules"`
+		Base  map[string]Spent `json:"base,omitempty"`
+		AsOf  uint64           `json:"as_of,omitempty"`
 	}
 	// Tick: time passed.
 	Tick struct{}
@@ -354,47 +360,4 @@ type Rented struct {
 	Offer    market.OfferID `json:"offer"`
 	Rate     money.Rate     `json:"rate"`
 	From     time.Time      `json:"from"`
-}
-
-// Kinds of events, as they stand in the log.
-func (JobSubmitted) Kind() string      { return "job_submitted" }
-func (JobReviewed) Kind() string       { return "job_reviewed" }
-func (JobEnded) Kind() string          { return "job_ended" }
-func (JobPaused) Kind() string         { return "job_paused" }
-func (JobResumed) Kind() string        { return "job_resumed" }
-func (JobUpdated) Kind() string        { return "job_updated" }
-func (MarketSeen) Kind() string        { return "market_seen" }
-func (Audited) Kind() string           { return "audited" }
-func (IdentityChanged) Kind() string   { return "identity_changed" }
-func (BudgetsSet) Kind() string        { return "budgets_set" }
-func (Tick) Kind() string              { return "tick" }
-func (Configured) Kind() string        { return "configured" }
-func (LaunchDone) Kind() string        { return "launch_done" }
-func (LaunchRefused) Kind() string     { return "launch_refused" }
-func (LaunchPending) Kind() string     { return "launch_pending" }
-func (LaunchExpired) Kind() string     { return "launch_expired" }
-func (LaunchCancelled) Kind() string   { return "launch_cancelled" }
-func (BillReceived) Kind() string      { return "bill_received" }
-func (IncarnationBegun) Kind() string  { return "incarnation_begun" }
-func (OwnershipDecided) Kind() string  { return "ownership_decided" }
-func (TableReady) Kind() string        { return "table_ready" }
-func (InstanceEnded) Kind() string     { return "instance_ended" }
-func (InventorySeen) Kind() string     { return "inventory_seen" }
-func (AgentClaimed) Kind() string      { return "agent_claimed" }
-func (AttemptStarted) Kind() string    { return "attempt_started" }
-func (Progressed) Kind() string        { return "progressed" }
-func (CheckpointSaved) Kind() string   { return "checkpoint_saved" }
-func (CheckpointRefused) Kind() string { return "checkpoint_refused" }
-func (NoticeGiven) Kind() string       { return "notice_given" }
-func (UsageSeen) Kind() string         { return "usage_seen" }
-func (AttemptEnded) Kind() string      { return "attempt_ended" }
-func (AgentSilent) Kind() string       { return "agent_silent" }
-
-// Kinds lists every kind of event, for those who count coverage.
-var Kinds = []string{
-	"job_submitted", "job_ended", "market_seen", "tick", "launch_done", "launch_refused", "instance_ended",
-	"inventory_seen", "agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused",
-	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
-	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
-	"table_ready", "job_paused", "job_resumed", "job_updated",
 }

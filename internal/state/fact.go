@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/budget"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
@@ -15,9 +16,20 @@ type Fact interface{ Fact() string }
 
 // Facts about jobs.
 type (
-	// JobHeld: a new job waits for approval.
+	// JobHeld: a job that is new, or goes on, waits for approval, and for what; nil: for what
+	// its event says. Bound is the budget that a new one gets, as it has none of its own.
 	JobHeld struct {
-		Job string `json:"job"`
+		Job    string                  `json:"job"`
+		Asking *budget.PendingApproval `json:"asking,omitempty"`
+		Bound  *money.Amount           `json:"bound,omitempty"`
+	}
+	// JobRefused: a job is not let in, or not with the terms of the event: a reason from a
+	// closed set, and the limit that has no room for it, where it is one.
+	JobRefused struct {
+		Job    string `json:"job"`
+		Why    string `json:"why"`
+		Limit  string `json:"limit,omitempty"`
+		Detail string `json:"detail,omitempty"`
 	}
 	// JobQueued: a job waits for a machine: it is new, was approved, or tries again.
 	JobQueued struct {
@@ -26,6 +38,8 @@ type (
 		Detail  string `json:"detail,omitempty"`
 		Retried bool   `json:"retried,omitempty"` // it counts among its retries
 		Failed  bool   `json:"failed,omitempty"`  // it counts among the attempts that made no step
+		// Bound is the budget that a new job gets, as it has none of its own.
+		Bound *money.Amount `json:"bound,omitempty"`
 	}
 	// JobEnding: what a job becomes when its attempt has ended.
 	JobEnding struct {
@@ -229,6 +243,11 @@ type (
 	// ConfigSet: the limits of the event hold. RulesSet: its limits of teams do.
 	ConfigSet struct{}
 	RulesSet  struct{}
+	// LimitReached: all of a limit's dollars are spent in its window; its jobs are stopped.
+	LimitReached struct {
+		Limit string       `json:"limit"`
+		Spent money.Amount `json:"spent"` // with what is not booked yet
+	}
 	// IncarnationSet: the log is of the event's installation and incarnation.
 	IncarnationSet struct{}
 	// ReserveSettled: what a reservation cost and nobody used is posted up to now.
@@ -239,6 +258,7 @@ type (
 
 // Names of facts, as they stand in the log.
 func (JobHeld) Fact() string              { return "job_held" }
+func (JobRefused) Fact() string           { return "job_refused" }
 func (JobQueued) Fact() string            { return "job_queued" }
 func (JobEnding) Fact() string            { return "job_ending" }
 func (JobOver) Fact() string              { return "job_over" }
@@ -273,6 +293,7 @@ func (BillTaken) Fact() string            { return "bill_taken" }
 func (InstanceOwned) Fact() string        { return "instance_owned" }
 func (ConfigSet) Fact() string            { return "config_set" }
 func (RulesSet) Fact() string             { return "rules_set" }
+func (LimitReached) Fact() string         { return "limit_reached" }
 func (IncarnationSet) Fact() string       { return "incarnation_set" }
 func (ReserveSettled) Fact() string       { return "reserve_settled" }
 
@@ -290,6 +311,7 @@ func reads[F Fact]() {
 
 func init() {
 	reads[JobHeld]()
+	reads[JobRefused]()
 	reads[JobQueued]()
 	reads[JobEnding]()
 	reads[JobOver]()
@@ -324,6 +346,7 @@ func init() {
 	reads[InstanceOwned]()
 	reads[ConfigSet]()
 	reads[RulesSet]()
+	reads[LimitReached]()
 	reads[IncarnationSet]()
 	reads[ReserveSettled]()
 }

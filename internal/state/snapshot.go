@@ -34,6 +34,7 @@ type head struct {
 	Reserves     map[market.OfferID]*Stock `json:"reserves,omitempty"`
 	Heads        map[string]ledger.Hash    `json:"heads,omitempty"`
 	Rules        *budget.Rules             `json:"rules,omitempty"`
+	Spending     spending                  `json:"spending"`
 	Part         int                       `json:"part"` // jobs in a part
 	Jobs         int                       `json:"jobs"`
 }
@@ -157,6 +158,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	}
 	s := New()
 	s.cfg, s.now, s.seq, s.order, s.part, s.rules = h.Config, h.Now, h.Seq, h.Order, h.Part, h.Rules
+	s.spending = h.Spending
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u

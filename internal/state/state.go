@@ -43,7 +43,8 @@ type State struct {
 	trials      int // of the backoffs, those that an allocation tries again
 	reserves    map[market.OfferID]*Stock
 	heads       map[string]ledger.Hash
-	rules       *budget.Rules  // nil: nobody has set any
+	rules       *budget.Rules // nil: nobody has set any
+	spending    spending
 	decision    *plan.Decision // the newest of all; see shares
 
 	part     int       // jobs in a part of a snapshot

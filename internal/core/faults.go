@@ -1,0 +1,23 @@
+package core
+
+// Faults is how a machine breaks its own rules of admission, for the simulator to prove that
+// it would notice. A server sets none.
+type Faults struct {
+	LetsIn  func(*Refusal) bool   // whether a refusal counts for nothing
+	Unasked bool                  // nobody is asked for an approval
+	Spares  func(job string) bool // whether a job goes on though a limit of it is spent
+}
+
+// Break breaks rules from now on.
+func (m *Machine) Break(f Faults) { m.faults = f }
+
+// broken is v as the injected faults have it.
+func (m *Machine) broken(v verdict) verdict {
+	if v.no != nil && m.faults.LetsIn != nil && m.faults.LetsIn(v.no) {
+		v.no = nil
+	}
+	if m.faults.Unasked {
+		v.asking = nil
+	}
+	return v
+}
