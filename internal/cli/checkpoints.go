@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -23,7 +24,7 @@ func (a *app) checkpointsCmd() *cobra.Command {
 			"  scrimp checkpoints get train-lm@000002-000007\n  scrimp checkpoints rm train-lm@000001-000003",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var list []api.Checkpoint
-			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+args[0]+"/checkpoints", nil, &list); err != nil {
+			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(args[0])+"/checkpoints", nil, &list); err != nil {
 				return err
 			}
 			if !a.json {
@@ -52,7 +53,7 @@ func (a *app) checkpointsGetCmd() *cobra.Command {
 			if to == "" {
 				to = job + "-checkpoint"
 			}
-			r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+job+"/checkpoints/"+name)
+			r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(job)+"/checkpoints/"+url.PathEscape(name))
 			if err != nil {
 				return err
 			}
@@ -84,7 +85,7 @@ func (a *app) checkpointsRmCmd() *cobra.Command {
 				return fmt.Errorf("name the checkpoint: scrimp checkpoints rm %s@CHECKPOINT; scrimp checkpoints %s lists them", job,
 					job)
 			}
-			if err := c.do(ctx, http.MethodDelete, "/v1/jobs/"+job+"/checkpoints/"+name, nil, nil); err != nil {
+			if err := c.do(ctx, http.MethodDelete, "/v1/jobs/"+url.PathEscape(job)+"/checkpoints/"+url.PathEscape(name), nil, nil); err != nil {
 				return err
 			}
 			if a.json {
@@ -101,7 +102,7 @@ const newest = "latest"
 // cutCheckpoint cuts JOB@CHECKPOINT; without a name it is the newest.
 func cutCheckpoint(text string) (job, name string) {
 	job, name, found := strings.Cut(text, "@")
-	if !found || name == "" {
+	if !found {
 		name = newest
 	}
 	return job, name

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,7 @@ func (a *app) pauseCmd() *cobra.Command {
 		Example: "  scrimp pause train-lm\n  scrimp resume train-lm",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var j api.Job
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/pause", b, &j); err != nil {
+			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(args[0])+"/pause", b, &j); err != nil {
 				return err
 			}
 			switch {
@@ -31,7 +32,7 @@ func (a *app) pauseCmd() *cobra.Command {
 			case j.State == "paused":
 				a.printf("%s is paused. scrimp resume %s takes it up.\n", j.ID, j.ID)
 			default:
-				a.printf("%s saves a checkpoint and is paused then. scrimp attach %s shows it.\n", j.ID, j.ID)
+				a.printf("%s is not paused yet: %s. scrimp attach %s shows it.\n", j.ID, j.Detail, j.ID)
 			}
 			return nil
 		})}
@@ -84,7 +85,7 @@ func (a *app) updateCmd() *cobra.Command {
 				return errors.New("nothing to change: give --deadline, --budget, --gpu-hours, --wall-clock or --priority")
 			}
 			var j api.Job
-			if err := c.do(ctx, http.MethodPatch, "/v1/jobs/"+args[0], b, &j); err != nil {
+			if err := c.do(ctx, http.MethodPatch, "/v1/jobs/"+url.PathEscape(args[0]), b, &j); err != nil {
 				return err
 			}
 			if a.json {
@@ -122,7 +123,7 @@ func (a *app) resumeCmd() *cobra.Command {
 				}
 			}
 			var j api.Job
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+args[0]+"/resume", b, &j); err != nil {
+			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(args[0])+"/resume", b, &j); err != nil {
 				return err
 			}
 			if detach {
@@ -143,7 +144,7 @@ func resumable(j api.Job) bool {
 // secretsOf are the values of the secrets that a job's file names, from the environment.
 func (a *app) secretsOf(ctx context.Context, c *client, job string) (map[string]string, error) {
 	var raw json.RawMessage
-	if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+job+"/spec", nil, &raw); err != nil {
+	if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(job)+"/spec", nil, &raw); err != nil {
 		return nil, err
 	}
 	j, err := spec.Decode(raw)

@@ -132,7 +132,7 @@ func (w *weighing) ruled(e *Event) (v verdict, id string) {
 		}
 	case JobUpdated:
 		if j := m.s.Job(b.Job); j != nil && !j.State().Over() {
-			return verdict{no: w.changed(j, b.Changes)}, b.Job
+			return w.update(j, b.Changes), b.Job
 		}
 	}
 	return v, ""
@@ -209,6 +209,26 @@ func (w *weighing) resumption(j *Job, b *JobResumed) (v verdict) {
 	return v
 }
 
+// update weighs new terms of a job that is not over. Of one that waits for approval another
+// budget is what is asked for from then on; it needs none where that is not above any threshold.
+func (w *weighing) update(j *Job, c Changes) (v verdict) {
+	if j.State() != Held || c.Budget == nil && !c.NoBudget {
+		v.no = w.changed(j, c)
+		return v
+	}
+	t := c.Apply(*j.Terms())
+	is := w.now(j, &t)
+	if v.no = w.weigh(is, &t); v.no != nil {
+		return v
+	}
+	if v.asking = w.asks(is); v.asking == nil {
+		w.take(is)
+	} else {
+		v.asking.Until = j.Approval().Until
+	}
+	return v
+}
+
 // changed weighs a job with new terms, in the place of those it has.
 func (w *weighing) changed(j *Job, c Changes) *Refusal {
 	if len(w.m.rules().Limits) == 0 {
@@ -232,19 +252,15 @@ func (w *weighing) changed(j *Job, c Changes) *Refusal {
 	return no
 }
 
-// asksAnew refuses terms that would have to be approved, of a job that runs with others.
+// asksAnew refuses terms that would have to be approved, of a job that runs with others: less
+// than it has it may always cost.
 func (w *weighing) asksAnew(j *Job, was, is budget.Job) *Refusal {
 	wants := w.asks(is)
-	if wants == nil || j.State().Over() || approvedFor(j, is, wants) {
+	less := is.Bounded && (!was.Bounded || is.Most.Cmp(was.Most) <= 0) || !is.Bounded && !was.Bounded
+	if wants == nil || less || j.State().Over() || j.State() == Held || approvedFor(j, is, wants) {
 		return nil
 	}
-	had := w.asks(was)
-	for _, t := range wants.Limits {
-		if had == nil || !had.Of(t.Limit) {
-			return &Refusal{Job: j.ID(), Why: NeedsApproval, Err: errors.New(wants.String())}
-		}
-	}
-	return nil
+	return &Refusal{Job: j.ID(), Why: NeedsApproval, Err: errors.New(wants.String())}
 }
 
 // approvedFor reports whether the job was approved for as much.

@@ -101,7 +101,8 @@ func (m *Machine) updateJob(b JobUpdated) {
 	if j == nil || j.State().Over() {
 		return
 	}
-	if v := m.verdict(b.Job); v.no != nil {
+	v := m.verdict(b.Job)
+	if v.no != nil {
 		m.turnDown(v.no)
 		return
 	}
@@ -116,6 +117,14 @@ func (m *Machine) updateJob(b JobUpdated) {
 		m.overAt(j)
 	case j.State() == Running:
 		m.wakeAt(j, m.now())
+	case j.State() == Held && v.asking != nil: // for another sum than before
+		m.fact(state.JobHeld{Job: j.ID(), Asking: v.asking})
+	case j.State() == Held && (b.Changes.Budget != nil || b.Changes.NoBudget): // it is under all thresholds now
+		at(j).wake = time.Time{}
+		m.fact(state.JobQueued{Job: j.ID(), Why: "under_the_threshold"})
+		m.classOf(j)
+		m.queue.add(j)
+		m.added = j
 	}
 	m.freed()
 }

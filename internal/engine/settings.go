@@ -120,12 +120,12 @@ func OpenAll(ctx context.Context, kinds map[string]Opener, h Host) ([]Engine, Cl
 	for _, s := range settings {
 		open := kinds[s.Kind]
 		if open == nil {
-			return nil, Clock{}, fmt.Errorf("engine %s: kind %q is not known here: take one of %s", s.Name, s.Kind,
+			return nil, Clock{}, fmt.Errorf("%s: engine %s: kind %q is not known here: take one of %s", SettingsName, s.Name, s.Kind,
 				strings.Join(known(kinds), ", "))
 		}
 		e, err := open(ctx, s, h)
 		if err != nil {
-			return nil, Clock{}, fmt.Errorf("open engine %s: %w", s.Name, err)
+			return nil, Clock{}, fmt.Errorf("%s: engine %s: %w", SettingsName, s.Name, err)
 		}
 		if err := e.Validate(); err != nil {
 			return nil, Clock{}, err

@@ -33,11 +33,20 @@ func changesOf(c api.Changes, now time.Time) (v core.Changes, no *refusal) {
 			continue
 		}
 		if err := f.read(strings.TrimSpace(*f.text)); err != nil {
-			return v, &refusal{status: http.StatusUnprocessableEntity, field: f.field, title: f.field + " is not valid",
-				fix: "write it as in a job file, or none", err: err}
+			return v, &refusal{status: http.StatusUnprocessableEntity, field: f.field, title: "the value is not valid",
+				fix: fixOf(f.field), err: err}
 		}
 	}
 	return v, nil
+}
+
+// fixOf is how a term is written.
+func fixOf(field string) string {
+	return map[string]string{
+		"deadline": "write in 6h, a time with its zone such as 2026-12-01T18:00:00Z, or none", "budget": "write $25.00, or none",
+		"gpu_hours": "write a number of hours such as 40, or none", "wall_clock": "write a span such as 12h, or none",
+		"priority": "write critical, normal or low",
+	}[field]
 }
 
 func readDeadline(v *core.Changes, text string, now time.Time) error {

@@ -18,6 +18,9 @@ import (
 	"scrimp/internal/spec"
 )
 
+// errNeeded is a checkpoint that its job goes on from.
+var errNeeded = errors.New("the job goes on from it")
+
 // latest names the newest checkpoint of a job.
 const latest = "latest"
 
@@ -62,8 +65,10 @@ func (s *Server) withKept(w http.ResponseWriter, r *http.Request, do func(*check
 	switch {
 	case err == nil:
 		return true
+	case errors.Is(err, errNeeded):
+		problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint", "scrimp cancel it first, or resume it", nil)
 	case errors.Is(err, checkpoint.ErrNone):
-		problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", err)
+		problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", nil)
 	default:
 		problem(w, http.StatusBadGateway, "the store of checkpoints did not do it", "ask again", err)
 	}
@@ -144,7 +149,7 @@ func (s *Server) deleteCheckpoint(w http.ResponseWriter, r *http.Request) {
 				return err
 			}
 			if m.Name == name {
-				return fmt.Errorf("job %s goes on from %s: cancel the job first", id, name)
+				return errNeeded
 			}
 		}
 		return store.Remove(r.Context(), name)

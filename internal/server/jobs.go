@@ -104,6 +104,9 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 	switch {
 	case j.Pausing():
 		v.Detail = "it saves, and is paused then"
+		if !j.Terms().Saves {
+			v.Detail = "its program ends, and it is paused then; it keeps no checkpoints, and begins anew when it is resumed"
+		}
 	case j.State() == core.Paused:
 		v.Detail = "scrimp resume " + j.ID() + " takes it up"
 		if !j.Terms().Deadline.IsZero() {
@@ -176,7 +179,7 @@ func (s *Server) fresh(v *api.Job) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o, ok := s.odds[v.ID]; ok {
+	if o, ok := s.odds[v.ID]; ok && v.State == string(core.Running) && v.Deadline != nil {
 		v.Odds = o.deadline
 	}
 }

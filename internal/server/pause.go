@@ -8,7 +8,9 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/policy"
 	"scrimp/internal/spec"
+	"scrimp/money"
 )
 
 // postPause lets a job save, give its machine back and wait.
@@ -81,6 +83,9 @@ func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.
 		no.answer(w)
 		return false
 	}
+	s.mu.Lock()
+	delete(s.odds, id) // they were of other terms
+	s.mu.Unlock()
 	return true
 }
 
@@ -172,6 +177,9 @@ func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *
 		return e, no
 	}
 	e.Job = id
+	if no := needsMore(j, b.Changes); no != nil {
+		return e, no
+	}
 	if e.Changes, no = changesOf(b.Changes, s.control.Now()); no != nil {
 		return e, no
 	}
@@ -180,6 +188,23 @@ func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *
 	}
 	e.Spec, no = s.newSpec(r.Context(), j, b)
 	return e, no
+}
+
+// needsMore refuses to take up a job that its budget has stopped, with no more than it had.
+func needsMore(j *core.Job, c api.Changes) *refusal {
+	if !j.State().Over() || j.Why() != string(policy.BudgetSpent) && j.Why() != string(policy.BudgetShort) {
+		return nil
+	}
+	no := &refusal{status: http.StatusConflict, field: "budget", title: "its budget has stopped it",
+		fix: "give it a larger one with --budget, or --budget none",
+		err: fmt.Errorf("it has %s", money.Format(j.Terms().Budget, j.Terms().Currency, 4))}
+	if c.Budget == nil {
+		return no
+	}
+	if more, err := spec.ParseAmount(*c.Budget); err == nil && more.Cmp(j.Terms().Budget) <= 0 {
+		return no
+	}
+	return nil
 }
 
 func mayResume(j *core.Job) *refusal {

@@ -107,9 +107,22 @@ func TestNewTermsPassTheLimits(t *testing.T) {
 		{"POST", "one", "/end", "sub", `{}`, 200, "cancelled"},
 		{"POST", "one", "/resume", "sub", `{"budget":"80"}`, 200, "held"},
 		{"POST", "one", "/resume", "sub", `{}`, 409, ""},
-		{"POST", "one", "/approve", "boss", `{}`, 200, "queued"},
-		{"POST", "one", "/pause", "sub", `{}`, 200, "paused"},
-		{"POST", "one", "/resume", "sub", `{}`, 200, "queued"}, // it was approved for that much
+		{"PATCH", "one", "", "sub", `{"budget":"95"}`, 200, "held"}, // that is what is asked for from now on
+		{"PATCH", "one", "", "sub", `{"budget":"101"}`, 402, ""},
+		{"PATCH", "one", "", "sub", `{"priority":"low"}`, 200, "held"},
+		{"PATCH", "one", "", "sub", `{"budget":"60"}`, 200, "queued"}, // it needs no approval
+		{"PATCH", "one", "", "sub", `{"budget":"80"}`, 403, ""},
+		{"POST", "one", "/end", "sub", `{}`, 200, "cancelled"},
+		{"POST", "two", "/resume", "sub", `{"budget":"80"}`, 200, "held"},
+		{"POST", "two", "/approve", "boss", `{}`, 200, "queued"},
+		{"PATCH", "two", "", "sub", `{"budget":"90"}`, 403, ""}, // more than was approved
+		{"PATCH", "two", "", "sub", `{"budget":"75"}`, 200, "queued"},
+		{"PATCH", "two", "", "sub", `{"budget":"80"}`, 200, "queued"},
+		{"POST", "two", "/end", "sub", `{}`, 200, "cancelled"},
+		{"POST", "one", "/resume", "sub", `{"budget":"80"}`, 200, "held"}, // nobody ever approved it
+		{"POST", "two", "/resume", "sub", `{}`, 200, "queued"},            // it was approved for that much
+		{"POST", "two", "/pause", "sub", `{}`, 200, "paused"},
+		{"POST", "two", "/resume", "sub", `{}`, 200, "queued"},
 	} {
 		j, code, p := w.may(c.method, "/v1/jobs/"+c.job+c.what, who[c.who], c.body)
 		if code != c.code || j.State != c.state {

@@ -68,8 +68,8 @@ func (s *Server) verify(ctx context.Context, v *api.Verified) error {
 	}
 	for _, j := range p.s.Jobs() {
 		v.Jobs++
-		if closed(j) {
-			v.Cost = v.Cost.Add(j.Settled())
+		for _, a := range j.Attempts() {
+			v.Cost = v.Cost.Add(p.spent[a.ID()])
 		}
 		if err := p.sums(j); err != nil {
 			return err

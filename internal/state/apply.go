@@ -211,6 +211,8 @@ func (s *State) held(e *Event, f JobHeld) {
 	case JobResumed:
 		j, asking = s.touched(f.Job), b.Asking
 		s.reopened(j)
+	case JobUpdated:
+		j = s.touched(f.Job)
 	}
 	asking = cmp.Or(f.Asking, asking)
 	move(NextStatus, "job", j.r.ID, &j.r.State, Held)

@@ -101,7 +101,7 @@ const (
 var (
 	NextStatus = map[Status][]Status{
 		"":      {Queued, Held},
-		Held:    {Queued, Cancelled, Stopped},
+		Held:    {Held, Queued, Cancelled, Stopped},
 		Queued:  {Running, Paused, Succeeded, Failed, Stopped, Cancelled, Queued},
 		Running: {Queued, Paused, Succeeded, Failed, Stopped, Cancelled},
 		Paused:  {Queued, Succeeded, Stopped, Cancelled},
