@@ -254,7 +254,7 @@ func (c *Case) onSpot() bool {
 		return false
 	}
 	kinds := c.Job.Resources.Capacity
-	return len(kinds) == 0 || slices.Contains(kinds, "any") || slices.Contains(kinds, "spot")
+	return len(kinds) == 0 || slices.Contains(kinds, spec.AnyCapacity) || slices.Contains(kinds, string(market.Spot))
 }
 
 // LongRun is from when on a run is long: repeating it costs more than proving its checkpoints.
@@ -287,7 +287,7 @@ func (c *Case) wanted() catalog.Filter {
 			f.Accelerator = r.Accelerator
 		}
 	}
-	if len(r.Capacity) > 0 && !slices.Contains(r.Capacity, "any") {
+	if len(r.Capacity) > 0 && !slices.Contains(r.Capacity, spec.AnyCapacity) {
 		for _, k := range r.Capacity {
 			f.Capacity = append(f.Capacity, market.Capacity(k))
 		}

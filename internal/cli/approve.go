@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +72,7 @@ func (a *app) held(ctx context.Context, c *client) error {
 
 func (a *app) review(ctx context.Context, c *client, job, what, reason string) error {
 	var j api.Job
-	if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(job)+"/"+what, api.Review{Reason: reason}, &j); err != nil {
+	if err := c.do(ctx, http.MethodPost, ofJob(job, "/")+what, api.Review{Reason: reason}, &j); err != nil {
 		return err
 	}
 	if a.json {

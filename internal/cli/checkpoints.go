@@ -24,7 +24,7 @@ func (a *app) checkpointsCmd() *cobra.Command {
 			"  scrimp checkpoints get train-lm@000002-000007\n  scrimp checkpoints rm train-lm@000001-000003",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var list []api.Checkpoint
-			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(args[0])+"/checkpoints", nil, &list); err != nil {
+			if err := c.do(ctx, http.MethodGet, ofJob(args[0], "/checkpoints"), nil, &list); err != nil {
 				return err
 			}
 			if !a.json {
@@ -53,7 +53,7 @@ func (a *app) checkpointsGetCmd() *cobra.Command {
 			if to == "" {
 				to = job + "-checkpoint"
 			}
-			r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(job)+"/checkpoints/"+url.PathEscape(name))
+			r, err := c.request(ctx, http.MethodGet, ofJob(job, "/checkpoints/")+url.PathEscape(name))
 			if err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (a *app) checkpointsRmCmd() *cobra.Command {
 				return fmt.Errorf("name the checkpoint: scrimp checkpoints rm %s@CHECKPOINT; scrimp checkpoints %s lists them", job,
 					job)
 			}
-			if err := c.do(ctx, http.MethodDelete, "/v1/jobs/"+url.PathEscape(job)+"/checkpoints/"+url.PathEscape(name), nil, nil); err != nil {
+			if err := c.do(ctx, http.MethodDelete, ofJob(job, "/checkpoints/")+url.PathEscape(name), nil, nil); err != nil {
 				return err
 			}
 			if a.json {

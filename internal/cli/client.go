@@ -207,7 +207,7 @@ func (c *client) server(ctx context.Context) (api.Server, error) {
 
 func (c *client) job(ctx context.Context, id string) (api.Job, error) {
 	var j api.Job
-	err := c.do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id), nil, &j)
+	err := c.do(ctx, http.MethodGet, ofJob(id, ""), nil, &j)
 	return j, err
 }
 
@@ -250,3 +250,6 @@ func (c *client) unanswered(at *url.Error) error {
 	}
 	return fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.base, at.Err)
 }
+
+// ofJob is the path of something of a job.
+func ofJob(id, rest string) string { return "/v1/jobs/" + url.PathEscape(id) + rest }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 
 	"scrimp/internal/blob"
@@ -37,7 +36,7 @@ func (c *client) send(ctx context.Context, folder string) (work string, err erro
 // fetch copies a job's outputs here, each file checked against its hash.
 func (c *client) fetch(ctx context.Context, job, to string) error {
 	if c.far {
-		r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(job)+"/outputs")
+		r, err := c.request(ctx, http.MethodGet, ofJob(job, "/outputs"))
 		if err != nil {
 			return err
 		}

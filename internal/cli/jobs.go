@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,7 +65,7 @@ func (a *app) logsCmd() *cobra.Command {
 			"machine is gone. With --json each line is an object: {\"job\", \"line\"}. Ctrl-C ends a --follow; the job " +
 			"goes on." + plainExit,
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
-			path := "/v1/jobs/" + args[0] + "/log"
+			path := ofJob(args[0], "/log")
 			if follow {
 				path += "?follow=1"
 			}
@@ -131,7 +130,7 @@ func (a *app) execCmd() *cobra.Command {
 			"it wrote. It has no input and no terminal.\n\nExit status: the command's own; 1 where it could not be run.",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var result api.ExecResult
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(args[0])+"/exec", api.Exec{Command: args[1:]}, &result); err != nil {
+			if err := c.do(ctx, http.MethodPost, ofJob(args[0], "/exec"), api.Exec{Command: args[1:]}, &result); err != nil {
 				return err
 			}
 			if a.json {
@@ -159,7 +158,7 @@ func (a *app) endCmd(use, short, long string, save bool) *cobra.Command {
 		ValidArgsFunction: a.completeJob(live),
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var j api.Job
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(args[0])+"/end", api.End{Save: save}, &j); err != nil {
+			if err := c.do(ctx, http.MethodPost, ofJob(args[0], "/end"), api.End{Save: save}, &j); err != nil {
 				return err
 			}
 			if a.json {
@@ -268,7 +267,7 @@ func (a *app) explainCmd() *cobra.Command {
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			a.waiting(ctx, c)
 			var list []api.Decision
-			if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(args[0])+"/explain", nil, &list); err != nil {
+			if err := c.do(ctx, http.MethodGet, ofJob(args[0], "/explain"), nil, &list); err != nil {
 				return err
 			}
 			if !a.json {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +22,7 @@ func (a *app) pauseCmd() *cobra.Command {
 		Example: "  scrimp pause train-lm\n  scrimp resume train-lm",
 		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
 			var j api.Job
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(args[0])+"/pause", b, &j); err != nil {
+			if err := c.do(ctx, http.MethodPost, ofJob(args[0], "/pause"), b, &j); err != nil {
 				return err
 			}
 			switch {
@@ -85,7 +84,7 @@ func (a *app) updateCmd() *cobra.Command {
 				return errors.New("nothing to change: give --deadline, --budget, --gpu-hours, --wall-clock or --priority")
 			}
 			var j api.Job
-			if err := c.do(ctx, http.MethodPatch, "/v1/jobs/"+url.PathEscape(args[0]), b, &j); err != nil {
+			if err := c.do(ctx, http.MethodPatch, ofJob(args[0], ""), b, &j); err != nil {
 				return err
 			}
 			if a.json {
@@ -123,7 +122,7 @@ func (a *app) resumeCmd() *cobra.Command {
 				}
 			}
 			var j api.Job
-			if err := c.do(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(args[0])+"/resume", b, &j); err != nil {
+			if err := c.do(ctx, http.MethodPost, ofJob(args[0], "/resume"), b, &j); err != nil {
 				return err
 			}
 			if detach {
@@ -144,7 +143,7 @@ func resumable(j api.Job) bool {
 // secretsOf are the values of the secrets that a job's file names, from the environment.
 func (a *app) secretsOf(ctx context.Context, c *client, job string) (map[string]string, error) {
 	var raw json.RawMessage
-	if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(job)+"/spec", nil, &raw); err != nil {
+	if err := c.do(ctx, http.MethodGet, ofJob(job, "/spec"), nil, &raw); err != nil {
 		return nil, err
 	}
 	j, err := spec.Decode(raw)

@@ -75,7 +75,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobFlags, 
 	if err != nil {
 		return err
 	}
-	if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+job.ID, nil, &final); err != nil {
+	if err := c.do(ctx, http.MethodGet, ofJob(job.ID, ""), nil, &final); err != nil {
 		return err
 	}
 	if final.StepRate == nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +59,7 @@ func (a *app) rerunCmd() *cobra.Command {
 // again is a submission of the job as it was, with other variables.
 func (a *app) again(ctx context.Context, c *client, job string, env []string) (s api.Submission, err error) {
 	s = api.Submission{Key: key(), Rerun: job}
-	if err := c.do(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(job)+"/spec", nil, &s.Spec); err != nil {
+	if err := c.do(ctx, http.MethodGet, ofJob(job, "/spec"), nil, &s.Spec); err != nil {
 		return s, err
 	}
 	j, err := spec.Decode(s.Spec)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -341,7 +340,7 @@ func (p *pacer) worth(j api.Job, now time.Time) bool {
 
 // lastLines are the last n lines of a job's output, none where they cannot be had.
 func (a *app) lastLines(ctx context.Context, c *client, id string, n int) []string {
-	r, err := c.request(ctx, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"/log")
+	r, err := c.request(ctx, http.MethodGet, ofJob(id, "/log"))
 	if err != nil {
 		return nil
 	}

@@ -120,8 +120,8 @@ func OpenAll(ctx context.Context, kinds map[string]Opener, h Host) ([]Engine, Cl
 	for _, s := range settings {
 		open := kinds[s.Kind]
 		if open == nil {
-			return nil, Clock{}, fmt.Errorf("%s: engine %s: kind %q is not known here: take one of %s", SettingsName, s.Name, s.Kind,
-				strings.Join(known(kinds), ", "))
+			return nil, Clock{}, fmt.Errorf("%s: engine %s: kind %q is not known here: take one of %s", SettingsName, s.Name,
+				s.Kind, strings.Join(known(kinds), ", "))
 		}
 		e, err := open(ctx, s, h)
 		if err != nil {

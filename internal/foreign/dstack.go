@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"scrimp/internal/market"
 	"scrimp/internal/spec"
 )
 
@@ -94,7 +95,7 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	},
 	"resources": func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },
 	"spot_policy": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
-		if v.Value == "spot" || v.Value == "on-demand" {
+		if v.Value == string(market.Spot) || v.Value == string(market.OnDemand) {
 			set(d.resources, "capacity", flow(list(text(v.Value))))
 		}
 	},

@@ -7,6 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"scrimp/internal/market"
 	"scrimp/internal/spec"
 )
 
@@ -191,9 +192,9 @@ func (d *draft) skyResource(r, key, v *yaml.Node, prefix string) {
 	case "disk_size":
 		set(r, "disk", text(gib(v.Value)+"+"))
 	case "use_spot":
-		capacity := "on-demand"
+		capacity := string(market.OnDemand)
 		if v.Value == "true" {
-			capacity = "spot"
+			capacity = string(market.Spot)
 		}
 		set(r, "capacity", flow(list(text(capacity))))
 	case "region", "zone":

@@ -133,12 +133,8 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 		return policy.Wait, p.Grid
 	}
 	state := horizon.State{Until: v.Deadline.Sub(v.Now) - v.Reserve - v.Detect - v.Margin, Left: v.Left, Market: seen}
-	switch v.Held {
-	case policy.Spot:
-		state.Held, state.Owed = horizon.Spot, v.Warming
-	case policy.NonPreemptible:
-		state.Held, state.Owed = horizon.OnDemand, v.Warming
-	case policy.Wait:
+	if v.Held != policy.Wait {
+		state.Held, state.Owed = v.Held, v.Warming
 	}
 	got := m.shelf.Solver(p).Decide(state)
 	for k := range got.USD {
@@ -149,10 +145,7 @@ func (m *Planner) foresee(d *Decision, _ *Job, r *ranking, v *policy.View) (poli
 		OnDemand: dollars(got.USD[horizon.OnDemand]),
 		Up:       seen.Up, Chance: chance(got.Lasts, seen.Up), NextPoll: p.Grid,
 	}
-	choices := [...]policy.Choice{
-		horizon.None: policy.Wait, horizon.Spot: policy.Spot, horizon.OnDemand: policy.NonPreemptible,
-	}
-	return choices[got.Choice], p.Grid
+	return got.Choice, p.Grid
 }
 
 // ratio rounds the price of spot over on-demand's for a table: only that ratio

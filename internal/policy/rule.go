@@ -1,15 +1,19 @@
 package policy
 
-import "time"
+import (
+	"time"
+
+	"scrimp/internal/market"
+)
 
 // Choice is what a rule wants to run on now.
-type Choice string
+type Choice = market.Hold
 
 // The choices. NonPreemptible is on-demand, or what is reserved.
 const (
-	Wait           Choice = "wait"
-	Spot           Choice = "spot"
-	NonPreemptible Choice = "non-preemptible"
+	Wait           = market.HoldNone
+	Spot           = market.HoldSpot
+	NonPreemptible = market.HoldOnDemand
 )
 
 // Rule names a deadline policy.

@@ -43,7 +43,8 @@ func changesOf(c api.Changes, now time.Time) (v core.Changes, no *refusal) {
 // fixOf is how a term is written.
 func fixOf(field string) string {
 	return map[string]string{
-		"deadline": "write in 6h, a time with its zone such as 2026-12-01T18:00:00Z, or none", "budget": "write $25.00, or none",
+		"deadline":  "write in 6h, a time with its zone such as 2026-12-01T18:00:00Z, or none",
+		"budget":    "write $25.00, or none",
 		"gpu_hours": "write a number of hours such as 40, or none", "wall_clock": "write a span such as 12h, or none",
 		"priority": "write critical, normal or low",
 	}[field]

@@ -66,7 +66,8 @@ func (s *Server) withKept(w http.ResponseWriter, r *http.Request, do func(*check
 	case err == nil:
 		return true
 	case errors.Is(err, errNeeded):
-		problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint", "scrimp cancel it first, or resume it", nil)
+		problem(w, http.StatusConflict, "job "+id+" goes on from that checkpoint", "scrimp cancel it first, or resume it",
+			nil)
 	case errors.Is(err, checkpoint.ErrNone):
 		problem(w, http.StatusNotFound, "there is no such checkpoint", "scrimp checkpoints "+id+" lists them", nil)
 	default:

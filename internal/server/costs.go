@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 	"scrimp/internal/spec"
+	"scrimp/internal/state"
 )
 
 // groupBy returns what costs are listed by, of a job's or posting's owner.
@@ -86,7 +87,7 @@ func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostL
 		return nil
 	}
 	k := lineKey{l.name(w, job), c}
-	if k.name == "" && w.Rule == "reserved" {
+	if k.name == "" && w.Rule == state.ReservedRule {
 		k.name = "(reserved, unused)" // paid for, and used by nobody
 	}
 	if l.all[k] == nil {

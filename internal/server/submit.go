@@ -96,7 +96,7 @@ func need(j spec.Job) plan.Need {
 	}
 	for _, r := range j.Ladder {
 		rung := plan.Rung{Zones: r.Zones, Use: r.Use, MaxRate: r.MaxPrice, For: time.Duration(r.For), Failures: r.Failures}
-		if r.Capacity != "" && r.Capacity != "any" {
+		if r.Capacity != "" && r.Capacity != spec.AnyCapacity {
 			rung.Capacity = []market.Capacity{market.Capacity(r.Capacity)}
 		}
 		n.Ladder = append(n.Ladder, rung)

@@ -29,11 +29,11 @@ func Decode(b []byte) (Job, error) {
 
 // normalize gives what can be said in two ways one form.
 func (j *Job) normalize() {
-	if slices.Contains(j.Resources.Capacity, "any") {
+	if slices.Contains(j.Resources.Capacity, AnyCapacity) {
 		j.Resources.Capacity = nil
 	}
 	for i := range j.AnyOf {
-		if r := &j.AnyOf[i].Resources; slices.Contains(r.Capacity, "any") {
+		if r := &j.AnyOf[i].Resources; slices.Contains(r.Capacity, AnyCapacity) {
 			r.Capacity = nil
 		}
 	}

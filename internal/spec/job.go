@@ -65,6 +65,9 @@ type Data struct {
 	Region string     `json:"region,omitempty" eg:"us-east-1"`
 }
 
+// AnyCapacity stands for every kind of capacity, in a list of them.
+const AnyCapacity = "any"
+
 // Resources are what a machine must have.
 type Resources struct {
 	CPUs        Range    `json:"cpus,omitzero" eg:"2..8"`

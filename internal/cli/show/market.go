@@ -39,7 +39,7 @@ func (m Sale) Text(p Place) string {
 		if l.Quote.Available {
 			there = "yes"
 		}
-		if l.Offer.Capacity == "spot" {
+		if l.Offer.Capacity == api.Spot {
 			notice = "none"
 		}
 		if l.Offer.Notice > 0 {

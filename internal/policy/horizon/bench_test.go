@@ -20,9 +20,9 @@ func (p *player) Decide(v tick.View) tick.Kind {
 	p.watch = p.watch.See(now, v.Available)
 	got := p.s.Decide(horizon.State{
 		Until: p.j.Deadline - time.Duration(v.Tick)*p.j.Gap, Left: v.Left,
-		Held: horizon.Held(v.Held), Owed: v.Outstanding, Market: p.watch.At(now),
+		Held: v.Held, Owed: v.Outstanding, Market: p.watch.At(now),
 	})
-	return tick.Kind(got.Choice)
+	return got.Choice
 }
 
 func runs(t testing.TB) []tick.Run {

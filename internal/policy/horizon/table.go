@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"scrimp/internal/market"
 )
 
 // Problem is what tables are made for. Jobs of equal problems share them: they
@@ -21,17 +23,14 @@ type Problem struct {
 }
 
 // Held is what the job runs on.
-type Held uint8
+type Held = market.Hold
 
 // What can be held. None is to wait.
 const (
-	None Held = iota
-	Spot
-	OnDemand
+	None     = market.HoldNone
+	Spot     = market.HoldSpot
+	OnDemand = market.HoldOnDemand
 )
-
-// String returns "wait", "spot" or "on-demand".
-func (h Held) String() string { return [...]string{"wait", "spot", "on-demand"}[h] }
 
 // ages are the buckets of a period's age in steps: exact where the hazard falls
 // fast. A bucket reaches to the next.

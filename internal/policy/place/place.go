@@ -10,22 +10,19 @@ package place
 import (
 	"time"
 
+	"scrimp/internal/market"
 	"scrimp/internal/money"
 )
 
 // Kind is what is held, or wanted, for the next tick.
-type Kind int8
+type Kind = market.Hold
 
-// The kinds.
+// The kinds, as this package's policies name them.
 const (
-	None Kind = iota // wait
-	Spot
-	OnDemand
+	None     = market.HoldNone
+	Spot     = market.HoldSpot
+	OnDemand = market.HoldOnDemand
 )
-
-var kindNames = [...]string{"none", "spot", "on-demand"}
-
-func (k Kind) String() string { return kindNames[k] }
 
 // Sight is what is known of a zone's spot capacity in this tick.
 type Sight int8

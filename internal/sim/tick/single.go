@@ -7,23 +7,19 @@ import (
 	"fmt"
 	"time"
 
+	"scrimp/internal/market"
 	"scrimp/internal/money"
 )
 
 // Kind is what a run holds, or is told to hold.
-type Kind uint8
+type Kind = market.Hold
 
 // The kinds of machine. None is to wait.
 const (
-	None Kind = iota
-	Spot
-	OnDemand
+	None     = market.HoldNone
+	Spot     = market.HoldSpot
+	OnDemand = market.HoldOnDemand
 )
-
-// String returns "none", "spot" or "on-demand".
-func (k Kind) String() string {
-	return [...]string{"none", "spot", "on-demand"}[k]
-}
 
 // Job is the work of a run and what machines cost. All fields are above zero,
 // but Overhead may be zero.
