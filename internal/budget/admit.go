@@ -91,7 +91,7 @@ func (a Accounts) Admit(j Job) *Refusal {
 		case l.GPUs != nil && j.GPUs > *l.GPUs:
 			u.needs = j.GPUs
 			why, fix = TooLarge, "ask for fewer GPUs, or ask an admin for scrimp budgets set"
-		case l.Jobs != nil && u.Jobs >= *l.Jobs:
+		case l.Jobs != nil && u.Jobs >= *l.Jobs && j.Kind != Hold:
 			why, fix = TooMany, "wait until a job is over, or end one"
 		}
 		if why != "" {
@@ -104,7 +104,7 @@ func (a Accounts) Admit(j Job) *Refusal {
 // refuses says why a job would pass the limit of dollars, and what helps.
 func (l Limit) refuses(u *Use, j Job) (why Reason, fix string) {
 	switch {
-	case l.Dollars == nil:
+	case l.Dollars == nil || j.Kind == Part:
 	case !j.Bounded:
 		return NoBudget, "give the job a budget"
 	case u.Unbounded != "":

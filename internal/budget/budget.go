@@ -189,9 +189,20 @@ func (l Limit) checkTelling() error {
 	return nil
 }
 
+// Kind says how a job counts in dollars.
+type Kind int
+
+// The kinds.
+const (
+	Single Kind = iota
+	Part        // it takes its dollars from a hold, and counts in all else
+	Hold        // it holds the dollars of its parts, and is no job
+)
+
 // Job is what a limit needs to know of a job that is not over, or asks to begin.
 type Job struct {
 	ID    string
+	Kind  Kind
 	Owner ledger.Owner
 	User  string
 	// Most is what the job can cost in all; Bounded says that it is known.
@@ -213,10 +224,21 @@ type Job struct {
 
 // held is what is set aside for the rest of the job: never below zero.
 func (j Job) held() money.Amount {
+	if j.Kind == Part {
+		return money.Amount{}
+	}
 	if h := j.Most.Sub(j.Spent); h.Sign() > 0 {
 		return h
 	}
 	return money.Amount{}
+}
+
+// counts is how many jobs it is.
+func (j Job) counts() int {
+	if j.Kind == Hold {
+		return 0
+	}
+	return 1
 }
 
 // Use is what a limit has spent and held.
@@ -265,7 +287,7 @@ func (u *Use) add(l Limit, j Job) {
 		u.AwaitingApproval++
 		return
 	}
-	u.Jobs++
+	u.Jobs += j.counts()
 	if j.Runs {
 		u.Running++
 		u.GPUs += j.GPUsNow

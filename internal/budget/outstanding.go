@@ -30,7 +30,7 @@ func (s *Outstanding) change(l Limit, j Job, by int) {
 		s.awaiting += by
 		return
 	}
-	s.jobs += by
+	s.jobs += by * j.counts()
 	held, millis := j.held(), int64(math.Round(min(max(0, j.GPUMost-j.GPUSpent), maxHours)*3.6e6))
 	if by > 0 {
 		s.held, s.millis = s.held.Add(held), s.millis+millis
@@ -133,7 +133,7 @@ func (u *Use) remove(j Job) {
 		u.AwaitingApproval--
 		return
 	}
-	u.Jobs--
+	u.Jobs -= j.counts()
 	u.Held = u.Held.Sub(j.held())
 	u.GPUHeld -= max(0, j.GPUMost-j.GPUSpent)
 	if u.Unbounded == j.ID { // another one may be there: it was let in before the limit was set

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,6 +28,8 @@ const (
 	TagMissing    RefusalReason = "tag"
 	LimitReached  RefusalReason = "limit"          // which one is in Limit
 	NeedsApproval RefusalReason = "approval"       // for so much, and it runs without
+	NoHold        RefusalReason = "no_hold"        // it is not there, not open, or another's
+	HoldFull      RefusalReason = "hold"           // it has no room for a part
 	NeverApproved RefusalReason = "never_approved" // nobody has ever let it run
 )
 
@@ -45,6 +48,7 @@ var ErrStale = errors.New("set limits: more was spent since than is kept")
 type verdict struct {
 	bound  *money.Amount           // the budget that it gets, since it has none
 	asking *budget.PendingApproval // what it waits for first
+	bounds []*money.Amount         // the same as bound, of parts that begin together
 	no     *Refusal
 }
 
@@ -53,6 +57,9 @@ type weighing struct {
 	m     *Machine
 	t     time.Time
 	books *budget.Accounts // folded; nil: not summed yet
+
+	family *family                 // what holds have taken; nil: not summed yet
+	taken  map[string]money.Amount // what those before take of holds
 }
 
 // Admit says why the events are not taken, all of them together; nil: they are. The next
@@ -117,11 +124,25 @@ func (w *weighing) ruled(e *Event) (v verdict, id string) {
 	if w.t = e.At; w.t.Before(m.now()) {
 		w.t = m.now()
 	}
+	user := cmp.Or(state.UserOf(e.Actor), Owner)
 	switch b := e.Body.(type) {
 	case JobSubmitted:
 		if b.Job != "" && m.s.Job(b.Job) == nil {
-			return w.submission(&b, state.UserOf(e.Actor)), b.Job
+			return w.submission(&b, user), b.Job
 		}
+	case HoldOpened:
+		if m.s.Hold(b.Hold) == nil {
+			return w.opening(&b, user), b.Hold
+		}
+	case HoldReviewed:
+		if h := m.s.Hold(b.Hold); h != nil && h.Phase == state.HoldAwaits && b.Approved {
+			return verdict{no: w.reviewedHold(h)}, b.Hold
+		}
+	case Spawn:
+		if h := m.s.Hold(b.Parent); h != nil {
+			user = h.User()
+		}
+		return w.parts(&b, user), spawnKey(b)
 	case JobReviewed:
 		if j := m.s.Job(b.Job); j != nil && j.State() == Held && b.Approved {
 			return verdict{no: w.approved(j)}, b.Job
@@ -147,7 +168,7 @@ func (w *weighing) submission(b *JobSubmitted, user string) (v verdict) {
 		v.no = &Refusal{Job: b.Job, Why: TagMissing, Err: err}
 		return v
 	}
-	if !t.HasBudget && budget.Capped(rules.Limits, t.Owner, user) {
+	if !t.HasBudget && (t.Parent != "" || budget.Capped(rules.Limits, t.Owner, user)) {
 		if most, known := budget.Bound(t.Work, w.m.highestRate(&t)); known {
 			v.bound, t.Budget, t.HasBudget = &most, most, true
 		}
@@ -156,7 +177,12 @@ func (w *weighing) submission(b *JobSubmitted, user string) (v verdict) {
 	if v.no = w.weigh(j, &t); v.no != nil {
 		return v
 	}
-	if v.asking = w.asks(j); v.asking == nil && b.Asking == nil {
+	if t.Parent != "" { // approved with its hold
+		v.no = w.part(j, &t, j.Most)
+	} else {
+		v.asking = w.asks(j)
+	}
+	if v.no == nil && v.asking == nil && b.Asking == nil {
 		w.take(j)
 	}
 	return v
@@ -197,7 +223,7 @@ func (w *weighing) resumption(j *Job, b *JobResumed) (v verdict) {
 		}
 		t := b.Changes.Apply(*j.Terms())
 		is := Weighed(j.ID(), j.User(), &t)
-		if wants := w.asks(is); wants != nil && !approvedFor(j, is, wants) {
+		if wants := w.asks(is); wants != nil && is.Kind != budget.Part && !approvedFor(j, is, wants) {
 			v.asking = wants
 		}
 	}
@@ -245,6 +271,9 @@ func (w *weighing) changed(j *Job, c Changes) *Refusal {
 		w.books = &books
 	}
 	no := w.weigh(is, &t)
+	if more := most(is).Sub(claimOf(j, w.t)); no == nil && t.Parent != "" && (more.Sign() > 0 || !is.Bounded) {
+		no = w.part(is, &t, more)
+	}
 	if no == nil {
 		is.AwaitsApproval = was.AwaitsApproval
 		w.take(is)
@@ -257,7 +286,7 @@ func (w *weighing) changed(j *Job, c Changes) *Refusal {
 func (w *weighing) asksAnew(j *Job, was, is budget.Job) *Refusal {
 	wants := w.asks(is)
 	less := is.Bounded && (!was.Bounded || is.Most.Cmp(was.Most) <= 0) || !is.Bounded && !was.Bounded
-	if wants == nil || less || j.State().Over() || j.State() == Held || approvedFor(j, is, wants) {
+	if wants == nil || less || is.Kind == budget.Part || j.State().Over() || j.State() == Held || approvedFor(j, is, wants) {
 		return nil
 	}
 	return &Refusal{Job: j.ID(), Why: NeedsApproval, Err: errors.New(wants.String())}

@@ -5,6 +5,8 @@ package core
 type Faults struct {
 	LetsIn  func(*Refusal) bool   // whether a refusal counts for nothing
 	Unasked bool                  // nobody is asked for an approval
+	Twice   bool                  // parts are held beside their hold
+	Keeps   bool                  // a hold that is closed keeps what it held
 	Spares  func(job string) bool // whether a job goes on though a limit of it is spent
 }
 

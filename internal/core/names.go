@@ -36,6 +36,11 @@ type (
 	IdentityChanged   = state.IdentityChanged
 	BudgetsSet        = state.BudgetsSet
 	Tick              = state.Tick
+	HoldOpened        = state.HoldOpened
+	HoldReviewed      = state.HoldReviewed
+	HoldClosed        = state.HoldClosed
+	HoldTerms         = state.HoldTerms
+	Spawn             = state.Spawn
 	Configured        = state.Configured
 	LaunchDone        = state.LaunchDone
 	LaunchPending     = state.LaunchPending

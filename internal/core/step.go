@@ -78,9 +78,10 @@ type Machine struct {
 	era    int      // how often they changed
 	sums   []tally  // of what runs under them now; nil: not summed
 
-	usage    []*usage // what all limits have taken, in their order
-	soon     *sums    // the same of limits that will be set; nil: nobody prepares that
-	unsummed []change // jobs that this step changes
+	usage    []*usage          // what all limits have taken, in their order
+	soon     *sums             // the same of limits that will be set; nil: nobody prepares that
+	unsummed []change          // jobs that this step changes
+	parts    map[string]*parts // what the parts of holds take, by hold
 	faults   Faults
 	weighed  map[string]verdict // of the jobs of the events that were admitted and not stepped yet
 	accounts map[accountKey]*Account
@@ -257,6 +258,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		m.market(b)
 	case JobSubmitted, JobReviewed, JobEnded, JobPaused, JobResumed, JobUpdated:
 		m.takeJob(b)
+	case HoldOpened, HoldReviewed, HoldClosed, Spawn:
+		m.takeHold(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
 		InventorySeen:
 		m.takeMachine(b)

@@ -32,6 +32,7 @@ const (
 // sumUsage sums anew what all limits have taken, and what else is kept by job.
 func (m *Machine) sumUsage() {
 	m.usage, m.unsummed, m.accounts, m.history = nil, nil, map[accountKey]*Account{}, newHistory()
+	m.sumParts()
 	for _, j := range m.s.Jobs() {
 		m.sum(j, nil)
 	}
@@ -126,6 +127,7 @@ func (m *Machine) unsum(j *Job) {
 	c := change{job: j}
 	if at(j).sum == isSummed {
 		m.weigh(j, (*budget.Outstanding).Remove)
+		m.weighPart(j, -1)
 		m.account(j, -1)
 		if rests(j) {
 			m.history.were = append(m.history.were, recordOf(j))
@@ -159,6 +161,7 @@ func (m *Machine) sumAgain() {
 
 func (m *Machine) sum(j *Job, was *record) {
 	m.weigh(j, (*budget.Outstanding).Add)
+	m.weighPart(j, 1)
 	m.account(j, 1)
 	m.pass(j, was)
 	at(j).sum = isSummed
@@ -176,7 +179,7 @@ func (m *Machine) weighIn(list []*usage, j *Job, do func(*budget.Outstanding, bu
 	if len(list) == 0 || j.State().Over() || j.Costs() {
 		return
 	}
-	v := Weighed(j.ID(), j.User(), j.Terms())
+	v := m.asLimitsSee(j)
 	v.AwaitsApproval, v.Spent, v.GPUSpent = j.State() == Held, j.Spent(m.now()), j.GPUServed().Hours()
 	for _, u := range list {
 		if u.Scope.Holds(v.Owner, v.User) {
@@ -185,10 +188,23 @@ func (m *Machine) weighIn(list []*usage, j *Job, do func(*budget.Outstanding, bu
 	}
 }
 
+// asLimitsSee is a job as limits see it.
+func (m *Machine) asLimitsSee(j *Job) budget.Job {
+	v := Weighed(j.ID(), j.User(), j.Terms())
+	if m.faults.Twice {
+		v.Kind = budget.Single
+	}
+	return v
+}
+
 // Weighed is a job as limits see it: its budget is the most that it can cost.
 func Weighed(id, user string, t *Terms) budget.Job {
+	kind := budget.Single
+	if t.Parent != "" {
+		kind = budget.Part
+	}
 	return budget.Job{
-		ID: id, Owner: t.Owner, User: user, Most: t.Budget, Bounded: t.HasBudget && !t.DeadlineFirst,
+		ID: id, Owner: t.Owner, User: user, Kind: kind, Most: t.Budget, Bounded: t.HasBudget && !t.DeadlineFirst,
 		GPUMost: t.GPUHours, GPUBounded: t.GPUHours > 0 || t.Need.LeastGPUs() == 0, GPUs: t.Need.LeastGPUs(),
 	}
 }
@@ -243,12 +259,13 @@ func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.R
 	for j := range m.costing() {
 		b.Live = append(b.Live, m.runs(b, burn, j, t))
 	}
+	m.held(&b, t)
 	return b, burn
 }
 
 // runs adds what the machines of j have cost that is not booked yet.
 func (m *Machine) runs(b budget.Accounts, burn map[string]money.Rate, j *Job, t time.Time) budget.Job {
-	v := Weighed(j.ID(), j.User(), j.Terms())
+	v := m.asLimitsSee(j)
 	v.Spent = j.Spent(t)
 	gpus := j.GPUServed()
 	for _, a := range j.Open() {

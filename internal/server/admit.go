@@ -27,6 +27,9 @@ func denied(c identity.Caller, err error, what, fix string) *refusal {
 	case core.NeverApproved:
 		return &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s was never approved", no.Job),
 			fix: "submit it anew with scrimp rerun " + no.Job}
+	case core.NoHold, core.HoldFull: // no route asks for one yet
+		return &refusal{status: http.StatusConflict, title: "the hold does not let it in", err: no.Err,
+			fix: "open a hold with more, or wait until its parts are over"}
 	case core.LimitReached:
 	}
 	return overLimit(c, no.Limit)

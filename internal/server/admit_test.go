@@ -94,3 +94,14 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 		}
 	}
 }
+
+// Who holds the data folder is a user too, whom events do not name.
+func TestALimitOfTheOwnerHoldsTheirJobs(t *testing.T) {
+	w := newWorld(t, nil)
+	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Month, Jobs: ptr(1)})
+	for _, want := range []int{http.StatusOK, http.StatusForbidden} {
+		if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("j", "", "")); rec.Code != want {
+			t.Errorf("%d %+v, want %d", rec.Code, p, want)
+		}
+	}
+}

@@ -51,6 +51,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.closes()
 	case RulesSet:
 		s.setRules(e.Body.(BudgetsSet))
+	case HoldGranted, HoldEnded:
+		s.applyHold(e, f)
 	case LimitReached:
 		s.reached(f.Limit)
 	case IncarnationSet:
@@ -187,6 +189,9 @@ func (s *State) submit(e *Event, b *JobSubmitted, bound *money.Amount) *Job {
 		ID: b.Job, Tenant: e.Tenant, Terms: b.Terms, By: UserOf(e.Actor), Submitted: s.now, UnplacedSince: s.now,
 		Event: s.seq,
 	}}
+	if _, parts := e.Body.(Spawn); parts {
+		j.r.By = s.holds[b.Terms.Parent].By
+	}
 	if bound != nil {
 		j.r.Terms.Budget, j.r.Terms.HasBudget = *bound, true
 	}
@@ -261,8 +266,7 @@ func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
 func (s *State) queued(e *Event, f JobQueued) {
 	j := s.jobs[f.Job]
 	if j == nil {
-		b := e.Body.(JobSubmitted)
-		j = s.submit(e, &b, f.Bound)
+		j = s.submit(e, submission(e, f.Job), f.Bound)
 	} else {
 		s.touch(j)
 	}

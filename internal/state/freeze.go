@@ -45,6 +45,9 @@ func (s *State) Freeze(since uint64) *Snapshot {
 		r.Bill = maps.Clone(r.Bill)
 		f.head.Instances = append(f.head.Instances, r)
 	}
+	for _, h := range s.Holds() {
+		f.head.Holds = append(f.head.Holds, *h)
+	}
 	if len(s.reserves) > 0 {
 		f.head.Reserves = map[market.OfferID]*Stock{}
 		for id, st := range s.reserves {

@@ -35,6 +35,7 @@ type head struct {
 	Heads        map[string]ledger.Hash    `json:"heads,omitempty"`
 	Rules        *budget.Rules             `json:"rules,omitempty"`
 	Spending     spending                  `json:"spending"`
+	Holds        []HoldRecord              `json:"holds,omitempty"`
 	Part         int                       `json:"part"` // jobs in a part
 	Jobs         int                       `json:"jobs"`
 }
@@ -159,6 +160,9 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	s := New()
 	s.cfg, s.now, s.seq, s.order, s.part, s.rules = h.Config, h.Now, h.Seq, h.Order, h.Part, h.Rules
 	s.spending = h.Spending
+	for _, r := range h.Holds {
+		s.holds[r.Name] = &r
+	}
 	s.installation, s.incarnation = h.Installation, h.Incarnation
 	for _, u := range h.Undecided {
 		s.undecided[u.Instance] = u

@@ -45,7 +45,8 @@ type State struct {
 	heads       map[string]ledger.Hash
 	rules       *budget.Rules // nil: nobody has set any
 	spending    spending
-	decision    *plan.Decision // the newest of all; see shares
+	holds       map[string]*HoldRecord // by name
+	decision    *plan.Decision         // the newest of all; see shares
 
 	part     int       // jobs in a part of a snapshot
 	parts    []uint64  // by part: number of the last event that may have changed a job in it
@@ -95,7 +96,7 @@ func NewParts(jobs int) *State {
 	return &State{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
 		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
-		backoffs: map[string]Backoff{},
+		backoffs: map[string]Backoff{}, holds: map[string]*HoldRecord{},
 		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}
 }
