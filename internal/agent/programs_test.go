@@ -76,7 +76,7 @@ func playTrain() int {
 		select {
 		case s := <-term:
 			fmt.Printf("signal %v at %d\n", s, step)
-			time.Sleep(wait)
+			<-time.After(wait)
 			save(step)
 			fmt.Printf("saved %d\n", step)
 			return 0
@@ -101,7 +101,7 @@ func playDeaf() int {
 	fmt.Println("deaf")
 	for i := 0; ; i++ { // it is in the middle of a save for ever
 		_ = os.WriteFile(checkpointFile(dir), []byte(strconv.Itoa(i)), 0o600)
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 
@@ -160,7 +160,7 @@ func playHelper() int {
 		if s.ShouldStop {
 			return 0
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
