@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
 	"scrimp/internal/engine"
@@ -57,13 +58,10 @@ func rented(t *testing.T, env map[string]string) (*local.Driver, engine.Instance
 	if err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := d.Clock(ctx); err == nil {
-			break
-		} else if time.Since(begun) > patience {
-			t.Fatal(err)
-		}
-	}
+	await.True(t, "the market answers", func() bool {
+		_, err := d.Clock(ctx)
+		return err == nil
+	})
 	i, err := d.Launch(ctx, engine.Request{Key: "job-1.1", Offer: o.ID, Env: env})
 	if err != nil {
 		t.Fatal(err)
@@ -94,18 +92,14 @@ func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t
 	away := time.Now()
 
 	var end engine.Instance
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	await.True(t, "the machine ends after its server went away", func() bool {
 		list, err := driver.List(t.Context())
 		if err != nil || len(list) != 1 {
 			t.Fatalf("listed are %v, %v", list, err)
 		}
-		if end = list[0]; end.State == engine.Ended {
-			break
-		}
-		if time.Since(begun) > patience {
-			t.Fatalf("the machine runs on %v after its server went away", time.Since(away))
-		}
-	}
+		end = list[0]
+		return end.State == engine.Ended
+	})
 	if end.Cause != engine.Stopped || end.Ended.Before(away.Add(a.Silence)) {
 		t.Errorf("ended as %+v, %v after the server went away, want its own end after %v", end, end.Ended.Sub(away), a.Silence)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"scrimp/internal/agent/save"
 	"scrimp/internal/api"
+	"scrimp/internal/await"
 )
 
 // market serves EC2's form of a spot notice once it is told to.
@@ -255,12 +256,11 @@ func TestNothingOfAnAgentIsLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.server.CloseClientConnections()
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+4; time.Sleep(10 * time.Millisecond) { // two servers of the test
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-		}
-	}
+	// four are of the two servers of the test
+	await.True(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+4 }, func() string {
+		buf := make([]byte, 1<<20)
+		return fmt.Sprintf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+	})
 }
 
 func TestStopDuringSetupEndsTheSetup(t *testing.T) {

@@ -77,7 +77,7 @@ func playTrain() int {
 		select {
 		case s := <-term:
 			fmt.Printf("signal %v at %d\n", s, step)
-			time.Sleep(wait)
+			<-time.After(wait)
 			save(step)
 			fmt.Printf("saved %d\n", step)
 			return 0
@@ -102,7 +102,7 @@ func playDeaf() int {
 	fmt.Println("deaf")
 	for i := 0; ; i++ { // it is in the middle of a save for ever
 		_ = os.WriteFile(checkpointFile(dir), []byte(strconv.Itoa(i)), 0o600)
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 
@@ -161,7 +161,7 @@ func playHelper() int {
 		if s.ShouldStop {
 			return 0
 		}
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
@@ -182,7 +182,7 @@ func playEpochs() int {
 		}
 		if code == 429 {
 			fmt.Println(string(b))
-			time.Sleep(3 * time.Second) // a report with the trouble goes out
+			<-time.After(3 * time.Second) // a report with the trouble goes out
 			return 0
 		}
 	}

@@ -38,6 +38,7 @@ var House = []Room{
 	{Path: "agent/wire", Floor: 6},
 
 	{Path: "golden", Floor: 5},     // tests only: what is printed, held in files
+	{Path: "await", Floor: 5},      // tests only: they wait for conditions
 	{Path: "foreign", Floor: 5},    // job files of other tools
 	{Path: "scaffold", Floor: 5},   // a first job file from a look at the folder
 	{Path: "marketfile", Floor: 5}, // markets as files

@@ -69,6 +69,12 @@ func TestPublicPackagesShowNothingInternal(t *testing.T) {
 	}
 }
 
+func TestNoTestSleeps(t *testing.T) {
+	for _, p := range packages(t) {
+		report(t, Sleeps(p))
+	}
+}
+
 // errorTexts are the files that act on an error's text still, each because what they call has no
 // typed error. The list only shrinks.
 var errorTexts = []string{

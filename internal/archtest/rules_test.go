@@ -48,6 +48,12 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"a test of a text", ErrorTexts, "internal/cli/a_test.go",
 			`package cli; func f(err error) bool { return err.Error() == "EOF" }`, ""},
 
+		{"a test that sleeps", Sleeps, "internal/cli/a_test.go",
+			`package cli; import "time"; func f() { time.Sleep(1) }`, "await.True"},
+		{"a test that sleeps in a bubble", Sleeps, "internal/cli/a_test.go", `package cli; import ("testing"; ` +
+			`"testing/synctest"; "time"); func f(t *testing.T) { synctest.Test(t, func(*testing.T) { time.Sleep(1) }) }`, ""},
+		{"a program that sleeps", Sleeps, "internal/cli/a.go", `package cli; import "time"; func f() { time.Sleep(1) }`, ""},
+
 		{"context", pure, "internal/core/a.go", `package core; import "context"`, "cancelled"},
 		{"a logger", pure, "internal/core/a.go", `package core; import "log/slog"`, "does not log"},
 		{"the network", pure, "internal/core/a.go", `package core; import "net/http"`, "talks to nobody"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	api "scrimp/client"
+	"scrimp/internal/await"
 )
 
 const oneMachine = "name: one\noffers:\n  - {zone: a, region: r, machine: m, cpus: 1, memory: 1GiB, capacity: spot, price: 1}\n"
@@ -64,10 +65,10 @@ func TestALaptopThatSleepsGoesOnWithTheSameMachine(t *testing.T) {
 		t.Fatalf("stopped %d processes, want the server, the market, the agent and the program", n)
 	}
 	asleep := time.Now()
-	time.Sleep(22 * time.Second)
+	await.Past(t, asleep.Add(22*time.Second))
 	woke := time.Now()
 	h.signal(syscall.SIGCONT, house)
-	time.Sleep(2 * time.Second) // in which the server looks at everything
+	await.Past(t, woke.Add(2*time.Second)) // in which the server looks at everything
 	h.signal(syscall.SIGCONT, machines)
 	var after []step
 	h.until("it counts on", func() bool {

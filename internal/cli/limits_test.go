@@ -14,6 +14,7 @@ import (
 	"time"
 
 	api "scrimp/client"
+	"scrimp/internal/await"
 	"scrimp/internal/money"
 	"scrimp/internal/store/pgtest"
 )
@@ -162,7 +163,8 @@ func TestLimitsHoldOverTakeovers(t *testing.T) {
 			defer close(told)
 			_, _ = p.try("approve", "third", "--reason", "for the paper")
 		}()
-		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond) // at any moment of the approval, not to wait for something
+		// at any moment of the approval
+		await.Past(t, time.Now().Add(time.Duration(rand.IntN(120))*time.Millisecond))
 		p.kill()
 		<-told
 		j := p.job("third")

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	api "scrimp/client"
+	"scrimp/internal/await"
 	"scrimp/internal/receipt"
 )
 
@@ -51,20 +51,15 @@ func newHome(t testing.TB) *home {
 	}
 	h := &home{t, dir, filepath.Join(dir, "d")}
 	t.Cleanup(func() {
+		defer func() { _ = os.RemoveAll(dir) }()
 		if out, err := h.try("server", "stop", "--now"); err != nil {
 			t.Errorf("stop: %v\n%s", err, out)
 		}
-		for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) { // the market ends just after it has said so
-			left, _ := exec.Command("pgrep", "-a", "-f", h.data).Output()
-			if len(left) == 0 {
-				break
-			}
-			if time.Since(begun) > 20*time.Second {
-				t.Errorf("processes are left: %s", left)
-				break
-			}
-		}
-		_ = os.RemoveAll(dir)
+		var left []byte
+		await.True(t, "no process is left", func() bool { // the market ends just after it has said so
+			left, _ = exec.Command("pgrep", "-a", "-f", h.data).Output()
+			return len(left) == 0
+		}, func() string { return string(left) })
 	})
 	return h
 }
@@ -98,18 +93,16 @@ func (h *home) write(name, text string) {
 // until waits for a condition of the live program; the limit only ends a hang.
 func (h *home) until(what string, ok func() bool) {
 	h.t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begun) > time.Minute {
-			log, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
-			market, _ := filepath.Glob(filepath.Join(h.data, "*", "market.log"))
-			consoles, _ := filepath.Glob(filepath.Join(h.data, "*", "machines", "*", "console.log"))
-			for _, path := range append(market, consoles...) {
-				text, _ := os.ReadFile(path)
-				log = fmt.Appendf(log, "\n%s:\n%s", path, text)
-			}
-			h.t.Fatalf("never: %s\n%s\n%s", what, h.do("jobs"), log)
+	await.True(h.t, what, ok, func() string {
+		log, _ := os.ReadFile(filepath.Join(h.data, "server.log"))
+		market, _ := filepath.Glob(filepath.Join(h.data, "*", "market.log"))
+		consoles, _ := filepath.Glob(filepath.Join(h.data, "*", "machines", "*", "console.log"))
+		for _, path := range append(market, consoles...) {
+			text, _ := os.ReadFile(path)
+			log = fmt.Appendf(log, "\n%s:\n%s", path, text)
 		}
-	}
+		return h.do("jobs") + "\n" + string(log)
+	})
 }
 
 func (h *home) job(id string) (j api.Job) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
@@ -106,12 +107,7 @@ func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 // until waits for something that the servers do by themselves.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for begun := time.Now(); !ok(); {
-		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	await.True(t, what, ok)
 }
 
 // rented is the machine that the job's newest attempt has; "" is none.

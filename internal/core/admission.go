@@ -286,7 +286,8 @@ func (w *weighing) changed(j *Job, c Changes) *Refusal {
 func (w *weighing) asksAnew(j *Job, was, is budget.Job) *Refusal {
 	wants := w.asks(is)
 	less := is.Bounded && (!was.Bounded || is.Most.Cmp(was.Most) <= 0) || !is.Bounded && !was.Bounded
-	if wants == nil || less || is.Kind == budget.Part || j.State().Over() || j.State() == Held || approvedFor(j, is, wants) {
+	if wants == nil || less || is.Kind == budget.Part ||
+		j.State().Over() || j.State() == Held || approvedFor(j, is, wants) {
 		return nil
 	}
 	return &Refusal{Job: j.ID(), Why: NeedsApproval, Err: errors.New(wants.String())}

@@ -179,7 +179,7 @@ func TestCallsKeepToTheirLimitAndLookingNeverDelaysGivingBack(t *testing.T) {
 		if err := p.Terminate(t.Context(), "i-1"); err != nil || s.at[6] != 3*time.Second {
 			t.Errorf("given back at %v (%v), want at once", s.at[6], err)
 		}
-		time.Sleep(time.Hour) // of the bubble: the burst is whole again and no larger
+		<-time.After(time.Hour) // of the bubble: the burst is whole again and no larger
 		s.at, s.begun = nil, time.Now()
 		for range 4 {
 			_, _ = p.List(t.Context())

@@ -7,13 +7,13 @@ import (
 )
 
 // Choice is what a rule wants to run on now.
-type Choice = market.Hold
+type Choice = market.Choice
 
 // The choices. NonPreemptible is on-demand, or what is reserved.
 const (
-	Wait           = market.HoldNone
-	Spot           = market.HoldSpot
-	NonPreemptible = market.HoldOnDemand
+	Wait           = market.ChoiceNone
+	Spot           = market.ChoiceSpot
+	NonPreemptible = market.ChoiceOnDemand
 )
 
 // Rule names a deadline policy.

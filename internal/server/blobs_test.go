@@ -22,6 +22,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"scrimp/internal/api"
+	"scrimp/internal/await"
 	"scrimp/internal/core"
 )
 
@@ -232,17 +233,11 @@ func TestManySlowSendersTakeLittleMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for limit := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	await.True(t, "all contents are on their way", func() bool {
 		w.moves.mu.Lock()
-		all := w.moves.all
-		w.moves.mu.Unlock()
-		if all == agents*each {
-			break
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("%d contents are on their way, and %d were begun", all, agents*each)
-		}
-	}
+		defer w.moves.mu.Unlock()
+		return w.moves.all == agents*each
+	})
 	if grown := heap() - before; grown > agents*each*128<<10 {
 		t.Errorf("%d senders take %d MiB", agents*each, grown>>20)
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"scrimp/internal/await"
 )
 
 // TestMain lets the test binary play the agent that is killed.
@@ -48,16 +50,6 @@ func start(t *testing.T, script string) (*Program, string) {
 	return p, out
 }
 
-// eventually waits for a condition with a generous limit.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 30 s: not %s", what)
-		}
-	}
-}
-
 func read(path string) string { b, _ := os.ReadFile(path); return string(b) }
 
 func TestExitIsReportedAsShellsDo(t *testing.T) {
@@ -82,12 +74,12 @@ func TestExitIsReportedAsShellsDo(t *testing.T) {
 func TestSignalReachesTheWholeGroupAndTheGroupOutlivesItsShell(t *testing.T) {
 	// The shell has no handler and dies at once; its child saves for a moment more.
 	p, out := start(t, `sh -c 'trap "sleep 0.3; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done' ; true`)
-	eventually(t, "ready", func() bool { return strings.Contains(read(out), "ready") })
+	await.True(t, "ready", func() bool { return strings.Contains(read(out), "ready") })
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	<-p.Done()
-	eventually(t, "the group gone", func() bool { return !p.Alive() })
+	await.True(t, "the group gone", func() bool { return !p.Alive() })
 	if got := read(out); !strings.HasSuffix(got, "saved\n") {
 		t.Errorf("output %q: the child was not given its time", got)
 	}
@@ -98,7 +90,7 @@ func TestKillEndsAlsoWhatLeftTheGroup(t *testing.T) {
 		t.Skip("skipped: setsid is not installed")
 	}
 	p, out := start(t, `setsid sh -c 'echo $$; exec sleep 1000' & wait`)
-	eventually(t, "the stray's id", func() bool { return strings.HasSuffix(read(out), "\n") })
+	await.True(t, "the stray's id", func() bool { return strings.HasSuffix(read(out), "\n") })
 	stray, err := strconv.Atoi(strings.TrimSpace(read(out)))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +131,7 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 		t.Fatalf("%q: %v", line, err)
 	}
 	// The guard starts just after the program: wait for it, as a machine that is killed later would.
-	eventually(t, "the guard", func() bool {
+	await.True(t, "the guard", func() bool {
 		for _, p := range processes() {
 			if p.parent == agent.Process.Pid && p.group != pids[0] {
 				return true
@@ -152,7 +144,7 @@ func TestProgramDiesWithItsAgent(t *testing.T) {
 	}
 	_ = agent.Wait() // killed
 	for _, pid := range pids {
-		eventually(t, "the program dead", func() bool {
+		await.True(t, "the program dead", func() bool {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 			p, ok := parseStat(b)
 			return err != nil || ok && p.zombie
@@ -167,8 +159,7 @@ func TestUsageCountsTheCoresInUse(t *testing.T) {
 	p, _ := start(t, `sh -c 'while :; do :; done'; true`)
 	m := NewMeter(p.Group(), time.Now())
 	var u Usage
-	eventually(t, "a busy program measured", func() bool {
-		time.Sleep(50 * time.Millisecond)
+	await.True(t, "a busy program measured", func() bool {
 		got, ok := m.Measure(time.Now())
 		u = got
 		return ok && u.CPU > 0.05

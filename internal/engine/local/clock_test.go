@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 )
@@ -35,13 +36,12 @@ func TestAClockThatJumpsNeitherBillsBackwardsNorForgetsWhatFellDue(t *testing.T)
 			}
 			ended := func(id string) engine.Instance {
 				t.Helper()
-				for begun := time.Now(); time.Since(begun) < patience; time.Sleep(5 * time.Millisecond) {
-					if i, ok := s.listed(id); ok && i.State == engine.Ended {
-						return i
-					}
-				}
-				t.Fatalf("%s does not end", id)
-				return engine.Instance{}
+				var i engine.Instance
+				await.True(t, "the end of "+id, func() (ok bool) {
+					i, ok = s.listed(id)
+					return ok && i.State == engine.Ended
+				})
+				return i
 			}
 			rent := func(key string, offer market.OfferID) engine.Instance {
 				t.Helper()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 )
 
@@ -41,7 +42,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 			for k := range keys {
 				users.Go(func() { // rents, and gives every second one back
 					chance := rand.New(rand.NewPCG(seed, uint64(k)))
-					pause(chance, 600)
+					pause(t, chance, 600)
 					q := engine.Request{Key: fmt.Sprintf("job.%d", k), Offer: always}
 					i, err := p.Launch(ctx, q)
 					if err != nil {
@@ -49,7 +50,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 						return
 					}
 					ids[k] = i.ID
-					pause(chance, 300)
+					pause(t, chance, 300)
 					if k%2 == 0 {
 						if err := p.Terminate(ctx, i.ID); err != nil && !engine.Refused(err) {
 							t.Error(err)
@@ -78,7 +79,7 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 			}
 			chance := rand.New(rand.NewPCG(seed, 1000))
 			for range kills {
-				pause(chance, 80)
+				pause(t, chance, 80)
 				c.kill()
 				c.start()
 				watch()
@@ -136,8 +137,8 @@ func TestADaemonKilledAtAnyMomentAdoptsItsMachinesAndBillsThemOnce(t *testing.T)
 }
 
 // pause waits for a random moment: what happens then is what is tested.
-func pause(chance *rand.Rand, most int) {
-	time.Sleep(time.Duration(chance.IntN(most)) * time.Millisecond)
+func pause(t *testing.T, chance *rand.Rand, most int) {
+	await.Past(t, time.Now().Add(time.Duration(chance.IntN(most))*time.Millisecond))
 }
 
 func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
@@ -149,7 +150,7 @@ func TestAMachinesEndWhileNoDaemonRunsIsFound(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1600 * time.Millisecond) // the other one's 90 s at speed 60 pass while nobody looks
+	await.Past(t, time.Now().Add(95*time.Second/60)) // the other one's 90 s at speed 60 pass while nobody looks
 	c.start()
 	c.until("both ends", func() bool {
 		return c.instance(i.ID).State == engine.Ended && c.instance(lost.ID).State == engine.Ended
@@ -250,7 +251,7 @@ func TestStoppedForAWhileItGoesOn(t *testing.T) { // as a laptop that sleeps
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(2 * time.Second) // two market minutes
+	await.Past(t, time.Now().Add(2*time.Minute/60)) // two market minutes
 	for _, pid := range all {
 		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 			t.Fatal(err)

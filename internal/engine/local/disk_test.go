@@ -10,8 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 )
 
@@ -130,13 +130,10 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 	s.stop() // and the daemon is restarted on the torn journal, with room
 	full.set(1<<20, false)
 	s = serveHere(t, dir, testTrace(60), wrap)
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if i, ok := s.listed(kept.ID); ok && i.State == engine.Ended && len(i.Bill) == 1 {
-			break
-		} else if time.Since(begun) > patience {
-			t.Fatalf("the end is not written: %+v", i)
-		}
-	}
+	await.True(t, "the end is written", func() bool {
+		i, ok := s.listed(kept.ID)
+		return ok && i.State == engine.Ended && len(i.Bill) == 1
+	})
 	if i, ok := s.listed(second.ID); !ok || i.State != engine.Running || len(members(second.ID, 0, "")) != 1 {
 		t.Errorf("the other one is %+v", i)
 	}
@@ -150,15 +147,14 @@ func TestAFullDiskIsAClearErrorAndNothingIsLost(t *testing.T) {
 		t.Error("an end that is not written is no error")
 	}
 	full.set(1<<20, false)
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if i, _ := s.listed(second.ID); i.State == engine.Ended {
-			if i.Cause != engine.Terminated || len(i.Bill) != 1 || i.Bill[0].Amount != i.Rate.Until(i.Ended.Sub(i.Launched)) {
-				t.Errorf("ended as %+v", i)
-			}
-			break
-		} else if time.Since(begun) > patience {
-			t.Fatalf("the end is not written: %+v", i)
-		}
+	var end engine.Instance
+	await.True(t, "the end is written without a restart", func() bool {
+		end, _ = s.listed(second.ID)
+		return end.State == engine.Ended
+	})
+	if end.Cause != engine.Terminated || len(end.Bill) != 1 ||
+		end.Bill[0].Amount != end.Rate.Until(end.Ended.Sub(end.Launched)) {
+		t.Errorf("ended as %+v", end)
 	}
 	s.stop()
 	text, err := os.ReadFile(filepath.Join(dir, journalName))

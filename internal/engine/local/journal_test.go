@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 )
@@ -49,20 +50,17 @@ func serveHere(t *testing.T, dir string, trace market.Trace, change func(*Option
 		}
 	})
 	t.Cleanup(s.stop)
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := d.Clock(ctx); err == nil {
-			return s
-		}
+	await.True(t, "the daemon answers", func() bool {
 		select {
 		case err := <-served:
 			served <- nil
 			t.Fatalf("the daemon left: %v", err)
 		default:
 		}
-		if time.Since(begun) > patience {
-			t.Fatal("the daemon does not answer")
-		}
-	}
+		_, err := d.Clock(ctx)
+		return err == nil
+	})
+	return s
 }
 
 // folder is a data folder with a short path. What its market still runs ends with the test.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/await"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
@@ -70,9 +71,7 @@ func play(what string) int {
 	case "env":
 		_ = os.WriteFile("env", []byte(strings.Join(os.Environ(), "\n")), 0o600)
 	}
-	for begun := time.Now(); time.Since(begun) < 10*time.Minute; { // a test that dies leaves nothing for long
-		time.Sleep(time.Second)
-	}
+	<-time.After(10 * time.Minute) // it is killed; a test that dies leaves nothing for long
 	return 0
 }
 
@@ -215,11 +214,7 @@ func (c *cloud) clean() {
 // until waits for another process; the limit only ends a hang.
 func (c *cloud) until(what string, ok func() bool) {
 	c.t.Helper()
-	for begun := time.Now(); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(begun) > patience {
-			c.t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	await.True(c.t, what, ok)
 }
 
 func (c *cloud) launch(key string, offer market.OfferID, env ...string) engine.Instance {

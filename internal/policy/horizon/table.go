@@ -23,13 +23,13 @@ type Problem struct {
 }
 
 // Held is what the job runs on.
-type Held = market.Hold
+type Held = market.Choice
 
 // What can be held. None is to wait.
 const (
-	None     = market.HoldNone
-	Spot     = market.HoldSpot
-	OnDemand = market.HoldOnDemand
+	None     = market.ChoiceNone
+	Spot     = market.ChoiceSpot
+	OnDemand = market.ChoiceOnDemand
 )
 
 // ages are the buckets of a period's age in steps: exact where the hazard falls

@@ -15,13 +15,13 @@ import (
 )
 
 // Kind is what is held, or wanted, for the next tick.
-type Kind = market.Hold
+type Kind = market.Choice
 
 // The kinds, as this package's policies name them.
 const (
-	None     = market.HoldNone
-	Spot     = market.HoldSpot
-	OnDemand = market.HoldOnDemand
+	None     = market.ChoiceNone
+	Spot     = market.ChoiceSpot
+	OnDemand = market.ChoiceOnDemand
 )
 
 // Sight is what is known of a zone's spot capacity in this tick.

@@ -12,13 +12,13 @@ import (
 )
 
 // Kind is what a run holds, or is told to hold.
-type Kind = market.Hold
+type Kind = market.Choice
 
 // The kinds of machine. None is to wait.
 const (
-	None     = market.HoldNone
-	Spot     = market.HoldSpot
-	OnDemand = market.HoldOnDemand
+	None     = market.ChoiceNone
+	Spot     = market.ChoiceSpot
+	OnDemand = market.ChoiceOnDemand
 )
 
 // Job is the work of a run and what machines cost. All fields are above zero,
