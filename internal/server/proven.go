@@ -1,0 +1,66 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/check"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/measured"
+	"scrimp/internal/spec"
+)
+
+// How far back runs of a name are looked for: among so many jobs, for so many runs, as
+// scrimp check does.
+const (
+	earlierJobs = 20_000
+	earlierRuns = 5
+)
+
+// proven refuses a long run on spot whose checkpoints no earlier run has shown to work, where
+// the client does not accept that. A market that runs faster than the wall risks nothing.
+func (s *Server) proven(c identity.Caller, b api.Submission, j spec.Job) *refusal {
+	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || s.control.Clock().Speed != 1 {
+		return nil
+	}
+	for _, f := range check.Check(check.Case{Job: j, Runs: s.runsOf(c, j.Name)}).Findings {
+		if f.ID == "spot-proven" && f.Verdict == check.Fail {
+			return &refusal{status: http.StatusUnprocessableEntity, field: "accept_unproven",
+				title: "a long run on spot whose checkpoints are not proven",
+				fix:   "run a short one, interrupt it and see it go on; or send accept_unproven", err: errors.New(f.Evidence)}
+		}
+	}
+	return nil
+}
+
+// runsOf are the newest runs of a name that are over and that the caller sees, with what they
+// prove of their checkpoints.
+func (s *Server) runsOf(c identity.Caller, name string) (runs []check.Run) {
+	s.control.Read(func(m *core.Machine) {
+		jobs, _ := m.JobsBefore("")
+		seen := 0
+		for j := range jobs {
+			if seen++; seen > earlierJobs || len(runs) == earlierRuns {
+				return
+			}
+			if of := j.Terms().Name; of != name && of != measured.Profile(name) || !closed(j) || !sees(c, j) {
+				continue
+			}
+			runs = append(runs, check.Run{Job: j.ID(), State: string(j.State()), Resumes: resumesOf(j)})
+		}
+	})
+	return runs
+}
+
+// resumesOf are the times from a machine to a program that went on from a checkpoint and came further.
+func resumesOf(j *core.Job) (list []time.Duration) {
+	for _, a := range j.Attempts() {
+		if !a.Started().IsZero() && a.Restored() != "" && a.Step() > a.First() {
+			list = append(list, a.Started().Sub(a.From()))
+		}
+	}
+	return list
+}
