@@ -55,6 +55,7 @@ var House = []Room{
 	{Path: "fileid", Floor: 5},  // tells a file from its copies
 	{Path: "wait", Floor: 5},    // a pause that ends early
 	{Path: "api", Floor: 5},
+	{Path: "api/signed", Floor: 5}, // requests that carry a machine's signature
 
 	{Path: "receipt", Floor: 4},
 	{Path: "measured", Floor: 4}, // what finished runs say of the next

@@ -48,6 +48,7 @@ type (
 	IncarnationBegun  = state.IncarnationBegun
 	OwnershipDecided  = state.OwnershipDecided
 	TableReady        = state.TableReady
+	MachineRegistered = state.MachineRegistered
 	AgentClaimed      = state.AgentClaimed
 	AttemptStarted    = state.AttemptStarted
 	Progressed        = state.Progressed

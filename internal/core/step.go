@@ -252,7 +252,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	case JobSubmitted, JobReviewed, JobEnded, JobPaused, JobResumed, JobUpdated:
 		m.takeJob(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
-		InventorySeen:
+		InventorySeen, MachineRegistered:
 		m.takeMachine(b)
 	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen,
 		AttemptEnded, AgentSilent:
@@ -300,6 +300,8 @@ func (m *Machine) takeMachine(b Body) {
 		m.billed(b)
 	case InventorySeen:
 		m.inventory(b)
+	case MachineRegistered:
+		m.registered(b)
 	}
 }
 

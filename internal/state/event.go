@@ -243,10 +243,23 @@ type (
 		Version string `json:"version"`
 		Hash    string `json:"hash"`
 	}
+	// MachineRegistered: the agent of an instance has made its key, and says what its machine is.
+	MachineRegistered struct {
+		Instance   string    `json:"instance"`
+		Allocation string    `json:"allocation"` // that its bootstrap token was made for
+		Key        string    `json:"key"`        // Ed25519, public, in base64
+		Version    string    `json:"version"`
+		Wire       int       `json:"wire"`
+		Boot       time.Time `json:"boot"` // when the agent began, by its own clock
+		CPUs       int       `json:"cpus"`
+		Memory     int64     `json:"memory"` // bytes; 0: unknown
+		Root       bool      `json:"root,omitempty"`
+		Isolated   bool      `json:"isolated,omitempty"` // its programs run as another user
+	}
 	// AgentClaimed: the agent on an instance has its task.
 	AgentClaimed struct {
 		Attempt string `json:"attempt"`
-		By      string `json:"by,omitempty"` // hash of the secret that the machine made; "" from agents that made none
+		By      string `json:"by,omitempty"` // who: a hash of what only that machine has; "" from agents that made none
 	}
 	// AttemptStarted: the program runs.
 	AttemptStarted struct {
@@ -380,6 +393,7 @@ func (OwnershipDecided) Kind() string  { return "ownership_decided" }
 func (TableReady) Kind() string        { return "table_ready" }
 func (InstanceEnded) Kind() string     { return "instance_ended" }
 func (InventorySeen) Kind() string     { return "inventory_seen" }
+func (MachineRegistered) Kind() string { return "machine_registered" }
 func (AgentClaimed) Kind() string      { return "agent_claimed" }
 func (AttemptStarted) Kind() string    { return "attempt_started" }
 func (Progressed) Kind() string        { return "progressed" }
@@ -396,5 +410,5 @@ var Kinds = []string{
 	"inventory_seen", "agent_claimed", "attempt_started", "progressed", "checkpoint_saved", "checkpoint_refused",
 	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
-	"table_ready", "job_paused", "job_resumed", "job_updated",
+	"table_ready", "job_paused", "job_resumed", "job_updated", "machine_registered",
 }
