@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type attempt struct {
 	execs   sync.WaitGroup
 	slots   chan struct{}
 	trouble trouble
+	contact func(time.Time) // told of each answer of the server; nil: nobody is
 
 	objective objective // guarded by mu, but for its name
 
@@ -66,7 +68,14 @@ type stop struct {
 }
 
 func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error) {
-	box, err := openOutbox(c.MachineDir, a.Attempt)
+	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
+		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
+	}
+	f := layOut(c.MachineDir, a)
+	if err := errors.Join(os.MkdirAll(f.own, 0o700), os.MkdirAll(f.top, 0o700)); err != nil {
+		return nil, err
+	}
+	box, err := openOutbox(f.own, a.Attempt)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +86,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 		a.Grace = defaultGrace
 	}
 	g := &attempt{
-		Config: c, a: a, server: server, box: box, folders: layOut(c.MachineDir, a), mask: logship.NewMasker(a.Secrets),
+		Config: c, a: a, server: server, box: box, folders: f, mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
 		silence: newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
 		objective: objective{name: a.Metric},

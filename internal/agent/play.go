@@ -32,7 +32,7 @@ func failSetup(exit int, err error) outcome {
 
 // play makes everything ready, runs the program, and keeps what it leaves.
 func (g *attempt) play(life context.Context, output *os.File) outcome {
-	if ranBefore(g.MachineDir, g.a.Attempt) {
+	if ranBefore(g.folders.own, g.a.Attempt) {
 		// The program died with the agent before. What lies in its folder may be torn.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
 			Error: "the agent was started again; the program had ended with the one before"}}
@@ -208,9 +208,9 @@ func (g *attempt) fetch(ctx context.Context) error {
 	return nil
 }
 
-// setup runs the set-up command, once for each machine.
+// setup runs the set-up command, once for each task on the machine.
 func (g *attempt) setup(ctx context.Context, env []string, output *os.File) error {
-	done := filepath.Join(g.MachineDir, "setup.done")
+	done := filepath.Join(g.folders.own, "setup.done")
 	if g.a.Setup == "" {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	// What set-up printed, and what lies in the work folder, is no progress.
 	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true},
 		file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
-	if err := markRan(g.MachineDir, g.a.Attempt); err != nil {
+	if err := markRan(g.folders.own, g.a.Attempt); err != nil {
 		return failSetup(1, err)
 	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output,

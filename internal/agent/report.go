@@ -63,6 +63,9 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 		g.Log.Error("acknowledge messages", "error", err)
 	}
 	now := g.Now()
+	if g.contact != nil {
+		g.contact(now)
+	}
 	g.mu.Lock()
 	g.silence.answer(now)
 	g.orders, g.ordersAt = o, now

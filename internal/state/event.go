@@ -243,19 +243,6 @@ type (
 		Version string `json:"version"`
 		Hash    string `json:"hash"`
 	}
-	// MachineRegistered: the agent of an instance has made its key, and says what its machine is.
-	MachineRegistered struct {
-		Instance   string    `json:"instance"`
-		Allocation string    `json:"allocation"` // that its bootstrap token was made for
-		Key        string    `json:"key"`        // Ed25519, public, in base64
-		Version    string    `json:"version"`
-		Wire       int       `json:"wire"`
-		Boot       time.Time `json:"boot"` // when the agent began, by its own clock
-		CPUs       int       `json:"cpus"`
-		Memory     int64     `json:"memory"` // bytes; 0: unknown
-		Root       bool      `json:"root,omitempty"`
-		Isolated   bool      `json:"isolated,omitempty"` // its programs run as another user
-	}
 	// AgentClaimed: the agent on an instance has its task.
 	AgentClaimed struct {
 		Attempt string `json:"attempt"`
@@ -393,7 +380,6 @@ func (OwnershipDecided) Kind() string  { return "ownership_decided" }
 func (TableReady) Kind() string        { return "table_ready" }
 func (InstanceEnded) Kind() string     { return "instance_ended" }
 func (InventorySeen) Kind() string     { return "inventory_seen" }
-func (MachineRegistered) Kind() string { return "machine_registered" }
 func (AgentClaimed) Kind() string      { return "agent_claimed" }
 func (AttemptStarted) Kind() string    { return "attempt_started" }
 func (Progressed) Kind() string        { return "progressed" }
