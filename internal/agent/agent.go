@@ -35,6 +35,7 @@ type Config struct {
 	Environ    []string         // the machine's environment, NAME=value; the program gets it without SCRIMP_*
 	Version    string
 	Build      string
+	TaskUser   string          // UserAuto or UserSame, which "" is
 	Background bool            // lower the agent's own priority once the program runs
 	Hard       <-chan struct{} // closed to end at once: the program is killed, nothing more is saved
 	// how long an unmodified program's checkpoint folder must rest before it is captured; 0 is 1 s
@@ -65,6 +66,9 @@ func (c *Config) Validate() error {
 	case c.MachineDir == "" || !filepath.IsAbs(c.MachineDir):
 		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine",
 			c.MachineDir)
+	}
+	if c.TaskUser != "" && c.TaskUser != UserAuto && c.TaskUser != UserSame {
+		return fmt.Errorf("agent: SCRIMP_TASK_USER is %q, want auto or same", c.TaskUser)
 	}
 	if c.Quiet == 0 {
 		c.Quiet = defaultQuiet

@@ -36,6 +36,7 @@ type attempt struct {
 	execs   sync.WaitGroup
 	slots   chan struct{}
 	trouble trouble
+	user    int             // of the program; 0: ours
 	contact func(time.Time) // told of each answer of the server; nil: nobody is
 
 	objective objective // guarded by mu, but for its name
@@ -91,6 +92,11 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 		silence: newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
 		objective: objective{name: a.Metric},
 	}
+	if ok, _ := c.separate(); ok {
+		if err := g.openTo(userOf(c.Instance, a.Attempt)); err != nil {
+			return nil, errors.Join(err, box.Close())
+		}
+	}
 	g.Log = c.Log.With("attempt", a.Attempt)
 	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.wake)
 	return g, nil
@@ -130,6 +136,11 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 		return fmt.Errorf("agent: open log: %w", err)
 	}
 	defer func() { _ = output.Close() }() // the program wrote to it, not we
+	if g.user != 0 {
+		if err := output.Chown(g.user, g.user); err != nil {
+			return fmt.Errorf("agent: open log: %w", err)
+		}
+	}
 	shipping := make(chan struct{})
 	wg.Go(func() { defer close(shipping); g.ship.Run(life) })
 	wg.Go(func() { g.report(life) })

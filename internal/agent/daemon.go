@@ -43,6 +43,9 @@ func (d *daemon) register(soft, life context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(soft, d.RegisterFor, fmt.Errorf("no answer within %v", d.RegisterFor))
 	defer cancel()
 	defer context.AfterFunc(life, cancel)()
+	if ok, why := d.separate(); !ok {
+		d.Log.Info("programs run as the agent's user, and can read what it can", "why", why)
+	}
 	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
 		CPUs: runtime.NumCPU(), Memory: memory(), Root: os.Geteuid() == 0}
 	err := wire.Retry(ctx, func(ctx context.Context) error {
@@ -211,7 +214,7 @@ func (d *daemon) over(g *attempt, err error) {
 		quit = nil
 	}
 	if !d.keep && (g.box.Empty() || fenced) {
-		if dirty := g.folders.remove(); dirty != nil {
+		if dirty := errors.Join(g.endAll(), g.folders.remove()); dirty != nil {
 			quit = errors.Join(quit, fmt.Errorf("agent: clean up after %s: %w", g.a.Attempt, dirty))
 		}
 	}

@@ -117,7 +117,7 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 		if env == nil {
 			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
 		} else {
-			r = execute(ctx, e.Command, g.folders.work, env, g.mask, execTime)
+			r = execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, execTime)
 		}
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
 			g.Log.Warn("hand in the result of a command", "id", e.ID, "error", err)

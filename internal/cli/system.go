@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -281,7 +282,8 @@ func (a *app) agentCmd() *cobra.Command {
 				MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
 				Metadata: notice.Endpoints{AWS: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), GCE: os.Getenv("GCE_METADATA_HOST"),
 					Azure: os.Getenv("SCRIMP_AZURE_METADATA")},
-				Environ: os.Environ(), Version: Version, Build: build(), Background: true, Hard: hard,
+				Environ: os.Environ(), Version: Version, Build: build(),
+				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Background: true, Hard: hard,
 				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 			if errors.Is(err, agent.ErrFenced) {
@@ -354,6 +356,8 @@ func (a *app) doctorCmd() *cobra.Command {
 			} else {
 				checks = append(checks, show.Check{Name: "server", OK: true, Text: "runs"})
 			}
+			checks = append(checks, show.Check{Name: "users", OK: true, Text: "programs on the local market run as this user, " +
+				"and could act as their machine's agent: each machine serves one user (docs/security.md)"})
 			failed := false
 			for _, c := range checks {
 				failed = failed || !c.OK
