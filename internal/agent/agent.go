@@ -1,6 +1,7 @@
-// Package agent runs on every rented machine: it pulls one attempt from the
-// server, runs its program, keeps what the program saves, ships its output, and
-// gets the work to safety before the machine goes away.
+// Package agent is the daemon of every rented machine: it registers the machine's key,
+// pulls tasks from the server, runs each in a folder of its own, keeps what the programs
+// save, ships their output, gets the work to safety before the machine goes away, and
+// cleans up between tasks.
 //
 // The agent calls the server and never the reverse. The program's output goes
 // straight to a file and its checkpoints to a folder of this machine, so that nothing the
@@ -9,7 +10,6 @@ package agent
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"scrimp/internal/agent/notice"
@@ -29,50 +28,53 @@ import (
 // Config is what an agent needs to know to begin.
 type Config struct {
 	Server     string           // unix:///path, http://host:port or https://host:port
-	Token      string           // one-time claim token of the instance
+	Token      string           // bootstrap token of the instance; "": as KeepToken kept it
 	Instance   string           // the provider's id of this machine
 	MachineDir string           // the machine's own folder, its disk
 	Metadata   notice.Endpoints // to watch for notices
 	Environ    []string         // the machine's environment, NAME=value; the program gets it without SCRIMP_*
 	Version    string
+	Build      string
+	TaskUser   string          // UserAuto or UserSame, which "" is
 	Background bool            // lower the agent's own priority once the program runs
 	Hard       <-chan struct{} // closed to end at once: the program is killed, nothing more is saved
 	// how long an unmodified program's checkpoint folder must rest before it is captured; 0 is 1 s
-	Quiet    time.Duration
-	ClaimFor time.Duration // how long to try to claim the task; 0 is 10 minutes
-	Now      func() time.Time
-	Log      *slog.Logger
+	Quiet       time.Duration
+	RegisterFor time.Duration // how long to try to register; 0 is 10 minutes
+	Now         func() time.Time
+	Log         *slog.Logger
 
-	client wire.Server // for tests, instead of Server
-	open   func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error)
-	store  *httpblob.Bucket // the server's own
+	open  func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error)
+	store *httpblob.Bucket // the server's own
+	keep  bool             // for tests: leave what a task had on the machine
 }
 
 // Default values of Config.
 const (
-	defaultQuiet    = time.Second
-	defaultClaimFor = 10 * time.Minute
-	defaultReport   = time.Second
-	defaultGrace    = 30 * time.Second
-	defaultSilence  = 5 * time.Minute
+	defaultQuiet       = time.Second
+	defaultRegisterFor = 10 * time.Minute
+	defaultReport      = time.Second
+	defaultGrace       = 30 * time.Second
+	defaultSilence     = 5 * time.Minute
 )
 
 // Validate fills in defaults and says what is missing.
 func (c *Config) Validate() error {
 	switch {
-	case c.Server == "" && c.client == nil:
+	case c.Server == "":
 		return errors.New("agent: SCRIMP_SERVER is not set: the provider gives the server's address to the machine")
-	case c.Token == "":
-		return errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
 	case c.MachineDir == "" || !filepath.IsAbs(c.MachineDir):
 		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine",
 			c.MachineDir)
 	}
+	if c.TaskUser != "" && c.TaskUser != UserAuto && c.TaskUser != UserSame {
+		return fmt.Errorf("agent: SCRIMP_TASK_USER is %q, want auto or same", c.TaskUser)
+	}
 	if c.Quiet == 0 {
 		c.Quiet = defaultQuiet
 	}
-	if c.ClaimFor == 0 {
-		c.ClaimFor = defaultClaimFor
+	if c.RegisterFor == 0 {
+		c.RegisterFor = defaultRegisterFor
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -95,28 +97,34 @@ var (
 // ErrFenced says that another attempt has the task.
 var ErrFenced = wire.ErrFenced
 
-// Run claims the task of this machine, runs it to its end and returns; the
-// caller then switches the machine off. Cancelling ctx asks for a save and an
-// end, as SIGTERM does; closing Config.Hard ends everything at once. It returns
-// wire.ErrFenced where another attempt has the task, and nil where all was said.
+// Run registers this machine, runs the tasks that it is given, and returns when it is told
+// to switch off; the caller then does so. Cancelling ctx asks for a save and an end, as
+// SIGTERM does; closing Config.Hard ends everything at once. It returns wire.ErrFenced where
+// another attempt has the last task, or the machine is not wanted, and nil where all was said.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.MachineDir, 0o700); err != nil {
+	if err := os.MkdirAll(ownFolder(c.MachineDir), 0o700); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	var token atomic.Pointer[string]
-	token.Store(&c.Token)
-	server := c.client
-	if server == nil {
-		s, err := wire.Dial(c.Server, func() string { return *token.Load() })
-		if err != nil {
-			return fmt.Errorf("agent: %w", err)
-		}
-		defer s.Close()
-		server, c.store = s, s.Store()
+	id, err := openIdentity(c.MachineDir)
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
 	}
+	if c.Token == "" {
+		if c.Token, err = keptToken(c.MachineDir); err != nil {
+			return fmt.Errorf("agent: read the machine's token: %w", err)
+		}
+	}
+	if c.Token == "" && !id.Registered {
+		return errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
+	}
+	machine, err := wire.DialMachine(c.Server, c.Instance, id.key, c.Token)
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	defer machine.Close()
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -128,51 +136,12 @@ func Run(ctx context.Context, c Config) error {
 		case <-life.Done():
 		}
 	})
-	a, err := claim(ctx, life, server, c)
-	if err != nil {
-		return fmt.Errorf("agent: claim the task of %s: %w", c.Instance, err)
-	}
-	token.Store(&a.AttemptToken)
-	g, err := newAttempt(c, a, server)
-	if err != nil {
-		return fmt.Errorf("agent: %w", err)
-	}
-	return g.run(ctx, life, end)
-}
-
-// claim asks for the task until the server answers.
-func claim(soft, life context.Context, server wire.Server, c Config) (api.Assignment, error) {
-	ctx, cancel := context.WithTimeoutCause(soft, c.ClaimFor, fmt.Errorf("no answer within %v", c.ClaimFor))
-	defer cancel()
-	defer context.AfterFunc(life, cancel)()
-	var a api.Assignment
-	boot := c.Now().UTC()
-	secret, err := machineSecret(c.MachineDir)
-	if err != nil {
-		c.Log.Warn("keep the machine's secret: an agent that is started again here cannot claim the task", "error", err)
-	}
-	err = wire.Retry(ctx, func(ctx context.Context) error {
-		a, err = server.Claim(ctx, api.Claim{Instance: c.Instance, Boot: boot, Version: c.Version, Secret: secret})
-		if err != nil {
-			c.Log.Warn("claim the task", "error", err)
-		}
+	d := &daemon{Config: c, id: id, machine: machine, ended: make(chan struct{}, 1), running: map[string]bool{},
+		answered: wall(c.Now()), silence: defaultSilence}
+	if err := d.register(ctx, life); err != nil {
 		return err
-	})
-	if err == nil && a.AttemptToken == "" {
-		a.AttemptToken = c.Token
 	}
-	return a, err
-}
-
-// machineSecret is what this machine claims its task with: a random text that
-// stays in the machine's folder, for an agent that is started again.
-func machineSecret(dir string) (string, error) {
-	path := filepath.Join(dir, "claim.secret")
-	if b, err := os.ReadFile(path); err == nil && len(b) >= 26 {
-		return string(b), nil
-	}
-	secret := rand.Text()
-	return secret, replaceFile(path, []byte(secret))
+	return d.serve(ctx, life)
 }
 
 // mark is written before the program starts, so that an agent that is started

@@ -59,7 +59,7 @@ func TestLogsAndMessagesArriveOnceWhateverTheNetworkDoes(t *testing.T) {
 			if err := r.end(); err != nil {
 				t.Fatal(err)
 			}
-			want, err := os.ReadFile(filepath.Join(r.config.MachineDir, "log"))
+			want, err := os.ReadFile(r.task("log"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,10 +151,10 @@ func TestProgramFindsItsSurroundings(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := string(r.server.log)
-	work := filepath.Join(r.config.MachineDir, "work")
+	work := r.task("work")
 	for _, want := range []string{
 		"SCRIMP_JOB=job-1\n", "SCRIMP_ATTEMPT=job-1.1\n", "SCRIMP_EPOCH=1\n", "SCRIMP_INSTANCE=i-1\n", "SCRIMP_RESTORED=\n",
-		"SCRIMP_CHECKPOINT_DIR=" + filepath.Join(r.config.MachineDir, "checkpoint") + "\n", "SCRIMP_CHECKPOINT_INTERVAL_S=90\n",
+		"SCRIMP_CHECKPOINT_DIR=" + r.task("checkpoint") + "\n", "SCRIMP_CHECKPOINT_INTERVAL_S=90\n",
 		"USER_VARIABLE=1\n", "PET_NNODES=1\n", "PET_NODE_RANK=0\n", "MASTER_ADDR=127.0.0.1\n", "KUBEFLOW_TRAINER_SERVER_URL=http://127.0.0.1:",
 		"cwd=" + work + "\n", "input=tokens\n", "API_KEY=************\n",
 	} {
@@ -162,7 +162,7 @@ func TestProgramFindsItsSurroundings(t *testing.T) {
 			t.Errorf("the program does not see %q", want)
 		}
 	}
-	for _, secret := range []string{"claim-token", "attempt-token", "s3cr3t-value"} {
+	for _, secret := range []string{"bootstrap-token", "attempt-token", "s3cr3t-value"} {
 		if strings.Contains(log, secret) {
 			t.Errorf("%q is in the log", secret)
 		}
@@ -282,7 +282,7 @@ func TestExecRunsBesideTheProgramOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := r.server.results["e1"]
-	if want := filepath.Join(r.config.MachineDir, "work") + "\njob-1 ************\n"; string(got.Output) != want || got.Exit != 5 {
+	if want := r.task("work") + "\njob-1 ************\n"; string(got.Output) != want || got.Exit != 5 {
 		t.Errorf("result %q %d %q, want %q", got.Output, got.Exit, got.Error, want)
 	}
 	if b, _ := os.ReadFile(marker); string(b) != "x\n" {

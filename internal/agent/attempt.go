@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -35,6 +36,8 @@ type attempt struct {
 	execs   sync.WaitGroup
 	slots   chan struct{}
 	trouble trouble
+	user    int             // of the program; 0: ours
+	contact func(time.Time) // told of each answer of the server; nil: nobody is
 
 	objective objective // guarded by mu, but for its name
 
@@ -66,7 +69,14 @@ type stop struct {
 }
 
 func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error) {
-	box, err := openOutbox(c.MachineDir, a.Attempt)
+	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
+		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
+	}
+	f := layOut(c.MachineDir, a)
+	if err := errors.Join(os.MkdirAll(f.own, 0o700), os.MkdirAll(f.top, 0o700)); err != nil {
+		return nil, err
+	}
+	box, err := openOutbox(f.own, a.Attempt)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +87,15 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 		a.Grace = defaultGrace
 	}
 	g := &attempt{
-		Config: c, a: a, server: server, box: box, folders: layOut(c.MachineDir, a), mask: logship.NewMasker(a.Secrets),
+		Config: c, a: a, server: server, box: box, folders: f, mask: logship.NewMasker(a.Secrets),
 		stops: make(chan stop, 16), heard: make(chan struct{}, 1), slots: make(chan struct{}, execAtOnce),
 		silence: newSilence(a.Silence, c.Now()), ran: map[string]bool{}, lastSave: c.Now(),
 		objective: objective{name: a.Metric},
+	}
+	if ok, _ := c.separate(); ok {
+		if err := g.openTo(userOf(c.Instance, a.Attempt)); err != nil {
+			return nil, errors.Join(err, box.Close())
+		}
 	}
 	g.Log = c.Log.With("attempt", a.Attempt)
 	g.ship = logship.New(g.folders.log, a.Attempt, server, g.mask, g.Log, box.wake)
@@ -121,6 +136,11 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 		return fmt.Errorf("agent: open log: %w", err)
 	}
 	defer func() { _ = output.Close() }() // the program wrote to it, not we
+	if g.user != 0 {
+		if err := output.Chown(g.user, g.user); err != nil {
+			return fmt.Errorf("agent: open log: %w", err)
+		}
+	}
 	shipping := make(chan struct{})
 	wg.Go(func() { defer close(shipping); g.ship.Run(life) })
 	wg.Go(func() { g.report(life) })

@@ -86,7 +86,7 @@ func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t
 	a := stored(t, store, 1, "train")
 	a.Silence = 2 * time.Second
 	server := newServer(t, a)
-	driver, i, dir := rented(t, map[string]string{"TEST_PROGRAM": "agent", "SCRIMP_SERVER": server.URL, "SCRIMP_TOKEN": "claim-token"})
+	driver, i, dir := rented(t, map[string]string{"TEST_PROGRAM": "agent", "SCRIMP_SERVER": server.URL, "SCRIMP_TOKEN": "bootstrap-token"})
 	server.wait("the program's first output", func() bool { return len(server.log) > 0 })
 	server.order(func() { server.down = true })
 	away := time.Now()
@@ -106,7 +106,7 @@ func TestAMachineWhoseServerStaysAwaySwitchesItselfOffAfterASaveAndCostsNoMore(t
 	if want := i.Rate.Until(end.Ended.Sub(end.Launched)); len(end.Bill) != 1 || end.Bill[0].Amount != want {
 		t.Errorf("the bill is %+v, want %v", end.Bill, want)
 	}
-	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	log, err := os.ReadFile(filepath.Join(dir, "tasks", a.Attempt, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ func TestAMachineWhoseDiskIsFullSaysSoAndSavesOnceThereIsRoom(t *testing.T) {
 	r := newRig(t, a)
 	r.config.open, r.config.MachineDir = nil, smallDisk(t, "6m")
 	// There is room for what the program writes, and none for a copy of the whole folder.
-	filler := filepath.Join(r.config.MachineDir, "checkpoint", "old")
-	if err := os.Mkdir(filepath.Dir(filler), 0o700); err != nil {
+	filler := r.task("checkpoint/old")
+	if err := os.MkdirAll(filepath.Dir(filler), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filler, make([]byte, 7<<19), 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestAMachineWhoseDiskIsFullSaysSoAndSavesOnceThereIsRoom(t *testing.T) {
 	}
 	r.server.waitFor("a checkpoint", func(m api.Message) bool { return m.Saved != nil })
 	r.server.wait("the end of the trouble", func() bool { return r.server.trouble == "" })
-	left, err := filepath.Glob(filepath.Join(r.config.MachineDir, ".*"))
+	left, err := filepath.Glob(r.task(".*"))
 	if err != nil {
 		t.Fatal(err)
 	}

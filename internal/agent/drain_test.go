@@ -60,7 +60,7 @@ func running(t *testing.T, a api.Assignment, change func(*rig)) *rig {
 // lastStep is the step in the last line of the program's output that says saved.
 func lastSaved(t *testing.T, r *rig) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(r.config.MachineDir, "log"))
+	b, err := os.ReadFile(r.task("log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestServerAwayForTooLongSwitchesOffAfterASave(t *testing.T) {
 		t.Errorf("the store holds step %q, the program saved %q", got, lastSaved(t, r))
 	}
 	// What could not be said is on the disk.
-	box, err := openOutbox(r.config.MachineDir, a.Attempt)
+	box, err := openOutbox(filepath.Join(ownFolder(r.config.MachineDir), "tasks", a.Attempt), a.Attempt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/agent/logship"
+	"scrimp/internal/agent/program"
 	"scrimp/internal/api"
 )
 
@@ -36,7 +37,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // execute runs a command in folder dir with the program's environment.
-func execute(ctx context.Context, command []string, dir string, env []string, mask logship.Masker,
+func execute(ctx context.Context, command []string, dir string, env []string, user int, mask logship.Masker,
 	limit time.Duration) api.ExecResult {
 	if len(command) == 0 {
 		return api.ExecResult{Exit: 2, Error: "the command is empty"}
@@ -46,7 +47,7 @@ func execute(ctx context.Context, command []string, dir string, env []string, ma
 	out := &bounded{left: execOutput}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: program.As(user)}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // for children that left the group and hold the pipe
 	err := cmd.Run()

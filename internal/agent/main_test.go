@@ -162,14 +162,20 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 	t.Helper()
 	r := &rig{t: t, server: newServer(t, a), keeper: &memKeeper{}, logs: &bytes.Buffer{}}
 	r.config = Config{
-		Server: r.server.URL, Token: "claim-token", Instance: "i-1", MachineDir: t.TempDir(), Version: "test",
-		Environ: []string{"PATH=/usr/bin:/bin", "SCRIMP_TOKEN=claim-token", "GOCOVERDIR=" + os.TempDir()}, Quiet: 200 * time.Millisecond,
-		Log: slog.New(slog.NewTextHandler(r.logs, nil)),
+		Server: r.server.URL, Token: "bootstrap-token", Instance: "i-1", MachineDir: t.TempDir(), Version: "test",
+		Environ: []string{"PATH=/usr/bin:/bin", "SCRIMP_TOKEN=bootstrap-token", "GOCOVERDIR=" + os.TempDir()}, Quiet: 200 * time.Millisecond,
+		keep: true,
+		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
 		open: func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error) {
 			return r.keeper, nil
 		},
 	}
 	return r
+}
+
+// task is a folder or file of the task on the machine.
+func (r *rig) task(name string) string {
+	return filepath.Join(r.config.MachineDir, "tasks", r.server.assignment.Attempt, name)
 }
 
 // start runs the agent until the test ends.

@@ -32,7 +32,7 @@ func failSetup(exit int, err error) outcome {
 
 // play makes everything ready, runs the program, and keeps what it leaves.
 func (g *attempt) play(life context.Context, output *os.File) outcome {
-	if ranBefore(g.MachineDir, g.a.Attempt) {
+	if ranBefore(g.folders.own, g.a.Attempt) {
 		// The program died with the agent before. What lies in its folder may be torn.
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 137,
 			Error: "the agent was started again; the program had ended with the one before"}}
@@ -149,6 +149,9 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := g.fetch(ctx); err != nil {
 		return r, err
 	}
+	if err := g.inside(g.folders.checkpoint); err != nil {
+		return r, err
+	}
 	if err := os.MkdirAll(g.folders.checkpoint, 0o700); err != nil {
 		return r, fmt.Errorf("make checkpoint folder: %w", err)
 	}
@@ -165,7 +168,7 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, fmt.Errorf("restore checkpoint: %w", err)
 	}
 	r.took = g.Now().Sub(begin)
-	vault := save.Vault(k)
+	vault := save.Vault(ownVault{k, g})
 	if g.a.Checkpoint.URL == "" {
 		vault = nil
 	}
@@ -188,8 +191,11 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := os.WriteFile(g.folders.token, []byte(r.api.token), 0o600); err != nil {
 		return r, errors.Join(err, r.api.Close())
 	}
+	if err := g.handOver(); err != nil {
+		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
+	}
 	r.env = surroundings{
-		base: g.Environ, a: g.a, instance: g.Instance, folders: g.folders,
+		base: g.home(), a: g.a, instance: g.Instance, folders: g.folders,
 		restored: r.restored.Manifest, url: r.api.url, token: r.api.token, port: freePort(),
 	}.environ()
 	if err := g.setup(ctx, r.env, output); err != nil {
@@ -208,9 +214,9 @@ func (g *attempt) fetch(ctx context.Context) error {
 	return nil
 }
 
-// setup runs the set-up command, once for each machine.
+// setup runs the set-up command, once for each task on the machine.
 func (g *attempt) setup(ctx context.Context, env []string, output *os.File) error {
-	done := filepath.Join(g.MachineDir, "setup.done")
+	done := filepath.Join(g.folders.own, "setup.done")
 	if g.a.Setup == "" {
 		return nil
 	}
@@ -218,7 +224,7 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 		return nil
 	}
 	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env,
-		Output: output, Mark: "SCRIMP_PROGRAM=" + newToken()})
+		Output: output, User: g.user, Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return err
 	}
@@ -247,10 +253,10 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	// What set-up printed, and what lies in the work folder, is no progress.
 	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true},
 		file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
-	if err := markRan(g.MachineDir, g.a.Attempt); err != nil {
+	if err := markRan(g.folders.own, g.a.Attempt); err != nil {
 		return failSetup(1, err)
 	}
-	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output,
+	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, User: g.user,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
 		return failSetup(127, err)

@@ -63,6 +63,9 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 		g.Log.Error("acknowledge messages", "error", err)
 	}
 	now := g.Now()
+	if g.contact != nil {
+		g.contact(now)
+	}
 	g.mu.Lock()
 	g.silence.answer(now)
 	g.orders, g.ordersAt = o, now
@@ -114,7 +117,7 @@ func (g *attempt) exec(ctx context.Context, e api.Exec) {
 		if env == nil {
 			r = api.ExecResult{Exit: 1, Error: "the program has not started yet: try again in a moment"}
 		} else {
-			r = execute(ctx, e.Command, g.folders.work, env, g.mask, execTime)
+			r = execute(ctx, e.Command, g.folders.work, env, g.user, g.mask, execTime)
 		}
 		if err := wire.Retry(ctx, func(ctx context.Context) error { return g.server.Exec(ctx, e.ID, r) }); err != nil {
 			g.Log.Warn("hand in the result of a command", "id", e.ID, "error", err)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,8 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/api/signed"
 )
 
 // fakeServer speaks the agent's protocol as docs describe it, keeps what it
@@ -34,6 +37,11 @@ type fakeServer struct {
 	logAtEnd   int // how much of the log was here when the end was told
 	results    map[string]api.ExecResult
 	claims     int
+	key        ed25519.PublicKey // of the machine
+	registered api.Registration
+	pulls      int
+	next       *api.Assignment // given once the first has ended
+	before     []api.Message   // what was applied of those before
 	reports    int
 	chance     *rand.Rand
 	faults     float64 // odds of a fault, for each request
@@ -110,16 +118,20 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 func (s *fakeServer) handle(r *http.Request, body []byte) (int, any) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	want := s.assignment.AttemptToken
-	if r.URL.Path == "/v1/agent/claim" {
-		want = "claim-token"
+	switch r.URL.Path {
+	case "/v1/agent/register":
+		want = "bootstrap-token"
+	case "/v1/agent/pull":
+		want = ""
 	}
 	if token != want || s.fenced {
 		return http.StatusUnauthorized, api.Problem{Title: "Unauthorized", Status: 401}
 	}
 	switch {
-	case r.URL.Path == "/v1/agent/claim":
-		s.claims++
-		return http.StatusOK, s.assignment
+	case r.URL.Path == "/v1/agent/register":
+		return s.register(body)
+	case r.URL.Path == "/v1/agent/pull":
+		return s.pull(r, body)
 	case r.URL.Path == "/v1/agent/report":
 		return s.report(body)
 	case r.URL.Path == "/v1/agent/logs" && r.Method == http.MethodGet:
@@ -142,6 +154,47 @@ func (s *fakeServer) handle(r *http.Request, body []byte) (int, any) {
 		return http.StatusNoContent, nil
 	}
 	return http.StatusNotFound, nil
+}
+
+// register takes the first key.
+func (s *fakeServer) register(body []byte) (int, any) {
+	var r api.Registration
+	if err := json.Unmarshal(body, &r); err != nil {
+		return http.StatusBadRequest, nil
+	}
+	key, err := signed.Parse(r.Key)
+	if err != nil || r.Instance == "" || s.key != nil && !s.key.Equal(key) {
+		return http.StatusGone, nil
+	}
+	s.key, s.registered = key, r
+	return http.StatusOK, api.Registered{Wire: api.Wire}
+}
+
+// pull gives the machine its task until the end of that was told.
+func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
+	var p api.Pull
+	seen := signed.Seen{} // faults deliver a request twice
+	if s.key == nil || seen.Check(r, s.key, time.Now(), body) != nil || json.Unmarshal(body, &p) != nil {
+		return http.StatusUnauthorized, nil
+	}
+	s.pulls++
+	out := api.Pulled{Wire: api.Wire, Build: p.Build}
+	ended := slices.ContainsFunc(s.applied, func(m api.Message) bool { return m.Ended != nil })
+	switch {
+	case ended && s.next != nil: // the machine stays warm
+		s.assignment, s.next, s.before, s.applied, s.log = *s.next, nil, append(s.before, s.applied...), nil, nil
+		out.Tasks = []api.Assignment{s.assignment}
+	case ended, s.orders.Off:
+		out.Off = true
+	case !slices.Contains(p.Running, s.assignment.Attempt):
+		s.claims++
+		out.Tasks = []api.Assignment{s.assignment}
+	default: // a real server waits longer
+		s.mu.Unlock()
+		time.Sleep(20 * time.Millisecond)
+		s.mu.Lock()
+	}
+	return http.StatusOK, out
 }
 
 func (s *fakeServer) report(body []byte) (int, any) {

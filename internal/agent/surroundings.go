@@ -14,7 +14,8 @@ import (
 
 // folders are the places on the machine's disk.
 type folders struct {
-	machine    string // the machine's own folder
+	own        string // the agent's, of this task
+	top        string // of the task, with all that follows
 	work       string // the program's working folder
 	checkpoint string // SCRIMP_CHECKPOINT_DIR
 	log        string // the program's output
@@ -24,14 +25,16 @@ type folders struct {
 
 // layOut says where everything of assignment a lies below folder machine.
 func layOut(machine string, a api.Assignment) folders {
+	top := filepath.Join(machine, "tasks", a.Attempt)
 	f := folders{
-		machine:  machine,
-		work:     filepath.Join(machine, "work"),
-		log:      filepath.Join(machine, "log"),
-		progress: filepath.Join(machine, "progress.jsonl"),
-		token:    filepath.Join(machine, "trainer-token"),
+		own:      filepath.Join(ownFolder(machine), "tasks", a.Attempt),
+		top:      top,
+		work:     filepath.Join(top, "work"),
+		log:      filepath.Join(top, "log"),
+		progress: filepath.Join(top, "progress.jsonl"),
+		token:    filepath.Join(top, "trainer-token"),
 	}
-	f.checkpoint = filepath.Join(machine, "checkpoint")
+	f.checkpoint = filepath.Join(top, "checkpoint")
 	if d := a.Checkpoint.Dir; d != "" {
 		f.checkpoint = below(f.work, d)
 	}

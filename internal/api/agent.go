@@ -11,8 +11,9 @@ import (
 
 // The agent's side. An agent calls the server and never the reverse:
 //
-//	POST /v1/agent/claim    Claim      -> Assignment  with the instance's one-time token
-//	POST /v1/agent/report   Report     -> Orders      with the attempt's token, about once a second
+//	POST /v1/agent/register Registration -> Registered  with the machine's bootstrap token, once
+//	POST /v1/agent/pull     Pull         -> Pulled      signed with the machine's key; waits for tasks
+//	POST /v1/agent/report   Report       -> Orders      with the attempt's token, about once a second
 //	POST /v1/agent/logs?attempt=A&offset=N  body: bytes of the log -> LogEnd
 //	GET  /v1/agent/logs?attempt=A           -> LogEnd: how much the server has
 //	POST /v1/agent/exec/{id} ExecResult -> 204
@@ -22,24 +23,13 @@ import (
 
 // Wire is the version of the agent's protocol that this release speaks, in the
 // header WireHeader of both sides; OldestWire is the oldest that a server still
-// takes. An agent that names none speaks 1.
+// takes, to let what runs come to its end: tasks are for agents that speak Wire. An agent
+// that names none speaks 1, which had one task for a machine and no key.
 const (
-	Wire       = 1
+	Wire       = 2
 	OldestWire = 1
 	WireHeader = "Scrimp-Wire"
 )
-
-// Claim asks for the task of this instance. Claiming twice with the same token
-// gives the same answer while the attempt lives, so that an answer lost on the
-// way can be asked for again.
-type Claim struct {
-	Instance string    `json:"instance"`
-	Boot     time.Time `json:"boot"` // when the agent began
-	Version  string    `json:"version"`
-	// Secret is made by the machine before its agent claims for the first time.
-	// Who has claimed has the task: the token is of no use with another secret.
-	Secret string `json:"secret,omitempty"`
-}
 
 // Assignment is what an agent has to do: one attempt at one task.
 type Assignment struct {

@@ -59,6 +59,7 @@ var House = []Room{
 	{Path: "wait", Floor: 5},        // a pause that ends early
 	{Path: "api/convert", Floor: 5}, // values of the program to values of the wire
 	{Path: "api", Floor: 5},
+	{Path: "api/signed", Floor: 5}, // requests that carry a machine's signature
 
 	{Path: "receipt", Floor: 4},
 	{Path: "measured", Floor: 4}, // what finished runs say of the next

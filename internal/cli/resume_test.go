@@ -32,7 +32,7 @@ type step struct {
 // steps are the program's steps on one machine so far, as its own output has them.
 func (h *home) steps(machine string) (list []step) {
 	var out []byte
-	paths, _ := filepath.Glob(filepath.Join(h.data, "*", "machines", machine, "log"))
+	paths, _ := filepath.Glob(filepath.Join(h.data, "*", "machines", machine, "tasks", "*", "log"))
 	for _, path := range paths {
 		out, _ = os.ReadFile(path)
 	}

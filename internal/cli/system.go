@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -240,9 +241,32 @@ func memory() size.Bytes {
 	return 8 * size.GiB
 }
 
+// hideToken puts the machine's bootstrap token aside and starts this program anew without
+// it, as the same process: a process' first environment can be read for as long as it lives.
+func hideToken() error {
+	token := os.Getenv("SCRIMP_TOKEN")
+	if token == "" {
+		return nil
+	}
+	if err := agent.KeepToken(os.Getenv("SCRIMP_MACHINE_DIR"), token); err != nil {
+		return err
+	}
+	if err := os.Unsetenv("SCRIMP_TOKEN"); err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("start the agent without its token: %w", syscall.Exec(exe, os.Args, os.Environ()))
+}
+
 func (a *app) agentCmd() *cobra.Command {
 	return &cobra.Command{Use: "agent", Short: "Run on a rented machine", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := hideToken(); err != nil {
+				return err
+			}
 			ctx, stop := context.WithCancel(context.WithoutCancel(cmd.Context()))
 			defer stop()
 			signals, hard := make(chan os.Signal, 2), make(chan struct{})
@@ -254,11 +278,12 @@ func (a *app) agentCmd() *cobra.Command {
 				close(hard)
 			}()
 			err := agent.Run(ctx, agent.Config{
-				Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"),
+				Server: os.Getenv("SCRIMP_SERVER"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"),
 				MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
 				Metadata: notice.Endpoints{AWS: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), GCE: os.Getenv("GCE_METADATA_HOST"),
 					Azure: os.Getenv("SCRIMP_AZURE_METADATA")},
-				Environ: os.Environ(), Version: Version, Background: true, Hard: hard,
+				Environ: os.Environ(), Version: Version, Build: build(),
+				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Background: true, Hard: hard,
 				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 			if errors.Is(err, agent.ErrFenced) {
@@ -331,6 +356,8 @@ func (a *app) doctorCmd() *cobra.Command {
 			} else {
 				checks = append(checks, show.Check{Name: "server", OK: true, Text: "runs"})
 			}
+			checks = append(checks, show.Check{Name: "users", OK: true, Text: "programs on the local market run as this user, " +
+				"and could act as their machine's agent: each machine serves one user (docs/security.md)"})
 			failed := false
 			for _, c := range checks {
 				failed = failed || !c.OK

@@ -29,54 +29,6 @@ func (c *Control) Live(attempt string) (live bool) {
 	return live || !c.durable.wait(last) // what says that it is over may be taken back
 }
 
-// Claim marks the attempt as taken by its agent and returns it with its job. It
-// waits a moment for the launch to be written, since a machine can be quicker than the answer to its launch.
-// The first who claims has the task: by is a hash of a secret of theirs, and nobody
-// with another one gets it. "" is an agent of a release that had none.
-func (c *Control) Claim(ctx context.Context, attempt, instance, by string) (core.Job, core.Attempt, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for {
-		changed := c.Changed()
-		var job core.Job
-		var a core.Attempt
-		ok, asked, fenced := false, false, false
-		if !c.Read(func(m *core.Machine) {
-			if live, found := m.Attempt(attempt); found {
-				j, _ := m.Job(live.Job())
-				a, job, ok = *live, *j.Copy(), true
-				fenced = a.Task() == core.Ended || a.Releasing() || a.Instance() != instance
-			}
-			_, asked = m.Allocation(attempt)
-		}) {
-			return job, a, ErrStopping
-		}
-		switch {
-		case !ok && asked: // its launch is not answered yet
-		case !ok || fenced:
-			return job, a, ErrFenced
-		case !a.Claimed().IsZero():
-			if a.By() != "" && a.By() != by {
-				return job, a, ErrTaken
-			}
-			c.agents.mu.Lock()
-			c.agents.hear(attempt, time.Now())
-			c.agents.mu.Unlock()
-			return job, a, nil
-		default:
-			if err := c.Propose(ctx, c.event(c.Now(), core.AgentClaimed{Attempt: attempt, By: by})); err != nil {
-				return job, a, err
-			}
-			continue // of two at once one has it
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return job, a, fmt.Errorf("claim %s: its launch is not answered yet", attempt)
-		}
-	}
-}
-
 // Report takes what an agent has to say and returns what it should do. What the answer
 // acknowledges is durable, but for progress and usage: those are events only now and
 // then, and newer ones make up for what a crash takes. Nothing makes up for a value of

@@ -53,6 +53,7 @@ type (
 	IncarnationBegun  = state.IncarnationBegun
 	OwnershipDecided  = state.OwnershipDecided
 	TableReady        = state.TableReady
+	MachineRegistered = state.MachineRegistered
 	AgentClaimed      = state.AgentClaimed
 	AttemptStarted    = state.AttemptStarted
 	Progressed        = state.Progressed

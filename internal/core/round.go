@@ -135,6 +135,11 @@ func (m *Machine) reviewJob(j *Job) {
 	m.moves(j, a)
 }
 
+// bootLimit is when an attempt's program must run.
+func (m *Machine) bootLimit(a *Attempt) time.Time {
+	return a.From().Add(m.timingOf(a.Machine()).BootLimit + a.Transfer())
+}
+
 // overdue gives a machine back that takes too long to begin or to end, and reports
 // whether there is nothing else to decide.
 func (m *Machine) overdue(j *Job, a *Attempt) bool {
@@ -149,7 +154,7 @@ func (m *Machine) overdue(j *Job, a *Attempt) bool {
 	case a.Task() == TaskRunning:
 		return false
 	}
-	limit := a.From().Add(m.timingOf(a.Machine()).BootLimit + a.Transfer())
+	limit := m.bootLimit(a)
 	if !m.now().Before(limit) {
 		m.release(a, "boot_limit", "silent")
 		return true

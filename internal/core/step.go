@@ -261,7 +261,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	case HoldOpened, HoldReviewed, HoldClosed, Spawn:
 		m.takeHold(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
-		InventorySeen:
+		InventorySeen, MachineRegistered:
 		m.takeMachine(b)
 	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen,
 		AttemptEnded, AgentSilent:
@@ -309,6 +309,8 @@ func (m *Machine) takeMachine(b Body) {
 		m.billed(b)
 	case InventorySeen:
 		m.inventory(b)
+	case MachineRegistered:
+		m.registered(b)
 	}
 }
 

@@ -80,6 +80,9 @@ func (n *noise) body() Body {
 		}
 		return b
 	case 10:
+		if message%2 == 0 { // of what is drawn already, so that the rest of the noise stays as it is
+			return MachineRegistered{Instance: fmt.Sprintf("i-%d", step%12), Allocation: n.attempt(), Key: "k", Isolated: message%4 == 0}
+		}
 		return AgentClaimed{Attempt: n.attempt()}
 	case 11, 12:
 		return AttemptStarted{Attempt: n.attempt(), Message: message, Restored: n.pick("", "m-1"), Step: step, Took: n.span()}

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -68,7 +69,7 @@ func (*rents) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	return []market.Offer{o}, []market.Quote{{Offer: o.ID, Rate: 1, Priced: true, Available: true}}, nil
 }
 
-// rentedWorld is a world in which the job has a machine that its agent can claim;
+// rentedWorld is a world in which the job has a machine whose agent can register;
 // it returns the attempt.
 func rentedWorld(t *testing.T, change func(*Options)) (*world, string) {
 	t.Helper()
@@ -119,50 +120,80 @@ func (w *world) until(f func(*core.Machine) bool) {
 	}
 }
 
-func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
+func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 	w, attempt := rentedWorld(t, nil)
 	other := w.rent("b")
-	claim := func(attempt, secret string) (int, api.Assignment, api.Problem) {
-		rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt),
-			api.Claim{Instance: w.instance(attempt), Secret: secret})
-		var a api.Assignment
-		_ = json.Unmarshal(rec.Body.Bytes(), &a)
-		return rec.Code, a, p
-	}
-	// Two at once with one token: one has the task.
-	codes, tokens := make([]int, 8), make([]string, 8)
+	// Eight at once with one token: one has the machine.
+	keys, codes := make([]ed25519.PrivateKey, 8), make([]int, 8)
 	var all sync.WaitGroup
 	for i := range codes {
-		all.Go(func() {
-			rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt),
-				api.Claim{Instance: w.instance(attempt), Secret: fmt.Sprint("machine", i)})
-			var a api.Assignment
-			_ = json.Unmarshal(rec.Body.Bytes(), &a)
-			codes[i], tokens[i] = rec.Code, a.AttemptToken
-		})
+		_, keys[i], _ = ed25519.GenerateKey(nil)
+		all.Go(func() { codes[i], _ = w.register(w.ticket("bootstrap", attempt), w.instance(attempt), keys[i]) })
 	}
 	all.Wait()
 	first := slices.Index(codes, 200)
 	if n := len(slices.DeleteFunc(slices.Clone(codes), func(c int) bool { return c != 200 })); n != 1 {
-		t.Fatalf("%d of 8 agents have the task: %v", n, codes)
+		t.Fatalf("%d of 8 agents have the machine: %v", n, codes)
 	}
-	if code, a, _ := claim(attempt, fmt.Sprint("machine", first)); code != 200 || a.AttemptToken != tokens[first] {
-		t.Errorf("its answer was lost and asked for again: %d", code)
+	key := keys[first]
+	if code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), key); code != 200 {
+		t.Errorf("its answer was lost and asked for again: %d %+v", code, p)
 	}
-	if code, _, p := claim(attempt, "a thief's"); code != http.StatusGone || !strings.Contains(p.Title, "another agent") ||
-		p.Fix == "" {
+	if code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), keys[(first+1)%8]); code != http.StatusGone ||
+		!strings.Contains(p.Title, "another agent") || p.Fix == "" {
 		t.Errorf("a second agent with the token: %d %+v", code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", other),
-		api.Claim{Instance: w.instance(attempt)}); rec.Code != http.StatusGone || p.Fix == "" {
-		t.Errorf("from another machine than was launched: %d %+v", rec.Code, p)
+	if code, p := w.register(w.ticket("bootstrap", other), w.instance(attempt), key); code != http.StatusGone || p.Fix == "" {
+		t.Errorf("from another machine than was launched: %d %+v", code, p)
 	}
-	if code, _, _ := claim(other, ""); code != 200 {
-		t.Errorf("an agent of the last release, which has no secret: %d", code)
+	if code, p := w.register(w.ticket("attempt", other), w.instance(other), key); code != http.StatusUnauthorized || p.Fix == "" {
+		t.Errorf("with a task's token: %d %+v", code, p)
+	}
+
+	// The key pulls the machine's task, and nothing else does.
+	task := w.pull(w.instance(attempt), key)
+	if len(task.Tasks) != 1 || task.Tasks[0].Attempt != attempt || task.Off {
+		t.Fatalf("pulled is %+v", task)
+	}
+	if again := w.pull(w.instance(attempt), key); len(again.Tasks) != 1 || again.Tasks[0].AttemptToken != task.Tasks[0].AttemptToken {
+		t.Errorf("its answer was lost and asked for again: %+v", again)
+	}
+	token := task.Tasks[0].AttemptToken
+	for name, c := range map[string]struct {
+		instance string
+		key      ed25519.PrivateKey
+		code     int
+	}{
+		"another key":        {w.instance(attempt), keys[(first+1)%8], http.StatusUnauthorized},
+		"another's machine":  {w.instance(other), key, http.StatusGone},
+		"an unknown machine": {"i-none", key, http.StatusGone},
+	} {
+		if rec, p := w.send(w.signed("POST", "/v1/agent/pull", c.instance, c.key, api.Pull{})); rec.Code != c.code || p.Fix == "" {
+			t.Errorf("%s pulls: %d %+v, want %d", name, rec.Code, p, c.code)
+		}
+	}
+	for name, shown := range map[string]string{"a task's token": token, "a bootstrap token": w.ticket("bootstrap", attempt)} {
+		if rec, _ := w.ask("POST", "/v1/agent/pull", shown, api.Pull{}); rec.Code != http.StatusUnauthorized {
+			t.Errorf("%s pulls: %d", name, rec.Code)
+		}
+	}
+	r := w.signed("POST", "/v1/agent/pull", w.instance(attempt), key, api.Pull{})
+	if rec, p := w.send(r.Clone(t.Context())); rec.Code != 200 {
+		t.Fatalf("%d %+v", rec.Code, p)
+	}
+	r.Body = io.NopCloser(strings.NewReader(jsonOf(api.Pull{})))
+	if rec, p := w.send(r); rec.Code != http.StatusConflict || p.Fix == "" {
+		t.Errorf("a pull that is sent twice: %d %+v", rec.Code, p)
+	}
+	old := w.signed("POST", "/v1/agent/pull", w.instance(attempt), key, api.Pull{})
+	old.Header.Set(api.WireHeader, "1")
+	rec, _ := w.send(old)
+	var none api.Pulled
+	if err := json.Unmarshal(rec.Body.Bytes(), &none); err != nil || rec.Code != 200 || len(none.Tasks) > 0 || none.Wire != api.Wire {
+		t.Errorf("an agent of an older version gets %d %s", rec.Code, rec.Body)
 	}
 
 	// Its token opens its own task's routes.
-	token := tokens[first]
 	routes := map[string]func() (*httptest.ResponseRecorder, api.Problem){
 		"report": func() (*httptest.ResponseRecorder, api.Problem) {
 			return w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: attempt})
@@ -201,13 +232,16 @@ func TestATokenTakesItsTaskOnceAndEndsWithIt(t *testing.T) {
 			t.Errorf("%s after the end: %d %+v", name, rec.Code, p)
 		}
 	}
-	if code, _, p := claim(attempt, fmt.Sprint("machine", first)); code != http.StatusGone || p.Fix == "" {
-		t.Errorf("a claim after the end: %d %+v", code, p)
+	if p := w.pull(w.instance(attempt), key); !p.Off && len(p.Tasks) > 0 {
+		t.Errorf("a pull after the end: %+v", p)
+	}
+	if code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), key); code != http.StatusGone || p.Fix == "" {
+		t.Errorf("a registration after the end: %d %+v", code, p)
 	}
 }
 
-// What agents of the first release sent, word for word, is taken for as long as
-// their version of the protocol is.
+// What agents of the first version of the protocol send of the tasks that they have, word for
+// word, is taken for as long as that version is.
 func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	if api.OldestWire > 1 {
 		t.Skip("version 1 of the protocol is no longer taken: its fixture can go")
@@ -217,7 +251,8 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, asked := w.ticket("claim", attempt), 0
+	token, asked := w.ticket("attempt", attempt), 0 // as it had it before the server was replaced
+	w.take(attempt)
 	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n===\n") {
 		head, body, _ := strings.Cut(part, "\n")
 		method, path, _ := strings.Cut(head, " ")
@@ -229,15 +264,11 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 		if w.h.ServeHTTP(rec, r); rec.Code >= 300 {
 			t.Fatalf("%s: %d %s", head, rec.Code, rec.Body)
 		}
-		var a api.Assignment
-		if json.Unmarshal(rec.Body.Bytes(), &a) == nil && a.AttemptToken != "" {
-			token = a.AttemptToken
-		}
 		asked++
 	}
 	w.until(func(m *core.Machine) bool { j, _ := m.Job("a"); return j.State() == core.Succeeded })
 	w.control.Read(func(m *core.Machine) {
-		if j, _ := m.Job("a"); asked < 6 || j.Step() != 100 || j.SavedStep() != 80 || j.Metrics()["loss"] != 1.5 {
+		if j, _ := m.Job("a"); asked < 5 || j.Step() != 100 || j.SavedStep() != 80 || j.Metrics()["loss"] != 1.5 {
 			t.Errorf("%d requests left step %d, saved step %d, metrics %v", asked, j.Step(), j.SavedStep(), j.Metrics())
 		}
 	})

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"scrimp/internal/api"
-	"scrimp/internal/control"
 )
 
 // Limits of what an agent may send at once.
@@ -22,47 +19,12 @@ const (
 	maxChunk  = 4 << 20
 )
 
-func (s *Server) agentClaim(w http.ResponseWriter, r *http.Request) {
-	attempt, ok := s.bearer(r, "claim")
-	if !ok {
-		problem(w, http.StatusUnauthorized, "no valid token", "only an agent that the server launched may claim", nil)
-		return
-	}
-	c, ok := read[api.Claim](w, r, maxReport)
-	if !ok {
-		return
-	}
-	by := ""
-	if c.Secret != "" {
-		by = fmt.Sprintf("%x", sha256.Sum256([]byte(attempt+"\x00"+c.Secret)))
-	}
-	job, a, err := s.control.Claim(r.Context(), attempt, c.Instance, by)
-	switch {
-	case errors.Is(err, control.ErrTaken): // 410, on which an agent of any release gives up
-		s.opts.Log.Warn("a task was asked for twice with one token", "attempt", attempt, "from", from(r))
-		problem(w, http.StatusGone, "another agent has the task",
-			"the token was good for one agent: switch the machine off; where it is the right one, scrimp cancel "+job.ID()+
-				" gives the other's machine back", err)
-	case errors.Is(err, control.ErrFenced):
-		problem(w, http.StatusGone, "the attempt is over", "switch the machine off", err)
-	case err != nil:
-		problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
-	default:
-		as, err := s.assign(r.Context(), job, a)
-		if err != nil {
-			problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
-			return
-		}
-		answer(w, as)
-	}
-}
-
 // attempt returns the attempt whose agent asks, or answers that it may not.
 func (s *Server) attempt(w http.ResponseWriter, r *http.Request) (string, bool) {
 	attempt, ok := s.bearer(r, "attempt")
 	switch {
 	case !ok:
-		problem(w, http.StatusUnauthorized, "no valid token", "claim the task first", nil)
+		problem(w, http.StatusUnauthorized, "no valid token", "register the machine and pull its tasks first", nil)
 		return "", false
 	case !s.control.Live(attempt):
 		problem(w, http.StatusGone, "the attempt is over, and its token with it", "switch the machine off", nil)
@@ -82,7 +44,7 @@ func (s *Server) agentReport(w http.ResponseWriter, r *http.Request) {
 	}
 	if report.Attempt != attempt {
 		fieldProblem(w, http.StatusForbidden, "attempt", "the token is for another attempt",
-			"report the attempt that was claimed with it", nil)
+			"report the attempt that it was given with", nil)
 		return
 	}
 	o, err := s.control.Report(r.Context(), report)

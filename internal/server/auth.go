@@ -49,8 +49,8 @@ func (s *Server) bearer(r *http.Request, what string) (attempt string, ok bool) 
 
 // ticketFor is what an agent's token is for.
 func ticketFor(k scope) string {
-	if k == claims {
-		return "claim"
+	if k == bootstraps {
+		return "bootstrap"
 	}
 	return "attempt"
 }
@@ -128,7 +128,7 @@ func (s *Server) serve(t route) http.HandlerFunc {
 		case open:
 			t.do(s, w, r)
 			return
-		case claims, attempts:
+		case bootstraps, attempts:
 			// a token that somebody made up counts for who sends it: else each would have a pace of its own
 			name := "from " + from(r)
 			if _, ok := s.bearer(r, ticketFor(t.Scope)); ok {
@@ -140,6 +140,11 @@ func (s *Server) serve(t route) http.HandlerFunc {
 			}
 			if speaks(w, r, api.OldestWire, api.Wire) {
 				t.do(s, w, r)
+			}
+			return
+		case machines:
+			if signed, ok := s.signedBy(w, r); ok && speaks(w, r, api.OldestWire, api.Wire) {
+				t.do(s, w, signed)
 			}
 			return
 		case anywhere, everywhere, ofJob:
@@ -285,7 +290,7 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, t route) bool {
 			unknownJob(w, "", id)
 			return false
 		}
-	case open, claims, attempts, anywhere:
+	case open, bootstraps, attempts, machines, anywhere:
 	}
 	if has >= t.Role {
 		return true

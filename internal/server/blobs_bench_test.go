@@ -17,7 +17,6 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
 )
@@ -48,25 +47,16 @@ func (w *world) listens(t testing.TB, network string) string {
 	return "http://" + l.Addr().String()
 }
 
-// agentOf claims the task of an attempt and returns its agent's way to the server at url.
+// agentOf takes the task of an attempt and returns its agent's way to the server at url.
 func (w *world) agentOf(t testing.TB, url, attempt string) *wire.HTTP {
 	t.Helper()
-	w.claim(attempt)
+	w.take(attempt)
 	a, err := wire.Dial(url, func() string { return w.ticket("attempt", attempt) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Close)
 	return a
-}
-
-// claim is what the agent of an attempt does first.
-func (w *world) claim(attempt string) {
-	w.t.Helper()
-	rec, p := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)})
-	if rec.Code != http.StatusOK {
-		w.t.Fatalf("%+v", p)
-	}
 }
 
 // BenchmarkServerStore publishes a checkpoint that is new through the server's store,

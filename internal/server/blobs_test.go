@@ -66,8 +66,8 @@ func (w *world) listedIn() (names []string) {
 func TestAnAgentReachesNothingButItsJobsOwn(t *testing.T) {
 	w := newWorldOf(t, &rents{}, nil)
 	mine, other := w.rent("a"), w.rent("b")
-	w.claim(mine)
-	w.claim(other)
+	w.take(mine)
+	w.take(other)
 	if rec := w.blob("PUT", keyOf("jobs/b/x"), other, "secret"); rec.Code != http.StatusNoContent {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}

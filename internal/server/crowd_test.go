@@ -5,6 +5,7 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -21,10 +22,12 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/api/signed"
 	"scrimp/internal/engine"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/size"
+	"scrimp/internal/wait"
 )
 
 // crowd is a market whose machines are goroutines: each claims its task over TCP
@@ -223,23 +226,43 @@ func (c *crowd) timed(ctx context.Context, kind string, f func() error) error {
 
 // agent is one machine's life.
 func (c *crowd) agent(ctx context.Context, id, token string) {
-	conn, err := wire.Dial(c.address, func() string { return token })
-	if err != nil {
-		c.tb.Error(err)
-		return
-	}
-	defer conn.Close()
-	var a api.Assignment
+	public, key, err := ed25519.GenerateKey(nil)
+	must(c.tb, err)
+	is, err := wire.DialMachine(c.address, id, key, token)
+	must(c.tb, err)
+	defer is.Close()
 	err = wire.Retry(ctx, func(ctx context.Context) error {
-		return c.timed(ctx, "claim", func() error {
-			a, err = conn.Claim(ctx, api.Claim{Instance: id, Boot: time.Now().UTC(), Version: "test"})
+		return c.timed(ctx, "register", func() error {
+			_, err := is.Register(ctx, api.Registration{Instance: id, Key: signed.Encode(public), Boot: time.Now().UTC(), Version: "test"})
 			return err
 		})
 	})
+	var pulled api.Pulled
+	for err == nil && len(pulled.Tasks) == 0 {
+		err = wire.Retry(ctx, func(ctx context.Context) (err error) { pulled, err = is.Pull(ctx, api.Pull{}); return err })
+		if pulled.Off {
+			return
+		}
+	}
 	if err != nil {
 		return
 	}
-	token = a.AttemptToken
+	a := pulled.Tasks[0]
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	pulling, halt := context.WithCancel(ctx)
+	defer halt()
+	beside.Go(func() { // as the daemon goes on to ask
+		for pulling.Err() == nil {
+			p, err := is.Pull(pulling, api.Pull{Running: []string{a.Attempt}})
+			if p.Off || err != nil && wait.For(pulling, time.Second) != nil {
+				return
+			}
+		}
+	})
+	conn, err := wire.Dial(c.address, func() string { return a.AttemptToken })
+	must(c.tb, err)
+	defer conn.Close()
 	c.mu.Lock()
 	c.claimed++
 	c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"scrimp/internal/server/secret"
 )
 
-// ticket makes the token that lets an agent do one thing: claim or serve an attempt.
+// ticket makes the token that lets an agent do one thing: register a machine or serve an attempt.
 func (s *Server) ticket(what, attempt string) string {
 	h := hmac.New(sha256.New, s.secret)
 	_, _ = io.WriteString(h, what+"\x00"+attempt)
@@ -21,7 +21,7 @@ func (s *Server) ticket(what, attempt string) string {
 func (s *Server) agentEnv(url, attempt string) map[string]string {
 	return map[string]string{
 		"SCRIMP_SERVER": url,
-		"SCRIMP_TOKEN":  s.ticket("claim", attempt),
+		"SCRIMP_TOKEN":  s.ticket("bootstrap", attempt),
 	}
 }
 

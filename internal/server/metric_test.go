@@ -25,10 +25,9 @@ func TestEveryValueOfTheMetricIsShown(t *testing.T) {
 		}
 		return attempt != ""
 	})
-	rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)})
-	var as api.Assignment
-	if err := json.Unmarshal(rec.Body.Bytes(), &as); err != nil || as.Metric != "acc" {
-		t.Fatalf("the assignment is %s", rec.Body)
+	as := w.take(attempt)
+	if as.Metric != "acc" {
+		t.Fatalf("the assignment is %+v", as)
 	}
 	now := time.Now().UTC()
 	report := func(first int64, messages ...api.Message) (o api.Orders) {

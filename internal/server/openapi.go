@@ -39,6 +39,9 @@ func OpenAPI(version string) []byte {
 		"security": []any{map[string]any{"token": []any{}}},
 		"components": map[string]any{"schemas": maps.Clone(g.made), "securitySchemes": map[string]any{
 			"token": map[string]any{"type": "http", "scheme": "bearer", "description": "A user's token: scrimp tokens new"},
+			"machine": map[string]any{"type": "apiKey", "in": "header", "name": "Scrimp-Signature",
+				"description": "An Ed25519 signature by the key that the machine registered, over method, path, Scrimp-Instance, " +
+					"Scrimp-Time, Scrimp-Nonce and the SHA-256 of the body; good once and for a minute"},
 			"agent": map[string]any{"type": "http", "scheme": "bearer",
 				"description": "A token that allows one task, which the server gives to the machine that it rents: it reads " +
 					"that job's work folder, reads and writes the blobs whose keys begin with jobs/JOB/, and ends with its attempt"},
@@ -71,8 +74,10 @@ func operationOf(g *schemas, t route, problem any) map[string]any {
 	switch t.Scope {
 	case open:
 		op["security"] = []any{}
-	case claims, attempts:
+	case bootstraps, attempts:
 		op["security"] = []any{map[string]any{"agent": []any{}}}
+	case machines:
+		op["security"] = []any{map[string]any{"machine": []any{}}}
 	case anywhere, everywhere, ofJob:
 		op["x-role"] = t.Role.String()
 		op["x-where"] = map[scope]string{anywhere: "in one team", everywhere: "in all teams",

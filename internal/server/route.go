@@ -18,14 +18,15 @@ const (
 	anywhere                // the role in one team is enough; what others own is left out
 	everywhere              // the role must hold for all teams
 	ofJob                   // the role in the team of the job {id}
-	claims                  // an agent's one-time token
-	attempts                // the token that it claimed
+	bootstraps              // the token that a machine registers with, once
+	machines                // the signature of a machine's key
+	attempts                // the token that comes with a task
 )
 
 // route is a line of the table.
 type route struct {
 	Method, Path string
-	Role         identity.Role // the least that is needed; Nobody for open, claims and attempts
+	Role         identity.Role // the least that is needed; Nobody for open and those of agents
 	Scope        scope
 	Reads        bool // changes nothing, so that only refusals are on record
 	Does         string
@@ -180,8 +181,10 @@ func peopleRoutes() []route {
 // agentRoutes are for the agents on machines.
 func agentRoutes() []route {
 	return []route{
-		{"POST", "/v1/agent/claim", 0, claims, false, "Take the task of an instance", api.Claim{}, api.Assignment{}, "", nil,
-			(*Server).agentClaim},
+		{"POST", "/v1/agent/register", 0, bootstraps, false, "Tell a machine's public key, once", api.Registration{},
+			api.Registered{}, "", nil, (*Server).agentRegister},
+		{"POST", "/v1/agent/pull", 0, machines, false, "Wait for tasks to begin", api.Pull{}, api.Pulled{}, "", nil,
+			(*Server).agentPull},
 		{"POST", "/v1/agent/report", 0, attempts, false, "Tell what happened, and fetch orders", api.Report{}, api.Orders{},
 			"", nil, (*Server).agentReport},
 		{"POST", "/v1/agent/logs", 0, attempts, false, "Append output", nil, api.LogEnd{}, "",

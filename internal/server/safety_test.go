@@ -198,7 +198,7 @@ func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
 		{"", 2, 3, 426, "too old"}, {"1", 2, 3, 426, "too old"}, {"4", 1, 3, 426, "newer"}, {"x", 1, 1, 400, "number"},
 		{"-1", 1, 1, 400, "number"}, {"0", 1, 1, 400, "number"},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/claim", nil)
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", nil)
 		if c.header != "" {
 			r.Header.Set(api.WireHeader, c.header)
 		}
@@ -214,8 +214,8 @@ func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
 		}
 	}
 	w := newWorld(t, nil)
-	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/claim", strings.NewReader("{}"))
-	r.Header.Set("Authorization", "Bearer "+w.ticket("claim", "a.1"))
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", strings.NewReader("{}"))
+	r.Header.Set("Authorization", "Bearer "+w.ticket("bootstrap", "a.1"))
 	r.Header.Set(api.WireHeader, "99")
 	rec := httptest.NewRecorder()
 	if w.h.ServeHTTP(rec, r); rec.Code != 426 {
@@ -233,8 +233,8 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 	if got := send(w.ticket("attempt", first)); got != http.StatusForbidden {
 		t.Errorf("a report for another attempt: %d", got)
 	}
-	if got := send(w.ticket("claim", second)); got != http.StatusUnauthorized {
-		t.Errorf("a claim's token reports: %d", got)
+	if got := send(w.ticket("bootstrap", second)); got != http.StatusUnauthorized {
+		t.Errorf("a bootstrap token reports: %d", got)
 	}
 	good := w.ticket("attempt", second)
 	for _, bad := range []string{good[:len(good)-1] + "x", strings.Replace(good, second, first, 1), "attempt.",

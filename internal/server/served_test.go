@@ -67,7 +67,7 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := machine{Server: url, Token: w.ticket("claim", attempt), Instance: w.instance(attempt),
+	m := machine{Server: url, Token: w.ticket("bootstrap", attempt), Instance: w.instance(attempt),
 		Dir: filepath.Join(top, "m")}
 	exe, err := os.Executable()
 	if err != nil {
@@ -210,13 +210,13 @@ func TestNoPathOfTheServerIsInAnAssignment(t *testing.T) {
 	spec := `{"name":"a","command":"true","outputs":["out"],"checkpoint":{"dir":"ckpt"},"grace":"3s"}`
 	w.must("POST", "/v1/jobs", api.Submission{Spec: []byte(spec), Folder: t.TempDir()}, nil)
 	attempt := w.newest("a", "")
-	rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)})
-	var as api.Assignment
-	if err := json.Unmarshal(rec.Body.Bytes(), &as); err != nil {
+	as := w.take(attempt)
+	text, err := json.Marshal(as)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(rec.Body.String(), w.opts.Dir) || as.Workdir != api.ServerWork ||
+	if strings.Contains(string(text), w.opts.Dir) || as.Workdir != api.ServerWork ||
 		as.Checkpoint.URL != api.ServerStore || as.OutputsURL != api.ServerStore || as.Checkpoint.Prefix != "jobs/a/" {
-		t.Errorf("the agent is told %s", rec.Body)
+		t.Errorf("the agent is told %s", text)
 	}
 }

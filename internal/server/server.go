@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
@@ -81,6 +82,7 @@ type Server struct {
 	metrics *metrics
 	feed    *feed
 	streams streams
+	seen    signed.Seen
 	moves   streams // contents on their way to agents and from them
 	kept    blobs
 	disk    disk
@@ -237,7 +239,7 @@ func newServer(o Options, st store.Replica, f *front) *Server {
 		execs: map[string]*execution{}, odds: map[string]odds{},
 		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
 		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
-		metrics: newMetrics(), wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
+		metrics: newMetrics(), seen: signed.Seen{Since: time.Now()}, wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
 	}
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.feed = newFeed(s)

@@ -70,7 +70,7 @@ func TestNoRouteTellsOfAnotherTeam(t *testing.T) {
 		t.Helper()
 		asked := 0
 		for _, r := range table() {
-			if r.Scope == claims || r.Scope == attempts || r.Method != "GET" {
+			if r.Scope == bootstraps || r.Scope == machines || r.Scope == attempts || r.Method != "GET" {
 				continue
 			}
 			for _, query := range []string{"", "?after=0", "?by=user", "?by=project", "?by=job", "?by=kind", "?by=tag:k",
@@ -168,11 +168,7 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 		"file:///etc#passwd"} {
 		job := fmt.Sprint("job", n)
 		attempt := w.rent(job)
-		var as api.Assignment
-		rec, _ := w.ask("POST", "/v1/agent/claim", w.ticket("claim", attempt), api.Claim{Instance: w.instance(attempt)})
-		if err := json.Unmarshal(rec.Body.Bytes(), &as); rec.Code != 200 || err != nil {
-			t.Fatalf("%d %s", rec.Code, rec.Body)
-		}
+		as := w.take(attempt)
 		rec, p := w.ask("POST", "/v1/agent/report", as.AttemptToken,
 			api.Report{Attempt: attempt,
 				Messages: []api.Message{{Seq: 1, At: time.Now(), Ended: &api.Ended{Reason: "completed", Outputs: says}}}})
@@ -191,7 +187,7 @@ func TestTokensOfAgentsThatAreMadeUpShareOnePace(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
 	slowed := 0
 	for n := range 50 {
-		rec, _ := w.ask("POST", "/v1/agent/claim", fmt.Sprintf("claim.made.up.%d", n), "{}")
+		rec, _ := w.ask("POST", "/v1/agent/register", fmt.Sprintf("bootstrap.made.up.%d", n), "{}")
 		if rec.Code == http.StatusTooManyRequests {
 			slowed++
 		}

@@ -43,8 +43,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.applyAllocation(e, f)
 	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled:
 		s.applyTask(e, f)
-	case StrayFound, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed, InstanceExtended, InstanceLeft,
-		BillTaken, InstanceOwned:
+	case StrayFound, InstanceRegistered, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed,
+		InstanceExtended, InstanceLeft, BillTaken, InstanceOwned:
 		s.applyInstance(e, f)
 	case ConfigSet:
 		s.cfg = e.Body.(Configured).Config

@@ -23,6 +23,12 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		i.r.Paid = f.Paid
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
 		s.instances[i.r.ID] = i
+	case InstanceRegistered:
+		i, b := s.instance(f.Instance), e.Body.(MachineRegistered)
+		i.r.Agent = &Agent{Key: b.Key, At: s.now, Version: b.Version, Isolated: b.Isolated}
+		if i.r.Phase == Provisioning {
+			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+		}
 	case InstanceReleased:
 		i := s.instance(f.Instance)
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)

@@ -252,7 +252,7 @@ type (
 	// AgentClaimed: the agent on an instance has its task.
 	AgentClaimed struct {
 		Attempt string `json:"attempt"`
-		By      string `json:"by,omitempty"` // hash of the secret that the machine made; "" from agents that made none
+		By      string `json:"by,omitempty"` // who: a hash of what only that machine has; "" from agents that made none
 	}
 	// AttemptStarted: the program runs.
 	AttemptStarted struct {

@@ -111,6 +111,7 @@ var bodies = map[string]func([]byte) (Body, error){
 	TableReady{}.Kind():        read[TableReady],
 	InstanceEnded{}.Kind():     read[InstanceEnded],
 	InventorySeen{}.Kind():     read[InventorySeen],
+	MachineRegistered{}.Kind(): read[MachineRegistered],
 	AgentClaimed{}.Kind():      read[AgentClaimed],
 	AttemptStarted{}.Kind():    read[AttemptStarted],
 	Progressed{}.Kind():        read[Progressed],

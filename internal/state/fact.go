@@ -201,6 +201,10 @@ type (
 		Why      string `json:"why"`
 		End      string `json:"end,omitempty"`
 	}
+	// InstanceRegistered: the key of its agent is known. No other is taken after it.
+	InstanceRegistered struct {
+		Instance string `json:"instance"`
+	}
 	// InstanceMissing: its provider's list lacks it. InstanceListed: it is there again.
 	InstanceMissing struct {
 		Instance string `json:"instance"`
@@ -284,6 +288,7 @@ func (TaskEnded) Fact() string            { return "task_ended" }
 func (TimeSettled) Fact() string          { return "time_settled" }
 func (StrayFound) Fact() string           { return "stray_found" }
 func (InstanceReleased) Fact() string     { return "instance_released" }
+func (InstanceRegistered) Fact() string   { return "instance_registered" }
 func (InstanceMissing) Fact() string      { return "instance_missing" }
 func (InstanceListed) Fact() string       { return "instance_listed" }
 func (InstanceClosed) Fact() string       { return "instance_closed" }
@@ -337,6 +342,7 @@ func init() {
 	reads[TimeSettled]()
 	reads[StrayFound]()
 	reads[InstanceReleased]()
+	reads[InstanceRegistered]()
 	reads[InstanceMissing]()
 	reads[InstanceListed]()
 	reads[InstanceClosed]()

@@ -28,6 +28,7 @@ type instanceRecord struct {
 	Release    string        `json:"release,omitempty"` // why it is being given back
 	Seats      []Seat        `json:"seats,omitempty"`
 	Posted     money.Amount  `json:"posted,omitzero"`    // accrued at plain seconds, over all seats
+	Agent      *Agent        `json:"agent,omitempty"`    // nil: none has registered
 	Missing    time.Time     `json:"missing,omitzero"`   // since then its provider's list lacks it
 	Lost       bool          `json:"lost,omitempty"`     // given up because of that: its true end may come yet
 	Disowned   bool          `json:"disowned,omitempty"` // of an earlier incarnation, and nobody has decided whose it is
@@ -37,6 +38,14 @@ type instanceRecord struct {
 	// Bill is the newest bill of a machine that nobody asked for, by rule; nil: none has
 	// come. That of any other is its tasks'.
 	Bill map[string]money.Amount `json:"bill,omitempty"`
+}
+
+// Agent is the agent of an instance, known by the key that it made. It never changes.
+type Agent struct {
+	Key      string    `json:"key"` // Ed25519, public, in base64
+	At       time.Time `json:"at"`  // when it registered
+	Version  string    `json:"version,omitempty"`
+	Isolated bool      `json:"isolated,omitempty"` // its programs run as another user
 }
 
 // Seat is a task's place on an instance, from one time to another.
@@ -59,6 +68,9 @@ func (i *Instance) Seats() []Seat          { return i.r.Seats }
 func (i *Instance) Missing() time.Time     { return i.r.Missing }
 func (i *Instance) Lost() bool             { return i.r.Lost }
 func (i *Instance) Disowned() bool         { return i.r.Disowned }
+
+// Agent is the one that registered from it; nil: none has.
+func (i *Instance) Agent() *Agent { return i.r.Agent }
 
 // Release is why it is being given back; "": it is not.
 func (i *Instance) Release() string { return i.r.Release }

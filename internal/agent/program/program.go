@@ -21,6 +21,7 @@ type Spec struct {
 	Dir    string
 	Env    []string
 	Output *os.File // stdout and stderr, written by the program itself: nobody's reader can block it
+	User   int      // whose the processes are, with a group of that number and no other; 0: ours
 	Mark   string   // NAME=value, unique to the program, in the environment of all its processes; "" for none
 }
 
@@ -72,7 +73,7 @@ func (p *Program) run(s Spec, started chan<- error) {
 		env = append(append([]string(nil), env...), s.Mark)
 	}
 	cmd := exec.Command(s.Args[0], s.Args[1:]...)
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, env, ownSession()
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, env, ownSession(s.User)
 	if s.Output != nil {
 		cmd.Stdout, cmd.Stderr = s.Output, s.Output
 	}

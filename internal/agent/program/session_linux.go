@@ -4,8 +4,8 @@ import "syscall"
 
 // ownSession gives the program a session and group of its own, and lets the
 // kernel kill the main process when the thread that started it is gone.
-func ownSession() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+func ownSession(user int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: As(user)}
 }
 
 // StepBack lowers the priority of every thread of this process, so that the

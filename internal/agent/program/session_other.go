@@ -4,7 +4,9 @@ package program
 
 import "syscall"
 
-func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func ownSession(user int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Credential: As(user)}
+}
 
 // StepBack lowers the priority of this process.
 func StepBack() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 10) }

@@ -23,8 +23,6 @@ import (
 
 // Server is what the agent asks of its server. Every call may be repeated.
 type Server interface {
-	// Claim takes the task of this instance. It returns ErrFenced where the token is no longer good.
-	Claim(context.Context, api.Claim) (api.Assignment, error)
 	// Report sends messages and fetches orders. It returns ErrFenced where another attempt has the task.
 	Report(context.Context, api.Report) (api.Orders, error)
 	// LogEnd returns how many bytes of the log the server has.
@@ -66,10 +64,12 @@ const maxAnswer = 16 << 20
 
 // HTTP is the Server behind an address.
 type HTTP struct {
-	base   string
-	client *http.Client
-	token  func() string
-	store  *httpblob.Bucket
+	base     string
+	client   *http.Client
+	patience time.Duration               // for one answer
+	show     func(*http.Request, []byte) // who asks, given the body
+	heard    func(*http.Response)        // nil: nobody listens
+	store    *httpblob.Bucket            // nil: a machine's own connection moves nothing
 }
 
 // Dial returns the Server at address: unix:///path/to.sock, http://host:port
@@ -88,7 +88,9 @@ func Dial(address string, token func() string) (*HTTP, error) {
 	moves, _, _ := over(u) // it was right a moment ago
 	moves.MaxIdleConnsPerHost = 16
 	store := httpblob.NewBucket(base+"/v1/agent", &http.Client{Transport: moves}, token)
-	return &HTTP{base: base, client: &http.Client{Transport: transport}, token: token, store: store}, nil
+	show := func(r *http.Request, _ []byte) { r.Header.Set("Authorization", "Bearer "+token()) }
+	return &HTTP{base: base, client: &http.Client{Transport: transport}, patience: answerTime, show: show,
+		store: store}, nil
 }
 
 // over returns the way to a server, and what addresses begin with on it.
@@ -114,17 +116,9 @@ func (s *HTTP) Store() *httpblob.Bucket { return s.store }
 // Close drops idle connections.
 func (s *HTTP) Close() {
 	s.client.CloseIdleConnections()
-	_ = s.store.Close() // it only does the same
-}
-
-// Claim implements Server.
-func (s *HTTP) Claim(ctx context.Context, c api.Claim) (api.Assignment, error) {
-	var a api.Assignment
-	err := s.json(ctx, http.MethodPost, "/v1/agent/claim", c, &a)
-	if err == nil && a.Attempt == "" {
-		err = fmt.Errorf("claim the task of %s: the answer holds no attempt", c.Instance)
+	if s.store != nil {
+		_ = s.store.Close() // it only does the same
 	}
-	return a, err
 }
 
 // Report implements Server.
@@ -167,13 +161,13 @@ func (s *HTTP) json(ctx context.Context, method, path string, in, out any) error
 }
 
 func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+s.token())
+	s.show(req, body)
 	req.Header.Set("Content-Type", kind)
 	req.Header.Set(api.WireHeader, strconv.Itoa(api.Wire))
 	resp, err := s.client.Do(req)
@@ -181,6 +175,9 @@ func (s *HTTP) do(ctx context.Context, method, path, kind string, body []byte, o
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
+	if s.heard != nil {
+		s.heard(resp)
+	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"maps"
 	"net"
@@ -41,7 +42,9 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
 	address := net.JoinHostPort(m.Host, strconv.Itoa(m.Port))
-	cmd.Env = append(cmd.Env, "SCRIMP_INSTANCE_ID="+m.ID, "SCRIMP_MACHINE_DIR="+dir,
+	// As this user unless somebody says otherwise: its PATH and files are what the program is for.
+	cmd.Env = append(cmd.Env, "SCRIMP_TASK_USER="+cmp.Or(os.Getenv("SCRIMP_TASK_USER"), "same"),
+		"SCRIMP_INSTANCE_ID="+m.ID, "SCRIMP_MACHINE_DIR="+dir,
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address+"/")
 	if err := cmd.Start(); err != nil {
 		return err

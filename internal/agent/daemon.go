@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"scrimp/internal/agent/wire"
+	"scrimp/internal/api"
+	"scrimp/internal/api/signed"
+	"scrimp/internal/wait"
+)
+
+// daemon is the agent of a machine: it takes tasks until it is told to switch off, or the
+// server is away for too long.
+type daemon struct {
+	Config
+	id      *identity
+	machine *wire.Machine
+	tasks   sync.WaitGroup
+	ended   chan struct{} // has a value after each task's end
+
+	mu       sync.Mutex
+	running  map[string]bool // by attempt
+	outcome  error           // of the task that ended last
+	ran      bool            // a task was taken
+	quit     error           // why no other task is taken: one was fenced, or could not be cleaned up after
+	halt     func()          // ends pulling
+	answered time.Time       // when the server last said something, by the wall
+	silence  time.Duration   // for how long it may be away
+}
+
+// register tells the server the machine's key, once.
+func (d *daemon) register(soft, life context.Context) error {
+	if d.id.Registered {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(soft, d.RegisterFor, fmt.Errorf("no answer within %v", d.RegisterFor))
+	defer cancel()
+	defer context.AfterFunc(life, cancel)()
+	if ok, why := d.separate(); !ok {
+		d.Log.Info("programs run as the agent's user, and can read what it can", "why", why)
+	}
+	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
+		CPUs: runtime.NumCPU(), Memory: memory(), Root: os.Geteuid() == 0}
+	err := wire.Retry(ctx, func(ctx context.Context) error {
+		_, err := d.machine.Register(ctx, r)
+		if err != nil {
+			d.Log.Warn("register the machine", "error", err)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("agent: register %s: %w", d.Instance, err)
+	}
+	return d.id.registered(d.MachineDir)
+}
+
+// serve pulls tasks and runs them, and returns when the machine can be switched off.
+func (d *daemon) serve(soft, life context.Context) error {
+	pulling, halt := context.WithCancel(life)
+	defer halt()
+	defer context.AfterFunc(soft, halt)()
+	d.halt = halt
+	err := d.pullAll(pulling, soft, life)
+	d.tasks.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case context.Cause(life) != nil:
+		return context.Cause(life)
+	case d.quit != nil:
+		return d.quit
+	case d.ran: // what became of its task says more than that the machine is not wanted any more
+		return d.outcome
+	}
+	return err
+}
+
+// pullAll begins what the server has for the machine, until it is told off.
+func (d *daemon) pullAll(ctx, soft, life context.Context) error {
+	for pause := 100 * time.Millisecond; ctx.Err() == nil; {
+		p, err := d.machine.Pull(ctx, api.Pull{Running: d.runs(), Version: d.Version, Build: d.Build})
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, wire.ErrFenced), errors.Is(err, wire.ErrBad):
+			return fmt.Errorf("agent: pull tasks: %w", err)
+		case err != nil:
+			d.Log.Warn("pull tasks", "error", err)
+			if d.away() {
+				return fmt.Errorf("agent: the server was away for too long: %w", err)
+			}
+			d.rest(ctx, pause)
+			pause = min(2*pause, slowest)
+			continue
+		}
+		pause = 100 * time.Millisecond
+		d.mu.Lock()
+		d.answered = wall(d.Now())
+		quit := d.quit
+		d.mu.Unlock()
+		if p.Off || quit != nil {
+			return nil
+		}
+		for _, a := range p.Tasks {
+			if err := d.begin(soft, life, a); err != nil {
+				return err
+			}
+		}
+		if p.Wire > api.Wire { // nothing comes for who speaks an older one
+			d.rest(ctx, time.Second)
+		}
+	}
+	return nil
+}
+
+// rest waits, and no longer than until a task ends.
+func (d *daemon) rest(ctx context.Context, pause time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = wait.For(ctx, pause) // its end is what counts
+	}()
+	select {
+	case <-done:
+	case <-d.ended:
+	}
+	cancel()
+	<-done
+}
+
+// runs are the attempts that run here.
+func (d *daemon) runs() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []string
+	for a := range d.running {
+		list = append(list, a)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// away reports whether nothing is left to wait for: no task runs, each of which decides for
+// itself, and the server has said nothing for as long as it may.
+func (d *daemon) away() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.running) == 0 && wall(d.Now()).Sub(d.answered) > d.silence
+}
+
+// begin runs a task beside the others.
+func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
+	d.mu.Lock()
+	again := d.running[a.Attempt]
+	d.mu.Unlock()
+	if again {
+		return nil
+	}
+	server, err := wire.Dial(d.Server, func() string { return a.AttemptToken })
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	c := d.Config
+	c.store = server.Store()
+	g, err := newAttempt(c, a, server)
+	if err != nil {
+		server.Close()
+		return fmt.Errorf("agent: begin %s: %w", a.Attempt, err)
+	}
+	g.contact = d.contact
+	d.mu.Lock()
+	d.running[a.Attempt], d.ran = true, true
+	if a.Silence > 0 {
+		d.silence = a.Silence
+	}
+	d.mu.Unlock()
+	d.tasks.Go(func() {
+		defer server.Close()
+		mine, end := context.WithCancelCause(life)
+		err := g.run(soft, mine, end)
+		if err != nil {
+			d.Log.Warn("a task ended", "attempt", a.Attempt, "error", err)
+		}
+		d.over(g, err)
+	})
+	return nil
+}
+
+// contact notes that the server answered a task's report.
+func (d *daemon) contact(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at = wall(at); at.After(d.answered) {
+		d.answered = at
+	}
+}
+
+// over cleans up after a task. What the server has not heard yet stays, for when it is back.
+// A task that was fenced is the last: the server and the agent do not agree about what the
+// machine is for.
+func (d *daemon) over(g *attempt, err error) {
+	fenced := errors.Is(err, wire.ErrFenced)
+	quit := err
+	if !fenced {
+		quit = nil
+	}
+	if !d.keep && (g.box.Empty() || fenced) {
+		if dirty := errors.Join(g.endAll(), g.folders.remove()); dirty != nil {
+			quit = errors.Join(quit, fmt.Errorf("agent: clean up after %s: %w", g.a.Attempt, dirty))
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.running, g.a.Attempt)
+	d.outcome = err
+	if quit != nil {
+		d.quit = errors.Join(d.quit, quit)
+		d.halt()
+	}
+	select {
+	case d.ended <- struct{}{}:
+	default:
+	}
+}

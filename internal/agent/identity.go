@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// identity is who the machine is to its server: the key that it made. It lies in the
+// agent's own folder, so that an agent that is started again goes on with it.
+type identity struct {
+	Seed       []byte `json:"seed"`
+	Registered bool   `json:"registered"` // the server has the public half
+
+	path string
+	key  ed25519.PrivateKey
+}
+
+// ownFolder is the agent's own below that of the machine: no program reads it where
+// programs run as another user.
+func ownFolder(machine string) string { return filepath.Join(machine, "agent") }
+
+// tokenFile holds the bootstrap token until the machine has registered.
+func tokenFile(machine string) string { return filepath.Join(ownFolder(machine), "bootstrap.token") }
+
+// KeepToken puts the bootstrap token where the agent finds it, out of the environment that
+// a program of the same user could read.
+func KeepToken(machine, token string) error {
+	if !filepath.IsAbs(machine) {
+		return fmt.Errorf("agent: SCRIMP_MACHINE_DIR is %q, want the absolute path of a folder for this machine", machine)
+	}
+	if err := os.MkdirAll(ownFolder(machine), 0o700); err != nil {
+		return fmt.Errorf("keep the machine's token: %w", err)
+	}
+	if err := replaceFile(tokenFile(machine), []byte(token)); err != nil {
+		return fmt.Errorf("keep the machine's token: %w", err)
+	}
+	return nil
+}
+
+// keptToken is what KeepToken kept; "" where the machine has registered.
+func keptToken(machine string) (string, error) {
+	b, err := os.ReadFile(tokenFile(machine))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(b)), err
+}
+
+// openIdentity reads the machine's key, or makes it.
+func openIdentity(machine string) (*identity, error) {
+	i := &identity{path: filepath.Join(ownFolder(machine), "machine.key")}
+	b, err := os.ReadFile(i.path)
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(b, i); err != nil || len(i.Seed) != ed25519.SeedSize {
+			return nil, fmt.Errorf("read the machine's key %s: it is damaged (%w)", i.path, err)
+		}
+		i.key = ed25519.NewKeyFromSeed(i.Seed)
+		return i, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read the machine's key: %w", err)
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, fmt.Errorf("make the machine's key: %w", err)
+	}
+	i.key, i.Seed = key, key.Seed()
+	err = i.write()
+	return i, err
+}
+
+// write keeps the key before the server hears of it: one that is lost could register no other.
+func (i *identity) write() error {
+	b, err := json.Marshal(i)
+	if err == nil {
+		err = replaceFile(i.path, b)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the machine's key: %w", err)
+	}
+	return nil
+}
+
+// public is the half that the server knows.
+func (i *identity) public() ed25519.PublicKey {
+	k, _ := i.key.Public().(ed25519.PublicKey)
+	return k
+}
+
+// registered notes that the server has the key: the token is of no use any more.
+func (i *identity) registered(machine string) error {
+	i.Registered = true
+	if err := i.write(); err != nil {
+		return err
+	}
+	if err := os.Remove(tokenFile(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("drop the machine's token: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"scrimp/internal/api"
+)
+
+// separated is a rig whose programs run as users of their own.
+func separated(t *testing.T, command string) *rig {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("programs run as another user where the agent is root, and these tests are not")
+	}
+	a := assign(t, "")
+	a.Args, a.Command = nil, command
+	r := newRig(t, a)
+	top, err := os.MkdirTemp("", "scrimp-machine-") // the test's own folder is closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(top) })
+	if err := os.Chmod(top, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.config.MachineDir, r.config.TaskUser, r.config.keep = filepath.Join(top, "m"), UserAuto, false
+	if ok, why := r.config.separate(); !ok {
+		t.Fatal(why)
+	}
+	return r
+}
+
+// What a program of the agent's own user could do to its agent, one of a user of its own
+// cannot; and its own work goes on as ever.
+func TestAProgramCannotActAsItsAgent(t *testing.T) {
+	const tries = `
+fails() { what=$1; shift; if "$@" >/dev/null 2>&1; then echo "$what: it can"; fi; }
+agent=$PPID
+fails "the agent's environment" cat /proc/$agent/environ
+fails "the agent's memory" head -c 1 /proc/$agent/mem
+fails "the agent's files" ls /proc/$agent/fd
+fails "a signal to the agent" kill -0 $agent
+fails "the agent's folder" ls "$PWD/../../../agent"
+fails "the machine's key" cat "$PWD/../../../agent/machine.key"
+fails "the tasks of others" ls "$PWD/../.."
+fails "a file beside its own" touch "$PWD/../../x"
+fails "root's files" cat /etc/shadow
+fails "the test's own binary's folder" touch /usr/x
+test "$(id -u)" -ge 480000 || echo "it runs as $(id -u)"
+test "$(id -G)" = "$(id -u)" || echo "it is of the groups $(id -G)"
+touch "$PWD/x" "$HOME/x" && echo 7 > "$SCRIMP_CHECKPOINT_DIR/state" && echo out > /dev/stderr
+(setsid env -i sleep 1000 &)
+echo tried`
+	r := separated(t, tries)
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(r.server.log); got != "out\ntried\n" {
+		t.Errorf("the program says\n%s", got)
+	}
+	if got, _ := r.keeper.newest("state"); got != "7\n" {
+		t.Errorf("its checkpoint holds %q", got)
+	}
+	user := userOf(r.config.Instance, r.server.assignment.Attempt)
+	for _, p := range ofUser(t, user) {
+		t.Errorf("a process of the task is left: %s", p)
+	}
+	if _, err := os.Stat(filepath.Join(r.config.MachineDir, "tasks", r.server.assignment.Attempt)); !os.IsNotExist(err) {
+		t.Errorf("its folder is left: %v", err)
+	}
+}
+
+// ofUser are the names of a user's processes that live.
+func ofUser(t *testing.T, user int) (list []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		b, _ := os.ReadFile(path) // it ended
+		if strings.Contains(string(b), "State:\tZ") {
+			continue // nobody collects it here
+		}
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == "Uid:" && f[1] == strconv.Itoa(user) {
+				list = append(list, strings.SplitN(string(b), "\n", 2)[0])
+			}
+		}
+	}
+	return list
+}
+
+// A folder that leads out of the task's is neither restored into nor kept: the agent is root.
+func TestTheAgentFollowsNoLinkOutOfATask(t *testing.T) {
+	r := separated(t, `echo 7 > "$SCRIMP_CHECKPOINT_DIR/state"; rm -r "$SCRIMP_CHECKPOINT_DIR"; `+
+		`ln -s "$PWD/../../../agent" "$SCRIMP_CHECKPOINT_DIR"`)
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.keeper.versions) > 0 {
+		t.Errorf("kept is %v", r.keeper.versions)
+	}
+	outside := separated(t, "true")
+	outside.server.assignment.Checkpoint.Dir = "/etc/scrimp-test"
+	outside.start()
+	if err := outside.end(); err != nil {
+		t.Fatal(err)
+	}
+	if e := told(outside.server, endedIn); len(e) != 1 || e[0].Reason != api.EndSetup || !strings.Contains(e[0].Error, "checkpoint.dir") {
+		t.Errorf("ended %+v", e)
+	}
+	if _, err := os.Stat("/etc/scrimp-test"); !os.IsNotExist(err) {
+		t.Errorf("the agent made a folder outside: %v", err)
+	}
+}
+
+// A program's own token opens nothing of the server's, whoever the program runs as.
+func TestAProgramsTokenOpensNothingOfTheServers(t *testing.T) {
+	a := assign(t, "")
+	r := newRig(t, a)
+	a.Args, a.Command = nil, `env | grep -c 'bootstrap-token\|attempt-token'; `+
+		`for p in report pull; do curl -s -o /dev/null -w '%{http_code}\n' -X POST -H "Authorization: Bearer $SCRIMP_AGENT_TOKEN" `+
+		`-d '{"attempt":"job-1.1"}' `+r.server.URL+`/v1/agent/$p; done`
+	r.server.assignment = a
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(r.server.log); got != "0\n401\n401\n" {
+		t.Errorf("the program says\n%s", got)
+	}
+}
+
+func TestWhereTheAgentKeepsProgramsApart(t *testing.T) {
+	closed := t.TempDir()
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ user, dir, want string }{
+		{"", "/srv/m", "SCRIMP_TASK_USER"}, {UserSame, "/srv/m", "SCRIMP_TASK_USER"}, {UserAuto, closed + "/m", ""},
+	} {
+		ok, why := (&Config{TaskUser: c.user, MachineDir: c.dir}).separate()
+		if ok || why == "" || !strings.Contains(why, c.want) {
+			t.Errorf("%+v: %v %q", c, ok, why)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/api/signed"
+)
+
+// Machine is a machine's connection to the server: it registers its key, and pulls tasks
+// with requests that the key signs. By the server's clock, which it learns from each
+// answer: the machine's own may be hours off.
+type Machine struct {
+	http  *HTTP
+	token string // bootstrap; what only Register shows
+	off   atomic.Int64
+}
+
+// DialMachine connects a machine.
+func DialMachine(address, instance string, key ed25519.PrivateKey, token string) (*Machine, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("server address %q: %w", address, err)
+	}
+	transport, base, err := over(u)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{token: token}
+	m.http = &HTTP{base: base, client: &http.Client{Transport: transport}, patience: api.PullWait + answerTime,
+		heard: m.heard}
+	m.http.show = func(r *http.Request, body []byte) {
+		if r.URL.Path == registerPath {
+			r.Header.Set("Authorization", "Bearer "+m.token)
+			return
+		}
+		signed.Sign(r, key, instance, time.Now().Add(time.Duration(m.off.Load())), body)
+	}
+	return m, nil
+}
+
+const registerPath = "/v1/agent/register"
+
+// heard notes how far the server's clock is from ours.
+func (m *Machine) heard(resp *http.Response) {
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		m.off.Store(int64(time.Until(at)))
+	}
+}
+
+// Close drops the connection.
+func (m *Machine) Close() { m.http.Close() }
+
+// Register tells the machine's public key. It returns ErrFenced where the token is no longer good.
+func (m *Machine) Register(ctx context.Context, r api.Registration) (api.Registered, error) {
+	var out api.Registered
+	err := m.http.json(ctx, http.MethodPost, registerPath, r, &out)
+	return out, err
+}
+
+// Pull waits for something to do. It returns ErrFenced where the machine is not wanted any more.
+func (m *Machine) Pull(ctx context.Context, p api.Pull) (api.Pulled, error) {
+	var out api.Pulled
+	err := m.http.json(ctx, http.MethodPost, "/v1/agent/pull", p, &out)
+	return out, err
+}

@@ -1,0 +1,120 @@
+// Package signed is how a machine shows who it is: each of its requests carries a
+// signature by the key that the machine made, over method, path, instance, time, a nonce
+// and the body, so that none can be changed, sent to another route or sent twice.
+package signed
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Headers of a request that is signed.
+const (
+	Instance  = "Scrimp-Instance"
+	at        = "Scrimp-Time" // milliseconds since 1970, by the machine's clock
+	nonce     = "Scrimp-Nonce"
+	signature = "Scrimp-Signature"
+)
+
+// Allowance is how far the clocks of machine and server may be apart. Either way a machine
+// learns the server's from each answer.
+const Allowance = time.Minute
+
+// Why a request is not taken.
+var (
+	ErrNone   = errors.New("it is not signed by the machine's key")
+	ErrClock  = fmt.Errorf("it was signed more than %v from now", Allowance)
+	ErrReplay = errors.New("it was sent before")
+)
+
+// Encode is a public key as it is registered; Parse reads it.
+func Encode(k ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(k) }
+
+// Parse reads a public key.
+func Parse(text string) (ed25519.PublicKey, error) {
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(b) != ed25519.PublicKeySize {
+		return nil, errors.New("the key is no public Ed25519 key in base64")
+	}
+	return b, nil
+}
+
+// text is what is signed.
+func text(h http.Header, method, uri string, body []byte) []byte {
+	sum := sha256.Sum256(body)
+	return []byte(strings.Join([]string{"scrimp-machine-1", method, uri, h.Get(Instance), h.Get(at), h.Get(nonce),
+		hex.EncodeToString(sum[:])}, "\n"))
+}
+
+// Sign signs a request of the machine.
+func Sign(r *http.Request, key ed25519.PrivateKey, instance string, now time.Time, body []byte) {
+	h := r.Header
+	h.Set(Instance, instance)
+	h.Set(at, strconv.FormatInt(now.UnixMilli(), 10))
+	h.Set(nonce, rand.Text())
+	h.Set(signature, base64.StdEncoding.EncodeToString(ed25519.Sign(key, text(h, r.Method, r.URL.RequestURI(), body))))
+}
+
+// Seen keeps what was signed lately, so that nothing is taken twice. The zero value is
+// ready. What was signed before Since is not taken: a server that has just begun does not
+// know what another took.
+type Seen struct {
+	Since time.Time
+
+	mu     sync.Mutex
+	nonces map[string]time.Time
+	swept  time.Time
+}
+
+// Check reports why a request of the machine that has the key is not taken.
+func (s *Seen) Check(r *http.Request, key ed25519.PublicKey, now time.Time, body []byte) error {
+	h := r.Header
+	sig, err := base64.StdEncoding.DecodeString(h.Get(signature))
+	if err != nil || len(h.Get(nonce)) < 16 || len(h.Get(nonce)) > 64 ||
+		!ed25519.Verify(key, text(h, r.Method, r.URL.RequestURI(), body), sig) {
+		return ErrNone
+	}
+	ms, err := strconv.ParseInt(h.Get(at), 10, 64)
+	if err != nil {
+		return ErrNone
+	}
+	when := time.UnixMilli(ms)
+	if d := now.Sub(when); d > Allowance || d < -Allowance || when.Before(s.Since) {
+		return ErrClock
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweep(now)
+	name := h.Get(Instance) + "\n" + h.Get(nonce)
+	if _, again := s.nonces[name]; again {
+		return ErrReplay
+	}
+	s.nonces[name] = when
+	return nil
+}
+
+// sweep forgets what is too old to be taken again. The caller holds mu.
+func (s *Seen) sweep(now time.Time) {
+	if s.nonces == nil {
+		s.nonces = map[string]time.Time{}
+	}
+	if now.Sub(s.swept) < Allowance {
+		return
+	}
+	s.swept = now
+	for name, when := range s.nonces {
+		if now.Sub(when) > Allowance {
+			delete(s.nonces, name)
+		}
+	}
+}

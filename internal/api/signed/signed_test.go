@@ -1,0 +1,96 @@
+package signed
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// A request is taken once, as it was signed, within the allowance, and in no other way.
+func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		key    ed25519.PrivateKey
+		change func(*http.Request)
+		skew   time.Duration
+		body   string
+		want   error
+	}{
+		"as it was signed":    {},
+		"a minute behind":     {skew: -Allowance},
+		"a minute ahead":      {skew: Allowance},
+		"more behind":         {skew: -Allowance - time.Second, want: ErrClock},
+		"more ahead":          {skew: Allowance + time.Second, want: ErrClock},
+		"by another key":      {key: other, want: ErrNone},
+		"another body":        {body: "{} ", want: ErrNone},
+		"another method":      {change: func(r *http.Request) { r.Method = "GET" }, want: ErrNone},
+		"another route":       {change: func(r *http.Request) { r.URL.Path = "/v1/agent/binary" }, want: ErrNone},
+		"another query":       {change: func(r *http.Request) { r.URL.RawQuery = "a=1" }, want: ErrNone},
+		"another instance":    {change: func(r *http.Request) { r.Header.Set(Instance, "i-2") }, want: ErrNone},
+		"another time":        {change: func(r *http.Request) { r.Header.Set(at, "1767225600001") }, want: ErrNone},
+		"another nonce":       {change: func(r *http.Request) { r.Header.Set(nonce, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") }, want: ErrNone},
+		"no nonce":            {change: func(r *http.Request) { r.Header.Del(nonce) }, want: ErrNone},
+		"no signature at all": {change: func(r *http.Request) { r.Header = http.Header{} }, want: ErrNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/pull", nil)
+			key := private
+			if c.key != nil {
+				key = c.key
+			}
+			Sign(r, key, "i-1", now.Add(c.skew), []byte("{}"))
+			if c.change != nil {
+				c.change(r)
+			}
+			body := "{}"
+			if c.body != "" {
+				body = c.body
+			}
+			var seen Seen
+			if err := seen.Check(r, public, now, []byte(body)); !errors.Is(err, c.want) {
+				t.Fatalf("%v, want %v", err, c.want)
+			}
+			if c.want != nil {
+				return
+			}
+			if err := seen.Check(r, public, now, []byte(body)); !errors.Is(err, ErrReplay) {
+				t.Errorf("a second time: %v", err)
+			}
+			// What is forgotten is too old to be taken.
+			for span := time.Duration(0); span < 5*Allowance; span += Allowance / 7 {
+				if err := seen.Check(r, public, now.Add(span), []byte(body)); err == nil {
+					t.Fatalf("taken again after %v", span)
+				}
+			}
+			if later := (&Seen{Since: now.Add(c.skew + time.Second)}); !errors.Is(later.Check(r, public, now, []byte(body)), ErrClock) {
+				t.Error("a server that began later takes what another may have taken")
+			}
+		})
+	}
+}
+
+func TestAKeyReadsBack(t *testing.T) {
+	public, _, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Parse(Encode(public)); err != nil || !got.Equal(public) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"", "x", "AAAA", Encode(public) + "AA"} {
+		if _, err := Parse(bad); err == nil {
+			t.Errorf("%q is a key", bad)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/state"
+	"scrimp/internal/wait"
+)
+
+// registerWait is how long a registration waits for the answer to its machine's launch,
+// since a machine can be quicker than that.
+const registerWait = 10 * time.Second
+
+// Register takes the key of a machine's agent: ErrTaken where another key is known,
+// ErrFenced where the machine gets none.
+func (c *Control) Register(ctx context.Context, b core.MachineRegistered) error {
+	ctx, cancel := context.WithTimeout(ctx, registerWait)
+	defer cancel()
+	for proposed := false; ; {
+		changed := c.Changed()
+		var known, asked bool
+		var agent *state.Agent
+		if !c.Read(func(m *core.Machine) {
+			if i := m.State().Instance(b.Instance); i != nil && i.Allocation() == b.Allocation {
+				known, agent = true, i.Agent()
+			}
+			_, asked = m.Allocation(b.Allocation)
+		}) {
+			return ErrStopping
+		}
+		switch {
+		case agent != nil && agent.Key == b.Key:
+			return nil
+		case agent != nil:
+			return ErrTaken
+		case !known && asked: // its launch is not answered yet
+		case !known || proposed: // the core did not take it: too late, or the machine is given back
+			return ErrFenced
+		default:
+			if err := c.Propose(ctx, c.event(c.Now(), b)); err != nil {
+				return err
+			}
+			proposed = true // of two at once one has it
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("register %s: its launch is not answered yet", b.Instance)
+		}
+	}
+}
+
+// AgentOf is the agent that has registered from a machine that may still cost something.
+func (c *Control) AgentOf(instance string) (agent state.Agent, known bool) {
+	c.Read(func(m *core.Machine) {
+		if i := m.State().Instance(instance); i != nil && i.Live() && i.Agent() != nil {
+			agent, known = *i.Agent(), true
+		}
+	})
+	return agent, known
+}
+
+// Task is an attempt with its job, for its machine.
+type Task struct {
+	Job     core.Job
+	Attempt core.Attempt
+}
+
+// Pull returns the tasks of a machine that are not among those it runs, and marks them as
+// taken by it. It waits until there is one, until the machine is to be switched off, or
+// until ctx is done, which is no error.
+func (c *Control) Pull(ctx context.Context, instance string, running []string) (tasks []Task, off bool, err error) {
+	for {
+		changed := c.Changed()
+		var by string
+		if !c.Read(func(m *core.Machine) { tasks, by, off = tasksOf(m, instance, running) }) {
+			return nil, false, ErrStopping
+		}
+		if off {
+			return nil, true, nil
+		}
+		var claims []core.Event
+		for _, t := range tasks {
+			if t.Attempt.Claimed().IsZero() {
+				claims = append(claims, c.event(c.Now(), core.AgentClaimed{Attempt: t.Attempt.ID(), By: by}))
+			}
+		}
+		switch {
+		case len(claims) > 0:
+			if err := c.Propose(ctx, claims...); err != nil {
+				return nil, false, err
+			}
+			continue
+		case len(tasks) > 0:
+			c.hearAll(tasks)
+			return tasks, false, nil
+		}
+		select {
+		case <-changed:
+			_ = wait.For(ctx, c.pullEvery()) // thousands of machines do not all look at each event
+		case <-ctx.Done():
+			return nil, false, nil
+		}
+	}
+}
+
+// tasksOf is what a machine is to begin, and whether it is to be switched off.
+func tasksOf(m *core.Machine, instance string, running []string) (tasks []Task, by string, off bool) {
+	i := m.State().Instance(instance)
+	if i == nil || i.Agent() == nil || !m.Stays(i) {
+		return nil, "", true
+	}
+	by = fmt.Sprintf("%x", sha256.Sum256([]byte(i.Agent().Key)))
+	for _, a := range m.Tasks(i) {
+		if slices.Contains(running, a.ID()) {
+			continue
+		}
+		if j, ok := m.Job(a.Job()); ok {
+			copied := j.Copy()
+			for _, other := range copied.Attempts() {
+				if other.ID() == a.ID() {
+					tasks = append(tasks, Task{Job: *copied, Attempt: *other})
+				}
+			}
+		}
+	}
+	return tasks, by, false
+}
+
+// hearAll notes that the agent of these tasks was heard of.
+func (c *Control) hearAll(tasks []Task) {
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
+	for _, t := range tasks {
+		c.agents.hear(t.Attempt.ID(), time.Now())
+	}
+}
+
+// pullEvery is how long a pull that was woken waits for more to happen.
+func (c *Control) pullEvery() time.Duration {
+	c.agents.mu.Lock()
+	defer c.agents.mu.Unlock()
+	return 10*time.Millisecond + time.Duration(c.agents.live)*time.Millisecond
+}

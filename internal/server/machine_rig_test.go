@@ -1,0 +1,85 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/api/signed"
+	"scrimp/internal/wait"
+)
+
+// register registers a machine.
+func (w *world) register(token, instance string, key ed25519.PrivateKey) (int, api.Problem) {
+	public, _ := key.Public().(ed25519.PublicKey)
+	rec, p := w.ask("POST", "/v1/agent/register", token, api.Registration{Instance: instance, Key: signed.Encode(public)})
+	return rec.Code, p
+}
+
+// signed is a request of a machine.
+func (w *world) signed(method, path, instance string, key ed25519.PrivateKey, in any) *http.Request {
+	w.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(w.t.Context(), method, path, bytes.NewReader(body))
+	signed.Sign(r, key, instance, time.Now(), body)
+	r.Header.Set(api.WireHeader, strconv.Itoa(api.Wire))
+	return r
+}
+
+func (w *world) send(r *http.Request) (*httptest.ResponseRecorder, api.Problem) {
+	rec := httptest.NewRecorder()
+	w.h.ServeHTTP(rec, r)
+	var p api.Problem
+	if rec.Code >= 300 {
+		_ = json.Unmarshal(rec.Body.Bytes(), &p) // what is no problem is none
+	}
+	return rec, p
+}
+
+// pull is what a machine is answered within a moment.
+func (w *world) pull(instance string, key ed25519.PrivateKey) (out api.Pulled) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+	defer cancel()
+	rec, _ := w.send(w.signed("POST", "/v1/agent/pull", instance, key, api.Pull{}).WithContext(ctx))
+	if rec.Code == http.StatusGone {
+		return api.Pulled{Off: true}
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &out); err != nil || rec.Code != http.StatusOK {
+		w.t.Fatalf("%d %s, %v", rec.Code, rec.Body, err)
+	}
+	return out
+}
+
+// take is what the agent of an attempt's machine does first: it registers and pulls. A
+// machine that has just been granted is not known for a moment.
+func (w *world) take(attempt string) api.Assignment {
+	w.t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; {
+		code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), key)
+		if code == http.StatusOK {
+			break
+		}
+		if time.Now().After(end) || wait.For(w.t.Context(), 10*time.Millisecond) != nil {
+			w.t.Fatalf("%+v", p)
+		}
+	}
+	out := w.pull(w.instance(attempt), key)
+	if len(out.Tasks) != 1 || out.Tasks[0].Attempt != attempt {
+		w.t.Fatalf("pulled is %+v, want %s", out, attempt)
+	}
+	return out.Tasks[0]
+}

@@ -1,0 +1,20 @@
+package state
+
+import "time"
+
+// MachineRegistered: the agent of an instance has made its key, and says what its machine is.
+type MachineRegistered struct {
+	Instance   string    `json:"instance"`
+	Allocation string    `json:"allocation"` // that its bootstrap token was made for
+	Key        string    `json:"key"`        // Ed25519, public, in base64
+	Version    string    `json:"version"`
+	Wire       int       `json:"wire"`
+	Boot       time.Time `json:"boot"` // when the agent began, by its own clock
+	CPUs       int       `json:"cpus"`
+	Memory     int64     `json:"memory"` // bytes; 0: unknown
+	Root       bool      `json:"root,omitempty"`
+	Isolated   bool      `json:"isolated,omitempty"` // its programs run as another user
+}
+
+// Kind implements Body.
+func (MachineRegistered) Kind() string { return "machine_registered" }
