@@ -191,7 +191,7 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 		out.Tasks = []api.Assignment{s.assignment}
 	default: // a real server waits longer
 		s.mu.Unlock()
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		s.mu.Lock()
 	}
 	return http.StatusOK, out

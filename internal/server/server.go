@@ -239,7 +239,8 @@ func newServer(o Options, st store.Replica, f *front) *Server {
 		execs: map[string]*execution{}, odds: map[string]odds{},
 		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
 		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
-		metrics: newMetrics(), seen: signed.Seen{Since: time.Now()}, wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
+		metrics: newMetrics(), seen: signed.Seen{Since: time.Now()},
+		wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
 	}
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
 	s.feed = newFeed(s)
