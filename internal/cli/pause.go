@@ -35,7 +35,8 @@ func (a *app) pauseCmd() *cobra.Command {
 			}
 			return nil
 		})}
-	cmd.Flags().BoolVar(&b.Force, "force", false, "pause a job that keeps no checkpoints, and lose what it has done")
+	cmd.Flags().BoolVar(&b.Force, "force", false, "pause a job that keeps no checkpoints, and lose what it has done (default: it "+
+		"is refused)")
 	return cmd
 }
 
