@@ -34,7 +34,9 @@ type Config struct {
 	Metadata   notice.Endpoints // to watch for notices
 	Environ    []string         // the machine's environment, NAME=value; the program gets it without SCRIMP_*
 	Version    string
-	Build      string
+	Build      string // the first 16 or more hexadecimal digits of the program's SHA-256; "": unknown
+	// Restart starts another program in this one's place; nil: the agent updates itself never.
+	Restart    func(path string) error
 	TaskUser   string          // UserAuto or UserSame, which "" is
 	Background bool            // lower the agent's own priority once the program runs
 	Hard       <-chan struct{} // closed to end at once: the program is killed, nothing more is saved

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +25,8 @@ import (
 func playAgent() int {
 	err := Run(context.Background(), Config{
 		Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"), MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
-		Environ: os.Environ(), Version: "test", Quiet: 200 * time.Millisecond, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Environ: os.Environ(), Version: "test", Quiet: 200 * time.Millisecond, Build: ownHash(),
+		Restart: func(path string) error { return syscall.Exec(path, os.Args, os.Environ()) }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -31,6 +31,7 @@ type daemon struct {
 	ran      bool            // a task was taken
 	quit     error           // why no other task is taken: one was fenced, or could not be cleaned up after
 	halt     func()          // ends pulling
+	tried    string          // build that could not be had; of the goroutine that pulls
 	answered time.Time       // when the server last said something, by the wall
 	silence  time.Duration   // for how long it may be away
 }
@@ -112,6 +113,9 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 			if err := d.begin(soft, life, a); err != nil {
 				return err
 			}
+		}
+		if len(p.Tasks) == 0 && d.outdated(p.Build) {
+			d.Log.Error("go on with this build", "error", d.update(ctx, p.Build))
 		}
 		if p.Wire > api.Wire { // nothing comes for who speaks an older one
 			d.rest(ctx, time.Second)

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,6 +42,8 @@ type fakeServer struct {
 	key        ed25519.PublicKey // of the machine
 	registered api.Registration
 	pulls      int
+	binary     []byte          // of the server's build; nil: it is the agent's
+	builds     []string        // that pulled, each once
 	next       *api.Assignment // given once the first has ended
 	before     []api.Message   // what was applied of those before
 	reports    int
@@ -76,6 +80,10 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changed.Broadcast()
+	if seen := (&signed.Seen{}); r.URL.Path == "/v1/agent/binary" && seen.Check(r, s.key, time.Now(), nil) == nil {
+		_, _ = w.Write(s.binary)
+		return
+	}
 	fault := ""
 	if s.chance != nil && s.chance.Float64() < s.faults {
 		fault = []string{"refused", "lost answer", "error after", "twice", "restart"}[s.chance.IntN(5)]
@@ -179,6 +187,15 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	}
 	s.pulls++
 	out := api.Pulled{Wire: api.Wire, Build: p.Build}
+	if !slices.Contains(s.builds, p.Build) {
+		s.builds = append(s.builds, p.Build)
+	}
+	if s.binary != nil {
+		sum := sha256.Sum256(s.binary)
+		if out.Build = hex.EncodeToString(sum[:]); out.Build != p.Build {
+			return http.StatusOK, out // nothing else is wanted of the older build
+		}
+	}
 	ended := slices.ContainsFunc(s.applied, func(m api.Message) bool { return m.Ended != nil })
 	switch {
 	case ended && s.next != nil: // the machine stays warm

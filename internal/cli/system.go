@@ -283,6 +283,9 @@ func (a *app) agentCmd() *cobra.Command {
 				Metadata: notice.Endpoints{AWS: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), GCE: os.Getenv("GCE_METADATA_HOST"),
 					Azure: os.Getenv("SCRIMP_AZURE_METADATA")},
 				Environ: os.Environ(), Version: Version, Build: build(),
+				Restart: func(path string) error {
+					return syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
+				},
 				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Background: true, Hard: hard,
 				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})

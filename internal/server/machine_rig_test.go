@@ -7,7 +7,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
+	"testing"
 	"time"
 
 	"scrimp/internal/api"
@@ -82,4 +86,36 @@ func (w *world) take(attempt string) api.Assignment {
 		w.t.Fatalf("pulled is %+v, want %s", out, attempt)
 	}
 	return out.Tasks[0]
+}
+
+// A machine, and nobody else, is sent the server's program; one of another system is not.
+func TestAMachineIsSentTheServersProgram(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "scrimp")
+	if err := os.WriteFile(exe, []byte("the program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, attempt := rentedWorld(t, func(o *Options) { o.Exe, o.Build = exe, "0123456789abcdef" })
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance := w.instance(attempt)
+	if code, p := w.register(w.ticket("bootstrap", attempt), instance, key); code != http.StatusOK {
+		t.Fatalf("%+v", p)
+	}
+	if out := w.pull(instance, key); out.Build != w.opts.Build || len(out.Tasks) != 1 {
+		t.Fatalf("pulled is %+v", out)
+	}
+	path := "/v1/agent/binary?os=" + runtime.GOOS + "&arch=" + runtime.GOARCH
+	if rec, p := w.send(w.signed("GET", path, instance, key, nil)); rec.Code != 200 || rec.Body.String() != "the program" {
+		t.Errorf("%d %+v %q", rec.Code, p, rec.Body)
+	}
+	if rec, p := w.send(w.signed("GET", "/v1/agent/binary?os=plan9&arch=mips", instance, key, nil)); rec.Code != 404 || p.Fix == "" {
+		t.Errorf("for another system: %d %+v", rec.Code, p)
+	}
+	for name, token := range map[string]string{"a task": w.ticket("attempt", attempt), "a bootstrap": w.ticket("bootstrap", attempt)} {
+		if rec, _ := w.ask("GET", path, token, nil); rec.Code != http.StatusUnauthorized {
+			t.Errorf("%s token is sent it: %d", name, rec.Code)
+		}
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -113,7 +115,11 @@ func (s *Server) agentPull(w http.ResponseWriter, r *http.Request) {
 		answer(w, out)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), api.PullWait)
+	patience := api.PullWait
+	if p.Build != "" && p.Build != s.opts.Build && len(p.Running) == 0 { // it may be updated between tasks
+		patience = time.Second
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	tasks, off, err := s.control.Pull(ctx, instance, p.Running)
 	if err != nil {
@@ -139,4 +145,33 @@ func wireOf(r *http.Request) int {
 		return 1
 	}
 	return version
+}
+
+// agentBinary sends this program, for an agent of another build. Its hash begins with the
+// build that a pull is answered with.
+func (s *Server) agentBinary(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if q.Get("os") != runtime.GOOS || q.Get("arch") != runtime.GOARCH {
+		problem(w, http.StatusNotFound, "the server has no program for this system",
+			"go on with the one that is there; it is for "+runtime.GOOS+"/"+runtime.GOARCH, nil)
+		return
+	}
+	path, err := s.opts.Exe, error(nil)
+	if path == "" {
+		path, err = os.Executable()
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
+		s.opts.Log.Error("send the program to a machine", "error", err)
+		return
+	}
+	defer func() { _ = f.Close() }()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if _, err := io.Copy(w, f); err != nil {
+		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+	}
 }

@@ -44,6 +44,7 @@ var wanted = map[string]string{
 	"DELETE /v1/tokens/{id}":  "viewer anywhere",
 	"GET /v1/audit":           "admin everywhere",
 	"POST /v1/agent/register": "bootstrap", "POST /v1/agent/pull": "machine",
+	"GET /v1/agent/binary":  "machine",
 	"POST /v1/agent/report": "attempt", "POST /v1/agent/logs": "attempt",
 	"GET /v1/agent/logs": "attempt", "POST /v1/agent/exec/{id}": "attempt", "GET /v1/agent/work": "attempt",
 	"GET /v1/agent/blobs": "attempt", "PUT /v1/agent/blobs": "attempt", "DELETE /v1/agent/blobs": "attempt",

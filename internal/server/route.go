@@ -185,6 +185,8 @@ func agentRoutes() []route {
 			api.Registered{}, "", nil, (*Server).agentRegister},
 		{"POST", "/v1/agent/pull", 0, machines, false, "Wait for tasks to begin", api.Pull{}, api.Pulled{}, "", nil,
 			(*Server).agentPull},
+		{"GET", "/v1/agent/binary", 0, machines, true, "Fetch the server's program", nil, nil, "application/octet-stream",
+			[]string{"os: of the machine, as Go names it", "arch: of the machine, as Go names it"}, (*Server).agentBinary},
 		{"POST", "/v1/agent/report", 0, attempts, false, "Tell what happened, and fetch orders", api.Report{}, api.Orders{},
 			"", nil, (*Server).agentReport},
 		{"POST", "/v1/agent/logs", 0, attempts, false, "Append output", nil, api.LogEnd{}, "",

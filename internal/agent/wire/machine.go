@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -69,4 +72,28 @@ func (m *Machine) Pull(ctx context.Context, p api.Pull) (api.Pulled, error) {
 	var out api.Pulled
 	err := m.http.json(ctx, http.MethodPost, "/v1/agent/pull", p, &out)
 	return out, err
+}
+
+// Binary fetches the server's own program.
+func (m *Machine) Binary(ctx context.Context, to io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	path := "/v1/agent/binary?os=" + runtime.GOOS + "&arch=" + runtime.GOARCH
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.http.base+path, nil)
+	if err != nil {
+		return err
+	}
+	m.http.show(req, nil)
+	req.Header.Set(api.WireHeader, strconv.Itoa(api.Wire))
+	resp, err := m.http.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what is there of it
+		return fmt.Errorf("GET %s: %w", path, problem(resp.StatusCode, text))
+	}
+	_, err = io.Copy(to, resp.Body)
+	return err
 }

@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// update replaces this program by the server's, where that is another build, and starts it
+// in this one's place. It is called between tasks, and returns only where it fails; a build
+// that could not be had is not tried again.
+func (d *daemon) update(ctx context.Context, build string) error {
+	d.tried = build
+	path := filepath.Join(ownFolder(d.MachineDir), "scrimp")
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700)
+	if err != nil {
+		return fmt.Errorf("update the agent: %w", err)
+	}
+	sum := sha256.New()
+	err = errors.Join(d.machine.Binary(ctx, io.MultiWriter(f, sum)), f.Sync(), f.Close())
+	if got := hex.EncodeToString(sum.Sum(nil)); err == nil && !strings.HasPrefix(got, build) {
+		err = fmt.Errorf("the server is build %s and sends %s", build, got)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("update the agent: %w", errors.Join(err, os.Remove(path+".new")))
+	}
+	d.Log.Info("another build of the server: starting its agent", "was", d.Build, "is", build)
+	return fmt.Errorf("update the agent: %w", d.Restart(path))
+}
+
+// outdated reports whether the machine is to be updated now: it has nothing to do.
+func (d *daemon) outdated(build string) bool {
+	known := d.Restart != nil && len(build) >= 16 && d.Build != ""
+	return known && build != d.Build && build != d.tried && len(d.runs()) == 0
+}
