@@ -31,12 +31,12 @@ func (a *app) pauseCmd() *cobra.Command {
 			case j.State == "paused":
 				a.printf("%s is paused. scrimp resume %s takes it up.\n", j.ID, j.ID)
 			default:
-				a.printf("%s is not paused yet: %s. scrimp attach %s shows it.\n", j.ID, j.Detail, j.ID)
+				a.printf("%s: %s. scrimp attach %s shows it.\n", j.ID, j.Detail, j.ID)
 			}
 			return nil
 		})}
-	cmd.Flags().BoolVar(&b.Force, "force", false, "pause a job that keeps no checkpoints, and lose what it has done (default: it "+
-		"is refused)")
+	cmd.Flags().BoolVar(&b.Force, "force", false, "pause a job that keeps no checkpoints, and lose what it has done "+
+		"(default: it is refused)")
 	return cmd
 }
 
