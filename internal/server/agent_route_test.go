@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/api/signed"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/identity"
@@ -136,6 +137,10 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 		t.Fatalf("%d of 8 agents have the machine: %v", n, codes)
 	}
 	key := keys[first]
+	again, _ := w.ask("POST", "/v1/agent/register", w.ticket("bootstrap", attempt), api.Registration{})
+	if at, ok := signed.DateOf(again.Header()); !ok || time.Since(at) > 10*time.Second {
+		t.Errorf("the server's time is told as %v, %v", at, ok)
+	}
 	if code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), key); code != 200 {
 		t.Errorf("its answer was lost and asked for again: %d %+v", code, p)
 	}

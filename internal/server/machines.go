@@ -56,8 +56,8 @@ func (s *Server) signedBy(w http.ResponseWriter, r *http.Request) (*http.Request
 	case !known && instance != "":
 		problem(w, http.StatusGone, "the machine is not known, or its time is over", "switch it off", nil)
 		return nil, false
-	case errors.Is(err, signed.ErrClock), errors.Is(err, signed.ErrReplay):
-		problem(w, http.StatusConflict, "the signature is not taken", "sign anew, by the time of the header Date", err)
+	case errors.Is(err, signed.ErrClock), errors.Is(err, signed.ErrBefore), errors.Is(err, signed.ErrReplay):
+		problem(w, http.StatusConflict, "the signature is not taken", "sign anew, by the time of the header Scrimp-Time", err)
 		return nil, false
 	case err != nil:
 		problem(w, http.StatusUnauthorized, "no valid signature", "only the machine's own agent may ask", err)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"scrimp/internal/api/signed"
 )
 
 // status keeps what was answered, and keeps back what must not be: after a write
@@ -17,6 +19,7 @@ type status struct {
 	title   string      // of the problem, for the audit trail
 	lost    func() bool // whether a write has failed
 	instead bool        // something else was answered
+	dated   bool        // to a machine, which signs by the server's time
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -28,7 +31,15 @@ func (w *status) WriteHeader(code int) {
 		w.code = code
 	}
 	if !w.instead {
+		w.date()
 		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// date tells the time at which the answer begins.
+func (w *status) date() {
+	if w.dated {
+		signed.Date(w.Header(), time.Now())
 	}
 }
 
@@ -52,6 +63,7 @@ func (w *status) keepsBack(code int) bool {
 func (w *status) Write(b []byte) (int, error) {
 	if w.code == 0 && !w.keepsBack(http.StatusOK) {
 		w.code = http.StatusOK
+		w.date()
 	}
 	switch {
 	case w.instead:

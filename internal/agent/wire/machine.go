@@ -52,7 +52,7 @@ const registerPath = "/v1/agent/register"
 
 // heard notes how far the server's clock is from ours.
 func (m *Machine) heard(resp *http.Response) {
-	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+	if at, ok := signed.DateOf(resp.Header); ok {
 		m.off.Store(int64(time.Until(at)))
 	}
 }

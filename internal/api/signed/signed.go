@@ -21,7 +21,7 @@ import (
 // Headers of a request that is signed.
 const (
 	Instance  = "Scrimp-Instance"
-	at        = "Scrimp-Time" // milliseconds since 1970, by the machine's clock
+	at        = "Scrimp-Time" // milliseconds since 1970, by the machine's clock, or in an answer by the server's
 	nonce     = "Scrimp-Nonce"
 	signature = "Scrimp-Signature"
 )
@@ -34,8 +34,19 @@ const Allowance = time.Minute
 var (
 	ErrNone   = errors.New("it is not signed by the machine's key")
 	ErrClock  = fmt.Errorf("it was signed more than %v from now", Allowance)
+	ErrBefore = errors.New("it was signed before the server began")
 	ErrReplay = errors.New("it was sent before")
 )
+
+// Date tells a machine the server's time to the millisecond; the header Date has whole
+// seconds, by which a request would seem signed before a server that has just begun.
+func Date(h http.Header, now time.Time) { h.Set(at, strconv.FormatInt(now.UnixMilli(), 10)) }
+
+// DateOf is the server's time by the header of its answer.
+func DateOf(h http.Header) (time.Time, bool) {
+	ms, err := strconv.ParseInt(h.Get(at), 10, 64)
+	return time.UnixMilli(ms), err == nil
+}
 
 // Encode is a public key as it is registered; Parse reads it.
 func Encode(k ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(k) }
@@ -89,8 +100,11 @@ func (s *Seen) Check(r *http.Request, key ed25519.PublicKey, now time.Time, body
 		return ErrNone
 	}
 	when := time.UnixMilli(ms)
-	if d := now.Sub(when); d > Allowance || d < -Allowance || when.Before(s.Since) {
+	if d := now.Sub(when); d > Allowance || d < -Allowance {
 		return ErrClock
+	}
+	if when.Before(s.Since.Truncate(time.Millisecond)) {
+		return ErrBefore
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,10 +73,36 @@ func TestARequestIsTakenOnceAndAsItWasSigned(t *testing.T) {
 					t.Fatalf("taken again after %v", span)
 				}
 			}
-			if later := (&Seen{Since: now.Add(c.skew + time.Second)}); !errors.Is(later.Check(r, public, now, []byte(body)), ErrClock) {
+			if later := (&Seen{Since: now.Add(c.skew + time.Second)}); !errors.Is(later.Check(r, public, now, []byte(body)), ErrBefore) {
 				t.Error("a server that began later takes what another may have taken")
 			}
 		})
+	}
+}
+
+// A machine that asks a server as soon as that has begun signs by the server's time, and
+// is taken at once.
+func TestTheServersTimeIsGoodAsSoonAsItBegins(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, began := range []time.Duration{0, 1, 999_999, 500 * time.Millisecond, time.Second - 1} {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(began)
+		seen, answer := Seen{Since: now}, http.Header{}
+		Date(answer, now)
+		at, ok := DateOf(answer)
+		if !ok || now.Sub(at) >= time.Millisecond || now.Before(at) {
+			t.Fatalf("the time %v is told as %v, %v", now, at, ok)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/pull", nil)
+		Sign(r, private, "i-1", at, []byte("{}"))
+		if err := seen.Check(r, public, now, []byte("{}")); err != nil {
+			t.Errorf("%v after the second: %v", began, err)
+		}
+	}
+	if at, ok := DateOf(http.Header{}); ok {
+		t.Errorf("an answer without a time has %v", at)
 	}
 }
 
