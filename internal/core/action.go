@@ -107,6 +107,9 @@ func (Notify) Kind() string     { return "notify" }
 func (m *Machine) wanted(f Fact) Action {
 	switch f := f.(type) {
 	case state.AllocationRequested:
+		if f.Instance != "" {
+			return nil // it is there
+		}
 		return m.launchOf(m.s.Job(f.Job).Asked())
 	case state.AllocationCancelling:
 		return cancelOf(m.s.Allocation(f.Allocation), f.Why)

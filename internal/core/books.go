@@ -122,7 +122,8 @@ func (m *Machine) move(j *Job, a *Attempt, part money.Amount, from, to ledger.Us
 // what was accrued, every other line is a rule of the provider and stands by itself.
 // Without a bill the accrued cost stands, and stays owed. A bill that comes again is
 // booked by what has changed.
-func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) {
+// It reports whether it is news.
+func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) bool {
 	before := a.Bill()
 	after, rules := map[string]money.Amount{}, []string{}
 	for _, l := range lines {
@@ -152,11 +153,11 @@ func (m *Machine) bill(j *Job, a *Attempt, lines []BillLine) {
 		}
 	}
 	if owed.IsZero() && before != nil {
-		return
+		return false
 	}
 	m.enter(m.entry(j, a, ledger.Billed, ledger.Open, ""), owed, ledger.Invoice(a.Provider()),
 		ledger.Payable(a.Provider()))
-	m.fact(state.BillTaken{Instance: a.Instance()})
+	return true
 }
 
 // correct adds a line of the bill that plain seconds do not explain. What is

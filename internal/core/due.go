@@ -92,6 +92,7 @@ func (m *Machine) nextWake() time.Time {
 		sooner(m.now())
 	}
 	sooner(m.wakeForQuotas())
+	sooner(m.wakeForIdle())
 	sooner(m.wakeForLimits())
 	if m.room() && m.queue.untried(m.blocks()) {
 		sooner(m.now().Add(time.Second))

@@ -145,6 +145,10 @@ func (m *Machine) strayEnded(i *Instance, until time.Time, cause string) {
 // instanceEnded settles what the rest of an attempt's time was for, and lets the job try
 // again where its program was cut off. givenUp says that its provider lists it no more.
 func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, givenUp bool) {
+	if _, idle := i.Idle(); idle {
+		m.idleEnded(i, until, cause, givenUp)
+		return
+	}
 	a := m.s.Seated(i)
 	j := m.s.Job(i.Job())
 	if a == nil || m.s.Attempt(a.ID()) == nil { // of an allocation that never was complete
@@ -152,6 +156,7 @@ func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, give
 		return
 	}
 	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
+	until = m.overran(i, a, until)
 	use := ledger.Lost
 	switch {
 	case !a.Over().IsZero():
@@ -221,6 +226,12 @@ func (m *Machine) late(i *Instance, until time.Time, cause string) {
 	if until.After(m.now()) {
 		until = m.now()
 	}
+	if a == nil { // it had no task
+		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
+		m.accrueIdle(i, &i.Idles()[len(i.Idles())-1], i.Until())
+		m.fact(state.InstanceLeft{Instance: i.ID()})
+		return
+	}
 	if until.After(a.Until()) {
 		known := a.Until()
 		m.servedGPUs(j, a, known, until)
@@ -277,6 +288,9 @@ func (m *Machine) unlisted(i *Instance, asOf time.Time) {
 // TakesBill reports whether the bill of an instance would be booked if it came now: its end
 // was told. One that comes before is to be sent again.
 func (m *Machine) TakesBill(instance, launch string) bool {
+	if i := m.s.Instance(instance); i != nil && i.Shared() {
+		return i.Allocation() == launch && !i.Live() && !i.Lost()
+	}
 	if a := m.s.AttemptOf(launch); a != nil && a.Instance() == instance {
 		return !a.Live() && !a.GivenUp()
 	}
@@ -287,9 +301,17 @@ func (m *Machine) TakesBill(instance, launch string) bool {
 // billed books the newest bill of an instance. That of a machine that runs, or that
 // nothing was heard of yet, is not whole: the one that comes after its end is booked.
 func (m *Machine) billed(b BillReceived) {
+	if i := m.s.Instance(b.Instance); i != nil && i.Shared() {
+		if m.TakesBill(b.Instance, b.Launch) {
+			m.splitBill(i, b.Lines)
+		}
+		return
+	}
 	if a := m.s.AttemptOf(b.Launch); a != nil && a.Instance() == b.Instance {
 		if !a.Live() && !a.GivenUp() {
-			m.bill(m.s.Job(a.Job()), a, b.Lines)
+			if m.bill(m.s.Job(a.Job()), a, b.Lines) {
+				m.fact(state.BillTaken{Instance: a.Instance()})
+			}
 		}
 		return
 	}

@@ -25,7 +25,12 @@ var ends = map[plan.Reason]policy.Stop{
 // try decides about a job that holds no machine and asks for what was taken.
 func (m *Machine) try(j *Job) {
 	at(j).wake = time.Time{} // every try says anew when the next one is due
-	d := m.decide(j)
+	d, warm := m.reuse(j)
+	if warm {
+		m.decided(j, d)
+	} else {
+		d = m.decide(j)
+	}
 	if planted && d.Why == plan.Cheapest {
 		d.Take = "" // never launches what is cheapest
 	}
@@ -71,8 +76,13 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 	}
 	m.queue.leave(j)
 	m.classOf(j)
+	f.Instance = d.Instance
 	m.fact(f)
 	m.holdsAgain(j)
+	if i := m.s.Instance(d.Instance); i != nil {
+		m.seat(j, i)
+		return
+	}
 	m.wakeAt(j, m.looksFurther(j, j.Asked()))
 }
 

@@ -120,9 +120,15 @@ func (m *Machine) programEnded(b AttemptEnded) {
 		m.settle(j, a, ledger.Lost, m.now())
 	}
 	m.fact(state.TaskEnded{Attempt: a.ID(), Lost: lost})
-	m.release(a, "program_"+b.Reason, "")
+	keeps := m.mayKeep(a, b)
+	if !keeps {
+		m.release(a, "program_"+b.Reason, "")
+	}
 	if !j.State().Over() {
 		m.becomes(j, a, b)
+	}
+	if keeps {
+		m.vacate(j, a, b.Reason)
 	}
 }
 

@@ -54,6 +54,7 @@ type (
 	OwnershipDecided  = state.OwnershipDecided
 	TableReady        = state.TableReady
 	MachineRegistered = state.MachineRegistered
+	MachineCleaned    = state.MachineCleaned
 	AgentClaimed      = state.AgentClaimed
 	AttemptStarted    = state.AttemptStarted
 	Progressed        = state.Progressed

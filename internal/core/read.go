@@ -113,7 +113,12 @@ func (m *Machine) SpotHeld(t time.Time) map[market.OfferID]time.Duration {
 	held := map[market.OfferID]time.Duration{}
 	for a := range m.s.Attempts() {
 		if isSpot(a) {
-			held[a.Offer()] += max(0, t.Sub(a.From()))
+			held[a.Offer()] += max(0, t.Sub(a.Rented()))
+		}
+	}
+	for _, i := range m.s.Waiting() {
+		if i.Machine().Capacity == market.Spot {
+			held[i.Machine().Offer] += max(0, t.Sub(i.From()))
 		}
 	}
 	return held

@@ -205,7 +205,7 @@ func (m *Machine) expiry(a *Attempt, j *Job) (time.Time, bool) {
 	if o.MaxLifetime <= 0 || margin >= o.MaxLifetime/2 { // it would be left as soon as it works
 		return time.Time{}, false
 	}
-	return a.From().Add(o.MaxLifetime - margin), true
+	return a.Rented().Add(o.MaxLifetime - margin), true
 }
 
 // expires leaves a machine whose lifetime ends, in time to lose no work.

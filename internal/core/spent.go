@@ -107,6 +107,11 @@ func (m *Machine) checkLimit(u *usage, b budget.Accounts, burn money.Rate) {
 // stopOf stops some jobs of a limit that is spent.
 func (m *Machine) stopOf(u *usage) {
 	n := 0
+	for _, i := range m.s.Waiting() {
+		if idle, _ := i.Idle(); u.Scope.Holds(idle.Owner, idle.User) {
+			m.releaseIdle(i, LimitSpent)
+		}
+	}
 	for _, j := range slices.Clone(m.s.Running()) {
 		if n == stopsAtOnce {
 			return

@@ -163,6 +163,7 @@ func (m *Machine) Step(e Event) Outcome {
 		most = 0
 	}
 	m.consider(most)
+	m.tend()
 	m.settleReserved(ended)
 	m.sumAgain()
 	m.close(news)
@@ -261,7 +262,7 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	case HoldOpened, HoldReviewed, HoldClosed, Spawn:
 		m.takeHold(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
-		InventorySeen, MachineRegistered:
+		InventorySeen, MachineRegistered, MachineCleaned:
 		m.takeMachine(b)
 	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen,
 		AttemptEnded, AgentSilent:
@@ -311,6 +312,8 @@ func (m *Machine) takeMachine(b Body) {
 		m.inventory(b)
 	case MachineRegistered:
 		m.registered(b)
+	case MachineCleaned:
+		m.cleaned(b.Instance)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -194,6 +195,8 @@ func nonsense(t *testing.T, seed uint64, events int) {
 	costs := map[string]money.Amount{}
 	cfg := DefaultConfig()
 	cfg.MaxRunning = 1 + n.rng.IntN(3)
+	cfg.Idle = time.Duration(seed%2) * 2 * time.Hour
+	sense := rand.New(rand.NewPCG(seed, 7))
 	var frozen *state.Snapshot
 	var then json.RawMessage
 	var texts []json.RawMessage // of the newest snapshot, and where they did not change of those before
@@ -217,10 +220,18 @@ func nonsense(t *testing.T, seed uint64, events int) {
 		}
 	}
 	since := uint64(0)
+	if cfg.Idle > 0 {
+		events /= 2 // there are more jobs to compare
+	}
 	for i := range events {
 		e := n.event()
 		if i == 0 {
 			e.Body = Configured{Config: cfg}
+		} else if cfg.Idle > 0 && sense.IntN(4) > 0 {
+			if soon := m.State().Now().Add(time.Duration(sense.IntN(20)) * time.Second); soon.Before(e.At) {
+				e.At = soon
+			}
+			e.Body = sensible(m, sense, e.At, e.Body)
 		}
 		if frozen == nil && n.rng.IntN(40) == 0 {
 			then = snap(t, m)
@@ -237,6 +248,9 @@ func nonsense(t *testing.T, seed uint64, events int) {
 			}
 		}
 		for _, p := range out.Postings {
+			if p.Owner.Attempt == "" && p.Owner.Job == "" {
+				costs[p.Owner.Task] = costs[p.Owner.Task].Add(state.CostOf(p))
+			}
 			if _, _, to := p.To.IsCost(); to {
 				costs[p.Owner.Attempt] = costs[p.Owner.Attempt].Add(p.Amount)
 			}
@@ -274,6 +288,7 @@ func nonsense(t *testing.T, seed uint64, events int) {
 			t.Errorf("seed %d: %s spent %v, its attempts %v", seed, j.ID(), got, spent)
 		}
 	}
+	machinesAddUp(t, m, costs)
 	for frozen != nil {
 		encode()
 	}
@@ -287,6 +302,66 @@ func nonsense(t *testing.T, seed uint64, events int) {
 	}
 	if !bytes.Equal(whole, snap(t, restored)) {
 		t.Errorf("seed %d: the snapshot gives another state", seed)
+	}
+}
+
+// sensible is what the agent of some machine could say now, or b.
+func sensible(m *Machine, rng *rand.Rand, at time.Time, b Body) Body {
+	if rng.IntN(8) == 0 {
+		return JobSubmitted{Job: fmt.Sprintf("w%d", m.Seq()), Terms: Terms{Name: "w", Currency: money.USD, Restart: time.Duration(rng.IntN(300)) * time.Second,
+			Owner: ledger.Owner{Team: "t"}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Saves: true, Steps: 100, Priority: 1}}
+	}
+	asked := ""
+	for a := range m.State().Allocations() {
+		asked = max(asked, a.ID())
+	}
+	if a := m.State().Allocation(asked); a != nil && rng.IntN(2) == 0 {
+		return LaunchDone{Launch: asked, Instance: fmt.Sprintf("i-%d", 100+m.Seq()), Offer: a.Offer(), Rate: a.Rate(), From: at}
+	}
+	for _, i := range m.State().Instances() {
+		switch a := m.State().Seated(i); {
+		case rng.IntN(3) == 0:
+		case !i.Live() && i.Shared():
+			return BillReceived{Instance: i.ID(), Launch: i.Allocation(), Lines: []BillLine{{Amount: money.Picos(rng.Int64N(3e12)), Currency: money.USD},
+				{Rule: "credit", Amount: money.Picos(-rng.Int64N(1e12)), Currency: money.USD}}}
+		case !i.Live():
+		case rng.IntN(6) == 0:
+			return InstanceEnded{Instance: i.ID(), Until: at.Add(-time.Duration(rng.IntN(90)) * time.Second), Cause: "interrupted"}
+		case i.Agent() == nil:
+			return MachineRegistered{Instance: i.ID(), Allocation: i.Allocation(), Key: "k"}
+		case a == nil:
+			return MachineCleaned{Instance: i.ID()}
+		case a.Live():
+			return AttemptEnded{Attempt: a.ID(), Reason: "completed"}
+		}
+	}
+	return b
+}
+
+// machinesAddUp holds what a machine's tasks and its spans without one were charged against what
+// it cost, and their parts of its bill against its postings.
+func machinesAddUp(t *testing.T, m *Machine, costs map[string]money.Amount) {
+	t.Helper()
+	for _, i := range m.State().Instances() {
+		if !i.Shared() {
+			continue
+		}
+		names, all := slices.Clone(i.Served()), money.Amount{}
+		for _, s := range i.Seats() {
+			names = append(names, s.Attempt)
+		}
+		for _, name := range names {
+			all = all.Add(m.State().AttemptOf(name).Posted())
+		}
+		for _, idle := range i.Idles() {
+			all = all.Add(idle.Posted)
+			if whole := idle.Posted.Add(idle.Rules); costs[idle.Owner.Task] != whole {
+				t.Errorf("%s cost %v, its postings %v", idle.Owner.Task, whole, costs[idle.Owner.Task])
+			}
+		}
+		if all != i.Posted() {
+			t.Errorf("%s was charged %v, its tasks and spans without one %v", i.ID(), i.Posted(), all)
+		}
 	}
 }
 

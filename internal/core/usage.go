@@ -259,8 +259,27 @@ func (m *Machine) Books(t time.Time) (b budget.Accounts, burn map[string]money.R
 	for j := range m.costing() {
 		b.Live = append(b.Live, m.runs(b, burn, j, t))
 	}
+	m.idles(&b, burn, t)
 	m.held(&b, t)
 	return b, burn
+}
+
+// idles adds the machines that wait: what they cost that is not booked yet, and what is held
+// for them.
+func (m *Machine) idles(b *budget.Accounts, burn map[string]money.Rate, t time.Time) {
+	for _, i := range m.s.Waiting() {
+		idle, _ := i.Idle()
+		open := i.Cost(t).Sub(i.Posted())
+		v := idleJob(i.ID(), &idle.Owner, idle.User, idle.Most)
+		v.Spent = idle.Posted.Add(open)
+		b.Live = append(b.Live, v)
+		for _, l := range b.Limits {
+			if l.Scope.Holds(v.Owner, v.User) {
+				b.Spent[l.Name()] = b.Spent[l.Name()].Add(open)
+				burn[l.Name()] += i.PresentRate()
+			}
+		}
+	}
 }
 
 // runs adds what the machines of j have cost that is not booked yet.

@@ -13,7 +13,8 @@ import (
 type Decision struct {
 	Take     market.OfferID `json:"take,omitempty"`
 	Rate     money.Rate     `json:"rate,omitempty"`
-	Variant  string         `json:"variant,omitempty"` // in which the work is done; "": the job's own way
+	Variant  string         `json:"variant,omitempty"`  // in which the work is done; "": the job's own way
+	Instance string         `json:"instance,omitempty"` // a machine without a task that is taken; "": one is rented
 	Why      Reason         `json:"why"`
 	Mode     policy.Mode    `json:"mode"`
 	Slack    time.Duration  `json:"slack_ns,omitempty"`
@@ -59,7 +60,7 @@ func (d *Decision) Equal(o *Decision) bool {
 type figures struct {
 	take, probe              market.OfferID
 	rate                     money.Rate
-	variant                  string
+	variant, instance        string
 	why                      Reason
 	mode                     policy.Mode
 	slack, margin            time.Duration
@@ -69,7 +70,7 @@ type figures struct {
 }
 
 func (d *Decision) figures() figures {
-	return figures{d.Take, d.Probe, d.Rate, d.Variant, d.Why, d.Mode, d.Slack, d.Margin, d.HasSlack, d.Unschedulable,
+	return figures{d.Take, d.Probe, d.Rate, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin, d.HasSlack, d.Unschedulable,
 		d.Speed, d.Retry, d.TableSince, d.Again}
 }
 

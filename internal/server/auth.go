@@ -113,7 +113,8 @@ func from(r *http.Request) string {
 // and puts on record what they did.
 func (s *Server) serve(t route) http.HandlerFunc {
 	return func(plain http.ResponseWriter, r *http.Request) {
-		w, begun := &status{ResponseWriter: plain, lost: s.lost, dated: t.Scope == bootstraps || t.Scope == machines}, time.Now()
+		dated := t.Scope == bootstraps || t.Scope == machines
+		w, begun := &status{ResponseWriter: plain, lost: s.lost, dated: dated}, time.Now()
 		defer func() {
 			if w.code == 0 { // an answer without a body says something too
 				w.keepsBack(http.StatusOK)

@@ -44,7 +44,7 @@ func (s *State) Apply(e *Event, f Fact) {
 	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled:
 		s.applyTask(e, f)
 	case StrayFound, InstanceRegistered, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed,
-		InstanceExtended, InstanceLeft, BillTaken, InstanceOwned:
+		InstanceExtended, InstanceLeft, BillTaken, BillSplit, InstanceOwned, SeatLeft, InstanceCleaned:
 		s.applyInstance(e, f)
 	case ConfigSet:
 		s.cfg = e.Body.(Configured).Config
@@ -319,9 +319,10 @@ func (s *State) Post(p *ledger.Posting) {
 	}
 	a := s.AttemptOf(p.Owner.Attempt)
 	if a == nil {
-		if i := s.instances[p.Owner.Instance]; i != nil && i.Stray() {
+		if i := s.instances[p.Owner.Instance]; i != nil && p.Category == ledger.Overhead {
 			i.r.Posted = i.r.Posted.Add(costOf(p))
 		}
+		s.postIdle(p)
 		return
 	}
 	j := s.touched(a.r.Job)
@@ -340,8 +341,8 @@ func (s *State) Post(p *ledger.Posting) {
 	switch p.Phase {
 	case ledger.Accrued:
 		t.Posted = t.Posted.Add(amount)
-		if a.instance != nil {
-			a.instance.r.Posted = a.instance.r.Posted.Add(amount)
+		if i := s.instances[t.Instance]; i != nil && i.had(a.r.ID) {
+			i.r.Posted = i.r.Posted.Add(amount)
 		}
 	case ledger.Billed:
 		t.Rules = t.Rules.Add(amount)

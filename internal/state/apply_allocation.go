@@ -84,6 +84,7 @@ func (s *State) requested(f AllocationRequested) {
 		r.Began = s.now
 	}
 	s.index(j)
+	s.asksAgain(j.User())
 	for _, scope := range scopes {
 		if key := ScopeKey(scope, &a.r.Machine); len(s.backoffs) > 0 {
 			if b, known := s.backoffs[key]; known && b.Tries > 0 {
@@ -135,6 +136,10 @@ func rentedIn(e *Event, instance string) Rented {
 
 func (s *State) granted(e *Event, f AllocationGranted) {
 	a := s.pending(f.Allocation)
+	if i := s.instances[f.Instance]; i != nil && i.idle() != nil {
+		s.takesIdle(a, i)
+		return
+	}
 	r := rentedIn(e, f.Instance)
 	from := r.From
 	if from.After(s.now) { // a provider's clock that is ahead
@@ -176,6 +181,11 @@ func (s *State) began(f AttemptBegan) {
 				First: j.SavedStep(), Step: j.SavedStep(), Kept: i.r.From,
 			}},
 	}}
+	if i.Shared() {
+		k := &t.r.Task
+		k.Warm, k.Before, k.Rate = true, i.Cost(s.now), i.PresentRate()
+		k.From, k.Settled, k.Learned.Kept = s.now, s.now, s.now
+	}
 	move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Granted)
 	move(NextAttempt, "attempt", t.r.ID, &t.r.Phase, Underway)
 	move(NextTask, "task", t.r.ID, &t.r.Task.Phase, Assigned)

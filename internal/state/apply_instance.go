@@ -19,6 +19,7 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		}
 		if old := s.instances[r.Instance]; old != nil {
 			i.r.Posted, i.r.Bill = old.r.Posted, old.r.Bill
+			i.r.Served, i.r.Idles, i.r.Billed = old.r.Served, old.r.Idles, old.r.Billed
 		}
 		i.r.Paid = f.Paid
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
@@ -36,6 +37,12 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		if a := s.seated(i); a != nil && f.End != "" && a.r.Task.End == "" {
 			a.r.Task.End = f.End
 		}
+	case SeatLeft:
+		s.left(f)
+	case InstanceCleaned:
+		s.instance(f.Instance).idle().Clean = s.now
+	case BillSplit:
+		s.split(f)
 	case InstanceMissing:
 		s.instance(f.Instance).r.Missing = s.now
 	case InstanceListed:
@@ -93,13 +100,19 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 	move(NextInstance, "instance", i.r.ID, &i.r.Phase, to)
 	i.r.Until, i.r.Cause, i.r.Lost, i.r.Disowned, i.r.Release = f.Until, f.Cause, f.GivenUp, false, ""
 	a := s.seated(i)
+	if a != nil || i.idle() != nil {
+		s.lasted(i, a)
+	}
+	if idle := i.idle(); idle != nil {
+		idle.Until = laterOf(f.Until, idle.From)
+		s.waits(i)
+	}
 	if a == nil {
 		return
 	}
 	j := s.jobs[a.r.Job]
-	r := j.runs()
 	t := &a.r.Task
-	t.Until, t.Cause, t.LastRate = f.Until, f.Cause, i.PresentRate()
+	t.Until, t.Cause, t.LastRate = laterOf(f.Until, t.From), f.Cause, i.PresentRate()
 	if b, ok := e.Body.(InstanceEnded); ok {
 		t.Notice = b.Notice
 	}
@@ -109,15 +122,30 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 	if t.End == "" {
 		t.End = f.Cause
 	}
+	t.LostTime += f.Lost
+	if f.Unsaved {
+		j.runs().UnsavedLosses++
+	}
+	s.attemptOver(j, a)
+	if !f.GivenUp {
+		s.leaves(i, a)
+	}
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// attemptOver closes an attempt whose end, cause and cost are known.
+func (s *State) attemptOver(j *Job, a *Attempt) {
+	r, t := j.runs(), &a.r.Task
 	if t.Phase != Ended {
 		move(NextTask, "task", a.r.ID, &t.Phase, Ended)
 	}
-	t.LostTime += f.Lost
-	s.lasted(i, a)
 	r.GPUServed += time.Duration(t.Machine.GPUs) * t.Until.Sub(t.From)
-	if f.Unsaved {
-		r.UnsavedLosses++
-	}
 	move(NextAttempt, "attempt", a.r.ID, &a.r.Phase, Over)
 	delete(s.attempts, a.r.ID)
 	for r.Closed < len(r.Attempts) && !r.Attempts[r.Closed].Live() {
@@ -126,9 +154,6 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 		r.Closed++
 	}
 	s.index(j)
-	if !f.GivenUp {
-		s.leaves(i, a)
-	}
 }
 
 // lasted learns how long machines of an offer of spot last.
@@ -138,13 +163,17 @@ func (s *State) lasted(i *Instance, a *Attempt) {
 		return
 	}
 	l.r.Hazard.Served += i.r.Until.Sub(i.r.From)
-	if i.r.Cause == "interrupted" || !a.r.Noticed.IsZero() { // given back early, but taken all the same
+	if i.r.Cause == "interrupted" || a != nil && !a.r.Noticed.IsZero() { // given back early, but taken all the same
 		l.r.Hazard.Lost++
 	}
 }
 
-// leaves lets go of an instance that costs nothing more.
+// leaves lets go of an instance that costs nothing more. One that was shared is kept for its bill.
 func (s *State) leaves(i *Instance, a *Attempt) {
+	if i.Shared() {
+		s.vacates(i, a)
+		return
+	}
 	a.instance = nil
 	delete(s.instances, i.r.ID)
 }
@@ -152,6 +181,12 @@ func (s *State) leaves(i *Instance, a *Attempt) {
 func (s *State) extended(f InstanceExtended) {
 	i := s.instance(f.Instance)
 	a := s.seated(i)
+	if a == nil {
+		if idle := &i.r.Idles[len(i.r.Idles)-1]; f.Until.After(idle.Until) {
+			idle.Until, i.r.Until, i.r.Cause = f.Until, f.Until, f.Cause
+		}
+		return
+	}
 	t := &a.r.Task
 	if f.Until.After(t.Until) {
 		more := f.Until.Sub(t.Until)

@@ -72,6 +72,9 @@ func (s *State) ended(e *Event, f TaskEnded) {
 	t.LostTime += f.Lost
 	a.r.DrainBy = s.now // it is given back at once
 	j := s.jobs[a.r.Job]
+	if s.cfg.TimingOf(t.Machine.Provider).Idle > 0 {
+		s.demand(j.User()).Left = s.now
+	}
 	r := j.runs()
 	if b.Outputs != "" {
 		r.Outputs = b.Outputs

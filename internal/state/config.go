@@ -21,6 +21,8 @@ type Config struct {
 	// GrantWait is the longest that a provider takes to grant what it has; a deadline's
 	// guard counts it.
 	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
+	// Idle is the longest that a machine may wait for the next job; 0: none waits.
+	Idle time.Duration `json:"idle_ns,omitempty"`
 	// Providers are those whose machines may be asked for, each with its timing; nil: all
 	// that sell, with the timing above. What one sold that is named no more cannot be had.
 	Providers map[string]Timing `json:"providers,omitempty"`
@@ -42,11 +44,13 @@ type Timing struct {
 	BootLimit   time.Duration `json:"boot_limit_ns"`
 	Consistency time.Duration `json:"consistency_ns,omitempty"`
 	GrantWait   time.Duration `json:"grant_wait_ns,omitempty"`
+	Idle        time.Duration `json:"idle_ns,omitempty"`
 }
 
 // Timing is that of a provider which is not named.
 func (c *Config) Timing() Timing {
-	return Timing{Detect: c.Detect, BootLimit: c.BootLimit, Consistency: c.Consistency, GrantWait: c.GrantWait}
+	return Timing{Detect: c.Detect, BootLimit: c.BootLimit, Consistency: c.Consistency, GrantWait: c.GrantWait,
+		Idle: c.Idle}
 }
 
 // TimingOf is the timing of a provider.

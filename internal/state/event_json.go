@@ -112,6 +112,7 @@ var bodies = map[string]func([]byte) (Body, error){
 	InstanceEnded{}.Kind():     read[InstanceEnded],
 	InventorySeen{}.Kind():     read[InventorySeen],
 	MachineRegistered{}.Kind(): read[MachineRegistered],
+	MachineCleaned{}.Kind():    read[MachineCleaned],
 	AgentClaimed{}.Kind():      read[AgentClaimed],
 	AttemptStarted{}.Kind():    read[AttemptStarted],
 	Progressed{}.Kind():        read[Progressed],

@@ -16,5 +16,14 @@ type MachineRegistered struct {
 	Isolated   bool      `json:"isolated,omitempty"` // its programs run as another user
 }
 
+// MachineCleaned: the agent of an instance shows that no task runs there and nothing of an
+// earlier one is left.
+type MachineCleaned struct {
+	Instance string `json:"instance"`
+}
+
+// Kind implements Body.
+func (MachineCleaned) Kind() string { return "machine_cleaned" }
+
 // Kind implements Body.
 func (MachineRegistered) Kind() string { return "machine_registered" }

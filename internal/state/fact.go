@@ -109,6 +109,8 @@ type (
 		Variant  string        `json:"variant,omitempty"`
 		Rung     int           `json:"rung,omitempty"`
 		Transfer time.Duration `json:"transfer_ns,omitempty"`
+		// Instance is a machine without a task that is taken; "": one is to be rented.
+		Instance string `json:"instance,omitempty"`
 	}
 	// AllocationQueued: the provider has it in its queue.
 	AllocationQueued struct {
@@ -201,6 +203,17 @@ type (
 		Why      string `json:"why"`
 		End      string `json:"end,omitempty"`
 	}
+	// SeatLeft: the task of an instance is over for good, and the machine waits for the next
+	// job of the same user until Keep at the latest; Most is held for that.
+	SeatLeft struct {
+		Instance string       `json:"instance"`
+		Keep     time.Time    `json:"keep"`
+		Most     money.Amount `json:"most"`
+	}
+	// InstanceCleaned: its agent shows that nothing of an earlier task is left on it.
+	InstanceCleaned struct {
+		Instance string `json:"instance"`
+	}
 	// InstanceRegistered: the key of its agent is known. No other is taken after it.
 	InstanceRegistered struct {
 		Instance string `json:"instance"`
@@ -236,11 +249,23 @@ type (
 	BillTaken struct {
 		Instance string `json:"instance"`
 	}
+	// BillSplit: the newest bill of an instance that was shared is booked in these parts.
+	BillSplit struct {
+		Instance string     `json:"instance"`
+		Parts    []BillPart `json:"parts"`
+	}
 	// InstanceOwned: somebody has decided whose a machine of an earlier incarnation is.
 	InstanceOwned struct {
 		Instance string `json:"instance"`
 	}
 )
+
+// BillPart is what an attempt, or a span without a task by its name, pays of a bill, by rule.
+type BillPart struct {
+	Attempt string                  `json:"attempt,omitempty"`
+	Task    string                  `json:"task,omitempty"`
+	Bill    map[string]money.Amount `json:"bill"`
+}
 
 // Facts about everything.
 type (

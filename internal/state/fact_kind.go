@@ -38,6 +38,9 @@ func (InstanceExtended) Fact() string     { return "instance_extended" }
 func (InstanceLeft) Fact() string         { return "instance_left" }
 func (BillTaken) Fact() string            { return "bill_taken" }
 func (InstanceOwned) Fact() string        { return "instance_owned" }
+func (SeatLeft) Fact() string             { return "seat_left" }
+func (InstanceCleaned) Fact() string      { return "instance_cleaned" }
+func (BillSplit) Fact() string            { return "bill_split" }
 func (ConfigSet) Fact() string            { return "config_set" }
 func (RulesSet) Fact() string             { return "rules_set" }
 func (LimitReached) Fact() string         { return "limit_reached" }
@@ -92,6 +95,9 @@ func init() {
 	reads[InstanceLeft]()
 	reads[BillTaken]()
 	reads[InstanceOwned]()
+	reads[SeatLeft]()
+	reads[InstanceCleaned]()
+	reads[BillSplit]()
 	reads[ConfigSet]()
 	reads[RulesSet]()
 	reads[LimitReached]()

@@ -41,9 +41,13 @@ func (s *State) Freeze(since uint64) *Snapshot {
 		f.head.Offers = append(f.head.Offers, r)
 	}
 	for _, i := range s.Instances() {
-		r := i.r
-		r.Bill = maps.Clone(r.Bill)
-		f.head.Instances = append(f.head.Instances, r)
+		f.head.Instances = append(f.head.Instances, i.r.clone())
+	}
+	for user, d := range s.demands {
+		if f.head.Demands == nil {
+			f.head.Demands = map[string]Demand{}
+		}
+		f.head.Demands[user] = *d
 	}
 	for _, h := range s.Holds() {
 		f.head.Holds = append(f.head.Holds, *h)

@@ -38,6 +38,11 @@ type instanceRecord struct {
 	// Bill is the newest bill of a machine that nobody asked for, by rule; nil: none has
 	// come. That of any other is its tasks'.
 	Bill map[string]money.Amount `json:"bill,omitempty"`
+	// Served are the attempts that left it, in order, and Idles its spans without a task, where
+	// it had one: it is kept for ever then, for its bill. Billed says that one was split.
+	Served []string `json:"served,omitempty"`
+	Idles  []Idle   `json:"idles,omitempty"`
+	Billed bool     `json:"billed,omitempty"`
 }
 
 // Agent is the agent of an instance, known by the key that it made. It never changes.
@@ -84,8 +89,8 @@ func (i *Instance) Posted() money.Amount { return i.r.Posted }
 // Paid reports whether its end was paid for, and it is shown all the same.
 func (i *Instance) Paid() bool { return i.r.Paid }
 
-// Stray reports whether nobody of ours asked for it.
-func (i *Instance) Stray() bool { return len(i.r.Seats) == 0 }
+// Stray reports whether nobody of ours asked for it, or it is shown after its end was paid for.
+func (i *Instance) Stray() bool { return len(i.r.Seats) == 0 && !i.Shared() }
 
 // Live reports whether it may still cost something.
 func (i *Instance) Live() bool { return i.r.Phase != Gone && i.r.Phase != Missing }
@@ -201,6 +206,10 @@ type taskRecord struct {
 	End      string `json:"end,omitempty"`
 	Exit     int    `json:"exit,omitempty"`
 	Restored string `json:"restored,omitempty"`
+	// Before is what its machine had cost when it took its seat; Warm, that the machine had
+	// served another task before.
+	Before money.Amount `json:"before,omitzero"`
+	Warm   bool         `json:"warm,omitempty"`
 
 	Posted  money.Amount                `json:"posted"` // its share of plain seconds
 	Rules   money.Amount                `json:"rules"`  // of the bill's lines that are not plain seconds
@@ -314,13 +323,24 @@ func (a *Attempt) Taken() bool {
 	return !a.Until().IsZero() && (a.Cause() == "interrupted" || !a.r.Noticed.IsZero() && a.End() != "completed")
 }
 
-// Cost returns what the attempt has cost by t at plain seconds. With one seat on its
-// machine that is the machine's cost.
+// Cost returns what the attempt has cost by t at plain seconds: what its machine has since the
+// attempt took its seat.
 func (a *Attempt) Cost(t time.Time) money.Amount {
 	if a.instance == nil {
 		return a.r.Task.Posted
 	}
-	return a.instance.Cost(t)
+	return a.instance.Cost(t).Sub(a.r.Task.Before)
+}
+
+// Warm reports whether its machine had served another task before, and waited.
+func (a *Attempt) Warm() bool { return a.r.Task.Warm }
+
+// Rented is from when on its machine is billed.
+func (a *Attempt) Rented() time.Time {
+	if a.instance != nil {
+		return a.instance.r.From
+	}
+	return a.r.Task.From
 }
 
 // LaunchRate is the price of an hour of its machine when it was granted.

@@ -93,9 +93,11 @@ func (s *State) seesStart(j *Job, a *Attempt, b AttemptStarted) {
 		l.SavedStep = 0
 	}
 	restart := max(0, s.now.Sub(a.r.Requested)-a.r.Transfer)
-	if l.Restart == 0 {
+	switch {
+	case a.r.Task.Warm: // no machine had to be rented: it says nothing of a move
+	case l.Restart == 0:
 		l.Restart = max(restart, time.Nanosecond)
-	} else {
+	default:
 		l.Restart = (2*l.Restart + restart) / 3
 	}
 	if j.r.Terms.IdleLimit > 0 {
@@ -282,7 +284,7 @@ func (s *State) reprices(l *Listing, q market.Quote) {
 	}
 	oldest := s.now
 	for _, i := range s.instances {
-		if i.series == &l.series && i.r.From.Before(oldest) {
+		if i.series == &l.series && i.r.Phase != Gone && i.r.From.Before(oldest) {
 			oldest = i.r.From
 		}
 	}

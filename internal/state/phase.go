@@ -80,8 +80,10 @@ const (
 // InstancePhase is where a rented machine stands.
 //
 //	Provisioning ──> Ready ──> Draining ──> Terminating ──> Gone
+//	                   ^          │
+//	                   └──────────┘
 //
-// Terminating is wanted by us; each may fall to Gone at once, or to Missing where its
+// One whose task is over may stay Ready for the next. Terminating is wanted by us; each may fall to Gone at once, or to Missing where its
 // provider lists it no more: then its true end may come yet, or it is shown again and
 // given back.
 type InstancePhase string
@@ -123,7 +125,7 @@ var (
 		"":           {Provisioning},
 		Provisioning: {Ready, Terminating, Missing, Gone},
 		Ready:        {Draining, Terminating, Missing, Gone},
-		Draining:     {Terminating, Missing, Gone},
+		Draining:     {Ready, Terminating, Missing, Gone}, // ready: its task is over, and it waits for the next
 		Terminating:  {Missing, Gone},
 		Missing:      {Terminating, Gone},
 	}

@@ -36,6 +36,7 @@ type head struct {
 	Rules        *budget.Rules             `json:"rules,omitempty"`
 	Spending     spending                  `json:"spending"`
 	Holds        []HoldRecord              `json:"holds,omitempty"`
+	Demands      map[string]Demand         `json:"demands,omitempty"`
 	Part         int                       `json:"part"` // jobs in a part
 	Jobs         int                       `json:"jobs"`
 }
@@ -69,7 +70,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 11
+const SnapshotVersion = 12
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
@@ -175,10 +176,14 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	}
 	for _, r := range h.Instances {
 		i := &Instance{r: r}
-		if len(r.Seats) > 0 {
+		if len(r.Seats) > 0 || i.idle() != nil {
 			s.joins(i)
 		}
 		s.instances[r.ID] = i
+		s.waits(i)
+	}
+	for user, d := range h.Demands {
+		s.demands[user] = &d
 	}
 	for k, v := range h.Backoffs {
 		s.backoffs[k] = v
@@ -212,8 +217,8 @@ func (r *Restorer) Add(p Part) {
 		j.r.Run = stored.Run
 		for _, a := range stored.Attempts {
 			t := &Attempt{r: a, instance: s.instances[a.Task.Instance]}
-			if t.instance != nil && t.instance.r.Allocation != t.r.ID {
-				t.instance = nil // another has been given a machine of that name since
+			if t.instance != nil && !t.instance.seats(t.r.ID) {
+				t.instance = nil // it left it, or another has been given a machine of that name since
 			}
 			j.r.Run.Attempts = append(j.r.Run.Attempts, t)
 			if t.Live() {

@@ -37,6 +37,7 @@ type cost struct {
 	Event  uint64       `json:"event"`
 	At     time.Time    `json:"at"`
 	Job    string       `json:"job,omitempty"`
+	Idle   string       `json:"idle,omitempty"` // the span without a task that it is of
 	Amount money.Amount `json:"amount"`
 }
 
@@ -52,10 +53,11 @@ func (s *State) spend(p *ledger.Posting) {
 		return
 	}
 	v := &s.spending
-	if n := len(v.Newest); n > 0 && v.Newest[n-1].Event == s.seq && v.Newest[n-1].Job == p.Owner.Job {
+	if n := len(v.Newest); n > 0 && v.Newest[n-1].Event == s.seq && v.Newest[n-1].Job == p.Owner.Job &&
+		v.Newest[n-1].Idle == s.idleTask(p) {
 		v.Newest[n-1].Amount = v.Newest[n-1].Amount.Add(amount)
 	} else {
-		v.Newest = append(v.Newest, cost{Event: s.seq, At: p.At, Job: p.Owner.Job, Amount: amount})
+		v.Newest = append(v.Newest, cost{Event: s.seq, At: p.At, Job: p.Owner.Job, Idle: s.idleTask(p), Amount: amount})
 	}
 	if n := len(v.Newest) - newestCosts; n >= newestCosts {
 		v.Dropped = v.Newest[n-1].Event
@@ -67,6 +69,8 @@ func (s *State) spend(p *ledger.Posting) {
 	user := ""
 	if j := s.jobs[p.Owner.Job]; j != nil {
 		user = j.User()
+	} else if _, idle := s.idleOf(p.Owner.Task); idle != nil {
+		user = idle.User
 	}
 	for _, l := range s.rules.Limits {
 		if l.Scope.Holds(p.Owner, user) {
@@ -146,6 +150,8 @@ func (s *State) since(l budget.Limit, event uint64) (sum money.Amount) {
 		owner, user := ledger.Owner{}, ""
 		if j := s.jobs[c.Job]; j != nil {
 			owner, user = j.r.Terms.Owner, j.User()
+		} else if _, idle := s.idleOf(c.Idle); idle != nil {
+			owner, user = idle.Owner, idle.User
 		}
 		if c.Event > event && !c.At.Before(l.Window.Begin(s.now)) && l.Scope.Holds(owner, user) {
 			sum = sum.Add(c.Amount)

@@ -35,7 +35,9 @@ type State struct {
 	running     []*Job                 // that hold or ask for a machine, sorted by ID
 	allocations map[string]*Allocation // pending or being cancelled, by ID
 	attempts    map[string]*Attempt    // all that are not over, by ID
-	instances   map[string]*Instance   // that may cost something or be billed, and strays for ever
+	instances   map[string]*Instance   // that may cost something or be billed; strays and shared ones for ever
+	waiting     []*Instance            // without a task, sorted by ID
+	demands     map[string]*Demand     // by user
 	offers      map[market.OfferID]*Listing
 	sale        []*Listing // sorted by ID
 	repriced    []*Listing // those whose price the newest event changed, or what they offer
@@ -96,7 +98,7 @@ func NewParts(jobs int) *State {
 	return &State{
 		cfg: DefaultConfig(), jobs: map[string]*Job{}, allocations: map[string]*Allocation{}, attempts: map[string]*Attempt{},
 		instances: map[string]*Instance{}, undecided: map[string]Undecided{}, offers: map[market.OfferID]*Listing{},
-		backoffs: map[string]Backoff{}, holds: map[string]*HoldRecord{},
+		demands: map[string]*Demand{}, backoffs: map[string]Backoff{}, holds: map[string]*HoldRecord{},
 		reserves: map[market.OfferID]*Stock{}, heads: map[string]ledger.Hash{}, part: jobs,
 	}
 }

@@ -1,0 +1,368 @@
+package core
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+	"time"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy/warm"
+	"scrimp/internal/state"
+)
+
+// mayKeep reports whether the machine of an attempt whose program has ended may serve another
+// job: not where it is taken away, moved from, at fault or out of the log's hands.
+func (m *Machine) mayKeep(a *Attempt, b AttemptEnded) bool {
+	i := m.s.Instance(a.Instance())
+	switch {
+	case m.timingOf(a.Machine()).Idle <= 0 || a.Machine().Prepaid:
+		return false
+	case i == nil || i.Agent() == nil || i.Release() != "" || i.Disowned() || m.s.Undecided():
+		return false
+	case !i.Missing().IsZero() || len(i.Seats()) != 1 || m.s.Seated(i) != a || i.Phase() == state.Provisioning:
+		return false
+	}
+	moved := a.Draining() && m.s.Job(a.Job()).MigratingTo() != ""
+	return a.Noticed().IsZero() && b.Reason != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
+}
+
+// vacate leaves the machine of an attempt to the next job of its user, for as long as that is
+// expected to pay and its team has room for it; else it is given back.
+func (m *Machine) vacate(j *Job, a *Attempt, reason string) {
+	i := m.s.Instance(a.Instance())
+	keep := m.keepsFor(j, a, i)
+	most := i.PresentRate().Until(max(0, keep))
+	if keep <= 0 || m.noRoom(j, i, most) {
+		m.release(a, "program_"+reason, "")
+		return
+	}
+	m.level(j, a, ledger.Idle, m.now())
+	m.servedGPUs(j, a, a.From(), m.now())
+	m.sumGPUs(j, a, a.From(), m.now())
+	m.fact(state.SeatLeft{Instance: i.ID(), Keep: m.now().Add(keep), Most: most})
+	m.freed()
+}
+
+// keepsFor is how long a machine waits for the next job at most.
+func (m *Machine) keepsFor(j *Job, a *Attempt, i *Instance) time.Duration {
+	l := m.s.Listing(a.Offer())
+	if l == nil {
+		return 0
+	}
+	o := l.Offer()
+	paid := i.From().Add(o.Billing.Minimum).Sub(m.now())
+	keep := min(warm.Keep(j.Restart(), paid, m.s.Gaps(j.User())), m.timingOf(a.Machine()).Idle)
+	if o.MaxLifetime > 0 {
+		keep = min(keep, i.From().Add(o.MaxLifetime/2).Sub(m.now())) // what is left is to be of use
+	}
+	return keep
+}
+
+// noRoom reports whether a limit has no room for what a machine may cost while it waits. Its
+// last job holds nothing more where it is over.
+func (m *Machine) noRoom(j *Job, i *Instance, most money.Amount) bool {
+	if len(m.rules().Limits) == 0 {
+		return false
+	}
+	books, _ := m.Books(m.now())
+	if j.State().Over() {
+		books = books.Without(budget.Job{ID: j.ID()})
+	}
+	books = books.Folded()
+	w := weighing{m: m, t: m.now(), books: &books}
+	o := j.Terms().Owner
+	return w.weigh(idleJob(i.ID(), &o, j.User(), most), &Terms{}) != nil
+}
+
+// idleJob is a machine that waits as limits see it: what it may cost is held.
+func idleJob(instance string, o *ledger.Owner, user string, most money.Amount) budget.Job {
+	return budget.Job{ID: instance, Owner: *o, User: user, Most: most, Bounded: true, GPUBounded: true, Kind: budget.Hold}
+}
+
+// cleaned takes that a machine without a task may be used.
+func (m *Machine) cleaned(instance string) {
+	i := m.s.Instance(instance)
+	if i == nil || !i.Live() {
+		return
+	}
+	if idle, ok := i.Idle(); !ok || !idle.Clean.IsZero() {
+		return
+	}
+	m.fact(state.InstanceCleaned{Instance: instance})
+	m.queue.changed()
+}
+
+// tend gives back the machines that have waited for long enough, and posts by the hour what
+// waiting costs.
+func (m *Machine) tend() {
+	for _, i := range m.s.Waiting() {
+		idle, _ := i.Idle()
+		switch {
+		case i.Release() != "" || i.Disowned():
+		case !m.idleUntil(i, &idle).After(m.now()):
+			m.releaseIdle(i, "idle")
+		}
+		if !m.now().Before(hourAfter(&idle)) {
+			m.accrueIdle(i, &idle, m.now())
+		}
+	}
+}
+
+// hourAfter is the end of the hour in which the cost of a span without a task was posted last.
+func hourAfter(idle *state.Idle) time.Time {
+	last := later(idle.From, idle.Settled)
+	return last.Truncate(time.Hour).Add(time.Hour)
+}
+
+// idleUntil is when a machine that waits is given back: once its time is over, or what is held
+// for it would be spent at the present price.
+func (m *Machine) idleUntil(i *Instance, idle *state.Idle) time.Time {
+	rate := i.PresentRate()
+	left := idle.Most.Sub(idle.Posted).Sub(i.Cost(m.now()).Sub(i.Posted()))
+	if !idle.Keep.After(m.now()) || rate <= 0 || rate.Until(idle.Keep.Sub(m.now())).Cmp(left) <= 0 {
+		return idle.Keep
+	}
+	span, _ := rate.Buys(left)
+	return m.now().Add(max(0, span))
+}
+
+// wakeForIdle is when a machine that waits is to be looked at next; zero: none does.
+func (m *Machine) wakeForIdle() (soonest time.Time) {
+	for _, i := range m.s.Waiting() {
+		idle, _ := i.Idle()
+		t := hourAfter(&idle)
+		if end := m.idleUntil(i, &idle); i.Release() == "" && !i.Disowned() && end.Before(t) {
+			t = end
+		}
+		if !t.After(m.now()) {
+			t = m.now().Add(time.Nanosecond)
+		}
+		if soonest.IsZero() || t.Before(soonest) {
+			soonest = t
+		}
+	}
+	return soonest
+}
+
+// releaseIdle gives a machine without a task back.
+func (m *Machine) releaseIdle(i *Instance, why string) {
+	if i.Release() == "" && !i.Disowned() {
+		m.fact(state.InstanceReleased{Instance: i.ID(), Why: why})
+	}
+}
+
+// accrueIdle posts what a machine has cost by t and no task has.
+func (m *Machine) accrueIdle(i *Instance, idle *state.Idle, t time.Time) {
+	p := m.idleEntry(i, idle, ledger.Accrued, "")
+	p.Begin, p.End = idle.From, t
+	m.enter(p, i.Cost(t).Sub(i.Posted()), ledger.Payable(i.Machine().Provider), ledger.Cost(ledger.Compute, ledger.Idle))
+}
+
+// idleEntry is a posting about a span without a task, without its amount.
+func (m *Machine) idleEntry(i *Instance, idle *state.Idle, phase ledger.Phase, rule string) ledger.Posting {
+	return ledger.Posting{Currency: i.Machine().Currency, Category: ledger.Compute, Phase: phase, Use: ledger.Idle,
+		Rule: rule, Owner: idle.Owner}
+}
+
+// idleEnded takes the end of a machine that had no task.
+func (m *Machine) idleEnded(i *Instance, until time.Time, cause string, givenUp bool) {
+	idle, _ := i.Idle()
+	m.accrueIdle(i, &idle, until)
+	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp})
+	m.freed()
+}
+
+// overran takes back from the attempt that took a machine without a task what it was not there
+// for: the machine had ended before, and nobody knew. It returns when the attempt ended.
+func (m *Machine) overran(i *Instance, a *Attempt, until time.Time) time.Time {
+	if !a.Warm() || !until.Before(a.From()) {
+		return until
+	}
+	idle := &i.Idles()[len(i.Idles())-1]
+	p := m.idleEntry(i, idle, ledger.Accrued, "settled_too_far")
+	p.Begin, p.End = idle.From, until
+	m.enter(p, i.Cost(until).Sub(i.Cost(a.From())), ledger.Payable(i.Machine().Provider),
+		ledger.Cost(ledger.Compute, ledger.Idle))
+	return a.From()
+}
+
+// reuse decides whether j takes a machine that waits: where it would stay on it if it held it.
+// ok is false where it takes none.
+func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
+	list := m.fitting(j)
+	for _, i := range list {
+		v := m.view(j)
+		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, i.PresentRate(), m.reservations(j)
+		d = m.planner.Decide(v, m.class(j))
+		m.out.Decided++
+		if d.Take != i.Machine().Offer {
+			continue
+		}
+		d.Instance, d.Why = i.ID(), plan.Warm
+		if idle, _ := i.Idle(); idle.Clean.IsZero() {
+			d.Take, d.Why, d.Instance = "", plan.Cleaning, ""
+			d.Again = idle.From.Add(m.timingOf(i.Machine()).Detect)
+		}
+		return d, true
+	}
+	return d, false
+}
+
+// triedWarm is how many machines that wait are weighed for a job at most.
+const triedWarm = 4
+
+// fitting are the machines that wait and that j may use, those that can be used at once and the
+// cheapest first: of its user, where its checkpoint is, for long enough.
+func (m *Machine) fitting(j *Job) (list []*Instance) {
+	if len(m.s.Waiting()) == 0 || m.s.Undecided() {
+		return nil
+	}
+	for _, i := range m.s.Waiting() {
+		idle, _ := i.Idle()
+		l := m.s.Listing(i.Machine().Offer)
+		soon := m.now().Before(idle.From.Add(m.timingOf(i.Machine()).Detect))
+		if l == nil || !m.listed(l) || !m.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
+			idle.User != j.User() || idle.Owner.Tenant != j.Tenant() || idle.Clean.IsZero() && !soon {
+			continue
+		}
+		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
+			continue
+		}
+		if m.lasts(j, i, l.Offer()) {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Instance) int {
+		x, _ := a.Idle()
+		y, _ := b.Idle()
+		return cmp.Or(boolean(x.Clean.IsZero())-boolean(y.Clean.IsZero()), cmp.Compare(a.PresentRate(), b.PresentRate()))
+	})
+	return list[:min(len(list), triedWarm)]
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// lasts reports whether what is left of a machine's lifetime is enough for the job, or as much as
+// half of a new one's.
+func (m *Machine) lasts(j *Job, i *Instance, o *market.Offer) bool {
+	if o.MaxLifetime <= 0 {
+		return true
+	}
+	rest := i.From().Add(o.MaxLifetime).Sub(m.now())
+	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
+	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
+}
+
+// seat gives a machine that waits to the job, whose request for it has just been recorded.
+func (m *Machine) seat(j *Job, i *Instance) {
+	a := j.Asked()
+	idle, _ := i.Idle()
+	m.accrueIdle(i, &idle, m.now())
+	m.fact(state.AllocationGranted{Allocation: a.ID(), Instance: i.ID()})
+	m.began(a)
+}
+
+// splitBill books the newest bill of a machine that was shared: each line is split by what its
+// attempts and its spans without a task cost at plain seconds, so that the parts are the bill.
+func (m *Machine) splitBill(i *Instance, lines []BillLine) {
+	var attempts []*Attempt
+	var weights []money.Amount
+	for _, id := range i.Served() {
+		if a := m.s.AttemptOf(id); a != nil {
+			attempts, weights = append(attempts, a), append(weights, atLeastZero(a.Posted()))
+		}
+	}
+	for _, idle := range i.Idles() {
+		weights = append(weights, atLeastZero(idle.Posted))
+	}
+	parts := make([][]BillLine, len(weights))
+	for _, l := range lines {
+		for n, part := range allocate(l.Amount, weights) {
+			parts[n] = append(parts[n], BillLine{Rule: l.Rule, Amount: part})
+		}
+	}
+	f := state.BillSplit{Instance: i.ID()}
+	for n, a := range attempts {
+		m.bill(m.s.Job(a.Job()), a, parts[n])
+		f.Parts = append(f.Parts, state.BillPart{Attempt: a.ID(), Bill: byRule(parts[n])})
+	}
+	for n := range i.Idles() {
+		lines := parts[len(attempts)+n]
+		m.billIdle(i, &i.Idles()[n], lines)
+		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: byRule(lines)})
+	}
+	m.fact(f)
+}
+
+// allocate is ledger.Allocate; where nothing was posted the first pays all.
+func allocate(total money.Amount, weights []money.Amount) []money.Amount {
+	units := make([]*big.Int, len(weights))
+	for n, w := range weights {
+		units[n] = w.Big()
+	}
+	if parts, ok := ledger.Allocate(total, units); ok {
+		return parts
+	}
+	parts := make([]money.Amount, len(weights))
+	parts[0] = total
+	return parts
+}
+
+func atLeastZero(a money.Amount) money.Amount {
+	if a.Sign() < 0 {
+		return money.Amount{}
+	}
+	return a
+}
+
+// billIdle books the part of a span without a task: it is idle, whatever the rule.
+func (m *Machine) billIdle(i *Instance, idle *state.Idle, lines []BillLine) {
+	provider := i.Machine().Provider
+	after, before := byRule(lines), idle.Bill
+	known := before
+	if before == nil {
+		known = map[string]money.Amount{"": idle.Posted}
+	}
+	owed := money.Amount{}
+	for _, rule := range rulesOf(after, before) {
+		owed = owed.Add(after[rule]).Sub(before[rule])
+		m.enter(m.idleEntry(i, idle, ledger.Billed, cmp.Or(rule, "reconciled")), after[rule].Sub(known[rule]),
+			ledger.Payable(provider), ledger.Cost(ledger.Compute, ledger.Idle))
+	}
+	p := m.idleEntry(i, idle, ledger.Billed, "")
+	p.Use = ledger.Open
+	m.enter(p, owed, ledger.Invoice(provider), ledger.Payable(provider))
+}
+
+// byRule sums the lines of a bill by rule.
+func byRule(lines []BillLine) map[string]money.Amount {
+	sums := map[string]money.Amount{}
+	for _, l := range lines {
+		sums[l.Rule] = sums[l.Rule].Add(l.Amount)
+	}
+	return sums
+}
+
+// rulesOf are the rules of two bills, sorted.
+func rulesOf(a, b map[string]money.Amount) (list []string) {
+	for rule := range a {
+		list = append(list, rule)
+	}
+	for rule := range b {
+		if _, there := a[rule]; !there {
+			list = append(list, rule)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
