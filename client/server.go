@@ -53,6 +53,7 @@ type EngineTiming struct {
 	Boot        float64 `json:"boot_s"`        // from launch to a running program at most
 	Consistency float64 `json:"consistency_s"` // how long its list may lack a machine that runs
 	GrantWait   float64 `json:"grant_wait_s"`  // the longest that it takes to grant what it has
+	Idle        float64 `json:"idle_s"`        // the longest that a machine waits for the next job; 0: none does
 }
 
 // Undecided is a machine that an earlier incarnation of the log rented: the log was

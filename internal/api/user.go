@@ -6,6 +6,7 @@ import "scrimp/client"
 //
 //	GET  /v1/server                       -> Server
 //	POST /v1/server/stop       StopServer -> 204
+//	GET  /v1/machines                     -> []Machine
 //	GET  /v1/instances/undecided          -> []Undecided
 //	POST /v1/instances/decide  Ownership  -> []Undecided, those that were decided
 //	GET  /v1/market                       -> Market
@@ -48,6 +49,7 @@ type (
 	MetricValues = client.MetricValues
 	MetricValue  = client.MetricValue
 	Undecided    = client.Undecided
+	Machine      = client.Machine
 	Ownership    = client.Ownership
 	MarketClock  = client.MarketClock
 	Market       = client.Market

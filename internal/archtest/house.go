@@ -70,6 +70,7 @@ var House = []Room{
 	{Path: "rank", Floor: 3}, // plans over the catalogue: what is cheapest in time
 
 	{Path: "policy/place", Floor: 2}, // in which zone
+	{Path: "policy/warm", Floor: 2},  // how long a machine waits for the next job
 	{Path: "policy", Floor: 2},
 	{Path: "policy/horizon", Floor: 2}, // wait, spot or on-demand: the deadline policy
 	{Path: "pack", Floor: 2},

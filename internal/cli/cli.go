@@ -103,7 +103,7 @@ Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was 
 		a.runCmd(), a.planCmd(), a.initCmd(), a.importCmd(),
 		a.jobsCmd(), a.queueCmd(), a.statusCmd(), a.logsCmd(), a.attachCmd(), a.execCmd(),
 		a.pauseCmd(), a.resumeCmd(), a.updateCmd(),
-		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.adoptCmd(), a.releaseCmd(),
+		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.machinesCmd(), a.adoptCmd(), a.releaseCmd(),
 		a.rerunCmd(), a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.costsCmd(),
 		a.budgetsCmd(), a.explainCmd(), a.profileCmd(),
 		a.simulateCmd(), a.estimateCmd(), a.offersCmd(), a.catalogCmd(),

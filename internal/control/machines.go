@@ -73,19 +73,29 @@ type Task struct {
 }
 
 // Pull returns the tasks of a machine that are not among those it runs, and marks them as
-// taken by it. It waits until there is one, until the machine is to be switched off, or
-// until ctx is done, which is no error.
-func (c *Control) Pull(ctx context.Context, instance string, running []string) (tasks []Task, off bool, err error) {
+// taken by it. Clean says that its agent shows that nothing of an earlier task is left there.
+// Pull waits until there is a task, until the machine is to be switched off, or until ctx is
+// done, which is no error.
+func (c *Control) Pull(ctx context.Context, instance string, running []string, clean bool) (tasks []Task, off bool,
+	err error,
+) {
 	for {
 		changed := c.Changed()
 		var by string
-		if !c.Read(func(m *core.Machine) { tasks, by, off = tasksOf(m, instance, running) }) {
+		var news bool
+		if !c.Read(func(m *core.Machine) {
+			tasks, by, off = tasksOf(m, instance, running)
+			news = clean && m.Cleans(instance)
+		}) {
 			return nil, false, ErrStopping
 		}
 		if off {
 			return nil, true, nil
 		}
 		var claims []core.Event
+		if news {
+			claims = append(claims, c.event(c.Now(), core.MachineCleaned{Instance: instance}))
+		}
 		for _, t := range tasks {
 			if t.Attempt.Claimed().IsZero() {
 				claims = append(claims, c.event(c.Now(), core.AgentClaimed{Attempt: t.Attempt.ID(), By: by}))

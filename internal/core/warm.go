@@ -16,7 +16,7 @@ import (
 )
 
 // mayKeep reports whether the machine of an attempt whose program has ended may serve another
-// job: not where it is taken away, moved from, at fault or out of the log's hands.
+// job: not where it is interrupted, moved from, at fault or out of the log's hands.
 func (m *Machine) mayKeep(a *Attempt, b AttemptEnded) bool {
 	i := m.s.Instance(a.Instance())
 	switch {
@@ -84,17 +84,22 @@ func idleJob(instance string, o *ledger.Owner, user string, most money.Amount) b
 	return budget.Job{ID: instance, Owner: *o, User: user, Most: most, Bounded: true, GPUBounded: true, Kind: budget.Hold}
 }
 
-// cleaned takes that a machine without a task may be used.
-func (m *Machine) cleaned(instance string) {
+// Cleans reports whether it is news that nothing of an earlier task is left on a machine.
+func (m *Machine) Cleans(instance string) bool {
 	i := m.s.Instance(instance)
 	if i == nil || !i.Live() {
-		return
+		return false
 	}
-	if idle, ok := i.Idle(); !ok || !idle.Clean.IsZero() {
-		return
+	idle, ok := i.Idle()
+	return ok && idle.Clean.IsZero()
+}
+
+// cleaned takes that a machine without a task may be used.
+func (m *Machine) cleaned(instance string) {
+	if m.Cleans(instance) {
+		m.fact(state.InstanceCleaned{Instance: instance})
+		m.queue.changed()
 	}
-	m.fact(state.InstanceCleaned{Instance: instance})
-	m.queue.changed()
 }
 
 // tend gives back the machines that have waited for long enough, and posts by the hour what

@@ -31,6 +31,9 @@ type Timing struct {
 	Consistency time.Duration `json:"consistency_ns"` // how long its list may lack a machine that runs
 	GrantWait   time.Duration `json:"grant_wait_ns"`  // the longest that it takes to grant what it has
 	Bills       time.Duration `json:"bills_ns"`       // between two questions for bills; 0: with each sweep
+	// Idle is the longest that a machine whose task is over waits for the next job of the same
+	// user, where that is expected to pay; 0: none waits.
+	Idle time.Duration `json:"idle_ns"`
 }
 
 // Detection is how long a loss can go unnoticed: two polls unless it is stated.
@@ -46,7 +49,7 @@ func (t *Timing) Validate() error {
 	if t.Poll <= 0 || t.Sweep <= 0 || t.Boot <= 0 {
 		return fmt.Errorf("poll %v, sweep %v, boot %v: each must be above zero", t.Poll, t.Sweep, t.Boot)
 	}
-	if min(t.Detect, t.Consistency, t.GrantWait, t.Bills) < 0 {
+	if min(t.Detect, t.Consistency, t.GrantWait, t.Bills, t.Idle) < 0 {
 		return errors.New("a span of its timing is below zero")
 	}
 	return nil

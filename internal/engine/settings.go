@@ -38,6 +38,7 @@ type TimingSetting struct {
 	Consistency *time.Duration `yaml:"consistency"`
 	GrantWait   *time.Duration `yaml:"grant_wait"`
 	Bills       *time.Duration `yaml:"bills"`
+	Idle        *time.Duration `yaml:"idle"`
 }
 
 // Over is the usual timing of a kind with what a user set.
@@ -48,6 +49,7 @@ func (s *TimingSetting) Over(usual Timing) Timing {
 	}{
 		{s.Poll, &usual.Poll}, {s.Sweep, &usual.Sweep}, {s.Detect, &usual.Detect}, {s.Boot, &usual.Boot},
 		{s.Consistency, &usual.Consistency}, {s.GrantWait, &usual.GrantWait}, {s.Bills, &usual.Bills},
+		{s.Idle, &usual.Idle},
 	} {
 		if f.set != nil {
 			*f.to = *f.set

@@ -70,8 +70,8 @@ type figures struct {
 }
 
 func (d *Decision) figures() figures {
-	return figures{d.Take, d.Probe, d.Rate, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin, d.HasSlack, d.Unschedulable,
-		d.Speed, d.Retry, d.TableSince, d.Again}
+	return figures{d.Take, d.Probe, d.Rate, d.Variant, d.Instance, d.Why, d.Mode, d.Slack, d.Margin, d.HasSlack,
+		d.Unschedulable, d.Speed, d.Retry, d.TableSince, d.Again}
 }
 
 // Rejection is an offer and why it was not taken.

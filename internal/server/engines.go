@@ -119,6 +119,7 @@ func (s *Server) engineList() []api.Engine {
 			State: "answers", Heard: e.Heard.UTC(), Timing: api.EngineTiming{
 				Poll: e.Timing.Poll.Seconds(), Sweep: e.Timing.Sweep.Seconds(), Detect: e.Timing.Detection().Seconds(),
 				Boot: e.Timing.Boot.Seconds(), Consistency: e.Timing.Consistency.Seconds(), GrantWait: e.Timing.GrantWait.Seconds(),
+				Idle: e.Timing.Idle.Seconds(),
 			}}
 		switch {
 		case !e.Configured:

@@ -26,7 +26,7 @@ func Rules(speed float64, list []api.Engine) core.Config {
 		}
 		engines = append(engines, engine.Engine{Name: e.Name, Timing: engine.Timing{
 			Detect: span(e.Timing.Detect), Boot: span(e.Timing.Boot), Consistency: span(e.Timing.Consistency),
-			GrantWait: span(e.Timing.GrantWait),
+			GrantWait: span(e.Timing.GrantWait), Idle: span(e.Timing.Idle),
 		}})
 	}
 	return control.CoreConfig(engine.Clock{Speed: speed}, engines)

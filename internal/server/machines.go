@@ -121,7 +121,7 @@ func (s *Server) agentPull(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	tasks, off, err := s.control.Pull(ctx, instance, p.Running)
+	tasks, off, err := s.control.Pull(ctx, instance, p.Running, p.Clean && len(p.Running) == 0)
 	if err != nil {
 		problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
 		return

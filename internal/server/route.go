@@ -58,6 +58,8 @@ func serverRoutes() []route {
 			(*Server).getServer},
 		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "",
 			nil, (*Server).postStop},
+		{"GET", "/v1/machines", identity.Viewer, anywhere, true, "List the machines that cost something now", nil,
+			[]api.Machine{}, "", nil, (*Server).getMachines},
 		{"GET", "/v1/instances/undecided", identity.Admin, everywhere, true,
 			"List machines of an earlier incarnation whose owner nobody has decided", nil, []api.Undecided{}, "", nil,
 			(*Server).getUndecided},

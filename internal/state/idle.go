@@ -65,7 +65,9 @@ func (s *State) Waiting() []*Instance { return s.waiting }
 
 // waits keeps an instance among those without a task, or not.
 func (s *State) waits(i *Instance) {
-	n, found := slices.BinarySearchFunc(s.waiting, i.r.ID, func(x *Instance, id string) int { return cmp.Compare(x.r.ID, id) })
+	n, found := slices.BinarySearchFunc(s.waiting, i.r.ID, func(x *Instance, id string) int {
+		return cmp.Compare(x.r.ID, id)
+	})
 	switch is := i.Live() && i.idle() != nil; {
 	case is && !found:
 		s.waiting = slices.Insert(slices.Clone(s.waiting), n, i)

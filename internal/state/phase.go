@@ -83,9 +83,9 @@ const (
 //	                   ^          │
 //	                   └──────────┘
 //
-// One whose task is over may stay Ready for the next. Terminating is wanted by us; each may fall to Gone at once, or to Missing where its
-// provider lists it no more: then its true end may come yet, or it is shown again and
-// given back.
+// One whose task is over may stay Ready for the next. Terminating is wanted by us; each may
+// fall to Gone at once, or to Missing where its provider lists it no more: then its true end
+// may come yet, or it is shown again and given back.
 type InstancePhase string
 
 // The states of an instance.

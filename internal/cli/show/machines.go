@@ -1,0 +1,43 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/draw"
+	"scrimp/internal/money"
+)
+
+func orDash(text string) string { return clean(cmp.Or(text, "-")) }
+
+// until writes a time to come as people say it, or as programs read it.
+func (p Place) until(t time.Time) string {
+	if p.Now.IsZero() {
+		return p.when(t)
+	}
+	return "in " + draw.Span(max(0, t.Sub(p.Now)))
+}
+
+// Machines is the table of what is rented now.
+func Machines(list []api.Machine, p Place) string {
+	if len(list) == 0 {
+		return "No machine is rented.\n"
+	}
+	rows := make([][]string, len(list))
+	for n, m := range list {
+		until := "-"
+		if !m.IdleUntil.IsZero() && m.State != api.MachineReleasing {
+			until = p.until(m.IdleUntil)
+		}
+		rows[n] = []string{clean(m.Instance), clean(m.Offer), clean(string(m.State)), orDash(m.Job), orDash(m.Team),
+			orDash(m.User), fmt.Sprint(m.Served), p.when(m.Since), rate(m.Rate, m.Currency),
+			money.Format(m.Cost, m.Currency, 4), until}
+	}
+	return draw.Grid([]draw.Column{
+		{Name: "INSTANCE"}, {Name: "OFFER", Leaves: 3}, {Name: "STATE"}, {Name: "JOB"}, {Name: "TEAM", Leaves: 2},
+		{Name: "USER", Leaves: 4}, {Name: "JOBS", Right: true, Leaves: 6}, {Name: "SINCE", Leaves: 5},
+		{Name: "PRICE", Right: true}, {Name: "COST", Right: true}, {Name: "KEPT UNTIL", Leaves: 1},
+	}, rows, p.width())
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/state"
+)
+
+// getMachines lists the machines that may cost something now: those of the teams that the caller
+// sees, and for who sees all of them those that nobody asked for.
+func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
+	c := callerOf(r)
+	list := []api.Machine{}
+	s.control.Read(func(m *core.Machine) {
+		for _, i := range m.State().Instances() {
+			if !i.Live() && !i.Lost() {
+				continue
+			}
+			if v := rented(m, i, s.control.Now()); c.Role(v.Team) >= identity.Viewer {
+				list = append(list, v)
+			}
+		}
+	})
+	answer(w, list)
+}
+
+// rented is a machine as people see it at a time.
+func rented(m *core.Machine, i *state.Instance, now time.Time) api.Machine {
+	on := i.Machine()
+	v := api.Machine{Instance: i.ID(), Engine: on.Provider, Offer: string(on.Offer), Type: on.Type, Zone: on.Zone,
+		State: stateOf(i), Since: i.From(), Rate: i.PresentRate(), Cost: i.Cost(now), Currency: on.Currency,
+		Served: len(i.Served()) + len(i.Seats())}
+	if a := m.State().Seated(i); a != nil {
+		v.Job, v.Attempt = a.Job(), a.ID()
+	}
+	if j, ok := m.Job(v.Job); ok {
+		v.User, v.Team = j.User(), j.Terms().Owner.Team
+	}
+	if idle, ok := i.Idle(); ok {
+		cost := idle.Posted.Add(i.Cost(now)).Sub(i.Posted())
+		v.User, v.Team = idle.User, idle.Owner.Team
+		v.IdleSince, v.IdleUntil, v.IdleCost = idle.From, idle.Keep, &cost
+	}
+	return v
+}
+
+// stateOf is what a machine is doing.
+func stateOf(i *state.Instance) client.MachineState {
+	idle, waits := i.Idle()
+	switch phase := i.Phase(); {
+	case i.Lost() || !i.Missing().IsZero():
+		return client.MachineMissing
+	case i.Release() != "":
+		return client.MachineReleasing
+	case waits && idle.Clean.IsZero():
+		return client.MachineCleaning
+	case waits:
+		return client.MachineIdle
+	case phase == state.Provisioning:
+		return client.MachineStarting
+	case phase == state.Draining:
+		return client.MachineSaving
+	}
+	return client.MachineRunning
+}
