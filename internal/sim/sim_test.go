@@ -42,7 +42,7 @@ var moments = []string{
 	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
 	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan", "the second rung", "a variant",
 	"a restored copy", "granted, then cancelled", "reviewed: approved", "reviewed: rejected", "a job waits for a quota", "a launch under a quota",
-	"paused at once", "paused once it has saved", "paused with a checkpoint", "updated", "reopened",
+	"an update needs no approval any more", "paused at once", "paused once it has saved", "paused with a checkpoint", "updated", "reopened",
 }
 
 func TestInvariants(t *testing.T) {

@@ -133,7 +133,9 @@ func (t *tenants) under(l *limited, counts func(*core.Job) bool) (n int) {
 func lives(j *core.Job) bool { return !isClosed(j) && j.State() != core.Held }
 
 // works reports whether a job has a machine, or asks for one.
-func works(j *core.Job) bool { return slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live) }
+func works(j *core.Job) bool {
+	return j.Asked() != nil || slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
+}
 
 // count holds the limits of jobs at a time when a job has come.
 func (t *tenants) count(job string) {
