@@ -157,7 +157,7 @@ func (t *tenants) countRunning(job string) {
 		if l.limit.Running == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms().Owner, t.by[job]) {
 			continue
 		}
-		if n := t.under(l, works); n > max(*l.limit.Running, l.running) {
+		if n := t.under(l, works); n > *l.limit.Running {
 			t.w.breaks("quota: %s lets %d jobs run at once, %d do with %s", l.limit.Name(), *l.limit.Running, n, job)
 		}
 	}
