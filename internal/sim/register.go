@@ -115,13 +115,14 @@ func (a *agent) register() {
 		a.off()
 	default:
 		a.proposed = w.step(b)
-		if a.mishap == "answer lost" && a.proposed {
+		if lost := a.mishap == "answer lost"; lost && a.proposed {
 			w.saw("fault answer lost × " + b.Kind())
 			a.mishap = ""
-			again()
+		} else if a.proposed && w.up {
+			a.register()
 			return
 		}
-		w.after(100*time.Millisecond, a.register)
+		again()
 	}
 }
 
