@@ -6,7 +6,7 @@ import "scrimp/internal/state"
 // allocation was granted, while it boots. A machine that is given back gets none.
 func (m *Machine) registered(b MachineRegistered) {
 	i := m.s.Instance(b.Instance)
-	if i == nil || i.Agent() != nil || b.Key == "" || b.Allocation == "" || i.Allocation() != b.Allocation {
+	if i == nil || i.Agent() != nil && !m.faults.TwoKeys || b.Key == "" || b.Allocation == "" || i.Allocation() != b.Allocation {
 		return
 	}
 	a := m.s.Seated(i)

@@ -19,7 +19,7 @@ func grantedMachine() (m *Machine, step func(after time.Duration, b Body) Outcom
 	spot := market.Offer{ID: "p/z/m/spot", Provider: "p", Zone: "z", Machine: "m", Capacity: market.Spot, CPUs: 1, Speed: 1, Currency: money.USD}
 	step(0, Configured{Config: DefaultConfig()})
 	step(0, MarketSeen{Offers: []market.Offer{spot}, Quotes: []market.Quote{{Offer: spot.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
-	step(0, JobSubmitted{Job: "j", Terms: Terms{Name: "j", Currency: money.USD, Steps: 100, Priority: 1}})
+	step(0, JobSubmitted{Job: "j", Terms: Terms{Name: "j", Currency: money.USD, Steps: 100, Work: time.Hour, Priority: 1}})
 	step(0, LaunchDone{Launch: "j.1", Instance: "i1", Offer: spot.ID, Rate: 1e12, From: agentsStart})
 	return m, step
 }
@@ -93,6 +93,29 @@ func TestAMachineServesOneUser(t *testing.T) {
 	}{{"ann", true}, {"bob", false}, {"ann", true}, {"", false}} {
 		if got := o.serves(c.user); got != c.want {
 			t.Errorf("seat %d, of %q: %v", i, c.user, got)
+		}
+	}
+}
+
+// A machine that switches itself off before it has done anything counts against its job, but
+// not where the core gives it back: then its agent may hear first that it gets no key.
+func TestAMachineThatIsGivenBackDoesNotCountAgainstItsJobWhenItSwitchesItselfOff(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		m, step := grantedMachine()
+		if moved { // its guard asks for a machine that is not interrupted
+			firm := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Speed: 1, Currency: money.USD}
+			soon := agentsStart.Add(10 * time.Minute)
+			step(time.Minute, MarketSeen{Offers: []market.Offer{firm},
+				Quotes: []market.Quote{{Offer: firm.ID, Rate: 3e12, Priced: true, Available: true, At: agentsStart}}})
+			step(time.Minute, JobUpdated{Job: "j", Changes: Changes{Deadline: &soon}})
+			step(2*time.Minute, Tick{})
+		}
+		if i := m.State().Instance("i1"); m.Stays(i) == moved {
+			t.Fatalf("moved is %v, and the machine's release %q", moved, i.Release())
+		}
+		step(3*time.Minute, InstanceEnded{Instance: "i1", Until: agentsStart.Add(3 * time.Minute), Cause: "stopped"})
+		if j, _ := m.Job("j"); j.Failures() > 0 == moved {
+			t.Errorf("moved is %v, and %d failures are counted", moved, j.Failures())
 		}
 	}
 }

@@ -203,7 +203,8 @@ func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
 		return
 	}
 	q := state.JobQueued{Why: cmp.Or(a.End(), "lost")}
-	if silent := a.End() == "silent" && a.Started().IsZero(); silent || cause == "stopped" && a.Step() <= a.First() {
+	stopped := cause == "stopped" && a.End() == cause // by itself: one that is given back may be the first to switch off
+	if silent := a.End() == "silent" && a.Started().IsZero(); silent || stopped && a.Step() <= a.First() {
 		if silent { // where there is another offer, it may do better
 			m.coolOff(a.Machine(), m.now().Add(m.timingOf(a.Machine()).BootLimit))
 		}

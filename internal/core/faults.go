@@ -1,6 +1,6 @@
 package core
 
-// Faults is how a machine breaks its own rules of admission, for the simulator to prove that
+// Faults is how a machine breaks its own rules, for the simulator to prove that
 // it would notice. A server sets none.
 type Faults struct {
 	LetsIn  func(*Refusal) bool   // whether a refusal counts for nothing
@@ -8,6 +8,7 @@ type Faults struct {
 	Twice   bool                  // parts are held beside their hold
 	Keeps   bool                  // a hold that is closed keeps what it held
 	Spares  func(job string) bool // whether a job goes on though a limit of it is spent
+	TwoKeys bool                  // a machine that has a key takes another
 }
 
 // Break breaks rules from now on.

@@ -259,7 +259,8 @@ func (m *Machine) coolOff(on *state.Machine, until time.Time) {
 // provider takes too long and something else can be had, or the deadline asks for a
 // machine that is not interrupted: other spot is no surer than what is pending. An
 // offer that is left unanswered backs off as one that refuses, so that a job does not
-// go to and fro between offers that are slow.
+// go to and fro between offers that are slow. Where a quota has been lowered since and has no
+// room for it, nothing else is asked for: what was asked for may still come.
 func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 	at(j).wake = time.Time{}
 	if why, spent := over(j, m.now()); spent {
@@ -277,7 +278,7 @@ func (m *Machine) reviewAsked(j *Job, a *Allocation) {
 	case d.Probe != "":
 		m.decided(j, d)
 		m.probe(j, d.Probe)
-	case d.Take == "" || d.Take == a.Offer() || m.now().Before(end) && m.isSpotOffer(d.Take):
+	case d.Take == "" || d.Take == a.Offer() || m.now().Before(end) && m.isSpotOffer(d.Take) || m.blocks()(j).by != nil:
 		m.wakeAt(j, d.Again)
 		if !m.now().Before(end) {
 			end = m.now().Add(m.patience(a))

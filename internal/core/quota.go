@@ -284,12 +284,15 @@ const (
 	wantsOtherMost // nobody knows how many one that runs can use
 )
 
-// lacks says what the quota has too little of for j. A job whose last machine is
-// still being given back counts among what runs, and not against itself.
+// lacks says what the quota has too little of for j. A job that asks for a machine, or whose
+// last one is still being given back, counts among what runs, and not against itself.
 func (q *quota) lacks(s *tally, j *Job) want {
-	running, rest := s.running, time.Duration(0)
+	running, rest, gpus := s.running, time.Duration(0), s.gpus
 	most, bounded := gpuMost(j.Terms())
-	if j.Live() != nil && running > 0 {
+	if asked := j.Asked(); asked != nil {
+		gpus -= asked.Machine().GPUs
+	}
+	if j.Holds() && running > 0 {
 		running--
 	} else {
 		rest = max(0, most-j.GPUServed())
@@ -298,7 +301,7 @@ func (q *quota) lacks(s *tally, j *Job) want {
 	switch {
 	case q.Running != nil && running >= *q.Running:
 		return wantsPlace
-	case q.GPUs != nil && s.gpus+least > *q.GPUs && least > 0:
+	case q.GPUs != nil && gpus+least > *q.GPUs && least > 0:
 		return wantsGPUs
 	case !q.Wait || q.GPUHours == nil || most == 0 && bounded:
 		return hasRoom

@@ -38,6 +38,11 @@ type agent struct {
 	failed   *failure
 	kept     string // where its outputs are
 
+	key      string // of the machine
+	up       time.Time
+	mishap   string // what befalls its registration; "": nothing
+	proposed bool   // the server has taken it in, whatever it made of it
+
 	reported int64         // step up to which it has reported
 	values   policy.Values // all that the program said of the metric that its job is judged by
 	upTo     map[int64]int // how many of them up to a message
@@ -62,7 +67,7 @@ func (w *World) boot(i *instance) {
 	if asked, ok := w.m.Allocation(i.key); ok {
 		boot += asked.Transfer() // its checkpoint comes from another region
 	}
-	w.after(boot, a.claim)
+	w.after(boot, a.registers)
 }
 
 // jobOf returns the job whose attempt has that name.
@@ -75,24 +80,19 @@ func (w *World) jobOf(attempt string) *simJob {
 	return nil
 }
 
-// claim takes the task, as soon as the server answers and knows of the launch.
+// claim takes the task, as soon as the server answers.
 func (a *agent) claim() {
 	w := a.w
-	if a.dead || a.over {
-		return
-	}
-	if a.cut || !w.step(core.AgentClaimed{Attempt: a.i.key}) {
+	switch {
+	case a.dead || a.over:
+	case a.cut || !w.up:
 		w.after(10*time.Second, a.claim)
-		return
-	}
-	if _, asked := w.m.Allocation(a.i.key); asked { // the launch is not answered yet
+	case !a.hasTask(): // another has it, or the machine is being given back
+	case !w.step(core.AgentClaimed{Attempt: a.i.key, By: a.key}) || !w.up:
 		w.after(10*time.Second, a.claim)
-		return
+	case a.hasTask():
+		a.begin()
 	}
-	if live, ok := w.m.Attempt(a.i.key); !ok || live.Releasing() { // another has the task
-		return
-	}
-	a.begin()
 }
 
 func (a *agent) begin() {
@@ -247,18 +247,12 @@ func (a *agent) away() {
 	if a.dead || a.w.leave == 0 || a.w.now.Sub(a.answered) < a.w.leave {
 		return
 	}
-	off := func() {
-		if !a.dead {
-			a.w.end(a.i, "stopped")
-			a.w.after(2*time.Second, func() { a.w.endTold(a.i) })
-		}
-	}
 	if a.over || a.began.IsZero() {
-		off()
+		a.off()
 		return
 	}
 	a.over = true
-	a.save(a.step(), off)
+	a.save(a.step(), a.off)
 }
 
 func (a *agent) report() {

@@ -33,6 +33,7 @@ func Run(seed uint64, plant Fault) *World {
 func drawn(seed uint64, plant Fault) *World {
 	w := newWorld(rand.New(rand.NewPCG(seed, 0x5c81)), epoch)
 	w.seed, w.fault = seed, plant
+	w.breaksCore()
 	w.draw()
 	t := newTwin(w)
 	w.altered, w.watch, w.anew = map[string]time.Time{}, t.watch, t.reopened
@@ -90,6 +91,7 @@ func (w *World) drawExtra() {
 		return p
 	}
 	w.faults.LateBill, w.faults.Pending, w.faults.Lag, w.faults.Copied = odds(0.5), odds(0.15), odds(0.5), odds(0.3)
+	w.faults.Register = odds(0.3)
 }
 
 // detect is how long a loss can go unnoticed in a drawn life.

@@ -112,10 +112,20 @@ func (w *World) changes(b core.JobUpdated) {
 	if !w.up || !known || j.State().Over() {
 		return
 	}
-	if w.step(b) {
-		w.saw("updated")
-		w.newTerms(b.Job, b.Changes)
+	mine := w.job(b.Job)
+	asks := mine.asks
+	if j.State() == core.Held && b.Changes.Budget != nil { // no limit of these lives asks for approval: who submitted it did
+		mine.asks = 0
 	}
+	if !w.step(b) {
+		mine.asks = asks
+		return
+	}
+	w.saw("updated")
+	if mine.asks != asks {
+		w.saw("an update needs no approval any more")
+	}
+	w.newTerms(b.Job, b.Changes)
 }
 
 // newTerms keeps what the user wants of a job from now on.

@@ -111,6 +111,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 		w.breaks("replay: a restart gives another state than the one that was lost")
 	}
 	w.m, w.up, w.tick = core.On(s, w.mind), true, time.Time{}
+	w.breaksCore()
 	w.tell("server is back after %d events", len(w.log))
 	w.schedule(w.now)
 	if w.cfg != nil {
@@ -126,6 +127,13 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 	}
 	w.sweep()
 	w.quotes()
+}
+
+// breaksCore plants the faults of the core's own rules.
+func (w *World) breaksCore() {
+	if w.fault == FaultTwoKeys {
+		w.m.Break(core.Faults{TwoKeys: true})
+	}
 }
 
 // copied lets the server find that its log was restored: what runs is nobody's until

@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
+	"scrimp/internal/state"
 )
 
 // drawRules lets jobs wait for approval and for quotas in some of the lives. It
@@ -121,8 +122,8 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 		}
 	}
 	rules, _ := t.w.m.Rules()
-	for _, a := range out.Actions {
-		l, ok := a.(core.Launch)
+	for _, f := range out.Facts { // a restart does again what was asked for before, whatever the limits are now
+		l, ok := f.(state.AllocationRequested)
 		if !ok {
 			continue
 		}
@@ -147,6 +148,10 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 			continue
 		}
 		lives, all := false, time.Duration(0)
+		if asked := j.Asked(); asked != nil { // it runs as soon as it is answered
+			lives = true
+			gpus += asked.Machine().GPUs
+		}
 		for _, a := range j.Attempts() {
 			if a.Live() {
 				lives = true

@@ -28,6 +28,8 @@ var strikes = []string{
 	"late × terminate", "crash before act × terminate", "late × drain", "crash before act × drain", "crash before act × notify",
 	"pending × launch", "late × cancel", "late × bill", "twice × bill", "lags × inventory",
 	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving", "away × provider",
+	"answer lost × machine_registered", "twice × machine_registered", "another key later × machine_registered", "another key first × machine_registered",
+	"another machine × machine_registered", "after the boot limit × machine_registered", "after its end × machine_registered", "crash before write × machine_registered",
 }
 
 // ends are the reasons for which a job can be over.
@@ -42,7 +44,8 @@ var moments = []string{
 	"deadline first, over the budget", "done under a highest price", "a job waits for a place", "rerun", "program fails", "tried again",
 	"not tried again", "outputs kept", "secret in the last words", "fenced out", "word of a dead machine", "given up, then billed", "orphan", "the second rung", "a variant",
 	"a restored copy", "granted, then cancelled", "reviewed: approved", "reviewed: rejected", "a job waits for a quota", "a launch under a quota",
-	"paused at once", "paused once it has saved", "paused with a checkpoint", "updated", "reopened",
+	"an update needs no approval any more", "paused at once", "paused once it has saved", "paused with a checkpoint", "updated", "reopened",
+	"a machine is registered", "a machine that another has registered", "a machine registers before its launch is answered", "a machine is not registered any more",
 }
 
 func TestInvariants(t *testing.T) {
@@ -78,7 +81,7 @@ func TestInvariants(t *testing.T) {
 		}
 	}
 	// what decides nothing, which the agent's tests have, what generated trees have, and the core's tests
-	elsewhere := []string{"checkpoint_refused", "hold_opened", "hold_reviewed", "hold_closed", "spawn", "machine_registered"}
+	elsewhere := []string{"checkpoint_refused", "hold_opened", "hold_reviewed", "hold_closed", "spawn"}
 	for _, k := range core.Kinds {
 		if !slices.Contains(elsewhere, k) {
 			need("event " + k)
@@ -171,6 +174,8 @@ var plants = map[Fault]struct {
 	FaultDeafProgram: {"guard|work", 0},
 	FaultNoPause:     {"pause", 0},
 	FaultOldTerms:    {"early|deadline|budget", 0},
+	FaultTwoKeys:     {"key", 0},
+	FaultNoRegister:  {"key", 0},
 	FaultSlowFirm:    {"deadline", 345},
 	FaultFirmInTime:  {"deadline", 80},
 	FaultDearer:      {"budget", 120},

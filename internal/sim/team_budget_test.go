@@ -180,8 +180,10 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 	return b
 }
 
+// isClosed reports whether a job can cost nothing any more: a launch of it that was given up
+// may still be granted.
 func isClosed(j *core.Job) bool {
-	return j.State().Over() && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
+	return j.State().Over() && j.Asked() == nil && len(j.Cancelling()) == 0 && !slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
 }
 
 // guard looks at the budgets and warns. What runs where one is spent the core stops.

@@ -112,6 +112,9 @@ func drawnTeams(seed uint64, plant Fault) (*World, *vault, *tenants) {
 	if w.chance(0.2) {
 		w.faults = faults{}
 	}
+	if w.extra = rand.New(rand.NewPCG(seed, 0x4e9)); w.extra.IntN(2) == 0 {
+		w.faults.Register = 0.3 * w.extra.Float64()
+	}
 	v := newVault(w)
 	t := &tenants{
 		w: w, v: v, told: map[string]int{}, noted: map[string]bool{}, waits: map[string]int{}, sums: map[string]tallied{},

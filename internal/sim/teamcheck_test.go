@@ -133,7 +133,9 @@ func (t *tenants) under(l *limited, counts func(*core.Job) bool) (n int) {
 func lives(j *core.Job) bool { return !isClosed(j) && j.State() != core.Held }
 
 // works reports whether a job has a machine, or asks for one.
-func works(j *core.Job) bool { return slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live) }
+func works(j *core.Job) bool {
+	return j.Asked() != nil || slices.ContainsFunc(j.Attempts(), (*core.Attempt).Live)
+}
 
 // count holds the limits of jobs at a time when a job has come.
 func (t *tenants) count(job string) {
@@ -155,7 +157,7 @@ func (t *tenants) countRunning(job string) {
 		if l.limit.Running == nil || !l.until.IsZero() || !l.limit.Scope.Holds(j.Terms().Owner, t.by[job]) {
 			continue
 		}
-		if n := t.under(l, works); n > max(*l.limit.Running, l.running) {
+		if n := t.under(l, works); n > *l.limit.Running {
 			t.w.breaks("quota: %s lets %d jobs run at once, %d do with %s", l.limit.Name(), *l.limit.Running, n, job)
 		}
 	}

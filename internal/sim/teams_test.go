@@ -18,6 +18,7 @@ var reasons = []string{"role", "tags", "no_budget", "other_open", "dollars", "no
 var teamMoments = []string{
 	"the same key again", "a batch", "let in later", "a budget from the work", "an end is refused", "a webhook is away", "a warning", "stopped at a limit",
 	"a late write is fenced", "a backup in the middle", "a limit over jobs without a budget", "a limit more than half spent", "orphan", "interruption", "given up, then billed",
+	"a machine is registered", "a machine that another has registered", "a machine is not registered any more",
 }
 
 // TestTeams lives lives of several teams, on servers that follow each other and

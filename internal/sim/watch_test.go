@@ -22,6 +22,7 @@ type twin struct {
 	retries map[string]int
 	setups  map[string]int
 	refused map[string]int
+	keys    map[string]string // that were the first to register a machine
 	limits  bool
 }
 
@@ -31,7 +32,8 @@ type best struct {
 }
 
 func newTwin(w *World) *twin {
-	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}, refused: map[string]int{}}
+	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}, refused: map[string]int{},
+		keys: map[string]string{}}
 }
 
 // clone is the twin as it is now.
@@ -39,7 +41,7 @@ func (t *twin) clone() *twin {
 	c := *t
 	c.told = maps.Clone(t.told)
 	c.heard, c.looked, c.retries = maps.Clone(t.heard), maps.Clone(t.looked), maps.Clone(t.retries)
-	c.setups, c.refused = maps.Clone(t.setups), maps.Clone(t.refused)
+	c.setups, c.refused, c.keys = maps.Clone(t.setups), maps.Clone(t.refused), maps.Clone(t.keys)
 	c.seen = map[string]*best{}
 	for job, b := range t.seen {
 		was := *b
@@ -83,6 +85,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.paused(out)
 	t.order(e, out)
 	t.held(e, out)
+	t.keyed(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
 			t.givenBack(a)

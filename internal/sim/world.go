@@ -58,6 +58,8 @@ const (
 	FaultProject     Fault = "wrong-project"    // a posting is booked on another project
 	FaultNoPause     Fault = "no-pause"         // a pause is answered and never taken in
 	FaultOldTerms    Fault = "old-terms"        // a job is taken up again without its new limits
+	FaultTwoKeys     Fault = "two-keys"         // a machine that has a key takes another
+	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
 )
 
 // World is one simulated run of a job or a few.
@@ -142,6 +144,7 @@ type faults struct {
 	// provider's queue, for hours. Lag: a list lacks a new machine for minutes.
 	// Copied: a server that comes back is a restored copy of the log.
 	LateBill, Pending, Lag, Copied float64
+	Register                       float64 // something befalls a registration
 	onDemandFails                  bool
 }
 

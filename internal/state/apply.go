@@ -273,9 +273,13 @@ func (s *State) queued(e *Event, f JobQueued) {
 	if j.r.State.Over() {
 		panic("state: job " + f.Job + " is over: it is reopened or stays so")
 	}
-	if b, ok := e.Body.(JobReviewed); ok && j.r.State == Held {
-		j.r.Approval = reviewed(j.r.Approval, e, b)
+	if j.r.State == Held {
 		j.r.UnplacedSince = s.now
+		if b, ok := e.Body.(JobReviewed); ok {
+			j.r.Approval = reviewed(j.r.Approval, e, b)
+		} else { // its new terms need none
+			j.r.Approval = nil
+		}
 	}
 	if since := j.PausedSince(); !since.IsZero() {
 		j.r.UnplacedSince = s.now

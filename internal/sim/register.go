@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// registerFor is how long an agent tries to register before it switches its machine off.
+const registerFor = 10 * time.Minute
+
+// mishaps are what can befall a registration, beside a server that is away.
+var mishaps = []string{
+	"answer lost", "twice", "another key later", "another key first", "another machine", "after the boot limit", "after its end",
+}
+
+// registration is what an agent says of its machine.
+func (a *agent) registration(key string) core.MachineRegistered {
+	return core.MachineRegistered{Instance: a.i.id, Allocation: a.i.key, Key: key, Version: "sim", Wire: 1, Boot: a.up, CPUs: 4}
+}
+
+// registers makes the machine's key and tells the server: a token works once, whoever has it.
+func (a *agent) registers() {
+	w := a.w
+	a.key, a.up = "key of "+a.i.id, w.now
+	if w.later(w.faults.Register) {
+		a.mishap = mishaps[w.extra.IntN(len(mishaps))]
+	}
+	again := a.registration("another key of " + a.i.id)
+	switch a.mishap {
+	case "after the boot limit":
+		limit := w.m.State().Config().TimingOf(a.i.offer.Provider).BootLimit
+		if asked, ok := w.m.Allocation(a.i.key); ok {
+			limit += asked.Transfer()
+		}
+		w.at(a.i.from.Add(limit+w.delayed(10)), func() { a.strikes(again); a.register() })
+		return
+	case "another key first":
+		if w.up {
+			a.strikes(again)
+		}
+	case "another machine":
+		other := w.order[w.extra.IntN(len(w.order))]
+		if again.Instance = other.id; other != a.i && w.up {
+			a.strikes(again)
+		}
+	case "after its end":
+		w.ended(a.i, func() { a.strikes(again) })
+	}
+	a.register()
+}
+
+// delayed is a number of seconds, drawn by itself.
+func (w *World) delayed(most int) time.Duration {
+	return time.Duration(w.extra.IntN(most)) * time.Second
+}
+
+// ended calls do some time after the end of a machine.
+func (w *World) ended(i *instance, do func()) {
+	w.after(10*time.Minute, func() {
+		if i.running() || !w.up {
+			w.ended(i, do)
+			return
+		}
+		do()
+	})
+}
+
+// strikes lets somebody register who is not the machine's agent, or too late.
+func (a *agent) strikes(b core.MachineRegistered) {
+	a.w.saw("fault " + a.mishap + " × " + b.Kind())
+	a.w.step(b)
+}
+
+// register asks until there is an answer, as the shell answers: the agent then takes its
+// task, or switches its machine off.
+func (a *agent) register() {
+	w := a.w
+	if a.dead || a.over {
+		return
+	}
+	b := a.registration(a.key)
+	again := func() { w.after(10*time.Second, a.register) }
+	key, known, asked := "", false, false
+	if w.up {
+		_, asked = w.m.Allocation(a.i.key)
+		if i := w.m.State().Instance(a.i.id); i != nil && i.Allocation() == a.i.key {
+			known = true
+			if i.Agent() != nil {
+				key = i.Agent().Key
+			}
+		}
+	}
+	switch {
+	case w.fault == FaultNoRegister:
+		a.claim()
+	case w.now.Sub(a.up) > registerFor:
+		a.off()
+	case !w.up || a.cut:
+		again()
+	case key == a.key:
+		a.registered(b)
+	case key != "":
+		w.saw("a machine that another has registered")
+		a.off()
+	case !known && asked: // its launch is not answered yet
+		w.saw("a machine registers before its launch is answered")
+		if w.later(w.faults.Register) {
+			w.step(b)
+		}
+		again()
+	case !known || a.proposed: // it was too late, or the machine is given back
+		w.saw("a machine is not registered any more")
+		a.off()
+	default:
+		a.proposed = w.step(b)
+		if lost := a.mishap == "answer lost"; lost && a.proposed {
+			w.saw("fault answer lost × " + b.Kind())
+			a.mishap = ""
+		} else if a.proposed && w.up {
+			a.register()
+			return
+		}
+		again()
+	}
+}
+
+// registered goes on with the task of a machine that has registered.
+func (a *agent) registered(b core.MachineRegistered) {
+	switch a.mishap {
+	case "twice":
+		a.strikes(b)
+	case "another key later":
+		a.strikes(a.registration("another key of " + a.i.id))
+	}
+	a.claim()
+}
+
+// off switches the machine off.
+func (a *agent) off() {
+	if a.dead {
+		return
+	}
+	a.w.end(a.i, "stopped")
+	a.w.after(2*time.Second, func() { a.w.endTold(a.i) })
+}
+
+// hasTask reports whether the server gives the agent the task that the machine was rented for.
+func (a *agent) hasTask() bool {
+	i := a.w.m.State().Instance(a.i.id)
+	return a.w.fault == FaultNoRegister || i != nil &&
+		slices.ContainsFunc(a.w.m.Tasks(i), func(t *core.Attempt) bool { return t.ID() == a.i.key })
+}

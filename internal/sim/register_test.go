@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"scrimp/internal/core"
+	"scrimp/internal/state"
+)
+
+// keyed holds that a machine is owned by the key that was the first to register it, with the
+// token of its own allocation and while it booted, whatever is restarted and restored since; and
+// that no task begins on a machine which its agent does not own.
+func (t *twin) keyed(e core.Event, out core.Outcome) {
+	w := t.w
+	for _, f := range out.Facts {
+		switch f := f.(type) {
+		case state.InstanceRegistered:
+			t.owns(e, f.Instance)
+		case state.TaskClaimed:
+			if a, ok := w.m.Attempt(f.Attempt); ok && t.keys[a.Instance()] != "key of "+a.Instance() {
+				w.breaks("key: the task of %s is taken on %s, which %q owns", f.Attempt, a.Instance(), t.keys[a.Instance()])
+			}
+		}
+	}
+	for _, i := range w.m.State().Instances() {
+		key := ""
+		if i.Agent() != nil {
+			key = i.Agent().Key
+		}
+		if key != t.keys[i.ID()] && i.Allocation() != "" {
+			w.breaks("key: %s is owned by %q, and %q was the first to register", i.ID(), key, t.keys[i.ID()])
+		}
+	}
+}
+
+// owns notes who registered a machine.
+func (t *twin) owns(e core.Event, instance string) {
+	w, b := t.w, e.Body.(core.MachineRegistered)
+	w.saw("a machine is registered")
+	if first, owned := t.keys[instance]; owned {
+		w.breaks("key: %s registers with %q after %q has", instance, b.Key, first)
+		return
+	}
+	t.keys[instance] = b.Key
+	i := w.instances[instance]
+	switch limit := w.m.State().Config().TimingOf(i.offer.Provider).BootLimit; {
+	case i.key != b.Allocation:
+		w.breaks("key: %s of %s is registered with the token of %s", instance, i.key, b.Allocation)
+	case i.told:
+		w.breaks("key: %s is registered after its end", instance)
+	default:
+		if a, ok := w.m.Attempt(i.key); ok && e.At.Sub(i.from) >= limit+a.Transfer() {
+			w.breaks("key: %s is registered %v after its launch", instance, e.At.Sub(i.from))
+		}
+	}
+}
