@@ -1,24 +1,12 @@
 package show
 
 import (
-	"cmp"
 	"fmt"
-	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/draw"
 	"scrimp/internal/money"
 )
-
-func orDash(text string) string { return clean(cmp.Or(text, "-")) }
-
-// until writes a time to come as people say it, or as programs read it.
-func (p Place) until(t time.Time) string {
-	if p.Now.IsZero() {
-		return p.when(t)
-	}
-	return "in " + draw.Span(max(0, t.Sub(p.Now)))
-}
 
 // Machines is the table of what is rented now.
 func Machines(list []api.Machine, p Place) string {
