@@ -140,7 +140,7 @@ func (m *Machine) idleUntil(i *Instance, idle *state.Idle) time.Time {
 func (m *Machine) wakeForIdle() (soonest time.Time) {
 	for _, i := range m.s.Waiting() {
 		idle, _ := i.Idle()
-		t := hourAfter(&idle)
+		t := m.now().Truncate(time.Hour).Add(time.Hour)
 		if end := m.idleUntil(i, &idle); i.Release() == "" && !i.Disowned() && end.Before(t) {
 			t = end
 		}
@@ -205,7 +205,7 @@ func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
 		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, i.PresentRate(), m.reservations(j)
 		d = m.planner.Decide(v, m.class(j))
 		m.out.Decided++
-		if d.Take != i.Machine().Offer {
+		if d.Take != i.Machine().Offer || !m.onRung(j, i) {
 			continue
 		}
 		d.Instance, d.Why = i.ID(), plan.Warm
@@ -216,6 +216,18 @@ func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
 		return d, true
 	}
 	return d, false
+}
+
+// onRung reports whether the ladder of j, if it has one, allows the machine now.
+func (m *Machine) onRung(j *Job, i *Instance) bool {
+	n := &j.Terms().Need
+	l := m.s.Listing(i.Machine().Offer)
+	if len(n.Ladder) == 0 {
+		return true
+	}
+	open, _ := m.open(j)
+	rung := n.RungOf(*l.Offer(), i.PresentRate(), "")
+	return rung >= 0 && open[rung]
 }
 
 // triedWarm is how many machines that wait are weighed for a job at most.

@@ -15,6 +15,7 @@ import (
 type agent struct {
 	w        *World
 	i        *instance
+	attempt  string
 	job      *simJob
 	epoch    int
 	pace     float64 // steps an hour on this machine, the way the work is done here
@@ -38,6 +39,8 @@ type agent struct {
 	failed   *failure
 	kept     string // where its outputs are
 
+	since, gone time.Time // of its seat on the machine; gone is zero where it had it to the end
+
 	key      string // of the machine
 	up       time.Time
 	mishap   string // what befalls its registration; "": nothing
@@ -54,11 +57,11 @@ func (w *World) boot(i *instance) {
 	if job == nil {
 		return
 	}
-	a := &agent{w: w, i: i, job: job, pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}
+	a := &agent{w: w, i: i, attempt: i.key, job: job, since: i.from, pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}
 	if _, err := fmt.Sscanf(i.key[len(job.id):], ".%d", &a.epoch); err != nil {
 		return
 	}
-	i.agent = a
+	i.agent, w.agents[a.attempt] = a, a
 	if w.chance(w.faults.Silent) {
 		w.saw("fault never boots × launch")
 		return
@@ -88,7 +91,7 @@ func (a *agent) claim() {
 	case a.cut || !w.up:
 		w.after(10*time.Second, a.claim)
 	case !a.hasTask(): // another has it, or the machine is being given back
-	case !w.step(core.AgentClaimed{Attempt: a.i.key, By: a.key}) || !w.up:
+	case !w.step(core.AgentClaimed{Attempt: a.attempt, By: a.key}) || !w.up:
 		w.after(10*time.Second, a.claim)
 	case a.hasTask():
 		a.begin()
@@ -105,7 +108,7 @@ func (a *agent) begin() {
 		a.end("setup", f.exit, 0, false)
 		return
 	}
-	if live, ok := w.m.Attempt(a.i.key); ok && live.Variant() != "" {
+	if live, ok := w.m.Attempt(a.attempt); ok && live.Variant() != "" {
 		a.pace *= job.terms.Need.Faster(live.Variant())
 	}
 	a.from = w.blobs[job.id]
@@ -116,7 +119,7 @@ func (a *agent) begin() {
 		restored = fmt.Sprintf("m-%d", a.from)
 	}
 	a.say(func(n int64) core.Body {
-		return core.AttemptStarted{Attempt: a.i.key, Message: n, Restored: restored, Step: a.from, Took: time.Second}
+		return core.AttemptStarted{Attempt: a.attempt, Message: n, Restored: restored, Step: a.from, Took: time.Second}
 	})
 	a.report()
 	if job.terms.Saves {
@@ -178,7 +181,7 @@ func (a *agent) reach() {
 func (a *agent) end(reason string, exit int, step int64, saved bool) {
 	outputs, text := "", ""
 	if a.job.outputs && a.holds() && (!a.began.IsZero() || reason == "setup") {
-		outputs = "outputs/" + a.i.key
+		outputs = "outputs/" + a.attempt
 		a.w.outputs[a.job.id], a.kept = outputs, outputs
 		if a.w.fault == FaultNoOutputs {
 			outputs = ""
@@ -195,7 +198,7 @@ func (a *agent) end(reason string, exit int, step int64, saved bool) {
 		exit = 75
 	}
 	a.say(func(n int64) core.Body {
-		return core.AttemptEnded{Attempt: a.i.key, Message: n, Reason: reason, Exit: exit, Step: step, Saved: saved,
+		return core.AttemptEnded{Attempt: a.attempt, Message: n, Reason: reason, Exit: exit, Step: step, Saved: saved,
 			Outputs: outputs, Error: text}
 	})
 }
@@ -236,6 +239,7 @@ func (a *agent) send() {
 		a.echo(b)
 		if _, last := b.(core.AttemptEnded); last {
 			a.ended = true
+			a.rests()
 		}
 		a.outbox = a.outbox[1:]
 		a.send()
@@ -268,7 +272,7 @@ func (a *agent) report() {
 		if a.job.hangs > 0 && a.step() >= a.job.hangs && a.w.fault != FaultBusy {
 			cpu = 0
 		}
-		a.say(func(n int64) core.Body { return core.UsageSeen{Attempt: a.i.key, Message: n, CPU: cpu} })
+		a.say(func(n int64) core.Body { return core.UsageSeen{Attempt: a.attempt, Message: n, CPU: cpu} })
 	}
 	a.w.after(reportEvery, a.report)
 }
@@ -310,16 +314,16 @@ func (a *agent) save(step int64, done func()) {
 		case !a.holds():
 			a.w.saw("fenced out")
 			if a.w.note != nil {
-				a.w.note("fenced", fmt.Sprintf("%s may not publish step %d", a.i.key, step))
+				a.w.note("fenced", fmt.Sprintf("%s may not publish step %d", a.attempt, step))
 			}
 		case step > a.saved && (step > a.w.blobs[a.job.id] || a.epoch < a.w.claims[a.job.id]):
 			a.saved, a.w.blobs[a.job.id], a.w.saver[a.job.id] = step, step, a.epoch
 			a.captured = captured
 			if a.epoch < a.w.claims[a.job.id] {
-				a.w.breaks("fence: %s published step %d after a later attempt had begun", a.i.key, step)
+				a.w.breaks("fence: %s published step %d after a later attempt had begun", a.attempt, step)
 			}
 			a.say(func(n int64) core.Body {
-				return core.CheckpointSaved{Attempt: a.i.key, Message: n, Manifest: fmt.Sprintf("m-%d", step), Step: step,
+				return core.CheckpointSaved{Attempt: a.attempt, Message: n, Manifest: fmt.Sprintf("m-%d", step), Step: step,
 					Bytes: 1000, Uploaded: 500, Captured: captured, Took: a.job.save}
 			})
 		}
@@ -373,7 +377,7 @@ func (a *agent) notice(d time.Duration) {
 	}
 	until := a.w.now.Add(d)
 	a.say(func(n int64) core.Body {
-		return core.NoticeGiven{Attempt: a.i.key, Message: n, Source: "sim", Until: until}
+		return core.NoticeGiven{Attempt: a.attempt, Message: n, Source: "sim", Until: until}
 	})
 	a.drain("drained")
 }

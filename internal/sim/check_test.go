@@ -122,7 +122,7 @@ func (w *World) checkMoney() {
 		w.breaks("money: the ledger says %v, the provider's bills say %v", costs, bills)
 	}
 	var spent money.Amount
-	teams := map[string]money.Amount{}
+	teams := w.checkIdle()
 	for j := range w.m.Jobs() {
 		if got := j.Spent(w.now); sums["job"][j.ID()] != got {
 			w.breaks("sums: %s spent %v, its postings say %v", j.ID(), got, sums["job"][j.ID()])
@@ -174,16 +174,20 @@ func (w *World) checkLimits(j *core.Job) {
 		w.breaks("guard: %s went on for %v, its wall clock is %v", j.ID(), j.Finished().Sub(j.Began()), t.WallClock)
 	}
 	var served time.Duration
-	for _, i := range w.order {
-		a := i.agent
-		if a == nil || a.job.id != j.ID() {
+	for _, name := range sortedKeys(w.agents) {
+		a := w.agents[name]
+		if a.job.id != j.ID() {
 			continue
 		}
-		served += time.Duration(i.offer.Accelerators) * i.until.Sub(i.from)
+		i, until := a.i, a.i.until
+		if !a.gone.IsZero() {
+			until = a.gone
+		}
+		served += time.Duration(i.offer.Accelerators) * until.Sub(a.since)
 		if t.IdleLimit > 0 && !a.began.IsZero() {
 			hung := a.began.Add(time.Duration(float64(max(0, job.hangs-a.from)) / a.pace * float64(time.Hour)))
-			if i.until.Sub(hung) > t.IdleLimit+2*reportEvery+room {
-				w.breaks("guard: %s did nothing for %v, the limit is %v", i.id, i.until.Sub(hung), t.IdleLimit)
+			if until.Sub(hung) > t.IdleLimit+2*reportEvery+room {
+				w.breaks("guard: %s did nothing for %v, the limit is %v", i.id, until.Sub(hung), t.IdleLimit)
 			}
 		}
 	}
@@ -215,13 +219,13 @@ func (w *World) checkSaved(j *core.Job) {
 	if a == nil || !j.Terms().Saves || a.End() != "drained" || !slices.Contains(guards, policy.Stop(j.Why())) && j.Why() != "stopped_by_user" && j.Why() != core.LimitSpent {
 		return
 	}
-	i := w.byKey[a.ID()]
-	if i == nil || i.agent == nil || i.agent.job.deaf || !i.agent.holds() || i.agent.began.IsZero() {
+	ag := w.agents[a.ID()]
+	if ag == nil || ag.job.deaf || !ag.holds() || ag.began.IsZero() {
 		return
 	}
 	w.saw("stopped with a checkpoint")
-	if w.blobs[j.ID()] < i.agent.left {
-		w.breaks("guard: %s was stopped (%s) at step %d, its checkpoint holds %d", j.ID(), j.Why(), i.agent.left, w.blobs[j.ID()])
+	if w.blobs[j.ID()] < ag.left {
+		w.breaks("guard: %s was stopped (%s) at step %d, its checkpoint holds %d", j.ID(), j.Why(), ag.left, w.blobs[j.ID()])
 	}
 }
 
@@ -266,7 +270,7 @@ func (w *World) checkEarly(j *core.Job) {
 func (w *World) spent(j *core.Job) money.Amount {
 	sum := j.Spent(w.now)
 	for _, a := range j.Attempts() {
-		if i := w.byKey[a.ID()]; i != nil && i.billedAt.After(j.Finished()) && a.Rules().Sign() < 0 {
+		if ag := w.agents[a.ID()]; ag != nil && ag.i.billedAt.After(j.Finished()) && a.Rules().Sign() < 0 {
 			sum = sum.Sub(a.Rules())
 		}
 	}

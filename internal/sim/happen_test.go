@@ -179,7 +179,7 @@ func (s *stage) report(id, name, text string) error {
 				return err
 			}
 			a.say(func(n int64) core.Body {
-				b := core.Progressed{Attempt: i.key, Message: n, Step: a.step(), Total: a.job.steps, Metrics: map[string]float64{name: v}}
+				b := core.Progressed{Attempt: a.attempt, Message: n, Step: a.step(), Total: a.job.steps, Metrics: map[string]float64{name: v}}
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					b.Metrics, b.Broken = nil, []string{name}
 				}

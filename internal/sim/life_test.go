@@ -54,6 +54,9 @@ func (w *World) live() {
 		w.mind.OnRequest()
 		w.m.Share(w.mind)
 	}
+	if w.warm() {
+		cfg.Idle = time.Duration(1+w.seed%60) * time.Minute
+	}
 	w.timings(&cfg)
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.cfg = &cfg
@@ -149,6 +152,9 @@ func (w *World) draw() {
 	}
 	for n := range 1 + w.rng.IntN(4) {
 		w.jobs = append(w.jobs, w.drawJob(fmt.Sprintf("job%d", n), gpus))
+		if w.warm() {
+			w.jobs[n].by = []string{"", "", "ann"}[(w.seed/3+uint64(n))%3]
+		}
 	}
 }
 

@@ -204,13 +204,13 @@ func (t *twin) paused(out core.Outcome) {
 		if a == nil || !j.Terms().Saves || a.End() != "drained" || a.Live() && a.Releasing() && a.Over().IsZero() {
 			continue
 		}
-		i := t.w.byKey[a.ID()]
-		if i == nil || i.agent == nil || i.agent.job.deaf || !i.agent.holds() || i.agent.began.IsZero() {
+		ag := t.w.agents[a.ID()]
+		if ag == nil || ag.job.deaf || !ag.holds() || ag.began.IsZero() {
 			continue
 		}
 		t.w.saw("paused with a checkpoint")
-		if t.w.blobs[j.ID()] < i.agent.left {
-			t.w.breaks("pause: %s was paused at step %d, its checkpoint holds %d", j.ID(), i.agent.left, t.w.blobs[j.ID()])
+		if t.w.blobs[j.ID()] < ag.left {
+			t.w.breaks("pause: %s was paused at step %d, its checkpoint holds %d", j.ID(), ag.left, t.w.blobs[j.ID()])
 		}
 	}
 }

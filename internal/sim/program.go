@@ -19,6 +19,7 @@ type simJob struct {
 	save    time.Duration
 	outputs bool          // it leaves folders that are kept
 	asks    time.Duration // for approval, so long; 0: it needs none
+	by      string        // the user who submits it; "": who owns the data folder
 	secret  string        // value that the program was given; it never belongs into the log
 	program
 }
@@ -89,7 +90,7 @@ func (a *agent) speaks(step int64) policy.Values {
 // progressed is the report of a step and of what the program said of its loss meanwhile.
 func (a *agent) progressed(message, step int64, said policy.Values) core.Body {
 	loss, number := a.job.loss(step)
-	b := core.Progressed{Attempt: a.i.key, Message: message, Step: step, Total: a.job.steps,
+	b := core.Progressed{Attempt: a.attempt, Message: message, Step: step, Total: a.job.steps,
 		Metrics: map[string]float64{"loss": loss}, Values: said}
 	if !number {
 		b.Metrics, b.Broken = nil, []string{"loss"}

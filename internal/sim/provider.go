@@ -50,10 +50,8 @@ func (w *World) act(a core.Action) {
 			d += 30 * time.Second
 		}
 		w.after(d, func() {
-			for _, i := range w.open {
-				if i.key == a.Attempt && i.running() && i.agent != nil {
-					i.agent.drain("drained")
-				}
+			if told := w.agents[a.Attempt]; told != nil && told.i.running() {
+				told.drain("drained")
 			}
 		})
 	case core.Probe:

@@ -150,5 +150,5 @@ func (a *agent) off() {
 func (a *agent) hasTask() bool {
 	i := a.w.m.State().Instance(a.i.id)
 	return a.w.fault == FaultNoRegister || i != nil &&
-		slices.ContainsFunc(a.w.m.Tasks(i), func(t *core.Attempt) bool { return t.ID() == a.i.key })
+		slices.ContainsFunc(a.w.m.Tasks(i), func(t *core.Attempt) bool { return t.ID() == a.attempt })
 }

@@ -132,16 +132,16 @@ func (t *twin) progressed(b core.Progressed) {
 // values are what the program has said since the report before, and holds that the
 // report has all of it, in order.
 func (t *twin) values(b core.Progressed) policy.Values {
-	i := t.w.byKey[b.Attempt]
-	if i == nil || i.agent == nil || i.agent.upTo == nil || i.agent.job.terms.Metric.Name == "" {
+	ag := t.w.agents[b.Attempt]
+	if ag == nil || ag.upTo == nil || ag.job.terms.Metric.Name == "" {
 		return policy.Values{{Step: b.Step}}
 	}
-	from, upTo := t.told[b.Attempt], i.agent.upTo[b.Message]
+	from, upTo := t.told[b.Attempt], ag.upTo[b.Message]
 	if upTo == 0 { // a scenario's own report
 		return policy.Values{{Step: b.Step}}
 	}
 	t.told[b.Attempt] = upTo
-	said := i.agent.values[from:upTo]
+	said := ag.values[from:upTo]
 	if !slices.Equal(b.Values, said) {
 		t.w.breaks("values: message %d of %s tells %d values of the metric, its program said %d", b.Message, b.Attempt,
 			len(b.Values), len(said))
@@ -172,19 +172,19 @@ func (t *twin) verdict(j *simJob, step int64) policy.Stop {
 
 // ended holds the retry rules by what the program really ended with, and that its outputs are known.
 func (t *twin) ended(b core.AttemptEnded) {
-	i := t.w.byKey[b.Attempt]
+	ag := t.w.agents[b.Attempt]
 	a, _ := t.w.m.Attempt(b.Attempt)
-	if i == nil || i.agent == nil {
+	if ag == nil {
 		return
 	}
 	j, _ := t.w.m.Job(a.Job())
-	if kept := i.agent.kept; kept != "" {
+	if kept := ag.kept; kept != "" {
 		t.w.saw("outputs kept")
 		if j.Outputs() != kept {
 			t.w.breaks("outputs: those of %s are at %q, the job says %q", b.Attempt, kept, j.Outputs())
 		}
 	}
-	f := i.agent.failed
+	f := ag.failed
 	if f == nil || j.Attempt().ID() != a.ID() || j.State().Over() && j.State() != core.Failed || j.Ending() != "" {
 		return
 	}

@@ -85,6 +85,7 @@ type World struct {
 	sellers   []*seller // where there are several providers
 	instances map[string]*instance
 	byKey     map[string]*instance
+	agents    map[string]*agent // by attempt
 	queued    map[string]bool   // launches in the provider's queue
 	granting  map[string]func() // by launch in the queue: what its answer is, now
 	cancelled map[string]bool   // launches that it has given up
@@ -164,6 +165,8 @@ type instance struct {
 	billing  bool               // its bill is on its way
 	billed   bool               // it is durable
 	billedAt time.Time          // since then
+	clean    bool               // nothing of its last task is left
+	pulls    bool               // its task is over, and it asks for another
 }
 
 func (i *instance) running() bool { return i.until.IsZero() }
@@ -207,7 +210,7 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 	mind := plan.NewPlanner()
 	return &World{
 		rng: rng, now: at, start: at, mind: mind, m: core.NewWith(mind), up: true, keeps: true, leave: 30 * time.Minute,
-		instances: map[string]*instance{}, byKey: map[string]*instance{}, Seen: map[string]int{}, queued: map[string]bool{},
+		instances: map[string]*instance{}, byKey: map[string]*instance{}, agents: map[string]*agent{}, Seen: map[string]int{}, queued: map[string]bool{},
 		granting:  map[string]func(){},
 		cancelled: map[string]bool{},
 		blobs:     map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{},
@@ -293,6 +296,11 @@ func (w *World) step(b core.Body) bool {
 // event is what happens now, by the server's clock.
 func (w *World) event(b core.Body) core.Event {
 	e := core.Event{At: w.now.Add(w.skew), Schema: core.Schema, Tenant: ledger.DefaultTenant, Body: b}
+	if s, ok := b.(core.JobSubmitted); ok {
+		if j := w.jobOf(s.Job + ".1"); j != nil && j.by != "" {
+			e.Actor = "user:" + j.by
+		}
+	}
 	if e.At.Before(w.m.Now()) { // as the shell does with a clock that was set back
 		e.At = w.m.Now()
 	}

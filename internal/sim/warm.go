@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"scrimp/internal/core"
+)
+
+// warm reports whether machines of this life may wait for the next job.
+func (w *World) warm() bool { return w.extra != nil && w.seed%3 == 1 && w.seed%5 != 0 }
+
+// rests lets a machine whose task is over clean up and ask for another, as the real agent does.
+func (a *agent) rests() {
+	w := a.w
+	if !w.warm() || a.dead || a.i.pulls || a.i.agent != a {
+		return
+	}
+	a.i.pulls = true
+	a.gone = w.now.Add(w.skew)
+	if w.later(0.1) {
+		w.saw("fault not cleaned × machine")
+		w.after(10*time.Second, func() { a.pull(false) })
+		return
+	}
+	w.after(time.Duration(1+w.extra.IntN(90))*time.Second, func() { a.pull(true) })
+}
+
+// pull asks for a task of a machine that has none, until it has one or is given back. A task
+// is only begun where nothing of the last one is left, and by the same user.
+func (a *agent) pull(clean bool) {
+	w, i := a.w, a.i
+	again := func() { w.after(10*time.Second, func() { a.pull(clean) }) }
+	switch {
+	case !i.running() || i.agent != a:
+		return
+	case a.cut || !w.up:
+		if w.leave > 0 && w.now.Sub(a.answered) >= w.leave {
+			a.off()
+			return
+		}
+		again()
+		return
+	}
+	a.answered = w.now
+	known := w.m.State().Instance(i.id)
+	if known == nil || !w.m.Stays(known) {
+		return // it is being given back
+	}
+	if clean && w.m.Cleans(i.id) {
+		i.clean = w.step(core.MachineCleaned{Instance: i.id}) && w.up
+		again()
+		return
+	}
+	for _, t := range w.m.Tasks(known) {
+		if w.agents[t.ID()] == nil {
+			a.next(t)
+			return
+		}
+	}
+	again()
+}
+
+// next begins another task on the machine.
+func (a *agent) next(t *core.Attempt) {
+	w, i := a.w, a.i
+	job := w.jobOf(t.ID())
+	if job == nil {
+		return
+	}
+	w.saw("a machine serves another task")
+	if job.id != a.job.id {
+		w.saw("a machine serves another job")
+	}
+	if !i.clean {
+		w.breaks("warm: %s begins on %s, and what %s left is there", t.ID(), i.id, a.attempt)
+	}
+	if job.by != a.job.by {
+		w.breaks("warm: %s of %q begins on %s, which served %q", t.ID(), job.by, i.id, a.job.by)
+	}
+	b := &agent{w: w, i: i, attempt: t.ID(), job: job, epoch: t.Epoch(), since: t.From(), key: a.key, up: a.up,
+		pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}
+	i.agent, i.clean, i.pulls, w.agents[b.attempt] = b, false, false, b
+	b.answered = w.now
+	w.tell("%s begins on %s", b.attempt, fmt.Sprintf("%s, warm", i.id))
+	w.after(time.Second, b.claim)
+}

@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"scrimp/internal/money"
+)
+
+// mostAfter is how long giving a machine back takes at most, with the delays of the faults.
+const mostAfter = 30 * time.Minute
+
+// checkIdle holds the spans in which machines had no task against their postings, and every
+// machine's parts against its whole. It returns what such spans cost each team.
+func (w *World) checkIdle() map[string]money.Amount {
+	teams, posted := map[string]money.Amount{}, map[string]money.Amount{}
+	for _, p := range w.postings {
+		if p.Owner.Job != "" || !strings.Contains(p.Owner.Task, "/idle.") {
+			continue
+		}
+		amount := cost(p)
+		posted[p.Owner.Task] = posted[p.Owner.Task].Add(amount)
+		teams[p.Owner.Team] = teams[p.Owner.Team].Add(amount)
+	}
+	for _, i := range w.m.State().Instances() {
+		if !i.Shared() {
+			continue
+		}
+		w.saw("a machine waits for a job")
+		all := money.Amount{}
+		for _, idle := range i.Idles() {
+			if got := idle.Posted.Add(idle.Rules); got != posted[idle.Owner.Task] {
+				w.breaks("idle: %s cost %v, its postings say %v", idle.Owner.Task, got, posted[idle.Owner.Task])
+			}
+			if len(w.sellers) == 0 && idle.Until.Sub(idle.Keep) > w.away+mostAfter {
+				w.breaks("idle: %s waits until %v, and was to be given back at %v", i.ID(), idle.Until, idle.Keep)
+			}
+			all = all.Add(idle.Posted)
+		}
+		for _, name := range i.Served() {
+			all = all.Add(w.m.State().AttemptOf(name).Posted())
+		}
+		if all != i.Posted() {
+			w.breaks("idle: %s was charged %v, and its parts %v", i.ID(), i.Posted(), all)
+		}
+	}
+	return teams
+}
