@@ -23,6 +23,7 @@ func Run(seed uint64, plant Fault) *World {
 		return w // it was cut off
 	}
 	w.check()
+	w.checkHolds()
 	if w.calm5() {
 		w.twin()
 	}
@@ -60,6 +61,7 @@ func (w *World) live() {
 	w.step(core.Configured{Config: cfg})
 	w.drawRules()
 	w.drawPauses()
+	w.drawHolds(w.zones[0].offer.Accelerators)
 	w.submitAll()
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)
@@ -72,7 +74,7 @@ func (w *World) live() {
 		if w.fault != FaultNone && len(w.Broken) > 0 {
 			break
 		}
-		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() && !w.anyPaused() {
+		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() && !w.anyPaused() && !w.partsLeft() {
 			break
 		}
 	}

@@ -132,7 +132,6 @@ func (w *World) changes(b core.JobUpdated) {
 func (w *World) newTerms(id string, c core.Changes) {
 	j := w.job(id)
 	j.terms = c.Apply(j.terms)
-	w.altered[id] = w.now
 }
 
 // reopens lets the user take up a job that is over, with more of what it has run out of.
@@ -162,6 +161,7 @@ func (w *World) reopens(id string, rng *rand.Rand) {
 	}
 	w.saw("reopened")
 	w.newTerms(id, wants)
+	w.altered[id] = w.now
 	delete(w.failed, id)
 	w.after(72*time.Hour, func() { w.giveUp(id) })
 }

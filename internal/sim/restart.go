@@ -131,8 +131,11 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 
 // breaksCore plants the faults of the core's own rules.
 func (w *World) breaksCore() {
-	if w.fault == FaultTwoKeys {
+	switch w.fault {
+	case FaultTwoKeys:
 		w.m.Break(core.Faults{TwoKeys: true})
+	case FaultFullHold:
+		w.m.Break(core.Faults{LetsIn: func(no *core.Refusal) bool { return no.Why == core.HoldFull }})
 	}
 }
 
