@@ -131,10 +131,10 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 
 // breaksCore plants the faults of the core's own rules.
 func (w *World) breaksCore() {
-	switch w.fault {
-	case FaultTwoKeys:
+	if w.fault == FaultTwoKeys {
 		w.m.Break(core.Faults{TwoKeys: true})
-	case FaultFullHold:
+	}
+	if w.fault == FaultFullHold {
 		w.m.Break(core.Faults{LetsIn: func(no *core.Refusal) bool { return no.Why == core.HoldFull }})
 	}
 }
