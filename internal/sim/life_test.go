@@ -257,6 +257,8 @@ func (w *World) submitAll() {
 		j, id := w.jobs[n], w.jobs[n].id
 		if j.terms.Need.MaxRate > 0 || !j.terms.Saves { // nothing may ever cost so little or stay for so long: its user gives up
 			w.after(72*time.Hour, func() { w.giveUp(id) })
+		} else if j.terms.HasBudget { // it waits for a price at which its budget would do, and none may come
+			w.after(20*24*time.Hour, func() { w.giveUp(id) })
 		}
 		if w.calm5() || !w.chance(0.15) {
 			continue
