@@ -117,7 +117,8 @@ func (w *World) changes(b core.JobUpdated) {
 	if j.State() == core.Held && b.Changes.Budget != nil { // no limit of these lives asks for approval: who submitted it did
 		mine.asks = 0
 	}
-	if !w.step(b) {
+	refused := w.m.Refuses(w.event(b)) != nil // as a limit says; its user is told, and the job stays as it is
+	if !w.step(b) || refused {
 		mine.asks = asks
 		return
 	}
@@ -156,7 +157,8 @@ func (w *World) reopens(id string, rng *rand.Rand) {
 	}
 	w.anew(id) // whatever comes of it: the job is over
 	unapproved := j.Approval() != nil && !j.Approval().Approved
-	if !w.step(b) || unapproved && b.Asking == nil {
+	refused := w.m.Refuses(w.event(b)) != nil
+	if !w.step(b) || refused || unapproved && b.Asking == nil {
 		return
 	}
 	w.saw("reopened")
