@@ -257,7 +257,7 @@ func (w *weighing) update(j *Job, c Changes) (v verdict) {
 
 // changed weighs a job with new terms, in the place of those it has.
 func (w *weighing) changed(j *Job, c Changes) *Refusal {
-	if len(w.m.rules().Limits) == 0 {
+	if len(w.m.rules().Limits) == 0 && j.Terms().Parent == "" {
 		return nil
 	}
 	t := c.Apply(*j.Terms())

@@ -6,7 +6,10 @@ import "scrimp/internal/state"
 // allocation was granted, while it boots. A machine that is given back gets none.
 func (m *Machine) registered(b MachineRegistered) {
 	i := m.s.Instance(b.Instance)
-	if i == nil || i.Agent() != nil && !m.faults.TwoKeys || b.Key == "" || b.Allocation == "" || i.Allocation() != b.Allocation {
+	if i == nil || b.Key == "" || b.Allocation == "" || i.Allocation() != b.Allocation {
+		return
+	}
+	if i.Agent() != nil && !m.faults.TwoKeys {
 		return
 	}
 	a := m.s.Seated(i)

@@ -23,6 +23,7 @@ func Run(seed uint64, plant Fault) *World {
 		return w // it was cut off
 	}
 	w.check()
+	w.checkHolds()
 	if w.calm5() {
 		w.twin()
 	}
@@ -63,6 +64,7 @@ func (w *World) live() {
 	w.step(core.Configured{Config: cfg})
 	w.drawRules()
 	w.drawPauses()
+	w.drawHolds(w.zones[0].offer.Accelerators)
 	w.submitAll()
 	w.quotes()
 	w.after(time.Minute, w.housekeeping)
@@ -75,7 +77,7 @@ func (w *World) live() {
 		if w.fault != FaultNone && len(w.Broken) > 0 {
 			break
 		}
-		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() && !w.anyPaused() {
+		if w.up && w.m.Quiet() && w.allTold() && !w.anyHeld() && !w.anyPaused() && !w.partsLeft() {
 			break
 		}
 	}
@@ -261,6 +263,8 @@ func (w *World) submitAll() {
 		j, id := w.jobs[n], w.jobs[n].id
 		if j.terms.Need.MaxRate > 0 || !j.terms.Saves { // nothing may ever cost so little or stay for so long: its user gives up
 			w.after(72*time.Hour, func() { w.giveUp(id) })
+		} else if j.terms.HasBudget { // it waits for a price at which its budget would do, and none may come
+			w.after(20*24*time.Hour, func() { w.giveUp(id) })
 		}
 		if w.calm5() || !w.chance(0.15) {
 			continue

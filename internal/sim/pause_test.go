@@ -117,7 +117,8 @@ func (w *World) changes(b core.JobUpdated) {
 	if j.State() == core.Held && b.Changes.Budget != nil { // no limit of these lives asks for approval: who submitted it did
 		mine.asks = 0
 	}
-	if !w.step(b) {
+	refused := w.m.Refuses(w.event(b)) != nil // as a limit says; its user is told, and the job stays as it is
+	if !w.step(b) || refused {
 		mine.asks = asks
 		return
 	}
@@ -132,7 +133,6 @@ func (w *World) changes(b core.JobUpdated) {
 func (w *World) newTerms(id string, c core.Changes) {
 	j := w.job(id)
 	j.terms = c.Apply(j.terms)
-	w.altered[id] = w.now
 }
 
 // reopens lets the user take up a job that is over, with more of what it has run out of.
@@ -157,11 +157,13 @@ func (w *World) reopens(id string, rng *rand.Rand) {
 	}
 	w.anew(id) // whatever comes of it: the job is over
 	unapproved := j.Approval() != nil && !j.Approval().Approved
-	if !w.step(b) || unapproved && b.Asking == nil {
+	refused := w.m.Refuses(w.event(b)) != nil
+	if !w.step(b) || refused || unapproved && b.Asking == nil {
 		return
 	}
 	w.saw("reopened")
 	w.newTerms(id, wants)
+	w.altered[id] = w.now
 	delete(w.failed, id)
 	w.after(72*time.Hour, func() { w.giveUp(id) })
 }

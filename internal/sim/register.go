@@ -12,12 +12,14 @@ const registerFor = 10 * time.Minute
 
 // mishaps are what can befall a registration, beside a server that is away.
 var mishaps = []string{
-	"answer lost", "twice", "another key later", "another key first", "another machine", "after the boot limit", "after its end",
+	"answer lost", "twice", "another key later", "another key first", "another machine", "after the boot limit",
+	"after its end",
 }
 
 // registration is what an agent says of its machine.
 func (a *agent) registration(key string) core.MachineRegistered {
-	return core.MachineRegistered{Instance: a.i.id, Allocation: a.i.key, Key: key, Version: "sim", Wire: 1, Boot: a.up, CPUs: 4}
+	return core.MachineRegistered{Instance: a.i.id, Allocation: a.i.key, Key: key, Version: "sim", Wire: 1, Boot: a.up,
+		CPUs: 4}
 }
 
 // registers makes the machine's key and tells the server: a token works once, whoever has it.
@@ -82,16 +84,7 @@ func (a *agent) register() {
 	}
 	b := a.registration(a.key)
 	again := func() { w.after(10*time.Second, a.register) }
-	key, known, asked := "", false, false
-	if w.up {
-		_, asked = w.m.Allocation(a.i.key)
-		if i := w.m.State().Instance(a.i.id); i != nil && i.Allocation() == a.i.key {
-			known = true
-			if i.Agent() != nil {
-				key = i.Agent().Key
-			}
-		}
-	}
+	key, known, asked := a.heard()
 	switch {
 	case w.fault == FaultNoRegister:
 		a.claim()
@@ -113,17 +106,36 @@ func (a *agent) register() {
 	case !known || a.proposed: // it was too late, or the machine is given back
 		w.saw("a machine is not registered any more")
 		a.off()
-	default:
-		a.proposed = w.step(b)
-		if lost := a.mishap == "answer lost"; lost && a.proposed {
-			w.saw("fault answer lost × " + b.Kind())
-			a.mishap = ""
-		} else if a.proposed && w.up {
-			a.register()
-			return
-		}
+	case !a.proposes(b):
 		again()
+	default:
+		a.register()
 	}
+}
+
+// proposes takes the registration to the server, and reports whether its answer came back.
+func (a *agent) proposes(b core.MachineRegistered) bool {
+	a.proposed = a.w.step(b)
+	if a.proposed && a.mishap == "answer lost" {
+		a.w.saw("fault answer lost × " + b.Kind())
+		a.mishap = ""
+		return false
+	}
+	return a.proposed && a.w.up
+}
+
+// heard is what the server knows of the machine: the key that registered it, whether it was
+// granted, and whether its launch is not answered yet.
+func (a *agent) heard() (key string, known, asked bool) {
+	if !a.w.up {
+		return "", false, false
+	}
+	_, asked = a.w.m.Allocation(a.i.key)
+	i := a.w.m.State().Instance(a.i.id)
+	if known = i != nil && i.Allocation() == a.i.key; known && i.Agent() != nil {
+		key = i.Agent().Key
+	}
+	return key, known, asked
 }
 
 // registered goes on with the task of a machine that has registered.

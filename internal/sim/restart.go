@@ -134,6 +134,9 @@ func (w *World) breaksCore() {
 	if w.fault == FaultTwoKeys {
 		w.m.Break(core.Faults{TwoKeys: true})
 	}
+	if w.fault == FaultFullHold {
+		w.m.Break(core.Faults{LetsIn: func(no *core.Refusal) bool { return no.Why == core.HoldFull }})
+	}
 }
 
 // copied lets the server find that its log was restored: what runs is nobody's until

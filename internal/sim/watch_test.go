@@ -23,6 +23,7 @@ type twin struct {
 	setups  map[string]int
 	refused map[string]int
 	keys    map[string]string // that were the first to register a machine
+	holds   map[string]*kept
 	limits  bool
 }
 
@@ -33,7 +34,7 @@ type best struct {
 
 func newTwin(w *World) *twin {
 	return &twin{w: w, heard: map[string]int64{}, told: map[string]int{}, seen: map[string]*best{}, looked: map[string]bool{}, retries: map[string]int{}, setups: map[string]int{}, refused: map[string]int{},
-		keys: map[string]string{}}
+		keys: map[string]string{}, holds: map[string]*kept{}}
 }
 
 // clone is the twin as it is now.
@@ -86,6 +87,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.order(e, out)
 	t.held(e, out)
 	t.keyed(e, out)
+	t.nested(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
 			t.givenBack(a)

@@ -60,6 +60,7 @@ const (
 	FaultOldTerms    Fault = "old-terms"        // a job is taken up again without its new limits
 	FaultTwoKeys     Fault = "two-keys"         // a machine that has a key takes another
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
+	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
 )
 
 // World is one simulated run of a job or a few.
@@ -108,7 +109,9 @@ type World struct {
 	firmDelay time.Duration // how long a machine on-demand is being granted
 	away      time.Duration // how long the server was away, in all
 
-	altered map[string]time.Time // by job: when its user last resumed or changed it
+	parts, coming int // of holds: that were drawn, and that are still to come
+
+	altered map[string]time.Time // by job: when its user last resumed it
 	// anew is told of a job that was over and is taken up again, where it is set.
 	anew func(job string)
 

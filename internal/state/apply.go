@@ -258,11 +258,6 @@ func shifted(t time.Time, d time.Duration) time.Time {
 	return t.Add(d)
 }
 
-func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
-	return &Approval{PendingApproval: was.PendingApproval, At: e.At, By: cmp.Or(UserOf(e.Actor), Owner),
-		Approved: b.Approved, Reason: b.Reason}
-}
-
 func (s *State) queued(e *Event, f JobQueued) {
 	j := s.jobs[f.Job]
 	if j == nil {
@@ -274,12 +269,7 @@ func (s *State) queued(e *Event, f JobQueued) {
 		panic("state: job " + f.Job + " is over: it is reopened or stays so")
 	}
 	if j.r.State == Held {
-		j.r.UnplacedSince = s.now
-		if b, ok := e.Body.(JobReviewed); ok {
-			j.r.Approval = reviewed(j.r.Approval, e, b)
-		} else { // its new terms need none
-			j.r.Approval = nil
-		}
+		j.r.Approval, j.r.UnplacedSince = letIn(j.r.Approval, e), s.now
 	}
 	if since := j.PausedSince(); !since.IsZero() {
 		j.r.UnplacedSince = s.now

@@ -176,3 +176,17 @@ func submission(e *Event, job string) *JobSubmitted {
 	b := e.Body.(JobSubmitted)
 	return &b
 }
+
+func reviewed(was *Approval, e *Event, b JobReviewed) *Approval {
+	return &Approval{PendingApproval: was.PendingApproval, At: e.At, By: cmp.Or(UserOf(e.Actor), Owner),
+		Approved: b.Approved, Reason: b.Reason}
+}
+
+// letIn is the approval of a job that may run from now on; nil where its new terms need none.
+func letIn(was *Approval, e *Event) *Approval {
+	b, ok := e.Body.(JobReviewed)
+	if !ok {
+		return nil
+	}
+	return reviewed(was, e, b)
+}
