@@ -9,6 +9,10 @@ type Faults struct {
 	Keeps   bool                  // a hold that is closed keeps what it held
 	Spares  func(job string) bool // whether a job goes on though a limit of it is spent
 	TwoKeys bool                  // a machine that has a key takes another
+	Unclean bool                  // a machine is taken before it is clean
+	Anyone  bool                  // a machine that served one user is taken by another's job
+	Waits   bool                  // a machine without a task is never given back
+	Unpaid  bool                  // what a machine costs without a task is posted to nobody
 }
 
 // Break breaks rules from now on.

@@ -108,8 +108,8 @@ func (m *Machine) tend() {
 	for _, i := range m.s.Waiting() {
 		idle, _ := i.Idle()
 		switch {
-		case i.Release() != "" || i.Disowned():
-		case !m.idleUntil(i, &idle).After(m.now()):
+		case i.Release() != "" || i.Disowned() || m.faults.Waits:
+		case !m.idleUntil(i, &idle).After(m.now().Add(time.Millisecond)): // amounts are rounded
 			m.releaseIdle(i, "idle")
 		}
 		if !m.now().Before(hourAfter(&idle)) {
@@ -141,7 +141,7 @@ func (m *Machine) wakeForIdle() (soonest time.Time) {
 	for _, i := range m.s.Waiting() {
 		idle, _ := i.Idle()
 		t := m.now().Truncate(time.Hour).Add(time.Hour)
-		if end := m.idleUntil(i, &idle); i.Release() == "" && !i.Disowned() && end.Before(t) {
+		if end := m.idleUntil(i, &idle); i.Release() == "" && !i.Disowned() && !m.faults.Waits && end.Before(t) {
 			t = end
 		}
 		if !t.After(m.now()) {
@@ -163,6 +163,9 @@ func (m *Machine) releaseIdle(i *Instance, why string) {
 
 // accrueIdle posts what a machine has cost by t and no task has.
 func (m *Machine) accrueIdle(i *Instance, idle *state.Idle, t time.Time) {
+	if m.faults.Unpaid {
+		return
+	}
 	p := m.idleEntry(i, idle, ledger.Accrued, "")
 	p.Begin, p.End = idle.From, t
 	m.enter(p, i.Cost(t).Sub(i.Posted()), ledger.Payable(i.Machine().Provider), ledger.Cost(ledger.Compute, ledger.Idle))
@@ -209,7 +212,7 @@ func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
 			continue
 		}
 		d.Instance, d.Why = i.ID(), plan.Warm
-		if idle, _ := i.Idle(); idle.Clean.IsZero() {
+		if idle, _ := i.Idle(); idle.Clean.IsZero() && !m.faults.Unclean {
 			d.Take, d.Why, d.Instance = "", plan.Cleaning, ""
 			d.Again = idle.From.Add(m.timingOf(i.Machine()).Detect)
 		}
@@ -244,7 +247,7 @@ func (m *Machine) fitting(j *Job) (list []*Instance) {
 		l := m.s.Listing(i.Machine().Offer)
 		soon := m.now().Before(idle.From.Add(m.timingOf(i.Machine()).Detect))
 		if l == nil || !m.listed(l) || !m.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
-			idle.User != j.User() || idle.Owner.Tenant != j.Tenant() || idle.Clean.IsZero() && !soon {
+			idle.User != j.User() && !m.faults.Anyone || idle.Owner.Tenant != j.Tenant() || idle.Clean.IsZero() && !soon {
 			continue
 		}
 		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {

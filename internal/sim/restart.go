@@ -131,12 +131,14 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 
 // breaksCore plants the faults of the core's own rules.
 func (w *World) breaksCore() {
-	if w.fault == FaultTwoKeys {
-		w.m.Break(core.Faults{TwoKeys: true})
+	f := core.Faults{
+		TwoKeys: w.fault == FaultTwoKeys, Unclean: w.fault == FaultUnclean, Anyone: w.fault == FaultAnyone,
+		Waits: w.fault == FaultWaits, Unpaid: w.fault == FaultUnpaid,
 	}
 	if w.fault == FaultFullHold {
-		w.m.Break(core.Faults{LetsIn: func(no *core.Refusal) bool { return no.Why == core.HoldFull }})
+		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.HoldFull }
 	}
+	w.m.Break(f)
 }
 
 // copied lets the server find that its log was restored: what runs is nobody's until

@@ -59,6 +59,10 @@ const (
 	FaultNoPause     Fault = "no-pause"         // a pause is answered and never taken in
 	FaultOldTerms    Fault = "old-terms"        // a job is taken up again without its new limits
 	FaultTwoKeys     Fault = "two-keys"         // a machine that has a key takes another
+	FaultUnclean     Fault = "unclean"          // a machine is taken before it is clean
+	FaultAnyone      Fault = "any-user"         // a machine that served one user is taken by another's job
+	FaultWaits       Fault = "waits-for-ever"   // a machine without a task is never given back
+	FaultUnpaid      Fault = "idle-unpaid"      // what a machine costs without a task is posted to nobody
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
 )
