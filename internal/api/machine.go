@@ -28,6 +28,10 @@ type Pull struct {
 	Running []string `json:"running,omitempty"` // attempts that the machine has
 	Version string   `json:"version"`
 	Build   string   `json:"build"`
+	// Clean says that no task runs on the machine, and that nothing of an earlier one is left:
+	// no process, no folder (work, checkpoints, outputs, log, what it had to say), no secret, no
+	// memory of an accelerator. It is said where that was shown, and not else.
+	Clean bool `json:"clean,omitempty"`
 }
 
 // PullWait is how long a pull is kept waiting where there is nothing to do.
