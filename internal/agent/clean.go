@@ -50,15 +50,15 @@ func (d *daemon) clean(ctx context.Context) bool {
 		return true
 	}
 	if err := d.show(ctx); err != nil {
-		if ctx.Err() == nil && err.Error() != d.unshown {
-			d.unshown = err.Error()
+		if ctx.Err() == nil && !d.warned {
+			d.warned = true
 			d.Log.Warn("the machine cannot be shown clean: it takes no other task", "why", err)
 		}
 		return false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.shown, d.unshown = true, ""
+	d.shown, d.warned = true, false
 	return true
 }
 
@@ -135,7 +135,8 @@ func (d *daemon) stain(g *attempt) error {
 	if g.user != 0 { // it can write to shared folders only, and they are cleaned
 		return nil
 	}
-	for what, path := range map[string]string{"checkpoint.dir": g.folders.checkpoint, "progress.file": g.folders.progress} {
+	outside := map[string]string{"checkpoint.dir": g.folders.checkpoint, "progress.file": g.folders.progress}
+	for what, path := range outside {
 		if rel, err := filepath.Rel(g.folders.top, path); err == nil && filepath.IsLocal(rel) {
 			continue
 		}

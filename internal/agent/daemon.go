@@ -26,7 +26,7 @@ type daemon struct {
 	ended   chan struct{} // has a value after each task's end
 
 	accelerators accelerators
-	unshown      string // why the machine was last not shown clean; of the goroutine that pulls
+	warned       bool // that the machine is not shown clean; of the goroutine that pulls
 
 	mu       sync.Mutex
 	running  map[string]bool // by attempt

@@ -23,7 +23,8 @@ import (
 // same, so a command that names one of these is never skipped.
 var ofOneAttempt = []string{
 	"SCRIMP_JOB", "SCRIMP_ATTEMPT", "SCRIMP_EPOCH", "SCRIMP_RESTORED", "SCRIMP_CHECKPOINT_INTERVAL_S",
-	"SCRIMP_AGENT_URL", "SCRIMP_AGENT_TOKEN", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN", "MASTER_PORT",
+	"SCRIMP_AGENT_URL", "SCRIMP_AGENT_TOKEN", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN",
+	"MASTER_PORT",
 }
 
 // A copy of what a set-up made may take this share of the time that the set-up took, and
@@ -63,7 +64,7 @@ func takeSlot(machine string, a api.Assignment) error {
 	own := filepath.Join(ownFolder(machine), "tasks", a.Attempt)
 	file := filepath.Join(own, placeFile)
 	if _, err := os.Stat(file); !repeats(a) || err == nil {
-		return err
+		return nil
 	}
 	all, err := os.ReadDir(filepath.Dir(own))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
