@@ -39,6 +39,7 @@ type attempt struct {
 	user    int             // of the program; 0: ours
 	contact func(time.Time) // told of each answer of the server; nil: nobody is
 	kept    kept
+	unended error // why processes of the program may live on
 
 	objective objective // guarded by mu, but for its name
 

@@ -97,10 +97,13 @@ func (d *daemon) show(ctx context.Context) error {
 
 // endStrays ends what programs left behind that are over.
 func (d *daemon) endStrays() error {
-	if d.Sole {
+	switch {
+	case d.Sole:
 		return program.KillDescendants()
+	case bootID() == "":
+		return program.ErrBlind
 	}
-	return program.KillMarked("SCRIMP_INSTANCE=" + d.Instance)
+	return nil // each was found by its mark when it ended
 }
 
 // collect takes the exits of what programs leave behind, now and then.
@@ -210,7 +213,7 @@ func (d *daemon) cleanUp(g *attempt, fenced bool) error {
 	if d.keep {
 		return nil
 	}
-	err := g.endAll()
+	err := errors.Join(g.unended, g.endAll())
 	if g.user != 0 {
 		err = errors.Join(err, endUser(g.user))
 	}

@@ -76,6 +76,9 @@ func (d *daemon) serve(soft, life context.Context) error {
 	d.halt = halt
 	err := d.pullAll(pulling, soft, life)
 	d.tasks.Wait()
+	if dirty := d.endStrays(); dirty != nil && d.Sole {
+		d.Log.Warn("end what programs left behind", "error", dirty)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {

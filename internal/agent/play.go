@@ -303,6 +303,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	halt()
 	beside.Wait()
 	if err != nil {
+		g.unended = err
 		g.Log.Error("end the program", "error", err)
 	}
 	if s != nil && s.at || life.Err() != nil {

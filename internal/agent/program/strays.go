@@ -17,56 +17,42 @@ var ErrBlind = errors.New("the processes of this system cannot be listed")
 // whatever it did to its session, group and environment. Nothing else of this process may
 // wait for a child meanwhile.
 func KillDescendants() error {
-	return killAll("descend from the agent", func(all []process) []int {
-		in := map[int]bool{os.Getpid(): true}
-		for grown := true; grown; {
-			grown = false
-			for _, p := range all {
-				if in[p.parent] && !in[p.pid] {
-					in[p.pid], grown = true, true
-				}
-			}
-		}
-		var found []int
-		for _, p := range all { // a zombie may have threads that live
-			if in[p.pid] && p.pid != os.Getpid() {
-				found = append(found, p.pid)
-			}
-		}
-		return found
-	}, collect)
-}
-
-// KillMarked ends every process whose environment holds mark.
-func KillMarked(mark string) error {
-	return killAll("have "+mark+" in their environment", func([]process) []int { return marked(mark) }, nil)
-}
-
-// killAll kills what find finds until two looks in a row have found nothing.
-func killAll(what string, find func([]process) []int, after func(pid int)) error {
 	for deadline, none := time.Now().Add(killPatience), 0; none < 2; {
 		all := processes()
 		if len(all) == 0 {
 			return ErrBlind
 		}
-		left := find(all)
+		left := descendants(all)
 		if len(left) == 0 {
 			none++
 			continue
 		}
 		none = 0
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end the processes that %s: %d are still there after %v", what, len(left), killPatience)
+			return fmt.Errorf("end what programs left behind: %d processes are still there after %v", len(left), killPatience)
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, most likely
-			if after != nil {
-				after(pid)
-			}
+			collect(pid)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	return nil
+}
+
+// descendants are those of this process, zombies too: they may have threads that live.
+func descendants(all []process) (found []int) {
+	in := map[int]bool{os.Getpid(): true}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if in[p.parent] && !in[p.pid] {
+				in[p.pid], grown = true, true
+				found = append(found, p.pid)
+			}
+		}
+	}
+	return found
 }
 
 // collect takes the exit of a child that has ended, so that it is listed no more.
