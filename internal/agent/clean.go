@@ -195,7 +195,7 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 		}
 		var err error
 		if ok, _ := d.separate(); ok && !slot {
-			err = endUser(userOf(d.Instance, attempt))
+			err = endUser(userOf(d.Instance, attempt), d.MachineDir)
 		}
 		if err = errors.Join(err, f.remove()); err != nil {
 			d.Log.Warn("remove what is left of a task", "attempt", attempt, "error", err)
@@ -215,7 +215,7 @@ func (d *daemon) cleanUp(g *attempt, fenced bool) error {
 	}
 	err := errors.Join(g.unended, g.endAll())
 	if g.user != 0 {
-		err = errors.Join(err, endUser(g.user))
+		err = errors.Join(err, endUser(g.user, d.MachineDir))
 	}
 	if g.box.Empty() || fenced {
 		err = errors.Join(err, g.folders.remove())

@@ -226,7 +226,7 @@ func (g *attempt) keepSetup(ctx context.Context, took time.Duration) {
 			err = errors.New("it changed the checkpoint folder, or made files beside the work folder")
 		}
 		if err == nil && g.user != 0 {
-			err = noneShared(g.user)
+			err = noneShared(g.user, g.MachineDir)
 		}
 		if err != nil {
 			return err

@@ -17,64 +17,76 @@ var sharedFolders = []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
 
 // endUser ends every process of a task's user and removes what they left in folders that
 // all users share.
-func endUser(user int) error {
+func endUser(user int, machine string) error {
 	if err := program.KillUser(user); err != nil {
 		return err
 	}
-	err := eachShared(user, func(root *os.Root, name string) error { return root.RemoveAll(name) })
+	err := eachShared(user, machine, func(root *os.Root, name string) error { return root.RemoveAll(name) })
 	return errors.Join(err, noneInMemory(user))
 }
 
 // noneShared reports what a user has in the folders that all users share.
-func noneShared(user int) error {
-	err := eachShared(user, func(root *os.Root, name string) error {
+func noneShared(user int, machine string) error {
+	err := eachShared(user, machine, func(root *os.Root, name string) error {
 		return fmt.Errorf("it left %s in %s", name, root.Name())
 	})
 	return errors.Join(err, noneInMemory(user))
 }
 
 // eachShared calls do with what belongs to a user in the shared folders. It goes through
-// no link, and into no folder that other users cannot pass.
-func eachShared(user int, do func(root *os.Root, name string) error) error {
-	var all error
+// no link, and neither into a folder that other users cannot pass nor into the machine's own,
+// wherever that is.
+func eachShared(user int, machine string, do func(root *os.Root, name string) error) error {
+	own, all := os.Stat(machine)
 	for _, dir := range sharedFolders {
 		root, err := os.OpenRoot(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = errors.Join(eachOf(root, ".", user, do), root.Close())
+			s := shared{root: root, own: own, user: user, do: do}
+			err = errors.Join(s.each("."), root.Close())
 		}
 		all = errors.Join(all, err)
 	}
 	return all
 }
 
-func eachOf(root *os.Root, dir string, user int, do func(root *os.Root, name string) error) error {
-	names, err := namesIn(root, dir)
+// shared is a folder of all users.
+type shared struct {
+	root *os.Root
+	own  fs.FileInfo // of the machine's folder
+	user int
+	do   func(root *os.Root, name string) error
+}
+
+func (s *shared) each(dir string) error {
+	names, err := namesIn(s.root, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, n := range names {
-		name := path.Join(dir, n)
-		info, e := root.Lstat(name)
-		if errors.Is(e, fs.ErrNotExist) {
-			continue
-		}
-		s, ok := (*syscall.Stat_t)(nil), false
-		if e == nil {
-			s, ok = info.Sys().(*syscall.Stat_t)
-		}
-		switch {
-		case e != nil:
-		case ok && int(s.Uid) == user:
-			e = do(root, name)
-		case info.IsDir() && info.Mode().Perm()&0o001 != 0:
-			e = eachOf(root, name, user, do)
-		}
-		err = errors.Join(err, e)
+		err = errors.Join(err, s.one(path.Join(dir, n)))
 	}
 	return err
+}
+
+func (s *shared) one(name string) error {
+	info, err := s.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || s.own != nil && os.SameFile(info, s.own) {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case ok && int(stat.Uid) == s.user:
+		return s.do(s.root, name)
+	case info.IsDir() && info.Mode().Perm()&0o001 != 0:
+		return s.each(name)
+	}
+	return nil
 }
 
 func namesIn(root *os.Root, dir string) ([]string, error) {
