@@ -18,6 +18,9 @@ import (
 
 // TestMain lets the test binary play the agent that is killed.
 func TestMain(m *testing.M) {
+	if os.Getenv("SCRIMP_TEST_REAPER") != "" {
+		os.Exit(playReaper())
+	}
 	if script := os.Getenv("SCRIMP_TEST_AGENT"); script != "" {
 		p, err := Start(Spec{Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(), Output: os.Stdout})
 		if err != nil {
