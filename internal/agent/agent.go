@@ -132,6 +132,11 @@ func Run(ctx context.Context, c Config) error {
 	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), bootID(), setup.Default()); err != nil {
 		c.Log.Warn("no set-up is kept on this machine", "error", err)
 	}
+	defer func() { // a machine may have its folder on a disk that stays
+		if err := removeAll(filepath.Join(c.MachineDir, "setups")); err != nil {
+			c.Log.Warn("remove the set-ups that were kept", "error", err)
+		}
+	}()
 	machine, err := wire.DialMachine(c.Server, c.Instance, id.key, c.Token)
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)

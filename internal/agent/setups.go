@@ -139,6 +139,9 @@ func (g *attempt) reuse(ctx context.Context, output *os.File) error {
 
 // startOver empties what a set-up may have changed.
 func (g *attempt) startOver() error {
+	if err := g.endAll(); err != nil { // of the agent before this one
+		return err
+	}
 	for _, t := range g.trees() {
 		if err := removeAll(t.Path); err != nil {
 			return err

@@ -152,9 +152,10 @@ func TestAnotherSetupRuns(t *testing.T) {
 }
 
 // What a set-up with secrets, one that failed, and one that changed more than its folders
-// made is not kept.
+// made is not kept; and nothing is once the machine is switched off.
 func TestWhatIsNotKept(t *testing.T) {
 	for what, change := range map[string]func(*api.Assignment){
+		"nothing":                nil,
 		"secrets":                func(a *api.Assignment) { a.Secrets = map[string]string{"KEY": "s3cr3t-value"} },
 		"failed":                 func(a *api.Assignment) { a.Setup += "; exit 3" },
 		"the checkpoint folder":  func(a *api.Assignment) { a.Setup += `; touch "$SCRIMP_CHECKPOINT_DIR/x"` },
@@ -163,13 +164,20 @@ func TestWhatIsNotKept(t *testing.T) {
 		"a program with a user":  func(a *api.Assignment) { a.Setup += "; touch suid; chmod 4755 suid" },
 	} {
 		t.Run(what, func(t *testing.T) {
-			r := inLine(t, setUp(t, "job-1", change))
+			r := inLine(t, setUp(t, "job-1", change), setUp(t, "job-2", func(a *api.Assignment) {
+				a.Setup, a.Command = "", "echo two"
+			}))
+			var kept []string
+			r.server.line[0].first = func() { kept, _ = filepath.Glob(filepath.Join(r.config.MachineDir, "setups", "*")) }
 			r.upload(t)
-			if logs := r.played(t); len(logs) != 1 || !strings.HasPrefix(logs[0], "ran\n") {
-				t.Fatalf("the task says %q", logs)
+			if logs := r.played(t); len(logs) != 2 || !strings.HasPrefix(logs[0], "ran\n") || logs[1] != "two\n" {
+				t.Fatalf("the tasks say %q", logs)
 			}
-			if kept, _ := filepath.Glob(filepath.Join(r.config.MachineDir, "setups", "*")); len(kept) > 0 {
-				t.Errorf("kept is %v", kept)
+			if len(kept) > 0 != (what == "nothing") {
+				t.Errorf("kept are %v", kept)
+			}
+			if _, err := os.Stat(filepath.Join(r.config.MachineDir, "setups")); !os.IsNotExist(err) {
+				t.Errorf("the machine is gone, and what it kept is there: %v", err)
 			}
 		})
 	}
