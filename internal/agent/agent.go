@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"scrimp/internal/agent/notice"
+	"scrimp/internal/agent/program"
+	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
 	"scrimp/internal/blob/httpblob"
@@ -36,8 +38,11 @@ type Config struct {
 	Version    string
 	Build      string // the first 16 or more hexadecimal digits of the program's SHA-256; "": unknown
 	// Restart starts another program in this one's place; nil: the agent updates itself never.
-	Restart    func(path string) error
-	TaskUser   string          // UserAuto or UserSame, which "" is
+	Restart  func(path string) error
+	TaskUser string // UserAuto or UserSame, which "" is
+	// Sole says that nothing else in this process starts programs: what descends from it is of
+	// its tasks, and is ended between them. Without it only their environment tells.
+	Sole       bool
 	Background bool            // lower the agent's own priority once the program runs
 	Hard       <-chan struct{} // closed to end at once: the program is killed, nothing more is saved
 	// how long an unmodified program's checkpoint folder must rest before it is captured; 0 is 1 s
@@ -46,9 +51,10 @@ type Config struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	open  func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error)
-	store *httpblob.Bucket // the server's own
-	keep  bool             // for tests: leave what a task had on the machine
+	open   func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error)
+	store  *httpblob.Bucket // the server's own
+	setups *setup.Cache     // what set-ups made here; nil: none is kept
+	keep   bool             // for tests: leave what a task had on the machine
 }
 
 // Default values of Config.
@@ -58,6 +64,7 @@ const (
 	defaultReport      = time.Second
 	defaultGrace       = 30 * time.Second
 	defaultSilence     = 5 * time.Minute
+	collectEvery       = time.Minute
 )
 
 // Validate fills in defaults and says what is missing.
@@ -122,6 +129,14 @@ func Run(ctx context.Context, c Config) error {
 	if c.Token == "" && !id.Registered {
 		return errors.New("agent: SCRIMP_TOKEN is not set: the provider gives the instance's token to the machine")
 	}
+	if c.setups, err = setup.Open(filepath.Join(c.MachineDir, "setups"), bootID(), setup.Default()); err != nil {
+		c.Log.Warn("no set-up is kept on this machine", "error", err)
+	}
+	defer func() { // a machine may have its folder on a disk that stays
+		if err := removeAll(filepath.Join(c.MachineDir, "setups")); err != nil {
+			c.Log.Warn("remove the set-ups that were kept", "error", err)
+		}
+	}()
 	machine, err := wire.DialMachine(c.Server, c.Instance, id.key, c.Token)
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -138,8 +153,16 @@ func Run(ctx context.Context, c Config) error {
 		case <-life.Done():
 		}
 	})
+	if c.Sole {
+		if err := program.Adopt(); err != nil {
+			c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
+		}
+	}
 	d := &daemon{Config: c, id: id, machine: machine, ended: make(chan struct{}, 1), running: map[string]bool{},
-		answered: wall(c.Now()), silence: defaultSilence}
+		dropped: map[string]bool{}, answered: wall(c.Now()), silence: defaultSilence}
+	d.accelerators.path = filepath.Join(ownFolder(c.MachineDir), "accelerators.json")
+	wg.Go(d.accelerators.before)
+	wg.Go(func() { d.collect(life) })
 	if err := d.register(ctx, life); err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type attempt struct {
 	trouble trouble
 	user    int             // of the program; 0: ours
 	contact func(time.Time) // told of each answer of the server; nil: nobody is
+	kept    kept
+	unended error // why processes of the program may live on
 
 	objective objective // guarded by mu, but for its name
 
@@ -71,6 +73,9 @@ type stop struct {
 func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error) {
 	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
 		return nil, fmt.Errorf("the attempt's name %q is no name of a folder", a.Attempt)
+	}
+	if err := takeSlot(c.MachineDir, a); err != nil {
+		return nil, err
 	}
 	f := layOut(c.MachineDir, a)
 	if err := errors.Join(os.MkdirAll(f.own, 0o700), os.MkdirAll(f.top, 0o700)); err != nil {

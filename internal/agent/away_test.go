@@ -25,7 +25,7 @@ import (
 func playAgent() int {
 	err := Run(context.Background(), Config{
 		Server: os.Getenv("SCRIMP_SERVER"), Token: os.Getenv("SCRIMP_TOKEN"), Instance: os.Getenv("SCRIMP_INSTANCE_ID"), MachineDir: os.Getenv("SCRIMP_MACHINE_DIR"),
-		Environ: os.Environ(), Version: "test", Quiet: 200 * time.Millisecond, Build: ownHash(),
+		Environ: os.Environ(), Version: "test", Quiet: 200 * time.Millisecond, Build: ownHash(), Sole: true,
 		Restart: func(path string) error { return syscall.Exec(path, os.Args, os.Environ()) }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

@@ -25,12 +25,18 @@ type daemon struct {
 	tasks   sync.WaitGroup
 	ended   chan struct{} // has a value after each task's end
 
+	accelerators accelerators
+	warned       bool // that the machine is not shown clean; of the goroutine that pulls
+
 	mu       sync.Mutex
 	running  map[string]bool // by attempt
 	outcome  error           // of the task that ended last
 	ran      bool            // a task was taken
 	quit     error           // why no other task is taken: one was fenced, or could not be cleaned up after
 	halt     func()          // ends pulling
+	anew     func()          // has the machine pull again at once
+	shown    bool            // the machine is clean, and was shown to be
+	dropped  map[string]bool // attempts of which nothing is left, whatever the server has heard
 	tried    string          // build that could not be had; of the goroutine that pulls
 	answered time.Time       // when the server last said something, by the wall
 	silence  time.Duration   // for how long it may be away
@@ -70,6 +76,9 @@ func (d *daemon) serve(soft, life context.Context) error {
 	d.halt = halt
 	err := d.pullAll(pulling, soft, life)
 	d.tasks.Wait()
+	if dirty := d.endStrays(); dirty != nil && d.Sole {
+		d.Log.Warn("end what programs left behind", "error", dirty)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -86,10 +95,12 @@ func (d *daemon) serve(soft, life context.Context) error {
 // pullAll begins what the server has for the machine, until it is told off.
 func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 	for pause := 100 * time.Millisecond; ctx.Err() == nil; {
-		p, err := d.machine.Pull(ctx, api.Pull{Running: d.runs(), Version: d.Version, Build: d.Build})
+		p, err := d.pull(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, errTaskEnded):
+			continue
 		case errors.Is(err, wire.ErrFenced), errors.Is(err, wire.ErrBad):
 			return fmt.Errorf("agent: pull tasks: %w", err)
 		case err != nil:
@@ -164,7 +175,7 @@ func (d *daemon) away() bool {
 // begin runs a task beside the others.
 func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	d.mu.Lock()
-	again := d.running[a.Attempt]
+	again, dropped := d.running[a.Attempt], d.dropped[a.Attempt]
 	d.mu.Unlock()
 	if again {
 		return nil
@@ -181,6 +192,14 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		return fmt.Errorf("agent: begin %s: %w", a.Attempt, err)
 	}
 	g.contact = d.contact
+	err = d.use(g)
+	if dropped { // it ran
+		err = errors.Join(err, markRan(g.folders.own, a.Attempt))
+	}
+	if err != nil {
+		server.Close()
+		return fmt.Errorf("agent: begin %s: %w", a.Attempt, errors.Join(err, g.box.Close()))
+	}
 	d.mu.Lock()
 	d.running[a.Attempt], d.ran = true, true
 	if a.Silence > 0 {
@@ -217,10 +236,8 @@ func (d *daemon) over(g *attempt, err error) {
 	if !fenced {
 		quit = nil
 	}
-	if !d.keep && (g.box.Empty() || fenced) {
-		if dirty := errors.Join(g.endAll(), g.folders.remove()); dirty != nil {
-			quit = errors.Join(quit, fmt.Errorf("agent: clean up after %s: %w", g.a.Attempt, dirty))
-		}
+	if dirty := d.cleanUp(g, fenced); dirty != nil {
+		quit = errors.Join(quit, fmt.Errorf("agent: clean up after %s: %w", g.a.Attempt, dirty))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,6 +247,7 @@ func (d *daemon) over(g *attempt, err error) {
 		d.quit = errors.Join(d.quit, quit)
 		d.halt()
 	}
+	d.anew()
 	select {
 	case d.ended <- struct{}{}:
 	default:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -146,7 +145,7 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, fmt.Errorf("open the store: %w", err)
 	}
 	g.keeper = k
-	if err := g.fetch(ctx); err != nil {
+	if err := g.fetch(ctx, output); err != nil {
 		return r, err
 	}
 	if err := g.inside(g.folders.checkpoint); err != nil {
@@ -204,7 +203,23 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	return r, nil
 }
 
-func (g *attempt) fetch(ctx context.Context) error {
+// fetch fills the work folder with what was uploaded, or with what the set-up made of it before.
+func (g *attempt) fetch(ctx context.Context, output *os.File) error {
+	if g.isSetUp() { // the agent was started again: what the set-up changed is not overwritten
+		return nil
+	}
+	if repeats(g.a) {
+		if err := g.startOver(); err != nil {
+			return err
+		}
+	}
+	if err := g.download(ctx); err != nil {
+		return err
+	}
+	return g.reuse(ctx, output)
+}
+
+func (g *attempt) download(ctx context.Context) error {
 	if g.a.Workdir == "" {
 		return nil
 	}
@@ -214,15 +229,13 @@ func (g *attempt) fetch(ctx context.Context) error {
 	return nil
 }
 
-// setup runs the set-up command, once for each task on the machine.
+// setup runs the set-up command, once for each task on the machine, and keeps what it made.
 func (g *attempt) setup(ctx context.Context, env []string, output *os.File) error {
-	done := filepath.Join(g.folders.own, "setup.done")
-	if g.a.Setup == "" {
+	if g.a.Setup == "" || g.isSetUp() {
 		return nil
 	}
-	if b, err := os.ReadFile(done); err == nil && string(b) == g.a.Setup {
-		return nil
-	}
+	g.beforeSetup()
+	begun := g.Now()
 	p, err := program.Start(program.Spec{Args: []string{"/bin/sh", "-c", g.a.Setup}, Dir: g.folders.work, Env: env,
 		Output: output, User: g.user, Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
@@ -241,7 +254,11 @@ func (g *attempt) setup(ctx context.Context, env []string, output *os.File) erro
 	if e := p.Exit(); e.Status != 0 {
 		return setupError{e.Status}
 	}
-	return replaceFile(done, []byte(g.a.Setup))
+	g.keepSetup(ctx, g.Now().Sub(begun))
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return replaceFile(g.setupDone(), []byte(g.a.Setup))
 }
 
 // runProgram starts the program and sees to it until all it left is kept.
@@ -286,6 +303,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	halt()
 	beside.Wait()
 	if err != nil {
+		g.unended = err
 		g.Log.Error("end the program", "error", err)
 	}
 	if s != nil && s.at || life.Err() != nil {

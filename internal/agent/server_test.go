@@ -46,6 +46,11 @@ type fakeServer struct {
 	builds     []string        // that pulled, each once
 	next       *api.Assignment // given once the first has ended
 	before     []api.Message   // what was applied of those before
+	line       []given         // given one after the other, each once the machine is clean
+	waiting    bool            // line is what decides: the machine stays until it is done
+	logs       []string        // of the tasks that are over
+	said       []api.Pull      // what the pulls said
+	held       bool            // nothing is durable
 	reports    int
 	chance     *rand.Rand
 	faults     float64 // odds of a fault, for each request
@@ -56,6 +61,12 @@ type fakeServer struct {
 	kept       string // folder of the server's own store; "" for none
 	work       string // the work folder
 	cuts       int    // contents that broke off on the way
+}
+
+// given is a task, and what happens before it is given.
+type given struct {
+	task  api.Assignment
+	first func()
 }
 
 func newServer(t testing.TB, a api.Assignment) *fakeServer {
@@ -186,6 +197,8 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 		return http.StatusUnauthorized, nil
 	}
 	s.pulls++
+	s.said = append(s.said, p)
+	s.changed.Broadcast()
 	out := api.Pulled{Wire: api.Wire, Build: p.Build}
 	if !slices.Contains(s.builds, p.Build) {
 		s.builds = append(s.builds, p.Build)
@@ -199,8 +212,26 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 	ended := slices.ContainsFunc(s.applied, func(m api.Message) bool { return m.Ended != nil })
 	switch {
 	case ended && s.next != nil: // the machine stays warm
-		s.assignment, s.next, s.before, s.applied, s.log = *s.next, nil, append(s.before, s.applied...), nil, nil
+		s.follow(*s.next)
+		s.next = nil
 		out.Tasks = []api.Assignment{s.assignment}
+	case s.waiting && ended && p.Clean && len(s.line) > 0:
+		if first := s.line[0].first; first != nil {
+			first()
+		}
+		s.follow(s.line[0].task)
+		s.line = s.line[1:]
+		out.Tasks = []api.Assignment{s.assignment}
+	case s.waiting && ended && p.Clean:
+		s.follow(api.Assignment{})
+		out.Off = true
+	case s.waiting && (ended || slices.Contains(p.Running, s.assignment.Attempt)):
+		s.mu.Unlock()
+		select { // a machine that says nothing new is kept waiting
+		case <-r.Context().Done():
+		case <-time.After(s.patience()):
+		}
+		s.mu.Lock()
 	case ended, s.orders.Off:
 		out.Off = true
 	case !slices.Contains(p.Running, s.assignment.Attempt):
@@ -212,6 +243,22 @@ func (s *fakeServer) pull(r *http.Request, body []byte) (int, any) {
 		s.mu.Lock()
 	}
 	return http.StatusOK, out
+}
+
+// patience is how long a pull waits: as good as for ever where the agent can be waited for.
+func (s *fakeServer) patience() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held {
+		return 50 * time.Millisecond
+	}
+	return time.Hour
+}
+
+// follow has another task follow the one that is over.
+func (s *fakeServer) follow(next api.Assignment) {
+	s.logs, s.before = append(s.logs, string(s.log)), append(s.before, s.applied...)
+	s.assignment, s.applied, s.log = next, nil, nil
 }
 
 func (s *fakeServer) report(body []byte) (int, any) {
@@ -235,6 +282,9 @@ func (s *fakeServer) report(body []byte) (int, any) {
 	}
 	o := s.orders
 	o.Ack, o.LogEnd = int64(len(s.applied)), int64(len(s.log))
+	if s.held {
+		o.Heard, o.Ack = o.Ack, 0
+	}
 	for _, f := range s.once {
 		f(&o)
 	}

@@ -25,7 +25,7 @@ type folders struct {
 
 // layOut says where everything of assignment a lies below folder machine.
 func layOut(machine string, a api.Assignment) folders {
-	top := filepath.Join(machine, "tasks", a.Attempt)
+	top := topOf(machine, a.Attempt)
 	f := folders{
 		own:      filepath.Join(ownFolder(machine), "tasks", a.Attempt),
 		top:      top,

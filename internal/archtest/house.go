@@ -35,6 +35,7 @@ var House = []Room{
 	{Path: "agent/progress", Floor: 6},
 	{Path: "agent/program", Floor: 6},
 	{Path: "agent/notice", Floor: 6},
+	{Path: "agent/setup", Floor: 6},
 	{Path: "agent/wire", Floor: 6},
 
 	{Path: "golden", Floor: 5},     // tests only: what is printed, held in files

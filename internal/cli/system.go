@@ -286,7 +286,7 @@ func (a *app) agentCmd() *cobra.Command {
 				Restart: func(path string) error {
 					return syscall.Exec(path, append([]string{path}, os.Args[1:]...), os.Environ())
 				},
-				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Background: true, Hard: hard,
+				TaskUser: cmp.Or(os.Getenv("SCRIMP_TASK_USER"), agent.UserAuto), Sole: true, Background: true, Hard: hard,
 				Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 			if errors.Is(err, agent.ErrFenced) {

@@ -20,6 +20,7 @@ type process struct {
 	zombie                      bool
 	ticks                       int64 // user and system time, its own and of the children it waited for
 	rss                         int64 // bytes
+	begun                       int64 // ticks after the boot
 }
 
 // parseStat reads /proc/PID/stat. The command's name may hold anything, brackets and blanks too.
@@ -39,6 +40,7 @@ func parseStat(b []byte) (process, bool) {
 		zombie: f[0] == "Z" || f[0] == "X",
 		ticks:  number(11) + number(12) + number(13) + number(14),
 		rss:    number(21) * int64(os.Getpagesize()),
+		begun:  number(19),
 	}, true
 }
 

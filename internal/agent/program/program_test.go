@@ -18,6 +18,9 @@ import (
 
 // TestMain lets the test binary play the agent that is killed.
 func TestMain(m *testing.M) {
+	if os.Getenv("SCRIMP_TEST_REAPER") != "" {
+		os.Exit(playReaper())
+	}
 	if script := os.Getenv("SCRIMP_TEST_AGENT"); script != "" {
 		p, err := Start(Spec{Args: []string{"/bin/sh", "-c", script}, Env: os.Environ(), Output: os.Stdout})
 		if err != nil {
@@ -171,7 +174,7 @@ func TestUsageCountsTheCoresInUse(t *testing.T) {
 
 func TestStatOfAStrangeName(t *testing.T) {
 	p, ok := parseStat([]byte("7 (a ) (b) S 1 5 5 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 100 1000 3 18446744073709551615 1 1"))
-	want := process{pid: 7, parent: 1, group: 5, session: 5, ticks: 100, rss: 3 * int64(os.Getpagesize())}
+	want := process{pid: 7, parent: 1, group: 5, session: 5, ticks: 100, rss: 3 * int64(os.Getpagesize()), begun: 100}
 	if !ok || p != want {
 		t.Errorf("%+v %v, want %+v", p, ok, want)
 	}

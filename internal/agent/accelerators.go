@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"scrimp/internal/wait"
+)
+
+// How long nvidia-smi may take, how long the driver may take to release what ended
+// processes had, and by how much the memory in use of an idle accelerator varies.
+const (
+	smiTime      = 30 * time.Second
+	releaseTime  = 5 * time.Second
+	releasePoll  = 200 * time.Millisecond
+	releaseSlack = 64 // MiB
+)
+
+// accelerators is what the machine's accelerators were used for before the first task:
+// what they are used for beyond that is a task's.
+type accelerators struct {
+	path  string // where the first look is kept
+	once  sync.Once
+	first accelerated
+	err   error
+}
+
+// accelerated is what the accelerators are used for.
+type accelerated struct {
+	Boot      string           `json:"boot"`
+	Processes []int            `json:"processes"`
+	Memory    map[string]int64 `json:"memory_mib"` // by device, where it is told
+}
+
+// before looks at the accelerators, once, before the first task.
+func (x *accelerators) before() {
+	x.once.Do(func() {
+		b, err := os.ReadFile(x.path)
+		if err == nil && json.Unmarshal(b, &x.first) == nil && x.first.Boot == bootID() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), smiTime)
+		defer cancel()
+		if x.first, x.err = look(ctx); x.err != nil || x.first.Memory == nil {
+			return
+		}
+		x.first.Boot = bootID()
+		if b, x.err = json.Marshal(x.first); x.err == nil {
+			x.err = replaceFile(x.path, b)
+		}
+	})
+}
+
+// released reports what the accelerators are used for beyond what they were before the
+// first task. It waits a moment: drivers release memory after a process' end.
+func (x *accelerators) released(ctx context.Context) error {
+	x.before()
+	if x.err != nil {
+		return x.err
+	}
+	for deadline := time.Now().Add(releaseTime); ; {
+		now, err := look(ctx)
+		if err == nil {
+			err = x.beyond(now)
+		}
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		if err := wait.For(ctx, releasePoll); err != nil {
+			return err
+		}
+	}
+}
+
+// beyond reports what is used now and was not before. No process of a task lives any more,
+// so one that this system lists is another's.
+func (x *accelerators) beyond(now accelerated) error {
+	for _, pid := range now.Processes {
+		if !slices.Contains(x.first.Processes, pid) && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return fmt.Errorf("an accelerator is used by process %d, which is not of this system or has just ended", pid)
+		}
+	}
+	for device, used := range now.Memory {
+		if was := x.first.Memory[device]; used > was+releaseSlack {
+			return fmt.Errorf("%d MiB of accelerator %s are in use, %d before the first task", used, device, was)
+		}
+	}
+	return nil
+}
+
+// look asks nvidia-smi; where there is none, and no device that it is for, nothing is used.
+func look(ctx context.Context) (accelerated, error) {
+	ctx, cancel := context.WithTimeout(ctx, smiTime)
+	defer cancel()
+	smi, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		if devices, _ := filepath.Glob("/dev/nvidia[0-9]*"); len(devices) > 0 {
+			return accelerated{}, fmt.Errorf("the machine has %s, and no nvidia-smi: %w", devices[0], fs.ErrNotExist)
+		}
+		return accelerated{}, nil
+	}
+	memory, err := ask(ctx, smi, "--query-gpu=uuid,memory.used")
+	if err != nil {
+		return accelerated{}, err
+	}
+	processes, err := ask(ctx, smi, "--query-compute-apps=pid")
+	if err != nil {
+		return accelerated{}, err
+	}
+	a := accelerated{Memory: map[string]int64{}}
+	for _, line := range memory {
+		device, used, _ := strings.Cut(line, ",")
+		if n, err := strconv.ParseInt(strings.TrimSpace(used), 10, 64); err == nil { // some devices do not tell
+			a.Memory[device] = n
+		}
+	}
+	for _, line := range processes {
+		pid, err := strconv.Atoi(line)
+		if err != nil {
+			return a, fmt.Errorf("nvidia-smi lists the process %q", line)
+		}
+		a.Processes = append(a.Processes, pid)
+	}
+	return a, nil
+}
+
+// ask returns the lines that nvidia-smi answers.
+func ask(ctx context.Context, smi, query string) (lines []string, err error) {
+	cmd := exec.CommandContext(ctx, smi, query, "--format=csv,noheader,nounits")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // its exit is for us: see program.CollectOrphans
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("nvidia-smi %s: %w", query, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
+}

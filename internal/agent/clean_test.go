@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// shell is a task of its own job that runs a command.
+func shell(t testing.TB, job, command string) api.Assignment {
+	t.Helper()
+	a := assign(t, "")
+	a.Job, a.Attempt, a.AttemptToken, a.Args, a.Command = job, job+".1", "token-of-"+job, nil, command
+	return a
+}
+
+// inLine is a rig whose server gives a clean machine one task after the other.
+func inLine(t testing.TB, first api.Assignment, more ...api.Assignment) *rig {
+	t.Helper()
+	r := newRig(t, first)
+	r.config.keep = false
+	r.server.waiting = true
+	for _, a := range more {
+		r.server.line = append(r.server.line, given{task: a})
+	}
+	return r
+}
+
+// done runs the rig to its end and returns the logs of its tasks.
+func (r *rig) played(t *testing.T) []string {
+	t.Helper()
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	return r.server.logs
+}
+
+// Pulls say that the machine is clean where no task runs, and at once when one has ended:
+// this server answers a pull that waits only when the agent gives it up.
+func TestTheServerHearsAtOnceThatTheMachineIsClean(t *testing.T) {
+	r := inLine(t, shell(t, "job-1", "echo one"), shell(t, "job-2", "echo two"), shell(t, "job-3", "echo three"))
+	if logs := r.played(t); !slices.Equal(logs, []string{"one\n", "two\n", "three\n"}) {
+		t.Errorf("the tasks say %q", logs)
+	}
+	for i, p := range r.server.said {
+		if p.Clean == (len(p.Running) > 0) {
+			t.Errorf("pull %d: running %v, clean %v", i, p.Running, p.Clean)
+		}
+	}
+}
+
+// What the server has not heard for good stays, and the machine is not clean for so long.
+// When the server hands the attempt out no more, it has what it wants, and the rest goes.
+func TestAMachineIsNotCleanBeforeTheServerHasHeardAll(t *testing.T) {
+	a := shell(t, "job-1", "echo one")
+	a.Silence = time.Second // how long the agent waits for the server to take all
+	r := inLine(t, a, shell(t, "job-2", `find "$PWD/../../.." -name '*job-1*'; echo two`))
+	r.server.held = true
+	r.server.line[0].first = func() { r.server.held = false }
+	if logs := r.played(t); !slices.Equal(logs, []string{"one\n", "two\n"}) {
+		t.Errorf("the tasks say %q", logs)
+	}
+	dirty := slices.ContainsFunc(r.server.said[1:], func(p api.Pull) bool { return len(p.Running) == 0 && !p.Clean })
+	if !dirty {
+		t.Error("it was clean while its outbox held what the server may want again")
+	}
+}
+
+// An attempt of which nothing is left on the machine does not run a second time.
+func TestAnAttemptThatWasDroppedDoesNotRunAgain(t *testing.T) {
+	a := shell(t, "job-1", "echo one")
+	a.Silence = time.Second
+	r := inLine(t, a, a)
+	r.server.held = true
+	r.server.line[0].first = func() { r.server.held = false }
+	if logs := r.played(t); !slices.Equal(logs, []string{"one\n", ""}) {
+		t.Errorf("the tasks say %q", logs)
+	}
+}
+
+// unclean expects that the machine does not say that it is clean once its task has ended.
+func (r *rig) unclean(t *testing.T, what string) {
+	t.Helper()
+	r.start()
+	r.server.wait("pulls after the end", func() bool {
+		n := len(r.server.said)
+		return n > 2 && len(r.server.applied) > 0 && len(r.server.said[n-1].Running) == 0
+	})
+	r.server.order(func() {
+		if r.server.said[len(r.server.said)-1].Clean {
+			t.Errorf("%s: the machine says that it is clean", what)
+		}
+		r.server.orders.Off, r.server.waiting = true, false
+	})
+	r.hard()
+	<-r.done
+}
+
+// A folder that the agent does not remove is a reason never to be clean.
+func TestAMachineWithCheckpointsOutsideIsNotClean(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "mine")
+	a := shell(t, "job-1", `echo 7 > "$SCRIMP_CHECKPOINT_DIR/state"`)
+	a.Checkpoint.Dir = outside
+	r := inLine(t, a)
+	r.unclean(t, "checkpoints of the first task are in "+outside)
+	if _, err := os.Stat(filepath.Join(outside, "state")); err != nil {
+		t.Errorf("the user's own folder: %v", err)
+	}
+	again := &daemon{Config: r.config}
+	if err := again.show(t.Context()); err == nil || !strings.Contains(err.Error(), outside) {
+		t.Errorf("after a restart of the agent: %v", err)
+	}
+}
+
+// An agent that is started again did not see what programs left behind before; only another
+// boot of the machine ends it for sure.
+func TestARestartedAgentKnowsNotWhatWasLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	d := &daemon{Config: Config{MachineDir: dir, Instance: "i-1"}}
+	d.accelerators.path = filepath.Join(dir, "a")
+	if err := os.MkdirAll(ownFolder(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, boot := range []string{bootID(), "another"} {
+		if err := os.WriteFile(d.userFile(), []byte(boot+" process 1 of 2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.show(t.Context()); (err == nil) != (boot == "another") {
+			t.Errorf("boot %q: %v", boot, err)
+		}
+	}
+	if _, err := os.Stat(d.userFile()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is not noted that the machine is clean: %v", err)
+	}
+}
+
+// A process that left group, session and environment behind is found all the same: it
+// descends from the agent, and is gone before the next task.
+func TestWhatLeavesEverythingBehindIsGoneBeforeTheNextTask(t *testing.T) {
+	name := "sleep 1000." + digits(newToken())
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(t, shell(t, "job-1", `(setsid env -i sh -c 'sleep 0.01; env -i `+name+` & exit' &); sleep 0.3; echo left`))
+	server.waiting = true
+	server.line = []given{{task: shell(t, "job-2", `for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\0' ' ' | `+
+		`grep -o '^`+name+`'; done; echo looked`)}}
+	cmd := exec.CommandContext(t.Context(), exe)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Env = append(os.Environ(), "TEST_PROGRAM=agent", "SCRIMP_SERVER="+server.URL, "SCRIMP_TOKEN=bootstrap-token",
+		"SCRIMP_INSTANCE_ID=i-1", "SCRIMP_MACHINE_DIR="+t.TempDir())
+	for i, a := range []*api.Assignment{&server.assignment, &server.line[0].task} {
+		a.Checkpoint, a.Epoch = api.Checkpoints{}, i+1
+	}
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	if !slices.Equal(server.logs, []string{"left\n", "looked\n"}) {
+		t.Errorf("the tasks say %q\n%s", server.logs, &out)
+	}
+}
+
+// Memory of an accelerator that is in use after a task, and was not before, is the task's.
+func TestAMachineWhoseAcceleratorIsInUseIsNotClean(t *testing.T) {
+	bin := t.TempDir()
+	state := filepath.Join(bin, "state")
+	script := "#!/bin/sh\ncase $1 in *memory*) echo \"GPU-1, $(cat " + state + ")\"; echo 'GPU-2, [N/A]';; " +
+		"*) cat " + state + ".apps 2>/dev/null; true;; esac\n"
+	err := errors.Join(os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o700), os.WriteFile(state, []byte("5"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	set := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := accelerators{path: filepath.Join(bin, "first")}
+	x.before()
+	check := func(what string, released bool) {
+		now, err := look(t.Context())
+		if err == nil {
+			err = x.beyond(now)
+		}
+		if (err == nil) != released {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	check("nothing has changed", true)
+	set(state, "500")
+	check("memory is in use", false)
+	again := accelerators{path: x.path}
+	if again.before(); again.first.Memory["GPU-1"] != 5 {
+		t.Errorf("a restarted agent takes what a task has for what was there before: %+v", again.first)
+	}
+	set(state, "40")
+	set(state+".apps", "1\n")
+	check("another's process, which the system lists", true)
+	set(state+".apps", "1\n4194305\n")
+	check("a process that the system does not list", false)
+	set(state+".apps", "[Insufficient Permissions]\n")
+	check("processes that are not told", false)
+	set(state, "exit")
+	set(filepath.Join(bin, "nvidia-smi"), "#!/bin/sh\nexit 9\n")
+	check("a driver that does not answer", false)
+
+	set(filepath.Join(bin, "nvidia-smi"), script)
+	set(state, "5")
+	set(state+".apps", "")
+	r := inLine(t, shell(t, "job-1", "echo 900 > "+state), shell(t, "job-2", "echo two"))
+	go func() { // the driver takes its time
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		for len(r.server.applied) == 0 || r.server.applied[len(r.server.applied)-1].Ended == nil {
+			r.server.changed.Wait()
+		}
+		_ = os.WriteFile(state, []byte("6"), 0o600) // seen below
+	}()
+	if logs := r.played(t); len(logs) != 2 || logs[1] != "two\n" {
+		t.Errorf("once the memory is released: %q", logs)
+	}
+}
+
+// Where programs run as users of their own, what such a user wrote where all users may
+// write is gone before the next task.
+func TestNothingOfATasksUserStaysInSharedFolders(t *testing.T) {
+	mark := "scrimp-shared-" + digits(newToken())
+	r := separated(t, `for d in /tmp /var/tmp /dev/shm; do mkdir $d/`+mark+` && echo x > $d/`+mark+`/f && chmod 500 $d/`+mark+
+		`; done; ln -s /etc/passwd /tmp/`+mark+`.link; echo wrote`)
+	r.server.waiting = true
+	r.server.line = []given{{task: shell(t, "job-2", `ls -d /tmp/`+mark+`* /var/tmp/`+mark+`* /dev/shm/`+mark+`* 2>/dev/null; echo looked`)}}
+	if logs := r.played(t); !slices.Equal(logs, []string{"wrote\n", "looked\n"}) {
+		t.Errorf("the tasks say %q", logs)
+	}
+	if _, err := os.Stat("/etc/passwd"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,15 @@
+package program
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Adopt makes this process the parent of what its descendants leave behind.
+func Adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopt what programs leave behind: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+// Package setup keeps what set-up commands made on a machine, so that the next task with
+// the same set-up begins with it instead of running the command.
+package setup
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Tree is a folder that a set-up command may change.
+type Tree struct {
+	Name   string // of its copy: work, home
+	Path   string
+	Except string // a folder below it that is no part of it, as a relative path; "": there is none
+}
+
+// Limits bound what is kept.
+type Limits struct {
+	Number  int     // of set-ups
+	Bytes   int64   // of all of them
+	Reserve float64 // share of the disk that they leave free
+}
+
+// Default is 4 set-ups of 20 GiB together that leave a tenth of the disk free: checkpoints
+// and outputs come first.
+func Default() Limits { return Limits{Number: 4, Bytes: 20 << 30, Reserve: 0.1} }
+
+// Entry is a set-up that is kept.
+type Entry struct {
+	Key    string        `json:"key"`
+	Made   time.Time     `json:"made"`
+	Took   time.Duration `json:"took_ns"` // the command
+	Bytes  int64         `json:"bytes"`
+	Digest string        `json:"digest"` // of the copies, as they lie on the disk
+	Boot   string        `json:"boot"`   // of the machine: what a crash of it tore is not used
+
+	used time.Time // when it was last made or restored
+}
+
+// A caller acts on these with errors.Is.
+var (
+	ErrNone   = errors.New("no set-up is kept under this key")
+	ErrRoom   = errors.New("there is no room for it")
+	ErrMoving = errors.New("it changed while it was copied")
+	ErrOdd    = errors.New("it is neither a plain file, a folder nor a link")
+)
+
+// entryFile is written last: a folder without it is no entry.
+const entryFile = "kept.json"
+
+// partial begins the names of copies that are not whole.
+const partial = "partial-"
+
+// Cache is the folder of the set-ups that a machine keeps.
+type Cache struct {
+	dir    string
+	boot   string
+	limits Limits
+	mu     sync.RWMutex // held for writing while entries come and go
+}
+
+// Open opens the cache in a folder and drops what was cut off, and what is of another boot
+// of the machine than this one; boot is "" where the system does not tell one from another.
+func Open(dir, boot string, limits Limits) (*Cache, error) {
+	c := &Cache{dir: dir, boot: boot, limits: limits}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open the folder of set-ups: %w", err)
+	}
+	names, err := os.ReadDir(dir)
+	for _, n := range names {
+		if e, bad := c.read(n.Name()); bad != nil || e.Boot != boot || boot == "" {
+			err = errors.Join(err, remove(filepath.Join(dir, n.Name())))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of set-ups: %w", err)
+	}
+	return c, nil
+}
+
+// read reads an entry by the name of its folder.
+func (c *Cache) read(name string) (e Entry, err error) {
+	if strings.HasPrefix(name, partial) {
+		return e, ErrNone
+	}
+	path := filepath.Join(c.dir, name, entryFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, ErrNone
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &e)
+	}
+	if err == nil && e.Key != name {
+		err = fmt.Errorf("read %s: it is of %q", path, e.Key)
+	}
+	if err != nil {
+		return e, err
+	}
+	stat, err := os.Stat(path)
+	if err != nil {
+		return e, err
+	}
+	e.used = stat.ModTime()
+	return e, nil
+}
+
+// Restore empties the trees and fills them with what is kept under a key. Where nothing
+// is, or what is there was changed, it returns ErrNone and has touched no tree.
+func (c *Cache) Restore(ctx context.Context, key string, now time.Time, trees []Tree) (Entry, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e, err := c.read(key)
+	if err != nil {
+		return e, err
+	}
+	copies := c.copies(filepath.Join(c.dir, key), trees)
+	digest, _, err := scan(copies, true)
+	if err != nil || digest != e.Digest {
+		_ = os.Remove(filepath.Join(c.dir, key, entryFile)) // the rest goes with the next that is kept
+		return e, errors.Join(ErrNone, err)
+	}
+	for i, t := range trees {
+		if err := errors.Join(os.MkdirAll(t.Path, 0o700), emptyBut(t.Path, t.Except)); err != nil {
+			return e, fmt.Errorf("restore a set-up: %w", err)
+		}
+		if err := copyTree(ctx, copies[i].Path, t.Path, ""); err != nil {
+			return e, fmt.Errorf("restore a set-up: %w", err)
+		}
+	}
+	return e, os.Chtimes(filepath.Join(c.dir, key, entryFile), now, now)
+}
+
+// copies are where the copies of trees lie.
+func (c *Cache) copies(dir string, trees []Tree) []Tree {
+	out := make([]Tree, len(trees))
+	for i, t := range trees {
+		out[i] = Tree{Name: t.Name, Path: filepath.Join(dir, t.Name)}
+	}
+	return out
+}
+
+// Keep copies the trees that a set-up command has made. Entries that were not used for the
+// longest time go where there is no room.
+func (c *Cache) Keep(ctx context.Context, e Entry, trees []Tree) error {
+	before, size, err := scan(trees, false)
+	if err != nil {
+		return fmt.Errorf("keep a set-up: %w", err)
+	}
+	if err := c.makeRoom(e.Key, size); err != nil {
+		return fmt.Errorf("keep a set-up: %w", err)
+	}
+	aside, err := os.MkdirTemp(c.dir, partial)
+	if err != nil {
+		return fmt.Errorf("keep a set-up: %w", err)
+	}
+	err = c.copyAll(ctx, aside, trees)
+	if err == nil {
+		var after string
+		if after, _, err = scan(trees, false); err == nil && after != before {
+			err = ErrMoving
+		}
+	}
+	if err == nil {
+		e.Boot, e.Bytes = c.boot, size
+		err = c.publish(aside, e, trees)
+	}
+	if err != nil {
+		return fmt.Errorf("keep a set-up: %w", errors.Join(err, remove(aside)))
+	}
+	return nil
+}
+
+func (c *Cache) copyAll(ctx context.Context, to string, trees []Tree) error {
+	for i, t := range c.copies(to, trees) {
+		if err := os.Mkdir(t.Path, 0o700); err != nil {
+			return err
+		}
+		if err := copyTree(ctx, trees[i].Path, t.Path, trees[i].Except); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish gives whole copies their name.
+func (c *Cache) publish(aside string, e Entry, trees []Tree) (err error) {
+	if e.Digest, _, err = scan(c.copies(aside, trees), true); err != nil {
+		return err
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	to := filepath.Join(c.dir, e.Key)
+	return errors.Join(remove(to), os.WriteFile(filepath.Join(aside, entryFile), b, 0o600), os.Rename(aside, to))
+}
+
+// makeRoom drops entries until another one of a size has room.
+func (c *Cache) makeRoom(key string, size int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	var kept []Entry
+	var total int64
+	for _, n := range names {
+		e, err := c.read(n.Name())
+		switch {
+		case err == nil && e.Key != key:
+			kept, total = append(kept, e), total+e.Bytes
+		case err != nil && strings.HasPrefix(n.Name(), partial): // another task's copy is under way
+		default:
+			if err := remove(filepath.Join(c.dir, n.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	free, whole, err := disk(c.dir)
+	if err != nil {
+		return err
+	}
+	spare := free - int64(c.limits.Reserve*float64(whole))
+	if size > c.limits.Bytes || size > spare+total || c.limits.Number < 1 {
+		return fmt.Errorf("%w: it has %d bytes", ErrRoom, size)
+	}
+	slices.SortFunc(kept, func(a, b Entry) int {
+		return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.Key, b.Key))
+	})
+	for _, e := range kept {
+		if len(kept) < c.limits.Number && total+size <= c.limits.Bytes && size <= spare {
+			break
+		}
+		if err := remove(filepath.Join(c.dir, e.Key)); err != nil {
+			return err
+		}
+		kept, total, spare = kept[1:], total-e.Bytes, spare+e.Bytes
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+package setup
+
+import (
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// stamp is a file's number and the time of its last change, which no program can set.
+func stamp(info fs.FileInfo) string {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d %d.%d", s.Ino, s.Ctim.Sec, s.Ctim.Nsec)
+}

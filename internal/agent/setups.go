@@ -1,0 +1,244 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/agent/setup"
+	"scrimp/internal/api"
+)
+
+// What a set-up sees of one attempt only. It is no part of what makes two set-ups the
+// same, so a command that names one of these is never skipped.
+var ofOneAttempt = []string{
+	"SCRIMP_JOB", "SCRIMP_ATTEMPT", "SCRIMP_EPOCH", "SCRIMP_RESTORED", "SCRIMP_CHECKPOINT_INTERVAL_S",
+	"SCRIMP_AGENT_URL", "SCRIMP_AGENT_TOKEN", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN",
+	"MASTER_PORT",
+}
+
+// A copy of what a set-up made may take this share of the time that the set-up took, and
+// this long in any case: the program waits for it.
+const (
+	copyShare = 2
+	copyLeast = 2 * time.Second
+)
+
+// repeats reports whether what this task's set-up makes may serve another. Secrets may be
+// written to any file.
+func repeats(a api.Assignment) bool {
+	names := func(name string) bool { return strings.Contains(a.Setup, name) }
+	return a.Setup != "" && len(a.Secrets) == 0 && !slices.ContainsFunc(ofOneAttempt, names)
+}
+
+// placeFile says in the agent's own folder of a task in which slot the task runs.
+const placeFile = "slot"
+
+// slots are the folders of tasks whose set-up may serve another: paths that stay the same
+// from task to task, since what a set-up makes has its path written into it.
+func slots(machine string) string { return filepath.Join(machine, "slots") }
+
+// topOf is the folder of a task that is or was on the machine.
+func topOf(machine, attempt string) string {
+	if b, err := os.ReadFile(filepath.Join(ownFolder(machine), "tasks", attempt, placeFile)); err == nil {
+		if n, err := strconv.Atoi(string(b)); err == nil {
+			return filepath.Join(slots(machine), strconv.Itoa(n))
+		}
+	}
+	return filepath.Join(machine, "tasks", attempt)
+}
+
+// takeSlot gives a task the first slot that is free, for good: what is left of another is
+// never in it.
+func takeSlot(machine string, a api.Assignment) error {
+	own := filepath.Join(ownFolder(machine), "tasks", a.Attempt)
+	file := filepath.Join(own, placeFile)
+	if _, err := os.Stat(file); !repeats(a) || err == nil {
+		return nil
+	}
+	all, err := os.ReadDir(filepath.Dir(own))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, e := range all {
+		taken[topOf(machine, e.Name())] = true
+	}
+	for n := 1; ; n++ {
+		slot := filepath.Join(slots(machine), strconv.Itoa(n))
+		if _, err := os.Lstat(slot); taken[slot] || err == nil {
+			continue
+		}
+		return errors.Join(os.MkdirAll(own, 0o700), replaceFile(file, []byte(strconv.Itoa(n))))
+	}
+}
+
+// kept is how this task's set-up and those that are kept belong together.
+type kept struct {
+	key   string // "": nothing is used or kept
+	marks string // of what lies beside the trees, before the set-up
+}
+
+// trees are the folders that a set-up may change.
+func (g *attempt) trees() []setup.Tree {
+	except, err := filepath.Rel(g.folders.work, g.folders.checkpoint)
+	if err != nil || !filepath.IsLocal(except) {
+		except = ""
+	}
+	trees := []setup.Tree{{Name: "work", Path: g.folders.work, Except: except}}
+	if g.user != 0 {
+		trees = append(trees, setup.Tree{Name: "home", Path: filepath.Join(g.folders.top, "home")})
+	}
+	return trees
+}
+
+// setupDone is written once a task's set-up is there.
+func (g *attempt) setupDone() string { return filepath.Join(g.folders.own, "setup.done") }
+
+// isSetUp reports whether that happened, before the agent was started again.
+func (g *attempt) isSetUp() bool {
+	b, err := os.ReadFile(g.setupDone())
+	return err == nil && string(b) == g.a.Setup
+}
+
+// reuse fills the task's folders with what the same set-up made before, where that is
+// kept. The work folder holds what was uploaded, and nothing else.
+func (g *attempt) reuse(ctx context.Context, output *os.File) error {
+	if g.setups == nil || !repeats(g.a) || g.isSetUp() {
+		return nil
+	}
+	key, err := g.setupKey(ctx)
+	if err != nil {
+		g.Log.Info("the set-up is not looked up", "why", err)
+		return context.Cause(ctx)
+	}
+	g.kept.key = key
+	e, err := g.setups.Restore(ctx, key, g.Now(), g.trees())
+	switch {
+	case errors.Is(err, setup.ErrNone):
+		return nil
+	case err != nil: // a part is there: from the beginning
+		g.Log.Warn("use a set-up that is kept", "error", err)
+		g.kept.key = ""
+		return errors.Join(context.Cause(ctx), g.startOver(), g.download(ctx))
+	}
+	_, err = fmt.Fprintf(output, "scrimp: set-up skipped: the same one ran on this machine at %s (%v)\n",
+		e.Made.UTC().Format(time.RFC3339), e.Took.Round(time.Millisecond))
+	return errors.Join(err, replaceFile(g.setupDone(), []byte(g.a.Setup)))
+}
+
+// startOver empties what a set-up may have changed.
+func (g *attempt) startOver() error {
+	if err := g.endAll(); err != nil { // of the agent before this one
+		return err
+	}
+	for _, t := range g.trees() {
+		if err := removeAll(t.Path); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(g.folders.work, 0o700)
+}
+
+// setupKey is the same for two set-ups that make the same: of one command, in one folder of
+// the machine, with the same work folder and the same environment.
+func (g *attempt) setupKey(ctx context.Context) (string, error) {
+	if err := g.apart(); err != nil {
+		return "", err
+	}
+	content, err := setup.Content(ctx, g.folders.work)
+	if err != nil {
+		return "", err
+	}
+	a := g.a
+	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval = "", "", 0, 0
+	env := surroundings{base: g.home(), a: a, instance: g.Instance, folders: g.folders}.environ()
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "1 %q %q %s %q %t %q\n", a.Setup, a.Workdir, content, g.folders.work, g.user != 0, env)
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// apart reports why the checkpoint folder cannot be told from what a set-up makes.
+func (g *attempt) apart() error {
+	rel := g.trees()[0].Except
+	switch rel {
+	case ".":
+		return errors.New("the checkpoint folder is the work folder")
+	case "":
+		return nil
+	}
+	at := g.folders.work
+	for part := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		at = filepath.Join(at, part)
+		info, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !info.IsDir() {
+			return cmp.Or(err, fmt.Errorf("%s, on the way to the checkpoint folder, is no folder", at))
+		}
+	}
+	return nil
+}
+
+// beside is a digest of what a set-up may reach of its task besides the trees.
+func (g *attempt) beside() (string, error) {
+	marks, err := setup.Marks(g.folders.checkpoint)
+	if err != nil {
+		return "", err
+	}
+	names, err := os.ReadDir(g.folders.top)
+	for _, n := range names {
+		marks += "\n" + n.Name()
+	}
+	return marks, err
+}
+
+// beforeSetup looks at what a set-up must leave alone to be kept.
+func (g *attempt) beforeSetup() {
+	marks, err := g.beside()
+	if err != nil {
+		g.Log.Info("the set-up is not kept", "why", err)
+		g.kept.key = ""
+	}
+	g.kept.marks = marks
+}
+
+// keepSetup copies what a set-up made, that took so long, before the program can change it.
+// Where that fails the program starts all the same.
+func (g *attempt) keepSetup(ctx context.Context, took time.Duration) {
+	if g.kept.key == "" {
+		return
+	}
+	err := func() error {
+		if err := g.endAll(); err != nil {
+			return err
+		}
+		marks, err := g.beside()
+		if err == nil && marks != g.kept.marks {
+			err = errors.New("it changed the checkpoint folder, or made files beside the work folder")
+		}
+		if err == nil && g.user != 0 {
+			err = noneShared(g.user, g.MachineDir)
+		}
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, max(copyLeast, took/copyShare), errors.New("the copy took too long"))
+		defer cancel()
+		return g.setups.Keep(ctx, setup.Entry{Key: g.kept.key, Made: g.Now().UTC(), Took: took}, g.trees())
+	}()
+	if err != nil {
+		g.Log.Info("the set-up is not kept", "why", err)
+	}
+}

@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scrimp/internal/api"
+	"scrimp/internal/await"
+)
+
+// makeSetup is a set-up that writes its path into what it makes, as a virtual environment does.
+const makeSetup = `echo ran; mkdir -p env/bin; echo "$PWD/env" > env/where; printf '#!/bin/sh\necho tool\n' > env/bin/tool; ` +
+	`chmod 755 env/bin/tool; ln -s bin/tool env/link; rm -f gone; mkdir -m 500 shut; touch -d 2020-01-01 env/where`
+
+// useSetup says what a set-up has made, and then spoils it.
+const useSetup = `test "$(cat env/where)" = "$PWD/env" && env/link; ls -d gone 2>/dev/null; stat -c %y env/where | cut -c1-10; stat -c %a shut; ` +
+	`echo spoiled | tee env/where env/bin/tool >/dev/null; chmod 700 shut; rm -r shut; touch gone`
+
+// made is what useSetup says where a set-up's work is whole.
+const made = "tool\n2020-01-01\n500\n"
+
+// setUp is a task whose work folder is the server's.
+func setUp(t testing.TB, job string, change func(*api.Assignment)) api.Assignment {
+	a := shell(t, job, useSetup)
+	a.Setup, a.Workdir, a.Checkpoint = makeSetup, api.ServerWork, api.Checkpoints{}
+	if change != nil {
+		change(&a)
+	}
+	return a
+}
+
+// upload is the work folder of the rig's tasks.
+func (r *rig) upload(t testing.TB) string {
+	t.Helper()
+	withStore(r)
+	r.server.work = t.TempDir()
+	write(t, filepath.Join(r.server.work, "gone"), "x")
+	write(t, filepath.Join(r.server.work, "data"), "one")
+	return r.server.work
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// skipped cuts the agent's line off a log that begins with it.
+func skipped(log string) (rest string, ok bool) {
+	first, rest, _ := strings.Cut(log, "\n")
+	if !strings.HasPrefix(first, "scrimp: set-up skipped: the same one ran on this machine at 20") {
+		return log, false
+	}
+	return rest, true
+}
+
+// The second task of the same set-up finds what the set-up made, whatever the first program
+// did to it, at the same path; so does the third, and one of another job.
+func TestTheSameSetupRunsOnce(t *testing.T) {
+	r := inLine(t, setUp(t, "job-1", nil), setUp(t, "job-2", nil), setUp(t, "job-2", func(a *api.Assignment) {
+		a.Attempt, a.Epoch = "job-2.2", 2
+	}))
+	r.upload(t)
+	logs := r.played(t)
+	if len(logs) != 3 || logs[0] != "ran\n"+made {
+		t.Fatalf("the tasks say %q", logs)
+	}
+	for _, log := range logs[1:] {
+		if rest, ok := skipped(log); !ok || rest != made {
+			t.Errorf("a later task says %q", log)
+		}
+	}
+}
+
+// The same where programs are users of their own, with a home for each.
+func TestTheSameSetupRunsOnceForOtherUsers(t *testing.T) {
+	r := separated(t, "")
+	home := func(a *api.Assignment) {
+		a.Setup += `; echo mine > ~/config`
+		a.Command = `cat ~/config; touch ~/config; ` + a.Command + `; echo $(stat -c %u env) | grep -c "^$(id -u)$"; echo spoiled > ~/config`
+	}
+	r.server.assignment, r.server.waiting = setUp(t, "job-1", home), true
+	r.server.line = []given{{task: setUp(t, "job-2", home)}}
+	r.upload(t)
+	logs := r.played(t)
+	want := "mine\n" + made + "1\n"
+	if len(logs) != 2 || logs[0] != "ran\n"+want {
+		t.Fatalf("the tasks say %q", logs)
+	}
+	if rest, ok := skipped(logs[1]); !ok || rest != want {
+		t.Errorf("the second says %q", logs[1])
+	}
+}
+
+// Whatever is not the same runs its set-up: another command, file, mode or variable; and so
+// does a task with secrets, or a set-up that sees whose attempt it is.
+func TestAnotherSetupRuns(t *testing.T) {
+	work := ""
+	for what, c := range map[string]struct {
+		change func(*api.Assignment)
+		first  func()
+	}{
+		"another command":  {change: func(a *api.Assignment) { a.Setup += "; true" }},
+		"another variable": {change: func(a *api.Assignment) { a.Env["MORE"] = "1" }},
+		"another rank":     {change: func(a *api.Assignment) { a.Tasks, a.Task = 2, 1 }},
+		"secrets":          {change: func(a *api.Assignment) { a.Secrets = map[string]string{"KEY": "s3cr3t-value"} }},
+		"its own attempt":  {change: func(a *api.Assignment) { a.Setup += `; : "$SCRIMP_ATTEMPT"` }},
+		"another file":     {first: func() { write(t, filepath.Join(work, "data"), "two") }},
+		"another name":     {first: func() { write(t, filepath.Join(work, "more"), "") }},
+		"another mode": {first: func() {
+			if err := os.Chmod(filepath.Join(work, "data"), 0o755); err != nil {
+				t.Error(err)
+			}
+		}},
+		"a kept copy that was changed": {first: func() {
+			found, _ := filepath.Glob(filepath.Join(filepath.Dir(work), "*/setups/*/work/env/where"))
+			for _, path := range found {
+				st, err := os.Stat(path)
+				if err == nil {
+					err = errors.Join(os.WriteFile(path, make([]byte, st.Size()), 0o600), os.Chtimes(path, st.ModTime(), st.ModTime()))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if len(found) != 1 {
+				t.Errorf("kept are %v", found)
+			}
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			twice := func(change func(*api.Assignment)) api.Assignment { return setUp(t, "job-2", change) }
+			r := inLine(t, setUp(t, "job-1", nil), twice(c.change))
+			work = r.upload(t)
+			r.config.MachineDir = t.TempDir()
+			r.server.line[0].first = c.first
+			logs := r.played(t)
+			if len(logs) != 2 || logs[0] != "ran\n"+made || logs[1] != "ran\n"+made {
+				t.Errorf("the tasks say %q", logs)
+			}
+		})
+	}
+}
+
+// What a set-up with secrets, one that failed, and one that changed more than its folders
+// made is not kept; and nothing is once the machine is switched off.
+func TestWhatIsNotKept(t *testing.T) {
+	for what, change := range map[string]func(*api.Assignment){
+		"nothing":                nil,
+		"secrets":                func(a *api.Assignment) { a.Secrets = map[string]string{"KEY": "s3cr3t-value"} },
+		"failed":                 func(a *api.Assignment) { a.Setup += "; exit 3" },
+		"the checkpoint folder":  func(a *api.Assignment) { a.Setup += `; touch "$SCRIMP_CHECKPOINT_DIR/x"` },
+		"beside the work folder": func(a *api.Assignment) { a.Setup += "; touch ../x" },
+		"a pipe":                 func(a *api.Assignment) { a.Setup += "; mkfifo pipe" },
+		"a program with a user":  func(a *api.Assignment) { a.Setup += "; touch suid; chmod 4755 suid" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := inLine(t, setUp(t, "job-1", change), setUp(t, "job-2", func(a *api.Assignment) {
+				a.Setup, a.Command = "", "echo two"
+			}))
+			var kept []string
+			r.server.line[0].first = func() { kept, _ = filepath.Glob(filepath.Join(r.config.MachineDir, "setups", "*")) }
+			r.upload(t)
+			if logs := r.played(t); len(logs) != 2 || !strings.HasPrefix(logs[0], "ran\n") || logs[1] != "two\n" {
+				t.Fatalf("the tasks say %q", logs)
+			}
+			if len(kept) > 0 != (what == "nothing") {
+				t.Errorf("kept are %v", kept)
+			}
+			if _, err := os.Stat(filepath.Join(r.config.MachineDir, "setups")); !os.IsNotExist(err) {
+				t.Errorf("the machine is gone, and what it kept is there: %v", err)
+			}
+		})
+	}
+}
+
+// A job that goes on where it ran finds its set-up and its checkpoint, though the one lies
+// within the other's folder.
+func TestAJobThatGoesOnFindsItsSetupAndItsCheckpoint(t *testing.T) {
+	task := func(epoch int) api.Assignment {
+		a := servedBy(t, epoch, `cat ckpt/state 2>/dev/null; cat made ckpt/note; echo spoiled > made; printf 7 > ckpt/state`)
+		a.Setup, a.Outputs = "echo ran; echo made > made", nil
+		return a
+	}
+	r := inLine(t, task(1), task(2))
+	work := r.upload(t)
+	if err := os.Mkdir(filepath.Join(work, "ckpt"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(work, "ckpt", "note"), "note\n")
+	logs := r.played(t)
+	if len(logs) != 2 || logs[0] != "ran\nmade\nnote\n" {
+		t.Fatalf("the attempts say %q", logs)
+	}
+	if rest, ok := skipped(logs[1]); !ok || rest != "7made\nnote\n" {
+		t.Errorf("the second says %q", logs[1])
+	}
+}
+
+// An agent that is killed while it copies what a set-up made leaves nothing that is used.
+func TestACopyThatWasCutOffIsNotUsed(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := func(a *api.Assignment) {
+		a.Setup = `echo ran; i=0; while [ $i -lt 6 ]; do mkdir d$i; (cd d$i && seq 200 | xargs touch); i=$((i+1)); done`
+		a.Command = `ls -d d* | wc -l; find d* -type f | wc -l`
+	}
+	server := newServer(t, setUp(t, "job-1", many))
+	server.waiting, server.work = true, t.TempDir()
+	server.line = []given{{task: setUp(t, "job-2", many)}}
+	dir := t.TempDir()
+	var out bytes.Buffer
+	agent := func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), exe)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		cmd.Env = append(os.Environ(), "TEST_PROGRAM=agent", "SCRIMP_SERVER="+server.URL, "SCRIMP_TOKEN=bootstrap-token",
+			"SCRIMP_INSTANCE_ID=i-1", "SCRIMP_MACHINE_DIR="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	cmd := agent()
+	await.True(t, "a copy under way", func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "setups", "partial-*", "work", "d*"))
+		return len(found) > 1
+	})
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	if whole, _ := filepath.Glob(filepath.Join(dir, "setups", "*", "kept.json")); len(whole) > 0 {
+		t.Fatal("the copy was through: the test has shown nothing")
+	}
+	server.order(func() { server.log = nil })
+	cmd = agent()
+	server.waitFor("the end", func(m api.Message) bool { return m.Ended != nil })
+	server.order(func() {
+		if got := string(server.log); !strings.HasPrefix(got, "ran\n6\n1200\n") && got != "ran\nran\n6\n1200\n" {
+			t.Errorf("after the restart the task says %q\n%s", got, &out)
+		}
+		server.orders.Off, server.waiting = true, false
+	})
+	if left, _ := filepath.Glob(filepath.Join(dir, "setups", "partial-*")); len(left) > 0 {
+		t.Errorf("left is %v", left)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was told to end
+}
+
+// Tasks that run together never share a slot, and one whose folder is left keeps its own.
+func TestASlotIsOneTasks(t *testing.T) {
+	dir := t.TempDir()
+	take := func(n int) string {
+		a := setUp(t, fmt.Sprintf("job-%d", n), nil)
+		if err := takeSlot(dir, a); err != nil {
+			t.Fatal(err)
+		}
+		if err := takeSlot(dir, a); err != nil { // the agent was started again
+			t.Fatal(err)
+		}
+		return filepath.Base(layOut(dir, a).top)
+	}
+	got := []string{take(1), take(2), take(3)}
+	if err := layOut(dir, setUp(t, "job-2", nil)).remove(); err != nil {
+		t.Fatal(err)
+	}
+	if got = append(got, take(4), take(1)); !slices.Equal(got, []string{"1", "2", "3", "2", "1"}) {
+		t.Errorf("slots %v", got)
+	}
+	a := setUp(t, "job-9", func(a *api.Assignment) { a.Secrets = map[string]string{"K": "v"} })
+	if err := takeSlot(dir, a); err != nil || layOut(dir, a).top != filepath.Join(dir, "tasks", "job-9.1") {
+		t.Errorf("a task with secrets is in %s, %v", layOut(dir, a).top, err)
+	}
+}
