@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +28,6 @@ import (
 	"scrimp/internal/receipt"
 	"scrimp/internal/server"
 	"scrimp/internal/spec"
-	"strconv"
 )
 
 // mostRuns is how many runs of the same name a check looks at.

@@ -12,7 +12,7 @@ import (
 
 	api "scrimp/client"
 	"scrimp/internal/cli/show"
-	"scrimp/internal/server"
+	"scrimp/internal/server/workdir"
 )
 
 func (a *app) checkpointsCmd() *cobra.Command {
@@ -61,7 +61,7 @@ func (a *app) checkpointsGetCmd() *cobra.Command {
 			if err := os.MkdirAll(to, 0o755); err != nil {
 				return fmt.Errorf("copy the checkpoint: %w", err)
 			}
-			if err := server.Unpack(r.Body, to); err != nil {
+			if err := workdir.Unpack(r.Body, to); err != nil {
 				return fmt.Errorf("copy the checkpoint: %w", err)
 			}
 			if a.json {

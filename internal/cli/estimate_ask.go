@@ -3,14 +3,14 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"scrimp/internal/catalog"
 	"scrimp/internal/estimate"
 	"scrimp/internal/estimate/modelfile"
 	"scrimp/internal/estimate/shape"
-	"slices"
-	"strconv"
-	"strings"
 )
 
 // ask reads the flags, and the run that a measurement stands for.

@@ -9,7 +9,8 @@ import (
 
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
-	"scrimp/internal/server"
+	"scrimp/internal/server/kept"
+	"scrimp/internal/server/workdir"
 )
 
 // send uploads a work folder to a server that does not see this machine's files.
@@ -17,7 +18,7 @@ func (c *client) send(ctx context.Context, folder string) (work string, err erro
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() { // ends when the request has read or dropped the pipe
-		err := server.Pack(w, folder, c.dir)
+		err := workdir.Pack(w, folder, c.dir)
 		_ = w.CloseWithError(err)
 		packed <- err
 	}()
@@ -44,16 +45,16 @@ func (c *client) fetch(ctx context.Context, job, to string) error {
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return fmt.Errorf("copy outputs: %w", err)
 		}
-		if err := server.Unpack(r.Body, to); err != nil {
+		if err := workdir.Unpack(r.Body, to); err != nil {
 			return fmt.Errorf("copy outputs: %w", err)
 		}
 		return nil
 	}
-	bucket, err := blob.Open(ctx, server.Blobs(c.dir))
+	bucket, err := blob.Open(ctx, kept.Address(c.dir))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bucket.Close() }()
-	_, err = checkpoint.Open(bucket, server.OwnKeys(job)).Fetch(ctx, job, to)
+	_, err = checkpoint.Open(bucket, kept.OwnKeys(job)).Fetch(ctx, job, to)
 	return err
 }

@@ -8,12 +8,12 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/market"
 	"scrimp/internal/policy"
-	"scrimp/internal/server"
+	jobterms "scrimp/internal/server/terms"
 	"scrimp/internal/spec"
 )
 
 func terms(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
-	return server.Terms(j, now, stretch)
+	return jobterms.Of(j, now, stretch)
 }
 
 func hazards(m api.Market) map[market.OfferID]policy.Hazard {

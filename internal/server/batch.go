@@ -13,40 +13,19 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/client"
 	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
-	"scrimp/internal/budget"
 	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
 )
 
 // maxBatch is how many jobs are submitted at once at most.
 const maxBatch = 1000
 
-// refusal is what is wrong with a request.
-type refusal struct {
-	status            int
-	field, title, fix string
-	code              client.Code // "": none that a program acts on
-	err               error
-	limit             *budget.Refusal // nil: it is no limit that refuses
-}
-
-func (n *refusal) answer(w http.ResponseWriter) {
-	p := api.Problem{Type: "about:blank", Title: n.title, Status: n.status, Field: n.field, Fix: n.fix,
-		Code: n.code}
-	if n.err != nil {
-		p.Detail = n.err.Error()
-	}
-	if n.limit != nil {
-		p.Limit, p.Use = convert.To[*client.Limit](&n.limit.Limit), convert.To[*client.LimitUse](&n.limit.Use)
-	}
-	tellProblem(w, p)
-}
-
 // used returns which keys were used before, each with the event that carries it.
-func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *refusal) {
+func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *reply.Refusal) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -57,14 +36,14 @@ func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *
 	return seen, nil
 }
 
-func unread(err error) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, title: "the log was not read",
-		fix: "submit it again with the same key", err: err}
+func unread(err error) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read",
+		Fix: "submit it again with the same key", Err: err}
 }
 
 // earlier returns the job of a submission whose key the event seq carries, where it
 // asks for the same.
-func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *refusal) {
+func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *reply.Refusal) {
 	records, err := s.store.Records(ctx, seq-1, 2)
 	var first, next core.Event
 	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
@@ -72,8 +51,8 @@ func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job
 	}
 	body, ok := first.Body.(core.JobSubmitted)
 	if !ok {
-		return "", &refusal{status: http.StatusConflict, title: "the key was used for something else",
-			fix: "send another key"}
+		return "", &reply.Refusal{Status: http.StatusConflict, Title: "the key was used for something else",
+			Fix: "send another key"}
 	}
 	same := false
 	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
@@ -86,9 +65,9 @@ func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job
 		}
 	}
 	if !same {
-		return "", &refusal{status: http.StatusConflict, field: "key",
-			title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job),
-			fix:   "send another key with another submission"}
+		return "", &reply.Refusal{Status: http.StatusConflict, Field: "key",
+			Title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job),
+			Fix:   "send another key with another submission"}
 	}
 	return body.Job, nil
 }
@@ -99,10 +78,10 @@ func besides(b api.Submission) bool {
 }
 
 // hiddenKey refuses a key whose job its sender may not see any more.
-func hiddenKey(field string) *refusal {
-	return &refusal{status: http.StatusConflict, field: field,
-		title: "the key was used before, for a job of a team that you do not see any more",
-		fix:   "send another key with another submission"}
+func hiddenKey(field string) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusConflict, Field: field,
+		Title: "the key was used before, for a job of a team that you do not see any more",
+		Fix:   "send another key with another submission"}
 }
 
 // again answers a submission whose key was used before: with its job where it
@@ -110,7 +89,7 @@ func hiddenKey(field string) *refusal {
 func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
 	seen, no := s.used(r.Context(), b.Key)
 	if no != nil {
-		no.answer(w)
+		no.Answer(w)
 		return true
 	}
 	seq, ok := seen[b.Key]
@@ -119,29 +98,29 @@ func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission)
 	}
 	job, no := s.earlier(r.Context(), b, seq)
 	if no != nil {
-		no.answer(w)
+		no.Answer(w)
 		return true
 	}
-	callOf(r).act.Object = job
-	v, ok := s.visible(callerOf(r), job)
+	auth.CallOf(r).Act.Object = job
+	v, ok := s.visible(auth.CallerOf(r), job)
 	if !ok {
-		hiddenKey("key").answer(w)
+		hiddenKey("key").Answer(w)
 		return true
 	}
-	answer(w, v)
+	reply.JSON(w, v)
 	return true
 }
 
 // postBatch submits many jobs in one transaction. What is wrong with one of them
 // is wrong with all.
 func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
-	list, ok := read[[]api.Submission](w, r, 8<<20)
+	list, ok := reply.Body[[]api.Submission](w, r, 8<<20)
 	if !ok || s.crowded(w, r) {
 		return
 	}
 	if len(list) == 0 || len(list) > maxBatch {
 		title := fmt.Sprintf("a batch has 1 to %d jobs, this one %d", maxBatch, len(list))
-		problem(w, http.StatusUnprocessableEntity, title, "send several batches", nil)
+		reply.Problem(w, http.StatusUnprocessableEntity, title, "send several batches", nil)
 		return
 	}
 	jobs, ok := s.readBatch(w, r, list)
@@ -151,13 +130,13 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 	keys, twice := keysOf(list)
 	if twice {
 		title := "two jobs of the batch have the same key"
-		fieldProblem(w, http.StatusBadRequest, "key", title, "give each its own", nil)
+		reply.FieldProblem(w, http.StatusBadRequest, "key", title, "give each its own", nil)
 		return
 	}
 	b := &batch{s: s, r: r, list: list, jobs: jobs, ids: make([]string, len(list))}
 	defer b.release()
 	for _, key := range keys {
-		b.held = append(b.held, s.alone("key "+key))
+		b.held = append(b.held, s.turns.Alone("key "+key))
 	}
 	seen, no := s.used(r.Context(), keys...)
 	if no == nil {
@@ -167,10 +146,10 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		no = b.submit()
 	}
 	if no != nil {
-		no.answer(w)
+		no.Answer(w)
 		return
 	}
-	answer(w, b.shown())
+	reply.JSON(w, b.shown())
 }
 
 // keysOf are the keys of a batch, in one order, so that two batches never wait for
@@ -205,8 +184,8 @@ func (b *batch) release() {
 }
 
 // make makes the events of those that are not there yet; seen are the keys that are.
-func (b *batch) make(seen map[string]uint64) *refusal {
-	if no := b.s.settled(b.r.Context()); no != nil {
+func (b *batch) make(seen map[string]uint64) *reply.Refusal {
+	if no := b.s.budgets.Settled(b.r.Context()); no != nil {
 		return no
 	}
 	b.all = sha256.New()
@@ -218,8 +197,8 @@ func (b *batch) make(seen map[string]uint64) *refusal {
 			}
 			continue
 		}
-		if no := b.s.proven(callerOf(b.r), b.list[i], b.jobs[i]); no != nil {
-			no.field = fmt.Sprintf("[%d].%s", i, no.field)
+		if no := b.s.proven(auth.CallerOf(b.r), b.list[i], b.jobs[i]); no != nil {
+			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
 			return no
 		}
 		b.one(i, now)
@@ -228,14 +207,14 @@ func (b *batch) make(seen map[string]uint64) *refusal {
 }
 
 // again takes a job that was submitted before.
-func (b *batch) again(i int, seq uint64) *refusal {
+func (b *batch) again(i int, seq uint64) *reply.Refusal {
 	field := fmt.Sprintf("[%d].key", i)
 	id, no := b.s.earlier(b.r.Context(), b.list[i], seq)
 	if no != nil {
-		no.field = field
+		no.Field = field
 		return no
 	}
-	if _, ok := b.s.visible(callerOf(b.r), id); !ok {
+	if _, ok := b.s.visible(auth.CallerOf(b.r), id); !ok {
 		return hiddenKey(field)
 	}
 	b.ids[i] = id
@@ -249,34 +228,30 @@ func (b *batch) one(i int, now time.Time) {
 	b.ids[i] = id
 	b.all.Write(b.list[i].Spec)
 	b.events = append(b.events, core.Event{
-		At: now, Schema: core.Schema, Tenant: b.s.control.Tenant(), Actor: actor(callerOf(b.r).User), Key: b.list[i].Key,
+		At: now, Schema: core.Schema, Tenant: b.s.control.Tenant(), Actor: auth.Actor(auth.CallerOf(b.r).User),
+		Key:  b.list[i].Key,
 		Body: core.JobSubmitted{Job: id, Terms: b.s.terms(b.jobs[i], now), Spec: b.list[i].Spec},
 	})
 }
 
 // submit writes the events with one act for all: it stands behind them in their
 // transaction, and each names who sent it.
-func (b *batch) submit() *refusal {
+func (b *batch) submit() *reply.Refusal {
 	n := len(b.events)
 	if n == 0 {
 		return nil
 	}
-	c := callOf(b.r)
-	act := c.act
 	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
-	act.Object = first
-	act.Detail = fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
-	err := b.s.control.Propose(b.r.Context(), append(b.events, b.s.acted(act, "done"))...)
+	detail := fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
+	err := b.s.gate.ProposeWith(b.r, first, detail, b.events...)
 	if err != nil {
-		no := denied(callerOf(b.r), err, "the jobs were not written", "submit them again with the same keys")
+		no := budgets.Denied(auth.CallerOf(b.r), err, "the jobs were not written", "submit them again with the same keys")
 		var of *core.Refusal
 		if errors.As(err, &of) {
-			no.field = fmt.Sprintf("[%d].%s", slices.Index(b.ids, of.Job), no.field)
+			no.Field = fmt.Sprintf("[%d].%s", slices.Index(b.ids, of.Job), no.Field)
 		}
 		return no
 	}
-	c.act = act
-	c.written = true
 	return nil
 }
 
@@ -297,7 +272,7 @@ func (b *batch) shown() []api.Job {
 // readBatch returns the job files of a batch, or answers what is wrong with one.
 // Keys become the caller's own.
 func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
-	c := callerOf(r)
+	c := auth.CallerOf(r)
 	jobs := make([]spec.Job, len(list))
 	for i := range list {
 		b := &list[i]
@@ -305,15 +280,15 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 		switch {
 		case no != nil:
 		case besides(*b):
-			no = &refusal{status: http.StatusUnprocessableEntity, field: "spec",
-				title: "a job with a work folder or secrets is in the batch", fix: "submit it alone, with POST /v1/jobs"}
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
+				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
 		case wrongKey(b.Key) != "":
-			no = &refusal{status: http.StatusBadRequest, field: "key", title: wrongKey(b.Key),
-				fix: "send a random one of 24 digits"}
+			no = &reply.Refusal{Status: http.StatusBadRequest, Field: "key", Title: wrongKey(b.Key),
+				Fix: "send a random one of 24 digits"}
 		}
 		if no != nil {
-			no.field = fmt.Sprintf("[%d].%s", i, no.field)
-			no.answer(w)
+			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
+			no.Answer(w)
 			return nil, false
 		}
 		var ok bool

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/money"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
 )
 
@@ -17,7 +18,7 @@ import (
 const none = "none"
 
 // changesOf reads new terms; now is market time.
-func changesOf(c api.Changes, now time.Time) (v core.Changes, no *refusal) {
+func changesOf(c api.Changes, now time.Time) (v core.Changes, no *reply.Refusal) {
 	for _, f := range []struct {
 		field string
 		text  *string
@@ -33,8 +34,8 @@ func changesOf(c api.Changes, now time.Time) (v core.Changes, no *refusal) {
 			continue
 		}
 		if err := f.read(strings.TrimSpace(*f.text)); err != nil {
-			return v, &refusal{status: http.StatusUnprocessableEntity, field: f.field, title: "the value is not valid",
-				fix: fixOf(f.field), err: err}
+			return v, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: f.field, Title: "the value is not valid",
+				Fix: fixOf(f.field), Err: err}
 		}
 	}
 	return v, nil
@@ -115,19 +116,19 @@ func readPriority(v *core.Changes, text string) error {
 }
 
 // usedUp says which limit of a job is used up, and how to give it more.
-func usedUp(m *core.Machine, j *core.Job, t core.Terms) *refusal {
-	no := &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s has used up a limit of its own", j.ID())}
+func usedUp(m *core.Machine, j *core.Job, t core.Terms) *reply.Refusal {
+	no := &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has used up a limit of its own", j.ID())}
 	switch m.Exhausted(j, t) {
 	case core.BudgetGone:
-		no.field, no.fix = "budget", "give it a larger one with --budget, or --budget none"
-		no.err = fmt.Errorf("it has spent %s of its budget of %s", money.Format(j.Spent(m.Now()), t.Currency, 4),
+		no.Field, no.Fix = "budget", "give it a larger one with --budget, or --budget none"
+		no.Err = fmt.Errorf("it has spent %s of its budget of %s", money.Format(j.Spent(m.Now()), t.Currency, 4),
 			money.Format(t.Budget, t.Currency, 4))
 	case core.TimeGone:
-		no.field, no.fix = "wall_clock", "give it more time with --wall-clock, or --wall-clock none"
-		no.err = fmt.Errorf("its wall-clock budget is %v", t.WallClock)
+		no.Field, no.Fix = "wall_clock", "give it more time with --wall-clock, or --wall-clock none"
+		no.Err = fmt.Errorf("its wall-clock budget is %v", t.WallClock)
 	case core.HoursGone:
-		no.field, no.fix = "gpu_hours", "give it more with --gpu-hours, or --gpu-hours none"
-		no.err = fmt.Errorf("it has used %.4g of its %g GPU-hours", j.GPUServed().Hours(), t.GPUHours)
+		no.Field, no.Fix = "gpu_hours", "give it more with --gpu-hours, or --gpu-hours none"
+		no.Err = fmt.Errorf("it has used %.4g of its %g GPU-hours", j.GPUServed().Hours(), t.GPUHours)
 	default:
 		return nil
 	}

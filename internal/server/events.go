@@ -11,6 +11,8 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
 	"scrimp/internal/wait"
 )
@@ -63,24 +65,24 @@ func (s *Server) watcherOf(w http.ResponseWriter, r *http.Request) (self *watche
 	if text == "" {
 		text = r.URL.Query().Get("after")
 	}
-	self = &watcher{caller: callerOf(r)}
+	self = &watcher{caller: auth.CallerOf(r)}
 	var err error
 	if text != "" {
 		if self.seq, err = strconv.ParseUint(text, 10, 63); err != nil {
-			fieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event",
+			reply.FieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event",
 				"give the id of the last event that came", nil)
 			return nil, 0, false
 		}
 	}
 	if end, err = s.feed.join(r.Context(), self); err != nil {
-		problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
 		return nil, 0, false
 	}
 	if text == "" {
 		self.seq = end
 	}
 	if self.seq > end { // of another log: what it has gone through says nothing of this one
-		fieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end),
+		reply.FieldProblem(w, http.StatusBadRequest, "after", fmt.Sprintf("the log ends at event %d", end),
 			"begin without it: the server was restored from a backup, or it is another one", nil)
 		return nil, 0, false
 	}
@@ -143,7 +145,7 @@ func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, 
 // visible returns a job that the caller may see.
 func (s *Server) visible(caller identity.Caller, id string) (api.Job, bool) {
 	ok := false
-	s.control.Job(id, func(_ *core.Machine, j *core.Job) { ok = sees(caller, j) })
+	s.control.Job(id, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(caller, j) })
 	if !ok {
 		return api.Job{}, false
 	}

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"scrimp/client"
 	"scrimp/internal/api"
-	"scrimp/internal/api/convert"
 	"scrimp/internal/core"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/state"
 	"scrimp/internal/wait"
 )
@@ -27,14 +26,14 @@ func (s *Server) find(id string) (api.Job, bool) {
 func (s *Server) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
 	j, ok := s.find(r.PathValue("id"))
 	if !ok {
-		unknownJob(w, "", r.PathValue("id"))
+		reply.UnknownJob(w, "", r.PathValue("id"))
 	}
 	return j, ok
 }
 
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request) {
 	if j, ok := s.job(w, r); ok {
-		answer(w, j)
+		reply.JSON(w, j)
 	}
 }
 
@@ -68,19 +67,18 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.job(w, r); !ok {
 		return
 	}
-	b, ok := read[api.End](w, r, 1<<16)
+	b, ok := reply.Body[api.End](w, r, 1<<16)
 	if !ok {
 		return
 	}
 	id := r.PathValue("id")
 	if j, found := s.copyOf(id); found && b.Save && waitsForOwner(j) {
-		unowned(j).answer(w)
+		unowned(j).Answer(w)
 		return
 	}
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
-		Body: core.JobEnded{Job: id, Save: b.Save}}
-	if err := s.tell(r, id, e); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+	e := s.gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
+	if err := s.gate.Propose(r, id, e); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
 	s.getJob(w, r)
@@ -122,21 +120,21 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 		}
 	}
 	if !j.Finished().IsZero() {
-		v.Finished = ptr(clock.ToWall(j.Finished()))
+		v.Finished = new(clock.ToWall(j.Finished()))
 	}
 	if d := j.Terms().Deadline; !d.IsZero() {
-		v.Deadline, v.DeadlineMarket = ptr(clock.ToWall(d)), ptr(d)
+		v.Deadline, v.DeadlineMarket = new(clock.ToWall(d)), new(d)
 		end := now
 		if j.State().Over() {
 			end = j.Finished()
 		}
-		v.TimeLeft = ptr(d.Sub(end).Seconds())
+		v.TimeLeft = new(d.Sub(end).Seconds())
 	}
 	if j.Terms().HasBudget {
-		v.Budget = ptr(j.Terms().Budget)
+		v.Budget = new(j.Terms().Budget)
 	}
 	if j.Total() > 0 {
-		v.Total = ptr(j.Total())
+		v.Total = new(j.Total())
 	}
 	for _, a := range j.Attempts() {
 		v.Attempts++
@@ -147,7 +145,7 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 	if asked, a := j.Asked(), j.Live(); asked != nil {
 		v.Offer, v.Phase = string(asked.Offer()), string(state.StageRequested)
 	} else if a != nil {
-		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), ptr(a.Rate())
+		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
 		if a.Disowned() {
 			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
 		}
@@ -164,7 +162,7 @@ func (s *Server) fresh(v *api.Job) {
 				attempt = j.Attempt().ID()
 				if a := j.Attempt(); !a.Started().IsZero() && v.Step > a.First() {
 					if wall := s.control.Clock().Shrink(s.control.Now().Sub(a.Started())).Seconds(); wall > 1 {
-						v.StepsPerSecond = ptr(float64(max(v.Step, j.Step())-a.First()) / wall)
+						v.StepsPerSecond = new(float64(max(v.Step, j.Step())-a.First()) / wall)
 					}
 				}
 			}
@@ -184,12 +182,10 @@ func (s *Server) fresh(v *api.Job) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func (s *Server) getSpec(w http.ResponseWriter, r *http.Request) {
 	spec, ok, err := s.control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {
-		problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
 		return
 	}
 	if !ok {
@@ -200,48 +196,14 @@ func (s *Server) getSpec(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(spec)
 }
 
-func (s *Server) getExplain(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.job(w, r); !ok {
-		return
-	}
-	list := []api.Decision{}
-	err := s.each(r.Context(), func(seq uint64, e core.Event, facts []core.Fact) error {
-		for _, f := range facts {
-			d, ok := f.(state.Decided)
-			if !ok || d.Job != r.PathValue("id") {
-				continue
-			}
-			line := api.Decision{At: s.control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(),
-				Version: d.Version, Choice: convert.To[client.Choice](d.Decision)}
-			if n := len(list); n > 0 && d.SameRejected {
-				line.Rejected = list[n-1].Rejected
-			}
-			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
-				// said again: the newest figures stand
-				old := &list[n-1]
-				old.Slack, old.Rejected, old.Counts, old.Expect = line.Slack, line.Rejected, line.Counts, line.Expect
-				continue
-			}
-			list = append(list, line)
-		}
-		return nil
-	})
-	if err != nil {
-		problem(w, http.StatusInternalServerError, "the log was not read",
-			"scrimp ledger verify says where it is broken", err)
-		return
-	}
-	answer(w, list)
-}
-
 func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.Exec](w, r, 1<<20)
+	b, ok := reply.Body[api.Exec](w, r, 1<<20)
 	if !ok {
 		return
 	}
 	attempt := ""
 	if j, found := s.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
-		unowned(j).answer(w)
+		unowned(j).Answer(w)
 		return
 	}
 	s.control.Read(func(m *core.Machine) {
@@ -250,17 +212,17 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 		}
 	})
 	if attempt == "" {
-		problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
+		reply.Problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
 		return
 	}
-	if err := s.tell(r, r.PathValue("id")); err != nil { // before it does anything
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+	if err := s.gate.Propose(r, r.PathValue("id")); err != nil { // before it does anything
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
-	result, err := s.exec(r.Context(), attempt, b.Command)
+	result, err := s.agents.Exec(r.Context(), attempt, b.Command)
 	if err != nil {
-		problem(w, http.StatusGatewayTimeout, "no answer from the machine", "try again", err)
+		reply.Problem(w, http.StatusGatewayTimeout, "no answer from the machine", "try again", err)
 		return
 	}
-	answer(w, result)
+	reply.JSON(w, result)
 }

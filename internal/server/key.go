@@ -1,27 +1,16 @@
 package server
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
-
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/secret"
 )
-
-// ticket makes the token that lets an agent do one thing: register a machine or serve an attempt.
-func (s *Server) ticket(what, attempt string) string {
-	h := hmac.New(sha256.New, s.secret)
-	_, _ = io.WriteString(h, what+"\x00"+attempt)
-	return what + "." + attempt + "." + hex.EncodeToString(h.Sum(nil))
-}
 
 // agentEnv is what the agent of an attempt finds in its environment: where its engine's
 // machines reach the server, and what it is let in by.
 func (s *Server) agentEnv(url, attempt string) map[string]string {
 	return map[string]string{
 		"SCRIMP_SERVER": url,
-		"SCRIMP_TOKEN":  s.ticket("bootstrap", attempt),
+		"SCRIMP_TOKEN":  s.gate.Tickets.For(auth.BootstrapTicket, attempt),
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
 )
 
 // maxPage is how many jobs a page has at most.
@@ -47,17 +49,17 @@ func pageOf(q url.Values) (p page, field, wrong string) {
 func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 	p, field, wrong := pageOf(r.URL.Query())
 	if wrong != "" {
-		fieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
+		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
 		return
 	}
-	list, more, known := s.listed(callerOf(r), p)
+	list, more, known := s.listed(auth.CallerOf(r), p)
 	if !known {
 		field := "after"
 		if p.backwards {
 			field = "before"
 		}
 		title := fmt.Sprintf("job %s is not known", p.after+p.before)
-		fieldProblem(w, http.StatusBadRequest, field, title, "give what the header Scrimp-Next said", nil)
+		reply.FieldProblem(w, http.StatusBadRequest, field, title, "give what the header Scrimp-Next said", nil)
 		return
 	}
 	if p.backwards {
@@ -67,11 +69,11 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 		s.fresh(&list[i])
 	}
 	if more && p.backwards {
-		w.Header().Set(nextHeader, list[0].ID)
+		w.Header().Set(reply.NextHeader, list[0].ID)
 	} else if more {
-		w.Header().Set(nextHeader, list[len(list)-1].ID)
+		w.Header().Set(reply.NextHeader, list[len(list)-1].ID)
 	}
-	answer(w, list)
+	reply.JSON(w, list)
 }
 
 // listed are the jobs of a page; more says that others follow, and known whether the
@@ -79,7 +81,7 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 func (s *Server) listed(c identity.Caller, p page) (list []api.Job, more, known bool) {
 	list, known = []api.Job{}, true
 	s.control.ReadUpTo(func(m *core.Machine) (last uint64) {
-		if j, ok := m.Job(p.after + p.before); ok && !sees(c, j) {
+		if j, ok := m.Job(p.after + p.before); ok && !auth.Sees(c, j) {
 			known = false // who may not see a job does not learn that it is there
 			return 0
 		}
@@ -90,7 +92,7 @@ func (s *Server) listed(c identity.Caller, p page) (list []api.Job, more, known 
 		durable := s.control.Durable()
 		for j := range jobs {
 			switch {
-			case j.Event() > durable, !sees(c, j): // what is being written the next page has
+			case j.Event() > durable, !auth.Sees(c, j): // what is being written the next page has
 			case p.leavesOut(j):
 				last = max(last, m.ChangedAt(j)) // that it is left out says how it is
 			case p.limit > 0 && len(list) == p.limit:
@@ -117,6 +119,3 @@ func (p page) jobs(m *core.Machine) (iter.Seq[*core.Job], bool) {
 func (p page) leavesOut(j *core.Job) bool {
 	return p.live && closed(j) || p.state != "" && j.State() != p.state
 }
-
-// nextHeader names the job that the next page begins after, or ends before.
-const nextHeader = "Scrimp-Next"

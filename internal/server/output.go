@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/server/reply"
 )
 
 // getLog streams the output of all attempts, one after the other.
@@ -20,7 +21,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("offset"); text != "" {
 		var err error
 		if o.skip, err = strconv.ParseInt(text, 10, 64); err != nil || o.skip < 0 {
-			fieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes",
+			reply.FieldProblem(w, http.StatusBadRequest, "offset", "offset is not a count of bytes",
 				"give how many bytes you have already, or leave it out for all", nil)
 			return
 		}

@@ -9,25 +9,28 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/policy"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
 	"scrimp/money"
 )
 
 // postPause lets a job save, give its machine back and wait.
 func (s *Server) postPause(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.Pause](w, r, 1<<16)
+	b, ok := reply.Body[api.Pause](w, r, 1<<16)
 	if !ok {
 		return
 	}
 	id := r.PathValue("id")
 	done := false
-	var no *refusal
+	var no *reply.Refusal
 	if !s.control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = mayPause(j, b.Force) }) {
 		s.job(w, r)
 		return
 	}
 	if no != nil {
-		no.answer(w)
+		no.Answer(w)
 		return
 	}
 	if !done && !s.told(w, r, id, core.JobPaused{Job: id}) {
@@ -37,25 +40,25 @@ func (s *Server) postPause(w http.ResponseWriter, r *http.Request) {
 }
 
 // mayPause says why a job cannot be paused; done: it is, or will be.
-func mayPause(j *core.Job, force bool) (done bool, no *refusal) {
+func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
 	is := fmt.Sprintf("job %s is %s", j.ID(), j.State())
 	switch {
 	case j.State() == core.Paused, j.Pausing():
 		return true, nil
 	case j.State().Over():
-		return false, &refusal{status: http.StatusConflict, title: is, fix: "there is nothing to pause"}
+		return false, &reply.Refusal{Status: http.StatusConflict, Title: is, Fix: "there is nothing to pause"}
 	case j.State() == core.Held:
-		return false, &refusal{status: http.StatusConflict, title: is,
-			fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
+		return false, &reply.Refusal{Status: http.StatusConflict, Title: is,
+			Fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
 	case waitsForOwner(j):
 		return false, unowned(j)
 	case j.Ending() != "":
-		return false, &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s is being ended", j.ID()),
-			fix: "scrimp resume takes it up again once it is over"}
+		return false, &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is being ended", j.ID()),
+			Fix: "scrimp resume takes it up again once it is over"}
 	case !force && !j.Terms().Saves && len(j.Attempts()) > 0:
-		return false, &refusal{status: http.StatusConflict, field: "force",
-			title: fmt.Sprintf("job %s keeps no checkpoints: what it has done would be lost", j.ID()),
-			fix:   "write checkpoint.dir in the job file, or lose it with --force"}
+		return false, &reply.Refusal{Status: http.StatusConflict, Field: "force",
+			Title: fmt.Sprintf("job %s keeps no checkpoints: what it has done would be lost", j.ID()),
+			Fix:   "write checkpoint.dir in the job file, or lose it with --force"}
 	}
 	return false, nil
 }
@@ -64,23 +67,22 @@ func mayPause(j *core.Job, force bool) (done bool, no *refusal) {
 // and nobody has said whose it is: its agent may be another server's.
 func waitsForOwner(j *core.Job) bool { return j.Live() != nil && j.Live().Disowned() }
 
-func unowned(j *core.Job) *refusal {
-	return &refusal{status: http.StatusConflict,
-		title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
+func unowned(j *core.Job) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusConflict,
+		Title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
 			j.ID()),
-		fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
+		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
 }
 
 // told writes an event about a job, or answers that it was not written.
 func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(),
-		Actor: actor(callerOf(r).User), Body: b}
-	if err := s.tell(r, id, e); err != nil {
-		no := denied(callerOf(r), err, "not written", "ask again")
-		if _, resumes := b.(core.JobResumed); resumes && no.field == "tags" {
-			no.title, no.fix = "a tag is required here by now", "submit it anew with tags in the job file"
+	e := s.gate.Event(r, b)
+	if err := s.gate.Propose(r, id, e); err != nil {
+		no := budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
+		if _, resumes := b.(core.JobResumed); resumes && no.Field == "tags" {
+			no.Title, no.Fix = "a tag is required here by now", "submit it anew with tags in the job file"
 		}
-		no.answer(w)
+		no.Answer(w)
 		return false
 	}
 	s.mu.Lock()
@@ -91,23 +93,23 @@ func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.
 
 // patchJob takes new terms for a job that is not over.
 func (s *Server) patchJob(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.Changes](w, r, 1<<16)
+	b, ok := reply.Body[api.Changes](w, r, 1<<16)
 	if !ok {
 		return
 	}
 	if b == (api.Changes{}) {
-		problem(w, http.StatusUnprocessableEntity, "the change is empty",
+		reply.Problem(w, http.StatusUnprocessableEntity, "the change is empty",
 			"send deadline, budget, gpu_hours, wall_clock or priority", nil)
 		return
 	}
 	id := r.PathValue("id")
-	defer s.alone("terms " + id)()
+	defer s.turns.Alone("terms " + id)()
 	c, no := changesOf(b, s.control.Now())
 	if no == nil {
-		no = s.settled(r.Context())
+		no = s.budgets.Settled(r.Context())
 	}
 	if no != nil {
-		no.answer(w)
+		no.Answer(w)
 		return
 	}
 	was, found := s.copyOf(id)
@@ -116,12 +118,12 @@ func (s *Server) patchJob(w http.ResponseWriter, r *http.Request) {
 		s.job(w, r)
 		return
 	case was.State().Over():
-		problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
+		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
 			"scrimp resume takes it up again, with other terms", nil)
 		return
 	}
 	if no := s.usedUp(was, c); no != nil {
-		no.answer(w)
+		no.Answer(w)
 		return
 	}
 	if s.told(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
@@ -136,7 +138,7 @@ func (s *Server) copyOf(id string) (j *core.Job, found bool) {
 }
 
 // usedUp says which limit of its own a job has used up that is to have other terms.
-func (s *Server) usedUp(j *core.Job, c core.Changes) (no *refusal) {
+func (s *Server) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	s.control.ReadUncommitted(func(m *core.Machine) {
 		if now, ok := m.Job(j.ID()); ok {
 			no = usedUp(m, now, c.Apply(*j.Terms()))
@@ -147,19 +149,19 @@ func (s *Server) usedUp(j *core.Job, c core.Changes) (no *refusal) {
 
 // postResume lets a job go on that is paused, or is over and did not succeed.
 func (s *Server) postResume(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.Resume](w, r, 8<<20)
+	b, ok := reply.Body[api.Resume](w, r, 8<<20)
 	if !ok {
 		return
 	}
 	id := r.PathValue("id")
-	defer s.alone("terms " + id)()
+	defer s.turns.Alone("terms " + id)()
 	e, no := s.resumed(r, b)
 	if no == nil {
-		no = s.settled(r.Context())
+		no = s.budgets.Settled(r.Context())
 	}
 	switch {
 	case no != nil:
-		no.answer(w)
+		no.Answer(w)
 		return
 	case s.hasSecrets(w, e, b.Secrets) && s.told(w, r, id, e):
 		s.getJob(w, r)
@@ -167,11 +169,11 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) {
 }
 
 // resumed is the event of a job that is to go on.
-func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *refusal) {
+func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
 	id := r.PathValue("id")
 	j, found := s.copyOf(id)
 	if !found {
-		return e, noSuchJob("", id)
+		return e, reply.NoSuchJob("", id)
 	}
 	if no := mayResume(j); no != nil {
 		return e, no
@@ -191,13 +193,13 @@ func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *
 }
 
 // needsMore refuses to take up a job that its budget has stopped, with no more than it had.
-func needsMore(j *core.Job, c api.Changes) *refusal {
+func needsMore(j *core.Job, c api.Changes) *reply.Refusal {
 	if !j.State().Over() || j.Why() != string(policy.BudgetSpent) && j.Why() != string(policy.BudgetShort) {
 		return nil
 	}
-	no := &refusal{status: http.StatusConflict, field: "budget", title: "its budget has stopped it",
-		fix: "give it a larger one with --budget, or --budget none",
-		err: fmt.Errorf("it has %s", money.Format(j.Terms().Budget, j.Terms().Currency, 4))}
+	no := &reply.Refusal{Status: http.StatusConflict, Field: "budget", Title: "its budget has stopped it",
+		Fix: "give it a larger one with --budget, or --budget none",
+		Err: fmt.Errorf("it has %s", money.Format(j.Terms().Budget, j.Terms().Currency, 4))}
 	if c.Budget == nil {
 		return no
 	}
@@ -207,49 +209,51 @@ func needsMore(j *core.Job, c api.Changes) *refusal {
 	return nil
 }
 
-func mayResume(j *core.Job) *refusal {
+func mayResume(j *core.Job) *reply.Refusal {
 	switch {
 	case j.State() == core.Paused, j.Pausing():
 		return nil
 	case j.State() == core.Succeeded:
-		return &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s has succeeded", j.ID()),
-			fix: "scrimp rerun --from " + j.ID() + " begins a new job from its checkpoint"}
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", j.ID()),
+			Fix: "scrimp rerun --from " + j.ID() + " begins a new job from its checkpoint"}
 	case !j.State().Over():
-		return &refusal{status: http.StatusConflict, title: fmt.Sprintf("job %s is %s, not paused", j.ID(), j.State()),
-			fix: "scrimp update changes its terms while it waits or runs"}
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is %s, not paused", j.ID(), j.State()),
+			Fix: "scrimp update changes its terms while it waits or runs"}
 	}
 	return nil
 }
 
 // newSpec is the job's file with what was changed in its environment; nil where nothing
 // was. A job that was over needs the values of its secrets again.
-func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.RawMessage, *refusal) {
+func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
 	raw, _, err := s.control.Spec(ctx, j.ID())
 	if err != nil {
-		return nil, &refusal{status: http.StatusServiceUnavailable, title: "the job file was not read", fix: "ask again",
-			err: err}
+		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the job file was not read",
+			Fix: "ask again",
+			Err: err}
 	}
 	file, err := spec.Decode(raw)
 	if err != nil && len(raw) > 0 {
-		return nil, &refusal{status: http.StatusInternalServerError, title: "the job file was not read", err: err,
-			fix: "submit the job again"}
+		return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job file was not read", Err: err,
+			Fix: "submit the job again"}
 	}
 	for _, name := range file.Secrets {
 		if _, ok := b.Secrets[name]; !ok && j.State().Over() {
-			return nil, &refusal{status: http.StatusUnprocessableEntity, field: "secrets",
-				title: "the secret " + name + " was forgotten when the job was over", fix: "send it again"}
+			return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "secrets",
+				Title: "the secret " + name + " was forgotten when the job was over", Fix: "send it again"}
 		}
 	}
 	if len(b.Env) == 0 {
 		return nil, nil
 	}
 	if file, err = file.WithEnv(b.Env); err != nil {
-		return nil, &refusal{status: http.StatusUnprocessableEntity, field: "env", title: "the environment is not valid",
-			fix: "write NAME=VALUE", err: err}
+		return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "env",
+			Title: "the environment is not valid",
+			Fix:   "write NAME=VALUE", Err: err}
 	}
 	text, err := json.Marshal(file)
 	if err != nil {
-		return nil, &refusal{status: http.StatusInternalServerError, title: "the job file was not written", err: err}
+		return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job file was not written", Err: err}
 	}
 	return text, nil
 }
@@ -259,9 +263,9 @@ func (s *Server) hasSecrets(w http.ResponseWriter, e core.JobResumed, values map
 	if len(values) == 0 {
 		return true
 	}
-	defer s.alone("secrets " + e.Job)()
+	defer s.turns.Alone("secrets " + e.Job)()
 	if err := s.vault().Keep(e.Job, values); err != nil {
-		problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)
 		return false
 	}
 	return true

@@ -10,6 +10,8 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/measured"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
 )
 
@@ -22,15 +24,15 @@ const (
 
 // proven refuses a long run on spot whose checkpoints no earlier run has shown to work, where
 // the client does not accept that. A market that runs faster than the wall risks nothing.
-func (s *Server) proven(c identity.Caller, b api.Submission, j spec.Job) *refusal {
+func (s *Server) proven(c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
 	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || s.control.Clock().Speed != 1 {
 		return nil
 	}
 	for _, f := range check.Check(check.Case{Job: j, Runs: s.runsOf(c, j.Name)}).Findings {
 		if f.ID == "spot-proven" && f.Verdict == check.Fail {
-			return &refusal{status: http.StatusUnprocessableEntity, field: "accept_unproven",
-				title: "a long run on spot whose checkpoints are not proven",
-				fix:   "run a short one, interrupt it and see it go on; or send accept_unproven", err: errors.New(f.Evidence)}
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "accept_unproven",
+				Title: "a long run on spot whose checkpoints are not proven",
+				Fix:   "run a short one, interrupt it and see it go on; or send accept_unproven", Err: errors.New(f.Evidence)}
 		}
 	}
 	return nil
@@ -46,7 +48,7 @@ func (s *Server) runsOf(c identity.Caller, name string) (runs []check.Run) {
 			if seen++; seen > earlierJobs || len(runs) == earlierRuns {
 				return
 			}
-			if of := j.Terms().Name; of != name && of != measured.Profile(name) || !closed(j) || !sees(c, j) {
+			if of := j.Terms().Name; of != name && of != measured.Profile(name) || !closed(j) || !auth.Sees(c, j) {
 				continue
 			}
 			runs = append(runs, check.Run{Job: j.ID(), State: string(j.State()), Resumes: resumesOf(j)})

@@ -17,30 +17,33 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
 )
 
 // postApprove lets a job that waits for approval into the queue, if the limits
 // still have room for it: it took nothing while it waited.
 func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.Review](w, r, 1<<16)
+	b, ok := reply.Body[api.Review](w, r, 1<<16)
 	if !ok {
 		return
 	}
-	defer s.alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
-	if no := s.settled(r.Context()); no != nil {
-		no.answer(w)
+	defer s.turns.Alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
+	if no := s.budgets.Settled(r.Context()); no != nil {
+		no.Answer(w)
 		return
 	}
-	s.review(w, r, b, true, func(j core.Job) *refusal {
-		c := callerOf(r)
+	s.review(w, r, b, true, func(j core.Job) *reply.Refusal {
+		c := auth.CallerOf(r)
 		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin,
 			c.Role(identity.Everywhere) >= identity.Operator) {
 		case budget.OwnJob:
-			return &refusal{status: http.StatusForbidden, title: "who submitted a job does not approve it",
-				fix: "ask another operator of the team, or an admin"}
+			return &reply.Refusal{Status: http.StatusForbidden, Title: "who submitted a job does not approve it",
+				Fix: "ask another operator of the team, or an admin"}
 		case budget.NotForAll:
-			return &refusal{status: http.StatusForbidden, title: "a limit of all teams asks for this approval",
-				fix: "ask an operator of all teams", err: errors.New(j.Approval().String())}
+			return &reply.Refusal{Status: http.StatusForbidden, Title: "a limit of all teams asks for this approval",
+				Fix: "ask an operator of all teams", Err: errors.New(j.Approval().String())}
 		}
 		return nil
 	})
@@ -48,24 +51,25 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) {
 
 // postReject ends a job that waits for approval.
 func (s *Server) postReject(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.Review](w, r, 1<<16)
+	b, ok := reply.Body[api.Review](w, r, 1<<16)
 	if !ok {
 		return
 	}
 	if strings.TrimSpace(b.Reason) == "" {
-		fieldProblem(w, http.StatusUnprocessableEntity, "reason", "a rejection says why",
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "reason", "a rejection says why",
 			"send a reason: its submitter reads it", nil)
 		return
 	}
-	s.review(w, r, b, false, func(core.Job) *refusal { return nil })
+	s.review(w, r, b, false, func(core.Job) *reply.Refusal { return nil })
 }
 
 // review puts a review in the log. A second one that says the same changes nothing.
 func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool,
-	may func(core.Job) *refusal) {
+	may func(core.Job) *reply.Refusal) {
 	const longest = 1000
 	if len(b.Reason) > longest {
-		fieldProblem(w, http.StatusUnprocessableEntity, "reason", fmt.Sprintf("the reason has more than %d bytes", longest),
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "reason", fmt.Sprintf("the reason has more than %d bytes",
+			longest),
 			"shorten it", nil)
 		return
 	}
@@ -87,14 +91,13 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 		return
 	}
 	if no := may(j); no != nil {
-		no.answer(w)
+		no.Answer(w)
 		return
 	}
-	callOf(r).act.Detail = b.Reason
-	e := core.Event{At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
-		Body: core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason}}
-	if err := s.tell(r, id, e); err != nil {
-		denied(callerOf(r), err, "not written", "ask again").answer(w)
+	auth.CallOf(r).Act.Detail = b.Reason
+	e := s.gate.Event(r, core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason})
+	if err := s.gate.Propose(r, id, e); err != nil {
+		budgets.Denied(auth.CallerOf(r), err, "not written", "ask again").Answer(w)
 		return
 	}
 	if j = look(); !said(j) { // it was ended, or reviewed by another, meanwhile
@@ -105,7 +108,8 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, b api.Review, ap
 }
 
 func (s *Server) notHeld(w http.ResponseWriter, j core.Job) {
-	problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID(), j.State(), j.Why()),
+	reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID(), j.State(),
+		j.Why()),
 		"scrimp approve lists the jobs that do", nil)
 }
 
@@ -119,10 +123,10 @@ func (s *Server) approval(j *core.Job) *api.Approval {
 	v := &api.Approval{Limits: convert.To[[]client.Threshold](a.Limits), Until: clock.ToWall(a.Until),
 		Reason: a.Reason, By: a.By}
 	if a.Bounded {
-		v.Most = ptr(a.Most)
+		v.Most = new(a.Most)
 	}
 	if !a.At.IsZero() {
-		v.At, v.Approved = ptr(clock.ToWall(a.At)), ptr(a.Approved)
+		v.At, v.Approved = new(clock.ToWall(a.At)), new(a.Approved)
 	}
 	return v
 }

@@ -33,14 +33,6 @@ type asked struct {
 	Fix    string    `json:"fix"`
 }
 
-// hookFix is what helps where a webhook leads inside.
-const hookFix = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
-
-// hooksInside reports whether the webhook is one that this server does not follow.
-func (s *Server) hooksInside(address string) bool {
-	return s.wide && address != "" && webhook.Inside(address, s.opts.HookHosts)
-}
-
 // notify tells the job's webhook, notes that it was told, and forgets the job's
 // secrets. A server that ends before tells it at its next start.
 func (s *Server) notify(ctx context.Context, n core.Notify) {
@@ -67,7 +59,7 @@ func (s *Server) notify(ctx context.Context, n core.Notify) {
 			s.opts.Log.Warn("not noted that the webhook was told; it is told again", "job", n.Job, "error", err)
 		}
 	}
-	defer s.alone("secrets " + n.Job)() // whoever takes the job up again brings them anew
+	defer s.turns.Alone("secrets " + n.Job)() // whoever takes the job up again brings them anew
 	over := false
 	s.control.ReadUncommitted(func(m *core.Machine) {
 		j, ok := m.Job(n.Job)
