@@ -22,21 +22,25 @@ var House = []Room{
 	{Path: "cli", Floor: 7},
 	{Path: "cli/show", Floor: 7}, // wire values as text for people
 	{Path: "server", Floor: 7},
-	{Path: "server/agents", Floor: 7},  // what agents on machines ask
-	{Path: "server/budgets", Floor: 7}, // limits, set and seen
-	{Path: "server/books", Floor: 7},   // the log and its ledger, read for people
-	{Path: "server/kept", Floor: 7},    // checkpoints and outputs of jobs
-	{Path: "server/workdir", Floor: 7}, // work folders that are copied or sent
-	{Path: "server/people", Floor: 7},  // users, teams and tokens
-	{Path: "server/openapi", Floor: 7}, // the description of the routes
-	{Path: "server/auth", Floor: 7},    // who asks, and whether they may
-	{Path: "server/front", Floor: 7},   // the address on the network
-	{Path: "server/reply", Floor: 7},   // bodies, answers and problems
-	{Path: "server/turn", Floor: 7},    // one after the other, by name
-	{Path: "server/disk", Floor: 7},    // how much room there is
-	{Path: "server/terms", Floor: 7},   // a job's file as the core's terms
-	{Path: "server/secret", Floor: 7},  // values that the log never holds, sealed
-	{Path: "server/webhook", Floor: 7}, // words to addresses that users name
+	{Path: "server/submit", Floor: 7},   // jobs taken in
+	{Path: "server/jobs", Floor: 7},     // jobs shown, ended, paused, reviewed and changed
+	{Path: "server/outbox", Floor: 7},   // what webhooks are told, at least once
+	{Path: "server/forecast", Floor: 7}, // how likely jobs are done in time
+	{Path: "server/agents", Floor: 7},   // what agents on machines ask
+	{Path: "server/budgets", Floor: 7},  // limits, set and seen
+	{Path: "server/books", Floor: 7},    // the log and its ledger, read for people
+	{Path: "server/kept", Floor: 7},     // checkpoints and outputs of jobs
+	{Path: "server/workdir", Floor: 7},  // work folders that are copied or sent
+	{Path: "server/people", Floor: 7},   // users, teams and tokens
+	{Path: "server/openapi", Floor: 7},  // the description of the routes
+	{Path: "server/auth", Floor: 7},     // who asks, and whether they may
+	{Path: "server/front", Floor: 7},    // the address on the network
+	{Path: "server/reply", Floor: 7},    // bodies, answers and problems
+	{Path: "server/turn", Floor: 7},     // one after the other, by name
+	{Path: "server/disk", Floor: 7},     // how much room there is
+	{Path: "server/terms", Floor: 7},    // a job's file as the core's terms
+	{Path: "server/secret", Floor: 7},   // values that the log never holds, sealed
+	{Path: "server/webhook", Floor: 7},  // words to addresses that users name
 
 	{Path: "control", Floor: 6},
 	{Path: "sim", Floor: 6, Chance: true},

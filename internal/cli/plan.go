@@ -15,7 +15,7 @@ import (
 	"scrimp/internal/cli/show"
 	"scrimp/internal/draw"
 	"scrimp/internal/market"
-	"scrimp/internal/server"
+	"scrimp/internal/server/forecast"
 	"scrimp/internal/sim"
 	"scrimp/internal/spec"
 	"scrimp/internal/wait"
@@ -117,7 +117,7 @@ Exit status: 0 feasible, 2 not feasible, 1 error.`,
 func foresee(j spec.Job, m api.Market, v api.Server) show.Plan {
 	clock := v.Market
 	stretch := func(d time.Duration) time.Duration { return time.Duration(float64(d) * clock.Speed) }
-	q := sim.Scenario{Config: server.Rules(clock.Speed, v.Engines), Terms: terms(j, clock.Now, stretch), Now: clock.Now,
+	q := sim.Scenario{Config: forecast.Rules(clock.Speed, v.Engines), Terms: terms(j, clock.Now, stretch), Now: clock.Now,
 		Restart: stretch(2 * time.Second), Save: stretch(500 * time.Millisecond), Runs: forecastRuns, Hazards: hazards(m),
 		Speed: clock.Speed}
 	for _, l := range m.Offers {

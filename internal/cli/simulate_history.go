@@ -14,7 +14,7 @@ import (
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
 	"scrimp/internal/policy"
-	"scrimp/internal/server"
+	"scrimp/internal/server/forecast"
 	"scrimp/internal/sim"
 	"scrimp/internal/sim/replay"
 	"scrimp/internal/sim/tick"
@@ -86,7 +86,7 @@ func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pastRun{now: v.Market.Now, config: server.Rules(v.Market.Speed, v.Engines), mind: plan.NewPlanner(),
+	p := &pastRun{now: v.Market.Now, config: forecast.Rules(v.Market.Speed, v.Engines), mind: plan.NewPlanner(),
 		notes: []string{}, unended: map[string]bool{}}
 	if err := c.do(ctx, http.MethodGet, "/v1/history", nil, &p.History); err != nil {
 		return nil, err

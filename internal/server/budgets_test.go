@@ -146,7 +146,7 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: new(money.Picos(5e11)), Warn: []float64{0.5},
 		Notify: hook.URL + "/secret"})
 	for range 3 {
-		if err := w.budgets.Look(t.Context()); err != nil {
+		if err := w.budgets.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if err := w.budgets.Look(t.Context()); err != nil {
+		if err := w.budgets.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

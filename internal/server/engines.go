@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/server/forecast"
 	"scrimp/internal/wait"
 )
 
@@ -108,9 +109,6 @@ func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	}
 }
 
-// notConfigured is the state of an engine that is named no more while machines of it may cost something.
-const notConfigured = "not_configured"
-
 // engineList is how the engines stand, as people see it.
 func (s *Server) engineList() []api.Engine {
 	var list []api.Engine
@@ -122,7 +120,7 @@ func (s *Server) engineList() []api.Engine {
 			}}
 		switch {
 		case !e.Configured:
-			v.State = notConfigured
+			v.State = forecast.NotConfigured
 		case e.Err != nil:
 			v.State, v.Error = "away", e.Err.Error()
 		case e.Heard.IsZero():

@@ -180,16 +180,16 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 		Notify: hook.URL + "/secret"})
 	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"},"deadline":"in 36h","work":{"time":"30h"},"resources":{"capacity":["on-demand"]}`),
 		nil)
-	list, err := w.unasked()
+	list, err := w.outbox.Unasked()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	w.notify(t.Context(), list[0])
+	w.outbox.Notify(t.Context(), list[0])
 	if text := <-said; !strings.Contains(text, `"job":"big"`) || !strings.Contains(text, `"state":"held"`) ||
 		!strings.Contains(text, "scrimp approve big") || !strings.Contains(text, "$80.00 is above $50.00") {
 		t.Errorf("%s", text)
 	}
-	if list, err := w.unasked(); err != nil || len(list) != 0 {
+	if list, err := w.outbox.Unasked(); err != nil || len(list) != 0 {
 		t.Errorf("asked again: %+v, %v", list, err)
 	}
 	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") ||
@@ -209,7 +209,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	if rec, p := w.ask("POST", "/v1/jobs/big/approve", auth.OwnerName, "{}"); rec.Code != http.StatusConflict || p.Fix == "" {
 		t.Errorf("too late: %d %+v", rec.Code, p)
 	}
-	if _, err := w.unasked(); err != nil {
+	if _, err := w.outbox.Unasked(); err != nil {
 		t.Error(err)
 	}
 	if strings.Contains(w.log.String(), "secret") {

@@ -12,10 +12,12 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
 	"scrimp/internal/server/openapi"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit"
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store/backup"
 )
@@ -114,7 +116,7 @@ func serverRoutes() []route {
 		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job",
 			nil, api.Job{}, "text/event-stream",
 			[]string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"},
-			(*Server).getEvents},
+			ofJobs((*jobs.Desk).Events)},
 
 		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
 			"", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given",
@@ -134,37 +136,38 @@ func jobRoutes() []route {
 			"Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil,
 			ofUploads((*workdir.Uploads).Take)},
 		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil,
-			(*Server).postJob},
+			ofSubmit((*submit.Desk).One)},
 		{"POST", "/v1/jobs/batch", identity.Submitter, anywhere, false,
 			"Submit 1 to 1000 jobs without work folders or secrets, all or none", []api.Submission{}, []api.Job{}, "",
-			nil, (*Server).postBatch},
+			nil, ofSubmit((*submit.Desk).Many)},
 		{"GET", "/v1/jobs", identity.Viewer, anywhere, true,
 			"List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "",
 			[]string{"after: id of the job that a page begins after",
 				"limit: jobs at most, 1 to 1000; all where it is not given", "live: 1 for those that wait or run",
 				"state: of one state: held, queued, running, paused, succeeded, failed, stopped or cancelled",
-				"before: id of the job that a page ends before; empty for a page of the newest"}, (*Server).getJobs},
-		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil, (*Server).getJob},
+				"before: id of the job that a page ends before; empty for a page of the newest"}, ofJobs((*jobs.Desk).List)},
+		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil,
+			ofJobs((*jobs.Desk).Get)},
 		{"GET", "/v1/jobs/{id}/watch", identity.Viewer, ofJob, true,
 			"Show a job at each change, a line each, until it is closed", nil, api.Job{}, "application/x-ndjson", nil,
-			(*Server).watchJob},
+			ofJobs((*jobs.Desk).Watch)},
 		{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofJob, false, "End a job", api.End{}, api.Job{}, "", nil,
-			(*Server).postEnd},
+			ofJobs((*jobs.Desk).End)},
 		{"PATCH", "/v1/jobs/{id}", identity.Submitter, ofJob, false, "Change the terms of a job that is not over",
-			api.Changes{}, api.Job{}, "", nil, (*Server).patchJob},
+			api.Changes{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Change)},
 		{"POST", "/v1/jobs/{id}/pause", identity.Submitter, ofJob, false,
 			"Save, give the machine back, and wait until the job is resumed", api.Pause{}, api.Job{}, "", nil,
-			(*Server).postPause},
+			ofJobs((*jobs.Desk).Pause)},
 		{"POST", "/v1/jobs/{id}/resume", identity.Submitter, ofJob, false,
 			"Let a job go on that is paused, or is over and did not succeed", api.Resume{}, api.Job{}, "", nil,
-			(*Server).postResume},
+			ofJobs((*jobs.Desk).Resume)},
 		{"POST", "/v1/jobs/{id}/approve", identity.Operator, ofJob, false, "Let a job run that waits for approval",
-			api.Review{}, api.Job{}, "", nil, (*Server).postApprove},
+			api.Review{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Approve)},
 		{"POST", "/v1/jobs/{id}/reject", identity.Operator, ofJob, false, "End a job that waits for approval, and say why",
-			api.Review{}, api.Job{}, "", nil, (*Server).postReject},
+			api.Review{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Reject)},
 		{"GET", "/v1/jobs/{id}/log", identity.Viewer, ofJob, true, "Print the output of a job, over all its attempts", nil,
 			nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed"},
-			(*Server).getLog},
+			ofJobs((*jobs.Desk).Output)},
 		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why",
 			nil, client.Receipt{}, "", nil, inBooks((*books.Books).Receipt)},
 		{"GET", "/v1/jobs/{id}/metric", identity.Viewer, ofJob, true,
@@ -181,11 +184,11 @@ func jobRoutes() []route {
 		{"DELETE", "/v1/jobs/{id}/checkpoints/{name}", identity.Submitter, ofJob, false,
 			"Remove a checkpoint of a job that holds no machine", nil, nil, "", nil, ofKept((*kept.Kept).RemoveCheckpoint)},
 		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{},
-			"", nil, (*Server).getSpec},
+			"", nil, ofJobs((*jobs.Desk).Spec)},
 		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil,
 			[]api.Decision{}, "", nil, inBooks((*books.Books).Explain)},
 		{"POST", "/v1/jobs/{id}/exec", identity.Operator, ofJob, false, "Run a command on the job's machine", api.Exec{},
-			api.ExecResult{}, "", nil, (*Server).postExec},
+			api.ExecResult{}, "", nil, ofJobs((*jobs.Desk).Execute)},
 	}
 }
 
@@ -268,6 +271,16 @@ func ofAgents(do func(*agents.Desk, http.ResponseWriter, *http.Request)) handler
 // ofBudgets is a handler of limits.
 func ofBudgets(do func(*budgets.Desk, http.ResponseWriter, *http.Request)) handler {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.budgets, w, r) }
+}
+
+// ofJobs is a handler of jobs.
+func ofJobs(do func(*jobs.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.jobs, w, r) }
+}
+
+// ofSubmit is a handler of submissions.
+func ofSubmit(do func(*submit.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.submit, w, r) }
 }
 
 // ofKept is a handler of what jobs have kept.

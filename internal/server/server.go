@@ -24,10 +24,14 @@ import (
 	"scrimp/internal/server/books"
 	"scrimp/internal/server/budgets"
 	"scrimp/internal/server/disk"
+	"scrimp/internal/server/forecast"
 	"scrimp/internal/server/front"
+	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/kept"
+	"scrimp/internal/server/outbox"
 	"scrimp/internal/server/people"
 	"scrimp/internal/server/secret"
+	"scrimp/internal/server/submit"
 	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
 	"scrimp/internal/server/workdir"
@@ -88,7 +92,6 @@ type Server struct {
 	logPace *auth.Pace // in bytes, of an attempt
 	allPace *auth.Pace // in bytes, of all attempts
 	metrics *metrics
-	feed    *feed
 	moves   auth.Streams // contents on their way to agents and from them
 	disk    disk.Room
 	turns   turn.Turns
@@ -96,17 +99,16 @@ type Server struct {
 	budgets *budgets.Desk
 	kept    *kept.Kept
 	agents  *agents.Desk
+	jobs    *jobs.Desk
+	submit  *submit.Desk
+	outbox  *outbox.Outbox
+	odds    forecast.Forecaster
 	uploads *workdir.Uploads
 	ready   readiness
 	wide    bool // serves others too, in the foreground
 
 	mu    sync.Mutex
 	asked time.Time // when somebody last called
-	odds  map[string]odds
-
-	naming  sync.Mutex      // guards what follows
-	named   map[string]bool // names of submissions in work
-	numbers map[string]int  // by name of a job: the lowest number that may be free
 }
 
 // errStopped is why a server left that was asked to.
@@ -190,11 +192,11 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	unsent, err := s.unsent()
+	unsent, err := s.outbox.Unsent()
 	if err != nil {
 		return err
 	}
-	unasked, err := s.unasked()
+	unasked, err := s.outbox.Unasked()
 	if err != nil {
 		return err
 	}
@@ -211,7 +213,7 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 	var owned sync.WaitGroup
 	owned.Go(func() { _ = h.Serve(l) })
 	s.work(ctx, &owned)
-	owned.Go(func() { s.tellOld(ctx, append(unsent, unasked...)) })
+	owned.Go(func() { s.outbox.TellOld(ctx, append(unsent, unasked...)) })
 	f.Open(ctx, routes)
 	o.Log.Info("serving", "dir", o.Dir, "engines", len(s.engines), "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)
@@ -237,14 +239,12 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace
 func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Server {
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
-		odds:  map[string]odds{},
-		named: map[string]bool{}, numbers: map[string]int{},
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
 		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
 	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()}}
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
-	s.feed = newFeed(s)
+	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Dir: o.Dir, Log: o.Log}
 	return s
 }
 
@@ -266,7 +266,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	}
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
-		Env: s.agentEnv, Notify: s.notify, Leads: s.store.Leads, Running: s.opts.Running,
+		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
 	})
 	if err == nil {
 		s.furnish()
@@ -276,7 +276,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 
 // furnish makes what answers requests, once there is a log.
 func (s *Server) furnish() {
-	s.gate.Control = s.control
+	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.people = &people.Desk{Gate: s.gate, Log: s.store}
 	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
@@ -289,6 +289,14 @@ func (s *Server) furnish() {
 		Moves:   &s.moves, Pace: s.logPace, AllPace: s.allPace,
 	}
 	s.uploads = &workdir.Uploads{Dir: s.opts.Dir, Room: s.disk}
+	s.odds.Control = s.control
+	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, Turns: &s.turns, Vault: s.vault(),
+		Odds: &s.odds, Settled: s.budgets.Settled, Exec: s.agents.Exec})
+	s.submit = &submit.Desk{
+		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
+		Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs,
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget,
+	}
 }
 
 // local answers on the socket of the data folder.
@@ -302,7 +310,7 @@ func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
 // work begins what goes on beside the answers, until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.idle(ctx) })
-	owned.Go(func() { s.forecast(ctx) })
+	owned.Go(func() { s.odds.Run(ctx) })
 	owned.Go(func() { s.keepEngines(ctx) })
 	owned.Go(func() { s.budgets.Guard(ctx) })
 	owned.Go(func() { s.books.Follow(ctx) })
@@ -369,3 +377,5 @@ func (s *Server) idle(ctx context.Context) {
 		}
 	}
 }
+
+func (s *Server) vault() secret.Vault { return secret.Vault{Dir: s.opts.Dir} }

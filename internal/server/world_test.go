@@ -233,3 +233,13 @@ func (w *world) eachRecord(t testing.TB) func(func(store.Record, error) bool) {
 		}
 	}
 }
+
+// secrets are those that are kept for the job.
+func (w *world) secrets(job string) map[string]string {
+	w.t.Helper()
+	m, err := w.vault().Open(job)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
+}

@@ -26,7 +26,7 @@ func (d *Desk) Guard(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		if err := d.Look(ctx); err != nil && ctx.Err() == nil {
+		if err := d.Poll(ctx); err != nil && ctx.Err() == nil {
 			d.Log.Error("budgets not looked at", "error", err)
 		}
 	}
@@ -46,8 +46,8 @@ func (d *Desk) booksNow(ctx context.Context) (rules budget.Rules, b budget.Accou
 	return rules, b, burn, nil
 }
 
-// Look looks once. No submission waits while a webhook is told.
-func (d *Desk) Look(ctx context.Context) error {
+// Poll looks at them once. No submission waits while a webhook is told.
+func (d *Desk) Poll(ctx context.Context) error {
 	_, b, _, err := d.booksNow(ctx)
 	if err != nil || len(b.Limits) == 0 {
 		return err

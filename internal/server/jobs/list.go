@@ -1,4 +1,4 @@
-package server
+package jobs
 
 import (
 	"fmt"
@@ -45,14 +45,14 @@ func pageOf(q url.Values) (p page, field, wrong string) {
 	return p, "", ""
 }
 
-// getJobs lists the jobs that the caller sees, newest last: all of them, or a page.
-func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
+// List lists the jobs that the caller sees, newest last: all of them, or a page.
+func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	p, field, wrong := pageOf(r.URL.Query())
 	if wrong != "" {
 		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
 		return
 	}
-	list, more, known := s.listed(auth.CallerOf(r), p)
+	list, more, known := d.listed(auth.CallerOf(r), p)
 	if !known {
 		field := "after"
 		if p.backwards {
@@ -66,7 +66,7 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 		slices.Reverse(list)
 	}
 	for i := range list {
-		s.fresh(&list[i])
+		d.fresh(&list[i])
 	}
 	if more && p.backwards {
 		w.Header().Set(reply.NextHeader, list[0].ID)
@@ -78,9 +78,9 @@ func (s *Server) getJobs(w http.ResponseWriter, r *http.Request) {
 
 // listed are the jobs of a page; more says that others follow, and known whether the
 // job that it begins after, or ends before, is.
-func (s *Server) listed(c identity.Caller, p page) (list []api.Job, more, known bool) {
+func (d *Desk) listed(c identity.Caller, p page) (list []api.Job, more, known bool) {
 	list, known = []api.Job{}, true
-	s.control.ReadUpTo(func(m *core.Machine) (last uint64) {
+	d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
 		if j, ok := m.Job(p.after + p.before); ok && !auth.Sees(c, j) {
 			known = false // who may not see a job does not learn that it is there
 			return 0
@@ -89,7 +89,7 @@ func (s *Server) listed(c identity.Caller, p page) (list []api.Job, more, known 
 		if jobs, known = p.jobs(m); !known {
 			return 0
 		}
-		durable := s.control.Durable()
+		durable := d.Control.Durable()
 		for j := range jobs {
 			switch {
 			case j.Event() > durable, !auth.Sees(c, j): // what is being written the next page has
@@ -99,7 +99,7 @@ func (s *Server) listed(c identity.Caller, p page) (list []api.Job, more, known 
 				more = true
 				return last
 			default:
-				list, last = append(list, s.show(m, j)), max(last, m.ChangedAt(j))
+				list, last = append(list, d.Show(m, j)), max(last, m.ChangedAt(j))
 			}
 		}
 		return last
@@ -117,5 +117,5 @@ func (p page) jobs(m *core.Machine) (iter.Seq[*core.Job], bool) {
 
 // leavesOut reports whether the page is not of such jobs.
 func (p page) leavesOut(j *core.Job) bool {
-	return p.live && closed(j) || p.state != "" && j.State() != p.state
+	return p.live && Closed(j) || p.state != "" && j.State() != p.state
 }

@@ -1,4 +1,4 @@
-package server
+package submit
 
 import (
 	"bytes"
@@ -25,11 +25,11 @@ import (
 const maxBatch = 1000
 
 // used returns which keys were used before, each with the event that carries it.
-func (s *Server) used(ctx context.Context, keys ...string) (map[string]uint64, *reply.Refusal) {
+func (d *Desk) used(ctx context.Context, keys ...string) (map[string]uint64, *reply.Refusal) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	seen, err := s.store.Seen(ctx, s.control.Tenant(), keys...)
+	seen, err := d.Log.Seen(ctx, d.Control.Tenant(), keys...)
 	if err != nil {
 		return nil, unread(err)
 	}
@@ -43,8 +43,8 @@ func unread(err error) *reply.Refusal {
 
 // earlier returns the job of a submission whose key the event seq carries, where it
 // asks for the same.
-func (s *Server) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *reply.Refusal) {
-	records, err := s.store.Records(ctx, seq-1, 2)
+func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *reply.Refusal) {
+	records, err := d.Log.Records(ctx, seq-1, 2)
 	var first, next core.Event
 	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
 		return "", unread(err)
@@ -86,8 +86,8 @@ func hiddenKey(field string) *reply.Refusal {
 
 // again answers a submission whose key was used before: with its job where it
 // asks for the same, else with a conflict.
-func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
-	seen, no := s.used(r.Context(), b.Key)
+func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+	seen, no := d.used(r.Context(), b.Key)
 	if no != nil {
 		no.Answer(w)
 		return true
@@ -96,13 +96,13 @@ func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission)
 	if !ok {
 		return false
 	}
-	job, no := s.earlier(r.Context(), b, seq)
+	job, no := d.earlier(r.Context(), b, seq)
 	if no != nil {
 		no.Answer(w)
 		return true
 	}
 	auth.CallOf(r).Act.Object = job
-	v, ok := s.visible(auth.CallerOf(r), job)
+	v, ok := d.Jobs.Visible(auth.CallerOf(r), job)
 	if !ok {
 		hiddenKey("key").Answer(w)
 		return true
@@ -111,11 +111,11 @@ func (s *Server) again(w http.ResponseWriter, r *http.Request, b api.Submission)
 	return true
 }
 
-// postBatch submits many jobs in one transaction. What is wrong with one of them
+// Many submits many jobs in one transaction. What is wrong with one of them
 // is wrong with all.
-func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
+func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
 	list, ok := reply.Body[[]api.Submission](w, r, 8<<20)
-	if !ok || s.crowded(w, r) {
+	if !ok || d.crowded(w, r) {
 		return
 	}
 	if len(list) == 0 || len(list) > maxBatch {
@@ -123,7 +123,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusUnprocessableEntity, title, "send several batches", nil)
 		return
 	}
-	jobs, ok := s.readBatch(w, r, list)
+	jobs, ok := d.readBatch(w, r, list)
 	if !ok {
 		return
 	}
@@ -133,12 +133,12 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request) {
 		reply.FieldProblem(w, http.StatusBadRequest, "key", title, "give each its own", nil)
 		return
 	}
-	b := &batch{s: s, r: r, list: list, jobs: jobs, ids: make([]string, len(list))}
+	b := &batch{d: d, r: r, list: list, jobs: jobs, ids: make([]string, len(list))}
 	defer b.release()
 	for _, key := range keys {
-		b.held = append(b.held, s.turns.Alone("key "+key))
+		b.held = append(b.held, d.Turns.Alone("key "+key))
 	}
-	seen, no := s.used(r.Context(), keys...)
+	seen, no := d.used(r.Context(), keys...)
 	if no == nil {
 		no = b.make(seen)
 	}
@@ -166,7 +166,7 @@ func keysOf(list []api.Submission) (keys []string, twice bool) {
 
 // batch is a batch that is being submitted.
 type batch struct {
-	s    *Server
+	d    *Desk
 	r    *http.Request
 	list []api.Submission
 	jobs []spec.Job
@@ -185,11 +185,11 @@ func (b *batch) release() {
 
 // make makes the events of those that are not there yet; seen are the keys that are.
 func (b *batch) make(seen map[string]uint64) *reply.Refusal {
-	if no := b.s.budgets.Settled(b.r.Context()); no != nil {
+	if no := b.d.Settled(b.r.Context()); no != nil {
 		return no
 	}
 	b.all = sha256.New()
-	now := b.s.control.Now()
+	now := b.d.Control.Now()
 	for i := range b.list {
 		if seq, ok := seen[b.list[i].Key]; ok {
 			if no := b.again(i, seq); no != nil {
@@ -197,7 +197,7 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 			}
 			continue
 		}
-		if no := b.s.proven(auth.CallerOf(b.r), b.list[i], b.jobs[i]); no != nil {
+		if no := b.d.proven(auth.CallerOf(b.r), b.list[i], b.jobs[i]); no != nil {
 			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
 			return no
 		}
@@ -209,12 +209,12 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 // again takes a job that was submitted before.
 func (b *batch) again(i int, seq uint64) *reply.Refusal {
 	field := fmt.Sprintf("[%d].key", i)
-	id, no := b.s.earlier(b.r.Context(), b.list[i], seq)
+	id, no := b.d.earlier(b.r.Context(), b.list[i], seq)
 	if no != nil {
 		no.Field = field
 		return no
 	}
-	if _, ok := b.s.visible(auth.CallerOf(b.r), id); !ok {
+	if _, ok := b.d.Jobs.Visible(auth.CallerOf(b.r), id); !ok {
 		return hiddenKey(field)
 	}
 	b.ids[i] = id
@@ -223,14 +223,14 @@ func (b *batch) again(i int, seq uint64) *reply.Refusal {
 
 // one takes a new job.
 func (b *batch) one(i int, now time.Time) {
-	id, done := b.s.name(b.jobs[i].Name)
+	id, done := b.d.name(b.jobs[i].Name)
 	b.held = append(b.held, done)
 	b.ids[i] = id
 	b.all.Write(b.list[i].Spec)
 	b.events = append(b.events, core.Event{
-		At: now, Schema: core.Schema, Tenant: b.s.control.Tenant(), Actor: auth.Actor(auth.CallerOf(b.r).User),
+		At: now, Schema: core.Schema, Tenant: b.d.Control.Tenant(), Actor: auth.Actor(auth.CallerOf(b.r).User),
 		Key:  b.list[i].Key,
-		Body: core.JobSubmitted{Job: id, Terms: b.s.terms(b.jobs[i], now), Spec: b.list[i].Spec},
+		Body: core.JobSubmitted{Job: id, Terms: b.d.terms(b.jobs[i], now), Spec: b.list[i].Spec},
 	})
 }
 
@@ -243,7 +243,7 @@ func (b *batch) submit() *reply.Refusal {
 	}
 	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
 	detail := fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
-	err := b.s.gate.ProposeWith(b.r, first, detail, b.events...)
+	err := b.d.Gate.ProposeWith(b.r, first, detail, b.events...)
 	if err != nil {
 		no := budgets.Denied(auth.CallerOf(b.r), err, "the jobs were not written", "submit them again with the same keys")
 		var of *core.Refusal
@@ -258,10 +258,10 @@ func (b *batch) submit() *reply.Refusal {
 // shown are the jobs of the batch as people see them.
 func (b *batch) shown() []api.Job {
 	shown := make([]api.Job, 0, len(b.ids))
-	b.s.control.ReadUpTo(func(m *core.Machine) (last uint64) {
+	b.d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
 		for _, id := range b.ids {
 			if j, ok := m.Job(id); ok {
-				shown, last = append(shown, b.s.show(m, j)), max(last, m.ChangedAt(j))
+				shown, last = append(shown, b.d.Jobs.Show(m, j)), max(last, m.ChangedAt(j))
 			}
 		}
 		return last
@@ -271,12 +271,12 @@ func (b *batch) shown() []api.Job {
 
 // readBatch returns the job files of a batch, or answers what is wrong with one.
 // Keys become the caller's own.
-func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
+func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
 	c := auth.CallerOf(r)
 	jobs := make([]spec.Job, len(list))
 	for i := range list {
 		b := &list[i]
-		j, no := s.jobOf(b.Spec)
+		j, no := d.jobOf(b.Spec)
 		switch {
 		case no != nil:
 		case besides(*b):
@@ -292,7 +292,7 @@ func (s *Server) readBatch(w http.ResponseWriter, r *http.Request, list []api.Su
 			return nil, false
 		}
 		var ok bool
-		if j.Team, j.Project, ok = s.place(w, c, j); !ok {
+		if j.Team, j.Project, ok = d.place(w, c, j); !ok {
 			return nil, false
 		}
 		if b.Key != "" && c.Token != "" {

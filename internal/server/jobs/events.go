@@ -1,4 +1,4 @@
-package server
+package jobs
 
 import (
 	"encoding/json"
@@ -17,12 +17,12 @@ import (
 	"scrimp/internal/wait"
 )
 
-// getEvents sends the jobs that the caller sees as server-sent events: each as
+// Events sends the jobs that the caller sees as server-sent events: each as
 // it is after an event of the log has changed it, and about once a second while
 // its progress changes without an event; the id is the number of the event up to
 // which everything was sent.
-func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
-	self, end, ok := s.watcherOf(w, r)
+func (d *Desk) Events(w http.ResponseWriter, r *http.Request) {
+	self, end, ok := d.watcherOf(w, r)
 	if !ok {
 		return
 	}
@@ -33,9 +33,9 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	defer beat.Stop()
 	var out []byte
 	for {
-		changed := s.control.Changed()
+		changed := d.Control.Changed()
 		var err error
-		if out, err = s.newsFor(w, r, self, end, out[:0]); err != nil {
+		if out, err = d.newsFor(w, r, self, end, out[:0]); err != nil {
 			return
 		}
 		end = 0 // the log was sent
@@ -60,7 +60,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 
 // watcherOf is who asks for events, and up to which event the log has to be sent first;
 // or it answers what is wrong.
-func (s *Server) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher, end uint64, ok bool) {
+func (d *Desk) watcherOf(w http.ResponseWriter, r *http.Request) (self *watcher, end uint64, ok bool) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = r.URL.Query().Get("after")
@@ -74,7 +74,7 @@ func (s *Server) watcherOf(w http.ResponseWriter, r *http.Request) (self *watche
 			return nil, 0, false
 		}
 	}
-	if end, err = s.feed.join(r.Context(), self); err != nil {
+	if end, err = d.feed.join(r.Context(), self); err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
 		return nil, 0, false
 	}
@@ -91,28 +91,28 @@ func (s *Server) watcherOf(w http.ResponseWriter, r *http.Request) (self *watche
 
 // newsFor sends the log up to an event, where the watcher is before it, and returns what
 // the feed has for them besides.
-func (s *Server) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, end uint64,
+func (d *Desk) newsFor(w http.ResponseWriter, r *http.Request, self *watcher, end uint64,
 	out []byte) ([]byte, error) {
 	for {
 		if self.seq < end {
-			if err := s.sendLog(w, r, self, end); err != nil {
+			if err := d.sendLog(w, r, self, end); err != nil {
 				return nil, err
 			}
 		}
-		out, behind, err := s.feed.next(r.Context(), self, out)
+		out, behind, err := d.feed.next(r.Context(), self, out)
 		if err != nil || !behind {
 			return out, err
 		}
-		if end, err = s.feed.join(r.Context(), self); err != nil {
+		if end, err = d.feed.join(r.Context(), self); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // sendLog sends the jobs that events up to end have changed, as they are now.
-func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
+func (d *Desk) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, end uint64) error {
 	for self.seq < end {
-		records, err := s.store.WholeRecords(r.Context(), self.seq, 500)
+		records, err := d.Log.WholeRecords(r.Context(), self.seq, 500)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, 
 		self.seq = records[len(records)-1].Seq
 		jobs := touched(records)
 		for i, id := range jobs {
-			j, ok := s.visible(self.caller, id)
+			j, ok := d.Visible(self.caller, id)
 			if !ok {
 				continue
 			}
@@ -142,14 +142,14 @@ func (s *Server) sendLog(w http.ResponseWriter, r *http.Request, self *watcher, 
 	return nil
 }
 
-// visible returns a job that the caller may see.
-func (s *Server) visible(caller identity.Caller, id string) (api.Job, bool) {
+// Visible returns a job that the caller may see.
+func (d *Desk) Visible(caller identity.Caller, id string) (api.Job, bool) {
 	ok := false
-	s.control.Job(id, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(caller, j) })
+	d.Control.Job(id, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(caller, j) })
 	if !ok {
 		return api.Job{}, false
 	}
-	return s.find(id)
+	return d.find(id)
 }
 
 // touched names the jobs that records are about, each once, in the order of

@@ -1,7 +1,9 @@
-package server
+// Package forecast says how likely running jobs are done in time, by playing them forward.
+package forecast
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"scrimp/internal/api"
@@ -15,13 +17,16 @@ import (
 	"scrimp/internal/wait"
 )
 
+// NotConfigured is the state of an engine that is named no more while machines of it may cost something.
+const NotConfigured = "not_configured"
+
 // Rules is how the core of a server decides that has these engines: who plays a job
 // forward plays it by these.
 func Rules(speed float64, list []api.Engine) core.Config {
 	span := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	var engines []engine.Engine
 	for _, e := range list {
-		if e.State == notConfigured {
+		if e.State == NotConfigured {
 			continue
 		}
 		engines = append(engines, engine.Engine{Name: e.Name, Timing: engine.Timing{
@@ -32,9 +37,42 @@ func Rules(speed float64, list []api.Engine) core.Config {
 	return control.CoreConfig(engine.Clock{Speed: speed}, engines)
 }
 
-// odds is what the newest forecast of a job says.
-type odds struct {
-	deadline *float64
+// Forecaster knows how likely running jobs are done in time.
+type Forecaster struct {
+	Control *control.Control
+
+	mu   sync.Mutex
+	odds map[string]float64 // by job
+}
+
+// InTime is how likely the job meets its deadline; nil where that is not known.
+func (f *Forecaster) InTime(job string) *float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if odds, ok := f.odds[job]; ok {
+		return &odds
+	}
+	return nil
+}
+
+// Forget drops what was said of a job, which has other terms now.
+func (f *Forecaster) Forget(job string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.odds, job)
+}
+
+// learn keeps what was played of a job; what took too long says nothing.
+func (f *Forecaster) learn(job string, played sim.Forecast) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.odds, job); played.Halted {
+		return
+	}
+	if f.odds == nil {
+		f.odds = map[string]float64{}
+	}
+	f.odds[job] = played.InTime
 }
 
 const (
@@ -47,12 +85,12 @@ const (
 	forecastLimit = 2 * time.Second
 )
 
-// forecast plays the working jobs forward through the core, one after the other,
+// Run plays the working jobs forward through the core, one after the other,
 // beside the core's own work, until ctx ends.
-func (s *Server) forecast(ctx context.Context) {
+func (f *Forecaster) Run(ctx context.Context) {
 	mind := plan.NewPlanner()
 	for last := ""; ctx.Err() == nil; {
-		id, q, more := s.foretold(last)
+		id, q, more := f.foretold(last)
 		last = id
 		if id == "" {
 			_ = wait.For(ctx, forecastEvery)
@@ -60,12 +98,8 @@ func (s *Server) forecast(ctx context.Context) {
 		}
 		began := time.Now()
 		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
-		f := sim.Ask(q)
-		s.mu.Lock()
-		if delete(s.odds, id); !f.Halted {
-			s.odds[id] = odds{deadline: &f.InTime}
-		}
-		s.mu.Unlock()
+		told := sim.Ask(q)
+		f.learn(id, told)
 		rest := time.Duration(float64(time.Since(began)) * (1/forecastShare - 1))
 		if !more { // a round is over
 			last, rest = "", max(rest, forecastEvery)
@@ -76,8 +110,8 @@ func (s *Server) forecast(ctx context.Context) {
 
 // foretold returns the next job after last, by name, whose odds can be played;
 // "" where there is none. more says that another follows it.
-func (s *Server) foretold(last string) (id string, q sim.Scenario, more bool) {
-	s.control.ReadUncommitted(func(m *core.Machine) {
+func (f *Forecaster) foretold(last string) (id string, q sim.Scenario, more bool) {
+	f.Control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			j, _ := m.Job(a.Job())
 			if a != j.Attempt() || a.Task() != core.TaskRunning || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||
@@ -88,19 +122,19 @@ func (s *Server) foretold(last string) (id string, q sim.Scenario, more bool) {
 				more = true
 				return
 			}
-			id, q = j.ID(), s.question(m, j)
+			id, q = j.ID(), f.question(m, j)
 		}
 	})
 	return id, q, more
 }
 
 // question asks how a job goes on. The caller reads the machine.
-func (s *Server) question(m *core.Machine, j *core.Job) sim.Scenario {
+func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
 	q := sim.Scenario{
-		Terms: *j.Terms(), Now: s.control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second),
+		Terms: *j.Terms(), Now: f.Control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second),
 		Save:   max(j.SaveCost(), time.Second),
-		Config: s.control.Rules(), Spent: j.Spent(s.control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
-		Speed: s.clock.Speed,
+		Config: f.Control.Rules(), Spent: j.Spent(f.Control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
+		Speed: f.Control.Clock().Speed,
 	}
 	q.Terms.Steps = j.Total()
 	held := m.SpotHeld(q.Now)

@@ -1,4 +1,4 @@
-package server
+package jobs
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // feed is what is sent to those who watch all jobs. The log is read, and each job
 // is written as JSON, once for all of them; whoever comes by brings it up to date.
 type feed struct {
-	s *Server
+	d *Desk
 
 	mu      sync.Mutex
 	begun   bool
@@ -56,8 +56,8 @@ const (
 	beatsASecond = 500
 )
 
-func newFeed(s *Server) *feed {
-	return &feed{s: s, newest: map[string]uint64{}, drawn: map[string]drawing{}, shown: map[string]progress{}}
+func newFeed(d *Desk) *feed {
+	return &feed{d: d, newest: map[string]uint64{}, drawn: map[string]drawing{}, shown: map[string]progress{}}
 }
 
 func (f *feed) end() uint64 { return f.first + uint64(len(f.entries)) }
@@ -70,10 +70,10 @@ func (f *feed) add(job string, seq uint64) {
 // update reads what is new in the log, and the progress that is no event. The caller holds the lock.
 func (f *feed) update(ctx context.Context, now time.Time) error {
 	if !f.begun {
-		f.begun, f.seq = true, f.s.control.Durable()
+		f.begun, f.seq = true, f.d.Control.Durable()
 	}
-	for f.seq < f.s.control.Durable() {
-		records, err := f.s.store.WholeRecords(ctx, f.seq, 500)
+	for f.seq < f.d.Control.Durable() {
+		records, err := f.d.Log.WholeRecords(ctx, f.seq, 500)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (f *feed) update(ctx context.Context, now time.Time) error {
 func (f *feed) beat() {
 	type live struct{ job, attempt string }
 	var list []live
-	f.s.control.ReadUncommitted(func(m *core.Machine) {
+	f.d.Control.ReadUncommitted(func(m *core.Machine) {
 		for _, a := range m.Live() { // by name
 			list = append(list, live{a.Job(), a.ID()})
 		}
@@ -115,7 +115,7 @@ func (f *feed) beat() {
 	sent := 0
 	for i := range list {
 		l := list[(from+i)%len(list)]
-		word, ok := f.s.control.Latest(l.attempt)
+		word, ok := f.d.Control.Latest(l.attempt)
 		if !ok || word.Step.Step == 0 {
 			continue
 		}
@@ -146,7 +146,7 @@ func (f *feed) draw(id string) (drawing, bool) {
 		return d, d.text != nil
 	}
 	place := f.end()
-	v, ok := f.s.find(id)
+	v, ok := f.d.find(id)
 	d = drawing{place: place, team: v.Team}
 	if ok {
 		if b, err := json.Marshal(v); err == nil {

@@ -1,4 +1,4 @@
-package server
+package jobs
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"scrimp/internal/server/reply"
 )
 
-// getLog streams the output of all attempts, one after the other.
-func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.job(w, r); !ok {
+// Output streams the output of all attempts, one after the other.
+func (d *Desk) Output(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.job(w, r); !ok {
 		return
 	}
 	id := r.PathValue("id")
 	follow := r.URL.Query().Get("follow") != ""
-	o := output{s: s}
+	o := output{d: d}
 	if text := r.URL.Query().Get("offset"); text != "" {
 		var err error
 		if o.skip, err = strconv.ParseInt(text, 10, 64); err != nil || o.skip < 0 {
@@ -28,14 +28,14 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	for {
-		changed := s.control.Changed()
+		changed := d.Control.Changed()
 		var attempts []string
 		over := false
-		s.control.Job(id, func(_ *core.Machine, j *core.Job) {
+		d.Control.Job(id, func(_ *core.Machine, j *core.Job) {
 			for _, a := range j.Attempts() {
 				attempts = append(attempts, a.ID())
 			}
-			over = closed(j)
+			over = Closed(j)
 		})
 		if o.send(r.Context(), w, attempts) != nil || !follow || over {
 			return
@@ -51,7 +51,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) {
 
 // output is how far the output of a job was sent.
 type output struct {
-	s    *Server
+	d    *Desk
 	skip int64 // bytes that are still to be left out
 	n    int   // the attempt
 	at   int64 // and how far in its output
@@ -61,7 +61,7 @@ type output struct {
 func (o *output) send(ctx context.Context, w http.ResponseWriter, attempts []string) error {
 	flush, _ := w.(http.Flusher)
 	for o.n < len(attempts) {
-		b, err := o.s.store.ReadLog(ctx, attempts[o.n], o.at, 1<<20)
+		b, err := o.d.Log.ReadLog(ctx, attempts[o.n], o.at, 1<<20)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package server
+package outbox
 
 import (
 	"context"
@@ -18,14 +18,14 @@ import (
 // toldAtOnce is how many words of before are told at once.
 const toldAtOnce = 64
 
-// tellOld tells them, and returns when all are told or ctx ends.
-func (s *Server) tellOld(ctx context.Context, words []core.Notify) {
+// TellOld tells them, and returns when all are told or ctx ends.
+func (o *Outbox) TellOld(ctx context.Context, words []core.Notify) {
 	next := make(chan core.Notify)
 	var all sync.WaitGroup
 	for range min(toldAtOnce, len(words)) {
 		all.Go(func() {
 			for n := range next {
-				s.notify(ctx, n)
+				o.Notify(ctx, n)
 			}
 		})
 	}
@@ -61,10 +61,10 @@ func listed(dir string) (map[string]bool, error) {
 	return set, nil
 }
 
-// unsent are the words of jobs that are over whose webhook a server before this
+// Unsent are the words of jobs that are over whose webhook a server before this
 // one has not told. In a folder that no server has noted anything in, all are told.
-func (s *Server) unsent() (list []core.Notify, err error) {
-	dir := filepath.Join(s.opts.Dir, toldFolder)
+func (o *Outbox) Unsent() (list []core.Notify, err error) {
+	dir := filepath.Join(o.Dir, toldFolder)
 	made := os.Mkdir(dir, 0o700)
 	if made != nil && !errors.Is(made, os.ErrExist) {
 		return nil, fmt.Errorf("make the folder of what was told: %w", made)
@@ -73,12 +73,12 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at what was told: %w", err)
 	}
-	sealed, err := s.vault().Jobs()
+	sealed, err := o.Vault.Jobs()
 	if err != nil {
 		return nil, fmt.Errorf("look at the secrets: %w", err)
 	}
 	due := func(j *core.Job) bool { return j.Terms().Notify && !told[core.ToldOf(j.ID(), j.Reopened())] }
-	s.control.Read(func(m *core.Machine) {
+	o.Control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
 			if j.State().Over() && due(j) {
 				list = append(list, core.NotifyOf(j))
@@ -91,7 +91,7 @@ func (s *Server) unsent() (list []core.Notify, err error) {
 		}
 	})
 	for job := range sealed {
-		s.forget(job)
+		o.Forget(job)
 	}
 	if made != nil {
 		return list, nil
@@ -109,9 +109,9 @@ func noted(dir string, list []core.Notify) error {
 	return nil
 }
 
-// unasked are the approvals that a server before this one has not asked for.
-func (s *Server) unasked() (list []core.Notify, err error) {
-	dir := filepath.Join(s.opts.Dir, askedFolder)
+// Unasked are the approvals that a server before this one has not asked for.
+func (o *Outbox) Unasked() (list []core.Notify, err error) {
+	dir := filepath.Join(o.Dir, askedFolder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of what was asked for: %w", err)
 	}
@@ -119,7 +119,7 @@ func (s *Server) unasked() (list []core.Notify, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at what was asked for: %w", err)
 	}
-	s.control.Read(func(m *core.Machine) {
+	o.Control.Read(func(m *core.Machine) {
 		for j := range m.Jobs() {
 			if j.State() == core.Held && !asked[j.ID()] {
 				list = append(list, core.NotifyOf(j))

@@ -1,4 +1,4 @@
-package server
+package jobs
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"scrimp/money"
 )
 
-// postPause lets a job save, give its machine back and wait.
-func (s *Server) postPause(w http.ResponseWriter, r *http.Request) {
+// Pause lets a job save, give its machine back and wait.
+func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Pause](w, r, 1<<16)
 	if !ok {
 		return
@@ -25,18 +25,18 @@ func (s *Server) postPause(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	done := false
 	var no *reply.Refusal
-	if !s.control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = mayPause(j, b.Force) }) {
-		s.job(w, r)
+	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = mayPause(j, b.Force) }) {
+		d.job(w, r)
 		return
 	}
 	if no != nil {
 		no.Answer(w)
 		return
 	}
-	if !done && !s.told(w, r, id, core.JobPaused{Job: id}) {
+	if !done && !d.told(w, r, id, core.JobPaused{Job: id}) {
 		return
 	}
-	s.getJob(w, r)
+	d.Get(w, r)
 }
 
 // mayPause says why a job cannot be paused; done: it is, or will be.
@@ -75,9 +75,9 @@ func unowned(j *core.Job) *reply.Refusal {
 }
 
 // told writes an event about a job, or answers that it was not written.
-func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
-	e := s.gate.Event(r, b)
-	if err := s.gate.Propose(r, id, e); err != nil {
+func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
+	e := d.Gate.Event(r, b)
+	if err := d.Gate.Propose(r, id, e); err != nil {
 		no := budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
 		if _, resumes := b.(core.JobResumed); resumes && no.Field == "tags" {
 			no.Title, no.Fix = "a tag is required here by now", "submit it anew with tags in the job file"
@@ -85,14 +85,12 @@ func (s *Server) told(w http.ResponseWriter, r *http.Request, id string, b core.
 		no.Answer(w)
 		return false
 	}
-	s.mu.Lock()
-	delete(s.odds, id) // they were of other terms
-	s.mu.Unlock()
+	d.Odds.Forget(id) // they were of other terms
 	return true
 }
 
-// patchJob takes new terms for a job that is not over.
-func (s *Server) patchJob(w http.ResponseWriter, r *http.Request) {
+// Change takes new terms for a job that is not over.
+func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Changes](w, r, 1<<16)
 	if !ok {
 		return
@@ -103,43 +101,43 @@ func (s *Server) patchJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	defer s.turns.Alone("terms " + id)()
-	c, no := changesOf(b, s.control.Now())
+	defer d.Turns.Alone("terms " + id)()
+	c, no := changesOf(b, d.Control.Now())
 	if no == nil {
-		no = s.budgets.Settled(r.Context())
+		no = d.Settled(r.Context())
 	}
 	if no != nil {
 		no.Answer(w)
 		return
 	}
-	was, found := s.copyOf(id)
+	was, found := d.copyOf(id)
 	switch {
 	case !found:
-		s.job(w, r)
+		d.job(w, r)
 		return
 	case was.State().Over():
 		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
 			"scrimp resume takes it up again, with other terms", nil)
 		return
 	}
-	if no := s.usedUp(was, c); no != nil {
+	if no := d.usedUp(was, c); no != nil {
 		no.Answer(w)
 		return
 	}
-	if s.told(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
-		s.getJob(w, r)
+	if d.told(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
+		d.Get(w, r)
 	}
 }
 
 // copyOf is the job as it is now.
-func (s *Server) copyOf(id string) (j *core.Job, found bool) {
-	found = s.control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
+func (d *Desk) copyOf(id string) (j *core.Job, found bool) {
+	found = d.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
 	return j, found
 }
 
 // usedUp says which limit of its own a job has used up that is to have other terms.
-func (s *Server) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
-	s.control.ReadUncommitted(func(m *core.Machine) {
+func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
+	d.Control.ReadUncommitted(func(m *core.Machine) {
 		if now, ok := m.Job(j.ID()); ok {
 			no = usedUp(m, now, c.Apply(*j.Terms()))
 		}
@@ -147,31 +145,31 @@ func (s *Server) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	return no
 }
 
-// postResume lets a job go on that is paused, or is over and did not succeed.
-func (s *Server) postResume(w http.ResponseWriter, r *http.Request) {
+// Resume lets a job go on that is paused, or is over and did not succeed.
+func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Resume](w, r, 8<<20)
 	if !ok {
 		return
 	}
 	id := r.PathValue("id")
-	defer s.turns.Alone("terms " + id)()
-	e, no := s.resumed(r, b)
+	defer d.Turns.Alone("terms " + id)()
+	e, no := d.resumed(r, b)
 	if no == nil {
-		no = s.budgets.Settled(r.Context())
+		no = d.Settled(r.Context())
 	}
 	switch {
 	case no != nil:
 		no.Answer(w)
 		return
-	case s.hasSecrets(w, e, b.Secrets) && s.told(w, r, id, e):
-		s.getJob(w, r)
+	case d.hasSecrets(w, e, b.Secrets) && d.told(w, r, id, e):
+		d.Get(w, r)
 	}
 }
 
 // resumed is the event of a job that is to go on.
-func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
+func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
 	id := r.PathValue("id")
-	j, found := s.copyOf(id)
+	j, found := d.copyOf(id)
 	if !found {
 		return e, reply.NoSuchJob("", id)
 	}
@@ -182,13 +180,13 @@ func (s *Server) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *
 	if no := needsMore(j, b.Changes); no != nil {
 		return e, no
 	}
-	if e.Changes, no = changesOf(b.Changes, s.control.Now()); no != nil {
+	if e.Changes, no = changesOf(b.Changes, d.Control.Now()); no != nil {
 		return e, no
 	}
-	if no := s.usedUp(j, e.Changes); no != nil {
+	if no := d.usedUp(j, e.Changes); no != nil {
 		return e, no
 	}
-	e.Spec, no = s.newSpec(r.Context(), j, b)
+	e.Spec, no = d.newSpec(r.Context(), j, b)
 	return e, no
 }
 
@@ -225,8 +223,8 @@ func mayResume(j *core.Job) *reply.Refusal {
 
 // newSpec is the job's file with what was changed in its environment; nil where nothing
 // was. A job that was over needs the values of its secrets again.
-func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
-	raw, _, err := s.control.Spec(ctx, j.ID())
+func (d *Desk) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
+	raw, _, err := d.Control.Spec(ctx, j.ID())
 	if err != nil {
 		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the job file was not read",
 			Fix: "ask again",
@@ -259,12 +257,12 @@ func (s *Server) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.R
 }
 
 // hasSecrets keeps the secrets that came with a resumption, or answers that they were not kept.
-func (s *Server) hasSecrets(w http.ResponseWriter, e core.JobResumed, values map[string]string) bool {
+func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values map[string]string) bool {
 	if len(values) == 0 {
 		return true
 	}
-	defer s.turns.Alone("secrets " + e.Job)()
-	if err := s.vault().Keep(e.Job, values); err != nil {
+	defer d.Turns.Alone("secrets " + e.Job)()
+	if err := d.Vault.Keep(e.Job, values); err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)
 		return false
 	}

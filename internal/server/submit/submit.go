@@ -1,4 +1,4 @@
-package server
+package submit
 
 import (
 	"crypto/sha256"
@@ -26,27 +26,28 @@ import (
 )
 
 // terms are the terms of a job that begins now, as this installation's.
-func (s *Server) terms(j spec.Job, now time.Time) core.Terms {
-	t := terms.Of(j, now, s.control.Clock().Stretch)
-	t.Owner.Tenant = s.control.Tenant()
+func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
+	t := terms.Of(j, now, d.Control.Clock().Stretch)
+	t.Owner.Tenant = d.Control.Tenant()
 	return t
 }
 
-func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
+// One submits a job.
+func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Submission](w, r, 8<<20)
-	if !ok || s.crowded(w, r) {
+	if !ok || d.crowded(w, r) {
 		return
 	}
-	j, no := s.jobOf(b.Spec)
+	j, no := d.jobOf(b.Spec)
 	if no != nil {
 		no.Answer(w)
 		return
 	}
-	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !s.takesFrom(w, r, b) {
+	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b) {
 		return
 	}
 	c := auth.CallerOf(r)
-	if j.Team, j.Project, ok = s.place(w, c, j); !ok {
+	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
 		return
 	}
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
@@ -60,64 +61,64 @@ func (s *Server) postJob(w http.ResponseWriter, r *http.Request) {
 		if c.Token != "" {
 			b.Key = c.User + "/" + b.Key // keys of others say nothing of theirs
 		}
-		defer s.turns.Alone("key " + b.Key)()
-		if s.again(w, r, b) {
+		defer d.Turns.Alone("key " + b.Key)()
+		if d.again(w, r, b) {
 			return
 		}
 	}
-	if no = s.proven(c, b, j); no != nil {
+	if no = d.proven(c, b, j); no != nil {
 		no.Answer(w)
 		return
 	}
-	id, no := s.takeIn(r, b, j)
+	id, no := d.takeIn(r, b, j)
 	if no != nil {
 		no.Answer(w)
 		return
 	}
 	var v api.Job
-	s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
+	d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Jobs.Show(m, j) })
 	reply.JSON(w, v)
 }
 
 // takeIn gives the job a name, keeps its work folder, lets it in and writes it.
-func (s *Server) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
-	id, done := s.name(j.Name)
+func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
+	id, done := d.name(j.Name)
 	defer done()
-	if err := s.keepWork(r, id, b); err != nil {
+	if err := d.keepWork(r, id, b); err != nil {
 		return id, &reply.Refusal{
 			Status: http.StatusUnprocessableEntity, Title: "the work folder was not copied",
 			Fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", Err: err,
 		}
 	}
-	c, now := auth.CallerOf(r), s.control.Now()
-	body := core.JobSubmitted{Job: id, Terms: s.terms(j, now), Spec: b.Spec}
-	e := core.Event{At: now, Schema: core.Schema, Tenant: s.control.Tenant(), Actor: auth.Actor(c.User), Key: b.Key}
-	no = s.budgets.Settled(r.Context())
+	c, now := auth.CallerOf(r), d.Control.Now()
+	body := core.JobSubmitted{Job: id, Terms: d.terms(j, now), Spec: b.Spec}
+	e := core.Event{At: now, Schema: core.Schema, Tenant: d.Control.Tenant(), Actor: auth.Actor(c.User), Key: b.Key}
+	no = d.Settled(r.Context())
 	if no == nil && b.From != "" {
 		e.Body = body
-		if no = s.wouldRefuse(c, e); no == nil { // what is refused copies nothing
-			body.From, no = s.kept.Seed(r.Context(), id, j, b.From)
+		if no = d.wouldRefuse(c, e); no == nil { // what is refused copies nothing
+			body.From, no = d.Kept.Seed(r.Context(), id, j, b.From)
 		}
 	}
 	lost := false // whether it will be there nobody knows
 	if no == nil {
 		e.Body = body
 		auth.CallOf(r).Act.Detail = fingerprint(b)
-		if err := s.gate.Propose(r, id, e); err != nil {
+		if err := d.Gate.Propose(r, id, e); err != nil {
 			no = budgets.Denied(c, err, "the job was not written", "submit it again with the same key")
 			lost = no.Status >= http.StatusInternalServerError
 		}
 	}
 	if no != nil && !lost {
-		_ = os.RemoveAll(filepath.Join(s.opts.Dir, "work", id)) // the next of that name removes it else
-		s.forget(id)
+		_ = os.RemoveAll(filepath.Join(d.Dir, "work", id)) // the next of that name removes it else
+		d.Forget(id)
 	}
 	return id, no
 }
 
 // wouldRefuse says why a job would not be let in as things are.
-func (s *Server) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) {
-	s.control.ReadUncommitted(func(m *core.Machine) {
+func (d *Desk) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) {
+	d.Control.ReadUncommitted(func(m *core.Machine) {
 		if why := m.Refuses(e); why != nil {
 			no = budgets.Denied(c, why, "", "")
 		}
@@ -126,13 +127,13 @@ func (s *Server) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal
 }
 
 // place says whose the job is, or answers what is wrong.
-func (s *Server) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
+func (d *Desk) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
 	if c.Token == "" && c.User == auth.OwnerName { // their own server: the job file says it all
 		return j.Team, j.Project, true
 	}
 	var field string
 	var err error
-	s.gate.People.Read(func(b *identity.Book) { team, project, field, err = b.Place(c, j.Team, j.Project) })
+	d.Gate.People.Read(func(b *identity.Book) { team, project, field, err = b.Place(c, j.Team, j.Project) })
 	if err != nil {
 		status := http.StatusUnprocessableEntity
 		if field == "team" && j.Team != "" {
@@ -146,7 +147,7 @@ func (s *Server) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (te
 
 // takesFrom reports whether the caller may use the folder or the job that the
 // submission takes its work folder from, or answers that they may not.
-func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
 	if b.Folder != "" && !auth.BySocket(r) { // a path here is none of theirs
 		reply.FieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
 			"upload the folder, as scrimp run does", nil)
@@ -158,7 +159,7 @@ func (s *Server) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submiss
 			continue
 		}
 		ok := false
-		s.control.Job(other.job, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(auth.CallerOf(r), j) })
+		d.Control.Job(other.job, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(auth.CallerOf(r), j) })
 		if !ok {
 			reply.UnknownJob(w, other.field, other.job)
 			return false
@@ -189,11 +190,11 @@ func fingerprint(b api.Submission) string {
 
 // name returns a name that no job has, and takes it until done: the job's own,
 // with a number from the second on.
-func (s *Server) name(wanted string) (id string, done func()) {
-	s.naming.Lock()
-	defer s.naming.Unlock()
-	s.control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
-		first := max(1, s.numbers[wanted]) // lower ones are taken for ever, and can be very many
+func (d *Desk) name(wanted string) (id string, done func()) {
+	d.naming.Lock()
+	defer d.naming.Unlock()
+	d.Control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
+		first := max(1, d.numbers[wanted]) // lower ones are taken for ever, and can be very many
 		for n := first; ; n++ {
 			if id = wanted; n > 1 {
 				id = fmt.Sprintf("%s-%d", wanted, n)
@@ -202,28 +203,34 @@ func (s *Server) name(wanted string) (id string, done func()) {
 			if taken && n == first {
 				first++
 			}
-			if !taken && !s.named[id] {
+			if !taken && !d.named[id] {
 				break
 			}
 		}
 		if first > 1 {
-			s.numbers[wanted] = first
+			if d.numbers == nil {
+				d.numbers = map[string]int{}
+			}
+			d.numbers[wanted] = first
 		}
 	})
-	s.named[id] = true
+	if d.named == nil {
+		d.named = map[string]bool{}
+	}
+	d.named[id] = true
 	return id, func() {
-		s.naming.Lock()
-		defer s.naming.Unlock()
-		delete(s.named, id)
+		d.naming.Lock()
+		defer d.naming.Unlock()
+		delete(d.named, id)
 	}
 }
 
 // keepWork copies the work folder and keeps the secrets apart from the log.
-func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
-	dir := filepath.Join(s.opts.Dir, "work", id)
+func (d *Desk) keepWork(r *http.Request, id string, b api.Submission) error {
+	dir := filepath.Join(d.Dir, "work", id)
 	from := b.Folder
 	if b.Rerun != "" {
-		from = filepath.Join(s.opts.Dir, "work", b.Rerun)
+		from = filepath.Join(d.Dir, "work", b.Rerun)
 		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) { // it had none
 			from = ""
 		}
@@ -239,16 +246,16 @@ func (s *Server) keepWork(r *http.Request, id string, b api.Submission) error {
 	}
 	switch {
 	case from != "":
-		if err := workdir.Copy(from, dir, s.opts.Dir); err != nil {
+		if err := workdir.Copy(from, dir, d.Dir); err != nil {
 			return err
 		}
 	case b.Work != "":
-		if err := s.uploads.Unpack(auth.CallerOf(r), b.Work, dir); err != nil {
+		if err := d.Uploads.Unpack(auth.CallerOf(r), b.Work, dir); err != nil {
 			return err
 		}
 	}
 	if len(b.Secrets) == 0 {
 		return nil
 	}
-	return s.vault().Keep(id, b.Secrets)
+	return d.Vault.Keep(id, b.Secrets)
 }

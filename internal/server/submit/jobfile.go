@@ -1,4 +1,4 @@
-package server
+package submit
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 )
 
 // jobOf reads the job file of a submission, or says which field of it is wrong.
-func (s *Server) jobOf(raw json.RawMessage) (spec.Job, *reply.Refusal) {
+func (d *Desk) jobOf(raw json.RawMessage) (spec.Job, *reply.Refusal) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return spec.Job{}, &reply.Refusal{Status: http.StatusBadRequest, Field: "spec", Title: "the submission has no job",
 			Fix: "send a job file as JSON in spec, as GET /v1/openapi.json describes"}
@@ -30,11 +30,11 @@ func (s *Server) jobOf(raw json.RawMessage) (spec.Job, *reply.Refusal) {
 		}
 		return j, no
 	}
-	if s.hooks.Refuses(j.Notify) {
+	if d.Hooks.Refuses(j.Notify) {
 		return j, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "notify",
 			Title: "the webhook leads inside the server's network", Fix: webhook.InsideFix}
 	}
-	err = j.Validate(s.control.Now())
+	err = j.Validate(d.Control.Now())
 	if err == nil {
 		return j, nil
 	}

@@ -1,4 +1,4 @@
-package server
+package submit
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/measured"
 	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
 )
@@ -24,11 +25,11 @@ const (
 
 // proven refuses a long run on spot whose checkpoints no earlier run has shown to work, where
 // the client does not accept that. A market that runs faster than the wall risks nothing.
-func (s *Server) proven(c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
-	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || s.control.Clock().Speed != 1 {
+func (d *Desk) proven(c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
+	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || d.Control.Clock().Speed != 1 {
 		return nil
 	}
-	for _, f := range check.Check(check.Case{Job: j, Runs: s.runsOf(c, j.Name)}).Findings {
+	for _, f := range check.Check(check.Case{Job: j, Runs: d.runsOf(c, j.Name)}).Findings {
 		if f.ID == "spot-proven" && f.Verdict == check.Fail {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "accept_unproven",
 				Title: "a long run on spot whose checkpoints are not proven",
@@ -40,15 +41,15 @@ func (s *Server) proven(c identity.Caller, b api.Submission, j spec.Job) *reply.
 
 // runsOf are the newest runs of a name that are over and that the caller sees, with what they
 // prove of their checkpoints.
-func (s *Server) runsOf(c identity.Caller, name string) (runs []check.Run) {
-	s.control.Read(func(m *core.Machine) {
-		jobs, _ := m.JobsBefore("")
+func (d *Desk) runsOf(c identity.Caller, name string) (runs []check.Run) {
+	d.Control.Read(func(m *core.Machine) {
+		all, _ := m.JobsBefore("")
 		seen := 0
-		for j := range jobs {
+		for j := range all {
 			if seen++; seen > earlierJobs || len(runs) == earlierRuns {
 				return
 			}
-			if of := j.Terms().Name; of != name && of != measured.Profile(name) || !closed(j) || !auth.Sees(c, j) {
+			if of := j.Terms().Name; of != name && of != measured.Profile(name) || !jobs.Closed(j) || !auth.Sees(c, j) {
 				continue
 			}
 			runs = append(runs, check.Run{Job: j.ID(), State: string(j.State()), Resumes: resumesOf(j)})

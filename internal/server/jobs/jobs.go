@@ -1,4 +1,4 @@
-package server
+package jobs
 
 import (
 	"encoding/json"
@@ -14,36 +14,37 @@ import (
 )
 
 // find returns the job as people see it.
-func (s *Server) find(id string) (api.Job, bool) {
+func (d *Desk) find(id string) (api.Job, bool) {
 	var v api.Job
-	found := s.control.Job(id, func(m *core.Machine, j *core.Job) { v = s.show(m, j) })
+	found := d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Show(m, j) })
 	if found {
-		s.fresh(&v)
+		d.fresh(&v)
 	}
 	return v, found
 }
 
-func (s *Server) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
-	j, ok := s.find(r.PathValue("id"))
+func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
+	j, ok := d.find(r.PathValue("id"))
 	if !ok {
 		reply.UnknownJob(w, "", r.PathValue("id"))
 	}
 	return j, ok
 }
 
-func (s *Server) getJob(w http.ResponseWriter, r *http.Request) {
-	if j, ok := s.job(w, r); ok {
+// Get shows a job.
+func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+	if j, ok := d.job(w, r); ok {
 		reply.JSON(w, j)
 	}
 }
 
-// watchJob sends the job at each change, and at least once a second while it lives.
-func (s *Server) watchJob(w http.ResponseWriter, r *http.Request) {
+// Watch sends the job at each change, and at least once a second while it lives.
+func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	flush, _ := w.(http.Flusher)
 	for {
-		changed := s.control.Changed()
-		j, ok := s.job(w, r)
+		changed := d.Control.Changed()
+		j, ok := d.job(w, r)
 		if !ok || json.NewEncoder(w).Encode(j) != nil {
 			return
 		}
@@ -63,8 +64,9 @@ func (s *Server) watchJob(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
-	if _, ok := s.job(w, r); !ok {
+// End ends a job.
+func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.job(w, r); !ok {
 		return
 	}
 	b, ok := reply.Body[api.End](w, r, 1<<16)
@@ -72,33 +74,33 @@ func (s *Server) postEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	if j, found := s.copyOf(id); found && b.Save && waitsForOwner(j) {
+	if j, found := d.copyOf(id); found && b.Save && waitsForOwner(j) {
 		unowned(j).Answer(w)
 		return
 	}
-	e := s.gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
-	if err := s.gate.Propose(r, id, e); err != nil {
+	e := d.Gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
+	if err := d.Gate.Propose(r, id, e); err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
-	s.getJob(w, r)
+	d.Get(w, r)
 }
 
-// closed reports whether the job is over and nothing of it costs anything any more.
-func closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
+// Closed reports whether the job is over and nothing of it costs anything any more.
+func Closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
 
-// show is the job as people see it, from the core's state alone.
-func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
-	clock, now := s.control.Clock(), s.control.Now()
+// Show is the job as people see it, from the core's state alone.
+func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
+	clock, now := d.Control.Clock(), d.Control.Now()
 	v := api.Job{
-		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: closed(j),
+		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: Closed(j),
 		Submitted: clock.ToWall(j.Submitted()),
 		Currency:  j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(),
 		Speed:   clock.Speed,
 		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
-		Project: j.Terms().Owner.Project, User: j.User(), Approval: s.approval(j),
+		Project: j.Terms().Owner.Project, User: j.User(), Approval: d.approval(j),
 	}
-	s.waits(m, j, &v)
+	d.waits(m, j, &v)
 	switch {
 	case j.Pausing():
 		v.Detail = "it saves, and is paused then"
@@ -154,20 +156,20 @@ func (s *Server) show(m *core.Machine, j *core.Job) api.Job {
 }
 
 // fresh adds what is newer than the last event.
-func (s *Server) fresh(v *api.Job) {
+func (d *Desk) fresh(v *api.Job) {
 	if v.Phase != "" {
 		attempt := ""
-		s.control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
+		d.Control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
 			if j.Attempt() != nil {
 				attempt = j.Attempt().ID()
 				if a := j.Attempt(); !a.Started().IsZero() && v.Step > a.First() {
-					if wall := s.control.Clock().Shrink(s.control.Now().Sub(a.Started())).Seconds(); wall > 1 {
+					if wall := d.Control.Clock().Shrink(d.Control.Now().Sub(a.Started())).Seconds(); wall > 1 {
 						v.StepsPerSecond = new(float64(max(v.Step, j.Step())-a.First()) / wall)
 					}
 				}
 			}
 		})
-		l, ok := s.control.Latest(attempt)
+		l, ok := d.Control.Latest(attempt)
 		if ok && l.Step.Step > 0 {
 			v.Step, v.Metrics = l.Step.Step, l.Step.Metrics
 		}
@@ -175,38 +177,38 @@ func (s *Server) fresh(v *api.Job) {
 			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o, ok := s.odds[v.ID]; ok && v.State == string(core.Running) && v.Deadline != nil {
-		v.Odds = o.deadline
+	if v.State == string(core.Running) && v.Deadline != nil {
+		v.Odds = d.Odds.InTime(v.ID)
 	}
 }
 
-func (s *Server) getSpec(w http.ResponseWriter, r *http.Request) {
-	spec, ok, err := s.control.Spec(r.Context(), r.PathValue("id"))
+// Spec shows the job file as it was validated.
+func (d *Desk) Spec(w http.ResponseWriter, r *http.Request) {
+	spec, ok, err := d.Control.Spec(r.Context(), r.PathValue("id"))
 	if err != nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
 		return
 	}
 	if !ok {
-		s.job(w, r)
+		d.job(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(spec)
 }
 
-func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
+// Execute runs a command on the job's machine.
+func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
 	b, ok := reply.Body[api.Exec](w, r, 1<<20)
 	if !ok {
 		return
 	}
 	attempt := ""
-	if j, found := s.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
+	if j, found := d.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
 		unowned(j).Answer(w)
 		return
 	}
-	s.control.Read(func(m *core.Machine) {
+	d.Control.Read(func(m *core.Machine) {
 		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.TaskRunning {
 			attempt = j.Attempt().ID()
 		}
@@ -215,11 +217,11 @@ func (s *Server) postExec(w http.ResponseWriter, r *http.Request) {
 		reply.Problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
 		return
 	}
-	if err := s.gate.Propose(r, r.PathValue("id")); err != nil { // before it does anything
+	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // before it does anything
 		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
-	result, err := s.agents.Exec(r.Context(), attempt, b.Command)
+	result, err := d.Exec(r.Context(), attempt, b.Command)
 	if err != nil {
 		reply.Problem(w, http.StatusGatewayTimeout, "no answer from the machine", "try again", err)
 		return
