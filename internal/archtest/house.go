@@ -20,7 +20,16 @@ const Line = 4
 var House = []Room{
 	{Path: "archtest", Floor: 7}, // reads the whole house, is read by nobody
 	{Path: "cli", Floor: 7},
-	{Path: "cli/show", Floor: 7}, // wire values as text for people
+	{Path: "cli/jobs", Floor: 7},     // jobs run, seen, changed and ended
+	{Path: "cli/plan", Floor: 7},     // what becomes of a job: plan, check
+	{Path: "cli/estimate", Floor: 7}, // what a run needs
+	{Path: "cli/simulate", Floor: 7}, // jobs on recorded markets
+	{Path: "cli/offers", Floor: 7},   // what can be rented
+	{Path: "cli/share", Floor: 7},    // users, tokens, limits
+	{Path: "cli/learn", Floor: 7},    // what earlier runs have measured
+	{Path: "cli/jobfile", Floor: 7},  // the job that a command names
+	{Path: "cli/command", Floor: 7},  // what commands share
+	{Path: "cli/show", Floor: 7},     // wire values as text for people
 	{Path: "server", Floor: 7},
 	{Path: "server/submit", Floor: 7},   // jobs taken in
 	{Path: "server/jobs", Floor: 7},     // jobs shown, ended, paused, reviewed and changed

@@ -106,10 +106,12 @@ func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
 		v.CostPerEpoch = new(v.Cost.Float() / j.EpochSeen())
 	}
 	if j.SaveCost() > 0 {
-		v.SaveSeconds = new(clock.Shrink(j.SaveCost()).Seconds())
+		save := clock.Shrink(j.SaveCost()).Seconds()
+		v.SaveSeconds = &save
 	}
 	if interval > 0 {
-		v.IntervalSeconds = new(clock.Shrink(interval).Seconds())
+		every := clock.Shrink(interval).Seconds()
+		v.IntervalSeconds = &every
 	}
 }
 

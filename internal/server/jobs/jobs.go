@@ -101,18 +101,7 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 		Project: j.Terms().Owner.Project, User: j.User(), Approval: d.approval(j),
 	}
 	d.waits(m, j, &v)
-	switch {
-	case j.Pausing():
-		v.Detail = "it saves, and is paused then"
-		if !j.Terms().Saves {
-			v.Detail = "its program ends, and it is paused then; it keeps no checkpoints, and begins anew when it is resumed"
-		}
-	case j.State() == core.Paused:
-		v.Detail = "scrimp resume " + j.ID() + " takes it up"
-		if !j.Terms().Deadline.IsZero() {
-			v.Detail += "; its deadline runs on"
-		}
-	}
+	pauses(j, &v)
 	if j.StepRate() > 0 {
 		rate := j.StepRate()
 		v.StepRate = &rate
@@ -130,7 +119,8 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 		if j.State().Over() {
 			end = j.Finished()
 		}
-		v.TimeLeft = new(d.Sub(end).Seconds())
+		left := d.Sub(end).Seconds()
+		v.TimeLeft = &left
 	}
 	if j.Terms().HasBudget {
 		v.Budget = new(j.Terms().Budget)
@@ -153,6 +143,22 @@ func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
 		}
 	}
 	return v
+}
+
+// pauses says how a job that is paused, or will be, goes on.
+func pauses(j *core.Job, v *api.Job) {
+	switch {
+	case j.Pausing():
+		v.Detail = "it saves, and is paused then"
+		if !j.Terms().Saves {
+			v.Detail = "its program ends, and it is paused then; it keeps no checkpoints, and begins anew when it is resumed"
+		}
+	case j.State() == core.Paused:
+		v.Detail = "scrimp resume " + j.ID() + " takes it up"
+		if !j.Terms().Deadline.IsZero() {
+			v.Detail += "; its deadline runs on"
+		}
+	}
 }
 
 // fresh adds what is newer than the last event.

@@ -64,9 +64,8 @@ func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, appr
 	may func(core.Job) *reply.Refusal) {
 	const longest = 1000
 	if len(b.Reason) > longest {
-		reply.FieldProblem(w, http.StatusUnprocessableEntity, "reason", fmt.Sprintf("the reason has more than %d bytes",
-			longest),
-			"shorten it", nil)
+		title := fmt.Sprintf("the reason has more than %d bytes", longest)
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "reason", title, "shorten it", nil)
 		return
 	}
 	id := r.PathValue("id")

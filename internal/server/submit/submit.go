@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -50,17 +51,10 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
 		return
 	}
-	if key := r.Header.Get("Idempotency-Key"); key != "" {
-		b.Key = key
-	}
-	if wrong := wrongKey(b.Key); wrong != "" {
-		reply.FieldProblem(w, http.StatusBadRequest, "key", wrong, "send a random one of 24 digits", nil)
+	if b.Key, ok = keyOf(w, r, b.Key); !ok {
 		return
 	}
 	if b.Key != "" {
-		if c.Token != "" {
-			b.Key = c.User + "/" + b.Key // keys of others say nothing of theirs
-		}
 		defer d.Turns.Alone("key " + b.Key)()
 		if d.again(w, r, b) {
 			return
@@ -78,6 +72,19 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 	var v api.Job
 	d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Jobs.Show(m, j) })
 	reply.JSON(w, v)
+}
+
+// keyOf is the caller's own key of a submission, "" for none, or it answers what is wrong with it.
+func keyOf(w http.ResponseWriter, r *http.Request, sent string) (key string, ok bool) {
+	key = cmp.Or(r.Header.Get("Idempotency-Key"), sent)
+	if wrong := wrongKey(key); wrong != "" {
+		reply.FieldProblem(w, http.StatusBadRequest, "key", wrong, "send a random one of 24 digits", nil)
+		return "", false
+	}
+	if c := auth.CallerOf(r); key != "" && c.Token != "" {
+		key = c.User + "/" + key // keys of others say nothing of theirs
+	}
+	return key, true
 }
 
 // takeIn gives the job a name, keeps its work folder, lets it in and writes it.
