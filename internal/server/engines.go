@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/server/forecast"
 	"scrimp/internal/wait"
 )
@@ -132,4 +133,13 @@ func (s *Server) engineList() []api.Engine {
 		list = append(list, v)
 	}
 	return list
+}
+
+// agentEnv is what the agent of an attempt finds in its environment: where its engine's
+// machines reach the server, and what it is let in by.
+func (s *Server) agentEnv(url, attempt string) map[string]string {
+	return map[string]string{
+		"SCRIMP_SERVER": url,
+		"SCRIMP_TOKEN":  s.gate.Tickets.For(auth.BootstrapTicket, attempt),
+	}
 }
