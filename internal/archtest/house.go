@@ -20,10 +20,36 @@ const Line = 4
 var House = []Room{
 	{Path: "archtest", Floor: 7}, // reads the whole house, is read by nobody
 	{Path: "cli", Floor: 7},
-	{Path: "cli/show", Floor: 7}, // wire values as text for people
+	{Path: "cli/jobs", Floor: 7},     // jobs run, seen, changed and ended
+	{Path: "cli/plan", Floor: 7},     // what becomes of a job: plan, check
+	{Path: "cli/estimate", Floor: 7}, // what a run needs
+	{Path: "cli/simulate", Floor: 7}, // jobs on recorded markets
+	{Path: "cli/offers", Floor: 7},   // what can be rented
+	{Path: "cli/share", Floor: 7},    // users, tokens, limits
+	{Path: "cli/learn", Floor: 7},    // what earlier runs have measured
+	{Path: "cli/jobfile", Floor: 7},  // the job that a command names
+	{Path: "cli/command", Floor: 7},  // what commands share
+	{Path: "cli/show", Floor: 7},     // wire values as text for people
 	{Path: "server", Floor: 7},
-	{Path: "server/secret", Floor: 7},  // values that the log never holds, sealed
-	{Path: "server/webhook", Floor: 7}, // words to addresses that users name
+	{Path: "server/submit", Floor: 7},   // jobs taken in
+	{Path: "server/jobs", Floor: 7},     // jobs shown, ended, paused, reviewed and changed
+	{Path: "server/outbox", Floor: 7},   // what webhooks are told, at least once
+	{Path: "server/forecast", Floor: 7}, // how likely jobs are done in time
+	{Path: "server/agents", Floor: 7},   // what agents on machines ask
+	{Path: "server/budgets", Floor: 7},  // limits, set and seen
+	{Path: "server/books", Floor: 7},    // the log and its ledger, read for people
+	{Path: "server/kept", Floor: 7},     // checkpoints and outputs of jobs
+	{Path: "server/workdir", Floor: 7},  // work folders that are copied or sent
+	{Path: "server/people", Floor: 7},   // users, teams and tokens
+	{Path: "server/openapi", Floor: 7},  // the description of the routes
+	{Path: "server/auth", Floor: 7},     // who asks, and whether they may
+	{Path: "server/front", Floor: 7},    // the address on the network
+	{Path: "server/reply", Floor: 7},    // bodies, answers and problems
+	{Path: "server/turn", Floor: 7},     // one after the other, by name
+	{Path: "server/disk", Floor: 7},     // how much room there is
+	{Path: "server/terms", Floor: 7},    // a job's file as the core's terms
+	{Path: "server/secret", Floor: 7},   // values that the log never holds, sealed
+	{Path: "server/webhook", Floor: 7},  // words to addresses that users name
 
 	{Path: "control", Floor: 6},
 	{Path: "sim", Floor: 6, Chance: true},

@@ -57,6 +57,19 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
+func TestNeighboursStayApart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range packages(t) {
+		seen[p.room()] = true
+		report(t, Apart(p))
+	}
+	for room := range neighbours {
+		if !seen[room] {
+			t.Errorf("%s is in neighbours, and there is no such package", room)
+		}
+	}
+}
+
 func TestOnlyTheCommandLineNamesDrivers(t *testing.T) {
 	for _, p := range packages(t) {
 		report(t, Drivers(p))

@@ -39,6 +39,15 @@ func TestEachRuleCatchesItsFault(t *testing.T) {
 		{"a public package needs another", Public, "money/a.go", `package money; import "scrimp/client"`, "its own"},
 		{"a public package by itself", Public, "money/a.go", `package money; import "math/big"`, ""},
 
+		{"a neighbour that is not its own", Apart, "internal/server/turn/a.go",
+			`package turn; import "scrimp/internal/server/auth"`, "small interface"},
+		{"the roof", Apart, "internal/server/turn/a.go", `package turn; import "scrimp/internal/server"`, "small interface"},
+		{"a neighbour that it needs no more", Apart, "internal/server/auth/a.go", `package auth`, "server/reply no more"},
+		{"a neighbour that nobody knows", Apart, "internal/server/cellar/a.go", `package cellar`, "is not in neighbours"},
+		{"a neighbour of its own", Apart, "internal/server/auth/a.go",
+			`package auth; import ("net/http"; "scrimp/internal/core"; "scrimp/internal/server/reply")`, ""},
+		{"the roof sees all", Apart, "internal/server/a.go", `package server; import "scrimp/internal/server/turn"`, ""},
+
 		{"an error's text", ErrorTexts, "internal/cli/a.go",
 			`package cli; import "strings"; func f(err error) bool { return strings.Contains(err.Error(), "gone") }`, "errors.As"},
 		{"an error's whole text", ErrorTexts, "internal/cli/a.go",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/draw"
 	"scrimp/internal/server"
 	"scrimp/internal/store"
@@ -19,12 +20,12 @@ import (
 
 func (a *app) backupCmd() *cobra.Command {
 	return &cobra.Command{Use: "backup FILE", Short: "Copy all that the server knows into a file, while it works",
-		Args: takes("FILE"), GroupID: groupShare,
+		Args: command.Takes("FILE"), GroupID: command.GroupShare,
 		Long: "Writes the log, the ledger, users, hashes of tokens and the output of all jobs into a file, as they are " +
 			"at one moment, and checks it. The server goes on meanwhile. Work folders, checkpoints, outputs and secrets are " +
-			"not in it." + plainExit,
-		RunE: a.with(func(ctx context.Context, c *client, args []string) error {
-			r, err := c.request(ctx, http.MethodGet, "/v1/backup")
+			"not in it." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			r, err := c.Request(ctx, http.MethodGet, "/v1/backup")
 			if err != nil {
 				return err
 			}
@@ -65,10 +66,10 @@ func keepBackup(from io.Reader, path string) (sum backup.Sum, err error) {
 }
 
 func (a *app) summed(what string, sum backup.Sum, where string) error {
-	if a.json {
-		return a.print(sum)
+	if a.JSON {
+		return a.Print(sum)
 	}
-	a.printf("%s %s, %s and the output of %s: %s\nSHA-256 %x\n", what, draw.Count(int(sum.End), "event"),
+	a.Printf("%s %s, %s and the output of %s: %s\nSHA-256 %x\n", what, draw.Count(int(sum.End), "event"),
 		draw.Count(int(sum.Postings), "posting"), draw.Count(sum.Outputs, "attempt"), where, sum.Hash)
 	return nil
 }
@@ -76,10 +77,10 @@ func (a *app) summed(what string, sum backup.Sum, where string) error {
 func (a *app) restoreCmd() *cobra.Command {
 	var db string
 	cmd := &cobra.Command{Use: "restore FILE", Short: "Fill an empty data folder or database from a backup",
-		Args: takes("FILE"), GroupID: groupShare,
+		Args: command.Takes("FILE"), GroupID: command.GroupShare,
 		Long: "Fills the data folder, or with --db a PostgreSQL database, from a backup, and compares what it then " +
 			"holds with what the backup was made of. Both must be empty, and no server may run there. A backup of SQLite " +
-			"restores into PostgreSQL, and the other way round." + plainExit,
+			"restores into PostgreSQL, and the other way round." + command.PlainExit,
 		Example: "  scrimp --data new restore backup.tar.gz\n" +
 			"  scrimp --data new restore backup.tar.gz --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +89,7 @@ func (a *app) restoreCmd() *cobra.Command {
 				return fmt.Errorf("restore: %w", err)
 			}
 			defer func() { _ = f.Close() }()
-			dir, err := filepath.Abs(a.data)
+			dir, err := filepath.Abs(a.Data)
 			if err != nil {
 				return err
 			}
@@ -116,10 +117,10 @@ func (a *app) restoreCmd() *cobra.Command {
 }
 
 func (a *app) openapiCmd() *cobra.Command {
-	return &cobra.Command{Use: "openapi", Short: "Print the description of the server's API", Args: takes(),
-		Long: "Prints the description of the HTTP API as OpenAPI 3.1, as GET /v1/openapi.json has it." + plainExit,
+	return &cobra.Command{Use: "openapi", Short: "Print the description of the server's API", Args: command.Takes(),
+		Long: "Prints the description of the HTTP API as OpenAPI 3.1, as GET /v1/openapi.json has it." + command.PlainExit,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.out.Write(server.OpenAPI(Version))
+			_, err := a.Out.Write(server.OpenAPI(Version))
 			return err
 		}}
 }

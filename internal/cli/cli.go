@@ -10,41 +10,24 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/estimate"
+	"scrimp/internal/cli/jobs"
+	"scrimp/internal/cli/offers"
+	"scrimp/internal/cli/plan"
+	"scrimp/internal/cli/share"
 	"scrimp/internal/cli/show"
+	"scrimp/internal/cli/simulate"
 )
 
 // Version is set by the build.
 var Version = "0.1.0-dev"
-
-// Exit codes. A plan that is not feasible is no error of the program.
-const (
-	exitError      = 1
-	exitInfeasible = 2
-	exitJobFailed  = 3
-)
-
-// exitCode is an error that has been told already and ends the program with that status.
-type exitCode int
-
-func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
-// app is what every command shares.
-type app struct {
-	in       io.Reader
-	out, err io.Writer
-	data     string // data folder
-	json     bool
-	now      func() time.Time
-	counting bool // a line of progress stands on the terminal
-}
 
 // Main runs the program and returns its exit status.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
@@ -55,14 +38,14 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends whatever does not end by itself
-	a := &app{in: in, out: out, err: errOut, now: time.Now}
+	a := newApp(in, out, errOut)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	var code exitCode
+	var code command.Exit
 	switch {
 	case err == nil:
 		return 0
@@ -72,15 +55,22 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	if a.counting {
+	if a.Counting {
 		fmt.Fprint(errOut, "\r\x1b[K")
 	}
-	if a.json {
+	if a.JSON {
 		_ = json.NewEncoder(errOut).Encode(map[string]string{"error": err.Error()})
 	} else {
 		fmt.Fprintln(errOut, "scrimp: "+show.Lines(strings.TrimSpace(err.Error()))) // some of it is what a server says
 	}
-	return exitError
+	return int(command.Failed)
+}
+
+// app is what every command is given, for the commands of this package.
+type app struct{ *command.App }
+
+func newApp(in io.Reader, out, errOut io.Writer) *app {
+	return &app{&command.App{In: in, Out: out, Err: errOut, Now: time.Now, Version: Version}}
 }
 
 func (a *app) root() *cobra.Command {
@@ -96,24 +86,19 @@ Exit status: 0 done, 1 error, 2 a plan is not feasible, 3 the job failed or was 
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&a.data, "data", defaultData(), "data `folder` (environment: SCRIMP_DATA)")
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, one object a line (default: text for people)")
-	_ = root.RegisterFlagCompletionFunc("data", completeFolder)
-	root.AddCommand(
-		a.runCmd(), a.planCmd(), a.initCmd(), a.importCmd(),
-		a.jobsCmd(), a.queueCmd(), a.statusCmd(), a.logsCmd(), a.attachCmd(), a.execCmd(),
-		a.pauseCmd(), a.resumeCmd(), a.updateCmd(),
-		a.cancelCmd(), a.stopCmd(), a.approveCmd(), a.rejectCmd(), a.machinesCmd(), a.adoptCmd(), a.releaseCmd(),
-		a.rerunCmd(), a.checkpointsCmd(), a.getCmd(), a.receiptCmd(), a.costsCmd(),
-		a.budgetsCmd(), a.explainCmd(), a.profileCmd(),
-		a.simulateCmd(), a.estimateCmd(), a.offersCmd(), a.catalogCmd(),
-		a.checkCmd(),
-		a.marketCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(),
-		a.serveCmd(), a.loginCmd(), a.logoutCmd(), a.usersCmd(), a.teamsCmd(), a.tokensCmd(), a.auditCmd(), a.backupCmd(),
-		a.restoreCmd(),
-		a.completionCmd(), a.agentCmd(),
-	)
-	helps(root)
+	root.PersistentFlags().StringVar(&a.Data, "data", defaultData(), "data `folder` (environment: SCRIMP_DATA)")
+	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print JSON, one object a line (default: text for people)")
+	_ = root.RegisterFlagCompletionFunc("data", command.CompleteFolder)
+	for _, family := range [][]*cobra.Command{
+		jobs.Commands(a.App), plan.Commands(a.App), estimate.Commands(a.App), offers.Commands(a.App),
+		simulate.Commands(a.App), share.Commands(a.App),
+		{offers.Market(a.App, a.marketServeCmd())},
+		{a.initCmd(), a.importCmd(), a.ledgerCmd(), a.serverCmd(), a.doctorCmd(), a.schemaCmd(), a.serveCmd(),
+			a.backupCmd(), a.restoreCmd(), a.completionCmd(), a.agentCmd()},
+	} {
+		root.AddCommand(family...)
+	}
+	command.Help(root)
 	return root
 }
 
@@ -130,57 +115,4 @@ func defaultData() string {
 		return ".scrimp"
 	}
 	return filepath.Join(home, ".local", "share", "scrimp")
-}
-
-// print writes v as a line of JSON.
-func (a *app) print(v any) error {
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, harmless(args)...) }
-func (a *app) notef(format string, args ...any)  { fmt.Fprintf(a.err, format, harmless(args)...) }
-
-// harmless is what is printed without all that would steer a terminal: servers, the
-// programs of others and files write some of it. Formats are our own.
-func harmless(args []any) []any {
-	list := slices.Clone(args)
-	for i, arg := range list {
-		if err, ok := arg.(error); ok {
-			list[i] = show.Lines(err.Error())
-		} else if v := reflect.ValueOf(arg); v.Kind() == reflect.String {
-			list[i] = show.Lines(v.String())
-		}
-	}
-	return list
-}
-
-// place is where tables go: as wide as the terminal; what is piped keeps all
-// its columns and has times that a program can read.
-func (a *app) place() show.Place {
-	width, people := terminal(a.out)
-	if !people {
-		return show.Place{}
-	}
-	return show.Place{Width: width, Now: a.now()}
-}
-
-// line is where a line of progress goes: a terminal's last column stays free,
-// since some of them break the line there.
-func (a *app) line() show.Place {
-	width, people := terminal(a.err)
-	if !people {
-		return show.Place{}
-	}
-	return show.Place{Width: width - 1, Now: a.now()}
-}
-
-// terminal reports whether w is one, and how wide it is.
-func terminal(w io.Writer) (width int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile {
-		return 80, false
-	}
-	return terminalWidth(f)
 }

@@ -2,17 +2,15 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"io"
 	"os"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/golden"
 	"scrimp/internal/server"
 )
@@ -21,7 +19,7 @@ import (
 func commands(t *testing.T, f func(c *cobra.Command)) {
 	t.Helper()
 	t.Setenv("SCRIMP_DATA", "data")
-	root := (&app{now: time.Now}).root()
+	root := newApp(nil, nil, nil).root()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultHelpFlag()
 	var each func(c *cobra.Command)
@@ -89,7 +87,7 @@ func TestHelp(t *testing.T) {
 		}
 		for line := range strings.Lines(b.String()) {
 			copied := strings.Contains(c.Example, strings.TrimSpace(line)) || strings.HasPrefix(line, "  "+c.CommandPath())
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth && !copied {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > command.HelpWidth && !copied {
 				t.Errorf("%s --help has a line of %d columns: %s", c.CommandPath(), n, line)
 			}
 		}
@@ -117,22 +115,6 @@ func TestAMissingArgumentIsNamed(t *testing.T) {
 		if !strings.Contains(err.String(), want) || out.Len() > 0 {
 			t.Errorf("scrimp %s: no %q in %q, or an output %q", line, want, err.String(), out.String())
 		}
-	}
-}
-
-func TestAQuestionIsAnsweredByItsLineOrByCtrlC(t *testing.T) {
-	for text, want := range map[string]bool{"\n": true, "y\n": true, " YES \n": true, "n\n": false, "what\n": false, "": false, "y": false} {
-		a := &app{in: strings.NewReader(text), err: io.Discard}
-		if got := a.confirmed(t.Context(), "?"); got != want {
-			t.Errorf("%q is taken for %v", text, got)
-		}
-	}
-	in, out := io.Pipe() // somebody who types nothing
-	defer func() { _ = out.Close() }()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if a := (&app{in: in, err: io.Discard}); a.confirmed(ctx, "?") {
-		t.Error("Ctrl-C is taken for yes")
 	}
 }
 

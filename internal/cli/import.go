@@ -6,15 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/foreign"
 )
 
 func (a *app) importCmd() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: "import FILE", Short: "Turn a SkyPilot, dstack or sbatch file into a job file",
-		Args: takes("FILE"), GroupID: groupRun,
+		Args: command.Takes("FILE"), GroupID: command.GroupRun,
 		Long: "Turns a SkyPilot or dstack YAML file or an sbatch script into a job file. What could not be carried over " +
-			"is listed on the error stream with its line (with --json: on the output, an object each)." + plainExit,
+			"is listed on the error stream with its line (with --json: on the output, an object each)." + command.PlainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := os.ReadFile(args[0])
 			if err != nil {
@@ -25,13 +26,13 @@ func (a *app) importCmd() *cobra.Command {
 				return err
 			}
 			for _, l := range r.Lost {
-				if a.json {
-					if err := a.print(l); err != nil {
+				if a.JSON {
+					if err := a.Print(l); err != nil {
 						return err
 					}
 					continue
 				}
-				a.notef("not carried over: %s:%d `%s` %s\n", args[0], l.Line, l.Field, l.Why)
+				a.Notef("not carried over: %s:%d `%s` %s\n", args[0], l.Line, l.Field, l.Why)
 			}
 			return a.writeNew(file, r.YAML, nil)
 		}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/cli/show"
 	"scrimp/internal/scaffold"
 )
@@ -15,10 +16,10 @@ import (
 func (a *app) initCmd() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: "init [FOLDER]", Short: "Write a first job file by looking at the folder",
-		Args: takes("[FOLDER]"), GroupID: groupRun, ValidArgsFunction: completeFolder,
+		Args: command.Takes("[FOLDER]"), GroupID: command.GroupRun, ValidArgsFunction: command.CompleteFolder,
 		Long: "Looks at the files of a folder and writes a first job file there: how the program is started and its " +
 			"packages installed, where it saves, how it prints its progress. It runs nothing and overwrites nothing. Each " +
-			"guess is told with what it was made of, and stands in the file as a comment." + plainExit,
+			"guess is told with what it was made of, and stands in the file as a comment." + command.PlainExit,
 		RunE: func(_ *cobra.Command, args []string) error {
 			folder := "."
 			if len(args) == 1 {
@@ -48,9 +49,9 @@ func (a *app) writeNew(path string, text []byte, guesses []scaffold.Guess) error
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if a.json {
-		return a.print(show.Written{File: path, Guesses: guesses})
+	if a.JSON {
+		return a.Print(show.Written{File: path, Guesses: guesses})
 	}
-	a.printf("%s", show.Written{File: path, Guesses: guesses}.Text(a.place()))
+	a.Printf("%s", show.Written{File: path, Guesses: guesses}.Text(a.Place()))
 	return nil
 }

@@ -6,14 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scrimp/internal/cli/command"
 	"scrimp/internal/server"
 )
 
 func (a *app) serveCmd() *cobra.Command {
 	o := server.Options{}
 	var logJSON bool
-	cmd := &cobra.Command{Use: "serve", Short: "Serve several people, in the foreground", Args: takes(),
-		GroupID: groupShare,
+	cmd := &cobra.Command{Use: "serve", Short: "Serve several people, in the foreground", Args: command.Takes(),
+		GroupID: command.GroupShare,
 		Long: "Serves the data folder to everybody who has a token, until it is ended with Ctrl-C or SIGTERM; jobs go " +
 			"on, and the next server adopts them. Whoever can read the data folder is its owner and needs no token: make " +
 			"users and tokens there.\n\n" +
@@ -23,22 +24,22 @@ func (a *app) serveCmd() *cobra.Command {
 		Example: "  scrimp serve\n  scrimp serve --listen 0.0.0.0:7077 --tls-cert cert.pem --tls-key key.pem\n" +
 			"  scrimp serve --db postgres://scrimp@db/scrimp",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := filepath.Abs(a.data)
+			dir, err := filepath.Abs(a.Data)
 			if err != nil {
 				return err
 			}
-			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, build(), kinds
-			o.Log = slog.New(slog.NewTextHandler(a.err, nil))
+			o.Dir, o.Version, o.Build, o.Kinds = dir, Version, command.Build(), kinds
+			o.Log = slog.New(slog.NewTextHandler(a.Err, nil))
 			if logJSON {
-				o.Log = slog.New(slog.NewJSONHandler(a.err, nil))
+				o.Log = slog.New(slog.NewJSONHandler(a.Err, nil))
 			}
 			o.Ready = func(address string) {
-				if !a.json {
-					a.printf("Serving %s on %s\nA first user:  scrimp --data %s users set NAME --grant admin && scrimp --data %s "+
+				if !a.JSON {
+					a.Printf("Serving %s on %s\nA first user:  scrimp --data %s users set NAME --grant admin && scrimp --data %s "+
 						"tokens new NAME\n", dir, address, dir, dir)
 					return
 				}
-				_ = a.print(map[string]string{"address": address, "folder": dir})
+				_ = a.Print(map[string]string{"address": address, "folder": dir})
 			}
 			return server.Serve(cmd.Context(), o)
 		}}
@@ -55,6 +56,6 @@ func (a *app) serveCmd() *cobra.Command {
 	f.StringSliceVar(&o.HookHosts, "hook-hosts", nil,
 		"`hosts` inside this network that webhooks may be on, as HOST or HOST:PORT (default none)")
 	f.BoolVar(&logJSON, "log-json", false, "write the log as JSON (default: as text)")
-	_ = cmd.RegisterFlagCompletionFunc("market", completeMarket)
+	_ = cmd.RegisterFlagCompletionFunc("market", command.CompleteMarket)
 	return cmd
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"scrimp/internal/market"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/market"
 )
 
 // runs reads when spot could be had, or what it cost, and how far that is known. All

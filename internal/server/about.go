@@ -10,6 +10,8 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
 )
 
 func (s *Server) clockNow() api.MarketClock {
@@ -26,27 +28,27 @@ func (s *Server) getServer(w http.ResponseWriter, r *http.Request) {
 	readState(func(m *core.Machine) {
 		v.Events, v.Undecided = m.Seq(), len(m.State().AllUndecided())
 		for _, a := range m.Accounts(m.Now()) {
-			if callerOf(r).Role(a.Team) >= identity.Viewer {
+			if auth.CallerOf(r).Role(a.Team) >= identity.Viewer {
 				v.Jobs, v.Live = v.Jobs+a.Jobs(), v.Live+a.Open
 			}
 		}
 	})
-	if !rules(callerOf(r)) { // where it lives is its owner's business
+	if !auth.Rules(auth.CallerOf(r)) { // where it lives is its owner's business
 		v.PID, v.Dir = 0, ""
 		for n := range v.Engines {
 			v.Engines[n].Agents, v.Engines[n].Error = "", ""
 		}
 	}
-	answer(w, v)
+	reply.JSON(w, v)
 }
 
 func (s *Server) postStop(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.StopServer](w, r, 1<<16)
+	b, ok := reply.Body[api.StopServer](w, r, 1<<16)
 	if !ok {
 		return
 	}
-	if err := s.tell(r, ""); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+	if err := s.gate.Propose(r, ""); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
 	s.now.Store(b.Now)
@@ -72,5 +74,5 @@ func (s *Server) getMarket(w http.ResponseWriter, _ *http.Request) {
 		v.Offers = append(v.Offers, api.Listing{Offer: convert.To[client.Offer](l.offer),
 			Quote: convert.To[client.Quote](l.Quote), Hazard: convert.To[client.Hazard](l.Hazard)})
 	}
-	answer(w, v)
+	reply.JSON(w, v)
 }

@@ -11,13 +11,14 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
 	"scrimp/internal/control"
+	"scrimp/internal/server/auth"
 )
 
 // 64 clients submit and end jobs of one limit, singly and in batches: it is never
 // passed, though nobody waits for another's commit, and at the end nothing is held.
 func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Rate = 1e6 })
-	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(100), Jobs: ptr(9)})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(100), Jobs: new(9)})
 	var all sync.WaitGroup
 	var let, refused, now atomic.Int64
 	for c := range 64 {
@@ -28,7 +29,7 @@ func TestSubmissionsThatShareTransactionsNeverPassALimit(t *testing.T) {
 					n, path = 2, "/v1/jobs/batch"
 					body = "[" + body + "," + costing(fmt.Sprintf("k-%d-%d", c, i), "a", `,"budget":{"dollars":"12"}`) + "]"
 				}
-				rec, _ := w.ask("POST", path, ownerName, body)
+				rec, _ := w.ask("POST", path, auth.OwnerName, body)
 				switch rec.Code {
 				case 200:
 					let.Add(n)
@@ -72,7 +73,7 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 	one := func(name string) string {
 		return strings.Replace(costing(name, "", `,"budget":{"dollars":"4"}`), "{", `{"key":"`+name+`",`, 1)
 	}
-	rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, "["+one("a")+","+one("b")+","+one("c")+"]")
+	rec, p := w.ask("POST", "/v1/jobs/batch", auth.OwnerName, "["+one("a")+","+one("b")+","+one("c")+"]")
 	if rec.Code != http.StatusPaymentRequired || p.Field != "[2].budget" || p.Limit == nil {
 		t.Errorf("three jobs of $4 under $10: %d %+v", rec.Code, p)
 	}
@@ -81,7 +82,7 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 		t.Errorf("%+v of a batch that was refused", b.Limits[0].Use)
 	}
 	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} { // the second time they are there
-		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, "["+one(names[0])+","+one(names[1])+"]"); rec.Code != 200 {
+		if rec, p := w.ask("POST", "/v1/jobs/batch", auth.OwnerName, "["+one(names[0])+","+one(names[1])+"]"); rec.Code != 200 {
 			t.Errorf("two of them: %d %+v", rec.Code, p)
 		}
 	}
@@ -98,9 +99,9 @@ func TestABatchIsLetInAsAWhole(t *testing.T) {
 // Who holds the data folder is a user too, whom events do not name.
 func TestALimitOfTheOwnerHoldsTheirJobs(t *testing.T) {
 	w := newWorld(t, nil)
-	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Month, Jobs: ptr(1)})
+	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Month, Jobs: new(1)})
 	for _, want := range []int{http.StatusOK, http.StatusForbidden} {
-		if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("j", "", "")); rec.Code != want {
+		if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing("j", "", "")); rec.Code != want {
 			t.Errorf("%d %+v, want %d", rec.Code, p, want)
 		}
 	}

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"scrimp/internal/api"
@@ -25,6 +22,9 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/server/agents"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/disk"
 	"scrimp/internal/size"
 )
 
@@ -129,7 +129,9 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range codes {
 		_, keys[i], _ = ed25519.GenerateKey(nil)
-		all.Go(func() { codes[i], _ = w.register(w.ticket("bootstrap", attempt), w.instance(attempt), keys[i]) })
+		all.Go(func() {
+			codes[i], _ = w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), keys[i])
+		})
 	}
 	all.Wait()
 	first := slices.Index(codes, 200)
@@ -137,21 +139,21 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 		t.Fatalf("%d of 8 agents have the machine: %v", n, codes)
 	}
 	key := keys[first]
-	again, _ := w.ask("POST", "/v1/agent/register", w.ticket("bootstrap", attempt), api.Registration{})
+	again, _ := w.ask("POST", "/v1/agent/register", w.gate.Tickets.For(auth.BootstrapTicket, attempt), api.Registration{})
 	if at, ok := signed.DateOf(again.Header()); !ok || time.Since(at) > 10*time.Second {
 		t.Errorf("the server's time is told as %v, %v", at, ok)
 	}
-	if code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), key); code != 200 {
+	if code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), key); code != 200 {
 		t.Errorf("its answer was lost and asked for again: %d %+v", code, p)
 	}
-	if code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), keys[(first+1)%8]); code != http.StatusGone ||
+	if code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), keys[(first+1)%8]); code != http.StatusGone ||
 		!strings.Contains(p.Title, "another agent") || p.Fix == "" {
 		t.Errorf("a second agent with the token: %d %+v", code, p)
 	}
-	if code, p := w.register(w.ticket("bootstrap", other), w.instance(attempt), key); code != http.StatusGone || p.Fix == "" {
+	if code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, other), w.instance(attempt), key); code != http.StatusGone || p.Fix == "" {
 		t.Errorf("from another machine than was launched: %d %+v", code, p)
 	}
-	if code, p := w.register(w.ticket("attempt", other), w.instance(other), key); code != http.StatusUnauthorized || p.Fix == "" {
+	if code, p := w.register(w.gate.Tickets.For(auth.AttemptTicket, other), w.instance(other), key); code != http.StatusUnauthorized || p.Fix == "" {
 		t.Errorf("with a task's token: %d %+v", code, p)
 	}
 
@@ -177,7 +179,7 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 			t.Errorf("%s pulls: %d %+v, want %d", name, rec.Code, p, c.code)
 		}
 	}
-	for name, shown := range map[string]string{"a task's token": token, "a bootstrap token": w.ticket("bootstrap", attempt)} {
+	for name, shown := range map[string]string{"a task's token": token, "a bootstrap token": w.gate.Tickets.For(auth.BootstrapTicket, attempt)} {
 		if rec, _ := w.ask("POST", "/v1/agent/pull", shown, api.Pull{}); rec.Code != http.StatusUnauthorized {
 			t.Errorf("%s pulls: %d", name, rec.Code)
 		}
@@ -240,7 +242,7 @@ func TestATokenRegistersOneMachineOnceAndEndsWithItsTask(t *testing.T) {
 	if p := w.pull(w.instance(attempt), key); !p.Off && len(p.Tasks) > 0 {
 		t.Errorf("a pull after the end: %+v", p)
 	}
-	if code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), key); code != http.StatusGone || p.Fix == "" {
+	if code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), key); code != http.StatusGone || p.Fix == "" {
 		t.Errorf("a registration after the end: %d %+v", code, p)
 	}
 }
@@ -256,7 +258,7 @@ func TestAnAgentOfAnEarlierReleaseIsUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, asked := w.ticket("attempt", attempt), 0 // as it had it before the server was replaced
+	token, asked := w.gate.Tickets.For(auth.AttemptTicket, attempt), 0 // as it had it before the server was replaced
 	w.take(attempt)
 	for part := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n===\n") {
 		head, body, _ := strings.Cut(part, "\n")
@@ -288,7 +290,7 @@ func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
 	w, attempt := rentedWorld(t, nil)
 	body := fmt.Sprintf(
 		`{"attempt":%q,"weather":"fine","messages":[{"seq":1,"at":"2026-01-01T00:00:00Z","rained":{"mm":3}},{"seq":2,"at":"2026-01-01T00:00:00Z","step":{"step":4,"mood":"good"}}]}`, attempt)
-	rec, p := w.ask("POST", "/v1/agent/report", w.ticket("attempt", attempt), body)
+	rec, p := w.ask("POST", "/v1/agent/report", w.gate.Tickets.For(auth.AttemptTicket, attempt), body)
 	var o api.Orders
 	if err := json.Unmarshal(rec.Body.Bytes(), &o); err != nil || rec.Code != 200 || o.Ack != 2 {
 		t.Errorf("%d %+v %+v", rec.Code, p, o)
@@ -298,7 +300,7 @@ func TestWhatALaterAgentAddsIsLeftOut(t *testing.T) {
 // Each limit is tripped, and the answer says what to do.
 func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 	w, attempt := rentedWorld(t, func(o *Options) { o.Rate = 40 })
-	token := w.ticket("attempt", attempt)
+	token := w.gate.Tickets.For(auth.AttemptTicket, attempt)
 	trip := func(name string, status int, ask func(i int) (*httptest.ResponseRecorder, api.Problem)) {
 		t.Helper()
 		for i := range 200 {
@@ -313,6 +315,7 @@ func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 		}
 		t.Errorf("%s: not once %d", name, status)
 	}
+	const maxReport, maxChunk = 4 << 20, 4 << 20 // bytes that an agent may send at once
 	big := strings.Repeat("x", maxReport+1)
 	trip("a long report", http.StatusRequestEntityTooLarge, func(int) (*httptest.ResponseRecorder, api.Problem) {
 		return w.ask("POST", "/v1/agent/report", token, `{"attempt":"`+big+`"}`)
@@ -323,18 +326,16 @@ func TestEachLimitOfAnAgentHasItsFix(t *testing.T) {
 	trip("much output", http.StatusTooManyRequests, func(i int) (*httptest.ResponseRecorder, api.Problem) {
 		return w.ask("POST", fmt.Sprintf("/v1/agent/logs?offset=%d", i*maxChunk), token, big[:maxChunk])
 	})
-	w.allPace.takeMany("all", 2*allLogRate, time.Now().Add(time.Minute))
-	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("b")),
+	w.allPace.TakeMany("all", 2*agents.AllLogRate, time.Now().Add(time.Minute))
+	if rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.gate.Tickets.For(auth.AttemptTicket, w.rent("b")),
 		"x"); rec.Code != http.StatusTooManyRequests || p.Fix == "" {
 		t.Errorf("output of all together: %d %+v", rec.Code, p)
 	}
 	trip("many reports", http.StatusTooManyRequests, func(int) (*httptest.ResponseRecorder, api.Problem) {
 		return w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: attempt})
 	})
-	w.disk.mu.Lock()
-	w.disk.asked, w.disk.free, w.disk.known = time.Now().Add(time.Hour), logReserve-1, true
-	w.disk.mu.Unlock()
-	rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.ticket("attempt", w.rent("c")), "x")
+	w.free.Store(disk.LogReserve - 1)
+	rec, p := w.ask("POST", "/v1/agent/logs?offset=0", w.gate.Tickets.For(auth.AttemptTicket, w.rent("c")), "x")
 	if rec.Code != http.StatusInsufficientStorage || p.Fix == "" || !strings.Contains(p.Detail, "511 MiB are free") {
 		t.Errorf("a disk that is nearly full: %d %+v", rec.Code, p)
 	}
@@ -357,6 +358,7 @@ func TestStreamsWithoutEndAreCounted(t *testing.T) {
 		}
 		return a
 	}
+	const tokenStreams = 100 // as docs/design/server.md says
 	var open []*http.Response
 	for range tokenStreams {
 		if a := follow(ann); a.StatusCode == 200 {
@@ -386,142 +388,4 @@ func TestStreamsWithoutEndAreCounted(t *testing.T) {
 		}
 	}
 	t.Error("closed streams count for ever")
-}
-
-// pipes is a listener of connections within the process, whose deadlines go by
-// the test's own clock.
-type pipes struct {
-	conns chan net.Conn
-	over  chan struct{}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.over:
-		return nil, net.ErrClosed
-	}
-}
-func (p pipes) Close() error   { close(p.over); return nil }
-func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-// Who sends a byte now and then, or takes no answer, is cut off, and who keeps up is not.
-func TestSlowClientsAreCutOff(t *testing.T) {
-	const large = 1 << 20
-	for _, c := range []struct {
-		name      string
-		head      string
-		size      int // of each piece of the body
-		pause     time.Duration
-		reads     bool
-		want      bool // an answer
-		from, til time.Duration
-	}{
-		{"a head that does not end", "POST / HTTP/1.1\r\nHost: x\r\nX-A: ", 1, time.Second, true, false, 9 * time.Second,
-			13 * time.Second},
-		{"a body byte by byte", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 1, time.Second, true, false,
-			14 * time.Second, 17 * time.Second},
-		{"a body at 20 KiB a second", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", 2 << 10,
-			100 * time.Millisecond, true, true, 50 * time.Second, 53 * time.Second},
-		{"a body at once", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, true, true, 0,
-			time.Second},
-		{"an answer that nobody takes", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n", large, 0, false,
-			false, 29 * time.Second, 31 * time.Second},
-		{"no request at all", "", 0, 0, true, false, 9 * time.Second, 11 * time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &Server{}
-			h := &http.Server{ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
-				Handler: s.serve(route{Scope: open, do: func(_ *Server, w http.ResponseWriter, r *http.Request) {
-					if b, err := io.ReadAll(r.Body); err != nil || len(b) != large {
-						http.Error(w, "cut off", http.StatusRequestTimeout)
-						return
-					}
-					_, _ = w.Write(make([]byte, large))
-				}})}
-			l := pipes{make(chan net.Conn), make(chan struct{})}
-			done := make(chan struct{})
-			go func() { defer close(done); _ = h.Serve(l) }()
-			ours, theirs := net.Pipe()
-			l.conns <- theirs
-			begun := time.Now()
-			var answer []byte
-			over := make(chan struct{})
-			if c.reads {
-				go func() {
-					defer close(over)
-					b := make([]byte, 64<<10)
-					for {
-						n, err := ours.Read(b)
-						answer = append(answer, b[:n]...)
-						if err != nil || bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) && len(answer) > large {
-							return
-						}
-					}
-				}()
-			}
-			_, err := io.WriteString(ours, c.head)
-			for sent := 0; err == nil && c.size > 0 && sent < large; sent += c.size {
-				_, err = ours.Write(make([]byte, min(c.size, large-sent)))
-				time.Sleep(c.pause)
-			}
-			if c.reads {
-				<-over
-			} else { // the handler's write fails in the end, and the pipe is closed
-				for err == nil {
-					_, err = ours.Write([]byte("x"))
-				}
-			}
-			took := time.Since(begun)
-			if got := bytes.HasPrefix(answer, []byte("HTTP/1.1 200")); got != c.want || took < c.from || took > c.til {
-				t.Errorf("%s: an answer %v (%.60q), after %v; want %v, after %v to %v", c.name, got, answer, took, c.want,
-					c.from, c.til)
-			}
-			_ = ours.Close()
-			_ = h.Close()
-			<-done
-		})
-	}
-}
-
-// A connection that is used again after a while has the time of its new answer,
-// not what is left of the one before.
-func TestAConnectionMayRestBetweenRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &Server{}
-		handler := s.serve(route{Scope: open, do: func(_ *Server, w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/empty" {
-				w.WriteHeader(http.StatusNoContent)
-				return
-			}
-			time.Sleep(4 * time.Minute) // as a command on a machine may take
-			_, _ = io.WriteString(w, "done")
-		}})
-		h := &http.Server{ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, Handler: handler}
-		l := pipes{make(chan net.Conn), make(chan struct{})}
-		served := make(chan struct{})
-		go func() { defer close(served); _ = h.Serve(l) }()
-		ours, theirs := net.Pipe()
-		l.conns <- theirs
-		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn,
-			error) {
-			return ours, nil
-		}}}
-		for _, path := range []string{"/empty", "/slow", "/empty", "/slow", "/empty"} {
-			//nolint:noctx // it is over when the test is
-			r, err := client.Post("http://x"+path, "text/plain", strings.NewReader("body"))
-			if err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			if b, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusNoContent && string(b) != "done" {
-				t.Errorf("%s: %d %q %v", path, r.StatusCode, b, err)
-			}
-			_ = r.Body.Close()
-			time.Sleep(time.Minute)
-		}
-		client.CloseIdleConnections()
-		_ = h.Close()
-		<-served
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/budget"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
 )
 
 // A batch submits all of its jobs or none, and the same keys submit once,
@@ -67,7 +68,7 @@ func TestABatchIsAllOrNone(t *testing.T) {
 		"[" + aJob("fine", "") + "," + aJob("theirs", "text") + "]":                    http.StatusForbidden,
 		"[" + aJob("fine", "") + `,{"spec":{"name":"no command"}}]`:                    422,
 		"[" + aJob("fine", "") + `,{"key":"a",` + aJob("something-else", "")[1:] + "]": http.StatusConflict,
-		"[" + strings.Repeat(aJob("many", "")+",", maxBatch) + aJob("many", "") + "]":  422,
+		"[" + strings.Repeat(aJob("many", "")+",", 1000) + aJob("many", "") + "]":      422,
 	} {
 		if rec, p := w.ask("POST", "/v1/jobs/batch", ann, body); rec.Code != want || p.Fix == "" {
 			t.Errorf("%.80s: %d %+v, want %d", body, rec.Code, p, want)
@@ -82,7 +83,7 @@ func TestABatchIsAllOrNone(t *testing.T) {
 // job without the tags that are required.
 func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
 	w := newWorld(t, nil)
-	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50), Jobs: ptr(4)})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(50), Jobs: new(4)})
 	batch := func(n, usd int, rest string) string {
 		var jobs []string
 		for i := range n {
@@ -92,7 +93,7 @@ func TestABatchIsWeighedAsItsJobsAreOneByOne(t *testing.T) {
 	}
 	post := func(body string, want int) {
 		t.Helper()
-		if rec, p := w.ask("POST", "/v1/jobs/batch", ownerName, body); rec.Code != want ||
+		if rec, p := w.ask("POST", "/v1/jobs/batch", auth.OwnerName, body); rec.Code != want ||
 			want != 200 && (p.Fix == "" || !strings.HasPrefix(p.Field, "[")) {
 			t.Errorf("%d %+v, want %d", rec.Code, p, want)
 		}

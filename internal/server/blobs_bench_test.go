@@ -4,9 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +19,9 @@ import (
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/front"
+	"scrimp/internal/server/kept"
 )
 
 // listens answers on a socket or on loopback, as a server's own listeners do, and
@@ -34,7 +37,7 @@ func (w *world) listens(t testing.TB, network string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &http.Server{Handler: w.h, ReadHeaderTimeout: readHeader}
+	h := front.Server(w.h, slog.New(slog.DiscardHandler))
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.Serve(l) }()
 	t.Cleanup(func() {
@@ -51,7 +54,7 @@ func (w *world) listens(t testing.TB, network string) string {
 func (w *world) agentOf(t testing.TB, url, attempt string) *wire.HTTP {
 	t.Helper()
 	w.take(attempt)
-	a, err := wire.Dial(url, func() string { return w.ticket("attempt", attempt) })
+	a, err := wire.Dial(url, func() string { return w.gate.Tickets.For(auth.AttemptTicket, attempt) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,7 @@ func benchStore(b *testing.B, network string, files int, size int64) {
 func benchRound(b *testing.B, bucket *gocloud.Bucket, dir, round string, files int,
 	size int64) (publish, restore time.Duration) {
 	b.Helper()
-	s := checkpoint.Open(bucket, OwnKeys("a")+round)
+	s := checkpoint.Open(bucket, kept.OwnKeys("a")+round)
 	ctx := context.Background()
 	writer, err := s.Claim(ctx, 1, "a.1")
 	if err != nil {

@@ -24,13 +24,15 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/await"
 	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/disk"
 )
 
 // blob asks for a blob with the token of an attempt's agent.
 func (w *world) blob(method, path, attempt, body string, head ...string) *httptest.ResponseRecorder {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, "/v1/agent"+path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+w.ticket("attempt", attempt))
+	r.Header.Set("Authorization", "Bearer "+w.gate.Tickets.For(auth.AttemptTicket, attempt))
 	if method == http.MethodPut {
 		r.Header.Set(api.BlobSum, sumOf(body))
 	}
@@ -158,7 +160,7 @@ func TestWhatBreaksOffIsNotKept(t *testing.T) {
 
 	from, in := io.Pipe()
 	r := httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/agent"+key, from)
-	r.Header.Set("Authorization", "Bearer "+w.ticket("attempt", attempt))
+	r.Header.Set("Authorization", "Bearer "+w.gate.Tickets.For(auth.AttemptTicket, attempt))
 	r.Header.Set(api.BlobSum, sumOf("begun and ended"))
 	rec := httptest.NewRecorder()
 	done := make(chan struct{})
@@ -194,9 +196,7 @@ func TestAFullDiskTakesNoContent(t *testing.T) {
 	w := newWorldOf(t, &rents{}, nil)
 	attempt := w.rent("a")
 	store := gocloud.NewBucket(w.agentOf(t, w.listens(t, "unix"), attempt).Store())
-	w.disk.mu.Lock()
-	w.disk.asked, w.disk.known, w.disk.free = time.Now().Add(time.Hour), true, logReserve-1
-	w.disk.mu.Unlock()
+	w.free.Store(disk.LogReserve - 1)
 	err := store.WriteAll(t.Context(), "jobs/a/k", []byte("x"), nil)
 	if gcerrors.Code(err) != gcerrors.ResourceExhausted || !strings.Contains(err.Error(), "nearly full") {
 		t.Errorf("%v (%v)", err, gcerrors.Code(err))
@@ -227,16 +227,18 @@ func TestManySlowSendersTakeLittleMemory(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = c.Close() })
 		_, err = fmt.Fprintf(c, "PUT /v1/agent/blobs?key=jobs/j%d/k%d HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
-			"Scrimp-Crc32c: 00000000\r\nContent-Length: %d\r\n\r\n%s", i%agents, i, w.ticket("attempt", attempts[i%agents]),
+			"Scrimp-Crc32c: 00000000\r\nContent-Length: %d\r\n\r\n%s", i%agents, i, w.gate.Tickets.For(auth.AttemptTicket, attempts[i%agents]),
 			1<<30, strings.Repeat("x", 100_000))
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	await.True(t, "all contents are on their way", func() bool {
-		w.moves.mu.Lock()
-		defer w.moves.mu.Unlock()
-		return w.moves.all == agents*each
+		end, err := w.moves.Open("another", 1, agents*each)
+		if err == nil {
+			end()
+		}
+		return err != nil
 	})
 	if grown := heap() - before; grown > agents*each*128<<10 {
 		t.Errorf("%d senders take %d MiB", agents*each, grown>>20)
@@ -250,8 +252,9 @@ func TestManySlowSendersTakeLittleMemory(t *testing.T) {
 		t.Errorf("what is on its way is to be seen: %v", names)
 	}
 	// One that sends too much at once is told to wait, and keeps nobody else from sending.
+	const agentMoves, allMoves = 16, 1024
 	for i := range agentMoves {
-		end, err := w.moves.open(attempts[0], agentMoves, allMoves)
+		end, err := w.moves.Open(attempts[0], agentMoves, allMoves)
 		if err == nil {
 			t.Cleanup(end)
 		} else if i < agentMoves-each {

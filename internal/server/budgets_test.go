@@ -19,6 +19,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/state"
 )
 
@@ -31,7 +32,7 @@ func costing(name, team, rest string) string {
 	return fmt.Sprintf(`{"spec":{"name":%q,"command":"true","team":%q%s}}`, name, team, rest)
 }
 
-func dollars(n int64) *money.Amount { return ptr(money.Picos(n * 1e12)) }
+func dollars(n int64) *money.Amount { return new(money.Picos(n * 1e12)) }
 
 // Many submissions at once take no more than there is, and what is over gives it back.
 func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
@@ -41,7 +42,7 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	codes := make(chan int, 20)
 	for i := range 20 {
 		all.Go(func() {
-			rec, p := w.ask("POST", "/v1/jobs", ownerName, costing(fmt.Sprintf("j%d", i), "a", `,"budget":{"dollars":"12"}`))
+			rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing(fmt.Sprintf("j%d", i), "a", `,"budget":{"dollars":"12"}`))
 			if codes <- rec.Code; rec.Code != 200 && (rec.Code != http.StatusPaymentRequired || p.Limit == nil || p.Use == nil ||
 				p.Fix == "") {
 				t.Errorf("%d %+v", rec.Code, p)
@@ -59,17 +60,17 @@ func TestSubmissionsAtOnceDoNotPassALimit(t *testing.T) {
 	if let != 4 {
 		t.Errorf("%d jobs of $12 are let in under $50, want 4", let)
 	}
-	if rec, _ := w.ask("POST", "/v1/jobs", ownerName, costing("other", "b", "")); rec.Code != 200 {
+	if rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName, costing("other", "b", "")); rec.Code != 200 {
 		t.Errorf("another team's job: %d", rec.Code)
 	}
-	rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("open", "a", ""))
+	rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing("open", "a", ""))
 	if rec.Code != http.StatusPaymentRequired || !strings.Contains(p.Fix, "give the job a budget") {
 		t.Errorf("a job without a budget: %d %+v", rec.Code, p)
 	}
 	var jobs []api.Job
 	w.must("GET", "/v1/jobs", nil, &jobs)
 	w.must("POST", "/v1/jobs/"+jobs[0].ID+"/end", api.End{}, nil)
-	if rec, p := w.ask("POST", "/v1/jobs", ownerName,
+	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName,
 		costing("next", "a", `,"budget":{"dollars":"12"}`)); rec.Code != 200 {
 		t.Errorf("after one is over: %d %+v", rec.Code, p)
 	}
@@ -85,8 +86,8 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 		!strings.Contains(p.Detail, "write dev") {
 		t.Errorf("without its tag: %d %+v", rec.Code, p)
 	}
-	w.limit(budget.Limit{Scope: "user:ann", Window: budget.Day, Jobs: ptr(1)})
-	w.limit(budget.Limit{Scope: "all", Window: budget.Total, GPUs: ptr(4)})
+	w.limit(budget.Limit{Scope: "user:ann", Window: budget.Day, Jobs: new(1)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Total, GPUs: new(4)})
 	tagged := `,"tags":{"env":"dev"},"budget":{"dollars":"%d"}`
 	for _, c := range []struct {
 		who  string
@@ -118,7 +119,7 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 		t.Errorf("when the quota and the tag are gone: %d %+v", rec.Code, p)
 	}
 	for _, bad := range []api.SetBudget{{}, {Remove: "x"}, {Limit: &client.Limit{Scope: "all", Window: "year"}}} {
-		if rec, p := w.ask("PUT", "/v1/budgets", ownerName, bad); rec.Code < 400 || p.Fix == "" {
+		if rec, p := w.ask("PUT", "/v1/budgets", auth.OwnerName, bad); rec.Code < 400 || p.Fix == "" {
 			t.Errorf("%+v: %d %+v", bad, rec.Code, p)
 		}
 	}
@@ -129,10 +130,10 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	w := newWorldOf(t, firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if !w.setting.TryLock() {
-			t.Error("changes of limits wait for the webhook")
-		} else {
-			w.setting.Unlock()
+		begun := time.Now() // what is refused has had its turn as well
+		rec, _ := w.ask("PUT", "/v1/budgets", auth.OwnerName, api.SetBudget{Remove: "none"})
+		if rec.Code != http.StatusNotFound || time.Since(begun) > 4*time.Second {
+			t.Errorf("changes of limits wait for the webhook: %d after %v", rec.Code, time.Since(begun))
 		}
 		b := make([]byte, 1000)
 		n, _ := r.Body.Read(b)
@@ -142,10 +143,10 @@ func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
 	w.must("POST", "/v1/jobs", aJob("old", "a"), nil)
 	id := w.booting(1)[0]
 	w.event(core.AttemptStarted{Attempt: id, Message: 1}, time.Hour)
-	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(5e11)), Warn: []float64{0.5},
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: new(money.Picos(5e11)), Warn: []float64{0.5},
 		Notify: hook.URL + "/secret"})
 	for range 3 {
-		if err := w.lookAtBudgets(t.Context()); err != nil {
+		if err := w.budgets.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,10 +185,10 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.store.PutMeta(t.Context(), budgetsMeta, string(text)); err != nil {
+	if err := w.store.PutMeta(t.Context(), "budgets", string(text)); err != nil {
 		t.Fatal(err)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs", ownerName, costing("x", "a", "")); rec.Code != 422 || p.Field != "tags" {
+	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, costing("x", "a", "")); rec.Code != 422 || p.Field != "tags" {
 		t.Errorf("before anybody looked at the budgets: %d %+v", rec.Code, p)
 	}
 	var v api.Budgets
@@ -197,7 +198,7 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 	}
 	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "team:a/month"}, nil)
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "env", Free: true}, nil)
-	w.limit(budget.Limit{Scope: "all", Window: budget.Day, Jobs: ptr(3)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Day, Jobs: new(3)})
 	replayed, sets := state.New(), 0
 	for r := range w.eachRecord(t) {
 		e, facts, err := control.Decode(r)
@@ -242,9 +243,9 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 	w.must("POST", "/v1/jobs", costing("ten", "a", `,"work":{"time":"10h"},"resources":{"capacity":["on-demand"]}`), nil)
 	w.must("POST", "/v1/jobs", costing("other", "b", ""), nil)
 	w.booting(2)
-	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: ptr(money.Picos(4e12)), Notify: hook.URL})
-	w.limit(budget.Limit{Scope: "team:b", Window: budget.Total, Dollars: ptr(money.Picos(4e12)), Notify: hook.URL})
-	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Total, Dollars: ptr(money.Picos(1e15))})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Total, Dollars: new(money.Picos(4e12)), Notify: hook.URL})
+	w.limit(budget.Limit{Scope: "team:b", Window: budget.Total, Dollars: new(money.Picos(4e12)), Notify: hook.URL})
+	w.limit(budget.Limit{Scope: "user:owner", Window: budget.Total, Dollars: new(money.Picos(1e15))})
 	var v api.Budgets
 	w.must("GET", "/v1/budgets", nil, &v)
 	now := w.control.Now()
@@ -271,7 +272,7 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if err := w.lookAtBudgets(t.Context()); err != nil {
+		if err := w.budgets.Poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
+	"scrimp/internal/server/auth"
 )
 
 // firm sells one kind of machine on-demand, at a price with a digit at the last
@@ -160,7 +161,7 @@ func TestCostsOfOtherTeamsAreNotShown(t *testing.T) {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 	for _, bad := range []string{"by=colour", "by=tag:", "since=7", "since=-1h"} {
-		if rec, p := w.ask("GET", "/v1/costs?"+bad, ownerName, nil); rec.Code != 400 || p.Field == "" || p.Fix == "" {
+		if rec, p := w.ask("GET", "/v1/costs?"+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field == "" || p.Fix == "" {
 			t.Errorf("%s: %d %+v", bad, rec.Code, p)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/control"
 	"scrimp/internal/engine"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/forecast"
 	"scrimp/internal/wait"
 )
 
@@ -108,9 +110,6 @@ func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	}
 }
 
-// notConfigured is the state of an engine that is named no more while machines of it may cost something.
-const notConfigured = "not_configured"
-
 // engineList is how the engines stand, as people see it.
 func (s *Server) engineList() []api.Engine {
 	var list []api.Engine
@@ -123,7 +122,7 @@ func (s *Server) engineList() []api.Engine {
 			}}
 		switch {
 		case !e.Configured:
-			v.State = notConfigured
+			v.State = forecast.NotConfigured
 		case e.Err != nil:
 			v.State, v.Error = "away", e.Err.Error()
 		case e.Heard.IsZero():
@@ -135,4 +134,13 @@ func (s *Server) engineList() []api.Engine {
 		list = append(list, v)
 	}
 	return list
+}
+
+// agentEnv is what the agent of an attempt finds in its environment: where its engine's
+// machines reach the server, and what it is let in by.
+func (s *Server) agentEnv(url, attempt string) map[string]string {
+	return map[string]string{
+		"SCRIMP_SERVER": url,
+		"SCRIMP_TOKEN":  s.gate.Tickets.For(auth.BootstrapTicket, attempt),
+	}
 }

@@ -22,7 +22,7 @@ func TestAWebhookThatLeadsInsideIsRefused(t *testing.T) {
 		{"POST", "/v1/jobs", "notify", job},
 		{"POST", "/v1/jobs/batch", "[0].notify", "[" + job + "]"},
 		{"PUT", "/v1/budgets", "limit.notify",
-			api.SetBudget{Limit: &client.Limit{Scope: "all", Window: "month", Jobs: ptr(3),
+			api.SetBudget{Limit: &client.Limit{Scope: "all", Window: "month", Jobs: new(3),
 				Notify: "http://localhost:9/"}}},
 	} {
 		rec, p := w.ask(ask.method, ask.path, admin, ask.body)

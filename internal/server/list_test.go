@@ -9,6 +9,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
 )
 
 // Pages forwards and pages backwards show every job that the caller sees once,
@@ -30,7 +31,7 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 		all = append(all, id)
 	}
 	ann := w.user("ann", identity.Grant{Team: "vision", Role: identity.Viewer})
-	for token, want := range map[string][]string{ownerName: all, ann: mine} {
+	for token, want := range map[string][]string{auth.OwnerName: all, ann: mine} {
 		page := func(query string) (ids []string) {
 			rec, p := w.ask("GET", "/v1/jobs"+query, token, nil)
 			if rec.Code != 200 {
@@ -67,7 +68,7 @@ func TestPagesShowEveryJobOnce(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %+v", query, rec.Code, code, p)
 		}
 	}
-	if rec, _ := w.ask("GET", "/v1/jobs?after=j1", ownerName, nil); rec.Code != http.StatusOK {
+	if rec, _ := w.ask("GET", "/v1/jobs?after=j1", auth.OwnerName, nil); rec.Code != http.StatusOK {
 		t.Errorf("the owner sees all, and got %d", rec.Code)
 	}
 }

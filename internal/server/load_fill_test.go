@@ -13,7 +13,7 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
-	"scrimp/internal/server"
+	"scrimp/internal/server/forecast"
 	"scrimp/internal/spec"
 	"scrimp/internal/state"
 	"scrimp/internal/store"
@@ -62,7 +62,7 @@ func fill(b testing.TB, st store.Store, n int) {
 			flush()
 		}
 	}
-	rules := core.Configured{Config: server.Rules(1, nil)}
+	rules := core.Configured{Config: forecast.Rules(1, nil)}
 	text, err := json.Marshal(rules)
 	must(b, err)
 	step(core.Event{At: at, Schema: core.Schema, Tenant: "default", Actor: "server", Body: rules}, text)

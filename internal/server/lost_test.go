@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"scrimp/internal/server/auth"
 	"scrimp/internal/store"
 )
 
@@ -38,7 +39,7 @@ func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
 	f.is.Store(true)
 	submitted := make(chan int, 1)
 	go func() {
-		rec, _ := w.ask("POST", "/v1/jobs", ownerName, aJob("lost", ""))
+		rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName, aJob("lost", ""))
 		submitted <- rec.Code
 	}()
 	<-f.begun // it is stepped
@@ -53,7 +54,7 @@ func TestNobodyIsShownWhatAFailedWriteTakesBack(t *testing.T) {
 	read := func() {
 		for _, p := range pages {
 			go func() {
-				rec, _ := w.ask("GET", p, ownerName, nil)
+				rec, _ := w.ask("GET", p, auth.OwnerName, nil)
 				answers <- shown{p, rec.Body.String(), rec.Code}
 			}()
 		}

@@ -16,6 +16,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/api/signed"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/wait"
 )
 
@@ -73,7 +74,7 @@ func (w *world) take(attempt string) api.Assignment {
 		w.t.Fatal(err)
 	}
 	for end := time.Now().Add(20 * time.Second); ; {
-		code, p := w.register(w.ticket("bootstrap", attempt), w.instance(attempt), key)
+		code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), w.instance(attempt), key)
 		if code == http.StatusOK {
 			break
 		}
@@ -100,7 +101,7 @@ func TestAMachineIsSentTheServersProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	instance := w.instance(attempt)
-	if code, p := w.register(w.ticket("bootstrap", attempt), instance, key); code != http.StatusOK {
+	if code, p := w.register(w.gate.Tickets.For(auth.BootstrapTicket, attempt), instance, key); code != http.StatusOK {
 		t.Fatalf("%+v", p)
 	}
 	if out := w.pull(instance, key); out.Build != w.opts.Build || len(out.Tasks) != 1 {
@@ -113,7 +114,7 @@ func TestAMachineIsSentTheServersProgram(t *testing.T) {
 	if rec, p := w.send(w.signed("GET", "/v1/agent/binary?os=plan9&arch=mips", instance, key, nil)); rec.Code != 404 || p.Fix == "" {
 		t.Errorf("for another system: %d %+v", rec.Code, p)
 	}
-	for name, token := range map[string]string{"a task": w.ticket("attempt", attempt), "a bootstrap": w.ticket("bootstrap", attempt)} {
+	for name, token := range map[string]string{"a task": w.gate.Tickets.For(auth.AttemptTicket, attempt), "a bootstrap": w.gate.Tickets.For(auth.BootstrapTicket, attempt)} {
 		if rec, _ := w.ask("GET", path, token, nil); rec.Code != http.StatusUnauthorized {
 			t.Errorf("%s token is sent it: %d", name, rec.Code)
 		}

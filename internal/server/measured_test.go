@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/client"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
 	"scrimp/internal/measured"
 	"scrimp/internal/money"
+	"scrimp/internal/server/auth"
 )
 
 // deaf is a provider that answers no launch: the test says what came of it.
@@ -95,7 +97,7 @@ func TestWhatRunsHaveMeasuredIsListedNewestFirstToThoseWhoSeeThem(t *testing.T) 
 		t.Errorf("%v %s", err, rec.Body)
 	}
 	for _, bad := range []string{"0", "-1", "1001", "x"} {
-		if rec, p := w.ask("GET", "/v1/measured?limit="+bad, ownerName, nil); rec.Code != 400 || p.Field != "limit" {
+		if rec, p := w.ask("GET", "/v1/measured?limit="+bad, auth.OwnerName, nil); rec.Code != 400 || p.Field != "limit" {
 			t.Errorf("limit %s: %d %+v", bad, rec.Code, p)
 		}
 	}
@@ -113,7 +115,8 @@ func BenchmarkMeasured(b *testing.B) {
 		}
 	})
 	for b.Loop() {
-		if list := w.measured(func(*core.Job) bool { return true }, "none", 20); len(list) != 0 {
+		var list []client.Run
+		if w.must("GET", "/v1/measured?name=none&limit=20", nil, &list); len(list) != 0 {
 			b.Fatal(list)
 		}
 	}

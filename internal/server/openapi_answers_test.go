@@ -13,6 +13,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
 )
 
 // described is the API as a stranger's program reads it.
@@ -118,13 +119,13 @@ func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x"}}, nil)
 	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(500), Approve: dollars(100)})
-	w.limit(budget.Limit{Scope: "all", Window: budget.Total, Jobs: ptr(100)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Total, Jobs: new(100)})
 	w.must("PUT", "/v1/budgets", api.SetBudget{Tag: "ticket"}, nil)
 	for name, rest := range map[string]string{
 		"plain": "", "held": `,"budget":{"dollars":"200"}`,
 		"rich": `,"budget":{"dollars":"20"},"deadline":"in 5h","work":{"steps":100,"time":"1h"},"project":"x"`,
 	} {
-		if rec, p := w.ask("POST", "/v1/jobs", ownerName,
+		if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName,
 			costing(name, map[bool]string{true: "a"}[rest != ""], `,"tags":{"ticket":"7"}`+rest)); rec.Code != 200 {
 			t.Fatalf("%s: %+v", name, p)
 		}
@@ -134,7 +135,7 @@ func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
 	}
 	checked := 0
 	ask := func(method, path, described, body string) {
-		rec, _ := w.ask(method, path, ownerName, body)
+		rec, _ := w.ask(method, path, auth.OwnerName, body)
 		if described == "" { // a problem
 			if rec.Code < 400 {
 				t.Errorf("%s %s: %d, want a problem", method, path, rec.Code)

@@ -17,7 +17,7 @@ import (
 // last was told, and every fourth of the others left its secrets behind.
 func (w *world) over(n int) {
 	w.t.Helper()
-	dirs := []string{filepath.Join(w.opts.Dir, toldFolder), filepath.Dir(w.vault().File("any"))}
+	dirs := []string{filepath.Join(w.opts.Dir, "told"), filepath.Dir(w.vault().File("any"))}
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			w.t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAStartTellsWhatWasNotToldAndForgetsWhatIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := w.unsent()
+	list, err := w.outbox.Unsent()
 	if err != nil || len(list) != 1 || list[0].Job != "j20" || list[0].State != core.Cancelled {
 		t.Fatalf("%v %v", list, err)
 	}
@@ -89,11 +89,11 @@ func BenchmarkStartLooksForWhatWasNotTold(b *testing.B) {
 	w.over(n)
 	for b.Loop() {
 		begun := time.Now()
-		list, err := w.unsent()
+		list, err := w.outbox.Unsent()
 		if err != nil || len(list) != 1 {
 			b.Fatalf("%d words, %v", len(list), err)
 		}
-		held, err := w.unasked()
+		held, err := w.outbox.Unasked()
 		if err != nil || len(held) != 0 {
 			b.Fatalf("%d words, %v", len(held), err)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
 )
 
 // undecided is how people see those of them that are asked for; "" is all.
@@ -27,35 +29,33 @@ func (s *Server) undecided(instance string) []api.Undecided {
 	return list
 }
 
-func (s *Server) getUndecided(w http.ResponseWriter, _ *http.Request) { answer(w, s.undecided("")) }
+func (s *Server) getUndecided(w http.ResponseWriter, _ *http.Request) { reply.JSON(w, s.undecided("")) }
 
 // postDecide adopts or releases machines of an earlier incarnation.
 func (s *Server) postDecide(w http.ResponseWriter, r *http.Request) {
-	b, ok := read[api.Ownership](w, r, 1<<16)
+	b, ok := reply.Body[api.Ownership](w, r, 1<<16)
 	if !ok {
 		return
 	}
 	list := s.undecided(b.Instance)
 	switch {
 	case len(list) == 0 && b.Instance != "":
-		fieldProblem(w, http.StatusNotFound, "instance", fmt.Sprintf("machine %s does not wait for a decision", b.Instance),
+		reply.FieldProblem(w, http.StatusNotFound, "instance", fmt.Sprintf("machine %s does not wait for a decision",
+			b.Instance),
 			"scrimp adopt lists those that do", nil)
 		return
 	case len(list) == 0:
-		answer(w, list)
+		reply.JSON(w, list)
 		return
 	}
-	callOf(r).act.Detail = "release"
+	auth.CallOf(r).Act.Detail = "release"
 	if b.Adopt {
-		callOf(r).act.Detail = "adopt"
+		auth.CallOf(r).Act.Detail = "adopt"
 	}
-	e := core.Event{
-		At: s.control.Now(), Schema: core.Schema, Tenant: s.control.Tenant(), Actor: actor(callerOf(r).User),
-		Body: core.OwnershipDecided{Instance: b.Instance, Adopt: b.Adopt},
-	}
-	if err := s.tell(r, b.Instance, e); err != nil {
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+	e := s.gate.Event(r, core.OwnershipDecided{Instance: b.Instance, Adopt: b.Adopt})
+	if err := s.gate.Propose(r, b.Instance, e); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
-	answer(w, list)
+	reply.JSON(w, list)
 }

@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/money"
+	"scrimp/internal/server/auth"
 )
 
 // restored is a world with two jobs on machines, whose log was restored since.
@@ -109,7 +110,7 @@ func TestOnlyAnAdminOfAllDecidesAboutMachines(t *testing.T) {
 		api.Ownership{Adopt: true}); rec.Code != http.StatusForbidden || p.Fix == "" {
 		t.Errorf("%d %+v", rec.Code, p)
 	}
-	if rec, p := w.ask("POST", "/v1/instances/decide", ownerName,
+	if rec, p := w.ask("POST", "/v1/instances/decide", auth.OwnerName,
 		api.Ownership{Instance: "i-none", Adopt: true}); rec.Code != http.StatusNotFound || p.Field != "instance" {
 		t.Errorf("%d %+v", rec.Code, p)
 	}

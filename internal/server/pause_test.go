@@ -160,7 +160,7 @@ func TestSecretsComeWithTheResumption(t *testing.T) {
 		t.Errorf("after a pause the secret is %q", got)
 	}
 	w.must("POST", "/v1/jobs/one/end", api.End{}, nil)
-	w.forget("one")
+	w.outbox.Forget("one")
 	if _, code, p := w.may("POST", "/v1/jobs/one/resume", "owner", `{}`); code != 422 || p.Field != "secrets" {
 		t.Errorf("without the secret: %d %+v", code, p)
 	}

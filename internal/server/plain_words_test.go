@@ -2,18 +2,15 @@ package server
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/api/convert"
 	"scrimp/internal/budget"
 	"scrimp/internal/identity"
-	"scrimp/internal/money"
-	"scrimp/internal/server/webhook"
+	"scrimp/internal/server/auth"
 )
 
 // Each bad submission is answered with the field that is wrong and with what
@@ -87,8 +84,8 @@ func TestTheAuditTrailSaysWhatWasWrong(t *testing.T) {
 func TestALimitOfNobodyIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	set := func(scope budget.Scope) (int, api.Problem) {
-		l := budget.Limit{Scope: scope, Window: budget.Month, Jobs: ptr(1)}
-		rec, p := w.ask("PUT", "/v1/budgets", ownerName, api.SetBudget{Limit: convert.To[*client.Limit](&l)})
+		l := budget.Limit{Scope: scope, Window: budget.Month, Jobs: new(1)}
+		rec, p := w.ask("PUT", "/v1/budgets", auth.OwnerName, api.SetBudget{Limit: convert.To[*client.Limit](&l)})
 		return rec.Code, p
 	}
 	if code, p := set("team:free"); code != http.StatusNoContent {
@@ -109,41 +106,4 @@ func TestALimitOfNobodyIsRefused(t *testing.T) {
 		t.Errorf("where a team may have any project: %d %+v", code, p)
 	}
 	w.must("PUT", "/v1/budgets", api.SetBudget{Remove: "team:free/month"}, nil)
-}
-
-// A webhook that is away is asked again after longer and longer waits; one that
-// refuses is left alone. The log has the warning once, and the reason.
-func TestAWebhookThatIsAwayIsNotAskedAtEachLook(t *testing.T) {
-	w := newWorldOf(t, firm{}, hooked)
-	asked, code := 0, http.StatusBadGateway
-	hook := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		asked++
-		rw.WriteHeader(code)
-	}))
-	defer hook.Close()
-	l := budget.Limit{Scope: "all", Window: budget.Total, Dollars: dollars(1), Notify: hook.URL + "/secret"}
-	look := func() bool {
-		return w.warn(t.Context(), "k", l, budget.Use{Spent: money.Picos(1)}, api.BudgetWarning{Share: 1})
-	}
-	for range 5 {
-		if look() {
-			t.Fatal("a webhook that answers 502 counts as told")
-		}
-	}
-	if asked != 1 || strings.Count(w.log.String(), "msg=budget ") != 1 || !strings.Contains(w.log.String(), "502") {
-		t.Errorf("asked %d times at 5 looks in a row; the log:\n%s", asked, w.log)
-	}
-	for n, wait := 2, webhook.FirstWait; n < 12; n++ {
-		wait = min(2*wait, webhook.LongestWait)
-		w.owed["k"] = owed{time.Now().Add(-1), w.owed["k"].wait}
-		if look() || asked != n || w.owed["k"].wait != wait {
-			t.Errorf("try %d: asked %d, again in %v, want %v", n, asked, w.owed["k"].wait, wait)
-		}
-	}
-	code = http.StatusNotFound
-	w.owed["k"] = owed{time.Now().Add(-1), time.Minute}
-	if !look() || len(w.owed) != 0 || !strings.Contains(w.log.String(), "404") ||
-		strings.Contains(w.log.String(), "secret") {
-		t.Errorf("a webhook that refuses: owed %v; the log:\n%s", w.owed, w.log)
-	}
 }

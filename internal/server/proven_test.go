@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
 )
 
 // A client of the API is asked for the same proof as scrimp run: a long job that may run on
@@ -15,7 +16,7 @@ func TestALongRunOnSpotIsNotLetInUntilItsCheckpointsAreProven(t *testing.T) {
 	w := newWorldOf(t, firm{}, nil)
 	long := costing("long", "", `,"work":{"time":"3h"},"checkpoint":{"dir":"ck"}`)
 	for path, body := range map[string]string{"/v1/jobs": long, "/v1/jobs/batch": "[" + long + "]"} {
-		rec, p := w.ask("POST", path, ownerName, body)
+		rec, p := w.ask("POST", path, auth.OwnerName, body)
 		if rec.Code != http.StatusUnprocessableEntity || !strings.HasSuffix(p.Field, "accept_unproven") || p.Detail == "" {
 			t.Errorf("%s: %d %+v", path, rec.Code, p)
 		}
@@ -25,7 +26,7 @@ func TestALongRunOnSpotIsNotLetInUntilItsCheckpointsAreProven(t *testing.T) {
 		"on-demand": costing("long", "", `,"work":{"time":"3h"},"resources":{"capacity":["on-demand"]}`),
 		"accepted":  strings.Replace(long, "{", `{"accept_unproven":true,`, 1),
 	} {
-		if rec, p := w.ask("POST", "/v1/jobs", ownerName, body); rec.Code != http.StatusOK {
+		if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, body); rec.Code != http.StatusOK {
 			t.Errorf("%s: %d %+v", what, rec.Code, p)
 		}
 	}
@@ -33,12 +34,12 @@ func TestALongRunOnSpotIsNotLetInUntilItsCheckpointsAreProven(t *testing.T) {
 	j, _, _ := strings.Cut(first, ".")
 	w.event(core.AttemptStarted{Attempt: first, Message: 1, Restored: "m", Step: 5}, time.Minute)
 	w.event(core.Progressed{Attempt: first, Message: 2, Step: 9}, time.Minute)
-	if rec, _ := w.ask("POST", "/v1/jobs", ownerName, long); rec.Code == http.StatusOK {
+	if rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName, long); rec.Code == http.StatusOK {
 		t.Error("one that runs still proves nothing")
 	}
 	w.event(core.AttemptEnded{Attempt: first, Message: 3, Reason: "completed", Step: 9}, time.Minute)
 	w.event(core.InstanceEnded{Instance: w.instance(first), Until: w.control.Now(), Cause: "terminated"}, time.Minute)
-	if rec, p := w.ask("POST", "/v1/jobs", ownerName, long); rec.Code != http.StatusOK {
+	if rec, p := w.ask("POST", "/v1/jobs", auth.OwnerName, long); rec.Code != http.StatusOK {
 		t.Errorf("after %s went on from a checkpoint: %d %+v", j, rec.Code, p)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"scrimp/internal/server/reply"
 )
 
 const (
@@ -53,15 +55,15 @@ func (r *readiness) ask(ctx context.Context, end func(context.Context) (uint64, 
 
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
 	if !s.store.Leads() {
-		problem(w, http.StatusServiceUnavailable, "another server may lead", "ask again in a second", nil)
+		reply.Problem(w, http.StatusServiceUnavailable, "another server may lead", "ask again in a second", nil)
 		return
 	}
 	if err := s.control.Full(); err != nil {
-		problem(w, http.StatusServiceUnavailable, "nothing can be written", "make room: it goes on by itself", err)
+		reply.Problem(w, http.StatusServiceUnavailable, "nothing can be written", "make room: it goes on by itself", err)
 		return
 	}
 	if err := s.ready.ask(r.Context(), s.store.End); err != nil {
-		problem(w, http.StatusServiceUnavailable, "the database does not answer", "see the server's log", nil)
+		reply.Problem(w, http.StatusServiceUnavailable, "the database does not answer", "see the server's log", nil)
 		return
 	}
 	_, _ = w.Write([]byte("ready\n"))

@@ -8,13 +8,15 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
 	"scrimp/internal/state"
 )
 
 // getMachines lists the machines that may cost something now: those of the teams that the caller
 // sees, and for who sees all of them those that nobody asked for.
 func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
-	c := callerOf(r)
+	c := auth.CallerOf(r)
 	list := []api.Machine{}
 	s.control.Read(func(m *core.Machine) {
 		for _, i := range m.State().Instances() {
@@ -26,7 +28,7 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	})
-	answer(w, list)
+	reply.JSON(w, list)
 }
 
 // rented is a machine as people see it at a time.

@@ -14,6 +14,7 @@ import (
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
 )
 
 // crew makes two teams and returns who asks: by name, in what team, as what.
@@ -132,7 +133,7 @@ func TestAJobAboveAThresholdWaitsForTheRightPerson(t *testing.T) {
 // A job that waits takes nothing from others; when it is approved the limits are weighed again.
 func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	w := newWorld(t, nil)
-	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(100), Jobs: ptr(2), Approve: dollars(50)})
+	w.limit(budget.Limit{Scope: "all", Window: budget.Month, Dollars: dollars(100), Jobs: new(2), Approve: dollars(50)})
 	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"}`), nil)
 	w.must("POST", "/v1/jobs", costing("one", "a", `,"budget":{"dollars":"40"}`), nil)
 	var v api.Budgets
@@ -140,7 +141,7 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	if u := v.Limits[0].Use; u.Held != *dollars(40) || u.Jobs != 1 || u.AwaitingApproval != 1 {
 		t.Errorf("%+v", u)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusPaymentRequired ||
+	if rec, p := w.ask("POST", "/v1/jobs/big/approve", auth.OwnerName, "{}"); rec.Code != http.StatusPaymentRequired ||
 		p.Limit == nil {
 		t.Errorf("$80 beside $40 of $100: %d %+v", rec.Code, p)
 	}
@@ -152,12 +153,12 @@ func TestAnApprovalIsWeighedAgain(t *testing.T) {
 	if j := w.seen("big"); j.State != "queued" {
 		t.Errorf("it is %s", j.State)
 	}
-	if rec, _ := w.ask("POST", "/v1/jobs", ownerName,
+	if rec, _ := w.ask("POST", "/v1/jobs", auth.OwnerName,
 		costing("two", "a", `,"budget":{"dollars":"30"}`)); rec.Code != http.StatusPaymentRequired {
 		t.Errorf("what was approved holds its money: %d", rec.Code)
 	}
 	for what, want := range map[string]string{"budgets": `"awaiting_approval":0`, "jobs?state=queued": `"id":"big"`} {
-		if rec, _ := w.ask("GET", "/v1/"+what, ownerName, nil); !strings.Contains(rec.Body.String(), want) {
+		if rec, _ := w.ask("GET", "/v1/"+what, auth.OwnerName, nil); !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("%s: %s", what, rec.Body)
 		}
 	}
@@ -179,16 +180,16 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 		Notify: hook.URL + "/secret"})
 	w.must("POST", "/v1/jobs", costing("big", "a", `,"budget":{"dollars":"80"},"deadline":"in 36h","work":{"time":"30h"},"resources":{"capacity":["on-demand"]}`),
 		nil)
-	list, err := w.unasked()
+	list, err := w.outbox.Unasked()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	w.notify(t.Context(), list[0])
+	w.outbox.Notify(t.Context(), list[0])
 	if text := <-said; !strings.Contains(text, `"job":"big"`) || !strings.Contains(text, `"state":"held"`) ||
 		!strings.Contains(text, "scrimp approve big") || !strings.Contains(text, "$80.00 is above $50.00") {
 		t.Errorf("%s", text)
 	}
-	if list, err := w.unasked(); err != nil || len(list) != 0 {
+	if list, err := w.outbox.Unasked(); err != nil || len(list) != 0 {
 		t.Errorf("asked again: %+v, %v", list, err)
 	}
 	if j := w.seen("big"); !strings.Contains(j.Detail, "its deadline runs on") ||
@@ -205,10 +206,10 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 	if j := w.seen("big"); j.State != "cancelled" || j.Why != core.ApprovalExpired {
 		t.Errorf("%+v", j)
 	}
-	if rec, p := w.ask("POST", "/v1/jobs/big/approve", ownerName, "{}"); rec.Code != http.StatusConflict || p.Fix == "" {
+	if rec, p := w.ask("POST", "/v1/jobs/big/approve", auth.OwnerName, "{}"); rec.Code != http.StatusConflict || p.Fix == "" {
 		t.Errorf("too late: %d %+v", rec.Code, p)
 	}
-	if _, err := w.unasked(); err != nil {
+	if _, err := w.outbox.Unasked(); err != nil {
 		t.Error(err)
 	}
 	if strings.Contains(w.log.String(), "secret") {
@@ -219,7 +220,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 // A quota shows where the job is shown: who waits, and for what.
 func TestAJobOverItsQuotaSaysSo(t *testing.T) {
 	w := newWorldOf(t, firm{}, nil)
-	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Running: ptr(1)})
+	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Running: new(1)})
 	for _, name := range []string{"one", "two"} {
 		w.must("POST", "/v1/jobs", aJob(name, "a"), nil)
 	}
@@ -229,7 +230,7 @@ func TestAJobOverItsQuotaSaysSo(t *testing.T) {
 		!strings.Contains(j.Detail, "team:a/month lets 1 job run at once, and 1 runs") {
 		t.Errorf("%+v", j)
 	}
-	if rec, _ := w.ask("GET", "/metrics", ownerName, nil); !strings.Contains(rec.Body.String(),
+	if rec, _ := w.ask("GET", "/metrics", auth.OwnerName, nil); !strings.Contains(rec.Body.String(),
 		`scrimp_jobs_over_quota{limit="team:a/month"} 1`) {
 		t.Errorf("%s", rec.Body)
 	}

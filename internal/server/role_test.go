@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
 )
 
 // wanted is the table once more, as a reader of the rules would write it: who is
@@ -63,8 +64,8 @@ func TestEveryRouteIsOpenToItsRoleAndToNobodyElse(t *testing.T) {
 		user        bool
 	}
 	callers := []caller{{name: "no token"}, {name: "a wrong token", token: "scrimp_" + strings.Repeat("A", 43)},
-		{name: "the owner's token on the network", token: w.token},
-		{name: "a bootstrap", token: w.ticket("bootstrap", "seen.1")}, {name: "an attempt", token: w.ticket("attempt", "seen.1")},
+		{name: "the owner's token on the network", token: w.gate.Owner},
+		{name: "a bootstrap", token: w.gate.Tickets.For(auth.BootstrapTicket, "seen.1")}, {name: "an attempt", token: w.gate.Tickets.For(auth.AttemptTicket, "seen.1")},
 		{name: "a forged attempt", token: "attempt.seen.1.00"}}
 	for _, team := range []string{"vision", "text", "*"} {
 		for role := identity.Viewer; role <= identity.Admin; role++ {
@@ -256,14 +257,16 @@ func TestWhoDidWhatIsOnRecordAndSurvivesARestart(t *testing.T) {
 	if w.must("GET", "/v1/ledger/verify", nil, &v); !v.OK {
 		t.Errorf("%+v", v)
 	}
-	again := identity.NewBook()
-	w.book, again = again, w.book
-	if err := w.readBook(t.Context()); err != nil {
+	again, err := auth.ReadPeople(t.Context(), w.store)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.EqualFunc(w.book.Tokens(), again.Tokens(),
-		func(a, b identity.Token) bool { return a.Hash == b.Hash && a.Expires.Equal(b.Expires) }) ||
-		len(w.book.Users()) != 1 {
-		t.Errorf("read back: %+v, were %+v", w.book.Tokens(), again.Tokens())
+	var were, are []identity.Token
+	var users []identity.User
+	w.gate.People.Read(func(b *identity.Book) { were = b.Tokens() })
+	again.Read(func(b *identity.Book) { are, users = b.Tokens(), b.Users() })
+	if !slices.EqualFunc(are, were, func(a, b identity.Token) bool { return a.Hash == b.Hash && a.Expires.Equal(b.Expires) }) ||
+		len(users) != 1 {
+		t.Errorf("read back: %+v, were %+v", are, were)
 	}
 }

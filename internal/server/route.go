@@ -3,37 +3,71 @@ package server
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/agents"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/books"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/kept"
+	"scrimp/internal/server/openapi"
+	"scrimp/internal/server/people"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/server/submit"
+	"scrimp/internal/server/workdir"
 	"scrimp/internal/store/backup"
 )
 
-// scope is for what a role is needed, or what else opens a route.
-type scope int
-
+// The scopes of routes, by the names that the table has for them.
 const (
-	open       scope = iota // everybody, without a token
-	anywhere                // the role in one team is enough; what others own is left out
-	everywhere              // the role must hold for all teams
-	ofJob                   // the role in the team of the job {id}
-	bootstraps              // the token that a machine registers with, once
-	machines                // the signature of a machine's key
-	attempts                // the token that comes with a task
+	open       = auth.Open
+	anywhere   = auth.Anywhere
+	everywhere = auth.Everywhere
+	ofJob      = auth.OfJob
+	bootstraps = auth.Bootstraps
+	machines   = auth.Machines
+	attempts   = auth.Attempts
 )
 
 // route is a line of the table.
 type route struct {
 	Method, Path string
 	Role         identity.Role // the least that is needed; Nobody for open and those of agents
-	Scope        scope
+	Scope        auth.Scope
 	Reads        bool // changes nothing, so that only refusals are on record
 	Does         string
 	In, Out      any      // values of the types that are sent and answered; nil: nothing
 	Stream       string   // media type of an answer that is no JSON value
 	Query        []string // NAME: what it is
-	do           func(*Server, http.ResponseWriter, *http.Request)
+	do           handler
+}
+
+// handler does what a route does.
+type handler func(*Server, http.ResponseWriter, *http.Request)
+
+// access is who may use the route.
+func (t route) access() auth.Access {
+	return auth.Access{Route: t.Method + " " + t.Path, Role: t.Role, Scope: t.Scope, Reads: t.Reads,
+		Stream: t.Stream != ""}
+}
+
+// OpenAPI describes every route of the table.
+func OpenAPI(version string) []byte {
+	var list []openapi.Route
+	for _, t := range table() {
+		list = append(list, openapi.Route{Method: t.Method, Path: t.Path, Access: t.access(), Does: t.Does, In: t.In,
+			Out: t.Out, Stream: t.Stream, Query: t.Query})
+	}
+	return openapi.Describe(version, list)
+}
+
+func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(OpenAPI(s.opts.Version))
 }
 
 // table is every route there is, and who may use it.
@@ -53,7 +87,7 @@ func serverRoutes() []route {
 			(*Server).getMetrics},
 
 		{"GET", "/v1/me", identity.Nobody, anywhere, true, "Say whose token this is", nil, api.Me{}, "", nil,
-			(*Server).getMe},
+			ofPeople((*people.Desk).Me)},
 		{"GET", "/v1/server", identity.Viewer, anywhere, true, "Say who answers", nil, api.Server{}, "", nil,
 			(*Server).getServer},
 		{"POST", "/v1/server/stop", identity.Admin, everywhere, false, "End the server", api.StopServer{}, nil, "",
@@ -69,29 +103,31 @@ func serverRoutes() []route {
 		{"GET", "/v1/market", identity.Viewer, anywhere, true, "List what is for sale", nil, api.Market{}, "", nil,
 			(*Server).getMarket},
 		{"GET", "/v1/history", identity.Viewer, anywhere, true,
-			"Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil, (*Server).getHistory},
+			"Tell what was seen of the market, and the jobs that are over", nil, api.History{}, "", nil,
+			inBooks((*books.Books).History)},
 		{"GET", "/v1/measured", identity.Viewer, anywhere, true, "List what runs that are over have measured, newest first",
 			nil, []client.Run{}, "", []string{"name: of the job, whose profiles count as well",
 				"limit: runs at most, 1 to 1000, 200 where it is not given",
-				"expected: 1 to add what they were expected to cost when they were first decided"}, (*Server).getMeasured},
+				"expected: 1 to add what they were expected to cost when they were first decided"},
+			inBooks((*books.Books).Measured)},
 		{"GET", "/v1/ledger/verify", identity.Operator, everywhere, true, "Replay the log and compare the ledger with it",
-			nil, api.Verified{}, "", nil, (*Server).getVerify},
+			nil, api.Verified{}, "", nil, inBooks((*books.Books).Verify)},
 
 		{"GET", "/v1/backup", identity.Admin, everywhere, true, "Fetch all that the store holds, as scrimp restore reads it",
 			nil, nil, "application/gzip", nil, (*Server).getBackup},
 		{"GET", "/v1/events", identity.Viewer, anywhere, true, "Show jobs as they change, as server-sent events named job",
 			nil, api.Job{}, "text/event-stream",
 			[]string{"after: event number to begin after; now where it is not given, or the header Last-Event-ID"},
-			(*Server).getEvents},
+			ofJobs((*jobs.Desk).Events)},
 
 		{"GET", "/v1/costs", identity.Viewer, anywhere, true, "Show what was spent, by whom and for what", nil, api.Costs{},
 			"", []string{"by: team, project, user, kind, job or tag:KEY, team where it is not given",
-				"since: span of market time until now"}, (*Server).getCosts},
+				"since: span of market time until now"}, inBooks((*books.Books).Costs)},
 		{"GET", "/v1/budgets", identity.Viewer, anywhere, true,
 			"List limits, what is spent and held of them, and the tags that jobs must have", nil, api.Budgets{}, "", nil,
-			(*Server).getBudgets},
+			ofBudgets((*budgets.Desk).Show)},
 		{"PUT", "/v1/budgets", identity.Admin, everywhere, false, "Make, change or remove a limit, or require a tag",
-			api.SetBudget{}, nil, "", nil, (*Server).putBudgets},
+			api.SetBudget{}, nil, "", nil, ofBudgets((*budgets.Desk).Put)},
 	}
 }
 
@@ -100,60 +136,61 @@ func jobRoutes() []route {
 	return []route{
 		{"POST", "/v1/work", identity.Submitter, anywhere, false,
 			"Send a work folder, a tar file in gzip, for a submission that follows", nil, api.Work{}, "", nil,
-			(*Server).postWork},
+			ofUploads((*workdir.Uploads).Take)},
 		{"POST", "/v1/jobs", identity.Submitter, anywhere, false, "Submit a job", api.Submission{}, api.Job{}, "", nil,
-			(*Server).postJob},
+			ofSubmit((*submit.Desk).One)},
 		{"POST", "/v1/jobs/batch", identity.Submitter, anywhere, false,
 			"Submit 1 to 1000 jobs without work folders or secrets, all or none", []api.Submission{}, []api.Job{}, "",
-			nil, (*Server).postBatch},
+			nil, ofSubmit((*submit.Desk).Many)},
 		{"GET", "/v1/jobs", identity.Viewer, anywhere, true,
 			"List jobs, newest last; the header Scrimp-Next names the next page", nil, []api.Job{}, "",
 			[]string{"after: id of the job that a page begins after",
 				"limit: jobs at most, 1 to 1000; all where it is not given", "live: 1 for those that wait or run",
 				"state: of one state: held, queued, running, paused, succeeded, failed, stopped or cancelled",
-				"before: id of the job that a page ends before; empty for a page of the newest"}, (*Server).getJobs},
-		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil, (*Server).getJob},
+				"before: id of the job that a page ends before; empty for a page of the newest"}, ofJobs((*jobs.Desk).List)},
+		{"GET", "/v1/jobs/{id}", identity.Viewer, ofJob, true, "Show a job", nil, api.Job{}, "", nil,
+			ofJobs((*jobs.Desk).Get)},
 		{"GET", "/v1/jobs/{id}/watch", identity.Viewer, ofJob, true,
 			"Show a job at each change, a line each, until it is closed", nil, api.Job{}, "application/x-ndjson", nil,
-			(*Server).watchJob},
+			ofJobs((*jobs.Desk).Watch)},
 		{"POST", "/v1/jobs/{id}/end", identity.Submitter, ofJob, false, "End a job", api.End{}, api.Job{}, "", nil,
-			(*Server).postEnd},
+			ofJobs((*jobs.Desk).End)},
 		{"PATCH", "/v1/jobs/{id}", identity.Submitter, ofJob, false, "Change the terms of a job that is not over",
-			api.Changes{}, api.Job{}, "", nil, (*Server).patchJob},
+			api.Changes{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Change)},
 		{"POST", "/v1/jobs/{id}/pause", identity.Submitter, ofJob, false,
 			"Save, give the machine back, and wait until the job is resumed", api.Pause{}, api.Job{}, "", nil,
-			(*Server).postPause},
+			ofJobs((*jobs.Desk).Pause)},
 		{"POST", "/v1/jobs/{id}/resume", identity.Submitter, ofJob, false,
 			"Let a job go on that is paused, or is over and did not succeed", api.Resume{}, api.Job{}, "", nil,
-			(*Server).postResume},
+			ofJobs((*jobs.Desk).Resume)},
 		{"POST", "/v1/jobs/{id}/approve", identity.Operator, ofJob, false, "Let a job run that waits for approval",
-			api.Review{}, api.Job{}, "", nil, (*Server).postApprove},
+			api.Review{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Approve)},
 		{"POST", "/v1/jobs/{id}/reject", identity.Operator, ofJob, false, "End a job that waits for approval, and say why",
-			api.Review{}, api.Job{}, "", nil, (*Server).postReject},
+			api.Review{}, api.Job{}, "", nil, ofJobs((*jobs.Desk).Reject)},
 		{"GET", "/v1/jobs/{id}/log", identity.Viewer, ofJob, true, "Print the output of a job, over all its attempts", nil,
 			nil, "text/plain", []string{"offset: bytes to leave out", "follow: 1 to go on until the job is closed"},
-			(*Server).getLog},
+			ofJobs((*jobs.Desk).Output)},
 		{"GET", "/v1/jobs/{id}/receipt", identity.Viewer, ofJob, true, "Show what a job cost, and why",
-			nil, client.Receipt{}, "", nil, (*Server).getReceipt},
+			nil, client.Receipt{}, "", nil, inBooks((*books.Books).Receipt)},
 		{"GET", "/v1/jobs/{id}/metric", identity.Viewer, ofJob, true,
 			"List what the job's programs said of the metric that it is judged by: every value, in order", nil,
-			api.MetricValues{}, "", nil, (*Server).getMetric},
+			api.MetricValues{}, "", nil, inBooks((*books.Books).Metric)},
 		{"GET", "/v1/jobs/{id}/outputs", identity.Viewer, ofJob, true,
 			"Fetch the outputs that a job has kept, as a tar file in gzip", nil, nil, "application/gzip", nil,
-			(*Server).getOutputs},
+			ofKept((*kept.Kept).Outputs)},
 		{"GET", "/v1/jobs/{id}/checkpoints", identity.Viewer, ofJob, true, "List a job's checkpoints, newest first", nil,
-			[]api.Checkpoint{}, "", nil, (*Server).getCheckpoints},
+			[]api.Checkpoint{}, "", nil, ofKept((*kept.Kept).Checkpoints)},
 		{"GET", "/v1/jobs/{id}/checkpoints/{name}", identity.Viewer, ofJob, true,
 			"Fetch the files of a checkpoint, as a tar file in gzip; the name latest is the newest", nil, nil,
-			"application/gzip", nil, (*Server).getCheckpoint},
+			"application/gzip", nil, ofKept((*kept.Kept).Checkpoint)},
 		{"DELETE", "/v1/jobs/{id}/checkpoints/{name}", identity.Submitter, ofJob, false,
-			"Remove a checkpoint of a job that holds no machine", nil, nil, "", nil, (*Server).deleteCheckpoint},
+			"Remove a checkpoint of a job that holds no machine", nil, nil, "", nil, ofKept((*kept.Kept).RemoveCheckpoint)},
 		{"GET", "/v1/jobs/{id}/spec", identity.Viewer, ofJob, true, "Show the job file as it was validated", nil, api.Raw{},
-			"", nil, (*Server).getSpec},
+			"", nil, ofJobs((*jobs.Desk).Spec)},
 		{"GET", "/v1/jobs/{id}/explain", identity.Viewer, ofJob, true, "List the decisions about a job", nil,
-			[]api.Decision{}, "", nil, (*Server).getExplain},
+			[]api.Decision{}, "", nil, inBooks((*books.Books).Explain)},
 		{"POST", "/v1/jobs/{id}/exec", identity.Operator, ofJob, false, "Run a command on the job's machine", api.Exec{},
-			api.ExecResult{}, "", nil, (*Server).postExec},
+			api.ExecResult{}, "", nil, ofJobs((*jobs.Desk).Execute)},
 	}
 }
 
@@ -161,22 +198,22 @@ func jobRoutes() []route {
 func peopleRoutes() []route {
 	return []route{
 		{"GET", "/v1/users", identity.Admin, everywhere, true, "List users", nil, []client.User{}, "", nil,
-			(*Server).getUsers},
+			ofPeople((*people.Desk).Users)},
 		{"PUT", "/v1/users/{id}", identity.Admin, everywhere, false, "Make a user, or change one", api.SetUser{},
-			client.User{}, "", nil, (*Server).putUser},
+			client.User{}, "", nil, ofPeople((*people.Desk).PutUser)},
 		{"GET", "/v1/teams", identity.Viewer, anywhere, true, "List the teams that the caller sees", nil, []client.Team{},
-			"", nil, (*Server).getTeams},
+			"", nil, ofPeople((*people.Desk).Teams)},
 		{"PUT", "/v1/teams/{id}", identity.Admin, everywhere, false, "Make a team, or change its projects", api.SetTeam{},
-			client.Team{}, "", nil, (*Server).putTeam},
+			client.Team{}, "", nil, ofPeople((*people.Desk).PutTeam)},
 		{"GET", "/v1/tokens", identity.Viewer, anywhere, true, "List tokens: the caller's own, and for an admin all", nil,
-			[]api.Token{}, "", nil, (*Server).getTokens},
+			[]api.Token{}, "", nil, ofPeople((*people.Desk).Tokens)},
 		{"POST", "/v1/tokens", identity.Viewer, anywhere, false, "Make a token: for oneself, and for an admin for all",
-			api.NewToken{}, api.MadeToken{}, "", nil, (*Server).postToken},
+			api.NewToken{}, api.MadeToken{}, "", nil, ofPeople((*people.Desk).MakeToken)},
 		{"DELETE", "/v1/tokens/{id}", identity.Viewer, anywhere, false, "Revoke a token: one's own, and for an admin any",
-			nil, nil, "", nil, (*Server).deleteToken},
+			nil, nil, "", nil, ofPeople((*people.Desk).RevokeToken)},
 		{"GET", "/v1/audit", identity.Admin, everywhere, true, "List who did what, oldest first", nil, api.Audit{},
 			"", []string{"after: event number that a page begins after", "user: of one user",
-				"limit: lines at most, 1 to 1000, 200 where it is not given"}, (*Server).getAudit},
+				"limit: lines at most, 1 to 1000, 200 where it is not given"}, ofPeople((*people.Desk).Audit)},
 	}
 }
 
@@ -184,37 +221,84 @@ func peopleRoutes() []route {
 func agentRoutes() []route {
 	return []route{
 		{"POST", "/v1/agent/register", 0, bootstraps, false, "Tell a machine's public key, once", api.Registration{},
-			api.Registered{}, "", nil, (*Server).agentRegister},
+			api.Registered{}, "", nil, ofAgents((*agents.Desk).Register)},
 		{"POST", "/v1/agent/pull", 0, machines, false, "Wait for tasks to begin", api.Pull{}, api.Pulled{}, "", nil,
-			(*Server).agentPull},
+			ofAgents((*agents.Desk).Pull)},
 		{"GET", "/v1/agent/binary", 0, machines, true, "Fetch the server's program", nil, nil, "application/octet-stream",
-			[]string{"os: of the machine, as Go names it", "arch: of the machine, as Go names it"}, (*Server).agentBinary},
+			[]string{"os: of the machine, as Go names it", "arch: of the machine, as Go names it"},
+			ofAgents((*agents.Desk).Binary)},
 		{"POST", "/v1/agent/report", 0, attempts, false, "Tell what happened, and fetch orders", api.Report{}, api.Orders{},
-			"", nil, (*Server).agentReport},
+			"", nil, ofAgents((*agents.Desk).Report)},
 		{"POST", "/v1/agent/logs", 0, attempts, false, "Append output", nil, api.LogEnd{}, "",
-			[]string{"offset: of the first byte"}, (*Server).agentLogs},
+			[]string{"offset: of the first byte"}, ofAgents((*agents.Desk).Logs)},
 		{"GET", "/v1/agent/logs", 0, attempts, true, "Ask how much of the output is kept", nil, api.LogEnd{}, "", nil,
-			(*Server).agentLogEnd},
+			ofAgents((*agents.Desk).LogEnd)},
 		{"POST", "/v1/agent/exec/{id}", 0, attempts, false, "Hand in what a command printed", api.ExecResult{}, nil, "", nil,
-			(*Server).agentExec},
+			ofAgents((*agents.Desk).Executed)},
 		{"GET", "/v1/agent/work", 0, attempts, true, "Fetch the job's work folder, as a tar file", nil, nil,
 			"application/x-tar", []string{"offset: bytes of the tar file to leave out, with its ETag as If-Match"},
-			(*Server).agentWork},
+			ofAgents((*agents.Desk).Work)},
 		{"GET", "/v1/agent/blobs", 0, attempts, true, "Fetch one of the job's blobs, or a range of it", nil, nil,
-			"application/octet-stream", []string{"key: of the blob, jobs/JOB/ and more"}, (*Server).agentReadBlob},
+			"application/octet-stream", []string{"key: of the blob, jobs/JOB/ and more"}, ofAgents((*agents.Desk).ReadBlob)},
 		{"PUT", "/v1/agent/blobs", 0, attempts, false, "Keep a blob for the job; If-None-Match: * keeps what is there",
 			nil, nil, "", []string{"key: of the blob, jobs/JOB/ and more", "durable: later where a sync follows"},
-			(*Server).agentWriteBlob},
+			ofAgents((*agents.Desk).WriteBlob)},
 		{"DELETE", "/v1/agent/blobs", 0, attempts, false, "Drop one of the job's blobs", nil, nil, "",
-			[]string{"key: of the blob, jobs/JOB/ and more"}, (*Server).agentDeleteBlob},
+			[]string{"key: of the blob, jobs/JOB/ and more"}, ofAgents((*agents.Desk).DeleteBlob)},
 		{"GET", "/v1/agent/blobs/list", 0, attempts, true, "List the job's blobs, in the order of their keys", nil,
 			api.Blobs{}, "", []string{"prefix: of the keys, jobs/JOB/ and more",
 				"delimiter: that ends what stands for many keys", "page: next of the page before",
 				"limit: blobs at most, 1 to 1000, 1000 where it is not given"},
-			(*Server).agentListBlobs},
+			ofAgents((*agents.Desk).ListBlobs)},
 		{"POST", "/v1/agent/blobs/sync", 0, attempts, false, "Make blobs durable that were kept with durable=later",
-			api.BlobSync{}, nil, "", nil, (*Server).agentSyncBlobs},
+			api.BlobSync{}, nil, "", nil, ofAgents((*agents.Desk).SyncBlobs)},
 	}
+}
+
+// ofPeople is a handler of those who make users, teams and tokens.
+func ofPeople(do func(*people.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.people, w, r) }
+}
+
+// inBooks is a handler of what is read in the log.
+func inBooks(do func(*books.Books, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.books, w, r) }
+}
+
+// ofAgents is a handler of what agents ask.
+func ofAgents(do func(*agents.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.agents, w, r) }
+}
+
+// ofBudgets is a handler of limits.
+func ofBudgets(do func(*budgets.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.budgets, w, r) }
+}
+
+// ofJobs is a handler of jobs.
+func ofJobs(do func(*jobs.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.jobs, w, r) }
+}
+
+// ofSubmit is a handler of submissions.
+func ofSubmit(do func(*submit.Desk, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.submit, w, r) }
+}
+
+// ofKept is a handler of what jobs have kept.
+func ofKept(do func(*kept.Kept, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.kept, w, r) }
+}
+
+// ofUploads is a handler of the work folders that are sent.
+func ofUploads(do func(*workdir.Uploads, http.ResponseWriter, *http.Request)) handler {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) { do(s.uploads, w, r) }
+}
+
+// serve is the way to a route's handler.
+func (s *Server) serve(t route) http.HandlerFunc {
+	return s.gate.Serve(t.access(), func(w http.ResponseWriter, r *http.Request) { t.do(s, w, r) },
+		func(code int, took time.Duration) { s.metrics.served(t, code, took) })
 }
 
 func (s *Server) routes() http.Handler {
@@ -223,33 +307,33 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc(t.Method+" "+t.Path, s.serve(t))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		guard(w)
+		reply.Guard(w)
 		for _, t := range table() { // the path is there, the method is not
 			if other := r.Clone(r.Context()); other.Method != t.Method {
 				other.Method = t.Method
 				if _, pattern := mux.Handler(other); pattern != "/" {
-					problem(w, http.StatusMethodNotAllowed, r.Method+" is not done here",
+					reply.Problem(w, http.StatusMethodNotAllowed, r.Method+" is not done here",
 						"GET /v1/openapi.json describes each path", nil)
 					return
 				}
 			}
 		}
-		problem(w, http.StatusNotFound, "nothing is served here", "GET /v1/openapi.json describes each path", nil)
+		reply.Problem(w, http.StatusNotFound, "nothing is served here", "GET /v1/openapi.json describes each path", nil)
 	})
 	// A page of another origin cannot make a browser act: there are no cookies,
 	// and what a browser says it sends from elsewhere is refused besides.
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		guard(w)
-		problem(w, http.StatusForbidden, "a page of another origin asks", "use scrimp, or a program with a token", nil)
+		reply.Guard(w)
+		reply.Problem(w, http.StatusForbidden, "a page of another origin asks", "use scrimp, or a program with a token", nil)
 	}))
 	return cross.Handler(mux)
 }
 
 // getBackup reads while others write: the backup is of one moment.
 func (s *Server) getBackup(w http.ResponseWriter, r *http.Request) {
-	if err := s.tell(r, ""); err != nil { // who has it has everything
-		problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+	if err := s.gate.Propose(r, ""); err != nil { // who has it has everything
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")

@@ -1,10 +1,7 @@
 package server
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +14,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
 )
 
 func TestTheSameKeySubmitsOnceAndAnotherBodyWithItIsAConflict(t *testing.T) {
@@ -73,81 +71,6 @@ func TestJobsOfOneNameAreNumbered(t *testing.T) {
 	}
 }
 
-// A folder that is sent writes nowhere but into its place.
-func TestASentFolderStaysInItsPlace(t *testing.T) {
-	type entry struct {
-		name, link, text string
-		kind             byte
-	}
-	for name, list := range map[string][]entry{
-		"a path upwards":   {{name: "../out", text: "x", kind: tar.TypeReg}},
-		"an absolute path": {{name: "/tmp/scrimp-out", text: "x", kind: tar.TypeReg}},
-		"a link and a file in it": {{name: "l", link: "..", kind: tar.TypeSymlink},
-			{name: "l/out", text: "x", kind: tar.TypeReg}},
-		"a link and a file on it": {{name: "l", link: "../out", kind: tar.TypeSymlink},
-			{name: "l", text: "x", kind: tar.TypeReg}},
-		"a path of 500,000 folders": {{name: strings.Repeat("a/", 500_000) + "a", text: "x", kind: tar.TypeReg}},
-		"65 folders":                {{name: strings.Repeat("a/", 65) + "a", text: "x", kind: tar.TypeReg}},
-		"a hard link":               {{name: "l", link: "/etc/passwd", kind: tar.TypeLink}},
-		"a device":                  {{name: "d", kind: tar.TypeChar}},
-	} {
-		var b bytes.Buffer
-		zip := gzip.NewWriter(&b)
-		tw := tar.NewWriter(zip)
-		for _, e := range list {
-			if err := tw.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.text)),
-				Mode: 0o644}); err != nil {
-				t.Fatal(err)
-			}
-			tw.Write([]byte(e.text))
-		}
-		tw.Close()
-		zip.Close()
-		dir := t.TempDir()
-		to := filepath.Join(dir, "to")
-		if err := os.Mkdir(to, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := Unpack(&b, to); err == nil {
-			t.Errorf("%s is taken", name)
-		}
-		if left, _ := os.ReadDir(dir); len(left) != 1 {
-			t.Errorf("%s wrote %v", name, left)
-		}
-	}
-}
-
-func TestAFolderArrivesAsItWasSent(t *testing.T) {
-	from, to := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x",
-		".scrimpignore": "*.env\n", ".git/config": "x", "data/db": "x"} {
-		path := filepath.Join(from, name)
-		os.MkdirAll(filepath.Dir(path), 0o755)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	os.Symlink("b/c", filepath.Join(from, "a", "link"))
-	var b bytes.Buffer
-	if err := Pack(&b, from, filepath.Join(from, "data")); err != nil {
-		t.Fatal(err)
-	}
-	if err := Unpack(&b, to); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(to, "a", "link")); err != nil || string(text) != "deep" {
-		t.Errorf("%q, %v", text, err)
-	}
-	if s, err := os.Stat(filepath.Join(to, "run.sh")); err != nil || s.Mode()&0o100 == 0 {
-		t.Errorf("%v, %v", s, err)
-	}
-	for _, name := range []string{"secret.env", ".git", "data"} {
-		if _, err := os.Stat(filepath.Join(to, name)); err == nil {
-			t.Errorf("%s was sent", name)
-		}
-	}
-}
-
 func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
 	w := newWorld(t, nil)
 	const value = "hunter2-hunter2"
@@ -187,35 +110,10 @@ func TestSecretsAreSealedForTheirJobAndStandInNoLog(t *testing.T) {
 	}
 }
 
-func TestAnAgentOfAnotherTimeIsToldWhatToDo(t *testing.T) {
-	for _, c := range []struct {
-		header         string
-		oldest, newest int
-		status         int
-		want           string
-	}{
-		{"", 1, 1, 200, ""}, {"1", 1, 1, 200, ""}, {"1", 1, 3, 200, ""}, {"3", 1, 3, 200, ""},
-		{"", 2, 3, 426, "too old"}, {"1", 2, 3, 426, "too old"}, {"4", 1, 3, 426, "newer"}, {"x", 1, 1, 400, "number"},
-		{"-1", 1, 1, 400, "number"}, {"0", 1, 1, 400, "number"},
-	} {
-		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", nil)
-		if c.header != "" {
-			r.Header.Set(api.WireHeader, c.header)
-		}
-		rec := httptest.NewRecorder()
-		if speaks(rec, r, c.oldest, c.newest) {
-			rec.WriteHeader(200)
-		}
-		var p api.Problem
-		json.Unmarshal(rec.Body.Bytes(), &p)
-		if rec.Code != c.status || !strings.Contains(p.Title, c.want) || c.want != "" && p.Fix == "" ||
-			rec.Header().Get(api.WireHeader) == "" {
-			t.Errorf("version %q at %d to %d: %d %+v", c.header, c.oldest, c.newest, rec.Code, p)
-		}
-	}
+func TestAnAgentFromTheFutureIsNotTaken(t *testing.T) {
 	w := newWorld(t, nil)
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/agent/register", strings.NewReader("{}"))
-	r.Header.Set("Authorization", "Bearer "+w.ticket("bootstrap", "a.1"))
+	r.Header.Set("Authorization", "Bearer "+w.gate.Tickets.For(auth.BootstrapTicket, "a.1"))
 	r.Header.Set(api.WireHeader, "99")
 	rec := httptest.NewRecorder()
 	if w.h.ServeHTTP(rec, r); rec.Code != 426 {
@@ -230,13 +128,13 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 		rec, _ := w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: second})
 		return rec.Code
 	}
-	if got := send(w.ticket("attempt", first)); got != http.StatusForbidden {
+	if got := send(w.gate.Tickets.For(auth.AttemptTicket, first)); got != http.StatusForbidden {
 		t.Errorf("a report for another attempt: %d", got)
 	}
-	if got := send(w.ticket("bootstrap", second)); got != http.StatusUnauthorized {
+	if got := send(w.gate.Tickets.For(auth.BootstrapTicket, second)); got != http.StatusUnauthorized {
 		t.Errorf("a bootstrap token reports: %d", got)
 	}
-	good := w.ticket("attempt", second)
+	good := w.gate.Tickets.For(auth.AttemptTicket, second)
 	for _, bad := range []string{good[:len(good)-1] + "x", strings.Replace(good, second, first, 1), "attempt.",
 		"attempt..", good + "0"} {
 		if got := send(bad); got != http.StatusUnauthorized {
@@ -247,7 +145,7 @@ func TestATicketOpensOneTaskAndOnlyForWhatItIsFor(t *testing.T) {
 
 func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing.T) {
 	w, attempt := rentedWorld(t, func(o *Options) { o.LogLimit = 1 << 20 })
-	token := w.ticket("attempt", attempt)
+	token := w.gate.Tickets.For(auth.AttemptTicket, attempt)
 	chunk := strings.Repeat("x", 256<<10)
 	offset := int64(0)
 	for range 40 {
@@ -267,11 +165,13 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 	if kept < 1<<20 || kept > 2<<20 || !bytes.Contains(text, []byte("longer than 1 MiB")) {
 		t.Errorf("%d bytes are kept, which end %q", kept, text)
 	}
-	if got := w.logged(t.Context(), attempt, 1<<40); got != 1<<40 {
-		t.Errorf("the agent's backlog is wanted from %d on", got)
+	rec, p := w.ask("POST", "/v1/agent/report", token, api.Report{Attempt: attempt, Now: time.Now(), LogEnd: 1 << 40})
+	var o api.Orders
+	if json.Unmarshal(rec.Body.Bytes(), &o); rec.Code != 200 || o.LogEnd != 1<<40 {
+		t.Errorf("the agent's backlog is wanted from %d on: %d %+v", o.LogEnd, rec.Code, p)
 	}
 	var full bool
-	other := w.ticket("attempt", w.rent("b"))
+	other := w.gate.Tickets.For(auth.AttemptTicket, w.rent("b"))
 	for range 200 {
 		rec, _ := w.ask("POST", "/v1/agent/logs?offset=0", other, chunk)
 		full = full || rec.Code == http.StatusTooManyRequests && rec.Header().Get("Retry-After") != ""
@@ -283,31 +183,7 @@ func TestAProgramThatPrintsWithoutEndIsCutAndItsAgentIsNotKeptWaiting(t *testing
 
 func jsonOf(v any) string { b, _ := json.Marshal(v); return string(b) }
 
-func TestATokenIsSlowedAndOthersAreNot(t *testing.T) {
-	p, now := newPace(10), time.Unix(0, 0)
-	taken := 0
-	for range 100 {
-		if ok, wait := p.take("a", now); ok {
-			taken++
-		} else if wait <= 0 || wait > 100*time.Millisecond {
-			t.Fatalf("wait %v", wait)
-		}
-	}
-	if taken != 20 {
-		t.Errorf("%d of 100 at once, want two seconds' worth", taken)
-	}
-	if ok, _ := p.take("b", now); !ok {
-		t.Error("another caller is slowed")
-	}
-	for range 1000 { // ten seconds
-		now = now.Add(10 * time.Millisecond)
-		if ok, _ := p.take("a", now); ok {
-			taken++
-		}
-	}
-	if taken < 119 || taken > 121 {
-		t.Errorf("%d in ten seconds more, want 20 and 100", taken)
-	}
+func TestTokensAreNotGuessedAsFastAsTheyCome(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Rate = 1 })
 	codes := map[int]int{}
 	for range 10 {
@@ -339,7 +215,7 @@ func TestBadRequestsAreProblemsWithFieldAndFix(t *testing.T) {
 			422, "grants"}, {"PUT", "/v1/users/x", `{"grants":[{"team":"*","role":"root"}]}`, 400, ""},
 		{"POST", "/v1/tokens", `{"user":"nobody"}`, 422, "user"}, {"DELETE", "/v1/tokens/none", "", 404, ""},
 	} {
-		rec, p := w.ask(c.method, c.path, ownerName, c.body)
+		rec, p := w.ask(c.method, c.path, auth.OwnerName, c.body)
 		if rec.Code != c.status || p.Field != c.field || p.Fix == "" {
 			t.Errorf("%s %s %.40q: %d %+v, want %d and field %q", c.method, c.path, c.body, rec.Code, p, c.status, c.field)
 		}
@@ -356,18 +232,18 @@ func TestAttacks(t *testing.T) {
 			"..%2F").Replace(evil)
 		for _, route := range []string{"/v1/jobs/" + path, "/v1/jobs/" + path + "/log", "/v1/jobs/" + path + "/receipt",
 			"/v1/jobs/" + path + "/outputs", "/v1/jobs/" + path + "/spec"} {
-			if rec, _ := w.ask("GET", route, ownerName, nil); rec.Code != http.StatusNotFound {
+			if rec, _ := w.ask("GET", route, auth.OwnerName, nil); rec.Code != http.StatusNotFound {
 				t.Errorf("GET %s: %d %s", route, rec.Code, rec.Body)
 			} else if len(rec.Header()["Set-Cookie"]) > 0 || rec.Header().Get("X-Content-Type-Options") != "nosniff" ||
 				!strings.Contains(rec.Header().Get("Content-Security-Policy"), "default-src 'none'") {
 				t.Errorf("GET %s: headers %v", route, rec.Header())
 			}
 		}
-		w.ask("GET", "/v1/audit?user="+path, ownerName, nil)
-		w.ask("PUT", "/v1/users/"+path, ownerName, "{}")
-		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil, Spec: api.Raw(`{"name":"x","command":"true"}`),
+		w.ask("GET", "/v1/audit?user="+path, auth.OwnerName, nil)
+		w.ask("PUT", "/v1/users/"+path, auth.OwnerName, "{}")
+		w.ask("POST", "/v1/jobs", auth.OwnerName, api.Submission{Key: evil, Spec: api.Raw(`{"name":"x","command":"true"}`),
 			Work: evil})
-		w.ask("POST", "/v1/jobs", ownerName, api.Submission{Key: evil + "2", Spec: api.Raw(`{"name":"x","command":"true"}`),
+		w.ask("POST", "/v1/jobs", auth.OwnerName, api.Submission{Key: evil + "2", Spec: api.Raw(`{"name":"x","command":"true"}`),
 			Rerun: evil})
 	}
 	var j api.Job
@@ -376,7 +252,7 @@ func TestAttacks(t *testing.T) {
 	if w.must("GET", "/v1/ledger/verify", nil, &v); !v.OK || j.ID != "victim" {
 		t.Errorf("after the attacks: %+v, %+v", v, j)
 	}
-	if rec, _ := w.ask("GET", "/v1/jobs/victim/log", ownerName, nil); !strings.HasPrefix(rec.Header().Get("Content-Type"),
+	if rec, _ := w.ask("GET", "/v1/jobs/victim/log", auth.OwnerName, nil); !strings.HasPrefix(rec.Header().Get("Content-Type"),
 		"text/plain") {
 		t.Errorf("a log is %s", rec.Header().Get("Content-Type"))
 	}
@@ -389,11 +265,11 @@ func TestAPageOfAnotherOriginCannotAct(t *testing.T) {
 		"a form":          func(h http.Header) { h.Set("Content-Type", "text/plain"); h.Set("Sec-Fetch-Site", "cross-site") },
 		"an old browser":  func(h http.Header) { h.Set("Origin", "https://evil.example") },
 		"a sibling":       func(h http.Header) { h.Set("Sec-Fetch-Site", "same-site") },
-		"without a token": func(h http.Header) { h.Del("Authorization"); h.Set("Cookie", "token="+w.token) },
+		"without a token": func(h http.Header) { h.Del("Authorization"); h.Set("Cookie", "token="+w.gate.Owner) },
 	} {
 		r := httptest.NewRequest("POST", "/v1/jobs/x/end", strings.NewReader("{}"))
-		r = r.WithContext(context.WithValue(r.Context(), socketKey{}, true))
-		r.Header.Set("Authorization", "Bearer "+w.token)
+		r = r.WithContext(auth.OnSocket(r.Context()))
+		r.Header.Set("Authorization", "Bearer "+w.gate.Owner)
 		set(r.Header)
 		rec := httptest.NewRecorder()
 		if w.h.ServeHTTP(rec, r); rec.Code != http.StatusForbidden && rec.Code != http.StatusUnauthorized {

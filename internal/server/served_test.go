@@ -21,6 +21,7 @@ import (
 	"scrimp/internal/agent"
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
 )
 
 // TestMain lets the test binary play an agent on a machine.
@@ -67,7 +68,7 @@ func (w *world) elsewhere(t *testing.T, url, attempt string) (p *os.Process, end
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := machine{Server: url, Token: w.ticket("bootstrap", attempt), Instance: w.instance(attempt),
+	m := machine{Server: url, Token: w.gate.Tickets.For(auth.BootstrapTicket, attempt), Instance: w.instance(attempt),
 		Dir: filepath.Join(top, "m")}
 	exe, err := os.Executable()
 	if err != nil {
@@ -169,11 +170,11 @@ func TestAMachineNeedsNothingOfTheServerButItsAddress(t *testing.T) {
 	}
 	w.until(func(m *core.Machine) bool { j, _ := m.Job("a"); return j.State() == core.Succeeded })
 
-	if rec, _ := w.ask("GET", "/v1/jobs/a/log", ownerName, nil); !strings.HasPrefix(rec.Body.String(), "saved\n") ||
+	if rec, _ := w.ask("GET", "/v1/jobs/a/log", auth.OwnerName, nil); !strings.HasPrefix(rec.Body.String(), "saved\n") ||
 		!strings.HasSuffix(rec.Body.String(), "\nresumed from 41\n") {
 		t.Errorf("the log holds %q", rec.Body)
 	}
-	rec, problem := w.ask("GET", "/v1/jobs/a/outputs", ownerName, nil)
+	rec, problem := w.ask("GET", "/v1/jobs/a/outputs", auth.OwnerName, nil)
 	if rec.Code != 200 {
 		t.Fatalf("%+v", problem)
 	}

@@ -19,9 +19,22 @@ import (
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
-	"scrimp/internal/identity"
+	"scrimp/internal/server/agents"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/books"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/disk"
+	"scrimp/internal/server/forecast"
+	"scrimp/internal/server/front"
+	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/kept"
+	"scrimp/internal/server/outbox"
+	"scrimp/internal/server/people"
 	"scrimp/internal/server/secret"
+	"scrimp/internal/server/submit"
+	"scrimp/internal/server/turn"
 	"scrimp/internal/server/webhook"
+	"scrimp/internal/server/workdir"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
 	"scrimp/internal/wait"
@@ -70,43 +83,32 @@ type Server struct {
 	control *control.Control
 	engines []engine.Engine
 	clock   engine.Clock // that all times are by
-	token   string       // of who holds the data folder
-	secret  []byte       // that agents' tokens are made with
+	gate    *auth.Gate
+	people  *people.Desk
 	started time.Time
 	stop    context.CancelCauseFunc
 	now     atomic.Bool // stop with all machines
 	hooks   webhook.Sender
-	pace    *pace
-	logPace *pace // in bytes, of an attempt
-	allPace *pace // in bytes, of all attempts
+	logPace *auth.Pace // in bytes, of an attempt
+	allPace *auth.Pace // in bytes, of all attempts
 	metrics *metrics
-	feed    *feed
-	streams streams
-	seen    signed.Seen
-	moves   streams // contents on their way to agents and from them
-	kept    blobs
-	disk    disk
+	moves   auth.Streams // contents on their way to agents and from them
+	disk    disk.Room
+	turns   turn.Turns
+	books   *books.Books
+	budgets *budgets.Desk
+	kept    *kept.Kept
+	agents  *agents.Desk
+	jobs    *jobs.Desk
+	submit  *submit.Desk
+	outbox  *outbox.Outbox
+	odds    forecast.Forecaster
+	uploads *workdir.Uploads
 	ready   readiness
 	wide    bool // serves others too, in the foreground
 
-	mu      sync.Mutex
-	asked   time.Time // when somebody last called
-	execs   map[string]*execution
-	odds    map[string]odds
-	busy    map[string]chan struct{} // names and keys of submissions in work
-	numbers map[string]int           // by name of a job: the lowest number that may be free
-	skipped map[string]int64         // by attempt: output that is not kept, since there is too much of it
-	// by warning of a limit: those that no webhook has taken; of the goroutine that looks at the limits
-	owed map[string]owed
-
-	spent spent
-
-	setting sync.Mutex  // held while limits are changed
-	ruled   atomic.Bool // what a release before kept of budgets is taken into the log
-
-	people  sync.RWMutex // guards what follows; changes are made one after the other
-	book    *identity.Book
-	revised chan struct{} // closed at the next change of the book
+	mu    sync.Mutex
+	asked time.Time // when somebody last called
 }
 
 // errStopped is why a server left that was asked to.
@@ -123,8 +125,9 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("the log of %s lies in PostgreSQL: start scrimp serve with --db, or take another folder with "+
 			"--data", o.Dir)
 	}
-	f := &front{pace: newPace(o.Rate)}
-	done, err := f.listen(ctx, o)
+	f, pace := &front.Front{}, auth.NewPace(o.Rate)
+	done, err := f.Listen(ctx, front.Options{Listen: o.Listen, Cert: o.TLSCert, Key: o.TLSKey, Insecure: o.Insecure,
+		Ready: o.Ready, Log: o.Log})
 	if err != nil {
 		return err
 	}
@@ -134,10 +137,10 @@ func Serve(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		return lead(ctx, o, st, f)
+		return lead(ctx, o, st, f, pace)
 	}
 	for joined := false; ; {
-		err := follow(ctx, o, f, &joined)
+		err := follow(ctx, o, f, pace, &joined)
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return err
@@ -156,7 +159,7 @@ func Serve(ctx context.Context, o Options) error {
 
 // follow waits for the lead of the database, and leads. It sets joined when it
 // has found the database.
-func follow(ctx context.Context, o Options, f *front, joined *bool) error {
+func follow(ctx context.Context, o Options, f *front.Front, pace *auth.Pace, joined *bool) error {
 	st, err := store.OpenPostgres(ctx, store.DefaultPostgres(o.DB, o.Dir))
 	if err != nil {
 		return err
@@ -176,24 +179,24 @@ func follow(ctx context.Context, o Options, f *front, joined *bool) error {
 		return err
 	}
 	o.Log.Info("leading", "epoch", st.Epoch())
-	return lead(ctx, o, st, f)
+	return lead(ctx, o, st, f, pace)
 }
 
 // lead serves from a store that this server alone writes to, and closes it.
-func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
+func lead(ctx context.Context, o Options, st store.Replica, f *front.Front, pace *auth.Pace) error {
 	defer func() { _ = st.Close() }()
 	if err := backup.Ready(ctx, st); err != nil {
 		return fmt.Errorf("open %s: %w", o.Dir, err)
 	}
-	s := newServer(o, st, f)
+	s := newServer(o, st, f.Address, pace)
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	unsent, err := s.unsent()
+	unsent, err := s.outbox.Unsent()
 	if err != nil {
 		return err
 	}
-	unasked, err := s.unasked()
+	unasked, err := s.outbox.Unasked()
 	if err != nil {
 		return err
 	}
@@ -210,12 +213,12 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 	var owned sync.WaitGroup
 	owned.Go(func() { _ = h.Serve(l) })
 	s.work(ctx, &owned)
-	owned.Go(func() { s.tellOld(ctx, append(unsent, unasked...)) })
-	f.open(ctx, routes)
+	owned.Go(func() { s.outbox.TellOld(ctx, append(unsent, unasked...)) })
+	f.Open(ctx, routes)
 	o.Log.Info("serving", "dir", o.Dir, "engines", len(s.engines), "market", s.clock.Name, "speed", s.clock.Speed)
 	err = s.control.Run(ctx)
 	s.stop(err)
-	f.close()
+	f.Close()
 	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if h.Shutdown(down) != nil {
@@ -233,31 +236,29 @@ func lead(ctx context.Context, o Options, st store.Replica, f *front) error {
 }
 
 // newServer is a server that has read nothing yet.
-func newServer(o Options, st store.Replica, f *front) *Server {
+func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Server {
 	s := &Server{
-		opts: o, store: st, listens: f.address, started: time.Now(), asked: time.Now(),
-		execs: map[string]*execution{}, odds: map[string]odds{},
-		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
-		pace: f.pace, logPace: newPace(logRate), allPace: newPace(allLogRate),
-		metrics: newMetrics(), seen: signed.Seen{Since: time.Now()},
-		wide: o.Idle == 0, book: identity.NewBook(), revised: make(chan struct{}),
+		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
+		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
+		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
 	}
+	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()}}
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
-	s.feed = newFeed(s)
+	s.outbox = &outbox.Outbox{Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Dir: o.Dir, Log: o.Log}
 	return s
 }
 
 // begin reads the keys, the users and the log, and opens the engines.
 func (s *Server) begin(ctx context.Context) (err error) {
-	if s.token, err = secret.KeyFile(filepath.Join(s.opts.Dir, TokenName)); err != nil {
+	if s.gate.Owner, err = secret.KeyFile(filepath.Join(s.opts.Dir, TokenName)); err != nil {
 		return err
 	}
 	agentKey, err := secret.KeyFile(filepath.Join(s.opts.Dir, "agent.key"))
 	if err != nil {
 		return err
 	}
-	s.secret = []byte(agentKey)
-	if err := s.readBook(ctx); err != nil {
+	s.gate.Tickets = auth.Tickets(agentKey)
+	if s.gate.People, err = auth.ReadPeople(ctx, s.store); err != nil {
 		return err
 	}
 	if err := s.openEngines(ctx); err != nil {
@@ -265,29 +266,54 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	}
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
-		Env: s.agentEnv, Notify: s.notify, Leads: s.store.Leads, Running: s.opts.Running,
+		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
 	})
+	if err == nil {
+		s.furnish()
+	}
 	return err
+}
+
+// furnish makes what answers requests, once there is a log.
+func (s *Server) furnish() {
+	s.gate.Control, s.outbox.Control = s.control, s.control
+	s.people = &people.Desk{Gate: s.gate, Log: s.store}
+	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log}
+	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
+		Spent: s.books.Under}
+	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Dir: s.opts.Dir}
+	s.agents = &agents.Desk{
+		Gate: s.gate, Control: s.control, Log: s.store, Dir: s.opts.Dir, Room: s.disk, Vault: s.vault(),
+		Build: s.opts.Build, Exe: s.opts.Exe, LogLimit: s.opts.LogLimit, Errors: s.opts.Log,
+		Printed: func(bytes int) { s.metrics.output.Add(float64(bytes)) },
+		Moves:   &s.moves, Pace: s.logPace, AllPace: s.allPace,
+	}
+	s.uploads = &workdir.Uploads{Dir: s.opts.Dir, Room: s.disk}
+	s.odds.Control = s.control
+	s.jobs = jobs.New(jobs.Desk{Gate: s.gate, Control: s.control, Log: s.store, Turns: &s.turns, Vault: s.vault(),
+		Odds: &s.odds, Settled: s.budgets.Settled, Exec: s.agents.Exec})
+	s.submit = &submit.Desk{
+		Gate: s.gate, Control: s.control, Log: s.store, LogHere: s.opts.DB == "", Dir: s.opts.Dir, Room: s.disk,
+		Turns: &s.turns, Vault: s.vault(), Hooks: s.hooks, Uploads: s.uploads, Kept: s.kept, Jobs: s.jobs,
+		Settled: s.budgets.Settled, Forget: s.outbox.Forget,
+	}
 }
 
 // local answers on the socket of the data folder.
 func (s *Server) local(ctx context.Context, routes http.Handler) *http.Server {
-	return &http.Server{
-		Handler: routes, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
-		ErrorLog: newThrottled(s.opts.Log), BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, socketKey{}, true)
-		},
-	}
+	h := front.Server(routes, s.opts.Log)
+	h.BaseContext = func(net.Listener) context.Context { return ctx }
+	h.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return auth.OnSocket(ctx) }
+	return h
 }
 
 // work begins what goes on beside the answers, until ctx ends.
 func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.idle(ctx) })
-	owned.Go(func() { s.forecast(ctx) })
+	owned.Go(func() { s.odds.Run(ctx) })
 	owned.Go(func() { s.keepEngines(ctx) })
-	owned.Go(func() { s.guardBudgets(ctx) })
-	owned.Go(func() { s.keepSpent(ctx) })
+	owned.Go(func() { s.budgets.Guard(ctx) })
+	owned.Go(func() { s.books.Follow(ctx) })
 	owned.Go(func() {
 		select {
 		case <-s.store.Deposed():
@@ -313,6 +339,13 @@ func (s *Server) socket(ctx context.Context) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	return l, nil
+}
+
+// wasAsked notes that somebody asks.
+func (s *Server) wasAsked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = time.Now()
 }
 
 var errIdle = errors.New("idle")
@@ -344,3 +377,5 @@ func (s *Server) idle(ctx context.Context) {
 		}
 	}
 }
+
+func (s *Server) vault() secret.Vault { return secret.Vault{Dir: s.opts.Dir} }

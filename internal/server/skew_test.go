@@ -7,6 +7,7 @@ import (
 
 	"scrimp/internal/api"
 	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
 )
 
 // A machine whose clock is two hours off, either way, keeps what it saves.
@@ -21,7 +22,7 @@ func TestAMachineWhoseClockIsOffKeepsWhatItSaves(t *testing.T) {
 			if m.Saved != nil {
 				m.Saved.Captured = m.At
 			}
-			if rec, p := w.ask("POST", "/v1/agent/report", w.ticket("attempt", attempt),
+			if rec, p := w.ask("POST", "/v1/agent/report", w.gate.Tickets.For(auth.AttemptTicket, attempt),
 				api.Report{Attempt: attempt, Now: time.Now().Add(off), Messages: []api.Message{m}}); rec.Code != http.StatusOK {
 				t.Fatalf("%+v", p)
 			}

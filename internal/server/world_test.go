@@ -11,18 +11,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"scrimp/client"
 	"scrimp/internal/api"
 	"scrimp/internal/api/convert"
+	"scrimp/internal/api/signed"
 	"scrimp/internal/control"
 	"scrimp/internal/core"
 	"scrimp/internal/engine"
 	"scrimp/internal/identity"
 	"scrimp/internal/market"
-	"scrimp/internal/server/webhook"
+	"scrimp/internal/server/auth"
 	"scrimp/internal/store"
 )
 
@@ -45,6 +47,7 @@ type world struct {
 	h       http.Handler
 	log     *bytes.Buffer
 	stopped int
+	free    atomic.Int64 // bytes that the disk is said to have left; 0: what it has
 }
 
 func newWorld(t testing.TB, change func(*Options)) *world {
@@ -86,14 +89,17 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 		t.Fatal(err)
 	}
 	st = wrap(st)
-	w.Server = &Server{opts: o, store: st, started: time.Now(), execs: map[string]*execution{}, odds: map[string]odds{},
-		busy: map[string]chan struct{}{}, numbers: map[string]int{}, skipped: map[string]int64{},
-		hooks: webhook.NewSender("test", false, o.HookHosts, o.Log),
-		pace:  newPace(o.Rate), logPace: newPace(logRate), allPace: newPace(allLogRate), metrics: newMetrics(), wide: true,
-		book: identity.NewBook(), revised: make(chan struct{}), token: strings.Repeat("0", 64), secret: []byte("agents")}
-	w.feed = newFeed(w.Server)
+	w.Server = newServer(o, st, "", auth.NewPace(o.Rate))
+	w.gate.Owner, w.gate.Tickets, w.gate.Seen = strings.Repeat("0", 64), auth.Tickets("agents"), signed.Seen{}
+	system := w.disk
+	w.disk = func() (int64, bool) {
+		if n := w.free.Load(); n > 0 {
+			return n, true
+		}
+		return system()
+	}
 	w.stop = func(error) { w.stopped++ }
-	if err := w.readBook(t.Context()); err != nil {
+	if w.gate.People, err = auth.ReadPeople(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
@@ -105,6 +111,7 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.furnish()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.control.Run(ctx) }()
@@ -144,9 +151,9 @@ func (w *world) ask(method, path, token string, body any) (*httptest.ResponseRec
 		text = bytes.NewReader(j)
 	}
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, text)
-	if token == ownerName {
-		token = w.token
-		r = r.WithContext(context.WithValue(r.Context(), socketKey{}, true))
+	if token == auth.OwnerName {
+		token = w.gate.Owner
+		r = r.WithContext(auth.OnSocket(r.Context()))
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -167,7 +174,7 @@ func (w *world) ask(method, path, token string, body any) (*httptest.ResponseRec
 // must is ask of the owner, for what has to work.
 func (w *world) must(method, path string, body, out any) {
 	w.t.Helper()
-	rec, p := w.ask(method, path, ownerName, body)
+	rec, p := w.ask(method, path, auth.OwnerName, body)
 	if rec.Code >= 300 {
 		w.t.Fatalf("%s %s: %+v", method, path, p)
 	}
@@ -202,7 +209,9 @@ func (w *world) expired(user string) string {
 	if err := w.control.Propose(w.t.Context(), e); err != nil {
 		w.t.Fatal(err)
 	}
-	w.book.Apply(identity.Change{Token: &tok})
+	if wrong, err := w.gate.People.Change(identity.Change{Token: &tok}, func() error { return nil }); wrong != nil || err != nil {
+		w.t.Fatal(wrong, err)
+	}
 	return text
 }
 
@@ -223,4 +232,14 @@ func (w *world) eachRecord(t testing.TB) func(func(store.Record, error) bool) {
 			}
 		}
 	}
+}
+
+// secrets are those that are kept for the job.
+func (w *world) secrets(job string) map[string]string {
+	w.t.Helper()
+	m, err := w.vault().Open(job)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m
 }

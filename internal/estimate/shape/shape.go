@@ -55,6 +55,9 @@ type Model struct {
 // usual is the tokens a sample where nobody says.
 const usual = 2048
 
+// Text reports whether the model reads tokens in sequences.
+func (m Model) Text() bool { return m.Kind == Transformer || m.Kind == Experts }
+
 // Seq is the tokens a sample of a transformer where nobody says: 2048, or all that it takes
 // where those are fewer.
 func (m Model) Seq() float64 {

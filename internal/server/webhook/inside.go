@@ -44,9 +44,9 @@ func isInside(a netip.Addr) bool {
 	})
 }
 
-// Inside reports whether the address says by itself that it leads inside, and to no
+// inside reports whether the address says by itself that it leads inside, and to no
 // host of the list. Names are looked at when they are dialled.
-func Inside(address string, hosts []string) bool {
+func inside(address string, hosts []string) bool {
 	u, err := url.Parse(address)
 	if err != nil || named(u.Host, hosts) {
 		return false

@@ -29,7 +29,7 @@ func TestWhatIsInsideIsNotAnAddressOfTheWorld(t *testing.T) {
 		"http://127.0.0.1:80@example.org/": false, "http://example.org@127.0.0.1/": true, "https://example.org/hook": false,
 		"http://10.0.0.5:8080/": false, "http://10.0.0.5:8081/": true, "http://hooks.internal/": false,
 	} {
-		if got := Inside(address, []string{"10.0.0.5:8080", "hooks.internal"}); got != want {
+		if got := inside(address, []string{"10.0.0.5:8080", "hooks.internal"}); got != want {
 			t.Errorf("%s leads inside: %t", address, got)
 		}
 	}

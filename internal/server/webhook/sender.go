@@ -31,6 +31,8 @@ const (
 type Sender struct {
 	client *http.Client
 	agent  string // its name, for the header
+	all    bool   // it follows every address
+	hosts  []string
 	log    *slog.Logger
 	pause  func(context.Context, time.Duration) error
 }
@@ -43,12 +45,20 @@ func NewSender(version string, all bool, hosts []string, log *slog.Logger) Sende
 		client: &http.Client{Timeout: tryTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
-		agent: "scrimp/" + version, log: log, pause: wait.For,
+		agent: "scrimp/" + version, all: all, hosts: hosts, log: log, pause: wait.For,
 	}
 	if !all {
 		s.client.Transport = outward(hosts)
 	}
 	return s
+}
+
+// InsideFix is what helps where a webhook leads inside.
+const InsideFix = "give an address that everybody reaches; an admin allows others with scrimp serve --hook-hosts"
+
+// Refuses reports whether the address, where there is one, says by itself that it is not followed.
+func (s Sender) Refuses(address string) bool {
+	return !s.all && address != "" && inside(address, s.hosts)
 }
 
 // ErrRefused is a webhook that will never take it.

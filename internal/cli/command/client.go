@@ -1,0 +1,303 @@
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/receipt"
+	"scrimp/internal/server"
+	"scrimp/internal/wait"
+)
+
+// Client talks to the server of a data folder, or to the one that was logged in to.
+type Client struct {
+	*api.Client
+	Base string // address of the server; http://scrimp stands for the folder's socket
+	Dir  string
+	Far  bool // logged in: the server may be another machine
+}
+
+// ErrNoServer says that none answers.
+var ErrNoServer = errors.New("no server answers")
+
+// Open returns a client of the folder's server, or ErrNoServer.
+func (a *App) Open(ctx context.Context) (*Client, error) {
+	dir, err := filepath.Abs(a.Data)
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w", a.Data, err)
+	}
+	if c, err := Far(dir); c != nil || err != nil {
+		return c, err
+	}
+	token, err := os.ReadFile(filepath.Join(dir, server.TokenName))
+	if err != nil {
+		return nil, fmt.Errorf("%w in %s", ErrNoServer, dir)
+	}
+	socket := filepath.Join(dir, server.SocketName)
+	const base = "http://scrimp"
+	c := &Client{Base: base, Dir: dir, Client: api.New(base, strings.TrimSpace(string(token)),
+		&http.Client{Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "unix", socket)
+			},
+		}})}
+	if _, err := c.Server(ctx); err != nil {
+		return nil, fmt.Errorf("%w in %s: %v", ErrNoServer, dir, err) //nolint:errorlint // the cause is for people
+	}
+	return c, nil
+}
+
+// Ensure returns a client of the folder's server and starts one if none answers.
+// A server of another build is asked to hand over: its jobs run on.
+func (a *App) Ensure(ctx context.Context, market string) (*Client, error) {
+	c, err := a.Open(ctx)
+	if err == nil {
+		v, err := c.Server(ctx)
+		if c.Far || err == nil && (v.Build == Build() || v.Shared) {
+			return c, err
+		}
+		if err := a.handOver(ctx, c, v.PID); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, ErrNoServer) {
+		return nil, err
+	}
+	log := filepath.Join(a.Data, server.LogName)
+	why, before := "the server did not start within 20 s: see "+log, sizeOf(log)
+	// another takes over, or somebody has to start one
+	if _, err := os.Stat(filepath.Join(a.Data, server.ElsewhereName)); err == nil {
+		why = "no server of this folder answered within 20 s, and its log lies in PostgreSQL: start scrimp serve --db"
+	} else if err := a.spawn(market); err != nil {
+		return nil, err
+	}
+	return a.begun(ctx, log, before, why)
+}
+
+// handOver ends a server of another build.
+func (a *App) handOver(ctx context.Context, c *Client, pid int) error {
+	a.Notef("The server in %s is of another build: it hands over.\n", a.Data)
+	if err := c.Do(ctx, http.MethodPost, "/v1/server/stop", api.StopServer{}, nil); err != nil {
+		return err
+	}
+	return Gone(ctx, pid)
+}
+
+// begun returns a client of the server that begins, once it answers. Where it complains in its log,
+// after the byte before, that is why it did not, else what why says.
+func (a *App) begun(ctx context.Context, log string, before int64, why string) (*Client, error) {
+	said := time.Time{}
+	for begun := a.Now(); ; {
+		c, err := a.Open(ctx)
+		if err == nil {
+			return c, nil
+		}
+		complains := complaint(log, before)
+		if complains != "" && said.IsZero() {
+			said = a.Now()
+		}
+		switch { // of two that are started at once one complains, and the other answers
+		case !said.IsZero() && a.Now().Sub(said) > 2*time.Second:
+			return nil, errors.New("the server did not start: " + complains)
+		case a.Now().Sub(begun) > 20*time.Second:
+			return nil, errors.New(why)
+		}
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sizeOf is a file's size in bytes, 0 where there is none.
+func sizeOf(file string) int64 {
+	if info, err := os.Stat(file); err == nil {
+		return info.Size()
+	}
+	return 0
+}
+
+// complaint is the newest error that a server which ended wrote into its log, after
+// the byte from. Empty: none.
+func complaint(log string, from int64) (said string) {
+	b, err := os.ReadFile(log)
+	if err != nil || int64(len(b)) < from {
+		return ""
+	}
+	for line := range strings.Lines(string(b[from:])) {
+		if rest, is := strings.CutPrefix(strings.TrimSpace(line), "scrimp: "); is {
+			said = rest
+		}
+	}
+	return said
+}
+
+// spawn starts a server in a session of its own.
+func (a *App) spawn(market string) error {
+	dir, err := filepath.Abs(a.Data)
+	if err != nil {
+		return fmt.Errorf("data folder %s: %w", a.Data, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make data folder: %w: give another with --data", err)
+	}
+	log, err := os.OpenFile(filepath.Join(dir, server.LogName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the server's log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	args := []string{"server", "run", "--data", dir}
+	if market != "" {
+		args = append(args, "--market", market)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	go func() { _ = cmd.Wait() }() // ends with one of the two; a server that ends first is no zombie
+	return nil
+}
+
+// Gone waits until the process has ended.
+func Gone(ctx context.Context, pid int) error {
+	for range 200 {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+			return nil
+		}
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the old server (process %d) has not left after 10 s", pid)
+}
+
+// Build is the hash of this program.
+func Build() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return "unknown"
+	}
+	f, err := os.Open(exe)
+	if err != nil {
+		return "unknown"
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "unknown"
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// Server is who answers.
+func (c *Client) Server(ctx context.Context) (api.Server, error) {
+	var v api.Server
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &v)
+	return v, err
+}
+
+// Job is how the job is.
+func (c *Client) Job(ctx context.Context, id string) (api.Job, error) {
+	var j api.Job
+	err := c.Do(ctx, http.MethodGet, OfJob(id, ""), nil, &j)
+	return j, err
+}
+
+// Do sends in as JSON and reads the answer into out; either may be nil.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	return c.Said(ctx, c.Client.Do(ctx, method, path, in, out))
+}
+
+// Request asks without a body and returns the answer, whose body the caller closes.
+func (c *Client) Request(ctx context.Context, method, path string) (*http.Response, error) {
+	r, err := c.Open(ctx, method, path, "", nil)
+	return r, c.Said(ctx, err)
+}
+
+// Said is an error of the server or of the way to it, as people are told it.
+func (c *Client) Said(ctx context.Context, err error) error {
+	var problem *api.Problem
+	var status *api.StatusError
+	var at *url.Error
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case errors.As(err, &status):
+		if status.Status == http.StatusBadRequest && c.Far && strings.HasPrefix(c.Base, "http://") {
+			return fmt.Errorf("%s answers as no scrimp server does: write https://%s where it speaks TLS", c.Base,
+				strings.TrimPrefix(c.Base, "http://"))
+		}
+	case c.Far && ctx.Err() == nil && errors.As(err, &at):
+		return c.unanswered(at)
+	}
+	return err
+}
+
+// unanswered says why a server elsewhere gave no answer.
+func (c *Client) unanswered(at *url.Error) error {
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(at, &untrusted) {
+		return fmt.Errorf("%s shows a certificate that is not trusted: %w: scrimp login %s --ca FILE trusts one of your own",
+			c.Base, untrusted.Err, c.Base)
+	}
+	return fmt.Errorf("no answer from %s: %w: ask whoever runs it, or scrimp login to another", c.Base, at.Err)
+}
+
+// OfJob is the path of something of a job.
+func OfJob(id, rest string) string { return "/v1/jobs/" + url.PathEscape(id) + rest }
+
+// JobsPage is one page of jobs, and where the next one begins; "": there is none.
+func (c *Client) JobsPage(ctx context.Context, q url.Values) (list []api.Job, next string, err error) {
+	list, next, err = c.Client.JobsPage(ctx, q)
+	return list, next, c.Said(ctx, err)
+}
+
+// Receipt is the account of the job.
+func (c *Client) Receipt(ctx context.Context, id string) (receipt.Receipt, error) {
+	v, err := c.Client.Receipt(ctx, id)
+	return convert.To[receipt.Receipt](v), c.Said(ctx, err)
+}
+
+// With runs f against the folder's server.
+func (a *App) With(f func(ctx context.Context, c *Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := a.Ensure(cmd.Context(), "")
+		if err != nil {
+			return err
+		}
+		return f(cmd.Context(), c, args)
+	}
+}
+
+// Waiting says on the error stream that machines wait for a decision.
+func (a *App) Waiting(ctx context.Context, c *Client) {
+	if v, err := c.Server(ctx); err == nil && v.Undecided > 0 {
+		a.Notef("%s.\n", show.Waiting(v.Undecided))
+	}
+}

@@ -1,0 +1,45 @@
+package command
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	api "scrimp/client"
+)
+
+// A server elsewhere that does not answer is named by its address, with what can
+// be done, and not by what the program asked of it.
+func TestAServerThatIsAwayIsNamed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once: nobody listens there then
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{Client: api.New(address, "", nil), Base: address, Far: true}
+	_, err = c.Request(t.Context(), http.MethodGet, "/v1/jobs")
+	if err == nil || !strings.HasPrefix(err.Error(), "no answer from "+address+": ") || !strings.Contains(err.Error(), "scrimp login") || strings.Contains(err.Error(), "/v1/jobs") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Who asks a server of TLS without it, or does not trust its certificate, hears what to write.
+func TestAServerOfTLSSaysHowToAskIt(t *testing.T) {
+	site := httptest.NewUnstartedServer(http.NotFoundHandler())
+	site.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	site.StartTLS()
+	defer site.Close()
+	plain := strings.Replace(site.URL, "https://", "http://", 1)
+	for base, want := range map[string]string{site.URL: "scrimp login " + site.URL + " --ca FILE", plain: "write " + site.URL} {
+		c := &Client{Client: api.New(base, "", nil), Base: base, Far: true}
+		if _, err := c.Request(t.Context(), http.MethodGet, "/v1/me"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", base, err, want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scrimp/internal/draw"
+)
+
+// The groups of commands in scrimp --help.
+const (
+	GroupRun   = "run"
+	GroupLook  = "look"
+	GroupMoney = "money"
+	GroupShare = "share"
+	GroupRest  = "rest"
+)
+
+// PlainExit ends the help of a command that has no status of its own.
+const PlainExit = "\n\nExit status: 0 done, 1 error."
+
+// HelpWidth is how wide help is, in columns.
+const HelpWidth = 80
+
+// Help sets what every command's help has in common. A text in Long has its
+// paragraphs apart; they are broken into lines here.
+func Help(root *cobra.Command) {
+	root.AddGroup(
+		&cobra.Group{ID: GroupRun, Title: "Run:"}, &cobra.Group{ID: GroupLook, Title: "Watch:"},
+		&cobra.Group{ID: GroupMoney, Title: "Understand:"}, &cobra.Group{ID: GroupShare, Title: "Share a server:"},
+		&cobra.Group{ID: GroupRest, Title: "The rest:"},
+	)
+	root.SetHelpCommandGroupID(GroupRest)
+	root.CompletionOptions.DisableDefaultCmd = true // ours says less and needs less
+	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d ", HelpWidth)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", wrapped))
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: %s --help lists the flags", err, cmd.CommandPath())
+	})
+	var each func(*cobra.Command)
+	each = func(c *cobra.Command) {
+		paragraphs := strings.Split(c.Long, "\n\n")
+		for i, p := range paragraphs {
+			paragraphs[i] = strings.TrimSuffix(draw.Wrap("", p, HelpWidth), "\n")
+		}
+		c.Long = strings.Join(paragraphs, "\n\n")
+		for _, sub := range c.Commands() {
+			each(sub)
+		}
+	}
+	each(root)
+}
+
+// Takes checks a command's arguments against their names: [NAME] may be left
+// out, [NAME ...] may be any number. Its errors name the argument that is
+// missing or too many.
+func Takes(names ...string) cobra.PositionalArgs {
+	least, most := 0, len(names)
+	for _, n := range names {
+		if bare := strings.TrimSuffix(n, "]"); strings.HasSuffix(bare, "...") || strings.HasSuffix(bare, "…") {
+			most = -1
+		}
+		if !strings.HasPrefix(n, "[") {
+			least++
+		}
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least {
+			return fmt.Errorf("%s is missing: %s --help says more", names[len(args)], cmd.CommandPath())
+		}
+		if most >= 0 && len(args) > most {
+			return fmt.Errorf("%q is one argument too many: %s --help says more", args[most], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// TakesJob is a job file, or a command after --.
+func TakesJob(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case len(args) == 0:
+		return fmt.Errorf("a job file, or -- and a command, is missing: scrimp init writes a job file, %s --help says more",
+			cmd.CommandPath())
+	case dash > 0:
+		return fmt.Errorf("give a job file or -- and a command, not both: %s --help says more", cmd.CommandPath())
+	case dash < 0 && len(args) > 1:
+		return fmt.Errorf("%q is one argument too many: a command stands after --, as in %s -- %s", args[1],
+			cmd.CommandPath(), strings.Join(args, " "))
+	}
+	return nil
+}

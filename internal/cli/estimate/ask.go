@@ -1,0 +1,128 @@
+package estimate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scrimp/internal/catalog"
+	"scrimp/internal/cli/learn"
+	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/shape"
+)
+
+// ask reads the flags, and the run that a measurement stands for.
+func (f *estimateFlags) ask(chips estimate.Chips) (q estimate.Request, own []estimate.Row, err error) {
+	q = estimate.Request{
+		Precision: f.precision, Seq: f.seq, Micro: f.micro, Global: f.global, Gather: f.gather, Zero: f.zero,
+		TP: f.tp, PP: f.pp,
+		Epochs: f.epochs, Trees: f.trees, Depth: f.depth, Program: f.program, Price: f.price,
+	}
+	for _, read := range []func(*estimate.Request) error{f.counts, f.tuning} {
+		if err := read(&q); err != nil {
+			return q, nil, err
+		}
+	}
+	if q.Pixels, err = stages(f.resize); err != nil {
+		return q, nil, err
+	}
+	if q.Rows > 0 && q.Epochs == 0 {
+		q.Epochs = 1
+	}
+	if err := f.accelerator(&q, chips); err != nil {
+		return q, nil, err
+	}
+	if strings.HasPrefix(strings.TrimSpace(f.model), "measured:") {
+		r, m, err := estimate.ParseMeasured(f.model, chips)
+		if err != nil {
+			return q, nil, fmt.Errorf("--model %w", err)
+		}
+		q.Model, q.Program, q.Unit = m, r.Source, r.Unit
+		if q.Count == 0 && q.Chip == r.GPU {
+			q.Count = r.N
+		}
+		return q, []estimate.Row{r}, nil
+	}
+	q.Model, err = learn.ModelOf(f.model)
+	if q.Seq == 0 && q.Model.Text() {
+		q.Seq = q.Model.Seq()
+	}
+	if q.Model.Image {
+		q.Unit = "images/s"
+	}
+	return q, nil, err
+}
+
+// counts reads the flags that are numbers.
+func (f *estimateFlags) counts(q *estimate.Request) (err error) {
+	for _, n := range []struct {
+		flag string
+		v    float64
+	}{{"--tp", f.tp}, {"--pp", f.pp}, {"--accumulate", f.gather}} {
+		if !(n.v >= 1) {
+			return fmt.Errorf("%s %g: must be a whole number from 1 up", n.flag, n.v)
+		}
+	}
+	for _, n := range []struct {
+		flag, text string
+		to         *float64
+	}{{"--tokens", f.tokens, &q.Tokens}, {"--rows", f.rows, &q.Rows}} {
+		if n.text == "" {
+			continue
+		}
+		if *n.to, err = modelfile.Number(n.text); err != nil {
+			return fmt.Errorf("%s %w, such as 2B, 350M or 1e9", n.flag, err)
+		}
+	}
+	return nil
+}
+
+// tuning reads how the model is trained: what is kept, what is trained, in which format.
+func (f *estimateFlags) tuning(q *estimate.Request) error {
+	var ok bool
+	if q.Keep, ok = map[string]estimate.Recompute{"none": estimate.KeepAll, "selective": estimate.KeepSome,
+		"full": estimate.KeepEnds}[f.checkpointing]; !ok {
+		return fmt.Errorf("--checkpointing %q is none of none, selective, full", f.checkpointing)
+	}
+	switch {
+	case f.lora && f.qlora:
+		return errors.New("--lora and --qlora are two ways: give one")
+	case f.lora:
+		q.Tuning = shape.LoRA
+	case f.qlora:
+		q.Tuning = shape.QLoRA
+	}
+	if !slices.Contains(formats, strings.ToLower(f.precision)) {
+		return fmt.Errorf("--precision %q is none of %s", f.precision, strings.Join(formats, ", "))
+	}
+	return nil
+}
+
+// accelerator reads --gpu: a name, or one that is sold in several forms, which is all
+// of them, and how many.
+func (f *estimateFlags) accelerator(q *estimate.Request, chips estimate.Chips) (err error) {
+	name, count, counted := strings.Cut(f.gpu, ":")
+	if counted {
+		if q.Count, err = strconv.ParseFloat(count, 64); err != nil || q.Count < 1 || q.Count > 1e6 {
+			return fmt.Errorf("--gpu %q: %q is no number of accelerators", f.gpu, count)
+		}
+	}
+	if name == "" {
+		return nil
+	}
+	if q.Chip, err = chips.Name(name); err == nil {
+		return nil
+	}
+	for _, k := range catalog.Accelerators() {
+		if catalog.Matches(name, k.Name) {
+			f.kinds = append(f.kinds, k.Name)
+		}
+	}
+	if len(f.kinds) == 0 {
+		return fmt.Errorf("--gpu %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+)
+
+// shownJobs is how many jobs a table has where nobody says: about a screen.
+const shownJobs = 50
+
+// jobsOfPage is how many are asked for at once at most.
+const jobsOfPage = 1000
+
+// listing says which jobs are listed.
+type listing struct {
+	open  bool // those that wait or run, the oldest first; else all, and the newest where not all are shown
+	limit int  // 0: all
+}
+
+// back reports whether pages are read from the newest job backwards.
+func (l listing) back() bool { return !l.open && l.limit > 0 }
+
+// query asks for the page at a place, after what was shown.
+func (l listing) query(shown int, at string) url.Values {
+	size := jobsOfPage
+	if l.limit > 0 {
+		size = min(size, l.limit-shown)
+	}
+	q := url.Values{"limit": {strconv.Itoa(size)}}
+	if l.back() {
+		q.Set("before", at)
+	} else {
+		q.Set("after", at)
+	}
+	if l.open {
+		q.Set("live", "1")
+	}
+	return q
+}
+
+// list prints jobs, which are asked for a page at a time, and says how many it left out.
+func (a *app) list(ctx context.Context, c *command.Client, l listing) error {
+	a.Waiting(ctx, c)
+	var all []api.Job
+	shown, more, at := 0, true, ""
+	for more && (l.limit == 0 || shown < l.limit) {
+		page, next, err := c.JobsPage(ctx, l.query(shown, at))
+		if err != nil {
+			return err
+		}
+		shown, at, more = shown+len(page), next, next != ""
+		switch {
+		case a.JSON && !l.back(): // as they come: a million do not have to fit in memory
+			if err := a.printJobs(page); err != nil {
+				return err
+			}
+		case l.back():
+			all = append(page, all...)
+		default:
+			all = append(all, page...)
+		}
+	}
+	if !a.JSON {
+		a.Printf("%s", show.Jobs(all, a.Place()))
+	} else if err := a.printJobs(all); err != nil {
+		return err
+	}
+	if more {
+		a.leftOut(ctx, c, l, shown)
+	}
+	return nil
+}
+
+// printJobs prints each job as an object.
+func (a *app) printJobs(list []api.Job) error {
+	for _, j := range list {
+		if err := a.Print(j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftOut says how many jobs are not shown.
+func (a *app) leftOut(ctx context.Context, c *command.Client, l listing, shown int) {
+	var s api.Server
+	if err := c.Do(ctx, http.MethodGet, "/v1/server", nil, &s); err != nil { // the list is there all the same
+		a.Notef("There are more jobs; --all lists them.\n")
+		return
+	}
+	which, of := "newest", draw.Count(s.Jobs, "job")
+	if l.open {
+		which, of = "oldest", draw.Count(s.Live, "job")+" that wait or run"
+	}
+	a.Notef("These are the %s %d of %s; --all lists them all, --limit more or fewer.\n", which, shown, of)
+}
+
+// listCmd gives a listing its flags. A program gets all, where it does not say.
+func (a *app) listCmd(cmd *cobra.Command, open bool) *cobra.Command {
+	limit, every := shownJobs, false
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many jobs are listed at most, where --json does not list all")
+	cmd.Flags().BoolVar(&every, "all", false, "list all of them (default: as --limit says)")
+	cmd.MarkFlagsMutuallyExclusive("limit", "all")
+	cmd.RunE = a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+		if every || a.JSON && !cmd.Flags().Changed("limit") {
+			limit = 0
+		} else if limit < 1 {
+			return fmt.Errorf("list jobs: --limit is %d: write how many are listed, or --all", limit)
+		}
+		return a.list(ctx, c, listing{open: open, limit: limit})
+	})
+	return cmd
+}
+
+func (a *app) jobsCmd() *cobra.Command {
+	return a.listCmd(&cobra.Command{Use: "jobs", Short: "List the newest jobs with what they have spent",
+		Args:    command.Takes(),
+		GroupID: command.GroupLook,
+		Long: "Lists the newest jobs, those that are over too, and says how many it left out; --all lists them all. STEP " +
+			"is of all steps, where they are known; SPENT is what the ledger holds; LEFT is the time to the deadline and " +
+			"ON-TIME the chance to meet it." + command.PlainExit}, false)
+}
+
+func (a *app) queueCmd() *cobra.Command {
+	return a.listCmd(&cobra.Command{Use: "queue", Short: "List the jobs that wait or run", Args: command.Takes(),
+		GroupID: command.GroupLook,
+		Long: "Lists the jobs that wait or run, the oldest first, as scrimp jobs lists all; it says how many it left out." +
+			command.PlainExit}, true)
+}

@@ -1,0 +1,157 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/spec"
+)
+
+func (a *app) pauseCmd() *cobra.Command {
+	var b api.Pause
+	cmd := &cobra.Command{Use: "pause JOB", Short: "Save a checkpoint and give the machine back, until resume",
+		Args: command.Takes("JOB"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(command.Live),
+		Long: "Asks the program to save, uploads and verifies the checkpoint, and gives the machine back. The job keeps " +
+			"its budget and its deadline, which runs on, and costs nothing until scrimp resume takes it up from its " +
+			"checkpoint; its wall-clock budget stands still. A job that waits is paused at once." + command.PlainExit,
+		Example: "  scrimp pause train-lm\n  scrimp resume train-lm",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			var j api.Job
+			if err := c.Do(ctx, http.MethodPost, command.OfJob(args[0], "/pause"), b, &j); err != nil {
+				return err
+			}
+			switch {
+			case a.JSON:
+				return a.Print(j)
+			case j.State == "paused":
+				a.Printf("%s is paused. scrimp resume %s takes it up.\n", j.ID, j.ID)
+			default:
+				a.Printf("%s: %s. scrimp attach %s shows it.\n", j.ID, j.Detail, j.ID)
+			}
+			return nil
+		})}
+	cmd.Flags().BoolVar(&b.Force, "force", false, "pause a job that keeps no checkpoints, and lose what it has done "+
+		"(default: it is refused)")
+	return cmd
+}
+
+// termFlags are new terms of a job.
+type termFlags struct{ deadline, budget, gpuHours, wallClock, priority string }
+
+func (f *termFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.deadline, "deadline", "", "be done by this `time`, as \"in 6h\" or 2026-12-01T18:00:00Z, "+
+		"or none (default: as it is)")
+	cmd.Flags().StringVar(&f.budget, "budget", "", "cost at most this `amount` in all, as $25.00, or none (default: as "+
+		"it is)")
+	cmd.Flags().StringVar(&f.gpuHours, "gpu-hours", "", "use at most so many `hours` of GPU time in all, or none "+
+		"(default: as it is)")
+	cmd.Flags().StringVar(&f.wallClock, "wall-clock", "", "take at most this `span` in all, as 12h, or none (default: as "+
+		"it is)")
+	cmd.Flags().StringVar(&f.priority, "priority", "", "critical, normal or low `priority` (default: as it is)")
+	_ = cmd.RegisterFlagCompletionFunc("priority", cobra.FixedCompletions([]cobra.Completion{"critical", "normal", "low"},
+		cobra.ShellCompDirectiveNoFileComp))
+}
+
+// changes are the terms that were given.
+func (f *termFlags) changes() (c api.Changes) {
+	for _, v := range []struct {
+		text string
+		to   **string
+	}{{f.deadline, &c.Deadline}, {f.budget, &c.Budget}, {f.gpuHours, &c.GPUHours}, {f.wallClock, &c.WallClock},
+		{f.priority, &c.Priority}} {
+		if v.text != "" {
+			*v.to = &v.text
+		}
+	}
+	return c
+}
+
+func (a *app) updateCmd() *cobra.Command {
+	var f termFlags
+	cmd := &cobra.Command{Use: "update JOB", Short: "Change the deadline, budget or priority of a job",
+		Args: command.Takes("JOB"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(command.Live),
+		Long: "Changes the terms of a job that waits, runs or is paused; it is decided anew with them at once. A larger " +
+			"budget must fit into the budgets of its team, and where so much has to be approved it is refused: stop the " +
+			"job, and resume it with the new budget. The job file stays as it was submitted." + command.PlainExit,
+		Example: "  scrimp update train-lm --deadline \"in 6h\" --budget $40\n  scrimp update train-lm --budget none",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			b := f.changes()
+			if b == (api.Changes{}) {
+				return errors.New("nothing to change: give --deadline, --budget, --gpu-hours, --wall-clock or --priority")
+			}
+			var j api.Job
+			if err := c.Do(ctx, http.MethodPatch, command.OfJob(args[0], ""), b, &j); err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.Print(j)
+			}
+			a.Printf("%s has its new terms. scrimp status %s shows them.\n", j.ID, j.ID)
+			return nil
+		})}
+	f.add(cmd)
+	return cmd
+}
+
+func (a *app) resumeCmd() *cobra.Command {
+	var f termFlags
+	var env []string
+	var detach bool
+	cmd := &cobra.Command{Use: "resume JOB", Short: "Let a job go on that is paused, stopped, cancelled or failed",
+		Args: command.Takes("JOB"), GroupID: command.GroupRun, ValidArgsFunction: a.CompleteJob(resumable),
+		Long: "Takes a job up again from its newest checkpoint, as the same job with one receipt. One that is over is let " +
+			"in anew: budgets are weighed, and it may wait for approval. One that ran out of budget or time needs more of " +
+			"it. Secrets of a job that was over are taken from the environment again: they were forgotten then. It shows " +
+			"the job's progress as scrimp run does; Ctrl-C detaches, and the job goes on. A job that has succeeded is not " +
+			"resumed: scrimp rerun --from begins a new one from its checkpoint.\n\nExit status: 0 succeeded or detached, 1 " +
+			"error, 3 the job failed or was stopped.",
+		Example: "  scrimp resume train-lm --budget $40\n  scrimp resume train-lm --env BATCH=16 --detach",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			b := api.Resume{Changes: f.changes(), Env: env}
+			was, err := c.Job(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if was.Finished != nil {
+				if b.Secrets, err = a.secretsOf(ctx, c, args[0]); err != nil {
+					return err
+				}
+			}
+			var j api.Job
+			if err := c.Do(ctx, http.MethodPost, command.OfJob(args[0], "/resume"), b, &j); err != nil {
+				return err
+			}
+			if detach {
+				return a.detached(ctx, c, j)
+			}
+			return a.follow(ctx, c, j.ID)
+		})}
+	f.add(cmd)
+	cmd.Flags().StringArrayVar(&env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
+	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "return at once (default: show the progress)")
+	return cmd
+}
+
+func resumable(j api.Job) bool {
+	return j.State == "paused" || j.State == "stopped" || j.State == "failed" || j.State == "cancelled"
+}
+
+// secretsOf are the values of the secrets that a job's file names, from the environment.
+func (a *app) secretsOf(ctx context.Context, c *command.Client, job string) (map[string]string, error) {
+	var raw json.RawMessage
+	if err := c.Do(ctx, http.MethodGet, command.OfJob(job, "/spec"), nil, &raw); err != nil {
+		return nil, err
+	}
+	j, err := spec.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return jobfile.Secrets(j.Secrets)
+}

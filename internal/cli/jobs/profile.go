@@ -1,0 +1,117 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/measured"
+	"scrimp/internal/spec"
+)
+
+// profiled is what a short run says of the long one.
+type profiled struct {
+	Job          string   `json:"job"`
+	StepsPerHour float64  `json:"steps_per_hour"` // on a machine of speed 1
+	Spread       *float64 `json:"spread"`         // from minute to minute, a share; null: one minute was seen
+	Steps        int64    `json:"steps"`          // of the whole work; 0: unknown
+	WorkS        *float64 `json:"work_s"`         // market seconds that it takes on speed 1; null: its steps are unknown
+	Cost         string   `json:"cost"`
+}
+
+func (a *app) profileCmd() *cobra.Command {
+	var f jobfile.Flags
+	length := 3 * time.Minute
+	cmd := &cobra.Command{
+		Use: "profile job.yaml", Short: "Run a job for a few minutes, and say how long all of it takes",
+		GroupID: command.GroupMoney,
+		Long: `Runs the job of a job file on one machine for a short time, saves, and ends it: then it is known how fast its
+steps go, and what plan, simulate and the deadline policy should count on. The measured
+run is kept, as that of every run is: plan, check and the next run count on it, unless the job file says
+another work.time; the line for the job file is printed. The time counts from the first machine on, market
+time. It costs what it costs: the receipt stays.` + command.PlainExit,
+		Example: "  scrimp profile job.yaml --for 3m",
+		Args:    command.TakesJob, ValidArgsFunction: command.CompleteJobFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if length < 10*time.Second {
+				return fmt.Errorf("--for %v: give 10s or more: the first steps are slow and say little", length)
+			}
+			return a.profile(cmd.Context(), args, cmd.ArgsLenAtDash(), f, length)
+		},
+	}
+	f.Add(cmd)
+	cmd.Flags().DurationVar(&length, "for", length, "how long to run")
+	return cmd
+}
+
+func (a *app) profile(ctx context.Context, args []string, dash int, f jobfile.Flags, length time.Duration) error {
+	c, err := a.Ensure(ctx, f.Market)
+	if err != nil {
+		return err
+	}
+	v, err := c.Server(ctx)
+	if err != nil {
+		return err
+	}
+	j, folder, _, err := jobfile.Load(args, dash, f, v.Market.Now)
+	if err != nil {
+		return err
+	}
+	steps := j.Work.Steps
+	j.Name = measured.Profile(j.Name)
+	j.Deadline, j.Notify = spec.Deadline{}, ""
+	j.Budget.WallClock = spec.Duration(length)
+	job, err := a.submit(ctx, c, j, folder, true) // it ends soon
+	if err != nil {
+		return err
+	}
+	a.Notef("%s runs for %s\n", job.ID, draw.Span(length))
+	final, err := a.watch(ctx, c, job.ID, func(api.Job) {})
+	if err != nil {
+		return err
+	}
+	if err := c.Do(ctx, http.MethodGet, command.OfJob(job.ID, ""), nil, &final); err != nil {
+		return err
+	}
+	if final.StepRate == nil {
+		why := final.Why
+		return fmt.Errorf("%s ended (%s) before a pace was seen: the program must report its steps (progress in the job "+
+			"file), ten or more, for longer than three restarts: give --for more, or see scrimp logs %s", job.ID, why, job.ID)
+	}
+	p := profiled{Job: job.ID, StepsPerHour: *final.StepRate, Spread: final.StepSpread, Steps: steps,
+		Cost: final.Spent.String()}
+	if final.Total != nil && p.Steps == 0 {
+		p.Steps = *final.Total
+	}
+	if p.Steps > 0 {
+		work := float64(p.Steps) / p.StepsPerHour * 3600
+		p.WorkS = &work
+	}
+	if a.JSON {
+		return a.Print(p)
+	}
+	a.Printf("%s", profileText(p))
+	return nil
+}
+
+func profileText(p profiled) string {
+	s := fmt.Sprintf("%s steps an hour on a machine of speed 1", show.Rate(p.StepsPerHour))
+	if p.Spread != nil {
+		s += fmt.Sprintf(", give or take %.0f %% from minute to minute", 100**p.Spread)
+	}
+	s += "\n"
+	if p.WorkS == nil {
+		return s + "How many steps there are is unknown: put work.steps into the job file.\n"
+	}
+	work := time.Duration(*p.WorkS * float64(time.Second)).Round(time.Second)
+	return s + fmt.Sprintf("All %d steps take %s. That is kept: plan, check and the next run count on it.\nFor the "+
+		"job file, to hold it there as well:\n\n    work: {steps: %d, time: %s}\n", p.Steps, draw.Span(work), p.Steps, work)
+}

@@ -1,0 +1,312 @@
+package jobs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/learn"
+	cliplan "scrimp/internal/cli/plan"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/plan"
+	"scrimp/internal/spec"
+	"scrimp/internal/wait"
+)
+
+func (a *app) runCmd() *cobra.Command {
+	var f jobfile.Flags
+	var yes, detach, force bool
+	cmd := &cobra.Command{
+		Use:   "run job.yaml | run -- COMMAND [ARG ...]",
+		Short: "Run a job to its deadline for the least money",
+		Long: `Runs the job of a job file, or a command as it is, in a copy of its folder, and shows its progress on
+the error stream; the receipt is the output. At a terminal it says what the run would cost and asks
+first; -y or --json does not ask. Ctrl-C detaches; the job goes on. A job that may run on spot for more
+than two hours is refused where no earlier run of its name was seen to go on from a checkpoint, unless
+--force; on a simulated market, whose speed is not 1, only seconds are lost, and it is not. A job that
+nothing on the market fits is refused as well: with --force it waits.
+
+Exit status: 0 succeeded or detached, 1 error, 3 the job failed or was stopped.`,
+		Example: "  scrimp run job.yaml\n  scrimp run -y -d job.yaml --env STEPS=100\n" +
+			"  scrimp run -- python3 train.py --epochs 3",
+		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.run(cmd.Context(), args, cmd.ArgsLenAtDash(), f, yes, detach, force)
+		},
+	}
+	f.Add(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before money is spent (default: ask at a terminal)")
+	cmd.Flags().BoolVarP(&detach, "detach", "d", false, "submit and return (default: show the progress)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints, and let a job "+
+		"wait that nothing fits (default: refuse them)")
+	return cmd
+}
+
+func (a *app) run(ctx context.Context, args []string, dash int, f jobfile.Flags, yes, detach, force bool) error {
+	if _, _, _, err := jobfile.Load(args, dash, f, a.Now()); err != nil { // before a server is started for it
+		return err
+	}
+	c, err := a.Ensure(ctx, f.Market)
+	if err != nil {
+		return err
+	}
+	v, err := c.Server(ctx)
+	if err != nil {
+		return err
+	}
+	j, folder, notes, err := jobfile.Load(args, dash, f, v.Market.Now)
+	if err != nil {
+		return err
+	}
+	jobfile.Note(a.App, notes)
+	j, from := learn.From(ctx, a.App, c, j)
+	if !force && v.Market.Speed == 1 {
+		if err := cliplan.Proven(ctx, c, j); err != nil {
+			return err
+		}
+	}
+	if err := a.foretell(ctx, c, j, v, from, force); err != nil {
+		return err
+	}
+	if _, asks := command.Terminal(a.Err); asks && !yes && !a.JSON && !a.confirmed(ctx, "Run it? [Y/n] ") {
+		return errors.New("not run")
+	}
+	job, err := a.submit(ctx, c, j, folder, force)
+	if err != nil {
+		return err
+	}
+	if detach {
+		return a.detached(ctx, c, job)
+	}
+	return a.follow(ctx, c, job.ID)
+}
+
+// foretell shows what the job would cost; without force it refuses one that nothing fits.
+func (a *app) foretell(ctx context.Context, c *command.Client, j spec.Job, v api.Server, from string,
+	force bool) error {
+	p, err := cliplan.Predict(ctx, a.App, c, j, v)
+	if err != nil {
+		return err
+	}
+	p.WorkFrom = from
+	if !a.JSON {
+		a.Notef("%s", p.Text(a.Line()))
+	}
+	if !force && never(p) {
+		return errors.New("not run: nothing on this market fits: scrimp market shows what is for sale; with --force it " +
+			"waits until something does")
+	}
+	return nil
+}
+
+// detached shows a job that nobody waits for.
+func (a *app) detached(ctx context.Context, c *command.Client, j api.Job) error {
+	a.Waiting(ctx, c)
+	if a.JSON {
+		return a.Print(j)
+	}
+	if isHeld(j) {
+		a.Printf("%s is held: %s.\n\n", j.ID, j.Detail)
+	} else {
+		a.Printf("%s is queued.\n\n", j.ID)
+	}
+	a.Printf("%s", show.Next(j.ID))
+	return nil
+}
+
+// submit sends the job, with its folder where the server is elsewhere; force accepts unproven checkpoints.
+func (a *app) submit(ctx context.Context, c *command.Client, j spec.Job, folder string, force bool) (job api.Job,
+	err error) {
+	s := api.Submission{Key: jobfile.Key(), Folder: folder, AcceptUnproven: force}
+	j = learn.Shaped(j, folder)
+	if c.Far {
+		if s.Folder = ""; folder != "" {
+			if s.Work, err = c.SendFolder(ctx, folder); err != nil {
+				return job, err
+			}
+		}
+	}
+	if s.Spec, err = j.Encode(); err != nil {
+		return job, err
+	}
+	if s.Secrets, err = jobfile.Secrets(j.Secrets); err != nil {
+		return job, err
+	}
+	err = c.Do(ctx, http.MethodPost, "/v1/jobs", s, &job)
+	return job, err
+}
+
+// never reports whether nothing on the market can ever do for the job: a price
+// may change, what a machine is does not. An empty market may still fill.
+func never(p show.Plan) bool {
+	return p.Take == "" && len(p.Rejected) > 0 && !slices.ContainsFunc(p.Rejected, func(r show.Rejected) bool {
+		return !slices.Contains([]plan.Reason{plan.TooSmall, plan.WrongGPU, plan.WrongPlace, plan.WrongKind},
+			plan.Reason(r.Why))
+	})
+}
+
+// confirmed asks, and takes Enter, y and yes for yes. Ctrl-C is a no, at once.
+func (a *app) confirmed(ctx context.Context, question string) bool {
+	a.Notef("%s", question)
+	said := make(chan bool, 1)
+	go func() { // ends with its line, or with the process
+		line, err := bufio.NewReader(a.In).ReadString('\n')
+		s := strings.ToLower(strings.TrimSpace(line))
+		said <- err == nil && (s == "" || s == "y" || s == "yes")
+	}()
+	select {
+	case yes := <-said:
+		return yes
+	case <-ctx.Done():
+		a.Notef("\n")
+		return false
+	}
+}
+
+// follow shows a job's progress until it is closed, and then its receipt. The
+// progress is for people and goes where errors go; the receipt is the output.
+func (a *app) follow(ctx context.Context, c *command.Client, id string) error {
+	_, isTerminal := command.Terminal(a.Err)
+	var paper pacer
+	shown := ""
+	final, err := a.watch(ctx, c, id, func(j api.Job) {
+		if a.JSON {
+			_ = a.Print(j)
+			return
+		}
+		line := show.Progress(j, a.Line())
+		if isTerminal {
+			a.Notef("\r%s\x1b[K", line)
+			if state := j.State + j.Machine + j.Phase; state != shown {
+				a.Notef("\n")
+				shown = state
+			}
+		} else if paper.worth(j, a.Now()) {
+			a.Notef("%s\n", line)
+		}
+	})
+	if isTerminal && !a.JSON {
+		a.Notef("\n")
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			a.Notef("\nDetached: %s goes on. scrimp attach %s comes back to it, scrimp stop %s ends it.\n", id, id, id)
+			return nil
+		}
+		return err
+	}
+	if !a.JSON {
+		if err := a.closed(ctx, c, final); err != nil {
+			return err
+		}
+	}
+	if final.State != "succeeded" {
+		return command.JobFailed
+	}
+	return nil
+}
+
+// closed shows the receipt of a job that is over, and why it failed or was refused.
+func (a *app) closed(ctx context.Context, c *command.Client, final api.Job) error {
+	r, err := c.Receipt(ctx, final.ID)
+	if err != nil {
+		return err
+	}
+	a.Printf("%s", r.Text(a.Place().Width))
+	if final.State == "failed" {
+		a.Notef("%s", show.Failed(final, a.lastLines(ctx, c, final.ID, 5), a.Line()))
+	}
+	if v := final.Approval; v != nil && v.Approved != nil && !*v.Approved {
+		a.Notef("%s", show.Refused(final, a.Line()))
+	}
+	return nil
+}
+
+// pacer decides which progress is worth a line where the lines before it stay.
+type pacer struct {
+	state string
+	last  time.Time
+}
+
+// worth reports whether j is worth a line now: something else happens than
+// before, or it got on for three seconds. One that waits for the same reason
+// as before says nothing new for a minute.
+func (p *pacer) worth(j api.Job, now time.Time) bool {
+	state, pause := j.State+j.Machine+j.Phase, 3*time.Second
+	if j.State == "queued" || j.State == "held" || j.State == "paused" {
+		state, pause = state+j.Why, time.Minute
+	}
+	if state == p.state && now.Sub(p.last) < pause {
+		return false
+	}
+	p.state, p.last = state, now
+	return true
+}
+
+// lastLines are the last n lines of a job's output, none where they cannot be had.
+func (a *app) lastLines(ctx context.Context, c *command.Client, id string, n int) []string {
+	r, err := c.Request(ctx, http.MethodGet, command.OfJob(id, "/log"))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = r.Body.Close() }()
+	var last []string
+	lines := bufio.NewReader(r.Body)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			if last = append(last, line); len(last) > n {
+				last = last[1:]
+			}
+		}
+		if err != nil {
+			return last
+		}
+	}
+}
+
+// watch calls show with the job at each change until it is closed. A server
+// that goes away is waited for: another takes over.
+func (a *app) watch(ctx context.Context, c *command.Client, id string, show func(api.Job)) (api.Job, error) {
+	var j api.Job
+	for failed := 0; ; {
+		var broken error
+		for newer, err := range c.Watch(ctx, id) {
+			if broken = err; err == nil {
+				j, failed = newer, 0
+				show(j)
+			}
+		}
+		if j.Closed {
+			return j, nil
+		}
+		broken = c.Said(ctx, broken)
+		if problem, ok := errors.AsType[*api.Problem](broken); ok && problem.Code == api.JobUnknown {
+			return j, broken
+		}
+		if why := wait.For(ctx, 300*time.Millisecond); why != nil {
+			return j, why
+		}
+		if failed++; failed == 4 {
+			a.Notef("\nThe server does not answer: starting another. The job goes on meanwhile.\n")
+			another, err := a.Ensure(ctx, "")
+			if err != nil {
+				return j, err
+			}
+			c = another
+		}
+		if failed > 20 {
+			return j, fmt.Errorf("follow %s: %w", id, broken)
+		}
+	}
+}

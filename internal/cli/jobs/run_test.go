@@ -1,0 +1,26 @@
+package jobs
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"scrimp/internal/cli/command"
+)
+
+func TestAQuestionIsAnsweredByItsLineOrByCtrlC(t *testing.T) {
+	for text, want := range map[string]bool{"\n": true, "y\n": true, " YES \n": true, "n\n": false, "what\n": false, "": false, "y": false} {
+		a := &app{&command.App{In: strings.NewReader(text), Err: io.Discard}}
+		if got := a.confirmed(t.Context(), "?"); got != want {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+	in, out := io.Pipe() // somebody who types nothing
+	defer func() { _ = out.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a := (&app{&command.App{In: in, Err: io.Discard}}); a.confirmed(ctx, "?") {
+		t.Error("Ctrl-C is taken for yes")
+	}
+}

@@ -1,0 +1,109 @@
+// Package learn reads what earlier runs have measured, which estimates and plans learn from.
+package learn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/draw"
+	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/measured"
+	"scrimp/internal/server"
+	"scrimp/internal/spec"
+)
+
+// mostMeasured is how many runs an estimate learns from.
+const mostMeasured = 1000
+
+// Runs returns what earlier runs of a job's name have measured, newest first;
+// of all jobs where it is "". What they were expected to cost takes the whole log.
+func Runs(ctx context.Context, c *command.Client, name string, expected bool) ([]measured.Run, error) {
+	var list []api.Run
+	q := url.Values{"limit": {fmt.Sprint(mostMeasured)}}
+	if name != "" {
+		q = url.Values{"name": {name}, "limit": {"20"}}
+	}
+	if expected {
+		q.Set("expected", "1")
+	}
+	err := c.Do(ctx, http.MethodGet, "/v1/measured?"+q.Encode(), nil, &list)
+	return convert.To[[]measured.Run](list), err
+}
+
+// Ran is Runs of whatever server the data folder has. A folder in which nothing
+// has ever run starts none.
+func Ran(ctx context.Context, a *command.App, name string, expected bool) ([]measured.Run, error) {
+	c, err := a.Open(ctx)
+	if errors.Is(err, command.ErrNoServer) {
+		if _, err := os.Stat(filepath.Join(a.Data, server.TokenName)); errors.Is(err, os.ErrNotExist) {
+			return nil, nil // nothing has ever run here
+		}
+		if _, err := os.Stat(filepath.Join(a.Data, server.ElsewhereName)); err == nil {
+			return nil, errors.New("the log of this folder lies in PostgreSQL, and no server answers")
+		}
+		c, err = a.Ensure(ctx, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Runs(ctx, c, name, expected)
+}
+
+// Fill fills in how much work a job is from its measured runs, where its file
+// does not say, and from what that is known. It tells where the file and they disagree.
+func Fill(a *command.App, j spec.Job, runs []measured.Run) (filled spec.Job, from string) {
+	k, ok := measured.Next(runs, j)
+	if !ok {
+		return j, ""
+	}
+	said := time.Duration(j.Work.Time)
+	if said == 0 {
+		return k.Fill(j), k.Source()
+	}
+	if math.Abs(said.Seconds()/k.Work.Seconds()-1) > 3*k.Spread {
+		a.Notef("note: `work.time` says %s, and it is %s %s: leave it out, and they count\n", draw.Span(said),
+			draw.Span(k.Work), k.Source())
+	}
+	return j, ""
+}
+
+// From is Fill with the runs that a server knows; without them it says why.
+func From(ctx context.Context, a *command.App, c *command.Client, j spec.Job) (filled spec.Job, from string) {
+	runs, err := Runs(ctx, c, j.Name, false)
+	if err != nil {
+		a.Notef("note: earlier runs are left out: %v\n", err)
+	}
+	return Fill(a, j, runs)
+}
+
+// mostModel is the largest file that is looked into at a submission, in bytes.
+const mostModel = 256 << 20
+
+// Shaped is the job with the shape of its model in a line, where its file says only
+// in which file that stands: the log keeps no files, and later estimates learn from it.
+func Shaped(j spec.Job, folder string) spec.Job {
+	file := filepath.Join(folder, j.Model.Config)
+	if j.Model.Config == "" || j.Model.Shape != "" {
+		return j
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > mostModel {
+		return j
+	}
+	if m, err := ModelOf(file); err == nil {
+		if line, ok := modelfile.Line(m); ok {
+			j.Model.Shape = line
+		}
+	}
+	return j
+}

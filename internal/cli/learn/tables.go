@@ -1,0 +1,87 @@
+package learn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"scrimp/internal/cli/command"
+	"scrimp/internal/estimate"
+	"scrimp/internal/measured"
+)
+
+// TableName is the table of measured runs in the data folder, which every
+// estimate learns from.
+const TableName = "measured.csv"
+
+// Rows reads what there is to learn from: tables, and the runs of the data
+// folder, which count as one more.
+func Rows(ctx context.Context, a *command.App, calibrate []string) ([]estimate.Row, error) {
+	rows, err := Tables(a, calibrate)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := Ran(ctx, a, "", false)
+	if err != nil {
+		a.Notef("note: runs of yours are left out: %v\n", err)
+	}
+	return append(rows, measured.Rows(runs, estimate.Catalogued())...), nil
+}
+
+// Tables reads the tables of measured runs.
+func Tables(a *command.App, calibrate []string) ([]estimate.Row, error) {
+	files := append([]string(nil), calibrate...)
+	if own := filepath.Join(a.Data, TableName); len(files) == 0 || exists(own) {
+		files = append(files, own)
+	}
+	var rows []estimate.Row
+	for _, name := range files {
+		list, err := ReadTable(name)
+		if errors.Is(err, fs.ErrNotExist) && name == filepath.Join(a.Data, TableName) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, sound(a, name, list)...)
+	}
+	return rows, nil
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// ReadTable reads a table of measured runs.
+func ReadTable(name string) ([]estimate.Row, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read runs: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	rows, err := estimate.ReadRows(file)
+	if err != nil {
+		return nil, fmt.Errorf("read runs of %s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// sound is the rows without an odd cell; what is passed over is counted and shown.
+func sound(a *command.App, name string, rows []estimate.Row) (list []estimate.Row) {
+	var first *estimate.BadCell
+	for _, r := range rows {
+		if len(r.Odd) == 0 {
+			list = append(list, r)
+		} else if first == nil {
+			first = r.Odd[0]
+		}
+	}
+	if first != nil {
+		a.Notef("note: %d of %d runs of %s are passed over: %v\n", len(rows)-len(list), len(rows), name, first)
+	}
+	return list
+}

@@ -1,0 +1,219 @@
+package offers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/catalog"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/feed"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/policy"
+	"scrimp/internal/size"
+)
+
+// shownOffers is how many offers a terminal is given.
+const shownOffers = 30
+
+// offerFlags say which offers are wanted.
+type offerFlags struct {
+	gpu, memory, ram, maxPrice, age string
+	cpus                            int
+	regions, providers, machines    []string
+	spot, onDemand, reserved        bool
+}
+
+func (f *offerFlags) add(cmd *cobra.Command) {
+	s := cmd.Flags()
+	s.StringVar(&f.gpu, "gpu", "", "`kind` and count: H100, H100:8, A100-80GB:2+, L4:1..4; none for machines without")
+	s.StringVar(&f.memory, "min-memory", "", "what one accelerator must have, as `size` with its unit: 80GB")
+	s.IntVar(&f.cpus, "cpus", 0, "least `number` of processors")
+	s.StringVar(&f.ram, "ram", "", "least memory of the machine, as `size` with its unit: 64GiB")
+	s.StringSliceVar(&f.regions, "region", nil, "`pattern` of regions or zones: eu-*, us-east-1a (may be repeated)")
+	s.StringSliceVar(&f.providers, "provider", nil, "`pattern` of providers: aws, gcp (may be repeated)")
+	s.StringSliceVar(&f.machines, "machine", nil, "`pattern` of machine types: p5*, g2-standard-* (may be repeated)")
+	s.BoolVar(&f.spot, "spot", false, "spot capacity only, or besides other kinds that are asked for")
+	s.BoolVar(&f.onDemand, "on-demand", false, "on-demand capacity, likewise")
+	s.BoolVar(&f.reserved, "reserved", false, "reserved and owned capacity, likewise")
+	s.StringVar(&f.maxPrice, "max-price", "", "highest `price` of a machine's hour: 12.50; offers without a price are "+
+		"left out")
+	s.StringVar(&f.age, "max-age", "", "`age` from which a price is marked: 24h, 7d (default 7d, spot 1h, reserved 90d)")
+}
+
+// filter reads the flags.
+func (f *offerFlags) filter() (catalog.Filter, show.Limits, error) {
+	want := catalog.Filter{CPUs: f.cpus, Regions: f.regions, Providers: f.providers, Machines: f.machines}
+	var limits show.Limits
+	if f.gpu != "" {
+		if err := want.ParseAccelerator(f.gpu); err != nil {
+			return want, limits, fmt.Errorf("--gpu %w", err)
+		}
+	}
+	if err := f.least(&want); err != nil {
+		return want, limits, err
+	}
+	if f.maxPrice != "" {
+		rate, err := money.ParseRate(strings.TrimPrefix(f.maxPrice, "$"))
+		if err != nil || rate <= 0 {
+			return want, limits, fmt.Errorf("--max-price %q is not a price above zero, such as 12.50", f.maxPrice)
+		}
+		want.MaxRate = rate
+	}
+	if f.age != "" {
+		d, err := days(f.age)
+		if err != nil || d <= 0 {
+			return want, limits, fmt.Errorf("--max-age %q is not an age such as 24h or 7d", f.age)
+		}
+		limits.Age = d
+	}
+	for _, k := range []struct {
+		on   bool
+		kind market.Capacity
+	}{{f.spot, market.Spot}, {f.onDemand, market.OnDemand}, {f.reserved, market.Reserved}} {
+		if k.on {
+			want.Capacity = append(want.Capacity, k.kind)
+		}
+	}
+	return want, limits, want.Check()
+}
+
+// least reads the sizes that a machine must have.
+func (f *offerFlags) least(want *catalog.Filter) error {
+	for _, m := range []struct {
+		name, text string
+		to         *size.Bytes
+	}{{"--min-memory", f.memory, &want.Memory}, {"--ram", f.ram, &want.RAM}} {
+		if m.text == "" {
+			continue
+		}
+		n, err := size.Parse(m.text)
+		if err != nil || n <= 0 {
+			return fmt.Errorf("%s %q is not a size with its unit, such as 80GB", m.name, m.text)
+		}
+		*m.to = n
+	}
+	if f.cpus < 0 {
+		return fmt.Errorf("--cpus %d is below zero", f.cpus)
+	}
+	return nil
+}
+
+// days reads a span that may be in days.
+func days(s string) (time.Duration, error) {
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		d, err := time.ParseDuration(n + "h")
+		return 24 * d, err
+	}
+	return time.ParseDuration(s)
+}
+
+// LoadCatalog reads the catalogue of the data folder, and says what was skipped.
+func LoadCatalog(a *command.App) (catalog.Catalog, []feed.Copy, error) {
+	c, copies, err := feed.Load(a.Data)
+	if err != nil {
+		return c, copies, err
+	}
+	if len(c.Skipped) > 0 {
+		a.Notef("note: skipped rows of the catalogue: %s. scrimp catalog show lists them.\n", feed.Summary(c.Skipped))
+	}
+	return c, copies, nil
+}
+
+// Seen is what the data folder's server has seen of spot machines being interrupted, by
+// offer; nothing where no server runs.
+func Seen(ctx context.Context, a *command.App) map[market.OfferID]policy.Hazard {
+	all := map[market.OfferID]policy.Hazard{}
+	c, err := a.Open(ctx)
+	if err != nil {
+		return all
+	}
+	var m api.Market
+	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		a.Notef("note: what was seen of interruptions is left out: %v\n", err)
+	}
+	for _, l := range m.Offers {
+		if l.Hazard.Served > 0 {
+			all[market.OfferID(l.Offer.ID)] = convert.To[policy.Hazard](l.Hazard)
+		}
+	}
+	return all
+}
+
+func (a *app) offersCmd() *cobra.Command {
+	var f offerFlags
+	var order string
+	var most int
+	cmd := &cobra.Command{
+		Use:     "offers",
+		GroupID: command.GroupMoney,
+		Aliases: []string{"gpus"},
+		Short:   "List what can be rented, at which price, and what a dollar buys",
+		Long: "Lists the machines of the catalogue: what they have, what an hour costs and how old that price is, how " +
+			"long before it interrupts a spot machine a provider warns, and what share of them was interrupted within a " +
+			"month as " +
+			"published (RISK), and how many interruptions the server has seen in how much time (INTERRUPTIONS). " +
+			"With --gpu, what is known of that accelerator stands below. Without flags it lists everything.\n\nThe program " +
+			"carries a dated catalogue; scrimp catalog update fetches newer prices, and " + feed.PricesName +
+			" in the data folder holds your own prices, discounts and machines. " +
+			"It works without a network and starts no server.\n\nExit status: 0 listed, 2 nothing is like that, 1 error.",
+		Example: "  scrimp offers --gpu H100:8\n  scrimp offers --min-memory 80GB --region 'eu-*' --spot\n" +
+			"  scrimp offers --gpu L4 --sort value --json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			want, limits, err := f.filter()
+			if err != nil {
+				return err
+			}
+			if most < 0 {
+				return fmt.Errorf("--limit %d is below zero", most)
+			}
+			c, _, err := LoadCatalog(a.App)
+			if err != nil {
+				return err
+			}
+			list := c.Match(want)
+			if err := show.SortOffers(list, order); err != nil {
+				return err
+			}
+			now := a.Now().UTC()
+			seen := Seen(cmd.Context(), a.App)
+			if a.JSON {
+				for _, l := range list {
+					if err := a.Print(show.OfferOf(l, seen[l.Offer.ID], now, limits)); err != nil {
+						return err
+					}
+				}
+			} else {
+				var kinds []catalog.Accelerator
+				if want.Accelerator != "" {
+					for _, k := range catalog.Accelerators() {
+						if catalog.Matches(want.Accelerator, k.Name) {
+							kinds = append(kinds, k)
+						}
+					}
+				}
+				a.Printf("%s", show.Offers(list, seen, kinds, most, limits, now, a.Place()))
+				if len(list) == 0 {
+					a.Notef("%s", show.Nearly(c, want, a.Line()))
+				}
+			}
+			if len(list) == 0 {
+				return command.Infeasible
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&order, "sort", "price", "`order`: "+strings.Join(show.Orders, ", "))
+	cmd.Flags().IntVar(&most, "limit", shownOffers, "how many offers to show; 0 is all; --json has all")
+	return cmd
+}

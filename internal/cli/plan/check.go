@@ -1,0 +1,320 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
+
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/catalog"
+	"scrimp/internal/check"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/jobfile"
+	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/offers"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/market"
+	"scrimp/internal/measured"
+	"scrimp/internal/money"
+	"scrimp/internal/rank"
+	"scrimp/internal/receipt"
+	"scrimp/internal/server"
+	"scrimp/internal/spec"
+)
+
+// mostRuns is how many runs of the same name a check looks at.
+const mostRuns = 5
+
+func (a *app) checkCmd() *cobra.Command {
+	var f jobfile.Flags
+	var facts []string
+	var file string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "check job.yaml",
+		Short: "Judge a job by the checklists of the trade before money is spent",
+		Long: "Goes through four checklists (before training, during, before deployment, in production) and gives each " +
+			"item a verdict, the evidence it rests on, and what fixes it. " +
+			"It reads the job file, the programs that its command names, earlier runs of the same name, and the catalogue. " +
+			"What none of them says is unknown, and never passes; you may state it with --fact.\n\n" +
+			"Exit status: 0 nothing fails, 2 something does, 1 error.",
+		Example: "  scrimp check job.yaml\n  scrimp check job.yaml --fact utilisation=82% --fact quantised=int8\n" +
+			"  scrimp check job.yaml --facts facts.yaml --json\n\nWhat may be stated:\n" +
+			strings.TrimSuffix(show.Facts(show.Place{Width: command.HelpWidth}), "\n"),
+		Args: command.TakesJob, GroupID: command.GroupRun, ValidArgsFunction: command.CompleteJobFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			now := a.Now().UTC()
+			j, folder, notes, err := jobfile.Load(args, cmd.ArgsLenAtDash(), f, now)
+			if err != nil {
+				return err
+			}
+			jobfile.Note(a.App, unranked(notes))
+			c := check.Case{Job: j, Now: now, Force: force, Texts: programs(j, folder)}
+			if c.Facts, err = readFacts(file, facts); err != nil {
+				return err
+			}
+			cat, _, err := offers.LoadCatalog(a.App)
+			if err != nil {
+				return err
+			}
+			c.Offers = cat.Listings
+			if err := a.history(cmd.Context(), &c); err != nil {
+				return err
+			}
+			if j.Model != (spec.Model{}) {
+				if err := a.expect(cmd.Context(), &c, folder); err != nil {
+					a.Notef("note: no estimate: %v\n", err)
+				}
+			}
+			r := check.Check(c)
+			if a.JSON {
+				err = a.Print(r)
+			} else {
+				a.Printf("%s", show.Checklist(r, a.Place()))
+			}
+			if err == nil && !r.OK {
+				return command.Infeasible
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&f.Env, "env", nil, "set `NAME=VALUE` in the program's environment (may be repeated)")
+	cmd.Flags().StringArrayVar(&facts, "fact", nil, "state `NAME=VALUE`, which nothing else says (default none; may "+
+		"be repeated)")
+	cmd.Flags().StringVar(&file, "facts", "", "YAML `file` of such names and values; --fact goes over it (default none)")
+	cmd.Flags().BoolVar(&force, "force", false, "let a long run go on spot without proven checkpoints (default: it fails)")
+	return cmd
+}
+
+// expect adds what the model's estimate says of the machine that a plan would take.
+func (a *app) expect(ctx context.Context, c *check.Case, folder string) error {
+	q, _, err := a.question(ctx, c.Job, c.WorkFrom, folder, catalog.Catalog{Listings: c.Offers}, c.Now)
+	if err != nil {
+		return err
+	}
+	answer := rank.Rank(q)
+	var p rank.Plan
+	switch {
+	case answer.Feasible:
+		p = answer.Plans[0]
+	case len(answer.Rejected) > 0:
+		p = answer.Rejected[0].Plan
+	}
+	if p.Offer == nil {
+		return errors.New("nothing in the catalogue is like what the job asks for")
+	}
+	e := check.Estimate{CostLow: p.Cost.Low, Cost: p.Cost.Value, CostHigh: p.Cost.High,
+		Time:   time.Duration(p.Hours.Value * float64(time.Hour)),
+		Source: fmt.Sprintf("%s, on %s", strings.TrimRight(p.Source, ". "), p.ID)}
+	if x, ok := q.Estimate(rank.Shape{Accelerator: p.Offer.Offer.Accelerator, Each: p.Offer.Offer.Accelerators,
+		Machines: p.Machines}, 0); ok {
+		e.PeakMemory = x.Memory
+	}
+	c.Estimate = &e
+	return nil
+}
+
+// readFacts reads what the user states, from a file and from flags.
+func readFacts(file string, flags []string) (map[string]string, error) {
+	facts := map[string]string{}
+	var all []string
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read facts: %w", err)
+		}
+		var values map[string]yaml.Node
+		if err := yaml.Unmarshal(text, &values); err != nil {
+			return nil, fmt.Errorf("read facts of %s: it is a list of lines such as quantised: int8: %w", file, err)
+		}
+		for name, v := range values {
+			all = append(all, name+"="+v.Value)
+		}
+		slices.Sort(all)
+	}
+	for _, s := range append(all, flags...) {
+		name, value, err := check.ParseFact(s)
+		if err != nil {
+			return nil, err
+		}
+		facts[name] = value
+	}
+	return facts, nil
+}
+
+// mostProgram is the largest program that is read, in bytes.
+const mostProgram = 1 << 20
+
+// programs reads the files of the work folder that the command names.
+func programs(j spec.Job, folder string) []check.Text {
+	words := strings.FieldsFunc(j.Command, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()<>'\"`=,", r) })
+	root, err := os.OpenRoot(folder) // nothing outside the work folder is read
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = root.Close() }()
+	var list []check.Text
+	var seen []string
+	for _, w := range append(words, j.Args...) {
+		name := filepath.Clean(w)
+		if slices.Contains(seen, name) ||
+			!slices.Contains([]string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}, filepath.Ext(name)) {
+			continue
+		}
+		seen = append(seen, name)
+		info, err := root.Stat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > mostProgram {
+			continue
+		}
+		if b, err := root.ReadFile(name); err == nil {
+			list = append(list, check.Text{Name: name, Body: string(b)})
+		}
+	}
+	return list
+}
+
+// history adds what the data folder knows of earlier runs of the same name, and
+// what its market sells.
+func (a *app) history(ctx context.Context, c *check.Case) error {
+	if _, err := os.Stat(filepath.Join(a.Data, server.TokenName)); errors.Is(err, os.ErrNotExist) {
+		return nil // nothing has ever run here
+	}
+	cl, err := a.Ensure(ctx, "")
+	if err != nil {
+		return err
+	}
+	var m api.Market
+	if err := cl.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		return err
+	}
+	for _, l := range m.Offers {
+		c.Here = append(c.Here, catalog.Listing{Offer: convert.To[market.Offer](l.Offer),
+			Quote: convert.To[market.Quote](l.Quote), RuleSource: m.Clock.Name})
+	}
+	c.Offers = append(c.Offers, c.Here...)
+	c.Job, c.WorkFrom = learn.From(ctx, a.App, cl, c.Job)
+	c.Runs, err = earlierRuns(ctx, cl, c.Job.Name)
+	return err
+}
+
+// earlierRuns returns what the receipts of the newest runs of a name say, its profiles
+// among them.
+func earlierRuns(ctx context.Context, cl *command.Client, name string) ([]check.Run, error) {
+	jobs, err := newestOf(ctx, cl, name)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]float64{} // of the processors of machines without accelerators
+	list, err := learn.Runs(ctx, cl, name, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		if r.Cores != nil && r.CPUs > 1 && r.Accelerator == "" { // one processor cannot be fewer
+			used[r.Job] = min(1, *r.Cores/float64(r.CPUs))
+		}
+	}
+	var runs []check.Run
+	for _, j := range jobs {
+		r, err := cl.Receipt(ctx, j.ID)
+		if err != nil {
+			return nil, err
+		}
+		run := earlier(r)
+		run.Profile = j.Name == measured.Profile(name)
+		if v, ok := used[j.ID]; ok && !run.Utilisation.OK {
+			run.Utilisation = catalog.Known(v)
+		}
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// How far back runs of a name are looked for: so many pages of so many jobs.
+const (
+	mostPages  = 20
+	jobsOfPage = 1000
+)
+
+// newestOf returns the newest runs of a name that are closed, newest first.
+func newestOf(ctx context.Context, cl *command.Client, name string) ([]api.Job, error) {
+	var found []api.Job
+	before := ""
+	for range mostPages {
+		page, next, err := cl.JobsPage(ctx, url.Values{"limit": {strconv.Itoa(jobsOfPage)}, "before": {before}})
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range slices.Backward(page) {
+			if j.Closed && (j.Name == name || j.Name == measured.Profile(name)) {
+				if found = append(found, j); len(found) == mostRuns {
+					return found, nil
+				}
+			}
+		}
+		if before = next; before == "" {
+			break
+		}
+	}
+	return found, nil
+}
+
+// Proven refuses a long run on spot whose checkpoints no earlier run has shown to work.
+func Proven(ctx context.Context, cl *command.Client, j spec.Job) error {
+	if time.Duration(j.Work.Time) <= check.LongRun {
+		return nil
+	}
+	runs, err := earlierRuns(ctx, cl, j.Name)
+	if err != nil {
+		return err
+	}
+	for _, f := range check.Check(check.Case{Job: j, Runs: runs}).Findings {
+		if f.ID == "spot-proven" && f.Verdict == check.Fail {
+			return fmt.Errorf("not run: %s: %s", f.Evidence, f.Fix)
+		}
+	}
+	return nil
+}
+
+// earlier is what a receipt says to a check.
+func earlier(r receipt.Receipt) check.Run {
+	run := check.Run{Job: r.Job, State: r.State, Steps: r.Step, Checkpoints: r.Checkpoints,
+		Interruptions: len(r.Interruptions)}
+	if r.Currency == money.USD {
+		run.CostUSD = catalog.Known(r.Cost.Float())
+	}
+	if r.FinishedMarket != nil {
+		run.Finished = *r.FinishedMarket
+	}
+	for _, t := range r.Tries {
+		if t.Begun == nil {
+			continue
+		}
+		run.Worked += t.Until.Sub(*t.Begun)
+		if t.Restored != "" && t.Last > t.First { // it went on, and came further; on the wall, as a program starts
+			run.Resumes = append(run.Resumes, time.Duration(float64(t.Begun.Sub(t.From))/max(1, r.MarketSpeed)))
+		}
+	}
+	for _, name := range []string{"gpu_utilisation", "gpu_utilization", "gpu_util", "utilisation", "utilization"} {
+		if v, ok := r.Metrics[name]; ok && v >= 0 && v <= 100 {
+			if v > 1 {
+				v /= 100
+			}
+			run.Utilisation = catalog.Known(v)
+			break
+		}
+	}
+	return run
+}

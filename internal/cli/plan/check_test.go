@@ -1,0 +1,30 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/receipt"
+	"scrimp/internal/spec"
+)
+
+func TestAReceiptSaysWhatWasProven(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	begun, again, idle := at.Add(2*time.Minute), at.Add(time.Hour+4*time.Minute), at.Add(3*time.Hour)
+	r := receipt.Receipt{
+		Job: "j", State: "succeeded", Step: 100, Checkpoints: 3, MarketSpeed: 2, Metrics: map[string]float64{"gpu_util": 63},
+		Tries: []receipt.Try{
+			{From: at, Begun: &begun, Until: at.Add(time.Hour), First: 0, Last: 60},
+			{From: at.Add(time.Hour), Begun: &again, Until: at.Add(2 * time.Hour), First: 50, Last: 100, Restored: "m-1"},
+			{From: at.Add(2 * time.Hour), Until: at.Add(2*time.Hour + time.Minute), Restored: "m-2"},
+			{From: at.Add(2 * time.Hour), Begun: &idle, Until: at.Add(3 * time.Hour), First: 100, Last: 100, Restored: "m-2"},
+		},
+	}
+	run := earlier(r)
+	if len(run.Resumes) != 1 || run.Resumes[0] != 2*time.Minute || run.Worked != 114*time.Minute || !run.Utilisation.OK || run.Utilisation.V != 0.63 || run.CostUSD.OK {
+		t.Errorf("%+v", run)
+	}
+	if p := programs(spec.Job{Command: "python ../x.py /etc/passwd.cfg"}, t.TempDir()); len(p) != 0 {
+		t.Errorf("%v", p)
+	}
+}

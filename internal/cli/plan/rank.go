@@ -1,0 +1,296 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/catalog"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/offers"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/rank"
+	jobterms "scrimp/internal/server/terms"
+	"scrimp/internal/sim"
+	"scrimp/internal/spec"
+)
+
+// What a plan over the catalogue takes for granted where nothing was measured.
+const (
+	assumedStart  = 5 * time.Minute
+	assumedResume = 5 * time.Minute
+	assumedSave   = 30 * time.Second
+	assumedGap    = 24 * time.Minute // a tenth of the time that spot machines last, as in the runs that are simulated
+	assumedShare  = 0.8              // of the steps, where a plateau ends a run
+	statedSpread  = 1.2              // factor to each side of a time that the job states
+	otherSpread   = 1.5              // the same on another accelerator of the same name
+)
+
+// rankedFields are used by a plan over the catalogue, though not yet by a run.
+var rankedFields = []string{"resources.accelerator", "any_of", "model", "work.tokens", "work.samples", "work.epochs",
+	"promise", "data", "nodes"}
+
+// unranked leaves out notes of fields that a plan over the catalogue uses.
+func unranked(notes []spec.Note) []spec.Note {
+	return slices.DeleteFunc(notes, func(n spec.Note) bool { return slices.Contains(rankedFields, n.Field) })
+}
+
+// sells reports whether a server runs whose market has such an accelerator.
+func (a *app) sells(ctx context.Context, accelerator string) bool {
+	kind, _, _ := strings.Cut(accelerator, ":")
+	c, err := a.Open(ctx)
+	if err != nil {
+		return false
+	}
+	var m api.Market
+	if err := c.Do(ctx, http.MethodGet, "/v1/market", nil, &m); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(m.Offers, func(l api.Listing) bool { return catalog.Matches(kind, l.Offer.Accelerator) })
+}
+
+// rankPlan ranks the catalogue's offers for a job.
+func (a *app) rankPlan(ctx context.Context, j spec.Job, folder, svg string, most int) error {
+	now := a.Now().UTC()
+	c, _, err := offers.LoadCatalog(a.App)
+	if err != nil {
+		return err
+	}
+	from := ""
+	if runs, err := learn.Ran(ctx, a.App, j.Name, false); err != nil {
+		a.Notef("note: earlier runs are left out: %v\n", err)
+	} else {
+		j, from = learn.Fill(a.App, j, runs)
+	}
+	q, v, err := a.question(ctx, j, from, folder, c, now)
+	if err != nil {
+		return err
+	}
+	q.Most, q.Hazards = most, offers.Seen(ctx, a.App)
+	v.Answer = rank.Rank(q)
+	if v.Answer.Feasible {
+		v.Played = playPlan(j, q, v.Answer.Plans[0])
+	}
+	if svg != "" {
+		if err := a.drawn(svg, v.SVG()); err != nil {
+			return err
+		}
+	}
+	if a.JSON {
+		err = a.Print(v)
+	} else {
+		a.Printf("%s", v.Text(a.Place()))
+	}
+	if err == nil && !v.Answer.Feasible {
+		return command.Infeasible
+	}
+	return err
+}
+
+// playPlan plays a plan forward through the code that would run it: its offer, and
+// the on-demand offer that it falls back to, at the middle of the estimate.
+func playPlan(j spec.Job, q rank.Request, p rank.Plan) *show.Played {
+	work := time.Duration(p.WorkHours * float64(time.Hour))
+	t := jobterms.Of(j, q.Now, func(d time.Duration) time.Duration { return d })
+	t.Need, t.Work = plan.Need{Critical: t.Need.Critical}, work
+	if t.Steps == 0 {
+		t.Steps = 1000
+	}
+	x := sim.Scenario{Terms: t, Now: q.Now, Pace: float64(t.Steps) / work.Hours(), Restart: q.Start, Save: q.Save,
+		Runs: forecastRuns, Hazards: q.Hazards}
+	for i := range q.Offers {
+		if l := &q.Offers[i]; l.Offer.ID == p.ID || l.Offer.ID == p.Fallback {
+			quote := l.Quote
+			quote.Rate, quote.Available, quote.At = quote.Rate.Times(p.Machines), true, q.Now
+			x.Offers, x.Quotes = append(x.Offers, l.Offer), append(x.Quotes, quote)
+		}
+	}
+	f := sim.Ask(x)
+	v := show.Played{Runs: f.Runs, Done: f.Done, Cost: f.Cost, Interruptions: f.Interruptions}
+	for _, d := range f.Finish {
+		v.Hours = append(v.Hours, d.Hours())
+	}
+	if q.Deadline > 0 {
+		v.InTime = &f.InTime
+	}
+	return &v
+}
+
+// question is what a job asks of the catalogue; from says from where its work is
+// known, "" its file.
+func (a *app) question(ctx context.Context, j spec.Job, from, folder string, c catalog.Catalog,
+	now time.Time) (rank.Request, show.Ranking, error) {
+	v := show.Ranking{Name: j.Name, Assumed: []string{}}
+	q := rank.Request{
+		Offers: c.Listings, Requirements: asks(j.Resources, j), Machines: []int{max(1, j.Nodes)},
+		Promise:     cmp.Or(j.Promise, 0.99),
+		Checkpoints: j.Checkpoint.Dir != "",
+		Start:       assumedStart, Resume: assumedResume, Save: assumedSave, Gap: assumedGap, Now: now,
+	}
+	if !j.Deadline.IsZero() {
+		q.Deadline = j.Deadline.Resolve(now).Sub(now)
+		if q.Deadline <= 0 {
+			return q, v, errors.New("the deadline has passed")
+		}
+	}
+	if b := j.Budget.Dollars; b != nil {
+		q.Budget = catalog.Known(b.Float())
+	}
+	brings(j, c, &q, &v)
+	v.Assumed = append(v.Assumed,
+		fmt.Sprintf("%s from a machine to the first step, %s from a checkpoint, %s a save, %s until another spot machine",
+			draw.Span(q.Start), draw.Span(q.Resume), draw.Span(q.Save), draw.Span(q.Gap)))
+	if !q.Checkpoints {
+		v.Assumed = append(v.Assumed, "no checkpoints: an interruption repeats everything")
+	}
+	var err error
+	switch {
+	case j.Model != (spec.Model{}):
+		err = a.byModel(ctx, j, folder, &q, &v)
+	case j.Work.Time > 0:
+		byTime(j, from, &q, &v)
+	default:
+		err = errors.New("nobody knows how much there is to do: give work.time, or model and work.tokens (or " +
+			"work.samples and work.epochs)")
+	}
+	if j.Metric.Patience == 0 && j.Metric.Target == nil && j.Kind != "inference" && err == nil {
+		early := q.Variants[0]
+		early.Name, early.Recommendation, early.Work = "early stopping",
+			fmt.Sprintf("early stopping, if a plateau ends it after %.0f %%", assumedShare*100), assumedShare
+		q.Variants = append(q.Variants, early)
+	}
+	return q, v, err
+}
+
+// brings says where the job's data lies, and what its provider and others take for
+// moving and keeping gigabytes.
+func brings(j spec.Job, c catalog.Catalog, q *rank.Request, v *show.Ranking) {
+	for _, d := range j.Data {
+		if d.Region != "" && (q.Data.Region == "" || q.Data.Region == d.Region) {
+			q.Data.Region, q.Data.Size = d.Region, q.Data.Size+d.Size
+			q.Data.Provider = cmp.Or(q.Data.Provider, catalog.Store(d.Path))
+		}
+	}
+	in := func(l catalog.Listing) bool { return l.Offer.Region == q.Data.Region }
+	if i := slices.IndexFunc(c.Listings, in); q.Data.Provider == "" && q.Data.Region != "" && i >= 0 {
+		q.Data.Provider = c.Listings[i].Offer.Provider
+	}
+	usd := func(provider, what string) catalog.Figure {
+		x, ok := c.TransferRate(provider, what)
+		if !ok || x.Currency != money.USD {
+			return catalog.Figure{}
+		}
+		return catalog.Known(x.Price.Float())
+	}
+	q.Data.PerGB, q.Data.PerGBRegion = usd(q.Data.Provider, catalog.TransferOut),
+		usd(q.Data.Provider, catalog.TransferRegion)
+	if q.Data.PerGB.OK && q.Data.Size > 0 {
+		text := fmt.Sprintf("%s of data are brought once: $%g a GB from %s to elsewhere", q.Data.Size, q.Data.PerGB.V,
+			q.Data.Provider)
+		if q.Data.PerGBRegion.OK {
+			text += fmt.Sprintf(", $%g to its other regions on the continent", q.Data.PerGBRegion.V)
+		}
+		v.Assumed = append(v.Assumed, text)
+	}
+	q.PerGBMonth = map[string]float64{}
+	for _, l := range c.Listings {
+		if f := usd(l.Offer.Provider, catalog.StorageMonth); f.OK {
+			q.PerGBMonth[l.Offer.Provider] = f.V
+		}
+	}
+}
+
+// asks is what resources ask of a machine.
+func asks(r spec.Resources, j spec.Job) catalog.Filter {
+	f := catalog.Filter{CPUs: r.CPUs.Min, RAM: r.Memory.Min, Regions: r.Zones, MaxRate: j.MaxPrice}
+	if r.Accelerator != "" && f.ParseAccelerator(r.Accelerator) != nil {
+		f.Accelerator = r.Accelerator
+	}
+	if f.Accelerator != "" && f.Least == 0 {
+		f.Least, f.Most = 1, 1
+	}
+	for _, k := range r.Capacity {
+		if k == "any" {
+			f.Capacity = nil
+			break
+		}
+		f.Capacity = append(f.Capacity, market.Capacity(k))
+	}
+	if j.Priority == "critical" {
+		f.Capacity = []market.Capacity{market.OnDemand, market.Reserved}
+	}
+	return f
+}
+
+// byTime takes the time that the job states, or that was measured, on the least machine that it asks for.
+func byTime(j spec.Job, from string, q *rank.Request, v *show.Ranking) {
+	hours := time.Duration(j.Work.Time).Hours()
+	q.Work = 3600 // so that a rate is one over hours
+	v.Work = fmt.Sprintf("%s, %s", draw.Span(time.Duration(j.Work.Time)), cmp.Or(from, "as the job states it"))
+	q.Variants = []rank.Variant{{Name: ""}}
+	filters := []catalog.Filter{q.Requirements}
+	speeds := []float64{1}
+	for i, alt := range j.AnyOf {
+		f := asks(alt.Resources, j)
+		q.Variants = append(q.Variants, rank.Variant{Name: cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i)), Requirements: &f})
+		filters, speeds = append(filters, f), append(speeds, cmp.Or(alt.Throughput, 1))
+	}
+	if len(speeds) > 1 {
+		v.Work += ", times what any_of states"
+	}
+	v.Assumed = append(v.Assumed, fmt.Sprintf("these times hold to a factor of %g", statedSpread))
+	if j.Resources.Accelerator == "" && j.Resources.CPUs.Min == 0 && j.Resources.Memory.Min == 0 && len(j.AnyOf) == 0 {
+		v.Assumed = append(v.Assumed, "it takes as long on every machine: resources asks for nothing (accelerator, cpus, "+
+			"memory)")
+	}
+	q.Estimate = func(s rank.Shape, variant int) (rank.Estimate, bool) {
+		if variant >= len(filters) {
+			variant = 0 // a recommendation changes the work, not the speed
+		}
+		rate, spread, source := speeds[variant]/hours, statedSpread, cmp.Or(from, "the time that the job states")
+		if f := filters[variant]; f.Accelerator != "" && s.Accelerator != "" {
+			if n := float64(s.Each) / float64(max(1, f.Least)); n != 1 {
+				rate *= n * math.Pow(0.985, math.Log2(n))
+				source += fmt.Sprintf(", scaled from %d to %d accelerators", f.Least, s.Each)
+			}
+			if k := slower(f.Accelerator, s.Accelerator); k < 1 {
+				rate, spread = rate*k, otherSpread
+				source += ", and by the dense rate of " + s.Accelerator
+			}
+		}
+		fits := true // the job says so by asking for it
+		return rank.Estimate{Rate: rank.Range{Low: rate / spread, Value: rate, High: rate * spread}, Fits: &fits,
+			Source: source}, true
+	}
+}
+
+// slower is the dense rate of a kind against the fastest that is asked for by name.
+func slower(asked, kind string) float64 {
+	best, own := 0.0, 0.0
+	for _, a := range catalog.Accelerators() {
+		v, ok := a.Dense(catalog.FP16)
+		if !ok || !catalog.Matches(asked, a.Name) {
+			continue
+		}
+		best = max(best, v)
+		if a.Name == kind {
+			own = v
+		}
+	}
+	if own == 0 || best == 0 {
+		return 1
+	}
+	return own / best
+}

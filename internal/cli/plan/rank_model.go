@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"scrimp/internal/cli/learn"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/draw"
+	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/modelfile"
+	"scrimp/internal/estimate/shape"
+	"scrimp/internal/measured"
+	"scrimp/internal/rank"
+	"scrimp/internal/size"
+	"scrimp/internal/spec"
+)
+
+// sound says what is wrong with a model that is stated in the job file itself.
+func sound(m spec.Model) error {
+	line := m.Shape
+	if _, named := shape.Published(line); named {
+		return nil
+	}
+	if line == "" && m.Config == "" {
+		line = "transformer"
+		if m.Parameters > 0 {
+			line += fmt.Sprintf(" params=%g", m.Parameters)
+		}
+		if m.Layers > 0 {
+			line += fmt.Sprintf(" layers=%d", m.Layers)
+		}
+		if m.Hidden > 0 {
+			line += fmt.Sprintf(" dim=%d", m.Hidden)
+		}
+	}
+	if line == "" {
+		return nil
+	}
+	_, err := modelfile.Spec(line)
+	return err
+}
+
+// byModel estimates the run on every shape.
+func (a *app) byModel(ctx context.Context, j spec.Job, folder string, q *rank.Request, v *show.Ranking) error {
+	ask, err := askOf(j, folder)
+	if err != nil {
+		return err
+	}
+	if ask.Model.Text() && j.Model.Sequence == 0 {
+		v.Assumed = append(v.Assumed, fmt.Sprintf("%g tokens a sample (model.sequence says otherwise)", ask.Seq))
+	}
+	if bytes := measured.Checkpoint(ask.Model, ask.Tuning); bytes > 0 && q.Checkpoints {
+		n := cmp.Or(j.Checkpoint.Keep, 3)
+		q.Kept = bytes * size.Bytes(n)
+		v.Assumed = append(v.Assumed, fmt.Sprintf("%d checkpoints of %s are kept in the provider's store", n, bytes))
+	}
+	v.Work = cmp.Or(j.Model.Config, ask.Model.Name, "the model") + workOf(ask)
+	rows, err := learn.Rows(ctx, a.App, nil)
+	if err != nil {
+		return err
+	}
+	ways := ways(j, ask, programs(j, folder), q.Now)
+	for _, w := range ways {
+		q.Variants = append(q.Variants, w.Variant)
+	}
+	q.Work = 3600
+	q.Estimate = estimateBy(estimate.New(estimate.Catalogued(), nil, rows), ask, ways)
+	return nil
+}
+
+// askOf is what a job with a model asks the estimator.
+func askOf(j spec.Job, folder string) (estimate.Request, error) {
+	if err := sound(j.Model); err != nil {
+		return estimate.Request{}, err
+	}
+	m, ok := measured.Shape(j.Name, j.Model)
+	if name := j.Model.Config; name != "" && (!ok || exists(filepath.Join(folder, name))) {
+		var err error
+		if file := filepath.Join(folder, name); exists(file) {
+			name = file
+		}
+		if m, err = learn.ModelOf(name); err != nil {
+			return estimate.Request{}, err
+		}
+		m.Name = j.Name // as its measured runs are called
+	}
+	ask := measured.Request(j, m)
+	switch err := ask.Check(); {
+	case err != nil:
+		return ask, fmt.Errorf("model: %w", err)
+	case ask.Tokens > 0 && ask.Rows == 0 && !ask.Model.Text() && m.Kind != shape.Recurrent && m.Kind != shape.Segments:
+		return ask, errors.New("work.tokens is given, and the model takes samples in: give work.samples and work.epochs")
+	case ask.Tokens == 0 && ask.Rows == 0:
+		return ask, errors.New("model is given, and nothing says how much it is to be trained: give work.tokens, or " +
+			"work.samples and work.epochs")
+	}
+	return ask, nil
+}
+
+// workOf says how much is trained.
+func workOf(ask estimate.Request) string {
+	if ask.Tokens > 0 {
+		return fmt.Sprintf(", %s tokens", draw.Short(int64(ask.Tokens)))
+	}
+	again := "once"
+	if ask.Epochs > 1 {
+		again = fmt.Sprintf("%g times", ask.Epochs)
+	}
+	return fmt.Sprintf(", %s samples, %s", draw.Short(int64(ask.Rows)), again)
+}
+
+// estimateBy answers for a shape of machine and a way to train; a variant above the
+// ways changes the work, not the way.
+func estimateBy(e *estimate.Estimator, ask estimate.Request, ways []way) func(rank.Shape, int) (rank.Estimate, bool) {
+	return func(s rank.Shape, variant int) (rank.Estimate, bool) {
+		x := ask
+		if variant >= len(ways) {
+			variant = 0
+		}
+		ways[variant].set(&x)
+		x.Chip, x.Count = s.Accelerator, float64(s.Count())
+		if x.Chip == "" || x.Count < 1 || x.Zero > 0 && x.Count < 2 {
+			return rank.Estimate{}, false
+		}
+		o, err := e.Answer(x)
+		if err != nil || o.Hours == nil {
+			return rank.Estimate{}, false
+		}
+		r := rank.Estimate{Rate: rank.Range{Low: 1 / o.Hours.High, Value: 1 / o.Hours.Value, High: 1 / o.Hours.Low},
+			Fits: o.Fits, Source: o.Provenance}
+		if o.PeakMemory != nil {
+			r.Memory = size.Bytes(o.PeakMemory.Value * float64(size.GB))
+		}
+		return r, true
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"scrimp/internal/check"
+	"scrimp/internal/estimate"
+	"scrimp/internal/estimate/shape"
+	"scrimp/internal/rank"
+	"scrimp/internal/spec"
+)
+
+// way is a way to train that the estimator can tell from others.
+type way struct {
+	rank.Variant
+	set func(*estimate.Request)
+}
+
+// wayList gathers ways; base is what all of them do first.
+type wayList struct {
+	list []way
+	base func(*estimate.Request)
+}
+
+// propose adds a way that is not the one the job states.
+func (l *wayList) propose(name, what string, set func(*estimate.Request)) {
+	l.list = append(l.list, way{rank.Variant{Name: name, Recommendation: what}, func(x *estimate.Request) {
+		l.base(x)
+		set(x)
+	}})
+}
+
+// ways are how the job may be run, the way it is stated first, and what could be
+// proposed: on less memory, in less time, on other machines.
+func ways(j spec.Job, ask estimate.Request, texts []check.Text, now time.Time) []way {
+	l := &wayList{base: precisionOf(j, texts, now)}
+	stated := func(x *estimate.Request) { l.base(x) }
+	l.list = append(l.list, way{set: stated})
+	for i, alt := range j.AnyOf {
+		f := asks(alt.Resources, j)
+		name := cmp.Or(alt.Name, fmt.Sprintf("any_of[%d]", i))
+		l.list = append(l.list, way{rank.Variant{Name: name, Requirements: &f}, stated})
+	}
+	full := ask
+	if l.base(&full); full.Precision == "fp32" || full.Precision == "tf32" {
+		l.propose("bf16", "mixed precision", func(x *estimate.Request) { x.Precision = "bf16" })
+	}
+	if ask.Model.Text() {
+		l.proposeText(ask)
+	}
+	l.proposeBatch(ask.Micro)
+	if ask.Model.Kind == shape.Conv {
+		l.propose("resizing", "progressive resizing, 128 pixels for the first half", func(x *estimate.Request) {
+			x.Pixels = []estimate.Stage{{Pixels: 128, Share: 0.5}, {Pixels: 224, Share: 0.5}}
+		})
+	}
+	if ask.Model.Kind != shape.Trees && ask.Model.Params > 0 {
+		l.propose("distillation",
+			"distillation: a student of half the size, if its quality does, from a teacher that is there",
+			func(x *estimate.Request) { x.Model = half(x.Model) })
+	}
+	if f := asks(j.Resources, j); f.Accelerator != "" {
+		f.Accelerator, f.Least, f.Most = "", 1, 0
+		wider := rank.Variant{Name: "any-accelerator", Recommendation: "any accelerator that holds it", Requirements: &f}
+		l.list = append(l.list, way{wider, stated})
+	}
+	return l.list
+}
+
+// precisionOf sets the precision that the programs train in where the job states none.
+func precisionOf(j spec.Job, texts []check.Text, now time.Time) func(*estimate.Request) {
+	for _, f := range check.Check(check.Case{Job: j, Texts: texts, Now: now}).Findings {
+		if f.ID == "precision" && j.Model.Precision == "" && f.Verdict == check.Warn &&
+			strings.HasPrefix(f.Evidence, "full precision") {
+			return func(x *estimate.Request) { x.Precision = "fp32" }
+		}
+	}
+	return func(*estimate.Request) {}
+}
+
+// proposeText adds what holds a model that reads text in less memory.
+func (l *wayList) proposeText(ask estimate.Request) {
+	l.propose("checkpointing", "activation checkpointing", func(x *estimate.Request) { x.Keep = estimate.KeepEnds })
+	l.propose("zero-3", "ZeRO stage 3 (FSDP)", func(x *estimate.Request) { x.Zero = 3 })
+	l.propose("zero-3-checkpointing", "ZeRO stage 3 with activation checkpointing", func(x *estimate.Request) {
+		x.Zero, x.Keep = 3, estimate.KeepEnds
+	})
+	l.propose("fp8", "fp8", func(x *estimate.Request) { x.Precision = "fp8" })
+	if ask.Tuning == shape.Full {
+		l.propose("lora", "LoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) {
+			x.Tuning = shape.LoRA
+		})
+	}
+	if ask.Tuning != shape.QLoRA {
+		l.propose("qlora", "QLoRA, where fine-tuning is all that is wanted", func(x *estimate.Request) {
+			x.Tuning = shape.QLoRA
+		})
+	}
+}
+
+// proposeBatch adds other batches than the one that is stated.
+func (l *wayList) proposeBatch(n float64) {
+	if n <= 0 {
+		return
+	}
+	l.propose("larger-batch", "a larger batch: as many samples as fit", func(x *estimate.Request) {
+		x.Micro, x.Global = 0, 0
+	})
+	if n >= 2 {
+		l.propose("accumulation", fmt.Sprintf("gradient accumulation: %g samples at a time, twice a step", n/2),
+			func(x *estimate.Request) { x.Micro, x.Gather = n/2, 2 })
+	}
+}
+
+// half is a model of half the layers, and so of about half the parameters and operations.
+func half(m shape.Model) shape.Model {
+	m.Layers, m.Params, m.Active, m.GMACs, m.Acts = m.Layers/2, m.Params/2, m.Active/2, m.GMACs/2, m.Acts/2
+	if m.Layers > 0 && m.Vocab > 0 { // the embedding is not halved
+		table := m.Vocab * m.Dim / 2
+		m.Params += table
+		if m.Active > 0 {
+			m.Active += table
+		}
+	}
+	return m
+}

@@ -1,0 +1,37 @@
+package share
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+)
+
+func (a *app) costsCmd() *cobra.Command {
+	var by, since string
+	cmd := &cobra.Command{Use: "costs", Short: "Show what was spent, by whom and for what", Args: command.Takes(),
+		GroupID: command.GroupMoney,
+		Long: "Shows what was spent, to the last second of what runs: what became useful work, what was lost, start-up, " +
+			"idle, and what is open still. The sums are the ledger's own. Of jobs that succeeded it shows what was " +
+			"estimated at first beside the actual cost, and what was saved against on-demand, where these are known. " +
+			"With --since it shows what was booked since, a checkpoint or an end of a machine at the latest: what was " +
+			"booked before and became useful since stands as useful, and below zero under open.\n\nWith --json one line of " +
+			"the table is one object." + command.PlainExit,
+		Example: "  scrimp costs\n  scrimp costs --by project --since 30d\n  scrimp costs --by tag:ticket --json",
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			var v api.Costs
+			if err := c.Do(ctx, http.MethodGet, "/v1/costs?by="+url.QueryEscape(by)+"&since="+url.QueryEscape(since), nil,
+				&v); err != nil {
+				return err
+			}
+			return lined(a, v.Lines, func(_ []api.CostLine, p show.Place) string { return show.Costs(v, p) })
+		})}
+	cmd.Flags().StringVar(&by, "by", "team", "one line each `what`: team, project, user, kind, job or tag:KEY")
+	cmd.Flags().StringVar(&since, "since", "", "`span` of market time until now, as in 7d (default: from the beginning)")
+	return cmd
+}

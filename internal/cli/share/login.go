@@ -1,0 +1,128 @@
+package share
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+)
+
+func (a *app) loginCmd() *cobra.Command {
+	var fromInput bool
+	var ca string
+	cmd := &cobra.Command{Use: "login URL", Short: "Use a server that others use too", Args: command.Takes("URL"),
+		GroupID: command.GroupShare,
+		Long: "Keeps the address of a server and your token in the data folder, in a file that you alone can read: " +
+			"from then on every command works against that server. The token is asked for, or taken from the environment " +
+			"variable SCRIMP_TOKEN; an admin makes it with scrimp tokens new." + command.PlainExit,
+		Example: "  scrimp login https://scrimp.example.com\n  scrimp login http://127.0.0.1:7077 --token-stdin < token",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := url.Parse(strings.TrimRight(args[0], "/"))
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+				return fmt.Errorf("address %q: write https://HOST[:PORT]", args[0])
+			}
+			if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+				a.Notef("Warning: the token passes in the clear to %s. Take https where you can.\n", host)
+			}
+			l := command.Login{Server: u.String(), Token: os.Getenv("SCRIMP_TOKEN")}
+			if fromInput || l.Token == "" {
+				if !fromInput {
+					a.Notef("Token: ")
+				}
+				line, err := bufio.NewReader(a.In).ReadString('\n')
+				if l.Token = strings.TrimSpace(line); l.Token == "" {
+					return fmt.Errorf("no token was given (%w): an admin makes one with scrimp tokens new USER", err)
+				}
+			}
+			if ca != "" {
+				text, err := os.ReadFile(ca)
+				if err != nil {
+					return fmt.Errorf("read the certificates: %w", err)
+				}
+				l.CA = string(text)
+			}
+			return a.login(cmd.Context(), l)
+		}}
+	cmd.Flags().BoolVar(&fromInput, "token-stdin", false, "read the token from the input (default: ask for it)")
+	cmd.Flags().StringVar(&ca, "ca", "", "`file` of certificates in PEM to trust (default: the system's alone)")
+	_ = cmd.RegisterFlagCompletionFunc("ca", command.Files("pem", "crt"))
+	return cmd
+}
+
+// login keeps what the server has shown to be good.
+func (a *app) login(ctx context.Context, l command.Login) error {
+	dir, err := filepath.Abs(a.Data)
+	if err != nil {
+		return err
+	}
+	c, err := l.Client(dir)
+	if err != nil {
+		return err
+	}
+	var me api.Me
+	if err := c.Do(ctx, http.MethodGet, "/v1/me", nil, &me); err != nil {
+		return fmt.Errorf("log in to %s: %w", l.Server, err)
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make data folder: %w: give another with --data", err)
+	}
+	path := filepath.Join(dir, command.LoginName)
+	_ = os.Remove(path) // one that others could read would stay so
+	if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("keep the token: %w", err)
+	}
+	if a.JSON {
+		return a.Print(me)
+	}
+	a.Printf("%s", show.Me(l.Server, me, a.Place()))
+	return nil
+}
+
+func (a *app) logoutCmd() *cobra.Command {
+	return &cobra.Command{Use: "logout", Short: "Forget the server and the token", Args: command.Takes(),
+		GroupID: command.GroupShare,
+		Long: "Revokes the token at its server, if that answers, and forgets both. Commands work with the data folder's " +
+			"own server again." + command.PlainExit,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := command.Far(a.Data)
+			if c == nil && err == nil {
+				return errors.New("nobody is logged in: scrimp login URL does that")
+			}
+			revoked := false
+			if c != nil {
+				var me api.Me
+				if c.Do(cmd.Context(), http.MethodGet, "/v1/me", nil, &me) == nil && me.Token != "" {
+					revoked = c.Do(cmd.Context(), http.MethodDelete, "/v1/tokens/"+me.Token, nil, nil) == nil
+				}
+			}
+			if err := os.Remove(filepath.Join(a.Data, command.LoginName)); err != nil {
+				return fmt.Errorf("forget the token: %w", err)
+			}
+			if a.JSON {
+				return a.Print(map[string]bool{"logged_in": false, "revoked": revoked})
+			}
+			if revoked {
+				a.Printf("Logged out. The token is revoked.\n")
+			} else {
+				a.Printf("Logged out. The token was not revoked: the server did not answer, or knows it no more.\n")
+			}
+			return nil
+		}}
+}

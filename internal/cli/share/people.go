@@ -1,0 +1,211 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/identity"
+	"scrimp/internal/spec"
+)
+
+// lined prints a list: one JSON object a line, or a table.
+func lined[T any](a *app, list []T, table func([]T, show.Place) string) error {
+	if !a.JSON {
+		a.Printf("%s", table(list, a.Place()))
+		return nil
+	}
+	for _, v := range list {
+		if err := a.Print(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) usersCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "users", Short: "List who may use the server, and make users", Args: command.Takes(),
+		GroupID: command.GroupShare,
+		Long: "Lists the users of the server and their roles. A viewer sees a team's jobs and costs; a submitter also " +
+			"submits and ends jobs; an operator also runs commands on their machines; an admin of all teams also says who " +
+			"may do what." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			var list []api.User
+			if err := c.Do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {
+				return err
+			}
+			return lined(a, list, show.Users)
+		})}
+	var grants []string
+	var off, on bool
+	set := &cobra.Command{Use: "set NAME", Short: "Make a user, or change one", Args: command.Takes("NAME"),
+		Long: "Makes a user, or changes one. Grants replace those that the user had. A user that is off may do " +
+			"nothing; what they did stays on record." + command.PlainExit,
+		Example: "  scrimp users set ann --grant admin\n" +
+			"  scrimp users set bob --grant vision=submitter --grant text=viewer\n  scrimp users set bob --off",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			var s api.SetUser
+			for _, g := range grants {
+				grant, err := identity.ParseGrant(g)
+				if err != nil {
+					return err
+				}
+				s.Grants = append(s.Grants, convert.To[api.Grant](grant))
+			}
+			if on && off {
+				return errors.New("--on and --off exclude each other: leave one out")
+			}
+			if on || off {
+				s.Off = &off
+			}
+			var u api.User
+			if err := c.Do(ctx, http.MethodPut, "/v1/users/"+url.PathEscape(args[0]), s, &u); err != nil {
+				return err
+			}
+			return lined(a, []api.User{u}, show.Users)
+		})}
+	set.Flags().StringArrayVar(&grants, "grant", nil,
+		"`TEAM=ROLE`, or a ROLE for all teams; may be repeated (default: as they are)")
+	set.Flags().BoolVar(&off, "off", false, "let the user do nothing (default: as it is)")
+	set.Flags().BoolVar(&on, "on", false, "let the user work again (default: as it is)")
+	cmd.AddCommand(set)
+	return cmd
+}
+
+func (a *app) teamsCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "teams", Short: "List teams and their projects, and make them", Args: command.Takes(),
+		GroupID: command.GroupShare,
+		Long:    "Lists the teams that you see. Each job belongs to a team, and to a project of it." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			var list []api.Team
+			if err := c.Do(ctx, http.MethodGet, "/v1/teams", nil, &list); err != nil {
+				return err
+			}
+			return lined(a, list, show.Teams)
+		})}
+	var projects []string
+	set := &cobra.Command{Use: "set NAME", Short: "Make a team, or change its projects", Args: command.Takes("NAME"),
+		Long: "Makes a team, or changes its projects: those that are given replace the others. A team that has projects " +
+			"takes jobs of these alone." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			var t api.Team
+			if err := c.Do(ctx, http.MethodPut, "/v1/teams/"+url.PathEscape(args[0]), api.SetTeam{Projects: projects},
+				&t); err != nil {
+				return err
+			}
+			return lined(a, []api.Team{t}, show.Teams)
+		})}
+	set.Flags().StringArrayVar(&projects, "project", nil, "`name` of a project; may be repeated (default: any project)")
+	cmd.AddCommand(set)
+	return cmd
+}
+
+func (a *app) tokensCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "tokens", Short: "List, make and revoke tokens", Args: command.Takes(),
+		GroupID: command.GroupShare,
+		Long: "Lists your tokens, and for an admin everybody's. Of a token only its hash is kept: what opens the server " +
+			"is shown once, when it is made." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			var list []api.Token
+			if err := c.Do(ctx, http.MethodGet, "/v1/tokens", nil, &list); err != nil {
+				return err
+			}
+			return lined(a, list, show.Tokens)
+		})}
+	var life, most, note string
+	add := &cobra.Command{Use: "new [USER]", Short: "Make a token; it is shown once", Args: command.Takes("[USER]"),
+		Long: "Makes a token for USER, or for yourself, and prints it alone on a line. It is shown this once." +
+			command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			n := api.NewToken{Note: note}
+			if len(args) > 0 {
+				n.User = args[0]
+			}
+			var role identity.Role
+			var err error
+			if most != "" {
+				if role, err = identity.ParseRole(most); err != nil {
+					return err
+				}
+			}
+			n.Most = convert.To[api.Role](role)
+			if n.Life, err = spec.ParseDuration(life); err != nil {
+				return fmt.Errorf("--for %s: %w", life, err)
+			}
+			var made api.MadeToken
+			if err := c.Do(ctx, http.MethodPost, "/v1/tokens", n, &made); err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.Print(made)
+			}
+			a.Notef("Token %s of %s, good until %s. Log in with: scrimp login ADDRESS\n", made.ID, made.User,
+				made.Expires.Format(time.RFC3339))
+			a.Printf("%s\n", made.Text)
+			return nil
+		})}
+	add.Flags().StringVar(&life, "for", "90d", "`time` until it expires, at most 366d")
+	add.Flags().StringVar(&most, "role", "", "cut the user's role to this `role` (default: it is not cut)")
+	add.Flags().StringVar(&note, "note", "", "`text` that says what it is for (default: none)")
+	revoke := &cobra.Command{Use: "revoke ID", Short: "Close a token at once", Args: command.Takes("ID"),
+		Long: "Closes a token at once: your own, and for an admin any." + command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			if err := c.Do(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(args[0]), nil, nil); err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.Print(map[string]string{"revoked": args[0]})
+			}
+			a.Printf("Token %s is revoked.\n", args[0])
+			return nil
+		})}
+	cmd.AddCommand(add, revoke)
+	return cmd
+}
+
+func (a *app) auditCmd() *cobra.Command {
+	var user, since string
+	cmd := &cobra.Command{Use: "audit", Short: "List who did what on the server", Args: command.Takes(),
+		GroupID: command.GroupShare,
+		Long: "Lists who did what, when, from where and with what outcome, oldest first: all that changes something, and " +
+			"all that was refused for want of a role. The trail is part of the log, which is only ever appended to." +
+			command.PlainExit,
+		RunE: a.With(func(ctx context.Context, c *command.Client, _ []string) error {
+			var begin time.Time
+			if since != "" {
+				d, err := spec.ParseDuration(since)
+				if err != nil {
+					return fmt.Errorf("--since %s: %w", since, err)
+				}
+				begin = a.Now().Add(-d)
+			}
+			var acts []api.Act
+			for after, more := uint64(0), true; more; {
+				var page api.Audit
+				path := "/v1/audit?limit=1000&after=" + strconv.FormatUint(after, 10) + "&user=" + url.QueryEscape(user)
+				if err := c.Do(ctx, http.MethodGet, path, nil, &page); err != nil {
+					return err
+				}
+				for _, act := range page.Acts {
+					if !act.At.Before(begin) {
+						acts = append(acts, act)
+					}
+				}
+				after, more = page.Next, page.Next > 0
+			}
+			return lined(a, acts, show.Audit)
+		})}
+	cmd.Flags().StringVar(&user, "user", "", "`name` of one user (default: all)")
+	cmd.Flags().StringVar(&since, "since", "", "`time` back from now, as in 24h (default: from the beginning)")
+	return cmd
+}

@@ -1,0 +1,255 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	api "scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/core"
+	"scrimp/internal/draw"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/server/forecast"
+	"scrimp/internal/sim"
+	"scrimp/internal/sim/replay"
+	"scrimp/internal/sim/tick"
+	"scrimp/internal/spec"
+)
+
+// pastPolicy is a line of what another policy would have made of the jobs so far.
+type pastPolicy struct {
+	Policy     string   `json:"policy"`
+	TotalUSD   float64  `json:"total_usd"`
+	SavedUSD   *float64 `json:"saved_usd"` // against what was paid
+	Misses     int      `json:"misses"`
+	Jobs       int      `json:"jobs"`
+	Unfinished int      `json:"unfinished"` // within their budget, on the market as it was seen
+}
+
+// pastRun is what the server's past jobs are played with.
+type pastRun struct {
+	api.History
+	trace  market.Trace // of the history
+	now    time.Time    // of the market
+	config core.Config
+	jobs   []api.PastJob // that are played
+	paid   float64       // for them, in dollars
+	// left out: their work was not measured; submitted before --since
+	unknown, earlier int
+	mind             *plan.Planner
+	notes            []string
+	unended          map[string]bool // jobs that would still run now, under some policy
+}
+
+// simulateHistory plays the server's jobs again under each policy.
+func (a *app) simulateHistory(ctx context.Context, f simulateFlags) error {
+	names, err := f.policies()
+	if err != nil {
+		return err
+	}
+	p, err := a.pastJobs(ctx, f)
+	if err != nil {
+		return err
+	}
+	tell := a.counter()
+	var rows []pastPolicy
+	for _, name := range names {
+		row, ok, err := p.play(ctx, name, tell)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			rows = append(rows, row)
+		}
+	}
+	p.noteLeftOut()
+	if a.JSON {
+		return a.Print(map[string]any{"paid_usd": p.paid, "jobs": len(p.jobs), "jobs_unknown": p.unknown, "policies": rows,
+			"notes": p.notes})
+	}
+	a.printPast(p, rows)
+	return nil
+}
+
+// pastJobs asks the server for its history, and takes the jobs of it that can be played.
+func (a *app) pastJobs(ctx context.Context, f simulateFlags) (*pastRun, error) {
+	c, err := a.Ensure(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.Server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &pastRun{now: v.Market.Now, config: forecast.Rules(v.Market.Speed, v.Engines), mind: plan.NewPlanner(),
+		notes: []string{}, unended: map[string]bool{}}
+	if err := c.Do(ctx, http.MethodGet, "/v1/history", nil, &p.History); err != nil {
+		return nil, err
+	}
+	p.trace = convert.To[market.Trace](p.Trace)
+	begin, err := f.begin(p.now)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range p.Jobs {
+		switch {
+		case j.Submitted.Before(begin):
+			p.earlier++
+		case !j.Known:
+			p.unknown++
+		default:
+			p.paid += j.Cost.Float()
+			p.jobs = append(p.jobs, j)
+		}
+	}
+	if len(p.jobs) > 0 {
+		return p, nil
+	}
+	why := ""
+	if p.unknown+p.earlier+p.Others > 0 {
+		why = fmt.Sprintf(" (%d whose work was not, %d that did not succeed, %d from before --since)", p.unknown,
+			p.Others, p.earlier)
+	}
+	return nil, fmt.Errorf("no job has succeeded whose work was measured%s: run some, then ask again", why)
+}
+
+// play plays all jobs under a policy. It is not ok where the policy has no line: the
+// optimum of a job without an end.
+func (p *pastRun) play(ctx context.Context, name string, tell func(string, int, int)) (pastPolicy, bool, error) {
+	row := pastPolicy{Policy: name}
+	for n, j := range p.jobs {
+		if err := ctx.Err(); err != nil {
+			return row, false, err
+		}
+		tell(name, n, len(p.jobs))
+		row.Jobs++
+		if name != replay.Optimum {
+			p.playJob(j, name, &row)
+			continue
+		}
+		cost, err := hindsight(p.trace, j, j.Submitted.Sub(p.Opened))
+		if err != nil {
+			p.notes = append(p.notes, fmt.Sprintf("there is no line of the optimum: %s: %v", j.ID, err))
+			tell(name, len(p.jobs), len(p.jobs))
+			return row, false, nil
+		}
+		row.TotalUSD += cost.Float()
+	}
+	tell(name, len(p.jobs), len(p.jobs))
+	if saved := p.paid - row.TotalUSD; row.Unfinished == 0 {
+		row.SavedUSD = &saved
+	}
+	return row, true, nil
+}
+
+// playJob adds to a policy's line what it would have made of a job.
+func (p *pastRun) playJob(j api.PastJob, name string, row *pastPolicy) {
+	terms := convert.To[core.Terms](j.Terms)
+	if name == string(policy.OnDemand) {
+		terms.Need.Ladder = nil // which may begin with spot
+	}
+	played := sim.Play(sim.Playback{
+		Terms: terms, Restart: max(j.Restart, time.Second), Save: max(j.Save, time.Second), Trace: p.trace,
+		Opened: p.Opened, From: j.Submitted.Sub(p.Opened), Policy: policy.Rule(name), Planner: p.mind, Config: p.config,
+	})
+	if j.Submitted.Add(played.Finish).After(p.now) {
+		p.unended[j.ID] = true
+	}
+	row.TotalUSD += played.Cost.Float()
+	switch {
+	case played.State != core.Succeeded:
+		row.Unfinished++
+	case !played.InTime:
+		row.Misses++
+	}
+}
+
+// noteLeftOut says which jobs were not played, and which not to their end.
+func (p *pastRun) noteLeftOut() {
+	for _, n := range []struct {
+		n    int
+		what string
+	}{
+		{p.unknown, "whose work was not measured"}, {p.Others, "that did not succeed"}, {p.earlier, "from before --since"},
+	} {
+		if n.n > 0 {
+			p.notes = append(p.notes, fmt.Sprintf("left out: %s %s", draw.Count(n.n, "job"), n.what))
+		}
+	}
+	if len(p.unended) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("under some policy %s would run still; nobody knows the market after now, "+
+			"and it is taken to have no spot", draw.Count(len(p.unended), "job")))
+	}
+}
+
+// printPast prints a line a policy, the best one, and the notes.
+func (a *app) printPast(p *pastRun, rows []pastPolicy) {
+	width := a.Place().Width
+	table := [][]string{}
+	for _, r := range rows {
+		saved := "-" // what is not done has saved nothing
+		if r.SavedUSD != nil {
+			saved = signed(*r.SavedUSD)
+		}
+		line := []string{r.Policy, fmt.Sprintf("$%.4f", r.TotalUSD), saved, fmt.Sprintf("%d of %d", r.Misses, r.Jobs),
+			fmt.Sprint(r.Unfinished)}
+		if r.Policy == replay.Optimum {
+			line[3], line[4] = "-", "-"
+		}
+		table = append(table, line)
+	}
+	a.Printf("%s, for which $%.4f was paid, on the market that was seen", draw.Count(len(p.jobs), "job"), p.paid)
+	a.Printf("\n\n%s", draw.Grid([]draw.Column{{Name: "POLICY"}, {Name: "WOULD COST", Right: true},
+		{Name: "SAVED", Right: true}, {Name: "LATE", Right: true}, {Name: "UNFINISHED", Right: true}}, table, width))
+	if r, ok := thriftiest(rows); ok {
+		a.Printf("\n%s", draw.Wrap("", fmt.Sprintf("Least, with no more late than under any other: %s, %s.", r.Policy,
+			fmt.Sprintf("$%.4f", r.TotalUSD)), width))
+	}
+	if len(p.notes) > 0 {
+		a.Printf("\n")
+	}
+	for _, n := range p.notes {
+		a.Printf("%s", draw.Wrap("note: ", n, width))
+	}
+}
+
+// begin is the market time from which on jobs are played again.
+func (f *simulateFlags) begin(now time.Time) (time.Time, error) {
+	if f.since == "" {
+		return time.Time{}, nil
+	}
+	d, err := spec.ParseDuration(f.since)
+	if err != nil || d <= 0 {
+		return time.Time{}, fmt.Errorf("--since %q is no span of market time above zero, such as 30d", f.since)
+	}
+	return now.Add(-d), nil
+}
+
+// hindsight is the least that a past job could have cost.
+func hindsight(t market.Trace, j api.PastJob, from time.Duration) (money.Amount, error) {
+	if j.Terms.Deadline.IsZero() {
+		return money.Amount{}, errNoEnd
+	}
+	need := convert.To[core.Terms](j.Terms).Need
+	return tick.Hindsight(t, fitsOf(need, t), from, j.Terms.Work, j.Terms.Deadline.Sub(j.Submitted),
+		max(j.Restart, time.Second))
+}
+
+// thriftiest is the policy that would have cost least of those with the fewest late jobs.
+func thriftiest(rows []pastPolicy) (best pastPolicy, ok bool) {
+	for _, r := range rows {
+		if r.Policy == replay.Optimum || r.Unfinished > 0 {
+			continue
+		}
+		// of equals the default, which is the last
+		if !ok || r.Misses < best.Misses || r.Misses == best.Misses && r.TotalUSD <= best.TotalUSD {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}

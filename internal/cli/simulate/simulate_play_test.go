@@ -1,0 +1,67 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/size"
+)
+
+// No policy costs less than the optimum, but for what its ticks round, and who is in
+// time costs no more than on-demand and the restarts; on drawn markets, one of them
+// with a machine of twice the speed.
+func TestNobodyCostsLessThanTheOptimum(t *testing.T) {
+	opened := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	mind := plan.NewPlanner()
+	for _, fast := range []bool{false, true} {
+		optimum, paid := 0.0, map[policy.Rule]float64{}
+		for seed := range uint64(25) {
+			trace := market.Generate(market.Params{Name: "drawn", Zones: 2, CPUs: 2, Memory: 4 * size.GiB, MedianUp: 40 * time.Minute, MedianDown: 30 * time.Minute, Notice: 2 * time.Minute, Length: 48 * time.Hour}, seed)
+			if fast {
+				for i := range trace.Lines {
+					l := &trace.Lines[i]
+					l.Offer.Machine, l.Offer.Speed = "fast", 1
+					if l.Offer.Zone == "zone-b" {
+						l.Offer.Speed = 2
+					}
+					l.Offer.ID = market.ID(l.Offer)
+				}
+			}
+			s := &stage{trace: trace, opened: opened, restart: 3 * time.Minute, save: 10 * time.Second, seeds: 1, terms: core.Terms{
+				Name: "j", Currency: money.USD, Steps: 300, Work: 3 * time.Hour, Deadline: opened.Add(6 * time.Hour), Restart: 3 * time.Minute, Grace: time.Minute, Saves: true, Priority: 1,
+			}}
+			if err := s.survey("job"); err != nil {
+				t.Fatal(err)
+			}
+			best, err := s.optimum(time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			optimum += best.Float()
+			for _, rule := range []policy.Rule{policy.Default, policy.Greedy, policy.UniformProgress2, policy.OnDemand} {
+				p := s.play(time.Hour, rule, mind)
+				if !p.InTime {
+					t.Errorf("seed %d: %s is late", seed, rule)
+				}
+				if p.Cost.Float() < best.Float()*0.97 {
+					t.Errorf("seed %d, fast %v: %s costs $%.4f, the optimum $%.4f", seed, fast, rule, p.Cost.Float(), best.Float())
+				}
+				paid[rule] += p.Cost.Float()
+			}
+		}
+		for rule, usd := range paid {
+			t.Logf("fast %v: %s costs %.3f of the optimum", fast, rule, usd/optimum)
+			if usd < optimum {
+				t.Errorf("fast %v: in the mean %s costs $%.4f, the optimum $%.4f", fast, rule, usd, optimum)
+			}
+			if rule != policy.OnDemand && usd > paid[policy.OnDemand]*1.05 {
+				t.Errorf("fast %v: %s costs $%.4f, on-demand $%.4f", fast, rule, usd, paid[policy.OnDemand])
+			}
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"scrimp/internal/blob"
+	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/core"
+	"scrimp/internal/server/disk"
+	"scrimp/internal/server/kept"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/tarball"
+)
+
+const (
+	agentMoves = 16   // contents that one attempt may send and fetch at once
+	allMoves   = 1024 // and all together: each holds a buffer of 64 KiB
+)
+
+// blobs is the folder in which the server keeps what agents send.
+type blobs struct {
+	mu     sync.Mutex
+	folder *blob.Folder // nil until it is wanted
+}
+
+func (b *blobs) open(data string) (*blob.Folder, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.folder == nil {
+		f, err := blob.NewFolder(filepath.Join(data, "blobs"))
+		if err != nil {
+			return nil, err
+		}
+		b.folder = f
+	}
+	return b.folder, nil
+}
+
+// jobOfAttempt returns the job of an attempt that is live.
+func (d *Desk) jobOfAttempt(attempt string) (job string, live bool) {
+	d.Control.Read(func(m *core.Machine) {
+		if a, ok := m.Attempt(attempt); ok {
+			job, live = a.Job(), true
+		}
+	})
+	return job, live
+}
+
+// keeper serves the blobs of the job whose agent asks, and nothing else.
+func (d *Desk) keeper(attempt string) (httpblob.Handler, error) {
+	job, live := d.jobOfAttempt(attempt)
+	if !live {
+		return httpblob.Handler{}, httpblob.ErrOver
+	}
+	folder, err := d.blobs.open(d.Dir)
+	if err != nil {
+		return httpblob.Handler{}, err
+	}
+	return httpblob.Handler{
+		Folder: folder,
+		Owns: func(key string) bool {
+			return strings.HasPrefix(key, kept.OwnKeys(job)) && path.Clean(key) == strings.TrimSuffix(key, "/") &&
+				!strings.Contains(key, `\`)
+		},
+		Room: func() error {
+			if free, full := d.Room.Full(0); full {
+				return fmt.Errorf("%w: %d MiB are free, and %d MiB are kept for the log of events", httpblob.ErrRoom,
+					free>>20, disk.LogReserve>>20)
+			}
+			return nil
+		},
+		Live: func() error {
+			if !d.Control.Live(attempt) {
+				return httpblob.ErrOver
+			}
+			return nil
+		},
+	}, nil
+}
+
+// moving answers an agent that sends or fetches what is its job's.
+func (d *Desk) moving(w http.ResponseWriter, r *http.Request, do func(attempt string) error) {
+	attempt, ok := d.Gate.Attempt(w, r)
+	if !ok {
+		return
+	}
+	end, err := d.Moves.Open(attempt, agentMoves, allMoves)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		reply.Problem(w, http.StatusTooManyRequests, "too much is sent at once", "send less at once, and this again", err)
+		return
+	}
+	defer end()
+	err = do(attempt)
+	switch {
+	case err == nil:
+	case errors.Is(err, httpblob.ErrOver):
+		reply.Problem(w, http.StatusGone, "the attempt is over, and its token with it", "switch the machine off", nil)
+	case errors.Is(err, httpblob.ErrOwn):
+		reply.Problem(w, http.StatusForbidden, "this is not the job's own",
+			"a key begins with jobs/, the job's id and a slash, and holds no other path", err)
+	case errors.Is(err, httpblob.ErrRoom):
+		w.Header().Set("Retry-After", "5")
+		reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
+			"make room on it: the program goes on, and its checkpoint is sent again later", err)
+	default:
+		// where the data folder lies is no agent's business
+		text := strings.ReplaceAll(err.Error(), d.Dir, "the data folder")
+		reply.Problem(w, httpblob.Status(err), "the store did not do it", "the detail says why", errors.New(text))
+	}
+}
+
+// onBlobs answers an agent that asks for its job's blobs.
+func (d *Desk) onBlobs(w http.ResponseWriter, r *http.Request,
+	do func(httpblob.Handler, http.ResponseWriter, *http.Request) error) {
+	d.moving(w, r, func(attempt string) error {
+		h, err := d.keeper(attempt)
+		if err != nil {
+			return err
+		}
+		return do(h, w, r)
+	})
+}
+
+// ReadBlob sends one of the job's blobs, or a range of it.
+func (d *Desk) ReadBlob(w http.ResponseWriter, r *http.Request) {
+	d.onBlobs(w, r, httpblob.Handler.Read)
+}
+
+// WriteBlob keeps a blob for the job.
+func (d *Desk) WriteBlob(w http.ResponseWriter, r *http.Request) {
+	d.onBlobs(w, r, httpblob.Handler.Write)
+}
+
+// DeleteBlob drops one of the job's blobs.
+func (d *Desk) DeleteBlob(w http.ResponseWriter, r *http.Request) {
+	d.onBlobs(w, r, httpblob.Handler.Delete)
+}
+
+// ListBlobs lists the job's blobs.
+func (d *Desk) ListBlobs(w http.ResponseWriter, r *http.Request) {
+	d.onBlobs(w, r, httpblob.Handler.List)
+}
+
+// SyncBlobs makes blobs durable.
+func (d *Desk) SyncBlobs(w http.ResponseWriter, r *http.Request) {
+	d.onBlobs(w, r, httpblob.Handler.Sync)
+}
+
+// Work sends the job's work folder. Who was cut off asks for what follows.
+func (d *Desk) Work(w http.ResponseWriter, r *http.Request) {
+	d.moving(w, r, func(attempt string) error {
+		job, live := d.jobOfAttempt(attempt)
+		if !live {
+			return httpblob.ErrOver
+		}
+		folder, err := tarball.Scan(filepath.Join(d.Dir, "work", job))
+		if err != nil {
+			return err
+		}
+		return httpblob.Stream(w, r, "application/x-tar", folder.Tag(), func(offset int64) (uint32, error) {
+			sum, err := folder.Write(r.Context(), w, offset)
+			if err != nil {
+				d.Errors.Warn("work folder not sent whole", "job", job, "error", err)
+			}
+			return sum, err
+		})
+	})
+}

@@ -1,0 +1,131 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/api/signed"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+)
+
+// Register takes a machine's public key, once.
+func (d *Desk) Register(w http.ResponseWriter, r *http.Request) {
+	allocation, ok := d.Gate.Tickets.Shown(r, auth.BootstrapTicket)
+	if !ok {
+		reply.Problem(w, http.StatusUnauthorized, "no valid token", "only an agent that the server launched may register",
+			nil)
+		return
+	}
+	reg, ok := reply.Body[api.Registration](w, r, maxReport)
+	if !ok {
+		return
+	}
+	if _, err := signed.Parse(reg.Key); err != nil {
+		reply.FieldProblem(w, http.StatusBadRequest, "key", err.Error(),
+			"start the agent that the server gives to its machines", nil)
+		return
+	}
+	err := d.Control.Register(r.Context(), core.MachineRegistered{
+		Instance: reg.Instance, Allocation: allocation, Key: reg.Key, Version: reg.Version, Wire: wireOf(r),
+		Boot: reg.Boot.UTC(), CPUs: reg.CPUs, Memory: reg.Memory, Root: reg.Root, Isolated: reg.Isolated,
+	})
+	switch {
+	case errors.Is(err, control.ErrTaken): // 410, on which an agent of any release gives up
+		d.Errors.Warn("a machine registered twice, with another key", "allocation", allocation, "from", auth.From(r))
+		reply.Problem(w, http.StatusGone, "another agent has registered with this token",
+			"the token was good once: switch the machine off; where it is the right one, cancel the job of "+allocation+
+				", which gives the other's machine back", err)
+	case errors.Is(err, control.ErrFenced):
+		reply.Problem(w, http.StatusGone, "the machine is registered no more: it took too long, or is given back",
+			"switch the machine off", err)
+	case err != nil:
+		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
+	default:
+		reply.JSON(w, api.Registered{Wire: api.Wire, Build: d.Build})
+	}
+}
+
+// Pull keeps the machine waiting until there is something to do.
+func (d *Desk) Pull(w http.ResponseWriter, r *http.Request) {
+	instance := auth.MachineOf(r)
+	p, ok := reply.Body[api.Pull](w, r, auth.MaxPull)
+	if !ok {
+		return
+	}
+	out := api.Pulled{Wire: api.Wire, Build: d.Build}
+	if wireOf(r) < api.Wire { // what it runs may end; it gets nothing new
+		reply.JSON(w, out)
+		return
+	}
+	patience := api.PullWait
+	if p.Build != "" && p.Build != d.Build && len(p.Running) == 0 { // it may be updated between tasks
+		patience = time.Second
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	tasks, off, err := d.Control.Pull(ctx, instance, p.Running, p.Clean && len(p.Running) == 0)
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not yet", "ask again", err)
+		return
+	}
+	out.Off = off
+	for _, t := range tasks {
+		a, err := d.assign(r.Context(), t.Job, t.Attempt)
+		if err != nil {
+			reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", fmt.Errorf("%s: %w",
+				t.Job.ID(), err))
+			return
+		}
+		out.Tasks = append(out.Tasks, a)
+	}
+	reply.JSON(w, out)
+}
+
+// wireOf is the version of the protocol that the agent speaks; speaks has read it.
+func wireOf(r *http.Request) int {
+	version, err := strconv.Atoi(r.Header.Get(api.WireHeader))
+	if err != nil {
+		return 1
+	}
+	return version
+}
+
+// Binary sends this program, for an agent of another build. Its hash begins with the
+// build that a pull is answered with.
+func (d *Desk) Binary(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if q.Get("os") != runtime.GOOS || q.Get("arch") != runtime.GOARCH {
+		reply.Problem(w, http.StatusNotFound, "the server has no program for this system",
+			"go on with the one that is there; it is for "+runtime.GOOS+"/"+runtime.GOARCH, nil)
+		return
+	}
+	path, err := d.Exe, error(nil)
+	if path == "" {
+		path, err = os.Executable()
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the program was not read", "ask again later", nil)
+		d.Errors.Error("send the program to a machine", "error", err)
+		return
+	}
+	defer func() { _ = f.Close() }()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if _, err := io.Copy(w, f); err != nil {
+		panic(http.ErrAbortHandler) // a part that looked whole would be worse
+	}
+}

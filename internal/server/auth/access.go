@@ -1,0 +1,26 @@
+package auth
+
+import "scrimp/internal/identity"
+
+// Scope is for what a role is needed, or what else opens a route.
+type Scope int
+
+// The scopes of routes.
+const (
+	Open       Scope = iota // everybody, without a token
+	Anywhere                // the role in one team is enough; what others own is left out
+	Everywhere              // the role must hold for all teams
+	OfJob                   // the role in the team of the job {id}
+	Bootstraps              // the token that a machine registers with, once
+	Machines                // the signature of a machine's key
+	Attempts                // the token that comes with a task
+)
+
+// Access is who may use a route, and what is put on record of that.
+type Access struct {
+	Route  string        // "GET /v1/jobs"
+	Role   identity.Role // the least that is needed; Nobody for open routes and those of agents
+	Scope  Scope
+	Reads  bool // changes nothing, so that only refusals are on record
+	Stream bool // its answer may have no end
+}

@@ -1,0 +1,63 @@
+package auth
+
+import (
+	"sync"
+	"time"
+)
+
+// standardRate is how many requests a second one token may send on average; it
+// may send two seconds' worth at once.
+const standardRate = 500
+
+// Pace limits how often each of many callers may ask: a bucket of tokens each.
+type Pace struct {
+	rate float64
+
+	mu      sync.Mutex
+	buckets map[string]*bucket
+	swept   time.Time
+}
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+// NewPace is one of so many a second for each; 0 is the standard.
+func NewPace(rate int) *Pace {
+	if rate <= 0 {
+		rate = standardRate
+	}
+	return &Pace{rate: float64(rate), buckets: map[string]*bucket{}}
+}
+
+// take reports whether the caller may ask now, and otherwise how long to wait.
+func (p *Pace) take(caller string, now time.Time) (ok bool, wait time.Duration) {
+	return p.TakeMany(caller, 1, now)
+}
+
+// TakeMany is take of n at once; n is at most two seconds' worth.
+func (p *Pace) TakeMany(caller string, n float64, now time.Time) (ok bool, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	full := 2 * p.rate
+	if now.Sub(p.swept) > time.Minute { // who was away for two seconds has a full bucket, which is as good as none
+		p.swept = now
+		for name, b := range p.buckets {
+			if now.Sub(b.at) > time.Minute {
+				delete(p.buckets, name)
+			}
+		}
+	}
+	b := p.buckets[caller]
+	if b == nil {
+		b = &bucket{full, now}
+		p.buckets[caller] = b
+	}
+	b.left, b.at = min(full, b.left+max(0, now.Sub(b.at).Seconds())*p.rate), now
+	if n = min(n, full); b.left < n {
+		return false, time.Duration((n - b.left) / p.rate * float64(time.Second))
+	}
+	b.left -= n
+	return true, 0
+}

@@ -1,0 +1,88 @@
+package auth
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/store"
+)
+
+// People is the book of users, teams and tokens.
+type People struct {
+	mu      sync.RWMutex // guards what follows; changes are made one after the other
+	book    *identity.Book
+	revised chan struct{} // closed at the next change of the book
+}
+
+// log is what a book is read from.
+type log interface {
+	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
+}
+
+// ReadPeople makes the book of the changes in the log.
+func ReadPeople(ctx context.Context, log log) (*People, error) {
+	p := &People{book: identity.NewBook(), revised: make(chan struct{})}
+	kind := core.IdentityChanged{}.Kind()
+	for after := uint64(0); ; {
+		records, err := log.RecordsOf(ctx, kind, after, 1000)
+		if err != nil || len(records) == 0 {
+			return p, err
+		}
+		for _, r := range records {
+			after = r.Seq
+			e, _, err := control.Decode(r)
+			if err != nil {
+				return nil, err
+			}
+			if b, ok := e.Body.(core.IdentityChanged); ok {
+				p.book.Apply(b.Change)
+			}
+		}
+	}
+}
+
+// Read shows the book. What f returns of it is a copy.
+func (p *People) Read(f func(*identity.Book)) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	f(p.book)
+}
+
+// Change takes a change into the book once it is written. A change that the book does not
+// allow is wrong, and not written.
+func (p *People) Change(c identity.Change, write func() error) (wrong, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wrong := p.book.Check(c); wrong != nil {
+		return wrong, nil
+	}
+	if err := write(); err != nil {
+		return nil, err
+	}
+	p.book.Apply(c)
+	close(p.revised)
+	p.revised = make(chan struct{})
+	return nil, nil
+}
+
+// who is whose token it is.
+func (p *People) who(token string) (identity.Caller, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.book.Who(token, time.Now())
+}
+
+// standing is who shows the token now, when the token expires, and what is closed when the book changes.
+func (p *People) standing(token, id string) (is identity.Caller, left time.Duration, changed <-chan struct{},
+	err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	now := time.Now()
+	is, err = p.book.Who(token, now)
+	t, _ := p.book.Token(id)
+	return is, t.Expires.Sub(now), p.revised, err
+}

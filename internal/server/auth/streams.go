@@ -1,0 +1,39 @@
+package auth
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Streams counts what a caller has open: answers without an end, or contents on their way.
+type Streams struct {
+	mu  sync.Mutex
+	all int
+	of  map[string]int
+}
+
+// Open counts one more of the caller's, or says why there are too many: each is what
+// one may have, most what all may have together.
+func (s *Streams) Open(caller string, each, most int) (end func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.all >= most:
+		return nil, fmt.Errorf("%d streams are open, which is as many as this server serves", s.all)
+	case s.of[caller] >= each:
+		return nil, fmt.Errorf("%d streams are open with this token, which is as many as one may have", s.of[caller])
+	}
+	if s.of == nil {
+		s.of = map[string]int{}
+	}
+	s.all++
+	s.of[caller]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		if s.of[caller]--; s.of[caller] == 0 {
+			delete(s.of, caller)
+		}
+	}, nil
+}

@@ -1,0 +1,267 @@
+package books
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+	"scrimp/internal/state"
+)
+
+// groupBy returns what costs are listed by, of a job's or posting's owner.
+func groupBy(by string) (func(w ledger.Dimensions, job string) string, error) {
+	if key, ok := strings.CutPrefix(by, "tag:"); ok && key != "" {
+		return func(w ledger.Dimensions, _ string) string { return w.Tag(key) }, nil
+	}
+	switch by {
+	case "team":
+		return func(w ledger.Dimensions, _ string) string { return w.Team }, nil
+	case "project":
+		return func(w ledger.Dimensions, _ string) string { return w.Project }, nil
+	case byJob:
+		return func(_ ledger.Dimensions, job string) string { return job }, nil
+	case "user":
+		return func(w ledger.Dimensions, _ string) string { return w.User }, nil
+	case "kind":
+		return func(w ledger.Dimensions, _ string) string { return w.Kind }, nil
+	}
+	return nil, fmt.Errorf("%q is not team, project, user, kind, job or tag:KEY", by)
+}
+
+// byJob lists costs by job: the one list that is as long as the ledger.
+const byJob = "job"
+
+// Costs shows what was spent, by whom and for what.
+func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
+	v := api.Costs{By: r.URL.Query().Get("by"), Lines: []api.CostLine{}}
+	if v.By == "" {
+		v.By = "team"
+	}
+	back := time.Duration(-1)
+	if text := r.URL.Query().Get("since"); text != "" {
+		d, err := spec.ParseDuration(text)
+		if err != nil {
+			reply.FieldProblem(w, http.StatusBadRequest, "since", "since is not a span of market time",
+				"write it with its unit, as in 7d or 12h", err)
+			return
+		}
+		back = d
+	}
+	if _, err := groupBy(v.By); err != nil {
+		reply.FieldProblem(w, http.StatusBadRequest, "by", "costs are not listed by that",
+			"write team, project, user, kind, job or tag:KEY", err)
+		return
+	}
+	if err := b.costs(r.Context(), auth.CallerOf(r), &v, back); err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
+		return
+	}
+	reply.JSON(w, v)
+}
+
+// lines are the lines of an answer in the making, and what the caller sees of it.
+type lines struct {
+	name   func(w ledger.Dimensions, job string) string
+	caller identity.Caller
+	all    map[lineKey]*api.CostLine
+}
+
+type lineKey struct {
+	name     string
+	currency money.Currency
+}
+
+// of returns the line, or nil where the caller may not see that team.
+func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostLine {
+	if l.caller.Role(w.Team) < identity.Viewer {
+		return nil
+	}
+	k := lineKey{l.name(w, job), c}
+	if k.name == "" && w.Rule == state.ReservedRule {
+		k.name = "(reserved, unused)" // paid for, and used by nobody
+	}
+	if l.all[k] == nil {
+		l.all[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[client.Use]money.Amount{}}
+	}
+	return l.all[k]
+}
+
+func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.Use, a money.Amount) {
+	if line := l.of(w, job, c); line != nil {
+		use := client.Use(u)
+		line.Uses[use] = line.Uses[use].Add(a)
+	}
+}
+
+// costs sums what was booked, and of live attempts what is not posted yet: so far back
+// as asked, below zero for all. It goes through kept sums and what runs, and through the
+// postings of the one hour in which the span begins, or where jobs are listed of the span.
+func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back time.Duration) error {
+	name, _ := groupBy(v.By)
+	l := &lines{name: name, caller: c, all: map[lineKey]*api.CostLine{}}
+	b.spent.mu.Lock() // what is summed is never ahead of what the core has said here
+	defer b.spent.mu.Unlock()
+	end, since := uint64(0), time.Time{}
+	b.Control.Read(func(m *core.Machine) {
+		end, v.Until = m.Seq(), b.Control.Now()
+		if m.Now().After(v.Until) {
+			v.Until = m.Now()
+		}
+		if back >= 0 {
+			since = v.Until.Add(-back)
+			v.Since = &since
+		}
+		l.live(m, since, v.Until)
+		if v.By == byJob {
+			m.HistoryJobs(since, func(j *core.Job, p core.History, c money.Currency) { l.past(core.OwnerOf(j), j.ID(), c, p) })
+			return
+		}
+		m.History(since, func(w core.HistoryOwner, p core.History) { l.past(w.Dimensions, "", w.Currency, p) })
+	})
+	if err := b.spentTo(ctx, end); err != nil {
+		return err
+	}
+	if err := b.booked(ctx, l, v.By, since, end); err != nil {
+		return err
+	}
+	for _, line := range l.all {
+		for u, a := range line.Uses {
+			if line.Spent = line.Spent.Add(a); a.IsZero() {
+				delete(line.Uses, u)
+			}
+		}
+		if line.Jobs > 0 || len(line.Uses) > 0 {
+			v.Lines = append(v.Lines, *line)
+		}
+	}
+	slices.SortFunc(v.Lines, func(a, b api.CostLine) int {
+		if c := b.Spent.Cmp(a.Spent); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name+"\x00"+string(a.Currency), b.Name+"\x00"+string(b.Currency))
+	})
+	return nil
+}
+
+// live adds the jobs that hold a machine, with what is not posted yet.
+func (l *lines) live(m *core.Machine, since, until time.Time) {
+	seen := map[string]bool{}
+	for _, a := range m.Live() {
+		j, ok := m.Job(a.Job())
+		if !ok || seen[j.ID()] {
+			continue
+		}
+		seen[j.ID()] = true
+		var line *api.CostLine
+		for _, a := range j.Attempts() {
+			if !a.Until().IsZero() && a.Until().Before(since) {
+				continue
+			}
+			if line = l.of(core.OwnerOf(j), j.ID(), a.Currency()); line == nil {
+				break
+			}
+			if a.Live() {
+				line.Uses[client.Open] = line.Uses[client.Open].Add(a.Cost(until).Sub(a.Posted()))
+			}
+		}
+		if line != nil {
+			line.Jobs++
+			line.Live++
+		}
+	}
+}
+
+// past adds jobs that held a machine and hold none.
+func (l *lines) past(w ledger.Dimensions, job string, c money.Currency, p core.History) {
+	line := l.of(w, job, c)
+	if line == nil {
+		return
+	}
+	line.Jobs, line.Live = line.Jobs+p.Jobs, line.Live+p.Open
+	if p.Foreseen != 0 {
+		line.Foreseen += p.Foreseen
+		line.Estimated, line.Actual = new(orNothing(line.Estimated).Add(p.Estimated)),
+			new(orNothing(line.Actual).Add(p.Actual))
+	}
+	if p.Compared != 0 {
+		line.Compared += p.Compared
+		line.OnDemand, line.Saved = new(orNothing(line.OnDemand).Add(p.OnDemand)), new(orNothing(line.Saved).Add(p.Saved))
+	}
+}
+
+// booked adds what was booked since then and up to the event end. The caller holds b.spent.mu.
+func (b *Books) booked(ctx context.Context, l *lines, by string, since time.Time, end uint64) error {
+	sums := b.spent.sums
+	if by == byJob {
+		from, some := sums.From(since)
+		if !some {
+			return nil
+		}
+		return b.walk(ctx, l, from, end, func(p ledger.Posting) bool { return !p.At.Before(since) })
+	}
+	type cell struct {
+		whose  int
+		column ledger.Column
+	}
+	found := map[cell]*api.CostLine{}
+	cut, isCut := sums.Since(since, func(whose int, c ledger.Column, a money.Amount) {
+		k := cell{whose, c}
+		line, known := found[k]
+		if !known {
+			line = l.of(sums.Dimensions()[whose], "", c.Currency)
+			found[k] = line
+		}
+		if line != nil {
+			use := client.Use(c.Use)
+			line.Uses[use] = line.Uses[use].Add(a)
+		}
+	})
+	if !isCut {
+		return nil
+	}
+	return b.walk(ctx, l, cut.First, cut.Last, cut.Holds)
+}
+
+// walk adds the postings of those events that are wanted, one by one.
+func (b *Books) walk(ctx context.Context, l *lines, first, last uint64, wanted func(ledger.Posting) bool) error {
+	for after := first - 1; after < last; {
+		next := min(last, after+spentStride)
+		var list []ledger.Posting
+		for p, err := range b.Log.PostingsOf(ctx, b.Control.Tenant(), after, next) {
+			if err != nil {
+				return err
+			}
+			if wanted(p) {
+				list = append(list, p)
+			}
+		}
+		users, kinds := b.ofJobs(list)
+		for i, p := range list {
+			p.Parts(func(u ledger.Use, a money.Amount) {
+				l.add(ledger.WhoseOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, u, a)
+			})
+		}
+		after = next
+	}
+	return nil
+}
+
+func orNothing(a *money.Amount) money.Amount {
+	if a == nil {
+		return money.Amount{}
+	}
+	return *a
+}

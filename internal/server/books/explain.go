@@ -1,0 +1,47 @@
+package books
+
+import (
+	"net/http"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/core"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/state"
+)
+
+// Explain lists the decisions about a job.
+func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
+	if !b.known(w, r) {
+		return
+	}
+	list := []api.Decision{}
+	err := b.each(r.Context(), func(seq uint64, e core.Event, facts []core.Fact) error {
+		for _, f := range facts {
+			d, ok := f.(state.Decided)
+			if !ok || d.Job != r.PathValue("id") {
+				continue
+			}
+			line := api.Decision{At: b.Control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(),
+				Version: d.Version, Choice: convert.To[client.Choice](d.Decision)}
+			if n := len(list); n > 0 && d.SameRejected {
+				line.Rejected = list[n-1].Rejected
+			}
+			if n := len(list); n > 0 && list[n-1].Take == line.Take && list[n-1].Why == line.Why && list[n-1].Mode == line.Mode {
+				// said again: the newest figures stand
+				old := &list[n-1]
+				old.Slack, old.Rejected, old.Counts, old.Expect = line.Slack, line.Rejected, line.Counts, line.Expect
+				continue
+			}
+			list = append(list, line)
+		}
+		return nil
+	})
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
+		return
+	}
+	reply.JSON(w, list)
+}

@@ -1,0 +1,109 @@
+package books
+
+import (
+	"math"
+	"net/http"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/policy"
+	"scrimp/internal/server/reply"
+)
+
+// metricReader reads from the log what a job's programs said of a metric: every value of
+// the one that the job is judged by, or the samples of its loss that the log still has.
+type metricReader struct {
+	name     string
+	metric   policy.Metric
+	attempts map[string]int64          // the newest message of each that was read
+	now      map[string]control.Latest // what they have said lately
+	order    []string
+	values   []said
+}
+
+// said is a value with the attempt whose program said it.
+type said struct {
+	policy.Value
+	attempt string
+}
+
+// newMetricReader is to be made before the log is read: what is no event yet may be one by then.
+func newMetricReader(b *Books, j *core.Job) *metricReader {
+	r := &metricReader{name: j.Terms().Metric.Name, metric: j.Terms().Metric, attempts: map[string]int64{},
+		now: map[string]control.Latest{}}
+	if r.name == "" {
+		r.name, r.metric = "loss", policy.Metric{Name: "loss"}
+	}
+	for _, a := range j.Attempts() {
+		r.attempts[a.ID()] = 0
+		r.order = append(r.order, a.ID())
+		if l, ok := b.Control.Latest(a.ID()); ok && j.Terms().Metric.Name != "" {
+			r.now[a.ID()] = l
+		}
+	}
+	return r
+}
+
+// event takes an event of the log. A message that came twice counts once.
+func (r *metricReader) event(e core.Event) {
+	b, ok := e.Body.(core.Progressed)
+	if !ok {
+		return
+	}
+	last, ours := r.attempts[b.Attempt]
+	if !ours || b.Message > 0 && b.Message <= last {
+		return
+	}
+	r.attempts[b.Attempt] = max(last, b.Message)
+	list := b.Values
+	if len(list) == 0 {
+		list = r.metric.Of(e.At, b.Step, b.Epoch, b.Metrics, b.Broken)
+	}
+	r.add(b.Attempt, list)
+}
+
+func (r *metricReader) add(attempt string, list policy.Values) {
+	for _, v := range list {
+		r.values = append(r.values, said{v, attempt})
+	}
+}
+
+// all is what was read, and what is no event yet.
+func (r *metricReader) all() []said {
+	for _, attempt := range r.order {
+		if l, ok := r.now[attempt]; ok {
+			r.add(attempt, l.Values(r.attempts[attempt], math.MaxInt64))
+		}
+	}
+	return r.values
+}
+
+// Metric lists what the job's programs said of the metric that it is judged by.
+func (b *Books) Metric(w http.ResponseWriter, r *http.Request) {
+	if !b.known(w, r) {
+		return
+	}
+	var reader *metricReader
+	b.Control.Job(r.PathValue("id"), func(_ *core.Machine, j *core.Job) { reader = newMetricReader(b, j) })
+	if reader == nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the job was not read", "ask again", nil)
+		return
+	}
+	err := b.each(r.Context(), func(_ uint64, e core.Event, _ []core.Fact) error { reader.event(e); return nil })
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
+		return
+	}
+	clock := b.Control.Clock()
+	answered := api.MetricValues{Metric: reader.name, Values: []api.MetricValue{}}
+	for _, v := range reader.all() {
+		one := api.MetricValue{Attempt: v.attempt, At: clock.ToWall(v.At), MarketAt: v.At, Step: v.Step, Epoch: v.Epoch}
+		if !v.Broken {
+			one.Value = new(v.Value.Value)
+		}
+		answered.Values = append(answered.Values, one)
+	}
+	reply.JSON(w, answered)
+}

@@ -1,0 +1,336 @@
+package books
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/receipt"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/state"
+)
+
+// Receipt shows what a job cost, and why.
+func (b *Books) Receipt(w http.ResponseWriter, r *http.Request) {
+	if !b.known(w, r) {
+		return
+	}
+	v, err := b.receipt(r.Context(), r.PathValue("id"))
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "no receipt", "scrimp ledger verify says where the log is broken",
+			err)
+		return
+	}
+	reply.JSON(w, convert.To[client.Receipt](v))
+}
+
+// receipt makes the receipt of a job from the core's state and the log.
+func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error) {
+	now := b.Control.Now()
+	var j *core.Job
+	var v receipt.Receipt
+	var seq uint64
+	var interval time.Duration
+	b.Control.Read(func(m *core.Machine) {
+		if live, ok := m.Job(id); ok {
+			j, seq, v.OnDemandCost, interval = live.Copy(), m.Seq(), m.CostOnDemand(live), m.Interval(live)
+		}
+	})
+	if j == nil {
+		return v, fmt.Errorf("job %s is not known", id)
+	}
+	b.outcome(&v, j, now)
+	running := b.tries(&v, j, now)
+	b.worth(&v, j, interval)
+	postings, err := b.sums(ctx, &v, seq, v.Cost.Sub(running))
+	if err != nil {
+		return v, err
+	}
+	if err := b.history(ctx, &v, j); err != nil {
+		return v, err
+	}
+	spend(&v, j, postings)
+	v.Tips = tips(v)
+	return v, v.Check()
+}
+
+// outcome is what the job is, and how it ended.
+func (b *Books) outcome(v *receipt.Receipt, j *core.Job, now time.Time) {
+	clock, terms := b.Control.Clock(), j.Terms()
+	v.Job, v.Name, v.State, v.Reason, v.Currency = j.ID(), terms.Name, string(j.State()), j.Why(), terms.Currency
+	v.Cost, v.MarketSpeed, v.Market = j.Spent(now), clock.Speed, b.Control.Clock().Name
+	v.Step, v.Metrics, v.Outputs = j.Step(), j.Metrics(), j.Outputs()
+	v.Submitted, v.SubmittedMarket = clock.ToWall(j.Submitted()), j.Submitted()
+	if terms.HasBudget {
+		v.Budget = new(terms.Budget)
+	}
+	if j.Total() > 0 {
+		v.Total = new(j.Total())
+	}
+	if !j.Finished().IsZero() {
+		v.Finished, v.FinishedMarket = new(clock.ToWall(j.Finished())), new(j.Finished())
+	}
+	if d := terms.Deadline; !d.IsZero() {
+		v.Deadline, v.DeadlineMarket = new(clock.ToWall(d)), new(d)
+		if j.State() == core.Succeeded || j.State().Over() && j.Finished().After(d) { // else it was given up before
+			v.DeadlineMet = new(j.State() == core.Succeeded && !j.Finished().After(d))
+		}
+	}
+}
+
+// worth is what was had for the cost.
+func (b *Books) worth(v *receipt.Receipt, j *core.Job, interval time.Duration) {
+	clock := b.Control.Clock()
+	if v.OnDemandCost != nil && j.State() == core.Succeeded {
+		v.Saved = new(v.OnDemandCost.Sub(v.Cost))
+		if v.OnDemandCost.Sign() > 0 {
+			v.SavedShare = new(v.Saved.Float() / v.OnDemandCost.Float())
+		}
+	} else {
+		v.OnDemandCost = nil // what was not done has no price elsewhere
+	}
+	if j.Step() > 0 {
+		v.CostPer1000 = new(v.Cost.Float() / float64(j.Step()) * 1000)
+	}
+	if j.EpochSeen() > 0 {
+		v.CostPerEpoch = new(v.Cost.Float() / j.EpochSeen())
+	}
+	if j.SaveCost() > 0 {
+		save := clock.Shrink(j.SaveCost()).Seconds()
+		v.SaveSeconds = &save
+	}
+	if interval > 0 {
+		every := clock.Shrink(interval).Seconds()
+		v.IntervalSeconds = &every
+	}
+}
+
+// tries adds the attempts and what they sum to. It returns the part of the cost
+// that has run up since the last posting of machines that still run.
+func (b *Books) tries(v *receipt.Receipt, j *core.Job, now time.Time) (running money.Amount) {
+	v.Uses = map[ledger.Use]money.Amount{}
+	v.Interruptions, v.Tries = []receipt.Interruption{}, []receipt.Try{}
+	for n, a := range j.Attempts() {
+		t, open := tryOf(a, now)
+		running = running.Add(open)
+		if a.Capacity() == market.Reserved {
+			if v.AlreadyPaid == nil {
+				v.AlreadyPaid = new(money.Amount)
+			}
+			*v.AlreadyPaid = v.AlreadyPaid.Add(t.Cost)
+		}
+		for u, amount := range t.Uses {
+			v.Uses[u] = v.Uses[u].Add(amount)
+		}
+		v.Attempts++
+		v.CostWithoutRules = v.CostWithoutRules.Add(t.Cost).Sub(a.Rules())
+		v.LostSeconds += a.LostTime().Seconds()
+		v.Checkpoints += a.Saves()
+		v.CheckpointBytes += a.SavedBytes()
+		v.Tries = append(v.Tries, t)
+		if a.Taken() {
+			v.Interruptions = append(v.Interruptions, b.interruption(a, j.Attempts()[n+1:]))
+		}
+	}
+	return running
+}
+
+// tryOf is an attempt, and the part of its cost that is not posted yet.
+func tryOf(a *core.Attempt, now time.Time) (t receipt.Try, open money.Amount) {
+	until := a.Until()
+	if until.IsZero() {
+		until = now
+	}
+	t = receipt.Try{
+		Attempt: a.ID(), Instance: a.Instance(), Offer: string(a.Offer()), Capacity: string(a.Capacity()),
+		From: a.From(), Until: until, Rate: a.LaunchRate(), Cost: a.Posted().Add(a.Rules()),
+		Uses: map[ledger.Use]money.Amount{}, First: a.First(), Last: a.Step(), Restored: a.Restored(), End: a.End(),
+	}
+	for u, amount := range a.Uses() {
+		t.Uses[u] = amount
+	}
+	if a.Taken() {
+		t.End = "interrupted"
+	}
+	if a.Live() {
+		open = a.Cost(now).Sub(a.Posted())
+		t.Cost = t.Cost.Add(open)
+		t.Uses[ledger.Open] = t.Uses[ledger.Open].Add(open)
+		t.End = string(a.Stage())
+	}
+	if !a.Started().IsZero() {
+		t.Begun = new(a.Started())
+	}
+	if !a.Rules().IsZero() {
+		t.Rules = append(t.Rules, receipt.Rule{Rule: "provider", Amount: a.Rules()})
+	}
+	return t, open
+}
+
+// interruption is that of an attempt, and what the ones after it went on from.
+func (b *Books) interruption(a *core.Attempt, after []*core.Attempt) receipt.Interruption {
+	clock, notice := b.Control.Clock(), a.Notice()
+	if !a.Noticed().IsZero() {
+		notice = clock.Shrink(a.TakenAt().Sub(a.Noticed())).Round(100 * time.Millisecond)
+	}
+	i := receipt.Interruption{
+		Instance: a.Instance(), At: clock.ToWall(a.Until()), MarketAt: a.Until(), Notice: notice.Seconds(),
+	}
+	for _, next := range after {
+		if !next.Started().IsZero() {
+			if next.Restored() != "" {
+				i.Restored = new(next.Restored())
+			}
+			break
+		}
+	}
+	return i
+}
+
+// history adds what only the log has: decisions, and the metric, of which the log has each
+// value where the job is judged by it, and samples of a while else.
+func (b *Books) history(ctx context.Context, v *receipt.Receipt, j *core.Job) error {
+	r := newMetricReader(b, j)
+	v.LossName = r.name
+	v.Decisions = []receipt.Decision{}
+	var rejected []string // by the decision before
+	err := b.each(ctx, func(_ uint64, e core.Event, facts []core.Fact) error {
+		r.event(e)
+		for _, f := range facts {
+			if d, ok := f.(state.Decided); ok && d.Job == j.ID() {
+				rejected = decided(v, e.At, d, rejected)
+			}
+		}
+		return nil
+	})
+	for _, one := range thin(r.all(), 400) {
+		if !one.Broken {
+			v.Loss = append(v.Loss, receipt.Sample{Step: one.Step, At: one.At, Value: one.Value.Value})
+		}
+	}
+	return err
+}
+
+// decided adds a decision, where it says something else than the one before. It
+// returns what the decision rejected.
+func decided(v *receipt.Receipt, at time.Time, d state.Decided, before []string) (rejected []string) {
+	line := receipt.Decision{MarketAt: at, Take: string(d.Decision.Take), Why: string(d.Decision.Why),
+		Mode: string(d.Decision.Mode)}
+	if d.SameRejected {
+		line.Rejected = before
+	}
+	for _, r := range d.Decision.Rejected {
+		line.Rejected = append(line.Rejected, fmt.Sprintf("%s: %s", r.Offer, strings.ReplaceAll(string(r.Why), "_", " ")))
+	}
+	for _, n := range d.Decision.Counts {
+		line.Rejected = append(line.Rejected, fmt.Sprintf("%d in all: %s", n.Count,
+			strings.ReplaceAll(string(n.Why), "_", " ")))
+	}
+	if n := len(v.Decisions); n > 0 {
+		if last := v.Decisions[n-1]; last.Take == line.Take && last.Why == line.Why && last.Mode == line.Mode {
+			return line.Rejected
+		}
+	}
+	v.Decisions = append(v.Decisions, line)
+	return line.Rejected
+}
+
+// spend adds what had been spent by and by: as it was posted, and of machines that run
+// at their prices.
+func spend(v *receipt.Receipt, j *core.Job, postings []ledger.Posting) {
+	times := []time.Time{j.Submitted()}
+	ends := map[string]time.Time{} // of the attempts that are over
+	for _, a := range j.Attempts() {
+		times = append(times, a.From())
+		if !a.Until().IsZero() {
+			times = append(times, a.Until())
+		}
+		if !a.Live() {
+			ends[a.ID()] = a.Until()
+		}
+	}
+	for _, l := range thin(v.Loss, 100) {
+		times = append(times, l.At)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	for _, t := range times {
+		at := receipt.Spent{At: t}
+		for _, a := range j.Attempts() {
+			if a.Live() {
+				at.Amount = at.Amount.Add(a.Cost(t)).Add(a.Rules())
+			}
+		}
+		for i := range postings {
+			if end, over := ends[postings[i].Owner.Attempt]; over {
+				at.Amount = at.Amount.Add(spentBy(&postings[i], end, t))
+			}
+		}
+		v.Spend = append(v.Spend, at)
+	}
+}
+
+// spentBy is what of a posting's cost had been spent by t: an even part of its
+// period. What has no period, as a rule of a bill, counts from the end of its attempt.
+func spentBy(p *ledger.Posting, end, t time.Time) money.Amount {
+	cost := core.Cost(*p)
+	switch {
+	case p.Begin.IsZero() || !p.End.After(p.Begin):
+		if t.Before(end) {
+			return money.Amount{}
+		}
+		return cost
+	case !t.After(p.Begin):
+		return money.Amount{}
+	case t.Before(p.End):
+		n := cost.Big()
+		n.Mul(n, big.NewInt(int64(t.Sub(p.Begin))))
+		part, _ := money.FromBig(n.Quo(n, big.NewInt(int64(p.End.Sub(p.Begin))))) // no larger than the cost
+		return part
+	}
+	return cost
+}
+
+// thin keeps at most n of the list, evenly, the first and the last among them.
+func thin[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	kept := make([]T, 0, n)
+	for i := range n {
+		kept = append(kept, list[i*(len(list)-1)/(n-1)])
+	}
+	return kept
+}
+
+// sums holds the ledger, up to event seq, against what the job had posted at that
+// event, to the last unit, and returns the postings of its costs.
+func (b *Books) sums(ctx context.Context, v *receipt.Receipt, seq uint64,
+	want money.Amount) ([]ledger.Posting, error) {
+	posted := money.Amount{}
+	var costs []ledger.Posting
+	for p, err := range b.Log.Postings(ctx, b.Control.Tenant(), v.Job) {
+		if err != nil {
+			return nil, err
+		}
+		if p.Event > seq {
+			continue // posted since the job was read
+		}
+		v.Ledger.Postings++
+		v.Ledger.Head = p.Hash
+		if cost := core.Cost(p); !cost.IsZero() {
+			posted, costs = posted.Add(cost), append(costs, p)
+		}
+	}
+	v.Ledger.Agrees = posted == want
+	return costs, nil
+}

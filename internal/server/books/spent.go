@@ -1,0 +1,182 @@
+package books
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/wait"
+)
+
+// spent keeps the sums of the ledger's postings: a view of the log that reads on where
+// it stopped. Every piece of postings its sums are written beside the log, so that a
+// start reads these and the postings after them, and not all.
+type spent struct {
+	mu    sync.Mutex // guards what follows
+	sums  *ledger.Sums
+	fresh *ledger.Sums // of the postings after kept
+	kept  uint64       // event up to which the sums are written
+	upTo  uint64       // event up to which postings are in sums
+	piece int          // postings that are written together; 0: spentPiece
+}
+
+const (
+	// spentPiece is how many postings are summed in a piece: about a tenth of a second
+	// of reading at the next start.
+	spentPiece = 20_000
+	// spentStride is how many events are read for with one question to the store.
+	spentStride = 20_000
+	// spentMeta begins the name of a piece; the event after which it begins ends it. The
+	// number is that of the form.
+	spentMeta = "spent/1/"
+	// spentWindow is of which newest days the hours are kept: of those before them, a span
+	// that begins within one reads that day's postings.
+	spentWindow = 40 * 24 * time.Hour
+	// spentEvery is how often the view follows the log where nobody asks, on the wall.
+	spentEvery = 5 * time.Second
+)
+
+// Follow keeps the sums near the end of the log, so that who asks does not wait.
+func (b *Books) Follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := b.sumSpent(ctx, b.Control.Durable())
+		if err != nil && ctx.Err() == nil {
+			b.Errors.Error("costs not summed", "error", err)
+		}
+		_ = wait.For(ctx, spentEvery)
+	}
+}
+
+func (b *Books) sumSpent(ctx context.Context, end uint64) error {
+	for { // whoever asks has a turn between two strides
+		b.spent.mu.Lock()
+		err := b.spentTo(ctx, min(end, b.spent.upTo+spentStride))
+		done := b.spent.upTo >= end
+		b.spent.mu.Unlock()
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// spentTo brings the sums to the event end, which is durable and not before the one
+// that they are at. The caller holds b.spent.mu.
+func (b *Books) spentTo(ctx context.Context, end uint64) error {
+	v := &b.spent
+	if v.sums == nil {
+		if err := v.restore(ctx, b.Log, b.Control.Tenant()); err != nil {
+			return err
+		}
+	}
+	for v.upTo < end {
+		next := min(end, v.upTo+spentStride)
+		var list []ledger.Posting
+		for p, err := range b.Log.PostingsOf(ctx, b.Control.Tenant(), v.upTo, next) {
+			if err != nil {
+				return err
+			}
+			list = append(list, p)
+		}
+		users, kinds := b.ofJobs(list)
+		for i, p := range list {
+			v.sums.Add(p, users[i], kinds[i])
+			v.fresh.Add(p, users[i], kinds[i])
+		}
+		if v.upTo = next; len(list) > 0 {
+			v.sums.Forget(list[len(list)-1].At.Add(-spentWindow))
+		}
+		if v.fresh.Len() >= cmp.Or(v.piece, spentPiece) {
+			if err := v.write(ctx, b.Log); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ofJobs are the users and kinds of the jobs that postings are of.
+func (b *Books) ofJobs(list []ledger.Posting) (users, kinds []string) {
+	users, kinds = make([]string, len(list)), make([]string, len(list))
+	const turn = 1000 // no step meanwhile
+	for from := 0; from < len(list); from += turn {
+		b.Control.ReadUncommitted(func(m *core.Machine) {
+			for i := from; i < min(from+turn, len(list)); i++ {
+				if j, ok := m.Job(list[i].Owner.Job); ok {
+					users[i], kinds[i] = j.User(), kindOf(j)
+				}
+			}
+		})
+	}
+	return users, kinds
+}
+
+// kindOf is what the job's costs are listed under by kind.
+func kindOf(j *core.Job) string { return cmp.Or(j.Terms().JobKind, "experiment") }
+
+func pieceName(after uint64) string { return fmt.Sprintf("%s%020d", spentMeta, after) }
+
+// write writes the newest piece. Where it fails the piece grows.
+func (v *spent) write(ctx context.Context, st Log) error {
+	text, err := json.Marshal(v.fresh)
+	if err != nil {
+		return fmt.Errorf("write kept sums: %w", err)
+	}
+	if err := st.PutMeta(ctx, pieceName(v.kept), string(text)); err != nil {
+		return err
+	}
+	v.kept, _ = v.fresh.Head()
+	v.fresh = ledger.NewSums()
+	return nil
+}
+
+// restore reads the pieces that are of this log: the hash in the last one's head is
+// that of the posting there. Others, as of a log whose end was lost, are read anew
+// from the postings.
+func (v *spent) restore(ctx context.Context, st Log, tenant string) error {
+	sums := ledger.NewSums()
+	for after := uint64(0); ; {
+		text, ok, err := st.Meta(ctx, pieceName(after))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		piece, err := ledger.ReadPiece([]byte(text))
+		if err != nil {
+			break
+		}
+		event, hash := piece.Head()
+		if event <= after {
+			break
+		}
+		if same, err := isPosted(ctx, st, tenant, event, hash); err != nil {
+			return err
+		} else if !same {
+			break
+		}
+		sums.Merge(piece)
+		sums.Forget(piece.Until().Add(-spentWindow))
+		after = event
+	}
+	v.upTo, _ = sums.Head()
+	v.kept, v.sums, v.fresh = v.upTo, sums, ledger.NewSums()
+	return nil
+}
+
+// isPosted reports whether the event's last posting has that hash.
+func isPosted(ctx context.Context, st Log, tenant string, event uint64,
+	hash ledger.Hash) (same bool, err error) {
+	for p, err := range st.PostingsOf(ctx, tenant, event-1, event) {
+		if err != nil {
+			return false, err
+		}
+		same = p.Hash == hash
+	}
+	return same, nil
+}

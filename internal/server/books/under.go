@@ -1,0 +1,40 @@
+package books
+
+import (
+	"context"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+	"scrimp/internal/state"
+)
+
+// Under sums what was booked of limits in the windows that are open now, up to the
+// event asOf.
+func (b *Books) Under(ctx context.Context, limits []budget.Limit) (base map[string]state.Spent, asOf uint64,
+	err error) {
+	b.spent.mu.Lock()
+	defer b.spent.mu.Unlock()
+	if err := b.spentTo(ctx, b.Control.Durable()); err != nil {
+		return nil, 0, err
+	}
+	base = map[string]state.Spent{}
+	for _, l := range limits {
+		sum := state.Spent{Begin: l.Window.Begin(b.Control.Now())}
+		held := map[int]bool{}
+		// it begins with an hour, so none is cut
+		b.spent.sums.Since(sum.Begin, func(whose int, _ ledger.Column, a money.Amount) {
+			in, known := held[whose]
+			if !known {
+				w := b.spent.sums.Dimensions()[whose]
+				in = l.Scope.Holds(w.Owner(), w.User)
+				held[whose] = in
+			}
+			if in {
+				sum.Amount = sum.Amount.Add(a)
+			}
+		})
+		base[l.Name()] = sum
+	}
+	return base, b.spent.upTo, nil
+}

@@ -1,0 +1,226 @@
+package books
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/money"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/state"
+	"scrimp/internal/store"
+)
+
+// each reads the whole log. Samples may be missing from it.
+func (b *Books) each(ctx context.Context, f func(seq uint64, e core.Event, facts []core.Fact) error) error {
+	for after := uint64(0); ; {
+		records, err := b.Log.Records(ctx, after, 1000)
+		if err != nil || len(records) == 0 {
+			return err
+		}
+		for _, r := range records {
+			after = r.Seq
+			e, facts, err := control.Decode(r)
+			if err != nil {
+				return err
+			}
+			if err := f(r.Seq, e, facts); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Verify replays the whole log and compares it with the ledger and the state.
+func (b *Books) Verify(w http.ResponseWriter, r *http.Request) {
+	v := api.Verified{OK: true, Currency: "USD"}
+	if err := b.verify(r.Context(), &v); err != nil {
+		v.OK, v.Problem = false, err.Error()
+	}
+	reply.JSON(w, v)
+}
+
+// verify proves the ledger from the log: nothing is missing but samples, each posting is
+// as it was sealed, what a machine was charged is its time at the prices in the log, the
+// postings of each attempt and job come to what the state says, and the state that the
+// log leads to is the one that the server works with.
+func (b *Books) verify(ctx context.Context, v *api.Verified) error {
+	var end uint64
+	var head ledger.Hash
+	b.Control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head(b.Control.Tenant()) })
+	p := &proof{s: state.New(), spent: map[string]money.Amount{}}
+	heads, err := ledger.Heads(func(yield func(ledger.Posting, error) bool) {
+		b.replay(ctx, p, end, yield)
+	})
+	v.Events, v.Postings, v.Head = p.s.Seq(), p.postings, client.Hash(p.s.Head(b.Control.Tenant()))
+	switch {
+	case err != nil:
+		return err
+	case p.s.Seq() != end:
+		return fmt.Errorf("the log ends at event %d, and the state is that of event %d", p.s.Seq(), end)
+	case heads[b.Control.Tenant()] != head:
+		return errors.New("the ledger ends with another posting than the state says: some were cut off or added")
+	}
+	for _, j := range p.s.Jobs() {
+		v.Jobs++
+		for _, a := range j.Attempts() {
+			v.Cost = v.Cost.Add(p.spent[a.ID()])
+		}
+		if err := p.sums(j); err != nil {
+			return err
+		}
+	}
+	return b.same(p, end)
+}
+
+// replay goes through the log up to an event, and yields its postings as it comes by.
+func (b *Books) replay(ctx context.Context, p *proof, end uint64, yield func(ledger.Posting, error) bool) {
+	var chain store.Chain
+	chain.Dropped = end
+	for after := uint64(0); after < end; {
+		records, err := b.Log.WholeRecords(ctx, after, 500)
+		if err == nil && len(records) == 0 {
+			return
+		}
+		for _, r := range records {
+			if after = r.Seq; r.Seq > end {
+				return
+			}
+			if err = chain.Add(r); err == nil {
+				err = p.add(r)
+			}
+			if err != nil {
+				break
+			}
+			for _, posting := range r.Postings {
+				if !yield(posting, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(ledger.Posting{}, err)
+			return
+		}
+	}
+}
+
+// proof is a replay of the log, and what is counted beside it.
+type proof struct {
+	s        *state.State
+	postings int
+	holes    bool                    // samples are missing: what was learned from them is not known
+	spent    map[string]money.Amount // by attempt
+}
+
+// add takes the next record. A fact that the state machines do not allow is an error:
+// the log was changed.
+func (p *proof) add(r store.Record) (err error) {
+	defer func() {
+		if wrong := recover(); wrong != nil {
+			err = fmt.Errorf("event %d does not follow from those before it: %v", r.Seq, wrong)
+		}
+	}()
+	e, facts, err := control.Decode(r)
+	if err != nil {
+		return err
+	}
+	if r.Seq != p.s.Seq()+1 {
+		p.holes = true
+	}
+	due := p.charged(facts)
+	p.s.Replay(r.Seq, e, facts, r.Postings)
+	for _, posting := range r.Postings {
+		p.postings++
+		p.spent[posting.Owner.Attempt] = p.spent[posting.Owner.Attempt].Add(core.Cost(posting))
+	}
+	for a, cost := range due {
+		if posted := a.Posted(); posted != cost {
+			return fmt.Errorf("event %d: %s was charged %v, and its time at the prices in the log is %v", r.Seq, a.ID(),
+				posted, cost)
+		}
+	}
+	return nil
+}
+
+// charged is what the attempts whose machines end by these facts cost, by the prices that
+// the log has. Where samples are missing it does not have all of them.
+func (p *proof) charged(facts []core.Fact) map[*core.Attempt]money.Amount {
+	due := map[*core.Attempt]money.Amount{}
+	if p.holes {
+		return due
+	}
+	for _, f := range facts {
+		if f, ok := f.(state.InstanceClosed); ok {
+			if i := p.s.Instance(f.Instance); i != nil {
+				if a := p.s.Seated(i); a != nil {
+					due[a] = i.Cost(f.Until)
+				}
+			}
+		}
+	}
+	return due
+}
+
+// sums holds what the state says of a job against the sums of its postings.
+func (p *proof) sums(j *core.Job) error {
+	booked := j.Settled()
+	for _, a := range j.Open() {
+		booked = booked.Add(a.Posted()).Add(a.Rules())
+	}
+	posted := money.Amount{}
+	for _, a := range j.Attempts() {
+		posted = posted.Add(p.spent[a.ID()])
+		if has := a.Posted().Add(a.Rules()); has != p.spent[a.ID()] {
+			return fmt.Errorf("the postings of %s come to %v, and the state has %v", a.ID(), p.spent[a.ID()], has)
+		}
+		uses := money.Amount{}
+		for _, u := range a.Uses() {
+			uses = uses.Add(u)
+		}
+		if uses != p.spent[a.ID()] {
+			return fmt.Errorf("the uses of %s come to %v, and its postings to %v", a.ID(), uses, p.spent[a.ID()])
+		}
+	}
+	if booked != posted {
+		return fmt.Errorf("the postings of %s come to %v, and the state has %v", j.ID(), posted, booked)
+	}
+	return nil
+}
+
+// samePiece is how many jobs are compared with no step meanwhile.
+const samePiece = 500
+
+// same holds the state that the log led to at an event against the server's own: of jobs
+// that nothing has changed since.
+func (b *Books) same(p *proof, end uint64) error {
+	jobs := p.s.Jobs()
+	for from := 0; from < len(jobs); from += samePiece {
+		var err error
+		b.Control.ReadUncommitted(func(m *core.Machine) {
+			for _, j := range jobs[from:min(from+samePiece, len(jobs))] {
+				live, ok := m.Job(j.ID())
+				switch {
+				case !ok:
+					err = fmt.Errorf("the log has job %s, and the server does not know it", j.ID())
+				case live.ChangedAt() > end:
+				case !j.Same(live, !p.holes):
+					err = fmt.Errorf("job %s is not as the log says: restart the server, which begins from its log", j.ID())
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package budgets
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/money"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/server/webhook"
+)
+
+// What the store keeps beside the log.
+const (
+	budgetsMeta = "budgets" // the rules of releases that had no event for them
+	warnedMeta  = "budgets_warned"
+)
+
+// Settled sees to it that the rules in force are the core's: those that a release before
+// kept beside the log are taken into it once, and of limits that it set what they have spent.
+func (d *Desk) Settled(ctx context.Context) *reply.Refusal {
+	if d.ruled.Load() {
+		return nil
+	}
+	d.setting.Lock()
+	defer d.setting.Unlock()
+	if err := d.settle(ctx); err != nil {
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the budgets were not read",
+			Fix: "ask again with the same key", Err: err}
+	}
+	return nil
+}
+
+// settle is Settled for who holds d.setting.
+func (d *Desk) settle(ctx context.Context) error {
+	if d.ruled.Load() {
+		return nil
+	}
+	var v budget.Rules
+	set, partial := false, false
+	d.Control.ReadUncommitted(func(m *core.Machine) {
+		v, set = m.Rules()
+		partial = m.PartlySpent()
+	})
+	if !set {
+		text, ok, err := d.Meta.Meta(ctx, budgetsMeta)
+		if err != nil {
+			return err
+		}
+		if partial = ok; ok {
+			if err := json.Unmarshal([]byte(text), &v); err != nil {
+				return fmt.Errorf("read the budgets: %w", err)
+			}
+		}
+	}
+	if partial {
+		if err := d.setRules(ctx, v, func(e core.Event) error {
+			e.Actor = "server"
+			return d.Control.Propose(ctx, e)
+		}); err != nil {
+			return err
+		}
+	}
+	d.ruled.Store(true)
+	return nil
+}
+
+// setRules hands rules to tell, with what their limits have spent so far; again, where that
+// is not the newest by then.
+func (d *Desk) setRules(ctx context.Context, v budget.Rules, tell func(core.Event) error) (err error) {
+	for range 10 {
+		b := core.BudgetsSet{Rules: v}
+		if b.Base, b.AsOf, err = d.Spent(ctx, v.Limits); err != nil {
+			return err
+		}
+		err = tell(core.Event{At: d.Control.Now(), Schema: core.Schema, Tenant: d.Control.Tenant(), Body: b})
+		if !errors.Is(err, core.ErrStale) {
+			return err
+		}
+	}
+	return err
+}
+
+// rulesNow are the rules in force.
+func (d *Desk) rulesNow() (v budget.Rules) {
+	d.Control.ReadUncommitted(func(m *core.Machine) { v, _ = m.Rules() })
+	return v
+}
+
+// booked is what is spent and held by now. They may depend on events up to seq that are
+// not durable: who shows them waits for that.
+func (d *Desk) booked() (b budget.Accounts, burn map[string]money.Rate, seq uint64) {
+	d.Control.ReadUncommitted(func(m *core.Machine) {
+		now := d.Control.Now()
+		if m.Now().After(now) {
+			now = m.Now()
+		}
+		b, burn = m.Books(now)
+		seq = m.Seq()
+	})
+	return b, burn, seq
+}
+
+// durable waits until that event is.
+func (d *Desk) durable(seq uint64) {
+	d.Control.ReadUpTo(func(*core.Machine) uint64 { return seq })
+}
+
+// shows reports whether the caller may know of the limit: one of a team that it
+// sees, of itself, or, where it sees all teams, any.
+func shows(c identity.Caller, scope budget.Scope) bool {
+	kind, name, _ := strings.Cut(string(scope), ":")
+	return c.Role(identity.Everywhere) >= identity.Viewer || kind == "team" && c.Role(name) >= identity.Viewer ||
+		kind == "user" && name == c.User
+}
+
+// Show lists the limits that the caller sees, and what is spent and held of them.
+func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
+	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Currency: money.USD}
+	set, b, burn, err := d.booksNow(r.Context())
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the budgets were not read", "ask again", err)
+		return
+	}
+	if set.Tags != nil {
+		v.Tags = set.Tags
+	}
+	outlooks, now := map[string]budget.Outlook{}, d.Control.Now()
+	if len(b.Limits) > 0 {
+		outlooks, now = d.outlooks(b)
+	}
+	all := auth.Rules(auth.CallerOf(r))
+	for _, l := range set.Limits {
+		if !shows(auth.CallerOf(r), l.Scope) {
+			continue
+		}
+		use := b.Use(l)
+		line := api.BudgetLine{Limit: convert.To[client.Limit](l), Use: convert.To[client.LimitUse](use),
+			Burn: burn[l.Name()]}
+		if at, ok := l.Breach(use, line.Burn, now); ok {
+			line.AtRate = &at
+		}
+		if o, ok := outlooks[l.Name()]; ok {
+			line.Outlook, line.Breach = convert.To[*client.Outlook](&o), o.Breach
+		}
+		if line.Limit.Notify != "" && !all {
+			line.Limit.Notify = webhook.Host(line.Limit.Notify) // the address may hold a secret
+		}
+		v.Limits = append(v.Limits, line)
+	}
+	reply.JSON(w, v)
+}
+
+// nobodys says why no job can be in the scope: a name that is misspelt would
+// guard nothing. Where there are no teams or users, job files say what they like.
+func (d *Desk) nobodys(scope budget.Scope) (wrong, fix string) {
+	var users []identity.User
+	var teams []identity.Team
+	d.Gate.People.Read(func(b *identity.Book) { users, teams = b.Users(), b.Teams() })
+	kind, name, _ := strings.Cut(string(scope), ":")
+	switch kind {
+	case "team":
+		if len(teams) > 0 && !slices.ContainsFunc(teams, func(t identity.Team) bool { return t.Name == name }) {
+			return fmt.Sprintf("team %q is not known", name), "scrimp teams lists them, scrimp teams set makes one"
+		}
+	case "project":
+		if len(teams) > 0 && !slices.ContainsFunc(teams,
+			func(t identity.Team) bool { return len(t.Projects) == 0 || slices.Contains(t.Projects, name) }) {
+			return fmt.Sprintf("no team has a project %q", name), "scrimp teams lists them"
+		}
+	case "user":
+		if len(users) > 0 && name != auth.OwnerName &&
+			!slices.ContainsFunc(users, func(u identity.User) bool { return u.Name == name }) {
+			return fmt.Sprintf("user %q is not known", name), "scrimp users lists them, scrimp users set makes one"
+		}
+	}
+	return "", ""
+}
+
+// weighedJobs is how many of the jobs that wait are weighed for an outlook at most, the
+// most urgent: of a longer queue nobody would believe what comes after them.
+const weighedJobs = 500
+
+// outlooks are what the limits will come to, by name, and from when they are counted.
+func (d *Desk) outlooks(b budget.Accounts) (map[string]budget.Outlook, time.Time) {
+	uses := map[string]budget.Use{}
+	for _, l := range b.Limits {
+		uses[l.Name()] = b.Use(l)
+	}
+	var courses []budget.Course
+	var now time.Time
+	places, beyond := 0, false
+	d.Control.Read(func(m *core.Machine) {
+		if now = d.Control.Now(); m.Now().After(now) {
+			now = m.Now()
+		}
+		courses, places, beyond = m.Courses(now, weighedJobs)
+	})
+	return budget.Foresee(b.Limits, uses, courses, places, beyond, now), now
+}
+
+// Put makes a limit, or changes the one of that scope and window; takes
+// one out; or says which values a tag may have.
+func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.SetBudget](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	d.setting.Lock()
+	defer d.setting.Unlock()
+	v, object, ok := d.changed(w, r, b)
+	if !ok {
+		return
+	}
+	d.Control.Prepare(r.Context(), &v) // while jobs are let in under the limits of before
+	if err := d.setRules(r.Context(), v, func(e core.Event) error {
+		e.Actor = auth.Actor(auth.CallerOf(r).User)
+		return d.Gate.Propose(r, object, e)
+	}); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// changed is the rules with the change, and what it is about; or it answers what is
+// wrong with it. The caller holds d.setting.
+func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) (v budget.Rules,
+	object string, ok bool) {
+	if err := d.settle(r.Context()); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the budgets were not read", "ask again", err)
+		return v, "", false
+	}
+	old := d.rulesNow()
+	v = budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
+	for k, values := range old.Tags {
+		v.Tags[k] = values
+	}
+	switch {
+	case b.Limit != nil:
+		limit := convert.To[budget.Limit](*b.Limit)
+		if err := limit.Check(); err != nil {
+			reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit", "the limit is not valid",
+				"scrimp budgets set --help says more", err)
+			return v, "", false
+		}
+		if d.Hooks.Refuses(limit.Notify) {
+			reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit.notify",
+				"the webhook leads inside the server's network",
+				webhook.InsideFix, nil)
+			return v, "", false
+		}
+		if wrong, fix := d.nobodys(limit.Scope); wrong != "" {
+			reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit.scope", wrong, fix, nil)
+			return v, "", false
+		}
+		object = limit.Name()
+		v.Limits = slices.DeleteFunc(v.Limits, func(l budget.Limit) bool { return l.Name() == object })
+		v.Limits = append(v.Limits, limit)
+		slices.SortFunc(v.Limits, func(x, y budget.Limit) int { return strings.Compare(x.Name(), y.Name()) })
+	case b.Remove != "":
+		object = b.Remove
+		n := len(v.Limits)
+		if v.Limits = slices.DeleteFunc(v.Limits,
+			func(l budget.Limit) bool { return l.Name() == object }); len(v.Limits) == n {
+			reply.Problem(w, http.StatusNotFound, "there is no budget "+object, "scrimp budgets lists them", nil)
+			return v, "", false
+		}
+	case b.Tag != "":
+		object = "tag " + b.Tag
+		if delete(v.Tags, b.Tag); !b.Free {
+			v.Tags[b.Tag] = reply.List(b.Values)
+		}
+	default:
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit", "the change is empty",
+			"send a limit, remove or a tag", nil)
+		return v, "", false
+	}
+	return v, object, true
+}

@@ -1,0 +1,61 @@
+package budgets
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/reply"
+)
+
+// Denied is what the caller is told of an event that the core does not take, or that was
+// not written: what and fix say what to do then.
+func Denied(c identity.Caller, err error, what, fix string) *reply.Refusal {
+	var no *core.Refusal
+	if !errors.As(err, &no) {
+		return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: what, Fix: fix, Err: err}
+	}
+	switch no.Why {
+	case core.TagMissing:
+		return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "tags", Title: "a tag is required here",
+			Fix: "write tags in the job file; scrimp budgets lists what is required", Err: no.Err}
+	case core.NeedsApproval:
+		return &reply.Refusal{Status: http.StatusForbidden, Field: "budget", Title: "so much has to be approved",
+			Fix: "scrimp stop it, then scrimp resume it with the new budget: it waits for approval then", Err: no.Err}
+	case core.NeverApproved:
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s was never approved", no.Job),
+			Fix: "submit it anew with scrimp rerun " + no.Job}
+	case core.NoHold, core.HoldFull: // no route asks for one yet
+		return &reply.Refusal{Status: http.StatusConflict, Title: "the hold does not let it in", Err: no.Err,
+			Fix: "open a hold with more, or wait until its parts are over"}
+	case core.LimitReached:
+	}
+	return overLimit(c, no.Limit)
+}
+
+// overLimit is how a limit refuses. What others have spent and which jobs they have
+// is told to those alone who see the limit.
+func overLimit(c identity.Caller, no *budget.Refusal) *reply.Refusal {
+	r := &reply.Refusal{Status: http.StatusPaymentRequired, Field: "budget", Title: "a budget does not let the job in",
+		Fix: no.Fix, Err: no, Limit: no}
+	switch no.Why {
+	case budget.TooMany, budget.GPUHours, budget.GPUOpen, budget.NoGPUBudget, budget.TooLarge:
+		r.Status = http.StatusForbidden
+	case budget.NoBudget, budget.OtherOpen, budget.Dollars:
+	}
+	if !shows(c, no.Limit.Scope) {
+		r.Err, r.Limit = fmt.Errorf("budget %s has no room for it; what is used of it is shown to those who see all teams",
+			no.Limit.Name()), nil
+		switch no.Why {
+		case budget.OtherOpen, budget.GPUOpen: // the fix names a job
+			r.Fix = "wait until jobs of other teams are over, or ask an admin for scrimp budgets set"
+		case budget.NoBudget, budget.NoGPUBudget, budget.TooLarge: // what the job asks for is wrong, whatever others do
+			r.Err = no
+		case budget.Dollars, budget.GPUHours, budget.TooMany:
+		}
+	}
+	return r
+}

@@ -1,0 +1,147 @@
+// Package forecast says how likely running jobs are done in time, by playing them forward.
+package forecast
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/engine"
+	"scrimp/internal/market"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/sim"
+	"scrimp/internal/wait"
+)
+
+// NotConfigured is the state of an engine that is named no more while machines of it may cost something.
+const NotConfigured = "not_configured"
+
+// Rules is how the core of a server decides that has these engines: who plays a job
+// forward plays it by these.
+func Rules(speed float64, list []api.Engine) core.Config {
+	span := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	var engines []engine.Engine
+	for _, e := range list {
+		if e.State == NotConfigured {
+			continue
+		}
+		engines = append(engines, engine.Engine{Name: e.Name, Timing: engine.Timing{
+			Detect: span(e.Timing.Detect), Boot: span(e.Timing.Boot), Consistency: span(e.Timing.Consistency),
+			GrantWait: span(e.Timing.GrantWait), Idle: span(e.Timing.Idle),
+		}})
+	}
+	return control.CoreConfig(engine.Clock{Speed: speed}, engines)
+}
+
+// Forecaster knows how likely running jobs are done in time.
+type Forecaster struct {
+	Control *control.Control
+
+	mu   sync.Mutex
+	odds map[string]float64 // by job
+}
+
+// InTime is how likely the job meets its deadline; nil where that is not known.
+func (f *Forecaster) InTime(job string) *float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if odds, ok := f.odds[job]; ok {
+		return &odds
+	}
+	return nil
+}
+
+// Forget drops what was said of a job, which has other terms now.
+func (f *Forecaster) Forget(job string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.odds, job)
+}
+
+// learn keeps what was played of a job; what took too long says nothing.
+func (f *Forecaster) learn(job string, played sim.Forecast) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.odds, job); played.Halted {
+		return
+	}
+	if f.odds == nil {
+		f.odds = map[string]float64{}
+	}
+	f.odds[job] = played.InTime
+}
+
+const (
+	// forecastEvery is how long the odds of a job stand at least, on the wall.
+	forecastEvery = 3 * time.Second
+	// forecastShare is how much of one processor the forecasts take at most, all
+	// together: agents and people are waited for, odds are not.
+	forecastShare = 0.2
+	// forecastLimit is how long one job is played at most. One that takes longer has no odds.
+	forecastLimit = 2 * time.Second
+)
+
+// Run plays the working jobs forward through the core, one after the other,
+// beside the core's own work, until ctx ends.
+func (f *Forecaster) Run(ctx context.Context) {
+	mind := plan.NewPlanner()
+	for last := ""; ctx.Err() == nil; {
+		id, q, more := f.foretold(last)
+		last = id
+		if id == "" {
+			_ = wait.For(ctx, forecastEvery)
+			continue
+		}
+		began := time.Now()
+		q.Planner, q.Halt = mind, func() bool { return ctx.Err() != nil || time.Since(began) > forecastLimit }
+		told := sim.Ask(q)
+		f.learn(id, told)
+		rest := time.Duration(float64(time.Since(began)) * (1/forecastShare - 1))
+		if !more { // a round is over
+			last, rest = "", max(rest, forecastEvery)
+		}
+		_ = wait.For(ctx, rest)
+	}
+}
+
+// foretold returns the next job after last, by name, whose odds can be played;
+// "" where there is none. more says that another follows it.
+func (f *Forecaster) foretold(last string) (id string, q sim.Scenario, more bool) {
+	f.Control.ReadUncommitted(func(m *core.Machine) {
+		for _, a := range m.Live() { // by name
+			j, _ := m.Job(a.Job())
+			if a != j.Attempt() || a.Task() != core.TaskRunning || j.Terms().Deadline.IsZero() || j.StepRate() <= 0 ||
+				j.ID() <= last {
+				continue
+			}
+			if id != "" {
+				more = true
+				return
+			}
+			id, q = j.ID(), f.question(m, j)
+		}
+	})
+	return id, q, more
+}
+
+// question asks how a job goes on. The caller reads the machine.
+func (f *Forecaster) question(m *core.Machine, j *core.Job) sim.Scenario {
+	q := sim.Scenario{
+		Terms: *j.Terms(), Now: f.Control.Now(), Done: j.Step(), Pace: j.StepRate(), Restart: max(j.Restart(), time.Second),
+		Save:   max(j.SaveCost(), time.Second),
+		Config: f.Control.Rules(), Spent: j.Spent(f.Control.Now()), Hazards: map[market.OfferID]policy.Hazard{}, Runs: 20,
+		Speed: f.Control.Clock().Speed,
+	}
+	q.Terms.Steps = j.Total()
+	held := m.SpotHeld(q.Now)
+	for o, l := range m.Sale() {
+		l.Hazard.Served += held[o.ID]
+		q.Offers, q.Quotes = append(q.Offers, o), append(q.Quotes, l.Quote)
+		q.Hazards[o.ID] = l.Hazard
+	}
+	return q
+}

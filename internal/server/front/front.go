@@ -1,0 +1,154 @@
+// Package front answers on the network, while this server leads and while another does.
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"scrimp/internal/server/reply"
+)
+
+const (
+	readHeader     = 10 * time.Second // for a request's head
+	idleConnection = 2 * time.Minute  // between two requests
+	maxHeader      = 64 << 10         // bytes of a request's head
+)
+
+// Options say where the front listens, and how.
+type Options struct {
+	Listen   string // host:port; "" for nowhere
+	Cert     string // files in PEM; "" for plain HTTP
+	Key      string
+	Insecure bool              // plain HTTP on an address that others reach
+	Ready    func(addr string) // told where it answers, once; nil: nobody is
+	Log      *slog.Logger
+}
+
+// Server is for handlers that answer here or on the socket, with the limits of a request's head.
+func Server(h http.Handler, l *slog.Logger) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: readHeader, IdleTimeout: idleConnection, MaxHeaderBytes: maxHeader,
+		ErrorLog: newThrottled(l)}
+}
+
+// Front answers on the network. It outlives leaderships: while another server
+// leads it says so, and where it can be asked again.
+type Front struct {
+	Address string // URL by which it is reached; "": it listens nowhere
+
+	mu     sync.RWMutex
+	leader http.Handler
+	leads  context.Context //nolint:containedctx // requests end with the leadership that they are served by
+}
+
+// Open hands what is asked to the handler; requests end with ctx.
+func (f *Front) Open(ctx context.Context, h http.Handler) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leader, f.leads = h, ctx
+}
+
+// Close says that another server leads.
+func (f *Front) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leader, f.leads = nil, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.RLock()
+	h, leads := f.leader, f.leads
+	f.mu.RUnlock()
+	if h != nil {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		defer context.AfterFunc(leads, func() { cancel(context.Cause(leads)) })()
+		h.ServeHTTP(w, r.WithContext(ctx))
+		return
+	}
+	reply.Guard(w)
+	if r.URL.Path == "/healthz" {
+		_, _ = w.Write([]byte("ok: follows\n"))
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	reply.Problem(w, http.StatusServiceUnavailable, "another server leads, or this one begins",
+		"ask again in a second, or ask the one whose /readyz answers 200", nil)
+}
+
+// loopback reports whether only this machine reaches the address.
+func loopback(address string) (bool, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return false, fmt.Errorf("listen on %q: write HOST:PORT, such as 127.0.0.1:7077", address)
+	}
+	if host == "localhost" {
+		return true, nil
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback(), nil
+}
+
+// Listen answers on the network, if it is asked to. done ends that.
+func (f *Front) Listen(ctx context.Context, o Options) (done func(), err error) {
+	if o.Listen == "" {
+		return func() {}, nil
+	}
+	near, err := loopback(o.Listen)
+	secure := o.Cert != "" || o.Key != ""
+	switch {
+	case err != nil:
+		return nil, err
+	case !near && !secure && !o.Insecure:
+		return nil, fmt.Errorf("listen on %s: others reach it, and tokens would pass in the clear: give --tls-cert and "+
+			"--tls-key, or --insecure where something in front of it encrypts", o.Listen)
+	case secure && o.Insecure:
+		return nil, errors.New("--insecure and --tls-cert exclude each other: leave one out")
+	}
+	h := Server(f, o.Log)
+	h.ConnState = newGuests().state
+	scheme := "http"
+	if secure {
+		cert, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate: %w: --tls-cert and --tls-key are files in PEM", err)
+		}
+		h.TLSConfig, scheme = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, "https"
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w: give another with --listen", o.Listen, err)
+	}
+	address := scheme + "://" + strings.Replace(l.Addr().String(), "[::]", "localhost", 1)
+	f.Address = address
+	o.Log.Info("listening", "address", address)
+	if o.Ready != nil {
+		o.Ready(address)
+	}
+	var owned sync.WaitGroup
+	owned.Go(func() {
+		if secure {
+			_ = h.ServeTLS(l, "", "")
+		} else {
+			_ = h.Serve(l)
+		}
+	})
+	return func() {
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if h.Shutdown(down) != nil {
+			_ = h.Close()
+		}
+		owned.Wait()
+	}, nil
+}

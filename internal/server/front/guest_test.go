@@ -1,0 +1,81 @@
+package front
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+)
+
+// Who opens connections without end and asks for nothing gets no more than are
+// allowed; others are served, and no request is cut off for them.
+func TestConnectionsThatAskForNothingMakeRoomForThoseThatAsk(t *testing.T) {
+	g := newGuests()
+	if g.most < 1 || g.most > mostGuests {
+		t.Errorf("%d connections are allowed", g.most)
+	}
+	g.most = 8
+	entered, leave := make(chan bool), make(chan bool)
+	front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			entered <- true
+			<-leave
+		}
+		_, _ = io.WriteString(w, "ok")
+	}))
+	front.Config.ConnState = g.state
+	front.Start()
+	defer front.Close()
+	defer close(leave)
+	long := make(chan error, 1)
+	go func() {
+		r, err := http.Get(front.URL + "/long")
+		if err == nil {
+			_ = r.Body.Close()
+		}
+		long <- err
+	}()
+	<-entered
+	var silent []net.Conn
+	for range 100 {
+		c, err := net.Dial("tcp", front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		silent = append(silent, c)
+	}
+	for n := range 3 { // each by a connection of its own
+		c, err := net.Dial("tcp", front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("request %d beside 100 connections that rest: %v", n, err)
+		}
+		_ = r.Body.Close()
+		_ = c.Close()
+	}
+	for n, c := range silent[:90] { // those that came first are gone
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d of 100 is held still: %v", n, err)
+		}
+	}
+	g.mu.Lock()
+	if len(g.at) > g.most {
+		t.Errorf("%d connections are held, at most %d are allowed", len(g.at), g.most)
+	}
+	g.mu.Unlock()
+	leave <- true
+	if err := <-long; err != nil {
+		t.Errorf("a request was cut off for those who asked for nothing: %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package front
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// certificate writes one for 127.0.0.1 and returns who trusts it.
+func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, &c, &c, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, pool = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem"), x509.NewCertPool()
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pool.AppendCertsFromPEM(text)
+	if err := os.WriteFile(cert, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return cert, key, pool
+}
+
+func TestWithACertificateNothingPassesInTheClear(t *testing.T) {
+	cert, key, pool := certificate(t)
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	var address string
+	f := &Front{}
+	done, err := f.Listen(t.Context(), Options{Listen: "127.0.0.1:0", Cert: cert, Key: key, Log: quiet,
+		Ready: func(a string) { address = a }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	get := func(url string, c *tls.Config) (int, error) {
+		h := http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := h.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		return r.StatusCode, r.Body.Close()
+	}
+	if code, err := get(address+"/healthz", &tls.Config{RootCAs: pool}); err != nil || code != 200 {
+		t.Errorf("%s: %d, %v", address, code, err)
+	}
+	if _, err := get(address+"/healthz", &tls.Config{}); err == nil {
+		t.Error("who does not know the certificate trusts it")
+	}
+	if _, err := get(address+"/healthz", &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10,
+		MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 is spoken")
+	}
+	if code, err := get("http"+address[len("https"):]+"/healthz", nil); err == nil && code != http.StatusBadRequest {
+		t.Errorf("plain HTTP is answered with %d", code)
+	}
+}
+
+func TestWhereAServerListensIsChecked(t *testing.T) {
+	cert, key, _ := certificate(t)
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	for _, c := range []struct {
+		o  Options
+		ok bool
+	}{
+		{Options{Listen: "127.0.0.1:0"}, true}, {Options{Listen: "localhost:0"}, true}, {Options{}, true},
+		{Options{Listen: "0.0.0.0:0", Insecure: true}, true},
+		{Options{Listen: "0.0.0.0:0", Cert: cert, Key: key}, true},
+		{Options{Listen: "0.0.0.0:0"}, false}, {Options{Listen: ":0"}, false}, {Options{Listen: "[::]:0"}, false},
+		{Options{Listen: "127.0.0.1"}, false}, {Options{Listen: "127.0.0.1.evil.example:0"}, false},
+		{Options{Listen: "127.0.0.1:0", Cert: cert}, false},
+		{Options{Listen: "127.0.0.1:0", Cert: key, Key: key}, false},
+		{Options{Listen: "127.0.0.1:0", Cert: cert, Key: key, Insecure: true}, false},
+	} {
+		c.o.Log = quiet
+		ctx, cancel := context.WithCancel(t.Context())
+		done, err := (&Front{}).Listen(ctx, c.o)
+		if (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c.o, err)
+		}
+		if err == nil {
+			done()
+		}
+		cancel()
+	}
+}

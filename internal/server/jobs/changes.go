@@ -1,0 +1,136 @@
+package jobs
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/money"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+)
+
+// none takes a term away.
+const none = "none"
+
+// changesOf reads new terms; now is market time.
+func changesOf(c api.Changes, now time.Time) (v core.Changes, no *reply.Refusal) {
+	for _, f := range []struct {
+		field string
+		text  *string
+		read  func(text string) error
+	}{
+		{"deadline", c.Deadline, func(text string) error { return readDeadline(&v, text, now) }},
+		{"budget", c.Budget, func(text string) error { return readBudget(&v, text) }},
+		{"gpu_hours", c.GPUHours, func(text string) error { return readHours(&v, text) }},
+		{"wall_clock", c.WallClock, func(text string) error { return readWallClock(&v, text) }},
+		{"priority", c.Priority, func(text string) error { return readPriority(&v, text) }},
+	} {
+		if f.text == nil {
+			continue
+		}
+		if err := f.read(strings.TrimSpace(*f.text)); err != nil {
+			return v, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: f.field, Title: "the value is not valid",
+				Fix: fixOf(f.field), Err: err}
+		}
+	}
+	return v, nil
+}
+
+// fixOf is how a term is written.
+func fixOf(field string) string {
+	return map[string]string{
+		"deadline":  "write in 6h, a time with its zone such as 2026-12-01T18:00:00Z, or none",
+		"budget":    "write $25.00, or none",
+		"gpu_hours": "write a number of hours such as 40, or none", "wall_clock": "write a span such as 12h, or none",
+		"priority": "write critical, normal or low",
+	}[field]
+}
+
+func readDeadline(v *core.Changes, text string, now time.Time) error {
+	var d spec.Deadline
+	if text != none {
+		if err := d.UnmarshalText([]byte(text)); err != nil {
+			return err
+		}
+	}
+	at := d.Resolve(now)
+	if text != none && !at.After(now) {
+		return fmt.Errorf("%q has passed already", text)
+	}
+	v.Deadline = &at
+	return nil
+}
+
+func readBudget(v *core.Changes, text string) error {
+	if text == none {
+		v.NoBudget = true
+		return nil
+	}
+	a, err := spec.ParseAmount(text)
+	if err == nil && a.Sign() <= 0 {
+		err = fmt.Errorf("%q is not above zero", text)
+	}
+	v.Budget = &a
+	return err
+}
+
+func readHours(v *core.Changes, text string) error {
+	h := 0.0
+	if text != none {
+		var err error
+		if h, err = strconv.ParseFloat(text, 64); err != nil || !(h > 0 && h <= 1e9) {
+			return fmt.Errorf("%q is not a number of hours above zero", text)
+		}
+	}
+	v.GPUHours = &h
+	return nil
+}
+
+func readWallClock(v *core.Changes, text string) error {
+	d := time.Duration(0)
+	if text != none {
+		var err error
+		if d, err = spec.ParseDuration(text); err == nil && d <= 0 {
+			err = fmt.Errorf("%q is not above zero", text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	v.WallClock = &d
+	return nil
+}
+
+func readPriority(v *core.Changes, text string) error {
+	p, ok := map[string]int{"critical": 2, "normal": 1, "low": 0}[text]
+	if !ok {
+		return fmt.Errorf("%q is none of critical, normal, low", text)
+	}
+	v.Priority = &p
+	return nil
+}
+
+// usedUp says which limit of a job is used up, and how to give it more.
+func usedUp(m *core.Machine, j *core.Job, t core.Terms) *reply.Refusal {
+	no := &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has used up a limit of its own", j.ID())}
+	switch m.Exhausted(j, t) {
+	case core.BudgetGone:
+		no.Field, no.Fix = "budget", "give it a larger one with --budget, or --budget none"
+		no.Err = fmt.Errorf("it has spent %s of its budget of %s", money.Format(j.Spent(m.Now()), t.Currency, 4),
+			money.Format(t.Budget, t.Currency, 4))
+	case core.TimeGone:
+		no.Field, no.Fix = "wall_clock", "give it more time with --wall-clock, or --wall-clock none"
+		no.Err = fmt.Errorf("its wall-clock budget is %v", t.WallClock)
+	case core.HoursGone:
+		no.Field, no.Fix = "gpu_hours", "give it more with --gpu-hours, or --gpu-hours none"
+		no.Err = fmt.Errorf("it has used %.4g of its %g GPU-hours", j.GPUServed().Hours(), t.GPUHours)
+	default:
+		return nil
+	}
+	return no
+}

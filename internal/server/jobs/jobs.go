@@ -1,0 +1,236 @@
+package jobs
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/state"
+	"scrimp/internal/wait"
+)
+
+// find returns the job as people see it.
+func (d *Desk) find(id string) (api.Job, bool) {
+	var v api.Job
+	found := d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Show(m, j) })
+	if found {
+		d.fresh(&v)
+	}
+	return v, found
+}
+
+func (d *Desk) job(w http.ResponseWriter, r *http.Request) (api.Job, bool) {
+	j, ok := d.find(r.PathValue("id"))
+	if !ok {
+		reply.UnknownJob(w, "", r.PathValue("id"))
+	}
+	return j, ok
+}
+
+// Get shows a job.
+func (d *Desk) Get(w http.ResponseWriter, r *http.Request) {
+	if j, ok := d.job(w, r); ok {
+		reply.JSON(w, j)
+	}
+}
+
+// Watch sends the job at each change, and at least once a second while it lives.
+func (d *Desk) Watch(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	flush, _ := w.(http.Flusher)
+	for {
+		changed := d.Control.Changed()
+		j, ok := d.job(w, r)
+		if !ok || json.NewEncoder(w).Encode(j) != nil {
+			return
+		}
+		if flush != nil {
+			flush.Flush()
+		}
+		if j.Closed {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+			_ = wait.For(r.Context(), 100*time.Millisecond) // a burst of changes is one line
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// End ends a job.
+func (d *Desk) End(w http.ResponseWriter, r *http.Request) {
+	if _, ok := d.job(w, r); !ok {
+		return
+	}
+	b, ok := reply.Body[api.End](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	id := r.PathValue("id")
+	if j, found := d.copyOf(id); found && b.Save && waitsForOwner(j) {
+		unowned(j).Answer(w)
+		return
+	}
+	e := d.Gate.Event(r, core.JobEnded{Job: id, Save: b.Save})
+	if err := d.Gate.Propose(r, id, e); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	d.Get(w, r)
+}
+
+// Closed reports whether the job is over and nothing of it costs anything any more.
+func Closed(j *core.Job) bool { return j.State().Over() && !j.Costs() }
+
+// Show is the job as people see it, from the core's state alone.
+func (d *Desk) Show(m *core.Machine, j *core.Job) api.Job {
+	clock, now := d.Control.Clock(), d.Control.Now()
+	v := api.Job{
+		ID: j.ID(), Name: j.Terms().Name, State: string(j.State()), Why: j.Why(), Detail: j.Detail(), Closed: Closed(j),
+		Submitted: clock.ToWall(j.Submitted()),
+		Currency:  j.Terms().Currency, Spent: j.Spent(now), Step: j.Step(), Metrics: j.Metrics(), SavedStep: j.SavedStep(),
+		Speed:   clock.Speed,
+		Outputs: j.Outputs(), Exit: j.Exit(), Tags: j.Terms().Owner.Tags, Team: j.Terms().Owner.Team,
+		Project: j.Terms().Owner.Project, User: j.User(), Approval: d.approval(j),
+	}
+	d.waits(m, j, &v)
+	pauses(j, &v)
+	if j.StepRate() > 0 {
+		rate := j.StepRate()
+		v.StepRate = &rate
+		if j.Pace().Looks > 0 {
+			spread := j.Pace().Spread()
+			v.StepSpread = &spread
+		}
+	}
+	if !j.Finished().IsZero() {
+		v.Finished = new(clock.ToWall(j.Finished()))
+	}
+	if d := j.Terms().Deadline; !d.IsZero() {
+		v.Deadline, v.DeadlineMarket = new(clock.ToWall(d)), new(d)
+		end := now
+		if j.State().Over() {
+			end = j.Finished()
+		}
+		left := d.Sub(end).Seconds()
+		v.TimeLeft = &left
+	}
+	if j.Terms().HasBudget {
+		v.Budget = new(j.Terms().Budget)
+	}
+	if j.Total() > 0 {
+		v.Total = new(j.Total())
+	}
+	for _, a := range j.Attempts() {
+		v.Attempts++
+		if a.Taken() {
+			v.Interruptions++
+		}
+	}
+	if asked, a := j.Asked(), j.Live(); asked != nil {
+		v.Offer, v.Phase = string(asked.Offer()), string(state.StageRequested)
+	} else if a != nil {
+		v.Machine, v.Offer, v.Phase, v.Rate = a.Instance(), string(a.Offer()), string(a.Stage()), new(a.Rate())
+		if a.Disowned() {
+			v.Detail = "its machine is of an earlier incarnation of the log: scrimp adopt or scrimp release says whose it is"
+		}
+	}
+	return v
+}
+
+// pauses says how a job that is paused, or will be, goes on.
+func pauses(j *core.Job, v *api.Job) {
+	switch {
+	case j.Pausing():
+		v.Detail = "it saves, and is paused then"
+		if !j.Terms().Saves {
+			v.Detail = "its program ends, and it is paused then; it keeps no checkpoints, and begins anew when it is resumed"
+		}
+	case j.State() == core.Paused:
+		v.Detail = "scrimp resume " + j.ID() + " takes it up"
+		if !j.Terms().Deadline.IsZero() {
+			v.Detail += "; its deadline runs on"
+		}
+	}
+}
+
+// fresh adds what is newer than the last event.
+func (d *Desk) fresh(v *api.Job) {
+	if v.Phase != "" {
+		attempt := ""
+		d.Control.Job(v.ID, func(_ *core.Machine, j *core.Job) {
+			if j.Attempt() != nil {
+				attempt = j.Attempt().ID()
+				if a := j.Attempt(); !a.Started().IsZero() && v.Step > a.First() {
+					if wall := d.Control.Clock().Shrink(d.Control.Now().Sub(a.Started())).Seconds(); wall > 1 {
+						v.StepsPerSecond = new(float64(max(v.Step, j.Step())-a.First()) / wall)
+					}
+				}
+			}
+		})
+		l, ok := d.Control.Latest(attempt)
+		if ok && l.Step.Step > 0 {
+			v.Step, v.Metrics = l.Step.Step, l.Step.Metrics
+		}
+		if ok && l.Trouble != "" {
+			v.Detail = strings.TrimSpace(v.Detail + " On the machine: " + l.Trouble + ".")
+		}
+	}
+	if v.State == string(core.Running) && v.Deadline != nil {
+		v.Odds = d.Odds.InTime(v.ID)
+	}
+}
+
+// Spec shows the job file as it was validated.
+func (d *Desk) Spec(w http.ResponseWriter, r *http.Request) {
+	spec, ok, err := d.Control.Spec(r.Context(), r.PathValue("id"))
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the log was not read", "ask again", err)
+		return
+	}
+	if !ok {
+		d.job(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(spec)
+}
+
+// Execute runs a command on the job's machine.
+func (d *Desk) Execute(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.Exec](w, r, 1<<20)
+	if !ok {
+		return
+	}
+	attempt := ""
+	if j, found := d.copyOf(r.PathValue("id")); found && waitsForOwner(j) {
+		unowned(j).Answer(w)
+		return
+	}
+	d.Control.Read(func(m *core.Machine) {
+		if j, ok := m.Job(r.PathValue("id")); ok && j.Attempt() != nil && j.Attempt().Task() == core.TaskRunning {
+			attempt = j.Attempt().ID()
+		}
+	})
+	if attempt == "" {
+		reply.Problem(w, http.StatusConflict, "the job holds no working machine now", "scrimp status says when it does", nil)
+		return
+	}
+	if err := d.Gate.Propose(r, r.PathValue("id")); err != nil { // before it does anything
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+		return
+	}
+	result, err := d.Exec(r.Context(), attempt, b.Command)
+	if err != nil {
+		reply.Problem(w, http.StatusGatewayTimeout, "no answer from the machine", "try again", err)
+		return
+	}
+	reply.JSON(w, result)
+}

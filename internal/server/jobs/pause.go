@@ -1,0 +1,270 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/policy"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+	"scrimp/money"
+)
+
+// Pause lets a job save, give its machine back and wait.
+func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.Pause](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	id := r.PathValue("id")
+	done := false
+	var no *reply.Refusal
+	if !d.Control.Job(id, func(_ *core.Machine, j *core.Job) { done, no = mayPause(j, b.Force) }) {
+		d.job(w, r)
+		return
+	}
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	if !done && !d.told(w, r, id, core.JobPaused{Job: id}) {
+		return
+	}
+	d.Get(w, r)
+}
+
+// mayPause says why a job cannot be paused; done: it is, or will be.
+func mayPause(j *core.Job, force bool) (done bool, no *reply.Refusal) {
+	is := fmt.Sprintf("job %s is %s", j.ID(), j.State())
+	switch {
+	case j.State() == core.Paused, j.Pausing():
+		return true, nil
+	case j.State().Over():
+		return false, &reply.Refusal{Status: http.StatusConflict, Title: is, Fix: "there is nothing to pause"}
+	case j.State() == core.Held:
+		return false, &reply.Refusal{Status: http.StatusConflict, Title: is,
+			Fix: "it holds nothing while it waits for approval; scrimp cancel ends it"}
+	case waitsForOwner(j):
+		return false, unowned(j)
+	case j.Ending() != "":
+		return false, &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is being ended", j.ID()),
+			Fix: "scrimp resume takes it up again once it is over"}
+	case !force && !j.Terms().Saves && len(j.Attempts()) > 0:
+		return false, &reply.Refusal{Status: http.StatusConflict, Field: "force",
+			Title: fmt.Sprintf("job %s keeps no checkpoints: what it has done would be lost", j.ID()),
+			Fix:   "write checkpoint.dir in the job file, or lose it with --force"}
+	}
+	return false, nil
+}
+
+// waitsForOwner reports whether the job's machine is of an earlier incarnation of the log,
+// and nobody has said whose it is: its agent may be another server's.
+func waitsForOwner(j *core.Job) bool { return j.Live() != nil && j.Live().Disowned() }
+
+func unowned(j *core.Job) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusConflict,
+		Title: fmt.Sprintf("the machine of job %s is of an earlier incarnation of the log, and another server may have it",
+			j.ID()),
+		Fix: "scrimp adopt or scrimp release says whose it is; scrimp cancel ends the job here at once"}
+}
+
+// told writes an event about a job, or answers that it was not written.
+func (d *Desk) told(w http.ResponseWriter, r *http.Request, id string, b core.Body) bool {
+	e := d.Gate.Event(r, b)
+	if err := d.Gate.Propose(r, id, e); err != nil {
+		no := budgets.Denied(auth.CallerOf(r), err, "not written", "ask again")
+		if _, resumes := b.(core.JobResumed); resumes && no.Field == "tags" {
+			no.Title, no.Fix = "a tag is required here by now", "submit it anew with tags in the job file"
+		}
+		no.Answer(w)
+		return false
+	}
+	d.Odds.Forget(id) // they were of other terms
+	return true
+}
+
+// Change takes new terms for a job that is not over.
+func (d *Desk) Change(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.Changes](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	if b == (api.Changes{}) {
+		reply.Problem(w, http.StatusUnprocessableEntity, "the change is empty",
+			"send deadline, budget, gpu_hours, wall_clock or priority", nil)
+		return
+	}
+	id := r.PathValue("id")
+	defer d.Turns.Alone("terms " + id)()
+	c, no := changesOf(b, d.Control.Now())
+	if no == nil {
+		no = d.Settled(r.Context())
+	}
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	was, found := d.copyOf(id)
+	switch {
+	case !found:
+		d.job(w, r)
+		return
+	case was.State().Over():
+		reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s is %s", id, was.State()),
+			"scrimp resume takes it up again, with other terms", nil)
+		return
+	}
+	if no := d.usedUp(was, c); no != nil {
+		no.Answer(w)
+		return
+	}
+	if d.told(w, r, id, core.JobUpdated{Job: id, Changes: c}) {
+		d.Get(w, r)
+	}
+}
+
+// copyOf is the job as it is now.
+func (d *Desk) copyOf(id string) (j *core.Job, found bool) {
+	found = d.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = job.Copy() })
+	return j, found
+}
+
+// usedUp says which limit of its own a job has used up that is to have other terms.
+func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
+	d.Control.ReadUncommitted(func(m *core.Machine) {
+		if now, ok := m.Job(j.ID()); ok {
+			no = usedUp(m, now, c.Apply(*j.Terms()))
+		}
+	})
+	return no
+}
+
+// Resume lets a job go on that is paused, or is over and did not succeed.
+func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.Resume](w, r, 8<<20)
+	if !ok {
+		return
+	}
+	id := r.PathValue("id")
+	defer d.Turns.Alone("terms " + id)()
+	e, no := d.resumed(r, b)
+	if no == nil {
+		no = d.Settled(r.Context())
+	}
+	switch {
+	case no != nil:
+		no.Answer(w)
+		return
+	case d.hasSecrets(w, e, b.Secrets) && d.told(w, r, id, e):
+		d.Get(w, r)
+	}
+}
+
+// resumed is the event of a job that is to go on.
+func (d *Desk) resumed(r *http.Request, b api.Resume) (e core.JobResumed, no *reply.Refusal) {
+	id := r.PathValue("id")
+	j, found := d.copyOf(id)
+	if !found {
+		return e, reply.NoSuchJob("", id)
+	}
+	if no := mayResume(j); no != nil {
+		return e, no
+	}
+	e.Job = id
+	if no := needsMore(j, b.Changes); no != nil {
+		return e, no
+	}
+	if e.Changes, no = changesOf(b.Changes, d.Control.Now()); no != nil {
+		return e, no
+	}
+	if no := d.usedUp(j, e.Changes); no != nil {
+		return e, no
+	}
+	e.Spec, no = d.newSpec(r.Context(), j, b)
+	return e, no
+}
+
+// needsMore refuses to take up a job that its budget has stopped, with no more than it had.
+func needsMore(j *core.Job, c api.Changes) *reply.Refusal {
+	if !j.State().Over() || j.Why() != string(policy.BudgetSpent) && j.Why() != string(policy.BudgetShort) {
+		return nil
+	}
+	no := &reply.Refusal{Status: http.StatusConflict, Field: "budget", Title: "its budget has stopped it",
+		Fix: "give it a larger one with --budget, or --budget none",
+		Err: fmt.Errorf("it has %s", money.Format(j.Terms().Budget, j.Terms().Currency, 4))}
+	if c.Budget == nil {
+		return no
+	}
+	if more, err := spec.ParseAmount(*c.Budget); err == nil && more.Cmp(j.Terms().Budget) <= 0 {
+		return no
+	}
+	return nil
+}
+
+func mayResume(j *core.Job) *reply.Refusal {
+	switch {
+	case j.State() == core.Paused, j.Pausing():
+		return nil
+	case j.State() == core.Succeeded:
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s has succeeded", j.ID()),
+			Fix: "scrimp rerun --from " + j.ID() + " begins a new job from its checkpoint"}
+	case !j.State().Over():
+		return &reply.Refusal{Status: http.StatusConflict, Title: fmt.Sprintf("job %s is %s, not paused", j.ID(), j.State()),
+			Fix: "scrimp update changes its terms while it waits or runs"}
+	}
+	return nil
+}
+
+// newSpec is the job's file with what was changed in its environment; nil where nothing
+// was. A job that was over needs the values of its secrets again.
+func (d *Desk) newSpec(ctx context.Context, j *core.Job, b api.Resume) (json.RawMessage, *reply.Refusal) {
+	raw, _, err := d.Control.Spec(ctx, j.ID())
+	if err != nil {
+		return nil, &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the job file was not read",
+			Fix: "ask again",
+			Err: err}
+	}
+	file, err := spec.Decode(raw)
+	if err != nil && len(raw) > 0 {
+		return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job file was not read", Err: err,
+			Fix: "submit the job again"}
+	}
+	for _, name := range file.Secrets {
+		if _, ok := b.Secrets[name]; !ok && j.State().Over() {
+			return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "secrets",
+				Title: "the secret " + name + " was forgotten when the job was over", Fix: "send it again"}
+		}
+	}
+	if len(b.Env) == 0 {
+		return nil, nil
+	}
+	if file, err = file.WithEnv(b.Env); err != nil {
+		return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "env",
+			Title: "the environment is not valid",
+			Fix:   "write NAME=VALUE", Err: err}
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		return nil, &reply.Refusal{Status: http.StatusInternalServerError, Title: "the job file was not written", Err: err}
+	}
+	return text, nil
+}
+
+// hasSecrets keeps the secrets that came with a resumption, or answers that they were not kept.
+func (d *Desk) hasSecrets(w http.ResponseWriter, e core.JobResumed, values map[string]string) bool {
+	if len(values) == 0 {
+		return true
+	}
+	defer d.Turns.Alone("secrets " + e.Job)()
+	if err := d.Vault.Keep(e.Job, values); err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "the secrets were not kept", "ask again", err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,152 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
+)
+
+// Approve lets a job that waits for approval into the queue, if the limits
+// still have room for it: it took nothing while it waited.
+func (d *Desk) Approve(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.Review](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	defer d.Turns.Alone("approve " + r.PathValue("id"))() // a second approval is not weighed beside the first
+	if no := d.Settled(r.Context()); no != nil {
+		no.Answer(w)
+		return
+	}
+	d.review(w, r, b, true, func(j core.Job) *reply.Refusal {
+		c := auth.CallerOf(r)
+		switch j.Approval().May(c.User, j.User(), c.Role(j.Terms().Owner.Team) >= identity.Admin,
+			c.Role(identity.Everywhere) >= identity.Operator) {
+		case budget.OwnJob:
+			return &reply.Refusal{Status: http.StatusForbidden, Title: "who submitted a job does not approve it",
+				Fix: "ask another operator of the team, or an admin"}
+		case budget.NotForAll:
+			return &reply.Refusal{Status: http.StatusForbidden, Title: "a limit of all teams asks for this approval",
+				Fix: "ask an operator of all teams", Err: errors.New(j.Approval().String())}
+		}
+		return nil
+	})
+}
+
+// Reject ends a job that waits for approval.
+func (d *Desk) Reject(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.Review](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	if strings.TrimSpace(b.Reason) == "" {
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "reason", "a rejection says why",
+			"send a reason: its submitter reads it", nil)
+		return
+	}
+	d.review(w, r, b, false, func(core.Job) *reply.Refusal { return nil })
+}
+
+// review puts a review in the log. A second one that says the same changes nothing.
+func (d *Desk) review(w http.ResponseWriter, r *http.Request, b api.Review, approved bool,
+	may func(core.Job) *reply.Refusal) {
+	const longest = 1000
+	if len(b.Reason) > longest {
+		title := fmt.Sprintf("the reason has more than %d bytes", longest)
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, "reason", title, "shorten it", nil)
+		return
+	}
+	id := r.PathValue("id")
+	look := func() (j core.Job) {
+		d.Control.Job(id, func(_ *core.Machine, job *core.Job) { j = *job })
+		return j
+	}
+	said := func(j core.Job) bool {
+		return j.Approval() != nil && !j.Approval().At.IsZero() && j.Approval().Approved == approved
+	}
+	j := look()
+	switch {
+	case said(j):
+		d.Get(w, r)
+		return
+	case j.State() != core.Held:
+		d.notHeld(w, j)
+		return
+	}
+	if no := may(j); no != nil {
+		no.Answer(w)
+		return
+	}
+	auth.CallOf(r).Act.Detail = b.Reason
+	e := d.Gate.Event(r, core.JobReviewed{Job: id, Approved: approved, Reason: b.Reason})
+	if err := d.Gate.Propose(r, id, e); err != nil {
+		budgets.Denied(auth.CallerOf(r), err, "not written", "ask again").Answer(w)
+		return
+	}
+	if j = look(); !said(j) { // it was ended, or reviewed by another, meanwhile
+		d.notHeld(w, j)
+		return
+	}
+	d.Get(w, r)
+}
+
+func (d *Desk) notHeld(w http.ResponseWriter, j core.Job) {
+	reply.Problem(w, http.StatusConflict, fmt.Sprintf("job %s waits for no approval: it is %s (%s)", j.ID(), j.State(),
+		j.Why()),
+		"scrimp approve lists the jobs that do", nil)
+}
+
+// approval is what a job waits for, or waited for, as people see it.
+func (d *Desk) approval(j *core.Job) *api.Approval {
+	a := j.Approval()
+	if a == nil {
+		return nil
+	}
+	clock := d.Control.Clock()
+	v := &api.Approval{Limits: convert.To[[]client.Threshold](a.Limits), Until: clock.ToWall(a.Until),
+		Reason: a.Reason, By: a.By}
+	if a.Bounded {
+		v.Most = new(a.Most)
+	}
+	if !a.At.IsZero() {
+		v.At, v.Approved = new(clock.ToWall(a.At)), new(a.Approved)
+	}
+	return v
+}
+
+// waits says what a job that does not run waits for, where more is known than its
+// last decision says: a quota, approval, and a deadline that cannot be met any more.
+func (d *Desk) waits(m *core.Machine, j *core.Job, v *api.Job) {
+	if j.State() != core.Queued && j.State() != core.Held {
+		return
+	}
+	says := []string{}
+	if limit, detail, ok := m.Waits(j); ok {
+		v.Why, v.Quota = "over_quota", limit
+		says = append(says, "waits: "+detail)
+	} else if v.Detail != "" {
+		says = append(says, v.Detail)
+	}
+	if j.State() == core.Held {
+		says = append(says, "it is given up at "+d.Control.Clock().ToWall(j.Approval().Until).Format("2006-01-02 15:04 MST"))
+		if !j.Terms().Deadline.IsZero() {
+			says = append(says, "its deadline runs on")
+		}
+	}
+	if late, ok := m.TooLate(j, d.Control.Now()); ok {
+		says = append(says, fmt.Sprintf("its deadline cannot be met any more, by %v at least", late.Round(time.Second)))
+	}
+	v.Detail = strings.Join(says, "; ")
+}

@@ -1,0 +1,74 @@
+package kept
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"scrimp/internal/checkpoint"
+	"scrimp/internal/core"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+)
+
+// Seed copies a checkpoint of another job to a new one, which begins from it.
+func (k *Kept) Seed(ctx context.Context, id string, j spec.Job, from string) (*core.Source, *reply.Refusal) {
+	other, name, _ := strings.Cut(from, "@")
+	if name == latest {
+		name = ""
+	}
+	if j.Checkpoint.Dir == "" {
+		return nil, &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "checkpoint.dir",
+			Title: "a job that keeps no checkpoints cannot begin from one", Fix: "write checkpoint.dir in its job file"}
+	}
+	m, err := k.copyCheckpoint(ctx, id, j, other, name)
+	switch {
+	case errors.Is(err, checkpoint.ErrNone):
+		return nil, &reply.Refusal{Status: http.StatusNotFound, Field: "from", Title: "there is no such checkpoint",
+			Fix: "scrimp checkpoints " + other + " lists them", Err: err}
+	case err != nil:
+		return nil, &reply.Refusal{Status: http.StatusBadGateway, Field: "from", Title: "the checkpoint was not copied",
+			Fix: "submit it again with the same key", Err: err}
+	}
+	return &core.Source{Job: other, Checkpoint: m.Name, Step: m.Step}, nil
+}
+
+// copyCheckpoint returns the checkpoint as it is at the other job.
+func (k *Kept) copyCheckpoint(ctx context.Context, id string, j spec.Job, other, name string) (checkpoint.Manifest,
+	error) {
+	var none checkpoint.Manifest
+	raw, _, err := k.Control.Spec(ctx, other)
+	if err != nil {
+		return none, err
+	}
+	file, err := spec.Decode(raw)
+	if err != nil {
+		return none, err
+	}
+	b, from, err := k.storeOf(ctx, other, file)
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = b.Close() }()
+	job, found := k.copyOf(other)
+	if !found {
+		return none, checkpoint.ErrNone
+	}
+	from = seeded(from, job)
+	m, err := from.Find(ctx, name)
+	if err != nil {
+		return none, err
+	}
+	c, to, err := k.storeOf(ctx, id, j)
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = c.Close() }()
+	writer, err := to.Claim(ctx, 0, id+".0")
+	if err != nil {
+		return none, err
+	}
+	_, err = writer.CopyFrom(ctx, from, m, checkpoint.Meta{Job: id, Attempt: id + ".0", Step: m.Step})
+	return m, err
+}

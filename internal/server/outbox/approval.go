@@ -1,0 +1,55 @@
+package outbox
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"scrimp/internal/budget"
+	"scrimp/internal/core"
+)
+
+// askedFolder notes which approvals webhooks were asked for.
+const askedFolder = "asked"
+
+// askApproval tells the webhooks of the limits that a job waits for approval, and
+// notes that they were told. A server that ends before tells them at its next start.
+func (o *Outbox) askApproval(ctx context.Context, n core.Notify) {
+	var j core.Job
+	var rules budget.Rules
+	o.Control.Read(func(m *core.Machine) {
+		if job, ok := m.Job(n.Job); ok {
+			j = *job
+		}
+		rules, _ = m.Rules()
+	})
+	if j.State() != core.Held { // it was reviewed before anybody was asked
+		return
+	}
+	told := map[string]bool{}
+	for _, t := range j.Approval().Limits {
+		i := slices.IndexFunc(rules.Limits, func(l budget.Limit) bool { return l.Name() == t.Limit })
+		if i < 0 || rules.Limits[i].Notify == "" || told[rules.Limits[i].Notify] {
+			continue
+		}
+		target := rules.Limits[i].Notify
+		told[target] = true
+		err := o.Hooks.Deliver(ctx, target, n.Job, n.Key(), word{ID: n.Key(), Job: n.Job, State: string(n.State), Why: n.Why,
+			Approval: &asked{Budget: t.Limit, Detail: j.Approval().String(), By: j.User(), Team: j.Terms().Owner.Team,
+				Until: o.Control.Clock().ToWall(j.Approval().Until), Fix: "scrimp approve " + n.Job}})
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			o.Log.Warn("webhook of a budget not told of an approval that is asked for", "limit", t.Limit, "job", n.Job,
+				"error", err)
+		}
+	}
+	if len(told) == 0 {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(o.Dir, askedFolder, n.Job), nil, 0o600); err != nil {
+		o.Log.Warn("not noted that an approval was asked for; it is asked for again", "job", n.Job, "error", err)
+	}
+}

@@ -1,0 +1,253 @@
+// Package people answers who asks about users, teams and tokens, and about who did what.
+package people
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/control"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/store"
+)
+
+// log is where what was done is read.
+type log interface {
+	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
+}
+
+// Desk is where users, teams and tokens are made and changed.
+type Desk struct {
+	Gate *auth.Gate
+	Log  log
+}
+
+// change writes a change to the log and takes it into the book.
+func (d *Desk) change(w http.ResponseWriter, r *http.Request, object string, c identity.Change) bool {
+	wrong, err := d.Gate.People.Change(c, func() error {
+		return d.Gate.Propose(r, object, d.Gate.Event(r, core.IdentityChanged{Change: c}))
+	})
+	var is identity.Wrong
+	switch {
+	case errors.As(wrong, &is):
+		reply.FieldProblem(w, http.StatusUnprocessableEntity, is.Field, is.Cause, is.Fix, nil)
+	case wrong != nil:
+		reply.Problem(w, http.StatusUnprocessableEntity, "the change is not valid",
+			"send what GET /v1/openapi.json describes", wrong)
+	case err != nil:
+		reply.Problem(w, http.StatusServiceUnavailable, "not written", "ask again", err)
+	default:
+		return true
+	}
+	return false
+}
+
+// Me says whose token this is.
+func (d *Desk) Me(w http.ResponseWriter, r *http.Request) {
+	c := auth.CallerOf(r)
+	v := api.Me{User: c.User, Grants: convert.To[[]client.Grant](c.Grants), Best: convert.To[client.Role](c.Best())}
+	d.Gate.People.Read(func(b *identity.Book) {
+		if t, ok := b.Token(c.Token); ok {
+			v.Token, v.Expires = t.ID, new(t.Expires)
+		}
+	})
+	reply.JSON(w, v)
+}
+
+// Users lists users.
+func (d *Desk) Users(w http.ResponseWriter, _ *http.Request) {
+	var list []identity.User
+	d.Gate.People.Read(func(b *identity.Book) { list = b.Users() })
+	reply.JSON(w, convert.To[[]client.User](reply.List(list)))
+}
+
+// PutUser makes a user, or changes one.
+func (d *Desk) PutUser(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.SetUser](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	var u identity.User
+	known := false
+	d.Gate.People.Read(func(b *identity.Book) { u, known = b.User(r.PathValue("id")) })
+	if !known {
+		u = identity.User{Name: r.PathValue("id"), Made: time.Now().UTC()}
+	}
+	if b.Grants != nil {
+		u.Grants = convert.To[[]identity.Grant](b.Grants)
+	}
+	if b.Off != nil {
+		u.Off = *b.Off
+	}
+	u.Grants = reply.List(u.Grants)
+	if d.change(w, r, u.Name, identity.Change{User: &u}) {
+		reply.JSON(w, convert.To[client.User](u))
+	}
+}
+
+// Teams lists the teams that the caller sees.
+func (d *Desk) Teams(w http.ResponseWriter, r *http.Request) {
+	list := []identity.Team{}
+	d.Gate.People.Read(func(b *identity.Book) {
+		for _, t := range b.Teams() {
+			if auth.CallerOf(r).Role(t.Name) >= identity.Viewer {
+				list = append(list, t)
+			}
+		}
+	})
+	reply.JSON(w, convert.To[[]client.Team](list))
+}
+
+// PutTeam makes a team, or changes its projects.
+func (d *Desk) PutTeam(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.SetTeam](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	t := identity.Team{Name: r.PathValue("id"), Projects: b.Projects}
+	if d.change(w, r, t.Name, identity.Change{Team: &t}) {
+		reply.JSON(w, convert.To[client.Team](t))
+	}
+}
+
+func shown(t identity.Token) api.Token {
+	v := api.Token{ID: t.ID, User: t.User, Most: convert.To[client.Role](t.Most), Note: t.Note, Made: t.Made,
+		Expires: t.Expires, Live: t.Live(time.Now())}
+	if !t.Revoked.IsZero() {
+		v.Revoked = new(t.Revoked)
+	}
+	return v
+}
+
+// Tokens lists tokens: the caller's own, and for an admin all.
+func (d *Desk) Tokens(w http.ResponseWriter, r *http.Request) {
+	list := []api.Token{}
+	d.Gate.People.Read(func(b *identity.Book) {
+		for _, t := range b.Tokens() {
+			if c := auth.CallerOf(r); auth.Rules(c) || t.User == c.User {
+				list = append(list, shown(t))
+			}
+		}
+	})
+	reply.JSON(w, list)
+}
+
+// standardLife is how long a token lives where nobody says.
+const standardLife = 90 * 24 * time.Hour
+
+// MakeToken makes a token: for oneself, and for an admin for all.
+func (d *Desk) MakeToken(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.NewToken](w, r, 1<<16)
+	if !ok {
+		return
+	}
+	c := auth.CallerOf(r)
+	if b.User == "" {
+		b.User = c.User
+	}
+	if b.User != c.User && !auth.Rules(c) {
+		reply.Problem(w, http.StatusForbidden, "a token of another user is made by an admin",
+			"leave the user out for one of your own", nil)
+		return
+	}
+	role := convert.To[identity.Role](b.Most)
+	if c.Most != identity.Nobody && (role == identity.Nobody || role > c.Most) {
+		role = c.Most // a token that is limited makes none that is not
+	}
+	life := standardLife
+	if b.Life != 0 {
+		life = b.Life
+	}
+	var chance [32]byte
+	_, _ = rand.Read(chance[:]) // it never fails
+	text, t := identity.Mint(chance, b.User, time.Now().UTC(), life)
+	t.Most, t.Note = role, b.Note
+	if d.change(w, r, t.ID+" of "+t.User, identity.Change{Token: &t}) {
+		reply.JSON(w, api.MadeToken{Token: shown(t), Text: text})
+	}
+}
+
+// RevokeToken revokes a token: one's own, and for an admin any.
+func (d *Desk) RevokeToken(w http.ResponseWriter, r *http.Request) {
+	id, c := r.PathValue("id"), auth.CallerOf(r)
+	var t identity.Token
+	known := false
+	d.Gate.People.Read(func(b *identity.Book) { t, known = b.Token(id) })
+	if !known || t.User != c.User && !auth.Rules(c) {
+		reply.Problem(w, http.StatusNotFound, fmt.Sprintf("token %s is not known", id), "scrimp tokens lists them", nil)
+		return
+	}
+	if d.change(w, r, t.ID+" of "+t.User, identity.Change{Revoke: id, At: new(time.Now().UTC())}) {
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// Audit lists who did what, oldest first.
+func (d *Desk) Audit(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	after, limit := uint64(0), 200
+	var err error
+	if text := q.Get("after"); text != "" {
+		if after, err = strconv.ParseUint(text, 10, 63); err != nil {
+			reply.FieldProblem(w, http.StatusBadRequest, "after", "after is not the number of an event",
+				"give next of the page before", nil)
+			return
+		}
+	}
+	if text := q.Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > 1000 {
+			reply.FieldProblem(w, http.StatusBadRequest, "limit", "limit is not a number from 1 to 1000",
+				"leave it out for 200", nil)
+			return
+		}
+	}
+	page, err := d.acts(r.Context(), after, limit, q.Get("user"))
+	if err != nil {
+		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
+			"scrimp ledger verify says where it is broken", err)
+		return
+	}
+	reply.JSON(w, page)
+}
+
+// actOf is a line of the audit trail as people see it.
+func actOf(event uint64, a identity.Act) api.Act {
+	return api.Act{Event: event, At: a.At, Who: a.Who, Token: a.Token, From: a.From, Route: a.Route, Object: a.Object,
+		Outcome: a.Outcome, Detail: a.Detail}
+}
+
+// acts are a page of what was done, by one user where one is given.
+func (d *Desk) acts(ctx context.Context, after uint64, limit int, user string) (api.Audit, error) {
+	page := api.Audit{Acts: []api.Act{}}
+	for {
+		records, err := d.Log.RecordsOf(ctx, core.Audited{}.Kind(), after, 1000)
+		if err != nil || len(records) == 0 {
+			return page, err
+		}
+		for _, rec := range records {
+			after = rec.Seq
+			e, _, err := control.Decode(rec)
+			if err != nil {
+				return page, err
+			}
+			b, ok := e.Body.(core.Audited)
+			if !ok || user != "" && b.Act.Who != user {
+				continue
+			}
+			if page.Acts = append(page.Acts, actOf(rec.Seq, b.Act)); len(page.Acts) == limit {
+				page.Next = rec.Seq
+				return page, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package reply
+
+import (
+	"net/http"
+
+	"scrimp/client"
+	"scrimp/internal/api"
+	"scrimp/internal/api/convert"
+	"scrimp/internal/budget"
+)
+
+// Refusal is what is wrong with a request.
+type Refusal struct {
+	Status            int
+	Field, Title, Fix string
+	Code              client.Code // "": none that a program acts on
+	Err               error
+	Limit             *budget.Refusal // nil: it is no limit that refuses
+}
+
+// Answer sends the problem.
+func (n *Refusal) Answer(w http.ResponseWriter) {
+	p := api.Problem{Type: "about:blank", Title: n.Title, Status: n.Status, Field: n.Field, Fix: n.Fix,
+		Code: n.Code}
+	if n.Err != nil {
+		p.Detail = n.Err.Error()
+	}
+	if n.Limit != nil {
+		p.Limit, p.Use = convert.To[*client.Limit](&n.Limit.Limit), convert.To[*client.LimitUse](&n.Limit.Use)
+	}
+	tellProblem(w, p)
+}

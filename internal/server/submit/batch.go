@@ -1,0 +1,304 @@
+package submit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+)
+
+// maxBatch is how many jobs are submitted at once at most.
+const maxBatch = 1000
+
+// used returns which keys were used before, each with the event that carries it.
+func (d *Desk) used(ctx context.Context, keys ...string) (map[string]uint64, *reply.Refusal) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	seen, err := d.Log.Seen(ctx, d.Control.Tenant(), keys...)
+	if err != nil {
+		return nil, unread(err)
+	}
+	return seen, nil
+}
+
+func unread(err error) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusServiceUnavailable, Title: "the log was not read",
+		Fix: "submit it again with the same key", Err: err}
+}
+
+// earlier returns the job of a submission whose key the event seq carries, where it
+// asks for the same.
+func (d *Desk) earlier(ctx context.Context, b api.Submission, seq uint64) (job string, no *reply.Refusal) {
+	records, err := d.Log.Records(ctx, seq-1, 2)
+	var first, next core.Event
+	if err != nil || len(records) == 0 || json.Unmarshal(records[0].Event, &first) != nil {
+		return "", unread(err)
+	}
+	body, ok := first.Body.(core.JobSubmitted)
+	if !ok {
+		return "", &reply.Refusal{Status: http.StatusConflict, Title: "the key was used for something else",
+			Fix: "send another key"}
+	}
+	same := false
+	if len(records) > 1 && json.Unmarshal(records[1].Event, &next) == nil { // the act stands beside it
+		a, ok := next.Body.(core.Audited)
+		if alone := ok && a.Act.Object == body.Job && strings.HasPrefix(a.Act.Detail, asksFor); alone {
+			same = a.Act.Detail == fingerprint(b)
+		} else { // one of a batch, which has its job file and nothing besides
+			text, err := json.Marshal(b.Spec) // as the log has it
+			same = err == nil && bytes.Equal(text, body.Spec) && !besides(b)
+		}
+	}
+	if !same {
+		return "", &reply.Refusal{Status: http.StatusConflict, Field: "key",
+			Title: fmt.Sprintf("the key was used before, for %s, and asks for something else now", body.Job),
+			Fix:   "send another key with another submission"}
+	}
+	return body.Job, nil
+}
+
+// besides reports whether a submission has more than a job file.
+func besides(b api.Submission) bool {
+	return b.Folder != "" || b.Work != "" || b.Rerun != "" || b.From != "" || len(b.Secrets) > 0
+}
+
+// hiddenKey refuses a key whose job its sender may not see any more.
+func hiddenKey(field string) *reply.Refusal {
+	return &reply.Refusal{Status: http.StatusConflict, Field: field,
+		Title: "the key was used before, for a job of a team that you do not see any more",
+		Fix:   "send another key with another submission"}
+}
+
+// again answers a submission whose key was used before: with its job where it
+// asks for the same, else with a conflict.
+func (d *Desk) again(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+	seen, no := d.used(r.Context(), b.Key)
+	if no != nil {
+		no.Answer(w)
+		return true
+	}
+	seq, ok := seen[b.Key]
+	if !ok {
+		return false
+	}
+	job, no := d.earlier(r.Context(), b, seq)
+	if no != nil {
+		no.Answer(w)
+		return true
+	}
+	auth.CallOf(r).Act.Object = job
+	v, ok := d.Jobs.Visible(auth.CallerOf(r), job)
+	if !ok {
+		hiddenKey("key").Answer(w)
+		return true
+	}
+	reply.JSON(w, v)
+	return true
+}
+
+// Many submits many jobs in one transaction. What is wrong with one of them
+// is wrong with all.
+func (d *Desk) Many(w http.ResponseWriter, r *http.Request) {
+	list, ok := reply.Body[[]api.Submission](w, r, 8<<20)
+	if !ok || d.crowded(w, r) {
+		return
+	}
+	if len(list) == 0 || len(list) > maxBatch {
+		title := fmt.Sprintf("a batch has 1 to %d jobs, this one %d", maxBatch, len(list))
+		reply.Problem(w, http.StatusUnprocessableEntity, title, "send several batches", nil)
+		return
+	}
+	jobs, ok := d.readBatch(w, r, list)
+	if !ok {
+		return
+	}
+	keys, twice := keysOf(list)
+	if twice {
+		title := "two jobs of the batch have the same key"
+		reply.FieldProblem(w, http.StatusBadRequest, "key", title, "give each its own", nil)
+		return
+	}
+	b := &batch{d: d, r: r, list: list, jobs: jobs, ids: make([]string, len(list))}
+	defer b.release()
+	for _, key := range keys {
+		b.held = append(b.held, d.Turns.Alone("key "+key))
+	}
+	seen, no := d.used(r.Context(), keys...)
+	if no == nil {
+		no = b.make(seen)
+	}
+	if no == nil {
+		no = b.submit()
+	}
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	reply.JSON(w, b.shown())
+}
+
+// keysOf are the keys of a batch, in one order, so that two batches never wait for
+// each other; twice: one stands there more than once.
+func keysOf(list []api.Submission) (keys []string, twice bool) {
+	for _, b := range list {
+		if b.Key != "" {
+			keys = append(keys, b.Key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, len(slices.Compact(slices.Clone(keys))) < len(keys)
+}
+
+// batch is a batch that is being submitted.
+type batch struct {
+	d    *Desk
+	r    *http.Request
+	list []api.Submission
+	jobs []spec.Job
+	ids  []string
+	held []func() // what else would be done with its keys and names meanwhile waits for these
+
+	events []core.Event
+	all    hash.Hash // of what is asked for
+}
+
+func (b *batch) release() {
+	for _, release := range b.held {
+		release()
+	}
+}
+
+// make makes the events of those that are not there yet; seen are the keys that are.
+func (b *batch) make(seen map[string]uint64) *reply.Refusal {
+	if no := b.d.Settled(b.r.Context()); no != nil {
+		return no
+	}
+	b.all = sha256.New()
+	now := b.d.Control.Now()
+	for i := range b.list {
+		if seq, ok := seen[b.list[i].Key]; ok {
+			if no := b.again(i, seq); no != nil {
+				return no
+			}
+			continue
+		}
+		if no := b.d.proven(auth.CallerOf(b.r), b.list[i], b.jobs[i]); no != nil {
+			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
+			return no
+		}
+		b.one(i, now)
+	}
+	return nil
+}
+
+// again takes a job that was submitted before.
+func (b *batch) again(i int, seq uint64) *reply.Refusal {
+	field := fmt.Sprintf("[%d].key", i)
+	id, no := b.d.earlier(b.r.Context(), b.list[i], seq)
+	if no != nil {
+		no.Field = field
+		return no
+	}
+	if _, ok := b.d.Jobs.Visible(auth.CallerOf(b.r), id); !ok {
+		return hiddenKey(field)
+	}
+	b.ids[i] = id
+	return nil
+}
+
+// one takes a new job.
+func (b *batch) one(i int, now time.Time) {
+	id, done := b.d.name(b.jobs[i].Name)
+	b.held = append(b.held, done)
+	b.ids[i] = id
+	b.all.Write(b.list[i].Spec)
+	b.events = append(b.events, core.Event{
+		At: now, Schema: core.Schema, Tenant: b.d.Control.Tenant(), Actor: auth.Actor(auth.CallerOf(b.r).User),
+		Key:  b.list[i].Key,
+		Body: core.JobSubmitted{Job: id, Terms: b.d.terms(b.jobs[i], now), Spec: b.list[i].Spec},
+	})
+}
+
+// submit writes the events with one act for all: it stands behind them in their
+// transaction, and each names who sent it.
+func (b *batch) submit() *reply.Refusal {
+	n := len(b.events)
+	if n == 0 {
+		return nil
+	}
+	first, last := b.events[0].Body.(core.JobSubmitted).Job, b.events[n-1].Body.(core.JobSubmitted).Job
+	detail := fmt.Sprintf("%d jobs, from %s to %s, %s%x", n, first, last, asksFor, b.all.Sum(nil)[:8])
+	err := b.d.Gate.ProposeWith(b.r, first, detail, b.events...)
+	if err != nil {
+		no := budgets.Denied(auth.CallerOf(b.r), err, "the jobs were not written", "submit them again with the same keys")
+		var of *core.Refusal
+		if errors.As(err, &of) {
+			no.Field = fmt.Sprintf("[%d].%s", slices.Index(b.ids, of.Job), no.Field)
+		}
+		return no
+	}
+	return nil
+}
+
+// shown are the jobs of the batch as people see them.
+func (b *batch) shown() []api.Job {
+	shown := make([]api.Job, 0, len(b.ids))
+	b.d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
+		for _, id := range b.ids {
+			if j, ok := m.Job(id); ok {
+				shown, last = append(shown, b.d.Jobs.Show(m, j)), max(last, m.ChangedAt(j))
+			}
+		}
+		return last
+	})
+	return shown
+}
+
+// readBatch returns the job files of a batch, or answers what is wrong with one.
+// Keys become the caller's own.
+func (d *Desk) readBatch(w http.ResponseWriter, r *http.Request, list []api.Submission) ([]spec.Job, bool) {
+	c := auth.CallerOf(r)
+	jobs := make([]spec.Job, len(list))
+	for i := range list {
+		b := &list[i]
+		j, no := d.jobOf(b.Spec)
+		switch {
+		case no != nil:
+		case besides(*b):
+			no = &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec",
+				Title: "a job with a work folder or secrets is in the batch", Fix: "submit it alone, with POST /v1/jobs"}
+		case wrongKey(b.Key) != "":
+			no = &reply.Refusal{Status: http.StatusBadRequest, Field: "key", Title: wrongKey(b.Key),
+				Fix: "send a random one of 24 digits"}
+		}
+		if no != nil {
+			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
+			no.Answer(w)
+			return nil, false
+		}
+		var ok bool
+		if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+			return nil, false
+		}
+		if b.Key != "" && c.Token != "" {
+			b.Key = c.User + "/" + b.Key // as with one job
+		}
+		jobs[i] = j
+	}
+	return jobs, true
+}

@@ -1,0 +1,29 @@
+package submit
+
+import (
+	"fmt"
+	"net/http"
+
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/disk"
+	"scrimp/internal/server/reply"
+)
+
+// crowded answers who submits where the log has so little room left that it is kept
+// for the jobs that are there. With PostgreSQL the log lies on another disk.
+func (d *Desk) crowded(w http.ResponseWriter, r *http.Request) bool {
+	if !d.LogHere {
+		return false
+	}
+	free, ok := d.Room()
+	if !ok || free >= disk.EndReserve {
+		return false
+	}
+	auth.CallOf(r).Written = true // on record it would take of the room
+	w.Header().Set("Retry-After", "5")
+	reply.Problem(w, http.StatusInsufficientStorage, "the server's disk is nearly full",
+		"make room on it and submit again with the same key: the jobs that are there go on",
+		fmt.Errorf("%d MiB are free in %s, and %d MiB are kept for the log of the jobs that are there", free>>20, d.Dir,
+			disk.EndReserve>>20))
+	return true
+}

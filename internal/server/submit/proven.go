@@ -1,0 +1,69 @@
+package submit
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/check"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/measured"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/jobs"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/spec"
+)
+
+// How far back runs of a name are looked for: among so many jobs, for so many runs, as
+// scrimp check does.
+const (
+	earlierJobs = 20_000
+	earlierRuns = 5
+)
+
+// proven refuses a long run on spot whose checkpoints no earlier run has shown to work, where
+// the client does not accept that. A market that runs faster than the wall risks nothing.
+func (d *Desk) proven(c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
+	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || d.Control.Clock().Speed != 1 {
+		return nil
+	}
+	for _, f := range check.Check(check.Case{Job: j, Runs: d.runsOf(c, j.Name)}).Findings {
+		if f.ID == "spot-proven" && f.Verdict == check.Fail {
+			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "accept_unproven",
+				Title: "a long run on spot whose checkpoints are not proven",
+				Fix:   "run a short one, interrupt it and see it go on; or send accept_unproven", Err: errors.New(f.Evidence)}
+		}
+	}
+	return nil
+}
+
+// runsOf are the newest runs of a name that are over and that the caller sees, with what they
+// prove of their checkpoints.
+func (d *Desk) runsOf(c identity.Caller, name string) (runs []check.Run) {
+	d.Control.Read(func(m *core.Machine) {
+		all, _ := m.JobsBefore("")
+		seen := 0
+		for j := range all {
+			if seen++; seen > earlierJobs || len(runs) == earlierRuns {
+				return
+			}
+			if of := j.Terms().Name; of != name && of != measured.Profile(name) || !jobs.Closed(j) || !auth.Sees(c, j) {
+				continue
+			}
+			runs = append(runs, check.Run{Job: j.ID(), State: string(j.State()), Resumes: resumesOf(j)})
+		}
+	})
+	return runs
+}
+
+// resumesOf are the times from a machine to a program that went on from a checkpoint and came further.
+func resumesOf(j *core.Job) (list []time.Duration) {
+	for _, a := range j.Attempts() {
+		if !a.Started().IsZero() && a.Restored() != "" && a.Step() > a.First() {
+			list = append(list, a.Started().Sub(a.From()))
+		}
+	}
+	return list
+}

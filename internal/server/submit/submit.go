@@ -1,0 +1,268 @@
+package submit
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/core"
+	"scrimp/internal/identity"
+	"scrimp/internal/server/auth"
+	"scrimp/internal/server/budgets"
+	"scrimp/internal/server/reply"
+	"scrimp/internal/server/terms"
+	"scrimp/internal/server/workdir"
+	"scrimp/internal/spec"
+)
+
+// terms are the terms of a job that begins now, as this installation's.
+func (d *Desk) terms(j spec.Job, now time.Time) core.Terms {
+	t := terms.Of(j, now, d.Control.Clock().Stretch)
+	t.Owner.Tenant = d.Control.Tenant()
+	return t
+}
+
+// One submits a job.
+func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
+	b, ok := reply.Body[api.Submission](w, r, 8<<20)
+	if !ok || d.crowded(w, r) {
+		return
+	}
+	j, no := d.jobOf(b.Spec)
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	if (b.Folder != "" || b.Rerun != "" || b.From != "") && !d.takesFrom(w, r, b) {
+		return
+	}
+	c := auth.CallerOf(r)
+	if j.Team, j.Project, ok = d.place(w, c, j); !ok {
+		return
+	}
+	if b.Key, ok = keyOf(w, r, b.Key); !ok {
+		return
+	}
+	if b.Key != "" {
+		defer d.Turns.Alone("key " + b.Key)()
+		if d.again(w, r, b) {
+			return
+		}
+	}
+	if no = d.proven(c, b, j); no != nil {
+		no.Answer(w)
+		return
+	}
+	id, no := d.takeIn(r, b, j)
+	if no != nil {
+		no.Answer(w)
+		return
+	}
+	var v api.Job
+	d.Control.Job(id, func(m *core.Machine, j *core.Job) { v = d.Jobs.Show(m, j) })
+	reply.JSON(w, v)
+}
+
+// keyOf is the caller's own key of a submission, "" for none, or it answers what is wrong with it.
+func keyOf(w http.ResponseWriter, r *http.Request, sent string) (key string, ok bool) {
+	key = cmp.Or(r.Header.Get("Idempotency-Key"), sent)
+	if wrong := wrongKey(key); wrong != "" {
+		reply.FieldProblem(w, http.StatusBadRequest, "key", wrong, "send a random one of 24 digits", nil)
+		return "", false
+	}
+	if c := auth.CallerOf(r); key != "" && c.Token != "" {
+		key = c.User + "/" + key // keys of others say nothing of theirs
+	}
+	return key, true
+}
+
+// takeIn gives the job a name, keeps its work folder, lets it in and writes it.
+func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
+	id, done := d.name(j.Name)
+	defer done()
+	if err := d.keepWork(r, id, b); err != nil {
+		return id, &reply.Refusal{
+			Status: http.StatusUnprocessableEntity, Title: "the work folder was not copied",
+			Fix: "give another with workdir, or leave out what cannot be read with .scrimpignore", Err: err,
+		}
+	}
+	c, now := auth.CallerOf(r), d.Control.Now()
+	body := core.JobSubmitted{Job: id, Terms: d.terms(j, now), Spec: b.Spec}
+	e := core.Event{At: now, Schema: core.Schema, Tenant: d.Control.Tenant(), Actor: auth.Actor(c.User), Key: b.Key}
+	no = d.Settled(r.Context())
+	if no == nil && b.From != "" {
+		e.Body = body
+		if no = d.wouldRefuse(c, e); no == nil { // what is refused copies nothing
+			body.From, no = d.Kept.Seed(r.Context(), id, j, b.From)
+		}
+	}
+	lost := false // whether it will be there nobody knows
+	if no == nil {
+		e.Body = body
+		auth.CallOf(r).Act.Detail = fingerprint(b)
+		if err := d.Gate.Propose(r, id, e); err != nil {
+			no = budgets.Denied(c, err, "the job was not written", "submit it again with the same key")
+			lost = no.Status >= http.StatusInternalServerError
+		}
+	}
+	if no != nil && !lost {
+		_ = os.RemoveAll(filepath.Join(d.Dir, "work", id)) // the next of that name removes it else
+		d.Forget(id)
+	}
+	return id, no
+}
+
+// wouldRefuse says why a job would not be let in as things are.
+func (d *Desk) wouldRefuse(c identity.Caller, e core.Event) (no *reply.Refusal) {
+	d.Control.ReadUncommitted(func(m *core.Machine) {
+		if why := m.Refuses(e); why != nil {
+			no = budgets.Denied(c, why, "", "")
+		}
+	})
+	return no
+}
+
+// place says whose the job is, or answers what is wrong.
+func (d *Desk) place(w http.ResponseWriter, c identity.Caller, j spec.Job) (team, project string, ok bool) {
+	if c.Token == "" && c.User == auth.OwnerName { // their own server: the job file says it all
+		return j.Team, j.Project, true
+	}
+	var field string
+	var err error
+	d.Gate.People.Read(func(b *identity.Book) { team, project, field, err = b.Place(c, j.Team, j.Project) })
+	if err != nil {
+		status := http.StatusUnprocessableEntity
+		if field == "team" && j.Team != "" {
+			status = http.StatusForbidden
+		}
+		reply.FieldProblem(w, status, field, "the job cannot be placed", "write "+field+" in the job file", err)
+		return "", "", false
+	}
+	return team, project, true
+}
+
+// takesFrom reports whether the caller may use the folder or the job that the
+// submission takes its work folder from, or answers that they may not.
+func (d *Desk) takesFrom(w http.ResponseWriter, r *http.Request, b api.Submission) bool {
+	if b.Folder != "" && !auth.BySocket(r) { // a path here is none of theirs
+		reply.FieldProblem(w, http.StatusForbidden, "folder", "a folder of the server's machine is taken from its owner only",
+			"upload the folder, as scrimp run does", nil)
+		return false
+	}
+	from, _, _ := strings.Cut(b.From, "@")
+	for _, other := range []struct{ field, job string }{{"rerun", b.Rerun}, {"from", from}} {
+		if other.job == "" {
+			continue
+		}
+		ok := false
+		d.Control.Job(other.job, func(_ *core.Machine, j *core.Job) { ok = auth.Sees(auth.CallerOf(r), j) })
+		if !ok {
+			reply.UnknownJob(w, other.field, other.job)
+			return false
+		}
+	}
+	return true
+}
+
+// asksFor begins what a fingerprint says.
+const asksFor = "asks for "
+
+// fingerprint says whether two submissions ask for the same. Values of secrets
+// are left out: who reads the audit trail could try values until one fits.
+func fingerprint(b api.Submission) string {
+	b.Key = ""
+	names := slices.Sorted(maps.Keys(b.Secrets))
+	b.Secrets = nil
+	text, err := json.Marshal(struct {
+		api.Submission
+		Names []string
+	}{b, names})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return asksFor + hex.EncodeToString(sum[:8])
+}
+
+// name returns a name that no job has, and takes it until done: the job's own,
+// with a number from the second on.
+func (d *Desk) name(wanted string) (id string, done func()) {
+	d.naming.Lock()
+	defer d.naming.Unlock()
+	d.Control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
+		first := max(1, d.numbers[wanted]) // lower ones are taken for ever, and can be very many
+		for n := first; ; n++ {
+			if id = wanted; n > 1 {
+				id = fmt.Sprintf("%s-%d", wanted, n)
+			}
+			_, taken := m.Job(id)
+			if taken && n == first {
+				first++
+			}
+			if !taken && !d.named[id] {
+				break
+			}
+		}
+		if first > 1 {
+			if d.numbers == nil {
+				d.numbers = map[string]int{}
+			}
+			d.numbers[wanted] = first
+		}
+	})
+	if d.named == nil {
+		d.named = map[string]bool{}
+	}
+	d.named[id] = true
+	return id, func() {
+		d.naming.Lock()
+		defer d.naming.Unlock()
+		delete(d.named, id)
+	}
+}
+
+// keepWork copies the work folder and keeps the secrets apart from the log.
+func (d *Desk) keepWork(r *http.Request, id string, b api.Submission) error {
+	dir := filepath.Join(d.Dir, "work", id)
+	from := b.Folder
+	if b.Rerun != "" {
+		from = filepath.Join(d.Dir, "work", b.Rerun)
+		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) { // it had none
+			from = ""
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil { // of a submission that was cut short
+		return err
+	}
+	// else the folder is made when it is wanted: to make a million would keep commits waiting
+	if from != "" || b.Work != "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	switch {
+	case from != "":
+		if err := workdir.Copy(from, dir, d.Dir); err != nil {
+			return err
+		}
+	case b.Work != "":
+		if err := d.Uploads.Unpack(auth.CallerOf(r), b.Work, dir); err != nil {
+			return err
+		}
+	}
+	if len(b.Secrets) == 0 {
+		return nil
+	}
+	return d.Vault.Keep(id, b.Secrets)
+}

@@ -1,0 +1,112 @@
+// Package terms says what the core needs to know of a job, from its file.
+package terms
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/ledger"
+	"scrimp/internal/market"
+	"scrimp/internal/money"
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/spec"
+)
+
+// Standard holds what is done where a job file does not say. Spans are wall time.
+var Standard = spec.Default()
+
+// firstRestart is what moving to another machine is taken to need until one was
+// measured: a local machine boots in one second and restores in another. Wall time.
+const firstRestart = 3 * time.Second
+
+// Of is what the core needs to know of a job, in market time from now on.
+func Of(j spec.Job, now time.Time, stretch func(time.Duration) time.Duration) core.Terms {
+	t := core.Terms{
+		Name: j.Name, JobKind: j.Kind, Nodes: max(1, j.Nodes), Priority: 1, Promise: cmp.Or(j.Promise, Standard.Promise),
+		Currency: money.USD,
+		Owner: ledger.Owner{Team: j.Team, Project: j.Project, Environment: j.Environment,
+			ModelVersion: j.ModelVersion, Tags: j.Tags},
+		Deadline: j.Deadline.Resolve(now), GPUHours: j.Budget.GPUHours, WallClock: time.Duration(j.Budget.WallClock),
+		DeadlineFirst: j.First == "deadline",
+		Steps:         j.Work.Steps, Work: time.Duration(j.Work.Time), Restart: stretch(firstRestart),
+		Grace: stretch(Grace(j)),
+		Saves: j.Checkpoint.Dir != "", IdleLimit: stretch(time.Duration(j.Idle)), MaxRetries: Standard.Retry.Max,
+		RetryCodes: j.Retry.Codes, Notify: j.Notify != "",
+		Need: need(j),
+	}
+	switch j.Priority {
+	case "critical":
+		t.Priority = 2
+	case "low":
+		t.Priority = 0
+	}
+	if j.Retry.Max > 0 {
+		t.MaxRetries = j.Retry.Max
+	}
+	if j.Budget.Dollars != nil {
+		t.Budget, t.HasBudget = *j.Budget.Dollars, true
+	}
+	t.Transfer = time.Duration(j.Checkpoint.MoveTime)
+	if m := j.Checkpoint.MoveCost; m != nil {
+		t.Carry = *m
+	}
+	if i := j.Checkpoint.Interval; i != "" && i != "auto" {
+		d, _ := spec.ParseDuration(i) // validated
+		t.Interval = stretch(d)
+	}
+	t.Metric = policy.Metric{Name: j.Metric.Name, Maximize: j.Metric.Goal == "maximize", Patience: j.Metric.Patience,
+		MinDelta: j.Metric.MinDelta}
+	if j.Metric.Target != nil {
+		t.Metric.Target, t.Metric.HasGoal = *j.Metric.Target, true
+	}
+	return t
+}
+
+// need is what the job asks of machines, with its alternatives and its ladder.
+func need(j spec.Job) plan.Need {
+	n := plan.Need{Requirements: asks(j.Resources), MaxRate: j.MaxPrice}
+	for i, v := range j.AnyOf {
+		w := plan.Variant{Name: Variant(j, i), Requirements: n.Requirements, Throughput: v.Throughput}
+		if !reflect.ValueOf(v.Resources).IsZero() {
+			w.Requirements = asks(v.Resources)
+		}
+		n.Variants = append(n.Variants, w)
+	}
+	for _, r := range j.Ladder {
+		rung := plan.Rung{Zones: r.Zones, Use: r.Use, MaxRate: r.MaxPrice, For: time.Duration(r.For), Failures: r.Failures}
+		if r.Capacity != "" && r.Capacity != spec.AnyCapacity {
+			rung.Capacity = []market.Capacity{market.Capacity(r.Capacity)}
+		}
+		n.Ladder = append(n.Ladder, rung)
+	}
+	return n
+}
+
+// Variant names an alternative: by its name, else by its place.
+func Variant(j spec.Job, i int) string {
+	if name := j.AnyOf[i].Name; name != "" {
+		return name
+	}
+	return fmt.Sprintf("any_of[%d]", i)
+}
+
+func asks(r spec.Resources) plan.Requirements {
+	a := plan.Requirements{CPUs: r.CPUs.Min, Memory: int64(r.Memory.Min), Zones: r.Zones}
+	for _, c := range r.Capacity {
+		a.Capacity = append(a.Capacity, market.Capacity(c))
+	}
+	a.Accelerator, a.Accelerators = r.GPUs()
+	return a
+}
+
+// Grace is how long the program has to save once it is told to.
+func Grace(j spec.Job) time.Duration {
+	if j.Grace > 0 {
+		return time.Duration(j.Grace)
+	}
+	return time.Duration(Standard.Grace)
+}

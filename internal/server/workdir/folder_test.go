@@ -1,0 +1,86 @@
+package workdir
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A folder that is sent writes nowhere but into its place.
+func TestASentFolderStaysInItsPlace(t *testing.T) {
+	type entry struct {
+		name, link, text string
+		kind             byte
+	}
+	for name, list := range map[string][]entry{
+		"a path upwards":   {{name: "../out", text: "x", kind: tar.TypeReg}},
+		"an absolute path": {{name: "/tmp/scrimp-out", text: "x", kind: tar.TypeReg}},
+		"a link and a file in it": {{name: "l", link: "..", kind: tar.TypeSymlink},
+			{name: "l/out", text: "x", kind: tar.TypeReg}},
+		"a link and a file on it": {{name: "l", link: "../out", kind: tar.TypeSymlink},
+			{name: "l", text: "x", kind: tar.TypeReg}},
+		"a path of 500,000 folders": {{name: strings.Repeat("a/", 500_000) + "a", text: "x", kind: tar.TypeReg}},
+		"65 folders":                {{name: strings.Repeat("a/", 65) + "a", text: "x", kind: tar.TypeReg}},
+		"a hard link":               {{name: "l", link: "/etc/passwd", kind: tar.TypeLink}},
+		"a device":                  {{name: "d", kind: tar.TypeChar}},
+	} {
+		var b bytes.Buffer
+		zip := gzip.NewWriter(&b)
+		tw := tar.NewWriter(zip)
+		for _, e := range list {
+			if err := tw.WriteHeader(&tar.Header{Name: e.name, Linkname: e.link, Typeflag: e.kind, Size: int64(len(e.text)),
+				Mode: 0o644}); err != nil {
+				t.Fatal(err)
+			}
+			tw.Write([]byte(e.text))
+		}
+		tw.Close()
+		zip.Close()
+		dir := t.TempDir()
+		to := filepath.Join(dir, "to")
+		if err := os.Mkdir(to, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := Unpack(&b, to); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 {
+			t.Errorf("%s wrote %v", name, left)
+		}
+	}
+}
+
+func TestAFolderArrivesAsItWasSent(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"a/b/c": "deep", "run.sh": "#!/bin/sh", "secret.env": "x",
+		".scrimpignore": "*.env\n", ".git/config": "x", "data/db": "x"} {
+		path := filepath.Join(from, name)
+		os.MkdirAll(filepath.Dir(path), 0o755)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.Symlink("b/c", filepath.Join(from, "a", "link"))
+	var b bytes.Buffer
+	if err := Pack(&b, from, filepath.Join(from, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unpack(&b, to); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(to, "a", "link")); err != nil || string(text) != "deep" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if s, err := os.Stat(filepath.Join(to, "run.sh")); err != nil || s.Mode()&0o100 == 0 {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, name := range []string{"secret.env", ".git", "data"} {
+		if _, err := os.Stat(filepath.Join(to, name)); err == nil {
+			t.Errorf("%s was sent", name)
+		}
+	}
+}
