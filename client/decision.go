@@ -20,7 +20,7 @@ type Decision struct {
 type Choice struct {
 	Take     string        `json:"take,omitempty"`
 	Rate     money.Rate    `json:"rate,omitempty"`
-	Variant  string        `json:"variant,omitempty"` // in which the work is done; "": the job's own way
+	Variant  string        `json:"variant,omitempty"`  // in which the work is done; "": the job's own way
 	Instance string        `json:"instance,omitempty"` // a machine without a task that is taken; "": one is rented
 	Why      string        `json:"why"`
 	Mode     string        `json:"mode"`

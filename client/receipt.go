@@ -23,16 +23,19 @@ type Receipt struct {
 	SavedShare       *float64      `json:"saved_share"`
 	CostWithoutRules money.Amount  `json:"cost_without_rules"` // plain seconds only
 	AlreadyPaid      *money.Amount `json:"already_paid"`       // what of the cost was on reserved machines; null: none
-	Budget           *money.Amount `json:"budget"`
-	DeadlineMet      *bool         `json:"deadline_met"`
-	Deadline         *time.Time    `json:"deadline"`
-	DeadlineMarket   *time.Time    `json:"deadline_market"`
-	Submitted        time.Time     `json:"submitted"`
-	SubmittedMarket  time.Time     `json:"submitted_market"`
-	Finished         *time.Time    `json:"finished"`
-	FinishedMarket   *time.Time    `json:"finished_market"`
-	MarketSpeed      float64       `json:"market_speed"`
-	Market           string        `json:"market"`
+	// IdleAfter is what its machines cost after it, while they waited for the next job: its team's,
+	// and not in the cost; null: none waited.
+	IdleAfter       *money.Amount `json:"idle_after"`
+	Budget          *money.Amount `json:"budget"`
+	DeadlineMet     *bool         `json:"deadline_met"`
+	Deadline        *time.Time    `json:"deadline"`
+	DeadlineMarket  *time.Time    `json:"deadline_market"`
+	Submitted       time.Time     `json:"submitted"`
+	SubmittedMarket time.Time     `json:"submitted_market"`
+	Finished        *time.Time    `json:"finished"`
+	FinishedMarket  *time.Time    `json:"finished_market"`
+	MarketSpeed     float64       `json:"market_speed"`
+	Market          string        `json:"market"`
 
 	Attempts        int                  `json:"attempts"`
 	Interruptions   []Interruption       `json:"interruptions"`

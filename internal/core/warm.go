@@ -199,6 +199,32 @@ func (m *Machine) overran(i *Instance, a *Attempt, until time.Time) time.Time {
 	return a.From()
 }
 
+// IdleAfter is what the machines of a job cost by t after its attempts, while they waited for
+// another; nil: none has.
+func (m *Machine) IdleAfter(j *Job, t time.Time) *money.Amount {
+	var sum *money.Amount
+	for _, a := range j.Attempts() {
+		i := m.s.Instance(a.Instance())
+		if a.Cause() != state.Kept || i == nil {
+			continue
+		}
+		for _, idle := range i.Idles() {
+			if idle.After != a.ID() {
+				continue
+			}
+			cost := idle.Posted.Add(idle.Rules)
+			if idle.Until.IsZero() {
+				cost = cost.Add(i.Cost(t).Sub(i.Posted()))
+			}
+			if sum == nil {
+				sum = &money.Amount{}
+			}
+			*sum = sum.Add(cost)
+		}
+	}
+	return sum
+}
+
 // reuse decides whether j takes a machine that waits: where it would stay on it if it held it.
 // ok is false where it takes none.
 func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {

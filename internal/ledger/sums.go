@@ -70,7 +70,18 @@ func WhoseOf(p Posting, user, kind string) Dimensions {
 	if p.Owner.Job == "" {
 		w.Rule = p.Rule
 	}
+	if p.Idles() {
+		w.Rule = IdleRule
+	}
 	return w
+}
+
+// IdleRule marks what machines cost while they waited for a job.
+const IdleRule = "idle_machine"
+
+// Idles reports whether the posting is of a machine that waited for a job.
+func (p Posting) Idles() bool {
+	return p.Owner.Job == "" && strings.Contains(p.Owner.Task, "/idle.")
 }
 
 // Parts calls f with what the posting adds to each use of cost: it may move cost from

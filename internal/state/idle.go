@@ -140,10 +140,18 @@ func (s *State) idleOf(task string) (*Instance, *Idle) {
 
 // idleTask is the span without a task that a posting is of; "": none.
 func (s *State) idleTask(p *ledger.Posting) string {
-	if p.Owner.Job != "" || !strings.Contains(p.Owner.Task, "/idle.") {
+	if !p.Idles() {
 		return ""
 	}
 	return p.Owner.Task
+}
+
+// IdleUser is the user of a span without a task, by its name; "": it is not known.
+func (s *State) IdleUser(task string) string {
+	if _, idle := s.idleOf(task); idle != nil {
+		return idle.User
+	}
+	return ""
 }
 
 // seats reports whether the attempt has a seat on it.

@@ -75,6 +75,7 @@ func (b *Books) Costs(w http.ResponseWriter, r *http.Request) {
 // lines are the lines of an answer in the making, and what the caller sees of it.
 type lines struct {
 	name   func(w ledger.Dimensions, job string) string
+	named  bool // by job or kind, which idle machines have none of
 	caller identity.Caller
 	all    map[lineKey]*api.CostLine
 }
@@ -90,8 +91,12 @@ func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostL
 		return nil
 	}
 	k := lineKey{l.name(w, job), c}
-	if k.name == "" && w.Rule == state.ReservedRule {
+	switch {
+	case k.name != "":
+	case w.Rule == state.ReservedRule:
 		k.name = "(reserved, unused)" // paid for, and used by nobody
+	case w.Rule == ledger.IdleRule && l.named:
+		k.name = "(idle machines)" // between two jobs
 	}
 	if l.all[k] == nil {
 		l.all[k] = &api.CostLine{Name: k.name, Currency: c, Uses: map[client.Use]money.Amount{}}
@@ -101,8 +106,17 @@ func (l *lines) of(w ledger.Dimensions, job string, c money.Currency) *api.CostL
 
 func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.Use, a money.Amount) {
 	if line := l.of(w, job, c); line != nil {
-		use := client.Use(u)
-		line.Uses[use] = line.Uses[use].Add(a)
+		l.use(line, w, u, a)
+	}
+}
+
+// use adds to a line. What machines cost while they waited for a job no on-demand machine
+// would have cost: it lowers what was saved.
+func (l *lines) use(line *api.CostLine, w ledger.Dimensions, u ledger.Use, a money.Amount) {
+	use := client.Use(u)
+	line.Uses[use] = line.Uses[use].Add(a)
+	if w.Rule == ledger.IdleRule {
+		line.Saved = new(orNothing(line.Saved).Sub(a))
 	}
 }
 
@@ -111,7 +125,7 @@ func (l *lines) add(w ledger.Dimensions, job string, c money.Currency, u ledger.
 // postings of the one hour in which the span begins, or where jobs are listed of the span.
 func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back time.Duration) error {
 	name, _ := groupBy(v.By)
-	l := &lines{name: name, caller: c, all: map[lineKey]*api.CostLine{}}
+	l := &lines{name: name, named: v.By == byJob || v.By == "kind", caller: c, all: map[lineKey]*api.CostLine{}}
 	b.spent.mu.Lock() // what is summed is never ahead of what the core has said here
 	defer b.spent.mu.Unlock()
 	end, since := uint64(0), time.Time{}
@@ -182,6 +196,11 @@ func (l *lines) live(m *core.Machine, since, until time.Time) {
 			line.Live++
 		}
 	}
+	for _, i := range m.State().Waiting() {
+		idle, _ := i.Idle()
+		w := ledger.WhoseOf(ledger.Posting{Owner: idle.Owner}, idle.User, "")
+		l.add(w, "", i.Machine().Currency, ledger.Idle, i.Cost(until).Sub(i.Posted()))
+	}
 }
 
 // past adds jobs that held a machine and hold none.
@@ -225,8 +244,7 @@ func (b *Books) booked(ctx context.Context, l *lines, by string, since time.Time
 			found[k] = line
 		}
 		if line != nil {
-			use := client.Use(c.Use)
-			line.Uses[use] = line.Uses[use].Add(a)
+			l.use(line, sums.Dimensions()[whose], c.Use, a)
 		}
 	})
 	if !isCut {

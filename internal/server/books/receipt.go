@@ -44,6 +44,7 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	b.Control.Read(func(m *core.Machine) {
 		if live, ok := m.Job(id); ok {
 			j, seq, v.OnDemandCost, interval = live.Copy(), m.Seq(), m.CostOnDemand(live), m.Interval(live)
+			v.IdleAfter = m.IdleAfter(live, now)
 		}
 	})
 	if j == nil {

@@ -108,6 +108,8 @@ func (b *Books) ofJobs(list []ledger.Posting) (users, kinds []string) {
 			for i := from; i < min(from+turn, len(list)); i++ {
 				if j, ok := m.Job(list[i].Owner.Job); ok {
 					users[i], kinds[i] = j.User(), kindOf(j)
+				} else if list[i].Idles() {
+					users[i] = m.State().IdleUser(list[i].Owner.Task)
 				}
 			}
 		})
