@@ -21,7 +21,6 @@ import (
 
 	"scrimp/internal/agent/notice"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
 	"scrimp/internal/blob/httpblob"
 )
 
@@ -46,7 +45,7 @@ type Config struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	open  func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error)
+	open  func(context.Context, *attempt) (keeper, error)
 	store *httpblob.Bucket // the server's own
 	keep  bool             // for tests: leave what a task had on the machine
 }
@@ -111,6 +110,9 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	id, err := openIdentity(c.MachineDir)
+	if err == nil {
+		err = id.stays(&c)
+	}
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
