@@ -28,6 +28,12 @@ const (
 	users     = 40_000
 )
 
+// Apart reports whether an agent of this process' user, with its machine's folder there,
+// can run programs as users of their own; why says why not.
+func Apart(machineDir string) (ok bool, why string) {
+	return (&Config{TaskUser: UserAuto, MachineDir: machineDir}).separate()
+}
+
 // separate reports whether programs run as users of their own; why says why not.
 func (c *Config) separate() (ok bool, why string) {
 	switch {

@@ -184,7 +184,7 @@ func (a *app) marketCmd() *cobra.Command {
 			a.printf("%s", sale.Text(a.place()))
 			return nil
 		})}
-	var file, name, after string
+	var file, name, after, machines string
 	serve := &cobra.Command{Use: "serve", Short: "Serve a market in the foreground", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGHUP)
@@ -204,10 +204,11 @@ func (a *app) marketCmd() *cobra.Command {
 			}
 			return local.Serve(cmd.Context(), local.Options{
 				Dir: a.data, Trace: trace, Name: name, After: begins, Machine: []string{exe, "agent"},
-				Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
+				Machines: machines, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.err, nil)),
 			})
 		}}
 	serve.Flags().StringVar(&after, "after", "", "market `time` that a new market begins after")
+	serve.Flags().StringVar(&machines, "machines", "", "`folder` of its machines (default: machines in the data folder)")
 	serve.Flags().StringVar(&file, "market", "", "market `file`, or calm or stormy")
 	serve.Flags().StringVar(&name, "name", "", "`name` of the engine that a new market is (default: as the file has it)")
 	cmd.AddCommand(serve, a.marketRecordCmd(), a.marketGenerateCmd(), a.marketImportCmd())
@@ -329,53 +330,4 @@ func (a *app) schemaCmd() *cobra.Command {
 		Long: "Prints the JSON schema of the job file. Save it and begin a job file with the line # " +
 			"yaml-language-server: $schema=FILE, and an editor completes and checks its fields." + plainExit,
 		RunE: func(*cobra.Command, []string) error { _, err := a.out.Write(spec.Schema()); return err }}
-}
-
-func (a *app) doctorCmd() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: takes(), GroupID: groupRest,
-		Long: "Checks that scrimp can work here, and says how to fix what does not.\n\nExit status: 0 all is well, 1 a " +
-			"check failed.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + build() + ", " + runtime.GOOS +
-				"/" + runtime.GOARCH + ", " + flavour}}
-			probe := filepath.Join(a.data, ".probe")
-			err := os.MkdirAll(a.data, 0o700)
-			if err == nil {
-				err = os.WriteFile(probe, nil, 0o600)
-			}
-			_ = os.Remove(probe)
-			if err != nil {
-				checks = append(checks, show.Check{Name: "data folder", OK: false,
-					Text: err.Error() + ": give another with --data"})
-			} else {
-				checks = append(checks, show.Check{Name: "data folder", OK: true, Text: a.data + " can be written to"})
-			}
-			if len(filepath.Join(a.data, "market", "market.sock")) > 100 {
-				checks = append(checks, show.Check{Name: "socket", OK: false,
-					Text: "the path of the data folder is too long for a socket: give a shorter one with --data"})
-			}
-			if _, err := a.open(cmd.Context()); err != nil {
-				checks = append(checks, show.Check{Name: "server", OK: true, Text: "none runs; the next command starts one"})
-			} else {
-				checks = append(checks, show.Check{Name: "server", OK: true, Text: "runs"})
-			}
-			checks = append(checks, show.Check{Name: "users", OK: true, Text: "programs on the local market run as this user, " +
-				"and could act as their machine's agent: each machine serves one user (docs/security.md)"})
-			failed := false
-			for _, c := range checks {
-				failed = failed || !c.OK
-				if a.json {
-					if err := a.print(c); err != nil {
-						return err
-					}
-				}
-			}
-			if !a.json {
-				a.printf("%s", show.Doctor(checks, a.place()))
-			}
-			if failed {
-				return exitCode(exitError)
-			}
-			return nil
-		}}
 }

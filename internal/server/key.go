@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 
+	"scrimp/internal/engine"
 	"scrimp/internal/server/secret"
 )
 
@@ -17,11 +19,12 @@ func (s *Server) ticket(what, attempt string) string {
 }
 
 // agentEnv is what the agent of an attempt finds in its environment: where its engine's
-// machines reach the server, and what it is let in by.
-func (s *Server) agentEnv(url, attempt string) map[string]string {
+// machines reach the server, what it is let in by, and whose the programs are.
+func (s *Server) agentEnv(e *engine.Engine, attempt string) map[string]string {
 	return map[string]string{
-		"SCRIMP_SERVER": url,
-		"SCRIMP_TOKEN":  s.ticket("bootstrap", attempt),
+		"SCRIMP_SERVER":    e.AgentURL,
+		"SCRIMP_TOKEN":     s.ticket("bootstrap", attempt),
+		"SCRIMP_TASK_USER": cmp.Or(e.Users, engine.UsersAuto),
 	}
 }
 

@@ -16,7 +16,7 @@ type Tail struct {
 	In     confined.Folder // that Path must be reached within; the zero value: anywhere
 	Path   string
 	Offset int64
-	Bars   bool // a carriage return ends a line too: progress bars
+	Bars   bool // \r ends a line too: progress bars
 	rest   []byte
 	skip   bool // in a line that is longer than longestLine
 }
