@@ -124,10 +124,12 @@ func separation(data string, s *engine.Setting, people int) string {
 	case s.Kind == local.Kind:
 		return fmt.Sprintf("the programs of %d users run as this user, and can read what it can, the data folder too; each "+
 			"machine serves one user of the server. Let only those submit whom you would let log in here, or run the server "+
-			"as root with users: auto and with: {machines: /var/lib/scrimp} in %s (docs/security.md)", people, engine.SettingsName)
+			"as root with users: auto and with: {machines: /var/lib/scrimp} in %s (docs/security.md)", people,
+			engine.SettingsName)
 	case s.Users == engine.UsersSame:
-		return fmt.Sprintf("the programs of %d users run as their machine's agent and could act as it, so each machine serves one "+
-			"user of the server. Write users: auto in %s to keep them apart (docs/security.md)", people, engine.SettingsName)
+		return fmt.Sprintf("the programs of %d users run as their machine's agent and could act as it, so each machine "+
+			"serves one user of the server. Write users: auto in %s to keep them apart (docs/security.md)", people,
+			engine.SettingsName)
 	}
 	return ""
 }
