@@ -87,7 +87,7 @@ func (c carried) ReadFrom(from io.Reader) (sent int64, err error) {
 		buffer := lent.buffer(n)
 		n, err = from.Read(buffer)
 		if n > 0 {
-			m, werr := c.ResponseWriter.Write(buffer[:n])
+			m, werr := c.Write(buffer[:n])
 			if sent += int64(m); werr != nil {
 				return sent, werr
 			}
