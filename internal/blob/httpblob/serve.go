@@ -49,7 +49,7 @@ func (h Handler) Read(w http.ResponseWriter, r *http.Request) error {
 	head.Set("Content-Type", "application/octet-stream")
 	head.Set("ETag", tag)
 	head.Set(api.BlobModified, stat.ModTime().UTC().Format(time.RFC3339Nano))
-	if nearby(r) {
+	if bySocket(r) {
 		w = carried{w}
 	}
 	http.ServeContent(w, r, "", time.Time{}, file)
