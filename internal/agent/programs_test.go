@@ -27,8 +27,6 @@ var programs = map[string]func() int{
 	"burn":     playBurn,
 	"agent":    playAgent,
 	"epochs":   playEpochs,
-	"attack":   playAttack,
-	"swap":     playSwap,
 }
 
 // playPrint prints TEST_LINES lines on both streams and exits with TEST_EXIT.

@@ -18,6 +18,8 @@ import (
 	"scrimp/internal/api"
 )
 
+func init() { programs["attack"], programs["swap"] = playAttack, playSwap }
+
 // secret is what only root may read, in a folder whose path the attacker knows.
 const secret = "only root reads this"
 
