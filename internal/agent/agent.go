@@ -23,7 +23,6 @@ import (
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/setup"
 	"scrimp/internal/agent/wire"
-	"scrimp/internal/api"
 	"scrimp/internal/blob/httpblob"
 )
 
@@ -51,7 +50,7 @@ type Config struct {
 	Now         func() time.Time
 	Log         *slog.Logger
 
-	open   func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error)
+	open   func(context.Context, *attempt) (keeper, error)
 	store  *httpblob.Bucket // the server's own
 	setups *setup.Cache     // what set-ups made here; nil: none is kept
 	keep   bool             // for tests: leave what a task had on the machine
@@ -118,6 +117,9 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	id, err := openIdentity(c.MachineDir)
+	if err == nil {
+		err = id.stays(&c)
+	}
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}

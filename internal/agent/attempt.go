@@ -98,7 +98,7 @@ func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error
 		objective: objective{name: a.Metric},
 	}
 	if ok, _ := c.separate(); ok {
-		if err := g.openTo(userOf(c.Instance, a.Attempt)); err != nil {
+		if err := g.openTo(); err != nil {
 			return nil, errors.Join(err, box.Close())
 		}
 	}

@@ -194,10 +194,13 @@ func (d *daemon) drop(left []string, tasks []api.Assignment) {
 			f.top = filepath.Join(d.MachineDir, attempt)
 		}
 		var err error
-		if ok, _ := d.separate(); ok && !slot {
-			err = endUser(userOf(d.Instance, attempt), d.MachineDir)
+		if user := claimedUser(f.own); user != 0 && !slot {
+			err = endUser(user, d.MachineDir)
 		}
-		if err = errors.Join(err, f.remove()); err != nil {
+		if err == nil { // nobody is left who could put a link where something is removed
+			err = f.remove()
+		}
+		if err != nil {
 			d.Log.Warn("remove what is left of a task", "attempt", attempt, "error", err)
 			continue
 		}
@@ -217,8 +220,8 @@ func (d *daemon) cleanUp(g *attempt, fenced bool) error {
 	if g.user != 0 {
 		err = errors.Join(err, endUser(g.user, d.MachineDir))
 	}
-	if g.box.Empty() || fenced {
-		err = errors.Join(err, g.folders.remove())
+	if err == nil && (g.box.Empty() || fenced) { // nobody is left who could put a link where something is removed
+		err = g.folders.remove()
 	}
 	return err
 }

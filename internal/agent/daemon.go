@@ -50,11 +50,13 @@ func (d *daemon) register(soft, life context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(soft, d.RegisterFor, fmt.Errorf("no answer within %v", d.RegisterFor))
 	defer cancel()
 	defer context.AfterFunc(life, cancel)()
-	if ok, why := d.separate(); !ok {
+	isolated, why := d.separate()
+	if !isolated {
 		d.Log.Info("programs run as the agent's user, and can read what it can", "why", why)
 	}
 	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
-		CPUs: runtime.NumCPU(), Memory: memory(), Root: os.Geteuid() == 0}
+		CPUs: runtime.NumCPU(), Memory: memory(), Root: os.Geteuid() == 0,
+		Isolated: isolated}
 	err := wire.Retry(ctx, func(ctx context.Context) error {
 		_, err := d.machine.Register(ctx, r)
 		if err != nil {
@@ -65,7 +67,7 @@ func (d *daemon) register(soft, life context.Context) error {
 	if err != nil {
 		return fmt.Errorf("agent: register %s: %w", d.Instance, err)
 	}
-	return d.id.registered(d.MachineDir)
+	return d.id.registered(d.MachineDir, isolated)
 }
 
 // serve pulls tasks and runs them, and returns when the machine can be switched off.

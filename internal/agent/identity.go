@@ -16,6 +16,7 @@ import (
 type identity struct {
 	Seed       []byte `json:"seed"`
 	Registered bool   `json:"registered"` // the server has the public half
+	Isolated   bool   `json:"isolated"`   // and was told that programs run as users of their own
 
 	path string
 	key  ed25519.PrivateKey
@@ -93,9 +94,22 @@ func (i *identity) public() ed25519.PublicKey {
 	return k
 }
 
+// stays reports why the machine is not what the server takes it for: it may have tasks of
+// several users only where their programs are kept apart.
+func (i *identity) stays(c *Config) error {
+	if !i.Registered || !i.Isolated {
+		return nil
+	}
+	if ok, why := c.separate(); !ok {
+		return fmt.Errorf("the server knows this machine as one whose programs run as users of their own, and they no "+
+			"longer can: %s", why)
+	}
+	return nil
+}
+
 // registered notes that the server has the key: the token is of no use any more.
-func (i *identity) registered(machine string) error {
-	i.Registered = true
+func (i *identity) registered(machine string, isolated bool) error {
+	i.Registered, i.Isolated = true, isolated
 	if err := i.write(); err != nil {
 		return err
 	}

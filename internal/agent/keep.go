@@ -53,10 +53,7 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 		o.ended.Error = fmt.Sprintf("the last checkpoint could not be kept: %v", err)
 	}
 	if len(g.a.Outputs) > 0 && g.a.OutputsURL != "" && !errors.Is(err, wire.ErrFenced) {
-		where, err := "", g.inside(g.folders.work)
-		if err == nil {
-			where, err = g.keeper.Keep(ctx, g.folders.work, g.a.Outputs)
-		}
+		where, err := g.keeper.Keep(ctx, g.reading(g.folders.work), g.a.Outputs)
 		o.ended.Outputs = where
 		if err != nil {
 			g.Log.Error("keep outputs", "error", err)

@@ -20,6 +20,7 @@ import (
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/httpblob"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/confined"
 )
 
 // keeper is the store of one attempt: its claim on the job's checkpoints, and
@@ -32,7 +33,7 @@ type keeper interface {
 	// Fetch copies the work folder from a store's address into folder dir.
 	Fetch(ctx context.Context, address, dir string) error
 	// Keep copies the named folders below dir to the place of outputs, and says where they are.
-	Keep(ctx context.Context, dir string, folders []string) (string, error)
+	Keep(ctx context.Context, dir confined.Folder, folders []string) (string, error)
 	Close() error
 }
 
@@ -53,13 +54,18 @@ type storeKeeper struct {
 	bucket   *gcblob.Bucket // nil: the job keeps no checkpoints
 	writer   *checkpoint.Writer
 	capturer *checkpoint.Capturer
-	first    bool // no capture was made yet
+	aside    string // folder of captures; "": beside what is captured
+	first    bool   // no capture was made yet
 }
 
 // openKeeper opens the store and claims it for the attempt's epoch: older
 // attempts can write no more from here on.
-func openKeeper(ctx context.Context, a api.Assignment, server *httpblob.Bucket, log *slog.Logger) (keeper, error) {
-	k := &storeKeeper{a: a, server: server, log: log, first: true}
+func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
+	a, log := g.a, g.Log
+	k := &storeKeeper{a: a, server: g.store, log: log, first: true}
+	if g.user != 0 { // where the program cannot put another file in the place of a copy
+		k.aside = g.folders.own
+	}
 	if a.Checkpoint.URL == "" {
 		return k, nil
 	}
@@ -132,9 +138,9 @@ func fenceOf(err error) error {
 
 // Capture implements save.Vault. The first capture is a copy of everything:
 // whether the program overwrites its files in place is only known from the second on.
-func (k *storeKeeper) Capture(ctx context.Context, dir string) (save.Capture, error) {
-	if k.capturer == nil || k.capturer.Dir != dir {
-		k.capturer = &checkpoint.Capturer{Dir: dir, Ignore: save.Aside()}
+func (k *storeKeeper) Capture(ctx context.Context, dir confined.Folder) (save.Capture, error) {
+	if k.capturer == nil || k.capturer.Folder != dir {
+		k.capturer = &checkpoint.Capturer{Folder: dir, Aside: k.aside, Ignore: save.Aside()}
 	}
 	k.capturer.Copy = k.first
 	c, err := k.capturer.Capture(ctx)
@@ -258,7 +264,7 @@ func OutputsName(job string, task int) string {
 }
 
 // Keep returns an address of the form ADDRESS#NAME.
-func (k *storeKeeper) Keep(ctx context.Context, dir string, folders []string) (string, error) {
+func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []string) (string, error) {
 	name := OutputsName(k.a.Job, k.a.Task)
 	err := wire.Retry(ctx, func(ctx context.Context) (err error) {
 		b, err := k.openStore(ctx, k.a.OutputsURL)

@@ -3,7 +3,10 @@ package agent
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,7 +17,7 @@ import (
 
 	"scrimp/internal/agent/save"
 	"scrimp/internal/api"
-	"scrimp/internal/blob/httpblob"
+	"scrimp/internal/confined"
 )
 
 // patience is how long a test waits for a condition. It is no measure of speed.
@@ -58,19 +61,25 @@ type memCapture struct{ files map[string]string }
 func (c memCapture) Size() int64    { return int64(len(c.files)) }
 func (c memCapture) Discard() error { return nil }
 
-func (k *memKeeper) Capture(_ context.Context, dir string) (save.Capture, error) {
+func (k *memKeeper) Capture(_ context.Context, dir confined.Folder) (save.Capture, error) {
 	c := memCapture{map[string]string{}}
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".tmp") {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, save.ErrMoving
-		}
-		c.files[e.Name()] = string(b)
+	tree, err := dir.Open()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = tree.Close() }()
+	err = tree.Walk(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(name, ".tmp") {
+			return err
+		}
+		f, err := tree.File(name)
+		if err != nil {
+			return save.ErrMoving
+		}
+		b, err := io.ReadAll(f)
+		c.files[name] = string(b)
+		return errors.Join(err, f.Close())
+	})
 	return c, err
 }
 
@@ -107,7 +116,7 @@ func (k *memKeeper) Restore(_ context.Context, dir string) (restored, []api.Refu
 
 func (k *memKeeper) Fetch(context.Context, string, string) error { return nil }
 
-func (k *memKeeper) Keep(_ context.Context, _ string, folders []string) (string, error) {
+func (k *memKeeper) Keep(_ context.Context, _ confined.Folder, folders []string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = folders
@@ -166,9 +175,7 @@ func newRig(t testing.TB, a api.Assignment) *rig {
 		Environ: []string{"PATH=/usr/bin:/bin", "SCRIMP_TOKEN=bootstrap-token", "GOCOVERDIR=" + os.TempDir()}, Quiet: 200 * time.Millisecond,
 		keep: true,
 		Log:  slog.New(slog.NewTextHandler(r.logs, nil)),
-		open: func(context.Context, api.Assignment, *httpblob.Bucket, *slog.Logger) (keeper, error) {
-			return r.keeper, nil
-		},
+		open: func(context.Context, *attempt) (keeper, error) { return r.keeper, nil },
 	}
 	return r
 }

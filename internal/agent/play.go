@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"scrimp/internal/agent/logship"
 	"scrimp/internal/agent/program"
 	"scrimp/internal/agent/progress"
 	"scrimp/internal/agent/save"
@@ -137,10 +136,13 @@ func (g *attempt) tellStop(s stop) {
 // prepare fetches the work folder, restores, and sets up.
 func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	var r ready
-	if err := os.MkdirAll(g.folders.work, 0o700); err != nil {
+	if err := g.beginAnew(); err != nil {
 		return r, err
 	}
-	k, err := g.open(ctx, g.a, g.store, g.Log)
+	if err := g.sharesNoFolder(); err != nil {
+		return r, err
+	}
+	k, err := g.open(ctx, g)
 	if err != nil {
 		return r, fmt.Errorf("open the store: %w", err)
 	}
@@ -148,11 +150,8 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	if err := g.fetch(ctx, output); err != nil {
 		return r, err
 	}
-	if err := g.inside(g.folders.checkpoint); err != nil {
-		return r, err
-	}
-	if err := os.MkdirAll(g.folders.checkpoint, 0o700); err != nil {
-		return r, fmt.Errorf("make checkpoint folder: %w", err)
+	if err := g.reading(g.folders.checkpoint).Make(); err != nil {
+		return r, fmt.Errorf("make checkpoint folder (checkpoint.dir): %w", err)
 	}
 	if err := writable(g.folders.checkpoint); err != nil {
 		return r, err
@@ -167,12 +166,13 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, fmt.Errorf("restore checkpoint: %w", err)
 	}
 	r.took = g.Now().Sub(begin)
-	vault := save.Vault(ownVault{k, g})
+	vault := save.Vault(k)
 	if g.a.Checkpoint.URL == "" {
 		vault = nil
 	}
 	g.saver = save.New(vault, save.Config{
-		Dir: g.folders.checkpoint, Quiet: g.Quiet, Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
+		Dir: g.reading(g.folders.checkpoint), Quiet: g.Quiet,
+		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.trouble.is(troubleKeep, err); g.box.wake() },
 		Fenced:  func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) },
 	})
@@ -268,9 +268,9 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		args = []string{"/bin/sh", "-c", g.a.Command}
 	}
 	// What set-up printed, and what lies in the work folder, is no progress.
-	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Offset: logship.SizeOf(g.folders.log), Bars: true},
-		file: progress.Tail{Path: g.folders.progress, Offset: logship.SizeOf(g.folders.progress)}}
-	if err := markRan(g.folders.own, g.a.Attempt); err != nil {
+	w := &watcher{g: g, output: progress.Tail{Path: g.folders.log, Bars: true},
+		file: progress.Tail{In: g.reading(""), Path: g.folders.progress}}
+	if err := errors.Join(w.output.Skip(), w.file.Skip(), markRan(g.folders.own, g.a.Attempt)); err != nil {
 		return failSetup(1, err)
 	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, User: g.user,

@@ -1,18 +1,19 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
+	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"strings"
+	"strconv"
 
 	"scrimp/internal/agent/program"
-	"scrimp/internal/agent/save"
+	"scrimp/internal/confined"
 )
 
 // Whose the processes of a task are (SCRIMP_TASK_USER).
@@ -27,6 +28,12 @@ const (
 	users     = 40_000
 )
 
+// Apart reports whether an agent of this process' user, with its machine's folder there,
+// can run programs as users of their own; why says why not.
+func Apart(machineDir string) (ok bool, why string) {
+	return (&Config{TaskUser: UserAuto, MachineDir: machineDir}).separate()
+}
+
 // separate reports whether programs run as users of their own; why says why not.
 func (c *Config) separate() (ok bool, why string) {
 	switch {
@@ -34,10 +41,16 @@ func (c *Config) separate() (ok bool, why string) {
 		return false, "SCRIMP_TASK_USER is not auto"
 	case os.Geteuid() != 0:
 		return false, "the agent is not root"
+	case runtime.GOOS != "linux":
+		return false, "only Linux shows whose a process is"
 	}
 	for dir := filepath.Dir(c.MachineDir); ; dir = filepath.Dir(dir) {
-		if st, err := os.Stat(dir); err != nil || st.Mode().Perm()&0o001 == 0 {
+		st, err := os.Stat(dir)
+		switch {
+		case err != nil || st.Mode().Perm()&0o001 == 0:
 			return false, fmt.Sprintf("other users do not reach the machine's folder: %s is closed to them", dir)
+		case st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0:
+			return false, fmt.Sprintf("other users could replace the machine's folder: %s may be written to by all", dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return true, ""
@@ -45,16 +58,73 @@ func (c *Config) separate() (ok bool, why string) {
 	}
 }
 
-// userOf is the user of a task: the same after a restart of the agent.
-func userOf(instance, attempt string) int {
-	return firstUser + int(crc32.ChecksumIEEE([]byte(instance+"/"+attempt))%users)
-}
-
-// open lets the task's user in, and nobody else: what lies above is passed, not read.
-func (g *attempt) openTo(user int) error {
-	g.user = user
+// openTo gives the task a user, and lets that user in and nobody else: what lies above its
+// folder is passed, not read.
+func (g *attempt) openTo() (err error) {
+	if g.user, err = claimUser(filepath.Dir(g.folders.own), g.a.Attempt); err != nil {
+		return err
+	}
 	g.folders.log = filepath.Join(g.folders.own, "log") // where the program cannot put another file in its place
 	return errors.Join(os.Chmod(g.MachineDir, 0o711), os.Chmod(filepath.Dir(g.folders.top), 0o711))
+}
+
+// claimUser returns the user of an attempt: the same after a restart of the agent, and
+// nobody who has another task of this machine or a process on this host. tasks holds what is
+// the agent's of each task.
+func claimUser(tasks, attempt string) (int, error) {
+	claims, err := filepath.Glob(filepath.Join(tasks, "*", "user"))
+	if err != nil {
+		return 0, err
+	}
+	mine, taken := filepath.Join(tasks, attempt, "user"), map[int]bool{}
+	for _, path := range claims {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return 0, err
+		}
+		user, err := strconv.Atoi(string(text))
+		if err != nil || user < firstUser || user >= firstUser+users {
+			return 0, fmt.Errorf("read the user of a task: %s holds %q", path, text)
+		}
+		if path == mine {
+			return user, nil
+		}
+		taken[user] = true
+	}
+	for range 1000 {
+		user := firstUser + rand.IntN(users)
+		if !taken[user] && !program.Runs(user) {
+			return user, replaceFile(mine, []byte(strconv.Itoa(user)))
+		}
+	}
+	return 0, errors.New("no user is free for the task")
+}
+
+// claimedUser is the user whose claim lies in the agent's own folder of a task; 0: none.
+func claimedUser(own string) int {
+	text, err := os.ReadFile(filepath.Join(own, "user"))
+	if err != nil {
+		return 0
+	}
+	user, err := strconv.Atoi(string(text))
+	if err != nil || user < firstUser || user >= firstUser+users {
+		return 0
+	}
+	return user
+}
+
+// beginAnew makes the task's folder, empty where it has a user: a set-up that an agent before
+// us ran may have left processes, and links where the agent is about to write.
+func (g *attempt) beginAnew() error {
+	if g.user != 0 {
+		if err := g.endAll(); err != nil {
+			return err
+		}
+		if err := errors.Join(removeAll(g.folders.top), os.RemoveAll(g.setupDone())); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(g.folders.work, 0o700)
 }
 
 // handOver gives the task's folder to its user, before anything of the user's has run.
@@ -70,46 +140,28 @@ func (g *attempt) handOver() error {
 	})
 }
 
-// inside reports why a path of the program's is not one that the agent, which is root, may
-// use for it: it leads out of the task's folder.
-func (g *attempt) inside(path string) error {
+// reading is how the agent reads what the program writes. Where that is another user the
+// agent is root: it follows no link out of the task's folder and reads nobody else's files.
+func (g *attempt) reading(path string) confined.Folder {
+	if g.user == 0 {
+		return confined.Folder{Path: path}
+	}
+	return confined.Folder{Path: path, Within: g.folders.top, Owner: g.user}
+}
+
+// sharesNoFolder refuses stores that are folders of the machine where the agent is root and
+// programs are not: with one the job would read and write what root can.
+func (g *attempt) sharesNoFolder() error {
 	if g.user == 0 {
 		return nil
 	}
-	top, err := filepath.EvalSymlinks(g.folders.top)
-	if err != nil {
-		return err
-	}
-	for at := path; ; at = filepath.Dir(at) {
-		found, err := filepath.EvalSymlinks(at)
-		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
-			if st, e := os.Lstat(at); e == nil && st.Mode()&fs.ModeSymlink != 0 {
-				return fmt.Errorf("%s is a link that leads nowhere", at)
-			}
-			continue
+	for _, address := range []string{g.a.Checkpoint.URL, g.a.OutputsURL, g.a.Workdir} {
+		if u, err := url.Parse(address); err == nil && u.Scheme == "file" {
+			return fmt.Errorf("%s: a folder of the machine cannot be a store where programs run as users of their own: take "+
+				"the server's store or s3://, or set users: same for the engine", address)
 		}
-		if err != nil {
-			return err
-		}
-		if found != top && !strings.HasPrefix(found, top+string(filepath.Separator)) {
-			return fmt.Errorf("%s is not below the folder of the task: with SCRIMP_TASK_USER=auto checkpoint.dir must be", path)
-		}
-		return nil
 	}
-}
-
-// ownVault takes nothing from a folder that leads out of the task's.
-type ownVault struct {
-	save.Vault
-	g *attempt
-}
-
-// Capture implements save.Vault.
-func (v ownVault) Capture(ctx context.Context, dir string) (save.Capture, error) {
-	if err := v.g.inside(dir); err != nil {
-		return nil, err
-	}
-	return v.Vault.Capture(ctx, dir)
+	return nil
 }
 
 // endAll ends what is left of the task's user.

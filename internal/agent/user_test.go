@@ -1,12 +1,16 @@
 package agent
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
+	"scrimp/internal/agent/program"
 	"scrimp/internal/api"
 )
 
@@ -52,7 +56,7 @@ fails "root's files" cat /etc/shadow
 fails "the test's own binary's folder" touch /usr/x
 test "$(id -u)" -ge 480000 || echo "it runs as $(id -u)"
 test "$(id -G)" = "$(id -u)" || echo "it is of the groups $(id -G)"
-touch "$PWD/x" "$HOME/x" && echo 7 > "$SCRIMP_CHECKPOINT_DIR/state" && echo out > /dev/stderr
+touch "$PWD/x" "$HOME/x" && id -u > "$SCRIMP_CHECKPOINT_DIR/user" && echo 7 > "$SCRIMP_CHECKPOINT_DIR/state" && echo out > /dev/stderr
 (setsid env -i sleep 1000 &)
 echo tried`
 	r := separated(t, tries)
@@ -66,7 +70,11 @@ echo tried`
 	if got, _ := r.keeper.newest("state"); got != "7\n" {
 		t.Errorf("its checkpoint holds %q", got)
 	}
-	user := userOf(r.config.Instance, r.server.assignment.Attempt)
+	text, _ := r.keeper.newest("user")
+	user, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || user < firstUser || user >= firstUser+users {
+		t.Fatalf("it ran as %q, %v", text, err)
+	}
 	for _, p := range ofUser(t, user) {
 		t.Errorf("a process of the task is left: %s", p)
 	}
@@ -104,8 +112,10 @@ func TestTheAgentFollowsNoLinkOutOfATask(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.keeper.versions) > 0 {
-		t.Errorf("kept is %v", r.keeper.versions)
+	for _, v := range r.keeper.versions { // the file may have been kept before the folder was a link
+		if len(v) != 1 || v["state"] != "7\n" {
+			t.Errorf("kept is %v", v)
+		}
 	}
 	outside := separated(t, "true")
 	outside.server.assignment.Checkpoint.Dir = "/etc/scrimp-test"
@@ -138,13 +148,106 @@ func TestAProgramsTokenOpensNothingOfTheServers(t *testing.T) {
 	}
 }
 
+// Tasks of a machine have users of their own, the same after a restart of the agent.
+func TestNoTwoTasksHaveOneUser(t *testing.T) {
+	tasks := t.TempDir()
+	seen := map[int]string{}
+	for i := range 30 {
+		name := "job-" + strconv.Itoa(i) + ".1"
+		if err := os.Mkdir(filepath.Join(tasks, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		user, err := claimUser(tasks, name)
+		again, err2 := claimUser(tasks, name)
+		if err != nil || err2 != nil || again != user || seen[user] != "" {
+			t.Fatalf("%s has user %d, then %d, which is also that of %q: %v %v", name, user, again, seen[user], err, err2)
+		}
+		seen[user] = name
+	}
+}
+
+// What a set-up left that an agent before ran is gone before anything is written: its
+// processes, and the links that it made.
+func TestATaskThatBeginsAgainBeginsFromNothing(t *testing.T) {
+	r := separated(t, "")
+	a := r.server.assignment
+	vault := filepath.Join(filepath.Dir(r.config.MachineDir), "vault")
+	f := layOut(r.config.MachineDir, a)
+	err := errors.Join(os.MkdirAll(f.own, 0o700), os.MkdirAll(f.top, 0o711), os.Mkdir(vault, 0o755), os.Symlink(vault, f.work),
+		os.Symlink(vault, f.checkpoint), os.WriteFile(filepath.Join(f.own, "setup.done"), []byte(a.Setup), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := claimUser(filepath.Dir(f.own), a.Attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray := exec.Command("sleep", "1000")
+	stray.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: program.As(user)}
+	if err := stray.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- stray.Wait() }()
+	r.server.assignment.Command = "kill -0 " + strconv.Itoa(stray.Process.Pid) + " && echo a stray lives; echo clean"
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if <-ended == nil {
+		t.Error("a process of the set-up before lived on")
+	}
+	if got := string(r.server.log); !strings.HasSuffix(got, "clean\n") || strings.Contains(got, "stray") {
+		t.Errorf("the program says %q", got)
+	}
+	if left, err := os.ReadDir(vault); err != nil || len(left) > 0 {
+		t.Errorf("written through the link: %v, %v", left, err)
+	}
+}
+
+// A machine says that it keeps programs apart, and does not go on where it cannot any more.
+func TestAMachineIsWhatItSaidItWas(t *testing.T) {
+	r := separated(t, "true")
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if !r.server.registered.Isolated {
+		t.Errorf("registered is %+v", r.server.registered)
+	}
+	r.config.TaskUser = UserSame
+	r.start()
+	if err := r.end(); err == nil || !strings.Contains(err.Error(), "SCRIMP_TASK_USER") {
+		t.Errorf("it went on: %v", err)
+	}
+}
+
+// A store that is a folder of the machine is none for a program that is not root.
+func TestAProgramReadsNoFolderAsRoot(t *testing.T) {
+	for _, set := range []func(*api.Assignment){
+		func(a *api.Assignment) { a.Workdir = "file:///etc" },
+		func(a *api.Assignment) { a.Checkpoint.URL = "FILE:///etc" },
+		func(a *api.Assignment) { a.OutputsURL = "file:///etc" },
+	} {
+		r := separated(t, "true")
+		set(&r.server.assignment)
+		r.start()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		if e := told(r.server, endedIn); len(e) != 1 || e[0].Reason != api.EndSetup || !strings.Contains(e[0].Error, "users: same") {
+			t.Errorf("ended %+v", e)
+		}
+	}
+}
+
 func TestWhereTheAgentKeepsProgramsApart(t *testing.T) {
-	closed := t.TempDir()
-	if err := os.Chmod(closed, 0o700); err != nil {
+	closed, open := t.TempDir(), filepath.Join(t.TempDir(), "open")
+	if err := errors.Join(os.Chmod(closed, 0o700), os.Mkdir(open, 0o777), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ user, dir, want string }{
-		{"", "/srv/m", "SCRIMP_TASK_USER"}, {UserSame, "/srv/m", "SCRIMP_TASK_USER"}, {UserAuto, closed + "/m", ""},
+		{"", "/srv/m", "SCRIMP_TASK_USER"}, {UserSame, "/srv/m", "SCRIMP_TASK_USER"}, {UserAuto, closed + "/m", ""}, {UserAuto, open + "/m", ""},
 	} {
 		ok, why := (&Config{TaskUser: c.user, MachineDir: c.dir}).separate()
 		if ok || why == "" || !strings.Contains(why, c.want) {

@@ -83,6 +83,7 @@ var House = []Room{
 	{Path: "blob", Floor: 5},
 	{Path: "tarball", Floor: 5},     // a folder as one stream
 	{Path: "fileid", Floor: 5},      // tells a file from its copies
+	{Path: "confined", Floor: 5},    // folders of programs, read without being led out of them
 	{Path: "wait", Floor: 5},        // a pause that ends early
 	{Path: "api/convert", Floor: 5}, // values of the program to values of the wire
 	{Path: "api", Floor: 5},

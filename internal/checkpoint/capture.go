@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"scrimp/internal/confined"
 )
 
 // captureMark is in the name of every folder that holds a capture.
@@ -25,8 +27,8 @@ const captureTries = 5
 // for all captures of a folder, because it learns which files the program
 // overwrites in place. It is used by one goroutine at a time.
 type Capturer struct {
-	Dir    string
-	Aside  string   // folder for the copies, on the same file system; "" is the folder that holds Dir
+	confined.Folder
+	Aside  string   // folder for the copies, on the same file system; "" is the folder that holds this one
 	Ignore []string // names or patterns as of path.Match, of an element or of the path below Dir
 	Copy   bool     // copy every file: for programs that write through a memory map
 
@@ -61,7 +63,7 @@ func (c *Capture) Discard() error {
 
 // TakeCapture captures a folder once.
 func TakeCapture(ctx context.Context, dir string) (*Capture, error) {
-	return (&Capturer{Dir: dir}).Capture(ctx)
+	return (&Capturer{Folder: confined.Folder{Path: dir}}).Capture(ctx)
 }
 
 // Capture copies the folder as cheaply as its file system can: a clone where
@@ -80,17 +82,24 @@ func (c *Capturer) Capture(ctx context.Context) (*Capture, error) {
 			return capture, nil
 		}
 		if !errors.Is(err, ErrChanged) || try == captureTries {
-			return nil, fmt.Errorf("capture %s: %w", c.Dir, err)
+			return nil, fmt.Errorf("capture %s: %w", c.Path, err)
 		}
 	}
 }
 
 func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
-	dir, err := filepath.EvalSymlinks(c.Dir)
+	dir := c.Path
+	if c.Within == "" {
+		if dir, err = filepath.EvalSymlinks(c.Path); err != nil {
+			return nil, err
+		}
+	}
+	tree, err := c.Open()
 	if err != nil {
 		return nil, err
 	}
-	found, err := scan(dir, c.Ignore)
+	defer func() { err = errors.Join(err, tree.Close()) }()
+	found, err := scan(tree, dir, c.Ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +131,11 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 		if err != nil {
 			return nil, err
 		}
-		f.from = to
+		f.from, f.in = to, nil
 		made.Bytes += f.Size
 		made.Copied += copied
 	}
-	again, err := scan(dir, c.Ignore)
+	again, err := scan(tree, dir, c.Ignore)
 	if err != nil {
 		return nil, err
 	}
@@ -141,9 +150,17 @@ func (c *Capturer) once(ctx context.Context) (_ *Capture, err error) {
 }
 
 // take makes the copy of one file and returns how many bytes it cost.
-func (c *Capturer) take(f *source, to string) (int64, error) {
+func (c *Capturer) take(f *source, to string) (_ int64, err error) {
+	in, err := f.open()
+	if err != nil {
+		return 0, moved(err)
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	if stat, err := in.Stat(); err != nil || stateOf(stat) != f.state {
+		return 0, errors.Join(err, ErrChanged)
+	}
 	if !c.noClone {
-		done, err := clone(f.from, to)
+		done, err := clone(in, to)
 		if done || err != nil {
 			return 0, moved(err)
 		}
@@ -156,7 +173,7 @@ func (c *Capturer) take(f *source, to string) (int64, error) {
 		}
 		c.inPlace[f.Path] = true
 	}
-	if !c.Copy && !c.inPlace[f.Path] && time.Since(f.Modified).Abs() > tick && os.Link(f.from, to) == nil {
+	if !c.Copy && !c.inPlace[f.Path] && time.Since(f.Modified).Abs() > tick && link(in, f.from, to) == nil {
 		f.linked = true
 		stat, err := os.Lstat(to)
 		if err == nil && stateOf(stat) != f.state {
@@ -164,15 +181,10 @@ func (c *Capturer) take(f *source, to string) (int64, error) {
 		}
 		return 0, moved(err)
 	}
-	return f.Size, moved(copyFile(f.from, to, f.Size))
+	return f.Size, moved(copyFile(in, to, f.Size))
 }
 
-func copyFile(from, to string, size int64) (err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
+func copyFile(in *os.File, to string, size int64) (err error) {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -201,7 +213,7 @@ func unchanged(files []source) error {
 		if !f.linked {
 			continue
 		}
-		stat, err := os.Lstat(f.from)
+		stat, err := f.lstat()
 		if err != nil {
 			return fmt.Errorf("file %s: %w", f.Path, moved(err))
 		}

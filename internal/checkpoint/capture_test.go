@@ -13,6 +13,7 @@ import (
 
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/confined"
 )
 
 func capture(t testing.TB, c *checkpoint.Capturer) *checkpoint.Capture {
@@ -37,7 +38,7 @@ func TestCaptureSurvivesReplacing(t *testing.T) {
 	put(t, dir, "model", "before it is replaced")
 	put(t, dir, "gone", "before it is removed")
 	want := read(t, dir)
-	c := capture(t, &checkpoint.Capturer{Dir: dir})
+	c := capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
 	if c.Copied != 0 || c.Size() != 41 {
 		t.Errorf("copied %d of %d bytes", c.Copied, c.Size())
 	}
@@ -65,7 +66,7 @@ func TestCaptureLearnsWhatIsOverwritten(t *testing.T) {
 	b := openFolder(t, blobtest.Fast(t))
 	dir := filepath.Join(blobtest.Fast(t), "c")
 	w := claim(t, open(b), 1)
-	c := &checkpoint.Capturer{Dir: dir}
+	c := &checkpoint.Capturer{Folder: confined.Folder{Path: dir}}
 	put(t, dir, "model", "first")
 	put(t, dir, "fixed", "never written again")
 	one := capture(t, c)
@@ -106,7 +107,7 @@ func TestCaptureCopiesWhatIsFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin := time.Now()
-		c = capture(t, &checkpoint.Capturer{Dir: dir})
+		c = capture(t, &checkpoint.Capturer{Folder: confined.Folder{Path: dir}})
 		if c.Copied == 3 {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,12 +12,7 @@ import (
 
 // clone copies a file by sharing its blocks. It returns false where the file
 // system cannot, and leaves nothing then.
-func clone(from, to string) (done bool, err error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
+func clone(in *os.File, to string) (done bool, err error) {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false, err
@@ -26,6 +22,12 @@ func clone(from, to string) (done bool, err error) {
 		return false, os.Remove(to)
 	}
 	return true, nil
+}
+
+// link gives an open file another name: the file itself, whatever lies at its path by now.
+func link(in *os.File, _, to string) error {
+	at := "/proc/self/fd/" + strconv.Itoa(int(in.Fd()))
+	return unix.Linkat(unix.AT_FDCWD, at, unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW)
 }
 
 func inode(stat fs.FileInfo) uint64 {

@@ -13,15 +13,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scrimp/internal/confined"
 )
 
 // kept is the home of the parts of outputs, which no prune touches.
 const kept = "kept"
 
-// Keep stores the named folders and files below base as outputs called name,
+// Keep stores the named folders and files below a folder as outputs called name,
 // in place of outputs that were kept under that name before. Folders that are
 // missing are left out. Nothing should write to them meanwhile; ErrChanged says that something did.
-func (s *Store) Keep(ctx context.Context, base string, folders []string, name string) (Manifest, Stats, error) {
+func (s *Store) Keep(ctx context.Context, base confined.Folder, folders []string, name string) (Manifest, Stats,
+	error) {
 	begin := time.Now()
 	m, stats, err := s.keep(ctx, base, folders, name)
 	if err != nil {
@@ -31,11 +34,17 @@ func (s *Store) Keep(ctx context.Context, base string, folders []string, name st
 	return m, stats, nil
 }
 
-func (s *Store) keep(ctx context.Context, base string, folders []string, name string) (Manifest, Stats, error) {
+func (s *Store) keep(ctx context.Context, base confined.Folder, folders []string, name string) (_ Manifest, _ Stats,
+	err error) {
 	if err := checkName(name); err != nil {
 		return Manifest{}, Stats{}, err
 	}
-	sources, skipped, err := gather(base, folders)
+	tree, err := base.Open()
+	if err != nil {
+		return Manifest{}, Stats{}, err
+	}
+	defer func() { err = errors.Join(err, tree.Close()) }()
+	sources, skipped, err := gather(tree, base.Path, folders)
 	if err != nil {
 		return Manifest{}, Stats{}, err
 	}
@@ -172,18 +181,18 @@ func checkName(name string) error {
 	return nil
 }
 
-// gather lists the named folders and files below base, as they are called
-// there. Links that lead out of base are skipped: there they lead nowhere.
-func gather(base string, folders []string) (all []source, skipped []string, err error) {
+// gather lists the named folders and files below a tree, whose path base is, as they are
+// called there. Links that lead out of it are skipped: there they lead nowhere.
+func gather(tree *confined.Tree, base string, folders []string) (all []source, skipped []string, err error) {
 	for _, f := range folders {
 		rel := path.Clean(filepath.ToSlash(f))
 		if !filepath.IsLocal(rel) {
 			return nil, nil, fmt.Errorf("output %q is not below the work folder", f)
 		}
-		if _, err := os.Lstat(filepath.Join(base, rel)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := tree.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		s := scanner{base: base, outward: func(path string) error {
+		s := scanner{tree: tree, base: base, outward: func(path string) error {
 			skipped = append(skipped, path)
 			return nil
 		}}

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/blob"
 	"scrimp/internal/blob/blobtest"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/confined"
 )
 
 // hooked is the same folder, with a hook before each operation.
@@ -142,7 +143,7 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 			t.Fatal(err)
 		}
 	}
-	_, stats, err := s.Keep(t.Context(), base, []string{"out", "deep/er", "missing"}, "final")
+	_, stats, err := s.Keep(t.Context(), confined.Folder{Path: base}, []string{"out", "deep/er", "missing"}, "final")
 	if err != nil || !slices.Equal(stats.Skipped, []string{"out/away"}) {
 		t.Fatalf("%+v, %v", stats, err)
 	}
@@ -161,7 +162,7 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 		t.Errorf("fetch over files: %v", err)
 	}
 	put(t, base, "out/model", "01234567!!")
-	if _, stats, err := s.Keep(t.Context(), base, []string{"out"}, "final"); err != nil || stats.Uploaded != 2 {
+	if _, stats, err := s.Keep(t.Context(), confined.Folder{Path: base}, []string{"out"}, "final"); err != nil || stats.Uploaded != 2 {
 		t.Errorf("kept again: %+v, %v", stats, err)
 	}
 	to = filepath.Join(t.TempDir(), "again")
@@ -175,11 +176,11 @@ func testKeepAndFetch(t *testing.T, b *gocloud.Bucket) {
 		t.Errorf("fetch what was never kept: %v", err)
 	}
 	for _, name := range []string{"", "..", "a/b"} {
-		if _, _, err := s.Keep(t.Context(), base, []string{"out"}, name); err == nil {
+		if _, _, err := s.Keep(t.Context(), confined.Folder{Path: base}, []string{"out"}, name); err == nil {
 			t.Errorf("kept as %q", name)
 		}
 	}
-	if _, _, err := s.Keep(t.Context(), base, []string{"../.."}, "x"); err == nil {
+	if _, _, err := s.Keep(t.Context(), confined.Folder{Path: base}, []string{"../.."}, "x"); err == nil {
 		t.Error("kept what lies outside")
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"scrimp/internal/blob"
+	"scrimp/internal/confined"
 )
 
 // Stats says what publishing cost.
@@ -29,7 +29,7 @@ type Stats struct {
 // Publish captures folder dir and publishes the capture; it captures again
 // where the program writes meanwhile. See PublishCapture.
 func (w *Writer) Publish(ctx context.Context, dir string, meta Meta, ignore ...string) (Manifest, Stats, error) {
-	capturer := &Capturer{Dir: dir, Ignore: ignore}
+	capturer := &Capturer{Folder: confined.Folder{Path: dir}, Ignore: ignore}
 	for try := 0; ; try++ {
 		m, stats, err := w.captureAndPublish(ctx, capturer, meta)
 		if !errors.Is(err, ErrChanged) || try == captureTries {
@@ -173,7 +173,7 @@ func (u *upload) all(ctx context.Context, sources []source) ([]File, error) {
 // one reads a part, and stores it unless it is known. What is hashed is what
 // is stored, whatever the program does to the file meanwhile.
 func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFlight map[string]bool) (Part, error) {
-	if err := readAt(f.from, s.offset, buffer); err != nil {
+	if err := f.readAt(s.offset, buffer); err != nil {
 		return Part{}, fmt.Errorf("read %s: %w", f.Path, err)
 	}
 	sum := sha256.Sum256(buffer)
@@ -202,8 +202,8 @@ func (u *upload) one(ctx context.Context, f source, s span, buffer []byte, inFli
 }
 
 // readAt fills the buffer; a file that has become shorter has changed.
-func readAt(name string, offset int64, buffer []byte) (err error) {
-	f, err := os.Open(name)
+func (s *source) readAt(offset int64, buffer []byte) (err error) {
+	f, err := s.open()
 	if err != nil {
 		return moved(err)
 	}

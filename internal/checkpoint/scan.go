@@ -11,14 +11,33 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"scrimp/internal/confined"
 )
 
 // source is a file that is to be published.
 type source struct {
 	File
-	from   string   // path to read
-	linked bool     // the program can still write to it
-	state  identity // when it was captured
+	from   string         // path to read
+	in     *confined.Tree // where it is read by its path below the folder; nil: at from
+	linked bool           // the program can still write to it
+	state  identity       // when it was captured
+}
+
+// open opens it for reading.
+func (s *source) open() (*os.File, error) {
+	if s.in == nil {
+		return os.Open(s.from)
+	}
+	return s.in.File(s.Path)
+}
+
+// lstat describes it as it is now.
+func (s *source) lstat() (fs.FileInfo, error) {
+	if s.in == nil {
+		return os.Lstat(s.from)
+	}
+	return s.in.Lstat(s.Path)
 }
 
 // identity tells one state of a file from another.
@@ -36,8 +55,8 @@ func stateOf(stat fs.FileInfo) identity {
 var errOutward = errors.New("leads out of the folder: copy what it leads to, or ignore it")
 
 // scan lists a folder, sorted by path. A link that leads out is an error.
-func scan(dir string, ignore []string) ([]source, error) {
-	s := scanner{base: dir, ignore: ignore, outward: func(path string) error {
+func scan(tree *confined.Tree, dir string, ignore []string) ([]source, error) {
+	s := scanner{tree: tree, base: dir, ignore: ignore, outward: func(path string) error {
 		return fmt.Errorf("link %s: %w", path, errOutward)
 	}}
 	if err := s.walk("."); err != nil {
@@ -50,7 +69,8 @@ func scan(dir string, ignore []string) ([]source, error) {
 // scanner finds files, folders, and links that stay inside base. Sockets,
 // pipes and devices are no part of a checkpoint.
 type scanner struct {
-	base    string
+	tree    *confined.Tree
+	base    string // its path
 	ignore  []string
 	outward func(path string) error
 	found   []source
@@ -58,44 +78,41 @@ type scanner struct {
 
 // walk lists what lies at the slash path below base, and it itself unless it is base.
 func (s *scanner) walk(below string) error {
-	return filepath.WalkDir(filepath.Join(s.base, filepath.FromSlash(below)),
-		func(at string, d fs.DirEntry, err error) error {
-			rel, relErr := filepath.Rel(s.base, at)
-			if err != nil || relErr != nil || rel == "." {
-				if rel != "." {
-					err = moved(err)
-				}
-				return errors.Join(err, relErr)
+	return s.tree.Walk(below, func(rel string, d fs.DirEntry, err error) error {
+		if rel == "." {
+			return err
+		}
+		if err != nil {
+			return moved(err)
+		}
+		if !utf8.ValidString(rel) {
+			return fmt.Errorf("file name %q is not UTF-8: rename it, or ignore it", rel)
+		}
+		if ignored(rel, s.ignore) {
+			if d.IsDir() {
+				return fs.SkipDir
 			}
-			rel = filepath.ToSlash(rel)
-			if !utf8.ValidString(rel) {
-				return fmt.Errorf("file name %q is not UTF-8: rename it, or ignore it", rel)
-			}
-			if ignored(rel, s.ignore) {
-				if d.IsDir() {
-					return filepath.SkipDir
-				}
-				return nil
-			}
-			return moved(s.add(rel, at, d))
-		})
+			return nil
+		}
+		return moved(s.add(rel, d))
+	})
 }
 
-func (s *scanner) add(rel, at string, d fs.DirEntry) error {
+func (s *scanner) add(rel string, d fs.DirEntry) error {
 	stat, err := d.Info()
 	if err != nil {
 		return err
 	}
 	f := source{
 		File: File{Path: rel, Mode: stat.Mode() & (fs.ModeType | fs.ModePerm), Modified: stat.ModTime().UTC()},
-		from: at,
+		from: filepath.Join(s.base, filepath.FromSlash(rel)), in: s.tree,
 	}
 	switch stat.Mode().Type() {
 	case 0:
 		f.state, f.Size = stateOf(stat), stat.Size()
 	case fs.ModeDir:
 	case fs.ModeSymlink:
-		f.Target, err = linkTarget(s.base, at, rel)
+		f.Target, err = s.linkTarget(rel)
 		if errors.Is(err, errOutward) {
 			return s.outward(rel)
 		}
@@ -135,13 +152,13 @@ func ignored(rel string, patterns []string) bool {
 }
 
 // linkTarget reads a link, and makes it relative where it leads into the folder by its whole path.
-func linkTarget(base, at, rel string) (string, error) {
-	target, err := os.Readlink(at)
+func (s *scanner) linkTarget(rel string) (string, error) {
+	target, err := s.tree.Readlink(rel)
 	if err != nil {
 		return "", err
 	}
 	if filepath.IsAbs(target) {
-		whole, err := filepath.Abs(base)
+		whole, err := filepath.Abs(s.base)
 		if err != nil {
 			return "", err
 		}

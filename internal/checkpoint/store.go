@@ -16,6 +16,8 @@ import (
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
+
+	"scrimp/internal/blob/httpblob"
 )
 
 // A caller acts on these with errors.Is, never on the text.
@@ -34,11 +36,17 @@ var errTaken = errors.New("the name is taken")
 const partSize = 8 << 20
 
 // workersFor returns how many parts are in flight, each of which is in memory: for a
-// folder as many as processors can hash (4 hash 7 GB/s), for a store behind a
-// network enough to fill it while answers are on their way.
+// folder as many as processors can hash (4 hash 7 GB/s), for a server on this machine a few
+// more, since it works while they hash, for a store behind a network enough to fill it while
+// answers are on their way.
 func workersFor(b *blob.Bucket) int {
+	hashing := max(2, min(4, runtime.GOMAXPROCS(0)))
 	if b.As(new(string)) {
-		return max(2, min(4, runtime.GOMAXPROCS(0)))
+		return hashing
+	}
+	var server *httpblob.Bucket
+	if b.As(&server) && server.Nearby() {
+		return hashing + 1
 	}
 	return 8
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -136,7 +135,7 @@ func (a *app) stopped(pid int, machines bool) error {
 
 // marketServeCmd is the process that a local market is.
 func (a *app) marketServeCmd() *cobra.Command {
-	var file, name, after string
+	var file, name, after, machines string
 	serve := &cobra.Command{Use: "serve", Short: "Serve a market in the foreground", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGHUP)
@@ -156,10 +155,11 @@ func (a *app) marketServeCmd() *cobra.Command {
 			}
 			return local.Serve(cmd.Context(), local.Options{
 				Dir: a.Data, Trace: trace, Name: name, After: begins, Machine: []string{exe, "agent"},
-				Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.Err, nil)),
+				Machines: machines, Idle: idleAfter + time.Minute, Log: slog.New(slog.NewTextHandler(a.Err, nil)),
 			})
 		}}
 	serve.Flags().StringVar(&after, "after", "", "market `time` that a new market begins after")
+	serve.Flags().StringVar(&machines, "machines", "", "`folder` of its machines (default: machines in the data folder)")
 	serve.Flags().StringVar(&file, "market", "", "market `file`, or calm or stormy")
 	serve.Flags().StringVar(&name, "name", "", "`name` of the engine that a new market is (default: as the file has it)")
 	return serve
@@ -254,55 +254,4 @@ func (a *app) schemaCmd() *cobra.Command {
 		Long: "Prints the JSON schema of the job file. Save it and begin a job file with the line # " +
 			"yaml-language-server: $schema=FILE, and an editor completes and checks its fields." + command.PlainExit,
 		RunE: func(*cobra.Command, []string) error { _, err := a.Out.Write(spec.Schema()); return err }}
-}
-
-func (a *app) doctorCmd() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: command.Takes(),
-		GroupID: command.GroupRest,
-		Long: "Checks that scrimp can work here, and says how to fix what does not.\n\nExit status: 0 all is well, 1 a " +
-			"check failed.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := []show.Check{{Name: "program", OK: true,
-				Text: "scrimp " + Version + " " + command.Build() + ", " + runtime.GOOS +
-					"/" + runtime.GOARCH + ", " + flavour}}
-			probe := filepath.Join(a.Data, ".probe")
-			err := os.MkdirAll(a.Data, 0o700)
-			if err == nil {
-				err = os.WriteFile(probe, nil, 0o600)
-			}
-			_ = os.Remove(probe)
-			if err != nil {
-				checks = append(checks, show.Check{Name: "data folder", OK: false,
-					Text: err.Error() + ": give another with --data"})
-			} else {
-				checks = append(checks, show.Check{Name: "data folder", OK: true, Text: a.Data + " can be written to"})
-			}
-			if len(filepath.Join(a.Data, "market", "market.sock")) > 100 {
-				checks = append(checks, show.Check{Name: "socket", OK: false,
-					Text: "the path of the data folder is too long for a socket: give a shorter one with --data"})
-			}
-			if _, err := a.Open(cmd.Context()); err != nil {
-				checks = append(checks, show.Check{Name: "server", OK: true, Text: "none runs; the next command starts one"})
-			} else {
-				checks = append(checks, show.Check{Name: "server", OK: true, Text: "runs"})
-			}
-			checks = append(checks, show.Check{Name: "users", OK: true, Text: "programs on the local market run as this user, " +
-				"and could act as their machine's agent: each machine serves one user (docs/security.md)"})
-			failed := false
-			for _, c := range checks {
-				failed = failed || !c.OK
-				if a.JSON {
-					if err := a.Print(c); err != nil {
-						return err
-					}
-				}
-			}
-			if !a.JSON {
-				a.Printf("%s", show.Doctor(checks, a.Place()))
-			}
-			if failed {
-				return command.Failed
-			}
-			return nil
-		}}
 }

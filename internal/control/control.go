@@ -32,8 +32,9 @@ type Config struct {
 	Snapshot uint64        // events between snapshots at least; 0: none is written
 	Log      *slog.Logger
 	Running  int // jobs that hold a machine at once; 0: the core's default
-	// Env is given to the agent of an attempt: by which URL it reaches the server, and the token.
-	Env func(url, attempt string) map[string]string
+	// Env is given to the agent of an attempt at an engine: by which URL it reaches the server, the token, and whose
+	// the programs are.
+	Env func(e *engine.Engine, attempt string) map[string]string
 	// Leads is asked before each act: false while another server may have taken
 	// over. nil: none can.
 	Leads func() bool

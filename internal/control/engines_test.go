@@ -108,7 +108,7 @@ func opened(t *testing.T, folder string, engines ...engine.Engine) (*Control, fu
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engines, Config{
 		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour,
-		Log: slog.New(slog.DiscardHandler), Env: func(url, _ string) map[string]string { return map[string]string{"URL": url} },
+		Log: slog.New(slog.DiscardHandler), Env: func(e *engine.Engine, _ string) map[string]string { return map[string]string{"URL": e.AgentURL} },
 	})
 	if err != nil {
 		t.Fatal(err)

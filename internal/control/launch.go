@@ -31,7 +31,7 @@ func (c *Control) launch(ctx context.Context, a core.Launch) {
 			continue
 		}
 		i, err := s.client.Launch(ctx, engine.Request{
-			Key: c.keyOf(a.Allocation), Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(s.AgentURL, a.Allocation),
+			Key: c.keyOf(a.Allocation), Offer: a.Offer, MaxRate: a.MaxRate, Env: c.cfg.Env(&s.Engine, a.Allocation),
 			Tags: c.tags(a),
 		})
 		var body core.Body

@@ -89,7 +89,7 @@ func (c *cloud) open(t *testing.T, folder string) (*Control, func()) {
 	now := time.Now().UTC()
 	s, err := New(t.Context(), st, engineOf("cloud", c, 10*time.Millisecond), Config{
 		Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour,
-		Log: slog.New(slog.DiscardHandler), Env: func(string, string) map[string]string { return nil },
+		Log: slog.New(slog.DiscardHandler), Env: func(*engine.Engine, string) map[string]string { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

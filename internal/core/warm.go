@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"math/big"
 	"slices"
 	"time"
 
@@ -316,99 +315,4 @@ func (m *Machine) seat(j *Job, i *Instance) {
 	m.accrueIdle(i, &idle, m.now())
 	m.fact(state.AllocationGranted{Allocation: a.ID(), Instance: i.ID()})
 	m.began(a)
-}
-
-// splitBill books the newest bill of a machine that was shared: each line is split by what its
-// attempts and its spans without a task cost at plain seconds, so that the parts are the bill.
-func (m *Machine) splitBill(i *Instance, lines []BillLine) {
-	var attempts []*Attempt
-	var weights []money.Amount
-	for _, id := range i.Served() {
-		if a := m.s.AttemptOf(id); a != nil {
-			attempts, weights = append(attempts, a), append(weights, atLeastZero(a.Posted()))
-		}
-	}
-	for _, idle := range i.Idles() {
-		weights = append(weights, atLeastZero(idle.Posted))
-	}
-	parts := make([][]BillLine, len(weights))
-	for _, l := range lines {
-		for n, part := range allocate(l.Amount, weights) {
-			parts[n] = append(parts[n], BillLine{Rule: l.Rule, Amount: part})
-		}
-	}
-	f := state.BillSplit{Instance: i.ID()}
-	for n, a := range attempts {
-		m.bill(m.s.Job(a.Job()), a, parts[n])
-		f.Parts = append(f.Parts, state.BillPart{Attempt: a.ID(), Bill: byRule(parts[n])})
-	}
-	for n := range i.Idles() {
-		lines := parts[len(attempts)+n]
-		m.billIdle(i, &i.Idles()[n], lines)
-		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: byRule(lines)})
-	}
-	m.fact(f)
-}
-
-// allocate is ledger.Allocate; where nothing was posted the first pays all.
-func allocate(total money.Amount, weights []money.Amount) []money.Amount {
-	units := make([]*big.Int, len(weights))
-	for n, w := range weights {
-		units[n] = w.Big()
-	}
-	if parts, ok := ledger.Allocate(total, units); ok {
-		return parts
-	}
-	parts := make([]money.Amount, len(weights))
-	parts[0] = total
-	return parts
-}
-
-func atLeastZero(a money.Amount) money.Amount {
-	if a.Sign() < 0 {
-		return money.Amount{}
-	}
-	return a
-}
-
-// billIdle books the part of a span without a task: it is idle, whatever the rule.
-func (m *Machine) billIdle(i *Instance, idle *state.Idle, lines []BillLine) {
-	provider := i.Machine().Provider
-	after, before := byRule(lines), idle.Bill
-	known := before
-	if before == nil {
-		known = map[string]money.Amount{"": idle.Posted}
-	}
-	owed := money.Amount{}
-	for _, rule := range rulesOf(after, before) {
-		owed = owed.Add(after[rule]).Sub(before[rule])
-		m.enter(m.idleEntry(i, idle, ledger.Billed, cmp.Or(rule, "reconciled")), after[rule].Sub(known[rule]),
-			ledger.Payable(provider), ledger.Cost(ledger.Compute, ledger.Idle))
-	}
-	p := m.idleEntry(i, idle, ledger.Billed, "")
-	p.Use = ledger.Open
-	m.enter(p, owed, ledger.Invoice(provider), ledger.Payable(provider))
-}
-
-// byRule sums the lines of a bill by rule.
-func byRule(lines []BillLine) map[string]money.Amount {
-	sums := map[string]money.Amount{}
-	for _, l := range lines {
-		sums[l.Rule] = sums[l.Rule].Add(l.Amount)
-	}
-	return sums
-}
-
-// rulesOf are the rules of two bills, sorted.
-func rulesOf(a, b map[string]money.Amount) (list []string) {
-	for rule := range a {
-		list = append(list, rule)
-	}
-	for rule := range b {
-		if _, there := a[rule]; !there {
-			list = append(list, rule)
-		}
-	}
-	slices.Sort(list)
-	return list
 }

@@ -113,12 +113,13 @@ func TestEnginesAreReadInTheirOrder(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Name != "local" || list[0].Kind != "local" {
 		t.Errorf("a folder without a file has %+v, %v", list, err)
 	}
-	text := "engines:\n  - {name: b, kind: local, agents: listen, with: {market: x.yaml}, timing: {poll: 2s, grant_wait: 3h}}\n  - {name: a, kind: local}\n"
+	text := "engines:\n  - {name: b, kind: local, agents: listen, with: {market: x.yaml}, timing: {poll: 2s, grant_wait: 3h}}\n  - {name: a, kind: local, users: same}\n"
 	if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	list, err = Settings(dir)
-	if err != nil || len(list) != 2 || list[0].Name != "b" || list[0].With["market"] != "x.yaml" || list[1].Name != "a" {
+	if err != nil || len(list) != 2 || list[0].Name != "b" || list[0].With["market"] != "x.yaml" || list[1].Name != "a" ||
+		list[0].Users != "" || list[1].Users != UsersSame {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	got := list[0].Timing.Over(Timing{Poll: time.Second, Sweep: time.Minute, Boot: time.Hour})
@@ -127,5 +128,19 @@ func TestEnginesAreReadInTheirOrder(t *testing.T) {
 	}
 	if d := got.Detection(); d != 4*time.Second {
 		t.Errorf("a loss goes unnoticed for %v, want two polls", d)
+	}
+}
+
+// Whose the programs are is one of two words; another is refused with both.
+func TestUsersOfAnEngineAreOneOfTwo(t *testing.T) {
+	dir := t.TempDir()
+	text := "engines: [{name: a, kind: local, users: root}]\n"
+	if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Settings(dir)
+	if err == nil || !strings.Contains(err.Error(), "engine a") || !strings.Contains(err.Error(), "auto") ||
+		!strings.Contains(err.Error(), "same") {
+		t.Errorf("it says %v", err)
 	}
 }

@@ -24,10 +24,18 @@ type Setting struct {
 	Kind string `yaml:"kind"`
 	// Agents is how its machines reach the server: "socket" ("" is that too), "listen" for
 	// the address that the server listens on, or a URL.
-	Agents string            `yaml:"agents"`
+	Agents string `yaml:"agents"`
+	// Users is whose the programs on its machines are: UsersAuto or UsersSame; "": as its kind has it.
+	Users  string            `yaml:"users"`
 	Timing TimingSetting     `yaml:"timing"`
 	With   map[string]string `yaml:"with"` // what only engines of its kind have
 }
+
+// Whose the programs on an engine's machines are.
+const (
+	UsersAuto = "auto" // a user of each task's own, where the agent is root and other users reach the machine's folder
+	UsersSame = "same" // the agent's
+)
 
 // TimingSetting is what a user sets of an engine's timing; nil: as its kind has it.
 type TimingSetting struct {
@@ -107,6 +115,10 @@ func Settings(dir string) ([]Setting, error) {
 			return nil, fmt.Errorf("read engines: %s: engine %s stands twice: give each a name of its own", path, s.Name)
 		}
 		seen[s.Name] = true
+		if s.Users != "" && s.Users != UsersAuto && s.Users != UsersSame {
+			return nil, fmt.Errorf("read engines: %s: engine %s: users is %q: write auto, a user of each task's own, or same, "+
+				"the agent's", path, s.Name, s.Users)
+		}
 	}
 	return file.Engines, nil
 }

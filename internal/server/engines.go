@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strings"
@@ -137,10 +138,12 @@ func (s *Server) engineList() []api.Engine {
 }
 
 // agentEnv is what the agent of an attempt finds in its environment: where its engine's
-// machines reach the server, and what it is let in by.
-func (s *Server) agentEnv(url, attempt string) map[string]string {
+// machines reach the server, what it is let in by, and whose the programs are.
+func (s *Server) agentEnv(e *engine.Engine, attempt string) map[string]string {
 	return map[string]string{
-		"SCRIMP_SERVER": url,
+		"SCRIMP_TASK_USER": cmp.Or(e.Users, engine.UsersAuto),
+
+		"SCRIMP_SERVER": e.AgentURL,
 		"SCRIMP_TOKEN":  s.gate.Tickets.For(auth.BootstrapTicket, attempt),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"scrimp/internal/api"
 	"scrimp/internal/blob"
 	"scrimp/internal/checkpoint"
+	"scrimp/internal/confined"
 	"scrimp/internal/core"
 	"scrimp/internal/identity"
 	"scrimp/internal/server/auth"
@@ -165,7 +166,7 @@ func TestOutputsComeFromTheJobsOwnPlaceWhateverItsAgentSays(t *testing.T) {
 	if err := os.WriteFile(from+"/out/f", []byte("of another team"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := checkpoint.Open(b, kept.OwnKeys("other")).Keep(t.Context(), from, []string{"out"}, "other"); err != nil {
+	if _, _, err := checkpoint.Open(b, kept.OwnKeys("other")).Keep(t.Context(), confined.Folder{Path: from}, []string{"out"}, "other"); err != nil {
 		t.Fatal(err)
 	}
 	for n, says := range []string{kept.Address(w.opts.Dir) + "#other", "s3://b?endpoint=" + inside.URL + "&region=x#other",

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -19,27 +21,46 @@ func As(user int) *syscall.Credential {
 	return &syscall.Credential{Uid: id, Gid: id, Groups: []uint32{}}
 }
 
+// Runs reports whether a user has processes here.
+func Runs(user int) bool { return len(of(user)) > 0 }
+
+// of are the living processes that a user has, or has started through a program which runs
+// as its own owner.
+func of(user int) (list []int) {
+	for _, p := range processes() {
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
+		if p.zombie || err != nil { // it ended
+			continue
+		}
+		_, rest, _ := strings.Cut(string(status), "\nUid:")
+		ids, _, _ := strings.Cut(rest, "\n")
+		if slices.Contains(strings.Fields(ids), strconv.Itoa(user)) {
+			list = append(list, p.pid)
+		}
+	}
+	return list
+}
+
 // KillUser ends every process of a user that is a task's alone, and waits until none is
-// left: those too that left group, session and environment behind.
+// left: those too that left group, session and environment behind. It looks twice, since one
+// that forks and ends while it looks could be missed.
 func KillUser(user int) error {
 	if user <= 0 || user == os.Getuid() {
 		return errors.New("end the processes of a user: it is no task's own")
 	}
+	none := 0
 	for deadline := time.Now().Add(killPatience); ; time.Sleep(5 * time.Millisecond) {
-		left := 0
-		for _, p := range processes() {
-			var st syscall.Stat_t
-			if p.zombie || syscall.Stat("/proc/"+strconv.Itoa(p.pid), &st) != nil || int(st.Uid) != user {
-				continue
-			}
-			left++
-			_ = syscall.Kill(p.pid, syscall.SIGKILL) // gone already, most likely
+		left := of(user)
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, most likely
 		}
-		if left == 0 {
+		if len(left) > 0 {
+			none = 0
+		} else if none++; none == 2 {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end the processes of user %d: %d are still there after %v", user, left, killPatience)
+			return fmt.Errorf("end the processes of user %d: %d are still there after %v", user, len(left), killPatience)
 		}
 	}
 }

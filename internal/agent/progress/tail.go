@@ -7,13 +7,16 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"scrimp/internal/confined"
 )
 
 // Tail reads the new lines of a file that somebody else writes, from a byte on.
 type Tail struct {
+	In     confined.Folder // that Path must be reached within; the zero value: anywhere
 	Path   string
 	Offset int64
-	Bars   bool // a carriage return ends a line too: progress bars
+	Bars   bool // \r ends a line too: progress bars
 	rest   []byte
 	skip   bool // in a line that is longer than longestLine
 }
@@ -31,21 +34,19 @@ const (
 // during the call.
 // With last, a line without its end is taken too.
 func (t *Tail) Read(last bool, line func([]byte)) error {
-	st, err := os.Stat(t.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	f, size, err := t.open()
+	if f == nil || err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("look at %s: %w", t.Path, err)
-	}
-	if st.Size() < t.Offset {
+	defer func() { _ = f.Close() }() // it was read
+	if size < t.Offset {
 		t.Offset, t.rest, t.skip = 0, nil, false
 	}
-	if st.Size()-t.Offset > longestLag { // the program prints faster than anybody reads
-		t.Offset, t.rest, t.skip = st.Size()-keptLag, nil, true
+	if size-t.Offset > longestLag { // the program prints faster than anybody reads
+		t.Offset, t.rest, t.skip = size-keptLag, nil, true
 	}
-	if st.Size() > t.Offset {
-		if err := t.blocks(st.Size(), line); err != nil {
+	if size > t.Offset {
+		if err := t.blocks(f, size, line); err != nil {
 			return err
 		}
 	}
@@ -56,12 +57,33 @@ func (t *Tail) Read(last bool, line func([]byte)) error {
 	return nil
 }
 
-func (t *Tail) blocks(size int64, line func([]byte)) error {
-	f, err := os.Open(t.Path)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", t.Path, err)
+// Skip passes over what the file holds by now.
+func (t *Tail) Skip() error {
+	f, size, err := t.open()
+	if f == nil || err != nil {
+		return err
 	}
-	defer func() { _ = f.Close() }() // it was read
+	t.Offset = size
+	return f.Close()
+}
+
+// open opens the file and says how long it is; nil: it is not there.
+func (t *Tail) open() (*os.File, int64, error) {
+	f, err := t.In.File(t.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("look at %s: %w", t.Path, err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, st.Size(), nil
+}
+
+func (t *Tail) blocks(f *os.File, size int64, line func([]byte)) error {
 	block := make([]byte, min(size-t.Offset, tailBlock))
 	for t.Offset < size {
 		n, err := f.ReadAt(block, t.Offset)

@@ -12,12 +12,13 @@ import (
 
 	"scrimp/internal/agent/wire"
 	"scrimp/internal/api"
+	"scrimp/internal/confined"
 )
 
 // Vault keeps the checkpoints of one attempt.
 type Vault interface {
-	// Capture takes a consistent copy of folder dir, which the program may go on writing to.
-	Capture(ctx context.Context, dir string) (Capture, error)
+	// Capture takes a consistent copy of a folder, which the program may go on writing to.
+	Capture(ctx context.Context, dir confined.Folder) (Capture, error)
 	// Publish stores, publishes and verifies it. It returns wire.ErrFenced where a newer attempt
 	// has the claim, and ErrMoving where the program has overwritten what was captured.
 	Publish(ctx context.Context, c Capture, m Meta) (Published, error)
@@ -48,7 +49,7 @@ type Published struct {
 // Saver captures the checkpoint folder and uploads in the background, one at a
 // time. A capture that waits is replaced by a newer one.
 type Saver struct {
-	dir    string
+	dir    confined.Folder
 	vault  Vault
 	log    *slog.Logger
 	now    func() time.Time
@@ -86,9 +87,9 @@ type newest struct {
 
 // Config says what a Saver needs.
 type Config struct {
-	Dir       string        // folder that the program writes
-	Quiet     time.Duration // how long it must rest before it is captured
-	Announces bool          // the program's output says when it is complete
+	Dir       confined.Folder // that the program writes
+	Quiet     time.Duration   // how long it must rest before it is captured
+	Announces bool            // the program's output says when it is complete
 	Now       func() time.Time
 	Log       *slog.Logger
 	Saved     func(api.Saved) // is called when a checkpoint is published

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/confined"
 	"scrimp/internal/wait"
 )
 
@@ -99,7 +100,7 @@ func TestNewestCaptureWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []int64
 		s := New(slowVault{10 * time.Second}, Config{
-			Dir: dir, Quiet: time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Dir: confined.Folder{Path: dir}, Quiet: time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			Saved: func(x api.Saved) { reported = append(reported, x.Step) },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +137,7 @@ type nothing struct{}
 func (nothing) Size() int64    { return 1 }
 func (nothing) Discard() error { return nil }
 
-func (slowVault) Capture(context.Context, string) (Capture, error) { return nothing{}, nil }
+func (slowVault) Capture(context.Context, confined.Folder) (Capture, error) { return nothing{}, nil }
 
 func (slowVault) Prune(context.Context) error { return nil }
 

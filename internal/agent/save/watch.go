@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"time"
+
+	"scrimp/internal/confined"
 )
 
 // view is what a poll of the checkpoint folder showed.
@@ -27,15 +28,19 @@ func aside(name string) bool {
 // Aside lists the patterns of names that aside knows, for those who copy.
 func Aside() []string { return []string{".*", "*.tmp"} }
 
-// scan looks at folder dir. It reads no file.
-func scan(dir string) (view, error) {
+// scan looks at a folder. It reads no file.
+func scan(dir confined.Folder) (view, error) {
+	tree, err := dir.Open()
+	if err != nil {
+		return view{}, fmt.Errorf("look at checkpoint folder: %w", err)
+	}
 	files, asides := fnv.New64a(), fnv.New64a()
 	var v view
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = tree.Walk(".", func(rel string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // renamed or removed just now: the next poll sees it
 		}
-		if err != nil || path == dir {
+		if err != nil || rel == "." {
 			return err
 		}
 		info, err := d.Info()
@@ -45,7 +50,6 @@ func scan(dir string) (view, error) {
 		if err != nil {
 			return err
 		}
-		rel, _ := filepath.Rel(dir, path) // path begins with dir
 		into := files
 		if inAside(rel) {
 			into = asides
@@ -63,7 +67,7 @@ func scan(dir string) (view, error) {
 		_, _ = fmt.Fprintf(into, "%s\x00%d\x00%d\x00%d\x00", rel, info.Size(), info.ModTime().UnixNano(), info.Mode())
 		return nil
 	})
-	if err != nil {
+	if err = errors.Join(err, tree.Close()); err != nil {
 		return view{}, fmt.Errorf("look at checkpoint folder: %w", err)
 	}
 	v.files, v.aside = files.Sum64(), asides.Sum64()
@@ -71,7 +75,7 @@ func scan(dir string) (view, error) {
 }
 
 func inAside(rel string) bool {
-	for part := range strings.SplitSeq(filepath.ToSlash(rel), "/") {
+	for part := range strings.SplitSeq(rel, "/") {
 		if aside(part) {
 			return true
 		}

@@ -88,6 +88,7 @@ func Dial(address string, token func() string) (*HTTP, error) {
 	moves, _, _ := over(u) // it was right a moment ago
 	moves.MaxIdleConnsPerHost = 16
 	store := httpblob.NewBucket(base+"/v1/agent", &http.Client{Transport: moves}, token)
+	store.Socket = u.Scheme == "unix"
 	show := func(r *http.Request, _ []byte) { r.Header.Set("Authorization", "Bearer "+token()) }
 	return &HTTP{base: base, client: &http.Client{Transport: transport}, patience: answerTime, show: show,
 		store: store}, nil

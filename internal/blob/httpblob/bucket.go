@@ -34,6 +34,7 @@ func NewBucket(base string, client *http.Client, token func() string) *Bucket {
 // metadata; a write that has metadata is refused.
 type Bucket struct {
 	Base     string // address that paths begin with, such as https://host:port/v1/agent
+	Socket   bool   // Client reaches it by a socket of this machine, whatever Base says
 	Client   *http.Client
 	Token    func() string // asked for before each request
 	Wire     int           // version of the protocol

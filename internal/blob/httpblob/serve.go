@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"gocloud.dev/blob/driver"
@@ -26,11 +25,6 @@ type Handler struct {
 	Room   func() error          // asked while a content comes: why no more of it may be taken
 	Live   func() error          // asked before a blob appears or goes: why the caller may change nothing any more
 }
-
-// buffers carry contents. A sender that is slow holds one, so they are small.
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
-const bufferSize = 64 << 10
 
 // own returns the key that the request names.
 func (h Handler) own(key string) (string, error) {
@@ -55,6 +49,9 @@ func (h Handler) Read(w http.ResponseWriter, r *http.Request) error {
 	head.Set("Content-Type", "application/octet-stream")
 	head.Set("ETag", tag)
 	head.Set(api.BlobModified, stat.ModTime().UTC().Format(time.RFC3339Nano))
+	if bySocket(r) {
+		w = carried{w}
+	}
 	http.ServeContent(w, r, "", time.Time{}, file)
 	return nil
 }
@@ -138,10 +135,11 @@ func (h Handler) write(ctx context.Context, key string, from io.Reader, sum func
 
 // copy copies a content and returns its CRC-32C.
 func (h Handler) copy(to io.Writer, from io.Reader) (sum uint32, err error) {
-	buffer, _ := buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buffer)
-	for {
-		n, err := from.Read(buffer[:])
+	lent := newCarrier()
+	defer lent.release()
+	for n := 0; ; {
+		buffer := lent.buffer(n)
+		n, err = from.Read(buffer)
 		sum = crc32.Update(sum, castagnoli, buffer[:n])
 		if n > 0 {
 			if room := h.Room(); room != nil {

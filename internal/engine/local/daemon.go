@@ -26,13 +26,16 @@ import (
 
 // Options of a daemon.
 type Options struct {
-	Dir     string        // its folder; one daemon each, by lock
-	Trace   market.Trace  // used when the folder has no market yet
-	Name    string        // of the engine, that the provider of a market which is opened is; "": as the trace has it
-	Machine []string      // command that a machine runs; the agent
-	After   time.Time     // market time that a market which is opened begins after; zero: with the wall's
-	Idle    time.Duration // leaves when nothing runs and nobody asked for that long; 0: stays
-	Log     *slog.Logger
+	Dir     string       // its folder; one daemon each, by lock
+	Trace   market.Trace // used when the folder has no market yet
+	Name    string       // of the engine, that the provider of a market which is opened is; "": as the trace has it
+	Machine []string     // command that a machine runs; the agent
+	// Machines is the folder of its machines' own folders; "" is machines below Dir. Programs run as users of their
+	// own where other users reach it.
+	Machines string
+	After    time.Time     // market time that a market which is opened begins after; zero: with the wall's
+	Idle     time.Duration // leaves when nothing runs and nobody asked for that long; 0: stays
+	Log      *slog.Logger
 
 	now  func() time.Time // for tests with a clock that jumps, instead of time.Now
 	disk func(disk) disk  // for tests with a full disk, around the journal's file
@@ -77,7 +80,7 @@ func Serve(ctx context.Context, o Options) error {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	if err := os.MkdirAll(filepath.Join(o.Dir, "machines"), 0o700); err != nil {
+	if err := makeMachines(&o); err != nil {
 		return fmt.Errorf("open market folder: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(o.Dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
@@ -275,4 +278,20 @@ func alone(ctx context.Context, lock *os.File) error {
 			return err
 		}
 	}
+}
+
+// makeMachines makes the folder of the machines. One that was named can be passed, not read,
+// by other users; one that was there stays as it is.
+func makeMachines(o *Options) error {
+	if o.Machines == "" {
+		o.Machines = filepath.Join(o.Dir, "machines")
+		return os.MkdirAll(o.Machines, 0o700)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return err
+	}
+	if _, err := os.Stat(o.Machines); err == nil {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(o.Machines, 0o711), os.Chmod(o.Machines, 0o711)) //nolint:gosec // to be passed
 }

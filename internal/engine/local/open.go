@@ -20,10 +20,13 @@ var usual = engine.Timing{Poll: 300 * time.Millisecond, Sweep: 20 * time.Second,
 // Open opens the market of an engine, and starts its process where none answers.
 func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, error) {
 	for name := range s.With {
-		if name != "market" {
-			return engine.Engine{}, fmt.Errorf("with: %s is not known: a local engine has market, a file or a built-in one",
-				name)
+		if name != "market" && name != "machines" {
+			return engine.Engine{}, fmt.Errorf("with: %s is not known: a local engine has market, a file or a built-in one, "+
+				"and machines, the folder of its machines", name)
 		}
+	}
+	if at := s.With["machines"]; at != "" && !filepath.IsAbs(at) {
+		return engine.Engine{}, fmt.Errorf("with: machines is %q: write an absolute path", at)
 	}
 	file := cmp.Or(s.With["market"], h.Market)
 	if own := filepath.Join(h.Dir, s.With["market"]); s.With["market"] != "" && exists(own) { // beside engines.yaml
@@ -38,7 +41,7 @@ func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, 
 	if err != nil {
 		return engine.Engine{}, err
 	}
-	d.spawn = func(ctx context.Context) error { return spawn(ctx, dir, s.Name, file, h) }
+	d.spawn = func(ctx context.Context) error { return spawn(ctx, dir, &s, file, h) }
 	if _, err := d.Keep(ctx); err != nil {
 		return engine.Engine{}, err
 	}
@@ -47,7 +50,16 @@ func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, 
 		return engine.Engine{}, err
 	}
 	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents, Clock: clock,
-		Client: nearby()}, nil
+		Users: Users(&s), Client: nearby()}, nil
+}
+
+// Users is whose the programs of a local engine are: unless somebody says otherwise this
+// user's, whose PATH and files they are for.
+func Users(s *engine.Setting) string { return cmp.Or(s.Users, engine.UsersSame) }
+
+// Machines is the folder of an engine's machines.
+func Machines(data string, s *engine.Setting) string {
+	return cmp.Or(s.With["machines"], filepath.Join(Dir(data, s.Name), "machines"))
 }
 
 // Dir is the folder of a market in a data folder: that of the engine which every folder
@@ -72,7 +84,7 @@ func nearby() *engine.ClientConfig {
 }
 
 // spawn starts the market's process where none answers.
-func spawn(ctx context.Context, dir, name, file string, h engine.Host) error {
+func spawn(ctx context.Context, dir string, s *engine.Setting, file string, h engine.Host) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("open market: %w", err)
 	}
@@ -84,7 +96,10 @@ func spawn(ctx context.Context, dir, name, file string, h engine.Host) error {
 		}
 		exe = self
 	}
-	args := []string{"market", "serve", "--data", dir, "--name", name}
+	args := []string{"market", "serve", "--data", dir, "--name", s.Name}
+	if at := s.With["machines"]; at != "" {
+		args = append(args, "--machines", at)
+	}
 	if file != "" {
 		args = append(args, "--market", file)
 	}

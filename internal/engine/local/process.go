@@ -2,7 +2,6 @@ package local
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"maps"
 	"net"
@@ -18,7 +17,7 @@ import (
 
 // start runs the machine's first process in a session of its own.
 func (d *daemon) start(m *machine, env map[string]string) error {
-	dir, err := filepath.Abs(filepath.Join(d.opts.Dir, "machines", m.ID))
+	dir, err := filepath.Abs(filepath.Join(d.opts.Machines, m.ID))
 	if err != nil {
 		return err
 	}
@@ -42,9 +41,7 @@ func (d *daemon) start(m *machine, env map[string]string) error {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
 	address := net.JoinHostPort(m.Host, strconv.Itoa(m.Port))
-	// As this user unless somebody says otherwise: its PATH and files are what the program is for.
-	cmd.Env = append(cmd.Env, "SCRIMP_TASK_USER="+cmp.Or(os.Getenv("SCRIMP_TASK_USER"), "same"),
-		"SCRIMP_INSTANCE_ID="+m.ID, "SCRIMP_MACHINE_DIR="+dir,
+	cmd.Env = append(cmd.Env, "SCRIMP_INSTANCE_ID="+m.ID, "SCRIMP_MACHINE_DIR="+dir,
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=http://"+address+"/")
 	if err := cmd.Start(); err != nil {
 		return err

@@ -134,7 +134,7 @@ func (p *proof) add(r store.Record) (err error) {
 	if r.Seq != p.s.Seq()+1 {
 		p.holes = true
 	}
-	due := p.charged(facts)
+	due, whole := p.charged(e, facts)
 	p.s.Replay(r.Seq, e, facts, r.Postings)
 	for _, posting := range r.Postings {
 		p.postings++
@@ -146,26 +146,45 @@ func (p *proof) add(r store.Record) (err error) {
 				posted, cost)
 		}
 	}
+	for i, cost := range whole {
+		if i.Posted() != cost {
+			return fmt.Errorf("event %d: all that %s did was charged %v, and its time at the prices in the log is %v", r.Seq,
+				i.ID(), i.Posted(), cost)
+		}
+	}
 	return nil
 }
 
-// charged is what the attempts whose machines end by these facts cost, by the prices that
-// the log has. Where samples are missing it does not have all of them.
-func (p *proof) charged(facts []core.Fact) map[*core.Attempt]money.Amount {
-	due := map[*core.Attempt]money.Amount{}
+// charged is what the attempts cost that leave their machines by these facts, and what the
+// machines that end and were shared do in all, by the prices that the log has. Where
+// samples are missing it does not have all of them.
+func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Attempt]money.Amount,
+	whole map[*state.Instance]money.Amount,
+) {
+	due, whole = map[*core.Attempt]money.Amount{}, map[*state.Instance]money.Amount{}
 	if p.holes {
-		return due
+		return due, whole
 	}
 	for _, f := range facts {
-		if f, ok := f.(state.InstanceClosed); ok {
-			if i := p.s.Instance(f.Instance); i != nil {
-				if a := p.s.Seated(i); a != nil {
-					due[a] = i.Cost(f.Until)
-				}
-			}
+		instance, until := "", e.At
+		switch f := f.(type) {
+		case state.InstanceClosed:
+			instance, until = f.Instance, f.Until
+		case state.SeatLeft:
+			instance = f.Instance
+		}
+		i := p.s.Instance(instance)
+		if i == nil {
+			continue
+		}
+		if _, ends := f.(state.InstanceClosed); ends && i.Shared() {
+			whole[i] = i.Cost(until)
+		}
+		if a := p.s.Seated(i); a != nil && !until.Before(a.From()) {
+			due[a] = a.Cost(until)
 		}
 	}
-	return due
+	return due, whole
 }
 
 // sums holds what the state says of a job against the sums of its postings.

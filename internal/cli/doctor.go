@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	api "scrimp/client"
+	"scrimp/internal/agent"
+	"scrimp/internal/cli/command"
+	"scrimp/internal/cli/show"
+	"scrimp/internal/engine"
+	"scrimp/internal/engine/local"
+)
+
+func (a *app) doctorCmd() *cobra.Command {
+	return &cobra.Command{Use: "doctor", Short: "Check that scrimp can work here", Args: command.Takes(),
+		GroupID: command.GroupRest,
+		Long: "Checks that scrimp can work here, and says how to fix what does not.\n\nExit status: 0 all is well, 1 a " +
+			"check failed.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			checks := a.checks(cmd.Context())
+			failed := false
+			for _, c := range checks {
+				failed = failed || !c.OK
+				if a.JSON {
+					if err := a.Print(c); err != nil {
+						return err
+					}
+				}
+			}
+			if !a.JSON {
+				a.Printf("%s", show.Doctor(checks, a.Place()))
+			}
+			if failed {
+				return command.Failed
+			}
+			return nil
+		}}
+}
+
+// checks are what scrimp doctor finds.
+func (a *app) checks(ctx context.Context) []show.Check {
+	checks := []show.Check{{Name: "program", OK: true, Text: "scrimp " + Version + " " + command.Build() + ", " +
+		runtime.GOOS + "/" + runtime.GOARCH + ", " + flavour}, a.folderCheck()}
+	if len(filepath.Join(a.Data, "market", "market.sock")) > 100 {
+		checks = append(checks, show.Check{Name: "socket", OK: false,
+			Text: "the path of the data folder is too long for a socket: give a shorter one with --data"})
+	}
+	c, err := a.Open(ctx)
+	if err != nil {
+		checks = append(checks, show.Check{Name: "server", OK: true, Text: "none runs; the next command starts one"})
+	} else {
+		checks = append(checks, show.Check{Name: "server", OK: true, Text: "runs"})
+	}
+	if c != nil && c.Far { // its engines are set elsewhere
+		return checks
+	}
+	settings, err := engine.Settings(a.Data)
+	if err != nil {
+		return append(checks, show.Check{Name: "engines", Text: err.Error()})
+	}
+	people := 0
+	if c != nil {
+		people = a.people(ctx, c)
+	}
+	for _, s := range settings {
+		if text := separation(a.Data, &s, people); text != "" {
+			checks = append(checks, show.Check{Name: "users", OK: true, Text: "engine " + s.Name + ": " + text})
+		}
+	}
+	return checks
+}
+
+func (a *app) folderCheck() show.Check {
+	probe := filepath.Join(a.Data, ".probe")
+	err := os.MkdirAll(a.Data, 0o700)
+	if err == nil {
+		err = os.WriteFile(probe, nil, 0o600)
+	}
+	_ = os.Remove(probe)
+	if err != nil {
+		return show.Check{Name: "data folder", OK: false, Text: err.Error() + ": give another with --data"}
+	}
+	return show.Check{Name: "data folder", OK: true, Text: a.Data + " can be written to"}
+}
+
+// people is how many may use the server; 0: it does not say.
+func (a *app) people(ctx context.Context, c *command.Client) (n int) {
+	var list []api.User
+	if err := c.Do(ctx, http.MethodGet, "/v1/users", nil, &list); err != nil {
+		return 0
+	}
+	for _, u := range list {
+		if !u.Off {
+			n++
+		}
+	}
+	return n
+}
+
+// separation says what whoever runs the server has to know of how an engine keeps the programs of
+// its users apart; "": nothing.
+func separation(data string, s *engine.Setting, people int) string {
+	at := local.Machines(data, s)
+	for s.Kind == local.Kind && s.Users == engine.UsersAuto {
+		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
+			ok, why := agent.Apart(filepath.Join(at, "machine"))
+			if ok {
+				return ""
+			}
+			return "users: auto has no effect here, since " + why + ". Its programs run as this user, and each machine serves " +
+				"one user of the server. Run the server as root with machines in a folder that others reach, " +
+				"with: {machines: /var/lib/scrimp}, or write users: same"
+		}
+		at = filepath.Dir(at)
+	}
+	switch {
+	case people < 2 || s.Users == engine.UsersAuto:
+		return ""
+	case s.Kind == local.Kind:
+		return fmt.Sprintf("the programs of %d users run as this user, and can read what it can, the data folder too; each "+
+			"machine serves one user of the server. Let only those submit whom you would let log in here, or run the server "+
+			"as root with users: auto and with: {machines: /var/lib/scrimp} in %s (docs/security.md)", people,
+			engine.SettingsName)
+	case s.Users == engine.UsersSame:
+		return fmt.Sprintf("the programs of %d users run as their machine's agent and could act as it, so each machine "+
+			"serves one user of the server. Write users: auto in %s to keep them apart (docs/security.md)", people,
+			engine.SettingsName)
+	}
+	return ""
+}

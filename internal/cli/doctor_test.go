@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scrimp/internal/engine"
+)
+
+// passable is a folder that other users reach, as a test's own is not.
+func passable(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "scrimp-machines-")
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := errors.Join(err, os.Chmod(dir, 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Doctor speaks of users where there is more than one, or where a setting has no effect.
+func TestDoctorSpeaksOfUsersWhereItConcernsThem(t *testing.T) {
+	data, open := t.TempDir(), passable(t)
+	if err := os.Chmod(filepath.Dir(data), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{"machines": filepath.Join(open, "new", "machines")}
+	kept := "" // what is said where programs are kept apart
+	if os.Geteuid() != 0 {
+		kept = "not root"
+	}
+	for _, c := range []struct {
+		engine engine.Setting
+		people int
+		want   string
+	}{
+		{engine.Setting{Name: "local", Kind: "local"}, 1, ""},
+		{engine.Setting{Name: "local", Kind: "local"}, 0, ""},
+		{engine.Setting{Name: "local", Kind: "local"}, 2, "the programs of 2 users run as this user"},
+		{engine.Setting{Name: "local", Kind: "local", Users: "same"}, 3, "users: auto"},
+		{engine.Setting{Name: "local", Kind: "local", Users: "auto"}, 1, "no effect"},
+		{engine.Setting{Name: "local", Kind: "local", Users: "auto", With: at}, 2, kept},
+		{engine.Setting{Name: "rack", Kind: "ssh"}, 2, ""},
+		{engine.Setting{Name: "rack", Kind: "ssh", Users: "same"}, 1, ""},
+		{engine.Setting{Name: "rack", Kind: "ssh", Users: "same"}, 2, "act as it"},
+	} {
+		got := separation(data, &c.engine, c.people)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v with %d people: %q, want %q", c.engine, c.people, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+// Package confined reads folders that a program of another user may change at any moment:
+// no link leads out of them, no file of somebody else is read, and no pipe is waited for.
+package confined
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// Folder is what to read, and what a reader may reach on the way.
+type Folder struct {
+	Path   string // what is read
+	Within string // folder that links of Path must not lead out of; "": Path may be a link to anywhere
+	Owner  int    // user whose files are read, and nobody else's; 0: anybody's
+}
+
+// ErrOutside says that a folder does not lie where it has to.
+var ErrOutside = errors.New("it leads out of the folder that it must be below")
+
+// Tree is an open folder. Names in it are relative paths with slashes.
+type Tree struct {
+	root  *os.Root
+	owner int
+}
+
+// Open opens the folder. The caller closes it.
+func (f Folder) Open() (*Tree, error) {
+	if f.Within == "" {
+		root, err := os.OpenRoot(f.Path)
+		return &Tree{root, f.Owner}, err
+	}
+	name, err := f.name(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	top, err := os.OpenRoot(f.Within)
+	if err != nil {
+		return nil, err
+	}
+	root, err := top.OpenRoot(name)
+	if err := errors.Join(err, top.Close()); err != nil {
+		return nil, fmt.Errorf("open %s: %w", f.Path, err)
+	}
+	return &Tree{root, f.Owner}, nil
+}
+
+// Make makes the folder, and those above it, where they are missing.
+func (f Folder) Make() error {
+	if f.Within == "" {
+		return os.MkdirAll(f.Path, 0o700)
+	}
+	name, err := f.name(f.Path)
+	if err != nil {
+		return err
+	}
+	top, err := os.OpenRoot(f.Within)
+	if err != nil {
+		return err
+	}
+	return errors.Join(top.MkdirAll(name, 0o700), top.Close())
+}
+
+// File opens a regular file for reading, at a path that is below Within where that is set.
+func (f Folder) File(path string) (*os.File, error) {
+	if f.Within == "" {
+		file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.held(file); err != nil {
+			return nil, err
+		}
+		return file, nil
+	}
+	name, err := f.name(path)
+	if err != nil {
+		return nil, err
+	}
+	top, err := os.OpenRoot(f.Within)
+	if err != nil {
+		return nil, err
+	}
+	file, err := (&Tree{top, f.Owner}).File(name)
+	return file, errors.Join(err, top.Close())
+}
+
+// held closes a file that is not to be read.
+func (f Folder) held(file *os.File) error {
+	stat, err := file.Stat()
+	s, ok := (*syscall.Stat_t)(nil), false
+	if err == nil {
+		s, ok = stat.Sys().(*syscall.Stat_t)
+	}
+	switch {
+	case err != nil:
+	case !stat.Mode().IsRegular():
+		err = fmt.Errorf("read %s: it is no file", file.Name())
+	case f.Owner != 0 && (!ok || int(s.Uid) != f.Owner):
+		err = fmt.Errorf("read %s: it belongs to another user", file.Name())
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return nil
+}
+
+// name is a path as seen from Within, which may itself be reached through links: whoever
+// owns the folders above it made them.
+func (f Folder) name(path string) (string, error) {
+	whole, err := filepath.EvalSymlinks(f.Within)
+	if err != nil {
+		return "", err
+	}
+	for _, top := range []string{f.Within, whole} {
+		if name, err := filepath.Rel(top, path); err == nil && filepath.IsLocal(name) {
+			return filepath.ToSlash(name), nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w: %s", path, ErrOutside, f.Within)
+}
+
+// Close closes the folder.
+func (t *Tree) Close() error { return t.root.Close() }
+
+// File opens a regular file for reading. What is put in its place meanwhile, such as a
+// pipe that nobody writes to or another user's file, is an error at once.
+func (t *Tree) File(name string) (*os.File, error) {
+	f, err := t.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := (Folder{Owner: t.owner}).held(f); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Lstat describes a file, and a link itself.
+func (t *Tree) Lstat(name string) (fs.FileInfo, error) { return t.root.Lstat(name) }
+
+// Readlink is where a link leads.
+func (t *Tree) Readlink(name string) (string, error) { return t.root.Readlink(name) }
+
+// Walk visits what lies at a name and below it, as fs.WalkDir does. Links are not followed.
+func (t *Tree) Walk(name string, visit fs.WalkDirFunc) error {
+	return fs.WalkDir(folders{t.root}, name, visit)
+}
+
+// folders lets fs.WalkDir list a root, whatever the names are made of.
+type folders struct{ root *os.Root }
+
+func (f folders) Open(name string) (fs.File, error)     { return f.root.Open(name) }
+func (f folders) Stat(name string) (fs.FileInfo, error) { return f.root.Stat(name) }
+func (f folders) ReadDir(name string) ([]fs.DirEntry, error) {
+	dir, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	list, err := dir.ReadDir(-1)
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list, errors.Join(err, dir.Close())
+}

@@ -1,0 +1,50 @@
+package confined_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Whatever is swapped for a link while it is read, nothing outside is. A reader that goes by
+// paths is led out meanwhile: the swapping is fast enough.
+func TestNothingOutsideIsRead(t *testing.T) {
+	f, outside := folders(t)
+	links := []string{f.Path + "-link", filepath.Join(f.Within, "sub-link")}
+	if err := errors.Join(os.Symlink(outside, links[0]), os.Symlink(filepath.Join(outside, "sub"), links[1])); err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.Open(f.Path) // or what lies outside would be moved in
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	dir := int(own.Fd())
+	var over atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !over.Load() {
+			_ = unix.Renameat2(unix.AT_FDCWD, f.Path, unix.AT_FDCWD, links[0], unix.RENAME_EXCHANGE)
+			_ = unix.Renameat2(dir, "sub", unix.AT_FDCWD, links[1], unix.RENAME_EXCHANGE)
+		}
+	}()
+	defer func() { over.Store(true); <-done }()
+	led, mine := 0, 0
+	for led < 50 || mine < 50 {
+		for _, s := range seen(f) {
+			if strings.HasSuffix(s, "secret") {
+				t.Fatalf("read is %s", s)
+			}
+			mine++
+		}
+		if b, _ := os.ReadFile(filepath.Join(f.Path, "sub", "file")); string(b) == "secret" {
+			led++
+		}
+	}
+}
