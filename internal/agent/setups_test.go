@@ -31,6 +31,10 @@ const made = "tool\n2020-01-01\n500\n"
 func setUp(t testing.TB, job string, change func(*api.Assignment)) api.Assignment {
 	a := shell(t, job, useSetup)
 	a.Setup, a.Workdir, a.Checkpoint = makeSetup, api.ServerWork, api.Checkpoints{}
+	if a.Env == nil {
+		a.Env = map[string]string{}
+	}
+	a.Env["WANDB_RUN_ID"] = job // as the server has it
 	if change != nil {
 		change(&a)
 	}
