@@ -144,7 +144,7 @@ func TestAJobThatFailsSaysWhyWithoutAskingForIt(t *testing.T) {
 		{"gone", "name: gone\ncommand: no-such-trainer --fast\n", "failed: exit code 127: the command was not found"},
 		{"gone", "name: gone\ncommand: no-such-trainer --fast\n", "no-such-trainer: not found"},
 		{"loud", "name: loud\ncommand: 'seq 100; exit 9'\n", "failed: exit code 9\nThe end of its output; scrimp logs loud has all of it:\n  96\n  97\n  98\n  99\n  100\n"},
-		{"ck", "name: ck\ncommand: 'true'\ncheckpoint: {dir: " + filepath.Join(h.dir, "blocked", "ck") + "}\n", "failed: make checkpoint folder: mkdir"},
+		{"ck", "name: ck\ncommand: 'true'\ncheckpoint: {dir: " + filepath.Join(h.dir, "blocked", "ck") + "}\n", "failed: make checkpoint folder (checkpoint.dir): mkdir"},
 	} {
 		h.write(c.name+".yaml", c.file)
 		if out, err := h.try("run", "-y", c.name+".yaml"); err == nil || !strings.Contains(out, c.cause) {
