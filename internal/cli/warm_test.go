@@ -2,8 +2,12 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	api "scrimp/client"
 	"scrimp/internal/money"
@@ -88,4 +92,43 @@ offers:
 		}
 	}
 	h.do("ledger", "verify")
+}
+
+// firstLine is how long after its submission the program of a job printed its first line.
+func (h *home) firstLine(name string) time.Duration {
+	h.t.Helper()
+	h.write("now.yaml", "name: "+name+"\ncommand: 'date +%s%N'\n")
+	h.do("run", "-y", "now.yaml")
+	ns, err := strconv.ParseInt(strings.TrimSpace(h.do("logs", name)), 10, 64)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return time.Unix(0, ns).Sub(h.job(name).Submitted)
+}
+
+// BenchmarkFirstLine is the time from a submission to the first line of its program, on the
+// machine that the job before left and on one that is rented, in turn: the medians of all.
+//
+//	go test ./internal/cli -run - -bench FirstLine -benchtime 20x
+func BenchmarkFirstLine(b *testing.B) {
+	market := "offers:\n  - {zone: a, region: r, machine: m, cpus: 2, memory: 1GiB, capacity: on-demand, price: 1, billing: {minimum: 1h}}\n"
+	warm, cold := newHome(b), newHome(b)
+	warm.write("d/m.yaml", "name: m\n"+market)
+	cold.write("d/m.yaml", "name: m\n"+market)
+	warm.write("d/engines.yaml", "engines: [{name: local, kind: local, timing: {idle: 1h}, with: {market: m.yaml}}]\n")
+	cold.write("d/engines.yaml", "engines: [{name: local, kind: local, with: {market: m.yaml}}]\n")
+	warm.firstLine("first")
+	var on, off []time.Duration
+	for n := 0; b.Loop(); n++ {
+		warm.until("the machine waits", func() bool { m := warm.machines(); return len(m) == 1 && m[0].State == api.MachineIdle })
+		on, off = append(on, warm.firstLine(fmt.Sprint("job", n))), append(off, cold.firstLine(fmt.Sprint("job", n)))
+	}
+	if m := warm.machines(); len(m) != 1 || m[0].Served != len(on)+1 {
+		b.Fatalf("the machine did not serve all: %+v", m)
+	}
+	middle := func(list []time.Duration) float64 { return slices.Sorted(slices.Values(list))[len(list)/2].Seconds() * 1e3 }
+	b.ReportMetric(middle(on), "warm-ms")
+	b.ReportMetric(slices.Max(on).Seconds()*1e3, "warm-worst-ms")
+	b.ReportMetric(middle(off), "cold-ms")
+	b.ReportMetric(0, "ns/op")
 }
