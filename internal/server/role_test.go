@@ -22,7 +22,7 @@ var wanted = map[string]string{
 	"GET /v1/history": "viewer anywhere", "GET /v1/instances/undecided": "admin everywhere",
 	"POST /v1/instances/decide": "admin everywhere", "GET /v1/measured": "viewer anywhere",
 	"GET /v1/ledger/verify": "operator everywhere",
-	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere",
+	"GET /v1/costs":         "viewer anywhere", "GET /v1/budgets": "viewer anywhere", "GET /v1/machines": "viewer anywhere",
 	"PUT /v1/budgets":      "admin everywhere",
 	"GET /v1/openapi.json": "open", "GET /metrics": "viewer everywhere", "GET /v1/backup": "admin everywhere",
 	"GET /v1/events": "viewer anywhere",
