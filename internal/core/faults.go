@@ -12,7 +12,6 @@ type Faults struct {
 	Unclean bool                  // a machine is taken before it is clean
 	Anyone  bool                  // a machine that served one user is taken by another's job
 	Waits   bool                  // a machine without a task is never given back
-	Unpaid  bool                  // what a machine costs without a task is posted to nobody
 }
 
 // Break breaks rules from now on.

@@ -162,9 +162,6 @@ func (m *Machine) releaseIdle(i *Instance, why string) {
 
 // accrueIdle posts what a machine has cost by t and no task has.
 func (m *Machine) accrueIdle(i *Instance, idle *state.Idle, t time.Time) {
-	if m.faults.Unpaid {
-		return
-	}
 	p := m.idleEntry(i, idle, ledger.Accrued, "")
 	p.Begin, p.End = idle.From, t
 	m.enter(p, i.Cost(t).Sub(i.Posted()), ledger.Payable(i.Machine().Provider), ledger.Cost(ledger.Compute, ledger.Idle))

@@ -133,7 +133,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 func (w *World) breaksCore() {
 	f := core.Faults{
 		TwoKeys: w.fault == FaultTwoKeys, Unclean: w.fault == FaultUnclean, Anyone: w.fault == FaultAnyone,
-		Waits: w.fault == FaultWaits, Unpaid: w.fault == FaultUnpaid,
+		Waits: w.fault == FaultWaits,
 	}
 	if w.fault == FaultFullHold {
 		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.HoldFull }

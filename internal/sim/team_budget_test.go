@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"scrimp/internal/budget"
 	"scrimp/internal/core"
 	"scrimp/internal/ledger"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 // admit names the job of a wish, and says what its budget will be where it has none.
@@ -118,6 +120,27 @@ func cost(p ledger.Posting) (part money.Amount) {
 	return part
 }
 
+// payer is the user of a posting: of its job, or of the job before where a machine waited.
+func (t *tenants) payer(p ledger.Posting) string {
+	if !p.Idles() {
+		return t.by[p.Owner.Job]
+	}
+	if i := t.w.m.State().Instance(p.Owner.Instance); i != nil {
+		for _, idle := range i.Idles() {
+			if idle.Owner.Task == p.Owner.Task {
+				return t.before(&idle)
+			}
+		}
+	}
+	return ""
+}
+
+// before is the user of the job after which a machine waits.
+func (t *tenants) before(idle *state.Idle) string {
+	job, _, _ := strings.Cut(idle.After, ".")
+	return t.by[job]
+}
+
 // books sums what is spent and held by now, as the server does.
 func (t *tenants) books(r budget.Rules) budget.Accounts {
 	w, limits := t.w, r.Limits
@@ -159,10 +182,27 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 			b.Live = append(b.Live, v)
 		}
 	}
+	for _, i := range w.m.State().Instances() {
+		for _, idle := range i.Idles() {
+			if !idle.Until.IsZero() {
+				continue
+			}
+			user := t.before(&idle)
+			open := i.Cost(now).Sub(i.Posted())
+			for _, l := range limits {
+				if l.Scope.Holds(idle.Owner, user) {
+					b.Spent[l.Name()] = b.Spent[l.Name()].Add(open)
+				}
+			}
+			b.Live = append(b.Live, budget.Job{ID: i.ID(), Owner: idle.Owner, User: user, Kind: budget.Hold, Most: idle.Most,
+				Spent: idle.Posted.Add(open), Bounded: true, GPUBounded: true})
+		}
+	}
 	for ; t.tallied < len(w.postings); t.tallied++ {
 		p := w.postings[t.tallied]
+		user := t.payer(p)
 		for _, l := range limits {
-			if part := cost(p); !part.IsZero() && l.Scope.Holds(p.Owner, t.by[p.Owner.Job]) {
+			if part := cost(p); !part.IsZero() && l.Scope.Holds(p.Owner, user) {
 				sum := t.sums[l.Name()]
 				if begin := l.Window.Begin(p.At); !sum.begin.Equal(begin) {
 					sum = tallied{begin: begin}

@@ -69,7 +69,7 @@ func (t *tenants) based(r budget.Rules) core.BudgetsSet {
 	for _, l := range r.Limits {
 		sum := state.Spent{Begin: l.Window.Begin(t.w.now)}
 		for _, p := range t.w.postings {
-			if l.Scope.Holds(p.Owner, t.by[p.Owner.Job]) && l.Window.Begin(p.At).Equal(sum.Begin) {
+			if l.Scope.Holds(p.Owner, t.payer(p)) && l.Window.Begin(p.At).Equal(sum.Begin) {
 				sum.Amount = sum.Amount.Add(cost(p))
 			}
 		}

@@ -177,6 +177,9 @@ func (t *tenants) live() {
 	cfg := core.DefaultConfig()
 	cfg.MaxRunning, cfg.Detect = 1+w.rng.IntN(4), detect
 	cfg.Policy = cheap[w.rng.IntN(len(cheap))]
+	if w.warm() {
+		cfg.Idle = time.Duration(1+w.seed%60) * time.Minute
+	}
 	w.until(func() bool { return w.step(core.Configured{Config: cfg}) })
 	w.until(func() bool { return t.found() })
 	w.quotes()

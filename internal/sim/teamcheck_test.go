@@ -84,7 +84,7 @@ func (t *tenants) landed(e core.Event, out core.Outcome) {
 		part := cost(p)
 		for _, l := range t.limits {
 			switch {
-			case part.IsZero() || !l.limit.Scope.Holds(p.Owner, t.by[p.Owner.Job]):
+			case part.IsZero() || !l.limit.Scope.Holds(p.Owner, t.payer(p)):
 			case part.Sign() < 0:
 				l.credit = l.credit.Sub(part)
 			case p.Owner.Job == "" || t.closed[p.Owner.Job]:
@@ -304,8 +304,15 @@ func (t *tenants) checkOwners() {
 			sums[of] = sums[of].Add(part)
 		}
 	}
-	owned := map[string]bool{} // else nobody's, and booked as such
+	owned := map[string]bool{}  // else nobody's, and booked as such
+	shared := map[string]bool{} // among jobs of other projects too: checkMoney holds what each cost in all
+	for _, i := range w.m.State().Instances() {
+		shared[i.ID()] = i.Shared()
+	}
 	for _, p := range w.postings {
+		if shared[p.Owner.Instance] {
+			continue
+		}
 		add(posted, p.Owner, cost(p))
 		owned[p.Owner.Instance] = owned[p.Owner.Instance] || p.Owner.Job != ""
 	}
@@ -316,7 +323,9 @@ func (t *tenants) checkOwners() {
 			o.Job = j.id
 		}
 		for _, l := range i.bill {
-			add(billed, o, l.Amount)
+			if !shared[i.id] {
+				add(billed, o, l.Amount)
+			}
 		}
 	}
 	for _, of := range sortedKeys(posted) {

@@ -16,7 +16,7 @@ func (t *tenants) checkLimit(l *limited) {
 	w := t.w
 	booked := map[time.Time]money.Amount{}
 	for _, p := range w.postings {
-		if l.limit.Scope.Holds(p.Owner, t.by[p.Owner.Job]) && (l.until.IsZero() || !p.At.After(l.until)) {
+		if l.limit.Scope.Holds(p.Owner, t.payer(p)) && (l.until.IsZero() || !p.At.After(l.until)) {
 			begin := l.limit.Window.Begin(p.At)
 			booked[begin] = booked[begin].Add(cost(p))
 		}

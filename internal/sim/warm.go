@@ -62,6 +62,14 @@ func (a *agent) pull(clean bool) {
 	again()
 }
 
+// userOf is who submitted a job, as its client knows it, or as the server does.
+func (w *World) userOf(j *simJob) string {
+	if known, ok := w.m.Job(j.id); ok && j.by == "" {
+		return known.User()
+	}
+	return j.by
+}
+
 // next begins another task on the machine.
 func (a *agent) next(t *core.Attempt) {
 	w, i := a.w, a.i
@@ -76,8 +84,8 @@ func (a *agent) next(t *core.Attempt) {
 	if !i.clean {
 		w.breaks("warm: %s begins on %s, and what %s left is there", t.ID(), i.id, a.attempt)
 	}
-	if job.by != a.job.by {
-		w.breaks("warm: %s of %q begins on %s, which served %q", t.ID(), job.by, i.id, a.job.by)
+	if now, before := w.userOf(job), w.userOf(a.job); now != before {
+		w.breaks("warm: %s of %q begins on %s, which served %q", t.ID(), now, i.id, before)
 	}
 	b := &agent{w: w, i: i, attempt: t.ID(), job: job, epoch: t.Epoch(), since: t.From(), key: a.key, up: a.up,
 		pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}

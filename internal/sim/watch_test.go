@@ -66,7 +66,7 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 			t.progressed(b)
 		}
 	case core.AttemptEnded:
-		if t.fresh(b.Attempt, b.Message) {
+		if newer := b.Message > t.heard[b.Attempt]; t.fresh(b.Attempt, b.Message) || newer && left(out) {
 			t.ended(b)
 		}
 	case core.LaunchDone:
@@ -93,6 +93,11 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 			t.givenBack(a)
 		}
 	}
+}
+
+// left reports whether an attempt has left its machine to the next job.
+func left(out core.Outcome) bool {
+	return slices.ContainsFunc(out.Facts, func(f core.Fact) bool { _, is := f.(state.SeatLeft); return is })
 }
 
 // fresh reports whether the message is new and comes from an attempt that lives.
@@ -175,7 +180,7 @@ func (t *twin) verdict(j *simJob, step int64) policy.Stop {
 // ended holds the retry rules by what the program really ended with, and that its outputs are known.
 func (t *twin) ended(b core.AttemptEnded) {
 	ag := t.w.agents[b.Attempt]
-	a, _ := t.w.m.Attempt(b.Attempt)
+	a := t.w.m.State().AttemptOf(b.Attempt)
 	if ag == nil {
 		return
 	}

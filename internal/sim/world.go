@@ -273,7 +273,7 @@ func (w *World) commit(e core.Event, out core.Outcome) {
 		w.write(e, out)
 	}
 	for i, p := range out.Postings {
-		if w.fault == FaultDropBill && i == 1 {
+		if w.fault == FaultDropBill && i == 1 || w.fault == FaultUnpaid && p.Idles() {
 			continue
 		}
 		if w.fault == FaultOwner && p.Line == 2 {
