@@ -91,7 +91,7 @@ func large() Receipt {
 		"budget_spent", &missed, &deadline
 	r.OnDemandCost, r.Saved, r.SavedShare, r.Tips = nil, nil, nil, nil
 	r.Cost, r.CostWithoutRules, r.Tries, r.Loss = money.Amount{}, money.Amount{}, nil, nil
-	r.Uses = map[ledger.Use]money.Amount{}
+	r.Uses, r.IdleAfter = map[ledger.Use]money.Amount{}, new(money.Picos(12_500_000_000))
 	for i := range 12 {
 		from := r.SubmittedMarket.Add(time.Duration(i) * 30 * time.Hour)
 		begun := from.Add(time.Minute)

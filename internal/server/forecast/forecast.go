@@ -31,7 +31,7 @@ func Rules(speed float64, list []api.Engine) core.Config {
 		}
 		engines = append(engines, engine.Engine{Name: e.Name, Timing: engine.Timing{
 			Detect: span(e.Timing.Detect), Boot: span(e.Timing.Boot), Consistency: span(e.Timing.Consistency),
-			GrantWait: span(e.Timing.GrantWait), Idle: span(e.Timing.Idle),
+			GrantWait: span(e.Timing.GrantWait), // what a machine does after the job is not played
 		}})
 	}
 	return control.CoreConfig(engine.Clock{Speed: speed}, engines)
