@@ -20,15 +20,17 @@ type Machine struct {
 	Team     string       `json:"team,omitempty"` // that pays for it now
 	Served   int          `json:"served"`         // jobs that it has served, with the one that runs
 
-	Since    time.Time      `json:"since"` // it is billed, market time
-	Rate     money.Rate     `json:"rate"`  // an hour
-	Cost     money.Amount   `json:"cost"`  // so far, over all its jobs
-	Currency money.Currency `json:"currency"`
+	Since       time.Time      `json:"since"` // it is billed
+	SinceMarket time.Time      `json:"since_market"`
+	Rate        money.Rate     `json:"rate"` // an hour of market time
+	Cost        money.Amount   `json:"cost"` // so far, over all its jobs
+	Currency    money.Currency `json:"currency"`
 	// Of one that waits for a job: since when, until when it is kept at the latest, and what
 	// waiting has cost.
-	IdleSince time.Time     `json:"idle_since,omitzero"`
-	IdleUntil time.Time     `json:"idle_until,omitzero"`
-	IdleCost  *money.Amount `json:"idle_cost,omitempty"`
+	IdleSince       time.Time     `json:"idle_since,omitzero"`
+	IdleUntil       time.Time     `json:"idle_until,omitzero"`
+	IdleUntilMarket time.Time     `json:"idle_until_market,omitzero"`
+	IdleCost        *money.Amount `json:"idle_cost,omitempty"`
 }
 
 // MachineState is what a machine is doing.

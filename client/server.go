@@ -85,6 +85,7 @@ type Verified struct {
 	Postings int            `json:"postings"`
 	Head     Hash           `json:"head"`
 	Jobs     int            `json:"jobs"`
-	Cost     money.Amount   `json:"cost"`
+	Cost     money.Amount   `json:"cost"` // of all jobs, and of machines that waited for one
+	Idle     money.Amount   `json:"idle"` // of these machines
 	Currency money.Currency `json:"currency"`
 }

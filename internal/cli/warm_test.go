@@ -126,7 +126,9 @@ func BenchmarkFirstLine(b *testing.B) {
 	if m := warm.machines(); len(m) != 1 || m[0].Served != len(on)+1 {
 		b.Fatalf("the machine did not serve all: %+v", m)
 	}
-	middle := func(list []time.Duration) float64 { return slices.Sorted(slices.Values(list))[len(list)/2].Seconds() * 1e3 }
+	middle := func(list []time.Duration) float64 {
+		return slices.Sorted(slices.Values(list))[len(list)/2].Seconds() * 1e3
+	}
 	b.ReportMetric(middle(on), "warm-ms")
 	b.ReportMetric(slices.Max(on).Seconds()*1e3, "warm-worst-ms")
 	b.ReportMetric(middle(off), "cold-ms")

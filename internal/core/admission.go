@@ -324,6 +324,7 @@ func (w *weighing) weigh(j budget.Job, t *Terms) *Refusal {
 	if t.HasBudget && t.DeadlineFirst && no.Why == budget.NoBudget {
 		no.Fix = "write first: budget in the job file, so that its budget holds"
 	}
+	no.Fix += w.m.heldIdle(no, w.t)
 	return &Refusal{Job: j.ID, Why: LimitReached, Limit: no, Err: no}
 }
 

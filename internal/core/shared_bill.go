@@ -10,8 +10,10 @@ import (
 	"scrimp/internal/state"
 )
 
-// splitBill books the newest bill of a machine that was shared: each line is split by what its
-// attempts and its spans without a task cost at plain seconds, so that the parts are the bill.
+// splitBill books the newest bill of a machine that was shared, in parts that are the bill. Plain
+// seconds and credits are split by what its attempts and its spans without a task cost at plain
+// seconds. What a rule adds, as a minimum charge, is of whoever had the machine when it
+// ended: a job that is over is not charged for what nobody used after it.
 func (m *Machine) splitBill(i *Instance, lines []BillLine) {
 	var attempts []*Attempt
 	var weights []money.Amount
@@ -24,7 +26,15 @@ func (m *Machine) splitBill(i *Instance, lines []BillLine) {
 		weights = append(weights, atLeastZero(idle.Posted))
 	}
 	parts := make([][]BillLine, len(weights))
+	last := len(weights) - 1
+	if idles := i.Idles(); idles[len(idles)-1].Taken != "" { // a task had it at its end
+		last = len(attempts) - 1
+	}
 	for _, l := range lines {
+		if l.Rule != "" && l.Amount.Sign() > 0 {
+			parts[last] = append(parts[last], l)
+			continue
+		}
 		for n, part := range allocate(l.Amount, weights) {
 			parts[n] = append(parts[n], BillLine{Rule: l.Rule, Amount: part})
 		}

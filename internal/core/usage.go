@@ -270,8 +270,7 @@ func (m *Machine) idles(b *budget.Accounts, burn map[string]money.Rate, t time.T
 	for _, i := range m.s.Waiting() {
 		idle, _ := i.Idle()
 		open := i.Cost(t).Sub(i.Posted())
-		v := idleJob(i.ID(), &idle.Owner, idle.User, idle.Most)
-		v.Spent = idle.Posted.Add(open)
+		v := m.idleJob(i, &idle, t)
 		b.Live = append(b.Live, v)
 		for _, l := range b.Limits {
 			if l.Scope.Holds(v.Owner, v.User) {

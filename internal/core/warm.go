@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -35,7 +36,7 @@ func (m *Machine) mayKeep(a *Attempt, b AttemptEnded) bool {
 func (m *Machine) vacate(j *Job, a *Attempt, reason string) {
 	i := m.s.Instance(a.Instance())
 	keep := m.keepsFor(j, a, i)
-	most := i.PresentRate().Until(max(0, keep))
+	most := i.PresentRate().Until(max(0, keep, m.paidUntil(i).Sub(m.now())))
 	if keep <= 0 || m.noRoom(j, i, most) {
 		m.release(a, "program_"+reason, "")
 		return
@@ -54,12 +55,44 @@ func (m *Machine) keepsFor(j *Job, a *Attempt, i *Instance) time.Duration {
 		return 0
 	}
 	o := l.Offer()
-	paid := i.From().Add(o.Billing.Minimum).Sub(m.now())
-	keep := min(warm.Keep(j.Restart(), paid, m.s.Gaps(j.User())), m.timingOf(a.Machine()).Idle)
+	paid := m.paidUntil(i).Sub(m.now())
+	keep := min(warm.Keep(m.startOf(j, i), paid, m.s.Gaps(j.User())), m.timingOf(a.Machine()).Idle)
 	if o.MaxLifetime > 0 {
 		keep = min(keep, i.From().Add(o.MaxLifetime/2).Sub(m.now())) // what is left is to be of use
 	}
 	return keep
+}
+
+// heldIdle says what of a limit that has no room is held for machines that wait for a job.
+func (m *Machine) heldIdle(no *budget.Refusal, t time.Time) string {
+	held, n := money.Amount{}, 0
+	for _, i := range m.s.Waiting() {
+		idle, _ := i.Idle()
+		if v := m.idleJob(i, &idle, t); no.Limit.Scope.Holds(v.Owner, v.User) && v.Most.Cmp(v.Spent) > 0 {
+			held, n = held.Add(v.Most.Sub(v.Spent)), n+1
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s of what is held is what %s that waits for a job is paid for anyway (scrimp machines)",
+		money.Format(held, m.cfg().Currency, 2), count(n, "machine"))
+}
+
+// paidUntil is until when a machine is paid for anyway, by its minimum charge.
+func (m *Machine) paidUntil(i *Instance) time.Time {
+	if l := m.s.Listing(i.Machine().Offer); l != nil {
+		return i.From().Add(l.Offer().Billing.Minimum)
+	}
+	return i.From()
+}
+
+// startOf is what a start takes: what the first one on this machine took, else as the job expects.
+func (m *Machine) startOf(j *Job, i *Instance) time.Duration {
+	if a := m.s.AttemptOf(i.Allocation()); a != nil && !a.Started().IsZero() {
+		return max(0, a.Started().Sub(a.Requested())-a.Transfer())
+	}
+	return j.Restart()
 }
 
 // noRoom reports whether a limit has no room for what a machine may cost while it waits. Its
@@ -74,13 +107,26 @@ func (m *Machine) noRoom(j *Job, i *Instance, most money.Amount) bool {
 	}
 	books = books.Folded()
 	w := weighing{m: m, t: m.now(), books: &books}
-	o := j.Terms().Owner
-	return w.weigh(idleJob(i.ID(), &o, j.User(), most), &Terms{}) != nil
+	return w.weigh(budget.Job{ID: i.ID(), Owner: j.Terms().Owner, User: j.User(), Most: most, Bounded: true,
+		GPUBounded: true, Kind: budget.Hold}, &Terms{}) != nil
 }
 
-// idleJob is a machine that waits as limits see it: what it may cost is held.
-func idleJob(instance string, o *ledger.Owner, user string, most money.Amount) budget.Job {
-	return budget.Job{ID: instance, Owner: *o, User: user, Most: most, Bounded: true, GPUBounded: true, Kind: budget.Hold}
+// idleJob is a machine that waits as limits see it by t: what it is paid for anyway is held.
+// What it may cost beyond has to give way to whatever needs the room.
+func (m *Machine) idleJob(i *Instance, idle *state.Idle, t time.Time) budget.Job {
+	spent := idle.Posted.Add(i.Cost(t)).Sub(i.Posted())
+	most := spent
+	if paid := m.paidUntil(i); paid.After(t) {
+		most = spent.Add(i.PresentRate().Until(paid.Sub(t)))
+	}
+	if most.Cmp(idle.Most) > 0 {
+		most = idle.Most
+	}
+	if most.Cmp(spent) < 0 {
+		most = spent
+	}
+	return budget.Job{ID: i.ID(), Owner: idle.Owner, User: idle.User, Most: most, Spent: spent, Bounded: true,
+		GPUBounded: true, Kind: budget.Hold}
 }
 
 // Cleans reports whether it is news that nothing of an earlier task is left on a machine.
@@ -108,6 +154,10 @@ func (m *Machine) tend() {
 		idle, _ := i.Idle()
 		switch {
 		case i.Release() != "" || i.Disowned() || m.faults.Waits:
+		case idle.Clean.IsZero() && !m.now().Before(m.cleanBy(i, &idle)):
+			m.releaseIdle(i, "not_clean")
+		case m.needsRoom() && m.shortOfRoom(i, &idle):
+			m.releaseIdle(i, "no_room")
 		case !m.idleUntil(i, &idle).After(m.now().Add(time.Millisecond)): // amounts are rounded
 			m.releaseIdle(i, "idle")
 		}
@@ -115,6 +165,30 @@ func (m *Machine) tend() {
 			m.accrueIdle(i, &idle, m.now())
 		}
 	}
+}
+
+// cleanBy is by when a machine must be shown clean: one that is not is of no use.
+func (m *Machine) cleanBy(i *Instance, idle *state.Idle) time.Time {
+	return idle.From.Add(m.timingOf(i.Machine()).Detect + m.cfg().Patience)
+}
+
+// needsRoom reports whether the event may have let something in that needs the room which a
+// machine that waits has.
+func (m *Machine) needsRoom() bool {
+	switch m.e.Body.(type) {
+	case JobSubmitted, JobReviewed, JobResumed, JobUpdated, HoldOpened, HoldReviewed, Spawn, BudgetsSet:
+		return len(m.rules().Limits) > 0
+	}
+	return false
+}
+
+// shortOfRoom reports whether a limit has no room any more for what a machine that waits may
+// cost beyond what it is paid for anyway.
+func (m *Machine) shortOfRoom(i *Instance, idle *state.Idle) bool {
+	w := weighing{m: m, t: m.now()}
+	v := m.idleJob(i, idle, m.now())
+	v.ID, v.Most, v.Spent = "", idle.Most.Sub(v.Most), money.Amount{}
+	return v.Most.Sign() > 0 && w.weigh(v, &Terms{}) != nil
 }
 
 // hourAfter is the end of the hour in which the cost of a span without a task was posted last.
@@ -127,9 +201,13 @@ func hourAfter(idle *state.Idle) time.Time {
 // for it would be spent at the present price.
 func (m *Machine) idleUntil(i *Instance, idle *state.Idle) time.Time {
 	rate := i.PresentRate()
+	keep := idle.Keep
+	if most := idle.From.Add(m.timingOf(i.Machine()).Idle); most.Before(keep) { // it was set anew
+		keep = most
+	}
 	left := idle.Most.Sub(idle.Posted).Sub(i.Cost(m.now()).Sub(i.Posted()))
-	if !idle.Keep.After(m.now()) || rate <= 0 || rate.Until(idle.Keep.Sub(m.now())).Cmp(left) <= 0 {
-		return idle.Keep
+	if !keep.After(m.now()) || rate <= 0 || rate.Until(keep.Sub(m.now())).Cmp(left) <= 0 {
+		return keep
 	}
 	span, _ := rate.Buys(left)
 	return m.now().Add(max(0, span))
@@ -140,6 +218,10 @@ func (m *Machine) wakeForIdle() (soonest time.Time) {
 	for _, i := range m.s.Waiting() {
 		idle, _ := i.Idle()
 		t := m.now().Truncate(time.Hour).Add(time.Hour)
+		if by := m.cleanBy(i, &idle); idle.Clean.IsZero() && by.Before(t) && i.Release() == "" && !i.Disowned() &&
+			!m.faults.Waits {
+			t = by
+		}
 		if end := m.idleUntil(i, &idle); i.Release() == "" && !i.Disowned() && !m.faults.Waits && end.Before(t) {
 			t = end
 		}

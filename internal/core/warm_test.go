@@ -25,13 +25,20 @@ type warmRig struct {
 
 func newWarm(t *testing.T, change func(*Config), limits ...budget.Limit) *warmRig {
 	t.Helper()
+	return newWarmWith(t, 0, change, limits...)
+}
+
+// newWarmWith is newWarm where a minimum is billed.
+func newWarmWith(t *testing.T, minimum time.Duration, change func(*Config), limits ...budget.Limit) *warmRig {
+	t.Helper()
 	w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}, most: money.Picos(2e12)}
 	cfg := DefaultConfig()
 	cfg.Idle = time.Hour
 	if change != nil {
 		change(&cfg)
 	}
-	spot := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Speed: 1, Currency: money.USD}
+	spot := market.Offer{ID: "p/z/m/on-demand", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 1, Speed: 1, Currency: money.USD,
+		Billing: market.Billing{Minimum: minimum}}
 	w.step(0, Configured{Config: cfg})
 	if len(limits) > 0 {
 		w.most = *limits[0].Dollars
@@ -152,7 +159,7 @@ func TestTheNextJobTakesTheMachineThatWaits(t *testing.T) {
 		}
 	}
 	before := w.cost["i1/idle.1"]
-	bill.Lines[1].Amount = money.Picos(100 - 975e6) // a credit of a millionth of a dollar a second
+	bill.Lines[1].Amount = money.Picos(-975e6) // a credit of a millionth of a dollar a second
 	w.step(0, bill)
 	w.is("i1/idle.1", before.Sub(money.Picos(10e6)))
 }
@@ -219,14 +226,27 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 	if w := newWarm(t, nil, limit(money.Picos(2e12))); !w.waits() {
 		t.Error("it does not wait, and there is room")
 	}
-	w := newWarm(t, nil, limit(money.Picos(2e12)))
-	books, _ := w.Books(agentsStart.Add(w.at))
-	held := money.Amount{}
-	for _, l := range books.Live {
-		held = held.Add(l.Most)
+	held := func(w *warmRig) (sum money.Amount) {
+		books, _ := w.Books(agentsStart.Add(w.at))
+		for _, l := range books.Live {
+			sum = sum.Add(l.Most)
+		}
+		return sum
 	}
-	if want := hour(time.Minute); held != want || len(books.Live) != 1 {
-		t.Errorf("held is %v for %d, want %v", held, len(books.Live), want)
+	// What it is paid for anyway is held; what it may cost beyond gives way to who needs the room.
+	if w := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12))); held(w) != hour(5*time.Minute) {
+		t.Errorf("held is %v, want %v", held(w), hour(5*time.Minute))
+	}
+	w := newWarm(t, nil, limit(money.Picos(2e12)))
+	if !held(w).IsZero() {
+		t.Errorf("held is %v for nothing that is paid", held(w))
+	}
+	w.step(time.Second, MachineCleaned{Instance: "i1"})
+	w.most = money.Picos(2e12).Sub(hour(10*time.Minute + time.Second)) // all that is left
+	w.by("user:bob", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Owner: ledger.Owner{Team: "vision"},
+		Budget: w.most, HasBudget: true}})
+	if k, ok := w.Job("k"); !ok || k.State().Over() || w.waits() {
+		t.Errorf("a job that needs the room of the machine that waits: let in %v, and it waits %v", ok, w.waits())
 	}
 	// A limit that has no room for another minute: the job itself may cost all of it.
 	if w := newWarm(t, nil, limit(hour(10*time.Minute+30*time.Second))); w.waits() || w.cost["j"] != hour(10*time.Minute) {
@@ -258,6 +278,46 @@ func TestItWaitsAsLongAsItPaid(t *testing.T) {
 	}
 	if i := w.State().Instance("ic"); i == nil || i.Release() == "" {
 		t.Errorf("gaps of %v, and it waits", w.State().Gaps(Owner))
+	}
+}
+
+// What a minimum charge adds is of whoever had the machine when it ended, and no job's that was over.
+func TestAJobThatIsOverPaysForNoMinimumAfterIt(t *testing.T) {
+	w := newWarmWith(t, time.Hour, nil)
+	w.step(10*time.Second, MachineCleaned{Instance: "i1"})
+	w.step(20*time.Second, InstanceEnded{Instance: "i1", Until: agentsStart.Add(w.at).Add(20 * time.Second), Cause: "stopped"})
+	rest := hour(time.Hour).Sub(hour(630 * time.Second))
+	w.step(time.Minute, BillReceived{Instance: "i1", Launch: "j.1", Lines: []BillLine{{Amount: hour(630 * time.Second), Currency: money.USD},
+		{Rule: "minimum", Amount: rest, Currency: money.USD}}})
+	w.is("j", hour(10*time.Minute))
+	w.is("i1/idle.1", hour(time.Hour).Sub(hour(10*time.Minute)))
+}
+
+// A machine of which nobody shows that it is clean is given back, and so is one that was
+// to wait when its engine lets none wait any more.
+func TestAMachineThatIsOfNoUseIsGivenBack(t *testing.T) {
+	w := newWarmWith(t, time.Hour, nil)
+	w.step(DefaultConfig().Detect+DefaultConfig().Patience, Tick{})
+	if w.waits() {
+		t.Error("nobody has shown that it is clean, and it waits")
+	}
+	w = newWarmWith(t, time.Hour, nil)
+	w.step(time.Second, MachineCleaned{Instance: "i1"})
+	w.step(time.Second, Configured{Config: DefaultConfig()})
+	if w.waits() {
+		t.Error("no machine is to wait, and it does")
+	}
+}
+
+// How long a machine waits goes by what its first start took, also after a warm one.
+func TestAWarmStartTeachesNothingOfAStart(t *testing.T) {
+	w := newWarm(t, nil)
+	w.step(time.Second, MachineCleaned{Instance: "i1"})
+	w.by("", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Restart: time.Hour}})
+	w.run("k.1", time.Minute, "completed")
+	idle, ok := w.State().Instance("i1").Idle()
+	if want := agentsStart.Add(w.at).Add(time.Minute); !ok || !idle.Keep.Equal(want) {
+		t.Errorf("it is kept until %v, want %v", idle.Keep, want)
 	}
 }
 

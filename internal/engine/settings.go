@@ -39,20 +39,34 @@ const (
 
 // TimingSetting is what a user sets of an engine's timing; nil: as its kind has it.
 type TimingSetting struct {
-	Poll        *time.Duration `yaml:"poll"`
-	Sweep       *time.Duration `yaml:"sweep"`
-	Detect      *time.Duration `yaml:"detect"`
-	Boot        *time.Duration `yaml:"boot"`
-	Consistency *time.Duration `yaml:"consistency"`
-	GrantWait   *time.Duration `yaml:"grant_wait"`
-	Bills       *time.Duration `yaml:"bills"`
-	Idle        *time.Duration `yaml:"idle"`
+	Poll        *Span `yaml:"poll"`
+	Sweep       *Span `yaml:"sweep"`
+	Detect      *Span `yaml:"detect"`
+	Boot        *Span `yaml:"boot"`
+	Consistency *Span `yaml:"consistency"`
+	GrantWait   *Span `yaml:"grant_wait"`
+	Bills       *Span `yaml:"bills"`
+	Idle        *Span `yaml:"idle"`
+}
+
+// Span is a time as a user writes it: 300ms, 10m, or 0.
+type Span time.Duration
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *Span) UnmarshalYAML(n *yaml.Node) error {
+	d, err := time.ParseDuration(n.Value)
+	if err != nil || d < 0 {
+		return fmt.Errorf("line %d: timing: %q is no span: write it with its unit, as 300ms or 10m, and not below zero",
+			n.Line, n.Value)
+	}
+	*s = Span(d)
+	return nil
 }
 
 // Over is the usual timing of a kind with what a user set.
 func (s *TimingSetting) Over(usual Timing) Timing {
 	for _, f := range []struct {
-		set *time.Duration
+		set *Span
 		to  *time.Duration
 	}{
 		{s.Poll, &usual.Poll}, {s.Sweep, &usual.Sweep}, {s.Detect, &usual.Detect}, {s.Boot, &usual.Boot},
@@ -60,7 +74,7 @@ func (s *TimingSetting) Over(usual Timing) Timing {
 		{s.Idle, &usual.Idle},
 	} {
 		if f.set != nil {
-			*f.to = *f.set
+			*f.to = time.Duration(*f.set)
 		}
 	}
 	return usual
@@ -100,7 +114,7 @@ func Settings(dir string) ([]Setting, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&file); err != nil {
-		return nil, fmt.Errorf("read engines: %s: %w", path, err)
+		return nil, fmt.Errorf("read engines: %s: %s", path, inOneLine(err))
 	}
 	if len(file.Engines) == 0 {
 		return nil, fmt.Errorf("read engines: %s names none: write one, such as {name: local, kind: local}, or remove the "+
@@ -121,6 +135,16 @@ func Settings(dir string) ([]Setting, error) {
 		}
 	}
 	return file.Engines, nil
+}
+
+// inOneLine is what is wrong in the file, where the fix is known with it.
+func inOneLine(err error) string {
+	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
+	if strings.Contains(text, "not found in type") {
+		text += ": an engine has name, kind, agents, users, timing and with; what is of its kind alone, as market or " +
+			"machines, stands under with"
+	}
+	return text
 }
 
 // OpenAll opens the engines of a data folder, each by its kind, and finds the clock that

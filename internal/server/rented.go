@@ -23,7 +23,7 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 			if !i.Live() && !i.Lost() {
 				continue
 			}
-			if v := rented(m, i, s.control.Now()); c.Role(v.Team) >= identity.Viewer {
+			if v := rented(m, i, s.control.Now(), s.control.Clock().ToWall); c.Role(v.Team) >= identity.Viewer {
 				list = append(list, v)
 			}
 		}
@@ -31,11 +31,12 @@ func (s *Server) getMachines(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
-// rented is a machine as people see it at a time.
-func rented(m *core.Machine, i *state.Instance, now time.Time) api.Machine {
+// rented is a machine as people see it at a market time, with times on the wall too.
+func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Time) time.Time) api.Machine {
 	on := i.Machine()
 	v := api.Machine{Instance: i.ID(), Engine: on.Provider, Offer: string(on.Offer), Type: on.Type, Zone: on.Zone,
-		State: stateOf(i), Since: i.From(), Rate: i.PresentRate(), Cost: i.Cost(now), Currency: on.Currency,
+		State: stateOf(i), Since: wall(i.From()), SinceMarket: i.From(),
+		Rate: i.PresentRate(), Cost: i.Cost(now), Currency: on.Currency,
 		Served: len(i.Served()) + len(i.Seats())}
 	if a := m.State().Seated(i); a != nil {
 		v.Job, v.Attempt = a.Job(), a.ID()
@@ -46,7 +47,7 @@ func rented(m *core.Machine, i *state.Instance, now time.Time) api.Machine {
 	if idle, ok := i.Idle(); ok {
 		cost := idle.Posted.Add(i.Cost(now)).Sub(i.Posted())
 		v.User, v.Team = idle.User, idle.Owner.Team
-		v.IdleSince, v.IdleUntil, v.IdleCost = idle.From, idle.Keep, &cost
+		v.IdleSince, v.IdleUntil, v.IdleUntilMarket, v.IdleCost = wall(idle.From), wall(idle.Keep), idle.Keep, &cost
 	}
 	return v
 }

@@ -194,8 +194,8 @@ func (t *tenants) books(r budget.Rules) budget.Accounts {
 					b.Spent[l.Name()] = b.Spent[l.Name()].Add(open)
 				}
 			}
-			b.Live = append(b.Live, budget.Job{ID: i.ID(), Owner: idle.Owner, User: user, Kind: budget.Hold, Most: idle.Most,
-				Spent: idle.Posted.Add(open), Bounded: true, GPUBounded: true})
+			b.Live = append(b.Live, budget.Job{ID: i.ID(), Owner: idle.Owner, User: user, Kind: budget.Hold, // no market has a minimum
+				Most: idle.Posted.Add(open), Spent: idle.Posted.Add(open), Bounded: true, GPUBounded: true})
 		}
 	}
 	for ; t.tallied < len(w.postings); t.tallied++ {

@@ -146,7 +146,11 @@ func Verified(v api.Verified, p Place) string {
 	p.fact(&b, "events", "%d replayed", v.Events)
 	p.fact(&b, "postings", "%d", v.Postings)
 	p.fact(&b, "jobs", "%d", v.Jobs)
-	p.fact(&b, "cost", "%s", money.Format(v.Cost, v.Currency, 4))
+	idle := ""
+	if !v.Idle.IsZero() {
+		idle = ", of which " + money.Format(v.Idle, v.Currency, 4) + " for machines that waited for a job"
+	}
+	p.fact(&b, "cost", "%s%s", money.Format(v.Cost, v.Currency, 4), idle)
 	p.fact(&b, "head", "%x", v.Head[:6])
 	return b.String()
 }

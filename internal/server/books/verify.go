@@ -67,6 +67,7 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 	case heads[b.Control.Tenant()] != head:
 		return errors.New("the ledger ends with another posting than the state says: some were cut off or added")
 	}
+	v.Idle, v.Cost = p.idle, p.idle
 	for _, j := range p.s.Jobs() {
 		v.Jobs++
 		for _, a := range j.Attempts() {
@@ -117,6 +118,7 @@ type proof struct {
 	postings int
 	holes    bool                    // samples are missing: what was learned from them is not known
 	spent    map[string]money.Amount // by attempt
+	idle     money.Amount            // what machines cost that waited for a job
 }
 
 // add takes the next record. A fact that the state machines do not allow is an error:
@@ -139,6 +141,9 @@ func (p *proof) add(r store.Record) (err error) {
 	for _, posting := range r.Postings {
 		p.postings++
 		p.spent[posting.Owner.Attempt] = p.spent[posting.Owner.Attempt].Add(core.Cost(posting))
+		if posting.Idles() {
+			p.idle = p.idle.Add(core.Cost(posting))
+		}
 	}
 	for a, cost := range due {
 		if posted := a.Posted(); posted != cost {
