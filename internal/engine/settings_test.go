@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A span is written with its unit, or as 0; what is wrong is said in one line, with its place and fix.
+func TestSpansOfTheEnginesFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"timing: {idle: 10m}":               "",
+		"timing: {idle: 0}":                 "",
+		"timing: {idle: 10}":                `line 3: timing: "10" is no span: write it with its unit`,
+		"timing: {idle: -5m}":               `line 3: timing: "-5m" is no span`,
+		"timing: {poll: soon}":              `line 3: timing: "soon" is no span`,
+		"machines: /var/lib/scrimp":         "line 3: field machines not found in type engine.Setting: an engine has name, kind",
+		"timing: {idle: 5m, waiting: true}": "field waiting not found",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, SettingsName), []byte("engines:\n  - name: local\n    "+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := Settings(dir)
+		if want == "" {
+			usual := Timing{Poll: time.Second, Idle: time.Hour}
+			got := list[0].Timing.Over(usual)
+			if err != nil || got.Poll != time.Second || got.Idle != map[bool]time.Duration{true: 10 * time.Minute}[strings.Contains(text, "10m")] {
+				t.Errorf("%s: %+v, %v", text, got, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q in one line", text, err, want)
+		}
+	}
+}
