@@ -24,6 +24,9 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 	for _, j := range m.s.Running() {
 		list = append(list, m.courseOf(j, t))
 	}
+	for _, i := range m.s.Waiting() {
+		list = append(list, m.idleCourse(i, t))
+	}
 	type price struct {
 		rate  money.Rate
 		speed float64
@@ -44,6 +47,16 @@ func (m *Machine) Courses(t time.Time, most int) (list []budget.Course, places i
 		list = append(list, waits(j, t, p.rate, p.speed, p.ok))
 	}
 	return list, m.cfg().MaxRunning, beyond
+}
+
+// idleCourse is how a machine that waits goes on: until it is given back, or as long as it is
+// paid for anyway.
+func (m *Machine) idleCourse(i *Instance, t time.Time) budget.Course {
+	idle, _ := i.Idle()
+	v := m.idleJob(i, &idle, t)
+	last := max(0, later(m.idleUntil(i, &idle), m.paidUntil(i)).Sub(t))
+	return budget.Course{ID: v.ID, Owner: v.Owner, User: v.User, Runs: true, Rate: i.PresentRate(), Lasts: last, Quick: last,
+		Slow: last, Known: true, Rest: idle.Most.Sub(v.Spent), Bounded: true}
 }
 
 // urgent are the most urgent jobs that wait, in order, and whether there are others:

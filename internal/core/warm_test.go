@@ -340,3 +340,12 @@ func TestAMachineThatEndsWhileItWaits(t *testing.T) {
 		t.Errorf("job k is %s and asks for no other machine", k.State())
 	}
 }
+
+// What a window is expected to cost has what a machine that waits is paid for.
+func TestAMachineThatWaitsIsExpectedToCost(t *testing.T) {
+	w := newWarmWith(t, 15*time.Minute, nil)
+	list, _, _ := w.Courses(agentsStart.Add(w.at), 10)
+	if len(list) != 1 || list[0].ID != "i1" || list[0].Lasts != 6*time.Minute || list[0].Rate != 1e12 || list[0].Owner.Team != "vision" {
+		t.Errorf("expected is %+v: five minutes that are paid, and a start", list)
+	}
+}
