@@ -239,36 +239,6 @@ func (s *Postgres) newColumns(ctx context.Context, records []Record, gaps []int6
 	return c, nil
 }
 
-// appendSQL is one statement, hence one transaction and one way to the server
-// and back. It begins with the fence: where the epoch is past or the log ends
-// elsewhere, there is no row and nothing is written.
-const appendSQL = `
-WITH fence AS (
-  UPDATE leader SET seq = $3, kept = $4, until = clock_timestamp() + $5::interval
-  WHERE epoch = $1 AND seq = $2 RETURNING 1
-), events AS (
-  INSERT INTO event (seq, epoch, at, gap, tenant, kind, key, event, facts)
-  SELECT seq, $1, at, gap, tenant, kind, key, event, facts
-  FROM unnest($6::bigint[], $7::bigint[], $8::bigint[], $9::integer[], $10::integer[],
-    $11::text[], $12::text[], $13::text[])
-    AS e (seq, at, gap, tenant, kind, key, event, facts)
-  WHERE EXISTS (SELECT FROM fence)
-), samples AS (
-  INSERT INTO sample (seq, epoch, at, gap, tenant, kind, key, event)
-  SELECT seq, $1, at, gap, tenant, kind, key, event
-  FROM unnest($14::bigint[], $15::bigint[], $16::bigint[], $17::integer[], $18::integer[], $19::text[], $20::text[])
-    AS e (seq, at, gap, tenant, kind, key, event)
-  WHERE EXISTS (SELECT FROM fence)
-), postings AS (
-  INSERT INTO posting (event, line, tenant, job, currency, source, target, amount, hash, rest)
-  SELECT event, line, tenant, job, currency, source, target, amount::numeric, hash, rest
-  FROM unnest($21::bigint[], $22::integer[], $23::text[], $24::text[], $25::text[],
-    $26::text[], $27::text[], $28::text[], $29::bytea[], $30::bytea[])
-    AS p (event, line, tenant, job, currency, source, target, amount, hash, rest)
-  WHERE EXISTS (SELECT FROM fence)
-)
-SELECT count(*) FROM fence`
-
 // Append implements Store.
 func (s *Postgres) Append(ctx context.Context, records []Record) error {
 	return s.append(ctx, records, false)
@@ -323,7 +293,6 @@ func (s *Postgres) append(ctx context.Context, records []Record, holes bool) err
 // the database whether they came through, and sends them again where they did not:
 // only this leader moves the log's end, so the end is the answer. unsure: they may have come through.
 func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns) (unsure bool, err error) {
-	e, o := &c.events, &c.samples
 	err = s.persist(ctx, func(ctx context.Context) error {
 		sent := time.Now()
 		var fenced int
@@ -331,11 +300,8 @@ func (s *Postgres) send(ctx context.Context, epoch uint64, next tail, c columns)
 		ctx, cancel := context.WithTimeout(ctx, s.longest())
 		defer cancel()
 		defer s.fresh(tries, ctx)
-		err := s.pool.QueryRow(ctx, appendSQL, int64(epoch), int64(s.tail.end), int64(next.end), int64(next.kept),
-			s.cfg.Lease,
-			e.seq, e.at, e.gap, e.tenant, e.kind, e.key, e.event, e.facts,
-			o.seq, o.at, o.gap, o.tenant, o.kind, o.key, o.event,
-			c.pEvent, c.pLine, c.pTenant, c.pJob, c.pCurrency, c.pFrom, c.pTo, c.pAmount, c.pHash, c.pRest).Scan(&fenced)
+		sql, args := c.statement(epoch, s.tail, next, s.cfg.Lease)
+		err := s.pool.QueryRow(ctx, sql, args...).Scan(&fenced)
 		if err != nil {
 			unsure = unsure || away(err)
 			return err

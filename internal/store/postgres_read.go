@@ -24,11 +24,12 @@ func (s *Postgres) End(ctx context.Context) (uint64, error) {
 	return t.end, nil
 }
 
-// pgRecords merges the two tables, which are read each in the log's order: nothing is sorted.
+// pgRecords merges the two tables, of each of which no more is read than is asked for, in the
+// log's order: else the database, before it knows the tables' sizes, sorts all that follows.
 func pgRecords(where string) string {
-	return "SELECT seq, gap, tenant, at, kind, key, event, facts, false AS sample FROM event WHERE " + where +
-		" UNION ALL SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample WHERE " + where +
-		" ORDER BY seq LIMIT $2"
+	return "(SELECT seq, gap, tenant, at, kind, key, event, facts, false AS sample FROM event WHERE " + where +
+		" ORDER BY seq LIMIT $2) UNION ALL (SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample WHERE " +
+		where + " ORDER BY seq LIMIT $2) ORDER BY seq LIMIT $2"
 }
 
 // Records implements Store.

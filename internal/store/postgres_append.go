@@ -1,0 +1,68 @@
+//go:build !local
+
+package store
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// statement writes the columns: one statement, hence one transaction and one way to the
+// server and back. It begins with the fence: where the epoch is past or the log ends
+// elsewhere, there is no row and nothing is written. A table to which nothing is added is
+// left out, since each costs the database time: most appends are of one event.
+func (c *columns) statement(epoch uint64, from, to tail, lease time.Duration) (sql string, args []any) {
+	var b appending
+	b.WriteString("WITH fence AS (UPDATE leader SET seq = " + b.arg(int64(to.end)) + ", kept = " + b.arg(int64(to.kept)) +
+		", until = clock_timestamp() + " + b.arg(lease) + "::interval WHERE epoch = " + b.arg(int64(epoch)) + " AND seq = " +
+		b.arg(int64(from.end)) + " RETURNING 1)")
+	if e := &c.events; len(e.seq) > 0 {
+		b.insert("event", "seq:bigint at:bigint gap:bigint tenant:integer kind:integer key:text event:text facts:text",
+			epoch, e.seq, e.at, e.gap, e.tenant, e.kind, e.key, e.event, e.facts)
+	}
+	if e := &c.samples; len(e.seq) > 0 {
+		b.insert("sample", "seq:bigint at:bigint gap:bigint tenant:integer kind:integer key:text event:text",
+			epoch, e.seq, e.at, e.gap, e.tenant, e.kind, e.key, e.event)
+	}
+	if len(c.pEvent) > 0 {
+		b.insert("posting", "event:bigint line:integer tenant:text job:text currency:text source:text target:text "+
+			"amount:text hash:bytea rest:bytea", 0,
+			c.pEvent, c.pLine, c.pTenant, c.pJob, c.pCurrency, c.pFrom, c.pTo, c.pAmount, c.pHash, c.pRest)
+	}
+	b.WriteString(" SELECT count(*) FROM fence")
+	return b.String(), b.args
+}
+
+// appending is a statement in the making, with its arguments.
+type appending struct {
+	strings.Builder
+	args []any
+}
+
+// arg is the place of an argument.
+func (b *appending) arg(v any) string {
+	b.args = append(b.args, v)
+	return "$" + strconv.Itoa(len(b.args))
+}
+
+// insert adds rows to a table, an array a column, each named with the type of its elements.
+// Rows of the log have the epoch of their writer; 0 is none.
+func (b *appending) insert(table, columns string, epoch uint64, arrays ...any) {
+	var names, values, arguments []string
+	for n, column := range strings.Fields(columns) {
+		name, kind, _ := strings.Cut(column, ":")
+		names, values = append(names, name), append(values, name)
+		if name == "amount" {
+			values[n] += "::numeric"
+		}
+		arguments = append(arguments, b.arg(arrays[n])+"::"+kind+"[]")
+	}
+	from := strings.Join(names, ", ")
+	if epoch > 0 {
+		names, values = append(names, "epoch"), append(values, b.arg(int64(epoch))+"::bigint")
+	}
+	b.WriteString(", add_" + table + " AS (INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") SELECT " +
+		strings.Join(values, ", ") + " FROM unnest(" + strings.Join(arguments, ", ") + ") AS e (" + from +
+		") WHERE EXISTS (SELECT FROM fence))")
+}
