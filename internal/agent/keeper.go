@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -275,6 +276,9 @@ func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []s
 		_, stats, err := checkpoint.Open(b, k.a.OutputsPrefix).Keep(ctx, dir, folders, name)
 		for _, link := range stats.Skipped {
 			k.log.Warn("a link among the outputs leads out of the work folder; it is not kept", "link", link)
+		}
+		if path, ok := errors.AsType[*fs.PathError](err); ok && strings.HasSuffix(path.Op, "at") { // within a confined folder
+			return fmt.Errorf("%w: %w", wire.ErrBad, err)
 		}
 		return fenceOf(err)
 	})

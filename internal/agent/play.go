@@ -299,7 +299,7 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	beside.Go(func() { g.measure(besides, p) })
 
 	e, s := g.await(life, p, sig)
-	err = p.Close()
+	err = errors.Join(p.Close(), g.endAll()) // what is kept is what the program left, and nothing changes it
 	halt()
 	beside.Wait()
 	if err != nil {

@@ -55,8 +55,8 @@ func (m *Machine) idleCourse(i *Instance, t time.Time) budget.Course {
 	idle, _ := i.Idle()
 	v := m.idleJob(i, &idle, t)
 	last := max(0, later(m.idleUntil(i, &idle), m.paidUntil(i)).Sub(t))
-	return budget.Course{ID: v.ID, Owner: v.Owner, User: v.User, Runs: true, Rate: i.PresentRate(), Lasts: last, Quick: last,
-		Slow: last, Known: true, Rest: idle.Most.Sub(v.Spent), Bounded: true}
+	return budget.Course{ID: v.ID, Owner: v.Owner, User: v.User, Runs: true, Rate: i.PresentRate(), Lasts: last,
+		Quick: last, Slow: last, Known: true, Rest: idle.Most.Sub(v.Spent), Bounded: true}
 }
 
 // urgent are the most urgent jobs that wait, in order, and whether there are others:

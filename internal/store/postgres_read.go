@@ -28,8 +28,8 @@ func (s *Postgres) End(ctx context.Context) (uint64, error) {
 // log's order: else the database, before it knows the tables' sizes, sorts all that follows.
 func pgRecords(where string) string {
 	return "(SELECT seq, gap, tenant, at, kind, key, event, facts, false AS sample FROM event WHERE " + where +
-		" ORDER BY seq LIMIT $2) UNION ALL (SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample WHERE " +
-		where + " ORDER BY seq LIMIT $2) ORDER BY seq LIMIT $2"
+		" ORDER BY seq LIMIT $2) UNION ALL (SELECT seq, gap, tenant, at, kind, key, event, ''::text, true FROM sample" +
+		" WHERE " + where + " ORDER BY seq LIMIT $2) ORDER BY seq LIMIT $2"
 }
 
 // Records implements Store.
