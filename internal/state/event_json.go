@@ -49,6 +49,11 @@ func appendText(b []byte, s string) []byte {
 
 // UnmarshalJSON reads what MarshalJSON of this or an earlier release wrote.
 func (e *Event) UnmarshalJSON(b []byte) error {
+	if kind, text, ok := e.readAppended(b); ok {
+		var err error
+		e.Body, err = body(kind, text)
+		return err
+	}
 	type plain Event
 	var v struct {
 		Kind string `json:"kind"`

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -309,6 +310,13 @@ func DecodeFacts(b json.RawMessage) ([]Fact, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
+	if name, fact, ok := oneFact(b); ok {
+		f, err := readFact(name, fact)
+		if err != nil {
+			return nil, err
+		}
+		return []Fact{f}, nil
+	}
 	var parts []json.RawMessage
 	if err := json.Unmarshal(b, &parts); err != nil {
 		return nil, fmt.Errorf("read facts: %w", err)
@@ -319,15 +327,36 @@ func DecodeFacts(b json.RawMessage) ([]Fact, error) {
 		if err := json.Unmarshal(parts[i], &name); err != nil {
 			return nil, fmt.Errorf("read facts: %w", err)
 		}
-		read := factKinds[name]
-		if read == nil {
-			return nil, fmt.Errorf("fact of unknown kind %q: use a newer program", name)
-		}
-		f, err := read(parts[i+1])
+		f, err := readFact(name, parts[i+1])
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			return nil, err
 		}
 		facts = append(facts, f)
 	}
 	return facts, nil
+}
+
+// oneFact is the only fact of a list that has but one, as most have. What follows it, if
+// anything does, makes it no JSON, and is read in the other way.
+func oneFact(b json.RawMessage) (name string, fact json.RawMessage, ok bool) {
+	r := appended{rest: b, ok: b[len(b)-1] == ']'}
+	r.skip(`[`)
+	name = r.text()
+	r.skip(`,`)
+	if !r.ok || len(r.rest) < 2 || bytes.Contains(r.rest, []byte(`},"`)) {
+		return "", nil, false
+	}
+	return name, r.rest[:len(r.rest)-1], true
+}
+
+func readFact(name string, text json.RawMessage) (Fact, error) {
+	read := factKinds[name]
+	if read == nil {
+		return nil, fmt.Errorf("fact of unknown kind %q: use a newer program", name)
+	}
+	f, err := read(text)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return f, nil
 }
