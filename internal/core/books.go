@@ -36,8 +36,17 @@ func (m *Machine) settle(j *Job, a *Attempt, use ledger.Use, t time.Time) {
 // accrue posts what an attempt has cost and nobody knows yet what it was for.
 func (m *Machine) accrue(j *Job, a *Attempt, t time.Time) {
 	p := m.entry(j, a, ledger.Accrued, ledger.Open, "")
-	p.Begin, p.End = a.Settled(), t
+	p.Begin, p.End = period(a.Settled(), t)
 	m.charge(a, p, a.Cost(t).Sub(a.Posted()), ledger.Open)
+}
+
+// period is from the earlier to the later: an end that is told late lies before what is settled,
+// and what was settled beyond it is taken back.
+func period(a, b time.Time) (begin, end time.Time) {
+	if b.Before(a) {
+		return b, a
+	}
+	return a, b
 }
 
 // charge posts a cost that is owed to the machine's provider.

@@ -245,7 +245,7 @@ func (m *Machine) releaseIdle(i *Instance, why string) {
 // accrueIdle posts what a machine has cost by t and no task has.
 func (m *Machine) accrueIdle(i *Instance, idle *state.Idle, t time.Time) {
 	p := m.idleEntry(i, idle, ledger.Accrued, "")
-	p.Begin, p.End = idle.From, t
+	p.Begin, p.End = period(idle.From, t)
 	m.enter(p, i.Cost(t).Sub(i.Posted()), ledger.Payable(i.Machine().Provider), ledger.Cost(ledger.Compute, ledger.Idle))
 }
 
@@ -271,7 +271,7 @@ func (m *Machine) overran(i *Instance, a *Attempt, until time.Time) time.Time {
 	}
 	idle := &i.Idles()[len(i.Idles())-1]
 	p := m.idleEntry(i, idle, ledger.Accrued, "settled_too_far")
-	p.Begin, p.End = idle.From, until
+	p.Begin, p.End = period(idle.From, until)
 	m.enter(p, i.Cost(until).Sub(i.Cost(a.From())), ledger.Payable(i.Machine().Provider),
 		ledger.Cost(ledger.Compute, ledger.Idle))
 	return a.From()

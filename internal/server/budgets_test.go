@@ -127,7 +127,7 @@ func TestQuotasAndTagsHoldAtSubmission(t *testing.T) {
 
 // What ran before its limit was set is counted, warned of once, and stopped.
 func TestASpentBudgetWarnsOnceAndStopsWhatRuns(t *testing.T) {
-	w := newWorldOf(t, firm{}, hooked)
+	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		begun := time.Now() // what is refused has had its turn as well
@@ -232,7 +232,7 @@ func TestLimitsAreInTheLogAndOldOnesAreTakenInOnce(t *testing.T) {
 // Of a limit that jobs from before it will pass it is said when, and by which; and where
 // nobody knows how long one runs, that. A job of another team moves nothing.
 func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
-	w := newWorldOf(t, firm{}, hooked)
+	w := newWorldOf(t, &firm{}, hooked)
 	said := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b := make([]byte, 1000)

@@ -153,7 +153,7 @@ func BenchmarkCosts(b *testing.B) {
 		b.ReportMetric(time.Since(wall).Seconds(), what+"-s")
 	}
 	var w *world
-	timed("start", func() { w = newWorldOf(b, firm{}, func(o *Options) { o.Dir, o.Rate = dir, 1e6 }) })
+	timed("start", func() { w = newWorldOf(b, &firm{}, func(o *Options) { o.Dir, o.Rate = dir, 1e6 }) })
 	for n := range 2 {
 		for _, ask := range []string{"by=team", "by=tag:ticket", "by=team&since=1h", "by=tag:ticket&since=30d"} {
 			var v api.Costs

@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,16 +22,31 @@ import (
 
 // firm sells one kind of machine on-demand, at a price with a digit at the last
 // unit. What ends there, the test says.
-type firm struct{ shut }
+type firm struct {
+	shut
+	mu   sync.Mutex
+	list []engine.Instance // all that were rented: their ends are told by the tests
+}
 
 const firmRate = money.Rate(1_000_000_000_001) // dollars an hour
 
-func (firm) Launch(_ context.Context, r engine.Request) (engine.Instance, error) {
-	return engine.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: engine.Running,
-		Launched: time.Now().UTC(), Rate: firmRate}, nil
+func (f *firm) Launch(_ context.Context, r engine.Request) (engine.Instance, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := slices.IndexFunc(f.list, func(i engine.Instance) bool { return i.Key == r.Key }); n >= 0 {
+		return f.list[n], nil
+	}
+	f.list = append(f.list, engine.Instance{ID: "i-" + r.Key, Key: r.Key, Offer: r.Offer, State: engine.Running,
+		Launched: time.Now().UTC(), Rate: firmRate})
+	return f.list[len(f.list)-1], nil
 }
-func (firm) Terminate(context.Context, string) error { return nil }
-func (firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
+func (f *firm) List(context.Context) ([]engine.Instance, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.list), nil
+}
+func (*firm) Terminate(context.Context, string) error { return nil }
+func (*firm) Offers(context.Context) ([]market.Offer, []market.Quote, error) {
 	o := market.Offer{ID: "firm", Provider: "firm", Region: "r", Zone: "r-a", Capacity: market.OnDemand, CPUs: 4,
 		Memory: 1 << 30, Currency: money.USD, Speed: 1}
 	return []market.Offer{o}, []market.Quote{{Offer: "firm", At: time.Now().UTC(), Rate: firmRate, Priced: true,
@@ -70,7 +87,7 @@ func (w *world) booting(n int) []string {
 }
 
 func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
-	w := newWorldOf(t, firm{}, func(o *Options) { o.Rate = 1e6 })
+	w := newWorldOf(t, &firm{}, func(o *Options) { o.Rate = 1e6 })
 	for i := range 9 {
 		team, project, ticket := fmt.Sprintf("team-%d", i%2), fmt.Sprintf("p%d", i%3), fmt.Sprint(i%4)
 		w.must("POST", "/v1/jobs",
@@ -151,7 +168,7 @@ func TestCostsAddUpToTheLedgerAtEveryLevelToTheLastUnit(t *testing.T) {
 }
 
 func TestCostsOfOtherTeamsAreNotShown(t *testing.T) {
-	w := newWorldOf(t, firm{}, nil)
+	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/team-0", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "team-0", Role: identity.Viewer})
 	w.must("POST", "/v1/jobs", aJob("a", "team-1"), nil)

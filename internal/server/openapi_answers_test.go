@@ -115,7 +115,7 @@ func TestEveryAnswerIsAsTheDescriptionSays(t *testing.T) {
 	if err := json.Unmarshal(OpenAPI("test"), &d); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorldOf(t, firm{}, nil)
+	w := newWorldOf(t, &firm{}, nil)
 	w.must("PUT", "/v1/teams/a", api.SetTeam{Projects: []string{"x"}}, nil)
 	w.user("ann", identity.Grant{Team: "*", Role: identity.Viewer})
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(500), Approve: dollars(100)})

@@ -16,7 +16,7 @@ import (
 // restored is a world with two jobs on machines, whose log was restored since.
 func restored(t *testing.T) (w *world, attempts []string) {
 	t.Helper()
-	w = newWorldOf(t, firm{}, nil)
+	w = newWorldOf(t, &firm{}, nil)
 	w.must("POST", "/v1/jobs", aJob("a", ""), nil)
 	w.booting(1)
 	w.must("POST", "/v1/jobs", aJob("b", ""), nil)

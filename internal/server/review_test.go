@@ -219,7 +219,7 @@ func TestApproversAreToldAndAJobThatNobodyApprovesEnds(t *testing.T) {
 
 // A quota shows where the job is shown: who waits, and for what.
 func TestAJobOverItsQuotaSaysSo(t *testing.T) {
-	w := newWorldOf(t, firm{}, nil)
+	w := newWorldOf(t, &firm{}, nil)
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Running: new(1)})
 	for _, name := range []string{"one", "two"} {
 		w.must("POST", "/v1/jobs", aJob(name, "a"), nil)

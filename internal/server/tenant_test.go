@@ -15,7 +15,7 @@ import (
 // The tenant is decided where the control is made: whatever is written is that tenant's, and
 // whatever is read is found there.
 func TestAllThatIsWrittenIsTheTenants(t *testing.T) {
-	w := newWorldFor(t, "lab", firm{}, nil, func(s store.Replica) store.Replica { return s })
+	w := newWorldFor(t, "lab", &firm{}, nil, func(s store.Replica) store.Replica { return s })
 	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
 	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
 	w.limit(budget.Limit{Scope: "team:a", Window: budget.Month, Dollars: dollars(500)})

@@ -46,7 +46,7 @@ func (e *edited) WholeRecords(ctx context.Context, after uint64, limit int) ([]s
 func ranWorld(t *testing.T) (*world, *edited) {
 	t.Helper()
 	e := &edited{}
-	w := newWorldOn(t, firm{}, nil, func(s store.Replica) store.Replica { e.Replica = s; return e })
+	w := newWorldOn(t, &firm{}, nil, func(s store.Replica) store.Replica { e.Replica = s; return e })
 	w.must("POST", "/v1/jobs", aJob("over", ""), nil)
 	w.must("POST", "/v1/jobs", aJob("runs", ""), nil)
 	w.booting(2)
