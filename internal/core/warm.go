@@ -357,6 +357,9 @@ func (m *Machine) fitting(j *Job) (list []*Instance) {
 		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
 			continue
 		}
+		if room, limited := m.gpuRoom(j); limited && i.Machine().GPUs > room {
+			continue // it would be taken for more GPUs than a quota has left
+		}
 		if m.lasts(j, i, l.Offer()) {
 			list = append(list, i)
 		}

@@ -23,7 +23,6 @@ import (
 // firm sells one kind of machine on-demand, at a price with a digit at the last
 // unit. What ends there, the test says.
 type firm struct {
-	shut
 	mu   sync.Mutex
 	list []engine.Instance // all that were rented: their ends are told by the tests
 }
