@@ -153,23 +153,27 @@ func TestWhatLeavesEverythingBehindIsGoneBeforeTheNextTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := newServer(t, shell(t, "job-1", `(setsid env -i sh -c 'sleep 0.01; env -i `+name+` & exit' &); sleep 0.3; echo left`))
-	server.waiting = true
-	server.line = []given{{task: shell(t, "job-2", `for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\0' ' ' | `+
+	next := []given{{task: shell(t, "job-2", `for p in /proc/[0-9]*; do cat $p/cmdline 2>/dev/null | tr '\0' ' ' | `+
 		`grep -o '^`+name+`'; done; echo looked`)}}
 	cmd := exec.CommandContext(t.Context(), exe)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Env = append(os.Environ(), "TEST_PROGRAM=agent", "SCRIMP_SERVER="+server.URL, "SCRIMP_TOKEN=bootstrap-token",
 		"SCRIMP_INSTANCE_ID=i-1", "SCRIMP_MACHINE_DIR="+t.TempDir())
-	for i, a := range []*api.Assignment{&server.assignment, &server.line[0].task} {
-		a.Checkpoint, a.Epoch = api.Checkpoints{}, i+1
-	}
+	server.order(func() {
+		server.waiting, server.line = true, next
+		for i, a := range []*api.Assignment{&server.assignment, &server.line[0].task} {
+			a.Checkpoint, a.Epoch = api.Checkpoints{}, i+1
+		}
+	})
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	if !slices.Equal(server.logs, []string{"left\n", "looked\n"}) {
-		t.Errorf("the tasks say %q\n%s", server.logs, &out)
-	}
+	server.order(func() {
+		if !slices.Equal(server.logs, []string{"left\n", "looked\n"}) {
+			t.Errorf("the tasks say %q\n%s", server.logs, &out)
+		}
+	})
 }
 
 // Memory of an accelerator that is in use after a task, and was not before, is the task's.

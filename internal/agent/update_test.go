@@ -42,7 +42,9 @@ func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
 	a := assign(t, "")
 	a.Args, a.Command, a.Checkpoint = nil, "readlink /proc/$PPID/exe", api.Checkpoints{}
 	server := newServer(t, a)
-	server.binary = slices.Concat(newer, []byte("of the next release")) // which runs as the other does
+	server.order(func() {
+		server.binary = slices.Concat(newer, []byte("of the next release")) // which runs as the other does
+	})
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), exe)
 	var said bytes.Buffer
@@ -52,6 +54,7 @@ func TestAnAgentUpdatesItselfToTheServersBuild(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, &said)
 	}
+	server.order(func() {}) // what it noted is read below
 	sum := sha256.Sum256(server.binary)
 	if want := []string{ownHash(), hex.EncodeToString(sum[:])}; !slices.Equal(server.builds, want) {
 		t.Errorf("the builds that pulled are %v, want %v", server.builds, want)
