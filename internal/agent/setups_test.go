@@ -221,8 +221,8 @@ func TestACopyThatWasCutOffIsNotUsed(t *testing.T) {
 		a.Command = `ls -d d* | wc -l; find d* -type f | wc -l`
 	}
 	server := newServer(t, setUp(t, "job-1", many))
-	server.waiting, server.work = true, t.TempDir()
-	server.line = []given{{task: setUp(t, "job-2", many)}}
+	work, next := t.TempDir(), []given{{task: setUp(t, "job-2", many)}}
+	server.order(func() { server.waiting, server.work, server.line = true, work, next })
 	dir := t.TempDir()
 	var out bytes.Buffer
 	agent := func() *exec.Cmd {
