@@ -75,7 +75,7 @@ func (m *Machine) heldIdle(no *budget.Refusal, t time.Time) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s of what is held is what %s that waits for a job is paid for anyway (scrimp machines)",
+	return fmt.Sprintf("; %s of what is held is for %s waiting for a job and paid for anyway (scrimp machines)",
 		money.Format(held, m.cfg().Currency, 2), count(n, "machine"))
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -236,6 +237,13 @@ func TestNoMachineWaitsWithoutAHold(t *testing.T) {
 	// What it is paid for anyway is held; what it may cost beyond gives way to who needs the room.
 	if w := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12))); held(w) != hour(5*time.Minute) {
 		t.Errorf("held is %v, want %v", held(w), hour(5*time.Minute))
+	}
+	full := newWarmWith(t, 15*time.Minute, nil, limit(money.Picos(2e12)))
+	full.most = money.Picos(1.8e12) // of 1.83 that are left, 0.08 are held
+	no := full.Refuses(Event{At: agentsStart.Add(full.at), Schema: Schema, Tenant: "t", Body: JobSubmitted{Job: "k", Terms: Terms{Name: "k",
+		Currency: money.USD, Owner: ledger.Owner{Team: "vision"}, Budget: full.most, HasBudget: true}}})
+	if no == nil || no.Limit == nil || !strings.Contains(no.Limit.Fix, "$0.08 of what is held is for 1 machine waiting for a job") {
+		t.Errorf("a job for which there is no room is told %+v", no)
 	}
 	w := newWarm(t, nil, limit(money.Picos(2e12)))
 	if !held(w).IsZero() {
