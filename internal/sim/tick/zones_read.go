@@ -89,7 +89,7 @@ func readSpans(file string, in io.Reader, last string) ([]span, error) {
 			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
 		line, _ := r.FieldPos(0)
-		bad := func(field, cause, mend string) error { return &BadLine{file, line, field, cause, mend} }
+		bad := func(field, cause, fix string) error { return &BadLine{file, line, field, cause, fix} }
 		if len(rec) != len(want) {
 			return nil, bad("", fmt.Sprintf("%d fields instead of %d", len(rec), len(want)), "write "+strings.Join(want, ","))
 		}
