@@ -56,7 +56,8 @@ type fakeServer struct {
 	faults     float64 // odds of a fault, for each request
 	kinds      map[string]int
 	down       bool
-	refused    int // requests while it was down
+	parted     bool // an answer said that the end and the whole log have arrived
+	refused    int  // requests while it was down
 	fenced     bool
 	kept       string // folder of the server's own store; "" for none
 	work       string // the work folder
@@ -108,7 +109,9 @@ func (s *fakeServer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 		return
 	}
-	if n := len(s.log); fault == "restart" && n > 0 { // what was not durable is gone: a part of the log
+	// What was not durable is gone: a part of the log. Not once an answer to the end has told of it:
+	// the agent may have left then, and nobody sends it again.
+	if n := len(s.log); fault == "restart" && n > 0 && !s.parted {
 		s.log = s.log[:n-s.chance.IntN(min(n, 1000))]
 	}
 	status, answer := s.handle(r, body)
@@ -258,7 +261,7 @@ func (s *fakeServer) patience() time.Duration {
 // follow has another task follow the one that is over.
 func (s *fakeServer) follow(next api.Assignment) {
 	s.logs, s.before = append(s.logs, string(s.log)), append(s.before, s.applied...)
-	s.assignment, s.applied, s.log = next, nil, nil
+	s.assignment, s.applied, s.log, s.parted = next, nil, nil, false
 }
 
 func (s *fakeServer) report(body []byte) (int, any) {
@@ -282,6 +285,7 @@ func (s *fakeServer) report(body []byte) (int, any) {
 	}
 	o := s.orders
 	o.Ack, o.LogEnd = int64(len(s.applied)), int64(len(s.log))
+	s.parted = s.parted || s.logAtEnd > 0 && o.LogEnd >= r.LogEnd
 	if s.held {
 		o.Heard, o.Ack = o.Ack, 0
 	}
