@@ -16,9 +16,10 @@ type Machine struct {
 	State    MachineState `json:"state"`
 	Job      string       `json:"job,omitempty"` // that runs on it; "": none does
 	Attempt  string       `json:"attempt,omitempty"`
-	User     string       `json:"user,omitempty"` // whose job runs on it, or ran last: another of theirs may take it
-	Team     string       `json:"team,omitempty"` // that pays for it now
-	Served   int          `json:"served"`         // jobs that it has served, with the one that runs
+	Beside   []string     `json:"beside,omitempty"` // jobs that have parts of it too
+	User     string       `json:"user,omitempty"`   // whose job runs on it, or ran last: another of theirs may take it
+	Team     string       `json:"team,omitempty"`   // that pays for it now
+	Served   int          `json:"served"`           // jobs that it has served, with the one that runs
 
 	Since       time.Time      `json:"since"` // it is billed
 	SinceMarket time.Time      `json:"since_market"`

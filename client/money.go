@@ -132,7 +132,8 @@ type Spender struct {
 // Budgets are the limits that the caller may know of, and the tags that a job must have.
 type Budgets struct {
 	Limits   []BudgetLine        `json:"limits"`
-	Tags     map[string][]string `json:"tags"` // values that are allowed, by tag; none: any
+	Tags     map[string][]string `json:"tags"`   // values that are allowed, by tag; none: any
+	Shares   []string            `json:"shares"` // teams whose members may use each other's machines
 	Currency money.Currency      `json:"currency"`
 }
 
@@ -150,13 +151,16 @@ type BudgetLine struct {
 	Outlook *Outlook `json:"outlook"`
 }
 
-// SetBudget makes or changes a limit, removes one by name, or requires a tag. One of them is given.
+// SetBudget makes or changes a limit, removes one by name, requires a tag, or lets the members of
+// a team use each other's machines. One of them is given.
 type SetBudget struct {
 	Limit  *Limit   `json:"limit,omitempty"`
 	Remove string   `json:"remove,omitempty"` // SCOPE/WINDOW
 	Tag    string   `json:"tag,omitempty"`
 	Values []string `json:"values,omitempty"` // that the tag may have; none: any
 	Free   bool     `json:"free,omitempty"`   // the tag is not required any more
+	Share  string   `json:"share,omitempty"`  // a team
+	Off    bool     `json:"off,omitempty"`    // its members may not use each other's machines any more
 }
 
 // BudgetWarning is what the webhook of a limit gets.

@@ -82,6 +82,9 @@ func (s surroundings) environ() []string {
 	} {
 		env[name] = value
 	}
+	if p := s.a.Part; p != nil {
+		maps.Copy(env, ofPart(p))
+	}
 	maps.Copy(env, s.a.Env)
 	maps.Copy(env, map[string]string{
 		"PWD":        s.folders.work,
@@ -103,6 +106,22 @@ func (s surroundings) environ() []string {
 		out = append(out, name+"="+env[name])
 	}
 	return out
+}
+
+// ofPart is how a program learns what it has of a machine that serves others too: CUDA and ROCm
+// show it its accelerators only, and numeric libraries take as many threads.
+func ofPart(p *api.Part) map[string]string {
+	list := make([]string, len(p.Devices))
+	for i, d := range p.Devices {
+		list[i] = strconv.Itoa(d)
+	}
+	devices := strings.Join(list, ",")
+	env := map[string]string{"CUDA_VISIBLE_DEVICES": devices, "ROCR_VISIBLE_DEVICES": devices,
+		"SCRIMP_DEVICES": devices, "SCRIMP_CPUS": strconv.Itoa(p.CPUs), "SCRIMP_MEMORY_BYTES": strconv.FormatInt(p.Memory, 10)}
+	if p.CPUs > 0 {
+		env["OMP_NUM_THREADS"] = strconv.Itoa(p.CPUs)
+	}
+	return env
 }
 
 // freePort returns a port that nobody listens on now.

@@ -40,6 +40,7 @@ type Assignment struct {
 	Tasks        int    `json:"tasks"` // how many tasks start together
 	Epoch        int    `json:"epoch"` // counts the attempts of the job from 1; fences older ones
 	AttemptToken string `json:"attempt_token"`
+	Part         *Part  `json:"part,omitempty"` // that the task has of the machine; nil: all
 
 	Setup   string            `json:"setup,omitempty"`
 	Command string            `json:"command"` // for sh -c, unless Args is given
@@ -65,6 +66,13 @@ type Assignment struct {
 	Silence   time.Duration `json:"silence_ns"`   // without an answer for this long (wall): save, stop, switch off
 	Speed     float64       `json:"market_speed"` // market seconds a wall second
 	Deadline  time.Time     `json:"deadline"`     // wall time; zero is none
+}
+
+// Part is what a task has of a machine that serves several at once.
+type Part struct {
+	CPUs    int   `json:"cpus"`
+	Memory  int64 `json:"memory_bytes"`
+	Devices []int `json:"devices"` // accelerators, by index from 0
 }
 
 // Checkpoints says where a program saves and where the agent keeps it.

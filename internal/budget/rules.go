@@ -10,6 +10,8 @@ import (
 type Rules struct {
 	Limits []Limit `json:"limits"`
 	Tags   Tags    `json:"tags,omitempty"`
+	// Shares are the teams whose members may use each other's machines, sorted.
+	Shares []string `json:"shares,omitempty"`
 }
 
 // Tags are the tags that a job must have, with the values that are allowed; none: any.

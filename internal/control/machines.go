@@ -92,7 +92,7 @@ func (c *Control) Pull(ctx context.Context, instance string, running []string, c
 		if off {
 			return nil, true, nil
 		}
-		var claims []core.Event
+		claims := c.goneFrom(instance, running)
 		if news {
 			claims = append(claims, c.event(c.Now(), core.MachineCleaned{Instance: instance}))
 		}
@@ -118,6 +118,19 @@ func (c *Control) Pull(ctx context.Context, instance string, running []string, c
 			return nil, false, nil
 		}
 	}
+}
+
+// goneFrom tells of the tasks whose seats on a machine were taken from them, and which do not
+// run there any more.
+func (c *Control) goneFrom(instance string, running []string) (gone []core.Event) {
+	c.Read(func(m *core.Machine) {
+		for _, a := range m.State().Leaving() {
+			if a.Instance() == instance && !slices.Contains(running, a.ID()) {
+				gone = append(gone, c.event(c.Now(), core.TaskGone{Attempt: a.ID()}))
+			}
+		}
+	})
+	return gone
 }
 
 // tasksOf is what a machine is to begin, and whether it is to be switched off.

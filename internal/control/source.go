@@ -131,11 +131,11 @@ func CoreConfig(clock Clock, engines []engine.Engine) core.Config {
 		t := state.Timing{
 			Detect: clock.Stretch(e.Timing.Detection()), BootLimit: clock.Stretch(e.Timing.Boot),
 			Consistency: clock.Stretch(e.Timing.Consistency), GrantWait: clock.Stretch(e.Timing.GrantWait),
-			Idle: clock.Stretch(e.Timing.Idle),
+			Idle: clock.Stretch(e.Timing.Idle), Seats: e.Seats,
 		}
 		if d.Providers[e.Name] = t; n == 0 {
 			d.Detect, d.BootLimit, d.Consistency, d.GrantWait = t.Detect, t.BootLimit, t.Consistency, t.GrantWait
-			d.Idle = t.Idle
+			d.Idle, d.Seats = t.Idle, t.Seats
 		}
 	}
 	return d

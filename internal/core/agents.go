@@ -40,7 +40,7 @@ func (m *Machine) Tasks(i *state.Instance) []*Attempt {
 			continue
 		}
 		allowed := users.serves(m.s.Job(a.Job()).User()) || i.Agent().Isolated
-		if allowed && a.Live() && a.Task() != Ended {
+		if allowed && a.Live() && a.Task() != Ended && a.Leaving() == "" {
 			list = append(list, a)
 		}
 	}

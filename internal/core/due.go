@@ -93,6 +93,7 @@ func (m *Machine) nextWake() time.Time {
 	}
 	sooner(m.wakeForQuotas())
 	sooner(m.wakeForIdle())
+	sooner(m.wakeForSeats())
 	sooner(m.wakeForLimits())
 	if m.room() && m.queue.untried(m.blocks()) {
 		sooner(m.now().Add(time.Second))

@@ -142,21 +142,49 @@ func (m *Machine) strayEnded(i *Instance, until time.Time, cause string) {
 	m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
 }
 
-// instanceEnded settles what the rest of an attempt's time was for, and lets the job try
-// again where its program was cut off. givenUp says that its provider lists it no more.
+// instanceEnded settles what the rest of its attempts' time was for, and lets the jobs try
+// again whose programs were cut off. givenUp says that its provider lists it no more.
 func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, givenUp bool) {
 	if _, idle := i.Idle(); idle {
 		m.idleEnded(i, until, cause, givenUp)
 		return
 	}
-	a := m.s.Seated(i)
-	j := m.s.Job(i.Job())
-	if a == nil || m.s.Attempt(a.ID()) == nil { // of an allocation that never was complete
-		m.fact(state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause})
+	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
+	seated := m.s.SeatedAll(i)
+	if len(seated) == 0 || m.s.Attempt(seated[0].ID()) == nil { // of an allocation that never was complete
+		m.fact(f)
 		return
 	}
-	f := state.InstanceClosed{Instance: i.ID(), Until: until, Cause: cause, GivenUp: givenUp}
-	until = m.overran(i, a, until)
+	ends := make([]seatEnd, len(seated))
+	for n, a := range seated {
+		ends[n] = m.settleEnd(m.s.Job(a.Job()), a, m.overran(i, a, until))
+		ends[n].taken = cause == "interrupted" || !a.Noticed().IsZero() // given back early, but interrupted all the same
+		ends[n].Unsaved = ends[n].taken && isSpot(a) && !m.s.Job(a.Job()).HasSaved() && !a.Started().IsZero()
+	}
+	f.Lost, f.Unsaved = ends[0].Lost, ends[0].Unsaved
+	for _, end := range ends[1:] {
+		f.Others = append(f.Others, end.SeatEnd)
+	}
+	prepaid := i.Machine().Prepaid
+	m.fact(f)
+	m.freedReserved = m.freedReserved || prepaid
+	m.freed()
+	for n, a := range seated {
+		m.afterEnd(m.s.Job(a.Job()), a, cause, ends[n])
+	}
+}
+
+// seatEnd is what the end of an attempt's machine, or of its seat there, was to it.
+type seatEnd struct {
+	state.SeatEnd
+	taken  bool // by the provider
+	cut    bool // its program had not ended
+	newest bool // no later attempt is there
+}
+
+// settleEnd settles what the rest of an attempt's time was for.
+func (m *Machine) settleEnd(j *Job, a *Attempt, until time.Time) seatEnd {
+	end := seatEnd{SeatEnd: state.SeatEnd{Attempt: a.ID()}, cut: a.Over().IsZero(), newest: j.Attempt() == a}
 	use := ledger.Lost
 	switch {
 	case !a.Over().IsZero():
@@ -164,27 +192,22 @@ func (m *Machine) instanceEnded(i *Instance, until time.Time, cause string, give
 	case a.Started().IsZero():
 		use = ledger.StartUp
 	default:
-		f.Lost = max(0, until.Sub(a.Kept()))
+		end.Lost = max(0, until.Sub(a.Kept()))
 		m.settle(j, a, ledger.Useful, a.Kept())
 	}
 	m.settle(j, a, use, until)
 	m.level(j, a, use, until)
-	taken := cause == "interrupted" || !a.Noticed().IsZero() // given back early, but interrupted all the same
-	cut := a.Over().IsZero()
-	newest := j.Attempt() == a
-	if taken && isSpot(a) {
-		f.Unsaved = !j.HasSaved() && !a.Started().IsZero()
-	}
 	m.servedGPUs(j, a, a.From(), until)
 	m.sumGPUs(j, a, a.From(), until)
-	prepaid := a.Machine().Prepaid
-	m.fact(f)
-	m.freedReserved = m.freedReserved || prepaid
-	m.freed()
-	if taken && isSpot(a) {
+	return end
+}
+
+// afterEnd lets a job try again whose program was cut off.
+func (m *Machine) afterEnd(j *Job, a *Attempt, cause string, end seatEnd) {
+	if end.taken && isSpot(a) {
 		m.failed(j, a.Rung())
 	}
-	if !cut || !newest || j.Asked() != nil {
+	if !end.cut || !end.newest || j.Asked() != nil {
 		return
 	}
 	switch j.State() {
@@ -223,24 +246,32 @@ func (m *Machine) cutOff(j *Job, a *Attempt, cause string) {
 // late takes the end of an instance that was given up for lost: what it cost
 // longer than we knew was for nothing.
 func (m *Machine) late(i *Instance, until time.Time, cause string) {
-	a, j := m.s.Seated(i), m.s.Job(i.Job())
 	if until.After(m.now()) {
 		until = m.now()
 	}
-	if a == nil { // it had no task
+	seated := m.s.SeatedAll(i)
+	if len(seated) == 0 { // it had no task
 		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
 		m.accrueIdle(i, &i.Idles()[len(i.Idles())-1], i.Until())
 		m.fact(state.InstanceLeft{Instance: i.ID()})
 		return
 	}
-	if until.After(a.Until()) {
-		known := a.Until()
-		m.servedGPUs(j, a, known, until)
-		m.sumGPUs(j, a, known, until)
+	extends := false
+	for _, a := range seated {
+		if known := a.Until(); until.After(known) {
+			extends = true
+			m.servedGPUs(m.s.Job(a.Job()), a, known, until)
+			m.sumGPUs(m.s.Job(a.Job()), a, known, until)
+		}
+	}
+	if extends {
 		m.fact(state.InstanceExtended{Instance: i.ID(), Until: until, Cause: cause})
 	}
-	m.settle(j, a, ledger.Lost, a.Until())
-	m.level(j, a, ledger.Lost, a.Until())
+	for _, a := range seated {
+		j := m.s.Job(a.Job())
+		m.settle(j, a, ledger.Lost, a.Until())
+		m.level(j, a, ledger.Lost, a.Until())
+	}
 	m.fact(state.InstanceLeft{Instance: i.ID()})
 }
 
@@ -348,17 +379,19 @@ func (m *Machine) owned(b OwnershipDecided) {
 		if !open {
 			continue // it has ended meanwhile
 		}
-		j, a := m.s.Job(i.Job()), m.s.Seated(i)
-		if j != nil {
-			m.wakeAt(j, m.now())
-		}
-		switch {
-		case !b.Adopt:
+		seated := m.s.SeatedAll(i)
+		m.reviewSeats(i, "")
+		if !b.Adopt {
 			m.disclaim(i)
-		case a != nil && !a.Over().IsZero(): // its program ended meanwhile
-			m.release(a, "program_"+a.End(), "")
-		case a != nil && (j.State().Over() || a != j.Attempt()): // nobody has needed it since
-			m.release(a, j.Why(), "")
+			continue
+		}
+		for _, a := range seated {
+			switch j := m.s.Job(a.Job()); {
+			case !a.Over().IsZero(): // its program ended meanwhile
+				m.release(a, "program_"+a.End(), "")
+			case j.State().Over() || a != j.Attempt(): // nobody has needed it since
+				m.release(a, j.Why(), "")
+			}
 		}
 	}
 	m.queue.changed()

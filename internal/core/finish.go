@@ -36,8 +36,18 @@ func (m *Machine) drain(j *Job, a *Attempt, why string, as State, to market.Offe
 	m.wakeAt(j, by)
 }
 
-// release gives an attempt's machine back, where that is not asked for already.
+// release gives an attempt's machine back, where that is not asked for already; its seat alone
+// where others have seats there too.
 func (m *Machine) release(a *Attempt, why, end string) {
+	if a.Beside() {
+		m.releaseSeat(a, why, end)
+		return
+	}
+	m.releaseMachine(a, why, end)
+}
+
+// releaseMachine gives an attempt's machine back, whoever else has a seat there.
+func (m *Machine) releaseMachine(a *Attempt, why, end string) {
 	i := m.s.Instance(a.Instance())
 	if i == nil || !i.Live() || i.Release() != "" || i.Disowned() {
 		return

@@ -77,13 +77,16 @@ func (m *Machine) request(j *Job, d plan.Decision) {
 	m.queue.leave(j)
 	m.classOf(j)
 	f.Instance = d.Instance
+	i := m.s.Instance(d.Instance)
+	f.Portion, _ = m.part(j, l.Offer(), d.Variant, i)
 	m.fact(f)
 	m.holdsAgain(j)
-	if i := m.s.Instance(d.Instance); i != nil {
+	if i != nil {
 		m.seat(j, i)
 		return
 	}
 	m.wakeAt(j, m.looksFurther(j, j.Asked()))
+	m.overAt(j) // it may wait for longer than it has
 }
 
 // holdsAgain is said where what jobs hold has changed.

@@ -120,7 +120,7 @@ func (m *Machine) programEnded(b AttemptEnded) {
 		m.settle(j, a, ledger.Lost, m.now())
 	}
 	m.fact(state.TaskEnded{Attempt: a.ID(), Lost: lost})
-	keeps := m.mayKeep(a, b)
+	keeps := m.mayKeep(a, b.Reason)
 	if !keeps {
 		m.release(a, "program_"+b.Reason, "")
 	}

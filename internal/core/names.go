@@ -55,6 +55,7 @@ type (
 	TableReady        = state.TableReady
 	MachineRegistered = state.MachineRegistered
 	MachineCleaned    = state.MachineCleaned
+	TaskGone          = state.TaskGone
 	AgentClaimed      = state.AgentClaimed
 	AttemptStarted    = state.AttemptStarted
 	Progressed        = state.Progressed

@@ -79,3 +79,14 @@ func TestALateJobLeavesPendingSpotForOnDemandOnly(t *testing.T) {
 		}
 	}
 }
+
+// What a job has asked for is given up when its wall-clock limit is over, however long a grant takes.
+func TestALaunchIsGivenUpWhenTheWallClockIsOver(t *testing.T) {
+	w := newWarmWith(t, 0, func(c *Config) { c.Idle, c.GrantWait = 0, time.Hour })
+	w.by("", 0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Steps: 100, Priority: 1, WallClock: 5 * time.Minute}})
+	out := w.step(5*time.Minute, Tick{})
+	k, _ := w.Job("k")
+	if !slices.ContainsFunc(out.Actions, func(a Action) bool { return a.Key() == "cancel/k.1" }) {
+		t.Errorf("job k is %s (%s) at its wall-clock limit, and its launch stays: %v", k.State(), k.Why(), out.Actions)
+	}
+}

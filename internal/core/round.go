@@ -119,7 +119,7 @@ func (m *Machine) reviewJob(j *Job) {
 		return
 	}
 	a := j.Live()
-	if a == nil || a.Releasing() || a.Disowned() {
+	if a == nil || a.Disowned() || a.Releasing() {
 		return
 	}
 	at(j).wake = time.Time{} // as in try

@@ -26,17 +26,16 @@ func (m *Machine) splitBill(i *Instance, lines []BillLine) {
 		weights = append(weights, atLeastZero(idle.Posted))
 	}
 	parts := make([][]BillLine, len(weights))
-	last := len(weights) - 1
-	if idles := i.Idles(); idles[len(idles)-1].Taken != "" { // a task had it at its end
-		last = len(attempts) - 1
-	}
+	atEnd := atTheEnd(i, attempts, weights)
 	for _, l := range lines {
+		by := weights
 		if l.Rule != "" && l.Amount.Sign() > 0 {
-			parts[last] = append(parts[last], l)
-			continue
+			by = atEnd
 		}
-		for n, part := range allocate(l.Amount, weights) {
-			parts[n] = append(parts[n], BillLine{Rule: l.Rule, Amount: part})
+		for n, part := range allocate(l.Amount, by) {
+			if !part.IsZero() || l.Rule == "" {
+				parts[n] = append(parts[n], BillLine{Rule: l.Rule, Amount: part})
+			}
 		}
 	}
 	f := state.BillSplit{Instance: i.ID()}
@@ -50,6 +49,21 @@ func (m *Machine) splitBill(i *Instance, lines []BillLine) {
 		f.Parts = append(f.Parts, state.BillPart{Task: i.Idles()[n].Owner.Task, Bill: byRule(lines)})
 	}
 	m.fact(f)
+}
+
+// atTheEnd are the weights of those that had a machine when it ended: its tasks, or nobody.
+func atTheEnd(i *Instance, attempts []*Attempt, weights []money.Amount) []money.Amount {
+	last := make([]money.Amount, len(weights))
+	if idles := i.Idles(); len(idles) > 0 && idles[len(idles)-1].Taken == "" {
+		last[len(last)-1] = money.Picos(1)
+		return last
+	}
+	for n, a := range attempts {
+		if !a.Until().Before(i.Until()) {
+			last[n] = weights[n].Add(money.Picos(1)) // it pays also where it was there for no time
+		}
+	}
+	return last
 }
 
 // allocate is ledger.Allocate; where nothing was posted the first pays all.

@@ -164,6 +164,7 @@ func (m *Machine) Step(e Event) Outcome {
 	}
 	m.consider(most)
 	m.tend()
+	m.tendSeats()
 	m.settleReserved(ended)
 	m.sumAgain()
 	m.close(news)
@@ -262,7 +263,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	case HoldOpened, HoldReviewed, HoldClosed, Spawn:
 		m.takeHold(b)
 	case LaunchDone, LaunchPending, LaunchRefused, LaunchExpired, LaunchCancelled, InstanceEnded, BillReceived,
-		InventorySeen, MachineRegistered, MachineCleaned:
+		InventorySeen, MachineRegistered, MachineCleaned,
+		TaskGone:
 		m.takeMachine(b)
 	case AgentClaimed, AttemptStarted, Progressed, CheckpointSaved, CheckpointRefused, NoticeGiven, UsageSeen,
 		AttemptEnded, AgentSilent:
@@ -314,6 +316,8 @@ func (m *Machine) takeMachine(b Body) {
 		m.registered(b)
 	case MachineCleaned:
 		m.cleaned(b.Instance)
+	case TaskGone:
+		m.taskGone(b.Attempt)
 	}
 }
 
@@ -337,7 +341,7 @@ func (m *Machine) takeMessage(b Body, saved int64, seen policy.Seen) {
 		m.programEnded(b)
 	case AgentSilent:
 		if a := m.s.Attempt(b.Attempt); a != nil {
-			m.release(a, "agent_silent", "silent")
+			m.releaseMachine(a, "agent_silent", "silent")
 		}
 	}
 }

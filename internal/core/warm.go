@@ -1,23 +1,20 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
-	"scrimp/internal/market"
 	"scrimp/internal/money"
-	"scrimp/internal/plan"
 	"scrimp/internal/policy/warm"
 	"scrimp/internal/state"
 )
 
 // mayKeep reports whether the machine of an attempt whose program has ended may serve another
 // job: not where it is interrupted, moved from, at fault or out of the log's hands.
-func (m *Machine) mayKeep(a *Attempt, b AttemptEnded) bool {
+func (m *Machine) mayKeep(a *Attempt, end string) bool {
 	i := m.s.Instance(a.Instance())
 	switch {
 	case m.timingOf(a.Machine()).Idle <= 0 || a.Machine().Prepaid:
@@ -28,7 +25,7 @@ func (m *Machine) mayKeep(a *Attempt, b AttemptEnded) bool {
 		return false
 	}
 	moved := a.Draining() && m.s.Job(a.Job()).MigratingTo() != ""
-	return a.Noticed().IsZero() && b.Reason != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
+	return a.Noticed().IsZero() && end != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
 }
 
 // vacate leaves the machine of an attempt to the next job of its user, for as long as that is
@@ -263,13 +260,17 @@ func (m *Machine) idleEnded(i *Instance, until time.Time, cause string, givenUp 
 	m.freed()
 }
 
-// overran takes back from the attempt that took a machine without a task what it was not there
-// for: the machine had ended before, and nobody knew. It returns when the attempt ended.
+// overran takes back from an attempt that took a machine without a task, or a part of one, what it
+// was not there for: the machine had ended before, and nobody knew. It returns when the attempt ended.
 func (m *Machine) overran(i *Instance, a *Attempt, until time.Time) time.Time {
 	if !a.Warm() || !until.Before(a.From()) {
 		return until
 	}
-	idle := &i.Idles()[len(i.Idles())-1]
+	at := slices.IndexFunc(i.Idles(), func(x state.Idle) bool { return x.Taken == a.ID() })
+	if at < 0 { // others had it before: what they paid is theirs
+		return a.From()
+	}
+	idle := &i.Idles()[at]
 	p := m.idleEntry(i, idle, ledger.Accrued, "settled_too_far")
 	p.Begin, p.End = period(idle.From, until)
 	m.enter(p, i.Cost(until).Sub(i.Cost(a.From())), ledger.Payable(i.Machine().Provider),
@@ -301,100 +302,4 @@ func (m *Machine) IdleAfter(j *Job, t time.Time) *money.Amount {
 		}
 	}
 	return sum
-}
-
-// reuse decides whether j takes a machine that waits: where it would stay on it if it held it.
-// ok is false where it takes none.
-func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
-	list := m.fitting(j)
-	for _, i := range list {
-		v := m.view(j)
-		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, i.PresentRate(), m.reservations(j)
-		d = m.planner.Decide(v, m.class(j))
-		m.out.Decided++
-		if d.Take != i.Machine().Offer || !m.onRung(j, i) {
-			continue
-		}
-		d.Instance, d.Why = i.ID(), plan.Warm
-		if idle, _ := i.Idle(); idle.Clean.IsZero() && !m.faults.Unclean {
-			d.Take, d.Why, d.Instance = "", plan.Cleaning, ""
-			d.Again = idle.From.Add(m.timingOf(i.Machine()).Detect)
-		}
-		return d, true
-	}
-	return d, false
-}
-
-// onRung reports whether the ladder of j, if it has one, allows the machine now.
-func (m *Machine) onRung(j *Job, i *Instance) bool {
-	n := &j.Terms().Need
-	l := m.s.Listing(i.Machine().Offer)
-	if len(n.Ladder) == 0 {
-		return true
-	}
-	open, _ := m.open(j)
-	rung := n.RungOf(*l.Offer(), i.PresentRate(), "")
-	return rung >= 0 && open[rung]
-}
-
-// triedWarm is how many machines that wait are weighed for a job at most.
-const triedWarm = 4
-
-// fitting are the machines that wait and that j may use, those that can be used at once and the
-// cheapest first: of its user, where its checkpoint is, for long enough.
-func (m *Machine) fitting(j *Job) (list []*Instance) {
-	if len(m.s.Waiting()) == 0 || m.s.Undecided() {
-		return nil
-	}
-	for _, i := range m.s.Waiting() {
-		idle, _ := i.Idle()
-		l := m.s.Listing(i.Machine().Offer)
-		soon := m.now().Before(idle.From.Add(m.timingOf(i.Machine()).Detect))
-		if l == nil || !m.listed(l) || !m.Stays(i) || i.Disowned() || !i.Missing().IsZero() ||
-			idle.User != j.User() && !m.faults.Anyone || idle.Owner.Tenant != j.Tenant() || idle.Clean.IsZero() && !soon {
-			continue
-		}
-		if home := j.CheckpointRegion(); home != "" && home != i.Machine().Region {
-			continue
-		}
-		if room, limited := m.gpuRoom(j); limited && i.Machine().GPUs > room {
-			continue // it would be taken for more GPUs than a quota has left
-		}
-		if m.lasts(j, i, l.Offer()) {
-			list = append(list, i)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b *Instance) int {
-		x, _ := a.Idle()
-		y, _ := b.Idle()
-		return cmp.Or(boolean(x.Clean.IsZero())-boolean(y.Clean.IsZero()), cmp.Compare(a.PresentRate(), b.PresentRate()))
-	})
-	return list[:min(len(list), triedWarm)]
-}
-
-func boolean(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// lasts reports whether what is left of a machine's lifetime is enough for the job, or as much as
-// half of a new one's.
-func (m *Machine) lasts(j *Job, i *Instance, o *market.Offer) bool {
-	if o.MaxLifetime <= 0 {
-		return true
-	}
-	rest := i.From().Add(o.MaxLifetime).Sub(m.now())
-	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
-	return rest >= o.MaxLifetime/2 || known && rest >= left+j.Restart()
-}
-
-// seat gives a machine that waits to the job, whose request for it has just been recorded.
-func (m *Machine) seat(j *Job, i *Instance) {
-	a := j.Asked()
-	idle, _ := i.Idle()
-	m.accrueIdle(i, &idle, m.now())
-	m.fact(state.AllocationGranted{Allocation: a.ID(), Instance: i.ID()})
-	m.began(a)
 }

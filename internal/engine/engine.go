@@ -17,6 +17,7 @@ type Engine struct {
 	Driver   Driver
 	Timing   Timing
 	AgentURL string // by which its machines reach the server: unix:///PATH, http://… or https://…
+	Seats    int    // how many tasks of one user a machine may have at once; 0: one
 	Users    string // whose the programs on its machines are: UsersSame, or UsersAuto, which "" is too
 	// Clock is how its market's time runs; zero: with the wall's.
 	Clock  Clock

@@ -26,7 +26,9 @@ type Setting struct {
 	// the address that the server listens on, or a URL.
 	Agents string `yaml:"agents"`
 	// Users is whose the programs on its machines are: UsersAuto or UsersSame; "": as its kind has it.
-	Users  string            `yaml:"users"`
+	Users string `yaml:"users"`
+	// Seats is how many tasks of one user a machine may have at once; 0: one.
+	Seats  int               `yaml:"seats"`
 	Timing TimingSetting     `yaml:"timing"`
 	With   map[string]string `yaml:"with"` // what only engines of its kind have
 }
@@ -133,15 +135,22 @@ func Settings(dir string) ([]Setting, error) {
 			return nil, fmt.Errorf("read engines: %s: engine %s: users is %q: write auto, a user of each task's own, or same, "+
 				"the agent's", path, s.Name, s.Users)
 		}
+		if s.Seats < 0 || s.Seats > mostSeats {
+			return nil, fmt.Errorf("read engines: %s: engine %s: seats is %d: write how many tasks of one user a machine may "+
+				"have at once, from 1 to %d", path, s.Name, s.Seats, mostSeats)
+		}
 	}
 	return file.Engines, nil
 }
+
+// mostSeats is how many tasks a machine may have at once.
+const mostSeats = 64
 
 // inOneLine is what is wrong in the file, where the fix is known with it.
 func inOneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
 	if strings.Contains(text, "not found in type") {
-		text += ": an engine has name, kind, agents, users, timing and with; what is of its kind alone, as market or " +
+		text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as market or " +
 			"machines, stands under with"
 	}
 	return text

@@ -160,6 +160,19 @@ func (n *Need) LeastGPUs() int {
 	return least
 }
 
+// Asks is what the variant asks of a machine; "" is the job's own way.
+func (n *Need) Asks(variant string) *Requirements {
+	for i := range n.Variants {
+		if n.Variants[i].Name == variant {
+			return &n.Variants[i].Requirements
+		}
+	}
+	return &n.Requirements
+}
+
+// GPUs is how many accelerators a machine must have.
+func (n *Requirements) GPUs() int { return n.gpus() }
+
 func (n *Requirements) gpus() int {
 	if n.Accelerator == "" {
 		return n.Accelerators

@@ -41,6 +41,9 @@ func rented(m *core.Machine, i *state.Instance, now time.Time, wall func(time.Ti
 	if a := m.State().Seated(i); a != nil {
 		v.Job, v.Attempt = a.Job(), a.ID()
 	}
+	for _, a := range m.State().SeatedAll(i)[min(1, len(i.Seats())):] {
+		v.Beside = append(v.Beside, a.Job())
+	}
 	if j, ok := m.Job(v.Job); ok {
 		v.User, v.Team = j.User(), j.Terms().Owner.Team
 	}

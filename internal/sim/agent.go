@@ -37,6 +37,7 @@ type agent struct {
 	want     int64 // step at the notice
 	left     int64 // step at which it was told to leave
 	failed   *failure
+	deaf     bool   // its machine's agent does not end it when its seat is taken from it
 	kept     string // where its outputs are
 
 	since, gone time.Time // of its seat on the machine; gone is zero where it had it to the end

@@ -15,9 +15,7 @@ func (w *World) end(i *instance, cause string) {
 		return
 	}
 	i.until, i.cause = w.now, cause
-	if i.agent != nil {
-		i.agent.dead = true
-	}
+	i.kills()
 	rules := i.offer.Billing
 	rules.Minimum = max(rules.Minimum, time.Minute)
 	segments := i.segments

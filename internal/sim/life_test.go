@@ -57,6 +57,8 @@ func (w *World) live() {
 	}
 	if w.warm() {
 		cfg.Idle = time.Duration(1+w.seed%60) * time.Minute
+		cfg.Seats = w.seats()
+		cfg.MaxRunning += 2 * w.seats()
 	}
 	w.timings(&cfg)
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
@@ -152,10 +154,15 @@ func (w *World) draw() {
 	if w.chance(0.2) {
 		w.after(time.Duration(w.rng.IntN(300))*time.Minute, func() { w.orphan(w.zones[0]) })
 	}
-	for n := range 1 + w.rng.IntN(4) {
+	for n := range 1 + w.rng.IntN(4) + w.seats() {
 		w.jobs = append(w.jobs, w.drawJob(fmt.Sprintf("job%d", n), gpus))
 		if w.warm() {
 			w.jobs[n].by = []string{"", "", "ann"}[(w.seed/3+uint64(n))%3]
+		}
+		if w.seats() > 0 {
+			need := &w.jobs[n].terms.Need
+			need.CPUs = 1 + int(w.seed/3+uint64(n))%3
+			need.Accelerators = min(gpus, int(w.seed/7+uint64(n))%3)
 		}
 	}
 }

@@ -43,6 +43,8 @@ const (
 	FaultUnclean     Fault = "unclean"          // a machine is taken before it is clean
 	FaultAnyone      Fault = "any-user"         // a machine that served one user is taken by another's job
 	FaultWaits       Fault = "waits-for-ever"   // a machine without a task is never given back
+	FaultCrowds      Fault = "crowds"           // parts of a machine are given that others have
+	FaultEarly       Fault = "seat-early"       // a seat is left before its task is gone
 	FaultUnpaid      Fault = "idle-unpaid"      // a posting of a machine without a task is lost
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room

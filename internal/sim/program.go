@@ -113,8 +113,10 @@ func (a *agent) progressed(message, step int64, said policy.Values) core.Body {
 func (w *World) sleeps(d time.Duration) {
 	w.asleep = w.now.Add(d)
 	for _, i := range w.open {
-		if a := i.agent; a != nil && i.running() && !a.began.IsZero() {
-			a.began, a.captured = a.began.Add(d), a.captured.Add(d)
+		for _, a := range i.all() {
+			if i.running() && !a.began.IsZero() {
+				a.began, a.captured = a.began.Add(d), a.captured.Add(d)
+			}
 		}
 	}
 }

@@ -303,8 +303,8 @@ func (w *World) ages(i *instance) {
 		return
 	}
 	w.after(max(0, most-notice), func() {
-		if i.running() && i.agent != nil && notice > 0 {
-			i.agent.notice(notice)
+		if i.running() && notice > 0 {
+			i.noticed(notice)
 		}
 	})
 	w.after(most, func() {

@@ -147,6 +147,7 @@ func (a *agent) registered(b core.MachineRegistered) {
 		a.strikes(a.registration("another key of " + a.i.id))
 	}
 	a.claim()
+	a.w.pullsOn(a.i)
 }
 
 // off switches the machine off.

@@ -133,7 +133,7 @@ func (w *World) restart(before json.RawMessage, durable bool) {
 func (w *World) breaksCore() {
 	f := core.Faults{
 		TwoKeys: w.fault == FaultTwoKeys, Unclean: w.fault == FaultUnclean, Anyone: w.fault == FaultAnyone,
-		Waits: w.fault == FaultWaits,
+		Waits: w.fault == FaultWaits, Crowds: w.fault == FaultCrowds, Early: w.fault == FaultEarly,
 	}
 	if w.fault == FaultFullHold {
 		f.LetsIn = func(no *core.Refusal) bool { return no.Why == core.HoldFull }
@@ -185,9 +185,7 @@ func (w *World) decides(adopt bool) {
 					i.until = w.m.Now()
 				}
 				i.bill = []core.BillLine{{Amount: market.Cost(i.segments, i.until), Currency: money.USD}}
-				if i.agent != nil {
-					i.agent.dead = true
-				}
+				i.kills()
 			}
 		}
 	})

@@ -142,12 +142,13 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 // quota holds that with j launched the limit is kept, counted in the plainest way.
 func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	running, gpus, hours := 0, 0, time.Duration(0)
+	adds := 0 // of the GPUs in use, those of the job that is launched
 	now := t.w.m.Now()
 	for j := range t.w.m.Jobs() {
 		if !l.Scope.Holds(j.Terms().Owner, j.User()) {
 			continue
 		}
-		lives, all := false, time.Duration(0)
+		lives, all, before := false, time.Duration(0), gpus
 		if asked := j.Asked(); asked != nil { // it runs as soon as it is answered
 			lives = true
 			gpus += asked.Machine().GPUs
@@ -171,6 +172,9 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 			}
 			hours += time.Duration(a.GPUs()) * max(0, until.Sub(from))
 		}
+		if j.ID() == launched.ID() {
+			adds = gpus - before
+		}
 		if lives {
 			running++
 			hours += max(0, time.Duration(j.Terms().GPUHours*float64(time.Hour))-all)
@@ -179,7 +183,7 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	switch {
 	case l.Running != nil && running > *l.Running:
 		t.w.breaks("quota: %s is launched by %s, and %d jobs run under %s of %d", launched.ID(), e.Body.Kind(), running, l.Name(), *l.Running)
-	case l.GPUs != nil && gpus > *l.GPUs:
+	case l.GPUs != nil && gpus > *l.GPUs && adds > 0: // a part of a machine may be without any
 		t.w.breaks("quota: %s is launched by %s, and %d GPUs are in use under %s of %d", launched.ID(), e.Body.Kind(), gpus, l.Name(), *l.GPUs)
 	case l.Wait && launched.Terms().GPUHours > 0 && hours > time.Duration(*l.GPUHours*float64(time.Hour)):
 		t.w.breaks("quota: %s is launched by %s, and %v of GPU time are used or held under %s of %g hours", launched.ID(), e.Body.Kind(), hours, l.Name(), *l.GPUHours)

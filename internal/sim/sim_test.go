@@ -30,7 +30,7 @@ var strikes = []string{
 	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving", "away × provider",
 	"answer lost × machine_registered", "twice × machine_registered", "another key later × machine_registered", "another key first × machine_registered",
 	"another machine × machine_registered", "after the boot limit × machine_registered", "after its end × machine_registered", "crash before write × machine_registered",
-	"not cleaned × machine", "crash before write × machine_cleaned",
+	"not cleaned × machine", "never ends × seat", "crash before write × task_gone", "crash before write × machine_cleaned",
 }
 
 // ends are the reasons for which a job can be over.
@@ -48,6 +48,7 @@ var moments = []string{
 	"an update needs no approval any more", "paused at once", "paused once it has saved", "paused with a checkpoint", "updated", "reopened",
 	"a machine is registered", "a machine that another has registered", "a machine registers before its launch is answered", "a machine is not registered any more",
 	"a machine waits for a job", "a machine serves another task", "a machine serves another job",
+	"a machine has several tasks", "a seat is left",
 	"parts began", "parts found no room", "parts found their hold closed", "a part got another budget", "a part got no more", "a hold more than half spent",
 }
 
@@ -179,9 +180,11 @@ var plants = map[Fault]struct {
 	FaultOldTerms:    {"early|deadline|budget", 0},
 	FaultTwoKeys:     {"key", 0},
 	FaultUnclean:     {"warm", 0},
-	FaultAnyone:      {"warm", 0},
+	FaultAnyone:      {"warm|seats", 0},
 	FaultWaits:       {"idle|leaked", 0},
 	FaultUnpaid:      {"money|idle", 0},
+	FaultCrowds:      {"seats", 0},
+	FaultEarly:       {"seats", 0},
 	FaultNoRegister:  {"key", 0},
 	FaultFullHold:    {"hold", 0},
 	FaultSlowFirm:    {"deadline", 345},

@@ -179,6 +179,8 @@ func (t *tenants) live() {
 	cfg.Policy = cheap[w.rng.IntN(len(cheap))]
 	if w.warm() {
 		cfg.Idle = time.Duration(1+w.seed%60) * time.Minute
+		cfg.Seats = w.seats()
+		cfg.MaxRunning += w.seats()
 	}
 	w.until(func() bool { return w.step(core.Configured{Config: cfg}) })
 	w.until(func() bool { return t.found() })

@@ -14,11 +14,21 @@ func (w *World) warm() bool { return w.extra != nil && w.seed%3 == 1 && w.seed%5
 // rests lets a machine whose task is over clean up and ask for another, as the real agent does.
 func (a *agent) rests() {
 	w := a.w
-	if !w.warm() || a.dead || a.i.pulls || a.i.agent != a {
-		return
+	if w.seats() == 0 && a.mayRest() {
+		a.cleans()
 	}
+}
+
+// mayRest reports whether the machine of a task may wait for another.
+func (a *agent) mayRest() bool { return a.w.warm() && !a.i.pulls && a.i.agent == a && a.i.running() }
+
+// cleans cleans the machine up, and asks for another task.
+func (a *agent) cleans() {
+	w := a.w
 	a.i.pulls = true
-	a.gone = w.now.Add(w.skew)
+	if a.gone.IsZero() {
+		a.gone = w.now.Add(w.skew)
+	}
 	if w.later(0.1) {
 		w.saw("fault not cleaned × machine")
 		w.after(10*time.Second, func() { a.pull(false) })
@@ -89,7 +99,7 @@ func (a *agent) next(t *core.Attempt) {
 	}
 	b := &agent{w: w, i: i, attempt: t.ID(), job: job, epoch: t.Epoch(), since: t.From(), key: a.key, up: a.up,
 		pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}
-	i.agent, i.clean, i.pulls, w.agents[b.attempt] = b, false, false, b
+	i.agent, i.beside, i.clean, i.pulls, w.agents[b.attempt] = b, nil, false, false, b
 	b.answered = w.now
 	w.tell("%s begins on %s", b.attempt, fmt.Sprintf("%s, warm", i.id))
 	w.after(time.Second, b.claim)

@@ -26,7 +26,9 @@ func (w *World) checkIdle() map[string]money.Amount {
 		if !i.Shared() {
 			continue
 		}
-		w.saw("a machine waits for a job")
+		if len(i.Idles()) > 0 {
+			w.saw("a machine waits for a job")
+		}
 		all := money.Amount{}
 		for _, idle := range i.Idles() {
 			if got := idle.Posted.Add(idle.Rules); got != posted[idle.Owner.Task] {

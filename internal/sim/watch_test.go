@@ -87,10 +87,24 @@ func (t *twin) watch(e core.Event, out core.Outcome) {
 	t.order(e, out)
 	t.held(e, out)
 	t.keyed(e, out)
+	t.seated(out)
 	t.nested(e, out)
 	for _, a := range out.Actions {
 		if a, ok := a.(core.Terminate); ok {
 			t.givenBack(a)
+		}
+	}
+}
+
+// seated holds that no seat is left while the program of its task runs.
+func (t *twin) seated(out core.Outcome) {
+	for _, f := range out.Facts {
+		f, is := f.(state.SeatLeft)
+		if !is || f.Attempt == "" {
+			continue
+		}
+		if a := t.w.agents[f.Attempt]; a != nil && !a.dead && !a.over && !a.began.IsZero() {
+			t.w.breaks("seats: the part that %s has of %s is free, and its program runs", f.Attempt, f.Instance)
 		}
 	}
 }
@@ -325,6 +339,12 @@ func (t *twin) givenBack(a core.Terminate) {
 	switch a.Why {
 	case "drain_overdue", "agent_silent", "cancelled_by_user":
 	case "paused_by_user": // the program began after that
+	case "seat_not_left":
+		for _, other := range t.w.m.State().SeatedAll(t.w.m.State().Instance(a.Instance)) {
+			if other.Task() == core.TaskRunning && !other.Draining() && other.Leaving() == "" {
+				t.w.breaks("guard: %s was given back for %s, and the program of %s was not asked to save", a.Instance, a.Why, other.ID())
+			}
+		}
 	default:
 		t.w.breaks("guard: the machine of %s was given back for %s and its program was not asked to save", a.Attempt, a.Why)
 	}

@@ -116,7 +116,8 @@ type instance struct {
 	cause    string
 	notice   time.Duration
 	segments []market.Segment
-	agent    *agent
+	agent    *agent   // of its task, or of the first of several
+	beside   []*agent // of the others
 	bill     []core.BillLine
 	omitted  map[time.Time]bool // lists of its provider that lack it, by when they were taken
 	lag      time.Duration      // after its launch in which the provider's list lacks it

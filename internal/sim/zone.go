@@ -75,8 +75,8 @@ func (w *World) reprice(z *zone, rate money.Rate) {
 func (w *World) shut(z *zone, notice, taken time.Duration, then func()) {
 	z.notice = min(notice, taken)
 	for _, i := range w.open {
-		if i.running() && i.offer.ID == z.spot && i.agent != nil {
-			i.agent.notice(notice)
+		if i.running() && i.offer.ID == z.spot {
+			i.noticed(notice)
 		}
 	}
 	w.after(taken, func() {
@@ -108,10 +108,18 @@ func (w *World) orphan(z *zone) *instance {
 // lost takes a machine and checks the promise on work: none is lost after a
 // notice that is long enough for the save, else at most one checkpoint interval.
 func (w *World) lost(i *instance) {
-	a := i.agent
 	w.saw("interruption")
+	for _, a := range i.all() {
+		w.checkLoss(i, a)
+	}
+	w.end(i, "interrupted")
+	w.after(2*time.Second, func() { w.endTold(i) })
+}
+
+// checkLoss holds what a task lost with its machine against what was promised.
+func (w *World) checkLoss(i *instance, a *agent) {
 	switch {
-	case a == nil || a.began.IsZero() || a.ended || !a.job.terms.Saves || !a.holds() || a.job.deaf:
+	case a.dead || a.began.IsZero() || a.ended || !a.job.terms.Saves || !a.holds() || a.job.deaf:
 	case i.notice >= a.job.save+time.Second && a.noticed:
 		if a.saved < a.want {
 			w.breaks("work: %s had %v notice and a save takes %v, yet step %d was lost after %d", i.id, i.notice, a.job.save,
@@ -122,8 +130,6 @@ func (w *World) lost(i *instance) {
 			w.breaks("work: %s lost %v of work, the interval was %v", i.id, gap, a.interval)
 		}
 	}
-	w.end(i, "interrupted")
-	w.after(2*time.Second, func() { w.endTold(i) })
 }
 
 // spanOf draws how long the zone stays as it is.

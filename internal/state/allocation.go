@@ -43,6 +43,7 @@ type allocationRecord struct {
 	Requested time.Time        `json:"requested"`
 	Queued    time.Time        `json:"queued,omitzero"`     // the provider said that it waits in its queue
 	Instances []string         `json:"instances,omitempty"` // granted so far
+	Portion   *Portion         `json:"portion,omitempty"`   // that its task gets of a machine; nil: all
 }
 
 // What an allocation asks for, and where it stands.
@@ -62,6 +63,9 @@ func (a *Allocation) Requested() time.Time    { return a.r.Requested }
 
 // Queued is since when the provider has it in its queue; zero: it did not say so.
 func (a *Allocation) Queued() time.Time { return a.r.Queued }
+
+// Portion is what its task gets of a machine; nil: all of it.
+func (a *Allocation) Portion() *Portion { return a.r.Portion }
 
 // Granted are the machines that it has been given so far.
 func (a *Allocation) Granted() []string { return a.r.Instances }

@@ -44,7 +44,8 @@ func (s *State) Apply(e *Event, f Fact) {
 	case TaskClaimed, TaskStarted, NoticeTaken, DrainRequested, TaskEnded, TimeSettled:
 		s.applyTask(e, f)
 	case StrayFound, InstanceRegistered, InstanceReleased, InstanceMissing, InstanceListed, InstanceClosed,
-		InstanceExtended, InstanceLeft, BillTaken, BillSplit, InstanceOwned, SeatLeft, InstanceCleaned:
+		InstanceExtended, InstanceLeft, BillTaken, BillSplit, InstanceOwned, SeatLeft, SeatReleased,
+		InstanceCleaned:
 		s.applyInstance(e, f)
 	case ConfigSet:
 		s.cfg = e.Body.(Configured).Config

@@ -70,7 +70,7 @@ func (s *State) requested(f AllocationRequested) {
 	a := &Allocation{allocationRecord{
 		ID: fmt.Sprintf("%s.%d", j.r.ID, r.Epoch), Job: j.r.ID, Epoch: r.Epoch, Offers: []market.OfferID{f.Machine.Offer},
 		Machine: f.Machine, Nodes: f.Nodes, Rate: f.Rate, Most: f.Most, Variant: f.Variant, Rung: f.Rung,
-		Transfer: f.Transfer, Requested: s.now,
+		Transfer: f.Transfer, Requested: s.now, Portion: f.Portion,
 	}}
 	move(NextAllocation, "allocation", a.r.ID, &a.r.Phase, Pending)
 	r.Asked = a
@@ -136,8 +136,8 @@ func rentedIn(e *Event, instance string) Rented {
 
 func (s *State) granted(e *Event, f AllocationGranted) {
 	a := s.pending(f.Allocation)
-	if i := s.instances[f.Instance]; i != nil && i.idle() != nil {
-		s.takesIdle(a, i)
+	if i := s.instances[f.Instance]; i != nil {
+		s.sits(a, i)
 		return
 	}
 	r := rentedIn(e, f.Instance)
@@ -147,11 +147,12 @@ func (s *State) granted(e *Event, f AllocationGranted) {
 	}
 	i := &Instance{r: instanceRecord{
 		ID: f.Instance, Allocation: a.r.ID, Job: a.r.Job, Machine: a.r.Machine, Rate: r.Rate, From: from,
-		Seats: []Seat{{Attempt: a.r.ID, Rank: len(a.r.Instances)}},
+		Seats: []Seat{{Attempt: a.r.ID, Rank: len(a.r.Instances), Portion: a.r.Portion}},
 	}}
 	move(NextInstance, "instance", i.r.ID, &i.r.Phase, Provisioning)
 	s.joins(i)
 	s.instances[i.r.ID] = i
+	s.lists(i)
 	a.r.Instances = append(slices.Clone(a.r.Instances), i.r.ID)
 	for _, scope := range scopes {
 		key := ScopeKey(scope, &a.r.Machine)
@@ -176,11 +177,14 @@ func (s *State) began(f AttemptBegan) {
 	t := &Attempt{instance: i, r: attemptRecord{
 		ID: a.r.ID, Job: a.r.Job, Epoch: a.r.Epoch, Variant: a.r.Variant, Rung: a.r.Rung, Transfer: a.r.Transfer,
 		Requested: a.r.Requested, Most: a.r.Most,
-		Task: taskRecord{Instance: i.r.ID, Machine: a.r.Machine, From: i.r.From, Settled: i.r.From, Rate: i.r.Rate,
+		Task: taskRecord{Instance: i.r.ID, Machine: a.r.Machine, Portion: a.r.Portion, From: i.r.From, Settled: i.r.From, Rate: i.r.Rate,
 			Learned: learnedTask{
 				First: j.SavedStep(), Step: j.SavedStep(), Kept: i.r.From,
 			}},
 	}}
+	if a.r.Portion != nil {
+		t.r.Task.Machine.GPUs = len(a.r.Portion.Devices)
+	}
 	if i.Shared() {
 		k := &t.r.Task
 		k.Warm, k.Before, k.Rate = true, i.Cost(s.now), i.PresentRate()

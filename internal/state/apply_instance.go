@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"time"
 
 	"scrimp/internal/market"
@@ -34,9 +35,13 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		i := s.instance(f.Instance)
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Terminating)
 		i.r.Release = f.Why
-		if a := s.seated(i); a != nil && f.End != "" && a.r.Task.End == "" {
-			a.r.Task.End = f.End
+		for _, a := range s.SeatedAll(i) {
+			a.r.Task.End = cmp.Or(a.r.Task.End, f.End)
 		}
+	case SeatReleased:
+		a := s.attempt(f.Attempt)
+		a.r.Leaving, a.r.LeaveBy, a.r.Task.End = f.Why, f.By, cmp.Or(a.r.Task.End, f.End)
+		s.isLeaving(a)
 	case SeatLeft:
 		s.left(f)
 	case InstanceCleaned:
@@ -62,13 +67,13 @@ func (s *State) applyInstance(e *Event, f Fact) {
 		i := s.instance(f.Instance)
 		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Gone)
 		i.r.Lost = false
-		if a := s.seated(i); a != nil {
+		for _, a := range s.SeatedAll(i) {
 			s.leaves(i, a)
 		}
 	}
 }
 
-// instance is the instance of that name, and the job on it about to be changed.
+// instance is the instance of that name, and the jobs on it about to be changed.
 func (s *State) instance(id string) *Instance {
 	i := s.instances[id]
 	if i == nil {
@@ -76,6 +81,9 @@ func (s *State) instance(id string) *Instance {
 	}
 	if i.r.Job != "" {
 		s.touched(i.r.Job)
+	}
+	for n := 1; n < len(i.r.Seats); n++ {
+		s.touched(s.JobOf(i.r.Seats[n].Attempt).r.ID)
 	}
 	return i
 }
@@ -105,14 +113,23 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 	}
 	if idle := i.idle(); idle != nil {
 		idle.Until = laterOf(f.Until, idle.From)
-		s.waits(i)
 	}
+	s.lists(i)
 	if a == nil {
 		return
 	}
+	ends := append([]SeatEnd{{Attempt: a.r.ID, Lost: f.Lost, Unsaved: f.Unsaved}}, f.Others...)
+	for _, end := range ends {
+		s.cutOff(e, i, end, &f)
+	}
+}
+
+// cutOff ends the attempt of a seat with its instance.
+func (s *State) cutOff(e *Event, i *Instance, end SeatEnd, f *InstanceClosed) {
+	a := s.attempt(end.Attempt)
 	j := s.jobs[a.r.Job]
 	t := &a.r.Task
-	t.Until, t.Cause, t.LastRate = laterOf(f.Until, t.From), f.Cause, i.PresentRate()
+	t.Until, t.Cause, t.LastRate = laterOf(f.Until, t.From), f.Cause, a.Rate()
 	if b, ok := e.Body.(InstanceEnded); ok {
 		t.Notice = b.Notice
 	}
@@ -122,8 +139,8 @@ func (s *State) closed(e *Event, f InstanceClosed) {
 	if t.End == "" {
 		t.End = f.Cause
 	}
-	t.LostTime += f.Lost
-	if f.Unsaved {
+	t.LostTime += end.Lost
+	if end.Unsaved {
 		j.runs().UnsavedLosses++
 	}
 	s.attemptOver(j, a)
@@ -171,7 +188,7 @@ func (s *State) lasted(i *Instance, a *Attempt) {
 // leaves lets go of an instance that costs nothing more. One that was shared is kept for its bill.
 func (s *State) leaves(i *Instance, a *Attempt) {
 	if i.Shared() {
-		s.vacates(i, a)
+		s.rises(i, a)
 		return
 	}
 	a.instance = nil
@@ -187,13 +204,18 @@ func (s *State) extended(f InstanceExtended) {
 		}
 		return
 	}
-	t := &a.r.Task
-	if f.Until.After(t.Until) {
+	for _, a := range s.SeatedAll(i) {
+		t := &a.r.Task
+		if !f.Until.After(t.Until) {
+			continue
+		}
 		more := f.Until.Sub(t.Until)
 		t.LostTime += more
 		s.jobs[a.r.Job].runs().GPUServed += time.Duration(t.Machine.GPUs) * more
-		t.Until, i.r.Until = f.Until, f.Until
-		t.Cause, i.r.Cause = f.Cause, f.Cause
+		t.Until, t.Cause = f.Until, f.Cause
+	}
+	if f.Until.After(i.r.Until) {
+		i.r.Until, i.r.Cause = f.Until, f.Cause
 	}
 }
 

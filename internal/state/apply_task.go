@@ -19,7 +19,7 @@ func (s *State) applyTask(e *Event, f Fact) {
 		if f.MigratesTo != "" {
 			s.jobs[a.r.Job].runs().MigratingTo = f.MigratesTo
 		}
-		if i := a.instance; i != nil && i.r.Phase == Ready {
+		if i := a.instance; i != nil && i.r.Phase == Ready && len(i.r.Seats) == 1 {
 			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Draining)
 		}
 	case TaskEnded:

@@ -23,6 +23,8 @@ type Config struct {
 	GrantWait time.Duration `json:"grant_wait_ns,omitempty"`
 	// Idle is the longest that a machine may wait for the next job; 0: none waits.
 	Idle time.Duration `json:"idle_ns,omitempty"`
+	// Seats is how many tasks a machine may have at once; 0: one.
+	Seats int `json:"seats,omitempty"`
 	// Providers are those whose machines may be asked for, each with its timing; nil: all
 	// that sell, with the timing above. What one sold that is named no more cannot be had.
 	Providers map[string]Timing `json:"providers,omitempty"`
@@ -45,12 +47,13 @@ type Timing struct {
 	Consistency time.Duration `json:"consistency_ns,omitempty"`
 	GrantWait   time.Duration `json:"grant_wait_ns,omitempty"`
 	Idle        time.Duration `json:"idle_ns,omitempty"`
+	Seats       int           `json:"seats,omitempty"`
 }
 
 // Timing is that of a provider which is not named.
 func (c *Config) Timing() Timing {
 	return Timing{Detect: c.Detect, BootLimit: c.BootLimit, Consistency: c.Consistency, GrantWait: c.GrantWait,
-		Idle: c.Idle}
+		Idle: c.Idle, Seats: c.Seats}
 }
 
 // TimingOf is the timing of a provider.

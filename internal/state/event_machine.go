@@ -22,6 +22,15 @@ type MachineCleaned struct {
 	Instance string `json:"instance"`
 }
 
+// TaskGone: the agent of a machine runs the task of an attempt no more, whose seat was taken from
+// it, and nothing of it is left.
+type TaskGone struct {
+	Attempt string `json:"attempt"`
+}
+
+// Kind implements Body.
+func (TaskGone) Kind() string { return "task_gone" }
+
 // Kind implements Body.
 func (MachineCleaned) Kind() string { return "machine_cleaned" }
 

@@ -110,8 +110,10 @@ type (
 		Variant  string        `json:"variant,omitempty"`
 		Rung     int           `json:"rung,omitempty"`
 		Transfer time.Duration `json:"transfer_ns,omitempty"`
-		// Instance is a machine without a task that is taken; "": one is to be rented.
-		Instance string `json:"instance,omitempty"`
+		// Instance is a machine that is there, without a task or with a part to spare; "": one is
+		// to be rented.
+		Instance string   `json:"instance,omitempty"`
+		Portion  *Portion `json:"portion,omitempty"` // that the task gets of the machine; nil: all
 	}
 	// AllocationQueued: the provider has it in its queue.
 	AllocationQueued struct {
@@ -204,12 +206,23 @@ type (
 		Why      string `json:"why"`
 		End      string `json:"end,omitempty"`
 	}
-	// SeatLeft: the task of an instance is over for good, and the machine waits for the next
-	// job of the same user until Keep at the latest; Most is held for that.
+	// SeatReleased: the seat of an attempt is taken from it, while others keep theirs. Its agent
+	// is to end the task by By. End is what it ends as, where that is not said otherwise.
+	SeatReleased struct {
+		Attempt string    `json:"attempt"`
+		Why     string    `json:"why"`
+		End     string    `json:"end,omitempty"`
+		By      time.Time `json:"by"`
+	}
+	// SeatLeft: a task of an instance is over for good, and the machine stays: where Attempt is
+	// set, for others that have seats there; else it waits for the next job of the same user
+	// until Keep at the latest, and Most is held for that. Lost is time lost by it.
 	SeatLeft struct {
-		Instance string       `json:"instance"`
-		Keep     time.Time    `json:"keep"`
-		Most     money.Amount `json:"most"`
+		Instance string        `json:"instance"`
+		Attempt  string        `json:"attempt,omitempty"`
+		Keep     time.Time     `json:"keep,omitzero"`
+		Most     money.Amount  `json:"most,omitzero"`
+		Lost     time.Duration `json:"lost_ns,omitempty"`
 	}
 	// InstanceCleaned: its agent shows that nothing of an earlier task is left on it.
 	InstanceCleaned struct {
@@ -235,6 +248,8 @@ type (
 		Lost     time.Duration `json:"lost_ns,omitempty"`
 		GivenUp  bool          `json:"given_up,omitempty"`
 		Unsaved  bool          `json:"unsaved,omitempty"` // all that was done on it is lost
+		// Others are those that had seats beside the first, to which Lost and Unsaved belong.
+		Others []SeatEnd `json:"others,omitempty"`
 	}
 	// InstanceExtended: one that was given up ended later than was thought.
 	InstanceExtended struct {
@@ -260,6 +275,13 @@ type (
 		Instance string `json:"instance"`
 	}
 )
+
+// SeatEnd is what an attempt lost by the end of its machine.
+type SeatEnd struct {
+	Attempt string        `json:"attempt"`
+	Lost    time.Duration `json:"lost_ns,omitempty"`
+	Unsaved bool          `json:"unsaved,omitempty"`
+}
 
 // BillPart is what an attempt, or a span without a task by its name, pays of a bill, by rule.
 type BillPart struct {

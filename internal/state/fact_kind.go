@@ -39,6 +39,7 @@ func (InstanceLeft) Fact() string         { return "instance_left" }
 func (BillTaken) Fact() string            { return "bill_taken" }
 func (InstanceOwned) Fact() string        { return "instance_owned" }
 func (SeatLeft) Fact() string             { return "seat_left" }
+func (SeatReleased) Fact() string         { return "seat_released" }
 func (InstanceCleaned) Fact() string      { return "instance_cleaned" }
 func (BillSplit) Fact() string            { return "bill_split" }
 func (ConfigSet) Fact() string            { return "config_set" }
@@ -96,6 +97,7 @@ func init() {
 	reads[BillTaken]()
 	reads[InstanceOwned]()
 	reads[SeatLeft]()
+	reads[SeatReleased]()
 	reads[InstanceCleaned]()
 	reads[BillSplit]()
 	reads[ConfigSet]()

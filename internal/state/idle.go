@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,40 +56,37 @@ func (a *Attempt) Before() money.Amount { return a.r.Task.Before }
 // Served are the attempts that had the machine and left it, in order.
 func (i *Instance) Served() []string { return i.r.Served }
 
-// Shared reports whether its cost is split, because it had a time without a task.
-func (i *Instance) Shared() bool { return len(i.r.Idles) > 0 && !i.r.Paid }
+// Shared reports whether its cost is split, because it had a time without a task, or several
+// tasks at once.
+func (i *Instance) Shared() bool { return (len(i.r.Idles) > 0 || i.r.Several) && !i.r.Paid }
 
 // Waiting are the machines without a task, by name.
 func (s *State) Waiting() []*Instance { return s.waiting }
 
-// waits keeps an instance among those without a task, or not.
-func (s *State) waits(i *Instance) {
-	n, found := slices.BinarySearchFunc(s.waiting, i.r.ID, func(x *Instance, id string) int {
-		return cmp.Compare(x.r.ID, id)
-	})
-	switch is := i.Live() && i.idle() != nil; {
-	case is && !found:
-		s.waiting = slices.Insert(slices.Clone(s.waiting), n, i)
-	case !is && found:
-		s.waiting = slices.Delete(slices.Clone(s.waiting), n, n+1)
-	}
-}
-
-// left takes that the task of an instance is over and the machine stays.
+// left takes that a task of an instance is over and the machine stays: for others that have
+// seats there, or for the next job.
 func (s *State) left(f SeatLeft) {
 	i := s.instance(f.Instance)
 	a := s.seated(i)
-	j := s.jobs[a.r.Job]
-	if i.r.Phase == Draining {
-		move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+	if f.Attempt != "" {
+		a = s.attempt(f.Attempt)
 	}
-	i.r.Idles = append(slices.Clone(i.r.Idles), Idle{
-		Owner: idleOwner(j, i, len(i.r.Idles)), User: j.User(), After: a.r.ID, From: s.now, Keep: f.Keep, Most: f.Most,
-	})
-	a.r.Task.Until, a.r.Task.Cause, a.r.Task.LastRate = s.now, Kept, i.PresentRate()
+	j := s.jobs[a.r.Job]
+	t := &a.r.Task
+	t.Until, t.Cause, t.LastRate = s.now, Kept, a.Rate()
+	t.LostTime += f.Lost
+	if f.Attempt == "" {
+		if i.r.Phase == Draining {
+			move(NextInstance, "instance", i.r.ID, &i.r.Phase, Ready)
+		}
+		i.r.Idles = append(slices.Clone(i.r.Idles), Idle{
+			Owner: idleOwner(j, i, len(i.r.Idles)), User: j.User(), After: a.r.ID, From: s.now, Keep: f.Keep, Most: f.Most,
+		})
+	} else if t.End == "" {
+		t.End = "terminated"
+	}
 	s.attemptOver(j, a)
-	s.vacates(i, a)
-	s.waits(i)
+	s.rises(i, a)
 }
 
 // Kept is the cause of the end of an attempt whose machine was kept for the next job.
@@ -102,22 +98,6 @@ func idleOwner(j *Job, i *Instance, n int) ledger.Owner {
 	o.Tenant, o.Job, o.Attempt = j.r.Tenant, "", ""
 	o.Instance, o.Task = i.r.ID, fmt.Sprintf("%s/idle.%d", i.r.ID, n+1)
 	return o
-}
-
-// vacates takes an attempt's seat from it.
-func (s *State) vacates(i *Instance, a *Attempt) {
-	i.r.Seats, i.r.Job = nil, ""
-	i.r.Served = append(slices.Clone(i.r.Served), a.r.ID)
-	a.instance = nil
-}
-
-// takesIdle seats the attempt of an allocation on a machine without a task.
-func (s *State) takesIdle(a *Allocation, i *Instance) {
-	idle := i.idle()
-	idle.Until, idle.Taken = s.now, a.r.ID
-	i.r.Job, i.r.Seats = a.r.Job, []Seat{{Attempt: a.r.ID}}
-	a.r.Instances = append(slices.Clone(a.r.Instances), i.r.ID)
-	s.waits(i)
 }
 
 // idleOf is the span that a posting without a job is about, or nil.
@@ -197,7 +177,7 @@ func (s *State) split(f BillSplit) {
 
 // clone is a copy of the record that later changes leave alone.
 func (r instanceRecord) clone() instanceRecord {
-	r.Bill, r.Idles = maps.Clone(r.Bill), slices.Clone(r.Idles)
+	r.Bill, r.Idles, r.Spans = maps.Clone(r.Bill), slices.Clone(r.Idles), slices.Clone(r.Spans)
 	return r
 }
 

@@ -27,11 +27,15 @@ type instanceRecord struct {
 	Cause      string        `json:"cause,omitempty"`
 	Release    string        `json:"release,omitempty"` // why it is being given back
 	Seats      []Seat        `json:"seats,omitempty"`
-	Posted     money.Amount  `json:"posted,omitzero"`    // accrued at plain seconds, over all seats
-	Agent      *Agent        `json:"agent,omitempty"`    // nil: none has registered
-	Missing    time.Time     `json:"missing,omitzero"`   // since then its provider's list lacks it
-	Lost       bool          `json:"lost,omitempty"`     // given up because of that: its true end may come yet
-	Disowned   bool          `json:"disowned,omitempty"` // of an earlier incarnation, and nobody has decided whose it is
+	// Spans are the times in which the same tasks had it, since it has had several at once;
+	// Several says that it had, and so that its bill is split.
+	Spans    []span       `json:"spans,omitempty"`
+	Several  bool         `json:"several,omitempty"`
+	Posted   money.Amount `json:"posted,omitzero"`    // accrued at plain seconds, over all seats
+	Agent    *Agent       `json:"agent,omitempty"`    // nil: none has registered
+	Missing  time.Time    `json:"missing,omitzero"`   // since then its provider's list lacks it
+	Lost     bool         `json:"lost,omitempty"`     // given up because of that: its true end may come yet
+	Disowned bool         `json:"disowned,omitempty"` // of an earlier incarnation, and nobody has decided whose it is
 	// Paid says that it ended once and was paid for, and runs all the same: it is given back
 	// and not paid again.
 	Paid bool `json:"paid,omitempty"`
@@ -53,16 +57,9 @@ type Agent struct {
 	Isolated bool      `json:"isolated,omitempty"` // its programs run as another user
 }
 
-// Seat is a task's place on an instance, from one time to another.
-type Seat struct {
-	Attempt string `json:"attempt"`
-	Rank    int    `json:"rank,omitempty"`
-}
-
 // What an instance is, and where it stands.
 func (i *Instance) ID() string             { return i.r.ID }
 func (i *Instance) Allocation() string     { return i.r.Allocation }
-func (i *Instance) Job() string            { return i.r.Job }
 func (i *Instance) Phase() InstancePhase   { return i.r.Phase }
 func (i *Instance) Machine() *Machine      { return &i.r.Machine }
 func (i *Instance) LaunchRate() money.Rate { return i.r.Rate }
@@ -73,6 +70,9 @@ func (i *Instance) Seats() []Seat          { return i.r.Seats }
 func (i *Instance) Missing() time.Time     { return i.r.Missing }
 func (i *Instance) Lost() bool             { return i.r.Lost }
 func (i *Instance) Disowned() bool         { return i.r.Disowned }
+
+// Job is that of its first seat; "": nobody has one.
+func (i *Instance) Job() string { return i.r.Job }
 
 // Agent is the one that registered from it; nil: none has.
 func (i *Instance) Agent() *Agent { return i.r.Agent }
@@ -185,7 +185,11 @@ type attemptRecord struct {
 	DrainBy   time.Time     `json:"drain_by,omitzero"` // when patience ends
 	Noticed   time.Time     `json:"noticed,omitzero"`
 	TakenAt   time.Time     `json:"taken_at,omitzero"` // when the notice said that the machine goes
-	Task      taskRecord    `json:"task"`              // rank 0
+	// Leaving is why its seat is taken from it while others keep theirs, and LeaveBy when
+	// patience with that ends.
+	Leaving string     `json:"leaving,omitempty"`
+	LeaveBy time.Time  `json:"leave_by,omitzero"`
+	Task    taskRecord `json:"task"` // rank 0
 }
 
 // taskRecord is a rank of the attempt, seated on an instance, with its share of the cost.
@@ -194,7 +198,8 @@ type taskRecord struct {
 	Phase    TaskPhase     `json:"phase"`
 	Instance string        `json:"instance"`
 	Machine  Machine       `json:"machine"`
-	From     time.Time     `json:"from"` // its seat is billed from
+	Portion  *Portion      `json:"portion,omitempty"` // that it has of the machine; nil: all
+	From     time.Time     `json:"from"`              // its seat is billed from
 	Until    time.Time     `json:"until,omitzero"`
 	Cause    string        `json:"cause,omitempty"` // why its instance ended
 	Notice   time.Duration `json:"notice_ns,omitempty"`
@@ -306,8 +311,15 @@ func (a *Attempt) CPUSeen() time.Duration { return a.r.Task.Learned.CPUSeen }
 // Live reports whether the attempt may still cost something.
 func (a *Attempt) Live() bool { return a.r.Phase != Over }
 
-// Releasing reports whether its machine is being given back.
-func (a *Attempt) Releasing() bool { return a.instance != nil && a.instance.r.Release != "" }
+// Releasing reports whether its machine, or its seat there, is being given back.
+func (a *Attempt) Releasing() bool {
+	return a.r.Leaving != "" || a.instance != nil && a.instance.r.Release != ""
+}
+
+// Leaving is why its seat is taken from it while others keep theirs; "": it is not. LeaveBy is
+// when patience with that ends.
+func (a *Attempt) Leaving() string    { return a.r.Leaving }
+func (a *Attempt) LeaveBy() time.Time { return a.r.LeaveBy }
 
 // Disowned reports whether its machine is of an earlier incarnation, and nobody has
 // decided yet whose it is.
@@ -324,10 +336,13 @@ func (a *Attempt) Taken() bool {
 }
 
 // Cost returns what the attempt has cost by t at plain seconds: what its machine has since the
-// attempt took its seat.
+// attempt took its seat, or its part of that where others had seats beside it.
 func (a *Attempt) Cost(t time.Time) money.Amount {
-	if a.instance == nil {
+	switch {
+	case a.instance == nil:
 		return a.r.Task.Posted
+	case len(a.instance.r.Spans) > 0:
+		return a.instance.partOf(a.r.ID, t)
 	}
 	return a.instance.Cost(t).Sub(a.r.Task.Before)
 }
@@ -346,18 +361,10 @@ func (a *Attempt) Rented() time.Time {
 // LaunchRate is the price of an hour of its machine when it was granted.
 func (a *Attempt) LaunchRate() money.Rate { return a.r.Task.Rate }
 
-// Rate is the price of an hour of its machine: of now, or of its last hour.
+// Rate is the price of an hour of its machine, or of its part of that: of now, or of its last hour.
 func (a *Attempt) Rate() money.Rate {
 	if a.instance == nil {
 		return a.r.Task.LastRate
 	}
-	return a.instance.PresentRate()
-}
-
-// Segments are the prices of its machine; nil: it is over.
-func (a *Attempt) Segments() []market.Segment {
-	if a.instance == nil {
-		return nil
-	}
-	return a.instance.Segments()
+	return a.instance.rateOf(a.r.ID)
 }

@@ -70,7 +70,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 12
+const SnapshotVersion = 13
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
@@ -180,7 +180,7 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 			s.joins(i)
 		}
 		s.instances[r.ID] = i
-		s.waits(i)
+		s.lists(i)
 	}
 	for user, d := range h.Demands {
 		s.demands[user] = &d
@@ -223,6 +223,9 @@ func (r *Restorer) Add(p Part) {
 			j.r.Run.Attempts = append(j.r.Run.Attempts, t)
 			if t.Live() {
 				s.attempts[t.r.ID] = t
+			}
+			if t.r.Leaving != "" && t.instance != nil {
+				s.isLeaving(t)
 			}
 		}
 		if stored.Asked != nil {

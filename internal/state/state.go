@@ -37,6 +37,8 @@ type State struct {
 	attempts    map[string]*Attempt    // all that are not over, by ID
 	instances   map[string]*Instance   // that may cost something or be billed; strays and shared ones for ever
 	waiting     []*Instance            // without a task, sorted by ID
+	partly      []*Instance            // whose tasks all have a part of it, sorted by ID
+	leaving     []*Attempt             // whose seats are taken from them, sorted by ID
 	demands     map[string]*Demand     // by user
 	offers      map[market.OfferID]*Listing
 	sale        []*Listing // sorted by ID

@@ -39,7 +39,7 @@ func (a *app) budgetsCmd() *cobra.Command {
 			"of them. A job is let in where what is spent, what is held and the most that it can cost pass no limit that it " +
 			"is under." + command.PlainExit,
 		RunE: list}
-	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRmCmd(), a.budgetsTagCmd())
+	cmd.AddCommand(a.budgetsSetCmd(), a.budgetsRmCmd(), a.budgetsTagCmd(), a.budgetsShareCmd())
 	return cmd
 }
 
@@ -223,6 +223,25 @@ func (a *app) budgetsRmCmd() *cobra.Command {
 		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
 			return a.putBudget(ctx, c, api.SetBudget{Remove: args[0]}, "Budget "+args[0]+" is removed.")
 		})}
+}
+
+func (a *app) budgetsShareCmd() *cobra.Command {
+	var off bool
+	cmd := &cobra.Command{Use: "share TEAM", Short: "Let the members of a team use each other's machines",
+		Args: command.Takes("TEAM"),
+		Long: "A machine that waits for a job, or has a part to spare, is for jobs of the same user alone. With this it is " +
+			"for all jobs of the team, on machines where programs run as users of their own (docs/agent.md)." +
+			command.PlainExit,
+		Example: "  scrimp budgets share vision\n  scrimp budgets share vision --off",
+		RunE: a.With(func(ctx context.Context, c *command.Client, args []string) error {
+			done := "The members of team " + args[0] + " may use each other's machines."
+			if off {
+				done = "The machines of team " + args[0] + " are for the same user's next job alone."
+			}
+			return a.putBudget(ctx, c, api.SetBudget{Share: args[0], Off: off}, done)
+		})}
+	cmd.Flags().BoolVar(&off, "off", false, "no longer (default: from now on)")
+	return cmd
 }
 
 func (a *app) budgetsTagCmd() *cobra.Command {

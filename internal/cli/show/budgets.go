@@ -41,6 +41,9 @@ func Budgets(v api.Budgets, p Place) string {
 		}
 		b.WriteString(draw.Wrap("", clean("Jobs must have the tag "+tag+": "+values+"."), p.width()))
 	}
+	for _, team := range v.Shares {
+		b.WriteString(draw.Wrap("", clean("The members of team "+team+" may use each other's machines."), p.width()))
+	}
 	return b.String()
 }
 

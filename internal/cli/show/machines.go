@@ -8,6 +8,14 @@ import (
 	"scrimp/internal/money"
 )
 
+// jobsOf is the job of a machine, and how many have parts of it too.
+func jobsOf(m api.Machine) string {
+	if n := len(m.Beside); n > 0 {
+		return fmt.Sprintf("%s +%d", m.Job, n)
+	}
+	return m.Job
+}
+
 // Machines is the table of what is rented now.
 func Machines(list []api.Machine, p Place) string {
 	if len(list) == 0 {
@@ -19,7 +27,7 @@ func Machines(list []api.Machine, p Place) string {
 		if !m.IdleUntil.IsZero() && m.State != api.MachineReleasing {
 			until = p.until(m.IdleUntil)
 		}
-		rows[n] = []string{clean(m.Instance), clean(m.Offer), clean(string(m.State)), orDash(m.Job), orDash(m.Team),
+		rows[n] = []string{clean(m.Instance), clean(m.Offer), clean(string(m.State)), orDash(jobsOf(m)), orDash(m.Team),
 			orDash(m.User), fmt.Sprint(m.Served), p.when(m.Since), rate(m.Rate, m.Currency),
 			money.Format(m.Cost, m.Currency, 4), until}
 	}

@@ -54,6 +54,9 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt) (api.As
 		Metric:    j.Metric.Name,
 		Retryable: j.Retry.Codes, Report: 500 * time.Millisecond, Silence: 5 * time.Minute, Speed: clock.Speed,
 	}
+	if p := a.Portion(); p != nil {
+		as.Part = &api.Part{CPUs: p.CPUs, Memory: p.Memory, Devices: slices.Clone(p.Devices)}
+	}
 	if !job.Terms().Deadline.IsZero() {
 		as.Deadline = clock.ToWall(job.Terms().Deadline)
 	}

@@ -128,7 +128,7 @@ func shows(c identity.Caller, scope budget.Scope) bool {
 
 // Show lists the limits that the caller sees, and what is spent and held of them.
 func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
-	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Currency: money.USD}
+	v := api.Budgets{Limits: []api.BudgetLine{}, Tags: budget.Tags{}, Shares: []string{}, Currency: money.USD}
 	set, b, burn, err := d.booksNow(r.Context())
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the budgets were not read", "ask again", err)
@@ -136,6 +136,11 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) {
 	}
 	if set.Tags != nil {
 		v.Tags = set.Tags
+	}
+	for _, team := range set.Shares {
+		if shows(auth.CallerOf(r), budget.Scope("team:"+team)) {
+			v.Shares = append(v.Shares, team)
+		}
 	}
 	outlooks, now := map[string]budget.Outlook{}, d.Control.Now()
 	if len(b.Limits) > 0 {
@@ -244,7 +249,7 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 		return v, "", false
 	}
 	old := d.rulesNow()
-	v = budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}}
+	v = budget.Rules{Limits: slices.Clone(old.Limits), Tags: budget.Tags{}, Shares: slices.Clone(old.Shares)}
 	for k, values := range old.Tags {
 		v.Tags[k] = values
 	}
@@ -283,9 +288,20 @@ func (d *Desk) changed(w http.ResponseWriter, r *http.Request, b api.SetBudget) 
 		if delete(v.Tags, b.Tag); !b.Free {
 			v.Tags[b.Tag] = reply.List(b.Values)
 		}
+	case b.Share != "":
+		object = "machines of " + b.Share
+		if wrong, fix := d.nobodys(budget.Scope("team:" + b.Share)); wrong != "" {
+			reply.FieldProblem(w, http.StatusUnprocessableEntity, "share", wrong, fix, nil)
+			return v, "", false
+		}
+		v.Shares = slices.DeleteFunc(v.Shares, func(team string) bool { return team == b.Share })
+		if !b.Off {
+			v.Shares = append(v.Shares, b.Share)
+			slices.Sort(v.Shares)
+		}
 	default:
 		reply.FieldProblem(w, http.StatusUnprocessableEntity, "limit", "the change is empty",
-			"send a limit, remove or a tag", nil)
+			"send a limit, remove, a tag or share", nil)
 		return v, "", false
 	}
 	return v, object, true

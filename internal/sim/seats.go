@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"cmp"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/state"
+)
+
+// seats is how many tasks machines of this life may have at once; 0: one.
+func (w *World) seats() int {
+	if !w.warm() || w.seed%2 == 0 {
+		return 0
+	}
+	return 2 + int(w.seed/3%3)
+}
+
+// all are the agents of the tasks that the machine has, or had last.
+func (i *instance) all() []*agent {
+	if i.agent == nil {
+		return nil
+	}
+	return append([]*agent{i.agent}, i.beside...)
+}
+
+// noticed tells all agents that the machine goes away in d.
+func (i *instance) noticed(d time.Duration) {
+	for _, a := range i.all() {
+		a.notice(d)
+	}
+}
+
+// kills ends all that runs on the machine.
+func (i *instance) kills() {
+	for _, a := range i.all() {
+		a.dead = true
+	}
+}
+
+// pullsOn lets a machine that may have several tasks ask for more while one runs, as the real
+// agent does, until its end.
+func (w *World) pullsOn(i *instance) {
+	if w.seats() == 0 {
+		return
+	}
+	w.after(time.Duration(1+w.extra.IntN(40))*time.Second, func() {
+		if !i.running() {
+			return
+		}
+		if w.up && !i.agent.cut {
+			w.pulled(i)
+		}
+		w.pullsOn(i)
+	})
+}
+
+// pulled ends the tasks whose seats were taken from them, and begins those that are new.
+func (w *World) pulled(i *instance) {
+	known := w.m.State().Instance(i.id)
+	if known == nil || !w.m.Stays(known) {
+		return
+	}
+	for _, t := range w.m.State().Leaving() {
+		if t.Instance() == i.id {
+			w.evicts(i, t.ID())
+			return
+		}
+	}
+	_, idle := known.Idle()
+	if idle && !i.pulls && i.agent.mayRest() {
+		i.agent.cleans()
+		return
+	}
+	if idle || i.pulls { // pull does it
+		return
+	}
+	for _, t := range w.m.Tasks(known) {
+		if w.agents[t.ID()] == nil {
+			w.joins(i, known, t)
+			return
+		}
+	}
+}
+
+// evicts ends a task whose seat was taken from it, and tells the server.
+func (w *World) evicts(i *instance, attempt string) {
+	a := w.agents[attempt]
+	switch {
+	case a == nil: // it never came to it
+	case a.deaf:
+		return
+	case !a.dead && w.later(0.1):
+		w.saw("fault never ends × seat")
+		a.deaf = true
+		return
+	default:
+		a.dead = true
+	}
+	if !w.step(core.TaskGone{Attempt: attempt}) || !w.up {
+		return
+	}
+	w.saw("a seat is left")
+	if a != nil {
+		a.gone = w.now.Add(w.skew)
+	}
+}
+
+// joins begins a task beside others.
+func (w *World) joins(i *instance, known *state.Instance, t *core.Attempt) {
+	job := w.jobOf(t.ID())
+	if job == nil {
+		return
+	}
+	w.checkSeats(i, known)
+	for _, other := range w.m.State().SeatedAll(known) {
+		if with := w.jobOf(other.Job() + ".1"); with != nil && w.userOf(with) != w.userOf(job) {
+			w.breaks("seats: %s of %q begins on %s beside %s of %q", t.ID(), w.userOf(job), i.id, other.ID(), w.userOf(with))
+		}
+	}
+	b := &agent{w: w, i: i, attempt: t.ID(), job: job, epoch: t.Epoch(), since: t.From(), key: i.agent.key, up: i.agent.up,
+		pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}
+	if len(known.Seats()) > 1 {
+		w.saw("a machine has several tasks")
+	}
+	i.beside, w.agents[b.attempt] = append(i.beside, b), b
+	b.answered = w.now
+	w.tell("%s begins on %s, beside others", b.attempt, i.id)
+	w.after(time.Second, b.claim)
+}
+
+// checkSeats holds that the parts of a machine are no more than the machine.
+func (w *World) checkSeats(i *instance, known *state.Instance) {
+	cpus, devices := 0, map[int]string{}
+	for _, s := range known.Seats() {
+		if s.Portion == nil {
+			if len(known.Seats()) > 1 {
+				w.breaks("seats: %s has all of %s, and others have parts", s.Attempt, i.id)
+			}
+			continue
+		}
+		cpus += s.Portion.CPUs
+		for _, d := range s.Portion.Devices {
+			if other, taken := devices[d]; taken || d >= i.offer.Accelerators {
+				w.breaks("seats: accelerator %d of %s is %s's and %q's", d, i.id, s.Attempt, other)
+			}
+			devices[d] = s.Attempt
+		}
+	}
+	if cpus > i.offer.CPUs || len(known.Seats()) > max(1, w.seats()) {
+		w.breaks("seats: %d tasks have %d of the %d processors of %s", len(known.Seats()), cpus, i.offer.CPUs, i.id)
+	}
+}
