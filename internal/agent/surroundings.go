@@ -117,7 +117,8 @@ func ofPart(p *api.Part) map[string]string {
 	}
 	devices := strings.Join(list, ",")
 	env := map[string]string{"CUDA_VISIBLE_DEVICES": devices, "ROCR_VISIBLE_DEVICES": devices,
-		"SCRIMP_DEVICES": devices, "SCRIMP_CPUS": strconv.Itoa(p.CPUs), "SCRIMP_MEMORY_BYTES": strconv.FormatInt(p.Memory, 10)}
+		"SCRIMP_DEVICES": devices, "SCRIMP_CPUS": strconv.Itoa(p.CPUs),
+		"SCRIMP_MEMORY_BYTES": strconv.FormatInt(p.Memory, 10)}
 	if p.CPUs > 0 {
 		env["OMP_NUM_THREADS"] = strconv.Itoa(p.CPUs)
 	}

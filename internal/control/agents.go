@@ -264,7 +264,8 @@ func (c *Control) orders(l *Latest, attempt string, ack int64, quick bool) (api.
 func (c *Control) ordersOf(m *core.Machine, j *core.Job, a *core.Attempt, now time.Time) api.Orders {
 	clock := c.cfg.Clock
 	o := api.Orders{
-		Off: a.Task() == core.Ended || a.Leaving() != "", Currency: string(j.Terms().Currency), Fenced: j.Attempt() != a && a.Task() != core.Ended,
+		Off: a.Task() == core.Ended || a.Leaving() != "", Currency: string(j.Terms().Currency),
+		Fenced:   j.Attempt() != a && a.Task() != core.Ended,
 		Interval: clock.Shrink(m.Interval(j)), Spent: j.Spent(now).String(),
 	}
 	if j.Terms().HasBudget {

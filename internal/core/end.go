@@ -317,48 +317,6 @@ func (m *Machine) unlisted(i *Instance, asOf time.Time) {
 	m.instanceEnded(i, m.s.EndOf(i, asOf), "interrupted", true)
 }
 
-// TakesBill reports whether the bill of an instance would be booked if it came now: its end
-// was told. One that comes before is to be sent again.
-func (m *Machine) TakesBill(instance, launch string) bool {
-	if i := m.s.Instance(instance); i != nil && i.Shared() {
-		return i.Allocation() == launch && !i.Live() && !i.Lost()
-	}
-	if a := m.s.AttemptOf(launch); a != nil && a.Instance() == instance {
-		return !a.Live() && !a.GivenUp()
-	}
-	i := m.s.Instance(instance)
-	return i != nil && i.Stray() && !i.Live()
-}
-
-// billed books the newest bill of an instance. That of a machine that runs, or that
-// nothing was heard of yet, is not whole: the one that comes after its end is booked.
-func (m *Machine) billed(b BillReceived) {
-	if i := m.s.Instance(b.Instance); i != nil && i.Shared() {
-		if m.TakesBill(b.Instance, b.Launch) {
-			m.splitBill(i, b.Lines)
-		}
-		return
-	}
-	if a := m.s.AttemptOf(b.Launch); a != nil && a.Instance() == b.Instance {
-		if !a.Live() && !a.GivenUp() {
-			if m.bill(m.s.Job(a.Job()), a, b.Lines) {
-				m.fact(state.BillTaken{Instance: a.Instance()})
-			}
-		}
-		return
-	}
-	i := m.s.Instance(b.Instance)
-	if i == nil || !i.Stray() || i.Live() {
-		return
-	}
-	total := money.Amount{}
-	for _, l := range b.Lines {
-		total = total.Add(l.Amount)
-	}
-	m.bookStray(i, total.Sub(i.Posted()), "billed")
-	m.fact(state.BillTaken{Instance: i.ID()})
-}
-
 // incarnation takes that the log is the installation's from now on.
 func (m *Machine) incarnation(b IncarnationBegun) {
 	if b.Incarnation > m.s.Incarnation() {

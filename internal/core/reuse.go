@@ -26,7 +26,11 @@ func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
 			continue
 		}
 		d.Instance, d.Why = i.ID(), plan.Warm
-		if idle, waits := i.Idle(); waits && idle.Clean.IsZero() && !m.faults.Unclean {
+		idle, waits := i.Idle()
+		if !waits {
+			d.Why = plan.Beside
+		}
+		if waits && idle.Clean.IsZero() && !m.faults.Unclean {
 			d.Take, d.Why, d.Instance = "", plan.Cleaning, ""
 			d.Again = idle.From.Add(m.timingOf(i.Machine()).Detect)
 		}

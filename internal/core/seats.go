@@ -25,7 +25,7 @@ func (m *Machine) part(j *Job, o *market.Offer, variant string, i *Instance) (p 
 	}
 	most := m.cfg().TimingOf(o.Provider).Seats
 	if most > 1 {
-		p = partOf(j.Terms().Need.Asks(variant), o)
+		p = partOf(j.Terms().Need.RequirementsOf(variant), o)
 	}
 	if p == nil || len(seats) >= most {
 		return nil, len(seats) == 0

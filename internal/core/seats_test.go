@@ -61,7 +61,7 @@ func TestJobsHavePartsOfAMachineAndPayForThem(t *testing.T) {
 	out := w.asks("k", "", 1, 2)
 	k, _ := w.Job("k")
 	a := k.Attempt()
-	if launches(out) != 0 || k.State() != Running || a == nil || a.Instance() != "i1" || k.Last().Why != plan.Warm {
+	if launches(out) != 0 || k.State() != Running || a == nil || a.Instance() != "i1" || k.Last().Why != plan.Beside {
 		t.Fatalf("job k is %s after %d launches: %+v", k.State(), launches(out), k.Last())
 	}
 	i := w.State().Instance("i1")

@@ -150,8 +150,8 @@ const mostSeats = 64
 func inOneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:")), " ")
 	if strings.Contains(text, "not found in type") {
-		text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as market or " +
-			"machines, stands under with"
+		text += ": an engine has name, kind, agents, users, seats, timing and with; what is of its kind alone, as market " +
+			"or machines, stands under with"
 	}
 	return text
 }

@@ -160,8 +160,8 @@ func (n *Need) LeastGPUs() int {
 	return least
 }
 
-// Asks is what the variant asks of a machine; "" is the job's own way.
-func (n *Need) Asks(variant string) *Requirements {
+// RequirementsOf is what the variant asks of a machine; "" is the job's own way.
+func (n *Need) RequirementsOf(variant string) *Requirements {
 	for i := range n.Variants {
 		if n.Variants[i].Name == variant {
 			return &n.Variants[i].Requirements

@@ -16,6 +16,7 @@ const (
 	NoOffer    Reason = "no_offer"           // nothing on the market fits the job
 	NoCapacity Reason = "no_capacity"        // what fits cannot be had now
 	Prepaid    Reason = "already_paid"       // it is reserved, and costs nothing more
+	Beside     Reason = "beside"             // a part of a machine is free that runs another job of the same user
 	Warm       Reason = "warm"               // a machine of the same user waits there: no new one has to be started
 	Cleaning   Reason = "cleaning"           // it takes a machine that is being cleaned after its last task
 	Probing    Reason = "looking"            // whether an offer can be had is asked first

@@ -63,7 +63,7 @@ func (w *World) pulled(i *instance) {
 	}
 	for _, t := range w.m.State().Leaving() {
 		if t.Instance() == i.id {
-			w.evicts(i, t.ID())
+			w.evicts(t.ID())
 			return
 		}
 	}
@@ -84,7 +84,7 @@ func (w *World) pulled(i *instance) {
 }
 
 // evicts ends a task whose seat was taken from it, and tells the server.
-func (w *World) evicts(i *instance, attempt string) {
+func (w *World) evicts(attempt string) {
 	a := w.agents[attempt]
 	switch {
 	case a == nil: // it never came to it

@@ -177,7 +177,8 @@ func (s *State) began(f AttemptBegan) {
 	t := &Attempt{instance: i, r: attemptRecord{
 		ID: a.r.ID, Job: a.r.Job, Epoch: a.r.Epoch, Variant: a.r.Variant, Rung: a.r.Rung, Transfer: a.r.Transfer,
 		Requested: a.r.Requested, Most: a.r.Most,
-		Task: taskRecord{Instance: i.r.ID, Machine: a.r.Machine, Portion: a.r.Portion, From: i.r.From, Settled: i.r.From, Rate: i.r.Rate,
+		Task: taskRecord{Instance: i.r.ID, Machine: a.r.Machine, Portion: a.r.Portion,
+			From: i.r.From, Settled: i.r.From, Rate: i.r.Rate,
 			Learned: learnedTask{
 				First: j.SavedStep(), Step: j.SavedStep(), Kept: i.r.From,
 			}},

@@ -186,8 +186,8 @@ func (s *State) Leaving() []*Attempt { return s.leaving }
 
 // isLeaving keeps an attempt among those.
 func (s *State) isLeaving(a *Attempt) {
-	n, found := slices.BinarySearchFunc(s.leaving, a.r.ID, func(x *Attempt, id string) int { return cmp.Compare(x.r.ID, id) })
-	if !found {
+	byName := func(x *Attempt, id string) int { return cmp.Compare(x.r.ID, id) }
+	if n, found := slices.BinarySearchFunc(s.leaving, a.r.ID, byName); !found {
 		s.leaving = slices.Insert(slices.Clone(s.leaving), n, a)
 	}
 }

@@ -227,6 +227,7 @@ var reasons = map[plan.Reason]string{
 	plan.WaitsMore:  "waiting for spot is expected to cost more",
 	plan.ByRule:     "asked for by the job or its policy",
 	plan.Prepaid:    "already paid, and free",
+	plan.Beside:     "beside, a part of a machine is free that runs another job of the same user or team",
 	plan.Warm:       "warm, a machine of the same user waits there, and none has to be started",
 	plan.Cleaning:   "waits, the machine that it takes is being cleaned after its last task",
 	plan.Probing:    "asks first whether it can be had",

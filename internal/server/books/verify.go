@@ -171,12 +171,12 @@ func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Attempt]
 		return due, whole
 	}
 	for _, f := range facts {
-		instance, until := "", e.At
+		instance, attempt, until := "", "", e.At
 		switch f := f.(type) {
 		case state.InstanceClosed:
 			instance, until = f.Instance, f.Until
 		case state.SeatLeft:
-			instance = f.Instance
+			instance, attempt = f.Instance, f.Attempt
 		}
 		i := p.s.Instance(instance)
 		if i == nil {
@@ -185,8 +185,10 @@ func (p *proof) charged(e core.Event, facts []core.Fact) (due map[*core.Attempt]
 		if _, ends := f.(state.InstanceClosed); ends && i.Shared() {
 			whole[i] = i.Cost(until)
 		}
-		if a := p.s.Seated(i); a != nil && !until.Before(a.From()) {
-			due[a] = a.Cost(until)
+		for _, a := range p.s.SeatedAll(i) {
+			if !until.Before(a.From()) && (attempt == "" || a.ID() == attempt) {
+				due[a] = a.Cost(until)
+			}
 		}
 	}
 	return due, whole

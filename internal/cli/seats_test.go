@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	api "scrimp/client"
+	"scrimp/internal/money"
+)
+
+// Where its engine says that a machine may have several tasks, a job takes the part of a machine
+// that another of its user leaves free, and knows what it has. One that is cancelled leaves its part
+// and not the machine. What both cost is the bill to the last unit.
+func TestJobsOfAUserHavePartsOfOneMachine(t *testing.T) {
+	h := newHome(t)
+	h.write("d/engines.yaml", "engines: [{name: local, kind: local, seats: 3, with: {market: hour.yaml}}]\n")
+	h.write("d/hour.yaml", `name: hour
+offers:
+  - {zone: a, region: r, machine: m, cpus: 4, memory: 4GiB, capacity: on-demand, price: 3.6, billing: {minimum: 1h}}
+`)
+	go1 := filepath.Join(t.TempDir(), "go")
+	h.write("one.yaml", "name: one\nresources: {cpus: 2}\ncommand: 'echo has $SCRIMP_CPUS of $SCRIMP_MEMORY_BYTES, $OMP_NUM_THREADS threads; until [ -e "+go1+" ]; do sleep 0.05; done'\n")
+	h.write("two.yaml", "name: two\nresources: {cpus: 1}\ncommand: 'echo has $SCRIMP_CPUS; until [ -e "+go1+" ]; do sleep 0.05; done'\n")
+	h.write("three.yaml", "name: three\nresources: {cpus: 1}\ncommand: 'sleep 1000'\n")
+	h.do("run", "-y", "--detach", "one.yaml")
+	h.until("its machine runs", func() bool { m := h.machines(); return len(m) == 1 && m[0].State == api.MachineRunning })
+	first := h.machines()[0]
+	h.do("run", "-y", "--detach", "two.yaml")
+	h.do("run", "-y", "--detach", "three.yaml")
+	h.until("all three run there", func() bool {
+		m := h.machines()
+		return len(m) == 1 && m[0].Instance == first.Instance && len(m[0].Beside) == 2 && strings.Contains(h.do("logs", "two"), "has 1")
+	})
+	if log := h.do("logs", "one"); log != "has 2 of 2147483648, 2 threads\n" {
+		t.Errorf("its log is %q", log)
+	}
+	if out := h.do("explain", "two"); !strings.Contains(out, "a part of a machine is free that runs another job") {
+		t.Errorf("it is not said why:\n%s", out)
+	}
+	if out := h.do("machines"); !strings.Contains(out, "one +2") {
+		t.Errorf("it is not said that three jobs have it:\n%s", out)
+	}
+	h.do("cancel", "three")
+	h.until("it has left its part", func() bool { m := h.machines(); return len(m) == 1 && len(m[0].Beside) == 1 })
+	if s := h.job("one").State; s != "running" {
+		t.Errorf("job one is %s", s)
+	}
+	if err := os.WriteFile(go1, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.until("both are done", func() bool { return h.job("one").State == "succeeded" && h.job("two").State == "succeeded" })
+	h.until("the machine's bill is booked", func() bool { all, _ := h.costs(); return all == money.Picos(3.6e12) })
+	_, lines := h.costs("--by", "job")
+	for _, name := range []string{"one", "two", "three"} {
+		h.adds(name)
+		if lines[name].Spent.Sign() <= 0 {
+			t.Errorf("%s cost %v", name, lines[name].Spent)
+		}
+	}
+	h.do("ledger", "verify")
+}
