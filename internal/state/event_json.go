@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // MarshalJSON writes the body under its kind.
@@ -140,6 +142,6 @@ func body(kind string, b []byte) (Body, error) {
 
 func read[T Body](b []byte) (Body, error) {
 	var v T
-	err := json.Unmarshal(b, &v)
+	err := jsonv1.Unmarshal(b, &v)
 	return v, err
 }

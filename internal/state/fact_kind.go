@@ -1,6 +1,10 @@
 package state
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
 
 // Names of facts, as they stand in the log.
 func (JobHeld) Fact() string              { return "job_held" }
@@ -55,7 +59,7 @@ func reads[F Fact]() {
 	var zero F
 	factKinds[zero.Fact()] = func(b json.RawMessage) (Fact, error) {
 		var f F
-		err := json.Unmarshal(b, &f)
+		err := jsonv1.Unmarshal(b, &f)
 		return f, err
 	}
 }

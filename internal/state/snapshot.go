@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"scrimp/internal/budget"
 	"scrimp/internal/ledger"
 	"scrimp/internal/market"
@@ -125,7 +127,7 @@ type Part struct{ jobs []storedJob }
 // ReadPart reads a part. Parts can be read at the same time.
 func ReadPart(b json.RawMessage) (Part, error) {
 	var p storedPart
-	if err := json.Unmarshal(b, &p); err != nil {
+	if err := jsonv1.Unmarshal(b, &p); err != nil {
 		return Part{}, fmt.Errorf("read snapshot: %w", err)
 	}
 	for i := range p.Jobs {
