@@ -92,7 +92,8 @@ var House = []Room{
 	{Path: "receipt", Floor: 4},
 	{Path: "measured", Floor: 4}, // what finished runs say of the next
 	{Path: "core", Floor: 4},
-	{Path: "state", Floor: 4, Third: []string{"github.com/go-json-experiment/json"}}, // what is, and Apply, its only writer
+	// what is, and Apply, its only writer
+	{Path: "state", Floor: 4, Third: []string{"github.com/go-json-experiment/json"}},
 
 	{Path: "plan", Floor: 3},
 	{Path: "rank", Floor: 3}, // plans over the catalogue: what is cheapest in time
