@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"scrimp/internal/budget"
+	"scrimp/internal/ledger"
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/plan"
@@ -220,6 +222,54 @@ func TestPartsAreAlwaysTheWhole(t *testing.T) {
 		}
 		if len(again.Partly()) != len(w.State().Partly()) {
 			t.Errorf("%d machines have a part to spare after a snapshot, want %d", len(again.Partly()), len(w.State().Partly()))
+		}
+	}
+}
+
+// Jobs of a team follow and join each other's where the team says so and programs are kept apart
+// on the machine; otherwise a machine is for jobs of the same user.
+func TestATeamMayShareItsMachines(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		shares   []string
+		isolated bool
+		team     string
+		want     int
+	}{
+		{"it does", []string{"vision"}, true, "vision", 0},
+		{"it does not say so", nil, true, "vision", 1},
+		{"another does", []string{"speech"}, true, "vision", 1},
+		{"programs are not kept apart", []string{"vision"}, false, "vision", 1},
+		{"another team's job", []string{"vision", "speech"}, true, "speech", 1},
+		{"no team", []string{""}, true, "", 1},
+	} {
+		for _, waits := range []bool{true, false} {
+			t.Run(c.name, func(t *testing.T) {
+				w := &warmRig{Machine: New(), t: t, cost: map[string]money.Amount{}, most: money.Picos(50e12)}
+				cfg := DefaultConfig()
+				cfg.Seats, cfg.Idle = 4, time.Hour
+				o := market.Offer{ID: "o", Provider: "p", Zone: "z", Machine: "m", Capacity: market.OnDemand, CPUs: 4, Memory: 8 << 30, Speed: 1,
+					Currency: money.USD}
+				job := func(id, team string) JobSubmitted {
+					return JobSubmitted{Job: id, Terms: Terms{Name: id, Currency: money.USD, Steps: 100, Priority: 1, Restart: time.Minute,
+						Owner: ledger.Owner{Team: team}, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}}}
+				}
+				w.step(0, Configured{Config: cfg})
+				w.step(0, BudgetsSet{Rules: budget.Rules{Shares: c.shares}})
+				w.step(0, MarketSeen{Offers: []market.Offer{o}, Quotes: []market.Quote{{Offer: o.ID, Rate: 1e12, Priced: true, Available: true, At: agentsStart}}})
+				w.by("user:ann", 0, job("j", "vision"))
+				w.step(0, LaunchDone{Launch: "j.1", Instance: "i1", Offer: o.ID, Rate: 1e12, From: agentsStart})
+				w.step(0, MachineRegistered{Instance: "i1", Allocation: "j.1", Key: "k", Isolated: c.isolated})
+				w.step(time.Minute, Tick{})
+				w.begins("j.1")
+				if waits {
+					w.step(time.Minute, AttemptEnded{Attempt: "j.1", Reason: "completed"})
+					w.step(time.Second, MachineCleaned{Instance: "i1"})
+				}
+				if got := launches(w.by("user:bob", time.Second, job("k", c.team))); got != c.want {
+					t.Errorf("%d launches, want %d (a machine that waits: %v)", got, c.want, waits)
+				}
+			})
 		}
 	}
 }
