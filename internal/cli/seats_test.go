@@ -61,3 +61,25 @@ offers:
 	}
 	h.do("ledger", "verify")
 }
+
+// Whether the members of a team may use each other's machines is set, listed and taken back; a
+// team that nobody is in is refused where teams are known.
+func TestATeamSharesItsMachines(t *testing.T) {
+	h := newHome(t)
+	const says = "The members of team vision may use each other's machines."
+	if out := h.do("budgets", "share", "vision"); !strings.Contains(out, says) {
+		t.Error(out)
+	}
+	h.do("budgets", "tag", "env") // which leaves it
+	if out := h.do("budgets"); !strings.Contains(out, says) {
+		t.Error(out)
+	}
+	h.do("budgets", "share", "vision", "--off")
+	if out := h.do("budgets"); strings.Contains(out, says) {
+		t.Error(out)
+	}
+	h.do("teams", "set", "speech")
+	if out, err := h.try("budgets", "share", "vision"); err == nil || !strings.Contains(out, `team "vision" is not known`) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
