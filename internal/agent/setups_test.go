@@ -115,7 +115,7 @@ func TestAnotherSetupRuns(t *testing.T) {
 	}{
 		"another command":  {change: func(a *api.Assignment) { a.Setup += "; true" }},
 		"another variable": {change: func(a *api.Assignment) { a.Env["MORE"] = "1" }},
-		"another rank":     {change: func(a *api.Assignment) { a.Tasks, a.Task = 2, 1 }},
+		"another rank":     {change: func(a *api.Assignment) { a.Nodes, a.Node = 2, 1 }},
 		"secrets":          {change: func(a *api.Assignment) { a.Secrets = map[string]string{"KEY": "s3cr3t-value"} }},
 		"its own attempt":  {change: func(a *api.Assignment) { a.Setup += `; : "$SCRIMP_ATTEMPT"` }},
 		"another file":     {first: func() { write(t, filepath.Join(work, "data"), "two") }},

@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+)
+
+// ofGang is a task for a gang that keeps its checkpoints in the server's store.
+func ofGang(t testing.TB, play string, env ...string) api.Assignment {
+	a := assign(t, play, env...)
+	a.Checkpoint = api.Checkpoints{URL: api.ServerStore, Prefix: "jobs/job-1/", KeepLast: 2}
+	a.Progress.Pattern = `step=(?P<step>\d+) loss=(?P<loss>\S+)`
+	return a
+}
+
+// Two machines register with addresses of their own, what listens on one is reached from the
+// other, and their programs find each other in torchrun's, Slurm's and scrimp's variables.
+func TestProgramsOfAGangFindEachOther(t *testing.T) {
+	gang := newGang(t)
+	a, b := gang.machine(0), gang.machine(1)
+	gang.begin(1, ofGang(t, "env", "SLURM_JOB_NAME=own"), a, b)
+	port := strconv.Itoa(a.assignment().MasterPort)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndCompleted {
+			t.Fatalf("rank %d ended %+v", rank, end)
+		}
+		m.server.wait("its whole log", func() bool { return int64(len(m.server.log)) >= m.server.logEnd })
+		if got := m.server.registered.Address; got != m.address {
+			t.Errorf("rank %d registered with the address %q, its metadata says %q", rank, got, m.address)
+		}
+		mine := strconv.Itoa(rank)
+		for _, want := range []string{
+			"SCRIMP_NODE=" + mine, "SCRIMP_NODES=2", "SCRIMP_NODE_ADDRESSES=" + a.address + "," + b.address, "SCRIMP_PROCS_PER_NODE=1",
+			"MASTER_ADDR=" + a.address, "MASTER_PORT=" + port, "NODE_RANK=" + mine,
+			"PET_NNODES=2", "PET_NODE_RANK=" + mine, "PET_NPROC_PER_NODE=1", "PET_MASTER_ADDR=" + a.address, "PET_MASTER_PORT=" + port,
+			"SLURM_JOB_NUM_NODES=2", "SLURM_NNODES=2", "SLURM_NODEID=" + mine, "SLURM_JOB_NODELIST=" + a.address + "," + b.address,
+			"SLURM_NTASKS=2", "SLURM_PROCID=" + mine, "SLURM_LOCALID=0", "SLURM_JOB_NAME=own", "GLOO_SOCKET_IFNAME=lo",
+		} {
+			if !strings.Contains("\n"+m.log(), "\n"+want+"\n") {
+				t.Errorf("the program of rank %d does not see %q:\n%s", rank, want, m.log())
+			}
+		}
+	}
+	if a.address == b.address {
+		t.Skip("skipped: this system has one loopback address")
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(a.address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(b.address)}}
+	c, err := from.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatalf("%s does not reach %s: %v", b.address, a.address, err)
+	}
+	_ = c.Close()
+}
+
+// The other ranks restore what rank 0 does, also where they come first; rank 0 alone speaks for
+// the job and publishes, and each has a log of its own.
+func TestRankZeroSpeaksForTheGang(t *testing.T) {
+	gang := newGang(t)
+	first := gang.machine(0)
+	gang.begin(1, ofGang(t, "train", "TEST_STEPS=20"), first)
+	if end := first.ends(); !end.Saved {
+		t.Fatalf("the first attempt ended %+v", end)
+	}
+	a, b := gang.machine(1), gang.machine(2)
+	gang.begin(2, ofGang(t, "train", "TEST_STEPS=40"), a, b)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndCompleted || end.Step != 40 || end.Saved != (rank == 0) {
+			t.Errorf("rank %d ended %+v", rank, end)
+		}
+		if s := told(m.server, started); len(s) != 1 || s[0].Step != 20 || s[0].Restored != "000001-000001" {
+			t.Errorf("rank %d started from %+v", rank, s)
+		}
+		if steps, saves := len(told(m.server, stepped)), len(told(m.server, savedIn)); (steps > 0) != (rank == 0) || (saves > 0) != (rank == 0) {
+			t.Errorf("rank %d reported %d times progress and %d checkpoints", rank, steps, saves)
+		}
+		if !strings.HasPrefix(m.log(), "begin at 20 restored 000001-000001\n") {
+			t.Errorf("the log of rank %d is %.80q", rank, m.log())
+		}
+	}
+}
+
+// Where each rank's folder is a part of the checkpoint, each gets its own back.
+func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
+	gang := newGang(t)
+	task := ofGang(t, "")
+	task.Args, task.Checkpoint.AllRanks = nil, true
+	task.Progress.Saved = `^saved (?P<step>\d+)`
+	// A rank ends only once the whole is kept: as a program does that goes on.
+	task.Command = "echo part $SCRIMP_NODE > $SCRIMP_CHECKPOINT_DIR/part; echo saved 7; sleep 1"
+	a, b := gang.machine(0), gang.machine(1)
+	gang.begin(1, task, a, b)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndCompleted || !end.Saved {
+			t.Fatalf("rank %d ended %+v", rank, end)
+		}
+	}
+	if saves := told(a.server, savedIn); len(saves) != 1 || saves[0].Step != 7 || saves[0].Bytes != 14 {
+		t.Errorf("published: %+v", saves)
+	}
+	c, d := gang.machine(2), gang.machine(3)
+	task.Command = "cat $SCRIMP_CHECKPOINT_DIR/part"
+	gang.begin(2, task, c, d)
+	for rank, m := range []*member{c, d} {
+		m.ends()
+		if want := "part " + strconv.Itoa(rank) + "\n"; m.log() != want {
+			t.Errorf("rank %d got back %q, want %q", rank, m.log(), want)
+		}
+	}
+}
+
+// What is left of a gang ends within the grace, whether its program hangs and hears no signal or
+// saves: nothing of it is published any more. The machine then runs its part of the next
+// gang, not beside it.
+func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
+	for name, onTerm := range map[string]string{"hangs": "", "saves": "echo 9 > $SCRIMP_CHECKPOINT_DIR/state; exit 0"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gang := newGang(t)
+			a, b := gang.machine(0), gang.machine(1)
+			task := ofGang(t, "")
+			task.Args, task.Command = nil, "trap '"+onTerm+"' TERM; echo runs; while :; do sleep 0.1; done"
+			gang.begin(1, task, a, b)
+			a.prints("runs")
+			b.prints("runs")
+			b.hard() // no notice
+			c := gang.machine(2)
+			gang.begin(2, ofGang(t, "train", "TEST_STEPS=5"), a, c)
+			for rank, m := range []*member{a, c} {
+				if end := m.ends(); end.Reason != api.EndCompleted {
+					t.Errorf("rank %d of the next gang ended %+v", rank, end)
+				}
+			}
+			if err := a.end(); err != nil {
+				t.Errorf("the machine that stayed ended with %v", err)
+			}
+			if !strings.HasPrefix(a.log(), "begin at 0 ") {
+				t.Errorf("a save of the gang that was over is restored: %q", a.log())
+			}
+			if left, _ := filepath.Glob(filepath.Join(a.config.MachineDir, "tasks", "*", "*")); len(left) > 0 {
+				t.Errorf("left of the gang: %v", left)
+			}
+		})
+	}
+}
+
+// A program that fails because another rank's has ended on a notice is drained, though its agent
+// hears of the notice only afterwards.
+func TestAFailureWhileTheGangIsDrainedIsNone(t *testing.T) {
+	for _, nodes := range []int{1, 2} {
+		a := assign(t, "print", "TEST_LINES=1", "TEST_EXIT=1")
+		a.Report, a.Nodes = time.Hour, nodes // only what is urgent is said
+		r := newRig(t, a)
+		r.server.drainFrom = 2 // the first, and that it has started
+		r.start()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		want := map[int]api.EndReason{1: api.EndFailed, 2: api.EndDrained}[nodes]
+		if end := told(r.server, endedIn)[0]; end.Reason != want || end.Exit != 1 {
+			t.Errorf("%d machines: it ended %+v, want %s", nodes, end, want)
+		}
+	}
+}
+
+// A port that somebody else has is no fault of the program, which is not started.
+func TestAGangThatCannotMeetIsTriedAgain(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	a := assign(t, "print", "TEST_LINES=1")
+	a.Nodes, a.Addresses, a.MasterPort = 2, []string{"127.0.0.1", "127.0.0.1"}, l.Addr().(*net.TCPAddr).Port
+	r := newRig(t, a)
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if end := told(r.server, endedIn)[0]; end.Reason != api.EndDrained || !strings.Contains(end.Error, "the gang cannot meet") {
+		t.Errorf("it ended %+v", end)
+	}
+	if b, err := os.ReadFile(r.task("log")); err != nil || len(b) > 0 {
+		t.Errorf("the program printed %q, %v", b, err)
+	}
+}
