@@ -11,7 +11,8 @@ import (
 const (
 	awsAddress   = "/latest/meta-data/local-ipv4"
 	gceAddress   = "/computeMetadata/v1/instance/network-interfaces/0/ip"
-	azureAddress = "/metadata/instance/network/interface/0/ipv4/ipAddress/0/privateIpAddress?api-version=2021-02-01&format=text"
+	azureAddress = "/metadata/instance/network/interface/0/ipv4/ipAddress/0/privateIpAddress" + azureText
+	azureText    = "?api-version=2021-02-01&format=text"
 )
 
 // Address is the machine's own, as its metadata says; "" where none says one. It fails where a
