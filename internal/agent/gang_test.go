@@ -106,6 +106,9 @@ func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
 			t.Fatalf("rank %d ended %+v", rank, end)
 		}
 	}
+	if saves := told(b.server, savedIn); len(saves) > 0 {
+		t.Errorf("rank 1 says that it has published %+v", saves)
+	}
 	if saves := told(a.server, savedIn); len(saves) != 1 || saves[0].Step != 7 || saves[0].Bytes != 14 {
 		t.Errorf("published: %+v", saves)
 	}
@@ -152,6 +155,38 @@ func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
 				t.Errorf("left of the gang: %v", left)
 			}
 		})
+	}
+}
+
+// A program hears of a notice only once the server has: what the other ranks' programs then do
+// has a reason that the server knows.
+func TestTheServerHearsOfANoticeBeforeTheProgram(t *testing.T) {
+	gang := newGang(t)
+	a, b := gang.machine(0), gang.machine(1)
+	asked := 0
+	gang.noticed = func() { // while this lasts nothing was heard
+		asked++
+		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+			if text, _ := os.ReadFile(b.logFile); strings.Contains(string(text), "signal") {
+				t.Error("the program was signalled first")
+				return
+			}
+		}
+	}
+	task := ofGang(t, "train")
+	task.Attempt = "job-1.1"
+	b.logFile = filepath.Join(b.config.MachineDir, "tasks", task.Attempt, "log")
+	gang.begin(1, task, a, b)
+	a.prints("step=")
+	b.prints("step=")
+	b.market.notice(2 * time.Minute)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndDrained || end.Exit != 0 || end.Saved != (rank == 0) {
+			t.Errorf("rank %d ended %+v", rank, end)
+		}
+	}
+	if asked != 1 || !strings.Contains(b.log(), "signal terminated") {
+		t.Errorf("the server heard %d notices; the program says %q", asked, b.log())
 	}
 }
 

@@ -28,6 +28,7 @@ type gangServer struct {
 
 	mu       sync.Mutex
 	machines []*member
+	noticed  func() // called when a notice is heard, before that is answered
 }
 
 // member is a machine with an address of its own.
@@ -35,6 +36,7 @@ type member struct {
 	*rig
 	address string
 	market  *market
+	logFile string
 }
 
 func newGang(t testing.TB) *gangServer {
@@ -106,6 +108,9 @@ func (s *gangServer) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "over", http.StatusGone)
 		return
 	case isReport && slices.ContainsFunc(report.Messages, func(m api.Message) bool { return m.Noticed != nil }):
+		if s.noticed != nil {
+			s.noticed()
+		}
 		s.drain("a machine of the gang goes")
 	}
 	m.server.serve(w, r)
