@@ -89,7 +89,7 @@ func TestTheSameSetupRunsOnce(t *testing.T) {
 func TestTheSameSetupRunsOnceForAGang(t *testing.T) {
 	gang := func(other string) func(*api.Assignment) {
 		return func(a *api.Assignment) {
-			a.Nodes, a.Addresses, a.MasterPort = 2, []string{"127.0.0.1", other}, freePort()
+			a.Nodes, a.Addresses, a.MasterPort = 2, []string{other, "127.0.0.1"}, freePort()
 		}
 	}
 	r := inLine(t, setUp(t, "job-1", gang("127.0.0.2")), setUp(t, "job-2", gang("127.0.0.3")))

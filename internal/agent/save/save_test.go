@@ -138,7 +138,7 @@ func TestASkippedStepIsLeft(t *testing.T) {
 		v := skipping{skips: map[int64]bool{1: true, 3: true}, tried: &tried}
 		s := New(v, Config{Dir: confined.Folder{Path: dir}, Quiet: time.Second, Now: time.Now,
 			Log: slog.New(slog.DiscardHandler), Saved: func(api.Saved) {}})
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble
 		done := make(chan struct{})
 		go func() { defer close(done); s.Upload(ctx) }()
 		for step := int64(1); step <= 3; step++ {
