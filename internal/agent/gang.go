@@ -19,7 +19,8 @@ func (g *attempt) saves() bool { return g.a.Node == 0 || g.a.Checkpoint.AllRanks
 // and Slurm's. A job of one machine has them too, so that the same script runs.
 func (s surroundings) gang() map[string]string {
 	nodes, node := strconv.Itoa(max(1, s.a.Nodes)), strconv.Itoa(s.a.Node)
-	procs, port := strconv.Itoa(max(1, s.accelerators)), strconv.Itoa(s.port)
+	devices := s.devices()
+	procs, port := strconv.Itoa(max(1, devices)), strconv.Itoa(s.port)
 	addresses := s.a.Addresses
 	if len(addresses) == 0 {
 		addresses = []string{"127.0.0.1"}
@@ -37,13 +38,32 @@ func (s surroundings) gang() map[string]string {
 		// that it is to requeue. SLURM_JOB_ID and SLURM_JOBID are not set: nobody answers for them.
 		"SLURM_JOB_NAME": "bash",
 	}
-	if s.accelerators > 0 {
+	if devices > 0 {
 		env["SLURM_GPUS_ON_NODE"] = procs
 	}
 	if s.network != "" { // gloo goes by the host's name else, which need not be an address that others reach
 		env["GLOO_SOCKET_IFNAME"] = s.network
 	}
 	return env
+}
+
+// devices are the accelerators that the program sees: those of the machine, or those that its
+// environment leaves it.
+func (s surroundings) devices() int {
+	const name = "CUDA_VISIBLE_DEVICES"
+	visible, set := s.a.Env[name]
+	for _, kv := range s.base {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok && !set {
+			visible, set = v, true
+		}
+	}
+	switch {
+	case !set:
+		return s.accelerators
+	case visible == "" || strings.HasPrefix(visible, "-"): // none
+		return 0
+	}
+	return min(s.accelerators, strings.Count(visible, ",")+1)
 }
 
 // How long a gang's machine waits for the server: with a signal until the server knows of the

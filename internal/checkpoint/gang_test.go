@@ -106,8 +106,7 @@ func holds(t testing.TB, b *gocloud.Bucket, epoch, nodes int, step int64) {
 
 // Every rank gets back its own part, step after step, and prunes leave nothing behind that no
 // checkpoint needs.
-func TestEveryRankGetsItsPart(t *testing.T) {
-	b := openFolder(t, blobtest.Fast(t))
+func testEveryRankGetsItsPart(t *testing.T, b *gocloud.Bucket) {
 	g := begin(t, b, 1, 3)
 	for step := int64(1); step <= 4; step++ {
 		g.save(t, step)
