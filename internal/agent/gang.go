@@ -15,6 +15,15 @@ import (
 // publishes, and on all where each rank's folder is a part of the checkpoint.
 func (g *attempt) saves() bool { return g.a.Node == 0 || g.a.Checkpoint.AllRanks }
 
+// fencedBy is the end of an attempt that the server or the store says is over. In a gang that is how
+// a machine may hear of another one's loss: the pull says what it is for now.
+func (g *attempt) fencedBy(err error) stop {
+	if g.a.Nodes > 1 {
+		return stop{why: err.Error(), grace: g.a.Grace, fenced: true}
+	}
+	return stop{why: err.Error(), at: true, fenced: true}
+}
+
 // gang are the variables by which the programs of an attempt find each other: scrimp's, torchrun's
 // and Slurm's. A job of one machine has them too, so that the same script runs.
 func (s surroundings) gang() map[string]string {

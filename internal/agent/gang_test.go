@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scrimp/internal/api"
+	"scrimp/internal/await"
 )
 
 // ofGang is a task for a gang that keeps its checkpoints in the server's store.
@@ -170,20 +171,32 @@ func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
 	}
 }
 
-// What is left of a gang ends within the grace, whether its program hangs and hears no signal or
-// saves: nothing of it is published any more. The machine then runs its part of the next
-// gang, not beside it.
+// What is left of a gang ends within the grace, whether its program hangs and hears no signal,
+// saves, or has a part that waits for the other ranks': nothing of it is published any more. The
+// machine then runs its part of the next gang, not beside it.
 func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
-	for name, onTerm := range map[string]string{"hangs": "", "saves": "echo 9 > $SCRIMP_CHECKPOINT_DIR/state; exit 0"} {
+	const save = "echo 9 > $SCRIMP_CHECKPOINT_DIR/state"
+	for name, c := range map[string]struct{ first, onTerm string }{
+		"hangs": {"true", ""},
+		"saves": {"true", save + "; exit 0"},
+		"waits": {"test $SCRIMP_NODE = 1 || { " + save + "; echo saved 9; }", ""},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			gang := newGang(t)
 			a, b := gang.machine(0), gang.machine(1)
 			task := ofGang(t, "")
-			task.Args, task.Command = nil, "trap '"+onTerm+"' TERM; echo runs; while :; do sleep 0.1; done"
+			task.Checkpoint.AllRanks, task.Progress.Saved = name == "waits", `^saved (?P<step>\d+)`
+			task.Args, task.Command = nil, "trap '"+c.onTerm+"' TERM; "+c.first+"; echo runs; while :; do sleep 0.1; done"
 			gang.begin(1, task, a, b)
 			a.prints("runs")
 			b.prints("runs")
+			if name == "waits" {
+				await.True(t, "rank 0's part", func() bool {
+					shares, _ := filepath.Glob(filepath.Join(gang.kept, "jobs", "job-1", "shares", "*"))
+					return len(shares) == 1
+				})
+			}
 			b.hard() // no notice
 			c := gang.machine(2)
 			gang.begin(2, ofGang(t, "train", "TEST_STEPS=5"), a, c)
@@ -234,6 +247,37 @@ func TestTheServerHearsOfANoticeBeforeTheProgram(t *testing.T) {
 	}
 	if asked != 1 || !strings.Contains(b.log(), "signal terminated") {
 		t.Errorf("the server heard %d notices; the program says %q", asked, b.log())
+	}
+}
+
+// A rank that waits for rank 0, which never comes, ends when it is told to, and its machine takes
+// what comes next.
+func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		orders api.Orders
+		want   string
+	}{
+		"drained":   {api.Orders{Drain: &api.Drain{Why: "test", Grace: time.Minute}}, "ended drained 0 saved=false"},
+		"dissolved": {api.Orders{Fenced: true, Drain: &api.Drain{Why: "test", Grace: time.Minute}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gang := newGang(t)
+			b := gang.machine(0)
+			task := ofGang(t, "train", "TEST_STEPS=5")
+			gang.begin(1, task, nil, b)
+			b.server.wait("that it has the task", func() bool { return b.server.reports > 0 })
+			b.server.order(func() { b.server.orders = c.orders })
+			if name == "drained" {
+				b.ends()
+			}
+			b.server.wait("that it runs nothing", func() bool {
+				return len(b.server.said) > 0 && b.server.reports > 0 && len(b.server.said[len(b.server.said)-1].Running) == 0
+			})
+			if got := b.server.story(); got != c.want {
+				t.Errorf("the rank that waited says %q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -74,12 +74,19 @@ func (s *gangServer) begin(epoch int, task api.Assignment, machines ...*member) 
 	task.Attempt, task.Epoch = fmt.Sprintf("job-1.%d", epoch), epoch
 	task.AttemptToken, task.Nodes, task.MasterPort = "token of "+task.Attempt, len(machines), freePort()
 	for _, m := range machines {
+		if m == nil { // it never comes
+			task.Addresses = append(task.Addresses, "127.0.0.1")
+			continue
+		}
 		task.Addresses = append(task.Addresses, m.address)
 	}
 	s.mu.Lock()
-	s.machines = machines
+	s.machines = slices.DeleteFunc(slices.Clone(machines), func(m *member) bool { return m == nil })
 	s.mu.Unlock()
 	for rank, m := range machines {
+		if m == nil {
+			continue
+		}
 		m.server.order(func() {
 			task.Node = rank
 			m.server.follow(task)

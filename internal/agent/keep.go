@@ -66,7 +66,8 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 	case broken != nil:
 		return outcome{stop: broken, silent: true}
 	case errors.Is(err, wire.ErrFenced):
-		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
+		s := g.fencedBy(err)
+		return outcome{stop: &s, silent: true}
 	}
 	return o
 }

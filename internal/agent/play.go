@@ -59,7 +59,8 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 	case s != nil:
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program began: " + s.why}, stop: s}
 	case errors.Is(err, wire.ErrFenced):
-		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
+		s := g.fencedBy(err)
+		return outcome{stop: &s, silent: true}
 	case err != nil:
 		exit := 1
 		if e, ok := errors.AsType[setupError](err); ok {
@@ -176,7 +177,7 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		Dir: g.reading(g.folders.checkpoint), Quiet: g.Quiet,
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.trouble.is(troubleKeep, err); g.box.wake() },
-		Fenced:  func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) },
+		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
 	})
 	if err := g.saver.Begin(); err != nil {
 		return r, err

@@ -32,7 +32,7 @@ func (g *attempt) report(ctx context.Context) {
 			Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
 		switch {
 		case errors.Is(err, wire.ErrFenced):
-			g.ask(stop{why: err.Error(), at: true, fenced: true})
+			g.ask(g.fencedBy(err))
 			g.mu.Lock()
 			g.unwanted = true
 			g.mu.Unlock()
