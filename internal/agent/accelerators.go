@@ -40,6 +40,7 @@ type accelerators struct {
 // accelerated is what the accelerators are used for.
 type accelerated struct {
 	Boot      string           `json:"boot"`
+	Devices   int              `json:"devices"`
 	Processes []int            `json:"processes"`
 	Memory    map[string]int64 `json:"memory_mib"` // by device, where it is told
 }
@@ -120,6 +121,7 @@ func look(ctx context.Context) (accelerated, error) {
 		return accelerated{}, err
 	}
 	a := accelerated{Memory: map[string]int64{}}
+	a.Devices = len(memory)
 	for _, line := range memory {
 		device, used, _ := strings.Cut(line, ",")
 		if n, err := strconv.ParseInt(strings.TrimSpace(used), 10, 64); err == nil { // some devices do not tell

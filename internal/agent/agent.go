@@ -100,6 +100,8 @@ func (c *Config) Validate() error {
 var (
 	errHard = errors.New("told to end at once")
 	errOver = errors.New("the attempt is over")
+	// the server ends the attempt on all machines of its gang, and has the next one begin
+	errDissolved = errors.New("the gang is dissolved")
 )
 
 // ErrFenced says that another attempt has the task.
@@ -160,7 +162,7 @@ func Run(ctx context.Context, c Config) error {
 			c.Log.Warn("the machine cannot be shown clean between tasks", "error", err)
 		}
 	}
-	d := &daemon{Config: c, id: id, machine: machine, ended: make(chan struct{}, 1), running: map[string]bool{},
+	d := &daemon{Config: c, id: id, machine: machine, ended: make(chan struct{}, 1), running: map[string]string{},
 		dropped: map[string]bool{}, answered: wall(c.Now()), silence: defaultSilence}
 	d.accelerators.path = filepath.Join(ownFolder(c.MachineDir), "accelerators.json")
 	wg.Go(d.accelerators.before)

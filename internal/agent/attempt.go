@@ -36,10 +36,12 @@ type attempt struct {
 	execs   sync.WaitGroup
 	slots   chan struct{}
 	trouble trouble
-	user    int             // of the program; 0: ours
-	contact func(time.Time) // told of each answer of the server; nil: nobody is
-	kept    kept
-	unended error // why processes of the program may live on
+	user    int // of the program; 0: ours
+	// of the machine; 0: none is known
+	accelerators int
+	contact      func(time.Time) // told of each answer of the server; nil: nobody is
+	kept         kept
+	unended      error // why processes of the program may live on
 
 	objective objective // guarded by mu, but for its name
 
@@ -49,14 +51,17 @@ type attempt struct {
 	ordersAt time.Time
 	asked    bool // the server wants a checkpoint
 	draining bool // the server's order was heard
-	stopping bool
-	knew     bool // the program has read should_stop
-	ended    bool // the program is over
-	off      bool // the server has heard enough
-	lastSave time.Time
-	silence  silence
-	env      []string // of the program; nil until it is known
-	ran      map[string]bool
+	// the server ends the attempt on all machines of its gang
+	dissolved bool
+	stopping  bool
+	knew      bool // the program has read should_stop
+	ended     bool // the program is over
+	off       bool // the server has heard enough
+	unwanted  bool // another attempt has the task: the server hears nothing more
+	lastSave  time.Time
+	silence   silence
+	env       []string // of the program; nil until it is known
+	ran       map[string]bool
 }
 
 // stop asks for the program's end.
@@ -66,9 +71,12 @@ type stop struct {
 	until    time.Time     // when the machine goes, with source
 	grace    time.Duration // between signal and kill, without source
 	at       bool          // at once, publishing nothing
-	fenced   bool
+	fenced   bool          // another attempt has the task: nothing is published; with at, the machine takes no other
 	farewell time.Duration // how long the last report may take; 0 is the usual
 }
+
+// silent reports whether nothing is said or kept of what follows.
+func (s *stop) silent() bool { return s != nil && (s.at || s.fenced) }
 
 func newAttempt(c Config, a api.Assignment, server wire.Server) (*attempt, error) {
 	if name := filepath.Base(a.Attempt); name != a.Attempt || !filepath.IsLocal(name) || name == "." {
@@ -164,6 +172,9 @@ func (g *attempt) run(soft, life context.Context, end context.CancelCauseFunc) (
 	g.ended = true
 	g.mu.Unlock()
 	if o.silent { // fenced, switched off, or told to end at once
+		if o.stop != nil && o.stop.fenced && !o.stop.at {
+			return fmt.Errorf("agent: %w: %w", errDissolved, wire.ErrFenced)
+		}
 		if o.stop != nil && o.stop.fenced {
 			return fmt.Errorf("agent: %w", wire.ErrFenced)
 		}
@@ -211,9 +222,10 @@ func (g *attempt) farewell(life context.Context, s *stop, shipping <-chan struct
 	size, unshippable := g.ship.Size(), false
 	for {
 		g.mu.Lock()
+		unwanted := g.unwanted
 		off, logged := g.off, g.orders.LogEnd >= size || g.orders.LogEnd == 0 && g.ship.Sent() >= size || unshippable
 		g.mu.Unlock()
-		if g.box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
+		if unwanted || g.box.Empty() && (off || logged) { // a server that says off wants no more, not even the log
 			return
 		}
 		select {
@@ -262,6 +274,10 @@ func (g *attempt) progress(s api.Step) error {
 	g.mu.Lock()
 	g.last.Broken = nil // it is about now
 	g.last = progress.Merge(g.last, s)
+	if g.a.Node > 0 { // rank 0 speaks for the gang
+		g.mu.Unlock()
+		return nil
+	}
 	value, err := g.objective.take(now, s, g.last)
 	g.mu.Unlock()
 	if err != nil {
@@ -315,7 +331,7 @@ func (g *attempt) state() ProgramState {
 		interval = g.orders.Interval
 	}
 	s := ProgramState{
-		ShouldCheckpoint: due(now, g.lastSave, interval, g.asked, g.stopping),
+		ShouldCheckpoint: g.saves() && due(now, g.lastSave, interval, g.asked, g.stopping),
 		ShouldStop:       g.stopping,
 		Spent:            g.orders.Spent,
 		Currency:         g.orders.Currency,
@@ -344,7 +360,9 @@ func (g *attempt) state() ProgramState {
 // published reports a checkpoint.
 func (g *attempt) published(s api.Saved) {
 	g.trouble.is(troubleKeep, nil)
-	g.say(api.Message{Saved: &s})
+	if g.a.Node == 0 { // who publishes
+		g.say(api.Message{Saved: &s})
+	}
 	g.mu.Lock()
 	if s.Captured.After(g.lastSave) {
 		g.lastSave = s.Captured

@@ -33,6 +33,9 @@ func (g *attempt) await(life context.Context, p *program.Program, sig syscall.Si
 			if s.at {
 				return w.known, &s
 			}
+			if s.source != "" {
+				g.letServerKnow(life)
+			}
 			w.stop(s)
 		case <-tick:
 		}
@@ -70,8 +73,17 @@ func (w *ending) stop(s stop) {
 	} else {
 		w.asked, w.when = &s, next
 	}
-	if w.asked != nil && w.asked.source == "" && s.source != "" {
+	if w.asked == nil {
+		return
+	}
+	fenced := w.asked.fenced || s.fenced
+	if w.asked.source == "" && s.source != "" {
 		w.asked = &s // the provider's word is the stronger one
+	}
+	if fenced && !w.asked.fenced {
+		asked := *w.asked
+		asked.fenced = true
+		w.asked = &asked
 	}
 }
 

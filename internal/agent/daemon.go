@@ -29,17 +29,17 @@ type daemon struct {
 	warned       bool // that the machine is not shown clean; of the goroutine that pulls
 
 	mu       sync.Mutex
-	running  map[string]bool // by attempt
-	outcome  error           // of the task that ended last
-	ran      bool            // a task was taken
-	quit     error           // why no other task is taken: one was fenced, or could not be cleaned up after
-	halt     func()          // ends pulling
-	anew     func()          // has the machine pull again at once
-	shown    bool            // the machine is clean, and was shown to be
-	dropped  map[string]bool // attempts of which nothing is left, whatever the server has heard
-	tried    string          // build that could not be had; of the goroutine that pulls
-	answered time.Time       // when the server last said something, by the wall
-	silence  time.Duration   // for how long it may be away
+	running  map[string]string // jobs by attempt
+	outcome  error             // of the task that ended last
+	ran      bool              // a task was taken
+	quit     error             // why no other task is taken: one was fenced, or could not be cleaned up after
+	halt     func()            // ends pulling
+	anew     func()            // has the machine pull again at once
+	shown    bool              // the machine is clean, and was shown to be
+	dropped  map[string]bool   // attempts of which nothing is left, whatever the server has heard
+	tried    string            // build that could not be had; of the goroutine that pulls
+	answered time.Time         // when the server last said something, by the wall
+	silence  time.Duration     // for how long it may be away
 }
 
 // register tells the server the machine's key, once.
@@ -56,7 +56,7 @@ func (d *daemon) register(soft, life context.Context) error {
 	}
 	r := api.Registration{Instance: d.Instance, Key: signed.Encode(d.id.public()), Version: d.Version, Boot: d.Now().UTC(),
 		CPUs: runtime.NumCPU(), Memory: memory(), Root: os.Geteuid() == 0,
-		Isolated: isolated}
+		Isolated: isolated, Address: d.address(ctx)}
 	err := wire.Retry(ctx, func(ctx context.Context) error {
 		_, err := d.machine.Register(ctx, r)
 		if err != nil {
@@ -123,6 +123,10 @@ func (d *daemon) pullAll(ctx, soft, life context.Context) error {
 			return nil
 		}
 		for _, a := range p.Tasks {
+			if d.ending(a) { // it is given again
+				d.rest(ctx, pause)
+				continue
+			}
 			if err := d.begin(soft, life, a); err != nil {
 				return err
 			}
@@ -174,10 +178,24 @@ func (d *daemon) away() bool {
 	return len(d.running) == 0 && wall(d.Now()).Sub(d.answered) > d.silence
 }
 
+// ending reports whether an earlier attempt of the task's job runs here: what is left of a gang
+// ends before the next one begins.
+func (d *daemon) ending(a api.Assignment) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for attempt, job := range d.running {
+		if job == a.Job && attempt != a.Attempt {
+			return true
+		}
+	}
+	return false
+}
+
 // begin runs a task beside the others.
 func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	d.mu.Lock()
-	again, dropped := d.running[a.Attempt], d.dropped[a.Attempt]
+	_, again := d.running[a.Attempt]
+	dropped := d.dropped[a.Attempt]
 	d.mu.Unlock()
 	if again {
 		return nil
@@ -186,6 +204,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	server.Node = a.Node
 	c := d.Config
 	c.store = server.Store()
 	g, err := newAttempt(c, a, server)
@@ -195,6 +214,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 	}
 	g.contact = d.contact
 	err = d.use(g)
+	g.accelerators = d.accelerators.first.Devices
 	if dropped { // it ran
 		err = errors.Join(err, markRan(g.folders.own, a.Attempt))
 	}
@@ -203,7 +223,7 @@ func (d *daemon) begin(soft, life context.Context, a api.Assignment) error {
 		return fmt.Errorf("agent: begin %s: %w", a.Attempt, errors.Join(err, g.box.Close()))
 	}
 	d.mu.Lock()
-	d.running[a.Attempt], d.ran = true, true
+	d.running[a.Attempt], d.ran = a.Job, true
 	if a.Silence > 0 {
 		d.silence = a.Silence
 	}
@@ -231,11 +251,11 @@ func (d *daemon) contact(at time.Time) {
 
 // over cleans up after a task. What the server has not heard yet stays, for when it is back.
 // A task that was fenced is the last: the server and the agent do not agree about what the
-// machine is for.
+// machine is for. One whose gang was dissolved is not: the next gang may have the machine.
 func (d *daemon) over(g *attempt, err error) {
 	fenced := errors.Is(err, wire.ErrFenced)
 	quit := err
-	if !fenced {
+	if !fenced || errors.Is(err, errDissolved) {
 		quit = nil
 	}
 	if dirty := d.cleanUp(g, fenced); dirty != nil {

@@ -23,14 +23,17 @@ import (
 // market serves EC2's form of a spot notice once it is told to.
 type market struct {
 	*httptest.Server
-	until atomic.Pointer[time.Time]
+	until   atomic.Pointer[time.Time]
+	address atomic.Pointer[string] // of the machine
 }
 
 func newMarket(t testing.TB) *market {
 	m := &market{}
 	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		until := m.until.Load()
+		until, address := m.until.Load(), m.address.Load()
 		switch {
+		case r.URL.Path == "/latest/meta-data/local-ipv4" && address != nil:
+			_, _ = fmt.Fprint(w, *address)
 		case r.URL.Path == "/latest/api/token":
 			_, _ = fmt.Fprint(w, "token")
 		case r.URL.Path == "/latest/meta-data/spot/instance-action" && until != nil:

@@ -32,7 +32,7 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 				return
 			case x := <-g.stops:
 				g.tellStop(x)
-				if x.at {
+				if x.silent() {
 					broken = &x
 					cancel()
 					return
@@ -66,7 +66,8 @@ func (g *attempt) keep(life context.Context, e save.Ending, s *stop, exit progra
 	case broken != nil:
 		return outcome{stop: broken, silent: true}
 	case errors.Is(err, wire.ErrFenced):
-		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
+		s := g.fencedBy(err)
+		return outcome{stop: &s, silent: true}
 	}
 	return o
 }
@@ -87,13 +88,14 @@ func keepTime(now time.Time, s *stop) time.Duration {
 }
 
 // endOf names the end. A program that was told to stop by a signal, or that
-// read should_stop, ended because of it, whatever its status.
+// read should_stop, ended because of it, whatever its status. In a gang it may have heard
+// of it from another rank's program.
 func (g *attempt) endOf(e save.Ending, s *stop, exit program.Exit) api.Ended {
 	g.mu.Lock()
 	knew := g.knew
 	g.mu.Unlock()
 	switch {
-	case s != nil && (!e.Asked.IsZero() || e.Killed || knew):
+	case s != nil && (!e.Asked.IsZero() || e.Killed || knew || g.a.Nodes > 1 && exit.Status != 0):
 		return api.Ended{Reason: api.EndDrained, Exit: exit.Status}
 	case exit.Status == 0:
 		return api.Ended{Reason: api.EndCompleted}

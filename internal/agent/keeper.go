@@ -52,15 +52,16 @@ type storeKeeper struct {
 	a        api.Assignment
 	server   *httpblob.Bucket // the server's own store
 	log      *slog.Logger
-	bucket   *gcblob.Bucket // nil: the job keeps no checkpoints
-	writer   *checkpoint.Writer
+	bucket   *gcblob.Bucket       // nil: the job keeps no checkpoints
+	writer   *checkpoint.Writer   // of rank 0
+	follower *checkpoint.Follower // of the other machines of a gang
 	capturer *checkpoint.Capturer
 	aside    string // folder of captures; "": beside what is captured
 	first    bool   // no capture was made yet
 }
 
-// openKeeper opens the store and claims it for the attempt's epoch: older
-// attempts can write no more from here on.
+// openKeeper opens the store, and on rank 0 claims it for the attempt's epoch: older
+// attempts can write no more from here on. The others of a gang wait for that claim.
 func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
 	a, log := g.a, g.Log
 	k := &storeKeeper{a: a, server: g.store, log: log, first: true}
@@ -70,22 +71,40 @@ func openKeeper(ctx context.Context, g *attempt) (keeper, error) {
 	if a.Checkpoint.URL == "" {
 		return k, nil
 	}
+	var store *checkpoint.Store
 	err := patiently(ctx, log, func(ctx context.Context) error {
 		b, err := k.openStore(ctx, a.Checkpoint.URL)
 		if err != nil {
 			return err
 		}
-		store := checkpoint.Open(b, a.Checkpoint.Prefix)
+		store = checkpoint.Open(b, a.Checkpoint.Prefix).Of(a.Node, max(1, a.Nodes))
 		if !a.Checkpoint.Seeded {
 			store = store.Unseeded()
 		}
-		if k.writer, err = store.Claim(ctx, a.Epoch, a.Attempt); err != nil {
+		if a.Node == 0 {
+			k.writer, err = store.Claim(ctx, a.Epoch, a.Attempt)
+		}
+		if err != nil {
 			return errors.Join(fenceOf(err), b.Close())
 		}
 		k.bucket = b
 		return nil
 	})
+	if err == nil && a.Node > 0 { // rank 0's machine may be long in coming: the server ends a wait for none
+		err = k.follow(ctx, store)
+	}
 	return k, err
+}
+
+func (k *storeKeeper) follow(ctx context.Context, store *checkpoint.Store) error {
+	err := wire.Retry(ctx, func(ctx context.Context) (err error) {
+		k.follower, err = store.Follow(ctx, k.a.Epoch, k.a.Attempt)
+		return fenceOf(err)
+	})
+	if err != nil {
+		return errors.Join(err, k.Close())
+	}
+	return nil
 }
 
 // openStore opens the store at an address; scrimp: is the server's own, and takes a prefix too.
@@ -131,7 +150,9 @@ func fenceOf(err error) error {
 		return fmt.Errorf("%w: %w", wire.ErrFenced, err)
 	case errors.Is(err, checkpoint.ErrChanged):
 		return fmt.Errorf("%w: %w", save.ErrMoving, err)
-	case errors.Is(err, httpblob.ErrOwn):
+	case errors.Is(err, checkpoint.ErrSkipped):
+		return fmt.Errorf("%w: %w", save.ErrSkipped, err)
+	case errors.Is(err, httpblob.ErrOwn), errors.Is(err, checkpoint.ErrRanks):
 		return fmt.Errorf("%w: %w", wire.ErrBad, err)
 	}
 	return err
@@ -158,9 +179,16 @@ func (k *storeKeeper) Publish(ctx context.Context, c save.Capture, m save.Meta) 
 	if !ok {
 		return save.Published{}, fmt.Errorf("publish checkpoint: a capture of type %T", c)
 	}
-	manifest, stats, err := k.writer.PublishCapture(ctx, copied, checkpoint.Meta{
-		Job: k.a.Job, Attempt: k.a.Attempt, Step: m.Step, Captured: m.Captured, Metrics: m.Metrics,
-	})
+	meta := checkpoint.Meta{Job: k.a.Job, Attempt: k.a.Attempt, Step: m.Step, Captured: m.Captured, Metrics: m.Metrics}
+	publish := k.writer.PublishCapture
+	switch {
+	case k.follower != nil: // rank 0 publishes it
+		stats, err := k.follower.Share(ctx, copied, meta)
+		return save.Published{Bytes: stats.Bytes, Uploaded: stats.Uploaded}, fenceOf(err)
+	case k.a.Checkpoint.AllRanks:
+		publish = k.writer.PublishRanks
+	}
+	manifest, stats, err := publish(ctx, copied, meta)
 	if err == nil {
 		err = k.writer.Verify(ctx, manifest)
 	}
@@ -172,6 +200,9 @@ func (k *storeKeeper) Publish(ctx context.Context, c save.Capture, m save.Meta) 
 
 // Prune implements save.Vault by the job's keep rule.
 func (k *storeKeeper) Prune(ctx context.Context) error {
+	if k.follower != nil {
+		return nil
+	}
 	c := k.a.Checkpoint
 	keep := checkpoint.Keep{Last: c.KeepLast, EveryNth: c.KeepNth}
 	if c.KeepBest {
@@ -182,15 +213,23 @@ func (k *storeKeeper) Prune(ctx context.Context) error {
 }
 
 func (k *storeKeeper) Restore(ctx context.Context, dir string) (restored, []api.Refused, error) {
-	if k.writer == nil {
-		return restored{}, nil, nil
-	}
 	var r checkpoint.Restored
-	err := patiently(ctx, k.log, func(ctx context.Context) error {
-		var err error
-		r, err = k.writer.Restore(ctx, dir)
-		return fenceOf(err)
-	})
+	var err error
+	switch {
+	case k.follower != nil: // as long as rank 0 takes
+		err = wire.Retry(ctx, func(ctx context.Context) (err error) {
+			r, err = k.follower.Restore(ctx, dir)
+			return fenceOf(err)
+		})
+	case k.writer != nil:
+		err = patiently(ctx, k.log, func(ctx context.Context) (err error) {
+			r, err = k.writer.Restore(ctx, dir)
+			if err == nil && k.a.Nodes > 1 {
+				err = k.writer.Lead(ctx, r)
+			}
+			return fenceOf(err)
+		})
+	}
 	var refused []api.Refused
 	for _, x := range r.Refused {
 		refused = append(refused, api.Refused{Manifest: x.Name, Why: x.Why})
@@ -255,18 +294,18 @@ func fetchBlobs(ctx context.Context, b *gcblob.Bucket, dir string) error {
 	}
 }
 
-// OutputsName is the name under which the outputs of a job's task are kept in
+// OutputsName is the name under which the outputs of a machine of the job's gang are kept in
 // the store at Assignment.OutputsURL: checkpoint.Store.Fetch finds them by it.
-func OutputsName(job string, task int) string {
-	if task == 0 {
+func OutputsName(job string, node int) string {
+	if node == 0 {
 		return job
 	}
-	return job + "-" + strconv.Itoa(task)
+	return job + "-" + strconv.Itoa(node)
 }
 
 // Keep returns an address of the form ADDRESS#NAME.
 func (k *storeKeeper) Keep(ctx context.Context, dir confined.Folder, folders []string) (string, error) {
-	name := OutputsName(k.a.Job, k.a.Task)
+	name := OutputsName(k.a.Job, k.a.Node)
 	err := wire.Retry(ctx, func(ctx context.Context) (err error) {
 		b, err := k.openStore(ctx, k.a.OutputsURL)
 		if err != nil {

@@ -155,7 +155,7 @@ func assign(t testing.TB, play string, env ...string) api.Assignment {
 		t.Fatal(err)
 	}
 	a := api.Assignment{
-		Job: "job-1", Name: "test", Attempt: "job-1.1", Tasks: 1, Epoch: 1, AttemptToken: "attempt-token",
+		Job: "job-1", Name: "test", Attempt: "job-1.1", Nodes: 1, Epoch: 1, AttemptToken: "attempt-token",
 		Args: []string{self}, Env: map[string]string{"TEST_PROGRAM": play},
 		Checkpoint: api.Checkpoints{URL: "mem://"},
 		Grace:      20 * time.Second, Report: 20 * time.Millisecond, Silence: time.Minute,

@@ -339,6 +339,13 @@ func (o *outbox) drop(seq int64) {
 	o.queue = slices.DeleteFunc(o.queue, func(m api.Message) bool { return m.Seq <= seq })
 }
 
+// Heard reports whether the server has heard all that was queued.
+func (o *outbox) Heard() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.heard >= o.seq
+}
+
 // Empty reports whether everything that was said has arrived.
 func (o *outbox) Empty() bool {
 	o.mu.Lock()

@@ -54,12 +54,13 @@ func (g *attempt) play(life context.Context, output *os.File) outcome {
 		}()
 	}
 	switch {
-	case s != nil && s.at || life.Err() != nil:
+	case s.silent() || life.Err() != nil:
 		return outcome{stop: s, silent: true}
 	case s != nil:
 		return outcome{ended: api.Ended{Reason: api.EndDrained, Error: "stopped before the program began: " + s.why}, stop: s}
 	case errors.Is(err, wire.ErrFenced):
-		return outcome{stop: &stop{why: err.Error(), at: true, fenced: true}, silent: true}
+		s := g.fencedBy(err)
+		return outcome{stop: &s, silent: true}
 	case err != nil:
 		exit := 1
 		if e, ok := errors.AsType[setupError](err); ok {
@@ -114,7 +115,7 @@ func (g *attempt) prepareUntilStopped(life context.Context, output *os.File) (re
 			return r.ready, asked, r.err
 		case s := <-g.stops:
 			g.tellStop(s)
-			if asked == nil || s.at {
+			if asked == nil || s.silent() {
 				asked = &s
 			}
 			cancel()
@@ -160,21 +161,23 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 	begin := g.Now()
 	r.restored, refused, err = k.Restore(ctx, g.folders.checkpoint)
 	for _, x := range refused {
-		g.say(api.Message{Refused: &x})
+		if g.a.Node == 0 { // who restores for the gang
+			g.say(api.Message{Refused: &x})
+		}
 	}
 	if err != nil {
 		return r, fmt.Errorf("restore checkpoint: %w", err)
 	}
 	r.took = g.Now().Sub(begin)
 	vault := save.Vault(k)
-	if g.a.Checkpoint.URL == "" {
+	if g.a.Checkpoint.URL == "" || !g.saves() {
 		vault = nil
 	}
 	g.saver = save.New(vault, save.Config{
 		Dir: g.reading(g.folders.checkpoint), Quiet: g.Quiet,
 		Announces: g.match.Announces(), Now: g.Now, Log: g.Log, Saved: g.published,
 		Failing: func(err error) { g.trouble.is(troubleKeep, err); g.box.wake() },
-		Fenced:  func(err error) { g.ask(stop{why: err.Error(), at: true, fenced: true}) },
+		Fenced:  func(err error) { g.ask(g.fencedBy(err)) },
 	})
 	if err := g.saver.Begin(); err != nil {
 		return r, err
@@ -194,8 +197,8 @@ func (g *attempt) prepare(ctx context.Context, output *os.File) (ready, error) {
 		return r, errors.Join(fmt.Errorf("give the folder to the task's user: %w", err), r.api.Close())
 	}
 	r.env = surroundings{
-		base: g.home(), a: g.a, instance: g.Instance, folders: g.folders,
-		restored: r.restored.Manifest, url: r.api.url, token: r.api.token, port: freePort(),
+		base: g.home(), a: g.a, instance: g.Instance, folders: g.folders, accelerators: g.accelerators,
+		restored: r.restored.Manifest, url: r.api.url, token: r.api.token, port: g.masterPort(), network: g.network(),
 	}.environ()
 	if err := g.setup(ctx, r.env, output); err != nil {
 		return ready{}, errors.Join(err, r.api.Close())
@@ -273,6 +276,9 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 	if err := errors.Join(w.output.Skip(), w.file.Skip(), markRan(g.folders.own, g.a.Attempt)); err != nil {
 		return failSetup(1, err)
 	}
+	if err := g.canMeet(); err != nil { // no fault of the program: the next attempt meets elsewhere
+		return outcome{ended: api.Ended{Reason: api.EndDrained, Exit: 1, Error: err.Error()}}
+	}
 	p, err := program.Start(program.Spec{Args: args, Dir: g.folders.work, Env: r.env, Output: output, User: g.user,
 		Mark: "SCRIMP_PROGRAM=" + newToken()})
 	if err != nil {
@@ -306,7 +312,10 @@ func (g *attempt) runProgram(life context.Context, r ready, output *os.File, sig
 		g.unended = err
 		g.Log.Error("end the program", "error", err)
 	}
-	if s != nil && s.at || life.Err() != nil {
+	if s == nil {
+		s = g.whyEnded(life, p.Exit())
+	}
+	if s.silent() || life.Err() != nil {
 		return outcome{stop: s, silent: true}
 	}
 	w.read(life, true)

@@ -27,11 +27,16 @@ func (g *attempt) report(ctx context.Context) {
 		case <-g.box.urgent:
 		}
 		sent := g.ship.Sent()
-		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Now: wall(g.Now()), Messages: g.box.Next(),
-			First: g.box.First(), LogEnd: g.ship.Size(), Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
+		orders, err := g.server.Report(ctx, api.Report{Attempt: g.a.Attempt, Node: g.a.Node, Now: wall(g.Now()),
+			Messages: g.box.Next(), First: g.box.First(), LogEnd: g.ship.Size(),
+			Trouble: string(g.mask.Mask([]byte(g.trouble.now())))})
 		switch {
 		case errors.Is(err, wire.ErrFenced):
-			g.ask(stop{why: err.Error(), at: true, fenced: true})
+			g.ask(g.fencedBy(err))
+			g.mu.Lock()
+			g.unwanted = true
+			g.mu.Unlock()
+			g.tellHeard()
 			return
 		case err != nil:
 			if ctx.Err() == nil {
@@ -72,29 +77,41 @@ func (g *attempt) obey(ctx context.Context, o api.Orders) (more bool) {
 	g.asked = g.asked || o.Save
 	ended := g.ended
 	drain := o.Drain != nil && !g.draining && !ended
+	dissolves := o.Fenced && o.Drain != nil && g.a.Nodes > 1
+	dissolve := dissolves && !g.dissolved
+	g.dissolved = g.dissolved || dissolve
 	g.draining = g.draining || drain
 	g.off = g.off || o.Off
+	g.unwanted = g.unwanted || ended && o.Fenced
 	g.mu.Unlock()
+	grace := g.a.Grace
+	if o.Drain != nil && o.Drain.Grace > 0 {
+		grace = o.Drain.Grace
+	}
 	switch {
+	case dissolve:
+		g.ask(stop{why: o.Drain.Why, grace: grace, fenced: true})
+	case dissolves:
 	case o.Fenced:
 		g.ask(stop{why: "another attempt has the task", at: true, fenced: true})
 	case o.Off && !ended:
 		g.ask(stop{why: "the server switches the machine off", at: true})
 	case drain:
-		grace := o.Drain.Grace
-		if grace <= 0 {
-			grace = g.a.Grace
-		}
 		g.ask(stop{why: o.Drain.Why, grace: grace})
 	}
 	for _, e := range o.Exec {
 		g.exec(ctx, e)
 	}
+	g.tellHeard()
+	return more
+}
+
+// tellHeard wakes who waits for an answer of the server.
+func (g *attempt) tellHeard() {
 	select {
 	case g.heard <- struct{}{}:
 	default:
 	}
-	return more
 }
 
 // exec runs a command once, however often the server asks for it.

@@ -51,6 +51,7 @@ type fakeServer struct {
 	logs       []string        // of the tasks that are over
 	said       []api.Pull      // what the pulls said
 	held       bool            // nothing is durable
+	drainFrom  int             // how many reports come before an order to drain; 0: none is given
 	reports    int
 	chance     *rand.Rand
 	faults     float64 // odds of a fault, for each request
@@ -288,6 +289,9 @@ func (s *fakeServer) report(body []byte) (int, any) {
 	s.parted = s.parted || s.logAtEnd > 0 && o.LogEnd >= r.LogEnd
 	if s.held {
 		o.Heard, o.Ack = o.Ack, 0
+	}
+	if s.drainFrom > 0 && s.reports > s.drainFrom {
+		o.Drain = &api.Drain{Why: "test", Grace: time.Minute}
 	}
 	for _, f := range s.once {
 		f(&o)

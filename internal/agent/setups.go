@@ -24,7 +24,7 @@ import (
 var ofOneAttempt = []string{
 	"SCRIMP_JOB", "SCRIMP_ATTEMPT", "SCRIMP_EPOCH", "SCRIMP_RESTORED", "SCRIMP_CHECKPOINT_INTERVAL_S",
 	"SCRIMP_AGENT_URL", "SCRIMP_AGENT_TOKEN", "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_TOKEN",
-	"MASTER_PORT", "WANDB_RUN_ID",
+	"MASTER_ADDR", "MASTER_PORT", "SCRIMP_NODE_ADDRESSES", "SLURM_JOB_NODELIST", "WANDB_RUN_ID",
 }
 
 // A copy of what a set-up made may take this share of the time that the set-up took, and
@@ -161,8 +161,9 @@ func (g *attempt) setupKey(ctx context.Context) (string, error) {
 		return "", err
 	}
 	a := g.a
-	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval = "", "", 0, 0
-	env := surroundings{base: g.home(), a: a, instance: g.Instance, folders: g.folders}.environ()
+	a.Job, a.Attempt, a.Epoch, a.Checkpoint.Interval, a.Addresses = "", "", 0, 0, nil
+	env := surroundings{base: g.home(), a: a, instance: g.Instance, folders: g.folders,
+		accelerators: g.accelerators}.environ()
 	env = slices.DeleteFunc(env, func(kv string) bool { // what the server sets by the job's name is there too
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(ofOneAttempt, name)

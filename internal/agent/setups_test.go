@@ -85,6 +85,24 @@ func TestTheSameSetupRunsOnce(t *testing.T) {
 	}
 }
 
+// The next gang finds the set-up of the one before, wherever its other machines are.
+func TestTheSameSetupRunsOnceForAGang(t *testing.T) {
+	gang := func(other string) func(*api.Assignment) {
+		return func(a *api.Assignment) {
+			a.Nodes, a.Addresses, a.MasterPort = 2, []string{other, "127.0.0.1"}, freePort()
+		}
+	}
+	r := inLine(t, setUp(t, "job-1", gang("127.0.0.2")), setUp(t, "job-2", gang("127.0.0.3")))
+	r.upload(t)
+	logs := r.played(t)
+	if len(logs) != 2 {
+		t.Fatalf("the tasks say %q", logs)
+	}
+	if rest, ok := skipped(logs[1]); !ok || rest != made {
+		t.Errorf("the second gang says %q", logs[1])
+	}
+}
+
 // The same where programs are users of their own, with a home for each.
 func TestTheSameSetupRunsOnceForOtherUsers(t *testing.T) {
 	r := separated(t, "")
@@ -115,7 +133,7 @@ func TestAnotherSetupRuns(t *testing.T) {
 	}{
 		"another command":  {change: func(a *api.Assignment) { a.Setup += "; true" }},
 		"another variable": {change: func(a *api.Assignment) { a.Env["MORE"] = "1" }},
-		"another rank":     {change: func(a *api.Assignment) { a.Tasks, a.Task = 2, 1 }},
+		"another rank":     {change: func(a *api.Assignment) { a.Nodes, a.Node = 2, 1 }},
 		"secrets":          {change: func(a *api.Assignment) { a.Secrets = map[string]string{"KEY": "s3cr3t-value"} }},
 		"its own attempt":  {change: func(a *api.Assignment) { a.Setup += `; : "$SCRIMP_ATTEMPT"` }},
 		"another file":     {first: func() { write(t, filepath.Join(work, "data"), "two") }},

@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"maps"
-	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -61,7 +60,10 @@ type surroundings struct {
 	restored string
 	url      string // of the program's API
 	token    string
-	port     int // for torchrun's rendezvous, where the server names none
+	port     int    // at which the programs of the gang meet
+	network  string // interface that has the machine's address in its gang; "": not known, or no gang
+	// of the machine; 0: none is known
+	accelerators int
 }
 
 // environ returns the program's environment. What is later in it wins:
@@ -74,17 +76,11 @@ func (s surroundings) environ() []string {
 			env[name] = value
 		}
 	}
-	address, port := "127.0.0.1", strconv.Itoa(s.port)
-	for name, value := range map[string]string{
-		"PET_NNODES": strconv.Itoa(max(1, s.a.Tasks)), "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": strconv.Itoa(s.a.Task),
-		"PET_MASTER_ADDR": address, "PET_MASTER_PORT": port, "MASTER_ADDR": address, "MASTER_PORT": port,
-		"PYTHONUNBUFFERED": "1", // or a killed program's last lines are lost
-	} {
-		env[name] = value
-	}
+	env["PYTHONUNBUFFERED"] = "1" // or a killed program's last lines are lost
 	if p := s.a.Part; p != nil {
 		maps.Copy(env, ofPart(p))
 	}
+	maps.Copy(env, s.gang())
 	maps.Copy(env, s.a.Env)
 	maps.Copy(env, map[string]string{
 		"PWD":        s.folders.work,
@@ -123,18 +119,4 @@ func ofPart(p *api.Part) map[string]string {
 		env["OMP_NUM_THREADS"] = strconv.Itoa(p.CPUs)
 	}
 	return env
-}
-
-// freePort returns a port that nobody listens on now.
-func freePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 29500 // torchrun's own default
-	}
-	port := 29500
-	if a, ok := l.Addr().(*net.TCPAddr); ok {
-		port = a.Port
-	}
-	_ = l.Close() // it is given up for the program
-	return port
 }

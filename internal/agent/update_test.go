@@ -72,13 +72,13 @@ func TestAnAgentStartsNoOtherBuildThanTheServers(t *testing.T) {
 	r := newRig(t, assign(t, "print", "TEST_TAIL=x"))
 	r.config.Build, r.config.Restart = "0123456789abcdef", func(string) error { t.Error("it was started"); return nil }
 	server := r.server
-	d := &daemon{Config: r.config, running: map[string]bool{}}
+	d := &daemon{Config: r.config, running: map[string]string{}}
 	for build, want := range map[string]bool{"0123456789abcdef": false, "": false, "short": false, "fedcba9876543210": true} {
 		if got := d.outdated(build); got != want {
 			t.Errorf("build %q: %v, want %v", build, got, want)
 		}
 	}
-	if d.running["a"] = true; d.outdated("fedcba9876543210") {
+	if d.running["a"] = "job-1"; d.outdated("fedcba9876543210") {
 		t.Error("it updates itself while a task runs")
 	}
 	server.order(func() { server.binary = []byte("damaged") })

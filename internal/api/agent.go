@@ -14,8 +14,8 @@ import (
 //	POST /v1/agent/register Registration -> Registered  with the machine's bootstrap token, once
 //	POST /v1/agent/pull     Pull         -> Pulled      signed with the machine's key; waits for tasks
 //	POST /v1/agent/report   Report       -> Orders      with the attempt's token, about once a second
-//	POST /v1/agent/logs?attempt=A&offset=N  body: bytes of the log -> LogEnd
-//	GET  /v1/agent/logs?attempt=A           -> LogEnd: how much the server has
+//	POST /v1/agent/logs?attempt=A[&node=R]&offset=N  body: bytes of the log -> LogEnd
+//	GET  /v1/agent/logs?attempt=A[&node=R]           -> LogEnd: how much the server has of that machine's
 //	POST /v1/agent/exec/{id} ExecResult -> 204
 //
 // Times on this wire are the agent's wall clock in UTC; the server turns them
@@ -24,9 +24,9 @@ import (
 // Wire is the version of the agent's protocol that this release speaks, in the
 // header WireHeader of both sides; OldestWire is the oldest that a server still
 // takes, to let what runs come to its end: tasks are for agents that speak Wire. An agent
-// that names none speaks 1, which had one task for a machine and no key.
+// that names none speaks 1, which had one task for a machine and no key; 2 knew no gangs.
 const (
-	Wire       = 2
+	Wire       = 3
 	OldestWire = 1
 	WireHeader = "Scrimp-Wire"
 )
@@ -36,11 +36,16 @@ type Assignment struct {
 	Job          string `json:"job"`
 	Name         string `json:"name"`
 	Attempt      string `json:"attempt"`
-	Task         int    `json:"task"`  // 0-based rank of the task within the attempt
-	Tasks        int    `json:"tasks"` // how many tasks start together
 	Epoch        int    `json:"epoch"` // counts the attempts of the job from 1; fences older ones
 	AttemptToken string `json:"attempt_token"`
 	Part         *Part  `json:"part,omitempty"` // that the task has of the machine; nil: all
+
+	Node      int      `json:"node"`                // rank of this machine in the gang that runs the attempt, from 0
+	Nodes     int      `json:"nodes"`               // how many machines the gang has; 0 is 1
+	Addresses []string `json:"addresses,omitempty"` // of the machines by rank, as they registered; for a gang only
+	// MasterPort is where the gang's programs meet, at Addresses[0]; see the function of that
+	// name. 0, which is for one machine only: the agent takes one that is free.
+	MasterPort int `json:"master_port,omitempty"`
 
 	Setup   string            `json:"setup,omitempty"`
 	Command string            `json:"command"` // for sh -c, unless Args is given
@@ -88,6 +93,9 @@ type Checkpoints struct {
 	Metric   string        `json:"metric,omitempty"` // that KeepBest looks at
 	Goal     string        `json:"goal,omitempty"`   // minimize or maximize
 	Seeded   bool          `json:"seeded,omitempty"` // it begins from a checkpoint that was copied from another job
+	// AllRanks says that each rank's folder is a part of the checkpoint, and that each gets its own
+	// back; without it rank 0 saves and every rank gets what it saved.
+	AllRanks bool `json:"all_ranks,omitempty"`
 }
 
 // Progressing says how an unmodified program shows its progress.
@@ -98,12 +106,13 @@ type Progressing struct {
 }
 
 // Report is what the agent has to say since its last report. Messages carry a
-// sequence number that counts from 1 within the attempt; the server applies
+// sequence number that counts from 1 within the attempt, on each machine of a gang for itself; the server applies
 // each once and answers with the highest that it has made durable, and with the
 // highest that it has heard: those between are kept, and sent again only to a server
 // that has heard less, as one that was started again has.
 type Report struct {
 	Attempt  string    `json:"attempt"`
+	Node     int       `json:"node,omitempty"` // Assignment.Node
 	Now      time.Time `json:"now"`
 	Messages []Message `json:"messages,omitempty"` // without a hole
 	First    int64     `json:"first,omitempty"`    // the first that the agent keeps; 0: it keeps none that was heard
@@ -205,13 +214,16 @@ type Ended struct {
 
 // Orders is the server's answer to a report.
 type Orders struct {
-	Ack    int64  `json:"ack"`              // highest message that is durable, or that a newer one makes up for
-	Heard  int64  `json:"heard,omitempty"`  // highest that the server has; what is above Ack is to be kept
-	LogEnd int64  `json:"log_end"`          // bytes of the log that the server has
-	Drain  *Drain `json:"drain,omitempty"`  // save, end, report, switch off
-	Save   bool   `json:"save,omitempty"`   // ask the program for a checkpoint now
-	Fenced bool   `json:"fenced,omitempty"` // another attempt has the task: stop, publish nothing
-	Off    bool   `json:"off,omitempty"`    // all is said: switch off
+	Ack    int64  `json:"ack"`             // highest message that is durable, or that a newer one makes up for
+	Heard  int64  `json:"heard,omitempty"` // highest that the server has; what is above Ack is to be kept
+	LogEnd int64  `json:"log_end"`         // bytes of the log that the server has
+	Drain  *Drain `json:"drain,omitempty"` // save, end, report, switch off
+	Save   bool   `json:"save,omitempty"`  // ask the program for a checkpoint now
+	// Fenced says that another attempt has the task: stop at once, publish nothing, take no other
+	// task. With Drain beside it, for what is left of a gang: end the program within that grace,
+	// publish nothing, and take what comes next.
+	Fenced bool `json:"fenced,omitempty"`
+	Off    bool `json:"off,omitempty"` // all is said: switch off
 
 	Interval       time.Duration `json:"interval_ns"`           // checkpoint interval, wall; it changes as it is measured
 	Spent          string        `json:"spent"`                 // decimal
@@ -229,7 +241,7 @@ type Drain struct {
 	Grace time.Duration `json:"grace_ns"` // wall
 }
 
-// LogEnd is how many bytes of an attempt's log the server has.
+// LogEnd is how many bytes of an attempt's log the server has, of one machine's where a gang runs it.
 type LogEnd struct {
 	Offset int64 `json:"offset"`
 }

@@ -14,6 +14,7 @@ type Registration struct {
 	Memory   int64     `json:"memory"`             // bytes; 0: unknown
 	Root     bool      `json:"root,omitempty"`     // the agent is root
 	Isolated bool      `json:"isolated,omitempty"` // programs run as a user of their own
+	Address  string    `json:"address,omitempty"`  // at which other machines reach it; "": it does not know
 }
 
 // Registered is the answer to a registration.

@@ -67,6 +67,7 @@ type Writer struct {
 	known    map[string]Part // by sum: parts that no prune of an older claim drops, and that are stored
 	verified map[string]bool // by key: parts that this writer read back
 	swept    bool            // objects that nobody refers to were dropped, but for those of failed publishes
+	shared   int64           // newest step that was published for all ranks; 0: none
 }
 
 // Claim takes the right to write for the attempt with this epoch; attempts of

@@ -12,12 +12,17 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// form is the version of what is written here.
-const form = 1
+// form is the version of what is written here; formRanks that of a checkpoint of all ranks, of
+// which no machine restores the whole.
+const (
+	form      = 1
+	formRanks = 2
+)
 
 // Meta is said about a checkpoint by who publishes it.
 type Meta struct {
@@ -39,6 +44,9 @@ type Manifest struct {
 	Published time.Time `json:"published"`
 	Bytes     int64     `json:"bytes"` // sum of the files' sizes
 	Files     []File    `json:"files"` // sorted by path
+	// Ranks says that each machine of a gang has its own part: what lies in the folders 0, 1, …
+	// below Ranks. 0: it is the same for all.
+	Ranks int `json:"ranks,omitempty"`
 }
 
 // File is a file, a folder (mode's directory bit) or a link (Target).
@@ -126,7 +134,7 @@ func decode(name string, data []byte) (Manifest, error) {
 func (m Manifest) check(name string) error {
 	epoch, _, ok := parsePair(name)
 	switch {
-	case m.Form != form:
+	case m.Form != form && m.Form != formRanks || (m.Form == formRanks) != (m.Ranks > 0):
 		return fmt.Errorf("form %d is not known: use a newer scrimp", m.Form)
 	case m.Name != name:
 		return fmt.Errorf("it says that its name is %q", m.Name)
@@ -161,6 +169,11 @@ func (m Manifest) checkFiles() error {
 	}
 	if total != m.Bytes {
 		return fmt.Errorf("files of %d bytes, not %d", total, m.Bytes)
+	}
+	for rank := range m.Ranks {
+		if !folders[strconv.Itoa(rank)] {
+			return fmt.Errorf("the part of rank %d is missing", rank)
+		}
 	}
 	return nil
 }

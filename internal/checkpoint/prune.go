@@ -130,8 +130,7 @@ func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) 
 	}
 	for _, name := range names {
 		home, sum, _ := strings.Cut(name, "/")
-		epoch, session, ok := parsePair(home)
-		if !ok || w.token.before(token{epoch, session}) || used["objects/"+name] {
+		if !w.mayDrop(home) || used["objects/"+name] {
 			continue
 		}
 		// First from what a publish may refer to, then from the store.
@@ -144,7 +143,23 @@ func (w *Writer) sweep(ctx context.Context, used map[string]bool, done *Pruned) 
 		}
 		done.Objects++
 	}
-	return nil
+	shares, err := w.store.list(ctx, "shares")
+	for _, name := range shares {
+		if w.mayDrop(name) {
+			err = errors.Join(err, w.remove(ctx, "shares/"+name))
+		}
+	}
+	return err
+}
+
+// mayDrop reports whether nobody refers to what was stored under a home, but for the checkpoints
+// that count: it is this claim's or an older one's, and of another rank no step that may come.
+func (w *Writer) mayDrop(home string) bool {
+	if h, ok := parseShare(home); ok {
+		return h.token.before(w.token) || h.token == w.token && h.step < w.shared
+	}
+	epoch, session, ok := parsePair(home)
+	return ok && !w.token.before(token{epoch, session})
 }
 
 // remove deletes an object; one that is gone is what was wanted.

@@ -54,7 +54,8 @@ func (w *Writer) Restore(ctx context.Context, dir string) (Restored, error) {
 	// Only the newest that counts is sure to be kept by a prune of the claim before
 	// this one that is still under way.
 	if r.Manifest != nil && len(r.Refused) == 0 {
-		for _, p := range r.Manifest.parts() {
+		own, _ := w.store.own(*r.Manifest) // it was restored
+		for _, p := range own.parts() {
 			w.known[p.Sum] = p
 			w.verified[p.key()] = true
 		}
@@ -81,7 +82,7 @@ func (s *Store) restore(ctx context.Context, epoch int, dir string) (Restored, v
 		var m Manifest
 		m, err = s.manifest(ctx, v, name)
 		if err == nil {
-			err = s.fetch(ctx, m, dir)
+			err = s.fetchOwn(ctx, m, dir)
 		}
 		switch {
 		case err == nil:

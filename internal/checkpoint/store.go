@@ -22,10 +22,12 @@ import (
 
 // A caller acts on these with errors.Is, never on the text.
 var (
-	ErrFenced  = errors.New("fenced: a newer attempt has the claim") // stop, publish nothing more
-	ErrDamaged = errors.New("damaged")                               // what is stored is not what was published
-	ErrChanged = errors.New("changed while it was read")             // capture again
-	ErrNone    = errors.New("nothing is kept")                       // there is nothing to fetch
+	ErrFenced  = errors.New("fenced: a newer attempt has the claim")           // stop, publish nothing more
+	ErrDamaged = errors.New("damaged")                                         // what is stored is not what was published
+	ErrChanged = errors.New("changed while it was read")                       // capture again
+	ErrNone    = errors.New("nothing is kept")                                 // there is nothing to fetch
+	ErrSkipped = errors.New("a machine of the gang has no part of this step")  // the next step may be whole
+	ErrRanks   = errors.New("the checkpoint is of another number of machines") // none of its parts fits
 )
 
 // errTaken says that a name that is created once holds something else.
@@ -58,6 +60,9 @@ func workersFor(b *blob.Bucket) int {
 //	manifests/<epoch>-<seq>             one for each checkpoint
 //	objects/<epoch>-<session>/<sha256>  parts of files, under the claim that stored them
 //	objects/kept/<sha256>               parts of outputs
+//	starts/<epoch>-<session>            what the machines of a gang begin from
+//	shares/<epoch>-<session>-<rank>-<step>   what a rank has stored of a step, until that is published
+//	objects/<epoch>-<session>-<rank>-<step>/<sha256>  its parts
 //	outputs/<name>/<seq>                one manifest for each time outputs were kept
 type Store struct {
 	bucket   *blob.Bucket
@@ -65,6 +70,8 @@ type Store struct {
 	part     int64
 	workers  int
 	unseeded bool // epoch 0, of what was copied from another job, counts for nothing
+	rank     int  // of this machine in its gang
+	nodes    int  // of the gang; 0: whoever asks is none of it
 }
 
 // Open returns the store below prefix. It reads and writes nothing yet. The

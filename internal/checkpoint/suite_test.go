@@ -39,6 +39,7 @@ var suite = []struct {
 	{"PruneKeepsThePolicy", testPruneKeepsThePolicy},
 	{"PruneNeedsAWholeNewest", testPruneNeedsAWholeNewest},
 	{"KeepAndFetch", testKeepAndFetch},
+	{"EveryRankGetsItsPart", testEveryRankGetsItsPart},
 }
 
 func TestFolder(t *testing.T) {

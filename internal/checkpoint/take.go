@@ -62,7 +62,8 @@ func (w *Writer) CopyFrom(ctx context.Context, from *Store, m Manifest, meta Met
 		return Manifest{}, fmt.Errorf("copy checkpoint %s: %w", m.Name, err)
 	}
 	meta.Epoch, meta.Captured, meta.Metrics = w.token.epoch, m.Captured, m.Metrics
-	c := Manifest{Form: form, Meta: meta, Session: w.token.session, Writer: w.name, Published: m.Published, Bytes: m.Bytes}
+	c := Manifest{Form: m.Form, Meta: meta, Session: w.token.session, Writer: w.name, Published: m.Published,
+		Bytes: m.Bytes, Ranks: m.Ranks}
 	for _, f := range m.Files {
 		moved := make([]Part, 0, len(f.Parts))
 		for _, p := range f.Parts {
@@ -118,7 +119,8 @@ func (s *Store) remove(ctx context.Context, name string) error {
 	w := Writer{store: s}
 	for _, name := range names {
 		home, _, _ := strings.Cut(name, "/")
-		if _, _, ok := parsePair(home); !ok || used["objects/"+name] {
+		_, _, pair := parsePair(home)
+		if _, rank := parseShare(home); !pair && !rank || used["objects/"+name] {
 			continue
 		}
 		if err := w.remove(ctx, "objects/"+name); err != nil {

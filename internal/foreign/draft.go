@@ -75,12 +75,15 @@ func (d *draft) prepare(text string) {
 	d.setup = text
 }
 
-// aliases looks for variables of the other system, which scrimp sets on request.
-func (d *draft) aliases(n *yaml.Node, prefix, system string) {
-	if name := regexp.MustCompile(prefix + `_\w+`).FindString(d.command + d.script + d.setup +
-		strings.Join(d.args, " ")); name != "" {
-		d.compat = system
-		d.lose(n, name, "this release does not set "+prefix+"_ variables; compat keeps the wish")
+// aliases looks for variables of the other system that scrimp does not set.
+func (d *draft) aliases(n *yaml.Node, prefix, system string, set ...string) {
+	text := d.command + d.script + d.setup + strings.Join(d.args, " ")
+	for _, name := range regexp.MustCompile(prefix+`_\w+`).FindAllString(text, -1) {
+		if !slices.Contains(set, name) {
+			d.compat = system
+			d.lose(n, name, "this release does not set it; compat keeps the wish")
+			return
+		}
 	}
 }
 

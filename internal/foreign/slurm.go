@@ -17,6 +17,12 @@ func isScript(s string) bool {
 	return strings.HasPrefix(s, "#!") || regexp.MustCompile(`(?m)^#SBATCH\s`).MatchString(s)
 }
 
+// slurmSet are the variables that programs of scrimp find, as those of Slurm do (docs/agent.md).
+var slurmSet = []string{
+	"SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_PROCID",
+	"SLURM_LOCALID", "SLURM_JOB_NODELIST", "SLURM_GPUS_ON_NODE",
+}
+
 // What sbatch may say that scrimp has no field for, by its long name.
 var slurmLost = map[string]string{
 	"partition":           "offers are chosen by price and deadline; zones and capacity narrow them",
@@ -95,7 +101,7 @@ func (d *draft) slurm(base, whole string) error {
 	}
 	d.machine(&s)
 	d.shell(shell, base, strings.Trim(strings.Join(body, "\n"), "\n"))
-	d.aliases(&yaml.Node{Line: 1}, "SLURM", "slurm")
+	d.aliases(&yaml.Node{Line: 1}, "SLURM", "slurm", slurmSet...)
 	return nil
 }
 

@@ -58,13 +58,25 @@ func (w *aws) poll(ctx context.Context) ([]Notice, error) {
 	return out, nil
 }
 
-// get reads a document, and reports whether it is there. The metadata service answers 404 while it is not.
+// get reads a document of JSON, and reports whether it is there.
 func (w *aws) get(ctx context.Context, path string, into any) (bool, error) {
+	body, there, err := w.read(ctx, path)
+	if err != nil || !there {
+		return false, err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// read reads a document, and reports whether it is there. The metadata service answers 404 while it is not.
+func (w *aws) read(ctx context.Context, path string) (body []byte, there bool, err error) {
 	for range 2 {
 		header := map[string]string{}
 		if !w.v1 && w.token == "" {
 			if err := w.renew(ctx); err != nil {
-				return false, err
+				return nil, false, err
 			}
 		}
 		if w.token != "" {
@@ -73,21 +85,18 @@ func (w *aws) get(ctx context.Context, path string, into any) (bool, error) {
 		a, err := ask(ctx, w.http, answerTime, http.MethodGet, w.base+path, header)
 		switch {
 		case err != nil:
-			return false, err
+			return nil, false, err
 		case a.status == http.StatusUnauthorized: // the token is too old
 			w.token, w.v1 = "", false
 			continue
 		case a.status == http.StatusNotFound:
-			return false, nil
+			return nil, false, nil
 		case a.status != http.StatusOK:
-			return false, fmt.Errorf("read %s: status %d", path, a.status)
+			return nil, false, fmt.Errorf("read %s: status %d", path, a.status)
 		}
-		if err := json.Unmarshal(a.body, into); err != nil {
-			return false, fmt.Errorf("read %s: %w", path, err)
-		}
-		return true, nil
+		return a.body, true, nil
 	}
-	return false, fmt.Errorf("read %s: the metadata service refuses its own token", path)
+	return nil, false, fmt.Errorf("read %s: the metadata service refuses its own token", path)
 }
 
 func (w *aws) renew(ctx context.Context) error {

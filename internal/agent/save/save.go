@@ -106,6 +106,9 @@ func New(v Vault, c Config) *Saver {
 // ErrMoving says that the folder changed while it was captured.
 var ErrMoving = errors.New("the checkpoint folder changes while it is captured")
 
+// ErrSkipped says that another machine of the gang has no part of a step, so that it makes no checkpoint.
+var ErrSkipped = errors.New("another machine of the gang has no part of this step")
+
 // Begin notes what the folder holds before the program starts: it is in the store already.
 func (s *Saver) Begin() error {
 	v, err := scan(s.dir)
@@ -256,7 +259,7 @@ func (s *Saver) publish(ctx context.Context, v *save) error {
 			s.done(v, p)
 			return nil
 		}
-		if errors.Is(err, wire.ErrFenced) || errors.Is(err, ErrMoving) {
+		if errors.Is(err, wire.ErrFenced) || errors.Is(err, ErrMoving) || errors.Is(err, ErrSkipped) {
 			return err
 		}
 		s.log.Warn("publish checkpoint; it is tried again", "error", err)

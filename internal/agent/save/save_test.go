@@ -2,6 +2,7 @@ package save
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -127,6 +128,51 @@ func TestNewestCaptureWins(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// A step that another machine of the gang has no part of is not tried again, and the next one is.
+func TestASkippedStepIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var tried []int64
+		v := skipping{skips: map[int64]bool{1: true, 3: true}, tried: &tried}
+		s := New(v, Config{Dir: confined.Folder{Path: dir}, Quiet: time.Second, Now: time.Now,
+			Log: slog.New(slog.DiscardHandler), Saved: func(api.Saved) {}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble
+		done := make(chan struct{})
+		go func() { defer close(done); s.Upload(ctx) }()
+		for step := int64(1); step <= 3; step++ {
+			if err := os.WriteFile(filepath.Join(dir, "state"), fmt.Append(nil, step), 0o600); err != nil {
+				t.Error(err)
+			}
+			if err := s.Take(ctx, Meta{Step: step, Captured: time.Now()}, true); err != nil {
+				t.Error(err)
+			}
+			if err := s.Flush(ctx); errors.Is(err, ErrSkipped) != v.skips[step] || s.Holds() == v.skips[step] {
+				t.Errorf("step %d: %v, held %v", step, err, s.Holds())
+			}
+		}
+		if !slices.Equal(tried, []int64{1, 2, 3}) {
+			t.Errorf("tried %v", tried)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// skipping publishes every step but those.
+type skipping struct {
+	slowVault
+	skips map[int64]bool
+	tried *[]int64
+}
+
+func (v skipping) Publish(_ context.Context, _ Capture, m Meta) (Published, error) {
+	*v.tried = append(*v.tried, m.Step)
+	if v.skips[m.Step] {
+		return Published{}, ErrSkipped
+	}
+	return Published{}, nil
 }
 
 // slowVault takes a span of bubble time for each upload and keeps nothing.

@@ -64,6 +64,8 @@ const maxAnswer = 16 << 20
 
 // HTTP is the Server behind an address.
 type HTTP struct {
+	Node int // rank of this machine in a gang: each has a log of its own
+
 	base     string
 	client   *http.Client
 	patience time.Duration               // for one answer
@@ -132,16 +134,24 @@ func (s *HTTP) Report(ctx context.Context, r api.Report) (api.Orders, error) {
 // LogEnd implements Server.
 func (s *HTTP) LogEnd(ctx context.Context, attempt string) (int64, error) {
 	var end api.LogEnd
-	err := s.json(ctx, http.MethodGet, "/v1/agent/logs?attempt="+url.QueryEscape(attempt), nil, &end)
+	err := s.json(ctx, http.MethodGet, s.logPath(attempt), nil, &end)
 	return end.Offset, err
 }
 
 // Logs implements Server.
 func (s *HTTP) Logs(ctx context.Context, attempt string, offset int64, chunk []byte) (int64, error) {
 	var end api.LogEnd
-	path := "/v1/agent/logs?attempt=" + url.QueryEscape(attempt) + "&offset=" + strconv.FormatInt(offset, 10)
+	path := s.logPath(attempt) + "&offset=" + strconv.FormatInt(offset, 10)
 	err := s.do(ctx, http.MethodPost, path, "application/octet-stream", chunk, &end)
 	return end.Offset, err
+}
+
+func (s *HTTP) logPath(attempt string) string {
+	path := "/v1/agent/logs?attempt=" + url.QueryEscape(attempt)
+	if s.Node > 0 {
+		path += "&node=" + strconv.Itoa(s.Node)
+	}
+	return path
 }
 
 // Exec implements Server.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,12 +18,12 @@ import (
 // (IMDSv2), Compute Engine and Azure, where the machine was told. The caller holds mu.
 //
 // Each machine has a loopback address of its own where the system has more than
-// one. After a restart its port may be another's on the common address, and an
-// agent must never read the notice of another machine.
+// one, at which its programs can be reached too. After a restart its port may be another's
+// on the common address, and an agent must never read the notice of another machine.
 func (d *daemon) serveMeta(m *machine) error {
 	host := m.Host
 	if host == "" {
-		host = ownLoopback()
+		host = d.freeLoopback()
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(m.Port)))
 	if err != nil && m.Host == "" {
@@ -37,6 +38,16 @@ func (d *daemon) serveMeta(m *machine) error {
 	m.meta = meta
 	d.tasks.Go(func() { _ = meta.Serve(l) })
 	return nil
+}
+
+// freeLoopback is an address that no machine of this market has. The caller holds mu.
+func (d *daemon) freeLoopback() string {
+	for {
+		host := ownLoopback()
+		if !slices.ContainsFunc(d.list, func(m *machine) bool { return m.Host == host }) {
+			return host
+		}
+	}
 }
 
 // ownLoopback is an address that hardly another one listens on: 127.x.y.z.
@@ -133,6 +144,7 @@ func (d *daemon) aws(mux *http.ServeMux, m *machine) {
 	}
 	zone := strings.Split(string(m.Offer), "/")
 	document("instance-id", func() (string, bool) { return m.ID, true })
+	document("local-ipv4", func() (string, bool) { return m.Host, true })
 	document("placement/availability-zone", func() (string, bool) { return zone[min(1, len(zone)-1)], true })
 	document("spot/instance-action", func() (string, bool) {
 		until, ok := d.announced(m)
@@ -144,12 +156,26 @@ func (d *daemon) aws(mux *http.ServeMux, m *machine) {
 // longestWait is how long a waiting request of Compute Engine's form may wait.
 const longestWait = 5 * time.Minute
 
-// gce is the form of Compute Engine: a flag, which one may wait for.
+// google refuses a request without the header that Compute Engine asks for.
+func google(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Set("Metadata-Flavor", "Google")
+	if r.Header.Get("Metadata-Flavor") != "Google" {
+		http.Error(w, "the header Metadata-Flavor is missing", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
+// gce is the form of Compute Engine: the address, and a flag, which one may wait for.
 func (d *daemon) gce(mux *http.ServeMux, m *machine) {
-	mux.HandleFunc("GET /computeMetadata/v1/instance/preempted", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Metadata-Flavor", "Google")
-		if r.Header.Get("Metadata-Flavor") != "Google" {
-			http.Error(w, "the header Metadata-Flavor is missing", http.StatusForbidden)
+	const instance = "GET /computeMetadata/v1/instance/"
+	mux.HandleFunc(instance+"network-interfaces/0/ip", func(w http.ResponseWriter, r *http.Request) {
+		if google(w, r) {
+			_, _ = w.Write([]byte(m.Host))
+		}
+	})
+	mux.HandleFunc(instance+"preempted", func(w http.ResponseWriter, r *http.Request) {
+		if !google(w, r) {
 			return
 		}
 		flag := func() string {
@@ -207,6 +233,8 @@ func (d *daemon) azure(mux *http.ServeMux, m *machine) {
 		})
 	}
 	handle("/metadata/instance/compute/name", func(w http.ResponseWriter) { _, _ = w.Write([]byte(m.ID)) })
+	handle("/metadata/instance/network/interface/0/ipv4/ipAddress/0/privateIpAddress",
+		func(w http.ResponseWriter) { _, _ = w.Write([]byte(m.Host)) })
 	handle("/metadata/scheduledevents", func(w http.ResponseWriter) {
 		incarnation, events := 1, []map[string]any{}
 		if until, ok := d.announced(m); ok {

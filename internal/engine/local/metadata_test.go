@@ -270,3 +270,48 @@ func fields(t *testing.T, text string) []string {
 	}
 	return slices.Sorted(maps.Keys(v))
 }
+
+// Each machine has an address that its metadata says in every form, the same after a restart of
+// the market, and what listens on one is reached from another.
+func TestMachinesHaveAddressesOfTheirOwn(t *testing.T) {
+	c := newCloud(t, testTrace(60))
+	var addresses []string
+	for n := range 3 {
+		i := c.launch(fmt.Sprintf("a.%d", n), always, "PLAY=env")
+		c.until("its address", func() bool { return c.endpoint(i.ID) != "" })
+		own, base := c.awsDocument(i.ID, "local-ipv4"), c.endpoint(i.ID)
+		if net.ParseIP(own) == nil || !net.ParseIP(own).IsLoopback() {
+			t.Fatalf("the address of %s is %q", i.ID, own)
+		}
+		_, gce := ask(http.MethodGet, base+"/computeMetadata/v1/instance/network-interfaces/0/ip", "Metadata-Flavor", "Google")
+		_, azure := ask(http.MethodGet, base+"/metadata/instance/network/interface/0/ipv4/ipAddress/0/privateIpAddress?api-version=2021-02-01&format=text", "Metadata", "true")
+		if gce != own || azure != own {
+			t.Errorf("the address of %s is %q, %q as Compute Engine says it, %q as Azure does", i.ID, own, gce, azure)
+		}
+		if ctx := t.Context(); n == 0 {
+			if found, err := notice.Address(ctx, notice.Endpoints{AWS: base + "/"}, nil); found != own || err != nil {
+				t.Errorf("the agent finds %q, %v", found, err)
+			}
+			c.kill()
+			c.start()
+			c.until("the same address after a restart", func() bool { return c.awsDocument(i.ID, "local-ipv4") == own })
+		}
+		addresses = append(addresses, own)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(addresses[0], "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for n, other := range addresses[1:] {
+		if slices.Contains(addresses[:n+1], other) && other != "127.0.0.1" { // where the system has no other
+			t.Errorf("two machines have the address %s", other)
+		}
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(other)}}
+		conn, err := from.DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatalf("%s does not reach %s: %v", other, addresses[0], err)
+		}
+		_ = conn.Close()
+	}
+}

@@ -44,7 +44,7 @@ func (d *Desk) assign(ctx context.Context, job core.Job, a core.Attempt) (api.As
 	}
 	signal, lead := signalOf(j.Signal)
 	as := api.Assignment{
-		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Tasks: 1, Epoch: a.Epoch(),
+		Job: job.ID(), Name: j.Name, Attempt: a.ID(), Nodes: 1, Epoch: a.Epoch(),
 		AttemptToken: d.Gate.Tickets.For(auth.AttemptTicket, a.ID()),
 		Setup:        j.Setup, Command: command, Args: args, Workdir: api.ServerWork, Env: env, Secrets: d.secrets(job.ID()),
 		Outputs: j.Outputs, OutputsURL: api.ServerStore, OutputsPrefix: kept.OwnKeys(job.ID()),

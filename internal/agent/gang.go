@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"scrimp/internal/agent/program"
+)
+
+// saves reports whether what the program saves on this machine is kept: on rank 0, which
+// publishes, and on all where each rank's folder is a part of the checkpoint.
+func (g *attempt) saves() bool { return g.a.Node == 0 || g.a.Checkpoint.AllRanks }
+
+// fencedBy is the end of an attempt that the server or the store says is over. In a gang that is how
+// a machine may hear of another one's loss: the pull says what it is for now.
+func (g *attempt) fencedBy(err error) stop {
+	if g.a.Nodes > 1 {
+		return stop{why: err.Error(), grace: g.a.Grace, fenced: true}
+	}
+	return stop{why: err.Error(), at: true, fenced: true}
+}
+
+// gang are the variables by which the programs of an attempt find each other: scrimp's, torchrun's
+// and Slurm's. A job of one machine has them too, so that the same script runs.
+func (s surroundings) gang() map[string]string {
+	nodes, node := strconv.Itoa(max(1, s.a.Nodes)), strconv.Itoa(s.a.Node)
+	devices := s.devices()
+	procs, port := strconv.Itoa(max(1, devices)), strconv.Itoa(s.port)
+	addresses := s.a.Addresses
+	if len(addresses) == 0 {
+		addresses = []string{"127.0.0.1"}
+	}
+	all := strings.Join(addresses, ",")
+	env := map[string]string{
+		"SCRIMP_NODE": node, "SCRIMP_NODES": nodes, "SCRIMP_NODE_ADDRESSES": all, "SCRIMP_PROCS_PER_NODE": procs,
+		"MASTER_ADDR": addresses[0], "MASTER_PORT": port, "NODE_RANK": node,
+		"PET_NNODES": nodes, "PET_NODE_RANK": node, "PET_NPROC_PER_NODE": procs,
+		"PET_MASTER_ADDR": addresses[0], "PET_MASTER_PORT": port,
+		// As srun says it to the one task that it starts on each machine.
+		"SLURM_JOB_NUM_NODES": nodes, "SLURM_NNODES": nodes, "SLURM_NODEID": node, "SLURM_JOB_NODELIST": all,
+		"SLURM_NTASKS": nodes, "SLURM_NTASKS_PER_NODE": "1", "SLURM_PROCID": node, "SLURM_LOCALID": "0",
+		// What Slurm calls a shell that a user sits at: Lightning would take any other for a job
+		// that it is to requeue. SLURM_JOB_ID and SLURM_JOBID are not set: nobody answers for them.
+		"SLURM_JOB_NAME": "bash",
+	}
+	if devices > 0 {
+		env["SLURM_GPUS_ON_NODE"] = procs
+	}
+	if s.network != "" { // gloo goes by the host's name else, which need not be an address that others reach
+		env["GLOO_SOCKET_IFNAME"] = s.network
+	}
+	return env
+}
+
+// devices are the accelerators that the program sees: those of the machine, or those that its
+// environment leaves it.
+func (s surroundings) devices() int {
+	const name = "CUDA_VISIBLE_DEVICES"
+	visible, set := s.a.Env[name]
+	if p := s.a.Part; p != nil && !set {
+		return len(p.Devices)
+	}
+	for _, kv := range s.base {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok && !set {
+			visible, set = v, true
+		}
+	}
+	switch {
+	case !set:
+		return s.accelerators
+	case visible == "" || strings.HasPrefix(visible, "-"): // none
+		return 0
+	}
+	return min(s.accelerators, strings.Count(visible, ",")+1)
+}
+
+// How long a gang's machine waits for the server: with a signal until the server knows of the
+// notice, and with its word on a program that failed.
+const (
+	noticeTime = 2 * time.Second
+	wordTime   = 5 * time.Second
+)
+
+// letServerKnow waits a moment until the server has heard of a notice. The signal that follows
+// reaches the other ranks' programs through their collectives, and those may end before their
+// agents hear why: an agent that asks then is told.
+func (g *attempt) letServerKnow(life context.Context) {
+	if g.a.Nodes < 2 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(life, noticeTime)
+	defer cancel()
+	for !g.box.Heard() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.heard:
+		}
+	}
+}
+
+// whyEnded asks the server, where a gang's program has failed unasked, whether the gang is being
+// ended: a program notices first that another rank's has gone. nil: the server knows of nothing.
+func (g *attempt) whyEnded(life context.Context, exit program.Exit) *stop {
+	if g.a.Nodes < 2 || exit.Status == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(life, wordTime)
+	defer cancel()
+	select {
+	case <-g.heard: // an older answer
+	default:
+	}
+	for range 2 { // the first may be to a report from before the end
+		g.box.wake()
+		select {
+		case <-ctx.Done():
+		case <-g.heard:
+		}
+	}
+	select {
+	case s := <-g.stops:
+		g.tellStop(s)
+		return &s
+	default:
+		return nil
+	}
+}
+
+// masterPort is where the gang's programs meet; on a machine of its own, one that is free.
+func (g *attempt) masterPort() int {
+	if g.a.MasterPort > 0 {
+		return g.a.MasterPort
+	}
+	return freePort()
+}
+
+// network is the interface by which the gang's other machines reach this one.
+func (g *attempt) network() string {
+	if g.a.Nodes < 2 || g.a.Node >= len(g.a.Addresses) {
+		return ""
+	}
+	return interfaceOf(g.a.Addresses[g.a.Node])
+}
+
+// canMeet reports why rank 0's program cannot listen where the others look for it.
+func (g *attempt) canMeet() error {
+	if g.a.Nodes < 2 || g.a.Node > 0 || g.a.MasterPort == 0 {
+		return nil
+	}
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(g.a.MasterPort))
+	if err != nil {
+		return fmt.Errorf("the gang cannot meet: %w", err)
+	}
+	return l.Close()
+}
+
+// freePort returns a port that nobody listens on now.
+func freePort() int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 29500 // torchrun's own default
+	}
+	port := 29500
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		port = a.Port
+	}
+	_ = l.Close() // it is given up for the program
+	return port
+}

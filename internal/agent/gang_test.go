@@ -1,0 +1,323 @@
+package agent
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"scrimp/internal/api"
+	"scrimp/internal/await"
+)
+
+// ofGang is a task for a gang that keeps its checkpoints in the server's store.
+func ofGang(t testing.TB, play string, env ...string) api.Assignment {
+	a := assign(t, play, env...)
+	a.Checkpoint = api.Checkpoints{URL: api.ServerStore, Prefix: "jobs/job-1/", KeepLast: 2}
+	a.Progress.Pattern = `step=(?P<step>\d+) loss=(?P<loss>\S+)`
+	return a
+}
+
+// Two machines register with addresses of their own, what listens on one is reached from the
+// other, and their programs find each other in torchrun's, Slurm's and scrimp's variables.
+func TestProgramsOfAGangFindEachOther(t *testing.T) {
+	gang := newGang(t)
+	a, b := gang.machine(0), gang.machine(1)
+	gang.begin(1, ofGang(t, "env", "SLURM_JOB_NAME=own"), a, b)
+	port := strconv.Itoa(a.assignment().MasterPort)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndCompleted {
+			t.Fatalf("rank %d ended %+v", rank, end)
+		}
+		m.server.wait("its whole log", func() bool { return int64(len(m.server.log)) >= m.server.logEnd })
+		if got := m.server.registered.Address; got != m.address {
+			t.Errorf("rank %d registered with the address %q, its metadata says %q", rank, got, m.address)
+		}
+		mine := strconv.Itoa(rank)
+		for _, want := range []string{
+			"SCRIMP_NODE=" + mine, "SCRIMP_NODES=2", "SCRIMP_NODE_ADDRESSES=" + a.address + "," + b.address, "SCRIMP_PROCS_PER_NODE=1",
+			"MASTER_ADDR=" + a.address, "MASTER_PORT=" + port, "NODE_RANK=" + mine,
+			"PET_NNODES=2", "PET_NODE_RANK=" + mine, "PET_NPROC_PER_NODE=1", "PET_MASTER_ADDR=" + a.address, "PET_MASTER_PORT=" + port,
+			"SLURM_JOB_NUM_NODES=2", "SLURM_NNODES=2", "SLURM_NODEID=" + mine, "SLURM_JOB_NODELIST=" + a.address + "," + b.address,
+			"SLURM_NTASKS=2", "SLURM_PROCID=" + mine, "SLURM_LOCALID=0", "SLURM_JOB_NAME=own", "GLOO_SOCKET_IFNAME=lo",
+		} {
+			if !strings.Contains("\n"+m.log(), "\n"+want+"\n") {
+				t.Errorf("the program of rank %d does not see %q:\n%s", rank, want, m.log())
+			}
+		}
+	}
+	if a.address == b.address {
+		t.Skip("skipped: this system has one loopback address")
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(a.address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(b.address)}}
+	c, err := from.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatalf("%s does not reach %s: %v", b.address, a.address, err)
+	}
+	_ = c.Close()
+}
+
+// A machine's accelerators are its processes, but for those that the program is not to see; the
+// job's own word wins.
+func TestEveryAcceleratorHasAProcess(t *testing.T) {
+	for _, c := range []struct {
+		accelerators  int
+		machine, job  string
+		procs, onNode string
+	}{
+		{0, "", "", "1", ""},
+		{8, "", "", "8", "8"},
+		{8, "CUDA_VISIBLE_DEVICES=0,1,2,3", "", "4", "4"},
+		{8, "CUDA_VISIBLE_DEVICES=0,1,2,3", "CUDA_VISIBLE_DEVICES=5", "1", "1"},
+		{8, "", "CUDA_VISIBLE_DEVICES=", "1", ""},
+		{8, "", "CUDA_VISIBLE_DEVICES=-1", "1", ""},
+		{8, "", "PET_NPROC_PER_NODE=2", "2", "8"},
+	} {
+		s := surroundings{base: []string{c.machine}, accelerators: c.accelerators, a: api.Assignment{Env: map[string]string{}}}
+		if name, value, ok := strings.Cut(c.job, "="); ok {
+			s.a.Env[name] = value
+		}
+		got := map[string]string{}
+		for _, kv := range s.environ() {
+			name, value, _ := strings.Cut(kv, "=")
+			got[name] = value
+		}
+		if got["PET_NPROC_PER_NODE"] != c.procs || got["SLURM_GPUS_ON_NODE"] != c.onNode {
+			t.Errorf("%+v: %s processes for torchrun, %q accelerators for Slurm", c, got["PET_NPROC_PER_NODE"], got["SLURM_GPUS_ON_NODE"])
+		}
+	}
+}
+
+// Rank 0 is asked for checkpoints, and the others only where their folders are parts of them; all
+// are told to stop.
+func TestWhoSavesIsAskedTo(t *testing.T) {
+	for _, c := range []struct {
+		node int
+		all  bool
+		want bool
+	}{{0, false, true}, {0, true, true}, {1, false, false}, {1, true, true}} {
+		g := &attempt{Config: Config{Now: time.Now}, stopping: true,
+			a: api.Assignment{Node: c.node, Nodes: 2, Checkpoint: api.Checkpoints{AllRanks: c.all}}}
+		if s := g.state(); s.ShouldCheckpoint != c.want || !s.ShouldStop {
+			t.Errorf("%+v: the program is told %+v", c, s)
+		}
+	}
+}
+
+// The other ranks restore what rank 0 does, also where they come first; rank 0 alone speaks for
+// the job and publishes, and each has a log of its own.
+func TestRankZeroSpeaksForTheGang(t *testing.T) {
+	gang := newGang(t)
+	first := gang.machine(0)
+	gang.begin(1, ofGang(t, "train", "TEST_STEPS=20"), first)
+	if end := first.ends(); !end.Saved {
+		t.Fatalf("the first attempt ended %+v", end)
+	}
+	a, b := gang.machine(1), gang.machine(2)
+	gang.begin(2, ofGang(t, "train", "TEST_STEPS=40"), a, b)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndCompleted || end.Step != 40 || end.Saved != (rank == 0) {
+			t.Errorf("rank %d ended %+v", rank, end)
+		}
+		if s := told(m.server, started); len(s) != 1 || s[0].Step != 20 || s[0].Restored != "000001-000001" {
+			t.Errorf("rank %d started from %+v", rank, s)
+		}
+		if steps, saves := len(told(m.server, stepped)), len(told(m.server, savedIn)); (steps > 0) != (rank == 0) || (saves > 0) != (rank == 0) {
+			t.Errorf("rank %d reported %d times progress and %d checkpoints", rank, steps, saves)
+		}
+		if !strings.HasPrefix(m.log(), "begin at 20 restored 000001-000001\n") {
+			t.Errorf("the log of rank %d is %.80q", rank, m.log())
+		}
+	}
+}
+
+// Where each rank's folder is a part of the checkpoint, each gets its own back.
+func TestEveryRankGetsItsOwnPartBack(t *testing.T) {
+	gang := newGang(t)
+	task := ofGang(t, "")
+	task.Args, task.Checkpoint.AllRanks = nil, true
+	task.Progress.Saved = `^saved (?P<step>\d+)`
+	// A rank ends only once the whole is kept: as a program does that goes on.
+	task.Command = "echo part $SCRIMP_NODE > $SCRIMP_CHECKPOINT_DIR/part; echo saved 7; sleep 1"
+	a, b := gang.machine(0), gang.machine(1)
+	gang.begin(1, task, a, b)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndCompleted || !end.Saved {
+			t.Fatalf("rank %d ended %+v", rank, end)
+		}
+	}
+	if saves := told(b.server, savedIn); len(saves) > 0 {
+		t.Errorf("rank 1 says that it has published %+v", saves)
+	}
+	if saves := told(a.server, savedIn); len(saves) != 1 || saves[0].Step != 7 || saves[0].Bytes != 14 {
+		t.Errorf("published: %+v", saves)
+	}
+	c, d := gang.machine(2), gang.machine(3)
+	task.Command = "cat $SCRIMP_CHECKPOINT_DIR/part"
+	gang.begin(2, task, c, d)
+	for rank, m := range []*member{c, d} {
+		m.ends()
+		if want := "part " + strconv.Itoa(rank) + "\n"; m.log() != want {
+			t.Errorf("rank %d got back %q, want %q", rank, m.log(), want)
+		}
+	}
+}
+
+// What is left of a gang ends within the grace, whether its program hangs and hears no signal,
+// saves, or has a part that waits for the other ranks': nothing of it is published any more. The
+// machine then runs its part of the next gang, not beside it.
+func TestWhatIsLeftOfAGangEndsAndTheNextOneBegins(t *testing.T) {
+	const save = "echo 9 > $SCRIMP_CHECKPOINT_DIR/state"
+	for name, c := range map[string]struct{ first, onTerm string }{
+		"hangs": {"true", ""},
+		"saves": {"true", save + "; exit 0"},
+		"waits": {"test $SCRIMP_NODE = 1 || { " + save + "; echo saved 9; }", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gang := newGang(t)
+			a, b := gang.machine(0), gang.machine(1)
+			task := ofGang(t, "")
+			task.Checkpoint.AllRanks, task.Progress.Saved = name == "waits", `^saved (?P<step>\d+)`
+			task.Args, task.Command = nil, "trap '"+c.onTerm+"' TERM; "+c.first+"; echo runs; while :; do sleep 0.1; done"
+			gang.begin(1, task, a, b)
+			a.prints("runs")
+			b.prints("runs")
+			if name == "waits" {
+				await.True(t, "rank 0's part", func() bool {
+					shares, _ := filepath.Glob(filepath.Join(gang.kept, "jobs", "job-1", "shares", "*"))
+					return len(shares) == 1
+				})
+			}
+			b.hard() // no notice
+			c := gang.machine(2)
+			gang.begin(2, ofGang(t, "train", "TEST_STEPS=5"), a, c)
+			for rank, m := range []*member{a, c} {
+				if end := m.ends(); end.Reason != api.EndCompleted {
+					t.Errorf("rank %d of the next gang ended %+v", rank, end)
+				}
+			}
+			if err := a.end(); err != nil {
+				t.Errorf("the machine that stayed ended with %v", err)
+			}
+			if !strings.HasPrefix(a.log(), "begin at 0 ") {
+				t.Errorf("a save of the gang that was over is restored: %q", a.log())
+			}
+			if left, _ := filepath.Glob(filepath.Join(a.config.MachineDir, "tasks", "*", "*")); len(left) > 0 {
+				t.Errorf("left of the gang: %v", left)
+			}
+		})
+	}
+}
+
+// A program hears of a notice only once the server has: what the other ranks' programs then do
+// has a reason that the server knows.
+func TestTheServerHearsOfANoticeBeforeTheProgram(t *testing.T) {
+	gang := newGang(t)
+	a, b := gang.machine(0), gang.machine(1)
+	asked := 0
+	gang.noticed = func() { // while this lasts nothing was heard
+		asked++
+		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+			if text, _ := os.ReadFile(b.logFile); strings.Contains(string(text), "signal") {
+				t.Error("the program was signalled first")
+				return
+			}
+		}
+	}
+	task := ofGang(t, "train")
+	task.Attempt = "job-1.1"
+	b.logFile = filepath.Join(b.config.MachineDir, "tasks", task.Attempt, "log")
+	gang.begin(1, task, a, b)
+	a.prints("step=")
+	b.prints("step=")
+	b.market.notice(2 * time.Minute)
+	for rank, m := range []*member{a, b} {
+		if end := m.ends(); end.Reason != api.EndDrained || end.Exit != 0 || end.Saved != (rank == 0) {
+			t.Errorf("rank %d ended %+v", rank, end)
+		}
+	}
+	if asked != 1 || !strings.Contains(b.log(), "signal terminated") {
+		t.Errorf("the server heard %d notices; the program says %q", asked, b.log())
+	}
+}
+
+// A rank that waits for rank 0, which never comes, ends when it is told to, and its machine takes
+// what comes next.
+func TestARankWaitsForRankZeroUntilItIsToldToEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		orders api.Orders
+		want   string
+	}{
+		"drained":   {api.Orders{Drain: &api.Drain{Why: "test", Grace: time.Minute}}, "ended drained 0 saved=false"},
+		"dissolved": {api.Orders{Fenced: true, Drain: &api.Drain{Why: "test", Grace: time.Minute}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gang := newGang(t)
+			b := gang.machine(0)
+			task := ofGang(t, "train", "TEST_STEPS=5")
+			gang.begin(1, task, nil, b)
+			b.server.wait("that it has the task", func() bool { return b.server.reports > 0 })
+			b.server.order(func() { b.server.orders = c.orders })
+			if name == "drained" {
+				b.ends()
+			}
+			b.server.wait("that it runs nothing", func() bool {
+				return len(b.server.said) > 0 && b.server.reports > 0 && len(b.server.said[len(b.server.said)-1].Running) == 0
+			})
+			if got := b.server.story(); got != c.want {
+				t.Errorf("the rank that waited says %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A program that fails because another rank's has ended on a notice is drained, though its agent
+// hears of the notice only afterwards.
+func TestAFailureWhileTheGangIsDrainedIsNone(t *testing.T) {
+	for _, nodes := range []int{1, 2} {
+		a := assign(t, "print", "TEST_LINES=1", "TEST_EXIT=1")
+		a.Report, a.Nodes = time.Hour, nodes // only what is urgent is said
+		r := newRig(t, a)
+		r.server.drainFrom = 2 // the first, and that it has started
+		r.start()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		want := map[int]api.EndReason{1: api.EndFailed, 2: api.EndDrained}[nodes]
+		if end := told(r.server, endedIn)[0]; end.Reason != want || end.Exit != 1 {
+			t.Errorf("%d machines: it ended %+v, want %s", nodes, end, want)
+		}
+	}
+}
+
+// A port that somebody else has is no fault of the program, which is not started.
+func TestAGangThatCannotMeetIsTriedAgain(t *testing.T) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	a := assign(t, "print", "TEST_LINES=1")
+	a.Nodes, a.Addresses, a.MasterPort = 2, []string{"127.0.0.1", "127.0.0.1"}, l.Addr().(*net.TCPAddr).Port
+	r := newRig(t, a)
+	r.start()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if end := told(r.server, endedIn)[0]; end.Reason != api.EndDrained || !strings.Contains(end.Error, "the gang cannot meet") {
+		t.Errorf("it ended %+v", end)
+	}
+	if b, err := os.ReadFile(r.task("log")); err != nil || len(b) > 0 {
+		t.Errorf("the program printed %q, %v", b, err)
+	}
+}

@@ -1,0 +1,264 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sharing is the name of what a rank has stored of a step, under the claim of rank 0.
+type sharing struct {
+	token token
+	rank  int
+	step  int64
+}
+
+func (h sharing) String() string { return fmt.Sprintf("%s-%06d-%012d", h.token, h.rank, h.step) }
+
+// parseShare reads such a name.
+func parseShare(name string) (h sharing, ok bool) {
+	f := strings.Split(name, "-")
+	if len(f) != 4 {
+		return h, false
+	}
+	epoch, session, ok := parsePair(f[0] + "-" + f[1])
+	rank, errR := strconv.Atoi(f[2])
+	step, errS := strconv.ParseInt(f[3], 10, 64)
+	h = sharing{token{epoch, session}, rank, step}
+	return h, ok && errR == nil && errS == nil && h.String() == name
+}
+
+// share is what a rank has stored of a step: its whole part, read back.
+type share struct {
+	Rank     int       `json:"rank"`
+	Step     int64     `json:"step"`
+	Captured time.Time `json:"captured"`
+	Files    []File    `json:"files"`
+}
+
+// putShare makes a share visible. It is its rank's alone, so a later one of the same step replaces it.
+func (s *Store) putShare(ctx context.Context, h sharing, v share) error {
+	data, err := seal(v)
+	if err == nil {
+		err = s.bucket.WriteAll(ctx, s.prefix+"shares/"+h.String(), data, writeOptions(false))
+	}
+	if err != nil {
+		return fmt.Errorf("say that step %d of rank %d is stored: %w", h.step, h.rank, err)
+	}
+	return nil
+}
+
+// sharesOf are the steps that each rank has stored under a claim and that are not published yet.
+func (s *Store) sharesOf(ctx context.Context, t token) (map[int][]int64, error) {
+	names, err := s.list(ctx, "shares")
+	if err != nil {
+		return nil, err
+	}
+	steps := map[int][]int64{}
+	for _, name := range names {
+		if h, ok := parseShare(name); ok && h.token == t {
+			steps[h.rank] = append(steps[h.rank], h.step)
+		}
+	}
+	return steps, nil
+}
+
+// Share stores this machine's part of a checkpoint, reads it back, and tells rank 0, which publishes
+// the step once all ranks have. It returns when rank 0 has, has left the step for a newer
+// one, or has taken long; ErrFenced where a newer attempt has claimed.
+func (f *Follower) Share(ctx context.Context, c *Capture, meta Meta) (Stats, error) {
+	begin := time.Now()
+	stats, err := f.share(ctx, c, meta)
+	if err != nil {
+		return Stats{}, fmt.Errorf("store step %d of rank %d: %w", meta.Step, f.store.rank, err)
+	}
+	stats.Captured, stats.Took = c.Took, time.Since(begin)
+	return stats, nil
+}
+
+func (f *Follower) share(ctx context.Context, c *Capture, meta Meta) (Stats, error) {
+	if err := f.unfenced(ctx); err != nil {
+		return Stats{}, err
+	}
+	h := sharing{f.token, f.store.rank, meta.Step}
+	// Every part is stored anew: what earlier steps have stored rank 0 may be dropping now.
+	up := &upload{store: f.store, home: h.String(), known: map[string]Part{}}
+	files, err := up.all(ctx, c.files)
+	if err == nil {
+		err = unchanged(c.files)
+	}
+	if err == nil {
+		err = f.store.readAll(ctx, Manifest{Files: files}.parts(), nil)
+	}
+	if err == nil {
+		err = f.store.putShare(ctx, h, share{Rank: h.rank, Step: h.step, Captured: meta.Captured.UTC(), Files: files})
+	}
+	if err != nil {
+		return Stats{}, err
+	}
+	return up.stats, f.settled(ctx, h)
+}
+
+// settled waits until a share is published or of no use any more. It is rank 0's either way, so that
+// the wait only keeps the ranks at the same step, and ends without an error.
+func (f *Follower) settled(ctx context.Context, h sharing) error {
+	waiting, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
+	err := until(waiting, func() (bool, error) {
+		if err := f.unfenced(waiting); err != nil {
+			return false, err
+		}
+		steps, err := f.store.sharesOf(waiting, f.token)
+		return !slices.Contains(steps[h.rank], h.step) || slices.ContainsFunc(steps[0], h.before), err
+	})
+	if waiting.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// before reports whether a step is later than this one.
+func (h sharing) before(step int64) bool { return step > h.step }
+
+// PublishRanks publishes one checkpoint of all machines of the gang: this one's capture, and what
+// the others have stored of the same step, for which it waits. Before all of them have, nothing of it
+// counts. ErrSkipped: one of them has gone on to a later step, or lost its part. The other errors are
+// those of PublishCapture.
+func (w *Writer) PublishRanks(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	begin := time.Now()
+	m, stats, err := w.publishRanks(ctx, c, meta)
+	if err != nil {
+		return Manifest{}, Stats{}, fmt.Errorf("publish step %d of %s: %w", meta.Step, w.attempt, err)
+	}
+	stats.Captured, stats.Took = c.Took, time.Since(begin)
+	return m, stats, nil
+}
+
+func (w *Writer) publishRanks(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
+	if err := w.unfenced(ctx); err != nil {
+		return Manifest{}, Stats{}, err
+	}
+	up := &upload{store: w.store, home: w.token.String(), known: w.known}
+	files, err := up.all(ctx, c.files)
+	if err == nil {
+		err = unchanged(c.files)
+	}
+	own := sharing{w.token, 0, meta.Step}
+	if err == nil {
+		err = w.store.putShare(ctx, own, share{Step: meta.Step, Captured: meta.Captured.UTC(), Files: files})
+	}
+	if err != nil {
+		return Manifest{}, Stats{}, err
+	}
+	others, err := w.gather(ctx, meta.Step)
+	if err != nil {
+		return Manifest{}, Stats{}, err
+	}
+	all := append([]share{{Files: files, Captured: meta.Captured}}, others...)
+	m := merged(all)
+	m.Meta, m.Session, m.Writer, m.Published = meta, w.token.session, w.name, time.Now().UTC()
+	m.Epoch, m.Metrics, m.Captured = w.token.epoch, finite(meta.Metrics), captured(all)
+	if err := w.store.Verify(ctx, m, Sizes); errors.Is(err, ErrDamaged) {
+		return Manifest{}, Stats{}, fmt.Errorf("%w: %w", ErrSkipped, err)
+	} else if err != nil {
+		return Manifest{}, Stats{}, err
+	}
+	if err := w.create(ctx, &m); err != nil {
+		return Manifest{}, Stats{}, err
+	}
+	w.shared = max(w.shared, meta.Step)
+	for _, s := range others { // who stored it has read it back
+		for _, p := range (Manifest{Files: s.Files}).parts() {
+			w.verified[p.key()] = true
+		}
+	}
+	stats := up.stats
+	stats.Bytes = m.Bytes
+	w.settle(ctx, meta.Step)
+	return m, stats, nil
+}
+
+// settle drops the shares of a step that is published. What is left of them a prune drops.
+func (w *Writer) settle(ctx context.Context, step int64) {
+	for rank := range max(1, w.store.nodes) {
+		_ = w.remove(ctx, "shares/"+sharing{w.token, rank, step}.String()) // see above
+	}
+}
+
+// gather waits for what the other ranks store of a step, in the order of their ranks.
+func (w *Writer) gather(ctx context.Context, step int64) ([]share, error) {
+	var all []share
+	err := until(ctx, func() (bool, error) {
+		if err := w.unfenced(ctx); err != nil {
+			return false, err
+		}
+		steps, err := w.store.sharesOf(ctx, w.token)
+		if err != nil {
+			return false, err
+		}
+		there := 1
+		for rank := 1; rank < w.store.nodes; rank++ {
+			h := sharing{w.token, rank, step}
+			if slices.Contains(steps[rank], step) {
+				there++
+			} else if slices.ContainsFunc(steps[rank], h.before) { // it stores them in order
+				return false, fmt.Errorf("%w: rank %d", ErrSkipped, rank)
+			}
+		}
+		return there >= w.store.nodes, nil
+	})
+	for rank := 1; rank < w.store.nodes && err == nil; rank++ {
+		var s share
+		s, err = w.store.readShare(ctx, sharing{w.token, rank, step})
+		all = append(all, s)
+	}
+	return all, err
+}
+
+func (s *Store) readShare(ctx context.Context, h sharing) (share, error) {
+	var v share
+	data, err := s.read(ctx, "shares/"+h.String())
+	if err == nil {
+		err = unseal(data, &v)
+	}
+	if err == nil && (v.Rank != h.rank || v.Step != h.step) {
+		err = fmt.Errorf("%w: it says that it is of rank %d, step %d", ErrDamaged, v.Rank, v.Step)
+	}
+	if errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%w: %w", ErrSkipped, err)
+	}
+	if err != nil {
+		return v, fmt.Errorf("share %s: %w", h, err)
+	}
+	return v, nil
+}
+
+// captured is the time up to which the work of every rank is in it.
+func captured(all []share) time.Time {
+	return slices.MinFunc(all, func(a, b share) int { return a.Captured.Compare(b.Captured) }).Captured.UTC()
+}
+
+// merged has the files of each rank in a folder by its number.
+func merged(all []share) Manifest {
+	m := Manifest{Form: formRanks, Ranks: len(all)}
+	for rank, s := range all {
+		folder := strconv.Itoa(rank)
+		m.Files = append(m.Files, File{Path: folder, Mode: fs.ModeDir | 0o755, Modified: s.Captured.UTC()})
+		for _, f := range s.Files {
+			f.Path = path.Join(folder, f.Path)
+			m.Files = append(m.Files, f)
+			m.Bytes += f.Size
+		}
+	}
+	slices.SortFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	return m
+}
