@@ -26,7 +26,6 @@ type draft struct {
 	resources *yaml.Node
 	anyOf     []*yaml.Node
 	ladder    []string // names of any_of, in order
-	nodes     string
 	maxPrice  string
 	wallClock string
 	retry     *yaml.Node
@@ -51,6 +50,9 @@ func newDraft(name string) *draft {
 func (d *draft) lose(n *yaml.Node, field, why string) {
 	d.lost = append(d.lost, Lost{Field: field, Why: why, Line: n.Line})
 }
+
+// oneMachine is why a number of machines is lost.
+const oneMachine = "a job runs on one machine: ask for one with several accelerators, as H100:8"
 
 // bashOnly is what a plain sh does not understand.
 var bashOnly = regexp.MustCompile(
@@ -155,7 +157,6 @@ func (d *draft) fields() *yaml.Node {
 		rungs = append(rungs, flow(object(text("use"), text(name))))
 	}
 	put("ladder", list(rungs...))
-	one("nodes", d.nodes)
 	one("max_price", d.maxPrice)
 	if d.wallClock != "" {
 		put("budget", object(text("wall_clock"), text(d.wallClock)))

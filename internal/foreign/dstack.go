@@ -88,9 +88,9 @@ var dstackFields = map[string]func(d *draft, t *dstackTask, key, v *yaml.Node){
 	},
 	"env":         func(d *draft, _ *dstackTask, _, v *yaml.Node) { d.variables(v, "env", "${{") },
 	"working_dir": func(_ *draft, t *dstackTask, _, v *yaml.Node) { t.cd = "cd " + quote(v.Value) + "\n" },
-	"nodes": func(d *draft, _ *dstackTask, _, v *yaml.Node) {
+	"nodes": func(d *draft, _ *dstackTask, key, v *yaml.Node) {
 		if v.Value != "1" {
-			d.nodes = v.Value
+			d.lose(key, key.Value, oneMachine)
 		}
 	},
 	"resources": func(d *draft, _ *dstackTask, _, v *yaml.Node) { each(v, d.dstackResource) },

@@ -44,7 +44,7 @@ func (d *draft) skypilot(root *yaml.Node) error {
 			d.folder(key, v.Value)
 		case "num_nodes":
 			if v.Value != "1" {
-				d.nodes = v.Value
+				d.lose(key, k, oneMachine)
 			}
 		case "run":
 			d.run(v.Value)

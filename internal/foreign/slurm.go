@@ -216,8 +216,12 @@ func (d *draft) option(at *yaml.Node, name, value string, s *sbatch) {
 
 // slurmOptions read the options that scrimp has something like.
 var slurmOptions = map[string]func(d *draft, s *sbatch, o given){
-	"job-name":        func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
-	"nodes":           func(d *draft, s *sbatch, o given) { d.number(o, &s.nodes) },
+	"job-name": func(d *draft, _ *sbatch, o given) { d.name = spec.Label(o.value) },
+	"nodes": func(d *draft, s *sbatch, o given) {
+		if d.number(o, &s.nodes); s.nodes > 1 {
+			d.lose(o.at, o.field, oneMachine)
+		}
+	},
 	"ntasks":          func(d *draft, s *sbatch, o given) { d.number(o, &s.tasks) },
 	"ntasks-per-node": func(d *draft, s *sbatch, o given) { d.number(o, &s.perNode) },
 	"cpus-per-task":   func(d *draft, s *sbatch, o given) { d.number(o, &s.cpus) },

@@ -72,9 +72,6 @@ func (d *draft) gpus(at *yaml.Node, field, value string, s *sbatch) {
 
 // machine turns what is asked for in all into what one machine must have.
 func (d *draft) machine(s *sbatch) {
-	if s.nodes > 1 {
-		d.nodes = strconv.Itoa(s.nodes)
-	}
 	perNode := max(1, s.perNode)
 	if s.perNode == 0 && s.tasks > 0 {
 		perNode = (s.tasks + s.nodes - 1) / s.nodes

@@ -287,3 +287,16 @@ func TestALimitSaysWhenItIsReachedAndByWhom(t *testing.T) {
 		t.Errorf("%d limits", len(v.Limits))
 	}
 }
+
+// A job of several machines would run on one: it is refused.
+func TestSeveralMachinesAreRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	w.must("PUT", "/v1/teams/a", api.SetTeam{}, nil)
+	ann := w.user("ann", identity.Grant{Team: "a", Role: identity.Submitter})
+	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", `,"nodes":4`)); rec.Code != 422 || p.Field != "nodes" || p.Fix == "" {
+		t.Errorf("nodes: 4: %d %+v", rec.Code, p)
+	}
+	if rec, p := w.ask("POST", "/v1/jobs", ann, costing("x", "a", `,"nodes":1`)); rec.Code != 200 {
+		t.Errorf("nodes: 1: %d %+v", rec.Code, p)
+	}
+}

@@ -225,7 +225,7 @@ func TestNotesNameWhatIsKeptAndNotUsed(t *testing.T) {
 	if want := "kind resources.accelerator nodes work.tokens env.WANDB_API_KEY"; strings.Join(fields, " ") != want {
 		t.Errorf("notes on %v, want %s", fields, want)
 	}
-	if got, want := notes[2].String(), "`nodes` is kept and not used yet: the job runs on one machine"; got != want {
+	if got, want := notes[2].String(), "`nodes` is kept and not used yet: plans count it, and a run of several machines is refused"; got != want {
 		t.Errorf("note %q, want %q", got, want)
 	}
 	if _, notes := parse(t, "command: a\nnodes: 1\nkind: experiment\npromise: 99%\n"); len(notes) > 0 {

@@ -36,7 +36,7 @@ func (d *Desk) jobOf(raw json.RawMessage) (spec.Job, *reply.Refusal) {
 	}
 	err = j.Validate(d.Control.Now())
 	if err == nil {
-		return j, nil
+		return j, notRun(j)
 	}
 	no := &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "spec", Title: "the job is not valid",
 		Fix: "fix the fields that are named", Err: err}
@@ -47,6 +47,16 @@ func (d *Desk) jobOf(raw json.RawMessage) (spec.Job, *reply.Refusal) {
 		}
 	}
 	return j, no
+}
+
+// notRun refuses a job that would be run otherwise than its file says.
+func notRun(j spec.Job) *reply.Refusal {
+	if j.Nodes <= 1 {
+		return nil
+	}
+	return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "nodes",
+		Title: fmt.Sprintf("a job of %d machines is not run yet: it would run on one", j.Nodes),
+		Fix:   "leave nodes out; one machine may have several accelerators (resources.accelerator: H100:8)"}
 }
 
 // maxKey is how many bytes the key of a submission has at most.
