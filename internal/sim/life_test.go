@@ -58,6 +58,10 @@ func (w *World) live() {
 	if w.warm() {
 		cfg.Idle = time.Duration(1+w.seed%60) * time.Minute
 	}
+	if !w.calm5() && w.seed%3 == 1 {
+		cfg.ArchiveAfter = time.Duration(1+w.seed%90) * time.Minute
+		cfg.ArchiveUnbilled = time.Duration(w.seed/3%2) * 72 * time.Hour
+	}
 	w.timings(&cfg)
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.cfg = &cfg

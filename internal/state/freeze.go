@@ -18,6 +18,7 @@ type Snapshot struct {
 	s     *State
 	head  head
 	jobs  []*Job       // in the order of submission
+	size  int          // parts in all
 	parts []int        // to be encoded, in order
 	todo  map[int]bool // the same, while they are
 	saved map[*Job]*Job
@@ -26,13 +27,15 @@ type Snapshot struct {
 // Freeze keeps the state as it is now, until it is encoded or the next Freeze.
 // Parts that have not changed since the event are left out; 0 is all.
 func (s *State) Freeze(since uint64) *Snapshot {
+	s.lent = true
 	f := &Snapshot{
-		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
+		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], size: len(s.parts), todo: map[int]bool{},
+		saved: map[*Job]*Job{},
 		head: head{
 			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation,
 			Undecided: s.AllUndecided(), Config: s.cfg, Now: s.now, Seq: s.seq,
 			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part,
-			Jobs: len(s.inOrder), Spending: s.spending.clone(),
+			Jobs: len(s.inOrder), Spending: s.spending.clone(), Archive: s.archive.record(),
 		},
 	}
 	for _, l := range s.sale {
@@ -92,7 +95,14 @@ func (s *State) spare(j *Job) {
 func (f *Snapshot) Seq() uint64 { return f.head.Seq }
 
 // Parts is how many parts the state has, those that are not encoded with them.
-func (f *Snapshot) Parts() int { return (len(f.jobs) + f.head.Part - 1) / f.head.Part }
+func (f *Snapshot) Parts() int { return f.size }
+
+// part are the jobs of one.
+func (f *Snapshot) part(number int) []*Job {
+	first := uint64(number * f.head.Part) // the order of the last job before it
+	jobs := After(f.jobs, first)
+	return jobs[:len(jobs)-len(After(jobs, first+uint64(f.head.Part)))]
+}
 
 // Head is the state without its jobs.
 func (f *Snapshot) Head() (json.RawMessage, error) {
@@ -119,7 +129,7 @@ func (f *Snapshot) Encode() (number int, part json.RawMessage, more bool, err er
 	number = f.parts[0]
 	f.parts = f.parts[1:]
 	delete(f.todo, number)
-	jobs := f.jobs[number*f.head.Part : min((number+1)*f.head.Part, len(f.jobs))]
+	jobs := f.part(number)
 	var rejected [][]plan.Rejection
 	b := append(make([]byte, 0, 500*len(jobs)), `{"jobs":[`...) // about the size of a job that waits
 	for i, j := range jobs {
