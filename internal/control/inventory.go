@@ -143,9 +143,15 @@ func (c *Control) pollBills(ctx context.Context, s *source) {
 	c.askBills(ctx, s, now)
 	for id, bill := range s.bills.open {
 		launch, takes := c.ourName(bill.Key), false
+		e := c.billed(s, id, launch, bill.Lines)
+		var missing []string
+		c.ReadUncommitted(func(m *core.Machine) { missing = m.Missing(e) })
+		if c.rehydrate(ctx, missing) != nil {
+			continue // it is tried again
+		}
 		c.Read(func(m *core.Machine) { takes = m.TakesBill(id, launch) })
 		switch {
-		case takes && c.Propose(ctx, c.billed(s, id, launch, bill.Lines)) == nil:
+		case takes && c.Propose(ctx, e) == nil:
 			delete(s.bills.open, id)
 		case now.Sub(bill.since) > billsBack:
 			delete(s.bills.open, id)

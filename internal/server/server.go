@@ -37,6 +37,7 @@ import (
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/view"
 	"scrimp/internal/wait"
 )
 
@@ -95,6 +96,7 @@ type Server struct {
 	moves   auth.Streams // contents on their way to agents and from them
 	disk    disk.Room
 	turns   turn.Turns
+	view    *view.View
 	books   *books.Books
 	budgets *budgets.Desk
 	kept    *kept.Kept
@@ -264,9 +266,11 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	if err := s.openEngines(ctx); err != nil {
 		return err
 	}
+	s.view = view.New(s.store, s.opts.Log)
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
+		Archive: s.view,
 	})
 	if err == nil {
 		s.furnish()
@@ -278,7 +282,8 @@ func (s *Server) begin(ctx context.Context) (err error) {
 func (s *Server) furnish() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.people = &people.Desk{Gate: s.gate, Log: s.store}
-	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log}
+	s.view.On(s.control)
+	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Dir: s.opts.Dir}
@@ -313,6 +318,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.odds.Run(ctx) })
 	owned.Go(func() { s.keepEngines(ctx) })
 	owned.Go(func() { s.budgets.Guard(ctx) })
+	owned.Go(func() { s.view.Follow(ctx) })
 	owned.Go(func() { s.books.Follow(ctx) })
 	owned.Go(func() {
 		select {

@@ -181,16 +181,9 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 		has = caller.Role(identity.Everywhere)
 	case OfJob:
 		id := r.PathValue("id")
-		team, known := "", false
-		g.Control.ReadUpTo(func(m *core.Machine) uint64 {
-			j, ok := m.Job(id)
-			if !ok {
-				return 0
-			}
-			team, known = j.Terms().Owner.Team, true
-			return j.Event() // the team never changes
-		})
-		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
+		team := ""
+		known := g.Control.Visible(id, func(j *core.Job) { team = j.Terms().Owner.Team }) // which never changes
+		if has = caller.Role(team); !known || has < identity.Viewer {                     // whose job it is is nobody else's business
 			reply.UnknownJob(w, "", id)
 			return false
 		}
