@@ -89,7 +89,7 @@ func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error 
 }
 
 // handOver gives events to who drives the core.
-func (c *Control) handOver(ctx context.Context, events []core.Event, sought map[string]bool) (done <-chan error, err error) {
+func (c *Control) handOver(ctx context.Context, events []core.Event, sought map[string]bool) (<-chan error, error) {
 	if err := c.Full(); err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ func (s *Postgres) ViewMark(ctx context.Context) (m ViewMark, err error) {
 // log, and of two servers that have read the same of it one finds the mark moved.
 func (s *Postgres) MoveView(ctx context.Context, from, to ViewMark, rows ViewRows) error {
 	return s.changeView(ctx, func(tx pgx.Tx) error {
-		done, err := tx.Exec(ctx, "UPDATE view_mark SET seq = $1, kept = $2, sum = $3 WHERE seq = $4 AND kept = $5 AND sum = $6",
-			int64(to.Seq), int64(to.Kept), to.Sum, int64(from.Seq), int64(from.Kept), from.Sum)
+		done, err := tx.Exec(ctx, "UPDATE view_mark SET seq = $1, kept = $2, sum = $3 WHERE seq = $4 AND kept = $5 AND "+
+			"sum = $6", int64(to.Seq), int64(to.Kept), to.Sum, int64(from.Seq), int64(from.Kept), from.Sum)
 		if err != nil {
 			return err
 		}
@@ -135,8 +135,8 @@ func (s *Postgres) Archived(ctx context.Context, jobs []string) (map[string]Arch
 
 // ArchivedPage implements ViewStore.
 func (s *Postgres) ArchivedPage(ctx context.Context, p ArchivedPage) ([]ArchivedRow, error) {
-	rows, err := s.pool.Query(ctx, p.query("view_archived", func(n int) string { return fmt.Sprint("$", n) }), int64(p.After),
-		p.end(), p.State, p.Limit)
+	rows, err := s.pool.Query(ctx, p.query("view_archived", func(n int) string { return fmt.Sprint("$", n) }),
+		int64(p.After), p.end(), p.State, p.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("list archived jobs: %w", err)
 	}

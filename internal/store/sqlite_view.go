@@ -163,7 +163,8 @@ func archiveRows(ctx context.Context, tx *sql.Tx, rows map[string]ArchivedRow) e
 // ClearView implements ViewStore.
 func (s *SQLite) ClearView(ctx context.Context) error {
 	return s.changeView(ctx, func(tx *sql.Tx) error {
-		for _, text := range []string{"DELETE FROM job", "DELETE FROM archived", "UPDATE mark SET seq = 0, kept = 0, sum = ''"} {
+		for _, text := range []string{"DELETE FROM job", "DELETE FROM archived",
+			"UPDATE mark SET seq = 0, kept = 0, sum = ''"} {
 			if _, err := tx.ExecContext(ctx, text); err != nil {
 				return err
 			}

@@ -70,7 +70,8 @@ func (v *View) ArchivedPage(ctx context.Context, upTo uint64, p store.ArchivedPa
 
 // records are those of the jobs that are named, or all that were archived by the same events
 // where none is.
-func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []string) (map[string]json.RawMessage, error) {
+func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []string,
+) (map[string]json.RawMessage, error) {
 	var seqs []uint64
 	for _, r := range rows {
 		seqs = append(seqs, r.Seq)

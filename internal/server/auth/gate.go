@@ -182,8 +182,9 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 	case OfJob:
 		id := r.PathValue("id")
 		team := ""
-		known := g.Control.Visible(id, func(j *core.Job) { team = j.Terms().Owner.Team }) // which never changes
-		if has = caller.Role(team); !known || has < identity.Viewer {                     // whose job it is is nobody else's business
+		// the team never changes
+		known := g.Control.Visible(id, func(j *core.Job) { team = j.Terms().Owner.Team })
+		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
 			reply.UnknownJob(w, "", id)
 			return false
 		}

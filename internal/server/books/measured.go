@@ -100,7 +100,8 @@ func (r *runs) take(j *core.Job) (enough bool) {
 }
 
 // measured is what the newest runs have measured, of one job's name where it is given.
-func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int) ([]measured.Run, error) {
+func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int,
+) ([]measured.Run, error) {
 	here := &runs{sees: sees, name: name, most: most}
 	for before, more := uint64(0), true; more; {
 		more = false
@@ -132,7 +133,7 @@ func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name st
 			break
 		}
 	}
-	all := append(here.list, past.list...)
+	all := slices.Concat(here.list, past.list)
 	slices.SortStableFunc(all, func(a, b run) int { return cmp.Compare(b.order, a.order) })
 	list := make([]measured.Run, 0, most)
 	for _, r := range all[:min(most, len(all))] {

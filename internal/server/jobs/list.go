@@ -177,7 +177,7 @@ func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uin
 
 // merged are both lists in the order of the page. A job that was archived between them is in both.
 func (p page) merged(a, b []placed) []placed {
-	all := append(a, b...)
+	all := slices.Concat(a, b)
 	slices.SortStableFunc(all, func(x, y placed) int {
 		if p.backwards {
 			x, y = y, x

@@ -37,7 +37,8 @@ func viewSays(t testing.TB, s store.Store, mark store.ViewMark, of ...string) {
 
 func viewMoves(t *testing.T, b Backend) {
 	s := b.fresh(t)
-	zero, one, two := store.ViewMark{}, store.ViewMark{Seq: 3, Kept: 2, Sum: "a"}, store.ViewMark{Seq: 5, Kept: 5, Sum: "b"}
+	zero := store.ViewMark{}
+	one, two := store.ViewMark{Seq: 3, Kept: 2, Sum: "a"}, store.ViewMark{Seq: 5, Kept: 5, Sum: "b"}
 	viewSays(t, s, zero, "j-1", "")
 	must(t, s.MoveView(t.Context(), zero, one, rows("j-1", "\x00\xff'", "j-2", "x")))
 	viewSays(t, s, one, "j-1", "\x00\xff'", "j-2", "x", "j-3", "")
@@ -104,10 +105,12 @@ func archivedRows(t *testing.T, b Backend) {
 	move(map[string]store.ArchivedRow{"a": row(14, 3, "succeeded"), "c": row(15, 7, "cancelled")})
 	found, err := s.Archived(t.Context(), []string{"a", "b", "e"})
 	must(t, err)
-	if want := (map[string]store.ArchivedRow{"a": row(14, 3, "succeeded"), "b": row(11, 1, "succeeded")}); !maps.Equal(found, want) {
+	want := map[string]store.ArchivedRow{"a": row(14, 3, "succeeded"), "b": row(11, 1, "succeeded")}
+	if !maps.Equal(found, want) {
 		t.Errorf("found %v, want %v", found, want)
 	}
-	all := []store.ArchivedRow{row(11, 1, "succeeded"), row(14, 3, "succeeded"), row(13, 5, "succeeded"), row(15, 7, "cancelled")}
+	all := []store.ArchivedRow{row(11, 1, "succeeded"), row(14, 3, "succeeded"), row(13, 5, "succeeded"),
+		row(15, 7, "cancelled")}
 	for _, c := range []struct {
 		page store.ArchivedPage
 		want []store.ArchivedRow
