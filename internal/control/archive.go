@@ -117,35 +117,36 @@ func (c *Control) ArchivedJobs(ctx context.Context, jobs ...string) (map[string]
 }
 
 // archivedJob is an archived job; nil where there is none of that name.
-func (c *Control) archivedJob(id string) *core.Job {
-	records, err := c.archived(context.Background(), id)
-	if err == nil && records[id] != nil {
-		var j *core.Job
-		if j, err = state.ReadJob(records[id]); err == nil {
-			return j
-		}
-	}
-	if err != nil {
-		c.cfg.Log.Error("an archived job was not read", "job", id, "error", err)
-	}
-	return nil
+func (c *Control) archivedJob(id string) (*core.Job, error) {
+	jobs, err := c.ArchivedJobs(context.Background(), id)
+	return jobs[id], err
 }
 
 // Visible calls f with a job whose submission is durable, archived or not, for what of it
-// never changes. It reports whether there is one.
-func (c *Control) Visible(id string, f func(*core.Job)) (known bool) {
-	durable := c.ReadUpTo(func(m *core.Machine) uint64 {
-		j, ok := m.Job(id)
-		if known = ok; !ok {
-			return 0
+// never changes. It reports whether there is one, or why nobody can say.
+func (c *Control) Visible(id string, f func(*core.Job)) (known bool, err error) {
+	for range 2 { // it may be archived meanwhile, or come back
+		durable := c.ReadUpTo(func(m *core.Machine) uint64 {
+			j, ok := m.Job(id)
+			if known = ok; !ok {
+				return 0
+			}
+			f(j)
+			return j.Event()
+		})
+		if known {
+			return durable, nil
 		}
-		f(j)
-		return j.Event()
-	})
-	if known {
-		return durable
+		j, err := c.archivedJob(id)
+		if err != nil {
+			return false, err
+		}
+		if j != nil {
+			f(j)
+			return true, nil
+		}
 	}
-	return c.Job(id, func(_ *core.Machine, j *core.Job) { f(j) })
+	return false, nil
 }
 
 // Taken returns which of the names archived jobs have.

@@ -151,7 +151,11 @@ func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) 
 		if known {
 			return durable
 		}
-		if j := c.archivedJob(id); j != nil {
+		j, err := c.archivedJob(id)
+		if err != nil {
+			c.cfg.Log.Error("an archived job was not read", "job", id, "error", err)
+		}
+		if j != nil {
 			c.ReadUncommitted(func(m *core.Machine) { f(m, j) })
 			return true
 		}

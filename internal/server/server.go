@@ -242,7 +242,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
-		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
 	}
 	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()}}
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
@@ -266,7 +266,6 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	if err := s.openEngines(ctx); err != nil {
 		return err
 	}
-	s.view = view.New(s.store, s.opts.Log)
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,

@@ -183,7 +183,12 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 		id := r.PathValue("id")
 		team := ""
 		// the team never changes
-		known := g.Control.Visible(id, func(j *core.Job) { team = j.Terms().Owner.Team })
+		known, err := g.Control.Visible(id, func(j *core.Job) { team = j.Terms().Owner.Team })
+		if err != nil {
+			w.Header().Set("Retry-After", "10")
+			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs cannot be read now", "ask again in a minute", err)
+			return false
+		}
 		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
 			reply.UnknownJob(w, "", id)
 			return false

@@ -94,13 +94,13 @@ func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []ap
 	from := uint64(0)
 	if id := p.after + p.before; id != "" {
 		// who may not see a job does not learn that it is there
-		known := d.Control.Visible(id, func(j *core.Job) {
+		known, err := d.Control.Visible(id, func(j *core.Job) {
 			if auth.Sees(c, j) {
 				from = j.Order()
 			}
 		})
 		if !known || from == 0 {
-			return nil, false, false, nil
+			return nil, false, err != nil, err
 		}
 	}
 	all, full := d.present(c, p, from)
