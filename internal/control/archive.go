@@ -158,16 +158,19 @@ func (c *Control) Taken(ctx context.Context, names ...string) (map[string]bool, 
 	return c.cfg.Archive.AreArchived(ctx, last, names...)
 }
 
-// archivedAtOnce is how many archived jobs are read at once.
-const archivedAtOnce = 200
+// archivedAtOnce is how many archived jobs are read at once: few at first, which most
+// readers find enough.
+const (
+	archivedAtFirst = 50
+	archivedAtOnce  = 400
+)
 
 // Past are the archived jobs of a page, one after the other.
 func (c *Control) Past(ctx context.Context, p store.ArchivedPage) iter.Seq2[*core.Job, error] {
 	return func(yield func(*core.Job, error) bool) {
-		for left := p.Limit; ; {
-			p.Limit = archivedAtOnce
-			if left > 0 {
-				p.Limit = min(left, archivedAtOnce)
+		for left, some := p.Limit, archivedAtFirst; ; some = archivedAtOnce {
+			if p.Limit = some; left > 0 {
+				p.Limit = min(left, some)
 			}
 			jobs, err := c.archivedPage(ctx, p)
 			if err != nil {

@@ -147,8 +147,10 @@ func (m *Machine) sumArchive() {
 			a = &Account{Team: k.Team, Project: k.Project, States: map[State]int{}}
 			m.accounts[key] = a
 		}
-		for s, n := range v.States {
-			a.States[s] += n
+		for s, n := range v.States() {
+			if a.States[s] += n; a.States[s] == 0 {
+				delete(a.States, s)
+			}
 		}
 		a.Taken, a.Spent = a.Taken+v.Interruptions, a.Spent.Add(v.Spent)
 		if v.History != (History{}) {

@@ -141,7 +141,8 @@ func (s *State) removes(j *Job) {
 	s.marks(j)
 	for n := range s.spending.Newest {
 		if c := &s.spending.Newest[n]; c.Job == j.r.ID {
-			c.Owner, c.User = &j.r.Terms.Owner, j.User()
+			owner := j.r.Terms.Owner // a part of the job would hold all of it
+			c.Owner, c.User = &owner, j.User()
 		}
 	}
 	delete(s.jobs, j.r.ID)

@@ -15,13 +15,15 @@ import (
 // encode, so only those parts are that have changed, one at a time between the
 // steps. A step that changes a job whose turn has not come leaves a copy of it as it was.
 type Snapshot struct {
-	s     *State
-	head  head
-	jobs  []*Job       // in the order of submission
-	size  int          // parts in all
-	parts []int        // to be encoded, in order
-	todo  map[int]bool // the same, while they are
-	saved map[*Job]*Job
+	s    *State
+	head head
+	// archive is what of the head is put in order outside the steps.
+	archive archive
+	jobs    []*Job       // in the order of submission
+	size    int          // parts in all
+	parts   []int        // to be encoded, in order
+	todo    map[int]bool // the same, while they are
+	saved   map[*Job]*Job
 }
 
 // Freeze keeps the state as it is now, until it is encoded or the next Freeze.
@@ -30,12 +32,12 @@ func (s *State) Freeze(since uint64) *Snapshot {
 	s.lent = true
 	f := &Snapshot{
 		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], size: len(s.parts), todo: map[int]bool{},
-		saved: map[*Job]*Job{},
+		saved: map[*Job]*Job{}, archive: s.archive.clone(),
 		head: head{
 			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation,
 			Undecided: s.AllUndecided(), Config: s.cfg, Now: s.now, Seq: s.seq,
 			Order: s.order, Backoffs: maps.Clone(s.backoffs), Heads: maps.Clone(s.heads), Rules: s.rules, Part: s.part,
-			Jobs: len(s.inOrder), Spending: s.spending.clone(), Archive: s.archive.record(),
+			Jobs: len(s.inOrder), Spending: s.spending.clone(),
 		},
 	}
 	for _, l := range s.sale {
@@ -106,6 +108,7 @@ func (f *Snapshot) part(number int) []*Job {
 
 // Head is the state without its jobs.
 func (f *Snapshot) Head() (json.RawMessage, error) {
+	f.head.Archive = f.archive.record()
 	b, err := json.Marshal(f.head)
 	if err != nil {
 		return nil, fmt.Errorf("write snapshot: %w", err)

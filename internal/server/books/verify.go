@@ -75,7 +75,23 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 			return err
 		}
 	}
-	return b.same(p, end)
+	if err := b.same(p, end); err != nil {
+		return err
+	}
+	return b.sameArchive(p, end)
+}
+
+// sameArchive holds what the log let go of against what the server did, where nothing was
+// archived since.
+func (b *Books) sameArchive(p *proof, end uint64) (err error) {
+	b.Control.ReadUncommitted(func(m *core.Machine) {
+		jobs, sum := p.s.ArchivedJobs()
+		if n, has := m.State().ArchivedJobs(); m.ArchivedAt() <= end && (n != jobs || has != sum) {
+			err = fmt.Errorf("the log archives %d jobs with sum %x, and the server has %d with %x: restart the server, which "+
+				"begins from its log", jobs, sum, n, has)
+		}
+	})
+	return err
 }
 
 // replay goes through the log up to an event, and yields its postings as it comes by.
