@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"scrimp/internal/store"
@@ -35,8 +36,9 @@ const (
 	// lag is how long the view lets events gather where nobody asks: many share a transaction.
 	lag = 100 * time.Millisecond
 	// patience is how long a reader waits for a view that is behind: longer than it ever is
-	// but while it is made anew.
+	// but while it is made anew. For one that is far behind nobody waits.
 	patience = 10 * time.Second
+	far      = 100_000 // events: some seconds of reading
 )
 
 // View is a view of a log. Follow keeps it near the log's end.
@@ -45,6 +47,7 @@ type View struct {
 	source Source
 	errors *slog.Logger
 	asked  chan struct{} // somebody waits
+	begun  atomic.Bool   // the mark is that of the log
 	from   uint64        // the log's end when the server began: who reads sees all up to there
 
 	mu   sync.Mutex
@@ -70,23 +73,25 @@ func (e *BehindError) Error() string {
 
 // Follow keeps the view near the end of the log until ctx ends.
 func (v *View) Follow(ctx context.Context) {
-	for begun := false; ctx.Err() == nil; {
+	for failing := false; ctx.Err() == nil; {
 		changed := v.source.Changed()
 		var err error
-		if !begun {
+		if !v.begun.Load() {
 			err = v.begin(ctx)
 		}
 		if err == nil {
-			begun = true
+			v.begun.Store(true)
 			err = v.catchUp(ctx)
 		}
 		switch {
 		case err == nil:
+			failing = false
 			v.rest(ctx, changed)
 		case ctx.Err() == nil:
-			begun = false // another server may have moved it
-			if !errors.Is(err, store.ErrConflict) {
+			v.begun.Store(false) // another server may have moved it
+			if !errors.Is(err, store.ErrConflict) && !failing {
 				v.errors.Error("the log is not put in order by job; trying again", "error", err)
+				failing = true
 			}
 			_ = wait.For(ctx, time.Second)
 		}
@@ -217,8 +222,11 @@ func (v *View) Wait(ctx context.Context, seq uint64) error {
 	defer patient.Stop()
 	for {
 		mark, more := v.next()
-		if mark.Seq >= seq {
+		switch {
+		case mark.Seq >= seq:
 			return nil
+		case v.begun.Load() && seq-mark.Seq > far:
+			return &BehindError{At: mark.Seq, Of: seq}
 		}
 		select {
 		case v.asked <- struct{}{}:

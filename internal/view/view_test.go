@@ -314,6 +314,26 @@ func (idle) Records(context.Context, uint64, int) ([]store.Record, error) {
 	return []store.Record{{Seq: 1, Kind: "tick"}}, nil
 }
 
+// For a view that is far behind nobody waits.
+func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{end: 1_000_000, more: make(chan struct{})}
+		v := view.New(idle{}, slog.New(slog.DiscardHandler))
+		v.On(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); v.Follow(ctx) }()
+		synctest.Wait()
+		began := time.Now()
+		var behind *view.BehindError
+		if err := v.Wait(t.Context(), 0); !errors.As(err, &behind) || time.Since(began) > 0 {
+			t.Errorf("%v after %v; want at once that it is behind", err, time.Since(began))
+		}
+		cancel()
+		<-done
+	})
+}
+
 // Who asks a view that is being made anew is told so, and is not kept waiting.
 func TestAReaderIsToldOfAViewThatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
