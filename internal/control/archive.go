@@ -41,41 +41,65 @@ func (c *Control) missing(r request) error {
 	return &missingError{jobs}
 }
 
+// rehydrations is how often events wait for a job that is back and archived again meanwhile.
+const rehydrations = 10
+
 // rehydrating calls propose, and again where events are about archived jobs, once these are back.
 func (c *Control) rehydrating(ctx context.Context, propose func(sought map[string]bool) error) error {
 	sought := map[string]bool{}
-	for {
+	for n := 1; ; n++ {
 		err := propose(sought)
 		var gone *missingError
 		if !errors.As(err, &gone) {
 			return err
 		}
-		if err := c.rehydrate(ctx, gone.jobs); err != nil {
+		found, err := c.rehydrate(ctx, gone.jobs)
+		if err != nil {
 			return err
 		}
 		for _, job := range gone.jobs {
-			sought[job] = true
+			sought[job] = !found[job] || n == rehydrations
 		}
 	}
 }
 
-// rehydrate brings back those of the jobs that are archived.
-func (c *Control) rehydrate(ctx context.Context, jobs []string) error {
+// rehydrate brings back those of the jobs that are archived, and reports which are.
+func (c *Control) rehydrate(ctx context.Context, jobs []string) (found map[string]bool, err error) {
 	records, err := c.archived(ctx, jobs...)
 	if err != nil || len(records) == 0 {
-		return err
+		return nil, err
 	}
+	found = map[string]bool{}
 	var events []core.Event
 	for _, job := range jobs { // in one order
 		if record, ok := records[job]; ok {
+			found[job] = true
 			events = append(events, c.event(c.Now(), core.Rehydrated{Job: job, Record: record, Hash: state.RecordHash(record)}))
 		}
 	}
 	done, err := c.handOver(ctx, events, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return <-done
+	return found, <-done
+}
+
+// billedArchived brings back the archived jobs that a bill is of, where it is news. It reports
+// whether it was booked before they were archived: engines say again what they said.
+func (c *Control) billedArchived(ctx context.Context, e core.Event) (booked bool, err error) {
+	var missing []string
+	c.ReadUncommitted(func(m *core.Machine) { missing = m.Missing(e) })
+	jobs, err := c.ArchivedJobs(ctx, missing...)
+	if err != nil {
+		return false, err
+	}
+	for _, j := range jobs {
+		if core.Booked(j, e.Body.(core.BillReceived)) {
+			return true, nil
+		}
+	}
+	_, err = c.rehydrate(ctx, missing)
+	return false, err
 }
 
 // archived are the records of those of the jobs that are archived.

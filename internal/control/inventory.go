@@ -144,10 +144,12 @@ func (c *Control) pollBills(ctx context.Context, s *source) {
 	for id, bill := range s.bills.open {
 		launch, takes := c.ourName(bill.Key), false
 		e := c.billed(s, id, launch, bill.Lines)
-		var missing []string
-		c.ReadUncommitted(func(m *core.Machine) { missing = m.Missing(e) })
-		if c.rehydrate(ctx, missing) != nil {
+		switch booked, err := c.billedArchived(ctx, e); {
+		case err != nil:
 			continue // it is tried again
+		case booked:
+			delete(s.bills.open, id)
+			continue
 		}
 		c.Read(func(m *core.Machine) { takes = m.TakesBill(id, launch) })
 		switch {

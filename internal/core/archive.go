@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -247,6 +248,16 @@ func ofLaunch(name string) string {
 		return name[:dot]
 	}
 	return ""
+}
+
+// Booked reports whether a bill says what the newest one of the job's machine did.
+func Booked(j *Job, b BillReceived) bool {
+	for _, a := range j.Attempts() {
+		if a.ID() == b.Launch && a.Instance() == b.Instance {
+			return a.Billed() && maps.Equal(a.Bill(), byRule(b.Lines))
+		}
+	}
+	return false
 }
 
 // ArchivedAt is the number of the last event that archived a job, or brought one back.
