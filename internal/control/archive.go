@@ -185,7 +185,7 @@ func (c *Control) Taken(ctx context.Context, names ...string) (map[string]bool, 
 // archivedAtOnce is how many archived jobs are read at once: few at first, which most
 // readers find enough.
 const (
-	archivedAtFirst = 50
+	archivedAtFirst = 60 // a page of 50, and whether there is more
 	archivedAtOnce  = 400
 )
 

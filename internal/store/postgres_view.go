@@ -140,7 +140,12 @@ func (s *Postgres) ArchivedPage(ctx context.Context, p ArchivedPage) ([]Archived
 	if err != nil {
 		return nil, fmt.Errorf("list archived jobs: %w", err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (ArchivedRow, error) { return scanArchived(row.Scan) })
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r ArchivedRow, err error) {
+		var name string
+		r, err = scanArchived(row.Scan, &name)
+		r.Name = name
+		return r, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list archived jobs: %w", err)
 	}

@@ -244,7 +244,9 @@ func (s *SQLite) ArchivedPage(ctx context.Context, p ArchivedPage) (list []Archi
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		r, err := scanArchived(rows.Scan)
+		var name string
+		r, err := scanArchived(rows.Scan, &name)
+		r.Name = name
 		if err != nil {
 			return nil, fmt.Errorf("list archived jobs: %w", err)
 		}

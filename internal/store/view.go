@@ -29,6 +29,7 @@ type ArchivedRow struct {
 	Seq   uint64 // the event whose facts have its record
 	Order uint64 // of its submission
 	State string
+	Name  string // where a page is read
 }
 
 // ViewStore keeps the tables that follow the log. It is a part of each Store.
@@ -75,7 +76,7 @@ func (p ArchivedPage) query(table string, arg func(int) string) string {
 	if p.Backwards {
 		direction = " DESC"
 	}
-	return "SELECT seq, submitted, state FROM " + table + " WHERE submitted > " + arg(1) + " AND submitted < " + arg(2) +
+	return "SELECT seq, submitted, state, name FROM " + table + " WHERE submitted > " + arg(1) + " AND submitted < " + arg(2) +
 		" AND (" + arg(3) + " = '' OR state = " + arg(3) + ") ORDER BY submitted" + direction + " LIMIT " + arg(4)
 }
 

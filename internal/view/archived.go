@@ -46,11 +46,11 @@ func (v *View) ArchivedPage(ctx context.Context, upTo uint64, p store.ArchivedPa
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	orders := map[uint64]bool{}
-	for _, r := range rows {
-		orders[r.Order] = true
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.Name
 	}
-	records, err := v.records(ctx, rows, nil)
+	records, err := v.records(ctx, rows, names)
 	if err != nil {
 		return nil, err
 	}
@@ -60,18 +60,19 @@ func (v *View) ArchivedPage(ctx context.Context, upTo uint64, p store.ArchivedPa
 		if err != nil {
 			return nil, err
 		}
-		if orders[j.Order()] {
-			jobs = append(jobs, j)
-		}
+		jobs = append(jobs, j)
 	}
 	slices.SortFunc(jobs, func(a, b *state.Job) int { return int(int64(a.Order()) - int64(b.Order())) })
 	return jobs, nil
 }
 
-// records are those of the jobs that are named, or all that were archived by the same events
-// where none is.
+// records are those of the jobs that are named, which were archived by the events of the rows.
 func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []string,
 ) (map[string]json.RawMessage, error) {
+	wanted := map[string]bool{}
+	for _, job := range jobs {
+		wanted[job] = true
+	}
 	var seqs []uint64
 	for _, r := range rows {
 		seqs = append(seqs, r.Seq)
@@ -82,20 +83,20 @@ func (v *View) records(ctx context.Context, rows []store.ArchivedRow, jobs []str
 		return nil, err
 	}
 	found := map[string]json.RawMessage{}
-	for _, r := range events {
+	for _, r := range events { // the newest last: a job may have been archived before
 		facts, err := state.DecodeFacts(r.Facts)
 		if err != nil {
 			return nil, fmt.Errorf("event %d: %w", r.Seq, err)
 		}
 		for _, f := range facts {
-			if f, ok := f.(state.JobArchived); ok && (jobs == nil || slices.Contains(jobs, f.Job)) {
+			if f, ok := f.(state.JobArchived); ok && wanted[f.Job] {
 				found[f.Job] = f.Record
 			}
 		}
 	}
-	if len(jobs) > 0 && len(found) < len(jobs) {
-		return nil, fmt.Errorf("look for archived jobs: %d of %d records are not where the view says", len(jobs)-len(found),
-			len(jobs))
+	if len(found) < len(wanted) {
+		return nil, fmt.Errorf("look for archived jobs: %d of %d records are not where the view says",
+			len(wanted)-len(found), len(wanted))
 	}
 	return found, nil
 }

@@ -111,6 +111,9 @@ func archivedRows(t *testing.T, b Backend) {
 	}
 	all := []store.ArchivedRow{row(11, 1, "succeeded"), row(14, 3, "succeeded"), row(13, 5, "succeeded"),
 		row(15, 7, "cancelled")}
+	for i, name := range []string{"b", "a", "d", "c"} {
+		all[i].Name = name
+	}
 	for _, c := range []struct {
 		page store.ArchivedPage
 		want []store.ArchivedRow
