@@ -21,8 +21,9 @@ import (
 // How far back runs of a name are looked for: among so many jobs, for so many runs, as
 // scrimp check does.
 const (
-	earlierJobs = 20_000
-	earlierRuns = 5
+	earlierJobs     = 20_000
+	earlierArchived = 2_000 // which are read from the log
+	earlierRuns     = 5
 )
 
 // proven refuses a long run on spot whose checkpoints no earlier run has shown to work, where
@@ -63,7 +64,7 @@ func (d *Desk) runsOf(ctx context.Context, c identity.Caller, name string) (runs
 			take(j)
 		}
 	})
-	for j, err := range d.Control.Past(ctx, store.ArchivedPage{Backwards: true}) {
+	for j, err := range d.Control.Past(ctx, store.ArchivedPage{Limit: earlierArchived, Backwards: true}) {
 		if err != nil || enough() {
 			return runs, err
 		}
