@@ -76,8 +76,8 @@ func (p ArchivedPage) query(table string, arg func(int) string) string {
 	if p.Backwards {
 		direction = " DESC"
 	}
-	return "SELECT seq, submitted, state, name FROM " + table + " WHERE submitted > " + arg(1) + " AND submitted < " + arg(2) +
-		" AND (" + arg(3) + " = '' OR state = " + arg(3) + ") ORDER BY submitted" + direction + " LIMIT " + arg(4)
+	return "SELECT seq, submitted, state, name FROM " + table + " WHERE submitted > " + arg(1) + " AND submitted < " +
+		arg(2) + " AND (" + arg(3) + " = '' OR state = " + arg(3) + ") ORDER BY submitted" + direction + " LIMIT " + arg(4)
 }
 
 // errViewMoved says whose the tables are.
