@@ -31,7 +31,7 @@ func (e *missingError) Error() string { return "not in memory: " + strings.Join(
 
 // missing are the jobs of a request that may be archived, but for those that were looked for.
 func (c *Control) missing(r request) error {
-	if c.cfg.Archive == nil {
+	if c.cfg.Archive == nil || c.machine.ArchivedAt() == 0 {
 		return nil
 	}
 	jobs := slices.DeleteFunc(c.machine.Missing(r.events...), func(job string) bool { return r.sought[job] })

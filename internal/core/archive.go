@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,10 +197,8 @@ func (h *history) addArchived(hour int64, w HistoryOwner, p History) {
 // something that nobody asked for. A submission is not among them: whoever names a job
 // asks for archived ones too.
 func (m *Machine) Missing(events ...Event) (jobs []string) {
-	seen := map[string]bool{}
 	add := func(job string) {
-		if job != "" && !seen[job] && m.s.Job(job) == nil {
-			seen[job] = true
+		if job != "" && m.s.Job(job) == nil && !slices.Contains(jobs, job) {
 			jobs = append(jobs, job)
 		}
 	}
