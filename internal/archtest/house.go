@@ -69,6 +69,7 @@ var House = []Room{
 	{Path: "foreign", Floor: 5},    // job files of other tools
 	{Path: "scaffold", Floor: 5},   // a first job file from a look at the folder
 	{Path: "marketfile", Floor: 5}, // markets as files
+	{Path: "view", Floor: 5},       // what the log says, by job
 	{Path: "store/storetest", Floor: 5},
 	{Path: "store/pgtest", Floor: 5},
 	{Path: "store/backup", Floor: 5},

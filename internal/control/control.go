@@ -38,6 +38,8 @@ type Config struct {
 	// Leads is asked before each act: false while another server may have taken
 	// over. nil: none can.
 	Leads func() bool
+	// Archive finds jobs that have left the core. nil: none does.
+	Archive Archive
 	// Notify tells the user's webhook. It must not block for long.
 	Notify func(context.Context, core.Notify)
 }
@@ -135,17 +137,30 @@ func (c *Control) ReadUpTo(f func(*core.Machine) (last uint64)) (durable bool) {
 
 // Job calls f with the job of that name, between two steps, and returns when what f
 // saw of it is durable. It reports whether the job is known; one of which something
-// will never be durable is not.
+// will never be durable is not. One that is archived is read from its record, which f may keep.
 func (c *Control) Job(id string, f func(*core.Machine, *core.Job)) (known bool) {
-	durable := c.ReadUpTo(func(m *core.Machine) uint64 {
-		var j *core.Job
-		if j, known = m.Job(id); !known {
-			return 0
+	for range 2 { // it may be archived meanwhile, or come back
+		durable := c.ReadUpTo(func(m *core.Machine) uint64 {
+			var j *core.Job
+			if j, known = m.Job(id); !known {
+				return 0
+			}
+			f(m, j)
+			return m.ChangedAt(j)
+		})
+		if known {
+			return durable
 		}
-		f(m, j)
-		return m.ChangedAt(j)
-	})
-	return known && durable
+		j, err := c.archivedJob(id)
+		if err != nil {
+			c.cfg.Log.Error("an archived job was not read", "job", id, "error", err)
+		}
+		if j != nil {
+			c.ReadUncommitted(func(m *core.Machine) { f(m, j) })
+			return true
+		}
+	}
+	return false
 }
 
 // Lost reports whether a write has failed, so that the machine has taken events
@@ -190,15 +205,7 @@ func (c *Control) Changed() <-chan struct{} { return c.durable.changed() }
 // false where the job is not known.
 func (c *Control) Spec(ctx context.Context, job string) (text json.RawMessage, ok bool, err error) {
 	var seq uint64
-	if !c.ReadUpTo(func(m *core.Machine) uint64 {
-		if j, known := m.Job(job); known {
-			seq = j.SpecEvent()
-		}
-		return seq
-	}) {
-		return nil, false, fmt.Errorf("read the job file of %s: %w", job, ErrStopping)
-	}
-	if seq == 0 {
+	if !c.Job(job, func(_ *core.Machine, j *core.Job) { seq = j.SpecEvent() }) {
 		return nil, false, nil
 	}
 	records, err := c.store.Records(ctx, seq-1, 1)

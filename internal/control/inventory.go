@@ -143,9 +143,17 @@ func (c *Control) pollBills(ctx context.Context, s *source) {
 	c.askBills(ctx, s, now)
 	for id, bill := range s.bills.open {
 		launch, takes := c.ourName(bill.Key), false
+		e := c.billed(s, id, launch, bill.Lines)
+		switch booked, err := c.billedArchived(ctx, e); {
+		case err != nil:
+			continue // it is tried again
+		case booked:
+			delete(s.bills.open, id)
+			continue
+		}
 		c.Read(func(m *core.Machine) { takes = m.TakesBill(id, launch) })
 		switch {
-		case takes && c.Propose(ctx, c.billed(s, id, launch, bill.Lines)) == nil:
+		case takes && c.Propose(ctx, e) == nil:
 			delete(s.bills.open, id)
 		case now.Sub(bill.since) > billsBack:
 			delete(s.bills.open, id)

@@ -33,7 +33,8 @@ const (
 // request is what somebody tells, and where they wait.
 type request struct {
 	events []core.Event
-	bodies [][]byte // the events', encoded
+	bodies [][]byte        // the events', encoded
+	sought map[string]bool // jobs that were looked for among the archived ones
 	done   chan error
 }
 
@@ -61,30 +62,34 @@ func ask(events []core.Event) (request, error) {
 // the core does not let in it refuses with a *core.Refusal, or core.ErrStale.
 // While there is no room for them it takes none.
 func (c *Control) Propose(ctx context.Context, events ...core.Event) error {
-	done, err := c.handOver(ctx, events)
-	if err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return c.rehydrating(ctx, func(sought map[string]bool) error {
+		done, err := c.handOver(ctx, events, sought)
+		if err != nil {
+			return err
+		}
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
 }
 
 // proposeToEnd is Propose for who must know whether the core took the events: once it has
 // them, the end of ctx ends nothing.
 func (c *Control) proposeToEnd(ctx context.Context, events ...core.Event) error {
-	done, err := c.handOver(ctx, events)
-	if err != nil {
-		return err
-	}
-	return <-done
+	return c.rehydrating(ctx, func(sought map[string]bool) error {
+		done, err := c.handOver(ctx, events, sought)
+		if err != nil {
+			return err
+		}
+		return <-done
+	})
 }
 
 // handOver gives events to who drives the core.
-func (c *Control) handOver(ctx context.Context, events []core.Event) (done <-chan error, err error) {
+func (c *Control) handOver(ctx context.Context, events []core.Event, sought map[string]bool) (<-chan error, error) {
 	if err := c.Full(); err != nil {
 		return nil, err
 	}
@@ -92,6 +97,7 @@ func (c *Control) handOver(ctx context.Context, events []core.Event) (done <-cha
 	if err != nil {
 		return nil, err
 	}
+	r.sought = sought
 	select {
 	case c.requests <- r:
 		return r.done, nil
@@ -176,7 +182,10 @@ func (c *Control) step(ctx context.Context, r request) stepped {
 	s := stepped{request: r, outs: make([]core.Outcome, 0, len(r.events))}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.no = c.machine.Admit(r.events); s.no != nil {
+	if s.no = c.missing(r); s.no == nil {
+		s.no = c.machine.Admit(r.events)
+	}
+	if s.no != nil {
 		s.events = nil
 		return s
 	}

@@ -107,6 +107,13 @@ func (c *Control) Engines() []EngineStatus {
 	return list
 }
 
+// How long a job that is over stays in memory, on the wall: one all of whose machines are
+// billed, and one whose bills may come.
+const (
+	archiveAfter    = 24 * time.Hour
+	archiveUnbilled = 7 * 24 * time.Hour
+)
+
 // Rules are what the core works by with these engines.
 func (c *Control) Rules() core.Config {
 	engines := make([]engine.Engine, len(c.sources))
@@ -115,6 +122,10 @@ func (c *Control) Rules() core.Config {
 	}
 	rules := CoreConfig(c.cfg.Clock, engines)
 	rules.MaxRunning = cmp.Or(c.cfg.Running, rules.MaxRunning)
+	if c.cfg.Archive != nil {
+		rules.ArchiveAfter = c.cfg.Clock.Stretch(archiveAfter)
+		rules.ArchiveUnbilled = c.cfg.Clock.Stretch(archiveUnbilled)
+	}
 	return rules
 }
 

@@ -88,6 +88,12 @@ func (m *Machine) nextWake() time.Time {
 	if len(m.hours) > 0 {
 		sooner(m.hours[0].at)
 	}
+	for len(m.archive) > 0 && !m.archive[0].at.Equal(at(m.archive[0].job).archive) {
+		m.archive.pop()
+	}
+	if len(m.archive) > 0 {
+		sooner(m.archive[0].at)
+	}
 	if m.review.left() {
 		sooner(m.now())
 	}

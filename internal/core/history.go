@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -11,40 +10,18 @@ import (
 	"scrimp/internal/state"
 )
 
-// History is what jobs come to that held a machine and hold none now.
-type History struct {
-	Jobs int
-	Open int // of them, not over: they wait for another machine
+// What jobs come to that held a machine and hold none now is the state's: it sums it over
+// those that are archived.
+type (
+	History      = state.History
+	HistoryOwner = state.HistoryOwner
+)
 
-	// Of the jobs that succeeded:
-	Foreseen          int // those whose cost was weighed at their first decision
-	Estimated, Actual money.Amount
-	Compared          int // those for which an on-demand machine that fits was for sale at their end
-	OnDemand, Saved   money.Amount
-}
-
-// Plus is the sum of both.
-func (p History) Plus(q History) History {
-	return History{
-		Jobs: p.Jobs + q.Jobs, Open: p.Open + q.Open,
-		Foreseen: p.Foreseen + q.Foreseen, Estimated: p.Estimated.Add(q.Estimated), Actual: p.Actual.Add(q.Actual),
-		Compared: p.Compared + q.Compared, OnDemand: p.OnDemand.Add(q.OnDemand), Saved: p.Saved.Add(q.Saved),
-	}
-}
-
-// minus turns what was added into what takes it out again.
-func (p History) minus() History {
-	return History{
-		Jobs: -p.Jobs, Open: -p.Open, Foreseen: -p.Foreseen, Estimated: p.Estimated.Neg(), Actual: p.Actual.Neg(),
-		Compared: -p.Compared, OnDemand: p.OnDemand.Neg(), Saved: p.Saved.Neg(),
-	}
-}
-
-// HistoryOwner is whose the job is, with the currency of its newest machine.
-type HistoryOwner struct {
-	ledger.Dimensions
-	Currency money.Currency
-}
+// OwnerOf says whose a job is, and HistoryOf what it alone comes to.
+var (
+	OwnerOf   = state.OwnerOf
+	HistoryOf = state.HistoryOf
+)
 
 // history keeps the sums of those jobs by whose they are and by the hour in which their
 // last machine ended, so that a million of them are not gone through. It is made again
@@ -53,50 +30,13 @@ type history struct {
 	sums *ledger.Calendar[HistoryOwner, History]
 	jobs map[int64]map[*Job]struct{} // by hour
 	were []record                    // before this step
+	// archived are those of the sums that no job here stands for, by hour.
+	archived map[int64]map[HistoryOwner]History
 }
 
 func newHistory() history {
-	return history{sums: ledger.NewCalendar[HistoryOwner](History.Plus), jobs: map[int64]map[*Job]struct{}{}}
-}
-
-// OwnerOf says whose j is.
-func OwnerOf(j *Job) ledger.Dimensions {
-	o := j.Terms().Owner
-	return ledger.Dimensions{Team: o.Team, Project: o.Project, User: j.User(),
-		Kind: cmp.Or(j.Terms().JobKind, "experiment"),
-		Tags: ledger.TagText(o.Tags)}
-}
-
-// HistoryOf is j alone, and when its last machine ended; false where it has had none or
-// one still costs something.
-func HistoryOf(j *Job) (w HistoryOwner, p History, last time.Time, ok bool) {
-	if len(j.Attempts()) == 0 || j.Costs() {
-		return w, p, last, false
-	}
-	for _, a := range j.Attempts() {
-		if a.Instance() != "" {
-			ok, w.Currency = true, a.Currency()
-			if a.Until().After(last) {
-				last = a.Until()
-			}
-		}
-	}
-	if !ok {
-		return w, p, last, false
-	}
-	w.Dimensions, p.Jobs = OwnerOf(j), 1
-	if !j.State().Over() {
-		p.Open = 1
-	}
-	if j.State() == Succeeded {
-		if j.Foreseen() != nil {
-			p.Foreseen, p.Estimated, p.Actual = 1, *j.Foreseen(), j.Spent(last)
-		}
-		if j.OnDemand() != nil {
-			p.Compared, p.OnDemand, p.Saved = 1, *j.OnDemand(), j.OnDemand().Sub(j.Spent(last))
-		}
-	}
-	return w, p, last, true
+	return history{sums: ledger.NewCalendar[HistoryOwner](History.Plus), jobs: map[int64]map[*Job]struct{}{},
+		archived: map[int64]map[HistoryOwner]History{}}
 }
 
 // record is what HistoryOf says of a job.
@@ -128,7 +68,7 @@ func (m *Machine) pass(j *Job, was *record) {
 	if was != nil && was.ok {
 		hour := ledger.HourOf(was.last)
 		delete(m.history.jobs[hour], j)
-		m.history.sums.Add(hour, was.owner, was.history.minus())
+		m.history.sums.Add(hour, was.owner, was.history.Minus())
 	}
 	if is.ok {
 		hour := ledger.HourOf(is.last)
@@ -143,7 +83,8 @@ func (m *Machine) pass(j *Job, was *record) {
 }
 
 // History calls f with what those jobs come to whose last machine ended at since or later,
-// in parts that add up, in no order; of the zero time with all.
+// in parts that add up, in no order; of the zero time with all. Archived jobs count with
+// their hour, and with their day where that is far back.
 func (m *Machine) History(since time.Time, f func(HistoryOwner, History)) {
 	if since.IsZero() {
 		m.history.sums.All(f)
@@ -155,10 +96,13 @@ func (m *Machine) History(since time.Time, f func(HistoryOwner, History)) {
 			f(w, p)
 		}
 	}
+	for w, p := range m.history.archived[hour] {
+		f(w, p)
+	}
 	m.history.sums.Since(hour+1, f)
 }
 
-// HistoryJobs calls f with each of those jobs, in no order.
+// HistoryJobs calls f with each of those jobs that are not archived, in no order.
 func (m *Machine) HistoryJobs(since time.Time, f func(*Job, History, money.Currency)) {
 	for hour, jobs := range m.history.jobs {
 		if !since.IsZero() && hour < ledger.HourOf(since) {

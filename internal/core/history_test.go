@@ -28,7 +28,7 @@ func samePast(t *testing.T, m *Machine, since time.Time, seed, event any) (gone 
 		}
 		m.History(from, func(w HistoryOwner, p History) { got[w] = got[w].Plus(p) })
 		m.HistoryJobs(from, func(j *Job, p History, c money.Currency) {
-			w := HistoryOwner{OwnerOf(j), c}
+			w := HistoryOwner{Dimensions: OwnerOf(j), Currency: c}
 			each[w] = each[w].Plus(p)
 		})
 		if a, b, c := pasts(got), pasts(want), pasts(each); a != b || c != b {

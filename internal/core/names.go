@@ -53,6 +53,7 @@ type (
 	IncarnationBegun  = state.IncarnationBegun
 	OwnershipDecided  = state.OwnershipDecided
 	TableReady        = state.TableReady
+	Rehydrated        = state.Rehydrated
 	MachineRegistered = state.MachineRegistered
 	MachineCleaned    = state.MachineCleaned
 	TaskGone          = state.TaskGone

@@ -90,6 +90,8 @@ type place struct {
 	sum      summed
 	wake     time.Time // when it wants to be reviewed; zero: not by time
 	posts    time.Time // when its next posting is due
+	archive  time.Time // when it is archived; zero: it is not over
+	back     time.Time // when it was rehydrated; zero: it was not
 	guard    time.Time // when the guard will hold, as its newest decision said; zero: never
 	kin      int64     // near to that of jobs that may share a table, as of then
 	due      bool      // it is going to be reviewed

@@ -22,7 +22,8 @@ type guarded struct {
 	next    time.Time // when it is checked again; zero: when something happens that can spend of it
 	checked time.Time
 	stops   bool // its jobs are being stopped
-	passed  int  // jobs that the stop has gone through, of all, when none of it runs any more
+	// passed is the order of the last job that the stop has gone through, of all, when none of it runs any more.
+	passed uint64
 }
 
 // guardLimits saves and stops the jobs of limits that are spent: first those that cost
@@ -120,17 +121,17 @@ func (m *Machine) stopOf(u *usage) {
 			n++
 		}
 	}
-	jobs := m.s.Jobs()
-	for seen := 0; n < stopsAtOnce && u.guard.passed < len(jobs); seen++ {
-		if seen == passedAtOnce {
+	left := state.After(m.s.Jobs(), u.guard.passed)
+	for seen, j := range left {
+		if n == stopsAtOnce || seen == passedAtOnce {
 			return
 		}
-		if m.stops(u, jobs[u.guard.passed]) {
+		if m.stops(u, j) {
 			n++
 		}
-		u.guard.passed++
+		u.guard.passed = j.Order()
 	}
-	u.guard.stops = u.guard.passed < len(jobs)
+	u.guard.stops = false
 }
 
 // stops saves and stops a job that the limit holds, and reports whether it did.

@@ -26,7 +26,7 @@ func triesAfter(b Body) int {
 	switch b.(type) {
 	case JobSubmitted:
 		return 1
-	case Audited, IdentityChanged:
+	case Audited, IdentityChanged, Rehydrated:
 		return 0
 	}
 	return tries
@@ -70,13 +70,14 @@ type Machine struct {
 	prepaid       []*state.Listing    // what is for sale and reserved
 	freedReserved bool                // a reserved machine came free in this step
 
-	queue  queue
-	wakes  wakes
-	hours  wakes    // when the next posting of a running job is due
-	review round    // of the jobs that hold a machine
-	quotas []*quota // of the rules what the queue keeps, by name
-	era    int      // how often they changed
-	sums   []tally  // of what runs under them now; nil: not summed
+	queue   queue
+	wakes   wakes
+	hours   wakes    // when the next posting of a running job is due
+	archive wakes    // when jobs that are over are archived
+	review  round    // of the jobs that hold a machine
+	quotas  []*quota // of the rules what the queue keeps, by name
+	era     int      // how often they changed
+	sums    []tally  // of what runs under them now; nil: not summed
 
 	usage    []*usage          // what all limits have taken, in their order
 	soon     *sums             // the same of limits that will be set; nil: nobody prepares that
@@ -131,6 +132,7 @@ func On(s *state.State, planner *plan.Planner) *Machine {
 		m.postsAt(s.Job(a.Job()))
 	}
 	m.sumUsage()
+	m.closesAll()
 	m.recount()
 	return m
 }
@@ -166,6 +168,7 @@ func (m *Machine) Step(e Event) Outcome {
 	m.tend()
 	m.tendSeats()
 	m.settleReserved(ended)
+	m.archives()
 	m.sumAgain()
 	m.close(news)
 	out := m.outcome
@@ -237,11 +240,14 @@ func (m *Machine) earlier(b Body) (savedStep int64, seen policy.Seen) {
 func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 	switch b := b.(type) {
 	case Configured:
-		currency := m.cfg().Currency
-		if m.fact(state.ConfigSet{}); m.cfg().Currency != currency {
+		was := *m.cfg()
+		if m.fact(state.ConfigSet{}); m.cfg().Currency != was.Currency {
 			m.list()
 		} else {
 			m.relist()
+		}
+		if m.cfg().ArchiveAfter != was.ArchiveAfter || m.cfg().ArchiveUnbilled != was.ArchiveUnbilled {
+			m.closesAll()
 		}
 		m.oneTiming = alikeTiming(m.cfg())
 		m.queue.changed()
@@ -270,6 +276,8 @@ func (m *Machine) take(b Body, saved int64, seen policy.Seen) {
 		AttemptEnded, AgentSilent:
 		m.takeMessage(b, saved, seen)
 	case Tick, Audited, IdentityChanged:
+	case Rehydrated:
+		m.rehydrate(b)
 	case TableReady:
 		m.tableReady(b.Table)
 	default:

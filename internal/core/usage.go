@@ -6,6 +6,7 @@ import (
 
 	"scrimp/internal/budget"
 	"scrimp/internal/money"
+	"scrimp/internal/state"
 )
 
 // usage is what the jobs of a limit have taken of it, kept up to date by the events
@@ -36,6 +37,7 @@ func (m *Machine) sumUsage() {
 	for _, j := range m.s.Jobs() {
 		m.sum(j, nil)
 	}
+	m.sumArchive()
 	m.sumLimits()
 }
 
@@ -46,7 +48,7 @@ func (m *Machine) sumLimits() {
 		s = m.newSums()
 	}
 	m.usage = s.usage
-	for _, j := range m.s.Jobs()[s.next:] {
+	for _, j := range state.After(m.s.Jobs(), s.upTo) {
 		m.sumIn(s.usage, j)
 	}
 }
@@ -55,8 +57,7 @@ func (m *Machine) sumLimits() {
 type sums struct {
 	rules *budget.Rules
 	usage []*usage
-	next  int    // jobs that are summed
-	upTo  uint64 // order of the last of them
+	upTo  uint64 // order of the last job that is summed
 }
 
 // newSums are those of no job under the rules in force.
@@ -70,6 +71,7 @@ func (m *Machine) usageSums(rules *budget.Rules) *sums {
 	for _, l := range rules.Limits {
 		u := &usage{Limit: l, begin: l.Window.Begin(m.now())}
 		u.end, _ = l.Window.End(m.now())
+		u.gpus = m.s.ArchivedGPUs(l.Scope.Holds, u.begin)
 		s.usage = append(s.usage, u)
 	}
 	return s
@@ -100,11 +102,12 @@ func (m *Machine) Prepare(rules *budget.Rules, most int) (more bool) {
 		m.soon = m.usageSums(rules)
 	}
 	s := m.soon
-	for _, j := range m.s.Jobs()[s.next:min(s.next+most, len(m.s.Jobs()))] {
+	left := state.After(m.s.Jobs(), s.upTo)
+	for _, j := range left[:min(most, len(left))] {
 		m.sumIn(s.usage, j)
-		s.next, s.upTo = s.next+1, j.Order()
+		s.upTo = j.Order()
 	}
-	return s.next < len(m.s.Jobs())
+	return len(left) > most
 }
 
 // sumIn adds j where it is not being changed: then it is added at the end of the step.
@@ -153,6 +156,7 @@ func (m *Machine) sumAgain() {
 		} else {
 			m.sum(c.job, nil)
 		}
+		m.closes(c.job)
 	}
 	m.history.were = m.history.were[:0]
 	clear(m.unsummed)

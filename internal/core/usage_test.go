@@ -152,7 +152,7 @@ func TestBooksThatAreKeptAreThoseOfAllJobs(t *testing.T) {
 			case BudgetsSet:
 				if e.Body = n.limitsOf(); soon != nil && n.rng.IntN(4) > 0 {
 					e.Body = BudgetsSet{Rules: *soon}
-					if soon = nil; m.soon != nil && m.soon.next > 0 && m.soon.next < m.Len() {
+					if soon = nil; m.soon != nil && m.soon.upTo > 0 && len(state.After(m.s.Jobs(), m.soon.upTo)) > 0 {
 						prepared++
 					}
 				}

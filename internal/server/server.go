@@ -37,6 +37,7 @@ import (
 	"scrimp/internal/server/workdir"
 	"scrimp/internal/store"
 	"scrimp/internal/store/backup"
+	"scrimp/internal/view"
 	"scrimp/internal/wait"
 )
 
@@ -95,6 +96,7 @@ type Server struct {
 	moves   auth.Streams // contents on their way to agents and from them
 	disk    disk.Room
 	turns   turn.Turns
+	view    *view.View
 	books   *books.Books
 	budgets *budgets.Desk
 	kept    *kept.Kept
@@ -240,7 +242,7 @@ func newServer(o Options, st store.Replica, address string, pace *auth.Pace) *Se
 	s := &Server{
 		opts: o, store: st, listens: address, started: time.Now(), asked: time.Now(),
 		logPace: auth.NewPace(agents.LogRate), allPace: auth.NewPace(agents.AllLogRate),
-		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir),
+		metrics: newMetrics(), wide: o.Idle == 0, disk: disk.Of(o.Dir), view: view.New(st, o.Log),
 	}
 	s.gate = &auth.Gate{Pace: pace, Log: o.Log, Asked: s.wasAsked, Seen: signed.Seen{Since: time.Now()}}
 	s.hooks = webhook.NewSender(o.Version, !s.wide, o.HookHosts, o.Log)
@@ -267,6 +269,7 @@ func (s *Server) begin(ctx context.Context) (err error) {
 	s.control, err = control.New(ctx, s.store, s.engines, control.Config{
 		Clock: s.clock, Silence: 20 * time.Second, Snapshot: 2000, Log: s.opts.Log,
 		Env: s.agentEnv, Notify: s.outbox.Notify, Leads: s.store.Leads, Running: s.opts.Running,
+		Archive: s.view,
 	})
 	if err == nil {
 		s.furnish()
@@ -278,7 +281,8 @@ func (s *Server) begin(ctx context.Context) (err error) {
 func (s *Server) furnish() {
 	s.gate.Control, s.outbox.Control = s.control, s.control
 	s.people = &people.Desk{Gate: s.gate, Log: s.store}
-	s.books = &books.Books{Control: s.control, Log: s.store, Errors: s.opts.Log}
+	s.view.On(s.control)
+	s.books = &books.Books{Control: s.control, Log: s.store, View: s.view, Errors: s.opts.Log}
 	s.budgets = &budgets.Desk{Gate: s.gate, Control: s.control, Meta: s.store, Hooks: s.hooks, Log: s.opts.Log,
 		Spent: s.books.Under}
 	s.kept = &kept.Kept{Gate: s.gate, Control: s.control, Turns: &s.turns, Dir: s.opts.Dir}
@@ -313,6 +317,7 @@ func (s *Server) work(ctx context.Context, owned *sync.WaitGroup) {
 	owned.Go(func() { s.odds.Run(ctx) })
 	owned.Go(func() { s.keepEngines(ctx) })
 	owned.Go(func() { s.budgets.Guard(ctx) })
+	owned.Go(func() { s.view.Follow(ctx) })
 	owned.Go(func() { s.books.Follow(ctx) })
 	owned.Go(func() {
 		select {

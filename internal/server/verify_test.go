@@ -37,6 +37,14 @@ func (e *edited) Records(ctx context.Context, after uint64, limit int) ([]store.
 	return e.read(e.Replica.Records(ctx, after, 1<<30))
 }
 
+func (e *edited) RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error) {
+	return e.read(e.Replica.RecordsOf(ctx, kind, after, 1<<30))
+}
+
+func (e *edited) RecordsAt(ctx context.Context, numbers []uint64) ([]store.Record, error) {
+	return e.read(e.Replica.RecordsAt(ctx, numbers))
+}
+
 func (e *edited) WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error) {
 	return e.read(e.Replica.WholeRecords(ctx, after, 1<<30))
 }

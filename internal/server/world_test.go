@@ -107,7 +107,8 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	w.engines = []engine.Engine{{Name: nameOf(t, sells), Driver: sells, AgentURL: w.socketURL(),
 		Timing: engine.Timing{Poll: time.Hour, Sweep: time.Hour, Boot: 5 * time.Minute}}}
 	w.control, err = control.New(t.Context(), st, w.engines,
-		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running})
+		control.Config{Tenant: tenant, Clock: w.clock, Silence: time.Hour, Log: o.Log, Env: w.agentEnv, Running: o.Running,
+			Archive: w.view})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +116,12 @@ func newWorldFor(t testing.TB, tenant string, sells engine.Driver, change func(*
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.control.Run(ctx) }()
+	followed := make(chan struct{})
+	go func() { defer close(followed); w.view.Follow(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		<-done
+		<-followed
 		_ = st.Close()
 	})
 	w.metrics.reg.MustRegister(w.Server)

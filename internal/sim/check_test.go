@@ -10,6 +10,7 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/money"
 	"scrimp/internal/policy"
+	"scrimp/internal/state"
 )
 
 // check holds the properties at the end of a life.
@@ -19,8 +20,9 @@ func (w *World) check() {
 		return
 	}
 	w.checkMachines()
+	w.checkArchive()
 	w.checkMoney()
-	for j := range w.m.Jobs() {
+	for _, j := range w.allJobs() {
 		if !j.State().Over() {
 			w.breaks("unfinished: %s is %s (%s)", j.ID(), j.State(), j.Why())
 			continue
@@ -51,6 +53,23 @@ func (w *World) checkMachines() {
 			w.breaks("rented twice: %s has %s and %s", i.key, other, i.id)
 		}
 		rented[i.key] = i.id
+	}
+}
+
+// checkArchive holds that the records of archived jobs are those that the core let go of.
+func (w *World) checkArchive() {
+	var sum ledger.Hash
+	for _, id := range sortedKeys(w.archive) {
+		hash := state.RecordHash(w.archive[id])
+		carry := 0
+		for n := len(sum) - 1; n >= 0; n-- {
+			carry += int(sum[n]) + int(hash[n])
+			sum[n] = byte(carry)
+			carry >>= 8
+		}
+	}
+	if jobs, want := w.m.State().ArchivedJobs(); jobs != len(w.archive) || sum != want {
+		w.breaks("archive: %d records with sum %x, and the core let go of %d with %x", len(w.archive), sum, jobs, want)
 	}
 }
 
@@ -123,7 +142,7 @@ func (w *World) checkMoney() {
 	}
 	var spent money.Amount
 	teams := w.checkIdle()
-	for j := range w.m.Jobs() {
+	for _, j := range w.allJobs() {
 		if got := j.Spent(w.now); sums["job"][j.ID()] != got {
 			w.breaks("sums: %s spent %v, its postings say %v", j.ID(), got, sums["job"][j.ID()])
 		}

@@ -115,7 +115,7 @@ func (w *World) spawns(hold string, parts []simJob) {
 		w.jobs = w.jobs[:known]
 	}
 	for n := range w.jobs[known:] {
-		j, _ := w.m.Job(w.jobs[known+n].id)
+		j, _ := w.known(w.jobs[known+n].id)
 		w.jobs[known+n].terms.Budget, w.jobs[known+n].terms.HasBudget = j.Terms().Budget, j.Terms().HasBudget
 	}
 	switch {
@@ -134,7 +134,7 @@ func (w *World) spawns(hold string, parts []simJob) {
 
 // rebudgets lets the user give a part more money, where its hold has it.
 func (w *World) rebudgets(id string, more money.Amount) {
-	j, known := w.m.Job(id)
+	j, known := w.known(id)
 	if !w.up || !known || j.State().Over() {
 		return
 	}
@@ -143,7 +143,7 @@ func (w *World) rebudgets(id string, more money.Amount) {
 	if !w.step(b) {
 		return
 	}
-	if j, _ = w.m.Job(id); j.Terms().Budget.Cmp(more) == 0 {
+	if j, _ = w.known(id); j.Terms().Budget.Cmp(more) == 0 {
 		w.newTerms(id, b.Changes)
 		w.saw("a part got another budget")
 	} else if j.Terms().Budget.Cmp(had) == 0 {
@@ -184,7 +184,7 @@ func (w *World) holds() map[string]*kept {
 // takenOf is what has been taken of a hold: what its parts may cost, those that are over what
 // they have cost, and the worst case of each hold below it that is open.
 func (w *World) takenOf(name string, all map[string]*kept) (taken money.Amount) {
-	for j := range w.m.Jobs() {
+	for _, j := range w.allJobs() {
 		if j.Terms().Parent != name {
 			continue
 		}
@@ -219,12 +219,12 @@ func (t *twin) nested(e core.Event, out core.Outcome) {
 		case state.HoldEnded:
 			t.holds[f.Hold].over = true
 		case state.JobQueued:
-			if j, _ := t.w.m.Job(f.Job); isNew(e.Body) {
+			if j, _ := t.w.known(f.Job); isNew(e.Body) {
 				t.gives(j.Terms().Parent, f.Job)
 			}
 		case state.JobChanged:
 			if b, ok := e.Body.(core.JobUpdated); ok && b.Changes.Budget != nil && b.Changes.Budget.Cmp(t.w.job(f.Job).terms.Budget) > 0 {
-				j, _ := t.w.m.Job(f.Job)
+				j, _ := t.w.known(f.Job)
 				t.gives(j.Terms().Parent, f.Job)
 			}
 		}
@@ -263,7 +263,7 @@ func (w *World) checkHolds() {
 	holds := w.holds()
 	spent, room := map[string]money.Amount{}, map[string]money.Amount{}
 	for _, p := range w.postings {
-		j, ok := w.m.Job(p.Owner.Job)
+		j, ok := w.known(p.Owner.Job)
 		if !ok || j.Terms().Parent == "" {
 			continue
 		}
@@ -276,7 +276,7 @@ func (w *World) checkHolds() {
 	}
 	all := map[string]money.Amount{}
 	for id, s := range spent {
-		j, _ := w.m.Job(id)
+		j, _ := w.known(id)
 		for up := j.Terms().Parent; up != ""; up = holds[up].parent {
 			all[up] = all[up].Add(s)
 			if beyond := s.Sub(j.Terms().Budget); beyond.Sign() > 0 {

@@ -60,6 +60,10 @@ func (w *World) live() {
 		cfg.Seats = w.seats()
 		cfg.MaxRunning += 2 * w.seats()
 	}
+	if !w.calm5() && w.seed%3 == 1 {
+		cfg.ArchiveAfter = time.Duration(1+w.seed%90) * time.Minute
+		cfg.ArchiveUnbilled = time.Duration(w.seed/3%2) * 72 * time.Hour
+	}
 	w.timings(&cfg)
 	w.step(core.IncarnationBegun{Installation: "sim", Incarnation: 1})
 	w.cfg = &cfg

@@ -69,7 +69,7 @@ func (w *World) drawChanges(rng *rand.Rand, j *simJob) (c core.Changes) {
 // pauses lets the user pause the job, and resume it after a while.
 func (w *World) pauses(id string, back time.Duration) {
 	b := core.JobPaused{Job: id}
-	j, known := w.m.Job(id)
+	j, known := w.known(id)
 	if !w.up || !known || j.State() != core.Queued && j.State() != core.Running || !j.Terms().Saves {
 		return
 	}
@@ -84,7 +84,7 @@ func (w *World) pauses(id string, back time.Duration) {
 	if !w.up {
 		return // it died after the event was durable
 	}
-	switch j, _ := w.m.Job(id); {
+	switch j, _ := w.known(id); {
 	case j.State() == core.Paused:
 		w.saw("paused at once")
 	case j.Ending() == core.Paused:
@@ -101,14 +101,14 @@ func (w *World) resumes(id string) {
 		return
 	}
 	w.altered[id] = w.now
-	if j, _ := w.m.Job(id); w.up && (j.State() == core.Paused || j.Pausing()) {
+	if j, _ := w.known(id); w.up && (j.State() == core.Paused || j.Pausing()) {
 		w.breaks("pause: %s was resumed, and is %s", id, j.State())
 	}
 }
 
 // changes lets the user change a job.
 func (w *World) changes(b core.JobUpdated) {
-	j, known := w.m.Job(b.Job)
+	j, known := w.known(b.Job)
 	if !w.up || !known || j.State().Over() {
 		return
 	}
@@ -137,7 +137,7 @@ func (w *World) newTerms(id string, c core.Changes) {
 
 // reopens lets the user take up a job that is over, with more of what it has run out of.
 func (w *World) reopens(id string, rng *rand.Rand) {
-	j, known := w.m.Job(id)
+	j, known := w.known(id)
 	if !w.up || !known || !j.State().Over() || j.State() == core.Succeeded {
 		return
 	}
@@ -188,7 +188,7 @@ func (t *twin) reopened(id string) {
 func (t *twin) paused(out core.Outcome) {
 	for _, a := range out.Actions {
 		if l, ok := a.(core.Launch); ok {
-			if j, _ := t.w.m.Job(l.Job); j.State() == core.Paused {
+			if j, _ := t.w.known(l.Job); j.State() == core.Paused {
 				t.w.breaks("pause: %s is launched while it is paused", l.Job)
 			}
 		}
@@ -198,7 +198,7 @@ func (t *twin) paused(out core.Outcome) {
 		if !ok {
 			continue
 		}
-		j, _ := t.w.m.Job(s.Job)
+		j, _ := t.w.known(s.Job)
 		a := j.Attempt()
 		if a != nil && a.Live() && a.Task() == core.TaskRunning {
 			t.w.breaks("pause: the program of %s runs, and was not asked to save", a.ID())
@@ -219,7 +219,7 @@ func (t *twin) paused(out core.Outcome) {
 
 // anyPaused reports whether a job waits to be resumed.
 func (w *World) anyPaused() bool {
-	for j := range w.m.Jobs() {
+	for _, j := range w.allJobs() {
 		if j.State() == core.Paused {
 			return true
 		}

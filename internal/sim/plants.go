@@ -48,4 +48,8 @@ const (
 	FaultUnpaid      Fault = "idle-unpaid"      // a posting of a machine without a task is lost
 	FaultNoRegister  Fault = "no-registration"  // agents take tasks without a key
 	FaultFullHold    Fault = "full-hold"        // a part begins for which its hold has no room
+
+	FaultArchiveLost   Fault = "archive-lost"   // the record of an archived job is lost
+	FaultArchiveWrong  Fault = "archive-wrong"  // an archived job comes back with another record than its hash says
+	FaultArchiveForged Fault = "archive-forged" // an archived job comes back with another record, and its hash
 )

@@ -379,7 +379,7 @@ func (w *World) allTold() bool {
 		}
 	}
 	for _, j := range w.jobs {
-		if known, ok := w.m.Job(j.id); !ok || !known.State().Over() {
+		if known, ok := w.known(j.id); !ok || !known.State().Over() {
 			return false
 		}
 	}

@@ -86,7 +86,7 @@ func (w *World) asking(j simJob) *budget.PendingApproval {
 
 // anyHeld reports whether a job waits for approval.
 func (w *World) anyHeld() bool {
-	for j := range w.m.Jobs() {
+	for _, j := range w.allJobs() {
 		if j.State() == core.Held {
 			return true
 		}
@@ -98,7 +98,7 @@ func (w *World) anyHeld() bool {
 // ends when its time is over; and that what is launched is under no full quota.
 func (t *twin) held(e core.Event, out core.Outcome) {
 	if b, ok := e.Body.(core.JobReviewed); ok {
-		if j, known := t.w.m.Job(b.Job); known && j.Approval() != nil && j.Approval().At.Equal(t.w.m.Now()) {
+		if j, known := t.w.known(b.Job); known && j.Approval() != nil && j.Approval().At.Equal(t.w.m.Now()) {
 			t.w.saw("reviewed: " + map[bool]string{true: "approved", false: "rejected"}[b.Approved])
 			if over := j.State().Over(); over == b.Approved && !slices.Contains(guards, policy.Stop(j.Why())) { // it may be too late for its budget
 				t.w.breaks("approval: %s is %s after its review", j.ID(), j.State())
@@ -110,7 +110,7 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 			t.w.saw("a job waits for a quota")
 		}
 	}
-	for j := range t.w.m.Jobs() {
+	for _, j := range t.w.allJobs() {
 		if j.State() != core.Held {
 			continue
 		}
@@ -127,7 +127,7 @@ func (t *twin) held(e core.Event, out core.Outcome) {
 		if !ok {
 			continue
 		}
-		j, _ := t.w.m.Job(l.Job)
+		j, _ := t.w.known(l.Job)
 		if mine := t.w.job(l.Job); mine.asks > 0 && (j.Approval() == nil || !j.Approval().Approved) {
 			t.w.breaks("approval: %s is launched without", l.Job)
 		}
@@ -144,7 +144,7 @@ func (t *twin) quota(l budget.Limit, launched *core.Job, e core.Event) {
 	running, gpus, hours := 0, 0, time.Duration(0)
 	adds := 0 // of the GPUs in use, those of the job that is launched
 	now := t.w.m.Now()
-	for j := range t.w.m.Jobs() {
+	for _, j := range t.w.allJobs() {
 		if !l.Scope.Holds(j.Terms().Owner, j.User()) {
 			continue
 		}
@@ -254,7 +254,7 @@ func (s *stage) review(verb string, a *args) error {
 
 // waits prints which quota a job waits for, when that changes.
 func (s *stage) waits() {
-	for j := range s.w.m.Jobs() {
+	for _, j := range s.w.allJobs() {
 		_, detail, _ := s.w.m.Waits(j)
 		if detail != s.quota[j.ID()] && detail != "" {
 			s.line("waits", "%s: %s", j.ID(), detail)

@@ -50,6 +50,7 @@ var moments = []string{
 	"a machine waits for a job", "a machine serves another task", "a machine serves another job",
 	"a machine has several tasks", "a seat is left",
 	"parts began", "parts found no room", "parts found their hold closed", "a part got another budget", "a part got no more", "a hold more than half spent",
+	"a job is archived", "a job is rehydrated",
 }
 
 func TestInvariants(t *testing.T) {
@@ -198,6 +199,10 @@ var plants = map[Fault]struct {
 	FaultRetryAll:    {"retry", 0},
 	FaultUnasked:     {"approval", 0},
 	FaultBilledTwice: {"money", 0},
+
+	FaultArchiveLost:   {"archive|money", 0},
+	FaultArchiveWrong:  {"archive|money", 0},
+	FaultArchiveForged: {"archive", 0},
 }
 
 // TestPlantedFaultsAreCaught breaks one thing at a time and names the property that notices.

@@ -169,7 +169,7 @@ func (s *stage) decision(f state.Decided) {
 		text += fmt.Sprintf(", slack %s", strings.TrimSpace(hms(d.Slack)))
 	}
 	var not []string
-	j, _ := s.w.m.Job(f.Job)
+	j, _ := s.w.known(f.Job)
 	for _, r := range j.Last().Rejected {
 		not = append(not, fmt.Sprintf("%s (%s)", r.Offer, r.Why))
 	}
@@ -218,7 +218,7 @@ func (s *stage) byUse(mine func(ledger.Owner) bool) (text, whose string) {
 func (s *stage) receipts() {
 	w := s.w
 	over := true
-	for j := range w.m.Jobs() {
+	for _, j := range w.allJobs() {
 		over = over && j.State().Over()
 		saved := "no checkpoint"
 		if j.HasSaved() {

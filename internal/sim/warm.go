@@ -74,7 +74,7 @@ func (a *agent) pull(clean bool) {
 
 // userOf is who submitted a job, as its client knows it, or as the server does.
 func (w *World) userOf(j *simJob) string {
-	if known, ok := w.m.Job(j.id); ok && j.by == "" {
+	if known, ok := w.known(j.id); ok && j.by == "" {
 		return known.User()
 	}
 	return j.by

@@ -40,7 +40,7 @@ func (w *World) checkIdle() map[string]money.Amount {
 			all = all.Add(idle.Posted)
 		}
 		for _, name := range i.Served() {
-			all = all.Add(w.m.State().AttemptOf(name).Posted())
+			all = all.Add(w.attempt(name).Posted())
 		}
 		if all != i.Posted() {
 			w.breaks("idle: %s was charged %v, and its parts %v", i.ID(), i.Posted(), all)

@@ -128,7 +128,7 @@ func (t *twin) fresh(attempt string, message int64) bool {
 // guard against ends the run, by any value that the program said.
 func (t *twin) progressed(b core.Progressed) {
 	a, _ := t.w.m.Attempt(b.Attempt)
-	j, _ := t.w.m.Job(a.Job())
+	j, _ := t.w.known(a.Job())
 	said := t.values(b)
 	if a.Task() != core.TaskRunning {
 		return
@@ -198,7 +198,7 @@ func (t *twin) ended(b core.AttemptEnded) {
 	if ag == nil {
 		return
 	}
-	j, _ := t.w.m.Job(a.Job())
+	j, _ := t.w.known(a.Job())
 	if kept := ag.kept; kept != "" {
 		t.w.saw("outputs kept")
 		if j.Outputs() != kept {
@@ -264,7 +264,7 @@ func (t *twin) order(e core.Event, out core.Outcome) {
 		return
 	}
 	for _, j := range t.w.jobs {
-		if _, known := t.w.m.Job(j.id); known && !t.looked[j.id] {
+		if _, known := t.w.known(j.id); known && !t.looked[j.id] {
 			t.w.saw("a job waits for a place")
 			return
 		}
@@ -277,7 +277,7 @@ func (t *twin) inTurn(f state.AllocationRequested) {
 		if other.id == f.Job || other.terms.Priority <= t.w.job(f.Job).terms.Priority || t.looked[other.id] {
 			continue
 		}
-		if j, known := t.w.m.Job(other.id); known && !j.State().Over() && j.State() != core.Held && j.State() != core.Paused &&
+		if j, known := t.w.known(other.id); known && !j.State().Over() && j.State() != core.Held && j.State() != core.Paused &&
 			j.Reopened() == 0 && !t.limited() {
 			t.w.breaks("order: %s was launched before %s, which is more urgent", f.Job, other.id)
 		}
@@ -295,7 +295,7 @@ func (t *twin) limited() bool {
 // ladder holds that the second rung is not used before the job had no machine for
 // the time that the first one is tried, or failed there as often as it allows.
 func (t *twin) ladder(f state.AllocationRequested) {
-	j, ok := t.w.m.Job(f.Job)
+	j, ok := t.w.known(f.Job)
 	if !ok || !j.Terms().Deadline.IsZero() || j.Last().Mode == policy.Certain { // what is in time is allowed whatever the ladder says
 		return
 	}

@@ -32,8 +32,9 @@ type World struct {
 	m        *core.Machine
 	mind     *plan.Planner // kept over a restart, for its tables are dear and change nothing
 	log      []logged
-	snap     json.RawMessage // newest snapshot
-	snapAt   int             // how much of the log it holds
+	archive  map[string]json.RawMessage // records of archived jobs, by name
+	snap     json.RawMessage            // newest snapshot
+	snapAt   int                        // how much of the log it holds
 	postings []ledger.Posting
 	up       bool
 	tick     time.Time // when the next tick is scheduled
@@ -175,7 +176,7 @@ func newWorld(rng *rand.Rand, at time.Time) *World {
 		granting:  map[string]func(){},
 		cancelled: map[string]bool{},
 		blobs:     map[string]int64{}, saver: map[string]int{}, claims: map[string]int{}, outputs: map[string]string{},
-		failed: map[string]int{},
+		failed: map[string]int{}, archive: map[string]json.RawMessage{},
 	}
 }
 
@@ -219,6 +220,9 @@ func (w *World) step(b core.Body) bool {
 	}
 	if w.through != nil {
 		return w.through(w.event(b))
+	}
+	if !w.rehydrates(b) {
+		return false
 	}
 	if w.chance(w.faults.Crash) && w.chance(0.5) {
 		w.saw("fault crash before write × " + b.Kind())
@@ -273,6 +277,7 @@ func (w *World) commit(e core.Event, out core.Outcome) {
 	if !out.Nothing {
 		w.write(e, out)
 	}
+	w.archives(out)
 	for i, p := range out.Postings {
 		if w.fault == FaultDropBill && i == 1 || w.fault == FaultUnpaid && p.Idles() {
 			continue

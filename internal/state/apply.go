@@ -60,6 +60,8 @@ func (s *State) Apply(e *Event, f Fact) {
 		s.begins(e.Body.(IncarnationBegun))
 	case ReserveSettled:
 		s.stock(f.Offer).Settled = s.now
+	case JobArchived, JobRehydrated:
+		s.applyArchive(e, f)
 	default:
 		panic(fmt.Sprintf("state: unknown fact %T", f))
 	}

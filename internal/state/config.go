@@ -33,6 +33,11 @@ type Config struct {
 	// are given in; 0: as much.
 	Speed float64 `json:"speed,omitempty"`
 
+	// ArchiveAfter is how long after its end a job that is over, and all of whose machines are
+	// billed, stays in memory; 0: for ever. ArchiveUnbilled is the same of one whose bills may come.
+	ArchiveAfter    time.Duration `json:"archive_after_ns,omitempty"`
+	ArchiveUnbilled time.Duration `json:"archive_unbilled_ns,omitempty"`
+
 	Policy policy.Rule   `json:"policy,omitempty"`   // "": the default
 	Spare  time.Duration `json:"spare_ns,omitempty"` // that the guard keeps back besides
 	// the longest time between two polls of the market; 0: whenever a job asks

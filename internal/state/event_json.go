@@ -108,6 +108,7 @@ var bodies = map[string]func([]byte) (Body, error){
 	Spawn{}.Kind():             read[Spawn],
 	Configured{}.Kind():        read[Configured],
 	LaunchDone{}.Kind():        read[LaunchDone],
+	Rehydrated{}.Kind():        read[Rehydrated],
 	LaunchRefused{}.Kind():     read[LaunchRefused],
 	LaunchPending{}.Kind():     read[LaunchPending],
 	LaunchExpired{}.Kind():     read[LaunchExpired],

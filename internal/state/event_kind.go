@@ -41,6 +41,5 @@ var Kinds = []string{
 	"notice_given", "usage_seen", "attempt_ended", "agent_silent", "configured", "job_reviewed", "budgets_set",
 	"launch_pending", "launch_expired", "launch_cancelled", "bill_received", "incarnation_begun", "ownership_decided",
 	"table_ready", "job_paused", "job_resumed", "job_updated", "hold_opened", "hold_reviewed",
-	"hold_closed", "spawn", "machine_registered", "machine_cleaned",
-	"task_gone",
+	"hold_closed", "spawn", "machine_registered", "machine_cleaned", "task_gone", "rehydrated",
 }

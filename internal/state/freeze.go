@@ -15,19 +15,24 @@ import (
 // encode, so only those parts are that have changed, one at a time between the
 // steps. A step that changes a job whose turn has not come leaves a copy of it as it was.
 type Snapshot struct {
-	s     *State
-	head  head
-	jobs  []*Job       // in the order of submission
-	parts []int        // to be encoded, in order
-	todo  map[int]bool // the same, while they are
-	saved map[*Job]*Job
+	s    *State
+	head head
+	// archive is what of the head is put in order outside the steps.
+	archive archive
+	jobs    []*Job       // in the order of submission
+	size    int          // parts in all
+	parts   []int        // to be encoded, in order
+	todo    map[int]bool // the same, while they are
+	saved   map[*Job]*Job
 }
 
 // Freeze keeps the state as it is now, until it is encoded or the next Freeze.
 // Parts that have not changed since the event are left out; 0 is all.
 func (s *State) Freeze(since uint64) *Snapshot {
+	s.lent = true
 	f := &Snapshot{
-		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], todo: map[int]bool{}, saved: map[*Job]*Job{},
+		s: s, jobs: s.inOrder[:len(s.inOrder):len(s.inOrder)], size: len(s.parts), todo: map[int]bool{},
+		saved: map[*Job]*Job{}, archive: s.archive.clone(),
 		head: head{
 			Version: SnapshotVersion, Installation: s.installation, Incarnation: s.incarnation,
 			Undecided: s.AllUndecided(), Config: s.cfg, Now: s.now, Seq: s.seq,
@@ -92,10 +97,18 @@ func (s *State) spare(j *Job) {
 func (f *Snapshot) Seq() uint64 { return f.head.Seq }
 
 // Parts is how many parts the state has, those that are not encoded with them.
-func (f *Snapshot) Parts() int { return (len(f.jobs) + f.head.Part - 1) / f.head.Part }
+func (f *Snapshot) Parts() int { return f.size }
+
+// part are the jobs of one.
+func (f *Snapshot) part(number int) []*Job {
+	first := uint64(number * f.head.Part) // the order of the last job before it
+	jobs := After(f.jobs, first)
+	return jobs[:len(jobs)-len(After(jobs, first+uint64(f.head.Part)))]
+}
 
 // Head is the state without its jobs.
 func (f *Snapshot) Head() (json.RawMessage, error) {
+	f.head.Archive = f.archive.record()
 	b, err := json.Marshal(f.head)
 	if err != nil {
 		return nil, fmt.Errorf("write snapshot: %w", err)
@@ -119,7 +132,7 @@ func (f *Snapshot) Encode() (number int, part json.RawMessage, more bool, err er
 	number = f.parts[0]
 	f.parts = f.parts[1:]
 	delete(f.todo, number)
-	jobs := f.jobs[number*f.head.Part : min((number+1)*f.head.Part, len(f.jobs))]
+	jobs := f.part(number)
 	var rejected [][]plan.Rejection
 	b := append(make([]byte, 0, 500*len(jobs)), `{"jobs":[`...) // about the size of a job that waits
 	for i, j := range jobs {

@@ -38,6 +38,7 @@ type head struct {
 	Rules        *budget.Rules             `json:"rules,omitempty"`
 	Spending     spending                  `json:"spending"`
 	Holds        []HoldRecord              `json:"holds,omitempty"`
+	Archive      *archiveRecord            `json:"archive,omitempty"`
 	Demands      map[string]Demand         `json:"demands,omitempty"`
 	Part         int                       `json:"part"` // jobs in a part
 	Jobs         int                       `json:"jobs"`
@@ -72,7 +73,7 @@ type whole struct {
 
 // SnapshotVersion is the form that snapshots have. A snapshot of another version is
 // not read: the log has all that it would say.
-const SnapshotVersion = 13
+const SnapshotVersion = 14
 
 // Snapshot returns the whole state as bytes; the same state gives the same bytes.
 func (s *State) Snapshot() (json.RawMessage, error) {
@@ -162,7 +163,8 @@ func NewRestorer(b json.RawMessage) (*Restorer, error) {
 	}
 	s := New()
 	s.cfg, s.now, s.seq, s.order, s.part, s.rules = h.Config, h.Now, h.Seq, h.Order, h.Part, h.Rules
-	s.spending = h.Spending
+	s.spending, s.archive = h.Spending, h.Archive.restored()
+	s.parts = make([]uint64, (s.order+uint64(s.part)-1)/uint64(s.part))
 	for _, r := range h.Holds {
 		s.holds[r.Name] = &r
 	}
@@ -212,7 +214,6 @@ func (r *Restorer) Add(p Part) {
 		j := &Job{r: *stored.JobRecord, order: stored.Order}
 		s.jobs[j.r.ID] = j
 		s.inOrder = append(s.inOrder, j)
-		s.grow()
 		if stored.Run == nil {
 			continue
 		}
@@ -259,7 +260,7 @@ func (s *State) partOf(j *Job) int { return int(j.order-1) / s.part }
 
 // grow makes room for the newest job's part.
 func (s *State) grow() {
-	if len(s.inOrder) > len(s.parts)*s.part {
+	if s.order > uint64(len(s.parts)*s.part) {
 		s.parts = append(s.parts, 0)
 	}
 }

@@ -39,6 +39,9 @@ type cost struct {
 	Job    string       `json:"job,omitempty"`
 	Idle   string       `json:"idle,omitempty"` // the span without a task that it is of
 	Amount money.Amount `json:"amount"`
+	// Owner and User are those of a job that is archived.
+	Owner *ledger.Owner `json:"owner,omitempty"`
+	User  string        `json:"user,omitempty"`
 }
 
 // clone is a copy that later postings leave alone.
@@ -150,6 +153,8 @@ func (s *State) since(l budget.Limit, event uint64) (sum money.Amount) {
 		owner, user := ledger.Owner{}, ""
 		if j := s.jobs[c.Job]; j != nil {
 			owner, user = j.r.Terms.Owner, j.User()
+		} else if c.Owner != nil {
+			owner, user = *c.Owner, c.User
 		} else if _, idle := s.idleOf(c.Idle); idle != nil {
 			owner, user = idle.Owner, idle.User
 		}

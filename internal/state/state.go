@@ -31,7 +31,8 @@ type State struct {
 	undecided    map[string]Undecided // by instance
 
 	jobs        map[string]*Job
-	inOrder     []*Job                 // all jobs, in the order of their submission
+	inOrder     []*Job                 // all jobs but the archived, in the order of their submission
+	lent        bool                   // a snapshot has that list too: it is copied before one is taken out
 	running     []*Job                 // that hold or ask for a machine, sorted by ID
 	allocations map[string]*Allocation // pending or being cancelled, by ID
 	attempts    map[string]*Attempt    // all that are not over, by ID
@@ -51,8 +52,9 @@ type State struct {
 	spending    spending
 	holds       map[string]*HoldRecord // by name
 	decision    *plan.Decision         // the newest of all; see shares
+	archive     archive
 
-	part     int       // jobs in a part of a snapshot
+	part     int       // jobs in a part of a snapshot, those that were archived since with them
 	parts    []uint64  // by part: number of the last event that may have changed a job in it
 	snapshot *Snapshot // the state of a while ago that is being encoded, or nil
 	watch    func(*Job)
@@ -261,6 +263,25 @@ func (s *State) position(id string, none int) (int, bool) {
 	return slices.BinarySearchFunc(s.inOrder, j.order, func(a *Job, order uint64) int {
 		return cmp.Compare(a.order, order)
 	})
+}
+
+// JobsFrom are the jobs that were submitted after the one of that order, oldest first;
+// JobsTo those before it, newest first, of 0 all.
+func (s *State) JobsFrom(order uint64) iter.Seq[*Job] { return slices.Values(After(s.inOrder, order)) }
+
+// JobsTo are those before; see JobsFrom.
+func (s *State) JobsTo(order uint64) iter.Seq[*Job] {
+	jobs := s.inOrder
+	if order > 0 {
+		jobs = jobs[:len(jobs)-len(After(jobs, order-1))]
+	}
+	return func(yield func(*Job) bool) {
+		for _, j := range slices.Backward(jobs) {
+			if !yield(j) {
+				return
+			}
+		}
+	}
 }
 
 // JobsAfter returns the jobs that were submitted after the one of that name,

@@ -13,13 +13,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite is a Store in one folder: scrimp.db, logs/, and a lock that one server holds.
+// SQLite is a Store in one folder: scrimp.db, view.db, logs/, and a lock that one server holds.
 type SQLite struct {
 	logFiles
 	dir   string
 	lock  *os.File
 	write *sql.DB // one connection
 	reads *sql.DB
+	view  sqliteView
 
 	mu        sync.Mutex
 	tail      tail
@@ -73,6 +74,9 @@ func (s *SQLite) open() (err error) {
 	if s.tail, err = s.readTail(context.Background()); err != nil {
 		return err
 	}
+	if s.view, err = openView(s.dir); err != nil {
+		return err
+	}
 	for stmt, text := range map[**sql.Stmt]string{
 		&s.addEvent:  "INSERT INTO event (seq, gap, tenant, at, kind, key, event, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		&s.addSample: "INSERT INTO sample (seq, gap, tenant, at, kind, key, event) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -94,7 +98,7 @@ func (s *SQLite) open() (err error) {
 
 // Close lets the folder go.
 func (s *SQLite) Close() error {
-	var errs []error
+	errs := []error{s.view.close()}
 	for _, db := range []*sql.DB{s.reads, s.write} {
 		if db != nil {
 			errs = append(errs, db.Close())

@@ -1,5 +1,5 @@
 // Package store keeps what happened: events with what was decided, postings,
-// snapshots and the output of programs.
+// snapshots, the output of programs, and tables that say by job what the log says.
 package store
 
 import (
@@ -114,6 +114,8 @@ type Store interface {
 	PutMeta(ctx context.Context, key, value string) error
 	Meta(ctx context.Context, key string) (value string, ok bool, err error)
 	AllMeta(ctx context.Context) (map[string]string, error)
+
+	ViewStore
 	Close() error
 }
 

@@ -181,15 +181,14 @@ func (g *Gate) may(w http.ResponseWriter, r *http.Request, a Access) bool {
 		has = caller.Role(identity.Everywhere)
 	case OfJob:
 		id := r.PathValue("id")
-		team, known := "", false
-		g.Control.ReadUpTo(func(m *core.Machine) uint64 {
-			j, ok := m.Job(id)
-			if !ok {
-				return 0
-			}
-			team, known = j.Terms().Owner.Team, true
-			return j.Event() // the team never changes
-		})
+		team := ""
+		// the team never changes
+		known, err := g.Control.Visible(id, func(j *core.Job) { team = j.Terms().Owner.Team })
+		if err != nil {
+			w.Header().Set("Retry-After", "10")
+			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs cannot be read now", "ask again in a minute", err)
+			return false
+		}
 		if has = caller.Role(team); !known || has < identity.Viewer { // whose job it is is nobody else's business
 			reply.UnknownJob(w, "", id)
 			return false

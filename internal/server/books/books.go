@@ -4,6 +4,7 @@ package books
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -13,11 +14,12 @@ import (
 	"scrimp/internal/ledger"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/store"
+	"scrimp/internal/view"
 )
 
 // Log is the log with its postings, and what is kept beside it.
 type Log interface {
-	Records(ctx context.Context, after uint64, limit int) ([]store.Record, error)
+	RecordsOf(ctx context.Context, kind string, after uint64, limit int) ([]store.Record, error)
 	WholeRecords(ctx context.Context, after uint64, limit int) ([]store.Record, error)
 	Postings(ctx context.Context, tenant, job string) iter.Seq2[ledger.Posting, error]
 	PostingsOf(ctx context.Context, tenant string, after, upTo uint64) iter.Seq2[ledger.Posting, error]
@@ -29,17 +31,47 @@ type Log interface {
 type Books struct {
 	Control *control.Control
 	Log     Log
+	View    *view.View // of the log, by job
 	Errors  *slog.Logger
 
 	spent spent
 }
 
-// known answers who asks about a job that is not.
-func (b *Books) known(w http.ResponseWriter, r *http.Request) bool {
+// known is the job that somebody asks about, or answers that there is none.
+func (b *Books) known(w http.ResponseWriter, r *http.Request) (j view.Job, known bool) {
 	id := r.PathValue("id")
-	known := b.Control.Job(id, func(*core.Machine, *core.Job) {})
+	known = b.Control.Job(id, func(m *core.Machine, job *core.Job) { j = jobOf(m, job) })
 	if !known {
 		reply.UnknownJob(w, "", id)
 	}
-	return known
+	return j, known
+}
+
+// jobOf is a job whose events are asked for, as far as the machine has come. What is not
+// durable yet says nothing of the job, or who has seen it waits for that.
+func jobOf(m *core.Machine, j *core.Job) view.Job {
+	return view.Job{ID: j.ID(), Submitted: j.Event(), UpTo: m.ChangedAt(j)}
+}
+
+// events calls f with each event that says some of what about a job, with its facts.
+func (b *Books) events(ctx context.Context, j view.Job, what view.What,
+	f func(seq uint64, e core.Event, facts []core.Fact) error,
+) error {
+	return b.View.Events(ctx, j, what, func(r store.Record) error {
+		e, facts, err := control.Decode(r)
+		if err != nil {
+			return err
+		}
+		return f(r.Seq, e, facts)
+	})
+}
+
+// unread answers that the events about a job were not read.
+func unread(w http.ResponseWriter, title string, err error) {
+	var behind *view.BehindError
+	if errors.As(err, &behind) {
+		reply.Problem(w, http.StatusServiceUnavailable, "the log is being put in order by job", "ask again in a minute", err)
+		return
+	}
+	reply.Problem(w, http.StatusInternalServerError, title, "scrimp ledger verify says where the log is broken", err)
 }

@@ -18,6 +18,7 @@ import (
 	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
 	"scrimp/internal/state"
+	"scrimp/internal/store"
 )
 
 // groupBy returns what costs are listed by, of a job's or posting's owner.
@@ -129,6 +130,7 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 	b.spent.mu.Lock() // what is summed is never ahead of what the core has said here
 	defer b.spent.mu.Unlock()
 	end, since := uint64(0), time.Time{}
+	listed := map[string]bool{} // jobs in memory
 	b.Control.Read(func(m *core.Machine) {
 		end, v.Until = m.Seq(), b.Control.Now()
 		if m.Now().After(v.Until) {
@@ -140,11 +142,19 @@ func (b *Books) costs(ctx context.Context, c identity.Caller, v *api.Costs, back
 		}
 		l.live(m, since, v.Until)
 		if v.By == byJob {
-			m.HistoryJobs(since, func(j *core.Job, p core.History, c money.Currency) { l.past(core.OwnerOf(j), j.ID(), c, p) })
+			m.HistoryJobs(since, func(j *core.Job, p core.History, c money.Currency) {
+				listed[j.ID()] = true
+				l.past(core.OwnerOf(j), j.ID(), c, p)
+			})
 			return
 		}
 		m.History(since, func(w core.HistoryOwner, p core.History) { l.past(w.Dimensions, "", w.Currency, p) })
 	})
+	if v.By == byJob {
+		if err := b.archivedCosts(ctx, l, since, listed); err != nil {
+			return err
+		}
+	}
 	if err := b.spentTo(ctx, end); err != nil {
 		return err
 	}
@@ -221,6 +231,20 @@ func (l *lines) past(w ledger.Dimensions, job string, c money.Currency, p core.H
 	}
 }
 
+// archivedCosts adds the archived jobs whose last machine ended since then, but for those that
+// were in memory a moment ago.
+func (b *Books) archivedCosts(ctx context.Context, l *lines, since time.Time, listed map[string]bool) error {
+	for j, err := range b.Control.Past(ctx, store.ArchivedPage{}) {
+		if err != nil {
+			return err
+		}
+		if w, p, last, ok := core.HistoryOf(j); ok && !last.Before(since) && !listed[j.ID()] {
+			l.past(w.Dimensions, j.ID(), w.Currency, p)
+		}
+	}
+	return nil
+}
+
 // booked adds what was booked since then and up to the event end. The caller holds b.spent.mu.
 func (b *Books) booked(ctx context.Context, l *lines, by string, since time.Time, end uint64) error {
 	sums := b.spent.sums
@@ -266,7 +290,10 @@ func (b *Books) walk(ctx context.Context, l *lines, first, last uint64, wanted f
 				list = append(list, p)
 			}
 		}
-		users, kinds := b.ofJobs(list)
+		users, kinds, err := b.ofJobs(ctx, list)
+		if err != nil {
+			return err
+		}
 		for i, p := range list {
 			p.Parts(func(u ledger.Use, a money.Amount) {
 				l.add(ledger.WhoseOf(p, users[i], kinds[i]), p.Owner.Job, p.Currency, u, a)

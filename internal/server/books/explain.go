@@ -9,18 +9,20 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/state"
+	"scrimp/internal/view"
 )
 
 // Explain lists the decisions about a job.
 func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
-	if !b.known(w, r) {
+	j, known := b.known(w, r)
+	if !known {
 		return
 	}
 	list := []api.Decision{}
-	err := b.each(r.Context(), func(seq uint64, e core.Event, facts []core.Fact) error {
+	err := b.events(r.Context(), j, view.Decisions, func(seq uint64, e core.Event, facts []core.Fact) error {
 		for _, f := range facts {
 			d, ok := f.(state.Decided)
-			if !ok || d.Job != r.PathValue("id") {
+			if !ok || d.Job != j.ID {
 				continue
 			}
 			line := api.Decision{At: b.Control.Clock().ToWall(e.At), MarketAt: e.At, Event: seq, Cause: e.Body.Kind(),
@@ -39,8 +41,7 @@ func (b *Books) Explain(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
-			"scrimp ledger verify says where it is broken", err)
+		unread(w, "the log was not read", err)
 		return
 	}
 	reply.JSON(w, list)

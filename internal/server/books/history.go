@@ -11,13 +11,14 @@ import (
 	"scrimp/internal/market"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/store"
 )
 
 // History answers with what was seen of the market, from the log, and with the
 // jobs that succeeded on it.
 func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 	var seen market.Recorder
-	err := b.each(r.Context(), func(_ uint64, e core.Event, _ []core.Fact) error {
+	err := b.each(r.Context(), core.MarketSeen{}.Kind(), func(e core.Event) {
 		if b, ok := e.Body.(core.MarketSeen); ok {
 			for _, o := range b.Offers {
 				seen.Offer(o)
@@ -26,7 +27,6 @@ func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 				seen.Quote(q)
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		reply.Problem(w, http.StatusInternalServerError, "the log cannot be read", "run scrimp doctor", err)
@@ -37,25 +37,41 @@ func (b *Books) History(w http.ResponseWriter, r *http.Request) {
 	trace, opened := seen.Trace("recorded")
 	h.Trace, h.Opened = convert.To[client.Trace](trace), opened
 	h.Trace.Speed = b.Control.Clock().Speed // notices are on the wall
+	caller := auth.CallerOf(r)
+	var now time.Time
 	b.Control.Read(func(m *core.Machine) {
+		now = m.Now()
 		for j := range m.Jobs() {
-			switch {
-			case !auth.Sees(auth.CallerOf(r), j):
-				continue
-			case j.State() != core.Succeeded:
-				if j.State().Over() {
-					h.Others++
-				}
-				continue
+			if auth.Sees(caller, j) {
+				past(&h, j, now)
 			}
-			p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: convert.To[client.Terms](*j.Terms()),
-				Submitted: j.Submitted(), Restart: j.Restart(), Save: j.SaveCost(), Cost: j.Spent(m.Now())}
-			if steps := max(j.Total(), j.Step()); steps > 0 && j.StepRate() > 0 {
-				p.Known = true
-				p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.StepRate()*float64(time.Hour))
-			}
-			h.Jobs = append(h.Jobs, p)
 		}
 	})
+	for j, err := range b.Control.Past(r.Context(), store.ArchivedPage{Limit: archivedBack, Backwards: true}) {
+		if err != nil {
+			reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "ask again", err)
+			return
+		}
+		if auth.Sees(caller, j) {
+			past(&h, j, now)
+		}
+	}
 	reply.JSON(w, h)
+}
+
+// past adds a job that succeeded.
+func past(h *api.History, j *core.Job, now time.Time) {
+	if j.State() != core.Succeeded {
+		if j.State().Over() {
+			h.Others++
+		}
+		return
+	}
+	p := api.PastJob{ID: j.ID(), Name: j.Terms().Name, Terms: convert.To[client.Terms](*j.Terms()),
+		Submitted: j.Submitted(), Restart: j.Restart(), Save: j.SaveCost(), Cost: j.Spent(now)}
+	if steps := max(j.Total(), j.Step()); steps > 0 && j.StepRate() > 0 {
+		p.Known = true
+		p.Terms.Steps, p.Terms.Work = steps, time.Duration(float64(steps)/j.StepRate()*float64(time.Hour))
+	}
+	h.Jobs = append(h.Jobs, p)
 }

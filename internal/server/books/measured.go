@@ -2,8 +2,11 @@ package books
 
 import (
 	"cmp"
+	"context"
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 
 	"scrimp/client"
 	"scrimp/internal/api/convert"
@@ -14,6 +17,7 @@ import (
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
+	"scrimp/internal/store"
 )
 
 // standardRuns is how many measured runs are answered with where nobody says.
@@ -33,7 +37,11 @@ func (b *Books) Measured(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	list := b.measured(callerSees(r), r.URL.Query().Get("name"), most)
+	list, err := b.measured(r.Context(), callerSees(r), r.URL.Query().Get("name"), most)
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "ask again", err)
+		return
+	}
 	if r.URL.Query().Get("expected") != "" {
 		b.expected(list)
 	}
@@ -58,51 +66,90 @@ func callerSees(r *http.Request) func(*core.Job) bool {
 // pieceOfJobs is how many jobs are looked at with no step meanwhile.
 const pieceOfJobs = 20_000
 
+// archivedBack is among how many archived jobs, the newest, earlier runs are looked for: some
+// tenths of a second.
+const archivedBack = 2_000
+
+// run is what a job has measured, and where it stands in the order of submission.
+type run struct {
+	measured.Run
+	order uint64
+}
+
+// runs are those of a name, as they are found.
+type runs struct {
+	sees  func(*core.Job) bool
+	name  string
+	most  int
+	until time.Time
+	sale  map[market.OfferID]market.Offer
+	list  []run
+}
+
+// take adds what a job has measured, and reports whether there are enough.
+func (r *runs) take(j *core.Job) (enough bool) {
+	if r.name != "" && j.Terms().Name != r.name && j.Terms().Name != measured.Profile(r.name) || !r.sees(j) {
+		return false
+	}
+	if one, ok := measured.Of(j, r.until, func(id market.OfferID) (market.Offer, bool) {
+		o, ok := r.sale[id]
+		return o, ok
+	}); ok {
+		r.list = append(r.list, run{one, j.Order()})
+	}
+	return len(r.list) == r.most
+}
+
 // measured is what the newest runs have measured, of one job's name where it is given.
-func (b *Books) measured(sees func(*core.Job) bool, name string, most int) []measured.Run {
-	list := []measured.Run{}
-	for before, more := "", true; more && len(list) < most; {
+func (b *Books) measured(ctx context.Context, sees func(*core.Job) bool, name string, most int,
+) ([]measured.Run, error) {
+	here := &runs{sees: sees, name: name, most: most}
+	for before, more := uint64(0), true; more; {
 		more = false
 		b.Control.Read(func(m *core.Machine) {
-			offers := map[market.OfferID]market.Offer{}
+			here.until, here.sale = m.Now(), map[market.OfferID]market.Offer{}
 			for o := range m.Sale() {
-				offers[o.ID] = o
-			}
-			jobs, ok := m.JobsBefore(before)
-			if !ok {
-				return
+				here.sale[o.ID] = o
 			}
 			looked := 0
-			for j := range jobs {
-				if looked == pieceOfJobs || len(list) == most {
+			for j := range m.State().JobsTo(before) {
+				if looked == pieceOfJobs {
 					more = true
 					return
 				}
 				looked++
-				before = j.ID()
-				if name != "" && j.Terms().Name != name && j.Terms().Name != measured.Profile(name) || !sees(j) {
-					continue
-				}
-				if run, ok := measured.Of(j, m.Now(), func(id market.OfferID) (market.Offer, bool) {
-					o, ok := offers[id]
-					return o,
-						ok
-				}); ok {
-					list = append(list, run)
+				if before = j.Order(); here.take(j) {
+					return
 				}
 			}
 		})
 	}
-	return list
+	past := *here
+	past.list = nil
+	for j, err := range b.Control.Past(ctx, store.ArchivedPage{Limit: archivedBack, Backwards: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if past.take(j) {
+			break
+		}
+	}
+	all := slices.Concat(here.list, past.list)
+	slices.SortStableFunc(all, func(a, b run) int { return cmp.Compare(b.order, a.order) })
+	list := make([]measured.Run, 0, most)
+	for _, r := range all[:min(most, len(all))] {
+		list = append(list, r.Run)
+	}
+	return list, nil
 }
 
 // expected adds what the runs were expected to cost when they were first decided.
 func (b *Books) expected(list []measured.Run) {
-	b.Control.Read(func(m *core.Machine) {
-		for i := range list {
-			if j, ok := m.Job(list[i].Job); ok && cmp.Or(list[i].Currency, money.USD) == money.USD {
+	for i := range list {
+		b.Control.Job(list[i].Job, func(_ *core.Machine, j *core.Job) {
+			if cmp.Or(list[i].Currency, money.USD) == money.USD {
 				list[i].ExpectedCost = j.Foreseen()
 			}
-		}
-	})
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"scrimp/internal/core"
 	"scrimp/internal/policy"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/view"
 )
 
 // metricReader reads from the log what a job's programs said of a metric: every value of
@@ -81,19 +82,22 @@ func (r *metricReader) all() []said {
 
 // Metric lists what the job's programs said of the metric that it is judged by.
 func (b *Books) Metric(w http.ResponseWriter, r *http.Request) {
-	if !b.known(w, r) {
+	of, known := b.known(w, r)
+	if !known {
 		return
 	}
 	var reader *metricReader
-	b.Control.Job(r.PathValue("id"), func(_ *core.Machine, j *core.Job) { reader = newMetricReader(b, j) })
+	b.Control.Job(of.ID, func(m *core.Machine, j *core.Job) { reader, of = newMetricReader(b, j), jobOf(m, j) })
 	if reader == nil {
 		reply.Problem(w, http.StatusServiceUnavailable, "the job was not read", "ask again", nil)
 		return
 	}
-	err := b.each(r.Context(), func(_ uint64, e core.Event, _ []core.Fact) error { reader.event(e); return nil })
+	err := b.events(r.Context(), of, view.Progress, func(_ uint64, e core.Event, _ []core.Fact) error {
+		reader.event(e)
+		return nil
+	})
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "the log was not read",
-			"scrimp ledger verify says where it is broken", err)
+		unread(w, "the log was not read", err)
 		return
 	}
 	clock := b.Control.Clock()

@@ -18,17 +18,18 @@ import (
 	"scrimp/internal/receipt"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/state"
+	"scrimp/internal/view"
 )
 
 // Receipt shows what a job cost, and why.
 func (b *Books) Receipt(w http.ResponseWriter, r *http.Request) {
-	if !b.known(w, r) {
+	j, known := b.known(w, r)
+	if !known {
 		return
 	}
-	v, err := b.receipt(r.Context(), r.PathValue("id"))
+	v, err := b.receipt(r.Context(), j.ID)
 	if err != nil {
-		reply.Problem(w, http.StatusInternalServerError, "no receipt", "scrimp ledger verify says where the log is broken",
-			err)
+		unread(w, "no receipt", err)
 		return
 	}
 	reply.JSON(w, convert.To[client.Receipt](v))
@@ -39,13 +40,12 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	now := b.Control.Now()
 	var j *core.Job
 	var v receipt.Receipt
+	var of view.Job
 	var seq uint64
 	var interval time.Duration
-	b.Control.Read(func(m *core.Machine) {
-		if live, ok := m.Job(id); ok {
-			j, seq, v.OnDemandCost, interval = live.Copy(), m.Seq(), m.CostOnDemand(live), m.Interval(live)
-			v.IdleAfter = m.IdleAfter(live, now)
-		}
+	b.Control.Job(id, func(m *core.Machine, live *core.Job) {
+		j, seq, v.OnDemandCost, interval = live.Copy(), m.Seq(), m.CostOnDemand(live), m.Interval(live)
+		v.IdleAfter, of = m.IdleAfter(live, now), jobOf(m, live)
 	})
 	if j == nil {
 		return v, fmt.Errorf("job %s is not known", id)
@@ -57,7 +57,7 @@ func (b *Books) receipt(ctx context.Context, id string) (receipt.Receipt, error)
 	if err != nil {
 		return v, err
 	}
-	if err := b.history(ctx, &v, j); err != nil {
+	if err := b.history(ctx, &v, of, j); err != nil {
 		return v, err
 	}
 	spend(&v, j, postings)
@@ -200,12 +200,12 @@ func (b *Books) interruption(a *core.Attempt, after []*core.Attempt) receipt.Int
 
 // history adds what only the log has: decisions, and the metric, of which the log has each
 // value where the job is judged by it, and samples of a while else.
-func (b *Books) history(ctx context.Context, v *receipt.Receipt, j *core.Job) error {
+func (b *Books) history(ctx context.Context, v *receipt.Receipt, of view.Job, j *core.Job) error {
 	r := newMetricReader(b, j)
 	v.LossName = r.name
 	v.Decisions = []receipt.Decision{}
 	var rejected []string // by the decision before
-	err := b.each(ctx, func(_ uint64, e core.Event, facts []core.Fact) error {
+	err := b.events(ctx, of, view.Decisions|view.Progress, func(_ uint64, e core.Event, facts []core.Fact) error {
 		r.event(e)
 		for _, f := range facts {
 			if d, ok := f.(state.Decided); ok && d.Job == j.ID() {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,7 +84,10 @@ func (b *Books) spentTo(ctx context.Context, end uint64) error {
 			}
 			list = append(list, p)
 		}
-		users, kinds := b.ofJobs(list)
+		users, kinds, err := b.ofJobs(ctx, list)
+		if err != nil {
+			return err
+		}
 		for i, p := range list {
 			v.sums.Add(p, users[i], kinds[i])
 			v.fresh.Add(p, users[i], kinds[i])
@@ -100,7 +105,8 @@ func (b *Books) spentTo(ctx context.Context, end uint64) error {
 }
 
 // ofJobs are the users and kinds of the jobs that postings are of.
-func (b *Books) ofJobs(list []ledger.Posting) (users, kinds []string) {
+func (b *Books) ofJobs(ctx context.Context, list []ledger.Posting) (users, kinds []string, err error) {
+	archived := map[string]bool{}
 	users, kinds = make([]string, len(list)), make([]string, len(list))
 	const turn = 1000 // no step meanwhile
 	for from := 0; from < len(list); from += turn {
@@ -110,11 +116,22 @@ func (b *Books) ofJobs(list []ledger.Posting) (users, kinds []string) {
 					users[i], kinds[i] = j.User(), kindOf(j)
 				} else if list[i].Idles() {
 					users[i] = m.State().IdleUser(list[i].Owner.Task)
+				} else if job := list[i].Owner.Job; job != "" {
+					archived[job] = true
 				}
 			}
 		})
 	}
-	return users, kinds
+	if len(archived) == 0 {
+		return users, kinds, nil
+	}
+	jobs, err := b.Control.ArchivedJobs(ctx, slices.Collect(maps.Keys(archived))...)
+	for i := range list {
+		if j := jobs[list[i].Owner.Job]; j != nil {
+			users[i], kinds[i] = j.User(), kindOf(j)
+		}
+	}
+	return users, kinds, err
 }
 
 // kindOf is what the job's costs are listed under by kind.

@@ -17,22 +17,20 @@ import (
 	"scrimp/internal/store"
 )
 
-// each reads the whole log. Samples may be missing from it.
-func (b *Books) each(ctx context.Context, f func(seq uint64, e core.Event, facts []core.Fact) error) error {
+// each reads the events of one kind. Samples may be missing from them.
+func (b *Books) each(ctx context.Context, kind string, f func(core.Event)) error {
 	for after := uint64(0); ; {
-		records, err := b.Log.Records(ctx, after, 1000)
+		records, err := b.Log.RecordsOf(ctx, kind, after, 1000)
 		if err != nil || len(records) == 0 {
 			return err
 		}
 		for _, r := range records {
 			after = r.Seq
-			e, facts, err := control.Decode(r)
+			e, _, err := control.Decode(r)
 			if err != nil {
 				return err
 			}
-			if err := f(r.Seq, e, facts); err != nil {
-				return err
-			}
+			f(e)
 		}
 	}
 }
@@ -54,7 +52,7 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 	var end uint64
 	var head ledger.Hash
 	b.Control.Read(func(m *core.Machine) { end, head = m.Seq(), m.Head(b.Control.Tenant()) })
-	p := &proof{s: state.New(), spent: map[string]money.Amount{}}
+	p := &proof{s: state.New(), spent: map[string]money.Amount{}, archived: map[string]archivedProof{}}
 	heads, err := ledger.Heads(func(yield func(ledger.Posting, error) bool) {
 		b.replay(ctx, p, end, yield)
 	})
@@ -67,7 +65,7 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 	case heads[b.Control.Tenant()] != head:
 		return errors.New("the ledger ends with another posting than the state says: some were cut off or added")
 	}
-	v.Idle, v.Cost = p.idle, p.idle
+	v.Idle, v.Cost, v.Jobs = p.idle, p.idle.Add(p.cost), len(p.archived)
 	for _, j := range p.s.Jobs() {
 		v.Jobs++
 		for _, a := range j.Attempts() {
@@ -77,7 +75,23 @@ func (b *Books) verify(ctx context.Context, v *api.Verified) error {
 			return err
 		}
 	}
-	return b.same(p, end)
+	if err := b.same(p, end); err != nil {
+		return err
+	}
+	return b.sameArchive(p, end)
+}
+
+// sameArchive holds what the log let go of against what the server did, where nothing was
+// archived since.
+func (b *Books) sameArchive(p *proof, end uint64) (err error) {
+	b.Control.ReadUncommitted(func(m *core.Machine) {
+		jobs, sum := p.s.ArchivedJobs()
+		if n, has := m.State().ArchivedJobs(); m.ArchivedAt() <= end && (n != jobs || has != sum) {
+			err = fmt.Errorf("the log archives %d jobs with sum %x, and the server has %d with %x: restart the server, which "+
+				"begins from its log", jobs, sum, n, has)
+		}
+	})
+	return err
 }
 
 // replay goes through the log up to an event, and yields its postings as it comes by.
@@ -119,6 +133,73 @@ type proof struct {
 	holes    bool                    // samples are missing: what was learned from them is not known
 	spent    map[string]money.Amount // by attempt
 	idle     money.Amount            // what machines cost that waited for a job
+	archived map[string]archivedProof
+	cost     money.Amount // of archived jobs
+}
+
+// archivedProof is what of an archived job is held against the event that brings it back.
+type archivedProof struct {
+	record ledger.Hash
+	cost   money.Amount
+	spent  map[string]money.Amount // by attempt
+}
+
+// archives holds a job against its postings and the record that it is archived with.
+func (p *proof) archives(f state.JobArchived) error {
+	j := p.s.Job(f.Job)
+	if j == nil {
+		return fmt.Errorf("job %s is archived, and the log has none", f.Job)
+	}
+	kept, err := state.ReadJob(f.Record)
+	if err != nil {
+		return err
+	}
+	if !j.Same(kept, !p.holes) {
+		return fmt.Errorf("the record of archived job %s is not as the log says", f.Job)
+	}
+	if err := p.sums(j); err != nil {
+		return err
+	}
+	a := archivedProof{record: state.RecordHash(f.Record), spent: map[string]money.Amount{}}
+	for _, t := range j.Attempts() {
+		a.cost, a.spent[t.ID()] = a.cost.Add(p.spent[t.ID()]), p.spent[t.ID()]
+		delete(p.spent, t.ID())
+	}
+	p.archived[f.Job], p.cost = a, p.cost.Add(a.cost)
+	return nil
+}
+
+// rehydrates holds a job that comes back against the record that it was archived with.
+func (p *proof) rehydrates(b state.Rehydrated) error {
+	a, archived := p.archived[b.Job]
+	if !archived || a.record != state.RecordHash(b.Record) {
+		return fmt.Errorf("job %s comes back with another record than it was archived with", b.Job)
+	}
+	for attempt, spent := range a.spent {
+		p.spent[attempt] = spent
+	}
+	delete(p.archived, b.Job)
+	p.cost = p.cost.Sub(a.cost)
+	return nil
+}
+
+// moves takes the jobs of an event's facts out of the proof, or back.
+func (p *proof) moves(e core.Event, facts []core.Fact) error {
+	for _, f := range facts {
+		switch f := f.(type) {
+		case state.JobArchived:
+			if err := p.archives(f); err != nil {
+				return err
+			}
+		case state.JobRehydrated:
+			if b, ok := e.Body.(state.Rehydrated); ok {
+				if err := p.rehydrates(b); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // add takes the next record. A fact that the state machines do not allow is an error:
@@ -137,6 +218,9 @@ func (p *proof) add(r store.Record) (err error) {
 		p.holes = true
 	}
 	due, whole := p.charged(e, facts)
+	if err := p.moves(e, facts); err != nil {
+		return fmt.Errorf("event %d: %w", r.Seq, err)
+	}
 	p.s.Replay(r.Seq, e, facts, r.Postings)
 	for _, posting := range r.Postings {
 		p.postings++
@@ -233,6 +317,7 @@ func (b *Books) same(p *proof, end uint64) error {
 			for _, j := range jobs[from:min(from+samePiece, len(jobs))] {
 				live, ok := m.Job(j.ID())
 				switch {
+				case !ok && m.ArchivedAt() > end: // it was archived since, or another was
 				case !ok:
 					err = fmt.Errorf("the log has job %s, and the server does not know it", j.ID())
 				case live.ChangedAt() > end:

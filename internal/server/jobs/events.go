@@ -1,9 +1,11 @@
 package jobs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/state"
 	"scrimp/internal/store"
 	"scrimp/internal/wait"
 )
@@ -152,6 +155,9 @@ func (d *Desk) Visible(caller identity.Caller, id string) (api.Job, bool) {
 	return d.find(id)
 }
 
+// unseen are the facts that change nothing of a job that is shown.
+var unseen = [][]byte{[]byte(`"` + state.JobArchived{}.Fact() + `"`), []byte(`"` + state.JobRehydrated{}.Fact() + `"`)}
+
 // touched names the jobs that records are about, each once, in the order of
 // their last record.
 func touched(records []store.Record) []string {
@@ -178,7 +184,9 @@ func touched(records []store.Record) []string {
 			_ = json.Unmarshal(r.Facts, &facts) // what cannot be read is about no job
 		}
 		for i := 1; i < len(facts); i += 2 { // pairs of a name and a fact
-			about(facts[i], add)
+			if !slices.ContainsFunc(unseen, func(name []byte) bool { return bytes.Equal(name, facts[i-1]) }) {
+				about(facts[i], add)
+			}
 		}
 		for _, p := range r.Postings {
 			add(p.Owner.Job)

@@ -1,8 +1,9 @@
 package jobs
 
 import (
+	"cmp"
+	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"scrimp/internal/identity"
 	"scrimp/internal/server/auth"
 	"scrimp/internal/server/reply"
+	"scrimp/internal/store"
 )
 
 // maxPage is how many jobs a page has at most.
@@ -52,7 +54,11 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 		reply.FieldProblem(w, http.StatusBadRequest, field, wrong, "leave it out for all jobs", nil)
 		return
 	}
-	list, more, known := d.listed(auth.CallerOf(r), p)
+	list, more, known, err := d.listed(r.Context(), auth.CallerOf(r), p)
+	if err != nil {
+		reply.Problem(w, http.StatusServiceUnavailable, "archived jobs were not read", "ask again", err)
+		return
+	}
 	if !known {
 		field := "after"
 		if p.backwards {
@@ -76,18 +82,52 @@ func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, list)
 }
 
+// placed is a job of a page, and where it stands in the order of submission.
+type placed struct {
+	api.Job
+	order uint64
+}
+
 // listed are the jobs of a page; more says that others follow, and known whether the
 // job that it begins after, or ends before, is.
-func (d *Desk) listed(c identity.Caller, p page) (list []api.Job, more, known bool) {
-	list, known = []api.Job{}, true
-	d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
-		if j, ok := m.Job(p.after + p.before); ok && !auth.Sees(c, j) {
-			known = false // who may not see a job does not learn that it is there
-			return 0
+func (d *Desk) listed(ctx context.Context, c identity.Caller, p page) (list []api.Job, more, known bool, err error) {
+	from := uint64(0)
+	if id := p.after + p.before; id != "" {
+		// who may not see a job does not learn that it is there
+		known, err := d.Control.Visible(id, func(j *core.Job) {
+			if auth.Sees(c, j) {
+				from = j.Order()
+			}
+		})
+		if !known || from == 0 {
+			return nil, false, err != nil, err
 		}
-		var jobs iter.Seq[*core.Job]
-		if jobs, known = p.jobs(m); !known {
-			return 0
+	}
+	all, full := d.present(c, p, from)
+	if !p.live {
+		archived, err := d.archived(ctx, c, p, from, all, full)
+		if err != nil {
+			return nil, false, true, err
+		}
+		all = p.merged(all, archived)
+	}
+	if p.limit > 0 && len(all) > p.limit {
+		all, more = all[:p.limit], true
+	}
+	list = make([]api.Job, len(all))
+	for i := range all {
+		list[i] = all[i].Job
+	}
+	return list, more, true, nil
+}
+
+// present are the jobs of a page that are in memory, one more than it has room for; full says
+// that there are so many.
+func (d *Desk) present(c identity.Caller, p page, from uint64) (list []placed, full bool) {
+	d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
+		jobs := m.State().JobsFrom(from)
+		if p.backwards {
+			jobs = m.State().JobsTo(from)
 		}
 		durable := d.Control.Durable()
 		for j := range jobs {
@@ -95,24 +135,56 @@ func (d *Desk) listed(c identity.Caller, p page) (list []api.Job, more, known bo
 			case j.Event() > durable, !auth.Sees(c, j): // what is being written the next page has
 			case p.leavesOut(j):
 				last = max(last, m.ChangedAt(j)) // that it is left out says how it is
-			case p.limit > 0 && len(list) == p.limit:
-				more = true
+			case p.limit > 0 && len(list) > p.limit:
+				full = true
 				return last
 			default:
-				list, last = append(list, d.Show(m, j)), max(last, m.ChangedAt(j))
+				list, last = append(list, placed{d.Show(m, j), j.Order()}), max(last, m.ChangedAt(j))
 			}
 		}
 		return last
 	})
-	return list, more, known
+	return list, full
 }
 
-// jobs are those from which the page is taken.
-func (p page) jobs(m *core.Machine) (iter.Seq[*core.Job], bool) {
-	if p.backwards {
-		return m.JobsBefore(p.before)
+// archived are the archived jobs of a page, as many as it may have room for: where those in
+// memory are full, up to the last of them.
+func (d *Desk) archived(ctx context.Context, c identity.Caller, p page, from uint64, present []placed, full bool,
+) (list []placed, err error) {
+	q := store.ArchivedPage{State: string(p.state), Backwards: p.backwards}
+	if q.After = from; p.backwards {
+		q.After, q.Before = 0, from
 	}
-	return m.JobsAfter(p.after)
+	if last := len(present) - 1; full && p.backwards {
+		q.After = present[last].order
+	} else if full {
+		q.Before = present[last].order
+	}
+	for j, err := range d.Control.Past(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if !auth.Sees(c, j) {
+			continue
+		}
+		d.Control.ReadUncommitted(func(m *core.Machine) { list = append(list, placed{d.Show(m, j), j.Order()}) })
+		if p.limit > 0 && len(list) > p.limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+// merged are both lists in the order of the page. A job that was archived between them is in both.
+func (p page) merged(a, b []placed) []placed {
+	all := slices.Concat(a, b)
+	slices.SortStableFunc(all, func(x, y placed) int {
+		if p.backwards {
+			x, y = y, x
+		}
+		return cmp.Compare(x.order, y.order)
+	})
+	return slices.CompactFunc(all, func(x, y placed) bool { return x.order == y.order })
 }
 
 // leavesOut reports whether the page is not of such jobs.

@@ -138,9 +138,11 @@ func (d *Desk) copyOf(id string) (j *core.Job, found bool) {
 // usedUp says which limit of its own a job has used up that is to have other terms.
 func (d *Desk) usedUp(j *core.Job, c core.Changes) (no *reply.Refusal) {
 	d.Control.ReadUncommitted(func(m *core.Machine) {
-		if now, ok := m.Job(j.ID()); ok {
-			no = usedUp(m, now, c.Apply(*j.Terms()))
+		now, ok := m.Job(j.ID())
+		if !ok { // it is archived
+			now = j
 		}
+		no = usedUp(m, now, c.Apply(*j.Terms()))
 	})
 	return no
 }

@@ -197,11 +197,13 @@ func (b *batch) make(seen map[string]uint64) *reply.Refusal {
 			}
 			continue
 		}
-		if no := b.d.proven(auth.CallerOf(b.r), b.list[i], b.jobs[i]); no != nil {
+		if no := b.d.proven(b.r.Context(), auth.CallerOf(b.r), b.list[i], b.jobs[i]); no != nil {
 			no.Field = fmt.Sprintf("[%d].%s", i, no.Field)
 			return no
 		}
-		b.one(i, now)
+		if no := b.one(i, now); no != nil {
+			return no
+		}
 	}
 	return nil
 }
@@ -222,8 +224,11 @@ func (b *batch) again(i int, seq uint64) *reply.Refusal {
 }
 
 // one takes a new job.
-func (b *batch) one(i int, now time.Time) {
-	id, done := b.d.name(b.jobs[i].Name)
+func (b *batch) one(i int, now time.Time) *reply.Refusal {
+	id, done, err := b.d.name(b.r.Context(), b.jobs[i].Name)
+	if err != nil {
+		return unread(err)
+	}
 	b.held = append(b.held, done)
 	b.ids[i] = id
 	b.all.Write(b.list[i].Spec)
@@ -232,6 +237,7 @@ func (b *batch) one(i int, now time.Time) {
 		Key:  b.list[i].Key,
 		Body: core.JobSubmitted{Job: id, Terms: b.d.terms(b.jobs[i], now), Spec: b.list[i].Spec},
 	})
+	return nil
 }
 
 // submit writes the events with one act for all: it stands behind them in their
@@ -257,15 +263,21 @@ func (b *batch) submit() *reply.Refusal {
 
 // shown are the jobs of the batch as people see them.
 func (b *batch) shown() []api.Job {
-	shown := make([]api.Job, 0, len(b.ids))
+	shown := make([]api.Job, len(b.ids))
+	var archived []int // of a batch that was sent before
 	b.d.Control.ReadUpTo(func(m *core.Machine) (last uint64) {
-		for _, id := range b.ids {
+		for i, id := range b.ids {
 			if j, ok := m.Job(id); ok {
-				shown, last = append(shown, b.d.Jobs.Show(m, j)), max(last, m.ChangedAt(j))
+				shown[i], last = b.d.Jobs.Show(m, j), max(last, m.ChangedAt(j))
+			} else {
+				archived = append(archived, i)
 			}
 		}
 		return last
 	})
+	for _, i := range archived {
+		b.d.Control.Job(b.ids[i], func(m *core.Machine, j *core.Job) { shown[i] = b.d.Jobs.Show(m, j) })
+	}
 	return shown
 }
 

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -14,22 +15,28 @@ import (
 	"scrimp/internal/server/jobs"
 	"scrimp/internal/server/reply"
 	"scrimp/internal/spec"
+	"scrimp/internal/store"
 )
 
 // How far back runs of a name are looked for: among so many jobs, for so many runs, as
 // scrimp check does.
 const (
-	earlierJobs = 20_000
-	earlierRuns = 5
+	earlierJobs     = 20_000
+	earlierArchived = 2_000 // which are read from the log
+	earlierRuns     = 5
 )
 
 // proven refuses a long run on spot whose checkpoints no earlier run has shown to work, where
 // the client does not accept that. A market that runs faster than the wall risks nothing.
-func (d *Desk) proven(c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
+func (d *Desk) proven(ctx context.Context, c identity.Caller, b api.Submission, j spec.Job) *reply.Refusal {
 	if b.AcceptUnproven || time.Duration(j.Work.Time) <= check.LongRun || d.Control.Clock().Speed != 1 {
 		return nil
 	}
-	for _, f := range check.Check(check.Case{Job: j, Runs: d.runsOf(c, j.Name)}).Findings {
+	runs, err := d.runsOf(ctx, c, j.Name)
+	if err != nil {
+		return unread(err)
+	}
+	for _, f := range check.Check(check.Case{Job: j, Runs: runs}).Findings {
 		if f.ID == "spot-proven" && f.Verdict == check.Fail {
 			return &reply.Refusal{Status: http.StatusUnprocessableEntity, Field: "accept_unproven",
 				Title: "a long run on spot whose checkpoints are not proven",
@@ -41,21 +48,29 @@ func (d *Desk) proven(c identity.Caller, b api.Submission, j spec.Job) *reply.Re
 
 // runsOf are the newest runs of a name that are over and that the caller sees, with what they
 // prove of their checkpoints.
-func (d *Desk) runsOf(c identity.Caller, name string) (runs []check.Run) {
-	d.Control.Read(func(m *core.Machine) {
-		all, _ := m.JobsBefore("")
-		seen := 0
-		for j := range all {
-			if seen++; seen > earlierJobs || len(runs) == earlierRuns {
-				return
-			}
-			if of := j.Terms().Name; of != name && of != measured.Profile(name) || !jobs.Closed(j) || !auth.Sees(c, j) {
-				continue
-			}
+func (d *Desk) runsOf(ctx context.Context, c identity.Caller, name string) (runs []check.Run, err error) {
+	seen := 0
+	enough := func() bool { seen++; return seen > earlierJobs || len(runs) == earlierRuns }
+	take := func(j *core.Job) {
+		if of := j.Terms().Name; (of == name || of == measured.Profile(name)) && jobs.Closed(j) && auth.Sees(c, j) {
 			runs = append(runs, check.Run{Job: j.ID(), State: string(j.State()), Resumes: resumesOf(j)})
 		}
+	}
+	d.Control.Read(func(m *core.Machine) {
+		for j := range m.State().JobsTo(0) {
+			if enough() {
+				return
+			}
+			take(j)
+		}
 	})
-	return runs
+	for j, err := range d.Control.Past(ctx, store.ArchivedPage{Limit: earlierArchived, Backwards: true}) {
+		if err != nil || enough() {
+			return runs, err
+		}
+		take(j)
+	}
+	return runs, nil
 }
 
 // resumesOf are the times from a machine to a program that went on from a checkpoint and came further.

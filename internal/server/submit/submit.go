@@ -2,6 +2,7 @@ package submit
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -60,7 +61,7 @@ func (d *Desk) One(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if no = d.proven(c, b, j); no != nil {
+	if no = d.proven(r.Context(), c, b, j); no != nil {
 		no.Answer(w)
 		return
 	}
@@ -89,7 +90,10 @@ func keyOf(w http.ResponseWriter, r *http.Request, sent string) (key string, ok 
 
 // takeIn gives the job a name, keeps its work folder, lets it in and writes it.
 func (d *Desk) takeIn(r *http.Request, b api.Submission, j spec.Job) (id string, no *reply.Refusal) {
-	id, done := d.name(j.Name)
+	id, done, err := d.name(r.Context(), j.Name)
+	if err != nil {
+		return id, unread(err)
+	}
 	defer done()
 	if err := d.keepWork(r, id, b); err != nil {
 		return id, &reply.Refusal{
@@ -197,39 +201,65 @@ func fingerprint(b api.Submission) string {
 
 // name returns a name that no job has, and takes it until done: the job's own,
 // with a number from the second on.
-func (d *Desk) name(wanted string) (id string, done func()) {
+func (d *Desk) name(ctx context.Context, wanted string) (id string, done func(), err error) {
 	d.naming.Lock()
 	defer d.naming.Unlock()
-	d.Control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
-		first := max(1, d.numbers[wanted]) // lower ones are taken for ever, and can be very many
-		for n := first; ; n++ {
-			if id = wanted; n > 1 {
-				id = fmt.Sprintf("%s-%d", wanted, n)
-			}
-			_, taken := m.Job(id)
-			if taken && n == first {
+	first := max(1, d.numbers[wanted]) // lower ones are taken for ever, and can be very many
+	for n, some := first, 1; id == ""; n, some = n+some, namesAtOnce {
+		taken, err := d.taken(ctx, wanted, n, some)
+		if err != nil {
+			return "", nil, err
+		}
+		for k, is := range taken {
+			switch {
+			case is && n+k == first:
 				first++
-			}
-			if !taken && !d.named[id] {
-				break
+			case !is && !d.named[numbered(wanted, n+k)] && id == "":
+				id = numbered(wanted, n+k)
 			}
 		}
-		if first > 1 {
-			if d.numbers == nil {
-				d.numbers = map[string]int{}
-			}
-			d.numbers[wanted] = first
-		}
-	})
-	if d.named == nil {
-		d.named = map[string]bool{}
+	}
+	if d.numbers == nil {
+		d.numbers, d.named = map[string]int{}, map[string]bool{}
+	}
+	if first > 1 {
+		d.numbers[wanted] = first
 	}
 	d.named[id] = true
 	return id, func() {
 		d.naming.Lock()
 		defer d.naming.Unlock()
 		delete(d.named, id)
+	}, nil
+}
+
+// namesAtOnce is how many names of one job are looked for at once, where its own is taken.
+const namesAtOnce = 16
+
+// numbered is a job's own name, with a number from the second on.
+func numbered(wanted string, n int) string {
+	if n == 1 {
+		return wanted
 	}
+	return fmt.Sprintf("%s-%d", wanted, n)
+}
+
+// taken reports which of some names, from the n-th on, a job has, archived or not.
+func (d *Desk) taken(ctx context.Context, wanted string, n, some int) (taken []bool, err error) {
+	taken = make([]bool, some)
+	var free []string
+	d.Control.ReadUncommitted(func(m *core.Machine) { // a name that is being written is taken
+		for k := range taken {
+			if _, taken[k] = m.Job(numbered(wanted, n+k)); !taken[k] {
+				free = append(free, numbered(wanted, n+k))
+			}
+		}
+	})
+	archived, err := d.Control.Taken(ctx, free...)
+	for k := range taken {
+		taken[k] = taken[k] || archived[numbered(wanted, n+k)]
+	}
+	return taken, err
 }
 
 // keepWork copies the work folder and keeps the secrets apart from the log.

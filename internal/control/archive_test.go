@@ -1,0 +1,111 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"scrimp/internal/core"
+	"scrimp/internal/engine"
+	"scrimp/internal/money"
+	"scrimp/internal/store"
+	"scrimp/internal/view"
+)
+
+// archiving runs a server that archives jobs a moment after their end, until stop.
+func archiving(t *testing.T, folder string, engines ...engine.Engine) (*Control, func()) {
+	t.Helper()
+	st, err := store.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	v := view.New(st, log)
+	now := time.Now().UTC()
+	s, err := New(t.Context(), st, engines, Config{Clock: Clock{Wall: now, Market: now, Speed: 1}, Silence: time.Hour, Log: log,
+		Env: func(*engine.Engine, string) map[string]string { return nil }, Archive: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.On(s)
+	ctx, cancel := context.WithCancel(t.Context())
+	done, followed := make(chan error, 1), make(chan struct{})
+	go func() { done <- s.Run(ctx) }()
+	go func() { defer close(followed); v.Follow(ctx) }()
+	rules := s.Rules()
+	rules.ArchiveAfter, rules.ArchiveUnbilled = 20*time.Millisecond, 20*time.Millisecond
+	if err := s.Propose(t.Context(), s.event(s.Now(), core.Configured{Config: rules})); err != nil {
+		t.Fatal(err)
+	}
+	return s, func() {
+		cancel()
+		<-done
+		<-followed
+		_ = st.Close()
+	}
+}
+
+// here is how many jobs are in memory.
+func here(s *Control) (n int) {
+	s.ReadUncommitted(func(m *core.Machine) { n = m.Len() })
+	return n
+}
+
+// A job that is archived gets its late bill, is read, keeps its name and is taken up again,
+// also by the next server.
+func TestAnArchivedJobIsReached(t *testing.T) {
+	a := &place{name: "a", rate: 2e12}
+	folder := t.TempDir()
+	s, stop := archiving(t, folder, a.engine())
+	if err := s.Propose(t.Context(), at(s, "one")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a machine", func() bool { return rented(s, "one") != "" })
+	if err := s.Propose(t.Context(), s.event(s.Now(), core.JobEnded{Job: "one"})); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is archived", func() bool { return here(s) == 0 })
+
+	billed := func() (sum money.Amount) {
+		if !s.Job("one", func(_ *core.Machine, j *core.Job) { sum = j.Attempts()[0].Bill()[""] }) {
+			t.Fatal("an archived job is not known")
+		}
+		return sum
+	}
+	if got := billed(); !got.IsZero() {
+		t.Errorf("billed %v before its bill", got)
+	}
+	amount := money.Picos(7e12)
+	a.bills.Store(&[]engine.Bill{{Instance: "a-i-1", Key: s.keyOf("one.1"), Lines: []engine.Line{{Amount: amount, Currency: money.USD}}}})
+	until(t, "its bill is booked", func() bool { return billed() == amount })
+	until(t, "it is archived again", func() bool { return here(s) == 0 })
+	stop()
+
+	s, stop = archiving(t, folder, a.engine())
+	defer stop()
+	if got := billed(); got != amount || here(s) > 0 {
+		t.Errorf("after a restart it is billed %v, and %d jobs are in memory", got, here(s))
+	}
+	taken, err := s.Taken(t.Context(), "one", "two")
+	if err != nil || !taken["one"] || taken["two"] {
+		t.Errorf("names that are taken: %v, %v", taken, err)
+	}
+	if s.Job("two", func(*core.Machine, *core.Job) {}) {
+		t.Error("a job is known that never was")
+	}
+	for _, b := range []core.Body{core.JobEnded{Job: "two"}, core.JobResumed{Job: "one"}} {
+		if err := s.Propose(t.Context(), s.event(s.Now(), b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var epochs int
+	s.ReadUncommitted(func(m *core.Machine) {
+		if j, ok := m.Job("one"); ok && j.Reopened() == 1 {
+			epochs = len(j.Attempts())
+		}
+	})
+	if epochs == 0 {
+		t.Error("an archived job is not taken up again")
+	}
+}

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"scrimp/internal/core"
+	"scrimp/internal/state"
+)
+
+// archives keeps the records of the jobs that leave the core, as the shell's database does.
+func (w *World) archives(out core.Outcome) {
+	for _, f := range out.Facts {
+		switch f := f.(type) {
+		case state.JobArchived:
+			w.saw("a job is archived")
+			w.tell("%s is archived", f.Job)
+			if w.archive[f.Job] = f.Record; w.fault == FaultArchiveLost {
+				delete(w.archive, f.Job)
+			}
+		case state.JobRehydrated:
+			w.saw("a job is rehydrated")
+			w.tell("%s is rehydrated", f.Job)
+			delete(w.archive, f.Job)
+		}
+	}
+}
+
+// rehydrates brings back the archived jobs that something is about to happen to, as the
+// shell does. It reports whether the server is there still.
+func (w *World) rehydrates(b core.Body) bool {
+	if len(w.archive) == 0 {
+		return true
+	}
+	for _, job := range w.m.Missing(core.Event{Body: b}) {
+		record, archived := w.archive[job]
+		if !archived {
+			continue
+		}
+		hash := state.RecordHash(record)
+		switch w.fault {
+		case FaultArchiveWrong:
+			record = forged(record)
+		case FaultArchiveForged:
+			record = forged(record)
+			hash = state.RecordHash(record)
+		default:
+		}
+		if !w.step(core.Rehydrated{Job: job, Record: record, Hash: hash}) || !w.up {
+			return false
+		}
+	}
+	return true
+}
+
+// forged is a record in which the job has another name.
+func forged(record json.RawMessage) json.RawMessage {
+	return bytes.Replace(record, []byte(`"terms":{"name":"`), []byte(`"terms":{"name":"x`), 1)
+}
+
+// known is the job of that name, archived or not.
+func (w *World) known(id string) (j *core.Job, ok bool) {
+	if j, ok = w.m.Job(id); ok {
+		return j, true
+	}
+	record, ok := w.archive[id]
+	if !ok {
+		return nil, false
+	}
+	j, err := state.ReadJob(record)
+	if err != nil {
+		panic(err)
+	}
+	return j, true
+}
+
+// attempt is the attempt of that name, of a job that is archived or not.
+func (w *World) attempt(name string) *core.Attempt {
+	j, _ := w.known(name[:strings.LastIndexByte(name, '.')])
+	for _, a := range j.Attempts() {
+		if a.ID() == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// allJobs are those that are there and those that are archived, in the order of submission.
+func (w *World) allJobs() []*core.Job {
+	list := slices.Collect(w.m.Jobs())
+	for id := range w.archive {
+		j, _ := w.known(id)
+		list = append(list, j)
+	}
+	slices.SortFunc(list, func(a, b *core.Job) int { return cmp.Compare(a.Order(), b.Order()) })
+	return list
+}

@@ -1,0 +1,243 @@
+// Package view follows the log and says by job what the log says in its order: which events
+// decided something about a job, and which brought what its programs said. Whoever reads a
+// job reads these events, and not the log. What it says follows from the log alone, lies
+// beside it, and is made anew in the background where it is lost.
+package view
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"scrimp/internal/store"
+	"scrimp/internal/wait"
+)
+
+// Log is the log, and where the view of it lies.
+type Log interface {
+	store.ViewStore
+	Records(ctx context.Context, after uint64, limit int) ([]store.Record, error)
+}
+
+// Source says how much of the log is durable.
+type Source interface {
+	Durable() uint64
+	Changed() <-chan struct{} // closed when more is
+}
+
+const (
+	// piece is how many events are read and put in order at once.
+	piece = 1000
+	// lag is how long the view lets events gather where nobody asks: many share a transaction.
+	lag = 100 * time.Millisecond
+	// patience is how long a reader waits for a view that is behind: longer than it ever is
+	// but while it is made anew. For one that is far behind nobody waits.
+	patience = 10 * time.Second
+	far      = 100_000 // events: some seconds of reading
+)
+
+// View is a view of a log. Follow keeps it near the log's end.
+type View struct {
+	log    Log
+	source Source
+	errors *slog.Logger
+	asked  chan struct{} // somebody waits
+	begun  atomic.Bool   // the mark is that of the log
+	from   uint64        // the log's end when the server began: who reads sees all up to there
+
+	mu   sync.Mutex
+	mark store.ViewMark
+	more chan struct{} // closed when the mark rises; nil: nobody waits
+}
+
+// New is a view that has read nothing yet.
+func New(log Log, errors *slog.Logger) *View {
+	return &View{log: log, errors: errors, asked: make(chan struct{}, 1)}
+}
+
+// On says how much of the log is durable, before anything is read. Who reads sees all that
+// is by now.
+func (v *View) On(source Source) { v.source, v.from = source, source.Durable() }
+
+// BehindError says that the view is being made anew, and how far it has come.
+type BehindError struct{ At, Of uint64 }
+
+func (e *BehindError) Error() string {
+	return fmt.Sprintf("the log is being put in order by job: %d of %d events are", e.At, e.Of)
+}
+
+// Follow keeps the view near the end of the log until ctx ends.
+func (v *View) Follow(ctx context.Context) {
+	for failing := false; ctx.Err() == nil; {
+		changed := v.source.Changed()
+		var err error
+		if !v.begun.Load() {
+			err = v.begin(ctx)
+		}
+		if err == nil {
+			v.begun.Store(true)
+			err = v.catchUp(ctx)
+		}
+		switch {
+		case err == nil:
+			failing = false
+			v.rest(ctx, changed)
+		case ctx.Err() == nil:
+			v.begun.Store(false) // another server may have moved it
+			if !errors.Is(err, store.ErrConflict) && !failing {
+				v.errors.Error("the log is not put in order by job; trying again", "error", err)
+				failing = true
+			}
+			_ = wait.For(ctx, time.Second)
+		}
+	}
+}
+
+// rest waits until there is more of the log, and then for a while, unless somebody asks.
+func (v *View) rest(ctx context.Context, changed <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-changed:
+	}
+	select {
+	case <-ctx.Done():
+	case <-v.asked:
+	case <-time.After(lag):
+	}
+}
+
+// begin finds out how far the view has come. One of another log is made anew.
+func (v *View) begin(ctx context.Context) error {
+	mark, err := v.log.ViewMark(ctx)
+	if err != nil {
+		return err
+	}
+	same, err := v.same(ctx, mark)
+	if err != nil {
+		return err
+	}
+	if !same {
+		v.errors.Warn("what lies beside the log says the order of another log by job: it is made anew")
+		if err := v.log.ClearView(ctx); err != nil {
+			return err
+		}
+		mark = store.ViewMark{}
+	}
+	v.rise(mark)
+	return nil
+}
+
+// same reports whether the log is the one that the mark was made for.
+func (v *View) same(ctx context.Context, mark store.ViewMark) (bool, error) {
+	if mark.Seq > v.source.Durable() {
+		return false, nil
+	}
+	if mark.Kept == 0 {
+		return true, nil
+	}
+	records, err := v.log.RecordsAt(ctx, []uint64{mark.Kept})
+	if err != nil {
+		return false, err
+	}
+	return len(records) == 1 && sumOf(records[0]) == mark.Sum, nil
+}
+
+// sumOf tells an event from that of the same number in another log.
+func sumOf(r store.Record) string {
+	sum := sha256.Sum256(r.Event)
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// catchUp reads the log up to what is durable.
+func (v *View) catchUp(ctx context.Context) error {
+	for {
+		end, from := v.source.Durable(), v.at()
+		if from.Seq >= end {
+			return nil
+		}
+		records, err := v.log.Records(ctx, from.Seq, piece)
+		if err != nil {
+			return err
+		}
+		to := from
+		rows := newGathering()
+		for _, r := range records {
+			if r.Seq > end {
+				break
+			}
+			if err := rows.take(r); err != nil {
+				return err
+			}
+			if to.Seq = r.Seq; !r.Sample {
+				to.Kept, to.Sum = r.Seq, sumOf(r)
+			}
+		}
+		if to.Seq == from.Seq {
+			return fmt.Errorf("events after %d are not there, and the log ends at %d", from.Seq, end)
+		}
+		if err := v.log.MoveView(ctx, from, to, rows.ViewRows); err != nil {
+			return err
+		}
+		v.rise(to)
+	}
+}
+
+func (v *View) at() store.ViewMark {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.mark
+}
+
+func (v *View) rise(mark store.ViewMark) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.mark = mark
+	if v.more != nil {
+		close(v.more)
+		v.more = nil
+	}
+}
+
+// next is the mark, and a channel that is closed when it rises.
+func (v *View) next() (store.ViewMark, <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.more == nil {
+		v.more = make(chan struct{})
+	}
+	return v.mark, v.more
+}
+
+// Wait returns when the view has read the log up to an event that is durable, and what was
+// there when the server began, or a *BehindError where that takes too long.
+func (v *View) Wait(ctx context.Context, seq uint64) error {
+	seq = max(seq, v.from)
+	patient := time.NewTimer(patience)
+	defer patient.Stop()
+	for {
+		mark, more := v.next()
+		switch {
+		case mark.Seq >= seq:
+			return nil
+		case v.begun.Load() && seq-mark.Seq > far:
+			return &BehindError{At: mark.Seq, Of: seq}
+		}
+		select {
+		case v.asked <- struct{}{}:
+		default: // it knows already
+		}
+		select {
+		case <-more:
+		case <-patient.C:
+			return &BehindError{At: mark.Seq, Of: seq}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package view_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"scrimp/internal/plan"
+	"scrimp/internal/policy"
+	"scrimp/internal/state"
+	"scrimp/internal/store"
+	"scrimp/internal/view"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// source is a log's end.
+type source struct {
+	mu   sync.Mutex
+	end  uint64
+	more chan struct{}
+}
+
+func (s *source) Durable() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.end
+}
+
+func (s *source) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.more
+}
+
+func (s *source) rise(end uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end = end
+	close(s.more)
+	s.more = make(chan struct{})
+}
+
+// world is a log in the making with what a reader has to find in it.
+type world struct {
+	testing.TB
+	store.Store
+	*source
+	rng       *rand.Rand
+	seq       uint64
+	submitted map[string]uint64
+	said      map[string]map[view.What][]uint64 // by job: the events that say so, its submission not among them
+}
+
+func newWorld(t testing.TB, seed uint64) *world {
+	s, err := store.Open(t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return &world{TB: t, Store: s, source: &source{more: make(chan struct{})}, rng: rand.New(rand.NewPCG(seed, 1)),
+		submitted: map[string]uint64{}, said: map[string]map[view.What][]uint64{}}
+}
+
+func (w *world) job() string { return fmt.Sprintf("j-%d", 1+w.rng.IntN(len(w.submitted))) }
+
+// note keeps what an event says of a job.
+func (w *world) note(job string, what view.What) {
+	if w.submitted[job] == w.seq {
+		return
+	}
+	if w.said[job] == nil {
+		w.said[job] = map[view.What][]uint64{}
+	}
+	if list := w.said[job][what]; !slices.Contains(list, w.seq) {
+		w.said[job][what] = append(list, w.seq)
+	}
+}
+
+// event is the next of the log: a job that is new, what a program said, or time that went by,
+// each with decisions about some jobs.
+func (w *world) event() store.Record {
+	w.seq++
+	e := state.Event{At: time.Unix(int64(w.seq), 0).UTC(), Schema: 1, Tenant: "default"}
+	r := store.Record{Seq: w.seq, Tenant: "default", At: e.At}
+	var facts []state.Fact
+	switch n := w.rng.IntN(4); {
+	case n == 0 || len(w.submitted) == 0:
+		job := fmt.Sprintf("j-%d", len(w.submitted)+1)
+		// a text that looks like another job's submission
+		e.Body = state.JobSubmitted{Job: job, Terms: state.Terms{Name: `"body":{"job":"j-1"`}, Spec: json.RawMessage(`{"body":{"job":"j-1"}}`)}
+		w.submitted[job] = w.seq
+		facts = append(facts, state.JobQueued{Job: job})
+		if w.rng.IntN(2) == 0 {
+			facts = append(facts, state.Decided{Job: job, Decision: plan.Decision{Why: "wait"}})
+		}
+	case n == 1:
+		job := w.job()
+		b := state.Progressed{Attempt: job + ".1", Message: int64(w.seq), Step: int64(w.seq)}
+		if r.Sample = w.rng.IntN(2) == 0; !r.Sample {
+			b.Values = policy.Values{{Step: 1, Value: 0.5, At: e.At}}
+		}
+		e.Body = b
+		w.note(job, view.Progress)
+	default:
+		e.Body = state.Tick{}
+		facts = append(facts, state.JobChanged{Job: w.job()})
+	}
+	for !r.Sample && w.rng.IntN(3) == 0 {
+		job := w.job()
+		facts = append(facts, state.Decided{Job: job, Decision: plan.Decision{Why: `"decided",`}})
+		w.note(job, view.Decisions)
+	}
+	r.Kind = e.Body.Kind()
+	var err error
+	r.Event, err = json.Marshal(e)
+	must(w, err)
+	r.Facts, err = state.EncodeFacts(facts)
+	must(w, err)
+	return r
+}
+
+// write appends so many events.
+func (w *world) write(n int) {
+	w.Helper()
+	list := make([]store.Record, n)
+	for i := range list {
+		list[i] = w.event()
+	}
+	must(w, w.Append(w.Context(), list))
+	w.rise(w.seq)
+}
+
+// follow begins a view, which is there until the function that it returns is called.
+func (w *world) follow() (*view.View, func()) {
+	v := view.New(w, slog.New(slog.DiscardHandler))
+	v.On(w)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); v.Follow(ctx) }()
+	return v, func() { cancel(); <-done }
+}
+
+// agrees holds what the view says of each job against the log.
+func (w *world) agrees(v *view.View) {
+	w.Helper()
+	for job, submitted := range w.submitted {
+		for _, what := range []view.What{view.Decisions, view.Progress, view.Decisions | view.Progress} {
+			want := []uint64{submitted}
+			for _, one := range []view.What{view.Decisions, view.Progress} {
+				if what&one != 0 {
+					want = append(want, w.said[job][one]...)
+				}
+			}
+			slices.Sort(want)
+			want = slices.Compact(want)
+			var got []uint64
+			must(w, v.Events(w.Context(), view.Job{ID: job, Submitted: submitted, UpTo: w.seq}, what,
+				func(r store.Record) error { got = append(got, r.Seq); return nil }))
+			if !slices.Equal(got, want) {
+				w.Fatalf("of %s the view says %v of kind %d, and the log %v", job, got, what, want)
+			}
+		}
+	}
+}
+
+// What a view says of a job is what its log says, however often the view's server ended,
+// and who asks sees all that was durable before.
+func TestAJobsEventsAreThoseOfItsLog(t *testing.T) {
+	for seed := range uint64(6) {
+		w := newWorld(t, seed)
+		for range 1 + w.rng.IntN(4) {
+			v, end := w.follow()
+			for range w.rng.IntN(4) {
+				w.write(1 + w.rng.IntN(80))
+				w.agrees(v)
+			}
+			end()
+			w.write(1 + w.rng.IntN(1500)) // more than a piece, while nobody follows
+			if w.rng.IntN(4) == 0 {
+				must(t, w.ClearView(t.Context()))
+			}
+		}
+		v, end := w.follow()
+		w.agrees(v)
+		end()
+		if len(w.said) < 3 {
+			t.Fatalf("seed %d: %d jobs: the test shows little", seed, len(w.said))
+		}
+	}
+}
+
+// A view that lies beside another log is made anew: one that has the same numbers, and one
+// that is shorter.
+func TestAViewOfAnotherLogIsMadeAnew(t *testing.T) {
+	for name, mark := range map[string]func(store.ViewMark) store.ViewMark{
+		"other events":  func(m store.ViewMark) store.ViewMark { m.Sum = "0"; return m },
+		"a longer log":  func(m store.ViewMark) store.ViewMark { m.Seq += 10; return m },
+		"a later event": func(m store.ViewMark) store.ViewMark { m.Kept += 10; return m },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 7)
+			w.write(200)
+			v, end := w.follow()
+			w.agrees(v)
+			end()
+			from, err := w.ViewMark(t.Context())
+			must(t, err)
+			must(t, w.MoveView(t.Context(), from, mark(from), store.ViewRows{Events: map[string][]byte{"j-1": {9}}}))
+			v, end = w.follow()
+			defer end()
+			w.agrees(v)
+		})
+	}
+}
+
+// A view whose file is lost or damaged is made anew.
+func TestALostViewIsMadeAnew(t *testing.T) {
+	for name, harm := range map[string]func(string) error{
+		"lost":    os.Remove,
+		"damaged": func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("no database", 1000)), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 8)
+			dir := t.TempDir()
+			s, err := store.Open(dir)
+			must(t, err)
+			w.Store = s
+			w.write(200)
+			v, end := w.follow()
+			w.agrees(v)
+			end()
+			must(t, s.Close())
+			must(t, harm(filepath.Join(dir, "view.db")))
+			s, err = store.Open(dir)
+			must(t, err)
+			defer func() { _ = s.Close() }()
+			w.Store = s
+			v, end = w.follow()
+			defer end()
+			w.agrees(v)
+		})
+	}
+}
+
+// Of two servers that follow one log, as while one takes over, both say what the log says.
+func TestTwoMayFollowOneLog(t *testing.T) {
+	w := newWorld(t, 9)
+	a, endA := w.follow()
+	b, endB := w.follow()
+	for range 5 {
+		w.write(300)
+		w.agrees(a)
+		w.agrees(b)
+	}
+	endA()
+	w.write(300)
+	w.agrees(b)
+	endB()
+}
+
+// Dropped samples are left out, and nothing else is.
+func TestDroppedSamplesAreLeftOut(t *testing.T) {
+	w := newWorld(t, 10)
+	w.write(300)
+	v, end := w.follow()
+	defer end()
+	w.agrees(v)
+	must(t, w.SaveSnapshot(t.Context(), store.Snapshot{Seq: 250, Version: 1, State: []byte("{}")}))
+	dropped, err := w.DropSamples(t.Context(), 250)
+	must(t, err)
+	there := map[uint64]bool{}
+	list, err := w.Records(t.Context(), 0, 1000)
+	must(t, err)
+	for _, r := range list {
+		there[r.Seq] = true
+	}
+	for _, said := range w.said {
+		for what, list := range said {
+			said[what] = slices.DeleteFunc(list, func(seq uint64) bool { return !there[seq] })
+		}
+	}
+	if dropped == 0 {
+		t.Fatal("no sample was dropped: the test shows nothing")
+	}
+	w.agrees(v)
+}
+
+// idle is a store whose tables do not move.
+type idle struct{ store.Store }
+
+func (idle) MoveView(ctx context.Context, _, _ store.ViewMark, _ store.ViewRows) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (idle) ViewMark(context.Context) (store.ViewMark, error) { return store.ViewMark{}, nil }
+
+func (idle) Records(context.Context, uint64, int) ([]store.Record, error) {
+	return []store.Record{{Seq: 1, Kind: "tick"}}, nil
+}
+
+// For a view that is far behind nobody waits.
+func TestNobodyWaitsForAViewThatIsFarBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{end: 1_000_000, more: make(chan struct{})}
+		v := view.New(idle{}, slog.New(slog.DiscardHandler))
+		v.On(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); v.Follow(ctx) }()
+		synctest.Wait()
+		began := time.Now()
+		var behind *view.BehindError
+		if err := v.Wait(t.Context(), 0); !errors.As(err, &behind) || time.Since(began) > 0 {
+			t.Errorf("%v after %v; want at once that it is behind", err, time.Since(began))
+		}
+		cancel()
+		<-done
+	})
+}
+
+// Who asks a view that is being made anew is told so, and is not kept waiting.
+func TestAReaderIsToldOfAViewThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := idle{}
+		s := &source{end: 5, more: make(chan struct{})}
+		v := view.New(log, slog.New(slog.DiscardHandler))
+		v.On(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); v.Follow(ctx) }()
+		began := time.Now()
+		err := v.Wait(t.Context(), 0) // what was there when the server began
+		var behind *view.BehindError
+		if !errors.As(err, &behind) || *behind != (view.BehindError{At: 0, Of: 5}) {
+			t.Errorf("%v; want that 0 of 5 events are in order", err)
+		}
+		if waited := time.Since(began); waited > time.Minute {
+			t.Errorf("told after %v", waited)
+		}
+		cancel()
+		<-done
+	})
+}
