@@ -157,6 +157,9 @@ func (m *Machine) began(a *Allocation) {
 	}
 	m.queue.remove(j)
 	m.queue.leave(j)
+	if t.Portion() != nil { // what it has no part of counts in no quota
+		m.freed()
+	}
 	at(j).wake = time.Time{} // nobody waits for an answer any more
 	m.wakeAt(j, t.From().Add(m.timingOf(t.Machine()).BootLimit+t.Transfer()))
 	if at, limited := m.brokeAt(j); limited {

@@ -19,7 +19,7 @@ func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
 		v.Held, v.HeldRate, v.Reserved = i.Machine().Offer, p.rate, m.reservations(j)
 		d = m.planner.Decide(v, m.class(j))
 		m.out.Decided++
-		if d.Take != i.Machine().Offer || !m.onRung(j, i) {
+		if d.Take != i.Machine().Offer || !m.onRung(j, i) || !m.affords(j, i) {
 			continue
 		}
 		if _, free := m.part(j, m.s.Listing(d.Take).Offer(), d.Variant, i); !free {
@@ -43,6 +43,21 @@ func (m *Machine) reuse(j *Job) (d plan.Decision, ok bool) {
 type vacancy struct {
 	i    *Instance
 	rate money.Rate
+}
+
+// affords reports whether the rest of the work, and the grace of its end, cost no more on the
+// machine than is left of j's budget, also where those who have parts of it leave.
+func (m *Machine) affords(j *Job, i *Instance) bool {
+	t := j.Terms()
+	if !t.HasBudget || t.DeadlineFirst {
+		return true
+	}
+	rate, budget := i.PresentRate(), t.Budget.Sub(j.Spent(m.now()))
+	left, _, known := j.Left(cmp.Or(max(i.Machine().Speed, 0), 1))
+	if !known || j.Rough() || t.Metric.HasGoal || t.Metric.Patience > 0 { // it may end sooner
+		left = 0
+	}
+	return rate.Until(left+t.Grace).Cmp(budget) < 0
 }
 
 // onRung reports whether the ladder of j, if it has one, allows the machine now.

@@ -125,6 +125,7 @@ func besideRate(i *Instance, p *state.Portion) money.Rate {
 func (m *Machine) sharesWith(j *Job, i *Instance) bool {
 	home := j.CheckpointRegion()
 	if !m.Stays(i) || i.Agent() == nil || i.Disowned() || !i.Missing().IsZero() || i.Machine().Prepaid ||
+		!i.Noticed().IsZero() ||
 		home != "" && home != i.Machine().Region {
 		return false
 	}
@@ -132,7 +133,7 @@ func (m *Machine) sharesWith(j *Job, i *Instance) bool {
 		other := m.s.Job(a.Job())
 		owner := other.Terms().Owner
 		owner.Tenant = other.Tenant()
-		if !a.Noticed().IsZero() || !m.mayFollow(j, other.User(), owner, i) {
+		if !m.mayFollow(j, other.User(), owner, i) {
 			return false
 		}
 	}

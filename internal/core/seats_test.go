@@ -273,3 +273,35 @@ func TestATeamMayShareItsMachines(t *testing.T) {
 		}
 	}
 }
+
+// A machine that its provider will take gets no other task: not the one that has just saved, either.
+func TestAMachineUnderNoticeTakesNobody(t *testing.T) {
+	w := seatRig(t, nil)
+	w.asks("k", "", 1, 1)
+	w.begins("k.1")
+	w.step(time.Minute, NoticeGiven{Attempt: "j.1", Until: agentsStart.Add(time.Hour)})
+	w.step(time.Second, AttemptEnded{Attempt: "j.1", Reason: "drained", Saved: true})
+	w.step(time.Second, TaskGone{Attempt: "j.1"})
+	w.step(time.Hour, Tick{})
+	if j, _ := w.Job("j"); j.Epoch() != 2 || j.Asked() == nil && j.Attempt().Instance() == "i1" {
+		t.Errorf("job j is on %s again, in its attempt %d", j.Attempt().Instance(), j.Epoch())
+	}
+	if n := len(w.State().Instance("i1").Seats()); n != 1 {
+		t.Errorf("%d tasks have a part of it", n)
+	}
+}
+
+// A job whose budget does not last on a machine, should its neighbours leave, does not join them.
+func TestAPartIsTakenWithinTheBudget(t *testing.T) {
+	for _, c := range []struct {
+		dollars float64
+		joins   bool
+	}{{0.9, false}, {1.2, true}} { // an hour of work on a machine of $1 an hour
+		w := seatRig(t, nil)
+		w.step(0, JobSubmitted{Job: "k", Terms: Terms{Name: "k", Currency: money.USD, Priority: 1, Work: time.Hour, Steps: 100, Saves: true,
+			Restart: time.Minute, Need: plan.Need{Requirements: plan.Requirements{CPUs: 1}}, Budget: money.Picos(int64(c.dollars * 1e12)), HasBudget: true}})
+		if k, _ := w.Job("k"); (k.Attempt() != nil) != c.joins {
+			t.Errorf("with $%v it joins: %v", c.dollars, k.Attempt() != nil)
+		}
+	}
+}

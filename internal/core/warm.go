@@ -25,7 +25,7 @@ func (m *Machine) mayKeep(a *Attempt, end string) bool {
 		return false
 	}
 	moved := a.Draining() && m.s.Job(a.Job()).MigratingTo() != ""
-	return a.Noticed().IsZero() && end != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
+	return i.Noticed().IsZero() && end != "setup" && !moved && a.DrainWhy() != "lifetime_ends"
 }
 
 // vacate leaves the machine of an attempt to the next job of its user, for as long as that is

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type Setting struct {
 	// Users is whose the programs on its machines are: UsersAuto or UsersSame; "": as its kind has it.
 	Users string `yaml:"users"`
 	// Seats is how many tasks of one user a machine may have at once; 0: one.
-	Seats  int               `yaml:"seats"`
+	Seats  Seats             `yaml:"seats"`
 	Timing TimingSetting     `yaml:"timing"`
 	With   map[string]string `yaml:"with"` // what only engines of its kind have
 }
@@ -135,16 +136,26 @@ func Settings(dir string) ([]Setting, error) {
 			return nil, fmt.Errorf("read engines: %s: engine %s: users is %q: write auto, a user of each task's own, or same, "+
 				"the agent's", path, s.Name, s.Users)
 		}
-		if s.Seats < 0 || s.Seats > mostSeats {
-			return nil, fmt.Errorf("read engines: %s: engine %s: seats is %d: write how many tasks of one user a machine may "+
-				"have at once, from 1 to %d", path, s.Name, s.Seats, mostSeats)
-		}
 	}
 	return file.Engines, nil
 }
 
-// mostSeats is how many tasks a machine may have at once.
+// Seats is how many tasks a machine may have at once, as a user writes it.
+type Seats int
+
+// mostSeats is the highest number that is taken.
 const mostSeats = 64
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *Seats) UnmarshalYAML(n *yaml.Node) error {
+	v, err := strconv.Atoi(n.Value)
+	if err != nil || n.Kind != yaml.ScalarNode || v < 1 || v > mostSeats {
+		return fmt.Errorf("line %d: seats: %q: write how many tasks of one user a machine may have at once, from 1 to %d",
+			n.Line, n.Value, mostSeats)
+	}
+	*s = Seats(v)
+	return nil
+}
 
 // inOneLine is what is wrong in the file, where the fix is known with it.
 func inOneLine(err error) string {

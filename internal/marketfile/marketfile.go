@@ -124,6 +124,10 @@ func (o fileOffer) line(currency money.Currency) (market.TraceLine, error) {
 	if err != nil {
 		return market.TraceLine{}, fmt.Errorf("memory: %w", err)
 	}
+	if name, count, ok := strings.Cut(o.GPU, ":"); ok {
+		return market.TraceLine{}, fmt.Errorf("accelerator: %q: write accelerator: %s and accelerators: %s", o.GPU,
+			name, count)
+	}
 	if o.GPU != "" && o.GPUs == 0 {
 		o.GPUs = 1
 	}

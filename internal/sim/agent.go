@@ -37,6 +37,7 @@ type agent struct {
 	want     int64 // step at the notice
 	left     int64 // step at which it was told to leave
 	failed   *failure
+	gpus     int    // that it has
 	deaf     bool   // its machine's agent does not end it when its seat is taken from it
 	kept     string // where its outputs are
 
@@ -63,6 +64,10 @@ func (w *World) boot(i *instance) {
 		return
 	}
 	i.agent, w.agents[a.attempt] = a, a
+	a.gpus = i.offer.Accelerators
+	if asked, ok := w.m.Allocation(i.key); ok && asked.Portion() != nil {
+		a.gpus = len(asked.Portion().Devices)
+	}
 	if w.chance(w.faults.Silent) {
 		w.saw("fault never boots × launch")
 		return

@@ -202,11 +202,7 @@ func (w *World) checkLimits(j *core.Job) {
 		if !a.gone.IsZero() {
 			until = a.gone
 		}
-		has := i.offer.Accelerators
-		if known := w.m.State().AttemptOf(name); known != nil && known.Portion() != nil {
-			has = len(known.Portion().Devices)
-		}
-		served += time.Duration(has) * until.Sub(a.since)
+		served += time.Duration(a.gpus) * until.Sub(a.since)
 		if t.IdleLimit > 0 && !a.began.IsZero() {
 			hung := a.began.Add(time.Duration(float64(max(0, job.hangs-a.from)) / a.pace * float64(time.Hour)))
 			if until.Sub(hung) > t.IdleLimit+2*reportEvery+room {

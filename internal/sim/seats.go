@@ -124,7 +124,7 @@ func (w *World) joins(i *instance, known *state.Instance, t *core.Attempt) {
 		w.saw("a machine has several tasks")
 	}
 	i.beside, w.agents[b.attempt] = append(i.beside, b), b
-	b.answered = w.now
+	b.answered, b.gpus = w.now, t.GPUs()
 	w.tell("%s begins on %s, beside others", b.attempt, i.id)
 	w.after(time.Second, b.claim)
 }

@@ -100,7 +100,7 @@ func (a *agent) next(t *core.Attempt) {
 	b := &agent{w: w, i: i, attempt: t.ID(), job: job, epoch: t.Epoch(), since: t.From(), key: a.key, up: a.up,
 		pace: job.pace * cmp.Or(max(i.offer.Speed, 0), 1)}
 	i.agent, i.beside, i.clean, i.pulls, w.agents[b.attempt] = b, nil, false, false, b
-	b.answered = w.now
+	b.answered, b.gpus = w.now, t.GPUs()
 	w.tell("%s begins on %s", b.attempt, fmt.Sprintf("%s, warm", i.id))
 	w.after(time.Second, b.claim)
 }

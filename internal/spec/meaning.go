@@ -36,7 +36,8 @@ var meanings = map[string]meaning{
 		"mixed precision."},
 	"Job.ladder": {doc: "What is tried first, and what next, when nothing is to be had or it fails too " +
 		"often. Where the deadline leaves no slack, any of them."},
-	"Job.nodes":     {doc: "Machines that start together.", later: "plans count it, and a run of several machines is refused"},
+	"Job.nodes": {doc: "Machines that start together.",
+		later: "plans count it, and a run of several machines is refused"},
 	"Job.max_price": {doc: "Highest price of a machine's hour."},
 	"Job.model": {doc: "Shape of the model, for estimates.",
 		later: "it is for plan --catalog, check and estimates; a run is not scheduled by it"},

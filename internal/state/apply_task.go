@@ -13,6 +13,9 @@ func (s *State) applyTask(e *Event, f Fact) {
 	case NoticeTaken:
 		a := s.attempt(f.Attempt)
 		a.r.Noticed, a.r.TakenAt = s.now, e.Body.(NoticeGiven).Until
+		if i := a.instance; i != nil {
+			i.r.Noticed = s.now
+		}
 	case DrainRequested:
 		a := s.attempt(f.Attempt)
 		a.r.Draining, a.r.DrainWhy, a.r.DrainBy = true, f.Why, f.By

@@ -33,6 +33,7 @@ type instanceRecord struct {
 	Several  bool         `json:"several,omitempty"`
 	Posted   money.Amount `json:"posted,omitzero"`    // accrued at plain seconds, over all seats
 	Agent    *Agent       `json:"agent,omitempty"`    // nil: none has registered
+	Noticed  time.Time    `json:"noticed,omitzero"`   // its provider said that it will take it
 	Missing  time.Time    `json:"missing,omitzero"`   // since then its provider's list lacks it
 	Lost     bool         `json:"lost,omitempty"`     // given up because of that: its true end may come yet
 	Disowned bool         `json:"disowned,omitempty"` // of an earlier incarnation, and nobody has decided whose it is
@@ -76,6 +77,9 @@ func (i *Instance) Job() string { return i.r.Job }
 
 // Agent is the one that registered from it; nil: none has.
 func (i *Instance) Agent() *Agent { return i.r.Agent }
+
+// Noticed is when a task there was told that its provider will take it; zero: none was.
+func (i *Instance) Noticed() time.Time { return i.r.Noticed }
 
 // Release is why it is being given back; "": it is not.
 func (i *Instance) Release() string { return i.r.Release }

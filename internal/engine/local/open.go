@@ -50,7 +50,7 @@ func Open(ctx context.Context, s engine.Setting, h engine.Host) (engine.Engine, 
 		return engine.Engine{}, err
 	}
 	return engine.Engine{Name: s.Name, Kind: Kind, Driver: d, Timing: s.Timing.Over(usual), AgentURL: agents, Clock: clock,
-		Users: Users(&s), Seats: s.Seats, Client: nearby()}, nil
+		Users: Users(&s), Seats: int(s.Seats), Client: nearby()}, nil
 }
 
 // Users is whose the programs of a local engine are: unless somebody says otherwise this
