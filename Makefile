@@ -24,8 +24,8 @@ build: ## the whole program, object stores included, as build/scrimp-full
 test: ## all that Go alone allows; names what it skipped and why
 	@$(GO) run ./hack/testall
 
-# Sizes on the disk and long chains of records, which no second goroutine touches: make test has them.
-ALONE = TestServersThatAreHurt|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known
+# Sizes on the disk, long chains of records which no second goroutine touches, programs of others: make test has them.
+ALONE = TestServersThatAreHurt|/small_on_the_disk|/restored_as_it_is|/samples_are_dropped|/holds_something_is_not_restored|/cut_short_is_known|Torchrun
 check: ## linters, known vulnerabilities, the race detector, simulated lives by the thousand
 	@command -v golangci-lint >/dev/null || { echo "golangci-lint is not installed: go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.8.0"; exit 1; }
 	golangci-lint run ./...
