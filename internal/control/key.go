@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"scrimp/internal/core"
@@ -38,6 +39,19 @@ func (c *Control) prefix() string { return fmt.Sprintf("%s-%d-", c.installation,
 
 // keyOf is the key of an allocation at a provider.
 func (c *Control) keyOf(allocation string) string { return c.prefix() + allocation }
+
+// Asked are the keys of the launches that a provider was asked for and that are not answered.
+func (c *Control) Asked(provider string) (keys []string) {
+	c.ReadUncommitted(func(m *core.Machine) {
+		for a := range m.State().Allocations() {
+			if a.Machine().Provider == provider {
+				keys = append(keys, c.keyOf(a.ID()))
+			}
+		}
+	})
+	slices.Sort(keys)
+	return keys
+}
 
 // ourName is the name of the allocation that a key stands for; the key itself where it
 // is of another installation or incarnation.

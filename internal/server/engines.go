@@ -3,7 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,19 +91,40 @@ func (s *Server) closeEngines(ctx context.Context) {
 	owned.Wait()
 }
 
+// A launch that is on its way when a server ends may be granted a moment later: where one is, the
+// list is asked for so often, with a pause between.
+const (
+	lastLooks = 10
+	lastWait  = 100 * time.Millisecond
+)
+
 func (s *Server) closeEngine(ctx context.Context, e *engine.Engine) {
 	log := s.opts.Log.With("engine", e.Name)
-	list, err := e.Driver.List(ctx)
-	if err != nil {
-		log.Error("machines not listed; they go on", "error", err)
-		return
-	}
-	for _, i := range list {
-		if !s.control.Mine(&i) { // its owner is another server, or not decided
-			continue
+	asked := s.control.Asked(e.Name)
+	for _, key := range asked { // or what is on its way would be granted after we have gone
+		if d, ok := e.Driver.(engine.Canceller); ok {
+			if err := d.Cancel(ctx, key); err != nil && !errors.Is(err, engine.ErrNotFound) {
+				log.Warn("a launch is not given up", "key", key, "error", err)
+			}
 		}
-		if err := e.Driver.Terminate(ctx, i.ID); err != nil {
-			log.Debug("machine is gone already", "instance", i.ID)
+	}
+	for range lastLooks {
+		list, err := e.Driver.List(ctx)
+		if err != nil {
+			log.Error("machines not listed; they go on", "error", err)
+			return
+		}
+		for _, i := range list {
+			asked = slices.DeleteFunc(asked, func(key string) bool { return key == i.Key })
+			if i.State == engine.Ended || !s.control.Mine(&i) { // its owner is another server, or not decided
+				continue
+			}
+			if err := e.Driver.Terminate(ctx, i.ID); err != nil {
+				log.Debug("machine is gone already", "instance", i.ID)
+			}
+		}
+		if len(asked) == 0 || wait.For(ctx, lastWait) != nil {
+			break
 		}
 	}
 	if c, ok := e.Driver.(engine.Closer); ok {
