@@ -77,9 +77,12 @@ func (w *World) known(id string) (j *core.Job, ok bool) {
 	return j, true
 }
 
-// attempt is the attempt of that name, of a job that is archived or not.
+// attempt is the attempt of that name, of a job that is archived or not; nil: nobody knows it.
 func (w *World) attempt(name string) *core.Attempt {
-	j, _ := w.known(name[:strings.LastIndexByte(name, '.')])
+	j, ok := w.known(name[:strings.LastIndexByte(name, '.')])
+	if !ok {
+		return nil
+	}
 	for _, a := range j.Attempts() {
 		if a.ID() == name {
 			return a

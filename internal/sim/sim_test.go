@@ -30,7 +30,7 @@ var strikes = []string{
 	"twice × message", "reordered × message", "twice × instance_ended", "silent × agent", "unlisted × inventory", "killed while saving", "away × provider",
 	"answer lost × machine_registered", "twice × machine_registered", "another key later × machine_registered", "another key first × machine_registered",
 	"another machine × machine_registered", "after the boot limit × machine_registered", "after its end × machine_registered", "crash before write × machine_registered",
-	"not cleaned × machine", "never ends × seat", "crash before write × task_gone", "crash before write × machine_cleaned",
+	"not cleaned × machine", "never ends × seat", "crash before write × machine_cleaned",
 }
 
 // ends are the reasons for which a job can be over.

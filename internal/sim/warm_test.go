@@ -40,7 +40,12 @@ func (w *World) checkIdle() map[string]money.Amount {
 			all = all.Add(idle.Posted)
 		}
 		for _, name := range i.Served() {
-			all = all.Add(w.attempt(name).Posted())
+			a := w.attempt(name)
+			if a == nil {
+				w.breaks("archive: %s had a part of %s, and nobody knows it", name, i.ID())
+				continue
+			}
+			all = all.Add(a.Posted())
 		}
 		if all != i.Posted() {
 			w.breaks("idle: %s was charged %v, and its parts %v", i.ID(), i.Posted(), all)
