@@ -56,10 +56,15 @@ func (w *Writer) captureAndPublish(ctx context.Context, capturer *Capturer, meta
 // the program overwrote a file in place, capture again. After any other error
 // the checkpoint may count or not; publish again.
 func (w *Writer) PublishCapture(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
+	return w.timed(c, meta, func() (Manifest, Stats, error) { return w.publish(ctx, c, meta) })
+}
+
+// timed publishes one capture at a time, and says what that took.
+func (w *Writer) timed(c *Capture, meta Meta, publish func() (Manifest, Stats, error)) (Manifest, Stats, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	begin := time.Now()
-	m, stats, err := w.publish(ctx, c, meta)
+	m, stats, err := publish()
 	if err != nil {
 		return Manifest{}, Stats{}, fmt.Errorf("publish step %d of %s: %w", meta.Step, w.attempt, err)
 	}

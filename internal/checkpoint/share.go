@@ -132,15 +132,7 @@ func (h sharing) before(step int64) bool { return step > h.step }
 // counts. ErrSkipped: one of them has gone on to a later step, or lost its part. The other errors are
 // those of PublishCapture.
 func (w *Writer) PublishRanks(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	begin := time.Now()
-	m, stats, err := w.publishRanks(ctx, c, meta)
-	if err != nil {
-		return Manifest{}, Stats{}, fmt.Errorf("publish step %d of %s: %w", meta.Step, w.attempt, err)
-	}
-	stats.Captured, stats.Took = c.Took, time.Since(begin)
-	return m, stats, nil
+	return w.timed(c, meta, func() (Manifest, Stats, error) { return w.publishRanks(ctx, c, meta) })
 }
 
 func (w *Writer) publishRanks(ctx context.Context, c *Capture, meta Meta) (Manifest, Stats, error) {
